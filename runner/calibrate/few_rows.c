@@ -185,12 +185,13 @@ static int decode(struct run *r, struct sw_error *err)
         {.name = "settings",
          .data = r->settings,
          .bytes = texts * SW_SAMPLING_SETTINGS * sizeof *r->settings},
-        {.name = "seen"}}; /* no penalties */
+        {.name = "seen"}, /* no penalties */
+        {.name = "adjustments"}};
     const struct sw_fetch fetch = {.name = "sampled",
                                    .data = r->sampled,
                                    .bytes = texts * SW_SAMPLED_NUMBERS * sizeof *r->sampled};
     memset(r->busy, 0, (size_t)r->program->op_count * sizeof *r->busy);
-    return sw_executor_run(r->executor, SW_PROGRAM_DECODE, NULL, feeds, 4, &fetch, 1, err);
+    return sw_executor_run(r->executor, SW_PROGRAM_DECODE, NULL, feeds, 5, &fetch, 1, err);
 }
 
 /* The tokens that are measured; all ranks begin together. */

@@ -100,11 +100,16 @@ size_t sw_codec_longest(const struct sw_codec *codec)
     return codec->longest;
 }
 
+const int32_t *sw_codec_end_tokens(const struct sw_codec *codec, size_t *count)
+{
+    *count = 0;
+    return codec->tokenizer != NULL ? sw_tokenizer_eos(codec->tokenizer, count) : NULL;
+}
+
 bool sw_codec_ends(const struct sw_codec *codec, int32_t token)
 {
-    size_t count = 0;
-    const int32_t *ends =
-        codec->tokenizer != NULL ? sw_tokenizer_eos(codec->tokenizer, &count) : NULL;
+    size_t count;
+    const int32_t *ends = sw_codec_end_tokens(codec, &count);
     for (size_t i = 0; i < count; i++)
         if (ends[i] == token)
             return true;

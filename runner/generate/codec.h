@@ -30,6 +30,8 @@ void sw_codec_free(struct sw_codec *codec); /* may be NULL */
 bool sw_codec_can_read(const struct sw_codec *codec);
 /* Why not. */
 const struct sw_error *sw_codec_why(const struct sw_codec *codec);
+/* The model's tokens that end a text, *count of them, the codec's. */
+const int32_t *sw_codec_end_tokens(const struct sw_codec *codec, size_t *count);
 /* Whether a text ends with this token. */
 bool sw_codec_ends(const struct sw_codec *codec, int32_t token);
 /* The most bytes of a text that one token stands for; 0: none does. */

@@ -29,15 +29,17 @@ struct sw_engine {
     struct slot *slot;
     int32_t *seen; /* of each slot [slots, words] */
     struct sw_prefixes prefixes;
+    struct sw_adjustments adjustments;
     struct sw_engine_counts counts;
     /* What the programs are fed, what they give: rows, of chunks or, decoding, one of each slot. */
-    int64_t rows;      /* of the call */
-    int32_t *tokens;   /* [chunk_rows, chunk] or [slots] */
-    int32_t *labels;   /* [chunk_rows, chunk] */
-    int32_t *where;    /* [rows, SW_SLOT_FIELDS] */
-    int32_t *row_seen; /* of a chunk's rows [chunk_rows, words] */
-    float *settings;   /* [rows, SW_SAMPLING_SETTINGS] */
-    void *output;      /* [rows, SW_SAMPLED_NUMBERS] or [chunk_rows, chunk], f32 or f64 */
+    int64_t rows;           /* of the call */
+    int32_t *tokens;        /* [chunk_rows, chunk] or [slots] */
+    int32_t *labels;        /* [chunk_rows, chunk] */
+    int32_t *where;         /* [rows, SW_SLOT_FIELDS] */
+    int32_t *row_seen;      /* of a chunk's rows [chunk_rows, words] */
+    float *row_adjustments; /* as well [chunk_rows, adjustments.most, SW_ADJUSTMENT_NUMBERS] */
+    float *settings;        /* [rows, SW_SAMPLING_SETTINGS] */
+    void *output;           /* [rows, SW_SAMPLED_NUMBERS] or [chunk_rows, chunk], f32 or f64 */
 };
 
 /* ---- The engine ---- */
@@ -71,6 +73,7 @@ int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struc
 {
     const struct sw_program *p = any_program(sw_executor_set(executor));
     struct sw_engine *e = calloc(1, sizeof *e);
+    int64_t adjustments;
     if (p == NULL || e == NULL) {
         free(e);
         return sw_fail(err, SW_ENVIRONMENT,
@@ -86,10 +89,15 @@ int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struc
     e->where = calloc(rows * SW_SLOT_FIELDS, sizeof *e->where);
     e->seen = calloc(slots * (size_t)e->words, sizeof *e->seen);
     e->row_seen = calloc(chunks * (size_t)e->words, sizeof *e->row_seen);
+    adjustments = sw_sampling_adjustments(e->vocab, e->max_tokens);
+    e->row_adjustments =
+        calloc(chunks * (size_t)adjustments * SW_ADJUSTMENT_NUMBERS, sizeof *e->row_adjustments);
     e->settings = calloc(rows * SW_SAMPLING_SETTINGS, sizeof *e->settings);
     e->output = calloc(row + SW_SAMPLED_NUMBERS * rows, sizeof(double));
     if (e->slot == NULL || e->tokens == NULL || e->labels == NULL || e->where == NULL ||
         e->seen == NULL || e->row_seen == NULL || e->settings == NULL || e->output == NULL ||
+        e->row_adjustments == NULL ||
+        !sw_adjustments_create(e->slot_count, adjustments, &e->adjustments) ||
         !sw_prefixes_create(e->slot_count, e->max_tokens + 1, e->chunk, &e->prefixes)) {
         sw_engine_free(e);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the engine");
@@ -108,8 +116,10 @@ void sw_engine_free(struct sw_engine *e)
     free(e->where);
     free(e->seen);
     free(e->row_seen);
+    free(e->row_adjustments);
     free(e->settings);
     free(e->output);
+    sw_adjustments_free(&e->adjustments);
     sw_prefixes_free(&e->prefixes);
     free(e);
 }
@@ -183,7 +193,7 @@ static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
     to[SW_SAMPLING_TOP] = s->busy ? (float)s->text.top : 0;
     if (s->cached + 1 < s->text.token_count && !s->in_chunks) { /* which is the most probable? */
         to[SW_SAMPLING_TEMPERATURE] = to[SW_SAMPLING_TOP_K] = to[SW_SAMPLING_MIN_P] = 0;
-        to[SW_SAMPLING_DRAW] = 0;
+        to[SW_SAMPLING_DRAW] = to[SW_SAMPLING_ADJUSTED] = 0;
         to[SW_SAMPLING_TOP_P] = to[SW_SAMPLING_PENALTY] = 1;
         return;
     }
@@ -193,6 +203,7 @@ static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
     to[SW_SAMPLING_MIN_P] = (float)s->text.sampling.min_p;
     to[SW_SAMPLING_PENALTY] = (float)s->text.sampling.penalty;
     to[SW_SAMPLING_DRAW] = draw(s);
+    to[SW_SAMPLING_ADJUSTED] = s->busy ? (float)e->adjustments.count[slot] : 0;
 }
 
 static void mark_seen(struct sw_engine *e, int64_t i, int32_t token)
@@ -234,6 +245,22 @@ static const int32_t *seen_by_rows(struct sw_engine *e, enum sw_program_kind kin
     return e->row_seen;
 }
 
+/* What every row's text changes about logits; NULL: none does. */
+static const float *adjustments_of_rows(struct sw_engine *e, enum sw_program_kind kind)
+{
+    const int64_t width = e->adjustments.most * SW_ADJUSTMENT_NUMBERS;
+    bool any = false;
+    for (int64_t i = 0; i < e->slot_count; i++)
+        any |= e->slot[i].busy && e->adjustments.count[i] > 0;
+    if (!any || kind == SW_PROGRAM_DECODE)
+        return any ? e->adjustments.entries : NULL;
+    for (int64_t r = 0; r < e->rows; r++)
+        memcpy(e->row_adjustments + r * width, sw_adjustments_of(&e->adjustments, slot_of(e, r)),
+               (size_t)e->adjustments.count[slot_of(e, r)] * SW_ADJUSTMENT_NUMBERS *
+                   sizeof *e->row_adjustments);
+    return e->row_adjustments;
+}
+
 /* `length`: tokens of a row that the program takes. */
 static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
                 struct sw_error *err)
@@ -241,7 +268,7 @@ static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
     const size_t rows = (size_t)e->rows, row = rows * (size_t)length;
     const size_t element = e->wide ? sizeof(double) : sizeof(float);
     const bool scores = kind == SW_PROGRAM_SCORE;
-    struct sw_feed feeds[4] = {
+    struct sw_feed feeds[5] = {
         {.name = "tokens", .data = e->tokens, .bytes = row * sizeof *e->tokens},
         {.name = "slots", .data = e->where, .bytes = rows * SW_SLOT_FIELDS * sizeof *e->where},
         {.name = "settings",
@@ -249,14 +276,17 @@ static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
          .bytes = rows * SW_SAMPLING_SETTINGS * sizeof *e->settings},
         {.name = "seen",
          .data = scores ? NULL : seen_by_rows(e, kind),
-         .bytes = rows * (size_t)e->words * sizeof *e->seen}};
+         .bytes = rows * (size_t)e->words * sizeof *e->seen},
+        {.name = "adjustments",
+         .data = scores ? NULL : adjustments_of_rows(e, kind),
+         .bytes = rows * (size_t)e->adjustments.most * SW_ADJUSTMENT_NUMBERS * sizeof(float)}};
     const struct sw_fetch fetch = {.name = scores ? "logprobs" : "sampled",
                                    .data = e->output,
                                    .bytes = (scores ? row : SW_SAMPLED_NUMBERS * rows) * element};
     if (scores)
         feeds[2] =
             (struct sw_feed){.name = "labels", .data = e->labels, .bytes = row * sizeof *e->labels};
-    return sw_executor_run(e->executor, kind, NULL, feeds, scores ? 3 : 4, &fetch, 1, err);
+    return sw_executor_run(e->executor, kind, NULL, feeds, scores ? 3 : 5, &fetch, 1, err);
 }
 
 /* ---- Texts ---- */
@@ -284,13 +314,26 @@ static void read_top(const struct sw_engine *e, int64_t row, struct sw_top *top)
     }
 }
 
+/* What a text's next token depends on beside the cache. */
+static void note_made(struct sw_engine *e, int64_t i, int32_t token)
+{
+    const struct sw_text *text = &e->slot[i].text;
+    mark_seen(e, i, token);
+    if ((text->sampling.presence != 0 || text->sampling.frequency != 0) && token >= 0 &&
+        token < e->vocab)
+        sw_adjustments_made(&e->adjustments, i, token, text->sampling.presence,
+                            text->sampling.frequency);
+    if (e->slot[i].made + 1 == text->min_tokens && text->biases != NULL)
+        sw_adjustments_allow(&e->adjustments, i, text->biases);
+}
+
 /* What the program sampled behind the row's last token. */
 static void take_token(struct sw_engine *e, int64_t row, const struct sw_engine_calls *calls)
 {
     struct slot *s = &e->slot[slot_of(e, row)];
     struct sw_top top;
     s->pending = (int32_t)sampled(e, row, 0);
-    mark_seen(e, slot_of(e, row), s->pending);
+    note_made(e, slot_of(e, row), s->pending);
     read_top(e, row, &top);
     e->counts.new_tokens++;
     const bool more =
@@ -392,6 +435,7 @@ void sw_engine_admit(struct sw_engine *e, int64_t slot, const struct sw_text *te
     memset(e->seen + slot * e->words, 0, (size_t)e->words * sizeof *e->seen);
     for (int64_t t = 0; t < text->token_count; t++)
         mark_seen(e, slot, text->tokens[t]);
+    sw_adjustments_begin(&e->adjustments, slot, text->biases, text->min_tokens > 0);
     if (text->token_count > room) {
         end_text(s, calls, true);
         return;

@@ -13,7 +13,7 @@
 #ifndef SW_ENGINE_H
 #define SW_ENGINE_H
 
-#include "core/program/sampling.h"
+#include "runner/generate/adjustments.h"
 #include "runner/rank/execute.h"
 
 /* How tokens are chosen: core/program/sampling.h. {0} with penalty 1 and top_p 1: the most probable
@@ -21,6 +21,7 @@
 struct sw_sampling {
     double temperature, top_p, min_p, penalty;
     int64_t top_k;
+    double presence, frequency; /* off the logit of a token that was made: once, each time */
 };
 
 /* A text to go on with. */
@@ -30,7 +31,9 @@ struct sw_text {
     int64_t token_count;
     int64_t max_new_tokens; /* >= 1; never beyond the cache; of one that is scored perhaps 0 */
     struct sw_sampling sampling;
-    uint64_t seed; /* of this text: with its place in it decides what is drawn */
+    int64_t min_tokens;             /* so many new ones before one that is banned; 0: none is */
+    const struct sw_biases *biases; /* the caller's until the text has ended; NULL: none */
+    uint64_t seed;                  /* of this text: with its place in it decides what is drawn */
     /* Log-probabilities of the prompt's own tokens are wanted. */
     bool scored;
     /* So many of the most probable tokens are wanted in the place of each new one, at most

@@ -68,7 +68,7 @@ bool sw_generation_take(struct sw_generation *m, const struct sw_codec *codec, i
                         double logprob, const struct sw_top *top, struct sw_error *err)
 {
     size_t before, bytes;
-    if (ends_here(m, codec, token)) {
+    if (m->count >= m->min_tokens && ends_here(m, codec, token)) {
         m->reason = "stop";
         return false;
     }
@@ -89,6 +89,8 @@ bool sw_generation_take(struct sw_generation *m, const struct sw_codec *codec, i
     const char *spelled = sw_detokenizer_text(m->detokenizer, &bytes);
     /* a stop is looked for in what is new: not in the prompt, nor across its end */
     const size_t own = m->begins[0];
+    if (m->count < m->min_tokens)
+        return true;
     m->stop_at = find_stop(m->stops, spelled + own, bytes - own, before - own);
     if (m->stop_at != SIZE_MAX) {
         m->stop_at += own;

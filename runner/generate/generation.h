@@ -13,6 +13,7 @@ struct sw_generation {
     bool ignores_ends;            /* neither `end` nor the model's own tokens end it */
     const int32_t *stop_token;    /* [stop_token_count], the caller's: others that do */
     int32_t stop_token_count;
+    int64_t min_tokens;   /* neither a token nor a stop ends it before it has so many */
     int32_t *tokens;      /* [count], of [capacity]; new ones, without the one that ends */
     double *logprobs;     /* of each */
     int32_t top;          /* of the most probable tokens so many are kept with each */

@@ -17,6 +17,10 @@ const struct sw_sampling_params_field sw_sampling_params_fields[] = {
     {"min_p", true, 0, 1, false, offsetof(struct sw_sampling_params, min_p)},
     {"repetition_penalty", true, 0, 100, true,
      offsetof(struct sw_sampling_params, repetition_penalty)},
+    {"presence_penalty", true, -2, 2, false, offsetof(struct sw_sampling_params, presence_penalty)},
+    {"frequency_penalty", true, -2, 2, false,
+     offsetof(struct sw_sampling_params, frequency_penalty)},
+    {"min_tokens", false, 0, INT32_MAX, false, offsetof(struct sw_sampling_params, min_tokens)},
     {"max_new_tokens", false, 1, INT32_MAX, false,
      offsetof(struct sw_sampling_params, max_new_tokens)},
     {"seed", false, 0, 0x1p53, false, offsetof(struct sw_sampling_params, seed)},
@@ -28,6 +32,17 @@ struct sw_sampling_params sw_sampling_params_default(void)
 {
     return (struct sw_sampling_params){
         .top_p = 1, .repetition_penalty = 1, .max_new_tokens = 128, .n = 1};
+}
+
+struct sw_sampling sw_sampling_params_sampling(const struct sw_sampling_params *params)
+{
+    return (struct sw_sampling){.temperature = params->temperature,
+                                .top_p = params->top_p,
+                                .min_p = params->min_p,
+                                .penalty = params->repetition_penalty,
+                                .top_k = params->top_k,
+                                .presence = params->presence_penalty,
+                                .frequency = params->frequency_penalty};
 }
 
 int sw_sampling_params_set(struct sw_sampling_params *params,
@@ -115,6 +130,16 @@ static int check_tokens(const struct reading *r, const struct sw_prompt *prompt,
     return 0;
 }
 
+/* Tokens that end a text stay away for that long. */
+static int check_lengths(const struct sw_sampling_params *params, struct sw_error *err)
+{
+    return params->min_tokens <= params->max_new_tokens
+               ? 0
+               : sw_fail(err, SW_BAD_INPUT,
+                         "'min_tokens' is %" PRId64 ", above 'max_new_tokens', %" PRId64,
+                         params->min_tokens, params->max_new_tokens);
+}
+
 static int read_tokens(const json_t *list, struct sw_prompt *prompt, struct sw_error *err)
 {
     const size_t count = json_array_size(list);
@@ -156,9 +181,20 @@ static const char *text_key(const struct reading *r)
 
 static int unknown_key(const struct reading *r, const char *key, struct sw_error *err)
 {
-    static const char *const words[] = {"prompt",         "tokens", "stop",  "temperature",
-                                        "top_k",          "top_p",  "min_p", "repetition_penalty",
-                                        "max_new_tokens", "seed",   "n"};
+    static const char *const words[] = {"prompt",
+                                        "tokens",
+                                        "stop",
+                                        "temperature",
+                                        "top_k",
+                                        "top_p",
+                                        "min_p",
+                                        "repetition_penalty",
+                                        "presence_penalty",
+                                        "frequency_penalty",
+                                        "min_tokens",
+                                        "max_new_tokens",
+                                        "seed",
+                                        "n"};
     char shown[SHOWN_BYTES + 4];
     const char *near = sw_text_nearest(key, words, sizeof words / sizeof words[0]);
     sw_text_shown(key, SHOWN_BYTES, shown);
@@ -168,8 +204,8 @@ static int unknown_key(const struct reading *r, const char *key, struct sw_error
                ? sw_fail(err, SW_BAD_INPUT, "unknown key '%s'; did you mean '%s'?", shown, near)
                : sw_fail(err, SW_BAD_INPUT,
                          "unknown key '%s'; a line has prompt or tokens, and perhaps stop, "
-                         "temperature, top_k, top_p, min_p, repetition_penalty, max_new_tokens, "
-                         "seed and n",
+                         "temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, "
+                         "frequency_penalty, min_tokens, max_new_tokens, seed and n",
                          shown);
 }
 
@@ -224,7 +260,7 @@ static int read_line(const struct reading *r, const char *line, size_t bytes,
         if (read_field(r, key, value, prompt, err) != 0)
             goto out;
     }
-    status = check_tokens(r, prompt, err);
+    status = check_tokens(r, prompt, err) == 0 ? check_lengths(&prompt->params, err) : -1;
 out:
     json_decref(root);
     return status;
@@ -329,7 +365,7 @@ int sw_prompts_single(const char *prompt, struct sw_codec *codec,
     }
     if (sw_codec_encode(codec, prompt, strlen(prompt), true, &one.tokens, &one.token_count, err) ==
             0 &&
-        check_tokens(&r, &one, err) == 0)
+        check_tokens(&r, &one, err) == 0 && check_lengths(params, err) == 0)
         return add(out, &one, err);
     forget(&one);
     return -1;

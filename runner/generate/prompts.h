@@ -10,8 +10,8 @@
 
 /* How a text is sampled, as core/program/sampling.h has it, and how long it gets. */
 struct sw_sampling_params {
-    double temperature, top_p, min_p, repetition_penalty;
-    int64_t top_k, max_new_tokens, seed, n;
+    double temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
+    int64_t top_k, max_new_tokens, min_tokens, seed, n;
 };
 /* The defaults of the command line. */
 struct sw_sampling_params sw_sampling_params_default(void);
@@ -25,6 +25,8 @@ struct sw_sampling_params_field {
     size_t offset;
 };
 extern const struct sw_sampling_params_field sw_sampling_params_fields[]; /* ends with name NULL */
+/* As the engine takes it. */
+struct sw_sampling sw_sampling_params_sampling(const struct sw_sampling_params *params);
 /* Takes a number into a field. Returns 0, or -1: it is out of range; then text [160] says what it
  * must be. */
 int sw_sampling_params_set(struct sw_sampling_params *params,

@@ -11,16 +11,18 @@ struct header {
 /* Ranks are of one build: they agree on how this lies in memory. */
 struct entry {
     int64_t order, slot;
-    struct sw_text text; /* ORDER_ADMIT; its tokens follow */
+    struct sw_text text; /* ORDER_ADMIT; its tokens follow, and its biases where it has any */
 };
 
 static int add(struct sw_control *o, const struct entry *entry)
 {
     const size_t before = o->bytes.count;
     const int64_t count = entry->order == ORDER_ADMIT ? entry->text.token_count : 0;
+    const struct sw_biases *biases = entry->text.biases;
     if (sw_chars_add(&o->bytes, (const char *)entry, sizeof *entry) == 0 &&
         (count == 0 || sw_chars_add(&o->bytes, (const char *)entry->text.tokens,
-                                    (size_t)count * sizeof(int32_t)) == 0))
+                                    (size_t)count * sizeof(int32_t)) == 0) &&
+        (biases == NULL || sw_chars_add(&o->bytes, (const char *)biases, sizeof *biases) == 0))
         return 0;
     o->bytes.count = before;
     return -1;
@@ -63,7 +65,8 @@ void sw_control_send(const struct sw_launch *launch, struct sw_control *o, bool 
 
 struct follower {
     struct sw_engine *engine;
-    int32_t **tokens; /* [slots] of their texts */
+    int32_t **tokens;         /* [slots] of their texts */
+    struct sw_biases *biases; /* [slots] as well */
 };
 
 /* Which token ends a text is rank 0's to know. */
@@ -98,16 +101,19 @@ static int obey(const struct follower *f, const char *bytes, size_t count, struc
             continue;
         }
         const size_t size = (size_t)entry.text.token_count * sizeof(int32_t);
-        if (entry.order != ORDER_ADMIT || entry.text.token_count < 1 || size > count)
+        const size_t more = entry.text.biases != NULL ? sizeof *f->biases : 0;
+        if (entry.order != ORDER_ADMIT || entry.text.token_count < 1 || size + more > count)
             break;
         free(f->tokens[entry.slot]);
         f->tokens[entry.slot] = malloc(size);
         if (f->tokens[entry.slot] == NULL)
             return sw_fail(err, SW_ENVIRONMENT, "out of memory for a prompt");
         memcpy(f->tokens[entry.slot], bytes, size);
-        bytes += size;
-        count -= size;
+        memcpy(&f->biases[entry.slot], bytes + size, more);
+        bytes += size + more;
+        count -= size + more;
         entry.text.tokens = f->tokens[entry.slot];
+        entry.text.biases = more > 0 ? &f->biases[entry.slot] : NULL;
         sw_engine_admit(f->engine, entry.slot, &entry.text, &calls, NULL);
     }
     return count == 0 ? 0 : sw_fail(err, SW_ENVIRONMENT, "rank 0 sent commands that make no sense");
@@ -134,12 +140,14 @@ static int follow(const struct sw_launch *launch, const struct follower *f, stru
 int sw_control_obey(const struct sw_launch *launch, struct sw_engine *engine, struct sw_error *err)
 {
     const int64_t slots = sw_engine_slots(engine);
-    const struct follower f = {engine, calloc((size_t)slots, sizeof(int32_t *))};
-    const int status = f.tokens == NULL
+    const struct follower f = {engine, calloc((size_t)slots, sizeof *f.tokens),
+                               calloc((size_t)slots, sizeof *f.biases)};
+    const int status = f.tokens == NULL || f.biases == NULL
                            ? sw_fail(err, SW_ENVIRONMENT, "out of memory for the prompts")
                            : follow(launch, &f, err);
     for (int64_t i = 0; f.tokens != NULL && i < slots; i++)
         free(f.tokens[i]);
     free(f.tokens);
+    free(f.biases);
     return status;
 }

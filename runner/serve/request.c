@@ -1,6 +1,7 @@
 /* The keys are OpenAI's ("Completions", "Chat Completions" of its API reference), and with them
- * top_k, min_p, repetition_penalty, stop_token_ids and ignore_eos as vLLM names them. */
-#include "runner/serve/request.h"
+ * top_k, min_p, repetition_penalty, min_tokens, stop_token_ids and ignore_eos as vLLM names them.
+ */
+#include "runner/serve/request_tokens.h"
 
 #include "core/base/text.h"
 #include "runner/checkpoint/json_text.h"
@@ -403,20 +404,12 @@ static int read_stop(struct reading *r, const json_t *value)
 
 static int read_stop_token_ids(struct reading *r, const json_t *value)
 {
-    const size_t count = json_array_size(value);
-    const int64_t vocab = r->rules->limits.vocab;
-    if (!json_is_array(value) || count > SW_REQUEST_STOP_TOKENS)
-        return REFUSE(r, "'%s' is a list of at most %d tokens", r->param, SW_REQUEST_STOP_TOKENS);
-    for (size_t i = 0; i < count; i++) {
-        const json_t *token = json_array_get(value, i);
-        const json_int_t id = json_is_integer(token) ? json_integer_value(token) : -1;
-        if (id < 0 || id >= vocab)
-            return REFUSE(r, "element %zu of '%s' is none of the model's %" PRId64 " tokens", i,
-                          r->param, vocab);
-        r->out->stop_token[i] = (int32_t)id;
-    }
-    r->out->stop_token_count = (int32_t)count;
-    return 0;
+    return refuse(r, sw_request_read_stop_tokens(r->rules, value, r->out, &r->refusal->err));
+}
+
+static int read_logit_bias(struct reading *r, const json_t *value)
+{
+    return refuse(r, sw_request_read_biases(r->rules, value, &r->out->biases, &r->refusal->err));
 }
 
 static int read_flag(struct reading *r, const json_t *value, bool *to)
@@ -541,7 +534,7 @@ static const struct key keys[] = {
     {"stop", BOTH, read_stop, {NULL}},
     {"stop_token_ids", BOTH, read_stop_token_ids, {NULL}},
     {"ignore_eos", BOTH, read_ignore_eos, {NULL}},
-    {"min_tokens", BOTH, read_nothing, {NULL}},
+    {"min_tokens", BOTH, read_wish, {NULL}},
     {"stream", BOTH, read_stream, {NULL}},
     {"stream_options", BOTH, read_stream_options, {NULL}},
     {"echo", TEXT, read_echo, {NULL}},
@@ -549,9 +542,9 @@ static const struct key keys[] = {
     {"top_logprobs", CHAT, read_top_logprobs, {NULL}},
     {"best_of", TEXT, read_best_of, {NULL}},
     {"suffix", TEXT, read_nothing, {""}},
-    {"presence_penalty", BOTH, read_nothing, {NULL}},
-    {"frequency_penalty", BOTH, read_nothing, {NULL}},
-    {"logit_bias", BOTH, read_nothing, {NULL}},
+    {"presence_penalty", BOTH, read_wish, {NULL}},
+    {"frequency_penalty", BOTH, read_wish, {NULL}},
+    {"logit_bias", BOTH, read_logit_bias, {NULL}},
     {"response_format", CHAT, read_nothing, {"text"}},
     {"tools", CHAT, read_tools, {NULL}},
     {"chat_template_kwargs", CHAT, read_variables, {NULL}},
@@ -629,7 +622,10 @@ static int check_together(struct reading *r)
     r->param = "stream_options";
     if (out->include_usage && !out->stream)
         return REFUSE(r, "'stream_options' needs stream: true");
-    return check_room(r);
+    if (check_room(r) != 0)
+        return -1;
+    r->param = "min_tokens";
+    return refuse(r, sw_request_ban_ends(r->rules, out, &r->refusal->err));
 }
 
 static int read_keys(struct reading *r)

@@ -191,6 +191,7 @@ static int prepare(struct server *s, const struct sw_completion *completion,
     text->generation.ignores_ends = r->ignore_eos;
     text->generation.stop_token = r->stop_token;
     text->generation.stop_token_count = r->stop_token_count;
+    text->generation.min_tokens = r->params.min_tokens;
     if (!r->echo || r->logprobs < 0)
         return 0;
     text->prompt_logprobs = calloc(count, sizeof *text->prompt_logprobs);
@@ -215,8 +216,10 @@ static struct sw_text text_of(const struct sw_completion *completion,
     return (struct sw_text){.tokens = r->prompt[text->prompt].tokens,
                             .token_count = r->prompt[text->prompt].count,
                             .max_new_tokens = params->max_new_tokens,
-                            .sampling = {params->temperature, params->top_p, params->min_p,
-                                         params->repetition_penalty, params->top_k},
+                            .sampling = sw_sampling_params_sampling(params),
+                            .min_tokens = params->min_tokens,
+                            .biases =
+                                r->biases.count + r->biases.banned_count > 0 ? &r->biases : NULL,
                             .seed = sw_hash_mix((uint64_t)params->seed) +
                                     (uint64_t)text->prompt * 1000003u + (uint64_t)sample,
                             .scored = r->echo && r->logprobs >= 0,

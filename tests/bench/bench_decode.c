@@ -130,18 +130,19 @@ static double call(struct bench *b, enum sw_program_kind kind, int64_t first, in
     }
     for (int64_t i = 0; i < b->texts * length; i++)
         b->tokens[i] = (int32_t)((uint64_t)(i + first) * 2654435761u >> 8 & 0x3fff);
-    const struct sw_feed feeds[4] = {
+    const struct sw_feed feeds[5] = {
         {.name = "tokens", .data = b->tokens, .bytes = texts * (size_t)length * sizeof *b->tokens},
         {.name = "slots", .data = b->slots, .bytes = texts * SW_SLOT_FIELDS * sizeof *b->slots},
         {.name = "settings",
          .data = b->settings,
          .bytes = texts * SW_SAMPLING_SETTINGS * sizeof *b->settings},
-        {.name = "seen"}}; /* no penalties */
+        {.name = "seen"}, /* no penalties */
+        {.name = "adjustments"}};
     const struct sw_fetch fetch = {.name = "sampled",
                                    .data = b->sampled,
                                    .bytes = texts * SW_SAMPLED_NUMBERS * sizeof *b->sampled};
     const double begin = b->clock();
-    if (sw_executor_run(b->executor, kind, NULL, feeds, 4, &fetch, 1, &err) != 0)
+    if (sw_executor_run(b->executor, kind, NULL, feeds, 5, &fetch, 1, &err) != 0)
         leave(err.message);
     return b->clock() - begin;
 }

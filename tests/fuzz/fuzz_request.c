@@ -5,6 +5,7 @@
 #include "tests/fuzz/support.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,21 @@ static void check_refusal(const struct sw_refusal *r)
     sw_chars_free(&out);
 }
 
+static void check_biases(const struct sw_biases *b, bool bans)
+{
+    fuzz_require(b->count >= 0 && b->count <= SW_BIASED_TOKENS && b->banned_count >= 0 &&
+                     b->banned_count <= (bans ? SW_BANNED_TOKENS : 0),
+                 "biases", "");
+    for (int32_t i = 0; i < b->count; i++) {
+        fuzz_require(b->token[i] >= 0 && b->token[i] < VOCAB && fabsf(b->bias[i]) <= 100,
+                     "a bias of nothing", "");
+        for (int32_t j = 0; j < i; j++)
+            fuzz_require(b->token[i] != b->token[j], "two biases of a token", "");
+    }
+    for (int32_t i = 0; i < b->banned_count; i++)
+        fuzz_require(b->banned[i] >= 0 && b->banned[i] < VOCAB, "a ban of nothing", "");
+}
+
 static void check_request(const struct sw_api_request *r)
 {
     const struct sw_sampling_params *w = &r->params;
@@ -72,6 +88,10 @@ static void check_request(const struct sw_api_request *r)
     fuzz_require(w->temperature >= 0 && w->temperature <= 100, "temperature", "");
     fuzz_require(w->top_p > 0 && w->top_p <= 1 && w->min_p >= 0 && w->min_p <= 1, "top_p", "");
     fuzz_require(w->top_k >= 0 && w->repetition_penalty > 0, "top_k", "");
+    fuzz_require(fabs(w->presence_penalty) <= 2 && fabs(w->frequency_penalty) <= 2, "penalties",
+                 "");
+    fuzz_require(w->min_tokens >= 0 && w->min_tokens <= w->max_new_tokens, "min_tokens", "");
+    check_biases(&r->biases, w->min_tokens > 0);
     const int32_t most = r->endpoint == SW_CHAT_COMPLETIONS ? SW_TOP_TOKENS : SW_REQUEST_TOP;
     fuzz_require(r->logprobs >= -1 && r->logprobs <= most, "logprobs", "");
     fuzz_require(r->stops.count <= SW_REQUEST_STOPS, "stops", "");

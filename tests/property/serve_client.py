@@ -237,6 +237,9 @@ def questions(count, seed):
                "logprobs": draw.choice((0, 2, 5)),
                "temperature": draw.choice((0, 0.7, 1.5)), "top_k": draw.choice((0, 5)),
                "top_p": draw.choice((1, 0.9)), "repetition_penalty": draw.choice((1, 1.3)),
+               **draw.choice(({}, {"presence_penalty": 0.5, "frequency_penalty": draw.choice((-0.25, 0.5)),
+                                   "logit_bias": {str(draw.randrange(264)): 3 for _ in range(9)}},
+                              {"min_tokens": 1, "stop_token_ids": [draw.randrange(256)]})),
                "n": draw.choice((1, 1, 3)), "stream": draw.random() < 0.3,
                "echo": draw.random() < 0.2}
 
@@ -342,7 +345,9 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "logprobs": []}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),
     ("completions", {"prompt": "a", "logprobs": 10 ** 18}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),
     ("completions", {"prompt": "a", "best_of": 3}, 400, "best_of", "'best_of' other than n is not supported; leave it out"),
-    ("completions", {"prompt": "a", "presence_penalty": 0.5}, 400, "presence_penalty", "'presence_penalty' is not supported; leave it out"),
+    ("completions", b'{"prompt": "a", "presence_penalty": NaN}', 400, None, "no JSON: wrong syntax"),
+    ("completions", {"prompt": "a", "presence_penalty": 2.5}, 400, "presence_penalty", "'presence_penalty' is a number from -2 to 2"),
+    ("completions", {"prompt": "a", "presence_penalty": "NaN"}, 400, "presence_penalty", "'presence_penalty' is a number from -2 to 2"),
     ("completions", {"prompt": "a", "suffix": "b"}, 400, "suffix", "'suffix' is not supported; leave it out"),
     ("completions", {"prompt": "a", "user": 5}, 400, "user", "'user' is a text"),
     ("completions", {"prompt": "a", "stream": True, "stream_options": {"include_obfuscation": True}}, 400, "stream_options", "'stream_options' has include_usage; 'include_obfuscation' is not supported"),
@@ -350,9 +355,29 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "stop_token_ids": [1] * 65}, 400, "stop_token_ids", "'stop_token_ids' is a list of at most 64 tokens"),
     ("completions", {"prompt": "a", "stop_token_ids": [1, 264]}, 400, "stop_token_ids", "element 1 of 'stop_token_ids' is none of the model's 264 tokens"),
     ("completions", {"prompt": "a", "ignore_eos": 1}, 400, "ignore_eos", "'ignore_eos' is true or false"),
-    ("completions", {"prompt": "a", "min_tokens": 1}, 400, "min_tokens", "'min_tokens' is not supported; leave it out"),
-    ("completions", {"prompt": "a", "frequency_penalty": 0.5}, 400, "frequency_penalty", "'frequency_penalty' is not supported; leave it out"),
-    ("completions", {"prompt": "a", "logit_bias": {"5": 1}}, 400, "logit_bias", "'logit_bias' is not supported; leave it out"),
+    ("completions", {"prompt": "a", "frequency_penalty": -2.01}, 400, "frequency_penalty", "'frequency_penalty' is a number from -2 to 2"),
+    ("completions", {"prompt": "a", "frequency_penalty": []}, 400, "frequency_penalty", "'frequency_penalty' is a number from -2 to 2"),
+    ("completions", {"prompt": "a", "repetition_penalty": 0}, 400, "repetition_penalty", "'repetition_penalty' is a number from above 0 to 100"),
+    ("completions", {"prompt": "a", "min_tokens": -1}, 400, "min_tokens", "'min_tokens' is a whole number from 0 to 2147483647"),
+    ("completions", {"prompt": "a", "min_tokens": 1.5}, 400, "min_tokens", "'min_tokens' is a whole number from 0 to 2147483647"),
+    ("completions", {"prompt": "a", "min_tokens": "1"}, 400, "min_tokens", "'min_tokens' is a whole number from 0 to 2147483647"),
+    ("completions", {"prompt": "a", "min_tokens": 17}, 400, "min_tokens", "'min_tokens' is 17, but a text gets at most 16 new tokens, by max_tokens and behind its prompt"),
+    ("completions", {"prompt": "a", "min_tokens": 9, "max_tokens": 8}, 400, "min_tokens", "'min_tokens' is 9, but a text gets at most 8 new tokens, by max_tokens and behind its prompt"),
+    ("completions", {"prompt": ["a", "a" * 80], "min_tokens": 11, "max_tokens": 40}, 400, "min_tokens", "'min_tokens' is 11, but a text gets at most 10 new tokens, by max_tokens and behind its prompt"),
+    ("completions", {"prompt": "a", "logit_bias": 5}, 400, "logit_bias", "'logit_bias' is an object of at most 300 tokens, as in {\"50256\": -100}"),
+    ("completions", {"prompt": "a", "logit_bias": [5, 1]}, 400, "logit_bias", "'logit_bias' is an object of at most 300 tokens, as in {\"50256\": -100}"),
+    ("completions", {"prompt": "a", "logit_bias": {str(i): 1 for i in range(301)}}, 400, "logit_bias", "'logit_bias' is an object of at most 300 tokens, as in {\"50256\": -100}"),
+    ("completions", {"prompt": "a", "logit_bias": {"264": 1}}, 400, "logit_bias", "'logit_bias': '264' is none of the model's 264 tokens"),
+    ("completions", {"prompt": "a", "logit_bias": {"-1": 1}}, 400, "logit_bias", "'logit_bias': '-1' is none of the model's 264 tokens"),
+    ("completions", {"prompt": "a", "logit_bias": {"05": 1}}, 400, "logit_bias", "'logit_bias': '05' is none of the model's 264 tokens"),
+    ("completions", {"prompt": "a", "logit_bias": {" 5": 1}}, 400, "logit_bias", "'logit_bias': ' 5' is none of the model's 264 tokens"),
+    ("completions", {"prompt": "a", "logit_bias": {"": 1}}, 400, "logit_bias", "'logit_bias': '' is none of the model's 264 tokens"),
+    ("completions", {"prompt": "a", "logit_bias": {"18446744073709551621": 1}}, 400, "logit_bias", "'logit_bias': '18446744073709551621' is none of the model's 264 tokens"),
+    ("completions", {"prompt": "a", "logit_bias": {"the": 1}}, 400, "logit_bias", "'logit_bias': 'the' is none of the model's 264 tokens"),
+    ("completions", {"prompt": "a", "logit_bias": {"5": 100.5}}, 400, "logit_bias", "'logit_bias' of token '5' is a number from -100 to 100"),
+    ("completions", {"prompt": "a", "logit_bias": {"5": "1"}}, 400, "logit_bias", "'logit_bias' of token '5' is a number from -100 to 100"),
+    ("completions", {"prompt": "a", "logit_bias": {"5": None}}, 400, "logit_bias", "'logit_bias' of token '5' is a number from -100 to 100"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "min_tokens": 90}, 400, "min_tokens", "'min_tokens' is 90, but a text gets at most 70 new tokens, by max_tokens and behind its prompt"),
     ("completions", {"prompt": "a", "colour": 1}, 400, None, "unknown key 'colour'"),
     ("completions", {"prompt": "a", "temprature": 1}, 400, None, "unknown key 'temprature'; did you mean 'temperature'?"),
     ("completions", {"prompt": "a", "model": "gpt-4"}, 404, "model", "the model 'gpt-4' is not served here; there is 'small'"),
@@ -497,7 +522,8 @@ def hostile_request(url, draw, held):
         return raw(url, post(mutated(draw, json.dumps(good).encode())))
     if kind in (3, 4):  # no sense in it
         key = draw.choice(("max_tokens", "temperature", "n", "top_k", "top_p", "min_p", "seed",
-                           "stop", "logprobs", "echo", "repetition_penalty", "prompt", "stream"))
+                           "stop", "logprobs", "echo", "repetition_penalty", "prompt", "stream",
+                           "presence_penalty", "frequency_penalty", "min_tokens", "logit_bias"))
         return raw(url, post(json.dumps({**good, key: draw.choice(numbers)}).encode()), 30)
     if kind == 5:  # headers without end
         return raw(url, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 65536 + b"\r\n\r\n")
@@ -586,6 +612,64 @@ def ends(url):
     print("texts end where they are told to, and nowhere else")
 
 
+def adjusted(url):
+    """Biases, bans and penalties, told by what the model itself says of every token, and by what greedy
+    texts are then made of; whole, streamed, of conversations."""
+    asked = {"prompt": "the quick", "temperature": 0, "max_tokens": 24, "logprobs": 5}
+    plain, = complete(url, **asked)["choices"]
+
+    def said(**more):
+        (whole,), body = complete(url, **asked, **more)["choices"], {**asked, **more, "n": 1, "stream": True}
+        texts, reasons = choices_of(url, body)[0]
+        assert (texts[0], reasons[0]) == (whole["text"], whole["finish_reason"]), (whole, texts)
+        return whole
+
+    # what is banned does not come, what is wanted comes alone; log-probabilities stay the model's
+    first = plain["text"][0]
+    without = said(logit_bias={str(ord(first)): -100})
+    assert first not in without["text"] and without["text"][0] == \
+        list(plain["logprobs"]["top_logprobs"][0])[1], (plain, without)
+    assert without["logprobs"]["top_logprobs"][0] == plain["logprobs"]["top_logprobs"][0], without
+    wanted = said(logit_bias={str(ord("#")): 100})
+    assert wanted["text"] == "#" * 24 and wanted["logprobs"]["token_logprobs"][0] < \
+        min(plain["logprobs"]["top_logprobs"][0].values()), wanted
+    # 100, and 2 less each time that it came, against 60 always: the other one's turn comes behind 20 or so;
+    # what is taken off once brings it forward, or puts it off
+    first_turn = {}
+    for presence in (2, 0, -2):
+        turns = said(logit_bias={str(ord("#")): 100, str(ord("+")): 60}, frequency_penalty=2,
+                     presence_penalty=presence)["text"]
+        assert set(turns) == {"#", "+"} and turns.startswith("#" * 12), turns
+        first_turn[presence] = turns.index("+")
+    assert first_turn[2] <= first_turn[0] <= first_turn[-2] and first_turn[2] < first_turn[-2], first_turn
+    # tokens of a prompt are not counted
+    assert complete(url, prompt="#" * 40, temperature=0, max_tokens=3, frequency_penalty=2, presence_penalty=2,
+                    logit_bias={str(ord("#")): 100, str(ord("+")): 60})["choices"][0]["text"] == "###"
+    # texts that would end do not before they have so many tokens, nor with a stop
+    end = {"logit_bias": {"257": 100}}
+    assert (said(**end)["text"], said(**end)["finish_reason"]) == ("", "stop")
+    for least in (1, 7, 24):
+        later = said(**end, min_tokens=least)
+        assert later["text"] == plain["text"][:least], (later, plain)
+        assert later["finish_reason"] == ("stop" if least < 24 else "length"), later
+        stopped = said(stop=[plain["text"][0], plain["text"][12]], min_tokens=least)
+        assert len(stopped["logprobs"]["tokens"]) >= least, stopped
+    last = ord(plain["text"][5])
+    none = said(stop_token_ids=[last], min_tokens=24)
+    assert chr(last) not in none["text"] and len(none["text"]) == 24, none
+    assert said(**end, ignore_eos=True, min_tokens=3)["logprobs"]["tokens"] == ["<|im_end|>"] * 24
+    talk = {"messages": [{"role": "user", "content": "the"}], "temperature": 0, "max_tokens": 12}
+    for more, text, reason in (({"logit_bias": {"35": 100}}, "#" * 12, "length"), ({**end}, "", "stop"),
+                               ({"logit_bias": {"257": 100, "35": 90}, "min_tokens": 5}, "#" * 5, "stop")):
+        choice, = complete(url, "/v1/chat/completions", **talk, **more)["choices"]
+        assert (choice["message"]["content"], choice["finish_reason"]) == (text, reason), (more, choice)
+    every = complete(url, **{**asked, "n": 9, "temperature": 1}, logit_bias={str(t): -100 for t in range(264)
+                                                                         if t not in (65, 66)}, min_tokens=24)
+    assert {len(c["text"]) for c in every["choices"]} == {24} and \
+        set("".join(c["text"] for c in every["choices"])) == {"A", "B"}, every
+    print("biases, bans and penalties do what they say, and nothing else")
+
+
 def histograms(url):
     """/metrics, as Prometheus reads it: a type for each name, buckets that grow, sums, all that is
     counted."""
@@ -658,7 +742,8 @@ def gone(url):
 def nothing(url):
     """What asks for nothing is taken; a text with its prompt is never longer than is said."""
     plain = {"prompt": "the quick", "temperature": 0, "max_tokens": 9}
-    said = complete(url, **plain, suffix="", user="a", logit_bias={}, presence_penalty=0)
+    said = complete(url, **plain, suffix="", user="a", logit_bias={}, presence_penalty=0,
+                    frequency_penalty=0, min_tokens=0, repetition_penalty=1)
     assert said["choices"] == complete(url, **plain)["choices"], said
     talk = {"messages": [{"role": "user", "content": "the", "name": None, "type": "text"}], "temperature": 0}
     same_talk = {**talk, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "store": False,
@@ -795,7 +880,7 @@ def closed(url):
     assert (status, json.loads(said)["error"]["code"]) == (503, "draining"), (status, said)
 
 
-COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, prefix, ends, turns, histograms,
+COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, prefix, ends, adjusted, turns, histograms,
                                     half_closed, silent, token, long, ready)}
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -110,6 +110,8 @@ cat >"$out/prompts.jsonl" <<'LINES'
 {"prompt": "five dozen, quick and brown", "stop": [" q", "e", "o"]}
 {"prompt": "fox jumps over the lazy dog. pack my box with five dozen li", "max_new_tokens": 500}
 {"prompt": "the ", "temperature": 2.5, "top_p": 0.99, "min_p": 0.001, "repetition_penalty": 1.2, "seed": 9}
+{"prompt": "lazy dog", "presence_penalty": 0.5, "frequency_penalty": 0.75, "repetition_penalty": 1.1, "max_new_tokens": 30}
+{"prompt": "pack", "temperature": 4, "frequency_penalty": -0.5, "min_tokens": 12, "stop": ["e", "o"], "seed": 2, "max_new_tokens": 30}
 LINES
 # `runner generate` gives a line's place in the file to what is drawn, a request has but one
 while read -r line; do
@@ -131,6 +133,7 @@ client wrong
 client nothing
 client prefix
 client ends
+client adjusted
 client histograms
 client half_closed
 client silent 64
@@ -156,6 +159,7 @@ for ranks in 2 4; do
     client same "$out/prompts.jsonl" "$out/generated.jsonl" greedy
     client echo "$out/score.json"
     client top
+    client adjusted
     client parallel 4 "$seed"
     client gone
 done

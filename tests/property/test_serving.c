@@ -166,6 +166,14 @@ static int32_t top_of(int64_t text)
     return wanted[text % (int64_t)(sizeof wanted / sizeof wanted[0])];
 }
 
+/* What texts whose sampling has a frequency ask for besides. */
+enum { MIN_TOKENS = 4 };
+static const struct sw_biases biases = {.count = 4,
+                                        .banned_count = 3,
+                                        .token = {40, 2, 13, 21},
+                                        .bias = {1.75f, -0.5f, 100, -3},
+                                        .banned = {47, 13, 2}};
+
 /* The texts of one mesh, which all ranks must agree on to the bit. ranked: the most probable tokens
  * of the prompts' places, too. Returns what is wrong. */
 static int32_t make_ranked(struct sw_mesh mesh, const struct variant *v,
@@ -178,10 +186,13 @@ static int32_t make_ranked(struct sw_mesh mesh, const struct variant *v,
     struct sw_error err = {0};
     char text[128];
     describe(&mesh, v, text);
+    const bool adjusted = sampling.frequency != 0;
     for (int64_t t = 0; t < TEXTS; t++) {
         for (int64_t i = 0; i < lengths[t]; i++)
             prompt[t][i] = prompt_token(t, i);
         texts[t] = (struct sw_text){.tokens = prompt[t],
+                                    .biases = adjusted ? &biases : NULL,
+                                    .min_tokens = adjusted ? MIN_TOKENS : 0,
                                     .token_count = lengths[t],
                                     .max_new_tokens = NEW_TOKENS,
                                     .sampling = sampling,
@@ -453,7 +464,8 @@ static void drawn_tokens_are_a_texts_own(void **state)
     const struct sw_sampling draws[] = {
         {.temperature = 0.8, .top_p = 1, .penalty = 1},
         {.temperature = 1.5, .top_k = 7, .top_p = 0.9, .min_p = 0.02, .penalty = 1.3},
-        {.temperature = 1, .top_p = 0.5, .penalty = 1}};
+        {.temperature = 1, .top_p = 0.5, .penalty = 1},
+        {.temperature = 0.7, .top_p = 0.95, .penalty = 1.1, .presence = -0.5, .frequency = 60}};
     const struct sw_mesh mesh = sw_mesh_make(1, 2, 2, 2);
     for (size_t d = 0; d < sizeof draws / sizeof draws[0]; d++) {
         static struct texts many, few, meshed;
@@ -473,6 +485,61 @@ static void drawn_tokens_are_a_texts_own(void **state)
         for (int64_t t = 0; t < TEXTS; t++)
             greedy_ones += many.token[t][0] == probable.token[t][0];
         assert_true(greedy_ones < TEXTS);
+    }
+}
+
+/* The logits of `evaluate`, adjusted one by one: of each place the largest is the token. Tokens of
+ * the prompt count for the penalty alone. */
+static void adjusted_tokens_are_those_of_adjusted_logits(void **state)
+{
+    (void)state;
+    const struct sw_sampling asked = {
+        .top_p = 1, .penalty = 1.25, .presence = 0.375, .frequency = 55};
+    const struct variant *v = &variants[0];
+    static struct texts texts, plain, meshed;
+    static double logits[16 * MAX_TOKENS * VOCAB];
+    int32_t late = 0;
+    assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), v, asked, false, false, &texts), 0);
+    assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), v, greedy, false, false, &plain), 0);
+    made_by_harness(v, &texts, logits);
+    for (int64_t t = 0; t < TEXTS; t++) {
+        int32_t made[VOCAB] = {0};
+        bool seen[VOCAB] = {false};
+        for (int64_t i = 0; i < lengths[t]; i++)
+            seen[prompt_token(t, i)] = true;
+        for (int64_t i = 0; i < texts.made[t]; i++) {
+            const double *row = logits + (t * MAX_TOKENS + lengths[t] + i - 1) * VOCAB;
+            double wanted[VOCAB];
+            memcpy(wanted, row, sizeof wanted);
+            for (int32_t b = 0; b < biases.count; b++)
+                wanted[biases.token[b]] += (double)biases.bias[b];
+            for (int32_t b = 0; b < biases.banned_count && i < MIN_TOKENS; b++)
+                wanted[biases.banned[b]] = -INFINITY;
+            for (int32_t k = 0; k < VOCAB; k++) {
+                wanted[k] = !seen[k]        ? wanted[k]
+                            : wanted[k] > 0 ? wanted[k] / asked.penalty
+                                            : wanted[k] * asked.penalty;
+                wanted[k] -= made[k] > 0 ? asked.presence + made[k] * asked.frequency : 0;
+            }
+            assert_int_equal(texts.token[t][i], best_of(wanted));
+            assert_true(fabs(texts.logprob[t][i] - logprob_of(row, texts.token[t][i])) <=
+                        DOUBLE_TOLERANCE);
+            seen[texts.token[t][i]] = true;
+            made[texts.token[t][i]]++;
+        }
+        /* what is wanted most comes when it may, until it came too often */
+        late += texts.made[t] == NEW_TOKENS && texts.token[t][MIN_TOKENS] == 13 &&
+                texts.token[t][MIN_TOKENS + 1] == 13 && texts.token[t][MIN_TOKENS + 2] != 13;
+        assert_true(texts.made[t] < NEW_TOKENS ||
+                    memcmp(texts.token[t], plain.token[t], sizeof texts.token[t]) != 0);
+    }
+    assert_true(late > TEXTS / 2);
+    static const int32_t meshes[][4] = {{1, 2, 1, 1}, {1, 1, 2, 1}, {1, 1, 1, 2}, {1, 2, 2, 2}};
+    for (size_t m = 0; m < sizeof meshes / sizeof meshes[0]; m++) {
+        const struct sw_mesh mesh =
+            sw_mesh_make(meshes[m][0], meshes[m][1], meshes[m][2], meshes[m][3]);
+        assert_int_equal(make_texts(mesh, v, asked, false, false, &meshed), 0);
+        assert_int_equal(compare("a mesh", &meshed, &texts, false), 0);
     }
 }
 
@@ -844,6 +911,7 @@ int main(void)
         cmocka_unit_test(every_mesh_makes_the_same),
         cmocka_unit_test(every_mesh_scores_the_same),
         cmocka_unit_test(drawn_tokens_are_a_texts_own),
+        cmocka_unit_test(adjusted_tokens_are_those_of_adjusted_logits),
         cmocka_unit_test(the_cache_stays_where_it_is),
         cmocka_unit_test(what_goes_round_is_fewer_bytes),
         cmocka_unit_test(a_gpu_has_room_for_its_attention),

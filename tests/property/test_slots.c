@@ -74,6 +74,26 @@ static int64_t prompt_of(int64_t rotation, int64_t text)
                            : (int64_t)(sw_hash_mix((uint64_t)text) % KINDS_OF_PROMPT);
 }
 
+/* Of every other prompt: all that changes logits. The others have none of it, and stand beside
+ * these or alone. */
+static void ask(struct sw_text *text, int64_t prompt)
+{
+    static const struct sw_biases biases = {.count = 3,
+                                            .banned_count = 2,
+                                            .token = {9, 0, 71},
+                                            .bias = {1.5f, -2, 0.25f},
+                                            .banned = {5, 9}};
+    if (prompt % 2 == 0)
+        return;
+    text->sampling = (struct sw_sampling){.top_p = 1,
+                                          .penalty = 1.125,
+                                          .presence = 0.5,
+                                          .frequency = 0.25,
+                                          .temperature = prompt == 3};
+    text->biases = &biases;
+    text->min_tokens = 2;
+}
+
 /* Texts in the order of that rotation, on the arena as it lies in rotation 0; what was made or
  * scored of each prompt must be the same however often and wherever it comes, alone or behind
  * others whose beginning stands in the cache. Returns the texts that differ from the first of their
@@ -100,6 +120,7 @@ static int32_t run_in_order(const struct sw_program_options *options, enum sw_dt
                                     .max_new_tokens = NEW_TOKENS,
                                     .sampling = {.top_p = 1, .penalty = 1},
                                     .seed = (uint64_t)p};
+        ask(&texts[t], p);
     }
     struct sw_test_texts run = {.options = options,
                                 .serving = {.max_batch = shape->slots,

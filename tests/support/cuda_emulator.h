@@ -64,6 +64,13 @@ static inline int atomicAdd(int *sum, int value)
     return before;
 }
 
+/* Never one with a product that is added. */
+static inline float __fadd_rn(float a, float b)
+{
+    const volatile float first = a;
+    return first + b;
+}
+
 static inline float __shfl_xor_sync(unsigned mask, float value, int lane_mask)
 {
     (void)mask;

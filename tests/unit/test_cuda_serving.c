@@ -485,7 +485,8 @@ static void test_logprobs(void **unused)
     }
 }
 
-/* Temperature, top_k, top_p, min_p, penalty; the draw is drawn. */
+/* Temperature, top_k, top_p, min_p, penalty; the draw is drawn, and adjustments are of every other.
+ */
 static const float filters[][SW_SAMPLING_DRAW] = {
     {0, 0, 1, 0, 1},          {0, 0, 1, 0, 1.5f},       {1, 0, 1, 0, 1},
     {0.7f, 0, 1, 0, 1.2f},    {1, 1, 1, 0, 1},          {1, 5, 1, 0, 1},
@@ -504,6 +505,26 @@ static float any_logit(int kind)
     if (kind == 3)
         return between(0, 4) == 0 ? -INFINITY : between(0, 1) ? 0.0f : -0.0f;
     return kind == 2 ? 3.5f : (float)(8 * x * x * x);
+}
+
+/* Of some tokens, bans among them; of every other row. */
+static void add_adjustments(struct both *b, int64_t vocab, float *settings)
+{
+    const int64_t most = vocab < 60 ? vocab : 60;
+    const int64_t size[2] = {FILTERS, most * SW_ADJUSTMENT_NUMBERS};
+    float *of = add_in(b, SW_F32, 2, size, 1)->data;
+    for (int64_t i = 0; i < FILTERS; i++) {
+        int64_t count = 0;
+        for (int64_t token = between(0, 3); i % 2 == 1 && token < vocab && count < most;
+             token += between(1, 1 + (int64_t)vocab / 30)) {
+            float *to = of + i * size[1] + SW_ADJUSTMENT_NUMBERS * count++;
+            to[SW_ADJUSTMENT_TOKEN] = (float)token;
+            to[SW_ADJUSTMENT_BIAS] =
+                between(0, 5) == 0 ? SW_BANNED_BIAS : (float)between(-40, 40) / 4;
+            to[SW_ADJUSTMENT_PENALTY] = (float)between(-8, 16) / 8;
+        }
+        settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_ADJUSTED] = (float)count;
+    }
 }
 
 static void test_sample(void **unused)
@@ -531,6 +552,7 @@ static void test_sample(void **unused)
                     settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_DRAW] =
                         (float)between(0, (1 << 24) - 1) * 0x1p-24f;
                 }
+                add_adjustments(&b, vocab, settings);
                 add_out(&b, SW_F32, 2, out);
                 run_both(&b, (size_t)vocab * 8, NULL);
                 float *got = fetched(&b, 0);

@@ -1,6 +1,7 @@
 /* Every op of the CPU device: gradients against central differences in F64, f32 and bf16 against
  * F64, and ring attention on ranks that are threads of this process. */
 #include "runner/device/cpu/cpu.h"
+#include "core/base/hash.h"
 #include "core/program/sampling.h"
 #include "core/program/serving.h"
 #include "core/program/workspace.h"
@@ -381,8 +382,11 @@ static struct sw_tensor scales_of_cache(uint64_t seed)
     return t;
 }
 
-static const double sampling[B][SW_SAMPLING_SETTINGS] = {{0, 0, 1, 0, 1.25, 0.3},
-                                                         {0.75, 20, 0.875, 0.0625, 1.5, 0.6}};
+static const double sampling[B][SW_SAMPLING_SETTINGS] = {{0, 0, 1, 0, 1.25, 0.3, 0, 2},
+                                                         {0.75, 20, 0.875, 0.0625, 1.5, 0.6, 0, 3}};
+enum { ADJUSTMENTS = 3 };
+static const double adjustments[B][ADJUSTMENTS * SW_ADJUSTMENT_NUMBERS] = {
+    {3, -1.5, 0, 8, 0.25, 2}, {0, (double)SW_BANNED_BIAS, 0, 20, 0, 0.75, 66, 4, -1}};
 
 /* Slots at positions 4 and 0, in a cache of two chunks of 24. */
 static struct example serving_example(int kind, enum sw_dtype t, int64_t seq)
@@ -495,6 +499,10 @@ static struct example serving_example(int kind, enum sw_dtype t, int64_t seq)
         add_in(&e, tensor(SW_F32, 2, B, SW_SAMPLING_SETTINGS, 0));
         for (int64_t i = 0; i < e.in[2].elems; i++)
             set(&e.in[2], i, sampling[i / SW_SAMPLING_SETTINGS][i % SW_SAMPLING_SETTINGS]);
+        add_in(&e, tensor(SW_F32, 2, B, ADJUSTMENTS * SW_ADJUSTMENT_NUMBERS, 0));
+        for (int64_t b = 0, i = 0; b < B; b++)
+            for (int64_t n = 0; n < ADJUSTMENTS * SW_ADJUSTMENT_NUMBERS; n++)
+                set(&e.in[3], i++, adjustments[b][n]);
         add_out(&e, tensor(wide(t), 2, B, 2, 0));
         free(slots.data);
     }
@@ -750,6 +758,7 @@ static unsigned left_by(struct sw_device *device, const double settings[SW_SAMPL
     add_in(&e, tensor(SW_F32, 3, 1, 1, 4));
     add_in(&e, tensor(SW_I32, 2, 1, 1, 0));
     add_in(&e, tensor(SW_F32, 2, 1, SW_SAMPLING_SETTINGS, 0));
+    add_in(&e, tensor(SW_F32, 2, 1, SW_ADJUSTMENT_NUMBERS, 0));
     add_out(&e, tensor(SW_F32, 2, 1, 2, 0));
     set(&e.in[1], 0, seen);
     for (int64_t i = 0; i < 4; i++)
@@ -798,6 +807,119 @@ static void filters_leave_the_tokens_they_should(void **state)
         const unsigned left = left_by(device, cases[i].settings, cases[i].seen);
         if (left != cases[i].left)
             fail_msg("case %d leaves %x, not %x", (int)i, left, cases[i].left);
+    }
+    device->vtable->destroy(device);
+}
+
+/* A token of a list of whole logits: the largest, or the one in whose share the draw falls;
+ * *edge: how far that is from another one's. */
+static int64_t chosen_of(const double *logits, int64_t vocab, double temperature, double draw,
+                         double *edge)
+{
+    double sum = 0, before = 0;
+    int64_t best = 0;
+    for (int64_t i = 1; i < vocab; i++)
+        best = logits[i] > logits[best] ? i : best;
+    *edge = 1;
+    if (temperature == 0)
+        return best;
+    for (int64_t i = 0; i < vocab; i++)
+        sum += exp((logits[i] - logits[best]) / temperature);
+    for (int64_t i = 0; i < vocab; i++) {
+        const double share = exp((logits[i] - logits[best]) / temperature) / sum;
+        *edge = fmin(fabs(draw - before), fabs(draw - before - share));
+        if (draw < before + share)
+            return i;
+        before += share;
+    }
+    return best;
+}
+
+/* Biases, bans and what is taken off, one behind the other over the whole vocabulary: the token is
+ * that of these logits, its log-probability that of the model's. */
+static void adjusted_logits_are_chosen_of(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 400, VOCAB = 45, MOST = 30 };
+    struct sw_device *device = device_with(1);
+    int64_t others = 0, banned = 0;
+    for (int64_t round = 0; round < ROUNDS; round++) {
+        struct example e = example(SW_OP_SAMPLE);
+        const uint64_t mixed = sw_hash_mix((uint64_t)round + 1);
+        const double temperature = mixed % 2 == 0 ? 0 : 0.75;
+        const double penalty = mixed / 2 % 2 == 0 ? 1 : 1.5;
+        const double draw = (double)(float)((double)(mixed >> 40) * 0x1p-24);
+        double wanted[VOCAB], plain[VOCAB], edge, unused, sum = 0;
+        int64_t count = 0;
+        add_in(&e, filled(tensor(SW_F64, 3, 1, 1, VOCAB), (uint64_t)round + 7, 3));
+        add_in(&e, integers(2, 1, 2, (uint64_t)round + 8, -1000000, 1000000));
+        add_in(&e, tensor(SW_F32, 2, 1, SW_SAMPLING_SETTINGS, 0));
+        add_in(&e, tensor(SW_F32, 2, 1, MOST * SW_ADJUSTMENT_NUMBERS, 0));
+        add_out(&e, tensor(SW_F64, 2, 1, 2, 0));
+        for (int64_t i = 0; i < VOCAB; i++) {
+            const uint64_t drawn = sw_hash_mix(mixed + (uint64_t)i);
+            const uint32_t word = (uint32_t)(int32_t)get(&e.in[1], i / 32);
+            const bool bans = drawn / 2 % 9 == 0;
+            const double bias = bans ? (double)SW_BANNED_BIAS : (double)(drawn / 64 % 33) / 4 - 4;
+            const double off = bans ? 0 : (double)(drawn / 4096 % 9) / 4 - 0.5;
+            plain[i] = wanted[i] = get(&e.in[0], i);
+            sum += exp(plain[i]);
+            const bool adjusted = drawn % 2 == 0 && count < MOST && round % 10 > 0;
+            if (adjusted) {
+                set(&e.in[3], 3 * count, (double)i);
+                set(&e.in[3], 3 * count + 1, bias);
+                set(&e.in[3], 3 * count++ + 2, off);
+                wanted[i] += bias;
+            }
+            if (word >> (i % 32) & 1u)
+                wanted[i] = wanted[i] > 0 ? wanted[i] / penalty : wanted[i] * penalty;
+            wanted[i] -= adjusted ? off : 0;
+        }
+        const double settings[SW_SAMPLING_SETTINGS] = {temperature, 0,    1, 0,
+                                                       penalty,     draw, 0, (double)count};
+        for (int64_t i = 0; i < SW_SAMPLING_SETTINGS; i++)
+            set(&e.in[2], i, settings[i]);
+        run(device, &e);
+        const int64_t token = chosen_of(wanted, VOCAB, temperature, draw, &edge);
+        if (edge > 1e-12)
+            assert_int_equal(get(&e.out[0], 0), token);
+        assert_true(fabs(get(&e.out[0], 1) - (plain[(int64_t)get(&e.out[0], 0)] - log(sum))) <
+                    1e-12);
+        others += token != chosen_of(plain, VOCAB, temperature, draw, &unused);
+        for (int64_t i = 0; i < count; i++)
+            banned += get(&e.in[3], 3 * i + 1) < -1e29 && get(&e.in[3], 3 * i) == token;
+        release(&e);
+    }
+    assert_true(others > ROUNDS / 4 && banned == 0);
+    device->vtable->destroy(device);
+}
+
+/* Where everything is banned the choice is among all. */
+static void all_tokens_may_be_banned(void **state)
+{
+    (void)state;
+    static const double logits[4] = {1, 3, 2, -1};
+    struct sw_device *device = device_with(1);
+    for (int kind = 0; kind < 2; kind++) {
+        struct example e = example(SW_OP_SAMPLE);
+        add_in(&e, tensor(SW_F32, 3, 1, 1, 4));
+        add_in(&e, tensor(SW_I32, 2, 1, 1, 0));
+        add_in(&e, tensor(SW_F32, 2, 1, SW_SAMPLING_SETTINGS, 0));
+        add_in(&e, tensor(SW_F32, 2, 1, 4 * SW_ADJUSTMENT_NUMBERS, 0));
+        add_out(&e, tensor(SW_F32, 2, 1, 2, 0));
+        for (int64_t i = 0; i < 4; i++) {
+            set(&e.in[0], i, logits[i]);
+            set(&e.in[3], 3 * i, (double)i);
+            set(&e.in[3], 3 * i + 1, (double)SW_BANNED_BIAS);
+        }
+        set(&e.in[2], SW_SAMPLING_TEMPERATURE, kind);
+        set(&e.in[2], SW_SAMPLING_TOP_P, 1);
+        set(&e.in[2], SW_SAMPLING_PENALTY, 1);
+        set(&e.in[2], SW_SAMPLING_DRAW, 0.6);
+        set(&e.in[2], SW_SAMPLING_ADJUSTED, 1e9); /* more than there are */
+        run(device, &e);
+        assert_true(get(&e.out[0], 0) == (kind ? 2 : 0));
+        release(&e);
     }
     device->vtable->destroy(device);
 }
@@ -1816,6 +1938,8 @@ int main(void)
         cmocka_unit_test(products_of_few_rows_agree_with_f64_and_with_themselves),
         cmocka_unit_test(a_token_attends_as_in_a_chunk),
         cmocka_unit_test(filters_leave_the_tokens_they_should),
+        cmocka_unit_test(adjusted_logits_are_chosen_of),
+        cmocka_unit_test(all_tokens_may_be_banned),
         cmocka_unit_test(the_most_probable_come_in_order),
         cmocka_unit_test(threads_do_not_change_bits),
         cmocka_unit_test(rope_turns_by_stretched_angles),

@@ -155,9 +155,16 @@ static void add_sampling(struct sw_decoder *d)
     const struct sw_dim numbers[2] = {d->batch, {SW_L_NONE, SW_SAMPLED_NUMBERS, 1, SW_SIZE_FIXED}};
     const struct sw_dim words = {SW_L_NONE, sw_sampling_words(m->vocab_size), 1, SW_SIZE_FIXED};
     const struct sw_dim fields = {SW_L_NONE, SW_SAMPLING_SETTINGS, 1, SW_SIZE_FIXED};
+    const struct sw_dim entries = {
+        SW_L_NONE,
+        SW_ADJUSTMENT_NUMBERS *
+            sw_sampling_adjustments(m->vocab_size, b->options->serving.max_tokens),
+        1, SW_SIZE_FIXED};
     const struct sw_dim bits[2] = {d->batch, words}, wants[2] = {d->batch, fields};
+    const struct sw_dim changes[2] = {d->batch, entries};
     const int32_t seen = sw_decoder_input(b, "seen", SW_I32, 2, bits);
     const int32_t settings = sw_decoder_input(b, "settings", SW_F32, 2, wants);
+    const int32_t adjustments = sw_decoder_input(b, "adjustments", SW_F32, 2, changes);
     sw_builder_region(b, "head", SW_PHASE_FORWARD, 1, false);
     int32_t op = sw_builder_op(b, SW_OP_PICK_TOKEN, SW_STAGE_MODEL);
     sw_builder_in(b, op, sw_decoder_output(d));
@@ -169,6 +176,7 @@ static void add_sampling(struct sw_decoder *d)
                                          wide, 3, &(struct sw_made){"logits", logits, 1});
     op = sw_build_apply(b, SW_OP_SAMPLE, made, seen);
     sw_builder_in(b, op, sw_builder_ref(b, settings));
+    sw_builder_in(b, op, sw_builder_ref(b, adjustments));
     const int32_t choice = sw_build_result(b, op, wide, 2, &(struct sw_made){"choice", pair, 1});
     op = sw_build_apply(b, SW_OP_TOP_TOKENS, made, settings);
     sw_builder_in(b, op, sw_builder_ref(b, choice));

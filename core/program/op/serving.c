@@ -45,6 +45,14 @@ static double met_top(const struct sw_program *p, const struct sw_op *op,
     return workload != NULL ? workload->top_share : 0;
 }
 
+/* Adjustments are read as far as a row has any: most have none, none has many. */
+static struct sw_op_cost cost_sample(const struct sw_program *p, const struct sw_op *op)
+{
+    struct sw_op_cost cost = sw_cost_memory(p, op);
+    cost.memory_bytes -= sw_ref_bytes(p, op->in[3]);
+    return cost;
+}
+
 /* A number and the place of each candidate. */
 static int64_t workspace_sample(const struct sw_program *p, const struct sw_op *op)
 {
@@ -74,10 +82,10 @@ const struct sw_op_info sw_row_pick_token = {.name = "pick_token",
                                              .cost_class = SW_CLASS_MEMORY,
                                              .cost = cost_pick};
 const struct sw_op_info sw_row_sample = {.name = "sample",
-                                         .factors = "buv,bw,bk->bn",
+                                         .factors = "buv,bw,bk,ba->bn",
                                          .whole = "v",
                                          .cost_class = SW_CLASS_MEMORY,
-                                         .cost = sw_cost_memory,
+                                         .cost = cost_sample,
                                          .workspace = workspace_sample};
 const struct sw_op_info sw_row_top_tokens = {.name = "top_tokens",
                                              .factors = "buv,bk,bp->bn",

@@ -31,6 +31,8 @@ struct candidates {
     const float *logits;
     const uint32_t *seen; /* a bit for each token; NULL: no penalty */
     float penalty;
+    const float *adjustments; /* [adjusted, SW_ADJUSTMENT_NUMBERS], in the order of their tokens */
+    int adjusted;             /* 0: none */
     int64_t vocab;
     float first, temperature; /* first: the largest logit */
 };
@@ -53,11 +55,43 @@ struct shared {
     int found;
 };
 
-/* Eight tokens from i on as the penalty leaves them; returns how many there are. */
+/* The first adjustment of a token from i on. */
+__device__ static inline int find_adjustment(const candidates &c, int64_t i)
+{
+    int first = 0, behind = c.adjusted;
+    while (first < behind) {
+        const int middle = first + (behind - first) / 2;
+        if ((int64_t)c.adjustments[middle * SW_ADJUSTMENT_NUMBERS + SW_ADJUSTMENT_TOKEN] < i)
+            first = middle + 1;
+        else
+            behind = middle;
+    }
+    return first;
+}
+
+/* Adds `sign` times that number of adjustments to the logits of eight tokens from i on; nothing of
+ * it is made one with the product of the penalty. */
+__device__ static inline void adjust(const candidates &c, int at, sw_adjustment number, float sign,
+                                     int64_t i, float *to)
+{
+#pragma unroll
+    for (int k = 0; k < SW_VECTOR; k++) {
+        const float *of = c.adjustments + (int64_t)at * SW_ADJUSTMENT_NUMBERS;
+        if (at < c.adjusted && (int64_t)of[SW_ADJUSTMENT_TOKEN] == i + k) {
+            to[k] = __fadd_rn(to[k], sign * of[number]);
+            at++;
+        }
+    }
+}
+
+/* Eight tokens from i on as adjustments and penalty leave them; returns how many there are. */
 __device__ static inline int load_logits(const candidates &c, int64_t i, float *to)
 {
     const int n = sw_left(i, c.vocab);
     sw_load8(c.logits, SW_F32, i, n, to);
+    const int adjustment = c.adjusted > 0 ? find_adjustment(c, i) : 0;
+    if (c.adjusted > 0)
+        adjust(c, adjustment, SW_ADJUSTMENT_BIAS, 1, i, to);
     if (c.seen != nullptr) {
         const uint32_t bits = c.seen[i / 32] >> (i % 32);
 #pragma unroll
@@ -65,6 +99,8 @@ __device__ static inline int load_logits(const candidates &c, int64_t i, float *
             if (bits >> k & 1u)
                 to[k] = to[k] > 0 ? to[k] / c.penalty : to[k] * c.penalty;
     }
+    if (c.adjusted > 0)
+        adjust(c, adjustment, SW_ADJUSTMENT_PENALTY, -1, i, to);
     return n;
 }
 
@@ -347,12 +383,15 @@ __device__ static float largest(const candidates &c, shared *s)
     return logit_of((uint32_t)block_most(s, key_of(most)));
 }
 
-__device__ static candidates without_penalty(const float *logits, int64_t vocab, shared *s)
+/* The logits as they are. */
+__device__ static candidates untouched(const float *logits, int64_t vocab, shared *s)
 {
     candidates c;
     c.logits = logits;
     c.seen = nullptr;
     c.penalty = 1;
+    c.adjustments = nullptr;
+    c.adjusted = 0;
     c.vocab = vocab;
     c.temperature = 1;
     c.first = largest(c, s);
@@ -362,7 +401,8 @@ __device__ static candidates without_penalty(const float *logits, int64_t vocab,
 /* A block for each slot. */
 __global__ static void __launch_bounds__(THREADS)
     sample_kernel(const float *logits, const uint32_t *seen, int64_t words,
-                  const float *all_settings, int64_t fields, float *to, int64_t vocab)
+                  const float *all_settings, int64_t fields, const float *adjustments,
+                  int64_t width, float *to, int64_t vocab)
 {
     __shared__ shared s;
     const int64_t b = blockIdx.x;
@@ -374,13 +414,20 @@ __global__ static void __launch_bounds__(THREADS)
     g.top_k = (int64_t)set[SW_SAMPLING_TOP_K];
     g.top_p = (double)set[SW_SAMPLING_TOP_P];
     g.min_p = (double)set[SW_SAMPLING_MIN_P];
-    const candidates plain = without_penalty(logits + b * vocab, vocab, &s);
+    const candidates plain = untouched(logits + b * vocab, vocab, &s);
     candidates c = plain;
+    const float adjusted = set[SW_SAMPLING_ADJUSTED];
+    const float most = (float)(width / SW_ADJUSTMENT_NUMBERS);
+    if (adjusted >= 1) {
+        c.adjustments = adjustments + b * width;
+        c.adjusted = (int)(adjusted < most ? adjusted : most);
+    }
     if (g.penalty != 1 && g.penalty > 0) {
         c.seen = seen + b * words;
         c.penalty = g.penalty;
-        c.first = largest(c, &s);
     }
+    if (c.adjusted > 0 || c.seen != nullptr)
+        c.first = largest(c, &s);
     int token;
     if (g.temperature > 0) {
         c.temperature = g.temperature;
@@ -405,8 +452,8 @@ extern "C" cudaError_t sw_cuda_sample(const struct sw_call *call, cudaStream_t s
         return cudaSuccess;
     SW_LAUNCH(sample_kernel, (unsigned)logits->size[0], THREADS, 0, stream,
               (const float *)logits->data, (const uint32_t *)seen->data, seen->size[1],
-              (const float *)settings->data, settings->size[1], (float *)call->out[0].data,
-              logits->size[2]);
+              (const float *)settings->data, settings->size[1], (const float *)call->in[3].data,
+              call->in[3].size[1], (float *)call->out[0].data, logits->size[2]);
     return cudaGetLastError();
 }
 
@@ -452,7 +499,7 @@ __global__ static void __launch_bounds__(THREADS)
     }
     if (count == 0)
         return;
-    const candidates c = without_penalty(logits + b * vocab, vocab, &s);
+    const candidates c = untouched(logits + b * vocab, vocab, &s);
     /* as sample_kernel has that of the token it chooses, to the bit */
     const double log_sum = log(look_at(c, &s, 0).of[2]);
     uint64_t rank = UINT64_MAX;

@@ -158,6 +158,7 @@ int sw_cuda_run_sample(struct sw_device *device, const struct sw_call *call, str
     if (check_dtype(call, &call->in[0], true, err) != 0 ||
         check_integers(call, &call->in[1], err) != 0 ||
         check_dtype(call, &call->in[2], true, err) != 0 ||
+        check_dtype(call, &call->in[3], true, err) != 0 ||
         check_dtype(call, &call->out[0], true, err) != 0)
         return -1;
     return queued(call, sw_cuda_sample(call, cuda_of(device)->stream), err);
