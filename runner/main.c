@@ -72,7 +72,7 @@ static const char help[] =
     "  --presence-penalty P, --frequency-penalty F\n"
     "                           taken off the logit of a token that the text made: P once, F each "
     "time\n"
-    "  --min-tokens N           nothing ends a text before it has N new tokens (default: 0)\n"
+    "  --min-new-tokens N       nothing ends a text before it has N new tokens (default: 0)\n"
     "  --stop TEXT              ends a text, which does not get it; may be given several times\n"
     "  --bytes                  each byte of a text is a token; without it a model with no "
     "tokenizer\n"

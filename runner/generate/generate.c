@@ -59,15 +59,15 @@ static int next_text(void *context, struct sw_text *out, struct sw_error *err)
     if (sw_generation_begin(&m->text, r->session->codec, &prompt->stops, r->options->top, NULL, 0,
                             err) != 0)
         return -1;
-    m->text.min_tokens = params->min_tokens;
+    m->text.min_tokens = params->min_new_tokens;
     *out = (struct sw_text){.number = r->started++,
                             .tokens = prompt->tokens,
                             .token_count = prompt->token_count,
                             .max_new_tokens = params->max_new_tokens,
                             .top = r->options->top,
                             .sampling = sw_sampling_params_sampling(params),
-                            .min_tokens = params->min_tokens,
-                            .biases = params->min_tokens > 0 ? &r->biases : NULL,
+                            .min_tokens = params->min_new_tokens,
+                            .biases = params->min_new_tokens > 0 ? &r->biases : NULL,
                             /* a text's own, whatever else is in the file: prompts that are alike
                                differ by their place */
                             .seed = sw_hash_mix((uint64_t)params->seed) +
@@ -334,16 +334,16 @@ static void say_counts(const struct run *r)
     fputc('\n', stderr);
 }
 
-/* What a text with min_tokens has none of before it has so many. */
+/* What a text with min_new_tokens has none of before it has so many. */
 static void ban_ends(struct run *r)
 {
     const int64_t vocab = r->session->rank->plan->run->model.shape.vocab_size;
     bool asked = false;
     for (int64_t i = 0; i < r->prompts.count; i++)
-        asked |= r->prompts.at[i].params.min_tokens > 0;
+        asked |= r->prompts.at[i].params.min_new_tokens > 0;
     if (asked && !sw_biases_ban_ends(&r->biases, vocab, r->session->codec))
         sw_fail(&r->session->rank->err, SW_BAD_INPUT,
-                "'min_tokens' bans at most %d tokens, and more end a text of this model",
+                "'min_new_tokens' bans at most %d tokens, and more end a text of this model",
                 SW_BANNED_TOKENS);
 }
 

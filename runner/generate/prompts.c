@@ -20,7 +20,8 @@ const struct sw_sampling_params_field sw_sampling_params_fields[] = {
     {"presence_penalty", true, -2, 2, false, offsetof(struct sw_sampling_params, presence_penalty)},
     {"frequency_penalty", true, -2, 2, false,
      offsetof(struct sw_sampling_params, frequency_penalty)},
-    {"min_tokens", false, 0, INT32_MAX, false, offsetof(struct sw_sampling_params, min_tokens)},
+    {"min_new_tokens", false, 0, INT32_MAX, false,
+     offsetof(struct sw_sampling_params, min_new_tokens)},
     {"max_new_tokens", false, 1, INT32_MAX, false,
      offsetof(struct sw_sampling_params, max_new_tokens)},
     {"seed", false, 0, 0x1p53, false, offsetof(struct sw_sampling_params, seed)},
@@ -133,11 +134,11 @@ static int check_tokens(const struct reading *r, const struct sw_prompt *prompt,
 /* Tokens that end a text stay away for that long. */
 static int check_lengths(const struct sw_sampling_params *params, struct sw_error *err)
 {
-    return params->min_tokens <= params->max_new_tokens
+    return params->min_new_tokens <= params->max_new_tokens
                ? 0
                : sw_fail(err, SW_BAD_INPUT,
-                         "'min_tokens' is %" PRId64 ", above 'max_new_tokens', %" PRId64,
-                         params->min_tokens, params->max_new_tokens);
+                         "'min_new_tokens' is %" PRId64 ", above 'max_new_tokens', %" PRId64,
+                         params->min_new_tokens, params->max_new_tokens);
 }
 
 static int read_tokens(const json_t *list, struct sw_prompt *prompt, struct sw_error *err)
@@ -191,7 +192,7 @@ static int unknown_key(const struct reading *r, const char *key, struct sw_error
                                         "repetition_penalty",
                                         "presence_penalty",
                                         "frequency_penalty",
-                                        "min_tokens",
+                                        "min_new_tokens",
                                         "max_new_tokens",
                                         "seed",
                                         "n"};
@@ -205,7 +206,7 @@ static int unknown_key(const struct reading *r, const char *key, struct sw_error
                : sw_fail(err, SW_BAD_INPUT,
                          "unknown key '%s'; a line has prompt or tokens, and perhaps stop, "
                          "temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, "
-                         "frequency_penalty, min_tokens, max_new_tokens, seed and n",
+                         "frequency_penalty, min_new_tokens, max_new_tokens, seed and n",
                          shown);
 }
 

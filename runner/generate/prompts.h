@@ -11,7 +11,7 @@
 /* How a text is sampled, as core/program/sampling.h has it, and how long it gets. */
 struct sw_sampling_params {
     double temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
-    int64_t top_k, max_new_tokens, min_tokens, seed, n;
+    int64_t top_k, max_new_tokens, min_new_tokens, seed, n;
 };
 /* The defaults of the command line. */
 struct sw_sampling_params sw_sampling_params_default(void);

@@ -475,6 +475,11 @@ static int read_top_logprobs(struct reading *r, const json_t *value)
     return read_count(r, value, SW_TOP_TOKENS, &r->top_logprobs);
 }
 
+static int read_min_tokens(struct reading *r, const json_t *value)
+{
+    return read_count(r, value, INT32_MAX, &r->out->params.min_new_tokens);
+}
+
 static int read_best_of(struct reading *r, const json_t *value)
 {
     return read_count(r, value, SW_REQUEST_TEXTS, &r->best_of);
@@ -534,7 +539,7 @@ static const struct key keys[] = {
     {"stop", BOTH, read_stop, {NULL}},
     {"stop_token_ids", BOTH, read_stop_token_ids, {NULL}},
     {"ignore_eos", BOTH, read_ignore_eos, {NULL}},
-    {"min_tokens", BOTH, read_wish, {NULL}},
+    {"min_tokens", BOTH, read_min_tokens, {NULL}},
     {"stream", BOTH, read_stream, {NULL}},
     {"stream_options", BOTH, read_stream_options, {NULL}},
     {"echo", TEXT, read_echo, {NULL}},

@@ -84,7 +84,7 @@ static int64_t room_of(const struct sw_request_rules *rules, const struct sw_api
 int sw_request_ban_ends(const struct sw_request_rules *rules, struct sw_api_request *request,
                         struct sw_error *err)
 {
-    const int64_t wanted = request->params.min_tokens, room = room_of(rules, request);
+    const int64_t wanted = request->params.min_new_tokens, room = room_of(rules, request);
     const int64_t vocab = rules->limits.vocab;
     struct sw_biases *biases = &request->biases;
     if (wanted == 0)

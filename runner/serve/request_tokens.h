@@ -14,7 +14,7 @@ int sw_request_read_stop_tokens(const struct sw_request_rules *rules, const json
 /* logit_bias, an object: {"TOKEN": NUMBER, ...}. */
 int sw_request_read_biases(const struct sw_request_rules *rules, const json_t *value,
                            struct sw_biases *out, struct sw_error *err);
-/* Of a request that is read: with params.min_tokens every token that would end a text is banned
+/* Of a request that is read: with params.min_new_tokens every token that would end a text is banned
  * until it has so many. It has room for them behind each prompt, or is refused. */
 int sw_request_ban_ends(const struct sw_request_rules *rules, struct sw_api_request *request,
                         struct sw_error *err);

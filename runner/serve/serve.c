@@ -191,7 +191,7 @@ static int prepare(struct server *s, const struct sw_completion *completion,
     text->generation.ignores_ends = r->ignore_eos;
     text->generation.stop_token = r->stop_token;
     text->generation.stop_token_count = r->stop_token_count;
-    text->generation.min_tokens = r->params.min_tokens;
+    text->generation.min_tokens = r->params.min_new_tokens;
     if (!r->echo || r->logprobs < 0)
         return 0;
     text->prompt_logprobs = calloc(count, sizeof *text->prompt_logprobs);
@@ -217,7 +217,7 @@ static struct sw_text text_of(const struct sw_completion *completion,
                             .token_count = r->prompt[text->prompt].count,
                             .max_new_tokens = params->max_new_tokens,
                             .sampling = sw_sampling_params_sampling(params),
-                            .min_tokens = params->min_tokens,
+                            .min_tokens = params->min_new_tokens,
                             .biases =
                                 r->biases.count + r->biases.banned_count > 0 ? &r->biases : NULL,
                             .seed = sw_hash_mix((uint64_t)params->seed) +

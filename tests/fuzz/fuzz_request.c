@@ -90,8 +90,9 @@ static void check_request(const struct sw_api_request *r)
     fuzz_require(w->top_k >= 0 && w->repetition_penalty > 0, "top_k", "");
     fuzz_require(fabs(w->presence_penalty) <= 2 && fabs(w->frequency_penalty) <= 2, "penalties",
                  "");
-    fuzz_require(w->min_tokens >= 0 && w->min_tokens <= w->max_new_tokens, "min_tokens", "");
-    check_biases(&r->biases, w->min_tokens > 0);
+    fuzz_require(w->min_new_tokens >= 0 && w->min_new_tokens <= w->max_new_tokens, "min_tokens",
+                 "");
+    check_biases(&r->biases, w->min_new_tokens > 0);
     const int32_t most = r->endpoint == SW_CHAT_COMPLETIONS ? SW_TOP_TOKENS : SW_REQUEST_TOP;
     fuzz_require(r->logprobs >= -1 && r->logprobs <= most, "logprobs", "");
     fuzz_require(r->stops.count <= SW_REQUEST_STOPS, "stops", "");

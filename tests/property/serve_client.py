@@ -105,6 +105,7 @@ def same(url, prompts, generated, what="all"):
         body = {"temperature": 0, **prompt, "n": n, "logprobs": 0}
         body["prompt"] = body.pop("tokens", body.get("prompt"))
         body["max_tokens"] = body.pop("max_new_tokens", 128)
+        body["min_tokens"] = body.pop("min_new_tokens", 0)
         answer = complete(url, **body)
         events = stream(url, stream_options={"include_usage": True}, **body)
         wanted = made[at:at + n]

@@ -62,7 +62,7 @@ cat >"$out/prompts.jsonl" <<'LINES'
 
 {"prompt": "five dozen", "stop": [" jugs", "xyz"]}
 {"prompt": "fox jumps over the lazy dog. pack my box with five dozen li", "max_new_tokens": 50}
-{"prompt": "the quick ", "temperature": 0.5, "top_p": 0.9, "min_p": 0.1, "repetition_penalty": 1.2, "presence_penalty": 0.25, "frequency_penalty": 0.5, "min_tokens": 3}
+{"prompt": "the quick ", "temperature": 0.5, "top_p": 0.9, "min_p": 0.1, "repetition_penalty": 1.2, "presence_penalty": 0.25, "frequency_penalty": 0.5, "min_new_tokens": 3}
 LINES
 for i in 1 2 3 4 5 6 7; do
     echo "{\"prompt\": \"the $i\", \"max_new_tokens\": $i}"
@@ -262,7 +262,7 @@ PYTHON
     printf '{"prompt": "a", "stop": ["b", ""]}\n{"prompt": "a\\u0000b"}\n{"prompt": "\xff"}\n'
     printf '{"prompt": "a", "prompt": "b"}\n{"tokens": [123456789012345678901234567890]}\n'
     printf '{"prompt": "%080d"}\n' 7
-    printf '{"prompt": "a", "min_tokens": 9, "max_new_tokens": 8}\n{"prompt": "a", "frequency_penalty": 3}\n'
+    printf '{"prompt": "a", "min_new_tokens": 9, "max_new_tokens": 8}\n{"prompt": "a", "frequency_penalty": 3}\n'
     for ((i = 0; i < 5000; i++)); do printf '['; done
 } >"$out/bad.jsonl"
 one generate --prompts "$out/bad.jsonl" -o "$out/none.jsonl" >"$out/said" 2>&1
@@ -282,7 +282,7 @@ bad.jsonl:11: error: the prompt is empty; give at least one token
 bad.jsonl:12: error: the prompt is empty; give at least one token
 bad.jsonl:13: error: 'prompt' is a text
 bad.jsonl:14: error: unknown key 'temperatur'; did you mean 'temperature'?
-bad.jsonl:15: error: unknown key 'colour'; a line has prompt or tokens, and perhaps stop, temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty, min_tokens, max_new_tokens, seed and n
+bad.jsonl:15: error: unknown key 'colour'; a line has prompt or tokens, and perhaps stop, temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty, min_new_tokens, max_new_tokens, seed and n
 bad.jsonl:16: error: 'temperature' is a number from 0 to 100
 bad.jsonl:17: error: 'top_p' is a number from above 0 to 1
 bad.jsonl:18: error: 'n' is a whole number from 1 to 10000
@@ -294,7 +294,7 @@ bad.jsonl:23: error: no JSON: a text that is not UTF-8
 bad.jsonl:24: error: no JSON: a key that was there before
 bad.jsonl:25: error: no JSON: a number that is too large
 bad.jsonl:26: error: the prompt has 80 tokens; with 64 for a text, at most 63 leave room for a new one
-bad.jsonl:27: error: 'min_tokens' is 9, above 'max_new_tokens', 8
+bad.jsonl:27: error: 'min_new_tokens' is 9, above 'max_new_tokens', 8
 bad.jsonl:28: error: 'frequency_penalty' is a number from -2 to 2
 bad.jsonl:29: error: no JSON: values nested too deeply
 bad.jsonl: error: 28 of its lines cannot be used; nothing was generated

@@ -111,7 +111,7 @@ cat >"$out/prompts.jsonl" <<'LINES'
 {"prompt": "fox jumps over the lazy dog. pack my box with five dozen li", "max_new_tokens": 500}
 {"prompt": "the ", "temperature": 2.5, "top_p": 0.99, "min_p": 0.001, "repetition_penalty": 1.2, "seed": 9}
 {"prompt": "lazy dog", "presence_penalty": 0.5, "frequency_penalty": 0.75, "repetition_penalty": 1.1, "max_new_tokens": 30}
-{"prompt": "pack", "temperature": 4, "frequency_penalty": -0.5, "min_tokens": 12, "stop": ["e", "o"], "seed": 2, "max_new_tokens": 30}
+{"prompt": "pack", "temperature": 4, "frequency_penalty": -0.5, "min_new_tokens": 12, "stop": ["e", "o"], "seed": 2, "max_new_tokens": 30}
 LINES
 # `runner generate` gives a line's place in the file to what is drawn, a request has but one
 while read -r line; do
