@@ -157,6 +157,7 @@ static const char help[] =
     "folder\n"
     "  --device cpu|cuda        the cores of the CPU (the default), or the GPUs\n"
     "  --quick                  measure for 8 seconds instead of 55\n"
+    "  --force                  write what cannot be believed, too, with a band that is as wide\n"
     "\n"
     "usage: runner preflight NAME.plan.yaml [--full] [--digest HEX]\n"
     "tries on every node what the plan wants of it: layers of its shapes, messages between nodes, "
@@ -391,6 +392,7 @@ static int calibrate(int argc, char **argv)
         {.name = "-o", .needs = " needs a file name", .text = &options.profile_path},
         {.name = "--cluster", .needs = " needs a file name", .text = &options.cluster_path},
         {.name = "--quick", .flag = &quick},
+        {.name = "--force", .flag = &options.force},
         {.name = NULL}};
     struct sw_problem problem;
     if (sw_arguments_parse(argc, argv, rows, NULL, NULL, NULL, &problem) != 0)

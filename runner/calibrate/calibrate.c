@@ -3,10 +3,13 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/config/config.h"
+#include "core/cost/cost.h"
 #include "runner/rank/accelerator.h"
+#include "runner/calibrate/doubt.h"
 #include "runner/calibrate/few_rows.h"
 #include "runner/calibrate/gpu.h"
 #include "runner/calibrate/gpu_links.h"
+#include "runner/calibrate/step.h"
 #include "runner/calibrate/write.h"
 #include "runner/rank/gpu_kinds.h"
 #include "runner/rank/version.h"
@@ -31,9 +34,12 @@ struct calibrating {
     struct sw_calibration calibration;
     struct sw_calibration_facts facts;
     struct sw_link_rates inside, across;
+    double fair_share;                 /* of a core that a rank's thread can have; 0: of GPUs */
+    struct sw_doubts doubts;           /* of the newest measurement */
+    double step_s, predicted_s;        /* of the step that it ends with */
     struct sw_device_facts gpu;        /* of a device that has them */
     const struct sw_data_sheet *sheet; /* its; NULL: not known */
-    char versions[800], basis[600], accelerator_name[64], cluster_name[64];
+    char versions[800], basis[600], doubted[800], accelerator_name[64], cluster_name[64];
 };
 
 /* Whether the device works off a queue, with a clock of its own, as GPUs do. */
@@ -147,8 +153,9 @@ static void set_facts(struct calibrating *c)
     const struct sw_launch *launch = c->rank->launch;
     char versions[400];
     struct rusage usage;
-    if (c->options->cluster_path != NULL)
-        name_of(c->options->cluster_path, c->cluster_name);
+    /* one that nobody asked for is read all the same, for the prediction of a step */
+    name_of(c->options->cluster_path != NULL ? c->options->cluster_path : c->options->profile_path,
+            c->cluster_name);
     /* of a GPU that is known its file's name, so that the profile fits every cluster of them */
     name_of(c->sheet != NULL                   ? c->sheet->config
             : c->options->cluster_path != NULL ? c->options->cluster_path
@@ -268,9 +275,6 @@ static int measure(struct calibrating *c, struct sw_error *err)
     const struct sw_link_group across[2] = {
         {.axes = {1, {SW_DP}}, .share = 1},
         {.axes = {2, {SW_DP, SW_TP}}, .share = (double)local * (c->nodes - 1) / (ranks - 1.0)}};
-    const struct sw_mesh mesh = sw_mesh_make(c->nodes, 1, local, 1);
-    if (sw_rank_connect(c->rank, &mesh, NULL, 0, longest_s) != 0)
-        return -1;
     const double seconds = c->options->seconds;
     if (measure_kernels(c, seconds * (ranks > 1 ? kernels_of_job : kernels_alone), err) != 0)
         return -1;
@@ -290,7 +294,55 @@ static int measure(struct calibrating *c, struct sw_error *err)
     return 0;
 }
 
+static int connect(struct calibrating *c, struct sw_error *err)
+{
+    const struct sw_mesh mesh = sw_mesh_make(c->nodes, 1, c->rank->launch->size / c->nodes, 1);
+    if (sw_rank_connect(c->rank, &mesh, NULL, 0, longest_s) != 0)
+        return -1;
+    return queues(c)
+               ? 0
+               : sw_calibrate_fair_share(c->rank->comm, c->nodes, c->threads, &c->fair_share, err);
+}
+
+/* Once more where the figures cannot be: something else may have run. Every rank finds the same. */
+enum { ATTEMPTS = 2 };
+static int measure_believably(struct calibrating *c, struct sw_error *err)
+{
+    for (int32_t attempt = 1; attempt <= ATTEMPTS; attempt++) {
+        if (measure(c, err) != 0)
+            return -1;
+        sw_calibration_doubt(&c->calibration, c->fair_share, c->facts.inside, c->facts.across,
+                             &c->doubts);
+        if (c->doubts.count == 0)
+            return 0;
+        if (c->rank->launch->rank == 0 && attempt < ATTEMPTS)
+            fprintf(stderr, "measuring again: %s\n", c->doubts.text[0]);
+    }
+    return 0;
+}
+
 /* ---- Results ---- */
+
+/* What is kept all the same says so in the file. Errors (SW_ENVIRONMENT): it is not to be kept. */
+static int settle_doubts(struct calibrating *c, struct sw_error *err)
+{
+    if (c->doubts.count == 0)
+        return 0;
+    if (!c->options->force)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "measured %d times and not written: %s; stop what else runs here, or add "
+                       "--force, which writes it with a band as wide as that",
+                       ATTEMPTS, c->doubts.text[0]);
+    size_t used = 0;
+    for (int32_t i = 0; i < c->doubts.count; i++)
+        used += (size_t)snprintf(c->doubted + used, sizeof c->doubted - used,
+                                 "# Kept with --force, though measured %d times: %s.\n", ATTEMPTS,
+                                 c->doubts.text[i]);
+    c->facts.doubts = c->doubted;
+    c->facts.band_low = c->doubts.band_low;
+    c->facts.band_high = c->doubts.band_high;
+    return 0;
+}
 
 static void write_profile(FILE *out, const void *context)
 {
@@ -330,6 +382,45 @@ static int save(const struct calibrating *c, struct sw_error *err)
     if (sw_calibration_save(o->cluster_path, write_cluster, c, err) != 0)
         return -1;
     return check_file(o->cluster_path, SW_CONFIG_CLUSTER, err);
+}
+
+/* From the files as they were written; where no cluster was asked for, from the one that there
+ * would be. */
+static int predict_step(struct calibrating *c, struct sw_error *err)
+{
+    char *text = NULL, name[4096];
+    size_t bytes = 0;
+    struct sw_cost cost;
+    struct sw_config *config = NULL;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    write_cluster(out, c);
+    int status = fclose(out) == 0 ? 0 : sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    const char *path = c->options->profile_path;
+    snprintf(name, sizeof name, "%.*scluster", (int)(sw_path_name(path) - path), path);
+    if (status == 0) {
+        config = sw_config_read_text(name, text, bytes, SW_CONFIG_CLUSTER, NULL, 0, err);
+        status = config == NULL ? -1 : 0;
+    }
+    if (status == 0 && sw_config_cluster(config) == NULL)
+        status = sw_fail(err, SW_ENVIRONMENT, "'%s' does not read back", path);
+    if (status == 0)
+        status = sw_cost_price(c->rank->programs->program[SW_PROGRAM_TRAIN],
+                               sw_config_cluster(config), NULL, &cost, err);
+    if (status == 0)
+        c->predicted_s = cost.step_seconds;
+    sw_config_free(config);
+    free(text);
+    return status;
+}
+
+static void report_step(const struct calibrating *c)
+{
+    fprintf(stderr,
+            "a step    %.3g ms predicted, %.3g ms measured, %+.0f %%, of a small model over "
+            "all ranks\n",
+            c->predicted_s * 1e3, c->step_s * 1e3, 100 * (c->predicted_s / c->step_s - 1));
 }
 
 static void report_link(const char *name, const struct sw_link_rates *r)
@@ -383,6 +474,9 @@ static void report(const struct calibrating *c)
         report_link("in node", c->facts.inside);
     if (c->facts.across != NULL)
         report_link("network", c->facts.across);
+    report_step(c);
+    if (c->doubts.count > 0)
+        fprintf(stderr, "not to be believed: %s\n", c->doubts.text[0]);
     fprintf(stderr, "wrote %s%s%s\n", c->options->profile_path,
             c->options->cluster_path == NULL ? "" : " and ",
             c->options->cluster_path == NULL ? "" : c->options->cluster_path);
@@ -409,12 +503,17 @@ int sw_calibrate(struct sw_rank *rank, const void *given)
     if (rank->launch->rank == 0)
         fprintf(stderr, "measuring for about %.0f s; the machine should have nothing else to do\n",
                 options->seconds);
-    if (measure(&c, err) != 0)
+    if (connect(&c, err) != 0 || measure_believably(&c, err) != 0)
         sw_launch_abort(rank->launch, err, (int)err->status); /* the others wait in a collective */
-    if (rank->launch->rank == 0 && (!queues(&c) || set_gpu_facts(&c, err) == 0))
+    if (rank->launch->rank == 0 && settle_doubts(&c, err) == 0 &&
+        (!queues(&c) || set_gpu_facts(&c, err) == 0))
         (void)save(&c, err);
     status = sw_rank_agree(rank);
-    if (status == SW_OK && rank->launch->rank == 0)
+    if (status != SW_OK)
+        return (int)status;
+    if (sw_calibrate_step(rank, c.nodes, &c.step_s) != 0)
+        sw_launch_abort(rank->launch, err, (int)err->status);
+    if (rank->launch->rank == 0 && predict_step(&c, err) == 0)
         report(&c);
-    return (int)status;
+    return (int)sw_rank_agree(rank);
 }

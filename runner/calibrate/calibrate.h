@@ -10,6 +10,7 @@ struct sw_calibrate_options {
     const char *cluster_path;   /* --cluster; NULL: none; in the same folder */
     double seconds;             /* to measure for, > 0 */
     enum sw_device_kind device; /* of the ranks: CPU cores or GPUs */
+    bool force; /* figures that are not believed are written, with a band that tells of it */
 };
 
 /* What calibrate takes by default, and with --quick; reading and writing take a little more. */
@@ -17,7 +18,8 @@ struct sw_calibrate_options {
 #define SW_CALIBRATE_QUICK_SECONDS 8.0
 
 /* Collective, of a rank without a plan. options: struct sw_calibrate_options. Prints what it found
- * and its errors; returns the exit code. Nothing is written unless everything was measured. */
+ * and its errors; returns the exit code. Nothing is written unless everything was measured and,
+ * measured a second time if need be, can be (doubt.h). */
 int sw_calibrate(struct sw_rank *rank, const void *options);
 
 #endif

@@ -68,6 +68,7 @@ static void make_all_few_rows(const struct sw_few_rows_rates *rates, struct sw_c
 {
     double stretch = rates->busy_seconds > 0 ? rates->wall_seconds / rates->busy_seconds : 1;
     stretch = stretch > 1 ? stretch : 1;
+    out->share = 1 / stretch < out->share ? 1 / stretch : out->share;
     for (int32_t k = 0; k < SW_FEW_KINDS; k++)
         for (int32_t d = 0; d < SW_FEW_DTYPES; d++)
             make_few_rows(rates->bucket[k][d], stretch, out->launch_latency_s,
@@ -215,6 +216,8 @@ static void write_basis(FILE *out, const struct sw_calibration *c,
                 "time.\n# Peaks are the best rates that were measured, fractions are shares of "
                 "them.\n",
                 c->share * 100);
+    if (f->doubts != NULL)
+        fputs(f->doubts, out);
 }
 
 void sw_calibration_write_profile(FILE *out, const struct sw_calibration *c,
@@ -226,6 +229,8 @@ void sw_calibration_write_profile(FILE *out, const struct sw_calibration *c,
     if (f->known)
         fprintf(out, "accelerator: %s\n", f->accelerator_name);
     fputs("source: runner calibrate\n", out);
+    if (f->band_low > 0)
+        fprintf(out, "band_low: %.3g\nband_high: %.3g\n", f->band_low, f->band_high);
     write_peaks(out, c, "");
     fputs("launch_latency: ", out);
     write_seconds(out, c->launch_latency_s);

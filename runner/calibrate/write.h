@@ -26,7 +26,7 @@ struct sw_calibration {
     struct sw_calibration_curve curve[SW_RATE_COUNT];
     struct sw_few_rows few_rows[SW_FEW_KINDS][SW_FEW_DTYPES];
     double share; /* of its time that a rank's thread had a core: 1, or less when ranks outnumber
-                     cores */
+                     cores; 0: not told, of GPUs */
 };
 
 /* Errors (SW_ENVIRONMENT): a kind of op that was never measured. */
@@ -39,8 +39,10 @@ struct sw_calibration_facts {
     bool known; /* the accelerator is one of configs/accelerators: the profile is of that only */
     const char *versions; /* e.g. "runner 0.1.0, oneDNN 2.6.3, Open MPI v4.1.4" */
     enum sw_device_kind device;
-    const char *basis;     /* comment lines: what the figures rest on; NULL: a CPU's */
-    int32_t compute_units; /* multiprocessors; 0: not told */
+    const char *doubts;         /* comment lines: what was kept all the same; NULL: nothing */
+    double band_low, band_high; /* of a profile that was; 0: not told */
+    const char *basis;          /* comment lines: what the figures rest on; NULL: a CPU's */
+    int32_t compute_units;      /* multiprocessors; 0: not told */
     int32_t nodes, ranks_per_node, threads; /* threads of a rank */
     int64_t memory_bytes, reserved_bytes;   /* of a rank */
     /* cluster only */

@@ -2,11 +2,13 @@
  *
  *   test_calibrate RUNNER FOLDER MPIRUN|none */
 #include "core/config/config.h"
+#include "runner/calibrate/doubt.h"
 #include "runner/calibrate/write.h"
 #include "runner/collective/comm.h"
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -82,6 +84,43 @@ static void figures_give_the_times_back(void **state)
     assert_int_equal(c.curve[SW_RATE_ATTENTION].count, 1);
     close_to(c.curve[SW_RATE_ATTENTION].point[0].fraction, 0.2); /* of the matmul peak */
     close_to(c.curve[SW_RATE_MEMORY].point[0].fraction, 0.5);
+}
+
+/* Eight ranks on two cores have a quarter each: what is less than 0.4 of that is not believed. */
+static void what_cannot_be_is_doubted(void **state)
+{
+    (void)state;
+    const struct sw_calibration alone = {.share = 0.45, .memory_bandwidth = 14e9},
+                                shared = {.share = 0.12, .memory_bandwidth = 14e9},
+                                gpu = {.memory_bandwidth = 3.35e12};
+    const struct sw_link_rates fast = {.latency_s = 99e-6, .bandwidth = 463e9},
+                               slow = {.latency_s = 99e-6, .bandwidth = 13e9};
+    struct sw_doubts d;
+    sw_calibration_doubt(&alone, 1, &slow, NULL, &d);
+    assert_int_equal(d.count, 0);
+    sw_calibration_doubt(&shared, 0.25, NULL, &slow, &d);
+    assert_int_equal(d.count, 0);
+    sw_calibration_doubt(&gpu, 0, &fast, &slow, &d);
+    assert_int_equal(d.count, 0);
+    assert_true(d.band_low == 0 && d.band_high == 0);
+    sw_calibration_doubt(&shared, 1, &slow, NULL, &d);
+    assert_int_equal(d.count, 1);
+    assert_string_equal(d.text[0], "a rank's thread had a core for 12 % of its time and could have "
+                                   "had one for 100 %");
+    close_to(d.band_low, 0.7 * 0.12);
+    close_to(d.band_high, 1.3);
+    sw_calibration_doubt(&alone, 1, &fast, NULL, &d);
+    assert_int_equal(d.count, 1);
+    assert_string_equal(d.text[0],
+                        "463 GB/s with 99 us inside a node, where a rank's memory does 14 GB/s");
+    close_to(d.band_low, 0.7);
+    close_to(d.band_high, 1.3 * 463 / 14);
+    sw_calibration_doubt(&shared, 1, &fast, &fast, &d);
+    assert_int_equal(d.count, 3);
+    assert_string_equal(d.text[2],
+                        "463 GB/s with 99 us between nodes, where a rank's memory does 14 GB/s");
+    close_to(d.band_low, 0.7 * 0.12);
+    close_to(d.band_high, 1.3 * 463 / 14);
 }
 
 /* Two of the programs, as two ranks add them up: each product takes 1 us besides its work. */
@@ -269,11 +308,18 @@ static void a_failed_write_leaves_the_old_file(void **state)
 struct rank {
     struct sw_comm *comm;
     struct sw_link_rates rates;
-    double sum[2];
+    double sum[2], share, half_share;
     int result;
     struct sw_error err;
     pthread_t thread;
 };
+
+static int32_t usable_cores(void)
+{
+    cpu_set_t usable;
+    assert_int_equal(sched_getaffinity(0, sizeof usable, &usable), 0);
+    return CPU_COUNT(&usable);
+}
 
 static void *rank_main(void *argument)
 {
@@ -282,6 +328,11 @@ static void *rank_main(void *argument)
     r->sum[0] = r->comm->rank;
     r->sum[1] = 0.5;
     r->result = sw_calibrate_sum(r->comm, r->sum, 2, &r->err);
+    const int32_t cores = usable_cores();
+    if (r->result == 0)
+        r->result = sw_calibrate_fair_share(r->comm, 1, cores, &r->share, &r->err);
+    if (r->result == 0) /* each alone on its node, with two threads for a core */
+        r->result = sw_calibrate_fair_share(r->comm, 2, 2 * cores, &r->half_share, &r->err);
     if (r->result == 0)
         r->result = sw_calibrate_link(r->comm, &group, 1, 0.4, &r->rates, &r->err);
     r->comm->vtable->destroy(r->comm);
@@ -308,6 +359,8 @@ static void every_rank_finds_the_same_link(void **state)
             fail_msg("%s", ranks[i].err.message);
         close_to(ranks[i].sum[0], 1);
         close_to(ranks[i].sum[1], 1);
+        close_to(ranks[i].share, 0.5); /* of a core for each thread, if both have all cores */
+        close_to(ranks[i].half_share, 0.5);
         assert_memory_equal(&ranks[i].rates, &ranks[0].rates, sizeof ranks[0].rates);
     }
     const struct sw_link_rates *r = &ranks[0].rates;
@@ -338,6 +391,18 @@ static int run(char *text, size_t text_bytes, const char *format, ...)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* A step that was measured and predicted: within what any machine's moods explain. */
+static void expect_step(const char *text)
+{
+    const char *line = strstr(text, "\na step    ");
+    double predicted = 0, measured = 0;
+    if (line == NULL ||
+        sscanf(line, " a step %lf ms predicted, %lf ms measured,", &predicted, &measured) != 2)
+        fail_msg("no step: %s", text);
+    if (!(predicted > measured / 3 && predicted < 3 * measured))
+        fail_msg("%s", line);
+}
+
 static void one_rank_calibrates(void **state)
 {
     (void)state;
@@ -350,6 +415,7 @@ static void one_rank_calibrates(void **state)
     if (status != 0)
         fail_msg("status %d: %s", status, text);
     assert_true(time(NULL) - begin <= 30); /* 10 s on an idle machine */
+    expect_step(text);
     struct sw_config *config = sw_config_read("one core.yaml", SW_CONFIG_PROFILE, NULL, 0, &err);
     expect_good(config);
     const struct sw_profile_config *a = sw_config_profile(config);
@@ -367,6 +433,47 @@ static void one_rank_calibrates(void **state)
     sw_config_free(config);
 }
 
+/* Beside four others on one core, of which it alone could have all. */
+static void what_cannot_be_is_not_written(void **state)
+{
+    (void)state;
+    static const char beside[] =
+        "others=; for i in 1 2 3 4; do (ulimit -t 60; exec >/dev/null 2>&1; while :; do :; "
+        "done) & others=\"$others $!\"; done; %s calibrate -o busy.yaml --quick %s 2>&1; "
+        "status=$?; kill $others; exit $status";
+    char text[4000], command[1200];
+    struct sw_error err = {0};
+    cpu_set_t usable;
+    int32_t core = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof usable, &usable), 0);
+    while (!CPU_ISSET(core, &usable))
+        core++;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    snprintf(command, sizeof command, beside, runner, "");
+    int status = run(text, sizeof text, "OMP_NUM_THREADS=1; export OMP_NUM_THREADS; %s", command);
+    if (status != 3 || strstr(text, "measuring again: a rank's thread had") == NULL ||
+        strstr(text, "runner: error: measured 2 times and not written: a rank's thread had a core "
+                     "for ") == NULL)
+        fail_msg("status %d: %s", status, text);
+    assert_non_null(strstr(text, "% of its time and could have had one for 100 %; stop what else "
+                                 "runs here, or add --force, which writes it with a band as wide "
+                                 "as that\n"));
+    assert_int_equal(files_beside("busy.yaml"), 0);
+    snprintf(command, sizeof command, beside, runner, "--force");
+    status = run(text, sizeof text, "OMP_NUM_THREADS=1; export OMP_NUM_THREADS; %s", command);
+    assert_int_equal(sched_setaffinity(0, sizeof usable, &usable), 0);
+    if (status != 0 || strstr(text, "\nnot to be believed: a rank's thread had a core") == NULL)
+        fail_msg("status %d: %s", status, text);
+    struct sw_config *config = sw_config_read("busy.yaml", SW_CONFIG_PROFILE, NULL, 0, &err);
+    expect_good(config);
+    assert_true(sw_config_profile(config)->band_low < 0.7 * 0.4);
+    close_to(sw_config_profile(config)->band_high, 1.3);
+    sw_config_free(config);
+}
+
 static void ranks_calibrate_their_links(void **state)
 {
     (void)state;
@@ -378,10 +485,11 @@ static void ranks_calibrate_their_links(void **state)
         text, sizeof text,
         "OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
         "OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none %s --oversubscribe "
-        "-np 2 %s calibrate -o rank.yaml --cluster cluster.yaml --quick 2>&1",
+        "-np 2 %s calibrate -o rank.yaml --cluster cluster.yaml --quick --force 2>&1",
         mpirun, runner);
     if (status != 0)
         fail_msg("status %d: %s", status, text);
+    expect_step(text);
     struct sw_config *config = sw_config_read("cluster.yaml", SW_CONFIG_CLUSTER, NULL, 0, &err);
     expect_good(config);
     const struct sw_cluster_config *cluster = sw_config_cluster(config);
@@ -490,6 +598,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_bucket_is_a_power_of_two),
         cmocka_unit_test(figures_give_the_times_back),
+        cmocka_unit_test(what_cannot_be_is_doubted),
         cmocka_unit_test(few_rows_are_told_by_rows_and_bytes),
         cmocka_unit_test(what_was_not_measured_is_an_error),
         cmocka_unit_test(plan_reads_what_is_written),
@@ -500,6 +609,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(stopped_it_leaves_nothing),
         cmocka_unit_test(one_rank_calibrates),
         cmocka_unit_test(ranks_calibrate_their_links),
+        cmocka_unit_test(what_cannot_be_is_not_written),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char command[2200];

@@ -1,0 +1,77 @@
+#include "runner/calibrate/doubt.h"
+
+#include "runner/collective/comm.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A thread that had less of a core than this part of what it could have had was not alone: a test
+ * beside it takes half, and threads that wait for each other a little more. */
+static const double least_part = 0.4;
+
+/* What prices are off by without any doubt, as with the default profile. */
+static const double usual_low = 0.7, usual_high = 1.3, least_low = 0.01, most_high = 100;
+
+int sw_calibrate_fair_share(struct sw_comm *world, int32_t nodes, int32_t threads, double *share,
+                            struct sw_error *err)
+{
+    cpu_set_t usable;
+    const int64_t online = sysconf(_SC_NPROCESSORS_CONF);
+    const int32_t cores = online > 0 && online < CPU_SETSIZE ? (int32_t)online : CPU_SETSIZE;
+    double *ranks_on = calloc((size_t)nodes * (size_t)cores, sizeof *ranks_on);
+    double sum = 0;
+    if (ranks_on == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    double *here = ranks_on + (size_t)(world->rank / (world->size / nodes)) * (size_t)cores;
+    if (sched_getaffinity(0, sizeof usable, &usable) != 0)
+        for (int32_t i = 0; i < cores; i++)
+            CPU_SET(i, &usable);
+    for (int32_t i = 0; i < cores; i++)
+        here[i] = CPU_ISSET(i, &usable) ? 1 : 0;
+    int status = sw_calibrate_sum(world, ranks_on, nodes * cores, err);
+    for (int32_t i = 0; i < cores && status == 0; i++)
+        sum += CPU_ISSET(i, &usable) ? 1 / here[i] : 0;
+    free(ranks_on);
+    *share = sum < threads ? sum / threads : 1;
+    if (status == 0)
+        status = sw_calibrate_sum(world, share, 1, err);
+    *share /= world->size;
+    return status;
+}
+
+static void widen(struct sw_doubts *out, double low, double high)
+{
+    low = low > least_low ? low : least_low;
+    high = high < most_high ? high : most_high;
+    out->band_low = out->count == 1 || low < out->band_low ? low : out->band_low;
+    out->band_high = out->count == 1 || high > out->band_high ? high : out->band_high;
+}
+
+/* Bytes between ranks are written to a memory once and read once, so that no link is faster. */
+static void doubt_link(const struct sw_calibration *c, const char *where,
+                       const struct sw_link_rates *link, struct sw_doubts *out)
+{
+    if (link == NULL || !(link->bandwidth > c->memory_bandwidth))
+        return;
+    snprintf(out->text[out->count++], sizeof out->text[0],
+             "%.3g GB/s with %.3g us %s, where a rank's memory does %.3g GB/s",
+             link->bandwidth / 1e9, link->latency_s * 1e6, where, c->memory_bandwidth / 1e9);
+    widen(out, usual_low, usual_high * link->bandwidth / c->memory_bandwidth);
+}
+
+void sw_calibration_doubt(const struct sw_calibration *c, double fair,
+                          const struct sw_link_rates *inside, const struct sw_link_rates *across,
+                          struct sw_doubts *out)
+{
+    *out = (struct sw_doubts){.count = 0};
+    if (c->share > 0 && c->share < least_part * fair) {
+        snprintf(out->text[out->count++], sizeof out->text[0],
+                 "a rank's thread had a core for %.0f %% of its time and could have had one for "
+                 "%.0f %%",
+                 c->share * 100, fair * 100);
+        widen(out, usual_low * c->share / fair, usual_high); /* alone it is faster by so much */
+    }
+    doubt_link(c, "inside a node", inside, out);
+    doubt_link(c, "between nodes", across, out);
+}
