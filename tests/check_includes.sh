@@ -23,7 +23,7 @@ core/program/model: core/program core/base
 core/program/checkpoint: core/program core/base
 core/program/set: core/program core/program/model core/program/checkpoint core/base
 core/cost: core/program core/program/checkpoint core/program/set core/sharding core/config core/base
-core/plan: core/program core/program/model core/sharding core/config core/base
+core/plan: core/program core/program/model core/program/set core/sharding core/config core/base
 core/run: core/base
 planner/command: core/
 planner/search: core/ planner/command

@@ -280,6 +280,24 @@ struct sw_job_config {
 /* Whether weights stay split over fsdp while texts are made; auto: where they do not fit else. */
 enum sw_stream_weights { SW_STREAM_AUTO, SW_STREAM_NEVER, SW_STREAM_ALWAYS };
 
+/* A name as a file has it. */
+struct sw_name_config {
+    const char *name;
+    struct sw_place place;
+};
+/* Values of a layer by name: which of them the model's program has, core/plan finds. */
+struct sw_values_config {
+    const struct sw_name_config *of; /* [count] */
+    int32_t count;
+    bool all; /* whatever there is; count 0 */
+};
+/* What is made again, as it is written: nothing as {0}. */
+struct sw_recompute_config {
+    struct sw_values_config values, rest; /* in the first layers; in the others */
+    int32_t layers;                       /* the first; SW_ALL_LAYERS */
+    bool before_attention; /* an old word: `values` are all that a layer makes before attention */
+};
+
 struct sw_run_config {
     const char *path, *name;
     struct sw_model_config model;
@@ -288,7 +306,7 @@ struct sw_run_config {
     const char *nodes;               /* "3-4": numbers of nodes that the run may have; NULL: all */
     int32_t nodes_least, nodes_most; /* of it; cluster.nodes is the most */
     const char *mesh_dim;            /* text, parsed by core/sharding; default "auto" */
-    struct sw_place mesh_dim_place, batch_place, sequence_place, recompute_place, freeze_place;
+    struct sw_place mesh_dim_place, batch_place, sequence_place, freeze_place;
     struct sw_place data_place, init_place; /* of data.path and init.from, else of the run */
     struct sw_place time_place; /* of slurm.time, the run's or the cluster's; file NULL: nowhere */
     bool time_is_ceiling; /* slurm.time is the cluster's: a job asks for less where it is done */
@@ -298,7 +316,7 @@ struct sw_run_config {
     double memory_headroom;   /* share of the accelerator's memory that a chosen plan leaves free */
     int64_t micro_batch_size; /* 0: auto */
     bool recompute_auto;      /* default; then `recompute` is none */
-    struct sw_recompute recompute; /* any form */
+    struct sw_recompute_config recompute; /* sw_plan_recompute */
     const char *freeze; /* patterns of parameters' names, with commas; NULL: all are trained */
     enum sw_dtype compute, params, reduce; /* defaults bf16, fp32, fp32 */
     enum sw_attention_strategy strategy;
@@ -357,7 +375,7 @@ struct sw_plan_config {
     uint64_t digest;                   /* of the text; core/plan verifies it */
     const char *mesh_dim, *axis_order; /* "dp,fsdp,tp,sp" sizes; axes, the outermost first */
     int64_t micro_batch_size, accumulation_steps;
-    struct sw_recompute recompute;
+    struct sw_recompute_config recompute;
     enum sw_attention_strategy strategy; /* not AUTO */
     enum sw_sequence_layout layout;
     enum sw_residual_choice residual_seq;
@@ -452,9 +470,9 @@ int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_e
 
 /* JSON Schema of that kind (draft 2020-12) to out, from the same field tables. */
 void sw_config_schema(FILE *out, enum sw_config_kind kind);
-/* The same tables as a page of Markdown. Returns -1, nothing written, for a kind without a table.
- */
-int sw_config_reference(FILE *out, enum sw_config_kind kind);
+/* The same tables as a page of Markdown. values: all that layers of models may have, for a run.
+ * Returns -1, nothing written, for a kind without a table. */
+int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_layer_values *values);
 
 /* Writes the run as one self-contained, commented-free YAML block (every default spelled out,
  * model, cluster, accelerator and profile inline, paths as the run has them), each line indented by

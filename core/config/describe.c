@@ -218,32 +218,6 @@ static void check_window(struct sw_config *c, struct section *s, const struct sw
              sw_config_format(c, "use sequence_length <= %lld", (long long)window));
 }
 
-/* Values that no layer of the model has; and what an old word means of this model. */
-static void check_recompute(struct sw_config *c, struct section *s, struct sw_run_config *run)
-{
-    char values[SW_VALUES_BYTES];
-    if (!sw_section_good(s, "recompute", "model", NULL) || run->recompute.values == SW_ALL_VALUES)
-        return;
-    const uint32_t has = sw_model_layer_values(&run->model.shape);
-    const struct node *at = sw_section_place(s, "recompute");
-    if (at->kind == NODE_SCALAR && strcmp(sw_recompute_word(run->recompute), "partial") == 0) {
-        run->recompute.values &= has;
-        sw_config_note_at(
-            c, at,
-            sw_config_format(c, "'recompute: %s' is now written 'recompute: {values: [%s]}'",
-                             at->text, sw_layer_values_format(run->recompute.values, values)));
-        return;
-    }
-    const uint32_t named = (run->recompute.values == SW_ALL_VALUES ? 0 : run->recompute.values) |
-                           (run->recompute.rest == SW_ALL_VALUES ? 0 : run->recompute.rest);
-    if ((named & ~has) == 0)
-        return;
-    complain(c, s, "recompute",
-             sw_config_format(c, "the layers of this model have no %s",
-                              sw_layer_values_format(named & ~has, values)),
-             sw_config_format(c, "values: %s", sw_layer_values_format(has, values)));
-}
-
 /* A run may have fewer nodes than the cluster. */
 static void take_nodes(struct sw_config *c, struct section *s, struct sw_run_config *run)
 {
@@ -317,7 +291,6 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     check_schedule(c, &s, out);
     warn_of_precision(c, root, out);
     check_window(c, &s, out);
-    check_recompute(c, &s, out);
     take_nodes(c, &s, out);
     check_job(c, &s, out);
     if (s.bad != 0 || !sw_config_settle_profile(c, &out->cluster))

@@ -3,6 +3,8 @@
 #include "core/base/text.h"
 #include "core/config/internal.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char values_help[] = "recompute: {values: [n1, n2, h], layers: 8}";
@@ -14,7 +16,7 @@ static bool is_before_attention(const char *text)
 }
 
 static bool read_word(struct sw_config *c, const struct field *field, const struct node *value,
-                      bool *automatic, struct sw_recompute *out)
+                      bool *automatic, struct sw_recompute_config *out)
 {
     static const char *const words[] = {"none", "full", "auto"};
     const int32_t count = automatic != NULL ? 3 : 2;
@@ -23,12 +25,18 @@ static bool read_word(struct sw_config *c, const struct field *field, const stru
     if (automatic != NULL)
         *automatic = chosen;
     if (none || full || chosen) {
-        *out = full ? sw_recompute_full() : sw_recompute_none();
+        *out = full ? (struct sw_recompute_config){.values.all = true, .layers = SW_ALL_LAYERS}
+                    : (struct sw_recompute_config){0};
         return true;
     }
     if (is_before_attention(value->text)) {
-        *out = sw_recompute_all(sw_layer_values_before("o"));
-        return true; /* what it is of the model: check_recompute */
+        *out = (struct sw_recompute_config){.layers = SW_ALL_LAYERS, .before_attention = true};
+        sw_config_note_at(c, value,
+                          sw_config_format(c,
+                                           "'%s: %s' is an old word for what a layer makes before "
+                                           "attention; write the values that 'plan search' prints",
+                                           field->key, value->text));
+        return true;
     }
     const char *near = sw_text_nearest(value->text, words, count);
     sw_config_error_at(c, value,
@@ -43,38 +51,39 @@ static bool read_word(struct sw_config *c, const struct field *field, const stru
     return false;
 }
 
-static bool read_value(struct sw_config *c, const struct node *item, uint32_t *values)
+static bool read_name(struct sw_config *c, const struct field *field, const struct node *item,
+                      struct sw_name_config *out)
 {
-    char all[SW_VALUES_BYTES];
-    const int32_t value = item->kind == NODE_SCALAR ? sw_layer_value_find(item->text) : -1;
-    if (value >= 0) {
-        *values |= UINT32_C(1) << value;
+    if (item->kind == NODE_SCALAR) {
+        *out = (struct sw_name_config){item->text, {item->source->file, item->line, item->column}};
         return true;
     }
     if (item->kind != NODE_BROKEN)
-        sw_config_error_at(
-            c, item,
-            item->kind == NODE_SCALAR
-                ? sw_config_format(c, "%s is no value of a layer", sw_config_quote(c, item->text))
-                : sw_config_format(c, "a value of a layer must be a name, not %s",
-                                   sw_node_describe(c, item)),
-            sw_config_format(c, "values: %s", sw_layer_values_format(SW_ALL_VALUES, all)));
+        sw_config_error_at(c, item,
+                           sw_config_format(c, "a value of a layer must be a name, not %s",
+                                            sw_node_describe(c, item)),
+                           sw_config_example(c, field));
     return false;
 }
 
 static bool read_values(struct sw_config *c, const struct field *field, const struct node *list,
-                        uint32_t *values)
+                        struct sw_values_config *out)
 {
     bool good = true;
-    if (list->kind == NODE_SCALAR && strcmp(list->text, "all") == 0) {
-        *values = SW_ALL_VALUES;
+    int32_t count = 0;
+    *out = (struct sw_values_config){.all = true};
+    if (list->kind == NODE_SCALAR && strcmp(list->text, "all") == 0)
         return true;
-    }
     if (list->kind != NODE_SEQUENCE)
         return sw_config_wrong_type(c, field, list, "'all' or a list of values");
-    *values = 0;
     for (const struct node *item = list->first; item != NULL; item = item->next)
-        good = read_value(c, item, values) && good;
+        count++;
+    struct sw_name_config *of = sw_config_alloc(c, (size_t)count * sizeof *of);
+    if (of == NULL)
+        return false;
+    *out = (struct sw_values_config){.of = of};
+    for (const struct node *item = list->first; item != NULL; item = item->next)
+        good = read_name(c, field, item, &of[out->count++]) && good;
     return good;
 }
 
@@ -95,10 +104,11 @@ static const struct field inside[] = {{.key = "values", .example = "[n1, n2, h]"
                                       {.key = "layers", .example = "8"},
                                       {.key = "rest", .example = "[n1]"}};
 
-static bool read_mapping(struct sw_config *c, const struct node *map, struct sw_recompute *out)
+static bool read_mapping(struct sw_config *c, const struct node *map,
+                         struct sw_recompute_config *out)
 {
     bool good = true;
-    *out = sw_recompute_full();
+    *out = (struct sw_recompute_config){.values.all = true, .layers = SW_ALL_LAYERS};
     for (struct node *item = map->first; item != NULL; item = item->next) {
         if (item->key->kind == NODE_BROKEN || item->kind == NODE_BROKEN) {
             good = false;
@@ -120,7 +130,7 @@ static bool read_mapping(struct sw_config *c, const struct node *map, struct sw_
 }
 
 static bool read(struct sw_config *c, const struct field *field, const struct node *value,
-                 bool *automatic, struct sw_recompute *out)
+                 bool *automatic, struct sw_recompute_config *out)
 {
     if (value->kind == NODE_SCALAR)
         return read_word(c, field, value, automatic, out);
@@ -135,7 +145,6 @@ static bool read_of_run(struct sw_config *c, const struct field *field, struct n
                         void *base)
 {
     struct sw_run_config *run = base;
-    run->recompute_place = (struct sw_place){value->source->file, value->line, value->column};
     return read(c, field, value, &run->recompute_auto, &run->recompute);
 }
 
@@ -146,29 +155,61 @@ static bool read_of_plan(struct sw_config *c, const struct field *field, struct 
     return read(c, field, value, NULL, &plan->recompute);
 }
 
-static const char *list(uint32_t values, char buffer[SW_VALUES_BYTES + 2])
+/* Those of the values that models have: nothing else is written without quotes. */
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789_+"
+
+static void write_values(FILE *out, const char *key, const struct sw_values_config *values)
 {
-    char names[SW_VALUES_BYTES];
-    if (values == SW_ALL_VALUES)
-        snprintf(buffer, SW_VALUES_BYTES + 2, "all");
-    else
-        snprintf(buffer, SW_VALUES_BYTES + 2, "[%s]", sw_layer_values_format(values, names));
-    return buffer;
+    fprintf(out, "%s: %s", key, values->all ? "all" : "[");
+    for (int32_t i = 0; i < values->count; i++) {
+        const char *name = values->of[i].name;
+        fputs(i > 0 ? ", " : "", out);
+        if (name[0] != '\0' && name[strspn(name, NAME_CHARACTERS)] == '\0')
+            fputs(name, out);
+        else
+            sw_config_write_text(out, name);
+    }
+    fputs(values->all ? "" : "]", out);
 }
 
-static void write(struct writer *w, const struct field *field, struct sw_recompute r)
+static bool has_values(const struct sw_values_config *values)
 {
-    char values[SW_VALUES_BYTES + 2], rest[SW_VALUES_BYTES + 2], text[SW_RECOMPUTE_BYTES];
-    char layers[16] = "all";
-    if (strcmp(sw_recompute_word(r), "partial") != 0) {
-        w->value(w, field->key, sw_recompute_word(r), STYLE_BARE);
+    return values->all || values->count > 0;
+}
+
+/* The word for it, NULL: there is none. */
+static const char *word_of(const struct sw_recompute_config *r)
+{
+    if (r->before_attention)
+        return "before_attention";
+    if (has_values(&r->rest))
+        return NULL;
+    if (r->layers == 0)
+        return "none";
+    return r->values.all && r->layers == SW_ALL_LAYERS ? "full" : NULL;
+}
+
+static void write(struct writer *w, const struct field *field, const struct sw_recompute_config *r)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    const char *word = word_of(r);
+    FILE *memory = word == NULL ? open_memstream(&text, &bytes) : NULL;
+    if (word != NULL)
+        w->value(w, field->key, word, STYLE_BARE);
+    if (memory == NULL)
         return;
-    }
-    if (r.layers != SW_ALL_LAYERS)
-        snprintf(layers, sizeof layers, "%d", (int)r.layers);
-    snprintf(text, sizeof text, "{values: %s, layers: %s%s%s}", list(r.values, values), layers,
-             r.rest != 0 ? ", rest: " : "", r.rest != 0 ? list(r.rest, rest) : "");
-    w->value(w, field->key, text, STYLE_BARE);
+    write_values(memory, "{values", &r->values);
+    if (r->layers == SW_ALL_LAYERS)
+        fputs(", layers: all", memory);
+    else
+        fprintf(memory, ", layers: %d", (int)r->layers);
+    if (has_values(&r->rest))
+        write_values(memory, ", rest", &r->rest);
+    fputc('}', memory);
+    if (fclose(memory) == 0)
+        w->value(w, field->key, text, STYLE_BARE);
+    free(text);
 }
 
 static void write_of_run(struct writer *w, const struct field *field, const void *base)
@@ -177,13 +218,13 @@ static void write_of_run(struct writer *w, const struct field *field, const void
     if (run->recompute_auto)
         w->value(w, field->key, "auto", STYLE_BARE);
     else
-        write(w, field, run->recompute);
+        write(w, field, &run->recompute);
 }
 
 static void write_of_plan(struct writer *w, const struct field *field, const void *base)
 {
     const struct sw_plan_config *plan = base;
-    write(w, field, plan->recompute);
+    write(w, field, &plan->recompute);
 }
 
 static void schema_choice(struct sw_json *j, const char *word, const char *const words[])
@@ -205,10 +246,7 @@ static void schema_values(struct sw_json *j, const char *key)
     sw_json_inline(j, key);
     schema_choice(j, "array", all);
     sw_json_inline(j, "items");
-    sw_json_array(j, "enum");
-    for (int32_t i = 0; sw_layer_values[i].name != NULL; i++)
-        sw_json_text(j, NULL, sw_layer_values[i].name);
-    sw_json_end(j);
+    sw_json_text(j, "type", "string");
     sw_json_end(j);
     sw_json_end(j);
     sw_json_end(j);

@@ -224,16 +224,16 @@ static bool has_units(const struct field *fields)
 }
 
 /* The names that stand in recompute, and the printed program. */
-static void write_values(FILE *out)
+static void write_values(FILE *out, const struct sw_layer_values *values)
 {
     fputs(
         "\n## Values of a layer\n\nThe names that `recompute` takes, in the order in which a layer "
         "makes them; `plan search` and `plan explain` print the same. A\nmodel has not all of "
         "them.\n\n| name | value |\n| --- | --- |\n",
         out);
-    for (int32_t i = 0; sw_layer_values[i].name != NULL; i++) {
-        fprintf(out, "| `%s` | ", sw_layer_values[i].name);
-        write_cell(out, sw_layer_values[i].about);
+    for (int32_t i = 0; i < values->count; i++) {
+        fprintf(out, "| `%s` | ", values->of[i].name);
+        write_cell(out, values->of[i].about);
         fputs(" |\n", out);
     }
 }
@@ -270,7 +270,7 @@ static const char *const intros[] = {
 };
 _Static_assert(sizeof intros / sizeof *intros == SW_CONFIG_UNKNOWN, "an intro for each kind");
 
-int sw_config_reference(FILE *out, enum sw_config_kind kind)
+int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_layer_values *values)
 {
     static const struct {
         const char *name, *plain;
@@ -291,7 +291,7 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
             kind == SW_CONFIG_MODEL ? "Duplicate" : "Unknown and duplicate");
     write_table(out, NULL, fields);
     if (kind == SW_CONFIG_RUN)
-        write_values(out);
+        write_values(out, values);
     if (!has_units(fields))
         return 0;
     fputs("\n## Units\n\nA quantity is a number with a unit, as in `80 GB`; a bare number is in "

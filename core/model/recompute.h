@@ -1,37 +1,40 @@
 /* What backward makes again instead of keeping it: some values in the first layers of a model, and
- * perhaps fewer in the rest of them.
+ * perhaps fewer in the rest of them. The values are the program's own: the builder of a model names
+ * them while it builds a layer (core/program/model).
  *
- * Owns the list of a layer's values, as builders make them and printed programs, run files and
- * plans call them. Plain values: nothing to free. */
+ * Plain values: nothing to free. */
 #ifndef SW_RECOMPUTE_H
 #define SW_RECOMPUTE_H
-
-#include "core/base/model.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* A value that a layer of a decoder makes and backward may keep. A model has not all of them. Its
- * ordinal is its place in the list, in the order in which a layer makes them. */
-struct sw_layer_value {
-    const char *name, *about; /* for people */
-    uint16_t wanted; /* the member of struct sw_model without which there is none; 0: always */
-};
-/* Ends with a NULL name; no more than SW_MOST_LAYER_VALUES. */
-extern const struct sw_layer_value sw_layer_values[];
-
 enum {
+    SW_LAYER_NAME_BYTES = 16,
     SW_MOST_LAYER_VALUES = 32,
     SW_ALL_LAYERS = INT32_MAX,
-    SW_VALUES_BYTES = 160,
-    SW_RECOMPUTE_BYTES = 384
+    SW_VALUES_BYTES = SW_MOST_LAYER_VALUES * (SW_LAYER_NAME_BYTES + 1),
+    SW_RECOMPUTE_BYTES = 2 * SW_VALUES_BYTES + 96
 };
+
+/* A value that a layer makes and backward may keep, as printed programs, run files and plans call
+ * it. */
+struct sw_layer_value {
+    char name[SW_LAYER_NAME_BYTES];
+    const char *about; /* for people; in static memory */
+};
+/* Those of a model, in the order in which a layer makes them. A value's ordinal is its place. */
+struct sw_layer_values {
+    struct sw_layer_value of[SW_MOST_LAYER_VALUES];
+    int32_t count;
+};
+
 #define SW_ALL_VALUES UINT32_MAX /* whatever the model has */
 
 /* {0}: nothing. */
 struct sw_recompute {
-    uint32_t values; /* those of these ordinals: 1 << ordinal */
+    uint32_t values; /* of a layer: 1 << ordinal */
     int32_t layers;  /* the first ones; more than there are: all */
     uint32_t rest;   /* the same of the other layers */
 };
@@ -63,21 +66,20 @@ extern const char *const sw_recompute_words[];
 /* One of these, of a normal one. */
 const char *sw_recompute_word(struct sw_recompute recompute);
 /* "none", "full", "n1 in all layers, h in the first 20 of 32 layers"; of a normal one, of a model
- * of so many layers (0: not known). Returns buffer. */
-const char *sw_recompute_describe(struct sw_recompute recompute, int32_t layers,
+ * of so many layers (0: not known) that have these values. Returns buffer. */
+const char *sw_recompute_describe(struct sw_recompute recompute,
+                                  const struct sw_layer_values *values, int32_t layers,
                                   char buffer[SW_RECOMPUTE_BYTES]);
 
+/* The ordinal of that name, the next one where it has none. -1: the name is too long, or there are
+ * too many. about: in static memory. */
+int32_t sw_layer_values_add(struct sw_layer_values *values, const char *name, const char *about);
 /* The ordinal of that name, -1: none. */
-int32_t sw_layer_value_find(const char *name);
-/* The set that a list of names is: "n1, h", up to its end or a bracket. What is no name is passed
- * over. */
-uint32_t sw_layer_values_named(const char *list);
-/* Those that a layer makes before the one of that name, which is in the list. */
-uint32_t sw_layer_values_before(const char *name);
+int32_t sw_layer_values_find(const struct sw_layer_values *values, const char *name);
+/* Those that a layer makes before the one of that name; all where there is none. */
+uint32_t sw_layer_values_before(const struct sw_layer_values *values, const char *name);
 /* "n1, h", in the order of a layer. Returns buffer. */
-const char *sw_layer_values_format(uint32_t values, char buffer[SW_VALUES_BYTES]);
-
-/* The values that layers of this model may have, whatever the mesh. */
-uint32_t sw_model_layer_values(const struct sw_model *model);
+const char *sw_layer_values_format(const struct sw_layer_values *values, uint32_t set,
+                                   char buffer[SW_VALUES_BYTES]);
 
 #endif

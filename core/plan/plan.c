@@ -120,6 +120,8 @@ struct sw_workload sw_plan_workload(const struct sw_run_config *run)
  * made. */
 struct texts {
     char mesh[64], order[64];
+    struct sw_layer_values values;
+    struct sw_recompute_names decided, wanted;
 };
 
 /* The file always has them: of a mesh that cannot train, those that need least. */
@@ -146,6 +148,10 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
         sw_fail(err, SW_BAD_INPUT, "a plan needs every choice made, none may be auto");
         return NULL;
     }
+    struct sw_recompute wanted;
+    if (sw_program_layer_values(&run->model.shape, &texts->values, err) != 0 ||
+        sw_plan_recompute(&run->recompute, &texts->values, &wanted, err) != 0)
+        return NULL;
     struct sw_plan_config *plan = malloc(sizeof *plan);
     if (plan == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
@@ -156,13 +162,14 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
         .axis_order = sw_mesh_format_order(&decision->mesh, texts->order, sizeof texts->order),
         .micro_batch_size = train.micro_batch_size,
         .accumulation_steps = train.accumulation_steps,
-        .recompute = train.recompute,
         .strategy = train.strategy,
         .layout = train.layout,
         .residual_seq = train.residual_seq_tp ? SW_RESIDUAL_SP_TP : SW_RESIDUAL_SP,
         .prediction = *prediction,
         .run = *run};
     memcpy(plan->program, program_digest, sizeof plan->program);
+    sw_plan_name_recompute(train.recompute, &texts->values, &texts->decided, &plan->recompute);
+    sw_plan_name_recompute(wanted, &texts->values, &texts->wanted, &plan->run.recompute);
     if (decision->serve.stream_weights != SW_STREAM_AUTO)
         plan->run.serve_stream_weights = decision->serve.stream_weights;
     if (decision->serve.token_budget > 0)

@@ -116,6 +116,18 @@ static int read_order(const struct sw_plan_config *plan, struct sw_mesh *mesh, s
                             "again with 'plan emit'");
 }
 
+static int read_recompute(const struct sw_plan_config *plan, struct sw_recompute *out,
+                          struct sw_error *err)
+{
+    const struct sw_model *model = &plan->run.model.shape;
+    struct sw_layer_values values;
+    if (sw_program_layer_values(model, &values, err) != 0 ||
+        sw_plan_recompute(&plan->recompute, &values, out, err) != 0)
+        return -1;
+    *out = sw_recompute_normal(*out, model->layers);
+    return 0;
+}
+
 int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err)
 {
     int status = -1;
@@ -137,8 +149,8 @@ int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err)
         goto out;
     out->decision.train.micro_batch_size = plan->micro_batch_size;
     out->decision.train.accumulation_steps = plan->accumulation_steps;
-    out->decision.train.recompute =
-        sw_recompute_normal(plan->recompute, plan->run.model.shape.layers);
+    if (read_recompute(plan, &out->decision.train.recompute, err) != 0)
+        goto out;
     out->decision.train.strategy = plan->strategy;
     out->decision.train.layout = plan->layout;
     out->decision.train.residual_seq_tp = plan->residual_seq == SW_RESIDUAL_SP_TP;

@@ -227,8 +227,6 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
     value->base = p->value_count;
     value->alias = -1;
     value->ordinal = -1;
-    if (b->region >= 0 && p->regions[b->region].carry >= 0)
-        value->ordinal = (int8_t)sw_layer_value_find(name);
     if (b->region >= 0 && p->regions[b->region].part != SW_LAYERS_WHOLE)
         sw_builder_instances(&p->regions[b->region], value);
     value->declared.spec.ndim = ndim;

@@ -136,7 +136,7 @@ struct sw_value {
     bool frozen;     /* parameters: no gradient, no moments, no update */
     uint8_t initial; /* state: enum sw_initial */
     uint8_t moment;  /* of the optimizer: 1 exp_avg, 2 exp_avg_sq; else 0 */
-    int8_t ordinal;  /* that it is one of sw_layer_values, perhaps made again; else -1 */
+    int8_t ordinal;  /* among layer_values, that it is one of them, perhaps made again; else -1 */
     const struct sw_parameter *parameter; /* that it is, or has the moment of; else NULL */
     uint8_t axis[SW_MAX_DIMS];            /* enum sw_logical */
     uint8_t symbol[SW_MAX_DIMS];          /* enum sw_size: where the size comes from */
@@ -329,6 +329,7 @@ struct sw_program {
     int64_t padding_sequences;    /* of the last micro-step, at its end: no labels count */
     int64_t sequence_length;
     int32_t layers;
+    struct sw_layer_values layer_values; /* that backward may keep: the same on every mesh */
     int64_t tokens_per_step;
     enum sw_sequence_layout sequence_layout;
     int32_t sequence_shards;

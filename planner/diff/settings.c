@@ -190,15 +190,27 @@ static bool format_quantity(double value, const char *unit, char buffer[SW_SETTI
     return false;
 }
 
-/* The names of a list as plans and runs have it, "[n1, h]" or "all", behind a key; 0: it is not
- * there. */
-static uint32_t read_values(const char *text, const char *key)
+/* The set that a list is of the names met so far, "[n1, h]" or "all" as plans and runs have it,
+ * behind a key; 0: it is not there. */
+static uint32_t read_values(const char *text, const char *key, struct sw_layer_values *names)
 {
+    uint32_t set = 0;
     const char *at = strstr(text, key);
     if (at == NULL)
         return 0;
     at += strlen(key);
-    return strncmp(at, "all", 3) == 0 ? SW_ALL_VALUES : sw_layer_values_named(at + (*at == '['));
+    if (*at != '[')
+        return SW_ALL_VALUES;
+    for (at++; *at != '\0' && *at != ']';) {
+        char name[SW_LAYER_NAME_BYTES];
+        const size_t length = strcspn(at, ", ]");
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        const int32_t ordinal = sw_layer_values_add(names, name, NULL);
+        set |= ordinal >= 0 ? UINT32_C(1) << ordinal : 0;
+        at += length;
+        at += strspn(at, ", ");
+    }
+    return set;
 }
 
 /* "{values: [n1, h], layers: 56, rest: [n1]}" in the words that `search` has for it. */
@@ -207,10 +219,11 @@ static void format_recompute(const char *value, char buffer[SW_SETTING_TEXT])
     char text[SW_RECOMPUTE_BYTES];
     const char *layers = strstr(value, "layers: ");
     const long count = layers != NULL ? strtol(layers + strlen("layers: "), NULL, 10) : 0;
-    const struct sw_recompute recompute = {read_values(value, "values: "),
-                                           count > 0 ? (int32_t)count : SW_ALL_LAYERS,
-                                           read_values(value, "rest: ")};
-    sw_text_shorten(sw_recompute_describe(recompute, 0, text), SHOWN_BYTES, buffer);
+    struct sw_layer_values names = {.count = 0};
+    struct sw_recompute recompute = {.layers = count > 0 ? (int32_t)count : SW_ALL_LAYERS};
+    recompute.values = read_values(value, "values: ", &names);
+    recompute.rest = read_values(value, "rest: ", &names);
+    sw_text_shorten(sw_recompute_describe(recompute, &names, 0, text), SHOWN_BYTES, buffer);
 }
 
 char *sw_setting_format(const char *key, const char *value, const char *base,

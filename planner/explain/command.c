@@ -128,7 +128,7 @@ static int explain_serving(const struct sw_options *options, const struct sw_run
     (void)err;
     if (!options->json) {
         printf("%s on %s, to serve\n", run->name, run->cluster.name);
-        sw_serve_tell_mesh(stdout, run, c);
+        sw_serve_tell_mesh(stdout, run, &search->layer_values, c);
         sw_report_why(stdout, run, SW_FOR_SERVE);
         return 0;
     }
@@ -137,7 +137,7 @@ static int explain_serving(const struct sw_options *options, const struct sw_run
     sw_json_text(&j, "schema", "shardwright.explain.serve/1");
     sw_json_text(&j, "run", run->name);
     sw_json_text(&j, "why", sw_rank_why(run, SW_FOR_SERVE, why, sizeof why));
-    sw_serve_write_mesh(&j, "mesh", c);
+    sw_serve_write_mesh(&j, "mesh", &search->layer_values, c);
     sw_json_end(&j);
     putchar('\n');
     return 0;

@@ -127,11 +127,7 @@ static void write_again(struct sw_json *j, const struct sw_explain *x)
     for (int32_t i = 0; i < x->again_count; i++) {
         const struct sw_again *again = &x->again[i];
         sw_json_object(j, NULL);
-        sw_json_array(j, "values");
-        for (int32_t v = 0; sw_layer_values[v].name != NULL; v++)
-            if (again->values >> v & 1u)
-                sw_json_text(j, NULL, sw_layer_values[v].name);
-        sw_json_end(j);
+        sw_layer_values_write_json(j, "values", &x->program->layer_values, again->values);
         sw_json_number(j, "layers", again->layers);
         sw_json_number(j, "bytes", again->bytes);
         sw_json_number(j, "seconds", again->seconds);
@@ -327,7 +323,7 @@ void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
     sw_json_text(j, "schema", "shardwright.explain/1");
     sw_json_text(j, "run", x->run->name);
     sw_json_number(j, "accelerators", sw_mesh_rank_count(&x->c.decision.mesh));
-    sw_candidate_write_json(j, "mesh", &x->c);
+    sw_candidate_write_json(j, "mesh", &x->program->layer_values, &x->c);
     sw_json_text(j, "why", sw_rank_why(x->run, SW_FOR_TRAIN, why, sizeof why));
     sw_json_number(j, "run_seconds", x->run_seconds);
     sw_json_number(j, "accelerator_hours",

@@ -244,11 +244,14 @@ static int compile_level(const struct table *t, struct sw_fit_run *r, struct sw_
 {
     const char *level = field(t, "act_ckpt");
     const bool selective = starts(level, "selective");
+    struct sw_layer_values values;
     r->decision.train.recompute = sw_recompute_none();
     if (strcmp(level, "True") == 0 || starts(level, "full"))
         r->decision.train.recompute = sw_recompute_full();
+    else if (selective && sw_program_layer_values(&r->run.model.shape, &values, err) != 0)
+        return -1;
     else if (selective)
-        r->decision.train.recompute = sw_recompute_all(sw_layer_values_before("y"));
+        r->decision.train.recompute = sw_recompute_all(sw_layer_values_before(&values, "y"));
     if (compile(r, err) != 0)
         return -1;
     if (selective && r->skipped[0] == '\0' &&

@@ -109,7 +109,8 @@ static void introduction(FILE *out, const struct sw_explain *x)
             "%s, recompute %s, attention %s (%s), residual_seq %s.</p>\n",
             sw_mesh_format_order(&c->decision.mesh, order, sizeof order),
             c->decision.train.micro_batch_size, c->decision.train.accumulation_steps, padding,
-            sw_recompute_describe(c->decision.train.recompute, x->run->model.shape.layers, again),
+            sw_recompute_describe(c->decision.train.recompute, &x->program->layer_values,
+                                  x->run->model.shape.layers, again),
             sw_word(sw_words_strategy, c->decision.train.strategy),
             sw_word(sw_words_layout, c->decision.train.layout),
             c->decision.train.residual_seq_tp ? "sp,tp" : "sp");

@@ -266,7 +266,7 @@ struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struc
         .train.micro_batch_size = run->micro_batch_size > 0 ? run->micro_batch_size : 1,
         .train.recompute = run->recompute_auto
                                ? sw_recompute_full()
-                               : sw_recompute_normal(run->recompute, run->model.shape.layers),
+                               : sw_recompute_normal(s->recompute, run->model.shape.layers),
         .train.strategy = variant->strategy,
         .train.layout = variant->layout,
         .train.residual_seq_tp = variant->residual_seq_tp};

@@ -38,6 +38,8 @@ struct sw_units;
 /* One thread's view of a search. */
 struct sw_searcher {
     const struct sw_run_config *run;
+    struct sw_layer_values layer_values; /* of its model */
+    struct sw_recompute recompute;       /* the run's of these, unless that is auto */
     enum sw_purpose purpose;
     double model_flops;
     bool keep_order;      /* the axis order is the user's */
@@ -129,9 +131,11 @@ int sw_search_meshes(const struct sw_run_config *run, enum sw_purpose purpose, i
 /* Rules of the run's own may ask for what no program can have (an axis for two dimensions of a
  * weight): then the error gets the place where they stand. Returns -1. */
 int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err);
-/* All but the cache. model_flops stays 0. */
-void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
-                      enum sw_purpose purpose, const struct sw_mesh_request *request);
+/* All but the cache. model_flops stays 0. Errors (SW_BAD_INPUT): the run names a value to be made
+ * again that its model has not, at the name's place. */
+int sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
+                     enum sw_purpose purpose, const struct sw_mesh_request *request,
+                     struct sw_error *err);
 
 /* What is made again, from nothing (level 0) to everything. Level i x layers + k: units 0 .. i - 1
  * in every layer, unit i in the first k. */

@@ -33,27 +33,30 @@ static void write_memory(struct sw_json *j, const struct sw_memory *m)
     sw_json_end(j);
 }
 
-static void write_values(struct sw_json *j, const char *key, uint32_t values)
+void sw_layer_values_write_json(struct sw_json *j, const char *key,
+                                const struct sw_layer_values *values, uint32_t set)
 {
     sw_json_array(j, key);
-    for (int32_t i = 0; sw_layer_values[i].name != NULL; i++)
-        if (values >> i & 1u)
-            sw_json_text(j, NULL, sw_layer_values[i].name);
+    for (int32_t i = 0; i < values->count; i++)
+        if (set >> i & 1u)
+            sw_json_text(j, NULL, values->of[i].name);
     sw_json_end(j);
 }
 
-static void write_recompute(struct sw_json *j, struct sw_recompute again)
+static void write_recompute(struct sw_json *j, const struct sw_layer_values *values,
+                            struct sw_recompute again)
 {
     const char *word = sw_recompute_word(again);
     sw_json_text(j, "recompute", word);
     if (strcmp(word, "partial") != 0)
         return;
-    write_values(j, "recompute_values", again.values);
+    sw_layer_values_write_json(j, "recompute_values", values, again.values);
     sw_json_number(j, "recompute_layers", again.layers);
-    write_values(j, "recompute_rest", again.rest);
+    sw_layer_values_write_json(j, "recompute_rest", values, again.rest);
 }
 
-void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw_candidate *c)
+void sw_candidate_write_json(struct sw_json *j, const char *key,
+                             const struct sw_layer_values *values, const struct sw_candidate *c)
 {
     char mesh[64], order[64], warning[192];
     sw_json_object(j, key);
@@ -62,7 +65,7 @@ void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw
     sw_json_number(j, "micro_batch_size", (double)c->decision.train.micro_batch_size);
     sw_json_number(j, "accumulation_steps", (double)c->decision.train.accumulation_steps);
     sw_json_number(j, "padding_sequences", (double)c->padding_sequences);
-    write_recompute(j, c->decision.train.recompute);
+    write_recompute(j, values, c->decision.train.recompute);
     sw_json_text(j, "strategy", sw_word(sw_words_strategy, c->decision.train.strategy));
     sw_json_text(j, "layout", sw_word(sw_words_layout, c->decision.train.layout));
     sw_json_text(j, "residual_seq", c->decision.train.residual_seq_tp ? "sp,tp" : "sp");
@@ -159,8 +162,8 @@ void sw_train_write_head(struct sw_json *j, const struct sw_run_config *run,
     sw_json_number(j, "prefer_within", run->prefer_within);
     write_advice(j, run, told->advice);
     if (s->feasible > 0) {
-        sw_candidate_write_json(j, "chosen", &s->mesh[0]);
-        sw_candidate_write_json(j, "fastest", &s->mesh[s->fastest]);
+        sw_candidate_write_json(j, "chosen", &s->layer_values, &s->mesh[0]);
+        sw_candidate_write_json(j, "fastest", &s->layer_values, &s->mesh[s->fastest]);
     } else {
         sw_json_null(j, "chosen");
         sw_json_null(j, "fastest");
@@ -183,7 +186,7 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
     purpose->write_head(j, run, s, told);
     sw_json_array(j, "candidates");
     for (int32_t i = 0; i < s->feasible && (options->top < 0 || i < options->top); i++)
-        purpose->write_mesh(j, NULL, &s->mesh[i]);
+        purpose->write_mesh(j, NULL, &s->layer_values, &s->mesh[i]);
     sw_json_end(j);
     if (s->purpose == SW_FOR_TRAIN) {
         sw_json_array(j, "unpriced"); /* every mesh has its price, whatever their number */

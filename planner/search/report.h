@@ -25,7 +25,8 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
 const char *sw_report_time_limit(const struct sw_run_config *run, double run_seconds, char *buffer,
                                  size_t bytes);
 /* mesh, memory, step, and how MFU counts */
-void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c);
+void sw_report_choice(FILE *out, const struct sw_run_config *run,
+                      const struct sw_layer_values *values, const struct sw_candidate *c);
 /* "100,000 steps take 2.5 days, 3,859 accelerator-hours" of a step of so many seconds. Returns
  * buffer. */
 char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *buffer,
@@ -69,10 +70,15 @@ struct sw_search_told {
     const struct sw_node_count *counts;
     int32_t count;
 };
+/* The names of a set of a layer's values, as an array. */
+void sw_layer_values_write_json(struct sw_json *json, const char *key,
+                                const struct sw_layer_values *values, uint32_t set);
+
 /* json.c: one object and a newline; a mesh as the member `key` of another one. */
 void sw_search_print_json(FILE *out, const struct sw_run_config *run,
                           const struct sw_search *search, const struct sw_options *options,
                           const struct sw_search_told *told);
-void sw_candidate_write_json(struct sw_json *json, const char *key, const struct sw_candidate *c);
+void sw_candidate_write_json(struct sw_json *json, const char *key,
+                             const struct sw_layer_values *values, const struct sw_candidate *c);
 
 #endif

@@ -381,8 +381,9 @@ int sw_search_model_flops(const struct sw_run_config *run, double *out, struct s
     return sw_program_model_flops(&options, out, err);
 }
 
-void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
-                      enum sw_purpose purpose, const struct sw_mesh_request *request)
+int sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
+                     enum sw_purpose purpose, const struct sw_mesh_request *request,
+                     struct sw_error *err)
 {
     *s = (struct sw_searcher){.run = run,
                               .purpose = purpose,
@@ -397,6 +398,9 @@ void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
         s->residual_tp = rule->count == 2 && strcmp(rule->axis[0], "sp") == 0 &&
                          strcmp(rule->axis[1], "tp") == 0;
     }
+    if (sw_program_layer_values(&run->model.shape, &s->layer_values, err) != 0)
+        return -1;
+    return sw_plan_recompute(&run->recompute, &s->layer_values, &s->recompute, err);
 }
 
 static int open_pool(struct pool *pool, const struct sw_searcher *like, int32_t meshes,
@@ -467,7 +471,9 @@ static int search_meshes(const struct sw_run_config *run, enum sw_purpose purpos
     out->accelerators = run->cluster.nodes * run->cluster.accelerators_per_node;
     if (parse_request(run, &request, err) != 0)
         return -1;
-    sw_searcher_init(&like, run, purpose, &request);
+    if (sw_searcher_init(&like, run, purpose, &request, err) != 0)
+        return -1;
+    out->layer_values = like.layer_values;
     if (sw_search_model_flops(run, &like.model_flops, err) != 0) {
         blame(run->sequence_place, NULL, err);
         goto fail;

@@ -88,6 +88,7 @@ struct sw_search {
      * more is known than that their options fit: they are slower than the rows that were wanted */
     int32_t priced;
     struct sw_candidate *mesh;
+    struct sw_layer_values layer_values; /* of the run's model: what decisions make again */
     double seconds;
 };
 

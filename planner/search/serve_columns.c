@@ -96,8 +96,10 @@ static bool streams(const struct sw_candidate *c)
     return c->decision.serve.stream_weights == SW_STREAM_ALWAYS;
 }
 
-void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
+void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
+                        const struct sw_layer_values *values, const struct sw_candidate *c)
 {
+    (void)values;
     const struct sw_serve_price *p = &c->serve;
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
     sw_report_mesh_line(out, &c->decision.mesh);
@@ -191,8 +193,10 @@ static void write_memory(struct sw_json *j, const struct sw_candidate *c)
     sw_json_end(j);
 }
 
-void sw_serve_write_mesh(struct sw_json *j, const char *key, const struct sw_candidate *c)
+void sw_serve_write_mesh(struct sw_json *j, const char *key, const struct sw_layer_values *values,
+                         const struct sw_candidate *c)
 {
+    (void)values;
     const struct sw_serve_price *p = &c->serve;
     const struct sw_cost_parts *t = &c->cost.parts;
     char mesh[64], order[64];
@@ -248,7 +252,7 @@ void sw_serve_write_head(struct sw_json *j, const struct sw_run_config *run,
     write_goal(j, "first_token_latency", run->serve_first_token_latency);
     if (s->keeping > 0) {
         sw_json_text(j, "why", sw_rank_why(run, SW_FOR_SERVE, why, sizeof why));
-        sw_serve_write_mesh(j, "chosen", &s->mesh[0]);
+        sw_serve_write_mesh(j, "chosen", &s->layer_values, &s->mesh[0]);
     } else {
         sw_json_null(j, "why");
         sw_json_null(j, "chosen");

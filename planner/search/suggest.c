@@ -116,13 +116,13 @@ static void lower_headroom(struct trial *t, const struct sw_candidate *c)
 }
 
 /* Recomputation and the micro-batch, when the run fixed them: whether there was one to let go. */
-static bool relax(struct trial *t)
+static bool relax(const struct sw_searcher *like, struct trial *t)
 {
     const struct sw_recompute fixed =
-        sw_recompute_normal(t->run.recompute, t->run.model.shape.layers);
+        sw_recompute_normal(like->recompute, t->run.model.shape.layers);
     if (!t->run.recompute_auto && !sw_recompute_equal(fixed, sw_recompute_full())) {
         t->run.recompute_auto = true;
-        t->run.recompute = sw_recompute_none();
+        t->run.recompute = (struct sw_recompute_config){0};
         note(&t->changes, "recompute", "auto");
         return true;
     }
@@ -171,7 +171,7 @@ static int fix(const struct sw_searcher *like, struct trial *t, const struct sw_
         note_integer(&t->changes, "sequence_length", t->run.sequence_length);
         return 0;
     case SW_REJECT_MEMORY:
-        if (relax(t))
+        if (relax(like, t))
             return 0;
         if (sw_memory_verdict(&c->memory) == SW_VERDICT_NO_HEADROOM) {
             lower_headroom(t, c);
@@ -482,7 +482,7 @@ static int find_rescue(const struct sw_searcher *like, struct rescue *r, struct 
         return 0;
     r->tried = true;
     t.run.mesh_dim = "auto";
-    while (relax(&t)) {
+    while (relax(like, &t)) {
     }
     if (accelerators > MAX_RESCUED_ACCELERATORS) /* as many are a mistake, most likely */
         return rescue_by_nodes(&t, r, err);
@@ -624,7 +624,8 @@ int sw_search_explain(const struct sw_run_config *run, struct sw_search *search,
     struct sw_searcher s;
     if (sw_mesh_request_parse(run->mesh_dim, &request, err) != 0)
         return -1;
-    sw_searcher_init(&s, run, search->purpose, &request);
+    if (sw_searcher_init(&s, run, search->purpose, &request, err) != 0)
+        return -1;
     s.cache = sw_program_cache_new();
     if (s.cache == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");

@@ -335,7 +335,7 @@ static void test_recompute(void **state)
     (void)state;
     for (uint8_t level = 1; level <= 2; level++) {
         struct sw_program_options o = make_options(sw_mesh_make(1, 4, 1, 1), SW_ATTENTION_RING);
-        o.recompute = sw_test_recompute(level, o.model.layers);
+        o.recompute = sw_test_recompute(level, &o.model, o.model.layers);
         struct sw_program *p = compile(&o);
         assert_int_equal(count(p, "layer").all_gather, 7);
         assert_int_equal(count(p, "layer backward").all_gather, 7);
@@ -364,14 +364,14 @@ static void test_recompute_partly(void **state)
                     compare(p, "last layers backward", backward);
     sw_program_free(p);
     o = make_options(sw_mesh_make(4, 1, 1, 1), SW_ATTENTION_RING);
-    o.recompute = (struct sw_recompute){sw_layer_values_named("n1, h"), 2, 0};
+    o.recompute = (struct sw_recompute){sw_test_values(&o.model, "n1, h"), 2, 0};
     p = compile(&o);
     wrong += compare(p, "first layers backward", (struct counts){.all_reduce = 7}) +
              compare(p, "last layers backward", (struct counts){.all_reduce = 7}) +
              compare(p, "update", (struct counts){.all_reduce = 1});
     sw_program_free(p);
     o = make_options(sw_mesh_make(1, 1, 4, 1), SW_ATTENTION_RING);
-    o.recompute = (struct sw_recompute){SW_ALL_VALUES & ~sw_layer_values_named("y"), 2, 0};
+    o.recompute = (struct sw_recompute){SW_ALL_VALUES & ~sw_test_values(&o.model, "y"), 2, 0};
     p = compile(&o); /* y is kept: nothing is reduced again for it */
     wrong += compare(p, "first layers backward", (struct counts){.all_reduce = 2});
     sw_program_free(p);

@@ -223,7 +223,7 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
         o.compute = v % 2 ? SW_BF16_T : SW_F32;
         v /= 2;
         o.model.layers = v % 2 ? 1 : 4;
-        o.recompute = sw_test_recompute(level < 3 ? level : set++, o.model.layers);
+        o.recompute = sw_test_recompute(level < 3 ? level : set++, &o.model, o.model.layers);
         v /= 2;
         o.kind = v % 2 ? SW_PROGRAM_EVALUATE : SW_PROGRAM_TRAIN;
         o.layout = variant % 5 == 0 ? SW_CONTIGUOUS : SW_ZIGZAG;
@@ -296,7 +296,7 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
             o.rules.axes[SW_L_KV_HEADS] = (struct sw_axes){0};
         if (variant / 3 % 2)
             o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
-        o.recompute = sw_test_recompute((uint32_t)(variant / 6 % 3), o.model.layers);
+        o.recompute = sw_test_recompute((uint32_t)(variant / 6 % 3), &o.model, o.model.layers);
         if (variant / 6 % 3 == 1) /* 1 to 6 */
             o.recompute.layers = 1 + (mesh->size[SW_DP] + 2 * mesh->size[SW_TP]) % 6;
         o.layout = variant / 18 % 2 ? SW_ZIGZAG : SW_CONTIGUOUS;

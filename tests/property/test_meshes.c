@@ -67,8 +67,8 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
         .reduce = dtype,
         .mesh = mesh,
         .layout = v->zigzag ? SW_ZIGZAG : SW_CONTIGUOUS,
-        .recompute = sw_test_recompute(v->recompute, 2),
     };
+    o.recompute = sw_test_recompute(v->recompute, &o.model, 2);
     sw_rules_default(&o.rules, v->strategy);
     if (v->residual_tp)
         assert_int_equal(sw_rules_set(&o.rules, "residual_seq", residual_sp_tp, NULL), 0);

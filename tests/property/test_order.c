@@ -371,7 +371,7 @@ static struct sw_program_options make_options(const struct sw_mesh *mesh, int32_
                                    .mesh = *mesh,
                                    .layout = variant % 2 ? SW_ZIGZAG : SW_CONTIGUOUS};
     o.micro_batch_per_rank = variant % 3 == 0 ? 16 / replicas : variant % 3 == 1 ? 1 : 3;
-    o.recompute = sw_test_recompute((uint32_t)variant, o.model.layers);
+    o.recompute = sw_test_recompute((uint32_t)variant, &o.model, o.model.layers);
     sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
     if (variant % 2)
         o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};

@@ -78,8 +78,10 @@ static void run(const struct sw_program_options *options, struct sw_harness_resu
 static void describe(const struct sw_program_options *o, int32_t kind, char text[512])
 {
     char sizes[64], again[SW_RECOMPUTE_BYTES];
-    snprintf(text, 512, "mesh %s kind %d, %s", sw_mesh_format(&o->mesh, sizes, sizeof sizes), kind,
-             sw_recompute_describe(sw_recompute_normal(o->recompute, LAYERS), LAYERS, again));
+    const struct sw_layer_values values = sw_test_layer_values(&o->model);
+    snprintf(
+        text, 512, "mesh %s kind %d, %s", sw_mesh_format(&o->mesh, sizes, sizeof sizes), kind,
+        sw_recompute_describe(sw_recompute_normal(o->recompute, LAYERS), &values, LAYERS, again));
 }
 
 static int32_t differs(const char *text, const char *what, const double *a, const double *b,
@@ -130,7 +132,7 @@ static void test_no_bit_changes(void **state)
             continue;
         run(&o, &kept);
         for (int32_t i = 0; i < sets; i++, tested++) {
-            o.recompute = sw_test_recompute(number++, LAYERS);
+            o.recompute = sw_test_recompute(number++, &o.model, LAYERS);
             wrong += check(&o, kind, &kept);
         }
         sw_harness_result_free(&kept);

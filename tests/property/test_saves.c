@@ -94,8 +94,8 @@ static struct sw_program_options draw_options(struct draws *d)
         .reduce = SW_F32,
         .mesh = mesh,
         .layout = between(d, 0, 1) ? SW_ZIGZAG : SW_CONTIGUOUS,
-        .recompute = sw_test_recompute((uint32_t)between(d, 0, 9), 1),
     };
+    o.recompute = sw_test_recompute((uint32_t)between(d, 0, 9), &o.model, 1);
     sw_rules_default(&o.rules, (enum sw_attention_strategy)between(d, 0, 2));
     return o;
 }

@@ -41,7 +41,11 @@ static struct sw_config *random_run(uint64_t *seed, struct sw_run_config *run)
     run->memory_headroom = draw(seed, 8) == 0 ? 0 : draw(seed, 400) / 1000.0;
     const uint32_t recompute = (uint32_t)draw(seed, 4); /* every other time: auto */
     run->recompute_auto = recompute < 2;
-    run->recompute = recompute == 3 ? sw_recompute_full() : sw_recompute_none();
+    run->recompute = (struct sw_recompute_config){0};
+    if (recompute == 3) {
+        run->recompute.values.all = true;
+        run->recompute.layers = SW_ALL_LAYERS;
+    }
     run->strategy = draw(seed, 2) ? SW_ATTENTION_AUTO : SW_ATTENTION_RING;
     run->micro_batch_size = draw(seed, 4) == 0 ? 2 : 0;
     run->prefer = draw(seed, 2) ? SW_PREFER_TIME : SW_PREFER_FSDP;
@@ -61,13 +65,17 @@ static enum sw_fit_verdict try_all(const struct sw_run_config *run, const struct
             const struct sw_decision d = {
                 .mesh = *mesh,
                 .train.micro_batch_size = micro,
-                .train.recompute = sw_test_recompute((uint32_t)(way % 3), run->model.shape.layers),
+                .train.recompute = sw_test_recompute((uint32_t)(way % 3), &run->model.shape,
+                                                     run->model.shape.layers),
                 .train.strategy = (enum sw_attention_strategy)(way / 3 % 3),
                 .train.layout = (enum sw_sequence_layout)(way / 9 % 2),
                 .train.residual_seq_tp = way / 18 == 1};
             const bool allowed =
                 (run->micro_batch_size == 0 || micro == run->micro_batch_size) &&
-                (run->recompute_auto || sw_recompute_equal(d.train.recompute, run->recompute)) &&
+                (run->recompute_auto ||
+                 sw_recompute_equal(d.train.recompute, run->recompute.values.all
+                                                           ? sw_recompute_full()
+                                                           : sw_recompute_none())) &&
                 (run->strategy == SW_ATTENTION_AUTO ||
                  (d.train.strategy == run->strategy && d.train.layout == run->layout)) &&
                 (mesh->size[SW_SP] > 1 || way / 3 % 3 == 0) &&

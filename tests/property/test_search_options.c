@@ -124,13 +124,14 @@ static double exhaust(const struct sw_run_config *run, const struct sw_candidate
     for (int32_t way = 0; way < 3 * 2 * 2 * 3; way++)
         for (int64_t micro = 1; micro <= per_rank; micro *= 2) {
             struct sw_candidate c;
-            struct sw_decision d = {
-                .mesh = *mesh,
-                .train.micro_batch_size = micro,
-                .train.recompute = sw_test_recompute((uint32_t)(way % 3), run->model.shape.layers),
-                .train.strategy = strategies[way / 3 % 3],
-                .train.layout = (enum sw_sequence_layout)(way / 9 % 2),
-                .train.residual_seq_tp = way / 18 == 1};
+            struct sw_decision d = {.mesh = *mesh,
+                                    .train.micro_batch_size = micro,
+                                    .train.recompute =
+                                        sw_test_recompute((uint32_t)(way % 3), &run->model.shape,
+                                                          run->model.shape.layers),
+                                    .train.strategy = strategies[way / 3 % 3],
+                                    .train.layout = (enum sw_sequence_layout)(way / 9 % 2),
+                                    .train.residual_seq_tp = way / 18 == 1};
             assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, NULL), 0);
             if (sw_candidate_verdict(&c) <= sw_candidate_verdict(chosen) &&
                 c.cost.step_seconds < best)
@@ -211,7 +212,7 @@ static void constraints(void **state)
     struct sw_search s;
     run.micro_batch_size = 2;
     run.recompute_auto = false;
-    run.recompute = sw_recompute_all(sw_layer_values_before("o"));
+    run.recompute = (struct sw_recompute_config){.layers = SW_ALL_LAYERS, .before_attention = true};
     run.strategy = SW_ATTENTION_GATHER;
     run.layout = SW_CONTIGUOUS;
     search(&run, &s);
@@ -219,7 +220,7 @@ static void constraints(void **state)
     for (int32_t i = 0; i < s.feasible; i++) {
         const struct sw_decision *d = &s.mesh[i].decision;
         assert_int_equal(d->train.micro_batch_size, 2);
-        assert_int_equal(d->train.recompute.values, sw_layer_values_before("o"));
+        assert_int_equal(d->train.recompute.values, sw_test_values_before(NULL, "o"));
         assert_int_equal(d->train.recompute.layers, run.model.shape.layers);
         assert_int_equal(d->train.strategy, SW_ATTENTION_GATHER);
         assert_int_equal(d->train.layout, SW_CONTIGUOUS);

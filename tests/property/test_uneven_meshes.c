@@ -55,9 +55,9 @@ static struct sw_program_options make_options(int32_t ranks, struct sw_mesh mesh
         .reduce = dtype,
         .mesh = mesh,
         .layout = v->zigzag ? SW_ZIGZAG : SW_CONTIGUOUS,
-        .recompute = sw_test_recompute(v->recompute, 2),
     };
     const struct sw_axes residual_sp_tp = {2, {SW_SP, SW_TP}};
+    o.recompute = sw_test_recompute(v->recompute, &o.model, 2);
     sw_rules_default(&o.rules, v->strategy);
     if (v->residual_tp)
         assert_int_equal(sw_rules_set(&o.rules, "residual_seq", residual_sp_tp, NULL), 0);

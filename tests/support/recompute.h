@@ -1,22 +1,61 @@
-/* Recomputation by number, for tests that go through variants. */
+/* Recomputation by number and by name, for tests that go through variants. */
 #ifndef SW_TEST_RECOMPUTE_H
 #define SW_TEST_RECOMPUTE_H
 
-#include "core/model/recompute.h"
+#include "core/program/set/compile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of a model's layers; NULL: of one without biases and norms of heads. */
+static inline struct sw_layer_values sw_test_layer_values(const struct sw_model *model)
+{
+    static const struct sw_model plain = {.layers = 1};
+    struct sw_layer_values values;
+    if (sw_program_layer_values(model != NULL ? model : &plain, &values, NULL) != 0)
+        abort();
+    return values;
+}
+
+/* The set that a list of names is: "n1, h". All of them are values of the model. */
+static inline uint32_t sw_test_values(const struct sw_model *model, const char *list)
+{
+    const struct sw_layer_values values = sw_test_layer_values(model);
+    uint32_t set = 0;
+    while (*list != '\0') {
+        char name[SW_LAYER_NAME_BYTES] = "";
+        const size_t length = strcspn(list, ", ");
+        memcpy(name, list, length < sizeof name ? length : sizeof name - 1);
+        if (sw_layer_values_find(&values, name) < 0)
+            abort();
+        set |= UINT32_C(1) << sw_layer_values_find(&values, name);
+        list += length;
+        list += strspn(list, ", ");
+    }
+    return set;
+}
+
+/* What a layer makes before the value of that name. */
+static inline uint32_t sw_test_values_before(const struct sw_model *model, const char *name)
+{
+    const struct sw_layer_values values = sw_test_layer_values(model);
+    return sw_layer_values_before(&values, name);
+}
 
 /* 0: nothing, 1: what comes before attention, 2: everything; beyond, a set of values drawn from the
  * number, in some of the first layers, every other
  * time with some of them in the rest. */
-static inline struct sw_recompute sw_test_recompute(uint32_t number, int32_t layers)
+static inline struct sw_recompute sw_test_recompute(uint32_t number, const struct sw_model *model,
+                                                    int32_t layers)
 {
     if (number < 3)
         return number == 0   ? sw_recompute_none()
                : number == 2 ? sw_recompute_full()
-                             : sw_recompute_all(sw_layer_values_before("o"));
-    static const struct sw_model every = {.qkv_bias = true, .qk_norm = true, .mlp_bias = true};
+                             : sw_recompute_all(sw_test_values_before(model, "o"));
     uint64_t x = number * UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
-    const uint32_t values = (uint32_t)(x >> 32) & sw_model_layer_values(&every);
+    const uint32_t all = (UINT32_C(1) << sw_test_layer_values(model).count) - 1;
+    const uint32_t values = (uint32_t)(x >> 32) & all;
     const uint32_t rest = x & 1 ? values & (uint32_t)(x >> 12) : 0;
     return (struct sw_recompute){values, 1 + (int32_t)((x >> 8 & 0xffff) % (uint64_t)layers), rest};
 }

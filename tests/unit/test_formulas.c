@@ -148,7 +148,7 @@ static void fsdp(void **state)
     for (int32_t t = 1; t <= 4; t *= 2)
         for (uint32_t level = 0; level < 3; level++) { /* layers that are all alike */
             const struct counts c = count(8, sw_mesh_make(1, 16, t, 1),
-                                          sw_test_recompute(level, (int32_t)layers), false);
+                                          sw_test_recompute(level, NULL, (int32_t)layers), false);
             const double all = 2 * layer_weights(8 * head_dim) / t * 15 / 16;
             same(c.bytes[SW_OP_ALL_GATHER], 2 * all);
             same(c.bytes[SW_OP_REDUCE_SCATTER], all);
@@ -335,7 +335,7 @@ static void recomputed_activations(void **state)
                 .kv_heads = 8, .mesh = meshes[i], .residual_seq_tp = megatron == 1};
             const double t = meshes[i].size[SW_TP], tokens = s / meshes[i].size[SW_SP];
             const double residual = megatron == 1 ? h / t : h;
-            setup.recompute = sw_recompute_all(sw_layer_values_before("o"));
+            setup.recompute = sw_recompute_all(sw_test_values_before(NULL, "o"));
             struct sw_program *p = compile(setup);
             same(saved(p),
                  tokens * (layers * (6 * residual + (2 * q + 4 * 32 + 6 * f) / t) + 2 * residual));
@@ -360,7 +360,7 @@ static void fsdp_transients(void **state)
                 struct sw_program *p = compile(
                     (struct setup){.kv_heads = 8,
                                    .mesh = sw_mesh_make(1, 8, t, 1),
-                                   .recompute = sw_test_recompute(level, (int32_t)layers),
+                                   .recompute = sw_test_recompute(level, NULL, (int32_t)layers),
                                    .precision = wide == 1 ? "precision: {reduce: fp32}\n" : NULL});
                 const double gathered = 2 * layer_weights(8 * head_dim) / t;
                 same(most_at_once(p, SW_PHASE_FORWARD, is_gathered), gathered);

@@ -1,6 +1,7 @@
 /* The plan file: what is written is read back, and any edited byte is found. */
 #include "core/plan/internal.h"
 #include "core/program/model/parameters.h"
+#include "tests/support/recompute.h"
 #include "tests/unit/plan_support.h"
 
 #include <inttypes.h>
@@ -22,7 +23,7 @@ static struct sw_decision decision_of(void)
         .mesh = {{2, 4, 8, 4}, {SW_TP, SW_DP, SW_SP, SW_FSDP}},
         .train.micro_batch_size = 2,
         .train.accumulation_steps = 1,
-        .train.recompute = {sw_layer_values_named("n1, h"), 3, sw_layer_values_named("y")},
+        .train.recompute = {sw_test_values(NULL, "n1, h"), 3, sw_test_values(NULL, "y")},
         .train.strategy = SW_ATTENTION_GATHER,
         .train.layout = SW_CONTIGUOUS};
 }
@@ -409,8 +410,8 @@ static void is_a_description(void **state)
         int32_t line, column;
     } cases[] = {
         {"values: [", "values: [x",
-         "'xn1' is no value of a layer; values: n1, q0, q0+b, k0, k0+b, v0, v0+b, qn, kn, q1, k1, "
-         "k2, v2, o, lse, y, n2, gate, gate+b, up, up+b, h",
+         "the layers of this model have no xn1; values: n1, q0, k0, v0, q1, k1, k2, v2, o, lse, y, "
+         "n2, gate, up, h",
          9, 24},
         {"mesh_dim: '", "mesh_dim: 'x",
          "mesh_dim is no mesh; write the plan again with 'plan emit'", 5, 3},
@@ -526,6 +527,45 @@ static void freeze_of_a_run(void **state)
     sw_config_free(config);
 }
 
+/* Names are looked up in the values of the model's own program, and told in its order. */
+static void recompute_of_a_run(void **state)
+{
+    (void)state;
+    struct sw_test_run t = sw_test_llama_7b;
+    t.more = "recompute: {values: [h, n1, n1], layers: 3, rest: [n1]}\n";
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    const struct sw_layer_values values = sw_test_layer_values(&run.model.shape);
+    struct sw_recompute_names names;
+    struct sw_recompute found;
+    struct sw_recompute_config written;
+    struct sw_error err = {0};
+    assert_int_equal(sw_plan_recompute(&run.recompute, &values, &found, &err), 0);
+    assert_int_equal(found.values, sw_test_values(NULL, "n1, h"));
+    assert_int_equal(found.layers, 3);
+    assert_int_equal(found.rest, sw_test_values(NULL, "n1"));
+    sw_plan_name_recompute(found, &values, &names, &written);
+    assert_int_equal(written.values.count, 2);
+    assert_string_equal(written.values.of[0].name, "n1");
+    assert_string_equal(written.values.of[1].name, "h");
+    assert_int_equal(written.rest.count, 1);
+    const struct sw_recompute_config old = {.layers = SW_ALL_LAYERS, .before_attention = true};
+    assert_int_equal(sw_plan_recompute(&old, &values, &found, &err), 0);
+    assert_int_equal(found.values, sw_test_values(NULL, "n1, q0, k0, v0, q1, k1, k2, v2"));
+    sw_config_free(config);
+    t.more = "recompute: {values: [n1, qn, up+b]}\n";
+    config = sw_test_read_run(&t);
+    run = *sw_config_run(config);
+    assert_int_equal(sw_plan_recompute(&run.recompute, &values, &found, &err), -1);
+    assert_int_equal(err.status, SW_BAD_INPUT);
+    assert_non_null(strstr(err.file, "test.yaml"));
+    assert_int_equal(err.column, 26);
+    assert_string_equal(err.message,
+                        "the layers of this model have no qn, up+b; values: n1, q0, k0, v0, q1, "
+                        "k1, k2, v2, o, lse, y, n2, gate, up, h");
+    sw_config_free(config);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -533,7 +573,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(keeps_absolute_paths), cmocka_unit_test(follows_links),
         cmocka_unit_test(finds_every_edit),     cmocka_unit_test(says_what_is_wrong),
         cmocka_unit_test(maps_options),         cmocka_unit_test(freeze_of_a_run),
-        cmocka_unit_test(is_a_description),
+        cmocka_unit_test(recompute_of_a_run),   cmocka_unit_test(is_a_description),
     };
     char *here = realpath(argc > 1 ? argv[1] : "build/tests", NULL);
     if (here == NULL)

@@ -129,7 +129,7 @@ annotates "::error file=$escaped,line=2,col=1::unknown key 'hiden_size'; did you
 
 # Notes: 'check' shows the line, the others one line each, and nothing of them is in what machines read.
 notes=(--set recompute=attention --set precision.params=bf16)
-old="--set:1:11: note: 'recompute: attention' is now written 'recompute: {values: [n1, q0, k0, v0, q1, k1, k2, v2]}'"
+old="--set:1:11: note: 'recompute: attention' is an old word for what a layer makes before attention; write the values that 'plan search' prints"
 lost="--set:1:18: note: 'params: bf16' keeps no fp32 weights: updates below 2^-9 of a weight vanish; use params: fp32"
 for command in "check" "search" "search --json" "explain" "explain --json" "emit -o $scratch/notes --set directory=$scratch/run"; do
     # shellcheck disable=SC2086 # options

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/program/op.h"
+#include "tests/support/recompute.h"
 #include "core/program/set/program_set.h"
 
 #include <stdlib.h>
@@ -107,14 +108,50 @@ static void test_variants(void **state)
     sw_rules_default(&o.rules, SW_ATTENTION_ULYSSES);
     compare("ulysses", print(&o, SW_SCHEDULED));
     sw_rules_default(&o.rules, SW_ATTENTION_GATHER);
-    o.recompute = sw_recompute_all(sw_layer_values_before("o"));
+    o.recompute = sw_recompute_all(sw_test_values_before(NULL, "o"));
     compare("gather", print(&o, SW_SCHEDULED));
     o = small_model(sw_mesh_make(1, 2, 2, 1));
     o.recompute =
-        (struct sw_recompute){sw_layer_values_named("n1, o, h"), 2, sw_layer_values_named("n1")};
+        (struct sw_recompute){sw_test_values(NULL, "n1, o, h"), 2, sw_test_values(NULL, "n1")};
     compare("partial", print(&o, SW_LAID_OUT));
     o = small_model(sw_mesh_make(1, 3, 1, 1)); /* 3 divides neither 32 nor 4 */
     compare("uneven", print(&o, SW_LAID_OUT));
+}
+
+/* A layer's values have the ordinals of the model, whatever the mesh: also those that only some
+ * meshes make. */
+static void test_layer_values(void **state)
+{
+    (void)state;
+    static const int32_t meshes[][4] = {{1, 1, 1, 1}, {1, 2, 4, 1}, {2, 1, 2, 2}};
+    char text[SW_VALUES_BYTES];
+    for (int32_t i = 0; i < 6; i++) {
+        const int32_t *mesh = meshes[i % 3];
+        struct sw_program_options o = small_model(sw_mesh_make(mesh[0], mesh[1], mesh[2], mesh[3]));
+        o.model.qkv_bias = o.model.qk_norm = o.model.mlp_bias = i >= 3;
+        o.recompute.layers = i % 2; /* two regions of the same layers */
+        o.recompute.values = 1;
+        struct sw_program *p = NULL;
+        assert_int_equal(sw_program_compile(&o, SW_SCHEDULED, &p, NULL), 0);
+        assert_string_equal(
+            sw_layer_values_format(&p->layer_values, SW_ALL_VALUES, text),
+            i < 3 ? "n1, q0, k0, v0, q1, k1, k2, v2, o, lse, y, n2, gate, up, h"
+                  : "n1, q0, q0+b, k0, k0+b, v0, v0+b, qn, kn, q1, k1, k2, v2, o, lse, y, n2, "
+                    "gate, gate+b, up, up+b, h");
+        int32_t named = 0;
+        for (int32_t v = 0; v < p->value_count; v++) {
+            const int32_t ordinal = p->values[v].ordinal;
+            if (ordinal < 0 || p->values[v].base != v)
+                continue;
+            const char *name = p->values[v].name;
+            assert_non_null(strstr(name, p->layer_values.of[ordinal].name));
+            named++;
+        }
+        assert_true(named >= p->layer_values.count - 2); /* copies of kv heads are not made */
+        for (int32_t v = 0; v < p->layer_values.count; v++)
+            assert_true(strlen(p->layer_values.of[v].about) > 10);
+        sw_program_free(p);
+    }
 }
 
 /* Made over the state, behind which its buffers lie. */
@@ -343,6 +380,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stages),
         cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_layer_values),
         cmocka_unit_test(test_save),
         cmocka_unit_test(test_forward_only_keeps_two_residuals),
         cmocka_unit_test(test_cost_of_compiling_is_that_of_one_layer),

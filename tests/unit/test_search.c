@@ -220,7 +220,8 @@ static void pruning_loses_nothing(void **state)
                     struct sw_error err = {0};
                     struct sw_candidate c;
                     struct sw_decision d = best->decision;
-                    d.train.recompute = sw_test_recompute((uint32_t)level, run->model.shape.layers);
+                    d.train.recompute = sw_test_recompute((uint32_t)level, &run->model.shape,
+                                                          run->model.shape.layers);
                     d.train.micro_batch_size = mb;
                     assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, &err), 0);
                     if (sw_candidate_verdict(&c) == SW_VERDICT_FITS &&

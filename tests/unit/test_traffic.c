@@ -72,7 +72,7 @@ static void parts_are_the_whole(void **state)
             const struct sw_decision decision = {
                 .mesh = sw_mesh_make(meshes[i][0], meshes[i][1], meshes[i][2], meshes[i][3]),
                 .train.micro_batch_size = 1,
-                .train.recompute = sw_test_recompute(level, 4),
+                .train.recompute = sw_test_recompute(level, NULL, 4),
                 .train.layout = SW_ZIGZAG};
             struct sw_program_options options;
             struct sw_program *p = NULL;
@@ -119,7 +119,7 @@ static void what_is_known_changes_no_price(void **state)
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_run_config *run = sw_config_run(config);
     struct sw_decision decision = {.mesh = sw_mesh_make(2, 2, 2, 2),
-                                   .train.recompute = sw_test_recompute(2, 4),
+                                   .train.recompute = sw_test_recompute(2, NULL, 4),
                                    .train.layout = SW_ZIGZAG};
     struct sw_program *p = NULL;
     struct sw_cost_known known = {0};

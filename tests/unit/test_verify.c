@@ -78,7 +78,7 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
         struct sw_program_options o = model(*mesh);
         sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
         o.recompute = sw_test_recompute((uint32_t)(variant % 9 > 5 ? variant : variant / 3 % 3),
-                                        o.model.layers);
+                                        &o.model, o.model.layers);
         o.kind = variant / 9 % 2 ? SW_PROGRAM_EVALUATE : SW_PROGRAM_TRAIN;
         o.compute = variant / 18 % 2 ? SW_BF16_T : SW_F32;
         o.reduce = o.compute;

@@ -15,32 +15,46 @@ static void recomputation_is_told_of_the_layers_there_are(void **state)
 {
     (void)state;
     char text[SW_RECOMPUTE_BYTES];
-    const uint32_t n1 = sw_layer_values_named("n1"), h = sw_layer_values_named("h");
+    struct sw_layer_values values = {.count = 0};
+    const uint32_t n1 = UINT32_C(1) << sw_layer_values_add(&values, "n1", "first"),
+                   h = UINT32_C(1) << sw_layer_values_add(&values, "h", "last");
     const struct sw_recompute every = {n1, 80, 0}, some = {n1 | h, 56, n1}, one = {h, 1, 0},
                               other = {h, 2, n1};
-    assert_string_equal(sw_recompute_describe(every, 80, text), "n1 in all layers");
-    assert_string_equal(sw_recompute_describe(every, 0, text), "n1 in the first 80 layers");
-    assert_string_equal(sw_recompute_describe(some, 80, text),
+    assert_string_equal(sw_recompute_describe(every, &values, 80, text), "n1 in all layers");
+    assert_string_equal(sw_recompute_describe(every, &values, 0, text),
+                        "n1 in the first 80 layers");
+    assert_string_equal(sw_recompute_describe(some, &values, 80, text),
                         "n1 in all layers, h in the first 56 of 80 layers");
-    assert_string_equal(sw_recompute_describe(one, 80, text), "h in the first 1 of 80 layers");
-    assert_string_equal(sw_recompute_describe(one, 0, text), "h in the first 1 layer");
-    assert_string_equal(sw_recompute_describe(other, 4, text),
+    assert_string_equal(sw_recompute_describe(one, &values, 80, text),
+                        "h in the first 1 of 80 layers");
+    assert_string_equal(sw_recompute_describe(one, &values, 0, text), "h in the first 1 layer");
+    assert_string_equal(sw_recompute_describe(other, &values, 4, text),
                         "h in the first 2 of 4 layers, n1 in the rest");
-    assert_string_equal(sw_recompute_describe(sw_recompute_full(), 80, text), "full");
-    assert_string_equal(sw_recompute_describe(sw_recompute_none(), 80, text), "none");
-    for (int32_t v = 0; sw_layer_values[v].name != NULL; v++) {
-        assert_true(strlen(sw_layer_values[v].about) > 10);
-        assert_int_equal(sw_layer_value_find(sw_layer_values[v].name), v);
-        assert_int_equal(sw_layer_values_named(sw_layer_values[v].name), UINT32_C(1) << v);
-        assert_string_equal(sw_layer_values_format(UINT32_C(1) << v, text),
-                            sw_layer_values[v].name);
+    assert_string_equal(sw_recompute_describe(sw_recompute_full(), &values, 80, text), "full");
+    assert_string_equal(sw_recompute_describe(sw_recompute_none(), &values, 80, text), "none");
+}
+
+static void values_of_a_layer_have_ordinals(void **state)
+{
+    (void)state;
+    char text[SW_VALUES_BYTES];
+    struct sw_layer_values values = {.count = 0};
+    assert_int_equal(sw_layer_values_add(&values, "n1", "first"), 0);
+    assert_int_equal(sw_layer_values_add(&values, "q0+b", "second"), 1);
+    assert_int_equal(sw_layer_values_add(&values, "n1", "another"), 0);
+    assert_string_equal(values.of[0].about, "first");
+    assert_int_equal(sw_layer_values_find(&values, "q0+b"), 1);
+    assert_int_equal(sw_layer_values_find(&values, "q0"), -1);
+    assert_string_equal(sw_layer_values_format(&values, SW_ALL_VALUES, text), "n1, q0+b");
+    assert_string_equal(sw_layer_values_format(&values, 2, text), "q0+b");
+    assert_int_equal(sw_layer_values_before(&values, "q0+b"), 1);
+    assert_true(sw_layer_values_before(&values, "h") == SW_ALL_VALUES);
+    assert_int_equal(sw_layer_values_add(&values, "longer than names", NULL), -1);
+    for (char name[] = "a"; values.count < SW_MOST_LAYER_VALUES; name[0]++) {
+        const int32_t ordinal = sw_layer_values_add(&values, name, NULL);
+        assert_int_equal(ordinal, values.count - 1);
     }
-    assert_true(sw_layer_values_named("n1, none, h] y") == (n1 | h));
-    assert_string_equal(sw_layer_values_format(sw_layer_values_before("q1"), text),
-                        "n1, q0, q0+b, k0, k0+b, v0, v0+b, qn, kn");
-    const struct sw_model plain = {.mlp_bias = true};
-    assert_string_equal(sw_layer_values_format(sw_model_layer_values(&plain), text),
-                        "n1, q0, k0, v0, q1, k1, k2, v2, o, lse, y, n2, gate, gate+b, up, up+b, h");
+    assert_int_equal(sw_layer_values_add(&values, "more", NULL), -1);
 }
 
 static void every_value_has_one_word(void **state)
@@ -83,6 +97,7 @@ static void every_value_has_one_word(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_of_a_layer_have_ordinals),
         cmocka_unit_test(recomputation_is_told_of_the_layers_there_are),
         cmocka_unit_test(every_value_has_one_word)};
     return cmocka_run_group_tests(tests, NULL, NULL);

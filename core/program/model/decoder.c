@@ -175,34 +175,46 @@ static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_par
         d->batch, d->seq, {SW_L_MLP, m->intermediate_size, 1, SW_SIZE_FIXED}};
     const struct sw_ref x_in = {d->x, SW_INDEX_LAYER, 0}, x_out = {d->x, SW_INDEX_LAYER, 1};
 
-    const int32_t n1 =
-        build_norm(b, x_in, w[SW_W_ATTENTION_NORM], (struct sw_made){"n1", residual, n});
-    int32_t q =
-        sw_build_linear(b, false, n1, w[SW_W_Q], w[SW_W_Q_BIAS], (struct sw_made){"q0", heads, n});
-    int32_t k =
-        sw_build_linear(b, false, n1, w[SW_W_K], w[SW_W_K_BIAS], (struct sw_made){"k0", kv, n});
+    const int32_t n1 = build_norm(
+        b, x_in, w[SW_W_ATTENTION_NORM],
+        (struct sw_made){"n1", residual, n,
+                         "the layer's input, normalized: what the attention projections read"});
+    int32_t q = sw_build_linear(b, false, n1, w[SW_W_Q], w[SW_W_Q_BIAS],
+                                (struct sw_made){"q0", heads, n, "queries, as projected"});
+    int32_t k = sw_build_linear(b, false, n1, w[SW_W_K], w[SW_W_K_BIAS],
+                                (struct sw_made){"k0", kv, n, "keys, as projected"});
     const int32_t v =
-        sw_build_linear(b, false, n1, w[SW_W_V], w[SW_W_V_BIAS], (struct sw_made){"v0", kv, n});
-    q = build_head_norm(b, q, w[SW_W_Q_NORM], (struct sw_made){"qn", heads, n});
-    k = build_head_norm(b, k, w[SW_W_K_NORM], (struct sw_made){"kn", kv, n});
-    q = sw_build_rope(b, q, d->positions, (struct sw_made){"q1", heads, n});
-    k = sw_build_rope(b, k, d->positions, (struct sw_made){"k1", kv, n});
+        sw_build_linear(b, false, n1, w[SW_W_V], w[SW_W_V_BIAS],
+                        (struct sw_made){"v0", kv, n, "values of attention, as projected"});
+    q = build_head_norm(b, q, w[SW_W_Q_NORM],
+                        (struct sw_made){"qn", heads, n, "queries, each head normalized"});
+    k = build_head_norm(b, k, w[SW_W_K_NORM],
+                        (struct sw_made){"kn", kv, n, "keys, each head normalized"});
+    q = sw_build_rope(b, q, d->positions,
+                      (struct sw_made){"q1", heads, n, "queries with their rotary positions"});
+    k = sw_build_rope(b, k, d->positions,
+                      (struct sw_made){"k1", kv, n, "keys with their rotary positions"});
     const int32_t o = d->attend(d, q, k, v, n);
-    const int32_t a =
-        sw_build_linear(b, true, o, w[SW_W_O], w[SW_W_O_BIAS], (struct sw_made){"a", residual, n});
-    const int32_t mid = sw_builder_value(b, "y", SW_ROLE_ACTIVATION, c, 3, residual, n);
+    const int32_t a = sw_build_linear(b, true, o, w[SW_W_O], w[SW_W_O_BIAS],
+                                      (struct sw_made){"a", residual, n, NULL});
+    const int32_t mid = sw_build_value(
+        b, c, 3, &(struct sw_made){"y", residual, n, "the residual stream behind attention"});
     sw_build_add_into(b, x_in, a, sw_builder_ref(b, mid));
 
-    const int32_t n2 = build_norm(b, sw_builder_ref(b, mid), w[SW_W_MLP_NORM],
-                                  (struct sw_made){"n2", residual, n});
-    const int32_t gate = sw_build_linear(b, false, n2, w[SW_W_GATE], w[SW_W_GATE_BIAS],
-                                         (struct sw_made){"gate", mlp, n});
-    const int32_t up =
-        sw_build_linear(b, false, n2, w[SW_W_UP], w[SW_W_UP_BIAS], (struct sw_made){"up", mlp, n});
-    const int32_t h = sw_build_result(b, sw_build_apply(b, SW_OP_SWIGLU, gate, up), c, 3,
-                                      &(struct sw_made){"h", mlp, n});
+    const int32_t n2 =
+        build_norm(b, sw_builder_ref(b, mid), w[SW_W_MLP_NORM],
+                   (struct sw_made){"n2", residual, n, "the same, normalized: what the MLP reads"});
+    const int32_t gate =
+        sw_build_linear(b, false, n2, w[SW_W_GATE], w[SW_W_GATE_BIAS],
+                        (struct sw_made){"gate", mlp, n, "the MLP's gate projection"});
+    const int32_t up = sw_build_linear(b, false, n2, w[SW_W_UP], w[SW_W_UP_BIAS],
+                                       (struct sw_made){"up", mlp, n, "the MLP's up projection"});
+    const int32_t h = sw_build_result(
+        b, sw_build_apply(b, SW_OP_SWIGLU, gate, up), c, 3,
+        &(struct sw_made){"h", mlp, n,
+                          "gate and up combined: what the MLP's down projection reads"});
     const int32_t down = sw_build_linear(b, true, h, w[SW_W_DOWN], w[SW_W_DOWN_BIAS],
-                                         (struct sw_made){"m", residual, n});
+                                         (struct sw_made){"m", residual, n, NULL});
     sw_build_add_into(b, sw_builder_ref(b, mid), down, x_out);
 }
 
@@ -228,7 +240,7 @@ void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)
 
 int32_t sw_decoder_final_norm(struct sw_decoder *d, struct sw_ref x, const struct sw_dim dims[3])
 {
-    return build_norm(d->b, x, d->w[SW_W_FINAL_NORM], (struct sw_made){"nf", dims, 1});
+    return build_norm(d->b, x, d->w[SW_W_FINAL_NORM], (struct sw_made){"nf", dims, 1, NULL});
 }
 
 int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, int32_t labels,
@@ -242,6 +254,6 @@ int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, i
     const int32_t op = sw_build_apply(b, kind, n, sw_build_weight(b, d->w[SW_W_HEAD]));
     sw_builder_in(b, op, sw_builder_ref(b, labels));
     *stats = sw_build_result(b, op, sw_accumulate_dtype(b->options->compute), 3,
-                             &(struct sw_made){"stats", dims, 1});
+                             &(struct sw_made){"stats", dims, 1, NULL});
     return op;
 }

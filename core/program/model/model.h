@@ -12,6 +12,9 @@ struct sw_made {
     const char *name;
     const struct sw_dim *dims; /* [3]: batch, sequence, width */
     int32_t stack;
+    /* what people are told of a value of a layer that backward may keep: with it the value gets the
+     * next ordinal of its layer, and `recompute` its name; NULL: it is none */
+    const char *about;
 };
 
 /* A parameter, of each layer or once. declared: in static memory; trained: not frozen. */
@@ -24,6 +27,9 @@ int32_t sw_build_weight(struct sw_builder *b, int32_t parameter);
 int32_t sw_build_apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, int32_t w);
 int32_t sw_build_result(struct sw_builder *b, int32_t op, enum sw_dtype dtype, uint8_t ndim,
                         const struct sw_made *made);
+/* A value that no op makes yet. */
+int32_t sw_build_value(struct sw_builder *b, enum sw_dtype dtype, uint8_t ndim,
+                       const struct sw_made *made);
 
 /* x W (transposed: x W^T), and a bias, -1: none. */
 int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_t w, int32_t bias,
@@ -31,7 +37,8 @@ int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_
 /* positions: of each token, or slots. */
 int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, struct sw_made made);
 int32_t sw_build_constrain(struct sw_builder *b, int32_t x, struct sw_made made);
-/* Copies of each kv head so that heads can be split; copies 1: x as it is. */
+/* Copies of each kv head so that heads can be split; copies 1: x as it is, with an ordinal for the
+ * copies all the same, so that ordinals are the model's. */
 int32_t sw_build_replicate(struct sw_builder *b, int32_t x, int32_t copies, struct sw_made made);
 /* x + y into a value that exists already. */
 void sw_build_add_into(struct sw_builder *b, struct sw_ref x, int32_t y, struct sw_ref into);

@@ -1,5 +1,7 @@
 #include "core/program/model/model.h"
 
+#include <assert.h>
+
 int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *declared,
                            enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
                            bool trained)
@@ -23,11 +25,28 @@ int32_t sw_build_apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, in
     return op;
 }
 
-int32_t sw_build_result(struct sw_builder *b, int32_t op, enum sw_dtype dtype, uint8_t ndim,
-                        const struct sw_made *made)
+static int32_t ordinal_of(struct sw_builder *b, const struct sw_made *made)
+{
+    if (made->about == NULL)
+        return -1;
+    const int32_t ordinal = sw_layer_values_add(&b->program->layer_values, made->name, made->about);
+    assert(ordinal >= 0);
+    return ordinal;
+}
+
+int32_t sw_build_value(struct sw_builder *b, enum sw_dtype dtype, uint8_t ndim,
+                       const struct sw_made *made)
 {
     const int32_t value =
         sw_builder_value(b, made->name, SW_ROLE_ACTIVATION, dtype, ndim, made->dims, made->stack);
+    b->program->values[value].ordinal = (int8_t)ordinal_of(b, made);
+    return value;
+}
+
+int32_t sw_build_result(struct sw_builder *b, int32_t op, enum sw_dtype dtype, uint8_t ndim,
+                        const struct sw_made *made)
+{
+    const int32_t value = sw_build_value(b, dtype, ndim, made);
     sw_builder_out(b, op, sw_builder_ref(b, value));
     return value;
 }
@@ -54,6 +73,7 @@ int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_
     char name[SW_NAME_BYTES];
     sw_builder_name(name, made.name, SW_NAME_BYTES - 8, "+b", 2);
     made.name = name;
+    made.about = made.about != NULL ? "the same with its bias" : NULL;
     return sw_build_result(b, sw_build_apply(b, SW_OP_ADD_BIAS, y, bias), b->options->compute, 3,
                            &made);
 }
@@ -76,8 +96,10 @@ int32_t sw_build_constrain(struct sw_builder *b, int32_t x, struct sw_made made)
 
 int32_t sw_build_replicate(struct sw_builder *b, int32_t x, int32_t copies, struct sw_made made)
 {
-    if (copies == 1)
+    if (copies == 1) {
+        (void)ordinal_of(b, &made);
         return x;
+    }
     const int32_t op = sw_build_apply(b, SW_OP_REPLICATE_HEADS, x, -1);
     b->program->ops[op].as.copies.head_dim = b->options->model.head_dim;
     b->program->ops[op].as.copies.copies = copies;

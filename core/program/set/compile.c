@@ -92,3 +92,26 @@ fail:
     sw_program_free(p);
     return -1;
 }
+
+int sw_program_layer_values(const struct sw_model *model, struct sw_layer_values *out,
+                            struct sw_error *err)
+{
+    struct sw_program_options options = {.model = *model,
+                                         .sequence_length = 1,
+                                         .global_batch = 1,
+                                         .micro_batch_per_rank = 1,
+                                         .mesh = sw_mesh_make(1, 1, 1, 1),
+                                         .kind = SW_PROGRAM_TRAIN,
+                                         .unverified = true};
+    struct sw_program *p = NULL;
+    /* whatever the model's sizes, which may be too large for any program */
+    options.model.vocab_size = options.model.hidden_size = options.model.intermediate_size = 2;
+    options.model.layers = options.model.heads = options.model.kv_heads = 1;
+    options.model.head_dim = 2;
+    sw_rules_default(&options.rules, SW_ATTENTION_RING);
+    if (sw_program_compile(&options, SW_LOGICAL, &p, err) != 0)
+        return -1;
+    *out = p->layer_values;
+    sw_program_free(p);
+    return 0;
+}

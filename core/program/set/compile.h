@@ -11,6 +11,11 @@
 int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
                        struct sw_program **out, struct sw_error *err);
 
+/* The values of a layer of that model: those of every program that trains it. Errors: as
+ * sw_program_compile. */
+int sw_program_layer_values(const struct sw_model *model, struct sw_layer_values *out,
+                            struct sw_error *err);
+
 /* Flops of the matrix products and attention of one step over all ranks, each counted once and
  * nothing that is recomputed (Chowdhery et al. 2022, section 4.1): what `mfu` is made of. */
 int sw_program_model_flops(const struct sw_program_options *options, double *out,
