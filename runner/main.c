@@ -369,6 +369,20 @@ static int export(int argc, char **argv)
     return (int)err.status;
 }
 
+static int checkpoint(int argc, char **argv)
+{
+    struct sw_problem problem;
+    const int status = sw_checkpoint_command(argc, argv, &problem);
+    return status < 0 ? usage(argv[1], &problem) : status;
+}
+
+static int next(int argc, char **argv)
+{
+    struct sw_problem problem;
+    const int status = sw_next_command(argc, argv, &problem);
+    return status < 0 ? usage(argv[1], &problem) : status;
+}
+
 static int take_device(void *to, const char *value, struct sw_problem *problem)
 {
     (void)problem;
@@ -409,12 +423,10 @@ static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"train", train},          {"evaluate", evaluate},
-    {"export", export},        {"checkpoint", sw_checkpoint_command},
-    {"calibrate", calibrate},  {"tokenize", tokenize},
-    {"generate", generate},    {"score", score},
-    {"next", sw_next_command}, {"preflight", preflight},
-    {"serve", serve},
+    {"train", train},           {"evaluate", evaluate},   {"export", export},
+    {"checkpoint", checkpoint}, {"calibrate", calibrate}, {"tokenize", tokenize},
+    {"generate", generate},     {"score", score},         {"next", next},
+    {"preflight", preflight},   {"serve", serve},
 };
 
 static int wrong_command(const char *what, const char *name)

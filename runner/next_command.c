@@ -14,62 +14,41 @@ struct request {
     char *hosts;
     const char *dead_name[SW_ATTEMPT_NODES];
     const char **host_name;
-    int64_t number[8];
+    double status; /* -1: not given */
+    double before, starts, restarts, max_attempts, nodes, ranks_per_node;
 };
 
-/* Options whose value is a number, and where it goes. */
-enum { STATUS, BEFORE, STARTS, RESTARTS, MAX_ATTEMPTS, NODES, RANKS_PER_NODE, NUMBERS };
-static const struct {
-    const char *option;
-    int64_t usual;
-} numbers[NUMBERS] = {[STATUS] = {"--status", 0},
-                      [BEFORE] = {"--before", 0},
-                      [STARTS] = {"--starts", 1},
-                      [RESTARTS] = {"--restarts", 0},
-                      [MAX_ATTEMPTS] = {"--max-attempts", 100},
-                      [NODES] = {"--nodes", 0},
-                      [RANKS_PER_NODE] = {"--ranks-per-node", 0}};
-
-static int usage(const char *what, const char *which)
+static int take_how(void *to, const char *text, struct sw_problem *problem)
 {
-    fprintf(stderr, "runner next: error: %s%s; see 'runner next --help'\n", what, which);
-    return SW_BAD_INPUT;
-}
-
-static int parse_number(const char *text, int64_t *out)
-{
-    char *end;
-    errno = 0;
-    *out = strtoll(text, &end, 10);
-    return end == text || *end != '\0' || errno != 0 || *out < 0 || *out > INT32_MAX ? -1 : 0;
-}
-
-static int parse_how(const char *text, enum sw_continue *how)
-{
+    (void)problem;
     for (const struct sw_word *word = sw_words_continue; word->text != NULL; word++)
         if (strcmp(word->text, text) == 0) {
-            *how = (enum sw_continue)word->value;
+            *(enum sw_continue *)to = (enum sw_continue)word->value;
             return 0;
         }
     return -1;
 }
 
 /* "3-4", or "4" */
-static int parse_range(const char *text, int32_t *least, int32_t *most)
+static int take_plans(void *to, const char *text, struct sw_problem *problem)
 {
+    struct sw_next_facts *facts = to;
     char *end;
+    (void)problem;
     const long a = strtol(text, &end, 10), b = *end == '-' ? strtol(end + 1, &end, 10) : a;
     if (end == text || *end != '\0' || a < 1 || b < a || b > INT32_MAX)
         return -1;
-    *least = (int32_t)a;
-    *most = (int32_t)b;
+    facts->least = (int32_t)a;
+    facts->most = (int32_t)b;
     return 0;
 }
 
 /* "n3,n4" */
-static int parse_dead(struct request *r, const char *text)
+static int take_dead(void *to, const char *text, struct sw_problem *problem)
 {
+    struct request *r = to;
     char *place = NULL;
+    (void)problem;
     free(r->dead);
     r->dead = strdup(text);
     r->decide.facts.dead_count = 0;
@@ -84,9 +63,11 @@ static int parse_dead(struct request *r, const char *text)
 }
 
 /* "n1,n2,n3", however many */
-static int parse_hosts(struct request *r, const char *text)
+static int take_hosts(void *to, const char *text, struct sw_problem *problem)
 {
+    struct request *r = to;
     char *place = NULL;
+    (void)problem;
     size_t most = 1;
     for (const char *p = text; *p != '\0'; p++)
         most += *p == ',';
@@ -104,77 +85,71 @@ static int parse_hosts(struct request *r, const char *text)
     return 0;
 }
 
-static int parse_value(struct request *r, const char *option, const char *value)
+static int parse(int argc, char **argv, struct request *r, struct sw_problem *problem)
 {
-    for (int i = 0; i < NUMBERS; i++)
-        if (strcmp(option, numbers[i].option) == 0) {
-            r->decide.after = r->decide.after || i == STATUS;
-            return parse_number(value, &r->number[i]);
-        }
-    if (strcmp(option, "--continue") == 0)
-        return parse_how(value, &r->decide.facts.how);
-    if (strcmp(option, "--plans") == 0)
-        return parse_range(value, &r->decide.facts.least, &r->decide.facts.most);
-    if (strcmp(option, "--dead") == 0)
-        return parse_dead(r, value);
-    if (strcmp(option, "--hosts") == 0)
-        return parse_hosts(r, value);
-    if (strcmp(option, "--launcher") == 0)
-        r->decide.launcher = value;
-    else if (strcmp(option, "--launcher-before") == 0)
-        r->decide.launcher_before = value;
-    else if (strcmp(option, "--checkpoints") == 0)
-        r->decide.checkpoints = value;
-    else
-        return 1;
-    return 0;
-}
-
-static int parse(int argc, char **argv, struct request *r)
-{
-    for (int i = 0; i < NUMBERS; i++)
-        r->number[i] = numbers[i].usual;
-    for (int i = 2; i < argc; i++) {
-        if (strcmp(argv[i], "--link") == 0) {
-            r->decide.facts.link = true;
-        } else if (argv[i][0] == '-') {
-            const int known = i + 1 < argc ? parse_value(r, argv[i], argv[i + 1]) : -1;
-            if (known > 0)
-                return usage("unknown option ", argv[i]);
-            if (known < 0)
-                return usage("no good value after ", argv[i]);
-            i++;
-        } else if (r->decide.folder != NULL) {
-            return usage("one run at a time, not also ", argv[i]);
-        } else {
-            r->decide.folder = argv[i];
-        }
+    struct sw_decide_request *d = &r->decide;
+    char **folder = calloc((size_t)argc, sizeof *folder);
+    int32_t count = 0;
+#define NUMBER(option, to)                                                                         \
+    {                                                                                              \
+        .name = (option), .needs = " needs a whole number", .number = (to), .most = INT32_MAX      \
     }
-    return r->decide.folder != NULL && r->decide.folder[0] != '\0'
-               ? SW_OK
-               : usage("next needs the run's folder", "");
+    const struct sw_argument options[] = {
+        NUMBER("--status", &r->status),
+        NUMBER("--before", &r->before),
+        NUMBER("--starts", &r->starts),
+        NUMBER("--restarts", &r->restarts),
+        NUMBER("--max-attempts", &r->max_attempts),
+        NUMBER("--nodes", &r->nodes),
+        NUMBER("--ranks-per-node", &r->ranks_per_node),
+        {.name = "--continue",
+         .needs = " needs none, requeue or chain",
+         .take = take_how,
+         .to = &d->facts.how},
+        {.name = "--plans", .needs = " needs N or N-M", .take = take_plans, .to = &d->facts},
+        {.name = "--dead", .take = take_dead, .to = r, .may_be_empty = true},
+        {.name = "--hosts", .take = take_hosts, .to = r, .may_be_empty = true},
+        {.name = "--launcher", .text = &d->launcher, .may_be_empty = true},
+        {.name = "--launcher-before", .text = &d->launcher_before, .may_be_empty = true},
+        {.name = "--checkpoints", .text = &d->checkpoints, .may_be_empty = true},
+        {.name = "--link", .flag = &d->facts.link},
+        {.name = NULL}};
+#undef NUMBER
+    if (folder == NULL)
+        return sw_problem_is(problem, "out of memory", "");
+    int status = sw_arguments_parse(argc, argv, options, NULL, folder, &count, problem);
+    if (status == 0 && count > 1)
+        status = sw_problem_is(problem, "one run at a time, not also ", folder[1]);
+    else if (status == 0 && (count == 0 || *folder[0] == '\0'))
+        status = sw_problem_is(problem, "next needs the run's folder", "");
+    else
+        d->folder = folder[0];
+    free(folder);
+    return status;
 }
 
 static void take_numbers(struct request *r)
 {
     struct sw_next_facts *f = &r->decide.facts;
-    f->restarts = r->number[RESTARTS];
-    f->max_attempts = r->number[MAX_ATTEMPTS];
-    f->attempt_before = r->number[BEFORE];
-    f->status = (int32_t)r->number[STATUS];
-    f->starts = (int32_t)r->number[STARTS];
-    f->nodes = (int32_t)r->number[NODES];
-    f->ranks_per_node = (int32_t)r->number[RANKS_PER_NODE];
+    r->decide.after = r->status >= 0;
+    f->restarts = (int64_t)r->restarts;
+    f->max_attempts = (int64_t)r->max_attempts;
+    f->attempt_before = (int64_t)r->before;
+    f->status = r->decide.after ? (int32_t)r->status : 0;
+    f->starts = (int32_t)r->starts;
+    f->nodes = (int32_t)r->nodes;
+    f->ranks_per_node = (int32_t)r->ranks_per_node;
     r->decide.job = sw_launch_job();
 }
 
-int sw_next_command(int argc, char **argv)
+int sw_next_command(int argc, char **argv, struct sw_problem *problem)
 {
-    struct request r = {0};
+    struct request r = {.status = -1, .starts = 1, .max_attempts = 100};
     struct sw_next next;
     struct sw_error err = {0}, trouble;
     struct sw_excluded *excluded = calloc(1, sizeof *excluded);
-    int status = excluded == NULL ? SW_ENVIRONMENT : parse(argc, argv, &r);
+    *problem = (struct sw_problem){.which = ""};
+    int status = excluded == NULL ? SW_ENVIRONMENT : parse(argc, argv, &r, problem);
     if (status != SW_OK)
         goto out;
     take_numbers(&r);

@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/run/store.h"
 #include "core/run/store_internal.h"
+#include "runner/rank/arguments.h"
 #include "runner/rank/launch.h"
 
 #include <errno.h>
@@ -16,12 +17,12 @@
 
 enum { DIFFERS = 4, SIZE_BYTES = 32 };
 
-static int fail_usage(const char *what, const char *which)
-{
-    fprintf(stderr, "runner checkpoint: error: %s%s; see 'runner checkpoint --help'\n", what,
-            which);
-    return SW_BAD_INPUT;
-}
+/* What stands behind the command's name. */
+struct request {
+    char **folder; /* [count] */
+    int32_t count;
+    bool json;
+};
 
 static int fail_error(const struct sw_error *err)
 {
@@ -252,28 +253,18 @@ static int look_at_latest(const struct meant *meant, char note[SW_STORE_NOTE_BYT
     return 0;
 }
 
-static int list(int argc, char **argv)
+static int list(const struct request *r, struct sw_problem *problem)
 {
-    const char *given = NULL;
-    bool json = false;
     struct meant meant;
     struct sw_error err = {0};
     char note[SW_STORE_NOTE_BYTES];
-    for (int i = 3; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0)
-            json = true;
-        else if (argv[i][0] == '-')
-            return fail_usage("unknown option ", argv[i]);
-        else if (given != NULL)
-            return fail_usage("one folder at a time, not also ", argv[i]);
-        else
-            given = argv[i];
-    }
-    if (given == NULL || *given == '\0')
-        return fail_usage("checkpoint ls needs a folder", "");
-    if (find_meant(given, &meant, &err) != 0)
+    if (r->count > 1)
+        return sw_problem_is(problem, "one folder at a time, not also ", r->folder[1]);
+    if (r->count == 0 || *r->folder[0] == '\0')
+        return sw_problem_is(problem, "checkpoint ls needs a folder", "");
+    if (find_meant(r->folder[0], &meant, &err) != 0)
         return fail_error(&err);
-    if (json)
+    if (r->json)
         print_json(&meant);
     else
         print_table(&meant);
@@ -303,20 +294,20 @@ static int verify_one(const char *path)
 }
 
 /* Every one is looked at; the exit code is the first mistake's. */
-static int verify(int argc, char **argv)
+static int verify(const struct request *r, struct sw_problem *problem)
 {
     int status = SW_OK;
-    if (argc < 4)
-        return fail_usage("checkpoint verify needs a folder", "");
-    for (int i = 3; i < argc; i++)
-        if (argv[i][0] == '-' || argv[i][0] == '\0')
-            return fail_usage("unknown option ", argv[i]);
-    for (int i = 3; i < argc; i++) {
+    bool named = r->count > 0;
+    for (int32_t i = 0; i < r->count; i++)
+        named = named && *r->folder[i] != '\0';
+    if (!named)
+        return sw_problem_is(problem, "checkpoint verify needs a folder", "");
+    for (int32_t i = 0; i < r->count; i++) {
         struct meant meant;
         struct sw_error err = {0};
         char note[SW_STORE_NOTE_BYTES];
         int one = SW_OK;
-        if (find_meant(argv[i], &meant, &err) != 0) {
+        if (find_meant(r->folder[i], &meant, &err) != 0) {
             one = fail_error(&err);
         } else {
             for (int32_t k = 0; k < meant.count; k++) {
@@ -364,14 +355,15 @@ static int find_model(const char *given, char **out, struct sw_error *err)
     return status;
 }
 
-static int diff(int argc, char **argv)
+static int diff(const struct request *r, struct sw_problem *problem)
 {
     struct sw_error err = {0};
     char *path[2] = {NULL, NULL};
     int differs = 0, status = SW_OK;
-    if (argc != 5 || *argv[3] == '\0' || *argv[4] == '\0' || *argv[3] == '-' || *argv[4] == '-')
-        return fail_usage("checkpoint diff takes two folders", "");
-    if (find_model(argv[3], &path[0], &err) != 0 || find_model(argv[4], &path[1], &err) != 0 ||
+    if (r->count != 2 || *r->folder[0] == '\0' || *r->folder[1] == '\0')
+        return sw_problem_is(problem, "checkpoint diff takes two folders", "");
+    if (find_model(r->folder[0], &path[0], &err) != 0 ||
+        find_model(r->folder[1], &path[1], &err) != 0 ||
         sw_checkpoint_diff(stdout, path[0], path[1], &differs, &err) != 0)
         status = fail_error(&err);
     free(path[0]);
@@ -379,16 +371,30 @@ static int diff(int argc, char **argv)
     return finish_output(status != SW_OK ? status : differs ? DIFFERS : SW_OK);
 }
 
-int sw_checkpoint_command(int argc, char **argv)
+int sw_checkpoint_command(int argc, char **argv, struct sw_problem *problem)
 {
     static const struct {
         const char *name;
-        int (*run)(int argc, char **argv);
-    } commands[] = {{"ls", list}, {"verify", verify}, {"diff", diff}};
+        int (*run)(const struct request *request, struct sw_problem *problem);
+        bool json; /* it has --json */
+    } commands[] = {{"ls", list, true}, {"verify", verify, false}, {"diff", diff, false}};
+    *problem = (struct sw_problem){.which = ""};
     if (argc < 3)
-        return fail_usage("checkpoint needs ls, verify or diff", "");
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        if (strcmp(argv[2], commands[i].name) == 0)
-            return commands[i].run(argc, argv);
-    return fail_usage("unknown command checkpoint ", argv[2]);
+        return sw_problem_is(problem, "checkpoint needs ls, verify or diff", "");
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(argv[2], commands[i].name) != 0)
+            continue;
+        struct request request = {.folder = calloc((size_t)argc, sizeof *request.folder)};
+        const struct sw_argument options[] = {
+            {.name = commands[i].json ? "--json" : NULL, .flag = &request.json}, {.name = NULL}};
+        if (request.folder == NULL)
+            return SW_ENVIRONMENT;
+        const int status = sw_arguments_parse(argc - 1, argv + 1, options, NULL, request.folder,
+                                              &request.count, problem) == 0
+                               ? commands[i].run(&request, problem)
+                               : -1;
+        free(request.folder);
+        return status;
+    }
+    return sw_problem_is(problem, "unknown command checkpoint ", argv[2]);
 }

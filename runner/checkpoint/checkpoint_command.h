@@ -4,11 +4,13 @@
 #define SW_CHECKPOINT_COMMAND_H
 
 #include "core/base/error.h"
+#include "runner/rank/arguments.h"
 
 #include <stdio.h>
 
-/* argv[0] is the program, argv[1] "checkpoint". Returns the exit code: 4: diff, and they differ. */
-int sw_checkpoint_command(int argc, char **argv);
+/* argv[0] is the program, argv[1] "checkpoint". Returns the exit code: 4: diff, and they differ; or
+ * -1 and *problem: the command line is wrong. */
+int sw_checkpoint_command(int argc, char **argv, struct sw_problem *problem);
 
 /* Two model directories with what optimizer they have, tensor by tensor: a line for each that is
  * not the same in both, bit by bit, and one for all; "equal" when all are. Memory does not grow
