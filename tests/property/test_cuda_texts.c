@@ -43,7 +43,13 @@ static const struct variant {
      .head_dim = 16,
      .chunk = 16,
      .slots = 3,
-     .sampling = {.temperature = 1.2, .top_k = 20, .top_p = 0.9, .min_p = 0.01, .penalty = 1.2}},
+     .sampling = {.temperature = 1.2,
+                  .top_k = 20,
+                  .top_p = 0.9,
+                  .min_p = 0.01,
+                  .penalty = 1.2,
+                  .presence = 0.25,
+                  .frequency = -0.5}},
     {.name = "biases, one chunk, streamed",
      .biases = true,
      .few_kv_heads = true,
@@ -51,7 +57,7 @@ static const struct variant {
      .head_dim = 6,
      .chunk = MAX_TOKENS,
      .slots = 16,
-     .sampling = {.top_p = 1, .penalty = 1}},
+     .sampling = {.top_p = 1, .penalty = 1, .frequency = 0.75}},
     {.name = "cache in int8",
      .few_kv_heads = true,
      .int8 = true,
@@ -132,6 +138,13 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
     return o;
 }
 
+/* What texts whose sampling has a frequency ask for besides. */
+static const struct sw_biases biases = {.count = 3,
+                                        .banned_count = 2,
+                                        .token = {7, 47, 30},
+                                        .bias = {1.25f, -3, 0.5f},
+                                        .banned = {7, 11}};
+
 /* Free with sw_test_texts_free. */
 static struct sw_test_texts make(struct sw_mesh mesh, const struct variant *v,
                                  enum sw_dtype compute, enum sw_dtype cache, bool scores, bool cuda)
@@ -147,6 +160,8 @@ static struct sw_test_texts make(struct sw_mesh mesh, const struct variant *v,
                                     .token_count = lengths[t],
                                     .max_new_tokens = NEW_TOKENS,
                                     .sampling = v->sampling,
+                                    .biases = v->sampling.frequency != 0 ? &biases : NULL,
+                                    .min_tokens = v->sampling.frequency != 0 ? 3 : 0,
                                     .seed = (uint64_t)t + 5};
     }
     struct sw_test_texts run = {.options = &options,

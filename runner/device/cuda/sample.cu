@@ -270,7 +270,10 @@ __device__ static int walk(const candidates &c, const weights &w, int64_t begin,
     for (int64_t i = begin; i < end; i += SW_VECTOR) {
         float logit[SW_VECTOR];
         const int n = load_logits(c, i, logit);
-        for (int k = 0; k < n; k++) {
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++) {
+            if (k >= n)
+                break;
             const double weight =
                 w.equals ? (key_of(logit[k]) == w.key ? 1.0 : 0.0) : relative(c, logit[k]);
             *sum += weight;
