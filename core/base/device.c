@@ -39,6 +39,7 @@ static const struct sw_device_row rows[] = {
                         .usual = {0.63, 0.28, 0.60, 3e-6},
                         .allocated = true,
                         .container_flag = "--nv",
+                        .lacks_int8_weights = true,
                         .untried = true},
 };
 _Static_assert(sizeof rows / sizeof rows[0] == SW_DEVICE_COUNT, "a row for each kind of device");

@@ -41,6 +41,7 @@ struct sw_device_row {
     /* jobs */
     bool allocated;             /* schedulers hand them out by number */
     const char *container_flag; /* that lets apptainer's containers see it; NULL: none */
+    bool lacks_int8_weights;    /* it has no products with weights in int8 */
     bool untried;               /* never run on such hardware: whoever emits or submits is told */
 };
 

@@ -16,7 +16,8 @@ enum sw_attention_strategy {
 /* Which part of a sequence a rank holds. */
 enum sw_sequence_layout { SW_CONTIGUOUS, SW_ZIGZAG };
 
-/* F64: tests only. I8: of a cache alone, with scales; it is neither summed nor moved. */
+/* F64: tests only. I8: with scales, of a cache, which stays where it is, and of weights, which are
+ * gathered; it is not summed. */
 enum sw_dtype { SW_F32, SW_BF16_T, SW_F64, SW_I32, SW_I8, SW_DTYPE_COUNT };
 
 enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA, SW_DEVICE_COUNT };
@@ -47,7 +48,8 @@ struct sw_word {
 /* In the order in which people are told them; "auto", where there is one, is the last of them; old
  * words follow. */
 extern const struct sw_word sw_words_strategy[], sw_words_layout[], sw_words_precision[],
-    sw_words_device[], sw_words_continue[], sw_words_preflight[], sw_words_cache[];
+    sw_words_device[], sw_words_continue[], sw_words_preflight[], sw_words_cache[],
+    sw_words_weights[];
 /* Of signals; their values are those of <signal.h>. */
 extern const struct sw_word sw_words_signal[];
 

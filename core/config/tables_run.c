@@ -223,6 +223,16 @@ static const struct field run_serve_fields[] = {
      .example = "bf16",
      .about = "number format of the keys and values that are kept; int8: with a scale in fp32 for "
               "each token and kv head; auto: precision.compute"},
+    {.key = "weights",
+     .type = FIELD_WORD,
+     AT(serve_weights),
+     .brief = true,
+     .fallback = "auto",
+     .vocabulary = sw_words_weights,
+     .example = "int8",
+     .about = "number format of the layers' matrices; int8: with a scale in fp32 for each of their "
+              "outputs, made as they are read; embedding, head, norms and biases stay as they are; "
+              "auto: precision.compute"},
     {.key = "stream_weights",
      .type = FIELD_WORD,
      AT(serve_stream_weights),

@@ -80,7 +80,8 @@ struct sw_op_info {
      * sharding and partial. */
     bool linear;
     bool always_recompute; /* with `linear`, its result stands for its operand */
-    uint8_t addend;        /* index of the operand that may be added to out[0]; 0: takes none */
+    uint8_t addend;        /* index of the operand that may be added to out[0], behind the scales of
+                              a weight in int8 (sw_op_addend); 0: takes none */
     uint8_t held;          /* operands from the second on that are read once, however many rows meet
                               them: a weight, or keys and values; 0: none */
     uint8_t gradient;      /* 1 + index of the result that is a weight's whole gradient; 0: none */
@@ -187,6 +188,11 @@ static inline enum sw_op_kind sw_op_of_collective(enum sw_collective collective)
 bool sw_op_reads(const struct sw_program *program, const struct sw_op *op, enum sw_role role);
 
 struct sw_op_cost sw_op_cost(const struct sw_program *program, const struct sw_op *op);
+
+/* Index of the operand that is, or may be, added to the result; 0: the op takes none. */
+uint16_t sw_op_addend(const struct sw_program *program, const struct sw_op *op);
+/* Operands but for what a later pass put behind them: an addend, or the sum of a gradient. */
+uint16_t sw_op_own_operands(const struct sw_program *program, const struct sw_op *op);
 
 /* Bytes of the operand that is added to the result, on one rank; 0 without. */
 int64_t sw_op_addend_bytes(const struct sw_program *program, const struct sw_op *op);

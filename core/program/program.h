@@ -120,7 +120,7 @@ struct sw_parameter {
     const char *stored; /* as Hugging Face's files call it; of a layer behind "model.layers.N." */
     uint8_t part;       /* enum sw_parameter_part */
     uint8_t place;      /* among those of its part, in the order of transformers' modules */
-    bool transposed;    /* in files, as torch.nn.Linear has it */
+    bool transposed;    /* in files, as torch.nn.Linear has it: outputs first; the others are so */
     bool decays;        /* weight decay applies */
     uint8_t initial;    /* enum sw_initial */
     const char *tied;   /* what files call a copy of it where it is the head as well; else NULL */
@@ -134,10 +134,11 @@ struct sw_value {
     bool carried;    /* handed from iteration to iteration of a region: stack = repeat + 1 */
     bool decay;      /* parameters: weight decay applies */
     bool frozen;     /* parameters: no gradient, no moments, no update */
+    bool scales;     /* of a parameter in int8: what its integers stand for (quantize.h) */
     uint8_t initial; /* state: enum sw_initial */
     uint8_t moment;  /* of the optimizer: 1 exp_avg, 2 exp_avg_sq; else 0 */
     int8_t ordinal;  /* among layer_values, that it is one of them, perhaps made again; else -1 */
-    const struct sw_parameter *parameter; /* that it is, or has the moment of; else NULL */
+    const struct sw_parameter *parameter; /* that it is, or has the moment or scales of; or NULL */
     uint8_t axis[SW_MAX_DIMS];            /* enum sw_logical */
     uint8_t symbol[SW_MAX_DIMS];          /* enum sw_size: where the size comes from */
     int64_t size[SW_MAX_DIMS];            /* global, of one instance */
@@ -354,6 +355,7 @@ struct sw_serving_shape {
                                 ranks */
     int64_t slots_per_rank;  /* texts of the cache on one rank of the batch */
     enum sw_dtype cache;     /* of keys and values as they are kept */
+    enum sw_dtype matrices;  /* of the layers' matrices: the compute precision, or int8 */
     struct sw_rules weights; /* where the weights lie: the same in every program of the state */
     bool gathers_cache;      /* prefill, score: keys and values come to the queries (serving.h) */
 };
@@ -423,7 +425,7 @@ struct sw_program_key {
     struct {
         struct sw_axes weights[SW_L_COUNT]; /* as `axes` */
         int64_t max_tokens, chunk;
-        uint8_t cache;
+        uint8_t cache, matrices;
         bool gathers_cache;
         /* of what is gathered along two dimensions the one with fewer ways goes first (reshard.c):
          * the sign of ways of embed - of a matrix's other; of batch - of seq, of scores */

@@ -290,7 +290,7 @@ static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struc
 {
     const struct sw_op *op = s->list.ops[sum], *made_by = s->list.ops[maker];
     const int32_t result = made_by->out[0].value;
-    if (made_by->n_in != sw_op_info(made_by->kind)->addend || op->in[0].value == op->in[1].value ||
+    if (made_by->n_in != sw_op_addend(s->p, made_by) || op->in[0].value == op->in[1].value ||
         s->p->values[result].alias >= 0 || storage(s->p, addend.value) == result ||
         storage(s->p, addend.value) == storage(s->p, op->out[0].value) ||
         s->p->values[addend.value].dtype != s->p->values[result].dtype ||

@@ -125,6 +125,7 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     o.serving.chunk = chunk;
     o.serving.slots_per_rank = slots;
     o.serving.cache = want->cache;
+    o.serving.matrices = want->weights == SW_I8 ? SW_I8 : training->compute;
     o.serving.gathers_cache = kind != SW_PROGRAM_DECODE && want->gathers == SW_GATHER_KV;
     set_rules(training, want, &o);
     *out = o;

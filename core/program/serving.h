@@ -23,6 +23,7 @@
 #ifndef SW_SERVING_H
 #define SW_SERVING_H
 
+#include "core/base/quantize.h"
 #include "core/program/program.h"
 
 enum {
@@ -33,7 +34,7 @@ enum {
     SW_SLOT_NUMBER,
     SW_SLOT_FIELDS,
     SW_MAX_SLOTS = 1 << 16,
-    SW_CACHE_INT8_MOST = 127 /* of an integer: what the largest element of a head becomes */
+    SW_CACHE_INT8_MOST = SW_INT8_MOST /* what the largest element of a head becomes */
 };
 
 /* What is gathered for a chunk of prompts, whose queries are split over the ranks of the sequence
@@ -60,8 +61,10 @@ struct sw_serving {
     int64_t token_budget; /* of prompts' tokens in a call, over the whole mesh: rows of a chunk, as
                              many on a rank of the batch as fit, one at least; 0: one */
     enum sw_dtype cache;  /* of keys and values: the compute precision, fp32, or int8 with scales */
-    bool stream_weights;  /* weights stay split over fsdp and are gathered layer by layer, one layer
-                             ahead; else every rank of fsdp has them all */
+    enum sw_dtype weights; /* SW_I8: the layers' matrices in int8, with scales
+                              (core/base/quantize.h); any other: the compute precision */
+    bool stream_weights; /* weights stay split over fsdp and are gathered layer by layer, one layer
+                            ahead; else every rank of fsdp has them all */
     enum sw_prefill_gather gathers; /* sw_serving_options takes FEWEST for QUERIES */
 };
 
@@ -72,8 +75,8 @@ struct sw_workload {
 };
 
 /* The options of a program of that kind over the state that all of them share: weights in the
- * compute precision (norms and biases in that of the parameters) and the cache. `training`: of the
- * run, whose mesh, model and rules it takes. Errors (SW_BAD_INPUT): a number out of range;
+ * compute precision or int8 (norms and biases in that of the parameters) and the cache. `training`:
+ * of the run, whose mesh, model and rules it takes. Errors (SW_BAD_INPUT): a number out of range;
  * (SW_UNMET): the mesh cannot serve the model. */
 int sw_serving_options(const struct sw_program_options *training, const struct sw_serving *want,
                        enum sw_program_kind kind, struct sw_program_options *out,

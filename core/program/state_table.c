@@ -10,6 +10,16 @@ const struct sw_state_row *sw_state_find(const struct sw_state *state, const cha
     return NULL;
 }
 
+const struct sw_state_row *sw_state_scales(const struct sw_state *state,
+                                           const struct sw_state_row *row)
+{
+    for (int32_t i = 0; i < state->count; i++)
+        if (row->dtype == SW_I8 && state->row[i].scales &&
+            state->row[i].parameter == row->parameter)
+            return &state->row[i];
+    return NULL;
+}
+
 int64_t sw_state_offset(const struct sw_state *state, const struct sw_value *value,
                         struct sw_error *err)
 {

@@ -12,6 +12,7 @@ struct sw_state_row {
     enum sw_initial initial;              /* normal: of the model's initializer_range */
     bool decay;                           /* weight decay applies */
     bool frozen;                          /* of a parameter: it is not trained, has no moments */
+    bool scales;                          /* f32 [outputs], of the parameter in int8: quantize.h */
     uint8_t moment;                       /* as in struct sw_value */
     const struct sw_parameter *parameter; /* NULL: of the cache */
     uint8_t ndim;
@@ -30,6 +31,10 @@ struct sw_state {
     int32_t count;
     int64_t bytes, parameter_bytes, cache_bytes;
 };
+
+/* The scales of a row in int8; NULL: it has none. */
+const struct sw_state_row *sw_state_scales(const struct sw_state *state,
+                                           const struct sw_state_row *row);
 
 /* The row of that name; NULL: none. */
 const struct sw_state_row *sw_state_find(const struct sw_state *state, const char *name);

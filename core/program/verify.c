@@ -127,15 +127,12 @@ static int check_side(struct verify *v, const char *pattern, const struct sw_ref
 
 static int check_factors(struct verify *v, const struct sw_op *op)
 {
-    const struct sw_op_info *info = sw_op_info(op->kind);
     struct letter of_letter[128] = {{NULL, 0}};
     const char *factors = sw_op_factors(v->p, op);
     if (factors == NULL)
         return 0;
     /* what was added to an op by a later pass is shaped as its result */
-    const uint16_t own = info->addend > 0 && op->n_in > info->addend ? info->addend
-                         : sw_op_adds_gradient(op)                   ? op->n_in - 1
-                                                                     : op->n_in;
+    const uint16_t own = sw_op_own_operands(v->p, op);
     const char *arrow = strstr(factors, "->");
     if (arrow == NULL || check_side(v, factors, op->in, own, of_letter) != 0)
         return -1;
@@ -150,8 +147,7 @@ static int check_partials(struct verify *v, const struct sw_op *op)
     const struct sw_op_info *info = sw_op_info(op->kind);
     for (uint16_t i = 0; i < op->n_in && v->p->stage >= SW_PARTITIONED; i++) {
         const struct sw_value *value = &v->p->values[op->in[i].value];
-        const bool added = (info->addend > 0 && i >= info->addend) ||
-                           (sw_op_adds_gradient(op) && i + 1 == op->n_in);
+        const bool added = i >= sw_op_own_operands(v->p, op);
         if (value->sharding.partial != 0 && !info->linear && !sw_op_is_move(op->kind) && !added &&
             !sw_op_is_wait(op->kind))
             return wrong(v, "is an unreduced sum", value);

@@ -37,17 +37,18 @@ static void print_serving(FILE *out, const struct sw_explain *x)
             s->texts, s->max_tokens, sw_format_seconds(x->serving.cost.step_seconds, a),
             x->serving.tokens_per_second, sw_format_seconds(s->first_seconds, b), s->prompt_tokens,
             s->chunk);
-    fprintf(
-        out,
-        "          a rank has %s: weights %s%s, cache %s in %s%s%s%s; it sends %s for a token%s\n",
-        sw_format_bytes((double)x->serving_programs->arena_bytes, a),
-        sw_format_bytes((double)state->parameter_bytes, b),
-        x->serving.decision.serve.stream_weights == SW_STREAM_ALWAYS ? " streamed" : "",
-        sw_format_bytes((double)state->cache_bytes, d), sw_dtype_name(s->cache),
-        scale_bytes > 0 ? " (scales " : "",
-        scale_bytes > 0 ? sw_format_bytes((double)scale_bytes, scales) : "",
-        scale_bytes > 0 ? ")" : "", sw_format_bytes((double)s->decode_bytes, e),
-        sw_search_serving_fits(x->run, x->serving_programs) ? "" : "; that does not fit");
+    fprintf(out,
+            "          a rank has %s: weights %s%s%s, cache %s in %s%s%s%s; it sends %s for a "
+            "token%s\n",
+            sw_format_bytes((double)x->serving_programs->arena_bytes, a),
+            sw_format_bytes((double)state->parameter_bytes, b),
+            x->serving.decision.serve.stream_weights == SW_STREAM_ALWAYS ? " streamed" : "",
+            s->weights == SW_I8 ? " in i8 and scales" : "",
+            sw_format_bytes((double)state->cache_bytes, d), sw_dtype_name(s->cache),
+            scale_bytes > 0 ? " (scales " : "",
+            scale_bytes > 0 ? sw_format_bytes((double)scale_bytes, scales) : "",
+            scale_bytes > 0 ? ")" : "", sw_format_bytes((double)s->decode_bytes, e),
+            sw_search_serving_fits(x->run, x->serving_programs) ? "" : "; that does not fit");
     if (s->chunk_bytes[SW_GATHER_KV] > 0)
         fprintf(out,
                 "          for a chunk of prompts %s are gathered: it sends %s (queries), %s (keys "

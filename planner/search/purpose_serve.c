@@ -240,6 +240,7 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     p->token_budget = served->prefill.program->micro_batch * p->chunk;
     p->max_tokens = served->options.serving.max_tokens;
     p->cache = served->options.serving.cache;
+    p->weights = served->options.serving.matrices;
     p->prompt_tokens = sw_plan_workload(run).prompt_tokens;
     c->tokens_per_second = c->cost.step_seconds > 0 ? (double)p->texts / c->cost.step_seconds : 0;
     p->decode_bytes = sw_program_sent_bytes(served->decode.program);

@@ -46,7 +46,7 @@ struct sw_suggestion {
 struct sw_serve_price {
     int64_t texts, max_tokens, chunk; /* as rounded */
     int64_t prompt_tokens;
-    enum sw_dtype cache;
+    enum sw_dtype cache, weights;   /* of the layers' matrices */
     int64_t token_budget;           /* of prompts, between two tokens of the other texts */
     double beside_seconds;          /* of a token that waits for a call of prompts before it */
     double first_seconds;           /* of the chunks of a prompt: slots are empty before it */

@@ -105,11 +105,12 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
     sw_report_mesh_line(out, &c->decision.mesh);
     fprintf(out,
             "          %" PRId64 " texts at a time of %" PRId64 " tokens, prompts %" PRId64
-            " tokens at a time\n          weights %s, cache in %s%s\n",
+            " tokens at a time\n          weights %s%s, cache in %s%s\n",
             p->texts, p->max_tokens, p->chunk,
             streams(c)                           ? "streamed over fsdp, layer by layer"
             : c->decision.mesh.size[SW_FSDP] > 1 ? "whole on every rank of fsdp"
                                                  : "in place",
+            p->weights == SW_I8 ? ", those of layers in i8 with scales" : "",
             sw_dtype_name(p->cache), c->memory.scales > 0 ? " with scales" : "");
     print_memory(out, c);
     print_token(out, c);
@@ -209,6 +210,7 @@ void sw_serve_write_mesh(struct sw_json *j, const char *key, const struct sw_lay
     sw_json_number(j, "chunk", (double)p->chunk);
     sw_json_number(j, "prompt_tokens", (double)p->prompt_tokens);
     sw_json_text(j, "cache", sw_dtype_name(p->cache));
+    sw_json_text(j, "weights", sw_dtype_name(p->weights));
     sw_json_bool(j, "stream_weights", streams(c));
     write_memory(j, c);
     sw_json_number(j, "token_seconds", c->cost.step_seconds);

@@ -302,6 +302,33 @@ static int spread(const struct sw_exchange *x, int32_t rank, struct sw_mover *mo
     return status;
 }
 
+/* The scales of what is in int8, from a reading of its own. Collective. */
+static int measure(struct sw_rank *rank, const struct sw_exchange *x, struct sw_part *part,
+                   const struct sw_manifest *manifest, struct sw_loading *loading,
+                   struct sw_scales *scales)
+{
+    struct window w = {.capacity = x->chunk_bytes + READ_AHEAD};
+    int status = 0;
+    w.data = calloc(1, (size_t)w.capacity);
+    if (w.data == NULL)
+        status = sw_fail(&rank->err, SW_ENVIRONMENT, "out of memory for reading a checkpoint");
+    sw_part_begin_reading(part, loading->folder);
+    for (int32_t r = 0; r < x->rounds && status == 0; r++) {
+        const int64_t bytes = sw_exchange_chunk(x, rank->launch->rank, r);
+        status = provide(&w, part, manifest, bytes, loading, &rank->err);
+        if (status == 0)
+            sw_scales_meet(scales, x, rank->launch->rank, r, w.data + w.used);
+        w.used += bytes;
+    }
+    free(w.data);
+    if (sw_launch_max(rank->launch, status != 0) > 0)
+        return -1;
+    sw_launch_max_floats(rank->launch, scales->value, scales->count);
+    sw_scales_settle(scales);
+    status = sw_scales_place(scales, x, rank->executor, &rank->err);
+    return sw_launch_max(rank->launch, status != 0) > 0 ? -1 : 0;
+}
+
 static int load(struct sw_rank *rank, struct found *f, struct sw_loading *loading)
 {
     const struct sw_launch *launch = rank->launch;
@@ -309,22 +336,28 @@ static int load(struct sw_rank *rank, struct found *f, struct sw_loading *loadin
     struct sw_exchange x = {0};
     struct sw_part part = {.fd = -1};
     struct sw_mover *mover = NULL;
+    struct sw_scales scales = {0};
+    const struct sw_manifest *manifest = f->text != NULL ? &f->manifest : NULL;
     int status = -1;
     if (sw_placement_deal(&f->placement, launch->size, err) == 0 &&
         sw_exchange_make(&rank->programs->state, &f->placement, &rank->comm->mesh, true,
                          chunk_bytes(rank->programs), &x, err) == 0 &&
         sw_part_open(&f->placement, launch->rank, &part, err) == 0 &&
+        sw_scales_create(&rank->programs->state, &f->placement, &scales, err) == 0 &&
         sw_mover_create(&x, rank->executor, &mover, err) == 0)
         status = 0;
     /* the rounds need every rank */
     if (sw_launch_max(launch, status != 0) > 0) {
         status = -1;
-    } else {
+    } else if (scales.count == 0 || measure(rank, &x, &part, manifest, loading, &scales) == 0) {
+        sw_mover_quantize(mover, &scales);
         sw_part_begin_reading(&part, loading->folder);
-        status = spread(&x, launch->rank, mover, &part, f->text != NULL ? &f->manifest : NULL,
-                        loading, err);
+        status = spread(&x, launch->rank, mover, &part, manifest, loading, err);
+    } else {
+        status = -1;
     }
     sw_mover_free(mover);
+    sw_scales_free(&scales);
     sw_part_close(&part);
     sw_exchange_free(&x);
     return status;

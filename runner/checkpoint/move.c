@@ -4,9 +4,12 @@
 #include "runner/checkpoint/move.h"
 
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 #include "runner/checkpoint/box.h"
+#include "runner/checkpoint/numbers.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct sw_mover {
     const struct sw_exchange *exchange;
@@ -16,6 +19,7 @@ struct sw_mover {
     void *allocated;                /* of the device; NULL: none */
     char *send, *receive;           /* [chunk_bytes] in the device's memory */
     char *host_send, *host_receive; /* the same two where that is the host's; else malloc'ed */
+    const struct sw_scales *scales; /* NULL: nothing is loaded into int8 */
     char *chunk;                    /* of the round at hand; loading, it is not written to */
 };
 
@@ -31,6 +35,7 @@ struct view {
     int64_t file_rows, file_columns;      /* of the file */
     enum sw_stored_dtype in_file, in_state;
     bool transposed;
+    const float *scales; /* [file_rows]: the state is in int8; else NULL */
 };
 
 static enum sw_stored_dtype stored(enum sw_dtype dtype)
@@ -57,6 +62,8 @@ static struct view view_of(const struct sw_mover *m, const struct sw_piece *piec
     v.shard = (char *)sw_executor_state(m->executor, row, t->instance) +
               (piece->local[0] * shard_columns + piece->local[1]) * in_state;
     v.chunk_row_bytes = t->size[1] * in_file;
+    v.scales = sw_scales_of(m->scales, piece->tensor);
+    v.scales += v.scales != NULL ? piece->start[0] : 0;
     v.chunk = m->chunk + piece->at + (piece->start[0] * t->size[1] + piece->start[1]) * in_file;
     return v;
 }
@@ -74,8 +81,37 @@ static void box_to_chunk(const struct view *v, const char *from, int64_t from_ro
                                  .transposed = v->transposed});
 }
 
+/* A tile of the file's rows and columns at a time: what is turned stays in the first cache. */
+static void quantize_from_chunk(const struct view *v, char *to, int64_t to_row_bytes)
+{
+    enum { ROWS = 64, COLUMNS = 256 };
+    float numbers[COLUMNS];
+    int8_t tile[ROWS][COLUMNS];
+    const int64_t bytes = (int64_t)sw_stored_dtype_bytes(v->in_file);
+    for (int64_t i = 0; i < v->file_rows; i += ROWS)
+        for (int64_t j = 0; j < v->file_columns; j += COLUMNS) {
+            const int64_t rows = v->file_rows - i < ROWS ? v->file_rows - i : ROWS;
+            const int64_t columns = v->file_columns - j < COLUMNS ? v->file_columns - j : COLUMNS;
+            for (int64_t r = 0; r < rows; r++) {
+                sw_numbers_convert(numbers, SW_STORED_F32,
+                                   v->chunk + (i + r) * v->chunk_row_bytes + j * bytes, v->in_file,
+                                   columns);
+                sw_int8_quantize(numbers, columns, v->scales[i + r], tile[r]);
+                if (!v->transposed)
+                    memcpy(to + (i + r) * to_row_bytes + j, tile[r], (size_t)columns);
+            }
+            for (int64_t c = 0; v->transposed && c < columns; c++)
+                for (int64_t r = 0; r < rows; r++)
+                    to[(j + c) * to_row_bytes + i + r] = (char)tile[r][c];
+        }
+}
+
 static void box_from_chunk(const struct view *v, char *to, int64_t to_row_bytes)
 {
+    if (v->scales != NULL) {
+        quantize_from_chunk(v, to, to_row_bytes);
+        return;
+    }
     sw_box_copy(&(struct sw_box){.rows = v->rows,
                                  .columns = v->columns,
                                  .to = to,
@@ -321,6 +357,11 @@ int sw_mover_create(const struct sw_exchange *exchange, struct sw_executor *exec
     }
     *out = m;
     return 0;
+}
+
+void sw_mover_quantize(struct sw_mover *m, const struct sw_scales *scales)
+{
+    m->scales = scales;
 }
 
 void sw_mover_free(struct sw_mover *m)

@@ -9,6 +9,7 @@
 #define SW_CHECKPOINT_MOVE_H
 
 #include "core/program/checkpoint/exchange.h"
+#include "runner/checkpoint/scales.h"
 #include "runner/rank/execute.h"
 
 struct sw_mover;
@@ -19,6 +20,8 @@ struct sw_mover;
 int sw_mover_create(const struct sw_exchange *exchange, struct sw_executor *executor,
                     struct sw_mover **out, struct sw_error *err);
 void sw_mover_free(struct sw_mover *mover);
+/* Loading rows in int8 takes settled scales of the exchange's placement, which are borrowed. */
+void sw_mover_quantize(struct sw_mover *mover, const struct sw_scales *scales);
 
 /* Errors of both: SW_ENVIRONMENT: the device's, the communicator's (another rank is gone). Ranks do
  * not agree on what went wrong: whoever fails leaves the job. */

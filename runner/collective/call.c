@@ -45,8 +45,8 @@ int sw_collective_call_check(const struct sw_collective_call *call, int32_t grou
         return sw_fail(err, SW_BAD_INPUT, "kind %d is not a collective", (int)call->kind);
     if (call->dtype >= SW_DTYPE_COUNT)
         return sw_fail(err, SW_BAD_INPUT, "dtype %d is unknown", (int)call->dtype);
-    if (call->dtype == SW_I8)
-        return sw_fail(err, SW_BAD_INPUT, "i8 is of a cache, which stays where it is");
+    if (call->dtype == SW_I8 && (call->kind == SW_ALL_REDUCE || call->kind == SW_REDUCE_SCATTER))
+        return sw_fail(err, SW_BAD_INPUT, "i8 is moved, not summed");
     const int32_t most = call->kind == SW_ALL_REDUCE ? (int32_t)SW_COLLECTIVE_MAX_OPERANDS : 1;
     if (call->count < 1 || call->count > most)
         return sw_fail(err, SW_BAD_INPUT, "%d operands, it takes 1 to %d", (int)call->count,

@@ -13,6 +13,8 @@ ncclDataType_t sw_nccl_type(enum sw_dtype dtype)
         return ncclFloat64;
     case SW_I32:
         return ncclInt32;
+    case SW_I8:
+        return ncclInt8;
     default:
         return ncclFloat32;
     }

@@ -1,5 +1,6 @@
 /* The state's first values: sw_executor_init_state. */
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 #include "runner/rank/execute.h"
 #include "runner/rank/init.h"
 
@@ -25,6 +26,7 @@ static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
 /* Elements [first, end) of this rank's shard of one instance. */
 struct filling {
     const struct sw_state_row *row;
+    const float *scales; /* [outputs], of a row in int8: quantize.h; else NULL */
     int64_t start[SW_MAX_DIMS], first, end;
     uint64_t key;
     double stddev;
@@ -52,13 +54,49 @@ static int64_t whole_index(const struct filling *f, int64_t i, int64_t *adjacent
     return index;
 }
 
+/* Of a matrix in int8: each of its outputs, and how far apart in the whole tensor its numbers are.
+ */
+struct outputs {
+    int64_t count, inputs, next_output, next_input;
+};
+
+static struct outputs outputs_of(const struct sw_state_row *matrix)
+{
+    const int64_t rows = matrix->size[0], columns = matrix->size[1];
+    return matrix->parameter->transposed ? (struct outputs){columns, rows, 1, columns}
+                                         : (struct outputs){rows, columns, columns, 1};
+}
+
+static float initial_scale(const struct outputs *o, int64_t output, uint64_t key, double stddev)
+{
+    float most = 0;
+    for (int64_t i = 0; i < o->inputs; i++) {
+        const uint64_t index = (uint64_t)(output * o->next_output + i * o->next_input);
+        const float value = (float)(stddev * sw_init_normal(key, index));
+        most = sw_int8_most(most, &value, 1);
+    }
+    return sw_int8_scale((double)most);
+}
+
+static int8_t quantized(const struct filling *f, int64_t index)
+{
+    const struct outputs o = outputs_of(f->row);
+    const float scale = f->scales[index / o.next_output % o.count];
+    const float value = (float)(f->stddev * sw_init_normal(f->key, (uint64_t)index));
+    int8_t integer;
+    sw_int8_quantize(&value, 1, scale, &integer);
+    return integer;
+}
+
 static void *fill_part(void *argument)
 {
     const struct filling *f = argument;
     for (int64_t i = f->first, n; i < f->end; i += n) {
         const int64_t index = whole_index(f, i, &n);
         n = n < f->end - i ? n : f->end - i;
-        for (int64_t j = 0; index >= 0 && j < n; j++)
+        for (int64_t j = 0; f->scales != NULL && index >= 0 && j < n; j++)
+            ((int8_t *)f->data)[i + j] = quantized(f, index + j);
+        for (int64_t j = 0; f->scales == NULL && index >= 0 && j < n; j++)
             store(f->row->dtype, f->data, i + j,
                   f->row->initial == SW_INITIAL_ONES
                       ? 1.0
@@ -70,7 +108,7 @@ static void *fill_part(void *argument)
 /* From each element's index in the whole tensor, so shares can be filled side by side: a billion
  * elements take one core most of a minute. */
 static void fill_shard(const struct sw_comm *comm, const struct sw_state_row *row, uint64_t key,
-                       double stddev, void *data)
+                       double stddev, const float *scales, void *data)
 {
     const int64_t elems = row->instance_bytes / (int64_t)sw_dtype_bytes(row->dtype);
     struct filling part[FILL_THREADS];
@@ -83,6 +121,7 @@ static void fill_shard(const struct sw_comm *comm, const struct sw_state_row *ro
     count = count < 1 ? 1 : count > FILL_THREADS ? FILL_THREADS : count;
     for (int64_t i = 0; i < count; i++) {
         part[i] = (struct filling){.row = row,
+                                   .scales = scales,
                                    .first = elems * i / count,
                                    .end = elems * (i + 1) / count,
                                    .key = key,
@@ -96,6 +135,30 @@ static void fill_shard(const struct sw_comm *comm, const struct sw_state_row *ro
     for (int64_t i = 0; i < count; i++)
         if (started[i])
             (void)pthread_join(thread[i], NULL);
+}
+
+/* An instance of a row in int8 and its scales, which every rank makes of the whole matrix. */
+static int init_quantized(struct sw_executor *x, const struct sw_state_row *row, int32_t instance,
+                          uint64_t key, double stddev, void *shard)
+{
+    const struct sw_comm *comm = sw_executor_comm(x);
+    struct sw_device *device = sw_executor_device(x);
+    const struct sw_state_row *of = sw_state_scales(&sw_executor_set(x)->state, row);
+    const struct outputs outputs = outputs_of(row);
+    float *scales = malloc((size_t)outputs.count * sizeof *scales);
+    if (scales == NULL)
+        return -1;
+    for (int64_t i = 0; i < outputs.count; i++)
+        scales[i] = initial_scale(&outputs, i, key, stddev);
+    fill_shard(comm, row, key, stddev, scales, shard);
+    int failed = device->vtable->copy_in(device, sw_executor_state(x, row, instance), shard,
+                                         (size_t)row->instance_bytes);
+    sw_device_put(&comm->mesh, &of->sharding.spec, of->size, of->padded, sizeof *scales, comm->rank,
+                  scales, shard);
+    failed |= device->vtable->copy_in(device, sw_executor_state(x, of, instance), shard,
+                                      (size_t)of->local[0] * sizeof *scales);
+    free(scales);
+    return failed;
 }
 
 int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
@@ -113,13 +176,18 @@ int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
     int failed = 0;
     for (int32_t i = 0; i < state->count; i++) {
         const struct sw_state_row *row = &state->row[i];
-        if (row->initial == SW_INITIAL_ZEROS) /* as the arena's memory is given */
+        /* zeros: as the arena's memory is given */
+        if (row->initial == SW_INITIAL_ZEROS || row->scales)
             continue;
         memset(shard, 0, (size_t)row->instance_bytes);
         for (int32_t l = 0; l < row->stack; l++) {
             char name[SW_NAME_BYTES + 16];
             snprintf(name, sizeof name, row->stack > 1 ? "%s.%d" : "%s", row->name, l);
-            fill_shard(sw_executor_comm(x), row, sw_init_key(seed, name), stddev, shard);
+            if (row->dtype == SW_I8) {
+                failed |= init_quantized(x, row, l, sw_init_key(seed, name), stddev, shard);
+                continue;
+            }
+            fill_shard(sw_executor_comm(x), row, sw_init_key(seed, name), stddev, NULL, shard);
             failed |= device->vtable->copy_in(device, sw_executor_state(x, row, l), shard,
                                               (size_t)row->instance_bytes);
         }

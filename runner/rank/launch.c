@@ -335,6 +335,14 @@ int64_t sw_launch_max(const struct sw_launch *launch, int64_t value)
     return value;
 }
 
+void sw_launch_max_floats(const struct sw_launch *launch, float *values, int64_t count)
+{
+    enum { AT_ONCE = 1 << 24 };
+    for (int64_t i = 0; launch->mpi && i < count; i += AT_ONCE)
+        MPI_Allreduce(MPI_IN_PLACE, values + i, count - i < AT_ONCE ? (int)(count - i) : AT_ONCE,
+                      MPI_FLOAT, MPI_MAX, MPI_COMM_WORLD);
+}
+
 void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err, int code)
 {
     if (err != NULL)
@@ -418,6 +426,13 @@ int64_t sw_launch_max(const struct sw_launch *launch, int64_t value)
 {
     (void)launch;
     return value;
+}
+
+void sw_launch_max_floats(const struct sw_launch *launch, float *values, int64_t count)
+{
+    (void)launch;
+    (void)values;
+    (void)count;
 }
 
 void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err, int code)

@@ -62,6 +62,8 @@ void sw_launch_pass_on(const struct sw_launch *launch, void *data, size_t bytes)
 
 /* All ranks call it: the largest of their values. */
 int64_t sw_launch_max(const struct sw_launch *launch, int64_t value);
+/* The same of each of values [count]; none is NaN. */
+void sw_launch_max_floats(const struct sw_launch *launch, float *values, int64_t count);
 
 /* This rank alone cannot go on: prints the error with the rank and host (NULL: it was said), and
  * ends the whole job with this exit code. */

@@ -1,14 +1,15 @@
 /* Decoding and prefill of a model that exceeds the caches, on one rank of the CPU device.
  *
- *   bench_decode [bf16|fp32] [threads] [texts] [tokens in the cache] [rounds] [layers] [prefill
- * rounds] [wall]
+ *   bench_decode [bf16|fp32|int8|int8-fp32|all] [threads] [texts] [tokens in the cache] [rounds]
+ * [layers] [prefill rounds] [wall]
  *
  * Decode: the bytes of weights and cache that a token reads, by the time that it takes, against a
  * read-only sweep over as much memory by the same threads. Prefill: the time of its matrix products
  * alone, each through oneDNN's matmul primitive in fp32 on the same shapes and threads, against the
- * time of a chunk. Sweeps, products and tokens alternate, so that a busy neighbour meets all of
- * them; one thread is timed by its processor's time, unless `wall` is
- * said. Parameters are random, tokens too. */
+ * time of a chunk. int8: weights of layers in int8, the rest in bf16 (int8-fp32: in fp32). `all`: a
+ * token of each of the four in turns, and how they compare. Sweeps, products and tokens alternate,
+ * so that a busy neighbour meets all of them; one thread is timed by its processor's time, unless
+ * `wall` is said. Parameters are random, tokens too. */
 #include "core/base/clock.h"
 #include "core/base/number.h"
 #include "core/program/sampling.h"
@@ -16,6 +17,7 @@
 #include "runner/rank/execute.h"
 #include "tests/bench/products.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,16 @@
 #endif
 
 enum { CHUNK = 512, TOKENS_EACH = 3, MAX_ROUNDS = 1000, SWEEP_SHARES = 64, AHEAD_BYTES = 1024 };
+
+/* What weights of layers, and all else, are in. */
+static const struct format {
+    const char *name;
+    enum sw_dtype compute, weights;
+} formats[] = {{"bf16", SW_BF16_T, SW_BF16_T},
+               {"fp32", SW_F32, SW_F32},
+               {"int8", SW_BF16_T, SW_I8},
+               {"int8-fp32", SW_F32, SW_I8}};
+enum { FORMATS = sizeof formats / sizeof formats[0] };
 
 struct bench {
     struct sw_program_options options;
@@ -74,9 +86,13 @@ static void fill_state(struct bench *b)
 #endif
             for (int64_t i = 0; i < n; i++) {
                 const uint32_t draw = (uint32_t)((uint64_t)(i + 7 * l) * 0x9e3779b97f4a7c15u >> 32);
-                const float value =
-                    row->ndim == 1 ? 1 : ((float)(draw >> 8) * 0x1p-24f - 0.5f) * 0.06f;
-                if (row->dtype == SW_BF16_T)
+                const float value = row->scales ? 0.03f / 127
+                                    : row->ndim == 1
+                                        ? 1
+                                        : ((float)(draw >> 8) * 0x1p-24f - 0.5f) * 0.06f;
+                if (row->dtype == SW_I8)
+                    ((int8_t *)to)[i] = (int8_t)((int32_t)(draw >> 24) % 255 - 127);
+                else if (row->dtype == SW_BF16_T)
                     ((uint16_t *)(void *)to)[i] = sw_bf16_from_float(value);
                 else
                     ((float *)(void *)to)[i] = value;
@@ -84,8 +100,9 @@ static void fill_state(struct bench *b)
         }
 }
 
-static void create(struct bench *b, enum sw_dtype compute, int64_t layers)
+static void create(struct bench *b, const struct format *format, int64_t layers)
 {
+    const enum sw_dtype compute = format->compute;
     struct sw_error err = {0};
     set_model(&b->options.model, layers);
     b->options.sequence_length = CHUNK;
@@ -98,7 +115,8 @@ static void create(struct bench *b, enum sw_dtype compute, int64_t layers)
                                      .max_tokens = (b->cached + CHUNK) / CHUNK * CHUNK + CHUNK,
                                      .chunk = CHUNK,
                                      .token_budget = b->texts * CHUNK,
-                                     .cache = compute};
+                                     .cache = compute,
+                                     .weights = format->weights};
     b->device = sw_cpu_device_create(b->threads, &err);
     if (b->device == NULL ||
         sw_program_set_compile_serving(&b->options, &b->serving,
@@ -239,9 +257,65 @@ static void measure_prefill(struct bench *b, int32_t rounds)
            least / whole[0], share);
 }
 
+static void destroy(struct bench *b)
+{
+    sw_executor_free(b->executor);
+    b->comm->vtable->destroy(b->comm);
+    b->device->vtable->destroy(b->device);
+    sw_program_set_free(b->set);
+    free(b->tokens);
+    free(b->slots);
+    free(b->settings);
+    free(b->sampled);
+}
+
+/* The same texts in every format, a token and a chunk of each in turns. */
+static void compare_formats(const struct bench *like, int64_t layers, int32_t rounds,
+                            int32_t prefills)
+{
+    static double token[FORMATS][MAX_ROUNDS], chunk[FORMATS][MAX_ROUNDS];
+    struct bench b[FORMATS];
+    for (int32_t f = 0; f < FORMATS; f++) {
+        b[f] = *like;
+        create(&b[f], &formats[f], layers);
+        (void)call(&b[f], SW_PROGRAM_DECODE, like->cached, 1);
+        (void)call(&b[f], SW_PROGRAM_PREFILL, 0, CHUNK);
+    }
+    for (int32_t r = 0; r < rounds; r++)
+        for (int32_t f = 0; f < FORMATS; f++) {
+            token[f][r] = 1e30;
+            for (int i = 0; i < TOKENS_EACH; i++)
+                token[f][r] = fmin(token[f][r], call(&b[f], SW_PROGRAM_DECODE, like->cached, 1));
+        }
+    for (int32_t r = 0; r < prefills; r++)
+        for (int32_t f = 0; f < FORMATS; f++)
+            chunk[f][r] = call(&b[f], SW_PROGRAM_PREFILL, 0, CHUNK);
+    double half[FORMATS];
+    for (int32_t f = 0; f < FORMATS; f++)
+        half[f] = median(token[f], rounds);
+    for (int32_t f = 0; f < FORMATS; f++) {
+        const double s = half[f], p = prefills > 0 ? median(chunk[f], prefills) : 0;
+        printf("%-9s  %.2f GB of weights; a token %.2f ms (best %.2f), %.1f tokens/s, %.1f GB/s, "
+               "%.2f x fp32's, %.2f x bf16's; a chunk %.1f ms\n",
+               formats[f].name, (double)b[f].set->state.parameter_bytes / 1e9, s * 1e3,
+               token[f][0] * 1e3, (double)like->texts / s, bytes_read(&b[f]) / s / 1e9, half[1] / s,
+               half[0] / s, p * 1e3);
+    }
+    for (int32_t f = 0; f < FORMATS; f++)
+        destroy(&b[f]);
+}
+
+static const struct format *format_of(const char *name)
+{
+    for (int32_t f = 0; f < FORMATS; f++)
+        if (strcmp(formats[f].name, name) == 0)
+            return &formats[f];
+    return strcmp(name, "all") == 0 ? NULL : &formats[1];
+}
+
 int main(int argc, char **argv)
 {
-    const bool bf16 = argc < 2 || strcmp(argv[1], "bf16") == 0;
+    const struct format *format = format_of(argc < 2 ? "bf16" : argv[1]);
     long number[6] = {1, 1, 64, 5, 16, 3};
     for (int i = 2; i < argc && i < 8; i++)
         number[i - 2] = strtol(argv[i], NULL, 10);
@@ -251,30 +325,27 @@ int main(int argc, char **argv)
     b.clock = b.threads == 1 && !by_wall ? sw_clock_busy : sw_clock_now;
     if (number[0] < 1 || number[1] < 1 || number[2] < 1 || rounds < 1 || rounds > MAX_ROUNDS ||
         number[4] < 1 || number[5] < 0 || number[5] > MAX_ROUNDS) {
-        fprintf(stderr,
-                "usage: bench_decode [bf16|fp32] [threads] [texts] [tokens in the cache] [rounds] "
-                "[layers] [prefill rounds] [wall]\n");
+        fprintf(stderr, "usage: bench_decode [bf16|fp32|int8|int8-fp32|all] [threads] [texts] "
+                        "[tokens in the cache] [rounds] "
+                        "[layers] [prefill rounds] [wall]\n");
         return 2;
     }
 #ifdef _OPENMP
     omp_set_num_threads(b.threads);
 #endif
-    create(&b, bf16 ? SW_BF16_T : SW_F32, number[4]);
+    if (format == NULL) {
+        compare_formats(&b, number[4], rounds, (int32_t)number[5]);
+        return 0;
+    }
+    create(&b, format, number[4]);
     printf("%s, %d thread%s, %lld text%s of %lld tokens in the cache, %ld layers, %.2f GB of "
            "weights\n",
-           bf16 ? "bf16" : "fp32", b.threads, b.threads == 1 ? "" : "s", (long long)b.texts,
+           format->name, b.threads, b.threads == 1 ? "" : "s", (long long)b.texts,
            b.texts == 1 ? "" : "s", (long long)b.cached, number[4],
            (double)b.set->state.parameter_bytes / 1e9);
     measure_decode(&b, rounds);
     if (number[5] > 0)
         measure_prefill(&b, (int32_t)number[5]);
-    sw_executor_free(b.executor);
-    b.comm->vtable->destroy(b.comm);
-    b.device->vtable->destroy(b.device);
-    sw_program_set_free(b.set);
-    free(b.tokens);
-    free(b.slots);
-    free(b.settings);
-    free(b.sampled);
+    destroy(&b);
     return 0;
 }

@@ -99,8 +99,8 @@ static void ask(struct sw_text *text, int64_t prompt)
  * others whose beginning stands in the cache. Returns the texts that differ from the first of their
  * prompt. *cached: prompts' tokens that were not read, are added. */
 static int32_t run_in_order(const struct sw_program_options *options, enum sw_dtype cache,
-                            const struct shape *shape, int64_t rotation, bool scores,
-                            struct sw_made_text first[], int64_t *cached)
+                            enum sw_dtype weights, const struct shape *shape, int64_t rotation,
+                            bool scores, struct sw_made_text first[], int64_t *cached)
 {
     const int64_t count = rotation < 0 ? 1 : TEXTS;
     static int32_t prompt[KINDS_OF_PROMPT][MAX_TOKENS];
@@ -126,7 +126,8 @@ static int32_t run_in_order(const struct sw_program_options *options, enum sw_dt
                                 .serving = {.max_batch = shape->slots,
                                             .max_tokens = MAX_TOKENS,
                                             .chunk = shape->chunk,
-                                            .cache = cache},
+                                            .cache = cache,
+                                            .weights = weights},
                                 .seed = SEED,
                                 .stddev = 0.1,
                                 .texts = texts,
@@ -162,8 +163,12 @@ static void a_text_is_the_same_in_every_slot(void **state)
 {
     (void)state;
     static const struct {
-        enum sw_dtype compute, cache;
-    } dtypes[] = {{SW_F32, SW_F32}, {SW_BF16_T, SW_BF16_T}, {SW_F32, SW_I8}};
+        enum sw_dtype compute, cache, weights;
+    } dtypes[] = {{SW_F32, SW_F32, SW_F32},
+                  {SW_BF16_T, SW_BF16_T, SW_BF16_T},
+                  {SW_F32, SW_I8, SW_F32},
+                  {SW_F32, SW_F32, SW_I8},
+                  {SW_BF16_T, SW_BF16_T, SW_I8}};
     enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
     const struct sw_mesh meshes[] = {sw_mesh_make(1, 1, 1, 1), sw_mesh_make(1, 1, 2, 1),
                                      sw_mesh_make(1, 1, 1, 2), sw_mesh_make(1, 1, 2, 2),
@@ -179,8 +184,8 @@ static void a_text_is_the_same_in_every_slot(void **state)
                     int32_t others = 0;
                     int64_t cached = 0;
                     for (int64_t rotation = -KINDS_OF_PROMPT; rotation < 3; rotation++) {
-                        others += run_in_order(&options, dtypes[d].cache, &shapes[s], rotation,
-                                               scores != 0, first, &cached);
+                        others += run_in_order(&options, dtypes[d].cache, dtypes[d].weights,
+                                               &shapes[s], rotation, scores != 0, first, &cached);
                         assert_true(rotation >= 0 || cached == 0);
                     }
                     /* with a slot for each text none finds anything; nor does one that is scored */
@@ -191,11 +196,13 @@ static void a_text_is_the_same_in_every_slot(void **state)
                     }
                     char sizes[64];
                     if (others > 0)
-                        print_error("%s, %s, cache in %s, %lld slots x %lld tokens, %s: %d of %d "
+                        print_error("%s, %s, cache in %s, weights in %s, %lld slots x %lld tokens, "
+                                    "%s: %d of %d "
                                     "texts differ\n",
                                     sw_mesh_format(&meshes[m], sizes, sizeof sizes),
                                     sw_dtype_name(dtypes[d].compute),
-                                    sw_dtype_name(dtypes[d].cache), (long long)shapes[s].slots,
+                                    sw_dtype_name(dtypes[d].cache),
+                                    sw_dtype_name(dtypes[d].weights), (long long)shapes[s].slots,
                                     (long long)shapes[s].chunk, scores ? "scored" : "made",
                                     (int)others, 3 * TEXTS);
                     wrong += others;

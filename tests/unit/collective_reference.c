@@ -45,6 +45,8 @@ static double load(enum sw_dtype dtype, const void *data, int64_t i)
         return ((const double *)data)[i];
     if (dtype == SW_I32)
         return ((const int32_t *)data)[i];
+    if (dtype == SW_I8)
+        return ((const int8_t *)data)[i];
     const uint32_t bits = (uint32_t)((const uint16_t *)data)[i] << 16;
     float value;
     memcpy(&value, &bits, sizeof value);
@@ -59,6 +61,8 @@ static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
         ((double *)data)[i] = value;
     } else if (dtype == SW_I32) {
         ((int32_t *)data)[i] = (int32_t)value;
+    } else if (dtype == SW_I8) {
+        ((int8_t *)data)[i] = (int8_t)value;
     } else { /* exact: the value was rounded before */
         const float wide = (float)value;
         uint32_t bits;
@@ -72,7 +76,9 @@ static double held(const struct reference_case *c, int32_t rank, int32_t operand
 {
     const uint64_t h = mix(mix(mix(c->seed ^ (uint64_t)rank) ^ (uint64_t)operand) ^ (uint64_t)i);
     const double value = (double)(int64_t)(h >> 40) - 8388608.0; /* 24 bits */
-    return c->dtype == SW_I32 ? floor(value / 64) : round_to(c->dtype, value / 4095.0);
+    return c->dtype == SW_I8    ? floor(value / 65536)
+           : c->dtype == SW_I32 ? floor(value / 64)
+                                : round_to(c->dtype, value / 4095.0);
 }
 
 /* In the dtype the sums are made in, in member order. */
@@ -155,7 +161,8 @@ struct reference_case reference_case_random(struct reference_random *random,
     static const enum sw_collective kinds[] = {SW_ALL_GATHER, SW_REDUCE_SCATTER, SW_ALL_REDUCE,
                                                SW_ALL_TO_ALL};
     c.kind = kinds[reference_random_below(random, 4)];
-    c.dtype = (enum sw_dtype)reference_random_below(random, SW_I8);
+    const bool sums = c.kind == SW_REDUCE_SCATTER || c.kind == SW_ALL_REDUCE;
+    c.dtype = (enum sw_dtype)reference_random_below(random, sums ? SW_I8 : SW_DTYPE_COUNT);
     c.seed = random->state;
     /* A group: any axes in any order. */
     const int32_t axes = reference_random_below(random, SW_AXIS_COUNT) + 1;

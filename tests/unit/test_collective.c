@@ -524,11 +524,7 @@ static int does_not_divide(struct sw_comm *comm, uint64_t seed, struct sw_error 
     uint64_t ticket = 0;
     struct sw_collective_call call = {
         .axes = {1, {SW_FSDP}}, .dtype = SW_F32, .in = {values}, .out = {sums}};
-    sw_collective_call_shape(&call,
-                             seed == 1   ? SW_ALL_REDUCE
-                             : seed == 3 ? SW_ALL_GATHER
-                                         : SW_REDUCE_SCATTER,
-                             2, shape, 0, 0);
+    sw_collective_call_shape(&call, seed == 1 ? SW_ALL_REDUCE : SW_REDUCE_SCATTER, 2, shape, 0, 0);
     if (seed == 0)
         call.workspace = workspace;
     if (seed == 2)
@@ -555,7 +551,7 @@ static void test_callers_mistakes(void **state)
         "rank 1: reduce_scatter over fsdp: size 3 is not divisible by the group of 2",
         "rank 1: all_reduce over fsdp: no workspace, it needs 64 bytes",
         "rank 1: reduce_scatter over fsdp: 2 operands, it takes 1 to 1",
-        "rank 1: all_gather over fsdp: i8 is of a cache, which stays where it is"};
+        "rank 1: reduce_scatter over fsdp: i8 is moved, not summed"};
     for (uint64_t i = 0; i < 4; i++) {
         run_ranks(&mesh, 0, i, does_not_divide, ranks);
         assert_int_equal(ranks[1].result, -1);

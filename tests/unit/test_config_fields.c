@@ -1005,9 +1005,41 @@ static void caches(void **state)
     sw_config_free(c);
 }
 
+/* Which weights there are, and which device multiplies with them. */
+static void weights(void **state)
+{
+    (void)state;
+    static const struct one cases[] = {
+        {"serve: {weights: auto}\n", ""},
+        {"serve: {weights: int4}\n",
+         "t:6:18: 'weights' must be one of int8, auto, not 'int4'; did you mean 'int8'?\n"},
+        {"serve: {weights: 8}\n",
+         "t:6:18: 'weights' must be one of int8, auto, not '8' | for example: weights: int8\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "%s%s", RUN_HEAD, cases[i].text);
+        expect(SW_CONFIG_RUN, text, cases[i].expected);
+    }
+    struct sw_config *c = read_named("t", RUN_HEAD "serve: {weights: int8}\n", SW_CONFIG_RUN, NULL);
+    assert_int_equal(sw_config_error_count(c), 0);
+    assert_int_equal(sw_config_run(c)->serve_weights, SW_I8);
+    sw_config_free(c);
+    const char *const settings[] = {"cluster.accelerator.device=cuda", NULL};
+    c = read_named("t", RUN_HEAD "serve: {weights: int8}\n", SW_CONFIG_RUN, settings);
+    assert_int_equal(sw_config_error_count(c), 1);
+    const struct sw_diagnostic *said = sw_config_diagnostic(c, 0);
+    assert_string_equal(said->message, "'weights: int8' is not of cuda accelerators");
+    assert_string_equal(said->help, "use weights: auto");
+    assert_int_equal(said->line, 6);
+    assert_int_equal(said->column, 18);
+    sw_config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights),
         cmocka_unit_test(scalars),
         cmocka_unit_test(required_keys),
         cmocka_unit_test(models),

@@ -216,7 +216,7 @@ int sw_build_cached(struct sw_builder *b, struct sw_error *err)
     d.site = &cache;
     lie.rules = o->serving.weights;
     b->options = &lie;
-    sw_decoder_weights(&d, o->compute, width, false);
+    sw_decoder_weights(&d, o->compute, o->serving.matrices, width, false);
     b->options = o;
     add_cache(&d, &cache);
     const struct sw_dim tokens[2] = {d.batch, {SW_L_NONE, d.seq.size, 1, SW_SIZE_FIXED}};

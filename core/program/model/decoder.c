@@ -91,8 +91,8 @@ void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *d)
     d->residual[2] = (struct sw_dim){SW_L_ACT_EMBED, m->hidden_size, 1, SW_SIZE_FIXED};
 }
 
-void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, struct sw_dim output_width,
-                        bool trained)
+void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype of_layers,
+                        struct sw_dim output_width, bool trained)
 {
     struct sw_builder *b = d->b;
     const struct sw_model *m = &b->options->model;
@@ -113,14 +113,19 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, struct sw_dim
         const struct declaration *declared = &declarations[i];
         const struct sw_dim dims[2] = {of[declared->rows], of[declared->columns]};
         const bool matrix = declared->rows != NOTHING;
+        const enum sw_dtype is = !matrix                            ? b->options->params
+                                 : declared->is.part == SW_OF_LAYER ? of_layers
+                                                                    : dtype;
         d->w[i] = -1;
         if (!has(m, i))
             continue;
-        d->w[i] = i == SW_W_HEAD && m->tied
-                      ? d->w[SW_W_EMBEDDING]
-                      : sw_build_parameter(b, &declared->is, matrix ? dtype : b->options->params,
-                                           matrix ? 2 : 1, matrix ? dims : &dims[1],
-                                           trained && (b->options->frozen >> i & 1u) == 0);
+        d->w[i] =
+            i == SW_W_HEAD && m->tied
+                ? d->w[SW_W_EMBEDDING]
+                : sw_build_parameter(b, &declared->is, is, matrix ? 2 : 1, matrix ? dims : &dims[1],
+                                     trained && (b->options->frozen >> i & 1u) == 0);
+        if (is == SW_I8)
+            sw_build_scales(b, d->w[i], declared->is.transposed ? dims[1] : of[ACT_EMBED]);
     }
 }
 

@@ -32,10 +32,11 @@ struct sw_decoder {
 };
 
 void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *out);
-/* The parameters: `dtype` of matrices, `output_width` the second dimension of the output
- * projection; trained: all but those that the options say are frozen; else none. */
-void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, struct sw_dim output_width,
-                        bool trained);
+/* The parameters: `dtype` of embedding and head, `of_layers` of the other matrices (SW_I8: with
+ * scales), `output_width` the second dimension of the output projection; trained: all but those
+ * that the options say are frozen; else none. */
+void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype of_layers,
+                        struct sw_dim output_width, bool trained);
 /* Embedding of `tokens` and all layers; the value `x` stands in d->x. */
 void sw_decoder_layers(struct sw_decoder *d, int32_t tokens);
 /* Of the last layer's output, in the open region, or of another value shaped as `made`. */

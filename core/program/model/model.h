@@ -21,7 +21,11 @@ struct sw_made {
 int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *declared,
                            enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
                            bool trained);
-/* A weight matrix in the compute precision: the parameter itself or its cast. */
+/* The scales of a parameter in int8, which is the last value that was made: they stand behind it.
+ * outputs: the dimension of its results. */
+void sw_build_scales(struct sw_builder *b, int32_t parameter, struct sw_dim outputs);
+/* A weight matrix as products take it: the parameter itself, in int8, too, or its cast to the
+ * compute precision. */
 int32_t sw_build_weight(struct sw_builder *b, int32_t parameter);
 /* Op with one or two operands (w -1: none) of the compute precision's result. */
 int32_t sw_build_apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, int32_t w);

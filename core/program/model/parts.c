@@ -16,6 +16,18 @@ int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *decl
     return value;
 }
 
+void sw_build_scales(struct sw_builder *b, int32_t parameter, struct sw_dim outputs)
+{
+    const struct sw_value of = b->program->values[parameter];
+    char name[SW_NAME_BYTES];
+    sw_builder_name(name, of.name, SW_NAME_BYTES - 10, " scales", 8);
+    const int32_t value =
+        sw_builder_value(b, name, SW_ROLE_PARAMETER, SW_F32, 1, &outputs, of.stack);
+    b->program->values[value].parameter = of.parameter;
+    b->program->values[value].initial = of.initial;
+    b->program->values[value].frozen = b->program->values[value].scales = true;
+}
+
 int32_t sw_build_apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, int32_t w)
 {
     const int32_t op = sw_builder_op(b, kind, SW_STAGE_MODEL);
@@ -53,8 +65,8 @@ int32_t sw_build_result(struct sw_builder *b, int32_t op, enum sw_dtype dtype, u
 
 int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
 {
-    const enum sw_dtype compute = b->options->compute;
-    if (b->program->values[parameter].dtype == compute)
+    const enum sw_dtype compute = b->options->compute, is = b->program->values[parameter].dtype;
+    if (is == compute || is == SW_I8)
         return parameter;
     const int32_t op = sw_build_apply(b, SW_OP_CAST, parameter, -1);
     const int32_t value = sw_builder_value_here(b, parameter, "c ", compute);
@@ -67,6 +79,8 @@ int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_
 {
     const int32_t op =
         sw_build_apply(b, transposed ? SW_OP_LINEAR_T : SW_OP_LINEAR, x, sw_build_weight(b, w));
+    if (b->program->values[w].dtype == SW_I8)
+        sw_builder_in(b, op, sw_builder_ref(b, w + 1)); /* sw_build_scales */
     const int32_t y = sw_build_result(b, op, b->options->compute, 3, &made);
     if (bias < 0)
         return y;

@@ -89,7 +89,7 @@ int sw_build_sequence(struct sw_builder *b, struct sw_error *err)
     const int32_t tokens = sw_decoder_input(b, "tokens", SW_I32, 2, dims);
     (void)sw_decoder_input(b, "labels", SW_I32, 2, dims);
     d.positions = sw_decoder_input(b, "positions", SW_I32, 1, &dims[1]);
-    sw_decoder_weights(&d, o->params, width, true);
+    sw_decoder_weights(&d, o->params, o->params, width, true);
     sw_builder_port(b, &b->program->outputs, "loss",
                     sw_builder_value(b, "loss", SW_ROLE_ACCUMULATOR,
                                      sw_accumulate_dtype(o->compute), 1, scalar, 1));

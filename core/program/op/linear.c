@@ -79,7 +79,7 @@ static int vjp_swiglu(struct sw_autodiff *a, const struct sw_op *op, struct sw_e
 }
 
 const struct sw_op_info sw_row_linear = {.name = "linear",
-                                         .factors = "bse,ef->bsf",
+                                         .factors = "bse,ef->bsf|bse,ef,f->bsf",
                                          .cost_class = SW_CLASS_MATMUL,
                                          .addend = 2,
                                          .held = 1,
@@ -87,7 +87,7 @@ const struct sw_op_info sw_row_linear = {.name = "linear",
                                          .cost = sw_cost_operands,
                                          .products = products_linear};
 const struct sw_op_info sw_row_linear_t = {.name = "linear_t",
-                                           .factors = "bsf,ef->bse",
+                                           .factors = "bsf,ef->bse|bsf,ef,e->bse",
                                            .cost_class = SW_CLASS_MATMUL,
                                            .addend = 2,
                                            .held = 1,

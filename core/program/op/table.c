@@ -72,12 +72,26 @@ static const char *match_side(const struct sw_program *p, const char *at, const 
     return at;
 }
 
+uint16_t sw_op_addend(const struct sw_program *p, const struct sw_op *op)
+{
+    const uint16_t addend = sw_op_rows[op->kind]->addend;
+    return addend > 0 ? addend + (p->values[op->in[1].value].dtype == SW_I8) : 0;
+}
+
+uint16_t sw_op_own_operands(const struct sw_program *p, const struct sw_op *op)
+{
+    const uint16_t addend = sw_op_addend(p, op);
+    if (addend > 0 && op->n_in > addend)
+        return addend;
+    return op->n_in - sw_op_adds_gradient(op);
+}
+
 const char *sw_op_factors(const struct sw_program *p, const struct sw_op *op)
 {
     const char *first = sw_op_rows[op->kind]->factors, *form = first;
     if (first == NULL || strchr(first, '|') == NULL)
         return first;
-    const uint16_t given = op->n_in - sw_op_adds_gradient(op);
+    const uint16_t given = sw_op_own_operands(p, op);
     while (form != NULL) {
         bool fits = true;
         const char *end = match_side(p, form, op->in, given, &fits);
@@ -140,7 +154,7 @@ struct sw_op_cost sw_op_cost(const struct sw_program *p, const struct sw_op *op)
 
 int64_t sw_op_addend_bytes(const struct sw_program *program, const struct sw_op *op)
 {
-    const uint8_t addend = sw_op_rows[op->kind]->addend;
+    const uint16_t addend = sw_op_addend(program, op);
     return addend > 0 && op->n_in > addend ? sw_ref_bytes(program, op->in[addend]) : 0;
 }
 

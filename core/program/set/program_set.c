@@ -25,6 +25,7 @@ static int collect(const struct sw_program *p, struct sw_state *state, struct sw
             row->initial = (enum sw_initial)value->initial;
             row->decay = value->decay;
             row->frozen = value->frozen;
+            row->scales = value->scales;
             row->moment = value->moment;
             row->parameter = value->parameter;
             row->ndim = value->ndim;

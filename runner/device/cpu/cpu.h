@@ -61,7 +61,8 @@ struct sw_cpu_matmul {
     void *c;
     int64_t a_row, a_column, b_row, b_column, c_row;
     enum sw_dtype a_dtype, b_dtype, c_dtype;
-    bool accumulate; /* c is added to; not for a bf16 c */
+    const float *scales; /* [n], of an int8 b, which has them: c = (a b) scales, rounded once */
+    bool accumulate;     /* c is added to; not for a bf16 c, nor with scales */
     /* Rows are alike: what a row of c is does not depend on its place among the others, to the bit.
      * Where the library does not see to that they are made in panels of so many rows
      * (sw_cpu_panel_rows), the last one filled up with zeros; a is row-major, nothing is
@@ -76,14 +77,14 @@ int64_t sw_cpu_panel_rows(int64_t m);
 /* The same by oneDNN, whose products of many rows are the fastest; not for F64. */
 int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                          struct sw_error *err);
-/* The same for bf16 operands through fp32 products of blocks in the first thread's scratch: sums
- * are fp32, a bf16 result is rounded once. sw_cpu_matmul_onednn takes it where the library has no
- * product of bf16 (x86 without AVX-512). */
+/* The same for bf16 operands and an int8 b through fp32 products of blocks in the first thread's
+ * scratch: sums are fp32, a bf16 result is rounded once. sw_cpu_matmul_onednn takes it where the
+ * library has no product of bf16 (x86 without AVX-512). */
 int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                           struct sw_error *err);
 /* The same for a few rows of a, every element of b read once; scratch is used. Rows do not depend
  * on each other: sums are fp32 in one order. Whether it is for this product: a row-major, fp32 or
- * bf16, at most 16 rows, no accumulation. */
+ * bf16, b these or int8, at most 16 rows, no accumulation. */
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
 /* The same in plain loops, for F64; scratch is used. */

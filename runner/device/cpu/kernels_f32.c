@@ -45,6 +45,13 @@ static void widen(int32_t threads, const void *data, enum sw_dtype dtype, int64_
     *column = by_row ? 1 : length;
 }
 
+/* scales may be NULL: ones. */
+static void scale_line(float *restrict line, const float *restrict scales, int64_t n)
+{
+    for (int64_t j = 0; scales != NULL && j < n; j++)
+        line[j] *= scales[j];
+}
+
 int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matmul *g,
                           struct sw_error *err)
 {
@@ -81,8 +88,12 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
                     return -1;
             }
             SW_PARALLEL_FOR(threads)
-            for (int64_t r = 0; r < (in_place ? 0 : m); r++)
-                store_converted(g->c, g->c_dtype, c_offset + r * g->c_row, n, tile + r * n);
+            for (int64_t r = 0; r < (in_place && g->scales == NULL ? 0 : m); r++) {
+                float *line = in_place ? (float *)g->c + c_offset + r * g->c_row : tile + r * n;
+                scale_line(line, g->scales == NULL ? NULL : g->scales + j, n);
+                if (!in_place)
+                    store_converted(g->c, g->c_dtype, c_offset + r * g->c_row, n, line);
+            }
         }
     return 0;
 }

@@ -28,13 +28,18 @@
 
 enum { PANEL_COLUMNS = 64, PANEL_DEPTH = 128, PANEL_ROWS = 64 };
 
+static inline double number_at(const struct sw_cpu_matmul *g, int64_t i)
+{
+    return g->b_dtype == SW_I8 ? (double)((const int8_t *)g->b)[i] : ((const double *)g->b)[i];
+}
+
 /* Panels of b and tiles of c are copied to scratch: whole vectors, whatever the strides. Threads
  * share rows. */
 void sw_cpu_gemm_f64(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
 {
     const int32_t threads = device->threads;
     const int64_t blocks = (g->m + PANEL_ROWS - 1) / PANEL_ROWS;
-    const double *a = g->a, *b = g->b;
+    const double *a = g->a;
     double *c = g->c;
     SW_PARALLEL_FOR(threads)
     for (int64_t block = 0; block < blocks; block++) {
@@ -50,14 +55,16 @@ void sw_cpu_gemm_f64(const struct sw_cpu_device *device, const struct sw_cpu_mat
                 for (int64_t k = 0; k < depth; k++)
                     for (int64_t j = 0; j < PANEL_COLUMNS; j++)
                         panel[k * PANEL_COLUMNS + j] =
-                            j < columns ? b[(k0 + k) * g->b_row + (j0 + j) * g->b_column] : 0;
+                            j < columns ? number_at(g, (k0 + k) * g->b_row + (j0 + j) * g->b_column)
+                                        : 0;
                 product(rows, PANEL_COLUMNS, depth, a + i0 * g->a_row + k0 * g->a_column, g->a_row,
                         g->a_column, panel, PANEL_COLUMNS, tile, PANEL_COLUMNS, true);
             }
             for (int64_t i = 0; i < rows; i++)
                 for (int64_t j = 0; j < columns; j++) {
                     double *to = &c[(i0 + i) * g->c_row + j0 + j];
-                    *to = (g->accumulate ? *to : 0) + tile[i * PANEL_COLUMNS + j];
+                    const double scale = g->scales == NULL ? 1 : (double)g->scales[j0 + j];
+                    *to = (g->accumulate ? *to : 0) + tile[i * PANEL_COLUMNS + j] * scale;
                 }
         }
     }

@@ -193,6 +193,8 @@ int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matm
         sw_cpu_gemm_f64(device, matmul);
     else if (sw_cpu_matmul_is_streamed(matmul))
         sw_cpu_matmul_streamed(device, matmul);
+    else if (matmul->b_dtype == SW_I8)
+        return sw_cpu_matmul_widened(device, matmul, err);
     else
         return sw_cpu_matmul_onednn(device, matmul, err);
     return 0;
@@ -334,7 +336,7 @@ static int add_to_result(struct sw_cpu_device *device, const struct sw_call *cal
                          struct sw_error *err)
 {
     const struct sw_op add = {.kind = SW_OP_ADD, .n_in = 2, .n_out = 1};
-    const struct sw_tensor operands[2] = {call->in[2], call->out[0]};
+    const struct sw_tensor operands[2] = {call->in[call->op->n_in - 1], call->out[0]};
     struct sw_call sum = *call;
     sum.op = &add;
     sum.in = operands;
@@ -360,7 +362,15 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
                                    .c_dtype = y->dtype,
                                    .n = y_columns,
                                    .c_row = y->size[y->ndim - 1]};
+    const uint16_t own = w->dtype == SW_I8 ? 3 : 2; /* what is behind them is added */
     bool fits;
+    if (w->dtype == SW_I8) {
+        if (call->op->n_in < own || call->in[2].dtype != SW_F32 || call->in[2].ndim != 1 ||
+            call->in[2].size[0] - call->in[2].padding[0] != y_columns)
+            return sw_fail(err, SW_ENVIRONMENT, "%s takes i8 with a scale for each of its outputs",
+                           sw_op_info(call->op->kind)->name);
+        matmul.scales = call->in[2].data;
+    }
     switch (call->op->kind) {
     case SW_OP_LINEAR: /* [tokens, e] [e, f] */
         fits = x_columns == w_rows && y_rows == tokens && y_columns == w_columns;
@@ -397,5 +407,5 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
         sw_cpu_zero_padding(y);
         return 0;
     }
-    return call->op->n_in > 2 ? add_to_result(device, call, err) : 0;
+    return call->op->n_in > own ? add_to_result(device, call, err) : 0;
 }

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#if defined(__AVX512F__) || defined(__FMA__)
+#if defined(__AVX512F__) || defined(__AVX2__) || defined(__FMA__)
 #include <immintrin.h>
 #endif
 #ifdef __AVX512BF16__
@@ -30,12 +30,14 @@ typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
 typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef uint32_t loose_bits __attribute__((vector_size(4 * LANES), aligned(2), may_alias));
 typedef uint32_t loose_word __attribute__((may_alias));
+typedef int8_t loose_bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
 #define INLINE static inline __attribute__((always_inline))
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 /* How weights meet rows: as floats; bf16 widened to floats; bf16 in pairs along k, which the
- * processor multiplies with pairs of bf16 rows and adds in fp32. */
-enum kind { FLOATS, WIDENED, PAIRS };
+ * processor multiplies with pairs of bf16 rows and adds in fp32; int8 widened to floats, whose sums
+ * get their scales at the end. */
+enum kind { FLOATS, WIDENED, PAIRS, BYTES };
 
 enum {
     MOST_ROWS = 16,
@@ -90,13 +92,19 @@ INLINE vec multiply_add(vec a, vec b, vec sum)
 
 INLINE int64_t bytes_of(const enum kind kind)
 {
-    return kind == FLOATS ? 4 : 2;
+    return kind == FLOATS ? 4 : kind == BYTES ? 1 : 2;
 }
 
-/* Weights are taken in blocks of as many bytes as a vector has: of bf16 they make two vectors. */
+/* Weights are taken in blocks of one vector of floats, of bf16 and int8 of two: of as many bytes as
+ * a vector has, of int8 half of them. */
 INLINE int64_t block_elems(const enum kind kind)
 {
     return kind == FLOATS ? LANES : 2 * LANES;
+}
+
+INLINE int64_t block_bytes(const enum kind kind)
+{
+    return block_elems(kind) * bytes_of(kind);
 }
 
 INLINE int vectors_of(const enum kind kind)
@@ -110,6 +118,21 @@ INLINE vec widen(const void *weights, const int half)
 {
     const bits words = *(const loose_bits *)weights;
     return (vec)(half == 0 ? words << 16 : words & 0xffff0000u);
+}
+
+/* Half of a block of int8: one behind the other. By name: compilers may take int16 on the way. */
+INLINE vec widen_bytes(const char *weights, const int half)
+{
+    const char *from = weights + half * LANES;
+#if defined(__AVX512F__)
+    const __m128i bytes = _mm_loadu_si128((const void *)from);
+    return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+#elif defined(__AVX2__)
+    const __m128i bytes = _mm_loadl_epi64((const void *)from);
+    return (vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+#else
+    return __builtin_convertvector(*(const loose_bytes *)(const void *)from, vec);
+#endif
 }
 
 #ifdef __AVX512BF16__
@@ -187,16 +210,18 @@ INLINE void add_tile(const struct streamed *s, const enum kind kind, const int r
     for (int64_t d = 0; d < depth; d += step) {
         const char *at = strip->at + d * stride;
         if (row == 0)
-            ask_ahead(strip->ahead, step * blocks * 4 * LANES);
+            ask_ahead(strip->ahead, step * blocks * block_bytes(kind));
         vec w[WIDE];
         const char *second = d + 1 < depth ? at + stride : no_weights;
         EACH(b, blocks)
         {
-            const int64_t place = b * 4 * LANES;
+            const int64_t place = b * block_bytes(kind);
             if (kind == FLOATS) {
                 w[b] = load((const float *)(const void *)(at + place));
             } else if (kind == WIDENED) {
                 EACH(half, 2) w[2 * b + half] = widen(at + place, half);
+            } else if (kind == BYTES) {
+                EACH(half, 2) w[2 * b + half] = widen_bytes(at + place, half);
             } else {
 #ifdef __AVX512BF16__
                 const bits even = *(const loose_bits *)(const void *)(at + place);
@@ -254,7 +279,7 @@ INLINE void add_rows(const struct streamed *s, const enum kind kind, const int v
 INLINE void add_part(const struct streamed *s, const enum kind kind, struct strip strip,
                      int64_t bytes, float *sum, int64_t width)
 {
-    const int64_t block = 4 * LANES, some = NARROW * block / vectors_of(kind);
+    const int64_t block = block_bytes(kind), some = NARROW * block / vectors_of(kind);
     const int64_t many = (s->m == 1 ? WIDE : NARROW) * block / vectors_of(kind);
     for (int64_t left = bytes, step; left > 0; left -= step) {
         step = left >= many ? many : left >= some ? some : block;
@@ -310,13 +335,16 @@ INLINE void multiply_part(const struct streamed *s, const enum kind kind, const 
 {
     const int64_t x_stride = kind == PAIRS ? s->padded / 2 : s->padded;
     const float *restrict x = s->x + row * x_stride + (kind == PAIRS ? j / 2 : j);
-    for (int64_t i = 0; i < length; i += block_elems(kind), at += 4 * LANES) {
+    const int halves = kind == WIDENED || kind == BYTES ? 2 : 1;
+    for (int64_t i = 0; i < length; i += block_elems(kind), at += block_bytes(kind)) {
         if (row == 0)
-            ask_ahead(ahead, lines * 4 * LANES);
+            ask_ahead(ahead, lines * block_bytes(kind));
         EACH(l, lines)
-        for (int half = 0; half < (kind == WIDENED ? 2 : 1); half++) {
+        EACH(half, halves)
+        {
             const char *from = at + l * stride;
             const vec w = kind == WIDENED ? widen(from, half)
+                          : kind == BYTES ? widen_bytes(from, half)
                           : kind == PAIRS ? (vec)(*(const loose_bits *)(const void *)from)
                                           : load((const float *)(const void *)from);
             EACH(r, rows)
@@ -441,6 +469,9 @@ static void add_segment(const struct streamed *s, enum kind kind, int64_t segmen
     case WIDENED:
         add_lines(s, WIDENED, first, end, column, width, y, padded);
         break;
+    case BYTES:
+        add_lines(s, BYTES, first, end, column, width, y, padded);
+        break;
     case PAIRS:
 #ifdef __AVX512BF16__
         add_lines(s, PAIRS, first, end, column, width, y, padded);
@@ -485,6 +516,9 @@ static void multiply_columns(const struct streamed *s, enum kind kind, const str
     case WIDENED:
         multiply_all(s, WIDENED, t->column, t->width, t->sums, t->padded);
         break;
+    case BYTES:
+        multiply_all(s, BYTES, t->column, t->width, t->sums, t->padded);
+        break;
     case PAIRS:
 #ifdef __AVX512BF16__
         multiply_all(s, PAIRS, t->column, t->width, t->sums, t->padded);
@@ -504,8 +538,9 @@ bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
     const int64_t most_y =
         SUM_BYTES / (int64_t)sizeof(float) - MOST_ROWS * (BLOCK_COLUMNS + 2 * LANES);
     return g->m <= MOST_ROWS && !g->accumulate && g->a_column == 1 &&
-           (g->b_row == 1 || g->b_column == 1) && is_known(g->a_dtype) && is_known(g->b_dtype) &&
-           is_known(g->c_dtype) && g->m * g->k <= most_x && g->m * g->n <= most_y;
+           (g->b_row == 1 || g->b_column == 1) && is_known(g->a_dtype) &&
+           (is_known(g->b_dtype) || g->b_dtype == SW_I8) && is_known(g->c_dtype) &&
+           g->m * g->k <= most_x && g->m * g->n <= most_y;
 }
 
 /* x[m, padded], zeros behind k. */
@@ -536,7 +571,8 @@ static void put_columns(const struct sw_cpu_matmul *g, bool by_line, enum kind k
     for (int64_t i = 0; i < g->m; i++)
         for (int64_t j = 0; j < width; j++) {
             const int64_t to = i * g->c_row + column + j;
-            const float value = y[i * padded + (by_line ? j : deal(kind, j))];
+            const float sum = y[i * padded + (by_line ? j : deal(kind, j))];
+            const float value = g->scales != NULL ? sum * g->scales[column + j] : sum;
             if (g->c_dtype == SW_F32)
                 ((float *)g->c)[to] = value;
             else
@@ -617,7 +653,8 @@ void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_
 {
     const int32_t threads = device->threads;
     const bool by_line = g->b_column != 1;
-    const enum kind kind = g->b_dtype != SW_BF16_T                ? FLOATS
+    const enum kind kind = g->b_dtype == SW_I8                    ? BYTES
+                           : g->b_dtype != SW_BF16_T              ? FLOATS
                            : HAS_PAIRS && g->a_dtype == SW_BF16_T ? PAIRS
                                                                   : WIDENED;
     float *x = sw_cpu_scratch(device, 0);
