@@ -2,13 +2,17 @@
  * to 8, on the CPU device and on one whose memory the host cannot reach; with SW_TEST_MPI the
  * processes of a job. Each rank knows what every element is: a chunk that it collects must have the
  * bytes that the files need there, and what is spread from such chunks on another mesh must be the
- * shard, bit by bit, also where the files have other dtypes. */
+ * shard, bit by bit, also where the files have other dtypes. Weights in int8 and their scales
+ * follow from the files' numbers, whatever the mesh: the bits on all meshes are those of one
+ * formula. */
 #include "core/base/number.h"
 #include "core/program/set/compile.h"
+#include "core/program/serving.h"
 #include "runner/checkpoint/move.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/staged.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,12 +53,18 @@ static uint64_t element(const struct sw_state_row *row, int32_t instance, int64_
     return mix(key);
 }
 
+/* The integer. */
+static double integer_of(uint64_t bits)
+{
+    return (double)(int64_t)(bits % 511) - 255;
+}
+
 /* In that dtype; returns its bytes. */
 static size_t write_element(uint64_t bits, bool integer, enum sw_stored_dtype dtype,
                             unsigned char out[WIDEST])
 {
     const size_t width = sw_stored_dtype_bytes(dtype);
-    const double wide = (double)(int64_t)(bits % 511) - 255;
+    const double wide = integer_of(bits);
     const float single = (float)wide;
     const uint16_t half =
         dtype == SW_STORED_F16 ? sw_fp16_from_float(single) : sw_bf16_from_float(single);
@@ -152,6 +162,36 @@ static void far_init(struct far_device *far, struct sw_device *cpu, bool reachab
     far->base.vtable = &far->table;
 }
 
+/* ---- Weights in int8 ---- */
+
+/* Of output `output` of a matrix: that of all of its inputs. */
+static float scale_of(const struct sw_state_row *matrix, int32_t instance, int64_t output)
+{
+    const bool columns = matrix->parameter->transposed;
+    double most = 0;
+    for (int64_t i = 0; i < matrix->size[columns ? 0 : 1]; i++) {
+        const uint64_t bits = element(matrix, instance, columns ? i : output, columns ? output : i);
+        most = fmax(most, fabs(integer_of(bits)));
+    }
+    return (float)(most / 127);
+}
+
+/* Element (i, j) of a row in int8, or i of its scales. */
+static void write_quantized(const struct sw_state *state, const struct sw_state_row *row,
+                            int32_t instance, int64_t i, int64_t j, unsigned char out[WIDEST])
+{
+    const struct sw_state_row *matrix = row;
+    for (int32_t r = 0; row->scales && r < state->count; r++)
+        if (state->row[r].parameter == row->parameter && !state->row[r].scales)
+            matrix = &state->row[r];
+    const float scale =
+        scale_of(matrix, instance, row->scales || !row->parameter->transposed ? i : j);
+    const double q = rint(integer_of(element(matrix, instance, i, j)) / (double)scale);
+    const int8_t integer = (int8_t)q;
+    memcpy(out, row->scales ? (const void *)&scale : (const void *)&integer,
+           row->scales ? sizeof scale : sizeof integer);
+}
+
 /* ---- One rank ---- */
 
 /* Its shard as it has to be, row by row, at the rows' offsets; written, or compared with. */
@@ -164,6 +204,7 @@ static int shard(const struct job *job, int32_t rank, bool compare, unsigned cha
         bool stored_somewhere = false;
         for (int32_t t = 0; t < job->placement->tensor_count; t++)
             stored_somewhere = stored_somewhere || job->placement->tensor[t].row == r;
+        stored_somewhere = stored_somewhere || row->scales;
         int64_t first[SW_MAX_DIMS] = {0};
         sw_shard_offset(&job->options.mesh, &row->sharding.spec, row->padded, rank, first);
         const int64_t own_rows = sw_shard_owned(row->size[0], first[0], row->local[0]);
@@ -173,7 +214,11 @@ static int shard(const struct job *job, int32_t rank, bool compare, unsigned cha
             unsigned char *at = state + row->offset + n * row->instance_bytes, wanted[WIDEST];
             for (int64_t i = 0; i < row->local[0] * columns; i++) {
                 size_t width = sw_dtype_bytes(row->dtype);
-                if (i / columns < own_rows && i % columns < own_columns)
+                const bool own = i / columns < own_rows && i % columns < own_columns;
+                if (own && (row->dtype == SW_I8 || row->scales))
+                    write_quantized(&job->set->state, row, n, first[0] + i / columns,
+                                    first[1] + i % columns, wanted);
+                else if (own)
                     (void)write_element(
                         element(row, n, first[0] + i / columns, first[1] + i % columns),
                         job->integer, stored(row->dtype), wanted);
@@ -233,6 +278,22 @@ static int run_rounds(const struct job *job, const struct sw_exchange *x, int32_
     return result;
 }
 
+/* From the chunks of all owners, as the ranks of a job have them together. */
+static int measure(const struct job *job, const struct sw_exchange *x, struct sw_executor *executor,
+                   struct sw_scales *scales, struct sw_error *err)
+{
+    unsigned char *memory = malloc((size_t)x->chunk_bytes + WIDEST);
+    int result = memory != NULL ? 0 : sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    for (int32_t owner = 0; owner < x->placement->ranks && result == 0; owner++)
+        for (int32_t round = 0; round < x->rounds && result == 0; round++) {
+            result = chunk(job, x, owner, round, false, memory, err);
+            sw_scales_meet(scales, x, owner, round, (const char *)memory);
+        }
+    free(memory);
+    sw_scales_settle(scales);
+    return result != 0 ? -1 : sw_scales_place(scales, x, executor, err);
+}
+
 /* Takes the communicator. */
 static int run_rank(const struct job *job, struct sw_comm *comm, struct sw_error *err)
 {
@@ -241,6 +302,7 @@ static int run_rank(const struct job *job, struct sw_comm *comm, struct sw_error
     struct sw_executor *executor = NULL;
     struct sw_mover *mover = NULL;
     struct sw_exchange x = {0};
+    struct sw_scales scales = {0};
     const struct sw_state *state = &job->set->state;
     unsigned char *host = calloc(1, (size_t)state->bytes);
     int result = -1;
@@ -262,13 +324,18 @@ static int run_rank(const struct job *job, struct sw_comm *comm, struct sw_error
         goto out;
     char *first = (char *)sw_executor_state(executor, &state->row[0], 0) - state->row[0].offset;
     if (device->vtable->copy_in(device, first, host, (size_t)state->bytes) != 0 ||
-        run_rounds(job, &x, comm->rank, mover, err) != 0 ||
+        sw_scales_create(state, job->placement, &scales, err) != 0 ||
+        (scales.count > 0 && measure(job, &x, executor, &scales, err) != 0))
+        goto out;
+    sw_mover_quantize(mover, &scales);
+    if (run_rounds(job, &x, comm->rank, mover, err) != 0 ||
         device->vtable->copy_out(device, host, first, (size_t)state->bytes) != 0 ||
         shard(job, comm->rank, true, host, err) != 0)
         goto out;
     result = 0;
 out:
     sw_mover_free(mover);
+    sw_scales_free(&scales);
     sw_exchange_free(&x);
     sw_executor_free(executor);
     comm->queued = false;
@@ -513,6 +580,36 @@ out:
     return result;
 }
 
+/* Others' files become the state of a server with weights in int8. */
+static int quantize(uint64_t *rng, int32_t ranks, int device, struct sw_error *err)
+{
+    struct sw_placement p = {0};
+    struct job job = {.placement = &p,
+                      .far = device > 0,
+                      .queued = device == 2,
+                      .loading = true,
+                      .integer = true,
+                      .options = random_model(rng)};
+    const struct sw_serving serving = {.max_batch = 4,
+                                       .max_tokens = 48,
+                                       .cache = SW_F32,
+                                       .weights = SW_I8,
+                                       .stream_weights = below(rng, 2)};
+    job.options.params = job.options.compute = job.options.reduce = SW_F32;
+    sw_rules_default(&job.options.rules, SW_ATTENTION_RING);
+    choose_mesh(rng, ranks, &job.options);
+    const int result =
+        sw_program_set_compile_serving(&job.options, &serving, 1u << SW_PROGRAM_DECODE, &job.set,
+                                       err) != 0 ||
+                foreign(rng, &job.set->state, &p, err) != 0 || deal_and_run(rng, &job, err) != 0
+            ? -1
+            : 0;
+    free_files(&job);
+    sw_program_set_free(job.set);
+    sw_placement_free(&p);
+    return result;
+}
+
 #ifdef SW_TEST_MPI
 int main(int argc, char **argv)
 {
@@ -624,6 +721,19 @@ static void *leave_early(void *argument)
     return NULL;
 }
 
+/* The bits on every mesh are those of one formula, which knows none. */
+static void test_weights_in_int8(void **state)
+{
+    (void)state;
+    uint64_t rng = 8;
+    for (int32_t i = 0; i < 60; i++) {
+        const int32_t ranks = i % 3 == 0 ? 1 + below(&rng, 3) : 4 + 4 * below(&rng, 2);
+        struct sw_error err = {0};
+        if (quantize(&rng, ranks, i % 5 < 2 ? i % 5 + 1 : 0, &err) != 0)
+            fail_msg("case %d, %d ranks: %s", (int)i, (int)ranks, err.message);
+    }
+}
+
 static void test_errors(void **state)
 {
     (void)state;
@@ -676,9 +786,8 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_host_memory),
-        cmocka_unit_test(test_far_memory),
-        cmocka_unit_test(test_named_meshes),
+        cmocka_unit_test(test_host_memory),  cmocka_unit_test(test_far_memory),
+        cmocka_unit_test(test_named_meshes), cmocka_unit_test(test_weights_in_int8),
         cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

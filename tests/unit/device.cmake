@@ -4,6 +4,8 @@ sw_test(test_memory SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_memory.c
         LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
 sw_test(test_cache_int8 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cache_int8.c
         LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+sw_test(test_weights_int8 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_weights_int8.c
+        LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
 sw_test(test_rows SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c
         LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
 if(TARGET test_rows)
