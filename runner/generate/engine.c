@@ -4,6 +4,7 @@
 #include "core/base/hash.h"
 #include "core/program/serving.h"
 #include "runner/generate/prefix.h"
+#include "runner/generate/turns.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -11,11 +12,9 @@
 
 struct slot {
     struct sw_text text;
-    int64_t arrival;      /* texts that came before it */
-    bool busy, in_chunks; /* in_chunks: of the prompt, until all of them are in the cache */
-    int64_t cached;       /* positions that the cache has */
-    int64_t made;         /* new tokens */
-    int32_t pending;      /* the newest token, which the cache has not */
+    int64_t cached;  /* positions that the cache has */
+    int64_t made;    /* new tokens */
+    int32_t pending; /* the newest token, which the cache has not */
 };
 
 struct sw_engine {
@@ -24,10 +23,9 @@ struct sw_engine {
     int64_t chunk_rows; /* rows of a chunk that a call takes */
     int64_t shards;     /* of the batch: each has as many rows and slots, one behind the other */
     bool wide;          /* outputs are f64 */
-    enum sw_program_kind last; /* what ran last */
-    int64_t arrivals;          /* texts that were admitted */
     struct slot *slot;
     int32_t *seen; /* of each slot [slots, words] */
+    struct sw_turns turns;
     struct sw_prefixes prefixes;
     struct sw_adjustments adjustments;
     struct sw_engine_counts counts;
@@ -96,7 +94,7 @@ int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struc
     e->output = calloc(row + SW_SAMPLED_NUMBERS * rows, sizeof(double));
     if (e->slot == NULL || e->tokens == NULL || e->labels == NULL || e->where == NULL ||
         e->seen == NULL || e->row_seen == NULL || e->settings == NULL || e->output == NULL ||
-        e->row_adjustments == NULL ||
+        e->row_adjustments == NULL || !sw_turns_create(e->slot_count, e->shards, &e->turns) ||
         !sw_adjustments_create(e->slot_count, adjustments, &e->adjustments) ||
         !sw_prefixes_create(e->slot_count, e->max_tokens + 1, e->chunk, &e->prefixes)) {
         sw_engine_free(e);
@@ -119,6 +117,7 @@ void sw_engine_free(struct sw_engine *e)
     free(e->row_adjustments);
     free(e->settings);
     free(e->output);
+    sw_turns_free(&e->turns);
     sw_adjustments_free(&e->adjustments);
     sw_prefixes_free(&e->prefixes);
     free(e);
@@ -160,22 +159,9 @@ static int64_t chunked_tokens(const struct slot *s)
     return s->text.scored ? s->text.token_count - 1 : s->text.token_count;
 }
 
-/* The program that a slot waits for; SW_PROGRAM_KINDS: it is free. */
-static enum sw_program_kind stage(const struct slot *s)
+static bool is_busy(const struct sw_engine *e, int64_t slot)
 {
-    if (!s->busy)
-        return SW_PROGRAM_KINDS;
-    if (s->in_chunks)
-        return s->text.scored ? SW_PROGRAM_SCORE : SW_PROGRAM_PREFILL;
-    return SW_PROGRAM_DECODE;
-}
-
-static bool any_waits(const struct sw_engine *e, enum sw_program_kind kind)
-{
-    for (int64_t i = 0; i < e->slot_count; i++)
-        if (stage(&e->slot[i]) == kind)
-            return true;
-    return false;
+    return sw_turns_is_busy(&e->turns, slot);
 }
 
 /* Uniform in [0, 1), as an fp32 number: of the text's seed and the token's place in it. */
@@ -190,8 +176,9 @@ static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
 {
     const struct slot *s = &e->slot[slot];
     float *to = e->settings + row * SW_SAMPLING_SETTINGS;
-    to[SW_SAMPLING_TOP] = s->busy ? (float)s->text.top : 0;
-    if (s->cached + 1 < s->text.token_count && !s->in_chunks) { /* which is the most probable? */
+    to[SW_SAMPLING_TOP] = is_busy(e, slot) ? (float)s->text.top : 0;
+    if (s->cached + 1 < s->text.token_count &&
+        !sw_turns_reads(&e->turns, slot)) { /* which is the most probable? */
         to[SW_SAMPLING_TEMPERATURE] = to[SW_SAMPLING_TOP_K] = to[SW_SAMPLING_MIN_P] = 0;
         to[SW_SAMPLING_DRAW] = to[SW_SAMPLING_ADJUSTED] = 0;
         to[SW_SAMPLING_TOP_P] = to[SW_SAMPLING_PENALTY] = 1;
@@ -203,7 +190,7 @@ static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
     to[SW_SAMPLING_MIN_P] = (float)s->text.sampling.min_p;
     to[SW_SAMPLING_PENALTY] = (float)s->text.sampling.penalty;
     to[SW_SAMPLING_DRAW] = draw(s);
-    to[SW_SAMPLING_ADJUSTED] = s->busy ? (float)e->adjustments.count[slot] : 0;
+    to[SW_SAMPLING_ADJUSTED] = is_busy(e, slot) ? (float)e->adjustments.count[slot] : 0;
 }
 
 static void mark_seen(struct sw_engine *e, int64_t i, int32_t token)
@@ -236,7 +223,7 @@ static const int32_t *seen_by_rows(struct sw_engine *e, enum sw_program_kind kin
 {
     bool penalties = false;
     for (int64_t i = 0; i < e->slot_count; i++)
-        penalties |= e->slot[i].busy && e->slot[i].text.sampling.penalty != 1;
+        penalties |= is_busy(e, i) && e->slot[i].text.sampling.penalty != 1;
     if (!penalties || kind == SW_PROGRAM_DECODE)
         return penalties ? e->seen : NULL;
     for (int64_t r = 0; r < e->rows; r++)
@@ -251,7 +238,7 @@ static const float *adjustments_of_rows(struct sw_engine *e, enum sw_program_kin
     const int64_t width = e->adjustments.most * SW_ADJUSTMENT_NUMBERS;
     bool any = false;
     for (int64_t i = 0; i < e->slot_count; i++)
-        any |= e->slot[i].busy && e->adjustments.count[i] > 0;
+        any |= is_busy(e, i) && e->adjustments.count[i] > 0;
     if (!any || kind == SW_PROGRAM_DECODE)
         return any ? e->adjustments.entries : NULL;
     for (int64_t r = 0; r < e->rows; r++)
@@ -268,6 +255,7 @@ static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
     const size_t rows = (size_t)e->rows, row = rows * (size_t)length;
     const size_t element = e->wide ? sizeof(double) : sizeof(float);
     const bool scores = kind == SW_PROGRAM_SCORE;
+    sw_turns_run(&e->turns, kind);
     struct sw_feed feeds[5] = {
         {.name = "tokens", .data = e->tokens, .bytes = row * sizeof *e->tokens},
         {.name = "slots", .data = e->where, .bytes = rows * SW_SLOT_FIELDS * sizeof *e->where},
@@ -291,11 +279,12 @@ static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
 
 /* ---- Texts ---- */
 
-static void end_text(struct slot *s, const struct sw_engine_calls *calls, bool full)
+static void end_text(struct sw_engine *e, int64_t slot, const struct sw_engine_calls *calls,
+                     bool full)
 {
-    s->busy = false;
+    sw_turns_end(&e->turns, slot);
     if (calls->ended != NULL)
-        calls->ended(calls->context, &s->text, full);
+        calls->ended(calls->context, &e->slot[slot].text, full);
 }
 
 static double sampled(const struct sw_engine *e, int64_t row, int64_t number)
@@ -340,19 +329,20 @@ static void take_token(struct sw_engine *e, int64_t row, const struct sw_engine_
         calls->token(calls->context, &s->text, s->made, s->pending, sampled(e, row, 1), &top);
     s->made++;
     if (!more || s->made >= s->text.max_new_tokens)
-        end_text(s, calls, false);
+        end_text(e, slot_of(e, row), calls, false);
     else if (s->cached + 1 >= e->max_tokens) /* the newest one counts, too */
-        end_text(s, calls, true);
+        end_text(e, slot_of(e, row), calls, true);
 }
 
 /* Behind the chunks of a scored prompt: what is left for `decode`. */
-static void leave_chunks(struct slot *s, const struct sw_engine_calls *calls)
+static void leave_chunks(struct sw_engine *e, int64_t slot, const struct sw_engine_calls *calls)
 {
-    s->in_chunks = false;
+    struct slot *s = &e->slot[slot];
+    sw_turns_is_read(&e->turns, slot);
     if (s->text.top > 0)
         s->cached = 0;
     if (s->text.max_new_tokens == 0 && s->cached + 1 >= s->text.token_count)
-        end_text(s, calls, false);
+        end_text(e, slot, calls, false);
 }
 
 /* Of the free slots the one whose cache saves the text most; -1: none saves more than it loses. */
@@ -360,7 +350,7 @@ static int64_t slot_with_prefix(const struct sw_engine *e, const struct sw_text 
 {
     int64_t best = -1, most = 0;
     for (int64_t i = 0; i < e->slot_count && !text->scored; i++) {
-        if (e->slot[i].busy)
+        if (is_busy(e, i))
             continue;
         const int64_t found = sw_prefixes_found(&e->prefixes, i, text->tokens, text->token_count);
         if (found > most && sw_prefixes_pays(&e->prefixes, i, found)) {
@@ -381,8 +371,8 @@ static int64_t slot_of_fewest(const struct sw_engine *e)
     for (int64_t shard = 0; shard < e->shards; shard++) {
         int64_t busy = 0, oldest = -1;
         for (int64_t i = shard * each; i < (shard + 1) * each; i++) {
-            busy += e->slot[i].busy;
-            if (!e->slot[i].busy && (oldest < 0 || used[i] < used[oldest]))
+            busy += is_busy(e, i);
+            if (!is_busy(e, i) && (oldest < 0 || used[i] < used[oldest]))
                 oldest = i;
         }
         if (busy < fewest) {
@@ -407,7 +397,7 @@ int64_t sw_engine_free_slot(const struct sw_engine *e, const struct sw_text *tex
 bool sw_engine_is_busy(const struct sw_engine *e)
 {
     for (int64_t i = 0; i < e->slot_count; i++)
-        if (e->slot[i].busy)
+        if (is_busy(e, i))
             return true;
     return false;
 }
@@ -431,25 +421,27 @@ void sw_engine_admit(struct sw_engine *e, int64_t slot, const struct sw_text *te
     /* of a text that is scored the last token is only predicted */
     const int64_t room =
         text->max_new_tokens > 0 ? e->max_tokens - 1 : e->max_tokens + text->scored;
-    *s = (struct slot){.text = *text, .arrival = e->arrivals++, .busy = true, .in_chunks = true};
+    *s = (struct slot){.text = *text};
+    sw_turns_begin(&e->turns, slot, text->scored ? SW_PROGRAM_SCORE : SW_PROGRAM_PREFILL,
+                   text->ahead);
     memset(e->seen + slot * e->words, 0, (size_t)e->words * sizeof *e->seen);
     for (int64_t t = 0; t < text->token_count; t++)
         mark_seen(e, slot, text->tokens[t]);
     sw_adjustments_begin(&e->adjustments, slot, text->biases, text->min_tokens > 0);
     if (text->token_count > room) {
-        end_text(s, calls, true);
+        end_text(e, slot, calls, true);
         return;
     }
     s->cached = keep_prefix(e, slot, text);
     if (kept != NULL)
         *kept = s->cached;
     if (chunked_tokens(s) == 0)
-        leave_chunks(s, calls);
+        leave_chunks(e, slot, calls);
 }
 
 void sw_engine_drop(struct sw_engine *e, int64_t slot)
 {
-    e->slot[slot].busy = false;
+    sw_turns_end(&e->turns, slot);
 }
 
 /* The log-probabilities of the tokens behind those that were just fed. */
@@ -475,9 +467,9 @@ static void take_chunk(struct sw_engine *e, int64_t row, const struct sw_engine_
     if (s->cached < chunked_tokens(s))
         return;
     if (s->text.scored) {
-        leave_chunks(s, calls);
+        leave_chunks(e, slot_of(e, row), calls);
     } else {
-        s->in_chunks = false;
+        sw_turns_is_read(&e->turns, slot_of(e, row));
         take_token(e, row, calls);
     }
 }
@@ -497,28 +489,14 @@ static int64_t set_chunk(struct sw_engine *e, int64_t row, int64_t slot, const i
     return first + n;
 }
 
-/* Of the shard's slots that wait for this program the one that came first behind `arrival`; -1:
- * there is none. */
-static int64_t next_waiting(const struct sw_engine *e, enum sw_program_kind kind, int64_t shard,
-                            int64_t arrival)
-{
-    const int64_t each = e->slot_count / e->shards;
-    int64_t best = -1;
-    for (int64_t i = shard * each; i < (shard + 1) * each; i++)
-        if (stage(&e->slot[i]) == kind && e->slot[i].arrival > arrival &&
-            (best < 0 || e->slot[i].arrival < e->slot[best].arrival))
-            best = i;
-    return best;
-}
-
-/* Prompts in the order in which they came, each as many rows of a shard as it takes; what is left
+/* Prompts in their order, each as many rows of a shard as it takes; what is left
  * of the rows rests. */
 static void fill_rows(struct sw_engine *e, enum sw_program_kind kind)
 {
     const int64_t each = e->chunk_rows / e->shards;
     e->rows = e->chunk_rows;
     for (int64_t shard = 0; shard < e->shards; shard++) {
-        int64_t row = shard * each, slot = next_waiting(e, kind, shard, -1);
+        int64_t row = shard * each, slot = sw_turns_first(&e->turns, kind, shard, -1);
         while (row < (shard + 1) * each && slot >= 0) {
             const struct slot *s = &e->slot[slot];
             int64_t at = s->cached;
@@ -527,7 +505,7 @@ static void fill_rows(struct sw_engine *e, enum sw_program_kind kind)
                                kind == SW_PROGRAM_SCORE);
                 set_settings(e, row, slot);
             }
-            slot = next_waiting(e, kind, shard, s->arrival);
+            slot = sw_turns_first(&e->turns, kind, shard, slot);
         }
         for (; row < (shard + 1) * each; row++) {
             (void)set_chunk(e, row, shard * (e->slot_count / e->shards), NULL, 0, 0, false);
@@ -568,7 +546,7 @@ static void take_decoded(struct sw_engine *e, int64_t i, const struct sw_engine_
         calls->ranked(calls->context, &s->text, s->cached, &top);
     }
     if (s->text.max_new_tokens == 0 && s->cached + 1 >= s->text.token_count)
-        end_text(s, calls, false);
+        end_text(e, i, calls, false);
 }
 
 static int decode_token(struct sw_engine *e, const struct sw_engine_calls *calls,
@@ -578,7 +556,7 @@ static int decode_token(struct sw_engine *e, const struct sw_engine_calls *calls
     e->rows = e->slot_count;
     for (int64_t i = 0; i < e->slot_count; i++) {
         const struct slot *s = &e->slot[i];
-        const bool waits = stage(s) == SW_PROGRAM_DECODE;
+        const bool waits = is_busy(e, i) && !sw_turns_reads(&e->turns, i);
         set_where(e, i, i, waits ? s->cached : 0, waits);
         set_settings(e, i, i);
         e->tokens[i] = !waits                            ? 0
@@ -598,28 +576,12 @@ static int decode_token(struct sw_engine *e, const struct sw_engine_calls *calls
 static int run_program(struct sw_engine *e, enum sw_program_kind kind,
                        const struct sw_engine_calls *calls, struct sw_error *err)
 {
-    e->last = kind;
     return kind == SW_PROGRAM_DECODE ? decode_token(e, calls, err) : run_chunk(e, kind, calls, err);
-}
-
-/* Between two calls for prompts, those that came first going first, the texts that are made get a
- * token; SW_PROGRAM_KINDS: nobody waits. */
-static enum sw_program_kind next_kind(const struct sw_engine *e)
-{
-    const struct slot *first = NULL;
-    for (int64_t i = 0; i < e->slot_count; i++) {
-        const struct slot *s = &e->slot[i];
-        if (s->busy && s->in_chunks && (first == NULL || s->arrival < first->arrival))
-            first = s;
-    }
-    if (any_waits(e, SW_PROGRAM_DECODE) && (first == NULL || e->last != SW_PROGRAM_DECODE))
-        return SW_PROGRAM_DECODE;
-    return first != NULL ? stage(first) : SW_PROGRAM_KINDS;
 }
 
 int sw_engine_step(struct sw_engine *e, const struct sw_engine_calls *calls, struct sw_error *err)
 {
-    const enum sw_program_kind kind = next_kind(e);
+    const enum sw_program_kind kind = sw_turns_next(&e->turns);
     return kind != SW_PROGRAM_KINDS ? run_program(e, kind, calls, err) : 0;
 }
 
@@ -647,10 +609,8 @@ int sw_engine_run(struct sw_engine *e, const struct sw_engine_calls *calls, stru
             return -1;
         if (!sw_engine_is_busy(e))
             return 0;
-        /* all prompts first: nobody waits for a token */
-        const enum sw_program_kind kind = any_waits(e, SW_PROGRAM_PREFILL) ? SW_PROGRAM_PREFILL
-                                          : any_waits(e, SW_PROGRAM_SCORE) ? SW_PROGRAM_SCORE
-                                                                           : SW_PROGRAM_DECODE;
+        /* nobody waits for a token */
+        const enum sw_program_kind kind = sw_turns_next_of_many(&e->turns);
         if (run_program(e, kind, calls, err) != 0)
             return -1;
     }

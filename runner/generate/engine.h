@@ -34,6 +34,7 @@ struct sw_text {
     int64_t min_tokens;             /* so many new ones before one that is banned; 0: none is */
     const struct sw_biases *biases; /* the caller's until the text has ended; NULL: none */
     uint64_t seed;                  /* of this text: with its place in it decides what is drawn */
+    bool ahead; /* its prompt may be read before those that came before it (turns.h) */
     /* Log-probabilities of the prompt's own tokens are wanted. */
     bool scored;
     /* So many of the most probable tokens are wanted in the place of each new one, at most
@@ -104,9 +105,9 @@ void sw_engine_admit(struct sw_engine *engine, int64_t slot, const struct sw_tex
 /* The slot is free; what text it had is not heard of again. */
 void sw_engine_drop(struct sw_engine *engine, int64_t slot);
 bool sw_engine_is_busy(const struct sw_engine *engine);
-/* Collective. Runs one program: chunks of prompts, in the order in which they were admitted, or one
- * more token of every text. Where both wait they take turns, so that long prompts do not stop the
- * texts that are being made.
+/* Collective. Runs one program: chunks of prompts, in the order in which they were admitted but for
+ * those that go ahead, or one more token of every text. Where both wait they take turns, so that
+ * long prompts do not stop the texts that are being made.
  * `next` is not called. Errors: of the executor. */
 int sw_engine_step(struct sw_engine *engine, const struct sw_engine_calls *calls,
                    struct sw_error *err);

@@ -21,6 +21,7 @@ struct sw_asker {
 struct sw_completion_text {
     enum sw_completion_stage stage;
     bool begun; /* it had a slot, and gave it up when it waits again */
+    bool ahead; /* its asker had no other slot when it got its own */
     int64_t prompt, slot;
     int64_t cached; /* tokens of its prompt that stood in the slot when it first began */
     double token_s; /* when its last token came, sw_clock_now; 0: it has none */
@@ -46,6 +47,7 @@ struct sw_completion {
     /* guarded */
     struct sw_completion *next;
     struct sw_party *party;   /* of the queue */
+    int64_t arrived_calls;    /* programs that had ended when it came */
     int64_t waiting, running; /* texts */
     struct sw_chars out;      /* of which `sent` are sent */
     size_t sent;

@@ -233,6 +233,7 @@ static void append(struct sw_request_queue *d, struct sw_party *party,
         d->first = completion;
     d->last = completion;
     completion->party = party;
+    completion->arrived_calls = d->counts.calls;
     d->counts.requests++;
     count_texts(d, completion, completion->text_count, 0);
     tell(d);
@@ -412,6 +413,7 @@ struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *d,
         *out = completion;
         found->stage = SW_TEXT_RUNS;
         count_texts(d, completion, -1, 1);
+        found->ahead = party->running == 1;
         party->turn = ++d->turns;
         d->counts.texts += !found->begun;
         found->begun = true;
@@ -576,14 +578,23 @@ void sw_request_queue_count_tokens(struct sw_request_queue *d, int64_t prompt,
     pthread_mutex_unlock(&d->mutex);
 }
 
+void sw_request_queue_count_call(struct sw_request_queue *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    d->counts.calls++;
+    pthread_mutex_unlock(&d->mutex);
+}
+
 void sw_request_queue_count_token(struct sw_request_queue *d,
                                   const struct sw_completion *completion, bool first,
                                   double since_s)
 {
     pthread_mutex_lock(&d->mutex);
-    if (first)
+    if (first) {
         add_time(&d->counts.first_token, completion->first_token_s - completion->arrived_s);
-    else
+        d->counts.first_token_calls += d->counts.calls + 1 - completion->arrived_calls;
+    } else {
         add_time(&d->counts.token, since_s);
+    }
     pthread_mutex_unlock(&d->mutex);
 }

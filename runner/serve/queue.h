@@ -30,6 +30,9 @@ struct sw_request_queue_counts {
     int64_t prompt_tokens_cached; /* that were not read */
     int64_t waiting, running;     /* texts, now */
     int64_t answered;
+    /* programs that ran; of them those that ended behind a request and up to its first token, of
+     * all requests: 1 where nothing ran when it came and its prompt took one */
+    int64_t calls, first_token_calls;
     /* from a request to its first token, between two tokens of a text that streams or not, from a
      * request to its whole answer */
     struct sw_times first_token, token, answer;
@@ -78,7 +81,8 @@ void sw_request_queue_wait(struct sw_request_queue *queue, double seconds);
 void sw_request_queue_reap(struct sw_request_queue *queue,
                            void (*drop)(void *context, struct sw_completion_text *text),
                            void *context);
-/* The text whose turn it is; NULL: none waits. It has a slot then. */
+/* The text whose turn it is; NULL: none waits. It has a slot then, and goes ahead of those of
+ * askers who have several. */
 struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *queue,
                                                  struct sw_completion **completion);
 /* A text that runs and whose slot another asker, who has none, is to have; NULL: none need be. It
@@ -104,6 +108,8 @@ void sw_request_queue_expire(struct sw_request_queue *queue, double seconds);
 void sw_request_queue_count_token(struct sw_request_queue *queue,
                                   const struct sw_completion *completion, bool first,
                                   double since_s);
+/* A program ran. */
+void sw_request_queue_count_call(struct sw_request_queue *queue);
 /* Since the start: tokens of prompts that were read, those that stood in the cache, new ones. Those
  * of the texts that have slots. */
 void sw_request_queue_count_tokens(struct sw_request_queue *queue, int64_t prompt,

@@ -29,7 +29,8 @@ struct sw_api_request {
     bool ignore_eos; /* only stops, and tokens among them, end a text */
     int32_t stop_token[SW_REQUEST_STOP_TOKENS];
     int32_t stop_token_count;
-    struct sw_biases biases; /* with all tokens that end a text, where params.min_new_tokens says so */
+    struct sw_biases
+        biases; /* with all tokens that end a text, where params.min_new_tokens says so */
     bool stream, include_usage, echo;
     int32_t logprobs; /* with each token so many of the most probable; -1: no log-probabilities */
 };

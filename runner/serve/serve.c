@@ -222,6 +222,7 @@ static struct sw_text text_of(const struct sw_completion *completion,
                                 r->biases.count + r->biases.banned_count > 0 ? &r->biases : NULL,
                             .seed = sw_hash_mix((uint64_t)params->seed) +
                                     (uint64_t)text->prompt * 1000003u + (uint64_t)sample,
+                            .ahead = text->ahead,
                             .scored = r->echo && r->logprobs >= 0,
                             .top = top_of(r)};
 }
@@ -344,6 +345,7 @@ static void serve_requests(struct server *s)
         if (session->rank->err.status != SW_OK ||
             sw_engine_step(session->engine, &s->calls, &session->rank->err) != 0)
             give_up(s);
+        sw_request_queue_count_call(s->queue);
     }
     sw_control_send(session->rank->launch, &s->control, true);
 }

@@ -723,6 +723,40 @@ def turns(url):
           f"{int(after['texts_yielded_total'] - before['texts_yielded_total'])} began again")
 
 
+def delay(url):
+    """How many programs run between a request and its first token while another client has every slot and
+    its other texts wait: what runs when it comes, its own, and between them at most one of those prompts'
+    and a token of the texts that are made before and behind it; however long the prompts are."""
+    most, asked = 0, 0
+    def first_token_calls(key):
+        before = metrics(url)["first_token_calls_total"]
+        status, _, said = ask(url, "/v1/completions", {"prompt": "a", "max_tokens": 1},
+                              {"Authorization": "Bearer " + key})
+        assert status == 200, said
+        return int(metrics(url)["first_token_calls_total"] - before)
+
+    wait_until_idle(url)
+    assert first_token_calls("b") == 1, "nothing ran, and more than a prompt was read"
+    for length, tokens in ((9, 60), (70, 19), (70, 2)):
+        wait_until_idle(url)
+        many = threading.Thread(target=complete, args=(url,), kwargs={
+            "prompt": [3 * i * i % 90 + 33 for i in range(length)], "max_tokens": tokens, "n": 200,
+            "temperature": 1, "ignore_eos": True, "seed": 1})
+        many.start()
+        while metrics(url)["texts_running"] == 0:
+            time.sleep(0.001)
+        before = metrics(url)
+        while metrics(url)["new_tokens_total"] == before["new_tokens_total"]:
+            time.sleep(0.001)
+        calls = []
+        while metrics(url)["texts_waiting"] > 20:
+            calls.append(first_token_calls("cdef"[len(calls) % 4]))
+        many.join()
+        assert calls and max(calls) <= 5, (length, tokens, calls)
+        most, asked = max(most, *calls), asked + len(calls)
+    print(f"{asked} first tokens within {most} programs, beside another client's 200 texts")
+
+
 def gone(url):
     """The slots of clients that leave are free at once, whether they stream or not."""
     host, port = url[len("http://"):].split(":")
@@ -881,7 +915,7 @@ def closed(url):
     assert (status, json.loads(said)["error"]["code"]) == (503, "draining"), (status, said)
 
 
-COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, prefix, ends, adjusted, turns, histograms,
+COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, prefix, ends, adjusted, delay, turns, histograms,
                                     half_closed, silent, token, long, ready)}
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

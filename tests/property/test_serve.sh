@@ -138,6 +138,7 @@ client histograms
 client half_closed
 client silent 64
 client busy
+client delay
 client turns
 client gone
 client parallel "$clients" "$seed" "$seconds"

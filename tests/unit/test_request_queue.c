@@ -124,6 +124,41 @@ static void askers_take_turns(void **state)
     sw_request_queue_free(queue);
 }
 
+static void who_had_none_goes_ahead(void **state)
+{
+    struct sw_request_queue *queue = new_queue();
+    (void)state;
+    struct sw_completion *a = submit(queue, "a", 3);
+    assert_true(take(queue, a)->ahead);
+    assert_false(take(queue, a)->ahead);
+    struct sw_completion *b = submit(queue, "b", 1);
+    assert_true(take(queue, b)->ahead);
+    assert_false(take(queue, a)->ahead);
+    sw_request_queue_free(queue);
+}
+
+static void calls_are_counted_from_a_request_on(void **state)
+{
+    struct sw_request_queue *queue = new_queue();
+    (void)state;
+    struct sw_completion *a = submit(queue, "a", 1);
+    sw_request_queue_count_token(queue, a, true, 0); /* in the first call that runs */
+    sw_request_queue_count_call(queue);
+    assert_int_equal(sw_request_queue_counts(queue).first_token_calls, 1);
+    sw_request_queue_count_call(queue);
+    struct sw_completion *b = submit(queue, "b", 1);
+    sw_request_queue_count_call(queue);
+    sw_request_queue_count_call(queue);
+    sw_request_queue_count_token(queue, a, false, 0.5);
+    sw_request_queue_count_token(queue, b, true, 0);
+    sw_request_queue_count_call(queue);
+    assert_int_equal(sw_request_queue_counts(queue).first_token_calls, 1 + 3);
+    assert_int_equal(sw_request_queue_counts(queue).calls, 5);
+    assert_int_equal(sw_request_queue_counts(queue).first_token.count, 2);
+    assert_int_equal(sw_request_queue_counts(queue).token.count, 1);
+    sw_request_queue_free(queue);
+}
+
 static void who_has_none_gets_a_slot(void **state)
 {
     struct sw_request_queue *queue = new_queue();
@@ -192,6 +227,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_counted_not_requests),
         cmocka_unit_test(askers_take_turns),
+        cmocka_unit_test(who_had_none_goes_ahead),
+        cmocka_unit_test(calls_are_counted_from_a_request_on),
         cmocka_unit_test(who_has_none_gets_a_slot),
         cmocka_unit_test(who_is_late_is_told),
     };

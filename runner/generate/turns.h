@@ -1,0 +1,51 @@
+/* Which program runs next, and whose prompt it reads: what each slot waits for, and in which order.
+ *
+ * Prompts are read in the order in which their texts came, those that go ahead before the others;
+ * but where one that went ahead was read in the last call for prompts while others waited, these
+ * come first in the next one. So an ahead one waits for one such call of others, and others get
+ * every second one. Between two calls for prompts every text that is made gets a token. Every rank
+ * keeps the same record of the same texts. Nothing is allocated after the beginning. */
+#ifndef SW_GENERATE_TURNS_H
+#define SW_GENERATE_TURNS_H
+
+#include "core/program/program.h"
+
+struct sw_turn {
+    enum sw_program_kind waits; /* for this program; SW_PROGRAM_KINDS: the slot is free */
+    bool ahead;
+    int64_t arrival; /* texts that came before it */
+};
+struct sw_turns {
+    int64_t slots, shards; /* shards: of the batch, each with as many slots, one behind the other */
+    struct sw_turn *of;    /* [slots] */
+    enum sw_program_kind last; /* what ran last; SW_PROGRAM_KINDS: nothing */
+    bool others_first;         /* those that do not go ahead are read first */
+    int64_t arrivals;
+};
+
+/* false: out of memory, and nothing is left behind. */
+bool sw_turns_create(int64_t slots, int64_t shards, struct sw_turns *out);
+void sw_turns_free(struct sw_turns *turns); /* zeros are allowed */
+
+/* A text comes into the slot; its prompt waits for `kind`, prefill or score. */
+void sw_turns_begin(struct sw_turns *turns, int64_t slot, enum sw_program_kind kind, bool ahead);
+/* Its prompt is read: it waits for tokens. */
+void sw_turns_is_read(struct sw_turns *turns, int64_t slot);
+void sw_turns_end(struct sw_turns *turns, int64_t slot); /* the slot is free */
+bool sw_turns_is_busy(const struct sw_turns *turns, int64_t slot);
+bool sw_turns_reads(const struct sw_turns *turns, int64_t slot); /* its prompt waits */
+bool sw_turns_any_waits(const struct sw_turns *turns, enum sw_program_kind kind);
+
+/* The program that is to run: a token for the texts that are made behind every call for prompts,
+ * else that of the prompt which is first. SW_PROGRAM_KINDS: nobody waits. */
+enum sw_program_kind sw_turns_next(const struct sw_turns *turns);
+/* The same where nobody waits for a token: all prompts first. */
+enum sw_program_kind sw_turns_next_of_many(const struct sw_turns *turns);
+/* Of the shard's slots that wait for the program the first one behind slot `behind`, -1: of all;
+ * -1: there is none. */
+int64_t sw_turns_first(const struct sw_turns *turns, enum sw_program_kind kind, int64_t shard,
+                       int64_t behind);
+/* The program is run now, on those that are first. */
+void sw_turns_run(struct sw_turns *turns, enum sw_program_kind kind);
+
+#endif

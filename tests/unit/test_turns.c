@@ -1,0 +1,178 @@
+/* In which order programs run: prompts and tokens in turns, prompts in theirs, those that go ahead
+ * before some of the others. A model of a slot stands in for the engine: prompts of so many chunks,
+ * then so many tokens. */
+#include "runner/generate/turns.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { SLOTS = 4, MOST_CALLS = 60 };
+
+struct model {
+    struct sw_turns turns;
+    int32_t chunks[SLOTS], tokens[SLOTS]; /* left */
+    char said[MOST_CALLS + 1];            /* a letter each call: of a prompt's slot, or '.' */
+    int32_t calls;
+};
+
+static void open_model(struct model *m)
+{
+    *m = (struct model){.calls = 0};
+    assert_true(sw_turns_create(SLOTS, 1, &m->turns));
+}
+
+static void begin(struct model *m, int64_t slot, int32_t chunks, int32_t tokens, bool ahead)
+{
+    assert_false(sw_turns_is_busy(&m->turns, slot));
+    sw_turns_begin(&m->turns, slot, SW_PROGRAM_PREFILL, ahead);
+    m->chunks[slot] = chunks;
+    m->tokens[slot] = tokens;
+}
+
+static void take_token(struct model *m, int64_t slot)
+{
+    if (--m->tokens[slot] == 0)
+        sw_turns_end(&m->turns, slot);
+}
+
+/* One program, with rows for one chunk; whether any ran. */
+static bool step(struct model *m)
+{
+    const enum sw_program_kind kind = sw_turns_next(&m->turns);
+    if (kind == SW_PROGRAM_KINDS)
+        return false;
+    assert_true(m->calls < MOST_CALLS);
+    const int64_t slot = sw_turns_first(&m->turns, kind, 0, -1);
+    sw_turns_run(&m->turns, kind);
+    if (kind == SW_PROGRAM_DECODE) {
+        m->said[m->calls++] = '.';
+        for (int64_t i = 0; i < SLOTS; i++)
+            if (m->turns.of[i].waits == SW_PROGRAM_DECODE)
+                take_token(m, i);
+    } else {
+        assert_true(slot >= 0 && sw_turns_reads(&m->turns, slot));
+        m->said[m->calls++] = (char)('a' + slot);
+        if (--m->chunks[slot] == 0) { /* which gives the first token */
+            sw_turns_is_read(&m->turns, slot);
+            take_token(m, slot);
+        }
+    }
+    return true;
+}
+
+static void expect(struct model *m, const char *order)
+{
+    while (step(m))
+        ;
+    assert_string_equal(m->said, order);
+    sw_turns_free(&m->turns);
+}
+
+static void prompts_and_tokens_take_turns(void **state)
+{
+    struct model m;
+    (void)state;
+    open_model(&m);
+    begin(&m, 2, 1, 4, false);
+    begin(&m, 0, 3, 2, false); /* in the order in which they came, whatever their slots */
+    begin(&m, 1, 1, 1, false);
+    expect(&m, "c.a.a.a.b");
+}
+
+static void nobody_waits_where_no_token_is_made(void **state)
+{
+    struct model m;
+    (void)state;
+    open_model(&m);
+    assert_int_equal(sw_turns_next(&m.turns), SW_PROGRAM_KINDS);
+    begin(&m, 3, 2, 1, false);
+    begin(&m, 1, 2, 1, false);
+    expect(&m, "ddbb");
+    open_model(&m);
+    begin(&m, 3, 1, 3, false);
+    expect(&m, "d..");
+}
+
+static void who_goes_ahead_is_read_next(void **state)
+{
+    struct model m;
+    (void)state;
+    open_model(&m);
+    begin(&m, 0, 5, 9, false);
+    begin(&m, 1, 5, 9, false);
+    begin(&m, 2, 5, 9, false);
+    assert_true(step(&m)); /* this one runs when it comes */
+    begin(&m, 3, 1, 1, true);
+    assert_true(step(&m));
+    assert_string_equal(m.said, "ad");
+    sw_turns_free(&m.turns);
+    open_model(&m); /* behind a token of the others, where it is their turn */
+    begin(&m, 0, 1, 20, false);
+    begin(&m, 1, 5, 9, false);
+    begin(&m, 2, 5, 9, false);
+    assert_true(step(&m));
+    begin(&m, 3, 2, 1, true);
+    for (int32_t i = 0; i < 6; i++)
+        assert_true(step(&m));
+    assert_string_equal(m.said, "a.d.b.d");
+    sw_turns_free(&m.turns);
+}
+
+/* Others that go ahead come for ever: every second call is for those that do not. */
+static void no_prompt_is_passed_for_ever(void **state)
+{
+    struct model m;
+    (void)state;
+    open_model(&m);
+    begin(&m, 0, 1, 1, false);
+    begin(&m, 1, 2, 1, false);
+    while (sw_turns_reads(&m.turns, 1)) {
+        assert_true(m.calls < 10);
+        if (!sw_turns_is_busy(&m.turns, 2))
+            begin(&m, 2, 1, 1, true);
+        assert_true(step(&m));
+    }
+    assert_string_equal(m.said, "cacbcb");
+    sw_turns_free(&m.turns);
+}
+
+static void many_prompts_are_read_before_tokens(void **state)
+{
+    struct sw_turns t;
+    (void)state;
+    assert_true(sw_turns_create(SLOTS, 2, &t));
+    assert_int_equal(sw_turns_next_of_many(&t), SW_PROGRAM_KINDS);
+    sw_turns_begin(&t, 0, SW_PROGRAM_SCORE, false);
+    sw_turns_begin(&t, 1, SW_PROGRAM_PREFILL, false);
+    sw_turns_begin(&t, 2, SW_PROGRAM_PREFILL, false);
+    sw_turns_is_read(&t, 2);
+    assert_int_equal(sw_turns_next_of_many(&t), SW_PROGRAM_PREFILL);
+    /* of a shard its own slots */
+    assert_int_equal(sw_turns_first(&t, SW_PROGRAM_PREFILL, 0, -1), 1);
+    assert_int_equal(sw_turns_first(&t, SW_PROGRAM_PREFILL, 0, 1), -1);
+    assert_int_equal(sw_turns_first(&t, SW_PROGRAM_PREFILL, 1, -1), -1);
+    assert_int_equal(sw_turns_first(&t, SW_PROGRAM_DECODE, 1, -1), 2);
+    sw_turns_is_read(&t, 1);
+    assert_int_equal(sw_turns_next_of_many(&t), SW_PROGRAM_SCORE);
+    sw_turns_end(&t, 0);
+    assert_int_equal(sw_turns_next_of_many(&t), SW_PROGRAM_DECODE);
+    sw_turns_free(&t);
+    sw_turns_free(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prompts_and_tokens_take_turns),
+        cmocka_unit_test(nobody_waits_where_no_token_is_made),
+        cmocka_unit_test(who_goes_ahead_is_read_next),
+        cmocka_unit_test(no_prompt_is_passed_for_ever),
+        cmocka_unit_test(many_prompts_are_read_before_tokens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
