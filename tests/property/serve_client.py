@@ -698,7 +698,7 @@ def turns(url):
     """Who asks for many texts makes nobody wait: another gets a slot at once, by the key that is
     shown, and the text that gave it up is the same in the end."""
     body = {"prompt": "the quick", "max_tokens": 80, "n": 200, "temperature": 1.5, "seed": 4, "logprobs": 2,
-            "stream": True}
+            "stream": True, "frequency_penalty": 0.25, "min_tokens": 20, "logit_bias": {"35": 1.5}}
     alone = choices_of(url, body)
     got, before = [], wait_until_idle(url)
     many = threading.Thread(target=lambda: got.append(choices_of(url, body)))
