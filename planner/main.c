@@ -1,7 +1,7 @@
 /* `plan`: the table of its commands. */
 #include "core/base/text.h"
 #include "planner/command/command.h"
-#include "planner/slurm/controller.h"
+#include "planner/scheduler/slurm/controller.h"
 
 #include <errno.h>
 #include <malloc.h>

@@ -26,19 +26,21 @@ core/cost: core/program core/program/checkpoint core/program/set core/sharding c
 core/plan: core/program core/program/model core/program/set core/sharding core/config core/base
 core/run: core/base
 planner/command: core/
-planner/search: core/ planner/command
-planner/fit: core/ planner/command
-planner/scheduler/slurm: core/ planner/command
-planner/slurm/libslurm: core/base
-planner/slurm: core/ planner/command planner/scheduler/slurm
-planner/job: core/ planner/command planner/scheduler/slurm
-planner/emit: core/ planner/command planner/search planner/scheduler/slurm planner/job
-planner/submit: core/ planner/command planner/search planner/scheduler/slurm planner/job planner/emit planner/slurm
-planner/check: core/ planner/command planner/search planner/emit
+planner/scheduler: core/ planner/command
+planner/scheduler/slurm/libslurm: core/base
+planner/scheduler/slurm: core/ planner/command planner/scheduler planner/scheduler/slurm/libslurm
+planner/scheduler/mpirun: core/ planner/command planner/scheduler
+planner/scheduler/rows: core/ planner/command planner/scheduler planner/scheduler/slurm planner/scheduler/mpirun
+planner/search: core/ planner/command planner/scheduler
+planner/fit: core/ planner/command planner/scheduler
+planner/job: core/ planner/command planner/scheduler/
+planner/emit: core/ planner/command planner/search planner/scheduler/ planner/job
+planner/submit: core/ planner/command planner/search planner/scheduler/ planner/job planner/emit
+planner/check: core/ planner/command planner/scheduler planner/search planner/emit
 planner/breakdown: core/ planner/command planner/search
 planner/html: core/ planner/command planner/breakdown
-planner/explain: core/ planner/command planner/search planner/breakdown planner/html
-planner/diff: core/ planner/command planner/search
+planner/explain: core/ planner/command planner/scheduler planner/search planner/breakdown planner/html
+planner/diff: core/ planner/command planner/scheduler planner/search
 planner: core/ planner/
 runner/device: core/program core/sharding core/base
 runner/device/cpu: core/program core/sharding core/base runner/device

@@ -74,7 +74,7 @@ static void forbid_requeue(const char *id)
 }
 
 /* One job. *saves: a checkpoint is to be expected. */
-static int end_job(const struct sw_run_status *s, const struct sw_slurm_job *job, bool now,
+static int end_job(const struct sw_run_status *s, const struct sw_queued_job *job, bool now,
                    bool *saves, struct sw_error *err)
 {
     /* before the first step there is nothing to save, and the ranks may not listen yet */
@@ -107,7 +107,7 @@ static bool plain_id(const char *id, char out[SW_SHOWN_JOB_BYTES])
 
 /* A job that does not train has nothing to save: all tasks of an array end at once, by its number.
  */
-static int end_array(const struct sw_slurm_job *job, bool now, char ended[SW_JOB_ID_BYTES],
+static int end_array(const struct sw_queued_job *job, bool now, char ended[SW_JOB_ID_BYTES],
                      struct sw_error *err)
 {
     if (ended[0] != '\0' && sw_job_id_is_of(job->id, ended))
@@ -126,7 +126,7 @@ static int end_jobs(const struct sw_statuses *all, bool now, bool *saves, int32_
     /* those that wait first: they may wait for the end of the one that runs */
     for (int32_t runs = 0; runs < 2; runs++)
         for (int32_t i = 0; i < all->jobs.count; i++) {
-            struct sw_slurm_job job = all->jobs.job[i];
+            struct sw_queued_job job = all->jobs.job[i];
             if (!job.is_live || job.is_running != (runs == 1) || !sw_status_owns(s, &job))
                 continue;
             ++*count;
@@ -149,7 +149,7 @@ static int wait_for_end(struct sw_statuses *all, bool saves, struct sw_error *er
     if (saves)
         sw_watch_begin_asked(&pace);
     for (;;) {
-        struct sw_slurm_job live;
+        struct sw_queued_job live;
         sw_watch_wait();
         if (sw_watch_look(&pace, all, err) != 0)
             return -1;

@@ -11,7 +11,7 @@ int sw_job_guard(const char *folder, const char *plan, uint64_t digest, struct s
 {
     struct sw_statuses all = {0};
     struct sw_submission record;
-    struct sw_slurm_job live;
+    struct sw_queued_job live;
     char note[256];
     int status = 0;
     if (sw_submission_read(folder, &record, note, NULL) != 0 || record.token[0] == '\0' ||

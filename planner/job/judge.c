@@ -159,7 +159,7 @@ static void advise_fewer(struct sw_run_status *s)
 
 static void judge_live_job(struct sw_run_status *s)
 {
-    const struct sw_slurm_job *job = &s->job;
+    const struct sw_queued_job *job = &s->job;
     char why[SW_STATUS_WORDS];
     const bool steps = sw_status_does_steps(s);
     const bool waits = strcmp(job->state, "PENDING") == 0;

@@ -29,7 +29,7 @@ static bool is_script_of(const char *path, const char *folder)
     return is;
 }
 
-bool sw_owned_by_hand(const struct sw_slurm_job *job, const char *folder)
+bool sw_owned_by_hand(const struct sw_queued_job *job, const char *folder)
 {
     char works_in[PATH_MAX];
     return job->is_live && job->folder[0] == '/' && job->command[0] == '/' &&
@@ -50,7 +50,7 @@ static bool is_recorded(const struct sw_submission *sub, const char *id)
 
 /* A number comes again after some millions of jobs; a comment tells whose it is, where it is kept.
  */
-bool sw_status_owns(const struct sw_run_status *s, const struct sw_slurm_job *job)
+bool sw_status_owns(const struct sw_run_status *s, const struct sw_queued_job *job)
 {
     const struct sw_submission *sub = &s->submission;
     const char *token = strstr(job->comment, "shardwright:");
@@ -63,7 +63,7 @@ bool sw_status_owns(const struct sw_run_status *s, const struct sw_slurm_job *jo
 }
 
 int32_t sw_status_live_jobs(const struct sw_statuses *statuses, int32_t run,
-                            struct sw_slurm_job *out, int32_t most)
+                            struct sw_queued_job *out, int32_t most)
 {
     int32_t count = 0;
     for (int32_t i = 0; i < statuses->jobs.count && count < most; i++)
@@ -75,12 +75,12 @@ int32_t sw_status_live_jobs(const struct sw_statuses *statuses, int32_t run,
 
 /* ---- The one that matters ---- */
 
-static int32_t weight(const struct sw_slurm_job *job)
+static int32_t weight(const struct sw_queued_job *job)
 {
     return job->is_running ? 2 : job->is_live ? 1 : 0;
 }
 
-static void prefer(const struct sw_slurm_job *job, struct sw_run_status *s)
+static void prefer(const struct sw_queued_job *job, struct sw_run_status *s)
 {
     if (s->job.id == NULL || weight(job) > weight(&s->job) ||
         (weight(job) == weight(&s->job) &&
@@ -88,11 +88,11 @@ static void prefer(const struct sw_slurm_job *job, struct sw_run_status *s)
         s->job = *job;
 }
 
-void sw_owned_choose(const struct sw_slurm_jobs *from, struct sw_run_status *s)
+void sw_owned_choose(const struct sw_queued_jobs *from, struct sw_run_status *s)
 {
     s->tasks_running = 0;
     for (int32_t i = 0; i < from->count; i++) {
-        const struct sw_slurm_job *job = &from->job[i];
+        const struct sw_queued_job *job = &from->job[i];
         if (!sw_status_owns(s, job))
             continue;
         prefer(job, s);
@@ -100,7 +100,7 @@ void sw_owned_choose(const struct sw_slurm_jobs *from, struct sw_run_status *s)
     }
 }
 
-void sw_owned_choose_unrecorded(const struct sw_slurm_jobs *from, struct sw_run_status *s)
+void sw_owned_choose_unrecorded(const struct sw_queued_jobs *from, struct sw_run_status *s)
 {
     for (int32_t i = 0; i < from->count; i++)
         if (sw_owned_by_hand(&from->job[i], s->folder))

@@ -15,12 +15,12 @@ const char **sw_owned_ids(const struct sw_statuses *all, bool only_lost, int32_t
 
 /* Sets status->job to the one of the answer that matters most, if one is its own: one that has
  * nodes, before one that waits, before one that is over; among these the newest. */
-void sw_owned_choose(const struct sw_slurm_jobs *from, struct sw_run_status *status);
+void sw_owned_choose(const struct sw_queued_jobs *from, struct sw_run_status *status);
 /* The same of live jobs that were submitted by hand, of which nothing in the folder need tell. */
-void sw_owned_choose_unrecorded(const struct sw_slurm_jobs *from, struct sw_run_status *status);
+void sw_owned_choose_unrecorded(const struct sw_queued_jobs *from, struct sw_run_status *status);
 
 /* Whether a live job works in this folder (absolute, without links) with a script that plan wrote.
  */
-bool sw_owned_by_hand(const struct sw_slurm_job *job, const char *folder);
+bool sw_owned_by_hand(const struct sw_queued_job *job, const char *folder);
 
 #endif

@@ -69,7 +69,7 @@ static void show_head(struct lines *l, const struct sw_run_status *s)
 
 static void show_where(struct lines *l, const struct sw_run_status *s)
 {
-    const struct sw_slurm_job *job = &s->job;
+    const struct sw_queued_job *job = &s->job;
     char text[SW_FORMAT_RATE], number[SW_FORMAT_BYTES];
     if (job->id == NULL || !job->is_live)
         return;
@@ -214,7 +214,7 @@ static void seconds_or_null(struct sw_json *j, const char *key, double value)
 
 static void write_job(struct sw_json *j, const struct sw_run_status *s)
 {
-    const struct sw_slurm_job *job = &s->job;
+    const struct sw_queued_job *job = &s->job;
     const bool known = job->id != NULL;
     text_or_null(j, "job", s->job_id);
     text_or_null(j, "slurm_state", known ? job->state : NULL);

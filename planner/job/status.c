@@ -7,6 +7,7 @@
 #include "planner/job/judge.h"
 #include "planner/job/owned.h"
 #include "planner/command/process.h"
+#include "planner/scheduler/slurm/queue.h"
 
 #include <errno.h>
 #include <math.h>
@@ -207,8 +208,8 @@ void sw_statuses_free(struct sw_statuses *statuses)
     for (int32_t i = 0; statuses->run != NULL && i < statuses->count; i++)
         free(statuses->run[i].folder);
     free(statuses->run);
-    sw_slurm_jobs_free(&statuses->jobs);
-    sw_slurm_jobs_free(&statuses->history);
+    sw_queued_jobs_free(&statuses->jobs);
+    sw_queued_jobs_free(&statuses->history);
     *statuses = (struct sw_statuses){0};
 }
 
@@ -244,7 +245,7 @@ bool sw_status_is_over(const struct sw_run_status *s)
 static void ask_for_unrecorded(struct sw_statuses *all, double limit_seconds)
 {
     struct sw_run_status *s = &all->run[0];
-    struct sw_slurm_jobs mine = {0};
+    struct sw_queued_jobs mine = {0};
     struct sw_error trouble = {0};
     const bool by_mpirun =
         s->submission.token[0] == '\0' && s->attempt.attempt > 0 && s->attempt.job[0] == '\0';
@@ -252,16 +253,16 @@ static void ask_for_unrecorded(struct sw_statuses *all, double limit_seconds)
         limit_seconds <= 0 || !sw_process_exists("squeue"))
         return;
     struct sw_run_status found = {.folder = s->folder};
-    if (sw_controller_ask(NULL, 0, limit_seconds, &mine, &trouble) == 0)
+    if (sw_slurm_ask(NULL, 0, limit_seconds, &mine, &trouble) == 0)
         sw_owned_choose_unrecorded(&mine, &found);
     else if (!all->asked) /* else it did answer, about the jobs that are written down */
         all->trouble = trouble;
     if (found.job.id == NULL) {
-        sw_slurm_jobs_free(&mine);
+        sw_queued_jobs_free(&mine);
         return;
     }
     s->job = found.job;
-    sw_slurm_jobs_free(&all->jobs);
+    sw_queued_jobs_free(&all->jobs);
     all->jobs = mine;
     all->asked = true;
 }
@@ -279,14 +280,14 @@ int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_err
         const struct sw_submission *sub = &all->run[i].submission;
         unsure |= sub->token[0] != '\0' && !sub->submitted;
         ids_known |= sub->job_count > 0 || sw_owned_last(&all->run[i])[0] != '\0';
-        all->run[i].job = (struct sw_slurm_job){0};
+        all->run[i].job = (struct sw_queued_job){0};
     }
-    sw_slurm_jobs_free(&all->jobs);
-    sw_slurm_jobs_free(&all->history);
+    sw_queued_jobs_free(&all->jobs);
+    sw_queued_jobs_free(&all->history);
     all->asked = unsure || ids_known;
     all->trouble = (struct sw_error){0};
     if (all->asked)
-        (void)sw_controller_ask(unsure ? NULL : ids, count, limit_seconds, &all->jobs, &trouble);
+        (void)sw_slurm_ask(unsure ? NULL : ids, count, limit_seconds, &all->jobs, &trouble);
     for (int32_t i = 0; i < all->count; i++)
         sw_owned_choose(&all->jobs, &all->run[i]);
     free(ids);
@@ -296,7 +297,7 @@ int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_err
     if (ids == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the ids of jobs");
     if (trouble.status == SW_OK && count > 0 && end > sw_clock_now())
-        (void)sw_controller_ask_history(ids, count, end - sw_clock_now(), &all->history, NULL);
+        (void)sw_slurm_ask_history(ids, count, end - sw_clock_now(), &all->history, NULL);
     free(ids);
     if (trouble.status != SW_OK)
         all->trouble = trouble;

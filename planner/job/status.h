@@ -7,7 +7,7 @@
 #include "core/run/attempt.h"
 #include "core/run/progress.h"
 #include "core/run/submission.h"
-#include "planner/scheduler/slurm/queue.h"
+#include "planner/scheduler/job.h"
 #include "planner/job/started.h"
 
 #include <time.h>
@@ -41,7 +41,7 @@ struct sw_run_status {
     struct sw_started
         started;           /* of a job that does not train; type "": it does, or it is another's */
     int32_t tasks_running; /* jobs of it that have nodes: several of an array */
-    struct sw_slurm_job job; /* id NULL: none, or not known; points into the answer */
+    struct sw_queued_job job; /* id NULL: none, or not known; points into the answer */
     enum sw_run_state state;
     double ending_since; /* its files say that it ended and Slurm that its job is ending; 0 */
     bool did_steps;      /* by its files, when Slurm answered */
@@ -65,9 +65,9 @@ struct sw_run_status {
 struct sw_statuses {
     struct sw_run_status *run;
     int32_t count;
-    struct sw_slurm_jobs jobs, history; /* the answers */
-    bool asked;                         /* the controller, or: there was nothing to ask it */
-    struct sw_error trouble;            /* why it did not answer; status SW_OK: it did */
+    struct sw_queued_jobs jobs, history; /* the answers */
+    bool asked;                          /* the controller, or: there was nothing to ask it */
+    struct sw_error trouble;             /* why it did not answer; status SW_OK: it did */
 };
 
 /* Reads the folders; the names are copied. A folder whose files cannot be read has a note. Errors
@@ -84,10 +84,10 @@ void sw_statuses_free(struct sw_statuses *statuses);
 /* All jobs of one run that are not over, the newest last; they point into the answers. Returns how
  * many. */
 int32_t sw_status_live_jobs(const struct sw_statuses *statuses, int32_t run,
-                            struct sw_slurm_job *out, int32_t most);
+                            struct sw_queued_job *out, int32_t most);
 
 /* Whether a job is this run's: by its number, its comment, or, while it lives, its script. */
-bool sw_status_owns(const struct sw_run_status *status, const struct sw_slurm_job *job);
+bool sw_status_owns(const struct sw_run_status *status, const struct sw_queued_job *job);
 
 /* Whether there is nothing to wait for any more: it is not live, or its job gives its nodes back
  * for a quarter of a minute, which takes Slurm minutes where a node does not answer. */

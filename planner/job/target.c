@@ -5,6 +5,7 @@
 #include "planner/command/command.h"
 #include "planner/job/owned.h"
 #include "planner/command/process.h"
+#include "planner/scheduler/slurm/queue.h"
 #include "planner/job/status.h"
 
 #include <dirent.h>
@@ -133,11 +134,11 @@ static int take(struct sw_target *out, const char *folder, struct sw_error *err)
 /* A job that Slurm knows leads to its folder by its script or by where it works. */
 static int ask_for_job(const char *id, struct sw_target *out, struct sw_error *err)
 {
-    struct sw_slurm_jobs jobs;
-    const struct sw_slurm_job *job = NULL;
-    int status = sw_controller_ask(&id, 1, ask_seconds, &jobs, err);
+    struct sw_queued_jobs jobs;
+    const struct sw_queued_job *job = NULL;
+    int status = sw_slurm_ask(&id, 1, ask_seconds, &jobs, err);
     if (status == 0)
-        job = sw_slurm_jobs_find(&jobs, id);
+        job = sw_queued_jobs_find(&jobs, id);
     if (status == 0 && job == NULL)
         status = sw_fail(err, SW_BAD_INPUT,
                          "Slurm knows no job %s (any more), and no run below this folder had it; "
@@ -162,7 +163,7 @@ static int ask_for_job(const char *id, struct sw_target *out, struct sw_error *e
                     id);
         free(beside);
     }
-    sw_slurm_jobs_free(&jobs);
+    sw_queued_jobs_free(&jobs);
     return status;
 }
 
@@ -195,13 +196,13 @@ static int find_job(const char *id, struct sw_target *out, struct sw_error *err)
 static bool has_unrecorded_job(const char *folder, struct sw_error *err)
 {
     char *real = realpath(folder, NULL);
-    struct sw_slurm_jobs mine = {0};
+    struct sw_queued_jobs mine = {0};
     bool found = false;
     if (real != NULL && sw_process_exists("squeue") &&
-        sw_controller_ask(NULL, 0, ask_seconds, &mine, err) == 0)
+        sw_slurm_ask(NULL, 0, ask_seconds, &mine, err) == 0)
         for (int32_t i = 0; i < mine.count; i++)
             found |= sw_owned_by_hand(&mine.job[i], real);
-    sw_slurm_jobs_free(&mine);
+    sw_queued_jobs_free(&mine);
     free(real);
     return found;
 }

@@ -12,7 +12,7 @@ static uint64_t states_of(const struct sw_statuses *all)
 {
     uint64_t hash = SW_HASH_START;
     for (int32_t i = 0; i < all->count; i++) {
-        const struct sw_slurm_job *job = &all->run[i].job;
+        const struct sw_queued_job *job = &all->run[i].job;
         hash = sw_hash_bytes(hash, &all->run[i].state, sizeof all->run[i].state);
         hash = sw_hash_bytes(hash, job->id != NULL ? job->state : "-", 1);
     }

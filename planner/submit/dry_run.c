@@ -4,7 +4,7 @@
 #include "core/base/json.h"
 #include "planner/emit/emit.h"
 #include "planner/command/format.h"
-#include "planner/slurm/script.h"
+#include "planner/scheduler/slurm/script.h"
 #include "planner/submit/start.h"
 
 #include <dirent.h>

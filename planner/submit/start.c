@@ -1,9 +1,9 @@
 #include "planner/submit/start.h"
 
 #include "planner/emit/script.h"
-#include "planner/slurm/admit.h"
-#include "planner/slurm/script.h"
-#include "planner/slurm/waits.h"
+#include "planner/scheduler/slurm/admit.h"
+#include "planner/scheduler/slurm/script.h"
+#include "planner/scheduler/slurm/waits.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ struct gathering {
     struct sw_slurm_accounting accounting;
     struct sw_waits waits;
     struct sw_quantiles log;
-    struct sw_slurm_queued *queue;
-    int32_t queued;
+    struct sw_queued_jobs queue; /* where the job depends on another one */
+    bool depends;
     bool limit_follows;          /* the limit is what the steps need: each choice has its own */
     char *partition[PARTITIONS]; /* that the job names; NULL: the default one */
     int32_t partitions;
@@ -112,7 +112,8 @@ static int add_choice(struct gathering *g, struct sw_start_choices *out,
     const struct sw_slurm_partition *p = sw_slurm_find_partition(&g->facts, partition);
     snprintf(c->partition, sizeof c->partition, "%s",
              p != NULL ? p->name : (partition != NULL ? partition : ""));
-    if (sw_slurm_admits(request, &g->facts, &g->accounting, g->queue, g->queued, c->why_not) &&
+    if (sw_slurm_admits(request, &g->facts, &g->accounting, g->depends ? &g->queue : NULL,
+                        c->why_not) &&
         wanted->candidate == NULL)
         snprintf(c->why_not, sizeof c->why_not, "no mesh fits%s%.200s",
                  wanted->why[0] != '\0' ? ": " : "", wanted->why);
@@ -140,7 +141,8 @@ static int may_start(struct gathering *g, int32_t nodes, bool *may, struct sw_er
         if (make_request(g, nodes, g->partition[i], g->limit_follows ? "1" : NULL, &request, err) !=
             0)
             return -1;
-        *may = sw_slurm_admits(&request, &g->facts, &g->accounting, g->queue, g->queued, why);
+        *may = sw_slurm_admits(&request, &g->facts, &g->accounting, g->depends ? &g->queue : NULL,
+                               why);
         sw_slurm_request_free(&request);
     }
     return 0;
@@ -357,8 +359,8 @@ static int gather(struct gathering *g, struct sw_start_choices *out, struct sw_e
         sw_slurm_accounting_load(g->slurm, &g->accounting, err) != 0 ||
         sw_waits_load(&g->waits, err) != 0 || sw_starts_ratio(g->slurm, &g->log, err) != 0)
         return -1;
-    if (sw_slurm_request_get(g->base, "dependency") != NULL &&
-        sw_slurm_queue(g->slurm, &g->queue, &g->queued, err) != 0)
+    g->depends = sw_slurm_request_get(g->base, "dependency") != NULL;
+    if (g->depends && sw_slurm_queue(g->slurm, &g->queue, err) != 0)
         return -1;
     out->settled = g->only != NULL;
     out->log_jobs = g->log.count;
@@ -399,7 +401,7 @@ int sw_start_choices_gather(struct sw_slurm *slurm, const struct sw_run_config *
         sw_slurm_request_free(&g->request[i]);
     for (int32_t i = 0; i < g->partitions; i++)
         free(g->partition[i]);
-    free(g->queue);
+    sw_queued_jobs_free(&g->queue);
     sw_waits_free(&g->waits);
     sw_slurm_accounting_free(&g->accounting);
     sw_slurm_facts_free(&g->facts);

@@ -9,7 +9,7 @@
 #define SW_SLURM_START_H
 
 #include "planner/search/search.h"
-#include "planner/slurm/controller.h"
+#include "planner/scheduler/slurm/controller.h"
 
 /* Until the first step, each time a job starts: ranks, libraries, data, state. An assumption. */
 #define SW_START_SETUP_SECONDS 60.0

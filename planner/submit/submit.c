@@ -8,9 +8,10 @@
 #include "planner/emit/script.h"
 #include "planner/submit/dry_run.h"
 #include "planner/command/process.h"
+#include "planner/scheduler/slurm/queue.h"
 #include "planner/job/status.h"
 #include "planner/command/lacks.h"
-#include "planner/slurm/admit.h"
+#include "planner/scheduler/slurm/admit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -160,7 +161,7 @@ static int lock_folder(struct submitting *s, struct sw_error *err)
     return 0;
 }
 
-static int refuse(const char *folder, const struct sw_slurm_job *job, struct sw_error *err)
+static int refuse(const char *folder, const struct sw_queued_job *job, struct sw_error *err)
 {
     char id[SW_JOB_ID_BYTES]; /* squeue's "42_[4-15]" is no job's number */
     snprintf(id, sizeof id, "%.*s", (int)strcspn(job->id, "["), job->id);
@@ -177,7 +178,7 @@ static int refuse(const char *folder, const struct sw_slurm_job *job, struct sw_
 }
 
 /* A job whose number was lost when plan was killed: now it is on record. */
-static int recover(struct submitting *s, const struct sw_slurm_job *job, struct sw_error *err)
+static int recover(struct submitting *s, const struct sw_queued_job *job, struct sw_error *err)
 {
     if (s->before.token[0] == '\0' || s->before.submitted)
         return 0;
@@ -193,8 +194,8 @@ static int check_live(struct submitting *s, struct sw_error *err)
 {
     const char *folder = s->folder;
     struct sw_statuses all = {0};
-    struct sw_slurm_jobs mine = {0};
-    struct sw_slurm_job live;
+    struct sw_queued_jobs mine = {0};
+    struct sw_queued_job live;
     char note[256];
     const double end = sw_clock_now() + ask_seconds;
     int status = -1;
@@ -212,10 +213,10 @@ static int check_live(struct submitting *s, struct sw_error *err)
         goto out;
     }
     /* and those that nobody wrote down: submitted by hand, or by one that was killed */
-    if (sw_controller_ask(NULL, 0, end - sw_clock_now(), &mine, err) != 0)
+    if (sw_slurm_ask(NULL, 0, end - sw_clock_now(), &mine, err) != 0)
         goto out;
     for (int32_t i = 0; i < mine.count; i++) {
-        const struct sw_slurm_job *job = &mine.job[i];
+        const struct sw_queued_job *job = &mine.job[i];
         if (!job->is_live ||
             (strcmp(job->command, s->script) != 0 && !sw_status_owns(&all.run[0], job)))
             continue;
@@ -226,7 +227,7 @@ static int check_live(struct submitting *s, struct sw_error *err)
     s->record.attempt = all.run[0].attempt.attempt + 1;
     status = 0;
 out:
-    sw_slurm_jobs_free(&mine);
+    sw_queued_jobs_free(&mine);
     sw_statuses_free(&all);
     return status;
 }

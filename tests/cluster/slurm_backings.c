@@ -4,7 +4,7 @@
  *     slurm_backings BACKING N    N start estimates of library or commands, and how long they took
  */
 #include "core/base/clock.h"
-#include "planner/slurm/controller.h"
+#include "planner/scheduler/slurm/controller.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -157,29 +157,27 @@ static int compare_starts(struct sw_slurm *a, struct sw_slurm *b, struct sw_erro
 
 static int compare_jobs(struct sw_slurm *a, struct sw_slurm *b, struct sw_error *err)
 {
-    struct sw_slurm_queued *x = NULL, *y = NULL;
-    int32_t m = 0, n = 0;
+    struct sw_queued_jobs x = {0}, y = {0};
     int status = -1;
-    if (sw_slurm_queue(a, &x, &m, err) != 0 || sw_slurm_queue(b, &y, &n, err) != 0)
+    if (sw_slurm_queue(a, &x, err) != 0 || sw_slurm_queue(b, &y, err) != 0)
         goto out;
-    same_number("jobs", m, n);
-    for (int32_t i = 0; i < m; i++) {
+    same_number("jobs", x.count, y.count);
+    for (int32_t i = 0; i < x.count; i++) {
         int32_t k = 0;
-        while (k < n && y[k].id != x[i].id)
+        while (k < y.count && y.job[k].number != x.job[i].number)
             k++;
-        if (k == n) {
-            same_number("job", (double)x[i].id, 0);
+        if (k == y.count) {
+            same_number("job", (double)x.job[i].number, 0);
             continue;
         }
-        same_text("state", x[i].state, y[k].state);
-        same_number("eligible", (double)x[i].eligible, (double)y[k].eligible);
-        same_number("start", (double)x[i].start, (double)y[k].start);
+        same_text("state", x.job[i].state, y.job[k].state);
+        same_number("start", (double)x.job[i].start, (double)y.job[k].start);
     }
-    printf("%d jobs\n", (int)m);
+    printf("%d jobs\n", (int)x.count);
     status = 0;
 out:
-    free(x);
-    free(y);
+    sw_queued_jobs_free(&x);
+    sw_queued_jobs_free(&y);
     return status;
 }
 

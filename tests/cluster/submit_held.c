@@ -5,7 +5,7 @@
  *
  *   submit_held      reads {"nodes":"2",...}, sbatch's options, from standard input; prints the
  * job's number; "unknown OPTION" and exit code 3: plan-slurm leaves it to sbatch */
-#include "planner/slurm/libslurm/plan_slurm.h"
+#include "planner/scheduler/slurm/libslurm/plan_slurm.h"
 
 #include <stdio.h>
 

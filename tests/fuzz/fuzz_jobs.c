@@ -21,10 +21,10 @@ static char *copy(const struct fuzz_file *file)
     return text;
 }
 
-static void check_jobs(const struct sw_slurm_jobs *jobs)
+static void check_jobs(const struct sw_queued_jobs *jobs)
 {
     for (int32_t i = 0; i < jobs->count; i++) {
-        const struct sw_slurm_job *job = &jobs->job[i];
+        const struct sw_queued_job *job = &jobs->job[i];
         const char *const shown[] = {job->id,        job->state,    job->reason,  job->nodes,
                                      job->starts_at, job->ended_at, job->comment, job->submitted_at,
                                      job->command,   job->folder};
@@ -38,7 +38,7 @@ static void check_jobs(const struct sw_slurm_jobs *jobs)
         fuzz_require(job->limit_seconds >= 0 || job->limit_seconds == -1, "no limit", job->id);
         fuzz_require(job->elapsed_seconds >= 0 || job->elapsed_seconds == -1, "no time", job->id);
         fuzz_require(job->is_live || !job->is_running, "it runs and is over", job->id);
-        fuzz_require(sw_slurm_jobs_find(jobs, job->id) != NULL, "not found", job->id);
+        fuzz_require(sw_queued_jobs_find(jobs, job->id) != NULL, "not found", job->id);
         fuzz_require_plain(sw_reason_words(job->reason, words, sizeof words, &never));
         fuzz_require_plain(sw_end_words(job->state));
     }
@@ -46,14 +46,14 @@ static void check_jobs(const struct sw_slurm_jobs *jobs)
 
 static void check_answers(const struct fuzz_file *file)
 {
-    struct sw_slurm_jobs jobs;
+    struct sw_queued_jobs jobs;
     fuzz_require(sw_squeue_parse(copy(file), file->bytes, &jobs, NULL) == 0, "not parsed",
                  "squeue");
     check_jobs(&jobs);
-    sw_slurm_jobs_free(&jobs);
+    sw_queued_jobs_free(&jobs);
     fuzz_require(sw_sacct_parse(copy(file), file->bytes, &jobs, NULL) == 0, "not parsed", "sacct");
     check_jobs(&jobs);
-    sw_slurm_jobs_free(&jobs);
+    sw_queued_jobs_free(&jobs);
 }
 
 static void check_progress(const struct fuzz_file *file)

@@ -20,9 +20,9 @@
 
 static char folder[2048];
 
-static struct sw_slurm_jobs parse(const char *text)
+static struct sw_queued_jobs parse(const char *text)
 {
-    struct sw_slurm_jobs jobs;
+    struct sw_queued_jobs jobs;
     assert_int_equal(sw_squeue_parse(strdup(text), strlen(text), &jobs, NULL), 0);
     return jobs;
 }
@@ -30,13 +30,13 @@ static struct sw_slurm_jobs parse(const char *text)
 static void test_squeue(void **state)
 {
     (void)state;
-    struct sw_slurm_jobs jobs = parse(
+    struct sw_queued_jobs jobs = parse(
         "42" U "RUNNING" U "None" U "4" U "2026-11-22T11:52:34" U "2026-11-22T12:22:34" U
         "2026-11-22T11:52:33" U "1-00:00:08" U "30:00" U "n[1-4]" U "shardwright:ab" U
         "/a b/x.sbatch" U "/a|b" END "43_[1-3]" U "PENDING" U "PartitionTimeLimit" U "1" U "N/A" U
         "N/A" U "2026-11-22T11:52:33" U "0:00" U "UNLIMITED" U "" U "(null)" U "(null)" U "/w" END);
     assert_int_equal(jobs.count, 2);
-    const struct sw_slurm_job *job = sw_slurm_jobs_find(&jobs, "42");
+    const struct sw_queued_job *job = sw_queued_jobs_find(&jobs, "42");
     assert_non_null(job);
     assert_true(job->is_live && job->is_running);
     assert_string_equal(job->reason, "");
@@ -51,21 +51,21 @@ static void test_squeue(void **state)
     assert_string_equal(job->starts_at, "");
     assert_string_equal(job->comment, "");
     assert_true(isinf(job->limit_seconds));
-    assert_null(sw_slurm_jobs_find(&jobs, "4"));
-    sw_slurm_jobs_free(&jobs);
+    assert_null(sw_queued_jobs_find(&jobs, "4"));
+    sw_queued_jobs_free(&jobs);
 }
 
 /* A user may put anything into comments and folders; lines that are cut are none. */
 static void test_hostile_squeue(void **state)
 {
     (void)state;
-    struct sw_slurm_jobs jobs = parse("7" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U
-                                      "x" U "n1" U "line\n8" U "\x1b[2J" U "/w" END);
+    struct sw_queued_jobs jobs = parse("7" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U
+                                       "x" U "n1" U "line\n8" U "\x1b[2J" U "/w" END);
     assert_int_equal(jobs.count, 1);
     assert_string_equal(jobs.job[0].comment, "line?8");
     assert_string_equal(jobs.job[0].command, "?[2J");
     assert_true(jobs.job[0].limit_seconds < 0);
-    sw_slurm_jobs_free(&jobs);
+    sw_queued_jobs_free(&jobs);
     static const char *const none[] = {
         "",
         "\n",
@@ -84,13 +84,13 @@ static void test_hostile_squeue(void **state)
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         jobs = parse(none[i]);
         assert_int_equal(jobs.count, 0);
-        sw_slurm_jobs_free(&jobs);
+        sw_queued_jobs_free(&jobs);
     }
     /* a state of a Slurm to come: not over, so that no second job is made */
     jobs = parse("7" U "DREAMING" U "None" U "1" U "a" U "b" U "c" U "0:01" U "x" U "n1" U "c" U
                  "d" U "/w" END);
     assert_true(jobs.job[0].is_live);
-    sw_slurm_jobs_free(&jobs);
+    sw_queued_jobs_free(&jobs);
 }
 
 static void test_sacct(void **state)
@@ -100,14 +100,14 @@ static void test_sacct(void **state)
         "42" U "CANCELLED by 1000" U "4" U "2026-11-22T11:52:34" U "Unknown" U
         "2026-11-22T11:52:33" U "00:10:00" U "02:00:00" U "n[1-4]\n"
         "garbage\n43" U "COMPLETED" U "\n";
-    struct sw_slurm_jobs jobs;
+    struct sw_queued_jobs jobs;
     assert_int_equal(sw_sacct_parse(strdup(text), sizeof text - 1, &jobs, NULL), 0);
     assert_int_equal(jobs.count, 1);
     assert_string_equal(jobs.job[0].state, "CANCELLED");
     assert_string_equal(jobs.job[0].ended_at, "");
     assert_false(jobs.job[0].is_live);
     assert_true(jobs.job[0].elapsed_seconds == 600 && jobs.job[0].limit_seconds == 7200);
-    sw_slurm_jobs_free(&jobs);
+    sw_queued_jobs_free(&jobs);
 }
 
 static void test_durations(void **state)
@@ -253,13 +253,14 @@ static void test_owner(void **state)
     snprintf(s.submission.script, sizeof s.submission.script, "/x.sbatch");
     snprintf(s.submission.job[0], sizeof s.submission.job[0], "42");
     s.submission.job_count = 1;
-    struct sw_slurm_job job = {.id = "42", .comment = "", .command = ""};
+    struct sw_queued_job job = {.id = "42", .comment = "", .command = ""};
     assert_true(sw_status_owns(&s, &job));
     job.comment = "shardwright:cd"; /* the number was given again */
     assert_false(sw_status_owns(&s, &job));
-    job = (struct sw_slurm_job){.id = "43", .comment = "shardwright:ab", .command = ""};
+    job = (struct sw_queued_job){.id = "43", .comment = "shardwright:ab", .command = ""};
     assert_true(sw_status_owns(&s, &job));
-    job = (struct sw_slurm_job){.id = "43", .comment = "", .command = "/x.sbatch", .is_live = true};
+    job =
+        (struct sw_queued_job){.id = "43", .comment = "", .command = "/x.sbatch", .is_live = true};
     assert_true(sw_status_owns(&s, &job));
     job.is_live = false;
     assert_false(sw_status_owns(&s, &job));

@@ -2,12 +2,12 @@
  * tests/cluster. */
 #include "core/config/config.h"
 #include "core/config/edit.h"
-#include "planner/slurm/accounting.h"
-#include "planner/slurm/controller.h"
-#include "planner/slurm/admit.h"
-#include "planner/slurm/import.h"
-#include "planner/slurm/script.h"
-#include "planner/slurm/waits.h"
+#include "planner/scheduler/slurm/accounting.h"
+#include "planner/scheduler/slurm/controller.h"
+#include "planner/scheduler/slurm/admit.h"
+#include "planner/scheduler/slurm/import.h"
+#include "planner/scheduler/slurm/script.h"
+#include "planner/scheduler/slurm/waits.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -443,7 +443,8 @@ static void accounts_that_may(void **state)
          "it depends on job 18, which the controller does not know (any more)"},
         {"dependency", "afterok:17+30,singleton", ""},
     };
-    const struct sw_slurm_queued queue[] = {{.id = 17, .state = "RUNNING"}};
+    struct sw_queued_job of_queue[] = {{.id = "17", .number = 17, .state = "RUNNING"}};
+    const struct sw_queued_jobs queue = {.job = of_queue, .count = 1};
     /* what the controller does not hold jobs to is no reason */
     static const struct {
         const char *enforced, *name, *value;
@@ -468,7 +469,7 @@ static void accounts_that_may(void **state)
         assert_int_equal(sw_slurm_request_add(&request, "nodes", "4", &err), 0);
         assert_int_equal(sw_slurm_request_add(&request, held[i].name, held[i].value, &err), 0);
         sw_slurm_accounting_enforce(held[i].enforced, &accounting);
-        if (sw_slurm_admits(&request, &facts, &accounting, queue, 1, why) != held[i].good)
+        if (sw_slurm_admits(&request, &facts, &accounting, &queue, why) != held[i].good)
             fail_msg("%s, %s %s: '%s'", held[i].enforced, held[i].name, held[i].value, why);
         sw_slurm_request_free(&request);
     }
@@ -479,7 +480,7 @@ static void accounts_that_may(void **state)
         assert_int_equal(sw_slurm_request_add(&request, "qos", "nosuch", &err), 0);
         sw_slurm_accounting_enforce(enforced ? "associations,limits,qos" : "associations,limits",
                                     &accounting);
-        assert_int_equal(sw_slurm_admits(&request, &facts, &accounting, queue, 1, why), !enforced);
+        assert_int_equal(sw_slurm_admits(&request, &facts, &accounting, &queue, why), !enforced);
         sw_slurm_request_free(&request);
     }
     partition.qos = "normal,short";
@@ -489,7 +490,7 @@ static void accounts_that_may(void **state)
         char why[256];
         assert_int_equal(sw_slurm_request_add(&request, "nodes", "4", &err), 0);
         assert_int_equal(sw_slurm_request_add(&request, rows[i].name, rows[i].value, &err), 0);
-        const bool good = sw_slurm_admits(&request, &facts, &accounting, queue, 1, why);
+        const bool good = sw_slurm_admits(&request, &facts, &accounting, &queue, why);
         assert_string_equal(why, rows[i].why);
         assert_int_equal(good, rows[i].why[0] == '\0');
         sw_slurm_request_free(&request);

@@ -1,13 +1,13 @@
 #include "planner/scheduler/slurm/queue.h"
 
 #include "core/base/text.h"
-#include "core/run/submission.h"
 #include "planner/command/process.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Columns end with a unit separator and lines with a record separator: a job's name, comment or
  * folder may hold '|', spaces and newlines. */
@@ -15,9 +15,12 @@
 #define RECORD "\x1e"
 enum { COLUMNS = 13, MOST_IDS_BYTES = 100 << 10 };
 
-static const char squeue_format[] =
-    "%i" UNIT "%T" UNIT "%r" UNIT "%D" UNIT "%S" UNIT "%e" UNIT "%V" UNIT "%M" UNIT "%l" UNIT
-    "%N" UNIT "%k" UNIT "%o" UNIT "%Z" RECORD;
+#define SQUEUE_COLUMNS                                                                             \
+    "%i" UNIT "%T" UNIT "%r" UNIT "%D" UNIT "%S" UNIT "%e" UNIT "%V" UNIT "%M" UNIT "%l" UNIT      \
+    "%N" UNIT "%k" UNIT "%o" UNIT "%Z"
+static const char squeue_format[] = SQUEUE_COLUMNS RECORD;
+/* The last column is a number: what another job depends on may be a task of an array by its own. */
+static const char squeue_numbers[] = SQUEUE_COLUMNS UNIT "%A" RECORD;
 /* sacct has no formats, but a delimiter; nothing of a user's choice is among these. */
 static const char sacct_format[] = "--format=JobID,State,NNodes,Start,End,Submit,Elapsed,"
                                    "Timelimit,NodeList";
@@ -57,6 +60,15 @@ double sw_slurm_duration(const char *text)
     return parts == 2 ? part[0] * 60 + part[1] : part[0] * 60;
 }
 
+int64_t sw_slurm_moment(const char *text)
+{
+    struct tm tm = {.tm_isdst = -1};
+    if (strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
+        return 0;
+    const time_t at = mktime(&tm);
+    return at > 0 ? (int64_t)at : 0;
+}
+
 static bool is_one_of(const char *word, const char *const *words)
 {
     for (; *words != NULL; words++)
@@ -65,7 +77,7 @@ static bool is_one_of(const char *word, const char *const *words)
     return false;
 }
 
-static void judge(struct sw_slurm_job *job)
+void sw_slurm_judge_state(struct sw_queued_job *job)
 {
     static const char *const over[] = {"COMPLETED",     "CANCELLED", "FAILED",    "TIMEOUT",
                                        "NODE_FAIL",     "PREEMPTED", "BOOT_FAIL", "DEADLINE",
@@ -108,61 +120,74 @@ static bool is_id(const char *text)
            strlen(text) < SW_SHOWN_JOB_BYTES && text[strspn(text, "0123456789_+[]-,:%.")] == '\0';
 }
 
-static bool take_squeue(char *line, struct sw_slurm_job *job)
+static bool is_number(const char *text)
 {
-    char *column[COLUMNS];
+    const size_t digits = strspn(text, "0123456789");
+    return digits > 0 && digits <= SW_MOST_JOB_DIGITS && text[digits] == '\0';
+}
+
+static bool take_squeue(char *line, struct sw_queued_job *job)
+{
+    char *column[COLUMNS + 1];
     if (*line == '\n')
         line++;
-    if (split(line, UNIT, column, COLUMNS) != COLUMNS || !is_id(column[0]))
+    const int32_t columns = split(line, UNIT, column, COLUMNS + 1);
+    if (columns < COLUMNS || columns > COLUMNS + 1 || !is_id(column[0]) ||
+        (columns > COLUMNS && !is_number(column[COLUMNS])))
         return false;
-    *job = (struct sw_slurm_job){.id = column[0],
-                                 .state = told(column[1]),
-                                 .reason = told(column[2]),
-                                 .node_count = strtoll(column[3], NULL, 10),
-                                 .starts_at = told(column[4]),
-                                 .ended_at = told(column[5]),
-                                 .submitted_at = told(column[6]),
-                                 .elapsed_seconds = sw_slurm_duration(column[7]),
-                                 .limit_seconds = sw_slurm_duration(column[8]),
-                                 .nodes = told(column[9]),
-                                 .comment = told(column[10]),
-                                 .command = told(column[11]),
-                                 .folder = told(column[12])};
+    *job =
+        (struct sw_queued_job){.id = column[0],
+                               .number = strtoll(column[columns > COLUMNS ? COLUMNS : 0], NULL, 10),
+                               .state = told(column[1]),
+                               .reason = told(column[2]),
+                               .node_count = strtoll(column[3], NULL, 10),
+                               .starts_at = told(column[4]),
+                               .ended_at = told(column[5]),
+                               .submitted_at = told(column[6]),
+                               .elapsed_seconds = sw_slurm_duration(column[7]),
+                               .limit_seconds = sw_slurm_duration(column[8]),
+                               .nodes = told(column[9]),
+                               .comment = told(column[10]),
+                               .command = told(column[11]),
+                               .folder = told(column[12])};
     if (strcmp(job->reason, "None") == 0)
         job->reason = "";
-    judge(job);
+    job->start = sw_slurm_moment(job->starts_at);
+    sw_slurm_judge_state(job);
     return true;
 }
 
-static bool take_sacct(char *line, struct sw_slurm_job *job)
+static bool take_sacct(char *line, struct sw_queued_job *job)
 {
     char *column[SACCT_COLUMNS];
     if (split(line, UNIT, column, SACCT_COLUMNS) != SACCT_COLUMNS || !is_id(column[0]))
         return false;
     column[1][strcspn(column[1], " ")] = '\0'; /* "CANCELLED by 1000" */
-    *job = (struct sw_slurm_job){.id = column[0],
-                                 .state = told(column[1]),
-                                 .reason = "",
-                                 .node_count = strtoll(column[2], NULL, 10),
-                                 .starts_at = told(column[3]),
-                                 .ended_at = told(column[4]),
-                                 .submitted_at = told(column[5]),
-                                 .elapsed_seconds = sw_slurm_duration(column[6]),
-                                 .limit_seconds = sw_slurm_duration(column[7]),
-                                 .nodes = told(column[8]),
-                                 .comment = "",
-                                 .command = "",
-                                 .folder = ""};
-    judge(job);
+    *job = (struct sw_queued_job){.id = column[0],
+                                  .number = strtoll(column[0], NULL, 10),
+                                  .state = told(column[1]),
+                                  .reason = "",
+                                  .node_count = strtoll(column[2], NULL, 10),
+                                  .starts_at = told(column[3]),
+                                  .ended_at = told(column[4]),
+                                  .submitted_at = told(column[5]),
+                                  .elapsed_seconds = sw_slurm_duration(column[6]),
+                                  .limit_seconds = sw_slurm_duration(column[7]),
+                                  .nodes = told(column[8]),
+                                  .comment = "",
+                                  .command = "",
+                                  .folder = ""};
+    job->start = sw_slurm_moment(job->starts_at);
+    sw_slurm_judge_state(job);
     return true;
 }
 
 static int parse(char *text, size_t bytes, const char *end_of_line,
-                 bool (*take)(char *line, struct sw_slurm_job *job), struct sw_slurm_jobs *out,
+                 bool (*take)(char *line, struct sw_queued_job *job), struct sw_queued_jobs *out,
                  struct sw_error *err)
 {
     int32_t room = 0;
-    *out = (struct sw_slurm_jobs){.text = text};
+    *out = (struct sw_queued_jobs){.text = text};
     for (size_t i = 0; i < bytes; i++)
         if (text[i] == '\0')
             text[i] = '?';
@@ -171,7 +196,7 @@ static int parse(char *text, size_t bytes, const char *end_of_line,
         *end = '\0';
         if (out->count == room) {
             room = 2 * room + 16;
-            struct sw_slurm_job *grown = realloc(out->job, (size_t)room * sizeof *grown);
+            struct sw_queued_job *grown = realloc(out->job, (size_t)room * sizeof *grown);
             if (grown == NULL)
                 return sw_fail(err, SW_ENVIRONMENT, "out of memory for %d jobs", (int)room);
             out->job = grown;
@@ -182,29 +207,14 @@ static int parse(char *text, size_t bytes, const char *end_of_line,
     return 0;
 }
 
-int sw_squeue_parse(char *text, size_t bytes, struct sw_slurm_jobs *out, struct sw_error *err)
+int sw_squeue_parse(char *text, size_t bytes, struct sw_queued_jobs *out, struct sw_error *err)
 {
     return parse(text, bytes, RECORD, take_squeue, out, err);
 }
 
-int sw_sacct_parse(char *text, size_t bytes, struct sw_slurm_jobs *out, struct sw_error *err)
+int sw_sacct_parse(char *text, size_t bytes, struct sw_queued_jobs *out, struct sw_error *err)
 {
     return parse(text, bytes, "\n", take_sacct, out, err);
-}
-
-void sw_slurm_jobs_free(struct sw_slurm_jobs *jobs)
-{
-    free(jobs->job);
-    free(jobs->text);
-    *jobs = (struct sw_slurm_jobs){0};
-}
-
-const struct sw_slurm_job *sw_slurm_jobs_find(const struct sw_slurm_jobs *jobs, const char *id)
-{
-    for (int32_t i = 0; i < jobs->count; i++)
-        if (sw_job_id_is_of(jobs->job[i].id, id))
-            return &jobs->job[i];
-    return NULL;
 }
 
 /* ---- Asking ---- */
@@ -237,18 +247,12 @@ static int fail_asked(const char *program, struct sw_process_result *result, dou
                    result->exit_code);
 }
 
-int sw_controller_ask(const char *const *ids, int32_t count, double limit_seconds,
-                      struct sw_slurm_jobs *out, struct sw_error *err)
+/* which: what squeue's jobs are narrowed to; NULL: nothing. */
+static int ask(const char *format, const char *which, double limit_seconds,
+               struct sw_queued_jobs *out, struct sw_error *err)
 {
     struct sw_process_result result = {0};
-    *out = (struct sw_slurm_jobs){0};
-    char *which = ids == NULL ? strdup("--me") : join_ids("--jobs=", ids, count);
-    if (which == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while asking squeue");
-    /* too long for a command line: all jobs, whoever has them */
-    const bool some = strlen(which) < MOST_IDS_BYTES;
-    const char *argv[] = {
-        "squeue", "--noheader", "--states=all", "-o", squeue_format, some ? which : NULL, NULL};
+    const char *argv[] = {"squeue", "--noheader", "--states=all", "-o", format, which, NULL};
     int status = sw_process_run(argv, NULL, limit_seconds, &result, err);
     if (status == 0 && !result.timed_out && result.exit_code == 0) {
         status = sw_squeue_parse(result.out, result.out_bytes, out, err);
@@ -258,15 +262,34 @@ int sw_controller_ask(const char *const *ids, int32_t count, double limit_second
         status = fail_asked("squeue", &result, limit_seconds, err);
     } /* else the only job that was asked for is not known */
     sw_process_free(&result);
+    return status;
+}
+
+int sw_slurm_ask(const char *const *ids, int32_t count, double limit_seconds,
+                 struct sw_queued_jobs *out, struct sw_error *err)
+{
+    *out = (struct sw_queued_jobs){0};
+    char *which = ids == NULL ? strdup("--me") : join_ids("--jobs=", ids, count);
+    if (which == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while asking squeue");
+    /* too long for a command line: all jobs, whoever has them */
+    const bool some = strlen(which) < MOST_IDS_BYTES;
+    const int status = ask(squeue_format, some ? which : NULL, limit_seconds, out, err);
     free(which);
     return status;
 }
 
-int sw_controller_ask_history(const char *const *ids, int32_t count, double limit_seconds,
-                              struct sw_slurm_jobs *out, struct sw_error *err)
+int sw_slurm_ask_all(double limit_seconds, struct sw_queued_jobs *out, struct sw_error *err)
+{
+    *out = (struct sw_queued_jobs){0};
+    return ask(squeue_numbers, "--all", limit_seconds, out, err);
+}
+
+int sw_slurm_ask_history(const char *const *ids, int32_t count, double limit_seconds,
+                         struct sw_queued_jobs *out, struct sw_error *err)
 {
     struct sw_process_result result = {0};
-    *out = (struct sw_slurm_jobs){0};
+    *out = (struct sw_queued_jobs){0};
     if (count == 0 || !sw_process_exists("sacct"))
         return 0;
     char *which = join_ids("--jobs=", ids, count);

@@ -1,9 +1,10 @@
-#include "planner/slurm/waits.h"
+#include "planner/scheduler/slurm/waits.h"
 
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/config/config.h"
 #include "planner/command/process.h"
+#include "planner/scheduler/slurm/queue.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -61,12 +62,6 @@ static const char *field(const char *line, char *out, size_t bytes)
     return line + length + (line[length] == '|');
 }
 
-static int64_t moment(const char *text)
-{
-    struct tm tm = {.tm_isdst = -1};
-    return strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) != NULL ? (int64_t)mktime(&tm) : 0;
-}
-
 int sw_waits_read(const char *text, struct sw_waits *out, struct sw_error *err)
 {
     int32_t lines = 1;
@@ -84,7 +79,7 @@ int sw_waits_read(const char *text, struct sw_waits *out, struct sw_error *err)
         p = field(p, limit, sizeof limit);
         p = field(p, eligible, sizeof eligible);
         field(p, start, sizeof start);
-        const int64_t from = moment(eligible), to = moment(start);
+        const int64_t from = sw_slurm_moment(eligible), to = sw_slurm_moment(start);
         w->nodes = (int32_t)strtol(nodes, NULL, 10);
         w->limit_s = sw_slurm_time_seconds(limit);
         w->wait_s = (double)(to - from);
@@ -239,24 +234,24 @@ static int32_t read_log(const char *cluster, struct noted out[LOG_JOBS_MAX])
 /* Starts of jobs that the controller still knows. */
 static int settle(struct sw_slurm *slurm, struct noted *noted, int32_t count, struct sw_error *err)
 {
-    struct sw_slurm_queued *queue = NULL;
-    int32_t queued = 0, open_count = 0;
+    struct sw_queued_jobs queue = {0};
+    int32_t open_count = 0;
     for (int32_t i = 0; i < count; i++)
         open_count += noted[i].started == 0;
     if (open_count == 0)
         return 0;
-    const int status = sw_slurm_queue(slurm, &queue, &queued, err);
+    const int status = sw_slurm_queue(slurm, &queue, err);
     for (int32_t i = 0; status == 0 && i < count; i++) {
-        for (int32_t k = 0; noted[i].started == 0 && k < queued; k++) {
-            const struct sw_slurm_queued *q = &queue[k];
-            if (q->id != noted[i].job || q->start < noted[i].asked ||
+        for (int32_t k = 0; noted[i].started == 0 && k < queue.count; k++) {
+            const struct sw_queued_job *q = &queue.job[k];
+            if (q->number != noted[i].job || q->start < noted[i].asked ||
                 q->start > (int64_t)time(NULL) || strcmp(q->state, "PENDING") == 0)
                 continue;
             noted[i].started = q->start;
-            append(sw_slurm_cluster(slurm), q->id, "started", q->start, NULL, 0);
+            append(sw_slurm_cluster(slurm), q->number, "started", q->start, NULL, 0);
         }
     }
-    free(queue);
+    sw_queued_jobs_free(&queue);
     return status;
 }
 

@@ -5,9 +5,9 @@
 #ifndef SW_SLURM_IMPORT_H
 #define SW_SLURM_IMPORT_H
 
-#include "planner/slurm/accounting.h"
-#include "planner/slurm/controller.h"
-#include "planner/slurm/sheets.h"
+#include "planner/scheduler/slurm/accounting.h"
+#include "planner/scheduler/slurm/controller.h"
+#include "planner/scheduler/slurm/sheets.h"
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
 #ifndef SW_SLURM_ADMIT_H
 #define SW_SLURM_ADMIT_H
 
-#include "planner/slurm/accounting.h"
-#include "planner/slurm/controller.h"
+#include "planner/scheduler/slurm/accounting.h"
+#include "planner/scheduler/slurm/controller.h"
 
 /* Whether a job like this can start at all in the partition that it names (its first, or the
  * default one): its time, nodes, processors, memory and GPUs are what the partition has, its
@@ -12,7 +12,7 @@
  * that the controller knows. Returns whether; else why says it in one line. */
 bool sw_slurm_admits(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
                      const struct sw_slurm_accounting *accounting,
-                     const struct sw_slurm_queued *queue, int32_t queued, char why[256]);
+                     const struct sw_queued_jobs *queue, char why[256]);
 
 /* Whether a job that Slurm would not start now may when nodes are back that are down or drained:
  * sbatch queues it. Returns whether; then why names the nodes, "waits for n2 (drained)", and *left

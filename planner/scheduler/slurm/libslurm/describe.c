@@ -2,7 +2,7 @@
  *
  * sbatch's options into the struct that libslurm sends: what sbatch makes of each, for the options
  * that decide when and where a job starts. */
-#include "planner/slurm/libslurm/plan_slurm.h"
+#include "planner/scheduler/slurm/libslurm/plan_slurm.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -1,15 +1,19 @@
 /* The controller through plan-slurm: requests and answers are lines of JSON, which
- * planner/slurm/libslurm/plan_slurm.h describes. */
-#include "planner/slurm/internal.h"
+ * planner/scheduler/slurm/libslurm/plan_slurm.h describes. */
+#include "planner/scheduler/slurm/internal.h"
 
 #include "core/base/json.h"
+#include "planner/scheduler/slurm/queue.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { JOB_TEXT_BYTES = 64 }; /* of a job's number and state */
 
 bool sw_slurm_library_find(char program[PATH_MAX])
 {
@@ -272,35 +276,58 @@ int sw_slurm_library_will_run(struct sw_slurm *slurm, const struct sw_slurm_requ
 
 /* ---- Jobs ---- */
 
-int sw_slurm_library_jobs(struct sw_slurm *slurm, struct sw_slurm_queued **out, int32_t *count,
-                          struct sw_error *err)
+/* One line of the answer; text: where the job's texts may stand, of JOB_TEXT_BYTES. */
+static bool take_job(const json_t *line, char *text, struct sw_queued_job *out)
+{
+    const char *state = text_of(line, "state");
+    if (state == NULL)
+        return false;
+    const int64_t number = integer_of(line, "job");
+    const int id = snprintf(text, JOB_TEXT_BYTES, "%" PRId64, number) + 1;
+    snprintf(text + id, (size_t)(JOB_TEXT_BYTES - id), "%s", state);
+    *out = (struct sw_queued_job){.id = text,
+                                  .number = number,
+                                  .state = text + id,
+                                  .reason = "",
+                                  .nodes = "",
+                                  .starts_at = "",
+                                  .ended_at = "",
+                                  .submitted_at = "",
+                                  .start = integer_of(line, "start"),
+                                  .comment = "",
+                                  .command = "",
+                                  .folder = "",
+                                  .elapsed_seconds = -1,
+                                  .limit_seconds = -1};
+    sw_slurm_judge_state(out);
+    return true;
+}
+
+int sw_slurm_library_jobs(struct sw_slurm *slurm, struct sw_queued_jobs *out, struct sw_error *err)
 {
     struct sw_process_result result = {0};
-    int32_t lines = 0,
-            status = ask(slurm, "{\"ask\":\"jobs\"}\n", SW_SLURM_LATER_SECONDS, &result, err);
+    size_t lines = 1;
+    int status = ask(slurm, "{\"ask\":\"jobs\"}\n", SW_SLURM_LATER_SECONDS, &result, err);
     if (status != 0)
         goto out;
-    *out = sw_slurm_room(result.out, &lines, err);
-    if (*out == NULL) {
-        status = -1;
+    for (const char *p = result.out; *p != '\0'; p++)
+        lines += *p == '\n';
+    out->job = calloc(lines, sizeof *out->job);
+    out->text = malloc(lines * JOB_TEXT_BYTES);
+    if (out->job == NULL || out->text == NULL) {
+        status = sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
         goto out;
     }
     char *rest = result.out;
     for (bool end = false; status == 0 && !end;) {
         json_t *line = next_answer(&rest);
-        struct sw_slurm_queued *job = &(*out)[*count];
-        const char *state = text_of(line, "state");
         end = truth_of(line, "end");
-        if (!end && (state == NULL || *count == lines)) {
+        if (!end && ((size_t)out->count == lines ||
+                     !take_job(line, out->text + (size_t)out->count * JOB_TEXT_BYTES,
+                               &out->job[out->count])))
             status = broken(err);
-        } else if (!end) {
-            job->id = integer_of(line, "job");
-            snprintf(job->state, sizeof job->state, "%s", state);
-            job->eligible = integer_of(line, "eligible");
-            job->start = integer_of(line, "start");
-            job->end = integer_of(line, "end");
-            *count += 1;
-        }
+        else
+            out->count += !end;
         json_decref(line);
     }
 out:

@@ -1,4 +1,4 @@
-#include "planner/slurm/import.h"
+#include "planner/scheduler/slurm/import.h"
 
 #include "core/base/file.h"
 #include "core/config/config.h"

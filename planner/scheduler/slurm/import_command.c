@@ -1,7 +1,7 @@
 /* `plan import-cluster`: a cluster file read from the Slurm controller. */
 #include "core/base/file.h"
 #include "planner/command/command.h"
-#include "planner/slurm/import.h"
+#include "planner/scheduler/slurm/import.h"
 
 #include <errno.h>
 #include <stdlib.h>

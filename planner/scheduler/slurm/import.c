@@ -1,4 +1,4 @@
-#include "planner/slurm/import.h"
+#include "planner/scheduler/slurm/import.h"
 
 #include "core/base/text.h"
 #include "planner/command/format.h"

@@ -1,4 +1,4 @@
-#include "planner/slurm/script.h"
+#include "planner/scheduler/slurm/script.h"
 
 #include <stdio.h>
 #include <stdlib.h>

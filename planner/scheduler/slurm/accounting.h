@@ -4,7 +4,7 @@
 #define SW_SLURM_ACCOUNTING_H
 
 #include "core/base/error.h"
-#include "planner/slurm/controller.h"
+#include "planner/scheduler/slurm/controller.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "planner/slurm/sheets.h"
+#include "planner/scheduler/slurm/sheets.h"
 
 #include <ctype.h>
 #include <stddef.h>

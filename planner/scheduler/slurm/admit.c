@@ -1,10 +1,10 @@
-#include "planner/slurm/admit.h"
+#include "planner/scheduler/slurm/admit.h"
 
 #include "core/base/text.h"
 #include "core/config/config.h"
 #include "planner/command/format.h"
-#include "planner/slurm/script.h"
-#include "planner/slurm/waits.h"
+#include "planner/scheduler/slurm/script.h"
+#include "planner/scheduler/slurm/waits.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -276,7 +276,7 @@ static bool account_may(const struct sw_slurm_request *request, const struct sw_
 
 /* Every number of "afterok:17:18,afterany:19" must be a job. */
 static bool dependency_exists(const struct sw_slurm_request *request,
-                              const struct sw_slurm_queued *queue, int32_t queued, char why[WHY])
+                              const struct sw_queued_jobs *queue, char why[WHY])
 {
     const char *p = sw_slurm_request_get(request, "dependency");
     while (p != NULL && *p != '\0') {
@@ -287,9 +287,9 @@ static bool dependency_exists(const struct sw_slurm_request *request,
         char *end = NULL;
         const int64_t id = strtoll(p + 1, &end, 10);
         int32_t i = 0;
-        while (i < queued && queue[i].id != id)
+        while (i < queue->count && queue->job[i].number != id)
             i++;
-        if (i == queued)
+        if (i == queue->count)
             return refuse(why,
                           "it depends on job %lld, which the controller does not know (any "
                           "more)",
@@ -304,7 +304,7 @@ static bool dependency_exists(const struct sw_slurm_request *request,
 
 bool sw_slurm_admits(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
                      const struct sw_slurm_accounting *accounting,
-                     const struct sw_slurm_queued *queue, int32_t queued, char why[256])
+                     const struct sw_queued_jobs *queue, char why[256])
 {
     char name[128];
     const char *names = sw_slurm_request_get(request, "partition");
@@ -321,24 +321,24 @@ bool sw_slurm_admits(const struct sw_slurm_request *request, const struct sw_slu
         return refuse(why, "partition %.60s starts no jobs now", p->name);
     return time_fits(request, p, why) && nodes_fit(request, facts, p, why) &&
            account_may(request, p, accounting, why) &&
-           (queue == NULL || dependency_exists(request, queue, queued, why));
+           (queue == NULL || dependency_exists(request, queue, why));
 }
 
 /* In any of its partitions. */
 static bool admits_any(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
                        const struct sw_slurm_accounting *accounting,
-                       const struct sw_slurm_queued *queue, int32_t queued, char why[WHY])
+                       const struct sw_queued_jobs *queue, char why[WHY])
 {
     const char *names = sw_slurm_request_get(request, "partition");
     if (names == NULL)
-        return sw_slurm_admits(request, facts, accounting, queue, queued, why);
+        return sw_slurm_admits(request, facts, accounting, queue, why);
     for (const char *p = names; *p != '\0'; p += strcspn(p, ","), p += *p == ',') {
         struct sw_slurm_request one = {0};
         struct sw_error err = {0};
         char name[128];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(p, ","), p);
         const bool good = sw_slurm_request_vary(request, "partition", name, &one, &err) != 0 ||
-                          sw_slurm_admits(&one, facts, accounting, queue, queued, why);
+                          sw_slurm_admits(&one, facts, accounting, queue, why);
         sw_slurm_request_free(&one);
         if (good)
             return true;
@@ -494,24 +494,23 @@ int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct s
     struct sw_slurm_facts facts = {0};
     struct sw_slurm_accounting accounting = {0};
     struct sw_slurm_request request = {0};
-    struct sw_slurm_queued *queue = NULL;
+    struct sw_queued_jobs queue = {0};
     char why[WHY];
-    int32_t queued = 0;
     int status = -1;
     struct sw_slurm *slurm = sw_slurm_open(SW_SLURM_AUTO, err);
     if (slurm == NULL || sw_slurm_request_read(script, &request, err) != 0 ||
         sw_slurm_load(slurm, &facts, err) != 0 ||
         sw_slurm_accounting_load(slurm, &accounting, err) != 0)
         goto out;
-    if (sw_slurm_request_get(&request, "dependency") != NULL &&
-        sw_slurm_queue(slurm, &queue, &queued, err) != 0)
+    const bool depends = sw_slurm_request_get(&request, "dependency") != NULL;
+    if (depends && sw_slurm_queue(slurm, &queue, err) != 0)
         goto out;
-    if (admits_any(&request, &facts, &accounting, queue, queued, why))
+    if (admits_any(&request, &facts, &accounting, depends ? &queue : NULL, why))
         status = ask_start(slurm, &request, &facts, out, err);
     else
         sw_fail(err, SW_UNMET, "the job cannot start: %s", why);
 out:
-    free(queue);
+    sw_queued_jobs_free(&queue);
     sw_slurm_request_free(&request);
     sw_slurm_accounting_free(&accounting);
     sw_slurm_facts_free(&facts);

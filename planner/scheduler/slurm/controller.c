@@ -1,4 +1,5 @@
-#include "planner/slurm/internal.h"
+#include "planner/scheduler/slurm/internal.h"
+#include "planner/scheduler/slurm/queue.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -198,17 +199,6 @@ struct sw_slurm_partition *sw_slurm_add_partition(struct sw_slurm_facts *facts,
     return p;
 }
 
-struct sw_slurm_queued *sw_slurm_room(const char *text, int32_t *lines, struct sw_error *err)
-{
-    *lines = 0;
-    for (const char *p = text; *p != '\0'; p++)
-        *lines += *p == '\n';
-    struct sw_slurm_queued *room = calloc((size_t)*lines + 1, sizeof *room);
-    if (room == NULL)
-        sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
-    return room;
-}
-
 struct sw_slurm_switch *sw_slurm_add_switch(struct sw_slurm_facts *facts, struct sw_error *err)
 {
     return grow((void **)&facts->switches, &facts->switch_count, sizeof *facts->switches, err);
@@ -382,11 +372,9 @@ void sw_slurm_starts_free(struct sw_slurm_start *starts, int32_t count)
     }
 }
 
-int sw_slurm_queue(struct sw_slurm *slurm, struct sw_slurm_queued **out, int32_t *count,
-                   struct sw_error *err)
+int sw_slurm_queue(struct sw_slurm *slurm, struct sw_queued_jobs *out, struct sw_error *err)
 {
-    *out = NULL;
-    *count = 0;
-    return slurm->backing == SW_SLURM_LIBRARY ? sw_slurm_library_jobs(slurm, out, count, err)
-                                              : sw_slurm_commands_jobs(out, count, err);
+    *out = (struct sw_queued_jobs){0};
+    return slurm->backing == SW_SLURM_LIBRARY ? sw_slurm_library_jobs(slurm, out, err)
+                                              : sw_slurm_ask_all(SW_SLURM_LATER_SECONDS, out, err);
 }

@@ -1,4 +1,4 @@
-#include "planner/slurm/accounting.h"
+#include "planner/scheduler/slurm/accounting.h"
 
 #include "core/config/config.h"
 #include "planner/command/process.h"

@@ -1,14 +1,14 @@
 /* The controller through Slurm's own commands. Their output is stable where it is made for
  * programs: `-o` of scontrol (Key=Value), formats of squeue, and the line of sbatch --test-only,
  * which has been the same from 22.05 to 26.05. */
-#include "planner/slurm/internal.h"
+#include "planner/scheduler/slurm/internal.h"
+#include "planner/scheduler/slurm/queue.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MAX_VALUE = 1 << 16 };
 
@@ -269,16 +269,6 @@ int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err)
 
 /* ---- When a job would start ---- */
 
-/* "2026-11-22T11:41:22", this machine's time; 0: none. */
-static int64_t read_moment(const char *text)
-{
-    struct tm tm = {.tm_isdst = -1};
-    if (strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
-        return 0;
-    const time_t at = mktime(&tm);
-    return at > 0 ? (int64_t)at : 0;
-}
-
 /* Copies what stands between `before` and the next space or the end. */
 static void word_after(const char *text, const char *before, char *out, size_t bytes)
 {
@@ -299,7 +289,7 @@ static int read_start(const char *text, struct sw_slurm_start *out, struct sw_er
         return sw_fail(err, SW_ENVIRONMENT,
                        "'sbatch --test-only' says nothing about when the job would start");
     out->starts = true;
-    out->at = read_moment(line + strlen(at));
+    out->at = sw_slurm_moment(line + strlen(at));
     word_after(line, " in partition ", out->partition, sizeof out->partition);
     const char *nodes = strstr(line, on);
     if (nodes != NULL) {
@@ -363,55 +353,6 @@ int sw_slurm_commands_will_run(const struct sw_slurm_request *request, struct sw
 out:
     for (int32_t i = 0; i < request->count; i++)
         free(made[i]);
-    sw_process_free(&result);
-    return status;
-}
-
-/* ---- Jobs ---- */
-
-/* The next of the fields that '|' ends. */
-static const char *next_field(char **rest)
-{
-    char *field = *rest;
-    char *end = strchr(field, '|');
-    if (end == NULL)
-        return "";
-    *end = '\0';
-    *rest = end + 1;
-    return field;
-}
-
-int sw_slurm_commands_jobs(struct sw_slurm_queued **out, int32_t *count, struct sw_error *err)
-{
-    static const char *const argv[] = {"squeue",
-                                       "-h",
-                                       "-a",
-                                       "-t",
-                                       "all",
-                                       "-O",
-                                       "JobID:|,State:|,EligibleTime:|,StartTime:|,EndTime:|",
-                                       NULL};
-    struct sw_process_result result = {0};
-    int32_t lines = 0;
-    int status = sw_slurm_run(argv, NULL, SW_SLURM_LATER_SECONDS, "jobs", &result, err);
-    if (status != 0)
-        goto out;
-    *out = sw_slurm_room(result.out, &lines, err);
-    if (*out == NULL) {
-        status = -1;
-        goto out;
-    }
-    char *rest = result.out;
-    for (char *line; *count <= lines && (line = next_line(&rest)) != NULL;) {
-        struct sw_slurm_queued *job = &(*out)[*count];
-        job->id = strtoll(next_field(&line), NULL, 10);
-        snprintf(job->state, sizeof job->state, "%s", next_field(&line));
-        job->eligible = read_moment(next_field(&line));
-        job->start = read_moment(next_field(&line));
-        job->end = read_moment(next_field(&line));
-        *count += job->id > 0;
-    }
-out:
     sw_process_free(&result);
     return status;
 }

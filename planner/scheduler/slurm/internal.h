@@ -3,7 +3,7 @@
 #define SW_SLURM_INTERNAL_H
 
 #include "planner/command/process.h"
-#include "planner/slurm/controller.h"
+#include "planner/scheduler/slurm/controller.h"
 
 #include <limits.h>
 
@@ -36,8 +36,6 @@ int sw_slurm_add_node(struct sw_slurm_facts *facts, const struct sw_slurm_node *
 struct sw_slurm_partition *sw_slurm_add_partition(struct sw_slurm_facts *facts,
                                                   struct sw_error *err);
 struct sw_slurm_switch *sw_slurm_add_switch(struct sw_slurm_facts *facts, struct sw_error *err);
-/* Room for as many jobs as the text has lines, and that number; NULL: no memory (err filled). */
-struct sw_slurm_queued *sw_slurm_room(const char *text, int32_t *lines, struct sw_error *err);
 /* Copies text into *out; none of "", "(null)" and `all` (may be NULL) become NULL. */
 int sw_slurm_copy(char **out, const char *text, const char *all, struct sw_error *err);
 
@@ -47,7 +45,6 @@ int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err);
 int sw_slurm_commands_load_switches(struct sw_slurm_facts *out, struct sw_error *err);
 int sw_slurm_commands_will_run(const struct sw_slurm_request *request, struct sw_slurm_start *out,
                                struct sw_error *err);
-int sw_slurm_commands_jobs(struct sw_slurm_queued **out, int32_t *count, struct sw_error *err);
 
 /* library.c */
 bool sw_slurm_library_find(char program[PATH_MAX]);
@@ -58,7 +55,6 @@ int sw_slurm_library_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, st
 int sw_slurm_library_will_run(struct sw_slurm *slurm, const struct sw_slurm_request *requests,
                               int32_t count, struct sw_slurm_start *out, bool *asked,
                               struct sw_error *err);
-int sw_slurm_library_jobs(struct sw_slurm *slurm, struct sw_slurm_queued **out, int32_t *count,
-                          struct sw_error *err);
+int sw_slurm_library_jobs(struct sw_slurm *slurm, struct sw_queued_jobs *out, struct sw_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Nodes, partitions, switches and jobs as lines of JSON. */
-#include "planner/slurm/libslurm/plan_slurm.h"
+#include "planner/scheduler/slurm/libslurm/plan_slurm.h"
 
 #include "core/base/json.h"
 
@@ -190,9 +190,7 @@ int print_jobs(void)
         struct sw_json j = begin_line();
         sw_json_integer(&j, "job", SW_SLURM_JOB_ID(job));
         sw_json_text(&j, "state", state_name(job->job_state));
-        sw_json_integer(&j, "eligible", (int64_t)job->eligible_time);
         sw_json_integer(&j, "start", (int64_t)job->start_time);
-        sw_json_integer(&j, "end", (int64_t)job->end_time);
         end_line(&j);
     }
     slurm_free_job_info_msg(jobs);

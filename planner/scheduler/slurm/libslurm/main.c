@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * plan-slurm: requests in, answers out. See plan_slurm.h. */
-#include "planner/slurm/libslurm/plan_slurm.h"
+#include "planner/scheduler/slurm/libslurm/plan_slurm.h"
 
 #include "core/base/error.h"
 #include "core/base/json.h"

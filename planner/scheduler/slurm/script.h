@@ -2,7 +2,7 @@
 #ifndef SW_SLURM_SCRIPT_H
 #define SW_SLURM_SCRIPT_H
 
-#include "planner/slurm/controller.h"
+#include "planner/scheduler/slurm/controller.h"
 
 /* Adds what the lines before the script's first command say. Errors (SW_ENVIRONMENT): memory. */
 int sw_slurm_request_read(const char *script, struct sw_slurm_request *out, struct sw_error *err);

@@ -12,6 +12,7 @@
 #define SW_SLURM_CONTROLLER_H
 
 #include "core/base/error.h"
+#include "planner/scheduler/job.h"
 #include "planner/scheduler/slurm/hostlist.h"
 
 #include <stdbool.h>
@@ -120,15 +121,9 @@ int sw_slurm_will_run(struct sw_slurm *slurm, const struct sw_slurm_request *req
                       int32_t count, struct sw_slurm_start *out, struct sw_error *err);
 void sw_slurm_starts_free(struct sw_slurm_start *starts, int32_t count);
 
-/* A job that the controller still knows. */
-struct sw_slurm_queued {
-    int64_t id;
-    char state[24];               /* "PENDING" */
-    int64_t eligible, start, end; /* 0: not told; start of a pending one: expected */
-};
-/* All of them, of everybody that the caller may see; malloc'ed, free(*out). Errors: SW_ENVIRONMENT.
- */
-int sw_slurm_queue(struct sw_slurm *slurm, struct sw_slurm_queued **out, int32_t *count,
-                   struct sw_error *err);
+/* All jobs that the controller still knows, of everybody that the caller may see. With plan-slurm
+ * only their id, number, state and start are told. Errors: SW_ENVIRONMENT. Free with
+ * sw_queued_jobs_free, also after an error. */
+int sw_slurm_queue(struct sw_slurm *slurm, struct sw_queued_jobs *out, struct sw_error *err);
 
 #endif

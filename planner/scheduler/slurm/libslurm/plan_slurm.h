@@ -9,7 +9,7 @@
  * {"switch":"leaf0",...}
  *                         {"topology":false} where this libslurm cannot read it, at last
  * {"end":true}
- *   {"ask":"jobs"}        {"job":17,"state":"PENDING","eligible":0,"start":0,"end":0} ...
+ *   {"ask":"jobs"}        {"job":17,"state":"PENDING","start":0} ...
  * {"end":true}
  *   {"ask":"will_run","options":{"nodes":"2",...}}
  *                         {"start":1763811674,"partition":"gpu","nodes":"gpu[0-1]"},
@@ -21,7 +21,7 @@
 #ifndef SW_PLAN_SLURM_H
 #define SW_PLAN_SLURM_H
 
-#include "planner/slurm/libslurm/slurm_compat.h"
+#include "planner/scheduler/slurm/libslurm/slurm_compat.h"
 
 #include <jansson.h>
 

@@ -7,7 +7,7 @@
 #ifndef SW_SLURM_WAITS_H
 #define SW_SLURM_WAITS_H
 
-#include "planner/slurm/controller.h"
+#include "planner/scheduler/slurm/controller.h"
 
 struct sw_wait { /* of one job */
     char partition[64];
