@@ -8,9 +8,10 @@
 #include "planner/command/annotate.h"
 #include "planner/emit/emit.h"
 #include "planner/emit/script.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/search/report.h"
 #include "planner/command/format.h"
-#include "planner/command/lacks.h"
+#include "planner/search/lacks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -63,7 +64,8 @@ static void check_limit(const struct sw_options *options, const char *path,
                         const struct sw_run_config *run, const struct sw_decision *decision)
 {
     int64_t lead_seconds;
-    if (run->cluster.slurm.continues != SW_CONTINUE_NONE && run->cluster.slurm.time != NULL &&
+    const struct sw_job_terms terms = sw_job_terms(&run->cluster);
+    if (terms.continues != SW_CONTINUE_NONE && terms.time != NULL &&
         sw_emit_signal_lead_of(run, decision, &lead_seconds) == 0)
         sw_emit_warn_of_short_limit(options, path, run, lead_seconds);
 }

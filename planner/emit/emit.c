@@ -10,7 +10,7 @@
 #include "planner/command/annotate.h"
 #include "planner/command/format.h"
 #include "planner/job/guard.h"
-#include "planner/scheduler/slurm/ranks.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/command/template.h"
 
 #include <errno.h>
@@ -71,13 +71,10 @@ static char *script_text(const struct sw_options *options, const struct sw_run_c
                          const struct sw_script *script, struct sw_error *err)
 {
     if (options->template_path == NULL) {
-        const bool slurm = run->cluster.launcher == SW_LAUNCHER_SLURM;
+        const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
         if (run->job.type != SW_JOB_TRAIN)
-            return sw_template_fill("templates/inference.sbatch", sw_template_inference_sbatch,
-                                    script->value, err);
-        return sw_template_fill(slurm ? "templates/slurm.sbatch" : "templates/mpirun.sh",
-                                slurm ? sw_template_slurm_sbatch : sw_template_mpirun_sh,
-                                script->value, err);
+            return sw_template_fill(row->other.file, row->other.text, script->value, err);
+        return sw_template_fill(row->training.file, row->training.text, script->value, err);
     }
     char *template = read_template(options->template_path, err);
     if (template == NULL)
@@ -181,7 +178,7 @@ static void tell_time(const char *path, const struct sw_run_config *run,
                       const struct sw_script *script, FILE *said)
 {
     const char *time = script->value[SW_PLACE_TIME].value;
-    if (time != NULL && time == run->cluster.slurm.time)
+    if (time != NULL && time == sw_job_terms(&run->cluster).time)
         return;
     if (time != NULL)
         tell(said,
@@ -214,13 +211,13 @@ static void print_json(const struct sw_run_config *run, const struct sw_script *
 {
     struct sw_json json = {.out = stdout, .style = SW_JSON_TABS}, *j = &json;
     char name[NAME_MAX], file[PATH_MAX + NAME_MAX], text[64];
-    const bool slurm = run->cluster.launcher == SW_LAUNCHER_SLURM;
+    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
     sw_json_object(j, NULL);
     sw_json_text(j, "schema", "shardwright.emit/1");
     sw_json_text(j, "run", run->name);
     sw_json_text(j, "script", path);
-    sw_json_text(j, "starter", slurm ? "sbatch" : "bash");
-    sw_json_text(j, "time", slurm ? script->value[SW_PLACE_TIME].value : NULL);
+    sw_json_text(j, "starter", row->starter);
+    sw_json_text(j, "time", row->queue != NULL ? script->value[SW_PLACE_TIME].value : NULL);
     sw_json_array(j, "plans");
     for (int32_t i = 0; i < count; i++) {
         const struct sw_candidate *c = &plan[i].candidate;
@@ -249,15 +246,14 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
 {
     int status = -1;
     const char *directory = options->output == NULL ? "." : options->output;
-    const bool slurm = run->cluster.launcher == SW_LAUNCHER_SLURM;
+    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
     const struct sw_emit_plan *most = &plan[count - 1]; /* on all of the nodes */
     char script_name[NAME_MAX], *text = NULL;
     struct sw_script *script = calloc(1, sizeof *script);
     if (script == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
     /* what a container mounts must be there */
-    if (slurm && sw_slurm_has_container(run) &&
-        sw_file_make_folder(run->checkpoint_directory, err) != 0)
+    if (row->has_container(run) && sw_file_make_folder(run->checkpoint_directory, err) != 0)
         goto out;
     if (sw_script_prepare(script, run, options->files[0], plan, count, directory, err) != 0)
         goto out;
@@ -265,11 +261,11 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     if (text == NULL || make_output_folder(run, script, err) != 0 ||
         sw_job_guard(run->directory, script->plan, most->digest, err) != 0)
         goto out;
-    snprintf(script_name, sizeof script_name, "%s.%s", run->name, slurm ? "sbatch" : "sh");
+    snprintf(script_name, sizeof script_name, "%s.%s", run->name, row->suffix);
     if (write_plans(run, plan, count, directory, said, err) != 0 ||
         write_file(directory, script_name, text, strlen(text), 0777, err) != 0)
         goto out;
-    if (slurm)
+    if (row->queue != NULL)
         tell_time(options->files[0], run, script, said);
     tell(said, "wrote %s/%s\n", directory, script_name);
     if (out != NULL) {
@@ -281,7 +277,7 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
         if (said == NULL) {
             print_json(run, script, plan, count, directory, script->plan);
         } else {
-            tell(said, "start it with: %s ", slurm ? "sbatch" : "bash");
+            tell(said, "start it with: %s ", row->starter);
             sw_template_write_word(said, script->plan);
             tell(said, "\n");
         }

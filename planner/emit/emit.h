@@ -10,7 +10,7 @@ struct sw_emitted {
     uint64_t digest;               /* of the plan */
     struct sw_candidate candidate; /* what it decides, priced */
     char plan[PATH_MAX];           /* absolute */
-    char log[2 * PATH_MAX];        /* with Slurm's patterns; of a Slurm job */
+    char log[2 * PATH_MAX];        /* with the scheduler's patterns; of a job */
 };
 
 /* Searches, and writes NAME.plan.yaml and NAME.sbatch (or NAME.sh) into options->output. The

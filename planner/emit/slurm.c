@@ -3,6 +3,7 @@
 #include "planner/emit/script.h"
 
 #include "core/base/device.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/scheduler/slurm/ranks.h"
 
 #include <inttypes.h>
@@ -108,7 +109,7 @@ const char *sw_script_short_limit(const struct sw_run_config *run, int64_t lead_
     const double limit = sw_slurm_time_seconds(slurm->time);
     char enough[32];
     buffer[0] = '\0';
-    if (run->cluster.launcher != SW_LAUNCHER_SLURM || slurm->continues == SW_CONTINUE_NONE ||
+    if (sw_scheduler_of(&run->cluster)->queue == NULL || slurm->continues == SW_CONTINUE_NONE ||
         slurm->time == NULL || limit > (double)(lead + EARLY_SECONDS) ||
         (at == NULL && slurm->signal != NULL && strcmp(slurm->signal, "none") == 0))
         return buffer;

@@ -3,6 +3,7 @@
 #include "core/base/json.h"
 #include "core/base/shell.h"
 #include "planner/command/format.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/search/purpose.h"
 
 #include <math.h>
@@ -88,15 +89,7 @@ static void write_launcher(FILE *out, const struct sw_cluster_config *cluster, i
 {
     const int32_t each = cluster->accelerators_per_node;
     const int32_t nodes = cluster->link[link].spans > each && cluster->nodes > 1 ? 2 : 1;
-    if (cluster->launcher == SW_LAUNCHER_MPIRUN) {
-        fprintf(out, "mpirun -n %d --map-by slot ", nodes * each);
-        return;
-    }
-    fprintf(out, "srun --nodes=%d --ntasks-per-node=%d --distribution=block ", nodes, each);
-    if (sw_device_row(cluster->accelerator.device)->allocated)
-        fprintf(out, "--gpus-per-node=%d ", each);
-    if (cluster->slurm.mpi != NULL)
-        fprintf(out, "--mpi=%s ", cluster->slurm.mpi);
+    sw_scheduler_of(cluster)->write_start(out, cluster, nodes, each);
 }
 
 static void write_command(FILE *out, const struct sw_run_config *run, const struct sw_constant *c)

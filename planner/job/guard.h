@@ -8,8 +8,8 @@
 
 /* Before `plan emit` writes a plan with this digest at this absolute path: whether a live job that
  * was submitted in the run's folder would find another plan than its script was written for.
- * Errors: SW_UNMET: it would, and what to do. Where Slurm cannot be asked nothing is refused: the
- * runner does not take a plan of another digest than its script's. */
+ * Errors: SW_UNMET: it would, and what to do. Where the scheduler cannot be asked nothing is
+ * refused: the runner does not take a plan of another digest than its script's. */
 int sw_job_guard(const char *folder, const char *plan, uint64_t digest, struct sw_error *err);
 
 #endif

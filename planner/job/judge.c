@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,12 +54,22 @@ static void say(struct sw_run_status *s, const char *words, const char *advice)
     snprintf(s->advice, sizeof s->advice, "%s", advice);
 }
 
-static const char killed_words[] = "its job's script was killed, so that Slurm ended the ranks";
+static void say_of(struct sw_run_status *s, const char *advice, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void say_of(struct sw_run_status *s, const char *advice, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(s->words, sizeof s->words, format, arguments);
+    va_end(arguments);
+    snprintf(s->advice, sizeof s->advice, "%s", advice);
+}
 
 static void add_doubt(struct sw_run_status *s)
 {
     const size_t used = strlen(s->words);
-    snprintf(s->words + used, sizeof s->words - used, "; whether it goes on Slurm does not say");
+    snprintf(s->words + used, sizeof s->words - used, "; whether it goes on %s does not say",
+             s->scheduler->title);
 }
 
 bool sw_status_attempt_is_current(const struct sw_run_status *s)
@@ -82,7 +93,8 @@ static bool grows(const struct sw_run_status *s)
            p->age_seconds < fmax(SILENT_SECONDS, SILENT_STEPS * p->step_seconds);
 }
 
-/* Slurm says so of a job whose script ended by a signal, as of one whose log cannot be written. */
+/* A scheduler says so of a job whose script ended by a signal, as of one whose log cannot be
+ * written. */
 static bool script_was_killed(const struct sw_run_status *s)
 {
     return s->job.id != NULL && !s->job.is_live && strcmp(s->job.reason, "JobLaunchFailure") == 0 &&
@@ -94,7 +106,7 @@ static bool script_was_killed(const struct sw_run_status *s)
 /* Nobody tells whether the script, or another job, goes on after this verdict. */
 static bool may_go_on(const struct sw_statuses *all, const struct sw_run_status *s)
 {
-    return all->trouble.status != SW_OK && s->job.id == NULL && s->by_slurm &&
+    return all->trouble.status != SW_OK && s->job.id == NULL && s->is_queued &&
            !sw_next_is_final(s->attempt.verdict);
 }
 
@@ -112,10 +124,12 @@ static void judge_verdict(const struct sw_statuses *all, struct sw_run_status *s
         add_doubt(s);
         return;
     }
-    sw_verdict_advice(verdict, s->by_slurm, s->advice, sizeof s->advice);
+    sw_verdict_advice(verdict, s->is_queued, s->advice, sizeof s->advice);
     if (script_was_killed(s)) {
         s->state = SW_RUN_FAILED;
-        snprintf(s->words, sizeof s->words, "%s: %.500s", killed_words, s->attempt.cause);
+        snprintf(s->words, sizeof s->words,
+                 "its job's script was killed, so that %s ended the ranks: %.500s",
+                 s->scheduler->title, s->attempt.cause);
     }
 }
 
@@ -163,7 +177,7 @@ static void judge_live_job(struct sw_run_status *s)
     char why[SW_STATUS_WORDS];
     const bool steps = sw_status_does_steps(s);
     const bool waits = strcmp(job->state, "PENDING") == 0;
-    /* Slurm's answer may be half a minute old; the files are not */
+    /* The scheduler's answer may be half a minute old; the files are not */
     if (s->did_steps && !steps && strcmp(job->state, "RUNNING") == 0) {
         s->state = SW_RUN_ENDING;
         say(s, "it has ended, and its job is about to", "");
@@ -182,25 +196,30 @@ static void judge_live_job(struct sw_run_status *s)
         say(s, "its nodes are being made ready", "");
     } else {
         s->state = SW_RUN_PENDING;
-        say(s, sw_reason_words(job->reason, why, sizeof why, &s->never_starts), "");
+        say(s, s->scheduler->queue->reason_words(job->reason, why, sizeof why, &s->never_starts),
+            "");
         advise_fewer(s);
     }
 }
 
-/* The attempt ended all at once; Slurm may know of what. */
+/* The attempt ended all at once; the scheduler may know of what. */
 static void judge_lost(struct sw_run_status *s)
 {
-    char why[sizeof killed_words] = "";
     const char *state = s->job.id != NULL ? s->job.state : "";
+    const char *why = s->scheduler->queue->end_words(state);
     s->state = strcmp(state, "CANCELLED") == 0 ? SW_RUN_STOPPED
                : state[0] != '\0'              ? SW_RUN_FAILED
                                                : SW_RUN_LOST;
-    snprintf(why, sizeof why, "%s", script_was_killed(s) ? killed_words : sw_end_words(state));
-    snprintf(s->words, sizeof s->words, "%s",
-             why[0] != '\0' ? why : "it ended all at once, and none of its ranks could say why");
+    if (script_was_killed(s))
+        snprintf(s->words, sizeof s->words,
+                 "its job's script was killed, so that %s ended the ranks", s->scheduler->title);
+    else
+        snprintf(s->words, sizeof s->words, "%s",
+                 why[0] != '\0' ? why
+                                : "it ended all at once, and none of its ranks could say why");
     snprintf(s->advice, sizeof s->advice, "%s",
-             s->by_slurm ? "'plan submit' goes on from the last checkpoint"
-                         : "starting it again goes on from the last checkpoint");
+             s->is_queued ? "'plan submit' goes on from the last checkpoint"
+                          : "starting it again goes on from the last checkpoint");
 }
 
 /* What its newest launcher-JOB.*.log tells, the file that its script keeps; "": nothing. */
@@ -226,7 +245,7 @@ static void read_launcher(const struct sw_run_status *s, struct sw_launcher_word
 }
 
 /* Whether the job's last start came after the last word of its ranks: they began nothing then. The
- * clocks of files and of Slurm may differ a little. */
+ * clocks of files and of the scheduler may differ a little. */
 static bool ended_without_attempt(const struct sw_run_status *s)
 {
     enum { CLOCKS_SECONDS = 5 };
@@ -249,7 +268,7 @@ static bool log_folder_is_good(const struct sw_run_status *s)
 
 static void judge_job_without_attempt(struct sw_run_status *s)
 {
-    const char *end = sw_end_words(s->job.state);
+    const char *end = s->scheduler->queue->end_words(s->job.state);
     s->state = strcmp(s->job.state, "CANCELLED") == 0 ? SW_RUN_STOPPED : SW_RUN_FAILED;
     if (strcmp(s->job.reason, "DependencyNeverSatisfied") == 0) {
         s->state = SW_RUN_FAILED;
@@ -260,13 +279,14 @@ static void judge_job_without_attempt(struct sw_run_status *s)
         return;
     }
     if (strcmp(s->job.reason, "JobLaunchFailure") == 0 && log_folder_is_good(s)) {
-        say(s, "its job's script was killed, or Slurm could not start it",
-            "'plan logs' may say why");
+        say_of(s, "'plan logs' may say why",
+               "its job's script was killed, or %s could not start it", s->scheduler->title);
         return;
     }
     if (strcmp(s->job.reason, "JobLaunchFailure") == 0) {
-        say(s, "Slurm could not start it: the folder of its log is missing or cannot be written",
-            "make the folder writable, and submit again");
+        say_of(s, "make the folder writable, and submit again",
+               "%s could not start it: the folder of its log is missing or cannot be written",
+               s->scheduler->title);
         return;
     }
     struct sw_launcher_word word;
@@ -296,7 +316,7 @@ static void judge_ended_job(const struct sw_statuses *all, struct sw_run_status 
 {
     const struct sw_started *st = &s->started;
     const bool serves = strcmp(st->type, "serve") == 0;
-    const char *end = s->job.id != NULL ? sw_end_words(s->job.state) : "";
+    const char *end = s->job.id != NULL ? s->scheduler->queue->end_words(s->job.state) : "";
     if (st->ended == tasks_of(s)) {
         s->state = SW_RUN_DONE;
         return;
@@ -319,7 +339,7 @@ static void judge_ended_job(const struct sw_statuses *all, struct sw_run_status 
         snprintf(s->words, sizeof s->words, "%s", end[0] != '\0' ? end : "its job ended");
     } else if (all->trouble.status != SW_OK) {
         s->state = SW_RUN_UNKNOWN;
-        say(s, "Slurm does not say whether its job still runs", "");
+        say_of(s, "", "%s does not say whether its job still runs", s->scheduler->title);
         return;
     } else {
         say(s, "its job ended all at once, or was cancelled", "");
@@ -331,7 +351,7 @@ static void judge_ended_job(const struct sw_statuses *all, struct sw_run_status 
 
 static void judge_started(const struct sw_statuses *all, struct sw_run_status *s)
 {
-    s->by_slurm = true;
+    s->is_queued = true;
     if (s->job.id == NULL || !s->job.is_live) {
         judge_ended_job(all, s);
         return;
@@ -353,7 +373,7 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
         judge_started(all, s);
         return;
     }
-    s->by_slurm =
+    s->is_queued =
         s->job.id != NULL || (current ? s->attempt.job[0] != '\0' : s->submission.token[0] != '\0');
     if (s->job.id != NULL && s->job.is_live) {
         judge_live_job(s);
@@ -362,40 +382,41 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
         const bool none = all->trouble.status == SW_OK && all->asked;
         s->state = none ? SW_RUN_NONE : SW_RUN_SUBMITTING;
         if (none)
-            say(s, "it was about to be submitted, and Slurm knows no job of it", "submit it again");
+            say_of(s, "submit it again", "it was about to be submitted, and %s knows no job of it",
+                   s->scheduler->title);
         else
-            say(s,
-                "it was about to be submitted, and Slurm does not say whether it has a job of it",
-                "");
+            say_of(s, "",
+                   "it was about to be submitted, and %s does not say whether it has a job of it",
+                   s->scheduler->title);
     } else if (ended && ended_without_attempt(s)) {
         judge_job_without_attempt(s);
     } else if (ended && !was_cancelled(s)) {
         judge_verdict(all, s);
-    } else if (s->by_slurm && s->job.id != NULL) {
+    } else if (s->is_queued && s->job.id != NULL) {
         if (current)
             judge_lost(s);
         else
             judge_job_without_attempt(s);
-    } else if (s->by_slurm && all->trouble.status != SW_OK) {
+    } else if (s->is_queued && all->trouble.status != SW_OK) {
         s->state = current && grows(s) ? SW_RUN_RUNNING : SW_RUN_UNKNOWN;
         if (s->state == SW_RUN_UNKNOWN)
-            say(s, "Slurm does not say whether its job still runs", "");
-    } else if (!s->by_slurm && current && lock_is_held(s->folder)) {
+            say_of(s, "", "%s does not say whether its job still runs", s->scheduler->title);
+    } else if (!s->is_queued && current && lock_is_held(s->folder)) {
         s->state = SW_RUN_RUNNING;
     } else if (current) {
         judge_lost(s);
     } else if (s->submission.job_count > 0) {
         s->state = SW_RUN_LOST;
-        say(s, "Slurm no longer knows its job, which never began to train",
-            "'plan logs' may say why");
+        say_of(s, "'plan logs' may say why",
+               "%s no longer knows its job, which never began to train", s->scheduler->title);
     } else if (s->unreadable) {
         s->state = SW_RUN_UNKNOWN;
         say(s, "the record of its job cannot be read", "");
     } else if (all->trouble.status != SW_OK && all->count == 1) {
         s->state = SW_RUN_UNKNOWN;
-        say(s,
-            "nothing of it is written down here, and Slurm does not say whether it has a job of it",
-            "");
+        say_of(s, "",
+               "nothing of it is written down here, and %s does not say whether it has a job of it",
+               s->scheduler->title);
     } else {
         s->state = SW_RUN_NONE;
         say(s, "nothing was started here", "");

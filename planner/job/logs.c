@@ -219,7 +219,7 @@ static int fail_no_log(const struct sw_statuses *all, const struct reader *r)
         sw_fail_as(&err, &all->trouble);
     else if (s->state == SW_RUN_NONE)
         sw_fail(&err, SW_UNMET, "no job of this run was submitted yet: 'plan submit' does");
-    else if (!s->by_slurm)
+    else if (!s->is_queued)
         sw_fail(&err, SW_UNMET,
                 "a run that mpirun started prints to where it was started: there is no log");
     else if (strchr(r->wanted, SW_LOG_ANY_TASK) != NULL)
@@ -234,7 +234,8 @@ static int fail_no_log(const struct sw_statuses *all, const struct reader *r)
     return sw_command_fail(&err);
 }
 
-/* Which file it is going to be, of the job that the folder tells, else of the one that Slurm does.
+/* Which file it is going to be, of the job that the folder tells, else of the one that the
+ * scheduler does.
  */
 static void want(struct reader *r, const struct sw_run_status *s, const char *job)
 {
@@ -244,8 +245,9 @@ static void want(struct reader *r, const struct sw_run_status *s, const char *jo
     if (sub->log[0] != '\0')
         snprintf(pattern, sizeof pattern, "%s", sub->log);
     else
-        snprintf(pattern, sizeof pattern, "%.4000s/slurm-%s.out", s->folder,
-                 s->started.shards > 1 ? "%A_%a" : "%j");
+        snprintf(pattern, sizeof pattern, "%.4000s/%s", s->folder,
+                 s->started.shards > 1 ? s->scheduler->queue->log_of_task
+                                       : s->scheduler->queue->log);
     snprintf(number, sizeof number, "%.*s",
              (int)(strstr(pattern, "%a") != NULL ? strcspn(job, "_") : strlen(job)), job);
     sw_log_expand(pattern, number, r->task, sw_show_name(s), r->wanted);

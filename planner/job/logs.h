@@ -8,8 +8,9 @@
 /* Stands in a path for the index of any task of an array; no path has it. */
 enum { SW_LOG_ANY_TASK = '\x01' };
 
-/* The path that Slurm makes of --output's pattern: %j and %A the job's number, %a the task's of an
- * array ("": any), %x its name, %% a %. Others, and "\\" at the beginning of one, stay as they are.
+/* The path that the scheduler makes of its --output's pattern: %j and %A the job's number, %a the
+ * task's of an array ("": any), %x its name, %% a %. Others, and "\\" at the beginning of one, stay
+ * as they are.
  */
 void sw_log_expand(const char *pattern, const char *job, const char *task, const char *name,
                    char out[PATH_MAX]);

@@ -8,6 +8,14 @@
 
 /* ---- By hand ---- */
 
+static bool is_suffix(const char *end)
+{
+    bool is = false;
+    for (int32_t i = 0; sw_schedulers[i] != NULL; i++)
+        is |= sw_schedulers[i]->queue != NULL && strcmp(end, sw_schedulers[i]->suffix) == 0;
+    return is;
+}
+
 /* The line stands in every script that plan writes, but perhaps not in one of the user's template:
  * those lie beside the run's files. */
 static bool is_script_of(const char *path, const char *folder)
@@ -24,7 +32,7 @@ static bool is_script_of(const char *path, const char *folder)
     head[got] = '\0';
     const bool is = strstr(head, "\n# Written by plan ") != NULL ||
                     (in != NULL && beside != NULL && strcmp(beside, folder) == 0 && end != NULL &&
-                     strcmp(end, ".sbatch") == 0);
+                     is_suffix(end + 1));
     free(beside);
     return is;
 }

@@ -1,6 +1,6 @@
-/* Which of Slurm's jobs are a run's: by the numbers that its folder tells, by the token in their
- * comment, or, submitted by hand, by the script that plan wrote and the folder that it works in.
- * For status.c and its like; see status.h for sw_status_owns. */
+/* Which of a scheduler's jobs are a run's: by the numbers that its folder tells, by the token in
+ * their comment, or, submitted by hand, by the script that plan wrote and the folder that it works
+ * in. For status.c and its like; see status.h for sw_status_owns. */
 #ifndef SW_JOB_OWNED_H
 #define SW_JOB_OWNED_H
 

@@ -77,9 +77,9 @@ static void show_where(struct lines *l, const struct sw_run_status *s)
     if (!job->is_running) {
         fprintf(l->out, "waits for %s, ", sw_format_counted((double)job->node_count, "node", text));
         if (job->starts_at[0] != '\0')
-            fprintf(l->out, "starts at %s as Slurm thinks\n", job->starts_at);
+            fprintf(l->out, "starts at %s as %s thinks\n", job->starts_at, s->scheduler->title);
         else
-            fprintf(l->out, "Slurm does not tell when it starts\n");
+            fprintf(l->out, "%s does not tell when it starts\n", s->scheduler->title);
         return;
     }
     fprintf(l->out, "%s %s", sw_format_counted((double)job->node_count, "node", text), job->nodes);

@@ -12,8 +12,8 @@ const char *sw_show_name(const struct sw_run_status *status);
 int32_t sw_show_text(FILE *out, const struct sw_run_status *status);
 /* "running, step 61 of 150, loss 2.413, 51 s left", without a newline. */
 void sw_show_line(FILE *out, const struct sw_run_status *status);
-/* One object; trouble: why Slurm could not be asked, "" where it could. key: NULL, or that of a
- * member; with a schema only where key is NULL and the object stands alone. */
+/* One object; trouble: why the scheduler could not be asked, "" where it could. key: NULL, or that
+ * of a member; with a schema only where key is NULL and the object stands alone. */
 struct sw_json;
 void sw_show_json(struct sw_json *json, bool alone, const struct sw_run_status *status,
                   const char *trouble);

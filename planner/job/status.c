@@ -7,7 +7,6 @@
 #include "planner/job/judge.h"
 #include "planner/job/owned.h"
 #include "planner/command/process.h"
-#include "planner/scheduler/slurm/queue.h"
 
 #include <errno.h>
 #include <math.h>
@@ -198,8 +197,15 @@ int sw_statuses_read(const char *const *folders, int32_t count, struct sw_status
     }
     if (out->run == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for %d runs", (int)count);
-    for (int32_t i = 0; i < count; i++)
+    const char *script = "";
+    for (int32_t i = 0; i < count; i++) {
         read_folder(&out->run[i]);
+        if (script[0] == '\0')
+            script = out->run[i].submission.script;
+    }
+    out->scheduler = sw_scheduler_of_script(script);
+    for (int32_t i = 0; i < count; i++)
+        out->run[i].scheduler = out->scheduler;
     return 0;
 }
 
@@ -213,7 +219,7 @@ void sw_statuses_free(struct sw_statuses *statuses)
     *statuses = (struct sw_statuses){0};
 }
 
-/* ---- Slurm ---- */
+/* ---- The scheduler ---- */
 
 void sw_statuses_refresh(struct sw_statuses *all)
 {
@@ -240,20 +246,21 @@ bool sw_status_is_over(const struct sw_run_status *s)
            (s->ending_since > 0 && sw_clock_now() - s->ending_since > ENOUGH_SECONDS);
 }
 
-/* One run, of which Slurm knows no live job: somebody may have submitted its script by hand, and no
- * rank of it has begun. What mpirun started is no job. */
+/* One run, of which the scheduler knows no live job: somebody may have submitted its script by
+ * hand, and no rank of it has begun. What mpirun started is no job. */
 static void ask_for_unrecorded(struct sw_statuses *all, double limit_seconds)
 {
     struct sw_run_status *s = &all->run[0];
+    const struct sw_queue_row *queue = all->scheduler->queue;
     struct sw_queued_jobs mine = {0};
     struct sw_error trouble = {0};
     const bool by_mpirun =
         s->submission.token[0] == '\0' && s->attempt.attempt > 0 && s->attempt.job[0] == '\0';
     if (all->count != 1 || by_mpirun || (s->job.id != NULL && s->job.is_live) ||
-        limit_seconds <= 0 || !sw_process_exists("squeue"))
+        limit_seconds <= 0 || !sw_process_exists(queue->client))
         return;
     struct sw_run_status found = {.folder = s->folder};
-    if (sw_slurm_ask(NULL, 0, limit_seconds, &mine, &trouble) == 0)
+    if (queue->ask(NULL, 0, limit_seconds, &mine, &trouble) == 0)
         sw_owned_choose_unrecorded(&mine, &found);
     else if (!all->asked) /* else it did answer, about the jobs that are written down */
         all->trouble = trouble;
@@ -270,6 +277,7 @@ static void ask_for_unrecorded(struct sw_statuses *all, double limit_seconds)
 int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_error *err)
 {
     const double end = sw_clock_now() + limit_seconds;
+    const struct sw_queue_row *queue = all->scheduler->queue;
     struct sw_error trouble = {0};
     int32_t count = 0;
     bool unsure = false, ids_known = false;
@@ -287,7 +295,7 @@ int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_err
     all->asked = unsure || ids_known;
     all->trouble = (struct sw_error){0};
     if (all->asked)
-        (void)sw_slurm_ask(unsure ? NULL : ids, count, limit_seconds, &all->jobs, &trouble);
+        (void)queue->ask(unsure ? NULL : ids, count, limit_seconds, &all->jobs, &trouble);
     for (int32_t i = 0; i < all->count; i++)
         sw_owned_choose(&all->jobs, &all->run[i]);
     free(ids);
@@ -297,7 +305,7 @@ int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_err
     if (ids == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the ids of jobs");
     if (trouble.status == SW_OK && count > 0 && end > sw_clock_now())
-        (void)sw_slurm_ask_history(ids, count, end - sw_clock_now(), &all->history, NULL);
+        (void)queue->ask_history(ids, count, end - sw_clock_now(), &all->history, NULL);
     free(ids);
     if (trouble.status != SW_OK)
         all->trouble = trouble;

@@ -5,7 +5,6 @@
 #include "planner/command/command.h"
 #include "planner/job/owned.h"
 #include "planner/command/process.h"
-#include "planner/scheduler/slurm/queue.h"
 #include "planner/job/status.h"
 
 #include <dirent.h>
@@ -131,19 +130,20 @@ static int take(struct sw_target *out, const char *folder, struct sw_error *err)
     return 0;
 }
 
-/* A job that Slurm knows leads to its folder by its script or by where it works. */
+/* A job that the scheduler knows leads to its folder by its script or by where it works. */
 static int ask_for_job(const char *id, struct sw_target *out, struct sw_error *err)
 {
     struct sw_queued_jobs jobs;
     const struct sw_queued_job *job = NULL;
-    int status = sw_slurm_ask(&id, 1, ask_seconds, &jobs, err);
+    const struct sw_scheduler *scheduler = sw_scheduler_here();
+    int status = scheduler->queue->ask(&id, 1, ask_seconds, &jobs, err);
     if (status == 0)
         job = sw_queued_jobs_find(&jobs, id);
     if (status == 0 && job == NULL)
         status = sw_fail(err, SW_BAD_INPUT,
-                         "Slurm knows no job %s (any more), and no run below this folder had it; "
+                         "%s knows no job %s (any more), and no run below this folder had it; "
                          "name the run's directory",
-                         id);
+                         scheduler->title, id);
     if (status == 0) {
         char *beside = sw_path_folder(job->command);
         char works_in[PATH_MAX];
@@ -158,16 +158,17 @@ static int ask_for_job(const char *id, struct sw_target *out, struct sw_error *e
             status = take(out, works_in, err);
         if (status != 0)
             sw_fail(err, SW_BAD_INPUT,
-                    "job %s is no job of a run, as far as Slurm tells; name the "
+                    "job %s is no job of a run, as far as %s tells; name the "
                     "run's directory",
-                    id);
+                    id, scheduler->title);
         free(beside);
     }
     sw_queued_jobs_free(&jobs);
     return status;
 }
 
-/* Another cluster, or years ago, may have given the same number: then Slurm knows whose it is. */
+/* Another cluster, or years ago, may have given the same number: then the scheduler knows whose it
+ * is. */
 static int find_job(const char *id, struct sw_target *out, struct sw_error *err)
 {
     struct sw_folders runs;
@@ -192,14 +193,15 @@ static int find_job(const char *id, struct sw_target *out, struct sw_error *err)
 }
 
 /* Whether a script that was submitted by hand waits for nodes to work in this folder, and nothing
- * of it stands there yet. false, with an error, too: Slurm does not answer. */
+ * of it stands there yet. false, with an error, too: the scheduler does not answer. */
 static bool has_unrecorded_job(const char *folder, struct sw_error *err)
 {
     char *real = realpath(folder, NULL);
+    const struct sw_queue_row *queue = sw_scheduler_here()->queue;
     struct sw_queued_jobs mine = {0};
     bool found = false;
-    if (real != NULL && sw_process_exists("squeue") &&
-        sw_slurm_ask(NULL, 0, ask_seconds, &mine, err) == 0)
+    if (real != NULL && sw_process_exists(queue->client) &&
+        queue->ask(NULL, 0, ask_seconds, &mine, err) == 0)
         for (int32_t i = 0; i < mine.count; i++)
             found |= sw_owned_by_hand(&mine.job[i], real);
     sw_queued_jobs_free(&mine);

@@ -12,8 +12,8 @@ struct sw_target {
 };
 
 /* The command line's only argument, default the working directory: a run's directory; a job's
- * number, of a run below the working directory or one that Slurm knows; a run or plan file. Returns
- * an exit code; mistakes are printed. */
+ * number, of a run below the working directory or one that the scheduler knows; a run or plan file.
+ * Returns an exit code; mistakes are printed. */
 int sw_target_find(const struct sw_options *options, struct sw_target *out);
 
 /* Whether a folder is a run's directory: it has submission.json, attempt.json or metrics.jsonl. */

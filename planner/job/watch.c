@@ -19,7 +19,7 @@ static uint64_t states_of(const struct sw_statuses *all)
     return hash;
 }
 
-/* The folders say of a run that ends before Slurm does. */
+/* The folders say of a run that ends before the scheduler does. */
 static int32_t count_ended(const struct sw_statuses *all)
 {
     int32_t ended = 0;

@@ -1,21 +1,13 @@
-/* Slurm's and the runner's codes in words that say what to do. Pure tables. */
+/* The runner's verdicts in words that say what to do. Pure tables. */
 #ifndef SW_JOB_WORDS_H
 #define SW_JOB_WORDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Why a job waits, from Slurm's reason ("Priority", "ReqNodeNotAvail, UnavailableNodes:n1"). A
- * reason that is not known is shown as it is. never (may be NULL): it will not start unless
- * something is changed. Returns buffer. */
-const char *sw_reason_words(const char *reason, char *buffer, int32_t bytes, bool *never);
-
-/* What Slurm's state of a job that is over means; "" where it says nothing. */
-const char *sw_end_words(const char *state);
-
 /* What a verdict of attempt.json means. */
 const char *sw_verdict_words(int32_t verdict);
-/* What to do about it, "": nothing; slurm: it was a job. Returns buffer. */
-const char *sw_verdict_advice(int32_t verdict, bool slurm, char *buffer, int32_t bytes);
+/* What to do about it, "": nothing; queued: it was a job. Returns buffer. */
+const char *sw_verdict_advice(int32_t verdict, bool queued, char *buffer, int32_t bytes);
 
 #endif

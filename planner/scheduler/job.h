@@ -1,7 +1,9 @@
-/* A job as its scheduler shows it, whichever that is. A list owns the answer that its jobs point
- * into. */
+/* A job as its scheduler shows it, as it might be asked for, and when it would start: whichever
+ * scheduler that is. A list owns the answer that its jobs point into. */
 #ifndef SW_SCHEDULER_JOB_H
 #define SW_SCHEDULER_JOB_H
+
+#include "core/base/error.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,8 +17,8 @@ enum { SW_MOST_JOB_DIGITS = 20, SW_SHOWN_JOB_BYTES = 128 };
 struct sw_queued_job {
     const char *id;     /* "42"; of an array "42_3", "42_[4-15%8]" */
     int64_t number;     /* its own; a task of an array may have another one than the array */
-    const char *state;  /* the scheduler's word: PENDING, RUNNING ... */
-    const char *reason; /* of a pending job; of another one often None */
+    const char *state;  /* in Slurm's words, whichever scheduler it is: PENDING, RUNNING ... */
+    const char *reason; /* the scheduler's own; of a pending job; of another one often None */
     const char *nodes;  /* "n[1-4]" */
     const char *starts_at, *ended_at, *submitted_at; /* local time, 2026-11-22T11:30:00 */
     int64_t start; /* starts_at in seconds since 1970; 0: not told; of a pending job: expected */
@@ -36,5 +38,45 @@ struct sw_queued_jobs {
 void sw_queued_jobs_free(struct sw_queued_jobs *jobs);
 /* The job of this id, of an array any of its tasks; NULL: it is not among them. */
 const struct sw_queued_job *sw_queued_jobs_find(const struct sw_queued_jobs *jobs, const char *id);
+
+/* A job that might be submitted, in the words of its scheduler's options. "nodes", "partition",
+ * "time", "signal" and "dependency" mean the same for all. A value is "" for a flag. */
+enum { SW_JOB_OPTIONS = 64 };
+struct sw_job_request {
+    int32_t count;
+    struct {
+        char *name, *value;
+    } option[SW_JOB_OPTIONS];
+};
+/* Copies; a value that is NULL is not asked for. Errors (SW_ENVIRONMENT): memory. */
+int sw_job_request_add(struct sw_job_request *request, const char *name, const char *value,
+                       struct sw_error *err);
+/* The last one of that name; NULL: none. */
+const char *sw_job_request_get(const struct sw_job_request *request, const char *name);
+/* A copy with one option (or none: name NULL) of another value; value NULL: without it. */
+int sw_job_request_vary(const struct sw_job_request *from, const char *name, const char *value,
+                        struct sw_job_request *out, struct sw_error *err);
+void sw_job_request_free(struct sw_job_request *request);
+
+struct sw_job_start {
+    bool starts;         /* else the scheduler refuses it: see refusal */
+    int64_t at;          /* when, by its estimate; seconds since 1970 */
+    char partition[128]; /* where */
+    char *nodes;         /* "gpu[0-3]" */
+    char refusal[256];
+};
+void sw_job_starts_free(struct sw_job_start *starts, int32_t count);
+
+/* What the scheduler said of a job before it was submitted. */
+struct sw_admission {
+    char waits[256]; /* for what, where the scheduler cannot say when it starts; "": nothing */
+    char cluster[128];
+    int64_t asked, estimate; /* when it was asked, and when the job would start */
+};
+
+struct sw_quantiles {
+    int32_t count;            /* of what they rest on */
+    double low, median, high; /* 10th, 50th and 90th percentile */
+};
 
 #endif

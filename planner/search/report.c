@@ -2,6 +2,7 @@
 #include "planner/search/report.h"
 
 #include "planner/command/format.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/search/purpose.h"
 
 #include <inttypes.h>
@@ -48,22 +49,21 @@ static void print_trust(FILE *out, const struct sw_cost *cost)
 const char *sw_report_time_limit(const struct sw_run_config *run, double run_seconds, char *buffer,
                                  size_t bytes)
 {
-    const char *limit = run->cluster.slurm.time;
-    const double limit_s = sw_slurm_time_seconds(limit);
+    const struct sw_job_terms terms = sw_job_terms(&run->cluster);
     buffer[0] = '\0';
-    if (run->cluster.launcher != SW_LAUNCHER_SLURM || run_seconds <= limit_s)
+    if (run_seconds <= terms.time_s)
         return buffer;
-    if (run->cluster.slurm.continues != SW_CONTINUE_NONE)
+    if (terms.continues != SW_CONTINUE_NONE)
         snprintf(buffer, bytes,
                  "about %.0f jobs of %s one after the other, each of which goes on where the one "
                  "before was saved",
-                 ceil(run_seconds / limit_s), limit);
+                 ceil(run_seconds / terms.time_s), terms.time);
     else
         snprintf(
             buffer, bytes,
             "more than the job's time limit, %s: it is saved before, and waits for the next job; "
             "slurm.continue: requeue or chain goes on by itself",
-            limit);
+            terms.time);
     return buffer;
 }
 

@@ -2,7 +2,8 @@
 #include "core/base/device.h"
 #include "planner/command/annotate.h"
 #include "planner/command/format.h"
-#include "planner/command/lacks.h"
+#include "planner/scheduler/scheduler.h"
+#include "planner/search/lacks.h"
 #include "planner/search/report.h"
 
 #include <inttypes.h>
@@ -19,7 +20,7 @@ void sw_report_warn_of_time(const struct sw_options *options, const char *path,
              sw_format_counted((double)run->optimizer.total_steps, "step", steps),
              sw_format_duration(seconds, took), limit);
     /* a run that goes on by itself is as long as it likes */
-    if (run->cluster.slurm.continues != SW_CONTINUE_NONE)
+    if (sw_job_terms(&run->cluster).continues != SW_CONTINUE_NONE)
         fprintf(stderr, "%s: note: %s\n", sw_command_shown(path), message);
     else
         sw_warn_at(options, path, &run->time_place, message);

@@ -4,7 +4,7 @@
 #include "core/base/json.h"
 #include "planner/emit/emit.h"
 #include "planner/command/format.h"
-#include "planner/scheduler/slurm/script.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/submit/start.h"
 
 #include <dirent.h>
@@ -33,10 +33,10 @@ static void remove_folder(const char *folder)
     rmdir(folder);
 }
 
-/* What a script asks Slurm for; digest: of the plan that it was written with, NULL: it surely
+/* What a script asks for; digest: of the plan that it was written with, NULL: it surely
  * was. */
-static int read_request(const char *script, const char *digest, struct sw_slurm_request *out,
-                        struct sw_error *err)
+static int read_request(const struct sw_scheduler *row, const char *script, const char *digest,
+                        struct sw_job_request *out, struct sw_error *err)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -50,16 +50,17 @@ static int read_request(const char *script, const char *digest, struct sw_slurm_
                 "'%s' was not written with this plan, whose digest is %s; 'plan emit' writes both",
                 script, digest);
     else
-        status = sw_slurm_request_read(text, out, err);
+        status = row->forecast->read(text, out, err);
     free(text);
     return status;
 }
 
 /* Writes plan and script as a submission does, but into `folder`, and reads what the script asks
- * Slurm for. Returns an exit code. */
+ * for. Returns an exit code. */
 static int ask_of_script(const struct sw_options *options, const struct sw_run_file *run_file,
-                         char *folder, struct sw_slurm_request *out, struct sw_error *err)
+                         char *folder, struct sw_job_request *out, struct sw_error *err)
 {
+    const struct sw_scheduler *row = sw_scheduler_of(&run_file->run.cluster);
     struct sw_run_file aside = *run_file;
     struct sw_options emit = *options;
     struct sw_emitted *emitted = calloc(1, sizeof *emitted);
@@ -76,8 +77,8 @@ static int ask_of_script(const struct sw_options *options, const struct sw_run_f
     status = sw_emit(&emit, &aside, nowhere, emitted);
     if (status != SW_OK)
         goto out;
-    snprintf(path, sizeof path, "%s/%s.sbatch", folder, run_file->run.name);
-    status = read_request(path, NULL, out, err) == 0 ? SW_OK : sw_command_fail(err);
+    snprintf(path, sizeof path, "%s/%s.%s", folder, run_file->run.name, row->suffix);
+    status = read_request(row, path, NULL, out, err) == 0 ? SW_OK : sw_command_fail(err);
 out:
     if (nowhere != NULL)
         fclose(nowhere);
@@ -85,26 +86,34 @@ out:
     return status;
 }
 
-static struct sw_slurm *open_slurm(const struct sw_run_config *run, struct sw_error *err)
+static struct sw_forecast *open_forecast(const struct sw_run_config *run, struct sw_error *err)
 {
-    if (run->cluster.launcher == SW_LAUNCHER_SLURM)
-        return sw_slurm_open(SW_SLURM_AUTO, err);
-    sw_fail(err, SW_BAD_INPUT,
-            "the launcher of cluster '%s' is mpirun, so there is no queue to ask",
-            run->cluster.name);
+    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
+    if (row->forecast != NULL)
+        return row->forecast->open(err);
+    if (row->queue == NULL)
+        sw_scheduler_fail_no_queue(&run->cluster, "queue to ask", err);
+    else
+        sw_fail(err, SW_BAD_INPUT, "%s does not say when a job would start; submit it", row->title);
     return NULL;
 }
 
-/* Asks for everything; *slurm is to be closed. Returns an exit code. */
+static void close_forecast(const struct sw_run_config *run, struct sw_forecast *forecast)
+{
+    if (forecast != NULL)
+        sw_scheduler_of(&run->cluster)->forecast->close(forecast);
+}
+
+/* Asks for everything; *forecast is to be closed. Returns an exit code. */
 static int gather(const struct sw_options *options, const struct sw_run_file *run_file,
-                  struct sw_slurm **slurm, struct sw_start_choices *out)
+                  struct sw_forecast **forecast, struct sw_start_choices *out)
 {
     struct sw_error err = {0};
-    struct sw_slurm_request base = {0};
+    struct sw_job_request base = {0};
     const char *temporary = getenv("TMPDIR");
     char folder[PATH_MAX];
-    *slurm = open_slurm(&run_file->run, &err);
-    if (*slurm == NULL)
+    *forecast = open_forecast(&run_file->run, &err);
+    if (*forecast == NULL)
         return sw_command_fail(&err);
     snprintf(folder, sizeof folder, "%s/shardwright.XXXXXX",
              temporary != NULL && temporary[0] == '/' ? temporary : "/tmp");
@@ -115,9 +124,9 @@ static int gather(const struct sw_options *options, const struct sw_run_file *ru
     int status = ask_of_script(options, run_file, folder, &base, &err);
     remove_folder(folder);
     if (status == SW_OK &&
-        sw_start_choices_gather(*slurm, &run_file->run, &base, NULL, out, &err) != 0)
+        sw_start_choices_gather(*forecast, &run_file->run, &base, NULL, out, &err) != 0)
         status = sw_command_fail(&err);
-    sw_slurm_request_free(&base);
+    sw_job_request_free(&base);
     return status;
 }
 
@@ -148,14 +157,15 @@ static void print_choice(const struct sw_start_choices *all, int32_t i)
            i == 0 && !all->settled ? "  soonest" : "");
 }
 
-static void print_text(const struct sw_run_config *run, const struct sw_slurm *slurm,
+static void print_text(const struct sw_run_config *run, const struct sw_forecast *forecast,
                        const struct sw_start_choices *all)
 {
     char steps[SW_FORMAT_RATE];
     int32_t starting = 0;
     while (starting < all->count && all->choice[starting].starts)
         starting++;
-    printf("%s on Slurm cluster %s: %s%s\n", run->name, sw_slurm_cluster(slurm),
+    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
+    printf("%s on %s cluster %s: %s%s\n", run->name, row->title, row->forecast->cluster(forecast),
            sw_format_counted((double)run->optimizer.total_steps, "step", steps),
            run->says_steps ? "" : " assumed; the run does not say optimizer.total_steps");
     if (starting > 0)
@@ -214,15 +224,16 @@ static void write_choice(struct sw_json *j, const struct sw_start_choices *all, 
     sw_json_end(j);
 }
 
-static void print_json(const struct sw_run_config *run, const struct sw_slurm *slurm,
+static void print_json(const struct sw_run_config *run, const struct sw_forecast *forecast,
                        const struct sw_start_choices *all)
 {
+    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
     struct sw_json j = {.out = stdout, .style = SW_JSON_TABS};
     sw_json_object(&j, NULL);
     sw_json_text(&j, "schema", "shardwright.start/1");
     sw_json_text(&j, "run", run->name);
-    sw_json_text(&j, "cluster", sw_slurm_cluster(slurm));
-    sw_json_text(&j, "slurm", sw_slurm_version(slurm));
+    sw_json_text(&j, "cluster", row->forecast->cluster(forecast));
+    sw_json_text(&j, row->name, row->forecast->version(forecast));
     sw_json_integer(&j, "asked_at", all->now);
     sw_json_integer(&j, "steps", run->optimizer.total_steps);
     sw_json_number(&j, "setup_seconds", SW_START_SETUP_SECONDS);
@@ -253,12 +264,12 @@ static int fail_none(const struct sw_start_choices *all)
 
 /* Returns an exit code. */
 static int show(const struct sw_options *options, const struct sw_run_config *run,
-                const struct sw_slurm *slurm, const struct sw_start_choices *all)
+                const struct sw_forecast *forecast, const struct sw_start_choices *all)
 {
     if (options->json)
-        print_json(run, slurm, all);
+        print_json(run, forecast, all);
     else
-        print_text(run, slurm, all);
+        print_text(run, forecast, all);
     return any_starts(all) ? SW_OK : fail_none(all);
 }
 
@@ -266,32 +277,33 @@ int sw_dry_run_plan(const struct sw_options *options, const struct sw_plan *plan
                     const char *script)
 {
     struct sw_start_choices all = {0};
-    struct sw_slurm_request base = {0};
+    struct sw_job_request base = {0};
     struct sw_error err = {0};
     char digest[32];
     int status;
     snprintf(digest, sizeof digest, "%016" PRIx64, plan->digest);
-    struct sw_slurm *slurm = open_slurm(plan->run, &err);
-    if (slurm == NULL || read_request(script, digest, &base, &err) != 0 ||
-        sw_start_choices_gather(slurm, plan->run, &base, &plan->decision, &all, &err) != 0)
+    struct sw_forecast *forecast = open_forecast(plan->run, &err);
+    if (forecast == NULL ||
+        read_request(sw_scheduler_of(&plan->run->cluster), script, digest, &base, &err) != 0 ||
+        sw_start_choices_gather(forecast, plan->run, &base, &plan->decision, &all, &err) != 0)
         status = sw_command_fail(&err);
     else
-        status = show(options, plan->run, slurm, &all);
+        status = show(options, plan->run, forecast, &all);
     sw_start_choices_free(&all);
-    sw_slurm_request_free(&base);
-    sw_slurm_close(slurm);
+    sw_job_request_free(&base);
+    close_forecast(plan->run, forecast);
     return status;
 }
 
 int sw_dry_run(const struct sw_options *options, struct sw_run_file *run_file)
 {
     struct sw_start_choices all = {0};
-    struct sw_slurm *slurm = NULL;
-    int status = gather(options, run_file, &slurm, &all);
+    struct sw_forecast *forecast = NULL;
+    int status = gather(options, run_file, &forecast, &all);
     if (status == SW_OK)
-        status = show(options, &run_file->run, slurm, &all);
+        status = show(options, &run_file->run, forecast, &all);
     sw_start_choices_free(&all);
-    sw_slurm_close(slurm);
+    close_forecast(&run_file->run, forecast);
     return status;
 }
 
@@ -311,9 +323,9 @@ int sw_soonest_choose(const struct sw_options *options, struct sw_run_file *run_
                       struct sw_options *out, struct sw_soonest *texts)
 {
     struct sw_start_choices all = {0};
-    struct sw_slurm *slurm = NULL;
+    struct sw_forecast *forecast = NULL;
     char done[SW_FORMAT_BYTES], wait[SW_FORMAT_BYTES], mesh[64];
-    int status = gather(options, run_file, &slurm, &all);
+    int status = gather(options, run_file, &forecast, &all);
     *out = *options;
     if (status == SW_OK && !any_starts(&all))
         status = fail_none(&all);
@@ -321,7 +333,8 @@ int sw_soonest_choose(const struct sw_options *options, struct sw_run_file *run_
         goto out;
     const struct sw_start_choice *c = &all.choice[0];
     snprintf(texts->nodes, sizeof texts->nodes, "nodes=%d", c->nodes);
-    snprintf(texts->partition, sizeof texts->partition, "slurm.partition=%s", c->partition);
+    snprintf(texts->partition, sizeof texts->partition, "%s.partition=%s",
+             sw_scheduler_of(&run_file->run.cluster)->name, c->partition);
     status = set(out, texts->nodes);
     if (status == SW_OK && c->partition[0] != '\0')
         status = set(out, texts->partition);
@@ -335,6 +348,6 @@ int sw_soonest_choose(const struct sw_options *options, struct sw_run_file *run_
             sw_format_duration(c->result_s, done));
 out:
     sw_start_choices_free(&all);
-    sw_slurm_close(slurm);
+    close_forecast(&run_file->run, forecast);
     return status;
 }

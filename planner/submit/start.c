@@ -1,9 +1,7 @@
 #include "planner/submit/start.h"
 
 #include "planner/emit/script.h"
-#include "planner/scheduler/slurm/admit.h"
-#include "planner/scheduler/slurm/script.h"
-#include "planner/scheduler/slurm/waits.h"
+#include "planner/scheduler/scheduler.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,20 +12,17 @@ enum { COUNTS = 8, PARTITIONS = 16, CHOICES = (COUNTS + 1) * PARTITIONS };
 
 /* Everything that is asked and known while the choices are made. */
 struct gathering {
-    struct sw_slurm *slurm;
+    const struct sw_scheduler *row;
+    const struct sw_forecast_row *ask;
+    struct sw_forecast *forecast;
     const struct sw_run_config *run;
-    const struct sw_slurm_request *base;
+    const struct sw_job_request *base;
     const struct sw_decision *only; /* of a plan; NULL: there is none yet */
-    struct sw_slurm_facts facts;
-    struct sw_slurm_accounting accounting;
-    struct sw_waits waits;
-    struct sw_quantiles log;
-    struct sw_queued_jobs queue; /* where the job depends on another one */
-    bool depends;
-    bool limit_follows;          /* the limit is what the steps need: each choice has its own */
-    char *partition[PARTITIONS]; /* that the job names; NULL: the default one */
+    struct sw_quantiles ratio;      /* actual / estimated wait of our own jobs */
+    bool limit_follows;             /* the limit is what the steps need: each choice has its own */
+    char *partition[PARTITIONS];    /* that the job names; NULL: the default one */
     int32_t partitions;
-    struct sw_slurm_request request[CHOICES]; /* of the choice of the same number */
+    struct sw_job_request request[CHOICES]; /* of the choice of the same number */
 };
 
 /* All of them, three quarters, the half, three quarters of that ...: few numbers, near enough to
@@ -57,18 +52,18 @@ static int32_t list_counts(const struct gathering *g, int32_t out[COUNTS])
 /* The job in one of the partitions that it names, on so many nodes. time: its limit; NULL: as the
  * script has it. */
 static int make_request(const struct gathering *g, int32_t nodes, const char *partition,
-                        const char *time, struct sw_slurm_request *out, struct sw_error *err)
+                        const char *time, struct sw_job_request *out, struct sw_error *err)
 {
     char number[16];
-    struct sw_slurm_request placed = {0}, timed = {0};
+    struct sw_job_request placed = {0}, timed = {0};
     int status = -1;
     snprintf(number, sizeof number, "%d", nodes);
-    if (sw_slurm_request_vary(g->base, "nodes", number, &placed, err) == 0 &&
-        (time == NULL || sw_slurm_request_vary(&placed, "time", time, &timed, err) == 0))
-        status = sw_slurm_request_vary(time != NULL ? &timed : &placed, "partition", partition, out,
-                                       err);
-    sw_slurm_request_free(&placed);
-    sw_slurm_request_free(&timed);
+    if (sw_job_request_vary(g->base, "nodes", number, &placed, err) == 0 &&
+        (time == NULL || sw_job_request_vary(&placed, "time", time, &timed, err) == 0))
+        status =
+            sw_job_request_vary(time != NULL ? &timed : &placed, "partition", partition, out, err);
+    sw_job_request_free(&placed);
+    sw_job_request_free(&timed);
     return status;
 }
 
@@ -83,7 +78,7 @@ struct wanted {
 /* How long before its limit the script asks for its signal; 0: it does not. */
 static int64_t lead_of(const struct gathering *g)
 {
-    const char *signal = sw_slurm_request_get(g->base, "signal");
+    const char *signal = sw_job_request_get(g->base, "signal");
     const char *at = signal != NULL ? strchr(signal, '@') : NULL;
     return at != NULL ? strtoll(at + 1, NULL, 10) : 0;
 }
@@ -96,7 +91,7 @@ static int add_choice(struct gathering *g, struct sw_start_choices *out,
     if (out->count == CHOICES)
         return 0;
     struct sw_start_choice *c = &out->choice[out->count];
-    struct sw_slurm_request *request = &g->request[out->count++];
+    struct sw_job_request *request = &g->request[out->count++];
     if (g->limit_follows && wanted->candidate != NULL) {
         const struct sw_run_config run = sw_run_on_nodes(g->run, wanted->nodes);
         limit = sw_script_time_limit(&run, wanted->candidate->cost.step_seconds, lead_of(g), time);
@@ -108,13 +103,11 @@ static int add_choice(struct gathering *g, struct sw_start_choices *out,
         c->candidate = *wanted->candidate;
     if (make_request(g, wanted->nodes, partition, limit, request, err) != 0)
         return -1;
-    c->limit_s = sw_slurm_time_seconds(sw_slurm_request_get(request, "time"));
-    const struct sw_slurm_partition *p = sw_slurm_find_partition(&g->facts, partition);
+    c->limit_s = g->row->seconds(sw_job_request_get(request, "time"));
+    const char *name = g->ask->partition(g->forecast, partition);
     snprintf(c->partition, sizeof c->partition, "%s",
-             p != NULL ? p->name : (partition != NULL ? partition : ""));
-    if (sw_slurm_admits(request, &g->facts, &g->accounting, g->depends ? &g->queue : NULL,
-                        c->why_not) &&
-        wanted->candidate == NULL)
+             name != NULL ? name : (partition != NULL ? partition : ""));
+    if (g->ask->admits(g->forecast, request, c->why_not) && wanted->candidate == NULL)
         snprintf(c->why_not, sizeof c->why_not, "no mesh fits%s%.200s",
                  wanted->why[0] != '\0' ? ": " : "", wanted->why);
     return 0;
@@ -136,14 +129,13 @@ static int may_start(struct gathering *g, int32_t nodes, bool *may, struct sw_er
     char why[sizeof((struct sw_start_choice *)0)->why_not];
     *may = false;
     for (int32_t i = 0; i < g->partitions && !*may; i++) {
-        struct sw_slurm_request request = {0};
+        struct sw_job_request request = {0};
         /* how long it takes nobody knows yet */
         if (make_request(g, nodes, g->partition[i], g->limit_follows ? "1" : NULL, &request, err) !=
             0)
             return -1;
-        *may = sw_slurm_admits(&request, &g->facts, &g->accounting, g->depends ? &g->queue : NULL,
-                               why);
-        sw_slurm_request_free(&request);
+        *may = g->ask->admits(g->forecast, &request, why);
+        sw_job_request_free(&request);
     }
     return 0;
 }
@@ -155,9 +147,9 @@ static bool limit_follows(const struct gathering *g, double step_seconds)
 {
     char time[32];
     const struct sw_run_config *run = g->run;
-    const char *limit = sw_slurm_request_get(g->base, "time");
+    const char *limit = sw_job_request_get(g->base, "time");
     if (limit == NULL || g->only != NULL || !run->says_steps ||
-        (run->cluster.slurm.time != NULL && !run->time_is_ceiling))
+        (sw_job_terms(&run->cluster).time != NULL && !run->time_is_ceiling))
         return false;
     const char *follows =
         step_seconds > 0 ? sw_script_time_limit(run, step_seconds, lead_of(g), time) : limit;
@@ -200,14 +192,14 @@ static int add_meshes(struct gathering *g, struct sw_start_choices *out, int32_t
 /* The partitions that the job names; NULL: the default one. */
 static int list_partitions(struct gathering *g, struct sw_error *err)
 {
-    const char *names = sw_slurm_request_get(g->base, "partition");
+    const char *names = sw_job_request_get(g->base, "partition");
     if (names == NULL)
         g->partitions = 1;
     for (const char *p = names; p != NULL && *p != '\0' && g->partitions < PARTITIONS;) {
         const size_t length = strcspn(p, ",");
         g->partition[g->partitions] = strndup(p, length);
         if (g->partition[g->partitions++] == NULL)
-            return sw_fail(err, SW_ENVIRONMENT, "out of memory while asking Slurm");
+            return sw_fail(err, SW_ENVIRONMENT, "out of memory while asking when jobs start");
         p += length;
         p += *p == ',';
     }
@@ -243,36 +235,35 @@ static int list_choices(struct gathering *g, struct sw_start_choices *out, struc
 /* Asks for all that may start, at once. */
 static int ask_starts(struct gathering *g, struct sw_start_choices *out, struct sw_error *err)
 {
-    struct sw_slurm_request *asked = calloc((size_t)out->count + 1, sizeof *asked);
-    struct sw_slurm_start *start = calloc((size_t)out->count + 1, sizeof *start);
+    struct sw_job_request *asked = calloc((size_t)out->count + 1, sizeof *asked);
+    struct sw_job_start *start = calloc((size_t)out->count + 1, sizeof *start);
     int32_t count = 0, status = -1;
     if (asked == NULL || start == NULL) {
-        sw_fail(err, SW_ENVIRONMENT, "out of memory while asking Slurm");
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while asking when jobs start");
         goto out;
     }
     for (int32_t i = 0; i < out->count; i++)
         if (out->choice[i].why_not[0] == '\0')
             asked[count++] = g->request[i]; /* borrowed */
-    if (sw_slurm_will_run(g->slurm, asked, count, start, err) != 0)
+    if (g->ask->starts(g->forecast, asked, count, start, err) != 0)
         goto out;
     count = 0;
     for (int32_t i = 0; i < out->count; i++) {
         struct sw_start_choice *c = &out->choice[i];
         if (c->why_not[0] != '\0')
             continue;
-        struct sw_slurm_start *s = &start[count++];
+        struct sw_job_start *s = &start[count++];
         c->starts = s->starts;
         c->at = s->at;
         c->where = s->nodes;
         s->nodes = NULL;
-        int32_t left;
-        if (!s->starts && !sw_slurm_waits_for_nodes(&g->request[i], &g->facts, c->why_not, &left))
-            snprintf(c->why_not, sizeof c->why_not, "Slurm says: %.200s", s->refusal);
+        if (!s->starts)
+            snprintf(c->why_not, sizeof c->why_not, "%s", s->refusal);
     }
     status = 0;
 out:
     if (start != NULL)
-        sw_slurm_starts_free(start, count);
+        sw_job_starts_free(start, count);
     free(start);
     free(asked);
     return status;
@@ -282,9 +273,9 @@ out:
 static void expect_wait(const struct gathering *g, int64_t now, struct sw_start_choice *c)
 {
     const double estimate = c->at > now ? (double)(c->at - now) : 0;
-    const bool has_log = g->log.count >= SW_STARTS_ENOUGH;
-    const struct sw_quantiles like = sw_waits_like(&g->waits, c->partition, c->nodes, c->limit_s);
-    c->wait_s = has_log ? estimate * g->log.median : estimate;
+    const bool has_log = g->ratio.count >= SW_STARTS_ENOUGH;
+    const struct sw_quantiles like = g->ask->waits(g->forecast, c->partition, c->nodes, c->limit_s);
+    c->wait_s = has_log ? estimate * g->ratio.median : estimate;
     if (like.count >= SW_WAITS_ENOUGH) {
         c->has_band = true;
         c->like_jobs = like.count;
@@ -293,8 +284,8 @@ static void expect_wait(const struct gathering *g, int64_t now, struct sw_start_
         c->wait_high_s = fmax(like.high, c->wait_s);
     } else if (has_log) {
         c->has_band = true;
-        c->wait_low_s = estimate * g->log.low;
-        c->wait_high_s = estimate * g->log.high;
+        c->wait_low_s = estimate * g->ratio.low;
+        c->wait_high_s = estimate * g->ratio.high;
     }
 }
 
@@ -355,16 +346,12 @@ static int compare_choices(const void *a, const void *b)
 
 static int gather(struct gathering *g, struct sw_start_choices *out, struct sw_error *err)
 {
-    if (sw_slurm_load(g->slurm, &g->facts, err) != 0 ||
-        sw_slurm_accounting_load(g->slurm, &g->accounting, err) != 0 ||
-        sw_waits_load(&g->waits, err) != 0 || sw_starts_ratio(g->slurm, &g->log, err) != 0)
+    if (g->ask->load(g->forecast, g->base, err) != 0)
         return -1;
-    g->depends = sw_slurm_request_get(g->base, "dependency") != NULL;
-    if (g->depends && sw_slurm_queue(g->slurm, &g->queue, err) != 0)
-        return -1;
+    g->ratio = g->ask->ratio(g->forecast);
     out->settled = g->only != NULL;
-    out->log_jobs = g->log.count;
-    out->log_ratio = g->log.count >= SW_STARTS_ENOUGH ? g->log.median : 1;
+    out->log_jobs = g->ratio.count;
+    out->log_ratio = g->ratio.count >= SW_STARTS_ENOUGH ? g->ratio.median : 1;
     if (list_choices(g, out, err) != 0)
         return -1;
     out->now = (int64_t)time(NULL);
@@ -380,8 +367,8 @@ static int gather(struct gathering *g, struct sw_start_choices *out, struct sw_e
     return 0;
 }
 
-int sw_start_choices_gather(struct sw_slurm *slurm, const struct sw_run_config *run,
-                            const struct sw_slurm_request *base, const struct sw_decision *only,
+int sw_start_choices_gather(struct sw_forecast *forecast, const struct sw_run_config *run,
+                            const struct sw_job_request *base, const struct sw_decision *only,
                             struct sw_start_choices *out, struct sw_error *err)
 {
     int status = -1;
@@ -389,22 +376,20 @@ int sw_start_choices_gather(struct sw_slurm *slurm, const struct sw_run_config *
     struct gathering *g = calloc(1, sizeof *g);
     out->choice = calloc(CHOICES, sizeof *out->choice);
     if (g == NULL || out->choice == NULL) {
-        sw_fail(err, SW_ENVIRONMENT, "out of memory while asking Slurm");
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while asking when jobs start");
         goto out;
     }
-    g->slurm = slurm;
+    g->row = sw_scheduler_of(&run->cluster);
+    g->ask = g->row->forecast;
+    g->forecast = forecast;
     g->run = run;
     g->base = base;
     g->only = only;
     status = gather(g, out, err);
     for (int32_t i = 0; i < CHOICES; i++)
-        sw_slurm_request_free(&g->request[i]);
+        sw_job_request_free(&g->request[i]);
     for (int32_t i = 0; i < g->partitions; i++)
         free(g->partition[i]);
-    sw_queued_jobs_free(&g->queue);
-    sw_waits_free(&g->waits);
-    sw_slurm_accounting_free(&g->accounting);
-    sw_slurm_facts_free(&g->facts);
 out:
     free(g);
     return status;

@@ -2,21 +2,21 @@
  * expected wait + predicted run. A smaller mesh that starts now can win.
  *
  * The wait is the controller's own estimate, which takes every job ahead to use up its time limit;
- * where our log (waits.h) knows how far such estimates were off here, it is multiplied by their
- * median. Its band is that of like jobs in Slurm's accounting, else that of our log; without either
+ * where our log knows how far such estimates were off here, it is multiplied by their
+ * median. Its band is that of like jobs in its accounting, else that of our log; without either
  * there is none. */
-#ifndef SW_SLURM_START_H
-#define SW_SLURM_START_H
+#ifndef SW_SUBMIT_START_H
+#define SW_SUBMIT_START_H
 
 #include "planner/search/search.h"
-#include "planner/scheduler/slurm/controller.h"
+#include "planner/scheduler/scheduler.h"
 
 /* Until the first step, each time a job starts: ranks, libraries, data, state. An assumption. */
 #define SW_START_SETUP_SECONDS 60.0
 
 struct sw_start_choice {
     int32_t nodes;
-    char partition[128]; /* "": Slurm's default, and the controller names none */
+    char partition[128]; /* "": the default one, which has no name here */
     bool starts;         /* else why_not says why it cannot */
     bool fastest, own;   /* which mesh it is: the fastest, that which the run itself prefers */
     bool submitted;      /* it is what `plan submit` takes as the run stands */
@@ -44,13 +44,14 @@ struct sw_start_choices {
     double log_ratio; /* median of actual / estimated wait; 1: not enough of them */
 };
 
-/* base: the job as its script asks for it, on all nodes of the run's cluster; its partitions may be
- * a list. only: of a plan, whose nodes and mesh are settled; NULL: all that the run may have are
- * looked at. Errors: SW_ENVIRONMENT: no answer, no memory; SW_BAD_INPUT: the run's rules or
- * mesh_dim. That nothing can start is none. Free with sw_start_choices_free, also after an error.
+/* forecast: of the row of the run's cluster. base: the job as its script asks for it, on all nodes
+ * of the run's cluster; its partitions may be a list. only: of a plan, whose nodes and mesh are
+ * settled; NULL: all that the run may have are looked at. Errors: SW_ENVIRONMENT: no answer, no
+ * memory; SW_BAD_INPUT: the run's rules or mesh_dim. That nothing can start is none. Free with
+ * sw_start_choices_free, also after an error.
  */
-int sw_start_choices_gather(struct sw_slurm *slurm, const struct sw_run_config *run,
-                            const struct sw_slurm_request *base, const struct sw_decision *only,
+int sw_start_choices_gather(struct sw_forecast *forecast, const struct sw_run_config *run,
+                            const struct sw_job_request *base, const struct sw_decision *only,
                             struct sw_start_choices *out, struct sw_error *err);
 void sw_start_choices_free(struct sw_start_choices *choices);
 

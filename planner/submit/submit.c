@@ -1,5 +1,12 @@
-#include "planner/submit/submit.h"
-
+/* `plan submit`: one job at a time for a run's folder, and a record of it that survives being
+ * killed at any moment.
+ *
+ * The order: lock (.submission.lock, which the scheduler's command inherits, so that it stays
+ * locked while one is on its way even when plan was killed) - is there a live job? - plan and
+ * script - the record with a token, "submitting" - the command (Slurm's is sbatch), whose job's
+ * comment and script path lead back to the record - the record with the job's number, "submitted".
+ * Whoever comes later and finds "submitting" asks the scheduler for the job of that token or
+ * script. */
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
@@ -7,11 +14,9 @@
 #include "planner/emit/emit.h"
 #include "planner/emit/script.h"
 #include "planner/submit/dry_run.h"
-#include "planner/command/process.h"
-#include "planner/scheduler/slurm/queue.h"
 #include "planner/job/status.h"
-#include "planner/command/lacks.h"
-#include "planner/scheduler/slurm/admit.h"
+#include "planner/search/lacks.h"
+#include "planner/scheduler/scheduler.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +29,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What a user waits for at most: an answer about live jobs; another plan submit; sbatch, which the
- * site's hooks may keep busy. */
-static const double ask_seconds = 4, lock_seconds = 4, sbatch_seconds = 60;
+/* What a user waits for at most: an answer about live jobs; another plan submit. */
+static const double ask_seconds = 4, lock_seconds = 4;
 enum { SCRIPT_BYTES_MAX = 1 << 22 };
 
 /* One submission on its way. */
@@ -35,6 +39,7 @@ struct submitting {
     struct sw_run_file run_file; /* of a run file; config NULL: none */
     struct sw_plan read;         /* of a plan file; config NULL: none */
     const struct sw_run_config *run;
+    const struct sw_scheduler *row;      /* of its cluster; it has a queue */
     struct sw_submission before, record; /* before: what stood in the folder */
     struct sw_admission admission;
     int lock;
@@ -62,7 +67,7 @@ static int place(struct submitting *s, const char *folder, struct sw_error *err)
     if (realpath(folder, name) == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "cannot name the folder '%s': %s", folder,
                        strerror(errno));
-    if (snprintf(s->script, sizeof s->script, "%s/%s.sbatch", name, s->run->name) >=
+    if (snprintf(s->script, sizeof s->script, "%s/%s.%s", name, s->run->name, s->row->suffix) >=
         (int)sizeof s->script)
         return fail_long("script", err);
     return 0;
@@ -115,11 +120,14 @@ static int open_run(struct submitting *s, const struct sw_options *options)
             return status;
         s->run = &s->run_file.run;
     }
-    if (err.status == SW_OK && s->run->cluster.launcher != SW_LAUNCHER_SLURM)
-        sw_fail(&err, SW_BAD_INPUT,
-                "the launcher of cluster '%s' is mpirun, so there is no job to submit; write the "
-                "script with 'plan emit' and start it with bash",
-                s->run->cluster.name);
+    if (err.status == SW_OK) {
+        s->row = sw_scheduler_of(&s->run->cluster);
+        if (s->row->queue == NULL)
+            sw_scheduler_fail_no_queue(&s->run->cluster,
+                                       "job to submit; write the script with 'plan emit' and start "
+                                       "it with bash",
+                                       &err);
+    }
     const int lacks = err.status == SW_OK ? check_lacks(s->run, folder, options->force) : SW_OK;
     if (lacks != SW_OK) {
         free(folder);
@@ -143,7 +151,7 @@ static int lock_folder(struct submitting *s, struct sw_error *err)
     char path[PATH_MAX + 32];
     const double end = sw_clock_now() + lock_seconds;
     snprintf(path, sizeof path, "%s/.submission.lock", s->folder);
-    /* not O_CLOEXEC: sbatch holds it, too, until Slurm has answered */
+    /* not O_CLOEXEC: the command holds it, too, until the scheduler has answered */
     s->lock = open(path, O_RDWR | O_CREAT, 0666);
     if (s->lock < 0)
         return sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
@@ -213,7 +221,7 @@ static int check_live(struct submitting *s, struct sw_error *err)
         goto out;
     }
     /* and those that nobody wrote down: submitted by hand, or by one that was killed */
-    if (sw_slurm_ask(NULL, 0, end - sw_clock_now(), &mine, err) != 0)
+    if (s->row->queue->ask(NULL, 0, end - sw_clock_now(), &mine, err) != 0)
         goto out;
     for (int32_t i = 0; i < mine.count; i++) {
         const struct sw_queued_job *job = &mine.job[i];
@@ -234,44 +242,12 @@ out:
 
 /* ---- The script ---- */
 
-static bool has_directive(const char *text, const char *name, const char **value)
-{
-    const size_t length = strlen(name);
-    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, "#SBATCH --", 10) != 0 || strncmp(line + 10, name, length) != 0 ||
-            line[10 + length] != '=')
-            continue;
-        *value = line + 11 + length;
-        return true;
-    }
-    return false;
-}
-
-/* The log's path as the script gives it, without the quotes that sbatch takes off. */
-static void find_log(const char *text, const char *folder, char out[PATH_MAX])
-{
-    const char *value;
-    size_t used = 0;
-    snprintf(out, PATH_MAX, "%.4000s/slurm-%%j.out", folder);
-    if (!has_directive(text, "output", &value) || (value[0] != '/' && value[0] != '"'))
-        return;
-    const bool quoted = *value == '"';
-    for (value += quoted; *value != '\0' && *value != '\n' && used < PATH_MAX - 1; value++) {
-        if (quoted ? *value == '"' : *value == ' ')
-            break;
-        value += quoted && *value == '\\' && value[1] != '\0';
-        out[used++] = *value;
-    }
-    out[used] = '\0';
-}
-
 /* Notes what is in the script, that it is the plan's, and that such a job can start. */
 static int read_script(struct submitting *s, uint64_t digest, bool *has_comment,
                        struct sw_error *err)
 {
     char *text = NULL, wanted[32];
-    const char *value;
+    struct sw_job_script said = {0};
     size_t bytes = 0;
     if (sw_file_read(s->script, true, SCRIPT_BYTES_MAX, &text, &bytes, NULL) != 0)
         return sw_fail(err, SW_BAD_INPUT,
@@ -285,10 +261,11 @@ static int read_script(struct submitting *s, uint64_t digest, bool *has_comment,
                          "writes both",
                          s->script, wanted);
     s->record.script_digest = sw_hash_bytes(SW_HASH_START, text, bytes);
-    find_log(text, s->folder, s->record.log);
-    *has_comment = has_directive(text, "comment", &value);
+    s->row->queue->read_script(text, s->folder, &said);
+    memcpy(s->record.log, said.log, sizeof s->record.log);
+    *has_comment = said.has_comment;
     if (status == 0)
-        status = sw_slurm_admit_script(text, &s->admission, err);
+        status = s->row->queue->admit(text, &s->admission, err);
     free(text);
     return status;
 }
@@ -337,36 +314,7 @@ static int fill_record(struct submitting *s, uint64_t digest, const struct sw_de
     return 0;
 }
 
-/* ---- sbatch ---- */
-
-int sw_submit_parse_id(const char *text, char *out, int32_t bytes)
-{
-    size_t end = strlen(text);
-    while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == '\r' || text[end - 1] == ' '))
-        end--;
-    size_t begin = end;
-    while (begin > 0 && text[begin - 1] != '\n')
-        begin--;
-    const size_t digits = strspn(text + begin, "0123456789");
-    if (digits == 0 || (begin + digits != end && text[begin + digits] != ';') ||
-        snprintf(out, (size_t)bytes, "%.*s", (int)digits, text + begin) >= bytes)
-        return -1;
-    return sw_job_id_is_valid(out) ? 0 : -1;
-}
-
-/* Whether Slurm refused, so that there surely is no job. */
-static bool is_refusal(const struct sw_process_result *result)
-{
-    static const char *const unsure[] = {"timed out", "Unable to contact", "Communication",
-                                         "Transport", "Zero Bytes"};
-    if (result->timed_out || result->exit_code == 0 || result->diagnostics == NULL ||
-        strstr(result->diagnostics, "error: ") == NULL)
-        return false;
-    for (size_t i = 0; i < sizeof unsure / sizeof unsure[0]; i++)
-        if (strstr(result->diagnostics, unsure[i]) != NULL)
-            return false;
-    return true;
-}
+/* ---- The submission ---- */
 
 static void forget(struct submitting *s)
 {
@@ -376,37 +324,14 @@ static void forget(struct submitting *s)
         sw_submission_forget(s->folder);
 }
 
-static int run_sbatch(struct submitting *s, bool has_comment, struct sw_error *err)
+static int give(struct submitting *s, bool has_comment, struct sw_error *err)
 {
-    struct sw_process_result result = {0};
-    char comment[64];
-    snprintf(comment, sizeof comment, "--comment=shardwright:%s", s->record.token);
-    const char *argv[] = {"sbatch", "--parsable", s->script, NULL, NULL};
-    if (!has_comment) {
-        argv[2] = comment;
-        argv[3] = s->script;
-    }
-    int status = sw_process_run(argv, NULL, sbatch_seconds, &result, err);
-    if (status != 0) {
-        forget(s); /* it was not started */
-    } else if (!result.timed_out && result.exit_code == 0 &&
-               sw_submit_parse_id(result.out, s->record.job[0], sizeof s->record.job[0]) == 0) {
-        if (result.diagnostics_bytes > 0)
-            fputs(result.diagnostics, stderr);
-    } else {
-        const bool refused = is_refusal(&result);
-        const char *why = sw_process_complaint(&result);
-        if (refused)
-            forget(s);
-        status = refused
-                     ? sw_fail(err, SW_UNMET, "Slurm takes no such job: %.600s", why)
-                     : sw_fail(err, SW_ENVIRONMENT,
-                               "sbatch did not say what became of the job%s%.400s; 'plan status "
-                               "%s' finds it, if there is one",
-                               why[0] != '\0' ? ": " : "", why, s->folder);
-    }
-    sw_process_free(&result);
-    return status;
+    const enum sw_submitted done =
+        s->row->queue->submit(s->script, has_comment ? NULL : s->record.token, s->folder,
+                              s->record.job[0], sizeof s->record.job[0], err);
+    if (done == SW_SUBMIT_NONE)
+        forget(s);
+    return done == SW_SUBMIT_DONE ? 0 : -1;
 }
 
 /* ---- The command ---- */
@@ -420,14 +345,13 @@ static int submit(struct submitting *s, uint64_t digest, const struct sw_decisio
     if (read_script(s, digest, &has_comment, &err) != 0 ||
         fill_record(s, digest, decision, cost, &err) != 0 ||
         sw_submission_begin_links(s->folder, &err) != 0 ||
-        sw_submission_write(s->folder, &s->record, &err) != 0 ||
-        run_sbatch(s, has_comment, &err) != 0)
+        sw_submission_write(s->folder, &s->record, &err) != 0 || give(s, has_comment, &err) != 0)
         return sw_command_fail(&err);
     s->record.submitted = true;
     s->record.job_count = 1;
     if (s->admission.waits[0] != '\0')
         fprintf(stderr, "plan: warning: the job %s\n", s->admission.waits);
-    sw_slurm_admitted(&s->admission, s->record.job[0]);
+    s->row->queue->admitted(&s->admission, s->record.job[0]);
     if (sw_submission_write(s->folder, &s->record, &err) != 0) {
         sw_fail_context(&err, "job %s is submitted, but", s->record.job[0]);
         return sw_command_fail(&err);
@@ -512,8 +436,9 @@ static int dry_run_of_plan(const struct sw_options *options, const char *path)
     if (read_plan(options, path, &plan, &err) != 0)
         goto out;
     folder = sw_path_folder(path);
-    if (folder == NULL || snprintf(script, sizeof script, "%s/%s.sbatch", folder, plan.run->name) >=
-                              (int)sizeof script)
+    if (folder == NULL ||
+        snprintf(script, sizeof script, "%s/%s.%s", folder, plan.run->name,
+                 sw_scheduler_of(&plan.run->cluster)->suffix) >= (int)sizeof script)
         (void)fail_long("script", &err);
     else
         status = sw_dry_run_plan(options, &plan, script);

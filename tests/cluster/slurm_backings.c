@@ -100,7 +100,7 @@ static void compare_switches(const struct sw_slurm_facts *a, const struct sw_slu
 }
 
 /* Requests of every kind of answer: starts now, later, and never. */
-static int make_requests(struct sw_slurm_request *out, struct sw_error *err)
+static int make_requests(struct sw_job_request *out, struct sw_error *err)
 {
     static const char *const rows[][13] = {
         {"nodes", "1", "time", "60", NULL},
@@ -120,7 +120,7 @@ static int make_requests(struct sw_slurm_request *out, struct sw_error *err)
     const int32_t count = (int32_t)(sizeof rows / sizeof *rows);
     for (int32_t i = 0; i < count; i++)
         for (int32_t k = 0; rows[i][k] != NULL; k += 2)
-            if (sw_slurm_request_add(&out[i], rows[i][k], rows[i][k + 1], err) != 0)
+            if (sw_job_request_add(&out[i], rows[i][k], rows[i][k + 1], err) != 0)
                 return -1;
     return count;
 }
@@ -129,8 +129,8 @@ enum { MOST = 64 };
 
 static int compare_starts(struct sw_slurm *a, struct sw_slurm *b, struct sw_error *err)
 {
-    struct sw_slurm_request requests[MOST] = {0};
-    struct sw_slurm_start x[MOST] = {0}, y[MOST] = {0};
+    struct sw_job_request requests[MOST] = {0};
+    struct sw_job_start x[MOST] = {0}, y[MOST] = {0};
     const int32_t count = make_requests(requests, err);
     if (count < 0 || sw_slurm_will_run(a, requests, count, x, err) != 0 ||
         sw_slurm_will_run(b, requests, count, y, err) != 0)
@@ -148,10 +148,10 @@ static int compare_starts(struct sw_slurm *a, struct sw_slurm *b, struct sw_erro
         printf("request %d: %s%s %s\n", i,
                x[i].starts ? "starts on " : "refused: ", x[i].starts ? x[i].nodes : x[i].refusal,
                x[i].starts ? x[i].partition : "");
-        sw_slurm_request_free(&requests[i]);
+        sw_job_request_free(&requests[i]);
     }
-    sw_slurm_starts_free(x, count);
-    sw_slurm_starts_free(y, count);
+    sw_job_starts_free(x, count);
+    sw_job_starts_free(y, count);
     return 0;
 }
 
@@ -210,8 +210,8 @@ out:
 
 static int estimate(const char *backing, int32_t count, struct sw_error *err)
 {
-    struct sw_slurm_request requests[MOST] = {0};
-    struct sw_slurm_start starts[MOST] = {0};
+    struct sw_job_request requests[MOST] = {0};
+    struct sw_job_start starts[MOST] = {0};
     const double begin = sw_clock_now();
     struct sw_slurm *slurm =
         sw_slurm_open(strcmp(backing, "library") == 0 ? SW_SLURM_LIBRARY : SW_SLURM_COMMANDS, err);
@@ -219,8 +219,8 @@ static int estimate(const char *backing, int32_t count, struct sw_error *err)
     for (int32_t i = 0; status == 0 && i < count; i++) {
         char nodes[16];
         snprintf(nodes, sizeof nodes, "%d", (int)i % 8 + 1);
-        status = sw_slurm_request_add(&requests[i], "nodes", nodes, err) != 0 ||
-                         sw_slurm_request_add(&requests[i], "time", "30", err) != 0
+        status = sw_job_request_add(&requests[i], "nodes", nodes, err) != 0 ||
+                         sw_job_request_add(&requests[i], "time", "30", err) != 0
                      ? -1
                      : 0;
     }
@@ -231,8 +231,8 @@ static int estimate(const char *backing, int32_t count, struct sw_error *err)
     if (status == 0)
         printf("%d estimates in %.3f s\n", (int)count, sw_clock_now() - begin);
     for (int32_t i = 0; i < count; i++)
-        sw_slurm_request_free(&requests[i]);
-    sw_slurm_starts_free(starts, count);
+        sw_job_request_free(&requests[i]);
+    sw_job_starts_free(starts, count);
     sw_slurm_close(slurm);
     return status;
 }

@@ -5,8 +5,9 @@
 #include "core/run/submission.h"
 #include "planner/scheduler/slurm/queue.h"
 #include "planner/job/logs.h"
-#include "planner/submit/submit.h"
+#include "planner/scheduler/slurm/submit.h"
 #include "planner/job/words.h"
+#include "planner/scheduler/slurm/words.h"
 #include "tests/fuzz/support.h"
 
 #include <math.h>
@@ -39,8 +40,8 @@ static void check_jobs(const struct sw_queued_jobs *jobs)
         fuzz_require(job->elapsed_seconds >= 0 || job->elapsed_seconds == -1, "no time", job->id);
         fuzz_require(job->is_live || !job->is_running, "it runs and is over", job->id);
         fuzz_require(sw_queued_jobs_find(jobs, job->id) != NULL, "not found", job->id);
-        fuzz_require_plain(sw_reason_words(job->reason, words, sizeof words, &never));
-        fuzz_require_plain(sw_end_words(job->state));
+        fuzz_require_plain(sw_slurm_reason_words(job->reason, words, sizeof words, &never));
+        fuzz_require_plain(sw_slurm_end_words(job->state));
     }
 }
 
@@ -91,7 +92,7 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     check_answers(&file[0]);
     check_progress(&file[count > 1]);
     check_record(&file[count > 2 ? 2 : 0]);
-    if (sw_submit_parse_id(file[0].text, id, sizeof id) == 0)
+    if (sw_sbatch_parse_id(file[0].text, id, sizeof id) == 0)
         fuzz_require(sw_job_id_is_valid(id), "no id", id);
     sw_log_expand(file[0].text, "42", bytes % 2 == 0 ? "" : "3", file[count - 1].text, path);
     fuzz_require(strlen(path) < sizeof path, "no path", "");

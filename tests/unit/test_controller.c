@@ -3,8 +3,9 @@
 #include "planner/scheduler/slurm/queue.h"
 #include "planner/job/logs.h"
 #include "planner/job/status.h"
-#include "planner/submit/submit.h"
+#include "planner/scheduler/slurm/submit.h"
 #include "planner/job/words.h"
+#include "planner/scheduler/slurm/words.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -162,7 +163,7 @@ static void test_reasons(void **state)
     char text[512];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool never = !rows[i].never;
-        sw_reason_words(rows[i].reason, text, sizeof text, &never);
+        sw_slurm_reason_words(rows[i].reason, text, sizeof text, &never);
         if (strstr(text, rows[i].says) == NULL || never != rows[i].never)
             fail_msg("'%s': '%s'", rows[i].reason, text);
     }
@@ -172,14 +173,14 @@ static void test_ids(void **state)
 {
     (void)state;
     char id[32];
-    assert_int_equal(sw_submit_parse_id("42\n", id, sizeof id), 0);
+    assert_int_equal(sw_sbatch_parse_id("42\n", id, sizeof id), 0);
     assert_string_equal(id, "42");
-    assert_int_equal(sw_submit_parse_id("welcome to the cluster\n4711;big\n", id, sizeof id), 0);
+    assert_int_equal(sw_sbatch_parse_id("welcome to the cluster\n4711;big\n", id, sizeof id), 0);
     assert_string_equal(id, "4711");
     static const char *const none[] = {
         "", "\n", "Submitted batch job 42\n", "42x\n", "0\n", "-3\n", "42\nbye\n", "99999999999\n"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        assert_int_equal(sw_submit_parse_id(none[i], id, sizeof id), -1);
+        assert_int_equal(sw_sbatch_parse_id(none[i], id, sizeof id), -1);
 }
 
 static void touch(const char *name)

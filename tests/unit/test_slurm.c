@@ -322,9 +322,9 @@ static void limits_of_accounts(void **state)
 
 /* ---- Scripts ---- */
 
-static void has_option(const struct sw_slurm_request *request, const char *name, const char *value)
+static void has_option(const struct sw_job_request *request, const char *name, const char *value)
 {
-    const char *found = sw_slurm_request_get(request, name);
+    const char *found = sw_job_request_get(request, name);
     if ((found == NULL) != (value == NULL) || (value != NULL && strcmp(found, value) != 0))
         fail_msg("%s is '%s', not '%s'", name, found != NULL ? found : "(none)",
                  value != NULL ? value : "(none)");
@@ -333,7 +333,7 @@ static void has_option(const struct sw_slurm_request *request, const char *name,
 static void directives_of_a_script(void **state)
 {
     (void)state;
-    struct sw_slurm_request request = {0}, other = {0};
+    struct sw_job_request request = {0}, other = {0};
     struct sw_error err = {0};
     const char *script = "#!/bin/bash\n# a comment\n#SBATCH --nodes=4 --exclusive\n"
                          "#SBATCH --output=\"/a b/%%j \\\"x\\\".out\" # no option\n"
@@ -348,15 +348,15 @@ static void directives_of_a_script(void **state)
     has_option(&request, "comment", "it is");
     has_option(&request, "qos", NULL);
     has_option(&request, "account", NULL);
-    assert_int_equal(sw_slurm_request_vary(&request, "partition", NULL, &other, &err), 0);
+    assert_int_equal(sw_job_request_vary(&request, "partition", NULL, &other, &err), 0);
     has_option(&other, "partition", NULL);
     has_option(&other, "nodes", "4");
-    sw_slurm_request_free(&other);
-    assert_int_equal(sw_slurm_request_vary(&request, "nodes", "2", &other, &err), 0);
+    sw_job_request_free(&other);
+    assert_int_equal(sw_job_request_vary(&request, "nodes", "2", &other, &err), 0);
     has_option(&other, "nodes", "2");
     assert_int_equal(other.count, request.count);
-    sw_slurm_request_free(&other);
-    sw_slurm_request_free(&request);
+    sw_job_request_free(&other);
+    sw_job_request_free(&request);
 }
 
 /* ---- Waits ---- */
@@ -464,36 +464,36 @@ static void accounts_that_may(void **state)
         {"associations,limits", "qos", "nosuch", false}, /* the partition's own list */
     };
     for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
-        struct sw_slurm_request request = {0};
+        struct sw_job_request request = {0};
         char why[256];
-        assert_int_equal(sw_slurm_request_add(&request, "nodes", "4", &err), 0);
-        assert_int_equal(sw_slurm_request_add(&request, held[i].name, held[i].value, &err), 0);
+        assert_int_equal(sw_job_request_add(&request, "nodes", "4", &err), 0);
+        assert_int_equal(sw_job_request_add(&request, held[i].name, held[i].value, &err), 0);
         sw_slurm_accounting_enforce(held[i].enforced, &accounting);
         if (sw_slurm_admits(&request, &facts, &accounting, &queue, why) != held[i].good)
             fail_msg("%s, %s %s: '%s'", held[i].enforced, held[i].name, held[i].value, why);
-        sw_slurm_request_free(&request);
+        sw_job_request_free(&request);
     }
     partition.qos = NULL;
     for (int32_t enforced = 0; enforced < 2; enforced++) {
-        struct sw_slurm_request request = {0};
+        struct sw_job_request request = {0};
         char why[256];
-        assert_int_equal(sw_slurm_request_add(&request, "qos", "nosuch", &err), 0);
+        assert_int_equal(sw_job_request_add(&request, "qos", "nosuch", &err), 0);
         sw_slurm_accounting_enforce(enforced ? "associations,limits,qos" : "associations,limits",
                                     &accounting);
         assert_int_equal(sw_slurm_admits(&request, &facts, &accounting, &queue, why), !enforced);
-        sw_slurm_request_free(&request);
+        sw_job_request_free(&request);
     }
     partition.qos = "normal,short";
     sw_slurm_accounting_enforce("", &accounting);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct sw_slurm_request request = {0};
+        struct sw_job_request request = {0};
         char why[256];
-        assert_int_equal(sw_slurm_request_add(&request, "nodes", "4", &err), 0);
-        assert_int_equal(sw_slurm_request_add(&request, rows[i].name, rows[i].value, &err), 0);
+        assert_int_equal(sw_job_request_add(&request, "nodes", "4", &err), 0);
+        assert_int_equal(sw_job_request_add(&request, rows[i].name, rows[i].value, &err), 0);
         const bool good = sw_slurm_admits(&request, &facts, &accounting, &queue, why);
         assert_string_equal(why, rows[i].why);
         assert_int_equal(good, rows[i].why[0] == '\0');
-        sw_slurm_request_free(&request);
+        sw_job_request_free(&request);
     }
     sw_slurm_accounting_free(&accounting);
     sw_hosts_free(&nodes.hosts);

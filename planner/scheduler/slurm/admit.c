@@ -26,17 +26,17 @@ static bool refuse(char why[WHY], const char *format, ...)
     return false;
 }
 
-static int32_t number_of(const struct sw_slurm_request *request, const char *name, int32_t fallback)
+static int32_t number_of(const struct sw_job_request *request, const char *name, int32_t fallback)
 {
-    const char *value = sw_slurm_request_get(request, name);
+    const char *value = sw_job_request_get(request, name);
     const long number = value != NULL ? strtol(value, NULL, 10) : 0;
     return number > 0 && number < INT32_MAX ? (int32_t)number : fallback;
 }
 
 /* Megabytes that it asks of a node; 0: all of it, or nothing. */
-static int64_t memory_of(const struct sw_slurm_request *request)
+static int64_t memory_of(const struct sw_job_request *request)
 {
-    const char *value = sw_slurm_request_get(request, "mem");
+    const char *value = sw_job_request_get(request, "mem");
     char *end = NULL;
     if (value == NULL)
         return 0;
@@ -84,9 +84,9 @@ static int32_t count_fitting(const struct sw_slurm_facts *facts, const struct sw
     return count;
 }
 
-static bool wants_whole_nodes(const struct sw_slurm_request *request)
+static bool wants_whole_nodes(const struct sw_job_request *request)
 {
-    const char *value = sw_slurm_request_get(request, "exclusive");
+    const char *value = sw_job_request_get(request, "exclusive");
     return value != NULL && value[0] == '\0'; /* those of users and labels share */
 }
 
@@ -100,7 +100,7 @@ static int32_t count_small(const struct sw_slurm_facts *facts, const struct sw_s
     return count;
 }
 
-static bool nodes_fit(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
+static bool nodes_fit(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
                       const struct sw_slurm_partition *p, char why[WHY])
 {
     char number[SW_FORMAT_RATE];
@@ -108,7 +108,7 @@ static bool nodes_fit(const struct sw_slurm_request *request, const struct sw_sl
     const int64_t cpus =
         (int64_t)number_of(request, "ntasks-per-node", 1) * number_of(request, "cpus-per-task", 1);
     const int64_t memory = memory_of(request);
-    const char *gpus = sw_slurm_request_get(request, "gpus-per-node");
+    const char *gpus = sw_job_request_get(request, "gpus-per-node");
     sw_format_counted(nodes, "node", number);
     if (p->max_nodes > 0 && nodes > p->max_nodes)
         return refuse(why, "%s asked for, but partition %.60s gives a job at most %d", number,
@@ -144,12 +144,12 @@ static bool nodes_fit(const struct sw_slurm_request *request, const struct sw_sl
     return true;
 }
 
-static bool time_fits(const struct sw_slurm_request *request, const struct sw_slurm_partition *p,
+static bool time_fits(const struct sw_job_request *request, const struct sw_slurm_partition *p,
                       char why[WHY])
 {
     char longest[SW_FORMAT_BYTES];
-    const char *time = sw_slurm_request_get(request, "time");
-    const char *least = sw_slurm_request_get(request, "time-min");
+    const char *time = sw_job_request_get(request, "time");
+    const char *least = sw_job_request_get(request, "time-min");
     const double seconds = sw_slurm_time_seconds(least != NULL ? least : time);
     if (time == NULL || seconds <= p->max_time)
         return true;
@@ -161,10 +161,10 @@ static bool time_fits(const struct sw_slurm_request *request, const struct sw_sl
 }
 
 /* What a job asks for at least, of each kind. */
-static void asks_for(const struct sw_slurm_request *request, int64_t out[SW_TRES_COUNT])
+static void asks_for(const struct sw_job_request *request, int64_t out[SW_TRES_COUNT])
 {
     const int64_t nodes = number_of(request, "nodes", 1);
-    const char *gpus = sw_slurm_request_get(request, "gpus-per-node");
+    const char *gpus = sw_job_request_get(request, "gpus-per-node");
     const char *colon = gpus != NULL ? strrchr(gpus, ':') : NULL;
     out[SW_TRES_NODES] = nodes;
     out[SW_TRES_GPUS] =
@@ -181,7 +181,7 @@ struct limiter {
 };
 
 /* A job that alone is more than a limit allows would wait for ever. */
-static bool limits_admit(const struct sw_slurm_request *request, const struct sw_slurm_partition *p,
+static bool limits_admit(const struct sw_job_request *request, const struct sw_slurm_partition *p,
                          const struct sw_slurm_accounting *accounting,
                          const struct sw_slurm_association *a, const struct sw_slurm_qos *q,
                          char why[WHY])
@@ -190,7 +190,7 @@ static bool limits_admit(const struct sw_slurm_request *request, const struct sw
         p->own_qos != NULL ? sw_slurm_find_qos(accounting, p->own_qos) : NULL;
     const struct sw_slurm_association *whole =
         a != NULL ? sw_slurm_find_account(accounting, a->account) : NULL;
-    const char *time = sw_slurm_request_get(request, "time");
+    const char *time = sw_job_request_get(request, "time");
     const double minutes = time != NULL ? sw_slurm_time_seconds(time) / 60 : 0;
     q = q != NULL ? q : sw_slurm_default_qos(accounting, a);
     const struct limiter limiters[] = {
@@ -222,13 +222,13 @@ static bool limits_admit(const struct sw_slurm_request *request, const struct sw
     return true;
 }
 
-static bool account_may(const struct sw_slurm_request *request, const struct sw_slurm_partition *p,
+static bool account_may(const struct sw_job_request *request, const struct sw_slurm_partition *p,
                         const struct sw_slurm_accounting *accounting, char why[WHY])
 {
     char time[SW_FORMAT_BYTES];
-    const char *account = sw_slurm_request_get(request, "account");
-    const char *qos = sw_slurm_request_get(request, "qos");
-    const char *limit = sw_slurm_request_get(request, "time");
+    const char *account = sw_job_request_get(request, "account");
+    const char *qos = sw_job_request_get(request, "qos");
+    const char *limit = sw_job_request_get(request, "time");
     /* without one it gets what the partition gives */
     const double seconds = limit != NULL ? sw_slurm_time_seconds(limit) : 0;
     const char *of =
@@ -275,10 +275,10 @@ static bool account_may(const struct sw_slurm_request *request, const struct sw_
 }
 
 /* Every number of "afterok:17:18,afterany:19" must be a job. */
-static bool dependency_exists(const struct sw_slurm_request *request,
+static bool dependency_exists(const struct sw_job_request *request,
                               const struct sw_queued_jobs *queue, char why[WHY])
 {
-    const char *p = sw_slurm_request_get(request, "dependency");
+    const char *p = sw_job_request_get(request, "dependency");
     while (p != NULL && *p != '\0') {
         if (p[0] != ':' || !isdigit((unsigned char)p[1])) {
             p++;
@@ -302,12 +302,12 @@ static bool dependency_exists(const struct sw_slurm_request *request,
     return true;
 }
 
-bool sw_slurm_admits(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
+bool sw_slurm_admits(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
                      const struct sw_slurm_accounting *accounting,
                      const struct sw_queued_jobs *queue, char why[256])
 {
     char name[128];
-    const char *names = sw_slurm_request_get(request, "partition");
+    const char *names = sw_job_request_get(request, "partition");
     why[0] = '\0';
     snprintf(name, sizeof name, "%.*s", names != NULL ? (int)strcspn(names, ",") : 0,
              names != NULL ? names : "");
@@ -325,21 +325,21 @@ bool sw_slurm_admits(const struct sw_slurm_request *request, const struct sw_slu
 }
 
 /* In any of its partitions. */
-static bool admits_any(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
+static bool admits_any(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
                        const struct sw_slurm_accounting *accounting,
                        const struct sw_queued_jobs *queue, char why[WHY])
 {
-    const char *names = sw_slurm_request_get(request, "partition");
+    const char *names = sw_job_request_get(request, "partition");
     if (names == NULL)
         return sw_slurm_admits(request, facts, accounting, queue, why);
     for (const char *p = names; *p != '\0'; p += strcspn(p, ","), p += *p == ',') {
-        struct sw_slurm_request one = {0};
+        struct sw_job_request one = {0};
         struct sw_error err = {0};
         char name[128];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(p, ","), p);
-        const bool good = sw_slurm_request_vary(request, "partition", name, &one, &err) != 0 ||
+        const bool good = sw_job_request_vary(request, "partition", name, &one, &err) != 0 ||
                           sw_slurm_admits(&one, facts, accounting, queue, why);
-        sw_slurm_request_free(&one);
+        sw_job_request_free(&one);
         if (good)
             return true;
     }
@@ -349,10 +349,10 @@ static bool admits_any(const struct sw_slurm_request *request, const struct sw_s
 /* ---- Nodes that are away ---- */
 
 /* Adds names of a list of sbatch's; one that cannot be read names nobody. */
-static void expand(const struct sw_slurm_request *request, const char *name, struct sw_hosts *out)
+static void expand(const struct sw_job_request *request, const char *name, struct sw_hosts *out)
 {
     struct sw_error ignored = {0};
-    (void)sw_hosts_expand(sw_slurm_request_get(request, name), out, &ignored);
+    (void)sw_hosts_expand(sw_job_request_get(request, name), out, &ignored);
     sw_hosts_sort(out);
 }
 
@@ -368,12 +368,12 @@ struct away {
     int32_t left; /* others that fit */
 };
 
-static int find_away(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
+static int find_away(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
                      const struct sw_slurm_partition *p, struct away *out)
 {
     const int64_t cpus =
         (int64_t)number_of(request, "ntasks-per-node", 1) * number_of(request, "cpus-per-task", 1);
-    const char *gpus = sw_slurm_request_get(request, "gpus-per-node");
+    const char *gpus = sw_job_request_get(request, "gpus-per-node");
     struct sw_hosts excluded = {0};
     struct sw_error err = {0};
     int status = 0;
@@ -382,7 +382,7 @@ static int find_away(const struct sw_slurm_request *request, const struct sw_slu
         const struct sw_slurm_nodes *n = &facts->nodes[i];
         if (n->cpus < cpus || n->memory_mb < memory_of(request) ||
             (gpus != NULL && !has_gpus(n, gpus)) ||
-            !has_constraint(n, sw_slurm_request_get(request, "constraint")))
+            !has_constraint(n, sw_job_request_get(request, "constraint")))
             continue;
         for (int32_t k = 0; k < n->hosts.count && status == 0; k++) {
             const char *name = n->hosts.name[k];
@@ -411,11 +411,11 @@ static size_t name_hosts(const struct sw_hosts *hosts, const char *state, char *
     return wrote > 0 ? (size_t)wrote : 0;
 }
 
-bool sw_slurm_waits_for_nodes(const struct sw_slurm_request *request,
+bool sw_slurm_waits_for_nodes(const struct sw_job_request *request,
                               const struct sw_slurm_facts *facts, char why[WHY], int32_t *left)
 {
     const int32_t nodes = number_of(request, "nodes", 1);
-    const char *names = sw_slurm_request_get(request, "partition");
+    const char *names = sw_job_request_get(request, "partition");
     struct away away = {0};
     char name[128];
     snprintf(name, sizeof name, "%.*s", names != NULL ? (int)strcspn(names, ",") : 0,
@@ -443,30 +443,29 @@ bool sw_slurm_waits_for_nodes(const struct sw_slurm_request *request,
 }
 
 /* Whether a job on so many nodes would start at once. */
-static bool starts_now(struct sw_slurm *slurm, const struct sw_slurm_request *request,
-                       int32_t nodes)
+static bool starts_now(struct sw_slurm *slurm, const struct sw_job_request *request, int32_t nodes)
 {
-    struct sw_slurm_request fewer = {0};
-    struct sw_slurm_start start = {0};
+    struct sw_job_request fewer = {0};
+    struct sw_job_start start = {0};
     struct sw_error ignored = {0};
     char number[16];
     snprintf(number, sizeof number, "%d", (int)nodes);
     const bool now = nodes > 0 &&
-                     sw_slurm_request_vary(request, "nodes", number, &fewer, &ignored) == 0 &&
+                     sw_job_request_vary(request, "nodes", number, &fewer, &ignored) == 0 &&
                      sw_slurm_will_run(slurm, &fewer, 1, &start, &ignored) == 0 && start.starts &&
                      start.at <= (int64_t)time(NULL) + 60;
-    sw_slurm_starts_free(&start, 1);
-    sw_slurm_request_free(&fewer);
+    sw_job_starts_free(&start, 1);
+    sw_job_request_free(&fewer);
     return now;
 }
 
 /* What the controller itself says. --test-only refuses what sbatch queues: a job for which there
  * are not enough nodes just now. sbatch itself says whether there ever are. */
-static int ask_start(struct sw_slurm *slurm, const struct sw_slurm_request *request,
+static int ask_start(struct sw_slurm *slurm, const struct sw_job_request *request,
                      const struct sw_slurm_facts *facts, struct sw_admission *out,
                      struct sw_error *err)
 {
-    struct sw_slurm_start start = {0};
+    struct sw_job_start start = {0};
     char why[WHY];
     int32_t left = 0;
     int status = sw_slurm_will_run(slurm, request, 1, &start, err);
@@ -485,7 +484,7 @@ static int ask_start(struct sw_slurm *slurm, const struct sw_slurm_request *requ
     snprintf(out->cluster, sizeof out->cluster, "%s", sw_slurm_cluster(slurm));
     out->asked = (int64_t)time(NULL);
     out->estimate = start.at;
-    sw_slurm_starts_free(&start, 1);
+    sw_job_starts_free(&start, 1);
     return status;
 }
 
@@ -493,7 +492,7 @@ int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct s
 {
     struct sw_slurm_facts facts = {0};
     struct sw_slurm_accounting accounting = {0};
-    struct sw_slurm_request request = {0};
+    struct sw_job_request request = {0};
     struct sw_queued_jobs queue = {0};
     char why[WHY];
     int status = -1;
@@ -502,7 +501,7 @@ int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct s
         sw_slurm_load(slurm, &facts, err) != 0 ||
         sw_slurm_accounting_load(slurm, &accounting, err) != 0)
         goto out;
-    const bool depends = sw_slurm_request_get(&request, "dependency") != NULL;
+    const bool depends = sw_job_request_get(&request, "dependency") != NULL;
     if (depends && sw_slurm_queue(slurm, &queue, err) != 0)
         goto out;
     if (admits_any(&request, &facts, &accounting, depends ? &queue : NULL, why))
@@ -511,7 +510,7 @@ int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct s
         sw_fail(err, SW_UNMET, "the job cannot start: %s", why);
 out:
     sw_queued_jobs_free(&queue);
-    sw_slurm_request_free(&request);
+    sw_job_request_free(&request);
     sw_slurm_accounting_free(&accounting);
     sw_slurm_facts_free(&facts);
     sw_slurm_close(slurm);

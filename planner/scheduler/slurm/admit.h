@@ -10,22 +10,15 @@
  * default one): its time, nodes, processors, memory and GPUs are what the partition has, its
  * account and qos may use it. queue (may be NULL: then its dependency is not looked at): the jobs
  * that the controller knows. Returns whether; else why says it in one line. */
-bool sw_slurm_admits(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
+bool sw_slurm_admits(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
                      const struct sw_slurm_accounting *accounting,
                      const struct sw_queued_jobs *queue, char why[256]);
 
 /* Whether a job that Slurm would not start now may when nodes are back that are down or drained:
  * sbatch queues it. Returns whether; then why names the nodes, "waits for n2 (drained)", and *left
  * is how many others it could have. */
-bool sw_slurm_waits_for_nodes(const struct sw_slurm_request *request,
+bool sw_slurm_waits_for_nodes(const struct sw_job_request *request,
                               const struct sw_slurm_facts *facts, char why[256], int32_t *left);
-
-/* What the controller said of a job before it was submitted. */
-struct sw_admission {
-    char waits[256]; /* for what, where the controller cannot say when it starts; "": nothing */
-    char cluster[128];
-    int64_t asked, estimate; /* when it was asked, and when the job would start */
-};
 
 /* The same of a script that is about to be submitted, in any of its partitions, with the
  * controller's own word on when it would start. Nodes that are down are waited for. Errors:

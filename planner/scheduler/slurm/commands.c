@@ -281,7 +281,7 @@ static void word_after(const char *text, const char *before, char *out, size_t b
 }
 
 /* "sbatch: Job 8 to start at TIME using N processors on nodes LIST in partition NAME" */
-static int read_start(const char *text, struct sw_slurm_start *out, struct sw_error *err)
+static int read_start(const char *text, struct sw_job_start *out, struct sw_error *err)
 {
     static const char at[] = " to start at ", on[] = " on nodes ";
     const char *line = strstr(text, at);
@@ -309,11 +309,11 @@ static bool names_a_folder(const char *name)
     return false;
 }
 
-int sw_slurm_commands_will_run(const struct sw_slurm_request *request, struct sw_slurm_start *out,
+int sw_slurm_commands_will_run(const struct sw_job_request *request, struct sw_job_start *out,
                                struct sw_error *err)
 {
-    const char *argv[SW_SLURM_OPTIONS + 4];
-    char *made[SW_SLURM_OPTIONS] = {0};
+    const char *argv[SW_JOB_OPTIONS + 4];
+    char *made[SW_JOB_OPTIONS] = {0};
     int32_t count = 0, status = -1;
     struct sw_process_result result = {0};
     argv[count++] = "sbatch";

@@ -309,43 +309,8 @@ struct sw_slurm_gpus sw_slurm_parse_gpus(const char *gres)
 
 /* ---- When a job would start ---- */
 
-int sw_slurm_request_add(struct sw_slurm_request *request, const char *name, const char *value,
-                         struct sw_error *err)
-{
-    if (value == NULL)
-        return 0;
-    if (request->count == SW_SLURM_OPTIONS)
-        return sw_fail(err, SW_BAD_INPUT, "more than %d settings of a job", SW_SLURM_OPTIONS);
-    char *copy = strdup(name), *text = strdup(value);
-    if (copy == NULL || text == NULL) {
-        free(copy);
-        free(text);
-        return no_memory(err);
-    }
-    request->option[request->count].name = copy;
-    request->option[request->count++].value = text;
-    return 0;
-}
-
-const char *sw_slurm_request_get(const struct sw_slurm_request *request, const char *name)
-{
-    for (int32_t i = request->count - 1; i >= 0; i--)
-        if (strcmp(request->option[i].name, name) == 0)
-            return request->option[i].value;
-    return NULL;
-}
-
-void sw_slurm_request_free(struct sw_slurm_request *request)
-{
-    for (int32_t i = 0; i < request->count; i++) {
-        free(request->option[i].name);
-        free(request->option[i].value);
-    }
-    request->count = 0;
-}
-
-int sw_slurm_will_run(struct sw_slurm *slurm, const struct sw_slurm_request *requests,
-                      int32_t count, struct sw_slurm_start *out, struct sw_error *err)
+int sw_slurm_will_run(struct sw_slurm *slurm, const struct sw_job_request *requests, int32_t count,
+                      struct sw_job_start *out, struct sw_error *err)
 {
     int status = -1;
     bool *asked = calloc((size_t)count + 1, sizeof *asked);
@@ -362,14 +327,6 @@ int sw_slurm_will_run(struct sw_slurm *slurm, const struct sw_slurm_request *req
 out:
     free(asked);
     return status;
-}
-
-void sw_slurm_starts_free(struct sw_slurm_start *starts, int32_t count)
-{
-    for (int32_t i = 0; i < count; i++) {
-        free(starts[i].nodes);
-        starts[i].nodes = NULL;
-    }
 }
 
 int sw_slurm_queue(struct sw_slurm *slurm, struct sw_queued_jobs *out, struct sw_error *err)

@@ -93,33 +93,10 @@ struct sw_slurm_gpus {
 };
 struct sw_slurm_gpus sw_slurm_parse_gpus(const char *gres);
 
-/* A job that might be submitted, in sbatch's words: "nodes", "2". A value is "" for a flag. */
-enum { SW_SLURM_OPTIONS = 64 };
-struct sw_slurm_request {
-    int32_t count;
-    struct {
-        char *name, *value;
-    } option[SW_SLURM_OPTIONS];
-};
-/* Copies; a value that is NULL is not asked for. Errors (SW_ENVIRONMENT): memory. */
-int sw_slurm_request_add(struct sw_slurm_request *request, const char *name, const char *value,
-                         struct sw_error *err);
-/* The last one of that name; NULL: none. */
-const char *sw_slurm_request_get(const struct sw_slurm_request *request, const char *name);
-void sw_slurm_request_free(struct sw_slurm_request *request);
-
-struct sw_slurm_start {
-    bool starts;         /* else the controller refuses it: see refusal */
-    int64_t at;          /* when, by its estimate */
-    char partition[128]; /* where */
-    char *nodes;         /* "gpu[0-3]" */
-    char refusal[256];
-};
 /* When each would start; out has room for count. Frees nothing of theirs. Errors (SW_ENVIRONMENT):
  * the controller does not answer; a request that is refused is none. */
-int sw_slurm_will_run(struct sw_slurm *slurm, const struct sw_slurm_request *requests,
-                      int32_t count, struct sw_slurm_start *out, struct sw_error *err);
-void sw_slurm_starts_free(struct sw_slurm_start *starts, int32_t count);
+int sw_slurm_will_run(struct sw_slurm *slurm, const struct sw_job_request *requests, int32_t count,
+                      struct sw_job_start *out, struct sw_error *err);
 
 /* All jobs that the controller still knows, of everybody that the caller may see. With plan-slurm
  * only their id, number, state and start are told. Errors: SW_ENVIRONMENT. Free with

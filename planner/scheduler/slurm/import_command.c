@@ -2,6 +2,7 @@
 #include "core/base/file.h"
 #include "planner/command/command.h"
 #include "planner/scheduler/slurm/import.h"
+#include "planner/scheduler/slurm/row.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -118,7 +119,7 @@ out:
     return status;
 }
 
-int sw_command_import_cluster(const struct sw_options *options)
+int sw_slurm_import_cluster(const struct sw_options *options)
 {
     struct sw_error err = {0};
     struct stat there;

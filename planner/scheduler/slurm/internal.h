@@ -43,7 +43,7 @@ int sw_slurm_copy(char **out, const char *text, const char *all, struct sw_error
 int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err);
 int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err);
 int sw_slurm_commands_load_switches(struct sw_slurm_facts *out, struct sw_error *err);
-int sw_slurm_commands_will_run(const struct sw_slurm_request *request, struct sw_slurm_start *out,
+int sw_slurm_commands_will_run(const struct sw_job_request *request, struct sw_job_start *out,
                                struct sw_error *err);
 
 /* library.c */
@@ -52,8 +52,8 @@ bool sw_slurm_library_find(char program[PATH_MAX]);
 int sw_slurm_library_open(struct sw_slurm *slurm, bool *timed_out, struct sw_error *err);
 int sw_slurm_library_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, struct sw_error *err);
 /* asked[i] false: plan-slurm does not know all of the request; out[i] is as it was. */
-int sw_slurm_library_will_run(struct sw_slurm *slurm, const struct sw_slurm_request *requests,
-                              int32_t count, struct sw_slurm_start *out, bool *asked,
+int sw_slurm_library_will_run(struct sw_slurm *slurm, const struct sw_job_request *requests,
+                              int32_t count, struct sw_job_start *out, bool *asked,
                               struct sw_error *err);
 int sw_slurm_library_jobs(struct sw_slurm *slurm, struct sw_queued_jobs *out, struct sw_error *err);
 

@@ -211,7 +211,7 @@ int sw_slurm_library_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, st
 /* ---- When a job would start ---- */
 
 /* The requests as lines; malloc'ed, NULL: no memory. */
-static char *write_requests(const struct sw_slurm_request *requests, int32_t count)
+static char *write_requests(const struct sw_job_request *requests, int32_t count)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -235,7 +235,7 @@ static char *write_requests(const struct sw_slurm_request *requests, int32_t cou
     return NULL;
 }
 
-static int read_start(const json_t *line, struct sw_slurm_start *out, bool *asked,
+static int read_start(const json_t *line, struct sw_job_start *out, bool *asked,
                       struct sw_error *err)
 {
     const char *refused = text_of(line, "refused"), *partition = text_of(line, "partition");
@@ -254,8 +254,8 @@ static int read_start(const json_t *line, struct sw_slurm_start *out, bool *aske
     return sw_slurm_copy(&out->nodes, text_of(line, "nodes"), NULL, err);
 }
 
-int sw_slurm_library_will_run(struct sw_slurm *slurm, const struct sw_slurm_request *requests,
-                              int32_t count, struct sw_slurm_start *out, bool *asked,
+int sw_slurm_library_will_run(struct sw_slurm *slurm, const struct sw_job_request *requests,
+                              int32_t count, struct sw_job_start *out, bool *asked,
                               struct sw_error *err)
 {
     struct sw_process_result result = {0};

@@ -47,7 +47,7 @@ static const char *read_argument(const char *p, char *out, size_t bytes)
     return p;
 }
 
-static int read_line(const char *p, struct sw_slurm_request *out, struct sw_error *err)
+static int read_line(const char *p, struct sw_job_request *out, struct sw_error *err)
 {
     char argument[8192], next[8192];
     while ((p = read_argument(p, argument, sizeof argument)) != NULL) {
@@ -67,7 +67,7 @@ static int read_line(const char *p, struct sw_slurm_request *out, struct sw_erro
                 value = next;
             }
         }
-        if (name != NULL && p != NULL && sw_slurm_request_add(out, name, value, err) != 0)
+        if (name != NULL && p != NULL && sw_job_request_add(out, name, value, err) != 0)
             return -1;
         if (p == NULL)
             return 0;
@@ -75,7 +75,7 @@ static int read_line(const char *p, struct sw_slurm_request *out, struct sw_erro
     return 0;
 }
 
-int sw_slurm_request_read(const char *script, struct sw_slurm_request *out, struct sw_error *err)
+int sw_slurm_request_read(const char *script, struct sw_job_request *out, struct sw_error *err)
 {
     for (const char *line = script; *line != '\0';) {
         if (strncmp(line, "#SBATCH", 7) == 0 && (line[7] == ' ' || line[7] == '\t')) {
@@ -88,15 +88,4 @@ int sw_slurm_request_read(const char *script, struct sw_slurm_request *out, stru
         line += *line == '\n';
     }
     return 0;
-}
-
-int sw_slurm_request_vary(const struct sw_slurm_request *from, const char *name, const char *value,
-                          struct sw_slurm_request *out, struct sw_error *err)
-{
-    out->count = 0;
-    for (int32_t i = 0; i < from->count; i++)
-        if ((name == NULL || strcmp(from->option[i].name, name) != 0) &&
-            sw_slurm_request_add(out, from->option[i].name, from->option[i].value, err) != 0)
-            return -1;
-    return name != NULL ? sw_slurm_request_add(out, name, value, err) : 0;
 }

@@ -20,12 +20,6 @@ struct sw_waits {
     int32_t count;
 };
 
-struct sw_quantiles {
-    int32_t count;            /* of what they rest on */
-    double low, median, high; /* 10th, 50th and 90th percentile */
-};
-enum { SW_WAITS_ENOUGH = 10 /* jobs */, SW_STARTS_ENOUGH = 5 };
-
 /* Jobs of the last two weeks that have started, from sacct; none where there is no accounting.
  * Errors (SW_ENVIRONMENT): memory. Free with sw_waits_free, also after an error. */
 int sw_waits_load(struct sw_waits *out, struct sw_error *err);

@@ -1,4 +1,6 @@
-#include "planner/command/lacks.h"
+#include "planner/search/lacks.h"
+
+#include "planner/scheduler/scheduler.h"
 
 #include "core/base/text.h"
 
@@ -18,7 +20,7 @@ static const char no_data_help[] = "add data: {path: FILE} before 'runner train'
 struct finding {
     struct sw_lack *out;
     int32_t count;
-    bool slurm;
+    bool queued;
 };
 
 static void add(struct finding *f, struct sw_place at, const char *help, const char *format, ...)
@@ -42,7 +44,7 @@ static void look(struct finding *f, struct sw_place at, const char *what, const 
     char shown[SHOWN + 4], help[sizeof f->out->help];
     struct stat status;
     snprintf(help, sizeof help, "%s%s", remedy,
-             f->slurm ? ", or 'plan submit --force' where only the nodes see it" : "");
+             f->queued ? ", or 'plan submit --force' where only the nodes see it" : "");
     sw_text_shown(path, SHOWN, shown);
     if (stat(path, &status) != 0)
         add(f, at, help, "%s '%s' is not here: %s", what, shown, strerror(errno));
@@ -109,8 +111,8 @@ static void look_at_texts(struct finding *f, const struct sw_run_config *run)
 
 int32_t sw_lacks_find(const struct sw_run_config *run, struct sw_lack out[SW_LACKS])
 {
-    struct finding f = {.out = out, .slurm = run->cluster.launcher == SW_LAUNCHER_SLURM};
-    const bool may_come = f.slurm && run->cluster.slurm.dependency != NULL;
+    struct finding f = {.out = out, .queued = sw_scheduler_of(&run->cluster)->queue != NULL};
+    const bool may_come = sw_job_terms(&run->cluster).depends;
     if (run->job.type == SW_JOB_TRAIN)
         look_at_training(&f, run, may_come);
     else if (!may_come)

@@ -1,0 +1,43 @@
+#include "planner/scheduler/mpirun/row.h"
+
+#include "planner/command/template.h"
+
+#include <math.h>
+
+/* Nothing ends its ranks but their last step. */
+static double seconds(const char *time)
+{
+    (void)time;
+    return INFINITY;
+}
+
+static struct sw_job_terms terms(const struct sw_cluster_config *cluster)
+{
+    (void)cluster;
+    return (struct sw_job_terms){.time_s = INFINITY, .continues = SW_CONTINUE_NONE};
+}
+
+static bool has_container(const struct sw_run_config *run)
+{
+    (void)run;
+    return false;
+}
+
+static void write_start(FILE *out, const struct sw_cluster_config *cluster, int32_t nodes,
+                        int32_t per_node)
+{
+    (void)cluster;
+    fprintf(out, "mpirun -n %d --map-by slot ", (int)(nodes * per_node));
+}
+
+const struct sw_scheduler sw_scheduler_mpirun = {
+    .name = "mpirun",
+    .title = "mpirun",
+    .starter = "bash",
+    .suffix = "sh",
+    .training = {"templates/mpirun.sh", sw_template_mpirun_sh},
+    .seconds = seconds,
+    .terms = terms,
+    .has_container = has_container,
+    .write_start = write_start,
+};

@@ -1,0 +1,9 @@
+/* The row of mpirun, which queues nothing: it starts the ranks of a run where it is called. */
+#ifndef SW_SCHEDULER_MPIRUN_ROW_H
+#define SW_SCHEDULER_MPIRUN_ROW_H
+
+#include "planner/scheduler/scheduler.h"
+
+extern const struct sw_scheduler sw_scheduler_mpirun;
+
+#endif

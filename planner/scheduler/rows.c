@@ -1,0 +1,53 @@
+#include "planner/command/command.h"
+#include "planner/command/process.h"
+#include "planner/scheduler/mpirun/row.h"
+#include "planner/scheduler/slurm/row.h"
+
+#include <string.h>
+
+const struct sw_scheduler *const sw_schedulers[] = {&sw_scheduler_slurm, &sw_scheduler_mpirun,
+                                                    NULL};
+
+const struct sw_scheduler *sw_scheduler_of(const struct sw_cluster_config *cluster)
+{
+    return sw_schedulers[cluster->launcher];
+}
+
+const struct sw_scheduler *sw_scheduler_here(void)
+{
+    const struct sw_scheduler *first = NULL;
+    for (int32_t i = 0; sw_schedulers[i] != NULL; i++) {
+        const struct sw_scheduler *row = sw_schedulers[i];
+        if (row->queue != NULL && sw_process_exists(row->queue->client))
+            return row;
+        if (row->queue != NULL && first == NULL)
+            first = row;
+    }
+    return first;
+}
+
+const struct sw_scheduler *sw_scheduler_of_script(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    for (int32_t i = 0; dot != NULL && sw_schedulers[i] != NULL; i++)
+        if (sw_schedulers[i]->queue != NULL && strcmp(dot + 1, sw_schedulers[i]->suffix) == 0)
+            return sw_schedulers[i];
+    return sw_scheduler_here();
+}
+
+struct sw_job_terms sw_job_terms(const struct sw_cluster_config *cluster)
+{
+    return sw_scheduler_of(cluster)->terms(cluster);
+}
+
+int sw_scheduler_fail_no_queue(const struct sw_cluster_config *cluster, const char *what,
+                               struct sw_error *err)
+{
+    return sw_fail(err, SW_BAD_INPUT, "the launcher of cluster '%s' is %s, so there is no %s",
+                   cluster->name, sw_scheduler_of(cluster)->name, what);
+}
+
+int sw_command_import_cluster(const struct sw_options *options)
+{
+    return sw_scheduler_here()->queue->import_cluster(options);
+}

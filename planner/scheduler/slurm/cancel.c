@@ -1,0 +1,85 @@
+/* How jobs are ended: scancel, and scontrol so that they stay so. */
+#include "planner/scheduler/slurm/cancel.h"
+
+#include "planner/command/process.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const double command_seconds = 4;
+
+static int run(const char *const *argv, struct sw_error *err)
+{
+    struct sw_process_result result = {0};
+    int status = sw_process_run(argv, NULL, command_seconds, &result, err);
+    if (status == 0 && result.timed_out)
+        status = sw_fail(err, SW_ENVIRONMENT, "Slurm does not answer: %s was given %.0f s", argv[0],
+                         command_seconds);
+    else if (status == 0 && result.exit_code != 0)
+        status = sw_fail(err, SW_ENVIRONMENT, "%s: %.300s", argv[0], sw_process_complaint(&result));
+    sw_process_free(&result);
+    return status;
+}
+
+/* KILL to every step, which on its way to the end of a job would get TERM first and save. What
+ * cannot be killed so ends as the job is cancelled. */
+static void kill_steps(const char *id)
+{
+    enum { MOST_STEPS = 16 };
+    char which[192];
+    struct sw_process_result result = {0};
+    struct sw_error ignored = {0};
+    snprintf(which, sizeof which, "--jobs=%s", id);
+    const char *const list[] = {"squeue", "--noheader", "--steps", which, "-o", "%i", NULL};
+    const char *kill[MOST_STEPS + 3] = {"scancel", "--signal=KILL"};
+    int32_t count = 0;
+    if (sw_process_run(list, NULL, command_seconds, &result, &ignored) == 0 &&
+        result.exit_code == 0) {
+        char *rest = NULL;
+        for (char *step = strtok_r(result.out, " \n", &rest); step != NULL && count < MOST_STEPS;
+             step = strtok_r(NULL, " \n", &rest)) {
+            const char *dot = strchr(step, '.'); /* "42.0"; not "42.batch", "42.extern" */
+            if (dot != NULL && dot[1] >= '0' && dot[1] <= '9')
+                kill[2 + count++] = step;
+        }
+    }
+    if (count > 0)
+        (void)run(kill, &ignored);
+    sw_process_free(&result);
+}
+
+int sw_slurm_end(const char *id, bool kill, struct sw_error *err)
+{
+    const char *const plain[] = {"scancel", id, NULL};
+    if (kill)
+        kill_steps(id);
+    return run(plain, err);
+}
+
+/* So that Slurm does not start it again when a node fails or its script thinks of it meanwhile;
+ * some sites do not let users do so. */
+void sw_slurm_forbid_requeue(const char *id)
+{
+    char job[192];
+    struct sw_error ignored = {0};
+    snprintf(job, sizeof job, "JobId=%s", id);
+    const char *const argv[] = {"scontrol", "update", job, "Requeue=0", NULL};
+    (void)run(argv, &ignored);
+}
+
+int sw_slurm_interrupt(const char *id, struct sw_error *err)
+{
+    const char *const argv[] = {"scancel", "--signal=INT", id, NULL};
+    return run(argv, err);
+}
+
+/* squeue's "42_[4-15%8]" as scancel takes it, without what limits how many run at a time. false: it
+ * does not take it, as "42_[0-98:2]", and lists that are cut short, with dots or without. */
+bool sw_slurm_plain_id(const char *id, char out[SW_SHOWN_JOB_BYTES])
+{
+    const size_t length = strcspn(id, "%]");
+    memcpy(out, id, length);
+    out[length] = id[length] != '\0' ? ']' : '\0';
+    out[length + (id[length] != '\0')] = '\0';
+    return strpbrk(id, ":.") == NULL && (strchr(id, '[') == NULL || strchr(id, ']') != NULL);
+}

@@ -1,0 +1,65 @@
+#include "planner/scheduler/slurm/row.h"
+
+#include "core/base/device.h"
+#include "planner/command/command.h"
+#include "planner/command/template.h"
+#include "planner/scheduler/slurm/admit.h"
+#include "planner/scheduler/slurm/cancel.h"
+#include "planner/scheduler/slurm/queue.h"
+#include "planner/scheduler/slurm/ranks.h"
+#include "planner/scheduler/slurm/submit.h"
+#include "planner/scheduler/slurm/words.h"
+
+static const struct sw_queue_row queue = {
+    .client = "squeue",
+    .admit = sw_slurm_admit_script,
+    .admitted = sw_slurm_admitted,
+    .read_script = sw_slurm_read_script,
+    .submit = sw_slurm_submit,
+    .ask = sw_slurm_ask,
+    .ask_history = sw_slurm_ask_history,
+    .reason_words = sw_slurm_reason_words,
+    .end_words = sw_slurm_end_words,
+    .log = "slurm-%j.out",
+    .log_of_task = "slurm-%A_%a.out",
+    .interrupt = sw_slurm_interrupt,
+    .end = sw_slurm_end,
+    .forbid_requeue = sw_slurm_forbid_requeue,
+    .plain_id = sw_slurm_plain_id,
+    .import_cluster = sw_slurm_import_cluster,
+};
+
+static struct sw_job_terms terms(const struct sw_cluster_config *cluster)
+{
+    const struct sw_slurm_config *slurm = &cluster->slurm;
+    return (struct sw_job_terms){.time = slurm->time,
+                                 .time_s = sw_slurm_time_seconds(slurm->time),
+                                 .continues = slurm->continues,
+                                 .depends = slurm->dependency != NULL};
+}
+
+static void write_start(FILE *out, const struct sw_cluster_config *cluster, int32_t nodes,
+                        int32_t per_node)
+{
+    fprintf(out, "srun --nodes=%d --ntasks-per-node=%d --distribution=block ", (int)nodes,
+            (int)per_node);
+    if (sw_device_row(cluster->accelerator.device)->allocated)
+        fprintf(out, "--gpus-per-node=%d ", (int)per_node);
+    if (cluster->slurm.mpi != NULL)
+        fprintf(out, "--mpi=%s ", cluster->slurm.mpi);
+}
+
+const struct sw_scheduler sw_scheduler_slurm = {
+    .name = "slurm",
+    .title = "Slurm",
+    .starter = "sbatch",
+    .suffix = "sbatch",
+    .training = {"templates/slurm.sbatch", sw_template_slurm_sbatch},
+    .other = {"templates/inference.sbatch", sw_template_inference_sbatch},
+    .queue = &queue,
+    .forecast = &sw_slurm_forecast,
+    .seconds = sw_slurm_time_seconds,
+    .terms = terms,
+    .has_container = sw_slurm_has_container,
+    .write_start = write_start,
+};

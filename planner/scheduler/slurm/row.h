@@ -1,0 +1,13 @@
+/* Slurm's row. */
+#ifndef SW_SCHEDULER_SLURM_ROW_H
+#define SW_SCHEDULER_SLURM_ROW_H
+
+#include "planner/scheduler/scheduler.h"
+
+extern const struct sw_scheduler sw_scheduler_slurm;
+extern const struct sw_forecast_row sw_slurm_forecast;
+
+/* import_command.c */
+int sw_slurm_import_cluster(const struct sw_options *options);
+
+#endif

@@ -1,0 +1,116 @@
+/* A script on its way to sbatch. */
+#include "planner/scheduler/slurm/submit.h"
+
+#include "core/run/submission.h"
+#include "planner/command/process.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The site's hooks may keep sbatch busy. */
+static const double sbatch_seconds = 60;
+
+/* ---- The script ---- */
+
+static bool has_directive(const char *text, const char *name, const char **value)
+{
+    const size_t length = strlen(name);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, "#SBATCH --", 10) != 0 || strncmp(line + 10, name, length) != 0 ||
+            line[10 + length] != '=')
+            continue;
+        *value = line + 11 + length;
+        return true;
+    }
+    return false;
+}
+
+/* The log's path as the script gives it, without the quotes that sbatch takes off. */
+static void find_log(const char *text, const char *folder, char out[PATH_MAX])
+{
+    const char *value;
+    size_t used = 0;
+    snprintf(out, PATH_MAX, "%.4000s/slurm-%%j.out", folder);
+    if (!has_directive(text, "output", &value) || (value[0] != '/' && value[0] != '"'))
+        return;
+    const bool quoted = *value == '"';
+    for (value += quoted; *value != '\0' && *value != '\n' && used < PATH_MAX - 1; value++) {
+        if (quoted ? *value == '"' : *value == ' ')
+            break;
+        value += quoted && *value == '\\' && value[1] != '\0';
+        out[used++] = *value;
+    }
+    out[used] = '\0';
+}
+
+void sw_slurm_read_script(const char *script, const char *folder, struct sw_job_script *out)
+{
+    const char *value;
+    find_log(script, folder, out->log);
+    out->has_comment = has_directive(script, "comment", &value);
+}
+
+/* ---- sbatch ---- */
+
+int sw_sbatch_parse_id(const char *text, char *out, int32_t bytes)
+{
+    size_t end = strlen(text);
+    while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == '\r' || text[end - 1] == ' '))
+        end--;
+    size_t begin = end;
+    while (begin > 0 && text[begin - 1] != '\n')
+        begin--;
+    const size_t digits = strspn(text + begin, "0123456789");
+    if (digits == 0 || (begin + digits != end && text[begin + digits] != ';') ||
+        snprintf(out, (size_t)bytes, "%.*s", (int)digits, text + begin) >= bytes)
+        return -1;
+    return sw_job_id_is_valid(out) ? 0 : -1;
+}
+
+/* Whether Slurm refused, so that there surely is no job. */
+static bool is_refusal(const struct sw_process_result *result)
+{
+    static const char *const unsure[] = {"timed out", "Unable to contact", "Communication",
+                                         "Transport", "Zero Bytes"};
+    if (result->timed_out || result->exit_code == 0 || result->diagnostics == NULL ||
+        strstr(result->diagnostics, "error: ") == NULL)
+        return false;
+    for (size_t i = 0; i < sizeof unsure / sizeof unsure[0]; i++)
+        if (strstr(result->diagnostics, unsure[i]) != NULL)
+            return false;
+    return true;
+}
+
+enum sw_submitted sw_slurm_submit(const char *script, const char *token, const char *folder,
+                                  char *id, int32_t id_bytes, struct sw_error *err)
+{
+    struct sw_process_result result = {0};
+    enum sw_submitted done = SW_SUBMIT_DONE;
+    char comment[64];
+    const char *argv[] = {"sbatch", "--parsable", script, NULL, NULL};
+    if (token != NULL) {
+        snprintf(comment, sizeof comment, "--comment=shardwright:%s", token);
+        argv[2] = comment;
+        argv[3] = script;
+    }
+    if (sw_process_run(argv, NULL, sbatch_seconds, &result, err) != 0) {
+        done = SW_SUBMIT_NONE; /* it was not started */
+    } else if (!result.timed_out && result.exit_code == 0 &&
+               sw_sbatch_parse_id(result.out, id, id_bytes) == 0) {
+        if (result.diagnostics_bytes > 0)
+            fputs(result.diagnostics, stderr);
+    } else {
+        done = is_refusal(&result) ? SW_SUBMIT_NONE : SW_SUBMIT_UNSURE;
+        const char *why = sw_process_complaint(&result);
+        if (done == SW_SUBMIT_NONE)
+            sw_fail(err, SW_UNMET, "Slurm takes no such job: %.600s", why);
+        else
+            sw_fail(err, SW_ENVIRONMENT,
+                    "sbatch did not say what became of the job%s%.400s; 'plan status %s' finds it, "
+                    "if there is one",
+                    why[0] != '\0' ? ": " : "", why, folder);
+    }
+    sw_process_free(&result);
+    return done;
+}
