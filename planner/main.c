@@ -1,6 +1,7 @@
 /* `plan`: the table of its commands. */
 #include "core/base/text.h"
 #include "planner/command/command.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/scheduler/slurm/controller.h"
 
 #include <errno.h>
@@ -193,6 +194,7 @@ static int run(int argc, char **argv)
         if (sw_options_parse(commands[i].name, argc - 2, argv + 2, commands[i].options, &options,
                              &err) != 0)
             return sw_command_fail(&err);
+        options.launchers = &sw_launchers;
         if (!options.help)
             return commands[i].run(&options);
         print_command_help(&commands[i]);

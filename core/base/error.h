@@ -14,7 +14,7 @@ enum sw_status {
     SW_OK = 0,
     SW_UNMET = 1,      /* the request cannot be met (no mesh fits) */
     SW_BAD_INPUT = 2,  /* YAML, command line, a file's content */
-    SW_ENVIRONMENT = 3 /* the machine failed: memory, files, MPI, Slurm */
+    SW_ENVIRONMENT = 3 /* the machine failed: memory, files, MPI, a scheduler */
 };
 
 /* Where something stands. */

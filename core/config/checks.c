@@ -1,11 +1,12 @@
 /* What the texts of a description may look like. Whatever passes here may reach a shell script or a
- * path. What Slurm's own settings may look like: checks_slurm.c. */
+ * path. */
+#include "core/base/text.h"
 #include "core/config/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NAME = 64 };
+enum { MAX_NAME = 64, MAX_TEXT = 200, MAX_LINE = 1000 };
 
 bool sw_text_consists_of(const char *text, const char *others, size_t max)
 {
@@ -58,4 +59,73 @@ int sw_node_range_parse(const char *text, int32_t *least, int32_t *most)
 bool sw_text_is_not_empty(const char *text)
 {
     return text[0] != 0;
+}
+
+/* ---- What reaches a script ---- */
+
+bool sw_text_is_word(const char *text)
+{
+    return sw_text_consists_of(text, "_.,:=+@/%-", MAX_TEXT) && text[0] != '-';
+}
+
+bool sw_text_is_line(const char *text)
+{
+    size_t length = 0;
+    for (const char *p = text; *p != '\0'; p++, length++)
+        if (sw_text_hidden(p) > 0)
+            return false;
+    return length > 0 && length <= MAX_LINE;
+}
+
+bool sw_text_is_value(const char *text)
+{
+    return text[0] == '\0' || sw_text_is_line(text);
+}
+
+/* What one '--name' or '--name=value' is called; 0: it is none. */
+size_t sw_option_name_length(const char *text)
+{
+    if (strncmp(text, "--", 2) != 0 || text[2] < 'a' || text[2] > 'z')
+        return 0;
+    const size_t length = strspn(text + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    return text[2 + length] == '\0' || text[2 + length] == '=' ? length : 0;
+}
+
+bool sw_text_is_option(const char *text)
+{
+    return sw_option_name_length(text) > 0 && sw_text_is_line(text);
+}
+
+/* "name/version", as `module load` takes it. */
+bool sw_text_is_module(const char *text)
+{
+    return sw_text_consists_of(text, "_.+/-@:=", MAX_TEXT) && text[0] != '-';
+}
+
+/* An image: a path, a file, or a name with a registry in front. */
+bool sw_text_is_image(const char *text)
+{
+    return sw_text_is_line(text) && strpbrk(text, " \"'\\$`,") == NULL && text[0] != '-';
+}
+
+/* "/from:/to" or "/from:/to:flags". srun and apptainer split their lists at commas. */
+bool sw_text_is_mount(const char *text)
+{
+    if (!sw_text_is_line(text) || strpbrk(text, ",\"'\\") != NULL || text[0] != '/')
+        return false;
+    const char *colon = strchr(text, ':');
+    if (colon == NULL || colon[1] != '/')
+        return false;
+    colon = strchr(colon + 1, ':');
+    return colon == NULL || (colon[1] != '\0' && sw_text_consists_of(colon + 1, "+-_", 64));
+}
+
+bool sw_text_is_absolute_path(const char *text)
+{
+    return text[0] == '/' && sw_text_is_line(text);
+}
+
+bool sw_text_is_variable(const char *text)
+{
+    return sw_text_consists_of(text, "_", 128) && (text[0] < '0' || text[0] > '9');
 }

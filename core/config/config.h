@@ -9,6 +9,7 @@
 #include "core/base/model.h"
 #include "core/model/recompute.h"
 #include "core/base/words.h"
+#include "core/config/launcher.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -135,8 +136,6 @@ struct sw_link_config {
     bool direct; /* collectives send each block straight to its receiver; else in rings */
 };
 
-enum sw_launcher { SW_LAUNCHER_SLURM, SW_LAUNCHER_MPIRUN };
-
 /* Texts in their order. */
 struct sw_texts {
     const char *const *item;
@@ -157,16 +156,8 @@ struct sw_fabric_config {
     struct sw_environment environment;
 };
 
-enum sw_exclusive {
-    SW_EXCLUSIVE_AUTO, /* where whole nodes are used */
-    SW_EXCLUSIVE_YES,
-    SW_EXCLUSIVE_NO,
-    SW_EXCLUSIVE_USER,
-    SW_EXCLUSIVE_MCS
-};
-enum sw_requeue { SW_REQUEUE_AUTO, SW_REQUEUE_YES, SW_REQUEUE_NO, SW_REQUEUE_EXPEDITE };
-
-/* What starts a rank inside an image: pyxis is srun's own option, the others are programs. */
+/* What starts a rank inside an image: pyxis is an option of what starts ranks, the others are
+ * programs. */
 enum sw_container_kind {
     SW_CONTAINER_PYXIS,
     SW_CONTAINER_APPTAINER,
@@ -181,41 +172,6 @@ struct sw_container_config {
     struct sw_texts options;
 };
 
-/* NULL / 0: not set. Each string is checked against what Slurm allows. Lists that Slurm wants with
- * commas are one string. */
-struct sw_slurm_config {
-    const char *version; /* "23.11"; what newer ones have is refused */
-    const char *partition, *account, *qos, *reservation, *constraint, *nodelist, *exclude;
-    enum sw_exclusive exclusive;
-    const char *gres, *gpus_per_node;
-    int32_t cpus_per_task;
-    const char *cpu_bind, *gpu_bind; /* of srun */
-    const char *mem;                 /* e.g. '0' */
-    const char *time, *time_min, *switches;
-    int32_t segment; /* nodes */
-    const char *dependency, *begin;
-    int32_t nice;
-    const char *licenses, *mail_type, *mail_user, *comment, *job_name, *wckey;
-    const char *log;    /* a name inside the run's directory; with Slurm's %j */
-    const char *signal; /* "USR1", "USR1@300", "none" */
-    enum sw_requeue requeue;
-    const char *mpi; /* of srun */
-    struct sw_texts modules, setup;
-    struct sw_environment environment;
-    struct sw_fabric_config fabric;
-    struct sw_container_config container;
-    struct sw_texts directives, srun_options; /* "--name" or "--name=value" */
-    enum sw_continue continues;               /* how a job goes on that ended before its run did */
-    enum sw_preflight preflight; /* what is tried of the nodes before a job trains on them */
-    int32_t max_attempts;        /* of a run that goes on by itself; 0: SW_MAX_ATTEMPTS */
-};
-enum { SW_MAX_ATTEMPTS = 100 };
-/* Seconds that a time limit of Slurm means ("90", "24:00:00", "2-12"); INFINITY where there is
- * none: UNLIMITED, 0, NULL. */
-double sw_slurm_time_seconds(const char *time);
-/* GPUs of a node that gpus_per_node, or else gres, asks for; -1: neither says. */
-int64_t sw_slurm_gpus(const struct sw_slurm_config *slurm);
-
 struct sw_cluster_config {
     const char *path, *name;
     int32_t nodes, accelerators_per_node;
@@ -228,11 +184,11 @@ struct sw_cluster_config {
     /* Written as 'all' and left out of link[], since there are too few nodes for it to join
      * anything more than the link inside it; name NULL: none. */
     struct sw_link_config beyond;
-    double storage_bandwidth;           /* bytes/s that the whole job writes; 0: not told */
-    double failures_per_1000_node_days; /* 0: nothing ever fails; default 3.8 */
-    enum sw_launcher launcher;
-    struct sw_slurm_config
-        slurm; /* cluster's; the run's overrides are already applied in sw_run_config */
+    double storage_bandwidth;             /* bytes/s that the whole job writes; 0: not told */
+    double failures_per_1000_node_days;   /* 0: nothing ever fails; default 3.8 */
+    int32_t launcher;                     /* its row of the list */
+    const struct sw_launchers *launchers; /* that it was read with; NULL: none */
+    struct sw_launcher_settings settings; /* the run's overrides are applied in sw_run_config */
 };
 
 /* The same cluster with so many nodes: links that span all of them follow, and those that then join
@@ -301,15 +257,16 @@ struct sw_recompute_config {
 struct sw_run_config {
     const char *path, *name;
     struct sw_model_config model;
-    struct sw_cluster_config cluster; /* slurm: overrides applied */
+    struct sw_cluster_config cluster; /* settings: overrides applied */
     int64_t sequence_length, global_batch_size;
     const char *nodes;               /* "3-4": numbers of nodes that the run may have; NULL: all */
     int32_t nodes_least, nodes_most; /* of it; cluster.nodes is the most */
     const char *mesh_dim;            /* text, parsed by core/sharding; default "auto" */
     struct sw_place mesh_dim_place, batch_place, sequence_place, freeze_place;
     struct sw_place data_place, init_place; /* of data.path and init.from, else of the run */
-    struct sw_place time_place; /* of slurm.time, the run's or the cluster's; file NULL: nowhere */
-    bool time_is_ceiling; /* slurm.time is the cluster's: a job asks for less where it is done */
+    struct sw_place
+        time_place; /* of the job's time limit, the run's or the cluster's; file NULL: nowhere */
+    bool time_is_ceiling; /* it is the cluster's: a job asks for less where it is done */
     bool says_steps;      /* optimizer.total_steps stands in the run: its time can be told */
     enum sw_prefer prefer;
     double prefer_within;     /* share of the fastest step that SW_PREFER_FSDP may take longer */
@@ -422,17 +379,20 @@ struct sw_override {
 };
 
 /* Reads a file of that kind (SW_CONFIG_UNKNOWN: guessed from its keys), following references to
- * other files. A path is relative to the file that names it; after --set to the working directory.
- * Overrides of a plan are those of its run. Returns NULL only when memory runs out (err
- * filled); otherwise an object to ask sw_config_error_count of. */
+ * other files. launchers: launcher.h. A path is relative to the file that names it; after --set to
+ * the working directory. Overrides of a plan are those of its run. Returns NULL only when memory
+ * runs out (err filled); otherwise an object to ask sw_config_error_count of. */
 struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
+                                 const struct sw_launchers *launchers,
                                  const struct sw_override *overrides, int32_t override_count,
                                  struct sw_error *err);
 /* The same from memory; `name` stands for the file, relative paths resolve against its directory.
  */
 struct sw_config *sw_config_read_text(const char *name, const char *text, size_t text_bytes,
-                                      enum sw_config_kind kind, const struct sw_override *overrides,
-                                      int32_t override_count, struct sw_error *err);
+                                      enum sw_config_kind kind,
+                                      const struct sw_launchers *launchers,
+                                      const struct sw_override *overrides, int32_t override_count,
+                                      struct sw_error *err);
 void sw_config_free(struct sw_config *config);
 
 /* Makes the run's data_path, directory, checkpoint_directory and init_from absolute: what is
@@ -470,10 +430,11 @@ void sw_diagnostic_print(FILE *out, const struct sw_diagnostic *diagnostic, bool
 int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_error *err);
 
 /* JSON Schema of that kind (draft 2020-12) to out, from the same field tables. */
-void sw_config_schema(FILE *out, enum sw_config_kind kind);
+void sw_config_schema(FILE *out, enum sw_config_kind kind, const struct sw_launchers *launchers);
 /* The same tables as a page of Markdown. values: all that layers of models may have, for a run.
  * Returns -1, nothing written, for a kind without a table. */
-int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_layer_values *values);
+int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_launchers *launchers,
+                        const struct sw_layer_values *values);
 
 /* Writes the run as one self-contained, commented-free YAML block (every default spelled out,
  * model, cluster, accelerator and profile inline, paths as the run has them), each line indented by

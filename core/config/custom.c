@@ -458,7 +458,7 @@ static bool read_reference(struct sw_config *c, const struct field *field, struc
 static void write_reference(struct writer *w, const struct field *field, const void *base)
 {
     w->open(w, field->key);
-    sw_config_write_fields(w, sw_config_fields(field->kind), (const char *)base + field->offset);
+    sw_config_write_fields(w, sw_field_described(field), (const char *)base + field->offset);
     w->close(w);
 }
 
@@ -468,7 +468,7 @@ static void schema_reference(struct sw_json *j, const struct field *field)
     sw_json_inline(j, NULL);
     sw_json_text(j, "type", "string");
     sw_json_end(j);
-    sw_config_schema_object(j, NULL, field->kind == SW_CONFIG_MODEL, sw_config_fields(field->kind));
+    sw_config_schema_object(j, NULL, field->kind == SW_CONFIG_MODEL, sw_field_described(field));
     sw_json_end(j);
 }
 

@@ -131,7 +131,9 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
     if (!is_mapping(c, root, SW_CONFIG_CLUSTER))
         return false;
     out->path = root->source->file;
-    struct section s = sw_config_read_section(c, root, sw_cluster_fields, out, UNKNOWN_ERROR);
+    out->launchers = c->launchers;
+    struct section s =
+        sw_config_read_section(c, root, c->tables->cluster, out, sw_unknown_settings(c));
     if (!sw_section_good(&s, "nodes", "accelerators_per_node", "links", NULL))
         return false;
     int64_t count = (int64_t)out->nodes * out->accelerators_per_node;
@@ -154,9 +156,13 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
     if (s.bad == 0)
         sw_config_warn_of_cluster(c, root, out);
     /* in a run, what it says counts as well */
-    if (s.bad == 0 && c->kind == SW_CONFIG_CLUSTER)
-        return sw_config_check_slurm_of_cluster(c, root, out);
-    return s.bad == 0;
+    bool good = s.bad == 0;
+    for (int32_t i = 0; s.bad == 0 && c->kind == SW_CONFIG_CLUSTER && c->launchers != NULL &&
+                        c->launchers->row[i] != NULL;
+         i++)
+        if (c->launchers->row[i]->check_cluster != NULL)
+            good = c->launchers->row[i]->check_cluster(c, root, out) && good;
+    return good;
 }
 
 static struct sw_place place_of(const struct section *section, const char *key)
@@ -252,10 +258,15 @@ static void check_weights(struct sw_config *c, struct section *s, const struct n
     s->bad |= UINT64_C(1) << (sw_field_find(s->fields, "serve") - s->fields);
 }
 
+const char *sw_job_type_name(enum sw_job_type type)
+{
+    static const char *const names[] = {"train", "generate", "score", "serve"};
+    return names[type];
+}
+
 /* What a job needs, and what goes with training alone. */
 static void check_job(struct sw_config *c, struct section *s, struct sw_run_config *run)
 {
-    static const char *const names[] = {"train", "generate", "score", "serve"};
     struct sw_job_config *job = &run->job;
     const char *missing = NULL;
     if (!sw_section_good(s, "job", "cluster", NULL))
@@ -269,7 +280,8 @@ static void check_job(struct sw_config *c, struct section *s, struct sw_run_conf
         missing = job->input == NULL ? "input" : NULL;
     if (missing != NULL)
         complain(c, s, "job",
-                 sw_config_format(c, "'job' of type %s needs '%s'", names[job->type], missing),
+                 sw_config_format(c, "'job' of type %s needs '%s'", sw_job_type_name(job->type),
+                                  missing),
                  job->type == SW_JOB_SERVE
                      ? "others on the cluster's network can reach it: name a file with a token"
                      : "name a file of lines of JSON");
@@ -279,15 +291,21 @@ static void check_job(struct sw_config *c, struct section *s, struct sw_run_conf
     if (run->nodes_least < run->nodes_most)
         complain(c, s, "job", "'nodes' of a job that does not train is one number",
                  sw_config_format(c, "use nodes: %d", (int)run->nodes_most));
-    if (run->cluster.slurm.continues == SW_CONTINUE_CHAIN)
-        complain(c, s, "job", "'slurm.continue: chain' is for training",
-                 "use slurm.continue: requeue");
-    if (run->cluster.launcher != SW_LAUNCHER_SLURM)
-        complain(c, s, "job",
-                 sw_config_format(c, "a job of type %s is one of Slurm, and the launcher is mpirun",
-                                  names[job->type]),
-                 sw_config_format(c, "leave 'job' out, and start 'runner %s' with mpirun",
-                                  names[job->type]));
+    for (int32_t i = 0; c->launchers != NULL && c->launchers->row[i] != NULL; i++) {
+        const struct sw_launcher *row = c->launchers->row[i];
+        if (row->check_job != NULL && !row->check_job(c, sw_section_place(s, "job"), run))
+            s->bad |= UINT64_C(1) << (sw_field_find(s->fields, "job") - s->fields);
+    }
+}
+
+static bool check_settings(struct sw_config *c, const struct node *root,
+                           const struct sw_run_config *run)
+{
+    bool good = true;
+    for (int32_t i = 0; c->launchers != NULL && c->launchers->row[i] != NULL; i++)
+        if (c->launchers->row[i]->check_run != NULL)
+            good = c->launchers->row[i]->check_run(c, root, run) && good;
+    return good;
 }
 
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out)
@@ -298,7 +316,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     out->optimizer.beta1 = 0.9;
     out->optimizer.beta2 = 0.95;
     out->recompute_auto = true;
-    struct section s = sw_config_read_section(c, root, sw_run_fields, out, UNKNOWN_ERROR);
+    struct section s = sw_config_read_section(c, root, c->tables->run, out, sw_unknown_settings(c));
     out->mesh_dim_place = place_of(&s, "mesh_dim");
     out->batch_place = place_of(&s, "global_batch_size");
     out->sequence_place = place_of(&s, "sequence_length");
@@ -313,17 +331,17 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
         return false;
     sw_config_warn_of_run(c, root, out);
     const struct node *steps = sw_node_find(sw_node_find(root, "optimizer"), "total_steps");
-    const struct node *time = sw_node_find(sw_node_find(root, "slurm"), "time");
+    const struct node *time = sw_launcher_find(&out->cluster, root, "time");
     out->says_steps = steps != NULL && !sw_node_is_null(steps);
     out->time_is_ceiling = time == NULL || sw_node_is_null(time);
     if (out->time_is_ceiling)
-        time = c->cluster_time;
+        time = sw_launcher_find(&out->cluster, c->cluster_root, "time");
     if (time != NULL)
         out->time_place = (struct sw_place){time->source->file, time->line, time->column};
     if (out->directory == NULL)
         out->directory =
             sw_config_resolve(c, root->source, sw_config_format(c, "runs/%s", out->name));
-    if (!sw_config_check_slurm(c, root, out))
+    if (!check_settings(c, root, out))
         return false;
     if (out->checkpoint_directory == NULL)
         out->checkpoint_directory = sw_config_join(c, out->directory, "checkpoints");
@@ -373,5 +391,5 @@ bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_p
         out->program_place[k] = key_place_of(programs, kind[k].key);
     out->mesh_place = key_place_of(decision, "mesh_dim");
     out->order_place = key_place_of(decision, "axis_order");
-    return sw_config_read_section(c, root, sw_plan_fields, out, UNKNOWN_ERROR).bad == 0;
+    return sw_config_read_section(c, root, c->tables->plan, out, UNKNOWN_ERROR).bad == 0;
 }

@@ -194,7 +194,7 @@ static char *insert(struct edit *e, yaml_node_t *map, const char *path, const ch
     return out;
 }
 
-/* A scalar's text replaced; where it is empty ("slurm:"), a space comes before. */
+/* A scalar's text replaced; where it is empty ("links:"), a space comes before. */
 static char *replace(struct edit *e, const yaml_node_t *node, const char *with,
                      struct sw_error *err)
 {
@@ -223,7 +223,7 @@ static char *set(struct edit *e, const char *path, const char *value, struct sw_
         return replace(e, node, value, err);
     if (node == NULL && map != NULL)
         return insert(e, map, left, value, err);
-    /* "slurm:" without anything is a mapping that is empty */
+    /* "links:" without anything is a mapping that is empty */
     const char *dot = strrchr(path, '.');
     if (node != NULL && node->type == YAML_SCALAR_NODE && node->data.scalar.length == 0 &&
         dot != NULL) {

@@ -1,7 +1,7 @@
 /* Changes single values in the text of a YAML file and leaves every other byte as it is: comments,
  * order, quotes and blank lines.
  *
- * A path is keys joined by dots: "nodes", "slurm.time". Pure functions; any thread. */
+ * A path is keys joined by dots: "nodes", "optimizer.total_steps". Pure functions; any thread. */
 #ifndef SW_CONFIG_EDIT_H
 #define SW_CONFIG_EDIT_H
 
@@ -13,7 +13,7 @@ char *sw_yaml_get(const char *text, const char *path, struct sw_error *err);
 
 /* The text with `value`, which must be valid YAML of one line, as the value at that path: in place
  * of the scalar that stands there, or as a new last entry of the mapping that it belongs to, in
- * that mapping's style. A mapping that is not there is made ("slurm: {time: 60}"). malloc'ed. NULL:
+ * that mapping's style. A mapping that is not there is made ("data: {path: a}"). malloc'ed. NULL:
  * err: SW_BAD_INPUT: no YAML, a list or a mapping stands at the path, or a scalar on the way to it;
  * SW_ENVIRONMENT: no memory. */
 char *sw_yaml_set(const char *text, const char *path, const char *value, struct sw_error *err);

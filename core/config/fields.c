@@ -161,7 +161,7 @@ static bool read_bool(struct sw_config *c, const struct field *field, struct nod
     return true;
 }
 
-/* A list that Slurm wants with commas. */
+/* A list that is wanted with commas. */
 static bool read_commas(struct sw_config *c, const struct field *field, const struct node *value,
                         void *base)
 {
@@ -380,6 +380,8 @@ bool sw_config_read_field(struct sw_config *c, const struct field *field, struct
         return read_subsection(c, field, value, base);
     case FIELD_CUSTOM:
         return field->custom->read(c, field, value, base);
+    case FIELD_SETTINGS: /* sections stand in its place */
+        break;
     }
     return false;
 }
@@ -440,6 +442,8 @@ static void check_unknown_keys(struct sw_config *c, struct node *map, const stru
             continue;
         bool duplicate = entry->kind == NODE_BROKEN && sw_node_find(map, key) != entry;
         if (duplicate)
+            continue;
+        if (unknown == UNKNOWN_SETTINGS && (entry->kind == NODE_MAPPING || sw_node_is_null(entry)))
             continue;
         const enum key_fate fate =
             unknown == UNKNOWN_HUGGING_FACE ? sw_model_key_fate(c, entry) : KEY_UNKNOWN;
@@ -508,7 +512,7 @@ struct section sw_config_read_section(struct sw_config *c, struct node *map,
         }
         if (!field->required) {
             if (value != NULL)
-                sw_slurm_clear(fields, field, base);
+                sw_launcher_clear(c->launchers, fields, field, base);
             read_fallback(c, field, base);
             section.bad |= meant & bit;
             continue;

@@ -72,10 +72,12 @@ struct sw_config {
     struct sw_run_config *run;     /* of a plan: inside it */
     struct sw_plan_config *plan;
     struct sw_place digest_place; /* of a plan */
-    /* for checks between files: where slurm, slurm.gpus_per_node and slurm.time of the cluster
-     * stand, and whether the model says how long its sequences may be; NULL, false: not told */
-    const struct node *cluster_gpus, *cluster_time, *cluster_slurm;
+    /* for checks between files: the cluster's mapping, and whether the model says how long its
+     * sequences may be; NULL, false: not told */
+    const struct node *cluster_root;
     bool knows_longest;
+    const struct sw_launchers *launchers;
+    struct tables *tables;
 
     struct stored_diagnostic *stored; /* malloc, freed when the reading ends */
     int32_t stored_count, stored_capacity, dropped_errors;
@@ -159,9 +161,10 @@ enum field_form {
     FIELD_BANDWIDTH, /* double, as are the next three */
     FIELD_SECONDS,
     FIELD_FLOPS,
-    FIELD_SHARE,   /* double: a percentage or a fraction */
-    FIELD_SECTION, /* a mapping read with `fields` */
-    FIELD_CUSTOM   /* as `custom` says */
+    FIELD_SHARE,    /* double: a percentage or a fraction */
+    FIELD_SECTION,  /* a mapping read with `fields` */
+    FIELD_SETTINGS, /* the place of the launchers' sections: sw_tables_make */
+    FIELD_CUSTOM    /* as `custom` says */
 };
 
 struct field;
@@ -213,9 +216,10 @@ struct field {
     const char *expects;        /* what `accept` wants, in words */
     const struct field *fields; /* of the keys inside */
     const struct field_type *custom;
-    const char *schema;       /* FIELD_CUSTOM: its JSON Schema, where `custom` has none */
-    enum sw_config_kind kind; /* of a reference */
-    const char *example;      /* a value that can be pasted */
+    const char *schema;            /* FIELD_CUSTOM: its JSON Schema, where `custom` has none */
+    enum sw_config_kind kind;      /* of a reference */
+    const struct field *described; /* its keys, where they are none of sw_config_fields */
+    const char *example;           /* a value that can be pasted */
     const char *about;
 };
 
@@ -226,7 +230,8 @@ struct section {
     uint64_t written; /* bit i: fields[i] stands in the text */
 };
 
-enum unknown_keys { UNKNOWN_ERROR, UNKNOWN_HUGGING_FACE };
+/* UNKNOWN_SETTINGS: a mapping is the section of a launcher that nobody named. */
+enum unknown_keys { UNKNOWN_ERROR, UNKNOWN_SETTINGS, UNKNOWN_HUGGING_FACE };
 
 /* Reads a mapping (NULL: nothing written) into the struct at base. Values that are not written get
  * their row's fallback; without one the bytes stay as they are. */
@@ -251,7 +256,7 @@ const struct field *sw_field_find(const struct field *fields, const char *key);
 /* The default of a number or a quantity, in bytes, seconds, ... or a fraction; 0 without one. */
 double sw_field_default_number(const struct field *field);
 
-/* tables.c, tables_slurm.c, tables_profile.c, tables_run.c, tables_plan.c */
+/* tables.c, tables_profile.c, tables_run.c, tables_plan.c */
 #define SW_BIG 1e30                /* a limit for reals that keeps products finite */
 #define SW_MANY 9007199254740992.0 /* 2^53: integers that a double holds exactly */
 #define SW_PLAN_SCHEMA "shardwright.plan/1"
@@ -260,7 +265,7 @@ double sw_field_default_number(const struct field *field);
 
 extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile_fields[],
     sw_older_constants[], sw_cluster_fields[], sw_curve_fields[], sw_run_fields[], sw_plan_fields[],
-    sw_link_fields[], sw_slurm_fields[], sw_fabric_fields[];
+    sw_link_fields[], sw_fabric_fields[];
 #define SW_CURVE_SCHEMA                                                                            \
     "{\"anyOf\": [{\"type\": \"number\", \"exclusiveMinimum\": 0, \"maximum\": 1}, {\"type\": "    \
     "\"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", \"items\": {\"type\": "         \
@@ -269,7 +274,31 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile
     "{\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", \"items\": "         \
     "{\"type\": "                                                                                  \
     "\"number\", \"exclusiveMinimum\": 0}, \"minItems\": 3, \"maxItems\": 3}}"
-const struct field *sw_config_fields(enum sw_config_kind kind); /* NULL: no table */
+/* NULL: no table. Of a cluster, a run and a plan the launchers' keys are in struct tables only. */
+const struct field *sw_config_fields(enum sw_config_kind kind);
+/* The keys of what a reference names. */
+const struct field *sw_field_described(const struct field *field);
+
+/* launcher.c: the tables of a list of launchers */
+enum { MAX_FIELDS = 64 }; /* struct section has 64 bits */
+struct tables {
+    struct field cluster[MAX_FIELDS + 1], run[MAX_FIELDS + 1], plan[MAX_FIELDS + 1];
+    const char *words[SW_MAX_LAUNCHERS + 1];
+};
+void sw_tables_make(struct tables *out, const struct sw_launchers *launchers);
+const struct field *sw_tables_of(const struct tables *tables, enum sw_config_kind kind);
+enum unknown_keys sw_unknown_settings(const struct sw_config *c);
+/* Of the first launcher that has one of this type in its section, the section's key; "": none. */
+const char *sw_launcher_key_with(const struct sw_launchers *launchers,
+                                 const struct field_type *type);
+/* Where a key of the section of the cluster's launcher stands in a mapping; a launcher without a
+ * section goes by the first one. NULL: nowhere. */
+const struct node *sw_launcher_find(const struct sw_cluster_config *cluster,
+                                    const struct node *root, const char *key);
+/* A key of a section, or of a mapping in it, that a run writes as null: what the cluster says is
+ * forgotten. Nothing for other tables. */
+void sw_launcher_clear(const struct sw_launchers *launchers, const struct field *fields,
+                       const struct field *field, void *base);
 const char *sw_config_kind_name(enum sw_config_kind kind);
 
 /* families.c */
@@ -323,28 +352,10 @@ bool sw_text_is_not_empty(const char *text);
 /* 1 to `max` letters, digits and `others`, all of them ASCII */
 bool sw_text_consists_of(const char *text, const char *others, size_t max);
 
-/* checks_slurm.c */
-bool sw_text_is_slurm_word(const char *text);
-bool sw_text_is_slurm_constraint(const char *text);
-bool sw_text_is_slurm_nodes(const char *text);
-bool sw_text_is_slurm_time(const char *text);
-bool sw_text_is_slurm_switches(const char *text);
-bool sw_text_is_slurm_gpus(const char *text);
-bool sw_text_is_slurm_gres(const char *text);
-bool sw_text_is_slurm_memory(const char *text);
 bool sw_text_is_node_range(const char *text);
 /* "4", "3-4". Returns -1 for anything else. */
 int sw_node_range_parse(const char *text, int32_t *least, int32_t *most);
-bool sw_text_is_slurm_version(const char *text);
-bool sw_text_is_slurm_cpu_bind(const char *text);
-bool sw_text_is_slurm_gpu_bind(const char *text);
-bool sw_text_is_slurm_dependency(const char *text);
-bool sw_text_is_slurm_begin(const char *text);
-bool sw_text_is_slurm_mail(const char *text);
-bool sw_text_is_slurm_signal(const char *text);
-bool sw_text_is_slurm_log(const char *text);
-bool sw_text_is_slurm_mpi(const char *text);
-bool sw_text_is_mail_address(const char *text);
+bool sw_text_is_word(const char *text); /* letters, digits and _ . , : = + @ / % -, no - first */
 bool sw_text_is_module(const char *text);
 bool sw_text_is_image(const char *text);
 bool sw_text_is_mount(const char *text);
@@ -354,28 +365,11 @@ bool sw_text_is_line(const char *text);  /* not empty, nothing in it that is not
 bool sw_text_is_value(const char *text); /* a line, or empty */
 bool sw_text_is_option(const char *text);
 size_t sw_option_name_length(const char *text);
-/* 2311 of "23.11.4"; NULL: 0 */
-int32_t sw_slurm_release(const char *text);
 
-/* slurm.c: the values of Slurm's settings that are no scalars, and the checks between settings */
+/* settings.c: the values of launchers' sections that are no scalars, and fabrics */
 extern const struct field_type sw_type_texts, sw_type_lines, sw_type_environment, sw_type_fabric;
-/* An option of sbatch or srun that a directive may not be, with the key that it has or why it has
- * none. With neither it may: it stands there because another one begins like it. */
-struct sw_option_row {
-    const char *name, *key, *why;
-};
-extern const struct sw_option_row sw_option_rows[]; /* ascending, ends with a NULL name */
-/* A key of `slurm`, or of a mapping in it, that a run writes as null: what the cluster says is
- * forgotten. Nothing for other tables. */
-void sw_slurm_clear(const struct field *fields, const struct field *field, void *base);
 bool sw_config_describe_fabric(struct sw_config *c, struct node *root,
                                struct sw_fabric_config *out);
-/* Of a run's settings, its own and the cluster's; false: mistakes reported. */
-bool sw_config_check_slurm(struct sw_config *c, const struct node *root,
-                           const struct sw_run_config *run);
-/* Of a cluster's alone: what no run can make good. */
-bool sw_config_check_slurm_of_cluster(struct sw_config *c, const struct node *root,
-                                      const struct sw_cluster_config *cluster);
 
 /* describe.c: a tree into a description, with the checks between fields; false: mistakes reported
  */
@@ -386,6 +380,8 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
                                 struct sw_cluster_config *out);
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out);
 bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_plan_config *out);
+/* "train", "generate" ... */
+const char *sw_job_type_name(enum sw_job_type type);
 bool sw_config_describe_curve(struct sw_config *c, struct node *root, struct sw_curve_file *out);
 
 /* read.c: whether a mapping is of that kind, and not plainly of another (reported at `place`). */

@@ -189,7 +189,7 @@ static void set_at_path(struct sw_config *c, struct node *root, const struct fie
         const char *name = sw_config_copy(c, text + at, length);
         const struct field *field = fields != NULL ? sw_field_find(fields, name) : NULL;
         if (length == 0 || (fields != NULL && field == NULL)) {
-            unknown_key(c, source, at, name, fields != NULL ? fields : sw_run_fields);
+            unknown_key(c, source, at, name, fields != NULL ? fields : c->tables->run);
             return;
         }
         struct node *entry = sw_node_find(map, name);
@@ -234,7 +234,7 @@ static void set_at_path(struct sw_config *c, struct node *root, const struct fie
         }
         map = entry;
         fields = field->fields != NULL                         ? field->fields
-                 : field->custom->inside == INSIDE_DESCRIPTION ? sw_config_fields(field->kind)
+                 : field->custom->inside == INSIDE_DESCRIPTION ? sw_field_described(field)
                                                                : NULL; /* any name */
         at += length + 1;
     }

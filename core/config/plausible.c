@@ -118,39 +118,21 @@ static void warn_of_links(struct sw_config *c, const struct node *root,
     }
 }
 
-static void warn_of_gpus(struct sw_config *c, const struct node *at,
-                         const struct sw_cluster_config *cluster)
+static void warn_of_settings(struct sw_config *c, const struct node *root,
+                             const struct sw_cluster_config *cluster)
 {
-    const char *text = cluster->slurm.gpus_per_node;
-    const int32_t per_node = cluster->accelerators_per_node;
-    const int64_t gpus = sw_slurm_gpus(&cluster->slurm);
-    if (at == NULL || text == NULL || cluster->launcher != SW_LAUNCHER_SLURM ||
-        !sw_device_row(cluster->accelerator.device)->allocated || gpus == per_node ||
-        (gpus < per_node && c->kind != SW_CONFIG_CLUSTER)) /* a mistake in a run */
-        return;
-    const char *colon = strchr(text, ':');
-    const char *type = colon != NULL && strchr(text, ',') == NULL
-                           ? sw_config_format(c, "%.*s:", (int)(colon - text), text)
-                           : "";
-    sw_config_warn_at(
-        c, at,
-        sw_config_format(
-            c, "'gpus_per_node' asks for %" PRId64 " of a node, but 'accelerators_per_node' is %d",
-            gpus, (int)per_node),
-        sw_config_format(
-            c, "did you mean 'gpus_per_node: %s%d', or 'accelerators_per_node: %" PRId64 "'?", type,
-            (int)per_node, gpus));
+    for (int32_t i = 0; c->launchers != NULL && c->launchers->row[i] != NULL; i++)
+        if (c->launchers->row[i]->warn != NULL)
+            c->launchers->row[i]->warn(c, root, cluster);
 }
 
 void sw_config_warn_of_cluster(struct sw_config *c, const struct node *root,
                                const struct sw_cluster_config *cluster)
 {
     warn_of_links(c, root, cluster);
-    c->cluster_slurm = sw_node_find(root, "slurm");
-    c->cluster_gpus = sw_node_find(c->cluster_slurm, "gpus_per_node");
-    c->cluster_time = sw_node_find(c->cluster_slurm, "time");
+    c->cluster_root = root;
     if (c->kind == SW_CONFIG_CLUSTER) /* a run may say otherwise */
-        warn_of_gpus(c, c->cluster_gpus, cluster);
+        warn_of_settings(c, root, cluster);
 }
 
 /* ---- A run ---- */
@@ -203,8 +185,7 @@ static void warn_of_sequence(struct sw_config *c, const struct node *at,
 void sw_config_warn_of_run(struct sw_config *c, const struct node *root,
                            const struct sw_run_config *run)
 {
-    const struct node *gpus = sw_node_find(sw_node_find(root, "slurm"), "gpus_per_node");
-    warn_of_gpus(c, gpus != NULL && !sw_node_is_null(gpus) ? gpus : c->cluster_gpus, &run->cluster);
+    warn_of_settings(c, root, &run->cluster);
     warn_of_sequence(c, sw_node_find(root, "sequence_length"), run);
     warn_of_batch(c, sw_node_find(root, "global_batch_size"), run);
 }

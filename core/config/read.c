@@ -6,19 +6,20 @@
 #include <unistd.h>
 
 /* Of the keys of each kind but plans: how many stand in the mapping. */
-static void count_keys(const struct node *root, int32_t hits[SW_CONFIG_UNKNOWN])
+static void count_keys(const struct sw_config *c, const struct node *root,
+                       int32_t hits[SW_CONFIG_UNKNOWN])
 {
     for (int32_t kind = 0; kind < SW_CONFIG_UNKNOWN; kind++) {
         hits[kind] = 0;
         if (kind == SW_CONFIG_PLAN)
             continue;
-        for (const struct field *f = sw_config_fields((enum sw_config_kind)kind); f->key != NULL;
-             f++)
+        for (const struct field *f = sw_tables_of(c->tables, (enum sw_config_kind)kind);
+             f->key != NULL; f++)
             hits[kind] += strcmp(f->key, "name") != 0 && sw_node_find(root, f->key) != NULL;
     }
 }
 
-static enum sw_config_kind guess_kind(const struct node *root)
+static enum sw_config_kind guess_kind(const struct sw_config *c, const struct node *root)
 {
     int32_t hits[SW_CONFIG_UNKNOWN], most = 0;
     const struct node *schema = sw_node_find(root, "schema");
@@ -26,7 +27,7 @@ static enum sw_config_kind guess_kind(const struct node *root)
         strncmp(schema->text, "shardwright.plan", 16) == 0)
         return SW_CONFIG_PLAN;
     enum sw_config_kind best = SW_CONFIG_UNKNOWN;
-    count_keys(root, hits);
+    count_keys(c, root, hits);
     for (int32_t kind = 0; kind < SW_CONFIG_UNKNOWN; kind++)
         if (hits[kind] > most) {
             most = hits[kind];
@@ -36,14 +37,15 @@ static enum sw_config_kind guess_kind(const struct node *root)
 }
 
 /* What the mapping is, where it is plainly not of that kind. */
-static enum sw_config_kind plain_kind(const struct node *root, enum sw_config_kind kind)
+static enum sw_config_kind plain_kind(const struct sw_config *c, const struct node *root,
+                                      enum sw_config_kind kind)
 {
     int32_t hits[SW_CONFIG_UNKNOWN];
-    const enum sw_config_kind guess = guess_kind(root);
+    const enum sw_config_kind guess = guess_kind(c, root);
     if (root->kind != NODE_MAPPING || guess == SW_CONFIG_UNKNOWN || guess == kind ||
         guess == SW_CONFIG_PLAN)
         return guess == SW_CONFIG_PLAN && root->kind == NODE_MAPPING ? guess : kind;
-    count_keys(root, hits);
+    count_keys(c, root, hits);
     const int32_t mine = kind != SW_CONFIG_PLAN ? hits[kind]
                                                 : sw_node_find(root, "run") != NULL ||
                                                       sw_node_find(root, "schema") != NULL;
@@ -74,7 +76,8 @@ static const char *other_kind_help(struct sw_config *c, const struct node *root,
     if (found == SW_CONFIG_CURVE)
         return sw_config_format(c, "a link of a cluster names it, 'efficiency: %s'", file);
     if (found == SW_CONFIG_FABRIC)
-        return sw_config_format(c, "a cluster or a run names it, 'slurm: {fabric: %s}'", file);
+        return sw_config_format(c, "a cluster or a run names it, '%s: {fabric: %s}'",
+                                sw_launcher_key_with(c->launchers, &sw_type_fabric), file);
     if (found == SW_CONFIG_ACCELERATOR)
         return sw_config_format(c, "a cluster names it, 'accelerator: %s'; a run names the cluster",
                                 file);
@@ -99,7 +102,7 @@ static const char *other_kind_help(struct sw_config *c, const struct node *root,
 bool sw_config_is_kind(struct sw_config *c, const struct node *root, const struct node *place,
                        enum sw_config_kind kind)
 {
-    const enum sw_config_kind found = plain_kind(root, kind);
+    const enum sw_config_kind found = plain_kind(c, root, kind);
     if (found == kind)
         return true;
     sw_config_error_at(
@@ -220,7 +223,7 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
                      int32_t override_count)
 {
     if (c->kind == SW_CONFIG_UNKNOWN)
-        c->kind = guess_kind(root);
+        c->kind = guess_kind(c, root);
     if (c->kind == SW_CONFIG_UNKNOWN) {
         sw_config_error_at(
             c, root, "neither a model, an accelerator, a profile, a cluster, a run nor a plan",
@@ -234,7 +237,7 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
     if (planned && !is_plan(c, root))
         return;
     struct node *changed = planned ? sw_node_find(root, "run") : root;
-    const struct field *fields = sw_config_fields(planned ? SW_CONFIG_RUN : c->kind);
+    const struct field *fields = sw_tables_of(c->tables, planned ? SW_CONFIG_RUN : c->kind);
     for (int32_t i = 0; i < override_count && changed != NULL && changed->kind == NODE_MAPPING; i++)
         sw_config_apply_override(c, changed, fields, overrides[i].text, i);
     describe_kind(c, root);
@@ -250,16 +253,33 @@ static struct sw_config *finish(struct sw_config *c, struct sw_error *err)
     return NULL;
 }
 
+/* NULL: no memory (err filled). */
+static struct sw_config *begin(enum sw_config_kind kind, const struct sw_launchers *launchers,
+                               struct sw_error *err)
+{
+    struct sw_config *c = calloc(1, sizeof *c);
+    if (c != NULL) {
+        c->kind = kind;
+        c->launchers = launchers;
+        c->tables = sw_config_alloc(c, sizeof *c->tables);
+        if (c->tables != NULL) {
+            sw_tables_make(c->tables, launchers);
+            return c;
+        }
+        sw_config_free(c);
+    }
+    sw_fail(err, SW_ENVIRONMENT, "out of memory while reading a description");
+    return NULL;
+}
+
 struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
+                                 const struct sw_launchers *launchers,
                                  const struct sw_override *overrides, int32_t override_count,
                                  struct sw_error *err)
 {
-    struct sw_config *c = calloc(1, sizeof *c);
-    if (c == NULL) {
-        sw_fail(err, SW_ENVIRONMENT, "out of memory while reading a description");
+    struct sw_config *c = begin(kind, launchers, err);
+    if (c == NULL)
         return NULL;
-    }
-    c->kind = kind;
     struct node *root = sw_config_load(c, path, NULL);
     c->is_yaml = root != NULL;
     if (c->is_yaml)
@@ -268,15 +288,14 @@ struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
 }
 
 struct sw_config *sw_config_read_text(const char *name, const char *text, size_t text_bytes,
-                                      enum sw_config_kind kind, const struct sw_override *overrides,
-                                      int32_t override_count, struct sw_error *err)
+                                      enum sw_config_kind kind,
+                                      const struct sw_launchers *launchers,
+                                      const struct sw_override *overrides, int32_t override_count,
+                                      struct sw_error *err)
 {
-    struct sw_config *c = calloc(1, sizeof *c);
-    if (c == NULL) {
-        sw_fail(err, SW_ENVIRONMENT, "out of memory while reading a description");
+    struct sw_config *c = begin(kind, launchers, err);
+    if (c == NULL)
         return NULL;
-    }
-    c->kind = kind;
     struct source *source =
         sw_config_new_source(c, name, sw_config_copy(c, text, text_bytes), text_bytes);
     struct node *root = source != NULL && !c->failed ? sw_config_parse(c, source) : NULL;

@@ -171,6 +171,8 @@ static void write_type(FILE *out, const struct field *field)
     case FIELD_SECTION:
         fputs("mapping, below", out);
         break;
+    case FIELD_SETTINGS: /* sections stand in its place */
+        break;
     case FIELD_CUSTOM:
         write_custom(out, field);
         break;
@@ -265,13 +267,23 @@ static const char *const intros[] = {
      "a "
      "[cluster's](cluster.md) links\nmay name."),
     ("A kind of network between nodes: the variables that NCCL and Open MPI want set on it. "
-     "`slurm.fabric` of a cluster names\none, and the job script exports them; "
-     "`slurm.environment` goes before. configs/fabrics has the usual ones."),
+     "`%s.fabric` of a cluster names\none, and the job script exports them; "
+     "`%s.environment` goes before. configs/fabrics has the usual ones."),
 };
 _Static_assert(sizeof intros / sizeof *intros == SW_CONFIG_UNKNOWN, "an intro for each kind");
 
-int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_layer_values *values)
+/* key: of the section that a %s in it means. */
+static void write_intro(FILE *out, const char *intro, const char *key)
 {
+    for (const char *place; (place = strstr(intro, "%s")) != NULL; intro = place + strlen("%s"))
+        fprintf(out, "%.*s%s", (int)(place - intro), intro, key);
+    fputs(intro, out);
+}
+
+int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_launchers *launchers,
+                        const struct sw_layer_values *values)
+{
+    struct tables tables;
     static const struct {
         const char *name, *plain;
         char dimension;
@@ -279,15 +291,18 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_lay
                  {"bandwidth", "bytes per second", 'b'},
                  {"time", "seconds", 's'},
                  {"rate", "floating-point operations per second", 'f'}};
-    const struct field *fields = sw_config_fields(kind);
+    sw_tables_make(&tables, launchers);
+    const struct field *fields = sw_tables_of(&tables, kind);
     if (fields == NULL)
         return -1;
     fprintf(out,
             "<!-- Written by docs/make_reference.sh from the field tables in core/config. -->\n\n"
-            "# Keys of %s %s file\n\n%s\n\n"
-            "Paths are relative to the file that names them. %s keys and wrong types are "
+            "# Keys of %s %s file\n\n",
+            kind == SW_CONFIG_ACCELERATOR ? "an" : "a", sw_config_kind_name(kind));
+    write_intro(out, intros[kind], sw_launcher_key_with(launchers, &sw_type_fabric));
+    fprintf(out,
+            "\n\nPaths are relative to the file that names them. %s keys and wrong types are "
             "errors.\n\n",
-            kind == SW_CONFIG_ACCELERATOR ? "an" : "a", sw_config_kind_name(kind), intros[kind],
             kind == SW_CONFIG_MODEL ? "Duplicate" : "Unknown and duplicate");
     write_table(out, NULL, fields);
     if (kind == SW_CONFIG_RUN)

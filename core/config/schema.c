@@ -78,7 +78,7 @@ static void write_type(struct sw_json *j, const struct field *field)
             sw_type_texts.schema(j, field);
             break;
         }
-        /* Names and Slurm's settings may be written as bare numbers. */
+        /* Names and launchers' settings may be written as bare numbers. */
         sw_json_array(j, "type");
         sw_json_text(j, NULL, "string");
         sw_json_text(j, NULL, "number");
@@ -105,6 +105,8 @@ static void write_type(struct sw_json *j, const struct field *field)
         sw_json_array(j, "allOf");
         sw_config_schema_object(j, NULL, false, field->fields);
         sw_json_end(j);
+        break;
+    case FIELD_SETTINGS: /* sections stand in its place */
         break;
     case FIELD_CUSTOM:
         if (field->custom->schema != NULL)
@@ -164,16 +166,18 @@ void sw_config_schema_object(struct sw_json *j, const char *key, bool open_ended
     sw_json_end(j);
 }
 
-void sw_config_schema(FILE *out, enum sw_config_kind kind)
+void sw_config_schema(FILE *out, enum sw_config_kind kind, const struct sw_launchers *launchers)
 {
+    struct tables tables;
     char title[64];
     struct sw_json json = {.out = out, .style = SW_JSON_SPACES}, *j = &json;
+    sw_tables_make(&tables, launchers);
     snprintf(title, sizeof title, "Shardwright %s", sw_config_kind_name(kind));
     sw_json_object(j, NULL);
     sw_json_text(j, "$schema", "https://json-schema.org/draft/2020-12/schema");
     sw_json_text(j, "title", title);
     sw_json_array(j, "allOf");
-    sw_config_schema_object(j, NULL, kind == SW_CONFIG_MODEL, sw_config_fields(kind));
+    sw_config_schema_object(j, NULL, kind == SW_CONFIG_MODEL, sw_tables_of(&tables, kind));
     sw_json_end(j);
     sw_json_end(j);
     fputc('\n', out);

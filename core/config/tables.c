@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <string.h>
 
-static const char *const launcher_words[] = {"slurm", "mpirun", NULL};
 static const char *const silu_words[] = {"silu", NULL};
 static const char *const span_words[] = {"node", "all", NULL}; /* as SW_SPANS_NODE, SW_SPANS_ALL */
 
@@ -539,20 +538,8 @@ const struct field sw_cluster_fields[] = {
      .fields = reliability_fields,
      .example = "{failures_per_1000_node_days: 3.8}",
      .about = "how often something fails"},
-    {.key = "launcher",
-     .type = FIELD_WORD,
-     AT(launcher),
-     .fallback = "slurm",
-     .words = launcher_words,
-     .example = "slurm",
-     .about = "what starts the ranks: a Slurm job, or mpirun"},
-    {.key = "slurm",
-     .type = FIELD_SECTION,
-     AT(slurm),
-     .brief = true,
-     .fields = sw_slurm_fields,
-     .example = "{}",
-     .about = "settings of the Slurm job; keys that are not written are not in the script"},
+    {.key = "launcher", AT(launcher), .type = FIELD_WORD}, /* the rest follows from the list */
+    {.key = "settings", .type = FIELD_SETTINGS, AT(settings), .brief = true},
     {.key = NULL},
 };
 #undef AT
@@ -579,6 +566,11 @@ const struct field *sw_config_fields(enum sw_config_kind kind)
     default:
         return NULL;
     }
+}
+
+const struct field *sw_field_described(const struct field *field)
+{
+    return field->described != NULL ? field->described : sw_config_fields(field->kind);
 }
 
 const char *sw_config_kind_name(enum sw_config_kind kind)

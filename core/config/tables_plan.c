@@ -154,15 +154,15 @@ static bool read_run(struct sw_config *c, const struct field *field, struct node
 static void write_run(struct writer *w, const struct field *field, const void *base)
 {
     w->open(w, field->key);
-    sw_config_write_fields(w, sw_run_fields, &((const struct sw_plan_config *)base)->run);
+    sw_config_write_fields(w, sw_field_described(field),
+                           &((const struct sw_plan_config *)base)->run);
     w->close(w);
 }
 
 static void schema_run(struct sw_json *j, const struct field *field)
 {
-    (void)field;
     sw_json_array(j, "allOf");
-    sw_config_schema_object(j, NULL, false, sw_run_fields);
+    sw_config_schema_object(j, NULL, false, sw_field_described(field));
     sw_json_end(j);
 }
 

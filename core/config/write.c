@@ -292,12 +292,16 @@ static void write_yaml(FILE *out, int32_t indent, const struct field *fields, co
 
 void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t indent)
 {
-    write_yaml(out, indent, sw_run_fields, run);
+    struct tables tables;
+    sw_tables_make(&tables, run->cluster.launchers);
+    write_yaml(out, indent, tables.run, run);
 }
 
 void sw_plan_config_write(FILE *out, const struct sw_plan_config *plan)
 {
-    write_yaml(out, 0, sw_plan_fields, plan);
+    struct tables tables;
+    sw_tables_make(&tables, plan->run.cluster.launchers);
+    write_yaml(out, 0, tables.plan, plan);
 }
 
 /* ---- As paths and values ---- */
@@ -365,10 +369,14 @@ static void list(const char *prefix, const struct field *fields, const void *bas
 void sw_run_config_visit(const struct sw_run_config *run, const char *prefix,
                          sw_config_visitor visit, void *context)
 {
-    list(prefix, sw_run_fields, run, visit, context);
+    struct tables tables;
+    sw_tables_make(&tables, run->cluster.launchers);
+    list(prefix, tables.run, run, visit, context);
 }
 
 void sw_plan_config_visit(const struct sw_plan_config *plan, sw_config_visitor visit, void *context)
 {
-    list("", sw_plan_fields, plan, visit, context);
+    struct tables tables;
+    sw_tables_make(&tables, plan->run.cluster.launchers);
+    list("", tables.plan, plan, visit, context);
 }

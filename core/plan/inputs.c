@@ -56,7 +56,7 @@ int sw_plan_inputs_gather(const struct sw_run_config *run, const char *plan_dire
                                              run->cluster.path,
                                              run->cluster.accelerator.path,
                                              run->cluster.profile.path,
-                                             run->cluster.slurm.fabric.path};
+                                             sw_cluster_fabric_path(&run->cluster)};
     for (int32_t i = 0; i < run->cluster.link_count; i++)
         paths[SW_PLAN_MAX_INPUTS - SW_MAX_LINKS + i] = run->cluster.link[i].efficiency_path;
     memset(out, 0, sizeof *out);

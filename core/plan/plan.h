@@ -72,9 +72,11 @@ struct sw_plan {
     struct sw_place decision_place, program_place[SW_PROGRAM_KINDS]; /* of their keys */
 };
 /* Reads and verifies the digest (errors have their place; any edited byte is found).
+ * launchers: as for sw_config_read.
  * The run's paths are resolved against the plan's folder: absolute when `path` is, else seen from
  * the working directory. Free with sw_plan_free. */
-int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err);
+int sw_plan_read(const char *path, const struct sw_launchers *launchers, struct sw_plan *out,
+                 struct sw_error *err);
 void sw_plan_free(struct sw_plan *plan);
 
 #endif

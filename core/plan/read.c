@@ -128,7 +128,8 @@ static int read_recompute(const struct sw_plan_config *plan, struct sw_recompute
     return 0;
 }
 
-int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err)
+int sw_plan_read(const char *path, const struct sw_launchers *launchers, struct sw_plan *out,
+                 struct sw_error *err)
 {
     int status = -1;
     char *text = NULL;
@@ -136,7 +137,7 @@ int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err)
     memset(out, 0, sizeof *out);
     if (read_file(path, &text, &bytes, err) != 0)
         return -1;
-    out->config = sw_config_read_text(path, text, bytes, SW_CONFIG_PLAN, NULL, 0, err);
+    out->config = sw_config_read_text(path, text, bytes, SW_CONFIG_PLAN, launchers, NULL, 0, err);
     if (out->config == NULL || verify(path, out->config, text, bytes, &out->digest, err) != 0)
         goto out;
     const struct sw_plan_config *plan = sw_config_plan(out->config);

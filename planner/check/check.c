@@ -163,7 +163,7 @@ static int check_plan(const struct sw_options *options, const char *path)
     struct sw_error err = {0};
     char *folder = NULL;
     int status = SW_OK;
-    if (sw_plan_read(path, &plan, &err) != 0)
+    if (sw_plan_read(path, &sw_launchers, &plan, &err) != 0)
         return fail(options, path, &err);
     /* one that serves on a mesh that cannot train has no programs of training */
     const bool trains = plan.program_digest[SW_PROGRAM_TRAIN] != 0;
@@ -335,9 +335,9 @@ int sw_command_schema(const struct sw_options *options)
             if (options->markdown && every_layer_value(&values, &err) != 0)
                 return sw_command_fail(&err);
             if (options->markdown)
-                sw_config_reference(stdout, (enum sw_config_kind)i, &values);
+                sw_config_reference(stdout, (enum sw_config_kind)i, &sw_launchers, &values);
             else
-                sw_config_schema(stdout, (enum sw_config_kind)i);
+                sw_config_schema(stdout, (enum sw_config_kind)i, &sw_launchers);
             return SW_OK;
         }
     const char *near = sw_text_nearest(options->files[0], kind_names, KINDS);

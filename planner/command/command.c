@@ -52,7 +52,8 @@ struct sw_config *sw_command_read(const char *path, enum sw_config_kind kind,
     char *text = NULL;
     size_t bytes = 0, room = 0;
     if (strcmp(path, "-") != 0)
-        return sw_config_read(path, kind, options->override, options->override_count, err);
+        return sw_config_read(path, kind, options->launchers, options->override,
+                              options->override_count, err);
     for (size_t got = 1; got > 0 && bytes <= MAX_INPUT_BYTES; bytes += got) {
         if (bytes == room) {
             char *grown = realloc(text, room = room * 2 + 65536);
@@ -70,8 +71,8 @@ struct sw_config *sw_command_read(const char *path, enum sw_config_kind kind,
         sw_fail(err, SW_BAD_INPUT, "standard input is larger than %d MiB; is it a run?",
                 MAX_INPUT_BYTES >> 20);
     else
-        config = sw_config_read_text(sw_command_shown(path), text, bytes, kind, options->override,
-                                     options->override_count, err);
+        config = sw_config_read_text(sw_command_shown(path), text, bytes, kind, options->launchers,
+                                     options->override, options->override_count, err);
 out:
     free(text);
     return config;

@@ -62,8 +62,9 @@ struct sw_options {
     int32_t fail_if_count;
     bool fail_all; /* conditions are also about what did not change */
     bool watch, follow, now;
-    int64_t lines; /* -1: not given */
-    char **files;  /* the arguments that are no options, in the caller's argv */
+    int64_t lines;                        /* -1: not given */
+    const struct sw_launchers *launchers; /* that descriptions may name; set by main */
+    char **files; /* the arguments that are no options, in the caller's argv */
     int32_t file_count;
 };
 

@@ -2,6 +2,7 @@
 #include "planner/diff/diff.h"
 
 #include "planner/command/format.h"
+#include "planner/scheduler/scheduler.h"
 
 #include <errno.h>
 #include <math.h>
@@ -44,7 +45,7 @@ static int list_plan(const struct sw_run_config *run, const struct sw_decision *
 
 static int read_plan(struct sw_diff_side *out, struct sw_error *err)
 {
-    if (sw_plan_read(out->path, &out->plan, err) != 0)
+    if (sw_plan_read(out->path, &sw_launchers, &out->plan, err) != 0)
         return -1;
     out->run = out->plan.run;
     if (list_plan(out->run, &out->plan.decision, &out->plan.prediction, out->plan.program_digest,
@@ -69,7 +70,7 @@ int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_o
                    strerror(errno));
         return quiet ? SW_BAD_INPUT : sw_command_fail(&err);
     }
-    out->config = sw_config_read(path, SW_CONFIG_UNKNOWN, NULL, 0, &err);
+    out->config = sw_config_read(path, SW_CONFIG_UNKNOWN, &sw_launchers, NULL, 0, &err);
     if (out->config == NULL)
         return sw_command_fail(&err);
     const enum sw_config_kind kind = sw_config_get_kind(out->config);

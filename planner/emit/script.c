@@ -1,5 +1,6 @@
 /* The values that a script template is filled with, and the page about them. */
 #include "planner/emit/script.h"
+#include "planner/scheduler/slurm/settings.h"
 
 #include "core/base/file.h"
 
@@ -56,7 +57,7 @@ int sw_script_plan_name(const struct sw_run_config *run, int32_t nodes, char out
 static int prepare_paths(struct sw_script *s, const struct sw_run_config *run, int32_t nodes,
                          const char *directory, struct sw_error *err)
 {
-    const char *log = run->cluster.slurm.log;
+    const char *log = sw_slurm_settings(&run->cluster)->log;
     char absolute[PATH_MAX];
     if (realpath(directory, absolute) == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "cannot name the folder '%s': %s", directory,
@@ -79,7 +80,7 @@ static int prepare_paths(struct sw_script *s, const struct sw_run_config *run, i
 static void prepare_life(struct sw_script *s, const struct sw_run_config *run,
                          const struct sw_emit_plan *plan, int32_t count)
 {
-    const struct sw_slurm_config *slurm = &run->cluster.slurm;
+    const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
     const bool elastic = run->nodes_least < run->nodes_most;
     size_t used = 0;
     for (int32_t i = 0; i < count; i++)

@@ -5,6 +5,7 @@
 #include "core/base/device.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/scheduler/slurm/ranks.h"
+#include "planner/scheduler/slurm/settings.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -47,7 +48,7 @@ static double least_limit_s(const struct sw_slurm_config *slurm, int64_t lead_se
 const char *sw_script_time_limit(const struct sw_run_config *run, double step_seconds,
                                  int64_t lead_seconds, char buffer[32])
 {
-    const struct sw_slurm_config *slurm = &run->cluster.slurm;
+    const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
     const double steps_s = (double)run->optimizer.total_steps * step_seconds;
     if ((slurm->time != NULL && !run->time_is_ceiling) || !run->says_steps ||
         run->job.type != SW_JOB_TRAIN)
@@ -70,7 +71,8 @@ static void set_inference_signal(struct sw_script *s, const struct sw_run_config
 {
     if (run->job.type == SW_JOB_SERVE && !is_short)
         set(s, SW_PLACE_SIGNAL, "TERM@60");
-    else if (run->job.type != SW_JOB_SERVE && run->cluster.slurm.continues == SW_CONTINUE_REQUEUE)
+    else if (run->job.type != SW_JOB_SERVE &&
+             sw_slurm_settings(&run->cluster)->continues == SW_CONTINUE_REQUEUE)
         set(s, SW_PLACE_SIGNAL, "B:USR1@60");
 }
 
@@ -79,7 +81,7 @@ static void set_inference_signal(struct sw_script *s, const struct sw_run_config
  * goes on in another job must have saved whatever the limit. */
 static void set_signal(struct sw_script *s, const struct sw_run_config *run, int64_t lead)
 {
-    const struct sw_slurm_config *slurm = &run->cluster.slurm;
+    const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
     const char *wanted = slurm->signal;
     const double limit = sw_slurm_time_seconds(s->value[SW_PLACE_TIME].value);
     const char *name = sw_word(sw_words_signal, run->checkpoint_signal);
@@ -103,7 +105,7 @@ static void set_signal(struct sw_script *s, const struct sw_run_config *run, int
 const char *sw_script_short_limit(const struct sw_run_config *run, int64_t lead_seconds,
                                   char *buffer, size_t bytes)
 {
-    const struct sw_slurm_config *slurm = &run->cluster.slurm;
+    const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
     const char *at = slurm->signal != NULL ? strchr(slurm->signal, '@') : NULL;
     const int64_t lead = at != NULL ? strtoll(at + 1, NULL, 10) : lead_seconds;
     const double limit = sw_slurm_time_seconds(slurm->time);
@@ -127,7 +129,7 @@ const char *sw_script_short_limit(const struct sw_run_config *run, int64_t lead_
  * and time. */
 static void set_shares(struct sw_script *s, const struct sw_cluster_config *cluster)
 {
-    const struct sw_slurm_config *slurm = &cluster->slurm;
+    const struct sw_slurm_config *slurm = sw_slurm_settings(cluster);
     const bool gpu = sw_device_row(cluster->accelerator.device)->allocated;
     const int64_t asked = sw_slurm_gpus(slurm);
     const bool all = gpu && asked <= cluster->accelerators_per_node;
@@ -156,7 +158,7 @@ static void set_plain(struct sw_script *s, const struct sw_run_config *run)
     static const char *const requeue[] = {[SW_REQUEUE_YES] = "requeue",
                                           [SW_REQUEUE_NO] = "no-requeue",
                                           [SW_REQUEUE_EXPEDITE] = "requeue=expedite"};
-    const struct sw_slurm_config *slurm = &run->cluster.slurm;
+    const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
     const enum sw_requeue asked = slurm->requeue != SW_REQUEUE_AUTO         ? slurm->requeue
                                   : slurm->continues == SW_CONTINUE_REQUEUE ? SW_REQUEUE_YES
                                                                             : SW_REQUEUE_NO;
@@ -306,7 +308,7 @@ int sw_script_prepare_slurm(struct sw_script *s, const struct sw_run_config *run
                                                  SW_PLACE_ENVIRONMENT,  SW_PLACE_SETUP,
                                                  SW_PLACE_SRUN_OPTIONS, SW_PLACE_CONTAINER};
     enum { DIRECTIVES, MODULES, ENVIRONMENT, SETUP, SRUN_OPTIONS, CONTAINER, BLOCKS };
-    const struct sw_slurm_config *slurm = &run->cluster.slurm;
+    const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
     FILE *out[BLOCKS] = {NULL};
     size_t bytes[BLOCKS];
     int status = 0;

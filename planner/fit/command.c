@@ -3,6 +3,7 @@
 #include "planner/command/command.h"
 
 #include "planner/fit/fit.h"
+#include "planner/scheduler/scheduler.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@ static bool ends(const char *text, const char *suffix)
 static int read_description(struct sw_fit_set *set, const char *path, bool *is_plan)
 {
     struct sw_error err = {0};
-    struct sw_config *config = sw_config_read(path, SW_CONFIG_UNKNOWN, NULL, 0, &err);
+    struct sw_config *config =
+        sw_config_read(path, SW_CONFIG_UNKNOWN, &sw_launchers, NULL, 0, &err);
     *is_plan = false;
     if (config == NULL)
         return sw_command_fail(&err);

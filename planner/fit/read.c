@@ -3,6 +3,7 @@
 #include "core/base/number.h"
 #include "core/program/set/compile.h"
 #include "planner/fit/fit.h"
+#include "planner/scheduler/scheduler.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -457,7 +458,7 @@ int sw_fit_read_metrics(struct sw_fit_set *set, const char *plan_path, const cha
     if (median_step(metrics_path, &seconds, err) != 0)
         return -1;
     struct sw_plan *plan = &set->plan[set->plan_count];
-    if (sw_plan_read(plan_path, plan, err) != 0)
+    if (sw_plan_read(plan_path, &sw_launchers, plan, err) != 0)
         return -1;
     set->plan_count++;
     struct sw_fit_run *r = add_run(set, err);

@@ -6,6 +6,7 @@
 #include "planner/job/owned.h"
 #include "planner/command/process.h"
 #include "planner/job/status.h"
+#include "planner/scheduler/scheduler.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -218,7 +219,7 @@ static int find_in_file(const struct sw_options *options, struct sw_target *out)
     int status = SW_OK;
     if (length >= sizeof end && strcmp(path + length + 1 - sizeof end, end) == 0) {
         struct sw_plan plan;
-        if (sw_plan_read(path, &plan, &err) != 0)
+        if (sw_plan_read(path, &sw_launchers, &plan, &err) != 0)
             return sw_command_fail(&err);
         out->steps = plan.run->optimizer.total_steps;
         status = take(out, plan.run->directory, &err);

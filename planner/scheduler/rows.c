@@ -8,6 +8,11 @@
 const struct sw_scheduler *const sw_schedulers[] = {&sw_scheduler_slurm, &sw_scheduler_mpirun,
                                                     NULL};
 
+const struct sw_launchers sw_launchers = {
+    .about = "what starts the ranks: a Slurm job, or mpirun",
+    .row = {&sw_launcher_slurm, &sw_launcher_mpirun},
+};
+
 const struct sw_scheduler *sw_scheduler_of(const struct sw_cluster_config *cluster)
 {
     return sw_schedulers[cluster->launcher];

@@ -115,10 +115,11 @@ struct sw_job_terms {
 };
 
 struct sw_scheduler {
-    const char *name;    /* as `launcher` of a cluster has it: "slurm" */
-    const char *title;   /* for messages: "Slurm" */
-    const char *starter; /* the command that takes its script: "sbatch" */
-    const char *suffix;  /* of its script's name: "sbatch" */
+    const char *name; /* as `launcher` of a cluster has it, and its section: "slurm" */
+    const struct sw_launcher *launcher; /* its settings */
+    const char *title;                  /* for messages: "Slurm" */
+    const char *starter;                /* the command that takes its script: "sbatch" */
+    const char *suffix;                 /* of its script's name: "sbatch" */
     /* Its script templates: of a training, and of a job of another type (text NULL: it has none).
      */
     struct {
@@ -138,8 +139,9 @@ struct sw_scheduler {
                         int32_t per_node);
 };
 
-/* The rows, in the order of `launcher`'s words; ends with NULL. */
+/* The rows; ends with NULL. And what descriptions may say of them, in the same order. */
 extern const struct sw_scheduler *const sw_schedulers[];
+extern const struct sw_launchers sw_launchers;
 const struct sw_scheduler *sw_scheduler_of(const struct sw_cluster_config *cluster);
 /* Whose script a file is, by its name's ending; "", or one of none with a queue: as
  * sw_scheduler_here. */

@@ -80,7 +80,7 @@ static int read_plan(const struct sw_options *options, const char *path, struct 
         options->template_path != NULL)
         return sw_fail(err, SW_BAD_INPUT,
                        "a plan is submitted as it is: --set and its like go with a run file");
-    return sw_plan_read(path, out, err);
+    return sw_plan_read(path, &sw_launchers, out, err);
 }
 
 /* Refuses a job that would wait, start and fail. folder: of the plan; NULL: it is a run. Returns an

@@ -359,7 +359,7 @@ static void write_cluster(FILE *out, const void *context)
 /* What is written can be read: said here, not when somebody plans with it. */
 static int check_file(const char *path, enum sw_config_kind kind, struct sw_error *err)
 {
-    struct sw_config *config = sw_config_read(path, kind, NULL, 0, err);
+    struct sw_config *config = sw_config_read(path, kind, NULL, NULL, 0, err);
     if (config == NULL)
         return -1;
     int status = 0;

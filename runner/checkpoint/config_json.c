@@ -210,7 +210,7 @@ static int read_model(const char *text, bool *described, struct sw_model *model,
                       struct sw_error *err)
 {
     struct sw_config *config =
-        sw_config_read_text("config.json", text, strlen(text), SW_CONFIG_MODEL, NULL, 0, err);
+        sw_config_read_text("config.json", text, strlen(text), SW_CONFIG_MODEL, NULL, NULL, 0, err);
     if (config == NULL)
         return -1;
     const struct sw_model_config *m = sw_config_model(config);

@@ -200,7 +200,7 @@ static int read_model(struct sw_model_folder *folder, struct sw_error *err)
     if (path == NULL)
         return -1;
     int status = -1;
-    struct sw_config *config = sw_config_read(path, SW_CONFIG_MODEL, NULL, 0, err);
+    struct sw_config *config = sw_config_read(path, SW_CONFIG_MODEL, NULL, NULL, 0, err);
     const struct sw_model_config *model = config != NULL ? sw_config_model(config) : NULL;
     if (model != NULL) {
         folder->model = model->shape;

@@ -189,7 +189,7 @@ int sw_rank_vote(struct sw_rank *rank, float *flags, int32_t count, struct sw_er
 /* A script goes on starting the plan that it was written for. */
 static void read_plan(struct sw_rank *rank, struct sw_plan *plan, const uint64_t *digest)
 {
-    if (sw_plan_read(rank->plan_path, plan, &rank->err) != 0)
+    if (sw_plan_read(rank->plan_path, NULL, plan, &rank->err) != 0)
         return;
     rank->plan = plan;
     if (digest != NULL && plan->digest != *digest)

@@ -2,6 +2,7 @@
  * --set. Every mistake has a place and one line; what is accepted is written, read back and written
  * again, with the same result. */
 #include "core/config/config.h"
+#include "planner/scheduler/scheduler.h"
 #include "tests/fuzz/support.h"
 
 #include <math.h>
@@ -31,7 +32,8 @@ static void check_run(const struct sw_config *config)
         sw_run_config_write(out, i == 0 ? run : sw_config_run(again), 0);
         fclose(out);
         if (i == 0) {
-            again = sw_config_read_text("run", texts[0], sizes[0], SW_CONFIG_RUN, NULL, 0, NULL);
+            again = sw_config_read_text("run", texts[0], sizes[0], SW_CONFIG_RUN, &sw_launchers,
+                                        NULL, 0, NULL);
             fuzz_require(again != NULL && sw_config_run(again) != NULL,
                          "what was written is not accepted", texts[0]);
             for (int32_t n = 0; n < sw_config_diagnostic_count(again); n++)
@@ -114,9 +116,9 @@ static void check_overrides(const char *text)
         "2 GB, peak: {fp32: 1 TFLOP/s}, memory_bandwidth: 10 GB/s}}}";
     struct sw_error err = {0};
     const struct sw_override twice[] = {{text}, {text}};
-    check_config(
-        sw_config_read_text("fuzz.yaml", run, sizeof run - 1, SW_CONFIG_RUN, twice, 2, &err), "", 0,
-        &err);
+    check_config(sw_config_read_text("fuzz.yaml", run, sizeof run - 1, SW_CONFIG_RUN, &sw_launchers,
+                                     twice, 2, &err),
+                 "", 0, &err);
 }
 
 static void check_quantities(const char *text)
@@ -138,11 +140,15 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     int32_t count;
     struct sw_error err = {0};
     const struct fuzz_file *file = fuzz_files(data, bytes, &count);
-    check_config(sw_config_read(file->name, SW_CONFIG_UNKNOWN, NULL, 0, &err), "", 0, &err);
+    check_config(sw_config_read(file->name, SW_CONFIG_UNKNOWN, &sw_launchers, NULL, 0, &err), "", 0,
+                 &err);
     check_config(sw_config_read_text("text.yaml", file->text, file->bytes,
-                                     (enum sw_config_kind)(bytes % SW_CONFIG_UNKNOWN), NULL, 0,
-                                     &err),
+                                     (enum sw_config_kind)(bytes % SW_CONFIG_UNKNOWN),
+                                     &sw_launchers, NULL, 0, &err),
                  file->text, file->bytes, &err);
+    /* as a program that starts no jobs reads it */
+    sw_config_free(sw_config_read_text("text.yaml", file->text, file->bytes, SW_CONFIG_UNKNOWN,
+                                       NULL, NULL, 0, &err));
     if (file->bytes < 4096) {
         check_overrides(file->text);
         check_quantities(file->text);

@@ -27,7 +27,7 @@ static void add_config(struct sw_fit_set *set, const char *name, const char *tex
 {
     struct sw_error err = {0};
     struct sw_config *config =
-        sw_config_read_text(name, text, strlen(text), SW_CONFIG_UNKNOWN, NULL, 0, &err);
+        sw_config_read_text(name, text, strlen(text), SW_CONFIG_UNKNOWN, NULL, NULL, 0, &err);
     fuzz_require(config != NULL && sw_config_error_count(config) == 0, "no description", name);
     fuzz_require(sw_fit_add_config(set, config, &err) == 0, "not added", err.message);
 }
@@ -73,7 +73,7 @@ static void check_collectives(const char *path)
     struct sw_fit_links links = {0};
     struct sw_error err = {0};
     struct sw_config *config = sw_config_read_text("c.yaml", cluster_text, strlen(cluster_text),
-                                                   SW_CONFIG_CLUSTER, NULL, 0, &err);
+                                                   SW_CONFIG_CLUSTER, NULL, NULL, 0, &err);
     fuzz_require(config != NULL && sw_config_cluster(config) != NULL, "no cluster", "");
     if (sw_fit_read_collectives(&links, path, NULL, &err) != 0)
         check_error(&err);
@@ -106,8 +106,8 @@ static char *small_plan(size_t *bytes)
              "cpu, memory: 1 GB, peak: {fp32: 1 GFLOP/s}, memory_bandwidth: 1 GB/s}\n"
              "model: {vocab_size: 256, hidden_size: 64, intermediate_size: 128, "
              "num_hidden_layers: 2, num_attention_heads: 4}\n");
-    struct sw_config *config =
-        sw_config_read_text("r.yaml", run_text, strlen(run_text), SW_CONFIG_RUN, NULL, 0, &err);
+    struct sw_config *config = sw_config_read_text("r.yaml", run_text, strlen(run_text),
+                                                   SW_CONFIG_RUN, NULL, NULL, 0, &err);
     FILE *out = open_memstream(&text, bytes);
     fuzz_require(out != NULL && config != NULL && sw_config_run(config) != NULL, "no run", "");
     fuzz_require(sw_plan_write(out, sw_config_run(config), NULL, &decision, &prediction, digests,

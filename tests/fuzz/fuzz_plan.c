@@ -62,14 +62,14 @@ static void check_plan(const char *name)
 {
     struct sw_plan plan, again;
     struct sw_error err = {0};
-    if (sw_plan_read(name, &plan, &err) != 0) {
+    if (sw_plan_read(name, NULL, &plan, &err) != 0) {
         check_error(&err);
         return;
     }
     size_t bytes = 0, same_bytes = 0;
     char *text = write_plan(&plan, &bytes);
     fuzz_add_file("again.yaml", text, bytes);
-    if (sw_plan_read("again.yaml", &again, &err) != 0)
+    if (sw_plan_read("again.yaml", NULL, &again, &err) != 0)
         fuzz_require(false, "what was written is not accepted", err.message);
     char *same = write_plan(&again, &same_bytes);
     fuzz_require(bytes == same_bytes && memcmp(text, same, bytes) == 0,
@@ -99,7 +99,7 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     struct fuzz_file *file = fuzz_files(data, bytes, &count);
     struct sw_plan plan;
     struct sw_error err = {0};
-    if (sw_plan_read(file->name, &plan, &err) != 0)
+    if (sw_plan_read(file->name, NULL, &plan, &err) != 0)
         check_error(&err);
     else
         sw_plan_free(&plan);

@@ -80,7 +80,7 @@ void fuzz_one(const uint8_t *data, size_t bytes)
         at += length + (at[length] == '\n');
     }
     struct sw_config *config = sw_config_read_text("run.yaml", base, sizeof base - 1, SW_CONFIG_RUN,
-                                                   settings, count, &err);
+                                                   NULL, settings, count, &err);
     fuzz_require(config != NULL, "no memory", err.message);
     const struct sw_run_config *run = sw_config_run(config);
     /* a search takes milliseconds for each of the meshes that many accelerators have */

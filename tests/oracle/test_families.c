@@ -41,7 +41,7 @@ static void read_model(const char *name, struct sw_model *model)
     char path[512];
     struct sw_error err = {0};
     snprintf(path, sizeof path, "%s/%s.json", folder, name);
-    struct sw_config *config = sw_config_read(path, SW_CONFIG_MODEL, NULL, 0, &err);
+    struct sw_config *config = sw_config_read(path, SW_CONFIG_MODEL, NULL, NULL, 0, &err);
     assert_non_null(config);
     if (sw_config_model(config) == NULL)
         fail_msg("'%s': %s", path, sw_config_diagnostic(config, 0)->message);

@@ -51,7 +51,7 @@ static void read_fixture(const char *name, struct fixture *f)
     struct sw_error err = {0};
     memset(f, 0, sizeof *f);
     snprintf(path, sizeof path, "%s/%s.json", folder, name);
-    struct sw_config *config = sw_config_read(path, SW_CONFIG_MODEL, NULL, 0, &err);
+    struct sw_config *config = sw_config_read(path, SW_CONFIG_MODEL, NULL, NULL, 0, &err);
     assert_non_null(config);
     assert_non_null(sw_config_model(config));
     f->model = sw_config_model(config)->shape;

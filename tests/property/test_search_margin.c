@@ -59,7 +59,7 @@ static struct sw_config *random_run(char text[1024])
     snprintf(setting, sizeof setting, "cluster.nodes=%d", DRAW(nodes));
     const struct sw_override over = {setting};
     struct sw_config *config =
-        sw_config_read_text("random.yaml", text, strlen(text), SW_CONFIG_RUN, &over, 1, &err);
+        sw_config_read_text("random.yaml", text, strlen(text), SW_CONFIG_RUN, NULL, &over, 1, &err);
     if (config == NULL || sw_config_run(config) == NULL)
         fail_msg("%s%s", text, config != NULL ? sw_config_diagnostic(config, 0)->message : "");
     const size_t used = strlen(text);

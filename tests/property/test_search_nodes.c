@@ -105,7 +105,7 @@ static void the_largest_llama_on_24_nodes(void **state)
     struct sw_error err = {0};
     struct sw_search s;
     struct sw_config *config = sw_config_read_text("configs/runs/large.yaml", text, sizeof text - 1,
-                                                   SW_CONFIG_RUN, &nodes, 1, &err);
+                                                   SW_CONFIG_RUN, NULL, &nodes, 1, &err);
     assert_non_null(config);
     assert_int_equal(sw_config_error_count(config), 0);
     const struct sw_run_config *run = sw_config_run(config);

@@ -66,7 +66,7 @@ static struct sw_config *random_run(uint64_t *seed, char *text, size_t bytes)
         draw(seed, 2) == 0 ? "auto" : "ring");
     struct sw_error err = {0};
     struct sw_config *config =
-        sw_config_read_text("random.yaml", text, strlen(text), SW_CONFIG_RUN, NULL, 0, &err);
+        sw_config_read_text("random.yaml", text, strlen(text), SW_CONFIG_RUN, NULL, NULL, 0, &err);
     if (config == NULL || sw_config_run(config) == NULL)
         fail_msg("%s%s", text, config != NULL ? sw_config_diagnostic(config, 0)->message : "");
     return config;

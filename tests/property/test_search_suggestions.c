@@ -215,7 +215,7 @@ static struct sw_config *read_run(const char *text, const struct sets *sets)
 {
     struct sw_error err = {0};
     struct sw_config *config = sw_config_read_text("r.yaml", text, strlen(text), SW_CONFIG_RUN,
-                                                   sets->override, sets->count, &err);
+                                                   NULL, sets->override, sets->count, &err);
     if (config == NULL || sw_config_run(config) == NULL)
         fail_msg("%s: %s, with %s:\n%s", err.message,
                  config != NULL ? sw_config_diagnostic(config, 0)->message : "",
@@ -367,7 +367,7 @@ static void far_too_many_nodes(void **state)
     struct sw_search s;
     struct sw_error err = {0};
     struct sw_config *config =
-        sw_config_read("configs/runs/llama-8b-64.yaml", SW_CONFIG_RUN,
+        sw_config_read("configs/runs/llama-8b-64.yaml", SW_CONFIG_RUN, NULL,
                        (const struct sw_override[]){{"cluster.nodes=100000"}}, 1, &err);
     assert_non_null(config);
     assert_int_equal(sw_search_run(sw_config_run(config), SW_FOR_TRAIN, SW_EVERY_ROW, &s, &err), 0);

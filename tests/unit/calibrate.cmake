@@ -6,7 +6,7 @@ if(TARGET runner)
   else()
     set(sw_calibrate_mpirun none)
   endif()
-  sw_test(test_calibrate SOURCES test_calibrate.c LIBRARIES sw_runner sw_config
+  sw_test(test_calibrate SOURCES test_calibrate.c LIBRARIES sw_runner sw_plan_scheduler sw_config
           ARGS $<TARGET_FILE:runner> ${CMAKE_BINARY_DIR}/tests ${sw_calibrate_mpirun})
   if(TEST test_calibrate)
     add_dependencies(test_calibrate runner)

@@ -13,6 +13,8 @@
 #include <cmocka.h>
 
 #include "core/config/config.h"
+#include "planner/scheduler/scheduler.h"
+#include "planner/scheduler/slurm/settings.h"
 
 #define MODEL                                                                                      \
     "{vocab_size: 256, hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, "            \
@@ -33,7 +35,7 @@ static inline struct sw_config *read_named(const char *name, const char *text,
         overrides[count].text = sets[count];
     struct sw_error err = {0};
     struct sw_config *config =
-        sw_config_read_text(name, text, strlen(text), kind, overrides, count, &err);
+        sw_config_read_text(name, text, strlen(text), kind, &sw_launchers, overrides, count, &err);
     assert_non_null(config);
     return config;
 }

@@ -53,7 +53,7 @@ static inline struct sw_config *sw_test_read_run(const struct sw_test_run *t)
         t->memory, t->launch, t->per_node, t->inner, t->latency, t->nodes * t->per_node, t->outer,
         t->latency, t->sequence_length, t->global_batch_size, t->more);
     struct sw_config *config =
-        sw_config_read_text("test.yaml", text, (size_t)bytes, SW_CONFIG_RUN, NULL, 0, &err);
+        sw_config_read_text("test.yaml", text, (size_t)bytes, SW_CONFIG_RUN, NULL, NULL, 0, &err);
     for (int32_t i = 0; config != NULL && i < sw_config_diagnostic_count(config); i++)
         sw_diagnostic_print(stderr, sw_config_diagnostic(config, i), false);
     return config;

@@ -5,6 +5,8 @@
 #include "runner/calibrate/doubt.h"
 #include "runner/calibrate/write.h"
 #include "runner/collective/comm.h"
+#include "planner/scheduler/scheduler.h"
+#include "planner/scheduler/slurm/settings.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -223,14 +225,15 @@ static void plan_reads_what_is_written(void **state)
     assert_int_equal(sw_calibration_make(&rates, 2, &t.calibration, &err), 0);
     assert_int_equal(sw_calibration_save("o'rank: 1.yaml", write_profile, &t, &err), 0);
     assert_int_equal(sw_calibration_save("four.yaml", write_cluster, &t, &err), 0);
-    struct sw_config *config = sw_config_read("four.yaml", SW_CONFIG_CLUSTER, NULL, 0, &err);
+    struct sw_config *config =
+        sw_config_read("four.yaml", SW_CONFIG_CLUSTER, &sw_launchers, NULL, 0, &err);
     expect_good(config);
     const struct sw_cluster_config *cluster = sw_config_cluster(config);
     assert_int_equal(cluster->nodes, 4);
     assert_int_equal(cluster->accelerators_per_node, 2);
-    assert_int_equal(cluster->launcher, SW_LAUNCHER_SLURM);
-    assert_string_equal(cluster->slurm.partition, "play");
-    assert_int_equal(cluster->slurm.cpus_per_task, 3);
+    assert_string_equal(sw_scheduler_of(cluster)->name, "slurm");
+    assert_string_equal(sw_slurm_settings(cluster)->partition, "play");
+    assert_int_equal(sw_slurm_settings(cluster)->cpus_per_task, 3);
     assert_int_equal(cluster->link_count, 2);
     assert_int_equal(cluster->link[0].spans, 2);
     close_to(cluster->link[0].bandwidth, 4e9);
@@ -416,7 +419,8 @@ static void one_rank_calibrates(void **state)
         fail_msg("status %d: %s", status, text);
     assert_true(time(NULL) - begin <= 30); /* 10 s on an idle machine */
     expect_step(text);
-    struct sw_config *config = sw_config_read("one core.yaml", SW_CONFIG_PROFILE, NULL, 0, &err);
+    struct sw_config *config =
+        sw_config_read("one core.yaml", SW_CONFIG_PROFILE, &sw_launchers, NULL, 0, &err);
     expect_good(config);
     const struct sw_profile_config *a = sw_config_profile(config);
     assert_string_equal(a->name, "shardwright");
@@ -490,13 +494,14 @@ static void ranks_calibrate_their_links(void **state)
     if (status != 0)
         fail_msg("status %d: %s", status, text);
     expect_step(text);
-    struct sw_config *config = sw_config_read("cluster.yaml", SW_CONFIG_CLUSTER, NULL, 0, &err);
+    struct sw_config *config =
+        sw_config_read("cluster.yaml", SW_CONFIG_CLUSTER, &sw_launchers, NULL, 0, &err);
     expect_good(config);
     const struct sw_cluster_config *cluster = sw_config_cluster(config);
     assert_int_equal(cluster->nodes, 1);
     assert_int_equal(cluster->accelerators_per_node, 2);
     assert_int_equal(cluster->link_count, 1);
-    assert_int_equal(cluster->launcher, SW_LAUNCHER_MPIRUN);
+    assert_string_equal(sw_scheduler_of(cluster)->name, "mpirun");
     assert_true(cluster->link[0].bandwidth > 1e6 && cluster->link[0].bandwidth < 1e12);
     assert_true(cluster->link[0].latency_s > 1e-8 && cluster->link[0].latency_s < 1);
     sw_config_free(config);

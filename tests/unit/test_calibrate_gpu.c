@@ -12,6 +12,8 @@
 #include "runner/calibrate/kernels.h"
 #include "runner/collective/comm.h"
 #include "runner/rank/execute.h"
+#include "planner/scheduler/scheduler.h"
+#include "planner/scheduler/slurm/settings.h"
 #include "tests/support/fake_gpu.h"
 
 #include <math.h>
@@ -165,7 +167,8 @@ static void data_sheets_are_those_of_the_configs(void **state)
         struct sw_error err = {0};
         assert_non_null(sheet);
         snprintf(path, sizeof path, "configs/accelerators/%s", sheet->config);
-        struct sw_config *config = sw_config_read(path, SW_CONFIG_ACCELERATOR, NULL, 0, &err);
+        struct sw_config *config =
+            sw_config_read(path, SW_CONFIG_ACCELERATOR, &sw_launchers, NULL, 0, &err);
         const struct sw_accelerator_config *a = sw_config_accelerator(config);
         assert_non_null(a);
         within(sheet->bf16_flops, a->peak_bf16_flops, 1e-12);
@@ -305,7 +308,7 @@ static void what_is_written_prices_another_program(void **state)
     assert_int_equal(sw_calibration_save("gpu.yaml", write_profile, &t, &err), 0);
     assert_int_equal(sw_calibration_save("gpus.yaml", write_cluster, &t, &err), 0);
     struct sw_config *config = sw_config_read_text("run.yaml", run_text, sizeof run_text - 1,
-                                                   SW_CONFIG_RUN, NULL, 0, &err);
+                                                   SW_CONFIG_RUN, &sw_launchers, NULL, 0, &err);
     assert_int_equal(chdir(root), 0);
     if (sw_config_diagnostic_count(config) > 0)
         fail_msg("%s", sw_config_diagnostic(config, 0)->message);
@@ -318,7 +321,7 @@ static void what_is_written_prices_another_program(void **state)
     within(a->peak_bf16_flops, 989e12, 1e-12);
     assert_string_equal(run->cluster.profile.name, "shardwright");
     assert_string_equal(run->cluster.profile.accelerator, "gpu");
-    assert_string_equal(run->cluster.slurm.gpus_per_node, "8");
+    assert_string_equal(sw_slurm_settings(&run->cluster)->gpus_per_node, "8");
     assert_int_equal(run->cluster.link_count, 1);
     assert_false(run->cluster.link[0].direct);
     assert_true(run->cluster.link[0].rails);

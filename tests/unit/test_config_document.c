@@ -32,8 +32,8 @@ static void bytes_are_checked(void **state)
          "t:1:4: not UTF-8 text (byte 0xed) | descriptions are plain UTF-8 text\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct sw_config *c =
-            sw_config_read_text("t", cases[i].text, cases[i].bytes, SW_CONFIG_RUN, NULL, 0, &err);
+        struct sw_config *c = sw_config_read_text("t", cases[i].text, cases[i].bytes, SW_CONFIG_RUN,
+                                                  &sw_launchers, NULL, 0, &err);
         char *got = report(c);
         assert_string_equal(got, cases[i].expected);
         assert_int_equal(sw_config_error_count(c), 1);
@@ -226,7 +226,7 @@ static void expect_file(const struct folder *folder, const char *name, const cha
     char path[256];
     snprintf(path, sizeof path, "%s/%s", folder->path, name);
     struct sw_error err = {0};
-    struct sw_config *c = sw_config_read(path, SW_CONFIG_RUN, NULL, 0, &err);
+    struct sw_config *c = sw_config_read(path, SW_CONFIG_RUN, &sw_launchers, NULL, 0, &err);
     assert_non_null(c);
     char *got = report(c);
     char shown[4096] = "";
@@ -261,7 +261,7 @@ static void references_are_followed(void **state)
     char path[256];
     snprintf(path, sizeof path, "%s/sub/../run.yaml", folder.path);
     struct sw_error err = {0};
-    struct sw_config *c = sw_config_read(path, SW_CONFIG_UNKNOWN, NULL, 0, &err);
+    struct sw_config *c = sw_config_read(path, SW_CONFIG_UNKNOWN, &sw_launchers, NULL, 0, &err);
     assert_int_equal(sw_config_get_kind(c), SW_CONFIG_RUN);
     const struct sw_run_config *run = sw_config_run(c);
     assert_non_null(run);
@@ -351,7 +351,7 @@ static void byte_order_marks_are_skipped(void **state)
     char path[256];
     snprintf(path, sizeof path, "%s/bom.yaml", folder.path);
     struct sw_error err = {0};
-    struct sw_config *c = sw_config_read(path, SW_CONFIG_RUN, NULL, 0, &err);
+    struct sw_config *c = sw_config_read(path, SW_CONFIG_RUN, &sw_launchers, NULL, 0, &err);
     assert_int_equal(sw_config_error_count(c), 6); /* five missing keys and the word */
     assert_int_equal(sw_config_diagnostic(c, 5)->column, 10);
     sw_config_free(c);

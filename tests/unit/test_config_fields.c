@@ -569,8 +569,8 @@ static void defaults_of_a_run(void **state)
     assert_null(r->init_from);
     assert_true(r->cluster.host_memory_bytes == 0 && r->cluster.storage_bandwidth == 0);
     assert_true(r->cluster.failures_per_1000_node_days == 3.8);
-    assert_int_equal(r->cluster.launcher, SW_LAUNCHER_SLURM);
-    assert_null(r->cluster.slurm.partition);
+    assert_string_equal(sw_scheduler_of(&r->cluster)->name, "slurm");
+    assert_null(sw_slurm_settings(&r->cluster)->partition);
     assert_int_equal(r->model.shape.kv_heads, 4);
     assert_int_equal(r->model.shape.head_dim, 16);
     assert_true(r->model.shape.rope.theta == 1e4 && r->model.shape.initializer_range == 0.02);
@@ -590,9 +590,9 @@ static void slurm_settings_of_the_run_win(void **state)
                    SW_CONFIG_RUN, NULL);
     const struct sw_run_config *r = sw_config_run(c);
     assert_non_null(r);
-    assert_string_equal(r->cluster.slurm.time, "5");
-    assert_string_equal(r->cluster.slurm.partition, "p");
-    assert_int_equal(r->cluster.slurm.exclusive, SW_EXCLUSIVE_NO);
+    assert_string_equal(sw_slurm_settings(&r->cluster)->time, "5");
+    assert_string_equal(sw_slurm_settings(&r->cluster)->partition, "p");
+    assert_int_equal(sw_slurm_settings(&r->cluster)->exclusive, SW_EXCLUSIVE_NO);
     sw_config_free(c);
 }
 
@@ -615,7 +615,7 @@ static void overrides(void **state)
     assert_int_equal(r->global_batch_size, 64);
     assert_string_equal(r->batch_place.file, "--set");
     assert_int_equal(r->batch_place.column, 19);
-    assert_string_equal(r->cluster.slurm.time, "2:00:00");
+    assert_string_equal(sw_slurm_settings(&r->cluster)->time, "2:00:00");
     assert_string_equal(r->mesh_dim, "!1,-1,4,1");
     assert_true(r->optimizer.beta2 == 0.75);
     assert_int_equal(r->cluster.accelerator.memory_bytes, 3000000000);
@@ -958,7 +958,7 @@ static void schemas(void **state)
         char *text = NULL;
         size_t bytes = 0;
         FILE *out = open_memstream(&text, &bytes);
-        sw_config_schema(out, (enum sw_config_kind)kind);
+        sw_config_schema(out, (enum sw_config_kind)kind, &sw_launchers);
         fclose(out);
         /* JSON is YAML: the only complaint is that a schema is no description. */
         struct sw_config *c = read_named("schema.json", text, SW_CONFIG_UNKNOWN, NULL);

@@ -248,7 +248,7 @@ static void links_share_a_curve(void **state)
                    "c.yaml:1:9: 'points' must be a fraction or a list of [size, fraction], not the "
                    "text 'here.yaml' | for example: points: [[1e6, 0.2], [1e9, 0.8]]\n",
                    NULL);
-    c = sw_config_read("c.yaml", SW_CONFIG_UNKNOWN, NULL, 0, NULL);
+    c = sw_config_read("c.yaml", SW_CONFIG_UNKNOWN, &sw_launchers, NULL, 0, NULL);
     assert_int_equal(sw_config_get_kind(c), SW_CONFIG_CURVE);
     sw_config_free(c);
     unlink("c.yaml");

@@ -174,7 +174,7 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
     c->name = "1e3";
     c->nodes = (int32_t)between(s, 1, 64);
     c->accelerators_per_node = (int32_t)between(s, 1, 16);
-    c->launcher = (enum sw_launcher)between(s, 0, 1);
+    c->launcher = (int32_t)between(s, 0, 1);
     c->host_memory_bytes = draw(s) & 1 ? between(s, 1, INT64_C(1) << 50) : 0;
     c->storage_bandwidth = draw(s) & 1 ? real(s, 1, 1e15) : 0;
     c->failures_per_1000_node_days = draw(s) & 1 ? real(s, 1e-9, 1e6) : 0;
@@ -189,7 +189,8 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
                                              .direct = draw(s) & 1};
     for (int32_t i = 0; i < c->link_count; i++)
         fill_curve(s, &c->link[i].efficiency);
-    struct sw_slurm_config *w = &c->slurm;
+    c->launchers = &sw_launchers;
+    struct sw_slurm_config *w = (struct sw_slurm_config *)(void *)c->settings.bytes;
     if (draw(s) & 1) {
         *w = (struct sw_slurm_config){.partition = "gpu,cpu",
                                       .account = "123",
@@ -334,6 +335,35 @@ static void same_curve(const struct sw_curve *a, const struct sw_curve *b)
 
 #define SAME(member) assert_true(a->member == b->member)
 
+static void same_slurm(const struct sw_slurm_config *a, const struct sw_slurm_config *b)
+{
+    same_text(a->partition, b->partition);
+    same_text(a->account, b->account);
+    same_text(a->qos, b->qos);
+    same_text(a->time, b->time);
+    same_text(a->gpus_per_node, b->gpus_per_node);
+    same_text(a->constraint, b->constraint);
+    same_text(a->reservation, b->reservation);
+    same_text(a->mem, b->mem);
+    SAME(cpus_per_task);
+    SAME(exclusive);
+    same_text(a->version, b->version);
+    same_text(a->mail_type, b->mail_type);
+    same_text(a->mail_user, b->mail_user);
+    same_text(a->comment, b->comment);
+    SAME(requeue);
+    SAME(nice);
+    SAME(segment);
+    same_texts(&a->modules, &b->modules);
+    same_texts(&a->setup, &b->setup);
+    same_environment(&a->environment, &b->environment);
+    same_text(a->fabric.name, b->fabric.name);
+    same_environment(&a->fabric.environment, &b->fabric.environment);
+    same_text(a->container.image, b->container.image);
+    same_text(a->container.runner, b->container.runner);
+    SAME(container.kind);
+}
+
 static void same_cluster(const struct sw_cluster_config *a, const struct sw_cluster_config *b)
 {
     same_text(a->name, b->name);
@@ -378,31 +408,7 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
         same_curve(&a->link[i].efficiency, &b->link[i].efficiency);
     }
     SAME(launcher);
-    same_text(a->slurm.partition, b->slurm.partition);
-    same_text(a->slurm.account, b->slurm.account);
-    same_text(a->slurm.qos, b->slurm.qos);
-    same_text(a->slurm.time, b->slurm.time);
-    same_text(a->slurm.gpus_per_node, b->slurm.gpus_per_node);
-    same_text(a->slurm.constraint, b->slurm.constraint);
-    same_text(a->slurm.reservation, b->slurm.reservation);
-    same_text(a->slurm.mem, b->slurm.mem);
-    SAME(slurm.cpus_per_task);
-    SAME(slurm.exclusive);
-    same_text(a->slurm.version, b->slurm.version);
-    same_text(a->slurm.mail_type, b->slurm.mail_type);
-    same_text(a->slurm.mail_user, b->slurm.mail_user);
-    same_text(a->slurm.comment, b->slurm.comment);
-    SAME(slurm.requeue);
-    SAME(slurm.nice);
-    SAME(slurm.segment);
-    same_texts(&a->slurm.modules, &b->slurm.modules);
-    same_texts(&a->slurm.setup, &b->slurm.setup);
-    same_environment(&a->slurm.environment, &b->slurm.environment);
-    same_text(a->slurm.fabric.name, b->slurm.fabric.name);
-    same_environment(&a->slurm.fabric.environment, &b->slurm.fabric.environment);
-    same_text(a->slurm.container.image, b->slurm.container.image);
-    same_text(a->slurm.container.runner, b->slurm.container.runner);
-    SAME(slurm.container.kind);
+    same_slurm(sw_slurm_settings(a), sw_slurm_settings(b));
 }
 
 static void same_run(const struct sw_run_config *a, const struct sw_run_config *b)

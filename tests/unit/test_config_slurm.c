@@ -228,7 +228,7 @@ static void a_run_adds_and_replaces(void **state)
              "modules: [], container: {type: none}}\n"),
         SW_CONFIG_RUN, sets);
     assert_int_equal(sw_config_error_count(c), 0);
-    const struct sw_slurm_config *s = &sw_config_run(c)->cluster.slurm;
+    const struct sw_slurm_config *s = sw_slurm_settings(&sw_config_run(c)->cluster);
     assert_string_equal(s->partition, "c");
     assert_null(s->exclude);
     assert_int_equal(s->environment.count, 3);
@@ -263,7 +263,7 @@ static void null_takes_away(void **state)
              "null}\n"),
         SW_CONFIG_RUN, sets);
     assert_int_equal(sw_config_error_count(c), 0);
-    const struct sw_slurm_config *s = &sw_config_run(c)->cluster.slurm;
+    const struct sw_slurm_config *s = sw_slurm_settings(&sw_config_run(c)->cluster);
     assert_null(s->account);
     assert_null(s->qos);
     assert_null(s->exclude);
@@ -292,7 +292,7 @@ static void lines_of_a_text(void **state)
         read_named("t", RUN_HEAD "slurm:\n  setup: |\n    if true; then\n    \ta\n\n    fi\n",
                    SW_CONFIG_RUN, NULL);
     assert_int_equal(sw_config_error_count(c), 0);
-    const struct sw_texts *setup = &sw_config_run(c)->cluster.slurm.setup;
+    const struct sw_texts *setup = &sw_slurm_settings(&sw_config_run(c)->cluster)->setup;
     assert_int_equal(setup->count, 4);
     assert_string_equal(setup->item[0], "if true; then");
     assert_string_equal(setup->item[1], "\ta");
@@ -337,13 +337,36 @@ static void gpus_of_settings(void **state)
         assert_int_equal(sw_slurm_gpus(&cases[i].slurm), cases[i].gpus);
 }
 
+/* The runner starts no jobs: it names no launchers, and reads what anybody's settings say as far as
+ * they are a mapping. */
+static void sections_of_nobody(void **state)
+{
+    (void)state;
+    static const char text[] = RUN_HEAD "slurm: {time: 5, nothing: 6}\nother: {queue: a}\n";
+    static const char wrong[] = RUN_HEAD "other: 5\n";
+    struct sw_error err = {0};
+    struct sw_config *c =
+        sw_config_read_text("t", text, strlen(text), SW_CONFIG_RUN, NULL, NULL, 0, &err);
+    char *told = report(c);
+    assert_string_equal(told, "");
+    assert_non_null(sw_config_run(c));
+    assert_null(sw_config_run(c)->cluster.launchers);
+    free(told);
+    sw_config_free(c);
+    c = sw_config_read_text("t", wrong, strlen(wrong), SW_CONFIG_RUN, NULL, NULL, 0, &err);
+    assert_int_equal(sw_config_error_count(c), 1);
+    assert_string_equal(sw_config_diagnostic(c, 0)->message, "unknown key 'other'");
+    sw_config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_key),        cmocka_unit_test(checks_between_settings),
-        cmocka_unit_test(a_cluster_alone), cmocka_unit_test(a_run_adds_and_replaces),
-        cmocka_unit_test(null_takes_away), cmocka_unit_test(lines_of_a_text),
-        cmocka_unit_test(fabrics),         cmocka_unit_test(gpus_of_settings),
+        cmocka_unit_test(each_key),         cmocka_unit_test(checks_between_settings),
+        cmocka_unit_test(a_cluster_alone),  cmocka_unit_test(a_run_adds_and_replaces),
+        cmocka_unit_test(null_takes_away),  cmocka_unit_test(lines_of_a_text),
+        cmocka_unit_test(fabrics),          cmocka_unit_test(sections_of_nobody),
+        cmocka_unit_test(gpus_of_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -344,8 +344,8 @@ static void overlap_thresholds(void **state)
             "memory: 80 GB, peak: {bf16: %s, fp32: 1 TFLOP/s}, memory_bandwidth: 1 TB/s}\n"
             "links: [{name: l, spans: 2, bandwidth: %s, latency: 1 us}]\n",
             rows[i].flops, rows[i].bandwidth);
-        struct sw_config *config =
-            sw_config_read_text("c.yaml", text, (size_t)bytes, SW_CONFIG_CLUSTER, NULL, 0, &err);
+        struct sw_config *config = sw_config_read_text("c.yaml", text, (size_t)bytes,
+                                                       SW_CONFIG_CLUSTER, NULL, NULL, 0, &err);
         const struct sw_cluster_config *c = sw_config_cluster(config);
         assert_non_null(c);
         const double tokens = sw_links_overlap_tokens(c, 0, c->accelerator.peak_bf16_flops) / 1e3;

@@ -1,5 +1,6 @@
 /* Conditions, flat lists of settings, paths seen from a folder, and a comment's limit. */
 #include "planner/diff/diff.h"
+#include "planner/scheduler/scheduler.h"
 #include "core/plan/inputs.h"
 
 #include <setjmp.h>
@@ -225,6 +226,7 @@ static void flattens(void **state)
                                 .directory = "a\nb",
                                 .checkpoint_directory = "c",
                                 .checkpoint_signal = SIGUSR1};
+    run.cluster.launchers = &sw_launchers;
     run.cluster.name = run.cluster.accelerator.name = "x";
     run.cluster.link_count = 2;
     run.cluster.link[0] = (struct sw_link_config){

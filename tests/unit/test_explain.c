@@ -1,6 +1,8 @@
 /* What explain tells agrees with the program, its layout and its price. */
 #include "planner/breakdown/data.h"
 #include "planner/command/format.h"
+#include "planner/scheduler/slurm/settings.h"
+#include "planner/scheduler/scheduler.h"
 #include "tests/unit/plan_support.h"
 
 #include <math.h>
@@ -339,16 +341,19 @@ static void time_limits_are_told(void **state)
 {
     (void)state;
     char text[160];
-    struct sw_run_config run = {.cluster.slurm.time = "1-2:30"};
+    struct sw_run_config run = {.cluster.launchers = &sw_launchers};
+    struct sw_slurm_config *slurm = (struct sw_slurm_config *)(void *)run.cluster.settings.bytes;
+    slurm->time = "1-2:30";
     assert_string_equal(sw_report_time_limit(&run, 95400, text, sizeof text), "");
     assert_string_equal(
         sw_report_time_limit(&run, 95401, text, sizeof text),
         "more than the job's time limit, 1-2:30: it is saved before, and waits for the "
         "next job; slurm.continue: requeue or chain goes on by itself");
-    run.cluster.launcher = SW_LAUNCHER_MPIRUN;
+    while (strcmp(sw_scheduler_of(&run.cluster)->name, "mpirun") != 0)
+        run.cluster.launcher++;
     assert_string_equal(sw_report_time_limit(&run, 95401, text, sizeof text), "");
-    run.cluster.launcher = SW_LAUNCHER_SLURM;
-    run.cluster.slurm.time = NULL;
+    run.cluster.launcher = 0;
+    slurm->time = NULL;
     assert_string_equal(sw_report_time_limit(&run, 1e30, text, sizeof text), "");
 }
 

@@ -1,6 +1,7 @@
 /* Measured runs: how they are read, what is fitted to them, and how far predictions are from
  * published ones. */
 #include "planner/fit/fit.h"
+#include "planner/scheduler/scheduler.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -37,8 +38,8 @@ static char *write_file(const char *text, const char *suffix)
 static void add_cluster(struct sw_fit_set *set, const char *text)
 {
     struct sw_error err = {0};
-    struct sw_config *config =
-        sw_config_read_text("c.yaml", text, strlen(text), SW_CONFIG_CLUSTER, NULL, 0, &err);
+    struct sw_config *config = sw_config_read_text("c.yaml", text, strlen(text), SW_CONFIG_CLUSTER,
+                                                   &sw_launchers, NULL, 0, &err);
     assert_non_null(config);
     assert_int_equal(sw_config_error_count(config), 0);
     assert_int_equal(sw_fit_add_config(set, config, &err), 0);
@@ -193,7 +194,7 @@ static void finds_the_hosts_time_again(void **state)
 
 static struct sw_config *read_config(const char *path, struct sw_error *err)
 {
-    struct sw_config *config = sw_config_read(path, SW_CONFIG_UNKNOWN, NULL, 0, err);
+    struct sw_config *config = sw_config_read(path, SW_CONFIG_UNKNOWN, &sw_launchers, NULL, 0, err);
     assert_non_null(config);
     assert_int_equal(sw_config_error_count(config), 0);
     return config;

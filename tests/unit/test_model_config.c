@@ -47,8 +47,8 @@ static char *write(const struct sw_model *m, enum sw_stored_dtype dtype, const c
 
 static void expect_model(const char *text, const struct sw_model *wanted)
 {
-    struct sw_config *config =
-        sw_config_read_text("config.json", text, strlen(text), SW_CONFIG_MODEL, NULL, 0, NULL);
+    struct sw_config *config = sw_config_read_text("config.json", text, strlen(text),
+                                                   SW_CONFIG_MODEL, NULL, NULL, 0, NULL);
     assert_non_null(config);
     if (sw_config_model(config) == NULL)
         fail_msg("%s\n%s", sw_config_diagnostic(config, 0)->message, text);
@@ -153,8 +153,8 @@ static char *read_published(const char *name)
 
 static struct sw_model model_of(const char *text)
 {
-    struct sw_config *config =
-        sw_config_read_text("config.json", text, strlen(text), SW_CONFIG_MODEL, NULL, 0, NULL);
+    struct sw_config *config = sw_config_read_text("config.json", text, strlen(text),
+                                                   SW_CONFIG_MODEL, NULL, NULL, 0, NULL);
     assert_non_null(config);
     assert_non_null(sw_config_model(config));
     const struct sw_model model = sw_config_model(config)->shape;

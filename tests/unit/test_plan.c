@@ -74,7 +74,7 @@ static void reads_back(void **state)
     store(text, bytes);
     struct sw_plan plan;
     struct sw_error err = {0};
-    if (sw_plan_read(path, &plan, &err) != 0)
+    if (sw_plan_read(path, NULL, &plan, &err) != 0)
         fail_msg("%s", err.message);
     const struct sw_decision wanted = decision_of();
     assert_memory_equal(&plan.decision.mesh, &wanted.mesh, sizeof wanted.mesh);
@@ -148,7 +148,7 @@ static char *plan_in(const char *run_name, const char *more, const char *out)
              "sequence_length: 128\nglobal_batch_size: 8\n%s",
              more);
     struct sw_config *config =
-        sw_config_read_text(name, text, strlen(text), SW_CONFIG_RUN, NULL, 0, &err);
+        sw_config_read_text(name, text, strlen(text), SW_CONFIG_RUN, NULL, NULL, 0, &err);
     assert_non_null(sw_config_run(config));
     assert_int_equal(sw_plan_run_place(sw_config_run(config), directory, &placed, &err), 0);
     char *plan = write_text(&placed.run, &bytes);
@@ -175,7 +175,7 @@ static void expect_paths(const char *from, const char *name, const char *data,
     struct sw_plan plan;
     struct sw_error err = {0};
     assert_int_equal(chdir(from), 0);
-    if (sw_plan_read(name, &plan, &err) != 0)
+    if (sw_plan_read(name, NULL, &plan, &err) != 0)
         fail_msg("%s", err.message);
     leads_to(plan.run->data_path, data);
     leads_to(plan.run->directory, directory);
@@ -263,7 +263,7 @@ static void follows_links(void **state)
     /* seen through the link, though nothing of it is there yet */
     struct sw_plan plan;
     struct sw_error err = {0};
-    assert_int_equal(sw_plan_read(placed_path, &plan, &err), 0);
+    assert_int_equal(sw_plan_read(placed_path, NULL, &plan, &err), 0);
     snprintf(name, sizeof name, "%s/../../../tree/runs/runs/x/checkpoints", link);
     assert_string_equal(plan.run->checkpoint_directory, name);
     sw_plan_free(&plan);
@@ -289,7 +289,7 @@ static void finds_every_edit(void **state)
         struct sw_error err = {0};
         text[i] ^= 1;
         store(text, bytes);
-        assert_int_equal(sw_plan_read(path, &plan, &err), -1);
+        assert_int_equal(sw_plan_read(path, NULL, &plan, &err), -1);
         assert_int_equal(err.status, SW_BAD_INPUT);
         assert_string_equal(err.file, path);
         assert_null(plan.config);
@@ -304,7 +304,7 @@ static void finds_every_edit(void **state)
             continue;
         digest[3] = (char)byte;
         store(text, bytes);
-        assert_int_equal(sw_plan_read(path, &plan, &err), -1);
+        assert_int_equal(sw_plan_read(path, NULL, &plan, &err), -1);
         for (const char *c = err.message; *c != '\0'; c++)
             assert_true(*c >= ' ' && *c <= '~');
         digest[3] = kept;
@@ -312,7 +312,7 @@ static void finds_every_edit(void **state)
     for (size_t cut = 0; cut < bytes; cut += 97) {
         struct sw_error err = {0};
         store(text, cut);
-        assert_int_equal(sw_plan_read(path, &plan, &err), -1);
+        assert_int_equal(sw_plan_read(path, NULL, &plan, &err), -1);
     }
     free(text);
     sw_config_free(config);
@@ -328,14 +328,14 @@ static void says_what_is_wrong(void **state)
     char *text = write_text(sw_config_run(config), &bytes), wanted[4300];
     *strstr(text, "sequence_length: 2") = 'S';
     store(text, bytes);
-    assert_int_equal(sw_plan_read(path, &plan, &err), -1);
+    assert_int_equal(sw_plan_read(path, NULL, &plan, &err), -1);
     snprintf(wanted, sizeof wanted,
              "%s:3:10: error: the plan was changed after it was written: its digest is '", path);
     char said[SW_ERROR_TEXT_BYTES];
     assert_memory_equal(sw_error_format(&err, NULL, said), wanted, strlen(wanted));
     memset(&err, 0, sizeof err);
     store("name: x\n", 8);
-    assert_int_equal(sw_plan_read(path, &plan, &err), -1);
+    assert_int_equal(sw_plan_read(path, NULL, &plan, &err), -1);
     snprintf(
         wanted, sizeof wanted,
         "%s:1:1: error: not a plan file: 'schema' must be 'shardwright.plan/1'; write one with "
@@ -343,7 +343,7 @@ static void says_what_is_wrong(void **state)
         path);
     assert_string_equal(sw_error_format(&err, NULL, said), wanted);
     memset(&err, 0, sizeof err);
-    assert_int_equal(sw_plan_read("/nonexistent/x", &plan, &err), -1);
+    assert_int_equal(sw_plan_read("/nonexistent/x", NULL, &plan, &err), -1);
     assert_string_equal(sw_error_format(&err, NULL, said),
                         "/nonexistent/x: error: cannot open the plan: No such file or directory");
     free(text);
@@ -383,10 +383,10 @@ static void is_a_description(void **state)
     store(other, strlen(other));
     struct sw_plan plan, same;
     struct sw_error err = {0};
-    if (sw_plan_read(path, &plan, &err) != 0)
+    if (sw_plan_read(path, NULL, &plan, &err) != 0)
         fail_msg("%d:%d: %s", (int)err.line, (int)err.column, err.message);
     store(text, bytes);
-    assert_int_equal(sw_plan_read(path, &same, &err), 0);
+    assert_int_equal(sw_plan_read(path, NULL, &same, &err), 0);
     assert_memory_equal(&plan.decision, &same.decision, sizeof plan.decision);
     assert_memory_equal(plan.program_digest, same.program_digest, sizeof digests);
     assert_int_equal(plan.inputs.count, same.inputs.count);
@@ -438,7 +438,7 @@ static void is_a_description(void **state)
         sign(other);
         store(other, strlen(other));
         memset(&err, 0, sizeof err);
-        assert_int_equal(sw_plan_read(path, &plan, &err), -1);
+        assert_int_equal(sw_plan_read(path, NULL, &plan, &err), -1);
         if (cases[i].message != NULL)
             assert_string_equal(err.message, cases[i].message);
         assert_string_equal(err.file, path);
@@ -453,7 +453,7 @@ static void is_a_description(void **state)
         sign(other);
         store(other, strlen(other));
         memset(&err, 0, sizeof err);
-        assert_int_equal(sw_plan_read(path, &plan, &err), many ? -1 : 0);
+        assert_int_equal(sw_plan_read(path, NULL, &plan, &err), many ? -1 : 0);
         if (!many)
             assert_int_equal(plan.decision.mesh.size[SW_SP], 1 << 30);
         sw_plan_free(&plan);

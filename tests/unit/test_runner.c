@@ -68,7 +68,7 @@ static struct sw_config *read_run(const struct job *job)
         job->name, (int)ranks, (int)ranks, job->optimizer, (int)job->total_steps, job->data,
         job->holdout, (int)job->evaluate_every_steps, job->name);
     struct sw_config *config =
-        sw_config_read_text("run.yaml", text, (size_t)bytes, SW_CONFIG_RUN, NULL, 0, &err);
+        sw_config_read_text("run.yaml", text, (size_t)bytes, SW_CONFIG_RUN, NULL, NULL, 0, &err);
     assert_non_null(config);
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++)
         sw_diagnostic_print(stderr, sw_config_diagnostic(config, i), false);

@@ -163,7 +163,7 @@ static void largest_fsdp_within_the_margin(void **state)
         struct sw_error err = {0};
         struct sw_search s;
         struct sw_config *config =
-            sw_config_read("configs/runs/llama-8b-64.yaml", SW_CONFIG_RUN, over, 2, &err);
+            sw_config_read("configs/runs/llama-8b-64.yaml", SW_CONFIG_RUN, NULL, over, 2, &err);
         assert_non_null(config);
         struct sw_run_config run = *sw_config_run(config);
         assert_int_equal(run.prefer, SW_PREFER_FSDP);

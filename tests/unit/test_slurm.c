@@ -8,6 +8,7 @@
 #include "planner/scheduler/slurm/import.h"
 #include "planner/scheduler/slurm/script.h"
 #include "planner/scheduler/slurm/waits.h"
+#include "planner/scheduler/scheduler.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -187,12 +188,13 @@ static void sheets_are_the_shipped_ones(void **state)
         char path[256];
         struct sw_error err = {0};
         double value = 0;
-        struct sw_config *accelerator = sw_config_read_text("sheet", s->text, strlen(s->text),
-                                                            SW_CONFIG_ACCELERATOR, NULL, 0, &err);
+        struct sw_config *accelerator = sw_config_read_text(
+            "sheet", s->text, strlen(s->text), SW_CONFIG_ACCELERATOR, &sw_launchers, NULL, 0, &err);
         assert_non_null(sw_config_accelerator(accelerator));
         assert_string_equal(sw_config_accelerator(accelerator)->name, s->name);
         snprintf(path, sizeof path, "configs/clusters/%s", s->cluster);
-        struct sw_config *config = sw_config_read(path, SW_CONFIG_CLUSTER, NULL, 0, &err);
+        struct sw_config *config =
+            sw_config_read(path, SW_CONFIG_CLUSTER, &sw_launchers, NULL, 0, &err);
         const struct sw_cluster_config *cluster = sw_config_cluster(config);
         if (cluster == NULL)
             fail_msg("%s cannot be read", path);

@@ -1,8 +1,27 @@
 #include "planner/scheduler/mpirun/row.h"
 
+#include "core/config/internal.h"
 #include "planner/command/template.h"
 
 #include <math.h>
+
+/* Only a training is started by hand. */
+static bool check_job(struct sw_config *c, const struct node *place,
+                      const struct sw_run_config *run)
+{
+    const char *type = sw_job_type_name(run->job.type);
+    if (run->cluster.launchers->row[run->cluster.launcher] != &sw_launcher_mpirun)
+        return true;
+    if (place->kind != NODE_BROKEN)
+        sw_config_error_at(
+            c, place,
+            sw_config_format(c, "a job of type %s is one of Slurm, and the launcher is mpirun",
+                             type),
+            sw_config_format(c, "leave 'job' out, and start 'runner %s' with mpirun", type));
+    return false;
+}
+
+const struct sw_launcher sw_launcher_mpirun = {.name = "mpirun", .check_job = check_job};
 
 /* Nothing ends its ranks but their last step. */
 static double seconds(const char *time)
@@ -32,6 +51,7 @@ static void write_start(FILE *out, const struct sw_cluster_config *cluster, int3
 
 const struct sw_scheduler sw_scheduler_mpirun = {
     .name = "mpirun",
+    .launcher = &sw_launcher_mpirun,
     .title = "mpirun",
     .starter = "bash",
     .suffix = "sh",

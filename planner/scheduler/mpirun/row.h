@@ -5,5 +5,6 @@
 #include "planner/scheduler/scheduler.h"
 
 extern const struct sw_scheduler sw_scheduler_mpirun;
+extern const struct sw_launcher sw_launcher_mpirun;
 
 #endif

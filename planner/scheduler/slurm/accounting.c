@@ -1,7 +1,7 @@
 #include "planner/scheduler/slurm/accounting.h"
 
-#include "core/config/config.h"
 #include "planner/command/process.h"
+#include "planner/scheduler/slurm/settings.h"
 
 #include <math.h>
 #include <pwd.h>

@@ -1,10 +1,10 @@
 #include "planner/scheduler/slurm/admit.h"
 
 #include "core/base/text.h"
-#include "core/config/config.h"
 #include "planner/command/format.h"
 #include "planner/scheduler/slurm/script.h"
 #include "planner/scheduler/slurm/waits.h"
+#include "planner/scheduler/slurm/settings.h"
 
 #include <ctype.h>
 #include <math.h>

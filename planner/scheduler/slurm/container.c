@@ -1,6 +1,7 @@
 /* A rank inside an image: pyxis' options of srun, or apptainer in front of the runner, with every
  * folder that the run needs at the same path as outside. */
 #include "planner/scheduler/slurm/ranks.h"
+#include "planner/scheduler/slurm/settings.h"
 
 #include "core/base/device.h"
 #include "core/base/file.h"
@@ -68,7 +69,7 @@ static int add(struct folders *f, const struct sw_texts *mounts, char *path, str
 static int gather(struct folders *f, const char *plan, const char *runner,
                   const struct sw_run_config *run, struct sw_error *err)
 {
-    const struct sw_container_config *container = &run->cluster.slurm.container;
+    const struct sw_container_config *container = &sw_slurm_settings(&run->cluster)->container;
     const struct sw_texts *mounts = &container->mounts;
     if (add(f, mounts, strdup(run->directory), err) != 0 ||
         add(f, mounts, strdup(run->checkpoint_directory), err) != 0 ||
@@ -141,14 +142,14 @@ static void add_exec(struct sw_argv *out, const struct sw_container_config *cont
 
 bool sw_slurm_has_container(const struct sw_run_config *run)
 {
-    const struct sw_container_config *container = &run->cluster.slurm.container;
+    const struct sw_container_config *container = &sw_slurm_settings(&run->cluster)->container;
     return container->kind != SW_CONTAINER_NONE && container->image != NULL;
 }
 
 static int add_container(const struct sw_run_config *run, const char *plan, const char *runner,
                          struct sw_argv *options, struct sw_argv *prefix, struct sw_error *err)
 {
-    const struct sw_container_config *container = &run->cluster.slurm.container;
+    const struct sw_container_config *container = &sw_slurm_settings(&run->cluster)->container;
     struct folders f = {.count = 0};
     if (!sw_slurm_has_container(run))
         return 0;
@@ -166,7 +167,7 @@ static int add_container(const struct sw_run_config *run, const char *plan, cons
 int sw_slurm_rank_words(const struct sw_run_config *run, const char *plan, const char *runner,
                         struct sw_argv *options, struct sw_argv *prefix, struct sw_error *err)
 {
-    const struct sw_slurm_config *slurm = &run->cluster.slurm;
+    const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
     if (slurm->cpu_bind != NULL)
         sw_argv_add(options, "--cpu-bind=%s", slurm->cpu_bind);
     if (slurm->gpu_bind != NULL)

@@ -3,6 +3,7 @@
 #include "planner/command/command.h"
 #include "planner/scheduler/slurm/import.h"
 #include "planner/scheduler/slurm/row.h"
+#include "planner/scheduler/scheduler.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,8 +44,8 @@ static char *make_text(const struct sw_options *options, struct sw_import *impor
 /* Reads what was written as plan reads it. Returns an exit code. */
 static int check(const char *name, const char *text, struct sw_error *err)
 {
-    struct sw_config *config =
-        sw_config_read_text(name, text, strlen(text), SW_CONFIG_CLUSTER, NULL, 0, err);
+    struct sw_config *config = sw_config_read_text(name, text, strlen(text), SW_CONFIG_CLUSTER,
+                                                   &sw_launchers, NULL, 0, err);
     if (config == NULL)
         return sw_command_fail(err);
     const int32_t errors = sw_command_diagnose(config, SW_NOTES_SHORT);

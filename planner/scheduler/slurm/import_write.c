@@ -1,7 +1,7 @@
 #include "planner/scheduler/slurm/import.h"
+#include "planner/scheduler/slurm/settings.h"
 
 #include "core/base/file.h"
-#include "core/config/config.h"
 #include "core/config/edit.h"
 
 #include <ctype.h>

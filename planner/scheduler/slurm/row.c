@@ -31,7 +31,7 @@ static const struct sw_queue_row queue = {
 
 static struct sw_job_terms terms(const struct sw_cluster_config *cluster)
 {
-    const struct sw_slurm_config *slurm = &cluster->slurm;
+    const struct sw_slurm_config *slurm = sw_slurm_settings(cluster);
     return (struct sw_job_terms){.time = slurm->time,
                                  .time_s = sw_slurm_time_seconds(slurm->time),
                                  .continues = slurm->continues,
@@ -45,12 +45,13 @@ static void write_start(FILE *out, const struct sw_cluster_config *cluster, int3
             (int)per_node);
     if (sw_device_row(cluster->accelerator.device)->allocated)
         fprintf(out, "--gpus-per-node=%d ", (int)per_node);
-    if (cluster->slurm.mpi != NULL)
-        fprintf(out, "--mpi=%s ", cluster->slurm.mpi);
+    if (sw_slurm_settings(cluster)->mpi != NULL)
+        fprintf(out, "--mpi=%s ", sw_slurm_settings(cluster)->mpi);
 }
 
 const struct sw_scheduler sw_scheduler_slurm = {
     .name = "slurm",
+    .launcher = &sw_launcher_slurm,
     .title = "Slurm",
     .starter = "sbatch",
     .suffix = "sbatch",

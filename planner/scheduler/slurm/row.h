@@ -3,6 +3,7 @@
 #define SW_SCHEDULER_SLURM_ROW_H
 
 #include "planner/scheduler/scheduler.h"
+#include "planner/scheduler/slurm/settings.h"
 
 extern const struct sw_scheduler sw_scheduler_slurm;
 extern const struct sw_forecast_row sw_slurm_forecast;

@@ -2,9 +2,9 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/config/config.h"
 #include "planner/command/process.h"
 #include "planner/scheduler/slurm/queue.h"
+#include "planner/scheduler/slurm/settings.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -227,7 +227,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: op_times PLAN.yaml [STEPS], 1 to %d\n", MOST_STEPS);
         return 2;
     }
-    if (sw_plan_read(argv[1], &t.plan, &err) != 0)
+    if (sw_plan_read(argv[1], NULL, &t.plan, &err) != 0)
         return fail(&t, &err, 2);
     t.device = sw_cuda_device_create(0, &err);
     if (t.device == NULL) {

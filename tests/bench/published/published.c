@@ -21,7 +21,7 @@ static int read_file(struct sw_fit_set *set, const char *path, struct sw_error *
 {
     if (ends(path, ".csv"))
         return sw_fit_read_csv(set, path, err);
-    struct sw_config *config = sw_config_read(path, SW_CONFIG_UNKNOWN, NULL, 0, err);
+    struct sw_config *config = sw_config_read(path, SW_CONFIG_UNKNOWN, NULL, NULL, 0, err);
     if (config == NULL)
         return -1;
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++)

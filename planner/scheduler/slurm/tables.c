@@ -1,6 +1,5 @@
-/* The keys of Slurm's settings and of a fabric, and the options of sbatch and srun that have one.
- */
-#include "core/config/internal.h"
+/* The keys of Slurm's settings, and the options of sbatch and srun that have one. */
+#include "planner/scheduler/slurm/internal_settings.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -95,7 +94,7 @@ static const struct field mail_fields[] = {
         .key = name, .type = FIELD_TEXT, .commas = true, AT(member), .accept = check,              \
         .expects = wants, .example = shown, .about = text                                          \
     }
-#define WORD(name, shown, text) TEXT(#name, name, sw_text_is_slurm_word, WORD_EXPECTS, shown, text)
+#define WORD(name, shown, text) TEXT(#name, name, sw_text_is_word, WORD_EXPECTS, shown, text)
 #define TEXTS(name, check, wants, shown, text)                                                     \
     {                                                                                              \
         .key = #name, .type = FIELD_CUSTOM, AT(name), .custom = &sw_type_texts, .accept = check,   \
@@ -106,7 +105,7 @@ const struct field sw_slurm_fields[] = {
          "a version of Slurm from 22.05 on, as in '23.11'", "'23.11'",
          "version of the cluster's Slurm (sinfo --version): what only newer ones have is refused; "
          "default: not told, nothing is refused"),
-    COMMAS("partition", partition, sw_text_is_slurm_word, WORD_EXPECTS, "gpu",
+    COMMAS("partition", partition, sw_text_is_word, WORD_EXPECTS, "gpu",
            "sbatch --partition: where the job queues, one or several; default: Slurm's own"),
     WORD(account, "research",
          "sbatch --account: whom the job is charged to; default: the user's own"),
@@ -191,7 +190,7 @@ const struct field sw_slurm_fields[] = {
      .max = 2147483645,
      .example = "100",
      .about = "sbatch --nice: how far behind others the job stands; negative ones need rights"},
-    COMMAS("licenses", licenses, sw_text_is_slurm_word, WORD_EXPECTS, "'scratch:1'",
+    COMMAS("licenses", licenses, sw_text_is_word, WORD_EXPECTS, "'scratch:1'",
            "sbatch --licenses: licenses that the job takes"),
     {.key = "mail",
      .type = FIELD_SECTION,
@@ -299,27 +298,6 @@ const struct field sw_slurm_fields[] = {
 };
 _Static_assert(sizeof sw_slurm_fields / sizeof *sw_slurm_fields <= 65,
                "struct section has 64 bits");
-#undef AT
-
-#define AT(member) .offset = offsetof(struct sw_fabric_config, member)
-const struct field sw_fabric_fields[] = {
-    TEXT("name", name, sw_text_is_name, SW_NAME_EXPECTS, "infiniband",
-         "name of the fabric, for the comment in the script; default: the file's"),
-    {.key = "environment",
-     .type = FIELD_CUSTOM,
-     AT(environment),
-     .required = true,
-     .custom = &sw_type_environment,
-     .expects = "mapping of variables to texts",
-     .example = "{NCCL_SOCKET_IFNAME: '=ib0'}",
-     .about = "variables that its libraries want"},
-    {.key = "source",
-     .type = FIELD_TEXT,
-     .offset = FIELD_NOWHERE,
-     .example = "'NCCL user guide 2.23'",
-     .about = "where they come from"},
-    {.key = NULL},
-};
 #undef AT
 
 /* What the plan decides has no key, and a reason. Where both sbatch and srun have an option, it

@@ -1,0 +1,330 @@
+/* The checks between Slurm's settings. */
+#include "core/base/device.h"
+#include "planner/scheduler/slurm/internal_settings.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY "slurm"
+enum { SOON_VERSION = 2205 };
+
+static bool refuse(struct sw_config *c, const struct node *at, const char *message,
+                   const char *help)
+{
+    if (at->kind != NODE_BROKEN)
+        sw_config_error_at(c, at, message, help);
+    return false;
+}
+
+static bool is_launcher_of(const struct sw_cluster_config *cluster)
+{
+    return cluster->launchers != NULL &&
+           cluster->launchers->row[cluster->launcher] == &sw_launcher_slurm;
+}
+
+const struct sw_slurm_config *sw_slurm_settings(const struct sw_cluster_config *cluster)
+{
+    return sw_cluster_settings(cluster, &sw_launcher_slurm);
+}
+
+static const char *variable_is_taken(const char *name)
+{
+    static const char *const prefixes[] = {"SLURM_", "SBATCH_", "SRUN_", "PMI_", "PMI2_", "PMIX_"};
+    /* what Slurm's PMIx plugin and PMIx itself are tuned by */
+    if (strncmp(name, "SLURM_PMIX_", 11) == 0 || strncmp(name, "PMIX_MCA_", 9) == 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return "is Slurm's own";
+    return NULL;
+}
+
+/* ---- Checks between settings ---- */
+
+struct checking {
+    struct sw_config *c;
+    const struct node *root;
+    const struct sw_run_config *run;
+    const struct sw_slurm_config *slurm;
+    bool good;
+};
+
+static const struct node *written(const struct node *map, const char *key)
+{
+    const struct node *value = sw_node_find(map, key);
+    return value != NULL && !sw_node_is_null(value) ? value : NULL;
+}
+
+/* Where a setting stands: in the run, in the cluster, nowhere (the run as a whole). */
+static const struct node *place_of(const struct checking *k, const char *key, const char *inside)
+{
+    const struct node *maps[] = {sw_node_find(k->root, KEY), sw_node_find(k->c->cluster_root, KEY)};
+    for (size_t i = 0; i < 2; i++) {
+        const struct node *value = written(maps[i], key);
+        const struct node *inner = value != NULL && inside != NULL ? written(value, inside) : value;
+        if (inner != NULL)
+            return inner;
+    }
+    return k->root;
+}
+
+static void fail(struct checking *k, const struct node *at, const char *message, const char *help)
+{
+    k->good = refuse(k->c, at, message, help);
+}
+
+static void check_version(struct checking *k)
+{
+    const struct {
+        const char *key, *name;
+        bool used;
+        int32_t since;
+    } gates[] = {
+        {"segment", "segment", k->slurm->segment > 0, 2405},
+        {"requeue", "requeue: expedite", k->slurm->requeue == SW_REQUEUE_EXPEDITE, 2511},
+    };
+    const int32_t version = sw_slurm_release(k->slurm->version);
+    for (size_t i = 0; version >= SOON_VERSION && i < sizeof gates / sizeof *gates; i++)
+        if (gates[i].used && version < gates[i].since)
+            fail(k, place_of(k, gates[i].key, NULL),
+                 sw_config_format(k->c, "'%s' needs Slurm %02d.%02d, and 'slurm_version' is %s",
+                                  gates[i].name, (int)gates[i].since / 100,
+                                  (int)gates[i].since % 100, k->slurm->version),
+                 "leave it out, or correct 'slurm_version' (sinfo --version)");
+}
+
+/* What the run wants of its job against what the job says of itself. */
+static void check_continue(struct checking *k)
+{
+    if (k->slurm->continues == SW_CONTINUE_REQUEUE && k->slurm->requeue == SW_REQUEUE_NO)
+        fail(k, place_of(k, "requeue", NULL),
+             "'continue: requeue' needs a job that may be requeued, and 'requeue' is false",
+             "leave 'requeue' out, or use 'continue: chain'");
+}
+
+/* Fewer GPUs than ranks: the job would start and fail. Of more a warning is enough. */
+static void check_gpus(struct checking *k)
+{
+    const int64_t gpus = sw_slurm_gpus(k->slurm);
+    const int32_t per_node = k->run->cluster.accelerators_per_node;
+    const bool both = k->slurm->gpus_per_node != NULL && k->slurm->gres != NULL &&
+                      sw_slurm_gpus(&(struct sw_slurm_config){.gres = k->slurm->gres}) > 0;
+    const char *key = k->slurm->gpus_per_node != NULL ? "gpus_per_node" : "gres";
+    if (both)
+        fail(k, place_of(k, "gres", NULL), "'gres' and 'gpus_per_node' both ask for GPUs",
+             "write them in one of the two");
+    else if (sw_device_row(k->run->cluster.accelerator.device)->allocated && gpus > 0 &&
+             gpus < per_node)
+        fail(k, place_of(k, key, NULL),
+             sw_config_format(
+                 k->c, "'%s' asks for %" PRId64 " of a node, but 'accelerators_per_node' is %d",
+                 key, gpus, (int)per_node),
+             sw_config_format(k->c,
+                              "each rank needs one: ask for %d, or use "
+                              "'accelerators_per_node: %" PRId64 "'",
+                              (int)per_node, gpus));
+}
+
+static void check_times(struct checking *k)
+{
+    const struct sw_slurm_config *s = k->slurm;
+    const double limit = sw_slurm_time_seconds(s->time);
+    const char *at = s->signal != NULL ? strchr(s->signal, '@') : NULL;
+    if (s->time != NULL && s->time_min != NULL && sw_slurm_time_seconds(s->time_min) > limit)
+        fail(k, place_of(k, "time_min", NULL),
+             sw_config_format(k->c, "'time_min' (%s) is more than 'time' (%s)", s->time_min,
+                              s->time),
+             "it is what the limit may be shortened to");
+    if (at != NULL && s->time != NULL && strtod(at + 1, NULL) >= limit)
+        fail(k, place_of(k, "signal", NULL),
+             sw_config_format(k->c, "'signal' comes %s s before a limit of %s: at once", at + 1,
+                              s->time),
+             "leave the seconds out, and they follow from the plan");
+    const char *name = sw_word(sw_words_signal, k->run->checkpoint_signal);
+    if (s->signal != NULL && strcmp(s->signal, "none") != 0 && name != NULL &&
+        strncmp(s->signal, name, 4) != 0)
+        fail(k, place_of(k, "signal", NULL),
+             sw_config_format(k->c, "'signal' is %.4s, but the ranks save at %s", s->signal, name),
+             sw_config_format(k->c, "use 'signal: %s', or 'checkpoint: {signal: %.4s}'", name,
+                              s->signal));
+}
+
+/* The row that forbids an option, spelled in full or not; NULL: none. */
+static const struct sw_option_row *find_option(const char *name, size_t length)
+{
+    const struct sw_option_row *row = sw_option_rows, *longer = NULL;
+    for (; row->name != NULL; row++) {
+        if (strncmp(row->name, name, length) != 0)
+            continue;
+        if (row->name[length] == '\0')
+            return row->key != NULL || row->why != NULL ? row : NULL;
+        if (longer == NULL && (row->key != NULL || row->why != NULL))
+            longer = row;
+    }
+    return longer;
+}
+
+static void check_options(struct checking *k, const char *key, const char *inside,
+                          const struct sw_texts *options)
+{
+    const struct node *list = place_of(k, key, inside);
+    const struct node *item = list->kind == NODE_SEQUENCE ? list->first : list;
+    for (int32_t i = 0; i < options->count; i++) {
+        const struct node *at = item != NULL ? item : list;
+        const char *name = options->item[i] + 2;
+        const size_t length = sw_option_name_length(options->item[i]);
+        const struct sw_option_row *row = find_option(name, length);
+        item = item != NULL && item != list ? item->next : NULL;
+        if (row == NULL)
+            continue;
+        const bool whole = strlen(row->name) == length;
+        const char *what = whole ? sw_config_format(k->c, "'--%s'", row->name)
+                                 : sw_config_format(k->c, "'--%.*s' is short for '--%s', which",
+                                                    (int)length, name, row->name);
+        if (row->key != NULL)
+            fail(k, at, sw_config_format(k->c, "%s has a key of its own", what),
+                 sw_config_format(k->c, "use 'slurm: {%s: ...}'", row->key));
+        else
+            fail(k, at,
+                 sw_config_format(k->c, "%s cannot be one of '%s'%s", what,
+                                  inside != NULL ? inside : key, whole ? "" : "; write it in full"),
+                 row->why);
+    }
+}
+
+static void check_container(struct checking *k)
+{
+    const struct sw_container_config *container = &k->slurm->container;
+    if (container->kind == SW_CONTAINER_NONE)
+        return;
+    if (container->image == NULL &&
+        (container->mounts.count > 0 || container->options.count > 0 || container->runner != NULL))
+        fail(k, place_of(k, "container", NULL), "'container' has no 'image'",
+             "for example: container: {image: /images/train.sqsh}");
+    const size_t length = container->image != NULL ? strlen(container->image) : 0;
+    if (container->kind == SW_CONTAINER_PYXIS && length > 4 &&
+        strcmp(container->image + length - 4, ".sif") == 0)
+        fail(k, place_of(k, "container", "image"),
+             "'image' is a file of apptainer or singularity, which pyxis cannot start",
+             "add 'type: apptainer' or 'type: singularity', or name an image of enroot (.sqsh)");
+    if (container->kind == SW_CONTAINER_PYXIS)
+        check_options(k, "container", "options", &container->options);
+}
+
+/* In --output a backslash means that % is not expanded, and is taken out of the path (seen on
+ * 22.05.8): the job ends without a log. */
+static void check_directory(struct checking *k)
+{
+    const struct node *at = written(k->root, "directory");
+    if (strchr(k->run->directory, '\\') == NULL || k->c->kind == SW_CONFIG_PLAN)
+        return; /* what a plan holds was written, and is not submitted again */
+    fail(k, at != NULL ? at : k->root,
+         sw_config_format(k->c,
+                          "'directory' has a backslash, which Slurm takes out of the log's "
+                          "path: %s",
+                          sw_config_quote(k->c, k->run->directory)),
+         "use a folder without one");
+}
+
+static void warn_of_mail(struct checking *k)
+{
+    if (k->slurm->mail_user != NULL && k->slurm->mail_type == NULL)
+        sw_config_warn_at(k->c, place_of(k, "mail", "user"),
+                          "no mail is sent: 'mail' has a 'user' and no 'type'",
+                          "for example: mail: {type: [END, FAIL], user: me@example.org}");
+}
+
+/* What is wrong whatever the cluster and the run are. */
+static void check_settings(struct checking *k)
+{
+    check_version(k);
+    check_continue(k);
+    check_times(k);
+    check_options(k, "directives", NULL, &k->slurm->directives);
+    check_options(k, "srun_options", NULL, &k->slurm->srun_options);
+    check_container(k);
+}
+
+static bool check_cluster(struct sw_config *c, const struct node *root,
+                          const struct sw_cluster_config *cluster)
+{
+    const struct sw_run_config run = {.cluster = *cluster};
+    struct checking k = {c, root, &run, sw_slurm_settings(cluster), true};
+    check_settings(&k);
+    return k.good;
+}
+
+static bool check_run(struct sw_config *c, const struct node *root, const struct sw_run_config *run)
+{
+    struct checking k = {c, root, run, sw_slurm_settings(&run->cluster), true};
+    check_settings(&k);
+    if (is_launcher_of(&run->cluster)) {
+        check_gpus(&k);
+        check_directory(&k);
+        warn_of_mail(&k);
+    }
+    return k.good;
+}
+
+static bool check_job(struct sw_config *c, const struct node *place,
+                      const struct sw_run_config *run)
+{
+    if (sw_slurm_settings(&run->cluster)->continues != SW_CONTINUE_CHAIN)
+        return true;
+    return refuse(c, place, "'slurm.continue: chain' is for training",
+                  "use slurm.continue: requeue");
+}
+
+/* ---- What is hardly meant ---- */
+
+static void warn_of_gpus(struct sw_config *c, const struct node *at,
+                         const struct sw_cluster_config *cluster)
+{
+    const struct sw_slurm_config *slurm = sw_slurm_settings(cluster);
+    const char *text = slurm->gpus_per_node;
+    const int32_t per_node = cluster->accelerators_per_node;
+    const int64_t gpus = sw_slurm_gpus(slurm);
+    if (at == NULL || text == NULL || !is_launcher_of(cluster) ||
+        !sw_device_row(cluster->accelerator.device)->allocated || gpus == per_node ||
+        (gpus < per_node && c->kind != SW_CONFIG_CLUSTER)) /* a mistake in a run */
+        return;
+    const char *colon = strchr(text, ':');
+    const char *type = colon != NULL && strchr(text, ',') == NULL
+                           ? sw_config_format(c, "%.*s:", (int)(colon - text), text)
+                           : "";
+    sw_config_warn_at(
+        c, at,
+        sw_config_format(
+            c, "'gpus_per_node' asks for %" PRId64 " of a node, but 'accelerators_per_node' is %d",
+            gpus, (int)per_node),
+        sw_config_format(
+            c, "did you mean 'gpus_per_node: %s%d', or 'accelerators_per_node: %" PRId64 "'?", type,
+            (int)per_node, gpus));
+}
+
+static void warn(struct sw_config *c, const struct node *root,
+                 const struct sw_cluster_config *cluster)
+{
+    static const char key[] = "gpus_per_node";
+    const struct node *gpus = written(sw_node_find(root, KEY), key);
+    warn_of_gpus(c, gpus != NULL ? gpus : sw_node_find(sw_node_find(c->cluster_root, KEY), key),
+                 cluster);
+}
+
+const struct sw_launcher sw_launcher_slurm = {
+    .name = "slurm",
+    .key = KEY,
+    .fields = sw_slurm_fields,
+    .bytes = sizeof(struct sw_slurm_config),
+    .about = "settings of the Slurm job; keys that are not written are not in the script",
+    .about_in_run = "overrides of the cluster's slurm settings",
+    .example_in_run = "{time: '2:00:00'}",
+    .kept = "time",
+    .variable_is_taken = variable_is_taken,
+    .variable_help = "what Slurm does is set by the other keys of 'slurm'",
+    .check_cluster = check_cluster,
+    .check_run = check_run,
+    .check_job = check_job,
+    .warn = warn,
+};
