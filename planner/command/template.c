@@ -15,7 +15,8 @@ struct filling {
     const char *file, *text;
     const struct sw_template_value *values;
     struct sw_shell_scan scan; /* of the template, with a word in the place of each placeholder */
-    bool has_command;          /* a command stands before this line: sbatch reads no further */
+    const struct sw_template_dialect *dialect;
+    bool has_command; /* a command stands before this line: sbatch reads no further */
     struct sw_error *err;
 };
 
@@ -195,11 +196,16 @@ static bool is_command(const char *from, const char *end)
     return from < end && *from != '\n' && *from != '#';
 }
 
+static bool is_directive(const struct filling *f, const char *text)
+{
+    return strncmp(text, f->dialect->directive, strlen(f->dialect->directive)) == 0;
+}
+
 /* What the line is; *from moves behind the indentation of a directive. */
 static enum line_kind line_kind(struct filling *f, const char **from)
 {
     const char *text = *from + strspn(*from, " \t");
-    if (strncmp(text, "#SBATCH", 7) == 0 && !f->has_command) {
+    if (is_directive(f, text) && !f->has_command) {
         *from = text;
         return LINE_SBATCH;
     }
@@ -213,11 +219,12 @@ static int check_directive(struct filling *f, const char *from)
 {
     const char *text = from + strspn(from, " \t");
     sw_shell_scan_to(&f->scan, from);
-    if (!f->has_command || strncmp(text, "#SBATCH", 7) != 0 ||
-        sw_shell_scan_place(&f->scan) != SW_SHELL_WORD)
+    if (!f->has_command || !is_directive(f, text) || sw_shell_scan_place(&f->scan) != SW_SHELL_WORD)
         return 0;
-    return fail_at(f, text,
-                   "sbatch reads no '#SBATCH' behind the first command; put it further up");
+    char what[128];
+    snprintf(what, sizeof what, "%s reads no '%s' behind the first command; put it further up",
+             f->dialect->reader, f->dialect->directive);
+    return fail_at(f, text, what);
 }
 
 /* One placeholder at p of a line; *p moves behind it. *keep: false when the line goes. */
@@ -278,9 +285,14 @@ static int fill_line(struct filling *f, const char *from, const char *end, FILE 
 }
 
 char *sw_template_fill(const char *file, const char *text, const struct sw_template_value *values,
-                       struct sw_error *err)
+                       const struct sw_template_dialect *dialect, struct sw_error *err)
 {
-    struct filling f = {.file = file, .text = text, .values = values, .err = err};
+    static const struct sw_template_dialect usual = {"#SBATCH", "sbatch"};
+    struct filling f = {.file = file,
+                        .text = text,
+                        .values = values,
+                        .dialect = dialect != NULL ? dialect : &usual,
+                        .err = err};
     char *result = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&result, &bytes);

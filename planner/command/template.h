@@ -28,12 +28,19 @@ struct sw_template_value {
     enum sw_template_kind kind;
 };
 
+/* How a script tells whoever takes it what the job needs. */
+struct sw_template_dialect {
+    const char *directive; /* how such a line begins: "#SBATCH" */
+    const char *reader;    /* who reads it: "sbatch" */
+};
+
 /* The filled template in memory that the caller frees, or NULL. file: for messages; values end with
- * a NULL name. sbatch reads no '#SBATCH' that is indented, so these lose their indentation. Errors
- * (SW_BAD_INPUT): unknown placeholder (with all that there are), '{{' without '}}', one in quotes
- * or a here-document, a control character in a value, a '#SBATCH' behind the first command. */
+ * a NULL name. dialect: of '#SBATCH' above and below; NULL: that. sbatch reads no '#SBATCH' that is
+ * indented, so these lose their indentation. Errors (SW_BAD_INPUT): unknown placeholder (with all
+ * that there are), '{{' without '}}', one in quotes or a here-document, a control character in a
+ * value, a '#SBATCH' behind the first command. */
 char *sw_template_fill(const char *file, const char *text, const struct sw_template_value *values,
-                       struct sw_error *err);
+                       const struct sw_template_dialect *dialect, struct sw_error *err);
 
 /* Writes a value as one word of a POSIX shell. */
 void sw_template_write_word(FILE *out, const char *value);

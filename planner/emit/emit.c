@@ -70,16 +70,19 @@ static char *read_template(const char *path, struct sw_error *err)
 static char *script_text(const struct sw_options *options, const struct sw_run_config *run,
                          const struct sw_script *script, struct sw_error *err)
 {
+    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
     if (options->template_path == NULL) {
-        const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
         if (run->job.type != SW_JOB_TRAIN)
-            return sw_template_fill(row->other.file, row->other.text, script->value, err);
-        return sw_template_fill(row->training.file, row->training.text, script->value, err);
+            return sw_template_fill(row->other.file, row->other.text, script->value, row->dialect,
+                                    err);
+        return sw_template_fill(row->training.file, row->training.text, script->value, row->dialect,
+                                err);
     }
     char *template = read_template(options->template_path, err);
     if (template == NULL)
         return NULL;
-    char *text = sw_template_fill(options->template_path, template, script->value, err);
+    char *text =
+        sw_template_fill(options->template_path, template, script->value, row->dialect, err);
     free(template);
     return text;
 }

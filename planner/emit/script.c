@@ -57,6 +57,7 @@ int sw_script_plan_name(const struct sw_run_config *run, int32_t nodes, char out
 static int prepare_paths(struct sw_script *s, const struct sw_run_config *run, int32_t nodes,
                          const char *directory, struct sw_error *err)
 {
+    const struct sw_queue_row *queue = sw_scheduler_of(&run->cluster)->queue;
     const char *log = sw_slurm_settings(&run->cluster)->log;
     char absolute[PATH_MAX];
     if (realpath(directory, absolute) == NULL)
@@ -71,8 +72,9 @@ static int prepare_paths(struct sw_script *s, const struct sw_run_config *run, i
         return -1;
     return log_path(run->directory,
                     log != NULL           ? log
-                    : run->job.shards > 1 ? "slurm-%A_%a.out"
-                                          : "slurm-%j.out",
+                    : queue == NULL       ? "slurm-%j.out" /* it prints to where it is started */
+                    : run->job.shards > 1 ? queue->log_of_task
+                                          : queue->log,
                     s->log, err);
 }
 
@@ -173,6 +175,9 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
     prepare_life(s, run, plan, count);
     if (prepare_job(s, run, err) != 0)
         return -1;
+    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
+    if (row->values != NULL)
+        (void)row->values(&run->cluster, &s->value[SW_PLACEHOLDER_COUNT]);
     return sw_script_prepare_slurm(s, run, c->cost.step_seconds, sw_emit_signal_lead_s(plan, count),
                                    err);
 }

@@ -6,6 +6,7 @@
 #include "planner/emit/plans.h"
 #include "planner/command/format.h"
 #include "planner/command/template.h"
+#include "planner/scheduler/scheduler.h"
 
 #include <limits.h>
 
@@ -113,7 +114,7 @@ struct sw_script {
     char shards[16], array[32], port[16], output[PATH_MAX];
     char runner[PATH_MAX], plan[PATH_MAX], stem[PATH_MAX], log[2 * PATH_MAX];
     char *block[SW_PLACEHOLDER_COUNT]; /* of lines and words; freed with the script */
-    struct sw_template_value value[SW_PLACEHOLDER_COUNT + 1];
+    struct sw_template_value value[SW_PLACEHOLDER_COUNT + SW_SCHEDULER_VALUES + 1];
 };
 
 /* Fills s, zeroed before, for these plans of the run, that on the most nodes last. directory: where

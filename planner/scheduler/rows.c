@@ -54,5 +54,11 @@ int sw_scheduler_fail_no_queue(const struct sw_cluster_config *cluster, const ch
 
 int sw_command_import_cluster(const struct sw_options *options)
 {
-    return sw_scheduler_here()->queue->import_cluster(options);
+    const struct sw_scheduler *row = sw_scheduler_here();
+    struct sw_error err = {0};
+    if (row->queue->import_cluster != NULL)
+        return row->queue->import_cluster(options);
+    sw_fail(&err, SW_UNMET, "%s does not tell what a cluster file needs; write one by hand",
+            row->title);
+    return sw_command_fail(&err);
 }

@@ -8,6 +8,7 @@
 
 #include "core/config/config.h"
 #include "planner/command/options.h"
+#include "planner/command/template.h"
 #include "planner/scheduler/job.h"
 
 #include <limits.h>
@@ -70,7 +71,8 @@ struct sw_queue_row {
      * they do not take it. */
     bool (*plain_id)(const char *id, char out[SW_SHOWN_JOB_BYTES]);
 
-    /* A cluster file from what the scheduler knows. Returns an exit code. */
+    /* A cluster file from what the scheduler knows. Returns an exit code. NULL: it knows too
+     * little. */
     int (*import_cluster)(const struct sw_options *options);
 };
 
@@ -106,6 +108,8 @@ struct sw_forecast_row {
     struct sw_quantiles (*ratio)(const struct sw_forecast *forecast);
 };
 
+enum { SW_SCHEDULER_VALUES = 16 };
+
 /* What other parts of plan ask of a job's settings. */
 struct sw_job_terms {
     const char *time;           /* its limit as it is written; NULL: none is set */
@@ -125,12 +129,17 @@ struct sw_scheduler {
     struct {
         const char *file, *text;
     } training, other;
-    const struct sw_queue_row *queue;       /* NULL: none, what it starts is no job */
-    const struct sw_forecast_row *forecast; /* NULL: it does not say when a job would start */
+    const struct sw_template_dialect *dialect; /* of its directives; NULL: sbatch's */
+    const struct sw_queue_row *queue;          /* NULL: none, what it starts is no job */
+    const struct sw_forecast_row *forecast;    /* NULL: it does not say when a job would start */
 
     /* Seconds of a time limit as it is written; INFINITY: none, NULL. */
     double (*seconds)(const char *time);
     struct sw_job_terms (*terms)(const struct sw_cluster_config *cluster);
+    /* More values for its templates, of its own settings: names and texts that live as long as the
+     * cluster. Returns how many, at most SW_SCHEDULER_VALUES. May be NULL. */
+    int32_t (*values)(const struct sw_cluster_config *cluster,
+                      struct sw_template_value out[SW_SCHEDULER_VALUES]);
     /* Whether ranks run inside an image. */
     bool (*has_container)(const struct sw_run_config *run);
     /* The words before the runner that start so many ranks on each of the nodes, with a space

@@ -64,8 +64,8 @@ static void check_value(const char *value)
     bool control = false;
     for (const unsigned char *p = (const unsigned char *)value; *p != 0; p++)
         control = control || *p < 0x20 || *p == 0x7f;
-    char *shell = sw_template_fill("t", "v={{v}}", values, &err);
-    char *sbatch = sw_template_fill("t", "#SBATCH -v={{v}}", values, &err);
+    char *shell = sw_template_fill("t", "v={{v}}", values, NULL, &err);
+    char *sbatch = sw_template_fill("t", "#SBATCH -v={{v}}", values, NULL, &err);
     fuzz_require((shell == NULL) == control && (sbatch == NULL) == control, "a control character",
                  value);
     if (control) {
@@ -95,7 +95,7 @@ void fuzz_one(const uint8_t *data, size_t bytes)
         {.name = "srun_options", .value = "--x", .kind = SW_TEMPLATE_WORDS},
         {.name = NULL}};
     struct sw_error err = {0};
-    char *filled = sw_template_fill("main.yaml", file->text, values, &err);
+    char *filled = sw_template_fill("main.yaml", file->text, values, NULL, &err);
     if (filled == NULL)
         check_error(&err);
     free(filled);
