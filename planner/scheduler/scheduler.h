@@ -1,6 +1,6 @@
 /* A scheduler is a row: what queues a run's jobs (slurm/), or only starts its ranks where it is
  * called (mpirun/). The rest of plan asks the row of a run's cluster and knows none by its name: a
- * new one is a folder and a line of rows.c.
+ * new one is a folder and a line of rows/rows.c.
  *
  * Rows are constants and own nothing. Each function may be called by one thread at a time. */
 #ifndef SW_SCHEDULER_SCHEDULER_H
