@@ -400,7 +400,7 @@ static int predict_step(struct calibrating *c, struct sw_error *err)
     const char *path = c->options->profile_path;
     snprintf(name, sizeof name, "%.*scluster", (int)(sw_path_name(path) - path), path);
     if (status == 0) {
-        config = sw_config_read_text(name, text, bytes, SW_CONFIG_CLUSTER, NULL, 0, err);
+        config = sw_config_read_text(name, text, bytes, SW_CONFIG_CLUSTER, NULL, NULL, 0, err);
         status = config == NULL ? -1 : 0;
     }
     if (status == 0 && sw_config_cluster(config) == NULL)
