@@ -471,7 +471,7 @@ static void what_cannot_be_is_not_written(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof usable, &usable), 0);
     if (status != 0 || strstr(text, "\nnot to be believed: a rank's thread had a core") == NULL)
         fail_msg("status %d: %s", status, text);
-    struct sw_config *config = sw_config_read("busy.yaml", SW_CONFIG_PROFILE, NULL, 0, &err);
+    struct sw_config *config = sw_config_read("busy.yaml", SW_CONFIG_PROFILE, NULL, NULL, 0, &err);
     expect_good(config);
     assert_true(sw_config_profile(config)->band_low < 0.7 * 0.4);
     close_to(sw_config_profile(config)->band_high, 1.3);
