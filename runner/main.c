@@ -12,7 +12,6 @@
 #include "runner/train/arguments.h"
 #include "runner/train/train.h"
 #include "runner/rank/watch.h"
-#include "runner/usage.h"
 #include "runner/rank/version.h"
 
 #include <errno.h>
@@ -214,17 +213,9 @@ static const char help[] =
 /* What is wrong with the arguments of a command. */
 static int usage(const char *command, const struct sw_problem *problem)
 {
-    const char *what = problem->what, *which = problem->which;
-    char option[64];
-    size_t bytes = 0;
-    const char *section = sw_usage_section(help, command, &bytes);
-    const bool near = section != NULL && strcmp(what, "unknown option ") == 0 &&
-                      sw_usage_near_option(section, bytes, which, option);
+    char text[SW_PROBLEM_BYTES];
     if (sw_launch_number() == 0)
-        fprintf(stderr,
-                near ? "runner %s: error: %s%s; did you mean %s?\n"
-                     : "runner %s: error: %s%s; see 'runner %s --help'\n",
-                command, what, which, near ? option : command);
+        fprintf(stderr, "runner %s: error: %s\n", command, sw_problem_text(problem, command, text));
     return SW_BAD_INPUT;
 }
 
@@ -412,7 +403,8 @@ static int calibrate(int argc, char **argv)
     if (sw_arguments_parse(argc, argv, rows, NULL, NULL, NULL, &problem) != 0)
         return usage(argv[1], &problem);
     if (options.profile_path == NULL)
-        return usage(argv[1], &(struct sw_problem){"calibrate needs -o PROFILE.yaml", "", ""});
+        return usage(argv[1],
+                     &(struct sw_problem){.what = "calibrate needs -o PROFILE.yaml", .which = ""});
     if (quick)
         options.seconds = SW_CALIBRATE_QUICK_SECONDS;
     return sw_rank_run(
@@ -443,12 +435,30 @@ static int wrong_command(const char *what, const char *name)
     return SW_BAD_INPUT;
 }
 
+/* Where a command's "usage: runner COMMAND" begins in the help; *bytes: up to the next one's. NULL:
+ * it is no command. */
+static const char *section_of(const char *command, size_t *bytes)
+{
+    static const char first[] = "usage: runner ", next_one[] = "\n\nusage: ";
+    const size_t length = strlen(command);
+    for (const char *at = strstr(help, first); at != NULL; at = strstr(at + 1, first)) {
+        const char *name = at + sizeof first - 1;
+        if (strncmp(name, command, length) != 0 || (name[length] != ' ' && name[length] != '\n'))
+            continue;
+        const char *end = strstr(at, next_one), *last = strstr(at, "\n\n  runner --version");
+        end = end != NULL ? end : last != NULL ? last : at + strlen(at);
+        *bytes = (size_t)(end - at);
+        return at;
+    }
+    return NULL;
+}
+
 /* The part that is about a command, and where the rest is. */
 static int show_help(const char *command)
 {
     char text[4096];
     size_t bytes = 0;
-    const char *section = sw_usage_section(help, command, &bytes);
+    const char *section = section_of(command, &bytes);
     if (section == NULL)
         return show(help);
     snprintf(text, sizeof text,

@@ -67,13 +67,14 @@ int sw_export_command(int argc, char **argv, struct sw_error *err)
 {
     enum sw_stored_dtype dtype = SW_STORED_DTYPES;
     struct sw_problem problem;
+    char text[SW_PROBLEM_BYTES];
     char **path = calloc((size_t)argc, sizeof *path);
     if (path == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory");
-    const int status = parse(argc, argv, &dtype, path, &problem) == 0
-                           ? export(path, dtype, err)
-                           : sw_fail(err, SW_BAD_INPUT, "%s%.200s; see 'runner export --help'",
-                                     problem.what, problem.which);
+    const int status =
+        parse(argc, argv, &dtype, path, &problem) == 0
+            ? export(path, dtype, err)
+            : sw_fail(err, SW_BAD_INPUT, "%s", sw_problem_text(&problem, argv[1], text));
     free(path);
     return status;
 }

@@ -1,8 +1,11 @@
 #include "runner/rank/arguments.h"
 
+#include "core/base/text.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +14,16 @@ int sw_problem_is(struct sw_problem *problem, const char *what, const char *whic
     problem->what = what;
     problem->which = which;
     return -1;
+}
+
+const char *sw_problem_text(const struct sw_problem *problem, const char *command,
+                            char buffer[SW_PROBLEM_BYTES])
+{
+    const bool near = problem->near[0] != '\0';
+    snprintf(buffer, SW_PROBLEM_BYTES,
+             near ? "%.300s%.300s; did you mean %s?" : "%.300s%.300s; see 'runner %.32s --help'",
+             problem->what, problem->which, near ? problem->near : command);
+    return buffer;
 }
 
 double sw_arguments_number(const char *text)
@@ -62,11 +75,78 @@ static int take(const struct sw_argument *o, const char *argument, const char *v
     return problem->what != NULL ? -1 : lacks(o, argument, problem);
 }
 
-static int take_place(char *argument, const char **plan, char **more, int32_t *more_count,
-                      struct sw_problem *problem)
+/* ---- What an unknown option was meant to be ---- */
+
+enum { SPELLING_BYTES = 64, MOST_OPTIONS = 48 };
+
+/* Whether the words of max-tokens stand in max-new-tokens, in the same order. */
+static bool has_words_of(const char *option, const char *wrong)
 {
-    if (argument[0] == '-')
+    const char *word = wrong + 2, *at = option + 2;
+    while (*word != '\0' && *at != '\0') {
+        const size_t length = strcspn(word, "-"), here = strcspn(at, "-");
+        if (length == here && memcmp(at, word, length) == 0)
+            word += length + (word[length] == '-');
+        at += here + (at[here] == '-');
+    }
+    return *word == '\0' && word > wrong + 2;
+}
+
+/* What other tools call it. */
+static const char *named_elsewhere(const char *wrong) /* with its dashes; the answer has none */
+{
+    static const char *const names[][2] = {{"port", "listen"},        {"host", "listen"},
+                                           {"bind", "listen"},        {"address", "listen"},
+                                           {"api-key", "token-file"}, {"ckpt", "checkpoint"},
+                                           {"weights", "checkpoint"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i][0], wrong + 2) == 0)
+            return names[i][1];
+    return NULL;
+}
+
+/* As it is written: "--top-k". */
+static void spell(const char *name, char out[SPELLING_BYTES])
+{
+    snprintf(out, SPELLING_BYTES, "%s%.60s", name[0] == '-' ? "" : "--", name);
+    for (char *p = out; *p != '\0'; p++)
+        *p = *p == '_' ? '-' : *p;
+}
+
+/* The same in another spelling, or as other tools call it; else the nearest, or one that has its
+ * words. out: "" where none is like it. */
+static void find_near(const struct sw_argument *options, const char *wrong,
+                      char out[SPELLING_BYTES])
+{
+    char option[MOST_OPTIONS][SPELLING_BYTES], spelled[SPELLING_BYTES];
+    const char *names[MOST_OPTIONS], *found = NULL, *elsewhere;
+    int32_t count = 0;
+    spell(wrong, spelled);
+    spelled[strcspn(spelled, "=")] = '\0';
+    const bool is_long = strncmp(spelled, "--", 2) == 0;
+    elsewhere = is_long ? named_elsewhere(spelled) : NULL;
+    for (; options[count].name != NULL && count < MOST_OPTIONS; count++) {
+        spell(options[count].name, option[count]);
+        names[count] = option[count];
+        if (strcmp(option[count], spelled) == 0 ||
+            (found == NULL && elsewhere != NULL && strcmp(option[count] + 2, elsewhere) == 0))
+            found = option[count];
+    }
+    if (found == NULL && count > 0)
+        found = sw_text_nearest(spelled, names, count);
+    for (int32_t i = 0; found == NULL && is_long && i < count; i++)
+        if (has_words_of(option[i], spelled))
+            found = option[i];
+    snprintf(out, SPELLING_BYTES, "%.63s", found != NULL ? found : "");
+}
+
+static int take_place(char *argument, const struct sw_argument *options, const char **plan,
+                      char **more, int32_t *more_count, struct sw_problem *problem)
+{
+    if (argument[0] == '-') {
+        find_near(options, argument, problem->near);
         return sw_problem_is(problem, "unknown option ", argument);
+    }
     if (plan == NULL && more == NULL)
         return sw_problem_is(problem, "unexpected argument ", argument);
     if (plan != NULL && *plan != NULL && more == NULL)
@@ -87,7 +167,7 @@ int sw_arguments_parse(int argc, char **argv, const struct sw_argument *options,
         while (o->name != NULL && !is_named(argv[i], o->name))
             o++;
         if (o->name == NULL) {
-            if (take_place(argv[i], plan, more, more_count, problem) != 0)
+            if (take_place(argv[i], options, plan, more, more_count, problem) != 0)
                 return -1;
         } else if (o->flag != NULL) {
             *o->flag = true;

@@ -8,10 +8,16 @@
 /* What is wrong with a command line: what, followed by which; static, argv's, or in text. */
 struct sw_problem {
     const char *what, *which;
+    char
+        near[64]; /* the option that an unknown one was probably meant to be; "": none is like it */
     char text[160];
 };
 /* Returns -1. */
 int sw_problem_is(struct sw_problem *problem, const char *what, const char *which);
+enum { SW_PROBLEM_BYTES = 768 };
+/* All of it, with what to do: the near option, or the help of that command. Returns buffer. */
+const char *sw_problem_text(const struct sw_problem *problem, const char *command,
+                            char buffer[SW_PROBLEM_BYTES]);
 
 /* One of flag, text, number and take says what an option is. */
 struct sw_argument {

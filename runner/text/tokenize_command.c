@@ -106,10 +106,11 @@ int sw_tokenize_command(int argc, char **argv, struct sw_error *err)
     if (a.path == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory");
     struct sw_problem problem;
-    const int status = parse(argc, argv, &a, &problem) == 0
-                           ? run(&a, err)
-                           : sw_fail(err, SW_BAD_INPUT, "%s%.200s; see 'runner tokenize --help'",
-                                     problem.what, problem.which);
+    char text[SW_PROBLEM_BYTES];
+    const int status =
+        parse(argc, argv, &a, &problem) == 0
+            ? run(&a, err)
+            : sw_fail(err, SW_BAD_INPUT, "%s", sw_problem_text(&problem, argv[1], text));
     free(a.path);
     return status;
 }

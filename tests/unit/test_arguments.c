@@ -37,6 +37,8 @@ static void parse(bool plan, bool more, const char *wanted, ...)
          .number = &got.number,
          .least = 1,
          .most = 9},
+        {.name = "--listen", .text = &got.text},
+        {.name = "max_new_tokens", .number = &got.number, .most = 9},
         {.name = "top_k", .needs = " needs two", .take = take_even, .to = &got.taken},
         sw_argument_digest(&got.meant),
         {.name = NULL}};
@@ -55,8 +57,13 @@ static void parse(bool plan, bool more, const char *wanted, ...)
     assert_int_equal(status, wanted == NULL ? 0 : -1);
     if (wanted == NULL)
         return;
-    snprintf(said, sizeof said, "%s%s", problem.what, problem.which);
+    snprintf(said, sizeof said, problem.near[0] != '\0' ? "%s%s; did you mean %s?" : "%s%s",
+             problem.what, problem.which, problem.near);
     assert_string_equal(said, wanted);
+    char all[SW_PROBLEM_BYTES], text[SW_PROBLEM_BYTES];
+    snprintf(all, sizeof all, "%s%s", said,
+             problem.near[0] != '\0' ? "" : "; see 'runner command --help'");
+    assert_string_equal(sw_problem_text(&problem, "command", text), all);
 }
 
 static void test_rows(void **state)
@@ -85,9 +92,21 @@ static void test_places(void **state)
     parse(true, false, "command needs a plan file", "", NULL);
     parse(false, false, NULL, "--flag", NULL);
     parse(false, false, "unexpected argument p", "p", NULL);
-    parse(true, true, "unknown option --flags", "p", "--flags", NULL);
-    parse(true, true, "unknown option --top_k", "--top_k", "even", NULL);
-    parse(true, true, "unknown option -top-k", "-top-k", "even", NULL);
+}
+
+/* Another spelling, another tool's name, a slip, some of the words; or like none. */
+static void test_near(void **state)
+{
+    (void)state;
+    parse(true, true, "unknown option --flags; did you mean --flag?", "p", "--flags", NULL);
+    parse(true, true, "unknown option --top_k; did you mean --top-k?", "--top_k", "even", NULL);
+    parse(true, true, "unknown option -top-k; did you mean --top-k?", "-top-k", "even", NULL);
+    parse(true, true, "unknown option --text=a; did you mean --text?", "--text=a", NULL);
+    parse(true, true, "unknown option --port; did you mean --listen?", "--port", "3", NULL);
+    parse(true, true, "unknown option --max-tokens; did you mean --max-new-tokens?", "--max-tokens",
+          NULL);
+    parse(true, true, "unknown option --cheese", "--cheese", NULL);
+    parse(true, true, "unknown option -c", "-c", NULL);
 }
 
 static void test_values(void **state)
@@ -110,6 +129,6 @@ static void test_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_places),
-                                       cmocka_unit_test(test_values)};
+                                       cmocka_unit_test(test_near), cmocka_unit_test(test_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
