@@ -130,6 +130,15 @@ planner mpi\.h|cuda|nccl|cudnn|yaml\.h
 runner yaml\.h|slurm/
 PARTS
 
+# core keeps the settings of a scheduler as a section that it does not understand, and names none. What
+# launchers say of an end (core/run/launcher.c) is theirs still.
+named=$(grep -rniE 'slurm|sbatch|squeue' core 2>/dev/null | grep -vE '^core/run/(launcher\.[ch]|next\.c):')
+if [ -n "$named" ]; then
+    echo "$named" >&2
+    echo "check_includes: core names a scheduler" >&2
+    bad=$((bad + 1))
+fi
+
 if [ "$checked" -eq 0 ]; then
     echo "check_includes: no files found" >&2
     exit 2

@@ -14,7 +14,7 @@
  *     any other (3, 137, 139, no word)   another job, while there is a whole checkpoint, it gained
  *                                        steps, and attempts remain
  *
- * Knows neither Slurm nor files: a table with a test for each row. */
+ * Knows neither a scheduler nor files: a table with a test for each row. */
 #ifndef SW_NEXT_H
 #define SW_NEXT_H
 
@@ -35,7 +35,7 @@ enum sw_next_action {
 struct sw_next_facts {
     struct sw_attempt attempt; /* attempt.json; attempt 0: there is none */
     int64_t checkpoint_step;   /* of the newest whole checkpoint; -1: there is none */
-    int64_t restarts;          /* of this job by its scheduler (SLURM_RESTART_COUNT) */
+    int64_t restarts;          /* of this job by its scheduler */
     int64_t max_attempts;      /* of the run */
     enum sw_continue how;
     bool link; /* this job was queued by another one of the run, to go on with it */

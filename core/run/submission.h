@@ -1,7 +1,8 @@
 /* submission.json in the run's folder: which job `plan submit` made of it, under which plan, and
- * what was promised. It is written twice: before sbatch is started ("submitting", with a token that
- * the job's comment bears) and when its number is known ("submitted"), so that a job whose number
- * was lost is found again. Only `plan` writes it; the runner's own account is attempt.json. */
+ * what was promised. It is written twice: before the command is started ("submitting", with a token
+ * that the job's comment bears) and when its number is known ("submitted"), so that a job whose
+ * number was lost is found again. Only `plan` writes it; the runner's own account is attempt.json.
+ */
 #ifndef SW_SUBMISSION_H
 #define SW_SUBMISSION_H
 
@@ -14,7 +15,7 @@
 enum { SW_SUBMISSION_JOBS = 64, SW_JOB_ID_BYTES = 32, SW_TOKEN_BYTES = 32 };
 
 struct sw_submission {
-    bool submitted;             /* false: sbatch was about to be started */
+    bool submitted;             /* false: the command was about to be started */
     char token[SW_TOKEN_BYTES]; /* part of the job's comment */
     char run[256];
     /* The newest last: the one that was submitted, and the links of a chain that its script queued.
@@ -24,7 +25,7 @@ struct sw_submission {
     int64_t attempt; /* of attempt.json, that this submission begins with */
     uint64_t plan_digest, script_digest;
     char plan[PATH_MAX], script[PATH_MAX]; /* absolute */
-    char log[PATH_MAX];                    /* with Slurm's patterns, as in --output */
+    char log[PATH_MAX];                    /* with the scheduler's patterns */
     char checkpoints[PATH_MAX];            /* the folder that `latest` is in */
     char submitted_at[24];                 /* UTC, as in 2026-11-22T11:30:00Z */
     char cluster[256];                     /* its name in the run file */
@@ -59,7 +60,7 @@ const char *sw_submission_parse(const char *text, size_t bytes, struct sw_submis
 
 /* The digits of a job's number, perhaps with an array's index behind '_'. */
 bool sw_job_id_is_valid(const char *text);
-/* Whether id is that job, or of that array: "42", "42_3" and squeue's "42_[4-15%8]" are of "42". */
+/* Whether id is that job, or of that array: "42", "42_3" and a list's "42_[4-15%8]" are of "42". */
 bool sw_job_id_is_of(const char *id, const char *job);
 
 #endif
