@@ -91,6 +91,8 @@ static const char help[] =
     "  -o OUT.jsonl, --resume, --shard I/N\n"
     "                           of lines, as of generate\n"
     "  --logprobs               of lines: each token's log-probability, too\n"
+    "  --against FILE           of lines: how far they are, on average and at most, from those that\n"
+    "                           score --logprobs wrote to FILE, of other weights or another precision\n"
     "  --bytes                  each byte of a text is a token, as of generate\n"
     "\n"
     "usage: runner serve NAME.plan.yaml --checkpoint DIR [OPTIONS]\n"

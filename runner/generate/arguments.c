@@ -91,6 +91,7 @@ int sw_score_arguments(int argc, char **argv, struct sw_score_options *out, char
     const struct sw_argument options[] = {{.name = "--checkpoint", .text = &out->checkpoint},
                                           {.name = "--texts", .text = &out->texts_path},
                                           {.name = "-o", .text = &out->out_path},
+                                          {.name = "--against", .text = &out->against_path},
                                           {.name = "--json", .flag = &out->json},
                                           {.name = "--bytes", .flag = &out->bytes},
                                           {.name = "--logprobs", .flag = &out->logprobs},
@@ -105,13 +106,17 @@ int sw_score_arguments(int argc, char **argv, struct sw_score_options *out, char
         return sw_problem_is(problem, "score needs --checkpoint DIR", "");
     if ((out->file_count == 0) == (out->texts_path == NULL))
         return sw_problem_is(problem, "score needs files, or --texts FILE", "");
-    if (out->texts_path == NULL &&
-        (out->out_path != NULL || out->logprobs || out->resume || out->part[1] > 1))
-        return sw_problem_is(problem, "-o, --logprobs, --resume and --shard go with --texts FILE",
-                             "");
+    if (out->texts_path == NULL && (out->out_path != NULL || out->logprobs ||
+                                    out->against_path != NULL || out->resume || out->part[1] > 1))
+        return sw_problem_is(
+            problem, "-o, --logprobs, --against, --resume and --shard go with --texts FILE", "");
     if (out->texts_path != NULL && out->json)
         return sw_problem_is(problem, "--texts writes lines of JSON; --json is about files", "");
     if (out->resume && out->out_path == NULL)
         return sw_problem_is(problem, "--resume goes on with a file: it needs -o", "");
+    if (out->resume && out->against_path != NULL)
+        return sw_problem_is(
+            problem, "--against is about all texts; a file that is gone on with has some already",
+            "");
     return 0;
 }

@@ -2,6 +2,7 @@
  * as there are slots are scored at a time, in the order of the lines. */
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "runner/generate/against.h"
 #include "runner/generate/generate.h"
 #include "runner/generate/lines.h"
 
@@ -18,7 +19,9 @@ struct scoring {
     int64_t next, end; /* texts of this part that are yet to be scored */
     int64_t done;      /* that were there when the command goes on */
     struct sw_lines lines;
-    FILE *out;             /* rank 0's */
+    FILE *out; /* rank 0's */
+    struct sw_against against;
+    bool compares;         /* rank 0, with --against, as long as that goes well */
     struct sw_text *batch; /* [slots]: windows; number: of the text */
     float **to;            /* [slots] */
     float *made;           /* [slots, window] */
@@ -121,6 +124,9 @@ static void take_batch(struct scoring *s, int64_t count)
             continue;
         if (s->out != NULL)
             write_line(s, s->next);
+        if (s->compares)
+            s->compares = sw_against_take(&s->against, s->next, s->scores, s->have,
+                                          &s->session->rank->err) == 0;
         if (s->lines.out != NULL)
             sw_lines_flush(&s->lines);
         s->next++;
@@ -165,9 +171,13 @@ static enum sw_status open_output(struct scoring *s, struct sw_new_file *file)
         (void)sw_lines_open(&s->lines, path, check_line, s, &session->rank->err);
     else if (first && path != NULL && sw_file_begin(file, path, 0666, &session->rank->err) != 0)
         (void)sw_path_blame(&session->rank->err, errno, "name another file with -o");
+    s->compares = first && s->options->against_path != NULL && session->rank->err.status == SW_OK &&
+                  sw_against_open(&s->against, s->options->against_path, &session->rank->err) == 0;
     const enum sw_status status = sw_rank_agree(session->rank);
-    if (status != SW_OK)
+    if (status != SW_OK) {
+        sw_file_abandon(file);
         return status;
+    }
     s->done = s->lines.done;
     sw_launch_broadcast(session->rank->launch, &s->done, sizeof s->done);
     s->next = begin + s->done;
@@ -213,7 +223,10 @@ enum sw_status sw_score_lines(struct sw_session *session, const struct sw_score_
         status = sw_rank_agree(session->rank);
     if (first && status == SW_OK)
         say_counts(&s);
+    if (status == SW_OK && s.compares)
+        sw_against_say(stderr, &s.against);
 out:
+    sw_against_close(&s.against);
     sw_lines_abandon(&s.lines);
     free(s.batch);
     free(s.to);
