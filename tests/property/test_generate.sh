@@ -191,13 +191,13 @@ for ranks in 1 8; do
         [ $ranks -eq 1 ] && [ $mesh != 1,1,1,1 ] && continue
         [ $ranks -eq 8 ] && [ $mesh = 1,1,1,1 ] && continue
         emit $ranks $mesh --set serve.weights=int8 --set serve.chunk=8
-        run=one
-        [ $ranks -eq 8 ] && run=eight
-        $run generate --prompts "$out/greedy.jsonl" -o "$out/weights.$mesh.jsonl" 2>"$out/log" ||
+        ask=one
+        [ $ranks -eq 8 ] && ask=eight
+        $ask generate --prompts "$out/greedy.jsonl" -o "$out/weights.$mesh.jsonl" 2>"$out/log" ||
             fail "generate with weights in int8 on $mesh"
         cmp "$out/weights.1,1,1,1.jsonl" "$out/weights.$mesh.jsonl" >"$out/log" 2>&1 ||
             fail "other texts of weights in int8 on $mesh"
-        $run score --texts "$out/texts.jsonl" --against "$out/wide.jsonl" --logprobs \
+        $ask score --texts "$out/texts.jsonl" --against "$out/wide.jsonl" --logprobs \
             -o "$out/narrow.$mesh.jsonl" 2>"$out/log" || fail "score with weights in int8 on $mesh"
         grep '^against' "$out/log" >"$out/apart.$mesh" || fail "nothing is said of int8 on $mesh"
     done
