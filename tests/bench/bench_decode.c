@@ -279,7 +279,8 @@ static void compare_formats(const struct bench *like, int64_t layers, int32_t ro
         b[f] = *like;
         create(&b[f], &formats[f], layers);
         (void)call(&b[f], SW_PROGRAM_DECODE, like->cached, 1);
-        (void)call(&b[f], SW_PROGRAM_PREFILL, 0, CHUNK);
+        if (prefills > 0)
+            (void)call(&b[f], SW_PROGRAM_PREFILL, 0, CHUNK);
     }
     for (int32_t r = 0; r < rounds; r++)
         for (int32_t f = 0; f < FORMATS; f++) {

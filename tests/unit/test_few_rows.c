@@ -75,21 +75,23 @@ static struct sw_cluster_config cluster_of(void)
         .link = {{.name = "l", .spans = 4, .bandwidth = 1e9, .latency_s = 1e-6}}};
 }
 
-static struct sw_program_set *serving_of(enum sw_dtype compute)
+static struct sw_program_set *serving_in(enum sw_dtype compute, enum sw_dtype weights)
 {
     const struct sw_program_options o = options_of(compute);
     const struct sw_serving want = {/* as many rows of a chunk as there are texts */
-                                    .max_batch = 8,
-                                    .max_tokens = 64,
-                                    .chunk = 16,
-                                    .token_budget = 8 * 16,
-                                    .cache = compute};
+                                    .max_batch = 8,         .max_tokens = 64, .chunk = 16,
+                                    .token_budget = 8 * 16, .cache = compute, .weights = weights};
     struct sw_program_set *set = NULL;
     struct sw_error err = {0};
     if (sw_program_set_compile_serving(
             &o, &want, 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE, &set, &err) != 0)
         fail_msg("%s", err.message);
     return set;
+}
+
+static struct sw_program_set *serving_of(enum sw_dtype compute)
+{
+    return serving_in(compute, compute);
 }
 
 /* Seconds of every op by itself, and of the matrix products among them. */
@@ -144,6 +146,28 @@ static void decoding_rests_on_it(void **state)
         close_to(sum_of(p, &with, &products), sum_of(p, &cluster, &same));
         sw_program_set_free(set);
     }
+}
+
+/* Two rows of weights in int8: the bytes at bf16's rate for one, then what the second takes of
+ * bf16's; at fp32's where bf16's is not known. */
+static void int8_rests_on_what_is_measured(void **state)
+{
+    (void)state;
+    static const double elements = 128 * (128 + 64 + 64 + 2 * 320);
+    struct sw_cluster_config cluster = cluster_of(), with = cluster;
+    struct sw_program_set *set = serving_in(SW_BF16_T, SW_I8);
+    const struct sw_program *p = set->program[SW_PROGRAM_DECODE];
+    const double before = few_seconds(p, SW_OP_LINEAR, &cluster, NULL);
+    with.profile.few_rows[SW_FEW_LINEAR][SW_FEW_FP32] =
+        (struct sw_few_rows){2, {{1, 1e6, 8e6}, {2, 1e6, 4e6}}};
+    close_to(few_seconds(p, SW_OP_LINEAR, &with, NULL), elements * (1 / 8e6 + 4 * (1 / 8e6)));
+    with.profile.few_rows[SW_FEW_LINEAR][SW_FEW_BF16] =
+        (struct sw_few_rows){2, {{1, 1e6, 3e6}, {2, 1e6, 2e6}}};
+    close_to(few_seconds(p, SW_OP_LINEAR, &with, NULL), elements * (1 / 3e6 + 2 * (1 / 6e6)));
+    /* of one row more than was measured, as without */
+    with.profile.few_rows[SW_FEW_LINEAR][SW_FEW_BF16] = (struct sw_few_rows){1, {{1, 1e6, 3e6}}};
+    close_to(few_seconds(p, SW_OP_LINEAR, &with, NULL), before);
+    sw_program_set_free(set);
 }
 
 /* Programs of more rows, and training whatever its rows, are priced as without. */
@@ -383,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lies_between_what_was_measured),
         cmocka_unit_test(decoding_rests_on_it),
+        cmocka_unit_test(int8_rests_on_what_is_measured),
         cmocka_unit_test(nothing_else_does),
         cmocka_unit_test(a_chunk_takes_its_rows_time),
         cmocka_unit_test(a_token_reads_weights_and_cache),
