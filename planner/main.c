@@ -52,7 +52,10 @@ static const char fit_details[] =
     "  busbw_GBps         bus bandwidth\n"
     "or, of those with a time (accelerator may be left out)\n"
     "  op message_bytes accelerators latency_us   as above; latency_us: microseconds of one\n"
-    "  accelerator        name: only the rows of a cluster's own are used\n";
+    "  accelerator        name: only the rows of a cluster's own are used\n"
+    "columns of matrix products in bf16, [m, k] x [k, n], a full grid (accelerator may be left "
+    "out)\n"
+    "  m n k latency_us accelerator   as above: 'products' of the accelerator's file\n";
 
 static const char submit_details[] =
     "\nPlan, script and submission.json are written to the run's directory, where never more than "

@@ -37,6 +37,7 @@ struct sw_device_row {
      * memory's bandwidth, seconds from one kernel's start to the next. */
     struct {
         double matmul, attention, memory, launch_s;
+        double own; /* of what the chip's own matrix products reach */
     } usual;
     /* jobs */
     bool allocated;             /* schedulers hand them out by number */

@@ -75,6 +75,22 @@ struct sw_few_rows {
 enum sw_few_kind { SW_FEW_LINEAR, SW_FEW_LINEAR_T, SW_FEW_ATTENTION, SW_FEW_KINDS };
 enum sw_few_dtype { SW_FEW_FP32, SW_FEW_BF16, SW_FEW_DTYPES };
 
+/* What products [rows, depth] x [depth, columns] in bf16 reach, on a grid of measured sizes: shares
+ * of the least time that peak and memory bandwidth allow, max(2 rows columns depth / peak, 2 (rows
+ * depth + depth columns + rows columns) / bandwidth). */
+enum { SW_MAX_PRODUCT_ROWS = 16, SW_MAX_PRODUCT_SIDES = 8 };
+struct sw_products {
+    int32_t rows, columns, depths; /* of the grid, each > 1 */
+    double row[SW_MAX_PRODUCT_ROWS], column[SW_MAX_PRODUCT_SIDES],
+        depth[SW_MAX_PRODUCT_SIDES]; /* ascending */
+    double share[SW_MAX_PRODUCT_ROWS * SW_MAX_PRODUCT_SIDES *
+                 SW_MAX_PRODUCT_SIDES]; /* [rows][columns][depths] */
+    /* Share of the peak that products without end would reach: what those of 2^37 FLOP and more (or
+     * the last) reach, over the 0.94 that tiles and depths leave of such. Means what a profile's
+     * `matmul` means. */
+    double asymptote;
+};
+
 /* What software reaches on a chip, as shares of what the chip's data sheet says, and how far prices
  * that rest on it have been off: constants belong to software on a chip, not to a chip. */
 struct sw_profile_config {
@@ -83,7 +99,8 @@ struct sw_profile_config {
     const char *accelerator; /* the chip's name; NULL: whichever the cluster has */
     struct sw_curve matmul, attention, memory; /* shares of peak, of peak, of memory bandwidth */
     struct sw_few_rows few_rows[SW_FEW_KINDS][SW_FEW_DTYPES];
-    double launch_latency_s; /* that every op adds on the device */
+    const struct sw_products *products; /* its own; NULL: the accelerator's */
+    double launch_latency_s;            /* that every op adds on the device */
     double host_time_s; /* from one op's issue to the next one's, which the device cannot outrun */
     /* What the shares are of, where that is not the data sheet; 0: the accelerator's. */
     double peak_bf16_flops, peak_fp32_flops, memory_bandwidth;
@@ -97,11 +114,6 @@ struct sw_profile_config {
     } at; /* where each constant stands; file NULL: nowhere, it is the default */
 };
 
-/* What is assumed where nobody measured: the same shares for every chip of a kind of device, so
- * that chips rank as their data sheets do. */
-struct sw_profile_config sw_profile_default(enum sw_device_kind device);
-bool sw_profile_is_default(const struct sw_profile_config *profile);
-
 /* What the data sheet says. */
 struct sw_accelerator_config {
     const char *path, *name;
@@ -110,12 +122,20 @@ struct sw_accelerator_config {
     double peak_bf16_flops, peak_fp32_flops;     /* FLOP/s; bf16 default: fp32's */
     double memory_bandwidth;                     /* bytes/s */
     int32_t compute_units; /* that share the tiles of a matmul: SMs, CUs; 0: not told */
+    /* What its own libraries reach, of which a profile says how much; NULL: not told. */
+    const struct sw_products *products;
     struct {
         struct sw_place peak_bf16, peak_fp32, memory_bandwidth;
     } at; /* as in a profile */
     /* What files older than profiles hold beside it; a cluster without a profile takes it. */
     struct sw_profile_config older;
 };
+
+/* What is assumed where nobody measured the software: the same shares for every chip of a kind of
+ * device, and of matrix products the same share of what the chip's own libraries reach, where those
+ * were measured. */
+struct sw_profile_config sw_profile_default(const struct sw_accelerator_config *accelerator);
+bool sw_profile_is_default(const struct sw_profile_config *profile);
 
 struct sw_link_config {
     const char *name;

@@ -13,16 +13,18 @@ static struct sw_curve share(double fraction)
     return (struct sw_curve){1, {{1, fraction}}};
 }
 
-struct sw_profile_config sw_profile_default(enum sw_device_kind device)
+struct sw_profile_config sw_profile_default(const struct sw_accelerator_config *accelerator)
 {
-    const struct sw_device_row *row = sw_device_row(device);
-    return (struct sw_profile_config){.name = default_name,
-                                      .matmul = share(row->usual.matmul),
-                                      .attention = share(row->usual.attention),
-                                      .memory = share(row->usual.memory),
-                                      .launch_latency_s = row->usual.launch_s,
-                                      .band_low = 0.7,
-                                      .band_high = 1.3};
+    const struct sw_device_row *row = sw_device_row(accelerator->device);
+    const struct sw_products *own = row->tiled ? accelerator->products : NULL;
+    return (struct sw_profile_config){
+        .name = default_name,
+        .matmul = share(own != NULL ? row->usual.own * own->asymptote : row->usual.matmul),
+        .attention = share(row->usual.attention),
+        .memory = share(row->usual.memory),
+        .launch_latency_s = row->usual.launch_s,
+        .band_low = 0.7,
+        .band_high = 1.3};
 }
 
 bool sw_profile_is_default(const struct sw_profile_config *profile)
@@ -138,7 +140,7 @@ bool sw_config_settle_profile(struct sw_config *c, struct sw_cluster_config *clu
 {
     struct sw_profile_config *p = &cluster->profile;
     const struct sw_accelerator_config *a = &cluster->accelerator;
-    struct sw_profile_config assumed = sw_profile_default(a->device);
+    struct sw_profile_config assumed = sw_profile_default(a);
     if (p->name == NULL && !take_measured(c, cluster))
         return false;
     if (is_of_other(p, a)) {

@@ -291,6 +291,7 @@ const struct field sw_accelerator_fields[] = {
      .example = "132",
      .about = "number of multiprocessors that share the tiles of a matrix product; default: tiles "
               "are not considered"},
+    SW_PRODUCTS(AT(products)),
     {.key = "launch_latency",
      .type = FIELD_SECONDS,
      .offset = offsetof(struct sw_accelerator_config, older.launch_latency_s),

@@ -142,6 +142,7 @@ const struct field sw_profile_fields[] = {
      .example = "{linear_fp32: [[1, 1e8, 12e9], [4, 1e8, 7e9]]}",
      .about = "how fast decoding reads, whose products have one row of each text; default: what "
               "follows from 'matmul', 'attention' and 'memory'"},
+    SW_PRODUCTS(AT(products)),
     LAUNCH(KEPT(launch_latency_s, launch_latency)),
     {.key = "host_time",
      .type = FIELD_SECONDS,

@@ -551,7 +551,7 @@ static void run_step(struct pricing *c)
 /* What the price rests on, and how far such prices have been off. */
 static void tell_profile(struct sw_cost *out, const struct sw_cluster_config *cluster)
 {
-    const struct sw_profile_config assumed = sw_profile_default(cluster->accelerator.device);
+    const struct sw_profile_config assumed = sw_profile_default(&cluster->accelerator);
     const struct sw_profile_config *p =
         sw_profile_is_default(&cluster->profile) ? &assumed : &cluster->profile;
     out->band_low_seconds = out->step_seconds * p->band_low;

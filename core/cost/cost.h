@@ -130,8 +130,11 @@ double sw_cost_compute_seconds(const struct sw_program *program, const struct sw
 double sw_cost_message_seconds(const struct sw_program *program, const struct sw_op *op,
                                const struct sw_cluster_config *cluster);
 
-/* Fraction of peak that a product [m,k] x [k,n] reaches by the cluster's profile; causal attention
- * over `length` queries. */
+/* One product alone, without a launch: where sizes were measured (struct sw_products), by them. */
+double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_dtype dtype,
+                               const struct sw_product *product);
+/* Fraction of peak that a product [m,k] x [k,n] reaches by tiles and the cluster's profile; causal
+ * attention over `length` queries. */
 double sw_cost_matmul_share(const struct sw_cluster_config *cluster, double m, double n, double k);
 double sw_cost_attention_share(const struct sw_cluster_config *cluster, double flops,
                                double head_dim, double length);
@@ -154,6 +157,11 @@ double sw_cost_few_rows_reads(const struct sw_program *program, const struct sw_
  * none of as many rows was measured. */
 double sw_cost_few_rows_seconds(const struct sw_program *program, const struct sw_op *op,
                                 const struct sw_profile_config *profile);
+
+/* Share of the least time that a product reaches (struct sw_products): interpolated in the
+ * logarithms of its sizes; beyond the grid, as at its edge. */
+double sw_cost_products_share(const struct sw_products *products, double rows, double columns,
+                              double depth);
 
 /* Fraction of peak at a size: interpolated in the logarithm of the size, constant beyond the ends;
  * `fallback` where nothing was measured. */

@@ -52,7 +52,7 @@ static double share_of(const struct sw_cluster_config *cluster, const struct sw_
 {
     if (curve->count > 0)
         return sw_cost_efficiency(curve, size, 1);
-    const struct sw_profile_config assumed = sw_profile_default(cluster->accelerator.device);
+    const struct sw_profile_config assumed = sw_profile_default(&cluster->accelerator);
     return sw_cost_efficiency(curve == &cluster->profile.matmul      ? &assumed.matmul
                               : curve == &cluster->profile.attention ? &assumed.attention
                                                                      : &assumed.memory,
@@ -90,12 +90,20 @@ double sw_cost_attention_share(const struct sw_cluster_config *cluster, double f
            (length + diagonal_block);
 }
 
-static double memory_seconds(const struct sw_cluster_config *cluster, double bytes)
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double bandwidth_of(const struct sw_cluster_config *cluster)
 {
     const struct sw_profile_config *p = &cluster->profile;
-    const double bandwidth =
-        p->memory_bandwidth > 0 ? p->memory_bandwidth : cluster->accelerator.memory_bandwidth;
-    return bytes / (bandwidth * share_of(cluster, &p->memory, bytes));
+    return p->memory_bandwidth > 0 ? p->memory_bandwidth : cluster->accelerator.memory_bandwidth;
+}
+
+static double memory_seconds(const struct sw_cluster_config *cluster, double bytes)
+{
+    return bytes / (bandwidth_of(cluster) * share_of(cluster, &cluster->profile.memory, bytes));
 }
 
 /* Where attention over a cache goes without tensor cores, the profile's share is of the peak in
@@ -111,6 +119,76 @@ static double attention_seconds(const struct sw_program *p, const struct sw_op *
                (peak_of(cluster, SW_F32) * share_of(cluster, &cluster->profile.attention, flops));
     return flops / (peak_of(cluster, p->values[op->in[0].value].dtype) *
                     sw_cost_attention_share(cluster, flops, head_dim, length));
+}
+
+/* Products in bf16 of a chip whose own were measured; NULL: by tiles. A profile that was measured
+ * by sizes tells all itself. */
+static const struct sw_products *products_of(const struct sw_cluster_config *cluster,
+                                             enum sw_dtype dtype)
+{
+    const struct sw_profile_config *profile = &cluster->profile;
+    if (dtype != SW_BF16_T || is_measured(&profile->matmul) ||
+        !sw_device_row(cluster->accelerator.device)->tiled)
+        return NULL;
+    return profile->products != NULL ? profile->products : cluster->accelerator.products;
+}
+
+static double product_bytes(const struct sw_product *s, enum sw_dtype dtype)
+{
+    return (double)sw_dtype_bytes(dtype) * (s->m * s->k + s->k * s->n + s->m * s->n);
+}
+
+/* Arithmetic alone. */
+static double tiled_seconds(const struct sw_cluster_config *cluster, double peak,
+                            const struct sw_product *s)
+{
+    return 2 * s->m * s->n * s->k / (peak * sw_cost_matmul_share(cluster, s->m, s->n, s->k));
+}
+
+static double roofline_seconds(const struct sw_cluster_config *cluster, enum sw_dtype dtype,
+                               const struct sw_product *s)
+{
+    return larger(memory_seconds(cluster, product_bytes(s, dtype)),
+                  tiled_seconds(cluster, peak_of(cluster, dtype), s));
+}
+
+/* What the chip's own libraries take, and of that what the profile's software makes of it. Below
+ * the grid as much off the roofline as at its edge. */
+double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_dtype dtype,
+                               const struct sw_product *s)
+{
+    const struct sw_products *own = products_of(cluster, dtype);
+    if (own == NULL)
+        return roofline_seconds(cluster, dtype, s);
+    const struct sw_product edge = {.m = larger(s->m, own->row[0]),
+                                    .n = larger(s->n, own->column[0]),
+                                    .k = larger(s->k, own->depth[0])};
+    const double least = larger(2 * edge.m * edge.n * edge.k / peak_of(cluster, dtype),
+                                product_bytes(&edge, dtype) / bandwidth_of(cluster));
+    const double software = share_of(cluster, &cluster->profile.matmul, 1) / own->asymptote;
+    const double seconds = least / (software * sw_cost_products_share(own, edge.m, edge.n, edge.k));
+    if (edge.m == s->m && edge.n == s->n && edge.k == s->k)
+        return seconds;
+    return seconds * roofline_seconds(cluster, dtype, s) / roofline_seconds(cluster, dtype, &edge);
+}
+
+/* Of a matrix op, all that it takes but its launch; bytes: that it moves. Products that were
+ * measured moved theirs. */
+static double matmul_seconds(const struct sw_program *p, const struct sw_op *op,
+                             const struct sw_cluster_config *cluster, double bytes)
+{
+    const enum sw_dtype dtype = p->values[op->in[0].value].dtype;
+    const bool own =
+        p->values[op->in[1].value].dtype == dtype && products_of(cluster, dtype) != NULL;
+    struct sw_product product[SW_OP_MAX_PRODUCTS];
+    const int32_t count = sw_op_info(op->kind)->products(p, op, product);
+    double seconds = 0;
+    for (int32_t i = 0; i < count; i++) {
+        seconds += own ? sw_cost_product_seconds(cluster, dtype, &product[i])
+                       : tiled_seconds(cluster, peak_of(cluster, dtype), &product[i]);
+        bytes -= own ? product_bytes(&product[i], dtype) : 0;
+    }
+    return larger(memory_seconds(cluster, larger(bytes, 0)), seconds);
 }
 
 double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *op,
@@ -137,23 +215,12 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
         cost.memory_bytes -= addend;
         after = memory_seconds(cluster, 3.0 * (double)addend) + launch;
     }
-    double seconds = 0;
-    if (info->cost_class == SW_CLASS_MATMUL) {
-        const double peak = peak_of(cluster, p->values[op->in[0].value].dtype);
-        struct sw_product product[SW_OP_MAX_PRODUCTS];
-        const int32_t count = info->products(p, op, product);
-        for (int32_t i = 0; i < count; i++) {
-            const struct sw_product *s = &product[i];
-            seconds +=
-                2 * s->m * s->n * s->k / (peak * sw_cost_matmul_share(cluster, s->m, s->n, s->k));
-        }
-    } else if (info->cost_class == SW_CLASS_ATTENTION) {
-        seconds = attention_seconds(p, op, cluster, cost.flops);
-    } else {
-        seconds = cost.flops / peak_of(cluster, SW_F32);
-    }
-    const double moving = memory_seconds(cluster, (double)cost.memory_bytes);
-    return (moving > seconds ? moving : seconds) + launch + after;
+    if (info->cost_class == SW_CLASS_MATMUL)
+        return matmul_seconds(p, op, cluster, (double)cost.memory_bytes) + launch + after;
+    const double seconds = info->cost_class == SW_CLASS_ATTENTION
+                               ? attention_seconds(p, op, cluster, cost.flops)
+                               : cost.flops / peak_of(cluster, SW_F32);
+    return larger(memory_seconds(cluster, (double)cost.memory_bytes), seconds) + launch + after;
 }
 
 double sw_cost_message_seconds(const struct sw_program *program, const struct sw_op *op,

@@ -43,8 +43,10 @@ static int read_description(struct sw_fit_set *set, const char *path, bool *is_p
 
 static int read_measurements(const struct sw_options *options, const char *path, const char *plan,
                              struct sw_fit_set *set, struct sw_fit_links *links,
-                             struct sw_error *err)
+                             struct sw_fit_products *products, struct sw_error *err)
 {
+    if (ends(path, ".csv") && sw_fit_has_products(path))
+        return sw_fit_read_products(products, path, err);
     if (ends(path, ".jsonl") && plan == NULL)
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
                           "metrics of which run? give its plan file before it");
@@ -66,7 +68,7 @@ static int tell_mistakes(struct sw_fit_mistakes *m, int32_t from, const struct s
 /* Descriptions first, so that the order of the arguments does not matter; a plan goes with the
  * metrics file that follows it. What is wrong with any file is told, not only with the first. */
 static int read_files(const struct sw_options *options, struct sw_fit_set *set,
-                      struct sw_fit_links *links)
+                      struct sw_fit_links *links, struct sw_fit_products *products)
 {
     const char *plan = NULL;
     int status = SW_OK;
@@ -86,7 +88,7 @@ static int read_files(const struct sw_options *options, struct sw_fit_set *set,
             plan = path;
             continue;
         }
-        if (read_measurements(options, path, plan, set, links, &err) == 0)
+        if (read_measurements(options, path, plan, set, links, products, &err) == 0)
             continue;
         const int one = links->mistakes.count > collectives
                             ? tell_mistakes(&links->mistakes, collectives, &err)
@@ -144,7 +146,7 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
 {
     const char *name = first->group;
     struct sw_efficiency c;
-    struct sw_fit_summary before, after, other;
+    struct sw_fit_summary before, after, other = {0};
     const int32_t models = count_models(set, name);
     if (sw_fit_predict(set, name, NULL, err) != 0 || sw_fit_summarize(set, name, &before, err) != 0)
         return -1;
@@ -168,9 +170,12 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
            *first->software != '\0' ? first->software : "custom",
            first->run.cluster.accelerator.name, c.matmul, c.attention, c.memory,
            c.host_time_s * 1e6, before.count);
+    const double wider = sw_fit_widening(other.count);
     if (models > 1 && other.count >= FEW_RUNS)
-        printf("error: %.3f\nband_low: %.3f\nband_high: %.3f\n", other.mean,
-               other.low < 1 ? other.low : 1, other.high > 1 ? other.high : 1);
+        printf("error: %.3f\nband_low: %.3f\nband_high: %.3f # of %d runs, and so %.2f times as "
+               "wide\n",
+               other.mean, 1 - wider * (other.low < 1 ? 1 - other.low : 0),
+               1 + wider * (other.high > 1 ? other.high - 1 : 0), other.count, wider);
     else
         printf("# too few runs or models for an error and a band: the default stands\n");
     printf("source: fitted to %d runs of %d models\n", before.count, models);
@@ -268,8 +273,51 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
     }
 }
 
+/* For the file of a cluster's accelerator. *fitted: counts what is printed. */
+static int fit_chip(const struct sw_accelerator_config *chip, const struct sw_fit_products *all,
+                    int32_t *fitted, struct sw_error *err)
+{
+    struct sw_products grid;
+    struct sw_fit_summary other;
+    if (sw_fit_products(chip, all, &grid, err) != 0)
+        return -1;
+    if (grid.rows == 0)
+        return 0;
+    if (sw_fit_products_errors(chip, all, &grid, &other, err) != 0)
+        return -1;
+    printf("%s# accelerator %s: put these 'products' in its file, %s\n# %d measured sizes that are "
+           "none of these points: mean error %.1f %%, median %.1f %%, 90th percentile %.1f %%, "
+           "worst %.1f %%\nproducts: [\n",
+           *fitted > 0 ? "---\n" : "", chip->name,
+           chip->path != NULL ? chip->path : "its cluster's", other.count, 100 * other.mean,
+           100 * other.low, 100 * other.p90, 100 * other.worst);
+    ++*fitted;
+    const int32_t count = grid.rows * grid.columns * grid.depths;
+    for (int32_t i = 0; i < count; i++)
+        printf("%s[%g, %g, %g, %.3g]%s", i % grid.depths == 0 ? "  " : " ",
+               grid.row[i / (grid.columns * grid.depths)],
+               grid.column[i / grid.depths % grid.columns], grid.depth[i % grid.depths],
+               grid.share[i],
+               i + 1 == count               ? "\n]\n"
+               : (i + 1) % grid.depths == 0 ? ",\n"
+                                            : ",");
+    return 0;
+}
+
+static int fit_chips(const struct sw_fit_set *set, const struct sw_fit_products *all,
+                     int32_t *fitted, struct sw_error *err)
+{
+    for (int32_t i = 0; i < set->config_count && all->count > 0; i++) {
+        const struct sw_cluster_config *cluster = sw_config_cluster(set->config[i]);
+        if (cluster != NULL && fit_chip(&cluster->accelerator, all, fitted, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 int sw_command_fit(const struct sw_options *options)
 {
+    struct sw_fit_products products = {0};
     struct sw_fit_set set = {0};
     struct sw_fit_links links = {0};
     struct sw_error err = {0};
@@ -279,7 +327,7 @@ int sw_command_fit(const struct sw_options *options)
                 options->collective);
         return sw_command_fail(&err);
     }
-    int status = read_files(options, &set, &links);
+    int status = read_files(options, &set, &links, &products);
     if (status != SW_OK)
         goto out;
     int32_t fitted = 0, skipped = 0;
@@ -305,6 +353,10 @@ int sw_command_fit(const struct sw_options *options)
             printf("---\n");
         fit_cluster(cluster, &links);
     }
+    if (fit_chips(&set, &products, &fitted, &err) != 0) {
+        status = sw_command_fail(&err);
+        goto out;
+    }
     if (fitted == 0) {
         if (skipped > 0)
             sw_fail(&err, SW_UNMET, "none of the %d runs could be priced; the reasons stand above",
@@ -316,6 +368,7 @@ int sw_command_fit(const struct sw_options *options)
         status = sw_command_fail(&err);
     }
 out:
+    sw_fit_products_free(&products);
     sw_fit_links_free(&links);
     sw_fit_free(&set);
     return status;

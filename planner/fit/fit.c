@@ -103,8 +103,7 @@ static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *g
     int32_t last = set->count - 1;
     while (last > 0 && !is_of(&set->run[last], group))
         last--;
-    const struct sw_profile_config p =
-        sw_profile_default(set->run[last].run.cluster.accelerator.device);
+    const struct sw_profile_config p = sw_profile_default(&set->run[last].run.cluster.accelerator);
     return (struct sw_efficiency){p.matmul.point[0].fraction, p.attention.point[0].fraction,
                                   p.memory.point[0].fraction, 0};
 }
@@ -180,6 +179,11 @@ static double percentile(const double *sorted, int32_t count, double fraction)
     if (below + 1 >= count)
         return sorted[count - 1];
     return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
+}
+
+double sw_fit_widening(int32_t runs)
+{
+    return runs < 2 ? 1 : (1 + 0.8 / (runs - 1)) * sqrt(1 + 1.0 / runs);
 }
 
 int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_fit_summary *out,

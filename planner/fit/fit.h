@@ -93,6 +93,11 @@ struct sw_fit_summary {
     double inside;           /* share of runs whose time lies in their profile's band */
     double low, high;        /* of measured time / predicted time: 10th and 90th percentile */
 };
+/* How many times as wide as what so many runs show the band of the next one is, 1 of fewer than
+ * two: the 10th and 90th percentile of Student's t over those of the normal, about 1 + 0.8 / (runs
+ * - 1), for a mean that is known no better than sqrt(1 + 1 / runs). */
+double sw_fit_widening(int32_t runs);
+
 /* Of the priced runs of a group (NULL: all), as predicted last. */
 int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_fit_summary *out,
                      struct sw_error *err);
@@ -100,7 +105,39 @@ int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_
 /* Predicts every run of a group with constants fitted to its other models. */
 int sw_fit_leave_one_out(struct sw_fit_set *set, const char *group, struct sw_error *err);
 
-/* fit_links.c: one collective as measured. */
+/* Which column of a comma separated line has that name, -1: none; where such a one of another line
+ * begins, its end if it has fewer. No quotes. */
+int32_t sw_fit_column(const char *header, const char *name);
+const char *sw_fit_cell(const char *line, int32_t column);
+
+/* products.c: one product [m, k] x [k, n] in bf16 as measured. */
+struct sw_fit_product {
+    struct sw_product size;
+    double seconds;
+    char accelerator[48]; /* its name; "": not told */
+};
+struct sw_fit_products {
+    struct sw_fit_product *point; /* [count] */
+    int32_t count, capacity;
+};
+/* Whether a CSV file has the columns m, n, k and latency_us. */
+bool sw_fit_has_products(const char *path);
+/* Adds the rows of one; a column accelerator holds names. Errors: SW_BAD_INPUT with file:line,
+ * SW_ENVIRONMENT. Free with sw_fit_products_free. */
+int sw_fit_read_products(struct sw_fit_products *all, const char *path, struct sw_error *err);
+void sw_fit_products_free(struct sw_fit_products *all);
+/* The grid of a chip, without its asymptote: of the measured sizes some that are spread evenly in
+ * their logarithms. out->rows is 0 where none was measured on it. Errors (SW_BAD_INPUT): more sizes
+ * than a grid has, or some not measured. */
+int sw_fit_products(const struct sw_accelerator_config *chip, const struct sw_fit_products *all,
+                    struct sw_products *out, struct sw_error *err);
+/* Of the measured products that are no points of the grid: count, mean, p90 and worst of |error|,
+ * its median as `low`. */
+int sw_fit_products_errors(const struct sw_accelerator_config *chip,
+                           const struct sw_fit_products *all, const struct sw_products *grid,
+                           struct sw_fit_summary *out, struct sw_error *err);
+
+/* links.c: one collective as measured. */
 struct sw_fit_link_point {
     double bytes, seconds; /* sent by a rank; of the whole */
     int32_t ranks;

@@ -58,8 +58,7 @@ bool sw_fit_is_collective(const char *word)
     return false;
 }
 
-/* Which column of a comma separated line has that name, -1: none. */
-static int32_t column_of(const char *header, const char *name)
+int32_t sw_fit_column(const char *header, const char *name)
 {
     const size_t bytes = strlen(name);
     int32_t column = 0;
@@ -73,7 +72,7 @@ static int32_t column_of(const char *header, const char *name)
     }
 }
 
-static const char *cell(const char *line, int32_t column)
+const char *sw_fit_cell(const char *line, int32_t column)
 {
     while (column-- > 0) {
         line += strcspn(line, ",");
@@ -116,9 +115,9 @@ static const struct columns *form_of(const char *header)
 {
     for (int32_t i = 0; i < FORMS; i++) {
         const struct columns *f = &forms[i];
-        if (column_of(header, f->collective) >= 0 && column_of(header, f->payload) >= 0 &&
-            column_of(header, f->ranks) >= 0 &&
-            column_of(header, f->rate != NULL ? f->rate : f->micros) >= 0)
+        if (sw_fit_column(header, f->collective) >= 0 && sw_fit_column(header, f->payload) >= 0 &&
+            sw_fit_column(header, f->ranks) >= 0 &&
+            sw_fit_column(header, f->rate != NULL ? f->rate : f->micros) >= 0)
             return f;
     }
     return NULL;
@@ -133,23 +132,23 @@ static int read_cells(const struct reader *r, const struct columns *f, const cha
                       const char *line, struct sw_error *err)
 {
     struct sw_fit_link_point p = {
-        .ranks = (int32_t)strtol(cell(line, column_of(header, f->ranks)), NULL, 10),
-        .kind = kind_of(cell(line, column_of(header, f->collective))),
+        .ranks = (int32_t)strtol(sw_fit_cell(line, sw_fit_column(header, f->ranks)), NULL, 10),
+        .kind = kind_of(sw_fit_cell(line, sw_fit_column(header, f->collective))),
         .line = r->line};
-    const double given =
-        strtod(cell(line, column_of(header, f->rate != NULL ? f->rate : f->micros)), NULL);
-    const int32_t name = column_of(header, "accelerator");
+    const double given = strtod(
+        sw_fit_cell(line, sw_fit_column(header, f->rate != NULL ? f->rate : f->micros)), NULL);
+    const int32_t name = sw_fit_column(header, "accelerator");
     if (p.kind == unnamed || p.ranks < 2 || !(given > 0))
         return fail(r, err,
                     f->rate != NULL
                         ? "a row needs a collective, at least 2 gpus and a busbw_GBps above 0"
                         : "a row needs an op, at least 2 accelerators and a latency_us above 0");
     p.bytes = sw_links_sent_share(p.kind, p.ranks) *
-              strtod(cell(line, column_of(header, f->payload)), NULL);
+              strtod(sw_fit_cell(line, sw_fit_column(header, f->payload)), NULL);
     p.seconds = f->rate != NULL ? p.bytes / (given * 1e9) : given * 1e-6;
     if (name >= 0)
         snprintf(p.accelerator, sizeof p.accelerator, "%.*s",
-                 (int)strcspn(cell(line, name), ",\r\n"), cell(line, name));
+                 (int)strcspn(sw_fit_cell(line, name), ",\r\n"), sw_fit_cell(line, name));
     return add(r->links, p, r->path, err);
 }
 

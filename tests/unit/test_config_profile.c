@@ -254,6 +254,42 @@ static void links_share_a_curve(void **state)
     unlink("c.yaml");
 }
 
+static void products_are_a_grid(void **state)
+{
+    (void)state;
+#define GRID "[[1, 8, 4, 0.1], [1, 8, 16, 0.2], [1, 64, 4, 0.3], [1, 64, 16, 0.4], "
+#define EXAMPLE                                                                                    \
+    " | for example: products: [[1, 1024, 1024, 0.2], [1, 1024, 4096, 0.5], [1, 4096, 1024, "      \
+    "0.5], [1, 4096, 4096, 0.7]]\n"
+#define NO_GRID                                                                                    \
+    "here.yaml:5:21: the points of 'products' must be a grid of at most 16 rows, 8 columns and 8 " \
+    "depths, at least 2 of each, ascending" EXAMPLE
+#define PRODUCTS(points) CLUSTER_OF(CHIP("cuda"), "profile: {products: " points "}\n")
+    put("p.yaml", "name: mine\nproducts: " GRID "[9, 8, 4, 0.5], [9, 8, 16, 0.6], [9, 64, 4, "
+                  "0.7], [9, 64, 16, 0.94]]\n");
+    struct sw_config *c = sw_config_read("p.yaml", SW_CONFIG_PROFILE, NULL, 0, NULL);
+    const struct sw_products *p = sw_config_profile(c)->products;
+    assert_non_null(p);
+    assert_true(p->rows == 2 && p->columns == 2 && p->depths == 2);
+    assert_true(p->row[1] == 9 && p->column[1] == 64 && p->depth[1] == 16);
+    assert_true(p->share[3] == 0.4 && p->share[4] == 0.5);
+    assert_true(p->asymptote == 1); /* none is large: the last, over what tiles leave */
+    sw_config_free(c);
+    expect_cluster(PRODUCTS("0.7"),
+                   "here.yaml:5:21: 'products' must be a list of [rows, columns, depth, share], "
+                   "not the number 0.7" EXAMPLE,
+                   NULL);
+    expect_cluster(PRODUCTS("[[1, 8, 4, 1.1]]"),
+                   "here.yaml:5:22: a point of 'products' must be [rows, columns, depth, share], "
+                   "sizes of 1 and more and a share of at most 1" EXAMPLE,
+                   NULL);
+    expect_cluster(PRODUCTS(GRID "[9, 8, 4, 0.5]]"), NO_GRID, NULL);
+    expect_cluster(PRODUCTS("[[1, 8, 4, 0.1]]"), NO_GRID, NULL);
+    expect_cluster(PRODUCTS(GRID "[1, 8, 4, 0.5], [9, 8, 16, 0.6], [9, 64, 4, 0.7], [9, 64, 16, "
+                                 "0.8]]"),
+                   NO_GRID, NULL);
+}
+
 int main(void)
 {
     char folder[] = "/tmp/shardwright-profile-XXXXXX";
@@ -268,6 +304,7 @@ int main(void)
         cmocka_unit_test(a_run_and_set_replace_it),
         cmocka_unit_test(older_accelerators_still_count),
         cmocka_unit_test(links_share_a_curve),
+        cmocka_unit_test(products_are_a_grid),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink("p.yaml");

@@ -134,6 +134,16 @@ static void fill_model(uint64_t *s, struct sw_model *m)
     m->tied = draw(s) & 1;
 }
 
+static const struct sw_products some_products = {
+    .rows = 2,
+    .columns = 3,
+    .depths = 2,
+    .row = {1, 8192},
+    .column = {1024, 1100.5, 16384},
+    .depth = {64, 1e9},
+    .share = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1e-9, 0.47},
+    .asymptote = 0.47 / 0.94};
+
 /* As it is when settled: every share told. */
 static void fill_profile(uint64_t *s, struct sw_profile_config *p)
 {
@@ -141,6 +151,7 @@ static void fill_profile(uint64_t *s, struct sw_profile_config *p)
     p->name = draw(s) & 1 ? "no" : "1.5";
     for (int32_t i = 0; i < SW_FEW_KINDS * SW_FEW_DTYPES; i++)
         fill_few_rows(s, &p->few_rows[i / SW_FEW_DTYPES][i % SW_FEW_DTYPES]);
+    p->products = draw(s) & 1 ? &some_products : NULL;
     p->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->host_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->peak_bf16_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
@@ -169,6 +180,7 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
     a->peak_fp32_flops = real(s, 1, 1e20);
     a->memory_bandwidth = real(s, 1, 1e15);
     a->compute_units = (int32_t)between(s, 0, 200);
+    a->products = draw(s) & 1 ? &some_products : NULL;
     fill_profile(s, &c->profile);
     c->profile.accelerator = draw(s) & 1 ? a->name : NULL;
     c->name = "1e3";
@@ -333,6 +345,18 @@ static void same_curve(const struct sw_curve *a, const struct sw_curve *b)
                     a->point[i].fraction == b->point[i].fraction);
 }
 
+static void same_products(const struct sw_products *a, const struct sw_products *b)
+{
+    assert_true((a == NULL) == (b == NULL));
+    if (a == NULL)
+        return;
+    assert_true(a->rows == b->rows && a->columns == b->columns && a->depths == b->depths);
+    assert_memory_equal(a->row, b->row, sizeof a->row);
+    assert_memory_equal(a->column, b->column, sizeof a->column);
+    assert_memory_equal(a->depth, b->depth, sizeof a->depth);
+    assert_memory_equal(a->share, b->share, sizeof a->share);
+}
+
 #define SAME(member) assert_true(a->member == b->member)
 
 static void same_slurm(const struct sw_slurm_config *a, const struct sw_slurm_config *b)
@@ -390,6 +414,8 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     same_curve(&a->profile.matmul, &b->profile.matmul);
     same_curve(&a->profile.attention, &b->profile.attention);
     same_curve(&a->profile.memory, &b->profile.memory);
+    same_products(a->profile.products, b->profile.products);
+    same_products(a->accelerator.products, b->accelerator.products);
     SAME(nodes);
     SAME(accelerators_per_node);
     SAME(host_memory_bytes);

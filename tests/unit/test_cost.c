@@ -481,8 +481,8 @@ static void has_a_band(void **state)
 static void shapes(void **state)
 {
     (void)state;
-    struct sw_cluster_config a = {.accelerator = {.device = SW_DEVICE_CUDA, .compute_units = 100},
-                                  .profile = sw_profile_default(SW_DEVICE_CUDA)};
+    struct sw_cluster_config a = {.accelerator = {.device = SW_DEVICE_CUDA, .compute_units = 100}};
+    a.profile = sw_profile_default(&a.accelerator);
     const double large = sw_cost_matmul_share(&a, 25600, 12800, 8192);
     assert_true(large > 0.60 && large < 0.63); /* 10,000 tiles: 100 waves */
     assert_true(sw_cost_matmul_share(&a, 25600, 12800, 128) < 0.55 * large); /* shallow */
@@ -496,6 +496,63 @@ static void shapes(void **state)
     const double narrow = sw_cost_attention_share(&a, 1e12, 64, 8192);
     assert_true(narrow > 0.8 * wide && narrow < 0.9 * wide);
     assert_true(sw_cost_attention_share(&a, 1e12, 128, 256) < 0.7 * wide);
+}
+
+static double product(const struct sw_cluster_config *cluster, enum sw_dtype dtype, double m,
+                      double n, double k)
+{
+    return sw_cost_product_seconds(cluster, dtype, &(struct sw_product){.m = m, .n = n, .k = k});
+}
+
+/* Where a chip's own products were measured, shares of the least time between their sizes, of which
+ * software reaches a part; below them as much off the roofline as at the edge. */
+static void measured_products(void **state)
+{
+    (void)state;
+    const struct sw_products own = {.rows = 2,
+                                    .columns = 2,
+                                    .depths = 2,
+                                    .row = {16, 4096},
+                                    .column = {1024, 16384},
+                                    .depth = {1024, 16384},
+                                    .share = {0.2, 0.4, 0.3, 0.8, 0.5, 0.7, 0.6, 0.9},
+                                    .asymptote = 0.8};
+    struct sw_cluster_config c = {.accelerator = {.device = SW_DEVICE_CUDA,
+                                                  .compute_units = 100,
+                                                  .peak_bf16_flops = 1e15,
+                                                  .peak_fp32_flops = 5e13,
+                                                  .memory_bandwidth = 2e12}};
+    c.accelerator.products = &own;
+    close_to(sw_cost_products_share(&own, 16, 1024, 16384), 0.4);
+    close_to(sw_cost_products_share(&own, 256, 4096, 4096), 4.4 / 8); /* the middle of all */
+    close_to(sw_cost_products_share(&own, 1e6, 1e6, 1e6), 0.9);
+    close_to(sw_cost_products_share(&own, 1, 1, 1), 0.2);
+    c.profile = sw_profile_default(&c.accelerator);
+    close_to(c.profile.matmul.point[0].fraction, 0.74 * 0.8);
+    close_to(product(&c, SW_BF16_T, 4096, 16384, 16384),
+             2.0 * 4096 * 16384 * 16384 / 1e15 / (0.9 * 0.74)); /* by arithmetic */
+    close_to(product(&c, SW_BF16_T, 16, 16384, 16384),
+             2.0 * (2.0 * 16 * 16384 + 16384.0 * 16384) / 2e12 / (0.8 * 0.74)); /* by memory */
+    /* one wave of tiles either way: as long as at the edge */
+    close_to(product(&c, SW_BF16_T, 16, 256, 1024), product(&c, SW_BF16_T, 16, 1024, 1024));
+    const double in_fp32 = product(&c, SW_F32, 16, 1024, 1024); /* where nothing was measured */
+    c.accelerator.products = NULL;
+    close_to(product(&c, SW_F32, 16, 1024, 1024), in_fp32);
+    c.accelerator.products = &own;
+    c.profile.matmul = (struct sw_curve){1, {{1, 0.8}}};
+    close_to(product(&c, SW_BF16_T, 4096, 16384, 16384), 2.0 * 4096 * 16384 * 16384 / 9e14);
+    const struct sw_products better = {.rows = 2,
+                                       .columns = 2,
+                                       .depths = 2,
+                                       .row = {1, 2},
+                                       .column = {1, 2},
+                                       .depth = {1, 2},
+                                       .share = {1, 1, 1, 1, 1, 1, 1, 1},
+                                       .asymptote = 0.8};
+    c.profile.products = &better; /* its own */
+    close_to(product(&c, SW_BF16_T, 4096, 16384, 16384), 2.0 * 4096 * 16384 * 16384 / 1e15);
+    c.profile.matmul = (struct sw_curve){2, {{1e6, 0.2}, {1e18, 0.5}}}; /* measured by size */
+    assert_true(product(&c, SW_BF16_T, 4096, 16384, 16384) > 2.0 * 4096 * 16384 * 16384 / 0.5e15);
 }
 
 static void wait_for_nothing(struct sw_program *p)
@@ -589,7 +646,8 @@ static void devices(void **state)
     (void)state;
     for (int32_t i = 0; i < SW_DEVICE_COUNT; i++) {
         const struct sw_device_row *row = sw_device_row((enum sw_device_kind)i);
-        const struct sw_profile_config p = sw_profile_default((enum sw_device_kind)i);
+        const struct sw_accelerator_config chip = {.device = (enum sw_device_kind)i};
+        const struct sw_profile_config p = sw_profile_default(&chip);
         const double shares[] = {p.matmul.point[0].fraction, p.attention.point[0].fraction,
                                  p.memory.point[0].fraction};
         assert_non_null(sw_word(sw_words_device, i));
@@ -608,11 +666,10 @@ static void attention_of_chips(void **state)
     (void)state;
     const enum sw_device_kind cuda = SW_DEVICE_CUDA;
     for (int32_t units = 0; units <= 160; units += 20) { /* 0: not told */
-        const struct sw_cluster_config told = {
-            .accelerator = {.device = cuda, .compute_units = units},
-            .profile = sw_profile_default(cuda)};
         const struct sw_cluster_config untold = {
             .accelerator = {.device = cuda, .compute_units = units}};
+        struct sw_cluster_config told = untold;
+        told.profile = sw_profile_default(&told.accelerator);
         const double long_row = 1e9;
         assert_true(fabs(sw_cost_attention_share(&told, 1e15, 128, long_row) - 0.28) < 1e-6);
         assert_true(fabs(sw_cost_attention_share(&untold, 1e15, 128, long_row) - 0.28) < 1e-6);
@@ -641,6 +698,7 @@ int main(void)
         cmocka_unit_test(waits_for_its_host),
         cmocka_unit_test(has_a_band),
         cmocka_unit_test(shapes),
+        cmocka_unit_test(measured_products),
         cmocka_unit_test(counts_messages),
         cmocka_unit_test(devices),
         cmocka_unit_test(attention_of_chips),

@@ -63,14 +63,15 @@ static struct sw_program_options options_of(enum sw_dtype compute)
 
 static struct sw_cluster_config cluster_of(void)
 {
+    const struct sw_accelerator_config core = {.device = SW_DEVICE_CPU,
+                                               .peak_fp32_flops = 100e9,
+                                               .peak_bf16_flops = 100e9,
+                                               .memory_bandwidth = 10e9};
     return (struct sw_cluster_config){
         .nodes = 1,
         .accelerators_per_node = 4,
-        .accelerator = {.device = SW_DEVICE_CPU,
-                        .peak_fp32_flops = 100e9,
-                        .peak_bf16_flops = 100e9,
-                        .memory_bandwidth = 10e9},
-        .profile = sw_profile_default(SW_DEVICE_CPU),
+        .accelerator = core,
+        .profile = sw_profile_default(&core),
         .link_count = 1,
         .link = {{.name = "l", .spans = 4, .bandwidth = 1e9, .latency_s = 1e-6}}};
 }

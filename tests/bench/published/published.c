@@ -49,7 +49,7 @@ static void assume(struct sw_fit_set *set)
 {
     for (int32_t i = 0; i < set->count; i++) {
         struct sw_cluster_config *c = &set->run[i].run.cluster;
-        c->profile = sw_profile_default(c->accelerator.device);
+        c->profile = sw_profile_default(&c->accelerator);
     }
 }
 

@@ -1,0 +1,145 @@
+/* Points of matrix products: [rows, columns, depth, share], a full grid. */
+#include "core/config/internal.h"
+
+#include <string.h>
+
+enum { MOST = SW_MAX_PRODUCT_ROWS * SW_MAX_PRODUCT_SIDES * SW_MAX_PRODUCT_SIDES };
+
+/* Products of a tenth of a millisecond and more, and what tiles and depths leave of them on the
+ * average by core/cost/op_time.c. */
+static const double large_flops = 0x1p37, large_left = 0.94;
+
+static bool complain(struct sw_config *c, const struct node *at, const struct field *field,
+                     const char *message)
+{
+    if (at->kind != NODE_BROKEN)
+        sw_config_error_at(c, at, message, sw_config_example(c, field));
+    return false;
+}
+
+/* Four plain numbers. */
+static bool read_point(const struct node *node, double out[4])
+{
+    if (node->kind != NODE_SEQUENCE || node->count != 4)
+        return false;
+    int32_t i = 0;
+    for (const struct node *item = node->first; item != NULL; item = item->next, i++)
+        if (item->kind != NODE_SCALAR || !item->plain || !sw_number_parse(item->text, &out[i]))
+            return false;
+    return out[0] >= 1 && out[1] >= 1 && out[2] >= 1 && out[0] < SW_BIG && out[1] < SW_BIG &&
+           out[2] < SW_BIG && out[3] > 0 && out[3] <= 1;
+}
+
+/* Appends a size that is larger than the last; false: there is no room, or it is not. */
+static bool append(double *sizes, int32_t *count, int32_t room, double size)
+{
+    if (*count == room || (*count > 0 && size <= sizes[*count - 1]))
+        return false;
+    sizes[(*count)++] = size;
+    return true;
+}
+
+/* The sides of the grid, from the points that begin them: depths of the first column, columns of
+ * the first rows. */
+static bool read_sides(const struct node *value, struct sw_products *p)
+{
+    double at[4];
+    bool good = true;
+    for (const struct node *item = value->first; item != NULL && good; item = item->next) {
+        (void)read_point(item, at);
+        const bool first_rows = p->rows == 0 || at[0] == p->row[0];
+        const bool first_column = p->columns == 0 || at[1] == p->column[0];
+        if (p->rows == 0 || at[0] != p->row[p->rows - 1])
+            good = append(p->row, &p->rows, SW_MAX_PRODUCT_ROWS, at[0]);
+        if (good && first_rows && (p->columns == 0 || at[1] != p->column[p->columns - 1]))
+            good = append(p->column, &p->columns, SW_MAX_PRODUCT_SIDES, at[1]);
+        if (good && first_rows && first_column)
+            good = append(p->depth, &p->depths, SW_MAX_PRODUCT_SIDES, at[2]);
+    }
+    return good && p->rows > 1 && p->columns > 1 && p->depths > 1 &&
+           p->rows * p->columns * p->depths == (int32_t)value->count;
+}
+
+/* Every point at its place; the asymptote from the mean of the large ones. */
+static bool read_shares(const struct node *value, struct sw_products *p)
+{
+    double at[4], sum = 0;
+    int32_t i = 0, large = 0;
+    for (const struct node *item = value->first; item != NULL; item = item->next, i++) {
+        (void)read_point(item, at);
+        if (at[0] != p->row[i / (p->columns * p->depths)] ||
+            at[1] != p->column[i / p->depths % p->columns] || at[2] != p->depth[i % p->depths])
+            return false;
+        p->share[i] = at[3];
+        if (2 * at[0] * at[1] * at[2] >= large_flops) {
+            sum += at[3];
+            large++;
+        }
+    }
+    p->asymptote = (large > 0 ? sum / large : p->share[i - 1]) / large_left;
+    return true;
+}
+
+static bool read_products(struct sw_config *c, const struct field *field, struct node *value,
+                          void *base)
+{
+    const struct sw_products **to =
+        (const struct sw_products **)(void *)((char *)base + field->offset);
+    double at[4];
+    *to = NULL;
+    if (value->kind != NODE_SEQUENCE)
+        return sw_config_wrong_type(c, field, value, "a list of [rows, columns, depth, share]");
+    if (value->count > MOST)
+        return complain(c, value, field,
+                        sw_config_format(c, "'%s' has %d points; at most %d are allowed",
+                                         field->key, (int)value->count, MOST));
+    bool good = true;
+    for (const struct node *item = value->first; item != NULL; item = item->next)
+        if (!read_point(item, at))
+            good = complain(c, item, field,
+                            sw_config_format(c,
+                                             "a point of '%s' must be [rows, columns, depth, "
+                                             "share], sizes of 1 and more and a share of at most 1",
+                                             field->key));
+    struct sw_products *p = good ? sw_config_alloc(c, sizeof *p) : NULL;
+    if (p == NULL)
+        return false;
+    if (!read_sides(value, p) || !read_shares(value, p))
+        return complain(c, value, field,
+                        sw_config_format(c,
+                                         "the points of '%s' must be a grid of at most %d rows, %d "
+                                         "columns and %d depths, at least 2 of each, ascending",
+                                         field->key, SW_MAX_PRODUCT_ROWS, SW_MAX_PRODUCT_SIDES,
+                                         SW_MAX_PRODUCT_SIDES));
+    *to = p;
+    return true;
+}
+
+static bool is_empty(const void *at)
+{
+    return *(const struct sw_products *const *)at == NULL;
+}
+
+static void write_products(struct writer *w, const struct field *field, const void *base)
+{
+    const struct sw_products *p =
+        *(const struct sw_products *const *)(const void *)((const char *)base + field->offset);
+    char text[MOST * 60 + 4], number[4][32];
+    size_t used = 0;
+    if (p == NULL)
+        return;
+    text[used++] = '[';
+    for (int32_t i = 0; i < p->rows * p->columns * p->depths; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s[%s, %s, %s, %s]",
+                                 i > 0 ? ", " : "",
+                                 sw_real_format(p->row[i / (p->columns * p->depths)], number[0]),
+                                 sw_real_format(p->column[i / p->depths % p->columns], number[1]),
+                                 sw_real_format(p->depth[i % p->depths], number[2]),
+                                 sw_real_format(p->share[i], number[3]));
+    text[used++] = ']';
+    text[used] = '\0';
+    w->value(w, field->key, text, STYLE_BARE);
+}
+
+const struct field_type sw_type_products = {read_products, write_products, NULL, INSIDE_NOTHING,
+                                            is_empty};

@@ -1,0 +1,236 @@
+/* The grid of a chip's matrix products from a table of measured ones. */
+#include "planner/fit/fit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_BYTES = 2048 };
+
+/* Enough of each side: with more, what is left out is hardly nearer. */
+enum { ROWS = 9, SIDES = 4 };
+
+/* ---- Reading ---- */
+
+bool sw_fit_has_products(const char *path)
+{
+    return sw_fit_has_column(path, "m") && sw_fit_has_column(path, "n") &&
+           sw_fit_has_column(path, "k") && sw_fit_has_column(path, "latency_us");
+}
+
+static int add(struct sw_fit_products *all, const struct sw_fit_product *point,
+               struct sw_error *err)
+{
+    if (all->count == all->capacity) {
+        const int32_t capacity = all->capacity == 0 ? 256 : 2 * all->capacity;
+        struct sw_fit_product *grown = realloc(all->point, (size_t)capacity * sizeof *grown);
+        if (grown == NULL)
+            return sw_fail(err, SW_ENVIRONMENT, "out of memory while reading products");
+        all->point = grown;
+        all->capacity = capacity;
+    }
+    all->point[all->count++] = *point;
+    return 0;
+}
+
+static double number(const char *header, const char *line, const char *name)
+{
+    return strtod(sw_fit_cell(line, sw_fit_column(header, name)), NULL);
+}
+
+int sw_fit_read_products(struct sw_fit_products *all, const char *path, struct sw_error *err)
+{
+    char header[LINE_BYTES], line[LINE_BYTES];
+    int status = -1, at = 1;
+    FILE *in = fopen(path, "r");
+    if (in == NULL || fgets(header, sizeof header, in) == NULL) {
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path}, "cannot read it: %s",
+                   strerror(errno));
+        goto out;
+    }
+    const int32_t name = sw_fit_column(header, "accelerator");
+    while (fgets(line, sizeof line, in) != NULL) {
+        at++;
+        if (line[0] == '#' || line[0] == '\n')
+            continue;
+        struct sw_fit_product p = {.size = {number(header, line, "m"), number(header, line, "n"),
+                                            number(header, line, "k")},
+                                   .seconds = number(header, line, "latency_us") * 1e-6};
+        if (!(p.size.m >= 1 && p.size.n >= 1 && p.size.k >= 1 && p.seconds > 0 &&
+              p.size.m * p.size.n * p.size.k < 1e30)) {
+            sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, at, 1},
+                       "a product needs m, n and k of at least 1 and a latency_us above 0");
+            goto out;
+        }
+        if (name >= 0)
+            snprintf(p.accelerator, sizeof p.accelerator, "%.*s",
+                     (int)strcspn(sw_fit_cell(line, name), ",\r\n"), sw_fit_cell(line, name));
+        if (add(all, &p, err) != 0)
+            goto out;
+    }
+    status = 0;
+out:
+    if (in != NULL)
+        fclose(in);
+    return status;
+}
+
+void sw_fit_products_free(struct sw_fit_products *all)
+{
+    free(all->point);
+    *all = (struct sw_fit_products){.count = 0};
+}
+
+/* ---- The grid ---- */
+
+static bool is_of(const struct sw_fit_product *p, const struct sw_accelerator_config *chip)
+{
+    return p->accelerator[0] == '\0' || strcmp(p->accelerator, chip->name) == 0;
+}
+
+/* Share of the least time that peak and bandwidth allow (struct sw_products). */
+static double share_of(const struct sw_fit_product *p, const struct sw_accelerator_config *chip)
+{
+    const struct sw_product *s = &p->size;
+    const double computing = 2 * s->m * s->n * s->k / chip->peak_bf16_flops;
+    const double moving = 2 * (s->m * s->k + s->k * s->n + s->m * s->n) / chip->memory_bandwidth;
+    return (computing > moving ? computing : moving) / p->seconds;
+}
+
+static int32_t index_of(const double *side, int32_t count, double size)
+{
+    int32_t i = 0;
+    while (i < count && side[i] != size)
+        i++;
+    return i < count ? i : -1;
+}
+
+/* Into an ascending side; false: it is full. */
+static bool insert(double *side, int32_t *count, int32_t room, double size)
+{
+    int32_t at = 0;
+    while (at < *count && side[at] < size)
+        at++;
+    if (at < *count && side[at] == size)
+        return true;
+    if (*count == room)
+        return false;
+    memmove(&side[at + 1], &side[at], (size_t)(*count - at) * sizeof *side);
+    side[at] = size;
+    ++*count;
+    return true;
+}
+
+/* The points of the grid take their shares from the table, of two alike the better; returns whether
+ * every one has one. */
+static bool fill(const struct sw_accelerator_config *chip, const struct sw_fit_products *all,
+                 struct sw_products *grid)
+{
+    const int32_t count = grid->rows * grid->columns * grid->depths;
+    memset(grid->share, 0, sizeof grid->share);
+    for (int32_t i = 0; i < all->count; i++) {
+        const struct sw_fit_product *p = &all->point[i];
+        const int32_t r = index_of(grid->row, grid->rows, p->size.m),
+                      n = index_of(grid->column, grid->columns, p->size.n),
+                      k = index_of(grid->depth, grid->depths, p->size.k);
+        if (!is_of(p, chip) || r < 0 || n < 0 || k < 0)
+            continue;
+        double *share = &grid->share[(r * grid->columns + n) * grid->depths + k];
+        const double here = share_of(p, chip);
+        *share = here > *share ? (here < 1 ? here : 1) : *share;
+    }
+    for (int32_t i = 0; i < count; i++)
+        if (grid->share[i] == 0)
+            return false;
+    return grid->rows > 1 && grid->columns > 1 && grid->depths > 1;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int sw_fit_products_errors(const struct sw_accelerator_config *chip,
+                           const struct sw_fit_products *all, const struct sw_products *grid,
+                           struct sw_fit_summary *out, struct sw_error *err)
+{
+    double *errors = malloc(((size_t)all->count + 1) * sizeof *errors);
+    *out = (struct sw_fit_summary){.count = 0};
+    if (errors == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while summing up");
+    for (int32_t i = 0; i < all->count; i++) {
+        const struct sw_fit_product *p = &all->point[i];
+        const struct sw_product *s = &p->size;
+        if (!is_of(p, chip) || (index_of(grid->row, grid->rows, s->m) >= 0 &&
+                                index_of(grid->column, grid->columns, s->n) >= 0 &&
+                                index_of(grid->depth, grid->depths, s->k) >= 0))
+            continue;
+        errors[out->count] =
+            fabs(share_of(p, chip) / sw_cost_products_share(grid, s->m, s->n, s->k) - 1);
+        out->mean += errors[out->count++];
+    }
+    if (out->count > 0) {
+        qsort(errors, (size_t)out->count, sizeof *errors, compare);
+        out->mean /= out->count;
+        out->low = errors[out->count / 2];
+        out->p90 = errors[(out->count - 1) * 9 / 10];
+        out->worst = errors[out->count - 1];
+    }
+    free(errors);
+    return 0;
+}
+
+/* Keeps `room` sizes of a side, those nearest to an even spread of their logarithms; of two as near
+ * the smaller. The ends stay. */
+static void spread(double *side, int32_t *count, int32_t room)
+{
+    const double from = log(side[0]), to = log(side[*count - 1]);
+    int32_t kept = 0;
+    if (*count <= room)
+        return;
+    for (int32_t i = 0, next = 0; i < room; i++) {
+        const double wanted = from + (to - from) * i / (room - 1);
+        /* of those that are left as many stay as are still wanted */
+        while (next + 1 <= *count - (room - i) &&
+               fabs(log(side[next + 1]) - wanted) < fabs(log(side[next]) - wanted) - 1e-9)
+            next++;
+        side[kept++] = side[next++];
+    }
+    *count = kept;
+}
+
+int sw_fit_products(const struct sw_accelerator_config *chip, const struct sw_fit_products *all,
+                    struct sw_products *out, struct sw_error *err)
+{
+    bool any = false;
+    *out = (struct sw_products){.rows = 0};
+    for (int32_t i = 0; i < all->count; i++) {
+        const struct sw_product *s = &all->point[i].size;
+        if (!is_of(&all->point[i], chip))
+            continue;
+        any = true;
+        if (!insert(out->row, &out->rows, SW_MAX_PRODUCT_ROWS, s->m) ||
+            !insert(out->column, &out->columns, SW_MAX_PRODUCT_SIDES, s->n) ||
+            !insert(out->depth, &out->depths, SW_MAX_PRODUCT_SIDES, s->k))
+            return sw_fail(err, SW_BAD_INPUT,
+                           "more sizes of products than the %d rows, %d columns and %d depths that "
+                           "a grid has",
+                           SW_MAX_PRODUCT_ROWS, SW_MAX_PRODUCT_SIDES, SW_MAX_PRODUCT_SIDES);
+    }
+    if (!any) {
+        out->rows = 0;
+        return 0;
+    }
+    if (!fill(chip, all, out))
+        return sw_fail(err, SW_BAD_INPUT,
+                       "the products of %.60s are no grid: each m needs every n, and each n every "
+                       "k, at least two of each",
+                       chip->name);
+    spread(out->row, &out->rows, ROWS);
+    spread(out->column, &out->columns, SIDES);
+    spread(out->depth, &out->depths, SIDES);
+    (void)fill(chip, all, out);
+    return 0;
+}
