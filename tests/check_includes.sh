@@ -34,6 +34,7 @@ planner/scheduler/rows: core/ planner/command planner/scheduler planner/schedule
 planner/search: core/ planner/command planner/scheduler
 planner/fit: core/ planner/command planner/scheduler
 planner/job: core/ planner/command planner/scheduler/
+planner/supervise: core/ planner/command planner/scheduler/
 planner/emit: core/ planner/command planner/search planner/scheduler/ planner/job
 planner/submit: core/ planner/command planner/search planner/scheduler/ planner/job planner/emit
 planner/check: core/ planner/command planner/scheduler planner/search planner/emit

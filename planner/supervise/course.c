@@ -1,0 +1,167 @@
+#include "planner/supervise/course.h"
+
+#include <stddef.h>
+
+/* A controller that does not answer is asked again for ten minutes, every ten seconds; whoever
+ * refuses an order may well do so for ever. */
+enum { PAUSE = 10, SHORT_PAUSE = 2, RELEASE_PAUSE = 1, QUESTION = 1, ORDER = 10 };
+
+/* The first row of a state, an event and facts that are all so counts. */
+struct row {
+    enum sw_course_state state;
+    enum sw_course_event event;
+    uint32_t facts;
+    int32_t cost, pause_s;
+    enum sw_course_state next;
+    enum sw_course_state tired; /* where the patience does not suffice for the cost */
+};
+
+/* clang-format off */
+#define S(id) SW_COURSE_##id
+#define E(id) SW_COURSE_##id##_EVENT
+static const struct row rows[] = {
+    {S(BEGIN),        E(END),       0,                0, 0, S(ENDS), 0},
+    {S(BEGIN),        E(GO),        SW_COURSE_CHAINS,   0, 0, S(QUEUE_LINK), 0},
+    {S(BEGIN),        E(GO),        0,                0, 0, S(CHOOSE), 0},
+    {S(QUEUE_LINK),   E(DONE),      0,                0, 0, S(CHOOSE), 0},
+    {S(QUEUE_LINK),   E(REFUSED),   0,                0, 0, S(CHOOSE), 0},
+    {S(CHOOSE),       E(DONE),      SW_COURSE_TRIES,    0, 0, S(PREFLIGHT), 0},
+    {S(CHOOSE),       E(DONE),      0,                0, 0, S(TRAIN), 0},
+    {S(CHOOSE),       E(REFUSED),   SW_COURSE_WITHOUT,  0, 0, S(CHOOSE_ALL), 0},
+    {S(CHOOSE),       E(REFUSED),   0,                0, 0, S(NO_PLAN), 0},
+    {S(CHOOSE_ALL),   E(DONE),      SW_COURSE_TRIES,    0, 0, S(PREFLIGHT), 0},
+    {S(CHOOSE_ALL),   E(DONE),      0,                0, 0, S(TRAIN), 0},
+    {S(CHOOSE_ALL),   E(REFUSED),   0,                0, 0, S(NO_PLAN), 0},
+
+    {S(PREFLIGHT),    E(WELL),      0,                0, 0, S(TRAIN), 0},
+    {S(PREFLIGHT),    E(BADLY),     0,                0, 0, S(PROBE), 0},
+    {S(PREFLIGHT),    E(NOTED),     0,                0, 0, S(PREFLIGHT), 0},
+    {S(TRAIN),        E(WELL),      0,                0, 0, S(DECIDE), 0},
+    {S(TRAIN),        E(BADLY),     0,                0, 0, S(PROBE), 0},
+    {S(TRAIN),        E(NOTED),     0,                0, 0, S(TRAIN), 0},
+    {S(TRAIN),        E(TIMER),     0,                0, 0, S(TICK), 0},
+    {S(TICK),         E(DONE),      0,                0, 0, S(REMIND), 0},
+    {S(TICK),         E(REFUSED),   0,                0, 0, S(TRAIN), 0},
+    {S(TICK),         E(SILENT),    0,                0, 0, S(TRAIN), 0},
+    {S(REMIND),       E(DONE),      0,                0, 0, S(TRAIN), 0},
+
+    {S(PROBE),        E(DONE),      0,                0, 0, S(CONFIRM), 0},
+    {S(PROBE),        E(REFUSED),   0,                0, 0, S(DECIDE), 0},
+    {S(CONFIRM),      E(RUNS),      0,                0, 0, S(DECIDE), 0},
+    {S(CONFIRM),      E(OVER),      0,                0, 0, S(DROP), 0},
+    {S(CONFIRM),      E(SILENT),    0,                QUESTION, PAUSE, S(CONFIRM), S(DROP)},
+    {S(DROP),         E(DONE),      0,                0, 0, S(DECIDE), 0},
+
+    {S(DECIDE),       E(END),       SW_COURSE_LINKED,   0, 0, S(CANCEL_LINK), 0},
+    {S(DECIDE),       E(END),       0,                0, 0, S(ENDS), 0},
+    {S(DECIDE),       E(AGAIN),     0,                0, 0, S(STAY), 0},
+    {S(DECIDE),       E(ELSEWHERE), SW_COURSE_LINKED,   0, 0, S(FOLLOW), 0},
+    {S(DECIDE),       E(ELSEWHERE), 0,                0, 0, S(ASK), 0},
+    {S(STAY),         E(RUNS),      0,                0, 0, S(CHOOSE_AGAIN), 0},
+    {S(STAY),         E(OVER),      SW_COURSE_LINKED,   0, 0, S(FOLLOW), 0},
+    {S(STAY),         E(OVER),      0,                0, 0, S(ASK), 0},
+    {S(STAY),         E(SILENT),    SW_COURSE_LINKED,   QUESTION, PAUSE, S(STAY), S(FOLLOW)},
+    {S(STAY),         E(SILENT),    0,                QUESTION, PAUSE, S(STAY), S(ASK)},
+    {S(CHOOSE_AGAIN), E(DONE),      SW_COURSE_IDLE | SW_COURSE_TRIES, 0, SHORT_PAUSE, S(PREFLIGHT), 0},
+    {S(CHOOSE_AGAIN), E(DONE),      SW_COURSE_IDLE,     0, SHORT_PAUSE, S(TRAIN), 0},
+    {S(CHOOSE_AGAIN), E(DONE),      SW_COURSE_TRIES,    0, 0, S(PREFLIGHT), 0},
+    {S(CHOOSE_AGAIN), E(DONE),      0,                0, 0, S(TRAIN), 0},
+    {S(CHOOSE_AGAIN), E(REFUSED),   SW_COURSE_LINKED,   0, 0, S(FOLLOW), 0},
+    {S(CHOOSE_AGAIN), E(REFUSED),   0,                0, 0, S(ASK), 0},
+
+    {S(ASK),          E(RUNS),      SW_COURSE_CHAINS,   0, 0, S(SUBMIT), 0},
+    {S(ASK),          E(RUNS),      SW_COURSE_EXCLUDES, 0, 0, S(HOLD), 0},
+    {S(ASK),          E(RUNS),      0,                0, 0, S(REQUEUE), 0},
+    {S(ASK),          E(OVER),      0,                0, 0, S(NOT_ASKED), 0},
+    {S(ASK),          E(SILENT),    0,                QUESTION, PAUSE, S(ASK), S(NOT_ANSWERED)},
+    {S(REQUEUE),      E(DONE),      0,                0, 0, S(FOLLOWS), 0},
+    {S(REQUEUE),      E(REFUSED),   0,                0, PAUSE, S(ASK_ANEW), 0},
+    {S(HOLD),         E(DONE),      0,                0, 0, S(EXCLUDE), 0},
+    {S(HOLD),         E(REFUSED),   0,                0, PAUSE, S(ASK_ANEW), 0},
+    {S(EXCLUDE),      E(DONE),      0,                0, 0, S(RELEASE), 0},
+    {S(EXCLUDE),      E(REFUSED),   0,                0, 0, S(RELEASE), 0},
+    {S(RELEASE),      E(DONE),      0,                0, 0, S(FOLLOWS), 0},
+    /* Slurm ends this process soon */
+    {S(RELEASE),      E(REFUSED),   0,                0, RELEASE_PAUSE, S(RELEASE), 0},
+    {S(ASK_ANEW),     E(RUNS),      0,                0, 0, S(SUBMIT), 0},
+    {S(ASK_ANEW),     E(OVER),      0,                0, 0, S(NOT_ASKED), 0},
+    {S(ASK_ANEW),     E(SILENT),    0,                QUESTION, PAUSE, S(ASK_ANEW), S(NOT_ANSWERED)},
+    {S(SUBMIT),       E(DONE),      0,                0, 0, S(FOLLOWS), 0},
+    {S(SUBMIT),       E(REFUSED),   0,                ORDER, PAUSE, S(ASK), S(NOT_TAKEN)},
+
+    /* the link is queued, whatever Slurm says of this job, or whether it says anything */
+    {S(FOLLOW),       E(OVER),      0,                0, 0, S(LINK_GONE), 0},
+    {S(FOLLOW),       E(RUNS),      SW_COURSE_EXCLUDES, 0, 0, S(EXCLUDE_LINK), 0},
+    {S(FOLLOW),       E(RUNS),      0,                0, 0, S(FOLLOWS), 0},
+    {S(FOLLOW),       E(SILENT),    SW_COURSE_EXCLUDES, 0, 0, S(EXCLUDE_LINK), 0},
+    {S(FOLLOW),       E(SILENT),    0,                0, 0, S(FOLLOWS), 0},
+    {S(EXCLUDE_LINK), E(DONE),      0,                0, 0, S(FOLLOWS), 0},
+    {S(EXCLUDE_LINK), E(REFUSED),   0,                ORDER, PAUSE, S(EXCLUDE_LINK), S(LINK_STAYS)},
+    {S(LINK_STAYS),   E(DONE),      0,                0, 0, S(FOLLOWS), 0},
+    {S(CANCEL_LINK),  E(DONE),      0,                0, 0, S(ENDS), 0},
+    {S(CANCEL_LINK),  E(REFUSED),   0,                0, 0, S(ENDS), 0},
+
+    {S(TEXTS),        E(LIMIT),     0,                0, 0, S(TELL), 0},
+    {S(TEXTS),        E(TIMER),     0,                0, 0, S(LISTEN), 0},
+    {S(TEXTS),        E(NOTED),     0,                0, 0, S(TEXTS), 0},
+    {S(TEXTS),        E(WELL),      0,                0, 0, S(RECORD), 0},
+    {S(TEXTS),        E(BADLY),     SW_COURSE_REQUEUES, 0, 0, S(JUDGE), 0},
+    {S(TEXTS),        E(BADLY),     0,                0, 0, S(RECORD), 0},
+    {S(LISTEN),       E(DONE),      0,                0, 0, S(TEXTS), 0},
+    {S(LISTEN),       E(REFUSED),   0,                0, 0, S(TEXTS), 0},
+    {S(TELL),         E(DONE),      0,                0, 0, S(TEXTS), 0},
+    {S(TELL),         E(REFUSED),   0,                0, 0, S(TEXTS), 0},
+    {S(JUDGE),        E(DONE),      0,                0, 0, S(ASK_TEXTS), 0},
+    {S(JUDGE),        E(REFUSED),   0,                0, 0, S(RECORD), 0},
+    {S(ASK_TEXTS),    E(RUNS),      0,                0, 0, S(REQUEUE_TEXTS), 0},
+    {S(ASK_TEXTS),    E(OVER),      0,                0, 0, S(TEXTS_OVER), 0},
+    {S(ASK_TEXTS),    E(SILENT),    0,                QUESTION, PAUSE, S(ASK_TEXTS), S(TEXTS_OVER)},
+    {S(REQUEUE_TEXTS), E(DONE),     0,                0, 0, S(TEXTS_FOLLOW), 0},
+    {S(REQUEUE_TEXTS), E(REFUSED),  0,                0, 0, S(TEXTS_STAY), 0},
+    {S(TEXTS_STAY),   E(DONE),      0,                0, 0, S(RECORD), 0},
+    {S(TEXTS_OVER),   E(DONE),      0,                0, 0, S(RECORD), 0},
+    {S(RECORD),       E(DONE),      0,                0, 0, S(ENDS), 0},
+};
+#undef S
+#undef E
+/* clang-format on */
+
+int32_t sw_course_step(struct sw_course *course, enum sw_course_event event)
+{
+    /* every end of the ranks has a patience of its own */
+    if (event == SW_COURSE_WELL_EVENT || event == SW_COURSE_BADLY_EVENT)
+        course->patience = SW_COURSE_PATIENCE;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *row = &rows[i];
+        if (row->state != course->state || row->event != event ||
+            (course->facts & row->facts) != row->facts)
+            continue;
+        course->patience -= row->cost;
+        const bool tired = row->cost > 0 && course->patience < 0;
+        course->state = tired ? row->tired : row->next;
+        return tired ? 0 : row->pause_s;
+    }
+    course->state = SW_COURSE_ENDS;
+    return -1;
+}
+
+bool sw_course_is_end(enum sw_course_state state)
+{
+    return state >= SW_COURSE_FOLLOWS;
+}
+
+const char *sw_course_state_name(enum sw_course_state state)
+{
+#define X(id) [SW_COURSE_##id] = #id,
+    static const char *const names[] = {SW_COURSE_STATES(X)};
+#undef X
+    return names[state];
+}
+
+const char *sw_course_event_name(enum sw_course_event event)
+{
+#define X(id) [SW_COURSE_##id##_EVENT] = #id,
+    static const char *const names[] = {SW_COURSE_EVENTS(X)};
+#undef X
+    return names[event];
+}

@@ -1,0 +1,300 @@
+/* What a job's own process does, as a table: stories of jobs with a scheduler that answers, is
+ * silent or refuses, at every place; every row is in one of them; no order of signals, ends and
+ * answers goes on for ever. */
+#include "planner/supervise/course.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { ALL_FACTS = 1 << 7 };
+
+/* Rows that a story went through: [state][event][next]. */
+static bool was[SW_COURSE_STATE_COUNT][SW_COURSE_EVENT_COUNT][SW_COURSE_STATE_COUNT];
+
+static uint32_t fact_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        uint32_t fact;
+    } facts[] = {{"chains", SW_COURSE_CHAINS},    {"linked", SW_COURSE_LINKED},
+                 {"without", SW_COURSE_WITHOUT},  {"excludes", SW_COURSE_EXCLUDES},
+                 {"tries", SW_COURSE_TRIES},      {"idle", SW_COURSE_IDLE},
+                 {"requeues", SW_COURSE_REQUEUES}};
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+        if (strcmp(facts[i].name, name) == 0)
+            return facts[i].fact;
+    fail_msg("no fact %s", name);
+    return 0;
+}
+
+static enum sw_course_state state_of(const char *name)
+{
+    for (int s = 0; s < SW_COURSE_STATE_COUNT; s++)
+        if (strcmp(sw_course_state_name((enum sw_course_state)s), name) == 0)
+            return (enum sw_course_state)s;
+    fail_msg("no state %s", name);
+    return SW_COURSE_ENDS;
+}
+
+static enum sw_course_event event_of(const char *name, size_t length)
+{
+    for (int e = 0; e < SW_COURSE_EVENT_COUNT; e++) {
+        const char *known = sw_course_event_name((enum sw_course_event)e);
+        if (strlen(known) == length && strncmp(known, name, length) == 0)
+            return (enum sw_course_event)e;
+    }
+    fail_msg("no event %.*s", (int)length, name);
+    return SW_COURSE_DONE_EVENT;
+}
+
+static int32_t step(struct sw_course *course, enum sw_course_event event)
+{
+    const enum sw_course_state from = course->state;
+    const int32_t pause = sw_course_step(course, event);
+    if (pause < 0)
+        fail_msg("%s has no row for %s", sw_course_state_name(from), sw_course_event_name(event));
+    was[from][event][course->state] = true;
+    return pause;
+}
+
+/* States and events in turn; "+fact" and "-fact" stand before a state's event; "EVENT*3": three
+ * times, the state being the same in between. Returns the seconds of all pauses. */
+static int32_t tell(const char *story)
+{
+    char text[1024], *place = NULL;
+    struct sw_course course = {.patience = SW_COURSE_PATIENCE};
+    int32_t pauses = 0;
+    bool begun = false, wants_state = true;
+    snprintf(text, sizeof text, "%s", story);
+    for (char *word = strtok_r(text, " ", &place); word != NULL;
+         word = strtok_r(NULL, " ", &place)) {
+        if (word[0] == '+' || word[0] == '-') {
+            course.facts = word[0] == '+' ? course.facts | fact_of(word + 1)
+                                          : course.facts & ~fact_of(word + 1);
+        } else if (wants_state) {
+            if (!begun)
+                course.state = state_of(word);
+            begun = true;
+            if (course.state != state_of(word))
+                fail_msg("'%s': %s instead of %s", story, sw_course_state_name(course.state), word);
+            wants_state = false;
+        } else {
+            const char *star = strchr(word, '*');
+            const enum sw_course_event event = event_of(word, strcspn(word, "*"));
+            const enum sw_course_state from = course.state;
+            for (long times = star != NULL ? strtol(star + 1, NULL, 10) : 1; times > 0; times--) {
+                assert_int_equal(course.state, from);
+                pauses += step(&course, event);
+            }
+            wants_state = true;
+        }
+    }
+    if (!sw_course_is_end(course.state))
+        fail_msg("'%s' ends in %s", story, sw_course_state_name(course.state));
+    return pauses;
+}
+
+static const struct {
+    const char *story;
+    int32_t pauses_s;
+} stories[] = {
+    /* no word of Slurm's is needed where all is well */
+    {"BEGIN GO CHOOSE DONE TRAIN WELL DECIDE END ENDS", 0},
+    {"BEGIN END ENDS", 0},
+    {"BEGIN +tries GO CHOOSE DONE PREFLIGHT NOTED PREFLIGHT WELL TRAIN WELL DECIDE END ENDS", 0},
+    {"BEGIN GO CHOOSE REFUSED NO_PLAN", 0},
+    {"BEGIN +without GO CHOOSE REFUSED CHOOSE_ALL DONE TRAIN WELL DECIDE END ENDS", 0},
+    {"BEGIN +without +tries GO CHOOSE REFUSED CHOOSE_ALL DONE PREFLIGHT BADLY PROBE REFUSED DECIDE "
+     "END ENDS",
+     0},
+    {"BEGIN +without GO CHOOSE REFUSED CHOOSE_ALL REFUSED NO_PLAN", 0},
+
+    /* the signal before the limit */
+    {"TRAIN TIMER TICK REFUSED TRAIN TIMER TICK SILENT TRAIN TIMER TICK DONE REMIND DONE TRAIN "
+     "NOTED TRAIN BADLY PROBE REFUSED DECIDE ELSEWHERE ASK RUNS REQUEUE DONE FOLLOWS",
+     0},
+    {"DECIDE ELSEWHERE ASK SILENT*3 ASK RUNS REQUEUE DONE FOLLOWS", 30},
+    {"DECIDE ELSEWHERE ASK SILENT*61 NOT_ANSWERED", 600},
+    {"DECIDE ELSEWHERE ASK OVER NOT_ASKED", 0},
+    {"DECIDE ELSEWHERE ASK RUNS REQUEUE REFUSED ASK_ANEW RUNS SUBMIT DONE FOLLOWS", 10},
+    {"DECIDE ELSEWHERE ASK RUNS REQUEUE REFUSED ASK_ANEW OVER NOT_ASKED", 10},
+    {"DECIDE ELSEWHERE ASK RUNS REQUEUE REFUSED ASK_ANEW SILENT*61 NOT_ANSWERED", 610},
+    {"DECIDE ELSEWHERE ASK RUNS REQUEUE REFUSED ASK_ANEW RUNS SUBMIT REFUSED ASK RUNS REQUEUE DONE "
+     "FOLLOWS",
+     20},
+    {"DECIDE ELSEWHERE ASK +chains RUNS SUBMIT REFUSED ASK RUNS SUBMIT REFUSED ASK RUNS SUBMIT "
+     "REFUSED ASK RUNS SUBMIT REFUSED ASK RUNS SUBMIT REFUSED ASK RUNS SUBMIT REFUSED ASK RUNS "
+     "SUBMIT REFUSED NOT_TAKEN",
+     60},
+
+    /* nodes that do not answer, in a job that runs, is cancelled, or of which nobody tells */
+    {"TRAIN BADLY PROBE DONE CONFIRM RUNS DECIDE +excludes ELSEWHERE ASK RUNS HOLD DONE EXCLUDE "
+     "DONE "
+     "RELEASE REFUSED*5 RELEASE DONE FOLLOWS",
+     5},
+    {"TRAIN BADLY PROBE DONE CONFIRM OVER DROP DONE DECIDE ELSEWHERE ASK OVER NOT_ASKED", 0},
+    {"TRAIN BADLY PROBE DONE CONFIRM SILENT*61 DROP DONE DECIDE ELSEWHERE ASK SILENT NOT_ANSWERED",
+     600},
+    {"ASK +excludes RUNS HOLD REFUSED ASK_ANEW RUNS SUBMIT DONE FOLLOWS", 10},
+    {"ASK +excludes RUNS HOLD DONE EXCLUDE REFUSED RELEASE DONE FOLLOWS", 0},
+
+    /* again in the same job, and where that cannot be */
+    {"DECIDE AGAIN STAY RUNS CHOOSE_AGAIN DONE TRAIN WELL DECIDE END ENDS", 0},
+    {"DECIDE AGAIN STAY RUNS +idle CHOOSE_AGAIN DONE TRAIN WELL DECIDE END ENDS", 2},
+    {"DECIDE AGAIN STAY SILENT*2 STAY RUNS +tries CHOOSE_AGAIN DONE PREFLIGHT WELL TRAIN WELL "
+     "DECIDE END ENDS",
+     20},
+    {"DECIDE AGAIN STAY RUNS +tries +idle CHOOSE_AGAIN DONE PREFLIGHT WELL TRAIN WELL DECIDE END "
+     "ENDS",
+     2},
+    {"DECIDE AGAIN STAY RUNS CHOOSE_AGAIN REFUSED ASK RUNS REQUEUE DONE FOLLOWS", 0},
+    {"DECIDE AGAIN STAY RUNS +linked CHOOSE_AGAIN REFUSED FOLLOW RUNS FOLLOWS", 0},
+    {"DECIDE AGAIN STAY OVER ASK OVER NOT_ASKED", 0},
+    {"DECIDE AGAIN STAY +linked OVER FOLLOW RUNS FOLLOWS", 0},
+    {"DECIDE AGAIN STAY SILENT*61 ASK SILENT NOT_ANSWERED", 600},
+    {"DECIDE AGAIN STAY +linked SILENT*60 STAY SILENT FOLLOW SILENT FOLLOWS", 600},
+
+    /* a chain */
+    {"BEGIN +chains GO QUEUE_LINK DONE CHOOSE DONE TRAIN BADLY PROBE REFUSED DECIDE +linked "
+     "ELSEWHERE FOLLOW RUNS FOLLOWS",
+     0},
+    {"BEGIN +chains GO QUEUE_LINK REFUSED CHOOSE DONE TRAIN BADLY PROBE REFUSED DECIDE ELSEWHERE "
+     "ASK "
+     "RUNS SUBMIT DONE FOLLOWS",
+     0},
+    {"DECIDE +linked ELSEWHERE FOLLOW OVER LINK_GONE", 0},
+    {"DECIDE +linked ELSEWHERE FOLLOW SILENT FOLLOWS", 0},
+    {"DECIDE +linked +excludes ELSEWHERE FOLLOW RUNS EXCLUDE_LINK REFUSED*2 EXCLUDE_LINK DONE "
+     "FOLLOWS",
+     20},
+    {"DECIDE +linked +excludes ELSEWHERE FOLLOW SILENT EXCLUDE_LINK REFUSED*7 LINK_STAYS DONE "
+     "FOLLOWS",
+     60},
+    {"DECIDE +linked END CANCEL_LINK DONE ENDS", 0},
+    {"DECIDE +linked END CANCEL_LINK REFUSED ENDS", 0},
+
+    /* texts and servers */
+    {"TEXTS WELL RECORD DONE ENDS", 0},
+    {"TEXTS BADLY RECORD DONE ENDS", 0},
+    {"TEXTS TIMER LISTEN REFUSED TEXTS TIMER LISTEN DONE TEXTS NOTED TEXTS WELL RECORD DONE ENDS",
+     0},
+    {"TEXTS +requeues LIMIT TELL DONE TEXTS BADLY JUDGE DONE ASK_TEXTS SILENT*2 ASK_TEXTS RUNS "
+     "REQUEUE_TEXTS DONE TEXTS_FOLLOW",
+     20},
+    {"TEXTS +requeues LIMIT TELL REFUSED TEXTS BADLY JUDGE REFUSED RECORD DONE ENDS", 0},
+    {"TEXTS +requeues BADLY JUDGE DONE ASK_TEXTS OVER TEXTS_OVER DONE RECORD DONE ENDS", 0},
+    {"TEXTS +requeues BADLY JUDGE DONE ASK_TEXTS SILENT*61 TEXTS_OVER DONE RECORD DONE ENDS", 600},
+    {"TEXTS +requeues BADLY JUDGE DONE ASK_TEXTS RUNS REQUEUE_TEXTS REFUSED TEXTS_STAY DONE RECORD "
+     "DONE ENDS",
+     0},
+};
+
+static void stories_come_true(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof stories / sizeof *stories; i++) {
+        const int32_t pauses = tell(stories[i].story);
+        if (pauses != stories[i].pauses_s)
+            fail_msg("'%s' pauses for %d s, not %d", stories[i].story, (int)pauses,
+                     (int)stories[i].pauses_s);
+    }
+}
+
+/* A state has an event with whatever facts, or never: nothing depends on luck. */
+static void every_row_is_in_a_story(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SW_COURSE_STATE_COUNT; s++)
+        for (int e = 0; e < SW_COURSE_EVENT_COUNT; e++) {
+            int32_t known = 0;
+            for (uint32_t facts = 0; facts < ALL_FACTS; facts++) {
+                struct sw_course course = {.state = (enum sw_course_state)s,
+                                           .facts = facts,
+                                           .patience = facts % 2 == 0 ? 0 : SW_COURSE_PATIENCE};
+                if (sw_course_step(&course, (enum sw_course_event)e) < 0)
+                    continue;
+                known++;
+                if (!was[s][e][course.state])
+                    fail_msg("no story has %s %s %s", sw_course_state_name((enum sw_course_state)s),
+                             sw_course_event_name((enum sw_course_event)e),
+                             sw_course_state_name(course.state));
+            }
+            if (known != 0 && known != ALL_FACTS)
+                fail_msg("%s knows %s only sometimes",
+                         sw_course_state_name((enum sw_course_state)s),
+                         sw_course_event_name((enum sw_course_event)e));
+            if (sw_course_is_end((enum sw_course_state)s))
+                assert_int_equal(known, 0);
+        }
+}
+
+static bool is_question(enum sw_course_state state)
+{
+    return state == SW_COURSE_CONFIRM || state == SW_COURSE_STAY || state == SW_COURSE_ASK ||
+           state == SW_COURSE_ASK_ANEW || state == SW_COURSE_ASK_TEXTS;
+}
+
+/* Events come as they like, facts change under way: between two ends of the ranks a controller is
+ * asked less than seventy times, and every life ends. */
+static void no_life_goes_on_for_ever(void **state)
+{
+    (void)state;
+    srand(20261125);
+    for (int32_t walk = 0; walk < 20000; walk++) {
+        struct sw_course course = {.state = walk % 4 == 0 ? SW_COURSE_TEXTS : SW_COURSE_BEGIN,
+                                   .patience = SW_COURSE_PATIENCE};
+        const int silence = rand() % 100; /* how often nobody answers, of a hundred */
+        int32_t steps = 0, questions = 0;
+        while (!sw_course_is_end(course.state)) {
+            struct sw_course next = course;
+            const enum sw_course_event event =
+                rand() % 100 < silence ? SW_COURSE_SILENT_EVENT
+                                       : (enum sw_course_event)(rand() % SW_COURSE_EVENT_COUNT);
+            next.facts = (uint32_t)rand() % ALL_FACTS;
+            if (sw_course_step(&next, event) < 0)
+                continue; /* no answer to this question */
+            questions += is_question(course.state);
+            if (event == SW_COURSE_WELL_EVENT || event == SW_COURSE_BADLY_EVENT)
+                questions = 0;
+            course = next;
+            assert_true(++steps < 100000);
+            assert_true(questions <= 70);
+            assert_true(course.patience <= SW_COURSE_PATIENCE);
+        }
+    }
+}
+
+/* Whatever the moment: in a job that is over no order is given. */
+static void nothing_is_ordered_in_a_job_that_is_over(void **state)
+{
+    (void)state;
+    for (uint32_t facts = 0; facts < ALL_FACTS; facts++) {
+        struct sw_course course = {
+            .state = SW_COURSE_ASK, .facts = facts, .patience = SW_COURSE_PATIENCE};
+        (void)sw_course_step(&course, SW_COURSE_OVER_EVENT);
+        assert_int_equal(course.state, SW_COURSE_NOT_ASKED);
+        course = (struct sw_course){
+            .state = SW_COURSE_ASK_ANEW, .facts = facts, .patience = SW_COURSE_PATIENCE};
+        (void)sw_course_step(&course, SW_COURSE_OVER_EVENT);
+        assert_int_equal(course.state, SW_COURSE_NOT_ASKED);
+        course = (struct sw_course){
+            .state = SW_COURSE_ASK_TEXTS, .facts = facts, .patience = SW_COURSE_PATIENCE};
+        (void)sw_course_step(&course, SW_COURSE_OVER_EVENT);
+        assert_int_equal(course.state, SW_COURSE_TEXTS_OVER);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stories_come_true), /* first: the next one looks at its rows */
+        cmocka_unit_test(every_row_is_in_a_story),
+        cmocka_unit_test(no_life_goes_on_for_ever),
+        cmocka_unit_test(nothing_is_ordered_in_a_job_that_is_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
