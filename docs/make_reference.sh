@@ -89,6 +89,8 @@ END
 | `SHARDWRIGHT_GRACE_SECONDS` | runner | seconds between TERM and KILL; default 30: a training that is told to end saves if it will be done by then |
 | `SHARDWRIGHT_CORE` | runner | when set, a training that crashes leaves core dumps, as the system has it |
 | `SHARDWRIGHT_RUNNER` | job scripts | another `runner` than the one beside the `plan` that wrote the script |
+| `SHARDWRIGHT_PLAN` | job scripts of Slurm | another `plan` than the one that wrote the script, to be the job's process |
+| `SHARDWRIGHT_PAUSE_SECONDS` | plan supervise | seconds before a scheduler that did not answer, or took no order, is asked again; default 10 |
 | `SHARDWRIGHT_HOSTFILE` | job scripts of mpirun | the machines of a mesh on several nodes; in a job of Slurm: its own |
 | `NCCL_GRAPH_MIXING_SUPPORT`, `NCCL_RUNTIME_CONNECT` | runner, device cuda | NCCL's own, set to 0 unless they are set: NCCL's calls do not mix with the capture of a CUDA graph, and connections are made at the start, before the arena is allocated |
 | `SW_COLLECTIVES` | runner, device cuda | `nccl`, or `staged` through the host; default: nccl where it is built in |
@@ -102,7 +104,8 @@ END
 Launchers say who is who in `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`, `OMPI_COMM_WORLD_LOCAL_RANK`, `PMIX_RANK`,
 `PMI_RANK`, `PMI2_RANK`, `PMI_LOCAL_RANK`, `SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_STEP_NUM_TASKS`; `runner
 calibrate` notes `SLURM_JOB_PARTITION` of the job `SLURM_JOB_ID` in the cluster file it writes, `runner train` the job
-in attempt.json.
+in attempt.json. `plan supervise` reads of its job `SLURM_JOB_NODELIST`, `SLURM_JOB_NUM_NODES`, `SLURM_RESTART_COUNT`,
+`SLURM_ARRAY_JOB_ID` and `SLURM_ARRAY_TASK_ID`.
 
 ## Exit codes
 

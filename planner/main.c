@@ -77,8 +77,8 @@ static const char cancel_details[] =
 static const struct command {
     const char *name, *arguments, *about;
     uint32_t options;
-    int (*run)(const struct sw_options *options);
-    const char *details; /* after the options; NULL: none */
+    int (*run)(const struct sw_options *options); /* NULL: reads its own command line */
+    const char *details;                          /* after the options; NULL: none */
 } commands[] = {
     {"check", "FILE...", "validate YAML: models, accelerators, profiles, clusters, runs, plans",
      SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_JSON | SW_OPTION_HELP, sw_command_check, NULL},
@@ -119,6 +119,8 @@ static const struct command {
     {"schema", "model|accelerator|profile|curve|fabric|cluster|run|plan|template",
      "JSON Schema of a file, for editors", SW_OPTION_MARKDOWN | SW_OPTION_HELP, sw_command_schema,
      NULL},
+    {"supervise", "PLAN OPTIONS [-- ARGUMENTS]", "the job's own process; scripts end with it", 0,
+     NULL, NULL},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -194,6 +196,8 @@ static int run(int argc, char **argv)
         struct sw_error err = {0};
         if (strcmp(argv[1], commands[i].name) != 0)
             continue;
+        if (commands[i].run == NULL)
+            return sw_command_supervise(argc - 2, argv + 2);
         if (sw_options_parse(commands[i].name, argc - 2, argv + 2, commands[i].options, &options,
                              &err) != 0)
             return sw_command_fail(&err);

@@ -211,7 +211,7 @@ static size_t witness(const char *line, const char **host)
     return strncmp(p + length, ": task", 6) == 0 ? strcspn(p, ".:") : 0;
 }
 
-static bool is_heard_of(const char *text, const char *name)
+bool sw_launcher_is_heard_of(const char *text, const char *name)
 {
     const size_t length = strcspn(name, ".");
     for (const char *line = text, *host = NULL; *line != '\0';) {
@@ -230,7 +230,7 @@ void sw_launcher_find_missing(const char *text, const char *const *hosts, int32_
 {
     out->count = 0;
     for (int32_t i = 0; i < count; i++) {
-        if (is_heard_of(text, hosts[i]))
+        if (sw_launcher_is_heard_of(text, hosts[i]))
             continue;
         if (out->count == SW_LAUNCHER_MISSING || 2 * (out->count + 1) > count) {
             out->count = 0;

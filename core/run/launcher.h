@@ -29,6 +29,9 @@ struct sw_launcher_missing {
  * says of memory, of a node or of the first task that was not merely told to end; where that
  * left with an exit code, the last error that rank 0 told without its name. */
 void sw_launcher_parse(const char *text, struct sw_launcher_word *out);
+/* Whether a rank on this host, or srun of a task there, says anything in the text. Names count up
+ * to their first dot. */
+bool sw_launcher_is_heard_of(const char *text, const char *name);
 /* Of the hosts [count] that ranks were started on those that the text says nothing of: neither a
  * rank there nor srun of a task there. Names count up to their first dot. None where more than half
  * of the hosts, or more than SW_LAUNCHER_MISSING, are missing. */

@@ -20,6 +20,8 @@ int sw_command_fit(const struct sw_options *options);
 int sw_command_diff(const struct sw_options *options);
 int sw_command_import_cluster(const struct sw_options *options);
 int sw_command_schema(const struct sw_options *options);
+/* The only one whose options are its own (planner/supervise): scripts write them. */
+int sw_command_supervise(int argc, char **argv);
 
 /* A run file, with the command line's overrides. */
 struct sw_run_file {

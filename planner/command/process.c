@@ -151,17 +151,25 @@ static int gather(int out, int errors, double deadline, struct stream streams[2]
     return 0;
 }
 
-/* Its exit code, once it has ended by itself within the time. */
-static int wait_for(pid_t child, double deadline, bool *timed_out)
+/* Its exit code, once it has ended by itself within the time, and as long a time as it is given
+ * after TERM. */
+static int wait_for(pid_t child, double deadline, double grace_seconds, bool *timed_out)
 {
     int status = 0;
-    while (!*timed_out) {
+    bool over = *timed_out;
+    if (over && grace_seconds > 0) {
+        kill(-child, SIGTERM);
+        over = false;
+        deadline = sw_clock_now() + grace_seconds;
+    }
+    while (!over) {
         const pid_t ended = waitpid(child, &status, WNOHANG);
         if (ended == child)
-            return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+            return sw_process_code(status);
         if (ended < 0 && errno != EINTR)
             return 127;
-        *timed_out = sw_clock_now() > deadline;
+        over = sw_clock_now() > deadline;
+        *timed_out = *timed_out || over;
         const struct timespec nap = {.tv_nsec = 2000000};
         nanosleep(&nap, NULL);
     }
@@ -179,13 +187,12 @@ static void close_pair(const int fds[2])
             close(fds[i]);
 }
 
-int sw_process_run(const char *const *argv, const char *input, double limit_seconds,
-                   struct sw_process_result *out, struct sw_error *err)
+static int run(const char *const *argv, const char *input, char **environment, double limit_seconds,
+               double grace_seconds, struct sw_process_result *out, struct sw_error *err)
 {
     int in = -1, output[2] = {-1, -1}, errors[2] = {-1, -1}, failed[2] = {-1, -1}, status = -1;
     struct stream streams[2] = {{.most = MAX_OUTPUT_BYTES}, {.most = MAX_DIAGNOSTICS_BYTES}};
     const double deadline = sw_clock_now() + limit_seconds;
-    char **environment = clean_environment();
     *out = (struct sw_process_result){.exit_code = 127};
     if (environment == NULL || append(&streams[0], "", 0) != 0 || append(&streams[1], "", 0) != 0) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while starting '%s'", argv[0]);
@@ -209,11 +216,11 @@ int sw_process_run(const char *const *argv, const char *input, double limit_seco
     int why = 0;
     const bool started = read(failed[0], &why, sizeof why) != (ssize_t)sizeof why;
     if (gather(output[0], errors[0], deadline, streams, &out->timed_out) != 0) {
-        wait_for(child, deadline, &(bool){true});
+        wait_for(child, deadline, 0, &(bool){true});
         sw_fail(err, SW_ENVIRONMENT, "'%s' says more than there is memory for", argv[0]);
         goto out;
     }
-    out->exit_code = wait_for(child, deadline, &out->timed_out);
+    out->exit_code = wait_for(child, deadline, grace_seconds, &out->timed_out);
     if (started) {
         status = 0;
     } else if (why == ENOENT) {
@@ -225,13 +232,58 @@ int sw_process_run(const char *const *argv, const char *input, double limit_seco
         sw_fail(err, SW_ENVIRONMENT, "cannot start '%s': %s", argv[0], strerror(why));
     }
 out:
-    free(environment);
     if (in >= 0)
         close(in);
     close_pair(output), close_pair(errors), close_pair(failed);
     out->out = streams[0].text, out->out_bytes = streams[0].bytes;
     out->diagnostics = streams[1].text, out->diagnostics_bytes = streams[1].bytes;
     return status;
+}
+
+int sw_process_run(const char *const *argv, const char *input, double limit_seconds,
+                   struct sw_process_result *out, struct sw_error *err)
+{
+    char **environment = clean_environment();
+    const int status = run(argv, input, environment, limit_seconds, 0, out, err);
+    free(environment);
+    return status;
+}
+
+int sw_process_run_within(const char *const *argv, double limit_seconds,
+                          struct sw_process_result *out, struct sw_error *err)
+{
+    enum { GRACE_SECONDS = 5 };
+    return run(argv, NULL, environ, limit_seconds, GRACE_SECONDS, out, err);
+}
+
+int sw_process_start(const char *const *argv, int out, pid_t *child, struct sw_error *err)
+{
+    const int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    *child = in < 0 ? -1 : fork();
+    if (*child == 0) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        signal(SIGPIPE, SIG_DFL);
+        signal(SIGINT, SIG_IGN); /* as a shell does of what it does not wait for */
+        signal(SIGQUIT, SIG_IGN);
+        if (dup2(in, 0) < 0 || (out >= 0 && (dup2(out, 1) < 0 || dup2(out, 2) < 0)))
+            _exit(127);
+        execvp(argv[0], (char *const *)argv);
+        dprintf(2, "error: cannot start '%s': %s\n", argv[0], strerror(errno));
+        _exit(127);
+    }
+    const int why = errno;
+    if (in >= 0)
+        close(in);
+    if (*child > 0)
+        return 0;
+    return sw_fail(err, SW_ENVIRONMENT, "cannot start '%s': %s", argv[0], strerror(why));
+}
+
+int sw_process_code(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 void sw_process_free(struct sw_process_result *result)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct sw_process_result {
     int exit_code;  /* 128 + signal where one ended it; 127: it could not be started */
@@ -28,7 +29,18 @@ struct sw_process_result {
  * not in PATH, with a help text that names Slurm's client commands. */
 int sw_process_run(const char *const *argv, const char *input, double limit_seconds,
                    struct sw_process_result *out, struct sw_error *err);
+/* The same within a job: with this process's environment as it is, without input, and told to end
+ * (TERM) five seconds before it is killed. */
+int sw_process_run_within(const char *const *argv, double limit_seconds,
+                          struct sw_process_result *out, struct sw_error *err);
 void sw_process_free(struct sw_process_result *result);
+
+/* Starts argv in this process's group and environment, without input; out: its standard output and
+ * error, -1: this process's own. Nothing waits for it: *child is the caller's to wait for, and what
+ * is not there to be started ends with 127 and a line. Errors: SW_ENVIRONMENT: no process. */
+int sw_process_start(const char *const *argv, int out, pid_t *child, struct sw_error *err);
+/* The exit code of what waitpid(2) said: 128 + signal where one ended it. */
+int sw_process_code(int status);
 
 /* The last line of its standard error without the "sbatch: error: " before it; "" where it said
  * nothing. Points into the result, which it changes. */

@@ -11,17 +11,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The runner is built and installed beside plan. */
-static int find_runner(char out[PATH_MAX], struct sw_error *err)
+/* Where this program is; the runner is built and installed beside it. */
+static int find_programs(struct sw_script *s, struct sw_error *err)
 {
-    const ssize_t length = readlink("/proc/self/exe", out, PATH_MAX - sizeof "runner");
+    static const char beside[] = "/runner";
+    const ssize_t length =
+        readlink("/proc/self/exe", s->supervisor, sizeof s->supervisor - sizeof beside);
     if (length <= 0)
         return sw_fail(err, SW_ENVIRONMENT, "cannot find out where plan is: %s", strerror(errno));
-    out[length] = '\0';
-    char *slash = strrchr(out, '/');
+    s->supervisor[length] = '\0';
+    memcpy(s->runner, s->supervisor, (size_t)length + 1);
+    char *slash = strrchr(s->runner, '/');
     if (slash == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "cannot find out where plan is");
-    strcpy(slash + 1, "runner");
+    strcpy(slash, beside);
     return 0;
 }
 
@@ -68,7 +71,7 @@ static int prepare_paths(struct sw_script *s, const struct sw_run_config *run, i
     if (snprintf(s->plan, sizeof s->plan, "%s/%s", absolute, s->plan_name) >= (int)sizeof s->plan ||
         snprintf(s->stem, sizeof s->stem, "%s/%s", absolute, run->name) >= (int)sizeof s->stem)
         return sw_fail(err, SW_ENVIRONMENT, "the path of the plan is too long");
-    if (find_runner(s->runner, err) != 0)
+    if (find_programs(s, err) != 0)
         return -1;
     return log_path(run->directory,
                     log != NULL           ? log
@@ -168,6 +171,7 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
     s->value[SW_PLACE_PLAN].value = s->plan;
     s->value[SW_PLACE_PLAN_NAME].value = s->plan_name;
     s->value[SW_PLACE_RUNNER].value = s->runner;
+    s->value[SW_PLACE_SUPERVISOR].value = s->supervisor;
     s->value[SW_PLACE_DIRECTORY].value = run->directory;
     s->value[SW_PLACE_LOG].value = s->log;
     s->value[SW_PLACE_RANKS].value = s->ranks;

@@ -31,6 +31,7 @@
       "digest of the plan for each number of nodes: `NODES:DIGEST`, with commas")                  \
     X(ELASTIC, "elastic", TEXT, "`yes` where `nodes` of the run is a range; else not set")         \
     X(RUNNER, "runner", TEXT, "absolute path of `runner`, beside this `plan`")                     \
+    X(SUPERVISOR, "supervisor", TEXT, "absolute path of this `plan`, for `plan supervise`")        \
     X(DIRECTORY, "directory", TEXT, "folder for metrics and logs")                                 \
     X(CHECKPOINTS, "checkpoints", TEXT, "folder of checkpoints")                                   \
     X(LOG, "log", TEXT, "pattern of the job's log in that folder, for Slurm: `slurm.log`")         \
@@ -112,7 +113,7 @@ struct sw_script {
         per_node[16], cpus[16], gpus[16], segment[16], nice[16], time[32], signal[32],
         plan_name[NAME_MAX], plans[48], attempts[16], digests[SW_EMIT_PLANS * 32];
     char shards[16], array[32], port[16], output[PATH_MAX];
-    char runner[PATH_MAX], plan[PATH_MAX], stem[PATH_MAX], log[2 * PATH_MAX];
+    char runner[PATH_MAX], supervisor[PATH_MAX], plan[PATH_MAX], stem[PATH_MAX], log[2 * PATH_MAX];
     char *block[SW_PLACEHOLDER_COUNT]; /* of lines and words; freed with the script */
     struct sw_template_value value[SW_PLACEHOLDER_COUNT + SW_SCHEDULER_VALUES + 1];
 };

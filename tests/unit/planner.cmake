@@ -28,7 +28,7 @@ if(TARGET runner)
                    ${CMAKE_BINARY_DIR}/tests/training_job
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
-sw_label(threads unit_search)
+sw_label(threads unit_search unit_supervise)
 add_test(NAME unit_published_configs
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_published_configs.sh $<TARGET_FILE:plan>
                  ${CMAKE_BINARY_DIR}/tests/published_configs

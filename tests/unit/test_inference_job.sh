@@ -48,7 +48,7 @@ else
     echo "scontrol $*" >>"$STAND_IN/calls"
 fi
 END
-printf '#!/bin/sh\nexec %s 0.1\n' "$(command -v sleep)" >"$out/bin/sleep"
+export SHARDWRIGHT_PAUSE_SECONDS=0.1
 cat >"$out/bin/squeue" <<'END'
 #!/usr/bin/env bash
 cat "$STAND_IN/squeue" 2>/dev/null || true
@@ -153,7 +153,7 @@ done
 kill -USR1 "$process"
 ! wait "$process" || fail "a job that was ended at its limit ends with 0"
 grep -qx 'scancel --signal=TERM 42' "$out/calls" || fail "the ranks were not told"
-grep -qx 'scontrol requeue 42' "$out/calls" || fail "it was not requeued: $(cat "$out/job.log")"
+grep -qx 'scontrol requeue incomplete 42' "$out/calls" || fail "it was not requeued: $(cat "$out/job.log")"
 [ ! -e "$out/limit/job.ended" ] || fail "it said that it has ended"
 there=$(wc -l <"$out/limit/texts.jsonl")
 if [ "$there" -lt 3 ] || [ "$there" -ge 12 ]; then fail "$there lines were to be there"; fi
@@ -171,7 +171,7 @@ SHARDWRIGHT_RUNNER=$out/broken expect 127 'it ended with exit code 127 and made 
 [ ! -s "$out/calls" ] || fail "what makes nothing was requeued: $(cat "$out/calls")"
 printf '#!/bin/sh\necho line >>"%s"; exit 3\n' "$out/limit/texts.jsonl" >"$out/broken"
 SHARDWRIGHT_RUNNER=$out/broken expect 3 'it ended with exit code 3, and goes on in a new job' job "$script"
-grep -qx 'scontrol requeue 42' "$out/calls" || fail "what made a line was not requeued"
+grep -qx 'scontrol requeue incomplete 42' "$out/calls" || fail "what made a line was not requeued"
 echo COMPLETING >"$out/state"
 SHARDWRIGHT_RUNNER=$out/broken expect 3 "it ended with exit code 3, and is not requeued: Slurm says 'COMPLETING' of it" job "$script"
 cp "$out/kept.jsonl" "$out/limit/texts.jsonl"

@@ -623,7 +623,7 @@ bash -n "$script" || complain "the sbatch script is no shell script"
 for line in '#SBATCH --job-name=quickstart-slurm' '#SBATCH --nodes=4' '#SBATCH --ntasks-per-node=2' \
     '#SBATCH --cpus-per-task=1' '#SBATCH --partition=play' '#SBATCH --time=0:15:00' \
     "#SBATCH --output=\"$scratch/run it's 1%%/slurm-%j.out\"" \
-    "stem='$scratch/a b/quickstart-slurm'" '#SBATCH --no-requeue' '#SBATCH --signal=USR1@30' \
+    "plan=$plan" '#SBATCH --no-requeue' '#SBATCH --signal=USR1@30' \
     "runner=$(dirname "$plan")/runner"; do
     grep -qxF -- "$line" "$script" || complain "sbatch script lacks: $line"
 done
@@ -661,7 +661,7 @@ limits '[0-9]+-[0-9][0-9]:[0-5][05]:00' '' --set optimizer='{total_steps: 100000
 limits '36:00:00' '' --set optimizer='{total_steps: 100000}' --set slurm.time=36:00:00
 grep -qE '^#SBATCH --signal=USR1@[0-9]+$' "$scratch/limits/llama-8b-64.sbatch" || complain "no signal before the limit"
 limits '2' '' --set optimizer='{total_steps: 100000}' --set slurm.time=2
-! grep -e --signal "$scratch/limits/llama-8b-64.sbatch" || complain "a signal at once"
+! grep "^#SBATCH --signal" "$scratch/limits/llama-8b-64.sbatch" || complain "a signal at once"
 limits '36:00:00' '' --set optimizer='{total_steps: 100000}' --set slurm.time=36:00:00 --set slurm.signal=USR1@600
 grep -qxF '#SBATCH --signal=USR1@600' "$scratch/limits/llama-8b-64.sbatch" || complain "slurm.signal"
 # Containers: every folder that the run needs, at its own path; what the user mounts already is not mounted twice.
@@ -671,13 +671,13 @@ contained() { # WANTED SETTINGS...
     expect 0 '' emit $runs/llama-8b-64.yaml -o "$scratch/contained" --set directory="$scratch/run" \
         --set data.path="$scratch/data/x.bin" "$@"
     grep -qF -- "$wanted" "$scratch/contained/llama-8b-64.sbatch" ||
-        complain "container: $(grep -A3 ' srun --mpi' "$scratch/contained/llama-8b-64.sbatch"), not $wanted"
+        complain "container: $(grep '^options=' "$scratch/contained/llama-8b-64.sbatch"), not $wanted"
 }
 own="$scratch/run:$scratch/run,$scratch/contained:$scratch/contained,$scratch/data:$scratch/data"
-contained "--container-image=a/b --container-mounts=$own,$(dirname "$plan"):$(dirname "$plan") " --set slurm.container.image=a/b
-contained "--container-mounts=$own,/x:/y:ro --z " --set slurm.container='{image: a/b, runner: /r, mounts: [/x:/y:ro], options: [--z]}'
-contained "--container-mounts=$scratch:$scratch " --set slurm.container="{image: a/b, runner: /r, mounts: ['$scratch:$scratch']}"
-contained " apptainer exec --nv --bind=$own a.sif \"\$runner\" " --set slurm.container='{image: a.sif, type: apptainer, runner: /r}'
+contained "options=(--container-image=a/b --container-mounts=$own,$(dirname "$plan"):$(dirname "$plan")) " --set slurm.container.image=a/b
+contained "--container-mounts=$own,/x:/y:ro --z) container=()" --set slurm.container='{image: a/b, runner: /r, mounts: [/x:/y:ro], options: [--z]}'
+contained "--container-mounts=$scratch:$scratch) " --set slurm.container="{image: a/b, runner: /r, mounts: ['$scratch:$scratch']}"
+contained "options=() container=(apptainer exec --nv --bind=$own a.sif)" --set slurm.container='{image: a.sif, type: apptainer, runner: /r}'
 expect 2 "plan: error: the folder '$scratch/a,b' cannot be mounted in a container: ',' and ':' separate mounts; move it" \
     emit $runs/llama-8b-64.yaml -o "$scratch/contained" --set directory="$scratch/a,b" --set slurm.container.image=a
 # No directive after the first command, where Slurm does not read it.
@@ -689,10 +689,11 @@ for name in srun mpirun runner; do
     printf '#!/usr/bin/env bash\nprintf "%%s|" "$0" "$@"; echo "$OMP_NUM_THREADS"\n' >"$scratch/bin/$name"
     chmod +x "$scratch/bin/$name"
 done
-# What comes next is decided by the runner, which is not there: the verdict is the exit code.
+# What comes next is decided without the runner, and mpirun's script asks one that is not there: the verdict
+# is the exit code.
 # shellcheck disable=SC2016 # expanded when it runs
 sed -i '2i [ "$1" = next ] && exit 3' "$scratch/bin/runner"
-printf '#!/bin/sh\necho n1; echo n2; echo n3; echo n4\n' >"$scratch/bin/scontrol"
+printf '#!/bin/sh\necho JobState=RUNNING\n' >"$scratch/bin/scontrol"
 printf '#!/bin/sh\nexit 1\n' >"$scratch/bin/sinfo"
 chmod +x "$scratch/bin/scontrol" "$scratch/bin/sinfo"
 digest_of() { sed -n "s/^digest: '\?\([0-9a-f]*\).*/\1/p" "$1"; }
@@ -737,12 +738,18 @@ said=$(env -u SLURM_JOB_ID PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratc
 # Without a verdict of this attempt the launcher's exit code counts.
 for name in srun mpirun; do
     cat >>"$scratch/bin/$name" <<'END'
-printf '  "attempt": %s,\n  "verdict": %s,\n' $ATTEMPT >"$ENDS/attempt.json"
+told $ATTEMPT >"$ENDS/attempt.json"
 exit 9
 END
 done
+told() { # ATTEMPT VERDICT: attempt.json
+    printf '{\n  "schema": "shardwright.attempt/1",\n  "attempt": %s,\n  "verdict": %s,\n  "nodes": [],\n' "$1" "$2"
+    printf '  "cause": "a test",\n  "first_step": 0,\n  "step": 1,\n  "job": "17"\n}\n'
+}
+export -f told
+export SHARDWRIGHT_PAUSE_SECONDS=0.1
 ends() { # CODE SCRIPT FOLDER ATTEMPT-AND-VERDICT
-    rm -rf "$3" && mkdir -p "$3" && printf '  "attempt": 3,\n  "verdict": 75,\n' >"$3/attempt.json"
+    rm -rf "$3" && mkdir -p "$3" && told 3 75 >"$3/attempt.json"
     ENDS=$3 ATTEMPT=$4 PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" \
         bash "$2" >"$scratch/stdout" 2>"$scratch/stderr"
     local status=$?

@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -82,6 +84,51 @@ static void environment_is_clean(void **state)
     sw_process_free(&r);
 }
 
+/* Within a job: all of its environment, and TERM before KILL. */
+static void runs_within_a_job(void **state)
+{
+    (void)state;
+    struct sw_process_result r;
+    const char *argv[] = {
+        "sh", "-c", "trap 'echo told; exit 9' TERM; echo $SLURM_JOB_ID; sleep 60 & wait", NULL};
+    assert_int_equal(setenv("SLURM_JOB_ID", "17", 1), 0);
+    assert_int_equal(sw_process_run_within(argv, 0.3, &r, NULL), 0);
+    assert_true(r.timed_out);
+    assert_int_equal(r.exit_code, 9);
+    assert_string_equal(r.out, "17\n");
+    sw_process_free(&r);
+}
+
+static int code_of(const char *const *argv, int out)
+{
+    struct sw_error err = {0};
+    int status = 0;
+    pid_t child;
+    assert_int_equal(sw_process_start(argv, out, &child, &err), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return sw_process_code(status);
+}
+
+static void starts_what_nobody_waits_for(void **state)
+{
+    (void)state;
+    char text[256] = "";
+    int fds[2];
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    const char *says[] = {"sh", "-c", "cat; echo out; echo error >&2; exit 7", NULL};
+    assert_int_equal(code_of(says, fds[1]), 7);
+    const char *dies[] = {"sh", "-c", "kill -USR1 $$", NULL};
+    assert_int_equal(code_of(dies, -1), 128 + SIGUSR1);
+    const char *none[] = {"no-such-program-anywhere", NULL};
+    assert_int_equal(code_of(none, fds[1]), 127);
+    close(fds[1]);
+    assert_true(read(fds[0], text, sizeof text - 1) > 0);
+    close(fds[0]);
+    assert_string_equal(text,
+                        "out\nerror\nerror: cannot start 'no-such-program-anywhere': No such file "
+                        "or directory\n");
+}
+
 static void says_what_cannot_be_started(void **state)
 {
     (void)state;
@@ -102,6 +149,8 @@ int main(void)
         cmocka_unit_test(gathers_what_is_printed),
         cmocka_unit_test(ends_what_takes_too_long),
         cmocka_unit_test(environment_is_clean),
+        cmocka_unit_test(runs_within_a_job),
+        cmocka_unit_test(starts_what_nobody_waits_for),
         cmocka_unit_test(says_what_cannot_be_started),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,16 @@
 /* What a job's own process does, as a table: stories of jobs with a scheduler that answers, is
  * silent or refuses, at every place; every row is in one of them; no order of signals, ends and
- * answers goes on for ever. */
+ * answers goes on for ever. And where what its ranks print goes. */
+#include "core/base/file.h"
 #include "planner/supervise/course.h"
+#include "planner/supervise/output.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 enum { ALL_FACTS = 1 << 7 };
@@ -288,6 +291,94 @@ static void nothing_is_ordered_in_a_job_that_is_over(void **state)
     }
 }
 
+/* ---- What the ranks print ---- */
+
+#define RULER "--------------------------------------------------------------------------"
+
+static const struct {
+    const char *line;
+    enum sw_output_place place;
+} lines[] = {
+    {"step 1/8  loss 5.5", SW_OUTPUT_LOG},
+    {"", SW_OUTPUT_LOG},
+    {"rank 0 (host n1): MPI does not start for 180 s: not all are there", SW_OUTPUT_BOTH},
+    {"rank 1 (host n1): MPI does not start for 180 s: not all are there", SW_OUTPUT_ASIDE},
+    {"rank 1 (host n1): ended by signal 9", SW_OUTPUT_BOTH},
+    {"rank 1 of 8 is there", SW_OUTPUT_LOG},
+    {"error: it fails", SW_OUTPUT_BOTH},
+    {"runner train: error: it fails", SW_OUTPUT_BOTH},
+    {"runner-2: error: it fails", SW_OUTPUT_LOG},
+    {"srun: error: n2: task 3: Killed", SW_OUTPUT_ASIDE},
+    {"slurmstepd-n3: error: *** STEP 1.0 ON n3 CANCELLED", SW_OUTPUT_ASIDE},
+    {"slurmstepd: error: Detected 1 oom-kill event", SW_OUTPUT_ASIDE},
+    {"[n3:01234] *** Process received signal ***", SW_OUTPUT_ASIDE},
+    {"[n3][[1,2],3][btl.c:12] recv failed", SW_OUTPUT_ASIDE},
+    {"[1, 2]: a list", SW_OUTPUT_LOG},
+    {"*** An error occurred in MPI_Init", SW_OUTPUT_ASIDE},
+    {RULER, SW_OUTPUT_ASIDE},
+    {"It looks like MPI_INIT failed for some reason", SW_OUTPUT_ASIDE},
+    {"checkpoint of step 4: 3 MB", SW_OUTPUT_LOG},
+    {"note: the data end", SW_OUTPUT_LOG},
+    {"step 2/8 error: in the middle", SW_OUTPUT_LOG},
+    {RULER, SW_OUTPUT_ASIDE},
+    {"step 2/8  loss 5.4", SW_OUTPUT_LOG},
+    {"--- a short ruler", SW_OUTPUT_LOG},
+};
+
+static void lines_go_where_they_are_looked_for(void **state)
+{
+    (void)state;
+    struct sw_output_lines seen = {.is_block = false};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (sw_output_place(&seen, lines[i].line) != lines[i].place)
+            fail_msg("'%s' does not go to place %d", lines[i].line, (int)lines[i].place);
+    /* a ruler that has no other ends by itself */
+    assert_int_equal(sw_output_place(&seen, RULER), SW_OUTPUT_ASIDE);
+    for (int32_t i = 0; i < 39; i++)
+        assert_int_equal(sw_output_place(&seen, "step"), SW_OUTPUT_ASIDE);
+    assert_int_equal(sw_output_place(&seen, "step"), SW_OUTPUT_LOG);
+}
+
+/* All that is written is in the file when the end is there, also a last line without an end, and
+ * one of a megabyte. */
+static void what_launchers_say_is_kept(void **state)
+{
+    (void)state;
+    enum { LONG = 1 << 20 };
+    char path[64], *text = NULL, *line = malloc(LONG + 8);
+    size_t bytes = 0;
+    int in = -1;
+    snprintf(path, sizeof path, "launcher-%d.log", (int)getpid());
+    struct sw_output *output = sw_output_begin(path, &in, NULL);
+    assert_non_null(output);
+    assert_non_null(line);
+    memset(line, 'x', LONG + 8);
+    memcpy(line, "srun: ", 6);
+    line[LONG] = '\n';
+    for (size_t done = 0; done <= LONG;) {
+        const ssize_t wrote = write(in, line + done, LONG + 1 - done);
+        assert_true(wrote > 0);
+        done += (size_t)wrote;
+    }
+    assert_true(write(in, "a step\nsrun: end", 16) == 16);
+    close(in);
+    sw_output_end(output);
+    assert_int_equal(sw_file_read(path, true, 2 * LONG, &text, &bytes, NULL), 0);
+    assert_int_equal(bytes, LONG + 1 + 9);
+    assert_memory_equal(text, line, LONG + 1);
+    assert_string_equal(text + LONG + 1, "srun: end");
+    assert_int_equal(unlink(path), 0);
+    free(text);
+    free(line);
+    /* nothing said: no file */
+    output = sw_output_begin(path, &in, NULL);
+    assert_non_null(output);
+    close(in);
+    sw_output_end(output);
+    assert_int_equal(access(path, F_OK), -1);
+    sw_output_end(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +386,8 @@ int main(void)
         cmocka_unit_test(every_row_is_in_a_story),
         cmocka_unit_test(no_life_goes_on_for_ever),
         cmocka_unit_test(nothing_is_ordered_in_a_job_that_is_over),
+        cmocka_unit_test(lines_go_where_they_are_looked_for),
+        cmocka_unit_test(what_launchers_say_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

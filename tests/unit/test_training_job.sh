@@ -54,12 +54,9 @@ case " $* " in *" --quiet "*) ! grep -qsF -e "$(grep -oE 'nodelist=[^ ]+' <<<"$*
 echo "srun $1 $2 $3 $4 $5" >>"$STAND_IN/calls"
 . "$STAND_IN/ranks"
 END
-# An hour is three seconds.
+# An hour is three seconds: ten seconds of a pause are a hundredth of one.
+export SHARDWRIGHT_PAUSE_SECONDS=0.008
 real=$(command -v sleep)
-cat >"$out/bin/sleep" <<END
-#!/usr/bin/env bash
-exec "$real" "\$(awk "BEGIN { print \$1 / 1200 }")"
-END
 # A new job is number 18 where $STAND_IN/link is there, which says its state; else none is taken.
 # shellcheck disable=SC2016 # the stand-in's
 printf '#!/bin/sh\necho "sbatch $*" >>"$STAND_IN/calls"; [ -e "$STAND_IN/link" ] && echo 18\n' >"$out/bin/sbatch"
@@ -82,7 +79,7 @@ attempt() { # FOLDER NUMBER VERDICT STEP
 job() { # FOLDER STATES
     tr ' ' '\n' <<<"$2" >"$out/states"
     : >"$out/calls"
-    PATH=$out/bin:$PATH SHARDWRIGHT_RUNNER=$runner timeout 60 bash "$out/$1/$name.sbatch" >"$out/job.log" 2>&1
+    PATH=$out/bin:$PATH SHARDWRIGHT_RUNNER=$runner timeout -k 5 60 bash "$out/$1/$name.sbatch" >"$out/job.log" 2>&1
     status=$?
 }
 was_called() { # TIMES CALL

@@ -1,0 +1,237 @@
+/* A job of Slurm's, seen from within: its batch step asks and orders with Slurm's own commands. */
+#include "planner/scheduler/within.h"
+
+#include "planner/command/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* A busy controller may take minutes over a requeue; a node answers at once or not at all. */
+enum { ANSWER_SECONDS = 120, ORDER_SECONDS = 300, NODE_SECONDS = 20 };
+
+static int64_t number_of(const char *variable, int64_t usual)
+{
+    const char *text = getenv(variable);
+    return text != NULL && *text != '\0' ? strtoll(text, NULL, 10) : usual;
+}
+
+static int find(struct sw_within_job *out, struct sw_error *err)
+{
+    *out = (struct sw_within_job){.id = getenv("SLURM_JOB_ID")};
+    if (out->id == NULL || *out->id == '\0')
+        return sw_fail(err, SW_BAD_INPUT,
+                       "this is no job of Slurm: submit the script that 'plan emit' wrote");
+    out->array_id = getenv("SLURM_ARRAY_JOB_ID");
+    if (out->array_id == NULL || *out->array_id == '\0')
+        out->array_id = out->id;
+    out->task = number_of("SLURM_ARRAY_TASK_ID", 0);
+    out->restarts = number_of("SLURM_RESTART_COUNT", 0);
+    out->node_list = getenv("SLURM_JOB_NODELIST");
+    if (out->node_list != NULL && sw_hosts_expand(out->node_list, &out->hosts, err) != 0)
+        return -1;
+    out->node_count = (int32_t)number_of("SLURM_JOB_NUM_NODES", out->hosts.count);
+    return 0;
+}
+
+void sw_within_job_free(struct sw_within_job *job)
+{
+    sw_hosts_free(&job->hosts);
+}
+
+static void start(const struct sw_within_start *s, struct sw_argv *out)
+{
+    sw_argv_add(out, "srun");
+    sw_argv_add(out, "--mpi=%s", s->mpi);
+    sw_argv_add(out, "--nodes=%d", (int)s->nodes);
+    sw_argv_add(out, "--ntasks=%d", (int)(s->nodes * s->ranks_per_node));
+    if (s->without[0] != '\0')
+        sw_argv_add(out, "--exclude=%s", s->without);
+    if (s->again)
+        sw_argv_add(out, "--overlap");
+    sw_argv_add(out, "--kill-on-bad-exit=1");
+    sw_argv_add(out, "--wait=60");
+    sw_argv_add(out, "--distribution=block:block");
+}
+
+/* The value of "FIELD=" in what scontrol printed, at the beginning of a word. */
+static bool field(const char *text, const char *name, char *out, size_t bytes)
+{
+    const size_t length = strlen(name);
+    for (const char *p = text; (p = strstr(p, name)) != NULL; p += length) {
+        if ((p > text && p[-1] != ' ' && p[-1] != '\n' && p[-1] != '\t') || p[length] != '=')
+            continue;
+        const char *value = p + length + 1;
+        snprintf(out, bytes, "%.*s", (int)strcspn(value, " \n"), value);
+        return *out != '\0';
+    }
+    return false;
+}
+
+/* "": nobody answered */
+static void show(const char *job, const char *name, char out[SW_WITHIN_WORD_BYTES])
+{
+    const char *const argv[] = {"scontrol", "show", "job", job, NULL};
+    struct sw_process_result result = {0};
+    if (sw_process_run(argv, NULL, ANSWER_SECONDS, &result, NULL) != 0 || result.out == NULL ||
+        !field(result.out, name, out, SW_WITHIN_WORD_BYTES))
+        out[0] = '\0';
+    sw_process_free(&result);
+}
+
+/* SIGNALING: Slurm delivers a signal, as that before the limit, and has not heard of every node. */
+static enum sw_within_answer ask(const char *job, char word[SW_WITHIN_WORD_BYTES])
+{
+    show(job, "JobState", word);
+    if (word[0] == '\0')
+        return SW_WITHIN_SILENT;
+    if (strcmp(word, "RUNNING") == 0 || strcmp(word, "SIGNALING") == 0)
+        return SW_WITHIN_RUNS;
+    return strcmp(word, "CANCELLED") == 0 ? SW_WITHIN_CANCELLED : SW_WITHIN_OTHER;
+}
+
+static bool ends_at(const char *job, time_t *out)
+{
+    char text[SW_WITHIN_WORD_BYTES];
+    struct tm when = {.tm_isdst = -1};
+    show(job, "EndTime", text);
+    *out = 0;
+    if (strcmp(text, "Unknown") == 0)
+        return true;
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &when);
+    *out = end != NULL && *end == '\0' ? mktime(&when) : -1;
+    return *out > 0;
+}
+
+/* "down", "down*", "idle*", "failing": a star stands for a node that does not answer. */
+static void find_gone(const struct sw_within_job *job, struct sw_hosts *out)
+{
+    const char *const argv[] = {"sinfo", "-h", "-N", "-n", job->node_list, "-o", "%N %T", NULL};
+    struct sw_process_result result = {0};
+    char *place = NULL;
+    if (job->node_list == NULL)
+        return;
+    if (sw_process_run(argv, NULL, ANSWER_SECONDS, &result, NULL) == 0 && result.exit_code == 0 &&
+        result.out != NULL)
+        for (char *line = strtok_r(result.out, "\n", &place); line != NULL;
+             line = strtok_r(NULL, "\n", &place)) {
+            char *state = strchr(line, ' ');
+            if (state == NULL)
+                continue;
+            *state++ = '\0';
+            const size_t length = strlen(state);
+            if (strncmp(state, "down", 4) == 0 || strncmp(state, "fail", 4) == 0 ||
+                (length > 0 && state[length - 1] == '*'))
+                (void)sw_hosts_add(out, line, NULL);
+        }
+    sw_process_free(&result);
+}
+
+static bool answers(const char *node)
+{
+    char where[300];
+    snprintf(where, sizeof where, "--nodelist=%.256s", node);
+    const char *const argv[] = {"srun",       "--overlap", "--quiet", "--nodes=1",
+                                "--ntasks=1", where,       "true",    NULL};
+    struct sw_process_result result = {0};
+    const bool there = sw_process_run_within(argv, NODE_SECONDS, &result, NULL) == 0 &&
+                       result.exit_code == 0 && !result.timed_out;
+    sw_process_free(&result);
+    return there;
+}
+
+/* Tells what was complained of; out: NULL, or what it printed, the caller's to free. */
+static bool order(const char *const *argv, char **out)
+{
+    struct sw_process_result result = {0};
+    struct sw_error err = {0};
+    char text[SW_ERROR_TEXT_BYTES];
+    bool taken = sw_process_run(argv, NULL, ORDER_SECONDS, &result, &err) == 0;
+    if (!taken)
+        fprintf(stderr, "%s\n", sw_error_format(&err, NULL, text));
+    else if (result.diagnostics != NULL && result.diagnostics[0] != '\0')
+        fputs(result.diagnostics, stderr);
+    taken = taken && result.exit_code == 0 && !result.timed_out;
+    if (taken && out != NULL) {
+        *out = result.out;
+        result.out = NULL;
+    }
+    sw_process_free(&result);
+    return taken;
+}
+
+/* incomplete: scontrol requeues a job that is over, too. */
+static bool requeue(const char *job, bool hold)
+{
+    const char *const argv[] = {"scontrol", hold ? "requeuehold" : "requeue", "incomplete", job,
+                                NULL};
+    return order(argv, NULL);
+}
+
+static bool release(const char *job)
+{
+    const char *const argv[] = {"scontrol", "release", job, NULL};
+    return order(argv, NULL);
+}
+
+static bool exclude(const char *job, const char *nodes)
+{
+    char which[SW_WITHIN_WORD_BYTES + 8], *without = NULL;
+    snprintf(which, sizeof which, "JobId=%s", job);
+    if (asprintf(&without, "ExcNodeList=%s", nodes) < 0)
+        return false;
+    const char *const argv[] = {"scontrol", "update", which, without, NULL};
+    const bool taken = order(argv, NULL);
+    free(without);
+    return taken;
+}
+
+static bool cancel(const char *job)
+{
+    const char *const argv[] = {"scancel", job, NULL};
+    return order(argv, NULL);
+}
+
+static bool end_ranks(const char *job)
+{
+    const char *const argv[] = {"scancel", "--signal=TERM", job, NULL};
+    return order(argv, NULL);
+}
+
+static bool submit(const char *script, const char *job, const char *without,
+                   char number[SW_WITHIN_WORD_BYTES])
+{
+    struct sw_argv argv = {0};
+    char *said = NULL;
+    sw_argv_add(&argv, "sbatch");
+    sw_argv_add(&argv, "--parsable");
+    sw_argv_add(&argv, "--kill-on-invalid-dep=yes");
+    sw_argv_add(&argv, "--dependency=afterany:%s", job);
+    if (without[0] != '\0')
+        sw_argv_add(&argv, "--exclude=%s", without);
+    sw_argv_add(&argv, "%s", script);
+    sw_argv_add(&argv, "--link");
+    const bool taken = !argv.failed && order((const char *const *)argv.item, &said);
+    number[0] = '\0';
+    if (taken && said != NULL) /* "42", "42;cluster" */
+        snprintf(number, SW_WITHIN_WORD_BYTES, "%.*s", (int)strcspn(said, ";\n"), said);
+    free(said);
+    sw_argv_free(&argv);
+    return taken && number[0] != '\0';
+}
+
+const struct sw_within sw_within_slurm = {
+    .find = find,
+    .start = start,
+    .ask = ask,
+    .ends_at = ends_at,
+    .find_gone = find_gone,
+    .answers = answers,
+    .requeue = requeue,
+    .release = release,
+    .exclude = exclude,
+    .cancel = cancel,
+    .end_ranks = end_ranks,
+    .submit = submit,
+};

@@ -1,0 +1,70 @@
+/* What a job's own process asks of its scheduler, from within the job. A scheduler is one
+ * struct sw_within; what each of its functions starts, it waits for at most some minutes. */
+#ifndef SW_SCHEDULER_WITHIN_H
+#define SW_SCHEDULER_WITHIN_H
+
+#include "planner/command/argv.h"
+#include "planner/scheduler/slurm/hostlist.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+/* What the scheduler has told the job about itself. Texts live as long as the environment. */
+struct sw_within_job {
+    const char *id;       /* its number */
+    const char *array_id; /* of the array that it is a task of; else its own */
+    int64_t task;         /* of the array; 0 */
+    int64_t restarts;     /* how often the scheduler started it again */
+    int32_t node_count;
+    struct sw_hosts hosts; /* its nodes, in order */
+    const char *node_list; /* the same as the scheduler writes it */
+};
+
+/* A start of the ranks. */
+struct sw_within_start {
+    int32_t nodes, ranks_per_node;
+    const char *mpi;
+    const char *without; /* nodes of the job that get none, with commas; "": none */
+    bool again;          /* others may still be on the nodes */
+};
+
+enum sw_within_answer {
+    SW_WITHIN_SILENT,    /* nobody answered */
+    SW_WITHIN_RUNS,      /* also while a signal is delivered to it */
+    SW_WITHIN_CANCELLED, /* by somebody */
+    SW_WITHIN_OTHER      /* it waits, is ending, or is over */
+};
+
+enum { SW_WITHIN_WORD_BYTES = 48 };
+
+struct sw_within {
+    /* Free the hosts with sw_within_job_free. Errors: SW_BAD_INPUT: not in a job. */
+    int (*find)(struct sw_within_job *out, struct sw_error *err);
+    /* Adds the words that start the ranks, up to the program. */
+    void (*start)(const struct sw_within_start *start, struct sw_argv *out);
+    /* word: the scheduler's own of that state; "" where nobody answered */
+    enum sw_within_answer (*ask)(const char *job, char word[SW_WITHIN_WORD_BYTES]);
+    /* When the job ends at the latest; 0: never. False: nobody answered. */
+    bool (*ends_at)(const char *job, time_t *out);
+    /* Adds those of the job's nodes that the scheduler itself holds for gone. */
+    void (*find_gone)(const struct sw_within_job *job, struct sw_hosts *out);
+    /* Whether a program can be started on a node of this job. */
+    bool (*answers)(const char *node);
+    /* Orders; true: they were taken. What the scheduler complains of goes to stderr. */
+    bool (*requeue)(const char *job, bool hold);
+    bool (*release)(const char *job);
+    bool (*exclude)(const char *job, const char *nodes);
+    bool (*cancel)(const char *job);
+    bool (*end_ranks)(const char *job); /* TERM to all of them */
+    /* A job of this script that begins when `job` is over, without these nodes ("": all will do),
+     * which is told that it is a link; number: its own. */
+    bool (*submit)(const char *script, const char *job, const char *without,
+                   char number[SW_WITHIN_WORD_BYTES]);
+};
+
+extern const struct sw_within sw_within_slurm;
+
+void sw_within_job_free(struct sw_within_job *job);
+
+#endif

@@ -1,0 +1,108 @@
+/* The ranks of a job: their launcher is started, and its end, a signal or a timer waited for. */
+#include "planner/supervise/supervise_internal.h"
+
+#include "core/base/clock.h"
+#include "planner/command/process.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Slurm sends the script what it sends to the ranks: they hear of it by themselves, and it ends
+ * nothing here. */
+static sigset_t heard(void)
+{
+    static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&set, signals[i]);
+    return set;
+}
+
+void sw_supervise_listen(void)
+{
+    const sigset_t set = heard();
+    signal(SIGCHLD, SIG_DFL);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static void add_words(struct sw_argv *out, const struct sw_supervise_words *words)
+{
+    for (int32_t i = 0; i < words->count; i++)
+        sw_argv_add(out, "%s", words->word[i]);
+}
+
+void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bool filtered)
+{
+    const struct sw_supervise_settings *set = s->set;
+    struct sw_supervised_ranks *r = &s->ranks;
+    struct sw_within_start start = {.nodes = s->job.node_count - s->without.count,
+                                    .ranks_per_node = set->ranks_per_node,
+                                    .mpi = set->mpi,
+                                    .without = s->without_list != NULL ? s->without_list : "",
+                                    .again = s->again};
+    struct sw_argv argv = {0};
+    struct sw_error err = {0};
+    int out = -1;
+    *r = (struct sw_supervised_ranks){.status = 127, .timer = INFINITY};
+    s->slurm->start(&start, &argv);
+    add_words(&argv, &set->options);
+    add_words(&argv, &set->container);
+    sw_argv_add(&argv, "%s", s->runner);
+    sw_argv_add_all(&argv, words);
+    int status = sw_argv_check(&argv, &err);
+    if (status == 0 && filtered) {
+        r->output = sw_output_begin(s->launcher, &out, &err);
+        status = r->output == NULL ? -1 : 0;
+    }
+    fflush(stdout); /* not all: the thread waits with its own locked */
+    if (status == 0)
+        status = sw_process_start((const char *const *)argv.item, out, &r->process, &err);
+    if (out >= 0)
+        close(out);
+    if (status != 0) {
+        r->process = 0;
+        (void)sw_supervise_fail(&err);
+    }
+    sw_argv_free(&argv);
+}
+
+/* The ranks are over. */
+static enum sw_course_event end(struct sw_supervised_ranks *r)
+{
+    sw_output_end(r->output);
+    r->output = NULL;
+    r->process = 0;
+    return r->status == 0 ? SW_COURSE_WELL_EVENT : SW_COURSE_BADLY_EVENT;
+}
+
+enum sw_course_event sw_supervise_wait(struct sw_supervisor *s)
+{
+    enum { MOST_SECONDS = 3600 };
+    struct sw_supervised_ranks *r = &s->ranks;
+    const sigset_t set = heard();
+    while (r->process > 0) {
+        int status = 0;
+        const pid_t ended = waitpid(r->process, &status, WNOHANG);
+        if (ended == r->process || (ended < 0 && errno != EINTR)) {
+            r->status = ended > 0 ? sw_process_code(status) : 127;
+            break;
+        }
+        const double left = r->timer - sw_clock_now();
+        if (left <= 0)
+            return SW_COURSE_TIMER_EVENT;
+        const double wait = fmin(left, MOST_SECONDS);
+        const struct timespec time = {(time_t)wait, (long)((wait - floor(wait)) * 1e9)};
+        const int heard_now = sigtimedwait(&set, NULL, &time);
+        if (heard_now == SIGUSR1)
+            return SW_COURSE_LIMIT_EVENT;
+        if (heard_now > 0 && heard_now != SIGCHLD)
+            return SW_COURSE_NOTED_EVENT;
+    }
+    return end(r);
+}

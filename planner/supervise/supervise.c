@@ -1,0 +1,104 @@
+#include "planner/supervise/supervise_internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { USUAL_PAUSE_SECONDS = 10 };
+
+int sw_supervise_fail(const struct sw_error *err)
+{
+    char text[SW_ERROR_TEXT_BYTES];
+    fprintf(stderr, "%s\n", sw_error_format(err, "plan supervise", text));
+    return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
+}
+
+/* One that stands in an image is not to be found here. */
+static bool find_runner(struct sw_supervisor *s)
+{
+    const char *named = getenv("SHARDWRIGHT_RUNNER"), *inside = s->set->container_runner;
+    if (named != NULL && named[0] != '\0')
+        s->runner = named;
+    else
+        s->runner = inside[0] != '\0' ? inside : s->set->runner;
+    if (strcmp(s->runner, inside) == 0 || access(s->runner, X_OK) == 0)
+        return true;
+    fprintf(stderr, "no runner at %s; set SHARDWRIGHT_RUNNER to its path on the nodes\n",
+            s->runner);
+    return false;
+}
+
+/* How long a second of a pause is, so that tests need not wait. */
+static double find_second(void)
+{
+    const char *text = getenv("SHARDWRIGHT_PAUSE_SECONDS");
+    const double pause = text != NULL ? strtod(text, NULL) : 0;
+    return pause > 0 && pause < 3600 ? pause / USUAL_PAUSE_SECONDS : 1;
+}
+
+static void rest(const struct sw_supervisor *s, int32_t seconds)
+{
+    const double wait = seconds * s->second;
+    struct timespec left = {(time_t)wait, (long)((wait - floor(wait)) * 1e9)};
+    while (nanosleep(&left, &left) != 0)
+        ;
+}
+
+static void live(struct sw_supervisor *s, const sw_supervise_do *doing)
+{
+    for (;;) {
+        const enum sw_course_state state = s->course.state;
+        if (doing[state] == NULL)
+            return;
+        const enum sw_course_event event = doing[state](s);
+        if (sw_course_is_end(state))
+            return;
+        const int32_t pause = sw_course_step(&s->course, event);
+        if (pause > 0)
+            rest(s, pause);
+    }
+}
+
+int sw_supervise(const struct sw_supervise_settings *set, const struct sw_within *scheduler)
+{
+    struct sw_error err = {0};
+    int code = SW_ENVIRONMENT;
+    struct sw_supervisor *s = calloc(1, sizeof *s);
+    if (s == NULL || (s->excluded = calloc(1, sizeof *s->excluded)) == NULL) {
+        sw_fail(&err, SW_ENVIRONMENT, "out of memory");
+        code = sw_supervise_fail(&err);
+        goto out;
+    }
+    s->set = set;
+    s->slurm = scheduler;
+    s->second = find_second();
+    const bool trains = strcmp(set->job, "train") == 0;
+    s->course = (struct sw_course){.state = trains ? SW_COURSE_BEGIN : SW_COURSE_TEXTS,
+                                   .facts = set->how == SW_CONTINUE_CHAIN ? SW_COURSE_CHAINS : 0,
+                                   .patience = SW_COURSE_PATIENCE};
+    if (scheduler->find(&s->job, &err) != 0) {
+        code = sw_supervise_fail(&err);
+        goto out;
+    }
+    if (!find_runner(s))
+        goto out;
+    sw_supervise_listen();
+    if (trains || sw_supervise_begin_texts(s))
+        live(s, trains ? sw_supervise_training : sw_supervise_texts);
+    code = s->code;
+out:
+    if (s != NULL) {
+        sw_within_job_free(&s->job);
+        sw_hosts_free(&s->dead);
+        sw_argv_free(&s->used);
+        sw_argv_free(&s->without);
+        free(s->without_list);
+        free(s->leave_out);
+        free(s->excluded);
+    }
+    free(s);
+    return code;
+}

@@ -1,0 +1,82 @@
+/* What the files of `plan supervise` share: the job at hand. */
+#ifndef SW_SUPERVISE_INTERNAL_H
+#define SW_SUPERVISE_INTERNAL_H
+
+#include "core/run/attempt.h"
+#include "core/run/excluded.h"
+#include "planner/supervise/course.h"
+#include "planner/supervise/output.h"
+#include "planner/supervise/supervise.h"
+
+#include <limits.h>
+#include <sys/types.h>
+
+/* The ranks, while they run and when they ended. */
+struct sw_supervised_ranks {
+    pid_t process; /* of their launcher; 0: they do not run */
+    int32_t status;
+    struct sw_output *output;
+    double timer; /* when it is time to ask something, on sw_clock_now; INFINITY: never */
+};
+
+struct sw_supervisor {
+    const struct sw_supervise_settings *set;
+    const struct sw_within *slurm; /* the scheduler */
+    struct sw_within_job job;
+    struct sw_course course;
+    double second; /* how long a second of a pause is */
+    const char *runner;
+    struct sw_supervised_ranks ranks;
+    char word[SW_WITHIN_WORD_BYTES]; /* the scheduler's last one of the state of this job */
+    int32_t code;                    /* the job's exit code */
+
+    /* a training */
+    struct sw_excluded *excluded; /* the nodes that the run does without */
+    char *leave_out;              /* these and those that nobody wants, with commas */
+    struct sw_argv used, without; /* of the job's nodes */
+    char *without_list;           /* with commas */
+    char plan[PATH_MAX], digest[20], tried[PATH_MAX];
+    char launcher[PATH_MAX], launcher_before[PATH_MAX]; /* what srun and MPI said; "": nothing */
+    int64_t attempt_before;
+    int32_t starts;       /* since something was last begun */
+    int32_t start_number; /* of this job */
+    bool again;
+    time_t end;                      /* of this job; 0: not told */
+    struct sw_hosts dead;            /* nodes that do not answer */
+    char link[SW_WITHIN_WORD_BYTES]; /* the next one of a chain; "": none */
+
+    /* texts */
+    char made[PATH_MAX], shard[48], listen[NAME_MAX], port[16];
+    int64_t lines_before;
+    bool announced, at_limit;
+};
+
+/* Prints an error as `plan` does; returns its exit code. */
+int sw_supervise_fail(const struct sw_error *err);
+
+/* ranks.c. Starts them with words of the runner (NULL-ended); filtered: what launchers say goes to
+ * s->launcher. What cannot be started has ended with 127. */
+void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bool filtered);
+/* Waits for their end, a signal or the timer. */
+enum sw_course_event sw_supervise_wait(struct sw_supervisor *s);
+/* Signals are waited for from now on. */
+void sw_supervise_listen(void);
+
+/* nodes.c. Chooses nodes and plan; false: there is no plan for these nodes. */
+bool sw_supervise_choose(struct sw_supervisor *s);
+/* Fills s->dead: those of the job's nodes that do not answer. */
+void sw_supervise_probe(struct sw_supervisor *s);
+/* Takes over what is excluded now. */
+void sw_supervise_set_excluded(struct sw_supervisor *s);
+
+/* training.c, texts.c: what is done in each state. */
+typedef enum sw_course_event (*sw_supervise_do)(struct sw_supervisor *s);
+extern const sw_supervise_do sw_supervise_training[SW_COURSE_STATE_COUNT],
+    sw_supervise_texts[SW_COURSE_STATE_COUNT];
+/* Before the first of them; false: *code of s says why not. */
+bool sw_supervise_begin_texts(struct sw_supervisor *s);
+
+/* The attempt in the run's folder; 0: there is none. */
+struct sw_attempt sw_supervise_attempt(const struct sw_supervisor *s);
+
+#endif

@@ -1,0 +1,331 @@
+/* What is done in each state of a job that generates, scores or serves. */
+#include "planner/supervise/supervise_internal.h"
+
+#include "core/base/clock.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+typedef enum sw_course_event event;
+
+enum { LISTEN_SECONDS = 1, FIRST_PORT = 20000, PORTS = 10000 };
+
+static event done(bool taken)
+{
+    return taken ? SW_COURSE_DONE_EVENT : SW_COURSE_REFUSED_EVENT;
+}
+
+static bool serves(const struct sw_supervisor *s)
+{
+    return strcmp(s->set->job, "serve") == 0;
+}
+
+/* ---- Files ---- */
+
+/* Lines with something in them; a missing file: 0. */
+static int64_t count_lines(const char *path)
+{
+    FILE *in = fopen(path, "re");
+    char *line = NULL;
+    size_t room = 0;
+    int64_t count = 0;
+    while (in != NULL && getline(&line, &room, in) > 0)
+        count += line[strspn(line, " \t\r\n\v\f")] != '\0';
+    free(line);
+    if (in != NULL)
+        fclose(in);
+    return count;
+}
+
+/* FOLDER/job.json, which `plan status` reads: the same from every task of an array. */
+static void tell(const struct sw_supervisor *s, bool of_server)
+{
+    const struct sw_supervise_settings *set = s->set;
+    char path[PATH_MAX], name[256] = "";
+    struct sw_new_file file;
+    struct sw_error err = {0};
+    if (snprintf(path, sizeof path, "%s/job.json", set->folder) >= (int)sizeof path ||
+        sw_file_begin(&file, path, 0666, &err) != 0) {
+        if (err.status != SW_OK)
+            (void)sw_supervise_fail(&err);
+        return;
+    }
+    struct sw_json json = {.out = file.out, .style = SW_JSON_SPACES}, *j = &json;
+    sw_json_object(j, NULL);
+    sw_json_text(j, "schema", "shardwright.job/1");
+    sw_json_text(j, "type", set->job);
+    sw_json_text(j, "job", s->job.array_id);
+    if (of_server) {
+        gethostname(name, sizeof name - 1);
+        sw_json_text(j, "host", name);
+        sw_json_integer(j, "port", strtol(s->port, NULL, 10));
+        sw_json_text(j, "token_file", set->token_file);
+    } else {
+        sw_json_text(j, "output", set->output);
+        sw_json_integer(j, "shards", set->shards);
+        sw_json_integer(j, "lines", count_lines(set->input));
+    }
+    sw_json_end(j);
+    fputc('\n', file.out);
+    if (sw_file_commit(&file, &err) != 0)
+        (void)sw_supervise_fail(&err);
+}
+
+/* Whether the plan is the one that the script was written with: "digest: 'HEX'" is a line of it. */
+static bool is_own_plan(const struct sw_supervisor *s)
+{
+    enum { MOST_BYTES = 64 << 20 };
+    char line[64], *text = NULL;
+    size_t bytes = 0;
+    const char *digest = strrchr(s->set->digests, ':');
+    snprintf(line, sizeof line, "\ndigest: '%.32s'\n", digest != NULL ? digest + 1 : "");
+    const bool own = sw_file_read(s->set->plan, true, MOST_BYTES, &text, &bytes, NULL) == 0 &&
+                     strstr(text, line) != NULL;
+    free(text);
+    return own;
+}
+
+bool sw_supervise_begin_texts(struct sw_supervisor *s)
+{
+    const struct sw_supervise_settings *set = s->set;
+    if (!is_own_plan(s)) {
+        fprintf(stderr,
+                "%s is another plan than the one that this script was written with; emit both "
+                "again\n",
+                set->plan);
+        s->code = SW_BAD_INPUT;
+        return false;
+    }
+    if (serves(s)) {
+        snprintf(s->made, sizeof s->made, "%.4000s/job.json", set->folder);
+        (void)unlink(s->made); /* of a server before this one */
+        if (set->port[0] != '\0')
+            snprintf(s->port, sizeof s->port, "%s", set->port);
+        else
+            snprintf(s->port, sizeof s->port, "%d",
+                     FIRST_PORT + (int)(strtoll(s->job.id, NULL, 10) % PORTS));
+        snprintf(s->listen, sizeof s->listen, "%s:%s", set->host, s->port);
+        return true;
+    }
+    if (set->shards > 1) {
+        snprintf(s->made, sizeof s->made, "%.4000s.%05d-of-%05d", set->output, (int)s->job.task,
+                 (int)set->shards);
+        snprintf(s->shard, sizeof s->shard, "%d/%d", (int)s->job.task, (int)set->shards);
+    } else {
+        snprintf(s->made, sizeof s->made, "%s", set->output);
+    }
+    s->lines_before = count_lines(s->made);
+    tell(s, false);
+    return true;
+}
+
+/* ---- The ranks ---- */
+
+static void start(struct sw_supervisor *s)
+{
+    const struct sw_supervise_settings *set = s->set;
+    struct sw_argv words = {0};
+    sw_argv_add(&words, "%s", set->job);
+    sw_argv_add(&words, "%s", set->plan);
+    sw_argv_add(&words, "--checkpoint");
+    sw_argv_add(&words, "%s", set->checkpoints);
+    if (serves(s)) {
+        sw_argv_add(&words, "--listen");
+        sw_argv_add(&words, "%s", s->listen);
+        sw_argv_add(&words, "--token-file");
+        sw_argv_add(&words, "%s", set->token_file);
+    } else {
+        if (s->shard[0] != '\0') {
+            sw_argv_add(&words, "--shard");
+            sw_argv_add(&words, "%s", s->shard);
+        }
+        sw_argv_add(&words, "%s", strcmp(set->job, "generate") == 0 ? "--prompts" : "--texts");
+        sw_argv_add(&words, "%s", set->input);
+        sw_argv_add(&words, "-o");
+        sw_argv_add(&words, "%s", s->made);
+        sw_argv_add(&words, "--resume");
+    }
+    for (int32_t i = 0; i < set->arguments.count; i++)
+        sw_argv_add(&words, "%s", set->arguments.word[i]);
+    sw_supervise_start(s, &words, false);
+    sw_argv_free(&words);
+    if (serves(s))
+        s->ranks.timer = sw_clock_now();
+}
+
+static event do_texts(struct sw_supervisor *s)
+{
+    if (s->ranks.process == 0)
+        start(s);
+    const event e = sw_supervise_wait(s);
+    if (e == SW_COURSE_WELL_EVENT || e == SW_COURSE_BADLY_EVENT) {
+        s->code = s->ranks.status;
+        /* a bad request (1, 2) is as bad the next time */
+        if (s->set->how == SW_CONTINUE_REQUEUE && s->code > SW_BAD_INPUT)
+            s->course.facts |= SW_COURSE_REQUEUES;
+    }
+    return e;
+}
+
+static event do_tell(struct sw_supervisor *s)
+{
+    s->at_limit = true;
+    return done(s->slurm->end_ranks(s->job.id));
+}
+
+/* Whether somebody listens there; at most a second is waited for it. */
+static bool listens(const char *host, const char *port)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
+    bool there = false;
+    if (getaddrinfo(host, port, &hints, &list) != 0)
+        return false;
+    for (const struct addrinfo *a = list; a != NULL && !there; a = a->ai_next) {
+        int error = 0;
+        socklen_t length = sizeof error;
+        const int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+            continue;
+        struct pollfd ready = {.fd = fd, .events = POLLOUT};
+        there = connect(fd, a->ai_addr, a->ai_addrlen) == 0;
+        if (!there && errno == EINPROGRESS)
+            there = poll(&ready, 1, 1000) == 1 &&
+                    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0;
+        close(fd);
+    }
+    freeaddrinfo(list);
+    return there;
+}
+
+static event do_listen(struct sw_supervisor *s)
+{
+    const struct sw_supervise_settings *set = s->set;
+    char name[256] = "";
+    const char *here = strcmp(set->host, "0.0.0.0") == 0 ? "127.0.0.1" : set->host;
+    if (!listens(here, s->port)) {
+        s->ranks.timer = sw_clock_now() + LISTEN_SECONDS * s->second;
+        return SW_COURSE_REFUSED_EVENT;
+    }
+    s->ranks.timer = INFINITY;
+    gethostname(name, sizeof name - 1);
+    printf("serving at http://%s:%s; the token of requests is in %s\n", name, s->port,
+           set->token_file);
+    printf("from elsewhere: ssh -N -L %s:%s:%s LOGIN-NODE, then http://127.0.0.1:%s\n", s->port,
+           name, s->port, s->port);
+    fflush(stdout);
+    tell(s, true);
+    return SW_COURSE_DONE_EVENT;
+}
+
+/* ---- The end ---- */
+
+static void say_end(const struct sw_supervisor *s)
+{
+    fprintf(stderr, "it ended with exit code %d%s", (int)s->code,
+            s->at_limit ? " at the time limit" : "");
+}
+
+/* What the environment did may be otherwise in another job, where it let something be made: lines,
+ * or a server that listened. */
+static event do_judge(struct sw_supervisor *s)
+{
+    const bool made =
+        serves(s) ? access(s->made, F_OK) == 0 : count_lines(s->made) > s->lines_before;
+    if (!made) {
+        say_end(s);
+        fputs(" and made nothing: it is not tried again\n", stderr);
+    } else if (!s->at_limit && s->job.restarts >= s->set->max_attempts) {
+        say_end(s);
+        fprintf(stderr, ", after %" PRId64 " new jobs: it is not tried again\n",
+                s->set->max_attempts);
+    } else {
+        return SW_COURSE_DONE_EVENT;
+    }
+    return SW_COURSE_REFUSED_EVENT;
+}
+
+static event do_ask_texts(struct sw_supervisor *s)
+{
+    switch (s->slurm->ask(s->job.id, s->word)) {
+    case SW_WITHIN_SILENT:
+        return SW_COURSE_SILENT_EVENT;
+    case SW_WITHIN_RUNS:
+        return SW_COURSE_RUNS_EVENT;
+    default:
+        return SW_COURSE_OVER_EVENT;
+    }
+}
+
+static event do_requeue_texts(struct sw_supervisor *s)
+{
+    return done(s->slurm->requeue(s->job.id, false));
+}
+
+static event do_texts_follow(struct sw_supervisor *s)
+{
+    say_end(s);
+    fputs(", and goes on in a new job\n", stderr);
+    return SW_COURSE_DONE_EVENT;
+}
+
+static event do_texts_stay(struct sw_supervisor *s)
+{
+    say_end(s);
+    fputs(", and Slurm does not requeue it: 'plan submit' goes on\n", stderr);
+    return SW_COURSE_DONE_EVENT;
+}
+
+static event do_texts_over(struct sw_supervisor *s)
+{
+    say_end(s);
+    fprintf(stderr, ", and is not requeued: Slurm says '%s' of it; 'plan submit' goes on\n",
+            s->word[0] != '\0' ? s->word : "nothing");
+    return SW_COURSE_DONE_EVENT;
+}
+
+/* FOLDER/job.ended: a line for every task. */
+static event do_record(struct sw_supervisor *s)
+{
+    char path[PATH_MAX], line[160];
+    snprintf(path, sizeof path, "%.4000s/job.ended", s->set->folder);
+    const int bytes = snprintf(line, sizeof line, "%.64s %" PRId64 " %d\n", s->job.array_id,
+                               s->job.task, (int)s->code);
+    /* at once: tasks end side by side */
+    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0 || write(fd, line, (size_t)bytes) != bytes)
+        fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return SW_COURSE_DONE_EVENT;
+}
+
+static event do_end(struct sw_supervisor *s)
+{
+    (void)s;
+    return SW_COURSE_DONE_EVENT;
+}
+
+const sw_supervise_do sw_supervise_texts[SW_COURSE_STATE_COUNT] = {
+    [SW_COURSE_TEXTS] = do_texts,
+    [SW_COURSE_LISTEN] = do_listen,
+    [SW_COURSE_TELL] = do_tell,
+    [SW_COURSE_JUDGE] = do_judge,
+    [SW_COURSE_ASK_TEXTS] = do_ask_texts,
+    [SW_COURSE_REQUEUE_TEXTS] = do_requeue_texts,
+    [SW_COURSE_TEXTS_STAY] = do_texts_stay,
+    [SW_COURSE_TEXTS_OVER] = do_texts_over,
+    [SW_COURSE_RECORD] = do_record,
+    [SW_COURSE_ENDS] = do_end,
+    [SW_COURSE_TEXTS_FOLLOW] = do_texts_follow,
+};

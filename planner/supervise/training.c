@@ -1,0 +1,471 @@
+/* What is done in each state of a training's job. */
+#include "planner/supervise/supervise_internal.h"
+
+#include "core/base/clock.h"
+#include "core/run/decide.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef enum sw_course_event event;
+
+static event done(bool taken)
+{
+    return taken ? SW_COURSE_DONE_EVENT : SW_COURSE_REFUSED_EVENT;
+}
+
+struct sw_attempt sw_supervise_attempt(const struct sw_supervisor *s)
+{
+    struct sw_attempt attempt;
+    char note[256];
+    if (sw_attempt_read(s->set->folder, &attempt, note, NULL) != 0)
+        attempt = (struct sw_attempt){.verdict = SW_VERDICT_RUNNING};
+    return attempt;
+}
+
+/* ---- Decisions ---- */
+
+/* false: nothing could be decided. */
+static bool decide(struct sw_supervisor *s, struct sw_decide_request *request, struct sw_next *next)
+{
+    const struct sw_supervise_settings *set = s->set;
+    struct sw_error err = {0}, trouble;
+    request->folder = set->folder;
+    request->checkpoints = set->checkpoints;
+    request->job = s->job.id;
+    request->facts.restarts = s->job.restarts;
+    request->facts.max_attempts = set->max_attempts;
+    request->facts.how = set->how;
+    request->facts.link = set->link;
+    if (sw_decide(request, next, s->excluded, &trouble, &err) != 0) {
+        (void)sw_supervise_fail(&err);
+        return false;
+    }
+    if (trouble.status != SW_OK)
+        (void)sw_supervise_fail(&trouble);
+    if (next->reason[0] != '\0')
+        fprintf(stderr, "%s\n", next->reason);
+    sw_supervise_set_excluded(s);
+    return true;
+}
+
+static event do_begin(struct sw_supervisor *s)
+{
+    struct sw_decide_request request = {.after = false};
+    struct sw_next next;
+    if (!decide(s, &request, &next) || next.action != SW_NEXT_END)
+        return SW_COURSE_GO_EVENT;
+    s->code = next.code;
+    return SW_COURSE_END_EVENT;
+}
+
+static event do_decide(struct sw_supervisor *s)
+{
+    const char *dead[SW_ATTEMPT_NODES];
+    struct sw_decide_request request = {
+        .launcher = s->launcher, .launcher_before = s->launcher_before, .after = true};
+    struct sw_next_facts *f = &request.facts;
+    struct sw_next next;
+    f->attempt_before = s->attempt_before;
+    f->status = s->ranks.status;
+    f->starts = s->starts;
+    for (f->dead_count = 0; f->dead_count < s->dead.count && f->dead_count < SW_ATTEMPT_NODES;
+         f->dead_count++)
+        dead[f->dead_count] = s->dead.name[f->dead_count];
+    f->dead = dead;
+    f->hosts = (const char *const *)s->used.item;
+    f->host_count = s->used.count;
+    f->ranks_per_node = s->set->ranks_per_node;
+    f->nodes = s->job.node_count - s->without.count;
+    f->least = s->set->least;
+    f->most = s->set->most;
+    if (!decide(s, &request, &next)) {
+        const struct sw_attempt attempt = sw_supervise_attempt(s);
+        const bool told =
+            attempt.attempt != s->attempt_before && attempt.verdict != SW_VERDICT_RUNNING;
+        s->code = told ? attempt.verdict : s->ranks.status;
+        return SW_COURSE_END_EVENT;
+    }
+    s->code = next.code;
+    switch (next.action) {
+    case SW_NEXT_AGAIN:
+        return SW_COURSE_AGAIN_EVENT;
+    case SW_NEXT_REQUEUE:
+        return SW_COURSE_ELSEWHERE_EVENT;
+    default:
+        return SW_COURSE_END_EVENT;
+    }
+}
+
+/* ---- Starts ---- */
+
+/* Before a start: whose attempt is whose, and a file for what launchers say. */
+static void prepare_start(struct sw_supervisor *s)
+{
+    s->attempt_before = sw_supervise_attempt(s).attempt;
+    memcpy(s->launcher_before, s->launcher, sizeof s->launcher);
+    if (snprintf(s->launcher, sizeof s->launcher, "%s/launcher-%s.%" PRId64 ".%d.log",
+                 s->set->folder, s->job.id, s->job.restarts + 1,
+                 (int)++s->start_number) >= (int)sizeof s->launcher)
+        s->launcher[0] = '\0';
+}
+
+static event do_choose(struct sw_supervisor *s)
+{
+    const bool there = sw_supervise_choose(s);
+    if (there)
+        prepare_start(s);
+    return done(there);
+}
+
+static event do_choose_all(struct sw_supervisor *s)
+{
+    fprintf(stderr,
+            "%s/excluded_nodes.jsonl names %s, and there is no plan for %d nodes: it goes on with "
+            "them\n",
+            s->set->folder, s->without_list, (int)(s->job.node_count - s->without.count));
+    s->excluded->count = 0;
+    sw_supervise_set_excluded(s);
+    return do_choose(s);
+}
+
+static event do_choose_again(struct sw_supervisor *s)
+{
+    const bool idle = sw_supervise_attempt(s).attempt == s->attempt_before;
+    if (!sw_supervise_choose(s))
+        return SW_COURSE_REFUSED_EVENT;
+    s->course.facts &= ~(uint32_t)SW_COURSE_IDLE;
+    if (idle) {
+        s->course.facts |= SW_COURSE_IDLE;
+    } else {
+        s->starts = 0;
+        s->launcher[0] = '\0';
+    }
+    s->again = true;
+    prepare_start(s);
+    return SW_COURSE_DONE_EVENT;
+}
+
+static void start(struct sw_supervisor *s, const char *word, const char *option)
+{
+    const struct sw_supervise_words *more = &s->set->arguments;
+    struct sw_argv words = {0};
+    sw_argv_add(&words, "%s", word);
+    sw_argv_add(&words, "%s", s->plan);
+    sw_argv_add(&words, "--digest");
+    sw_argv_add(&words, "%s", s->digest);
+    if (option != NULL)
+        sw_argv_add(&words, "%s", option);
+    for (int32_t i = 0; option == NULL && i < more->count; i++)
+        sw_argv_add(&words, "%s", more->word[i]);
+    sw_supervise_start(s, &words, true);
+    sw_argv_free(&words);
+}
+
+/* The start is over, well or not. */
+static void end_start(struct sw_supervisor *s)
+{
+    struct stat file;
+    s->starts++;
+    if (s->ranks.status == 0)
+        (void)unlink(s->launcher);
+    else if (stat(s->launcher, &file) == 0 && file.st_size > 0)
+        fprintf(stderr, "what srun and Open MPI said of it is in %s\n", s->launcher);
+}
+
+static event do_preflight(struct sw_supervisor *s)
+{
+    if (s->ranks.process == 0)
+        start(s, "preflight", strcmp(s->set->preflight, "full") == 0 ? "--full" : NULL);
+    const event e = sw_supervise_wait(s);
+    if (e == SW_COURSE_WELL_EVENT)
+        snprintf(s->tried, sizeof s->tried, "%d %s", (int)(s->job.node_count - s->without.count),
+                 s->without_list != NULL ? s->without_list : "");
+    else if (e == SW_COURSE_BADLY_EVENT)
+        end_start(s);
+    return e == SW_COURSE_LIMIT_EVENT ? SW_COURSE_NOTED_EVENT : e;
+}
+
+/* Slurm sends the checkpoint signal once, and only to ranks that are there: one that comes between
+ * two starts is lost. So it is sent from here when it is due, as "USR1@30" says. */
+static int signal_of(const char *text, long *lead_s)
+{
+    char *end;
+    const int number = strncmp(text, "USR1@", 5) == 0   ? SIGUSR1
+                       : strncmp(text, "USR2@", 5) == 0 ? SIGUSR2
+                                                        : 0;
+    *lead_s = number != 0 ? strtol(text + 5, &end, 10) : 0;
+    return number != 0 && end > text + 5 && *end == '\0' ? number : 0;
+}
+
+static event do_train(struct sw_supervisor *s)
+{
+    long lead_s;
+    if (s->ranks.process == 0) {
+        start(s, "train", NULL);
+        s->end = 0;
+        if (signal_of(s->set->signal, &lead_s) != 0)
+            s->ranks.timer = sw_clock_now();
+    }
+    event e = sw_supervise_wait(s);
+    if (e == SW_COURSE_WELL_EVENT || e == SW_COURSE_BADLY_EVENT) {
+        end_start(s);
+        if (sw_supervise_attempt(s).attempt == s->attempt_before)
+            e = SW_COURSE_BADLY_EVENT; /* so srun says of ranks that it lost */
+    }
+    return e == SW_COURSE_LIMIT_EVENT ? SW_COURSE_NOTED_EVENT : e;
+}
+
+/* The limit may have been changed, so it is asked for again when the signal is due; else the
+ * controller is left alone. */
+static event do_tick(struct sw_supervisor *s)
+{
+    enum { SILENT_SECONDS = 60 };
+    long lead_s;
+    time_t end;
+    (void)signal_of(s->set->signal, &lead_s);
+    if (s->slurm->ends_at(s->job.id, &end)) {
+        s->end = end;
+        if (end == 0) {
+            s->ranks.timer = INFINITY;
+            return SW_COURSE_REFUSED_EVENT;
+        }
+    }
+    if (s->end == 0) {
+        s->ranks.timer = sw_clock_now() + SILENT_SECONDS * s->second;
+        return SW_COURSE_SILENT_EVENT;
+    }
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const double left = (double)(s->end - lead_s - now.tv_sec) - (double)now.tv_nsec / 1e9;
+    s->ranks.timer = left > 0 ? sw_clock_now() + left : INFINITY;
+    return done(left <= 0);
+}
+
+static event do_remind(struct sw_supervisor *s)
+{
+    long lead_s;
+    (void)kill(s->ranks.process, signal_of(s->set->signal, &lead_s));
+    return SW_COURSE_DONE_EVENT;
+}
+
+static event do_probe(struct sw_supervisor *s)
+{
+    sw_hosts_free(&s->dead);
+    sw_supervise_probe(s);
+    return done(s->dead.count > 0);
+}
+
+static event do_drop(struct sw_supervisor *s)
+{
+    sw_hosts_free(&s->dead);
+    return SW_COURSE_DONE_EVENT;
+}
+
+/* ---- The scheduler ---- */
+
+static event do_ask(struct sw_supervisor *s)
+{
+    switch (s->slurm->ask(s->job.id, s->word)) {
+    case SW_WITHIN_SILENT:
+        return SW_COURSE_SILENT_EVENT;
+    case SW_WITHIN_RUNS:
+        return SW_COURSE_RUNS_EVENT;
+    default:
+        return SW_COURSE_OVER_EVENT;
+    }
+}
+
+static event do_requeue(struct sw_supervisor *s)
+{
+    return done(s->slurm->requeue(s->job.id, false));
+}
+
+static event do_hold(struct sw_supervisor *s)
+{
+    return done(s->slurm->requeue(s->job.id, true));
+}
+
+static event do_exclude(struct sw_supervisor *s)
+{
+    return done(s->slurm->exclude(s->job.id, s->leave_out));
+}
+
+static event do_release(struct sw_supervisor *s)
+{
+    return done(s->slurm->release(s->job.id));
+}
+
+/* Where 'plan status' and its like look. */
+static void record_link(const struct sw_supervisor *s, const char *number)
+{
+    char path[PATH_MAX];
+    FILE *out = snprintf(path, sizeof path, "%s/submission.jobs", s->set->folder) < (int)sizeof path
+                    ? fopen(path, "ae")
+                    : NULL;
+    bool kept = out != NULL && fprintf(out, "%s\n", number) > 0;
+    if (out != NULL)
+        kept = fclose(out) == 0 && kept;
+    if (!kept)
+        fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
+}
+
+static event do_submit(struct sw_supervisor *s)
+{
+    char number[SW_WITHIN_WORD_BYTES];
+    if (!s->slurm->submit(s->set->script, s->job.id, s->leave_out != NULL ? s->leave_out : "",
+                          number))
+        return SW_COURSE_REFUSED_EVENT;
+    record_link(s, number);
+    return SW_COURSE_DONE_EVENT;
+}
+
+static event do_queue_link(struct sw_supervisor *s)
+{
+    if (!s->slurm->submit(s->set->script, s->job.id, s->leave_out != NULL ? s->leave_out : "",
+                          s->link)) {
+        s->link[0] = '\0';
+        return SW_COURSE_REFUSED_EVENT;
+    }
+    record_link(s, s->link);
+    s->course.facts |= SW_COURSE_LINKED;
+    return SW_COURSE_DONE_EVENT;
+}
+
+static event do_follow(struct sw_supervisor *s)
+{
+    char word[SW_WITHIN_WORD_BYTES];
+    switch (s->slurm->ask(s->link, word)) {
+    case SW_WITHIN_SILENT:
+        return SW_COURSE_SILENT_EVENT;
+    case SW_WITHIN_CANCELLED:
+        return SW_COURSE_OVER_EVENT;
+    default:
+        return SW_COURSE_RUNS_EVENT;
+    }
+}
+
+static event do_exclude_link(struct sw_supervisor *s)
+{
+    return done(s->slurm->exclude(s->link, s->leave_out));
+}
+
+static event do_cancel_link(struct sw_supervisor *s)
+{
+    return done(s->slurm->cancel(s->link));
+}
+
+/* ---- What is said ---- */
+
+static event do_link_stays(struct sw_supervisor *s)
+{
+    fprintf(stderr, "job %s, the next link of the chain, goes on, but Slurm does not keep it off ",
+            s->link);
+    for (int32_t i = 0; i < s->excluded->count; i++)
+        fprintf(stderr, "%s%s", i > 0 ? "," : "", s->excluded->node[i].node);
+    fputc('\n', stderr);
+    return SW_COURSE_DONE_EVENT;
+}
+
+/* As planned: the site need not take it for a failure; attempt.json says 75. */
+static event do_follows(struct sw_supervisor *s)
+{
+    if (s->set->how == SW_CONTINUE_CHAIN && s->code == SW_VERDICT_REQUEUE)
+        s->code = 0;
+    return SW_COURSE_DONE_EVENT;
+}
+
+static event do_end(struct sw_supervisor *s)
+{
+    (void)s;
+    return SW_COURSE_DONE_EVENT;
+}
+
+static event do_no_plan(struct sw_supervisor *s)
+{
+    char planned[32];
+    const int32_t least = s->set->least, most = s->set->most;
+    if (least == most)
+        snprintf(planned, sizeof planned, "%d", (int)most);
+    else
+        snprintf(planned, sizeof planned, "%d-%d", (int)least, (int)most);
+    fprintf(stderr, "there is no plan for %d nodes: '%s' was written for %s\n",
+            (int)s->job.node_count, s->set->script, planned);
+    s->code = SW_BAD_INPUT;
+    return SW_COURSE_DONE_EVENT;
+}
+
+static event do_not_asked(struct sw_supervisor *s)
+{
+    fprintf(stderr, "no other job is asked for: this one is %s, by a cancel or by Slurm itself\n",
+            s->word);
+    return SW_COURSE_DONE_EVENT;
+}
+
+static event do_not_answered(struct sw_supervisor *s)
+{
+    (void)s;
+    fputs("no other job follows: Slurm does not answer; 'plan submit' goes on\n", stderr);
+    return SW_COURSE_DONE_EVENT;
+}
+
+static event do_not_taken(struct sw_supervisor *s)
+{
+    (void)s;
+    fputs("no other job follows: Slurm takes neither a requeue nor a new one; 'plan submit' goes "
+          "on\n",
+          stderr);
+    return SW_COURSE_DONE_EVENT;
+}
+
+static event do_link_gone(struct sw_supervisor *s)
+{
+    fprintf(stderr,
+            "no other job follows: the next link, job %s, was cancelled; 'plan submit' goes on\n",
+            s->link);
+    return SW_COURSE_DONE_EVENT;
+}
+
+const sw_supervise_do sw_supervise_training[SW_COURSE_STATE_COUNT] = {
+    [SW_COURSE_BEGIN] = do_begin,
+    [SW_COURSE_QUEUE_LINK] = do_queue_link,
+    [SW_COURSE_CHOOSE] = do_choose,
+    [SW_COURSE_CHOOSE_ALL] = do_choose_all,
+    [SW_COURSE_PREFLIGHT] = do_preflight,
+    [SW_COURSE_TRAIN] = do_train,
+    [SW_COURSE_TICK] = do_tick,
+    [SW_COURSE_REMIND] = do_remind,
+    [SW_COURSE_PROBE] = do_probe,
+    [SW_COURSE_CONFIRM] = do_ask,
+    [SW_COURSE_DROP] = do_drop,
+    [SW_COURSE_DECIDE] = do_decide,
+    [SW_COURSE_STAY] = do_ask,
+    [SW_COURSE_CHOOSE_AGAIN] = do_choose_again,
+    [SW_COURSE_ASK] = do_ask,
+    [SW_COURSE_REQUEUE] = do_requeue,
+    [SW_COURSE_HOLD] = do_hold,
+    [SW_COURSE_EXCLUDE] = do_exclude,
+    [SW_COURSE_RELEASE] = do_release,
+    [SW_COURSE_ASK_ANEW] = do_ask,
+    [SW_COURSE_SUBMIT] = do_submit,
+    [SW_COURSE_FOLLOW] = do_follow,
+    [SW_COURSE_EXCLUDE_LINK] = do_exclude_link,
+    [SW_COURSE_CANCEL_LINK] = do_cancel_link,
+    [SW_COURSE_LINK_STAYS] = do_link_stays,
+    [SW_COURSE_FOLLOWS] = do_follows,
+    [SW_COURSE_ENDS] = do_end,
+    [SW_COURSE_NO_PLAN] = do_no_plan,
+    [SW_COURSE_NOT_ASKED] = do_not_asked,
+    [SW_COURSE_NOT_ANSWERED] = do_not_answered,
+    [SW_COURSE_NOT_TAKEN] = do_not_taken,
+    [SW_COURSE_LINK_GONE] = do_link_gone,
+};
