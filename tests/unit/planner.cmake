@@ -7,6 +7,8 @@ sw_test(unit_search SOURCES test_search.c LIBRARIES sw_planner)
 sw_test(unit_process SOURCES test_process.c LIBRARIES sw_planner)
 sw_test(unit_slurm SOURCES test_slurm.c LIBRARIES sw_planner)
 sw_test(unit_supervise SOURCES test_supervise.c LIBRARIES sw_planner)
+sw_test(unit_supervised_job SOURCES test_supervised_job.c LIBRARIES sw_planner
+        ARGS ${CMAKE_BINARY_DIR}/tests/supervised_job)
 sw_test(unit_submission SOURCES test_submission.c LIBRARIES sw_run ARGS ${CMAKE_BINARY_DIR}/tests/submission)
 sw_test(unit_controller SOURCES test_controller.c LIBRARIES sw_planner ARGS ${CMAKE_BINARY_DIR}/tests/controller)
 sw_test(unit_template SOURCES test_template.c LIBRARIES sw_planner)

@@ -1,0 +1,409 @@
+/* A job's own process with a stand-in for the scheduler and for the ranks: a row for every way in
+ * which an attempt ends and a scheduler answers then, with the orders that it gets, the exit code
+ * and what is left in the folder. Signals come whenever they like. */
+#include "core/base/file.h"
+#include "core/run/attempt.h"
+#include "core/run/excluded.h"
+#include "planner/supervise/supervise.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static char folder[512]; /* made for this run, set by main */
+
+/* ---- The scheduler ---- */
+
+/* Answers and orders are letters, one for each call: R runs, G is signaled, O completes, C was
+ * cancelled, S nobody answers; of orders t taken, f refused. The last one stands for all others. */
+static struct {
+    const char *answers, *orders, *link, *gone;
+    char calls[1024];
+    int32_t starts;
+    time_t end;
+} slurm;
+
+static char next_of(const char **letters)
+{
+    const char letter = **letters;
+    if (letter != '\0' && (*letters)[1] != '\0')
+        ++*letters;
+    return letter;
+}
+
+static void note(const char *call, const char *more)
+{
+    const size_t used = strlen(slurm.calls);
+    snprintf(slurm.calls + used, sizeof slurm.calls - used, "%s%s%s%s", used > 0 ? " " : "", call,
+             more[0] != '\0' ? "=" : "", more);
+}
+
+static int find(struct sw_within_job *out, struct sw_error *err)
+{
+    static char names[4][4] = {"n1", "n2", "n3", "n4"};
+    *out = (struct sw_within_job){.id = "17", .array_id = "17", .node_count = 4};
+    for (int32_t i = 0; i < 4; i++)
+        assert_int_equal(sw_hosts_add(&out->hosts, names[i], err), 0);
+    return 0;
+}
+
+/* The ranks are a program of the test's: start 1 does what FOLDER/start-1 says, and so on. */
+static void start(const struct sw_within_start *s, struct sw_argv *out)
+{
+    char nodes[64];
+    snprintf(nodes, sizeof nodes, "%d%s%s%s", (int)s->nodes, s->without[0] != '\0' ? "-" : "",
+             s->without, s->again ? "+" : "");
+    note("start", nodes);
+    sw_argv_add(out, "sh");
+    sw_argv_add(out, "%s/start-%d", folder, (int)++slurm.starts);
+}
+
+static enum sw_within_answer answer(char letter, char word[SW_WITHIN_WORD_BYTES])
+{
+    const char *said = letter == 'R'   ? "RUNNING"
+                       : letter == 'G' ? "SIGNALING"
+                       : letter == 'O' ? "COMPLETING"
+                       : letter == 'C' ? "CANCELLED"
+                                       : "";
+    snprintf(word, SW_WITHIN_WORD_BYTES, "%s", said);
+    return letter == 'R' || letter == 'G' ? SW_WITHIN_RUNS
+           : letter == 'C'                ? SW_WITHIN_CANCELLED
+           : letter == 'O'                ? SW_WITHIN_OTHER
+                                          : SW_WITHIN_SILENT;
+}
+
+static enum sw_within_answer ask(const char *job, char word[SW_WITHIN_WORD_BYTES])
+{
+    if (strcmp(job, "17") != 0)
+        return answer(next_of(&slurm.link), word);
+    note("ask", "");
+    return answer(next_of(&slurm.answers), word);
+}
+
+/* The signal, thirty seconds before, is due a second or two after the first question. */
+static bool ends_at(const char *job, time_t *out)
+{
+    (void)job;
+    if (slurm.end == 0)
+        slurm.end = time(NULL) + 32;
+    *out = slurm.end;
+    return true;
+}
+
+static void find_gone(const struct sw_within_job *job, struct sw_hosts *out)
+{
+    (void)job;
+    if (slurm.gone != NULL)
+        assert_int_equal(sw_hosts_add(out, slurm.gone, NULL), 0);
+}
+
+static bool answers(const char *node)
+{
+    note("node", node);
+    return true;
+}
+
+static bool take(const char *call, const char *more)
+{
+    note(call, more);
+    return next_of(&slurm.orders) == 't';
+}
+
+static bool requeue(const char *job, bool hold)
+{
+    (void)job;
+    return take(hold ? "hold" : "requeue", "");
+}
+
+static bool release(const char *job)
+{
+    (void)job;
+    return take("release", "");
+}
+
+static bool exclude(const char *job, const char *nodes)
+{
+    return take(strcmp(job, "17") == 0 ? "exclude" : "exclude-link", nodes);
+}
+
+static bool cancel(const char *job)
+{
+    return take("cancel", job);
+}
+
+static bool end_ranks(const char *job)
+{
+    return take("end", job);
+}
+
+static bool submit(const char *script, const char *job, const char *without,
+                   char number[SW_WITHIN_WORD_BYTES])
+{
+    assert_string_equal(script, "job.sbatch");
+    assert_string_equal(job, "17");
+    snprintf(number, SW_WITHIN_WORD_BYTES, "18");
+    return take("submit", without);
+}
+
+static const struct sw_within stand_in = {
+    .find = find,
+    .start = start,
+    .ask = ask,
+    .ends_at = ends_at,
+    .find_gone = find_gone,
+    .answers = answers,
+    .requeue = requeue,
+    .release = release,
+    .exclude = exclude,
+    .cancel = cancel,
+    .end_ranks = end_ranks,
+    .submit = submit,
+};
+
+/* ---- The ranks ---- */
+
+static void write_text(const char *name, const char *text)
+{
+    char path[1200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(sw_file_write(path, text, strlen(text), 0666, NULL), 0);
+}
+
+/* Start `number` ends attempt `attempt` (0: begins none) with this verdict, naming a node, after it
+ * did something. */
+static void plan_start(int32_t number, const char *first, int64_t attempt, int32_t verdict,
+                       const char *node, int32_t status)
+{
+    char name[32], text[2048], told[1024] = "";
+    if (attempt > 0)
+        snprintf(told, sizeof told,
+                 "echo '{\"schema\": \"shardwright.attempt/1\", \"attempt\": %d, \"verdict\": %d, "
+                 "\"nodes\": [%s%s%s], \"cause\": \"a test\", \"step\": 5, \"first_step\": 0, "
+                 "\"job\": \"17\"}' >%s/attempt.json\n",
+                 (int)attempt, (int)verdict, node != NULL ? "\"" : "", node != NULL ? node : "",
+                 node != NULL ? "\"" : "", folder);
+    snprintf(name, sizeof name, "start-%d", (int)number);
+    snprintf(text, sizeof text, "%s\n%sexit %d\n", first, told, (int)status);
+    write_text(name, text);
+}
+
+static struct sw_supervise_settings settings(enum sw_continue how)
+{
+    return (struct sw_supervise_settings){.plan = "/x/run.4.plan.yaml",
+                                          .digests = "3:0123456789abcdef,4:fedcba9876543210",
+                                          .elastic = true,
+                                          .least = 3,
+                                          .most = 4,
+                                          .ranks_per_node = 2,
+                                          .folder = folder,
+                                          .checkpoints = folder,
+                                          .runner = "/bin/true",
+                                          .container_runner = "",
+                                          .script = "job.sbatch",
+                                          .how = how,
+                                          .max_attempts = 100,
+                                          .preflight = "off",
+                                          .signal = "",
+                                          .exclude = "",
+                                          .mpi = "pmix",
+                                          .job = "train",
+                                          .input = "",
+                                          .output = "",
+                                          .host = "",
+                                          .port = "",
+                                          .token_file = "",
+                                          .shards = 1};
+}
+
+static void clean(void)
+{
+    char command[2 * sizeof folder + 64];
+    snprintf(command, sizeof command, "rm -rf %s && mkdir -p %s", folder, folder);
+    assert_int_equal(system(command), 0);
+    memset(&slurm, 0, sizeof slurm);
+}
+
+/* ---- One start, and what comes then ---- */
+
+static const struct row {
+    const char *what;
+    enum sw_continue how;
+    int32_t verdict, status;
+    const char *node, *gone; /* named in attempt.json, gone for the scheduler */
+    const char *answers, *orders, *link;
+    int32_t least;
+    const char *calls;
+    int32_t code;
+} rows[] = {
+    {"done", SW_CONTINUE_REQUEUE, 0, 0, .answers = "R", .orders = "t", .calls = "start=4",
+     .code = 0},
+    {"wrong", SW_CONTINUE_REQUEUE, 2, 2, .answers = "R", .orders = "t", .calls = "start=4",
+     .code = 2},
+    {"saved", SW_CONTINUE_REQUEUE, 75, 75, .answers = "R", .orders = "t",
+     .calls = "start=4 ask requeue", .code = 75},
+    {"saved, while the signal is delivered", SW_CONTINUE_REQUEUE, 75, 75, .answers = "G",
+     .orders = "t", .calls = "start=4 ask requeue", .code = 75},
+    {"saved, silence", SW_CONTINUE_REQUEUE, 75, 75, .answers = "SSR", .orders = "t",
+     .calls = "start=4 ask ask ask requeue", .code = 75},
+    {"saved, cancelled", SW_CONTINUE_REQUEUE, 75, 75, .answers = "C", .orders = "t",
+     .calls = "start=4 ask", .code = 75},
+    {"saved, ending", SW_CONTINUE_REQUEUE, 75, 75, .answers = "O", .orders = "t",
+     .calls = "start=4 ask", .code = 75},
+    {"saved, refused", SW_CONTINUE_REQUEUE, 75, 75, .answers = "R", .orders = "ft",
+     .calls = "start=4 ask requeue ask submit", .code = 75},
+    {"saved, refused, and cancelled", SW_CONTINUE_REQUEUE, 75, 75, .answers = "RO", .orders = "ft",
+     .calls = "start=4 ask requeue ask", .code = 75},
+    {"saved, alone", SW_CONTINUE_NONE, 75, 75, .answers = "R", .orders = "t", .calls = "start=4",
+     .code = 75},
+    {"told to end", SW_CONTINUE_REQUEUE, 143, 143, .answers = "R", .orders = "t",
+     .calls = "start=4", .code = 143},
+    {"a bad node, no plan for the rest", SW_CONTINUE_REQUEUE, 76, 76, .node = "n2", .answers = "R",
+     .orders = "tttt", .least = 4, .calls = "start=4 node=n2 ask hold exclude=n2 release",
+     .code = 76},
+    {"a bad node, the release is late", SW_CONTINUE_REQUEUE, 76, 76, .node = "n2", .answers = "R",
+     .orders = "ttfft", .least = 4,
+     .calls = "start=4 node=n2 ask hold exclude=n2 release release release", .code = 76},
+    {"a node is gone", SW_CONTINUE_REQUEUE, 75, 75, .gone = "n3", .answers = "R", .orders = "ttt",
+     .least = 4, .calls = "start=4 ask ask hold exclude=n3 release", .code = 75},
+    {"a node is gone, as all are of a job that is cancelled", SW_CONTINUE_REQUEUE, 3, 137,
+     .gone = "n3", .answers = "C", .orders = "t", .calls = "start=4 ask", .code = 3},
+    {"chain", SW_CONTINUE_CHAIN, 75, 75, .answers = "R", .orders = "t", .link = "O",
+     .calls = "submit start=4", .code = 0},
+    {"chain, done", SW_CONTINUE_CHAIN, 0, 0, .answers = "R", .orders = "t", .link = "O",
+     .calls = "submit start=4 cancel=18", .code = 0},
+    {"chain, nobody answers", SW_CONTINUE_CHAIN, 75, 75, .answers = "S", .orders = "t", .link = "S",
+     .calls = "submit start=4", .code = 0},
+    {"chain, the link was cancelled", SW_CONTINUE_CHAIN, 75, 75, .answers = "R", .orders = "t",
+     .link = "C", .calls = "submit start=4", .code = 75},
+    {"chain, no link at first", SW_CONTINUE_CHAIN, 75, 75, .answers = "R", .orders = "ft",
+     .link = "O", .calls = "submit start=4 ask submit", .code = 0},
+    {"chain, a bad node", SW_CONTINUE_CHAIN, 76, 76, .node = "n2", .answers = "R", .orders = "tft",
+     .link = "O", .least = 4, .calls = "submit start=4 node=n2 exclude-link=n2 exclude-link=n2",
+     .code = 76},
+};
+
+static void what_follows_an_end(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *row = &rows[i];
+        struct sw_supervise_settings set = settings(row->how);
+        clean();
+        slurm.answers = row->answers;
+        slurm.orders = row->orders;
+        slurm.link = row->link != NULL ? row->link : "";
+        slurm.gone = row->gone;
+        if (row->least > 0)
+            set.least = row->least;
+        plan_start(1, ":", 1, row->verdict, row->node, row->status);
+        const int code = sw_supervise(&set, &stand_in);
+        if (strcmp(slurm.calls, row->calls) != 0)
+            fail_msg("%s: '%s', not '%s'", row->what, slurm.calls, row->calls);
+        if (code != row->code)
+            fail_msg("%s: exit code %d, not %d", row->what, code, (int)row->code);
+        struct sw_attempt attempt;
+        char note_text[256];
+        assert_int_equal(sw_attempt_read(folder, &attempt, note_text, NULL), 0);
+        assert_int_equal(attempt.verdict, row->verdict);
+    }
+}
+
+/* A job that has a plan for three goes on with three, and does not ask four again. */
+static void goes_on_without_a_node(void **state)
+{
+    (void)state;
+    struct sw_supervise_settings set = settings(SW_CONTINUE_REQUEUE);
+    struct sw_excluded excluded;
+    clean();
+    slurm.answers = "R";
+    slurm.orders = "t";
+    plan_start(1, ":", 1, 76, "n2", 76);
+    plan_start(2, ":", 2, 0, NULL, 0);
+    assert_int_equal(sw_supervise(&set, &stand_in), 0);
+    assert_string_equal(slurm.calls, "start=4 node=n2 ask start=3-n2+");
+    assert_int_equal(sw_excluded_read(folder, &excluded, NULL), 0);
+    assert_true(sw_excluded_has(&excluded, "n2"));
+    /* so does the next job; where there is no plan for three, it goes on with all */
+    slurm.calls[0] = '\0';
+    plan_start(3, ":", 3, 0, NULL, 0);
+    assert_int_equal(sw_supervise(&set, &stand_in), 0);
+    assert_string_equal(slurm.calls, "start=3-n2");
+    slurm.calls[0] = '\0';
+    plan_start(4, ":", 4, 0, NULL, 0);
+    set.digests = "4:fedcba9876543210";
+    assert_int_equal(sw_supervise(&set, &stand_in), 0);
+    assert_string_equal(slurm.calls, "start=4");
+    set.digests = "5:fedcba9876543210";
+    assert_int_equal(sw_supervise(&set, &stand_in), 2);
+}
+
+static void tries_nodes_before_it_trains(void **state)
+{
+    (void)state;
+    struct sw_supervise_settings set = settings(SW_CONTINUE_REQUEUE);
+    clean();
+    set.preflight = "quick";
+    slurm.answers = "R";
+    slurm.orders = "t";
+    plan_start(1, "[ $2 = preflight ] || exit 99", 0, 0, NULL, 0);
+    plan_start(2, "[ $2 = train ] || exit 99", 1, 0, NULL, 0);
+    assert_int_equal(sw_supervise(&set, &stand_in), 0);
+    assert_string_equal(slurm.calls, "start=4 start=4");
+}
+
+/* Whatever comes, and in whatever order: before the ranks' word, after it, at their end. */
+static void signals_end_nothing_here(void **state)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+    (void)state;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        const struct sw_supervise_settings set = settings(SW_CONTINUE_REQUEUE);
+        char first[128];
+        clean();
+        slurm.answers = "SR";
+        slurm.orders = "t";
+        snprintf(first, sizeof first, "kill -%d $PPID; (sleep 0.03; kill -%d %d) & sleep 0.02",
+                 signals[i], signals[i], (int)getpid());
+        plan_start(1, first, 1, 75, NULL, 75);
+        assert_int_equal(sw_supervise(&set, &stand_in), 75);
+        assert_string_equal(slurm.calls, "start=4 ask ask requeue");
+    }
+}
+
+/* The signal before the limit comes once, and only to ranks that are there: it is sent when due. */
+static void the_ranks_are_reminded(void **state)
+{
+    (void)state;
+    struct sw_supervise_settings set = settings(SW_CONTINUE_REQUEUE);
+    clean();
+    set.signal = "USR2@30";
+    slurm.answers = "R";
+    slurm.orders = "t";
+    plan_start(1,
+               "trap 'told=1' USR2; i=0; while [ -z \"$told\" ]; do sleep 0.02; i=$((i + 1)); "
+               "[ $i -lt 500 ] || exit 99; done",
+               1, 75, NULL, 75);
+    assert_int_equal(sw_supervise(&set, &stand_in), 75);
+    assert_string_equal(slurm.calls, "start=4 ask requeue");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_follows_an_end),          cmocka_unit_test(goes_on_without_a_node),
+        cmocka_unit_test(tries_nodes_before_it_trains), cmocka_unit_test(signals_end_nothing_here),
+        cmocka_unit_test(the_ranks_are_reminded),
+    };
+    if (argc != 2)
+        return 2;
+    snprintf(folder, sizeof folder, "%s", argv[1]);
+    setenv("SHARDWRIGHT_PAUSE_SECONDS", "0.01", 1);
+    unsetenv("SHARDWRIGHT_RUNNER");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
