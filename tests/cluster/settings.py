@@ -156,7 +156,7 @@ def check_job(run, script, shown):
     if product != nodes * per_node or field(shown, "NumTasks") != str(product) or \
             field(shown, "NumNodes").split("-")[0] != str(nodes):
         complain(f"{nodes} nodes of {per_node}, mesh {mesh}: {shown}")
-    if f"\nper_node={per_node}\nplanned={nodes}\n" not in text:
+    if f" --plans {nodes}-{nodes} " not in text or f" --ranks-per-node {per_node} " not in text:
         complain(f"the script does not start {product} ranks")
     wanted = {"JobName": slurm.get("job_name", run["name"]), "UserId": f"{whoami}({os.getuid()})",
               "WorkDir": run["directory"], "Nice": str(slurm.get("nice", 0)),
@@ -355,7 +355,7 @@ ADDS = {"gres": {"--gres", "--gpus-per-node"}, "mail": {"--mail-type", "--mail-u
 
 
 def run_it(script):
-    """The script with stand-ins for srun and module: what it would execute, it executes."""
+    """The script with stand-ins for Slurm and module: what it would execute, it executes."""
     environment = dict(os.environ, SLURM_JOB_ID="1", SLURM_JOB_NODELIST="gpu[0-1]", SLURM_JOB_NUM_NODES="2", PATH=f"{scratch}/bin:/usr/bin:/bin",
                        SHARDWRIGHT_RUNNER=f"{scratch}/bin/runner", BASH_ENV=f"{scratch}/module")
     return call("bash", script, env=environment, cwd=scratch, timeout=20)
@@ -366,6 +366,10 @@ def hostile_values():
     for name in ("srun", "runner"):
         with open(f"{scratch}/bin/{name}", "w") as file:
             file.write("#!/bin/sh\nexit 0\n")
+        os.chmod(f"{scratch}/bin/{name}", 0o755)
+    for name in ("scontrol", "sinfo", "sbatch", "scancel"):  # the job is over when its ranks are
+        with open(f"{scratch}/bin/{name}", "w") as file:
+            file.write("#!/bin/sh\necho JobState=COMPLETING\nexit 1\n")
         os.chmod(f"{scratch}/bin/{name}", 0o755)
     with open(f"{scratch}/module", "w") as file:
         file.write("module() { :; }\n")
