@@ -14,8 +14,11 @@
 struct sw_within_job {
     const char *id;       /* its number */
     const char *array_id; /* of the array that it is a task of; else its own */
-    int64_t task;         /* of the array; 0 */
-    int64_t restarts;     /* how often the scheduler started it again */
+    /* What the scheduler is asked about and gets orders for: the last task of an array may have the
+     * array's own number, which stands for all of them. "42", "42_3" */
+    char itself[64];
+    int64_t task;     /* of the array; 0 */
+    int64_t restarts; /* how often the scheduler started it again */
     int32_t node_count;
     struct sw_hosts hosts; /* its nodes, in order */
     const char *node_list; /* the same as the scheduler writes it */

@@ -181,7 +181,7 @@ static event do_texts(struct sw_supervisor *s)
 static event do_tell(struct sw_supervisor *s)
 {
     s->at_limit = true;
-    return done(s->slurm->end_ranks(s->job.id));
+    return done(s->slurm->end_ranks(s->job.itself));
 }
 
 /* Whether somebody listens there; at most a second is waited for it. */
@@ -257,7 +257,7 @@ static event do_judge(struct sw_supervisor *s)
 
 static event do_ask_texts(struct sw_supervisor *s)
 {
-    switch (s->slurm->ask(s->job.id, s->word)) {
+    switch (s->slurm->ask(s->job.itself, s->word)) {
     case SW_WITHIN_SILENT:
         return SW_COURSE_SILENT_EVENT;
     case SW_WITHIN_RUNS:
@@ -269,7 +269,7 @@ static event do_ask_texts(struct sw_supervisor *s)
 
 static event do_requeue_texts(struct sw_supervisor *s)
 {
-    return done(s->slurm->requeue(s->job.id, false));
+    return done(s->slurm->requeue(s->job.itself, false));
 }
 
 static event do_texts_follow(struct sw_supervisor *s)

@@ -233,7 +233,7 @@ static event do_tick(struct sw_supervisor *s)
     long lead_s;
     time_t end;
     (void)signal_of(s->set->signal, &lead_s);
-    if (s->slurm->ends_at(s->job.id, &end)) {
+    if (s->slurm->ends_at(s->job.itself, &end)) {
         s->end = end;
         if (end == 0) {
             s->ranks.timer = INFINITY;
@@ -275,7 +275,7 @@ static event do_drop(struct sw_supervisor *s)
 
 static event do_ask(struct sw_supervisor *s)
 {
-    switch (s->slurm->ask(s->job.id, s->word)) {
+    switch (s->slurm->ask(s->job.itself, s->word)) {
     case SW_WITHIN_SILENT:
         return SW_COURSE_SILENT_EVENT;
     case SW_WITHIN_RUNS:
@@ -287,22 +287,22 @@ static event do_ask(struct sw_supervisor *s)
 
 static event do_requeue(struct sw_supervisor *s)
 {
-    return done(s->slurm->requeue(s->job.id, false));
+    return done(s->slurm->requeue(s->job.itself, false));
 }
 
 static event do_hold(struct sw_supervisor *s)
 {
-    return done(s->slurm->requeue(s->job.id, true));
+    return done(s->slurm->requeue(s->job.itself, true));
 }
 
 static event do_exclude(struct sw_supervisor *s)
 {
-    return done(s->slurm->exclude(s->job.id, s->leave_out));
+    return done(s->slurm->exclude(s->job.itself, s->leave_out));
 }
 
 static event do_release(struct sw_supervisor *s)
 {
-    return done(s->slurm->release(s->job.id));
+    return done(s->slurm->release(s->job.itself));
 }
 
 /* Where 'plan status' and its like look. */
@@ -322,7 +322,7 @@ static void record_link(const struct sw_supervisor *s, const char *number)
 static event do_submit(struct sw_supervisor *s)
 {
     char number[SW_WITHIN_WORD_BYTES];
-    if (!s->slurm->submit(s->set->script, s->job.id, s->leave_out != NULL ? s->leave_out : "",
+    if (!s->slurm->submit(s->set->script, s->job.itself, s->leave_out != NULL ? s->leave_out : "",
                           number))
         return SW_COURSE_REFUSED_EVENT;
     record_link(s, number);
@@ -331,7 +331,7 @@ static event do_submit(struct sw_supervisor *s)
 
 static event do_queue_link(struct sw_supervisor *s)
 {
-    if (!s->slurm->submit(s->set->script, s->job.id, s->leave_out != NULL ? s->leave_out : "",
+    if (!s->slurm->submit(s->set->script, s->job.itself, s->leave_out != NULL ? s->leave_out : "",
                           s->link)) {
         s->link[0] = '\0';
         return SW_COURSE_REFUSED_EVENT;

@@ -172,6 +172,9 @@ SHARDWRIGHT_RUNNER=$out/broken expect 127 'it ended with exit code 127 and made 
 printf '#!/bin/sh\necho line >>"%s"; exit 3\n' "$out/limit/texts.jsonl" >"$out/broken"
 SHARDWRIGHT_RUNNER=$out/broken expect 3 'it ended with exit code 3, and goes on in a new job' job "$script"
 grep -qx 'scontrol requeue incomplete 42' "$out/calls" || fail "what made a line was not requeued"
+# the last task of an array may have the number that stands for all of them
+SHARDWRIGHT_RUNNER=$out/broken SLURM_ARRAY_JOB_ID=42 SLURM_ARRAY_TASK_ID=2 expect 3 'and goes on in a new job' job "$script"
+grep -qx 'scontrol requeue incomplete 42_2' "$out/calls" || fail "an array was requeued: $(cat "$out/calls")"
 echo COMPLETING >"$out/state"
 SHARDWRIGHT_RUNNER=$out/broken expect 3 "it ended with exit code 3, and is not requeued: Slurm says 'COMPLETING' of it" job "$script"
 cp "$out/kept.jsonl" "$out/limit/texts.jsonl"

@@ -47,7 +47,7 @@ static void note(const char *call, const char *more)
 static int find(struct sw_within_job *out, struct sw_error *err)
 {
     static char names[4][4] = {"n1", "n2", "n3", "n4"};
-    *out = (struct sw_within_job){.id = "17", .array_id = "17", .node_count = 4};
+    *out = (struct sw_within_job){.id = "17", .array_id = "17", .itself = "17", .node_count = 4};
     for (int32_t i = 0; i < 4; i++)
         assert_int_equal(sw_hosts_add(&out->hosts, names[i], err), 0);
     return 0;

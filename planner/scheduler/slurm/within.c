@@ -3,6 +3,7 @@
 
 #include "planner/command/process.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,10 @@ static int find(struct sw_within_job *out, struct sw_error *err)
     if (out->array_id == NULL || *out->array_id == '\0')
         out->array_id = out->id;
     out->task = number_of("SLURM_ARRAY_TASK_ID", 0);
+    if (out->array_id != out->id)
+        snprintf(out->itself, sizeof out->itself, "%.40s_%" PRId64, out->array_id, out->task);
+    else
+        snprintf(out->itself, sizeof out->itself, "%.60s", out->id);
     out->restarts = number_of("SLURM_RESTART_COUNT", 0);
     out->node_list = getenv("SLURM_JOB_NODELIST");
     if (out->node_list != NULL && sw_hosts_expand(out->node_list, &out->hosts, err) != 0)
@@ -177,7 +182,7 @@ static bool release(const char *job)
 
 static bool exclude(const char *job, const char *nodes)
 {
-    char which[SW_WITHIN_WORD_BYTES + 8], *without = NULL;
+    char which[80], *without = NULL;
     snprintf(which, sizeof which, "JobId=%s", job);
     if (asprintf(&without, "ExcNodeList=%s", nodes) < 0)
         return false;
