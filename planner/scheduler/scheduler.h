@@ -10,6 +10,7 @@
 #include "planner/command/options.h"
 #include "planner/command/template.h"
 #include "planner/scheduler/job.h"
+#include "planner/scheduler/within.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -132,6 +133,7 @@ struct sw_scheduler {
     const struct sw_template_dialect *dialect; /* of its directives; NULL: sbatch's */
     const struct sw_queue_row *queue;          /* NULL: none, what it starts is no job */
     const struct sw_forecast_row *forecast;    /* NULL: it does not say when a job would start */
+    const struct sw_within *within;            /* NULL: `plan supervise` is not for its jobs */
 
     /* Seconds of a time limit as it is written; INFINITY: none, NULL. */
     double (*seconds)(const char *time);

@@ -4,7 +4,7 @@
 #define SW_SCHEDULER_WITHIN_H
 
 #include "planner/command/argv.h"
-#include "planner/scheduler/slurm/hostlist.h"
+#include "planner/scheduler/hostlist.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,8 +65,6 @@ struct sw_within {
     bool (*submit)(const char *script, const char *job, const char *without,
                    char number[SW_WITHIN_WORD_BYTES]);
 };
-
-extern const struct sw_within sw_within_slurm;
 
 void sw_within_job_free(struct sw_within_job *job);
 

@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 #include "planner/command/command.h"
+#include "planner/scheduler/scheduler.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -246,5 +247,11 @@ int sw_command_supervise(int argc, char **argv)
         }
     if (sw_supervise_parse(argc, argv, &settings, &err) != 0)
         return sw_command_fail(&err);
-    return sw_supervise(&settings, &sw_within_slurm);
+    const struct sw_scheduler *row = sw_scheduler_of_script(settings.script);
+    if (row->within == NULL) {
+        sw_fail(&err, SW_UNMET, "plan supervises no jobs of %s; start the ranks in the script",
+                row->title);
+        return sw_command_fail(&err);
+    }
+    return sw_supervise(&settings, row->within);
 }

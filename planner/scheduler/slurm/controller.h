@@ -13,7 +13,7 @@
 
 #include "core/base/error.h"
 #include "planner/scheduler/job.h"
-#include "planner/scheduler/slurm/hostlist.h"
+#include "planner/scheduler/hostlist.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -59,6 +59,7 @@ const struct sw_scheduler sw_scheduler_slurm = {
     .other = {"templates/inference.sbatch", sw_template_inference_sbatch},
     .queue = &queue,
     .forecast = &sw_slurm_forecast,
+    .within = &sw_within_slurm,
     .seconds = sw_slurm_time_seconds,
     .terms = terms,
     .has_container = sw_slurm_has_container,

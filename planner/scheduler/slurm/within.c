@@ -1,5 +1,5 @@
 /* A job of Slurm's, seen from within: its batch step asks and orders with Slurm's own commands. */
-#include "planner/scheduler/within.h"
+#include "planner/scheduler/slurm/row.h"
 
 #include "planner/command/process.h"
 

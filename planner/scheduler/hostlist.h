@@ -1,9 +1,9 @@
-/* Lists of hosts as Slurm writes them: "gpu[0-3,7],login1", "rack[0-1]n[01-16]".
+/* Lists of hosts, and how Slurm and pdsh write them: "gpu[0-3,7],login1", "rack[0-1]n[01-16]".
  *
  * Owns a list's names. Knows nothing of nodes but how they are called. Pure functions; any thread.
  */
-#ifndef SW_SLURM_HOSTLIST_H
-#define SW_SLURM_HOSTLIST_H
+#ifndef SW_SCHEDULER_HOSTLIST_H
+#define SW_SCHEDULER_HOSTLIST_H
 
 #include "core/base/error.h"
 

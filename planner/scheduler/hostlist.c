@@ -1,4 +1,4 @@
-#include "planner/scheduler/slurm/hostlist.h"
+#include "planner/scheduler/hostlist.h"
 
 #include <stdio.h>
 #include <stdlib.h>
