@@ -331,11 +331,11 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
         return false;
     sw_config_warn_of_run(c, root, out);
     const struct node *steps = sw_node_find(sw_node_find(root, "optimizer"), "total_steps");
-    const struct node *time = sw_launcher_find(&out->cluster, root, "time");
+    const struct node *time = sw_launcher_time(&out->cluster, root);
     out->says_steps = steps != NULL && !sw_node_is_null(steps);
     out->time_is_ceiling = time == NULL || sw_node_is_null(time);
     if (out->time_is_ceiling)
-        time = sw_launcher_find(&out->cluster, c->cluster_root, "time");
+        time = sw_launcher_time(&out->cluster, c->cluster_root);
     if (time != NULL)
         out->time_place = (struct sw_place){time->source->file, time->line, time->column};
     if (out->directory == NULL)

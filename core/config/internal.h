@@ -306,10 +306,10 @@ enum unknown_keys sw_unknown_settings(const struct sw_config *c);
 /* Of the first launcher that has one of this type in its section, the section's key; "": none. */
 const char *sw_launcher_key_with(const struct sw_launchers *launchers,
                                  const struct field_type *type);
-/* Where a key of the section of the cluster's launcher stands in a mapping; a launcher without a
- * section goes by the first one. NULL: nowhere. */
-const struct node *sw_launcher_find(const struct sw_cluster_config *cluster,
-                                    const struct node *root, const char *key);
+/* Where the time limit of the cluster's launcher stands in a mapping; one without goes by the first
+ * that has one. NULL: nowhere. */
+const struct node *sw_launcher_time(const struct sw_cluster_config *cluster,
+                                    const struct node *root);
 /* A key of a section, or of a mapping in it, that a run writes as null: what the cluster says is
  * forgotten. Nothing for other tables. */
 void sw_launcher_clear(const struct sw_launchers *launchers, const struct field *fields,

@@ -42,16 +42,16 @@ const char *sw_cluster_fabric_path(const struct sw_cluster_config *cluster)
     return NULL;
 }
 
-const struct node *sw_launcher_find(const struct sw_cluster_config *cluster,
-                                    const struct node *root, const char *key)
+const struct node *sw_launcher_time(const struct sw_cluster_config *cluster,
+                                    const struct node *root)
 {
     const struct sw_launchers *launchers = cluster->launchers;
     if (launchers == NULL)
         return NULL;
     const struct sw_launcher *row = launchers->row[cluster->launcher];
-    for (int32_t i = 0; row->key == NULL && launchers->row[i] != NULL; i++)
+    for (int32_t i = 0; row->time == NULL && launchers->row[i] != NULL; i++)
         row = launchers->row[i];
-    return row->key != NULL ? sw_node_find(sw_node_find(root, row->key), key) : NULL;
+    return row->time != NULL ? sw_node_find(sw_node_find(root, row->key), row->time) : NULL;
 }
 
 const char *sw_launcher_key_with(const struct sw_launchers *launchers,
@@ -167,7 +167,7 @@ void sw_launcher_clear(const struct sw_launchers *launchers, const struct field 
             is_its = is_its || (f->fields != NULL && f->fields == fields);
         /* a cluster's time is the most that its jobs ask for: a run that leaves its own to the
          * number of its steps says null, and keeps that */
-        if (is_its && (row->kept == NULL || strcmp(field->key, row->kept) != 0))
+        if (is_its && (row->time == NULL || strcmp(field->key, row->time) != 0))
             clear(field, base);
     }
 }

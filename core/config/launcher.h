@@ -25,7 +25,8 @@ struct sw_launcher {
     const struct field *fields; /* of that */
     size_t bytes; /* of the struct that they are read into; all zero where nothing is set */
     const char *about, *about_in_run, *example_in_run; /* for schema and reference */
-    const char *kept; /* a key that a run's null does not take from the cluster; NULL: none */
+    const char *time; /* the key of a job's time limit, which a run's null does not take from the
+                         cluster; NULL: none */
     /* Why a variable of the environment is not to be set, and what to do; NULL: it may be. May be
      * NULL. */
     const char *(*variable_is_taken)(const char *name);

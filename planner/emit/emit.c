@@ -180,18 +180,20 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
 static void tell_time(const char *path, const struct sw_run_config *run,
                       const struct sw_script *script, FILE *said)
 {
+    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
     const char *time = script->value[SW_PLACE_TIME].value;
+    if (row->launcher->time == NULL)
+        return;
     if (time != NULL && time == sw_job_terms(&run->cluster).time)
         return;
     if (time != NULL)
-        tell(said,
-             "time limit %s, from the predicted time of all steps; 'slurm.time' sets another\n",
-             time);
+        tell(said, "time limit %s, from the predicted time of all steps; '%s.%s' sets another\n",
+             time, row->launcher->key, row->launcher->time);
     else
         fprintf(stderr,
                 "%s: warning: the job has no time limit of its own but its partition's; set "
-                "'slurm.time'%s\n",
-                sw_command_shown(path),
+                "'%s.%s'%s\n",
+                sw_command_shown(path), row->launcher->key, row->launcher->time,
                 run->job.type == SW_JOB_TRAIN
                     ? ", or 'optimizer.total_steps', from which it follows"
                     : "");

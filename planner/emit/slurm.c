@@ -49,17 +49,20 @@ const char *sw_script_time_limit(const struct sw_run_config *run, double step_se
                                  int64_t lead_seconds, char buffer[32])
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
+    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
+    const struct sw_job_terms terms = row->terms(&run->cluster);
+    const char *time = row->queue != NULL ? terms.time : slurm->time;
     const double steps_s = (double)run->optimizer.total_steps * step_seconds;
-    if ((slurm->time != NULL && !run->time_is_ceiling) || !run->says_steps ||
+    if ((time != NULL && !run->time_is_ceiling) || !run->says_steps ||
         run->job.type != SW_JOB_TRAIN)
-        return slurm->time;
+        return time;
     const double minutes =
         fmax(steps_s * limit_margin + start_seconds, least_limit_s(slurm, lead_seconds)) / 60;
     if (!(minutes < 1e7)) /* 19 years: Slurm's numbers end */
-        return slurm->time;
+        return time;
     const int64_t whole = (int64_t)ceil(minutes / LIMIT_STEP_MINUTES) * LIMIT_STEP_MINUTES;
-    if ((double)whole * 60 >= sw_slurm_time_seconds(slurm->time))
-        return slurm->time;
+    if ((double)whole * 60 >= (row->queue != NULL ? terms.time_s : sw_slurm_time_seconds(time)))
+        return time;
     sw_script_format_time(whole, buffer);
     return buffer;
 }

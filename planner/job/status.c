@@ -203,10 +203,15 @@ int sw_statuses_read(const char *const *folders, int32_t count, struct sw_status
         if (script[0] == '\0')
             script = out->run[i].submission.script;
     }
-    out->scheduler = sw_scheduler_of_script(script);
-    for (int32_t i = 0; i < count; i++)
-        out->run[i].scheduler = out->scheduler;
+    sw_statuses_use(out, sw_scheduler_of_script(script));
     return 0;
+}
+
+void sw_statuses_use(struct sw_statuses *statuses, const struct sw_scheduler *scheduler)
+{
+    statuses->scheduler = scheduler;
+    for (int32_t i = 0; i < statuses->count; i++)
+        statuses->run[i].scheduler = scheduler;
 }
 
 void sw_statuses_free(struct sw_statuses *statuses)

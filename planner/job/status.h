@@ -77,6 +77,8 @@ struct sw_statuses {
  * (SW_ENVIRONMENT): memory. Free with sw_statuses_free. */
 int sw_statuses_read(const char *const *folders, int32_t count, struct sw_statuses *out,
                      struct sw_error *err);
+/* Asks this one, which has a queue, of all of them, instead of that whose scripts they name. */
+void sw_statuses_use(struct sw_statuses *statuses, const struct sw_scheduler *scheduler);
 /* Reads the folders' files again; what was answered stays. */
 void sw_statuses_refresh(struct sw_statuses *statuses);
 /* Asks the scheduler about all of them within so many seconds, and puts together what there is to

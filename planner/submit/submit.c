@@ -208,8 +208,10 @@ static int check_live(struct submitting *s, struct sw_error *err)
     const double end = sw_clock_now() + ask_seconds;
     int status = -1;
     if (sw_submission_read(s->folder, &s->before, note, err) != 0 ||
-        sw_statuses_read(&folder, 1, &all, err) != 0 ||
-        sw_statuses_ask(&all, ask_seconds / 2, err) != 0)
+        sw_statuses_read(&folder, 1, &all, err) != 0)
+        goto out;
+    sw_statuses_use(&all, s->row);
+    if (sw_statuses_ask(&all, ask_seconds / 2, err) != 0)
         goto out;
     if (all.trouble.status != SW_OK) {
         status = sw_fail_as(err, &all.trouble);
