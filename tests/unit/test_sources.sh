@@ -42,7 +42,7 @@ says ' 9.1 % configs/curves/nccl-nvlink-h100.yaml:' "$run" --sources "${mesh[@]}
 says 'what is known least: profile.matmul; its share x what it may be off by is ' "$run" --sources "${mesh[@]}"
 says 'accelerator.peak.bf16 989 TFLOP/s' "$run" --sources "${mesh[@]}"
 says ' runner calibrate --device cuda -o configs/clusters/h100-8x8.profile.yaml' "$run" --sources "${mesh[@]}"
-says "4.6 %, step -4 to +12 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
+says "4.5 %, step -6 to +11 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
 says ' plan fit runs.csv configs/clusters/h100-8x8.yaml configs/models/llama-8b.yaml' \
     "$run" --sources "${mesh[@]}" --set profile=$fitted
 
