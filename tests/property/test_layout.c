@@ -306,7 +306,7 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
 }
 
 /* The same of serving: a chunk of prompts, a token and scores; weights whole or streamed, queries
- * or keys and values going round, caches in the compute precision and in int8. */
+ * or keys and values going round, caches and weights in the compute precision and in int8. */
 static int check_retarget_serving(const struct sw_mesh *mesh, void *context)
 {
     struct sw_program_options training = options(mesh);
@@ -318,14 +318,15 @@ static int check_retarget_serving(const struct sw_mesh *mesh, void *context)
     for (int variant = 0; variant < 3 * 2 * 2 * 2 * 2; variant++) {
         const enum sw_program_kind kinds[] = {SW_PROGRAM_PREFILL, SW_PROGRAM_DECODE,
                                               SW_PROGRAM_SCORE};
-        const struct sw_serving want = {.max_batch = 48,
-                                        .max_tokens = 1536,
-                                        .chunk = 192,
-                                        .token_budget = variant % 4 * 4 * 192,
-                                        .cache = variant / 12 % 2 ? SW_I8 : training.compute,
-                                        .stream_weights = variant / 3 % 2,
-                                        .gathers =
-                                            variant / 6 % 2 ? SW_GATHER_KV : SW_GATHER_QUERIES};
+        const struct sw_serving want = {
+            .max_batch = 48,
+            .max_tokens = 1536,
+            .chunk = 192,
+            .token_budget = variant % 4 * 4 * 192,
+            .cache = variant / 12 % 2 ? SW_I8 : training.compute,
+            .weights = (variant / 3 + variant / 12) % 2 ? SW_I8 : training.compute,
+            .stream_weights = variant / 3 % 2,
+            .gathers = variant / 6 % 2 ? SW_GATHER_KV : SW_GATHER_QUERIES};
         struct sw_program_options o;
         training.model.kv_heads = variant / 24 ? 4 : 64;
         if (want.gathers == SW_GATHER_KV && !sw_serving_may_gather_kv(&training, &want))
