@@ -26,9 +26,10 @@ static inline float sw_int8_scale(double most)
 static inline int8_t sw_int8_of(double x, float scale)
 {
     static const double shift = 0x1.8p52; /* what is added to it is rounded to an integer */
+    const double most = SW_INT8_MOST;
     double q = x / (double)scale;
-    q = q < SW_INT8_MOST ? q : SW_INT8_MOST;
-    q = q > -SW_INT8_MOST ? q : -SW_INT8_MOST;
+    q = q < most ? q : most;
+    q = q > -most ? q : -most;
     return (int8_t)(int32_t)(q + shift - shift);
 }
 

@@ -621,7 +621,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     for (int trial = 0; trial < 12; trial++)
-        if (try(&rng, ranks, ranks, trial % 4 == 3, &err) != 0) {
+        if (try(&rng, ranks, ranks, trial % 4 == 3, &err) != 0 ||
+            quantize(&rng, ranks, trial % 4 == 3, &err) != 0) {
             fprintf(stderr, "checkpoint_move_mpi: trial %d: %s\n", trial, err.message);
             _exit(1);
         }
