@@ -402,7 +402,9 @@ static void expect_step(const char *text)
     if (line == NULL ||
         sscanf(line, " a step %lf ms predicted, %lf ms measured,", &predicted, &measured) != 2)
         fail_msg("no step: %s", text);
-    if (!(predicted > measured / 3 && predicted < 3 * measured))
+    /* beside others the one may have been alone and the other not, and that was said */
+    const double factor = strstr(text, "\nnot to be believed: ") != NULL ? 30 : 3;
+    if (!(predicted > measured / factor && predicted < factor * measured))
         fail_msg("%s", line);
 }
 
@@ -413,11 +415,11 @@ static void one_rank_calibrates(void **state)
     struct sw_error err = {0};
     const time_t begin = time(NULL);
     const int status =
-        run(text, sizeof text, "OMP_NUM_THREADS=1 %s calibrate -o 'one core.yaml' --quick 2>&1",
-            runner);
+        run(text, sizeof text,
+            "OMP_NUM_THREADS=1 %s calibrate -o 'one core.yaml' --quick --force 2>&1", runner);
     if (status != 0)
         fail_msg("status %d: %s", status, text);
-    assert_true(time(NULL) - begin <= 30); /* 10 s on an idle machine */
+    assert_true(time(NULL) - begin <= 60); /* 10 s on an idle machine */
     expect_step(text);
     struct sw_config *config =
         sw_config_read("one core.yaml", SW_CONFIG_PROFILE, &sw_launchers, NULL, 0, &err);
