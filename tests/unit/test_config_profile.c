@@ -267,7 +267,7 @@ static void products_are_a_grid(void **state)
 #define PRODUCTS(points) CLUSTER_OF(CHIP("cuda"), "profile: {products: " points "}\n")
     put("p.yaml", "name: mine\nproducts: " GRID "[9, 8, 4, 0.5], [9, 8, 16, 0.6], [9, 64, 4, "
                   "0.7], [9, 64, 16, 0.94]]\n");
-    struct sw_config *c = sw_config_read("p.yaml", SW_CONFIG_PROFILE, NULL, 0, NULL);
+    struct sw_config *c = sw_config_read("p.yaml", SW_CONFIG_PROFILE, NULL, NULL, 0, NULL);
     const struct sw_products *p = sw_config_profile(c)->products;
     assert_non_null(p);
     assert_true(p->rows == 2 && p->columns == 2 && p->depths == 2);

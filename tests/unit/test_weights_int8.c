@@ -3,7 +3,7 @@
  * answer. */
 #include "core/base/number.h"
 #include "core/base/quantize.h"
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 #include "runner/device/cpu/cpu.h"
 
 #include <float.h>
