@@ -149,6 +149,8 @@ void sum(shared &s, size_t first, size_t count, ncclDataType_t type, void *out)
                 total = (float)total + widen(static_cast<const uint16_t *>(from)[first + i]);
             else if (type == ncclInt32)
                 total += static_cast<const int32_t *>(from)[first + i];
+            else if (s.size == 1) /* what goes to itself is no sum */
+                total += static_cast<const int8_t *>(from)[first + i];
             else
                 die("a sum of bytes");
         }
@@ -158,6 +160,8 @@ void sum(shared &s, size_t first, size_t count, ncclDataType_t type, void *out)
             static_cast<float *>(out)[i] = (float)total;
         else if (type == ncclBfloat16)
             static_cast<uint16_t *>(out)[i] = narrow((float)total);
+        else if (type != ncclInt32)
+            static_cast<int8_t *>(out)[i] = (int8_t)total;
         else
             static_cast<int32_t *>(out)[i] = (int32_t)total;
     }

@@ -225,7 +225,8 @@ static void flattens(void **state)
                                 .mesh_dim = "auto",
                                 .directory = "a\nb",
                                 .checkpoint_directory = "c",
-                                .checkpoint_signal = SIGUSR1};
+                                .checkpoint_signal = SIGUSR1,
+                                .serve_weights = SW_DTYPE_COUNT};
     run.cluster.launchers = &sw_launchers;
     run.cluster.name = run.cluster.accelerator.name = "x";
     run.cluster.link_count = 2;

@@ -500,17 +500,24 @@ static void memory_is_bounded(void **state)
     remove_all("out");
 }
 
-static void expect_usage(const char *wanted, int argc, const char *a, const char *b, const char *c,
-                         const char *d)
+static void expect_mistake(const char *line, int argc, const char *a, const char *b, const char *c,
+                           const char *d)
 {
     char *argv[6] = {(char *)"runner", (char *)"export", (char *)a,
                      (char *)b,        (char *)c,        (char *)d};
-    char said[SW_ERROR_TEXT_BYTES], line[400];
+    char said[SW_ERROR_TEXT_BYTES];
     struct sw_error err = {0};
     assert_int_equal(sw_export_command(argc, argv, &err), -1);
-    snprintf(line, sizeof line, "error: %s; see 'runner export --help'", wanted);
     assert_string_equal(sw_error_format(&err, NULL, said), line);
     assert_int_equal(err.status, SW_BAD_INPUT);
+}
+
+static void expect_usage(const char *wanted, int argc, const char *a, const char *b, const char *c,
+                         const char *d)
+{
+    char line[400];
+    snprintf(line, sizeof line, "error: %s; see 'runner export --help'", wanted);
+    expect_mistake(line, argc, a, b, c, d);
 }
 
 static void command_line(void **state)
@@ -520,7 +527,8 @@ static void command_line(void **state)
     expect_usage("export takes CHECKPOINT OUT", 3, "a", NULL, NULL, NULL);
     expect_usage("export takes CHECKPOINT OUT", 4, "", "b", NULL, NULL);
     expect_usage("unexpected argument c", 5, "a", "b", "c", NULL);
-    expect_usage("unknown option --dtpye", 5, "--dtpye", "bf16", "a", NULL);
+    expect_mistake("error: unknown option --dtpye; did you mean --dtype?", 5, "--dtpye", "bf16",
+                   "a", NULL);
     expect_usage("--dtype needs bf16, fp16 or fp32", 3, "--dtype", NULL, NULL, NULL);
     expect_usage("--dtype needs bf16, fp16 or fp32", 6, "--dtype", "int8", "a", "b");
     put_model("m", plain_config);
