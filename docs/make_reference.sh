@@ -88,7 +88,7 @@ END
 | `SHARDWRIGHT_START_SECONDS` | runner | seconds for the ranks of a job to find each other; default 300, or `SHARDWRIGHT_STALL_SECONDS` where that is more |
 | `SHARDWRIGHT_GRACE_SECONDS` | runner | seconds between TERM and KILL; default 30: a training that is told to end saves if it will be done by then |
 | `SHARDWRIGHT_CORE` | runner | when set, a training that crashes leaves core dumps, as the system has it |
-| `SHARDWRIGHT_RUNNER` | job scripts | another `runner` than the one beside the `plan` that wrote the script |
+| `SHARDWRIGHT_RUNNER` | `plan supervise`, job scripts of mpirun | another `runner` than the one beside the `plan` that wrote the script |
 | `SHARDWRIGHT_PLAN` | job scripts of Slurm | another `plan` than the one that wrote the script, to be the job's process |
 | `SHARDWRIGHT_PAUSE_SECONDS` | plan supervise | seconds before a scheduler that did not answer, or took no order, is asked again; default 10 |
 | `SHARDWRIGHT_HOSTFILE` | job scripts of mpirun | the machines of a mesh on several nodes; in a job of Slurm: its own |

@@ -124,7 +124,8 @@ static void write_products(struct writer *w, const struct field *field, const vo
 {
     const struct sw_products *p =
         *(const struct sw_products *const *)(const void *)((const char *)base + field->offset);
-    char text[MOST * 60 + 4], number[4][32];
+    enum { POINT_BYTES = 4 * 32 + 16 }; /* four numbers, and what stands between them */
+    char text[MOST * POINT_BYTES + 4], number[4][32];
     size_t used = 0;
     if (p == NULL)
         return;

@@ -127,10 +127,11 @@ static const struct sw_products *products_of(const struct sw_cluster_config *clu
                                              enum sw_dtype dtype)
 {
     const struct sw_profile_config *profile = &cluster->profile;
-    if (dtype != SW_BF16_T || is_measured(&profile->matmul) ||
-        !sw_device_row(cluster->accelerator.device)->tiled)
+    if (dtype != SW_BF16_T || !sw_device_row(cluster->accelerator.device)->tiled)
         return NULL;
-    return profile->products != NULL ? profile->products : cluster->accelerator.products;
+    if (profile->products != NULL)
+        return profile->products;
+    return is_measured(&profile->matmul) ? NULL : cluster->accelerator.products;
 }
 
 static double product_bytes(const struct sw_product *s, enum sw_dtype dtype)
@@ -157,6 +158,7 @@ static double roofline_seconds(const struct sw_cluster_config *cluster, enum sw_
 double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_dtype dtype,
                                const struct sw_product *s)
 {
+    const double large = 1e18; /* operations, of a profile that is measured by them */
     const struct sw_products *own = products_of(cluster, dtype);
     if (own == NULL)
         return roofline_seconds(cluster, dtype, s);
@@ -165,8 +167,9 @@ double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_
                                     .k = larger(s->k, own->depth[0])};
     const double least = larger(2 * edge.m * edge.n * edge.k / peak_of(cluster, dtype),
                                 product_bytes(&edge, dtype) / bandwidth_of(cluster));
-    const double software = share_of(cluster, &cluster->profile.matmul, 1) / own->asymptote;
-    const double seconds = least / (software * sw_cost_products_share(own, edge.m, edge.n, edge.k));
+    const double software = share_of(cluster, &cluster->profile.matmul, large) / own->asymptote;
+    const double reached = software * sw_cost_products_share(own, edge.m, edge.n, edge.k);
+    const double seconds = least / (reached < 1 ? reached : 1); /* nothing is above its peak */
     if (edge.m == s->m && edge.n == s->n && edge.k == s->k)
         return seconds;
     return seconds * roofline_seconds(cluster, dtype, s) / roofline_seconds(cluster, dtype, &edge);

@@ -15,7 +15,7 @@ static int fail(const struct sw_values_config *named, int32_t first,
             used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%.40s",
                                      used > 0 ? ", " : "", named->of[i].name);
     return sw_fail_at(err, SW_BAD_INPUT, named->of[first].place,
-                      "the layers of this model have no %s; values: %s", missing,
+                      "the layers of this model have no %s; use some of: %s", missing,
                       sw_layer_values_format(values, SW_ALL_VALUES, all));
 }
 

@@ -14,9 +14,10 @@
 
 /* Slurm sends the script what it sends to the ranks: they hear of it by themselves, and it ends
  * nothing here. */
+static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+
 static sigset_t heard(void)
 {
-    static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
@@ -27,7 +28,8 @@ static sigset_t heard(void)
 void sw_supervise_listen(void)
 {
     const sigset_t set = heard();
-    signal(SIGCHLD, SIG_DFL);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        (void)signal(signals[i], SIG_DFL); /* what is ignored is not heard, and ranks inherit it */
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 

@@ -30,14 +30,15 @@ static const struct option {
     {"--checkpoints", "DIR", TEXT, AT(checkpoints),
      "checkpoints; of texts the one to make them with"},
     {"--runner", "PATH", TEXT, AT(runner), "the runner on the nodes"},
-    {"--container-runner", "PATH", TEXT, AT(container_runner), "the runner in a container's image"},
+    {"--container-runner", "PATH", TEXT, AT(container_runner),
+     "in place of it, in a container's image"},
     {"--script", "FILE", TEXT, AT(script), "the job's script, for the next link of a chain"},
     {"--link", NULL, FLAG, AT(link), "another job of the run queued this one, to go on with it"},
     {"--continue", "none|requeue|chain", CONTINUES, AT(how), "how the run goes on in another job"},
-    {"--max-attempts", "N", BIG, AT(max_attempts), "after so many it does not"},
+    {"--max-attempts", "N", BIG, AT(max_attempts), "attempts after which the run goes on no more"},
     {"--preflight", "off|quick|full", TEXT, AT(preflight), "what is tried of the nodes first"},
     {"--signal", "NAME@SECONDS", TEXT, AT(signal), "what the ranks get so long before the limit"},
-    {"--exclude", "NODES", TEXT, AT(exclude), "nodes that nobody wants"},
+    {"--exclude", "NODES", TEXT, AT(exclude), "nodes that no job of the run may get, with commas"},
     {"--mpi", "NAME", TEXT, AT(mpi), "how srun starts MPI, default pmix"},
     {"--options", "N WORD...", WORDS, AT(options), "N words for srun"},
     {"--container", "N WORD...", WORDS, AT(container), "N words before the runner"},
@@ -65,8 +66,8 @@ void sw_supervise_help(void)
         printf("  %-34s %s\n", spelling, options[i].about);
     }
     printf("  %-34s %s\n", "--help, -h", "this help");
-    printf("\nA script that 'plan emit' wrote ends with it. ARGUMENTS go to the runner. A value "
-           "that is '' counts\nas not given.\n");
+    printf("\nA script that 'plan emit' wrote ends with it. ARGUMENTS go to the runner when it "
+           "trains. A value\nthat is '' counts as not given.\n");
 }
 
 static int wrong(struct sw_error *err, const struct option *o, const char *value)
@@ -117,6 +118,8 @@ static int store(const struct option *o, int argc, char **argv, struct sw_superv
     }
     if (argc < 1)
         return sw_fail(err, SW_BAD_INPUT, "%s needs a value: %s", o->name, o->value);
+    if (o->kind != WORDS && argv[0][0] == '\0')
+        return 1; /* as if it was not given */
     switch (o->kind) {
     case TEXT:
         *(const char **)to = argv[0];
@@ -181,11 +184,11 @@ static int check(const struct sw_supervise_settings *s, struct sw_error *err)
                        s->preflight);
     if (s->plan == NULL)
         return sw_fail(err, SW_BAD_INPUT, "which plan? see 'plan supervise --help'");
-    if (s->digests[0] == '\0' || s->folder[0] == '\0' || s->checkpoints[0] == '\0' ||
-        s->least < 1 || s->ranks_per_node < 1)
+    if ((s->runner[0] == '\0' && s->container_runner[0] == '\0') || s->digests[0] == '\0' ||
+        s->folder[0] == '\0' || s->checkpoints[0] == '\0' || s->least < 1 || s->ranks_per_node < 1)
         return sw_fail(err, SW_BAD_INPUT,
-                       "--digests, --plans, --ranks-per-node, --directory and --checkpoints are "
-                       "needed, as a script that 'plan emit' wrote has them");
+                       "--digests, --plans, --ranks-per-node, --directory, --checkpoints and "
+                       "--runner are needed, as a script that 'plan emit' wrote has them");
     return 0;
 }
 
@@ -240,11 +243,11 @@ int sw_command_supervise(int argc, char **argv)
 {
     struct sw_supervise_settings settings;
     struct sw_error err = {0};
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            sw_supervise_help();
-            return SW_OK;
-        }
+    /* only there: words for srun may be like it */
+    if (argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)) {
+        sw_supervise_help();
+        return SW_OK;
+    }
     if (sw_supervise_parse(argc, argv, &settings, &err) != 0)
         return sw_command_fail(&err);
     const struct sw_scheduler *row = sw_scheduler_of_script(settings.script);

@@ -1,6 +1,7 @@
 #include "planner/supervise/supervise_internal.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,12 +48,25 @@ static void rest(const struct sw_supervisor *s, int32_t seconds)
         ;
 }
 
+/* The last orders are to be heard, whatever ends this job meanwhile: what carries them inherits it.
+ * No state behind these starts ranks. */
+static void ignore_signals(enum sw_course_state state)
+{
+    static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+    if (state != SW_COURSE_ASK && state != SW_COURSE_FOLLOW && state != SW_COURSE_CANCEL_LINK &&
+        state != SW_COURSE_ASK_TEXTS)
+        return;
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        (void)signal(ignored[i], SIG_IGN);
+}
+
 static void live(struct sw_supervisor *s, const sw_supervise_do *doing)
 {
     for (;;) {
         const enum sw_course_state state = s->course.state;
         if (doing[state] == NULL)
             return;
+        ignore_signals(state);
         const enum sw_course_event event = doing[state](s);
         if (sw_course_is_end(state))
             return;

@@ -82,16 +82,20 @@ static void tell(const struct sw_supervisor *s, bool of_server)
         (void)sw_supervise_fail(&err);
 }
 
-/* Whether the plan is the one that the script was written with: "digest: 'HEX'" is a line of it. */
-static bool is_own_plan(const struct sw_supervisor *s)
+/* Whether the plan is the one that the script was written with: "digest: 'HEX'" is a line of it.
+ * err: why it could not be read. */
+static bool is_own_plan(const struct sw_supervisor *s, struct sw_error *err)
 {
     enum { MOST_BYTES = 64 << 20 };
     char line[64], *text = NULL;
     size_t bytes = 0;
     const char *digest = strrchr(s->set->digests, ':');
     snprintf(line, sizeof line, "\ndigest: '%.32s'\n", digest != NULL ? digest + 1 : "");
-    const bool own = sw_file_read(s->set->plan, true, MOST_BYTES, &text, &bytes, NULL) == 0 &&
-                     strstr(text, line) != NULL;
+    if (sw_file_read(s->set->plan, true, MOST_BYTES, &text, &bytes, NULL) != 0) {
+        sw_fail(err, SW_ENVIRONMENT, "cannot read '%s': %s", s->set->plan, strerror(errno));
+        return false;
+    }
+    const bool own = strstr(text, line) != NULL;
     free(text);
     return own;
 }
@@ -99,7 +103,12 @@ static bool is_own_plan(const struct sw_supervisor *s)
 bool sw_supervise_begin_texts(struct sw_supervisor *s)
 {
     const struct sw_supervise_settings *set = s->set;
-    if (!is_own_plan(s)) {
+    struct sw_error err = {0};
+    if (!is_own_plan(s, &err)) {
+        if (err.status != SW_OK) {
+            s->code = sw_supervise_fail(&err);
+            return false;
+        }
         fprintf(stderr,
                 "%s is another plan than the one that this script was written with; emit both "
                 "again\n",
@@ -223,7 +232,8 @@ static event do_listen(struct sw_supervisor *s)
            set->token_file);
     printf("from elsewhere: ssh -N -L %s:%s:%s LOGIN-NODE, then http://127.0.0.1:%s\n", s->port,
            name, s->port, s->port);
-    fflush(stdout);
+    if (fflush(stdout) != 0)
+        clearerr(stdout); /* the log is full: no reason to end otherwise than the ranks */
     tell(s, true);
     return SW_COURSE_DONE_EVENT;
 }

@@ -165,7 +165,7 @@ static void start(struct sw_supervisor *s, const char *word, const char *option)
     sw_argv_add(&words, "%s", s->digest);
     if (option != NULL)
         sw_argv_add(&words, "%s", option);
-    for (int32_t i = 0; option == NULL && i < more->count; i++)
+    for (int32_t i = 0; strcmp(word, "train") == 0 && i < more->count; i++)
         sw_argv_add(&words, "%s", more->word[i]);
     sw_supervise_start(s, &words, true);
     sw_argv_free(&words);

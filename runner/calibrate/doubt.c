@@ -16,21 +16,23 @@ static const double usual_low = 0.7, usual_high = 1.3, least_low = 0.01, most_hi
 int sw_calibrate_fair_share(struct sw_comm *world, int32_t nodes, int32_t threads, double *share,
                             struct sw_error *err)
 {
+    enum { CORES = CPU_SETSIZE }; /* the same on every rank, whatever its node has */
     cpu_set_t usable;
     const int64_t online = sysconf(_SC_NPROCESSORS_CONF);
-    const int32_t cores = online > 0 && online < CPU_SETSIZE ? (int32_t)online : CPU_SETSIZE;
-    double *ranks_on = calloc((size_t)nodes * (size_t)cores, sizeof *ranks_on);
+    double *ranks_on = calloc((size_t)nodes * CORES, sizeof *ranks_on);
     double sum = 0;
     if (ranks_on == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory");
-    double *here = ranks_on + (size_t)(world->rank / (world->size / nodes)) * (size_t)cores;
-    if (sched_getaffinity(0, sizeof usable, &usable) != 0)
-        for (int32_t i = 0; i < cores; i++)
+    double *here = ranks_on + (size_t)(world->rank / (world->size / nodes)) * CORES;
+    if (sched_getaffinity(0, sizeof usable, &usable) != 0) {
+        CPU_ZERO(&usable);
+        for (int32_t i = 0; i < online && i < CORES; i++)
             CPU_SET(i, &usable);
-    for (int32_t i = 0; i < cores; i++)
+    }
+    for (int32_t i = 0; i < CORES; i++)
         here[i] = CPU_ISSET(i, &usable) ? 1 : 0;
-    int status = sw_calibrate_sum(world, ranks_on, nodes * cores, err);
-    for (int32_t i = 0; i < cores && status == 0; i++)
+    int status = sw_calibrate_sum(world, ranks_on, nodes * CORES, err);
+    for (int32_t i = 0; i < CORES && status == 0; i++)
         sum += CPU_ISSET(i, &usable) ? 1 / here[i] : 0;
     free(ranks_on);
     *share = sum < threads ? sum / threads : 1;

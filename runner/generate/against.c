@@ -58,7 +58,8 @@ static void meet(struct sw_against *a, int64_t index, int64_t token, double ours
     a->sum += ours;
     a->other_sum += theirs;
     a->apart += apart;
-    if (!(apart <= a->most)) { /* the first that is none, too */
+    /* the first; then larger ones, and the first that is no number stays */
+    if (a->tokens == 1 || (!isnan(a->most) && !(apart <= a->most))) {
         a->most = apart;
         a->most_text = index;
         a->most_token = token;

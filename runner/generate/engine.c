@@ -232,15 +232,18 @@ static const int32_t *seen_by_rows(struct sw_engine *e, enum sw_program_kind kin
     return e->row_seen;
 }
 
-/* What every row's text changes about logits; NULL: none does. */
-static const float *adjustments_of_rows(struct sw_engine *e, enum sw_program_kind kind)
+/* What every row's text changes about logits; NULL: none does. *most: entries of the row with the
+ * most. */
+static const float *adjustments_of_rows(struct sw_engine *e, enum sw_program_kind kind,
+                                        int64_t *most)
 {
     const int64_t width = e->adjustments.most * SW_ADJUSTMENT_NUMBERS;
-    bool any = false;
+    *most = 0;
     for (int64_t i = 0; i < e->slot_count; i++)
-        any |= is_busy(e, i) && e->adjustments.count[i] > 0;
-    if (!any || kind == SW_PROGRAM_DECODE)
-        return any ? e->adjustments.entries : NULL;
+        if (is_busy(e, i) && e->adjustments.count[i] > *most)
+            *most = e->adjustments.count[i];
+    if (*most == 0 || kind == SW_PROGRAM_DECODE)
+        return *most > 0 ? e->adjustments.entries : NULL;
     for (int64_t r = 0; r < e->rows; r++)
         memcpy(e->row_adjustments + r * width, sw_adjustments_of(&e->adjustments, slot_of(e, r)),
                (size_t)e->adjustments.count[slot_of(e, r)] * SW_ADJUSTMENT_NUMBERS *
@@ -255,6 +258,8 @@ static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
     const size_t rows = (size_t)e->rows, row = rows * (size_t)length;
     const size_t element = e->wide ? sizeof(double) : sizeof(float);
     const bool scores = kind == SW_PROGRAM_SCORE;
+    int64_t most = 0;
+    const float *adjustments = scores ? NULL : adjustments_of_rows(e, kind, &most);
     sw_turns_run(&e->turns, kind);
     struct sw_feed feeds[5] = {
         {.name = "tokens", .data = e->tokens, .bytes = row * sizeof *e->tokens},
@@ -266,8 +271,9 @@ static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
          .data = scores ? NULL : seen_by_rows(e, kind),
          .bytes = rows * (size_t)e->words * sizeof *e->seen},
         {.name = "adjustments",
-         .data = scores ? NULL : adjustments_of_rows(e, kind),
-         .bytes = rows * (size_t)e->adjustments.most * SW_ADJUSTMENT_NUMBERS * sizeof(float)}};
+         .data = adjustments,
+         .bytes = rows * (size_t)e->adjustments.most * SW_ADJUSTMENT_NUMBERS * sizeof(float),
+         .used = (size_t)most * SW_ADJUSTMENT_NUMBERS * sizeof(float)}};
     const struct sw_fetch fetch = {.name = scores ? "logprobs" : "sampled",
                                    .data = e->output,
                                    .bytes = (scores ? row : SW_SAMPLED_NUMBERS * rows) * element};

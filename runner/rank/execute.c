@@ -220,6 +220,13 @@ static int write_input(struct sw_executor *x, const struct sw_walk *w, const str
         rows = (const char *)feed->data + (size_t)ask.first_row * row_bytes;
     else if (ask.rows > 0 && feed->read(feed->context, &ask, x->rows, err) != 0)
         return -1;
+    if (feed->used > 0 && feed->used < row_bytes) {
+        for (int64_t r = 0; r < ask.rows; r++)
+            if (x->device->vtable->copy_in(x->device, x->arena + v->offset + (size_t)r * row_bytes,
+                                           rows + (size_t)r * row_bytes, feed->used) != 0)
+                return sw_fail(err, SW_ENVIRONMENT, "cannot copy '%s' to the device", feed->name);
+        return 0;
+    }
     memset(x->part, feed->padding, (size_t)v->slot_bytes);
     take_columns(x, v, offset[v->ndim - 1], rows, ask.rows);
     if (x->device->vtable->copy_in(x->device, x->arena + v->offset, x->part,

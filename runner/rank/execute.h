@@ -51,6 +51,8 @@ struct sw_feed {
      * looks at it; it holds anything */
     const void *data;
     size_t bytes; /* of data, if any: must be those of the input */
+    size_t used;  /* of data: leading bytes of each row that any op looks at; 0: all. Columns are
+                     whole */
     /* Or whoever is asked anew before each micro-step, for the rows that this rank needs but those
      * behind the step's batch, whose every byte is `padding` */
     sw_feed_reader read;

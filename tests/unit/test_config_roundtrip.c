@@ -144,6 +144,22 @@ static const struct sw_products some_products = {
     .share = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1e-9, 0.47},
     .asymptote = 0.47 / 0.94};
 
+/* As many points as may be, of as many digits. */
+static const struct sw_products *all_products(void)
+{
+    static struct sw_products p;
+    p = (struct sw_products){.rows = SW_MAX_PRODUCT_ROWS,
+                             .columns = SW_MAX_PRODUCT_SIDES,
+                             .depths = SW_MAX_PRODUCT_SIDES};
+    for (int32_t i = 0; i < p.rows; i++)
+        p.row[i] = 333333.3744855297 * (i + 1);
+    for (int32_t i = 0; i < p.columns; i++)
+        p.column[i] = p.depth[i] = 1234567.8901234567 * (i + 1);
+    for (int32_t i = 0; i < p.rows * p.columns * p.depths; i++)
+        p.share[i] = 0.00012345678901234567 * (i % 7 + 1);
+    return &p;
+}
+
 /* As it is when settled: every share told. */
 static void fill_profile(uint64_t *s, struct sw_profile_config *p)
 {
@@ -180,7 +196,7 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
     a->peak_fp32_flops = real(s, 1, 1e20);
     a->memory_bandwidth = real(s, 1, 1e15);
     a->compute_units = (int32_t)between(s, 0, 200);
-    a->products = draw(s) & 1 ? &some_products : NULL;
+    a->products = draw(s) % 3 == 0 ? &some_products : draw(s) % 3 == 0 ? all_products() : NULL;
     fill_profile(s, &c->profile);
     c->profile.accelerator = draw(s) & 1 ? a->name : NULL;
     c->name = "1e3";

@@ -145,6 +145,15 @@ done
 rm "$out/deaf"
 
 # A chain: a link that saved and is followed ended well for the site, while attempt.json keeps the verdict.
+# Where the job's process is may be said in the settings, for the script keeps nothing of its submitter's.
+emit moved --set "slurm.environment={SHARDWRIGHT_PLAN: $plan}"
+sed -i "s|^plan='*/.*|plan=/gone/plan|" "$out/moved/$name.sbatch"
+grep -q '^plan=/gone/plan' "$out/moved/$name.sbatch" || fail "the script names no plan"
+echo 'exit 75' >"$out/ranks"
+job moved RUNNING
+if grep -q 'no plan at' "$out/job.log"; then fail "slurm.environment names the plan in vain"; fi
+was_called 3 'srun.*' # none of them began anything
+
 emit chain --set slurm.continue=chain
 folder=$out/chain
 mkdir -p "$folder/checkpoints/step-000005"

@@ -157,6 +157,8 @@ static bool order(const char *const *argv, char **out)
         fprintf(stderr, "%s\n", sw_error_format(&err, NULL, text));
     else if (result.diagnostics != NULL && result.diagnostics[0] != '\0')
         fputs(result.diagnostics, stderr);
+    if (taken && result.timed_out)
+        fprintf(stderr, "'%s' did not end within %d s\n", argv[0], ORDER_SECONDS);
     taken = taken && result.exit_code == 0 && !result.timed_out;
     if (taken && out != NULL) {
         *out = result.out;

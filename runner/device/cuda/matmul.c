@@ -400,6 +400,10 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
         matmul.b_row = w_stride, matmul.b_column = 1;
         break;
     }
+    if (w->dtype == SW_I8)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "%s on cuda has no weights in i8; use serve.weights: auto",
+                       sw_op_info((enum sw_op_kind)call->op->kind)->name);
     if (call->op->n_in > 2)
         fits = fits && call->in[2].dtype == y->dtype && call->in[2].elems == y->elems;
     if (!fits)
