@@ -410,7 +410,8 @@ static void is_a_description(void **state)
         int32_t line, column;
     } cases[] = {
         {"values: [", "values: [x",
-         "the layers of this model have no xn1; use some of: n1, q0, k0, v0, q1, k1, k2, v2, o, lse, y, "
+         "the layers of this model have no xn1; use some of: n1, q0, k0, v0, q1, k1, k2, v2, o, "
+         "lse, y, "
          "n2, gate, up, h",
          9, 24},
         {"mesh_dim: '", "mesh_dim: 'x",
@@ -560,9 +561,9 @@ static void recompute_of_a_run(void **state)
     assert_int_equal(err.status, SW_BAD_INPUT);
     assert_non_null(strstr(err.file, "test.yaml"));
     assert_int_equal(err.column, 26);
-    assert_string_equal(err.message,
-                        "the layers of this model have no qn, up+b; use some of: n1, q0, k0, v0, q1, "
-                        "k1, k2, v2, o, lse, y, n2, gate, up, h");
+    assert_string_equal(
+        err.message, "the layers of this model have no qn, up+b; use some of: n1, q0, k0, v0, q1, "
+                     "k1, k2, v2, o, lse, y, n2, gate, up, h");
     sw_config_free(config);
 }
 
