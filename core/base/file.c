@@ -90,17 +90,14 @@ int sw_file_begin(struct sw_new_file *file, const char *path, mode_t mode, struc
         return fail_to_write(path, err);
     }
     const char *name = sw_path_name(path);
-    char host[65] = ""; /* other nodes of a shared disk have processes of this number, too */
-    (void)gethostname(host, sizeof host - 1);
-    const size_t room = strlen(path) + sizeof host + 32;
+    const size_t room = strlen(path) + 32;
     file->path = strdup(path);
     file->aside = malloc(room);
     if (file->path == NULL || file->aside == NULL) {
         errno = ENOMEM;
         goto fail;
     }
-    snprintf(file->aside, room, "%.*s.%s.%s.%ld", (int)(name - path), path, name, host,
-             (long)getpid());
+    snprintf(file->aside, room, "%.*s.%s.%ld", (int)(name - path), path, name, (long)getpid());
     (void)unlink(file->aside); /* of a process that died with this number */
     const int handle = open(file->aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (handle < 0)

@@ -16,7 +16,7 @@
 int sw_file_read(const char *path, bool regular, size_t most_bytes, char **text, size_t *bytes,
                  struct stat *status);
 
-/* A file that is being written beside its place, as ".NAME.HOST.PID". */
+/* A file that is being written beside its place, as ".NAME.PID". */
 struct sw_new_file {
     FILE *out; /* to write to; no need to look at its errors */
     char *path, *aside;

@@ -48,15 +48,18 @@ static int64_t count_lines(const char *path)
     return count;
 }
 
-/* FOLDER/job.json, which `plan status` reads: the same from every task of an array. */
+/* FOLDER/job.json, which `plan status` reads: the same from every task of an array. Tasks on other
+ * nodes may have this process's number, so that each writes a file of its own first. */
 static void tell(const struct sw_supervisor *s, bool of_server)
 {
     const struct sw_supervise_settings *set = s->set;
-    char path[PATH_MAX], name[256] = "";
+    char path[PATH_MAX], own[PATH_MAX], name[256] = "";
     struct sw_new_file file;
     struct sw_error err = {0};
     if (snprintf(path, sizeof path, "%s/job.json", set->folder) >= (int)sizeof path ||
-        sw_file_begin(&file, path, 0666, &err) != 0) {
+        snprintf(own, sizeof own, "%s/.job.json.%s", set->folder, s->job.itself) >=
+            (int)sizeof own ||
+        sw_file_begin(&file, own, 0666, &err) != 0) {
         if (err.status != SW_OK)
             (void)sw_supervise_fail(&err);
         return;
@@ -78,7 +81,9 @@ static void tell(const struct sw_supervisor *s, bool of_server)
     }
     sw_json_end(j);
     fputc('\n', file.out);
-    if (sw_file_commit(&file, &err) != 0)
+    if (sw_file_commit(&file, &err) == 0 && rename(own, path) != 0)
+        sw_fail(&err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
+    if (err.status != SW_OK)
         (void)sw_supervise_fail(&err);
 }
 

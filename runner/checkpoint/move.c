@@ -63,7 +63,8 @@ static struct view view_of(const struct sw_mover *m, const struct sw_piece *piec
               (piece->local[0] * shard_columns + piece->local[1]) * in_state;
     v.chunk_row_bytes = t->size[1] * in_file;
     v.scales = sw_scales_of(m->scales, piece->tensor);
-    v.scales += v.scales != NULL ? piece->start[0] : 0;
+    if (v.scales != NULL)
+        v.scales += piece->start[0];
     v.chunk = m->chunk + piece->at + (piece->start[0] * t->size[1] + piece->start[1]) * in_file;
     return v;
 }

@@ -100,7 +100,8 @@ const char *sw_op_factors(const struct sw_program *p, const struct sw_op *op)
         if (fits)
             return form;
         form = strchr(form, '|');
-        form += form != NULL;
+        if (form != NULL)
+            form++;
     }
     return first; /* verify says what does not fit */
 }
