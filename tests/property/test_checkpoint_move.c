@@ -187,7 +187,7 @@ static void write_quantized(const struct sw_state *state, const struct sw_state_
     const float scale =
         scale_of(matrix, instance, row->scales || !row->parameter->transposed ? i : j);
     const double q = rint(integer_of(element(matrix, instance, i, j)) / (double)scale);
-    const int8_t integer = (int8_t)q;
+    const int8_t integer = row->scales ? 0 : (int8_t)q;
     memcpy(out, row->scales ? (const void *)&scale : (const void *)&integer,
            row->scales ? sizeof scale : sizeof integer);
 }
