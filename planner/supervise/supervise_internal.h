@@ -78,5 +78,8 @@ bool sw_supervise_begin_texts(struct sw_supervisor *s);
 
 /* The attempt in the run's folder; 0: there is none. */
 struct sw_attempt sw_supervise_attempt(const struct sw_supervisor *s);
+/* Doings of a job of either kind: asks what the scheduler says of it; has it requeued. */
+enum sw_course_event sw_supervise_ask(struct sw_supervisor *s);
+enum sw_course_event sw_supervise_requeue(struct sw_supervisor *s);
 
 #endif

@@ -270,23 +270,6 @@ static event do_judge(struct sw_supervisor *s)
     return SW_COURSE_REFUSED_EVENT;
 }
 
-static event do_ask_texts(struct sw_supervisor *s)
-{
-    switch (s->slurm->ask(s->job.itself, s->word)) {
-    case SW_WITHIN_SILENT:
-        return SW_COURSE_SILENT_EVENT;
-    case SW_WITHIN_RUNS:
-        return SW_COURSE_RUNS_EVENT;
-    default:
-        return SW_COURSE_OVER_EVENT;
-    }
-}
-
-static event do_requeue_texts(struct sw_supervisor *s)
-{
-    return done(s->slurm->requeue(s->job.itself, false));
-}
-
 static event do_texts_follow(struct sw_supervisor *s)
 {
     say_end(s);
@@ -336,8 +319,8 @@ const sw_supervise_do sw_supervise_texts[SW_COURSE_STATE_COUNT] = {
     [SW_COURSE_LISTEN] = do_listen,
     [SW_COURSE_TELL] = do_tell,
     [SW_COURSE_JUDGE] = do_judge,
-    [SW_COURSE_ASK_TEXTS] = do_ask_texts,
-    [SW_COURSE_REQUEUE_TEXTS] = do_requeue_texts,
+    [SW_COURSE_ASK_TEXTS] = sw_supervise_ask,
+    [SW_COURSE_REQUEUE_TEXTS] = sw_supervise_requeue,
     [SW_COURSE_TEXTS_STAY] = do_texts_stay,
     [SW_COURSE_TEXTS_OVER] = do_texts_over,
     [SW_COURSE_RECORD] = do_record,

@@ -273,7 +273,7 @@ static event do_drop(struct sw_supervisor *s)
 
 /* ---- The scheduler ---- */
 
-static event do_ask(struct sw_supervisor *s)
+event sw_supervise_ask(struct sw_supervisor *s)
 {
     switch (s->slurm->ask(s->job.itself, s->word)) {
     case SW_WITHIN_SILENT:
@@ -285,7 +285,7 @@ static event do_ask(struct sw_supervisor *s)
     }
 }
 
-static event do_requeue(struct sw_supervisor *s)
+event sw_supervise_requeue(struct sw_supervisor *s)
 {
     return done(s->slurm->requeue(s->job.itself, false));
 }
@@ -445,17 +445,17 @@ const sw_supervise_do sw_supervise_training[SW_COURSE_STATE_COUNT] = {
     [SW_COURSE_TICK] = do_tick,
     [SW_COURSE_REMIND] = do_remind,
     [SW_COURSE_PROBE] = do_probe,
-    [SW_COURSE_CONFIRM] = do_ask,
+    [SW_COURSE_CONFIRM] = sw_supervise_ask,
     [SW_COURSE_DROP] = do_drop,
     [SW_COURSE_DECIDE] = do_decide,
-    [SW_COURSE_STAY] = do_ask,
+    [SW_COURSE_STAY] = sw_supervise_ask,
     [SW_COURSE_CHOOSE_AGAIN] = do_choose_again,
-    [SW_COURSE_ASK] = do_ask,
-    [SW_COURSE_REQUEUE] = do_requeue,
+    [SW_COURSE_ASK] = sw_supervise_ask,
+    [SW_COURSE_REQUEUE] = sw_supervise_requeue,
     [SW_COURSE_HOLD] = do_hold,
     [SW_COURSE_EXCLUDE] = do_exclude,
     [SW_COURSE_RELEASE] = do_release,
-    [SW_COURSE_ASK_ANEW] = do_ask,
+    [SW_COURSE_ASK_ANEW] = sw_supervise_ask,
     [SW_COURSE_SUBMIT] = do_submit,
     [SW_COURSE_FOLLOW] = do_follow,
     [SW_COURSE_EXCLUDE_LINK] = do_exclude_link,

@@ -3,8 +3,8 @@
  * were made, where that is asked for.
  *
  * Tokens of the prompt do not count as made, as with OpenAI and vLLM. Every rank keeps the same
- * lists of the same texts. Nothing is allocated after the beginning; what nobody asks for costs
- * nothing. */
+ * lists of the same texts. Nothing is allocated after the beginning; where no text asks, nothing
+ * is copied. */
 #ifndef SW_GENERATE_ADJUSTMENTS_H
 #define SW_GENERATE_ADJUSTMENTS_H
 
