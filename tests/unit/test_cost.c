@@ -539,7 +539,7 @@ static void measured_products(void **state)
     c.accelerator.products = NULL;
     close_to(product(&c, SW_F32, 16, 1024, 1024), in_fp32);
     c.accelerator.products = &own;
-    c.profile.matmul = (struct sw_curve){1, {{1, 1}}}; /* more than the chip's own: not than peak */
+    c.profile.matmul = (struct sw_curve){1, {{1, 1}}}; /* no more than the peak */
     close_to(product(&c, SW_BF16_T, 4096, 16384, 16384), 2.0 * 4096 * 16384 * 16384 / 1e15);
     struct sw_products mine = own; /* the profile's own */
     mine.asymptote = 1.6;
