@@ -102,6 +102,8 @@ static void count_texts(struct sw_request_queue *d, struct sw_completion *comple
     completion->party->running += running;
     d->counts.waiting += waiting;
     d->counts.running += running;
+    if (d->counts.running == 0)
+        d->counts.cached = 0; /* the engine's next count comes later */
 }
 
 void sw_request_queue_free(struct sw_request_queue *d)
