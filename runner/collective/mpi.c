@@ -7,6 +7,7 @@
 #include "runner/collective/inquiry.h"
 #include "runner/collective/queue.h"
 
+#include <math.h>
 #include <mpi.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -20,11 +21,14 @@ enum {
     /* Then naps, since a rank's other threads and other ranks may need this core: a part of the
      * time waited so far. Messages of other nodes take longer and their looks cost more: with naps
      * up to 400 us instead of 50, eight ranks on four nodes of 800 Mbit/s and two cores took about
-     * a tenth less for a step. */
+     * a tenth less for a step. After a long wait a nap is a small part of it: what comes then, as
+     * from a rank that saves, has taken its time. */
     NAP_FIRST_NS = 20000,
-    NAP_LAST_NEAR_NS = 50000,
-    NAP_LAST_FAR_NS = 400000,
+    NAP_NEAR_NS = 50000,
+    NAP_FAR_NS = 400000,
+    NAP_LAST_NS = 5000000,
     NAP_PART = 8,
+    NAP_LONG_PART = 64,
     /* Between nodes a message goes in pieces that Open MPI's TCP sends off unasked: up to 64 KiB
      * with its header, where nobody changed that. Longer ones first ask the receiver, and on a slow
      * network the answer waits behind data: to gather 262 kB over four nodes of two ranks took 28
@@ -75,10 +79,9 @@ static int fail_mpi(int code, struct sw_error *err)
 
 static void take_a_nap(double waited, bool far)
 {
-    const double wanted = waited / NAP_PART * 1e9;
-    const long longer = wanted > NAP_FIRST_NS ? (long)wanted : NAP_FIRST_NS;
-    const long most = far ? NAP_LAST_FAR_NS : NAP_LAST_NEAR_NS;
-    const struct timespec nap = {0, longer < most ? longer : most};
+    const double part = fmin(waited / NAP_PART * 1e9, far ? NAP_FAR_NS : NAP_NEAR_NS);
+    const double long_part = fmin(waited / NAP_LONG_PART * 1e9, NAP_LAST_NS);
+    const struct timespec nap = {0, (long)fmax(fmax(part, long_part), NAP_FIRST_NS)};
     (void)nanosleep(&nap, NULL);
 }
 
