@@ -120,8 +120,8 @@ trial damages "damages of a folder of checkpoints: $damages" bash tests/property
 count_trials() {
     "$build/tests/test_store_faults" "$build/tests" 1 && "$build/tests/test_search_rows" 200 7 &&
         "$build/tests/test_search_rule" 4000 && "$build/tests/test_meshes" 13 &&
-        "$build/tests/test_uneven_meshes" 41 && bash tests/property/test_quickstart.sh "$build" || return 1
-    echo "a fault at every file operation of a save, 200 searches row by row, 4000 searches and their rule, more variants on every mesh, all steps of the quickstart on eight ranks and on one"
+        "$build/tests/test_uneven_meshes" 41 && "$build/tests/test_slots" && bash tests/property/test_quickstart.sh "$build" || return 1
+    echo "a fault at every file operation of a save, 200 searches row by row, 4000 searches and their rule, more variants on every mesh, texts in every slot of all meshes, types and shapes, all steps of the quickstart on eight ranks and on one"
 }
 export -f count_trials
 export -f lock_trials

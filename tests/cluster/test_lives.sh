@@ -58,14 +58,27 @@ done < <(compgen -e | grep -E '^(SBATCH|SLURM|PMI|PMIX|OMPI)_' | grep -vx SLURM_
 bash examples/make_text.sh || fail "no text to learn"
 
 # ---- Jobs
+# Of a small model, whose steps take that long, mostly by waiting (tests/support/pace_shim.c).
+pace=0.4
+small=(model.hidden_size=64 model.intermediate_size=128 model.num_hidden_layers=2 sequence_length=64)
+write_job() { # PACE SETTING...: of $run, in its folder
+    local setting=() one environment
+    environment="LD_PRELOAD: \"$build/tests/libpace_shim.so\", PACE_SECONDS: \"$1\""
+    shift
+    for one in "${small[@]}" "$@"; do
+        case $one in
+            'slurm.environment={'*) environment+=", ${one#*'{'}" && environment=${environment%'}'} ;;
+            *) setting+=(--set "$one") ;;
+        esac
+    done
+    "$build/plan" emit configs/runs/$name.yaml -o "$run" --set directory="$run" --set optimizer.warmup_steps=4 \
+        --set "slurm.environment={$environment}" "${setting[@]}" >/dev/null || fail "plan emit failed"
+}
 emit() { # LIFE SETTING...: the run of this life, in a folder of its own
-    local setting=() one
     run=$out/$1
     shift
     rm -rf "$run"
-    for one; do setting+=(--set "$one"); done
-    "$build/plan" emit configs/runs/$name.yaml -o "$run" --set directory="$run" --set optimizer.warmup_steps=4 "${setting[@]}" \
-        >/dev/null || fail "plan emit failed"
+    write_job $pace "$@"
 }
 submit() { job=$(sbatch --parsable "$@" "$run/$name.sbatch") || fail "sbatch refused the script"; }
 state() { scontrol show job "$job" 2>/dev/null | sed -nE 's/.*JobState=([A-Z_]+).*/\1/p'; }
@@ -155,8 +168,7 @@ undisturbed() { # the run of this life again, in one job without any trouble
     cp -r "$run" "$run.reference" && run=$run.reference
     rm -rf "$run"/{checkpoints,metrics.jsonl,attempt.json,slurm-*.out,lock,excluded_nodes.jsonl}
     sed -i "s,$kept,$run,g" "$run/$name.sbatch"
-    "$build/plan" emit configs/runs/$name.yaml -o "$run" --set directory="$run" --set optimizer.warmup_steps=4 "$@" >/dev/null ||
-        fail "plan emit failed"
+    write_job 0 "$@"
     submit --no-requeue --time=30
     until_over 240
     finished
@@ -173,7 +185,8 @@ steps_of() { # SECONDS
     until_over 120
     finished
     sed -nE 's/.*"step_seconds": *([.0-9eE+-]+),.*/\1/p' "$run/metrics.jsonl" | sort -g |
-        awk -v seconds="$1" '{ step[NR] = $1 } END { n = seconds / step[int((NR + 1) / 2)]; printf "%d\n", n < 40 ? 40 : n }'
+        awk -v seconds="$1" -v pace=$pace '{ step[NR] = $1 }
+            END { n = seconds / (pace + step[int((NR + 1) / 2)]); printf "%d\n", n < 40 ? 40 : n }'
 }
 
 # ---- Lives
@@ -205,7 +218,7 @@ life_limit() { # its time limit is near; then a rank is killed
     finished
     restarts=$(field Restarts)
     [ "$restarts" -ge 2 ] || fail "it was requeued $restarts times"
-    undisturbed --set optimizer.total_steps="$steps"
+    undisturbed optimizer.total_steps="$steps"
     diff <(losses "$run") <(losses "$run.reference") >/dev/null || fail "the losses are not those of an undisturbed run"
     echo "limit: requeued $restarts times, $(losses "$run" | wc -l) steps, every loss bit-equal"
 }
@@ -227,13 +240,12 @@ life_chain() {
     grep -vqE ' (COMPLETED|CANCELLED)$' "$out/links" && fail "a link did not end well: $(cat "$out/links")"
     grep -qx "$first COMPLETED" "$out/links" || fail "the first link is not told: $(cat "$out/links")"
     job=$first
-    undisturbed --set optimizer.total_steps="$steps"
+    undisturbed optimizer.total_steps="$steps"
     same_to 0 "$run.reference" || fail "the losses are not those of an undisturbed run"
     echo "chain: $(find "$run" -name 'slurm-*.out' | wc -l) jobs"
 }
 life_unchain() { # plan cancel of a chain: saved, and its link is gone as well
-    emit unchain slurm.continue=chain optimizer.total_steps=100000 checkpoint.every_steps=5 global_batch_size=2 \
-        sequence_length=64
+    emit unchain slurm.continue=chain optimizer.total_steps=100000 checkpoint.every_steps=5 global_batch_size=2
     job=$("$build/plan" submit "$run/$name.plan.yaml") || fail "plan submit"
     until_checkpoint
     [ "$(squeue -h -n $name | wc -l)" -eq 2 ] || fail "no link is queued: $(squeue)"
@@ -333,7 +345,7 @@ life_cancel() {
     local when i saved
     for when in step save now; do
         emit cancel slurm.continue=requeue optimizer.total_steps=100000 checkpoint.every_steps=5 \
-            checkpoint.bandwidth='20 MB/s' global_batch_size=2 sequence_length=64
+            checkpoint.bandwidth='1 MB/s' global_batch_size=2
         submit
         until_checkpoint
         for ((i = 0; i < 300; i++)); do
@@ -636,7 +648,7 @@ life_slowd() { # a slurmd that does not answer while the signal before the limit
     until_over 240
     finished
     [ "$(field Restarts)" -ge 1 ] || fail "it was not requeued"
-    undisturbed --set optimizer.total_steps="$steps"
+    undisturbed optimizer.total_steps="$steps"
     same_to 0 "$run.reference" || fail "the losses are not those of an undisturbed run"
 }
 life_starting() { # a node is lost while MPI starts, and is back before the others give up
