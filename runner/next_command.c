@@ -1,6 +1,7 @@
 #include "runner/next_command.h"
 
 #include "core/run/decide.h"
+#include "planner/scheduler/slurm/srun/lines.h"
 #include "runner/rank/launch.h"
 
 #include <errno.h>
@@ -144,7 +145,11 @@ static void take_numbers(struct request *r)
 
 int sw_next_command(int argc, char **argv, struct sw_problem *problem)
 {
-    struct request r = {.status = -1, .starts = 1, .max_attempts = 100};
+    /* only Slurm's scripts ask */
+    struct request r = {.decide = {.lines = &sw_srun_lines, .facts = {.how_key = "slurm.continue"}},
+                        .status = -1,
+                        .starts = 1,
+                        .max_attempts = 100};
     struct sw_next next;
     struct sw_error err = {0}, trouble;
     struct sw_excluded *excluded = calloc(1, sizeof *excluded);

@@ -28,7 +28,8 @@ core/run: core/base
 planner/command: core/
 planner/scheduler: core/ planner/command
 planner/scheduler/slurm/libslurm: core/base
-planner/scheduler/slurm: core/ planner/command planner/scheduler planner/scheduler/slurm/libslurm
+planner/scheduler/slurm/srun: core/base core/run
+planner/scheduler/slurm: core/ planner/command planner/scheduler planner/scheduler/slurm/libslurm planner/scheduler/slurm/srun
 planner/scheduler/mpirun: core/ planner/command planner/scheduler
 planner/scheduler/rows: core/ planner/command planner/scheduler planner/scheduler/slurm planner/scheduler/mpirun
 planner/search: core/ planner/command planner/scheduler
@@ -55,7 +56,7 @@ runner/preflight: core/ runner/device/ runner/collective runner/rank runner/cali
 runner/train: core/ runner/rank runner/checkpoint
 runner/generate: core/ runner/rank runner/checkpoint runner/text
 runner/serve: core/ runner/rank runner/checkpoint runner/text runner/generate
-runner: core/ runner/
+runner: core/ runner/ planner/scheduler/slurm/srun
 '
 # may_include FOLDER ALLOWED...: whether one of these is it, or has it inside.
 may_include() {
@@ -131,9 +132,8 @@ planner mpi\.h|cuda|nccl|cudnn|yaml\.h
 runner yaml\.h|slurm/
 PARTS
 
-# core keeps the settings of a scheduler as a section that it does not understand, and names none. What
-# launchers say of an end (core/run/launcher.c) is theirs still.
-named=$(grep -rniE 'slurm|sbatch|squeue' core 2>/dev/null | grep -vE '^core/run/(launcher\.[ch]|next\.c):')
+# core keeps the settings of a scheduler as a section that it does not understand, and names none.
+named=$(grep -rniE 'slurm|sbatch|squeue|srun|scontrol|sacct' core 2>/dev/null)
 if [ -n "$named" ]; then
     echo "$named" >&2
     echo "check_includes: core names a scheduler" >&2

@@ -108,7 +108,7 @@ bool sw_text_is_image(const char *text)
     return sw_text_is_line(text) && strpbrk(text, " \"'\\$`,") == NULL && text[0] != '-';
 }
 
-/* "/from:/to" or "/from:/to:flags". srun and apptainer split their lists at commas. */
+/* "/from:/to" or "/from:/to:flags". What starts containers splits lists of them at commas. */
 bool sw_text_is_mount(const char *text)
 {
     if (!sw_text_is_line(text) || strpbrk(text, ",\"'\\") != NULL || text[0] != '/')

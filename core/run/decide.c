@@ -28,8 +28,8 @@ static int find_facts(struct sw_decide_request *r, struct sw_error *err)
     if (sw_attempt_read(r->folder, &f->attempt, note, err) != 0)
         return -1;
     f->checkpoint_step = find_checkpoint(r);
-    sw_launcher_read(r->launcher, f->hosts, f->host_count, &f->word, &f->missing);
-    sw_launcher_read(r->launcher_before, f->hosts, f->host_count, &ignored, &f->before);
+    sw_launcher_read(r->launcher, r->lines, f->hosts, f->host_count, &f->word, &f->missing);
+    sw_launcher_read(r->launcher_before, r->lines, f->hosts, f->host_count, &ignored, &f->before);
     return 0;
 }
 

@@ -14,6 +14,8 @@ struct sw_decide_request {
     const char *checkpoints; /* NULL: FOLDER/checkpoints */
     const char *launcher;    /* the file of what the launcher said; NULL, "": none */
     const char *launcher_before;
+    const struct sw_launcher_lines
+        *lines;      /* how those two are read; NULL: the ranks' words alone */
     const char *job; /* its scheduler's number; "": none */
     bool after;      /* the ranks were started, and have ended */
 };

@@ -208,7 +208,7 @@ static void go_on_elsewhere(struct ending *e)
     if (e->f->how == SW_CONTINUE_NONE) {
         say(e->out, "; submit the script again to go on");
         say_where(e);
-        say(e->out, ", or let it with slurm.continue");
+        say(e->out, ", or let it with %s", e->f->how_key);
     } else if (attempts_remain(e, true)) {
         set(e->out, SW_NEXT_REQUEUE, e->code);
         say(e->out, "; attempt %" PRId64 " goes on", e->f->attempt.attempt + 1);
@@ -252,7 +252,7 @@ static void start_again(struct ending *e)
         say(e->out, "; start %d of %d follows", f->starts + 1, SW_NEXT_STARTS);
     } else if (e->hung && f->how != SW_CONTINUE_NONE && f->checkpoint_step >= 0 &&
                f->attempt.attempt > 0 && sw_next_idle_jobs(f) + 1 < SW_NEXT_IDLE_JOBS) {
-        /* other nodes may do; srun's 143 would end the run for the next job */
+        /* other nodes may do; a launcher's 143 would end the run for the next job */
         if (sw_next_is_final(e->code))
             e->out->code = e->code = SW_ENVIRONMENT;
         go_on_elsewhere(e);
@@ -282,18 +282,18 @@ void sw_next_after(const struct sw_next_facts *f, struct sw_next *out)
     memset(out, 0, sizeof *out);
     e.code = told ? a->verdict : f->status;
     if (!told && e.code == SW_VERDICT_DONE)
-        e.code = SW_ENVIRONMENT; /* so srun says of ranks that it lost */
+        e.code = SW_ENVIRONMENT; /* so a launcher says of ranks that it lost */
     e.progress = a->step > a->first_step || f->checkpoint_step > a->first_step;
     set(out, SW_NEXT_END, e.code);
     if (told && e.code == SW_VERDICT_DONE)
         return;
     say_cause(&e);
-    /* a rank that ended by itself leaves srun with 143 for those that had to follow */
+    /* a rank that ended by itself leaves its launcher with 143 for those that had to follow */
     const bool said = f->word.text[0] != '\0';
     if (sw_next_is_final(e.code) && (told || !said))
         return;
     find_bad_nodes(&e);
-    /* the ranks agreed on what is wrong; a crash leaves srun with 128 and more */
+    /* the ranks agreed on what is wrong; a crash leaves their launcher with 128 and more */
     const bool agreed = e.code == SW_UNMET || e.code == SW_BAD_INPUT || e.code == SW_ENVIRONMENT ||
                         e.code == SW_VERDICT_INTERRUPTED;
     if (!e.began && agreed && f->status != 0 && !f->word.no_step && !e.hung && out->node_count == 0)

@@ -38,7 +38,8 @@ struct sw_next_facts {
     int64_t restarts;          /* of this job by its scheduler */
     int64_t max_attempts;      /* of the run */
     enum sw_continue how;
-    bool link; /* this job was queued by another one of the run, to go on with it */
+    const char *how_key; /* the setting that it is, for messages */
+    bool link;           /* this job was queued by another one of the run, to go on with it */
 
     /* after the ranks ended */
     int64_t attempt_before; /* number in attempt.json before they were started */

@@ -241,7 +241,9 @@ static void read_launcher(const struct sw_run_status *s, struct sw_launcher_word
     }
     if (files != NULL)
         (void)closedir(files);
-    sw_launcher_read(newest[0] != '\0' ? newest : NULL, NULL, 0, out, NULL);
+    const struct sw_within *within = s->scheduler->within;
+    sw_launcher_read(newest[0] != '\0' ? newest : NULL, within != NULL ? within->lines : NULL, NULL,
+                     0, out, NULL);
 }
 
 /* Whether the job's last start came after the last word of its ranks: they began nothing then. The

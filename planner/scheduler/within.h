@@ -3,6 +3,7 @@
 #ifndef SW_SCHEDULER_WITHIN_H
 #define SW_SCHEDULER_WITHIN_H
 
+#include "core/run/launcher.h"
 #include "planner/command/argv.h"
 #include "planner/scheduler/hostlist.h"
 
@@ -42,6 +43,9 @@ enum sw_within_answer {
 enum { SW_WITHIN_WORD_BYTES = 48 };
 
 struct sw_within {
+    const struct sw_launcher_lines
+        *lines;               /* how what its launcher prints is read; NULL: it is not */
+    const char *continue_key; /* the setting that lets a run go on by itself, for messages */
     /* Free the hosts with sw_within_job_free. Errors: SW_BAD_INPUT: not in a job. */
     int (*find)(struct sw_within_job *out, struct sw_error *err);
     /* Adds the words that start the ranks, up to the program. */

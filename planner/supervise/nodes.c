@@ -148,7 +148,7 @@ static void suspect_unheard(const struct sw_supervisor *s, struct sw_hosts *out)
         return;
     const bool hung = strstr(text, ": MPI does not start for ") != NULL;
     for (int32_t i = 0, found = 0; hung && i < s->used.count && found < MOST_UNHEARD; i++) {
-        if (sw_launcher_is_heard_of(text, s->used.item[i]))
+        if (sw_launcher_is_heard_of(text, s->slurm->lines, s->used.item[i]))
             continue;
         suspect(s, s->used.item[i], strlen(s->used.item[i]), out);
         found++;

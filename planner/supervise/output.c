@@ -43,15 +43,11 @@ static bool is_error(const char *line)
     return begins(line, "error: ");
 }
 
-/* "srun: ...", "slurmstepd-n3: ...", "[n3:12] ...", "[n3][...", "*** ..." */
-static bool is_launcher(const char *line)
+/* Open MPI's: "[n3:12] ...", "[n3][...", "*** ..." */
+static bool is_mpi(const char *line)
 {
-    if (begins(line, "srun: ") || begins(line, "*** "))
+    if (begins(line, "*** "))
         return true;
-    if (begins(line, "slurmstepd")) {
-        const char *colon = strchr(line, ':');
-        return colon != NULL && colon[1] == ' ';
-    }
     if (line[0] != '[')
         return false;
     const char *end = strchr(line, ']');
@@ -78,7 +74,9 @@ enum sw_output_place sw_output_place(struct sw_output_lines *lines, const char *
         strstr(line, "error: ") == NULL && !begins(line, "checkpoint of ") &&
         !begins(line, "note: "))
         return SW_OUTPUT_ASIDE;
-    return is_launcher(line) ? SW_OUTPUT_ASIDE : SW_OUTPUT_LOG;
+    if (lines->launcher != NULL && lines->launcher->is_own(line))
+        return SW_OUTPUT_ASIDE;
+    return is_mpi(line) ? SW_OUTPUT_ASIDE : SW_OUTPUT_LOG;
 }
 
 /* ---- The thread ---- */
@@ -87,6 +85,7 @@ struct sw_output {
     pthread_t thread;
     FILE *from;
     char *aside;
+    const struct sw_launcher_lines *launcher;
 };
 
 static void write_all(int to, const char *text, size_t bytes)
@@ -105,7 +104,7 @@ static void write_all(int to, const char *text, size_t bytes)
 static void *read_lines(void *argument)
 {
     struct sw_output *o = argument;
-    struct sw_output_lines lines = {.is_block = false};
+    struct sw_output_lines lines = {.launcher = o->launcher};
     char *line = NULL;
     size_t room = 0;
     ssize_t bytes;
@@ -131,10 +130,13 @@ static void *read_lines(void *argument)
     return NULL;
 }
 
-struct sw_output *sw_output_begin(const char *aside, int *in, struct sw_error *err)
+struct sw_output *sw_output_begin(const char *aside, const struct sw_launcher_lines *launcher,
+                                  int *in, struct sw_error *err)
 {
     int fds[2] = {-1, -1};
     struct sw_output *o = calloc(1, sizeof *o);
+    if (o != NULL)
+        o->launcher = launcher;
     if (o == NULL || (o->aside = strdup(aside)) == NULL || pipe2(fds, O_CLOEXEC) != 0 ||
         (o->from = fdopen(fds[0], "re")) == NULL ||
         pthread_create(&o->thread, NULL, read_lines, o) != 0) {

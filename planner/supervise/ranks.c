@@ -59,7 +59,7 @@ void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bo
     sw_argv_add_all(&argv, words);
     int status = sw_argv_check(&argv, &err);
     if (status == 0 && filtered) {
-        r->output = sw_output_begin(s->launcher, &out, &err);
+        r->output = sw_output_begin(s->launcher, s->slurm->lines, &out, &err);
         status = r->output == NULL ? -1 : 0;
     }
     fflush(stdout); /* not all: the thread waits with its own locked */

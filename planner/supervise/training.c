@@ -45,6 +45,7 @@ static bool decide(struct sw_supervisor *s, struct sw_decide_request *request, s
     request->facts.restarts = s->job.restarts;
     request->facts.max_attempts = set->max_attempts;
     request->facts.how = set->how;
+    request->facts.how_key = s->slurm->continue_key;
     request->facts.link = set->link;
     if (sw_decide(request, next, s->excluded, &trouble, &err) != 0) {
         (void)sw_supervise_fail(&err);
@@ -71,8 +72,10 @@ static event do_begin(struct sw_supervisor *s)
 static event do_decide(struct sw_supervisor *s)
 {
     const char *dead[SW_ATTEMPT_NODES];
-    struct sw_decide_request request = {
-        .launcher = s->launcher, .launcher_before = s->launcher_before, .after = true};
+    struct sw_decide_request request = {.launcher = s->launcher,
+                                        .launcher_before = s->launcher_before,
+                                        .lines = s->slurm->lines,
+                                        .after = true};
     struct sw_next_facts *f = &request.facts;
     struct sw_next next;
     f->attempt_before = s->attempt_before;
@@ -220,7 +223,7 @@ static event do_train(struct sw_supervisor *s)
     if (e == SW_COURSE_WELL_EVENT || e == SW_COURSE_BADLY_EVENT) {
         end_start(s);
         if (sw_supervise_attempt(s).attempt == s->attempt_before)
-            e = SW_COURSE_BADLY_EVENT; /* so srun says of ranks that it lost */
+            e = SW_COURSE_BADLY_EVENT; /* so a launcher says of ranks that it lost */
     }
     return e == SW_COURSE_LIMIT_EVENT ? SW_COURSE_NOTED_EVENT : e;
 }

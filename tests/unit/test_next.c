@@ -2,6 +2,7 @@
  * launcher's words; the nodes that a run does without. */
 #include "core/base/file.h"
 #include "core/run/next.h"
+#include "planner/scheduler/slurm/srun/lines.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -137,6 +138,7 @@ static void fill(const struct row *row, struct sw_next_facts *f)
                                 .restarts = row->restarts,
                                 .max_attempts = 5,
                                 .how = row->how,
+                                .how_key = "slurm.continue",
                                 .status = row->status,
                                 .starts = row->starts,
                                 .nodes = 4,
@@ -268,7 +270,7 @@ static void test_begin(void **state)
 static void expect(const char *text, const char *host, const char *says, bool cannot, bool gone)
 {
     struct sw_launcher_word word;
-    sw_launcher_parse(text, &word);
+    sw_launcher_parse(text, &sw_srun_lines, &word);
     assert_string_equal(word.host, host);
     assert_string_equal(word.text, says);
     assert_int_equal(word.cannot_start, cannot);
@@ -331,7 +333,7 @@ static void test_no_step_is_tried_again(void **state)
     struct sw_next next;
     fill(&row, &f);
     sw_launcher_parse("srun: error: Unable to create step for job 7: Job/step already completing\n",
-                      &f.word);
+                      &sw_srun_lines, &f.word);
     sw_next_after(&f, &next);
     assert_int_equal(next.action, SW_NEXT_AGAIN);
     assert_non_null(strstr(next.reason, "Unable to create step for job 7"));
@@ -345,7 +347,8 @@ static void test_missing_library_leaves_the_node_out(void **state)
     struct sw_next_facts f;
     struct sw_next next;
     fill(&row, &f);
-    sw_launcher_parse("srun: error: n2: tasks 2-3: Exited with exit code 127\n", &f.word);
+    sw_launcher_parse("srun: error: n2: tasks 2-3: Exited with exit code 127\n", &sw_srun_lines,
+                      &f.word);
     sw_next_after(&f, &next);
     assert_int_equal(next.action, SW_NEXT_REQUEUE);
     assert_int_equal(next.code, 76);
@@ -373,10 +376,10 @@ static void hang(const struct row *row, const char *text, const char *before, bo
     f.ranks_per_node = 2;
     f.link = link;
     f.attempt.idle_jobs = idle_jobs;
-    sw_launcher_parse(text, &f.word);
-    sw_launcher_find_missing(text, four, 4, &f.missing);
+    sw_launcher_parse(text, &sw_srun_lines, &f.word);
+    sw_launcher_find_missing(text, &sw_srun_lines, four, 4, &f.missing);
     if (before != NULL)
-        sw_launcher_find_missing(before, four, 4, &f.before);
+        sw_launcher_find_missing(before, &sw_srun_lines, four, 4, &f.before);
     sw_next_after(&f, next);
 }
 
@@ -386,23 +389,23 @@ static void test_missing(void **state)
     static const char *const names[] = {"n1", "n3", "n4", "n11", "n5", "n"};
     struct sw_launcher_missing missing;
     struct sw_launcher_word word;
-    sw_launcher_parse(hung, &word);
+    sw_launcher_parse(hung, &sw_srun_lines, &word);
     assert_true(word.hung);
-    sw_launcher_find_missing(hung, four, 4, &missing);
+    sw_launcher_find_missing(hung, &sw_srun_lines, four, 4, &missing);
     assert_int_equal(missing.count, 1);
     assert_int_equal(missing.host[0], 2);
     /* who says nothing of most nodes says nothing */
-    sw_launcher_find_missing(hung, names, 6, &missing);
+    sw_launcher_find_missing(hung, &sw_srun_lines, names, 6, &missing);
     assert_int_equal(missing.count, 0);
-    sw_launcher_find_missing("", four, 4, &missing);
+    sw_launcher_find_missing("", &sw_srun_lines, four, 4, &missing);
     assert_int_equal(missing.count, 0);
-    sw_launcher_find_missing(hung, NULL, 0, &missing);
+    sw_launcher_find_missing(hung, &sw_srun_lines, NULL, 0, &missing);
     assert_int_equal(missing.count, 0);
     sw_launcher_parse("rank 0 (host n1): error: rank 5 (host n3) does not answer: nothing from "
                       "rank 5 for 60 s: it hangs, or its node or network is gone\n",
-                      &word);
+                      &sw_srun_lines, &word);
     assert_true(word.hung);
-    sw_launcher_parse("rank 0 (host n1): error: ended by signal 11\n", &word);
+    sw_launcher_parse("rank 0 (host n1): error: ended by signal 11\n", &sw_srun_lines, &word);
     assert_false(word.hung);
 }
 
@@ -639,30 +642,31 @@ static void test_error_without_name(void **state)
     sw_launcher_parse("runner: error: cannot make the folder '/x': Read-only file system\n"
                       "srun: error: n2: tasks 2-3: Exited with exit code 3\n"
                       "srun: error: n1: tasks 0-1: Exited with exit code 3\n",
-                      &word);
+                      &sw_srun_lines, &word);
     assert_string_equal(word.text, "rank 0 (host n1): cannot make the folder '/x': "
                                    "Read-only file system");
     assert_string_equal(word.host, "n1");
     sw_launcher_parse(
-        "srun: error: n1: task 0: Exited with exit code 2\nrunner: error: no such data\n", &word);
+        "srun: error: n1: task 0: Exited with exit code 2\nrunner: error: no such data\n",
+        &sw_srun_lines, &word);
     assert_string_equal(word.text, "rank 0 (host n1): no such data");
     /* srun does not say where rank 0 was */
     sw_launcher_parse(
         "runner: error: no such data\nsrun: error: n2: task 2: Exited with exit code 2\n"
         "srun: error: n3: tasks 10-11: Exited with exit code 2\n",
-        &word);
+        &sw_srun_lines, &word);
     assert_string_equal(word.text, "rank 0: no such data");
     /* what was given up before is not why a rank was killed, or the node failed */
     sw_launcher_parse("runner: error: the checkpoint of step 5 is given up: x\n"
                       "srun: error: n3: task 5: Killed\n",
-                      &word);
+                      &sw_srun_lines, &word);
     assert_string_equal(word.text, "task 5 (host n3): Killed");
     sw_launcher_parse("runner: error: the checkpoint of step 5 is given up: x\n"
                       "srun: error: Node failure on n3\n",
-                      &word);
+                      &sw_srun_lines, &word);
     assert_true(word.gone);
     sw_launcher_parse("runner: error: x\nsrun: error: n2: tasks 2-3: Exited with exit code 127\n",
-                      &word);
+                      &sw_srun_lines, &word);
     assert_true(word.cannot_start);
 }
 

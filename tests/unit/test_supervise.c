@@ -2,6 +2,7 @@
  * silent or refuses, at every place; every row is in one of them; no order of signals, ends and
  * answers goes on for ever. And where what its ranks print goes. */
 #include "core/base/file.h"
+#include "planner/scheduler/slurm/srun/lines.h"
 #include "planner/supervise/course.h"
 #include "planner/supervise/output.h"
 
@@ -328,7 +329,7 @@ static const struct {
 static void lines_go_where_they_are_looked_for(void **state)
 {
     (void)state;
-    struct sw_output_lines seen = {.is_block = false};
+    struct sw_output_lines seen = {.launcher = &sw_srun_lines};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (sw_output_place(&seen, lines[i].line) != lines[i].place)
             fail_msg("'%s' does not go to place %d", lines[i].line, (int)lines[i].place);
@@ -349,7 +350,7 @@ static void what_launchers_say_is_kept(void **state)
     size_t bytes = 0;
     int in = -1;
     snprintf(path, sizeof path, "launcher-%d.log", (int)getpid());
-    struct sw_output *output = sw_output_begin(path, &in, NULL);
+    struct sw_output *output = sw_output_begin(path, &sw_srun_lines, &in, NULL);
     assert_non_null(output);
     assert_non_null(line);
     memset(line, 'x', LONG + 8);
@@ -371,7 +372,7 @@ static void what_launchers_say_is_kept(void **state)
     free(text);
     free(line);
     /* nothing said: no file */
-    output = sw_output_begin(path, &in, NULL);
+    output = sw_output_begin(path, &sw_srun_lines, &in, NULL);
     assert_non_null(output);
     close(in);
     sw_output_end(output);

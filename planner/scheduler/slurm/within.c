@@ -2,6 +2,7 @@
 #include "planner/scheduler/slurm/row.h"
 
 #include "planner/command/process.h"
+#include "planner/scheduler/slurm/srun/lines.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -229,6 +230,8 @@ static bool submit(const char *script, const char *job, const char *without,
 }
 
 const struct sw_within sw_within_slurm = {
+    .lines = &sw_srun_lines,
+    .continue_key = "slurm.continue",
     .find = find,
     .start = start,
     .ask = ask,
