@@ -34,10 +34,10 @@ planner/scheduler/mpirun: core/ planner/command planner/scheduler
 planner/scheduler/rows: core/ planner/command planner/scheduler planner/scheduler/slurm planner/scheduler/mpirun
 planner/search: core/ planner/command planner/scheduler
 planner/fit: core/ planner/command planner/scheduler
-planner/job: core/ planner/command planner/scheduler/
-planner/supervise: core/ planner/command planner/scheduler/
-planner/emit: core/ planner/command planner/search planner/scheduler/ planner/job
-planner/submit: core/ planner/command planner/search planner/scheduler/ planner/job planner/emit
+planner/job: core/ planner/command planner/scheduler
+planner/supervise: core/ planner/command planner/scheduler
+planner/emit: core/ planner/command planner/search planner/scheduler planner/job
+planner/submit: core/ planner/command planner/search planner/scheduler planner/job planner/emit
 planner/check: core/ planner/command planner/scheduler planner/search planner/emit
 planner/breakdown: core/ planner/command planner/search
 planner/html: core/ planner/command planner/breakdown

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum line_kind { LINE_SBATCH, LINE_COMMENT, LINE_SHELL };
+enum line_kind { LINE_DIRECTIVE, LINE_COMMENT, LINE_SHELL };
 
 struct filling {
     const char *file, *text;
     const struct sw_template_value *values;
     struct sw_shell_scan scan; /* of the template, with a word in the place of each placeholder */
     const struct sw_template_dialect *dialect;
-    bool has_command; /* a command stands before this line: sbatch reads no further */
+    bool has_command; /* a command stands before this line: directives are read no further */
     struct sw_error *err;
 };
 
@@ -30,34 +30,9 @@ static int fail_at(const struct filling *f, const char *at, const char *what)
     return sw_fail_at(f->err, SW_BAD_INPUT, (struct sw_place){f->file, line, column}, "%s", what);
 }
 
-static bool is_plain(const char *value, const char *more)
-{
-    for (const char *p = value; *p != '\0'; p++)
-        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
-              strchr(more, *p) != NULL))
-            return false;
-    return *value != '\0';
-}
-
 void sw_template_write_word(FILE *out, const char *value)
 {
     sw_shell_write_word(out, value);
-}
-
-/* sbatch splits its lines at spaces, starts comments at #, and takes quotes off. */
-void sw_template_write_sbatch(FILE *out, const char *value)
-{
-    if (value[0] == '\0' || is_plain(value, "_-./:,=+@%&|*[]()")) {
-        fputs(value, out);
-        return;
-    }
-    fputc('"', out);
-    for (const char *p = value; *p != '\0'; p++) {
-        if (*p == '"' || *p == '\\')
-            fputc('\\', out);
-        fputc(*p, out);
-    }
-    fputc('"', out);
 }
 
 /* All names, as far as they fit. */
@@ -100,7 +75,7 @@ static const struct sw_template_value *find(const struct filling *f, const char 
     return NULL;
 }
 
-/* Whether `at`, in the #SBATCH line that begins at `from`, stands in quotes as sbatch has them. */
+/* Whether `at`, in the directive that begins at `from`, stands in quotes. */
 static bool is_quoted(const char *from, const char *at)
 {
     char quote = '\0';
@@ -125,19 +100,19 @@ static int check_place(struct filling *f, const struct sw_template_value *v, enu
     sw_shell_scan_to(&f->scan, at);
     const enum sw_shell_place place = sw_shell_scan_place(&f->scan);
     sw_shell_scan_word(&f->scan, end);
-    if (kind == LINE_SBATCH && is_quoted(from, at))
+    if (kind == LINE_DIRECTIVE && is_quoted(from, at))
         snprintf(what, sizeof what,
-                 "'{{%.40s}}' stands in quotes or behind a backslash; values are quoted for sbatch "
+                 "'{{%.40s}}' stands in quotes or behind a backslash; values are quoted for %s "
                  "where they need it: leave yours out",
-                 v->name);
+                 v->name, f->dialect->reader);
     else if (kind == LINE_SHELL && place != SW_SHELL_WORD && place != SW_SHELL_COMMENT)
         snprintf(what, sizeof what,
                  "'{{%.40s}}' stands in %s, where its value could be read as code; give it to a "
                  "variable, name={{%.40s}}, and use \"$name\"",
                  v->name, sw_shell_place_name(place), v->name);
     else if (v->kind != SW_TEMPLATE_TEXT && kind != LINE_SHELL)
-        snprintf(what, sizeof what, "'{{%.40s}}' cannot stand in a comment or an #SBATCH line",
-                 v->name);
+        snprintf(what, sizeof what, "'{{%.40s}}' cannot stand in a comment or an %s line", v->name,
+                 f->dialect->directive);
     else
         return 0;
     return fail_at(f, at, what);
@@ -157,8 +132,8 @@ static int check_lines(const struct filling *f, const struct sw_template_value *
                  v->name);
     else if (v->kind == SW_TEMPLATE_DIRECTIVES && f->has_command)
         snprintf(what, sizeof what,
-                 "'{{%.40s}}' stands behind the first command, where sbatch reads no directives",
-                 v->name);
+                 "'{{%.40s}}' stands behind the first command, where %s reads no directives",
+                 v->name, f->dialect->reader);
     else
         return 0;
     return fail_at(f, at, what);
@@ -178,18 +153,19 @@ static int check_characters(const struct filling *f, const struct sw_template_va
     return 0;
 }
 
-static void write_value(FILE *out, const struct sw_template_value *v, enum line_kind kind)
+static void write_value(const struct filling *f, const struct sw_template_value *v,
+                        enum line_kind kind, FILE *out)
 {
     const char *value = v->value == NULL ? "" : v->value;
     if (v->kind != SW_TEMPLATE_TEXT || kind == LINE_COMMENT)
         fputs(value, out);
-    else if (kind == LINE_SBATCH)
-        sw_template_write_sbatch(out, value);
+    else if (kind == LINE_DIRECTIVE)
+        f->dialect->write(out, value);
     else
         sw_template_write_word(out, value);
 }
 
-/* Whether the line is one that sbatch ends its reading at. */
+/* Whether the line is one that ends the directives. */
 static bool is_command(const char *from, const char *end)
 {
     from += strspn(from, " \t\r\v\f");
@@ -207,7 +183,7 @@ static enum line_kind line_kind(struct filling *f, const char **from)
     const char *text = *from + strspn(*from, " \t");
     if (is_directive(f, text) && !f->has_command) {
         *from = text;
-        return LINE_SBATCH;
+        return LINE_DIRECTIVE;
     }
     /* what looks like a comment is none in a here-document or in quotes over several lines */
     sw_shell_scan_to(&f->scan, *from);
@@ -245,8 +221,8 @@ static int fill_one(struct filling *f, enum line_kind kind, const char *from, co
     const bool empty = v->value == NULL || v->value[0] == '\0';
     if (lines && check_lines(f, v, from, *p, next) != 0)
         return -1;
-    *keep = *keep && !(kind == LINE_SBATCH && v->value == NULL) && !(lines && empty);
-    write_value(out, v, kind);
+    *keep = *keep && !(kind == LINE_DIRECTIVE && v->value == NULL) && !(lines && empty);
+    write_value(f, v, kind, out);
     *p = next;
     if (lines) /* its own end of line */
         *p = end;
@@ -287,12 +263,8 @@ static int fill_line(struct filling *f, const char *from, const char *end, FILE 
 char *sw_template_fill(const char *file, const char *text, const struct sw_template_value *values,
                        const struct sw_template_dialect *dialect, struct sw_error *err)
 {
-    static const struct sw_template_dialect usual = {"#SBATCH", "sbatch"};
-    struct filling f = {.file = file,
-                        .text = text,
-                        .values = values,
-                        .dialect = dialect != NULL ? dialect : &usual,
-                        .err = err};
+    struct filling f = {
+        .file = file, .text = text, .values = values, .dialect = dialect, .err = err};
     char *result = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&result, &bytes);

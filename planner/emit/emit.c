@@ -70,19 +70,19 @@ static char *read_template(const char *path, struct sw_error *err)
 static char *script_text(const struct sw_options *options, const struct sw_run_config *run,
                          const struct sw_script *script, struct sw_error *err)
 {
-    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
+    const struct sw_script_row *row = sw_scheduler_of(&run->cluster)->script;
+    const struct sw_template_dialect *dialect =
+        sw_scheduler_of_jobs(&run->cluster)->script->dialect;
     if (options->template_path == NULL) {
         if (run->job.type != SW_JOB_TRAIN)
-            return sw_template_fill(row->other.file, row->other.text, script->value, row->dialect,
-                                    err);
-        return sw_template_fill(row->training.file, row->training.text, script->value, row->dialect,
+            return sw_template_fill(row->other.file, row->other.text, script->value, dialect, err);
+        return sw_template_fill(row->training.file, row->training.text, script->value, dialect,
                                 err);
     }
     char *template = read_template(options->template_path, err);
     if (template == NULL)
         return NULL;
-    char *text =
-        sw_template_fill(options->template_path, template, script->value, row->dialect, err);
+    char *text = sw_template_fill(options->template_path, template, script->value, dialect, err);
     free(template);
     return text;
 }
@@ -181,7 +181,7 @@ static void tell_time(const char *path, const struct sw_run_config *run,
                       const struct sw_script *script, FILE *said)
 {
     const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
-    const char *time = script->value[SW_PLACE_TIME].value;
+    const char *time = script->value[SW_PLACE_TIME_LIMIT].value;
     if (row->launcher->time == NULL)
         return;
     if (time != NULL && time == sw_job_terms(&run->cluster).time)
@@ -222,7 +222,7 @@ static void print_json(const struct sw_run_config *run, const struct sw_script *
     sw_json_text(j, "run", run->name);
     sw_json_text(j, "script", path);
     sw_json_text(j, "starter", row->starter);
-    sw_json_text(j, "time", row->queue != NULL ? script->value[SW_PLACE_TIME].value : NULL);
+    sw_json_text(j, "time", script->value[SW_PLACE_TIME_LIMIT].value);
     sw_json_array(j, "plans");
     for (int32_t i = 0; i < count; i++) {
         const struct sw_candidate *c = &plan[i].candidate;
@@ -342,6 +342,8 @@ void sw_emit_warn_of_short_limit(const struct sw_options *options, const char *p
                                  const struct sw_run_config *run, int64_t lead_seconds)
 {
     char message[320];
-    if (sw_script_short_limit(run, lead_seconds, message, sizeof message)[0] != '\0')
+    const struct sw_script_row *row = sw_scheduler_of(&run->cluster)->script;
+    if (row->short_limit != NULL &&
+        row->short_limit(run, lead_seconds, message, sizeof message)[0] != '\0')
         sw_warn_at(options, path, &run->time_place, message);
 }

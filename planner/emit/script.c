@@ -1,6 +1,5 @@
 /* The values that a script template is filled with, and the page about them. */
 #include "planner/emit/script.h"
-#include "planner/scheduler/slurm/settings.h"
 
 #include "core/base/file.h"
 
@@ -28,24 +27,6 @@ static int find_programs(struct sw_script *s, struct sw_error *err)
     return 0;
 }
 
-/* The log in the run's folder; Slurm takes % for a pattern, so the folder's own are doubled. */
-static int log_path(const char *directory, const char *name, char out[2 * PATH_MAX],
-                    struct sw_error *err)
-{
-    const size_t room = 2 * (size_t)PATH_MAX - strlen(name) - 2;
-    size_t used = 0;
-    for (const char *p = directory; *p != '\0'; p++) {
-        if (used + 2 > room)
-            return sw_fail(err, SW_ENVIRONMENT, "the path of the log is too long");
-        if (*p == '%')
-            out[used++] = '%';
-        out[used++] = *p;
-    }
-    out[used++] = '/';
-    strcpy(out + used, name);
-    return 0;
-}
-
 int sw_script_plan_name(const struct sw_run_config *run, int32_t nodes, char out[NAME_MAX],
                         struct sw_error *err)
 {
@@ -60,8 +41,6 @@ int sw_script_plan_name(const struct sw_run_config *run, int32_t nodes, char out
 static int prepare_paths(struct sw_script *s, const struct sw_run_config *run, int32_t nodes,
                          const char *directory, struct sw_error *err)
 {
-    const struct sw_queue_row *queue = sw_scheduler_of(&run->cluster)->queue;
-    const char *log = sw_slurm_settings(&run->cluster)->log;
     char absolute[PATH_MAX];
     if (realpath(directory, absolute) == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "cannot name the folder '%s': %s", directory,
@@ -73,19 +52,13 @@ static int prepare_paths(struct sw_script *s, const struct sw_run_config *run, i
         return sw_fail(err, SW_ENVIRONMENT, "the path of the plan is too long");
     if (find_programs(s, err) != 0)
         return -1;
-    return log_path(run->directory,
-                    log != NULL           ? log
-                    : queue == NULL       ? "slurm-%j.out" /* it prints to where it is started */
-                    : run->job.shards > 1 ? queue->log_of_task
-                                          : queue->log,
-                    s->log, err);
+    return sw_scheduler_of_jobs(&run->cluster)->script->log(run, s->log, err);
 }
 
-/* What the script does with the run's life: which plan for how many nodes, and how it goes on. */
+/* Which plan for how many nodes. */
 static void prepare_life(struct sw_script *s, const struct sw_run_config *run,
                          const struct sw_emit_plan *plan, int32_t count)
 {
-    const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
     const bool elastic = run->nodes_least < run->nodes_most;
     size_t used = 0;
     for (int32_t i = 0; i < count; i++)
@@ -93,17 +66,12 @@ static void prepare_life(struct sw_script *s, const struct sw_run_config *run,
                                  i == 0 ? "" : ",", (int)plan[i].nodes, plan[i].digest);
     snprintf(s->plans, sizeof s->plans, "%d-%d", (int)run->nodes_least, (int)run->nodes_most);
     snprintf(s->nodes, sizeof s->nodes, "%d", (int)run->nodes_most);
-    snprintf(s->attempts, sizeof s->attempts, "%d",
-             slurm->max_attempts > 0 ? (int)slurm->max_attempts : SW_MAX_ATTEMPTS);
     s->value[SW_PLACE_NODES].value = elastic ? s->plans : s->nodes;
     s->value[SW_PLACE_PLAN_STEM].value = s->stem;
     s->value[SW_PLACE_PLANS].value = s->plans;
     s->value[SW_PLACE_DIGESTS].value = s->digests;
     s->value[SW_PLACE_ELASTIC].value = elastic ? "yes" : NULL;
     s->value[SW_PLACE_CHECKPOINTS].value = run->checkpoint_directory;
-    s->value[SW_PLACE_CONTINUE].value = sw_word(sw_words_continue, slurm->continues);
-    s->value[SW_PLACE_MAX_ATTEMPTS].value = s->attempts;
-    s->value[SW_PLACE_PREFLIGHT].value = sw_word(sw_words_preflight, slurm->preflight);
 }
 
 static int prepare_job(struct sw_script *s, const struct sw_run_config *run, struct sw_error *err)
@@ -114,10 +82,6 @@ static int prepare_job(struct sw_script *s, const struct sw_run_config *run, str
         (int)sizeof s->output)
         return sw_fail(err, SW_ENVIRONMENT, "the path of the output is too long");
     snprintf(s->shards, sizeof s->shards, "%d", (int)job->shards);
-    if (job->at_once > 0)
-        snprintf(s->array, sizeof s->array, "0-%d%%%d", (int)job->shards - 1, (int)job->at_once);
-    else
-        snprintf(s->array, sizeof s->array, "0-%d", (int)job->shards - 1);
     snprintf(s->port, sizeof s->port, "%d", (int)job->port);
     s->value[SW_PLACE_JOB_TYPE].value = types[job->type];
     s->value[SW_PLACE_JOB_CHECKPOINT].value =
@@ -125,11 +89,50 @@ static int prepare_job(struct sw_script *s, const struct sw_run_config *run, str
     s->value[SW_PLACE_JOB_INPUT].value = job->input;
     s->value[SW_PLACE_JOB_OUTPUT].value = job->output != NULL ? job->output : s->output;
     s->value[SW_PLACE_JOB_SHARDS].value = s->shards;
-    s->value[SW_PLACE_ARRAY].value = job->shards > 1 ? s->array : NULL;
     s->value[SW_PLACE_JOB_HOST].value = job->host;
     s->value[SW_PLACE_JOB_PORT].value = job->port > 0 ? s->port : NULL;
     s->value[SW_PLACE_JOB_TOKEN_FILE].value = job->token_file;
     return 0;
+}
+
+/* Names and kinds of all values, none of which is set. */
+static int make_values(struct sw_script *s, struct sw_error *err)
+{
+#define X(id, shown, form, about) [SW_PLACE_##id] = {.name = (shown), .kind = SW_TEMPLATE_##form},
+    static const struct sw_template_value own[SW_PLACEHOLDER_COUNT] = {SW_PLACEHOLDERS(X)};
+#undef X
+    size_t count = SW_PLACEHOLDER_COUNT;
+    for (int32_t i = 0; sw_schedulers[i] != NULL; i++)
+        for (const struct sw_placeholder *p = sw_schedulers[i]->script->placeholders;
+             p != NULL && p->name != NULL; p++)
+            count++;
+    s->value = calloc(count + 1, sizeof *s->value);
+    if (s->value == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
+    memcpy(s->value, own, sizeof own);
+    struct sw_template_value *value = s->value + SW_PLACEHOLDER_COUNT;
+    for (int32_t i = 0; sw_schedulers[i] != NULL; i++)
+        for (const struct sw_placeholder *p = sw_schedulers[i]->script->placeholders;
+             p != NULL && p->name != NULL; p++)
+            *value++ = (struct sw_template_value){.name = p->name, .kind = p->kind};
+    return 0;
+}
+
+/* Of every row: a person's own template may be for any. */
+static int fill_rows(struct sw_script *s, const struct sw_script_request *request,
+                     struct sw_error *err)
+{
+    struct sw_template_value *value = s->value + SW_PLACEHOLDER_COUNT;
+    for (int32_t i = 0; sw_schedulers[i] != NULL; i++) {
+        const struct sw_script_row *row = sw_schedulers[i]->script;
+        if (row->placeholders == NULL)
+            continue;
+        if (row->fill(request, value, &s->texts, err) != 0)
+            return -1;
+        for (const struct sw_placeholder *p = row->placeholders; p->name != NULL; p++)
+            value++;
+    }
+    return sw_argv_check(&s->texts, err);
 }
 
 int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, const char *run_path,
@@ -138,11 +141,13 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
 {
     const struct sw_emit_plan *most = &plan[count - 1]; /* on all of the nodes */
     const struct sw_candidate *c = &most->candidate;
-#define X(id, shown, form, about) [SW_PLACE_##id] = {.name = (shown), .kind = SW_TEMPLATE_##form},
-    static const struct sw_template_value unset[SW_PLACEHOLDER_COUNT + 1] = {SW_PLACEHOLDERS(X)};
-#undef X
-    memcpy(s->value, unset, sizeof unset);
-    if (prepare_paths(s, run, most->nodes, directory, err) != 0)
+    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
+    struct sw_script_request request = {.run = run,
+                                        .step_seconds = c->cost.step_seconds,
+                                        .lead_seconds = sw_emit_signal_lead_s(plan, count),
+                                        .plan = s->plan,
+                                        .runner = s->runner};
+    if (make_values(s, err) != 0 || prepare_paths(s, run, most->nodes, directory, err) != 0)
         return -1;
     snprintf(s->version, sizeof s->version, "%s", sw_version());
     sw_mesh_format(&c->decision.mesh, s->mesh, sizeof s->mesh);
@@ -179,57 +184,82 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
     prepare_life(s, run, plan, count);
     if (prepare_job(s, run, err) != 0)
         return -1;
-    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
-    if (row->values != NULL)
-        (void)row->values(&run->cluster, &s->value[SW_PLACEHOLDER_COUNT]);
-    return sw_script_prepare_slurm(s, run, c->cost.step_seconds, sw_emit_signal_lead_s(plan, count),
-                                   err);
+    if (row->queue != NULL)
+        s->value[SW_PLACE_TIME_LIMIT].value =
+            sw_script_time_limit(row, run, c->cost.step_seconds, request.lead_seconds, s->time);
+    return fill_rows(s, &request, err);
 }
 
 void sw_script_free(struct sw_script *s)
 {
-    for (int32_t i = 0; s != NULL && i < SW_PLACEHOLDER_COUNT; i++)
-        free(s->block[i]);
+    if (s == NULL)
+        return;
+    sw_argv_free(&s->texts);
+    free(s->value);
     free(s);
+}
+
+/* How a value is written, in the words of a row with directives. */
+static void write_rules(FILE *out, const struct sw_template_dialect *d)
+{
+    fprintf(
+        out,
+        "\nHow a value is written depends on its line:\n\n"
+        "* On a line that starts with `%s`, before the first command, in double quotes where "
+        "`%s` needs them. A line\n"
+        "  with a value that is not set is left out, so that a directive appears only where its "
+        "setting is given. An\n"
+        "  indented `%s`, which `%s` does not read, is moved to the first column.\n",
+        d->directive, d->reader, d->directive, d->reader);
+    fputs("* On any other line that starts with `#` as it is.\n"
+          "* Everywhere else as one word of the shell, in single quotes where it needs them; a "
+          "value that is not set is an empty\n"
+          "  word. So write `plan={{plan}}`, without quotes of your own, and `\"$plan\"` from then "
+          "on.\n"
+          "* *Lines* stand alone in a line, `{{setup}}`, and become none, one or several; *words* "
+          "stand between other words of a\n"
+          "  command.\n\n",
+          out);
+    fprintf(out,
+            "Refused, with the place: a placeholder that is not in the table; `{{` without `}}`; "
+            "one inside quotes (`'`, `\"`, `$'`,\n"
+            "backticks), in a here-document, in `${...}`, in arithmetic or behind a backslash or "
+            "`$`, where its value could be read as\n"
+            "code; a control character in a value; a `%s` behind the first command, which `%s` "
+            "would silently ignore.\n",
+            d->directive, d->reader);
 }
 
 void sw_script_write_reference(FILE *out)
 {
 #define X(id, name, kind, about) {name, about},
-    static const char *const rows[][2] = {SW_PLACEHOLDERS(X)};
+    static const char *const own[][2] = {SW_PLACEHOLDERS(X)};
 #undef X
-    fputs(
-        "<!-- Written by docs/make_reference.sh from what the programs print. -->\n\n"
-        "# Job script templates\n\n"
-        "`plan emit` fills a template: `templates/slurm.sbatch`, or `templates/mpirun.sh` where "
-        "the cluster's launcher is mpirun.\n"
-        "Copy one, change it, and give it with `--template FILE`. `{{name}}` stands for a value:\n"
-        "\n| placeholder | value |\n| --- | --- |\n",
-        out);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        fprintf(out, "| `{{%s}}` | %s |\n", rows[i][0], rows[i][1]);
-    fputs(
-        "\nHow a value is written depends on its line:\n\n"
-        "* On a line that starts with `#SBATCH`, before the first command, in double quotes "
-        "where `sbatch` needs them. A line\n"
-        "  with a value that is not set is left out, so `#SBATCH --qos={{slurm.qos}}` appears "
-        "only where a qos is given. An\n"
-        "  indented `#SBATCH`, which `sbatch` does not read, is moved to the first column.\n"
-        "* On any other line that starts with `#` as it is.\n"
-        "* Everywhere else as one word of the shell, in single quotes where it needs them; a "
-        "value that is not set is an empty\n"
-        "  word. So write `plan={{plan}}`, without quotes of your own, and `\"$plan\"` from then "
-        "on.\n"
-        "* *Lines* stand alone in a line, `{{setup}}`, and become none, one or several; *words* "
-        "stand between other words of a\n"
-        "  command.\n\n"
-        "Refused, with the place: a placeholder that is not in the table; `{{` without `}}`; one "
-        "inside quotes (`'`, `\"`, `$'`,\n"
-        "backticks), in a here-document, in `${...}`, in arithmetic or behind a backslash or `$`, "
-        "where its value could be read as\n"
-        "code; a control character in a value; a `#SBATCH` behind the first command, which "
-        "`sbatch` would silently ignore.\n",
-        out);
+    fputs("<!-- Written by docs/make_reference.sh from what the programs print. -->\n\n"
+          "# Job script templates\n\n"
+          "`plan emit` fills the template of the cluster's launcher:\n\n",
+          out);
+    for (int32_t i = 0; sw_schedulers[i] != NULL; i++) {
+        const struct sw_script_row *row = sw_schedulers[i]->script;
+        fprintf(out, "* %s: `%s`", sw_schedulers[i]->name, row->training.file);
+        if (row->other.file != NULL)
+            fprintf(out, "; of a job that does not train `%s`", row->other.file);
+        fputc('\n', out);
+    }
+    fputs("\nCopy one, change it, and give it with `--template FILE`. `{{name}}` stands for a "
+          "value:\n\n| placeholder | value |\n| --- | --- |\n",
+          out);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        fprintf(out, "| `{{%s}}` | %s |\n", own[i][0], own[i][1]);
+    for (int32_t i = 0; sw_schedulers[i] != NULL; i++)
+        for (const struct sw_placeholder *p = sw_schedulers[i]->script->placeholders;
+             p != NULL && p->name != NULL; p++)
+            fprintf(out, "| `{{%s}}` | %s |\n", p->name, p->about);
+    for (int32_t i = 0; sw_schedulers[i] != NULL; i++)
+        if (sw_schedulers[i]->script->dialect != NULL) {
+            write_rules(out, sw_schedulers[i]->script->dialect);
+            break;
+        }
 }
 
 bool sw_script_beside_trains(const char *folder, const struct sw_run_config *run)
@@ -237,7 +267,8 @@ bool sw_script_beside_trains(const char *folder, const struct sw_run_config *run
     enum { MOST_SCRIPT_BYTES = 1 << 22 };
     char path[PATH_MAX], *text = NULL;
     size_t bytes = 0;
-    snprintf(path, sizeof path, "%.3000s/%.500s.sbatch", folder, run->name);
+    snprintf(path, sizeof path, "%.3000s/%.500s.%s", folder, run->name,
+             sw_scheduler_of(&run->cluster)->suffix);
     if (sw_file_read(path, true, MOST_SCRIPT_BYTES, &text, &bytes, NULL) != 0)
         return true; /* said later */
     const bool texts = strstr(text, "\ntype=generate\n") != NULL ||

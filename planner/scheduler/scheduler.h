@@ -8,8 +8,8 @@
 
 #include "core/config/config.h"
 #include "planner/command/options.h"
-#include "planner/command/template.h"
 #include "planner/scheduler/job.h"
+#include "planner/scheduler/script.h"
 #include "planner/scheduler/within.h"
 
 #include <limits.h>
@@ -109,8 +109,6 @@ struct sw_forecast_row {
     struct sw_quantiles (*ratio)(const struct sw_forecast *forecast);
 };
 
-enum { SW_SCHEDULER_VALUES = 16 };
-
 /* What other parts of plan ask of a job's settings. */
 struct sw_job_terms {
     const char *time;           /* its limit as it is written; NULL: none is set */
@@ -125,23 +123,14 @@ struct sw_scheduler {
     const char *title;                  /* for messages: "Slurm" */
     const char *starter;                /* the command that takes its script: "sbatch" */
     const char *suffix;                 /* of its script's name: "sbatch" */
-    /* Its script templates: of a training, and of a job of another type (text NULL: it has none).
-     */
-    struct {
-        const char *file, *text;
-    } training, other;
-    const struct sw_template_dialect *dialect; /* of its directives; NULL: sbatch's */
-    const struct sw_queue_row *queue;          /* NULL: none, what it starts is no job */
-    const struct sw_forecast_row *forecast;    /* NULL: it does not say when a job would start */
-    const struct sw_within *within;            /* NULL: `plan supervise` is not for its jobs */
+    const struct sw_script_row *script;
+    const struct sw_queue_row *queue;       /* NULL: none, what it starts is no job */
+    const struct sw_forecast_row *forecast; /* NULL: it does not say when a job would start */
+    const struct sw_within *within;         /* NULL: `plan supervise` is not for its jobs */
 
     /* Seconds of a time limit as it is written; INFINITY: none, NULL. */
     double (*seconds)(const char *time);
     struct sw_job_terms (*terms)(const struct sw_cluster_config *cluster);
-    /* More values for its templates, of its own settings: names and texts that live as long as the
-     * cluster. Returns how many, at most SW_SCHEDULER_VALUES. May be NULL. */
-    int32_t (*values)(const struct sw_cluster_config *cluster,
-                      struct sw_template_value out[SW_SCHEDULER_VALUES]);
     /* Whether ranks run inside an image. */
     bool (*has_container)(const struct sw_run_config *run);
     /* The words before the runner that start so many ranks on each of the nodes, with a space
@@ -157,6 +146,8 @@ const struct sw_scheduler *sw_scheduler_of(const struct sw_cluster_config *clust
 /* Whose script a file is, by its name's ending; "", or one of none with a queue: as
  * sw_scheduler_here. */
 const struct sw_scheduler *sw_scheduler_of_script(const char *path);
+/* The one of the cluster where that has jobs; else the first that has, for templates of people. */
+const struct sw_scheduler *sw_scheduler_of_jobs(const struct sw_cluster_config *cluster);
 /* One with a queue that can be asked on this machine; where none can, the first that has one. */
 const struct sw_scheduler *sw_scheduler_here(void);
 

@@ -94,7 +94,8 @@ static int add_choice(struct gathering *g, struct sw_start_choices *out,
     struct sw_job_request *request = &g->request[out->count++];
     if (g->limit_follows && wanted->candidate != NULL) {
         const struct sw_run_config run = sw_run_on_nodes(g->run, wanted->nodes);
-        limit = sw_script_time_limit(&run, wanted->candidate->cost.step_seconds, lead_of(g), time);
+        limit = sw_script_time_limit(sw_scheduler_of(&run.cluster), &run,
+                                     wanted->candidate->cost.step_seconds, lead_of(g), time);
     }
     c->nodes = wanted->nodes;
     c->fastest = wanted->fastest;
@@ -151,8 +152,10 @@ static bool limit_follows(const struct gathering *g, double step_seconds)
     if (limit == NULL || g->only != NULL || !run->says_steps ||
         (sw_job_terms(&run->cluster).time != NULL && !run->time_is_ceiling))
         return false;
-    const char *follows =
-        step_seconds > 0 ? sw_script_time_limit(run, step_seconds, lead_of(g), time) : limit;
+    const char *follows = step_seconds > 0
+                              ? sw_script_time_limit(sw_scheduler_of(&run->cluster), run,
+                                                     step_seconds, lead_of(g), time)
+                              : limit;
     return follows != NULL && strcmp(follows, limit) == 0;
 }
 

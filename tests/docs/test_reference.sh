@@ -43,10 +43,10 @@ for picture in "$scratch"/pictures/*.svg; do
 done
 
 # Placeholders: those that emit knows, and all of them can be filled.
-sed -nE 's/^ +X\([A-Z_]+, "([a-z_.]+)", .*/{{\1}}/p' planner/emit/script.h | sort >"$scratch/known"
+sed -nE 's/^ +X\([A-Z_]+, "([a-z_.]+)", .*/{{\1}}/p' planner/emit/script.h planner/scheduler/*/job_script.c | sort >"$scratch/known"
 rows $reference/template.md | sort >"$scratch/documented"
 same "placeholders" "$scratch/documented" "$scratch/known"
-form() { sed -nE "s/^ +X\\([A-Z_]+, \"([a-z_.]+)\", $1,.*/\\1/p" planner/emit/script.h; }
+form() { sed -nE "s/^ +X\\([A-Z_]+, \"([a-z_.]+)\", $1,.*/\\1/p" planner/emit/script.h planner/scheduler/*/job_script.c; }
 {
     form TEXT | sed 's/.*/# {{&}}/'
     form DIRECTIVES | sed 's/.*/{{&}}/'

@@ -1,6 +1,7 @@
 /* Any template, and any value in it. A value that reaches a shell's line is one word there,
  * whatever it holds; a mistake has its place. */
 #include "planner/command/template.h"
+#include "planner/scheduler/slurm/job_script.h"
 #include "tests/fuzz/support.h"
 
 #include <stdlib.h>
@@ -64,8 +65,8 @@ static void check_value(const char *value)
     bool control = false;
     for (const unsigned char *p = (const unsigned char *)value; *p != 0; p++)
         control = control || *p < 0x20 || *p == 0x7f;
-    char *shell = sw_template_fill("t", "v={{v}}", values, NULL, &err);
-    char *sbatch = sw_template_fill("t", "#SBATCH -v={{v}}", values, NULL, &err);
+    char *shell = sw_template_fill("t", "v={{v}}", values, sw_slurm_script.dialect, &err);
+    char *sbatch = sw_template_fill("t", "#SBATCH -v={{v}}", values, sw_slurm_script.dialect, &err);
     fuzz_require((shell == NULL) == control && (sbatch == NULL) == control, "a control character",
                  value);
     if (control) {
@@ -95,7 +96,7 @@ void fuzz_one(const uint8_t *data, size_t bytes)
         {.name = "srun_options", .value = "--x", .kind = SW_TEMPLATE_WORDS},
         {.name = NULL}};
     struct sw_error err = {0};
-    char *filled = sw_template_fill("main.yaml", file->text, values, NULL, &err);
+    char *filled = sw_template_fill("main.yaml", file->text, values, sw_slurm_script.dialect, &err);
     if (filled == NULL)
         check_error(&err);
     free(filled);

@@ -1,5 +1,6 @@
 /* Templates: values reach a shell as the words they are, whatever they contain. */
 #include "planner/command/template.h"
+#include "planner/scheduler/slurm/job_script.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +32,7 @@ static void fills(void **state)
     (void)state;
     struct sw_error err = {0};
     char *text = sw_template_fill("t", "a={{plain}}\nb={{nasty}}\nc={{empty}} {{unset}}\nend",
-                                  values, NULL, &err);
+                                  values, sw_slurm_script.dialect, &err);
     assert_non_null(text);
     assert_string_equal(text, "a=a/b-1.yaml\n"
                               "b='it'\\''s $(touch x) `id` \"q\" \\ #'\n"
@@ -40,7 +41,7 @@ static void fills(void **state)
     text = sw_template_fill("t",
                             "#SBATCH --a={{plain}}\n#SBATCH --b={{unset}}\n#SBATCH --c{{empty}}\n"
                             "#SBATCH --d={{nasty}}\n# {{plain}} {{unset}}.\n",
-                            values, NULL, &err);
+                            values, sw_slurm_script.dialect, &err);
     assert_non_null(text);
     assert_string_equal(text, "#SBATCH --a=a/b-1.yaml\n#SBATCH --c\n"
                               "#SBATCH --d=\"it's $(touch x) `id` \\\"q\\\" \\\\ #\"\n"
@@ -57,7 +58,7 @@ static void fills_words_and_lines(void **state)
                                   "#SBATCH\t--c={{nasty}}\n{{directives}}\n{{no_lines}}\n"
                                   "run {{words}} x {{no_words}} y {{no_words}}\n  {{lines}}\n"
                                   "z={{equals}} \"$(echo {{plain}})\" # it's {{plain}}\n",
-                                  values, NULL, &err);
+                                  values, sw_slurm_script.dialect, &err);
     assert_non_null(text);
     assert_string_equal(text, "#!/bin/sh\n#SBATCH --a=a/b-1.yaml\n"
                               "#SBATCH\t--c=\"it's $(touch x) `id` \\\"q\\\" \\\\ #\"\n"
@@ -72,7 +73,8 @@ static void survives_the_shell(void **state)
     (void)state;
     struct sw_error err = {0};
     char read[256] = {0};
-    char *text = sw_template_fill("t", "printf %s {{nasty}}", values, NULL, &err);
+    char *text =
+        sw_template_fill("t", "printf %s {{nasty}}", values, sw_slurm_script.dialect, &err);
     FILE *shell = popen(text, "r");
     assert_non_null(shell);
     const size_t bytes = fread(read, 1, sizeof read - 1, shell);
@@ -141,7 +143,7 @@ static void says_where(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sw_error err = {0};
-        assert_null(sw_template_fill("t", cases[i].text, values, NULL, &err));
+        assert_null(sw_template_fill("t", cases[i].text, values, sw_slurm_script.dialect, &err));
         assert_int_equal(err.status, SW_BAD_INPUT);
         char said[SW_ERROR_TEXT_BYTES];
         assert_string_equal(sw_error_format(&err, NULL, said), cases[i].message);

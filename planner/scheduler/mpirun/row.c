@@ -1,7 +1,6 @@
 #include "planner/scheduler/mpirun/row.h"
 
 #include "core/config/internal.h"
-#include "planner/command/template.h"
 
 #include <math.h>
 
@@ -49,13 +48,17 @@ static void write_start(FILE *out, const struct sw_cluster_config *cluster, int3
     fprintf(out, "mpirun -n %d --map-by slot ", (int)(nodes * per_node));
 }
 
+static const struct sw_script_row script = {
+    .training = {"templates/mpirun.sh", sw_template_mpirun_sh},
+};
+
 const struct sw_scheduler sw_scheduler_mpirun = {
     .name = "mpirun",
     .launcher = &sw_launcher_mpirun,
     .title = "mpirun",
     .starter = "bash",
     .suffix = "sh",
-    .training = {"templates/mpirun.sh", sw_template_mpirun_sh},
+    .script = &script,
     .seconds = seconds,
     .terms = terms,
     .has_container = has_container,

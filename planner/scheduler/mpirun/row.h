@@ -6,5 +6,6 @@
 
 extern const struct sw_scheduler sw_scheduler_mpirun;
 extern const struct sw_launcher sw_launcher_mpirun;
+extern const char sw_template_mpirun_sh[]; /* templates/mpirun.sh, as it was when this was built */
 
 #endif

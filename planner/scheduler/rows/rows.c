@@ -18,6 +18,15 @@ const struct sw_scheduler *sw_scheduler_of(const struct sw_cluster_config *clust
     return sw_schedulers[cluster->launcher];
 }
 
+const struct sw_scheduler *sw_scheduler_of_jobs(const struct sw_cluster_config *cluster)
+{
+    const struct sw_scheduler *own = sw_scheduler_of(cluster);
+    int32_t i = 0;
+    while (own->queue == NULL && sw_schedulers[i] != NULL && sw_schedulers[i]->queue == NULL)
+        i++;
+    return own->queue != NULL ? own : sw_schedulers[i];
+}
+
 const struct sw_scheduler *sw_scheduler_here(void)
 {
     const struct sw_scheduler *first = NULL;

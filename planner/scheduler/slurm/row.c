@@ -2,9 +2,9 @@
 
 #include "core/base/device.h"
 #include "planner/command/command.h"
-#include "planner/command/template.h"
 #include "planner/scheduler/slurm/admit.h"
 #include "planner/scheduler/slurm/cancel.h"
+#include "planner/scheduler/slurm/job_script.h"
 #include "planner/scheduler/slurm/queue.h"
 #include "planner/scheduler/slurm/ranks.h"
 #include "planner/scheduler/slurm/submit.h"
@@ -55,8 +55,7 @@ const struct sw_scheduler sw_scheduler_slurm = {
     .title = "Slurm",
     .starter = "sbatch",
     .suffix = "sbatch",
-    .training = {"templates/slurm.sbatch", sw_template_slurm_sbatch},
-    .other = {"templates/inference.sbatch", sw_template_inference_sbatch},
+    .script = &sw_slurm_script,
     .queue = &queue,
     .forecast = &sw_slurm_forecast,
     .within = &sw_within_slurm,

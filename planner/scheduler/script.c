@@ -1,0 +1,48 @@
+#include "planner/scheduler/scheduler.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* A limit is the predicted time and half of it, for predictions are off by up to a third and a
+ * start takes minutes; rounded up to what people write. */
+static const double limit_margin = 1.5, start_seconds = 600;
+
+const char *sw_script_time_limit(const struct sw_scheduler *row, const struct sw_run_config *run,
+                                 double step_seconds, int64_t lead_seconds,
+                                 char buffer[SW_TIME_BYTES])
+{
+    const struct sw_job_terms terms = row->terms(&run->cluster);
+    const double steps_s = (double)run->optimizer.total_steps * step_seconds;
+    if ((terms.time != NULL && !run->time_is_ceiling) || !run->says_steps ||
+        run->job.type != SW_JOB_TRAIN || row->script->format_time == NULL)
+        return terms.time;
+    const double least = row->script->least_limit_s != NULL
+                             ? row->script->least_limit_s(&run->cluster, lead_seconds)
+                             : 0;
+    const double minutes = fmax(steps_s * limit_margin + start_seconds, least) / 60;
+    if (!(minutes < 1e7)) /* 19 years: schedulers' numbers end */
+        return terms.time;
+    const int64_t whole = (int64_t)ceil(minutes / SW_LIMIT_STEP_MINUTES) * SW_LIMIT_STEP_MINUTES;
+    if ((double)whole * 60 >= terms.time_s)
+        return terms.time;
+    row->script->format_time(whole, buffer);
+    return buffer;
+}
+
+const char *sw_script_keep(struct sw_argv *texts, const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0) {
+        text = NULL;
+        texts->failed = true;
+    }
+    va_end(arguments);
+    const int32_t before = texts->count;
+    if (text != NULL)
+        sw_argv_add(texts, "%s", text);
+    free(text);
+    return texts->count > before ? texts->item[before] : NULL;
+}

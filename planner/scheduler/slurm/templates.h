@@ -1,0 +1,7 @@
+/* templates/slurm.sbatch and templates/inference.sbatch, as they were when this was built. */
+#ifndef SW_SLURM_TEMPLATES_H
+#define SW_SLURM_TEMPLATES_H
+
+extern const char sw_template_slurm_sbatch[], sw_template_inference_sbatch[];
+
+#endif
