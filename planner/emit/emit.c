@@ -74,6 +74,8 @@ static char *script_text(const struct sw_options *options, const struct sw_run_c
     const struct sw_template_dialect *dialect =
         sw_scheduler_of_jobs(&run->cluster)->script->dialect;
     if (options->template_path == NULL) {
+        if (row->runs_once != NULL && row->runs_once(run))
+            return sw_template_fill(row->once.file, row->once.text, script->value, dialect, err);
         if (run->job.type != SW_JOB_TRAIN)
             return sw_template_fill(row->other.file, row->other.text, script->value, dialect, err);
         return sw_template_fill(row->training.file, row->training.text, script->value, dialect,

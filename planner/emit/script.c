@@ -242,6 +242,8 @@ void sw_script_write_reference(FILE *out)
     for (int32_t i = 0; sw_schedulers[i] != NULL; i++) {
         const struct sw_script_row *row = sw_schedulers[i]->script;
         fprintf(out, "* %s: `%s`", sw_schedulers[i]->name, row->training.file);
+        if (row->once.file != NULL)
+            fprintf(out, "; of one that runs once `%s`", row->once.file);
         if (row->other.file != NULL)
             fprintf(out, "; of a job that does not train `%s`", row->other.file);
         fputc('\n', out);

@@ -4,7 +4,9 @@
 #include "core/run/launcher.h"
 #include "core/run/next.h"
 #include "planner/command/format.h"
+#include "planner/job/logs.h"
 #include "planner/job/owned.h"
+#include "planner/job/show.h"
 #include "planner/job/words.h"
 
 #include <dirent.h>
@@ -222,28 +224,39 @@ static void judge_lost(struct sw_run_status *s)
                           : "starting it again goes on from the last checkpoint");
 }
 
-/* What its newest launcher-JOB.*.log tells, the file that its script keeps; "": nothing. */
-static void read_launcher(const struct sw_run_status *s, struct sw_launcher_word *out)
+/* The newest launcher-JOB.*.log, which a supervised job keeps, into out; "": none. */
+static void find_launcher(const struct sw_run_status *s, char out[PATH_MAX + 300])
 {
-    char begin[64], path[PATH_MAX + 300], newest[PATH_MAX + 300] = "";
+    char begin[64], path[PATH_MAX + 300];
     DIR *files = opendir(s->folder);
     const struct dirent *entry = NULL;
     struct stat status;
     time_t at = 0;
     const int length = snprintf(begin, sizeof begin, "launcher-%s.", s->job.id);
+    out[0] = '\0';
     while (files != NULL && (entry = readdir(files)) != NULL) {
         snprintf(path, sizeof path, "%s/%s", s->folder, entry->d_name);
         if (strncmp(entry->d_name, begin, (size_t)length) != 0 || stat(path, &status) != 0 ||
             status.st_mtime < at)
             continue;
         at = status.st_mtime;
-        memcpy(newest, path, sizeof newest);
+        memcpy(out, path, sizeof path);
     }
     if (files != NULL)
         (void)closedir(files);
+}
+
+/* What is told of the ranks' end: by that file or, where the job is one start of the ranks, by its
+ * log, as long as that is of this job alone. */
+static void read_launcher(const struct sw_run_status *s, struct sw_launcher_word *out)
+{
     const struct sw_within *within = s->scheduler->within;
-    sw_launcher_read(newest[0] != '\0' ? newest : NULL, within != NULL ? within->lines : NULL, NULL,
-                     0, out, NULL);
+    const char *pattern = s->submission.log;
+    char path[PATH_MAX + 300];
+    find_launcher(s, path);
+    if (path[0] == '\0' && strstr(pattern, "%j") != NULL)
+        sw_log_expand(pattern, s->job.id, "", sw_show_name(s), path);
+    sw_launcher_read(path, within != NULL ? within->lines : NULL, NULL, 0, out, NULL);
 }
 
 /* Whether the job's last start came after the last word of its ranks: they began nothing then. The

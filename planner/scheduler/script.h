@@ -30,10 +30,14 @@ struct sw_script_request {
 enum { SW_LIMIT_STEP_MINUTES = 5, SW_TIME_BYTES = 32, SW_LOG_BYTES = 2 * PATH_MAX };
 
 struct sw_script_row {
-    /* Its templates: of a training, and of a job of another type (text NULL: it has none). */
+    /* Its templates: of a training, of one that runs once, and of a job of another type (text NULL:
+     * it has none). */
     struct {
         const char *file, *text;
-    } training, other;
+    } training, once, other;
+    /* Whether nothing is to be decided in or after the job: it starts its ranks, and ends with
+     * them. NULL where there is no such template. */
+    bool (*runs_once)(const struct sw_run_config *run);
     /* How its directives are written; NULL: it has none. */
     const struct sw_template_dialect *dialect;
 

@@ -17,6 +17,7 @@ import re
 import shlex
 import subprocess
 import sys
+import zlib
 
 plan, scratch, runs, values = sys.argv[1], os.path.realpath(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 root = os.getcwd()
@@ -120,10 +121,13 @@ def random_slurm(rng, nodes, per_node, job):
         "directives": lambda: ["--tmp=0", "--get-user-env"],
         "srun_options": lambda: ["--unbuffered"],
         "slurm_version": lambda: "22.05",
+        "continue": lambda: rng.choice(["requeue", "chain"]),
     }
     slurm = {key: make() for key, make in known.items() if rng.random() < 0.35}
     if slurm.get("requeue") == "auto":
         del slurm["requeue"]
+    if slurm.get("requeue") is False and slurm.get("continue") == "requeue":
+        slurm["continue"] = "chain"
     if "time" in slurm and "time_min" in slurm and slurm["time"] == "30":
         slurm["time_min"] = "10"
     if rng.random() < 0.2:
@@ -156,11 +160,13 @@ def check_job(run, script, shown):
     if product != nodes * per_node or field(shown, "NumTasks") != str(product) or \
             field(shown, "NumNodes").split("-")[0] != str(nodes):
         complain(f"{nodes} nodes of {per_node}, mesh {mesh}: {shown}")
-    if f" --plans {nodes}-{nodes} " not in text or f" --ranks-per-node {per_node} " not in text:
+    supervised = f" --plans {nodes}-{nodes} " in text and f" --ranks-per-node {per_node} " in text
+    if supervised != (slurm.get("continue", "none") != "none" or slurm.get("requeue") is True) or \
+            (not supervised and f" --nodes={nodes} --ntasks={product} " not in text):
         complain(f"the script does not start {product} ranks")
     wanted = {"JobName": slurm.get("job_name", run["name"]), "UserId": f"{whoami}({os.getuid()})",
               "WorkDir": run["directory"], "Nice": str(slurm.get("nice", 0)),
-              "Requeue": "1" if slurm.get("requeue") is True else "0"}
+              "Requeue": "1" if slurm.get("requeue", slurm.get("continue") == "requeue") is True else "0"}
     if "partition" in slurm:
         partition = slurm["partition"]
         wanted["Partition"] = partition if isinstance(partition, str) else ",".join(partition)
@@ -373,8 +379,7 @@ def hostile_values():
         os.chmod(f"{scratch}/bin/{name}", 0o755)
     with open(f"{scratch}/module", "w") as file:
         file.write("module() { :; }\n")
-    done, script = emit(base("r", 2, 2, {}), f"{scratch}/hostile")
-    plain = names(script)
+    plain = [names(emit(base("r", 2, 2, slurm), f"{scratch}/hostile")[1]) for slurm in ({}, {"continue": "requeue"})]
     cases, later = ([(path, value) for path in places for value in HOSTILE] for places in (PLACES, LATER_PLACES))
     random.Random(3).shuffle(cases)
     random.Random(4).shuffle(later)
@@ -401,7 +406,11 @@ def hostile_values():
 
 def hostile_value(path, value, plain, scripts):
     """One value in one place; the script, where it was taken, goes into scripts."""
-    run = base("r", 2, 2, {})
+    path_shown = ".".join(str(key) for key in path)
+    what = f"{path_shown}: {value!r}"
+    # half of the trainings are one srun, half are supervised
+    goes_on = path[0] != "job" and path[1:2] != ["continue"] and zlib.crc32(what.encode()) % 2 == 1
+    run = base("r", 2, 2, {"continue": "requeue"} if goes_on else {})
     if path == ["slurm", "fabric", "name"]:
         put(run, ["slurm", "fabric", "environment", "B"], "x")
     if path[0] == "job":
@@ -412,8 +421,6 @@ def hostile_value(path, value, plain, scripts):
     put(run, path, value)
     if path[:2] == ["slurm", "container"] and path[2] != "image":
         put(run, ["slurm", "container", "image"], "docker://a/b:1")
-    path_shown = ".".join(str(key) for key in path)
-    what = f"{path_shown}: {value!r}"
     done, script = emit(run, f"{scratch}/hostile")
     if os.path.exists(canary):
         complain(f"{what}: executed by plan")
@@ -430,7 +437,7 @@ def hostile_value(path, value, plain, scripts):
         return
     progress["accepted"] += 1
     script = f"{scratch}/hostile/{run['name']}.sbatch"
-    changed = set(names(script)) ^ set(plain)
+    changed = set(names(script)) ^ set(plain[goes_on])
     key = path[1] if path[0] == "slurm" else path[0]
     may = ADDS.get(key, {"--" + key.replace("_", "-")})
     if path[0] == "job":

@@ -462,7 +462,7 @@ life_library() { # one node lacks a library: what the loader says and does
     grep -q '^{"node":"n2",' "$run/excluded_nodes.jsonl" || fail "n2 is not among the excluded nodes"
 }
 life_crash() { # a start that dies before its first step is tried again
-    emit crash optimizer.total_steps=8
+    emit crash optimizer.total_steps=8 slurm.continue=requeue
     runner_after "if [ \"\$SLURM_PROCID\" = 3 ] && [ \"\$1\" = train ] && mkdir '$run/crashed' 2>/dev/null; then kill -SEGV \$\$; fi"
     submit
     until_over 200

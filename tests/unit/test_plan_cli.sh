@@ -623,7 +623,7 @@ bash -n "$script" || complain "the sbatch script is no shell script"
 for line in '#SBATCH --job-name=quickstart-slurm' '#SBATCH --nodes=4' '#SBATCH --ntasks-per-node=2' \
     '#SBATCH --cpus-per-task=1' '#SBATCH --partition=play' '#SBATCH --time=0:15:00' \
     "#SBATCH --output=\"$scratch/run it's 1%%/slurm-%j.out\"" \
-    "plan=$plan" '#SBATCH --no-requeue' '#SBATCH --signal=USR1@30' \
+    '#SBATCH --no-requeue' '#SBATCH --signal=USR1@30' \
     "runner=$(dirname "$plan")/runner"; do
     grep -qxF -- "$line" "$script" || complain "sbatch script lacks: $line"
 done
@@ -671,13 +671,19 @@ contained() { # WANTED SETTINGS...
     expect 0 '' emit $runs/llama-8b-64.yaml -o "$scratch/contained" --set directory="$scratch/run" \
         --set data.path="$scratch/data/x.bin" "$@"
     grep -qF -- "$wanted" "$scratch/contained/llama-8b-64.sbatch" ||
-        complain "container: $(grep '^options=' "$scratch/contained/llama-8b-64.sbatch"), not $wanted"
+        complain "container: $(grep -A 2 -E '^(options=|srun )' "$scratch/contained/llama-8b-64.sbatch"), not $wanted"
 }
 own="$scratch/run:$scratch/run,$scratch/contained:$scratch/contained,$scratch/data:$scratch/data"
-contained "options=(--container-image=a/b --container-mounts=$own,$(dirname "$plan"):$(dirname "$plan")) " --set slurm.container.image=a/b
-contained "--container-mounts=$own,/x:/y:ro --z) container=()" --set slurm.container='{image: a/b, runner: /r, mounts: [/x:/y:ro], options: [--z]}'
-contained "--container-mounts=$scratch:$scratch) " --set slurm.container="{image: a/b, runner: /r, mounts: ['$scratch:$scratch']}"
-contained "options=() container=(apptainer exec --nv --bind=$own a.sif)" --set slurm.container='{image: a.sif, type: apptainer, runner: /r}'
+goes_on=(--set slurm.preflight=quick)
+contained "options=(--container-image=a/b --container-mounts=$own,$(dirname "$plan"):$(dirname "$plan")) " "${goes_on[@]}" --set slurm.container.image=a/b
+contained "--container-mounts=$own,/x:/y:ro --z) container=()" "${goes_on[@]}" --set slurm.container='{image: a/b, runner: /r, mounts: [/x:/y:ro], options: [--z]}'
+contained "--distribution=block:block --container-image=a/b --container-mounts=$own,/x:/y:ro --z \"\$runner\" train " \
+    --set slurm.container='{image: a/b, runner: /r, mounts: [/x:/y:ro], options: [--z]}'
+grep -qx "inside=/r #.*" "$scratch/contained/llama-8b-64.sbatch" || complain "the runner in the image is not named"
+contained "--container-mounts=$scratch:$scratch) " "${goes_on[@]}" --set slurm.container="{image: a/b, runner: /r, mounts: ['$scratch:$scratch']}"
+contained "--distribution=block:block apptainer exec --nv --bind=$own a.sif \"\$runner\" train " \
+    --set slurm.container='{image: a.sif, type: apptainer, runner: /r}'
+contained "options=() container=(apptainer exec --nv --bind=$own a.sif)" "${goes_on[@]}" --set slurm.container='{image: a.sif, type: apptainer, runner: /r}'
 expect 2 "plan: error: the folder '$scratch/a,b' cannot be mounted in a container: ',' and ':' separate mounts; move it" \
     emit $runs/llama-8b-64.yaml -o "$scratch/contained" --set directory="$scratch/a,b" --set slurm.container.image=a
 # No directive after the first command, where Slurm does not read it.
@@ -755,8 +761,22 @@ ends() { # CODE SCRIPT FOLDER ATTEMPT-AND-VERDICT
     local status=$?
     [ $status -eq "$1" ] || complain "$2 with attempt and verdict $4: exit $status, not $1"
 }
-for name in "$scratch/a b/quickstart.sh" "$script"; do
-    folder="$scratch/run it's 1%"
+folder="$scratch/run it's 1%"
+# A job that runs once is one srun: its exit code is that.
+[ "$(wc -l <"$script")" -lt 80 ] || complain "the script of a job that runs once is long"
+if grep -q supervise "$script"; then complain "a job that runs once is supervised"; fi
+for verdict in "4 0" "4 143" "3 75"; do
+    ends 9 "$script" "$folder" "$verdict"
+done
+for setting in slurm.continue=requeue slurm.continue=chain slurm.preflight=quick slurm.requeue=true 'nodes=2-4 --set mesh_dim=auto'; do
+    # shellcheck disable=SC2086 # two settings
+    expect 0 '' emit $runs/quickstart-slurm.yaml -o "$scratch/goes on" --set "directory=$folder" --set $setting
+    grep -q '^exec .* supervise ' "$scratch/goes on/quickstart-slurm.sbatch" || complain "$setting: not supervised"
+done
+expect 0 '' emit $runs/quickstart-slurm.yaml -o "$scratch/goes on" --set "directory=$folder" --set slurm.continue=requeue
+grep -qxF "plan=$plan" "$scratch/goes on/quickstart-slurm.sbatch" || complain "the script names no plan"
+[ "$(wc -l <"$scratch/goes on/quickstart-slurm.sbatch")" -lt 80 ] || complain "the script of a job that goes on is long"
+for name in "$scratch/a b/quickstart.sh" "$scratch/goes on/quickstart-slurm.sbatch"; do
     ends 0 "$name" "$folder" "4 0"
     ends 143 "$name" "$folder" "4 143"
     ends 9 "$name" "$folder" "3 75"

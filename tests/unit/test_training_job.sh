@@ -282,4 +282,23 @@ grep -qx '  "idle_jobs": 2' "$folder/attempt.json" || fail "the second job that 
 job elastic RUNNING
 grep -qx '  "idle_jobs": 1' "$folder/attempt.json" || fail "a job of a person is counted with those before"
 
+# One that runs once: the script is one srun, whose exit code is its own; what Slurm sends to script and ranks
+# alike ends only these, and nobody is asked anything.
+emit once --set slurm.continue=none
+folder=$out/once
+# shellcheck disable=SC2016 # the stand-in's
+{
+    echo 'trap "echo told >>\$STAND_IN/calls; cp \$STAND_IN/saved.json '"$folder"'/attempt.json; exit 75" TERM USR1'
+    echo 'kill -TERM "$PPID"; kill -USR1 "$PPID"; '"$real"' 0.3; kill -TERM $$; '"$real"' 5; exit 3'
+} >"$out/ranks"
+job once RUNNING
+[ $status -eq 75 ] || fail "a job that runs once: exit $status, not 75"
+was_called 1 'srun --mpi=pmix --nodes=4 --ntasks=8 --kill-on-bad-exit=1 --wait=60'
+was_called 1 told
+[ "$(wc -l <"$out/calls")" -eq 2 ] || fail "a job that runs once asks or orders something: $(cat "$out/calls")"
+grep -qx '  "verdict": 75,' "$folder/attempt.json" || fail "attempt.json lost the verdict"
+echo 'exit 0' >"$out/ranks"
+job once RUNNING
+[ $status -eq 0 ] || fail "a job that runs once and is done: exit $status"
+
 echo "the script of a training goes on, or says that it does not"

@@ -451,6 +451,16 @@ static int write_log(const struct sw_run_config *run, char out[SW_LOG_BYTES], st
     return 0;
 }
 
+/* No node is left out, no start repeated, and no job follows, or is started again: the script is
+ * one srun. */
+static bool runs_once(const struct sw_run_config *run)
+{
+    const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
+    return run->job.type == SW_JOB_TRAIN && run->nodes_least == run->nodes_most &&
+           slurm->continues == SW_CONTINUE_NONE && slurm->preflight == SW_PREFLIGHT_OFF &&
+           (slurm->requeue == SW_REQUEUE_AUTO || slurm->requeue == SW_REQUEUE_NO);
+}
+
 #define X(id, shown, form, about) {shown, SW_TEMPLATE_##form, about},
 static const struct sw_placeholder placeholders[] = {PLACEHOLDERS(X){.name = NULL}};
 #undef X
@@ -459,6 +469,8 @@ static const struct sw_template_dialect dialect = {"#SBATCH", "sbatch", write_sb
 
 const struct sw_script_row sw_slurm_script = {
     .training = {"templates/slurm.sbatch", sw_template_slurm_sbatch},
+    .once = {"templates/srun.sbatch", sw_template_srun_sbatch},
+    .runs_once = runs_once,
     .other = {"templates/inference.sbatch", sw_template_inference_sbatch},
     .dialect = &dialect,
     .placeholders = placeholders,

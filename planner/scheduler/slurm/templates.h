@@ -1,7 +1,8 @@
-/* templates/slurm.sbatch and templates/inference.sbatch, as they were when this was built. */
+/* The templates of job scripts in templates/, as they were when this was built. */
 #ifndef SW_SLURM_TEMPLATES_H
 #define SW_SLURM_TEMPLATES_H
 
-extern const char sw_template_slurm_sbatch[], sw_template_inference_sbatch[];
+extern const char sw_template_slurm_sbatch[], sw_template_srun_sbatch[],
+    sw_template_inference_sbatch[];
 
 #endif
