@@ -2,7 +2,6 @@
 #include "core/base/text.h"
 #include "planner/command/command.h"
 #include "planner/scheduler/scheduler.h"
-#include "planner/scheduler/slurm/controller.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -65,9 +64,9 @@ static const char submit_details[] =
 static const char status_details[] =
     "\nDIR: the run's directory; default the working directory. --watch ends with the run, and its "
     "exit code\n"
-    "is then the run's verdict: 0 done, else as of 'runner train'. Slurm is asked at most every 10 "
-    "s.\n"
-    "Exit code 3 when Slurm does not answer; what the directory tells is shown all the same.\n";
+    "is then the run's verdict: 0 done, else as of 'runner train'. The scheduler is asked at most "
+    "every 10 s.\n"
+    "Exit code 3 when it does not answer; what the directory tells is shown all the same.\n";
 
 static const char cancel_details[] =
     "\nA job that trains gets INT: it ends after the step at hand with a checkpoint, and is not "
@@ -112,8 +111,7 @@ static const struct command {
     {"diff", "OLD NEW", "what two runs, plans or folders of them differ in, and what that costs",
      SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_FAIL_ALL | SW_OPTION_HELP,
      sw_command_diff, NULL},
-    {"import-cluster", "[--partition NAME] [--into FILE]",
-     "a cluster file read from the Slurm controller",
+    {"import-cluster", "[--partition NAME] [--into FILE]", "a cluster file read from the scheduler",
      SW_OPTION_PARTITION | SW_OPTION_INTO | SW_OPTION_OUTPUT | SW_OPTION_HELP,
      sw_command_import_cluster, NULL},
     {"schema", "model|accelerator|profile|curve|fabric|cluster|run|plan|template",
@@ -148,17 +146,13 @@ static void print_command_help(const struct command *command)
         fputs(command->details, stdout);
 }
 
-/* What is there, in lines as those of `runner --version`: libslurm stands in a program of its own,
- * and devices are the runner's. */
+/* What is there, in lines as those of `runner --version`: devices are the runner's. */
 static void print_version(void)
 {
-    char library[32];
-    sw_slurm_library_version(library);
-    printf("plan %s\n  devices: none, it only plans; see 'runner --version'\n  libslurm: %s\n",
-           sw_version(),
-           library[0] != '\0' ? library
-                              : "none (Slurm is asked by its commands; build plan-slurm where "
-                                "libslurm-dev is, and keep it beside plan)");
+    printf("plan %s\n  devices: none, it only plans; see 'runner --version'\n", sw_version());
+    for (int32_t i = 0; sw_schedulers[i] != NULL; i++)
+        if (sw_schedulers[i]->queue != NULL && sw_schedulers[i]->queue->write_version != NULL)
+            sw_schedulers[i]->queue->write_version(stdout);
 }
 
 static int unknown_command(const char *name)

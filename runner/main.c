@@ -43,7 +43,7 @@ static const char help[] =
     "\n"
     "usage: runner generate NAME.plan.yaml --checkpoint DIR --prompt TEXT | --prompts FILE "
     "[OPTIONS]\n"
-    "goes on with texts, on the plan's mesh, with the weights of a checkpoint or a Hugging Face "
+    "completes prompts, on the plan's mesh, with the weights of a checkpoint or a Hugging Face "
     "model\n"
     "directory; started like train\n"
     "\n"

@@ -47,7 +47,7 @@ enum sw_logical {
     SW_L_VOCAB,        /* "vocab" */
     SW_L_EMBED,        /* "embed": of weights, gradients, optimizer state */
     SW_L_ACT_EMBED,    /* "act_embed": of activations and norms */
-    /* of serving alone */
+    /* only for serving */
     SW_L_CACHE_SEQ,    /* "cache_seq": positions of the cache of keys and values */
     SW_L_MERGED_HEADS, /* "merged_heads": heads * head_dim, as the output projection takes them */
     SW_L_COUNT

@@ -151,7 +151,7 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
         (x->serving_programs != NULL &&
          sw_search_evaluate_serving(run, &decision, &x->serving, err) != 0))
         return -1;
-    x->again_count = sw_search_again(run, &x->c.decision, x->again, err);
+    x->again_count = sw_search_recompute(run, &x->c.decision, x->again, err);
     if (x->again_count < 0)
         return -1;
     if (sw_memory_profile_make(x->program, &x->memory, err) != 0 ||

@@ -29,7 +29,7 @@ enum sw_measure {
     SW_MEASURE_MFU,                 /* a fraction */
     SW_MEASURE_COMMUNICATION,       /* seconds of a step that compute waits for communication */
     SW_MEASURE_COMMUNICATION_BYTES, /* bytes that one rank sends in a step */
-    SW_MEASURE_HEADROOM,            /* bytes of limit that memory_headroom wants to stay free */
+    SW_MEASURE_HEADROOM,            /* bytes of limit that memory_headroom keeps free */
     SW_MEASURE_ACCELERATORS,        /* number of them */
     SW_MEASURE_DURATION,            /* seconds of all steps of the run */
     SW_MEASURE_ACCELERATOR_HOURS,   /* of all steps on all accelerators of the cluster */

@@ -11,7 +11,7 @@
 
 /* A file system that others use as well answers within seconds, not always within one. */
 static const double least_lead_s = 30;
-/* What Slurm takes: the lead time is a 16 bit number of seconds. */
+/* Schedulers keep the lead time as a 16 bit number of seconds. */
 static const double most_lead_s = 65535;
 
 /* The text of the plan, and its digest. */
@@ -76,7 +76,7 @@ static int make_programs(const struct sw_run_config *run, struct sw_emit_plan *p
     return sw_checkpoint_price_set(*programs, &run->cluster, &saved, &plan->checkpoint, err);
 }
 
-/* The run's folder too: without it Slurm fails the job and leaves no log. */
+/* The run's folder too: without it a scheduler fails the job and leaves no log. */
 static int make_folders(const struct sw_run_config *run, const char *directory,
                         struct sw_error *err)
 {

@@ -126,7 +126,7 @@ static void write_again(struct sw_json *j, const struct sw_explain *x)
 {
     sw_json_array(j, "recompute");
     for (int32_t i = 0; i < x->again_count; i++) {
-        const struct sw_again *again = &x->again[i];
+        const struct sw_recomputed *again = &x->again[i];
         sw_json_object(j, NULL);
         sw_layer_values_write_json(j, "values", &x->program->layer_values, again->values);
         sw_json_number(j, "layers", again->layers);

@@ -120,7 +120,7 @@ static void print_again(FILE *out, const struct sw_explain *x)
     char values[SW_VALUES_BYTES], a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
     fprintf(out, "\n%-20s %10s %10s %12s\n", "made again", "frees", "takes", "in layers");
     for (int32_t i = 0; i < x->again_count; i++) {
-        const struct sw_again *again = &x->again[i];
+        const struct sw_recomputed *again = &x->again[i];
         fprintf(out, "%-20s %10s %10s %5d of %3d\n",
                 sw_layer_values_format(&x->program->layer_values, again->values, values),
                 sw_format_bytes(again->bytes, a), sw_format_seconds(again->seconds, b),

@@ -158,19 +158,21 @@ static int32_t fewest_nodes(const char *plan, int32_t most)
     return fewest + 1;
 }
 
-/* A job that Slurm itself requeues, as when its first node died, asks for as many tasks as it had,
- * not for the fewest that it would take (22.05): an elastic run would wait for the node. */
+/* A job that its scheduler itself requeues, as when its first node died, may ask for as many tasks
+ * as it had, not for the fewest that it would take: an elastic run would wait for the node. */
 static void advise_fewer(struct sw_run_status *s)
 {
     const struct sw_submission *sub = &s->submission;
-    if (s->attempt.attempt == 0 || strncmp(s->job.reason, "ReqNodeNotAvail", 15) != 0 ||
-        sub->nodes < 1)
+    char command[128];
+    if (s->attempt.attempt == 0 || sub->nodes < 1)
         return;
     const int32_t fewest = fewest_nodes(sub->plan, sub->nodes);
-    if (fewest < sub->nodes && s->job.node_count > fewest)
-        snprintf(s->advice, sizeof s->advice,
-                 "'scontrol update JobId=%s NumTasks=%d' lets it go on with %d nodes", s->job.id,
-                 (int)(sub->ranks / sub->nodes * fewest), (int)fewest);
+    if (fewest < sub->nodes && s->job.node_count > fewest &&
+        s->scheduler->queue->ask_fewer != NULL &&
+        s->scheduler->queue->ask_fewer(&s->job, sub->ranks / sub->nodes * fewest, command,
+                                       sizeof command))
+        snprintf(s->advice, sizeof s->advice, "'%s' lets it go on with %d nodes", command,
+                 (int)fewest);
 }
 
 static void judge_live_job(struct sw_run_status *s)
@@ -192,7 +194,9 @@ static void judge_live_job(struct sw_run_status *s)
         say(s, "its job gives its nodes back", "");
     } else if (strcmp(job->state, "SUSPENDED") == 0 || strcmp(job->state, "STOPPED") == 0) {
         s->state = SW_RUN_SUSPENDED;
-        say(s, "its job is suspended: 'scontrol resume' lets it go on", "");
+        snprintf(s->words, sizeof s->words, "its job is suspended: '%s' lets it go on",
+                 s->scheduler->queue->resume);
+        s->advice[0] = '\0';
     } else if (strcmp(job->state, "CONFIGURING") == 0) {
         s->state = SW_RUN_STARTING;
         say(s, "its nodes are being made ready", "");
@@ -288,8 +292,7 @@ static void judge_job_without_attempt(struct sw_run_status *s)
     if (strcmp(s->job.reason, "DependencyNeverSatisfied") == 0) {
         s->state = SW_RUN_FAILED;
         say(s,
-            "it never began: the job that it waited for ended otherwise than slurm.dependency "
-            "wants",
+            "it never began: the job that it waited for ended otherwise than its dependency wants",
             "see how that one ended; 'plan submit' submits this one again");
         return;
     }
@@ -314,7 +317,7 @@ static void judge_job_without_attempt(struct sw_run_status *s)
              s->state == SW_RUN_STOPPED ? "" : "'plan logs' says why");
 }
 
-/* What ranks say of others that scancel ended first is not why the run ended. */
+/* What ranks say of others that a cancel ended first is not why the run ended. */
 static bool was_cancelled(const struct sw_run_status *s)
 {
     return s->job.id != NULL && strcmp(s->job.state, "CANCELLED") == 0 &&

@@ -62,6 +62,11 @@ struct sw_queue_row {
     /* Where a script without a word on it prints to, beside it: "slurm-%j.out"; of an array. */
     const char *log, *log_of_task;
 
+    const char *resume; /* the command that lets a suspended job go on */
+    /* A command that lets a job which waits for a node that is gone ask for so many tasks; false:
+     * it does not wait for one. NULL: there is none. */
+    bool (*ask_fewer)(const struct sw_queued_job *job, int32_t tasks, char *command, int32_t bytes);
+
     /* INT to the ranks, which save and end. */
     int (*interrupt)(const char *id, struct sw_error *err);
     /* Ends the job; kill: its ranks without a chance to save. */
@@ -72,6 +77,8 @@ struct sw_queue_row {
      * they do not take it. */
     bool (*plain_id)(const char *id, char out[SW_SHOWN_JOB_BYTES]);
 
+    /* Lines of `plan --version`. NULL: none. */
+    void (*write_version)(FILE *out);
     /* A cluster file from what the scheduler knows. Returns an exit code. NULL: it knows too
      * little. */
     int (*import_cluster)(const struct sw_options *options);

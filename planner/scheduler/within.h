@@ -43,6 +43,8 @@ enum sw_within_answer {
 enum { SW_WITHIN_WORD_BYTES = 48 };
 
 struct sw_within {
+    const char *title;   /* for messages: "Slurm" */
+    const char *starter; /* what starts the ranks: "srun" */
     const struct sw_launcher_lines
         *lines;               /* how what its launcher prints is read; NULL: it is not */
     const char *continue_key; /* the setting that lets a run go on by itself, for messages */

@@ -15,7 +15,7 @@ struct sw_lack {
 };
 
 /* Looks at this machine's files. Those that a job may still make on which this one depends
- * (slurm.dependency) are not looked for. Returns how many are lacking. */
+ * (a dependency of its settings) are not looked for. Returns how many are lacking. */
 int32_t sw_lacks_find(const struct sw_run_config *run, struct sw_lack out[SW_LACKS]);
 
 #endif

@@ -310,8 +310,8 @@ static int32_t layers_of(struct sw_recompute again, uint32_t values, int32_t lay
            ((again.rest & values) == values ? layers - first : 0);
 }
 
-int sw_search_again(const struct sw_run_config *run, const struct sw_decision *decision,
-                    struct sw_again out[SW_MOST_LAYER_VALUES], struct sw_error *err)
+int sw_search_recompute(const struct sw_run_config *run, const struct sw_decision *decision,
+                        struct sw_recomputed out[SW_MOST_LAYER_VALUES], struct sw_error *err)
 {
     struct sw_searcher s = {.run = run};
     struct sw_decision full = *decision;
@@ -337,7 +337,7 @@ int sw_search_again(const struct sw_run_config *run, const struct sw_decision *d
     find_levels(&units, sized.program, run, sized.counted->seconds, &levels);
     for (; count < levels.count; count++) {
         const struct sw_unit *unit = &levels.unit[count];
-        out[count] = (struct sw_again){
+        out[count] = (struct sw_recomputed){
             .values = unit->values,
             .layers = layers_of(decision->train.recompute, unit->values, levels.layers),
             .bytes = unit->bytes * levels.layers,

@@ -50,6 +50,8 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
                                  size_t bytes)
 {
     const struct sw_job_terms terms = sw_job_terms(&run->cluster);
+    const struct sw_within *within = sw_scheduler_of(&run->cluster)->within;
+    const char *continue_key = within != NULL ? within->continue_key : "continue";
     buffer[0] = '\0';
     if (run_seconds <= terms.time_s)
         return buffer;
@@ -62,8 +64,8 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
         snprintf(
             buffer, bytes,
             "more than the job's time limit, %s: it is saved before, and waits for the next job; "
-            "slurm.continue: requeue or chain goes on by itself",
-            terms.time);
+            "%s: requeue or chain goes on by itself",
+            terms.time, continue_key);
     return buffer;
 }
 

@@ -39,8 +39,8 @@ enum { SW_SHOWN_ROWS = 10 };
 double sw_report_accelerator_hours(const struct sw_run_config *run, double step_seconds);
 /* The lines of one rejected mesh. */
 void sw_report_rejected(FILE *out, const struct sw_candidate *c);
-/* warnings.c. Warns on stderr, with the place of slurm.time, of steps that take longer than the job
- * may; github: an annotation on stdout. Nothing where the run does not say its steps. */
+/* warnings.c. Warns on stderr, with the place of the time limit, of steps that take longer than the
+ * job may; github: an annotation on stdout. Nothing where the run does not say its steps. */
 void sw_report_warn_of_time(const struct sw_options *options, const char *path,
                             const struct sw_run_config *run, double step_seconds);
 /* Warns on stderr of what a job of the run lacks (lacks.h), each with its place; planned: a run

@@ -15,7 +15,7 @@ enum sw_purpose { SW_FOR_TRAIN, SW_FOR_SERVE, SW_PURPOSES };
 
 struct sw_memory {    /* bytes on each accelerator */
     int64_t limit;    /* what the accelerator has */
-    int64_t headroom; /* of that, what memory_headroom wants to stay free */
+    int64_t headroom; /* of that, what memory_headroom keeps free */
     int64_t total;    /* arena + reserved */
     int64_t arena, parameters, gradients, optimizer, activations, workspace, reserved;
     int64_t cache, transients; /* of serving, where the arena is parameters and these */
@@ -92,7 +92,7 @@ struct sw_search {
     double seconds;
 };
 
-/* headroom.c: bytes of the accelerator's memory that memory_headroom wants to stay free. */
+/* headroom.c: bytes of the accelerator's memory that memory_headroom keeps free. */
 int64_t sw_headroom_bytes(const struct sw_run_config *run);
 enum sw_fit_verdict sw_memory_verdict(const struct sw_memory *memory);
 /* A mesh that is rejected for another reason than memory does not fit. */
@@ -186,7 +186,7 @@ int sw_search_serving_digests(const struct sw_run_config *run, struct sw_decisio
 
 /* recompute.c: a value of a layer that backward needs, or those that one op makes, with all that
  * has to be made again for it. */
-struct sw_again {
+struct sw_recomputed {
     uint32_t values;
     int32_t layers; /* in which the decision makes it again */
     double bytes;   /* that this frees, in all layers; nothing else of the layout changes them */
@@ -194,8 +194,8 @@ struct sw_again {
 };
 /* Of the decision's mesh, in the order in which the search takes them. Returns how many, -1: err
  * (SW_ENVIRONMENT). */
-int sw_search_again(const struct sw_run_config *run, const struct sw_decision *decision,
-                    struct sw_again out[SW_MOST_LAYER_VALUES], struct sw_error *err);
+int sw_search_recompute(const struct sw_run_config *run, const struct sw_decision *decision,
+                        struct sw_recomputed out[SW_MOST_LAYER_VALUES], struct sw_error *err);
 
 /* rank.c: the rule that chose, every clause of it, for people: "the largest fsdp that fits, then
  * ...". Returns buffer. */

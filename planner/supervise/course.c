@@ -81,7 +81,7 @@ static const struct row rows[] = {
     {S(EXCLUDE),      E(DONE),      0,                0, 0, S(RELEASE), 0},
     {S(EXCLUDE),      E(REFUSED),   0,                0, 0, S(RELEASE), 0},
     {S(RELEASE),      E(DONE),      0,                0, 0, S(FOLLOWS), 0},
-    /* Slurm ends this process soon */
+    /* the scheduler ends this process soon */
     {S(RELEASE),      E(REFUSED),   0,                0, RELEASE_PAUSE, S(RELEASE), 0},
     {S(ASK_ANEW),     E(RUNS),      0,                0, 0, S(SUBMIT), 0},
     {S(ASK_ANEW),     E(OVER),      0,                0, 0, S(NOT_ASKED), 0},
@@ -89,7 +89,7 @@ static const struct row rows[] = {
     {S(SUBMIT),       E(DONE),      0,                0, 0, S(FOLLOWS), 0},
     {S(SUBMIT),       E(REFUSED),   0,                ORDER, PAUSE, S(ASK), S(NOT_TAKEN)},
 
-    /* the link is queued, whatever Slurm says of this job, or whether it says anything */
+    /* the link is queued, whatever the scheduler says of this job, or whether it says anything */
     {S(FOLLOW),       E(OVER),      0,                0, 0, S(LINK_GONE), 0},
     {S(FOLLOW),       E(RUNS),      SW_COURSE_EXCLUDES, 0, 0, S(EXCLUDE_LINK), 0},
     {S(FOLLOW),       E(RUNS),      0,                0, 0, S(FOLLOWS), 0},

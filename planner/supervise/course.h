@@ -35,13 +35,13 @@
     X(FOLLOW)       /* a link is queued: ask whether it still is */                                \
     X(EXCLUDE_LINK) /* leave nodes out of it */                                                    \
     X(CANCEL_LINK)  /* it is not needed */                                                         \
-    X(TEXTS)        /* start ranks that make texts or serve unless they run, and wait */           \
+    X(TEXTS)        /* start ranks that generate, score or serve unless they run, and wait */      \
     X(LISTEN)       /* ask whether the server listens, and announce it */                          \
     X(TELL)         /* the limit is near: tell the ranks to end */                                 \
     X(JUDGE)        /* whether another job would make more of it */                                \
     X(ASK_TEXTS)    /* ask whether this job runs, to have it requeued */                           \
     X(REQUEUE_TEXTS)                                                                               \
-    X(TEXTS_STAY) /* say that Slurm does not requeue it */                                         \
+    X(TEXTS_STAY) /* say that it is not requeued */                                                \
     X(TEXTS_OVER) /* say that it is not asked for */                                               \
     X(RECORD)     /* write down how a job of texts ended */                                        \
     X(LINK_STAYS) /* say that the link goes on with nodes that were to be left out */              \

@@ -148,7 +148,7 @@ static void suspect_unheard(const struct sw_supervisor *s, struct sw_hosts *out)
         return;
     const bool hung = strstr(text, ": MPI does not start for ") != NULL;
     for (int32_t i = 0, found = 0; hung && i < s->used.count && found < MOST_UNHEARD; i++) {
-        if (sw_launcher_is_heard_of(text, s->slurm->lines, s->used.item[i]))
+        if (sw_launcher_is_heard_of(text, s->scheduler->lines, s->used.item[i]))
             continue;
         suspect(s, s->used.item[i], strlen(s->used.item[i]), out);
         found++;
@@ -160,11 +160,11 @@ void sw_supervise_probe(struct sw_supervisor *s)
 {
     struct sw_hosts suspects = {0};
     sw_hosts_free(&s->dead);
-    s->slurm->find_gone(&s->job, &s->dead);
+    s->scheduler->find_gone(&s->job, &s->dead);
     suspect_named(s, &suspects);
     suspect_unheard(s, &suspects);
     for (int32_t i = 0; i < suspects.count; i++)
-        if (!s->slurm->answers(suspects.name[i]))
+        if (!s->scheduler->answers(suspects.name[i]))
             (void)sw_hosts_add(&s->dead, suspects.name[i], NULL);
     sw_hosts_sort(&s->dead); /* each once */
     sw_hosts_free(&suspects);

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Slurm sends the script what it sends to the ranks: they hear of it by themselves, and it ends
- * nothing here. */
+/* A scheduler sends the script what it sends to the ranks: they hear of it by themselves, and it
+ * ends nothing here. */
 static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 
 static sigset_t heard(void)
@@ -52,14 +52,14 @@ void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bo
     struct sw_error err = {0};
     int out = -1;
     *r = (struct sw_supervised_ranks){.status = 127, .timer = INFINITY};
-    s->slurm->start(&start, &argv);
+    s->scheduler->start(&start, &argv);
     add_words(&argv, &set->options);
     add_words(&argv, &set->container);
     sw_argv_add(&argv, "%s", s->runner);
     sw_argv_add_all(&argv, words);
     int status = sw_argv_check(&argv, &err);
     if (status == 0 && filtered) {
-        r->output = sw_output_begin(s->launcher, s->slurm->lines, &out, &err);
+        r->output = sw_output_begin(s->launcher, s->scheduler->lines, &out, &err);
         status = r->output == NULL ? -1 : 0;
     }
     fflush(stdout); /* not all: the thread waits with its own locked */

@@ -39,8 +39,8 @@ static const struct option {
     {"--preflight", "off|quick|full", TEXT, AT(preflight), "what is tried of the nodes first"},
     {"--signal", "NAME@SECONDS", TEXT, AT(signal), "what the ranks get so long before the limit"},
     {"--exclude", "NODES", TEXT, AT(exclude), "nodes that no job of the run may get, with commas"},
-    {"--mpi", "NAME", TEXT, AT(mpi), "how srun starts MPI, default pmix"},
-    {"--options", "N WORD...", WORDS, AT(options), "N words for srun"},
+    {"--mpi", "NAME", TEXT, AT(mpi), "how the launcher starts MPI, default pmix"},
+    {"--options", "N WORD...", WORDS, AT(options), "N words for the launcher"},
     {"--container", "N WORD...", WORDS, AT(container), "N words before the runner"},
     {"--job", "train|generate|score|serve", TEXT, AT(job), "what the ranks do, default train"},
     {"--input", "FILE", TEXT, AT(input), "prompts or texts"},
@@ -243,7 +243,7 @@ int sw_command_supervise(int argc, char **argv)
 {
     struct sw_supervise_settings settings;
     struct sw_error err = {0};
-    /* only there: words for srun may be like it */
+    /* only there: words for the launcher may be like it */
     if (argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)) {
         sw_supervise_help();
         return SW_OK;

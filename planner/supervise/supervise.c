@@ -87,7 +87,7 @@ int sw_supervise(const struct sw_supervise_settings *set, const struct sw_within
         goto out;
     }
     s->set = set;
-    s->slurm = scheduler;
+    s->scheduler = scheduler;
     s->second = find_second();
     const bool trains = strcmp(set->job, "train") == 0;
     s->course = (struct sw_course){.state = trains ? SW_COURSE_BEGIN : SW_COURSE_TEXTS,

@@ -21,7 +21,7 @@ struct sw_supervised_ranks {
 
 struct sw_supervisor {
     const struct sw_supervise_settings *set;
-    const struct sw_within *slurm; /* the scheduler */
+    const struct sw_within *scheduler;
     struct sw_within_job job;
     struct sw_course course;
     double second; /* how long a second of a pause is */
@@ -36,7 +36,8 @@ struct sw_supervisor {
     struct sw_argv used, without; /* of the job's nodes */
     char *without_list;           /* with commas */
     char plan[PATH_MAX], digest[20], tried[PATH_MAX];
-    char launcher[PATH_MAX], launcher_before[PATH_MAX]; /* what srun and MPI said; "": nothing */
+    char launcher[PATH_MAX],
+        launcher_before[PATH_MAX]; /* what launcher and MPI said; "": nothing */
     int64_t attempt_before;
     int32_t starts;       /* since something was last begun */
     int32_t start_number; /* of this job */

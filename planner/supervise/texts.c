@@ -195,7 +195,7 @@ static event do_texts(struct sw_supervisor *s)
 static event do_tell(struct sw_supervisor *s)
 {
     s->at_limit = true;
-    return done(s->slurm->end_ranks(s->job.itself));
+    return done(s->scheduler->end_ranks(s->job.itself));
 }
 
 /* Whether somebody listens there; at most a second is waited for it. */
@@ -280,15 +280,15 @@ static event do_texts_follow(struct sw_supervisor *s)
 static event do_texts_stay(struct sw_supervisor *s)
 {
     say_end(s);
-    fputs(", and Slurm does not requeue it: 'plan submit' goes on\n", stderr);
+    fprintf(stderr, ", and %s does not requeue it: 'plan submit' goes on\n", s->scheduler->title);
     return SW_COURSE_DONE_EVENT;
 }
 
 static event do_texts_over(struct sw_supervisor *s)
 {
     say_end(s);
-    fprintf(stderr, ", and is not requeued: Slurm says '%s' of it; 'plan submit' goes on\n",
-            s->word[0] != '\0' ? s->word : "nothing");
+    fprintf(stderr, ", and is not requeued: %s says '%s' of it; 'plan submit' goes on\n",
+            s->scheduler->title, s->word[0] != '\0' ? s->word : "nothing");
     return SW_COURSE_DONE_EVENT;
 }
 

@@ -45,7 +45,7 @@ static bool decide(struct sw_supervisor *s, struct sw_decide_request *request, s
     request->facts.restarts = s->job.restarts;
     request->facts.max_attempts = set->max_attempts;
     request->facts.how = set->how;
-    request->facts.how_key = s->slurm->continue_key;
+    request->facts.how_key = s->scheduler->continue_key;
     request->facts.link = set->link;
     if (sw_decide(request, next, s->excluded, &trouble, &err) != 0) {
         (void)sw_supervise_fail(&err);
@@ -74,7 +74,7 @@ static event do_decide(struct sw_supervisor *s)
     const char *dead[SW_ATTEMPT_NODES];
     struct sw_decide_request request = {.launcher = s->launcher,
                                         .launcher_before = s->launcher_before,
-                                        .lines = s->slurm->lines,
+                                        .lines = s->scheduler->lines,
                                         .after = true};
     struct sw_next_facts *f = &request.facts;
     struct sw_next next;
@@ -182,7 +182,8 @@ static void end_start(struct sw_supervisor *s)
     if (s->ranks.status == 0)
         (void)unlink(s->launcher);
     else if (stat(s->launcher, &file) == 0 && file.st_size > 0)
-        fprintf(stderr, "what srun and Open MPI said of it is in %s\n", s->launcher);
+        fprintf(stderr, "what %s and Open MPI said of it is in %s\n", s->scheduler->starter,
+                s->launcher);
 }
 
 static event do_preflight(struct sw_supervisor *s)
@@ -198,8 +199,8 @@ static event do_preflight(struct sw_supervisor *s)
     return e == SW_COURSE_LIMIT_EVENT ? SW_COURSE_NOTED_EVENT : e;
 }
 
-/* Slurm sends the checkpoint signal once, and only to ranks that are there: one that comes between
- * two starts is lost. So it is sent from here when it is due, as "USR1@30" says. */
+/* A scheduler sends the checkpoint signal once, and only to ranks that are there: one that comes
+ * between two starts is lost. So it is sent from here when it is due, as "USR1@30" says. */
 static int signal_of(const char *text, long *lead_s)
 {
     char *end;
@@ -236,7 +237,7 @@ static event do_tick(struct sw_supervisor *s)
     long lead_s;
     time_t end;
     (void)signal_of(s->set->signal, &lead_s);
-    if (s->slurm->ends_at(s->job.itself, &end)) {
+    if (s->scheduler->ends_at(s->job.itself, &end)) {
         s->end = end;
         if (end == 0) {
             s->ranks.timer = INFINITY;
@@ -278,7 +279,7 @@ static event do_drop(struct sw_supervisor *s)
 
 event sw_supervise_ask(struct sw_supervisor *s)
 {
-    switch (s->slurm->ask(s->job.itself, s->word)) {
+    switch (s->scheduler->ask(s->job.itself, s->word)) {
     case SW_WITHIN_SILENT:
         return SW_COURSE_SILENT_EVENT;
     case SW_WITHIN_RUNS:
@@ -290,22 +291,22 @@ event sw_supervise_ask(struct sw_supervisor *s)
 
 event sw_supervise_requeue(struct sw_supervisor *s)
 {
-    return done(s->slurm->requeue(s->job.itself, false));
+    return done(s->scheduler->requeue(s->job.itself, false));
 }
 
 static event do_hold(struct sw_supervisor *s)
 {
-    return done(s->slurm->requeue(s->job.itself, true));
+    return done(s->scheduler->requeue(s->job.itself, true));
 }
 
 static event do_exclude(struct sw_supervisor *s)
 {
-    return done(s->slurm->exclude(s->job.itself, s->leave_out));
+    return done(s->scheduler->exclude(s->job.itself, s->leave_out));
 }
 
 static event do_release(struct sw_supervisor *s)
 {
-    return done(s->slurm->release(s->job.itself));
+    return done(s->scheduler->release(s->job.itself));
 }
 
 /* Where 'plan status' and its like look. */
@@ -325,8 +326,8 @@ static void record_link(const struct sw_supervisor *s, const char *number)
 static event do_submit(struct sw_supervisor *s)
 {
     char number[SW_WITHIN_WORD_BYTES];
-    if (!s->slurm->submit(s->set->script, s->job.itself, s->leave_out != NULL ? s->leave_out : "",
-                          number))
+    if (!s->scheduler->submit(s->set->script, s->job.itself,
+                              s->leave_out != NULL ? s->leave_out : "", number))
         return SW_COURSE_REFUSED_EVENT;
     record_link(s, number);
     return SW_COURSE_DONE_EVENT;
@@ -334,8 +335,8 @@ static event do_submit(struct sw_supervisor *s)
 
 static event do_queue_link(struct sw_supervisor *s)
 {
-    if (!s->slurm->submit(s->set->script, s->job.itself, s->leave_out != NULL ? s->leave_out : "",
-                          s->link)) {
+    if (!s->scheduler->submit(s->set->script, s->job.itself,
+                              s->leave_out != NULL ? s->leave_out : "", s->link)) {
         s->link[0] = '\0';
         return SW_COURSE_REFUSED_EVENT;
     }
@@ -347,7 +348,7 @@ static event do_queue_link(struct sw_supervisor *s)
 static event do_follow(struct sw_supervisor *s)
 {
     char word[SW_WITHIN_WORD_BYTES];
-    switch (s->slurm->ask(s->link, word)) {
+    switch (s->scheduler->ask(s->link, word)) {
     case SW_WITHIN_SILENT:
         return SW_COURSE_SILENT_EVENT;
     case SW_WITHIN_CANCELLED:
@@ -359,20 +360,20 @@ static event do_follow(struct sw_supervisor *s)
 
 static event do_exclude_link(struct sw_supervisor *s)
 {
-    return done(s->slurm->exclude(s->link, s->leave_out));
+    return done(s->scheduler->exclude(s->link, s->leave_out));
 }
 
 static event do_cancel_link(struct sw_supervisor *s)
 {
-    return done(s->slurm->cancel(s->link));
+    return done(s->scheduler->cancel(s->link));
 }
 
 /* ---- What is said ---- */
 
 static event do_link_stays(struct sw_supervisor *s)
 {
-    fprintf(stderr, "job %s, the next link of the chain, goes on, but Slurm does not keep it off ",
-            s->link);
+    fprintf(stderr, "job %s, the next link of the chain, goes on, but %s does not keep it off ",
+            s->link, s->scheduler->title);
     for (int32_t i = 0; i < s->excluded->count; i++)
         fprintf(stderr, "%s%s", i > 0 ? "," : "", s->excluded->node[i].node);
     fputc('\n', stderr);
@@ -409,24 +410,24 @@ static event do_no_plan(struct sw_supervisor *s)
 
 static event do_not_asked(struct sw_supervisor *s)
 {
-    fprintf(stderr, "no other job is asked for: this one is %s, by a cancel or by Slurm itself\n",
-            s->word);
+    fprintf(stderr, "no other job is asked for: this one is %s, by a cancel or by %s itself\n",
+            s->word, s->scheduler->title);
     return SW_COURSE_DONE_EVENT;
 }
 
 static event do_not_answered(struct sw_supervisor *s)
 {
-    (void)s;
-    fputs("no other job follows: Slurm does not answer; 'plan submit' goes on\n", stderr);
+    fprintf(stderr, "no other job follows: %s does not answer; 'plan submit' goes on\n",
+            s->scheduler->title);
     return SW_COURSE_DONE_EVENT;
 }
 
 static event do_not_taken(struct sw_supervisor *s)
 {
-    (void)s;
-    fputs("no other job follows: Slurm takes neither a requeue nor a new one; 'plan submit' goes "
-          "on\n",
-          stderr);
+    fprintf(stderr,
+            "no other job follows: %s takes neither a requeue nor a new one; 'plan submit' goes "
+            "on\n",
+            s->scheduler->title);
     return SW_COURSE_DONE_EVENT;
 }
 

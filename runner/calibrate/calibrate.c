@@ -188,7 +188,7 @@ static int set_gpu_facts(struct calibrating *c, struct sw_error *err)
     const int64_t available = c->rank->device->vtable->free_bytes(c->rank->device);
     if (available < 0)
         return sw_fail(err, SW_ENVIRONMENT, "the GPU does not say how much memory is free");
-    sw_kinds_name(&c->gpu, kind);
+    sw_gpu_name(&c->gpu, kind);
     snprintf(
         c->basis, sizeof c->basis,
         "# One accelerator is one rank with a GPU of its own: %s.\n# %s\n%s", kind,

@@ -5,16 +5,16 @@
 #include <math.h>
 #include <string.h>
 
-enum { WISH_FIELDS = 16 };
+enum { SAMPLING_FIELDS = 16 };
 
-struct wish_option {
+struct sampling_option {
     struct sw_sampling_params *params;
     const struct sw_sampling_params_field *field;
 };
 
-static int take_wish(void *to, const char *value, struct sw_problem *problem)
+static int take_sampling(void *to, const char *value, struct sw_problem *problem)
 {
-    const struct wish_option *option = to;
+    const struct sampling_option *option = to;
     return sw_sampling_params_set(option->params, option->field, sw_arguments_number(value),
                                   problem->text) == 0
                ? 0
@@ -50,8 +50,8 @@ static int take_stop(void *to, const char *value, struct sw_problem *problem)
 int sw_generate_arguments(int argc, char **argv, struct sw_generate_options *out,
                           struct sw_problem *problem)
 {
-    struct wish_option params[WISH_FIELDS];
-    struct sw_argument options[WISH_FIELDS + 11] = {
+    struct sampling_option params[SAMPLING_FIELDS];
+    struct sw_argument options[SAMPLING_FIELDS + 11] = {
         {.name = "--checkpoint", .text = &out->checkpoint},
         {.name = "--prompt", .text = &out->prompt, .may_be_empty = true},
         {.name = "--prompts", .text = &out->prompts_path},
@@ -62,11 +62,11 @@ int sw_generate_arguments(int argc, char **argv, struct sw_generate_options *out
         {.name = "--resume", .flag = &out->resume},
         {.name = "--shard", .take = take_part, .to = out->part},
         {.name = "--stop", .take = take_stop, .to = &out->stops, .may_be_empty = true}};
-    for (int32_t f = 0; sw_sampling_params_fields[f].name != NULL && f < WISH_FIELDS; f++) {
-        params[f] = (struct wish_option){&out->params, &sw_sampling_params_fields[f]};
+    for (int32_t f = 0; sw_sampling_params_fields[f].name != NULL && f < SAMPLING_FIELDS; f++) {
+        params[f] = (struct sampling_option){&out->params, &sw_sampling_params_fields[f]};
         options[10 + f] = (struct sw_argument){.name = sw_sampling_params_fields[f].name,
                                                .needs = " needs a number",
-                                               .take = take_wish,
+                                               .take = take_sampling,
                                                .to = &params[f]};
     }
     *out = (struct sw_generate_options){.params = sw_sampling_params_default(), .part = {0, 1}};

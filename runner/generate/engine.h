@@ -7,9 +7,9 @@
  * the others go on; each text's tokens are those that it would get alone. Owns its buffers, borrows
  * the executor. Nothing is allocated while texts are made.
  *
- * sw_engine_run makes texts that it asks for until there are no more. Who gets them one by one
- * (serve) puts each into a slot and runs a program at a time: sw_engine_admit, sw_engine_step,
- * sw_engine_drop, in the same order on every rank. */
+ * sw_engine_run asks for prompts and completes them until there are no more. A server, which gets
+ * them one by one, puts each into a slot and runs a program at a time: sw_engine_admit,
+ * sw_engine_step, sw_engine_drop, in the same order on every rank. */
 #ifndef SW_ENGINE_H
 #define SW_ENGINE_H
 

@@ -1,4 +1,4 @@
-/* `runner generate`: goes on with prompts, on the mesh of a plan, with the weights of a checkpoint
+/* `runner generate`: completes prompts, on the mesh of a plan, with the weights of a checkpoint
  * or of any Hugging Face model directory. */
 #ifndef SW_GENERATE_H
 #define SW_GENERATE_H

@@ -7,7 +7,7 @@
 
 enum { TEXT_BYTES = 800, MAX_KINDS = 4, MAX_RANGES = 4, MAX_HOSTS = 3 };
 
-void sw_kinds_name(const struct sw_device_facts *facts, char kind[128])
+void sw_gpu_name(const struct sw_device_facts *facts, char kind[128])
 {
     const double gib = (double)facts->memory_bytes / (1 << 30);
     snprintf(kind, 128, "%s, compute %d.%d, %.0f GiB", facts->name, (int)facts->major,
@@ -82,7 +82,7 @@ static bool kind_before(const struct sw_rank_kind *ranks, int32_t r)
     return false;
 }
 
-int sw_kinds_compare(const struct sw_rank_kind *ranks, int32_t count, struct sw_error *err)
+int sw_gpus_compare(const struct sw_rank_kind *ranks, int32_t count, struct sw_error *err)
 {
     char text[TEXT_BYTES] = "";
     int32_t kinds = 0;
@@ -113,7 +113,8 @@ int sw_kinds_compare(const struct sw_rank_kind *ranks, int32_t count, struct sw_
                    text);
 }
 
-int sw_kinds_check(const struct sw_launch *launch, struct sw_device *device, struct sw_error *err)
+int sw_gpus_check_alike(const struct sw_launch *launch, struct sw_device *device,
+                        struct sw_error *err)
 {
     struct sw_device_facts facts;
     struct sw_rank_kind mine = {.kind = ""};
@@ -121,7 +122,7 @@ int sw_kinds_check(const struct sw_launch *launch, struct sw_device *device, str
         return 0; /* as on every other rank: the plan or the option said which device */
     const int told = device->vtable->facts(device, &facts, err);
     if (told == 0)
-        sw_kinds_name(&facts, mine.kind);
+        sw_gpu_name(&facts, mine.kind);
     snprintf(mine.host, sizeof mine.host, "%.*s", (int)sizeof mine.host - 1, launch->host);
     struct sw_rank_kind *all = calloc((size_t)launch->size, sizeof *all);
     if (all == NULL) { /* the others wait */
@@ -129,7 +130,7 @@ int sw_kinds_check(const struct sw_launch *launch, struct sw_device *device, str
         sw_launch_abort(launch, err, (int)err->status);
     }
     sw_launch_gather(launch, &mine, (int32_t)sizeof mine, all);
-    const int status = told != 0 ? -1 : sw_kinds_compare(all, launch->size, err);
+    const int status = told != 0 ? -1 : sw_gpus_compare(all, launch->size, err);
     free(all);
     return status;
 }

@@ -13,15 +13,16 @@ struct sw_rank_kind {
 };
 
 /* The kind of a device; memory in whole GiB, of which drivers keep different small parts. */
-void sw_kinds_name(const struct sw_device_facts *facts, char kind[128]);
+void sw_gpu_name(const struct sw_device_facts *facts, char kind[128]);
 
 /* 0 when all of ranks[count] have the same kind; else an error (SW_ENVIRONMENT) that names the
  * ranks and hosts of each kind, or the first rank whose kind is "": it could not tell. Pure. */
-int sw_kinds_compare(const struct sw_rank_kind *ranks, int32_t count, struct sw_error *err);
+int sw_gpus_compare(const struct sw_rank_kind *ranks, int32_t count, struct sw_error *err);
 
 /* Collective over the launched ranks, each with its own device: fails on every rank or on none.
  * Devices that have no facts (CPUs) are of one kind. Errors (SW_ENVIRONMENT): several kinds; a
  * device that does not answer. */
-int sw_kinds_check(const struct sw_launch *launch, struct sw_device *device, struct sw_error *err);
+int sw_gpus_check_alike(const struct sw_launch *launch, struct sw_device *device,
+                        struct sw_error *err);
 
 #endif

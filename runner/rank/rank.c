@@ -105,7 +105,7 @@ enum sw_status sw_rank_meet(struct sw_rank *rank, const struct sw_rank_same *sam
     if (status != SW_OK)
         return status;
     if (check_same(rank, same, count) == 0)
-        (void)sw_kinds_check(rank->launch, rank->device, &rank->err);
+        (void)sw_gpus_check_alike(rank->launch, rank->device, &rank->err);
     return sw_rank_agree(rank);
 }
 

@@ -361,7 +361,7 @@ static int read_model(struct reading *r, const json_t *value)
 }
 
 /* A field of the params, which has the same name. */
-static int read_wish(struct reading *r, const json_t *value)
+static int read_sampling(struct reading *r, const json_t *value)
 {
     const struct sw_sampling_params_field *field = sw_sampling_params_fields;
     char text[160];
@@ -529,13 +529,13 @@ static const struct key keys[] = {
     {"messages", CHAT, read_messages, {NULL}},
     {"max_tokens", BOTH, read_max_tokens, {NULL}},
     {"max_completion_tokens", CHAT, read_max_tokens, {NULL}},
-    {"temperature", BOTH, read_wish, {NULL}},
-    {"top_p", BOTH, read_wish, {NULL}},
-    {"top_k", BOTH, read_wish, {NULL}},
-    {"min_p", BOTH, read_wish, {NULL}},
-    {"repetition_penalty", BOTH, read_wish, {NULL}},
-    {"seed", BOTH, read_wish, {NULL}},
-    {"n", BOTH, read_wish, {NULL}},
+    {"temperature", BOTH, read_sampling, {NULL}},
+    {"top_p", BOTH, read_sampling, {NULL}},
+    {"top_k", BOTH, read_sampling, {NULL}},
+    {"min_p", BOTH, read_sampling, {NULL}},
+    {"repetition_penalty", BOTH, read_sampling, {NULL}},
+    {"seed", BOTH, read_sampling, {NULL}},
+    {"n", BOTH, read_sampling, {NULL}},
     {"stop", BOTH, read_stop, {NULL}},
     {"stop_token_ids", BOTH, read_stop_token_ids, {NULL}},
     {"ignore_eos", BOTH, read_ignore_eos, {NULL}},
@@ -547,8 +547,8 @@ static const struct key keys[] = {
     {"top_logprobs", CHAT, read_top_logprobs, {NULL}},
     {"best_of", TEXT, read_best_of, {NULL}},
     {"suffix", TEXT, read_nothing, {""}},
-    {"presence_penalty", BOTH, read_wish, {NULL}},
-    {"frequency_penalty", BOTH, read_wish, {NULL}},
+    {"presence_penalty", BOTH, read_sampling, {NULL}},
+    {"frequency_penalty", BOTH, read_sampling, {NULL}},
     {"logit_bias", BOTH, read_logit_bias, {NULL}},
     {"response_format", CHAT, read_nothing, {"text"}},
     {"tools", CHAT, read_tools, {NULL}},

@@ -8,7 +8,7 @@
 
 /* The first one's loss and gradient are of the weights as they were given: no learning rate had a
  * part in them. */
-int sw_numbers_check(int64_t step, double loss, double grad_norm, struct sw_error *err)
+int sw_check_finite(int64_t step, double loss, double grad_norm, struct sw_error *err)
 {
     if (isfinite(loss) && isfinite(grad_norm) && grad_norm != 0)
         return 0;
@@ -60,8 +60,8 @@ static int look(struct sw_executor *x, const struct sw_state_row *row, int32_t i
     return 0;
 }
 
-int sw_numbers_check_loaded(struct sw_executor *x, const char *folder, bool moments,
-                            struct sw_error *err)
+int sw_check_finite_loaded(struct sw_executor *x, const char *folder, bool moments,
+                           struct sw_error *err)
 {
     static const char *const of[] = {[SW_STORED_MODEL] = "",
                                      [SW_STORED_EXP_AVG] = "the optimizer's exp_avg of ",

@@ -346,7 +346,7 @@ static int run_step(struct training *t, int64_t number)
         sw_progress_line_step(&t->progress, number, t->last, loss, (double)line.tokens / seconds,
                               number == t->last || t->request != SW_REQUEST_NONE);
     }
-    t->together = sw_numbers_check(number, loss, grad_norm, &t->rank->err) != 0;
+    t->together = sw_check_finite(number, loss, grad_norm, &t->rank->err) != 0;
     return t->together ? -1 : 0; /* every rank has the same numbers */
 }
 
@@ -520,8 +520,8 @@ static int check_loaded(struct training *t)
 {
     return t->resume.start == SW_START_FRESH
                ? 0
-               : sw_numbers_check_loaded(t->rank->executor, t->resume.folder,
-                                         t->resume.start == SW_START_RESUME, &t->rank->err);
+               : sw_check_finite_loaded(t->rank->executor, t->resume.folder,
+                                        t->resume.start == SW_START_RESUME, &t->rank->err);
 }
 
 static int open_saver(struct training *t)

@@ -281,7 +281,7 @@ expect 2 "'job' of type generate needs 'input'" emit "$out/no" --set job.type=ge
 expect 2 "'job' of type serve needs 'token_file'" emit "$out/no" --set job.type=serve
 expect 2 "'shards' are of generate and score" emit "$out/no" --set job.type=serve --set job.token_file=x --set job.shards=2
 expect 2 "'slurm.continue: chain' is for training" emit "$out/no" --set job.type=score --set job.input=x --set slurm.continue=chain
-expect 2 "a job of type score is one of Slurm, and the launcher is mpirun" emit "$out/no" --set job.type=score \
+expect 2 "a job of type score needs a scheduler, and the launcher is mpirun" emit "$out/no" --set job.type=score \
     --set job.input=x --set cluster.launcher=mpirun
 expect 2 "did you mean 'generate'?" emit "$out/no" --set job.type=genrate --set job.input=x
 expect 1 "mesh_dim 1,1,1,1 cannot serve 'quickstart': needs " emit "$out/no" --set job.type=score --set job.input=x --set mesh_dim=auto \

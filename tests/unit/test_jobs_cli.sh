@@ -243,7 +243,7 @@ shows "waits: failed, job 42"
 record "$scratch/depends" submitted '"42"'
 asks "$scratch/depends" CANCELLED DependencyNeverSatisfied now
 shows "waits: failed, job 42"
-shows "  end      it never began: the job that it waited for ended otherwise than slurm.dependency wants"
+shows "  end      it never began: the job that it waited for ended otherwise than its dependency wants"
 shows "  next     see how that one ended; 'plan submit' submits this one again"
 asks "$scratch/depends" CANCELLED None now
 shows "waits: stopped, job 42"

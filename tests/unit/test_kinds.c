@@ -28,13 +28,13 @@ static void a_kind_is_a_name_a_generation_and_memory(void **state)
     char kind[128], other[128];
     struct sw_device_facts facts = h200;
     (void)state;
-    sw_kinds_name(&facts, kind);
+    sw_gpu_name(&facts, kind);
     assert_string_equal(kind, "NVIDIA H200, compute 9.0, 140 GiB");
     facts.memory_bytes -= 40 << 20; /* another driver keeps more */
-    sw_kinds_name(&facts, other);
+    sw_gpu_name(&facts, other);
     assert_string_equal(other, kind);
     facts.memory_bytes /= 2; /* a slice of one */
-    sw_kinds_name(&facts, other);
+    sw_gpu_name(&facts, other);
     assert_string_equal(other, "NVIDIA H200, compute 9.0, 70 GiB");
 }
 
@@ -45,8 +45,8 @@ static void one_kind_is_fine(void **state)
     (void)state;
     fill(ranks, 0, 1, "n1", "H200");
     fill(ranks, 1, 3, "n2", "H200");
-    assert_int_equal(sw_kinds_compare(ranks, 1, &err), 0);
-    assert_int_equal(sw_kinds_compare(ranks, 3, &err), 0);
+    assert_int_equal(sw_gpus_compare(ranks, 1, &err), 0);
+    assert_int_equal(sw_gpus_compare(ranks, 3, &err), 0);
     assert_string_equal(err.message, "");
 }
 
@@ -61,13 +61,13 @@ static void several_are_named_with_ranks_and_hosts(void **state)
     fill(ranks, 0, 4, "n1", "H200");
     fill(ranks, 4, 7, "n2", "A100");
     fill(ranks, 7, 8, "n2", "H200");
-    assert_int_equal(sw_kinds_compare(ranks, 8, &err), -1);
+    assert_int_equal(sw_gpus_compare(ranks, 8, &err), -1);
     assert_int_equal(err.status, SW_ENVIRONMENT);
     assert_string_equal(err.message,
                         BEFORE "ranks 0-3, 7 on n1, n2: H200; ranks 4-6 on n2: A100" AFTER);
     fill(ranks, 1, 8, "n2", "A100");
     err = (struct sw_error){0};
-    assert_int_equal(sw_kinds_compare(ranks, 8, &err), -1);
+    assert_int_equal(sw_gpus_compare(ranks, 8, &err), -1);
     assert_string_equal(err.message, BEFORE "rank 0 on n1: H200; ranks 1-7 on n2: A100" AFTER);
 }
 
@@ -82,7 +82,7 @@ static void a_long_list_is_cut_and_keeps_its_end(void **state)
         snprintf(host, sizeof host, "n%d", (int)r);
         fill(ranks, r, r + 1, host, r % 2 == 0 ? "H200" : "A100");
     }
-    assert_int_equal(sw_kinds_compare(ranks, RANKS, &err), -1);
+    assert_int_equal(sw_gpus_compare(ranks, RANKS, &err), -1);
     assert_string_equal(err.message,
                         BEFORE "ranks 0, 2, 4, 6 and more on n0, n2, n4 and more: H200; "
                                "ranks 1, 3, 5, 7 and more on n1, n3, n5 and more: A100" AFTER);
@@ -92,7 +92,7 @@ static void a_long_list_is_cut_and_keeps_its_end(void **state)
         fill(ranks, r, r + 1, host, kind);
     }
     err = (struct sw_error){0};
-    assert_int_equal(sw_kinds_compare(ranks, RANKS, &err), -1);
+    assert_int_equal(sw_gpus_compare(ranks, RANKS, &err), -1);
     assert_non_null(strstr(err.message, AFTER));
 }
 
@@ -103,7 +103,7 @@ static void a_rank_that_cannot_tell_is_named(void **state)
     (void)state;
     fill(ranks, 0, 3, "n1", "H200");
     ranks[2].kind[0] = '\0';
-    assert_int_equal(sw_kinds_compare(ranks, 3, &err), -1);
+    assert_int_equal(sw_gpus_compare(ranks, 3, &err), -1);
     assert_int_equal(err.status, SW_ENVIRONMENT);
     assert_string_equal(err.message, "the GPU of rank 2 on n1 does not answer");
 }
@@ -127,7 +127,7 @@ static int tell(struct sw_device *device, struct sw_device_facts *out, struct sw
 static int expect(const struct sw_launch *launch, struct sw_device *device, const char *message)
 {
     struct sw_error err = {0};
-    const int status = sw_kinds_check(launch, device, &err);
+    const int status = sw_gpus_check_alike(launch, device, &err);
     if (status == (*message == '\0' ? 0 : -1) && strcmp(err.message, message) == 0)
         return 0;
     fprintf(stderr, "rank %d got %d '%s', not '%s'\n", (int)launch->rank, status, err.message,

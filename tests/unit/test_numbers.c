@@ -11,7 +11,7 @@
 static void expect_at(int64_t step, double loss, double grad_norm, const char *message)
 {
     struct sw_error err = {0};
-    assert_int_equal(sw_numbers_check(step, loss, grad_norm, &err), message == NULL ? 0 : -1);
+    assert_int_equal(sw_check_finite(step, loss, grad_norm, &err), message == NULL ? 0 : -1);
     assert_string_equal(err.message, message == NULL ? "" : message);
     assert_int_equal(err.status, message == NULL ? SW_OK : SW_UNMET);
 }

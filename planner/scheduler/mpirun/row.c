@@ -14,7 +14,7 @@ static bool check_job(struct sw_config *c, const struct node *place,
     if (place->kind != NODE_BROKEN)
         sw_config_error_at(
             c, place,
-            sw_config_format(c, "a job of type %s is one of Slurm, and the launcher is mpirun",
+            sw_config_format(c, "a job of type %s needs a scheduler, and the launcher is mpirun",
                              type),
             sw_config_format(c, "leave 'job' out, and start 'runner %s' with mpirun", type));
     return false;

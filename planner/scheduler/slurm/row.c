@@ -4,11 +4,33 @@
 #include "planner/command/command.h"
 #include "planner/scheduler/slurm/admit.h"
 #include "planner/scheduler/slurm/cancel.h"
+#include "planner/scheduler/slurm/controller.h"
 #include "planner/scheduler/slurm/job_script.h"
 #include "planner/scheduler/slurm/queue.h"
 #include "planner/scheduler/slurm/ranks.h"
 #include "planner/scheduler/slurm/submit.h"
 #include "planner/scheduler/slurm/words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Of 22.05 a job that is requeued keeps the number of tasks that it had. */
+static bool ask_fewer(const struct sw_queued_job *job, int32_t tasks, char *command, int32_t bytes)
+{
+    snprintf(command, (size_t)bytes, "scontrol update JobId=%s NumTasks=%d", job->id, (int)tasks);
+    return strncmp(job->reason, "ReqNodeNotAvail", 15) == 0;
+}
+
+/* libslurm stands in a program of its own. */
+static void write_version(FILE *out)
+{
+    char library[32];
+    sw_slurm_library_version(library);
+    fprintf(out, "  libslurm: %s\n",
+            library[0] != '\0' ? library
+                               : "none (Slurm is asked by its commands; build plan-slurm where "
+                                 "libslurm-dev is, and keep it beside plan)");
+}
 
 static const struct sw_queue_row queue = {
     .client = "squeue",
@@ -22,6 +44,9 @@ static const struct sw_queue_row queue = {
     .end_words = sw_slurm_end_words,
     .log = "slurm-%j.out",
     .log_of_task = "slurm-%A_%a.out",
+    .resume = "scontrol resume",
+    .ask_fewer = ask_fewer,
+    .write_version = write_version,
     .interrupt = sw_slurm_interrupt,
     .end = sw_slurm_end,
     .forbid_requeue = sw_slurm_forbid_requeue,

@@ -230,6 +230,8 @@ static bool submit(const char *script, const char *job, const char *without,
 }
 
 const struct sw_within sw_within_slurm = {
+    .title = "Slurm",
+    .starter = "srun",
     .lines = &sw_srun_lines,
     .continue_key = "slurm.continue",
     .find = find,
