@@ -21,178 +21,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static const char help[] =
-    "usage: runner train NAME.plan.yaml [OPTIONS]\n"
-    "trains what a plan says; started by srun --mpi=pmix, mpirun or, for one rank, alone\n"
-    "\n"
-    "  --steps N                stop after N steps instead of the plan's optimizer.total_steps\n"
-    "  --resume auto|DIR|none   go on from the newest checkpoint of the run where there is one "
-    "(auto,\n"
-    "                           the default), from that one, or start over\n"
-    "  --quiet                  say only what is wrong, and why a run ended before its last step; "
-    "steps\n"
-    "                           stand in metrics.jsonl\n"
-    "  --overwrite              with --resume none: delete the run's checkpoints\n"
-    "  --digest HEX             refuse another plan than the one of that digest; job scripts say "
-    "it\n"
-    "\n"
-    "usage: runner evaluate NAME.plan.yaml --checkpoint DIR [--json]\n"
-    "the loss of a checkpoint or a Hugging Face model directory on the data that the run holds out "
-    "(on\n"
-    "all of it when it holds nothing out), on any mesh; started like train\n"
-    "\n"
-    "usage: runner generate NAME.plan.yaml --checkpoint DIR --prompt TEXT | --prompts FILE "
-    "[OPTIONS]\n"
-    "completes prompts, on the plan's mesh, with the weights of a checkpoint or a Hugging Face "
-    "model\n"
-    "directory; started like train\n"
-    "\n"
-    "  --prompt TEXT            the text to go on with\n"
-    "  --prompts FILE           lines of {\"prompt\": TEXT} or {\"tokens\": [1, 2]}, with the "
-    "options "
-    "below\n"
-    "                           as keys (max_new_tokens, stop, ...) where they differ; - is stdin\n"
-    "  -o OUT.jsonl             a line for each text, in the order of the prompts (default: "
-    "stdout)\n"
-    "  --resume                 go on with OUT.jsonl as a run that was ended left it: lines that "
-    "are there\n"
-    "                           are not made again, half of one is cut off; texts are those of "
-    "one go\n"
-    "  --shard I/N              part I of N of the prompts, from 0: as one of N jobs\n"
-    "  --max-new-tokens N       at most (default: 128)\n"
-    "  --temperature T          0: greedy (the default); above 0: sampling, 1 leaves the "
-    "distribution as it is\n"
-    "  --top-k K, --top-p P, --min-p P\n"
-    "                           sample from the K most probable tokens; from the smallest set "
-    "whose\n"
-    "                           probabilities add up to P; from tokens at least P times as "
-    "probable as the best\n"
-    "  --repetition-penalty R   divides the logits of tokens that were there before (default: 1)\n"
-    "  --presence-penalty P, --frequency-penalty F\n"
-    "                           taken off the logit of a token that the text made: P once, F each "
-    "time\n"
-    "  --min-new-tokens N       nothing ends a text before it has N new tokens (default: 0)\n"
-    "  --stop TEXT              ends a text, which does not get it; may be given several times\n"
-    "  --bytes                  each byte of a text is a token; without it a model with no "
-    "tokenizer\n"
-    "                           takes texts only where its vocab_size is 256 or its run has "
-    "data.format: bytes\n"
-    "  --seed N, --n N          seed of the sampler; completions per prompt\n"
-    "  --logprobs               each token's log-probability, as the model has it\n"
-    "  --top-logprobs N         the N most probable tokens in each one's place, and theirs; up to "
-    "20\n"
-    "\n"
-    "usage: runner score NAME.plan.yaml --checkpoint DIR [--json] FILE...\n"
-    "       runner score NAME.plan.yaml --checkpoint DIR --texts FILE.jsonl [OPTIONS]\n"
-    "how probable the model finds the text of files, or of lines of {\"text\": TEXT} or "
-    "{\"tokens\": [1, 2]};\n"
-    "started like train\n"
-    "\n"
-    "  -o OUT.jsonl, --resume, --shard I/N\n"
-    "                           of lines, as of generate\n"
-    "  --logprobs               of lines: each token's log-probability, too\n"
-    "  --against FILE           of lines: how far they are, on average and at most, from those "
-    "that\n"
-    "                           score --logprobs wrote to FILE, of other weights or another "
-    "precision\n"
-    "  --bytes                  each byte of a text is a token, as of generate\n"
-    "\n"
-    "usage: runner serve NAME.plan.yaml --checkpoint DIR [OPTIONS]\n"
-    "answers with that model over HTTP, as OpenAI's API has it; started like train. TERM or INT "
-    "ends it\n"
-    "when what it took is answered; a second one at once\n"
-    "\n"
-    "  --listen ADDRESS         HOST:PORT, PORT or unix:PATH (default: 127.0.0.1:8000; port 0: a "
-    "free one)\n"
-    "  --token-file FILE        its first line is what clients must show; needed where other "
-    "machines reach\n"
-    "                           the address\n"
-    "  --model NAME             by which clients call it (default: the run's name)\n"
-    "  --chat-template NAME     llama-3, chatml or mistral (default: the model's own; without one, "
-    "by its\n"
-    "                           special tokens)\n"
-    "  --bytes                  each byte of a text is a token, as of generate\n"
-    "  --queue N                texts that may wait, half of them one client's; more are told to "
-    "come\n"
-    "                           again (default: 512)\n"
-    "  --deadline S             from a request to the whole answer, else 504 (default: 0, none)\n"
-    "  --connections N          at a time (default: 256)\n"
-    "  --client-timeout S       for a request to arrive (default: 30)\n"
-    "  --drain S                from TERM to when what is not done is cut off (default: 30)\n"
-    "\n"
-    "usage: runner checkpoint ls DIR [--json] | verify DIR... | diff DIR DIR\n"
-    "lists checkpoints, reads them and compares every checksum, or says how far two are apart\n"
-    "\n"
-    "  DIR is a checkpoint, a folder of them, or a run's folder with such a folder inside.\n"
-    "  ls looks at manifests and sizes of files; verify reads every byte. diff compares each "
-    "tensor, "
-    "and\n"
-    "  takes any Hugging Face directory; of a folder, its newest checkpoint. Exit code 4: they "
-    "differ.\n"
-    "\n"
-    "usage: runner export [--dtype bf16|fp16|fp32] CHECKPOINT OUT\n"
-    "copies the model of a checkpoint, or of any Hugging Face directory, with its tokenizer\n"
-    "\n"
-    "  --dtype bf16|fp16|fp32   of the copy's numbers (default: of the model that the run started "
-    "from,\n"
-    "                           else as they are)\n"
-    "\n"
-    "usage: runner tokenize --bytes IN... OUT.bin\n"
-    "       runner tokenize --tokenizer TOKENIZER.json [OPTIONS] IN... OUT.bin\n"
-    "writes files as tokens to train on, in llm.c's form\n"
-    "\n"
-    "  --bytes                  each byte is a token\n"
-    "  --tokenizer FILE|DIR     a tokenizer.json, or the folder of a model that has one; a file is "
-    "a\n"
-    "                           document, of NAME.jsonl each line, {\"text\": \"...\"}\n"
-    "  --end TOKEN|none         the token behind each document (default: the one that ends a text "
-    "by\n"
-    "                           generation_config.json or tokenizer_config.json beside the "
-    "tokenizer)\n"
-    "  --parse-special          special tokens that stand in a text are tokens, not plain text\n"
-    "\n"
-    "usage: runner calibrate -o PROFILE.yaml [OPTIONS]\n"
-    "measures this machine, or the nodes of the job it runs in, and writes the YAML for 'plan'\n"
-    "\n"
-    "  -o PROFILE.yaml          the profile to write; a cluster NAME.yaml takes NAME.profile.yaml "
-    "beside it\n"
-    "  --cluster CLUSTER.yaml   measure the links too, and write a cluster file in the same "
-    "folder\n"
-    "  --device cpu|cuda        the cores of the CPU (the default), or the GPUs\n"
-    "  --quick                  measure for 8 seconds instead of 55\n"
-    "  --force                  write what cannot be believed, too, with a band that is as wide\n"
-    "\n"
-    "usage: runner preflight NAME.plan.yaml [--full] [--digest HEX]\n"
-    "tries on every node what the plan wants of it: layers of its shapes, messages between nodes, "
-    "the\n"
-    "plan's collectives, memory, disk, GPUs; started like train. Exit code 76: a node is out of "
-    "its "
-    "band,\n"
-    "and named in attempt.json\n"
-    "\n"
-    "  --full                   for about a minute instead of ten seconds\n"
-    "\n"
-    "usage: runner next RUNDIR [--status N --before N] [OPTIONS]\n"
-    "what a job script does next, for scripts: 'go', 'end', 'again' or 'requeue', an exit code, "
-    "and "
-    "the\n"
-    "nodes that the run does without (RUNDIR/excluded_nodes.jsonl)\n"
-    "\n"
-    "  --status N               the ranks ended with it; without, they are yet to be started\n"
-    "  --before N               number of the attempt in attempt.json before they were started\n"
-    "  --continue none|requeue|chain, --max-attempts N\n"
-    "                           slurm.continue and slurm.max_attempts of the run\n"
-    "  --link                   the job was queued by another job of the run\n"
-    "  --starts N, --restarts N starts of this job that began nothing; SLURM_RESTART_COUNT\n"
-    "  --launcher FILE, --launcher-before FILE\n"
-    "                           what the launcher said, and in the start before\n"
-    "  --dead N,N               nodes that do not answer\n"
-    "  --nodes N, --plans N-N   nodes that the ranks were started on, numbers of nodes with a "
-    "plan\n"
-    "  --hosts N,N,N, --ranks-per-node N\n"
-    "                           the nodes that the ranks were started on, in order\n"
-    "  --checkpoints DIR        of the run (default: RUNDIR/checkpoints)\n"
-    "\n"
+/* Behind the help of all commands. */
+static const char environment[] =
     "  runner --version | --help\n"
     "\n"
     "A plan is written by 'plan emit RUN.yaml'. The number of ranks must be the product of its "
@@ -218,6 +48,8 @@ static const char help[] =
 static int usage(const char *command, const struct sw_problem *problem)
 {
     char text[SW_PROBLEM_BYTES];
+    if (problem->help)
+        return SW_OK;
     if (sw_launch_number() == 0)
         fprintf(stderr, "runner %s: error: %s\n", command, sw_problem_text(problem, command, text));
     return SW_BAD_INPUT;
@@ -395,13 +227,25 @@ static int calibrate(int argc, char **argv)
     bool quick = false;
     const struct sw_argument rows[] = {
         {.name = "--device",
+         .value = "cpu|cuda",
+         .about = "the cores of the CPU (the default), or the GPUs",
          .needs = "--device needs cpu or cuda",
          .take = take_device,
          .to = &options.device},
-        {.name = "-o", .needs = " needs a file name", .text = &options.profile_path},
-        {.name = "--cluster", .needs = " needs a file name", .text = &options.cluster_path},
-        {.name = "--quick", .flag = &quick},
-        {.name = "--force", .flag = &options.force},
+        {.name = "-o",
+         .value = "PROFILE.yaml",
+         .about = "the profile to write; a cluster NAME.yaml takes NAME.profile.yaml beside it",
+         .needs = " needs a file name",
+         .text = &options.profile_path},
+        {.name = "--cluster",
+         .value = "CLUSTER.yaml",
+         .about = "measure the links too, and write a cluster file in the same folder",
+         .needs = " needs a file name",
+         .text = &options.cluster_path},
+        {.name = "--quick", .about = "measure for 8 seconds instead of 55", .flag = &quick},
+        {.name = "--force",
+         .about = "write what cannot be believed, too, with a band that is as wide",
+         .flag = &options.force},
         {.name = NULL}};
     struct sw_problem problem;
     if (sw_arguments_parse(argc, argv, rows, NULL, NULL, NULL, &problem) != 0)
@@ -418,16 +262,82 @@ static int calibrate(int argc, char **argv)
 static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
+    const char *usage;   /* lines: how it is called, and what it does */
+    const char *details; /* behind the options; NULL: none */
 } commands[] = {
-    {"train", train},           {"evaluate", evaluate},   {"export", export},
-    {"checkpoint", checkpoint}, {"calibrate", calibrate}, {"tokenize", tokenize},
-    {"generate", generate},     {"score", score},         {"next", next},
-    {"preflight", preflight},   {"serve", serve},
+    {"train", train,
+     "usage: runner train NAME.plan.yaml [OPTIONS]\n"
+     "trains what a plan says; started by srun --mpi=pmix, mpirun or, for one rank, alone\n",
+     NULL},
+    {"evaluate", evaluate,
+     "usage: runner evaluate NAME.plan.yaml --checkpoint DIR [--json]\n"
+     "the loss of a checkpoint or a Hugging Face model directory on the data that the run holds "
+     "out (on\n"
+     "all of it when it holds nothing out), on any mesh; started like train\n",
+     NULL},
+    {"generate", generate,
+     "usage: runner generate NAME.plan.yaml --checkpoint DIR --prompt TEXT | --prompts FILE "
+     "[OPTIONS]\n"
+     "completes prompts, on the plan's mesh, with the weights of a checkpoint or a Hugging Face "
+     "model\n"
+     "directory; started like train\n",
+     NULL},
+    {"score", score,
+     "usage: runner score NAME.plan.yaml --checkpoint DIR [--json] FILE...\n"
+     "       runner score NAME.plan.yaml --checkpoint DIR --texts FILE.jsonl [OPTIONS]\n"
+     "how probable the model finds the text of files, or of lines of {\"text\": TEXT} or "
+     "{\"tokens\": [1, 2]};\n"
+     "started like train\n",
+     NULL},
+    {"serve", serve,
+     "usage: runner serve NAME.plan.yaml --checkpoint DIR [OPTIONS]\n"
+     "answers with that model over HTTP, as OpenAI's API has it; started like train. TERM or INT "
+     "ends it\n"
+     "when what it took is answered; a second one at once\n",
+     NULL},
+    {"checkpoint", checkpoint,
+     "usage: runner checkpoint ls DIR [--json] | verify DIR... | diff DIR DIR\n"
+     "lists checkpoints, reads them and compares every checksum, or says how far two are apart\n",
+     "  DIR is a checkpoint, a folder of them, or a run's folder with such a folder inside.\n"
+     "  ls looks at manifests and sizes of files; verify reads every byte. diff compares each "
+     "tensor, "
+     "and\n"
+     "  takes any Hugging Face directory; of a folder, its newest checkpoint. Exit code 4: they "
+     "differ.\n"},
+    {"export", export,
+     "usage: runner export [--dtype bf16|fp16|fp32] CHECKPOINT OUT\n"
+     "copies the model of a checkpoint, or of any Hugging Face directory, with its tokenizer\n",
+     NULL},
+    {"tokenize", tokenize,
+     "usage: runner tokenize --bytes IN... OUT.bin\n"
+     "       runner tokenize --tokenizer TOKENIZER.json [OPTIONS] IN... OUT.bin\n"
+     "writes files as tokens to train on, in llm.c's form\n",
+     NULL},
+    {"calibrate", calibrate,
+     "usage: runner calibrate -o PROFILE.yaml [OPTIONS]\n"
+     "measures this machine, or the nodes of the job it runs in, and writes the YAML for 'plan'\n",
+     NULL},
+    {"preflight", preflight,
+     "usage: runner preflight NAME.plan.yaml [--full] [--digest HEX]\n"
+     "tries on every node what the plan wants of it: layers of its shapes, messages between nodes, "
+     "the\n"
+     "plan's collectives, memory, disk, GPUs; started like train. Exit code 76: a node is out of "
+     "its "
+     "band,\n"
+     "and named in attempt.json\n",
+     NULL},
+    {"next", next,
+     "usage: runner next RUNDIR [--status N --before N] [OPTIONS]\n"
+     "what a job script does next, for scripts: 'go', 'end', 'again' or 'requeue', an exit code, "
+     "and "
+     "the\n"
+     "nodes that the run does without (RUNDIR/excluded_nodes.jsonl)\n",
+     NULL},
 };
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static int wrong_command(const char *what, const char *name)
 {
-    enum { COMMANDS = sizeof commands / sizeof commands[0] };
     const char *names[COMMANDS];
     for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
@@ -439,36 +349,34 @@ static int wrong_command(const char *what, const char *name)
     return SW_BAD_INPUT;
 }
 
-/* Where a command's "usage: runner COMMAND" begins in the help; *bytes: up to the next one's. NULL:
- * it is no command. */
-static const char *section_of(const char *command, size_t *bytes)
+/* Its options are those that it reads: it prints them itself. */
+static void print_command(const struct command *command)
 {
-    static const char first[] = "usage: runner ", next_one[] = "\n\nusage: ";
-    const size_t length = strlen(command);
-    for (const char *at = strstr(help, first); at != NULL; at = strstr(at + 1, first)) {
-        const char *name = at + sizeof first - 1;
-        if (strncmp(name, command, length) != 0 || (name[length] != ' ' && name[length] != '\n'))
-            continue;
-        const char *end = strstr(at, next_one), *last = strstr(at, "\n\n  runner --version");
-        end = end != NULL ? end : last != NULL ? last : at + strlen(at);
-        *bytes = (size_t)(end - at);
-        return at;
-    }
-    return NULL;
+    char runner[] = "runner", name[32], asked[] = "--help";
+    char *argv[] = {runner, name, asked, NULL};
+    snprintf(name, sizeof name, "%s", command->name);
+    printf("%s\n", command->usage);
+    if (command->details != NULL)
+        fputs(command->details, stdout);
+    else
+        (void)command->run(3, argv);
 }
 
-/* The part that is about a command, and where the rest is. */
-static int show_help(const char *command)
+/* The part that is about a command, and where the rest is; of none, all. */
+static int show_help(const char *name)
 {
-    char text[4096];
-    size_t bytes = 0;
-    const char *section = section_of(command, &bytes);
-    if (section == NULL)
-        return show(help);
-    snprintf(text, sizeof text,
-             "%.*s\n\nExit codes, signals and the environment: 'runner --help'.\n", (int)bytes,
-             section);
-    return show(text);
+    bool found = false;
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (name != NULL && strcmp(name, commands[i].name) != 0)
+            continue;
+        print_command(&commands[i]);
+        putchar('\n');
+        found = true;
+    }
+    if (name != NULL && !found)
+        return show_help(NULL);
+    return show(name != NULL ? "Exit codes, signals and the environment: 'runner --help'.\n"
+                             : environment);
 }
 
 static int show_version(void)
@@ -489,11 +397,11 @@ int main(int argc, char **argv)
     for (int i = 2; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0)
             return show_help(argv[1]);
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+    for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc, argv);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
-        return show(help);
+        return show_help(NULL);
     if (strcmp(argv[1], "--version") == 0)
         return show_version();
     return wrong_command("unknown command ", argv[1]);

@@ -2,7 +2,7 @@
 #ifndef SW_NEXT_COMMAND_H
 #define SW_NEXT_COMMAND_H
 
-#include "runner/rank/arguments.h"
+#include "core/base/arguments.h"
 
 /* argv[0] is the program, argv[1] "next". Prints "ACTION CODE [NODE,NODE...]" for the script, and
  * on standard error the one line for people. Returns the exit code of this command, or -1 and

@@ -1,5 +1,6 @@
 #include "planner/command/options.h"
 
+#include "core/base/arguments.h"
 #include "core/base/text.h"
 #include "core/program/program.h"
 #include "planner/command/command.h"
@@ -104,8 +105,8 @@ void sw_options_help(FILE *out, uint32_t accepted)
                  table[i].value != NULL ? table[i].value : "");
         /* of import-cluster it is a file */
         const bool file = table[i].bit == SW_OPTION_OUTPUT && (accepted & SW_OPTION_INTO) != 0;
-        fprintf(out, "  %-26s %s\n", spelling,
-                file ? "the file, default standard output" : table[i].about);
+        sw_arguments_help_line(out, spelling,
+                               file ? "the file, default standard output" : table[i].about);
     }
 }
 

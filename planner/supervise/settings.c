@@ -1,6 +1,7 @@
 /* The command line of `plan supervise`, which a script writes and seldom a person. */
 #include "planner/supervise/supervise.h"
 
+#include "core/base/arguments.h"
 #include "core/base/text.h"
 #include "planner/command/command.h"
 #include "planner/scheduler/scheduler.h"
@@ -63,9 +64,9 @@ void sw_supervise_help(void)
         snprintf(spelling, sizeof spelling, "%s%s%s", options[i].name,
                  options[i].value != NULL ? " " : "",
                  options[i].value != NULL ? options[i].value : "");
-        printf("  %-34s %s\n", spelling, options[i].about);
+        sw_arguments_help_line(stdout, spelling, options[i].about);
     }
-    printf("  %-34s %s\n", "--help, -h", "this help");
+    sw_arguments_help_line(stdout, "--help, -h", "this help");
     printf("\nA script that 'plan emit' wrote ends with it. ARGUMENTS go to the runner when it "
            "trains. A value\nthat is '' counts as not given.\n");
 }

@@ -5,7 +5,7 @@
 #include "core/base/text.h"
 #include "core/run/store.h"
 #include "core/run/store_internal.h"
-#include "runner/rank/arguments.h"
+#include "core/base/arguments.h"
 #include "runner/rank/launch.h"
 
 #include <errno.h>

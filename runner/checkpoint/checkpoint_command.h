@@ -4,7 +4,7 @@
 #define SW_CHECKPOINT_COMMAND_H
 
 #include "core/base/error.h"
-#include "runner/rank/arguments.h"
+#include "core/base/arguments.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 
 #include "core/run/store.h"
 #include "runner/checkpoint/model_folder.h"
-#include "runner/rank/arguments.h"
+#include "core/base/arguments.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +29,9 @@ static int parse(int argc, char **argv, enum sw_stored_dtype *dtype, char **path
                  struct sw_problem *problem)
 {
     const struct sw_argument options[] = {{.name = "--dtype",
+                                           .value = "bf16|fp16|fp32",
+                                           .about = "of the copy's numbers (default: of the model "
+                                                    "that the run started from, else as they are)",
                                            .needs = "--dtype needs bf16, fp16 or fp32",
                                            .take = take_dtype,
                                            .to = dtype},
@@ -71,10 +74,13 @@ int sw_export_command(int argc, char **argv, struct sw_error *err)
     char **path = calloc((size_t)argc, sizeof *path);
     if (path == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory");
-    const int status =
-        parse(argc, argv, &dtype, path, &problem) == 0
-            ? export(path, dtype, err)
-            : sw_fail(err, SW_BAD_INPUT, "%s", sw_problem_text(&problem, argv[1], text));
+    int status = parse(argc, argv, &dtype, path, &problem);
+    if (status == 0)
+        status = export(path, dtype, err);
+    else if (problem.help)
+        status = 0;
+    else
+        sw_fail(err, SW_BAD_INPUT, "%s", sw_problem_text(&problem, argv[1], text));
     free(path);
     return status;
 }

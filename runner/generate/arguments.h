@@ -3,7 +3,7 @@
 #define SW_GENERATE_ARGUMENTS_H
 
 #include "runner/generate/generate.h"
-#include "runner/rank/arguments.h"
+#include "core/base/arguments.h"
 
 /* As sw_arguments_parse; free out->stops with sw_stops_free in any case. */
 int sw_generate_arguments(int argc, char **argv, struct sw_generate_options *out,

@@ -23,6 +23,7 @@ struct sw_sampling_params_field {
     double least, most;
     bool above; /* of `real`: more than least */
     size_t offset;
+    const char *shown, *about; /* for help: its value, and what it does */
 };
 extern const struct sw_sampling_params_field sw_sampling_params_fields[]; /* ends with name NULL */
 /* As the engine takes it. */

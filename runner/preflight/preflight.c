@@ -257,8 +257,11 @@ static int try_twice(struct preflight *p)
 int sw_preflight_arguments(int argc, char **argv, struct sw_preflight_options *out,
                            struct sw_problem *problem)
 {
-    const struct sw_argument options[] = {
-        {.name = "--full", .flag = &out->full}, sw_argument_digest(&out->meant), {.name = NULL}};
+    const struct sw_argument options[] = {{.name = "--full",
+                                           .about = "for about a minute instead of ten seconds",
+                                           .flag = &out->full},
+                                          sw_argument_digest(&out->meant),
+                                          {.name = NULL}};
     return sw_arguments_parse(argc, argv, options, &out->plan_path, NULL, NULL, problem);
 }
 

@@ -3,7 +3,7 @@
 #ifndef SW_PREFLIGHT_H
 #define SW_PREFLIGHT_H
 
-#include "runner/rank/arguments.h"
+#include "core/base/arguments.h"
 #include "runner/rank/rank.h"
 
 struct sw_preflight_options {

@@ -2,7 +2,7 @@
 #ifndef SW_SERVE_H
 #define SW_SERVE_H
 
-#include "runner/rank/arguments.h"
+#include "core/base/arguments.h"
 #include "runner/rank/life.h"
 #include "runner/rank/rank.h"
 

@@ -1,6 +1,6 @@
 #include "runner/text/tokenize_command.h"
 
-#include "runner/rank/arguments.h"
+#include "core/base/arguments.h"
 #include "runner/text/tokenize_files.h"
 
 #include <inttypes.h>
@@ -19,11 +19,22 @@ struct arguments {
 
 static int parse(int argc, char **argv, struct arguments *a, struct sw_problem *problem)
 {
-    const struct sw_argument options[] = {{.name = "--tokenizer", .text = &a->tokenizer},
-                                          {.name = "--end", .text = &a->end},
-                                          {.name = "--bytes", .flag = &a->bytes},
-                                          {.name = "--parse-special", .flag = &a->parses_special},
-                                          {.name = NULL}};
+    const struct sw_argument options[] = {
+        {.name = "--tokenizer",
+         .value = "FILE|DIR",
+         .about = "a tokenizer.json, or the folder of a model that has one; a file is a document, "
+                  "of NAME.jsonl each line, {\"text\": \"...\"}",
+         .text = &a->tokenizer},
+        {.name = "--end",
+         .value = "TOKEN|none",
+         .about = "the token behind each document (default: the one that ends a text by "
+                  "generation_config.json or tokenizer_config.json beside the tokenizer)",
+         .text = &a->end},
+        {.name = "--bytes", .about = "each byte is a token", .flag = &a->bytes},
+        {.name = "--parse-special",
+         .about = "special tokens that stand in a text are tokens, not plain text",
+         .flag = &a->parses_special},
+        {.name = NULL}};
     if (sw_arguments_parse(argc, argv, options, NULL, a->path, &a->paths, problem) != 0)
         return -1;
     bool empty = false;
@@ -107,10 +118,13 @@ int sw_tokenize_command(int argc, char **argv, struct sw_error *err)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory");
     struct sw_problem problem;
     char text[SW_PROBLEM_BYTES];
-    const int status =
-        parse(argc, argv, &a, &problem) == 0
-            ? run(&a, err)
-            : sw_fail(err, SW_BAD_INPUT, "%s", sw_problem_text(&problem, argv[1], text));
+    int status = parse(argc, argv, &a, &problem);
+    if (status == 0)
+        status = run(&a, err);
+    else if (problem.help)
+        status = 0;
+    else
+        sw_fail(err, SW_BAD_INPUT, "%s", sw_problem_text(&problem, argv[1], text));
     free(a.path);
     return status;
 }

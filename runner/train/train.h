@@ -3,7 +3,7 @@
 #ifndef SW_TRAIN_H
 #define SW_TRAIN_H
 
-#include "runner/rank/arguments.h"
+#include "core/base/arguments.h"
 #include "runner/rank/life.h"
 #include "runner/rank/rank.h"
 #include "runner/checkpoint/resume.h"

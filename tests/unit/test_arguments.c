@@ -1,11 +1,12 @@
-/* Options of commands on ranks: what a row takes, and what is said of what it does not. */
-#include "runner/rank/arguments.h"
+/* Options: what a row takes, what is said of what it does not, and its help. */
+#include "core/base/arguments.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -126,9 +127,40 @@ static void test_values(void **state)
           NULL);
 }
 
+/* Every row that says something has a line; long ones go on in others, at the same column. */
+static void test_help(void **state)
+{
+    (void)state;
+    static const char wanted[] =
+        "  --top-k K                the most probable tokens\n"
+        "  --max-new-tokens-of-all NUMBER\n"
+        "                           one two three four five six seven eight nine ten eleven twelve "
+        "thirteen\n"
+        "                           fourteen\n"
+        "  -o FILE                  a file\n";
+    const struct sw_argument options[] = {
+        {.name = "top_k", .value = "K", .about = "the most probable tokens"},
+        {.name = "--hidden", .value = "N"},
+        {.name = "--max-new-tokens-of-all",
+         .value = "NUMBER",
+         .about = "one two three four five six seven eight nine ten eleven twelve thirteen "
+                  "fourteen"},
+        {.name = "-o", .value = "FILE", .about = "a file"},
+        {.name = NULL}};
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    sw_arguments_help(out, options);
+    assert_int_equal(fclose(out), 0);
+    assert_string_equal(text, wanted);
+    free(text);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_places),
-                                       cmocka_unit_test(test_near), cmocka_unit_test(test_values)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_help), cmocka_unit_test(test_rows),
+                                       cmocka_unit_test(test_places), cmocka_unit_test(test_near),
+                                       cmocka_unit_test(test_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

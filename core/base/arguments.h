@@ -1,9 +1,10 @@
-/* The command line of a command of `runner`: a plan by its place, options by their rows. */
-#ifndef SW_RANK_ARGUMENTS_H
-#define SW_RANK_ARGUMENTS_H
+/* Command lines: options by their rows, from which parsing, did-you-mean and help come. */
+#ifndef SW_BASE_ARGUMENTS_H
+#define SW_BASE_ARGUMENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* What is wrong with a command line: what, followed by which; static, argv's, or in text. */
 struct sw_problem {
@@ -11,6 +12,7 @@ struct sw_problem {
     char
         near[64]; /* the option that an unknown one was probably meant to be; "": none is like it */
     char text[160];
+    bool help; /* nothing is wrong: the help was asked for, and printed */
 };
 /* Returns -1. */
 int sw_problem_is(struct sw_problem *problem, const char *what, const char *which);
@@ -22,6 +24,8 @@ const char *sw_problem_text(const struct sw_problem *problem, const char *comman
 /* One of flag, text, number and take says what an option is. */
 struct sw_argument {
     const char *name;  /* "--top-k"; or a field's, top_k; NULL ends a list of options */
+    const char *value; /* what the help calls its value; NULL: it takes none */
+    const char *about; /* what the help says of it; NULL: the help leaves it out */
     const char *needs; /* of a value that is missing or wrong; begins with ' ': behind the name;
                           NULL: " needs a value" */
     bool *flag;        /* takes no value */
@@ -36,9 +40,15 @@ struct sw_argument {
 
 /* Goes through argv from [2] on; argv[1] is the command. plan: NULL: it has none. more [argc]: what
  * stands behind the plan, or without one all that is no option, *more_count of them; NULL: nothing
- * may. Returns 0, or -1 and *problem. */
+ * may. Returns 0, or -1 and *problem. Where argv[2] is --help it prints the rows' help. */
 int sw_arguments_parse(int argc, char **argv, const struct sw_argument *options, const char **plan,
                        char **more, int32_t *more_count, struct sw_problem *problem);
+
+/* A line of help: what is written, and what it does, which goes on in further lines where it is
+ * long. */
+void sw_arguments_help_line(FILE *out, const char *spelling, const char *about);
+/* Such a line for every row that has one. */
+void sw_arguments_help(FILE *out, const struct sw_argument *options);
 
 /* The whole text as a number; NAN: it is none. */
 double sw_arguments_number(const char *text);

@@ -1,4 +1,4 @@
-#include "runner/rank/arguments.h"
+#include "core/base/arguments.h"
 
 #include "core/base/text.h"
 
@@ -75,9 +75,52 @@ static int take(const struct sw_argument *o, const char *argument, const char *v
     return problem->what != NULL ? -1 : lacks(o, argument, problem);
 }
 
-/* ---- What an unknown option was meant to be ---- */
+/* ---- Help ---- */
 
-enum { SPELLING_BYTES = 64, MOST_OPTIONS = 48 };
+enum { HELP_COLUMN = 27, HELP_WIDTH = 100, SPELLING_BYTES = 64, MOST_OPTIONS = 48 };
+
+void sw_arguments_help_line(FILE *out, const char *spelling, const char *about)
+{
+    int at = fprintf(out, "  %s", spelling);
+    if (at + 1 >= HELP_COLUMN) {
+        fputc('\n', out);
+        at = 0;
+    }
+    at += fprintf(out, "%*s", HELP_COLUMN - at, "");
+    for (const char *word = about; *word != '\0'; word += *word == ' ') {
+        const int length = (int)strcspn(word, " ");
+        if (word > about && at + 1 + length > HELP_WIDTH)
+            at = fprintf(out, "\n%*s", HELP_COLUMN, "") - 1;
+        else if (word > about)
+            at += fprintf(out, " ");
+        at += fprintf(out, "%.*s", length, word);
+        word += length;
+    }
+    fputc('\n', out);
+}
+
+/* As it is written: "--top-k". */
+static void spell(const char *name, char out[SPELLING_BYTES])
+{
+    snprintf(out, SPELLING_BYTES, "%s%.60s", name[0] == '-' ? "" : "--", name);
+    for (char *p = out; *p != '\0'; p++)
+        *p = *p == '_' ? '-' : *p;
+}
+
+void sw_arguments_help(FILE *out, const struct sw_argument *options)
+{
+    for (; options->name != NULL; options++) {
+        char name[SPELLING_BYTES], spelling[2 * SPELLING_BYTES];
+        if (options->about == NULL)
+            continue;
+        spell(options->name, name);
+        snprintf(spelling, sizeof spelling, "%s%s%.60s", name, options->value != NULL ? " " : "",
+                 options->value != NULL ? options->value : "");
+        sw_arguments_help_line(out, spelling, options->about);
+    }
+}
+
+/* ---- What an unknown option was meant to be ---- */
 
 /* Whether the words of max-tokens stand in max-new-tokens, in the same order. */
 static bool has_words_of(const char *option, const char *wrong)
@@ -103,14 +146,6 @@ static const char *named_elsewhere(const char *wrong) /* with its dashes; the an
         if (strcmp(names[i][0], wrong + 2) == 0)
             return names[i][1];
     return NULL;
-}
-
-/* As it is written: "--top-k". */
-static void spell(const char *name, char out[SPELLING_BYTES])
-{
-    snprintf(out, SPELLING_BYTES, "%s%.60s", name[0] == '-' ? "" : "--", name);
-    for (char *p = out; *p != '\0'; p++)
-        *p = *p == '_' ? '-' : *p;
 }
 
 /* The same in another spelling, or as other tools call it; else the nearest, or one that has its
@@ -162,6 +197,11 @@ int sw_arguments_parse(int argc, char **argv, const struct sw_argument *options,
                        char **more, int32_t *more_count, struct sw_problem *problem)
 {
     *problem = (struct sw_problem){.which = ""};
+    if (argc > 2 && strcmp(argv[2], "--help") == 0) {
+        sw_arguments_help(stdout, options);
+        problem->help = true;
+        return -1;
+    }
     for (int i = 2; i < argc; i++) {
         const struct sw_argument *o = options;
         while (o->name != NULL && !is_named(argv[i], o->name))
@@ -195,8 +235,11 @@ static int take_digest(void *to, const char *value, struct sw_problem *problem)
 
 struct sw_argument sw_argument_digest(struct sw_meant *meant)
 {
-    return (struct sw_argument){.name = "--digest",
-                                .needs = "--digest needs the 16 digits of a plan's digest",
-                                .take = take_digest,
-                                .to = meant};
+    return (struct sw_argument){
+        .name = "--digest",
+        .value = "HEX",
+        .about = "refuse another plan than the one of that digest; job scripts say it",
+        .needs = "--digest needs the 16 digits of a plan's digest",
+        .take = take_digest,
+        .to = meant};
 }
