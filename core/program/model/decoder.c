@@ -56,24 +56,27 @@ static bool matches(const char *pattern, uint8_t part, const char *stored)
     return false;
 }
 
+uint32_t sw_parameters_all(const struct sw_model *model)
+{
+    uint32_t all = 0;
+    for (int32_t i = 0; i < SW_DECODER_WEIGHTS; i++)
+        if (has(model, i) && !(i == SW_W_HEAD && model->tied))
+            all |= 1u << i;
+    return all;
+}
+
 uint32_t sw_parameters_match(const struct sw_model *model, const char *pattern)
 {
+    const uint32_t all = sw_parameters_all(model);
     uint32_t found = 0;
     for (int32_t i = 0; i < SW_DECODER_WEIGHTS; i++) {
         const struct sw_parameter *is = &declarations[i].is;
         const bool tied = model->tied && is->tied != NULL;
-        if (!has(model, i) || (i == SW_W_HEAD && model->tied))
-            continue;
-        if (matches(pattern, is->part, is->stored) ||
-            (tied && matches(pattern, SW_BEHIND_LAYERS, is->tied)))
+        if (all >> i & 1u && (matches(pattern, is->part, is->stored) ||
+                              (tied && matches(pattern, SW_BEHIND_LAYERS, is->tied))))
             found |= 1u << i;
     }
     return found;
-}
-
-uint32_t sw_parameters_all(const struct sw_model *model)
-{
-    return sw_parameters_match(model, "*");
 }
 
 _Static_assert(SW_DECODER_WEIGHTS <= 32, "a bit of a set for every parameter");
