@@ -3,6 +3,7 @@
 #include "planner/search/internal.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Orders of axes that are looked at one by one; four axes have more. */
 enum { FEW_ORDERS = 6 };
@@ -38,16 +39,29 @@ static int price_ideal(const struct sw_searcher *s, const struct sw_sized *sized
     return 0;
 }
 
+/* Whether what a mesh admits may follow from how dp and fsdp share their product. */
+static bool is_split_by_rules(const struct sw_run_config *run)
+{
+    for (int32_t i = 0; i < run->rule_count; i++)
+        for (int32_t k = 0; k < run->rule[i].count && k < SW_AXIS_COUNT; k++)
+            if (strcmp(run->rule[i].axis[k], sw_axis_name(SW_DP)) == 0 ||
+                strcmp(run->rule[i].axis[k], sw_axis_name(SW_FSDP)) == 0)
+                return true;
+    return false;
+}
+
 int sw_search_group_floors(struct sw_searcher *s, const struct sw_preference *p, int32_t shards,
                            double seconds[SW_MAX_VARIANTS], struct sw_error *err)
 {
     const struct sw_mesh mesh = sw_mesh_make(shards, 1, p->tp, p->sp);
     for (int32_t i = 0; i < p->count; i++) {
         struct sw_sized sized;
-        seconds[i] = 0; /* where this mesh is not admitted, others may be */
+        seconds[i] = 0;
         if (make_ideal(s, &mesh, &p->variant[i], &sized, err) != 0 ||
             (sized.program != NULL && price_ideal(s, &sized, true, &seconds[i], err) != 0))
             return -1;
+        if (sized.program == NULL && !is_split_by_rules(s->run))
+            seconds[i] = INFINITY; /* nor is any other of these meshes admitted */
     }
     return 0;
 }

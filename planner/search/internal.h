@@ -230,7 +230,8 @@ int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference
  * are never slower is how prices are made but not proved of them; a margin is taken off, and tests
  * compare with searches that look at every mesh. */
 #define SW_FLOOR_MARGIN 0.005
-/* Of each variant, on all meshes with these tp and sp and dp x fsdp = shards. 0: not known. */
+/* Of each variant, on all meshes with these tp and sp and dp x fsdp = shards. 0: not known;
+ * INFINITY: no such mesh admits it. */
 int sw_search_group_floors(struct sw_searcher *s, const struct sw_preference *preference,
                            int32_t shards, double seconds[SW_MAX_VARIANTS], struct sw_error *err);
 /* Whether a mesh's step may take no more than `limit` seconds. group: from sw_search_group_floors.
