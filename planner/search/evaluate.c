@@ -173,6 +173,13 @@ void sw_sized_place(struct sw_sized *sized)
     sized->cached->placed = true;
 }
 
+int64_t sw_searcher_state_bytes(const struct sw_searcher *s, const struct sw_sized *sized)
+{
+    const struct sw_program *p = sized->program;
+    return p->parameter_bytes + p->gradient_bytes + p->optimizer_bytes +
+           s->run->cluster.accelerator.reserved_memory_bytes;
+}
+
 int64_t sw_searcher_limit(const struct sw_searcher *s)
 {
     const int64_t all = s->run->cluster.accelerator.memory_bytes;

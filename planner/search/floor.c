@@ -13,31 +13,36 @@ static double floor_of(const struct sw_cost *cost)
     return cost->step_seconds * (1 - SW_FLOOR_MARGIN);
 }
 
-/* The program of an ideal step: NULL where none is admitted. */
-static int make_ideal(struct sw_searcher *s, const struct sw_mesh *mesh,
-                      const struct sw_variant *variant, struct sw_sized *out, struct sw_error *err)
+/* Sequences of a rank in a step, at most. */
+static int64_t most_sequences(const struct sw_searcher *s, const struct sw_mesh *mesh)
 {
-    const struct sw_run_config *run = s->run;
     const int64_t shards = (int64_t)mesh->size[SW_DP] * mesh->size[SW_FSDP];
-    struct sw_decision all = sw_searcher_smallest(s, mesh, variant);
-    if (run->micro_batch_size == 0)
-        all.train.micro_batch_size = (run->global_batch_size + shards - 1) / shards;
-    if (run->recompute_auto)
-        all.train.recompute = sw_recompute_none();
-    return sw_searcher_size(s, &all, out, err);
+    return (s->run->global_batch_size + shards - 1) / shards;
+}
+
+/* The program of an ideal step; that of the run's micro-batch where it names one. NULL: it is not
+ * admitted. */
+static int make_ideal(struct sw_searcher *s, const struct sw_mesh *mesh,
+                      const struct sw_variant *variant, int64_t micro_batch, struct sw_sized *out,
+                      struct sw_error *err)
+{
+    struct sw_decision ideal = sw_searcher_smallest(s, mesh, variant);
+    if (s->run->micro_batch_size == 0)
+        ideal.train.micro_batch_size = micro_batch;
+    if (s->run->recompute_auto)
+        ideal.train.recompute = sw_recompute_none();
+    return sw_searcher_size(s, &ideal, out, err);
 }
 
 static int price_ideal(const struct sw_searcher *s, const struct sw_sized *sized, bool batch_alone,
-                       double *floor, struct sw_error *err)
+                       struct sw_cost *out, struct sw_error *err)
 {
     const struct sw_cost_ideal ideal = {.batch_alone = batch_alone};
-    struct sw_cost cost;
-    if (sw_cost_price_ideal(sized->program, &s->run->cluster, &ideal, &sized->counted->known, &cost,
-                            err) != 0)
-        return -1;
-    *floor = floor_of(&cost);
-    return 0;
+    return sw_cost_price_ideal(sized->program, &s->run->cluster, &ideal, &sized->counted->known,
+                               out, err);
 }
+
+/* ---- All meshes of a group ---- */
 
 /* Whether what a mesh admits may follow from how dp and fsdp share their product. */
 static bool is_split_by_rules(const struct sw_run_config *run)
@@ -51,61 +56,178 @@ static bool is_split_by_rules(const struct sw_run_config *run)
 }
 
 int sw_search_group_floors(struct sw_searcher *s, const struct sw_preference *p, int32_t shards,
-                           double seconds[SW_MAX_VARIANTS], struct sw_error *err)
+                           struct sw_floors *out, struct sw_error *err)
 {
     const struct sw_mesh mesh = sw_mesh_make(shards, 1, p->tp, p->sp);
     for (int32_t i = 0; i < p->count; i++) {
         struct sw_sized sized;
-        seconds[i] = 0;
-        if (make_ideal(s, &mesh, &p->variant[i], &sized, err) != 0 ||
-            (sized.program != NULL && price_ideal(s, &sized, true, &seconds[i], err) != 0))
+        struct sw_cost cost;
+        out->seconds[i] = 0;
+        out->micro_batch[i] = 0;
+        if (make_ideal(s, &mesh, &p->variant[i], most_sequences(s, &mesh), &sized, err) != 0 ||
+            (sized.program != NULL && price_ideal(s, &sized, true, &cost, err) != 0))
             return -1;
-        if (sized.program == NULL && !is_split_by_rules(s->run))
-            seconds[i] = INFINITY; /* nor is any other of these meshes admitted */
+        if (sized.program != NULL)
+            out->seconds[i] = floor_of(&cost);
+        else if (!is_split_by_rules(s->run))
+            out->seconds[i] = INFINITY; /* nor is any other of these meshes admitted */
     }
     return 0;
 }
 
-/* Whether an ideal step stays within the limit: on the best links of all orders, and on those of
- * one of them. */
-static int is_within(struct sw_searcher *s, const struct sw_mesh *mesh,
-                     const struct sw_variant *variant, double limit, bool *within,
-                     struct sw_error *err)
+/* ---- One mesh ---- */
+
+/* What is looked at: one variant of a mesh. */
+struct looking_at {
+    const struct sw_mesh *mesh;
+    const struct sw_variant *variant;
+    const struct sw_levels *levels; /* NULL: nothing has to be made again, or none is known */
+    int64_t levels_batch;           /* the micro-batch that they are of */
+    double limit;                   /* seconds */
+    bool padded;                    /* the batch does not fill all ranks */
+    /* of all of a rank's sequences at once, nothing made again; of those what lasts from step to
+     * step, as large for fewer */
+    double bytes, state_bytes;
+};
+
+/* What can be made again, of large micro-batches, whose ops take least for a sequence. */
+static int find_levels(struct sw_searcher *s, const struct sw_mesh *mesh,
+                       const struct sw_variant *variant, struct sw_levels *out,
+                       int64_t *micro_batch, struct sw_error *err)
 {
+    struct sw_decision full = sw_searcher_smallest(s, mesh, variant);
     struct sw_sized sized;
-    struct sw_mesh order;
-    double floor;
-    *within = false;
-    if (make_ideal(s, mesh, variant, &sized, err) != 0)
+    struct sw_compute compute;
+    const int64_t half = most_sequences(s, mesh) / 2; /* of more than one micro-step, as others */
+    if (half > full.train.micro_batch_size)
+        full.train.micro_batch_size = half;
+    *micro_batch = full.train.micro_batch_size;
+    out->count = 0;
+    if (sw_searcher_size(s, &full, &sized, err) != 0)
         return -1;
     if (sized.program == NULL)
         return 0;
-    if (price_ideal(s, &sized, false, &floor, err) != 0)
-        return -1;
-    if (floor > limit)
+    sw_guess_compute(&sized, s->run, &compute);
+    return sw_sized_levels(&sized, s->run, out, err);
+}
+
+/* Seconds of a step for making again what does not fit of a micro-batch that needs so many bytes
+ * where nothing is made again. INFINITY: it does not fit then, either. */
+static double again_seconds(const struct sw_searcher *s, const struct looking_at *l,
+                            double micro_batch, double steps, double bytes)
+{
+    const double over = bytes - (double)sw_searcher_limit(s);
+    const double times = micro_batch / (double)l->levels_batch;
+    const double kept = sw_level_bytes(l->levels, 0) * (1 + SW_FLOOR_SLACK) - over / times;
+    if (over <= 0)
         return 0;
-    *within = sw_search_permute(mesh, FEW_ORDERS, &order);
-    for (int32_t k = 0; !*within && sw_search_permute(mesh, k, &order); k++) {
+    return kept < 0 ? INFINITY
+                    : (1 - SW_FLOOR_SLACK) * steps * times *
+                          sw_level_seconds(l->levels, sw_level_keeping(l->levels, kept));
+}
+
+/* Of an ideal step what backward may do besides while it waits. Forward makes nothing again, and of
+ * the collectives of activations over tp, which are one behind the other, a layer's last alone may
+ * be under way while the next layer's values are made again. */
+static double spare_seconds(const struct sw_program *p, const struct sw_cost *cost)
+{
+    double backward = 0, any = cost->exposed_seconds[SW_TP] / 2;
+    for (int32_t r = 0; r < p->region_count; r++)
+        if (p->regions[r].phase != SW_PHASE_FORWARD)
+            backward += cost->region[r].exposed_seconds;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        any += a != SW_TP ? cost->exposed_seconds[a] : 0;
+    return any < backward ? any : backward;
+}
+
+/* The least that any micro-batch takes, from the ideal step of all of a rank's sequences at once.
+ * Of fewer at once less has to be made again, if all bytes that do not last grow with them; weights
+ * are gathered more often, and the links are busy for so long. */
+static double least_seconds(const struct sw_searcher *s, const struct looking_at *l,
+                            const struct sw_program *p, const struct sw_cost *cost)
+{
+    const double spare = spare_seconds(p, cost), all = (double)most_sequences(s, l->mesh);
+    struct sw_option option[SW_MAX_MICRO_BATCHES];
+    const int32_t count = sw_guess_options(s->run, (int64_t)all, l->padded, 0, option);
+    double least = INFINITY;
+    for (int32_t i = 0; i < count; i++) {
+        const double micro = (double)option[i].micro_batch_size, steps = ceil(all / micro);
+        const double bytes = l->state_bytes + (l->bytes - l->state_bytes) * micro / all;
+        const double again = l->levels != NULL ? again_seconds(s, l, micro, steps, bytes) : 0;
+        const double links = steps * cost->parts.gathers + cost->parts.reduces;
+        double step = cost->step_seconds + (again > spare ? again - spare : 0);
+        step = links > step ? links : step;
+        least = step < least ? step : least;
+    }
+    return least * (1 - SW_FLOOR_MARGIN);
+}
+
+/* Whether the step stays within the limit on the links of one of the orders of axes. */
+static int has_order_within(const struct sw_searcher *s, const struct looking_at *l,
+                            const struct sw_sized *sized, bool *within, struct sw_error *err)
+{
+    struct sw_mesh order;
+    *within = sw_search_permute(l->mesh, FEW_ORDERS, &order);
+    for (int32_t k = 0; !*within && sw_search_permute(l->mesh, k, &order); k++) {
         struct sw_cost cost;
-        sized.program->mesh = order;
-        if (sw_cost_price_known(sized.program, &s->run->cluster, NULL, &sized.counted->known, &cost,
-                                err) != 0)
+        sized->program->mesh = order;
+        if (sw_cost_price_known(sized->program, &s->run->cluster, NULL, &sized->counted->known,
+                                &cost, err) != 0)
             return -1;
-        *within = floor_of(&cost) <= limit;
+        *within = least_seconds(s, l, sized->program, &cost) <= l->limit;
     }
     return 0;
 }
 
+static int is_variant_within(struct sw_searcher *s, struct looking_at *l, struct sw_levels *levels,
+                             int64_t *levels_batch, bool *within, struct sw_error *err)
+{
+    const int64_t all = most_sequences(s, l->mesh), limit_bytes = sw_searcher_limit(s);
+    struct sw_sized sized;
+    struct sw_cost cost;
+    *within = false;
+    if (make_ideal(s, l->mesh, l->variant, all, &sized, err) != 0)
+        return -1;
+    if (sized.program == NULL || sw_searcher_state_bytes(s, &sized) > limit_bytes)
+        return 0;
+    l->state_bytes = (double)sw_searcher_state_bytes(s, &sized);
+    l->bytes = (double)sized.least_bytes;
+    if (price_ideal(s, &sized, false, &cost, err) != 0)
+        return -1;
+    if (least_seconds(s, l, sized.program, &cost) > l->limit)
+        return 0;
+    if (sized.least_bytes > limit_bytes && s->run->micro_batch_size == 0 &&
+        s->run->recompute_auto) {
+        if (*levels_batch == 0 &&
+            find_levels(s, l->mesh, l->variant, levels, levels_batch, err) != 0)
+            return -1;
+        l->levels = levels->count > 0 ? levels : NULL;
+        l->levels_batch = *levels_batch;
+        if (make_ideal(s, l->mesh, l->variant, all, &sized, err) != 0) /* others were made */
+            return -1;
+        if (least_seconds(s, l, sized.program, &cost) > l->limit)
+            return 0;
+    }
+    return has_order_within(s, l, &sized, within, err);
+}
+
 int sw_search_may_take(struct sw_searcher *s, const struct sw_preference *p,
-                       const struct sw_mesh *mesh, const double group[SW_MAX_VARIANTS],
-                       double limit, bool *out, struct sw_error *err)
+                       const struct sw_mesh *mesh, struct sw_floors *group, double limit, bool *out,
+                       struct sw_error *err)
 {
     const struct sw_mesh made =
         sw_mesh_make(mesh->size[SW_DP], mesh->size[SW_FSDP], mesh->size[SW_TP], mesh->size[SW_SP]);
+    const int64_t shards = (int64_t)mesh->size[SW_DP] * mesh->size[SW_FSDP];
     *out = false;
-    for (int32_t i = 0; i < p->count && !*out; i++)
-        if (group[i] <= limit && is_within(s, &made, &p->variant[i], limit, out, err) != 0)
+    for (int32_t i = 0; i < p->count && !*out; i++) {
+        struct looking_at l = {.mesh = &made,
+                               .variant = &p->variant[i],
+                               .limit = limit,
+                               .padded = s->run->global_batch_size % shards != 0};
+        if (group->seconds[i] <= limit &&
+            is_variant_within(s, &l, &group->levels[i], &group->micro_batch[i], out, err) != 0)
             return -1;
+    }
     return 0;
 }
 
@@ -135,14 +257,19 @@ int sw_search_fits(struct sw_searcher *s, const struct sw_preference *p, struct 
     return sw_search_mesh(s, p, out, err);
 }
 
-int sw_search_exactly(const struct sw_searcher *like, struct sw_candidate *c, struct sw_error *err)
+int sw_search_exactly(const struct sw_searcher *like, double limit, struct sw_candidate *c,
+                      struct sw_error *err)
 {
     struct sw_searcher s = *like;
     struct sw_preference preference;
+    struct sw_floors unknown = {.seconds = {0}};
+    bool may = true;
     if (!isinf(c->cost.step_seconds))
         return 0;
-    return sw_search_prefer(&s, &c->decision.mesh, &preference, err) == 0 &&
-                   sw_search_mesh(&s, &preference, c, err) == 0
-               ? 0
-               : -1;
+    if (sw_search_prefer(&s, &c->decision.mesh, &preference, err) != 0 ||
+        (!isinf(limit) &&
+         sw_search_may_take(&s, &preference, &c->decision.mesh, &unknown, limit, &may, err) != 0) ||
+        (may && sw_search_mesh(&s, &preference, c, err) != 0))
+        return -1;
+    return 0;
 }

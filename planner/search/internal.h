@@ -114,6 +114,8 @@ int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw
 /* Memory, and where it fits or `always`, the price. */
 int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
                       struct sw_candidate *out, struct sw_error *err);
+/* What lasts from step to step, reserved memory included: every variant splits it alike. */
+int64_t sw_searcher_state_bytes(const struct sw_searcher *s, const struct sw_sized *sized);
 /* Bytes of an accelerator that a mesh may use, reserved memory included. */
 int64_t sw_searcher_limit(const struct sw_searcher *s);
 /* The smallest options that the run allows: memory grows from there only. */
@@ -153,6 +155,9 @@ struct sw_levels {
 /* Of a program in which everything is made again, as it is sized, with the seconds of its ops. */
 void sw_levels_find(const struct sw_units *units, const struct sw_program *full,
                     const struct sw_run_config *run, const double *seconds, struct sw_levels *out);
+/* That of a sized program whose ops' seconds are known (sw_guess_compute), with its units. */
+int sw_sized_levels(const struct sw_sized *full, const struct sw_run_config *run,
+                    struct sw_levels *out, struct sw_error *err);
 int32_t sw_levels_last(const struct sw_levels *levels);
 struct sw_recompute sw_level_recompute(const struct sw_levels *levels, int32_t level);
 /* What a level keeps beside the last, and what it takes beside the first. */
@@ -225,26 +230,36 @@ int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct s
 int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err);
 
-/* floor.c. What a step takes at least, in seconds: nothing made again, all sequences of a rank at
- * once, the best places on the links. That fewer micro-steps, less to make again and better links
- * are never slower is how prices are made but not proved of them; a margin is taken off, and tests
- * compare with searches that look at every mesh. */
+/* floor.c. What a step takes at least, in seconds: nothing made again but what does not fit, the
+ * best places on the links. That fewer micro-steps, less to make again and better links are never
+ * slower is how prices are made but not proved of them; a margin is taken off, and tests compare
+ * with searches that look at every mesh. */
 #define SW_FLOOR_MARGIN 0.005
-/* Of each variant, on all meshes with these tp and sp and dp x fsdp = shards. 0: not known;
- * INFINITY: no such mesh admits it. */
+/* Off what has to be made again, in bytes and seconds. */
+#define SW_FLOOR_SLACK 0.05
+/* On all meshes with these tp and sp and dp x fsdp = shards, of each variant. */
+struct sw_floors {
+    double seconds[SW_MAX_VARIANTS]; /* 0: not known; INFINITY: no such mesh admits it */
+    /* what can be made again, of a micro-batch of at least half of a rank's sequences: found when
+     * wanted. micro_batch 0: not yet */
+    struct sw_levels levels[SW_MAX_VARIANTS];
+    int64_t micro_batch[SW_MAX_VARIANTS];
+};
+/* Fills *out, without levels. */
 int sw_search_group_floors(struct sw_searcher *s, const struct sw_preference *preference,
-                           int32_t shards, double seconds[SW_MAX_VARIANTS], struct sw_error *err);
-/* Whether a mesh's step may take no more than `limit` seconds. group: from sw_search_group_floors.
- */
+                           int32_t shards, struct sw_floors *out, struct sw_error *err);
+/* Whether a mesh's step may take no more than `limit` seconds. group: its own. */
 int sw_search_may_take(struct sw_searcher *s, const struct sw_preference *preference,
-                       const struct sw_mesh *mesh, const double group[SW_MAX_VARIANTS],
-                       double limit, bool *out, struct sw_error *err);
+                       const struct sw_mesh *mesh, struct sw_floors *group, double limit, bool *out,
+                       struct sw_error *err);
 /* Whether any options of the mesh fit: out->reason. A mesh that does gets the options that were
  * found to, and a price of INFINITY; one that does not is what sw_search_mesh makes of it. */
 int sw_search_fits(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err);
-/* Searches a mesh that sw_search_fits looked at, if that is all that is known of it. */
-int sw_search_exactly(const struct sw_searcher *like, struct sw_candidate *c, struct sw_error *err);
+/* Searches a mesh that sw_search_fits looked at, if that is all that is known of it and its step
+ * may take no more than `limit` seconds. */
+int sw_search_exactly(const struct sw_searcher *like, double limit, struct sw_candidate *c,
+                      struct sw_error *err);
 
 /* rank.c: the order of meshes that are equals in all else, by axis sizes and then axis order.
  * Nothing is left to chance: same input, same order. */

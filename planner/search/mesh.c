@@ -63,11 +63,8 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
 {
     struct sw_levels levels = {0};
     struct sw_traffics traffics;
-    if (s->run->recompute_auto) {
-        if (!sized->units->known && sw_units_read(sized->program, sized->units, err) != 0)
-            return -1;
-        sw_levels_find(sized->units, sized->program, s->run, sized->counted->seconds, &levels);
-    }
+    if (s->run->recompute_auto && sw_sized_levels(sized, s->run, &levels, err) != 0)
+        return -1;
     if (sw_guess_traffic(sized, &traffics, err) != 0)
         return -1;
     int32_t count = 0;
@@ -92,14 +89,6 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
 static bool hopeless(const struct sw_searcher *s, const struct sw_sized *sized)
 {
     return sized->least_bytes > sw_searcher_limit(s);
-}
-
-/* What lasts from step to step: every variant splits it alike. */
-static int64_t state_bytes(const struct sw_searcher *s, const struct sw_sized *sized)
-{
-    const struct sw_program *p = sized->program;
-    return p->parameter_bytes + p->gradient_bytes + p->optimizer_bytes +
-           s->run->cluster.accelerator.reserved_memory_bytes;
 }
 
 /* ---- Preferences ---- */
@@ -290,7 +279,7 @@ static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t variant
         l->closest = variant;
         l->least_bytes = sized.least_bytes;
     }
-    l->hopeless = state_bytes(s, &sized) > sw_searcher_limit(s); /* the same */
+    l->hopeless = sw_searcher_state_bytes(s, &sized) > sw_searcher_limit(s); /* the same */
     if (l->hopeless || hopeless(s, &sized))
         return 0;
     sw_guess_compute(&sized, s->run, &compute);

@@ -252,6 +252,15 @@ void sw_levels_find(const struct sw_units *units, const struct sw_program *p,
     gather_small(out);
 }
 
+int sw_sized_levels(const struct sw_sized *full, const struct sw_run_config *run,
+                    struct sw_levels *out, struct sw_error *err)
+{
+    if (!full->units->known && sw_units_read(full->program, full->units, err) != 0)
+        return -1;
+    sw_levels_find(full->units, full->program, run, full->counted->seconds, out);
+    return 0;
+}
+
 int32_t sw_levels_last(const struct sw_levels *levels)
 {
     return levels->count * levels->layers;

@@ -20,14 +20,12 @@ enum {
 struct group {
     int32_t first, count; /* in order */
     struct sw_preference preference;
-    double variant_floor[SW_MAX_VARIANTS]; /* no step of these meshes takes less: seconds */
-    double floor;                          /* the least of them; 0: not known */
+    struct sw_floors floors; /* no step of these meshes takes less */
+    double floor;            /* the least of them; 0: not known */
 };
 struct plan_of_work {
-    int32_t *order; /* [count]: meshes */
-    struct group *groups;
-    struct group **by_floor; /* [group_count] */
-    bool *searched;          /* [count], as meshes are; its own thread's */
+    int32_t *order;       /* [count]: meshes */
+    struct group *groups; /* [group_count] */
     int32_t group_count;
 };
 
@@ -39,13 +37,11 @@ struct least {
     double within;   /* of the fastest: all near it are wanted */
 };
 
-/* What is done with each group. The steps follow one another, groups within one come in any order:
- * the first prefers options and finds floors, the second searches those that may be among the rows,
- * the third settles whether the others fit. */
+/* Groups come in any order; meshes of like structure one after the other, whatever is wanted of
+ * them, since compiling takes longest. */
 struct work {
     struct sw_search *search;
     const struct plan_of_work *plan;
-    int (*visit)(struct sw_searcher *s, struct work *w, struct group *group, struct sw_error *err);
     struct least *least;        /* NULL: every mesh is searched */
     atomic_int next, failed_at; /* failed_at: the smallest index that failed */
     pthread_mutex_t lock;       /* of err and least */
@@ -92,12 +88,12 @@ static int prefer(struct sw_searcher *s, struct work *w, struct group *group, st
     if (w->least == NULL)
         return 0;
     if (sw_search_group_floors(s, &group->preference, mesh->size[SW_DP] * mesh->size[SW_FSDP],
-                               group->variant_floor, err) != 0)
+                               &group->floors, err) != 0)
         return -1;
-    group->floor = group->preference.count > 0 ? group->variant_floor[0] : 0;
+    group->floor = group->preference.count > 0 ? group->floors.seconds[0] : 0;
     for (int32_t i = 1; i < group->preference.count; i++)
-        if (group->variant_floor[i] < group->floor)
-            group->floor = group->variant_floor[i];
+        if (group->floors.seconds[i] < group->floor)
+            group->floor = group->floors.seconds[i];
     return 0;
 }
 
@@ -131,18 +127,26 @@ static double limit_now(struct work *w)
     return limit;
 }
 
-static int search_one(struct sw_searcher *s, struct work *w, const struct group *group,
-                      int32_t index, struct sw_error *err)
+/* Whether the mesh may be a row that is wanted. */
+static int may_be_row(struct sw_searcher *s, struct work *w, struct group *group,
+                      const struct sw_mesh *mesh, bool *out, struct sw_error *err)
 {
-    struct sw_candidate *mesh = &w->search->mesh[index];
     const double limit = limit_now(w);
-    bool may_be_row = true;
-    if (!isinf(limit) && sw_search_may_take(s, &group->preference, &mesh->decision.mesh,
-                                            group->variant_floor, limit, &may_be_row, err) != 0)
-        return -1;
-    if (!may_be_row)
+    *out = isinf(limit);
+    if (*out || group->floor > limit)
         return 0;
-    w->plan->searched[index] = true;
+    return sw_search_may_take(s, &group->preference, mesh, &group->floors, limit, out, err);
+}
+
+/* Of a mesh that cannot be a row it is settled whether it fits. */
+static int search_one(struct sw_searcher *s, struct work *w, struct group *group,
+                      struct sw_candidate *mesh, struct sw_error *err)
+{
+    bool wanted;
+    if (may_be_row(s, w, group, &mesh->decision.mesh, &wanted, err) != 0)
+        return -1;
+    if (!wanted)
+        return sw_search_fits(s, &group->preference, mesh, err);
     if (sw_purpose(s->purpose)->search_mesh(s, &group->preference, mesh, err) != 0)
         return -1;
     if (w->least == NULL || mesh->reason != SW_FITS)
@@ -156,23 +160,11 @@ static int search_one(struct sw_searcher *s, struct work *w, const struct group 
 static int search_group(struct sw_searcher *s, struct work *w, struct group *group,
                         struct sw_error *err)
 {
-    if (group->floor > limit_now(w))
-        return 0;
+    if (prefer(s, w, group, err) != 0)
+        return -1;
     for (int32_t k = 0; k < group->count; k++)
-        if (search_one(s, w, group, w->plan->order[group->first + k], err) != 0)
+        if (search_one(s, w, group, &w->search->mesh[w->plan->order[group->first + k]], err) != 0)
             return -1;
-    return 0;
-}
-
-static int settle_group(struct sw_searcher *s, struct work *w, struct group *group,
-                        struct sw_error *err)
-{
-    for (int32_t k = 0; k < group->count; k++) {
-        const int32_t index = w->plan->order[group->first + k];
-        if (!w->plan->searched[index] &&
-            sw_search_fits(s, &group->preference, &w->search->mesh[index], err) != 0)
-            return -1;
-    }
     return 0;
 }
 
@@ -185,7 +177,7 @@ static void *worker(void *context)
         if (i >= w->plan->group_count || atomic_load(&w->failed_at) < i)
             return NULL;
         struct sw_error err = {0};
-        if (w->visit(task->searcher, w, w->plan->by_floor[i], &err) != 0)
+        if (search_group(task->searcher, w, &w->plan->groups[i], &err) != 0)
             record_failure(w, i, &err);
     }
 }
@@ -230,8 +222,6 @@ static void free_plan(struct plan_of_work *plan)
 {
     free(plan->order);
     free(plan->groups);
-    free(plan->by_floor);
-    free(plan->searched);
 }
 
 static int make_plan(const struct sw_search *search, struct plan_of_work *plan,
@@ -240,17 +230,14 @@ static int make_plan(const struct sw_search *search, struct plan_of_work *plan,
     const size_t n = (size_t)search->count + 1;
     struct sorted *sorted = calloc(n, sizeof *sorted);
     *plan = (struct plan_of_work){.order = calloc(n, sizeof *plan->order),
-                                  .groups = calloc(n, sizeof *plan->groups),
-                                  .by_floor = calloc(n, sizeof(struct group *)),
-                                  .searched = calloc(n, sizeof *plan->searched)};
-    if (sorted == NULL || plan->order == NULL || plan->groups == NULL || plan->by_floor == NULL ||
-        plan->searched == NULL) {
+                                  .groups = calloc(n, sizeof *plan->groups)};
+    if (sorted == NULL || plan->order == NULL || plan->groups == NULL) {
         free(sorted);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     }
     for (int32_t i = 0; i < search->count; i++) {
         const int32_t *size = search->mesh[i].decision.mesh.size;
-        sorted[i] = (struct sorted){{(size[SW_TP] > 1) + 2 * (size[SW_SP] > 1), size[SW_TP],
+        sorted[i] = (struct sorted){{(size[SW_SP] > 1) + 2 * (size[SW_TP] > 1), size[SW_TP],
                                      size[SW_SP], (size[SW_FSDP] > 1) + 2 * (size[SW_DP] > 1), i}};
     }
     qsort(sorted, (size_t)search->count, sizeof *sorted, compare_sorted);
@@ -261,18 +248,8 @@ static int make_plan(const struct sw_search *search, struct plan_of_work *plan,
             plan->groups[plan->group_count++].first = i;
         plan->groups[plan->group_count - 1].count++;
     }
-    for (int32_t i = 0; i < plan->group_count; i++)
-        plan->by_floor[i] = &plan->groups[i];
     free(sorted);
     return 0;
-}
-
-static int compare_floor(const void *a, const void *b)
-{
-    const struct group *x = *(struct group *const *)a, *y = *(struct group *const *)b;
-    if (x->floor != y->floor)
-        return x->floor < y->floor ? -1 : 1;
-    return (x->first > y->first) - (x->first < y->first);
 }
 
 static int search_all(struct pool *pool, struct sw_search *search, struct least *least,
@@ -281,13 +258,8 @@ static int search_all(struct pool *pool, struct sw_search *search, struct least 
     struct plan_of_work plan = {0};
     int status = make_plan(search, &plan, err);
     if (status == 0) {
-        struct work w = {.search = search, .plan = &plan, .least = least, .visit = prefer};
+        struct work w = {.search = search, .plan = &plan, .least = least};
         status = run_all(pool, &w, err);
-        qsort(plan.by_floor, (size_t)plan.group_count, sizeof(struct group *), compare_floor);
-        w.visit = search_group;
-        status = status == 0 ? run_all(pool, &w, err) : status;
-        w.visit = settle_group;
-        status = status == 0 && least != NULL ? run_all(pool, &w, err) : status;
     }
     free_plan(&plan);
     return status;

@@ -250,17 +250,20 @@ static int32_t nearest(const struct sw_search *search, const struct sw_mesh *mes
     return best;
 }
 
-/* The same of those that fit, once those that are as near have their prices. */
+/* The same of those that fit, once those that are as near, and may be as good, have their prices.
+ */
 static int nearest_fitting(const struct sw_searcher *s, struct sw_search *search,
                            const struct sw_mesh *mesh, int32_t *out, struct sw_error *err)
 {
     *out = nearest(search, mesh, true);
     const double least = *out < 0 ? 0 : distance(&search->mesh[*out].decision.mesh, mesh);
-    for (int32_t i = search->priced; i < search->feasible; i++)
-        if (distance(&search->mesh[i].decision.mesh, mesh) < least + 1e-9 &&
-            sw_search_exactly(s, &search->mesh[i], err) != 0)
+    for (int32_t i = search->priced; i < search->feasible; i++) {
+        if (distance(&search->mesh[i].decision.mesh, mesh) >= least + 1e-9)
+            continue;
+        if (sw_search_exactly(s, search->mesh[*out].cost.step_seconds, &search->mesh[i], err) != 0)
             return -1;
-    *out = nearest(search, mesh, true);
+        *out = nearest(search, mesh, true);
+    }
     return 0;
 }
 
