@@ -238,10 +238,11 @@ static void time_collective(struct pricing *c, const struct sw_op *op,
         sw_device_message_seconds(c->cluster->accelerator.device, sent->sent.messages);
     const enum sw_collective kind = sw_op_collective(op->kind);
     t->communication = link_seconds(c, sent->axes, false, kind, sent->sent.bytes) + messages;
+    if (c->ideal != NULL) /* nobody asks for the rest */
+        return;
     const double idle = link_seconds(c, sent->axes, false, kind, 0);
     t->latency = idle + messages;
-    if (c->ideal == NULL)
-        t->copying = copying_seconds(c, sent->axes, t->communication, idle);
+    t->copying = copying_seconds(c, sent->axes, t->communication, idle);
 }
 
 static enum work work_of(const struct sw_program *p, const struct sw_op *op)

@@ -139,6 +139,20 @@ static bool is_one_order(const struct sw_mesh *mesh)
     return true;
 }
 
+uint16_t sw_links_placement(const struct sw_mesh *mesh, sw_axis_set group)
+{
+    unsigned placement = 0, inside = 0;
+    for (int32_t i = SW_AXIS_COUNT - 1; i >= 0; i--) {
+        const uint8_t axis = mesh->order[i];
+        if (mesh->size[axis] <= 1)
+            continue;
+        if (group >> axis & 1u)
+            placement |= inside << (SW_AXIS_COUNT * axis);
+        inside |= 1u << axis;
+    }
+    return (uint16_t)placement;
+}
+
 static bool is_listed(const struct sw_span *list, int32_t count, const struct sw_span *span)
 {
     for (int32_t i = 0; i < count; i++)
@@ -150,7 +164,9 @@ static bool is_listed(const struct sw_span *list, int32_t count, const struct sw
 int32_t sw_links_spans(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                        struct sw_axes axes, struct sw_span out[SW_MAX_SPANS])
 {
-    int32_t count = 0;
+    const sw_axis_set set = sw_axes_set(axes);
+    uint16_t placement[SW_MAX_SPANS];
+    int32_t count = 0, placements = 0;
     for (uint8_t a = 0; a < SW_AXIS_COUNT; a++)
         for (uint8_t b = 0; b < SW_AXIS_COUNT; b++)
             for (uint8_t c = 0; c < SW_AXIS_COUNT; c++) {
@@ -161,6 +177,13 @@ int32_t sw_links_spans(const struct sw_cluster_config *cluster, const struct sw_
                 memcpy(ordered.order, (const uint8_t[]){a, b, c, d}, sizeof ordered.order);
                 if (!is_one_order(&ordered))
                     continue;
+                int32_t known = 0;
+                placement[placements] = sw_links_placement(&ordered, set);
+                while (placement[known] != placement[placements])
+                    known++;
+                if (known < placements)
+                    continue;
+                placements++;
                 memset(&out[count], 0, sizeof out[count]);
                 sw_links_span(cluster, &ordered, axes, &out[count]);
                 count += !is_listed(out, count, &out[count]);

@@ -23,6 +23,10 @@ struct sw_span {
 void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                    struct sw_axes axes, struct sw_span *out);
 
+/* How the groups over a set of axes lie depends on which axes lie inside each of its own, which is
+ * alike in many orders of the mesh's axes: four bits for each axis of the set. */
+uint16_t sw_links_placement(const struct sw_mesh *mesh, sw_axis_set group);
+
 /* The spans of those groups in all orders of the mesh's axes, each once. Returns how many. */
 enum { SW_MAX_SPANS = 24 };
 int32_t sw_links_spans(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,

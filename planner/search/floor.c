@@ -188,9 +188,11 @@ static int is_variant_within(struct sw_searcher *s, struct looking_at *l, struct
     *within = false;
     if (make_ideal(s, l->mesh, l->variant, all, &sized, err) != 0)
         return -1;
-    if (sized.program == NULL || sw_searcher_state_bytes(s, &sized) > limit_bytes)
+    if (sized.program == NULL)
         return 0;
     l->state_bytes = (double)sw_searcher_state_bytes(s, &sized);
+    if (l->state_bytes > (double)limit_bytes)
+        return 0;
     l->bytes = (double)sized.least_bytes;
     if (price_ideal(s, &sized, false, &cost, err) != 0)
         return -1;
@@ -227,6 +229,8 @@ int sw_search_may_take(struct sw_searcher *s, const struct sw_preference *p,
         if (group->seconds[i] <= limit &&
             is_variant_within(s, &l, &group->levels[i], &group->micro_batch[i], out, err) != 0)
             return -1;
+        if (l.state_bytes > (double)sw_searcher_limit(s))
+            return 0; /* every variant's */
     }
     return 0;
 }
@@ -244,6 +248,9 @@ int sw_search_fits(struct sw_searcher *s, const struct sw_preference *p, struct 
         struct sw_sized sized;
         if (sw_searcher_size(s, &smallest, &sized, err) != 0)
             return -1;
+        if (sized.reason == SW_REJECT_BATCH ||
+            (sized.program != NULL && sw_searcher_state_bytes(s, &sized) > sw_searcher_limit(s)))
+            break; /* whatever the variant */
         if (sized.program == NULL || sized.least_bytes > sw_searcher_limit(s))
             continue;
         if (sw_searcher_measure(s, &sized, &c, err) != 0)

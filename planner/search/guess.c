@@ -284,22 +284,6 @@ bool sw_search_permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *ou
     return true;
 }
 
-/* How a group lies on the links depends on which axes lie inside each of its own, which is alike in
- * many orders: four bits for each of its axes. */
-static uint16_t placement_of(const struct sw_mesh *mesh, sw_axis_set group)
-{
-    unsigned placement = 0, inside = 0;
-    for (int32_t i = SW_AXIS_COUNT - 1; i >= 0; i--) {
-        const uint8_t axis = mesh->order[i];
-        if (mesh->size[axis] <= 1)
-            continue;
-        if (group >> axis & 1u)
-            placement |= inside << (SW_AXIS_COUNT * axis);
-        inside |= 1u << axis;
-    }
-    return (uint16_t)placement;
-}
-
 /* The placements of one group met so far. */
 struct placements {
     struct sw_axes axes;
@@ -346,7 +330,7 @@ static void place_groups(struct order_guess *g, const struct sw_mesh *mesh)
 {
     for (int32_t i = 0; i < g->group_count; i++) {
         struct placements *p = &g->group[i];
-        const uint16_t placement = placement_of(mesh, sw_axes_set(p->axes));
+        const uint16_t placement = sw_links_placement(mesh, sw_axes_set(p->axes));
         p->now = 0;
         while (p->now < p->count && p->place[p->now] != placement)
             p->now++;
