@@ -295,6 +295,16 @@ int sw_layout(struct sw_program *program, const struct sw_state *state, struct s
     return 0;
 }
 
+int64_t sw_program_most_bytes(const struct sw_program *p)
+{
+    const struct sw_lifetimes *l = p->lifetimes;
+    int64_t sum =
+        l->state_bytes; /* a block lies no higher than behind all that were placed before */
+    for (int32_t i = 0; i < l->group_count; i++)
+        sum += l->groups[i].bytes * l->groups[i].count;
+    return sum;
+}
+
 /* ---- For readers ---- */
 
 int32_t sw_program_block_count(const struct sw_program *program)

@@ -445,6 +445,8 @@ int sw_program_resize(struct sw_program *program, const struct sw_program_option
                       struct sw_error *err);
 /* The second half. */
 void sw_program_place(struct sw_program *program);
+/* Of a program with sizes: what the arena is at most, wherever its buffers come to lie. */
+int64_t sw_program_most_bytes(const struct sw_program *program);
 
 /* The value behind an input or output of that name; -1: none. */
 int32_t sw_program_input(const struct sw_program *program, const char *name);

@@ -138,7 +138,7 @@ int sw_searcher_program(struct sw_searcher *s, const struct sw_program_options *
                         struct sw_sized *out, struct sw_error *err)
 {
     out->program = NULL;
-    out->least_bytes = 0;
+    out->least_bytes = out->most_bytes = 0;
     out->reason = sw_program_admits(options, NULL, NULL);
     if (out->reason != SW_FITS)
         return 0;
@@ -148,8 +148,9 @@ int sw_searcher_program(struct sw_searcher *s, const struct sw_program_options *
     out->program = out->cached->program;
     out->counted = &out->cached->counted;
     out->units = &out->cached->units;
-    out->least_bytes =
-        out->cached->least_arena_bytes + s->run->cluster.accelerator.reserved_memory_bytes;
+    const int64_t reserved = s->run->cluster.accelerator.reserved_memory_bytes;
+    out->least_bytes = out->cached->least_arena_bytes + reserved;
+    out->most_bytes = sw_program_most_bytes(out->program) + reserved;
     return 0;
 }
 

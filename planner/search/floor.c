@@ -253,12 +253,14 @@ int sw_search_fits(struct sw_searcher *s, const struct sw_preference *p, struct 
             break; /* whatever the variant */
         if (sized.program == NULL || sized.least_bytes > sw_searcher_limit(s))
             continue;
-        if (sw_searcher_measure(s, &sized, &c, err) != 0)
-            return -1;
-        if (c.reason != SW_FITS)
-            continue;
-        c.cost.step_seconds = INFINITY;
-        *out = c;
+        if (sized.most_bytes > sw_searcher_limit(s)) {
+            if (sw_searcher_measure(s, &sized, &c, err) != 0)
+                return -1;
+            if (c.reason != SW_FITS)
+                continue;
+        }
+        *out = (struct sw_candidate){
+            .decision = sized.decision, .reason = SW_FITS, .cost.step_seconds = INFINITY};
         return 0;
     }
     return sw_search_mesh(s, p, out, err);

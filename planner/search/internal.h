@@ -59,7 +59,8 @@ struct sw_sized {
     struct sw_counted *counted; /* of the program's structure */
     struct sw_units *units;     /* the same; read when wanted */
     enum sw_reject reason;
-    int64_t least_bytes; /* no arrangement needs less, reserved memory included */
+    /* no arrangement needs less, none that is made needs more: reserved memory included */
+    int64_t least_bytes, most_bytes;
 };
 
 /* A value that memory is guessed from, and as what. */
@@ -253,7 +254,8 @@ int sw_search_may_take(struct sw_searcher *s, const struct sw_preference *prefer
                        const struct sw_mesh *mesh, struct sw_floors *group, double limit, bool *out,
                        struct sw_error *err);
 /* Whether any options of the mesh fit: out->reason. A mesh that does gets the options that were
- * found to, and a price of INFINITY; one that does not is what sw_search_mesh makes of it. */
+ * found to, a price of INFINITY and no memory; one that does not is what sw_search_mesh makes of
+ * it. */
 int sw_search_fits(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err);
 /* Searches a mesh that sw_search_fits looked at, if that is all that is known of it and its step

@@ -273,6 +273,7 @@ static void retarget(const struct sw_program_options *o, struct template_program
     assert_int_equal(sw_program_retarget(templates[i].program, o, NULL), 0);
     assert_true(sw_program_digest(templates[i].program) == sw_program_digest(compiled));
     assert_true(templates[i].program->arena_bytes == compiled->arena_bytes);
+    assert_true(sw_program_most_bytes(templates[i].program) >= compiled->arena_bytes);
     sw_program_free(compiled);
 }
 
