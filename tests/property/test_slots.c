@@ -3,8 +3,8 @@
  * served in. ctest runs it with what the processor has, and with AVX2 alone, for which oneDNN makes
  * the last rows of some products in another order than the first.
  *
- *   test_slots [EVERY FIRST]    of meshes, types and shapes the combinations whose numbers sum up to
- *                               FIRST modulo EVERY: all pairs are among them. Without: all */
+ *   test_slots [EVERY FIRST]    of meshes, types and shapes the combinations whose numbers sum up
+ * to FIRST modulo EVERY: all pairs are among them. Without: all */
 #include "core/base/hash.h"
 #include "runner/device/cpu/cpu.h"
 #include "tests/support/harness.h"

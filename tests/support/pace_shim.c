@@ -28,8 +28,7 @@ int fflush(FILE *file)
     const char *text = getenv("PACE_SECONDS");
     const double seconds = text != NULL ? strtod(text, NULL) : 0;
     if (file != NULL && seconds > 0 && is_metrics(file)) {
-        struct timespec left = {(time_t)seconds,
-                                (long)((seconds - (double)(time_t)seconds) * 1e9)};
+        struct timespec left = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
         while (nanosleep(&left, &left) != 0)
             ;
     }
