@@ -17,7 +17,7 @@ build_packages=(
 test_packages=(
     libcmocka-dev python3
     '?clang' '?clang-format' '?libclang-rt-14-dev|libclang-rt-dev' '?shellcheck'
-    '?slurmctld' '?slurmd' '?slurm-client' '?libslurm-dev' '?munge' '?iproute2' '?debootstrap'
+    '?slurmctld' '?slurmd' '?slurm-client' '?libslurm-dev' '?munge' '?iproute2' '?debootstrap' '?valgrind'
 )
 
 case ${1:-test} in
