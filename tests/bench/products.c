@@ -1,6 +1,6 @@
 #include "tests/bench/products.h"
 
-#include <oneapi/dnnl/dnnl.h>
+#include "runner/device/cpu/onednn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,24 +24,20 @@ struct product {
 static double time_product(dnnl_engine_t engine, dnnl_stream_t stream, const struct product *p,
                            float *a, float *b, float *c, double (*clock)(void))
 {
-    const dnnl_dims_t da = {p->m, p->k}, db = {p->k, p->n}, dc = {p->m, p->n};
-    const dnnl_dims_t sa = {p->a_transposed ? 1 : p->k, p->a_transposed ? p->m : 1};
-    const dnnl_dims_t sb = {p->b_transposed ? 1 : p->n, p->b_transposed ? p->k : 1};
-    const dnnl_dims_t sc = {p->n, 1};
-    dnnl_memory_desc_t ma, mb, mc;
-    dnnl_matmul_desc_t desc;
+    dnnl_memory_desc_t ma = {0}, mb = {0}, mc = {0};
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t primitive;
     dnnl_memory_t xa, xb, xc;
-    check(dnnl_memory_desc_init_by_strides(&ma, 2, da, dnnl_f32, sa));
-    check(dnnl_memory_desc_init_by_strides(&mb, 2, db, dnnl_f32, sb));
-    check(dnnl_memory_desc_init_by_strides(&mc, 2, dc, dnnl_f32, sc));
-    check(dnnl_matmul_desc_init(&desc, &ma, &mb, NULL, &mc));
-    check(dnnl_primitive_desc_create(&pd, &desc, NULL, engine, NULL));
+    check(sw_onednn_matrix(&ma, p->m, p->k, p->a_transposed ? 1 : p->k, p->a_transposed ? p->m : 1,
+                           dnnl_f32));
+    check(sw_onednn_matrix(&mb, p->k, p->n, p->b_transposed ? 1 : p->n, p->b_transposed ? p->k : 1,
+                           dnnl_f32));
+    check(sw_onednn_matrix(&mc, p->m, p->n, p->n, 1, dnnl_f32));
+    check(sw_onednn_product(&pd, engine, &ma, &mb, &mc, NULL));
     check(dnnl_primitive_create(&primitive, pd));
-    check(dnnl_memory_create(&xa, &ma, engine, a));
-    check(dnnl_memory_create(&xb, &mb, engine, b));
-    check(dnnl_memory_create(&xc, &mc, engine, c));
+    check(sw_onednn_memory(&xa, &ma, engine, a));
+    check(sw_onednn_memory(&xb, &mb, engine, b));
+    check(sw_onednn_memory(&xc, &mc, engine, c));
     dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, xa}, {DNNL_ARG_WEIGHTS, xb}, {DNNL_ARG_DST, xc}};
     double best = 1e30, spent = 0;
     for (int repeat = 0; repeat < 30 && (repeat < 3 || spent < 1); repeat++) {
@@ -52,6 +48,9 @@ static double time_product(dnnl_engine_t engine, dnnl_stream_t stream, const str
         best = seconds < best ? seconds : best;
         spent += seconds;
     }
+    sw_onednn_matrix_free(&ma);
+    sw_onednn_matrix_free(&mb);
+    sw_onednn_matrix_free(&mc);
     dnnl_memory_destroy(xa);
     dnnl_memory_destroy(xb);
     dnnl_memory_destroy(xc);

@@ -243,6 +243,10 @@ static void test_words(void **state)
     assert_null(strstr(serve + 1, "usage: runner serve")); /* once */
     expect_exit(0, "%s --version", runner);
     expect_output("oneDNN");
+#ifdef __x86_64__
+    expect_exit(0, "DNNL_MAX_CPU_ISA=SSE41 %s --version", runner);
+    expect_output(", SSE4.1)");
+#endif
     expect_exit(3, "%s --help 2>&1 >/dev/full", runner);
     assert_string_equal(output,
                         "runner: error: cannot write the output: No space left on device\n");

@@ -1,8 +1,8 @@
 /* Matrix products through oneDNN primitives, created once per (shape, strides, dtypes) and kept. */
 #include "core/base/number.h"
 #include "runner/device/cpu/cpu.h"
+#include "runner/device/cpu/onednn.h"
 
-#include <dnnl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,13 +75,6 @@ static dnnl_data_type_t data_type(int32_t dtype)
     return dtype == SW_F32 ? dnnl_f32 : dtype == SW_BF16_T ? dnnl_bf16 : dnnl_data_type_undef;
 }
 
-static dnnl_status_t describe(dnnl_memory_desc_t *desc, int64_t rows, int64_t columns,
-                              int64_t row_stride, int64_t column_stride, int32_t dtype)
-{
-    const dnnl_dims_t dims = {rows, columns}, strides = {row_stride, column_stride};
-    return dnnl_memory_desc_init_by_strides(desc, 2, dims, data_type(dtype), strides);
-}
-
 /* oneDNN's blocked products (AVX-512 and newer) sum each row in the same order. Its older ones do
  * not: with AVX2 those of the last rows go by the remainder of 6, and by the rows that a thread
  * gets. tests/unit/test_rows.c holds what is said here against the library that there is. */
@@ -96,30 +89,33 @@ static bool is_blocked(const_dnnl_primitive_desc_t primitive)
 static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entry *entry)
 {
     const struct matmul_key *key = &entry->key;
-    dnnl_memory_desc_t a, b, c;
-    dnnl_matmul_desc_t desc;
+    dnnl_memory_desc_t a = {0}, b = {0}, c = {0};
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t sum = NULL;
     dnnl_primitive_desc_t primitive = NULL;
     dnnl_status_t status;
-    if ((status = describe(&a, key->m, key->k, key->a_row, key->a_column, key->a_dtype)) ||
-        (status = describe(&b, key->k, key->n, key->b_row, key->b_column, key->b_dtype)) ||
-        (status = describe(&c, key->m, key->n, key->c_row, 1, key->c_dtype)) ||
-        (status = dnnl_matmul_desc_init(&desc, &a, &b, NULL, &c)) ||
+    if ((status = sw_onednn_matrix(&a, key->m, key->k, key->a_row, key->a_column,
+                                   data_type(key->a_dtype))) ||
+        (status = sw_onednn_matrix(&b, key->k, key->n, key->b_row, key->b_column,
+                                   data_type(key->b_dtype))) ||
+        (status = sw_onednn_matrix(&c, key->m, key->n, key->c_row, 1, data_type(key->c_dtype))) ||
         (status = dnnl_primitive_attr_create(&attr)))
         goto out;
     if (key->accumulate &&
-        ((status = dnnl_post_ops_create(&sum)) || (status = dnnl_post_ops_append_sum(sum, 1.0f)) ||
+        ((status = dnnl_post_ops_create(&sum)) || (status = sw_onednn_append_sum(sum)) ||
          (status = dnnl_primitive_attr_set_post_ops(attr, sum))))
         goto out;
-    if ((status = dnnl_primitive_desc_create(&primitive, &desc, attr, cache->engine, NULL)) ||
+    if ((status = sw_onednn_product(&primitive, cache->engine, &a, &b, &c, attr)) ||
         (status = dnnl_primitive_create(&entry->primitive, primitive)) ||
-        (status = dnnl_memory_create(&entry->a, &a, cache->engine, DNNL_MEMORY_NONE)) ||
-        (status = dnnl_memory_create(&entry->b, &b, cache->engine, DNNL_MEMORY_NONE)) ||
-        (status = dnnl_memory_create(&entry->c, &c, cache->engine, DNNL_MEMORY_NONE)))
+        (status = sw_onednn_memory(&entry->a, &a, cache->engine, DNNL_MEMORY_NONE)) ||
+        (status = sw_onednn_memory(&entry->b, &b, cache->engine, DNNL_MEMORY_NONE)) ||
+        (status = sw_onednn_memory(&entry->c, &c, cache->engine, DNNL_MEMORY_NONE)))
         goto out;
     entry->is_alike = is_blocked(primitive);
 out:
+    sw_onednn_matrix_free(&a);
+    sw_onednn_matrix_free(&b);
+    sw_onednn_matrix_free(&c);
     if (primitive != NULL)
         dnnl_primitive_desc_destroy(primitive);
     if (sum != NULL)

@@ -1,0 +1,108 @@
+/* Where the interfaces of oneDNN 2 and 3 differ: descriptions of matrices are structs in one and
+ * handles in the other, and a product's has a step of its own in 2 alone. All results are oneDNN's
+ * statuses. */
+#ifndef SW_DEVICE_CPU_ONEDNN_H
+#define SW_DEVICE_CPU_ONEDNN_H
+
+#include <dnnl.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A matrix whose element (i, j) is at i * row_stride + j * column_stride. *out: {0} before. Free
+ * with sw_onednn_matrix_free, also after a failure. */
+static inline dnnl_status_t sw_onednn_matrix(dnnl_memory_desc_t *out, int64_t rows, int64_t columns,
+                                             int64_t row_stride, int64_t column_stride,
+                                             dnnl_data_type_t type)
+{
+    const dnnl_dims_t dims = {rows, columns}, strides = {row_stride, column_stride};
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_memory_desc_create_with_strides(out, 2, dims, type, strides);
+#else
+    return dnnl_memory_desc_init_by_strides(out, 2, dims, type, strides);
+#endif
+}
+
+static inline void sw_onednn_matrix_free(dnnl_memory_desc_t *matrix)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    if (*matrix != NULL)
+        dnnl_memory_desc_destroy(*matrix);
+    *matrix = NULL;
+#else
+    (void)matrix; /* owns nothing */
+#endif
+}
+
+/* c = a b; attributes may be NULL. The caller's, dnnl_primitive_desc_destroy. */
+static inline dnnl_status_t sw_onednn_product(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                              const dnnl_memory_desc_t *a,
+                                              const dnnl_memory_desc_t *b,
+                                              const dnnl_memory_desc_t *c,
+                                              const_dnnl_primitive_attr_t attributes)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_matmul_primitive_desc_create(out, engine, *a, *b, NULL, *c, attributes);
+#else
+    dnnl_matmul_desc_t product;
+    const dnnl_status_t status = dnnl_matmul_desc_init(&product, a, b, NULL, c);
+    return status != dnnl_success
+               ? status
+               : dnnl_primitive_desc_create(out, &product, attributes, engine, NULL);
+#endif
+}
+
+/* Behind the product what the result held is added to it. */
+static inline dnnl_status_t sw_onednn_append_sum(dnnl_post_ops_t operations)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_post_ops_append_sum(operations, 1.0f, 0, dnnl_data_type_undef);
+#else
+    return dnnl_post_ops_append_sum(operations, 1.0f);
+#endif
+}
+
+/* Of such a matrix; `data` may be DNNL_MEMORY_NONE. The caller's, dnnl_memory_destroy. */
+static inline dnnl_status_t sw_onednn_memory(dnnl_memory_t *out, const dnnl_memory_desc_t *matrix,
+                                             dnnl_engine_t engine, void *data)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_memory_create(out, *matrix, engine, data);
+#else
+    return dnnl_memory_create(out, matrix, engine, data);
+#endif
+}
+
+/* The newest instruction set that the library uses here: what the processor has, held to what the
+ * environment allows (ONEDNN_MAX_CPU_ISA). */
+static inline const char *sw_onednn_isa(void)
+{
+    static const struct {
+        unsigned bits; /* of dnnl_cpu_isa_t that it is made of */
+        const char *name;
+    } sets[] = {
+#if DNNL_VERSION_MAJOR >= 3
+        {0xfef, "AMX"},
+        {0x1ef, "AVX-512 fp16"},
+#else
+        {0x3e7, "AMX"},
+#endif
+        {0xe7, "AVX-512 bf16"},
+        {0x67, "AVX-512 VNNI"},
+        {0x27, "AVX-512"},
+#if DNNL_VERSION_MAJOR >= 3
+        {0xf, "AVX2 VNNI"},
+#else
+        {0x407, "AVX2 VNNI"},
+#endif
+        {0x7, "AVX2"},
+        {0x3, "AVX"},
+        {0x1, "SSE4.1"},
+    };
+    const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        if ((isa & sets[i].bits) == sets[i].bits)
+            return sets[i].name;
+    return "no vectors";
+}
+
+#endif
