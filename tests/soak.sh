@@ -146,7 +146,8 @@ stream_orders() {
         "$build/tests/test_cuda_meshes_nccl_emulated" 2 97 && "$build/tests/test_cuda_texts_nccl_emulated" 7 &&
             "$build/tests/test_nccl_calls_emulated" || return 1
     done
-    "$build/tests/test_cuda_meshes_nccl_emulated" waits 1 || return 1
+    "$build/tests/test_cuda_meshes_nccl_emulated" waits 1 && "$build/tests/test_cuda_meshes_emulated" 2 17 &&
+        "$build/tests/test_cuda_meshes_pieces_emulated" 2 17 || return 1
     echo "ten orders of an emulated GPU's streams; each of a training's waits for events left out once: all show"
 }
 export -f stream_orders

@@ -2,7 +2,8 @@
  * mesh of 1, 2, 4 and 8 ranks are those of the CPU device on one rank. On a GPU where there is one;
  * test_cuda_meshes_emulated runs the same kernels on the CPU (cuda_emulator.h).
  *
- *   test_cuda_meshes [STEPS [EVERY]]    EVERY: each n-th mesh only
+ *   test_cuda_meshes [STEPS [EVERY [TYPE]]]
+ *                                       EVERY: each n-th mesh only; TYPE: fp32 or bf16, else both
  *   test_cuda_meshes waits [EVERY]      (emulated, NCCL) three waits for events, or each n-th,
  *                                       are left out one at a time: other losses, or an error */
 #include "core/program/messages.h"
@@ -354,11 +355,13 @@ int main(int argc, char **argv)
     static const char *const names[] = {"ring", "tied", "gather", "ulysses", "biases"};
     const int64_t steps = argc > 1 ? strtoll(argv[1], NULL, 10) : 20;
     const int32_t every = argc > 2 ? (int32_t)strtol(argv[2], NULL, 10) : 1;
+    const char *const type = argc > 3 ? argv[3] : NULL;
     struct sw_mesh meshes[MESHES];
     struct sw_error err = {0};
     int wrong = 0, tested = 0;
-    if (steps < 1 || steps > MAX_STEPS || every < 1) {
-        fprintf(stderr, "usage: test_cuda_meshes [STEPS [EVERY]]\n");
+    if (steps < 1 || steps > MAX_STEPS || every < 1 ||
+        (type != NULL && strcmp(type, "fp32") != 0 && strcmp(type, "bf16") != 0)) {
+        fprintf(stderr, "usage: test_cuda_meshes [STEPS [EVERY [fp32|bf16]]]\n");
         return 2;
     }
     if (sw_cuda_device_count(&err) < 1) {
@@ -375,6 +378,8 @@ int main(int argc, char **argv)
             /* f32: docs/architecture.md, How we know. bf16: activations have 8 bits; means of
              * hundreds of tokens near log 24 */
             const enum sw_dtype compute = narrow ? SW_BF16_T : SW_F32;
+            if (type != NULL && strcmp(type, narrow ? "bf16" : "fp32") != 0)
+                continue;
             const double tolerance = narrow ? 5e-3 : 1e-4;
             struct rank cpu, gpu;
             wrong += run(sw_mesh_make(1, 1, 1, 1), variant, compute, steps, false, GOES_WELL, &cpu);

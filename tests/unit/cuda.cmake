@@ -133,16 +133,16 @@ sw_test(test_cuda_calibrate_emulated
         SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_calibrate.c ${objects_64}
         LIBRARIES sw_runner sw_device_cuda_emulated_absent stdc++)
 target_compile_definitions(test_cuda_calibrate_emulated PRIVATE SW_EMULATED)
-# one mesh of each variant and dtype
+# one mesh of each variant: here fp32's, below bf16's piece by piece, and both with NCCL
 sw_test(test_cuda_meshes_emulated SOURCES ${sw_meshes} ${objects_64}
         LIBRARIES sw_runner sw_device_cuda_emulated_absent sw_device_cpu sw_collective pthread
                   stdc++
-        ARGS 2 35)
+        ARGS 2 35 fp32)
 # bf16's attention piece by piece, on other meshes
 sw_test(test_cuda_meshes_pieces_emulated SOURCES ${sw_meshes} ${objects_64}
         LIBRARIES sw_runner sw_device_cuda_emulated_stand_in sw_device_cpu sw_collective pthread
                   stdc++
-        ARGS 2 31)
+        ARGS 2 31 bf16)
 # saves and evaluations between steps: draws that differed, one of them as the arena lies, when
 # positions were not written at every step
 sw_test(test_saves_emulated
