@@ -486,8 +486,8 @@ expect 2 "plan: error: no program 'evalute'; did you mean 'evaluate'?" explain $
 expect 2 "plan: error: no program 'forwards'; use train, evaluate, save, prefill, decode or score" explain $runs/quickstart.yaml --program=forwards
 expect 2 "plan: error: no program ''; use train, evaluate, save, prefill, decode or score" explain $runs/quickstart.yaml --program=
 expect 0 '' explain --help
-grep -qxF '  --program [NAME]           the program that every rank runs: train, evaluate, save, prefill, decode or score' \
-    "$scratch/stdout" || complain "explain --help: no --program"
+grep -A 1 -xF '  --program [NAME]         the program that every rank runs: train, evaluate, save, prefill, decode' \
+    "$scratch/stdout" | grep -qxE ' {27}or score' || complain "explain --help: no --program"
 
 # emit: the same bytes twice, a valid script, and paths that need quotes.
 expect 0 '' emit $runs/quickstart.yaml -o "$scratch/a b" --set "directory=$scratch/run it's 1%"
