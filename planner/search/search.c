@@ -17,16 +17,20 @@ enum {
 
 /* Meshes that share tp and sp, and with them a preference, are visited together, those of like
  * structure one after the other: few programs do. */
-struct group {
+struct stretch {
     int32_t first, count; /* in order */
+};
+struct plan_of_work {
+    int32_t *order;         /* [count]: meshes */
+    struct stretch *groups; /* [group_count] */
+    int32_t group_count;
+};
+
+/* What is known of a group while it is visited. */
+struct group {
     struct sw_preference preference;
     struct sw_floors floors; /* no step of these meshes takes less */
     double floor;            /* the least of them; 0: not known */
-};
-struct plan_of_work {
-    int32_t *order;       /* [count]: meshes */
-    struct group *groups; /* [group_count] */
-    int32_t group_count;
 };
 
 /* The least times met so far. Meshes that are slower than all rows that are wanted, the slowest of
@@ -80,9 +84,10 @@ struct task {
     struct sw_searcher *searcher;
 };
 
-static int prefer(struct sw_searcher *s, struct work *w, struct group *group, struct sw_error *err)
+static int prefer(struct sw_searcher *s, const struct work *w, const struct sw_mesh *mesh,
+                  struct group *group, struct sw_error *err)
 {
-    const struct sw_mesh *mesh = &w->search->mesh[w->plan->order[group->first]].decision.mesh;
+    group->floor = 0;
     if (sw_search_prefer(s, mesh, &group->preference, err) != 0)
         return -1;
     if (w->least == NULL)
@@ -157,13 +162,15 @@ static int search_one(struct sw_searcher *s, struct work *w, struct group *group
     return 0;
 }
 
-static int search_group(struct sw_searcher *s, struct work *w, struct group *group,
+static int search_group(struct sw_searcher *s, struct work *w, struct stretch of,
                         struct sw_error *err)
 {
-    if (prefer(s, w, group, err) != 0)
+    const int32_t *order = &w->plan->order[of.first];
+    struct group group;
+    if (prefer(s, w, &w->search->mesh[order[0]].decision.mesh, &group, err) != 0)
         return -1;
-    for (int32_t k = 0; k < group->count; k++)
-        if (search_one(s, w, group, &w->search->mesh[w->plan->order[group->first + k]], err) != 0)
+    for (int32_t k = 0; k < of.count; k++)
+        if (search_one(s, w, &group, &w->search->mesh[order[k]], err) != 0)
             return -1;
     return 0;
 }
@@ -177,7 +184,7 @@ static void *worker(void *context)
         if (i >= w->plan->group_count || atomic_load(&w->failed_at) < i)
             return NULL;
         struct sw_error err = {0};
-        if (search_group(task->searcher, w, &w->plan->groups[i], &err) != 0)
+        if (search_group(task->searcher, w, w->plan->groups[i], &err) != 0)
             record_failure(w, i, &err);
     }
 }
