@@ -201,6 +201,8 @@ static void who_is_late_is_told(void **state)
     (void)state;
     struct sw_completion *old = submit(queue, "a", 3), *young = submit(queue, "a", 1);
     (void)take(queue, old);
+    sw_request_queue_count_tokens(queue, 9, 0, 4, 13);
+    assert_int_equal(sw_request_queue_counts(queue).cached, 13);
     old->arrived_s -= 2.5;
     assert_false(sw_request_queue_is_finished(queue, old, sleep_on, &woken));
     sw_request_queue_expire(queue, 2);
@@ -216,6 +218,7 @@ static void who_is_late_is_told(void **state)
     assert_int_equal(counts.late, 1);
     assert_int_equal(counts.waiting, 1);
     assert_int_equal(counts.running, 0);
+    assert_int_equal(counts.cached, 0); /* before the engine counts again */
     sw_request_queue_release(queue, old);
     sw_request_queue_reap(queue, forget, &dropped);
     (void)take(queue, young);
