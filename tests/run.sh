@@ -44,11 +44,19 @@ export LSAN_OPTIONS=suppressions=$root/tests/support/lsan.supp:print_suppression
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=suppressions=$root/tests/support/tsan.supp:halt_on_error=1:exitcode=98
 
-# What runs beside us, a process group of its own.
-beside=''
+# What runs beside us, each a process group of its own.
+beside=()
+# start_beside LOG COMMAND...: its process group is the last of `beside`. It is a session of its own, whose share of the
+# processors Linux may keep apart.
+start_beside() {
+    local log=$1
+    shift
+    setsid "$@" >"$log" 2>&1 </dev/null &
+    beside+=($!)
+}
 finish() {
-    local failure
-    if [ -n "$beside" ]; then kill -- "-$beside" 2>/dev/null; fi
+    local failure group
+    for group in ${beside[@]+"${beside[@]}"}; do kill -- "-$group" 2>/dev/null; done
     if [ "$failed" -gt 0 ]; then
         echo
         for failure in "${failures[@]}"; do printf 'FAILED: %s\n' "$failure"; done
@@ -87,14 +95,18 @@ count_fail() { # NAME LOG
 
 # step NAME COMMAND...: one counted step; its output is shown when it fails. 77 is a skip.
 step() {
-    local name=$1 log status start=$SECONDS
+    local name=$1 log start=$SECONDS
     shift
-    log=$logs/${name//[^A-Za-z0-9]/-}.log
+    log=$(log_of "$name")
     "$@" >"$log" 2>&1 </dev/null
-    status=$?
-    if [ $status -eq 0 ]; then
-        count_pass "$name" $((SECONDS - start))
-    elif [ $status -eq 77 ]; then
+    count_step "$name" "$log" $? $((SECONDS - start))
+}
+log_of() { echo "$logs/${1//[^A-Za-z0-9]/-}.log"; }
+count_step() { # NAME LOG STATUS [SECONDS]
+    local name=$1 log=$2 status=$3
+    if [ "$status" -eq 0 ]; then
+        count_pass "$name" "${4:-}"
+    elif [ "$status" -eq 77 ]; then
         grep -a '^SKIP' "$log" | tail -n 1 | grep . || echo "SKIP: $name"
     else
         count_fail "$name" "$log"
@@ -130,7 +142,7 @@ count_ctest() { # PREFIX DIR LOG STATUS
                 # ctest prints the output of a failed test right below its line.
                 sed -n "/Test *#[0-9]*: $name [. ]*\*\*\*/,/^ *[0-9]*\/[0-9]* Test\|^ *Start \|tests passed/p" \
                     "$log" >"$log.failed"
-                if [ -n "$beside" ] && grep -qx "$name" <<<"$by_seconds"; then
+                if [ ${#beside[@]} -gt 0 ] && grep -qx "$name" <<<"$by_seconds"; then
                     echo "LATE $prefix: $name ($result), and once more when nothing runs beside it"
                     reasons <"$log.failed"
                     late+=("$dir|$name")
@@ -256,16 +268,13 @@ fi
 # ---- The gate
 # What is measured, while nothing else runs.
 run_ctest "gcc, alone" build -L alone
-# What mostly waits: a Slurm cluster, and ranks that are killed, one test of each at a time (RESOURCE_LOCK). It is a session
-# of its own, whose share of the processors Linux may keep apart. The rest computes meanwhile.
-setsid ctest --test-dir build --output-on-failure -j 4 --no-tests=error -L waits >"$logs/ctest-waits.log" 2>&1 </dev/null &
-beside=$!
+# What mostly waits: a Slurm cluster, and ranks that are killed, one test of each at a time (RESOURCE_LOCK); and a bare root
+# folder, which waits for packages. The rest computes meanwhile.
+start_beside "$logs/ctest-waits.log" ctest --test-dir build --output-on-failure -j 4 --no-tests=error -L waits
+bare="both commands in a bare root folder"
+start_beside "$(log_of "$bare")" bash tests/bare_root.sh
 
 run_ctest gcc build -LE 'alone|waits|checked'
-bare="both commands in a bare root folder"
-step "$bare" bash tests/bare_root.sh
-# There the quickstart runs twice; here where no such folder can be made.
-if grep -qa "^SKIP: $bare" "$logs/${bare// /-}.log"; then step "quickstart, twice" quickstart_smoke; fi
 step "format" bash tests/check_format.sh
 step "walks apply" bash tests/check_walks.sh
 step "shellcheck" check_scripts
@@ -277,10 +286,14 @@ if step "the checked build, without each optional package, then with all" build_
 fi
 if step "build (thread sanitizer)" build_threads; then run_threads; fi
 
-wait "$beside"
+wait "${beside[1]}"
 status=$?
-count_ctest "gcc, waits" build "$logs/ctest-waits.log" $status
-beside=''
+count_step "$bare" "$(log_of "$bare")" $status
+# There the quickstart runs twice; here where no such folder can be made.
+if [ $status -eq 77 ]; then step "quickstart, twice" quickstart_smoke; fi
+wait "${beside[0]}"
+count_ctest "gcc, waits" build "$logs/ctest-waits.log" $?
+beside=()
 # What is measured or waits, under the sanitizers: again while nothing else runs.
 [ -z "$checked" ] || run_checked "checked, alone" build-checked -L 'alone|waits' -LE 'slow|variant|packaging|release'
 for test in ${late[@]+"${late[@]}"}; do

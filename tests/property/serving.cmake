@@ -26,7 +26,7 @@ if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
   add_test(NAME generate_on_a_mesh
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_generate.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  sw_test_properties(generate_on_a_mesh PROPERTIES TIMEOUT 900)
+  sw_test_properties(generate_on_a_mesh PROPERTIES TIMEOUT 900 COST 100)
   add_test(NAME generate_killed_and_resumed
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_generate_resume.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
@@ -36,7 +36,7 @@ if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
     add_test(NAME serve
              COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_serve.sh ${CMAKE_BINARY_DIR}
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    sw_test_properties(serve PROPERTIES TIMEOUT 600)
+    sw_test_properties(serve PROPERTIES TIMEOUT 600 COST 100)
     add_test(NAME test_gpu_served
              COMMAND bash ${CMAKE_SOURCE_DIR}/tests/unit/test_gpu_served.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
