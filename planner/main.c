@@ -80,43 +80,40 @@ static const struct command {
     const char *details;                          /* after the options; NULL: none */
 } commands[] = {
     {"check", "FILE...", "validate YAML: models, accelerators, profiles, clusters, runs, plans",
-     SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_JSON | SW_OPTION_HELP, sw_command_check, NULL},
+     SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_JSON, sw_command_check, NULL},
     {"search", "RUN.yaml", "every mesh with its memory and time, best first",
      SW_OPTION_JSON | SW_OPTION_TOP | SW_OPTION_REJECTED | SW_OPTION_FOR | SW_OPTION_PREFER |
-         SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_HELP,
+         SW_OPTION_MESH_DIM | SW_OPTION_SET,
      sw_command_search, NULL},
     {"explain", "RUN.yaml", "where the memory and the time of one mesh go",
      SW_OPTION_JSON | SW_OPTION_PROGRAM | SW_OPTION_SOURCES | SW_OPTION_HTML | SW_OPTION_REJECTED |
-         SW_OPTION_FOR | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_HELP,
+         SW_OPTION_FOR | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET,
      sw_command_explain, NULL},
     {"emit", "RUN.yaml", "write NAME.plan.yaml and the script that starts it",
      SW_OPTION_OUTPUT | SW_OPTION_TEMPLATE | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET |
-         SW_OPTION_JSON | SW_OPTION_HELP,
+         SW_OPTION_JSON,
      sw_command_emit, NULL},
     {"submit", "RUN.yaml|NAME.plan.yaml", "plan a run, submit its job, print the job's number",
      SW_OPTION_DRY_RUN | SW_OPTION_SOONEST | SW_OPTION_FORCE | SW_OPTION_TEMPLATE |
-         SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_JSON | SW_OPTION_HELP,
+         SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_JSON,
      sw_command_submit, submit_details},
     {"status", "[RUN.yaml|JOB|DIR]", "where a run is: its job, its steps, its end",
-     SW_OPTION_WATCH | SW_OPTION_JSON | SW_OPTION_SET | SW_OPTION_HELP, sw_command_status,
-     status_details},
+     SW_OPTION_WATCH | SW_OPTION_JSON | SW_OPTION_SET, sw_command_status, status_details},
     {"logs", "[RUN.yaml|JOB|DIR]", "what a run's job printed",
-     SW_OPTION_FOLLOW | SW_OPTION_LINES | SW_OPTION_SET | SW_OPTION_HELP, sw_command_logs, NULL},
+     SW_OPTION_FOLLOW | SW_OPTION_LINES | SW_OPTION_SET, sw_command_logs, NULL},
     {"cancel", "[RUN.yaml|JOB|DIR]", "end a run's job after a checkpoint",
-     SW_OPTION_NOW | SW_OPTION_SET | SW_OPTION_HELP, sw_command_cancel, cancel_details},
-    {"runs", "[DIR]", "the runs in a folder and below it",
-     SW_OPTION_WATCH | SW_OPTION_JSON | SW_OPTION_HELP, sw_command_runs, NULL},
+     SW_OPTION_NOW | SW_OPTION_SET, sw_command_cancel, cancel_details},
+    {"runs", "[DIR]", "the runs in a folder and below it", SW_OPTION_WATCH | SW_OPTION_JSON,
+     sw_command_runs, NULL},
     {"fit", "MEASUREMENTS FILE.yaml...", "profiles, and constants of links, from measurements",
-     SW_OPTION_COLLECTIVE | SW_OPTION_HELP, sw_command_fit, fit_details},
+     SW_OPTION_COLLECTIVE, sw_command_fit, fit_details},
     {"diff", "OLD NEW", "what two runs, plans or folders of them differ in, and what that costs",
-     SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_FAIL_ALL | SW_OPTION_HELP,
-     sw_command_diff, NULL},
-    {"import-cluster", "[--partition NAME] [--into FILE]", "a cluster file read from the scheduler",
-     SW_OPTION_PARTITION | SW_OPTION_INTO | SW_OPTION_OUTPUT | SW_OPTION_HELP,
-     sw_command_import_cluster, NULL},
-    {"schema", "model|accelerator|profile|curve|fabric|cluster|run|plan|template",
-     "JSON Schema of a file, for editors", SW_OPTION_MARKDOWN | SW_OPTION_HELP, sw_command_schema,
+     SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_FAIL_ALL, sw_command_diff,
      NULL},
+    {"import-cluster", "[--partition NAME] [--into FILE]", "a cluster file read from the scheduler",
+     SW_OPTION_PARTITION | SW_OPTION_INTO | SW_OPTION_OUTPUT_FILE, sw_command_import_cluster, NULL},
+    {"schema", "model|accelerator|profile|curve|fabric|cluster|run|plan|template",
+     "JSON Schema of a file, for editors", SW_OPTION_MARKDOWN, sw_command_schema, NULL},
     {"supervise", "PLAN OPTIONS [-- ARGUMENTS]", "the job's own process; scripts end with it", 0,
      NULL, NULL},
 };
@@ -193,11 +190,12 @@ static int run(int argc, char **argv)
         if (commands[i].run == NULL)
             return sw_command_supervise(argc - 2, argv + 2);
         if (sw_options_parse(commands[i].name, argc - 2, argv + 2, commands[i].options, &options,
-                             &err) != 0)
-            return sw_command_fail(&err);
-        options.launchers = &sw_launchers;
-        if (!options.help)
+                             &err) == 0) {
+            options.launchers = &sw_launchers;
             return commands[i].run(&options);
+        }
+        if (err.status != SW_OK)
+            return sw_command_fail(&err);
         print_command_help(&commands[i]);
         return SW_OK;
     }

@@ -23,7 +23,7 @@
 
 /* Behind the help of all commands. */
 static const char environment[] =
-    "  runner --version | --help\n"
+    "  runner --version | --help | -h\n"
     "\n"
     "A plan is written by 'plan emit RUN.yaml'. The number of ranks must be the product of its "
     "mesh.\n"
@@ -44,14 +44,16 @@ static const char environment[] =
     "folder\n"
     "says it too, with the cause, before any rank leaves.\n";
 
-/* What is wrong with the arguments of a command. */
-static int usage(const char *command, const struct sw_problem *problem)
+static int show_help(const char *name);
+
+/* What is wrong with the arguments of a command, or its help. */
+static int usage(const char *command, struct sw_error *err)
 {
-    char text[SW_PROBLEM_BYTES];
-    if (problem->help)
-        return SW_OK;
+    if (err->status == SW_OK)
+        return show_help(command);
+    (void)sw_arguments_hint("runner", command, err);
     if (sw_launch_number() == 0)
-        fprintf(stderr, "runner %s: error: %s\n", command, sw_problem_text(problem, command, text));
+        fprintf(stderr, "runner %s: error: %s\n", command, err->message);
     return SW_BAD_INPUT;
 }
 
@@ -81,9 +83,8 @@ static int train(int argc, char **argv)
     struct sw_train_options options = {0};
     struct sw_error err = {0};
     struct sw_watch_board own = {0};
-    struct sw_problem problem;
-    if (sw_train_arguments(argc, argv, &options, &problem) != 0)
-        return usage(argv[1], &problem);
+    if (sw_train_arguments(argc, argv, &options, &err) != 0)
+        return usage("train", &err);
     /* before anything starts threads: first the process that trains, then its signals */
     forbid_core_dumps();
     const struct sw_watch_board *watched = options.board = sw_watch_begin();
@@ -108,9 +109,9 @@ static int train(int argc, char **argv)
 static int preflight(int argc, char **argv)
 {
     struct sw_preflight_options options = {.full = false};
-    struct sw_problem problem;
-    if (sw_preflight_arguments(argc, argv, &options, &problem) != 0)
-        return usage(argv[1], &problem);
+    struct sw_error err = {0};
+    if (sw_preflight_arguments(argc, argv, &options, &err) != 0)
+        return usage("preflight", &err);
     forbid_core_dumps();
     return sw_rank_run(
         &(struct sw_rank_command){.plan_path = options.plan_path,
@@ -122,9 +123,9 @@ static int preflight(int argc, char **argv)
 static int evaluate(int argc, char **argv)
 {
     struct sw_evaluate_options options = {0};
-    struct sw_problem problem;
-    if (sw_evaluate_arguments(argc, argv, &options, &problem) != 0)
-        return usage(argv[1], &problem);
+    struct sw_error err = {0};
+    if (sw_evaluate_arguments(argc, argv, &options, &err) != 0)
+        return usage("evaluate", &err);
     return sw_rank_run(&(struct sw_rank_command){
         .plan_path = options.plan_path, .run = sw_evaluate, .options = &options});
 }
@@ -132,11 +133,11 @@ static int evaluate(int argc, char **argv)
 static int generate(int argc, char **argv)
 {
     struct sw_generate_options options;
-    struct sw_problem problem;
-    const bool good = sw_generate_arguments(argc, argv, &options, &problem) == 0;
+    struct sw_error err = {0};
+    const bool good = sw_generate_arguments(argc, argv, &options, &err) == 0;
     const struct sw_rank_command command = {
         .plan_path = options.plan_path, .run = sw_generate, .options = &options};
-    const int status = good ? sw_rank_run(&command) : usage(argv[1], &problem);
+    const int status = good ? sw_rank_run(&command) : usage("generate", &err);
     sw_stops_free(&options.stops);
     return status;
 }
@@ -144,25 +145,19 @@ static int generate(int argc, char **argv)
 static int score(int argc, char **argv)
 {
     struct sw_score_options options;
-    struct sw_problem problem;
-    char **files = calloc((size_t)argc + 1, sizeof *files);
-    if (files == NULL)
-        return SW_ENVIRONMENT;
-    const bool good = sw_score_arguments(argc, argv, &options, files, &problem) == 0;
-    const struct sw_rank_command command = {
-        .plan_path = options.plan_path, .run = sw_score, .options = &options};
-    const int status = good ? sw_rank_run(&command) : usage(argv[1], &problem);
-    free(files);
-    return status;
+    struct sw_error err = {0};
+    if (sw_score_arguments(argc, argv, &options, &err) != 0)
+        return usage("score", &err);
+    return sw_rank_run(&(struct sw_rank_command){
+        .plan_path = options.plan_path, .run = sw_score, .options = &options});
 }
 
 static int serve(int argc, char **argv)
 {
     struct sw_serve_options options;
     struct sw_error err = {0};
-    struct sw_problem problem;
-    if (sw_serve_arguments(argc, argv, &options, &problem) != 0)
-        return usage(argv[1], &problem);
+    if (sw_serve_arguments(argc, argv, &options, &err) != 0)
+        return usage("serve", &err);
     /* as for train; a board that never says that it runs is no attempt's */
     forbid_core_dumps();
     const struct sw_watch_board *watched = sw_watch_begin();
@@ -178,82 +173,69 @@ static int serve(int argc, char **argv)
     return status;
 }
 
+/* Of a command that has no plan: its mistake, or its help. */
+static int report(const char *command, struct sw_error *err)
+{
+    if (err->status == SW_OK)
+        return show_help(command);
+    sw_launch_print_error(err);
+    return (int)err->status;
+}
+
 static int tokenize(int argc, char **argv)
 {
     struct sw_error err = {0};
-    if (sw_tokenize_command(argc, argv, &err) == 0)
-        return SW_OK;
-    sw_launch_print_error(&err);
-    return (int)err.status;
+    return sw_tokenize_command(argc, argv, &err) == 0 ? SW_OK : report("tokenize", &err);
 }
 
 static int export(int argc, char **argv)
 {
     struct sw_error err = {0};
-    if (sw_export_command(argc, argv, &err) == 0)
-        return SW_OK;
-    sw_launch_print_error(&err);
-    return (int)err.status;
+    return sw_export_command(argc, argv, &err) == 0 ? SW_OK : report("export", &err);
 }
 
 static int checkpoint(int argc, char **argv)
 {
-    struct sw_problem problem;
-    const int status = sw_checkpoint_command(argc, argv, &problem);
-    return status < 0 ? usage(argv[1], &problem) : status;
+    struct sw_error err = {0};
+    const int status = sw_checkpoint_command(argc, argv, &err);
+    return status < 0 ? usage("checkpoint", &err) : status;
 }
 
 static int next(int argc, char **argv)
 {
-    struct sw_problem problem;
-    const int status = sw_next_command(argc, argv, &problem);
-    return status < 0 ? usage(argv[1], &problem) : status;
+    struct sw_error err = {0};
+    const int status = sw_next_command(argc, argv, &err);
+    return status < 0 ? usage("next", &err) : status;
 }
 
-static int take_device(void *to, const char *value, struct sw_problem *problem)
-{
-    (void)problem;
-    for (const struct sw_word *word = sw_words_device; word->text != NULL; word++)
-        if (strcmp(value, word->text) == 0) {
-            *(enum sw_device_kind *)to = (enum sw_device_kind)word->value;
-            return 0;
-        }
-    return -1;
-}
+#define INTO(member) SW_ARGUMENT_TO(struct sw_calibrate_options, member)
+static const struct sw_argument calibrate_rows[] = {
+    {"--device", NULL, "cpu|cuda", "the cores of the CPU (the default), or the GPUs",
+     .words = sw_words_device, INTO(device)},
+    {"-o", NULL, "PROFILE.yaml",
+     "the profile to write; a cluster NAME.yaml takes NAME.profile.yaml beside it",
+     INTO(profile_path)},
+    {"--cluster", NULL, "CLUSTER.yaml",
+     "measure the links too, and write a cluster file in the same folder", INTO(cluster_path)},
+    {"--quick", NULL, NULL, "measure for 8 seconds instead of 55", INTO(quick)},
+    {"--force", NULL, NULL, "write what cannot be believed, too, with a band that is as wide",
+     INTO(force)},
+    {.name = NULL}};
+#undef INTO
 
 static int calibrate(int argc, char **argv)
 {
     struct sw_calibrate_options options = {.seconds = SW_CALIBRATE_SECONDS};
-    bool quick = false;
-    const struct sw_argument rows[] = {
-        {.name = "--device",
-         .value = "cpu|cuda",
-         .about = "the cores of the CPU (the default), or the GPUs",
-         .needs = "--device needs cpu or cuda",
-         .take = take_device,
-         .to = &options.device},
-        {.name = "-o",
-         .value = "PROFILE.yaml",
-         .about = "the profile to write; a cluster NAME.yaml takes NAME.profile.yaml beside it",
-         .needs = " needs a file name",
-         .text = &options.profile_path},
-        {.name = "--cluster",
-         .value = "CLUSTER.yaml",
-         .about = "measure the links too, and write a cluster file in the same folder",
-         .needs = " needs a file name",
-         .text = &options.cluster_path},
-        {.name = "--quick", .about = "measure for 8 seconds instead of 55", .flag = &quick},
-        {.name = "--force",
-         .about = "write what cannot be believed, too, with a band that is as wide",
-         .flag = &options.force},
-        {.name = NULL}};
-    struct sw_problem problem;
-    if (sw_arguments_parse(argc, argv, rows, NULL, NULL, NULL, &problem) != 0)
-        return usage(argv[1], &problem);
-    if (options.profile_path == NULL)
-        return usage(argv[1],
-                     &(struct sw_problem){.what = "calibrate needs -o PROFILE.yaml", .which = ""});
-    if (quick)
+    struct sw_command_line line = {
+        .tool = "runner", .command = "calibrate", .options = calibrate_rows, .to = &options};
+    struct sw_error err = {0};
+    if (sw_arguments_parse(argc, argv, &line, &err) != 0)
+        return usage("calibrate", &err);
+    if (options.profile_path == NULL) {
+        sw_fail(&err, SW_BAD_INPUT, "calibrate needs -o PROFILE.yaml");
+        return usage("calibrate", &err);
+    }
+    if (options.quick)
         options.seconds = SW_CALIBRATE_QUICK_SECONDS;
     return sw_rank_run(
         &(struct sw_rank_command){.starts_itself = true, .run = sw_calibrate, .options = &options});
@@ -261,41 +243,42 @@ static int calibrate(int argc, char **argv)
 
 static const struct command {
     const char *name;
-    int (*run)(int argc, char **argv);
-    const char *usage;   /* lines: how it is called, and what it does */
-    const char *details; /* behind the options; NULL: none */
+    int (*run)(int argc, char **argv); /* of what stands behind the name */
+    const struct sw_argument *options; /* NULL: details tell of them */
+    const char *usage;                 /* lines: how it is called, and what it does */
+    const char *details;               /* behind the options; NULL: none */
 } commands[] = {
-    {"train", train,
+    {"train", train, sw_train_rows,
      "usage: runner train NAME.plan.yaml [OPTIONS]\n"
      "trains what a plan says; started by srun --mpi=pmix, mpirun or, for one rank, alone\n",
      NULL},
-    {"evaluate", evaluate,
+    {"evaluate", evaluate, sw_evaluate_rows,
      "usage: runner evaluate NAME.plan.yaml --checkpoint DIR [--json]\n"
      "the loss of a checkpoint or a Hugging Face model directory on the data that the run holds "
      "out (on\n"
      "all of it when it holds nothing out), on any mesh; started like train\n",
      NULL},
-    {"generate", generate,
+    {"generate", generate, sw_generate_rows,
      "usage: runner generate NAME.plan.yaml --checkpoint DIR --prompt TEXT | --prompts FILE "
      "[OPTIONS]\n"
      "completes prompts, on the plan's mesh, with the weights of a checkpoint or a Hugging Face "
      "model\n"
      "directory; started like train\n",
      NULL},
-    {"score", score,
+    {"score", score, sw_score_rows,
      "usage: runner score NAME.plan.yaml --checkpoint DIR [--json] FILE...\n"
      "       runner score NAME.plan.yaml --checkpoint DIR --texts FILE.jsonl [OPTIONS]\n"
      "how probable the model finds the text of files, or of lines of {\"text\": TEXT} or "
      "{\"tokens\": [1, 2]};\n"
      "started like train\n",
      NULL},
-    {"serve", serve,
+    {"serve", serve, sw_serve_rows,
      "usage: runner serve NAME.plan.yaml --checkpoint DIR [OPTIONS]\n"
      "answers with that model over HTTP, as OpenAI's API has it; started like train. TERM or INT "
      "ends it\n"
      "when what it took is answered; a second one at once\n",
      NULL},
-    {"checkpoint", checkpoint,
+    {"checkpoint", checkpoint, NULL,
      "usage: runner checkpoint ls DIR [--json] | verify DIR... | diff DIR DIR\n"
      "lists checkpoints, reads them and compares every checksum, or says how far two are apart\n",
      "  DIR is a checkpoint, a folder of them, or a run's folder with such a folder inside.\n"
@@ -304,20 +287,20 @@ static const struct command {
      "and\n"
      "  takes any Hugging Face directory; of a folder, its newest checkpoint. Exit code 4: they "
      "differ.\n"},
-    {"export", export,
+    {"export", export, sw_export_rows,
      "usage: runner export [--dtype bf16|fp16|fp32] CHECKPOINT OUT\n"
      "copies the model of a checkpoint, or of any Hugging Face directory, with its tokenizer\n",
      NULL},
-    {"tokenize", tokenize,
+    {"tokenize", tokenize, sw_tokenize_rows,
      "usage: runner tokenize --bytes IN... OUT.bin\n"
      "       runner tokenize --tokenizer TOKENIZER.json [OPTIONS] IN... OUT.bin\n"
      "writes files as tokens to train on, in llm.c's form\n",
      NULL},
-    {"calibrate", calibrate,
+    {"calibrate", calibrate, calibrate_rows,
      "usage: runner calibrate -o PROFILE.yaml [OPTIONS]\n"
      "measures this machine, or the nodes of the job it runs in, and writes the YAML for 'plan'\n",
      NULL},
-    {"preflight", preflight,
+    {"preflight", preflight, sw_preflight_rows,
      "usage: runner preflight NAME.plan.yaml [--full] [--digest HEX]\n"
      "tries on every node what the plan wants of it: layers of its shapes, messages between nodes, "
      "the\n"
@@ -326,7 +309,7 @@ static const struct command {
      "band,\n"
      "and named in attempt.json\n",
      NULL},
-    {"next", next,
+    {"next", next, sw_next_rows,
      "usage: runner next RUNDIR [--status N --before N] [OPTIONS]\n"
      "what a job script does next, for scripts: 'go', 'end', 'again' or 'requeue', an exit code, "
      "and "
@@ -336,30 +319,30 @@ static const struct command {
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-static int wrong_command(const char *what, const char *name)
+static int no_command(const char *name)
 {
     const char *names[COMMANDS];
     for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
     const char *near = name != NULL ? sw_text_nearest(name, names, COMMANDS) : NULL;
-    if (sw_launch_number() == 0)
-        fprintf(stderr, "runner: error: %s%s; %s%s%s\n", what, name != NULL ? name : "",
-                near != NULL ? "did you mean " : "see 'runner --help'", near != NULL ? near : "",
-                near != NULL ? "?" : "");
+    if (sw_launch_number() != 0)
+        return SW_BAD_INPUT;
+    if (name == NULL)
+        fputs("runner: error: which command? see 'runner --help'\n", stderr);
+    else if (near != NULL)
+        fprintf(stderr, "runner: error: unknown command '%.40s'; did you mean '%s'?\n", name, near);
+    else
+        fprintf(stderr, "runner: error: unknown command '%.40s'; see 'runner --help'\n", name);
     return SW_BAD_INPUT;
 }
 
-/* Its options are those that it reads: it prints them itself. */
 static void print_command(const struct command *command)
 {
-    char runner[] = "runner", name[32], asked[] = "--help";
-    char *argv[] = {runner, name, asked, NULL};
-    snprintf(name, sizeof name, "%s", command->name);
     printf("%s\n", command->usage);
+    if (command->options != NULL)
+        sw_arguments_help(stdout, command->options, 0);
     if (command->details != NULL)
         fputs(command->details, stdout);
-    else
-        (void)command->run(3, argv);
 }
 
 /* The part that is about a command, and where the rest is; of none, all. */
@@ -393,16 +376,14 @@ static int show_version(void)
 int main(int argc, char **argv)
 {
     if (argc < 2)
-        return wrong_command("no command", NULL);
-    for (int i = 2; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0)
-            return show_help(argv[1]);
+        return no_command(NULL);
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc, argv);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
+            return commands[i].run(argc - 2, argv + 2);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0)
         return show_help(NULL);
     if (strcmp(argv[1], "--version") == 0)
         return show_version();
-    return wrong_command("unknown command ", argv[1]);
+    return no_command(argv[1]);
 }

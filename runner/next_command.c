@@ -4,7 +4,6 @@
 #include "planner/scheduler/slurm/srun/lines.h"
 #include "runner/rank/launch.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,41 +14,28 @@ struct request {
     char *hosts;
     const char *dead_name[SW_ATTEMPT_NODES];
     const char **host_name;
-    double status; /* -1: not given */
-    double before, starts, restarts, max_attempts, nodes, ranks_per_node;
+    int32_t status; /* -1: not given */
+    int32_t before, starts, restarts, max_attempts, nodes, ranks_per_node;
 };
 
-static int take_how(void *to, const char *text, struct sw_problem *problem)
-{
-    (void)problem;
-    for (const struct sw_word *word = sw_words_continue; word->text != NULL; word++)
-        if (strcmp(word->text, text) == 0) {
-            *(enum sw_continue *)to = (enum sw_continue)word->value;
-            return 0;
-        }
-    return -1;
-}
-
 /* "3-4", or "4" */
-static int take_plans(void *to, const char *text, struct sw_problem *problem)
+static int take_plans(const struct sw_argument *row, void *to, const char *text,
+                      struct sw_error *err)
 {
     struct sw_next_facts *facts = to;
-    char *end;
-    (void)problem;
-    const long a = strtol(text, &end, 10), b = *end == '-' ? strtol(end + 1, &end, 10) : a;
-    if (end == text || *end != '\0' || a < 1 || b < a || b > INT32_MAX)
-        return -1;
-    facts->least = (int32_t)a;
-    facts->most = (int32_t)b;
-    return 0;
+    (void)row;
+    (void)err;
+    return sw_arguments_range(text, &facts->least, &facts->most);
 }
 
 /* "n3,n4" */
-static int take_dead(void *to, const char *text, struct sw_problem *problem)
+static int take_dead(const struct sw_argument *row, void *to, const char *text,
+                     struct sw_error *err)
 {
     struct request *r = to;
     char *place = NULL;
-    (void)problem;
+    (void)row;
+    (void)err;
     free(r->dead);
     r->dead = strdup(text);
     r->decide.facts.dead_count = 0;
@@ -64,11 +50,13 @@ static int take_dead(void *to, const char *text, struct sw_problem *problem)
 }
 
 /* "n1,n2,n3", however many */
-static int take_hosts(void *to, const char *text, struct sw_problem *problem)
+static int take_hosts(const struct sw_argument *row, void *to, const char *text,
+                      struct sw_error *err)
 {
     struct request *r = to;
     char *place = NULL;
-    (void)problem;
+    (void)row;
+    (void)err;
     size_t most = 1;
     for (const char *p = text; *p != '\0'; p++)
         most += *p == ',';
@@ -86,98 +74,69 @@ static int take_hosts(void *to, const char *text, struct sw_problem *problem)
     return 0;
 }
 
-static int parse(int argc, char **argv, struct request *r, struct sw_problem *problem)
-{
-    struct sw_decide_request *d = &r->decide;
-    char **folder = calloc((size_t)argc, sizeof *folder);
-    int32_t count = 0;
-#define NUMBER(option, to, what)                                                                   \
+#define INTO(member) SW_ARGUMENT_TO(struct request, member)
+#define NUMBER(option, member, what)                                                               \
     {                                                                                              \
-        .name = (option), .value = "N", .about = (what), .needs = " needs a whole number",         \
-        .number = (to), .most = INT32_MAX                                                          \
+        .name = (option), .value = "N", .about = (what), .most = INT32_MAX, INTO(member)           \
     }
-    const struct sw_argument options[] = {
-        NUMBER("--status", &r->status,
-               "the ranks ended with it; without, they are yet to be started"),
-        NUMBER("--before", &r->before,
-               "number of the attempt in attempt.json before they were started"),
-        NUMBER("--starts", &r->starts, "starts of this job that began nothing"),
-        NUMBER("--restarts", &r->restarts, "how often the scheduler restarted the job"),
-        NUMBER("--max-attempts", &r->max_attempts, "of the run's settings (default: 100)"),
-        NUMBER("--nodes", &r->nodes, "nodes that the ranks were started on"),
-        NUMBER("--ranks-per-node", &r->ranks_per_node, "ranks of one node"),
-        {.name = "--continue",
-         .value = "none|requeue|chain",
-         .about = "how the run goes on, of its settings",
-         .needs = " needs none, requeue or chain",
-         .take = take_how,
-         .to = &d->facts.how},
-        {.name = "--plans",
-         .value = "N-N",
-         .about = "fewest and most nodes with a plan",
-         .needs = " needs N or N-M",
-         .take = take_plans,
-         .to = &d->facts},
-        {.name = "--dead",
-         .value = "N,N",
-         .about = "nodes that do not answer",
-         .take = take_dead,
-         .to = r,
-         .may_be_empty = true},
-        {.name = "--hosts",
-         .value = "N,N,N",
-         .about = "the nodes that the ranks were started on, in order",
-         .take = take_hosts,
-         .to = r,
-         .may_be_empty = true},
-        {.name = "--launcher",
-         .value = "FILE",
-         .about = "what the launcher said",
-         .text = &d->launcher,
-         .may_be_empty = true},
-        {.name = "--launcher-before",
-         .value = "FILE",
-         .about = "and in the start before",
-         .text = &d->launcher_before,
-         .may_be_empty = true},
-        {.name = "--checkpoints",
-         .value = "DIR",
-         .about = "of the run (default: RUNDIR/checkpoints)",
-         .text = &d->checkpoints,
-         .may_be_empty = true},
-        {.name = "--link",
-         .about = "the job was queued by another job of the run",
-         .flag = &d->facts.link},
-        {.name = NULL}};
+const struct sw_argument sw_next_rows[] = {
+    NUMBER("--status", status, "the ranks ended with it; without, they are yet to be started"),
+    NUMBER("--before", before, "number of the attempt in attempt.json before they were started"),
+    NUMBER("--starts", starts, "starts of this job that began nothing"),
+    NUMBER("--restarts", restarts, "how often the scheduler restarted the job"),
+    NUMBER("--max-attempts", max_attempts, "of the run's settings (default: 100)"),
+    NUMBER("--nodes", nodes, "nodes that the ranks were started on"),
+    NUMBER("--ranks-per-node", ranks_per_node, "ranks of one node"),
+    {"--continue", NULL, "none|requeue|chain", "how the run goes on, of its settings",
+     .words = sw_words_continue, INTO(decide.facts.how)},
+    {"--plans", NULL, "N|N-M", "fewest and most nodes with a plan", .take = take_plans,
+     INTO(decide.facts)},
+    {"--dead", NULL, "N,N", "nodes that do not answer", .take = take_dead, .empty = SW_EMPTY_TAKEN},
+    {"--hosts", NULL, "N,N,N", "the nodes that the ranks were started on, in order",
+     .take = take_hosts, .empty = SW_EMPTY_TAKEN},
+    {"--launcher", NULL, "FILE", "what the launcher said", INTO(decide.launcher),
+     .empty = SW_EMPTY_TAKEN},
+    {"--launcher-before", NULL, "FILE", "and in the start before", INTO(decide.launcher_before),
+     .empty = SW_EMPTY_TAKEN},
+    {"--checkpoints", NULL, "DIR", "of the run (default: RUNDIR/checkpoints)",
+     INTO(decide.checkpoints), .empty = SW_EMPTY_TAKEN},
+    {"--link", NULL, NULL, "the job was queued by another job of the run", INTO(decide.facts.link)},
+    {.name = NULL}};
 #undef NUMBER
-    if (folder == NULL)
-        return sw_problem_is(problem, "out of memory", "");
-    int status = sw_arguments_parse(argc, argv, options, NULL, folder, &count, problem);
-    if (status == 0 && count > 1)
-        status = sw_problem_is(problem, "one run at a time, not also ", folder[1]);
-    else if (status == 0 && (count == 0 || *folder[0] == '\0'))
-        status = sw_problem_is(problem, "next needs the run's folder", "");
-    else
-        d->folder = folder[0];
-    free(folder);
-    return status;
+#undef INTO
+
+static int parse(int argc, char **argv, struct request *r, struct sw_error *err)
+{
+    struct sw_command_line line = {.tool = "runner",
+                                   .command = "next",
+                                   .options = sw_next_rows,
+                                   .to = r,
+                                   .most_files = INT32_MAX};
+    if (sw_arguments_parse(argc, argv, &line, err) != 0)
+        return -1;
+    if (line.file_count > 1)
+        return sw_fail(err, SW_BAD_INPUT, "one run at a time, not also '%.200s'", line.files[1]);
+    if (line.file_count == 0 || *line.files[0] == '\0')
+        return sw_fail(err, SW_BAD_INPUT, "next needs the run's folder");
+    r->decide.folder = line.files[0];
+    return 0;
 }
 
 static void take_numbers(struct request *r)
 {
     struct sw_next_facts *f = &r->decide.facts;
     r->decide.after = r->status >= 0;
-    f->restarts = (int64_t)r->restarts;
-    f->max_attempts = (int64_t)r->max_attempts;
-    f->attempt_before = (int64_t)r->before;
-    f->status = r->decide.after ? (int32_t)r->status : 0;
-    f->starts = (int32_t)r->starts;
-    f->nodes = (int32_t)r->nodes;
-    f->ranks_per_node = (int32_t)r->ranks_per_node;
+    f->restarts = r->restarts;
+    f->max_attempts = r->max_attempts;
+    f->attempt_before = r->before;
+    f->status = r->decide.after ? r->status : 0;
+    f->starts = r->starts;
+    f->nodes = r->nodes;
+    f->ranks_per_node = r->ranks_per_node;
     r->decide.job = sw_launch_job();
 }
 
-int sw_next_command(int argc, char **argv, struct sw_problem *problem)
+int sw_next_command(int argc, char **argv, struct sw_error *mistake)
 {
     /* only Slurm's scripts ask */
     struct request r = {.decide = {.lines = &sw_srun_lines, .facts = {.how_key = "slurm.continue"}},
@@ -187,8 +146,7 @@ int sw_next_command(int argc, char **argv, struct sw_problem *problem)
     struct sw_next next;
     struct sw_error err = {0}, trouble;
     struct sw_excluded *excluded = calloc(1, sizeof *excluded);
-    *problem = (struct sw_problem){.which = ""};
-    int status = excluded == NULL ? SW_ENVIRONMENT : parse(argc, argv, &r, problem);
+    int status = excluded == NULL ? SW_ENVIRONMENT : parse(argc, argv, &r, mistake);
     if (status != SW_OK)
         goto out;
     take_numbers(&r);

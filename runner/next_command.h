@@ -4,9 +4,10 @@
 
 #include "core/base/arguments.h"
 
-/* argv[0] is the program, argv[1] "next". Prints "ACTION CODE [NODE,NODE...]" for the script, and
- * on standard error the one line for people. Returns the exit code of this command, or -1 and
- * *problem: the command line is wrong. */
-int sw_next_command(int argc, char **argv, struct sw_problem *problem);
+extern const struct sw_argument sw_next_rows[];
+/* argv [argc] is what stands behind the command. Prints "ACTION CODE [NODE,NODE...]" for the
+ * script, and on standard error the one line for people. Returns the exit code of this command, or
+ * -1 and *err: the command line is wrong, or asks for help, as of sw_arguments_parse. */
+int sw_next_command(int argc, char **argv, struct sw_error *err);
 
 #endif

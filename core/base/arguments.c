@@ -2,29 +2,13 @@
 
 #include "core/base/text.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int sw_problem_is(struct sw_problem *problem, const char *what, const char *which)
-{
-    problem->what = what;
-    problem->which = which;
-    return -1;
-}
-
-const char *sw_problem_text(const struct sw_problem *problem, const char *command,
-                            char buffer[SW_PROBLEM_BYTES])
-{
-    const bool near = problem->near[0] != '\0';
-    snprintf(buffer, SW_PROBLEM_BYTES,
-             near ? "%.300s%.300s; did you mean %s?" : "%.300s%.300s; see 'runner %.32s --help'",
-             problem->what, problem->which, near ? problem->near : command);
-    return buffer;
-}
+enum { HELP_COLUMN = 27, HELP_WIDTH = 100, SPELLING_BYTES = 64 };
 
 double sw_arguments_number(const char *text)
 {
@@ -34,50 +18,39 @@ double sw_arguments_number(const char *text)
     return end == text || *end != '\0' || errno != 0 ? (double)NAN : value;
 }
 
-/* The option itself, or the field's name with dashes: "--top-k". */
-static bool is_named(const char *argument, const char *name)
+int sw_arguments_range(const char *text, int32_t *least, int32_t *most)
 {
-    if (name[0] != '-') {
-        if (strncmp(argument, "--", 2) != 0)
-            return false;
-        argument += 2;
-    }
-    for (; *name != '\0' && *argument == (*name == '_' ? '-' : *name); name++)
-        argument++;
-    return *name == '\0' && *argument == '\0';
+    char *end;
+    const long a = strtol(text, &end, 10), b = *end == '-' ? strtol(end + 1, &end, 10) : a;
+    if (end == text || *end != '\0' || a < 1 || b < a || b > INT32_MAX)
+        return -1;
+    *least = (int32_t)a;
+    *most = (int32_t)b;
+    return 0;
 }
 
-static int lacks(const struct sw_argument *o, const char *argument, struct sw_problem *problem)
+/* Sixteen digits, as plans have it. */
+int sw_arguments_take_digest(const struct sw_argument *row, void *to, const char *value,
+                             struct sw_error *err)
 {
-    const char *needs = o->needs != NULL ? o->needs : " needs a value";
-    return needs[0] == ' ' ? sw_problem_is(problem, argument, needs)
-                           : sw_problem_is(problem, needs, "");
+    if (strlen(value) != 16 || strspn(value, "0123456789abcdef") != 16)
+        return sw_fail(err, SW_BAD_INPUT, "%s is the 16 digits of a plan's digest, not '%.60s'",
+                       row->name, value);
+    *(struct sw_meant *)to = (struct sw_meant){true, strtoull(value, NULL, 16)};
+    return 0;
 }
 
-static int take(const struct sw_argument *o, const char *argument, const char *value,
-                struct sw_problem *problem)
+int sw_arguments_hint(const char *tool, const char *command, struct sw_error *err)
 {
-    if (value == NULL || (*value == '\0' && !o->may_be_empty))
-        return lacks(o, argument, problem);
-    if (o->text != NULL) {
-        *o->text = value;
-        return 0;
-    }
-    if (o->number != NULL) {
-        const double number = sw_arguments_number(value);
-        if (!(number >= o->least && number <= o->most && number == floor(number)))
-            return lacks(o, argument, problem);
-        *o->number = number;
-        return 0;
-    }
-    if (o->take(o->to, value, problem) == 0)
-        return 0;
-    return problem->what != NULL ? -1 : lacks(o, argument, problem);
+    if (err == NULL || strchr(err->message, ';') != NULL)
+        return -1;
+    const size_t length = strlen(err->message);
+    snprintf(err->message + length, sizeof err->message - length, "; see '%s %.60s --help'", tool,
+             command);
+    return -1;
 }
 
 /* ---- Help ---- */
-
-enum { HELP_COLUMN = 27, HELP_WIDTH = 100, SPELLING_BYTES = 64, MOST_OPTIONS = 48 };
 
 void sw_arguments_help_line(FILE *out, const char *spelling, const char *about)
 {
@@ -102,19 +75,27 @@ void sw_arguments_help_line(FILE *out, const char *spelling, const char *about)
 /* As it is written: "--top-k". */
 static void spell(const char *name, char out[SPELLING_BYTES])
 {
-    snprintf(out, SPELLING_BYTES, "%s%.60s", name[0] == '-' ? "" : "--", name);
-    for (char *p = out; *p != '\0'; p++)
+    const bool field = name[0] != '-';
+    snprintf(out, SPELLING_BYTES, "%s%.60s", field ? "--" : "", name);
+    for (char *p = out; field && *p != '\0'; p++)
         *p = *p == '_' ? '-' : *p;
 }
 
-void sw_arguments_help(FILE *out, const struct sw_argument *options)
+static bool is_accepted(const struct sw_argument *row, uint32_t accepted)
+{
+    return accepted == 0 || row->bit == 0 || (row->bit & accepted) != 0;
+}
+
+void sw_arguments_help(FILE *out, const struct sw_argument *options, uint32_t accepted)
 {
     for (; options->name != NULL; options++) {
-        char name[SPELLING_BYTES], spelling[2 * SPELLING_BYTES];
-        if (options->about == NULL)
+        const char *other = options->other != NULL ? options->other : "";
+        char name[SPELLING_BYTES], spelling[3 * SPELLING_BYTES];
+        if (options->about == NULL || !is_accepted(options, accepted))
             continue;
         spell(options->name, name);
-        snprintf(spelling, sizeof spelling, "%s%s%.60s", name, options->value != NULL ? " " : "",
+        snprintf(spelling, sizeof spelling, "%s%s%s%s%.60s", other, *other != '\0' ? ", " : "",
+                 name, options->value != NULL ? " " : "",
                  options->value != NULL ? options->value : "");
         sw_arguments_help_line(out, spelling, options->about);
     }
@@ -148,98 +129,279 @@ static const char *named_elsewhere(const char *wrong) /* with its dashes; the an
     return NULL;
 }
 
-/* The same in another spelling, or as other tools call it; else the nearest, or one that has its
- * words. out: "" where none is like it. */
-static void find_near(const struct sw_argument *options, const char *wrong,
+/* What other tools call it; else the nearest, or one that has its words. out: "" where none is like
+ * it. */
+static void find_near(const struct sw_command_line *line, const char *wrong,
                       char out[SPELLING_BYTES])
 {
-    char option[MOST_OPTIONS][SPELLING_BYTES], spelled[SPELLING_BYTES];
-    const char *names[MOST_OPTIONS], *found = NULL, *elsewhere;
-    int32_t count = 0;
-    spell(wrong, spelled);
-    spelled[strcspn(spelled, "=")] = '\0';
-    const bool is_long = strncmp(spelled, "--", 2) == 0;
-    elsewhere = is_long ? named_elsewhere(spelled) : NULL;
-    for (; options[count].name != NULL && count < MOST_OPTIONS; count++) {
-        spell(options[count].name, option[count]);
-        names[count] = option[count];
-        if (strcmp(option[count], spelled) == 0 ||
-            (found == NULL && elsewhere != NULL && strcmp(option[count] + 2, elsewhere) == 0))
-            found = option[count];
-    }
-    if (found == NULL && count > 0)
-        found = sw_text_nearest(spelled, names, count);
-    for (int32_t i = 0; found == NULL && is_long && i < count; i++)
-        if (has_words_of(option[i], spelled))
-            found = option[i];
-    snprintf(out, SPELLING_BYTES, "%.63s", found != NULL ? found : "");
-}
-
-static int take_place(char *argument, const struct sw_argument *options, const char **plan,
-                      char **more, int32_t *more_count, struct sw_problem *problem)
-{
-    if (argument[0] == '-') {
-        find_near(options, argument, problem->near);
-        return sw_problem_is(problem, "unknown option ", argument);
-    }
-    if (plan == NULL && more == NULL)
-        return sw_problem_is(problem, "unexpected argument ", argument);
-    if (plan != NULL && *plan != NULL && more == NULL)
-        return sw_problem_is(problem, "one plan at a time, not also ", argument);
-    if (plan != NULL && *plan == NULL)
-        *plan = argument;
-    else
-        more[(*more_count)++] = argument;
-    return 0;
-}
-
-int sw_arguments_parse(int argc, char **argv, const struct sw_argument *options, const char **plan,
-                       char **more, int32_t *more_count, struct sw_problem *problem)
-{
-    *problem = (struct sw_problem){.which = ""};
-    if (argc > 2 && strcmp(argv[2], "--help") == 0) {
-        sw_arguments_help(stdout, options);
-        problem->help = true;
-        return -1;
-    }
-    for (int i = 2; i < argc; i++) {
-        const struct sw_argument *o = options;
-        while (o->name != NULL && !is_named(argv[i], o->name))
-            o++;
-        if (o->name == NULL) {
-            if (take_place(argv[i], options, plan, more, more_count, problem) != 0)
-                return -1;
-        } else if (o->flag != NULL) {
-            *o->flag = true;
-        } else {
-            if (take(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL, problem) != 0)
-                return -1;
-            i++;
+    const bool is_long = strncmp(wrong, "--", 2) == 0;
+    const char *elsewhere = is_long ? named_elsewhere(wrong) : NULL;
+    int32_t best = INT32_MAX; /* letters that differ; 1000 and more: it has the words */
+    out[0] = '\0';
+    for (const struct sw_argument *o = line->options; o->name != NULL && best >= 0; o++) {
+        char name[SPELLING_BYTES];
+        const char *const names[1] = {name};
+        int32_t distance = INT32_MAX;
+        spell(o->name, name);
+        if (!is_accepted(o, line->accepted))
+            continue;
+        if (elsewhere != NULL && strcmp(name + 2, elsewhere) == 0)
+            distance = -1;
+        else if (sw_text_nearest(wrong, names, 1) != NULL)
+            distance = sw_text_distance(wrong, name);
+        else if (is_long && has_words_of(name, wrong))
+            distance = 1000;
+        if (distance < best) {
+            best = distance;
+            snprintf(out, SPELLING_BYTES, "%s", name);
         }
     }
-    return plan == NULL || (*plan != NULL && **plan != '\0')
-               ? 0
-               : sw_problem_is(problem, argv[1], " needs a plan file");
 }
 
-/* Sixteen digits, as plans have it. */
-static int take_digest(void *to, const char *value, struct sw_problem *problem)
+/* ---- Values ---- */
+
+/* "a|b|c" as "a, b or c". */
+static void name_value(const struct sw_argument *row, char *out, size_t room)
 {
-    struct sw_meant *meant = to;
-    (void)problem;
-    if (strlen(value) != 16 || strspn(value, "0123456789abcdef") != 16)
+    const char *last = strrchr(row->value, '|');
+    size_t at = 0;
+    out[0] = '\0';
+    for (const char *p = row->value; *p != '\0' && at + 8 < room; p++)
+        at += (size_t)snprintf(out + at, room - at,
+                               p == last   ? " or "
+                               : *p == '|' ? ", "
+                                           : "%c",
+                               *p);
+}
+
+static int fail_missing(const struct sw_argument *row, struct sw_error *err)
+{
+    char name[SPELLING_BYTES], value[128];
+    spell(row->name, name);
+    name_value(row, value, sizeof value);
+    return sw_fail(err, SW_BAD_INPUT, "%s needs a value: %s", name, value);
+}
+
+static int fail_wrong(const struct sw_argument *row, const char *value, struct sw_error *err)
+{
+    char name[SPELLING_BYTES], wanted[128];
+    spell(row->name, name);
+    name_value(row, wanted, sizeof wanted);
+    return sw_fail(err, SW_BAD_INPUT, "%s is %s, not '%.60s'", name, wanted, value);
+}
+
+static int read_number(const struct sw_argument *row, const char *value, int64_t *out,
+                       struct sw_error *err)
+{
+    const int64_t room = row->kind == SW_ARGUMENT_INT64 ? INT64_MAX : INT32_MAX;
+    const int64_t most = row->most > 0 ? row->most : room;
+    char name[SPELLING_BYTES], bound[48] = "", *end;
+    errno = 0;
+    *out = strtoll(value, &end, 10);
+    if (end != value && *end == '\0' && errno == 0 && *out >= row->least && *out <= most)
+        return 0;
+    spell(row->name, name);
+    if (row->most > 0 || (errno == 0 && *out > most))
+        snprintf(bound, sizeof bound, " to %lld", (long long)most);
+    return sw_fail(err, SW_BAD_INPUT, "%s is a whole number from %lld%s, not '%.60s'", name,
+                   (long long)row->least, bound, value);
+}
+
+static int take_word(const struct sw_argument *row, void *to, const char *value,
+                     struct sw_error *err)
+{
+    for (const struct sw_word *word = row->words; word->text != NULL; word++)
+        if (strcmp(word->text, value) == 0) {
+            *(int *)to = word->value;
+            return 0;
+        }
+    return fail_wrong(row, value, err);
+}
+
+/* Whether it is one of those that "a|b|c" names. */
+static bool is_among(const char *value, const char *choices)
+{
+    const size_t length = strlen(value);
+    for (const char *p = choices; *p != '\0'; p += *p == '|') {
+        const size_t here = strcspn(p, "|");
+        if (here == length && memcmp(p, value, length) == 0)
+            return true;
+        p += here;
+    }
+    return false;
+}
+
+static int take(const struct sw_argument *row, void *to, const char *value, struct sw_error *err)
+{
+    int64_t number = 0;
+    if (row->take != NULL) {
+        struct sw_error why = {0};
+        if (row->take(row, to, value, &why) == 0)
+            return 0;
+        return why.message[0] != '\0' ? sw_fail_as(err, &why) : fail_wrong(row, value, err);
+    }
+    if (row->words != NULL)
+        return take_word(row, to, value, err);
+    if (row->kind == SW_ARGUMENT_TEXT) {
+        if (row->is_choice && !is_among(value, row->value))
+            return fail_wrong(row, value, err);
+        *(const char **)to = value;
+        return 0;
+    }
+    if (read_number(row, value, &number, err) != 0)
         return -1;
-    *meant = (struct sw_meant){true, strtoull(value, NULL, 16)};
+    if (row->kind == SW_ARGUMENT_INT64)
+        *(int64_t *)to = number;
+    else
+        *(int32_t *)to = (int32_t)number;
     return 0;
 }
 
-struct sw_argument sw_argument_digest(struct sw_meant *meant)
+/* A number, and so many words behind it: how many arguments it took, or -1. */
+static int take_words(const struct sw_argument *row, struct sw_arguments_words *to, int argc,
+                      char **argv, struct sw_error *err)
 {
-    return (struct sw_argument){
-        .name = "--digest",
-        .value = "HEX",
-        .about = "refuse another plan than the one of that digest; job scripts say it",
-        .needs = "--digest needs the 16 digits of a plan's digest",
-        .take = take_digest,
-        .to = meant};
+    char *end;
+    errno = 0;
+    const long long number = strtoll(argv[0], &end, 10);
+    if (end == argv[0] || *end != '\0' || errno != 0 || number < 0 || number >= argc)
+        return sw_fail(err, SW_BAD_INPUT, "%s needs a number of words, and these, not '%.60s'",
+                       row->name, argv[0]);
+    to->word = (const char *const *)argv + 1;
+    to->count = (int32_t)number;
+    return (int)number + 1;
+}
+
+/* ---- The command line ---- */
+
+/* Whether `name` is what the argument has before its '='. */
+static bool is_named(const char *argument, size_t length, const char *name)
+{
+    if (name[0] != '-') {
+        if (strncmp(argument, "--", 2) != 0)
+            return false;
+        argument += 2;
+        length -= 2;
+    }
+    for (size_t i = 0; i < length; i++)
+        if (argument[i] != name[i] && !(argument[i] == '-' && name[i] == '_') &&
+            !(argument[i] == '_' && name[i] == '-'))
+            return false;
+    return name[length] == '\0';
+}
+
+/* The row that an argument spells, rather one that the command has; NULL: none. */
+static const struct sw_argument *find(const struct sw_command_line *line, const char *argument)
+{
+    const size_t length = strcspn(argument, "=");
+    const struct sw_argument *found = NULL;
+    for (const struct sw_argument *o = line->options; o->name != NULL; o++)
+        if (is_named(argument, length, o->name) ||
+            (o->other != NULL && is_named(argument, length, o->other))) {
+            if (is_accepted(o, line->accepted))
+                return o;
+            found = o;
+        }
+    return found;
+}
+
+static int fail_unknown(const struct sw_command_line *line, const char *argument,
+                        struct sw_error *err)
+{
+    char name[SPELLING_BYTES], near[SPELLING_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(argument, "="), argument);
+    find_near(line, name, near);
+    return near[0] != '\0'
+               ? sw_fail(err, SW_BAD_INPUT, "unknown option '%s'; did you mean '%s'?", name, near)
+               : sw_fail(err, SW_BAD_INPUT, "unknown option '%s'", name);
+}
+
+/* The value of an option that need not have one: a word, which no file is. */
+static bool is_word(const char *argument)
+{
+    return argument[0] != '\0' && argument[0] != '-' && strpbrk(argument, "./") == NULL;
+}
+
+/* argv[0] is an option: how many arguments it took, or -1. */
+static int take_option(const struct sw_command_line *line, int argc, char **argv,
+                       struct sw_error *err)
+{
+    const struct sw_argument *row = find(line, argv[0]);
+    const char *equals = strchr(argv[0], '='), *value = equals != NULL ? equals + 1 : NULL;
+    int taken = 1;
+    if (row == NULL)
+        return fail_unknown(line, argv[0], err);
+    if (!is_accepted(row, line->accepted))
+        return sw_fail(err, SW_BAD_INPUT, "'%s %s' has no option '%s'", line->tool, line->command,
+                       row->name);
+    void *const to = (char *)line->to + row->at;
+    if (row->value == NULL) {
+        if (value != NULL)
+            return sw_fail(err, SW_BAD_INPUT, "option '%s' takes no value", row->name);
+        *(bool *)to = true;
+        return 1;
+    }
+    const bool may = row->value[0] == '[';
+    if (value == NULL && argc > 1 && (!may || is_word(argv[1])))
+        value = argv[taken++];
+    if (value == NULL && !may)
+        return fail_missing(row, err);
+    if (row->kind == SW_ARGUMENT_WORDS) {
+        const int words = equals != NULL ? -1 : take_words(row, to, argc - 1, argv + 1, err);
+        return words < 0 ? fail_missing(row, err) : words + 1;
+    }
+    if (value != NULL && *value == '\0' && row->empty != SW_EMPTY_TAKEN)
+        return row->empty == SW_EMPTY_SKIPPED ? taken : fail_missing(row, err);
+    return take(row, to, value, err) == 0 ? taken : -1;
+}
+
+/* What stands beside the options: argv[0..count). */
+static int take_files(struct sw_command_line *line, char **argv, int32_t count,
+                      struct sw_error *err)
+{
+    const int32_t most = line->most_files + (line->plan != NULL ? 1 : 0);
+    line->files = argv;
+    line->file_count = count;
+    if (count > most)
+        return sw_fail(err, SW_BAD_INPUT,
+                       line->plan != NULL ? "one plan at a time, not also '%.200s'"
+                                          : "unexpected argument '%.200s'",
+                       argv[most]);
+    if (line->plan == NULL)
+        return 0;
+    if (count == 0 || argv[0][0] == '\0')
+        return sw_fail(err, SW_BAD_INPUT, "%s needs a plan file", line->command);
+    *line->plan = argv[0];
+    line->files++;
+    line->file_count--;
+    return 0;
+}
+
+int sw_arguments_parse(int argc, char **argv, struct sw_command_line *line, struct sw_error *err)
+{
+    int32_t files = 0;
+    bool only_files = false;
+    for (int i = 0; i < argc;) {
+        if (only_files || argv[i][0] != '-' || argv[i][1] == '\0') {
+            argv[files++] = argv[i++];
+        } else if (strcmp(argv[i], "--") == 0) {
+            only_files = true;
+            i++;
+            if (line->rest == NULL)
+                continue;
+            *line->rest =
+                (struct sw_arguments_words){(const char *const *)argv + i, (int32_t)(argc - i)};
+            break;
+        } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            return -1;
+        } else {
+            const int taken = take_option(line, argc - i, argv + i, err);
+            if (taken < 0)
+                return sw_arguments_hint(line->tool, line->command, err);
+            i += taken;
+        }
+    }
+    return take_files(line, argv, files, err) == 0
+               ? 0
+               : sw_arguments_hint(line->tool, line->command, err);
 }

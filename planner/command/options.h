@@ -17,7 +17,6 @@ enum sw_option_bit {
     SW_OPTION_OUTPUT = 1 << 6,
     SW_OPTION_TEMPLATE = 1 << 7,
     SW_OPTION_SET = 1 << 8,
-    SW_OPTION_HELP = 1 << 9,
     SW_OPTION_MARKDOWN = 1 << 10,
     SW_OPTION_FAIL_IF = 1 << 11,
     SW_OPTION_FORMAT = 1 << 12,
@@ -30,6 +29,7 @@ enum sw_option_bit {
     SW_OPTION_INTO = 1 << 19,
     SW_OPTION_FOR = 1 << 20,
     SW_OPTION_SOURCES = 1 << 21,
+    SW_OPTION_OUTPUT_FILE = 1 << 22, /* -o as the name of a file */
     SW_OPTION_WATCH = 1 << 24,
     SW_OPTION_FOLLOW = 1 << 25,
     SW_OPTION_LINES = 1 << 26,
@@ -40,7 +40,7 @@ enum sw_option_bit {
 struct sw_json;
 
 struct sw_options {
-    bool json, rejected, program, sources, help;
+    bool json, rejected, program, sources;
     enum sw_program_kind program_kind; /* where `program` */
     int64_t top;                       /* -1: not given */
     const char *prefer;                /* of sw_prefer_words; NULL: as in the run file */
@@ -68,9 +68,7 @@ struct sw_options {
     int32_t file_count;
 };
 
-/* Reads argv[0..argc); reorders it so that *out's files stand together. accepted: sw_option_bit.
- * Errors (SW_BAD_INPUT): unknown option with did-you-mean, missing or wrong value, option of
- * another command. */
+/* As sw_arguments_parse; accepted: sw_option_bit. */
 int sw_options_parse(const char *command, int argc, char **argv, uint32_t accepted,
                      struct sw_options *out, struct sw_error *err);
 

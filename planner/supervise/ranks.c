@@ -33,7 +33,7 @@ void sw_supervise_listen(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static void add_words(struct sw_argv *out, const struct sw_supervise_words *words)
+static void add_words(struct sw_argv *out, const struct sw_arguments_words *words)
 {
     for (int32_t i = 0; i < words->count; i++)
         sw_argv_add(out, "%s", words->word[i]);

@@ -4,16 +4,11 @@
 #ifndef SW_SUPERVISE_H
 #define SW_SUPERVISE_H
 
-#include "core/base/words.h"
+#include "core/base/arguments.h"
 #include "planner/scheduler/within.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct sw_supervise_words {
-    const char *const *word; /* [count], the caller's */
-    int32_t count;
-};
 
 /* What a script says; all texts are the caller's, "" where it does not. */
 struct sw_supervise_settings {
@@ -33,16 +28,16 @@ struct sw_supervise_settings {
     const char *signal;    /* "USR1@30" */
     const char *exclude;   /* nodes that nobody wants, with commas */
     const char *mpi;
-    struct sw_supervise_words options;   /* of the launcher */
-    struct sw_supervise_words container; /* before the runner */
-    struct sw_supervise_words arguments; /* of the runner */
+    struct sw_arguments_words options;   /* of the launcher */
+    struct sw_arguments_words container; /* before the runner */
+    struct sw_arguments_words arguments; /* of the runner */
     const char *job;                     /* train, generate, score, serve */
     const char *input, *output, *host, *port, *token_file;
     int32_t shards;
 };
 
-/* Reads a command line [argc] after the command's name. Errors:
- * SW_BAD_INPUT. */
+/* Reads a command line [argc] after the command's name. As
+ * sw_arguments_parse. */
 int sw_supervise_parse(int argc, char **argv, struct sw_supervise_settings *out,
                        struct sw_error *err);
 void sw_supervise_help(void);

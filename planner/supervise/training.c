@@ -160,7 +160,7 @@ static event do_choose_again(struct sw_supervisor *s)
 
 static void start(struct sw_supervisor *s, const char *word, const char *option)
 {
-    const struct sw_supervise_words *more = &s->set->arguments;
+    const struct sw_arguments_words *more = &s->set->arguments;
     struct sw_argv words = {0};
     sw_argv_add(&words, "%s", word);
     sw_argv_add(&words, "%s", s->plan);

@@ -9,6 +9,7 @@ struct sw_calibrate_options {
     const char *profile_path;   /* -o; never NULL */
     const char *cluster_path;   /* --cluster; NULL: none; in the same folder */
     double seconds;             /* to measure for, > 0 */
+    bool quick;                 /* the command line says to measure for less */
     enum sw_device_kind device; /* of the ranks: CPU cores or GPUs */
     bool force; /* figures that are not believed are written, with a band that tells of it */
 };

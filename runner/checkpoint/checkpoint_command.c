@@ -5,7 +5,6 @@
 #include "core/base/text.h"
 #include "core/run/store.h"
 #include "core/run/store_internal.h"
-#include "core/base/arguments.h"
 #include "runner/rank/launch.h"
 
 #include <errno.h>
@@ -253,15 +252,16 @@ static int look_at_latest(const struct meant *meant, char note[SW_STORE_NOTE_BYT
     return 0;
 }
 
-static int list(const struct request *r, struct sw_problem *problem)
+static int list(const struct request *r, struct sw_error *mistake)
 {
     struct meant meant;
     struct sw_error err = {0};
     char note[SW_STORE_NOTE_BYTES];
     if (r->count > 1)
-        return sw_problem_is(problem, "one folder at a time, not also ", r->folder[1]);
+        return sw_fail(mistake, SW_BAD_INPUT, "one folder at a time, not also '%.200s'",
+                       r->folder[1]);
     if (r->count == 0 || *r->folder[0] == '\0')
-        return sw_problem_is(problem, "checkpoint ls needs a folder", "");
+        return sw_fail(mistake, SW_BAD_INPUT, "checkpoint ls needs a folder");
     if (find_meant(r->folder[0], &meant, &err) != 0)
         return fail_error(&err);
     if (r->json)
@@ -294,14 +294,14 @@ static int verify_one(const char *path)
 }
 
 /* Every one is looked at; the exit code is the first mistake's. */
-static int verify(const struct request *r, struct sw_problem *problem)
+static int verify(const struct request *r, struct sw_error *mistake)
 {
     int status = SW_OK;
     bool named = r->count > 0;
     for (int32_t i = 0; i < r->count; i++)
         named = named && *r->folder[i] != '\0';
     if (!named)
-        return sw_problem_is(problem, "checkpoint verify needs a folder", "");
+        return sw_fail(mistake, SW_BAD_INPUT, "checkpoint verify needs a folder");
     for (int32_t i = 0; i < r->count; i++) {
         struct meant meant;
         struct sw_error err = {0};
@@ -355,13 +355,13 @@ static int find_model(const char *given, char **out, struct sw_error *err)
     return status;
 }
 
-static int diff(const struct request *r, struct sw_problem *problem)
+static int diff(const struct request *r, struct sw_error *mistake)
 {
     struct sw_error err = {0};
     char *path[2] = {NULL, NULL};
     int differs = 0, status = SW_OK;
     if (r->count != 2 || *r->folder[0] == '\0' || *r->folder[1] == '\0')
-        return sw_problem_is(problem, "checkpoint diff takes two folders", "");
+        return sw_fail(mistake, SW_BAD_INPUT, "checkpoint diff takes two folders");
     if (find_model(r->folder[0], &path[0], &err) != 0 ||
         find_model(r->folder[1], &path[1], &err) != 0 ||
         sw_checkpoint_diff(stdout, path[0], path[1], &differs, &err) != 0)
@@ -371,30 +371,35 @@ static int diff(const struct request *r, struct sw_problem *problem)
     return finish_output(status != SW_OK ? status : differs ? DIFFERS : SW_OK);
 }
 
-int sw_checkpoint_command(int argc, char **argv, struct sw_problem *problem)
+static const struct sw_argument rows[] = {
+    {.name = "--json", .bit = 1, SW_ARGUMENT_TO(struct request, json)}, {.name = NULL}};
+
+int sw_checkpoint_command(int argc, char **argv, struct sw_error *err)
 {
     static const struct {
         const char *name;
-        int (*run)(const struct request *request, struct sw_problem *problem);
-        bool json; /* it has --json */
-    } commands[] = {{"ls", list, true}, {"verify", verify, false}, {"diff", diff, false}};
-    *problem = (struct sw_problem){.which = ""};
-    if (argc < 3)
-        return sw_problem_is(problem, "checkpoint needs ls, verify or diff", "");
+        int (*run)(const struct request *request, struct sw_error *mistake);
+        uint32_t accepted; /* of the rows */
+    } commands[] = {{"ls", list, 1}, {"verify", verify, 2}, {"diff", diff, 2}};
+    if (argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0))
+        return -1;
+    if (argc < 1)
+        return sw_fail(err, SW_BAD_INPUT, "checkpoint needs ls, verify or diff");
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        if (strcmp(argv[2], commands[i].name) != 0)
+        struct request request = {0};
+        struct sw_command_line line = {.tool = "runner",
+                                       .command = "checkpoint",
+                                       .options = rows,
+                                       .accepted = commands[i].accepted,
+                                       .to = &request,
+                                       .most_files = INT32_MAX};
+        if (strcmp(argv[0], commands[i].name) != 0)
             continue;
-        struct request request = {.folder = calloc((size_t)argc, sizeof *request.folder)};
-        const struct sw_argument options[] = {
-            {.name = commands[i].json ? "--json" : NULL, .flag = &request.json}, {.name = NULL}};
-        if (request.folder == NULL)
-            return SW_ENVIRONMENT;
-        const int status = sw_arguments_parse(argc - 1, argv + 1, options, NULL, request.folder,
-                                              &request.count, problem) == 0
-                               ? commands[i].run(&request, problem)
-                               : -1;
-        free(request.folder);
-        return status;
+        if (sw_arguments_parse(argc - 1, argv + 1, &line, err) != 0)
+            return -1;
+        request.folder = line.files;
+        request.count = line.file_count;
+        return commands[i].run(&request, err);
     }
-    return sw_problem_is(problem, "unknown command checkpoint ", argv[2]);
+    return sw_fail(err, SW_BAD_INPUT, "unknown command 'checkpoint %.60s'", argv[0]);
 }

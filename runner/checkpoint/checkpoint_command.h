@@ -8,9 +8,9 @@
 
 #include <stdio.h>
 
-/* argv[0] is the program, argv[1] "checkpoint". Returns the exit code: 4: diff, and they differ; or
- * -1 and *problem: the command line is wrong. */
-int sw_checkpoint_command(int argc, char **argv, struct sw_problem *problem);
+/* argv [argc] is what stands behind the command. Returns the exit code: 4: diff, and they differ;
+ * or -1 and *err: the command line is wrong, or asks for help, as of sw_arguments_parse. */
+int sw_checkpoint_command(int argc, char **argv, struct sw_error *err);
 
 /* Two model directories with what optimizer they have, tensor by tensor: a line for each that is
  * not the same in both, bit by bit, and one for all; "equal" when all are. Memory does not grow

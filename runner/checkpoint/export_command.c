@@ -2,48 +2,42 @@
 
 #include "core/run/store.h"
 #include "runner/checkpoint/model_folder.h"
-#include "core/base/arguments.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-static int take_dtype(void *to, const char *value, struct sw_problem *problem)
-{
-    static const struct {
-        const char *word;
-        enum sw_stored_dtype dtype;
-    } words[] = {{"bf16", SW_STORED_BF16}, {"fp16", SW_STORED_F16}, {"fp32", SW_STORED_F32}};
-    (void)problem;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(value, words[i].word) == 0) {
-            *(enum sw_stored_dtype *)to = words[i].dtype;
-            return 0;
-        }
-    return -1;
-}
+struct arguments {
+    enum sw_stored_dtype dtype;
+    char **path; /* the two that it takes */
+};
 
-/* path [argc]: the first two are those that it takes. */
-static int parse(int argc, char **argv, enum sw_stored_dtype *dtype, char **path,
-                 struct sw_problem *problem)
+static const struct sw_word dtypes[] = {{.text = "bf16", .value = SW_STORED_BF16},
+                                        {.text = "fp16", .value = SW_STORED_F16},
+                                        {.text = "fp32", .value = SW_STORED_F32},
+                                        {.text = NULL}};
+
+const struct sw_argument sw_export_rows[] = {
+    {"--dtype", NULL, "bf16|fp16|fp32",
+     "of the copy's numbers (default: of the model that the run started from, else as they are)",
+     .words = dtypes, SW_ARGUMENT_TO(struct arguments, dtype)},
+    {.name = NULL}};
+
+static int parse(int argc, char **argv, struct arguments *out, struct sw_error *err)
 {
-    const struct sw_argument options[] = {{.name = "--dtype",
-                                           .value = "bf16|fp16|fp32",
-                                           .about = "of the copy's numbers (default: of the model "
-                                                    "that the run started from, else as they are)",
-                                           .needs = "--dtype needs bf16, fp16 or fp32",
-                                           .take = take_dtype,
-                                           .to = dtype},
-                                          {.name = NULL}};
-    int32_t count = 0;
-    if (sw_arguments_parse(argc, argv, options, NULL, path, &count, problem) != 0)
-        return -1;
-    if (count > 2)
-        return sw_problem_is(problem, "unexpected argument ", path[2]);
-    return count == 2 && *path[0] != '\0' && *path[1] != '\0'
-               ? 0
-               : sw_problem_is(problem, "export takes CHECKPOINT OUT", "");
+    struct sw_command_line line = {.tool = "runner",
+                                   .command = "export",
+                                   .options = sw_export_rows,
+                                   .to = out,
+                                   .most_files = 2};
+    const int status = sw_arguments_parse(argc, argv, &line, err);
+    out->path = line.files;
+    if (status == 0 && (line.file_count < 2 || *out->path[0] == '\0' || *out->path[1] == '\0')) {
+        sw_fail(err, SW_BAD_INPUT, "export takes CHECKPOINT OUT");
+        return sw_arguments_hint("runner", "export", err);
+    }
+    return status;
 }
 
 static int export(char *const path[2], enum sw_stored_dtype dtype, struct sw_error *err)
@@ -68,19 +62,7 @@ static int export(char *const path[2], enum sw_stored_dtype dtype, struct sw_err
 
 int sw_export_command(int argc, char **argv, struct sw_error *err)
 {
-    enum sw_stored_dtype dtype = SW_STORED_DTYPES;
-    struct sw_problem problem;
-    char text[SW_PROBLEM_BYTES];
-    char **path = calloc((size_t)argc, sizeof *path);
-    if (path == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory");
-    int status = parse(argc, argv, &dtype, path, &problem);
-    if (status == 0)
-        status = export(path, dtype, err);
-    else if (problem.help)
-        status = 0;
-    else
-        sw_fail(err, SW_BAD_INPUT, "%s", sw_problem_text(&problem, argv[1], text));
-    free(path);
-    return status;
+    struct arguments a = {.dtype = SW_STORED_DTYPES};
+    const int status = parse(argc, argv, &a, err);
+    return status == 0 ? export(a.path, a.dtype, err) : status;
 }

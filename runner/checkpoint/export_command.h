@@ -2,10 +2,10 @@
 #ifndef SW_EXPORT_COMMAND_H
 #define SW_EXPORT_COMMAND_H
 
-#include "core/base/error.h"
+#include "core/base/arguments.h"
 
-/* argv[0] is the program, argv[1] the command. Errors: SW_BAD_INPUT: the command line; as
- * sw_model_export. */
+extern const struct sw_argument sw_export_rows[];
+/* argv [argc] is what stands behind the command. Errors: as sw_arguments_parse, sw_model_export. */
 int sw_export_command(int argc, char **argv, struct sw_error *err);
 
 #endif

@@ -2,14 +2,14 @@
 #ifndef SW_GENERATE_ARGUMENTS_H
 #define SW_GENERATE_ARGUMENTS_H
 
-#include "runner/generate/generate.h"
 #include "core/base/arguments.h"
+#include "runner/generate/generate.h"
 
+extern const struct sw_argument sw_generate_rows[], sw_score_rows[];
 /* As sw_arguments_parse; free out->stops with sw_stops_free in any case. */
 int sw_generate_arguments(int argc, char **argv, struct sw_generate_options *out,
-                          struct sw_problem *problem);
-/* files: [argc] room for the names of the files. */
-int sw_score_arguments(int argc, char **argv, struct sw_score_options *out, char **files,
-                       struct sw_problem *problem);
+                          struct sw_error *err);
+/* out->files stand in argv. */
+int sw_score_arguments(int argc, char **argv, struct sw_score_options *out, struct sw_error *err);
 
 #endif

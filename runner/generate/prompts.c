@@ -11,33 +11,11 @@
 enum { MOST_COMPLAINTS = 100, SHOWN_BYTES = 48 };
 
 const struct sw_sampling_params_field sw_sampling_params_fields[] = {
-    {"temperature", true, 0, 100, false, offsetof(struct sw_sampling_params, temperature), "T",
-     "0: greedy (the default); above 0: sampling, 1 leaves the distribution as it is"},
-    {"top_k", false, 0, 1 << 24, false, offsetof(struct sw_sampling_params, top_k), "K",
-     "sample from the K most probable tokens"},
-    {"top_p", true, 0, 1, true, offsetof(struct sw_sampling_params, top_p), "P",
-     "sample from the smallest set whose probabilities add up to P"},
-    {"min_p", true, 0, 1, false, offsetof(struct sw_sampling_params, min_p), "P",
-     "sample from tokens at least P times as probable as the best"},
-    {"repetition_penalty", true, 0, 100, true,
-     offsetof(struct sw_sampling_params, repetition_penalty), "R",
-     "divides the logits of tokens that were there before (default: 1)"},
-    {"presence_penalty", true, -2, 2, false, offsetof(struct sw_sampling_params, presence_penalty),
-     "P", "taken off the logit of a token that the completion has, once"},
-    {"frequency_penalty", true, -2, 2, false,
-     offsetof(struct sw_sampling_params, frequency_penalty), "F",
-     "taken off the logit of a token for each time that the completion has it"},
-    {"min_new_tokens", false, 0, INT32_MAX, false,
-     offsetof(struct sw_sampling_params, min_new_tokens), "N",
-     "nothing ends a text before it has N new tokens (default: 0)"},
-    {"max_new_tokens", false, 1, INT32_MAX, false,
-     offsetof(struct sw_sampling_params, max_new_tokens), "N",
-     "at most so many new tokens (default: 128)"},
-    {"seed", false, 0, 0x1p53, false, offsetof(struct sw_sampling_params, seed), "N",
-     "seed of the sampler"},
-    {"n", false, 1, 10000, false, offsetof(struct sw_sampling_params, n), "N",
-     "completions per prompt"},
-    {.name = NULL},
+#define FIELD(name, real, least, most, above, shown, about)                                        \
+    {#name, real, least, most, above, offsetof(struct sw_sampling_params, name)},
+    SW_SAMPLING_PARAMS(FIELD)
+#undef FIELD
+        {.name = NULL},
 };
 
 struct sw_sampling_params sw_sampling_params_default(void)

@@ -16,14 +16,40 @@ struct sw_sampling_params {
 /* The defaults of the command line. */
 struct sw_sampling_params sw_sampling_params_default(void);
 
-/* A field of it, as a key of a line and, with dashes, an option of the command line. */
+/* A field of it, as a key of a line and, with dashes, an option of the command line: name, whether
+ * it is a double, else int64_t; least; most; whether it must be more than least; what help calls
+ * its value, and what it says. */
+/* clang-format off */
+#define SW_SAMPLING_PARAMS(X)                                                                      \
+    X(temperature, true, 0, 100, false, "T",                                                       \
+      "0: greedy (the default); above 0: sampling, 1 leaves the distribution as it is")            \
+    X(top_k, false, 0, 1 << 24, false, "K",                                                        \
+      "sample from the K most probable tokens")                                                    \
+    X(top_p, true, 0, 1, true, "P",                                                                \
+      "sample from the smallest set whose probabilities add up to P")                              \
+    X(min_p, true, 0, 1, false, "P",                                                               \
+      "sample from tokens at least P times as probable as the best")                               \
+    X(repetition_penalty, true, 0, 100, true, "R",                                                 \
+      "divides the logits of tokens that were there before (default: 1)")                          \
+    X(presence_penalty, true, -2, 2, false, "P",                                                   \
+      "taken off the logit of a token that the completion has, once")                              \
+    X(frequency_penalty, true, -2, 2, false, "F",                                                  \
+      "taken off the logit of a token for each time that the completion has it")                   \
+    X(min_new_tokens, false, 0, INT32_MAX, false, "N",                                             \
+      "nothing ends a text before it has N new tokens (default: 0)")                               \
+    X(max_new_tokens, false, 1, INT32_MAX, false, "N",                                             \
+      "at most so many new tokens (default: 128)")                                                 \
+    X(seed, false, 0, 0x1p53, false, "N",                                                          \
+      "seed of the sampler")                                                                       \
+    X(n, false, 1, 10000, false, "N",                                                              \
+      "completions per prompt")
+/* clang-format on */
 struct sw_sampling_params_field {
     const char *name;
     bool real; /* double, else int64_t */
     double least, most;
     bool above; /* of `real`: more than least */
     size_t offset;
-    const char *shown, *about; /* for help: its value, and what it does */
 };
 extern const struct sw_sampling_params_field sw_sampling_params_fields[]; /* ends with name NULL */
 /* As the engine takes it. */

@@ -254,15 +254,22 @@ static int try_twice(struct preflight *p)
 
 /* ---- The command ---- */
 
+const struct sw_argument sw_preflight_rows[] = {
+    {.name = "--full",
+     .about = "for about a minute instead of ten seconds",
+     SW_ARGUMENT_TO(struct sw_preflight_options, full)},
+    SW_ARGUMENT_DIGEST(struct sw_preflight_options, meant),
+    {.name = NULL}};
+
 int sw_preflight_arguments(int argc, char **argv, struct sw_preflight_options *out,
-                           struct sw_problem *problem)
+                           struct sw_error *err)
 {
-    const struct sw_argument options[] = {{.name = "--full",
-                                           .about = "for about a minute instead of ten seconds",
-                                           .flag = &out->full},
-                                          sw_argument_digest(&out->meant),
-                                          {.name = NULL}};
-    return sw_arguments_parse(argc, argv, options, &out->plan_path, NULL, NULL, problem);
+    struct sw_command_line line = {.tool = "runner",
+                                   .command = "preflight",
+                                   .options = sw_preflight_rows,
+                                   .to = out,
+                                   .plan = &out->plan_path};
+    return sw_arguments_parse(argc, argv, &line, err);
 }
 
 static enum sw_status set_up(struct preflight *p)

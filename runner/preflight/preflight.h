@@ -12,9 +12,10 @@ struct sw_preflight_options {
     bool full; /* for about a minute instead of ten seconds */
 };
 
+extern const struct sw_argument sw_preflight_rows[];
 /* As sw_arguments_parse. */
 int sw_preflight_arguments(int argc, char **argv, struct sw_preflight_options *out,
-                           struct sw_problem *problem);
+                           struct sw_error *err);
 
 /* Collective. options: struct sw_preflight_options. Rank 0 prints a line for each thing that was
  * tried, and names each node that is out of its band; then attempt.json in the run's folder says

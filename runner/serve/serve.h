@@ -13,14 +13,14 @@ struct sw_serve_options {
     const char *token_file;    /* NULL: anybody may ask */
     const char *model;         /* the name that clients give; NULL: the run's */
     const char *chat_template; /* NULL: by the tokenizer's special tokens */
-    double queue, connections, drain_s, client_timeout_s;
-    double deadline_s; /* for an answer to be whole; 0: any time */
+    int32_t queue, connections, drain_s, client_timeout_s;
+    int32_t deadline_s; /* for an answer to be whole; 0: any time */
     struct sw_life *life;
 };
 
+extern const struct sw_argument sw_serve_rows[];
 /* As sw_arguments_parse. */
-int sw_serve_arguments(int argc, char **argv, struct sw_serve_options *out,
-                       struct sw_problem *problem);
+int sw_serve_arguments(int argc, char **argv, struct sw_serve_options *out, struct sw_error *err);
 
 /* Collective. options: struct sw_serve_options. Serves until a signal ends it. Errors to stderr,
  * once per job. Returns the exit code: 0: a signal, and every answer was given; 130 or 143: some

@@ -1,6 +1,5 @@
 #include "runner/text/tokenize_command.h"
 
-#include "core/base/arguments.h"
 #include "runner/text/tokenize_files.h"
 
 #include <inttypes.h>
@@ -17,35 +16,45 @@ struct arguments {
     int32_t paths;
 };
 
-static int parse(int argc, char **argv, struct arguments *a, struct sw_problem *problem)
+#define INTO(member) SW_ARGUMENT_TO(struct arguments, member)
+const struct sw_argument sw_tokenize_rows[] = {
+    {"--tokenizer", NULL, "FILE|DIR",
+     "a tokenizer.json, or the folder of a model that has one; a file is a document, of NAME.jsonl "
+     "each line, {\"text\": \"...\"}",
+     INTO(tokenizer)},
+    {"--end", NULL, "TOKEN|none",
+     "the token behind each document (default: the one that ends a text by generation_config.json "
+     "or tokenizer_config.json beside the tokenizer)",
+     INTO(end)},
+    {"--bytes", NULL, NULL, "each byte is a token", INTO(bytes)},
+    {"--parse-special", NULL, NULL,
+     "special tokens that stand in a text are tokens, not plain text", INTO(parses_special)},
+    {.name = NULL}};
+#undef INTO
+
+static int parse(int argc, char **argv, struct arguments *a, struct sw_error *err)
 {
-    const struct sw_argument options[] = {
-        {.name = "--tokenizer",
-         .value = "FILE|DIR",
-         .about = "a tokenizer.json, or the folder of a model that has one; a file is a document, "
-                  "of NAME.jsonl each line, {\"text\": \"...\"}",
-         .text = &a->tokenizer},
-        {.name = "--end",
-         .value = "TOKEN|none",
-         .about = "the token behind each document (default: the one that ends a text by "
-                  "generation_config.json or tokenizer_config.json beside the tokenizer)",
-         .text = &a->end},
-        {.name = "--bytes", .about = "each byte is a token", .flag = &a->bytes},
-        {.name = "--parse-special",
-         .about = "special tokens that stand in a text are tokens, not plain text",
-         .flag = &a->parses_special},
-        {.name = NULL}};
-    if (sw_arguments_parse(argc, argv, options, NULL, a->path, &a->paths, problem) != 0)
-        return -1;
+    struct sw_command_line line = {.tool = "runner",
+                                   .command = "tokenize",
+                                   .options = sw_tokenize_rows,
+                                   .to = a,
+                                   .most_files = INT32_MAX};
+    const int status = sw_arguments_parse(argc, argv, &line, err);
     bool empty = false;
+    if (status != 0)
+        return status;
+    a->path = line.files;
+    a->paths = line.file_count;
     for (int32_t i = 0; i < a->paths; i++)
         empty |= *a->path[i] == '\0';
-    if (empty || a->bytes == (a->tokenizer != NULL) || a->paths < 2)
-        return sw_problem_is(problem,
-                             "tokenize takes --bytes or --tokenizer FILE, then IN... OUT.bin", "");
+    if (empty || a->bytes == (a->tokenizer != NULL) || a->paths < 2) {
+        sw_fail(err, SW_BAD_INPUT,
+                "tokenize takes --bytes or --tokenizer FILE, then IN... OUT.bin");
+        return sw_arguments_hint("runner", "tokenize", err);
+    }
     if (a->bytes && (a->end != NULL || a->parses_special))
-        return sw_problem_is(problem, "bytes have no special tokens; leave out ",
-                             a->end != NULL ? "--end" : "--parse-special");
+        return sw_fail(err, SW_BAD_INPUT, "bytes have no special tokens; leave out %s",
+                       a->end != NULL ? "--end" : "--parse-special");
     return 0;
 }
 
@@ -113,18 +122,7 @@ static int run(const struct arguments *a, struct sw_error *err)
 
 int sw_tokenize_command(int argc, char **argv, struct sw_error *err)
 {
-    struct arguments a = {.path = malloc((size_t)argc * sizeof *a.path)};
-    if (a.path == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory");
-    struct sw_problem problem;
-    char text[SW_PROBLEM_BYTES];
-    int status = parse(argc, argv, &a, &problem);
-    if (status == 0)
-        status = run(&a, err);
-    else if (problem.help)
-        status = 0;
-    else
-        sw_fail(err, SW_BAD_INPUT, "%s", sw_problem_text(&problem, argv[1], text));
-    free(a.path);
-    return status;
+    struct arguments a = {0};
+    const int status = parse(argc, argv, &a, err);
+    return status == 0 ? run(&a, err) : status;
 }

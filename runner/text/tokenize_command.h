@@ -2,9 +2,10 @@
 #ifndef SW_TOKENIZE_COMMAND_H
 #define SW_TOKENIZE_COMMAND_H
 
-#include "core/base/error.h"
+#include "core/base/arguments.h"
 
-/* argv[2] is the first argument. Returns 0, or -1 and *err. */
+extern const struct sw_argument sw_tokenize_rows[];
+/* argv [argc] is what stands behind the command. Errors: as sw_arguments_parse; of the files. */
 int sw_tokenize_command(int argc, char **argv, struct sw_error *err);
 
 #endif

@@ -5,10 +5,10 @@
 #include "runner/train/evaluate.h"
 #include "runner/train/train.h"
 
+extern const struct sw_argument sw_train_rows[], sw_evaluate_rows[];
 /* As sw_arguments_parse. */
-int sw_train_arguments(int argc, char **argv, struct sw_train_options *out,
-                       struct sw_problem *problem);
+int sw_train_arguments(int argc, char **argv, struct sw_train_options *out, struct sw_error *err);
 int sw_evaluate_arguments(int argc, char **argv, struct sw_evaluate_options *out,
-                          struct sw_problem *problem);
+                          struct sw_error *err);
 
 #endif

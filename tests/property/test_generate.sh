@@ -112,8 +112,8 @@ PYTHON
 for wrong in 21 -1 2.5 many ''; do
     one generate --prompt a --top-logprobs "$wrong" >"$out/said" 2>&1
     [ $? -eq 2 ] || fail "--top-logprobs '$wrong' is taken"
-    problem="is a whole number from 0 to 20, not $wrong"
-    [ -n "$wrong" ] || problem='needs a value'
+    problem="is a whole number from 0 to 20, not '$wrong'"
+    [ -n "$wrong" ] || problem='needs a value: N'
     [ "$(cat "$out/said")" = "runner generate: error: --top-logprobs $problem; see 'runner generate --help'" ] ||
         { cp "$out/said" "$out/log" && fail "what is said of --top-logprobs '$wrong'"; }
 done

@@ -154,7 +154,7 @@ exec 9>&-
 for text in 8/8 -1/8 1 1/ x/2 1/2x 1/99999999; do
     runner generate --prompts "$out/prompts.jsonl" --shard "$text" >"$out/said" 2>&1
     [ $? -eq 2 ] || fail "--shard $text: another exit code than 2"
-    grep -q -e "--shard needs I/N, as in 0/8: part I of N, from 0, not $text" "$out/said" ||
+    grep -q -e "--shard is I/N, as in 0/8: part I of N, from 0, not '$text'" "$out/said" ||
         fail "--shard $text: what it says"
 done
 echo "ok"

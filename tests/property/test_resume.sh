@@ -241,7 +241,7 @@ step-000002" ] || fail "left after --overwrite: $(ls -A "$folder")"
     train 2 options --overwrite
     said "runner train: error: --overwrite deletes checkpoints, with --resume none only; see 'runner train --help'"
     train 2 options --resume
-    said "runner train: error: --resume needs auto, none or a checkpoint; see 'runner train --help'"
+    said "runner train: error: --resume needs a value: auto, DIR or none; see 'runner train --help'"
     train 2 options --resume "$out/nowhere"
     said "$out/nowhere: error: --resume names a folder that is not there; name a checkpoint, a run's folder or a Hugging Face model directory"
     # none where there are none

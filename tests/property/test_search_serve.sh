@@ -159,7 +159,7 @@ for nodes in (1, 2, 4, 8):
 # what it refuses
 assert run("search", file, "--for", "serve", code=2).stderr == \
     "plan: error: the run says nothing of serving; add serve: {max_batch: 8}, or --set serve.max_batch=8\n"
-assert run("search", file, "--for", "chat", code=2).stderr == "plan: error: --for is train or serve, not 'chat'\n"
+assert run("search", file, "--for", "chat", code=2).stderr == "plan: error: --for is train or serve, not 'chat'; see 'plan search --help'\n"
 assert "--for serve goes neither with --program nor with --html" in \
     run("explain", file, "--for", "serve", "--program", "decode", code=2).stderr
 found, said = search(file, "--mesh_dim", "1,2,3,4", code=1, serve__max_batch=8)

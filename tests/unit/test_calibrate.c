@@ -520,11 +520,15 @@ static void mistakes_are_explained(void **state)
         {"", 2,
          "runner calibrate: error: calibrate needs -o PROFILE.yaml; see 'runner calibrate "
          "--help'\n"},
-        {"-o", 2, "runner calibrate: error: -o needs a file name; see 'runner calibrate --help'\n"},
+        {"-o", 2,
+         "runner calibrate: error: -o needs a value: PROFILE.yaml; see 'runner calibrate "
+         "--help'\n"},
         {"--device", 2,
-         "runner calibrate: error: --device needs cpu or cuda; see 'runner calibrate --help'\n"},
+         "runner calibrate: error: --device needs a value: cpu or cuda; see 'runner calibrate "
+         "--help'\n"},
         {"-o a.yaml --device gpu", 2,
-         "runner calibrate: error: --device needs cpu or cuda; see 'runner calibrate --help'\n"},
+         "runner calibrate: error: --device is cpu or cuda, not 'gpu'; see 'runner calibrate "
+         "--help'\n"},
         {"--device cuda", 2,
          "runner calibrate: error: calibrate needs -o PROFILE.yaml; see 'runner calibrate "
          "--help'\n"},
@@ -532,7 +536,7 @@ static void mistakes_are_explained(void **state)
          "runner: error: cannot write in 'nowhere/': No such file or directory; name a file in "
          "another folder\n"},
         {"--fast -o a.yaml", 2,
-         "runner calibrate: error: unknown option --fast; see 'runner calibrate --help'\n"},
+         "runner calibrate: error: unknown option '--fast'; see 'runner calibrate --help'\n"},
         {"-o nowhere/a.yaml", 2,
          "runner: error: cannot write in 'nowhere/': No such file or directory; name a file in "
          "another folder\n"},

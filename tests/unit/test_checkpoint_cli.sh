@@ -99,13 +99,13 @@ expect 2 verify stdout && complains 'stdout: error: it is no folder'
 expect 2 verify nothing run/checkpoints/step-000090 # the others are looked at
 prints 'run/checkpoints/step-000090: good, 2.9 kB, 4 files'
 expect 2 ls && complains "runner checkpoint: error: checkpoint ls needs a folder; see 'runner checkpoint --help'"
-expect 2 ls a b && complains "runner checkpoint: error: one folder at a time, not also b; see 'runner checkpoint --help'"
-expect 2 ls --jsn a && complains "runner checkpoint: error: unknown option --jsn; did you mean --json?"
+expect 2 ls a b && complains "runner checkpoint: error: one folder at a time, not also 'b'; see 'runner checkpoint --help'"
+expect 2 ls --jsn a && complains "runner checkpoint: error: unknown option '--jsn'; did you mean '--json'?"
 expect 2 verify && complains "runner checkpoint: error: checkpoint verify needs a folder; see 'runner checkpoint --help'"
-expect 2 verify -x && complains "runner checkpoint: error: unknown option -x; see 'runner checkpoint --help'"
+expect 2 verify -x && complains "runner checkpoint: error: unknown option '-x'; see 'runner checkpoint --help'"
 expect 2 diff a && complains "runner checkpoint: error: checkpoint diff takes two folders; see 'runner checkpoint --help'"
 expect 2 && complains "runner checkpoint: error: checkpoint needs ls, verify or diff; see 'runner checkpoint --help'"
-expect 2 lst && complains "runner checkpoint: error: unknown command checkpoint lst; see 'runner checkpoint --help'"
+expect 2 lst && complains "runner checkpoint: error: unknown command 'checkpoint lst'; see 'runner checkpoint --help'"
 "$runner" checkpoint verify run/checkpoints/step-000090 >/dev/full 2>stderr && complain "a full disk"
 complains 'runner: error: cannot write the output: No space left on device'
 

@@ -503,8 +503,7 @@ static void memory_is_bounded(void **state)
 static void expect_mistake(const char *line, int argc, const char *a, const char *b, const char *c,
                            const char *d)
 {
-    char *argv[6] = {(char *)"runner", (char *)"export", (char *)a,
-                     (char *)b,        (char *)c,        (char *)d};
+    char *argv[] = {(char *)a, (char *)b, (char *)c, (char *)d};
     char said[SW_ERROR_TEXT_BYTES];
     struct sw_error err = {0};
     assert_int_equal(sw_export_command(argc, argv, &err), -1);
@@ -523,20 +522,19 @@ static void expect_usage(const char *wanted, int argc, const char *a, const char
 static void command_line(void **state)
 {
     (void)state;
-    expect_usage("export takes CHECKPOINT OUT", 2, NULL, NULL, NULL, NULL);
-    expect_usage("export takes CHECKPOINT OUT", 3, "a", NULL, NULL, NULL);
-    expect_usage("export takes CHECKPOINT OUT", 4, "", "b", NULL, NULL);
-    expect_usage("unexpected argument c", 5, "a", "b", "c", NULL);
-    expect_mistake("error: unknown option --dtpye; did you mean --dtype?", 5, "--dtpye", "bf16",
+    expect_usage("export takes CHECKPOINT OUT", 0, NULL, NULL, NULL, NULL);
+    expect_usage("export takes CHECKPOINT OUT", 1, "a", NULL, NULL, NULL);
+    expect_usage("export takes CHECKPOINT OUT", 2, "", "b", NULL, NULL);
+    expect_usage("unexpected argument 'c'", 3, "a", "b", "c", NULL);
+    expect_mistake("error: unknown option '--dtpye'; did you mean '--dtype'?", 3, "--dtpye", "bf16",
                    "a", NULL);
-    expect_usage("--dtype needs bf16, fp16 or fp32", 3, "--dtype", NULL, NULL, NULL);
-    expect_usage("--dtype needs bf16, fp16 or fp32", 6, "--dtype", "int8", "a", "b");
+    expect_usage("--dtype needs a value: bf16, fp16 or fp32", 1, "--dtype", NULL, NULL, NULL);
+    expect_usage("--dtype is bf16, fp16 or fp32, not 'int8'", 4, "--dtype", "int8", "a", "b");
     put_model("m", plain_config);
     char *m = strdup(in_folder("m"));
-    char *argv[] = {(char *)"runner",  (char *)"export", m,
-                    (char *)"--dtype", (char *)"fp32",   in_folder("out")};
+    char *argv[] = {m, (char *)"--dtype", (char *)"fp32", in_folder("out")};
     static const float d = 0.1f;
-    assert_int_equal(sw_export_command(6, argv, NULL), 0);
+    assert_int_equal(sw_export_command(4, argv, NULL), 0);
     expect_tensor("out", "d", "F32", &d, sizeof d);
     free(m);
     remove_all("m");

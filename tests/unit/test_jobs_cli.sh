@@ -41,7 +41,7 @@ expect 2 '*' status "$scratch/nowhere.yaml"
 expect 2 'plan: error: one run at a time; '"'plan runs' shows all of a folder" status a b
 expect 0 "no run in '$scratch/empty' and below it" runs "$scratch/empty"
 expect 2 "plan: error: cannot read the folder '$scratch/nowhere': No such file or directory" runs "$scratch/nowhere"
-expect 2 "plan: error: --lines needs a number from 0, not 'x'" logs -n x
+expect 2 "plan: error: --lines is a whole number from 0, not 'x'; see 'plan logs --help'" logs -n x
 expect 2 "plan: error: which run file? as in 'plan search configs/runs/quickstart.yaml'" submit
 expect 2 "plan: error: the launcher of cluster 'laptop' is mpirun, so there is no job to submit; write the script with 'plan emit' and start it with bash" \
     submit configs/runs/quickstart.yaml --set directory="$scratch/mpi"

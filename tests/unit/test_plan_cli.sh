@@ -84,10 +84,10 @@ r = json.load(open(sys.argv[1]))
 assert r["starter"] == "bash" and os.access(r["script"], os.X_OK) and os.path.exists(plan["path"])
 assert plan["mesh_dim"] == "1,2,2,2" and plan["digest"] in open(plan["path"]).read() and plan["step_seconds"] > 0
 PYTHON
-expect 2 "plan: error: option '--set' needs a value: KEY=VALUE" search --set
-expect 2 "plan: error: option '--json' takes no value" search --json=1
-expect 2 "plan: error: --top needs a number from 1, not '0'" search --top 0
-expect 2 "plan: error: --prefer is fsdp, fsdp-strict or time, not 'speed'" search --prefer speed
+expect 2 "plan: error: --set needs a value: KEY=VALUE; see 'plan search --help'" search --set
+expect 2 "plan: error: option '--json' takes no value; see 'plan search --help'" search --json=1
+expect 2 "plan: error: --top is a whole number from 1, not '0'; see 'plan search --help'" search --top 0
+expect 2 "plan: error: --prefer is fsdp, fsdp-strict or time, not 'speed'; see 'plan search --help'" search --prefer speed
 expect 2 "plan: error: which run file? as in 'plan search configs/runs/quickstart.yaml'" search
 expect 2 "plan: error: which files? as in 'plan check configs/runs/*.yaml'" check
 expect 2 "plan: error: no schema 'modle'; did you mean 'model'?" schema modle

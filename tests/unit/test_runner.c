@@ -251,26 +251,25 @@ static void test_words(void **state)
     assert_string_equal(output,
                         "runner: error: cannot write the output: No space left on device\n");
     expect_exit(2, "%s 2>&1", runner);
-    assert_string_equal(output, "runner: error: no command; see 'runner --help'\n");
+    assert_string_equal(output, "runner: error: which command? see 'runner --help'\n");
     expect_exit(2, "%s trian 2>&1", runner);
-    assert_string_equal(output, "runner: error: unknown command trian; did you mean train?\n");
+    assert_string_equal(output, "runner: error: unknown command 'trian'; did you mean 'train'?\n");
     expect_exit(2, "%s train 2>&1", runner);
     assert_string_equal(
         output, "runner train: error: train needs a plan file; see 'runner train --help'\n");
     expect_exit(2, "%s train --stpes 3 p 2>&1", runner);
-    assert_string_equal(output, "runner train: error: unknown option --stpes; did you mean "
-                                "--steps?\n");
+    assert_string_equal(output, "runner train: error: unknown option '--stpes'; did you mean "
+                                "'--steps'?\n");
     expect_exit(2, "%s train p --steps 3x 2>&1", runner);
-    assert_string_equal(
-        output,
-        "runner train: error: --steps needs a positive number; see 'runner train --help'\n");
+    assert_string_equal(output, "runner train: error: --steps is a whole number from 1, not '3x'; "
+                                "see 'runner train --help'\n");
     expect_exit(2, "%s train p --steps 2>&1", runner);
     assert_string_equal(
-        output,
-        "runner train: error: --steps needs a positive number; see 'runner train --help'\n");
+        output, "runner train: error: --steps needs a value: N; see 'runner train --help'\n");
     expect_exit(2, "%s train p q 2>&1", runner);
     assert_string_equal(
-        output, "runner train: error: one plan at a time, not also q; see 'runner train --help'\n");
+        output,
+        "runner train: error: one plan at a time, not also 'q'; see 'runner train --help'\n");
     expect_exit(2, "%s train '' 2>&1", runner);
     assert_string_equal(
         output, "runner train: error: train needs a plan file; see 'runner train --help'\n");
@@ -287,7 +286,7 @@ static void test_words(void **state)
     expect_exit(2, "%s calibrate a.yaml 2>&1", runner);
     assert_string_equal(
         output,
-        "runner calibrate: error: unexpected argument a.yaml; see 'runner calibrate --help'\n");
+        "runner calibrate: error: unexpected argument 'a.yaml'; see 'runner calibrate --help'\n");
     expect_exit(0, "%s calibrate --help", runner);
     expect_output("usage: runner calibrate -o PROFILE.yaml [OPTIONS]");
     /* said before anything is measured */
@@ -1071,14 +1070,14 @@ static void test_tokenize_words(void **state)
     assert_string_equal(output, ".: error: the folder has no tokenizer.json; use --bytes for "
                                 "bytes\n");
     expect_exit(2, "%s tokenize --bytes --end x text.txt w.bin 2>&1", runner);
-    assert_string_equal(output, "runner: error: bytes have no special tokens; leave out --end; see "
-                                "'runner tokenize --help'\n");
+    assert_string_equal(output, "runner: error: bytes have no special tokens; leave out --end\n");
     expect_exit(2, "%s tokenize --tokenizer 2>&1", runner);
-    assert_string_equal(output,
-                        "runner: error: --tokenizer needs a value; see 'runner tokenize --help'\n");
+    assert_string_equal(
+        output,
+        "runner: error: --tokenizer needs a value: FILE or DIR; see 'runner tokenize --help'\n");
     expect_exit(2, "%s tokenize --token a b c 2>&1", runner);
     assert_string_equal(output,
-                        "runner: error: unknown option --token; see 'runner tokenize --help'\n");
+                        "runner: error: unknown option '--token'; see 'runner tokenize --help'\n");
     expect_exit(0, "%s tokenize --tokenizer words.json text.txt text.txt w.bin 2>&1", runner);
     expect_output(" of 2 documents, ");
     expect_output("note: no token ends a document; name one with --end\n");

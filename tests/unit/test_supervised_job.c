@@ -362,7 +362,7 @@ static void tries_nodes_before_it_trains(void **state)
     slurm.answers = "R";
     slurm.orders = "t";
     static const char *const arguments[] = {"--steps", "5"};
-    set.arguments = (struct sw_supervise_words){arguments, 2}; /* of the training alone */
+    set.arguments = (struct sw_arguments_words){arguments, 2}; /* of the training alone */
     plan_start(1,
                "case \"$*\" in *preflight*--steps*) exit 99 ;; *preflight*) ;; *) exit 99 ;; esac",
                0, 0, NULL, 0);
