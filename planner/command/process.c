@@ -22,24 +22,19 @@ static bool starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-static bool is_kept(const char *variable)
+static bool is_among(const char *variable, const char *const *names)
 {
-    static const char *const kept[] = {"SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_JWT="};
-    static const char *const dropped[] = {"SBATCH_", "SLURM_", "SALLOC_", "SRUN_",
-                                          "PMI",     "OMPI_",  "LC_ALL="};
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        if (starts_with(variable, kept[i]))
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++)
+        if (starts_with(variable, names[i]))
             return true;
-    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
-        if (starts_with(variable, dropped[i]))
-            return false;
-    return true;
+    return false;
 }
 
 /* A NULL-ended list that points into the environment; malloc'ed. */
-static char **clean_environment(void)
+static char **clean_environment(const struct sw_process_client *client)
 {
-    static char locale[] = "LC_ALL=C", times[] = "SLURM_TIME_FORMAT=standard";
+    static const char *const dropped[] = {"PMI", "OMPI_", "LC_ALL=", NULL};
+    static char locale[] = "LC_ALL=C";
     size_t count = 0, used = 0;
     while (environ[count] != NULL)
         count++;
@@ -47,10 +42,12 @@ static char **clean_environment(void)
     if (out == NULL)
         return NULL;
     for (size_t i = 0; i < count; i++)
-        if (is_kept(environ[i]))
+        if (is_among(environ[i], client->kept) ||
+            (!is_among(environ[i], client->dropped) && !is_among(environ[i], dropped)))
             out[used++] = environ[i];
     out[used++] = locale;
-    out[used++] = times;
+    if (client->set != NULL)
+        out[used++] = (char *)client->set;
     out[used] = NULL;
     return out;
 }
@@ -187,8 +184,9 @@ static void close_pair(const int fds[2])
             close(fds[i]);
 }
 
-static int run(const char *const *argv, const char *input, char **environment, double limit_seconds,
-               double grace_seconds, struct sw_process_result *out, struct sw_error *err)
+static int run(const char *const *argv, const char *input, char **environment, const char *where,
+               double limit_seconds, double grace_seconds, struct sw_process_result *out,
+               struct sw_error *err)
 {
     int in = -1, output[2] = {-1, -1}, errors[2] = {-1, -1}, failed[2] = {-1, -1}, status = -1;
     struct stream streams[2] = {{.most = MAX_OUTPUT_BYTES}, {.most = MAX_DIAGNOSTICS_BYTES}};
@@ -224,10 +222,7 @@ static int run(const char *const *argv, const char *input, char **environment, d
     if (started) {
         status = 0;
     } else if (why == ENOENT) {
-        sw_fail(err, SW_ENVIRONMENT,
-                "there is no '%s' on this machine; do this where Slurm's commands are (Debian: "
-                "slurm-client)",
-                argv[0]);
+        sw_fail(err, SW_ENVIRONMENT, "there is no '%s' on this machine; %s", argv[0], where);
     } else {
         sw_fail(err, SW_ENVIRONMENT, "cannot start '%s': %s", argv[0], strerror(why));
     }
@@ -240,11 +235,17 @@ out:
     return status;
 }
 
-int sw_process_run(const char *const *argv, const char *input, double limit_seconds,
-                   struct sw_process_result *out, struct sw_error *err)
+static const char no_place[] = "add the folder that it is in to PATH";
+
+int sw_process_run(const struct sw_process_client *client, const char *const *argv,
+                   const char *input, double limit_seconds, struct sw_process_result *out,
+                   struct sw_error *err)
 {
-    char **environment = clean_environment();
-    const int status = run(argv, input, environment, limit_seconds, 0, out, err);
+    static const struct sw_process_client nobody = {.where = no_place};
+    if (client == NULL)
+        client = &nobody;
+    char **environment = clean_environment(client);
+    const int status = run(argv, input, environment, client->where, limit_seconds, 0, out, err);
     free(environment);
     return status;
 }
@@ -253,7 +254,7 @@ int sw_process_run_within(const char *const *argv, double limit_seconds,
                           struct sw_process_result *out, struct sw_error *err)
 {
     enum { GRACE_SECONDS = 5 };
-    return run(argv, NULL, environ, limit_seconds, GRACE_SECONDS, out, err);
+    return run(argv, NULL, environ, no_place, limit_seconds, GRACE_SECONDS, out, err);
 }
 
 int sw_process_start(const char *const *argv, int out, pid_t *child, struct sw_error *err)

@@ -1,6 +1,6 @@
-/* A program that plan asks something of (sbatch, squeue, plan-slurm ...): started without a shell,
- * with a time limit, and everything that it prints in memory. A Slurm command whose controller is
- * down waits for a minute and more; plan answers within seconds. */
+/* A program that plan asks something of, as of a scheduler: started without a shell, with a time
+ * limit, and everything that it prints in memory. plan answers within seconds, whatever a program
+ * waits for. */
 #ifndef SW_JOB_PROCESS_H
 #define SW_JOB_PROCESS_H
 
@@ -19,16 +19,24 @@ struct sw_process_result {
     size_t diagnostics_bytes;
 };
 
+/* Whose program it is: what its environment must not have, and has. Names end with '='; others are
+ * beginnings of names. */
+struct sw_process_client {
+    const char *const *kept;    /* of those that are dropped; ends with NULL */
+    const char *const *dropped; /* ends with NULL */
+    const char *set;            /* "NAME=VALUE" */
+    const char *where;          /* what to do where the program is not in PATH */
+};
+
 /* Runs argv (argv[0] is looked for in PATH; NULL ends it) with `input` (NULL: nothing) as standard
- * input. The environment is plan's own without what a surrounding job or a user's profile would
- * change in a submission: SBATCH_*, SLURM_*, SALLOC_*, SRUN_*, PMI* and OMPI_* but SLURM_CONF,
- * SLURM_CONF_SERVER and SLURM_JWT; LC_ALL=C and SLURM_TIME_FORMAT=standard are set. *out is to be
- * freed with sw_process_free, also after an error.
- * A program that ends with a failure or runs out of time is no error here: look at *out.
+ * input. The environment is plan's own without PMI* and OMPI_* of a surrounding job, with LC_ALL=C,
+ * and as the client (NULL: nobody's) has it. *out is to be freed with sw_process_free, also after
+ * an error. A program that ends with a failure or runs out of time is no error here: look at *out.
  * Errors (SW_ENVIRONMENT): no memory, no process, more than 256 MiB of output; a program that is
- * not in PATH, with a help text that names Slurm's client commands. */
-int sw_process_run(const char *const *argv, const char *input, double limit_seconds,
-                   struct sw_process_result *out, struct sw_error *err);
+ * not in PATH, with what to do. */
+int sw_process_run(const struct sw_process_client *client, const char *const *argv,
+                   const char *input, double limit_seconds, struct sw_process_result *out,
+                   struct sw_error *err);
 /* The same within a job: with this process's environment as it is, without input, and told to end
  * (TERM) five seconds before it is killed. */
 int sw_process_run_within(const char *const *argv, double limit_seconds,
@@ -42,7 +50,7 @@ int sw_process_start(const char *const *argv, int out, pid_t *child, struct sw_e
 /* The exit code of what waitpid(2) said: 128 + signal where one ended it. */
 int sw_process_code(int status);
 
-/* The last line of its standard error without the "sbatch: error: " before it; "" where it said
+/* The last line of its standard error without the "PROGRAM: error: " before it; "" where it said
  * nothing. Points into the result, which it changes. */
 const char *sw_process_complaint(struct sw_process_result *result);
 

@@ -126,7 +126,8 @@ static void judge_verdict(const struct sw_statuses *all, struct sw_run_status *s
         add_doubt(s);
         return;
     }
-    sw_verdict_advice(verdict, s->is_queued, s->advice, sizeof s->advice);
+    sw_verdict_advice(verdict, s->is_queued, s->is_queued ? s->scheduler->queue->exclude : NULL,
+                      s->advice, sizeof s->advice);
     if (script_was_killed(s)) {
         s->state = SW_RUN_FAILED;
         snprintf(s->words, sizeof s->words,

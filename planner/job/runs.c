@@ -79,7 +79,7 @@ static void print_json(const struct sw_statuses *all, enum sw_json_style style)
 {
     struct sw_json j = {.out = stdout, .style = style};
     sw_json_object(&j, NULL);
-    sw_json_text(&j, "schema", "shardwright.runs/1");
+    sw_json_text(&j, "schema", "shardwright.runs/2");
     sw_json_array(&j, "runs");
     for (int32_t i = 0; i < all->count; i++)
         sw_show_json(&j, false, &all->run[i], "");

@@ -217,7 +217,7 @@ static void write_job(struct sw_json *j, const struct sw_run_status *s)
     const struct sw_queued_job *job = &s->job;
     const bool known = job->id != NULL;
     text_or_null(j, "job", s->job_id);
-    text_or_null(j, "slurm_state", known ? job->state : NULL);
+    text_or_null(j, "scheduler_state", known ? job->state : NULL);
     text_or_null(j, "reason", known && job->is_live ? job->reason : NULL);
     sw_json_bool(j, "never_starts", s->never_starts);
     text_or_null(j, "starts_at", known ? job->starts_at : NULL);
@@ -291,7 +291,7 @@ void sw_show_json(struct sw_json *j, bool alone, const struct sw_run_status *s, 
     const bool ended = s->attempt.attempt > 0 && s->attempt.verdict != SW_VERDICT_RUNNING;
     sw_json_object(j, NULL);
     if (alone)
-        sw_json_text(j, "schema", "shardwright.status/1");
+        sw_json_text(j, "schema", "shardwright.status/2");
     sw_json_text(j, "run", sw_show_name(s));
     sw_json_text(j, "directory", s->folder);
     sw_json_text(j, "state", sw_run_state_name(s->state));

@@ -17,7 +17,7 @@ static const struct {
      "mend what it names, and start it again"},
     {SW_ENVIRONMENT, true, "it failed", "its log says more"},
     {SW_VERDICT_REQUEUE, true, "it stopped with a durable checkpoint, to go on in another job", ""},
-    {SW_VERDICT_BAD_NODE, true, "a node is broken", "keep it out of the next job (slurm.exclude)"},
+    {SW_VERDICT_BAD_NODE, true, "a node is broken", "keep it out of the next job"},
     {SW_VERDICT_NO_PROGRESS, false, "it gained no step since the attempt before",
      "a longer time limit is needed: another job like it would gain none"},
     {SW_VERDICT_INTERRUPTED, true, "a person stopped it", ""},
@@ -32,7 +32,8 @@ const char *sw_verdict_words(int32_t verdict)
     return "it failed";
 }
 
-const char *sw_verdict_advice(int32_t verdict, bool queued, char *buffer, int32_t bytes)
+const char *sw_verdict_advice(int32_t verdict, bool queued, const char *exclude, char *buffer,
+                              int32_t bytes)
 {
     const char *advice = "its log says more";
     bool goes_on = true;
@@ -42,7 +43,9 @@ const char *sw_verdict_advice(int32_t verdict, bool queued, char *buffer, int32_
         advice = verdicts[i].advice;
         goes_on = verdicts[i].goes_on;
     }
-    snprintf(buffer, (size_t)bytes, "%s%s%s%s", advice, goes_on && advice[0] != '\0' ? "; " : "",
+    const bool names = verdict == SW_VERDICT_BAD_NODE && exclude != NULL;
+    snprintf(buffer, (size_t)bytes, "%s%s%s%s%s%s%s", advice, names ? " (" : "",
+             names ? exclude : "", names ? ")" : "", goes_on && advice[0] != '\0' ? "; " : "",
              !goes_on ? ""
              : queued ? "'plan submit'"
                       : "starting it again",

@@ -7,7 +7,9 @@
 
 /* What a verdict of attempt.json means. */
 const char *sw_verdict_words(int32_t verdict);
-/* What to do about it, "": nothing; queued: it was a job. Returns buffer. */
-const char *sw_verdict_advice(int32_t verdict, bool queued, char *buffer, int32_t bytes);
+/* What to do about it, "": nothing; queued: it was a job; exclude: the setting that names nodes
+ * which a job must not have, NULL: there is none. Returns buffer. */
+const char *sw_verdict_advice(int32_t verdict, bool queued, const char *exclude, char *buffer,
+                              int32_t bytes);
 
 #endif

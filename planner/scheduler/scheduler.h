@@ -62,7 +62,8 @@ struct sw_queue_row {
     /* Where a script without a word on it prints to, beside it: "slurm-%j.out"; of an array. */
     const char *log, *log_of_task;
 
-    const char *resume; /* the command that lets a suspended job go on */
+    const char *resume;  /* the command that lets a suspended job go on */
+    const char *exclude; /* the setting that names nodes which a job must not have */
     /* A command that lets a job which waits for a node that is gone ask for so many tasks; false:
      * it does not wait for one. NULL: there is none. */
     bool (*ask_fewer)(const struct sw_queued_job *job, int32_t tasks, char *command, int32_t bytes);

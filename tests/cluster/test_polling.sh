@@ -46,7 +46,7 @@ before=$(asked)
 timeout --signal=INT $seconds "$build/plan" runs --watch --json "$out" >"$out/said" 2>"$out/said.err"
 count=$(($(asked) - before))
 [ -s "$out/said" ] || fail "nothing was told: $(cat "$out/said.err")"
-for word in '"state":"pending"' '"slurm_state":"PENDING"' '"reason":"JobHeldUser\|"reason":"JobHeldAdmin'; do
+for word in '"state":"pending"' '"scheduler_state":"PENDING"' '"reason":"JobHeldUser\|"reason":"JobHeldAdmin'; do
     [ "$(head -n 1 "$out/said" | grep -o "$word" | wc -l)" -eq $jobs ] || fail "not $jobs times $word"
 done
 most=$((1 + seconds / 5))

@@ -17,12 +17,17 @@
 
 #include <cmocka.h>
 
+static const char *const kept[] = {"JOB_CONF=", NULL};
+static const char *const dropped[] = {"JOB_", NULL};
+static const struct sw_process_client client = {
+    .kept = kept, .dropped = dropped, .set = "JOB_TIME=standard", .where = "look elsewhere"};
+
 static struct sw_process_result run(const char *script, const char *input, double limit)
 {
     struct sw_process_result result;
     struct sw_error err = {0};
     const char *argv[] = {"sh", "-c", script, NULL};
-    assert_int_equal(sw_process_run(argv, input, limit, &result, &err), 0);
+    assert_int_equal(sw_process_run(&client, argv, input, limit, &result, &err), 0);
     return result;
 }
 
@@ -66,20 +71,32 @@ static void ends_what_takes_too_long(void **state)
     assert_int_equal(access(left, F_OK), -1);
 }
 
+/* Without what the client or any surrounding job would change; a name is kept as a whole. */
 static void environment_is_clean(void **state)
 {
     (void)state;
-    setenv("SBATCH_PARTITION", "x", 1);
-    setenv("SLURM_JOB_ID", "1", 1);
-    setenv("SLURM_CONF", "/nowhere", 1);
+    static const char *const argv[] = {"env", NULL};
+    setenv("JOB_ID", "1", 1);
+    setenv("JOB_CONF", "/nowhere", 1);
+    setenv("JOB_CONFUSED", "1", 1);
     setenv("PMIX_RANK", "1", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "1", 1);
     setenv("LC_ALL", "de_DE.UTF-8", 1);
     struct sw_process_result r = run("env", NULL, 10);
-    assert_null(strstr(r.out, "SBATCH_"));
-    assert_null(strstr(r.out, "SLURM_JOB_ID"));
+    assert_null(strstr(r.out, "JOB_ID"));
+    assert_null(strstr(r.out, "JOB_CONFUSED"));
     assert_null(strstr(r.out, "PMIX_"));
+    assert_null(strstr(r.out, "OMPI_"));
     assert_null(strstr(r.out, "de_DE"));
-    assert_non_null(strstr(r.out, "SLURM_CONF=/nowhere\n"));
+    assert_non_null(strstr(r.out, "JOB_CONF=/nowhere\n"));
+    assert_non_null(strstr(r.out, "JOB_TIME=standard\n"));
+    assert_non_null(strstr(r.out, "LC_ALL=C\n"));
+    sw_process_free(&r);
+    /* of nobody in particular */
+    assert_int_equal(sw_process_run(NULL, argv, NULL, 10, &r, NULL), 0);
+    assert_non_null(strstr(r.out, "JOB_ID=1\n"));
+    assert_null(strstr(r.out, "JOB_TIME"));
+    assert_null(strstr(r.out, "PMIX_"));
     assert_non_null(strstr(r.out, "LC_ALL=C\n"));
     sw_process_free(&r);
 }
@@ -135,9 +152,10 @@ static void says_what_cannot_be_started(void **state)
     struct sw_process_result r;
     struct sw_error err = {0};
     const char *argv[] = {"no-such-program-anywhere", NULL};
-    assert_int_equal(sw_process_run(argv, NULL, 1, &r, &err), -1);
+    assert_int_equal(sw_process_run(&client, argv, NULL, 1, &r, &err), -1);
     assert_int_equal(err.status, SW_ENVIRONMENT);
-    assert_non_null(strstr(err.message, "no-such-program-anywhere"));
+    assert_string_equal(err.message, "there is no 'no-such-program-anywhere' on this machine; look "
+                                     "elsewhere");
     sw_process_free(&r);
     assert_false(sw_process_exists("no-such-program-anywhere"));
     assert_true(sw_process_exists("sh"));

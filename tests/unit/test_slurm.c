@@ -5,6 +5,7 @@
 #include "planner/scheduler/slurm/accounting.h"
 #include "planner/scheduler/slurm/controller.h"
 #include "planner/scheduler/slurm/admit.h"
+#include "planner/scheduler/slurm/client.h"
 #include "planner/scheduler/slurm/import.h"
 #include "planner/scheduler/slurm/script.h"
 #include "planner/scheduler/slurm/waits.h"
@@ -502,6 +503,39 @@ static void accounts_that_may(void **state)
     sw_hosts_free(&partition.hosts);
 }
 
+/* Slurm's commands know their controller, and nothing of a job or profile around plan. */
+static void commands_have_a_clean_environment(void **state)
+{
+    (void)state;
+    static const char *const argv[] = {"env", NULL}, *const none[] = {"sbatch-that-is-not", NULL};
+    static const char *const gone[] = {"SBATCH_PARTITION", "SLURM_JOB_ID", "SALLOC_QOS",
+                                       "SRUN_DEBUG", "SLURM_CONFIG"};
+    static const char *const there[] = {"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT"};
+    struct sw_process_result r;
+    struct sw_error err = {0};
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
+        setenv(gone[i], "gone", 1);
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+        setenv(there[i], "there", 1);
+    assert_int_equal(sw_slurm_process(argv, NULL, 10, &r, &err), 0);
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) {
+        assert_null(strstr(r.out, gone[i]));
+        unsetenv(gone[i]);
+    }
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "\n%s=there\n", there[i]);
+        assert_non_null(strstr(r.out, line));
+        unsetenv(there[i]);
+    }
+    assert_non_null(strstr(r.out, "SLURM_TIME_FORMAT=standard\n"));
+    sw_process_free(&r);
+    assert_int_equal(sw_slurm_process(none, NULL, 1, &r, &err), -1);
+    assert_string_equal(err.message, "there is no 'sbatch-that-is-not' on this machine; do this "
+                                     "where Slurm's commands are (Debian: slurm-client)");
+    sw_process_free(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -519,6 +553,7 @@ int main(void)
         cmocka_unit_test(quantiles),
         cmocka_unit_test(waits_of_like_jobs),
         cmocka_unit_test(accounts_that_may),
+        cmocka_unit_test(commands_have_a_clean_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 #include "planner/scheduler/slurm/accounting.h"
 
-#include "planner/command/process.h"
+#include "planner/scheduler/slurm/client.h"
 #include "planner/scheduler/slurm/settings.h"
 
 #include <math.h>
@@ -133,7 +133,7 @@ static char *ask(const char *const *what, const char *fields)
         argv[count++] = *what;
     snprintf(format, sizeof format, "format=%s", fields);
     argv[count] = format;
-    if (sw_process_run(argv, NULL, ANSWER_SECONDS, &result, &ignored) == 0 && !result.timed_out &&
+    if (sw_slurm_process(argv, NULL, ANSWER_SECONDS, &result, &ignored) == 0 && !result.timed_out &&
         result.exit_code == 0) {
         text = result.out;
         result.out = NULL;

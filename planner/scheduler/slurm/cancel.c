@@ -1,7 +1,7 @@
 /* How jobs are ended: scancel, and scontrol so that they stay so. */
 #include "planner/scheduler/slurm/cancel.h"
 
-#include "planner/command/process.h"
+#include "planner/scheduler/slurm/client.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static const double command_seconds = 4;
 static int run(const char *const *argv, struct sw_error *err)
 {
     struct sw_process_result result = {0};
-    int status = sw_process_run(argv, NULL, command_seconds, &result, err);
+    int status = sw_slurm_process(argv, NULL, command_seconds, &result, err);
     if (status == 0 && result.timed_out)
         status = sw_fail(err, SW_ENVIRONMENT, "Slurm does not answer: %s was given %.0f s", argv[0],
                          command_seconds);
@@ -33,7 +33,7 @@ static void kill_steps(const char *id)
     const char *const list[] = {"squeue", "--noheader", "--steps", which, "-o", "%i", NULL};
     const char *kill[MOST_STEPS + 3] = {"scancel", "--signal=KILL"};
     int32_t count = 0;
-    if (sw_process_run(list, NULL, command_seconds, &result, &ignored) == 0 &&
+    if (sw_slurm_process(list, NULL, command_seconds, &result, &ignored) == 0 &&
         result.exit_code == 0) {
         char *rest = NULL;
         for (char *step = strtok_r(result.out, " \n", &rest); step != NULL && count < MOST_STEPS;

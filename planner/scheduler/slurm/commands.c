@@ -333,7 +333,7 @@ int sw_slurm_commands_will_run(const struct sw_job_request *request, struct sw_j
     }
     argv[count++] = "--wrap=true";
     argv[count] = NULL;
-    if (sw_process_run(argv, NULL, SW_SLURM_LATER_SECONDS, &result, err) != 0)
+    if (sw_slurm_process(argv, NULL, SW_SLURM_LATER_SECONDS, &result, err) != 0)
         goto out;
     if (result.timed_out) {
         sw_slurm_complain(&result, SW_SLURM_LATER_SECONDS, err);

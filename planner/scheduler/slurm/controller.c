@@ -39,7 +39,7 @@ int sw_slurm_complain(struct sw_process_result *result, double seconds, struct s
 int sw_slurm_run(const char *const *argv, const char *input, double seconds, const char *what,
                  struct sw_process_result *out, struct sw_error *err)
 {
-    if (sw_process_run(argv, input, seconds, out, err) != 0)
+    if (sw_slurm_process(argv, input, seconds, out, err) != 0)
         return -1;
     if (!out->timed_out && out->exit_code == 0)
         return 0;

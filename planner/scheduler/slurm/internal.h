@@ -2,7 +2,7 @@
 #ifndef SW_SLURM_INTERNAL_H
 #define SW_SLURM_INTERNAL_H
 
-#include "planner/command/process.h"
+#include "planner/scheduler/slurm/client.h"
 #include "planner/scheduler/slurm/controller.h"
 
 #include <limits.h>

@@ -40,7 +40,7 @@ const char *sw_slurm_library_version(char buffer[32])
         return buffer;
     const char *argv[] = {program, "--version", NULL};
     /* a library that is missing here ends it with an exit code */
-    if (sw_process_run(argv, NULL, SW_SLURM_FIRST_SECONDS, &result, &ignored) == 0 &&
+    if (sw_slurm_process(argv, NULL, SW_SLURM_FIRST_SECONDS, &result, &ignored) == 0 &&
         result.exit_code == 0)
         snprintf(buffer, 32, "%.*s", (int)strcspn(result.out, "\n"), result.out);
     sw_process_free(&result);
@@ -61,7 +61,7 @@ static int ask(struct sw_slurm *slurm, const char *requests, double seconds,
                struct sw_process_result *result, struct sw_error *err)
 {
     const char *argv[] = {slurm->program, NULL};
-    if (sw_process_run(argv, requests, seconds, result, err) != 0)
+    if (sw_slurm_process(argv, requests, seconds, result, err) != 0)
         return -1;
     if (!result->timed_out && result->exit_code == 0)
         return 0;

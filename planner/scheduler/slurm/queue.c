@@ -1,7 +1,7 @@
 #include "planner/scheduler/slurm/queue.h"
 
 #include "core/base/text.h"
-#include "planner/command/process.h"
+#include "planner/scheduler/slurm/client.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -253,7 +253,7 @@ static int ask(const char *format, const char *which, double limit_seconds,
 {
     struct sw_process_result result = {0};
     const char *argv[] = {"squeue", "--noheader", "--states=all", "-o", format, which, NULL};
-    int status = sw_process_run(argv, NULL, limit_seconds, &result, err);
+    int status = sw_slurm_process(argv, NULL, limit_seconds, &result, err);
     if (status == 0 && !result.timed_out && result.exit_code == 0) {
         status = sw_squeue_parse(result.out, result.out_bytes, out, err);
         result.out = NULL;
@@ -299,7 +299,7 @@ int sw_slurm_ask_history(const char *const *ids, int32_t count, double limit_sec
         "sacct",      "--noheader", "--parsable2", "--allocations", "--delimiter=" UNIT,
         sacct_format, which,        NULL};
     int status = strlen(which) < MOST_IDS_BYTES
-                     ? sw_process_run(argv, NULL, limit_seconds, &result, err)
+                     ? sw_slurm_process(argv, NULL, limit_seconds, &result, err)
                      : 0;
     if (status == 0 && !result.timed_out && result.exit_code == 0 && result.out != NULL) {
         status = sw_sacct_parse(result.out, result.out_bytes, out, err);

@@ -2,7 +2,7 @@
 #include "planner/scheduler/slurm/submit.h"
 
 #include "core/run/submission.h"
-#include "planner/command/process.h"
+#include "planner/scheduler/slurm/client.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -94,7 +94,7 @@ enum sw_submitted sw_slurm_submit(const char *script, const char *token, const c
         argv[2] = comment;
         argv[3] = script;
     }
-    if (sw_process_run(argv, NULL, sbatch_seconds, &result, err) != 0) {
+    if (sw_slurm_process(argv, NULL, sbatch_seconds, &result, err) != 0) {
         done = SW_SUBMIT_NONE; /* it was not started */
     } else if (!result.timed_out && result.exit_code == 0 &&
                sw_sbatch_parse_id(result.out, id, id_bytes) == 0) {

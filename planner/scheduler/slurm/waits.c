@@ -2,7 +2,7 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "planner/command/process.h"
+#include "planner/scheduler/slurm/client.h"
 #include "planner/scheduler/slurm/queue.h"
 #include "planner/scheduler/slurm/settings.h"
 
@@ -102,7 +102,7 @@ int sw_waits_load(struct sw_waits *out, struct sw_error *err)
     int status = 0;
     *out = (struct sw_waits){0};
     if (sw_process_exists("sacct") &&
-        sw_process_run(argv, NULL, ANSWER_SECONDS, &result, &ignored) == 0 && !result.timed_out &&
+        sw_slurm_process(argv, NULL, ANSWER_SECONDS, &result, &ignored) == 0 && !result.timed_out &&
         result.exit_code == 0)
         status = sw_waits_read(result.out, out, err);
     sw_process_free(&result);

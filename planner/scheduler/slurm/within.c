@@ -1,7 +1,7 @@
 /* A job of Slurm's, seen from within: its batch step asks and orders with Slurm's own commands. */
 #include "planner/scheduler/slurm/row.h"
 
-#include "planner/command/process.h"
+#include "planner/scheduler/slurm/client.h"
 #include "planner/scheduler/slurm/srun/lines.h"
 
 #include <inttypes.h>
@@ -80,7 +80,7 @@ static void show(const char *job, const char *name, char out[SW_WITHIN_WORD_BYTE
 {
     const char *const argv[] = {"scontrol", "show", "job", job, NULL};
     struct sw_process_result result = {0};
-    if (sw_process_run(argv, NULL, ANSWER_SECONDS, &result, NULL) != 0 || result.out == NULL ||
+    if (sw_slurm_process(argv, NULL, ANSWER_SECONDS, &result, NULL) != 0 || result.out == NULL ||
         !field(result.out, name, out, SW_WITHIN_WORD_BYTES))
         out[0] = '\0';
     sw_process_free(&result);
@@ -118,7 +118,7 @@ static void find_gone(const struct sw_within_job *job, struct sw_hosts *out)
     char *place = NULL;
     if (job->node_list == NULL)
         return;
-    if (sw_process_run(argv, NULL, ANSWER_SECONDS, &result, NULL) == 0 && result.exit_code == 0 &&
+    if (sw_slurm_process(argv, NULL, ANSWER_SECONDS, &result, NULL) == 0 && result.exit_code == 0 &&
         result.out != NULL)
         for (char *line = strtok_r(result.out, "\n", &place); line != NULL;
              line = strtok_r(NULL, "\n", &place)) {
@@ -153,7 +153,7 @@ static bool order(const char *const *argv, char **out)
     struct sw_process_result result = {0};
     struct sw_error err = {0};
     char text[SW_ERROR_TEXT_BYTES];
-    bool taken = sw_process_run(argv, NULL, ORDER_SECONDS, &result, &err) == 0;
+    bool taken = sw_slurm_process(argv, NULL, ORDER_SECONDS, &result, &err) == 0;
     if (!taken)
         fprintf(stderr, "%s\n", sw_error_format(&err, NULL, text));
     else if (result.diagnostics != NULL && result.diagnostics[0] != '\0')
