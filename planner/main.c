@@ -1,4 +1,5 @@
 /* `plan`: the table of its commands. */
+#include "core/base/file.h"
 #include "core/base/text.h"
 #include "planner/command/command.h"
 #include "planner/scheduler/scheduler.h"
@@ -215,6 +216,7 @@ static bool reader_left(int error)
 
 int main(int argc, char **argv)
 {
+    sw_file_hold_streams();
     /* A search compiles hundreds of programs: keep their memory instead of giving it back to the
      * system each time, which takes as long as the compiling. */
     mallopt(M_MMAP_THRESHOLD, 1 << 30);

@@ -1,4 +1,5 @@
 /* The runner tool: executes a plan on the ranks it was started with. */
+#include "core/base/file.h"
 #include "core/base/text.h"
 #include "runner/calibrate/calibrate.h"
 #include "runner/checkpoint/checkpoint_command.h"
@@ -375,6 +376,7 @@ static int show_version(void)
 
 int main(int argc, char **argv)
 {
+    sw_file_hold_streams();
     if (argc < 2)
         return no_command(NULL);
     for (size_t i = 0; i < COMMANDS; i++)

@@ -6,6 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
+void sw_file_hold_streams(void)
+{
+    /* in order: the lowest free number is each time the one that is missing */
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 /* Appends what a descriptor has left. */
 static int read_rest(int handle, size_t most_bytes, char **text, size_t *bytes)
 {

@@ -9,6 +9,11 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+/* Standard streams that a program was started without: their numbers are taken, so that no file
+ * gets one and is written into by whoever prints. Reading and writing them fails as before (EBADF).
+ * For the begin of main; other threads must not open files meanwhile. */
+void sw_file_hold_streams(void);
+
 /* Reads a whole file into malloc'ed memory, with a 0 behind it that *bytes does not count.
  * regular: refuse what is none (a pipe or a terminal would be waited for). status (may be NULL): of
  * the file that was read. Returns 0, or -1 and errno: why it cannot be opened or read; EISDIR;

@@ -10,7 +10,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -242,10 +244,48 @@ static void paths(void **state)
     free(joined);
 }
 
+/* In a process of its own: which of the three are closed. What it is told by its exit code. */
+static int hold(int closed)
+{
+    char byte = 0;
+    for (int stream = 0; stream < 3; stream++)
+        if (closed >> stream & 1)
+            close(stream);
+    sw_file_hold_streams();
+    const int file = open("held", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (file < 3)
+        return 1;
+    errno = 0;
+    if ((closed & 1) && (read(0, &byte, 1) != -1 || errno != EBADF))
+        return 2;
+    errno = 0;
+    if ((closed & 2) && (write(1, "x", 1) != -1 || errno != EBADF))
+        return 3;
+    errno = 0;
+    if ((closed & 4) && (write(2, "x", 1) != -1 || errno != EBADF))
+        return 4;
+    return !(closed & 4) && fcntl(2, F_GETFL) < 0 ? 5 : 0;
+}
+
+static void closed_streams_are_held(void **state)
+{
+    (void)state;
+    for (int closed = 0; closed < 8; closed++) {
+        int status = -1;
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(hold(closed));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(unlink("held"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads),
+        cmocka_unit_test(closed_streams_are_held),
         cmocka_unit_test(nobody_sees_half_a_file),
         cmocka_unit_test(a_failed_write_leaves_the_old_file),
         cmocka_unit_test(refuses_what_is_no_file),

@@ -355,6 +355,26 @@ static void test_one_rank(void **state)
     assert_string_equal(output, "");
 }
 
+/* Started without standard streams, as some daemons do it: what it says goes nowhere, and above all
+ * into no file that got the number of one. */
+static void test_without_streams(void **state)
+{
+    (void)state;
+    struct job job = job_of("closed", 1, 1, 1, 1);
+    char line[1024];
+    int32_t lines = 0;
+    job.total_steps = 4;
+    make_plan(&job);
+    expect_exit(0, "%s train closed.plan.yaml <&- >&- 2>&-", runner);
+    FILE *file = fopen("closed/metrics.jsonl", "r");
+    assert_non_null(file);
+    for (; fgets(line, sizeof line, file) != NULL; lines++)
+        assert_int_equal(line[0], '{');
+    fclose(file);
+    assert_int_equal(lines, 6); /* a header, four steps, the end */
+    expect_exit(0, "%s checkpoint verify closed 2>&1", runner);
+}
+
 /* Every mesh reads the same sequences and reaches the same losses. */
 static void test_meshes(void **state)
 {
@@ -1099,6 +1119,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_one_rank),
+        cmocka_unit_test(test_without_streams),
         cmocka_unit_test(test_meshes),
         cmocka_unit_test(test_evaluates_on_the_way),
         cmocka_unit_test(test_wrong_plans),
