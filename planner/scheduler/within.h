@@ -3,6 +3,7 @@
 #ifndef SW_SCHEDULER_WITHIN_H
 #define SW_SCHEDULER_WITHIN_H
 
+#include "core/base/arguments.h"
 #include "core/run/launcher.h"
 #include "planner/command/argv.h"
 #include "planner/scheduler/hostlist.h"
@@ -67,9 +68,9 @@ struct sw_within {
     bool (*cancel)(const char *job);
     bool (*end_ranks)(const char *job); /* TERM to all of them */
     /* A job of this script that begins when `job` is over, without these nodes ("": all will do),
-     * which is told that it is a link; number: its own. */
-    bool (*submit)(const char *script, const char *job, const char *without,
-                   char number[SW_WITHIN_WORD_BYTES]);
+     * which is told that it is a link, and gets the script's arguments; number: its own. */
+    bool (*submit)(const char *script, const struct sw_arguments_words *arguments, const char *job,
+                   const char *without, char number[SW_WITHIN_WORD_BYTES]);
 };
 
 void sw_within_job_free(struct sw_within_job *job);

@@ -80,8 +80,8 @@ void sw_supervise_help(void)
            "next\n\n");
     sw_arguments_help(stdout, options, 0);
     sw_arguments_help_line(stdout, "-h, --help", "this help");
-    printf("\nA script that 'plan emit' wrote ends with it. ARGUMENTS go to the runner when it "
-           "trains. A value\nthat is '' counts as not given.\n");
+    printf("\nA script that 'plan emit' wrote ends with it. ARGUMENTS go to the runner, but not to "
+           "its\npreflight. A value that is '' counts as not given.\n");
 }
 
 /* What a script must have said. */

@@ -326,7 +326,7 @@ static void record_link(const struct sw_supervisor *s, const char *number)
 static event do_submit(struct sw_supervisor *s)
 {
     char number[SW_WITHIN_WORD_BYTES];
-    if (!s->scheduler->submit(s->set->script, s->job.itself,
+    if (!s->scheduler->submit(s->set->script, &s->set->arguments, s->job.itself,
                               s->leave_out != NULL ? s->leave_out : "", number))
         return SW_COURSE_REFUSED_EVENT;
     record_link(s, number);
@@ -335,7 +335,7 @@ static event do_submit(struct sw_supervisor *s)
 
 static event do_queue_link(struct sw_supervisor *s)
 {
-    if (!s->scheduler->submit(s->set->script, s->job.itself,
+    if (!s->scheduler->submit(s->set->script, &s->set->arguments, s->job.itself,
                               s->leave_out != NULL ? s->leave_out : "", s->link)) {
         s->link[0] = '\0';
         return SW_COURSE_REFUSED_EVENT;

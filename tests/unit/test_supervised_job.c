@@ -152,9 +152,10 @@ static bool end_ranks(const char *job)
     return take("end", job);
 }
 
-static bool submit(const char *script, const char *job, const char *without,
-                   char number[SW_WITHIN_WORD_BYTES])
+static bool submit(const char *script, const struct sw_arguments_words *arguments, const char *job,
+                   const char *without, char number[SW_WITHIN_WORD_BYTES])
 {
+    assert_int_equal(arguments->count, 0);
     assert_string_equal(script, "job.sbatch");
     assert_string_equal(job, "17");
     snprintf(number, SW_WITHIN_WORD_BYTES, "18");

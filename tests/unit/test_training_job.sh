@@ -76,10 +76,10 @@ attempt() { # FOLDER NUMBER VERDICT STEP
     printf '  "cause": "the checkpoint signal",\n  "first_step": 0,\n  "step": %s,\n  "job": "17"\n}\n' "$4"
 }
 # STATES: of the job, with blanks between; sets status
-job() { # FOLDER STATES
+job() { # FOLDER STATES [ARGUMENTS of the script]
     tr ' ' '\n' <<<"$2" >"$out/states"
     : >"$out/calls"
-    PATH=$out/bin:$PATH SHARDWRIGHT_RUNNER=$runner timeout -k 5 60 bash "$out/$1/$name.sbatch" >"$out/job.log" 2>&1
+    PATH=$out/bin:$PATH SHARDWRIGHT_RUNNER=$runner timeout -k 5 60 bash "$out/$1/$name.sbatch" "${@:3}" >"$out/job.log" 2>&1
     status=$?
 }
 was_called() { # TIMES CALL
@@ -158,19 +158,28 @@ emit chain --set slurm.continue=chain
 folder=$out/chain
 mkdir -p "$folder/checkpoints/step-000005"
 # shellcheck disable=SC2016 # the stand-in's
-echo 'cp "$STAND_IN/saved.json" "'"$folder"'/attempt.json"; exit 75' >"$out/ranks"
+echo 'echo "$*" >"$STAND_IN/words"; cp "$STAND_IN/saved.json" "'"$folder"'/attempt.json"; exit 75' >"$out/ranks"
 promise='attempt 1 ended: the checkpoint signal; attempt 2 goes on .* in the next link of the chain'
 for states in RUNNING silent COMPLETING; do # the link is queued, whatever is said of this job
     rm -f "$folder/attempt.json" "$folder/submission.jobs"
     echo PENDING >"$out/link"
-    job chain "$states"
+    job chain "$states" --steps 7 --resume auto
     [ $status -eq 0 ] || fail "chain, $states: exit $status, not 0"
+    grep -qxE '.* train .* --steps 7 --resume auto' "$out/words" || fail "the ranks get: $(cat "$out/words")"
     last_line_is "$promise"
     grep -qx '  "verdict": 75,' "$folder/attempt.json" || fail "attempt.json lost the verdict"
     grep -qx 18 "$folder/submission.jobs" || fail "the link is not on record"
-    was_called 1 'sbatch .*--dependency=afterany:17 .* --link'
+    was_called 1 'sbatch .*--dependency=afterany:17 .*\.sbatch --link --steps 7 --resume auto'
     was_called 0 'scancel .*'
 done
+# The link itself: what it was submitted with.
+cp "$out/saved.json" "$out/first.json"
+attempt chain 2 75 6 >"$out/saved.json"
+job chain RUNNING --link --steps 7 --resume auto
+mv "$out/first.json" "$out/saved.json"
+[ $status -eq 0 ] || fail "a link: exit $status, not 0"
+grep -qxE '.* train .* --steps 7 --resume auto' "$out/words" || fail "a link's ranks get: $(cat "$out/words")"
+was_called 1 'sbatch .*\.sbatch --link --steps 7 --resume auto'
 # Nothing follows: 75 stands. 'plan cancel --now' cancelled the link, or Slurm takes no new job.
 echo CANCELLED >"$out/link"
 rm -f "$folder/attempt.json"

@@ -207,8 +207,8 @@ static bool end_ranks(const char *job)
     return order(argv, NULL);
 }
 
-static bool submit(const char *script, const char *job, const char *without,
-                   char number[SW_WITHIN_WORD_BYTES])
+static bool submit(const char *script, const struct sw_arguments_words *arguments, const char *job,
+                   const char *without, char number[SW_WITHIN_WORD_BYTES])
 {
     struct sw_argv argv = {0};
     char *said = NULL;
@@ -220,6 +220,8 @@ static bool submit(const char *script, const char *job, const char *without,
         sw_argv_add(&argv, "--exclude=%s", without);
     sw_argv_add(&argv, "%s", script);
     sw_argv_add(&argv, "--link");
+    for (int32_t i = 0; i < arguments->count; i++)
+        sw_argv_add(&argv, "%s", arguments->word[i]);
     const bool taken = !argv.failed && order((const char *const *)argv.item, &said);
     number[0] = '\0';
     if (taken && said != NULL) /* "42", "42;cluster" */
