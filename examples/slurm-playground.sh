@@ -53,7 +53,7 @@ tour() {
     fi
     export "${line?}"
     rm -rf "$folder"
-    echo "A run that may have three nodes or four, saves every 10 steps, and goes on by itself:"
+    echo "A run that may have three nodes or four, saves every 10 steps, and continues by itself:"
     try build/plan submit configs/runs/quickstart-slurm.yaml --set directory="$PWD/$folder" \
         --set nodes=3-4 --set mesh_dim=auto --set slurm.continue=requeue --set checkpoint.every_steps=10
     until [ "$(key checkpoint)" != null ]; do
@@ -69,7 +69,7 @@ tour() {
         case $(key state) in done | failed | stopped | lost) break ;; esac
         sleep 2
     done
-    printf '\nIt goes on from its checkpoint with the other three:\n'
+    printf '\nIt resumes from its checkpoint with the other three:\n'
     try build/plan status "$folder"
     local status=0
     try build/plan status --watch "$folder" || status=$?

@@ -37,7 +37,7 @@ static const char environment[] =
     "done,\n"
     "1 cannot be met, or the loss or the gradient norm is zero or not finite, 2 bad input, 3 the "
     "environment failed;\n"
-    "a training also: 75 stopped by USR1, to go on in another job, 76 as 3, and the node is "
+    "a training also: 75 stopped by USR1, to resume in another job, 76 as 3, and the node is "
     "broken, "
     "93 as\n"
     "75, but no step was gained, 130 stopped by INT, 143 stopped by TERM. attempt.json in the "

@@ -87,7 +87,7 @@ const struct sw_argument sw_next_rows[] = {
     NUMBER("--max-attempts", max_attempts, "of the run's settings (default: 100)"),
     NUMBER("--nodes", nodes, "nodes that the ranks were started on"),
     NUMBER("--ranks-per-node", ranks_per_node, "ranks of one node"),
-    {"--continue", NULL, "none|requeue|chain", "how the run goes on, of its settings",
+    {"--continue", NULL, "none|requeue|chain", "how the run continues, of its settings",
      .words = sw_words_continue, INTO(decide.facts.how)},
     {"--plans", NULL, "N|N-M", "fewest and most nodes with a plan", .take = take_plans,
      INTO(decide.facts)},

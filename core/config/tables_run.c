@@ -140,7 +140,7 @@ static const struct field run_checkpoint_fields[] = {
      .fallback = "USR1",
      .vocabulary = sw_words_signal,
      .example = "USR1",
-     .about = "the signal on which the run saves and ends, to go on in a new job"},
+     .about = "the signal on which the run saves and ends, to resume in a new job"},
     {.key = NULL},
 };
 
@@ -490,7 +490,7 @@ const struct field sw_run_fields[] = {
      .example = "'3-4'",
      .about =
          "nodes that the run may have: 'plan emit' writes a plan for each number, the job takes "
-         "the one for the nodes that it got, and goes on with fewer when one is lost; default: "
+         "the one for the nodes that it got, and continues with fewer when one is lost; default: "
          "all of the cluster"},
     {.key = "mesh_dim",
      .type = FIELD_TEXT,

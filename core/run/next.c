@@ -206,12 +206,12 @@ static void say_where(struct ending *e)
 static void go_on_elsewhere(struct ending *e)
 {
     if (e->f->how == SW_CONTINUE_NONE) {
-        say(e->out, "; submit the script again to go on");
+        say(e->out, "; submit the script again to resume");
         say_where(e);
         say(e->out, ", or let it with %s", e->f->how_key);
     } else if (attempts_remain(e, true)) {
         set(e->out, SW_NEXT_REQUEUE, e->code);
-        say(e->out, "; attempt %" PRId64 " goes on", e->f->attempt.attempt + 1);
+        say(e->out, "; attempt %" PRId64 " resumes", e->f->attempt.attempt + 1);
         say_where(e);
         say(e->out, " %s%s",
             e->f->how == SW_CONTINUE_CHAIN ? "in the next link of the chain"
@@ -234,7 +234,7 @@ static void do_without(struct ending *e)
         if (!attempts_remain(e, false))
             return;
         set(e->out, SW_NEXT_AGAIN, e->code);
-        say(e->out, "; attempt %" PRId64 " goes on", f->attempt.attempt + 1);
+        say(e->out, "; attempt %" PRId64 " resumes", f->attempt.attempt + 1);
         say_where(e);
         say(e->out, " with the %d nodes that are left, ", (int)left);
         say_nodes(e->out);
@@ -265,7 +265,7 @@ static void start_again(struct ending *e)
 static void recover(struct ending *e)
 {
     if (e->f->checkpoint_step < 0)
-        say(e->out, "; there is no checkpoint to go on from");
+        say(e->out, "; there is no checkpoint to resume from");
     else if (!e->progress)
         say(e->out, "; it ends here: no step was gained since step %" PRId64,
             e->f->attempt.first_step);

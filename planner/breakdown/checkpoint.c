@@ -76,7 +76,7 @@ static void say_writing(const struct sw_checkpoint_cost *c, struct sw_explain_li
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
     say(line, "%s at %s/s (%s), %s", sw_format_duration(c->write_s, a),
         sw_format_bytes(c->bandwidth, b), because[c->rate],
-        c->background ? "while training goes on" : "in the pause");
+        c->background ? "while training continues" : "in the pause");
 }
 
 static void say_interval(const struct sw_explain *x, int64_t steps, struct sw_explain_line *line)

@@ -128,7 +128,7 @@ static const struct sw_argument table[] = {
      .kind = SW_ARGUMENT_OTHER, .bit = SW_OPTION_FORMAT},
     {"--watch", NULL, NULL, "tell it again whenever it changes, until it ends", INTO(watch),
      .bit = SW_OPTION_WATCH},
-    {"--follow", "-f", NULL, "go on with what is written, until the run ends", INTO(follow),
+    {"--follow", "-f", NULL, "keep printing what is written, until the run ends", INTO(follow),
      .bit = SW_OPTION_FOLLOW},
     {"--lines", "-n", "N", "begin with the last N lines, default 20", INTO(lines),
      .bit = SW_OPTION_LINES},

@@ -70,7 +70,7 @@ static void say_of(struct sw_run_status *s, const char *advice, const char *form
 static void add_doubt(struct sw_run_status *s)
 {
     const size_t used = strlen(s->words);
-    snprintf(s->words + used, sizeof s->words - used, "; whether it goes on %s does not say",
+    snprintf(s->words + used, sizeof s->words - used, "; whether it continues %s does not say",
              s->scheduler->title);
 }
 
@@ -172,7 +172,7 @@ static void advise_fewer(struct sw_run_status *s)
         s->scheduler->queue->ask_fewer != NULL &&
         s->scheduler->queue->ask_fewer(&s->job, sub->ranks / sub->nodes * fewest, command,
                                        sizeof command))
-        snprintf(s->advice, sizeof s->advice, "'%s' lets it go on with %d nodes", command,
+        snprintf(s->advice, sizeof s->advice, "'%s' lets it continue with %d nodes", command,
                  (int)fewest);
 }
 
@@ -195,7 +195,7 @@ static void judge_live_job(struct sw_run_status *s)
         say(s, "its job gives its nodes back", "");
     } else if (strcmp(job->state, "SUSPENDED") == 0 || strcmp(job->state, "STOPPED") == 0) {
         s->state = SW_RUN_SUSPENDED;
-        snprintf(s->words, sizeof s->words, "its job is suspended: '%s' lets it go on",
+        snprintf(s->words, sizeof s->words, "its job is suspended: '%s' lets it continue",
                  s->scheduler->queue->resume);
         s->advice[0] = '\0';
     } else if (strcmp(job->state, "CONFIGURING") == 0) {
@@ -225,8 +225,8 @@ static void judge_lost(struct sw_run_status *s)
                  why[0] != '\0' ? why
                                 : "it ended all at once, and none of its ranks could say why");
     snprintf(s->advice, sizeof s->advice, "%s",
-             s->is_queued ? "'plan submit' goes on from the last checkpoint"
-                          : "starting it again goes on from the last checkpoint");
+             s->is_queued ? "'plan submit' resumes from the last checkpoint"
+                          : "starting it again resumes from the last checkpoint");
 }
 
 /* The newest launcher-JOB.*.log, which a supervised job keeps, into out; "": none. */
@@ -365,7 +365,7 @@ static void judge_ended_job(const struct sw_statuses *all, struct sw_run_status 
     }
     snprintf(s->advice, sizeof s->advice, "%s",
              serves ? "'plan submit' starts it again; 'plan logs' says more"
-                    : "'plan submit' goes on: lines that are there are not made again");
+                    : "'plan submit' resumes it: lines that are there are not made again");
 }
 
 static void judge_started(const struct sw_statuses *all, struct sw_run_status *s)

@@ -14,9 +14,10 @@ static const struct {
     {SW_UNMET, false, "the loss or the gradient norm is zero or not finite",
      "change the run: the same would happen again"},
     {SW_BAD_INPUT, false, "the plan, its data or its checkpoint cannot be used",
-     "mend what it names, and start it again"},
+     "correct what it names, and start it again"},
     {SW_ENVIRONMENT, true, "it failed", "its log says more"},
-    {SW_VERDICT_REQUEUE, true, "it stopped with a durable checkpoint, to go on in another job", ""},
+    {SW_VERDICT_REQUEUE, true, "it stopped with a durable checkpoint, to resume in another job",
+     ""},
     {SW_VERDICT_BAD_NODE, true, "a node is broken", "keep it out of the next job"},
     {SW_VERDICT_NO_PROGRESS, false, "it gained no step since the attempt before",
      "a longer time limit is needed: another job like it would gain none"},
@@ -49,6 +50,6 @@ const char *sw_verdict_advice(int32_t verdict, bool queued, const char *exclude,
              !goes_on ? ""
              : queued ? "'plan submit'"
                       : "starting it again",
-             goes_on ? " goes on from the last checkpoint" : "");
+             goes_on ? " resumes from the last checkpoint" : "");
     return buffer;
 }

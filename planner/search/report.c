@@ -57,14 +57,14 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
         return buffer;
     if (terms.continues != SW_CONTINUE_NONE)
         snprintf(buffer, bytes,
-                 "about %.0f jobs of %s one after the other, each of which goes on where the one "
+                 "about %.0f jobs of %s one after the other, each of which resumes where the one "
                  "before was saved",
                  ceil(run_seconds / terms.time_s), terms.time);
     else
         snprintf(
             buffer, bytes,
             "more than the job's time limit, %s: it is saved before, and waits for the next job; "
-            "%s: requeue or chain goes on by itself",
+            "%s: requeue or chain continues by itself",
             terms.time, continue_key);
     return buffer;
 }

@@ -273,21 +273,22 @@ static event do_judge(struct sw_supervisor *s)
 static event do_texts_follow(struct sw_supervisor *s)
 {
     say_end(s);
-    fputs(", and goes on in a new job\n", stderr);
+    fputs(", and resumes in a new job\n", stderr);
     return SW_COURSE_DONE_EVENT;
 }
 
 static event do_texts_stay(struct sw_supervisor *s)
 {
     say_end(s);
-    fprintf(stderr, ", and %s does not requeue it: 'plan submit' goes on\n", s->scheduler->title);
+    fprintf(stderr, ", and %s does not requeue it: 'plan submit' resumes it\n",
+            s->scheduler->title);
     return SW_COURSE_DONE_EVENT;
 }
 
 static event do_texts_over(struct sw_supervisor *s)
 {
     say_end(s);
-    fprintf(stderr, ", and is not requeued: %s says '%s' of it; 'plan submit' goes on\n",
+    fprintf(stderr, ", and is not requeued: %s says '%s' of it; 'plan submit' resumes it\n",
             s->scheduler->title, s->word[0] != '\0' ? s->word : "nothing");
     return SW_COURSE_DONE_EVENT;
 }

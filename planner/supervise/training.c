@@ -132,10 +132,11 @@ static event do_choose(struct sw_supervisor *s)
 
 static event do_choose_all(struct sw_supervisor *s)
 {
-    fprintf(stderr,
-            "%s/excluded_nodes.jsonl names %s, and there is no plan for %d nodes: it goes on with "
-            "them\n",
-            s->set->folder, s->without_list, (int)(s->job.node_count - s->without.count));
+    fprintf(
+        stderr,
+        "%s/excluded_nodes.jsonl names %s, and there is no plan for %d nodes: it continues with "
+        "them\n",
+        s->set->folder, s->without_list, (int)(s->job.node_count - s->without.count));
     s->excluded->count = 0;
     sw_supervise_set_excluded(s);
     return do_choose(s);
@@ -372,7 +373,7 @@ static event do_cancel_link(struct sw_supervisor *s)
 
 static event do_link_stays(struct sw_supervisor *s)
 {
-    fprintf(stderr, "job %s, the next link of the chain, goes on, but %s does not keep it off ",
+    fprintf(stderr, "job %s, the next link of the chain, continues, but %s does not keep it off ",
             s->link, s->scheduler->title);
     for (int32_t i = 0; i < s->excluded->count; i++)
         fprintf(stderr, "%s%s", i > 0 ? "," : "", s->excluded->node[i].node);
@@ -417,7 +418,7 @@ static event do_not_asked(struct sw_supervisor *s)
 
 static event do_not_answered(struct sw_supervisor *s)
 {
-    fprintf(stderr, "no other job follows: %s does not answer; 'plan submit' goes on\n",
+    fprintf(stderr, "no other job follows: %s does not answer; 'plan submit' resumes it\n",
             s->scheduler->title);
     return SW_COURSE_DONE_EVENT;
 }
@@ -425,17 +426,18 @@ static event do_not_answered(struct sw_supervisor *s)
 static event do_not_taken(struct sw_supervisor *s)
 {
     fprintf(stderr,
-            "no other job follows: %s takes neither a requeue nor a new one; 'plan submit' goes "
-            "on\n",
+            "no other job follows: %s takes neither a requeue nor a new one; 'plan submit' resumes "
+            "it\n",
             s->scheduler->title);
     return SW_COURSE_DONE_EVENT;
 }
 
 static event do_link_gone(struct sw_supervisor *s)
 {
-    fprintf(stderr,
-            "no other job follows: the next link, job %s, was cancelled; 'plan submit' goes on\n",
-            s->link);
+    fprintf(
+        stderr,
+        "no other job follows: the next link, job %s, was cancelled; 'plan submit' resumes it\n",
+        s->link);
     return SW_COURSE_DONE_EVENT;
 }
 

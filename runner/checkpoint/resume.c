@@ -256,7 +256,7 @@ static int look(const struct sw_plan *plan, int64_t data_tokens, int64_t last,
         out->step = then.step;
         out->next_sequence = then.next_sequence;
         if (then.step < last) {
-            fprintf(stderr, "going on from %s, after step %" PRId64 "\n", out->folder, then.step);
+            fprintf(stderr, "resuming from %s, after step %" PRId64 "\n", out->folder, then.step);
             say_differences(&then, &now);
         }
     } else if (status == 0) {

@@ -88,8 +88,7 @@ int sw_generate_arguments(int argc, char **argv, struct sw_generate_options *out
         return sw_fail(err, SW_BAD_INPUT,
                        "generate needs --prompt TEXT or --prompts FILE, one of them");
     if (out->resume && (out->out_path == NULL || out->prompts_path == NULL))
-        return sw_fail(err, SW_BAD_INPUT,
-                       "--resume goes on with a file: it needs --prompts and -o");
+        return sw_fail(err, SW_BAD_INPUT, "--resume continues a file: it needs --prompts and -o");
     if (out->part[1] > 1 && out->prompts_path == NULL)
         return sw_fail(err, SW_BAD_INPUT, "--shard is a part of --prompts FILE");
     return 0;
@@ -143,10 +142,9 @@ int sw_score_arguments(int argc, char **argv, struct sw_score_options *out, stru
     if (out->texts_path != NULL && out->json)
         return sw_fail(err, SW_BAD_INPUT, "--texts writes lines of JSON; --json is about files");
     if (out->resume && out->out_path == NULL)
-        return sw_fail(err, SW_BAD_INPUT, "--resume goes on with a file: it needs -o");
+        return sw_fail(err, SW_BAD_INPUT, "--resume continues a file: it needs -o");
     if (out->resume && out->against_path != NULL)
-        return sw_fail(
-            err, SW_BAD_INPUT,
-            "--against is about all texts; a file that is gone on with has some already");
+        return sw_fail(err, SW_BAD_INPUT,
+                       "--against is about all texts; a file that is continued has some already");
     return 0;
 }

@@ -42,8 +42,8 @@ static int read_lines(struct sw_lines *lines, const char *path, sw_lines_check c
             bad = bad > 0 ? bad : number;
         } else if (bad > 0) {
             status = sw_fail_at(err, SW_BAD_INPUT, place_of(path, bad),
-                                "no line of JSON, with others behind it; nothing goes on with such "
-                                "a file: move it away");
+                                "no line of JSON, with others behind it; a file like this is not "
+                                "continued: move it away");
         } else if (check(context, lines->done, root, text) != 0) {
             status = sw_fail_at(err, SW_BAD_INPUT, place_of(path, number),
                                 "%s; to start anew, move the file away", text);
@@ -74,7 +74,7 @@ int sw_lines_open(struct sw_lines *lines, const char *path, sw_lines_check check
     if (fstat(fd, &there) != 0 || !S_ISREG(there.st_mode)) {
         (void)close(fd);
         return sw_fail_at(err, SW_BAD_INPUT, place_of(path, 0),
-                          "only a regular file can be gone on with");
+                          "only a regular file can be continued");
     }
     /* not every file system has locks */
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {

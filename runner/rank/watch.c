@@ -48,7 +48,7 @@ static void describe(const struct watcher *w, int status, char *text, size_t byt
     if (is_orphan(w)) {
         snprintf(text, bytes,
                  "ended%s because the launcher (mpirun or srun) that started it was killed; start "
-                 "the run again to go on from its last checkpoint",
+                 "the run again to resume from its last checkpoint",
                  after);
         return;
     }

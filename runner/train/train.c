@@ -68,7 +68,8 @@ static void tell_metrics(struct training *t, const struct sw_error *err)
         return;
     sw_progress_line_end(&t->progress);
     if (failing)
-        fprintf(stderr, "note: %s; the run goes on, and tries again at every step\n", err->message);
+        fprintf(stderr, "note: %s; the run continues, and tries again at every step\n",
+                err->message);
     else
         fprintf(stderr, "note: %s/metrics.jsonl is written again\n", t->rank->plan->run->directory);
     t->metrics_failing = failing;

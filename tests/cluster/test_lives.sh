@@ -197,7 +197,7 @@ life_limit() { # its time limit is near; then a rank is killed
     emit limit slurm.continue=requeue slurm.time=1 "${settings[@]}"
     submit
     until_logged '^attempt 1 ended: the checkpoint signal' 120
-    said_once '^attempt 1 ended: the checkpoint signal, after step [0-9]+ of '"$steps"'; attempt 2 goes on from step [0-9]+ when the job is requeued$'
+    said_once '^attempt 1 ended: the checkpoint signal, after step [0-9]+ of '"$steps"'; attempt 2 resumes from step [0-9]+ when the job is requeued$'
     local saved
     saved=$(readlink "$run/checkpoints/latest")
     for ((i = 0; i < 600; i++)); do # until the second attempt has a checkpoint of its own
@@ -213,7 +213,7 @@ life_limit() { # its time limit is near; then a rank is killed
     done
     [ $((SECONDS - begin)) -lt 8 ] || fail "it took $((SECONDS - begin)) s to end after a rank was killed"
     said_once '^rank 5 \(host n3\): error: ended by signal 9 \(Killed\) after step '
-    said_once '^attempt 2 ended: rank 5 \(host n3\): ended by signal 9 .*; attempt 3 goes on from step [0-9]+ when the job is requeued$'
+    said_once '^attempt 2 ended: rank 5 \(host n3\): ended by signal 9 .*; attempt 3 resumes from step [0-9]+ when the job is requeued$'
     until_over 240
     finished
     restarts=$(field Restarts)
@@ -320,7 +320,7 @@ fewer_nodes() { # as 'plan status' says it, once it does
     local i advice
     for ((i = 0; i < 120; i++)); do
         hurry
-        advice=$("$build/plan" status "$run" | sed -nE "s/.*'(scontrol update JobId=$job NumTasks=6)' lets it go on with 3 nodes.*/\1/p")
+        advice=$("$build/plan" status "$run" | sed -nE "s/.*'(scontrol update JobId=$job NumTasks=6)' lets it continue with 3 nodes.*/\1/p")
         [ -z "$advice" ] || break
         sleep 0.5
     done
@@ -363,7 +363,7 @@ life_cancel() {
         sleep 3
         nothing_runs || fail "scancel in a $when left a process"
         [ -z "$(squeue -h -n $name 2>/dev/null)" ] || fail "the cancelled job came back"
-        tail -n 1 "$run/slurm-$job.out" | grep -q 'goes on' && fail "the log's last line promises more"
+        tail -n 1 "$run/slurm-$job.out" | grep -qE 'resumes|continues' && fail "the log's last line promises more"
         [ ! -e "$run/excluded_nodes.jsonl" ] || fail "a node is left out: $(cat "$run/excluded_nodes.jsonl")"
         [ $when != now ] || continue
         grep -qx '  "verdict": 143,' "$run/attempt.json" || fail "scancel in a $when: another verdict"

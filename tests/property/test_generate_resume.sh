@@ -144,7 +144,7 @@ refused "more lines than prompts" 2 \
     tail -n +3 "$out/whole.jsonl"
 } >"$out/other.jsonl"
 refused "a bad line in the middle" 2 \
-    "other.jsonl:3:1: error: no line of JSON, with others behind it; nothing goes on with such a file: move it away" "${all[@]}"
+    "other.jsonl:3:1: error: no line of JSON, with others behind it; a file like this is not continued: move it away" "${all[@]}"
 head -n 2 "$out/whole.jsonl" >"$out/other.jsonl"
 exec 9>>"$out/other.jsonl"
 flock 9

@@ -157,7 +157,7 @@ attempt() { # NUMBER
         done_kills=$((done_kills + 1))
         save_under_way && in_saves=$((in_saves + 1))
         [ "$role" = watcher ] && of_watchers=$((of_watchers + 1))
-        grep -aq '^going on from' "$out/attempt.log" && resumed=$((resumed + 1))
+        grep -aq '^resuming from' "$out/attempt.log" && resumed=$((resumed + 1))
         check_store >/dev/null
         return
     fi

@@ -79,7 +79,7 @@ ends() { # SECONDS CODE CAUSE-PATTERN
 # was copying from the memory of a rank that died.)
 said() { # PATTERN TIMES
     [ "$(grep -acE "$1" "$out/log")" -eq "$2" ] || fail "not $2 lines of '$1'"
-    [ "$(grep -avcE "^(training|step|held-out|going on from|checkpoint of step|note: took)|$1|Read -1, expected" "$out/log")" -eq 0 ] ||
+    [ "$(grep -avcE "^(training|step|held-out|resuming from|checkpoint of step|note: took)|$1|Read -1, expected" "$out/log")" -eq 0 ] ||
         fail "other lines than '$1'"
 }
 

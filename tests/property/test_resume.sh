@@ -123,7 +123,7 @@ stopped() { # MESH STEPS...
     for stop in "$@" 8; do
         train 0 "stopped$name" --steps "$stop"
         if [ "$before" -eq 0 ]; then said ""; else
-            said "going on from $(step "stopped$name" "$before"), after step $before"
+            said "resuming from $(step "stopped$name" "$before"), after step $before"
         fi
         before=$stop
     done
@@ -175,7 +175,7 @@ reshard() { # FROM-MESH MESHES...
         copy "$out/saved" "$out/$name"
         emit "$name" "$name" "$mesh"
         train 0 "$name"
-        said "going on from $(step "$name" 4), after step 4"
+        said "resuming from $(step "$name" 4), after step 4"
         close_losses 5 straight "$name"
         check_loading "$name"
         [ "$(fact "$(step "$name" 8)" next_sequence)" = 64 ] || fail "$name: sequences were left out"
@@ -213,7 +213,7 @@ options() {
     train 0 options --steps 2
     said "tiny is finished: step 3 of 2 is in $from"
     train 0 options --resume auto
-    said "going on from $from, after step 3"
+    said "resuming from $from, after step 3"
     train 2 options --resume none
     said "$out/options.plan/tiny.plan.yaml: error: '$folder' has checkpoints up to step-000008; --resume none would start over beside them: add --overwrite to delete them"
     train 0 options # finished
@@ -224,15 +224,15 @@ options() {
     # a checkpoint of another run, by its own name, and by that of its folder
     emit other other 1,1,1,1
     train 0 other --steps 6 --resume "$(step options 3)"
-    said "going on from $(step options 3), after step 3"
+    said "resuming from $(step options 3), after step 3"
     [ -d "$(step other 6)" ] || fail "the checkpoint is not in the run's own folder"
     train 0 other --steps 9 --resume "$folder"
-    said "going on from $(step options 8), after step 8"
+    said "resuming from $(step options 8), after step 8"
     train 0 other --steps 10 --resume "$out/options" # the run's folder
-    said "going on from $(step options 8), after step 8"
+    said "resuming from $(step options 8), after step 8"
     # back to an older one: what was newer is replaced when its step comes again
     train 0 options --resume "$(step options 3)"
-    said "going on from $(step options 3), after step 3"
+    said "resuming from $(step options 3), after step 3"
     train 0 options --resume none --overwrite --steps 2
     said ""
     [ "$(ls -A "$folder")" = "latest
@@ -264,7 +264,7 @@ changed() { # NAME NOTE EMIT-ARGUMENTS...
     copy "$out/base" "$out/$name"
     emit "$name" "$name" 1,1,1,1 "$@"
     train 0 "$name" --steps 5
-    said "going on from $(step "$name" 4), after step 4
+    said "resuming from $(step "$name" 4), after step 4
 note: $note"
     [ -d "$(step "$name" 5)" ] || fail "$name: no step was done"
 }
@@ -399,8 +399,8 @@ wholeness() { # MESHES...
     train 0 passed --steps 6
     truncate -s 100 "$(step passed 6)/$model"
     train 0 passed --steps 6
-    said "'$out/passed/checkpoints/latest' names step-000006, which is no whole checkpoint ($model: it has 100 bytes, not $bytes); going on from step-000004
-going on from $(step passed 4), after step 4
+    said "'$out/passed/checkpoints/latest' names step-000006, which is no whole checkpoint ($model: it has 100 bytes, not $bytes); resuming from step-000004
+resuming from $(step passed 4), after step 4
 note: what is no whole checkpoint in '$out/passed/checkpoints' is kept as step-000006.damaged; it is not read again, and yours to delete"
     [ "$(stat -c %s "$(step passed 6).damaged/$model")" -eq 100 ] || fail "it is not kept as it was"
     losses passed | awk '$1 > 4 { if ($1 in was && was[$1] != $2) bad = 1; was[$1] = $2; n++ }

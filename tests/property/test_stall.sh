@@ -155,7 +155,7 @@ for ((i = 0; i < 100; i++)); do
 done
 [ -z "$(processes)" ] || fail "a rank is left behind mpirun"
 pattern="rank [0-3] \(host $host\): ended after step [0-9]+ because the launcher \(mpirun or srun\) that "
-pattern+="started it was killed; start the run again to go on from its last checkpoint"
+pattern+="started it was killed; start the run again to resume from its last checkpoint"
 grep -qE "^  \"cause\": \"$pattern\",\$" "$out/attempt.json" || fail "the cause is not told: $(cat "$out/attempt.json")"
 grep -qx '  "nodes": \[\],' "$out/attempt.json" || fail "a node is blamed"
 echo "mpirun killed: $(sed -n 's/^  "cause": //p' "$out/attempt.json")"

@@ -77,7 +77,7 @@ for ((i = 0; i < 600; i++)); do
     sleep 0.1
 done
 [ "$(head -n 1 "$out/second.log")" = "note: $expected" ] || fail "not as expected: $expected"
-grep -q "^going on from $out/checkpoints/step-" "$out/second.log" || fail "it does not go on"
+grep -q "^resuming from $out/checkpoints/step-" "$out/second.log" || fail "it does not go on"
 grep -q '"attempt": 2,' "$out/attempt.json" || fail "it is no second attempt"
 our_processes | xargs -r kill -KILL 2>/dev/null
 while kill -0 "$last" 2>/dev/null; do sleep 0.1; done

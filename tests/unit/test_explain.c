@@ -271,7 +271,7 @@ static void checkpoints_are_told(void **state)
                 "12.0 GB a node; host_memory is not told: taken to fit", "pause",
                 "100 ms: exchange 40.0 ms, copy 60.0 ms", "writing",
                 "12.1 s at 8.0 GB/s (storage.bandwidth is not told: 1 GB/s for each node assumed), "
-                "while training goes on",
+                "while training continues",
                 "failures", "one every 32.9 days (3.8 per 1000 node-days)", "proposed",
                 "every_steps: 377, 12.6 min: paused 0.013 % of the time, 0.013 % computed again "
                 "after failures",
@@ -291,7 +291,7 @@ static void checkpoints_are_told(void **state)
                 "checkpoint", "96.4 GB in 1 file, at most 1.5 GB of one rank", "snapshot",
                 "12.0 GB a node fit in host_memory, 2.0 TB", "pause",
                 "100 ms: exchange 40.0 ms, copy 60.0 ms", "writing",
-                "12.1 s at 8.0 GB/s (storage.bandwidth of the cluster), while training goes on",
+                "12.1 s at 8.0 GB/s (storage.bandwidth of the cluster), while training continues",
                 "failures", "one every 32.9 days (3.8 per 1000 node-days)", "proposed",
                 "every_steps: 0, at the end only: the run takes 2.0 h, the interval would be 2.0 h",
                 "set", "every_steps: 0, at the end and when a signal asks for it", NULL});
@@ -348,7 +348,7 @@ static void time_limits_are_told(void **state)
     assert_string_equal(
         sw_report_time_limit(&run, 95401, text, sizeof text),
         "more than the job's time limit, 1-2:30: it is saved before, and waits for the "
-        "next job; slurm.continue: requeue or chain goes on by itself");
+        "next job; slurm.continue: requeue or chain continues by itself");
     while (strcmp(sw_scheduler_of(&run.cluster)->name, "mpirun") != 0)
         run.cluster.launcher++;
     assert_string_equal(sw_report_time_limit(&run, 95401, text, sizeof text), "");

@@ -119,7 +119,7 @@ expect 0 "  output   $out/generate/generate.jsonl.*-of-*" status "$out/generate"
 echo '42 1 3' >>"$out/generate/job.ended"
 expect 0 'quickstart: failed, job 42' status "$out/generate"
 expect 0 '  end      task 1 of the array ended with exit code 3' status "$out/generate"
-expect 0 "  next     'plan submit' goes on: lines that are there are not made again" status "$out/generate"
+expect 0 "  next     'plan submit' resumes it: lines that are there are not made again" status "$out/generate"
 
 # at its limit it is requeued, and goes on
 emit "$out/limit" "${weights[@]}" --set job.type=generate --set job.input="$out/prompts.jsonl" \
@@ -170,10 +170,10 @@ cp "$out/limit/texts.jsonl" "$out/kept.jsonl"
 SHARDWRIGHT_RUNNER=$out/broken expect 127 'it ended with exit code 127 and made nothing: it is not tried again' job "$script"
 [ ! -s "$out/calls" ] || fail "what makes nothing was requeued: $(cat "$out/calls")"
 printf '#!/bin/sh\necho line >>"%s"; exit 3\n' "$out/limit/texts.jsonl" >"$out/broken"
-SHARDWRIGHT_RUNNER=$out/broken expect 3 'it ended with exit code 3, and goes on in a new job' job "$script"
+SHARDWRIGHT_RUNNER=$out/broken expect 3 'it ended with exit code 3, and resumes in a new job' job "$script"
 grep -qx 'scontrol requeue incomplete 42' "$out/calls" || fail "what made a line was not requeued"
 # the last task of an array may have the number that stands for all of them
-SHARDWRIGHT_RUNNER=$out/broken SLURM_ARRAY_JOB_ID=42 SLURM_ARRAY_TASK_ID=2 expect 3 'and goes on in a new job' job "$script"
+SHARDWRIGHT_RUNNER=$out/broken SLURM_ARRAY_JOB_ID=42 SLURM_ARRAY_TASK_ID=2 expect 3 'and resumes in a new job' job "$script"
 grep -qx 'scontrol requeue incomplete 42_2' "$out/calls" || fail "an array was requeued: $(cat "$out/calls")"
 echo COMPLETING >"$out/state"
 SHARDWRIGHT_RUNNER=$out/broken expect 3 "it ended with exit code 3, and is not requeued: Slurm says 'COMPLETING' of it" job "$script"

@@ -100,7 +100,7 @@ wait "$pid"
 expect 0 '' status "$scratch/tiny.plan.yaml"
 shows "run: stopped, attempt 1"
 shows "a person stopped it: SIGINT, after step "
-shows "starting it again goes on from the last checkpoint"
+shows "starting it again resumes from the last checkpoint"
 expect 130 '' status --watch "$scratch/run"
 shows " stopped, step "
 expect 0 '' runs "$scratch"
@@ -134,10 +134,10 @@ verdict 0 "done" "step 7"
 verdict 1 failed "the loss or the gradient norm is zero or not finite: why"
 verdict 2 failed "cannot be used: why"
 # after these the run may go on in this job or another, which nobody tells now
-verdict 3 unknown "it failed: why; whether it goes on Slurm does not say"
-verdict 75 unknown "with a durable checkpoint, to go on in another job: why; whether it goes on Slurm does not say"
-verdict 76 unknown "a node is broken: why; whether it goes on Slurm does not say"
-verdict 137 unknown "it failed: why; whether it goes on Slurm does not say"
+verdict 3 unknown "it failed: why; whether it continues Slurm does not say"
+verdict 75 unknown "with a durable checkpoint, to resume in another job: why; whether it continues Slurm does not say"
+verdict 76 unknown "a node is broken: why; whether it continues Slurm does not say"
+verdict 137 unknown "it failed: why; whether it continues Slurm does not say"
 verdict 93 failed "gained no step since the attempt before: why"
 verdict 130 stopped "a person stopped it: why"
 verdict 143 stopped "told to end: why"
@@ -162,7 +162,7 @@ shows "its time limit was reached before it trained again"
 shows "75: failed, job 42"
 asks "$scratch/ends/75" TIMEOUT TimeLimit '-1 minute'
 shows "75: stopped, job 42, attempt 2"
-shows "with a durable checkpoint, to go on in another job: why"
+shows "with a durable checkpoint, to resume in another job: why"
 asks "$scratch/ends/3" FAILED NonZeroExitCode '-1 minute'
 shows "3: failed, job 42, attempt 2"
 shows "  end      it failed: why"
@@ -177,7 +177,7 @@ for killed in 143 null; do
     asks "$scratch/ends/$killed" FAILED JobLaunchFailure '-1 minute'
     shows "$killed: failed, job 42, attempt 2"
     shows "  end      its job's script was killed, so that Slurm ended the ranks"
-    shows "  next     'plan submit' goes on from the last checkpoint"
+    shows "  next     'plan submit' resumes from the last checkpoint"
 done
 
 # A controller that does not answer, as a person has it.
@@ -235,7 +235,7 @@ END
 echo '42 1 3' >"$scratch/array/job.ended"
 asks "$scratch/array" '' '' now
 shows "waits: unknown, job 42"
-shows "  now      task 1 of the array ended with exit code 3; whether it goes on Slurm does not say"
+shows "  now      task 1 of the array ended with exit code 3; whether it continues Slurm does not say"
 asks "$scratch/array" FAILED NonZeroExitCode now
 shows "waits: failed, job 42"
 

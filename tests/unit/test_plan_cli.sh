@@ -426,7 +426,7 @@ grep -qE "^evaluation [0-9.]+ m?s a batch; its [0-9.]+ [MG]B lie in the step's [
     complain "explain: no evaluation: $(grep evaluation "$scratch/stdout")"
 grep -qxE 'run       100,000 steps take [0-9.]+ (days|h), [0-9],[0-9]{3} accelerator-hours' "$scratch/stdout" ||
     complain "explain: no time of the run"
-grep -qxF "          more than the job's time limit, 24:00:00: it is saved before, and waits for the next job; slurm.continue: requeue or chain goes on by itself" \
+grep -qxF "          more than the job's time limit, 24:00:00: it is saved before, and waits for the next job; slurm.continue: requeue or chain continues by itself" \
     "$scratch/stdout" || complain "explain: nothing about the time limit"
 grep -qxF 'checkpoint           96.4 GB in 150 files, at most 1.5 GB of one rank' "$scratch/stdout" ||
     complain "explain: no checkpoint: $(grep '^checkpoint' "$scratch/stdout")"
@@ -496,7 +496,7 @@ cp -r "$scratch/a b" "$scratch/first"
 grep -qE '^  save_seconds: 0.[0-9]+$' "$scratch/a b/quickstart.plan.yaml" || complain "emit: no save_seconds"
 expect 0 "configs/runs/llama-8b-64.yaml:2:1: warning: the run names no data to train on, so its plan is good for planning only; add data: {path: FILE} before 'runner train'" emit $runs/llama-8b-64.yaml -o "$scratch/programs" --set "directory=$scratch/run"
 # Longer than the job may: a warning where slurm.time stands, of the run or of the cluster.
-long="warning: 100,000 steps take [0-9.]+ (days|h), more than the job's time limit, LIMIT: it is saved before, and waits for the next job; slurm.continue: requeue or chain goes on by itself"
+long="warning: 100,000 steps take [0-9.]+ (days|h), more than the job's time limit, LIMIT: it is saved before, and waits for the next job; slurm.continue: requeue or chain continues by itself"
 for command in check search "emit -o $scratch/programs --set directory=$scratch/run"; do
     # shellcheck disable=SC2086 # options
     "$plan" $command $runs/llama-8b-64.yaml >"$scratch/stdout" 2>"$scratch/stderr"
@@ -509,7 +509,7 @@ for command in check search "emit -o $scratch/programs --set directory=$scratch/
     # shellcheck disable=SC2086 # options
     said=$("$plan" $command $runs/llama-8b-64.yaml --set slurm.time=10:00:00 --set slurm.continue=chain 2>&1 >/dev/null)
     if grep -q 'warning: 100,000 steps' <<<"$said" ||
-        ! grep -qE 'note: 100,000 steps take [0-9.]+ (days|h), about [0-9]+ jobs of 10:00:00 one after the other, each of which goes on where the one before was saved' <<<"$said"; then
+        ! grep -qE 'note: 100,000 steps take [0-9.]+ (days|h), about [0-9]+ jobs of 10:00:00 one after the other, each of which resumes where the one before was saved' <<<"$said"; then
         complain "$command: nothing about the number of jobs: $said"
     fi
     # shellcheck disable=SC2086 # options
@@ -527,7 +527,7 @@ for command in check "emit -o $scratch/programs --set directory=$scratch/run"; d
     done
     # shellcheck disable=SC2086 # options
     "$plan" $command $runs/quickstart-slurm.yaml --set slurm.time=0:01:00 2>&1 | grep 'hardly a step' &&
-        complain "$command: a run that does not go on by itself"
+        complain "$command: a run that does not continue by itself"
 done
 "$plan" check --format github $runs/llama-8b-64.yaml | grep -qE "^::warning file=configs/clusters/h100-8x8.yaml,line=[0-9]+,col=[0-9]+::100,000 steps take " ||
     complain "check: no warning of the time for GitHub"

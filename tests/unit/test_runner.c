@@ -638,7 +638,7 @@ static void test_disk_full(void **state)
     expect_output("full/checkpoints: cannot write 'model-00001-of-00001.safetensors': File too "
                   "large\n");
     expect_output("note: cannot write ");
-    expect_output("full/metrics.jsonl: File too large; the run goes on, and tries again at "
+    expect_output("full/metrics.jsonl: File too large; the run continues, and tries again at "
                   "every step\n");
     expect_output("step 40/40 ");
     assert_int_equal(occurrences(output, "note: "), 1);
@@ -648,7 +648,7 @@ static void test_disk_full(void **state)
         return;
     expect_exit(0, "rm full/metrics.jsonl && ln -s /dev/full full/metrics.jsonl");
     expect_exit(0, "%s train full.plan.yaml 2>&1", runner);
-    expect_output("full/metrics.jsonl: No space left on device; the run goes on, and");
+    expect_output("full/metrics.jsonl: No space left on device; the run continues, and");
     assert_int_equal(occurrences(output, "note: "), 1);
     if (strcmp(mpirun, "none") == 0)
         return;
@@ -656,7 +656,7 @@ static void test_disk_full(void **state)
     make_plan(&job);
     expect_exit(0, "mkdir full2 && ln -s /dev/full full2/metrics.jsonl");
     expect_exit(0, "%s %s train full2.plan.yaml 2>&1", launch(2), runner);
-    expect_output("full2/metrics.jsonl: No space left on device; the run goes on, and");
+    expect_output("full2/metrics.jsonl: No space left on device; the run continues, and");
     assert_int_equal(occurrences(output, "note: "), 1);
 }
 

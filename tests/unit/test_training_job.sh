@@ -101,7 +101,7 @@ folder=$out/limit
 } >"$out/ranks"
 mkdir -p "$folder/checkpoints/step-000005"
 never >"$out/end"
-promise='attempt 1 ended: the checkpoint signal; attempt 2 goes on .* when the job is requeued'
+promise='attempt 1 ended: the checkpoint signal; attempt 2 resumes .* when the job is requeued'
 for states in SIGNALING RUNNING 'silent silent silent RUNNING' 'silent silent SIGNALING'; do
     rm -f "$folder/attempt.json"
     job limit "$states"
@@ -129,7 +129,7 @@ done
 rm -f "$folder/attempt.json"
 job limit silent
 was_called 0 'requeue .*'
-last_line_is "no other job follows: Slurm does not answer; 'plan submit' goes on"
+last_line_is "no other job follows: Slurm does not answer; 'plan submit' resumes it"
 
 # In a job that is being cancelled no node answers: none is left out for that.
 folder=$out/limit
@@ -159,7 +159,7 @@ folder=$out/chain
 mkdir -p "$folder/checkpoints/step-000005"
 # shellcheck disable=SC2016 # the stand-in's
 echo 'echo "$*" >"$STAND_IN/words"; cp "$STAND_IN/saved.json" "'"$folder"'/attempt.json"; exit 75' >"$out/ranks"
-promise='attempt 1 ended: the checkpoint signal; attempt 2 goes on .* in the next link of the chain'
+promise='attempt 1 ended: the checkpoint signal; attempt 2 resumes .* in the next link of the chain'
 for states in RUNNING silent COMPLETING; do # the link is queued, whatever is said of this job
     rm -f "$folder/attempt.json" "$folder/submission.jobs"
     echo PENDING >"$out/link"
@@ -185,7 +185,7 @@ echo CANCELLED >"$out/link"
 rm -f "$folder/attempt.json"
 job chain RUNNING
 [ $status -eq 75 ] || fail "chain, cancelled: exit $status, not 75"
-last_line_is "no other job follows: the next link, job 18, was cancelled; 'plan submit' goes on"
+last_line_is "no other job follows: the next link, job 18, was cancelled; 'plan submit' resumes it"
 rm -f "$folder/attempt.json" "$out/link"
 job chain RUNNING
 [ $status -eq 75 ] || fail "chain, no link: exit $status, not 75"
@@ -201,7 +201,7 @@ for stubborn in '' yes; do
     [ $status -eq 76 ] || fail "chain, a bad node: exit $status, not 76"
     grep -qx 'update JobId=18 ExcNodeList=n3' "$out/calls" || fail "the link is not kept off n3"
     if [ -n "$stubborn" ]; then
-        last_line_is 'job 18, the next link of the chain, goes on, but Slurm does not keep it off n3'
+        last_line_is 'job 18, the next link of the chain, continues, but Slurm does not keep it off n3'
     else
         last_line_is 'attempt 1 ended: n3 is broken; .* in the next link of the chain, without n3'
     fi
@@ -260,7 +260,7 @@ last_line_is "$missing; start 2 of 3 follows"
 hangs 9
 [ $status -eq 0 ] || fail "three nodes do not go on: exit $status"
 was_called 2 'srun --mpi=pmix --nodes=4 --ntasks=8 .*'
-grep -qxE "$missing, not in the start before either; attempt 3 goes on .* with the 3 nodes that are left, without n3" "$out/job.log" ||
+grep -qxE "$missing, not in the start before either; attempt 3 resumes .* with the 3 nodes that are left, without n3" "$out/job.log" ||
     fail "n3 and its ranks are not named"
 grep -q '^{"node":"n3",' "$folder/excluded_nodes.jsonl" || fail "n3 is not left out later"
 was_called 1 'srun --mpi=pmix --nodes=3 --ntasks=6 --exclude=n3 --overlap'
@@ -268,7 +268,7 @@ echo n3 >"$out/deaf"
 hangs 9
 [ $status -eq 0 ] || fail "three nodes do not go on: exit $status"
 was_called 1 'srun --mpi=pmix --nodes=4 --ntasks=8 .*'
-grep -qxE "$missing; n3 does not answer; attempt 3 goes on .* with the 3 nodes that are left, without n3" "$out/job.log" ||
+grep -qxE "$missing; n3 does not answer; attempt 3 resumes .* with the 3 nodes that are left, without n3" "$out/job.log" ||
     fail "n3 is not asked"
 rm "$out/deaf"
 

@@ -272,7 +272,7 @@ const struct field sw_slurm_fields[] = {
      .brief = true,
      .example = "requeue",
      .about =
-         "how a run goes on when its job ends before it: the job is requeued, or a chain of jobs "
+         "how a run continues when its job ends before it: the job is requeued, or a chain of jobs "
          "follows one another where a site does not let jobs be requeued, or none: a person "
          "submits "
          "again; default: none"},
@@ -292,7 +292,7 @@ const struct field sw_slurm_fields[] = {
      .min = 1,
      .max = 65536,
      .example = "100",
-     .about = "jobs and attempts inside of jobs after which a run goes on by itself no more; "
+     .about = "jobs and attempts inside of jobs after which a run no longer continues by itself; "
               "default: 100"},
     {.key = NULL},
 };
