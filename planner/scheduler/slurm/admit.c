@@ -7,6 +7,7 @@
 #include "planner/scheduler/slurm/settings.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,7 +41,9 @@ static int64_t memory_of(const struct sw_job_request *request)
     char *end = NULL;
     if (value == NULL)
         return 0;
-    const int64_t number = strtoll(value, &end, 10);
+    enum { MOST_SHIFT = 20 };
+    const int64_t given = strtoll(value, &end, 10), most = INT64_MAX >> MOST_SHIFT;
+    const int64_t number = given > most ? most : given > 0 ? given : 0;
     switch (toupper((unsigned char)*end)) {
     case 'K':
         return number / 1024;
@@ -120,8 +123,9 @@ static bool nodes_fit(const struct sw_job_request *request, const struct sw_slur
         return refuse(why, "%s asked for, but partition %.60s has %d", number, p->name,
                       p->hosts.count);
     if (p->max_cpus_per_node > 0 && cpus > p->max_cpus_per_node)
-        return refuse(why, "%d processors of a node asked for, but partition %.60s gives %d",
-                      (int)cpus, p->name, p->max_cpus_per_node);
+        return refuse(why,
+                      "%" PRId64 " processors of a node asked for, but partition %.60s gives %d",
+                      cpus, p->name, p->max_cpus_per_node);
     if (wants_whole_nodes(request) && p->max_cpus_per_node > 0 && count_small(facts, p) < nodes)
         return refuse(why,
                       "whole nodes asked for, but partition %.60s gives a job %d processors of a "
@@ -130,13 +134,14 @@ static bool nodes_fit(const struct sw_job_request *request, const struct sw_slur
     int32_t fit = count_fitting(facts, p, cpus, 0, NULL);
     if (fit < nodes)
         return refuse(why,
-                      "%s with %d processors asked for (tasks of a node times cpus_per_task), "
+                      "%s with %" PRId64
+                      " processors asked for (tasks of a node times cpus_per_task), "
                       "but partition %.60s has %d",
-                      number, (int)cpus, p->name, fit);
+                      number, cpus, p->name, fit);
     fit = count_fitting(facts, p, 0, memory, NULL);
     if (fit < nodes)
-        return refuse(why, "%s with %d MB of memory asked for, but partition %.60s has %d", number,
-                      (int)memory, p->name, fit);
+        return refuse(why, "%s with %" PRId64 " MB of memory asked for, but partition %.60s has %d",
+                      number, memory, p->name, fit);
     fit = count_fitting(facts, p, 0, 0, gpus);
     if (fit < nodes)
         return refuse(why, "%s with GPUs '%.40s' asked for, but partition %.60s has %d", number,
