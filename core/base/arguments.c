@@ -265,7 +265,7 @@ static int take_words(const struct sw_argument *row, struct sw_arguments_words *
     errno = 0;
     const long long number = strtoll(argv[0], &end, 10);
     if (end == argv[0] || *end != '\0' || errno != 0 || number < 0 || number >= argc)
-        return sw_fail(err, SW_BAD_INPUT, "%s needs a number of words, and these, not '%.60s'",
+        return sw_fail(err, SW_BAD_INPUT, "%s needs a number and that many words, not '%.60s'",
                        row->name, argv[0]);
     to->word = (const char *const *)argv + 1;
     to->count = (int32_t)number;

@@ -93,7 +93,7 @@ int sw_file_begin(struct sw_new_file *file, const char *path, mode_t mode, struc
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
         /* the rename at the end would put a file where a device or a pipe was */
         if (!S_ISDIR(there.st_mode))
-            sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': it is no regular file", path);
+            sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': it is not a regular file", path);
         errno = S_ISDIR(there.st_mode) ? EISDIR : EEXIST;
         return fail_to_write(path, err);
     }

@@ -348,7 +348,7 @@ static bool read_rules(struct sw_config *c, const struct field *field, struct no
         }
         if (!sw_text_is_name(key->text)) {
             sw_config_error_at(c, key,
-                               sw_config_format(c, "%s is no name of a logical axis",
+                               sw_config_format(c, "%s is not the name of a logical axis",
                                                 sw_config_quote(c, key->text)),
                                sw_config_example(c, field));
             good = false;

@@ -468,7 +468,7 @@ static const char *open_reason(struct sw_config *c, int number)
     case EISDIR:
         return "it is a directory";
     case ESPIPE:
-        return "it is no regular file";
+        return "it is not a regular file";
     case EACCES:
         return "permission denied";
     case EFBIG:

@@ -201,9 +201,10 @@ static bool read_variable(struct sw_config *c, const struct field *field, const 
     if (value->key->kind == NODE_BROKEN || value->kind == NODE_BROKEN)
         return false;
     if (!sw_text_is_variable(name))
-        return refuse(c, value->key,
-                      sw_config_format(c, "%s is no name of a variable", sw_config_quote(c, name)),
-                      "letters, digits and _, no digit first");
+        return refuse(
+            c, value->key,
+            sw_config_format(c, "%s is not the name of a variable", sw_config_quote(c, name)),
+            "letters, digits and _, no digit first");
     const char *help, *taken = variable_is_taken(c, name, &help);
     if (taken != NULL)
         return refuse(c, value->key, sw_config_format(c, "the variable '%s' %s", name, taken),

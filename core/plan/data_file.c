@@ -271,12 +271,13 @@ static int check(const struct sw_run_config *run, const unsigned char *head, siz
         return check_bytes_wanted(run, head, bytes, err);
     if (run->model.shape.vocab_size != BYTE_VALUES)
         snprintf(why, sizeof why,
-                 "is no file of tokens (NAME.bin), and the bytes of a text are no tokens of a "
+                 "is not a file of tokens (NAME.bin), and the bytes of a text are not tokens of a "
                  "model whose vocab_size is %" PRId64,
                  run->model.shape.vocab_size);
     else if (tokenizer != NULL)
         snprintf(why, sizeof why,
-                 "is no file of tokens (NAME.bin), and init.from has a tokenizer, '%s'", tokenizer);
+                 "is not a file of tokens (NAME.bin), and init.from has a tokenizer, '%s'",
+                 tokenizer);
     else if (bytes > 0 && memchr(head, 0, bytes) != NULL)
         snprintf(why, sizeof why, "is neither tokens (NAME.bin) nor plain text, it has zero bytes");
     else

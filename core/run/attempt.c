@@ -63,22 +63,22 @@ static const char *parse(const json_t *root, struct sw_attempt *out)
     if (strcmp(name, schema) != 0)
         return "its schema is not shardwright.attempt/1";
     if (!get_integer(root, "attempt", 1, &out->attempt))
-        return "'attempt' is no number from 1";
+        return "'attempt' is not a number from 1";
     if (!json_is_null(json_object_get(root, "verdict")) &&
         (!get_integer(root, "verdict", 0, &verdict) || verdict > 255))
         return "'verdict' is neither null nor an exit code";
     out->verdict = (int32_t)verdict;
     if (!get_integer(root, "step", 0, &out->step) ||
         !get_integer(root, "first_step", 0, &out->first_step))
-        return "'step' and 'first_step' are no numbers from 0";
+        return "'step' and 'first_step' are not numbers from 0";
     if (!get_nodes(root, out))
-        return "'nodes' is no list of at most 8 names";
+        return "'nodes' is not a list of at most 8 names";
     if (!get_text(root, "job", out->job, sizeof out->job) ||
         !get_text(root, "cause", out->cause, sizeof out->cause))
         return "'job' and 'cause' are no short texts";
     if (json_object_get(root, "idle_jobs") != NULL &&
         !get_integer(root, "idle_jobs", 0, &out->idle_jobs))
-        return "'idle_jobs' is no number from 0";
+        return "'idle_jobs' is not a number from 0";
     return NULL;
 }
 
@@ -101,7 +101,7 @@ int sw_attempt_read(const char *folder, struct sw_attempt *out, char note[256],
             result = sw_fail(err, SW_ENVIRONMENT, "cannot read %s: %s", path, strerror(errno));
             goto out;
         }
-        snprintf(note, 256, "it is no file of at most %d bytes", ATTEMPT_BYTES_MAX);
+        snprintf(note, 256, "it is not a file of at most %d bytes", ATTEMPT_BYTES_MAX);
         goto out;
     }
     root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);

@@ -399,7 +399,7 @@ static int read_files(struct sw_place at, const json_t *files, struct sw_manifes
 {
     bool good;
     if (!json_is_array(files) || json_array_size(files) > INT32_MAX / 2)
-        return sw_fail_at(err, SW_BAD_INPUT, at, "its 'files' are no list");
+        return sw_fail_at(err, SW_BAD_INPUT, at, "its 'files' are not a list");
     for (size_t i = 0; i < json_array_size(files); i++) {
         const char *wrong = read_file(out, json_array_get(files, i));
         if (wrong == NULL)

@@ -174,7 +174,7 @@ static int follow_latest(struct choice *c, struct sw_error *err)
     }
     reason(here, &why, detail, sizeof detail);
     snprintf(c->wrong, sizeof c->wrong,
-             "'%.1000s/latest' names %.40s, which is no whole checkpoint (%s)", c->folder,
+             "'%.1000s/latest' names %.40s, which is not a whole checkpoint (%s)", c->folder,
              sw_store_is_target(c->latest.target) ? c->latest.target : "another place", detail);
     free(here);
     return 0;
@@ -188,7 +188,7 @@ static void pass_over(struct choice *c, const char *path, const struct sw_error 
         return; /* was said */
     reason(path, why, detail, sizeof detail);
     if (used == 0)
-        snprintf(c->wrong, sizeof c->wrong, "'%.1000s/%.40s' is no whole checkpoint (%s)",
+        snprintf(c->wrong, sizeof c->wrong, "'%.1000s/%.40s' is not a whole checkpoint (%s)",
                  c->folder, sw_path_name(path), detail);
     else
         snprintf(c->wrong + used, sizeof c->wrong - used, ", nor is %.40s (%s)", sw_path_name(path),

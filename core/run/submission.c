@@ -120,11 +120,11 @@ static const char *get_jobs(const json_t *root, struct sw_submission *out)
 {
     const json_t *jobs = json_object_get(root, "jobs");
     if (!json_is_array(jobs) || json_array_size(jobs) > SW_SUBMISSION_JOBS)
-        return "'jobs' is no list of at most 64 job ids";
+        return "'jobs' is not a list of at most 64 job ids";
     for (size_t i = 0; i < json_array_size(jobs); i++) {
         const char *id = json_string_value(json_array_get(jobs, i));
         if (id == NULL || !sw_job_id_is_valid(id))
-            return "'jobs' is no list of at most 64 job ids";
+            return "'jobs' is not a list of at most 64 job ids";
         snprintf(out->job[out->job_count++], SW_JOB_ID_BYTES, "%.30s", id);
     }
     return NULL;
@@ -211,7 +211,7 @@ int sw_submission_read(const char *folder, struct sw_submission *out, char note[
         if (out->submitted)
             read_links(folder, out);
     } else if (errno == EFBIG || errno == ESPIPE || errno == EISDIR) {
-        snprintf(note, 256, "it is no file of at most %d bytes", BYTES_MAX);
+        snprintf(note, 256, "it is not a file of at most %d bytes", BYTES_MAX);
     } else if (errno != ENOENT && errno != ENOTDIR) {
         result = sw_fail(err, SW_ENVIRONMENT, "cannot read %s: %s", path, strerror(errno));
     }

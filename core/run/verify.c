@@ -80,7 +80,7 @@ static int open_file(const char *path, const struct sw_manifest_file *file, stru
     if (fstat(handle, &info) != 0)
         fail_to_read(path, err);
     else if (!S_ISREG(info.st_mode))
-        sw_fail_at(err, SW_BAD_INPUT, at, "it is no regular file");
+        sw_fail_at(err, SW_BAD_INPUT, at, "it is not a regular file");
     else if (info.st_size != file->bytes)
         sw_fail_at(err, SW_BAD_INPUT, at, "it has %" PRId64 " bytes, not %" PRId64,
                    (int64_t)info.st_size, file->bytes);
@@ -170,7 +170,7 @@ static int find_more(const struct sw_manifest *manifest, const char *folder, con
             continue;
         char *more = sw_path_join(folder, name);
         status = sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = more},
-                            "it is no file of this checkpoint");
+                            "it is not a file of this checkpoint");
         free(more);
     }
     closedir(listing);

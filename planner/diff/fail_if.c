@@ -174,7 +174,7 @@ static int fail_name(const struct sw_fail_if_parser *p, const char *from, size_t
     snprintf(name, sizeof name, "%.*s", (int)(length < 40 ? length : 40), from);
     for (int32_t i = 0; i <= SW_ASPECT_COUNT; i++)
         if (strcmp(name, i == 0 ? names[0] : sw_aspect_name((enum sw_aspect)(i - 1))) == 0) {
-            snprintf(what, sizeof what, "'%s' is no number", name);
+            snprintf(what, sizeof what, "'%s' is not a number", name);
             return sw_fail_if_mistake(
                 p, sw_fail_if_column(p, from), what,
                 "it stands alone, as in 'mesh != old.mesh', 'recompute == full' or "

@@ -62,7 +62,7 @@ static char *read_template(const char *path, struct sw_error *err)
     if (status == 0 && memchr(text, '\0', bytes) == NULL)
         return text;
     sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
-               "the template is no text of at most %d bytes", MAX_TEMPLATE_BYTES);
+               "the template is not a text of at most %d bytes", MAX_TEMPLATE_BYTES);
     free(text);
     return NULL;
 }

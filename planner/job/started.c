@@ -70,7 +70,7 @@ const char *sw_started_parse(const char *text, size_t bytes, struct sw_started *
 {
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
     *out = (struct sw_started){.failed_task = -1};
-    const char *wrong = json_is_object(root) ? take(root, out) : "it is no object of JSON";
+    const char *wrong = json_is_object(root) ? take(root, out) : "it is not a JSON object";
     json_decref(root);
     if (wrong != NULL)
         *out = (struct sw_started){.failed_task = -1};

@@ -159,7 +159,7 @@ static int ask_for_job(const char *id, struct sw_target *out, struct sw_error *e
             status = take(out, works_in, err);
         if (status != 0)
             sw_fail(err, SW_BAD_INPUT,
-                    "job %s is no job of a run, as far as %s tells; name the "
+                    "job %s is not a job of a run, as far as %s tells; name the "
                     "run's directory",
                     id, scheduler->title);
         free(beside);

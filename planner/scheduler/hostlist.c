@@ -27,7 +27,7 @@ int sw_hosts_add(struct sw_hosts *hosts, const char *name, struct sw_error *err)
 
 static int malformed(const char *text, struct sw_error *err)
 {
-    return sw_fail(err, SW_BAD_INPUT, "'%.60s' is no list of nodes", text);
+    return sw_fail(err, SW_BAD_INPUT, "'%.60s' is not a list of nodes", text);
 }
 
 /* A number of at most MAX_DIGITS digits; 0: none. Returns how many digits. */

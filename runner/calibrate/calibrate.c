@@ -119,7 +119,7 @@ static int check_writable(const char *path, struct sw_error *err)
     char folder[4096];
     struct stat there;
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
-        return sw_fail(err, SW_BAD_INPUT, "'%s' is no regular file; name a file to write", path);
+        return sw_fail(err, SW_BAD_INPUT, "'%s' is not a regular file; name a file to write", path);
     const size_t bytes = (size_t)(sw_path_name(path) - path);
     if (bytes >= sizeof folder)
         return sw_fail(err, SW_BAD_INPUT, "the path '%s' is too long", path);

@@ -307,7 +307,7 @@ int sw_calibration_save(const char *path, void (*write)(FILE *out, const void *c
     /* the rename below would put a file where a device or a pipe was */
     struct stat there;
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
-        return sw_fail(err, SW_BAD_INPUT, "'%s' is no regular file; name a file to write", path);
+        return sw_fail(err, SW_BAD_INPUT, "'%s' is not a regular file; name a file to write", path);
     struct sw_new_file file;
     if (sw_file_begin(&file, path, 0666, err) != 0)
         return -1;

@@ -67,7 +67,7 @@ int sw_checked_open(struct sw_checked *checked, const char *folder, const char *
     const struct sw_place place = {.file = checked->path};
     checked->file = sw_manifest_find(&checked->manifest, name);
     if (checked->file == NULL)
-        return needed ? sw_fail_at(err, SW_BAD_INPUT, place, "it is no file of this checkpoint")
+        return needed ? sw_fail_at(err, SW_BAD_INPUT, place, "it is not a file of this checkpoint")
                       : 0;
     if (checked->file->bytes != bytes)
         return sw_fail_at(err, SW_BAD_INPUT, place, "it has %" PRId64 " bytes, not %" PRId64, bytes,

@@ -132,7 +132,7 @@ static int find_meant(const char *given, struct meant *out, struct sw_error *err
     if (stat(path, &info) != 0)
         sw_fail_at(err, SW_BAD_INPUT, at, "cannot open it: %s", strerror(errno));
     else if (!S_ISDIR(info.st_mode))
-        sw_fail_at(err, SW_BAD_INPUT, at, "it is no folder");
+        sw_fail_at(err, SW_BAD_INPUT, at, "it is not a folder");
     else if (sw_store_step_of(sw_path_name(path)) >= 0 || has(path, SW_MANIFEST_NAME))
         status = find_one(path, out, err);
     else

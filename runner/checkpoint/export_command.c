@@ -47,7 +47,7 @@ static int export(char *const path[2], enum sw_stored_dtype dtype, struct sw_err
     if (stat(path[0], &info) == 0 && !S_ISDIR(info.st_mode))
         return sw_fail_at(
             err, SW_BAD_INPUT, (struct sw_place){.file = path[0]},
-            "this is no folder; export takes a checkpoint, a run's folder or a Hugging "
+            "this is not a folder; export takes a checkpoint, a run's folder or a Hugging "
             "Face model directory");
     if (sw_store_resolve(path[0], &from, note, err) != 0)
         return -1;

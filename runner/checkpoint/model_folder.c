@@ -169,8 +169,9 @@ static int find_folder(struct sw_model_folder *folder, const char *path, struct 
                           "%s; a Hugging Face model directory or a checkpoint is needed",
                           strerror(errno));
     if (!S_ISDIR(status.st_mode))
-        return sw_fail_at(err, SW_BAD_INPUT, place,
-                          "is no folder; a Hugging Face model directory or a checkpoint is needed");
+        return sw_fail_at(
+            err, SW_BAD_INPUT, place,
+            "is not a folder; a Hugging Face model directory or a checkpoint is needed");
     const bool latest = !has(path, "config.json") && has(path, "latest/config.json");
     if (!latest && !has(path, "config.json"))
         return sw_fail_at(err, SW_BAD_INPUT, place,

@@ -33,9 +33,10 @@ static int check_file(const char *path, const char *tensor, const char *name, st
     if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL ||
         strlen(name) >= SW_STORED_FILE_BYTES || strlen(shown) != strlen(name) ||
         strcmp(shown, name) != 0)
-        return sw_fail_at(err, SW_BAD_INPUT, place,
-                          "tensor '%s' is in '%s', which is no name of a file beside the index",
-                          shown_tensor, shown);
+        return sw_fail_at(
+            err, SW_BAD_INPUT, place,
+            "tensor '%s' is in '%s', which is not the name of a file beside the index",
+            shown_tensor, shown);
     if (ends_with(name, ".bin"))
         return sw_fail_at(err, SW_BAD_INPUT, place,
                           "tensor '%s' is in '%s', which is no safetensors file; convert it to "
@@ -43,8 +44,8 @@ static int check_file(const char *path, const char *tensor, const char *name, st
                           shown_tensor, shown);
     if (strlen(tensor) >= SW_SAFETENSORS_NAME_BYTES || tensor[0] == '\0')
         return sw_fail_at(err, SW_BAD_INPUT, place,
-                          "'%s' is no name of a tensor: it has %zu bytes, of 1 to %d", shown_tensor,
-                          strlen(tensor), (int)SW_SAFETENSORS_NAME_BYTES - 1);
+                          "'%s' is not the name of a tensor: it has %zu bytes, of 1 to %d",
+                          shown_tensor, strlen(tensor), (int)SW_SAFETENSORS_NAME_BYTES - 1);
     return 0;
 }
 

@@ -141,7 +141,8 @@ static int find_named(const char *from, const char *what, char folder[4096], str
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = from},
                           "%s names %s; name a checkpoint, a run's folder or a Hugging Face model "
                           "directory",
-                          what, there ? "this, which is no folder" : "a folder that is not there");
+                          what,
+                          there ? "this, which is not a folder" : "a folder that is not there");
     if (sw_store_resolve(from, &meant, note, err) != 0)
         return -1;
     if (note[0] != '\0')

@@ -300,7 +300,7 @@ int sw_safetensors_open(const char *path, struct sw_safetensors *out, char **raw
         goto out;
     }
     if (!S_ISREG(status.st_mode)) {
-        sw_fail_at(err, SW_BAD_INPUT, place, "is no regular file");
+        sw_fail_at(err, SW_BAD_INPUT, place, "is not a regular file");
         goto out;
     }
     if (read_length(handle, place, status.st_size, &length, err) != 0)

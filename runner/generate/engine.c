@@ -75,7 +75,7 @@ int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struc
     if (p == NULL || e == NULL) {
         free(e);
         return sw_fail(err, SW_ENVIRONMENT,
-                       p == NULL ? "no program makes texts" : "out of memory for the engine");
+                       p == NULL ? "no program generates text" : "out of memory for the engine");
     }
     e->executor = executor;
     read_shapes(e, p);

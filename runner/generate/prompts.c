@@ -143,7 +143,7 @@ static int read_tokens(const json_t *list, struct sw_prompt *prompt, struct sw_e
         const json_int_t id = json_is_integer(token) ? json_integer_value(token) : -1;
         if (id < 0 || id > INT32_MAX)
             return sw_fail(err, SW_BAD_INPUT,
-                           "element %zu of 'tokens' is no token: a whole number from 0", i);
+                           "element %zu of 'tokens' is not a token: a whole number from 0", i);
         prompt->tokens[i] = (int32_t)id;
     }
     prompt->token_count = (int64_t)count;

@@ -101,7 +101,7 @@ static int bind_port(const char *address, const char *host, const char *port, st
     struct addrinfo *found = NULL;
     const int one = 1, failed = getaddrinfo(host, port, &hints, &found);
     if (failed != 0)
-        return sw_fail(err, SW_BAD_INPUT, "'%.200s' is no address to listen at: %s", address,
+        return sw_fail(err, SW_BAD_INPUT, "'%.200s' is not an address to listen at: %s", address,
                        gai_strerror(failed));
     l->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const bool bound = l->fd >= 0 &&
@@ -128,7 +128,7 @@ int sw_listener_bind(const char *address, struct sw_listener *l, struct sw_error
     if (*port < '0' || *port > '9' || *end != '\0' || number > 65535 || length >= sizeof host ||
         colon == address)
         return sw_fail(err, SW_BAD_INPUT,
-                       "'%.200s' is no address to listen at; give HOST:PORT, PORT or unix:PATH",
+                       "'%.200s' is not an address to listen at; give HOST:PORT, PORT or unix:PATH",
                        address);
     if (length > 0 && address[0] == '[' && address[length - 1] == ']')
         snprintf(host, sizeof host, "%.*s", (int)length - 2, address + 1);

@@ -78,7 +78,7 @@ static int add_tokens(struct reading *r, const json_t *list)
         const json_int_t id = json_is_integer(token) ? json_integer_value(token) : -1;
         if (id < 0 || id > INT32_MAX) {
             free(tokens);
-            return REFUSE(r, "element %zu of the prompt is no token: a whole number from 0", i);
+            return REFUSE(r, "element %zu of the prompt is not a token: a whole number from 0", i);
         }
         tokens[i] = (int32_t)id;
     }

@@ -295,8 +295,8 @@ static bool look_round(struct server *s)
         s->until_s = now + s->options->drain_s;
         sw_request_queue_close(s->queue, "the server is stopping");
         const struct sw_request_queue_counts c = sw_request_queue_counts(s->queue);
-        fprintf(stderr, "stopping: %" PRId64 " texts are made, %" PRId64 " wait\n", c.running,
-                c.waiting);
+        fprintf(stderr, "stopping: %" PRId64 " texts are being generated, %" PRId64 " wait\n",
+                c.running, c.waiting);
     }
     if (now > s->until_s && !s->cut) {
         s->cut = !sw_request_queue_is_empty(s->queue);
@@ -371,7 +371,7 @@ static int read_token(const char *path, char **out, struct sw_error *err)
     if (length == 0) {
         free(text);
         return sw_fail_at(err, SW_BAD_INPUT, place,
-                          "its first line is no token; write letters and digits there");
+                          "its first line is not a token; write letters and digits there");
     }
     *out = text;
     return 0;

@@ -59,7 +59,7 @@ struct jinja_value *sw_jinja_dict_find(struct jinja_run *run, const struct jinja
                                        struct jinja_value key)
 {
     if (key.kind == JINJA_SEQUENCE || key.kind == JINJA_MAPPING) {
-        sw_jinja_fail(run, "a %s is no key of a dict", sw_jinja_kind_name(key));
+        sw_jinja_fail(run, "a %s is not a key of a dict", sw_jinja_kind_name(key));
         return NULL;
     }
     sw_jinja_charge(run, 8 * dict->count);

@@ -36,7 +36,7 @@ static int check_type(const struct sw_tokenizer *t, const json_t *model, struct 
     char shown[SW_TEXT_SHOWN_BYTES + 4];
     const char *type = json_string_value(json_object_get(model, "type"));
     if (!json_is_object(model))
-        return sw_refuse(t, err, "there is no 'model', so this is no tokenizer.json");
+        return sw_refuse(t, err, "there is no 'model', so this is not a tokenizer.json");
     if (type == NULL && json_is_array(json_object_get(model, "merges")))
         return 0;
     if (type != NULL && strcmp(type, "BPE") == 0)
@@ -66,7 +66,7 @@ static int read_vocabulary(struct sw_tokenizer *t, const json_t *model, struct s
     json_object_foreach(vocabulary, text, value)
     {
         if (!json_is_integer(value))
-            return sw_refuse(t, err, "an id in the vocabulary is no whole number");
+            return sw_refuse(t, err, "an id in the vocabulary is not a whole number");
         const int64_t id = json_integer_value(value);
         if (sw_token_add(t, id, text, strlen(text), err) != 0)
             return -1;

@@ -215,7 +215,7 @@ static int check_files(const struct making *m)
     /* the rename at the end would put a file where a device or a pipe was */
     if (stat(m->to, &there) == 0 && !S_ISREG(there.st_mode))
         return sw_fail_at(m->err, SW_BAD_INPUT, (struct sw_place){.file = m->to},
-                          "no regular file; name a file to write");
+                          "not a regular file; name a file to write");
     return 0;
 }
 

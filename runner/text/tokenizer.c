@@ -135,7 +135,7 @@ static int open_file(const char *path, struct sw_tokenizer **out, struct sw_erro
                               (int)(MOST_FILE_BYTES >> 20));
         return sw_fail_at(err, sw_path_status(errno, false), place,
                           "cannot read the tokenizer: %s; name a tokenizer.json",
-                          errno == ESPIPE ? "no regular file" : strerror(errno));
+                          errno == ESPIPE ? "not a regular file" : strerror(errno));
     }
     const int status = sw_tokenizer_parse(path, text, bytes, out, err);
     free(text);

@@ -101,7 +101,7 @@ static int map_file(struct sw_dataset *d, struct sw_error *err)
     if (!S_ISREG(info.st_mode))
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
                           "the data is %s; name a text file or a .bin file of tokens",
-                          S_ISDIR(info.st_mode) ? "a folder" : "no regular file");
+                          S_ISDIR(info.st_mode) ? "a folder" : "not a regular file");
     if (info.st_size == 0)
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
                           "the data file is empty; name one with something to train on");

@@ -141,7 +141,7 @@ try_file() { # RANKS FILE HOW
     before=$(cd "$folder" && find step-000004 -printf '%P %y %s\n' 2>/dev/null | sort)
     said_all=$(train "$1" --steps 5 && cat "$out/log")
     [ -n "$said_all" ] || fail "does not go on"
-    [[ $said_all == *"names step-000004, which is no whole checkpoint ("*"); resuming from step-000002"* ]] ||
+    [[ $said_all == *"names step-000004, which is not a whole checkpoint ("*"); resuming from step-000002"* ]] ||
         fail "does not say what is passed over"
     case $said in
     manifest.json | model.safetensors.index.json | config.json | *safetensors)
@@ -164,7 +164,7 @@ try_file() { # RANKS FILE HOW
     train "$1"
     status=$?
     [ $status -eq 2 ] || fail "exit code $status where no checkpoint is whole"
-    grep -aq 'error: .* is no whole checkpoint (.*; there is no other; --resume none --overwrite' "$out/log" ||
+    grep -aq 'error: .* is not a whole checkpoint (.*; there is no other; --resume none --overwrite' "$out/log" ||
         fail "the refusal has no reason"
     [ "$before" = "$(find "$folder" -printf '%P %y %s %l\n' | sort)" ] ||
         fail "something changed though it was refused"

@@ -330,8 +330,8 @@ bad.jsonl:3: error: a line is an object, {\"prompt\": ...}
 bad.jsonl:4: error: no JSON: wrong syntax
 bad.jsonl:5: error: give 'prompt' or 'tokens', one of them
 bad.jsonl:6: error: give 'prompt' or 'tokens', one of them
-bad.jsonl:7: error: element 1 of 'tokens' is no token: a whole number from 0
-bad.jsonl:8: error: element 1 of 'tokens' is no token: a whole number from 0
+bad.jsonl:7: error: element 1 of 'tokens' is not a token: a whole number from 0
+bad.jsonl:8: error: element 1 of 'tokens' is not a token: a whole number from 0
 bad.jsonl:9: error: token 300 is none of the model's 256
 bad.jsonl:10: error: 'tokens' is a list of numbers
 bad.jsonl:11: error: the prompt is empty; give at least one token

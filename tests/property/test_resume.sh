@@ -399,16 +399,16 @@ wholeness() { # MESHES...
     train 0 passed --steps 6
     truncate -s 100 "$(step passed 6)/$model"
     train 0 passed --steps 6
-    said "'$out/passed/checkpoints/latest' names step-000006, which is no whole checkpoint ($model: it has 100 bytes, not $bytes); resuming from step-000004
+    said "'$out/passed/checkpoints/latest' names step-000006, which is not a whole checkpoint ($model: it has 100 bytes, not $bytes); resuming from step-000004
 resuming from $(step passed 4), after step 4
-note: what is no whole checkpoint in '$out/passed/checkpoints' is kept as step-000006.damaged; it is not read again, and yours to delete"
+note: what is not a whole checkpoint in '$out/passed/checkpoints' is kept as step-000006.damaged; it is not read again, and yours to delete"
     [ "$(stat -c %s "$(step passed 6).damaged/$model")" -eq 100 ] || fail "it is not kept as it was"
     losses passed | awk '$1 > 4 { if ($1 in was && was[$1] != $2) bad = 1; was[$1] = $2; n++ }
         END { exit bad || n != 4 }' || fail "the steps that came again have other losses"
     rm "$(step passed 6)/manifest.json"
     damage "$(step passed 4)/$model"
     train 2 passed --steps 6
-    said_error "runner: error: '$out/passed/checkpoints/latest' names step-000006, which is no whole checkpoint (manifest.json: there is none; without it a folder is no checkpoint), nor is step-000004 ($model: ${other%; use*}); there is no other; --resume none --overwrite deletes what is there and starts over"
+    said_error "runner: error: '$out/passed/checkpoints/latest' names step-000006, which is not a whole checkpoint (manifest.json: there is none; without it a folder is no checkpoint), nor is step-000004 ($model: ${other%; use*}); there is no other; --resume none --overwrite deletes what is there and starts over"
     train 0 passed --steps 1 --resume none --overwrite
     said ""
     [ "$(ls -A "$out/passed/checkpoints")" = "latest

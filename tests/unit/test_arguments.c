@@ -207,7 +207,7 @@ static void test_words(void **state)
     static const char *const wrong[] = {"2", "-1", "x", "1x", "", "99999999999999999999"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char said[128];
-        snprintf(said, sizeof said, "--words needs a number of words, and these, not '%s'",
+        snprintf(said, sizeof said, "--words needs a number and that many words, not '%s'",
                  wrong[i]);
         parse(true, 0, said, "p", "--words", wrong[i], "a", NULL);
     }

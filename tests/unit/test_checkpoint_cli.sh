@@ -72,7 +72,7 @@ complains "$file: error: bytes 512 to 768 are not what was written: their checks
 rm $file
 expect 0 ls run
 says "^step-000100     2\.[0-9] kB  $date  latest  not whole: model-00002-of-00002.safetensors: it is missing\$"
-note="'run/checkpoints/latest' names step-000100, which is no whole checkpoint"
+note="'run/checkpoints/latest' names step-000100, which is not a whole checkpoint"
 note="$note (model-00002-of-00002.safetensors: it is missing)"
 complains "$note; resuming from step-000090"
 expect 0 ls run --json
@@ -87,7 +87,7 @@ rm -r run/checkpoints/step-000100
 expect 2 verify run # the checkpoint is good, `latest` is not
 prints 'run/checkpoints/step-000090: good, 2.9 kB, 4 files'
 missing='(manifest.json: there is none; without it a folder is no checkpoint)'
-complains "'run/checkpoints/latest' names step-000100, which is no whole checkpoint $missing; resuming from step-000090"
+complains "'run/checkpoints/latest' names step-000100, which is not a whole checkpoint $missing; resuming from step-000090"
 mkdir run/checkpoints/step-000095
 expect 2 verify run/checkpoints/step-000095
 complains 'run/checkpoints/step-000095/manifest.json: error: there is none; without it a folder is no checkpoint'
@@ -95,7 +95,7 @@ complains 'run/checkpoints/step-000095/manifest.json: error: there is none; with
 mkdir empty
 expect 2 ls empty && complains 'empty: error: there is no checkpoint in it'
 expect 2 verify nothing && complains 'nothing: error: cannot open it: No such file or directory'
-expect 2 verify stdout && complains 'stdout: error: it is no folder'
+expect 2 verify stdout && complains 'stdout: error: it is not a folder'
 expect 2 verify nothing run/checkpoints/step-000090 # the others are looked at
 prints 'run/checkpoints/step-000090: good, 2.9 kB, 4 files'
 expect 2 ls && complains "runner checkpoint: error: checkpoint ls needs a folder; see 'runner checkpoint --help'"

@@ -319,7 +319,8 @@ static void references_are_followed(void **state)
              "global_batch_size: 1\n");
     expect_file(
         &folder, "waits.yaml",
-        "D/waits.yaml:2:8: cannot open 'D/pipe': it is no regular file | a path is relative to the "
+        "D/waits.yaml:2:8: cannot open 'D/pipe': it is not a regular file | a path is relative to "
+        "the "
         "file that names it\n"
         "D/waits.yaml:3:10: 'cluster' must be a path or a mapping, not a list | for example: "
         "cluster: ../clusters/h100-8x8.yaml\n");

@@ -107,8 +107,9 @@ static void scalars(void **state)
         {"rules: {seq: [[sp]]}\n", "t:6:15: a mesh axis must be a text, not a list | mesh axes: "
                                    "dp, fsdp, tp, sp, each at most "
                                    "once\n"},
-        {"rules: {'a b': sp}\n", "t:6:9: 'a b' is no name of a logical axis | for example: rules: "
-                                 "{residual_seq: [sp, tp]}\n"},
+        {"rules: {'a b': sp}\n",
+         "t:6:9: 'a b' is not the name of a logical axis | for example: rules: "
+         "{residual_seq: [sp, tp]}\n"},
         {"rules: [a]\n",
          "t:6:8: 'rules' must be a mapping, not a list | for example: rules: {residual_seq: [sp, "
          "tp]}\n"},

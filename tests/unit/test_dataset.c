@@ -279,7 +279,7 @@ static void test_refused(void **state)
     snprintf(path, sizeof path, "%s/pipe", folder);
     assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes to it: not waited for */
     expect_no_open(256, SW_BAD_INPUT, "",
-                   ": error: the data is no regular file; name a text file or a .bin file of "
+                   ": error: the data is not a regular file; name a text file or a .bin file of "
                    "tokens");
     static const char help[] = "; name one that every node has as data.path in the run file and "
                                "emit the plan again";
@@ -376,7 +376,7 @@ static void test_tokenize(void **state)
     err = (struct sw_error){0};
     assert_int_equal(tokenize_bytes(from, to, &err), -1);
     snprintf(path, sizeof path, "%s/never.bin", folder);
-    expect_message(&err, SW_BAD_INPUT, "", ": error: no regular file; name a file to write");
+    expect_message(&err, SW_BAD_INPUT, "", ": error: not a regular file; name a file to write");
     assert_int_equal(stat(to, &info), 0);
     assert_true(S_ISFIFO(info.st_mode));
     assert_int_equal(access(partial, F_OK), -1);

@@ -145,9 +145,9 @@ static void points_at_mistakes(void **state)
         {"mesh != old.mesh + 1", "18: error: the condition should end here; write another "
                                  "--fail-if for another comparison"},
         {"mesh", "5: error: expected a comparison; use < <= > >= == or !="},
-        {"rejected == 1", "1: error: 'rejected' is no number; it stands alone, as in 'mesh != "
+        {"rejected == 1", "1: error: 'rejected' is not a number; it stands alone, as in 'mesh != "
                           "old.mesh', 'recompute == full' or 'rejected'"},
-        {"1 < mesh", "5: error: 'mesh' is no number; it stands alone, as in 'mesh != old.mesh', "
+        {"1 < mesh", "5: error: 'mesh' is not a number; it stands alone, as in 'mesh != old.mesh', "
                      "'recompute == full' or 'rejected'"},
         {"rejectd", "1: error: unknown name 'rejectd'; did you mean 'rejected'?"},
         {"",

@@ -157,7 +157,7 @@ static void refuses_what_is_no_file(void **state)
     err = (struct sw_error){0};
     assert_int_equal(mkfifo("pipe", 0600), 0);
     assert_int_equal(sw_file_write("pipe", "x", 1, 0666, &err), -1);
-    assert_string_equal(err.message, "cannot write 'pipe': it is no regular file");
+    assert_string_equal(err.message, "cannot write 'pipe': it is not a regular file");
     assert_int_equal(stat("pipe", &info), 0);
     assert_true(S_ISFIFO(info.st_mode));
     assert_int_equal(unlink("pipe"), 0);

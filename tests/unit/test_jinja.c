@@ -249,7 +249,7 @@ static const struct {
     {"{{ l|map }}", 1, 6, "map has the name of a filter, or attribute='...'"},
     {"{{ l|select('x') }}", 1, 6, "no test has this name"},
     {"{{ l|selectattr }}", 1, 6, "the name of an attribute is missing"},
-    {"{{ {l: 1} }}", 1, 8, "a list is no key of a dict"},
+    {"{{ {l: 1} }}", 1, 8, "a list is not a key of a dict"},
     {"{{ 1 is divisibleby }}", 1, 9, "the test has a value to compare with"},
     {"{{ range('a') }}", 1, 9, "range has whole numbers"},
     {"{{ range(1, 2, 0) }}", 1, 9, "range has 1 to 3 whole numbers, the last of them not 0"},

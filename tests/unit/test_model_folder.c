@@ -134,7 +134,7 @@ static void what_is_no_model_is_refused(void **state)
                     "needed");
     put_text("m", "x");
     expect_unopened("m", "m",
-                    "is no folder; a Hugging Face model directory or a checkpoint is needed");
+                    "is not a folder; a Hugging Face model directory or a checkpoint is needed");
     remove_all("m");
     put_text("m/README.md", "");
     expect_unopened("m", "m",
@@ -188,18 +188,18 @@ static void wrong_indexes_are_refused(void **state)
         {"{\"weight_map\": {}}", "", "has no 'weight_map' of tensors to files"},
         {"{\"weight_map\": {\"a\": 1}}", "", "tensor 'a' has no file name"},
         {"{\"weight_map\": {\"a\": \"../x\"}}", "",
-         "tensor 'a' is in '../x', which is no name of a file beside the index"},
+         "tensor 'a' is in '../x', which is not the name of a file beside the index"},
         {"{\"weight_map\": {\"a\": \"/etc/passwd\"}}", "",
-         "tensor 'a' is in '/etc/passwd', which is no name of a file beside the index"},
+         "tensor 'a' is in '/etc/passwd', which is not the name of a file beside the index"},
         {"{\"weight_map\": {\"a\\n\": \"\"}}", "",
-         "tensor 'a?' is in '', which is no name of a file beside the index"},
+         "tensor 'a?' is in '', which is not the name of a file beside the index"},
         {"{\"weight_map\": {\"a\": \"x\\u001b[m\"}}", "",
-         "tensor 'a' is in 'x?[m', which is no name of a file beside the index"},
+         "tensor 'a' is in 'x?[m', which is not the name of a file beside the index"},
         {"{\"weight_map\": {\"a\": \"pytorch_model-1.bin\"}}", "",
          "tensor 'a' is in 'pytorch_model-1.bin', which is no safetensors file; convert it to "
          "safetensors"},
         {"{\"weight_map\": {\"\": \"x\"}}", "",
-         "'' is no name of a tensor: it has 0 bytes, of 1 to 255"},
+         "'' is not the name of a tensor: it has 0 bytes, of 1 to 255"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char place[100];

@@ -291,7 +291,7 @@ static void test_words(void **state)
     expect_output("usage: runner calibrate -o PROFILE.yaml [OPTIONS]");
     /* said before anything is measured */
     expect_exit(2, "%s calibrate -o . 2>&1", runner);
-    assert_string_equal(output, "runner: error: '.' is no regular file; name a file to write\n");
+    assert_string_equal(output, "runner: error: '.' is not a regular file; name a file to write\n");
     /* once per job, not once per rank */
     expect_exit(2, "OMPI_COMM_WORLD_RANK=1 %s trian 2>&1", runner);
     assert_string_equal(output, "");

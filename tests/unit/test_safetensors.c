@@ -261,10 +261,10 @@ static void does_not_open_what_is_none(void **state)
     snprintf(path, sizeof path, "%s/absent", folder);
     expect_unopened(SW_BAD_INPUT, "cannot be read: No such file or directory");
     snprintf(path, sizeof path, "%s/.", folder);
-    expect_unopened(SW_BAD_INPUT, "is no regular file");
+    expect_unopened(SW_BAD_INPUT, "is not a regular file");
     snprintf(path, sizeof path, "%s/pipe", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
-    expect_unopened(SW_BAD_INPUT, "is no regular file");
+    expect_unopened(SW_BAD_INPUT, "is not a regular file");
 }
 
 int main(int argc, char **argv)

@@ -227,7 +227,7 @@ static void passes_over_what_is_not_whole(void **state)
     assert_int_equal(truncate(file, 100), 0);
     expect_steps("10 20 30*!");
     snprintf(expected, sizeof expected,
-             "'%.1000s/latest' names step-000030, which is no whole checkpoint "
+             "'%.1000s/latest' names step-000030, which is not a whole checkpoint "
              "(model-00001-of-00002.safetensors: it has 100 bytes, not 900); resuming from "
              "step-000020",
              folder);
@@ -235,17 +235,18 @@ static void passes_over_what_is_not_whole(void **state)
     assert_int_equal(unlink(latest), 0);
     snprintf(
         expected, sizeof expected,
-        "'%.1000s/step-000030' is no whole checkpoint (model-00001-of-00002.safetensors: it has "
+        "'%.1000s/step-000030' is not a whole checkpoint (model-00001-of-00002.safetensors: it has "
         "100 bytes, not 900); resuming from step-000020",
         folder);
     expect_newest("step-000020", expected);
     assert_int_equal(symlink("/nonexistent/\x1b", latest), 0);
-    snprintf(expected, sizeof expected,
-             "'%.1000s/latest' names another place, which is no whole checkpoint (manifest.json: "
-             "there is none; without it a folder is no checkpoint), nor is step-000030 "
-             "(model-00001-of-00002.safetensors: it has 100 bytes, not 900); resuming from "
-             "step-000020",
-             folder);
+    snprintf(
+        expected, sizeof expected,
+        "'%.1000s/latest' names another place, which is not a whole checkpoint (manifest.json: "
+        "there is none; without it a folder is no checkpoint), nor is step-000030 "
+        "(model-00001-of-00002.safetensors: it has 100 bytes, not 900); resuming from "
+        "step-000020",
+        folder);
     expect_newest("step-000020", expected);
     assert_int_equal(unlink(latest), 0);
     assert_int_equal(symlink("step-000010", latest), 0); /* an older one, on purpose */
@@ -258,7 +259,7 @@ static void passes_over_what_is_not_whole(void **state)
     assert_int_equal(unlink(file), 0);
     snprintf(
         expected, sizeof expected,
-        "'%.1000s/latest' names step-000010, which is no whole checkpoint (manifest.json: there "
+        "'%.1000s/latest' names step-000010, which is not a whole checkpoint (manifest.json: there "
         "is none; without it a folder is no checkpoint), nor is step-000030 "
         "(model-00001-of-00002.safetensors: it has 100 bytes, not 900), nor is step-000020 "
         "(manifest.json: there is none; without it a folder is no checkpoint); there is no other",
@@ -289,12 +290,13 @@ static void passes_over_what_is_damaged(void **state)
         save(step, 0, 4, 0);
     change_byte("step-000040/config.json", 7);
     change_byte("step-000030/model-00002-of-00002.safetensors", 90); /* its header */
-    snprintf(expected, sizeof expected,
-             "'%.1000s/latest' names step-000040, which is no whole checkpoint (config.json: bytes "
-             "0 to 70 are not what was written: their checksum is wrong), nor is step-000030 "
-             "(model-00002-of-00002.safetensors: bytes 0 to 128 are not what was written: their "
-             "checksum is wrong); resuming from step-000020",
-             folder);
+    snprintf(
+        expected, sizeof expected,
+        "'%.1000s/latest' names step-000040, which is not a whole checkpoint (config.json: bytes "
+        "0 to 70 are not what was written: their checksum is wrong), nor is step-000030 "
+        "(model-00002-of-00002.safetensors: bytes 0 to 128 are not what was written: their "
+        "checksum is wrong); resuming from step-000020",
+        folder);
     expect_newest("step-000020", expected);
     struct sw_error why = {.status = SW_BAD_INPUT, .message = "bytes 1 to 2 are odd"};
     char *step = path_in("step-000020"), *file = path_in("step-000020/model-1");
@@ -307,7 +309,7 @@ static void passes_over_what_is_damaged(void **state)
     /* the one that proved whole is latest, the others are kept, and count no more */
     assert_int_equal(sw_store_keep_damaged(folder, path, damage, note, NULL), 0);
     snprintf(expected, sizeof expected,
-             "note: what is no whole checkpoint in '%.1000s' is kept as step-000020.damaged, "
+             "note: what is not a whole checkpoint in '%.1000s' is kept as step-000020.damaged, "
              "step-000030.damaged, step-000040.damaged; it is not read again, and yours to delete",
              folder);
     assert_string_equal(note, expected);

@@ -144,7 +144,7 @@ static void test_broken_record_is_none(void **state)
                                        "\"42;rm\"", "\"0\"",  "\"4_\""};
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
         assert_string_equal(complaint("\"42\"", jobs[i], note),
-                            "'jobs' is no list of at most 64 job ids");
+                            "'jobs' is not a list of at most 64 job ids");
     assert_string_equal(complaint("[\"42\", \"43_7\"]", "[]", note),
                         "'state', 'token' and 'jobs' do not go together");
     assert_string_equal(complaint("0123456789abcdef", "", note),

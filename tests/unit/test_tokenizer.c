@@ -354,7 +354,7 @@ static void test_folder(void **state)
 
 static const char *const refused[][2] = {
     {"[]", "no JSON object, so no tokenizer"},
-    {"{}", "there is no 'model', so this is no tokenizer.json"},
+    {"{}", "there is no 'model', so this is not a tokenizer.json"},
     {"{\"a\":1,\"a\":2}", "not valid JSON: a key that was there before"},
     {"{\"model\":{\"type\":\"Unigram\"}}",
      "the model 'Unigram' is not supported; supported is BPE"},
@@ -362,7 +362,7 @@ static const char *const refused[][2] = {
      "the model 'WordPiece' is not supported; supported is BPE"},
     {"{\"model\":{}}", "the model 'without a type' is not supported; supported is BPE"},
     {"{\"model\":{\"type\":\"BPE\"}}", "the model has no 'vocab' of tokens and ids"},
-    {OF(MODEL("\"a\":0.5", "[]", "")), "an id in the vocabulary is no whole number"},
+    {OF(MODEL("\"a\":0.5", "[]", "")), "an id in the vocabulary is not a whole number"},
     {OF(MODEL("\"a\":-1", "[]", "")), "a token has the id -1, ids are 0 to 4194303"},
     {OF(MODEL("\"a\":4194304", "[]", "")), "a token has the id 4194304, ids are 0 to 4194303"},
     {OF(MODEL("\"a\":1,\"b\":1", "[]", "")), "two tokens have the id 1"},

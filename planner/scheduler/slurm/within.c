@@ -24,7 +24,7 @@ static int find(struct sw_within_job *out, struct sw_error *err)
     *out = (struct sw_within_job){.id = getenv("SLURM_JOB_ID")};
     if (out->id == NULL || *out->id == '\0')
         return sw_fail(err, SW_BAD_INPUT,
-                       "this is no job of Slurm: submit the script that 'plan emit' wrote");
+                       "this is not a job of Slurm: submit the script that 'plan emit' wrote");
     out->array_id = getenv("SLURM_ARRAY_JOB_ID");
     if (out->array_id == NULL || *out->array_id == '\0')
         out->array_id = out->id;
