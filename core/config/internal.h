@@ -266,18 +266,24 @@ double sw_field_default_number(const struct field *field);
 extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile_fields[],
     sw_older_constants[], sw_cluster_fields[], sw_curve_fields[], sw_run_fields[], sw_plan_fields[],
     sw_link_fields[], sw_fabric_fields[];
+/* Points as their readers take them, but for their order. */
+#define SW_SHARE_SCHEMA "{\"type\": \"number\", \"exclusiveMinimum\": 0, \"maximum\": 1}"
+#define SW_POSITIVE_SCHEMA "{\"type\": \"number\", \"exclusiveMinimum\": 0}"
+#define SW_BELOW_BIG_SCHEMA                                                                        \
+    "{\"type\": \"number\", \"exclusiveMinimum\": 0, \"exclusiveMaximum\": 1e30}"
+#define SW_SIZE_SCHEMA "{\"type\": \"number\", \"minimum\": 1, \"exclusiveMaximum\": 1e30}"
 #define SW_CURVE_SCHEMA                                                                            \
-    "{\"anyOf\": [{\"type\": \"number\", \"exclusiveMinimum\": 0, \"maximum\": 1}, {\"type\": "    \
-    "\"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", \"items\": {\"type\": "         \
-    "\"number\"}, \"minItems\": 2, \"maxItems\": 2}}]}"
+    "{\"anyOf\": [" SW_SHARE_SCHEMA ", {\"type\": \"array\", \"maxItems\": 32, \"items\": "        \
+    "{\"type\": \"array\", \"prefixItems\": [" SW_POSITIVE_SCHEMA ", " SW_SHARE_SCHEMA             \
+    "], \"items\": false, \"minItems\": 2}}]}"
 #define SW_FEW_ROWS_SCHEMA                                                                         \
-    "{\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", \"items\": "         \
-    "{\"type\": "                                                                                  \
-    "\"number\", \"exclusiveMinimum\": 0}, \"minItems\": 3, \"maxItems\": 3}}"
+    "{\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", "                    \
+    "\"prefixItems\": [" SW_BELOW_BIG_SCHEMA ", " SW_BELOW_BIG_SCHEMA ", " SW_BELOW_BIG_SCHEMA     \
+    "], \"items\": false, \"minItems\": 3}}"
 #define SW_PRODUCTS_SCHEMA                                                                         \
-    "{\"type\": \"array\", \"maxItems\": 1024, \"items\": {\"type\": \"array\", \"items\": "       \
-    "{\"type\": "                                                                                  \
-    "\"number\", \"exclusiveMinimum\": 0}, \"minItems\": 4, \"maxItems\": 4}}"
+    "{\"type\": \"array\", \"minItems\": 8, \"maxItems\": 1024, \"items\": {\"type\": \"array\", " \
+    "\"prefixItems\": [" SW_SIZE_SCHEMA ", " SW_SIZE_SCHEMA ", " SW_SIZE_SCHEMA                    \
+    ", " SW_SHARE_SCHEMA "], \"items\": false, \"minItems\": 4}}"
 #define SW_PRODUCTS(at)                                                                            \
     {                                                                                              \
         .key = "products", .type = FIELD_CUSTOM, at, .brief = true, .custom = &sw_type_products,   \
