@@ -19,6 +19,13 @@ enum sw_sequence_layout { SW_CONTIGUOUS, SW_ZIGZAG };
 /* F64: tests only. I8: with scales, of a cache, which stays where it is, and of weights, which are
  * gathered; it is not summed. */
 enum sw_dtype { SW_F32, SW_BF16_T, SW_F64, SW_I32, SW_I8, SW_DTYPE_COUNT };
+/* How the operands of a matrix product lie: x W, x W^T, x^T y (a weight's gradient). */
+enum sw_product_kind {
+    SW_PRODUCT_LINEAR,
+    SW_PRODUCT_LINEAR_T,
+    SW_PRODUCT_LINEAR_DW,
+    SW_PRODUCT_KINDS
+};
 
 enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA, SW_DEVICE_COUNT };
 

@@ -75,9 +75,9 @@ struct sw_few_rows {
 enum sw_few_kind { SW_FEW_LINEAR, SW_FEW_LINEAR_T, SW_FEW_ATTENTION, SW_FEW_KINDS };
 enum sw_few_dtype { SW_FEW_FP32, SW_FEW_BF16, SW_FEW_DTYPES };
 
-/* What products [rows, depth] x [depth, columns] in bf16 reach, on a grid of measured sizes: shares
- * of the least time that peak and memory bandwidth allow, max(2 rows columns depth / peak, 2 (rows
- * depth + depth columns + rows columns) / bandwidth). */
+/* What products [rows, depth] x [depth, columns] reach, on a grid of measured sizes: shares of the
+ * least time that peak and memory bandwidth allow, max(2 rows columns depth / peak, e (rows depth +
+ * depth columns + rows columns) / bandwidth), where e are the bytes of an element. */
 enum { SW_MAX_PRODUCT_ROWS = 16, SW_MAX_PRODUCT_SIDES = 8 };
 struct sw_products {
     int32_t rows, columns, depths; /* of the grid, each > 1 */
@@ -99,8 +99,12 @@ struct sw_profile_config {
     const char *accelerator; /* the chip's name; NULL: whichever the cluster has */
     struct sw_curve matmul, attention, memory; /* shares of peak, of peak, of memory bandwidth */
     struct sw_few_rows few_rows[SW_FEW_KINDS][SW_FEW_DTYPES];
-    const struct sw_products *products; /* its own; NULL: the accelerator's */
-    double launch_latency_s;            /* that every op adds on the device */
+    /* Its own, by how operands lie (enum sw_product_kind) and enum sw_few_dtype. NULL: in bf16 the
+     * accelerator's, where it has some, else `matmul` alone. */
+    const struct sw_products *products[SW_PRODUCT_KINDS][SW_FEW_DTYPES];
+    double products_scale;   /* of what these say, what they reach in whole steps; 0: as much as
+                                `matmul` of their asymptote */
+    double launch_latency_s; /* that every op adds on the device */
     double host_time_s; /* from one op's issue to the next one's, which the device cannot outrun */
     /* What the shares are of, where that is not the data sheet; 0: the accelerator's. */
     double peak_bf16_flops, peak_fp32_flops, memory_bandwidth;
@@ -110,7 +114,7 @@ struct sw_profile_config {
     const char *source;         /* what the shares rest on; NULL: not told */
     struct {
         struct sw_place matmul, attention, memory, few_rows[SW_FEW_KINDS][SW_FEW_DTYPES],
-            launch_latency, host_time, peak_bf16, peak_fp32, memory_bandwidth, band;
+            products_scale, launch_latency, host_time, peak_bf16, peak_fp32, memory_bandwidth, band;
     } at; /* where each constant stands; file NULL: nowhere, it is the default */
 };
 
@@ -122,7 +126,7 @@ struct sw_accelerator_config {
     double peak_bf16_flops, peak_fp32_flops;     /* FLOP/s; bf16 default: fp32's */
     double memory_bandwidth;                     /* bytes/s */
     int32_t compute_units; /* that share the tiles of a matmul: SMs, CUs; 0: not told */
-    /* What its own libraries reach, of which a profile says how much; NULL: not told. */
+    /* What its own libraries reach in bf16, of which a profile says how much; NULL: not told. */
     const struct sw_products *products;
     struct {
         struct sw_place peak_bf16, peak_fp32, memory_bandwidth;

@@ -13,7 +13,7 @@
 
 enum {
     SW_MAX_DEPTH = 64,
-    SW_MAX_NODES = 20000,
+    SW_MAX_NODES = 40000, /* a plan with seven full grids of products has 36,000 */
     SW_MAX_FILE_BYTES = 16 << 20,
     SW_MAX_DIAGNOSTICS = 64,
     SW_MAX_STORED_DIAGNOSTICS = 4096,
@@ -284,17 +284,12 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile
     "{\"type\": \"array\", \"minItems\": 8, \"maxItems\": 1024, \"items\": {\"type\": \"array\", " \
     "\"prefixItems\": [" SW_SIZE_SCHEMA ", " SW_SIZE_SCHEMA ", " SW_SIZE_SCHEMA                    \
     ", " SW_SHARE_SCHEMA "], \"items\": false, \"minItems\": 4}}"
-#define SW_PRODUCTS(at)                                                                            \
-    {                                                                                              \
-        .key = "products", .type = FIELD_CUSTOM, at, .brief = true, .custom = &sw_type_products,   \
-        .example = "[[1, 1024, 1024, 0.2], [1, 1024, 4096, 0.5], [1, 4096, 1024, 0.5], "           \
-                   "[1, 4096, 4096, 0.7]]",                                                        \
-        .schema = SW_PRODUCTS_SCHEMA,                                                              \
-        .about = "what matrix products in bf16 reach: points [rows, columns, depth, share of the " \
-                 "least time that peak and memory_bandwidth allow], a full grid, the depth "       \
-                 "ascending first, then columns, then rows; a profile's matmul says how much of "  \
-                 "it software reaches"                                                             \
-    }
+#define SW_PRODUCTS_EXAMPLE                                                                        \
+    "[[1, 1024, 1024, 0.2], [1, 1024, 4096, 0.5], [1, 4096, 1024, 0.5], [1, 4096, 4096, 0.7]]"
+#define SW_PRODUCTS_ABOUT                                                                          \
+    "what matrix products in bf16 reach: points [rows, columns, depth, share of the least time "   \
+    "that peak and memory_bandwidth allow], a full grid, the depth ascending first, then "         \
+    "columns, then rows"
 /* NULL: no table. Of a cluster, a run and a plan the launchers' keys are in struct tables only. */
 const struct field *sw_config_fields(enum sw_config_kind kind);
 /* The keys of what a reference names. */
@@ -344,8 +339,8 @@ extern const struct field_type sw_type_rope_parameters, sw_type_rope_scaling;
 
 /* custom.c: the values that are no scalars */
 extern const struct field_type sw_type_unsupported, sw_type_curve, sw_type_link_curve,
-    sw_type_few_rows, sw_type_products, sw_type_links, sw_type_rules, sw_type_betas,
-    sw_type_reference;
+    sw_type_few_rows, sw_type_products, sw_type_products_by_kind, sw_type_links, sw_type_rules,
+    sw_type_betas, sw_type_reference;
 
 /* profile.c */
 #define SW_PROFILE_AUTO "auto"

@@ -1,4 +1,5 @@
-/* Points of matrix products: [rows, columns, depth, share], a full grid. */
+/* Points of matrix products: [rows, columns, depth, share], a full grid; of a profile also a grid
+ * for each kind of product. */
 #include "core/config/internal.h"
 
 #include <string.h>
@@ -144,3 +145,78 @@ static void write_products(struct writer *w, const struct field *field, const vo
 
 const struct field_type sw_type_products = {read_products, write_products, NULL, INSIDE_NOTHING,
                                             is_empty};
+
+/* ---- Of a profile ---- */
+
+enum { GRIDS = SW_PRODUCT_KINDS * SW_FEW_DTYPES };
+
+static bool has_none(const void *at)
+{
+    const struct sw_products *const *grid = at;
+    int32_t i = 0;
+    while (i < GRIDS && grid[i] == NULL)
+        i++;
+    return i == GRIDS;
+}
+
+/* Whether it is what a list says: of bf16, the same for every kind. */
+static bool is_list(const struct sw_products *const grid[SW_PRODUCT_KINDS][SW_FEW_DTYPES])
+{
+    for (int32_t k = 0; k < SW_PRODUCT_KINDS; k++)
+        if (grid[k][SW_FEW_FP32] != NULL || grid[k][SW_FEW_BF16] != grid[0][SW_FEW_BF16])
+            return false;
+    return true;
+}
+
+/* The row of a list, as the grid of the first kind. */
+static struct field list_field(const struct field *field)
+{
+    struct field list = *field;
+    list.offset += SW_FEW_BF16 * sizeof(const struct sw_products *);
+    return list;
+}
+
+static bool read_by_kind(struct sw_config *c, const struct field *field, struct node *value,
+                         void *base)
+{
+    const struct sw_products *(*grid)[SW_FEW_DTYPES] =
+        (const struct sw_products *(*)[SW_FEW_DTYPES])(void *)((char *)base + field->offset);
+    memset(grid, 0, GRIDS * sizeof **grid);
+    if (value->kind == NODE_MAPPING)
+        return sw_config_read_section(c, value, field->fields, base, UNKNOWN_ERROR).bad == 0;
+    if (value->kind != NODE_SEQUENCE)
+        return sw_config_wrong_type(c, field, value,
+                                    "a list of [rows, columns, depth, share] or a mapping");
+    const struct field list = list_field(field);
+    if (!read_products(c, &list, value, base))
+        return false;
+    for (int32_t k = 1; k < SW_PRODUCT_KINDS; k++)
+        grid[k][SW_FEW_BF16] = grid[0][SW_FEW_BF16];
+    return true;
+}
+
+static void write_by_kind(struct writer *w, const struct field *field, const void *base)
+{
+    const struct sw_products *const(*grid)[SW_FEW_DTYPES] =
+        (const struct sw_products *const(*)[SW_FEW_DTYPES])(const void *)((const char *)base +
+                                                                          field->offset);
+    const struct field list = list_field(field);
+    if (is_list(grid)) {
+        write_products(w, &list, base);
+        return;
+    }
+    w->open(w, field->key);
+    sw_config_write_fields(w, field->fields, base);
+    w->close(w);
+}
+
+static void schema_by_kind(struct sw_json *j, const struct field *field)
+{
+    sw_json_array(j, "anyOf");
+    sw_json_raw(j, NULL, field->schema, strlen(field->schema));
+    sw_config_schema_object(j, NULL, false, field->fields);
+    sw_json_end(j);
+}
+
+const struct field_type sw_type_products_by_kind = {read_by_kind, write_by_kind, schema_by_kind,
+                                                    INSIDE_FIELDS, has_none};

@@ -93,7 +93,10 @@ static void write_custom(FILE *out, const struct field *field)
 {
     const bool list = field->example[0] == '[', mapping = field->example[0] == '{';
     if (field->fields != NULL) {
-        fputs(list ? "list of mappings, below" : "mapping, below", out);
+        fputs(field->custom == &sw_type_products_by_kind ? "list, or mapping, below"
+              : list                                     ? "list of mappings, below"
+                                                         : "mapping, below",
+              out);
     } else if (field->custom->inside == INSIDE_DESCRIPTION) {
         const char *kind = sw_config_kind_name(field->kind);
         fprintf(out, "%s%smapping with the keys of a [%s file](%s.md)",

@@ -84,6 +84,26 @@ static const struct field few_rows_fields[] = {
 };
 #undef FEW_ROWS
 
+#define PRODUCTS(word, kind, dtype, what)                                                          \
+    {                                                                                              \
+        .key = word, .type = FIELD_CUSTOM, AT(products[kind][dtype]), .brief = true,               \
+        .custom = &sw_type_products, .example = SW_PRODUCTS_EXAMPLE, .schema = SW_PRODUCTS_SCHEMA, \
+        .about = what                                                                              \
+    }
+static const struct field products_fields[] = {
+    PRODUCTS("linear_fp32", SW_PRODUCT_LINEAR, SW_FEW_FP32,
+             "products x W in fp32, forward: rows are tokens, and the depth is what is summed"),
+    PRODUCTS("linear_bf16", SW_PRODUCT_LINEAR, SW_FEW_BF16, "the same in bf16"),
+    PRODUCTS("linear_t_fp32", SW_PRODUCT_LINEAR_T, SW_FEW_FP32,
+             "products with transposed weights in fp32, such as backward to the input"),
+    PRODUCTS("linear_t_bf16", SW_PRODUCT_LINEAR_T, SW_FEW_BF16, "the same in bf16"),
+    PRODUCTS("linear_dw_fp32", SW_PRODUCT_LINEAR_DW, SW_FEW_FP32,
+             "gradients of weights in fp32: the depth is of tokens"),
+    PRODUCTS("linear_dw_bf16", SW_PRODUCT_LINEAR_DW, SW_FEW_BF16, "the same in bf16"),
+    {.key = NULL},
+};
+#undef PRODUCTS
+
 #undef AT
 const struct field sw_curve_fields[] = {
     {.key = "points",
@@ -142,7 +162,27 @@ const struct field sw_profile_fields[] = {
      .example = "{linear_fp32: [[1, 1e8, 12e9], [4, 1e8, 7e9]]}",
      .about = "how fast decoding reads, whose products have one row of each text; default: what "
               "follows from 'matmul', 'attention' and 'memory'"},
-    SW_PRODUCTS(AT(products)),
+    {.key = "products",
+     .type = FIELD_CUSTOM,
+     AT(products),
+     .brief = true,
+     .custom = &sw_type_products_by_kind,
+     .fields = products_fields,
+     .example = "{linear_fp32: " SW_PRODUCTS_EXAMPLE "}",
+     .schema = SW_PRODUCTS_SCHEMA,
+     .about = SW_PRODUCTS_ABOUT "; or a list for each kind of product and precision; default: of "
+                                "those in bf16 the accelerator's, else what follows from "
+                                "'matmul'"},
+    {.key = "products_scale",
+     .type = FIELD_REAL,
+     KEPT(products_scale, products_scale),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = 100,
+     .example = "0.97",
+     .about = "of the rates in 'products', what products reach in whole steps; 0: what 'matmul' "
+              "says of large ones over what the grid does"},
     LAUNCH(KEPT(launch_latency_s, launch_latency)),
     {.key = "host_time",
      .type = FIELD_SECONDS,

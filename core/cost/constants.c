@@ -35,6 +35,8 @@ static const struct row {
     FEW("few_rows.linear_t_bf16", SW_FEW_LINEAR_T, SW_FEW_BF16),
     FEW("few_rows.attention_fp32", SW_FEW_ATTENTION, SW_FEW_FP32),
     FEW("few_rows.attention_bf16", SW_FEW_ATTENTION, SW_FEW_BF16),
+    {"products_scale", SW_OWNER_PROFILE, SW_UNIT_SHARE, NUMBER,
+     PROFILE(products_scale, products_scale)},
     {"launch_latency", SW_OWNER_PROFILE, SW_UNIT_SECONDS, NUMBER,
      PROFILE(launch_latency_s, launch_latency)},
     {"host_time", SW_OWNER_PROFILE, SW_UNIT_SECONDS, NUMBER, PROFILE(host_time_s, host_time)},

@@ -121,17 +121,28 @@ static double attention_seconds(const struct sw_program *p, const struct sw_op *
                     sw_cost_attention_share(cluster, flops, head_dim, length));
 }
 
-/* Products in bf16 of a chip whose own were measured; NULL: by tiles. A profile that was measured
- * by sizes tells all itself. */
+/* Products that were measured: the profile's own, or in bf16 those of a chip; NULL: by tiles. A
+ * profile that was measured by sizes tells all itself. */
 static const struct sw_products *products_of(const struct sw_cluster_config *cluster,
-                                             enum sw_dtype dtype)
+                                             enum sw_dtype dtype, enum sw_product_kind kind)
 {
     const struct sw_profile_config *profile = &cluster->profile;
-    if (dtype != SW_BF16_T || !sw_device_row(cluster->accelerator.device)->tiled)
+    if (dtype != SW_BF16_T && dtype != SW_F32)
         return NULL;
-    if (profile->products != NULL)
-        return profile->products;
+    const struct sw_products *own =
+        profile->products[kind][dtype == SW_BF16_T ? SW_FEW_BF16 : SW_FEW_FP32];
+    if (own != NULL || dtype != SW_BF16_T || !sw_device_row(cluster->accelerator.device)->tiled)
+        return own;
     return is_measured(&profile->matmul) ? NULL : cluster->accelerator.products;
+}
+
+/* How much of what such products reach a profile's software does. */
+static double software_of(const struct sw_cluster_config *cluster, const struct sw_products *grid)
+{
+    const double large = 1e18; /* operations, of a profile that is measured by them */
+    if (grid != cluster->accelerator.products && cluster->profile.products_scale > 0)
+        return cluster->profile.products_scale;
+    return share_of(cluster, &cluster->profile.matmul, large) / grid->asymptote;
 }
 
 static double product_bytes(const struct sw_product *s, enum sw_dtype dtype)
@@ -158,17 +169,17 @@ static double roofline_seconds(const struct sw_cluster_config *cluster, enum sw_
 double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_dtype dtype,
                                const struct sw_product *s)
 {
-    const double large = 1e18; /* operations, of a profile that is measured by them */
-    const struct sw_products *own = products_of(cluster, dtype);
+    const struct sw_products *own = products_of(cluster, dtype, s->kind);
     if (own == NULL)
         return roofline_seconds(cluster, dtype, s);
     const struct sw_product edge = {.m = larger(s->m, own->row[0]),
                                     .n = larger(s->n, own->column[0]),
-                                    .k = larger(s->k, own->depth[0])};
+                                    .k = larger(s->k, own->depth[0]),
+                                    .kind = s->kind};
     const double least = larger(2 * edge.m * edge.n * edge.k / peak_of(cluster, dtype),
                                 product_bytes(&edge, dtype) / bandwidth_of(cluster));
-    const double software = share_of(cluster, &cluster->profile.matmul, large) / own->asymptote;
-    const double reached = software * sw_cost_products_share(own, edge.m, edge.n, edge.k);
+    const double reached =
+        software_of(cluster, own) * sw_cost_products_share(own, edge.m, edge.n, edge.k);
     const double seconds = least / (reached < 1 ? reached : 1); /* nothing is above its peak */
     if (edge.m == s->m && edge.n == s->n && edge.k == s->k)
         return seconds;
@@ -181,12 +192,12 @@ static double matmul_seconds(const struct sw_program *p, const struct sw_op *op,
                              const struct sw_cluster_config *cluster, double bytes)
 {
     const enum sw_dtype dtype = p->values[op->in[0].value].dtype;
-    const bool own =
-        p->values[op->in[1].value].dtype == dtype && products_of(cluster, dtype) != NULL;
+    const bool alike = p->values[op->in[1].value].dtype == dtype;
     struct sw_product product[SW_OP_MAX_PRODUCTS];
     const int32_t count = sw_op_info(op->kind)->products(p, op, product);
     double seconds = 0;
     for (int32_t i = 0; i < count; i++) {
+        const bool own = alike && products_of(cluster, dtype, product[i].kind) != NULL;
         seconds += own ? sw_cost_product_seconds(cluster, dtype, &product[i])
                        : tiled_seconds(cluster, peak_of(cluster, dtype), &product[i]);
         bytes -= own ? product_bytes(&product[i], dtype) : 0;

@@ -16,6 +16,7 @@ struct sw_op_cost {
 /* One matrix product [m,k] x [k,n]. */
 struct sw_product {
     double m, n, k;
+    enum sw_product_kind kind;
 };
 enum { SW_OP_MAX_PRODUCTS = 3 };
 

@@ -1,5 +1,6 @@
 sw_test(unit_links SOURCES test_links.c LIBRARIES sw_planner)
 sw_test(unit_cost SOURCES test_cost.c LIBRARIES sw_planner)
+sw_test(unit_products SOURCES test_products.c LIBRARIES sw_cost)
 sw_test(unit_few_rows SOURCES test_few_rows.c LIBRARIES sw_cost)
 sw_test(unit_checkpoint_cost SOURCES test_checkpoint_cost.c LIBRARIES sw_planner)
 sw_test(unit_traffic SOURCES test_traffic.c LIBRARIES sw_plan sw_cost)

@@ -259,8 +259,8 @@ static void products_are_a_grid(void **state)
     (void)state;
 #define GRID "[[1, 8, 4, 0.1], [1, 8, 16, 0.2], [1, 64, 4, 0.3], [1, 64, 16, 0.4], "
 #define EXAMPLE                                                                                    \
-    " | for example: products: [[1, 1024, 1024, 0.2], [1, 1024, 4096, 0.5], [1, 4096, 1024, "      \
-    "0.5], [1, 4096, 4096, 0.7]]\n"
+    " | for example: products: {linear_fp32: [[1, 1024, 1024, 0.2], [1, 1024, 4096, 0.5], [1, "    \
+    "4096, 1024, 0.5], [1, 4096, 4096, 0.7]]}\n"
 #define NO_GRID                                                                                    \
     "here.yaml:5:21: the points of 'products' must be a grid of at most 16 rows, 8 columns and 8 " \
     "depths, at least 2 of each, ascending" EXAMPLE
@@ -268,26 +268,62 @@ static void products_are_a_grid(void **state)
     put("p.yaml", "name: mine\nproducts: " GRID "[9, 8, 4, 0.5], [9, 8, 16, 0.6], [9, 64, 4, "
                   "0.7], [9, 64, 16, 0.94]]\n");
     struct sw_config *c = sw_config_read("p.yaml", SW_CONFIG_PROFILE, NULL, NULL, 0, NULL);
-    const struct sw_products *p = sw_config_profile(c)->products;
+    const struct sw_products *const(*all)[SW_FEW_DTYPES] = sw_config_profile(c)->products;
+    const struct sw_products *p = all[SW_PRODUCT_LINEAR][SW_FEW_BF16];
     assert_non_null(p);
     assert_true(p->rows == 2 && p->columns == 2 && p->depths == 2);
     assert_true(p->row[1] == 9 && p->column[1] == 64 && p->depth[1] == 16);
     assert_true(p->share[3] == 0.4 && p->share[4] == 0.5);
     assert_true(p->asymptote == 1); /* none is large: the last, over what tiles leave */
+    assert_true(all[SW_PRODUCT_LINEAR_T][SW_FEW_BF16] == p); /* a list is of every kind */
+    assert_true(all[SW_PRODUCT_LINEAR_DW][SW_FEW_BF16] == p);
+    assert_null(all[SW_PRODUCT_LINEAR][SW_FEW_FP32]);
     sw_config_free(c);
     expect_cluster(PRODUCTS("0.7"),
-                   "here.yaml:5:21: 'products' must be a list of [rows, columns, depth, share], "
-                   "not the number 0.7" EXAMPLE,
+                   "here.yaml:5:21: 'products' must be a list of [rows, columns, depth, share] or "
+                   "a mapping, not the number 0.7" EXAMPLE,
                    NULL);
     expect_cluster(PRODUCTS("[[1, 8, 4, 1.1]]"),
                    "here.yaml:5:22: a point of 'products' must be [rows, columns, depth, share], "
                    "sizes of 1 and more and a share of at most 1" EXAMPLE,
+                   NULL);
+    expect_cluster(PRODUCTS("{linear: []}"),
+                   "here.yaml:5:22: unknown key 'linear' | known keys: linear_fp32, linear_bf16, "
+                   "linear_t_fp32, linear_t_bf16, linear_dw_fp32, linear_dw_bf16\n",
+                   NULL);
+    expect_cluster(PRODUCTS("{linear_dw_fp32: 3}"),
+                   "here.yaml:5:38: 'linear_dw_fp32' must be a list of [rows, columns, depth, "
+                   "share], not the number 3 | for example: linear_dw_fp32: [[1, 1024, 1024, 0.2], "
+                   "[1, 1024, 4096, 0.5], [1, 4096, 1024, 0.5], [1, 4096, 4096, 0.7]]\n",
                    NULL);
     expect_cluster(PRODUCTS(GRID "[9, 8, 4, 0.5]]"), NO_GRID, NULL);
     expect_cluster(PRODUCTS("[[1, 8, 4, 0.1]]"), NO_GRID, NULL);
     expect_cluster(PRODUCTS(GRID "[1, 8, 4, 0.5], [9, 8, 16, 0.6], [9, 64, 4, 0.7], [9, 64, 16, "
                                  "0.8]]"),
                    NO_GRID, NULL);
+}
+
+/* A grid for each kind of product and precision, and how much of them whole steps reach. */
+static void products_by_kind(void **state)
+{
+    (void)state;
+    put("p.yaml", "name: mine\nproducts_scale: 0.9\nproducts:\n"
+                  "  linear_fp32: " GRID "[9, 8, 4, 0.5], [9, 8, 16, 0.6], [9, 64, 4, 0.7], [9, "
+                  "64, 16, 0.94]]\n  linear_dw_bf16: [[1, 8, 4, 0.1], [1, 8, 16, 0.2], [1, 64, 4, "
+                  "0.3], [1, 64, 16, 0.4], [8, 8, 4, 0.5], [8, 8, 16, 0.6], [8, 64, 4, 0.7], [8, "
+                  "64, 16, 0.8]]\n");
+    struct sw_config *c = sw_config_read("p.yaml", SW_CONFIG_PROFILE, NULL, NULL, 0, NULL);
+    const struct sw_profile_config *p = sw_config_profile(c);
+    assert_non_null(p);
+    assert_true(p->products_scale == 0.9 && p->at.products_scale.line == 2);
+    for (int32_t k = 0; k < SW_PRODUCT_KINDS; k++)
+        for (int32_t d = 0; d < SW_FEW_DTYPES; d++)
+            assert_true((p->products[k][d] != NULL) ==
+                        ((k == SW_PRODUCT_LINEAR && d == SW_FEW_FP32) ||
+                         (k == SW_PRODUCT_LINEAR_DW && d == SW_FEW_BF16)));
+    assert_true(p->products[SW_PRODUCT_LINEAR][SW_FEW_FP32]->row[1] == 9);
+    assert_true(p->products[SW_PRODUCT_LINEAR_DW][SW_FEW_BF16]->row[1] == 8);
+    sw_config_free(c);
 }
 
 int main(void)
@@ -305,6 +341,7 @@ int main(void)
         cmocka_unit_test(older_accelerators_still_count),
         cmocka_unit_test(links_share_a_curve),
         cmocka_unit_test(products_are_a_grid),
+        cmocka_unit_test(products_by_kind),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink("p.yaml");

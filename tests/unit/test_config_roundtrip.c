@@ -144,13 +144,14 @@ static const struct sw_products some_products = {
     .share = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1e-9, 0.47},
     .asymptote = 0.47 / 0.94};
 
-/* As many points as may be, of as many digits. */
-static const struct sw_products *all_products(void)
+/* Some: as many points as may be, of as many digits. */
+static const struct sw_products *any_products(uint64_t *s)
 {
     static struct sw_products p;
-    p = (struct sw_products){.rows = SW_MAX_PRODUCT_ROWS,
-                             .columns = SW_MAX_PRODUCT_SIDES,
-                             .depths = SW_MAX_PRODUCT_SIDES};
+    if (draw(s) % 20 != 0)
+        return draw(s) & 1 ? &some_products : NULL;
+    p.rows = SW_MAX_PRODUCT_ROWS;
+    p.columns = p.depths = SW_MAX_PRODUCT_SIDES;
     for (int32_t i = 0; i < p.rows; i++)
         p.row[i] = 333333.3744855297 * (i + 1);
     for (int32_t i = 0; i < p.columns; i++)
@@ -167,7 +168,10 @@ static void fill_profile(uint64_t *s, struct sw_profile_config *p)
     p->name = draw(s) & 1 ? "no" : "1.5";
     for (int32_t i = 0; i < SW_FEW_KINDS * SW_FEW_DTYPES; i++)
         fill_few_rows(s, &p->few_rows[i / SW_FEW_DTYPES][i % SW_FEW_DTYPES]);
-    p->products = draw(s) & 1 ? &some_products : NULL;
+    const struct sw_products *list = any_products(s); /* of bf16, for every kind */
+    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++)
+        (&p->products[0][0])[i] = list == NULL ? any_products(s) : i % 2 != 0 ? list : NULL;
+    p->products_scale = draw(s) & 1 ? real(s, 1e-3, 2) : 0;
     p->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->host_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->peak_bf16_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
@@ -196,7 +200,7 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
     a->peak_fp32_flops = real(s, 1, 1e20);
     a->memory_bandwidth = real(s, 1, 1e15);
     a->compute_units = (int32_t)between(s, 0, 200);
-    a->products = draw(s) % 3 == 0 ? &some_products : draw(s) % 3 == 0 ? all_products() : NULL;
+    a->products = any_products(s);
     fill_profile(s, &c->profile);
     c->profile.accelerator = draw(s) & 1 ? a->name : NULL;
     c->name = "1e3";
@@ -366,11 +370,7 @@ static void same_products(const struct sw_products *a, const struct sw_products 
     assert_true((a == NULL) == (b == NULL));
     if (a == NULL)
         return;
-    assert_true(a->rows == b->rows && a->columns == b->columns && a->depths == b->depths);
-    assert_memory_equal(a->row, b->row, sizeof a->row);
-    assert_memory_equal(a->column, b->column, sizeof a->column);
-    assert_memory_equal(a->depth, b->depth, sizeof a->depth);
-    assert_memory_equal(a->share, b->share, sizeof a->share);
+    assert_memory_equal(a, b, offsetof(struct sw_products, asymptote));
 }
 
 #define SAME(member) assert_true(a->member == b->member)
@@ -430,7 +430,9 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     same_curve(&a->profile.matmul, &b->profile.matmul);
     same_curve(&a->profile.attention, &b->profile.attention);
     same_curve(&a->profile.memory, &b->profile.memory);
-    same_products(a->profile.products, b->profile.products);
+    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++)
+        same_products((&a->profile.products[0][0])[i], (&b->profile.products[0][0])[i]);
+    SAME(profile.products_scale);
     same_products(a->accelerator.products, b->accelerator.products);
     SAME(nodes);
     SAME(accelerators_per_node);

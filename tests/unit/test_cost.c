@@ -498,56 +498,6 @@ static void shapes(void **state)
     assert_true(sw_cost_attention_share(&a, 1e12, 128, 256) < 0.7 * wide);
 }
 
-static double product(const struct sw_cluster_config *cluster, enum sw_dtype dtype, double m,
-                      double n, double k)
-{
-    return sw_cost_product_seconds(cluster, dtype, &(struct sw_product){.m = m, .n = n, .k = k});
-}
-
-/* Measured products: shares of the least time; below the grid as much off it as at its edge. */
-static void measured_products(void **state)
-{
-    (void)state;
-    const struct sw_products own = {.rows = 2,
-                                    .columns = 2,
-                                    .depths = 2,
-                                    .row = {16, 4096},
-                                    .column = {1024, 16384},
-                                    .depth = {1024, 16384},
-                                    .share = {0.2, 0.4, 0.3, 0.8, 0.5, 0.7, 0.6, 0.9},
-                                    .asymptote = 0.8};
-    struct sw_cluster_config c = {.accelerator = {.device = SW_DEVICE_CUDA,
-                                                  .compute_units = 100,
-                                                  .peak_bf16_flops = 1e15,
-                                                  .peak_fp32_flops = 5e13,
-                                                  .memory_bandwidth = 2e12}};
-    c.accelerator.products = &own;
-    close_to(sw_cost_products_share(&own, 16, 1024, 16384), 0.4);
-    close_to(sw_cost_products_share(&own, 256, 4096, 4096), 4.4 / 8); /* the middle of all */
-    close_to(sw_cost_products_share(&own, 1e6, 1e6, 1e6), 0.9);
-    close_to(sw_cost_products_share(&own, 1, 1, 1), 0.2);
-    c.profile = sw_profile_default(&c.accelerator);
-    close_to(c.profile.matmul.point[0].fraction, 0.74 * 0.8);
-    close_to(product(&c, SW_BF16_T, 4096, 16384, 16384),
-             2.0 * 4096 * 16384 * 16384 / 1e15 / (0.9 * 0.74)); /* by arithmetic */
-    close_to(product(&c, SW_BF16_T, 16, 16384, 16384),
-             2.0 * (2.0 * 16 * 16384 + 16384.0 * 16384) / 2e12 / (0.8 * 0.74)); /* by memory */
-    /* one wave of tiles either way: as long as at the edge */
-    close_to(product(&c, SW_BF16_T, 16, 256, 1024), product(&c, SW_BF16_T, 16, 1024, 1024));
-    const double in_fp32 = product(&c, SW_F32, 16, 1024, 1024); /* where nothing was measured */
-    c.accelerator.products = NULL;
-    close_to(product(&c, SW_F32, 16, 1024, 1024), in_fp32);
-    c.accelerator.products = &own;
-    c.profile.matmul = (struct sw_curve){1, {{1, 1}}}; /* no more than the peak */
-    close_to(product(&c, SW_BF16_T, 4096, 16384, 16384), 2.0 * 4096 * 16384 * 16384 / 1e15);
-    struct sw_products mine = own; /* the profile's own */
-    mine.asymptote = 2;
-    c.profile.products = &mine;
-    close_to(product(&c, SW_BF16_T, 4096, 16384, 16384), 2.0 * 4096 * 16384 * 16384 / 4.5e14);
-    c.profile.matmul = (struct sw_curve){2, {{1e6, 0.2}, {1e18, 0.5}}}; /* measured by size */
-    assert_true(product(&c, SW_BF16_T, 4096, 16384, 16384) > 2.0 * 4096 * 16384 * 16384 / 0.5e15);
-}
-
 static void wait_for_nothing(struct sw_program *p)
 {
     for (int32_t i = 0; i < p->op_count; i++)
@@ -691,7 +641,6 @@ int main(void)
         cmocka_unit_test(waits_for_its_host),
         cmocka_unit_test(has_a_band),
         cmocka_unit_test(shapes),
-        cmocka_unit_test(measured_products),
         cmocka_unit_test(counts_messages),
         cmocka_unit_test(devices),
         cmocka_unit_test(attention_of_chips),

@@ -21,7 +21,8 @@ static int32_t products_stats(const struct sw_program *p, const struct sw_op *op
 {
     const struct sw_value *x = &p->values[op->in[0].value], *table = &p->values[op->in[1].value];
     out[0] = (struct sw_product){sw_tokens_of(p, op->in[0]), (double)table->local[0],
-                                 (double)x->local[2]}; /* the table's rows may be padded */
+                                 (double)x->local[2], /* the table's rows may be padded */
+                                 SW_PRODUCT_LINEAR_T};
     return 1;
 }
 
@@ -32,9 +33,9 @@ static int32_t products_grad(const struct sw_program *p, const struct sw_op *op,
     const struct sw_value *x = &p->values[op->in[0].value], *table = &p->values[op->in[1].value];
     const double vocab = (double)table->local[0], width = (double)x->local[2];
     const double tokens = sw_tokens_of(p, op->in[0]);
-    out[0] = (struct sw_product){tokens, width, vocab};
-    out[1] = (struct sw_product){tokens, vocab, width};
-    out[2] = (struct sw_product){vocab, width, tokens};
+    out[0] = (struct sw_product){tokens, width, vocab, SW_PRODUCT_LINEAR};
+    out[1] = (struct sw_product){tokens, vocab, width, SW_PRODUCT_LINEAR_T};
+    out[2] = (struct sw_product){vocab, width, tokens, SW_PRODUCT_LINEAR_DW};
     return op->kind == SW_OP_LM_HEAD_DX ? 2 : 3;
 }
 

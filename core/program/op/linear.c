@@ -12,8 +12,9 @@ static double width_of(const struct sw_program *p, struct sw_ref activation)
 static int32_t products_linear(const struct sw_program *p, const struct sw_op *op,
                                struct sw_product out[SW_OP_MAX_PRODUCTS])
 {
-    out[0] = (struct sw_product){sw_tokens_of(p, op->in[0]), width_of(p, op->out[0]),
-                                 width_of(p, op->in[0])};
+    out[0] = (struct sw_product){
+        sw_tokens_of(p, op->in[0]), width_of(p, op->out[0]), width_of(p, op->in[0]),
+        op->kind == SW_OP_LINEAR ? SW_PRODUCT_LINEAR : SW_PRODUCT_LINEAR_T};
     return 1;
 }
 
@@ -21,7 +22,7 @@ static int32_t products_linear_dw(const struct sw_program *p, const struct sw_op
                                   struct sw_product out[SW_OP_MAX_PRODUCTS])
 {
     out[0] = (struct sw_product){width_of(p, op->in[0]), width_of(p, op->in[1]),
-                                 sw_tokens_of(p, op->in[0])};
+                                 sw_tokens_of(p, op->in[0]), SW_PRODUCT_LINEAR_DW};
     return 1;
 }
 
