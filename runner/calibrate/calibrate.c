@@ -9,6 +9,7 @@
 #include "runner/calibrate/few_rows.h"
 #include "runner/calibrate/gpu.h"
 #include "runner/calibrate/gpu_links.h"
+#include "runner/calibrate/products.h"
 #include "runner/calibrate/step.h"
 #include "runner/calibrate/write.h"
 #include "runner/rank/gpu_kinds.h"
@@ -24,8 +25,8 @@
 
 /* Shares of the time: kernels, products of few rows, and all levels of links; the rest is for
  * starting and compiling. */
-static const double kernels_alone = 0.77, kernels_of_job = 0.49, links_of_job = 0.28;
-static const double few_rows_share = 0.19;
+static const double kernels_alone = 0.69, kernels_of_job = 0.41, links_of_job = 0.28;
+static const double few_rows_share = 0.19, products_share = 0.08;
 
 struct calibrating {
     struct sw_rank *rank;
@@ -227,21 +228,46 @@ static int set_up(struct calibrating *c, struct sw_error *err)
 
 /* ---- Measuring ---- */
 
+/* Each grid on a device of its own, whose kernels go with it. */
+static int measure_products(struct calibrating *c, struct sw_kernel_rates *rates,
+                            struct sw_error *err)
+{
+    enum { GRIDS = SW_PRODUCT_KINDS * SW_FEW_DTYPES };
+    int status = 0;
+    for (int32_t i = 0; i < GRIDS && status == 0; i++) {
+        const int32_t kind = i / SW_FEW_DTYPES, dtype = i % SW_FEW_DTYPES;
+        struct sw_device *device =
+            sw_accelerator_device(c->rank->launch, c->options->device, c->threads, err);
+        status = device == NULL
+                     ? -1
+                     : sw_calibrate_products(device, c->rank->comm, (enum sw_product_kind)kind,
+                                             (enum sw_few_dtype)dtype,
+                                             c->options->seconds * products_share / GRIDS,
+                                             &rates->products[kind][dtype], err);
+        if (device != NULL)
+            device->vtable->destroy(device);
+    }
+    return status;
+}
+
 static int measure_kernels(struct calibrating *c, double seconds, struct sw_error *err)
 {
     struct sw_kernel_rates rates;
     const int32_t ranks = c->rank->launch->size;
-    const double few_rows = c->options->seconds * few_rows_share; /* of GPUs' kernels, too */
+    const double few_rows = c->options->seconds * few_rows_share;
+    /* of GPUs, all of it is for programs */
     if (!queues(c))
         return sw_calibrate_kernels(c->rank->device, c->rank->comm, seconds, &rates, err) != 0 ||
                        sw_calibrate_few_rows(c->rank->device, c->rank->comm, few_rows,
-                                             &rates.few_rows, err) != 0
+                                             &rates.few_rows, err) != 0 ||
+                       measure_products(c, &rates, err) != 0
                    ? -1
                    : sw_calibration_make(&rates, ranks, &c->calibration, err);
     int32_t shapes;
     const struct sw_gpu_shape *shape = sw_gpu_shapes(&shapes);
-    if (sw_gpu_kernels(c->rank->device, c->rank->comm, seconds + few_rows, shape, shapes, &rates,
-                       err) != 0)
+    if (sw_gpu_kernels(c->rank->device, c->rank->comm,
+                       seconds + few_rows + c->options->seconds * products_share, shape, shapes,
+                       &rates, err) != 0)
         return -1;
     return sw_gpu_calibration(&rates, ranks, c->sheet, &c->calibration, err);
 }
@@ -466,6 +492,7 @@ static void report_gpus(const struct calibrating *c)
 
 static void report(const struct calibrating *c)
 {
+    const struct sw_calibration *found = &c->calibration;
     if (queues(c))
         report_gpus(c);
     else
@@ -474,6 +501,11 @@ static void report(const struct calibrating *c)
         report_link("in node", c->facts.inside);
     if (c->facts.across != NULL)
         report_link("network", c->facts.across);
+    if (found->products_scale > 0)
+        fprintf(stderr,
+                "products  in steps %.0f %% of what they reach by themselves, %.1f %% off "
+                "(median of %d)\n",
+                found->products_scale * 100, found->products_error * 100, found->products_tried);
     report_step(c);
     if (c->doubts.count > 0)
         fprintf(stderr, "not to be believed: %s\n", c->doubts.text[0]);

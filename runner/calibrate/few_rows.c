@@ -4,6 +4,7 @@
 #include "core/base/number.h"
 #include "core/cost/cost.h"
 #include "core/program/sampling.h"
+#include "runner/calibrate/fill.h"
 #include "runner/calibrate/links.h"
 #include "runner/calibrate/timer.h"
 #include "runner/collective/comm.h"
@@ -17,8 +18,7 @@ enum {
     MIN_TOKENS = 3,
     TEXT_TOKENS = 128, /* that a text's cache has room for; it is full, as prices take it */
     CHUNK = 32,
-    SHARED = 4, /* query heads of a head of keys, in some of the programs */
-    FILL_BYTES = 1 << 20
+    SHARED = 4 /* query heads of a head of keys, in some of the programs */
 };
 
 /* A transformer has 12 to 13 times hidden^2 weights in a layer. In order of what they tell: one
@@ -102,45 +102,18 @@ static int compile(const struct size *size, int32_t rows, enum sw_dtype compute,
     return sw_program_set_compile_serving(&o, &serving, 1u << SW_PROGRAM_DECODE, out, err);
 }
 
-/* Values of about 1/50, again and again: pages that were never written would all be one page of
- * zeros, which the first cache holds. */
-static void make_fill(void *fill, enum sw_dtype dtype)
-{
-    const int32_t count = FILL_BYTES / (int32_t)sw_dtype_bytes(dtype);
-    for (int32_t i = 0; i < count; i++) {
-        const uint32_t draw = (uint32_t)((uint64_t)i * 0x9e3779b97f4a7c15u >> 32);
-        const float value = ((float)(draw >> 8) * 0x1p-24f - 0.5f) * 0.06f;
-        if (dtype == SW_BF16_T)
-            ((uint16_t *)fill)[i] = sw_bf16_from_float(value);
-        else
-            ((float *)fill)[i] = value;
-    }
-}
-
 static int fill_state(struct run *r, struct sw_device *device, struct sw_error *err)
 {
     const struct sw_state *state = &r->set->state;
-    void *fill[2] = {malloc(FILL_BYTES), malloc(FILL_BYTES)};
-    int failed = fill[0] == NULL || fill[1] == NULL;
-    if (!failed) {
-        make_fill(fill[0], SW_F32);
-        make_fill(fill[1], SW_BF16_T);
-    }
-    for (int32_t i = 0; i < state->count && !failed; i++) {
+    for (int32_t i = 0; i < state->count; i++) {
         const struct sw_state_row *row = &state->row[i];
-        for (int32_t l = 0; l < row->stack && !failed; l++) {
-            char *to = sw_executor_state(r->executor, row, l);
-            for (int64_t at = 0; at < row->instance_bytes && !failed; at += FILL_BYTES) {
-                const int64_t left = row->instance_bytes - at;
-                failed =
-                    device->vtable->copy_in(device, to + at, fill[row->dtype == SW_BF16_T],
-                                            (size_t)(left < FILL_BYTES ? left : FILL_BYTES)) != 0;
-            }
-        }
+        for (int32_t l = 0; l < row->stack; l++)
+            if (sw_calibrate_fill(device, sw_executor_state(r->executor, row, l),
+                                  row->instance_bytes, row->dtype == SW_BF16_T ? SW_BF16_T : SW_F32,
+                                  err) != 0)
+                return -1;
     }
-    free(fill[0]);
-    free(fill[1]);
-    return failed ? sw_fail(err, SW_ENVIRONMENT, "cannot fill the weights") : 0;
+    return 0;
 }
 
 static int run_create(struct run *r, struct sw_device *device, const struct size *size,

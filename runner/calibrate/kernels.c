@@ -206,6 +206,18 @@ void sw_rate_add(struct sw_kernel_rates *rates, const struct sw_program *program
     bucket->seconds += seconds;
 }
 
+/* One that is an op by itself; as many as there is room for, which the first programs fill. */
+static void add_step_product(struct sw_kernel_rates *rates, const struct sw_program *p,
+                             const struct sw_op *op, double calls, double seconds)
+{
+    struct sw_product s[SW_OP_MAX_PRODUCTS];
+    if (sw_rate_kind(op) != SW_RATE_MATMUL || sw_op_addend_bytes(p, op) > 0 ||
+        sw_op_info(op->kind)->products(p, op, s) != 1 || rates->step_products >= SW_STEP_PRODUCTS)
+        return;
+    rates->step_product[(int32_t)rates->step_products++] =
+        (struct sw_step_product){s[0].kind, s[0].m, s[0].n, s[0].k, calls, seconds};
+}
+
 static void collect(struct run *r, struct sw_kernel_rates *rates, double *matmul_seconds,
                     double *least)
 {
@@ -221,8 +233,10 @@ static void collect(struct run *r, struct sw_kernel_rates *rates, double *matmul
             const double calls = region->repeat, seconds = samples[r->steps / 2];
             *matmul_seconds += kind == SW_RATE_MATMUL ? seconds : 0;
             *least = seconds / calls < *least ? seconds / calls : *least;
-            if (r->options.compute == SW_F32)
-                sw_rate_add(rates, p, &p->ops[i], calls, seconds, 1);
+            if (r->options.compute != SW_F32)
+                continue;
+            sw_rate_add(rates, p, &p->ops[i], calls, seconds, 1);
+            add_step_product(rates, p, &p->ops[i], calls, seconds);
         }
     }
 }

@@ -41,6 +41,26 @@ struct sw_few_rows_rates {
     double wall_seconds, busy_seconds;
 };
 
+/* One grid of matrix products (products.h): of each point a rank's seconds, summed over ranks, in
+ * the order of struct sw_products; `tokens` numbers of tokens were measured, 0: none. Doubles only.
+ */
+enum {
+    SW_PRODUCT_TOKENS = 4,
+    SW_PRODUCT_WIDTHS = 5,
+    SW_PRODUCT_POINTS = SW_PRODUCT_TOKENS * SW_PRODUCT_WIDTHS * SW_PRODUCT_WIDTHS
+};
+struct sw_product_rates {
+    double seconds[SW_PRODUCT_POINTS];
+    double tokens, wall_seconds, busy_seconds;
+};
+
+/* A product of the programs, as a step runs it: what a grid is tried on, which it was not made of.
+ * Of the ranks the sums, as of everything; `kind`, m, n and k are the same on each. */
+enum { SW_STEP_PRODUCTS = 512 };
+struct sw_step_product {
+    double kind, m, n, k, calls, seconds;
+};
+
 /* Doubles only: ranks add theirs up. Seconds count the compute thread at work, not the time in
  * which other threads had its core; `wall` over `busy` says how much longer steps took. */
 struct sw_kernel_rates {
@@ -49,7 +69,10 @@ struct sw_kernel_rates {
     double fp32_seconds, bf16_seconds; /* of the same matrix products */
     double least_seconds;              /* of the shortest op, over ranks: a sum */
     double programs, steps;            /* measured, over ranks: sums */
-    struct sw_few_rows_rates few_rows; /* of the CPU device */
+    struct sw_few_rows_rates few_rows; /* of the CPU device, as are products */
+    struct sw_product_rates products[SW_PRODUCT_KINDS][SW_FEW_DTYPES];
+    double step_products; /* sum over ranks of how many there are; in fp32, of one product each */
+    struct sw_step_product step_product[SW_STEP_PRODUCTS];
 };
 
 int32_t sw_rate_bucket_index(double size);

@@ -2,8 +2,7 @@
 
 #include "core/base/clock.h"
 
-/* What reading the clock twice takes. */
-static double clock_seconds(void)
+double sw_timer_clock(void)
 {
     double least = 1;
     for (int32_t i = 0; i < 100; i++) {
@@ -60,7 +59,7 @@ void sw_timer_init(struct sw_timer *timer, struct sw_device *inner,
                    const struct sw_program *program, double *busy)
 {
     *timer = (struct sw_timer){
-        .inner = inner, .program = program, .clock = clock_seconds(), .busy = busy};
+        .inner = inner, .program = program, .clock = sw_timer_clock(), .busy = busy};
     timer->table = (struct sw_device_vtable){.name = inner->vtable->name,
                                              .in_host_memory = inner->vtable->in_host_memory,
                                              .allocate = timed_allocate,

@@ -14,6 +14,9 @@ struct sw_timer {
     double *busy; /* [op_count] */
 };
 
+/* What reading sw_clock_busy twice takes. */
+double sw_timer_clock(void);
+
 /* busy: [op_count] of the program, to which the seconds of every call are added. */
 void sw_timer_init(struct sw_timer *timer, struct sw_device *inner,
                    const struct sw_program *program, double *busy);

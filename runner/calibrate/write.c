@@ -1,8 +1,12 @@
 #include "runner/calibrate/write.h"
 
 #include "core/base/file.h"
+#include "core/base/number.h"
+#include "core/cost/cost.h"
+#include "runner/calibrate/products.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +79,140 @@ static void make_all_few_rows(const struct sw_few_rows_rates *rates, struct sw_c
                           &out->few_rows[k][d]);
 }
 
+/* ---- Products ---- */
+
+/* What other threads that had the core made of the times. They change from second to second: the
+ * same for the programs and for all grids, so that one kernel is not priced by a busier moment. */
+static double stretch_of(const struct sw_kernel_rates *rates)
+{
+    double wall = rates->wall_seconds, busy = rates->busy_seconds;
+    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++) {
+        const struct sw_product_rates *grid = &(&rates->products[0][0])[i];
+        wall += grid->wall_seconds;
+        busy += grid->busy_seconds;
+    }
+    return wall > busy ? wall / busy : 1; /* no thread works longer; clocks differ by a little */
+}
+
+/* The rate of a point, without the time that every op takes, as rate_of. */
+static double product_rate(double seconds, int32_t ranks, double size, double stretch,
+                           double launch)
+{
+    const struct sw_rate_bucket bucket = {ranks, ranks * size, seconds};
+    return seconds > 0 ? rate_of(&bucket, stretch, launch) : 0;
+}
+
+/* Peaks are of everything that was measured: none of the products is above one. What the curves
+ * say in FLOP/s stays. */
+static void raise_peaks(struct sw_calibration *out, double by)
+{
+    if (by <= 1)
+        return;
+    out->fp32_flops *= by;
+    out->bf16_flops *= by;
+    for (int32_t k = SW_RATE_MATMUL; k <= SW_RATE_ATTENTION; k++)
+        for (int32_t i = 0; i < out->curve[k].count; i++)
+            out->curve[k].point[i].fraction /= by;
+}
+
+static double *peak_of(struct sw_calibration *out, int32_t dtype)
+{
+    return dtype == SW_FEW_FP32 ? &out->fp32_flops : &out->bf16_flops;
+}
+
+/* Rates first, where shares will be. */
+static void make_rates(const struct sw_product_rates *rates, int32_t ranks,
+                       enum sw_product_kind kind, double stretch, double launch,
+                       struct sw_products *grid)
+{
+    sw_products_sizes(kind, (int32_t)(rates->tokens / ranks + 0.5), grid);
+    for (int32_t i = 0; i < sw_products_points(grid); i++) {
+        const struct sw_product s = sw_products_point(grid, i);
+        grid->share[i] =
+            product_rate(rates->seconds[i], ranks, 2 * s.m * s.n * s.k, stretch, launch);
+    }
+}
+
+/* From rates to shares of the least time that peak and bandwidth allow. */
+static void make_shares(const struct sw_calibration *c, double peak, double bytes_each,
+                        struct sw_products *grid)
+{
+    for (int32_t i = 0; i < sw_products_points(grid); i++) {
+        const struct sw_product s = sw_products_point(grid, i);
+        const double flops = 2 * s.m * s.n * s.k, computing = flops / peak;
+        const double moving =
+            bytes_each * (s.m * s.k + s.k * s.n + s.m * s.n) / c->memory_bandwidth;
+        const double share = (computing > moving ? computing : moving) * grid->share[i] / flops;
+        grid->share[i] = share < 1 ? share : 1; /* what a core's cache is faster by is not told */
+    }
+}
+
+/* Seconds of a product by its grid, without a launch; 0: it has none, or is smaller than its first
+ * point. */
+static double seconds_by_grid(const struct sw_calibration *c, const struct sw_products *grid,
+                              const struct sw_product *s)
+{
+    if (grid->rows == 0 || s->m < grid->row[0] || s->n < grid->column[0] || s->k < grid->depth[0])
+        return 0;
+    const double computing = 2 * s->m * s->n * s->k / c->fp32_flops;
+    const double moving = 4 * (s->m * s->k + s->k * s->n + s->m * s->n) / c->memory_bandwidth;
+    return (computing > moving ? computing : moving) /
+           sw_cost_products_share(grid, s->m, s->n, s->k);
+}
+
+/* In a step caches hold what other ops left, and other sizes lie between the points: half of the
+ * products of the steps that were measured reach more of what their grid says than products_scale.
+ */
+static void find_scale(const struct sw_kernel_rates *rates, int32_t ranks,
+                       struct sw_calibration *out)
+{
+    double reached[SW_STEP_PRODUCTS];
+    int32_t count = 0;
+    for (int32_t i = 0; i < (int32_t)(rates->step_products / ranks + 0.5); i++) {
+        const struct sw_step_product *p = &rates->step_product[i];
+        const struct sw_product s = {.m = p->m / ranks, .n = p->n / ranks, .k = p->k / ranks};
+        const struct sw_products *grid = out->products[(int32_t)(p->kind / ranks + 0.5)];
+        const double priced = seconds_by_grid(out, &grid[SW_FEW_FP32], &s);
+        const double took = p->seconds / p->calls / out->share - out->launch_latency_s;
+        if (priced > 0 && took > 0)
+            reached[count++] = priced / took;
+    }
+    if (count == 0)
+        return;
+    qsort(reached, (size_t)count, sizeof *reached, sw_compare_doubles);
+    out->products_scale = reached[count / 2];
+    out->products_tried = count;
+    for (int32_t i = 0; i < count; i++)
+        reached[i] = fabs(reached[i] / out->products_scale - 1);
+    qsort(reached, (size_t)count, sizeof *reached, sw_compare_doubles);
+    out->products_error = reached[count / 2];
+}
+
+static void make_products(const struct sw_kernel_rates *rates, int32_t ranks,
+                          struct sw_calibration *out)
+{
+    double by = 1;
+    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++) {
+        const int32_t kind = i / SW_FEW_DTYPES, dtype = i % SW_FEW_DTYPES;
+        struct sw_products *grid = &out->products[kind][dtype];
+        if (rates->products[kind][dtype].tokens <= 0)
+            continue;
+        make_rates(&rates->products[kind][dtype], ranks, (enum sw_product_kind)kind, 1 / out->share,
+                   out->launch_latency_s, grid);
+        for (int32_t p = 0; p < sw_products_points(grid); p++) {
+            const double over = grid->share[p] / *peak_of(out, dtype);
+            by = over > by ? over : by;
+        }
+    }
+    raise_peaks(out, by);
+    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++) {
+        const int32_t dtype = i % SW_FEW_DTYPES;
+        make_shares(out, *peak_of(out, dtype), dtype == SW_FEW_FP32 ? 4 : 2,
+                    &out->products[i / SW_FEW_DTYPES][dtype]);
+    }
+    find_scale(rates, ranks, out);
+}
+
 int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
                         struct sw_calibration *out, struct sw_error *err)
 {
@@ -82,9 +220,7 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
     *out = (struct sw_calibration){0};
     if (!(rates->busy_seconds > 0) || !(rates->wall_seconds > 0))
         return sw_fail(err, SW_ENVIRONMENT, "nothing was measured");
-    /* No thread works longer than the time that passes; clocks differ by a little. */
-    double stretch = rates->wall_seconds / rates->busy_seconds;
-    stretch = stretch > 1 ? stretch : 1;
+    const double stretch = stretch_of(rates);
     out->share = 1 / stretch;
     out->launch_latency_s = rates->least_seconds / ranks * stretch;
     double best[SW_RATE_COUNT];
@@ -104,6 +240,7 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
         *fraction *= best[SW_RATE_ATTENTION] / best[SW_RATE_MATMUL];
         *fraction = *fraction < 1 ? *fraction : 1;
     }
+    make_products(rates, ranks, out);
     make_all_few_rows(&rates->few_rows, out);
     return 0;
 }
@@ -141,6 +278,8 @@ static void write_points(FILE *out, const struct sw_calibration_point *point, in
     fputc(']', out);
 }
 
+static const char *const dtypes[SW_FEW_DTYPES] = {"fp32", "bf16"};
+
 static void write_few_rows(FILE *out, const struct sw_few_rows *few)
 {
     for (int32_t i = 0; i < few->count; i++) {
@@ -157,7 +296,6 @@ static void write_few_rows(FILE *out, const struct sw_few_rows *few)
 static void write_all_few_rows(FILE *out, const struct sw_calibration *c)
 {
     static const char *const kinds[SW_FEW_KINDS] = {"linear", "linear_t", "attention"};
-    static const char *const dtypes[SW_FEW_DTYPES] = {"fp32", "bf16"};
     bool begun = false;
     for (int32_t k = 0; k < SW_FEW_KINDS; k++)
         for (int32_t d = 0; d < SW_FEW_DTYPES; d++) {
@@ -168,6 +306,38 @@ static void write_all_few_rows(FILE *out, const struct sw_calibration *c)
             write_few_rows(out, &c->few_rows[k][d]);
             fputs("]\n", out);
         }
+}
+
+/* A line for each column of the same rows. */
+static void write_grid(FILE *out, const struct sw_products *grid)
+{
+    for (int32_t i = 0; i < sw_products_points(grid); i++) {
+        const struct sw_product s = sw_products_point(grid, i);
+        /* never 0, which is no share */
+        const double share = grid->share[i] > 1e-6 ? grid->share[i] : 1e-6;
+        fprintf(out, "%s[%g, %g, %g, %.3g]",
+                i == 0                  ? ""
+                : i % grid->depths == 0 ? ",\n    "
+                                        : ", ",
+                s.m, s.n, s.k, share);
+    }
+}
+
+static void write_products(FILE *out, const struct sw_calibration *c)
+{
+    static const char *const kinds[SW_PRODUCT_KINDS] = {"linear", "linear_t", "linear_dw"};
+    bool begun = false;
+    for (int32_t k = 0; k < SW_PRODUCT_KINDS; k++)
+        for (int32_t d = 0; d < SW_FEW_DTYPES; d++) {
+            if (c->products[k][d].rows == 0)
+                continue;
+            fprintf(out, "%s  %s_%s:\n    [", begun ? "" : "products:\n", kinds[k], dtypes[d]);
+            begun = true;
+            write_grid(out, &c->products[k][d]);
+            fputs("]\n", out);
+        }
+    if (c->products_scale > 0)
+        fprintf(out, "products_scale: %.4g\n", c->products_scale);
 }
 
 /* As a quoted YAML text. */
@@ -241,6 +411,7 @@ void sw_calibration_write_profile(FILE *out, const struct sw_calibration *c,
         fputc('\n', out);
     }
     write_all_few_rows(out, c);
+    write_products(out, c);
 }
 
 static void write_accelerator(FILE *out, const struct sw_calibration *c,

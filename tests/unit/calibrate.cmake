@@ -13,6 +13,9 @@ if(TARGET runner)
     sw_test_properties(test_calibrate PROPERTIES TIMEOUT 600 RUN_SERIAL TRUE)
   endif()
 endif()
+if(TARGET sw_runner)
+  sw_test(test_calibrate_products SOURCES test_calibrate_products.c LIBRARIES sw_runner)
+endif()
 # With stand-ins for GPUs.
 if(TARGET sw_runner AND TARGET sw_planner)
   sw_test(test_calibrate_gpu SOURCES test_calibrate_gpu.c ${CMAKE_SOURCE_DIR}/tests/support/fake_gpu.c

@@ -3,6 +3,7 @@
  *   test_calibrate RUNNER FOLDER MPIRUN|none */
 #include "core/config/config.h"
 #include "runner/calibrate/doubt.h"
+#include "runner/calibrate/products.h"
 #include "runner/calibrate/write.h"
 #include "runner/collective/comm.h"
 #include "planner/scheduler/scheduler.h"
@@ -223,6 +224,11 @@ static void plan_reads_what_is_written(void **state)
             rates.few_rows.bucket[2][1][r][s] =
                 (struct sw_few_rows_bucket){1, 8e6, 1e-6 + 1e-3 * (r + 1), 1e6 * (1 << s)};
     assert_int_equal(sw_calibration_make(&rates, 2, &t.calibration, &err), 0);
+    struct sw_products *products = &t.calibration.products[SW_PRODUCT_LINEAR_T][SW_FEW_FP32];
+    sw_products_sizes(SW_PRODUCT_LINEAR_T, 3, products);
+    for (int32_t i = 0; i < sw_products_points(products); i++)
+        products->share[i] = 0.5;
+    t.calibration.products_scale = 0.95;
     assert_int_equal(sw_calibration_save("o'rank: 1.yaml", write_profile, &t, &err), 0);
     assert_int_equal(sw_calibration_save("four.yaml", write_cluster, &t, &err), 0);
     struct sw_config *config =
@@ -259,6 +265,12 @@ static void plan_reads_what_is_written(void **state)
     close_to(p->launch_latency_s, 1e-6);
     assert_int_equal(p->matmul.count, 2);
     close_to(p->matmul.point[0].fraction, 0.25);
+    const struct sw_products *grid = p->products[SW_PRODUCT_LINEAR_T][SW_FEW_FP32];
+    assert_non_null(grid);
+    assert_null(p->products[SW_PRODUCT_LINEAR][SW_FEW_FP32]);
+    assert_true(grid->rows == 3 && grid->columns == SW_PRODUCT_WIDTHS && grid->row[2] == 512);
+    close_to(grid->share[sw_products_points(grid) - 1], 0.5);
+    close_to(p->products_scale, 0.95);
     assert_int_equal(p->few_rows[0][0].count, 0);
     assert_int_equal(p->few_rows[2][1].count, SW_FEW_ROWS_COUNTS * SW_FEW_ROWS_SIZES);
     close_to(p->few_rows[2][1].point[7].rows, 2);
@@ -434,6 +446,14 @@ static void one_rank_calibrates(void **state)
     assert_true(a->few_rows[0][0].count > 0 && a->few_rows[0][0].point[0].rows == 1);
     assert_true(a->few_rows[0][0].point[0].bandwidth > 1e6);
     assert_true(a->few_rows[0][0].point[0].bandwidth < 1e13);
+    /* of every kind and precision, and in steps about what they are by themselves */
+    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++) {
+        const struct sw_products *grid = (&a->products[0][0])[i];
+        assert_true(grid != NULL && grid->rows * grid->columns * grid->depths >= 50);
+        assert_true(grid->share[0] < 1);
+    }
+    assert_true(a->products_scale > 0.3 && a->products_scale < 3);
+    assert_non_null(strstr(text, "\nproducts  in steps "));
     /* a large product is nearer to the peak than the smallest */
     assert_true(a->matmul.point[0].fraction < 0.95);
     sw_config_free(config);

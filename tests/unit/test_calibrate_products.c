@@ -1,0 +1,110 @@
+/* What `runner calibrate` makes of the seconds of matrix products. */
+#include "runner/calibrate/products.h"
+#include "runner/calibrate/write.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void close_to(double a, double b)
+{
+    if (!(a > b * (1 - 1e-9) && a < b * (1 + 1e-9)))
+        fail_msg("%.12g is not %.12g", a, b);
+}
+
+static void add(struct sw_kernel_rates *rates, enum sw_rate_kind kind, double size, double rate)
+{
+    struct sw_rate_bucket *bucket = &rates->bucket[kind][sw_rate_bucket_index(size)];
+    *bucket = (struct sw_rate_bucket){1, size, (size / rate + 1e-6) / 2};
+}
+
+/* Two ranks that had a core half of the time; every op takes 1 us besides its work. */
+static struct sw_kernel_rates example(void)
+{
+    struct sw_kernel_rates rates = {.wall_seconds = 8,
+                                    .busy_seconds = 4,
+                                    .fp32_seconds = 3,
+                                    .bf16_seconds = 1.5,
+                                    .least_seconds = 2 * 0.5e-6};
+    add(&rates, SW_RATE_MATMUL, 1e6, 10e9);
+    add(&rates, SW_RATE_MATMUL, 1e9, 40e9);
+    add(&rates, SW_RATE_ATTENTION, 1e7, 8e9);
+    add(&rates, SW_RATE_MEMORY, 1e7, 4e9);
+    return rates;
+}
+
+/* Every product of a grid at so many FLOP/s besides its launch, as two ranks with a core half of
+ * the time add it up. */
+static void add_grid(struct sw_kernel_rates *rates, enum sw_product_kind kind,
+                     enum sw_few_dtype dtype, int32_t tokens, double flops_per_s)
+{
+    struct sw_product_rates *to = &rates->products[kind][dtype];
+    struct sw_products grid;
+    sw_products_sizes(kind, tokens, &grid);
+    *to = (struct sw_product_rates){.tokens = 2 * tokens, .wall_seconds = 2, .busy_seconds = 1};
+    for (int32_t i = 0; i < sw_products_points(&grid); i++) {
+        const struct sw_product s = sw_products_point(&grid, i);
+        to->seconds[i] = 2 * (2 * s.m * s.n * s.k / flops_per_s + 1e-6) / 2;
+    }
+}
+
+/* One that a step of both ranks ran three times, at so many FLOP/s. */
+static void add_step_product(struct sw_kernel_rates *rates, enum sw_product_kind kind, double m,
+                             double n, double k, double flops_per_s)
+{
+    const int32_t at = (int32_t)(rates->step_products / 2);
+    rates->step_products += 2;
+    rates->step_product[at] = (struct sw_step_product){
+        2 * kind, 2 * m, 2 * n, 2 * k, 2 * 3, 2 * 3 * (2 * m * n * k / flops_per_s + 1e-6) / 2};
+}
+
+/* Peaks are 40 and 80 GFLOP/s, the memory does 4 GB/s. */
+static void products_are_shares_of_the_least_time(void **state)
+{
+    (void)state;
+    struct sw_calibration c;
+    struct sw_error err = {0};
+    struct sw_kernel_rates rates = example();
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    assert_true(c.products_scale == 0 && c.products[0][0].rows == 0);
+    add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 20e9);
+    add_grid(&rates, SW_PRODUCT_LINEAR_DW, SW_FEW_BF16, 2, 60e9);
+    add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 19e9);
+    add_step_product(&rates, SW_PRODUCT_LINEAR, 100, 1024, 500, 18e9);
+    add_step_product(&rates, SW_PRODUCT_LINEAR, 300, 800, 200, 9e9);
+    add_step_product(&rates, SW_PRODUCT_LINEAR, 16, 800, 200, 1e9);     /* below the grid */
+    add_step_product(&rates, SW_PRODUCT_LINEAR_DW, 300, 800, 200, 1e9); /* none in fp32 */
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    const struct sw_products *forward = &c.products[SW_PRODUCT_LINEAR][SW_FEW_FP32],
+                             *gradient = &c.products[SW_PRODUCT_LINEAR_DW][SW_FEW_BF16];
+    assert_int_equal(forward->rows, SW_PRODUCT_TOKENS);
+    assert_int_equal(gradient->rows, SW_PRODUCT_WIDTHS); /* tokens are its depth */
+    assert_int_equal(gradient->depths, 2);
+    assert_int_equal(c.products[SW_PRODUCT_LINEAR_T][SW_FEW_FP32].rows, 0);
+    close_to(c.fp32_flops, 40e9);
+    close_to(forward->share[sw_products_points(forward) - 1], 0.5);
+    /* 32 x 32 x 32: 12,288 bytes at 4 GB/s where its 65,536 FLOP took 3.3 us */
+    close_to(forward->share[0], (12288 / 4e9) / (65536 / 20e9));
+    close_to(gradient->share[sw_products_points(gradient) - 1], 0.75);
+    close_to(c.products_scale, 18.0 / 20);
+    close_to(c.products_error, 19.0 / 18 - 1);
+    assert_int_equal(c.products_tried, 3);
+    /* no product is above its peak: what the curves say in FLOP/s stays */
+    add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 50e9);
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    close_to(c.fp32_flops, 50e9);
+    close_to(c.bf16_flops, 100e9);
+    close_to(c.curve[SW_RATE_MATMUL].point[1].fraction, 0.8);
+    close_to(c.curve[SW_RATE_ATTENTION].point[0].fraction, 0.16);
+    close_to(forward->share[sw_products_points(forward) - 1], 1);
+    close_to(gradient->share[sw_products_points(gradient) - 1], 0.6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_shares_of_the_least_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
