@@ -121,6 +121,7 @@ struct sw_profile_config {
 /* What the data sheet says. */
 struct sw_accelerator_config {
     const char *path, *name;
+    const char *siblings; /* names of others of its design, with commas; NULL: none are told */
     enum sw_device_kind device;
     int64_t memory_bytes, reserved_memory_bytes; /* reserved default 0 */
     double peak_bf16_flops, peak_fp32_flops;     /* FLOP/s; bf16 default: fp32's */

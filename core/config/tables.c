@@ -291,6 +291,17 @@ const struct field sw_accelerator_fields[] = {
      .example = "132",
      .about = "number of multiprocessors that share the tiles of a matrix product; default: tiles "
               "are not considered"},
+    {.key = "siblings",
+     .type = FIELD_TEXT,
+     AT(siblings),
+     .brief = true,
+     .commas = true,
+     .accept = sw_text_is_not_empty,
+     .expects = "names of accelerators",
+     .example = "[h200-sxm-141gb]",
+     .about =
+         "names of accelerators of the same design: a profile that was measured on one of them "
+         "counts here, with a band twice as wide; of others the default one counts"},
     {.key = "products",
      .type = FIELD_CUSTOM,
      AT(products),

@@ -149,8 +149,10 @@ const struct field sw_profile_fields[] = {
      .accept = sw_text_is_name,
      .expects = SW_NAME_EXPECTS,
      .example = "h100-sxm-80gb",
-     .about = "name of the accelerator that it was measured on: a cluster of others is priced with "
-              "the default profile; default: any"},
+     .about =
+         "name of the accelerator that it was measured on: on its siblings it counts with a "
+         "band twice as wide, a cluster of others is priced with the default profile; default: "
+         "any"},
     MATMUL(KEPT(matmul, matmul)),
     ATTENTION(KEPT(attention, attention)),
     MEMORY(KEPT(memory, memory)),

@@ -173,6 +173,51 @@ static void a_profile_is_of_its_chip(void **state)
                    "default 0.28 3 0.7..1.3");
 }
 
+/* One of the same design counts, with twice the band but no more than what is assumed of none. */
+static void a_siblings_profile_has_a_wider_band(void **state)
+{
+    (void)state;
+#define KIN "siblings: [h100-nvl, a100], "
+#define NEAR(more)                                                                                 \
+    "name: c\nnodes: 1\naccelerators_per_node: 1\naccelerator: {" KIN                              \
+    "name: h100, device: cuda, memory: 2 GB, peak: {fp32: 1 TFLOP/s}, memory_bandwidth: 10 "       \
+    "GB/s}\n" more
+#define WIDER                                                                                      \
+    "here.yaml:5:10: note: the profile 'foundry' was measured on a100, a sibling of h100: its "    \
+    "band is twice as wide\n"
+    static const struct {
+        const char *text, *said, *expected;
+    } cases[] = {
+        {"accelerator: a100\nattention: 0.2\nband_low: 0.95\nband_high: 1.1\n", WIDER,
+         "foundry 0.2 3 0.9..1.2"},
+        {"accelerator: a100\nattention: 0.2\nband_low: 0.8\nband_high: 1.2\n", WIDER,
+         "foundry 0.2 3 0.7..1.3"},
+        {"accelerator: a100\nattention: 0.2\nband_low: 0.5\nband_high: 1.6\n", WIDER,
+         "foundry 0.2 3 0.5..1.6"},
+        {"accelerator: h100\nattention: 0.2\nband_low: 0.95\nband_high: 1.1\n", "",
+         "foundry 0.2 3 0.95..1.1"},
+        {"accelerator: h100-nv\nattention: 0.2\n",
+         "here.yaml:5:10: note: the profile 'foundry' was measured on h100-nv, not on h100: times "
+         "rest on the default profile\n",
+         "default 0.28 3 0.7..1.3"},
+    };
+    char text[512];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(text, sizeof text, "name: foundry\n%s", cases[i].text);
+        put("s.yaml", text);
+        expect_cluster(NEAR("profile: s.yaml\n"), cases[i].said, cases[i].expected);
+    }
+    put("s.yaml", "name: foundry\naccelerator: a100\nattention: 0.2\nband_low: 0.95\nband_high: "
+                  "1.1\npeak: {bf16: 5 TFLOP/s}\nmemory_bandwidth: 3 GB/s\nsource: 4 runs\n");
+    struct sw_config *c =
+        read_named("here.yaml", NEAR("profile: s.yaml\n"), SW_CONFIG_CLUSTER, NULL);
+    const struct sw_profile_config *p = profile_of(c);
+    assert_string_equal(p->accelerator, "h100"); /* a plan that holds it does not widen it again */
+    assert_string_equal(p->source, "measured on a100: 4 runs");
+    assert_true(p->peak_bf16_flops == 0 && p->memory_bandwidth == 0); /* the sibling's own */
+    sw_config_free(c);
+}
+
 #define RUN(profile)                                                                               \
     "name: r\nmodel: " MODEL "\ncluster: {name: c, nodes: 1, accelerators_per_node: 1, profile: "  \
     "p.yaml, accelerator: " CHIP(                                                                  \
@@ -337,6 +382,7 @@ int main(void)
         cmocka_unit_test(few_rows_are_points),
         cmocka_unit_test(auto_takes_what_was_measured),
         cmocka_unit_test(a_profile_is_of_its_chip),
+        cmocka_unit_test(a_siblings_profile_has_a_wider_band),
         cmocka_unit_test(a_run_and_set_replace_it),
         cmocka_unit_test(older_accelerators_still_count),
         cmocka_unit_test(links_share_a_curve),
