@@ -104,6 +104,8 @@ struct sw_profile_config {
     const struct sw_products *products[SW_PRODUCT_KINDS][SW_FEW_DTYPES];
     double products_scale;   /* of what these say, what they reach in whole steps; 0: as much as
                                 `matmul` of their asymptote */
+    double products_error;   /* median |error| of prices by them of products in such steps that are
+                                none of their points; 0: not told */
     double launch_latency_s; /* that every op adds on the device */
     double host_time_s; /* from one op's issue to the next one's, which the device cannot outrun */
     /* What the shares are of, where that is not the data sheet; 0: the accelerator's. */

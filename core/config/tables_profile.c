@@ -185,6 +185,16 @@ const struct field sw_profile_fields[] = {
      .example = "0.97",
      .about = "of the rates in 'products', what products reach in whole steps; 0: what 'matmul' "
               "says of large ones over what the grid does"},
+    {.key = "products_error",
+     .type = FIELD_REAL,
+     AT(products_error),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = 100,
+     .example = "0.05",
+     .about = "median error of prices by 'products' for products of whole steps that are none of "
+              "their points; 0: not known"},
     LAUNCH(KEPT(launch_latency_s, launch_latency)),
     {.key = "host_time",
      .type = FIELD_SECONDS,

@@ -119,6 +119,9 @@ static void tell_errors(const struct sw_cluster_config *cluster, struct sw_const
         c->band_low = p->band_low;
         c->band_high = p->band_high;
     }
+    if (c->owner == SW_OWNER_PROFILE && p->products_error > 0 &&
+        rows[c->row].value == offsetof(struct sw_profile_config, products_scale))
+        c->error = p->products_error;
     if (c->owner == SW_OWNER_LINK &&
         rows[c->row].value == offsetof(struct sw_link_config, efficiency))
         c->error = cluster->link[c->link].efficiency_error;

@@ -337,7 +337,8 @@ static void write_products(FILE *out, const struct sw_calibration *c)
             fputs("]\n", out);
         }
     if (c->products_scale > 0)
-        fprintf(out, "products_scale: %.4g\n", c->products_scale);
+        fprintf(out, "products_scale: %.4g\nproducts_error: %.3g\n", c->products_scale,
+                c->products_error);
 }
 
 /* As a quoted YAML text. */

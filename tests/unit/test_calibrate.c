@@ -229,6 +229,7 @@ static void plan_reads_what_is_written(void **state)
     for (int32_t i = 0; i < sw_products_points(products); i++)
         products->share[i] = 0.5;
     t.calibration.products_scale = 0.95;
+    t.calibration.products_error = 0.0625;
     assert_int_equal(sw_calibration_save("o'rank: 1.yaml", write_profile, &t, &err), 0);
     assert_int_equal(sw_calibration_save("four.yaml", write_cluster, &t, &err), 0);
     struct sw_config *config =
@@ -271,6 +272,7 @@ static void plan_reads_what_is_written(void **state)
     assert_true(grid->rows == 3 && grid->columns == SW_PRODUCT_WIDTHS && grid->row[2] == 512);
     close_to(grid->share[sw_products_points(grid) - 1], 0.5);
     close_to(p->products_scale, 0.95);
+    close_to(p->products_error, 0.0625);
     assert_int_equal(p->few_rows[0][0].count, 0);
     assert_int_equal(p->few_rows[2][1].count, SW_FEW_ROWS_COUNTS * SW_FEW_ROWS_SIZES);
     close_to(p->few_rows[2][1].point[7].rows, 2);

@@ -68,6 +68,7 @@ static void curves_tell_their_ends_and_errors(void **state)
                                                     .name = "p",
                                                     .matmul = {1, {{1, 0.5}}},
                                                     .products_scale = 0.96,
+                                                    .products_error = 0.07,
                                                     .error = 0.04,
                                                     .runs = 7,
                                                     .band_low = 0.9,
@@ -81,6 +82,7 @@ static void curves_tell_their_ends_and_errors(void **state)
     const struct sw_constant *matmul = find(list, count, "profile.matmul");
     assert_true(matmul->error == 0.04 && matmul->runs == 7 && matmul->band_low == 0.9);
     assert_true(find(list, count, "links.wire.bandwidth")->error == 0);
+    assert_true(find(list, count, "profile.products_scale")->error == 0.07);
     sw_constant_scale(&cluster, find(list, count, "profile.products_scale"), 0.5);
     assert_true(cluster.profile.products_scale == 0.48);
     cluster.profile.at.band.file = NULL;
