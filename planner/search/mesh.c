@@ -225,7 +225,7 @@ struct looking {
     int32_t closest;                          /* variant that needs least; -1: none is admitted */
     int64_t least_bytes;
     struct sw_candidate best[2]; /* of either residual_seq: which suits depends on the axis order */
-    bool hopeless;               /* the state alone does not fit, or the batch does not */
+    bool hopeless; /* the state alone does not fit, headroom or not, or the batch does not */
 };
 
 /* Prices a decision when it may fit. */
@@ -279,7 +279,9 @@ static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t variant
         l->closest = variant;
         l->least_bytes = sized.least_bytes;
     }
-    l->hopeless = sw_searcher_state_bytes(s, &sized) > sw_searcher_limit(s); /* the same */
+    /* whatever the variant, too; with the headroom up, as a mesh that is asked for may have it: the
+     * one that needs least is the same then */
+    l->hopeless = sw_searcher_state_bytes(s, &sized) > s->run->cluster.accelerator.memory_bytes;
     if (l->hopeless || hopeless(s, &sized))
         return 0;
     sw_guess_compute(&sized, s->run, &compute);

@@ -458,6 +458,42 @@ static void a_budget_keeps_the_goal_of_a_token(void **state)
     sw_config_free(config);
 }
 
+/* A mesh whose state alone takes up the headroom is rejected with the variant that needs least, as
+ * it is when it is asked for alone. */
+static void state_in_the_headroom_needs_the_same_alone(void **state)
+{
+    (void)state;
+    struct sw_test_run t = small_run();
+    struct sw_search all, alone;
+    char mesh[64];
+    int looked = 0;
+    t.nodes = 2;
+    t.per_node = 4;
+    t.kv_heads = 4;
+    t.layers = 32;
+    t.sequence_length = 65536;
+    t.memory = "24 GB";
+    t.more = "attention: {strategy: auto}\n";
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    search(&run, &all);
+    for (int32_t i = all.feasible; i < all.count; i++) {
+        const struct sw_memory *m = &all.mesh[i].memory;
+        const int64_t lasts = m->parameters + m->gradients + m->optimizer + m->reserved;
+        if (lasts > m->limit || lasts <= m->limit - m->headroom)
+            continue;
+        run.mesh_dim = sw_mesh_format(&all.mesh[i].decision.mesh, mesh, sizeof mesh);
+        search(&run, &alone);
+        assert_int_equal(alone.mesh[0].reason, SW_REJECT_MEMORY);
+        assert_int_equal(all.mesh[i].memory.total, alone.mesh[0].memory.total);
+        sw_search_free(&alone);
+        looked++;
+    }
+    assert_true(looked > 0);
+    sw_search_free(&all);
+    sw_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -469,6 +505,7 @@ int main(void)
         cmocka_unit_test(same_every_time),
         cmocka_unit_test(says_why_not),
         cmocka_unit_test(headroom_is_the_users),
+        cmocka_unit_test(state_in_the_headroom_needs_the_same_alone),
         cmocka_unit_test(serving_is_priced_as_it_is_planned),
         cmocka_unit_test(a_budget_keeps_the_goal_of_a_token),
     };
