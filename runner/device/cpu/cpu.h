@@ -77,6 +77,9 @@ int64_t sw_cpu_panel_rows(int64_t m);
 /* The same by oneDNN, whose products of many rows are the fastest; not for F64. */
 int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                          struct sw_error *err);
+/* Whether oneDNN makes all rows of that product in the same way, so that no panels are needed. */
+int sw_cpu_matmul_alike(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul, bool *out,
+                        struct sw_error *err);
 /* The same for bf16 operands and an int8 b through fp32 products of blocks in the first thread's
  * scratch: sums are fp32, a bf16 result is rounded once. sw_cpu_matmul_onednn takes it where the
  * library has no product of bf16 (x86 without AVX-512). */

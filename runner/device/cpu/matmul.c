@@ -75,17 +75,6 @@ static dnnl_data_type_t data_type(int32_t dtype)
     return dtype == SW_F32 ? dnnl_f32 : dtype == SW_BF16_T ? dnnl_bf16 : dnnl_data_type_undef;
 }
 
-/* oneDNN's blocked products (AVX-512 and newer) sum each row in the same order. Its older ones do
- * not: with AVX2 those of the last rows go by the remainder of 6, and by the rows that a thread
- * gets. tests/unit/test_rows.c holds what is said here against the library that there is. */
-static bool is_blocked(const_dnnl_primitive_desc_t primitive)
-{
-    const char *name = NULL;
-    return dnnl_primitive_desc_query(primitive, dnnl_query_impl_info_str, 0, (void *)&name) ==
-               dnnl_success &&
-           strncmp(name, "brg:", 4) == 0;
-}
-
 static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entry *entry)
 {
     const struct matmul_key *key = &entry->key;
@@ -111,7 +100,11 @@ static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entr
         (status = sw_onednn_memory(&entry->b, &b, cache->engine, DNNL_MEMORY_NONE)) ||
         (status = sw_onednn_memory(&entry->c, &c, cache->engine, DNNL_MEMORY_NONE)))
         goto out;
-    entry->is_alike = is_blocked(primitive);
+    /* oneDNN's products by blocks (AVX-512 and newer) sum each row in the same order. Its older
+     * ones do not: with AVX2 those of the last rows go by the remainder of 6, and by the rows that
+     * a thread gets. tests/unit/test_rows.c holds that against the library that there is. */
+    status = sw_onednn_blocks_weights(&entry->is_alike, cache->engine, &a, key->k, key->n,
+                                      data_type(key->b_dtype), &c, attr);
 out:
     sw_onednn_matrix_free(&a);
     sw_onednn_matrix_free(&b);
@@ -304,6 +297,15 @@ int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmu
     omp_set_num_threads(limit);
 #endif
     return status;
+}
+
+int sw_cpu_matmul_alike(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul, bool *out,
+                        struct sw_error *err)
+{
+    const struct matmul_key key = key_of(matmul);
+    const struct matmul_entry *entry = entry_find(device->matmuls, &key, err);
+    *out = entry != NULL && entry->is_alike;
+    return entry == NULL ? -1 : 0;
 }
 
 /* The last dimension, and the product of the others, without padding. Only matrices have some. */

@@ -5,6 +5,7 @@
 #define SW_DEVICE_CPU_ONEDNN_H
 
 #include <dnnl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,6 +50,47 @@ static inline dnnl_status_t sw_onednn_product(dnnl_primitive_desc_t *out, dnnl_e
                ? status
                : dnnl_primitive_desc_create(out, &product, attributes, engine, NULL);
 #endif
+}
+
+/* Whether the library, were it free to, would lay the weights [rows, columns] of that product out
+ * in blocks of its own: only its kernels that go by blocks ask for that. */
+static inline dnnl_status_t sw_onednn_blocks_weights(bool *out, dnnl_engine_t engine,
+                                                     const dnnl_memory_desc_t *a, int64_t rows,
+                                                     int64_t columns, dnnl_data_type_t type,
+                                                     const dnnl_memory_desc_t *c,
+                                                     const_dnnl_primitive_attr_t attributes)
+{
+    const dnnl_dims_t dims = {rows, columns};
+    dnnl_memory_desc_t b = {0};
+    dnnl_primitive_desc_t product = NULL;
+    dnnl_status_t status;
+    int blocks = 0;
+    *out = false;
+#if DNNL_VERSION_MAJOR >= 3
+    status = dnnl_memory_desc_create_with_tag(&b, 2, dims, type, dnnl_format_tag_any);
+#else
+    status = dnnl_memory_desc_init_by_tag(&b, 2, dims, type, dnnl_format_tag_any);
+#endif
+    if (status == dnnl_success)
+        status = sw_onednn_product(&product, engine, a, &b, c, attributes);
+    if (status == dnnl_success) {
+#if DNNL_VERSION_MAJOR >= 3
+        status =
+            dnnl_memory_desc_query(dnnl_primitive_desc_query_md(product, dnnl_query_weights_md, 0),
+                                   dnnl_query_inner_nblks_s32, &blocks);
+#else
+        const dnnl_memory_desc_t *laid_out =
+            dnnl_primitive_desc_query_md(product, dnnl_query_weights_md, 0);
+        if (laid_out->format_kind == dnnl_blocked)
+            blocks = laid_out->format_desc.blocking.inner_nblks;
+#endif
+    }
+    *out = blocks > 0;
+    status = status == dnnl_unimplemented ? dnnl_success : status; /* it has no such kernel */
+    if (product != NULL)
+        dnnl_primitive_desc_destroy(product);
+    sw_onednn_matrix_free(&b);
+    return status;
 }
 
 /* Behind the product what the result held is added to it. */
