@@ -3,6 +3,10 @@
 #
 #   tests/install.sh build   what builds and runs the two programs (the quickstart)
 #   tests/install.sh test    that, and what the tests use
+#   tests/install.sh onednn [FOLDER]
+#                            oneDNN 3 as PyPI has it built, with GNU's OpenMP, into FOLDER (build/onednn), beside the
+#                            system's: cmake -DSW_ONEDNN_ROOT=FOLDER builds with it. Needs no rights; where there is no
+#                            pip, no network or another processor it says SKIP and why, and leaves with 77
 #
 # Does nothing, and needs no rights and no network, when everything is there. `a|b` in a list: the
 # first of the two that is installed or that this release has. `?` before a name: goes on without it.
@@ -20,11 +24,38 @@ test_packages=(
     '?slurmctld' '?slurmd' '?slurm-client' '?libslurm-dev' '?munge' '?iproute2' '?debootstrap' '?valgrind'
 )
 
+onednn() { # FOLDER
+    local to=$1 work
+    skip() {
+        echo "SKIP: onednn: $*"
+        exit 77
+    }
+    command -v python3 >/dev/null 2>&1 || skip "no python3"
+    work=$(mktemp -d) || exit 3
+    # shellcheck disable=SC2064 # as it is now
+    trap "rm -rf '$work'" EXIT
+    python3 -m pip download -q --no-deps --only-binary :all: -d "$work" onednn-cpu-gomp onednn-devel-cpu-gomp \
+        </dev/null >"$work/log" 2>&1 ||
+        skip "pip cannot download onednn-cpu-gomp: $(grep . "$work/log" | grep -v '^WARNING' | tail -n 1)"
+    for wheel in "$work"/*.whl; do
+        python3 -m zipfile -e "$wheel" "$work/wheels" || skip "'$wheel' cannot be unpacked"
+    done
+    mkdir -p "$to/include" "$to/lib" || exit 3
+    cp -r "$work"/wheels/*.data/data/include/. "$to/include/" || exit 3
+    # its three names are three files in a wheel
+    cp "$work"/wheels/*.data/data/lib/libdnnl.so.3 "$to/lib/" || exit 3
+    ln -sf libdnnl.so.3 "$to/lib/libdnnl.so" || exit 3
+    echo "install: oneDNN $(sed -n 's/^#define DNNL_VERSION_[A-Z]* //p' "$to/include/oneapi/dnnl/dnnl_version.h" |
+        head -n 3 | paste -sd .) in $to: cmake -DSW_ONEDNN_ROOT=$(cd "$to" && pwd)" >&2
+    exit 0
+}
+
 case ${1:-test} in
+    onednn) onednn "${2:-$(dirname "$0")/../build/onednn}" ;;
     build) wanted=("${build_packages[@]}") ;;
     test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
     *)
-        echo "usage: tests/install.sh [build|test]" >&2
+        echo "usage: tests/install.sh [build|test|onednn [FOLDER]]" >&2
         exit 2
         ;;
 esac
