@@ -4,6 +4,7 @@
 #include "core/base/hash.h"
 #include "core/program/serving.h"
 #include "runner/generate/prefix.h"
+#include "runner/generate/rows.h"
 #include "runner/generate/turns.h"
 
 #include <assert.h>
@@ -19,25 +20,14 @@ struct slot {
 
 struct sw_engine {
     struct sw_executor *executor;
-    int64_t slot_count, chunk, max_tokens, vocab, words;
-    int64_t chunk_rows; /* rows of a chunk that a call takes */
-    int64_t shards;     /* of the batch: each has as many rows and slots, one behind the other */
-    bool wide;          /* outputs are f64 */
+    int64_t max_tokens, vocab;
     struct slot *slot;
     int32_t *seen; /* of each slot [slots, words] */
     struct sw_turns turns;
     struct sw_prefixes prefixes;
     struct sw_adjustments adjustments;
     struct sw_engine_counts counts;
-    /* What the programs are fed, what they give: rows, of chunks or, decoding, one of each slot. */
-    int64_t rows;           /* of the call */
-    int32_t *tokens;        /* [chunk_rows, chunk] or [slots] */
-    int32_t *labels;        /* [chunk_rows, chunk] */
-    int32_t *where;         /* [rows, SW_SLOT_FIELDS] */
-    int32_t *row_seen;      /* of a chunk's rows [chunk_rows, words] */
-    float *row_adjustments; /* as well [chunk_rows, adjustments.most, SW_ADJUSTMENT_NUMBERS] */
-    float *settings;        /* [rows, SW_SAMPLING_SETTINGS] */
-    void *output;           /* [rows, SW_SAMPLED_NUMBERS] or [chunk_rows, chunk], f32 or f64 */
+    struct sw_rows rows;
 };
 
 /* ---- The engine ---- */
@@ -52,51 +42,33 @@ static const struct sw_program *any_program(const struct sw_program_set *set)
     return NULL;
 }
 
-static void read_shapes(struct sw_engine *e, const struct sw_program *p)
+static bool allocate(struct sw_engine *e, const struct sw_program *p)
 {
-    const struct sw_state *state = &sw_executor_set(e->executor)->state;
-    const struct sw_state_row *cache = sw_state_find(state, "key cache");
-    const struct sw_value *tokens = &p->values[sw_program_input(p, "tokens")];
-    e->chunk_rows = tokens->size[0];
-    e->chunk = tokens->size[1];
-    e->slot_count = cache->size[0];
-    e->max_tokens = cache->size[1];
-    e->shards = tokens->size[0] / tokens->local[0];
-    e->vocab = sw_state_find(state, "embedding")->size[0];
-    e->words = sw_sampling_words(e->vocab);
-    e->wide = p->values[p->outputs.at[0].value].dtype == SW_F64;
+    const struct sw_program_set *set = sw_executor_set(e->executor);
+    if (!sw_rows_create(set, p, &e->rows))
+        return false;
+    const int64_t slots = e->rows.slots;
+    e->max_tokens = sw_state_find(&set->state, "key cache")->size[1];
+    e->vocab = sw_state_find(&set->state, "embedding")->size[0];
+    e->slot = calloc((size_t)slots, sizeof *e->slot);
+    e->seen = calloc((size_t)(slots * e->rows.words), sizeof *e->seen);
+    return e->slot != NULL && e->seen != NULL &&
+           sw_turns_create(slots, e->rows.shards, &e->turns) &&
+           sw_adjustments_create(slots, e->rows.adjustments, &e->adjustments) &&
+           sw_prefixes_create(slots, e->max_tokens + 1, e->rows.chunk, &e->prefixes);
 }
 
 int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struct sw_error *err)
 {
     const struct sw_program *p = any_program(sw_executor_set(executor));
     struct sw_engine *e = calloc(1, sizeof *e);
-    int64_t adjustments;
     if (p == NULL || e == NULL) {
         free(e);
         return sw_fail(err, SW_ENVIRONMENT,
                        p == NULL ? "no program generates text" : "out of memory for the engine");
     }
     e->executor = executor;
-    read_shapes(e, p);
-    const size_t slots = (size_t)e->slot_count, chunks = (size_t)e->chunk_rows;
-    const size_t rows = slots > chunks ? slots : chunks, row = chunks * (size_t)e->chunk;
-    e->slot = calloc(slots, sizeof *e->slot);
-    e->tokens = calloc(row > slots ? row : slots, sizeof *e->tokens);
-    e->labels = calloc(row, sizeof *e->labels);
-    e->where = calloc(rows * SW_SLOT_FIELDS, sizeof *e->where);
-    e->seen = calloc(slots * (size_t)e->words, sizeof *e->seen);
-    e->row_seen = calloc(chunks * (size_t)e->words, sizeof *e->row_seen);
-    adjustments = sw_sampling_adjustments(e->vocab, e->max_tokens);
-    e->row_adjustments =
-        calloc(chunks * (size_t)adjustments * SW_ADJUSTMENT_NUMBERS, sizeof *e->row_adjustments);
-    e->settings = calloc(rows * SW_SAMPLING_SETTINGS, sizeof *e->settings);
-    e->output = calloc(row + SW_SAMPLED_NUMBERS * rows, sizeof(double));
-    if (e->slot == NULL || e->tokens == NULL || e->labels == NULL || e->where == NULL ||
-        e->seen == NULL || e->row_seen == NULL || e->settings == NULL || e->output == NULL ||
-        e->row_adjustments == NULL || !sw_turns_create(e->slot_count, e->shards, &e->turns) ||
-        !sw_adjustments_create(e->slot_count, adjustments, &e->adjustments) ||
-        !sw_prefixes_create(e->slot_count, e->max_tokens + 1, e->chunk, &e->prefixes)) {
+    if (!allocate(e, p)) {
         sw_engine_free(e);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the engine");
     }
@@ -109,14 +81,8 @@ void sw_engine_free(struct sw_engine *e)
     if (e == NULL)
         return;
     free(e->slot);
-    free(e->tokens);
-    free(e->labels);
-    free(e->where);
     free(e->seen);
-    free(e->row_seen);
-    free(e->row_adjustments);
-    free(e->settings);
-    free(e->output);
+    sw_rows_free(&e->rows);
     sw_turns_free(&e->turns);
     sw_adjustments_free(&e->adjustments);
     sw_prefixes_free(&e->prefixes);
@@ -135,19 +101,12 @@ int64_t sw_engine_max_tokens(const struct sw_engine *e)
 
 int64_t sw_engine_slots(const struct sw_engine *e)
 {
-    return e->slot_count;
+    return e->rows.slots;
 }
 
 const struct sw_engine_counts *sw_engine_counts(const struct sw_engine *e)
 {
     return &e->counts;
-}
-
-/* ---- One run of a program ---- */
-
-static double output(const struct sw_engine *e, int64_t i)
-{
-    return e->wide ? ((const double *)e->output)[i] : (double)((const float *)e->output)[i];
 }
 
 /* ---- Slots ---- */
@@ -175,7 +134,7 @@ static float draw(const struct slot *s)
 static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
 {
     const struct slot *s = &e->slot[slot];
-    float *to = e->settings + row * SW_SAMPLING_SETTINGS;
+    float *to = e->rows.settings + row * SW_SAMPLING_SETTINGS;
     to[SW_SAMPLING_TOP] = is_busy(e, slot) ? (float)s->text.top : 0;
     if (s->cached + 1 < s->text.token_count &&
         !sw_turns_reads(&e->turns, slot)) { /* which is the most probable? */
@@ -196,91 +155,23 @@ static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
 static void mark_seen(struct sw_engine *e, int64_t i, int32_t token)
 {
     if (token >= 0 && token < e->vocab)
-        e->seen[i * e->words + token / 32] |= (int32_t)(UINT32_C(1) << (token % 32));
+        e->seen[i * e->rows.words + token / 32] |= (int32_t)(UINT32_C(1) << (token % 32));
 }
 
-static void set_where(struct sw_engine *e, int64_t row, int64_t slot, int64_t first, int64_t count)
+/* Runs the program over the rows that were made ready. */
+static int run_rows(struct sw_engine *e, enum sw_program_kind kind, struct sw_error *err)
 {
-    int32_t *to = e->where + row * SW_SLOT_FIELDS;
-    to[SW_SLOT_FIRST] = (int32_t)first;
-    to[SW_SLOT_TOKENS] = (int32_t)count;
-    to[SW_SLOT_NUMBER] = (int32_t)slot;
-}
-
-/* Of the call that was made ready. */
-static int64_t slot_of(const struct sw_engine *e, int64_t row)
-{
-    return e->where[row * SW_SLOT_FIELDS + SW_SLOT_NUMBER];
-}
-
-static int64_t tokens_of(const struct sw_engine *e, int64_t row)
-{
-    return e->where[row * SW_SLOT_FIELDS + SW_SLOT_TOKENS];
-}
-
-/* Tokens that were there before, of every row's text; NULL: no text asks. */
-static const int32_t *seen_by_rows(struct sw_engine *e, enum sw_program_kind kind)
-{
-    bool penalties = false;
-    for (int64_t i = 0; i < e->slot_count; i++)
-        penalties |= is_busy(e, i) && e->slot[i].text.sampling.penalty != 1;
-    if (!penalties || kind == SW_PROGRAM_DECODE)
-        return penalties ? e->seen : NULL;
-    for (int64_t r = 0; r < e->rows; r++)
-        memcpy(e->row_seen + r * e->words, e->seen + slot_of(e, r) * e->words,
-               (size_t)e->words * sizeof *e->seen);
-    return e->row_seen;
-}
-
-/* What every row's text changes about logits; NULL: none does. *most: entries of the row with the
- * most. */
-static const float *adjustments_of_rows(struct sw_engine *e, enum sw_program_kind kind,
-                                        int64_t *most)
-{
-    const int64_t width = e->adjustments.most * SW_ADJUSTMENT_NUMBERS;
-    *most = 0;
-    for (int64_t i = 0; i < e->slot_count; i++)
-        if (is_busy(e, i) && e->adjustments.count[i] > *most)
-            *most = e->adjustments.count[i];
-    if (*most == 0 || kind == SW_PROGRAM_DECODE)
-        return *most > 0 ? e->adjustments.entries : NULL;
-    for (int64_t r = 0; r < e->rows; r++)
-        memcpy(e->row_adjustments + r * width, sw_adjustments_of(&e->adjustments, slot_of(e, r)),
-               (size_t)e->adjustments.count[slot_of(e, r)] * SW_ADJUSTMENT_NUMBERS *
-                   sizeof *e->row_adjustments);
-    return e->row_adjustments;
-}
-
-/* `length`: tokens of a row that the program takes. */
-static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
-                struct sw_error *err)
-{
-    const size_t rows = (size_t)e->rows, row = rows * (size_t)length;
-    const size_t element = e->wide ? sizeof(double) : sizeof(float);
-    const bool scores = kind == SW_PROGRAM_SCORE;
-    int64_t most = 0;
-    const float *adjustments = scores ? NULL : adjustments_of_rows(e, kind, &most);
+    struct sw_slots_state state = {.adjustments = &e->adjustments};
+    for (int64_t i = 0; i < e->rows.slots; i++) {
+        if (!is_busy(e, i))
+            continue;
+        if (e->slot[i].text.sampling.penalty != 1)
+            state.seen = e->seen;
+        if (e->adjustments.count[i] > state.most)
+            state.most = e->adjustments.count[i];
+    }
     sw_turns_run(&e->turns, kind);
-    struct sw_feed feeds[5] = {
-        {.name = "tokens", .data = e->tokens, .bytes = row * sizeof *e->tokens},
-        {.name = "slots", .data = e->where, .bytes = rows * SW_SLOT_FIELDS * sizeof *e->where},
-        {.name = "settings",
-         .data = e->settings,
-         .bytes = rows * SW_SAMPLING_SETTINGS * sizeof *e->settings},
-        {.name = "seen",
-         .data = scores ? NULL : seen_by_rows(e, kind),
-         .bytes = rows * (size_t)e->words * sizeof *e->seen},
-        {.name = "adjustments",
-         .data = adjustments,
-         .bytes = rows * (size_t)e->adjustments.most * SW_ADJUSTMENT_NUMBERS * sizeof(float),
-         .used = (size_t)most * SW_ADJUSTMENT_NUMBERS * sizeof(float)}};
-    const struct sw_fetch fetch = {.name = scores ? "logprobs" : "sampled",
-                                   .data = e->output,
-                                   .bytes = (scores ? row : SW_SAMPLED_NUMBERS * rows) * element};
-    if (scores)
-        feeds[2] =
-            (struct sw_feed){.name = "labels", .data = e->labels, .bytes = row * sizeof *e->labels};
-    return sw_executor_run(e->executor, kind, NULL, feeds, scores ? 3 : 5, &fetch, 1, err);
+    return sw_rows_run(&e->rows, e->executor, kind, &state, err);
 }
 
 /* ---- Texts ---- */
@@ -293,18 +184,13 @@ static void end_text(struct sw_engine *e, int64_t slot, const struct sw_engine_c
         calls->ended(calls->context, &e->slot[slot].text, full);
 }
 
-static double sampled(const struct sw_engine *e, int64_t row, int64_t number)
-{
-    return output(e, SW_SAMPLED_NUMBERS * row + number);
-}
-
 static void read_top(const struct sw_engine *e, int64_t row, struct sw_top *top)
 {
-    const int32_t wanted = e->slot[slot_of(e, row)].text.top;
+    const int32_t wanted = e->slot[sw_rows_slot(&e->rows, row)].text.top;
     *top = (struct sw_top){0};
-    for (; top->count < wanted && sampled(e, row, 2 + 2 * top->count) >= 0;) {
-        top->token[top->count] = (int32_t)sampled(e, row, 2 + 2 * top->count);
-        top->logprob[top->count] = sampled(e, row, 3 + 2 * top->count);
+    for (; top->count < wanted && sw_rows_sampled(&e->rows, row, 2 + 2 * top->count) >= 0;) {
+        top->token[top->count] = (int32_t)sw_rows_sampled(&e->rows, row, 2 + 2 * top->count);
+        top->logprob[top->count] = sw_rows_sampled(&e->rows, row, 3 + 2 * top->count);
         top->count++;
     }
 }
@@ -325,19 +211,19 @@ static void note_made(struct sw_engine *e, int64_t i, int32_t token)
 /* What the program sampled behind the row's last token. */
 static void take_token(struct sw_engine *e, int64_t row, const struct sw_engine_calls *calls)
 {
-    struct slot *s = &e->slot[slot_of(e, row)];
+    struct slot *s = &e->slot[sw_rows_slot(&e->rows, row)];
     struct sw_top top;
-    s->pending = (int32_t)sampled(e, row, 0);
-    note_made(e, slot_of(e, row), s->pending);
+    s->pending = (int32_t)sw_rows_sampled(&e->rows, row, 0);
+    note_made(e, sw_rows_slot(&e->rows, row), s->pending);
     read_top(e, row, &top);
     e->counts.new_tokens++;
-    const bool more =
-        calls->token(calls->context, &s->text, s->made, s->pending, sampled(e, row, 1), &top);
+    const bool more = calls->token(calls->context, &s->text, s->made, s->pending,
+                                   sw_rows_sampled(&e->rows, row, 1), &top);
     s->made++;
     if (!more || s->made >= s->text.max_new_tokens)
-        end_text(e, slot_of(e, row), calls, false);
+        end_text(e, sw_rows_slot(&e->rows, row), calls, false);
     else if (s->cached + 1 >= e->max_tokens) /* the newest one counts, too */
-        end_text(e, slot_of(e, row), calls, true);
+        end_text(e, sw_rows_slot(&e->rows, row), calls, true);
 }
 
 /* Behind the chunks of a scored prompt: what is left for `decode`. */
@@ -355,7 +241,7 @@ static void leave_chunks(struct sw_engine *e, int64_t slot, const struct sw_engi
 static int64_t slot_with_prefix(const struct sw_engine *e, const struct sw_text *text)
 {
     int64_t best = -1, most = 0;
-    for (int64_t i = 0; i < e->slot_count && !text->scored; i++) {
+    for (int64_t i = 0; i < e->rows.slots && !text->scored; i++) {
         if (is_busy(e, i))
             continue;
         const int64_t found = sw_prefixes_found(&e->prefixes, i, text->tokens, text->token_count);
@@ -371,10 +257,10 @@ static int64_t slot_with_prefix(const struct sw_engine *e, const struct sw_text 
  * slot that was taken longest ago: what stands there is least likely to be asked for again. */
 static int64_t slot_of_fewest(const struct sw_engine *e)
 {
-    const int64_t each = e->slot_count / e->shards;
+    const int64_t each = e->rows.slots / e->rows.shards;
     const int64_t *used = e->prefixes.used;
     int64_t best = -1, fewest = each;
-    for (int64_t shard = 0; shard < e->shards; shard++) {
+    for (int64_t shard = 0; shard < e->rows.shards; shard++) {
         int64_t busy = 0, oldest = -1;
         for (int64_t i = shard * each; i < (shard + 1) * each; i++) {
             busy += is_busy(e, i);
@@ -402,7 +288,7 @@ int64_t sw_engine_free_slot(const struct sw_engine *e, const struct sw_text *tex
 
 bool sw_engine_is_busy(const struct sw_engine *e)
 {
-    for (int64_t i = 0; i < e->slot_count; i++)
+    for (int64_t i = 0; i < e->rows.slots; i++)
         if (is_busy(e, i))
             return true;
     return false;
@@ -430,7 +316,7 @@ void sw_engine_admit(struct sw_engine *e, int64_t slot, const struct sw_text *te
     *s = (struct slot){.text = *text};
     sw_turns_begin(&e->turns, slot, text->scored ? SW_PROGRAM_SCORE : SW_PROGRAM_PREFILL,
                    text->ahead);
-    memset(e->seen + slot * e->words, 0, (size_t)e->words * sizeof *e->seen);
+    memset(e->seen + slot * e->rows.words, 0, (size_t)e->rows.words * sizeof *e->seen);
     for (int64_t t = 0; t < text->token_count; t++)
         mark_seen(e, slot, text->tokens[t]);
     sw_adjustments_begin(&e->adjustments, slot, text->biases, text->min_tokens > 0);
@@ -453,69 +339,55 @@ void sw_engine_drop(struct sw_engine *e, int64_t slot)
 /* The log-probabilities of the tokens behind those that were just fed. */
 static void tell_scores(struct sw_engine *e, int64_t row, const struct sw_engine_calls *calls)
 {
-    const struct slot *s = &e->slot[slot_of(e, row)];
-    const int64_t count = tokens_of(e, row);
+    const struct slot *s = &e->slot[sw_rows_slot(&e->rows, row)];
+    const int64_t count = sw_rows_tokens(&e->rows, row);
     for (int64_t t = 0; t < count && calls->scored != NULL; t++)
         calls->scored(calls->context, &s->text, s->cached - count + t + 1,
-                      output(e, row * e->chunk + t));
+                      sw_rows_output(&e->rows, row * e->rows.chunk + t));
 }
 
 /* What the program said of a row's tokens. */
 static void take_chunk(struct sw_engine *e, int64_t row, const struct sw_engine_calls *calls)
 {
-    struct slot *s = &e->slot[slot_of(e, row)];
-    s->cached += tokens_of(e, row);
-    e->counts.prompt_tokens += tokens_of(e, row);
+    struct slot *s = &e->slot[sw_rows_slot(&e->rows, row)];
+    s->cached += sw_rows_tokens(&e->rows, row);
+    e->counts.prompt_tokens += sw_rows_tokens(&e->rows, row);
     if (s->text.scored)
         tell_scores(e, row, calls);
     else
-        sw_prefixes_made(&e->prefixes, slot_of(e, row), s->cached);
+        sw_prefixes_made(&e->prefixes, sw_rows_slot(&e->rows, row), s->cached);
     if (s->cached < chunked_tokens(s))
         return;
     if (s->text.scored) {
-        leave_chunks(e, slot_of(e, row), calls);
+        leave_chunks(e, sw_rows_slot(&e->rows, row), calls);
     } else {
-        sw_turns_is_read(&e->turns, slot_of(e, row));
+        sw_turns_is_read(&e->turns, sw_rows_slot(&e->rows, row));
         take_token(e, row, calls);
     }
-}
-
-/* A row is fed tokens [first, ..) of `count`, as many as a chunk has; of none it rests. Returns
- * where the next row begins. */
-static int64_t set_chunk(struct sw_engine *e, int64_t row, int64_t slot, const int32_t *tokens,
-                         int64_t first, int64_t count, bool scored)
-{
-    const int64_t left = count - first, n = left < e->chunk ? left : e->chunk;
-    int32_t *to = e->tokens + row * e->chunk, *labels = e->labels + row * e->chunk;
-    set_where(e, row, slot, first, n);
-    for (int64_t t = 0; t < e->chunk; t++) {
-        to[t] = t < n ? tokens[first + t] : 0;
-        labels[t] = t < n && scored ? tokens[first + t + 1] : -1;
-    }
-    return first + n;
 }
 
 /* Prompts in their order, each as many rows of a shard as it takes; what is left
  * of the rows rests. */
 static void fill_rows(struct sw_engine *e, enum sw_program_kind kind)
 {
-    const int64_t each = e->chunk_rows / e->shards;
-    e->rows = e->chunk_rows;
-    for (int64_t shard = 0; shard < e->shards; shard++) {
+    const int64_t each = e->rows.chunk_rows / e->rows.shards;
+    e->rows.count = e->rows.chunk_rows;
+    for (int64_t shard = 0; shard < e->rows.shards; shard++) {
         int64_t row = shard * each, slot = sw_turns_first(&e->turns, kind, shard, -1);
         while (row < (shard + 1) * each && slot >= 0) {
             const struct slot *s = &e->slot[slot];
             int64_t at = s->cached;
             for (; row < (shard + 1) * each && at < chunked_tokens(s); row++) {
-                at = set_chunk(e, row, slot, s->text.tokens, at, chunked_tokens(s),
-                               kind == SW_PROGRAM_SCORE);
+                at = sw_rows_read(&e->rows, row, slot, s->text.tokens, at, chunked_tokens(s),
+                                  kind == SW_PROGRAM_SCORE);
                 set_settings(e, row, slot);
             }
             slot = sw_turns_first(&e->turns, kind, shard, slot);
         }
         for (; row < (shard + 1) * each; row++) {
-            (void)set_chunk(e, row, shard * (e->slot_count / e->shards), NULL, 0, 0, false);
-            set_settings(e, row, slot_of(e, row));
+            (void)sw_rows_read(&e->rows, row, shard * (e->rows.slots / e->rows.shards), NULL, 0, 0,
+                               false);
+            set_settings(e, row, sw_rows_slot(&e->rows, row));
         }
     }
 }
@@ -526,11 +398,11 @@ static int run_chunk(struct sw_engine *e, enum sw_program_kind kind,
 {
     const double begin = sw_clock_now();
     fill_rows(e, kind);
-    if (call(e, kind, e->chunk, err) != 0)
+    if (run_rows(e, kind, err) != 0)
         return -1;
     e->counts.prefills++;
-    for (int64_t r = 0; r < e->rows; r++)
-        if (tokens_of(e, r) > 0)
+    for (int64_t r = 0; r < e->rows.count; r++)
+        if (sw_rows_tokens(&e->rows, r) > 0)
             take_chunk(e, r, calls);
     e->counts.prefill_seconds += sw_clock_now() - begin;
     return 0;
@@ -559,21 +431,21 @@ static int decode_token(struct sw_engine *e, const struct sw_engine_calls *calls
                         struct sw_error *err)
 {
     const double begin = sw_clock_now();
-    e->rows = e->slot_count;
-    for (int64_t i = 0; i < e->slot_count; i++) {
+    e->rows.count = e->rows.slots;
+    for (int64_t i = 0; i < e->rows.slots; i++) {
         const struct slot *s = &e->slot[i];
         const bool waits = is_busy(e, i) && !sw_turns_reads(&e->turns, i);
-        set_where(e, i, i, waits ? s->cached : 0, waits);
+        sw_rows_place(&e->rows, i, i, waits ? s->cached : 0, waits);
         set_settings(e, i, i);
-        e->tokens[i] = !waits                            ? 0
-                       : s->cached < s->text.token_count ? s->text.tokens[s->cached]
-                                                         : s->pending;
+        e->rows.tokens[i] = !waits                            ? 0
+                            : s->cached < s->text.token_count ? s->text.tokens[s->cached]
+                                                              : s->pending;
     }
-    if (call(e, SW_PROGRAM_DECODE, 1, err) != 0)
+    if (run_rows(e, SW_PROGRAM_DECODE, err) != 0)
         return -1;
     e->counts.decodes++;
-    for (int64_t i = 0; i < e->slot_count; i++)
-        if (tokens_of(e, i) > 0)
+    for (int64_t i = 0; i < e->rows.slots; i++)
+        if (sw_rows_tokens(&e->rows, i) > 0)
             take_decoded(e, i, calls);
     e->counts.decode_seconds += sw_clock_now() - begin;
     return 0;
@@ -642,7 +514,7 @@ int sw_engine_score(struct sw_engine *e, const struct sw_text *texts, int64_t co
     int64_t longest = 0;
     for (int64_t i = 0; i < count; i++)
         longest = texts[i].token_count - 1 > longest ? texts[i].token_count - 1 : longest;
-    if (count > e->slot_count || longest > e->max_tokens)
+    if (count > e->rows.slots || longest > e->max_tokens)
         return sw_fail(err, SW_ENVIRONMENT, "texts of %lld tokens do not fit the cache",
                        (long long)longest);
     assert(!sw_engine_is_busy(e));

@@ -1,0 +1,154 @@
+#include "runner/generate/rows.h"
+
+#include "core/program/sampling.h"
+#include "core/program/serving.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void read_shapes(const struct sw_program_set *set, const struct sw_program *p,
+                        struct sw_rows *r)
+{
+    const struct sw_state_row *cache = sw_state_find(&set->state, "key cache");
+    const struct sw_value *tokens = &p->values[sw_program_input(p, "tokens")];
+    const int64_t vocab = sw_state_find(&set->state, "embedding")->size[0];
+    *r = (struct sw_rows){.slots = cache->size[0],
+                          .chunk_rows = tokens->size[0],
+                          .chunk = tokens->size[1],
+                          .shards = tokens->size[0] / tokens->local[0],
+                          .words = sw_sampling_words(vocab),
+                          .adjustments = sw_sampling_adjustments(vocab, cache->size[1]),
+                          .wide = p->values[p->outputs.at[0].value].dtype == SW_F64};
+}
+
+bool sw_rows_create(const struct sw_program_set *set, const struct sw_program *program,
+                    struct sw_rows *out)
+{
+    struct sw_rows r;
+    read_shapes(set, program, &r);
+    const size_t slots = (size_t)r.slots, chunks = (size_t)r.chunk_rows;
+    const size_t rows = slots > chunks ? slots : chunks, tokens = chunks * (size_t)r.chunk;
+    r.tokens = calloc(tokens > slots ? tokens : slots, sizeof *r.tokens);
+    r.labels = calloc(tokens, sizeof *r.labels);
+    r.where = calloc(rows * SW_SLOT_FIELDS, sizeof *r.where);
+    r.settings = calloc(rows * SW_SAMPLING_SETTINGS, sizeof *r.settings);
+    r.output = calloc(tokens + SW_SAMPLED_NUMBERS * rows, sizeof(double));
+    r.row_seen = calloc(chunks * (size_t)r.words, sizeof *r.row_seen);
+    r.row_adjustments =
+        calloc(chunks * (size_t)r.adjustments * SW_ADJUSTMENT_NUMBERS, sizeof *r.row_adjustments);
+    *out = r;
+    if (r.tokens != NULL && r.labels != NULL && r.where != NULL && r.settings != NULL &&
+        r.output != NULL && r.row_seen != NULL && r.row_adjustments != NULL)
+        return true;
+    sw_rows_free(out);
+    return false;
+}
+
+void sw_rows_free(struct sw_rows *r)
+{
+    free(r->tokens);
+    free(r->labels);
+    free(r->where);
+    free(r->settings);
+    free(r->output);
+    free(r->row_seen);
+    free(r->row_adjustments);
+    *r = (struct sw_rows){0};
+}
+
+void sw_rows_place(struct sw_rows *r, int64_t row, int64_t slot, int64_t first, int64_t count)
+{
+    int32_t *to = r->where + row * SW_SLOT_FIELDS;
+    to[SW_SLOT_FIRST] = (int32_t)first;
+    to[SW_SLOT_TOKENS] = (int32_t)count;
+    to[SW_SLOT_NUMBER] = (int32_t)slot;
+}
+
+int64_t sw_rows_read(struct sw_rows *r, int64_t row, int64_t slot, const int32_t *tokens,
+                     int64_t first, int64_t count, bool labels)
+{
+    const int64_t left = count - first, n = left < r->chunk ? left : r->chunk;
+    int32_t *to = r->tokens + row * r->chunk, *label = r->labels + row * r->chunk;
+    sw_rows_place(r, row, slot, first, n);
+    for (int64_t t = 0; t < r->chunk; t++) {
+        to[t] = t < n ? tokens[first + t] : 0;
+        label[t] = t < n && labels ? tokens[first + t + 1] : -1;
+    }
+    return first + n;
+}
+
+int64_t sw_rows_slot(const struct sw_rows *r, int64_t row)
+{
+    return r->where[row * SW_SLOT_FIELDS + SW_SLOT_NUMBER];
+}
+
+int64_t sw_rows_tokens(const struct sw_rows *r, int64_t row)
+{
+    return r->where[row * SW_SLOT_FIELDS + SW_SLOT_TOKENS];
+}
+
+static const int32_t *seen_by_rows(struct sw_rows *r, enum sw_program_kind kind,
+                                   const int32_t *seen)
+{
+    if (seen == NULL || kind == SW_PROGRAM_DECODE)
+        return seen;
+    for (int64_t i = 0; i < r->count; i++)
+        memcpy(r->row_seen + i * r->words, seen + sw_rows_slot(r, i) * r->words,
+               (size_t)r->words * sizeof *seen);
+    return r->row_seen;
+}
+
+/* What every row's text changes about logits; NULL: none does. */
+static const float *adjustments_of_rows(struct sw_rows *r, enum sw_program_kind kind,
+                                        const struct sw_slots_state *state)
+{
+    const int64_t width = r->adjustments * SW_ADJUSTMENT_NUMBERS;
+    if (state->most == 0 || kind == SW_PROGRAM_DECODE)
+        return state->most > 0 ? state->adjustments->entries : NULL;
+    for (int64_t i = 0; i < r->count; i++)
+        memcpy(r->row_adjustments + i * width,
+               sw_adjustments_of(state->adjustments, sw_rows_slot(r, i)),
+               (size_t)state->adjustments->count[sw_rows_slot(r, i)] * SW_ADJUSTMENT_NUMBERS *
+                   sizeof *r->row_adjustments);
+    return r->row_adjustments;
+}
+
+int sw_rows_run(struct sw_rows *r, struct sw_executor *executor, enum sw_program_kind kind,
+                const struct sw_slots_state *state, struct sw_error *err)
+{
+    const bool scores = kind == SW_PROGRAM_SCORE;
+    const int64_t length = kind == SW_PROGRAM_DECODE ? 1 : r->chunk;
+    const size_t rows = (size_t)r->count, tokens = rows * (size_t)length;
+    const size_t element = r->wide ? sizeof(double) : sizeof(float);
+    struct sw_feed feeds[5] = {
+        {.name = "tokens", .data = r->tokens, .bytes = tokens * sizeof *r->tokens},
+        {.name = "slots", .data = r->where, .bytes = rows * SW_SLOT_FIELDS * sizeof *r->where},
+        {.name = "settings",
+         .data = r->settings,
+         .bytes = rows * SW_SAMPLING_SETTINGS * sizeof *r->settings},
+        {.name = "seen",
+         .data = scores ? NULL : seen_by_rows(r, kind, state->seen),
+         .bytes = rows * (size_t)r->words * sizeof *r->row_seen},
+        {.name = "adjustments",
+         .data = scores ? NULL : adjustments_of_rows(r, kind, state),
+         .bytes = rows * (size_t)r->adjustments * SW_ADJUSTMENT_NUMBERS * sizeof(float),
+         .used = (size_t)state->most * SW_ADJUSTMENT_NUMBERS * sizeof(float)}};
+    const struct sw_fetch fetch = {.name = scores ? "logprobs" : "sampled",
+                                   .data = r->output,
+                                   .bytes =
+                                       (scores ? tokens : SW_SAMPLED_NUMBERS * rows) * element};
+    if (scores)
+        feeds[2] = (struct sw_feed){
+            .name = "labels", .data = r->labels, .bytes = tokens * sizeof *r->labels};
+    return sw_executor_run(executor, kind, NULL, feeds, scores ? 3 : 5, &fetch, 1, err);
+}
+
+double sw_rows_output(const struct sw_rows *r, int64_t i)
+{
+    return r->wide ? ((const double *)r->output)[i] : (double)((const float *)r->output)[i];
+}
+
+double sw_rows_sampled(const struct sw_rows *r, int64_t row, int64_t number)
+{
+    return sw_rows_output(r, SW_SAMPLED_NUMBERS * row + number);
+}

@@ -1,0 +1,61 @@
+/* The rows of a call: what the programs that serve are fed, and what they give. A row has a slot's
+ * next tokens: of a chunk of a prompt or, where `decode` runs, its newest one. Owns the buffers,
+ * for whichever program has most rows; knows neither texts nor whose turn it is. Nothing is
+ * allocated after the beginning. */
+#ifndef SW_GENERATE_ROWS_H
+#define SW_GENERATE_ROWS_H
+
+#include "runner/generate/adjustments.h"
+#include "runner/rank/execute.h"
+
+struct sw_rows {
+    int64_t slots;
+    int64_t chunk_rows, chunk; /* rows of a call of prefill or score; tokens of each */
+    int64_t shards;      /* of the batch: each has as many rows and slots, one behind the other */
+    int64_t words;       /* a bit for each token of the vocabulary */
+    int64_t adjustments; /* most of a row */
+    bool wide;           /* outputs are f64 */
+    /* Of the call that is made ready. */
+    int64_t count;
+    int32_t *tokens; /* [chunk_rows, chunk] or [slots] */
+    int32_t *labels; /* [chunk_rows, chunk] */
+    int32_t *where;  /* [count, SW_SLOT_FIELDS] */
+    float *settings; /* [count, SW_SAMPLING_SETTINGS] */
+    void *output;    /* [count, SW_SAMPLED_NUMBERS] or [chunk_rows, chunk], f32 or f64 */
+    /* Copies of what slots have, where rows are not slots. */
+    int32_t *row_seen;      /* [chunk_rows, words] */
+    float *row_adjustments; /* [chunk_rows, adjustments, SW_ADJUSTMENT_NUMBERS] */
+};
+
+/* What the texts of all slots have beside their tokens. */
+struct sw_slots_state {
+    const int32_t *seen; /* [slots, words] tokens that were there before; NULL: nobody asks */
+    const struct sw_adjustments *adjustments;
+    int64_t most; /* adjustments of the slot with most; 0: nobody has any */
+};
+
+/* For the programs of the set, of which `program` reads chunks. false: out of memory, and nothing
+ * is left behind. */
+bool sw_rows_create(const struct sw_program_set *set, const struct sw_program *program,
+                    struct sw_rows *out);
+void sw_rows_free(struct sw_rows *rows); /* zeros are allowed */
+
+/* The row has `count` tokens of the slot from position `first` on; 0: it rests. */
+void sw_rows_place(struct sw_rows *rows, int64_t row, int64_t slot, int64_t first, int64_t count);
+/* As that, fed tokens [first, ..) of `count`, as many as a chunk has; of none it rests. labels:
+ * each token's is the one behind it. Returns where the next row begins. */
+int64_t sw_rows_read(struct sw_rows *rows, int64_t row, int64_t slot, const int32_t *tokens,
+                     int64_t first, int64_t count, bool labels);
+int64_t sw_rows_slot(const struct sw_rows *rows, int64_t row);
+int64_t sw_rows_tokens(const struct sw_rows *rows, int64_t row);
+
+/* Collective: the program of that kind, over the rows that were made ready. Errors: of the
+ * executor. */
+int sw_rows_run(struct sw_rows *rows, struct sw_executor *executor, enum sw_program_kind kind,
+                const struct sw_slots_state *state, struct sw_error *err);
+/* What it gave: of `score` that of a token, rows one behind the other; else a number of those that
+ * `sample` gives of the row. */
+double sw_rows_output(const struct sw_rows *rows, int64_t i);
+double sw_rows_sampled(const struct sw_rows *rows, int64_t row, int64_t number);
+
+#endif
