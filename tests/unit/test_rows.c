@@ -29,14 +29,17 @@ static void put(void *to, enum sw_dtype dtype, int64_t i, float v)
 {
     if (dtype == SW_F32)
         ((float *)to)[i] = v;
+    else if (dtype == SW_I8)
+        ((int8_t *)to)[i] = (int8_t)(127 * v);
     else
         ((uint16_t *)to)[i] = sw_bf16_from_float(v);
 }
 
 static double get(const void *from, enum sw_dtype dtype, int64_t i)
 {
-    return dtype == SW_F32 ? (double)((const float *)from)[i]
-                           : (double)sw_bf16_to_float(((const uint16_t *)from)[i]);
+    return dtype == SW_F32  ? (double)((const float *)from)[i]
+           : dtype == SW_I8 ? (double)((const int8_t *)from)[i] / 128
+                            : (double)sw_bf16_to_float(((const uint16_t *)from)[i]);
 }
 
 static void check(struct sw_cpu_device *device, const struct operands *o, enum sw_dtype dtype,
@@ -123,12 +126,16 @@ static void few_rows_are_those_of_one(void **state)
     /* threads share a product by segments of lines, by columns, and by both */
     static const int32_t threads[] = {1, 2, 3, 4, 5};
     enum { DEVICES = sizeof threads / sizeof *threads };
-    static const enum sw_dtype dtypes[][2] = {
-        {SW_F32, SW_F32}, {SW_BF16_T, SW_BF16_T}, {SW_F32, SW_BF16_T}, {SW_BF16_T, SW_F32}};
-    enum { FEW = 16, K = 5600, N = 8300, WEIGHTS = 600 * 8300 };
+    static const enum sw_dtype dtypes[][2] = {{SW_F32, SW_F32},    {SW_BF16_T, SW_BF16_T},
+                                              {SW_F32, SW_BF16_T}, {SW_BF16_T, SW_F32},
+                                              {SW_F32, SW_I8},     {SW_BF16_T, SW_I8}};
+    enum { FEW = 32, K = 5600, N = 8300, WEIGHTS = 600 * 8300 };
     float *a = malloc(FEW * K * sizeof *a), *b = malloc(WEIGHTS * sizeof *b);
     float *alone = malloc(FEW * N * sizeof *alone), *c = malloc(FEW * N * sizeof *c);
     assert_true(a != NULL && b != NULL && alone != NULL && c != NULL);
+    static float scales[N]; /* of int8 */
+    for (int64_t i = 0; i < N; i++)
+        scales[i] = 1.0f / 128;
     struct sw_device *device[DEVICES];
     for (int t = 0; t < DEVICES; t++)
         assert_non_null(device[t] = sw_cpu_device_create(threads[t], NULL));
@@ -146,7 +153,8 @@ static void few_rows_are_those_of_one(void **state)
                                       .c_row = n,
                                       .a_dtype = dtypes[d][0],
                                       .b_dtype = dtypes[d][1],
-                                      .c_dtype = SW_F32};
+                                      .c_dtype = SW_F32,
+                                      .scales = dtypes[d][1] == SW_I8 ? scales : NULL};
             const size_t row = (size_t)k * sw_dtype_bytes(g.a_dtype);
             for (int64_t i = 0; i < FEW * k; i++)
                 put(a, g.a_dtype, i, value((uint64_t)i));
@@ -169,7 +177,7 @@ static void few_rows_are_those_of_one(void **state)
             }
             g.a = a;
             g.c = c;
-            for (g.m = 1; g.m <= FEW; g.m++)
+            for (g.m = 1; g.m <= FEW; g.m += g.m < 14 ? 1 : 3)
                 for (int t = 0; t < DEVICES; t++) {
                     memset(c, 0xff, (size_t)(g.m * n) * sizeof *c);
                     sw_cpu_matmul_streamed((struct sw_cpu_device *)device[t], &g);

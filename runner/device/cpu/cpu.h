@@ -29,7 +29,7 @@
 #endif
 
 enum {
-    SW_CPU_SCRATCH_BYTES = 8 << 20, /* per thread; pages that are never used cost nothing */
+    SW_CPU_SCRATCH_BYTES = 12 << 20, /* per thread; pages that are never used cost nothing */
     SW_CPU_MAX_HEAD_DIM = 1024
 };
 
@@ -87,7 +87,7 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
                           struct sw_error *err);
 /* The same for a few rows of a, every element of b read once; scratch is used. Rows do not depend
  * on each other: sums are fp32 in one order. Whether it is for this product: a row-major, fp32 or
- * bf16, b these or int8, at most 16 rows, no accumulation. */
+ * bf16, b these or int8, at most 32 rows, no accumulation. */
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
 /* The same in plain loops, for F64; scratch is used. */

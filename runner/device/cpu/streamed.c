@@ -1,187 +1,31 @@
 /* Matrix products of a few rows, as decoding has them: every weight is read from memory once, at
- * its speed, and meets all rows in registers. The sums of a row are made in one order, whatever
+ * its speed, and meets all rows in registers, or in the second cache where they are more
+ * (packed.c). The sums of a row are made in one order, whatever
  * other rows, threads and shards there are: a text's tokens do not depend on its neighbours.
  *
  * Ends of lines that fill no block of vectors are copied into one, behind them zeros: there is no
  * other arithmetic than that of whole blocks. */
+#include "runner/device/cpu/streamed.h"
+
 #include "core/base/number.h"
-#include "runner/device/cpu/cpu.h"
 
 #include <string.h>
 
-#if defined(__AVX512F__) || defined(__AVX2__) || defined(__FMA__)
-#include <immintrin.h>
-#endif
-#ifdef __AVX512BF16__
-#define HAS_PAIRS true
-#else
-#define HAS_PAIRS false
-#endif
-
-#if defined(__AVX512F__)
-enum { LANES = 16, REGISTERS = 32 };
-#elif defined(__AVX__)
-enum { LANES = 8, REGISTERS = 16 };
-#else
-enum { LANES = 4, REGISTERS = 16 };
-#endif
-typedef float vec __attribute__((vector_size(4 * LANES)));
-typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
-typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef uint32_t loose_bits __attribute__((vector_size(4 * LANES), aligned(2), may_alias));
-typedef uint32_t loose_word __attribute__((may_alias));
-typedef int8_t loose_bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
-#define INLINE static inline __attribute__((always_inline))
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
-
-/* How weights meet rows: as floats; bf16 widened to floats; bf16 in pairs along k, which the
- * processor multiplies with pairs of bf16 rows and adds in fp32; int8 widened to floats, whose sums
- * get their scales at the end. */
-enum kind { FLOATS, WIDENED, PAIRS, BYTES };
-
 enum {
-    MOST_ROWS = 16,
-    GROUP = 4, /* rows that meet a weight at once; the next ones find it in the first cache */
-    WIDE = REGISTERS / 4,   /* vectors of sums, of one row alone */
-    NARROW = REGISTERS / 8, /* and of GROUP rows each */
-    LINES = 8,              /* of a part; even */
+    MOST_ROWS = 32,
+    GROUP = LEAST_PACKED - 1, /* rows that meet a weight at once; of a line the next ones find it in
+                                 the first cache */
+    WIDE = REGISTERS / 4,     /* vectors of sums, of one row alone */
+    NARROW = REGISTERS / 8,   /* and of GROUP rows each */
+    LINES = 8,                /* of a part; even */
     PART_BYTES = 512,       /* of each of those lines, and along a line whose elements are summed */
     COLUMNS_AT_ONCE = 128,  /* of a thread at least: two cache lines of bf16 and more */
-    SEGMENT = 512,          /* lines that are added up before they meet the sum of those before */
     LONG_RUN_BYTES = 65536, /* of a line: as fast as any longer one */
     BLOCK_COLUMNS = 8192,   /* whose segments one thread adds up */
-    LINE_BYTES = 64,
-    ROW_BYTES = 7 << 19, /* of scratch: x of the first thread's; behind it everyone's sums */
-    SUM_BYTES = SW_CPU_SCRATCH_BYTES - ROW_BYTES
+    ROW_BYTES = 4 << 20,    /* of scratch: x of the first thread's; behind it everyone's sums */
+    PACK_AT = SW_CPU_SCRATCH_BYTES - PACK_BYTES, /* a thread's packed weights */
+    SUM_BYTES = PACK_AT - ROW_BYTES
 };
-
-struct streamed {
-    int64_t m, n, k, stride; /* of the weights' lines */
-    int64_t padded;          /* k, whole blocks: floats from one row of x to the next */
-    const float *x;          /* [m, padded]; of PAIRS uint32_t [m, padded / 2] */
-    const char *weights;
-};
-
-INLINE vec load(const float *from)
-{
-    return *(const loose_vec *)from;
-}
-
-INLINE void store(float *to, vec value)
-{
-    *(loose_vec *)to = value;
-}
-
-INLINE vec splat(float value)
-{
-    return value - (vec){0};
-}
-
-/* a * b + sum, rounded once where the processor can. By name: compilers tuned for some processors
- * contract one copy of a loop and leave another's chains of sums apart, and rows would differ. */
-INLINE vec multiply_add(vec a, vec b, vec sum)
-{
-#if defined(__AVX512F__)
-    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
-#elif defined(__FMA__)
-    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
-#else
-    return a * b + sum;
-#endif
-}
-
-INLINE int64_t bytes_of(const enum kind kind)
-{
-    return kind == FLOATS ? 4 : kind == BYTES ? 1 : 2;
-}
-
-/* Weights are taken in blocks of one vector of floats, of bf16 and int8 of two: of as many bytes as
- * a vector has, of int8 half of them. */
-INLINE int64_t block_elems(const enum kind kind)
-{
-    return kind == FLOATS ? LANES : 2 * LANES;
-}
-
-INLINE int64_t block_bytes(const enum kind kind)
-{
-    return block_elems(kind) * bytes_of(kind);
-}
-
-INLINE int vectors_of(const enum kind kind)
-{
-    return kind == FLOATS ? 1 : 2;
-}
-
-/* A block of bf16 is two vectors: those at even places and those at odd ones, which are the lower
- * and the upper half of the words that are read, so that widening costs a shift or a mask. */
-INLINE vec widen(const void *weights, const int half)
-{
-    const bits words = *(const loose_bits *)weights;
-    return (vec)(half == 0 ? words << 16 : words & 0xffff0000u);
-}
-
-/* Half of a block of int8: one behind the other. By name: compilers may take int16 on the way. */
-INLINE vec widen_bytes(const char *weights, const int half)
-{
-    const char *from = weights + half * LANES;
-#if defined(__AVX512F__)
-    const __m128i bytes = _mm_loadu_si128((const void *)from);
-    return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
-#elif defined(__AVX2__)
-    const __m128i bytes = _mm_loadl_epi64((const void *)from);
-    return (vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
-#else
-    return __builtin_convertvector(*(const loose_bytes *)(const void *)from, vec);
-#endif
-}
-
-#ifdef __AVX512BF16__
-INLINE vec add_pairs(vec sum, bits a, bits b)
-{
-    return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
-}
-
-/* Pairs of what stands at one place of two lines: the processor interleaves quarters of a vector.
- */
-INLINE bits interleave(bits a, bits b, const int half)
-{
-    return half == 0 ? (bits)_mm512_unpacklo_epi16((__m512i)a, (__m512i)b)
-                     : (bits)_mm512_unpackhi_epi16((__m512i)a, (__m512i)b);
-}
-#endif
-
-/* Where element i of a row is among the sums or operands of its blocks. */
-INLINE int64_t deal(const enum kind kind, int64_t i)
-{
-    const int64_t in = i % (2 * LANES), begin = i - in;
-    if (kind == WIDENED)
-        return begin + in % 2 * LANES + in / 2;
-    return kind == PAIRS ? begin + in / 4 % 2 * LANES + in / 8 * 4 + in % 4 : i;
-}
-
-/* Weights are worked on in parts: some lines, PART_BYTES of each. Vectors go through a part across
- * its lines, and while they do the part that comes next is asked for line by line, for the second
- * cache: so the memory sees long runs, as those of a sweep, and lines whose distance is a power of
- * two do not drive each other out of the first cache. */
-struct ahead {
-    const char *line;
-    int64_t stride, place, bytes, lines; /* place in the line, of so many bytes; lines left */
-};
-
-INLINE void ask_ahead(struct ahead *ahead, const int64_t bytes)
-{
-    if (ahead->lines <= 0)
-        return;
-    const char *at = ahead->line + ahead->place;
-    _Pragma("GCC unroll 32") for (int64_t i = 0; i < bytes; i += LINE_BYTES)
-        __builtin_prefetch(at + i, 0, 2);
-    ahead->place += bytes;
-    if (ahead->place >= ahead->bytes) {
-        ahead->place = 0;
-        ahead->line += ahead->stride;
-        ahead->lines--;
-    }
-}
 
 /* ---- Weights [k, n]: their lines are added up ---- */
 
@@ -194,23 +38,21 @@ struct strip {
     struct ahead *ahead;
 };
 
-/* sum[rows, blocks] += x[rows, depth] weights[depth, blocks] for the rows from `row` on, sums being
- * `width` apart, all of them in registers. */
+/* sum[rows, blocks] += x[rows, depth] weights[depth, blocks], sums being `width` apart, all of them
+ * in registers. */
 INLINE void add_tile(const struct streamed *s, const enum kind kind, const int rows,
-                     const int blocks, const struct strip *strip, int64_t row, float *sum,
-                     int64_t width)
+                     const int blocks, const struct strip *strip, float *sum, int64_t width)
 {
     const int vectors = blocks * vectors_of(kind), step = kind == PAIRS ? 2 : 1;
     const int64_t depth = strip->depth, stride = strip->stride;
     const int64_t x_stride = kind == PAIRS ? s->padded / 2 : s->padded;
-    const float *restrict x = s->x + row * x_stride + strip->line / step;
+    const float *restrict x = s->x + strip->line / step;
     vec total[GROUP][WIDE];
     EACH(i, rows)
-    EACH(v, vectors) total[i][v] = load(sum + (row + i) * width + v * LANES);
+    EACH(v, vectors) total[i][v] = load(sum + i * width + v * LANES);
     for (int64_t d = 0; d < depth; d += step) {
         const char *at = strip->at + d * stride;
-        if (row == 0)
-            ask_ahead(strip->ahead, step * blocks * block_bytes(kind));
+        ask_ahead(strip->ahead, step * blocks * block_bytes(kind));
         vec w[WIDE];
         const char *second = d + 1 < depth ? at + stride : no_weights;
         EACH(b, blocks)
@@ -247,31 +89,27 @@ INLINE void add_tile(const struct streamed *s, const enum kind kind, const int r
         }
     }
     EACH(i, rows)
-    EACH(v, vectors) store(sum + (row + i) * width + v * LANES, total[i][v]);
+    EACH(v, vectors) store(sum + i * width + v * LANES, total[i][v]);
 }
 
-/* All rows, of `vectors` vectors. */
+/* All rows, fewer than LEAST_PACKED, of `vectors` vectors. */
 INLINE void add_rows(const struct streamed *s, const enum kind kind, const int vectors,
                      const struct strip *strip, float *sum, int64_t width)
 {
     const int blocks = vectors / vectors_of(kind);
-    const int64_t groups = (s->m + GROUP - 1) / GROUP, at_once = (s->m + groups - 1) / groups;
-    for (int64_t row = 0; row < s->m; row += at_once) {
-        const int64_t left = s->m - row;
-        switch (left < at_once ? left : at_once) {
-        case 1:
-            add_tile(s, kind, 1, blocks, strip, row, sum, width);
-            break;
-        case 2:
-            add_tile(s, kind, 2, blocks, strip, row, sum, width);
-            break;
-        case 3:
-            add_tile(s, kind, 3, blocks, strip, row, sum, width);
-            break;
-        default:
-            add_tile(s, kind, GROUP, blocks, strip, row, sum, width);
-            break;
-        }
+    switch (s->m) {
+    case 1:
+        add_tile(s, kind, 1, blocks, strip, sum, width);
+        break;
+    case 2:
+        add_tile(s, kind, 2, blocks, strip, sum, width);
+        break;
+    case 3:
+        add_tile(s, kind, 3, blocks, strip, sum, width);
+        break;
+    default:
+        add_tile(s, kind, GROUP, blocks, strip, sum, width);
+        break;
     }
 }
 
@@ -284,7 +122,7 @@ INLINE void add_part(const struct streamed *s, const enum kind kind, struct stri
     for (int64_t left = bytes, step; left > 0; left -= step) {
         step = left >= many ? many : left >= some ? some : block;
         if (step == many && s->m == 1)
-            add_tile(s, kind, 1, WIDE / vectors_of(kind), &strip, 0, sum, width);
+            add_tile(s, kind, 1, WIDE / vectors_of(kind), &strip, sum, width);
         else if (step == some)
             add_rows(s, kind, NARROW, &strip, sum, width);
         else
@@ -453,13 +291,18 @@ struct task {
     int64_t column, width, segment, segments;
     int64_t padded; /* width, whole blocks */
     float *sums;    /* [segments, m, padded], or of all segments [m, padded] */
+    char *pack;     /* PACK_BYTES */
 };
 
 static void add_segment(const struct streamed *s, enum kind kind, int64_t segment, int64_t column,
-                        int64_t width, float *y, int64_t padded)
+                        int64_t width, float *y, int64_t padded, char *pack)
 {
     const int64_t first = segment * SEGMENT, last = first + SEGMENT;
     const int64_t end = last < s->k ? last : s->k;
+    if (s->m >= LEAST_PACKED) {
+        sw_cpu_add_packed(s, kind, first, end, column, width, y, padded, pack);
+        return;
+    }
     for (int64_t i = 0; i < s->m; i++)
         memset(y + i * padded, 0, (size_t)sw_align(width, 2 * LANES) * sizeof *y);
     switch (kind) {
@@ -499,9 +342,9 @@ static void add_segments(const struct streamed *s, enum kind kind, const struct 
     for (int64_t begin = 0; begin < t->width; begin += BLOCK_COLUMNS) {
         const int64_t left = t->width - begin, width = left < BLOCK_COLUMNS ? left : BLOCK_COLUMNS;
         const int64_t padded = sw_align(width, 2 * LANES);
-        add_segment(s, kind, 0, t->column + begin, width, t->sums + begin, t->padded);
+        add_segment(s, kind, 0, t->column + begin, width, t->sums + begin, t->padded, t->pack);
         for (int64_t segment = 1; segment < t->segments; segment++) {
-            add_segment(s, kind, segment, t->column + begin, width, more, padded);
+            add_segment(s, kind, segment, t->column + begin, width, more, padded, t->pack);
             add_sums(s->m, padded, t->sums + begin, t->padded, more, padded);
         }
     }
@@ -565,19 +408,76 @@ static void put_rows(const struct sw_cpu_matmul *g, bool by_line, enum kind kind
     }
 }
 
+/* The same for packed weights, of each group of rows one element behind the other. */
+static void put_groups(const struct sw_cpu_matmul *g, enum kind kind, int64_t padded, float *x)
+{
+    const int64_t step = kind == PAIRS ? 2 : 1, steps = padded / step;
+    const int64_t group = sw_cpu_packed_group(g->m);
+    for (int64_t i = 0; i < g->m; i++) {
+        const int64_t first = i / group * group, from = i * g->a_row;
+        const int64_t rows = g->m - first < group ? g->m - first : group;
+        float *to = x + first * steps + (i - first);
+        for (int64_t j = 0; j < padded; j += step, to += rows) {
+            const int64_t left = g->k - j;
+            const uint16_t *narrow = (const uint16_t *)g->a + from + j;
+            if (kind == PAIRS) {
+                uint16_t pair[2] = {left > 0 ? narrow[0] : 0, left > 1 ? narrow[1] : 0};
+                memcpy(to, pair, sizeof pair);
+            } else {
+                *to = left <= 0                 ? 0
+                      : g->a_dtype == SW_BF16_T ? sw_bf16_to_float(*narrow)
+                                                : ((const float *)g->a)[from + j];
+            }
+        }
+    }
+}
+
+/* A block of sums in the order of its columns. */
+INLINE void undeal(const enum kind kind, const float *from, float *to)
+{
+    if (kind == PAIRS)
+        EACH(q, LANES / 2)
+    memcpy(to + 4 * q, from + q % 2 * LANES + q / 2 * 4, 4 * sizeof *to);
+    else if (kind == WIDENED) EACH(i, LANES)
+    {
+        to[2 * i] = from[i];
+        to[2 * i + 1] = from[LANES + i];
+    }
+    else memcpy(to, from, 2 * LANES * sizeof *to);
+}
+
+/* So many columns of a row, from sums in their order. */
+INLINE void put_sums(const struct sw_cpu_matmul *g, int64_t row, int64_t column, const int width,
+                     const float *sums)
+{
+    float value[2 * LANES];
+    for (int j = 0; j < width; j++)
+        value[j] = g->scales != NULL ? sums[j] * g->scales[column + j] : sums[j];
+    if (g->c_dtype == SW_F32) {
+        memcpy((float *)g->c + row * g->c_row + column, value, (size_t)width * sizeof *value);
+        return;
+    }
+    uint16_t *to = (uint16_t *)g->c + row * g->c_row + column;
+    for (int j = 0; j < width; j++)
+        to[j] = sw_bf16_from_float(value[j]);
+}
+
 static void put_columns(const struct sw_cpu_matmul *g, bool by_line, enum kind kind, int64_t column,
                         int64_t width, const float *y, int64_t padded)
 {
-    for (int64_t i = 0; i < g->m; i++)
-        for (int64_t j = 0; j < width; j++) {
-            const int64_t to = i * g->c_row + column + j;
-            const float sum = y[i * padded + (by_line ? j : deal(kind, j))];
-            const float value = g->scales != NULL ? sum * g->scales[column + j] : sum;
-            if (g->c_dtype == SW_F32)
-                ((float *)g->c)[to] = value;
-            else
-                ((uint16_t *)g->c)[to] = sw_bf16_from_float(value);
+    const int64_t whole = width / (2 * LANES) * (2 * LANES);
+    float sums[2 * LANES];
+    for (int64_t i = 0; i < g->m; i++) {
+        const float *from = y + i * padded;
+        for (int64_t j = 0; j < whole; j += 2 * LANES) {
+            undeal(by_line ? FLOATS : kind, from + j, sums);
+            put_sums(g, i, column + j, 2 * LANES, sums);
         }
+        if (whole < width) {
+            undeal(by_line ? FLOATS : kind, from + whole, sums);
+            put_sums(g, i, column + whole, (int)(width - whole), sums);
+        }
+    }
 }
 
 /* How threads share a product: in groups of columns times groups of segments. */
@@ -626,7 +526,8 @@ static struct task task_of(const struct sw_cpu_device *device, const struct stre
                          .segment = segment,
                          .segments = share->segments * (group + 1) / share->groups - segment,
                          .padded = sw_align(width, 2 * LANES),
-                         .sums = (float *)(void *)(scratch + ROW_BYTES)};
+                         .sums = (float *)(void *)(scratch + ROW_BYTES),
+                         .pack = scratch + PACK_AT};
 }
 
 /* The sums of all groups for this group's part of the columns. */
@@ -666,7 +567,10 @@ void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_
                                .x = x,
                                .weights = g->b};
     const struct sharing share = choose_sharing(&s, by_line, kind, threads);
-    put_rows(g, by_line, kind, s.padded, x);
+    if (!by_line && s.m >= LEAST_PACKED)
+        put_groups(g, kind, s.padded, x);
+    else
+        put_rows(g, by_line, kind, s.padded, x);
     SW_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < share.columns * share.groups; i++) {
         const struct task t = task_of(device, &s, &share, i / share.columns, i % share.columns);
@@ -677,7 +581,7 @@ void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_
         else
             for (int64_t j = 0; j < t.segments; j++)
                 add_segment(&s, kind, t.segment + j, t.column, t.width, t.sums + j * s.m * t.padded,
-                            t.padded);
+                            t.padded, t.pack);
         if (share.groups == 1)
             put_columns(g, by_line, kind, t.column, t.width, t.sums, t.padded);
     }

@@ -1,0 +1,193 @@
+/* Internal to the CPU device's products of a few rows: vectors, how weights meet rows, and what is
+ * asked of the memory ahead. In a header, so that each file has the instructions inside its loops.
+ */
+#ifndef SW_DEVICE_CPU_STREAMED_H
+#define SW_DEVICE_CPU_STREAMED_H
+
+#include "core/base/number.h"
+#include "runner/device/cpu/cpu.h"
+
+#include <string.h>
+
+#if defined(__AVX512F__) || defined(__AVX2__) || defined(__FMA__)
+#include <immintrin.h>
+#endif
+#ifdef __AVX512BF16__
+#define HAS_PAIRS true
+#else
+#define HAS_PAIRS false
+#endif
+
+#if defined(__AVX512F__)
+#define REGISTER_COUNT 32
+enum { LANES = 16 };
+#elif defined(__AVX__)
+#define REGISTER_COUNT 16
+enum { LANES = 8 };
+#else
+#define REGISTER_COUNT 16
+enum { LANES = 4 };
+#endif
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
+typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef uint32_t loose_bits __attribute__((vector_size(4 * LANES), aligned(2), may_alias));
+typedef uint32_t loose_word __attribute__((may_alias));
+typedef int8_t loose_bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
+#define INLINE static inline __attribute__((always_inline))
+#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
+
+enum {
+    REGISTERS = REGISTER_COUNT,
+    LINE_BYTES = 64,
+    SEGMENT = 512, /* lines that are added up before they meet the sum of those before */
+    STRIP = 256,   /* columns of a segment that are packed at once, of floats half of them */
+    PACK_BYTES = SEGMENT * STRIP * 4,
+    LEAST_PACKED = 5 /* rows for which packing pays */
+};
+
+/* How weights meet rows: as floats; bf16 widened to floats; bf16 in pairs along k, which the
+ * processor multiplies with pairs of bf16 rows and adds in fp32; int8 widened to floats, whose sums
+ * get their scales at the end. */
+enum kind { FLOATS, WIDENED, PAIRS, BYTES };
+
+struct streamed {
+    int64_t m, n, k, stride; /* of the weights' lines */
+    int64_t padded;          /* k, whole blocks: floats from one row of x to the next */
+    /* [m, padded]; of PAIRS uint32_t [m, padded / 2]. Where weights are packed of each group of
+     * rows [padded, rows of the group], groups one behind the other */
+    const float *x;
+    const char *weights;
+};
+
+INLINE vec load(const float *from)
+{
+    return *(const loose_vec *)from;
+}
+
+INLINE void store(float *to, vec value)
+{
+    *(loose_vec *)to = value;
+}
+
+INLINE vec splat(float value)
+{
+    return value - (vec){0};
+}
+
+/* a * b + sum, rounded once where the processor can. By name: compilers tuned for some processors
+ * contract one copy of a loop and leave another's chains of sums apart, and rows would differ. */
+INLINE vec multiply_add(vec a, vec b, vec sum)
+{
+#if defined(__AVX512F__)
+    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
+#elif defined(__FMA__)
+    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
+#else
+    return a * b + sum;
+#endif
+}
+
+INLINE int64_t bytes_of(const enum kind kind)
+{
+    return kind == FLOATS ? 4 : kind == BYTES ? 1 : 2;
+}
+
+/* Weights are taken in blocks of one vector of floats, of bf16 and int8 of two: of as many bytes as
+ * a vector has, of int8 half of them. */
+INLINE int64_t block_elems(const enum kind kind)
+{
+    return kind == FLOATS ? LANES : 2 * LANES;
+}
+
+INLINE int64_t block_bytes(const enum kind kind)
+{
+    return block_elems(kind) * bytes_of(kind);
+}
+
+INLINE int vectors_of(const enum kind kind)
+{
+    return kind == FLOATS ? 1 : 2;
+}
+
+/* A block of bf16 is two vectors: those at even places and those at odd ones, which are the lower
+ * and the upper half of the words that are read, so that widening costs a shift or a mask. */
+INLINE vec widen(const void *weights, const int half)
+{
+    const bits words = *(const loose_bits *)weights;
+    return (vec)(half == 0 ? words << 16 : words & 0xffff0000u);
+}
+
+/* Half of a block of int8: one behind the other. By name: compilers may take int16 on the way. */
+INLINE vec widen_bytes(const char *weights, const int half)
+{
+    const char *from = weights + half * LANES;
+#if defined(__AVX512F__)
+    const __m128i bytes = _mm_loadu_si128((const void *)from);
+    return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+#elif defined(__AVX2__)
+    const __m128i bytes = _mm_loadl_epi64((const void *)from);
+    return (vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+#else
+    return __builtin_convertvector(*(const loose_bytes *)(const void *)from, vec);
+#endif
+}
+
+#ifdef __AVX512BF16__
+INLINE vec add_pairs(vec sum, bits a, bits b)
+{
+    return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+}
+
+/* Pairs of what stands at one place of two lines: the processor interleaves quarters of a vector.
+ */
+INLINE bits interleave(bits a, bits b, const int half)
+{
+    return half == 0 ? (bits)_mm512_unpacklo_epi16((__m512i)a, (__m512i)b)
+                     : (bits)_mm512_unpackhi_epi16((__m512i)a, (__m512i)b);
+}
+#endif
+
+/* Where element i of a row is among the sums or operands of its blocks. */
+INLINE int64_t deal(const enum kind kind, int64_t i)
+{
+    const int64_t in = i % (2 * LANES), begin = i - in;
+    if (kind == WIDENED)
+        return begin + in % 2 * LANES + in / 2;
+    return kind == PAIRS ? begin + in / 4 % 2 * LANES + in / 8 * 4 + in % 4 : i;
+}
+
+/* Weights are worked on in parts: some lines, PART_BYTES of each. Vectors go through a part across
+ * its lines, and while they do the part that comes next is asked for line by line, for the second
+ * cache: so the memory sees long runs, as those of a sweep, and lines whose distance is a power of
+ * two do not drive each other out of the first cache. */
+struct ahead {
+    const char *line;
+    int64_t stride, place, bytes, lines; /* place in the line, of so many bytes; lines left */
+};
+
+INLINE void ask_ahead(struct ahead *ahead, const int64_t bytes)
+{
+    if (ahead->lines <= 0)
+        return;
+    const char *at = ahead->line + ahead->place;
+    _Pragma("GCC unroll 32") for (int64_t i = 0; i < bytes; i += LINE_BYTES)
+        __builtin_prefetch(at + i, 0, 2);
+    ahead->place += bytes;
+    if (ahead->place >= ahead->bytes) {
+        ahead->place = 0;
+        ahead->line += ahead->stride;
+        ahead->lines--;
+    }
+}
+
+/* Rows that meet a weight at once, of m that are packed; the last ones may be fewer. */
+int64_t sw_cpu_packed_group(int64_t m);
+
+/* Lines [first, end) of columns [column, column + width), at most SEGMENT lines, into y[m, padded];
+ * `pack` is PACK_BYTES of the thread's own. The same sums, to the bit, as streamed.c's of fewer
+ * rows: packed.c. */
+void sw_cpu_add_packed(const struct streamed *s, enum kind kind, int64_t first, int64_t end,
+                       int64_t column, int64_t width, float *y, int64_t padded, char *pack);
+
+#endif
