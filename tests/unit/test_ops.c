@@ -748,6 +748,57 @@ static void a_token_attends_as_in_a_chunk(void **state)
     device->vtable->destroy(device);
 }
 
+/* Rows whose tokens follow each other in a slot go over what they all see together, so many at a
+ * time; each is what it is alone, to the bit. */
+static void rows_of_a_text_attend_as_alone(void **state)
+{
+    (void)state;
+    enum { ROWS = 45, PLACES = 200, FIRST = 118 };
+    static const enum sw_dtype dtypes[] = {SW_F64, SW_F32, SW_BF16_T};
+    struct sw_device *device = device_with(2);
+    for (size_t t = 0; t < sizeof dtypes / sizeof dtypes[0]; t++) {
+        struct example e = example(FORM_PART);
+        const struct sw_tensor slots = integers(2, ROWS, SW_SLOT_FIELDS, 1, 0, 1);
+        e.op.as.attention = (struct sw_attention_attributes){.scale = 1 / sqrt((double)DIM),
+                                                             .head_dim = DIM,
+                                                             .group = HEADS / KV,
+                                                             .sequence_layout = -1,
+                                                             .chunk = 1};
+        add_in(&e, filled(tensor(dtypes[t], 3, ROWS, 1, HEADS * DIM), 1, 1));
+        add_in(&e, filled(tensor(dtypes[t], 3, B, PLACES, KV * DIM), 2, 1));
+        add_in(&e, filled(tensor(dtypes[t], 3, B, PLACES, KV * DIM), 3, 1));
+        add_in(&e, slots);
+        add_out(&e, with_last(tensor(wide(dtypes[t]), 3, ROWS, 1, HEADS * DIM), 1));
+        add_out(&e, with_last(tensor(wide(dtypes[t]), 3, ROWS, 1, HEADS * 2), 1));
+        /* one of another slot between those of the first */
+        for (int64_t r = 0; r < ROWS; r++) {
+            set(&slots, r * SW_SLOT_FIELDS + SW_SLOT_FIRST, (double)(FIRST + r));
+            set(&slots, r * SW_SLOT_FIELDS + SW_SLOT_TOKENS, 1);
+            set(&slots, r * SW_SLOT_FIELDS + SW_SLOT_NUMBER, r == 40);
+        }
+        run(device, &e);
+        struct sw_tensor together[2] = {tensor(e.out[0].dtype, 1, e.out[0].elems, 0, 0),
+                                        tensor(e.out[1].dtype, 1, e.out[1].elems, 0, 0)};
+        for (int k = 0; k < 2; k++)
+            memcpy(together[k].data, e.out[k].data,
+                   (size_t)e.out[k].elems * sw_dtype_bytes(e.out[k].dtype));
+        for (int64_t r = 0; r < ROWS; r++) {
+            for (int64_t other = 0; other < ROWS; other++)
+                set(&slots, other * SW_SLOT_FIELDS + SW_SLOT_TOKENS, other == r);
+            run(device, &e);
+            for (int k = 0; k < 2; k++) {
+                const size_t row = (size_t)(e.out[k].elems / ROWS) * sw_dtype_bytes(e.out[k].dtype);
+                assert_memory_equal((const char *)e.out[k].data + (size_t)r * row,
+                                    (const char *)together[k].data + (size_t)r * row, row);
+            }
+        }
+        for (int k = 0; k < 2; k++)
+            free(together[k].data);
+        release(&e);
+    }
+    device->vtable->destroy(device);
+}
+
 /* Which tokens of four a set of filters leaves, told by what any draw gives. */
 static unsigned left_by(struct sw_device *device, const double settings[SW_SAMPLING_SETTINGS],
                         int32_t seen)
@@ -1937,6 +1988,7 @@ int main(void)
         cmocka_unit_test(widened_products_agree_with_f64),
         cmocka_unit_test(products_of_few_rows_agree_with_f64_and_with_themselves),
         cmocka_unit_test(a_token_attends_as_in_a_chunk),
+        cmocka_unit_test(rows_of_a_text_attend_as_alone),
         cmocka_unit_test(filters_leave_the_tokens_they_should),
         cmocka_unit_test(adjusted_logits_are_chosen_of),
         cmocka_unit_test(all_tokens_may_be_banned),
