@@ -22,7 +22,8 @@
  *
  * `untried` goes when it has run on a GPU, with the README's section on CUDA. */
 static const struct sw_device_row rows[] = {
-    [SW_DEVICE_CPU] = {.copies = true,
+    [SW_DEVICE_CPU] = {.target = {.like_rows = 32, .like_elems = 1000000},
+                       .copies = true,
                        .adds_apart = true,
                        .transport = SW_CARRIER_HOST,
                        .message_s = 1e-6,

@@ -20,6 +20,9 @@ struct sw_program_target {
     bool cudnn_attention;   /* attention also works in what cuDNN or its stand-in asks for, and */
     bool cache_ranges;      /* over a cache in partial results (core/program/workspace.h) */
     bool lacks_whole_cache; /* it has no attention over a whole cache, of keys that are gathered */
+    /* Products of a program with so many rows at most, and so many elements of rows, make each row
+     * as those with fewer do, to the bit; 0: it goes by their number */
+    int32_t like_rows, like_elems;
 };
 
 struct sw_device_row {

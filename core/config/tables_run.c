@@ -200,7 +200,8 @@ static const struct field run_serve_fields[] = {
      .example = "512",
      .about =
          "number of tokens of a prompt that are taken at a time, rounded up to what sp "
-         "divides; auto: 512, or max_tokens or a rank's part of token_budget where that is less"},
+         "divides; auto: 512, or max_tokens or a rank's part of token_budget where that is less, "
+         "or 1 where calls mix (token_budget)"},
     {.key = "token_budget",
      .type = FIELD_INTEGER64,
      AT(serve_token_budget),
@@ -213,7 +214,9 @@ static const struct field run_serve_fields[] = {
      .about =
          "number of tokens of prompts that are read between two tokens of the other texts, over "
          "dp x fsdp, one chunk on each at least; auto: one chunk on each, and with token_latency "
-         "and no chunk the most, by price, with which a token that waits for them keeps it"},
+         "and no chunk the most, by price, with which a token that waits for them keeps it; on "
+         "CPUs without sp calls mix where a rank's part is above its texts and at most 32: it "
+         "counts the other texts' next tokens, too, which wait for no call but their own"},
     {.key = "cache",
      .type = FIELD_WORD,
      AT(serve_cache),

@@ -358,6 +358,8 @@ struct sw_serving_shape {
     enum sw_dtype matrices;  /* of the layers' matrices: the compute precision, or int8 */
     struct sw_rules weights; /* where the weights lie: the same in every program of the state */
     bool gathers_cache;      /* prefill, score: keys and values come to the queries (serving.h) */
+    bool mixes;              /* prefill: a row has a token, of a prompt or of a text that runs; the
+                                first ones of a rank, as many as slots, are sampled */
 };
 
 /* What to compile. Plain values; strings and pointers are not kept. */
@@ -426,7 +428,7 @@ struct sw_program_key {
         struct sw_axes weights[SW_L_COUNT]; /* as `axes` */
         int64_t max_tokens, chunk;
         uint8_t cache, matrices;
-        bool gathers_cache;
+        bool gathers_cache, mixes;
         /* of what is gathered along two dimensions the one with fewer ways goes first (reshard.c):
          * the sign of ways of embed - of a matrix's other; of batch - of seq, of scores */
         int8_t embed_wider[SW_L_COUNT], batch_wider;

@@ -113,6 +113,7 @@ static void serving_structure(const struct sw_program_options *o, struct sw_prog
     out->serving.cache = (uint8_t)o->serving.cache;
     out->serving.matrices = (uint8_t)o->serving.matrices;
     out->serving.gathers_cache = o->serving.gathers_cache;
+    out->serving.mixes = o->serving.mixes;
     const int32_t batch = sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]);
     const int32_t seq = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]);
     out->serving.batch_wider = wider(batch, seq);

@@ -32,7 +32,7 @@ static void set_rules(const struct sw_program_options *training, const struct sw
     const struct sw_rules *given = &training->rules;
     const struct sw_model *m = &o->model;
     const struct sw_axes seq = given->axes[SW_L_CACHE_SEQ], heads = given->axes[SW_L_HEADS];
-    const bool decode = o->kind == SW_PROGRAM_DECODE;
+    const bool decode = o->kind == SW_PROGRAM_DECODE || o->serving.mixes;
     struct sw_rules wide = *given;
     wide.axes[SW_L_MLP] = widened(&o->mesh, given->axes[SW_L_MLP], seq, m->intermediate_size);
     wide.axes[SW_L_VOCAB] = widened(&o->mesh, given->axes[SW_L_VOCAB], seq, m->vocab_size);
@@ -92,6 +92,20 @@ bool sw_serving_may_gather_kv(const struct sw_program_options *training,
            want->cache != SW_I8 && !training->target.lacks_whole_cache;
 }
 
+/* Whether prefill takes tokens of texts that run beside those of prompts: the device makes a row
+ * alike in calls of either size, the budget has room for both, and a token is where the cache's
+ * chunks say. `budget`, `slots`: of a rank of the batch. */
+static bool may_mix(const struct sw_program_options *training, const struct sw_serving *want,
+                    int64_t budget, int64_t slots, int64_t ranks)
+{
+    const struct sw_model *m = &training->model;
+    int64_t widest = m->intermediate_size > m->hidden_size ? m->intermediate_size : m->hidden_size;
+    if ((int64_t)m->heads * m->head_dim > widest)
+        widest = (int64_t)m->heads * m->head_dim;
+    return want->chunk <= 1 && ranks == 1 && budget > slots && !want->stream_weights &&
+           budget <= training->target.like_rows && budget * widest <= training->target.like_elems;
+}
+
 /* Tokens; budget 0: whatever that makes. */
 static int64_t usual_chunk(int64_t max_tokens, int64_t budget)
 {
@@ -109,9 +123,12 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     const int64_t ways = sw_axes_size(&training->mesh, rules->axes[SW_L_BATCH]);
     const int64_t ranks = sw_axes_size(&training->mesh, rules->axes[SW_L_CACHE_SEQ]);
     const int64_t budget = want->token_budget / ways; /* of a rank of the batch */
-    const int64_t chunk =
-        rounded_up(want->chunk > 0 ? want->chunk : usual_chunk(want->max_tokens, budget), ranks);
     const int64_t slots = (want->max_batch + ways - 1) / ways;
+    const bool mixes = may_mix(training, want, budget, slots, ranks);
+    const int64_t chunk = rounded_up(want->chunk > 0 ? want->chunk
+                                     : mixes         ? 1
+                                                     : usual_chunk(want->max_tokens, budget),
+                                     ranks);
     const int64_t rows = kind == SW_PROGRAM_DECODE ? slots : budget < chunk ? 1 : budget / chunk;
     struct sw_program_options o = *training;
     o.kind = kind;
@@ -126,6 +143,7 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     o.serving.slots_per_rank = slots;
     o.serving.cache = want->cache;
     o.serving.matrices = want->weights == SW_I8 ? SW_I8 : training->compute;
+    o.serving.mixes = mixes && kind == SW_PROGRAM_PREFILL;
     o.serving.gathers_cache = kind != SW_PROGRAM_DECODE && want->gathers == SW_GATHER_KV;
     set_rules(training, want, &o);
     *out = o;

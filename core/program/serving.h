@@ -6,6 +6,11 @@
  * of, any slot that lies with it on a rank of the batch, and a prompt may have several rows of a
  * call, one behind the other. Decoding has a row for every slot.
  *
+ * Where a rank's budget lies between its slots and what the device makes alike (like_rows of its
+ * target), chunks are single tokens and prefill mixes: its rows have the next tokens of texts that
+ * run as well as those of prompts, each made as `decode` makes it, to the bit; the first ones of a
+ * rank, as many as slots, are sampled.
+ *
  * A chunk is laid out contiguously over the ranks of the sequence: rank r has tokens
  * [r block, (r + 1) block) of it, block = chunk / ranks. The cache stays as that leaves it:
  * position p is on rank (p / block) % ranks, in storage order of rank, then position. Keys carry
@@ -57,7 +62,8 @@ struct sw_serving {
     int64_t max_batch;  /* texts at a time; rounded up to a multiple of the batch's ranks */
     int64_t max_tokens; /* of one text, prompt and all; rounded up to a multiple of the chunk */
     int64_t chunk;      /* tokens of a prompt at a time; rounded up to a multiple of the sequence's
-                           ranks; 0: 512, or max_tokens or a rank's budget where that is less */
+                           ranks; 0: 1 where prefill mixes, else 512, or max_tokens or a rank's
+                           budget where that is less */
     int64_t token_budget; /* of prompts' tokens in a call, over the whole mesh: rows of a chunk, as
                              many on a rank of the batch as fit, one at least; 0: one */
     enum sw_dtype cache;  /* of keys and values: the compute precision, fp32, or int8 with scales */

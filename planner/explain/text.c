@@ -36,7 +36,7 @@ static void print_serving(FILE *out, const struct sw_explain *x)
             "first after %s of %" PRId64 " prompt tokens, %" PRId64 " at a time\n",
             s->texts, s->max_tokens, sw_format_seconds(x->serving.cost.step_seconds, a),
             x->serving.tokens_per_second, sw_format_seconds(s->first_seconds, b), s->prompt_tokens,
-            s->chunk);
+            s->chunk > 1 ? s->chunk : s->token_budget);
     fprintf(out,
             "          a rank has %s: weights %s%s%s, cache %s in %s%s%s%s; it sends %s for a "
             "token%s\n",

@@ -162,6 +162,14 @@ static double calls_of(const struct sw_program_options *prefill, int64_t prompt_
     return (double)((prompt_tokens + budget - 1) / budget);
 }
 
+/* Between two tokens of a text while prompts are read: one call makes both where it mixes. */
+static double beside_seconds(const struct served *served, const struct sw_cost *token,
+                             const struct sw_cost *prompts)
+{
+    return served->options.serving.mixes ? prompts->step_seconds
+                                         : token->step_seconds + prompts->step_seconds;
+}
+
 /* The order of the mesh's axes in which a token takes least, of equals the first token, and the
  * cost of either; the decision's own where it is the user's. */
 static int price_orders(struct sw_searcher *s, struct served *served, struct sw_candidate *c,
@@ -190,7 +198,7 @@ static int price_orders(struct sw_searcher *s, struct served *served, struct sw_
         c->decision.mesh = mesh;
         c->cost = token;
         c->serve.first_seconds = first_seconds;
-        c->serve.beside_seconds = token.step_seconds + first.step_seconds;
+        c->serve.beside_seconds = beside_seconds(served, &token, &first);
     }
     served->decode.program->mesh = served->prefill.program->mesh = c->decision.mesh;
     return 0;
@@ -238,6 +246,7 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     p->texts = served->decode.program->micro_batch;
     p->chunk = served->options.serving.chunk;
     p->token_budget = served->prefill.program->micro_batch * p->chunk;
+    p->mixes = served->options.serving.mixes;
     p->max_tokens = served->options.serving.max_tokens;
     p->cache = served->options.serving.cache;
     p->weights = served->options.serving.matrices;
@@ -258,12 +267,13 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
 }
 
 /* Decides serve.token_budget where the run has a goal for a token and leaves the budget and the
- * chunk open: the most, halving what is usual, with which a token behind a call of prompts keeps
- * it; where none does, what is usual. In the decision's order of axes. */
+ * chunk open: the most, halving what is usual, with which a token beside prompts keeps it; where
+ * none does, what is usual. The last ones are those that mix, down to twice the slots. In the
+ * decision's order of axes. */
 static int decide_budget(struct sw_searcher *s, struct served *served, struct sw_candidate *c,
                          struct sw_error *err)
 {
-    enum { LEAST_CHUNK = 32 };
+    enum { LEAST_CHUNK = 32 }; /* of calls that do not mix */
     const struct sw_run_config *run = s->run;
     struct sw_serve_decision *decision = &c->decision.serve;
     const int64_t ways = (int64_t)c->decision.mesh.size[SW_DP] * c->decision.mesh.size[SW_FSDP];
@@ -272,13 +282,15 @@ static int decide_budget(struct sw_searcher *s, struct served *served, struct sw
         return 0;
     for (;;) {
         struct sw_cost token, prompts;
-        const int64_t half = served->options.serving.chunk / 2;
+        const struct sw_program_options *o = &served->options;
+        const int64_t half = o->micro_batch_per_rank * o->serving.chunk / 2;
+        const int64_t least = o->serving.mixes ? 2 * o->serving.slots_per_rank : LEAST_CHUNK;
         if (price_program(run, &served->decode, &c->decision.mesh, &token, err) != 0 ||
             price_program(run, &served->prefill, &c->decision.mesh, &prompts, err) != 0)
             return -1;
-        if (token.step_seconds + prompts.step_seconds <= run->serve_token_latency)
+        if (beside_seconds(served, &token, &prompts) <= run->serve_token_latency)
             return 0;
-        const bool none = token.step_seconds > run->serve_token_latency || half < LEAST_CHUNK;
+        const bool none = token.step_seconds > run->serve_token_latency || half < least;
         const bool usual = decision->token_budget == 0;
         decision->token_budget = none ? 0 : half * ways;
         if (none && usual)

@@ -48,7 +48,9 @@ struct sw_serve_price {
     int64_t prompt_tokens;
     enum sw_dtype cache, weights;   /* of the layers' matrices */
     int64_t token_budget;           /* of prompts, between two tokens of the other texts */
-    double beside_seconds;          /* of a token that waits for a call of prompts before it */
+    bool mixes;                     /* calls of prompts have the other texts' tokens, too */
+    double beside_seconds;          /* of a token that waits for a call of prompts before it, or in
+                                       which it is made */
     double first_seconds;           /* of the chunks of a prompt: slots are empty before it */
     int64_t decode_bytes;           /* that a rank sends for a token */
     enum sw_prefill_gather gathers; /* for a chunk of prompts (serving.h) */

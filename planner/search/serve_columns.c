@@ -117,9 +117,9 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
     fprintf(out, "first     %s at most, behind a prompt of %" PRId64 " tokens\n",
             sw_format_seconds(p->first_seconds, a), p->prompt_tokens);
     fprintf(out,
-            "beside    a token takes %s while prompts are read, %" PRId64
-            " tokens of them before each\n",
-            sw_format_seconds(p->beside_seconds, a), p->token_budget);
+            "beside    a token takes %s while prompts are read, %" PRId64 " tokens of them %s\n",
+            sw_format_seconds(p->beside_seconds, a), p->token_budget,
+            p->mixes ? "and of texts in each call" : "before each");
     fprintf(out, "rate      %s tokens/s, %s per accelerator\n",
             sw_format_number(c->tokens_per_second, a),
             sw_format_number(c->tokens_per_second / sw_mesh_rank_count(&c->decision.mesh), b));

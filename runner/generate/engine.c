@@ -72,6 +72,7 @@ int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struc
         sw_engine_free(e);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the engine");
     }
+    e->turns.mixes = e->rows.mixes;
     *out = e;
     return 0;
 }
@@ -134,7 +135,9 @@ static float draw(const struct slot *s)
 static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
 {
     const struct slot *s = &e->slot[slot];
-    float *to = e->rows.settings + row * SW_SAMPLING_SETTINGS;
+    float *to = sw_rows_settings(&e->rows, row);
+    if (to == NULL)
+        return;
     to[SW_SAMPLING_TOP] = is_busy(e, slot) ? (float)s->text.top : 0;
     if (s->cached + 1 < s->text.token_count &&
         !sw_turns_reads(&e->turns, slot)) { /* which is the most probable? */
@@ -366,81 +369,138 @@ static void take_chunk(struct sw_engine *e, int64_t row, const struct sw_engine_
     }
 }
 
+/* A row of no tokens. */
+static void rest_row(struct sw_engine *e, int64_t row)
+{
+    const int64_t shard = row / (e->rows.count / e->rows.shards);
+    (void)sw_rows_read(&e->rows, row, shard * (e->rows.slots / e->rows.shards), NULL, 0, 0, false);
+    set_settings(e, row, sw_rows_slot(&e->rows, row));
+}
+
+/* Tokens [first, ..) of the slot's prompt, a chunk of them. Returns where the next row begins. */
+static int64_t read_row(struct sw_engine *e, int64_t row, int64_t slot, int64_t first)
+{
+    const struct slot *s = &e->slot[slot];
+    const int64_t next =
+        sw_rows_read(&e->rows, row, slot, s->text.tokens, first, chunked_tokens(s), s->text.scored);
+    set_settings(e, row, slot);
+    return next;
+}
+
+/* The token that the slot goes on with, where it waits for one; else the row rests. */
+static void feed_row(struct sw_engine *e, int64_t row, int64_t slot)
+{
+    const struct slot *s = &e->slot[slot];
+    const bool waits = is_busy(e, slot) && !sw_turns_reads(&e->turns, slot);
+    sw_rows_place(&e->rows, row, slot, waits ? s->cached : 0, waits);
+    set_settings(e, row, slot);
+    e->rows.tokens[row] = !waits                            ? 0
+                          : s->cached < s->text.token_count ? s->text.tokens[s->cached]
+                                                            : s->pending;
+}
+
 /* Prompts in their order, each as many rows of a shard as it takes; what is left
  * of the rows rests. */
 static void fill_rows(struct sw_engine *e, enum sw_program_kind kind)
 {
-    const int64_t each = e->rows.chunk_rows / e->rows.shards;
-    e->rows.count = e->rows.chunk_rows;
+    const int64_t each = e->rows.count / e->rows.shards;
     for (int64_t shard = 0; shard < e->rows.shards; shard++) {
+        const int64_t end = (shard + 1) * each;
         int64_t row = shard * each, slot = sw_turns_first(&e->turns, kind, shard, -1);
-        while (row < (shard + 1) * each && slot >= 0) {
-            const struct slot *s = &e->slot[slot];
-            int64_t at = s->cached;
-            for (; row < (shard + 1) * each && at < chunked_tokens(s); row++) {
-                at = sw_rows_read(&e->rows, row, slot, s->text.tokens, at, chunked_tokens(s),
-                                  kind == SW_PROGRAM_SCORE);
-                set_settings(e, row, slot);
-            }
-            slot = sw_turns_first(&e->turns, kind, shard, slot);
+        for (; row < end && slot >= 0; slot = sw_turns_first(&e->turns, kind, shard, slot)) {
+            int64_t at = e->slot[slot].cached;
+            for (; row < end && at < chunked_tokens(&e->slot[slot]); row++)
+                at = read_row(e, row, slot, at);
         }
-        for (; row < (shard + 1) * each; row++) {
-            (void)sw_rows_read(&e->rows, row, shard * (e->rows.slots / e->rows.shards), NULL, 0, 0,
-                               false);
-            set_settings(e, row, sw_rows_slot(&e->rows, row));
-        }
+        for (; row < end; row++)
+            rest_row(e, row);
     }
 }
 
-/* The next chunks of the prompts that wait for this program. */
-static int run_chunk(struct sw_engine *e, enum sw_program_kind kind,
-                     const struct sw_engine_calls *calls, struct sw_error *err)
+/* Of every text that runs its next token, then prompts in their order. Of a shard's rows the first
+ * ones are sampled: these tokens, and the last ones of prompts; the others fill the rows from
+ * behind, a prompt's one behind the other. */
+static void fill_mixed(struct sw_engine *e)
 {
-    const double begin = sw_clock_now();
-    fill_rows(e, kind);
-    if (run_rows(e, kind, err) != 0)
-        return -1;
-    e->counts.prefills++;
-    for (int64_t r = 0; r < e->rows.count; r++)
-        if (sw_rows_tokens(&e->rows, r) > 0)
-            take_chunk(e, r, calls);
-    e->counts.prefill_seconds += sw_clock_now() - begin;
-    return 0;
+    const int64_t each = e->rows.count / e->rows.shards, slots = e->rows.slots / e->rows.shards;
+    for (int64_t shard = 0; shard < e->rows.shards; shard++) {
+        int64_t front = shard * each, back = front + each;
+        for (int64_t i = shard * slots; i < (shard + 1) * slots; i++)
+            if (is_busy(e, i) && !sw_turns_reads(&e->turns, i))
+                feed_row(e, front++, i);
+        for (int64_t slot = sw_turns_first(&e->turns, SW_PROGRAM_PREFILL, shard, -1);
+             slot >= 0 && front < back;
+             slot = sw_turns_first(&e->turns, SW_PROGRAM_PREFILL, shard, slot)) {
+            const struct slot *s = &e->slot[slot];
+            const int64_t left = chunked_tokens(s) - s->cached;
+            const bool ends = left <= back - front;
+            const int64_t behind = ends ? left - 1 : back - front;
+            back -= behind;
+            for (int64_t i = 0; i < behind; i++)
+                (void)read_row(e, back + i, slot, s->cached + i);
+            if (ends)
+                (void)read_row(e, front++, slot, s->cached + behind);
+        }
+        for (; front < back; front++)
+            rest_row(e, front);
+    }
 }
 
 /* What was sampled behind the token that a slot was fed: a new one, or, of a prompt that is ranked,
  * what would be most probable in the place of the next. */
-static void take_decoded(struct sw_engine *e, int64_t i, const struct sw_engine_calls *calls)
+static void take_decoded(struct sw_engine *e, int64_t row, const struct sw_engine_calls *calls)
 {
-    struct slot *s = &e->slot[i];
+    const int64_t slot = sw_rows_slot(&e->rows, row);
+    struct slot *s = &e->slot[slot];
     s->cached++;
     if (s->cached >= s->text.token_count) {
-        take_token(e, i, calls);
+        take_token(e, row, calls);
         return;
     }
     if (calls->ranked != NULL) {
         struct sw_top top;
-        read_top(e, i, &top);
+        read_top(e, row, &top);
         calls->ranked(calls->context, &s->text, s->cached, &top);
     }
     if (s->text.max_new_tokens == 0 && s->cached + 1 >= s->text.token_count)
-        end_text(e, i, calls, false);
+        end_text(e, slot, calls, false);
+}
+
+/* The next chunks of the prompts that wait for this program; where it mixes, a token of every text
+ * that runs as well. */
+static int run_chunk(struct sw_engine *e, enum sw_program_kind kind,
+                     const struct sw_engine_calls *calls, struct sw_error *err)
+{
+    const double begin = sw_clock_now();
+    const bool mixes = e->rows.mixes && kind == SW_PROGRAM_PREFILL;
+    sw_rows_begin(&e->rows, kind);
+    if (mixes)
+        fill_mixed(e);
+    else
+        fill_rows(e, kind);
+    if (run_rows(e, kind, err) != 0)
+        return -1;
+    e->counts.prefills++;
+    for (int64_t i = 0; i < e->rows.count; i++) {
+        const int64_t row = mixes ? e->rows.count - 1 - i : i; /* the last of a prompt at its end */
+        if (sw_rows_tokens(&e->rows, row) == 0)
+            continue;
+        if (sw_turns_reads(&e->turns, sw_rows_slot(&e->rows, row)))
+            take_chunk(e, row, calls);
+        else
+            take_decoded(e, row, calls);
+    }
+    e->counts.prefill_seconds += sw_clock_now() - begin;
+    return 0;
 }
 
 static int decode_token(struct sw_engine *e, const struct sw_engine_calls *calls,
                         struct sw_error *err)
 {
     const double begin = sw_clock_now();
-    e->rows.count = e->rows.slots;
-    for (int64_t i = 0; i < e->rows.slots; i++) {
-        const struct slot *s = &e->slot[i];
-        const bool waits = is_busy(e, i) && !sw_turns_reads(&e->turns, i);
-        sw_rows_place(&e->rows, i, i, waits ? s->cached : 0, waits);
-        set_settings(e, i, i);
-        e->rows.tokens[i] = !waits                            ? 0
-                            : s->cached < s->text.token_count ? s->text.tokens[s->cached]
-                                                              : s->pending;
-    }
+    sw_rows_begin(&e->rows, SW_PROGRAM_DECODE);
+    for (int64_t i = 0; i < e->rows.slots; i++)
+        feed_row(e, i, i);
     if (run_rows(e, SW_PROGRAM_DECODE, err) != 0)
         return -1;
     e->counts.decodes++;

@@ -11,6 +11,7 @@ static void read_shapes(const struct sw_program_set *set, const struct sw_progra
 {
     const struct sw_state_row *cache = sw_state_find(&set->state, "key cache");
     const struct sw_value *tokens = &p->values[sw_program_input(p, "tokens")];
+    const struct sw_value *out = &p->values[p->outputs.at[0].value];
     const int64_t vocab = sw_state_find(&set->state, "embedding")->size[0];
     *r = (struct sw_rows){.slots = cache->size[0],
                           .chunk_rows = tokens->size[0],
@@ -18,7 +19,8 @@ static void read_shapes(const struct sw_program_set *set, const struct sw_progra
                           .shards = tokens->size[0] / tokens->local[0],
                           .words = sw_sampling_words(vocab),
                           .adjustments = sw_sampling_adjustments(vocab, cache->size[1]),
-                          .wide = p->values[p->outputs.at[0].value].dtype == SW_F64};
+                          .wide = out->dtype == SW_F64,
+                          .mixes = out->size[0] < tokens->size[0]};
 }
 
 bool sw_rows_create(const struct sw_program_set *set, const struct sw_program *program,
@@ -56,6 +58,25 @@ void sw_rows_free(struct sw_rows *r)
     *r = (struct sw_rows){0};
 }
 
+void sw_rows_begin(struct sw_rows *r, enum sw_program_kind kind)
+{
+    r->count = kind == SW_PROGRAM_DECODE ? r->slots : r->chunk_rows;
+    r->sampled = kind == SW_PROGRAM_PREFILL && r->mixes ? r->slots : r->count;
+}
+
+/* Which of those that are sampled a row is; -1: none. */
+static int64_t sampled_of(const struct sw_rows *r, int64_t row)
+{
+    const int64_t each = r->count / r->shards, sampled = r->sampled / r->shards;
+    return row % each < sampled ? row / each * sampled + row % each : -1;
+}
+
+static int64_t row_of_sampled(const struct sw_rows *r, int64_t i)
+{
+    const int64_t each = r->count / r->shards, sampled = r->sampled / r->shards;
+    return i / sampled * each + i % sampled;
+}
+
 void sw_rows_place(struct sw_rows *r, int64_t row, int64_t slot, int64_t first, int64_t count)
 {
     int32_t *to = r->where + row * SW_SLOT_FIELDS;
@@ -87,13 +108,19 @@ int64_t sw_rows_tokens(const struct sw_rows *r, int64_t row)
     return r->where[row * SW_SLOT_FIELDS + SW_SLOT_TOKENS];
 }
 
+float *sw_rows_settings(struct sw_rows *r, int64_t row)
+{
+    const int64_t i = sampled_of(r, row);
+    return i < 0 ? NULL : r->settings + i * SW_SAMPLING_SETTINGS;
+}
+
 static const int32_t *seen_by_rows(struct sw_rows *r, enum sw_program_kind kind,
                                    const int32_t *seen)
 {
     if (seen == NULL || kind == SW_PROGRAM_DECODE)
         return seen;
-    for (int64_t i = 0; i < r->count; i++)
-        memcpy(r->row_seen + i * r->words, seen + sw_rows_slot(r, i) * r->words,
+    for (int64_t i = 0; i < r->sampled; i++)
+        memcpy(r->row_seen + i * r->words, seen + sw_rows_slot(r, row_of_sampled(r, i)) * r->words,
                (size_t)r->words * sizeof *seen);
     return r->row_seen;
 }
@@ -105,11 +132,12 @@ static const float *adjustments_of_rows(struct sw_rows *r, enum sw_program_kind 
     const int64_t width = r->adjustments * SW_ADJUSTMENT_NUMBERS;
     if (state->most == 0 || kind == SW_PROGRAM_DECODE)
         return state->most > 0 ? state->adjustments->entries : NULL;
-    for (int64_t i = 0; i < r->count; i++)
-        memcpy(r->row_adjustments + i * width,
-               sw_adjustments_of(state->adjustments, sw_rows_slot(r, i)),
-               (size_t)state->adjustments->count[sw_rows_slot(r, i)] * SW_ADJUSTMENT_NUMBERS *
+    for (int64_t i = 0; i < r->sampled; i++) {
+        const int64_t slot = sw_rows_slot(r, row_of_sampled(r, i));
+        memcpy(r->row_adjustments + i * width, sw_adjustments_of(state->adjustments, slot),
+               (size_t)state->adjustments->count[slot] * SW_ADJUSTMENT_NUMBERS *
                    sizeof *r->row_adjustments);
+    }
     return r->row_adjustments;
 }
 
@@ -119,24 +147,25 @@ int sw_rows_run(struct sw_rows *r, struct sw_executor *executor, enum sw_program
     const bool scores = kind == SW_PROGRAM_SCORE;
     const int64_t length = kind == SW_PROGRAM_DECODE ? 1 : r->chunk;
     const size_t rows = (size_t)r->count, tokens = rows * (size_t)length;
+    const size_t sampled = (size_t)r->sampled;
     const size_t element = r->wide ? sizeof(double) : sizeof(float);
     struct sw_feed feeds[5] = {
         {.name = "tokens", .data = r->tokens, .bytes = tokens * sizeof *r->tokens},
         {.name = "slots", .data = r->where, .bytes = rows * SW_SLOT_FIELDS * sizeof *r->where},
         {.name = "settings",
          .data = r->settings,
-         .bytes = rows * SW_SAMPLING_SETTINGS * sizeof *r->settings},
+         .bytes = sampled * SW_SAMPLING_SETTINGS * sizeof *r->settings},
         {.name = "seen",
          .data = scores ? NULL : seen_by_rows(r, kind, state->seen),
-         .bytes = rows * (size_t)r->words * sizeof *r->row_seen},
+         .bytes = sampled * (size_t)r->words * sizeof *r->row_seen},
         {.name = "adjustments",
          .data = scores ? NULL : adjustments_of_rows(r, kind, state),
-         .bytes = rows * (size_t)r->adjustments * SW_ADJUSTMENT_NUMBERS * sizeof(float),
+         .bytes = sampled * (size_t)r->adjustments * SW_ADJUSTMENT_NUMBERS * sizeof(float),
          .used = (size_t)state->most * SW_ADJUSTMENT_NUMBERS * sizeof(float)}};
     const struct sw_fetch fetch = {.name = scores ? "logprobs" : "sampled",
                                    .data = r->output,
                                    .bytes =
-                                       (scores ? tokens : SW_SAMPLED_NUMBERS * rows) * element};
+                                       (scores ? tokens : SW_SAMPLED_NUMBERS * sampled) * element};
     if (scores)
         feeds[2] = (struct sw_feed){
             .name = "labels", .data = r->labels, .bytes = tokens * sizeof *r->labels};
@@ -150,5 +179,5 @@ double sw_rows_output(const struct sw_rows *r, int64_t i)
 
 double sw_rows_sampled(const struct sw_rows *r, int64_t row, int64_t number)
 {
-    return sw_rows_output(r, SW_SAMPLED_NUMBERS * row + number);
+    return sw_rows_output(r, SW_SAMPLED_NUMBERS * sampled_of(r, row) + number);
 }

@@ -15,13 +15,16 @@ struct sw_rows {
     int64_t words;       /* a bit for each token of the vocabulary */
     int64_t adjustments; /* most of a row */
     bool wide;           /* outputs are f64 */
+    bool mixes;          /* prefill has tokens of any texts, and samples the first rows of a shard,
+                            as many as it has slots */
     /* Of the call that is made ready. */
     int64_t count;
     int32_t *tokens; /* [chunk_rows, chunk] or [slots] */
     int32_t *labels; /* [chunk_rows, chunk] */
     int32_t *where;  /* [count, SW_SLOT_FIELDS] */
-    float *settings; /* [count, SW_SAMPLING_SETTINGS] */
-    void *output;    /* [count, SW_SAMPLED_NUMBERS] or [chunk_rows, chunk], f32 or f64 */
+    int64_t sampled; /* of its rows */
+    float *settings; /* [sampled, SW_SAMPLING_SETTINGS] */
+    void *output;    /* [sampled, SW_SAMPLED_NUMBERS] or [chunk_rows, chunk], f32 or f64 */
     /* Copies of what slots have, where rows are not slots. */
     int32_t *row_seen;      /* [chunk_rows, words] */
     float *row_adjustments; /* [chunk_rows, adjustments, SW_ADJUSTMENT_NUMBERS] */
@@ -40,6 +43,8 @@ bool sw_rows_create(const struct sw_program_set *set, const struct sw_program *p
                     struct sw_rows *out);
 void sw_rows_free(struct sw_rows *rows); /* zeros are allowed */
 
+/* A call of the program is made ready: all of its rows are to be placed. */
+void sw_rows_begin(struct sw_rows *rows, enum sw_program_kind kind);
 /* The row has `count` tokens of the slot from position `first` on; 0: it rests. */
 void sw_rows_place(struct sw_rows *rows, int64_t row, int64_t slot, int64_t first, int64_t count);
 /* As that, fed tokens [first, ..) of `count`, as many as a chunk has; of none it rests. labels:
@@ -48,13 +53,15 @@ int64_t sw_rows_read(struct sw_rows *rows, int64_t row, int64_t slot, const int3
                      int64_t first, int64_t count, bool labels);
 int64_t sw_rows_slot(const struct sw_rows *rows, int64_t row);
 int64_t sw_rows_tokens(const struct sw_rows *rows, int64_t row);
+/* The settings of a row; NULL: it is not sampled. */
+float *sw_rows_settings(struct sw_rows *rows, int64_t row);
 
 /* Collective: the program of that kind, over the rows that were made ready. Errors: of the
  * executor. */
 int sw_rows_run(struct sw_rows *rows, struct sw_executor *executor, enum sw_program_kind kind,
                 const struct sw_slots_state *state, struct sw_error *err);
 /* What it gave: of `score` that of a token, rows one behind the other; else a number of those that
- * `sample` gives of the row. */
+ * `sample` gives of the row, which is sampled. */
 double sw_rows_output(const struct sw_rows *rows, int64_t i);
 double sw_rows_sampled(const struct sw_rows *rows, int64_t row, int64_t number);
 

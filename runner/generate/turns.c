@@ -71,6 +71,8 @@ static int64_t first_prompt(const struct sw_turns *t)
 enum sw_program_kind sw_turns_next(const struct sw_turns *t)
 {
     const int64_t first = first_prompt(t);
+    if (first >= 0 && t->mixes && t->of[first].waits == SW_PROGRAM_PREFILL)
+        return SW_PROGRAM_PREFILL;
     if (sw_turns_any_waits(t, SW_PROGRAM_DECODE) && (first < 0 || t->last != SW_PROGRAM_DECODE))
         return SW_PROGRAM_DECODE;
     return first >= 0 ? t->of[first].waits : SW_PROGRAM_KINDS;
@@ -106,5 +108,5 @@ void sw_turns_run(struct sw_turns *t, enum sw_program_kind kind)
         others |= sw_turns_reads(t, i) && !t->of[i].ahead;
     if (kind != SW_PROGRAM_DECODE && first >= 0)
         t->others_first = others && t->of[first].ahead;
-    t->last = kind;
+    t->last = t->mixes && kind == SW_PROGRAM_PREFILL ? SW_PROGRAM_DECODE : kind;
 }

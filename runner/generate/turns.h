@@ -3,8 +3,9 @@
  * Prompts are read in the order in which their texts came, those that go ahead before the others;
  * but where one that went ahead was read in the last call for prompts while others waited, these
  * come first in the next one. So an ahead one waits for one such call of others, and others get
- * every second one. Between two calls for prompts every text that is made gets a token. Every rank
- * keeps the same record of the same texts. Nothing is allocated after the beginning. */
+ * every second one. Between two calls for prompts every text that is made gets a token; where
+ * `prefill` mixes, in the call itself. Every rank keeps the same record of the same texts. Nothing
+ * is allocated after the beginning. */
 #ifndef SW_GENERATE_TURNS_H
 #define SW_GENERATE_TURNS_H
 
@@ -17,6 +18,7 @@ struct sw_turn {
 };
 struct sw_turns {
     int64_t slots, shards; /* shards: of the batch, each with as many slots, one behind the other */
+    bool mixes;            /* `prefill` makes tokens of those that wait for them, too */
     struct sw_turn *of;    /* [slots] */
     enum sw_program_kind last; /* what ran last; SW_PROGRAM_KINDS: nothing */
     bool others_first;         /* those that do not go ahead are read first */

@@ -5,6 +5,7 @@
  *
  *   test_slots [EVERY FIRST]    of meshes, types and shapes the combinations whose numbers sum up
  * to FIRST modulo EVERY: all pairs are among them. Without: all */
+#include "core/base/device.h"
 #include "core/base/hash.h"
 #include "runner/device/cpu/cpu.h"
 #include "tests/support/harness.h"
@@ -30,10 +31,11 @@ enum {
 /* ---- Texts ---- */
 
 /* Rows of a prefill on one rank: 3 x 12, 5 x 20, 20 x 16, which 6 divides and does not; 4 x 2 are
- * few rows. */
+ * few rows. With a budget between slots and what the device makes alike prompts and texts that run
+ * share calls. */
 static const struct shape {
-    int64_t slots, chunk;
-} shapes[] = {{3, 12}, {5, 20}, {20, 16}, {4, 2}};
+    int64_t slots, chunk, budget; /* budget: of a rank of the batch */
+} shapes[] = {{3, 12, 0}, {5, 20, 0}, {20, 16, 0}, {4, 2, 0}, {3, 0, 8}, {6, 1, 32}};
 
 static struct sw_program_options make_options(struct sw_mesh mesh, enum sw_dtype dtype)
 {
@@ -56,6 +58,7 @@ static struct sw_program_options make_options(struct sw_mesh mesh, enum sw_dtype
         .reduce = SW_F32,
         .mesh = mesh,
         .layout = SW_CONTIGUOUS,
+        .target = sw_device_row(SW_DEVICE_CPU)->target,
     };
     sw_rules_default(&o.rules, SW_ATTENTION_RING);
     return o;
@@ -97,6 +100,19 @@ static void ask(struct sw_text *text, int64_t prompt)
     text->min_tokens = 2;
 }
 
+static struct sw_serving serving_of(const struct sw_program_options *options,
+                                    const struct shape *shape, enum sw_dtype cache,
+                                    enum sw_dtype weights)
+{
+    const int64_t ways = (int64_t)options->mesh.size[SW_DP] * options->mesh.size[SW_FSDP];
+    return (struct sw_serving){.max_batch = shape->slots,
+                               .max_tokens = MAX_TOKENS,
+                               .chunk = shape->chunk,
+                               .token_budget = shape->budget * ways,
+                               .cache = cache,
+                               .weights = weights};
+}
+
 /* Texts in the order of that rotation, on the arena as it lies in rotation 0; what was made or
  * scored of each prompt must be the same however often and wherever it comes, alone or behind
  * others whose beginning stands in the cache. Returns the texts that differ from the first of their
@@ -126,11 +142,7 @@ static int32_t run_in_order(const struct sw_program_options *options, enum sw_dt
         ask(&texts[t], p);
     }
     struct sw_test_texts run = {.options = options,
-                                .serving = {.max_batch = shape->slots,
-                                            .max_tokens = MAX_TOKENS,
-                                            .chunk = shape->chunk,
-                                            .cache = cache,
-                                            .weights = weights},
+                                .serving = serving_of(options, shape, cache, weights),
                                 .seed = SEED,
                                 .stddev = 0.1,
                                 .texts = texts,
@@ -166,56 +178,61 @@ struct share {
     size_t every, first;
 };
 
+static const struct types {
+    enum sw_dtype compute, cache, weights;
+} all_types[] = {{SW_F32, SW_F32, SW_F32},
+                 {SW_BF16_T, SW_BF16_T, SW_BF16_T},
+                 {SW_F32, SW_I8, SW_F32},
+                 {SW_F32, SW_F32, SW_I8},
+                 {SW_BF16_T, SW_BF16_T, SW_I8}};
+
+/* Texts of all rotations that differ from the first of their prompt. */
+static int32_t count_others(struct sw_mesh mesh, const struct types *types,
+                            const struct shape *shape, bool scores)
+{
+    const struct sw_program_options options = make_options(mesh, types->compute);
+    const struct sw_serving serving = serving_of(&options, shape, types->cache, types->weights);
+    struct sw_program_options prefill;
+    struct sw_made_text first[KINDS_OF_PROMPT] = {{0}};
+    int32_t others = 0;
+    int64_t cached = 0;
+    assert_int_equal(sw_serving_options(&options, &serving, SW_PROGRAM_PREFILL, &prefill, NULL), 0);
+    assert_int_equal(prefill.serving.mixes, shape->budget > 0 && mesh.size[SW_SP] == 1);
+    for (int64_t rotation = -KINDS_OF_PROMPT; rotation < 3; rotation++) {
+        others += run_in_order(&options, types->cache, types->weights, shape, rotation, scores,
+                               first, &cached);
+        assert_true(rotation >= 0 || cached == 0);
+    }
+    /* with a slot for each text none finds anything; nor does one that is scored */
+    assert_true((cached > 0) == (!scores && shape->slots < TEXTS));
+    for (int p = 0; p < KINDS_OF_PROMPT; p++) {
+        free(first[p].tokens);
+        free(first[p].logprobs);
+    }
+    char sizes[64];
+    if (others > 0)
+        print_error("%s, %s, cache in %s, weights in %s, %lld slots x %lld tokens, budget %lld, "
+                    "%s: %d of %d texts differ\n",
+                    sw_mesh_format(&mesh, sizes, sizeof sizes), sw_dtype_name(types->compute),
+                    sw_dtype_name(types->cache), sw_dtype_name(types->weights),
+                    (long long)shape->slots, (long long)shape->chunk, (long long)shape->budget,
+                    scores ? "scored" : "made", (int)others, 3 * TEXTS);
+    return others;
+}
+
 static void a_text_is_the_same_in_every_slot(void **state)
 {
     const struct share *share = *state;
-    static const struct {
-        enum sw_dtype compute, cache, weights;
-    } dtypes[] = {{SW_F32, SW_F32, SW_F32},
-                  {SW_BF16_T, SW_BF16_T, SW_BF16_T},
-                  {SW_F32, SW_I8, SW_F32},
-                  {SW_F32, SW_F32, SW_I8},
-                  {SW_BF16_T, SW_BF16_T, SW_I8}};
-    enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
     const struct sw_mesh meshes[] = {sw_mesh_make(1, 1, 1, 1), sw_mesh_make(1, 1, 2, 1),
                                      sw_mesh_make(1, 1, 1, 2), sw_mesh_make(1, 1, 2, 2),
                                      sw_mesh_make(1, 2, 4, 1), sw_mesh_make(2, 1, 1, 4)};
     int32_t wrong = 0;
     for (size_t m = 0; m < sizeof meshes / sizeof *meshes; m++)
-        for (size_t d = 0; d < DTYPES; d++)
+        for (size_t d = 0; d < sizeof all_types / sizeof *all_types; d++)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-                for (int scores = 0; scores < 2; scores++) {
-                    if ((m + d + s + (size_t)scores) % share->every != share->first)
-                        continue;
-                    const struct sw_program_options options =
-                        make_options(meshes[m], dtypes[d].compute);
-                    struct sw_made_text first[KINDS_OF_PROMPT] = {{0}};
-                    int32_t others = 0;
-                    int64_t cached = 0;
-                    for (int64_t rotation = -KINDS_OF_PROMPT; rotation < 3; rotation++) {
-                        others += run_in_order(&options, dtypes[d].cache, dtypes[d].weights,
-                                               &shapes[s], rotation, scores != 0, first, &cached);
-                        assert_true(rotation >= 0 || cached == 0);
-                    }
-                    /* with a slot for each text none finds anything; nor does one that is scored */
-                    assert_true((cached > 0) == (scores == 0 && shapes[s].slots < TEXTS));
-                    for (int p = 0; p < KINDS_OF_PROMPT; p++) {
-                        free(first[p].tokens);
-                        free(first[p].logprobs);
-                    }
-                    char sizes[64];
-                    if (others > 0)
-                        print_error("%s, %s, cache in %s, weights in %s, %lld slots x %lld tokens, "
-                                    "%s: %d of %d "
-                                    "texts differ\n",
-                                    sw_mesh_format(&meshes[m], sizes, sizeof sizes),
-                                    sw_dtype_name(dtypes[d].compute),
-                                    sw_dtype_name(dtypes[d].cache),
-                                    sw_dtype_name(dtypes[d].weights), (long long)shapes[s].slots,
-                                    (long long)shapes[s].chunk, scores ? "scored" : "made",
-                                    (int)others, 3 * TEXTS);
-                    wrong += others;
-                }
+                for (size_t scores = 0; scores < 2; scores++)
+                    if ((m + d + s + scores) % share->every == share->first)
+                        wrong += count_others(meshes[m], &all_types[d], &shapes[s], scores != 0);
     assert_int_equal(wrong, 0);
 }
 

@@ -415,6 +415,48 @@ static void serving_is_priced_as_it_is_planned(void **state)
     sw_config_free(config);
 }
 
+/* Behind the halves that are chunks come those that mix: a token waits for no call but its own. */
+static void a_budget_mixes_before_it_gives_up(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = small_run();
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    struct sw_decision none = {.serve.stream_weights = SW_STREAM_NEVER};
+    struct sw_candidate chunks, mixed, c;
+    struct sw_error err = {0};
+    run.cluster.accelerator.device = SW_DEVICE_CPU;
+    run.serve_max_batch = 16; /* 8 of a rank of the batch */
+    run.serve_max_tokens = 2048;
+    none.mesh = sw_mesh_make(1, 2, 2, 1);
+    run.serve_token_budget = 2 * 64;
+    assert_int_equal(sw_search_evaluate_serving(&run, &none, &chunks, &err), 0);
+    assert_int_equal(chunks.serve.chunk, 64);
+    run.serve_token_budget = 2 * 16;
+    assert_int_equal(sw_search_evaluate_serving(&run, &none, &mixed, &err), 0);
+    assert_int_equal(mixed.serve.chunk, 1);
+    assert_int_equal(mixed.serve.token_budget, 2 * 16);
+    assert_true(mixed.serve.beside_seconds > mixed.cost.step_seconds);
+    assert_true(mixed.serve.beside_seconds < 2 * mixed.cost.step_seconds);
+    assert_true(mixed.serve.beside_seconds < chunks.serve.beside_seconds);
+    run.serve_token_budget = 0;
+    run.serve_token_latency = mixed.serve.beside_seconds * 1.0001;
+    assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
+    assert_int_equal(c.decision.serve.token_budget, 2 * 16);
+    assert_true(c.serve.beside_seconds == mixed.serve.beside_seconds);
+    /* with as many slots there is no room beside their tokens; nor are chunks of a sequence mixed
+     */
+    run.serve_token_latency = 0;
+    run.serve_token_budget = 2 * 8;
+    assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
+    assert_int_equal(c.serve.chunk, 8);
+    none.mesh = sw_mesh_make(1, 2, 1, 2);
+    run.serve_token_budget = 2 * 16;
+    assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
+    assert_int_equal(c.serve.chunk, 16);
+    sw_config_free(config);
+}
+
 /* With a goal for a token the budget is the largest half, quarter ... of what is usual with which a
  * token that waits for prompts keeps it; the plan's programs are priced with that. */
 static void a_budget_keeps_the_goal_of_a_token(void **state)
@@ -508,6 +550,7 @@ int main(void)
         cmocka_unit_test(state_in_the_headroom_needs_the_same_alone),
         cmocka_unit_test(serving_is_priced_as_it_is_planned),
         cmocka_unit_test(a_budget_keeps_the_goal_of_a_token),
+        cmocka_unit_test(a_budget_mixes_before_it_gives_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

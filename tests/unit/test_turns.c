@@ -57,6 +57,9 @@ static bool step(struct model *m)
     } else {
         assert_true(slot >= 0 && sw_turns_reads(&m->turns, slot));
         m->said[m->calls++] = (char)('a' + slot);
+        for (int64_t i = 0; i < SLOTS && m->turns.mixes && kind == SW_PROGRAM_PREFILL; i++)
+            if (m->turns.of[i].waits == SW_PROGRAM_DECODE)
+                take_token(m, i);
         if (--m->chunks[slot] == 0) { /* which gives the first token */
             sw_turns_is_read(&m->turns, slot);
             take_token(m, slot);
@@ -123,6 +126,29 @@ static void who_goes_ahead_is_read_next(void **state)
     sw_turns_free(&m.turns);
 }
 
+/* A call for prompts that mixes has a token of every text that runs; one for scores has none. */
+static void no_token_waits_where_calls_mix(void **state)
+{
+    struct model m;
+    (void)state;
+    open_model(&m);
+    m.turns.mixes = true;
+    begin(&m, 2, 1, 4, false);
+    begin(&m, 0, 3, 2, false);
+    begin(&m, 1, 1, 1, false);
+    assert_true(step(&m) && step(&m) && step(&m));
+    assert_int_equal(m.tokens[2], 1);
+    expect(&m, "caaab");
+    open_model(&m);
+    m.turns.mixes = true;
+    begin(&m, 1, 1, 3, false);
+    assert_true(step(&m));
+    sw_turns_begin(&m.turns, 3, SW_PROGRAM_SCORE, false);
+    m.chunks[3] = 2;
+    m.tokens[3] = 1;
+    expect(&m, "bd.d.");
+}
+
 /* Others that go ahead come for ever: every second call is for those that do not. */
 static void no_prompt_is_passed_for_ever(void **state)
 {
@@ -170,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prompts_and_tokens_take_turns),
         cmocka_unit_test(nobody_waits_where_no_token_is_made),
+        cmocka_unit_test(no_token_waits_where_calls_mix),
         cmocka_unit_test(who_goes_ahead_is_read_next),
         cmocka_unit_test(no_prompt_is_passed_for_ever),
         cmocka_unit_test(many_prompts_are_read_before_tokens),

@@ -133,7 +133,7 @@ static void publish(struct sw_decoder *d, const char *name, int32_t value)
 {
     struct sw_builder *b = d->b;
     const struct sw_value made = b->program->values[value];
-    const struct sw_dim dims[2] = {{SW_L_NONE, made.size[0], 1, SW_SIZE_BATCH},
+    const struct sw_dim dims[2] = {{SW_L_NONE, made.size[0], 1, (enum sw_size)made.symbol[0]},
                                    {SW_L_NONE, made.size[1], 1, SW_SIZE_FIXED}};
     const int32_t everywhere =
         sw_build_result(b, sw_build_apply(b, SW_OP_CONSTRAIN, value, -1), made.dtype, 2,
@@ -144,17 +144,20 @@ static void publish(struct sw_decoder *d, const char *name, int32_t value)
     sw_builder_port(b, &b->program->outputs, name, out);
 }
 
-/* The token behind the last one of every row. */
+/* The token behind the last one of every row that is sampled. */
 static void add_sampling(struct sw_decoder *d)
 {
     struct sw_builder *b = d->b;
     const struct sw_model *m = &b->options->model;
     const enum sw_dtype wide = sw_accumulate_dtype(b->options->compute);
+    const bool mixes = b->options->serving.mixes;
+    const struct sw_dim slots = {SW_L_BATCH, d->sizes.of[SW_SIZE_SLOTS], 1, SW_SIZE_SLOTS};
+    const struct sw_dim rows = mixes ? slots : d->batch;
     const struct sw_dim one = {SW_L_NONE, 1, 1, SW_SIZE_FIXED};
-    const struct sw_dim last[3] = {d->batch, one, d->residual[2]};
-    const struct sw_dim logits[3] = {d->batch, one, {SW_L_VOCAB, m->vocab_size, 1, SW_SIZE_FIXED}};
-    const struct sw_dim pair[2] = {d->batch, {SW_L_NONE, 2, 1, SW_SIZE_FIXED}};
-    const struct sw_dim numbers[2] = {d->batch, {SW_L_NONE, SW_SAMPLED_NUMBERS, 1, SW_SIZE_FIXED}};
+    const struct sw_dim last[3] = {rows, one, d->residual[2]};
+    const struct sw_dim logits[3] = {rows, one, {SW_L_VOCAB, m->vocab_size, 1, SW_SIZE_FIXED}};
+    const struct sw_dim pair[2] = {rows, {SW_L_NONE, 2, 1, SW_SIZE_FIXED}};
+    const struct sw_dim numbers[2] = {rows, {SW_L_NONE, SW_SAMPLED_NUMBERS, 1, SW_SIZE_FIXED}};
     const struct sw_dim words = {SW_L_NONE, sw_sampling_words(m->vocab_size), 1, SW_SIZE_FIXED};
     const struct sw_dim fields = {SW_L_NONE, SW_SAMPLING_SETTINGS, 1, SW_SIZE_FIXED};
     const struct sw_dim entries = {
@@ -162,8 +165,8 @@ static void add_sampling(struct sw_decoder *d)
         SW_ADJUSTMENT_NUMBERS *
             sw_sampling_adjustments(m->vocab_size, b->options->serving.max_tokens),
         1, SW_SIZE_FIXED};
-    const struct sw_dim bits[2] = {d->batch, words}, wants[2] = {d->batch, fields};
-    const struct sw_dim changes[2] = {d->batch, entries};
+    const struct sw_dim bits[2] = {rows, words}, wants[2] = {rows, fields};
+    const struct sw_dim changes[2] = {rows, entries};
     const int32_t seen = sw_decoder_input(b, "seen", SW_I32, 2, bits);
     const int32_t settings = sw_decoder_input(b, "settings", SW_F32, 2, wants);
     const int32_t adjustments = sw_decoder_input(b, "adjustments", SW_F32, 2, changes);
@@ -171,6 +174,8 @@ static void add_sampling(struct sw_decoder *d)
     int32_t op = sw_builder_op(b, SW_OP_PICK_TOKEN, SW_STAGE_MODEL);
     sw_builder_in(b, op, sw_decoder_output(d));
     sw_builder_in(b, op, sw_builder_ref(b, d->positions));
+    if (mixes)
+        sw_builder_in(b, op, sw_builder_ref(b, settings));
     const int32_t picked =
         sw_build_result(b, op, b->options->compute, 3, &(struct sw_made){"last", last, 1, NULL});
     const int32_t n = sw_decoder_final_norm(d, sw_builder_ref(b, picked), last);

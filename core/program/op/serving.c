@@ -31,7 +31,7 @@ static struct sw_op_cost cost_rows(const struct sw_program *p, const struct sw_o
     return (struct sw_op_cost){0, 2 * sw_ref_bytes(p, op->out[0])};
 }
 
-/* One row in, one out. */
+/* The last token of each row or, with settings of fewer rows, of so many first ones. */
 static struct sw_op_cost cost_pick(const struct sw_program *p, const struct sw_op *op)
 {
     return (struct sw_op_cost){0, 2 * sw_ref_bytes(p, op->out[0])};
@@ -78,7 +78,9 @@ const struct sw_op_info sw_row_softmax_merge = {.name = "softmax_merge",
                                                 .cost_class = SW_CLASS_MEMORY,
                                                 .cost = sw_cost_memory};
 const struct sw_op_info sw_row_pick_token = {.name = "pick_token",
-                                             .factors = "bse,bn->bue",
+                                             .factors = "bse,bn->bue|ase,an,ck->cue",
+                                             .pair = "ca",
+                                             .pairing = SW_PAIR_CO_SPLIT,
                                              .cost_class = SW_CLASS_MEMORY,
                                              .cost = cost_pick};
 const struct sw_op_info sw_row_sample = {.name = "sample",
