@@ -196,14 +196,28 @@ INLINE void multiply_part(const struct streamed *s, const enum kind kind, const 
     }
 }
 
+/* Halves are added to halves. By name: compilers go through memory. */
 INLINE float sum_lanes(vec value)
 {
+#if defined(__AVX512F__) || defined(__AVX2__)
+#if defined(__AVX512F__)
+    const __m512d all = (__m512d)value;
+    const __m256 eight =
+        (__m256)_mm512_castpd512_pd256(all) + (__m256)_mm512_extractf64x4_pd(all, 1);
+#else
+    const __m256 eight = (__m256)value;
+#endif
+    const __m128 four = _mm256_castps256_ps128(eight) + _mm256_extractf128_ps(eight, 1);
+    const __m128 two = four + _mm_movehl_ps(four, four);
+    return two[0] + two[1];
+#else
     float lane[LANES];
     store(lane, value);
     for (int n = LANES / 2; n > 0; n /= 2)
         for (int i = 0; i < n; i++)
             lane[i] += lane[i + n];
     return lane[0];
+#endif
 }
 
 /* y[rows, lines] = x[rows] . weights[lines] for rows from `row` and lines from `line` on. */
