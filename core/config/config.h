@@ -98,6 +98,7 @@ struct sw_profile_config {
     const char *name; /* of the software: "llm-foundry-2023"; in a settled cluster never NULL */
     const char *accelerator; /* the chip's name; NULL: whichever the cluster has */
     struct sw_curve matmul, attention, memory; /* shares of peak, of peak, of memory bandwidth */
+    struct sw_curve attention_backward; /* of attention's gradient; count 0: as `attention` */
     struct sw_few_rows few_rows[SW_FEW_KINDS][SW_FEW_DTYPES];
     /* Its own, by how operands lie (enum sw_product_kind) and enum sw_few_dtype. NULL: in bf16 the
      * accelerator's, where it has some, else `matmul` alone. */
@@ -115,8 +116,9 @@ struct sw_profile_config {
     double band_low, band_high; /* measured / predicted time, 10th and 90th percentile */
     const char *source;         /* what the shares rest on; NULL: not told */
     struct {
-        struct sw_place matmul, attention, memory, few_rows[SW_FEW_KINDS][SW_FEW_DTYPES],
-            products_scale, launch_latency, host_time, peak_bf16, peak_fp32, memory_bandwidth, band;
+        struct sw_place matmul, attention, attention_backward, memory,
+            few_rows[SW_FEW_KINDS][SW_FEW_DTYPES], products_scale, launch_latency, host_time,
+            peak_bf16, peak_fp32, memory_bandwidth, band;
     } at; /* where each constant stands; file NULL: nowhere, it is the default */
 };
 

@@ -28,6 +28,8 @@ static const struct row {
     offsetof(struct sw_link_config, member), offsetof(struct sw_link_config, at.word)
     {"matmul", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE, PROFILE(matmul, matmul)},
     {"attention", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE, PROFILE(attention, attention)},
+    {"attention_backward", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE,
+     PROFILE(attention_backward, attention_backward)},
     {"memory", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE, PROFILE(memory, memory)},
     FEW("few_rows.linear_fp32", SW_FEW_LINEAR, SW_FEW_FP32),
     FEW("few_rows.linear_bf16", SW_FEW_LINEAR, SW_FEW_BF16),

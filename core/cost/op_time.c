@@ -79,15 +79,20 @@ double sw_cost_matmul_share(const struct sw_cluster_config *cluster, double m, d
            (a->compute_units > 0 ? tile_share(m, n, a->compute_units) : 1);
 }
 
-double sw_cost_attention_share(const struct sw_cluster_config *cluster, double flops,
-                               double head_dim, double length)
+static double attention_share(const struct sw_cluster_config *cluster, const struct sw_curve *curve,
+                              double flops, double head_dim, double length)
 {
-    const struct sw_curve *curve = &cluster->profile.attention;
     const double share = share_of(cluster, curve, flops);
     if (is_measured(curve) || !sw_device_row(cluster->accelerator.device)->tiled)
         return share;
     return share * head_dim * (128 + half_head) / (128 * (head_dim + half_head)) * length /
            (length + diagonal_block);
+}
+
+double sw_cost_attention_share(const struct sw_cluster_config *cluster, double flops,
+                               double head_dim, double length)
+{
+    return attention_share(cluster, &cluster->profile.attention, flops, head_dim, length);
 }
 
 static double larger(double a, double b)
@@ -117,8 +122,12 @@ static double attention_seconds(const struct sw_program *p, const struct sw_op *
         p->values[op->in[1].value].role == SW_ROLE_CACHE)
         return flops /
                (peak_of(cluster, SW_F32) * share_of(cluster, &cluster->profile.attention, flops));
-    return flops / (peak_of(cluster, p->values[op->in[0].value].dtype) *
-                    sw_cost_attention_share(cluster, flops, head_dim, length));
+    const struct sw_profile_config *profile = &cluster->profile;
+    const bool backward = op->kind == SW_OP_ATTENTION_GRAD && profile->attention_backward.count > 0;
+    return flops /
+           (peak_of(cluster, p->values[op->in[0].value].dtype) *
+            attention_share(cluster, backward ? &profile->attention_backward : &profile->attention,
+                            flops, head_dim, length));
 }
 
 /* Products that were measured: the profile's own, or in bf16 those of a chip; NULL: by tiles. A

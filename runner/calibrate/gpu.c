@@ -466,6 +466,7 @@ int sw_gpu_calibration(const struct sw_kernel_rates *rates, int32_t ranks,
         sheet != NULL ? sheet->memory_bandwidth : bandwidth * best_share(memory, bandwidth, launch);
     rescale(matmul, flops / out->bf16_flops);
     rescale(&out->curve[SW_RATE_ATTENTION], flops / out->bf16_flops);
+    rescale(&out->curve[SW_RATE_ATTENTION_BACKWARD], flops / out->bf16_flops);
     rescale(memory, bandwidth / out->memory_bandwidth);
     out->fp32_flops = out->bf16_flops * fp32_share;
     return 0;

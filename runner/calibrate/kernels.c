@@ -174,7 +174,7 @@ int32_t sw_rate_kind(const struct sw_op *op)
     case SW_CLASS_MATMUL:
         return SW_RATE_MATMUL;
     case SW_CLASS_ATTENTION:
-        return SW_RATE_ATTENTION;
+        return op->kind == SW_OP_ATTENTION_GRAD ? SW_RATE_ATTENTION_BACKWARD : SW_RATE_ATTENTION;
     case SW_CLASS_MEMORY:
         return SW_RATE_MEMORY;
     default:

@@ -15,7 +15,8 @@
 enum sw_rate_kind {
     SW_RATE_MATMUL,    /* size: flops */
     SW_RATE_ATTENTION, /* size: flops */
-    SW_RATE_MEMORY,    /* size: bytes */
+    SW_RATE_ATTENTION_BACKWARD,
+    SW_RATE_MEMORY, /* size: bytes */
     SW_RATE_COUNT
 };
 

@@ -110,7 +110,7 @@ static void raise_peaks(struct sw_calibration *out, double by)
         return;
     out->fp32_flops *= by;
     out->bf16_flops *= by;
-    for (int32_t k = SW_RATE_MATMUL; k <= SW_RATE_ATTENTION; k++)
+    for (int32_t k = SW_RATE_MATMUL; k <= SW_RATE_ATTENTION_BACKWARD; k++)
         for (int32_t i = 0; i < out->curve[k].count; i++)
             out->curve[k].point[i].fraction /= by;
 }
@@ -216,7 +216,8 @@ static void make_products(const struct sw_kernel_rates *rates, int32_t ranks,
 int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
                         struct sw_calibration *out, struct sw_error *err)
 {
-    static const char *const names[SW_RATE_COUNT] = {"matmul", "attention", "memory"};
+    static const char *const names[SW_RATE_COUNT] = {"matmul", "attention", "attention_backward",
+                                                     "memory"};
     *out = (struct sw_calibration){0};
     if (!(rates->busy_seconds > 0) || !(rates->wall_seconds > 0))
         return sw_fail(err, SW_ENVIRONMENT, "nothing was measured");
@@ -235,11 +236,12 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
                           ? out->fp32_flops * rates->fp32_seconds / rates->bf16_seconds
                           : out->fp32_flops;
     /* attention is priced against the same peak as matrix products */
-    for (int32_t i = 0; i < out->curve[SW_RATE_ATTENTION].count; i++) {
-        double *fraction = &out->curve[SW_RATE_ATTENTION].point[i].fraction;
-        *fraction *= best[SW_RATE_ATTENTION] / best[SW_RATE_MATMUL];
-        *fraction = *fraction < 1 ? *fraction : 1;
-    }
+    for (int32_t k = SW_RATE_ATTENTION; k <= SW_RATE_ATTENTION_BACKWARD; k++)
+        for (int32_t i = 0; i < out->curve[k].count; i++) {
+            double *fraction = &out->curve[k].point[i].fraction;
+            *fraction *= best[k] / best[SW_RATE_MATMUL];
+            *fraction = *fraction < 1 ? *fraction : 1;
+        }
     make_products(rates, ranks, out);
     make_all_few_rows(&rates->few_rows, out);
     return 0;
@@ -394,7 +396,8 @@ static void write_basis(FILE *out, const struct sw_calibration *c,
 void sw_calibration_write_profile(FILE *out, const struct sw_calibration *c,
                                   const struct sw_calibration_facts *f)
 {
-    static const char *const names[SW_RATE_COUNT] = {"matmul", "attention", "memory"};
+    static const char *const names[SW_RATE_COUNT] = {"matmul", "attention", "attention_backward",
+                                                     "memory"};
     write_basis(out, c, f);
     fputs("name: shardwright\n", out);
     if (f->known)

@@ -63,6 +63,7 @@ static struct sw_kernel_rates example(void)
     add(&rates, SW_RATE_MATMUL, 10, 1e6, (1e6 / 10e9 + 1e-6) / 2);
     add(&rates, SW_RATE_MATMUL, 3, 1e9, (1e9 / 40e9 + 1e-6) / 2);
     add(&rates, SW_RATE_ATTENTION, 5, 1e7, (1e7 / 8e9 + 1e-6) / 2);
+    add(&rates, SW_RATE_ATTENTION_BACKWARD, 5, 3e7, (3e7 / 6e9 + 1e-6) / 2);
     add(&rates, SW_RATE_MEMORY, 5, 1e5, (1e5 / 2e9 + 1e-6) / 2);
     add(&rates, SW_RATE_MEMORY, 5, 1e7, (1e7 / 4e9 + 1e-6) / 2);
     return rates;
@@ -85,7 +86,9 @@ static void figures_give_the_times_back(void **state)
     close_to(c.curve[SW_RATE_MATMUL].point[0].fraction, 0.25);
     close_to(c.curve[SW_RATE_MATMUL].point[1].fraction, 1);
     assert_int_equal(c.curve[SW_RATE_ATTENTION].count, 1);
-    close_to(c.curve[SW_RATE_ATTENTION].point[0].fraction, 0.2); /* of the matmul peak */
+    close_to(c.curve[SW_RATE_ATTENTION].point[0].fraction, 0.2);    /* of the matmul peak */
+    assert_int_equal(c.curve[SW_RATE_ATTENTION_BACKWARD].count, 1); /* its own rate */
+    close_to(c.curve[SW_RATE_ATTENTION_BACKWARD].point[0].fraction, 0.15);
     close_to(c.curve[SW_RATE_MEMORY].point[0].fraction, 0.5);
 }
 
@@ -273,6 +276,8 @@ static void plan_reads_what_is_written(void **state)
     close_to(grid->share[sw_products_points(grid) - 1], 0.5);
     close_to(p->products_scale, 0.95);
     close_to(p->products_error, 0.0625);
+    assert_int_equal(p->attention_backward.count, 1);
+    close_to(p->attention_backward.point[0].fraction, 0.15);
     assert_int_equal(p->few_rows[0][0].count, 0);
     assert_int_equal(p->few_rows[2][1].count, SW_FEW_ROWS_COUNTS * SW_FEW_ROWS_SIZES);
     close_to(p->few_rows[2][1].point[7].rows, 2);
@@ -443,7 +448,8 @@ static void one_rank_calibrates(void **state)
     /* no core of the last decades is slower, none of the next faster */
     assert_true(a->peak_fp32_flops > 1e8 && a->peak_fp32_flops < 1e13);
     assert_true(a->memory_bandwidth > 1e7 && a->memory_bandwidth < 1e13);
-    assert_true(a->matmul.count >= 3 && a->attention.count >= 3 && a->memory.count >= 3);
+    assert_true(a->matmul.count >= 3 && a->attention.count >= 3 &&
+                a->attention_backward.count >= 3 && a->memory.count >= 3);
     /* products of one row at the least, in fp32 and in bf16 */
     assert_true(a->few_rows[0][0].count > 0 && a->few_rows[0][0].point[0].rows == 1);
     assert_true(a->few_rows[0][0].point[0].bandwidth > 1e6);

@@ -30,6 +30,7 @@ static struct sw_kernel_rates example(void)
     add(&rates, SW_RATE_MATMUL, 1e6, 10e9);
     add(&rates, SW_RATE_MATMUL, 1e9, 40e9);
     add(&rates, SW_RATE_ATTENTION, 1e7, 8e9);
+    add(&rates, SW_RATE_ATTENTION_BACKWARD, 1e7, 6e9);
     add(&rates, SW_RATE_MEMORY, 1e7, 4e9);
     return rates;
 }
@@ -97,6 +98,7 @@ static void products_are_shares_of_the_least_time(void **state)
     close_to(c.bf16_flops, 100e9);
     close_to(c.curve[SW_RATE_MATMUL].point[1].fraction, 0.8);
     close_to(c.curve[SW_RATE_ATTENTION].point[0].fraction, 0.16);
+    close_to(c.curve[SW_RATE_ATTENTION_BACKWARD].point[0].fraction, 0.12);
     close_to(forward->share[sw_products_points(forward) - 1], 1);
     close_to(gradient->share[sw_products_points(gradient) - 1], 0.6);
 }

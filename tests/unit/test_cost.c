@@ -498,6 +498,44 @@ static void shapes(void **state)
     assert_true(sw_cost_attention_share(&a, 1e12, 128, 256) < 0.7 * wide);
 }
 
+/* Half of forward's share takes the gradient twice as long, and leaves forward alone. */
+static void attention_backward_has_its_own_share(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = run_of(3, 64, "90 MB/s", "5 MB/s");
+    struct sw_config *config = sw_test_read_run(&t);
+    const struct sw_run_config *run = sw_config_run(config);
+    struct sw_cluster_config same = run->cluster, half = run->cluster;
+    const struct sw_decision decision = {.mesh = sw_mesh_make(1, 4, 4, 1),
+                                         .train.micro_batch_size = 1,
+                                         .train.recompute = sw_recompute_full(),
+                                         .train.layout = SW_ZIGZAG};
+    struct sw_program_options options;
+    struct sw_program *p = NULL;
+    struct sw_error err = {0};
+    int32_t seen[2] = {0};
+    if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
+        sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0)
+        fail_msg("%s", err.message);
+    same.profile.launch_latency_s = half.profile.launch_latency_s = 0;
+    same.profile.memory = half.profile.memory = (struct sw_curve){1, {{1, 1}}};
+    same.accelerator.memory_bandwidth = half.accelerator.memory_bandwidth = 1e18;
+    same.profile.attention = half.profile.attention = (struct sw_curve){1, {{1, 0.4}}};
+    half.profile.attention_backward = (struct sw_curve){1, {{1, 0.2}}};
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        if (sw_op_info(op->kind)->cost_class != SW_CLASS_ATTENTION)
+            continue;
+        const bool backward = op->kind == SW_OP_ATTENTION_GRAD;
+        seen[backward]++;
+        close_to(sw_cost_compute_seconds(p, op, &half, NULL),
+                 (backward ? 2 : 1) * sw_cost_compute_seconds(p, op, &same, NULL));
+    }
+    assert_true(seen[0] > 0 && seen[1] > 0);
+    sw_program_free(p);
+    sw_config_free(config);
+}
+
 static void wait_for_nothing(struct sw_program *p)
 {
     for (int32_t i = 0; i < p->op_count; i++)
@@ -628,6 +666,7 @@ int main(void)
         cmocka_unit_test(exchanges),
         cmocka_unit_test(saves),
         cmocka_unit_test(adds_up),
+        cmocka_unit_test(attention_backward_has_its_own_share),
         cmocka_unit_test(as_many_under_way_as_there_are),
         cmocka_unit_test(too_many_regions),
         cmocka_unit_test(grows_evenly),
