@@ -118,6 +118,8 @@ int sw_store_open_file(const char *aside, const char *name, struct sw_error *err
  */
 int sw_store_write_at(int fd, const char *name, const void *data, size_t bytes, int64_t at,
                       struct sw_error *err);
+/* The disk gets those bytes now; nothing waits for it. A hint. */
+void sw_store_start_writing(int fd, int64_t at, int64_t bytes);
 int sw_store_close_file(int fd, const char *name, struct sw_error *err);
 
 /* keep: newest that stay (at least 1); keep_every: of each multiple of it the first save at or

@@ -12,6 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Bytes written at once, which the checksum then finds in the core's own cache, and those that the
+ * disk gets as soon as they are written, while the next are copied. */
+enum { WRITE_BYTES = 1 << 17, START_BYTES = 1 << 23 };
+
 /* ---- Slices ---- */
 
 /* The number in its file of the slice that holds a byte of the data. */
@@ -160,13 +164,16 @@ int sw_part_write(struct sw_part *part, const void *data, int64_t bytes, struct 
     while (bytes > 0) {
         const struct sw_extent *x = extent(part);
         const int64_t end = slice_end(part->placement, x->file, part->position);
-        const int64_t now = bytes < end - part->position ? bytes : end - part->position;
+        const int64_t left = bytes < end - part->position ? bytes : end - part->position;
+        const int64_t now = left < WRITE_BYTES ? left : WRITE_BYTES;
         if (part->fd < 0)
             part->fd = sw_store_open_file(part->folder, name(part), err);
         if (part->fd < 0 ||
             sw_store_write_at(part->fd, name(part), from, (size_t)now, part->position, err) != 0)
             return -1;
         sw_checksum_add(part->stream, from, (size_t)now);
+        if ((part->position + now) / START_BYTES != part->position / START_BYTES)
+            sw_store_start_writing(part->fd, part->position + now - START_BYTES, START_BYTES);
         from += now;
         bytes -= now;
         part->at += now;

@@ -102,6 +102,11 @@ int sw_store_write_at(int fd, const char *name, const void *data, size_t bytes, 
     return 0;
 }
 
+void sw_store_start_writing(int fd, int64_t at, int64_t bytes)
+{
+    (void)sync_file_range(fd, at > 0 ? at : 0, at > 0 ? bytes : at + bytes, SYNC_FILE_RANGE_WRITE);
+}
+
 int sw_store_close_file(int fd, const char *name, struct sw_error *err)
 {
     int status = 0;
