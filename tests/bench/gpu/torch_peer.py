@@ -64,8 +64,9 @@ class Layer(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self, a):
+    def __init__(self, a, dtype=torch.bfloat16):
         super().__init__()
+        self.dtype = dtype
         self.embedding = nn.Embedding(a.vocab, a.hidden)
         self.layers = nn.ModuleList(Layer(a) for _ in range(a.layers))
         self.norm = RMSNorm(a.hidden, 1e-5)
@@ -74,14 +75,14 @@ class Model(nn.Module):
             self.head.weight = self.embedding.weight
         angles = torch.outer(torch.arange(a.sequence).float(),
                              a.theta ** (-torch.arange(0, a.head_dim, 2).float() / a.head_dim))
-        self.register_buffer("cos", angles.cos().bfloat16(), persistent=False)
-        self.register_buffer("sin", angles.sin().bfloat16(), persistent=False)
+        self.register_buffer("cos", angles.cos().to(dtype), persistent=False)
+        self.register_buffer("sin", angles.sin().to(dtype), persistent=False)
         for p in self.parameters():
             if p.dim() > 1:
                 nn.init.normal_(p, std=0.02)
 
     def forward(self, tokens, labels):
-        x = self.embedding(tokens).bfloat16()
+        x = self.embedding(tokens).to(self.dtype)
         for layer in self.layers:
             x = layer(x, self.cos, self.sin)
         logits = self.head(self.norm(x))

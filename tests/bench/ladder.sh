@@ -1,0 +1,184 @@
+#!/usr/bin/env bash
+# A training step and a decoded token on this machine's processors, ours beside what others run here, in turns in one run.
+#
+#   tests/bench/ladder.sh [BUILD] [--python PYTHON] [--llama LLAMA_BUILD] [--model FILE] [--sequence N] [--threads N]
+#       [--rounds N] [--steps N] [-o FILE] [PART...]
+#
+# PART: `train`, a step of one text in fp32 and in bf16 beside PyTorch compiled, which PYTHON (python3) has; `decode`, a token of
+# one text beside llama.cpp (decode_peer.sh), built in LLAMA_BUILD. All of them unless told; a part whose peer is not here is left
+# out, in one line. FILE is a model.yaml of ours (configs/models/gpt2-size.yaml, 124M).
+# In each round ours and the peer run STEPS steps each, in turn the first; a second before each nothing of either runs, and what
+# the processors do then is others' work. Prints medians, their spread and ratios, with date, machine and versions, and writes
+# them to -o. Exit status 1: others had more than 10 % of the processors, so that the figures are none; 77: no peer is here.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+build=build python=python3 llama='' model=$PWD/configs/models/gpt2-size.yaml sequence=1024 rounds=3 steps=5 output=''
+threads=$(env -u OMP_NUM_THREADS nproc) parts=()
+[ "${1:-}" = '' ] || [ ! -d "$1" ] || { build=$1 && shift; }
+while [ $# -gt 0 ]; do
+    case $1 in
+        --python) python=${2:-} && shift ;;
+        --llama) llama=${2:-} && shift ;;
+        --model) model=$(realpath "${2:-}") && shift ;;
+        --sequence) sequence=${2:-} && shift ;;
+        --threads) threads=${2:-} && shift ;;
+        --rounds) rounds=${2:-} && shift ;;
+        --steps) steps=${2:-} && shift ;;
+        -o) output=${2:-} && shift ;;
+        train | decode) parts+=("$1") ;;
+        *)
+            echo "ladder: unknown option or part '$1'" >&2
+            exit 2
+            ;;
+    esac
+    shift
+done
+[ ${#parts[@]} -gt 0 ] || parts=(train decode)
+build=$(cd "$build" && pwd) || exit 2
+fail() {
+    echo "ladder: $*" >&2
+    exit 3
+}
+for program in plan runner; do [ -x "$build/$program" ] || fail "no program '$build/$program'"; done
+work=$(mktemp -d "$build/ladder.XXXXXX") || exit 3
+trap 'rm -rf "$work"' EXIT
+trap 'exit 3' INT TERM
+: >"$work/others"
+: >"$work/report"
+
+# The share of the processors that somebody has while nothing of ours runs: a line more in `others`.
+look_around() {
+    # shellcheck disable=SC2016 # awk's own
+    local jiffies='/^cpu / {print $2 + $3 + $4 + $7 + $8 + $9, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9}' before
+    before=$(awk "$jiffies" /proc/stat)
+    sleep 1
+    awk -v before="$before" "$jiffies" /proc/stat |
+        awk -v before="$before" '{split(before, b, " "); print ($1 - b[1]) / ($2 - b[2])}' >>"$work/others"
+}
+
+# ours COMPUTE: seconds of its steps, a line each; the first is not counted
+ours() {
+    OMP_NUM_THREADS=$threads "$build/runner" train "$work/$1/ladder.plan.yaml" --resume none --overwrite --quiet \
+        >"$work/log" 2>&1 </dev/null || fail "training: $(tail -n 1 "$work/log")"
+    sed -n 's/.*"step_seconds":\([0-9.e-]*\).*/\1/p' "$work/$1/metrics.jsonl" | tail -n +2 >>"$work/$1/ours"
+    rm -rf "$work/$1/checkpoints"
+}
+
+# a plan of one rank with that many threads, as if each were a core of one accelerator
+make_plan() { # COMPUTE
+    mkdir "$work/$1"
+    cat >"$work/$1/run.yaml" <<END
+name: ladder
+model: $model
+cluster:
+  name: here
+  nodes: 1
+  accelerators_per_node: 1
+  accelerator: $PWD/configs/accelerators/cpu-core.yaml
+  launcher: mpirun
+sequence_length: $sequence
+global_batch_size: 1
+mesh_dim: '1,1,1,1'
+recompute: none
+precision: {compute: $1, params: fp32, reduce: fp32}
+optimizer: {type: adamw, learning_rate: 1.0e-4, total_steps: $((steps + 1)), warmup_steps: 1, grad_clip: 1.0}
+data: {path: $PWD/examples/data/text.txt, format: bytes, seed: 1}
+END
+    "$build/plan" emit "$work/$1/run.yaml" -o "$work/$1" --set directory="$work/$1" \
+        --set "cluster.accelerator.memory=$(awk '/^MemAvailable/ {print int($2 / 1048576) " GB"}' /proc/meminfo)" \
+        >"$work/log" 2>&1 || fail "plan emit: $(tail -n 2 "$work/log" | head -n 1)"
+}
+
+# What PyTorch's model needs to know, as JSON.
+shape() {
+    awk -F': *' '{sub(/ *#.*/, "", $2); v[$1] = $2} END {
+        heads = v["num_attention_heads"]; kv = v["num_key_value_heads"] != "" ? v["num_key_value_heads"] : heads
+        dim = v["head_dim"] != "" ? v["head_dim"] : v["hidden_size"] / heads
+        theta = v["rope_theta"] != "" ? v["rope_theta"] : 10000
+        printf "{\"vocab\": %d, \"hidden\": %d, \"intermediate\": %d, \"layers\": %d, \"heads\": %d, \"kv_heads\": %d, " \
+            "\"head_dim\": %d, \"theta\": %s, \"tied\": %s}\n", v["vocab_size"], v["hidden_size"], v["intermediate_size"],
+            v["num_hidden_layers"], heads, kv, dim, theta, v["tie_word_embeddings"] == "true" ? "true" : "false"
+    }' "$model"
+}
+
+# report WHAT OURS PEER NAME: files of seconds, a line each
+report() {
+    python3 - "$@" <<'END' | tee -a "$work/report" >&2
+import statistics
+import sys
+
+what, ours, peer, name = sys.argv[1:]
+read = lambda path: sorted(float(line) for line in open(path))
+a, b = read(ours), read(peer)
+spread = lambda x: f"{statistics.median(x) * 1e3:.1f} ms ({x[0] * 1e3:.1f} to {x[-1] * 1e3:.1f})"
+print(f"| {what} | {spread(a)} | {name}: {spread(b)} | {statistics.median(b) / statistics.median(a):.2f} |")
+END
+}
+
+measured=0
+train() {
+    local about compute round turn seconds
+    about=$("$python" tests/bench/ladder_torch.py --about 2>/dev/null) || {
+        echo "left out: train, '$python' has no torch"
+        return
+    }
+    bash examples/make_text.sh || fail "no text to train on"
+    for compute in fp32 bf16; do
+        make_plan "$compute"
+        coproc PEER { OMP_NUM_THREADS=$threads exec "$python" tests/bench/ladder_torch.py --model "$(shape)" \
+            --sequence "$sequence" --threads "$threads" --compute "$compute" 2>"$work/peer.log"; }
+        local peer=$PEER_PID from=${PEER[0]} to=${PEER[1]}
+        read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
+        for ((round = 0; round < rounds; round++)); do
+            for turn in 0 1; do
+                look_around
+                if [ $(((round + turn) % 2)) -eq 0 ]; then
+                    ours "$compute"
+                else
+                    echo "$steps" >&"$to"
+                    read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
+                    tr -d '[] ' <<<"$seconds" | tr , '\n' >>"$work/$compute/peer"
+                fi
+            done
+        done
+        kill "$peer" 2>/dev/null
+        wait "$peer" 2>/dev/null
+        report "a step, $compute" "$work/$compute/ours" "$work/$compute/peer" "$about"
+        measured=1
+    done
+}
+
+decode() {
+    if [ -z "$llama" ] || [ ! -x "$llama/bin/llama-bench" ]; then
+        echo "left out: decode, no llama.cpp (--llama FOLDER with bin/llama-bench)"
+        return
+    fi
+    look_around
+    bash tests/bench/decode_peer.sh "$llama" "$build" "$threads" 16 "$rounds" >"$work/decode" || exit 3
+    look_around
+    measured=1
+}
+
+for part in "${parts[@]}"; do "$part"; done
+if [ $measured -eq 0 ]; then
+    echo "SKIP: ladder: no peer is here"
+    exit 77
+fi
+others=$(sort -g "$work/others" | tail -n 1)
+quiet=$(awk -v o="$others" 'BEGIN {print o <= 0.1 ? "quiet" : "not quiet, these figures are none"}')
+{
+    echo "$(date -u +%Y-%m-%d), $(grep -m 1 'model name' /proc/cpuinfo | sed 's/.*: //'), $threads threads," \
+        "$("$build/runner" --version | sed -n '1p; s/^ *devices: //p' | paste -sd ' '), $(basename "$model")," \
+        "$sequence tokens, $rounds rounds of $steps steps; others had up to $(awk -v o="$others" 'BEGIN {printf "%.0f", 100 * o}') %" \
+        "of the processors: $quiet"
+    if [ -s "$work/report" ]; then
+        echo
+        echo "| | ours, median (least to most) | beside it | times as fast |"
+        echo "| --- | --- | --- | --- |"
+        cat "$work/report"
+    fi
+    [ ! -s "$work/decode" ] || { echo && cat "$work/decode"; }
+} >"$work/all"
+cat "$work/all"
+[ -z "$output" ] || cp "$work/all" "$output"
+[ "$quiet" = quiet ]
