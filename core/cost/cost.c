@@ -270,7 +270,8 @@ static void time_compute(struct pricing *c, const struct sw_op *op,
         return;
     }
     *t = ring_timing(c, op, t->compute, sent->sent.bytes);
-    check_ring(c, op);
+    if (c->ideal == NULL)
+        check_ring(c, op);
 }
 
 static void time_ops(struct pricing *c)
@@ -294,11 +295,11 @@ static void time_ops(struct pricing *c)
             time_collective(c, op, sent, like, t);
         } else {
             time_compute(c, op, sent, t);
-            t->work = (uint8_t)work_of(p, op);
+            t->work = c->ideal == NULL ? (uint8_t)work_of(p, op) : WORK_REST;
         }
         t->when = sw_walk_when(op);
         c->once = c->once || op->last_micro_step;
-        if (sent != NULL)
+        if (sent != NULL && c->ideal == NULL)
             count_bytes(c, sent);
         if (sent != NULL && t->part == PART_COLLECTIVE)
             count_alone(c, op, sent->calls, t);
@@ -641,7 +642,8 @@ static int price(const struct sw_program *program, const struct sw_cluster_confi
         goto out;
     }
     out->step_seconds = c->now.compute;
-    tell_profile(out, cluster);
+    if (ideal == NULL)
+        tell_profile(out, cluster);
     out->compute_seconds = c->now.busy;
     memcpy(out->exposed_seconds, c->now.exposed, sizeof out->exposed_seconds);
     out->parts.weights = c->now.work[WORK_WEIGHTS];

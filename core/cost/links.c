@@ -120,25 +120,6 @@ void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh
     }
 }
 
-/* Whether no other order puts the axes that split something as this one does: the others come
- * first, in their own order. */
-static bool is_one_order(const struct sw_mesh *mesh)
-{
-    int32_t last = -1;
-    bool splits = false;
-    for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
-        const uint8_t axis = mesh->order[i];
-        if (mesh->size[axis] > 1) {
-            splits = true;
-            continue;
-        }
-        if (splits || axis < last)
-            return false;
-        last = axis;
-    }
-    return true;
-}
-
 uint16_t sw_links_placement(const struct sw_mesh *mesh, sw_axis_set group)
 {
     unsigned placement = 0, inside = 0;
@@ -161,33 +142,49 @@ static bool is_listed(const struct sw_span *list, int32_t count, const struct sw
     return false;
 }
 
+/* The k-th order of those axes, innermost first, in `out`, whose others split nothing. */
+static void order_inside(const uint8_t *axes, int32_t count, int32_t k, struct sw_mesh *out)
+{
+    uint8_t left[SW_AXIS_COUNT];
+    int32_t at = SW_AXIS_COUNT;
+    memcpy(left, axes, (size_t)count);
+    for (int32_t n = count; n > 0; n--) {
+        const int32_t pick = k % n;
+        k /= n;
+        out->order[--at] = left[pick];
+        left[pick] = left[n - 1];
+    }
+    for (uint8_t a = 0; a < SW_AXIS_COUNT; a++)
+        if (out->size[a] <= 1)
+            out->order[--at] = a;
+}
+
 int32_t sw_links_spans(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                        struct sw_axes axes, struct sw_span out[SW_MAX_SPANS])
 {
     const sw_axis_set set = sw_axes_set(axes);
+    uint8_t splitting[SW_AXIS_COUNT];
     uint16_t placement[SW_MAX_SPANS];
-    int32_t count = 0, placements = 0;
+    int32_t split = 0, orders = 1, count = 0, placements = 0;
     for (uint8_t a = 0; a < SW_AXIS_COUNT; a++)
-        for (uint8_t b = 0; b < SW_AXIS_COUNT; b++)
-            for (uint8_t c = 0; c < SW_AXIS_COUNT; c++) {
-                const uint8_t d = (uint8_t)(0 + 1 + 2 + 3 - a - b - c);
-                struct sw_mesh ordered = *mesh;
-                if (a == b || a == c || b == c)
-                    continue;
-                memcpy(ordered.order, (const uint8_t[]){a, b, c, d}, sizeof ordered.order);
-                if (!is_one_order(&ordered))
-                    continue;
-                int32_t known = 0;
-                placement[placements] = sw_links_placement(&ordered, set);
-                while (placement[known] != placement[placements])
-                    known++;
-                if (known < placements)
-                    continue;
-                placements++;
-                memset(&out[count], 0, sizeof out[count]);
-                sw_links_span(cluster, &ordered, axes, &out[count]);
-                count += !is_listed(out, count, &out[count]);
-            }
+        if (mesh->size[a] > 1) {
+            splitting[split++] = a;
+            orders *= split;
+        }
+    struct sw_mesh ordered = *mesh;
+    for (int32_t k = 0; k < orders; k++) {
+        int32_t known = 0;
+        order_inside(splitting, split, k, &ordered);
+        placement[placements] = sw_links_placement(&ordered, set);
+        while (placement[known] != placement[placements])
+            known++;
+        if (known < placements)
+            continue;
+        placements++;
+        memset(&out[count], 0, sizeof out[count]);
+        sw_links_span(cluster, &ordered, axes, &out[count]);
+        count += !is_listed(out, count, &out[count]);
+    }
     return count;
 }
 
