@@ -678,8 +678,6 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
         p->outputs.at[i].value = part->current[p->outputs.at[i].value];
     if (part->b.failed)
         goto memory;
-    if (sw_builder_number_names(p) != 0)
-        goto memory;
     p->stage = SW_PARTITIONED;
     status = 0;
     goto out;

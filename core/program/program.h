@@ -380,7 +380,8 @@ struct sw_program_options {
     struct sw_program_target target;
     bool logits; /* evaluate: the head also writes logits [batch, seq, vocab] (oracle, tests) */
     struct sw_serving_shape serving;
-    /* Not looked over between passes: a search compiles hundreds, and what it shows once more. */
+    /* Not looked over between passes, and values of one name not told apart: a search compiles
+     * hundreds, and what it shows once more. */
     bool unverified;
 };
 

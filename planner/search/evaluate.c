@@ -292,8 +292,14 @@ int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision
     int status = sw_searcher_size(&s, decision, &sized, err);
     if (status == 0)
         status = sw_searcher_price(&s, &sized, true, out, err);
-    if (status == 0 && program != NULL)
+    if (status == 0 && program != NULL) {
         *program = sw_program_cache_take(s.cache, sized.program);
+        if (*program != NULL && sw_program_number_names(*program, err) != 0) {
+            sw_program_free(*program);
+            *program = NULL;
+            status = -1;
+        }
+    }
     sw_program_cache_free(s.cache);
     return status;
 }

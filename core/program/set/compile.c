@@ -76,7 +76,9 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
         *out = logical;
         return 0;
     }
-    if (sw_partition(logical, &p, err) != 0 || verify(options, p, err) != 0)
+    if (sw_partition(logical, &p, err) != 0 ||
+        (!options->unverified && sw_program_number_names(p, err) != 0) ||
+        verify(options, p, err) != 0)
         goto fail;
     sw_program_free(logical);
     logical = NULL;
@@ -91,6 +93,13 @@ fail:
     sw_program_free(logical);
     sw_program_free(p);
     return -1;
+}
+
+int sw_program_number_names(struct sw_program *p, struct sw_error *err)
+{
+    return sw_builder_number_names(p) == 0
+               ? 0
+               : sw_fail(err, SW_ENVIRONMENT, "out of memory while naming a program's values");
 }
 
 int sw_program_layer_values(const struct sw_model *model, struct sw_layer_values *out,

@@ -11,6 +11,10 @@
 int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
                        struct sw_program **out, struct sw_error *err);
 
+/* Tells the values of one name apart, once, in a program that was compiled `unverified` up to
+ * SW_PARTITIONED or further. Errors (SW_ENVIRONMENT): memory. */
+int sw_program_number_names(struct sw_program *program, struct sw_error *err);
+
 /* The values of a layer of that model: those of every program that trains it. Errors: as
  * sw_program_compile. */
 int sw_program_layer_values(const struct sw_model *model, struct sw_layer_values *out,
