@@ -54,8 +54,9 @@ int sw_fit_read_products(struct sw_fit_products *all, const char *path, struct s
         at++;
         if (line[0] == '#' || line[0] == '\n')
             continue;
-        struct sw_fit_product p = {.size = {number(header, line, "m"), number(header, line, "n"),
-                                            number(header, line, "k")},
+        struct sw_fit_product p = {.size = {.m = number(header, line, "m"),
+                                            .n = number(header, line, "n"),
+                                            .k = number(header, line, "k")},
                                    .seconds = number(header, line, "latency_us") * 1e-6};
         if (!(p.size.m >= 1 && p.size.n >= 1 && p.size.k >= 1 && p.seconds > 0 &&
               p.size.m * p.size.n * p.size.k < 1e30)) {
