@@ -294,7 +294,6 @@ const struct field sw_accelerator_fields[] = {
     {.key = "siblings",
      .type = FIELD_TEXT,
      AT(siblings),
-     .brief = true,
      .commas = true,
      .accept = sw_text_is_not_empty,
      .expects = "names of accelerators",
