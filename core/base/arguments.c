@@ -274,9 +274,9 @@ static int take_words(const struct sw_argument *row, struct sw_arguments_words *
 
 /* ---- The command line ---- */
 
-/* Whether `name` is what the argument has before its '='. */
-static bool is_named(const char *argument, size_t length, const char *name)
+bool sw_arguments_is(const char *argument, const char *name)
 {
+    size_t length = strcspn(argument, "=");
     if (name[0] != '-') {
         if (strncmp(argument, "--", 2) != 0)
             return false;
@@ -293,11 +293,10 @@ static bool is_named(const char *argument, size_t length, const char *name)
 /* The row that an argument spells, rather one that the command has; NULL: none. */
 static const struct sw_argument *find(const struct sw_command_line *line, const char *argument)
 {
-    const size_t length = strcspn(argument, "=");
     const struct sw_argument *found = NULL;
     for (const struct sw_argument *o = line->options; o->name != NULL; o++)
-        if (is_named(argument, length, o->name) ||
-            (o->other != NULL && is_named(argument, length, o->other))) {
+        if (sw_arguments_is(argument, o->name) ||
+            (o->other != NULL && sw_arguments_is(argument, o->other))) {
             if (is_accepted(o, line->accepted))
                 return o;
             found = o;

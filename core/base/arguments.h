@@ -85,6 +85,8 @@ struct sw_command_line {
  * command's option, a value that is missing or wrong, more files than the command takes or fewer.
  */
 int sw_arguments_parse(int argc, char **argv, struct sw_command_line *line, struct sw_error *err);
+/* Whether an argument, which may have a value behind '=', spells the option of this name. */
+bool sw_arguments_is(const char *argument, const char *name);
 /* Puts "; see 'runner train --help'" behind a mistake that does not say what to do. Returns -1. */
 int sw_arguments_hint(const char *tool, const char *command, struct sw_error *err);
 

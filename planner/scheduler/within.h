@@ -68,7 +68,7 @@ struct sw_within {
     bool (*cancel)(const char *job);
     bool (*end_ranks)(const char *job); /* TERM to all of them */
     /* A job of this script that begins when `job` is over, without these nodes ("": all will do),
-     * which is told that it is a link, and gets the script's arguments; number: its own. */
+     * which is told that it is a link, and gets these arguments; number: its own. */
     bool (*submit)(const char *script, const struct sw_arguments_words *arguments, const char *job,
                    const char *without, char number[SW_WITHIN_WORD_BYTES]);
 };

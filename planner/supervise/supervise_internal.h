@@ -39,9 +39,9 @@ struct sw_supervisor {
     char launcher[PATH_MAX],
         launcher_before[PATH_MAX]; /* what launcher and MPI said; "": nothing */
     int64_t attempt_before;
-    int32_t starts;       /* since something was last begun */
-    int32_t start_number; /* of this job */
-    bool again;
+    int32_t starts;                  /* since something was last begun */
+    int32_t start_number;            /* of this job */
+    bool again, began;               /* the job started ranks before; these began an attempt */
     time_t end;                      /* of this job; 0: not told */
     struct sw_hosts dead;            /* nodes that do not answer */
     char link[SW_WITHIN_WORD_BYTES]; /* the next one of a chain; "": none */

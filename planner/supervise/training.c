@@ -159,9 +159,30 @@ static event do_choose_again(struct sw_supervisor *s)
     return SW_COURSE_DONE_EVENT;
 }
 
+/* Adds the runner's arguments. --resume and --overwrite are of a run's first attempt alone: a later
+ * one would delete what that saved, or go back behind it. */
+static void add_arguments(const struct sw_supervisor *s, bool later, struct sw_argv *out)
+{
+    const struct sw_arguments_words *all = &s->set->arguments;
+    for (int32_t i = 0; i < all->count; i++) {
+        const char *word = all->word[i];
+        if (later && sw_arguments_is(word, "--overwrite"))
+            continue;
+        if (later && sw_arguments_is(word, "--resume"))
+            i += strchr(word, '=') == NULL; /* its value */
+        else
+            sw_argv_add(out, "%s", word);
+    }
+}
+
+/* Whether an attempt may have begun before this start. A requeued job or a link cannot tell. */
+static bool is_later(const struct sw_supervisor *s)
+{
+    return s->began || s->set->link || s->job.restarts > 0;
+}
+
 static void start(struct sw_supervisor *s, const char *word, const char *option)
 {
-    const struct sw_arguments_words *more = &s->set->arguments;
     struct sw_argv words = {0};
     sw_argv_add(&words, "%s", word);
     sw_argv_add(&words, "%s", s->plan);
@@ -169,8 +190,8 @@ static void start(struct sw_supervisor *s, const char *word, const char *option)
     sw_argv_add(&words, "%s", s->digest);
     if (option != NULL)
         sw_argv_add(&words, "%s", option);
-    for (int32_t i = 0; strcmp(word, "train") == 0 && i < more->count; i++)
-        sw_argv_add(&words, "%s", more->word[i]);
+    if (strcmp(word, "train") == 0)
+        add_arguments(s, is_later(s), &words);
     sw_supervise_start(s, &words, true);
     sw_argv_free(&words);
 }
@@ -224,7 +245,9 @@ static event do_train(struct sw_supervisor *s)
     event e = sw_supervise_wait(s);
     if (e == SW_COURSE_WELL_EVENT || e == SW_COURSE_BADLY_EVENT) {
         end_start(s);
-        if (sw_supervise_attempt(s).attempt == s->attempt_before)
+        if (sw_supervise_attempt(s).attempt != s->attempt_before)
+            s->began = true;
+        else
             e = SW_COURSE_BADLY_EVENT; /* so a launcher says of ranks that it lost */
     }
     return e == SW_COURSE_LIMIT_EVENT ? SW_COURSE_NOTED_EVENT : e;
@@ -324,11 +347,22 @@ static void record_link(const struct sw_supervisor *s, const char *number)
         fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
 }
 
+static bool submit(struct sw_supervisor *s, char number[SW_WITHIN_WORD_BYTES])
+{
+    struct sw_argv words = {0};
+    add_arguments(s, true, &words);
+    const struct sw_arguments_words arguments = {(const char *const *)words.item, words.count};
+    const bool taken =
+        !words.failed && s->scheduler->submit(s->set->script, &arguments, s->job.itself,
+                                              s->leave_out != NULL ? s->leave_out : "", number);
+    sw_argv_free(&words);
+    return taken;
+}
+
 static event do_submit(struct sw_supervisor *s)
 {
     char number[SW_WITHIN_WORD_BYTES];
-    if (!s->scheduler->submit(s->set->script, &s->set->arguments, s->job.itself,
-                              s->leave_out != NULL ? s->leave_out : "", number))
+    if (!submit(s, number))
         return SW_COURSE_REFUSED_EVENT;
     record_link(s, number);
     return SW_COURSE_DONE_EVENT;
@@ -336,8 +370,7 @@ static event do_submit(struct sw_supervisor *s)
 
 static event do_queue_link(struct sw_supervisor *s)
 {
-    if (!s->scheduler->submit(s->set->script, &s->set->arguments, s->job.itself,
-                              s->leave_out != NULL ? s->leave_out : "", s->link)) {
+    if (!submit(s, s->link)) {
         s->link[0] = '\0';
         return SW_COURSE_REFUSED_EVENT;
     }

@@ -336,6 +336,18 @@ static void test_help(void **state)
     free(text);
 }
 
+static void test_is(void **state)
+{
+    (void)state;
+    assert_true(sw_arguments_is("--top-k", "--top-k"));
+    assert_true(sw_arguments_is("--top_k=5", "--top-k"));
+    assert_true(sw_arguments_is("--top-k=", "top_k"));
+    assert_false(sw_arguments_is("--top-k5", "--top-k"));
+    assert_false(sw_arguments_is("--top", "--top-k"));
+    assert_false(sw_arguments_is("top_k", "top_k"));
+    assert_false(sw_arguments_is("5", "--top-k"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_places), cmocka_unit_test(test_rest),
         cmocka_unit_test(test_words),  cmocka_unit_test(test_optional),
         cmocka_unit_test(test_near),   cmocka_unit_test(test_values),
-        cmocka_unit_test(test_range),  cmocka_unit_test(test_help_is_asked)};
+        cmocka_unit_test(test_range),  cmocka_unit_test(test_help_is_asked),
+        cmocka_unit_test(test_is)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

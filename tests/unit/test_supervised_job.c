@@ -24,8 +24,8 @@ static char folder[512]; /* made for this run, set by main */
  * cancelled, S nobody answers; of orders t taken, f refused. The last one stands for all others. */
 static struct {
     const char *answers, *orders, *link, *gone;
-    char calls[1024];
-    int32_t starts;
+    char calls[1024], submitted[256]; /* the arguments of a script that was submitted */
+    int32_t starts, restarts;
     time_t end;
 } slurm;
 
@@ -48,6 +48,7 @@ static int find(struct sw_within_job *out, struct sw_error *err)
 {
     static char names[4][4] = {"n1", "n2", "n3", "n4"};
     *out = (struct sw_within_job){.id = "17", .array_id = "17", .itself = "17", .node_count = 4};
+    out->restarts = slurm.restarts;
     for (int32_t i = 0; i < 4; i++)
         assert_int_equal(sw_hosts_add(&out->hosts, names[i], err), 0);
     return 0;
@@ -155,7 +156,12 @@ static bool end_ranks(const char *job)
 static bool submit(const char *script, const struct sw_arguments_words *arguments, const char *job,
                    const char *without, char number[SW_WITHIN_WORD_BYTES])
 {
-    assert_int_equal(arguments->count, 0);
+    slurm.submitted[0] = '\0';
+    for (int32_t i = 0; i < arguments->count; i++) {
+        const size_t used = strlen(slurm.submitted);
+        snprintf(slurm.submitted + used, sizeof slurm.submitted - used, "%s%s", i > 0 ? " " : "",
+                 arguments->word[i]);
+    }
     assert_string_equal(script, "job.sbatch");
     assert_string_equal(job, "17");
     snprintf(number, SW_WITHIN_WORD_BYTES, "18");
@@ -372,6 +378,116 @@ static void tries_nodes_before_it_trains(void **state)
     assert_string_equal(slurm.calls, "start=4 start=4");
 }
 
+/* ---- Arguments of the runner ---- */
+
+/* Start `number` keeps its words, and ends as plan_start has it. */
+static void plan_start_told(int32_t number, int64_t attempt, int32_t verdict, const char *node)
+{
+    char first[800];
+    snprintf(first, sizeof first, "echo \"$*\" >%s/words-%d%s", folder, (int)number,
+             attempt > 0 ? "" : "\necho 'rank 0 (host n1): error: MPI does not start for 180 s'");
+    plan_start(number, first, attempt, verdict, node, verdict);
+}
+
+static void expect_words(int32_t number, const char *words)
+{
+    static const char digest[] = "--digest 0123456789abcdef";
+    char path[600], *text = NULL;
+    size_t bytes = 0;
+    snprintf(path, sizeof path, "%s/words-%d", folder, (int)number);
+    assert_int_equal(sw_file_read(path, true, 4096, &text, &bytes, NULL), 0);
+    const char *at = strstr(text, "--digest ");
+    assert_non_null(at);
+    at += strlen(digest);
+    at += *at == ' ';
+    if (strncmp(at, words, strlen(words)) != 0 || strcmp(at + strlen(words), "\n") != 0)
+        fail_msg("start %d gets '%s', not '%s'", (int)number, at, words);
+    free(text);
+}
+
+/* What the first start of a run is told of checkpoints; the words of all others; of both. */
+static const struct {
+    const char *word[6];
+    int32_t count;
+    const char *first, *later;
+} told[] = {
+    {{"--steps", "5", "--resume", "none", "--overwrite", "--quiet"},
+     6,
+     "--steps 5 --resume none --overwrite --quiet",
+     "--steps 5 --quiet"},
+    {{"--resume=none", "--overwrite"}, 2, "--resume=none --overwrite", ""},
+    {{"--resume", "old/step-000005", "--steps=5"},
+     3,
+     "--resume old/step-000005 --steps=5",
+     "--steps=5"},
+    {{"-_resume", "none", "--steps", "5"}, 4, "-_resume none --steps 5", "--steps 5"},
+    {{"--steps", "5"}, 2, "--steps 5", "--steps 5"},
+};
+
+static struct sw_supervise_settings settings_told(size_t row, enum sw_continue how)
+{
+    struct sw_supervise_settings set = settings(how);
+    clean();
+    slurm.answers = "R";
+    slurm.orders = "t";
+    slurm.link = "O";
+    set.arguments = (struct sw_arguments_words){told[row].word, told[row].count};
+    return set;
+}
+
+/* Once an attempt has begun its checkpoints are the run's, in this job, requeued, and in a link. */
+static void only_the_first_start_starts_over(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        struct sw_supervise_settings set = settings_told(i, SW_CONTINUE_REQUEUE);
+        plan_start_told(1, 1, 76, "n2");
+        plan_start_told(2, 2, 75, NULL);
+        assert_int_equal(sw_supervise(&set, &stand_in), 75);
+        assert_string_equal(slurm.calls,
+                            "start=4 node=n2 ask start=3-n2+ ask hold exclude=n2 release");
+        expect_words(1, told[i].first);
+        expect_words(2, told[i].later);
+
+        set = settings_told(i, SW_CONTINUE_REQUEUE);
+        slurm.restarts = 1;
+        plan_start_told(1, 2, 75, NULL);
+        assert_int_equal(sw_supervise(&set, &stand_in), 75);
+        expect_words(1, told[i].later);
+
+        for (int32_t link = 0; link < 2; link++) {
+            set = settings_told(i, SW_CONTINUE_CHAIN);
+            set.link = link == 1;
+            plan_start_told(1, 1, 75, NULL);
+            assert_int_equal(sw_supervise(&set, &stand_in), 0);
+            assert_string_equal(slurm.calls, "submit start=4");
+            expect_words(1, link == 1 ? told[i].later : told[i].first);
+            assert_string_equal(slurm.submitted, told[i].later);
+        }
+
+        set = settings_told(i, SW_CONTINUE_REQUEUE);
+        slurm.orders = "ft"; /* no requeue: another job is submitted */
+        plan_start_told(1, 1, 75, NULL);
+        assert_int_equal(sw_supervise(&set, &stand_in), 75);
+        assert_string_equal(slurm.calls, "start=4 ask requeue ask submit");
+        assert_string_equal(slurm.submitted, told[i].later);
+    }
+}
+
+/* Ranks that began no attempt saved nothing: the next ones are told the same. */
+static void a_start_that_began_nothing_is_no_first_one(void **state)
+{
+    (void)state;
+    const struct sw_supervise_settings set = settings_told(0, SW_CONTINUE_REQUEUE);
+    plan_start_told(1, 0, 3, NULL);
+    plan_start_told(2, 1, 0, NULL);
+    assert_int_equal(sw_supervise(&set, &stand_in), 0);
+    expect_words(1, told[0].first);
+    expect_words(2, told[0].first);
+}
+
+/* ---- Signals ---- */
+
 /* Whatever comes, and in whatever order: before the ranks' word, after it, at their end. */
 static void signals_end_nothing_here(void **state)
 {
@@ -411,9 +527,13 @@ static void the_ranks_are_reminded(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_follows_an_end),          cmocka_unit_test(goes_on_without_a_node),
-        cmocka_unit_test(tries_nodes_before_it_trains), cmocka_unit_test(signals_end_nothing_here),
+        cmocka_unit_test(what_follows_an_end),
+        cmocka_unit_test(goes_on_without_a_node),
+        cmocka_unit_test(tries_nodes_before_it_trains),
+        cmocka_unit_test(signals_end_nothing_here),
         cmocka_unit_test(the_ranks_are_reminded),
+        cmocka_unit_test(only_the_first_start_starts_over),
+        cmocka_unit_test(a_start_that_began_nothing_is_no_first_one),
     };
     if (argc != 2)
         return 2;

@@ -163,23 +163,23 @@ promise='attempt 1 ended: the checkpoint signal; attempt 2 resumes .* in the nex
 for states in RUNNING silent COMPLETING; do # the link is queued, whatever is said of this job
     rm -f "$folder/attempt.json" "$folder/submission.jobs"
     echo PENDING >"$out/link"
-    job chain "$states" --steps 7 --resume auto
+    job chain "$states" --resume none --steps 7 --overwrite
     [ $status -eq 0 ] || fail "chain, $states: exit $status, not 0"
-    grep -qxE '.* train .* --steps 7 --resume auto' "$out/words" || fail "the ranks get: $(cat "$out/words")"
+    grep -qxE '.* train .* --resume none --steps 7 --overwrite' "$out/words" || fail "the ranks get: $(cat "$out/words")"
     last_line_is "$promise"
     grep -qx '  "verdict": 75,' "$folder/attempt.json" || fail "attempt.json lost the verdict"
     grep -qx 18 "$folder/submission.jobs" || fail "the link is not on record"
-    was_called 1 'sbatch .*--dependency=afterany:17 .*\.sbatch --link --steps 7 --resume auto'
+    was_called 1 'sbatch .*--dependency=afterany:17 .*\.sbatch --link --steps 7'
     was_called 0 'scancel .*'
 done
-# The link itself: what it was submitted with.
+# The link itself: what it was submitted with, and nothing that deletes what the first job saved.
 cp "$out/saved.json" "$out/first.json"
 attempt chain 2 75 6 >"$out/saved.json"
-job chain RUNNING --link --steps 7 --resume auto
+job chain RUNNING --link --steps 7 --resume none --overwrite
 mv "$out/first.json" "$out/saved.json"
 [ $status -eq 0 ] || fail "a link: exit $status, not 0"
-grep -qxE '.* train .* --steps 7 --resume auto' "$out/words" || fail "a link's ranks get: $(cat "$out/words")"
-was_called 1 'sbatch .*\.sbatch --link --steps 7 --resume auto'
+grep -qxE '.* train .* --digest [0-9a-f]{16} --steps 7' "$out/words" || fail "a link's ranks get: $(cat "$out/words")"
+was_called 1 'sbatch .*\.sbatch --link --steps 7'
 # Nothing follows: 75 stands. 'plan cancel --now' cancelled the link, or Slurm takes no new job.
 echo CANCELLED >"$out/link"
 rm -f "$folder/attempt.json"
