@@ -169,17 +169,41 @@ for states in RUNNING silent COMPLETING; do # the link is queued, whatever is sa
     last_line_is "$promise"
     grep -qx '  "verdict": 75,' "$folder/attempt.json" || fail "attempt.json lost the verdict"
     grep -qx 18 "$folder/submission.jobs" || fail "the link is not on record"
-    was_called 1 'sbatch .*--dependency=afterany:17 .*\.sbatch --link --steps 7'
+    was_called 1 'sbatch .*--dependency=afterany:17 .*\.sbatch --link -- --steps 7'
     was_called 0 'scancel .*'
 done
 # The link itself: what it was submitted with, and nothing that deletes what the first job saved.
 cp "$out/saved.json" "$out/first.json"
 attempt chain 2 75 6 >"$out/saved.json"
-job chain RUNNING --link --steps 7 --resume none --overwrite
-mv "$out/first.json" "$out/saved.json"
+job chain RUNNING --link -- --steps 7 --resume none --overwrite
 [ $status -eq 0 ] || fail "a link: exit $status, not 0"
 grep -qxE '.* train .* --digest [0-9a-f]{16} --steps 7' "$out/words" || fail "a link's ranks get: $(cat "$out/words")"
-was_called 1 'sbatch .*\.sbatch --link --steps 7'
+was_called 1 'sbatch .*\.sbatch --link -- --steps 7'
+# Arguments may stand behind '--', as scripts of older versions, which hand all their words on, need it.
+cp "$out/chain/$name.sbatch" "$out/new.sbatch"
+for script in new old; do
+    if [ $script = old ]; then
+        # shellcheck disable=SC2016 # the script's
+        sed -i -e '/^if \[ "${1:-}" = --/d' -e 's/ ${link.*$/ "$@"/' "$out/chain/$name.sbatch"
+        tail -n 1 "$out/chain/$name.sbatch" | grep -q '[[]@]}"} "$@"$' || fail "this is no older script"
+    fi
+    for link in '' --link; do
+        rm -f "$out/words" "$folder/attempt.json"
+        # shellcheck disable=SC2086 # none, or one word
+        job chain RUNNING $link -- --steps 7
+        [ $status -eq 0 ] || fail "$script script, $link -- --steps 7: exit $status, not 0"
+        grep -qxE '.* train .* --digest [0-9a-f]{16} --steps 7' "$out/words" || fail "$script script: $(cat "$out/words")"
+        was_called 1 'sbatch .*\.sbatch --link -- --steps 7'
+        rm -f "$out/words" "$folder/attempt.json"
+        # shellcheck disable=SC2086
+        job chain RUNNING $link
+        [ $status -eq 0 ] || fail "$script script, $link: exit $status, not 0"
+        grep -qxE '.* train .* --digest [0-9a-f]{16}' "$out/words" || fail "$script script: $(cat "$out/words")"
+        was_called 1 'sbatch .*\.sbatch --link'
+    done
+done
+mv "$out/new.sbatch" "$out/chain/$name.sbatch"
+mv "$out/first.json" "$out/saved.json"
 # Nothing follows: 75 stands. 'plan cancel --now' cancelled the link, or Slurm takes no new job.
 echo CANCELLED >"$out/link"
 rm -f "$folder/attempt.json"

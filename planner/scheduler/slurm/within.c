@@ -220,6 +220,8 @@ static bool submit(const char *script, const struct sw_arguments_words *argument
         sw_argv_add(&argv, "--exclude=%s", without);
     sw_argv_add(&argv, "%s", script);
     sw_argv_add(&argv, "--link");
+    if (arguments->count > 0) /* an older script hands all its words to 'plan supervise' */
+        sw_argv_add(&argv, "--");
     for (int32_t i = 0; i < arguments->count; i++)
         sw_argv_add(&argv, "%s", arguments->word[i]);
     const bool taken = !argv.failed && order((const char *const *)argv.item, &said);
