@@ -190,18 +190,33 @@ static int fail_wrong(const struct sw_argument *row, const char *value, struct s
     return sw_fail(err, SW_BAD_INPUT, "%s is %s, not '%.60s'", name, wanted, value);
 }
 
+/* A whole number, also as "30.0" or "1e3"; there: whether it is one, in the range of an int64. */
+static int64_t read_whole(const char *text, bool *there)
+{
+    static const double exact = 9007199254740992; /* 2^53: all whole numbers up to it are doubles */
+    char *end;
+    errno = 0;
+    const int64_t whole = strtoll(text, &end, 10);
+    *there = end != text && *end == '\0' && errno == 0;
+    if (*there)
+        return whole;
+    const double number = sw_arguments_number(text);
+    *there = fabs(number) <= exact && floor(number) == number;
+    return *there ? (int64_t)number : 0;
+}
+
 static int read_number(const struct sw_argument *row, const char *value, int64_t *out,
                        struct sw_error *err)
 {
     const int64_t room = row->kind == SW_ARGUMENT_INT64 ? INT64_MAX : INT32_MAX;
     const int64_t most = row->most > 0 ? row->most : room;
-    char name[SPELLING_BYTES], bound[48] = "", *end;
-    errno = 0;
-    *out = strtoll(value, &end, 10);
-    if (end != value && *end == '\0' && errno == 0 && *out >= row->least && *out <= most)
+    char name[SPELLING_BYTES], bound[48] = "";
+    bool there;
+    *out = read_whole(value, &there);
+    if (there && *out >= row->least && *out <= most)
         return 0;
     spell(row->name, name);
-    if (row->most > 0 || (errno == 0 && *out > most))
+    if (row->most > 0 || *out > most)
         snprintf(bound, sizeof bound, " to %lld", (long long)most);
     return sw_fail(err, SW_BAD_INPUT, "%s is a whole number from %lld%s, not '%.60s'", name,
                    (long long)row->least, bound, value);

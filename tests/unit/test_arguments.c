@@ -63,6 +63,7 @@ static const struct sw_argument rows[] = {
     {.name = "--kind", .value = "a|bc|d", .is_choice = true, INTO(kind)},
     {.name = "--number", .value = "N", .least = 1, .most = 9, INTO(number)},
     {.name = "--small", .value = "N", INTO(small)},
+    {.name = "--large", .value = "N", INTO(number)},
     {.name = "--listen", .value = "ADDRESS", INTO(text)},
     {.name = "max_new_tokens", .value = "N", INTO(number)},
     {.name = "top_k", .value = "K", .take = take_even, INTO(taken)},
@@ -274,6 +275,25 @@ static void test_values(void **state)
         char said[128];
         snprintf(said, sizeof said, "--number is a whole number from 1 to 9, not '%s'", wrong[i]);
         parse(true, 0, said, "p", "--number", wrong[i], NULL);
+    }
+    static const char *const small[] = {"1000", "1e3", "1000.0", "+1000", "10000e-1"};
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+        parse(true, 0, NULL, "p", "--small", small[i], NULL);
+        assert_int_equal(got.small, 1000);
+    }
+    parse(true, 0, "--small is a whole number from 0, not '-1e3'", "p", "--small", "-1e3", NULL);
+    parse(true, 0, "--small is a whole number from 0 to 2147483647, not '3e9'", "p", "--small",
+          "3e9", NULL);
+    parse(true, 0, NULL, "p", "--large", "9007199254740993", NULL);
+    assert_true(got.number == 9007199254740993);
+    parse(true, 0, NULL, "p", "--large", "1e15", NULL);
+    assert_true(got.number == 1000000000000000);
+    parse(true, 0, "--large is a whole number from 0, not '1e16'", "p", "--large", "1e16", NULL);
+    static const char *const broken[] = {"1e-3", "1.5", "inf", "nan", "1e3x", "1e400", "e3", " "};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        char said[128];
+        snprintf(said, sizeof said, "--small is a whole number from 0, not '%s'", broken[i]);
+        parse(true, 0, said, "p", "--small", broken[i], NULL);
     }
     parse(true, 0, "--number needs a value: N", "p", "--number", NULL);
     parse(true, 0, "--small is a whole number from 0, not '-1'", "p", "--small", "-1", NULL);
