@@ -43,8 +43,9 @@ static double get(const void *from, enum sw_dtype dtype, int64_t i)
 }
 
 static void check(struct sw_cpu_device *device, const struct operands *o, enum sw_dtype dtype,
-                  enum sw_dtype result, bool by_column, int64_t m, int64_t k, int64_t n)
+                  enum sw_dtype result, bool by_column, int64_t m, const int64_t size[3])
 {
+    const int64_t k = size[0], n = size[1], line = (by_column ? k : n) + size[2];
     const struct sw_cpu_matmul g = {.m = m,
                                     .n = n,
                                     .k = k,
@@ -53,8 +54,8 @@ static void check(struct sw_cpu_device *device, const struct operands *o, enum s
                                     .c = o->c,
                                     .a_row = k,
                                     .a_column = 1,
-                                    .b_row = by_column ? 1 : n,
-                                    .b_column = by_column ? k : 1,
+                                    .b_row = by_column ? 1 : line,
+                                    .b_column = by_column ? line : 1,
                                     .c_row = n,
                                     .a_dtype = dtype,
                                     .b_dtype = dtype,
@@ -65,14 +66,16 @@ static void check(struct sw_cpu_device *device, const struct operands *o, enum s
     assert_int_equal(sw_cpu_matmul(device, &g, NULL), 0);
     for (int64_t i = 1; i < m; i++)
         if (memcmp(o->c, (const char *)o->c + (size_t)i * row, row) != 0)
-            fail_msg("%s to %s, weights by %s, [%d, %d] [%d, %d]: row %d is another than row 0",
+            fail_msg("%s to %s, weights by %s, %d apart, [%d, %d] [%d, %d]: row %d is another than "
+                     "row 0",
                      sw_dtype_name(dtype), sw_dtype_name(result), by_column ? "column" : "row",
-                     (int)m, (int)k, (int)k, (int)n, (int)i);
+                     (int)line, (int)m, (int)k, (int)k, (int)n, (int)i);
     /* and it is the product: k terms of at most 1, summed in fp32 */
     for (int64_t j = 0; j < n; j += 7) {
         double exact = 0;
         for (int64_t i = 0; i < k; i++)
-            exact += get(o->a, dtype, i) * get(o->b, dtype, by_column ? j * k + i : i * n + j);
+            exact +=
+                get(o->a, dtype, i) * get(o->b, dtype, by_column ? j * line + i : i * line + j);
         const double rounding = result == SW_F32 ? 0 : fabs(exact) * 0x1p-8;
         assert_true(fabs(get(o->c, result, j) - exact) <= rounding + (double)(k * k) * 0x1p-24);
     }
@@ -81,7 +84,10 @@ static void check(struct sw_cpu_device *device, const struct operands *o, enum s
 static void rows_are_alike(void **state)
 {
     (void)state;
-    static const int64_t sizes[][2] = {{16, 17}, {64, 264}, {100, 96}, {MOST_K, 64}, {37, MOST_N}};
+    /* k, n, elements behind each line of the weights: of a padded shard, its last ones */
+    static const int64_t sizes[][3] = {{16, 17, 0},     {64, 264, 0},    {100, 96, 0},
+                                       {MOST_K, 64, 0}, {37, MOST_N, 0}, {100, 96, 2},
+                                       {MOST_K, 64, 2}};
     static const int64_t many[] = {90, 96, 128, 162, 256, 320, 500, 512, 830, MOST_ROWS};
     static const struct {
         enum sw_dtype operands, result;
@@ -95,18 +101,18 @@ static void rows_are_alike(void **state)
         assert_non_null(device);
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
             for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-                const int64_t k = sizes[s][0], n = sizes[s][1];
+                const int64_t k = sizes[s][0], n = sizes[s][1], more = sizes[s][2];
                 for (int64_t i = 0; i < MOST_ROWS * k; i++)
                     put(o.a, dtypes[d].operands, i, value((uint64_t)(i % k)));
-                for (int64_t i = 0; i < k * n; i++)
+                for (int64_t i = 0; i < (k + more) * (n + more); i++)
                     put(o.b, dtypes[d].operands, i, value((uint64_t)(i + 1000)));
                 for (int by_column = 0; by_column < 2; by_column++) {
                     for (int64_t m = 1; m <= 64; m++)
                         check((struct sw_cpu_device *)device, &o, dtypes[d].operands,
-                              dtypes[d].result, by_column != 0, m, k, n);
+                              dtypes[d].result, by_column != 0, m, sizes[s]);
                     for (size_t i = 0; i < sizeof many / sizeof *many; i++)
                         check((struct sw_cpu_device *)device, &o, dtypes[d].operands,
-                              dtypes[d].result, by_column != 0, many[i], k, n);
+                              dtypes[d].result, by_column != 0, many[i], sizes[s]);
                 }
             }
         device->vtable->destroy(device);
@@ -194,7 +200,7 @@ static void few_rows_are_those_of_one(void **state)
 
 /* With AVX-512, for bf16 with its instructions for that, oneDNN's products go by blocks, whatever a
  * release calls them, and are taken as they are: panels in their place are slower, and nothing else
- * would tell. */
+ * would tell. Those of a padded shard's weights, whose lines do not touch, are other products. */
 static void blocks_need_no_panels(void **state)
 {
     (void)state;
@@ -220,7 +226,12 @@ static void blocks_need_no_panels(void **state)
                                             .b_dtype = dtypes[d][0],
                                             .c_dtype = dtypes[d][1]};
             const bool blocks = wide && !(narrow && g.a_dtype == SW_BF16_T);
+            struct sw_cpu_matmul padded = g;
             bool alike;
+            *(by_column ? &padded.b_column : &padded.b_row) += 2;
+            assert_int_equal(
+                sw_cpu_matmul_alike((struct sw_cpu_device *)device, &padded, &alike, NULL), 0);
+            assert_false(alike);
             assert_int_equal(sw_cpu_matmul_alike((struct sw_cpu_device *)device, &g, &alike, NULL),
                              0);
             if (blocks && !alike)

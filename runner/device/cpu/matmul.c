@@ -75,6 +75,12 @@ static dnnl_data_type_t data_type(int32_t dtype)
     return dtype == SW_F32 ? dnnl_f32 : dtype == SW_BF16_T ? dnnl_bf16 : dnnl_data_type_undef;
 }
 
+/* Its lines touch: those of a padded shard do not. */
+static bool has_dense_weights(const struct matmul_key *key)
+{
+    return key->b_column == 1 ? key->b_row == key->n : key->b_column == key->k;
+}
+
 static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entry *entry)
 {
     const struct matmul_key *key = &entry->key;
@@ -102,9 +108,11 @@ static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entr
         goto out;
     /* oneDNN's products by blocks (AVX-512 and newer) sum each row in the same order. Its older
      * ones do not: with AVX2 those of the last rows go by the remainder of 6, and by the rows that
-     * a thread gets. tests/unit/test_rows.c holds that against the library that there is. */
-    status = sw_onednn_blocks_weights(&entry->is_alike, cache->engine, &a, key->k, key->n,
-                                      data_type(key->b_dtype), &c, attr);
+     * a thread gets. tests/unit/test_rows.c holds that against the library that there is. What is
+     * asked is a product of weights without padding; of others it says nothing. */
+    if (has_dense_weights(key))
+        status = sw_onednn_blocks_weights(&entry->is_alike, cache->engine, primitive, &a, key->k,
+                                          key->n, data_type(key->b_dtype), &c, attr);
 out:
     sw_onednn_matrix_free(&a);
     sw_onednn_matrix_free(&b);

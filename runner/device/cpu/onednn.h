@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A matrix whose element (i, j) is at i * row_stride + j * column_stride. *out: {0} before. Free
  * with sw_onednn_matrix_free, also after a failure. */
@@ -52,9 +53,23 @@ static inline dnnl_status_t sw_onednn_product(dnnl_primitive_desc_t *out, dnnl_e
 #endif
 }
 
+/* Whether both products are made by the same of the library's implementations. */
+static inline bool sw_onednn_same_kernel(const_dnnl_primitive_desc_t one,
+                                         const_dnnl_primitive_desc_t other)
+{
+    const char *names[2] = {"", ""};
+    return dnnl_primitive_desc_query(one, dnnl_query_impl_info_str, 0, (void *)&names[0]) ==
+               dnnl_success &&
+           dnnl_primitive_desc_query(other, dnnl_query_impl_info_str, 0, (void *)&names[1]) ==
+               dnnl_success &&
+           strcmp(names[0], names[1]) == 0;
+}
+
 /* Whether the library, were it free to, would lay the weights [rows, columns] of that product out
- * in blocks of its own: only its kernels that go by blocks ask for that. */
+ * in blocks of its own and make it with the same kernel: only those that go by blocks ask for that.
+ */
 static inline dnnl_status_t sw_onednn_blocks_weights(bool *out, dnnl_engine_t engine,
+                                                     const_dnnl_primitive_desc_t given,
                                                      const dnnl_memory_desc_t *a, int64_t rows,
                                                      int64_t columns, dnnl_data_type_t type,
                                                      const dnnl_memory_desc_t *c,
@@ -85,7 +100,7 @@ static inline dnnl_status_t sw_onednn_blocks_weights(bool *out, dnnl_engine_t en
             blocks = laid_out->format_desc.blocking.inner_nblks;
 #endif
     }
-    *out = blocks > 0;
+    *out = blocks > 0 && sw_onednn_same_kernel(given, product);
     status = status == dnnl_unimplemented ? dnnl_success : status; /* it has no such kernel */
     if (product != NULL)
         dnnl_primitive_desc_destroy(product);
