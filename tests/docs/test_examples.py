@@ -75,6 +75,7 @@ def environment():
         name, _, value = setting.partition("=")
         if name:
             env[name] = value
+    env["LC_ALL"] = "C.UTF-8"  # the pages show plan's marks as it prints them there
     return env
 
 
