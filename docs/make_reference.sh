@@ -54,7 +54,7 @@ takes it from OLD: `accelerators > old.accelerators`, `mesh != old.mesh`.
 | --- | --- | --- |
 | `step` | s | time of one step |
 | `duration` | s | of all steps of the run; units `h` and `min`, too |
-| `accelerator_hours` | | of all steps, on all accelerators of the cluster: `accelerator_hours > +5%`, or a number of hours |
+| `accelerator_hours` | | of all steps x the accelerators of the run (of its `nodes`): `accelerator_hours > +5%`, or a number of hours. Saves, evaluations, starts and steps that are made again do not count |
 | `memory` | bytes | in use on each accelerator |
 | `limit` | bytes | that each accelerator has |
 | `headroom` | bytes | of these, what `memory_headroom` wants to stay free |

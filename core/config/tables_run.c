@@ -428,7 +428,8 @@ static const struct field optimizer_fields[] = {
      .min = 1,
      .max = SW_MANY,
      .example = "1000",
-     .about = "number of steps of the run"},
+     .about = "number of steps of the run; a run that leaves it out trains the default, and "
+              "'plan search' predicts no time of the whole run"},
     {.key = "min_learning_rate",
      .type = FIELD_REAL,
      AT(min_learning_rate),
