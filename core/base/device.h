@@ -15,13 +15,17 @@ enum sw_carrier {
     SW_CARRIER_COUNT
 };
 
+/* A CPU's products of a few rows: what of them is alike. runner/device/cpu/streamed.c is held to
+ * that when it is compiled. */
+enum { SW_CPU_LIKE_ROWS = 32, SW_CPU_LIKE_ELEMS = 1000000 };
+
 /* What a program is compiled for. All zero: a device that needs and lacks nothing. */
 struct sw_program_target {
     bool cudnn_attention;   /* attention also works in what cuDNN or its stand-in asks for, and */
     bool cache_ranges;      /* over a cache in partial results (core/program/workspace.h) */
     bool lacks_whole_cache; /* it has no attention over a whole cache, of keys that are gathered */
-    /* Products of a program with so many rows at most, and so many elements of rows, make each row
-     * as those with fewer do, to the bit; 0: it goes by their number */
+    /* Products of a program with so many rows at most, and so many elements of rows and of results,
+     * make each row as those with fewer do, to the bit; 0: it goes by their number */
     int32_t like_rows, like_elems;
 };
 

@@ -7,6 +7,7 @@
  * other arithmetic than that of whole blocks. */
 #include "runner/device/cpu/streamed.h"
 
+#include "core/base/device.h"
 #include "core/base/number.h"
 
 #include <string.h>
@@ -24,8 +25,15 @@ enum {
     BLOCK_COLUMNS = 8192,   /* whose segments one thread adds up */
     ROW_BYTES = 4 << 20,    /* of scratch: x of the first thread's; behind it everyone's sums */
     PACK_AT = SW_CPU_SCRATCH_BYTES - PACK_BYTES, /* a thread's packed weights */
-    SUM_BYTES = PACK_AT - ROW_BYTES
+    SUM_BYTES = PACK_AT - ROW_BYTES,
+    MOST_X = ROW_BYTES / 4 - MOST_ROWS * 2 * LANES, /* elements of rows, and of results */
+    MOST_Y = SUM_BYTES / 4 - MOST_ROWS * (BLOCK_COLUMNS + 2 * LANES)
 };
+
+/* A program that counts on rows of either size being alike has them all made here. */
+_Static_assert((int64_t)MOST_ROWS >= SW_CPU_LIKE_ROWS, "rows that programs take to be alike");
+_Static_assert((int64_t)MOST_X >= SW_CPU_LIKE_ELEMS && (int64_t)MOST_Y >= SW_CPU_LIKE_ELEMS,
+               "and their elements");
 
 /* ---- Weights [k, n]: their lines are added up ---- */
 
@@ -391,13 +399,10 @@ static bool is_known(enum sw_dtype dtype)
 
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
 {
-    const int64_t most_x = ROW_BYTES / (int64_t)sizeof(float) - MOST_ROWS * 2 * LANES;
-    const int64_t most_y =
-        SUM_BYTES / (int64_t)sizeof(float) - MOST_ROWS * (BLOCK_COLUMNS + 2 * LANES);
     return g->m <= MOST_ROWS && !g->accumulate && g->a_column == 1 &&
            (g->b_row == 1 || g->b_column == 1) && is_known(g->a_dtype) &&
            (is_known(g->b_dtype) || g->b_dtype == SW_I8) && is_known(g->c_dtype) &&
-           g->m * g->k <= most_x && g->m * g->n <= most_y;
+           g->m * g->k <= MOST_X && g->m * g->n <= MOST_Y;
 }
 
 /* x[m, padded], zeros behind k. */
