@@ -79,6 +79,7 @@ enum sw_few_dtype { SW_FEW_FP32, SW_FEW_BF16, SW_FEW_DTYPES };
  * least time that peak and memory bandwidth allow, max(2 rows columns depth / peak, e (rows depth +
  * depth columns + rows columns) / bandwidth), where e are the bytes of an element. */
 enum { SW_MAX_PRODUCT_ROWS = 16, SW_MAX_PRODUCT_SIDES = 8 };
+enum { SW_MAX_PRODUCTS_SCALE = 100 }; /* and of products_error */
 struct sw_products {
     int32_t rows, columns, depths; /* of the grid, each > 1 */
     double row[SW_MAX_PRODUCT_ROWS], column[SW_MAX_PRODUCT_SIDES],

@@ -189,7 +189,7 @@ const struct field sw_profile_fields[] = {
      .brief = true,
      .fallback = "0",
      .min = 0,
-     .max = 100,
+     .max = SW_MAX_PRODUCTS_SCALE,
      .example = "0.97",
      .about = "of the rates in 'products', what products reach in whole steps; 0: what 'matmul' "
               "says of large ones over what the grid does"},
@@ -199,7 +199,7 @@ const struct field sw_profile_fields[] = {
      .brief = true,
      .fallback = "0",
      .min = 0,
-     .max = 100,
+     .max = SW_MAX_PRODUCTS_SCALE,
      .example = "0.05",
      .about = "median error of prices by 'products' for products of whole steps that are none of "
               "their points; 0: not known"},

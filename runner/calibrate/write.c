@@ -99,7 +99,7 @@ static double product_rate(double seconds, int32_t ranks, double size, double st
                            double launch)
 {
     const struct sw_rate_bucket bucket = {ranks, ranks * size, seconds};
-    return seconds > 0 ? rate_of(&bucket, stretch, launch) : 0;
+    return rate_of(&bucket, stretch, launch);
 }
 
 /* Peaks are of everything that was measured: none of the products is above one. What the curves
@@ -120,12 +120,23 @@ static double *peak_of(struct sw_calibration *out, int32_t dtype)
     return dtype == SW_FEW_FP32 ? &out->fp32_flops : &out->bf16_flops;
 }
 
-/* Rates first, where shares will be. */
+/* Whether all points took time by the clock. One that did not has no rate. */
+static bool is_timed(const struct sw_product_rates *rates, const struct sw_products *grid)
+{
+    for (int32_t i = 0; i < sw_products_points(grid); i++)
+        if (!(rates->seconds[i] > 0))
+            return false;
+    return true;
+}
+
+/* Rates first, where shares will be; none of a grid with a point that has none. */
 static void make_rates(const struct sw_product_rates *rates, int32_t ranks,
                        enum sw_product_kind kind, double stretch, double launch,
                        struct sw_products *grid)
 {
     sw_products_sizes(kind, (int32_t)(rates->tokens / ranks + 0.5), grid);
+    if (!is_timed(rates, grid))
+        *grid = (struct sw_products){.rows = 0};
     for (int32_t i = 0; i < sw_products_points(grid); i++) {
         const struct sw_product s = sw_products_point(grid, i);
         grid->share[i] =
@@ -160,6 +171,12 @@ static double seconds_by_grid(const struct sw_calibration *c, const struct sw_pr
            sw_cost_products_share(grid, s->m, s->n, s->k);
 }
 
+/* What a profile may say. */
+static double at_most_readable(double scale)
+{
+    return scale < SW_MAX_PRODUCTS_SCALE ? scale : SW_MAX_PRODUCTS_SCALE;
+}
+
 /* In a step caches hold what other ops left, and other sizes lie between the points: half of the
  * products of the steps that were measured reach more of what their grid says than products_scale.
  */
@@ -180,12 +197,12 @@ static void find_scale(const struct sw_kernel_rates *rates, int32_t ranks,
     if (count == 0)
         return;
     qsort(reached, (size_t)count, sizeof *reached, sw_compare_doubles);
-    out->products_scale = reached[count / 2];
+    out->products_scale = at_most_readable(reached[count / 2]);
     out->products_tried = count;
     for (int32_t i = 0; i < count; i++)
         reached[i] = fabs(reached[i] / out->products_scale - 1);
     qsort(reached, (size_t)count, sizeof *reached, sw_compare_doubles);
-    out->products_error = reached[count / 2];
+    out->products_error = at_most_readable(reached[count / 2]);
 }
 
 static void make_products(const struct sw_kernel_rates *rates, int32_t ranks,

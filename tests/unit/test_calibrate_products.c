@@ -103,10 +103,48 @@ static void products_are_shares_of_the_least_time(void **state)
     close_to(gradient->share[sw_products_points(gradient) - 1], 0.6);
 }
 
+/* A point that took no time by the clock has no rate, and would be priced as the slowest. */
+static void grids_that_the_clock_missed_are_left_out(void **state)
+{
+    (void)state;
+    struct sw_calibration c;
+    struct sw_error err = {0};
+    struct sw_kernel_rates rates = example();
+    add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 50e9);
+    add_grid(&rates, SW_PRODUCT_LINEAR_T, SW_FEW_FP32, SW_PRODUCT_TOKENS, 20e9);
+    add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 19e9);
+    rates.products[SW_PRODUCT_LINEAR][SW_FEW_FP32].seconds[1] = 0;
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    assert_int_equal(c.products[SW_PRODUCT_LINEAR][SW_FEW_FP32].rows, 0);
+    assert_int_equal(c.products[SW_PRODUCT_LINEAR_T][SW_FEW_FP32].rows, SW_PRODUCT_TOKENS);
+    close_to(c.fp32_flops, 40e9);
+    assert_int_equal(c.products_tried, 0);
+    assert_true(c.products_scale == 0);
+}
+
+/* Products of steps that hardly took time: what is written is what a profile may say. */
+static void scales_are_what_a_profile_takes(void **state)
+{
+    (void)state;
+    struct sw_calibration c;
+    struct sw_error err = {0};
+    struct sw_kernel_rates rates = example();
+    add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 20e9);
+    add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 1e13);
+    add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 1e17);
+    add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 1e17);
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    assert_int_equal(c.products_tried, 3);
+    assert_true(c.products_scale == 100);
+    assert_true(c.products_error == 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_shares_of_the_least_time),
+        cmocka_unit_test(grids_that_the_clock_missed_are_left_out),
+        cmocka_unit_test(scales_are_what_a_profile_takes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
