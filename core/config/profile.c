@@ -144,27 +144,43 @@ static bool has_name(const char *list, const char *name)
  * with 40 and with 80 GB, 61 runs of llm-foundry (tests/bench/published/README.md). */
 static const double sibling_widening = 2;
 
-/* A sibling's profile becomes one of this chip: shares are of this chip's peaks, and a plan that
- * holds it does not widen it again. No wider than what is assumed of none. */
+/* Shares are of this chip's peaks. What `runner calibrate` tells of a chip that it knows is the
+ * data sheet's, but fp32's peak: that is what its libraries made of bf16's, and stays that part of
+ * it. Others tell what they measured, so a note says what was done. *told: whether there were any.
+ */
+static void take_own_peaks(struct sw_profile_config *p, const struct sw_accelerator_config *a,
+                           bool *told)
+{
+    const double bf16 = p->peak_bf16_flops, fp32 = p->peak_fp32_flops;
+    *told = bf16 > 0 || fp32 > 0 || p->memory_bandwidth > 0;
+    p->peak_bf16_flops = p->memory_bandwidth = 0;
+    p->peak_fp32_flops = bf16 > 0 && fp32 > 0 ? a->peak_bf16_flops * (fp32 / bf16) : 0;
+}
+
+/* A sibling's profile becomes one of this chip: a plan that holds it does not widen it again. No
+ * wider than what is assumed of none. */
 static void adopt(struct sw_config *c, struct sw_profile_config *p,
                   const struct sw_accelerator_config *a, const struct sw_profile_config *assumed)
 {
     const double low = 1 - sibling_widening * (1 - p->band_low),
                  high = 1 + sibling_widening * (p->band_high - 1);
+    bool told;
+    take_own_peaks(p, a, &told);
     if (c->profile_at != NULL)
         sw_config_note_at(
             c, c->profile_at,
             sw_config_format(c,
                              "the profile %s was measured on %s, a sibling of %s: its band is "
-                             "twice as wide",
-                             sw_config_quote(c, p->name), p->accelerator, a->name));
+                             "twice as wide%s%s%s",
+                             sw_config_quote(c, p->name), p->accelerator, a->name,
+                             told ? ", and peaks of " : "", told ? a->name : "",
+                             told ? " take the place of those that it tells" : ""));
     if (p->band_low > assumed->band_low)
         p->band_low = low > assumed->band_low ? low : assumed->band_low;
     if (p->band_high < assumed->band_high)
         p->band_high = high < assumed->band_high ? high : assumed->band_high;
     p->source = sw_config_format(c, "measured on %s%s%s", p->accelerator,
                                  p->source != NULL ? ": " : "", p->source != NULL ? p->source : "");
-    p->peak_bf16_flops = p->peak_fp32_flops = p->memory_bandwidth = 0;
     p->accelerator = a->name;
 }
 

@@ -150,9 +150,9 @@ const struct field sw_profile_fields[] = {
      .expects = SW_NAME_EXPECTS,
      .example = "h100-sxm-80gb",
      .about =
-         "name of the accelerator that it was measured on: on its siblings it counts with a "
-         "band twice as wide, a cluster of others is priced with the default profile; default: "
-         "any"},
+         "name of the accelerator that it was measured on: on its siblings it counts with their "
+         "peaks and a band twice as wide, a cluster of others is priced with the default "
+         "profile; default: any"},
     MATMUL(KEPT(matmul, matmul)),
     ATTENTION(KEPT(attention, attention)),
     {.key = "attention_backward",

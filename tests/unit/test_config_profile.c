@@ -207,15 +207,32 @@ static void a_siblings_profile_has_a_wider_band(void **state)
         put("s.yaml", text);
         expect_cluster(NEAR("profile: s.yaml\n"), cases[i].said, cases[i].expected);
     }
-    put("s.yaml", "name: foundry\naccelerator: a100\nattention: 0.2\nband_low: 0.95\nband_high: "
-                  "1.1\npeak: {bf16: 5 TFLOP/s}\nmemory_bandwidth: 3 GB/s\nsource: 4 runs\n");
+    put("s.yaml",
+        "name: foundry\naccelerator: a100\nattention: 0.2\nband_low: 0.95\nband_high: "
+        "1.1\npeak: {bf16: 5 TFLOP/s, fp32: 4 TFLOP/s}\nmemory_bandwidth: 3 GB/s\nsource: 4 "
+        "runs\n");
     struct sw_config *c =
         read_named("here.yaml", NEAR("profile: s.yaml\n"), SW_CONFIG_CLUSTER, NULL);
     const struct sw_profile_config *p = profile_of(c);
     assert_string_equal(p->accelerator, "h100"); /* a plan that holds it does not widen it again */
     assert_string_equal(p->source, "measured on a100: 4 runs");
-    assert_true(p->peak_bf16_flops == 0 && p->memory_bandwidth == 0); /* the sibling's own */
+    /* this chip's instead; fp32's is what the software makes of bf16's */
+    assert_true(p->peak_bf16_flops == 0 && p->memory_bandwidth == 0);
+    assert_true(fabs(p->peak_fp32_flops - 0.8e12) < 1);
     sw_config_free(c);
+    static const char *const peaks[] = {"peak: {bf16: 5 TFLOP/s}\n", "peak: {fp32: 5 TFLOP/s}\n",
+                                        "memory_bandwidth: 3 GB/s\n"};
+    for (size_t i = 0; i < sizeof peaks / sizeof peaks[0]; i++) {
+        snprintf(text, sizeof text, "name: foundry\naccelerator: a100\nattention: 0.2\n%s",
+                 peaks[i]);
+        put("s.yaml", text);
+        expect_cluster(
+            NEAR("profile: s.yaml\n"),
+            "here.yaml:5:10: note: the profile 'foundry' was measured on a100, a sibling "
+            "of h100: its band is twice as wide, and peaks of h100 take the place of "
+            "those that it tells\n",
+            "foundry 0.2 3 0.7..1.3");
+    }
 }
 
 #define RUN(profile)                                                                               \
