@@ -77,14 +77,27 @@ static int write_ids(struct making *m, const int32_t *id, size_t count)
 
 /* ---- reading ---- */
 
+/* How many tokens of a document's beginning stand twice: those that the post-processor put before a
+ * text that began with them itself, as a chat template writes it. */
+static size_t begun_twice(const struct making *m)
+{
+    size_t n;
+    const int32_t *begin = sw_tokenizer_begin(m->t, &n);
+    const bool twice =
+        n > 0 && m->ids.count >= 2 * n && memcmp(m->ids.id + n, begin, n * sizeof *begin) == 0;
+    return twice ? n : 0;
+}
+
 static int write_document(struct making *m, const char *text, size_t bytes)
 {
     const struct sw_encode_options options = {.add_special = true,
                                               .plain_special = !m->options->parses_special};
     const int32_t end = m->options->end;
     m->ids.count = 0;
-    if (sw_tokenizer_encode(m->t, m->scratch, text, bytes, &options, &m->ids, m->err) != 0 ||
-        write_ids(m, m->ids.id, m->ids.count) != 0)
+    if (sw_tokenizer_encode(m->t, m->scratch, text, bytes, &options, &m->ids, m->err) != 0)
+        return -1;
+    const size_t twice = begun_twice(m);
+    if (write_ids(m, m->ids.id + twice, m->ids.count - twice) != 0)
         return -1;
     m->counts.documents++;
     m->counts.bytes += (int64_t)bytes;

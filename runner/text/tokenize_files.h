@@ -1,9 +1,9 @@
 /* Files of text -> a .bin file of tokens, in llm.c's form: what training reads (train/dataset.h).
  *
  * A file is a document; where its name ends in .jsonl, each line is one, {"text": ...}. With bytes
- * each file is only its bytes. A document's tokens are what the post-processor puts before a text,
- * the text, what it puts behind it, and `end`. Tokens are 16 bits wide where the vocabulary has at
- * most 65536 of them, else 32. */
+ * each file is only its bytes. A document's tokens are what the post-processor puts before a text
+ * (nothing where the text begins with that), the text, what it puts behind it, and `end`. Tokens
+ * are 16 bits wide where the vocabulary has at most 65536 of them, else 32. */
 #ifndef SW_TOKENIZE_FILES_H
 #define SW_TOKENIZE_FILES_H
 

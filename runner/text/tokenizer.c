@@ -224,6 +224,12 @@ bool sw_tokenizer_is_special(const struct sw_tokenizer *t, int32_t id)
     return token != NULL && token->special;
 }
 
+const int32_t *sw_tokenizer_begin(const struct sw_tokenizer *t, size_t *count)
+{
+    *count = t->before.count;
+    return t->before.id;
+}
+
 int32_t sw_tokenizer_bos(const struct sw_tokenizer *t)
 {
     return t->bos;

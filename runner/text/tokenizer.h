@@ -81,6 +81,8 @@ const char *sw_tokenizer_token_bytes(const struct sw_tokenizer *t, int32_t id, s
 int32_t sw_tokenizer_id(const struct sw_tokenizer *t, const char *token, size_t bytes);
 /* Whether it is one of the added tokens that carry "special": true. */
 bool sw_tokenizer_is_special(const struct sw_tokenizer *t, int32_t id);
+/* What the post-processor puts before a text, *count tokens. The tokenizer's memory. */
+const int32_t *sw_tokenizer_begin(const struct sw_tokenizer *t, size_t *count);
 /* The token that begins a text; -1: none is named. */
 int32_t sw_tokenizer_bos(const struct sw_tokenizer *t);
 /* The tokens that end a text, *count of them (0: none is named): those of generation_config.json,

@@ -709,6 +709,33 @@ static void test_files(void **state)
     sw_tokenizer_free(t);
 }
 
+/* A chat template may write the token that the post-processor puts before each text. */
+static void test_files_begin_once(void **state)
+{
+    (void)state;
+    struct sw_tokenizer *t =
+        parse("{\"added_tokens\":" ADDED "," BYTE_LEVEL
+              ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":["
+              "{\"SpecialToken\":{\"id\":\"<s>\"}},{\"Sequence\":{\"id\":\"A\"}}],"
+              "\"special_tokens\":{\"<s>\":{\"ids\":[5]}}},\"model\":" GOOD_MODEL "}");
+    struct sw_error err = {0};
+    char to[4096];
+    put_text("c.jsonl", "{\"text\": \"<s>ab\"}\n{\"text\": \"c\"}\n{\"text\": \"<s>\"}\n"
+                        "{\"text\": \"a<s>\"}\n{\"text\": \"\"}");
+    snprintf(to, sizeof to, "%s/out.bin", folder);
+    const char *from = path;
+    const struct sw_tokenize_options options = {.end = 6, .parses_special = true};
+    assert_int_equal(sw_tokenize_files(t, &from, 1, to, &options, NULL, &err), 0);
+    static const uint16_t wanted[] = {5, 3, 6, 5, 2, 6, 5, 6, 5, 0, 5, 6, 5, 6};
+    unsigned char found[1024 + sizeof wanted + 1];
+    FILE *file = fopen(to, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(found, 1, sizeof found, file), 1024 + sizeof wanted);
+    fclose(file);
+    assert_memory_equal(found + 1024, wanted, sizeof wanted);
+    sw_tokenizer_free(t);
+}
+
 /* A vocabulary of more than 65536 needs the wider form. */
 static void test_wide(void **state)
 {
@@ -745,7 +772,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_texts_that_fail),
         cmocka_unit_test(test_chat_mistakes), cmocka_unit_test(test_chat_of_folder),
         cmocka_unit_test(test_chat_is_safe),  cmocka_unit_test(test_files),
-        cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_wide),          cmocka_unit_test(test_files_begin_once),
     };
     snprintf(folder, sizeof folder, "%s/tokenizer.XXXXXX", argc > 1 ? argv[1] : ".");
     if (mkdtemp(folder) == NULL) {
