@@ -122,9 +122,10 @@ configure_and_build() { # DIR CMAKE-ARGUMENTS...
 
 # run_ctest PREFIX DIR ARGUMENTS...: counts each test of ctest by itself. Tests write their files to the build folder, so a run
 # may be repeated. Those that are several processes say so by PROCESSORS, those that may not be two at a time by RESOURCE_LOCK.
+# Two at a time for each processor: ranks wait for each other, and many tests for processes that they started.
 run_ctest() {
     local log=$logs/ctest-${1//[^A-Za-z0-9]/-}.log
-    ${launch_prefix[@]+"${launch_prefix[@]}"} ctest --test-dir "$2" --output-on-failure -j "$jobs" --no-tests=error "${@:3}" \
+    ${launch_prefix[@]+"${launch_prefix[@]}"} ctest --test-dir "$2" --output-on-failure -j $((2 * jobs)) --no-tests=error "${@:3}" \
         >"$log" 2>&1 </dev/null
     count_ctest "$1" "$2" "$log" $?
 }

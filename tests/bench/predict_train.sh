@@ -82,6 +82,7 @@ END
     done
 done
 
+# shellcheck disable=SC2016 # awk's
 summary='{e = $COLUMN / $5 - 1; print (e < 0 ? -e : e) * 100}'
 of_column() {
     awk "${summary/COLUMN/$1}" "$work/rows" | sort -g |

@@ -29,7 +29,7 @@ endif()
 add_test(NAME quickstart_one_rank
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_quickstart.sh ${CMAKE_BINARY_DIR} 150
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-sw_test_properties(quickstart_one_rank PROPERTIES TIMEOUT 1200 PROCESSORS 2)
+sw_test_properties(quickstart_one_rank PROPERTIES TIMEOUT 1200 PROCESSORS 2 COST 100)
 
 if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
   add_library(stop_shim SHARED ${CMAKE_SOURCE_DIR}/tests/support/stop_shim.c)
