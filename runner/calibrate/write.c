@@ -171,15 +171,10 @@ static double seconds_by_grid(const struct sw_calibration *c, const struct sw_pr
            sw_cost_products_share(grid, s->m, s->n, s->k);
 }
 
-/* What a profile may say. */
-static double at_most_readable(double scale)
-{
-    return scale < SW_MAX_PRODUCTS_SCALE ? scale : SW_MAX_PRODUCTS_SCALE;
-}
-
 /* In a step caches hold what other ops left, and other sizes lie between the points: half of the
  * products of the steps that were measured reach more of what their grid says than products_scale.
- */
+ * It is 1 at most: those steps are small, and find their weights in caches where a grid's products,
+ * and a model's, read them from memory. */
 static void find_scale(const struct sw_kernel_rates *rates, int32_t ranks,
                        struct sw_calibration *out)
 {
@@ -197,12 +192,13 @@ static void find_scale(const struct sw_kernel_rates *rates, int32_t ranks,
     if (count == 0)
         return;
     qsort(reached, (size_t)count, sizeof *reached, sw_compare_doubles);
-    out->products_scale = at_most_readable(reached[count / 2]);
+    out->products_scale = reached[count / 2] < 1 ? reached[count / 2] : 1;
     out->products_tried = count;
     for (int32_t i = 0; i < count; i++)
         reached[i] = fabs(reached[i] / out->products_scale - 1);
     qsort(reached, (size_t)count, sizeof *reached, sw_compare_doubles);
-    out->products_error = at_most_readable(reached[count / 2]);
+    out->products_error =
+        reached[count / 2] < SW_MAX_PRODUCTS_SCALE ? reached[count / 2] : SW_MAX_PRODUCTS_SCALE;
 }
 
 static void make_products(const struct sw_kernel_rates *rates, int32_t ranks,
