@@ -212,14 +212,15 @@ static int run(const char *const *argv, const char *input, char **environment, c
     close(output[1]), close(errors[1]), close(failed[1]);
     output[1] = errors[1] = failed[1] = -1;
     int why = 0;
-    const bool started = read(failed[0], &why, sizeof why) != (ssize_t)sizeof why;
+    out->started = read(failed[0], &why, sizeof why) != (ssize_t)sizeof why;
     if (gather(output[0], errors[0], deadline, streams, &out->timed_out) != 0) {
         wait_for(child, deadline, 0, &(bool){true});
-        sw_fail(err, SW_ENVIRONMENT, "'%s' says more than there is memory for", argv[0]);
+        sw_fail(err, SW_ENVIRONMENT, "'%s' printed more than fits into memory or %d MiB", argv[0],
+                MAX_OUTPUT_BYTES >> 20);
         goto out;
     }
     out->exit_code = wait_for(child, deadline, grace_seconds, &out->timed_out);
-    if (started) {
+    if (out->started) {
         status = 0;
     } else if (why == ENOENT) {
         sw_fail(err, SW_ENVIRONMENT, "there is no '%s' on this machine; %s", argv[0], where);

@@ -12,6 +12,7 @@
 
 struct sw_process_result {
     int exit_code;  /* 128 + signal where one ended it; 127: it could not be started */
+    bool started;   /* it ran, so that it may have done what it is for, also after an error */
     bool timed_out; /* it was killed after the limit, with all that it had started */
     char *out;      /* standard output, ended by a 0 that out_bytes does not count */
     size_t out_bytes;

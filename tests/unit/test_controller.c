@@ -7,12 +7,14 @@
 #include "planner/job/words.h"
 #include "planner/scheduler/slurm/words.h"
 
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -183,6 +185,53 @@ static void test_ids(void **state)
         assert_int_equal(sw_sbatch_parse_id(none[i], id, sizeof id), -1);
 }
 
+/* An sbatch that does what it is told, before all others on PATH. */
+static enum sw_submitted submit_with(const char *lines, char id[32], struct sw_error *err)
+{
+    char bin[2100], sbatch[2200], *path;
+    snprintf(bin, sizeof bin, "%s/bin", folder);
+    snprintf(sbatch, sizeof sbatch, "%s/sbatch", bin);
+    assert_true(mkdir(bin, 0700) == 0 || errno == EEXIST);
+    FILE *f = fopen(sbatch, "w");
+    assert_non_null(f);
+    fprintf(f, "#!/bin/sh\n%s\n", lines);
+    fclose(f);
+    assert_int_equal(chmod(sbatch, 0700), 0);
+    const char *was = getenv("PATH");
+    assert_true(asprintf(&path, "%s:%s", bin, was) > 0);
+    char *before = strdup(was);
+    setenv("PATH", path, 1);
+    *err = (struct sw_error){0};
+    const enum sw_submitted done = sw_slurm_submit("x.sbatch", "t", "runs/x", id, 32, err);
+    setenv("PATH", before, 1);
+    free(before);
+    free(path);
+    return done;
+}
+
+/* Only what sbatch surely refused is no job; what was killed while it spoke may be one. */
+static void test_submit(void **state)
+{
+    (void)state;
+    struct sw_error err;
+    char id[32] = "";
+    assert_int_equal(submit_with("echo '42;cluster'", id, &err), SW_SUBMIT_DONE);
+    assert_string_equal(id, "42");
+    assert_int_equal(submit_with("echo 'sbatch: error: no such partition' >&2; exit 1", id, &err),
+                     SW_SUBMIT_NONE);
+    assert_int_equal(err.status, SW_UNMET);
+    assert_string_equal(err.message, "Slurm refuses the job: no such partition");
+    assert_int_equal(submit_with("exit 1", id, &err), SW_SUBMIT_UNSURE);
+    assert_string_equal(err.message, "sbatch did not say what became of the job; 'plan status "
+                                     "runs/x' finds it, if there is one");
+    assert_int_equal(submit_with("yes | head -c 270000000; echo 43", id, &err), SW_SUBMIT_UNSURE);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_string_equal(err.message,
+                        "sbatch did not say what became of the job: 'sbatch' printed more than "
+                        "fits into memory or 256 MiB; 'plan status runs/x' finds it, if there is "
+                        "one");
+}
+
 static void touch(const char *name)
 {
     char path[4096];
@@ -282,6 +331,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_reasons),       cmocka_unit_test(test_ids),
         cmocka_unit_test(test_logs),          cmocka_unit_test(test_logs_of_tasks),
         cmocka_unit_test(test_ids_of_arrays), cmocka_unit_test(test_owner),
+        cmocka_unit_test(test_submit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

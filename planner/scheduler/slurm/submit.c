@@ -82,6 +82,17 @@ static bool is_refusal(const struct sw_process_result *result)
     return true;
 }
 
+/* Nobody can say whether there is a job. */
+static enum sw_submitted unsure(const char *why, const char *folder, struct sw_error *err)
+{
+    sw_fail(
+        err, SW_ENVIRONMENT,
+        "sbatch did not say what became of the job%s%.400s; 'plan status %s' finds it, if there "
+        "is one",
+        why[0] != '\0' ? ": " : "", why, folder);
+    return SW_SUBMIT_UNSURE;
+}
+
 enum sw_submitted sw_slurm_submit(const char *script, const char *token, const char *folder,
                                   char *id, int32_t id_bytes, struct sw_error *err)
 {
@@ -94,22 +105,20 @@ enum sw_submitted sw_slurm_submit(const char *script, const char *token, const c
         argv[2] = comment;
         argv[3] = script;
     }
-    if (sw_slurm_process(argv, NULL, sbatch_seconds, &result, err) != 0) {
-        done = SW_SUBMIT_NONE; /* it was not started */
+    struct sw_error lost = {0};
+    if (sw_slurm_process(argv, NULL, sbatch_seconds, &result, &lost) != 0) {
+        done = result.started ? unsure(lost.message, folder, err) : SW_SUBMIT_NONE;
+        if (done == SW_SUBMIT_NONE)
+            sw_fail_as(err, &lost);
     } else if (!result.timed_out && result.exit_code == 0 &&
                sw_sbatch_parse_id(result.out, id, id_bytes) == 0) {
         if (result.diagnostics_bytes > 0)
             fputs(result.diagnostics, stderr);
+    } else if (is_refusal(&result)) {
+        done = SW_SUBMIT_NONE;
+        sw_fail(err, SW_UNMET, "Slurm refuses the job: %.600s", sw_process_complaint(&result));
     } else {
-        done = is_refusal(&result) ? SW_SUBMIT_NONE : SW_SUBMIT_UNSURE;
-        const char *why = sw_process_complaint(&result);
-        if (done == SW_SUBMIT_NONE)
-            sw_fail(err, SW_UNMET, "Slurm takes no such job: %.600s", why);
-        else
-            sw_fail(err, SW_ENVIRONMENT,
-                    "sbatch did not say what became of the job%s%.400s; 'plan status %s' finds it, "
-                    "if there is one",
-                    why[0] != '\0' ? ": " : "", why, folder);
+        done = unsure(sw_process_complaint(&result), folder, err);
     }
     sw_process_free(&result);
     return done;
