@@ -182,11 +182,39 @@ static int fail_missing(const struct sw_argument *row, struct sw_error *err)
     return sw_fail(err, SW_BAD_INPUT, "%s needs a value: %s", name, value);
 }
 
+/* Of the words that a row takes the one that is most like the value; "": none is. */
+static void find_choice(const struct sw_argument *row, const char *value, char out[SPELLING_BYTES])
+{
+    int32_t best = 1000, distance;
+    out[0] = '\0';
+    for (const struct sw_word *word = row->words; word != NULL && word->text != NULL; word++)
+        if (word->why == NULL && sw_text_is_near(value, word->text, &distance) && distance < best) {
+            best = distance;
+            snprintf(out, SPELLING_BYTES, "%s", word->text);
+        }
+    if (row->words != NULL || strchr(row->value, '|') == NULL)
+        return;
+    for (const char *p = row->value + (row->value[0] == '['); *p != '\0'; p += *p == '|') {
+        char word[SPELLING_BYTES];
+        const size_t here = strcspn(p, "|]");
+        snprintf(word, sizeof word, "%.*s", (int)here, p);
+        if (sw_text_is_near(value, word, &distance) && distance < best) {
+            best = distance;
+            memcpy(out, word, sizeof word);
+        }
+        p += here + (p[here] == ']');
+    }
+}
+
 static int fail_wrong(const struct sw_argument *row, const char *value, struct sw_error *err)
 {
-    char name[SPELLING_BYTES], wanted[128];
+    char name[SPELLING_BYTES], wanted[128], near[SPELLING_BYTES];
     spell(row->name, name);
     name_value(row, wanted, sizeof wanted);
+    find_choice(row, value, near);
+    if (near[0] != '\0')
+        return sw_fail(err, SW_BAD_INPUT, "%s is %s, not '%.60s'; did you mean '%s'?", name, wanted,
+                       value, near);
     return sw_fail(err, SW_BAD_INPUT, "%s is %s, not '%.60s'", name, wanted, value);
 }
 

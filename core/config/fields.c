@@ -24,15 +24,59 @@ const char *sw_config_example(struct sw_config *c, const struct field *field)
     return sw_config_format(c, "for example: %s: %s", field->key, field->example);
 }
 
+/* Whether text[0..length) is a word that the field takes: one in quotes, or one that `accept`
+ * knows. */
+static bool is_choice(const struct field *field, bool quoted, const char *text, size_t length,
+                      char word[32])
+{
+    if (length < 2 || length >= 32)
+        return false;
+    memcpy(word, text, length);
+    word[length] = '\0';
+    return quoted || (field->accept != NULL && field->accept(word));
+}
+
+/* "; did you mean 'auto'?" where a word that `expected` names is most like the text; else "". */
+static const char *meant(struct sw_config *c, const struct field *field, const char *expected,
+                         const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    const char *near = NULL;
+    int32_t best = 1000, distance;
+    char word[32];
+    for (const char *at = expected + strcspn(expected, letters); *at != '\0';
+         at += strcspn(at, letters)) {
+        const size_t length = strspn(at, letters);
+        if (is_choice(field, at > expected && at[-1] == '\'', at, length, word) &&
+            sw_text_is_near(text, word, &distance) && distance < best) {
+            best = distance;
+            near = sw_config_copy(c, word, length);
+        }
+        at += length;
+    }
+    return near != NULL ? sw_config_format(c, "; did you mean '%s'?", near) : "";
+}
+
 bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const struct node *value,
                           const char *expected)
 {
     if (value->kind == NODE_BROKEN)
         return false;
+    const char *near = value->kind == NODE_SCALAR ? meant(c, field, expected, value->text) : "";
     sw_config_error_at(c, value,
-                       sw_config_format(c, "'%s' must be %s, not %s", field->key, expected,
-                                        sw_node_describe(c, value)),
-                       sw_config_example(c, field));
+                       sw_config_format(c, "'%s' must be %s, not %s%s", field->key, expected,
+                                        sw_node_describe(c, value), near),
+                       near[0] == '\0' ? sw_config_example(c, field) : NULL);
+    return false;
+}
+
+bool sw_config_wrong_text(struct sw_config *c, const struct field *field, const struct node *value)
+{
+    const char *near = meant(c, field, field->expects, value->text);
+    sw_config_error_at(c, value,
+                       sw_config_format(c, "'%s' must be %s, not %s%s", field->key, field->expects,
+                                        sw_config_quote(c, value->text), near),
+                       near[0] == '\0' ? sw_config_example(c, field) : NULL);
     return false;
 }
 
@@ -155,7 +199,7 @@ static bool read_bool(struct sw_config *c, const struct field *field, struct nod
     while (i < 6 && (value->kind != NODE_SCALAR || strcmp(value->text, words[i]) != 0))
         i++;
     if (i == 6 || !value->plain)
-        return sw_config_wrong_type(c, field, value, "true or false");
+        return sw_config_wrong_type(c, field, value, "'true' or 'false'");
     bool truth = i >= 3;
     put(field, base, &truth, sizeof truth);
     return true;
@@ -171,11 +215,7 @@ static bool read_commas(struct sw_config *c, const struct field *field, const st
         if (item->kind != NODE_SCALAR) {
             good = sw_config_wrong_type(c, field, item, "a text or a list of texts");
         } else if (!field->accept(item->text)) {
-            sw_config_error_at(c, item,
-                               sw_config_format(c, "'%s' must be %s, not %s", field->key,
-                                                field->expects, sw_config_quote(c, item->text)),
-                               sw_config_example(c, field));
-            good = false;
+            good = sw_config_wrong_text(c, field, item);
         } else {
             text = text == NULL ? item->text : sw_config_format(c, "%s,%s", text, item->text);
         }
@@ -205,11 +245,7 @@ static bool read_text(struct sw_config *c, const struct field *field, struct nod
         if (field->offset != FIELD_NOWHERE)
             text = sw_config_resolve(c, value->source, text);
     } else if (field->accept != NULL && !field->accept(text)) {
-        sw_config_error_at(c, value,
-                           sw_config_format(c, "'%s' must be %s, not %s", field->key,
-                                            field->expects, sw_config_quote(c, text)),
-                           sw_config_example(c, field));
-        return false;
+        return sw_config_wrong_text(c, field, value);
     }
     put(field, base, &text, sizeof text);
     return true;

@@ -249,6 +249,9 @@ bool sw_section_wrote(const struct section *section, const char *key);
 const struct node *sw_section_place(const struct section *section, const char *key);
 bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const struct node *value,
                           const char *expected);
+/* The same of a text that field->accept does not take. Both suggest a word that `expected` or
+ * `expects` names, in quotes or because it is taken, where the value is like it. */
+bool sw_config_wrong_text(struct sw_config *c, const struct field *field, const struct node *value);
 const char *sw_config_example(struct sw_config *c, const struct field *field);
 /* Word i of a FIELD_WORD and what is stored for it; NULL: there is none. Old words don't count. */
 const char *sw_field_word(const struct field *field, int32_t i, int32_t *value);

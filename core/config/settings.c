@@ -40,10 +40,7 @@ static bool read_item(struct sw_config *c, const struct field *field, const stru
     if (item->kind != NODE_SCALAR)
         return sw_config_wrong_type(c, field, item, "a list of texts");
     if (!field->accept(item->text))
-        return refuse(c, item,
-                      sw_config_format(c, "'%s' must be %s, not %s", field->key, field->expects,
-                                       sw_config_quote(c, item->text)),
-                      sw_config_example(c, field));
+        return sw_config_wrong_text(c, field, item);
     *out = item->text;
     return true;
 }

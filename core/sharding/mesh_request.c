@@ -1,6 +1,8 @@
 /* mesh_dim as users write it (LWM's forms) and its meaning on a number of accelerators. */
 #include "core/sharding/mesh.h"
 
+#include "core/base/text.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -156,6 +158,12 @@ static int parse(const char *text, struct sw_mesh_request *out, struct sw_error 
         out->is_auto = true;
         return 0;
     }
+    int32_t distance;
+    if (sw_text_is_near(text, "auto", &distance))
+        return sw_fail(err, SW_BAD_INPUT,
+                       "mesh_dim '%.*s' is neither auto nor sizes as in '1,-1,4,1'; did you mean "
+                       "'auto'?",
+                       MAX_QUOTED, text);
     const char *list = all.at;
     struct sw_mesh_request request = *out;
     request.keep_order = *list == '!';

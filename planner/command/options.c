@@ -120,9 +120,8 @@ static const struct sw_argument table[] = {
      .take = take_fail_if, .kind = SW_ARGUMENT_OTHER, .bit = SW_OPTION_FAIL_IF},
     {"--fail-all", NULL, NULL, "judge the plans that did not change, too", INTO(fail_all),
      .bit = SW_OPTION_FAIL_ALL},
-    {"--collective", NULL, "NAME",
-     "what nccl-tests ran, where neither its output nor the file's name tells: all_reduce, "
-     "all_gather, reduce_scatter or alltoall",
+    {"--collective", NULL, "all_reduce|all_gather|reduce_scatter|alltoall",
+     "what nccl-tests ran, where neither its output nor the file's name tells", .is_choice = true,
      INTO(collective), .bit = SW_OPTION_COLLECTIVE},
     {"--format", NULL, "text|github", "github: annotations of a workflow", .take = take_format,
      .kind = SW_ARGUMENT_OTHER, .bit = SW_OPTION_FORMAT},

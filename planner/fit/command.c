@@ -321,12 +321,6 @@ int sw_command_fit(const struct sw_options *options)
     struct sw_fit_set set = {0};
     struct sw_fit_links links = {0};
     struct sw_error err = {0};
-    if (options->collective != NULL && !sw_fit_is_collective(options->collective)) {
-        sw_fail(&err, SW_BAD_INPUT,
-                "--collective is all_reduce, all_gather, reduce_scatter or alltoall, not '%.40s'",
-                options->collective);
-        return sw_command_fail(&err);
-    }
     int status = read_files(options, &set, &links, &products);
     if (status != SW_OK)
         goto out;

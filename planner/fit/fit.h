@@ -157,9 +157,6 @@ struct sw_fit_links {
  * others is a mistake. Errors and mistakes as sw_fit_read_csv. Free with sw_fit_links_free. */
 int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, const char *collective,
                             struct sw_error *err);
-/* Whether a word is one that `collective` may be: all_reduce, all_gather, reduce_scatter, alltoall.
- */
-bool sw_fit_is_collective(const char *word);
 void sw_fit_links_free(struct sw_fit_links *links);
 /* Whether a CSV file holds collectives by its columns. */
 bool sw_fit_has_collectives(const char *path);

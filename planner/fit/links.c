@@ -50,14 +50,6 @@ static enum sw_collective kind_of(const char *text)
     return unnamed;
 }
 
-bool sw_fit_is_collective(const char *word)
-{
-    for (size_t i = 0; i < KINDS; i++)
-        if (strcmp(word, kinds[i].name) == 0)
-            return true;
-    return false;
-}
-
 int32_t sw_fit_column(const char *header, const char *name)
 {
     const size_t bytes = strlen(name);

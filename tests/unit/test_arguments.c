@@ -303,6 +303,9 @@ static void test_values(void **state)
     parse(true, 0, "--kind is a, bc or d, not 'a|bc'", "p", "--kind", "a|bc", NULL);
     parse(true, 0, "--kind needs a value: a, bc or d", "p", "--kind", NULL);
     parse(true, 0, "--continue is none, requeue or chain, not 'x'", "p", "--continue", "x", NULL);
+    parse(true, 0, "--continue is none, requeue or chain, not 'reque'; did you mean 'requeue'?",
+          "p", "--continue", "reque", NULL);
+    parse(true, 0, "--kind is a, bc or d, not 'BC'; did you mean 'bc'?", "p", "--kind", "BC", NULL);
     parse(true, 0, "--top-k is K, not '3'", "p", "--top-k", "3", NULL);
     parse(true, 0, "an even number, not 'odd'", "p", "--top-k", "odd", NULL);
     parse(true, 0, "--digest is the 16 digits of a plan's digest, not 'ff'", "p", "--digest", "ff",

@@ -143,8 +143,9 @@ static void keys_that_change_the_arithmetic(void **state)
         {"model_type: qwen3\nlayer_types: full_attention\n" FULL,
          "t:7:14: 'layer_types' must be a list of texts, not the text 'full_attention' | for "
          "example: layer_types: [full_attention, full_attention]\n"},
-        {"attention_bias: 1\n", "t:6:17: 'attention_bias' must be true or false, not the number 1 "
-                                "| for example: attention_bias: false\n"},
+        {"attention_bias: 1\n",
+         "t:6:17: 'attention_bias' must be 'true' or 'false', not the number 1 "
+         "| for example: attention_bias: false\n"},
     };
     check(cases, COUNT(cases));
 }

@@ -363,8 +363,8 @@ static void clusters(void **state)
         {C "links: [{name: a, spans: all, bandwidth_per_nodes: 4 GB/s, latency: 1 us}]\n",
          "t:5:31: unknown key 'bandwidth_per_nodes'; did you mean 'bandwidth_per_node'?\n"},
         {C "links: [{name: a, spans: alle, bandwidth: 4 GB/s, latency: 1 us}]\n",
-         "t:5:26: 'spans' must be an integer, 'node' or 'all', not the text 'alle' | for example: "
-         "spans: node\n"},
+         "t:5:26: 'spans' must be an integer, 'node' or 'all', not the text 'alle'; did you mean "
+         "'all'?\n"},
         {C "links:\n- {name: a, spans: all, bandwidth: 1 GB/s, latency: 1 us}\n"
            "- {name: b, spans: node, bandwidth: 1 GB/s, latency: 1 us}\n",
          "t:7:20: 'spans' must ascend from link to link: 4 comes after 8 | write the links "

@@ -255,8 +255,8 @@ says "^::error file=$scratch/bad%2C odd.yaml,line=2,col=1::unknown key 'hiden_si
 [ ! -s "$scratch/stderr" ] || complain "annotations on stderr too"
 expect 1 check --format github configs/$run --set mesh_dim=1,3,2,2
 says '^::error file=configs/runs/quickstart.yaml::none of 1 meshes fits'
-expect 2 check --format gitlab configs/$run
-complains "plan: error: --format is text or github, not 'gitlab'; see 'plan check --help'"
+expect 2 check --format githab configs/$run
+complains "plan: error: --format is text or github, not 'githab'; did you mean 'github'?"
 
 [ "$bad" -eq 0 ] || exit 1
 echo "plan diff: all as expected"
