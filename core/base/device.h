@@ -45,6 +45,7 @@ struct sw_device_row {
     struct {
         double matmul, attention, memory, launch_s;
         double own; /* of what the chip's own matrix products reach */
+        const char *source; /* what these rest on, for people */
     } usual;
     /* jobs */
     bool allocated;             /* schedulers hand them out by number */

@@ -554,12 +554,14 @@ static void run_step(struct pricing *c)
 static void tell_profile(struct sw_cost *out, const struct sw_cluster_config *cluster)
 {
     const struct sw_profile_config assumed = sw_profile_default(&cluster->accelerator);
-    const struct sw_profile_config *p =
-        sw_profile_is_default(&cluster->profile) ? &assumed : &cluster->profile;
+    const bool is_default = sw_profile_is_default(&cluster->profile);
+    const struct sw_profile_config *p = is_default ? &assumed : &cluster->profile;
     out->band_low_seconds = out->step_seconds * p->band_low;
     out->band_high_seconds = out->step_seconds * p->band_high;
     out->profile = p->name;
-    out->calibration = p->source != NULL ? p->source : "data sheets, not measured";
+    out->calibration = is_default ? sw_device_row(cluster->accelerator.device)->usual.source
+                       : p->source != NULL ? p->source
+                                           : "its file names no source";
     out->profile_runs = p->runs;
     out->profile_error = p->error;
 }

@@ -474,7 +474,7 @@ static void has_a_band(void **state)
     const struct sw_cost c = price(&t, sw_mesh_make(1, 16, 1, 1), 1);
     close_to(c.band_low_seconds, 0.7 * c.step_seconds);
     close_to(c.band_high_seconds, 1.3 * c.step_seconds);
-    assert_string_equal(c.calibration, "data sheets, not measured");
+    assert_string_equal(c.calibration, "its file names no source");
 }
 
 /* Shapes: the same flops take longer in small or ragged pieces, and attention in small heads. */
