@@ -429,7 +429,8 @@ static const struct field optimizer_fields[] = {
      .max = SW_MANY,
      .example = "1000",
      .about = "number of steps of the run; a run that leaves it out trains the default, and "
-              "'plan search' predicts no time of the whole run"},
+              "no command predicts the time of the whole run but 'plan submit --dry-run', which "
+              "says what it assumes"},
     {.key = "min_learning_rate",
      .type = FIELD_REAL,
      AT(min_learning_rate),

@@ -51,7 +51,7 @@ bool sw_checkpoint_background(const struct sw_cluster_config *cluster, int64_t m
 struct sw_saved_run {
     int64_t memory_total; /* of a rank, with what is reserved */
     double step_seconds;  /* > 0 */
-    int64_t total_steps;
+    int64_t total_steps; /* INT64_MAX: not said */
     double write_limit; /* bytes/s, the run's checkpoint.bandwidth; 0: none */
 };
 

@@ -2,6 +2,7 @@
 
 #include "core/cost/links.h"
 #include "core/program/walk.h"
+#include "planner/search/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,10 +140,11 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
     sum_ops(x);
     place_axes(x);
     x->memory_total = x->c.memory.reserved + x->programs->arena_bytes;
-    x->run_seconds = (double)run->optimizer.total_steps * x->c.cost.step_seconds;
+    x->run_seconds = sw_report_run_seconds(run, x->c.cost.step_seconds);
     const struct sw_saved_run saved = {.memory_total = x->memory_total,
                                        .step_seconds = x->c.cost.step_seconds,
-                                       .total_steps = run->optimizer.total_steps,
+                                       .total_steps =
+                                           run->says_steps ? run->optimizer.total_steps : INT64_MAX,
                                        .write_limit = run->checkpoint_bandwidth};
     if (sw_checkpoint_price_set(x->programs, &run->cluster, &saved, &x->checkpoint, err) != 0)
         return -1;

@@ -69,7 +69,7 @@ struct sw_explain {
     struct sw_timeline timeline;
     struct sw_window forward, backward;
     int64_t memory_total;        /* of a rank, with the largest program and what is reserved */
-    double run_seconds;          /* of all steps */
+    double run_seconds;          /* of all steps; NAN: the run does not say how many */
     struct sw_candidate serving; /* of a run that says something of serving */
     struct sw_program_set *serving_programs; /* NULL: it says nothing */
     struct sw_checkpoint_cost checkpoint;

@@ -83,7 +83,7 @@ static const struct sw_traffic *find_traffic(const struct sw_diff_side *side,
 
 static bool same_amount(double a, double b)
 {
-    return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
+    return (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
 }
 
 static int compare_traffic(struct sw_diff_file *f, struct sw_error *err)

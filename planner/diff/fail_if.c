@@ -528,6 +528,26 @@ static char *format_value(double value, struct sw_dimension d, char buffer[SW_FO
     return buffer;
 }
 
+/* Whether a measure that the condition names is there; detail: why not. */
+static bool knows_measures(const struct sw_fail_if *condition, const struct sw_measures *was,
+                           const struct sw_measures *is, char *detail, size_t detail_bytes)
+{
+    for (int32_t i = 0; i < condition->count; i++) {
+        const struct sw_fail_if_node *node = &condition->node[i];
+        const bool is_measure = node->kind == 'm' || node->kind == 'o';
+        const bool asks_old = node->kind == 'o' || condition->is_change;
+        const char *lacks = !is_measure                                            ? NULL
+                            : node->kind == 'm' && isnan(is->value[node->measure]) ? "new"
+                            : asks_old && isnan(was->value[node->measure])         ? "old"
+                                                                                   : NULL;
+        if (lacks != NULL) {
+            snprintf(detail, detail_bytes, "the %s run does not say optimizer.total_steps", lacks);
+            return false;
+        }
+    }
+    return true;
+}
+
 enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
                                         const struct sw_measures *old_measures,
                                         const struct sw_measures *new_measures, char *detail,
@@ -549,6 +569,8 @@ enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
         snprintf(detail, detail_bytes, "there is no old plan to compare with");
         return SW_FAIL_IF_SKIPPED;
     }
+    if (!knows_measures(condition, old_measures, new_measures, detail, detail_bytes))
+        return SW_FAIL_IF_SKIPPED;
     const double a = evaluate(condition, condition->side[0], old_measures, new_measures);
     double b = evaluate(condition, condition->side[1], old_measures, new_measures);
     struct sw_dimension dimension = left->dimension.bare ? right->dimension : left->dimension;

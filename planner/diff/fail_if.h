@@ -31,8 +31,8 @@ enum sw_measure {
     SW_MEASURE_COMMUNICATION_BYTES, /* bytes that one rank sends in a step */
     SW_MEASURE_HEADROOM,            /* bytes of limit that memory_headroom keeps free */
     SW_MEASURE_ACCELERATORS,        /* number of them */
-    SW_MEASURE_DURATION,            /* seconds of all steps of the run */
-    SW_MEASURE_ACCELERATOR_HOURS,   /* of all steps on all accelerators of the cluster */
+    SW_MEASURE_DURATION,            /* seconds of all steps of the run; NAN: it does not say how many */
+    SW_MEASURE_ACCELERATOR_HOURS,   /* of all steps on all accelerators of the cluster; NAN likewise */
     SW_MEASURE_COUNT
 };
 const char *sw_measure_name(enum sw_measure measure); /* "step" "memory" ... */
@@ -95,7 +95,8 @@ int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *
 enum sw_fail_if_verdict { SW_FAIL_IF_PASS, SW_FAIL_IF_FAIL, SW_FAIL_IF_SKIPPED };
 const char *sw_fail_if_verdict_name(enum sw_fail_if_verdict verdict); /* "pass" "fail" "skipped" */
 
-/* Tests the condition. old_measures may be NULL: there was no plan; what asks for it is skipped.
+/* Tests the condition. old_measures may be NULL: there was no plan; what asks for it is skipped,
+ * and so is what asks for a measure that is NAN.
  * detail: "77.1 GB > 73.6 GB", the comparison that holds; or why it was skipped. */
 enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
                                         const struct sw_measures *old_measures,

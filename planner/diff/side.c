@@ -125,7 +125,7 @@ static void measure(struct sw_diff_side *side)
     value[SW_MEASURE_COMMUNICATION_BYTES] = bytes;
     value[SW_MEASURE_HEADROOM] = (double)c->memory.headroom;
     value[SW_MEASURE_ACCELERATORS] = sw_mesh_rank_count(&c->decision.mesh);
-    value[SW_MEASURE_DURATION] = (double)side->run->optimizer.total_steps * c->cost.step_seconds;
+    value[SW_MEASURE_DURATION] = sw_report_run_seconds(side->run, c->cost.step_seconds);
     value[SW_MEASURE_ACCELERATOR_HOURS] =
         sw_report_accelerator_hours(side->run, c->cost.step_seconds);
     char(*word)[SW_ASPECT_BYTES] = side->measures.word;

@@ -146,14 +146,9 @@ void sw_train_write_head(struct sw_json *j, const struct sw_run_config *run,
 {
     char why[320];
     sw_json_number(j, "search_seconds", s->seconds);
-    if (s->feasible > 0 && run->says_steps) {
-        const double step = s->mesh[0].cost.step_seconds;
-        sw_json_number(j, "run_seconds", (double)run->optimizer.total_steps * step);
-        sw_json_number(j, "accelerator_hours", sw_report_accelerator_hours(run, step));
-    } else {
-        sw_json_null(j, "run_seconds");
-        sw_json_null(j, "accelerator_hours");
-    }
+    const double step = s->feasible > 0 ? s->mesh[0].cost.step_seconds : NAN;
+    sw_json_number(j, "run_seconds", sw_report_run_seconds(run, step));
+    sw_json_number(j, "accelerator_hours", sw_report_accelerator_hours(run, step));
     if (s->feasible > 0)
         sw_json_text(j, "why", sw_rank_why(run, SW_FOR_TRAIN, why, sizeof why));
     else

@@ -69,9 +69,14 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
     return buffer;
 }
 
+double sw_report_run_seconds(const struct sw_run_config *run, double step_seconds)
+{
+    return run->says_steps ? (double)run->optimizer.total_steps * step_seconds : NAN;
+}
+
 double sw_report_accelerator_hours(const struct sw_run_config *run, double step_seconds)
 {
-    return (double)run->optimizer.total_steps * step_seconds / 3600 * run->cluster.nodes *
+    return sw_report_run_seconds(run, step_seconds) / 3600 * run->cluster.nodes *
            run->cluster.accelerators_per_node;
 }
 

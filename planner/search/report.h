@@ -35,7 +35,10 @@ char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *
 void sw_report_why(FILE *out, const struct sw_run_config *run, enum sw_purpose purpose);
 /* Rows of the table where --top does not say. */
 enum { SW_SHOWN_ROWS = 10 };
-/* All steps of the run on all accelerators. */
+/* All steps of the run, in seconds; NAN where it does not say optimizer.total_steps. Training takes
+ * the default number of steps then, but nobody meant it to be what a run costs. */
+double sw_report_run_seconds(const struct sw_run_config *run, double step_seconds);
+/* All steps on all accelerators; NAN as above. */
 double sw_report_accelerator_hours(const struct sw_run_config *run, double step_seconds);
 /* The lines of one rejected mesh. */
 void sw_report_rejected(FILE *out, const struct sw_candidate *c);

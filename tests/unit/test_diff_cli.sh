@@ -57,6 +57,20 @@ sed '/total_steps/d' "$scratch/default.yaml" >"$scratch/endless.yaml"
 sed 's/^global_batch_size: .*/global_batch_size: 64/' "$scratch/endless.yaml" >"$scratch/endless-64.yaml"
 expect 4 diff "$scratch/endless.yaml" "$scratch/endless-64.yaml"
 grep -q 'all steps' "$scratch/stdout" && complain "the time of steps that nobody says: $(cat "$scratch/stdout")"
+expect 4 diff "$scratch/endless.yaml" "$scratch/endless-64.yaml" --fail-if 'duration > 1 s' --fail-if 'accelerator_hours > +1%'
+says '^    skipped duration > 1 s: the new run does not say optimizer\.total_steps$'
+says '^    skipped accelerator_hours > \+1%: the new run does not say optimizer\.total_steps$'
+expect 4 diff "$scratch/endless.yaml" "$scratch/smaller.yaml" --fail-if 'accelerator_hours > +1%'
+says '^    skipped accelerator_hours > \+1%: the old run does not say optimizer\.total_steps$'
+expect 4 diff "$scratch/endless.yaml" "$scratch/endless-64.yaml" --json
+python3 - "$scratch/stdout" <<'PYTHON' || complain "JSON of runs without steps"
+import json, sys
+f = json.load(open(sys.argv[1]))["files"][0]
+for side in "old", "new":
+    assert f[side]["duration"] is None and f[side]["accelerator_hours"] is None and f[side]["step"] > 0
+PYTHON
+cp "$scratch/endless.yaml" "$scratch/endless-too.yaml"
+expect 0 diff "$scratch/endless.yaml" "$scratch/endless-too.yaml" --json
 expect 4 diff "$scratch/default.yaml" "$scratch/smaller.yaml" --markdown && says '^All steps: .* accelerator-hours -&gt; '
 expect 1 diff "$scratch/smaller.yaml" "$scratch/default.yaml" --fail-if 'accelerator_hours > +20%'
 expect 4 diff "$scratch/default.yaml" "$scratch/smaller.yaml"
