@@ -213,7 +213,7 @@ live() {
 # shellcheck disable=SC2317
 live_each() {
     local life
-    for life in crash array unchain cancel slow full host cut; do
+    for life in crash array unchain cancel slow full host cut overwrite; do
         [ -f "$out/lives/$life" ] && continue
         if ! bash tests/cluster/test_lives.sh "$build" "$life" >"$out/lives/$life.log" 2>&1; then
             cat "$out/lives/$life.log"
@@ -221,7 +221,7 @@ live_each() {
         fi
         touch "$out/lives/$life"
     done
-    echo "a start that crashes, an array, a chain that is cancelled, cancel in a step and a save, a slow node, a full disk, the batch host, a cut link"
+    echo "a start that crashes, an array, a chain that is cancelled, cancel in a step and a save, a slow node, a full disk, the batch host, a cut link, a lost node of a run that began anew"
 }
 # What administrators, other jobs, limits and lost nodes do, each at a step that the seed chooses.
 # shellcheck disable=SC2317

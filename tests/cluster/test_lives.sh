@@ -9,8 +9,9 @@
 # host (the batch host dies), stop (a rank hangs), library (missing on one node), crash (of a start),
 # slow (the preflight names a node), full (the disk), readonly (that of the checkpoints), slowd (a slurmd
 # that does not answer while the limit's signal is delivered), starting (a node is lost while MPI starts),
-# requeue, hold, suspend, preempt, drain (by an administrator or another job), controller (down for 40 s
-# while a rank dies), random (faults as they come). LIFE:SEED is another choice of steps and ranks.
+# overwrite (a node dies of a job that deleted the run before it), requeue, hold, suspend, preempt, drain (by
+# an administrator or another job), controller (down for 40 s while a rank dies), random (faults as they
+# come). LIFE:SEED is another choice of steps and ranks.
 # Without any: slowd node starting stop library readonly; tests/soak.sh does the others.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
@@ -307,6 +308,24 @@ life_node() {
     echo "node: known after $((SECONDS - begin)) s"
     goes_on_with_three n3
     elastic_reference
+    same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
+}
+life_overwrite() { # what the script was given holds for the first attempt: the second resumes, and deletes nothing
+    local i
+    elastic_reference
+    emit overwrite slurm.continue=requeue optimizer.total_steps=20 checkpoint.every_steps=5 nodes=3-4 \
+        mesh_dim=auto global_batch_size=12
+    cp -a "$reference/checkpoints" "$run" || fail "no run to overwrite"
+    job=$(sbatch --parsable "$run/$name.sbatch" --resume none --overwrite) || fail "sbatch refused the script"
+    for ((i = 0; i < 600; i++)); do
+        case $(readlink "$run/checkpoints/latest") in *0005 | *0010) break ;; esac
+        sleep 0.3
+    done
+    [ $i -lt 600 ] || fail "the run before was not overwritten"
+    bash $cluster kill test 3
+    goes_on_with_three n3
+    logs | grep -qE 'resuming from .*, after step (5|10)$' || fail "the second attempt did not resume"
+    [ "$(logs | grep -c 'resuming from')" -eq 1 ] || fail "it was resumed more than once"
     same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
 }
 life_cut() {
