@@ -47,6 +47,7 @@ static void near_is_a_third(void **state)
     assert_true(sw_text_is_near("hiden_size", "hidden_size", &distance));
     assert_int_equal(distance, 1);
     assert_true(sw_text_is_near("abc", "abd", &distance));
+    assert_false(sw_text_is_near("gpu", "cpu", &distance));
     assert_false(sw_text_is_near("ab", "ac", &distance));
     distance = -1;
     assert_false(sw_text_is_near("a", "abcdefgh", &distance));
