@@ -116,12 +116,12 @@ in attempt.json. `plan supervise` reads of its job `SLURM_JOB_NODELIST`, `SLURM_
 | 2 | bad input: the command line or a file |
 | 3 | the environment failed: memory, disk, network, another rank; Slurm does not answer |
 | 4 | `plan diff`, `runner checkpoint diff`: the two differ |
-| 75 | `runner train`: stopped by USR1 after the step at hand, to resume in another job |
+| 75 | `runner train`: stopped by USR1 after the current step, to resume in another job |
 | 76 | `runner train`: as 3, and the node that attempt.json names is broken |
 | 93 | `runner train`: as 75, but no step was gained since the attempt before: another job would gain none |
-| 130 | `runner train`: stopped by INT after the step at hand |
+| 130 | `runner train`: stopped by INT after the current step |
 | 141 | `plan`: whoever reads the output went away before its end, as with `plan search ... \| head`; what should be written is |
-| 143 | `runner train`: stopped by TERM or HUP after the step at hand |
+| 143 | `runner train`: stopped by TERM or HUP after the current step |
 
 `plan status --watch` ends with the verdict of the run: 0 done, else one of these.
 

@@ -60,17 +60,17 @@ static const char fit_details[] =
 static const char submit_details[] =
     "\nPlan, script and submission.json are written to the run's directory, where never more than "
     "one job\n"
-    "waits or runs. Of a plan file, the script beside it is submitted.\n";
+    "waits or runs. With a plan file, the script beside it is submitted.\n";
 
 static const char status_details[] =
     "\nDIR: the run's directory; default the working directory. --watch ends with the run, and its "
     "exit code\n"
     "is then the run's verdict: 0 done, else as of 'runner train'. The scheduler is asked at most "
     "every 10 s.\n"
-    "Exit code 3 when it does not answer; what the directory tells is shown all the same.\n";
+    "Exit code 3 when it does not answer; what the directory says is shown all the same.\n";
 
 static const char cancel_details[] =
-    "\nA job that trains gets INT: it ends after the step at hand with a checkpoint, and is not "
+    "\nA job that trains gets INT: it ends after the current step with a checkpoint, and is not "
     "started again.\n"
     "One that waits or has not begun to train is cancelled. Returns when it is over.\n";
 
@@ -82,11 +82,11 @@ static const struct command {
 } commands[] = {
     {"check", "FILE...", "validate YAML: models, accelerators, profiles, clusters, runs, plans",
      SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_JSON, sw_command_check, NULL},
-    {"search", "RUN.yaml", "every mesh with its memory and time, best first",
+    {"search", "RUN.yaml", "predict memory and time of every mesh, best first",
      SW_OPTION_JSON | SW_OPTION_TOP | SW_OPTION_REJECTED | SW_OPTION_FOR | SW_OPTION_PREFER |
          SW_OPTION_MESH_DIM | SW_OPTION_SET,
      sw_command_search, NULL},
-    {"explain", "RUN.yaml", "where the memory and the time of one mesh go",
+    {"explain", "RUN.yaml", "show where the memory and the time of one mesh go",
      SW_OPTION_JSON | SW_OPTION_PROGRAM | SW_OPTION_SOURCES | SW_OPTION_HTML | SW_OPTION_REJECTED |
          SW_OPTION_FOR | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET,
      sw_command_explain, NULL},
@@ -98,35 +98,38 @@ static const struct command {
      SW_OPTION_DRY_RUN | SW_OPTION_SOONEST | SW_OPTION_FORCE | SW_OPTION_TEMPLATE |
          SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_JSON,
      sw_command_submit, submit_details},
-    {"status", "[RUN.yaml|JOB|DIR]", "where a run is: its job, its steps, its end",
+    {"status", "[RUN.yaml|JOB|DIR]", "show the state of a run: its job, its steps, how it ended",
      SW_OPTION_WATCH | SW_OPTION_JSON | SW_OPTION_SET, sw_command_status, status_details},
-    {"logs", "[RUN.yaml|JOB|DIR]", "what a run's job printed",
+    {"logs", "[RUN.yaml|JOB|DIR]", "show what a run's job printed",
      SW_OPTION_FOLLOW | SW_OPTION_LINES | SW_OPTION_SET, sw_command_logs, NULL},
     {"cancel", "[RUN.yaml|JOB|DIR]", "end a run's job after a checkpoint",
      SW_OPTION_NOW | SW_OPTION_SET, sw_command_cancel, cancel_details},
-    {"runs", "[DIR]", "the runs in a folder and below it", SW_OPTION_WATCH | SW_OPTION_JSON,
+    {"runs", "[DIR]", "list the runs in a folder and below it", SW_OPTION_WATCH | SW_OPTION_JSON,
      sw_command_runs, NULL},
-    {"fit", "MEASUREMENTS FILE.yaml...", "profiles, and constants of links, from measurements",
+    {"fit", "MEASUREMENTS FILE.yaml...", "fit profiles, and constants of links, to measurements",
      SW_OPTION_COLLECTIVE, sw_command_fit, fit_details},
-    {"diff", "OLD NEW", "what two runs, plans or folders of them differ in, and what that costs",
+    {"diff", "OLD NEW", "compare two runs, plans or folders: settings, time, memory",
      SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_FAIL_ALL, sw_command_diff,
      NULL},
-    {"import-cluster", "[--partition NAME] [--into FILE]", "a cluster file read from the scheduler",
+    {"import-cluster", "[--partition NAME] [--into FILE]",
+     "write a cluster file from what the scheduler says",
      SW_OPTION_PARTITION | SW_OPTION_INTO | SW_OPTION_OUTPUT_FILE, sw_command_import_cluster, NULL},
     {"schema", "model|accelerator|profile|curve|fabric|cluster|run|plan|template",
      "JSON Schema of a file, for editors", SW_OPTION_MARKDOWN, sw_command_schema, NULL},
-    {"supervise", "PLAN OPTIONS [-- ARGUMENTS]", "the job's own process; scripts end with it", 0,
-     NULL, NULL},
+    {"supervise", "PLAN OPTIONS [-- ARGUMENTS]",
+     "run a job; the scripts of 'plan emit' end with it", 0, NULL, NULL},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void print_help(void)
 {
+    enum { ABOUT_COLUMN = 49 };
     printf("usage: plan COMMAND ARGUMENTS\n\n");
     for (size_t i = 0; i < COMMANDS; i++) {
-        char usage[64];
-        snprintf(usage, sizeof usage, "%s %s", commands[i].name, commands[i].arguments);
-        printf("  plan %-41s %s\n", usage, commands[i].about);
+        const int length = printf("  plan %s %s", commands[i].name, commands[i].arguments);
+        printf("%s%*s%s\n", length > ABOUT_COLUMN - 1 ? "\n" : "",
+               length > ABOUT_COLUMN - 1 ? ABOUT_COLUMN : ABOUT_COLUMN - length, "",
+               commands[i].about);
     }
     printf("\n  plan COMMAND --help      the options of a command\n"
            "  plan --version\n\n"
@@ -171,7 +174,7 @@ static int run(int argc, char **argv)
 {
     if (argc < 2) {
         struct sw_error err = {0};
-        sw_fail(&err, SW_BAD_INPUT, "which command? see 'plan --help'");
+        sw_fail(&err, SW_BAD_INPUT, "give a command; see 'plan --help'");
         return sw_command_fail(&err);
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||

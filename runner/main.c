@@ -33,7 +33,7 @@ static const char environment[] =
     "(default: "
     "20\n"
     "predicted steps, at least 60 s and at most 240 s, or 4 steps where these are longer).\n"
-    "Signals act after the step at hand; a second INT or TERM ends the run at once. Exit codes: 0 "
+    "Signals act after the current step; a second INT or TERM ends the run at once. Exit codes: 0 "
     "done,\n"
     "1 cannot be met, or the loss or the gradient norm is zero or not finite, 2 bad input, 3 the "
     "environment failed;\n"
@@ -219,7 +219,7 @@ static const struct sw_argument calibrate_rows[] = {
     {"--cluster", NULL, "CLUSTER.yaml",
      "measure the links too, and write a cluster file in the same folder", INTO(cluster_path)},
     {"--quick", NULL, NULL, "measure for 8 seconds instead of 55", INTO(quick)},
-    {"--force", NULL, NULL, "write what cannot be believed, too, with a band that is as wide",
+    {"--force", NULL, NULL, "write unreliable results, too, with a band that is as wide",
      INTO(force)},
     {.name = NULL}};
 #undef INTO
@@ -269,13 +269,13 @@ static const struct command {
     {"score", score, sw_score_rows,
      "usage: runner score NAME.plan.yaml --checkpoint DIR [--json] FILE...\n"
      "       runner score NAME.plan.yaml --checkpoint DIR --texts FILE.jsonl [OPTIONS]\n"
-     "how probable the model finds the text of files, or of lines of {\"text\": TEXT} or "
+     "prints how probable the model finds the text of files, or of lines of {\"text\": TEXT} or "
      "{\"tokens\": [1, 2]};\n"
      "started like train\n",
      NULL},
     {"serve", serve, sw_serve_rows,
      "usage: runner serve NAME.plan.yaml --checkpoint DIR [OPTIONS]\n"
-     "answers with that model over HTTP, as OpenAI's API has it; started like train. TERM or INT "
+     "serves the model over HTTP, with OpenAI's API; started like train. TERM or INT "
      "ends it\n"
      "when what it took is answered; a second one at once\n",
      NULL},
@@ -303,11 +303,10 @@ static const struct command {
      NULL},
     {"preflight", preflight, sw_preflight_rows,
      "usage: runner preflight NAME.plan.yaml [--full] [--digest HEX]\n"
-     "tries on every node what the plan wants of it: layers of its shapes, messages between nodes, "
+     "tests every node as the plan will use it: layers of its shapes, messages between nodes, "
      "the\n"
-     "plan's collectives, memory, disk, GPUs; started like train. Exit code 76: a node is out of "
-     "its "
-     "band,\n"
+     "plan's collectives, memory, disk, GPUs; started like train. Exit code 76: a node is slow or "
+     "broken,\n"
      "and named in attempt.json\n",
      NULL},
     {"next", next, sw_next_rows,
@@ -329,7 +328,7 @@ static int no_command(const char *name)
     if (sw_launch_number() != 0)
         return SW_BAD_INPUT;
     if (name == NULL)
-        fputs("runner: error: which command? see 'runner --help'\n", stderr);
+        fputs("runner: error: give a command; see 'runner --help'\n", stderr);
     else if (near != NULL)
         fprintf(stderr, "runner: error: unknown command '%.40s'; did you mean '%s'?\n", name, near);
     else

@@ -34,7 +34,8 @@ int sw_arguments_take_digest(const struct sw_argument *row, void *to, const char
                              struct sw_error *err)
 {
     if (strlen(value) != 16 || strspn(value, "0123456789abcdef") != 16)
-        return sw_fail(err, SW_BAD_INPUT, "%s is the 16 digits of a plan's digest, not '%.60s'",
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%s must be the 16 hexadecimal digits of a plan's digest, not '%.60s'",
                        row->name, value);
     *(struct sw_meant *)to = (struct sw_meant){true, strtoull(value, NULL, 16)};
     return 0;
@@ -213,9 +214,9 @@ static int fail_wrong(const struct sw_argument *row, const char *value, struct s
     name_value(row, wanted, sizeof wanted);
     find_choice(row, value, near);
     if (near[0] != '\0')
-        return sw_fail(err, SW_BAD_INPUT, "%s is %s, not '%.60s'; did you mean '%s'?", name, wanted,
-                       value, near);
-    return sw_fail(err, SW_BAD_INPUT, "%s is %s, not '%.60s'", name, wanted, value);
+        return sw_fail(err, SW_BAD_INPUT, "%s must be %s, not '%.60s'; did you mean '%s'?", name,
+                       wanted, value, near);
+    return sw_fail(err, SW_BAD_INPUT, "%s must be %s, not '%.60s'", name, wanted, value);
 }
 
 /* A whole number, also as "30.0" or "1e3"; there: whether it is one, in the range of an int64. */
@@ -246,7 +247,7 @@ static int read_number(const struct sw_argument *row, const char *value, int64_t
     spell(row->name, name);
     if (row->most > 0 || *out > most)
         snprintf(bound, sizeof bound, " to %lld", (long long)most);
-    return sw_fail(err, SW_BAD_INPUT, "%s is a whole number from %lld%s, not '%.60s'", name,
+    return sw_fail(err, SW_BAD_INPUT, "%s must be a whole number from %lld%s, not '%.60s'", name,
                    (long long)row->least, bound, value);
 }
 

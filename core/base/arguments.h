@@ -112,7 +112,7 @@ int sw_arguments_take_digest(const struct sw_argument *row, void *to, const char
 #define SW_ARGUMENT_DIGEST(type, member)                                                           \
     {                                                                                              \
         .name = "--digest", .value = "HEX",                                                        \
-        .about = "refuse another plan than the one of that digest; job scripts say it",            \
+        .about = "refuse any plan but the one with this digest; job scripts pass it",              \
         .take = sw_arguments_take_digest, SW_ARGUMENT_TO(type, member)                             \
     }
 

@@ -44,7 +44,7 @@ struct sw_device_row {
      * memory's bandwidth, seconds from one kernel's start to the next. */
     struct {
         double matmul, attention, memory, launch_s;
-        double own; /* of what the chip's own matrix products reach */
+        double own;         /* of what the chip's own matrix products reach */
         const char *source; /* what these rest on, for people */
     } usual;
     /* jobs */

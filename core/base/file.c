@@ -175,7 +175,8 @@ int sw_file_make_folder(const char *path, struct sw_error *err)
         *slash = '\0';
         if (mkdir(part, 0777) != 0 && errno != EEXIST) {
             reason = errno;
-            sw_fail(err, SW_ENVIRONMENT, "cannot make the folder '%s': %s", part, strerror(reason));
+            sw_fail(err, SW_ENVIRONMENT, "cannot create the folder '%s': %s", part,
+                    strerror(reason));
             goto out;
         }
         *slash = kept;

@@ -206,7 +206,7 @@ static bool read_bandwidth(struct sw_config *c, const struct section *s,
         sw_config_error_at(c, s->map, "missing key 'bandwidth' or 'bandwidth_per_node'", help);
     if (one && all)
         sw_config_error_at(c, sw_section_place(s, "bandwidth_per_node"),
-                           "'bandwidth' and 'bandwidth_per_node' are two figures for the same",
+                           "'bandwidth' and 'bandwidth_per_node' say the same; give one of them",
                            help);
     if (all && !one && cluster->accelerators_per_node > 0)
         link->bandwidth = link->bandwidth_per_node / cluster->accelerators_per_node;
@@ -295,7 +295,7 @@ static void schema_links(struct sw_json *j, const struct field *field)
 
 const struct field_type sw_type_links = {read_links, write_links, schema_links, INSIDE_ITEMS, NULL};
 
-/* The mesh axes of one rule: a list of texts, one text, or nothing. */
+/* The mesh axes of one rule: a list of strings, one text, or nothing. */
 static bool read_axes(struct sw_config *c, struct node *value, struct sw_rule_config *rule)
 {
     static const char *const axes[] = {"dp", "fsdp", "tp", "sp"};
@@ -313,11 +313,11 @@ static bool read_axes(struct sw_config *c, struct node *value, struct sw_rule_co
         if (axis == 4 && item->kind == NODE_SCALAR)
             message = sw_config_format(c, "unknown mesh axis %s", sw_config_quote(c, item->text));
         else if (axis == 4)
-            message = sw_config_format(c, "a mesh axis must be a text, not %s",
+            message = sw_config_format(c, "a mesh axis must be a string, not %s",
                                        sw_node_describe(c, item));
         for (int32_t i = 0; message == NULL && i < rule->count; i++)
             if (rule->axis[i] == axes[axis])
-                message = sw_config_format(c, "the mesh axis '%s' stands twice", axes[axis]);
+                message = sw_config_format(c, "the mesh axis '%s' appears twice", axes[axis]);
         if (message == NULL) {
             rule->axis[rule->count++] = axes[axis];
             continue;

@@ -96,8 +96,8 @@ static void note_older_constants(struct sw_config *c, const struct node *root)
                 c, value->key,
                 sw_config_format(
                     c,
-                    "'%s' belongs to a profile now, for it is of software on this chip; it counts "
-                    "where the cluster has none: %s",
+                    "'%s' belongs in a profile, since it describes software; it is used only where "
+                    "the cluster has no profile: %s",
                     keys[i],
                     i == 0 ? "move its keys to a file of their own and name that as the cluster's "
                              "'profile'"
@@ -252,7 +252,7 @@ static void check_weights(struct sw_config *c, struct section *s, const struct n
         !sw_device_row(run->cluster.accelerator.device)->lacks_int8_weights)
         return;
     sw_config_error_at(c, sw_node_find(sw_node_find(root, "serve"), "weights"),
-                       sw_config_format(c, "'weights: int8' is not of %s accelerators",
+                       sw_config_format(c, "'weights: int8' is not supported on %s accelerators",
                                         sw_word(sw_words_device, run->cluster.accelerator.device)),
                        "use weights: auto");
     s->bad |= UINT64_C(1) << (sw_field_find(s->fields, "serve") - s->fields);
@@ -286,10 +286,10 @@ static void check_job(struct sw_config *c, struct section *s, struct sw_run_conf
                      ? "others on the cluster's network can reach it: name a file with a token"
                      : "name a file of lines of JSON");
     if (job->type == SW_JOB_SERVE && job->shards > 1)
-        complain(c, s, "job", "'shards' are of generate and score",
+        complain(c, s, "job", "'shards' applies only to generate and score",
                  "start one job for each server");
     if (run->nodes_least < run->nodes_most)
-        complain(c, s, "job", "'nodes' of a job that does not train is one number",
+        complain(c, s, "job", "'nodes' must be one number for a job that does not train",
                  sw_config_format(c, "use nodes: %d", (int)run->nodes_most));
     for (int32_t i = 0; c->launchers != NULL && c->launchers->row[i] != NULL; i++) {
         const struct sw_launcher *row = c->launchers->row[i];
@@ -364,24 +364,28 @@ bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_p
     if (digest != NULL)
         c->digest_place = (struct sw_place){digest->source->file, digest->line, digest->column};
     if (old != NULL) {
-        sw_config_error_at(c, old->key,
-                           "'program' is of an older plan: now each of its 'programs' has a digest",
-                           "write it again with 'plan emit'");
+        sw_config_error_at(
+            c, old->key,
+            "this plan was written by an older version: it has 'program' in place of 'programs'",
+            "write it again with 'plan emit'");
         return false;
     }
     const struct node *programs = sw_node_find(root, "programs");
     if (programs != NULL && programs->kind == NODE_MAPPING && programs->count == 2 &&
         sw_node_find(programs, "train") != NULL && sw_node_find(programs, "evaluate") != NULL) {
-        sw_config_error_at(c, programs->key,
-                           "'programs' are of an older plan: there is no digest of 'save'",
-                           "write it again with 'plan emit'");
+        sw_config_error_at(
+            c, programs->key,
+            "this plan was written by an older version: 'programs' has no digest of 'save'",
+            "write it again with 'plan emit'");
         return false;
     }
     const struct node *cluster = sw_node_find(sw_node_find(root, "run"), "cluster");
     if (cluster != NULL && cluster->kind == NODE_MAPPING &&
         sw_node_find(cluster, "profile") == NULL) {
-        sw_config_error_at(c, cluster->key, "'cluster' is of an older plan: it has no 'profile'",
-                           "write it again with 'plan emit'");
+        sw_config_error_at(
+            c, cluster->key,
+            "this plan was written by an older version: its 'cluster' has no 'profile'",
+            "write it again with 'plan emit'");
         return false;
     }
     const struct node *decision = sw_node_find(root, "decision");

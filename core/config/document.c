@@ -56,7 +56,7 @@ const char *sw_node_describe(struct sw_config *c, const struct node *node)
         return "nothing";
     if (node->plain && sw_number_parse(node->text, &number))
         return sw_config_format(c, "the number %s", sw_config_shown(c, node->text));
-    return sw_config_format(c, "the text %s", sw_config_quote(c, node->text));
+    return sw_config_format(c, "the string %s", sw_config_quote(c, node->text));
 }
 
 struct source *sw_config_new_source(struct sw_config *c, const char *file, const char *text,
@@ -130,13 +130,13 @@ static void syntax_error(struct parse *p)
         if (at < end && *at == '\t')
             help = "indent with spaces, not with a tab";
         else if (at < end && (*at == '@' || *at == '`' || *at == '%'))
-            help = "put the text in quotes";
+            help = "put the string in quotes";
     } else if (strstr(problem, "tab character") != NULL) {
         help = "indent with spaces, not with a tab";
     } else if (p->yaml.context != NULL && strstr(p->yaml.context, "a tag") != NULL) {
-        help = "put a text that starts with '!' in quotes: '!1,-1,4,1'";
+        help = "put a string that starts with '!' in quotes: '!1,-1,4,1'";
     } else if (strstr(problem, "mapping values are not allowed") != NULL) {
-        help = "put a text that contains ': ' in quotes, and check the indentation";
+        help = "put a string that contains ': ' in quotes, and check the indentation";
     } else if (strstr(problem, "expected ',' or") != NULL) {
         help = "a bracket or brace is not closed, or a comma is missing";
     } else if (strstr(problem, "did not find expected key") != NULL) {
@@ -178,12 +178,12 @@ static struct node *parse_scalar(struct parse *p, const yaml_event_t *event)
         const char *written = sw_config_format(p->c, "%s%s%s", tag, length > 0 ? " " : "", text);
         sw_config_error_at(
             p->c, node,
-            sw_config_format(p->c, "%s is read as a YAML tag, which has no use here",
+            sw_config_format(p->c, "%s is read as a YAML tag, which is not supported here",
                              sw_config_quote(p->c, tag)),
-            sw_config_format(p->c, "put the text in quotes: %s", sw_config_quote(p->c, written)));
+            sw_config_format(p->c, "put the string in quotes: %s", sw_config_quote(p->c, written)));
         node->kind = NODE_BROKEN;
     } else if (strlen(text) != length) {
-        sw_config_error_at(p->c, node, "a text with a NUL character", "take it out");
+        sw_config_error_at(p->c, node, "a string with a NUL character", "remove it");
         node->kind = NODE_BROKEN;
     }
     return node;
@@ -246,10 +246,10 @@ static struct node *parse_key(struct parse *p, const yaml_event_t *event)
     if (event->type != YAML_SCALAR_EVENT) {
         fail(p, event->start_mark,
              event->type == YAML_ALIAS_EVENT ? "a YAML alias cannot be a key"
-                                             : "a key must be a text, not a list or a mapping",
+                                             : "a key must be a string, not a list or a mapping",
              event->type == YAML_ALIAS_EVENT
                  ? "write the key out"
-                 : "put a text that starts with a bracket or brace in quotes");
+                 : "put a string that starts with a bracket or brace in quotes");
         return NULL;
     }
     struct node *key = parse_scalar(p, event);

@@ -236,7 +236,7 @@ static char *set(struct edit *e, const char *path, const char *value, struct sw_
         free(entry);
         return out;
     }
-    sw_fail(err, SW_BAD_INPUT, "'%s' cannot be set: something else stands there", path);
+    sw_fail(err, SW_BAD_INPUT, "'%s' cannot be set: a value of another kind is there", path);
     return NULL;
 }
 

@@ -329,7 +329,7 @@ static int read_architectures(struct sw_config *c, const struct node *value, boo
     int family = -1;
     for (bool first = true; item != NULL; first = false, item = is_list ? item->next : NULL) {
         if (item->kind != NODE_SCALAR) {
-            sw_config_wrong_type(c, field, item, "a list of texts");
+            sw_config_wrong_type(c, field, item, "a list of strings");
             return -1;
         }
         const int one = read_name(c, item, sw_family_architectures, "architecture", refused);
@@ -359,7 +359,7 @@ enum family_fate sw_model_read_family(struct sw_config *c, const struct node *ro
         if (type->kind == NODE_SCALAR)
             typed = read_name(c, type, sw_family_model_types, "model_type", &refused);
         else
-            sw_config_wrong_type(c, sw_field_find(sw_model_fields, "model_type"), type, "a text");
+            sw_config_wrong_type(c, sw_field_find(sw_model_fields, "model_type"), type, "a string");
     }
     if (refused)
         return FAMILY_REFUSED;
@@ -456,8 +456,7 @@ enum key_fate sw_model_key_fate(struct sw_config *c, const struct node *value)
         sw_config_error_at(
             c, value, sw_config_format(c, "'%s' is not supported: %s", shown, k->reason),
             k->harmless == NULL
-                ? "a model with it is another kind, which cannot be planned; null says that it is "
-                  "not used"
+                ? "a model that uses it cannot be planned; null says that it is not used"
                 : sw_config_format(c, "leave it out or write '%s: %s'", key, k->harmless));
         return KEY_REFUSED;
     }
@@ -469,11 +468,11 @@ static bool read_layer_types(struct sw_config *c, const struct field *field, str
 {
     struct sw_model_config *model = base;
     if (value->kind != NODE_SEQUENCE)
-        return sw_config_wrong_type(c, field, value, "a list of texts");
+        return sw_config_wrong_type(c, field, value, "a list of strings");
     model->layer_types = SW_LAYERS_FULL;
     for (const struct node *item = value->first; item != NULL; item = item->next) {
         if (item->kind != NODE_SCALAR)
-            return sw_config_wrong_type(c, field, item, "a list of texts");
+            return sw_config_wrong_type(c, field, item, "a list of strings");
         if (strcmp(item->text, "sliding_attention") == 0) {
             model->layer_types = SW_LAYERS_WINDOWED;
         } else if (strcmp(item->text, "full_attention") != 0) {
@@ -525,7 +524,7 @@ static bool not_read(struct sw_config *c, const struct section *s, const char *k
 {
     sw_config_error_at(
         c, sw_section_place(s, key),
-        sw_config_format(c, "'%s' means nothing to %s", key, sw_family_architectures[family]),
+        sw_config_format(c, "'%s' does not apply to %s", key, sw_family_architectures[family]),
         "leave it out");
     return false;
 }

@@ -213,7 +213,7 @@ static bool read_commas(struct sw_config *c, const struct field *field, const st
     bool good = true;
     for (const struct node *item = value->first; item != NULL; item = item->next) {
         if (item->kind != NODE_SCALAR) {
-            good = sw_config_wrong_type(c, field, item, "a text or a list of texts");
+            good = sw_config_wrong_type(c, field, item, "a string or a list of strings");
         } else if (!field->accept(item->text)) {
             good = sw_config_wrong_text(c, field, item);
         } else {
@@ -233,8 +233,8 @@ static bool read_text(struct sw_config *c, const struct field *field, struct nod
     if (value->kind != NODE_SCALAR)
         return sw_config_wrong_type(c, field, value,
                                     field->type == FIELD_PATH ? "a path"
-                                    : field->commas           ? "a text or a list of texts"
-                                                              : "a text");
+                                    : field->commas           ? "a string or a list of strings"
+                                                              : "a string");
     const char *text = value->text;
     if (field->type == FIELD_PATH) {
         if (text[0] == 0) {

@@ -131,7 +131,7 @@ struct node *sw_config_parse(struct sw_config *c, const struct source *source);
 struct node *sw_config_load(struct sw_config *c, const char *path, const struct node *named_by);
 bool sw_node_is_null(const struct node *node);
 struct node *sw_node_find(const struct node *map, const char *key);
-/* "a list", "a mapping", "the text 'x'", "the number 3" */
+/* "a list", "a mapping", "the string 'x'", "the number 3" */
 const char *sw_node_describe(struct sw_config *c, const struct node *node);
 
 /* quantity.c */

@@ -54,7 +54,7 @@ void sw_config_warn_of_quantity(struct sw_config *c, const struct field *field,
     else
         sw_config_warn_at(
             c, value,
-            sw_config_format(c, "'%s: %s'%s%s is %s than any that is known", field->key, text,
+            sw_config_format(c, "'%s: %s'%s%s is %s than any known one", field->key, text,
                              unit[0] == '\0' ? " " : "", unit[0] == '\0' ? plain[kind] : "",
                              number < field->least ? "less" : "more"),
             sw_config_format(c, "look at the unit: a usual figure is '%s'", field->example));
@@ -99,14 +99,14 @@ static void warn_of_links(struct sw_config *c, const struct node *root,
         const struct sw_link_config *link = &cluster->link[l], *inner = link - 1;
         const struct node *item = item_of(links, link->name);
         if (link->spans > per_node && link->spans % per_node != 0)
-            sw_config_warn_at(
-                c, place_in(item, "spans", "spans", root),
-                sw_config_format(
-                    c, "a domain of '%s' spans %d accelerators, no whole number of nodes of %d",
-                    link->name, (int)link->spans, (int)per_node),
-                sw_config_format(c, "did you mean 'spans: %d', %d nodes?",
-                                 (int)(link->spans / per_node * per_node),
-                                 (int)(link->spans / per_node)));
+            sw_config_warn_at(c, place_in(item, "spans", "spans", root),
+                              sw_config_format(c,
+                                               "a domain of '%s' spans %d accelerators, which is "
+                                               "not a whole number of nodes of %d",
+                                               link->name, (int)link->spans, (int)per_node),
+                              sw_config_format(c, "did you mean 'spans: %d', %d nodes?",
+                                               (int)(link->spans / per_node * per_node),
+                                               (int)(link->spans / per_node)));
         if (l > 0 && share(link) > share(inner) * (1 + 1e-9))
             sw_config_warn_at(
                 c, place_in(item, "bandwidth", "bandwidth_per_node", root),

@@ -167,14 +167,13 @@ static void adopt(struct sw_config *c, struct sw_profile_config *p,
     bool told;
     take_own_peaks(p, a, &told);
     if (c->profile_at != NULL)
-        sw_config_note_at(
-            c, c->profile_at,
-            sw_config_format(c,
-                             "the profile %s was measured on %s, a sibling of %s: its band is "
-                             "twice as wide%s%s%s",
-                             sw_config_quote(c, p->name), p->accelerator, a->name,
-                             told ? ", and peaks of " : "", told ? a->name : "",
-                             told ? " take the place of those that it tells" : ""));
+        sw_config_note_at(c, c->profile_at,
+                          sw_config_format(c,
+                                           "the profile %s was measured on %s, a sibling of %s: "
+                                           "the band around its times is twice as wide%s%s%s",
+                                           sw_config_quote(c, p->name), p->accelerator, a->name,
+                                           told ? ", and the peaks of " : "", told ? a->name : "",
+                                           told ? " replace its own" : ""));
     if (p->band_low > assumed->band_low)
         p->band_low = low > assumed->band_low ? low : assumed->band_low;
     if (p->band_high < assumed->band_high)
@@ -208,10 +207,9 @@ bool sw_config_settle_profile(struct sw_config *c, struct sw_cluster_config *clu
         if (c->profile_at != NULL)
             sw_config_note_at(
                 c, c->profile_at,
-                sw_config_format(c,
-                                 "the profile %s was measured on %s, not on %s: times rest on the "
-                                 "default profile",
-                                 sw_config_quote(c, p->name), p->accelerator, a->name));
+                sw_config_format(
+                    c, "the profile %s was measured on %s, not on %s: the default profile is used",
+                    sw_config_quote(c, p->name), p->accelerator, a->name));
         *p = (struct sw_profile_config){.name = NULL};
     }
     if (p->name == NULL && has_constants(&a->older)) {

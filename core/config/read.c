@@ -119,7 +119,7 @@ static bool is_plan(struct sw_config *c, const struct node *root)
     const struct node *schema = sw_node_find(root, "schema");
     if (root->kind != NODE_MAPPING || (schema != NULL && schema->kind == NODE_SCALAR &&
                                        strcmp(schema->text, SW_PLAN_SCHEMA) == 0))
-        return true; /* what is no mapping is reported as such */
+        return true; /* what is not a mapping is reported as such */
     static const char any[] = "shardwright.plan/";
     if (schema != NULL && schema->kind == NODE_SCALAR &&
         strncmp(schema->text, any, sizeof any - 1) == 0) {
@@ -320,7 +320,7 @@ int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err
         return 0;
     char *here = getcwd(NULL, 0);
     if (here == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "the working directory has no name");
+        return sw_fail(err, SW_ENVIRONMENT, "the working directory was deleted");
     if (run->data_path != NULL)
         run->data_path = sw_config_join(config, here, run->data_path);
     if (run->init_from != NULL)

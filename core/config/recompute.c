@@ -33,7 +33,7 @@ static bool read_word(struct sw_config *c, const struct field *field, const stru
         *out = (struct sw_recompute_config){.layers = SW_ALL_LAYERS, .before_attention = true};
         sw_config_note_at(c, value,
                           sw_config_format(c,
-                                           "'%s: %s' is an old word for what a layer makes before "
+                                           "'%s: %s' is an old name for the values before "
                                            "attention; write the values that 'plan search' prints",
                                            field->key, value->text));
         return true;

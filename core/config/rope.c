@@ -150,8 +150,8 @@ static bool check_rope(struct sw_config *c, const struct field *field, const str
                                sw_config_example(c, sw_field_find(s->fields, needs[i].key)));
         else
             sw_config_error_at(c, sw_section_place(s, needs[i].key),
-                               sw_config_format(c, "'%s' of type %s has no use for '%s'",
-                                                field->key, rope_types[type], needs[i].key),
+                               sw_config_format(c, "'%s' of type %s does not use '%s'", field->key,
+                                                rope_types[type], needs[i].key),
                                "leave it out");
     }
     if (good && type == SW_ROPE_LLAMA3 &&

@@ -28,7 +28,7 @@ static const char **make_items(struct sw_config *c, const struct field *field,
         refuse(c, value,
                sw_config_format(c, "'%s' has %d items; at most %d are allowed", field->key,
                                 (int)count, MAX_ITEMS),
-               "put what belongs together into one");
+               "combine some of them");
         return NULL;
     }
     return sw_config_alloc(c, sizeof(char *) * ((size_t)count + 1));
@@ -38,7 +38,7 @@ static bool read_item(struct sw_config *c, const struct field *field, const stru
                       const char **out)
 {
     if (item->kind != NODE_SCALAR)
-        return sw_config_wrong_type(c, field, item, "a list of texts");
+        return sw_config_wrong_type(c, field, item, "a list of strings");
     if (!field->accept(item->text))
         return sw_config_wrong_text(c, field, item);
     *out = item->text;
@@ -51,7 +51,7 @@ static bool read_texts(struct sw_config *c, const struct field *field, struct no
     struct sw_texts texts = {0};
     const bool list = value->kind == NODE_SEQUENCE;
     if (!list && value->kind != NODE_SCALAR)
-        return sw_config_wrong_type(c, field, value, "a list of texts");
+        return sw_config_wrong_type(c, field, value, "a list of strings");
     const char **item = make_items(c, field, value, list ? value->count : 1);
     bool good = item != NULL;
     for (const struct node *node = list ? value->first : value; item != NULL && node != NULL;
@@ -111,7 +111,7 @@ static bool read_lines(struct sw_config *c, const struct field *field, struct no
     const bool list = value->kind == NODE_SEQUENCE;
     const char *whole = "";
     if (!list && value->kind != NODE_SCALAR)
-        return sw_config_wrong_type(c, field, value, "a text or a list of lines");
+        return sw_config_wrong_type(c, field, value, "a string or a list of lines");
     int32_t count = 0;
     for (const struct node *node = list ? value->first : value; node != NULL;
          node = list ? node->next : NULL) {
@@ -142,7 +142,7 @@ static bool read_lines(struct sw_config *c, const struct field *field, struct no
     const enum sw_shell_place open = good ? sw_shell_leaves_open(whole) : SW_SHELL_WORD;
     if (open != SW_SHELL_WORD)
         good = refuse(c, value,
-                      sw_config_format(c, "'%s' ends inside %s, which would go on in the script",
+                      sw_config_format(c, "'%s' ends inside %s, which would continue in the script",
                                        field->key, sw_shell_place_name(open)),
                       "close what is open");
     if (good)
@@ -172,7 +172,7 @@ static const char *variable_is_taken(const struct sw_config *c, const char *name
     }
     for (size_t i = 0; i < sizeof shell / sizeof *shell; i++)
         if (strcmp(name, shell[i]) == 0)
-            return "is the shell's own";
+            return "belongs to the shell";
     return NULL;
 }
 

@@ -151,7 +151,7 @@ const struct field sw_model_fields[] = {
      .custom = &sw_type_unsupported,
      .example = "null",
      .schema = "{\"type\": \"null\"}",
-     .about = "not supported; may stand as null"},
+     .about = "not supported; may be null"},
     {.key = "rms_norm_eps",
      .type = FIELD_REAL,
      AT(rms_norm_eps),
@@ -368,7 +368,7 @@ const struct field sw_link_fields[] = {
      .max = SW_BIG,
      .example = "450 GB/s",
      .about = "what one accelerator sends in one direction, in bytes (GB/s) or bits (Gb/s) per "
-              "second; this or bandwidth_per_node must stand"},
+              "second; this or bandwidth_per_node is needed"},
     {.key = "bandwidth_per_node",
      .type = FIELD_BANDWIDTH,
      KEPT(bandwidth_per_node, bandwidth),
@@ -524,7 +524,7 @@ const struct field sw_cluster_fields[] = {
      .max = SW_MANY,
      .example = "2 TB",
      .about = "memory of the host of one node, where a checkpoint waits to be written; default: "
-              "not told"},
+              "unknown"},
     {.key = "links",
      .type = FIELD_CUSTOM,
      .offset = 0,

@@ -113,7 +113,7 @@ static const struct field run_checkpoint_fields[] = {
      .min = 1,
      .max = 1 << 30,
      .example = "3",
-     .about = "number of checkpoints that stay, the newest; older ones are deleted"},
+     .about = "number of checkpoints to keep, the newest; older ones are deleted"},
     {.key = "keep_every",
      .type = FIELD_INTEGER64,
      AT(checkpoint_keep_every),
@@ -121,8 +121,8 @@ static const struct field run_checkpoint_fields[] = {
      .min = 0,
      .max = SW_MANY,
      .example = "1000",
-     .about =
-         "of every multiple of it the first checkpoint at or behind that step stays, too; 0: none"},
+     .about = "of every multiple of it, the first checkpoint at or after that step is kept, too; "
+              "0: none"},
     {.key = "bandwidth",
      .type = FIELD_BANDWIDTH,
      AT(checkpoint_bandwidth),
@@ -166,7 +166,7 @@ static const struct field run_serve_fields[] = {
      .max = 1 << 16,
      .zero_word = "auto",
      .example = "32",
-     .about = "number of texts at a time, rounded up to what dp x fsdp divides; auto: 8"},
+     .about = "number of sequences at a time, rounded up to what dp x fsdp divides; auto: 8"},
     {.key = "max_tokens",
      .type = FIELD_INTEGER64,
      AT(serve_max_tokens),
@@ -176,8 +176,9 @@ static const struct field run_serve_fields[] = {
      .max = 1 << 30,
      .zero_word = "auto",
      .example = "8192",
-     .about = "number of tokens of the longest text, with its prompt: what the cache has room for; "
-              "auto: sequence_length"},
+     .about =
+         "number of tokens of the longest sequence, prompt included: the size of the KV cache; "
+         "auto: sequence_length"},
     {.key = "prompt_tokens",
      .type = FIELD_INTEGER64,
      AT(serve_prompt_tokens),
@@ -187,8 +188,9 @@ static const struct field run_serve_fields[] = {
      .max = 1 << 30,
      .zero_word = "auto",
      .example = "2048",
-     .about = "number of tokens of the prompt that the time to the first token is told for; auto: "
-              "half of max_tokens"},
+     .about =
+         "number of tokens of the prompt that the time to the first token is predicted for; auto: "
+         "half of max_tokens"},
     {.key = "chunk",
      .type = FIELD_INTEGER64,
      AT(serve_chunk),
@@ -253,7 +255,7 @@ static const struct field run_serve_fields[] = {
      .min = 0,
      .max = 1e9,
      .example = "50 ms",
-     .about = "goal: a token of every text takes no longer, with full caches; 0: no goal"},
+     .about = "goal: longest time per token, with a full KV cache; 0: no goal"},
     {.key = "first_token_latency",
      .type = FIELD_SECONDS,
      AT(serve_first_token_latency),
@@ -262,7 +264,7 @@ static const struct field run_serve_fields[] = {
      .min = 0,
      .max = 1e9,
      .example = "2 s",
-     .about = "goal: the first token behind prompt_tokens takes no longer; 0: no goal"},
+     .about = "goal: longest time to the first token of a prompt of prompt_tokens; 0: no goal"},
     {.key = NULL},
 };
 
@@ -277,8 +279,8 @@ static const struct field run_job_fields[] = {
      .fallback = "train",
      .words = job_words,
      .example = "generate",
-     .about = "what the script of 'plan emit' starts: training; texts for the lines of `input`; "
-              "their scores; or a server. Other than train, the mesh is the one that serves best"},
+     .about = "what the job does: train; generate completions of the lines of `input`; score them; "
+              "or serve. Other than train, the mesh is the one that serves best"},
     {.key = "checkpoint",
      .type = FIELD_PATH,
      AT(checkpoint),
@@ -294,7 +296,7 @@ static const struct field run_job_fields[] = {
      .type = FIELD_PATH,
      AT(output),
      .example = "texts.jsonl",
-     .about = "generate and score: a line for each; lines that are there are not made again. With "
+     .about = "generate and score: a line for each; finished lines are kept. With "
               "shards, OUTPUT.00000-of-00008 and so on; default: TYPE.jsonl in `directory`"},
     {.key = "shards",
      .type = FIELD_INTEGER32,
@@ -633,8 +635,8 @@ const struct field sw_run_fields[] = {
      .brief = true,
      .fields = run_serve_fields,
      .example = "{max_batch: 32, max_tokens: 8192}",
-     .about = "texts that are made with the model: 'plan explain' tells what they cost, 'runner "
-              "generate' makes them"},
+     .about = "how the model serves: 'plan explain' predicts its cost, 'runner generate' and "
+              "'runner serve' do it"},
     {.key = "job",
      .type = FIELD_SECTION,
      AT(job),

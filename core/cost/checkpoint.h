@@ -51,8 +51,8 @@ bool sw_checkpoint_background(const struct sw_cluster_config *cluster, int64_t m
 struct sw_saved_run {
     int64_t memory_total; /* of a rank, with what is reserved */
     double step_seconds;  /* > 0 */
-    int64_t total_steps; /* INT64_MAX: not said */
-    double write_limit; /* bytes/s, the run's checkpoint.bandwidth; 0: none */
+    int64_t total_steps;  /* INT64_MAX: not said */
+    double write_limit;   /* bytes/s, the run's checkpoint.bandwidth; 0: none */
 };
 
 /* placement: as saved by the ranks of the run. exchange_s: of the save program, and of that link_s

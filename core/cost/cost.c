@@ -188,11 +188,10 @@ const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buf
 {
     buffer[0] = '\0';
     if (cost->ring_link[0] != '\0' && cost->ring_block_tokens < cost->ring_needs_tokens)
-        snprintf(
-            buffer, buffer_bytes,
-            "sp crosses '%s', where a hop is hidden behind blocks of %.0f tokens and more: its "
-            "blocks have %.0f",
-            cost->ring_link, cost->ring_needs_tokens, cost->ring_block_tokens);
+        snprintf(buffer, buffer_bytes,
+                 "sp crosses '%s', where compute hides a ring step only for blocks of at least "
+                 "%.0f tokens; its blocks have %.0f",
+                 cost->ring_link, cost->ring_needs_tokens, cost->ring_block_tokens);
     return buffer;
 }
 

@@ -260,12 +260,11 @@ static int check(const struct sw_run_config *run, const unsigned char *head, siz
         if (!is_text(head, bytes))
             return 0;
         return refuse(run, reads_bytes ? &other : NULL, reads_bytes,
-                      "is a text, and a name that ends in .bin says tokens", err);
+                      "is plain text, but a name that ends in .bin means tokens", err);
     }
     if (has_token_header(head, bytes))
         return sw_fail_at(err, SW_BAD_INPUT, place_of(run),
-                          "'%.200s' holds tokens, and only a name that ends in .bin says so; "
-                          "rename it",
+                          "'%.200s' holds tokens, but its name does not end in .bin; rename it",
                           sw_path_name(run->data_path));
     if (run->model.shape.vocab_size < BYTE_VALUES)
         return check_bytes_wanted(run, head, bytes, err);

@@ -16,7 +16,7 @@ static int read_file(const char *path, char **text, size_t *bytes, struct sw_err
         return 0;
     const struct sw_place whole = {.file = path};
     if (errno == EFBIG)
-        return sw_fail_at(err, SW_BAD_INPUT, whole, "larger than a plan ever is");
+        return sw_fail_at(err, SW_BAD_INPUT, whole, "too large for a plan");
     return sw_fail_at(err, errno == ENOMEM || errno == EIO ? SW_ENVIRONMENT : SW_BAD_INPUT, whole,
                       "cannot open the plan: %s", strerror(errno));
 }
@@ -43,7 +43,7 @@ static int first_mistake(const char *path, const struct sw_config *config, struc
                               "%s%s%s", d->message, d->help != NULL ? "; " : "",
                               d->help != NULL ? d->help : "");
     }
-    return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, 1, 1}, "holds no plan");
+    return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, 1, 1}, "is not a plan");
 }
 
 /* A changed file may be wrong in many ways: that it was changed is what to say. */
@@ -89,7 +89,7 @@ static int read_sizes(const struct sw_plan_config *plan, struct sw_mesh *mesh, s
     }
     return good ? 0
                 : sw_fail_at(err, SW_BAD_INPUT, plan->mesh_place,
-                             "mesh_dim is no mesh; write the plan again with 'plan emit'");
+                             "mesh_dim is not a mesh; write the plan again with 'plan emit'");
 }
 
 static int read_order(const struct sw_plan_config *plan, struct sw_mesh *mesh, struct sw_error *err)

@@ -95,7 +95,7 @@ static bool admits_kv_heads(const struct sw_program_options *o, enum sw_logical 
     char names[32], options[128];
     divisors(o->model.kv_heads, options);
     sw_axes_format(sw_axes_effective(&o->mesh, o->rules.axes[row]), names, sizeof names);
-    snprintf(detail, 256, "num_key_value_heads %d and %s %" PRId64 " do not divide one another",
+    snprintf(detail, 256, "num_key_value_heads %d and %s %" PRId64 " must divide one another",
              o->model.kv_heads, names, ways);
     snprintf(help, 256, "use %s %s, or a multiple of %d that divides the %d heads", names, options,
              o->model.kv_heads, o->model.heads);

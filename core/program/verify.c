@@ -176,7 +176,7 @@ static int check_outputs(struct verify *v)
     for (int32_t i = 0; i < p->outputs.count; i++) {
         const int32_t value = p->outputs.at[i].value;
         if (value < 0 || value >= p->value_count)
-            return sw_fail(v->err, SW_ENVIRONMENT, "output '%s' is no value",
+            return sw_fail(v->err, SW_ENVIRONMENT, "output '%s' is not a value",
                            p->outputs.at[i].name);
         if (p->stage >= SW_PARTITIONED && p->values[value].sharding.partial != 0)
             return sw_fail(v->err, SW_ENVIRONMENT, "output '%s' is an unreduced sum",

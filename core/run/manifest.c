@@ -357,7 +357,7 @@ static const char *read_file(struct sw_manifest *manifest, const json_t *json)
         !read_integer(json_object_get(json, "data_begin"), &data_begin))
         return "is none";
     if (!is_name(name))
-        return "has a name that no file of a checkpoint has";
+        return "has a name that is not that of a checkpoint's file";
     if (!fits(manifest, bytes, data_begin) ||
         strlen(sums) != DIGITS * (uint64_t)count_slices(bytes, data_begin, manifest->slice_bytes))
         return "has a size that does not fit its checksums";
@@ -366,7 +366,7 @@ static const char *read_file(struct sw_manifest *manifest, const json_t *json)
         return "";
     for (int32_t i = 0; i < file->slice_count; i++)
         if (!read_checksum(sums + (size_t)i * DIGITS, &file->slice[i]))
-            return "has a checksum that is none";
+            return "has an invalid checksum";
     return NULL;
 }
 
@@ -426,11 +426,12 @@ static int read_members(struct sw_place at, const json_t *root, struct sw_manife
     for (int i = 0; i < FIELDS; i++)
         if (!read_field(&fields[i], json_object_get(root, fields[i].key),
                         (char *)out + fields[i].offset))
-            return sw_fail_at(err, SW_BAD_INPUT, at, "its '%s' is missing or none", fields[i].key);
+            return sw_fail_at(err, SW_BAD_INPUT, at, "its '%s' is missing or invalid",
+                              fields[i].key);
     if (out->slice_bytes == 0)
-        return sw_fail_at(err, SW_BAD_INPUT, at, "its 'slice_bytes' is missing or none");
+        return sw_fail_at(err, SW_BAD_INPUT, at, "its 'slice_bytes' is missing or invalid");
     if (json_object_size(root) != MEMBERS)
-        return sw_fail_at(err, SW_BAD_INPUT, at, "it has more keys than a manifest has");
+        return sw_fail_at(err, SW_BAD_INPUT, at, "it has keys that a manifest does not have");
     return read_files(at, json_object_get(root, "files"), out, err);
 }
 
@@ -448,7 +449,7 @@ int sw_manifest_parse(const char *path, const char *text, size_t bytes, struct s
     if (tail == NULL || memcmp(tail, tail_begin, begin) != 0 ||
         memcmp(text + bytes - end, tail_end, end) != 0 || !read_checksum(tail + begin, &own))
         return sw_fail_at(err, SW_BAD_INPUT, at,
-                          "no checksum at its end; it is no manifest, or was cut off");
+                          "no checksum at its end; it is not a manifest, or it was cut off");
     if (!sw_checksum_equal(own, sw_checksum_of(text, bytes - TAIL_BYTES)))
         return sw_fail_at(err, SW_BAD_INPUT, at,
                           "its own checksum is wrong; it was changed or damaged");
@@ -457,7 +458,7 @@ int sw_manifest_parse(const char *path, const char *text, size_t bytes, struct s
     if (root == NULL) {
         if (json_error_code(&why) == json_error_out_of_memory)
             return sw_fail(err, SW_ENVIRONMENT, "out of memory for the checkpoint's manifest");
-        return sw_fail_at(err, SW_BAD_INPUT, at, "it is no JSON from line %d on", why.line);
+        return sw_fail_at(err, SW_BAD_INPUT, at, "it is not JSON from line %d on", why.line);
     }
     const int status = read_members(at, root, out, err);
     json_decref(root);
@@ -490,7 +491,7 @@ int sw_manifest_read(const char *folder, struct sw_manifest *out, char **text, s
     if (sw_file_read(path, true, MOST_BYTES, &read, &length, NULL) == 0)
         status = sw_manifest_parse(path, read, length, out, err);
     else if (errno == ENOENT || errno == ENOTDIR)
-        sw_fail_at(err, SW_BAD_INPUT, at, "there is none; without it a folder is no checkpoint");
+        sw_fail_at(err, SW_BAD_INPUT, at, "it is missing; a folder without it is not a checkpoint");
     else
         sw_fail_at(err, is_of_the_file(errno) ? SW_BAD_INPUT : SW_ENVIRONMENT, at,
                    "cannot read it: %s", strerror(errno));

@@ -95,7 +95,7 @@ static bool is_missing_again(const struct sw_next_facts *f, int32_t host)
     return false;
 }
 
-/* "; ranks 4-5 (host n3) did not come" */
+/* "; ranks 4-5 (host n3) did not start" */
 static void say_missing(struct ending *e)
 {
     const struct sw_next_facts *f = e->f;
@@ -112,7 +112,7 @@ static void say_missing(struct ending *e)
         again += is_missing_again(f, host);
     }
     if (f->missing.count > 0)
-        say(e->out, " did not come%s", again == 0 ? "" : ", ");
+        say(e->out, " did not start%s", again == 0 ? "" : ", ");
     for (int32_t i = 0; i < f->missing.count && again < f->missing.count; i++)
         if (is_missing_again(f, f->missing.host[i]))
             say(e->out, "%s%s", told++ == 0 ? "and " : ", ", f->hosts[f->missing.host[i]]);
@@ -134,7 +134,7 @@ static void say_cause(struct ending *e)
     if (cause[0] != '\0')
         say(e->out, ": %s", cause);
     else
-        say(e->out, " with exit code %d and nobody could say why", (int)e->code);
+        say(e->out, " with exit code %d for an unknown reason", (int)e->code);
     if (e->hung)
         say_missing(e);
     snprintf(e->out->cause, sizeof e->out->cause, "%.*s", (int)sizeof e->out->cause - 1,

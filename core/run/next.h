@@ -7,7 +7,7 @@
  *     76, or a node that does not answer the nodes are left out: in this allocation where there is
  *                                        a plan for the others, else in another job
  *     nothing was begun: MPI died        again, at most SW_NEXT_STARTS times; then it ends
- *     nothing was begun: MPI waited in   again, as often; a node whose ranks did not come twice in
+ *     nothing was begun: MPI waited in   again, as often; a node whose ranks did not start twice in
  *     vain for ranks                     a row is left out as above. At last another job, while
  *                                        there is a whole checkpoint and attempts remain: at most
  *                                        SW_NEXT_IDLE_JOBS in a row may begin nothing
@@ -50,7 +50,7 @@ struct sw_next_facts {
     int32_t dead_count;
     const char *const *hosts; /* that the ranks were started on, in order; [host_count] */
     int32_t host_count;
-    struct sw_launcher_missing missing; /* of those: whose ranks did not come */
+    struct sw_launcher_missing missing; /* of those: whose ranks did not start */
     struct sw_launcher_missing before;  /* of those: whose did not in the start before either */
     int32_t ranks_per_node;             /* 0: not told */
     int32_t nodes;                      /* that the ranks were started on; 0: not told */

@@ -157,7 +157,7 @@ int sw_store_keep_damaged(const char *folder, const char *chosen,
     if (*list != '\0')
         snprintf(note, SW_STORE_NOTE_BYTES,
                  "note: what is not a whole checkpoint in '%.1000s' is kept as %s; it is not read "
-                 "again, and yours to delete",
+                 "again, and you may delete it",
                  folder, list);
     return status;
 }

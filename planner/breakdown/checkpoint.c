@@ -60,7 +60,7 @@ static void say_place(const struct sw_explain *x, struct sw_explain_line *line)
             sw_format_bytes(free_bytes > 0 ? (double)free_bytes : 0, b),
             sw_format_bytes((double)x->memory_total, d));
     else if (cluster->host_memory_bytes == 0)
-        say(line, "%s a node; host_memory is not told: taken to fit", sw_format_bytes(node, b));
+        say(line, "%s a node; host_memory is unknown: assumed to fit", sw_format_bytes(node, b));
     else
         say(line, "%s a node %s host_memory, %s", sw_format_bytes(node, b),
             c->background ? "fit in" : "are more than",
@@ -72,7 +72,7 @@ static void say_writing(const struct sw_checkpoint_cost *c, struct sw_explain_li
     static const char *const because[] = {
         [SW_WRITE_LIMITED] = "checkpoint.bandwidth",
         [SW_WRITE_TOLD] = "storage.bandwidth of the cluster",
-        [SW_WRITE_ASSUMED] = "storage.bandwidth is not told: 1 GB/s for each node assumed"};
+        [SW_WRITE_ASSUMED] = "storage.bandwidth is unknown: 1 GB/s per node is assumed"};
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
     say(line, "%s at %s/s (%s), %s", sw_format_duration(c->write_s, a),
         sw_format_bytes(c->bandwidth, b), because[c->rate],

@@ -190,7 +190,7 @@ static int check_plan(const struct sw_options *options, const char *path)
     }
     if (other != SW_PROGRAM_KINDS) {
         sw_fail_at(&err, SW_BAD_INPUT, plan.program_place[other],
-                   "this version of plan makes another '%s' program of it; write it again "
+                   "this version of plan compiles a different '%s' program from it; write it again "
                    "with 'plan emit'",
                    sw_program_kind_name(other));
         status = fail(options, path, &err);
@@ -276,7 +276,8 @@ int sw_command_check(const struct sw_options *options)
     struct sw_error err = {0};
     int status = SW_OK;
     if (options->file_count == 0) {
-        sw_fail(&err, SW_BAD_INPUT, "which files? as in 'plan check configs/runs/*.yaml'");
+        sw_fail(&err, SW_BAD_INPUT,
+                "name the files to check, as in 'plan check configs/runs/*.yaml'");
         return sw_command_fail(&err);
     }
     if (options->json && options->github) {

@@ -84,7 +84,7 @@ int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_
     memset(out, 0, sizeof *out);
     if (options->file_count != 1) {
         sw_fail(&err, SW_BAD_INPUT,
-                options->file_count == 0 ? "which run file? as in '%s'"
+                options->file_count == 0 ? "name a run file, as in '%s'"
                                          : "one run file at a time, as in '%s'",
                 "plan search configs/runs/quickstart.yaml");
         return sw_command_fail(&err);

@@ -77,7 +77,7 @@ static void note_unreadable(const struct sw_diff_file *file)
     if (config == NULL || sw_config_is_yaml(config) || sw_config_error_count(config) == 0)
         return;
     const struct sw_diagnostic *d = sw_config_diagnostic(config, 0);
-    fprintf(stderr, "%s:%d:%d: note: %s; passed over\n", d->file, (int)d->line, (int)d->column,
+    fprintf(stderr, "%s:%d:%d: note: %s; skipped\n", d->file, (int)d->line, (int)d->column,
             d->message);
 }
 
@@ -98,7 +98,7 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
             return status;
         if (status != SW_OK) {
             no_old = true;
-            fprintf(stderr, "%s: note: cannot be read, so it counts as absent\n", pair->before);
+            fprintf(stderr, "%s: note: cannot be read, so it is taken as missing\n", pair->before);
         }
     }
     if (pair->after != NULL) {
@@ -269,7 +269,7 @@ static int usage(const struct sw_options *options, bool is_directory[2])
     struct sw_error err = {0};
     if (options->file_count != 2) {
         sw_fail(&err, SW_BAD_INPUT,
-                "two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml'");
+                "name two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml'");
         return sw_command_fail(&err);
     }
     if (options->json && options->markdown) {

@@ -298,7 +298,7 @@ static void write_headline(struct sw_diff_file *f)
         else
             say(&line, ", mesh %s -> %s", a, b);
     } else if (f->before.fits || f->after.fits) {
-        say(&line, f->after.fits ? "fits now: " : "fits no longer: ");
+        say(&line, f->after.fits ? "fits now: " : "no longer fits: ");
         say_side(&line, f->after.fits ? &f->after : &f->before);
         if (!f->after.fits) {
             say(&line, " -> ");

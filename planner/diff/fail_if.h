@@ -31,8 +31,9 @@ enum sw_measure {
     SW_MEASURE_COMMUNICATION_BYTES, /* bytes that one rank sends in a step */
     SW_MEASURE_HEADROOM,            /* bytes of limit that memory_headroom keeps free */
     SW_MEASURE_ACCELERATORS,        /* number of them */
-    SW_MEASURE_DURATION,            /* seconds of all steps of the run; NAN: it does not say how many */
-    SW_MEASURE_ACCELERATOR_HOURS,   /* of all steps on all accelerators of the cluster; NAN likewise */
+    SW_MEASURE_DURATION, /* seconds of all steps of the run; NAN: it does not say how many */
+    SW_MEASURE_ACCELERATOR_HOURS, /* of all steps on all accelerators of the cluster; NAN likewise
+                                   */
     SW_MEASURE_COUNT
 };
 const char *sw_measure_name(enum sw_measure measure); /* "step" "memory" ... */

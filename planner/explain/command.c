@@ -1,4 +1,4 @@
-/* `plan explain`: where the memory and the time of one mesh go, and why it was chosen. */
+/* `plan explain`: show where the memory and the time of one mesh go, and why it was chosen. */
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "planner/explain/explain.h"
@@ -56,7 +56,7 @@ static int tell(const struct sw_options *options, const struct sw_explain *x, st
                                                                              : x->serving_programs;
     if (options->program && set == NULL)
         return sw_fail(err, SW_BAD_INPUT,
-                       "the run says nothing of serving; add serve: {max_batch: 8}, or "
+                       "the run has no serve section; add serve: {max_batch: 8}, or "
                        "--set serve.max_batch=8");
     if (options->program)
         sw_program_print(stdout, set->program[options->program_kind],

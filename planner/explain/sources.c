@@ -226,7 +226,7 @@ static void format_error(const struct sw_constant *c, char *buffer, size_t bytes
     if (c->error > 0)
         snprintf(buffer, bytes, "%.1f %%%s%s", 100 * c->error, band[0] != '\0' ? ", " : "", band);
     else
-        snprintf(buffer, bytes, "%s", band[0] != '\0' ? band : "not told");
+        snprintf(buffer, bytes, "%s", band[0] != '\0' ? band : "not known");
 }
 
 static void print_measurement(FILE *out, const struct sw_sources *s)
@@ -235,8 +235,8 @@ static void print_measurement(FILE *out, const struct sw_sources *s)
         return;
     const struct sw_constant *c = &s->row[s->worst].constant;
     fprintf(out,
-            "\nwhat is known least: %s; its share x what it may be off by is %.1f %% of the time.\n"
-            "This measures it:\n",
+            "\nlargest uncertainty: %s; its share times its error is %.1f %% of the time.\n"
+            "Measure it with:\n",
             c->name, 100 * s->row[s->worst].doubt);
     fprintf(out, "    %s\n", s->command);
     if (strstr(s->command, "metrics.jsonl") != NULL)
@@ -259,7 +259,7 @@ void sw_sources_text(FILE *out, const struct sw_sources *s)
             s->purpose == SW_FOR_SERVE ? "a token" : "a step",
             sw_format_seconds(cost->step_seconds, a), cost->profile);
     fprintf(out, "\n%-38s %-20s %8s %10s  %-26s %s\n", "constant", "value", "share", "1 % more",
-            "off by, where told", "source");
+            "error, where known", "source");
     for (int32_t i = 0; i < s->count; i++) {
         const struct sw_source *row = &s->row[i];
         format_value(&row->constant, value, sizeof value);

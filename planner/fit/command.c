@@ -49,7 +49,7 @@ static int read_measurements(const struct sw_options *options, const char *path,
         return sw_fit_read_products(products, path, err);
     if (ends(path, ".jsonl") && plan == NULL)
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
-                          "metrics of which run? give its plan file before it");
+                          "give the run's plan file before its metrics");
     if (ends(path, ".jsonl"))
         return sw_fit_read_metrics(set, plan, path, err);
     if (ends(path, ".csv") && !sw_fit_has_collectives(path))
@@ -177,7 +177,7 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
                other.mean, 1 - wider * (other.low < 1 ? 1 - other.low : 0),
                1 + wider * (other.high > 1 ? other.high - 1 : 0), other.count, wider);
     else
-        printf("# too few runs or models for an error and a band: the default stands\n");
+        printf("# too few runs or models for an error and a band: the default is kept\n");
     printf("source: fitted to %d runs of %d models\n", before.count, models);
     return 0;
 }
@@ -353,11 +353,11 @@ int sw_command_fit(const struct sw_options *options)
     }
     if (fitted == 0) {
         if (skipped > 0)
-            sw_fail(&err, SW_UNMET, "none of the %d runs could be priced; the reasons stand above",
+            sw_fail(&err, SW_UNMET, "none of the %d runs could be priced; the reasons are above",
                     skipped);
         else
             sw_fail(&err, SW_BAD_INPUT,
-                    "nothing to fit; as in 'plan fit runs.csv clusters/*.yaml' or 'plan fit "
+                    "name the measurements, as in 'plan fit runs.csv clusters/*.yaml' or 'plan fit "
                     "run.plan.yaml metrics.jsonl'");
         status = sw_command_fail(&err);
     }

@@ -153,7 +153,7 @@ struct sw_fit_links {
 /* Adds the measurements of nccl-tests' output (its ranks are counted in its header), or of a CSV
  * with the columns collective, payload_bytes, gpus, busbw_GBps, or op, message_bytes, accelerators,
  * latency_us, and perhaps accelerator, its name. collective (may be NULL): what
- * nccl-tests ran, where neither its output nor the file's name tells; one that cannot be told from
+ * nccl-tests ran, where neither its output nor the file's name says; one that cannot be told from
  * others is a mistake. Errors and mistakes as sw_fit_read_csv. Free with sw_fit_links_free. */
 int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, const char *collective,
                             struct sw_error *err);

@@ -183,7 +183,7 @@ static int read_row(const struct reader *r, const char *line, struct sw_error *e
         return 0; /* printed as 0.00: too small to tell anything */
     if (kind == unnamed)
         return fail(r, err,
-                    "which collective is this? its output does not tell: all_gather, alltoall or "
+                    "the output does not say which collective this is: all_gather, alltoall or "
                     "another; say --collective all_gather, or put the name in the file's");
     return add(r->links,
                (struct sw_fit_link_point){.bytes = sw_links_sent_share(kind, r->ranks) * size,

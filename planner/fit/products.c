@@ -225,10 +225,11 @@ int sw_fit_products(const struct sw_accelerator_config *chip, const struct sw_fi
         return 0;
     }
     if (!fill(chip, all, out))
-        return sw_fail(err, SW_BAD_INPUT,
-                       "the products of %.60s are no grid: each m needs every n, and each n every "
-                       "k, at least two of each",
-                       chip->name);
+        return sw_fail(
+            err, SW_BAD_INPUT,
+            "the products of %.60s are not a full grid: each m needs every n, and each n every "
+            "k, at least two of each",
+            chip->name);
     spread(out->row, &out->rows, ROWS);
     spread(out->column, &out->columns, SIDES);
     spread(out->depth, &out->depths, SIDES);

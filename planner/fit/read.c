@@ -290,9 +290,9 @@ static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit
     snprintf(r->label, sizeof r->label, "%.20s %.12s x%d s%" PRId64 " b%" PRId64, model, gpu,
              r->accelerators, r->run.sequence_length, r->decision.train.micro_batch_size);
     if (strstr(precision, "fp8") != NULL || (*fp8 != '\0' && strcmp(fp8, "0") != 0))
-        skip(r, "fp8, which we do not have");
+        skip(r, "fp8, which is not supported");
     else if (number(t, "pp", 1) != 1)
-        skip(r, "a pipeline, which we do not have");
+        skip(r, "pipeline parallelism, which is not supported");
     const struct sw_cluster_config *cluster = find_cluster(set, field(t, "cluster"), gpu);
     const struct sw_model_config *known = find_model(set, model);
     if (r->skipped[0] != '\0')

@@ -29,7 +29,7 @@ static int end_job(const struct sw_queue_row *queue, const struct sw_run_status 
     *saves = true;
     if (queue->interrupt(job->id, err) != 0)
         return -1;
-    fprintf(stderr, "job %s ends after the step at hand, with a checkpoint\n", job->id);
+    fprintf(stderr, "job %s ends after the current step, with a checkpoint\n", job->id);
     return 0;
 }
 
@@ -89,8 +89,7 @@ static int wait_for_end(struct sw_statuses *all, bool saves, struct sw_error *er
         if (!said && sw_clock_now() - begun > patience_seconds) {
             said = true;
             fprintf(stderr,
-                    "it still saves, or its step is long; 'plan cancel --now %s' does not "
-                    "wait for it\n",
+                    "it is still saving, or in a long step; 'plan cancel --now %s' does not wait\n",
                     all->run[0].job_id);
         }
     }
@@ -132,7 +131,7 @@ static int cancel(const struct sw_options *options, const char *folder, struct s
         (count > 0 && wait_for_end(all, saves, &err) != 0))
         return sw_command_fail(&err);
     if (count == 0)
-        fprintf(stderr, "no job of it waits or runs\n");
+        fprintf(stderr, "it has no job that waits or runs\n");
     return report(&all->run[0], saves);
 }
 

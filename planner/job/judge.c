@@ -192,7 +192,7 @@ static void judge_live_job(struct sw_run_status *s)
             say(s, "its job has nodes, and has not begun to train", "");
     } else if (strcmp(job->state, "COMPLETING") == 0) {
         s->state = SW_RUN_ENDING;
-        say(s, "its job gives its nodes back", "");
+        say(s, "its job is releasing its nodes", "");
     } else if (strcmp(job->state, "SUSPENDED") == 0 || strcmp(job->state, "STOPPED") == 0) {
         s->state = SW_RUN_SUSPENDED;
         snprintf(s->words, sizeof s->words, "its job is suspended: '%s' lets it continue",
@@ -200,7 +200,7 @@ static void judge_live_job(struct sw_run_status *s)
         s->advice[0] = '\0';
     } else if (strcmp(job->state, "CONFIGURING") == 0) {
         s->state = SW_RUN_STARTING;
-        say(s, "its nodes are being made ready", "");
+        say(s, "its nodes are being prepared", "");
     } else {
         s->state = SW_RUN_PENDING;
         say(s, s->scheduler->queue->reason_words(job->reason, why, sizeof why, &s->never_starts),
@@ -222,8 +222,7 @@ static void judge_lost(struct sw_run_status *s)
                  "its job's script was killed, so that %s ended the ranks", s->scheduler->title);
     else
         snprintf(s->words, sizeof s->words, "%s",
-                 why[0] != '\0' ? why
-                                : "it ended all at once, and none of its ranks could say why");
+                 why[0] != '\0' ? why : "it ended abruptly, and no rank gave a reason");
     snprintf(s->advice, sizeof s->advice, "%s",
              s->is_queued ? "'plan submit' resumes from the last checkpoint"
                           : "starting it again resumes from the last checkpoint");
@@ -292,8 +291,7 @@ static void judge_job_without_attempt(struct sw_run_status *s)
     s->state = strcmp(s->job.state, "CANCELLED") == 0 ? SW_RUN_STOPPED : SW_RUN_FAILED;
     if (strcmp(s->job.reason, "DependencyNeverSatisfied") == 0) {
         s->state = SW_RUN_FAILED;
-        say(s,
-            "it never began: the job that it waited for ended otherwise than its dependency wants",
+        say(s, "it never began: the job that it depends on did not end as the dependency requires",
             "see how that one ended; 'plan submit' submits this one again");
         return;
     }
@@ -361,11 +359,11 @@ static void judge_ended_job(const struct sw_statuses *all, struct sw_run_status 
         say_of(s, "", "%s does not say whether its job still runs", s->scheduler->title);
         return;
     } else {
-        say(s, "its job ended all at once, or was cancelled", "");
+        say(s, "its job ended abruptly, or was cancelled", "");
     }
     snprintf(s->advice, sizeof s->advice, "%s",
              serves ? "'plan submit' starts it again; 'plan logs' says more"
-                    : "'plan submit' resumes it: lines that are there are not made again");
+                    : "'plan submit' resumes it and keeps the lines that are finished");
 }
 
 static void judge_started(const struct sw_statuses *all, struct sw_run_status *s)
@@ -401,11 +399,11 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
         const bool none = all->trouble.status == SW_OK && all->asked;
         s->state = none ? SW_RUN_NONE : SW_RUN_SUBMITTING;
         if (none)
-            say_of(s, "submit it again", "it was about to be submitted, and %s knows no job of it",
+            say_of(s, "submit it again", "its submission was interrupted, and %s has no job of it",
                    s->scheduler->title);
         else
             say_of(s, "",
-                   "it was about to be submitted, and %s does not say whether it has a job of it",
+                   "its submission was interrupted, and %s does not say whether there is a job",
                    s->scheduler->title);
     } else if (ended && ended_without_attempt(s)) {
         judge_job_without_attempt(s);
@@ -433,8 +431,7 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
         say(s, "the record of its job cannot be read", "");
     } else if (all->trouble.status != SW_OK && all->count == 1) {
         s->state = SW_RUN_UNKNOWN;
-        say_of(s, "",
-               "nothing of it is written down here, and %s does not say whether it has a job of it",
+        say_of(s, "", "there is no record of a job here, and %s does not say whether there is one",
                s->scheduler->title);
     } else {
         s->state = SW_RUN_NONE;
@@ -464,7 +461,7 @@ static void judge_silence(struct sw_run_status *s)
     if (s->state != SW_RUN_RUNNING || p->steps_seen < STEPS_TO_JUDGE ||
         p->age_seconds < fmax(SILENT_SECONDS, SILENT_STEPS * p->step_seconds))
         return;
-    snprintf(s->words, sizeof s->words, "it has done no step for %s",
+    snprintf(s->words, sizeof s->words, "it has finished no step for %s",
              sw_format_duration(p->age_seconds, number));
 }
 

@@ -1,4 +1,4 @@
-/* `plan logs`: the end of what a run's job printed, and what follows, through requeues. */
+/* `plan logs`: the end of show what a run's job printed, and what follows, through requeues. */
 #include "planner/job/logs.h"
 
 #include "core/base/file.h"
@@ -221,7 +221,7 @@ static int fail_no_log(const struct sw_statuses *all, const struct reader *r)
         sw_fail(&err, SW_UNMET, "no job of this run was submitted yet: 'plan submit' does");
     else if (!s->is_queued)
         sw_fail(&err, SW_UNMET,
-                "a run that mpirun started prints to where it was started: there is no log");
+                "a run that mpirun started prints where it was started; there is no log file");
     else if (strchr(r->wanted, SW_LOG_ANY_TASK) != NULL)
         sw_fail(&err, SW_UNMET,
                 "job %s has printed nothing yet (%s%s%.300s); its tasks' logs will be in %s",

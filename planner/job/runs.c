@@ -137,7 +137,7 @@ int sw_command_runs(const struct sw_options *options)
         goto out;
     }
     if (folders.count == 0 && !options->json)
-        fprintf(stderr, "no run in '%s' and below it\n", root);
+        fprintf(stderr, "no run in '%s' or below it\n", root);
     if (options->watch && folders.count > 0) {
         status = watch(&all, &folders, options->json);
         goto out;

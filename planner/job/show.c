@@ -77,9 +77,9 @@ static void show_where(struct lines *l, const struct sw_run_status *s)
     if (!job->is_running) {
         fprintf(l->out, "waits for %s, ", sw_format_counted((double)job->node_count, "node", text));
         if (job->starts_at[0] != '\0')
-            fprintf(l->out, "starts at %s as %s thinks\n", job->starts_at, s->scheduler->title);
+            fprintf(l->out, "starts at %s by %s's estimate\n", job->starts_at, s->scheduler->title);
         else
-            fprintf(l->out, "%s does not tell when it starts\n", s->scheduler->title);
+            fprintf(l->out, "%s gives no estimate of its start\n", s->scheduler->title);
         return;
     }
     fprintf(l->out, "%s %s", sw_format_counted((double)job->node_count, "node", text), job->nodes);
@@ -115,7 +115,7 @@ static void show_started(struct lines *l, const struct sw_run_status *s)
     if (st->shards > 1)
         fprintf(l->out, ", in %d parts, %d of them done", (int)st->shards, (int)st->ended);
     if (st->shards > 1 && s->tasks_running > 0)
-        fprintf(l->out, ", %d at work", (int)s->tasks_running);
+        fprintf(l->out, ", %d running", (int)s->tasks_running);
     fprintf(l->out, "\n");
     begin(l, "output");
     fprintf(l->out, "%s%s\n", st->output, st->shards > 1 ? ".*-of-*" : "");
@@ -137,7 +137,7 @@ static void show_speed(struct lines *l, const struct sw_run_status *s)
         fprintf(l->out, " to %s)", sw_format_seconds(s->high, number));
     }
     if (s->slower)
-        fprintf(l->out, ": slower than it should be");
+        fprintf(l->out, ": slower than predicted");
     fputc('\n', l->out);
 }
 

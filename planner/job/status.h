@@ -19,7 +19,7 @@ enum sw_run_state {
     SW_RUN_PENDING,    /* its job waits */
     SW_RUN_STARTING,   /* its job has nodes, and does no steps yet */
     SW_RUN_RUNNING,    /* steps are done */
-    SW_RUN_ENDING,     /* its job gives its nodes back */
+    SW_RUN_ENDING,     /* its job is releasing its nodes */
     SW_RUN_SUSPENDED,
     SW_RUN_DONE,    /* all steps are done */
     SW_RUN_STOPPED, /* it was told to end; it can go on */
@@ -94,7 +94,7 @@ int32_t sw_status_live_jobs(const struct sw_statuses *statuses, int32_t run,
 /* Whether a job is this run's: by its number, its comment, or, while it lives, its script. */
 bool sw_status_owns(const struct sw_run_status *status, const struct sw_queued_job *job);
 
-/* Whether there is nothing to wait for any more: it is not live, or its job gives its nodes back
+/* Whether there is nothing to wait for any more: it is not live, or its job is releasing its nodes
  * for a quarter of a minute, which may take minutes where a node does not answer. */
 bool sw_status_is_over(const struct sw_run_status *status);
 

@@ -159,7 +159,7 @@ static int ask_for_job(const char *id, struct sw_target *out, struct sw_error *e
             status = take(out, works_in, err);
         if (status != 0)
             sw_fail(err, SW_BAD_INPUT,
-                    "job %s is not a job of a run, as far as %s tells; name the "
+                    "job %s is not known to %s as a job of a run; name the "
                     "run's directory",
                     id, scheduler->title);
         free(beside);
@@ -251,10 +251,11 @@ int sw_target_find(const struct sw_options *options, struct sw_target *out)
             sw_fail(&err, SW_ENVIRONMENT, "cannot look into '%.400s': %s", name, strerror(errno));
         else if (take(out, name, &err) == 0 && !sw_folder_is_run(name) &&
                  !has_unrecorded_job(name, &err) && err.status == SW_OK)
-            sw_fail(&err, SW_BAD_INPUT,
-                    "'%.400s' is no run's directory; name one, a run file or a job's number ('plan "
-                    "runs' lists the runs below a folder)",
-                    name);
+            sw_fail(
+                &err, SW_BAD_INPUT,
+                "'%.400s' is not a run's directory; name one, a run file or a job's number ('plan "
+                "runs' lists the runs below a folder)",
+                name);
     } else if (sw_job_id_is_valid(name) && stat(name, &status) != 0) {
         (void)find_job(name, out, &err);
     } else {

@@ -373,8 +373,8 @@ const char *sw_rank_why_to_serve(const struct sw_run_config *run, char *buffer, 
 {
     const bool goals = run->serve_token_latency > 0 || run->serve_first_token_latency > 0;
     snprintf(buffer, bytes,
-             "of those that fit%s%s: the least time of a token, then the least time to the "
-             "first, then the most tokens/s per accelerator, then the least memory, then the "
+             "of those that fit%s%s: the least time per token, then the least time to the first "
+             "one, then the most tokens/s per accelerator, then the least memory, then the "
              "largest fsdp, dp and sp",
              run->memory_headroom > 0 ? " with headroom" : "",
              goals ? " and keep the latency goals" : "");

@@ -223,7 +223,7 @@ void sw_train_tell_table(FILE *out, const struct sw_search *s, int64_t top)
     const bool rates = columns >= 102, choices = columns >= 80;
     const struct sw_cost *best = &s->mesh[0].cost;
     print_faster(out, s);
-    fprintf(out, "\nsteps by profile %s: %s %.2f to %.2f times what stands here\n", best->profile,
+    fprintf(out, "\nsteps by profile %s: %s %.2f to %.2f times the steps above\n", best->profile,
             sw_report_band(best), best->band_low_seconds / best->step_seconds,
             best->band_high_seconds / best->step_seconds);
     fprintf(out, "  %-16s", "mesh_dim");

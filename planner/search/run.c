@@ -25,7 +25,7 @@ int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, int3
     const struct sw_decision none = {.serve.stream_weights = SW_STREAM_AUTO};
     if (purpose == SW_FOR_SERVE && !sw_plan_serving(run, &none, &serving))
         return sw_fail(err, SW_BAD_INPUT,
-                       "the run says nothing of serving; add serve: {max_batch: 8}, or "
+                       "the run has no serve section; add serve: {max_batch: 8}, or "
                        "--set serve.max_batch=8");
     if (sw_search_meshes(run, purpose, rows, out, &kept, err) != 0)
         return -1;

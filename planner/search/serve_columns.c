@@ -104,7 +104,7 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
     sw_report_mesh_line(out, &c->decision.mesh);
     fprintf(out,
-            "          %" PRId64 " texts at a time of %" PRId64 " tokens, prompts %" PRId64
+            "          %" PRId64 " sequences at a time of %" PRId64 " tokens, prompts %" PRId64
             " tokens at a time\n          weights %s%s, cache in %s%s\n",
             p->texts, p->max_tokens, p->chunk,
             streams(c)                           ? "streamed over fsdp, layer by layer"
@@ -119,7 +119,7 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
     fprintf(out,
             "beside    a token takes %s while prompts are read, %" PRId64 " tokens of them %s\n",
             sw_format_seconds(p->beside_seconds, a), p->token_budget,
-            p->mixes ? "and of texts in each call" : "before each");
+            p->mixes ? "and of sequences in each call" : "before each");
     fprintf(out, "rate      %s tokens/s, %s per accelerator\n",
             sw_format_number(c->tokens_per_second, a),
             sw_format_number(c->tokens_per_second / sw_mesh_rank_count(&c->decision.mesh), b));
@@ -157,7 +157,8 @@ void sw_serve_tell_table(FILE *out, const struct sw_search *s, int64_t top)
                 p->misses_first ? "; misses first_token_latency" : "");
     }
     sw_report_more(out, s, shown);
-    fprintf(out, "behind |: parts of a token; latency: what its reductions take without a byte\n");
+    fprintf(out, "right of |: parts of the time of a token; latency: of its reductions, whatever "
+                 "their size\n");
 }
 
 void sw_serve_tell_work(FILE *out, const struct sw_run_config *run)

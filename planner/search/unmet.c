@@ -21,7 +21,7 @@ static void fail_goals(const struct sw_run_config *run, const struct sw_search *
     const double taken = token ? c->cost.step_seconds : c->serve.first_seconds;
     sw_fail(err, SW_UNMET,
             "none of %d meshes keeps the latency goals of '%s': mesh_dim %s misses %s %s with %s; "
-            "allow more, serve fewer or shorter texts, or on more accelerators",
+            "allow more, serve fewer or shorter sequences, or use more accelerators",
             s->count, run->name, sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
             token ? "serve.token_latency" : "serve.first_token_latency",
             sw_format_seconds(wanted, goal), sw_format_seconds(taken, seconds));

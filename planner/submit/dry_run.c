@@ -118,7 +118,7 @@ static int gather(const struct sw_options *options, const struct sw_run_file *ru
     snprintf(folder, sizeof folder, "%s/shardwright.XXXXXX",
              temporary != NULL && temporary[0] == '/' ? temporary : "/tmp");
     if (mkdtemp(folder) == NULL) {
-        sw_fail(&err, SW_ENVIRONMENT, "cannot make a folder '%s': %s", folder, strerror(errno));
+        sw_fail(&err, SW_ENVIRONMENT, "cannot create a folder '%s': %s", folder, strerror(errno));
         return sw_command_fail(&err);
     }
     int status = ask_of_script(options, run_file, folder, &base, &err);

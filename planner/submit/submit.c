@@ -160,8 +160,8 @@ static int lock_folder(struct submitting *s, struct sw_error *err)
             return 0; /* a file system without locks: the record alone has to do */
         if (sw_clock_now() > end)
             return sw_fail(err, SW_ENVIRONMENT,
-                           "another 'plan submit' of this folder, or its %s, is still at work: "
-                           "'plan status %s' tells what came of it",
+                           "another 'plan submit' of this folder, or its %s, is still running: "
+                           "'plan status %s' shows its result",
                            s->row->starter, s->folder);
         const struct timespec nap = {.tv_nsec = 50000000};
         nanosleep(&nap, NULL);

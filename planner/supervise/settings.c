@@ -41,7 +41,7 @@ static const struct sw_argument options[] = {
     {"--checkpoints", NULL, "DIR", "checkpoints; of texts the one to make them with",
      INTO(checkpoints), .empty = SW_EMPTY_SKIPPED},
     {"--runner", NULL, "PATH", "the runner on the nodes", INTO(runner), .empty = SW_EMPTY_SKIPPED},
-    {"--container-runner", NULL, "PATH", "in place of it, in a container's image",
+    {"--container-runner", NULL, "PATH", "the runner in a container's image, instead",
      INTO(container_runner), .empty = SW_EMPTY_SKIPPED},
     {"--script", NULL, "FILE", "the job's script, for the next link of a chain", INTO(script),
      .empty = SW_EMPTY_SKIPPED},

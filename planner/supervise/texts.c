@@ -259,7 +259,7 @@ static event do_judge(struct sw_supervisor *s)
         serves(s) ? access(s->made, F_OK) == 0 : count_lines(s->made) > s->lines_before;
     if (!made) {
         say_end(s);
-        fputs(" and made nothing: it is not tried again\n", stderr);
+        fputs(" without any output: it is not tried again\n", stderr);
     } else if (!s->at_limit && s->job.restarts >= s->set->max_attempts) {
         say_end(s);
         fprintf(stderr, ", after %" PRId64 " new jobs: it is not tried again\n",

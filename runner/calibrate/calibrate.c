@@ -356,8 +356,8 @@ static int settle_doubts(struct calibrating *c, struct sw_error *err)
         return 0;
     if (!c->options->force)
         return sw_fail(err, SW_ENVIRONMENT,
-                       "measured %d times and not written: %s; stop what else runs here, or add "
-                       "--force, which writes it with a band as wide as that",
+                       "measured %d times and not written: %s; stop other programs on this "
+                       "machine, or add --force, which writes it with a band as wide as that",
                        ATTEMPTS, c->doubts.text[0]);
     size_t used = 0;
     for (int32_t i = 0; i < c->doubts.count; i++)
@@ -508,7 +508,7 @@ static void report(const struct calibrating *c)
                 found->products_scale * 100, found->products_error * 100, found->products_tried);
     report_step(c);
     if (c->doubts.count > 0)
-        fprintf(stderr, "not to be believed: %s\n", c->doubts.text[0]);
+        fprintf(stderr, "not reliable: %s\n", c->doubts.text[0]);
     fprintf(stderr, "wrote %s%s%s\n", c->options->profile_path,
             c->options->cluster_path == NULL ? "" : " and ",
             c->options->cluster_path == NULL ? "" : c->options->cluster_path);

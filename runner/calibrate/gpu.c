@@ -85,7 +85,7 @@ struct run {
     struct sw_marker marker;
     struct sw_executor *executor;
     double flops;            /* of the model in a step */
-    double *busy;            /* [op_count] of the step at hand */
+    double *busy;            /* [op_count] of the current step */
     double *samples;         /* [op_count][MAX_STEPS] */
     double whole[MAX_STEPS]; /* of a step's recordings, their marks included */
     int32_t steps;

@@ -95,7 +95,7 @@ struct run {
     struct sw_comm *alone;            /* the program's only rank */
     struct sw_timer timer;
     struct sw_executor *executor;
-    double *busy;    /* [op_count] of the step at hand */
+    double *busy;    /* [op_count] of the current step */
     double *samples; /* [op_count][MAX_STEPS] */
     int32_t steps;
 };

@@ -247,11 +247,11 @@ static int read_original(const char *original, const struct sw_model *model, jso
         const char *what = sw_json_mistake(&why);
         const struct sw_place place = {"config.json", why.line, why.column + (why.column == 0)};
         return what == NULL ? out_of_memory(err)
-                            : sw_fail_at(err, SW_BAD_INPUT, place, "no JSON: %s", what);
+                            : sw_fail_at(err, SW_BAD_INPUT, place, "not valid JSON: %s", what);
     }
     if (!json_is_object(*root))
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){"config.json", 1, 1},
-                          "is no mapping");
+                          "is not a mapping");
     if (read_model(original, &described, &was, err) != 0)
         return -1;
     *keep_window = described && was.family == model->family && was.layers == model->layers &&

@@ -431,7 +431,7 @@ static int refuse_existing(struct export *e)
     if (lstat(e->to, &there) != 0)
         return 0;
     return sw_fail_at(e->err, SW_BAD_INPUT, (struct sw_place){.file = e->to},
-                      "is there already; give the copy another name, or remove it");
+                      "already exists; give the copy another name, or remove it");
 }
 
 /* The names of both folders; what stands at TO is not touched. */
@@ -457,7 +457,7 @@ static int make_aside(struct export *e)
     struct stat held, there;
     if (mkdir(e->aside, 0777) != 0 && errno != EEXIST) {
         const int reason = errno;
-        (void)cannot(e, "make the folder", e->aside);
+        (void)cannot(e, "create the folder", e->aside);
         return sw_path_blame(e->err, reason, "name another folder for the copy");
     }
     const int folder = open(e->aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -18,11 +18,12 @@ static const struct sw_word dtypes[] = {{.text = "bf16", .value = SW_STORED_BF16
                                         {.text = "fp32", .value = SW_STORED_F32},
                                         {.text = NULL}};
 
-const struct sw_argument sw_export_rows[] = {
-    {"--dtype", NULL, "bf16|fp16|fp32",
-     "of the copy's numbers (default: of the model that the run started from, else as they are)",
-     .words = dtypes, SW_ARGUMENT_TO(struct arguments, dtype)},
-    {.name = NULL}};
+const struct sw_argument sw_export_rows[] = {{"--dtype", NULL, "bf16|fp16|fp32",
+                                              "number format of the copy (default: of the model "
+                                              "that the run started from, else as they are)",
+                                              .words = dtypes,
+                                              SW_ARGUMENT_TO(struct arguments, dtype)},
+                                             {.name = NULL}};
 
 static int parse(int argc, char **argv, struct arguments *out, struct sw_error *err)
 {

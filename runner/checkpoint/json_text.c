@@ -8,20 +8,20 @@ const char *sw_json_mistake(const json_error_t *why)
     case json_error_out_of_memory:
         return NULL;
     case json_error_duplicate_key:
-        return "a key that was there before";
+        return "a duplicate key";
     case json_error_invalid_utf8:
         return "a text that is not UTF-8";
     case json_error_null_character:
     case json_error_null_byte_in_key:
-        return "a text with a NUL character";
+        return "a string with a NUL character";
     case json_error_stack_overflow:
         return "values nested too deeply";
     case json_error_numeric_overflow:
         return "a number that is too large";
     case json_error_premature_end_of_input:
-        return "the end within a value";
+        return "the text ends within a value";
     case json_error_end_of_input_expected:
-        return "something behind the end";
+        return "text after the end";
     default:
         return "wrong syntax";
     }

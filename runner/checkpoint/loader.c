@@ -88,7 +88,7 @@ static int check_listed(const char *folder, const struct sw_manifest *m,
         const struct sw_manifest_file *file = sw_manifest_find(m, p->file[f].name);
         if (file == NULL || file->data_begin != p->file[f].data_begin)
             return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = folder},
-                              "its manifest does not know '%s'; use another checkpoint",
+                              "its manifest does not list '%s'; use another checkpoint",
                               p->file[f].name);
     }
     return 0;

@@ -39,7 +39,7 @@ static int check_file(const char *path, const char *tensor, const char *name, st
             shown_tensor, shown);
     if (ends_with(name, ".bin"))
         return sw_fail_at(err, SW_BAD_INPUT, place,
-                          "tensor '%s' is in '%s', which is no safetensors file; convert it to "
+                          "tensor '%s' is in '%s', which is not a safetensors file; convert it to "
                           "safetensors",
                           shown_tensor, shown);
     if (strlen(tensor) >= SW_SAFETENSORS_NAME_BYTES || tensor[0] == '\0')
@@ -129,7 +129,7 @@ int sw_model_index_parse(const char *path, const char *text, size_t bytes,
         place.line = why.line;
         place.column = why.column + (why.column == 0);
         return what == NULL ? out_of_memory(path, err)
-                            : sw_fail_at(err, SW_BAD_INPUT, place, "no JSON: %s", what);
+                            : sw_fail_at(err, SW_BAD_INPUT, place, "not valid JSON: %s", what);
     }
     const json_t *map = json_object_get(root, "weight_map");
     if (!json_is_object(map) || json_object_size(map) == 0)

@@ -143,7 +143,7 @@ static int check_others(struct place *p, const struct sw_folder_tensor *found, i
                      "the checkpoint was saved with",
                      sw_text_shown(name, SHOWN_BYTES, shown));
         else
-            snprintf(message, sizeof message, "tensor '%s' is none of this %.*s model",
+            snprintf(message, sizeof message, "tensor '%s' is not part of this %.*s model",
                      sw_text_shown(name, SHOWN_BYTES, shown),
                      (int)(strlen(architecture) - strlen(ending)), architecture);
         return refuse(p, found[i].file, message);

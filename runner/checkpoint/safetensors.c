@@ -60,7 +60,7 @@ static int refuse_json(struct parse *p, const json_error_t *why)
         return sw_fail(p->err, SW_ENVIRONMENT, "out of memory for the header of '%s'",
                        p->place.file);
     return sw_fail_at(p->err, SW_BAD_INPUT, p->place,
-                      "its header is no JSON at byte %d: %s" DAMAGED, why->position, what);
+                      "its header is not JSON at byte %d: %s" DAMAGED, why->position, what);
 }
 
 static int read_dtype(struct parse *p, const json_t *info, struct sw_safetensor *t, uint8_t *bits)
@@ -159,7 +159,7 @@ static int check_metadata(struct parse *p, json_t *metadata)
         json_object_foreach(metadata, key, value) texts = texts && json_is_string(value);
     return texts ? 0
                  : sw_fail_at(p->err, SW_BAD_INPUT, p->place,
-                              "'__metadata__' is no mapping of texts to texts" DAMAGED);
+                              "'__metadata__' is not a mapping of texts to texts" DAMAGED);
 }
 
 static int compare_places(const void *left, const void *right)
@@ -263,10 +263,11 @@ static int read_length(int handle, struct sw_place place, int64_t file_bytes, si
     unsigned char bytes[LENGTH_BYTES];
     uint64_t value = 0;
     if (file_bytes < LENGTH_BYTES)
-        return sw_fail_at(err, SW_BAD_INPUT, place,
-                          "has %" PRId64 " bytes, and a safetensors file begins with 8; it is cut "
-                          "off or no such file",
-                          file_bytes);
+        return sw_fail_at(
+            err, SW_BAD_INPUT, place,
+            "has %" PRId64
+            " bytes, and a safetensors file begins with 8; it is cut off or not a safetensors file",
+            file_bytes);
     if (read_at(handle, place, bytes, sizeof bytes, 0, err) != 0)
         return -1;
     for (size_t i = 0; i < LENGTH_BYTES; i++)

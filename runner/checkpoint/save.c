@@ -58,9 +58,9 @@ int sw_store_begin(const char *folder, int64_t step, struct sw_store_save *out,
         if (fresh)
             sync_parents(folder);
         if (mkdir(out->aside, 0777) != 0)
-            sw_store_fail(err, "make the folder", out->aside);
+            sw_store_fail(err, "create the folder", out->aside);
         else if (mkdir(optimizer, 0777) != 0)
-            sw_store_fail(err, "make the folder", optimizer);
+            sw_store_fail(err, "create the folder", optimizer);
         else
             status = 0;
     }
@@ -270,8 +270,8 @@ int sw_store_commit(struct sw_store_save *save, const struct sw_manifest *manife
         if ((gone != NULL && sw_store_remove(gone, &later) != 0) ||
             prune(save->folder, save->step, keep, keep_every, &later) != 0)
             if (note != NULL)
-                snprintf(note, SW_STORE_NOTE_BYTES, "an old checkpoint stays for now: %.1000s",
-                         later.message);
+                snprintf(note, SW_STORE_NOTE_BYTES,
+                         "an old checkpoint cannot be deleted yet: %.1000s", later.message);
         forget(save);
     }
     free(gone);

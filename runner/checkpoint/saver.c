@@ -334,7 +334,7 @@ static int give_up(struct sw_saver *s, const struct sw_error *mine)
     if (mine != NULL) {
         s->failure = *mine;
         said = *mine;
-        sw_fail_context(&said, "the checkpoint of step %" PRId64 " is given up", s->facts.step);
+        sw_fail_context(&said, "the checkpoint of step %" PRId64 " is abandoned", s->facts.step);
     }
     (void)sw_launch_agree(s->launch, mine != NULL ? &said : NULL);
     if (s->launch->rank == 0)

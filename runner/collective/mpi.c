@@ -175,7 +175,7 @@ static int fail_stalled(const struct mpi_transport *t, int32_t culprit, struct s
 {
     if (culprit < 0)
         return sw_fail(err, SW_ENVIRONMENT,
-                       "the ranks have waited for each other for %.0f s: they do not do the same",
+                       "deadlock: the ranks have waited for each other for %.0f s",
                        t->stall_seconds);
     if (err != NULL && err->status == SW_OK)
         err->culprit = culprit + 1;

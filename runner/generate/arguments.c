@@ -26,7 +26,7 @@ static int take_part(const struct sw_argument *row, void *to, const char *value,
     return sw_lines_parse_part(value, &part[0], &part[1]) == 0
                ? 0
                : sw_fail(err, SW_BAD_INPUT,
-                         "--shard is I/N, as in 0/8: part I of N, from 0, not '%.60s'", value);
+                         "--shard must be I/N, as in 0/8: part I of N, from 0, not '%.60s'", value);
 }
 
 static int take_stop(const struct sw_argument *row, void *to, const char *value,
@@ -53,15 +53,16 @@ const struct sw_argument sw_generate_rows[] = {
      INTO(bytes)},
     {"--logprobs", NULL, NULL, "each token's log-probability, as the model has it", INTO(logprobs)},
     {"--top-logprobs", NULL, "N",
-     "the N most probable tokens in each one's place, and theirs; up to 20", .most = SW_TOP_TOKENS,
-     INTO(top)},
+     "at each position the N most probable tokens and their log-probabilities; up to 20",
+     .most = SW_TOP_TOKENS, INTO(top)},
     {"--resume", NULL, NULL,
-     "continue OUT.jsonl as a run that was ended left it: lines that are there are not made again, "
-     "half of one is cut off; texts are those of one run",
+     "continue the OUT.jsonl of an interrupted run: finished lines are kept, a partial last "
+     "line is removed; the results are those of one run",
      INTO(resume)},
-    {"--shard", NULL, "I/N", "part I of N of the prompts, from 0: as one of N jobs",
+    {"--shard", NULL, "I/N", "take only part I of N of the prompts, I from 0, as one of N jobs",
      .take = take_part, INTO(part)},
-    {"--stop", NULL, "TEXT", "ends a text, which does not get it; may be given several times",
+    {"--stop", NULL, "TEXT",
+     "a string that ends the text and is not part of it; may be given several times",
      .take = take_stop, INTO(stops)},
 #define SAMPLING(name, real, least, most, above, value, about)                                     \
     {#name, NULL, value, about, .take = take_sampling, INTO(params)},
@@ -100,19 +101,19 @@ const struct sw_argument sw_score_rows[] = {
      "weights: a checkpoint, a run's folder, or a Hugging Face model directory", INTO(checkpoint)},
     {"--texts", NULL, "FILE.jsonl",
      "score lines of {\"text\": TEXT} or {\"tokens\": [1, 2]} instead of files", INTO(texts_path)},
-    {"-o", NULL, "OUT.jsonl", "of lines: a line for each (default: stdout)", INTO(out_path)},
+    {"-o", NULL, "OUT.jsonl", "with --texts: a line for each (default: stdout)", INTO(out_path)},
     {"--against", NULL, "FILE",
-     "of lines: how far they are, on average and at most, from those that score --logprobs wrote "
-     "to FILE, of other weights or another precision",
+     "with --texts: how far the log-probabilities are, on average and at most, from those that "
+     "score --logprobs wrote to FILE, of other weights or another precision",
      INTO(against_path)},
-    {"--json", NULL, NULL, "of files: JSON instead of text", INTO(json)},
+    {"--json", NULL, NULL, "with files: JSON instead of text", INTO(json)},
     {"--bytes", NULL, NULL,
      "each byte of a text is a token; without it a model with no tokenizer takes texts only where "
      "its vocab_size is 256 or its run has data.format: bytes",
      INTO(bytes)},
-    {"--logprobs", NULL, NULL, "of lines: each token's log-probability, too", INTO(logprobs)},
+    {"--logprobs", NULL, NULL, "with --texts: each token's log-probability, too", INTO(logprobs)},
     {"--resume", NULL, NULL, "continue OUT.jsonl as generate does", INTO(resume)},
-    {"--shard", NULL, "I/N", "part I of N of the lines, from 0: as one of N jobs",
+    {"--shard", NULL, "I/N", "take only part I of N of the lines, I from 0, as one of N jobs",
      .take = take_part, INTO(part)},
     {.name = NULL}};
 #undef INTO

@@ -30,7 +30,7 @@ static int open_tokenizer(const struct sw_codec_model *model, struct sw_tokenize
         return sw_tokenizer_bytes(out, err);
     if (none && model->vocab_size != BYTE_VALUES && !model->was_bytes)
         return sw_fail_at(err, SW_BAD_INPUT, place,
-                          "no tokenizer lies there, and the model has %" PRId64
+                          "there is no tokenizer, and the model has %" PRId64
                           " tokens, not the 256 of bytes; put its tokenizer.json there, or say "
                           "--bytes to take and show each byte as a token",
                           model->vocab_size);

@@ -171,7 +171,7 @@ static int check_line(void *context, int64_t number, const json_t *line, char te
     struct run *r = context;
     (void)number;
     if (r->next_prompt >= r->end_prompt) {
-        snprintf(text, 160, "there is no prompt for it: it is of another file of prompts");
+        snprintf(text, 160, "there is no prompt for it: it was made from other prompts");
         return -1;
     }
     const struct sw_prompt *prompt = &r->prompts.at[r->next_prompt];
@@ -181,7 +181,7 @@ static int check_line(void *context, int64_t number, const json_t *line, char te
         json_array_size(tokens) > (size_t)prompt->params.max_new_tokens) {
         snprintf(text, 160,
                  "it is not of prompt %" PRId64 ", sample %" PRId64
-                 ": it is of other prompts or other options",
+                 ": it was made from other prompts or with other options",
                  r->next_prompt, r->next_sample);
         return -1;
     }

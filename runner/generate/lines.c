@@ -41,9 +41,9 @@ static int read_lines(struct sw_lines *lines, const char *path, sw_lines_check c
         if (!json_is_object(root)) {
             bad = bad > 0 ? bad : number;
         } else if (bad > 0) {
-            status = sw_fail_at(err, SW_BAD_INPUT, place_of(path, bad),
-                                "no line of JSON, with others behind it; a file like this is not "
-                                "continued: move it away");
+            status = sw_fail_at(
+                err, SW_BAD_INPUT, place_of(path, bad),
+                "not a line of JSON, and others follow it; to start anew, move the file away");
         } else if (check(context, lines->done, root, text) != 0) {
             status = sw_fail_at(err, SW_BAD_INPUT, place_of(path, number),
                                 "%s; to start anew, move the file away", text);

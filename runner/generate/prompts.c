@@ -44,7 +44,7 @@ int sw_sampling_params_set(struct sw_sampling_params *params,
                       (!field->above || value > field->least) &&
                       (field->real || value == floor(value));
     if (!good) {
-        snprintf(text, 160, "'%s' is %s from %s%.17g to %.17g", field->name,
+        snprintf(text, 160, "'%s' must be %s from %s%.17g to %.17g", field->name,
                  field->real ? "a number" : "a whole number", field->above ? "above " : "",
                  field->least, field->most);
         return -1;
@@ -134,7 +134,7 @@ static int read_tokens(const json_t *list, struct sw_prompt *prompt, struct sw_e
 {
     const size_t count = json_array_size(list);
     if (!json_is_array(list))
-        return sw_fail(err, SW_BAD_INPUT, "'tokens' is a list of numbers");
+        return sw_fail(err, SW_BAD_INPUT, "'tokens' must be a list of numbers");
     prompt->tokens = malloc((count + 1) * sizeof *prompt->tokens);
     if (prompt->tokens == NULL)
         return out_of_memory(err);
@@ -157,7 +157,8 @@ static int read_stops(const json_t *value, struct sw_prompt *prompt, struct sw_e
     for (size_t i = 0; i < count; i++) {
         const json_t *text = json_is_array(value) ? json_array_get(value, i) : value;
         if (!json_is_string(text) || json_string_length(text) == 0)
-            return sw_fail(err, SW_BAD_INPUT, "'stop' is a text or a list of them, none empty");
+            return sw_fail(err, SW_BAD_INPUT,
+                           "'stop' must be a string or a list of strings, none empty");
         if (sw_stops_add(&prompt->stops, json_string_value(text)) != 0)
             return out_of_memory(err);
     }
@@ -206,7 +207,7 @@ static int read_field(const struct reading *r, const char *key, const json_t *va
     if (strcmp(key, "tokens") == 0)
         return read_tokens(value, prompt, err);
     if (strcmp(key, text_key(r)) == 0 && !json_is_string(value))
-        return sw_fail(err, SW_BAD_INPUT, "'%s' is a text", key);
+        return sw_fail(err, SW_BAD_INPUT, "'%s' must be a string", key);
     if (strcmp(key, text_key(r)) == 0)
         return sw_codec_encode(r->codec, json_string_value(value), json_string_length(value), true,
                                &prompt->tokens, &prompt->token_count, err);
@@ -235,10 +236,10 @@ static int read_line(const struct reading *r, const char *line, size_t bytes,
     if (root == NULL) {
         const char *mistake = sw_json_mistake(&why);
         return mistake == NULL ? out_of_memory(err)
-                               : sw_fail(err, SW_BAD_INPUT, "no JSON: %s", mistake);
+                               : sw_fail(err, SW_BAD_INPUT, "not valid JSON: %s", mistake);
     }
     if (!json_is_object(root)) {
-        sw_fail(err, SW_BAD_INPUT, "a line is an object, {\"%s\": ...}", text_key(r));
+        sw_fail(err, SW_BAD_INPUT, "a line must be an object, {\"%s\": ...}", text_key(r));
         goto out;
     }
     if ((json_object_get(root, text_key(r)) != NULL) == (json_object_get(root, "tokens") != NULL)) {

@@ -30,15 +30,15 @@ struct sw_sampling_params sw_sampling_params_default(void);
     X(min_p, true, 0, 1, false, "P",                                                               \
       "sample from tokens at least P times as probable as the best")                               \
     X(repetition_penalty, true, 0, 100, true, "R",                                                 \
-      "divides the logits of tokens that were there before (default: 1)")                          \
+      "divides the logits of tokens that the text already has (default: 1)")                          \
     X(presence_penalty, true, -2, 2, false, "P",                                                   \
-      "taken off the logit of a token that the completion has, once")                              \
+      "subtracted once from the logit of each token that the completion has")                              \
     X(frequency_penalty, true, -2, 2, false, "F",                                                  \
-      "taken off the logit of a token for each time that the completion has it")                   \
+      "subtracted from the logit of a token for each time that the completion has it")                   \
     X(min_new_tokens, false, 0, INT32_MAX, false, "N",                                             \
-      "nothing ends a text before it has N new tokens (default: 0)")                               \
+      "the text does not end before it has N new tokens (default: 0)")                               \
     X(max_new_tokens, false, 1, INT32_MAX, false, "N",                                             \
-      "at most so many new tokens (default: 128)")                                                 \
+      "at most N new tokens (default: 128)")                                                 \
     X(seed, false, 0, 0x1p53, false, "N",                                                          \
       "seed of the sampler")                                                                       \
     X(n, false, 1, 10000, false, "N",                                                              \

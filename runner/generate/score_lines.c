@@ -40,7 +40,7 @@ static int check_line(void *context, int64_t number, const json_t *line, char te
         s->next++;
         return 0;
     }
-    snprintf(text, 160, "it is not of text %" PRId64 ": it is of another file of texts", s->next);
+    snprintf(text, 160, "it is not of text %" PRId64 ": it was made from other texts", s->next);
     return -1;
 }
 

@@ -334,7 +334,7 @@ int sw_preflight(struct sw_rank *rank, const void *given)
         write_down(&p);
     (void)sw_launch_agree(rank->launch, NULL); /* nobody leaves before it is written down */
     if (code == SW_OK && rank->launch->rank == 0)
-        fprintf(stderr, "preflight: %d node%s as they should be\n", (int)p.nodes,
+        fprintf(stderr, "preflight: %d node%s passed\n", (int)p.nodes,
                 p.nodes == 1 ? " is" : "s are");
 out:
     tear_down(&p);

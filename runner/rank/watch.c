@@ -54,8 +54,8 @@ static void describe(const struct watcher *w, int status, char *text, size_t byt
     }
     if (!WIFSIGNALED(status)) {
         snprintf(text, bytes,
-                 "ended with exit code %d%s and said no reason; lines above from MPI or another "
-                 "library may tell",
+                 "ended with exit code %d%s without giving a reason; lines above from MPI or "
+                 "another library may say why",
                  WEXITSTATUS(status), after);
         return;
     }

@@ -116,7 +116,7 @@ static enum MHD_Result show_models(struct sw_http *http, struct MHD_Connection *
     char shown[SHOWN_BYTES + 4];
     if (rest != NULL && strcmp(rest, http->options.rules.model) != 0)
         return refuse_with(http, connection, 404, "model_not_found", NULL, NULL,
-                           "the model '%s' is not served here; there is '%.200s'",
+                           "the model '%s' is not served here; this server has '%.200s'",
                            sw_text_shown(rest, SHOWN_BYTES, shown), http->options.rules.model);
     const int64_t most = http->options.rules.limits.max_tokens;
     const int failed = rest != NULL ? sw_answer_model(&http->answerer, http->started, most, &out)
@@ -168,33 +168,31 @@ static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection 
         const char *name, *type, *help;
         double value;
     } rows[] = {
-        {"requests_total", "counter", "Requests that were taken.", (double)c.requests},
-        {"requests_refused_total", "counter", "Requests with an error of their own.",
-         (double)c.refused},
-        {"requests_busy_total", "counter", "Requests sent away: too many waited.", (double)c.busy},
-        {"requests_gone_total", "counter", "Requests whose client did not wait.", (double)c.gone},
-        {"requests_late_total", "counter", "Requests past --deadline.", (double)c.late},
-        {"requests_failed_total", "counter", "Requests that the server failed.", (double)c.failed},
-        {"requests_answered_total", "counter", "Requests that were answered.", (double)c.answered},
-        {"texts_total", "counter", "Texts that were begun.", (double)c.texts},
+        {"requests_total", "counter", "Requests accepted.", (double)c.requests},
+        {"requests_refused_total", "counter", "Requests rejected as invalid.", (double)c.refused},
+        {"requests_busy_total", "counter", "Requests rejected because the queue was full.",
+         (double)c.busy},
+        {"requests_gone_total", "counter", "Requests whose client disconnected.", (double)c.gone},
+        {"requests_late_total", "counter", "Requests that exceeded --deadline.", (double)c.late},
+        {"requests_failed_total", "counter", "Requests that failed in the server.",
+         (double)c.failed},
+        {"requests_answered_total", "counter", "Requests answered.", (double)c.answered},
+        {"texts_total", "counter", "Texts started.", (double)c.texts},
         {"texts_yielded_total", "counter", "Texts that gave a slot to another client.",
          (double)c.yielded},
-        {"texts_waiting", "gauge", "Texts that wait for a slot.", (double)c.waiting},
-        {"texts_running", "gauge", "Texts that have a slot.", (double)c.running},
-        {"slots", "gauge", "Texts that are made at a time.", (double)http->options.slots},
-        {"calls_total", "counter", "Programs that ran.", (double)c.calls},
-        {"first_token_calls_total", "counter",
-         "Programs that ended between requests and their first tokens.",
+        {"texts_waiting", "gauge", "Texts waiting for a slot.", (double)c.waiting},
+        {"texts_running", "gauge", "Texts in a slot.", (double)c.running},
+        {"slots", "gauge", "Slots: texts generated at a time.", (double)http->options.slots},
+        {"calls_total", "counter", "Calls of the prefill and decode programs.", (double)c.calls},
+        {"first_token_calls_total", "counter", "Calls between requests and their first tokens.",
          (double)c.first_token_calls},
-        {"prompt_tokens_total", "counter", "Tokens of prompts that were read.",
-         (double)c.prompt_tokens},
-        {"prompt_tokens_cached_total", "counter",
-         "Tokens of prompts that stood in the cache and were not read.",
+        {"prompt_tokens_total", "counter", "Prompt tokens computed.", (double)c.prompt_tokens},
+        {"prompt_tokens_cached_total", "counter", "Prompt tokens taken from the KV cache.",
          (double)c.prompt_tokens_cached},
-        {"new_tokens_total", "counter", "Tokens that were made.", (double)c.new_tokens},
-        {"cache_tokens", "gauge", "Positions that the cache has, of all slots.",
+        {"new_tokens_total", "counter", "Tokens generated.", (double)c.new_tokens},
+        {"cache_tokens", "gauge", "Positions of the KV cache, over all slots.",
          (double)(http->options.slots * http->options.rules.limits.max_tokens)},
-        {"cache_tokens_used", "gauge", "Tokens of the texts that have slots.", (double)c.cached},
+        {"cache_tokens_used", "gauge", "Positions of the KV cache in use.", (double)c.cached},
     };
     struct sw_chars out = {0};
     char text[400];
@@ -206,9 +204,11 @@ static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection 
         if (sw_chars_add(&out, text, strlen(text)) != 0)
             break;
     }
-    write_times(&out, "first_token_seconds", "From a request to its first token.", &c.first_token);
-    write_times(&out, "token_seconds", "Between two tokens of a text.", &c.token);
-    write_times(&out, "answer_seconds", "From a request to its whole answer.", &c.answer);
+    write_times(&out, "first_token_seconds", "Seconds from a request to its first token.",
+                &c.first_token);
+    write_times(&out, "token_seconds", "Seconds between two tokens of a text.", &c.token);
+    write_times(&out, "answer_seconds", "Seconds from a request to its complete answer.",
+                &c.answer);
     const enum MHD_Result result =
         respond(connection, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, NULL, &out);
     sw_chars_free(&out);
@@ -417,7 +417,7 @@ static int check_head(struct sw_http *http, struct MHD_Connection *connection, c
     else if (!route->is_open && !may_ask(http, connection))
         *result =
             refuse_with(http, connection, 401, "invalid_api_key", "WWW-Authenticate", "Bearer",
-                        "the token is missing or another one; send "
+                        "the token is missing or wrong; send "
                         "'Authorization: Bearer TOKEN'");
     else if (length != NULL && strtoull(length, NULL, 10) > SW_HTTP_BODY_BYTES)
         *result = refuse_with(http, connection, 413, "body_too_large", "Connection", "close",

@@ -560,7 +560,7 @@ void sw_request_queue_expire(struct sw_request_queue *d, double seconds)
 {
     struct sw_refusal refusal = {.status = 504, .type = "server_error", .code = "deadline"};
     sw_fail(&refusal.err, SW_ENVIRONMENT,
-            "the answer was not whole within %.17g s, the server's "
+            "the answer was not complete within %.17g s, the server's "
             "--deadline",
             seconds);
     const int64_t late = fail_those(d, sw_clock_now() - seconds, &refusal);

@@ -122,13 +122,13 @@ static int read_prompt(struct reading *r, const json_t *value)
     for (size_t i = 0; i < json_array_size(value); i++) {
         const json_t *one = json_array_get(value, i);
         if (!json_is_string(one) && !json_is_array(one))
-            return REFUSE(r, "'prompt' is a text, a list of tokens, or a list of either");
+            return REFUSE(r, "'prompt' must be a string, a list of tokens, or a list of either");
         if ((json_is_string(one) ? add_text(r, one) : add_tokens(r, one)) != 0)
             return -1;
     }
     return json_array_size(value) > 0
                ? 0
-               : REFUSE(r, "'prompt' is a text, a list of tokens, or a list of either");
+               : REFUSE(r, "'prompt' must be a string, a list of tokens, or a list of either");
 }
 
 /* ---- Conversations ---- */
@@ -142,7 +142,7 @@ static int check_part(struct reading *r, size_t i, size_t p, const json_t *part)
     json_object_foreach((json_t *)part, key, member)
     {
         if (strcmp(key, "type") != 0 && strcmp(key, "text") != 0 && !json_is_null(member))
-            return REFUSE(r, "message %zu: part %zu: '%s' is not known here", i + 1, p + 1,
+            return REFUSE(r, "message %zu: part %zu: '%s' is not supported", i + 1, p + 1,
                           sw_text_shown(key, SHOWN_BYTES, shown));
     }
     return 0;
@@ -159,7 +159,7 @@ static json_t *read_content(struct reading *r, size_t i, json_t *value)
     if (json_is_string(value) || (own && (value == NULL || json_is_null(value))))
         return value != NULL ? json_incref(value) : json_null();
     if (!json_is_array(value))
-        return REFUSE(r, "message %zu: 'content' is a text", i + 1), NULL;
+        return REFUSE(r, "message %zu: 'content' must be a string", i + 1), NULL;
     if (sw_chars_add(&text, "", 0) != 0)
         return out_of_memory(r), NULL;
     for (size_t p = 0; p < json_array_size(value); p++) {
@@ -168,7 +168,7 @@ static json_t *read_content(struct reading *r, size_t i, json_t *value)
         const json_t *content = json_object_get(part, "text");
         if (type == NULL || strcmp(type, "text") != 0 || !json_is_string(content)) {
             sw_chars_free(&text);
-            return REFUSE(r, "message %zu: part %zu is no text; only texts can be read", i + 1,
+            return REFUSE(r, "message %zu: part %zu is not text; only text can be read", i + 1,
                           p + 1),
                    NULL;
         }
@@ -244,7 +244,7 @@ static int read_message(struct reading *r, size_t i, json_t *value, json_t *mess
             return REFUSE(r, "message %zu: 'name' is not supported; write it into 'content'",
                           i + 1);
         if (!json_is_null(member) && !is_known(r, key, member))
-            return REFUSE(r, "message %zu: '%s' is not known here", i + 1,
+            return REFUSE(r, "message %zu: '%s' is not supported", i + 1,
                           sw_text_shown(key, SHOWN_BYTES, shown));
         if (strcmp(key, "content") == 0 || json_is_null(member))
             continue;
@@ -289,7 +289,7 @@ static int read_messages(struct reading *r, const json_t *value)
     if (check_template(r) != 0)
         return -1;
     if (count == 0 || count > MOST_MESSAGES)
-        return REFUSE(r, "'messages' is a list of 1 to %d messages", MOST_MESSAGES);
+        return REFUSE(r, "'messages' must be a list of 1 to %d messages", MOST_MESSAGES);
     if ((messages = json_array()) == NULL)
         return out_of_memory(r);
     for (size_t i = 0; i < count; i++)
@@ -317,7 +317,7 @@ static int read_tools(struct reading *r, const json_t *value)
     for (size_t i = 0; i < json_array_size(value); i++)
         objects = objects && json_is_object(json_array_get(value, i));
     if (!objects)
-        return REFUSE(r, "'tools' is a list of objects");
+        return REFUSE(r, "'tools' must be a list of objects");
     if (json_array_size(value) > 0 && (!sw_chat_template_is_own(r->rules->chat) ||
                                        !sw_chat_template_mentions(r->rules->chat, "tools")))
         return REFUSE(r, "the chat template writes no 'tools'; leave it out");
@@ -333,7 +333,7 @@ static int read_variables(struct reading *r, const json_t *value)
     if (check_template(r) != 0)
         return -1;
     if (!json_is_object(value))
-        return REFUSE(r, "'chat_template_kwargs' is an object");
+        return REFUSE(r, "'chat_template_kwargs' must be an object");
     json_object_foreach((json_t *)value, key, member)
     {
         (void)member;
@@ -351,12 +351,12 @@ static int read_model(struct reading *r, const json_t *value)
 {
     char shown[SHOWN_BYTES + 4];
     if (!json_is_string(value))
-        return REFUSE(r, "'model' is a text");
+        return REFUSE(r, "'model' must be a string");
     if (strcmp(json_string_value(value), r->rules->model) == 0)
         return 0;
     r->refusal->status = 404;
     r->refusal->code = "model_not_found";
-    return REFUSE(r, "the model '%s' is not served here; there is '%s'",
+    return REFUSE(r, "the model '%s' is not served here; this server has '%s'",
                   sw_text_shown(json_string_value(value), SHOWN_BYTES, shown), r->rules->model);
 }
 
@@ -379,7 +379,7 @@ static int read_max_tokens(struct reading *r, const json_t *value)
 {
     const json_int_t count = json_is_integer(value) ? json_integer_value(value) : -1;
     if (count < 0)
-        return REFUSE(r, "'%s' is a whole number from 0", r->param);
+        return REFUSE(r, "'%s' must be a whole number from 0", r->param);
     if (r->has_limit)
         return REFUSE(r, "give 'max_tokens' or 'max_completion_tokens', one of them");
     r->out->params.max_new_tokens = count < INT32_MAX ? (int64_t)count : INT32_MAX;
@@ -395,7 +395,7 @@ static int read_stop(struct reading *r, const json_t *value)
     for (size_t i = 0; i < count; i++) {
         const json_t *text = json_is_array(value) ? json_array_get(value, i) : value;
         if (!json_is_string(text) || json_string_length(text) == 0)
-            return REFUSE(r, "'stop' is a text or a list of them, none empty");
+            return REFUSE(r, "'stop' must be a string or a list of strings, none empty");
         if (sw_stops_add(&r->out->stops, json_string_value(text)) != 0)
             return out_of_memory(r);
     }
@@ -415,7 +415,7 @@ static int read_logit_bias(struct reading *r, const json_t *value)
 static int read_flag(struct reading *r, const json_t *value, bool *to)
 {
     if (!json_is_boolean(value))
-        return REFUSE(r, "'%s' is true or false", r->param);
+        return REFUSE(r, "'%s' must be true or false", r->param);
     *to = json_is_true(value);
     return 0;
 }
@@ -442,7 +442,7 @@ static int read_stream_options(struct reading *r, const json_t *value)
     json_t *member;
     char shown[SHOWN_BYTES + 4];
     if (!json_is_object(value))
-        return REFUSE(r, "'stream_options' is an object");
+        return REFUSE(r, "'stream_options' must be an object");
     json_object_foreach((json_t *)value, key, member)
     {
         if (strcmp(key, "include_usage") != 0 && !json_is_null(member) && !json_is_false(member))
@@ -456,7 +456,7 @@ static int read_count(struct reading *r, const json_t *value, json_int_t most, i
 {
     const json_int_t count = json_is_integer(value) ? json_integer_value(value) : -1;
     if (count < 0 || count > most)
-        return REFUSE(r, "'%s' is a whole number from 0 to %" PRId64, r->param, (int64_t)most);
+        return REFUSE(r, "'%s' must be a whole number from 0 to %" PRId64, r->param, (int64_t)most);
     *to = (int64_t)count;
     return 0;
 }
@@ -520,7 +520,7 @@ static int read_idle_flag(struct reading *r, const json_t *value)
 /* A name for whoever reads logs elsewhere; it changes no answer. */
 static int read_label(struct reading *r, const json_t *value)
 {
-    return json_is_string(value) ? 0 : REFUSE(r, "'%s' is a text", r->param);
+    return json_is_string(value) ? 0 : REFUSE(r, "'%s' must be a string", r->param);
 }
 
 static const struct key keys[] = {
@@ -672,9 +672,9 @@ int sw_api_request_read(const struct sw_request_rules *rules, enum sw_endpoint e
         if (mistake == NULL)
             out_of_memory(&r);
         else
-            REFUSE(&r, "no JSON: %s", mistake);
+            REFUSE(&r, "not valid JSON: %s", mistake);
     } else if (!json_is_object(root)) {
-        REFUSE(&r, "the body is an object, {\"%s\": ...}",
+        REFUSE(&r, "the body must be an object, {\"%s\": ...}",
                endpoint == SW_COMPLETIONS ? "prompt" : "messages");
     } else if (read_keys(&r) == 0) {
         status = check_together(&r);

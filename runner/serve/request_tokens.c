@@ -48,9 +48,10 @@ int sw_request_read_biases(const struct sw_request_rules *rules, const json_t *v
     json_t *bias;
     char shown[SHOWN_BYTES + 4];
     if (!json_is_object(value) || json_object_size(value) > SW_BIASED_TOKENS)
-        return sw_fail(err, SW_BAD_INPUT,
-                       "'logit_bias' is an object of at most %d tokens, as in {\"50256\": -100}",
-                       SW_BIASED_TOKENS);
+        return sw_fail(
+            err, SW_BAD_INPUT,
+            "'logit_bias' must be an object of at most %d tokens, as in {\"50256\": -100}",
+            SW_BIASED_TOKENS);
     json_object_foreach((json_t *)value, key, bias)
     {
         const int64_t token = token_of(key);
@@ -62,7 +63,7 @@ int sw_request_read_biases(const struct sw_request_rules *rules, const json_t *v
                            rules->limits.vocab);
         if (!json_is_number(bias) || !(amount >= -MOST_BIAS && amount <= MOST_BIAS))
             return sw_fail(err, SW_BAD_INPUT,
-                           "'logit_bias' of token '%s' is a number from -%d to %d", shown,
+                           "'logit_bias' of token '%s' must be a number from -%d to %d", shown,
                            MOST_BIAS, MOST_BIAS);
         out->token[out->count] = (int32_t)token;
         out->bias[out->count++] = (float)amount;

@@ -323,7 +323,7 @@ static struct jinja_value negative(struct jinja_run *run, const struct jinja_nod
     const struct jinja_value v = sw_jinja_eval(run, node->a);
     run->at = node;
     if (run->failed || !jinja_is_number(v))
-        return sw_jinja_fail(run, "no sign for a value that is %s", sw_jinja_kind_name(v));
+        return sw_jinja_fail(run, "cannot negate a value that is %s", sw_jinja_kind_name(v));
     if (node->kind == JINJA_POSITIVE)
         return v;
     return v.kind == JINJA_REAL ? jinja_real(-v.of.real) : jinja_int(-v.of.integer);

@@ -63,7 +63,7 @@ static struct jinja_value replace(struct jinja_run *run, struct jinja_value v,
 {
     const struct jinja_value most = sw_jinja_argument(a, 2, "count", jinja_none());
     if (!sw_jinja_has_argument(a, 0, "old") || !sw_jinja_has_argument(a, 1, "new"))
-        return sw_jinja_fail(run, "replace has two values, the old and the new text");
+        return sw_jinja_fail(run, "replace takes two values, the old and the new text");
     return sw_jinja_replace(run, sw_jinja_as_text(run, v),
                             sw_jinja_as_text(run, sw_jinja_argument(a, 0, "old", jinja_none())),
                             sw_jinja_as_text(run, sw_jinja_argument(a, 1, "new", jinja_none())),

@@ -186,7 +186,7 @@ static void dump(struct dumping *d, struct jinja_value v)
         else if ((v.kind == JINJA_SEQUENCE && !v.of.list->is_lazy) || v.kind == JINJA_MAPPING)
             dump_members(d, v);
         else
-            sw_jinja_fail(out->run, "a value that is %s is no JSON", sw_jinja_kind_name(v));
+            sw_jinja_fail(out->run, "a value that is %s cannot be JSON", sw_jinja_kind_name(v));
     }
     out->run->depth--;
 }
@@ -225,13 +225,13 @@ struct jinja_value sw_jinja_filter_from_json(struct jinja_run *run, struct jinja
     json_error_t mistake;
     (void)a;
     if (v.kind != JINJA_TEXT)
-        return sw_jinja_fail(run, "from_json has a text, not %s", sw_jinja_kind_name(v));
+        return sw_jinja_fail(run, "from_json takes a string, not %s", sw_jinja_kind_name(v));
     sw_jinja_charge(run, v.of.text->count);
     json_t *value = run->failed
                         ? NULL
                         : json_loadb(v.of.text->byte, v.of.text->count, JSON_DECODE_ANY, &mistake);
     if (value == NULL)
-        return sw_jinja_fail(run, "from_json of a text that is no JSON");
+        return sw_jinja_fail(run, "from_json of a string that is not JSON");
     made = sw_jinja_from_json(run, value, v.of.text->mark != NULL);
     json_decref(value);
     return made;

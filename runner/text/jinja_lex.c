@@ -191,7 +191,7 @@ static int lex_string(struct lexing *l)
         }
         const size_t taken = read_escape(p + i + 1, close - i - 1, text, &count);
         if (taken == 0)
-            return fail(l, i, "this is no character; write \\xHH, \\uHHHH or \\UHHHHHHHH");
+            return fail(l, i, "this is not a character; write \\xHH, \\uHHHH or \\UHHHHHHHH");
         i += 1 + taken;
     }
     text[count] = '\0';

@@ -152,7 +152,7 @@ static struct jinja_value replace(struct jinja_run *run, struct jinja_value self
     const struct jinja_text *from = text_at(a, 0, "old"), *to = text_at(a, 1, "new");
     const struct jinja_value most = sw_jinja_argument(a, 2, "count", jinja_int(-1));
     if (from == NULL || to == NULL || most.kind != JINJA_INT)
-        return sw_jinja_fail(run, "replace has two texts, the old and the new one");
+        return sw_jinja_fail(run, "replace takes two strings, the old and the new one");
     return sw_jinja_replace(run, self.of.text, from, to, most.of.integer);
 }
 
@@ -255,7 +255,7 @@ static struct jinja_value rsplit(struct jinja_run *run, struct jinja_value self,
     if (run->failed || limit.kind != JINJA_INT || limit.of.integer < 0)
         return made;
     if (by == NULL)
-        return sw_jinja_fail(run, "rsplit has a text to split by");
+        return sw_jinja_fail(run, "rsplit takes a string to split by");
     const size_t count = made.of.list->count, most = (size_t)limit.of.integer;
     for (size_t i = 0; i < count && !run->failed; i++) {
         if (i > 0 && i + most < count)
@@ -294,7 +294,7 @@ static struct jinja_value find(struct jinja_run *run, struct jinja_value self,
 {
     const struct jinja_text *what = text_at(a, 0, "sub");
     if (what == NULL)
-        return sw_jinja_fail(run, "find has a text");
+        return sw_jinja_fail(run, "find takes a string");
     const size_t at = find_from(run, self.of.text, what, 0);
     if (at >= self.of.text->count && what->count > 0)
         return jinja_int(-1);
@@ -309,7 +309,7 @@ static struct jinja_value count(struct jinja_run *run, struct jinja_value self,
     const struct jinja_text *what = text_at(a, 0, "sub");
     int64_t found = 0;
     if (what == NULL || what->count == 0)
-        return sw_jinja_fail(run, "count has a text that is not empty");
+        return sw_jinja_fail(run, "count takes a string that is not empty");
     for (size_t at = 0; !run->failed; at += what->count, found++) {
         at = find_from(run, self.of.text, what, at);
         if (at >= self.of.text->count)
@@ -353,7 +353,8 @@ static struct jinja_value join(struct jinja_run *run, struct jinja_value self,
     struct jinja_out out = {.run = run};
     for (size_t i = 0; i < items->count && !run->failed; i++) {
         if (items->item[i].kind != JINJA_TEXT)
-            return sw_jinja_fail(run, "join has texts, not %s", sw_jinja_kind_name(items->item[i]));
+            return sw_jinja_fail(run, "join takes strings, not %s",
+                                 sw_jinja_kind_name(items->item[i]));
         if (i > 0)
             sw_jinja_put_value(&out, self);
         sw_jinja_put_value(&out, items->item[i]);
@@ -445,7 +446,7 @@ static struct jinja_value get(struct jinja_run *run, struct jinja_value self,
                               const struct jinja_arguments *a)
 {
     if (a->count < 1)
-        return sw_jinja_fail(run, "get has a key");
+        return sw_jinja_fail(run, "get takes a key");
     const struct jinja_value *found = sw_jinja_dict_find(run, self.of.dict, a->item[0]);
     return found != NULL ? *found : sw_jinja_argument(a, 1, "default", jinja_none());
 }
@@ -472,7 +473,7 @@ static struct jinja_value cycle(struct jinja_run *run, struct jinja_value self,
                                 const struct jinja_arguments *a)
 {
     return a->count > 0 ? a->item[self.of.loop->index % a->count]
-                        : sw_jinja_fail(run, "cycle has values");
+                        : sw_jinja_fail(run, "cycle takes values");
 }
 
 /* What would change a list or a dict, which `transformers` refuses as well. */

@@ -256,7 +256,7 @@ static struct jinja_value map(struct jinja_run *run, struct jinja_value v,
                                             : NULL;
     const struct jinja_arguments rest = rest_of(a, 1);
     if (path.kind == JINJA_NONE && filter == NULL)
-        return sw_jinja_fail(run, "map has the name of a filter, or attribute='...'");
+        return sw_jinja_fail(run, "map takes the name of a filter, or attribute='...'");
     for (size_t i = 0; i < from->count && !run->failed; i++) {
         sw_jinja_charge(run, 0);
         struct jinja_value one = path.kind != JINJA_NONE ? sw_jinja_path(run, from->item[i], path)

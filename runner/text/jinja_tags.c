@@ -324,7 +324,7 @@ static int copy_source(struct sw_jinja *jinja, const char *file, const char *tex
     const struct jinja_source given = {name, text, bytes};
     if (sw_utf8_valid(text, bytes) < bytes)
         return sw_fail_at(err, SW_BAD_INPUT, sw_jinja_place(&given, sw_utf8_valid(text, bytes)),
-                          "the template is no UTF-8 here");
+                          "the template is not UTF-8 here");
     for (size_t i = 0; i < bytes; i++)
         if (text[i] != '\r')
             copy[count++] = text[i];

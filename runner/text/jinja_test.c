@@ -120,9 +120,9 @@ static struct jinja_value range(struct jinja_run *run, const struct jinja_argume
     const struct jinja_value made = sw_jinja_list(run, 0);
     for (size_t i = 0; i < a->count; i++)
         if (a->item[i].kind != JINJA_INT)
-            return sw_jinja_fail(run, "range has whole numbers");
+            return sw_jinja_fail(run, "range takes whole numbers");
     if (a->count < 1 || a->count > 3 || step == 0)
-        return sw_jinja_fail(run, "range has 1 to 3 whole numbers, the last of them not 0");
+        return sw_jinja_fail(run, "range takes 1 to 3 whole numbers, the last of them not 0");
     const int64_t to = a->item[a->count > 1 ? 1 : 0].of.integer;
     for (int64_t i = from; (step > 0 ? i < to : i > to) && !run->failed;) {
         sw_jinja_charge(run, 0);
@@ -177,7 +177,7 @@ static struct jinja_value strftime_now(struct jinja_run *run, const struct jinja
     struct tm local;
     struct jinja_out out = {.run = run};
     if (run->failed || form->count == 0 || form->count > 64 || localtime_r(&now, &local) == NULL)
-        return sw_jinja_fail(run, "strftime_now has a form of 1 to 64 letters");
+        return sw_jinja_fail(run, "strftime_now takes a format of 1 to 64 letters");
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     const size_t bytes = strftime(text, sizeof text, form->byte, &local);

@@ -10,7 +10,7 @@ int sw_read_flag(const struct sw_tokenizer *t, const json_t *object, const char 
     const json_t *value = json_object_get(object, key);
     *out = value == NULL || json_is_null(value) ? usual : json_is_true(value);
     if (value != NULL && !json_is_null(value) && !json_is_boolean(value))
-        return sw_refuse(t, err, "'%s' is neither true nor false", key);
+        return sw_refuse(t, err, "'%s' must be true or false", key);
     return 0;
 }
 
@@ -19,7 +19,7 @@ int sw_read_text(const struct sw_tokenizer *t, const json_t *object, const char 
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_string(value))
-        return sw_refuse(t, err, "'%s' is missing or no text", key);
+        return sw_refuse(t, err, "'%s' is missing or not a string", key);
     *bytes = json_string_length(value);
     if (*bytes > most)
         return sw_refuse(t, err, "'%s' has %zu bytes, of %zu at most", key, *bytes, most);

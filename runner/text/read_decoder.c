@@ -14,7 +14,7 @@ static int read_replace(struct sw_tokenizer *t, const json_t *part, struct sw_er
                          (int)SW_DECODE_REPLACEMENTS);
     const int32_t i = d->replacement_count;
     if (!json_is_string(json_object_get(json_object_get(part, "pattern"), "String")))
-        return sw_refuse(t, err, "the pattern of a Replace in the decoder is no String");
+        return sw_refuse(t, err, "the pattern of a Replace in the decoder is not a String");
     if (sw_read_text(t, part, "content", SW_TEXT_CONTENT_BYTES, d->replacement[i].to,
                      &d->replacement[i].to_bytes, err) != 0 ||
         sw_read_pattern(t, json_object_get(part, "pattern"), "Replace", &d->replacement[i].from,

@@ -124,7 +124,7 @@ static int read_unknown(struct sw_tokenizer *t, const json_t *model, struct sw_e
     if (unknown == NULL || json_is_null(unknown))
         return 0;
     if (!json_is_string(unknown))
-        return sw_refuse(t, err, "the model's 'unk_token' is no text");
+        return sw_refuse(t, err, "the model's 'unk_token' is not a string");
     t->bpe.unknown =
         sw_word_find(t, &t->names, json_string_value(unknown), json_string_length(unknown));
     if (t->bpe.unknown < 0)
@@ -388,7 +388,7 @@ int sw_read_added(struct sw_tokenizer *t, const json_t *root, struct sw_error *e
                            value) if ((status = read_one_added(t, value, err)) != 0) break;
         order_added(t->added, t->added_count, t->added + count);
     } else if (list != NULL && !json_is_null(list) && !json_is_array(list)) {
-        status = sw_refuse(t, err, "'added_tokens' is no list");
+        status = sw_refuse(t, err, "'added_tokens' is not a list");
     }
     free(t->names.slot);
     t->names = (struct sw_word_map){0};

@@ -198,7 +198,7 @@ static int add_template_token(struct sw_tokenizer *t, const json_t *template, co
     {
         const json_int_t id = json_integer_value(value);
         if (!json_is_integer(value) || id < 0 || id >= t->size || !t->token[id].exists)
-            return sw_refuse(t, err, "an id of the TemplateProcessing is no id of a token");
+            return sw_refuse(t, err, "an id of the TemplateProcessing is not the id of a token");
         if (sw_ids_reserve(out, 1) != 0)
             return sw_out_of_memory(t, err);
         out->id[out->count++] = (int32_t)id;

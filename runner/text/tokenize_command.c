@@ -27,8 +27,8 @@ const struct sw_argument sw_tokenize_rows[] = {
      "or tokenizer_config.json beside the tokenizer)",
      INTO(end)},
     {"--bytes", NULL, NULL, "each byte is a token", INTO(bytes)},
-    {"--parse-special", NULL, NULL,
-     "special tokens that stand in a text are tokens, not plain text", INTO(parses_special)},
+    {"--parse-special", NULL, NULL, "special tokens in a text are tokens, not plain text",
+     INTO(parses_special)},
     {.name = NULL}};
 #undef INTO
 

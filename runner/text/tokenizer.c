@@ -90,7 +90,7 @@ static int check_added(const struct sw_tokenizer *t, struct sw_error *err)
 static int read_parts(struct sw_tokenizer *t, const json_t *root, struct sw_error *err)
 {
     if (!json_is_object(root))
-        return sw_refuse(t, err, "no JSON object, so no tokenizer");
+        return sw_refuse(t, err, "not a JSON object, so not a tokenizer");
     if (sw_read_pre_tokenizer(t, root, err) != 0 || sw_read_model(t, root, err) != 0 ||
         sw_read_added(t, root, err) != 0 || sw_read_normalizer(t, root, err) != 0 ||
         sw_read_decoder(t, root, err) != 0)
@@ -131,7 +131,7 @@ static int open_file(const char *path, struct sw_tokenizer **out, struct sw_erro
     const struct sw_place place = {.file = path};
     if (sw_file_read(path, true, MOST_FILE_BYTES, &text, &bytes, NULL) != 0) {
         if (errno == EFBIG)
-            return sw_fail_at(err, SW_BAD_INPUT, place, "more than %d MiB, so no tokenizer",
+            return sw_fail_at(err, SW_BAD_INPUT, place, "more than %d MiB, so not a tokenizer",
                               (int)(MOST_FILE_BYTES >> 20));
         return sw_fail_at(err, sw_path_status(errno, false), place,
                           "cannot read the tokenizer: %s; name a tokenizer.json",

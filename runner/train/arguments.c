@@ -21,8 +21,7 @@ const struct sw_argument sw_train_rows[] = {
      .take = take_from, INTO(resume.from)},
     SW_ARGUMENT_DIGEST(struct sw_train_options, meant),
     {"--quiet", NULL, NULL,
-     "say only what is wrong, and why a run ended before its last step; steps stand in "
-     "metrics.jsonl",
+     "print only errors, and why a run ended before its last step; steps are in metrics.jsonl",
      INTO(quiet)},
     {"--overwrite", NULL, NULL, "with --resume none: delete the run's checkpoints",
      INTO(resume.overwrite)},

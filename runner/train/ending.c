@@ -89,7 +89,7 @@ void sw_ending_begin(struct sw_ending *e, const char *folder, int64_t first_step
                              .step = first_step};
     snprintf(a->job, sizeof a->job, "%s", sw_launch_job());
     if (e->launch->rank == 0 && sw_attempt_write(folder, a, &err) != 0)
-        complain(folder, err.message, "how this attempt ends will not be written down");
+        complain(folder, err.message, "how this attempt ends will not be recorded");
     share(e, &a->attempt);
     snprintf(board->folder, sizeof board->folder, "%s", folder);
     snprintf(board->host, sizeof board->host, "%s", e->launch->host);
@@ -114,7 +114,7 @@ static bool settle(struct sw_ending *e, int32_t verdict, const char *cause)
     board->attempt.verdict = verdict;
     snprintf(board->attempt.cause, sizeof board->attempt.cause, "%.500s", cause);
     if (sw_attempt_write(board->folder, &board->attempt, &err) != 0)
-        fprintf(stderr, "note: %s; how this attempt ended is not written down\n", err.message);
+        fprintf(stderr, "note: %s; how this attempt ended is not recorded\n", err.message);
     return true;
 }
 

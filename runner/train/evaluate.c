@@ -68,7 +68,7 @@ static int evaluate(struct sw_trainer *trainer, const struct sw_evaluate_options
         return (int)status;
     if (sw_dataset_holdout_labels(trainer->data) == 0)
         sw_fail_at(&rank->err, SW_BAD_INPUT, (struct sw_place){.file = run->data_path},
-                   "nothing of it is held out; use more data or a larger data.holdout");
+                   "none of it is held out; use more data or a larger data.holdout");
     else if (sw_trainer_held_out(trainer, agree, rank, &loss) != 0)
         sw_launch_abort(rank->launch, &rank->err, (int)rank->err.status);
     status = sw_rank_agree(rank);

@@ -60,7 +60,7 @@ END
 # ---- A script that somebody gave to sbatch. The run's directory is another than the script's.
 run=$scratch/by\ hand
 "$plan" emit "$scratch/run.yaml" -o "$scratch/scripts" --set directory="$run" >/dev/null 2>&1 || complain "emit"
-expect 2 "is no run's directory" status "$run"
+expect 2 "is not a run's directory" status "$run"
 job=$(sbatch --parsable --hold "$scratch/scripts/demo.sbatch") || complain "sbatch"
 for target in "$run" "$job" "$scratch/scripts/demo.plan.yaml"; do
     expect 0 "pending, job $job" status "$target"
@@ -81,7 +81,7 @@ expect 0 "demo: lost" cancel "$run"
 rm "$run/submission.json"
 # what works in the folder without being a run's job is none of it
 sbatch --parsable --hold --chdir="$run" --wrap=true >"$scratch/other" || complain "sbatch"
-expect 2 "is no run's directory" status "$run"
+expect 2 "is not a run's directory" status "$run"
 scancel "$(cat "$scratch/other")"
 
 # ---- Arrays: more tasks than a record holds jobs.

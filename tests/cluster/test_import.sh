@@ -86,9 +86,9 @@ holds "$scratch/stdout" '  partition: short' '  time: '"'"'0:30:00'"'"
 grep -q ' time:' "$scratch/stdout" && complain "a partition without a limit has a time"
 says "plan: error: the controller has no partition 'nosuch'; it has gpu, short, all" 2 "$plan" import-cluster \
     --partition nosuch
-says "plan: error: import-cluster reads the controller, no file: 'x.yaml'; did you mean '--into x.yaml'?" 2 "$plan" \
+says "plan: error: import-cluster reads the controller, not a file: 'x.yaml'; did you mean '--into x.yaml'?" 2 "$plan" \
     import-cluster x.yaml
-says "$scratch/eight.yaml: error: is there already: --into $scratch/eight.yaml merges, and keeps what was measured" 2 \
+says "$scratch/eight.yaml: error: already exists: --into $scratch/eight.yaml merges, and keeps what was measured" 2 \
     "$plan" import-cluster -o "$scratch/eight.yaml"
 says "$scratch/absent.yaml: error: cannot open it: No such file or directory" 2 "$plan" import-cluster --into \
     "$scratch/absent.yaml"
@@ -168,7 +168,7 @@ fi
 says "plan: error: Slurm's configuration '/nowhere/slurm.conf' cannot be read: No such file or directory; set SLURM_CONF to the slurm.conf of the cluster, or unset it" \
     3 env SLURM_CONF=/nowhere/slurm.conf "$plan" import-cluster
 echo 'Nonsense=1' >"$scratch/slurm.conf"
-says "plan: error: Slurm cannot be asked: Unable to process configuration file; do this on a machine of the cluster, or set SLURM_CONF to its slurm.conf" \
+says "plan: error: cannot query Slurm: Unable to process configuration file; do this on a machine of the cluster, or set SLURM_CONF to its slurm.conf" \
     3 env SLURM_CONF="$scratch/slurm.conf" "$plan" import-cluster
 paused=$(cat "$(dirname "$SLURM_CONF")/slurmctld.pid")
 kill -STOP "$paused"

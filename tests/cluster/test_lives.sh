@@ -291,7 +291,7 @@ until_ranks_are_over() { # SECONDS
 }
 goes_on_with_three() { # NODE
     until_ranks_are_over 300
-    bash $cluster mend test || fail "the node did not come back"
+    bash $cluster mend test || fail "the node did not start back"
     until_over 60
     finished
     grep -q "^{\"node\":\"$1\"," "$run/excluded_nodes.jsonl" || fail "$1 is not among the excluded nodes"
@@ -352,7 +352,7 @@ life_host() { # Slurm requeues by itself, once it knows; then 'plan status' says
     scontrol update NodeName=n1 State=DOWN Reason=test
     fewer_nodes
     until_ranks_are_over 300
-    bash $cluster mend test || fail "the node did not come back"
+    bash $cluster mend test || fail "the node did not start back"
     until_over 60
     finished
     logs | grep -q 'on mesh [0-9,]* (6 ranks)' || fail "it did not go on with three nodes"
@@ -434,7 +434,7 @@ life_array() { # two jobs of one array: the second one is refused, the first goe
 life_full() { # the run's disk is full: it goes on, says so, and has kept everything once it is not
     elastic disk/full 20
     fill_disk
-    until_logged 'error: the checkpoint of step 10 is given up: .*No space left on device' 90
+    until_logged 'error: the checkpoint of step 10 is abandoned: .*No space left on device' 90
     "$build/plan" status "$run" | grep -qx "  note     disk: no room is left in $run: nothing is saved until there is" ||
         fail "plan status does not say so: $("$build/plan" status "$run")"
     until_ended_once 120 # the disk holds what was there before: the log, and why it ended
@@ -687,7 +687,7 @@ life_starting() { # a node is lost while MPI starts, and is back before the othe
     rm "$run/armed"
     bash $cluster mend test 'idle|allocated|mixed|completing' || fail "the node does not come back"
     ends_well 1e-6 1
-    said_once '^the ranks ended before the first step: rank [0-7] \(host n[124]\): MPI does not start for 40 s: .*; ranks 4-5 \(host n3\) did not come; start 2 of 3 follows$'
+    said_once '^the ranks ended before the first step: rank [0-7] \(host n[124]\): MPI does not start for 40 s: .*; ranks 4-5 \(host n3\) did not start; start 2 of 3 follows$'
     [ ! -e "$run/excluded_nodes.jsonl" ] || fail "a node that answers again is left out: $(cat "$run/excluded_nodes.jsonl")"
 }
 

@@ -12,7 +12,7 @@ is recorded in tests/oracle/fixtures/safetensors_attacks.txt, a line of each fil
     NAME OURS PACKAGE what it is        OURS, PACKAGE: "refuse" or "accept"
 
 Where they differ, ours is the stricter one: the format's description says that a header begins with
-"{" and that no key stands twice, which its reader does not look at; a name with a NUL is another one
+"{" and that no key appears twice, which its reader does not look at; a name with a NUL is another one
 to C; names and dimensions have a limit. Without --record the script only makes sure that the list is
 about the same files.
 """

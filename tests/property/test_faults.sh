@@ -132,7 +132,7 @@ judge_failure() { # STATUS RANKS MODE SAVE
     [ -n "$lines" ] || [ "$1" -eq 0 ] || fail "nothing says why"
     [ "$(wc -l <<<"$lines")" -eq 1 ] || fail "more than one line: $lines"
     [ "$3" = short ] && [ "$1$lines" != 0 ] && fail "a short write is no failure"
-    [ -z "$lines" ] || grep -q "error: the checkpoint of step $at is given up: cannot " <<<"$lines" ||
+    [ -z "$lines" ] || grep -q "error: the checkpoint of step $at is abandoned: cannot " <<<"$lines" ||
         fail "it says: $lines"
     [ -z "$lines" ] || given_up=$((given_up + 1))
 }

@@ -112,7 +112,7 @@ PYTHON
 for wrong in 21 -1 2.5 many ''; do
     one generate --prompt a --top-logprobs "$wrong" >"$out/said" 2>&1
     [ $? -eq 2 ] || fail "--top-logprobs '$wrong' is taken"
-    problem="is a whole number from 0 to 20, not '$wrong'"
+    problem="must be a whole number from 0 to 20, not '$wrong'"
     [ -n "$wrong" ] || problem='needs a value: N'
     [ "$(cat "$out/said")" = "runner generate: error: --top-logprobs $problem; see 'runner generate --help'" ] ||
         { cp "$out/said" "$out/log" && fail "what is said of --top-logprobs '$wrong'"; }
@@ -157,7 +157,7 @@ PYTHON
 grep -q 'attention(q1\[l\], key cache\[l\]' "$out/said" || fail "decode is not printed"
 "$build/plan" explain configs/runs/quickstart.yaml --program prefill >"$out/said" 2>&1
 [ $? -eq 2 ] || fail "a program that is not there gives another exit code than 2"
-expect 'plan: error: the run says nothing of serving; add serve: {max_batch: 8}, or --set serve.max_batch=8
+expect 'plan: error: the run has no serve section; add serve: {max_batch: 8}, or --set serve.max_batch=8
 ' "$out/said" "what is said of a run that does not serve"
 "$build/plan" emit "${run[@]}" --set serve.max_tokens=1048576 --set serve.max_batch=64 -o "$out/none" \
     >"$out/said" 2>&1
@@ -232,7 +232,7 @@ grep -q "other.jsonl:1:1: error: text 0 has 2 log-probabilities, not 65; score t
     "$out/log" || fail "what is said of another file"
 "$build/plan" explain configs/runs/llama-8b-64.yaml --set serve.weights=int8 >"$out/said" 2>&1
 [ $? -eq 2 ] || fail "weights in int8 on GPUs give another exit code than 2"
-grep -q "error: 'weights: int8' is not of cuda accelerators$" "$out/said" ||
+grep -q "error: 'weights: int8' is not supported on cuda accelerators$" "$out/said" ||
     fail "what is said of weights in int8 on GPUs"
 # what is gathered for a chunk of prompts: the queries, or keys and values of a short cache
 for tokens in 512 4096; do
@@ -325,34 +325,34 @@ one generate --prompts "$out/bad.jsonl" -o "$out/none.jsonl" >"$out/said" 2>&1
 [ $? -eq 2 ] || fail "bad lines give another exit code than 2"
 [ ! -e "$out/none.jsonl" ] || fail "something was written of bad lines"
 sed -i "s#$out/##" "$out/said"
-expect "bad.jsonl:2: error: no JSON: the end within a value
-bad.jsonl:3: error: a line is an object, {\"prompt\": ...}
-bad.jsonl:4: error: no JSON: wrong syntax
+expect "bad.jsonl:2: error: not valid JSON: the text ends within a value
+bad.jsonl:3: error: a line must be an object, {\"prompt\": ...}
+bad.jsonl:4: error: not valid JSON: wrong syntax
 bad.jsonl:5: error: give 'prompt' or 'tokens', one of them
 bad.jsonl:6: error: give 'prompt' or 'tokens', one of them
 bad.jsonl:7: error: element 1 of 'tokens' is not a token: a whole number from 0
 bad.jsonl:8: error: element 1 of 'tokens' is not a token: a whole number from 0
 bad.jsonl:9: error: token 300 is none of the model's 256
-bad.jsonl:10: error: 'tokens' is a list of numbers
+bad.jsonl:10: error: 'tokens' must be a list of numbers
 bad.jsonl:11: error: the prompt is empty; give at least one token
 bad.jsonl:12: error: the prompt is empty; give at least one token
-bad.jsonl:13: error: 'prompt' is a text
+bad.jsonl:13: error: 'prompt' must be a string
 bad.jsonl:14: error: unknown key 'temperatur'; did you mean 'temperature'?
 bad.jsonl:15: error: unknown key 'colour'; a line has prompt or tokens, and perhaps stop, temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty, min_new_tokens, max_new_tokens, seed and n
-bad.jsonl:16: error: 'temperature' is a number from 0 to 100
-bad.jsonl:17: error: 'top_p' is a number from above 0 to 1
-bad.jsonl:18: error: 'n' is a whole number from 1 to 10000
-bad.jsonl:19: error: 'top_k' is a whole number from 0 to 16777216
-bad.jsonl:20: error: 'seed' is a whole number from 0 to 9007199254740992
-bad.jsonl:21: error: 'stop' is a text or a list of them, none empty
-bad.jsonl:22: error: no JSON: a text with a NUL character
-bad.jsonl:23: error: no JSON: a text that is not UTF-8
-bad.jsonl:24: error: no JSON: a key that was there before
-bad.jsonl:25: error: no JSON: a number that is too large
+bad.jsonl:16: error: 'temperature' must be a number from 0 to 100
+bad.jsonl:17: error: 'top_p' must be a number from above 0 to 1
+bad.jsonl:18: error: 'n' must be a whole number from 1 to 10000
+bad.jsonl:19: error: 'top_k' must be a whole number from 0 to 16777216
+bad.jsonl:20: error: 'seed' must be a whole number from 0 to 9007199254740992
+bad.jsonl:21: error: 'stop' must be a string or a list of strings, none empty
+bad.jsonl:22: error: not valid JSON: a string with a NUL character
+bad.jsonl:23: error: not valid JSON: a text that is not UTF-8
+bad.jsonl:24: error: not valid JSON: a duplicate key
+bad.jsonl:25: error: not valid JSON: a number that is too large
 bad.jsonl:26: error: the prompt has 80 tokens; with 64 for a text, at most 63 leave room for a new one
 bad.jsonl:27: error: 'min_new_tokens' is 9, above 'max_new_tokens', 8
-bad.jsonl:28: error: 'frequency_penalty' is a number from -2 to 2
-bad.jsonl:29: error: no JSON: values nested too deeply
+bad.jsonl:28: error: 'frequency_penalty' must be a number from -2 to 2
+bad.jsonl:29: error: not valid JSON: values nested too deeply
 bad.jsonl: error: 28 of its lines cannot be used; nothing was generated
 " "$out/said" "what is said of bad lines"
 : >"$out/empty.jsonl"

@@ -134,17 +134,17 @@ refused() { # WHAT STATUS MESSAGE COMMAND...
 all=(--prompts "$out/prompts.jsonl" -o "$out/other.jsonl" --resume)
 sed -n 2,9p "$out/whole.jsonl" >"$out/other.jsonl"
 refused "other prompts" 2 \
-    "other.jsonl:1:1: error: it is not of prompt 0, sample 0: it is of other prompts or other options; to start anew, move the file away" "${all[@]}"
+    "other.jsonl:1:1: error: it is not of prompt 0, sample 0: it was made from other prompts or with other options; to start anew, move the file away" "${all[@]}"
 cat "$out/whole.jsonl" "$out/whole.jsonl" >"$out/other.jsonl"
 refused "more lines than prompts" 2 \
-    "other.jsonl:31:1: error: there is no prompt for it: it is of another file of prompts; to start anew, move the file away" "${all[@]}"
+    "other.jsonl:31:1: error: there is no prompt for it: it was made from other prompts; to start anew, move the file away" "${all[@]}"
 {
     head -n 2 "$out/whole.jsonl"
     echo 'no JSON'
     tail -n +3 "$out/whole.jsonl"
 } >"$out/other.jsonl"
 refused "a bad line in the middle" 2 \
-    "other.jsonl:3:1: error: no line of JSON, with others behind it; a file like this is not continued: move it away" "${all[@]}"
+    "other.jsonl:3:1: error: not a line of JSON, and others follow it; to start anew, move the file away" "${all[@]}"
 head -n 2 "$out/whole.jsonl" >"$out/other.jsonl"
 exec 9>>"$out/other.jsonl"
 flock 9
@@ -154,7 +154,7 @@ exec 9>&-
 for text in 8/8 -1/8 1 1/ x/2 1/2x 1/99999999; do
     runner generate --prompts "$out/prompts.jsonl" --shard "$text" >"$out/said" 2>&1
     [ $? -eq 2 ] || fail "--shard $text: another exit code than 2"
-    grep -q -e "--shard is I/N, as in 0/8: part I of N, from 0, not '$text'" "$out/said" ||
+    grep -q -e "--shard must be I/N, as in 0/8: part I of N, from 0, not '$text'" "$out/said" ||
         fail "--shard $text: what it says"
 done
 echo "ok"

@@ -368,11 +368,11 @@ wholeness() { # MESHES...
         name=whole${mesh//,/}
         emit "$name" "$name" "$mesh"
         rm "$out/broken/manifest.json"
-        broken "$name" "manifest.json: error: there is none; without it a folder is no checkpoint"
+        broken "$name" "manifest.json: error: it is missing; a folder without it is not a checkpoint"
         sed -i 's/"step": 4,/"step": 5,/' "$out/broken/manifest.json"
         broken "$name" "manifest.json: error: its own checksum is wrong; it was changed or damaged"
         truncate -s 100 "$out/broken/manifest.json"
-        broken "$name" "manifest.json: error: no checksum at its end; it is no manifest, or was cut off"
+        broken "$name" "manifest.json: error: no checksum at its end; it is not a manifest, or it was cut off"
         truncate -s $((bytes - 100)) "$out/broken/$model"
         broken "$name" "$model: error: it has $((bytes - 100)) bytes, not $bytes"
         rm "$out/broken/$model"
@@ -401,14 +401,14 @@ wholeness() { # MESHES...
     train 0 passed --steps 6
     said "'$out/passed/checkpoints/latest' names step-000006, which is not a whole checkpoint ($model: it has 100 bytes, not $bytes); resuming from step-000004
 resuming from $(step passed 4), after step 4
-note: what is not a whole checkpoint in '$out/passed/checkpoints' is kept as step-000006.damaged; it is not read again, and yours to delete"
+note: what is not a whole checkpoint in '$out/passed/checkpoints' is kept as step-000006.damaged; it is not read again, and you may delete it"
     [ "$(stat -c %s "$(step passed 6).damaged/$model")" -eq 100 ] || fail "it is not kept as it was"
     losses passed | awk '$1 > 4 { if ($1 in was && was[$1] != $2) bad = 1; was[$1] = $2; n++ }
         END { exit bad || n != 4 }' || fail "the steps that came again have other losses"
     rm "$(step passed 6)/manifest.json"
     damage "$(step passed 4)/$model"
     train 2 passed --steps 6
-    said_error "runner: error: '$out/passed/checkpoints/latest' names step-000006, which is not a whole checkpoint (manifest.json: there is none; without it a folder is no checkpoint), nor is step-000004 ($model: ${other%; use*}); there is no other; --resume none --overwrite deletes what is there and starts over"
+    said_error "runner: error: '$out/passed/checkpoints/latest' names step-000006, which is not a whole checkpoint (manifest.json: it is missing; a folder without it is not a checkpoint), nor is step-000004 ($model: ${other%; use*}); there is no other; --resume none --overwrite deletes what is there and starts over"
     train 0 passed --steps 1 --resume none --overwrite
     said ""
     [ "$(ls -A "$out/passed/checkpoints")" = "latest

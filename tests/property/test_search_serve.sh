@@ -87,7 +87,7 @@ for file, accelerators, values in runs:
         assert beside["weight_bytes"] == row["memory"]["weights"]
         assert beside["cache_bytes"] == row["memory"]["cache"]
     text = run("search", file, "--for", "serve", *settings(**values)).stdout
-    for word in ("why       of those that fit with headroom: the least time of a token, then the least time to the",
+    for word in ("why       of those that fit with headroom: the least time per token, then the least time to the",
                  "limited by", "tok/s/acc", "reductions", "training needs"):
         assert word in text, word
 
@@ -158,8 +158,8 @@ for nodes in (1, 2, 4, 8):
 
 # what it refuses
 assert run("search", file, "--for", "serve", code=2).stderr == \
-    "plan: error: the run says nothing of serving; add serve: {max_batch: 8}, or --set serve.max_batch=8\n"
-assert run("search", file, "--for", "chat", code=2).stderr == "plan: error: --for is train or serve, not 'chat'; see 'plan search --help'\n"
+    "plan: error: the run has no serve section; add serve: {max_batch: 8}, or --set serve.max_batch=8\n"
+assert run("search", file, "--for", "chat", code=2).stderr == "plan: error: --for must be train or serve, not 'chat'; see 'plan search --help'\n"
 assert "--for serve goes neither with --program nor with --html" in \
     run("explain", file, "--for", "serve", "--program", "decode", code=2).stderr
 found, said = search(file, "--mesh_dim", "1,2,3,4", code=1, serve__max_batch=8)

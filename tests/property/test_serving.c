@@ -904,9 +904,8 @@ static void what_cannot_be_served_is_said(void **state)
     assert_int_equal(sw_program_set_compile_serving(&options, &serving, generating, &set, &err),
                      -1);
     assert_int_equal(err.status, SW_UNMET);
-    assert_string_equal(err.message,
-                        "the model attends over a window of 16 tokens, which serving does not "
-                        "know; use max_tokens up to that");
+    assert_string_equal(err.message, "the model attends over a window of 16 tokens, which serving "
+                                     "does not support; use max_tokens of at most that");
     err = (struct sw_error){0};
     serving = make_serving(&variants[0], SW_F32);
     options.model.sliding_window = 0;

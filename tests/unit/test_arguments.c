@@ -152,8 +152,8 @@ static void test_repeated(void **state)
     parse(false, 0, NULL, "--number", "1", "--number=2", "--stop", "a", "--stop", "b", "--flag",
           "--flag", NULL);
     assert_true(got.number == 2 && got.stops == 2 && got.flag);
-    parse(false, 0, "--number is a whole number from 1 to 9, not 'x'", "--number", "x", "--number",
-          "2", NULL);
+    parse(false, 0, "--number must be a whole number from 1 to 9, not 'x'", "--number", "x",
+          "--number", "2", NULL);
 }
 
 static void test_places(void **state)
@@ -273,7 +273,8 @@ static void test_values(void **state)
     static const char *const wrong[] = {"0", "10", "1.5", "2x", "nan", "9223372036854775808"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char said[128];
-        snprintf(said, sizeof said, "--number is a whole number from 1 to 9, not '%s'", wrong[i]);
+        snprintf(said, sizeof said, "--number must be a whole number from 1 to 9, not '%s'",
+                 wrong[i]);
         parse(true, 0, said, "p", "--number", wrong[i], NULL);
     }
     static const char *const small[] = {"1000", "1e3", "1000.0", "+1000", "10000e-1"};
@@ -281,35 +282,40 @@ static void test_values(void **state)
         parse(true, 0, NULL, "p", "--small", small[i], NULL);
         assert_int_equal(got.small, 1000);
     }
-    parse(true, 0, "--small is a whole number from 0, not '-1e3'", "p", "--small", "-1e3", NULL);
-    parse(true, 0, "--small is a whole number from 0 to 2147483647, not '3e9'", "p", "--small",
+    parse(true, 0, "--small must be a whole number from 0, not '-1e3'", "p", "--small", "-1e3",
+          NULL);
+    parse(true, 0, "--small must be a whole number from 0 to 2147483647, not '3e9'", "p", "--small",
           "3e9", NULL);
     parse(true, 0, NULL, "p", "--large", "9007199254740993", NULL);
     assert_true(got.number == 9007199254740993);
     parse(true, 0, NULL, "p", "--large", "1e15", NULL);
     assert_true(got.number == 1000000000000000);
-    parse(true, 0, "--large is a whole number from 0, not '1e16'", "p", "--large", "1e16", NULL);
+    parse(true, 0, "--large must be a whole number from 0, not '1e16'", "p", "--large", "1e16",
+          NULL);
     static const char *const broken[] = {"1e-3", "1.5", "inf", "nan", "1e3x", "1e400", "e3", " "};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         char said[128];
-        snprintf(said, sizeof said, "--small is a whole number from 0, not '%s'", broken[i]);
+        snprintf(said, sizeof said, "--small must be a whole number from 0, not '%s'", broken[i]);
         parse(true, 0, said, "p", "--small", broken[i], NULL);
     }
     parse(true, 0, "--number needs a value: N", "p", "--number", NULL);
-    parse(true, 0, "--small is a whole number from 0, not '-1'", "p", "--small", "-1", NULL);
-    parse(true, 0, "--small is a whole number from 0 to 2147483647, not '2147483648'", "p",
+    parse(true, 0, "--small must be a whole number from 0, not '-1'", "p", "--small", "-1", NULL);
+    parse(true, 0, "--small must be a whole number from 0 to 2147483647, not '2147483648'", "p",
           "--small", "2147483648", NULL);
-    parse(true, 0, "--kind is a, bc or d, not 'b'", "p", "--kind", "b", NULL);
-    parse(true, 0, "--kind is a, bc or d, not 'a|bc'", "p", "--kind", "a|bc", NULL);
+    parse(true, 0, "--kind must be a, bc or d, not 'b'", "p", "--kind", "b", NULL);
+    parse(true, 0, "--kind must be a, bc or d, not 'a|bc'", "p", "--kind", "a|bc", NULL);
     parse(true, 0, "--kind needs a value: a, bc or d", "p", "--kind", NULL);
-    parse(true, 0, "--continue is none, requeue or chain, not 'x'", "p", "--continue", "x", NULL);
-    parse(true, 0, "--continue is none, requeue or chain, not 'reque'; did you mean 'requeue'?",
-          "p", "--continue", "reque", NULL);
-    parse(true, 0, "--kind is a, bc or d, not 'BC'; did you mean 'bc'?", "p", "--kind", "BC", NULL);
-    parse(true, 0, "--top-k is K, not '3'", "p", "--top-k", "3", NULL);
-    parse(true, 0, "an even number, not 'odd'", "p", "--top-k", "odd", NULL);
-    parse(true, 0, "--digest is the 16 digits of a plan's digest, not 'ff'", "p", "--digest", "ff",
+    parse(true, 0, "--continue must be none, requeue or chain, not 'x'", "p", "--continue", "x",
           NULL);
+    parse(true, 0,
+          "--continue must be none, requeue or chain, not 'reque'; did you mean 'requeue'?", "p",
+          "--continue", "reque", NULL);
+    parse(true, 0, "--kind must be a, bc or d, not 'BC'; did you mean 'bc'?", "p", "--kind", "BC",
+          NULL);
+    parse(true, 0, "--top-k must be K, not '3'", "p", "--top-k", "3", NULL);
+    parse(true, 0, "an even number, not 'odd'", "p", "--top-k", "odd", NULL);
+    parse(true, 0, "--digest must be the 16 hexadecimal digits of a plan's digest, not 'ff'", "p",
+          "--digest", "ff", NULL);
 }
 
 static void test_range(void **state)

@@ -422,7 +422,7 @@ static void expect_step(const char *text)
         sscanf(line, " a step %lf ms predicted, %lf ms measured,", &predicted, &measured) != 2)
         fail_msg("no step: %s", text);
     /* beside others the one may have been alone and the other not, and that was said */
-    const double factor = strstr(text, "\nnot to be believed: ") != NULL ? 30 : 3;
+    const double factor = strstr(text, "\nnot reliable: ") != NULL ? 30 : 3;
     if (!(predicted > measured / factor && predicted < factor * measured))
         fail_msg("%s", line);
 }
@@ -492,14 +492,14 @@ static void what_cannot_be_is_not_written(void **state)
         strstr(text, "runner: error: measured 2 times and not written: a rank's thread had a core "
                      "for ") == NULL)
         fail_msg("status %d: %s", status, text);
-    assert_non_null(strstr(text, "% of its time and could have had one for 100 %; stop what else "
-                                 "runs here, or add --force, which writes it with a band as wide "
-                                 "as that\n"));
+    assert_non_null(
+        strstr(text, "% of its time and could have had one for 100 %; stop other programs on this "
+                     "machine, or add --force, which writes it with a band as wide as that\n"));
     assert_int_equal(files_beside("busy.yaml"), 0);
     snprintf(command, sizeof command, beside, runner, "--force");
     status = run(text, sizeof text, "OMP_NUM_THREADS=1; export OMP_NUM_THREADS; %s", command);
     assert_int_equal(sched_setaffinity(0, sizeof usable, &usable), 0);
-    if (status != 0 || strstr(text, "\nnot to be believed: a rank's thread had a core") == NULL)
+    if (status != 0 || strstr(text, "\nnot reliable: a rank's thread had a core") == NULL)
         fail_msg("status %d: %s", status, text);
     struct sw_config *config = sw_config_read("busy.yaml", SW_CONFIG_PROFILE, NULL, NULL, 0, &err);
     expect_good(config);
@@ -555,7 +555,7 @@ static void mistakes_are_explained(void **state)
          "runner calibrate: error: --device needs a value: cpu or cuda; see 'runner calibrate "
          "--help'\n"},
         {"-o a.yaml --device gpu", 2,
-         "runner calibrate: error: --device is cpu or cuda, not 'gpu'; see 'runner calibrate "
+         "runner calibrate: error: --device must be cpu or cuda, not 'gpu'; see 'runner calibrate "
          "--help'\n"},
         {"--device cuda", 2,
          "runner calibrate: error: calibrate needs -o PROFILE.yaml; see 'runner calibrate "

@@ -86,11 +86,11 @@ complains "$file: error: it is missing"
 rm -r run/checkpoints/step-000100
 expect 2 verify run # the checkpoint is good, `latest` is not
 prints 'run/checkpoints/step-000090: good, 2.9 kB, 4 files'
-missing='(manifest.json: there is none; without it a folder is no checkpoint)'
+missing='(manifest.json: it is missing; a folder without it is not a checkpoint)'
 complains "'run/checkpoints/latest' names step-000100, which is not a whole checkpoint $missing; resuming from step-000090"
 mkdir run/checkpoints/step-000095
 expect 2 verify run/checkpoints/step-000095
-complains 'run/checkpoints/step-000095/manifest.json: error: there is none; without it a folder is no checkpoint'
+complains 'run/checkpoints/step-000095/manifest.json: error: it is missing; a folder without it is not a checkpoint'
 
 mkdir empty
 expect 2 ls empty && complains 'empty: error: there is no checkpoint in it'

@@ -47,7 +47,7 @@ static void syntax_is_explained(void **state)
 {
     (void)state;
     expect(SW_CONFIG_RUN, "a: b: c\n",
-           "t:1:5: not valid YAML: mapping values are not allowed in this context | put a text "
+           "t:1:5: not valid YAML: mapping values are not allowed in this context | put a string "
            "that contains ': ' in quotes, and check the indentation\n");
     expect(SW_CONFIG_RUN, "a: [1, 2\nb: 3\n",
            "t:2:2: not valid YAML: did not find expected ',' or ']', while parsing a flow sequence "
@@ -56,16 +56,16 @@ static void syntax_is_explained(void **state)
            "t:2:1: not valid YAML: found character that cannot start any token | indent "
            "with spaces, not with a tab\n");
     expect(SW_CONFIG_RUN, "a: @b\n",
-           "t:1:4: not valid YAML: found character that cannot start any token | put the text in "
+           "t:1:4: not valid YAML: found character that cannot start any token | put the string in "
            "quotes\n");
     expect(SW_CONFIG_RUN, "mesh_dim: !1,2,3,4\n",
-           "t:1:13: not valid YAML: did not find expected whitespace or line break | put a text "
+           "t:1:13: not valid YAML: did not find expected whitespace or line break | put a string "
            "that starts with '!' in quotes: '!1,-1,4,1'\n");
     expect(SW_CONFIG_RUN, "a: 1\n---\nb: 2\n",
            "t:2:1: a second document in the file | keep one description in a file\n");
     expect(SW_CONFIG_RUN, "? [a]\n: b\n",
-           "t:1:3: a key must be a text, not a list or a mapping | put a text that starts with a "
-           "bracket or brace in quotes\n");
+           "t:1:3: a key must be a string, not a list or a mapping | put a string that starts with "
+           "a bracket or brace in quotes\n");
     expect(SW_CONFIG_RUN, "- a\n",
            "t:1:1: the description of a run must be a mapping, not a list | write 'key: value' "
            "lines\n");
@@ -136,10 +136,10 @@ static void clever_yaml_is_refused(void **state)
     expect(SW_CONFIG_RUN, RUN_HEAD "<<: {prefer: fsdp}\n",
            "t:6:1: YAML merge keys are not supported | write the keys out, or name another file\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "prefer: !!str fsdp\n",
-           "t:6:9: 'tag:yaml.org,2002:str' is read as a YAML tag, which has no use here | put the "
-           "text in quotes: 'tag:yaml.org,2002:str fsdp'\n");
+           "t:6:9: 'tag:yaml.org,2002:str' is read as a YAML tag, which is not supported here | "
+           "put the string in quotes: 'tag:yaml.org,2002:str fsdp'\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "mesh_dim: \"a\\0b\"\n",
-           "t:6:11: a text with a NUL character | take it out\n");
+           "t:6:11: a string with a NUL character | remove it\n");
 }
 
 static void duplicates_point_at_the_second(void **state)
@@ -291,7 +291,7 @@ static void references_are_followed(void **state)
                 "num_hidden_layers: 32\n"
                 "D/bad_model.yaml:1:1: missing key 'num_attention_heads' | for example: "
                 "num_attention_heads: 32\n"
-                "D/bad_model.yaml:1:13: 'vocab_size' must be an integer, not the text 'x' | for "
+                "D/bad_model.yaml:1:13: 'vocab_size' must be an integer, not the string 'x' | for "
                 "example: vocab_size: 32000\n");
 
     put_file(&folder, "sub/loop.yaml",

@@ -37,8 +37,9 @@ static void kinds_of_model(void **state)
          "t:6:13: the model_type 'mixtral' is not supported: a mixture of experts" TYPES},
         {"model_type: exaone\nx: 1\n", "t:6:13: the model_type 'exaone' is not supported" TYPES},
         {"model_type: qwen4\n", "t:6:13: the model_type 'qwen4' is not supported" TYPES},
-        {"model_type: [llama]\n", "t:6:13: 'model_type' must be a text, not a list | for example: "
-                                  "model_type: llama\n"},
+        {"model_type: [llama]\n",
+         "t:6:13: 'model_type' must be a string, not a list | for example: "
+         "model_type: llama\n"},
         {"architectures: [Llama5ForCausalLM]\nx: 1\n",
          "t:6:17: the architecture 'Llama5ForCausalLM' is not supported" SUPPORTED},
         {"architectures: [DeepseekV3ForCausalLM]\n",
@@ -70,7 +71,7 @@ static void kinds_of_model(void **state)
          "t:6:17: the architecture 'SomethingElse' is not supported" SUPPORTED},
         {"architectures: [LlamaForCausalLM, Qwen2ForCausalLM]\n",
          "t:6:35: 'architectures' names two kinds of model | name one of them\n"},
-        {"architectures: [{a: b}]\n", "t:6:17: 'architectures' must be a list of texts, not a "
+        {"architectures: [{a: b}]\n", "t:6:17: 'architectures' must be a list of strings, not a "
                                       "mapping | for example: architectures: "
                                       "[LlamaForCausalLM]\n"},
         {"model_type: lama\n",
@@ -90,8 +91,8 @@ static void keys_that_change_the_arithmetic(void **state)
          "t:6:20: 'num_local_experts: 8' is not supported: a mixture of experts | leave it out or "
          "write 'num_local_experts: 0'\n"},
         {"v_head_dim: 128\n",
-         "t:6:13: 'v_head_dim: 128' is not supported: multi-head latent attention | a model with "
-         "it is another kind, which cannot be planned; null says that it is not used\n"},
+         "t:6:13: 'v_head_dim: 128' is not supported: multi-head latent attention | a model that "
+         "uses it cannot be planned; null says that it is not used\n"},
         {"partial_rotary_factor: 0.5\n",
          "t:6:24: 'partial_rotary_factor: 0.5' is not supported: rotation of only a part of each "
          "head | leave it out or write 'partial_rotary_factor: 1.0'\n"},
@@ -105,8 +106,8 @@ static void keys_that_change_the_arithmetic(void **state)
          "t:6:22: 'residual_multiplier: 0.22' is not supported: a multiplier on residuals | leave "
          "it out or write 'residual_multiplier: 1.0'\n"},
         {"vision_config: {a: 1}\n",
-         "t:6:16: 'vision_config' is not supported: an image encoder | a model with it is another "
-         "kind, which cannot be planned; null says that it is not used\n"},
+         "t:6:16: 'vision_config' is not supported: an image encoder | a model that uses it cannot "
+         "be planned; null says that it is not used\n"},
         {"pruned_heads: {1: [2]}\n",
          "t:6:15: 'pruned_heads' is not supported: heads that are left out | leave it out or write "
          "'pruned_heads: {}'\n"},
@@ -120,17 +121,17 @@ static void keys_that_change_the_arithmetic(void **state)
          "'quantization_config: null'\n"},
         /* What only other families read. */
         {"sliding_window: 4096\n",
-         "t:6:17: 'sliding_window' means nothing to LlamaForCausalLM | leave it out\n"},
+         "t:6:17: 'sliding_window' does not apply to LlamaForCausalLM | leave it out\n"},
         {"use_sliding_window: true\n",
-         "t:6:21: 'use_sliding_window' means nothing to LlamaForCausalLM | leave it out\n"},
+         "t:6:21: 'use_sliding_window' does not apply to LlamaForCausalLM | leave it out\n"},
         {"layer_types: [sliding_attention]\n",
-         "t:6:14: 'layer_types' means nothing to LlamaForCausalLM | leave it out\n"},
+         "t:6:14: 'layer_types' does not apply to LlamaForCausalLM | leave it out\n"},
         {"model_type: mistral\nattention_bias: true\nmlp_bias: true\n" FULL,
-         "t:7:17: 'attention_bias' means nothing to MistralForCausalLM | leave it out\n"
-         "t:8:11: 'mlp_bias' means nothing to MistralForCausalLM | leave it out\n"},
+         "t:7:17: 'attention_bias' does not apply to MistralForCausalLM | leave it out\n"
+         "t:8:11: 'mlp_bias' does not apply to MistralForCausalLM | leave it out\n"},
         {"model_type: mistral\nsliding_window: 64\nuse_sliding_window: false\n" NULL_HEADS
          "rms_norm_eps: 1e-6\n",
-         "t:8:21: 'use_sliding_window' means nothing to MistralForCausalLM | leave it out\n"},
+         "t:8:21: 'use_sliding_window' does not apply to MistralForCausalLM | leave it out\n"},
         {"model_type: qwen2\nuse_sliding_window: true\n" FULL,
          "t:7:21: 'use_sliding_window: true' needs a 'sliding_window' | for example: "
          "sliding_window: 4096\n"},
@@ -138,10 +139,10 @@ static void keys_that_change_the_arithmetic(void **state)
          "t:7:31: 'layer_types' has the unsupported type 'linear_attention' | supported: "
          "full_attention, sliding_attention\n"},
         {"model_type: qwen3\nlayer_types: [[a]]\n" FULL,
-         "t:7:15: 'layer_types' must be a list of texts, not a list | for example: layer_types: "
+         "t:7:15: 'layer_types' must be a list of strings, not a list | for example: layer_types: "
          "[full_attention, full_attention]\n"},
         {"model_type: qwen3\nlayer_types: full_attention\n" FULL,
-         "t:7:14: 'layer_types' must be a list of texts, not the text 'full_attention' | for "
+         "t:7:14: 'layer_types' must be a list of strings, not the string 'full_attention' | for "
          "example: layer_types: [full_attention, full_attention]\n"},
         {"attention_bias: 1\n",
          "t:6:17: 'attention_bias' must be 'true' or 'false', not the number 1 "
@@ -185,12 +186,12 @@ static void keys_that_only_llama_leaves_out(void **state)
         /* One mistake, one line; and with all others. */
         {"model_type: mistral\nsliding_windw: 8\nrms_norm_eps: x\nmlp_bias: true\n" NULL_HEADS,
          "t:7:1: unknown key 'sliding_windw'; did you mean 'sliding_window'?\n"
-         "t:8:15: 'rms_norm_eps' must be a number, not the text 'x' | for example: rms_norm_eps: "
+         "t:8:15: 'rms_norm_eps' must be a number, not the string 'x' | for example: rms_norm_eps: "
          "1.0e-5\n"},
         {"model_type: mistral\nrms_norm_eps: 1e-6\nmlp_bias: true\n" NULL_HEADS,
          NEEDS("Mistral", "sliding_window",
-               "4096', Hugging Face's default, or null for none") "t:8:11: 'mlp_bias' means "
-                                                                  "nothing to MistralForCausalLM | "
+               "4096', Hugging Face's default, or null for none") "t:8:11: 'mlp_bias' does not "
+                                                                  "apply to MistralForCausalLM | "
                                                                   "leave it out\n"},
     };
     check(cases, COUNT(cases));
@@ -229,7 +230,7 @@ static void rotary_positions(void **state)
         {"rope_scaling: {type: linear}\n",
          "t:6:15: 'rope_scaling' of type linear has no 'factor' | for example: factor: 8.0\n"},
         {"rope_scaling: {type: linear, factor: 2, low_freq_factor: 1}\n",
-         "t:6:58: 'rope_scaling' of type linear has no use for 'low_freq_factor' | leave it out\n"},
+         "t:6:58: 'rope_scaling' of type linear does not use 'low_freq_factor' | leave it out\n"},
         {"rope_scaling: {rope_type: llama3, factor: 0.5, " LLAMA3 "}\n",
          "t:6:43: 'factor' must be at least 1, not 0.5 | for example: factor: 8.0\n"},
         {"rope_scaling: {rope_type: llama3, factor: 8, low_freq_factor: 4, high_freq_factor: 4, "

@@ -22,7 +22,7 @@ static void scalars(void **state)
         {"prefer: [fsdp]\n", "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, not a list | "
                              "for example: prefer: fsdp\n"},
         {"micro_batch_size: many\n", "t:6:19: 'micro_batch_size' must be an integer or 'auto', not "
-                                     "the text 'many' | for example: "
+                                     "the string 'many' | for example: "
                                      "micro_batch_size: auto\n"},
         {"micro_batch_size: -1\n", "t:6:19: 'micro_batch_size' must be at least 1, not -1 | for "
                                    "example: micro_batch_size: auto\n"},
@@ -36,15 +36,15 @@ static void scalars(void **state)
          "t:6:19: 'micro_batch_size' must be an integer or 'auto', not a mapping | for example: "
          "micro_batch_size: auto\n"},
         {"mesh_dim: [1, 1]\n",
-         "t:6:11: 'mesh_dim' must be a text, not a list | for example: mesh_dim: '1,64,1,1'\n"},
+         "t:6:11: 'mesh_dim' must be a string, not a list | for example: mesh_dim: '1,64,1,1'\n"},
         {"mesh_dim: ''\n", "t:6:11: 'mesh_dim' must be 'auto' or a mesh, not '' | for example: "
                            "mesh_dim: '1,64,1,1'\n"},
         {"data: {holdout: 0.75}\n",
          "t:6:17: 'holdout' must be at most 0.5, not 0.75 | for example: holdout: 0.05\n"},
         {"data: {holdout: nan}\n",
-         "t:6:17: 'holdout' must be a number, not the text 'nan' | for example: holdout: 0.05\n"},
+         "t:6:17: 'holdout' must be a number, not the string 'nan' | for example: holdout: 0.05\n"},
         {"data: {holdout: '0.1'}\n",
-         "t:6:17: 'holdout' must be a number, not the text '0.1' | for example: holdout: 0.05\n"},
+         "t:6:17: 'holdout' must be a number, not the string '0.1' | for example: holdout: 0.05\n"},
         {"data: {seed: -1}\n",
          "t:6:14: 'seed' must be 0 to 18446744073709551615, not -1 | for example: seed: 1\n"},
         {"data: {seed: 18446744073709551616}\n",
@@ -55,7 +55,7 @@ static void scalars(void **state)
         {"data: {path: [x]}\n",
          "t:6:14: 'path' must be a path, not a list | for example: path: data/text.txt\n"},
         {"data: x\n",
-         "t:6:7: 'data' must be a mapping, not the text 'x' | for example: data: {path: "
+         "t:6:7: 'data' must be a mapping, not the string 'x' | for example: data: {path: "
          "data/text.txt, seed: 1}\n"},
         {"checkpoint: {keep: 0}\n",
          "t:6:20: 'keep' must be at least 1, not 0 | for example: keep: 3\n"},
@@ -67,15 +67,15 @@ static void scalars(void **state)
                                     "example: memory_headroom: 5 %\n"},
         {"memory_headroom: 4 GB\n", "t:6:18: 'memory_headroom' has the unknown unit 'GB' in '4 GB' "
                                     "| units: %\n"},
-        {"memory_headroom: some\n",
-         "t:6:18: 'memory_headroom' must be a percentage or a fraction, not the text 'some' | for "
-         "example: memory_headroom: 5 %\n"},
+        {"memory_headroom: some\n", "t:6:18: 'memory_headroom' must be a percentage or a fraction, "
+                                    "not the string 'some' | for "
+                                    "example: memory_headroom: 5 %\n"},
         {"memory_headroom: 0 %\n", ""},
         {"memory_headroom: 12.5%\n", ""},
         {"memory_headroom: 0.125\n", ""},
-        {"checkpoint: {bandwidth: fast}\n",
-         "t:6:25: 'bandwidth' must be a bandwidth with a unit, not the text 'fast' | for example: "
-         "bandwidth: 2 GB/s\n"},
+        {"checkpoint: {bandwidth: fast}\n", "t:6:25: 'bandwidth' must be a bandwidth with a unit, "
+                                            "not the string 'fast' | for example: "
+                                            "bandwidth: 2 GB/s\n"},
         {"checkpoint: {signal: TERM}\n",
          "t:6:22: 'signal' must be one of USR1, USR2, not 'TERM' | for example: signal: USR1\n"},
         {"checkpoint: {signal: SIGUSR1}\n",
@@ -102,9 +102,9 @@ static void scalars(void **state)
          "min_learning_rate <= 0.0001\n"},
         {"rules: {seq: [sp, pp]}\n",
          "t:6:19: unknown mesh axis 'pp' | mesh axes: dp, fsdp, tp, sp, each at most once\n"},
-        {"rules: {seq: [sp, sp]}\n", "t:6:19: the mesh axis 'sp' stands twice | mesh axes: dp, "
+        {"rules: {seq: [sp, sp]}\n", "t:6:19: the mesh axis 'sp' appears twice | mesh axes: dp, "
                                      "fsdp, tp, sp, each at most once\n"},
-        {"rules: {seq: [[sp]]}\n", "t:6:15: a mesh axis must be a text, not a list | mesh axes: "
+        {"rules: {seq: [[sp]]}\n", "t:6:15: a mesh axis must be a string, not a list | mesh axes: "
                                    "dp, fsdp, tp, sp, each at most "
                                    "once\n"},
         {"rules: {'a b': sp}\n",
@@ -257,8 +257,8 @@ static void accelerators(void **state)
 #define A "name: a\ndevice: cuda\nmemory_bandwidth: 3.35 TB/s\n"
 #define P "peak: {fp32: 67 TFLOP/s}\n"
 #define OLDER(key)                                                                                 \
-    "'" key "' belongs to a profile now, for it is of software on this chip; it counts where the " \
-    "cluster has none: "
+    "'" key "' belongs in a profile, since it describes software; it is used only where the "      \
+    "cluster has no profile: "
     static const struct one cases[] = {
         {A P "memory: 80 GX\n", "t:5:9: 'memory' has the unknown unit 'GX' in '80 GX' | units: B, "
                                 "kB, MB, GB, TB, PB, KiB, "
@@ -266,9 +266,10 @@ static void accelerators(void **state)
         {A P "memory: 80 GB/s\n",
          "t:5:9: 'memory' has the unknown unit 'GB/s' in '80 GB/s' | units: B, kB, MB, GB, TB, PB, "
          "KiB, MiB, GiB, TiB\n"},
-        {A P "memory: lots\n", "t:5:9: 'memory' must be a size with a unit, not the text 'lots' | "
-                               "for example: memory: 80 "
-                               "GB\n"},
+        {A P "memory: lots\n",
+         "t:5:9: 'memory' must be a size with a unit, not the string 'lots' | "
+         "for example: memory: 80 "
+         "GB\n"},
         {A P "memory: 0\n",
          "t:5:9: 'memory' must be at least 1, not 0 | for example: memory: 80 GB\n"},
         {A P "memory: 1e999\n", "t:5:9: 'memory' must be at most 9007199254740992, not 1e999 | for "
@@ -289,7 +290,7 @@ static void accelerators(void **state)
          "t:6:1: note: " OLDER("efficiency") "move its keys to a file of their own and name that "
                                              "as the cluster's 'profile'\n"
                                              "t:6:22: 'memory' must be a fraction or a list of "
-                                             "[size, fraction], not the text 'fast' | "
+                                             "[size, fraction], not the string 'fast' | "
                                              "for example: memory: 0.64\n"},
         {A P "memory: 1 GB\nlaunch_latency: 3 us\n",
          "t:6:1: note: " OLDER("launch_latency") "move it there, or leave it out\n"},
@@ -357,13 +358,13 @@ static void clusters(void **state)
          "together\n"},
         {C "links: [{name: a, spans: all, bandwidth: 1 GB/s, bandwidth_per_node: 4 GB/s, latency: "
            "1 us}]\n",
-         "t:5:70: 'bandwidth' and 'bandwidth_per_node' are two figures for the same | write "
+         "t:5:70: 'bandwidth' and 'bandwidth_per_node' say the same; give one of them | write "
          "'bandwidth', what one accelerator sends in one direction, or 'bandwidth_per_node', what "
          "all of a node send together\n"},
         {C "links: [{name: a, spans: all, bandwidth_per_nodes: 4 GB/s, latency: 1 us}]\n",
          "t:5:31: unknown key 'bandwidth_per_nodes'; did you mean 'bandwidth_per_node'?\n"},
         {C "links: [{name: a, spans: alle, bandwidth: 4 GB/s, latency: 1 us}]\n",
-         "t:5:26: 'spans' must be an integer, 'node' or 'all', not the text 'alle'; did you mean "
+         "t:5:26: 'spans' must be an integer, 'node' or 'all', not the string 'alle'; did you mean "
          "'all'?\n"},
         {C "links:\n- {name: a, spans: all, bandwidth: 1 GB/s, latency: 1 us}\n"
            "- {name: b, spans: node, bandwidth: 1 GB/s, latency: 1 us}\n",
@@ -636,13 +637,13 @@ static void overrides(void **state)
         {"name.x=1", "--set:1:1: 'name' has no keys inside | set it as a whole: --set name=...\n"},
         {"rules.a.b=1", "--set:1:7: 'a' has no keys inside | set it as a whole: --set KEY=VALUE\n"},
         {"global_batch_size=x",
-         "--set:1:19: 'global_batch_size' must be an integer, not the text 'x' | for example: "
+         "--set:1:19: 'global_batch_size' must be an integer, not the string 'x' | for example: "
          "global_batch_size: 64\n"},
         {"optimizer.betas=[0.9, ",
          "--set:1:23: not valid YAML: did not find expected node content | check the quotes, "
          "brackets and indentation before this place\n"},
         {"rules={a: [sp, sp]}",
-         "--set:1:16: the mesh axis 'sp' stands twice | mesh axes: dp, fsdp, tp, sp, each at most "
+         "--set:1:16: the mesh axis 'sp' appears twice | mesh axes: dp, fsdp, tp, sp, each at most "
          "once\n"},
         {"model=nowhere.yaml", "--set:1:7: cannot open 'nowhere.yaml': no such file | a path after "
                                "--set is relative to the working directory\n"},
@@ -716,14 +717,13 @@ static void notes(void **state)
     (void)state;
     expect(SW_CONFIG_RUN,
            RUN_HEAD "recompute: attention\nprecision: {compute: bf16,\n  params: bf16}\n",
-           "t:6:12: note: 'recompute: attention' is an old word for what a layer makes before "
-           "attention; write the values that 'plan search' prints\n"
+           "t:6:12: note: 'recompute: attention' is an old name for the values before attention; "
+           "write the values that 'plan search' prints\n"
            "t:8:11: note: 'params: bf16' keeps no fp32 weights: updates below 2^-9 of a weight "
            "vanish; use params: fp32\n");
-    expect(
-        SW_CONFIG_RUN, RUN_HEAD "recompute: before_attention\n",
-        "t:6:12: note: 'recompute: before_attention' is an old word for what a layer makes before "
-        "attention; write the values that 'plan search' prints\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: before_attention\n",
+           "t:6:12: note: 'recompute: before_attention' is an old name for the values before "
+           "attention; write the values that 'plan search' prints\n");
 }
 
 /* "n1 h", "all" */
@@ -771,7 +771,7 @@ static void recompute(void **state)
            "t:6:12: 'recompute' must be none, full, auto or {values: [...], layers: ...}, not "
            "'some' | for example: recompute: {values: [n1, n2, h], layers: 8}\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "recompute: {layers: 3, rest: n1}\n",
-           "t:6:30: 'rest' must be 'all' or a list of values, not the text 'n1' | for example: "
+           "t:6:30: 'rest' must be 'all' or a list of values, not the string 'n1' | for example: "
            "rest: [n1]\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "recompute: [n1]\n",
            "t:6:12: 'recompute' must be a word or a mapping, not a list | for example: recompute: "
@@ -783,7 +783,7 @@ static void recompute(void **state)
            "for example: layers: 8\n"
            "t:6:46: unknown key 'layer' | recompute: {values: [n1, n2, h], layers: 8}\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "recompute: {values: n1}\n",
-           "t:6:21: 'values' must be 'all' or a list of values, not the text 'n1' | for example: "
+           "t:6:21: 'values' must be 'all' or a list of values, not the string 'n1' | for example: "
            "values: [n1, n2, h]\n");
 }
 
@@ -810,9 +810,9 @@ static void warnings(void **state)
          "TFLOP/s\n"
          "t:1:94: warning: 'memory_bandwidth: 3350' has no unit, so it is bytes per second | did "
          "you mean '3350 GB/s'?\n"
-         "t:1:100: note: 'launch_latency' belongs to a profile now, for it is of software on this "
-         "chip; it counts where the cluster has none: move it there, or leave it out\n"
-         "t:1:116: warning: 'launch_latency: 0.5 s' is more than any that is known | look at the "
+         "t:1:100: note: 'launch_latency' belongs in a profile, since it describes software; it is "
+         "used only where the cluster has no profile: move it there, or leave it out\n"
+         "t:1:116: warning: 'launch_latency: 0.5 s' is more than any known one | look at the "
          "unit: a usual figure is '4 us'\n"},
         {SW_CONFIG_CLUSTER,
          LINKED(NODE "- {name: out, spans: all, bandwidth: 1e3, latency: 6}\n", ""),
@@ -821,7 +821,7 @@ static void warnings(void **state)
          "t:7:52: warning: 'latency: 6' has no unit, so it is seconds | did you mean '6 us'?\n"},
         {SW_CONFIG_CLUSTER,
          LINKED(NODE "- {name: out, spans: all, bandwidth: 1e20 B/s, latency: 6 us}\n", ""),
-         "t:7:38: warning: 'bandwidth: 1e20 B/s' is more than any that is known | look at the "
+         "t:7:38: warning: 'bandwidth: 1e20 B/s' is more than any known one | look at the "
          "unit: "
          "a usual figure is '450 GB/s'\n"
          "t:7:38: warning: 'out' is faster than 'in' inside it: 1e+11 against 450 GB/s per "
@@ -841,7 +841,8 @@ static void warnings(void **state)
          LINKED("- {name: in, spans: 20, bandwidth: 450 GB/s, latency: 3 us}\n"
                 "- {name: out, spans: 64, bandwidth: 50 GB/s, latency: 3 us}\n",
                 ""),
-         "t:6:21: warning: a domain of 'in' spans 20 accelerators, no whole number of nodes of 8 | "
+         "t:6:21: warning: a domain of 'in' spans 20 accelerators, which is not a whole number of "
+         "nodes of 8 | "
          "did you mean 'spans: 16', 2 nodes?\n"},
         {SW_CONFIG_CLUSTER,
          LINKED("- {name: all, spans: all, bandwidth: 450 GB/s, latency: 3 us}\n",
@@ -918,14 +919,16 @@ static void plans(void **state)
     expect(SW_CONFIG_PLAN, PLAN_HEAD,
            "t:1:1: missing key 'run' | for example: run: {name: "
            "quickstart}\n");
-    expect(SW_CONFIG_PLAN, PLAN_HEAD "run: ../run.yaml\n",
-           "t:8:6: the description of a run must be a mapping, not the text '../run.yaml' | write "
-           "'key: value' lines\n");
+    expect(
+        SW_CONFIG_PLAN, PLAN_HEAD "run: ../run.yaml\n",
+        "t:8:6: the description of a run must be a mapping, not the string '../run.yaml' | write "
+        "'key: value' lines\n");
     expect(SW_CONFIG_PLAN, "[1]\n",
            "t:1:1: the description of a plan must be a mapping, not a list | write 'key: value' "
            "lines\n");
     expect(SW_CONFIG_PLAN, PLAN_HEAD "run: {name: r, model: " MODEL ",\n  cluster: " CLUSTER "}\n",
-           "t:9:3: 'cluster' is of an older plan: it has no 'profile' | write it again with 'plan "
+           "t:9:3: this plan was written by an older version: its 'cluster' has no 'profile' | "
+           "write it again with 'plan "
            "emit'\n");
     struct sw_config *c =
         read_named("dir/p.plan.yaml",
@@ -1030,7 +1033,7 @@ static void weights(void **state)
     c = read_named("t", RUN_HEAD "serve: {weights: int8}\n", SW_CONFIG_RUN, settings);
     assert_int_equal(sw_config_error_count(c), 1);
     const struct sw_diagnostic *said = sw_config_diagnostic(c, 0);
-    assert_string_equal(said->message, "'weights: int8' is not of cuda accelerators");
+    assert_string_equal(said->message, "'weights: int8' is not supported on cuda accelerators");
     assert_string_equal(said->help, "use weights: auto");
     assert_int_equal(said->line, 6);
     assert_int_equal(said->column, 18);

@@ -107,11 +107,10 @@ static void few_rows_are_points(void **state)
     assert_true(few->point[2].bandwidth == 7e9);
     assert_int_equal(sw_config_cluster(c)->profile.few_rows[SW_FEW_LINEAR_T][SW_FEW_FP32].count, 0);
     sw_config_free(c);
-    expect_cluster(
-        FEW("fast"),
-        "here.yaml:5:35: 'linear_fp32' must be a list of [rows, bytes, bytes per second], not "
-        "the text 'fast'" FOR_EXAMPLE,
-        NULL);
+    expect_cluster(FEW("fast"),
+                   "here.yaml:5:35: 'linear_fp32' must be a list of [rows, bytes, bytes per "
+                   "second], not the string 'fast'" FOR_EXAMPLE,
+                   NULL);
     expect_cluster(FEW("[[1, 1e6]]"),
                    "here.yaml:5:36: a point of 'linear_fp32' must be [rows, bytes, bytes per "
                    "second]" FOR_EXAMPLE,
@@ -155,7 +154,7 @@ static void auto_takes_what_was_measured(void **state)
     put("here.profile.yaml", "name: shardwright\nattention: much\n");
     expect_cluster(CLUSTER_OF(CHIP("cuda"), ""),
                    "here.profile.yaml:2:12: 'attention' must be a fraction or a list of [size, "
-                   "fraction], not the text 'much' | for example: attention: 0.5\n",
+                   "fraction], not the string 'much' | for example: attention: 0.5\n",
                    NULL);
     unlink("here.profile.yaml");
 }
@@ -169,7 +168,7 @@ static void a_profile_is_of_its_chip(void **state)
     expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: p.yaml\n"), "", "foundry 0.2 3 0.95..1.1");
     expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: q.yaml\n"),
                    "here.yaml:5:10: note: the profile 'foundry' was measured on a100, not on h100: "
-                   "times rest on the default profile\n",
+                   "the default profile is used\n",
                    "default 0.28 3 0.7..1.3");
 }
 
@@ -183,8 +182,8 @@ static void a_siblings_profile_has_a_wider_band(void **state)
     "name: h100, device: cuda, memory: 2 GB, peak: {fp32: 1 TFLOP/s}, memory_bandwidth: 10 "       \
     "GB/s}\n" more
 #define WIDER                                                                                      \
-    "here.yaml:5:10: note: the profile 'foundry' was measured on a100, a sibling of h100: its "    \
-    "band is twice as wide\n"
+    "here.yaml:5:10: note: the profile 'foundry' was measured on a100, a sibling of h100: the "    \
+    "band around its times is twice as wide\n"
     static const struct {
         const char *text, *said, *expected;
     } cases[] = {
@@ -197,8 +196,8 @@ static void a_siblings_profile_has_a_wider_band(void **state)
         {"accelerator: h100\nattention: 0.2\nband_low: 0.95\nband_high: 1.1\n", "",
          "foundry 0.2 3 0.95..1.1"},
         {"accelerator: h100-nv\nattention: 0.2\n",
-         "here.yaml:5:10: note: the profile 'foundry' was measured on h100-nv, not on h100: times "
-         "rest on the default profile\n",
+         "here.yaml:5:10: note: the profile 'foundry' was measured on h100-nv, not on h100: the "
+         "default profile is used\n",
          "default 0.28 3 0.7..1.3"},
     };
     char text[512];
@@ -229,8 +228,8 @@ static void a_siblings_profile_has_a_wider_band(void **state)
         expect_cluster(
             NEAR("profile: s.yaml\n"),
             "here.yaml:5:10: note: the profile 'foundry' was measured on a100, a sibling "
-            "of h100: its band is twice as wide, and peaks of h100 take the place of "
-            "those that it tells\n",
+            "of h100: the band around its times is twice as wide, and the peaks of h100 replace "
+            "its own\n",
             "foundry 0.2 3 0.7..1.3");
     }
 }
@@ -264,8 +263,8 @@ static void a_run_and_set_replace_it(void **state)
 }
 
 #define NOTE(key, column)                                                                          \
-    "here.yaml:4:" column ": note: '" key "' belongs to a profile now, for it is of software on "  \
-    "this chip; it counts where the cluster has none: "
+    "here.yaml:4:" column ": note: '" key "' belongs in a profile, since it describes "            \
+    "software; it is used only where the cluster has no profile: "
 #define MOVE "move its keys to a file of their own and name that as the cluster's 'profile'\n"
 
 /* A file that an older calibrate or fit wrote still counts, until there is a profile. */
@@ -308,7 +307,7 @@ static void links_share_a_curve(void **state)
     put("c.yaml", "points: here.yaml\n");
     expect_cluster(CLUSTER_OF(CHIP("cuda"), LINK("c.yaml")),
                    "c.yaml:1:9: 'points' must be a fraction or a list of [size, fraction], not the "
-                   "text 'here.yaml' | for example: points: [[1e6, 0.2], [1e9, 0.8]]\n",
+                   "string 'here.yaml' | for example: points: [[1e6, 0.2], [1e9, 0.8]]\n",
                    NULL);
     c = sw_config_read("c.yaml", SW_CONFIG_UNKNOWN, &sw_launchers, NULL, 0, NULL);
     assert_int_equal(sw_config_get_kind(c), SW_CONFIG_CURVE);

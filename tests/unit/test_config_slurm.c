@@ -180,10 +180,12 @@ static void checks_between_settings(void **state)
          "t:6:12: 'directory' has a backslash, which Slurm takes out of the log's path: 'a\\b' | "
          "use a folder without one\n"},
         {RUN_HEAD "slurm: {setup: \"echo 'a\"}\n",
-         "t:6:16: 'setup' ends inside single quotes, which would go on in the script | close what "
+         "t:6:16: 'setup' ends inside single quotes, which would continue in the script | close "
+         "what "
          "is open\n"},
         {RUN_HEAD "slurm: {environment: {SLURM_JOB_ID: 1}}\n",
-         "t:6:23: the variable 'SLURM_JOB_ID' is Slurm's own | what Slurm does is set by the other "
+         "t:6:23: the variable 'SLURM_JOB_ID' belongs to Slurm | what Slurm does is set by the "
+         "other "
          "keys of 'slurm'\n"},
         {GPUS("slurm: {gpus_per_node: 'h100:4'}\n"),
          "t:6:24: 'gpus_per_node' asks for 4 of a node, but 'accelerators_per_node' is 8 | each "

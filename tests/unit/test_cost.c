@@ -367,8 +367,8 @@ static void flags_short_blocks(void **state)
     close_to(c.ring_needs_tokens, 2 * 275e12 / 5e9);
     close_to(c.ring_block_tokens, (1 << 18) / 16);
     assert_string_equal(sw_cost_warning(&c, text, sizeof text),
-                        "sp crosses 'outer', where a hop is hidden behind blocks of 110000 tokens "
-                        "and more: its blocks have 16384");
+                        "sp crosses 'outer', where compute hides a ring step only for blocks of at "
+                        "least 110000 tokens; its blocks have 16384");
     t.kv_heads = 8;
     c = price(&t, sw_mesh_make(1, 1, 1, 16), 1);
     close_to(c.ring_needs_tokens, 275e12 / 5e9 / 2);

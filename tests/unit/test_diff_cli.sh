@@ -82,7 +82,7 @@ expect 0 diff "$scratch/old" "$scratch/new" --markdown && silent two folders
 # A new file that is no YAML may have been meant as a run.
 printf 'name: [x\nmodel: {\n' >"$scratch/new/runs/broken.yaml"
 expect 0 diff "$scratch/old" "$scratch/new"
-complains "$scratch/new/runs/broken.yaml:2:6: note: not valid YAML: did not find expected ',' or ']', while parsing a flow sequence that starts in line 1; passed over"
+complains "$scratch/new/runs/broken.yaml:2:6: note: not valid YAML: did not find expected ',' or ']', while parsing a flow sequence that starts in line 1; skipped"
 rm "$scratch/new/runs/broken.yaml"
 expect 0 diff "$scratch/old" "$scratch/new" --json
 python3 - "$scratch/stdout" <<'PYTHON' || complain "JSON of no difference"
@@ -191,10 +191,10 @@ says '^\| <code>runs/quickstart.yaml</code> \| [0-9]{2},[0-9]{3} \| [0-9],[0-9]{
 expect 1 diff "$scratch/old" "$scratch/new" --markdown --fail-if 'slower: tokens_per_second < -5%'
 says '^\| <code>runs/quickstart.yaml</code> .* \| \*\*failed\*\* <code>slower</code> \|$'
 
-# A run that fits no longer: exit 1, and which meshes it was.
+# A run that no longer fits: exit 1, and which meshes it was.
 sed -i 's/^memory: .*/memory: 201 MB/; s/^reserved_memory:.*/reserved_memory: 200 MB/' "$scratch/new/accelerators/cpu-core.yaml"
 expect 1 diff "$scratch/old/$run" "$scratch/new/$run"
-says '^fits no longer: [0-9,]+ tokens/s, step .* -> does not fit: needs '
+says '^no longer fits: [0-9,]+ tokens/s, step .* -> does not fit: needs '
 says '1,2,2,2 is rejected now \(memory'
 expect 1 diff "$scratch/old/$run" "$scratch/new/$run" --fail-if rejected
 says '^    FAILED  rejected: no mesh fits$'
@@ -214,7 +214,7 @@ says '^fits now: [0-9,]+ tokens/s, step '
 
 # Wrong arguments.
 expect 2 diff "$scratch/old"
-complains "plan: error: two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml'"
+complains "plan: error: name two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml'"
 expect 2 diff "$scratch/old" "$scratch/old/$run"
 complains "plan: error: one is a folder and one is a file; compare two of a kind"
 expect 2 diff "$scratch/old" "$scratch/nothing"
@@ -270,7 +270,7 @@ says "^::error file=$scratch/bad%2C odd.yaml,line=2,col=1::unknown key 'hiden_si
 expect 1 check --format github configs/$run --set mesh_dim=1,3,2,2
 says '^::error file=configs/runs/quickstart.yaml::none of 1 meshes fits'
 expect 2 check --format githab configs/$run
-complains "plan: error: --format is text or github, not 'githab'; did you mean 'github'?"
+complains "plan: error: --format must be text or github, not 'githab'; did you mean 'github'?"
 
 [ "$bad" -eq 0 ] || exit 1
 echo "plan diff: all as expected"

@@ -268,9 +268,9 @@ static void checkpoints_are_told(void **state)
     expect_lines(
         &x, (const char *const[]){
                 "checkpoint", "96.4 GB in 150 files, at most 1.5 GB of one rank", "snapshot",
-                "12.0 GB a node; host_memory is not told: taken to fit", "pause",
+                "12.0 GB a node; host_memory is unknown: assumed to fit", "pause",
                 "100 ms: exchange 40.0 ms, copy 60.0 ms", "writing",
-                "12.1 s at 8.0 GB/s (storage.bandwidth is not told: 1 GB/s for each node assumed), "
+                "12.1 s at 8.0 GB/s (storage.bandwidth is unknown: 1 GB/s per node is assumed), "
                 "while training continues",
                 "failures", "one every 32.9 days (3.8 per 1000 node-days)", "proposed",
                 "every_steps: 377, 12.6 min: paused 0.013 % of the time, 0.013 % computed again "

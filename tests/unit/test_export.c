@@ -304,11 +304,11 @@ static void what_is_there_is_not_touched(void **state)
     put_model("m", plain_config);
     put_text("out/file", "kept");
     snprintf(wanted, sizeof wanted,
-             "%s/out: error: is there already; give the copy another name, or remove it", folder);
+             "%s/out: error: already exists; give the copy another name, or remove it", folder);
     expect_no_export("m", "out", SW_BAD_INPUT, wanted);
     expect_no_export("m", "out/", SW_BAD_INPUT, wanted);
     snprintf(wanted, sizeof wanted,
-             "error: cannot make the folder '%s/absent/.out.partial': No such file or directory; "
+             "error: cannot create the folder '%s/absent/.out.partial': No such file or directory; "
              "name another folder for the copy",
              folder);
     expect_no_export("m", "absent/out", SW_BAD_INPUT, wanted);
@@ -529,7 +529,7 @@ static void command_line(void **state)
     expect_mistake("error: unknown option '--dtpye'; did you mean '--dtype'?", 3, "--dtpye", "bf16",
                    "a", NULL);
     expect_usage("--dtype needs a value: bf16, fp16 or fp32", 1, "--dtype", NULL, NULL, NULL);
-    expect_usage("--dtype is bf16, fp16 or fp32, not 'int8'", 4, "--dtype", "int8", "a", "b");
+    expect_usage("--dtype must be bf16, fp16 or fp32, not 'int8'", 4, "--dtype", "int8", "a", "b");
     put_model("m", plain_config);
     char *m = strdup(in_folder("m"));
     char *argv[] = {m, (char *)"--dtype", (char *)"fp32", in_folder("out")};

@@ -212,18 +212,18 @@ static void folders(void **state)
     assert_int_equal(sw_file_write("one/file", "x", 1, 0666, &err), 0);
     assert_int_equal(sw_file_make_folder("one/file/below", &err), -1);
     assert_int_equal(errno, ENOTDIR);
-    assert_string_equal(err.message, "cannot make the folder 'one/file/below': Not a directory");
+    assert_string_equal(err.message, "cannot create the folder 'one/file/below': Not a directory");
     assert_int_equal(err.status, SW_ENVIRONMENT);
     assert_int_equal(sw_path_blame(&err, errno, "name another"), -1);
     assert_string_equal(err.message,
-                        "cannot make the folder 'one/file/below': Not a directory; name another");
+                        "cannot create the folder 'one/file/below': Not a directory; name another");
     assert_int_equal(err.status, SW_BAD_INPUT);
     err = (struct sw_error){0};
     assert_int_equal(sw_file_make_folder("one/file", &err), -1);
     assert_string_equal(err.message, "'one/file' is not a folder");
     err = (struct sw_error){0};
     assert_int_equal(sw_file_make_folder("", &err), -1);
-    assert_string_equal(err.message, "cannot make the folder '': No such file or directory");
+    assert_string_equal(err.message, "cannot create the folder '': No such file or directory");
     assert_int_equal(system("rm -r one"), 0);
 }
 

@@ -95,9 +95,9 @@ static void reads_rows(void **state)
     assert_int_equal(r->decision.mesh.size[SW_FSDP], 16);
     assert_true(sw_recompute_equal(r->decision.train.recompute, sw_recompute_none()));
     assert_true(sw_recompute_equal(set.run[1].decision.train.recompute, sw_recompute_full()));
-    assert_string_equal(set.run[2].skipped, "fp8, which we do not have");
+    assert_string_equal(set.run[2].skipped, "fp8, which is not supported");
     assert_string_equal(set.run[3].skipped, "no cluster was given with that accelerator");
-    assert_string_equal(set.run[4].skipped, "a pipeline, which we do not have");
+    assert_string_equal(set.run[4].skipped, "pipeline parallelism, which is not supported");
     assert_string_equal(set.run[5].skipped,
                         "no model file of that name was given, and the row has no sizes");
     sw_fit_free(&set);

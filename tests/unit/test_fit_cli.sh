@@ -40,7 +40,7 @@ for cluster in dgx-a100-16x8:a100-sxm-80gb h100-8x8:h100-sxm-80gb h200-16x8:h200
 done
 printf 'm,n,k,latency_us\n1,2,3,4\n1,2,4,5\n' >"$out/few.csv"
 "$plan" fit "$out/few.csv" configs/clusters/h100-8x8.yaml >/dev/null 2>"$out/errors" && fail "a grid of two points"
-grep -q 'the products of h100-sxm-80gb are no grid: each m needs every n' "$out/errors" || fail "$(cat "$out/errors")"
+grep -q 'the products of h100-sxm-80gb are not a full grid: each m needs every n' "$out/errors" || fail "$(cat "$out/errors")"
 printf 'm,n,k,latency_us\n1,2,3,0\n' >"$out/few.csv"
 "$plan" fit "$out/few.csv" configs/clusters/h100-8x8.yaml >/dev/null 2>"$out/errors" && fail "no time at all"
 grep -q 'few.csv:2:1: error: a product needs m, n and k of at least 1' "$out/errors" || fail "$(cat "$out/errors")"
@@ -71,17 +71,17 @@ expect()
     [ $status -eq "$code" ] || fail "exit code $status, not $code: $*"
     grep -qF -- "$text" "$out/errors" || fail "not '$text' but '$(cat "$out/errors")'"
 }
-expect 2 "nothing to fit; as in 'plan fit runs.csv clusters/*.yaml'"
+expect 2 "name the measurements, as in 'plan fit runs.csv clusters/*.yaml'"
 expect 2 "missing.csv: error: cannot read it: No such file or directory" missing.csv
-expect 1 "none of the 101 runs could be priced; the reasons stand above" \
+expect 1 "none of the 101 runs could be priced; the reasons are above" \
     $published/data/published_fsdp.csv
 echo '{}' >"$out/metrics.jsonl"
-expect 2 "metrics of which run? give its plan file before it" "$out/metrics.jsonl"
+expect 2 "give the run's plan file before its metrics" "$out/metrics.jsonl"
 expect 2 "takes clusters, models and plans beside measurements" configs/runs/quickstart.yaml
 
 # nobody guesses which collective it was; sums are told by their bandwidths
 nccl none 0.9375 '' >"$out/b.txt"
-expect 2 "b.txt:18:1: error: which collective is this? its output does not tell: all_gather, alltoall or another; say --collective all_gather, or put the name in the file's" \
+expect 2 "b.txt:18:1: error: the output does not say which collective this is: all_gather, alltoall or another; say --collective all_gather, or put the name in the file's" \
     "$out/b.txt" configs/clusters/h100-8x8.yaml
 [ "$(wc -l <"$out/errors")" -eq 1 ] || fail "asked more than once: $(cat "$out/errors")"
 "$plan" fit --collective all_gather "$out/b.txt" configs/clusters/h100-8x8.yaml | cmp - "$out/links" ||
@@ -94,7 +94,7 @@ for file in named sum; do
     "$plan" fit "$out/$file.txt" configs/clusters/h100-8x8.yaml >"$out/$file"
 done
 cmp "$out/named" "$out/sum" || fail "an all_reduce is not told by its bandwidths"
-expect 2 "--collective is all_reduce, all_gather, reduce_scatter or alltoall, not 'gather'" --collective gather "$out/b.txt"
+expect 2 "--collective must be all_reduce, all_gather, reduce_scatter or alltoall, not 'gather'" --collective gather "$out/b.txt"
 
 # all mistakes at once
 printf 'model,gpu,n_gpus,seq_len,micro_batch,tok_s_gpu\nm,a100,8,1024,1,\nm,a100,0,1024,1,5\n' >"$out/runs.csv"

@@ -119,7 +119,7 @@ expect 0 "  output   $out/generate/generate.jsonl.*-of-*" status "$out/generate"
 echo '42 1 3' >>"$out/generate/job.ended"
 expect 0 'quickstart: failed, job 42' status "$out/generate"
 expect 0 '  end      task 1 of the array ended with exit code 3' status "$out/generate"
-expect 0 "  next     'plan submit' resumes it: lines that are there are not made again" status "$out/generate"
+expect 0 "  next     'plan submit' resumes it and keeps the lines that are finished" status "$out/generate"
 
 # at its limit it is requeued, and goes on
 emit "$out/limit" "${weights[@]}" --set job.type=generate --set job.input="$out/prompts.jsonl" \
@@ -167,7 +167,7 @@ printf '#!/bin/sh\necho "error while loading shared libraries: libx.so" >&2; exi
 chmod +x "$out/broken"
 cp "$out/limit/texts.jsonl" "$out/kept.jsonl"
 : >"$out/calls"
-SHARDWRIGHT_RUNNER=$out/broken expect 127 'it ended with exit code 127 and made nothing: it is not tried again' job "$script"
+SHARDWRIGHT_RUNNER=$out/broken expect 127 'it ended with exit code 127 without any output: it is not tried again' job "$script"
 [ ! -s "$out/calls" ] || fail "what makes nothing was requeued: $(cat "$out/calls")"
 printf '#!/bin/sh\necho line >>"%s"; exit 3\n' "$out/limit/texts.jsonl" >"$out/broken"
 SHARDWRIGHT_RUNNER=$out/broken expect 3 'it ended with exit code 3, and resumes in a new job' job "$script"
@@ -279,7 +279,7 @@ expect 0 'quickstart: done, job 42' status "$out/serve"
 # what is refused
 expect 2 "'job' of type generate needs 'input'" emit "$out/no" --set job.type=generate
 expect 2 "'job' of type serve needs 'token_file'" emit "$out/no" --set job.type=serve
-expect 2 "'shards' are of generate and score" emit "$out/no" --set job.type=serve --set job.token_file=x --set job.shards=2
+expect 2 "'shards' applies only to generate and score" emit "$out/no" --set job.type=serve --set job.token_file=x --set job.shards=2
 expect 2 "'slurm.continue: chain' is for training" emit "$out/no" --set job.type=score --set job.input=x --set slurm.continue=chain
 expect 2 "a job of type score needs a scheduler, and the launcher is mpirun" emit "$out/no" --set job.type=score \
     --set job.input=x --set cluster.launcher=mpirun

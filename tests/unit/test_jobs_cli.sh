@@ -36,13 +36,13 @@ no_squeue="plan: error: there is no 'squeue' on this machine; do this where Slur
 
 # What is no run.
 mkdir "$scratch/empty"
-expect 2 "plan: error: '$scratch/empty' is no run's directory; name one, a run file or a job's number ('plan runs' lists the runs below a folder)" status "$scratch/empty"
+expect 2 "plan: error: '$scratch/empty' is not a run's directory; name one, a run file or a job's number ('plan runs' lists the runs below a folder)" status "$scratch/empty"
 expect 2 '*' status "$scratch/nowhere.yaml"
 expect 2 'plan: error: one run at a time; '"'plan runs' shows all of a folder" status a b
-expect 0 "no run in '$scratch/empty' and below it" runs "$scratch/empty"
+expect 0 "no run in '$scratch/empty' or below it" runs "$scratch/empty"
 expect 2 "plan: error: cannot read the folder '$scratch/nowhere': No such file or directory" runs "$scratch/nowhere"
-expect 2 "plan: error: --lines is a whole number from 0, not 'x'; see 'plan logs --help'" logs -n x
-expect 2 "plan: error: which run file? as in 'plan search configs/runs/quickstart.yaml'" submit
+expect 2 "plan: error: --lines must be a whole number from 0, not 'x'; see 'plan logs --help'" logs -n x
+expect 2 "plan: error: name a run file, as in 'plan search configs/runs/quickstart.yaml'" submit
 expect 2 "plan: error: the launcher of cluster 'laptop' is mpirun, so there is no job to submit; write the script with 'plan emit' and start it with bash" \
     submit configs/runs/quickstart.yaml --set directory="$scratch/mpi"
 expect 3 "$no_squeue" submit configs/runs/quickstart-slurm.yaml --set data.path=README.md --set directory="$scratch/submitted"
@@ -93,7 +93,7 @@ expect 0 '' status "$scratch/tiny.yaml"
 shows "run: running, attempt 1"
 shows " of 1,000,000, loss "
 expect 1 "plan: error: mpirun started it, not Slurm: press Ctrl-C there, or send INT to its script" cancel "$scratch/run"
-expect 1 "plan: error: a run that mpirun started prints to where it was started: there is no log" logs "$scratch/run"
+expect 1 "plan: error: a run that mpirun started prints where it was started; there is no log file" logs "$scratch/run"
 kill -INT "$pid"
 wait "$pid"
 [ $? -eq 130 ] || complain "the runner did not end with 130"
@@ -208,10 +208,10 @@ END
 record "$scratch/cut" submitting ''
 asks "$scratch/cut" '' '' now
 shows "waits: submitting"
-shows "  now      it was about to be submitted, and Slurm does not say whether it has a job of it"
+shows "  now      its submission was interrupted, and Slurm does not say whether there is a job"
 asks "$scratch/cut" RUNNING None now
 shows "waits: none"
-shows "it was about to be submitted, and Slurm knows no job of it"
+shows "its submission was interrupted, and Slurm has no job of it"
 # submitted by hand, perhaps, and nothing of it is written down
 mkdir "$scratch/hand"
 asks "$scratch/hand" '' '' now
@@ -221,7 +221,7 @@ grep -qxF "plan: error: Slurm does not answer: Unable to contact slurm controlle
 sed "s#^directory: run#directory: $scratch/hand#" "$scratch/tiny.yaml" >"$scratch/hand.yaml"
 asks "$scratch/hand.yaml" '' '' now
 [ $? -eq 3 ] || complain "a run without records, and no controller: not exit 3"
-shows "  now      nothing of it is written down here, and Slurm does not say whether it has a job of it"
+shows "  now      there is no record of a job here, and Slurm does not say whether there is one"
 for command in cancel logs; do
     PATH="$scratch/slurm:/usr/bin:/bin" "$plan" $command "$scratch/hand.yaml" >"$scratch/stdout" 2>"$scratch/stderr"
     [ $? -eq 3 ] || complain "$command without records, and no controller: not exit 3"
@@ -243,7 +243,7 @@ shows "waits: failed, job 42"
 record "$scratch/depends" submitted '"42"'
 asks "$scratch/depends" CANCELLED DependencyNeverSatisfied now
 shows "waits: failed, job 42"
-shows "  end      it never began: the job that it waited for ended otherwise than its dependency wants"
+shows "  end      it never began: the job that it depends on did not end as the dependency requires"
 shows "  next     see how that one ended; 'plan submit' submits this one again"
 asks "$scratch/depends" CANCELLED None now
 shows "waits: stopped, job 42"
@@ -292,5 +292,5 @@ END
     slow "no controller" "$scratch/dead.conf"
 fi
 
-[ $bad -eq 0 ] && echo "plan's job commands without Slurm: as they should be"
+[ $bad -eq 0 ] && echo "plan's job commands without Slurm: passed"
 exit $((bad > 0))

@@ -186,10 +186,11 @@ static void expect_refused_with(const char *part, const char *other, const char 
 static void refuses_what_is_none(void **state)
 {
     (void)state;
-    static const char cut[] = "no checksum at its end; it is no manifest, or was cut off",
-                      twice[] = "it is no JSON from line 4 on",
-                      size[] = "entry 1 of its 'files' has a size that does not fit its checksums",
-                      name[] = "entry 0 of its 'files' has a name that no file of a checkpoint has";
+    static const char
+        cut[] = "no checksum at its end; it is not a manifest, or it was cut off",
+        twice[] = "it is not JSON from line 4 on",
+        size[] = "entry 1 of its 'files' has a size that does not fit its checksums",
+        name[] = "entry 0 of its 'files' has a name that is not that of a checkpoint's file";
     struct sw_manifest m = sample();
     size_t bytes;
     char *text;
@@ -213,23 +214,23 @@ static void refuses_what_is_none(void **state)
                         "its schema is not 'shardwright.checkpoint/1'; it was written by another "
                         "version");
     expect_refused_with("\"step\"", "\"run\"", twice);
-    expect_refused_with("\"step\"", "\"steps\"", "its 'step' is missing or none");
-    expect_refused_with("\"step\": 500", "\"step\": -1", "its 'step' is missing or none");
-    expect_refused_with("\"step\": 500", "\"step\": 1.5", "its 'step' is missing or none");
+    expect_refused_with("\"step\"", "\"steps\"", "its 'step' is missing or invalid");
+    expect_refused_with("\"step\": 500", "\"step\": -1", "its 'step' is missing or invalid");
+    expect_refused_with("\"step\": 500", "\"step\": 1.5", "its 'step' is missing or invalid");
     expect_refused_with("\"step\": 500", "\"step\": 9223372036854775808",
-                        "it is no JSON from line 4 on");
+                        "it is not JSON from line 4 on");
     expect_refused_with("\"step\": 500", "\"more\": 1, \"step\": 500",
-                        "it has more keys than a manifest has");
-    expect_refused_with("ffffffffffffffff", "Ffffffffffffffff", "its 'seed' is missing or none");
-    expect_refused_with("ffffffffffffffff", "fffffffffffffff", "its 'seed' is missing or none");
-    expect_refused_with("true", "1", "its 'finished' is missing or none");
+                        "it has keys that a manifest does not have");
+    expect_refused_with("ffffffffffffffff", "Ffffffffffffffff", "its 'seed' is missing or invalid");
+    expect_refused_with("ffffffffffffffff", "fffffffffffffff", "its 'seed' is missing or invalid");
+    expect_refused_with("true", "1", "its 'finished' is missing or invalid");
     expect_refused_with("1,2,2,2",
                         "1,2,2,2,1,2,2,2,1,2,2,2,1,2,2,2,1,2,2,2,1,2,2,2,1,2,2,2,1,2,2,2,1,2,2,2",
-                        "its 'mesh' is missing or none");
+                        "its 'mesh' is missing or invalid");
     expect_refused_with("\"data_holdout\": ", "\"data_holdout\": null, \"x\": ",
-                        "its 'data_holdout' is missing or none");
+                        "its 'data_holdout' is missing or invalid");
     expect_refused_with("\"slice_bytes\": 100", "\"slice_bytes\": 0",
-                        "its 'slice_bytes' is missing or none");
+                        "its 'slice_bytes' is missing or invalid");
     expect_refused_with("\"slice_bytes\": 100", "\"slice_bytes\": 1", size);
     expect_refused_with("\"slice_bytes\": 100", "\"slice_bytes\": 1000", size);
     expect_refused_with("\"bytes\": 512", "\"bytes\": 9223372036854775807", size);
@@ -239,7 +240,7 @@ static void refuses_what_is_none(void **state)
     expect_refused_with("\"checksums\": \"", "\"checksums\": \"g",
                         "entry 0 of its 'files' has a size that does not fit its checksums");
     expect_refused_with("\"checksums\": \"0", "\"checksums\": \"g",
-                        "entry 0 of its 'files' has a checksum that is none");
+                        "entry 0 of its 'files' has an invalid checksum");
     expect_refused_with("\"optimizer/exp_avg.safetensors\"", "\"config.json\"",
                         "its 'files' have 'config.json' twice");
     static const char *const names[] = {
@@ -250,7 +251,7 @@ static void refuses_what_is_none(void **state)
         char quoted[64];
         snprintf(quoted, sizeof quoted, "\"%s\"", names[i]);
         expect_refused_with("\"config.json\"", quoted,
-                            strstr(names[i], "0000") != NULL ? "it is no JSON from line 21 on"
+                            strstr(names[i], "0000") != NULL ? "it is not JSON from line 21 on"
                                                              : name);
     }
 }
@@ -422,7 +423,7 @@ static void finds_what_is_missing_or_too_much(void **state)
     assert_int_equal(sw_checkpoint_verify(checkpoint, &read, &err), 0);
     sw_manifest_free(&read);
     assert_int_equal(unlink(manifest), 0);
-    expect_found(SW_MANIFEST_NAME, "there is none; without it a folder is no checkpoint");
+    expect_found(SW_MANIFEST_NAME, "it is missing; a folder without it is not a checkpoint");
     assert_int_equal(mkdir(manifest, 0777), 0);
     expect_found(SW_MANIFEST_NAME, "cannot read it: Is a directory");
     free(path);

@@ -112,7 +112,7 @@ static void test_no_directory(void **state)
     struct sw_metrics *metrics = NULL;
     struct sw_error err = {0};
     assert_int_equal(sw_metrics_open(directory, &metrics, &err), -1);
-    snprintf(wanted, sizeof wanted, "cannot make the folder '%s': Not a directory", directory);
+    snprintf(wanted, sizeof wanted, "cannot create the folder '%s': Not a directory", directory);
     assert_string_equal(err.message, wanted);
     assert_int_equal(err.status, SW_ENVIRONMENT);
     err = (struct sw_error){0};

@@ -260,10 +260,10 @@ static void refuses(void **state)
     struct sw_model m = small(SW_FAMILY_LLAMA);
     char deep[200];
     expect_refused(&m, "{\"a\": 1,\n  x}", SW_BAD_INPUT,
-                   "config.json:2:3: error: no JSON: wrong syntax");
+                   "config.json:2:3: error: not valid JSON: wrong syntax");
     expect_refused(&m, "{\"a\": 1, \"a\": 2}", SW_BAD_INPUT,
-                   "config.json:1:12: error: no JSON: a key that was there before");
-    expect_refused(&m, "[]", SW_BAD_INPUT, "config.json:1:1: error: is no mapping");
+                   "config.json:1:12: error: not valid JSON: a duplicate key");
+    expect_refused(&m, "[]", SW_BAD_INPUT, "config.json:1:1: error: is not a mapping");
     snprintf(deep, sizeof deep, "{\"a\": %.40s1%.40s}", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
              "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]");
     expect_refused(&m, deep, SW_BAD_INPUT, "error: config.json is nested deeper than 32 levels");

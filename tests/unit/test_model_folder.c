@@ -157,8 +157,8 @@ static void what_is_no_model_is_refused(void **state)
                     "it is read; convert it to safetensors");
     put_text("m/model.safetensors", "");
     expect_unopened("m", "m/model.safetensors",
-                    "has 0 bytes, and a safetensors file begins with 8; it is cut off or no such "
-                    "file");
+                    "has 0 bytes, and a safetensors file begins with 8; it is cut off or not a "
+                    "safetensors file");
     remove_all("m");
 }
 
@@ -181,9 +181,8 @@ static void wrong_indexes_are_refused(void **state)
     static const struct {
         const char *text, *place, *wanted;
     } cases[] = {
-        {"", ":1:1", "no JSON: the end within a value"},
-        {"{\"weight_map\": {},\n \"weight_map\": {}}", ":2:13",
-         "no JSON: a key that was there before"},
+        {"", ":1:1", "not valid JSON: the text ends within a value"},
+        {"{\"weight_map\": {},\n \"weight_map\": {}}", ":2:13", "not valid JSON: a duplicate key"},
         {"[]", "", "has no 'weight_map' of tensors to files"},
         {"{\"weight_map\": {}}", "", "has no 'weight_map' of tensors to files"},
         {"{\"weight_map\": {\"a\": 1}}", "", "tensor 'a' has no file name"},
@@ -196,7 +195,7 @@ static void wrong_indexes_are_refused(void **state)
         {"{\"weight_map\": {\"a\": \"x\\u001b[m\"}}", "",
          "tensor 'a' is in 'x?[m', which is not the name of a file beside the index"},
         {"{\"weight_map\": {\"a\": \"pytorch_model-1.bin\"}}", "",
-         "tensor 'a' is in 'pytorch_model-1.bin', which is no safetensors file; convert it to "
+         "tensor 'a' is in 'pytorch_model-1.bin', which is not a safetensors file; convert it to "
          "safetensors"},
         {"{\"weight_map\": {\"\": \"x\"}}", "",
          "'' is not the name of a tensor: it has 0 bytes, of 1 to 255"},
@@ -282,16 +281,16 @@ static void wrong_tensors_are_refused(void **state)
          "tensor 'model.layers.1.mlp.up_proj.weight' has the shape [8, 12], not [12, 8]"},
         {{NULL, NULL, "transformer.h.0.attn.c_attn.weight"},
          "/model.safetensors",
-         "tensor 'transformer.h.0.attn.c_attn.weight' is none of this Llama model"},
+         "tensor 'transformer.h.0.attn.c_attn.weight' is not part of this Llama model"},
         {{NULL, NULL, "model.layers.2.input_layernorm.weight"},
          "/model.safetensors",
-         "tensor 'model.layers.2.input_layernorm.weight' is none of this Llama model"},
+         "tensor 'model.layers.2.input_layernorm.weight' is not part of this Llama model"},
         {{NULL, NULL, "model.layers.0.self_attn.q_proj.bias"},
          "/model.safetensors",
-         "tensor 'model.layers.0.self_attn.q_proj.bias' is none of this Llama model"},
+         "tensor 'model.layers.0.self_attn.q_proj.bias' is not part of this Llama model"},
         {{NULL, NULL, "a\\u001b[2J\\nb"},
          "/model.safetensors",
-         "tensor 'a?[2J?b' is none of this Llama model"},
+         "tensor 'a?[2J?b' is not part of this Llama model"},
         {{NULL, NULL, "model.layers.0.self_attn.rotary_emb.inv_freq"}, "", NULL},
         {{NULL, NULL, "model.rotary_emb.inv_freq"}, "", NULL},
         {{NULL, NULL, "model.layers.0.self_attn.masked_bias"}, "", NULL},
@@ -362,7 +361,7 @@ static void optimizer_must_be_whole(void **state)
     put_tensors("m/optimizer/exp_avg-00002-of-00002.safetensors",
                 "{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4);
     expect_unplaced("m", set, true, "m/optimizer/exp_avg-00002-of-00002.safetensors",
-                    "tensor 'x' is none of this Llama model");
+                    "tensor 'x' is not part of this Llama model");
     put_tensors("m/optimizer/exp_avg-00002-of-00002.safetensors",
                 "{\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
                 4);

@@ -103,7 +103,7 @@ static const struct row rows[] = {
     {"a save became whole that nobody could count", 3, 137, .first_step = 10, .step = 10,
      .checkpoint = 20, REQUEUE, .action = SW_NEXT_REQUEUE, .code = 3},
     {"all were killed", NO_VERDICT, 137, GAINED, REQUEUE, .action = SW_NEXT_REQUEUE, .code = 137,
-     .says = "nobody could say why"},
+     .says = "for an unknown reason"},
     {"all crashed", NO_VERDICT, 139, GAINED, REQUEUE, .action = SW_NEXT_REQUEUE, .code = 139},
     {"no word, nothing gained", NO_VERDICT, 137, NOTHING_GAINED, REQUEUE, .action = SW_NEXT_END,
      .code = 137},
@@ -428,20 +428,20 @@ static void test_hung_start(void **state)
     } hangs[] = {
         /* one that does not come once may be late */
         {{"late", HUNG, REQUEUE, .starts = 1, .least = 3, .most = 4, .action = SW_NEXT_AGAIN,
-          .code = 3, .says = "; ranks 4-5 (host n3) did not come; start 2 of 3 follows"},
+          .code = 3, .says = "; ranks 4-5 (host n3) did not start; start 2 of 3 follows"},
          n3,
          NULL,
          false,
          0},
         {{"one, then another", HUNG, REQUEUE, .starts = 2, .least = 3, .most = 4,
-          .action = SW_NEXT_AGAIN, .code = 3, .says = "did not come; start 3 of 3 follows"},
+          .action = SW_NEXT_AGAIN, .code = 3, .says = "did not start; start 3 of 3 follows"},
          n3,
          n2,
          false,
          0},
         {{"three go on", HUNG, REQUEUE, .starts = 2, .least = 3, .most = 4, .action = SW_NEXT_AGAIN,
           .code = 76, .node = "n3",
-          .says = "; ranks 4-5 (host n3) did not come, not in the start before either; attempt 3 "
+          .says = "; ranks 4-5 (host n3) did not start, not in the start before either; attempt 3 "
                   "resumes from step 20 with the 3 nodes that are left, without n3"},
          n3,
          n3,
@@ -449,7 +449,7 @@ static void test_hung_start(void **state)
          0},
         {{"two do not come, one of them again", HUNG, REQUEUE, .starts = 2, .least = 3, .most = 4,
           .action = SW_NEXT_AGAIN, .code = 76, .node = "n3",
-          .says = "; ranks 2-3 (host n2), ranks 4-5 (host n3) did not come, and n3 not in the "
+          .says = "; ranks 2-3 (host n2), ranks 4-5 (host n3) did not start, and n3 not in the "
                   "start before either; attempt 3 resumes"},
          n2_n3,
          n3,
@@ -469,7 +469,7 @@ static void test_hung_start(void **state)
          0},
         {{"it does not answer: not late", HUNG, CHAIN, .starts = 1, .dead = "n3",
           .action = SW_NEXT_REQUEUE, .code = 76, .node = "n3",
-          .says = "did not come; n3 does not answer; attempt 3 resumes"},
+          .says = "did not start; n3 does not answer; attempt 3 resumes"},
          n3,
          NULL,
          false,
@@ -639,11 +639,11 @@ static void test_error_without_name(void **state)
 {
     (void)state;
     struct sw_launcher_word word;
-    sw_launcher_parse("runner: error: cannot make the folder '/x': Read-only file system\n"
+    sw_launcher_parse("runner: error: cannot create the folder '/x': Read-only file system\n"
                       "srun: error: n2: tasks 2-3: Exited with exit code 3\n"
                       "srun: error: n1: tasks 0-1: Exited with exit code 3\n",
                       &sw_srun_lines, &word);
-    assert_string_equal(word.text, "rank 0 (host n1): cannot make the folder '/x': "
+    assert_string_equal(word.text, "rank 0 (host n1): cannot create the folder '/x': "
                                    "Read-only file system");
     assert_string_equal(word.host, "n1");
     sw_launcher_parse(
@@ -657,11 +657,11 @@ static void test_error_without_name(void **state)
         &sw_srun_lines, &word);
     assert_string_equal(word.text, "rank 0: no such data");
     /* what was given up before is not why a rank was killed, or the node failed */
-    sw_launcher_parse("runner: error: the checkpoint of step 5 is given up: x\n"
+    sw_launcher_parse("runner: error: the checkpoint of step 5 is abandoned: x\n"
                       "srun: error: n3: task 5: Killed\n",
                       &sw_srun_lines, &word);
     assert_string_equal(word.text, "task 5 (host n3): Killed");
-    sw_launcher_parse("runner: error: the checkpoint of step 5 is given up: x\n"
+    sw_launcher_parse("runner: error: the checkpoint of step 5 is abandoned: x\n"
                       "srun: error: Node failure on n3\n",
                       &sw_srun_lines, &word);
     assert_true(word.gone);

@@ -415,7 +415,7 @@ static void is_a_description(void **state)
          "n2, gate, up, h",
          9, 24},
         {"mesh_dim: '", "mesh_dim: 'x",
-         "mesh_dim is no mesh; write the plan again with 'plan emit'", 5, 3},
+         "mesh_dim is not a mesh; write the plan again with 'plan emit'", 5, 3},
         {"axis_order: '", "axis_order: 'tp,",
          "axis_order is not dp, fsdp, tp and sp in some order; write the plan again with 'plan "
          "emit'",
@@ -423,12 +423,14 @@ static void is_a_description(void **state)
         {"train: '", "train: '0", NULL, 19, 10},
         {"  evaluate: '", "  evaluat: '", "unknown key 'evaluat'; did you mean 'evaluate'?", 20, 3},
         {"programs:\n", "program: '0123456789abcdef'\nprograms:\n",
-         "'program' is of an older plan: now each of its 'programs' has a digest; write it again "
+         "this plan was written by an older version: it has 'program' in place of 'programs'; "
+         "write it again "
          "with 'plan emit'",
          18, 1},
         {"  save: '", "  saves: '", "unknown key 'saves'; did you mean 'save'?", 21, 3},
         {"  save: '", "  # '",
-         "'programs' are of an older plan: there is no digest of 'save'; write it again with 'plan "
+         "this plan was written by an older version: 'programs' has no digest of 'save'; write it "
+         "again with 'plan "
          "emit'",
          18, 1},
         {"prediction:", "predicton:", "unknown key 'predicton'; did you mean 'prediction'?", 13, 1},

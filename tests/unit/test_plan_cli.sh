@@ -58,7 +58,7 @@ if [ -x "$(dirname "$plan")/plan-slurm" ]; then
     grep -qE '^  libslurm: [0-9]+\.[0-9]+\.[0-9]+$' "$scratch/stdout" || complain "--version lacks libslurm"
 fi
 for command in check search explain emit schema; do expect 0 '' $command --help; done
-expect 2 "plan: error: which command? see 'plan --help'"
+expect 2 "plan: error: give a command; see 'plan --help'"
 expect 2 "plan: error: unknown command 'serch'; did you mean 'search'?" serch
 expect 2 "plan: error: unknown command 'frobnicate'; see 'plan --help'" frobnicate
 expect 2 "plan: error: unknown option '--jsno'; did you mean '--json'?" search --jsno
@@ -86,10 +86,10 @@ assert plan["mesh_dim"] == "1,2,2,2" and plan["digest"] in open(plan["path"]).re
 PYTHON
 expect 2 "plan: error: --set needs a value: KEY=VALUE; see 'plan search --help'" search --set
 expect 2 "plan: error: option '--json' takes no value; see 'plan search --help'" search --json=1
-expect 2 "plan: error: --top is a whole number from 1, not '0'; see 'plan search --help'" search --top 0
-expect 2 "plan: error: --prefer is fsdp, fsdp-strict or time, not 'speed'; see 'plan search --help'" search --prefer speed
-expect 2 "plan: error: which run file? as in 'plan search configs/runs/quickstart.yaml'" search
-expect 2 "plan: error: which files? as in 'plan check configs/runs/*.yaml'" check
+expect 2 "plan: error: --top must be a whole number from 1, not '0'; see 'plan search --help'" search --top 0
+expect 2 "plan: error: --prefer must be fsdp, fsdp-strict or time, not 'speed'; see 'plan search --help'" search --prefer speed
+expect 2 "plan: error: name a run file, as in 'plan search configs/runs/quickstart.yaml'" search
+expect 2 "plan: error: name the files to check, as in 'plan check configs/runs/*.yaml'" check
 expect 2 "plan: error: no schema 'modle'; did you mean 'model'?" schema modle
 expect 2 '*' search "$scratch/nonexistent.yaml"
 
@@ -129,7 +129,7 @@ annotates "::error file=$escaped,line=2,col=1::unknown key 'hiden_size'; did you
 
 # Notes: 'check' shows the line, the others one line each, and nothing of them is in what machines read.
 notes=(--set recompute=attention --set precision.params=bf16)
-old="--set:1:11: note: 'recompute: attention' is an old word for what a layer makes before attention; write the values that 'plan search' prints"
+old="--set:1:11: note: 'recompute: attention' is an old name for the values before attention; write the values that 'plan search' prints"
 lost="--set:1:18: note: 'params: bf16' keeps no fp32 weights: updates below 2^-9 of a weight vanish; use params: fp32"
 for command in "check" "search" "search --json" "explain" "explain --json" "emit -o $scratch/notes --set directory=$scratch/run"; do
     # shellcheck disable=SC2086 # options
@@ -601,15 +601,15 @@ PYTHON
 }
 for program in train:19 evaluate:20 save:21; do
     signed "$scratch/a b/quickstart.plan.yaml" "s/^  ${program%:*}: .*/  ${program%:*}: '0123456789abcdef'/"
-    expect 2 "$scratch/signed.yaml:${program#*:}:3: error: this version of plan makes another '${program%:*}' program of it; write it again with 'plan emit'" \
+    expect 2 "$scratch/signed.yaml:${program#*:}:3: error: this version of plan compiles a different '${program%:*}' program from it; write it again with 'plan emit'" \
         check "$scratch/signed.yaml"
 done
 signed "$scratch/a b/quickstart.plan.yaml" "/^  train: /d; /^  evaluate: /d; /^  save: /d; s/^programs:/program: '0123456789abcdef'/"
-expect 2 "$scratch/signed.yaml:18:1: error: 'program' is of an older plan: now each of its 'programs' has a digest" \
+expect 2 "$scratch/signed.yaml:18:1: error: this plan was written by an older version: it has 'program' in place of 'programs'" \
     check "$scratch/signed.yaml"
 grep -qxF "    help: write it again with 'plan emit'" "$scratch/stderr" || complain "check: no help for an older plan"
 signed "$scratch/a b/quickstart.plan.yaml" '/^  save: /d'
-expect 2 "$scratch/signed.yaml:18:1: error: 'programs' are of an older plan: there is no digest of 'save'" \
+expect 2 "$scratch/signed.yaml:18:1: error: this plan was written by an older version: 'programs' has no digest of 'save'" \
     check "$scratch/signed.yaml"
 sed -i 's/warmup_steps: 20/warmup_steps: 21/' "$scratch/first/quickstart.plan.yaml"
 cp "$scratch/first/quickstart.plan.yaml" "$odd"

@@ -279,7 +279,7 @@ static void test_refusals(void **state)
     o = small_model(sw_mesh_make(1, 1, 6, 1));
     o.model.heads = 12;
     o.model.kv_heads = 4;
-    refuse(o, SW_REJECT_KV_HEADS, "num_key_value_heads 4 and tp 6 do not divide one another",
+    refuse(o, SW_REJECT_KV_HEADS, "num_key_value_heads 4 and tp 6 must divide one another",
            "use tp 1, 2 or 4, or a multiple of 4 that divides the 12 heads");
     o = small_model(sw_mesh_make(1, 1, 1, 4));
     o.sequence_length = 36;

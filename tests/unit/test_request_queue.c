@@ -194,7 +194,8 @@ static void who_has_none_gets_a_slot(void **state)
 static void who_is_late_is_told(void **state)
 {
     static const char wanted[] =
-        "{\"error\":{\"message\":\"the answer was not whole within 2 s, the server's --deadline\","
+        "{\"error\":{\"message\":\"the answer was not complete within 2 s, the server's "
+        "--deadline\","
         "\"type\":\"server_error\",\"param\":null,\"code\":\"deadline\"}}\n";
     struct sw_request_queue *queue = new_queue();
     int woken = 0, dropped = 0;

@@ -251,7 +251,7 @@ static void test_words(void **state)
     assert_string_equal(output,
                         "runner: error: cannot write the output: No space left on device\n");
     expect_exit(2, "%s 2>&1", runner);
-    assert_string_equal(output, "runner: error: which command? see 'runner --help'\n");
+    assert_string_equal(output, "runner: error: give a command; see 'runner --help'\n");
     expect_exit(2, "%s trian 2>&1", runner);
     assert_string_equal(output, "runner: error: unknown command 'trian'; did you mean 'train'?\n");
     expect_exit(2, "%s train 2>&1", runner);
@@ -261,8 +261,9 @@ static void test_words(void **state)
     assert_string_equal(output, "runner train: error: unknown option '--stpes'; did you mean "
                                 "'--steps'?\n");
     expect_exit(2, "%s train p --steps 3x 2>&1", runner);
-    assert_string_equal(output, "runner train: error: --steps is a whole number from 1, not '3x'; "
-                                "see 'runner train --help'\n");
+    assert_string_equal(output,
+                        "runner train: error: --steps must be a whole number from 1, not '3x'; "
+                        "see 'runner train --help'\n");
     expect_exit(2, "%s train p --steps 2>&1", runner);
     assert_string_equal(
         output, "runner train: error: --steps needs a value: N; see 'runner train --help'\n");
@@ -492,8 +493,8 @@ static void expect_another(int32_t command, enum sw_program_kind kind)
 {
     char said[256];
     snprintf(said, sizeof said,
-             "other.plan.yaml: error: this runner makes another '%s' program of the plan than "
-             "the plan tool that wrote it; emit the plan again with the plan tool of the same "
+             "other.plan.yaml: error: this runner compiles a different '%s' program from the plan "
+             "than the plan tool that wrote it; emit the plan again with the plan tool of the same "
              "version\n",
              sw_program_kind_name(kind));
     expect_exit(2, "%s %s other.plan.yaml %s 2>&1", runner, on_ranks[command].name,
@@ -632,7 +633,7 @@ static void test_disk_full(void **state)
     job.total_steps = 40;
     make_plan(&job);
     expect_exit(3, "trap '' XFSZ; ulimit -f 4; %s train full.plan.yaml 2>&1", runner);
-    expect_output("the checkpoint of step 40 is given up: ");
+    expect_output("the checkpoint of step 40 is abandoned: ");
     expect_output(
         "runner: error: the run is done, but its last checkpoint could not be written to ");
     expect_output("full/checkpoints: cannot write 'model-00001-of-00001.safetensors': File too "
@@ -822,7 +823,7 @@ static void expect_attempt(const char *name, int32_t attempt, const char *verdic
     expect_output(wanted);
 }
 
-/* A signal ends the run after the step at hand; more of them within a second are the same one. */
+/* A signal ends the run after the current step; more of them within a second are the same one. */
 static void test_signal(void **state)
 {
     (void)state;

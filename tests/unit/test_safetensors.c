@@ -102,19 +102,19 @@ static void refuses(void **state)
         {" {}", 0, NOT_BRACE},
         {"[]", 0, NOT_BRACE},
         {"\"a\"", 0, NOT_BRACE},
-        {"{", 0, "its header is no JSON at byte 1: the end within a value" DAMAGED},
-        {"{\"a\":", 0, "its header is no JSON at byte 5: the end within a value" DAMAGED},
-        {"{a:1}", 0, "its header is no JSON at byte 2: wrong syntax" DAMAGED},
-        {"{} x", 0, "its header is no JSON at byte 4: something behind the end" DAMAGED},
+        {"{", 0, "its header is not JSON at byte 1: the text ends within a value" DAMAGED},
+        {"{\"a\":", 0, "its header is not JSON at byte 5: the text ends within a value" DAMAGED},
+        {"{a:1}", 0, "its header is not JSON at byte 2: wrong syntax" DAMAGED},
+        {"{} x", 0, "its header is not JSON at byte 4: text after the end" DAMAGED},
         {"{" A("F32", "1", "0", "4") "," A("F32", "1", "0", "4") "}", 4,
-         "its header is no JSON at byte 57: a key that was there before" DAMAGED},
+         "its header is not JSON at byte 57: a duplicate key" DAMAGED},
         {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 0,
-         "its header is no JSON at byte 27: a key that was there before" DAMAGED},
-        {"{\"\xff\":1}", 0, "its header is no JSON at byte 2: a text that is not UTF-8" DAMAGED},
+         "its header is not JSON at byte 27: a duplicate key" DAMAGED},
+        {"{\"\xff\":1}", 0, "its header is not JSON at byte 2: a text that is not UTF-8" DAMAGED},
         {"{\"a\\u0000b\":1}", 0,
-         "its header is no JSON at byte 11: a text with a NUL character" DAMAGED},
+         "its header is not JSON at byte 11: a string with a NUL character" DAMAGED},
         {"{" A("F32", "1", "0", "18446744073709551616") "}", 4,
-         "its header is no JSON at byte 70: a number that is too large" DAMAGED},
+         "its header is not JSON at byte 70: a number that is too large" DAMAGED},
         {"{\"a\":1}", 0, "tensor 'a' is described by no mapping" DAMAGED},
         {"{\"\":{}}", 0, "a tensor without a name" DAMAGED},
         {"{\"a\":{}}", 0, "tensor 'a' has no dtype" DAMAGED},
@@ -155,15 +155,14 @@ static void refuses(void **state)
          "tensor 'a' has 3 bytes of no tensor before it" DAMAGED},
         {"{" A("F32", "1", "0", "4") "}", 9, "5 bytes of no tensor at its end" DAMAGED},
         {"{}", 1, "1 bytes of no tensor at its end" DAMAGED},
-        {"{\"__metadata__\":[]}", 0, "'__metadata__' is no mapping of texts to texts" DAMAGED},
+        {"{\"__metadata__\":[]}", 0, "'__metadata__' is not a mapping of texts to texts" DAMAGED},
         {"{\"__metadata__\":{\"a\":1}}", 0,
-         "'__metadata__' is no mapping of texts to texts" DAMAGED},
+         "'__metadata__' is not a mapping of texts to texts" DAMAGED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         expect_refused(cases[i].header, strlen(cases[i].header), cases[i].data_bytes,
                        cases[i].wanted);
-    expect_refused("{}\0", 3, 0,
-                   "its header is no JSON at byte 3: something behind the end" DAMAGED);
+    expect_refused("{}\0", 3, 0, "its header is not JSON at byte 3: text after the end" DAMAGED);
 }
 
 static void refuses_long_names_and_deep_values(void **state)
@@ -183,7 +182,7 @@ static void refuses_long_names_and_deep_values(void **state)
     memset(header, '[', 100000);
     memcpy(header, "{\"a\":", 5);
     expect_refused(header, 100000, 0,
-                   "its header is no JSON at byte 2053: values nested too deeply" DAMAGED);
+                   "its header is not JSON at byte 2053: values nested too deeply" DAMAGED);
 }
 
 /* ---- Files ---- */
@@ -232,8 +231,8 @@ static void opens_files(void **state)
         write_file(data, bytes);
         if (bytes < 8)
             snprintf(wanted, sizeof wanted,
-                     "has %zu bytes, and a safetensors file begins with 8; it is cut off or no "
-                     "such file",
+                     "has %zu bytes, and a safetensors file begins with 8; it is cut off or not a "
+                     "safetensors file",
                      bytes);
         else if (bytes < begin)
             snprintf(wanted, sizeof wanted,

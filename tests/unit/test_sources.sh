@@ -39,7 +39,7 @@ fitted=configs/profiles/llm-foundry-2023-h100-sxm-80gb.yaml
 says 'step -30 to +30 % default of cuda devices' "$run" --sources "${mesh[@]}"
 says 'links.nvlink.efficiency 0.0134 to 0.835' "$run" --sources "${mesh[@]}"
 says ' 9.1 % configs/curves/nccl-nvlink-h100.yaml:' "$run" --sources "${mesh[@]}"
-says 'what is known least: profile.matmul; its share x what it may be off by is ' "$run" --sources "${mesh[@]}"
+says 'largest uncertainty: profile.matmul; its share times its error is ' "$run" --sources "${mesh[@]}"
 says 'accelerator.peak.bf16 989 TFLOP/s' "$run" --sources "${mesh[@]}"
 says ' runner calibrate --device cuda -o configs/clusters/h100-8x8.profile.yaml' "$run" --sources "${mesh[@]}"
 says "4.5 %, step -6 to +11 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
@@ -48,7 +48,7 @@ says ' plan fit runs.csv configs/clusters/h100-8x8.yaml configs/models/llama-8b.
 
 # A profile that tells no band has none; what kernels do is measured, and only a run tells more.
 printf 'name: shardwright\nmatmul: 0.5\n' >"$scratch/mine.yaml"
-says " not told $scratch/mine.yaml:2" "$run" --sources "${mesh[@]}" --set profile="$scratch/mine.yaml"
+says " not known $scratch/mine.yaml:2" "$run" --sources "${mesh[@]}" --set profile="$scratch/mine.yaml"
 says ' plan fit llama-8b-64.plan.yaml ' "$run" --sources "${mesh[@]}" --set profile="$scratch/mine.yaml"
 says ' plan fit runs.csv configs' "$run" --sources "${mesh[@]}" --set profile=$fitted
 

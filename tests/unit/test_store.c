@@ -243,7 +243,7 @@ static void passes_over_what_is_not_whole(void **state)
     snprintf(
         expected, sizeof expected,
         "'%.1000s/latest' names another place, which is not a whole checkpoint (manifest.json: "
-        "there is none; without it a folder is no checkpoint), nor is step-000030 "
+        "it is missing; a folder without it is not a checkpoint), nor is step-000030 "
         "(model-00001-of-00002.safetensors: it has 100 bytes, not 900); resuming from "
         "step-000020",
         folder);
@@ -257,13 +257,13 @@ static void passes_over_what_is_not_whole(void **state)
     free(file);
     file = path_in("step-000020/manifest.json");
     assert_int_equal(unlink(file), 0);
-    snprintf(
-        expected, sizeof expected,
-        "'%.1000s/latest' names step-000010, which is not a whole checkpoint (manifest.json: there "
-        "is none; without it a folder is no checkpoint), nor is step-000030 "
-        "(model-00001-of-00002.safetensors: it has 100 bytes, not 900), nor is step-000020 "
-        "(manifest.json: there is none; without it a folder is no checkpoint); there is no other",
-        folder);
+    snprintf(expected, sizeof expected,
+             "'%.1000s/latest' names step-000010, which is not a whole checkpoint (manifest.json: "
+             "it is missing; a folder without it is not a checkpoint), nor is step-000030 "
+             "(model-00001-of-00002.safetensors: it has 100 bytes, not 900), nor is step-000020 "
+             "(manifest.json: it is missing; a folder without it is not a checkpoint); there is no "
+             "other",
+             folder);
     expect_newest(NULL, expected);
     free(file);
     free(latest);
@@ -308,10 +308,11 @@ static void passes_over_what_is_damaged(void **state)
         strstr(note, ", nor is step-000020 (model-1: bytes 1 to 2 are odd); resuming from"));
     /* the one that proved whole is latest, the others are kept, and count no more */
     assert_int_equal(sw_store_keep_damaged(folder, path, damage, note, NULL), 0);
-    snprintf(expected, sizeof expected,
-             "note: what is not a whole checkpoint in '%.1000s' is kept as step-000020.damaged, "
-             "step-000030.damaged, step-000040.damaged; it is not read again, and yours to delete",
-             folder);
+    snprintf(
+        expected, sizeof expected,
+        "note: what is not a whole checkpoint in '%.1000s' is kept as step-000020.damaged, "
+        "step-000030.damaged, step-000040.damaged; it is not read again, and you may delete it",
+        folder);
     assert_string_equal(note, expected);
     expect_steps("10*");
     expect_newest("step-000010", "");

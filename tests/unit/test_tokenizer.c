@@ -333,7 +333,8 @@ static void test_folder(void **state)
     expect_folder_refused("generation_config.json", "not valid JSON: wrong syntax", SW_BAD_INPUT);
     assert_int_equal(unlink(path), 0);
     put_text("tokenizer.json", "[");
-    expect_folder_refused("tokenizer.json", "not valid JSON: the end within a value", SW_BAD_INPUT);
+    expect_folder_refused("tokenizer.json", "not valid JSON: the text ends within a value",
+                          SW_BAD_INPUT);
     assert_int_equal(sw_tokenizer_open("/nowhere/tokenizer.json", &t, &err), -1);
     assert_string_equal(err.message, "cannot read the tokenizer: No such file or directory; name a "
                                      "tokenizer.json");
@@ -353,9 +354,9 @@ static void test_folder(void **state)
          "],\"special_tokens\":{\"<s>\":{\"ids\":[" more "]}}}")
 
 static const char *const refused[][2] = {
-    {"[]", "no JSON object, so no tokenizer"},
+    {"[]", "not a JSON object, so not a tokenizer"},
     {"{}", "there is no 'model', so this is not a tokenizer.json"},
-    {"{\"a\":1,\"a\":2}", "not valid JSON: a key that was there before"},
+    {"{\"a\":1,\"a\":2}", "not valid JSON: a duplicate key"},
     {"{\"model\":{\"type\":\"Unigram\"}}",
      "the model 'Unigram' is not supported; supported is BPE"},
     {"{\"model\":{\"type\":\"WordPiece\"}}",
@@ -379,11 +380,11 @@ static const char *const refused[][2] = {
      "the model's 'end_of_word_suffix' is not supported; write null"},
     {OF(MODEL("", "[]", ",\"continuing_subword_prefix\":\"##\"")),
      "the model's 'continuing_subword_prefix' is not supported; write null"},
-    {OF(MODEL("", "[]", ",\"unk_token\":7")), "the model's 'unk_token' is no text"},
-    {OF(MODEL("", "[]", ",\"fuse_unk\":1")), "'fuse_unk' is neither true nor false"},
+    {OF(MODEL("", "[]", ",\"unk_token\":7")), "the model's 'unk_token' is not a string"},
+    {OF(MODEL("", "[]", ",\"fuse_unk\":1")), "'fuse_unk' must be true or false"},
     {OF(MODEL("", "[]", ",\"byte_fallback\":true")),
      "byte_fallback with ByteLevel is not supported where a byte has no token"},
-    {WITH("\"added_tokens\":{}"), "'added_tokens' is no list"},
+    {WITH("\"added_tokens\":{}"), "'added_tokens' is not a list"},
     {PLUS("{\"id\":77}"), "an added token lacks its id or content"},
     {PLUS("{\"id\":77,\"content\":\"\"}"), "an added token has 0 bytes, of 1 to 512"},
     {PLUS("{\"id\":77,\"content\":\"ab\"}"),
@@ -395,7 +396,7 @@ static const char *const refused[][2] = {
      "the normalizer 'BertNormalizer' is not supported; supported are NFC, NFD, NFKC, NFKD, "
      "Prepend, Replace and Sequence"},
     {WITH("\"normalizer\":{}"), "a part of the 'normalizer' has no type"},
-    {WITH("\"normalizer\":{\"type\":\"Prepend\"}"), "'prepend' is missing or no text"},
+    {WITH("\"normalizer\":{\"type\":\"Prepend\"}"), "'prepend' is missing or not a string"},
     {WITH("\"normalizer\":{\"type\":\"Replace\",\"content\":\"\",\"pattern\":\"x\"}"),
      "the pattern of a 'Replace' is neither a String nor a Regex"},
     {WITH("\"normalizer\":{\"type\":\"Sequence\"}"),
@@ -435,7 +436,7 @@ static const char *const refused[][2] = {
     {POST("{\"SpecialToken\":{\"id\":\"</s>\"}}", "5"),
      "a token of the TemplateProcessing is not in its special_tokens"},
     {POST("{\"SpecialToken\":{\"id\":\"<s>\"}}", "99"),
-     "an id of the TemplateProcessing is no id of a token"},
+     "an id of the TemplateProcessing is not the id of a token"},
     {WITH("\"decoder\":{\"type\":\"WordPiece\"}"),
      "the decoder 'WordPiece' is not supported; supported are ByteLevel, Metaspace, and Sequences "
      "of Replace, ByteFallback, Fuse and Strip, in this order"},
@@ -698,7 +699,7 @@ static void test_files(void **state)
     put_text("b.jsonl", "{\"text\": \"ab\"\n");
     err = (struct sw_error){0};
     assert_int_equal(sw_tokenize_files(t, from, 2, to, &options, &counts, &err), -1);
-    assert_string_equal(err.message, "not valid JSON: the end within a value");
+    assert_string_equal(err.message, "not valid JSON: the text ends within a value");
     assert_int_equal(err.line, 1);
     assert_int_equal(unlink(path), 0);
     err = (struct sw_error){0};

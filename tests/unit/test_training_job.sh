@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The script of a training around the end of its ranks, with stand-ins for Slurm's commands and for the
 # ranks: whatever a controller says or does not say, the run goes on, or the log tells that it does not;
-# a start that hangs goes on without the node whose ranks did not come; the controller is left alone.
+# a start that hangs goes on without the node whose ranks did not start; the controller is left alone.
 #
 #   tests/unit/test_training_job.sh PLAN RUNNER SCRATCH      from the root of the tree
 set -uo pipefail
@@ -274,7 +274,7 @@ hangs() { # STARTS: that n3 misses
     attempt elastic 2 75 5 >"$folder/attempt.json"
     job elastic RUNNING
 }
-missing='the ranks ended before the first step: rank 0 \(host n1\): MPI does not start for 180 s: .*; ranks 4-5 \(host n3\) did not come'
+missing='the ranks ended before the first step: rank 0 \(host n1\): MPI does not start for 180 s: .*; ranks 4-5 \(host n3\) did not start'
 hangs 1
 [ $status -eq 0 ] || fail "four nodes do not go on: exit $status"
 was_called 2 'srun --mpi=pmix --nodes=4 --ntasks=8 .*'

@@ -67,7 +67,7 @@ int sw_command_import_cluster(const struct sw_options *options)
     struct sw_error err = {0};
     if (row->queue->import_cluster != NULL)
         return row->queue->import_cluster(options);
-    sw_fail(&err, SW_UNMET, "%s does not tell what a cluster file needs; write one by hand",
+    sw_fail(&err, SW_UNMET, "%s cannot say what a cluster file needs; write one by hand",
             row->title);
     return sw_command_fail(&err);
 }

@@ -13,8 +13,8 @@ static int run(const char *const *argv, struct sw_error *err)
     struct sw_process_result result = {0};
     int status = sw_slurm_process(argv, NULL, command_seconds, &result, err);
     if (status == 0 && result.timed_out)
-        status = sw_fail(err, SW_ENVIRONMENT, "Slurm does not answer: %s was given %.0f s", argv[0],
-                         command_seconds);
+        status = sw_fail(err, SW_ENVIRONMENT, "Slurm does not answer: %s took longer than %.0f s",
+                         argv[0], command_seconds);
     else if (status == 0 && result.exit_code != 0)
         status = sw_fail(err, SW_ENVIRONMENT, "%s: %.300s", argv[0], sw_process_complaint(&result));
     sw_process_free(&result);

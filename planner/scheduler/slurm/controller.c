@@ -27,13 +27,13 @@ int sw_slurm_complain(struct sw_process_result *result, double seconds, struct s
                        said);
     if (strstr(said, "onfiguration") != NULL)
         return sw_fail(err, SW_ENVIRONMENT,
-                       "Slurm cannot be asked: %s; do this on a machine of the cluster, or set "
+                       "cannot query Slurm: %s; do this on a machine of the cluster, or set "
                        "SLURM_CONF to its slurm.conf",
                        said);
     if (said[0] == '\0')
-        return sw_fail(err, SW_ENVIRONMENT, "Slurm cannot be asked: it ended with exit code %d",
+        return sw_fail(err, SW_ENVIRONMENT, "cannot query Slurm: it ended with exit code %d",
                        result->exit_code);
-    return sw_fail(err, SW_ENVIRONMENT, "Slurm cannot be asked: %s", said);
+    return sw_fail(err, SW_ENVIRONMENT, "cannot query Slurm: %s", said);
 }
 
 int sw_slurm_run(const char *const *argv, const char *input, double seconds, const char *what,

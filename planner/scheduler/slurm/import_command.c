@@ -126,7 +126,7 @@ int sw_slurm_import_cluster(const struct sw_options *options)
     struct stat there;
     if (options->file_count > 0) {
         sw_fail(&err, SW_BAD_INPUT,
-                "import-cluster reads the controller, no file: '%.60s'; did you mean '--into "
+                "import-cluster reads the controller, not a file: '%.60s'; did you mean '--into "
                 "%.60s'?",
                 options->files[0], options->files[0]);
         return sw_command_fail(&err);
@@ -134,7 +134,7 @@ int sw_slurm_import_cluster(const struct sw_options *options)
     if (options->output != NULL && options->into == NULL && stat(options->output, &there) == 0 &&
         S_ISREG(there.st_mode)) {
         sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = options->output},
-                   "is there already: --into %.200s merges, and keeps what was measured",
+                   "already exists: --into %.200s merges, and keeps what was measured",
                    options->output);
         return sw_command_fail(&err);
     }

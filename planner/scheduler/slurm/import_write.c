@@ -230,12 +230,11 @@ static void write_slurm(FILE *out, const struct sw_import *import)
 void sw_import_write(FILE *out, const struct sw_import *import, const char *folder)
 {
     char text[512];
-    snprintf(
-        text, sizeof text,
-        "Read by plan import-cluster from the controller of the Slurm cluster '%s' (Slurm "
-        "%s), partition '%s'. What is called assumed or a guess here it does not know: 'runner "
-        "calibrate' measures it.",
-        import->slurm_cluster, import->version, import->partition);
+    snprintf(text, sizeof text,
+             "Read by plan import-cluster from the controller of the Slurm cluster '%s' (Slurm "
+             "%s), partition '%s'. It does not know the values called assumed or a guess: 'runner "
+             "calibrate' measures them.",
+             import->slurm_cluster, import->version, import->partition);
     write_comment(out, 0, text);
     for (int32_t i = 0; i < import->note_count; i++) {
         snprintf(text, sizeof text, "note: %.500s", import->note[i]);

@@ -70,7 +70,7 @@ static int ask(struct sw_slurm *slurm, const char *requests, double seconds,
     json_t *line = error != NULL ? json_loads(error, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
     const char *why = json_string_value(json_object_get(line, "error"));
     if (why != NULL)
-        sw_fail(err, SW_ENVIRONMENT, "Slurm cannot be asked: %s", why);
+        sw_fail(err, SW_ENVIRONMENT, "cannot query Slurm: %s", why);
     else
         sw_slurm_complain(result, seconds, err);
     json_decref(line);

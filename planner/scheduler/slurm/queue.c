@@ -239,8 +239,9 @@ static int fail_asked(const char *program, struct sw_process_result *result, dou
 {
     const char *why = sw_process_complaint(result);
     if (result->timed_out)
-        return sw_fail(err, SW_ENVIRONMENT, "Slurm does not answer: %s was given %.0f s%s%.300s",
-                       program, limit_seconds, why[0] != '\0' ? ": " : "", why);
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "Slurm does not answer: %s took longer than %.0f s%s%.300s", program,
+                       limit_seconds, why[0] != '\0' ? ": " : "", why);
     if (why[0] != '\0')
         return sw_fail(err, SW_ENVIRONMENT, "Slurm does not answer: %.300s", why);
     return sw_fail(err, SW_ENVIRONMENT, "%s ended with exit code %d and no word", program,

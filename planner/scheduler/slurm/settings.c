@@ -36,7 +36,7 @@ static const char *variable_is_taken(const char *name)
         return NULL;
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-            return "is Slurm's own";
+            return "belongs to Slurm";
     return NULL;
 }
 

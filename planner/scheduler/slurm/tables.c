@@ -104,7 +104,7 @@ const struct field sw_slurm_fields[] = {
     TEXT("slurm_version", version, sw_text_is_slurm_version,
          "a version of Slurm from 22.05 on, as in '23.11'", "'23.11'",
          "version of the cluster's Slurm (sinfo --version): what only newer ones have is refused; "
-         "default: not told, nothing is refused"),
+         "default: unknown, and nothing is refused"),
     COMMAS("partition", partition, sw_text_is_word, WORD_EXPECTS, "gpu",
            "sbatch --partition: where the job queues, one or several; default: Slurm's own"),
     WORD(account, "research",
@@ -115,7 +115,7 @@ const struct field sw_slurm_fields[] = {
         "sbatch --time: limit of the job's time. A run's is taken as it stands; a cluster's is the "
         "most that a job asks for: where the run says how many steps it has, a job asks for half "
         "as long again as they are predicted to take, and ten minutes; default: no such ceiling, "
-        "and the partition's own limit where the steps are not told"),
+        "and the partition's own limit where the number of steps is unknown"),
     TEXT("time_min", time_min, sw_text_is_slurm_time, TIME_EXPECTS, "'4:00:00'",
          "sbatch --time-min: what the limit may be shortened to so that the job starts earlier"),
     TEXT("gpus_per_node", gpus_per_node, sw_text_is_slurm_gpus, "a number of GPUs or 'type:number'",
@@ -209,12 +209,12 @@ const struct field sw_slurm_fields[] = {
          "'%x-%j.out'",
          "name of the job's log in the run's directory; default: slurm-%j.out, to which a requeued "
          "job appends"),
-    TEXT(
-        "signal", signal, sw_text_is_slurm_signal,
-        "USR1 or USR2, perhaps with seconds as in USR1@300, or none", "USR1@300",
-        "sbatch --signal: what tells the ranks, so many seconds before the limit, to save and "
-        "end; default: checkpoint.signal, with twice the time of a step and a checkpoint, at least "
-        "30; without continue only where the limit is at least four times that and a minute"),
+    TEXT("signal", signal, sw_text_is_slurm_signal,
+         "USR1 or USR2, perhaps with seconds as in USR1@300, or none", "USR1@300",
+         "sbatch --signal: the signal on which the ranks save and end, so many seconds before the "
+         "limit; default: checkpoint.signal, with twice the time of a step and a checkpoint, at "
+         "least "
+         "30; without continue only where the limit is at least four times that and a minute"),
     {.key = "requeue",
      .type = FIELD_WORD,
      AT(requeue),
@@ -282,9 +282,8 @@ const struct field sw_slurm_fields[] = {
      .vocabulary = sw_words_preflight,
      .brief = true,
      .example = "quick",
-     .about =
-         "what every node has to show before the job trains on it: quick takes ten seconds, full "
-         "about a minute; a node that is slow beside the others is left out; default: off"},
+     .about = "tests of every node before the job trains on it: quick takes ten seconds, full "
+              "about a minute; a node that is slow beside the others is left out; default: off"},
     {.key = "max_attempts",
      .type = FIELD_INTEGER32,
      AT(max_attempts),
