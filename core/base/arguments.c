@@ -385,7 +385,10 @@ static int take_option(const struct sw_command_line *line, int argc, char **argv
         return 1;
     }
     const bool may = row->value[0] == '[';
-    if (value == NULL && argc > 1 && (!may || is_word(argv[1])))
+    /* the value was forgotten where an option follows; '--prompt=--json' has one */
+    const struct sw_argument *next = argc > 1 ? find(line, argv[1]) : NULL;
+    const bool forgotten = next != NULL && is_accepted(next, line->accepted);
+    if (value == NULL && argc > 1 && !forgotten && (!may || is_word(argv[1])))
         value = argv[taken++];
     if (value == NULL && !may)
         return fail_missing(row, err);

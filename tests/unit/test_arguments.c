@@ -142,6 +142,10 @@ static void test_equals(void **state)
     parse(false, 0, "option '--flag' takes no value", "--flag=yes", NULL);
     parse(false, 0, "option '--flag' takes no value", "-f=", NULL);
     parse(false, 0, "--text needs a value: TEXT", "--text=", NULL);
+    parse(false, 0, "--text needs a value: TEXT", "--text", "--flag", NULL);
+    parse(false, 0, "--text needs a value: TEXT", "-t", "--number=3", NULL);
+    parse(false, 0, NULL, "--text", "--other", NULL); /* no option of this command */
+    parse(false, 0, NULL, "--text", "-", NULL);
     parse(false, 0, "unknown option '--cheese'", "--cheese=--text", NULL);
 }
 
