@@ -111,13 +111,17 @@ static int report(const struct sw_run_status *s, bool saves)
     return sw_command_fail(&err);
 }
 
-static int cancel(const struct sw_options *options, const char *folder, struct sw_statuses *all)
+static int cancel(const struct sw_options *options, const struct sw_target *target,
+                  struct sw_statuses *all)
 {
+    const char *folder = target->folder;
     struct sw_error err = {0};
     bool saves = false;
     int32_t count = 0;
-    if (sw_statuses_read(&folder, 1, all, &err) != 0 ||
-        sw_statuses_ask(all, SW_WATCH_ASK_SECONDS, &err) != 0)
+    if (sw_statuses_read(&folder, 1, all, &err) != 0)
+        return sw_command_fail(&err);
+    all->run[0].queueless = target->queueless;
+    if (sw_statuses_ask(all, SW_WATCH_ASK_SECONDS, &err) != 0)
         return sw_command_fail(&err);
     if (all->trouble.status != SW_OK)
         return sw_command_fail(&all->trouble);
@@ -141,7 +145,7 @@ int sw_command_cancel(const struct sw_options *options)
     struct sw_statuses all = {0};
     int status = target == NULL ? SW_ENVIRONMENT : sw_target_find(options, target);
     if (status == SW_OK)
-        status = cancel(options, target->folder, &all);
+        status = cancel(options, target, &all);
     sw_statuses_free(&all);
     free(target);
     return status;

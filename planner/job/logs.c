@@ -264,6 +264,7 @@ static int show(const struct sw_options *options, const struct sw_target *target
     const char *job = sw_owned_last(s);
     bool asked = false;
     s->told_steps = target->steps;
+    s->queueless = target->queueless;
     r->lines = options->lines >= 0 ? options->lines : DEFAULT_LINES;
     want(r, s, job);
     if (job[0] != '\0' && open_newest(r, &err) != 0)

@@ -267,7 +267,7 @@ static void ask_for_unrecorded(struct sw_statuses *all, double limit_seconds)
     struct sw_run_status found = {.folder = s->folder};
     if (queue->ask(NULL, 0, limit_seconds, &mine, &trouble) == 0)
         sw_owned_choose_unrecorded(&mine, &found);
-    else if (!all->asked) /* else it did answer, about the jobs that are written down */
+    else if (!all->asked && !s->queueless) /* asked: it did answer, about jobs that are recorded */
         all->trouble = trouble;
     if (found.job.id == NULL) {
         sw_queued_jobs_free(&mine);

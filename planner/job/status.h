@@ -36,6 +36,7 @@ enum { SW_STATUS_WORDS = 640 };
 struct sw_run_status {
     char *folder;                         /* absolute */
     const struct sw_scheduler *scheduler; /* that is asked of its jobs; it has a queue */
+    bool queueless; /* its launcher has no queue, so that it need not answer */
     struct sw_submission submission;
     struct sw_attempt attempt;
     time_t attempt_at; /* when it was written; 0: there is none */

@@ -105,6 +105,7 @@ int sw_command_status(const struct sw_options *options)
         goto out;
     }
     all.run[0].told_steps = target->steps;
+    all.run[0].queueless = target->queueless;
     if (options->watch) {
         status = watch(&all, options->json);
         goto out;

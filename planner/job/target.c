@@ -222,6 +222,7 @@ static int find_in_file(const struct sw_options *options, struct sw_target *out)
         if (sw_plan_read(path, &sw_launchers, &plan, &err) != 0)
             return sw_command_fail(&err);
         out->steps = plan.run->optimizer.total_steps;
+        out->queueless = sw_scheduler_of(&plan.run->cluster)->queue == NULL;
         status = take(out, plan.run->directory, &err);
         sw_plan_free(&plan);
     } else {
@@ -229,6 +230,7 @@ static int find_in_file(const struct sw_options *options, struct sw_target *out)
         status = sw_run_file_open(options, true, &run_file);
         if (status == SW_OK) {
             out->steps = run_file.run.optimizer.total_steps;
+            out->queueless = sw_scheduler_of(&run_file.run.cluster)->queue == NULL;
             status = take(out, run_file.run.directory, &err);
         }
         sw_run_file_free(&run_file);

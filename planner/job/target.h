@@ -9,6 +9,7 @@
 struct sw_target {
     char folder[PATH_MAX]; /* the run's directory */
     int64_t steps;         /* of the run, where a run or a plan was named; 0: not told */
+    bool queueless;        /* a run or a plan was named, and its launcher has no queue */
 };
 
 /* The command line's only argument, default the working directory: a run's directory; a job's

@@ -218,7 +218,10 @@ asks "$scratch/hand" '' '' now
 [ $? -eq 3 ] || complain "a folder without records, and no controller: not exit 3"
 grep -qxF "plan: error: Slurm does not answer: Unable to contact slurm controller (connect failure)" \
     "$scratch/stderr" || complain "a folder without records, and no controller: $(cat "$scratch/stderr")"
-sed "s#^directory: run#directory: $scratch/hand#" "$scratch/tiny.yaml" >"$scratch/hand.yaml"
+sed "s#^directory: run#directory: $scratch/hand#" "$scratch/tiny.yaml" >"$scratch/desk.yaml"
+asks "$scratch/desk.yaml" '' '' now || complain "a run of mpirun without records asks for Slurm's answer: $(cat "$scratch/stderr")"
+shows "  end      nothing was started here"
+sed 's/launcher: mpirun/launcher: slurm/' "$scratch/desk.yaml" >"$scratch/hand.yaml"
 asks "$scratch/hand.yaml" '' '' now
 [ $? -eq 3 ] || complain "a run without records, and no controller: not exit 3"
 shows "  now      there is no record of a job here, and Slurm does not say whether there is one"
