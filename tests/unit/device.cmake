@@ -1,5 +1,7 @@
 sw_test(test_ops SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops.c
         LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+sw_test(test_attention SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_attention.c
+        LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
 sw_test(test_memory SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_memory.c
         LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
 sw_test(test_cache_int8 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cache_int8.c
@@ -20,6 +22,11 @@ if(TARGET test_rows AND NOT SW_SANITIZE)
   sw_test(test_rows_plain SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
           LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
   target_compile_options(test_rows_plain PRIVATE -O3 -ffp-contract=fast)
+  # attention likewise
+  set(sw_kernels ${CMAKE_SOURCE_DIR}/runner/device/cpu/kernels_f32.c)
+  sw_test(test_attention_plain SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_attention.c ${sw_kernels}
+          LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+  target_compile_options(test_attention_plain PRIVATE -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math)
   if(EXISTS /proc/cpuinfo)
     file(STRINGS /proc/cpuinfo sw_has_avx2 REGEX "^flags.* avx2 .*fma|^flags.* fma .*avx2" LIMIT_COUNT 1)
   endif()
@@ -27,6 +34,9 @@ if(TARGET test_rows AND NOT SW_SANITIZE)
     sw_test(test_rows_mavx2 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
             LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
     target_compile_options(test_rows_mavx2 PRIVATE -O3 -ffp-contract=fast -mavx2 -mfma)
+    sw_test(test_attention_mavx2 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_attention.c ${sw_kernels}
+            LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+    target_compile_options(test_attention_mavx2 PRIVATE -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -mavx2 -mfma)
     # a processor for which gcc contracts some loops and not others
     sw_test(test_rows_tuned SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
             LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)

@@ -1555,14 +1555,15 @@ static void attend_on(int32_t size, enum sw_sequence_layout layout, bool gather,
 }
 
 /* The ring, and gathered keys, on 1, 2 and 4 ranks: what one rank computes, to 1e-5 of the largest
- * element (fp32), and what F64 computes. */
+ * element (fp32; bf16 as in narrow_dtypes_agree_with_f64), and what F64 computes. */
 static void attention_does_not_depend_on_sp(void **state)
 {
     (void)state;
-    const enum sw_dtype dtypes[2] = {SW_F64, SW_F32};
-    const double tolerance[2] = {1e-12, 1e-5};
-    struct sw_tensor one[2][5];
-    for (int d = 0; d < 2; d++) {
+    enum { DTYPES = 3 };
+    const enum sw_dtype dtypes[DTYPES] = {SW_F64, SW_F32, SW_BF16_T};
+    const double tolerance[DTYPES] = {1e-12, 1e-5, 0x1p-9 * 8};
+    struct sw_tensor one[DTYPES][5];
+    for (int d = 0; d < DTYPES; d++) {
         struct sw_tensor global[4];
         for (int i = 0; i < 4; i++)
             global[i] = filled(tensor(dtypes[d], 3, 2, RS, (i == 1 || i == 2 ? 2 : 4) * RDIM),
@@ -1585,9 +1586,10 @@ static void attention_does_not_depend_on_sp(void **state)
             free(global[i].data);
     }
     for (int i = 0; i < 5; i++) {
-        assert_true(distance(&one[1][i], &one[0][i]) < 1e-5);
-        free(one[0][i].data);
-        free(one[1][i].data);
+        for (int d = 1; d < DTYPES; d++)
+            assert_true(distance(&one[d][i], &one[0][i]) < tolerance[d]);
+        for (int d = 0; d < DTYPES; d++)
+            free(one[d][i].data);
     }
 }
 

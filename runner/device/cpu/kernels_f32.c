@@ -18,6 +18,9 @@
 #define EXP_TERMS 1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f
 
 #include "runner/device/cpu/simd.inc"
+#if HAS_PAIRS
+#include "runner/device/cpu/pairs.inc"
+#endif
 #include "runner/device/cpu/kernels.inc"
 #include "runner/device/cpu/head.inc"
 #include "runner/device/cpu/attention.inc"
