@@ -24,6 +24,7 @@
 #include "runner/device/cpu/kernels.inc"
 #include "runner/device/cpu/head.inc"
 #include "runner/device/cpu/attention.inc"
+#include "runner/device/cpu/attention_backward.inc"
 #include "runner/device/cpu/cache.inc"
 #include "runner/device/cpu/serving.inc"
 
