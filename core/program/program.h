@@ -308,6 +308,7 @@ struct sw_program_traits {
     enum sw_state_kind state; /* that it is over */
     bool backward;            /* forward is differentiated: gradients, and an update */
     bool rows_alike;          /* as device.h has it: what a row comes to is its own affair */
+    bool as_few;              /* and what it comes to in programs of few rows */
 };
 const struct sw_program_traits *sw_program_traits(enum sw_program_kind kind);
 static inline const char *sw_program_kind_name(enum sw_program_kind kind)

@@ -4,7 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { DEFAULT_CHUNK = 512 };
+enum {
+    DEFAULT_CHUNK = 512,
+    READ_ROWS = 128 /* of `read`: weights take little beside so many */
+};
 
 /* `axes` and those of `more` that are not among them, where that divides the size; else `axes`. */
 static struct sw_axes widened(const struct sw_mesh *mesh, struct sw_axes axes, struct sw_axes more,
@@ -106,11 +109,50 @@ static bool may_mix(const struct sw_program_options *training, const struct sw_s
            budget <= training->target.like_rows && budget * widest <= training->target.like_elems;
 }
 
+/* Of `read` on a rank of the batch; 0: there is none, or it has hardly more than prefill. */
+static int64_t read_rows(bool mixes, int64_t budget, int64_t max_tokens)
+{
+    const int64_t rows = max_tokens < READ_ROWS ? max_tokens : READ_ROWS;
+    return mixes && rows >= 2 * budget ? rows : 0;
+}
+
 /* Tokens; budget 0: whatever that makes. */
 static int64_t usual_chunk(int64_t max_tokens, int64_t budget)
 {
     const int64_t usual = max_tokens < DEFAULT_CHUNK ? max_tokens : DEFAULT_CHUNK;
     return budget > 0 && budget < usual ? budget : usual;
+}
+
+/* What is there of a rank of the batch, all in tokens or texts. */
+struct sizes {
+    int64_t ways;  /* ranks of the batch */
+    int64_t ranks; /* of the sequence */
+    int64_t budget, slots, chunk;
+    bool mixes;
+};
+
+static struct sizes measure(const struct sw_program_options *training,
+                            const struct sw_serving *want)
+{
+    const struct sw_rules *rules = &training->rules;
+    const int64_t ways = sw_axes_size(&training->mesh, rules->axes[SW_L_BATCH]);
+    struct sizes s = {.ways = ways,
+                      .ranks = sw_axes_size(&training->mesh, rules->axes[SW_L_CACHE_SEQ]),
+                      .budget = want->token_budget / ways,
+                      .slots = (want->max_batch + ways - 1) / ways};
+    s.mixes = may_mix(training, want, s.budget, s.slots, s.ranks);
+    s.chunk = rounded_up(want->chunk > 0 ? want->chunk
+                         : s.mixes       ? 1
+                                         : usual_chunk(want->max_tokens, s.budget),
+                         s.ranks);
+    return s;
+}
+
+bool sw_serving_has(const struct sw_program_options *training, const struct sw_serving *want,
+                    enum sw_program_kind kind)
+{
+    const struct sizes s = measure(training, want);
+    return kind != SW_PROGRAM_READ || read_rows(s.mixes, s.budget, want->max_tokens) > 0;
 }
 
 int sw_serving_options(const struct sw_program_options *training, const struct sw_serving *want,
@@ -119,31 +161,27 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
 {
     if (check(training, want, err) != 0)
         return -1;
-    const struct sw_rules *rules = &training->rules;
-    const int64_t ways = sw_axes_size(&training->mesh, rules->axes[SW_L_BATCH]);
-    const int64_t ranks = sw_axes_size(&training->mesh, rules->axes[SW_L_CACHE_SEQ]);
-    const int64_t budget = want->token_budget / ways; /* of a rank of the batch */
-    const int64_t slots = (want->max_batch + ways - 1) / ways;
-    const bool mixes = may_mix(training, want, budget, slots, ranks);
-    const int64_t chunk = rounded_up(want->chunk > 0 ? want->chunk
-                                     : mixes         ? 1
-                                                     : usual_chunk(want->max_tokens, budget),
-                                     ranks);
-    const int64_t rows = kind == SW_PROGRAM_DECODE ? slots : budget < chunk ? 1 : budget / chunk;
+    const struct sizes s = measure(training, want);
+    const int64_t rows = kind == SW_PROGRAM_DECODE ? s.slots
+                         : kind == SW_PROGRAM_READ ? read_rows(s.mixes, s.budget, want->max_tokens)
+                         : s.budget < s.chunk      ? 1
+                                                   : s.budget / s.chunk;
+    if (rows == 0)
+        return sw_fail(err, SW_ENVIRONMENT, "prefill does not mix: there is no program to read");
     struct sw_program_options o = *training;
     o.kind = kind;
     o.logits = false;
     o.recompute = sw_recompute_none();
     o.layout = SW_CONTIGUOUS;
-    o.global_batch = rows * ways;
+    o.global_batch = rows * s.ways;
     o.micro_batch_per_rank = rows;
-    o.sequence_length = kind == SW_PROGRAM_DECODE ? 1 : chunk;
-    o.serving.max_tokens = rounded_up(want->max_tokens, chunk);
-    o.serving.chunk = chunk;
-    o.serving.slots_per_rank = slots;
+    o.sequence_length = kind == SW_PROGRAM_DECODE ? 1 : s.chunk;
+    o.serving.max_tokens = rounded_up(want->max_tokens, s.chunk);
+    o.serving.chunk = s.chunk;
+    o.serving.slots_per_rank = s.slots;
     o.serving.cache = want->cache;
     o.serving.matrices = want->weights == SW_I8 ? SW_I8 : training->compute;
-    o.serving.mixes = mixes && kind == SW_PROGRAM_PREFILL;
+    o.serving.mixes = s.mixes && (kind == SW_PROGRAM_PREFILL || kind == SW_PROGRAM_READ);
     o.serving.gathers_cache = kind != SW_PROGRAM_DECODE && want->gathers == SW_GATHER_KV;
     set_rules(training, want, &o);
     *out = o;

@@ -9,7 +9,8 @@
  * Where a rank's budget lies between its slots and what the device makes alike (like_rows of its
  * target), chunks are single tokens and prefill mixes: its rows have the next tokens of texts that
  * run as well as those of prompts, each made as `decode` makes it, to the bit; the first ones of a
- * rank, as many as slots, are sampled.
+ * rank, as many as slots, are sampled. `read` is the same program of many more rows, for prompts
+ * beside which nobody waits for a token: its rows have the same bits, and take less each.
  *
  * A chunk is laid out contiguously over the ranks of the sequence: rank r has tokens
  * [r block, (r + 1) block) of it, block = chunk / ranks. The cache stays as that leaves it:
@@ -87,6 +88,10 @@ struct sw_workload {
 int sw_serving_options(const struct sw_program_options *training, const struct sw_serving *want,
                        enum sw_program_kind kind, struct sw_program_options *out,
                        struct sw_error *err);
+
+/* Whether there is that program: `read` is only where prefill mixes and has far fewer rows. */
+bool sw_serving_has(const struct sw_program_options *training, const struct sw_serving *want,
+                    enum sw_program_kind kind);
 
 /* Whether keys and values may be gathered: there are several parts, in a number format that is
  * moved, and the device has the op. */

@@ -26,7 +26,8 @@ static int take_program(const struct sw_argument *row, void *to, const char *nam
     if (near != NULL)
         return sw_fail(err, SW_BAD_INPUT, "no program '%.40s'; did you mean '%s'?", name, near);
     return sw_fail(err, SW_BAD_INPUT,
-                   "no program '%.40s'; use train, evaluate, save, prefill, decode or score", name);
+                   "no program '%.40s'; use train, evaluate, save, prefill, decode, score or read",
+                   name);
 }
 
 static int take_format(const struct sw_argument *row, void *to, const char *value,
@@ -83,7 +84,7 @@ static const struct sw_argument table[] = {
      .bit = SW_OPTION_REJECTED},
     {"--json", NULL, NULL, "JSON instead of text", INTO(json), .bit = SW_OPTION_JSON},
     {"--program", NULL, "[NAME]",
-     "the program that every rank runs: train, evaluate, save, prefill, decode or score",
+     "the program that every rank runs: train, evaluate, save, prefill, decode, score or read",
      .take = take_program, .empty = SW_EMPTY_TAKEN, .kind = SW_ARGUMENT_OTHER,
      .bit = SW_OPTION_PROGRAM},
     {"--sources", NULL, NULL,

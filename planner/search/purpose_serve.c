@@ -1,6 +1,6 @@
 /* Searching for serving: what texts that are made with the model take on a mesh (`serve` of the
- * run), from its own programs `prefill`, `decode` and `score`, in the axis order in which a token
- * takes least, with weights gathered or streamed as the mesh needs. */
+ * run), from its own programs `prefill`, `decode`, `score` and `read`, in the axis order in which a
+ * token takes least, with weights gathered or streamed as the mesh needs. */
 #include "planner/search/purpose.h"
 
 #include "planner/command/format.h"
@@ -10,15 +10,15 @@
 #include <string.h>
 
 static const enum sw_program_kind all_kinds[] = {SW_PROGRAM_PREFILL, SW_PROGRAM_DECODE,
-                                                 SW_PROGRAM_SCORE};
+                                                 SW_PROGRAM_SCORE, SW_PROGRAM_READ};
 enum { KINDS = sizeof all_kinds / sizeof all_kinds[0] };
 
 /* ---- Programs ---- */
 
 /* Those of one mesh, which belong to the searcher's cache. */
 struct served {
-    struct sw_sized prefill, decode;
-    struct sw_program_options options; /* of prefill */
+    struct sw_sized prefill, decode, read; /* read: without a program where there is none */
+    struct sw_program_options options;     /* of prefill */
     enum sw_reject reason;
     char detail[256], help[256]; /* of a rejection */
     bool streams;
@@ -85,7 +85,10 @@ static int size_all(struct sw_searcher *s, const struct sw_program_options *trai
         struct sw_sized score;
         struct sw_sized *sized = all_kinds[i] == SW_PROGRAM_PREFILL  ? &out->prefill
                                  : all_kinds[i] == SW_PROGRAM_DECODE ? &out->decode
+                                 : all_kinds[i] == SW_PROGRAM_READ   ? &out->read
                                                                      : &score;
+        if (!sw_serving_has(training, want, all_kinds[i]))
+            continue;
         if (size_kind(s, training, want, all_kinds[i], out, sized, err) != 0)
             return -1;
     }
@@ -154,11 +157,20 @@ static int price_program(const struct sw_run_config *run, struct sw_sized *sized
                                out, err);
 }
 
-/* Of prefill, until a prompt of so many tokens has been read that has the rows of a rank of the
- * batch to itself. */
-static double calls_of(const struct sw_program_options *prefill, int64_t prompt_tokens)
+/* What reads a prompt that is alone. */
+static const struct sw_sized *reader_of(const struct served *served)
 {
-    const int64_t budget = prefill->micro_batch_per_rank * prefill->serving.chunk;
+    return served->read.program != NULL ? &served->read : &served->prefill;
+}
+
+/* Calls of it until a prompt of so many tokens has been read that has the rows of a rank of the
+ * batch to itself. */
+static double calls_of(const struct served *served, const struct sw_mesh *mesh,
+                       int64_t prompt_tokens)
+{
+    const struct sw_program *p = reader_of(served)->program;
+    const int64_t ways = sw_axes_size(mesh, served->options.rules.axes[SW_L_BATCH]);
+    const int64_t budget = p->micro_batch / ways * served->options.serving.chunk;
     return (double)((prompt_tokens + budget - 1) / budget);
 }
 
@@ -175,7 +187,8 @@ static double beside_seconds(const struct served *served, const struct sw_cost *
 static int price_orders(struct sw_searcher *s, struct served *served, struct sw_candidate *c,
                         struct sw_error *err)
 {
-    const double calls = calls_of(&served->options, sw_plan_workload(s->run).prompt_tokens);
+    const double calls =
+        calls_of(served, &c->decision.mesh, sw_plan_workload(s->run).prompt_tokens);
     const int32_t *size = c->decision.mesh.size;
     const struct sw_mesh base =
         s->keep_order ? c->decision.mesh
@@ -184,12 +197,16 @@ static int price_orders(struct sw_searcher *s, struct served *served, struct sw_
     const bool orders = !s->keep_order && s->run->cluster.link_count > 1;
     struct sw_mesh mesh = base;
     for (int32_t k = 0; k == 0 || (orders && sw_search_permute(&base, k, &mesh)); k++) {
-        struct sw_cost token, first;
+        struct sw_cost token, prompts, first;
         if (price_program(s->run, &served->decode, &mesh, &token, err) != 0)
             return -1;
         if (k > 0 && token.step_seconds > c->cost.step_seconds)
             continue;
-        if (price_program(s->run, &served->prefill, &mesh, &first, err) != 0)
+        if (price_program(s->run, &served->prefill, &mesh, &prompts, err) != 0)
+            return -1;
+        first = prompts;
+        if (served->read.program != NULL &&
+            price_program(s->run, &served->read, &mesh, &first, err) != 0)
             return -1;
         const double first_seconds = calls * first.step_seconds;
         if (k > 0 && token.step_seconds == c->cost.step_seconds &&
@@ -198,7 +215,7 @@ static int price_orders(struct sw_searcher *s, struct served *served, struct sw_
         c->decision.mesh = mesh;
         c->cost = token;
         c->serve.first_seconds = first_seconds;
-        c->serve.beside_seconds = beside_seconds(served, &token, &first);
+        c->serve.beside_seconds = beside_seconds(served, &token, &prompts);
     }
     served->decode.program->mesh = served->prefill.program->mesh = c->decision.mesh;
     return 0;

@@ -51,6 +51,9 @@ struct sw_call {
     /* Of the program: what is made of a row (a token) may not depend on which row it is, to the
      * bit. */
     bool rows_alike;
+    /* And what it is in programs of few rows, as far as the device makes these alike (like_rows of
+     * its target). */
+    bool as_few;
 };
 
 /* Whether a product adds its gradient to the sum in place now; else it writes over what the sum

@@ -173,7 +173,7 @@ static int run_rows(struct sw_engine *e, enum sw_program_kind kind, struct sw_er
         if (e->adjustments.count[i] > state.most)
             state.most = e->adjustments.count[i];
     }
-    sw_turns_run(&e->turns, kind);
+    sw_turns_run(&e->turns, kind == SW_PROGRAM_READ ? SW_PROGRAM_PREFILL : kind);
     return sw_rows_run(&e->rows, e->executor, kind, &state, err);
 }
 
@@ -472,7 +472,7 @@ static int run_chunk(struct sw_engine *e, enum sw_program_kind kind,
                      const struct sw_engine_calls *calls, struct sw_error *err)
 {
     const double begin = sw_clock_now();
-    const bool mixes = e->rows.mixes && kind == SW_PROGRAM_PREFILL;
+    const bool mixes = e->rows.mixes && kind != SW_PROGRAM_SCORE;
     sw_rows_begin(&e->rows, kind);
     if (mixes)
         fill_mixed(e);
@@ -481,6 +481,7 @@ static int run_chunk(struct sw_engine *e, enum sw_program_kind kind,
     if (run_rows(e, kind, err) != 0)
         return -1;
     e->counts.prefills++;
+    e->counts.reads += kind == SW_PROGRAM_READ;
     for (int64_t i = 0; i < e->rows.count; i++) {
         const int64_t row = mixes ? e->rows.count - 1 - i : i; /* the last of a prompt at its end */
         if (sw_rows_tokens(&e->rows, row) == 0)
@@ -511,6 +512,21 @@ static int decode_token(struct sw_engine *e, const struct sw_engine_calls *calls
     return 0;
 }
 
+/* Of prompts that `read` takes in fewer seconds it is what runs: half of its rows at least have
+ * tokens of them. waits: somebody does for the next token, and gets it sooner from `prefill`. */
+static enum sw_program_kind widened(const struct sw_engine *e, enum sw_program_kind kind,
+                                    bool waits)
+{
+    int64_t left = 0;
+    if (kind != SW_PROGRAM_PREFILL || e->rows.read_rows == 0 ||
+        (waits && sw_turns_any_waits(&e->turns, SW_PROGRAM_DECODE)))
+        return kind;
+    for (int64_t i = 0; i < e->rows.slots; i++)
+        if (e->turns.of[i].waits == kind)
+            left += chunked_tokens(&e->slot[i]) - e->slot[i].cached;
+    return 2 * left >= e->rows.read_rows ? SW_PROGRAM_READ : kind;
+}
+
 static int run_program(struct sw_engine *e, enum sw_program_kind kind,
                        const struct sw_engine_calls *calls, struct sw_error *err)
 {
@@ -519,7 +535,7 @@ static int run_program(struct sw_engine *e, enum sw_program_kind kind,
 
 int sw_engine_step(struct sw_engine *e, const struct sw_engine_calls *calls, struct sw_error *err)
 {
-    const enum sw_program_kind kind = sw_turns_next(&e->turns);
+    const enum sw_program_kind kind = widened(e, sw_turns_next(&e->turns), true);
     return kind != SW_PROGRAM_KINDS ? run_program(e, kind, calls, err) : 0;
 }
 
@@ -548,7 +564,7 @@ int sw_engine_run(struct sw_engine *e, const struct sw_engine_calls *calls, stru
         if (!sw_engine_is_busy(e))
             return 0;
         /* nobody waits for a token */
-        const enum sw_program_kind kind = sw_turns_next_of_many(&e->turns);
+        const enum sw_program_kind kind = widened(e, sw_turns_next_of_many(&e->turns), false);
         if (run_program(e, kind, calls, err) != 0)
             return -1;
     }

@@ -69,7 +69,8 @@ struct sw_engine_calls {
 
 /* What was done, since the engine was made. */
 struct sw_engine_counts {
-    int64_t prefills, decodes;         /* runs of the programs */
+    int64_t prefills, decodes;         /* runs of the programs; of `read`, too, */
+    int64_t reads;                     /* which are these of `prefills` */
     int64_t prompt_tokens, new_tokens; /* of prompts: those that were read */
     int64_t cached_tokens;             /* of prompts: those that stood in their slots */
     double prefill_seconds, decode_seconds;

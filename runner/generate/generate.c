@@ -414,7 +414,8 @@ static int64_t texts_wanted(const struct sw_generate_options *o)
 int sw_generate(struct sw_rank *rank, const void *given)
 {
     const struct sw_generate_options *options = given;
-    const uint32_t kinds = 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE;
+    const uint32_t kinds =
+        1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE | 1u << SW_PROGRAM_READ;
     struct sw_session session = {
         .rank = rank, .checkpoint = options->checkpoint, .wants_bytes = options->bytes};
     struct run run = {.session = &session, .options = options};

@@ -13,7 +13,9 @@ static void read_shapes(const struct sw_program_set *set, const struct sw_progra
     const struct sw_value *tokens = &p->values[sw_program_input(p, "tokens")];
     const struct sw_value *out = &p->values[p->outputs.at[0].value];
     const int64_t vocab = sw_state_find(&set->state, "embedding")->size[0];
+    const struct sw_program *read = set->program[SW_PROGRAM_READ];
     *r = (struct sw_rows){.slots = cache->size[0],
+                          .read_rows = read != NULL ? read->micro_batch : 0,
                           .chunk_rows = tokens->size[0],
                           .chunk = tokens->size[1],
                           .shards = tokens->size[0] / tokens->local[0],
@@ -28,7 +30,8 @@ bool sw_rows_create(const struct sw_program_set *set, const struct sw_program *p
 {
     struct sw_rows r;
     read_shapes(set, program, &r);
-    const size_t slots = (size_t)r.slots, chunks = (size_t)r.chunk_rows;
+    const size_t slots = (size_t)r.slots;
+    const size_t chunks = (size_t)(r.read_rows > r.chunk_rows ? r.read_rows : r.chunk_rows);
     const size_t rows = slots > chunks ? slots : chunks, tokens = chunks * (size_t)r.chunk;
     r.tokens = calloc(tokens > slots ? tokens : slots, sizeof *r.tokens);
     r.labels = calloc(tokens, sizeof *r.labels);
@@ -60,8 +63,11 @@ void sw_rows_free(struct sw_rows *r)
 
 void sw_rows_begin(struct sw_rows *r, enum sw_program_kind kind)
 {
-    r->count = kind == SW_PROGRAM_DECODE ? r->slots : r->chunk_rows;
-    r->sampled = kind == SW_PROGRAM_PREFILL && r->mixes ? r->slots : r->count;
+    const bool mixes = kind == SW_PROGRAM_READ || (kind == SW_PROGRAM_PREFILL && r->mixes);
+    r->count = kind == SW_PROGRAM_DECODE ? r->slots
+               : kind == SW_PROGRAM_READ ? r->read_rows
+                                         : r->chunk_rows;
+    r->sampled = mixes ? r->slots : r->count;
 }
 
 /* Which of those that are sampled a row is; -1: none. */

@@ -11,6 +11,7 @@
 struct sw_rows {
     int64_t slots;
     int64_t chunk_rows, chunk; /* rows of a call of prefill or score; tokens of each */
+    int64_t read_rows;         /* of a call of read; 0: the set has none */
     int64_t shards;      /* of the batch: each has as many rows and slots, one behind the other */
     int64_t words;       /* a bit for each token of the vocabulary */
     int64_t adjustments; /* most of a row */
@@ -19,8 +20,8 @@ struct sw_rows {
                             as many as it has slots */
     /* Of the call that is made ready. */
     int64_t count;
-    int32_t *tokens; /* [chunk_rows, chunk] or [slots] */
-    int32_t *labels; /* [chunk_rows, chunk] */
+    int32_t *tokens; /* [chunk_rows, chunk], [read_rows] or [slots] */
+    int32_t *labels; /* as tokens of prompts */
     int32_t *where;  /* [count, SW_SLOT_FIELDS] */
     int64_t sampled; /* of its rows */
     float *settings; /* [sampled, SW_SAMPLING_SETTINGS] */

@@ -493,8 +493,8 @@ static enum sw_status serve(struct server *s, struct sw_listener *listener, cons
 int sw_serve(struct sw_rank *rank, const void *given)
 {
     const struct sw_serve_options *options = given;
-    const uint32_t kinds =
-        1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE | 1u << SW_PROGRAM_SCORE;
+    const uint32_t kinds = 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE |
+                           1u << SW_PROGRAM_SCORE | 1u << SW_PROGRAM_READ;
     struct sw_session session = {
         .rank = rank, .checkpoint = options->checkpoint, .wants_bytes = options->bytes};
     struct server s = {.session = &session, .options = options};

@@ -32,7 +32,7 @@ enum {
 
 /* Rows of a prefill on one rank: 3 x 12, 5 x 20, 20 x 16, which 6 divides and does not; 4 x 2 are
  * few rows. With a budget between slots and what the device makes alike prompts and texts that run
- * share calls. */
+ * share calls; with the smaller one prompts that are alone have a program of more rows. */
 static const struct shape {
     int64_t slots, chunk, budget; /* budget: of a rank of the batch */
 } shapes[] = {{3, 12, 0}, {5, 20, 0}, {20, 16, 0}, {4, 2, 0}, {3, 0, 8}, {6, 1, 32}};
@@ -116,10 +116,11 @@ static struct sw_serving serving_of(const struct sw_program_options *options,
 /* Texts in the order of that rotation, on the arena as it lies in rotation 0; what was made or
  * scored of each prompt must be the same however often and wherever it comes, alone or behind
  * others whose beginning stands in the cache. Returns the texts that differ from the first of their
- * prompt. *cached: prompts' tokens that were not read, are added. */
+ * prompt. Added: to *cached prompts' tokens that were not read, to *reads runs of `read`. */
 static int32_t run_in_order(const struct sw_program_options *options, enum sw_dtype cache,
                             enum sw_dtype weights, const struct shape *shape, int64_t rotation,
-                            bool scores, struct sw_made_text first[], int64_t *cached)
+                            bool scores, struct sw_made_text first[], int64_t *cached,
+                            int64_t *reads)
 {
     const int64_t count = rotation < 0 ? 1 : TEXTS;
     static int32_t prompt[KINDS_OF_PROMPT][MAX_TOKENS];
@@ -153,6 +154,7 @@ static int32_t run_in_order(const struct sw_program_options *options, enum sw_dt
         fail_msg("%s", err.message);
     assert_int_equal(run.other_ranks, 0);
     *cached += run.cached_tokens;
+    *reads += run.reads;
     for (int64_t t = 0; t < count; t++) {
         const struct sw_made_text *made = &run.made[t];
         struct sw_made_text *to = &first[of[t]];
@@ -195,14 +197,15 @@ static int32_t count_others(struct sw_mesh mesh, const struct types *types,
     struct sw_program_options prefill;
     struct sw_made_text first[KINDS_OF_PROMPT] = {{0}};
     int32_t others = 0;
-    int64_t cached = 0;
+    int64_t cached = 0, reads = 0;
     assert_int_equal(sw_serving_options(&options, &serving, SW_PROGRAM_PREFILL, &prefill, NULL), 0);
     assert_int_equal(prefill.serving.mixes, shape->budget > 0 && mesh.size[SW_SP] == 1);
     for (int64_t rotation = -KINDS_OF_PROMPT; rotation < 3; rotation++) {
         others += run_in_order(&options, types->cache, types->weights, shape, rotation, scores,
-                               first, &cached);
+                               first, &cached, &reads);
         assert_true(rotation >= 0 || cached == 0);
     }
+    assert_int_equal(reads > 0, prefill.serving.mixes && shape->budget == 8 && !scores);
     /* with a slot for each text none finds anything; nor does one that is scored */
     assert_true((cached > 0) == (!scores && shape->slots < TEXTS));
     for (int p = 0; p < KINDS_OF_PROMPT; p++) {

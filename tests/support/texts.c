@@ -15,7 +15,7 @@ struct rank {
     struct sw_comm *comm;
     struct sw_made_text *made; /* [count] */
     pthread_t thread;
-    int64_t next, max_tokens, arena_bytes, cached_tokens;
+    int64_t next, max_tokens, arena_bytes, cached_tokens, reads;
 };
 
 static _Noreturn void leave(const struct rank *rank, const struct sw_error *err)
@@ -155,6 +155,7 @@ static void *rank_main(void *argument)
         leave(rank, &err);
     rank->arena_bytes = sw_executor_arena_bytes(executor);
     rank->cached_tokens = sw_engine_counts(engine)->cached_tokens;
+    rank->reads = sw_engine_counts(engine)->reads;
     sw_engine_free(engine);
     sw_executor_free(executor);
     if (rank->comm->vtable->barrier(rank->comm, &err) != 0)
@@ -199,7 +200,8 @@ static bool same(const struct sw_made_text *a, const struct sw_made_text *b, int
 
 int sw_test_texts_run(struct sw_test_texts *run, struct sw_error *err)
 {
-    const uint32_t making = 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE;
+    const uint32_t making =
+        1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE | 1u << SW_PROGRAM_READ;
     uint32_t kinds = run->scores ? 1u << SW_PROGRAM_SCORE : making;
     for (int64_t i = 0; i < run->count; i++)
         kinds |= run->texts[i].scored ? making | 1u << SW_PROGRAM_SCORE : 0;
@@ -226,6 +228,7 @@ int sw_test_texts_run(struct sw_test_texts *run, struct sw_error *err)
         pthread_join(ranks[r].thread, NULL);
     run->made = ranks[0].made;
     run->cached_tokens = ranks[0].cached_tokens;
+    run->reads = ranks[0].reads;
     run->arena_bytes = ranks[0].arena_bytes;
     run->planned_arena_bytes = set->arena_bytes;
     run->other_ranks = 0;

@@ -39,6 +39,7 @@ struct sw_test_texts {
     int64_t arena_bytes, planned_arena_bytes; /* what rank 0 holds, what the set says */
     int32_t other_ranks;                      /* that made anything else than rank 0 */
     int64_t cached_tokens;                    /* of prompts, that rank 0 did not read */
+    int64_t reads;                            /* runs of `read` there */
     struct sw_made_text *made;                /* [count], rank 0's */
 };
 

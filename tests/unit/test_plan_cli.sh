@@ -483,11 +483,11 @@ grep -qE '^  snapshot\(embedding, .*adam_v head\) files=3 .* over \(fsdp,tp,sp\)
 grep ': parameter ' "$scratch/stdout" >"$scratch/stdout.parameters"
 cmp "$scratch/step.parameters" "$scratch/stdout.parameters" || complain "save does not share the parameters"
 expect 2 "plan: error: no program 'evalute'; did you mean 'evaluate'?" explain $runs/quickstart.yaml --program evalute
-expect 2 "plan: error: no program 'forwards'; use train, evaluate, save, prefill, decode or score" explain $runs/quickstart.yaml --program=forwards
-expect 2 "plan: error: no program ''; use train, evaluate, save, prefill, decode or score" explain $runs/quickstart.yaml --program=
+expect 2 "plan: error: no program 'forwards'; use train, evaluate, save, prefill, decode, score or read" explain $runs/quickstart.yaml --program=forwards
+expect 2 "plan: error: no program ''; use train, evaluate, save, prefill, decode, score or read" explain $runs/quickstart.yaml --program=
 expect 0 '' explain --help
-grep -A 1 -xF '  --program [NAME]         the program that every rank runs: train, evaluate, save, prefill, decode' \
-    "$scratch/stdout" | grep -qxE ' {27}or score' || complain "explain --help: no --program"
+grep -A 1 -xF '  --program [NAME]         the program that every rank runs: train, evaluate, save, prefill, decode,' \
+    "$scratch/stdout" | grep -qxE ' {27}score or read' || complain "explain --help: no --program"
 
 # emit: the same bytes twice, a valid script, and paths that need quotes.
 expect 0 '' emit $runs/quickstart.yaml -o "$scratch/a b" --set "directory=$scratch/run it's 1%"

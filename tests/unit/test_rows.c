@@ -198,6 +198,82 @@ static void few_rows_are_those_of_one(void **state)
     free(c);
 }
 
+/* Products of so many rows, of which `different` follow each other again and again. */
+static void check_many(struct sw_device *const device[2], struct sw_cpu_matmul g,
+                       const float *alone, int64_t different)
+{
+    static const int64_t many[] = {33, 64, 100, 129, 256, 301};
+    float *c = g.c;
+    for (size_t i = 0; i < 2 * (sizeof many / sizeof *many); i++) {
+        g.m = many[i / 2];
+        g.as_few = false;
+        assert_false(sw_cpu_matmul_is_streamed(&g));
+        g.as_few = true;
+        assert_true(sw_cpu_matmul_is_streamed(&g));
+        memset(c, 0xff, (size_t)(g.m * g.n) * sizeof *c);
+        assert_int_equal(sw_cpu_matmul((struct sw_cpu_device *)device[i % 2], &g, NULL), 0);
+        for (int64_t row = 0; row < g.m; row++)
+            assert_memory_equal(c + row * g.n, alone + row % different * g.n,
+                                (size_t)g.n * sizeof *c);
+    }
+}
+
+/* Of products whose rows are to be as those of few, however many there are: blocks of one size and
+ * a last one, of rows that scratch has room for and, of long lines, of fewer. */
+static void many_rows_are_those_of_one(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{37, 17}, {768, 264}, {2101, 530}, {40, 16100}, {9000, 96}};
+    static const enum sw_dtype dtypes[][2] = {
+        {SW_F32, SW_F32}, {SW_BF16_T, SW_BF16_T}, {SW_BF16_T, SW_F32}, {SW_BF16_T, SW_I8}};
+    enum { DIFFERENT = 31, MOST = 301, K = 9000, N = 16100, WEIGHTS = 2101 * 530 };
+    float *a = malloc((size_t)MOST * K * sizeof *a), *b = malloc(WEIGHTS * sizeof *b);
+    float *alone = malloc((size_t)DIFFERENT * N * sizeof *alone);
+    float *c = malloc((size_t)MOST * N * sizeof *c);
+    assert_true(a != NULL && b != NULL && alone != NULL && c != NULL);
+    static float scales[N];
+    for (int64_t i = 0; i < N; i++)
+        scales[i] = 1.0f / 128;
+    struct sw_device *device[2] = {sw_cpu_device_create(1, NULL), sw_cpu_device_create(3, NULL)};
+    assert_true(device[0] != NULL && device[1] != NULL);
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (size_t s = 0; s < 2 * (sizeof sizes / sizeof *sizes); s++) {
+            const int64_t k = sizes[s / 2][0], n = sizes[s / 2][1];
+            const bool by_column = s % 2 != 0;
+            struct sw_cpu_matmul g = {.m = 1,
+                                      .n = n,
+                                      .k = k,
+                                      .b = b,
+                                      .a_row = k,
+                                      .a_column = 1,
+                                      .b_row = by_column ? 1 : n,
+                                      .b_column = by_column ? k : 1,
+                                      .c_row = n,
+                                      .a_dtype = dtypes[d][0],
+                                      .b_dtype = dtypes[d][1],
+                                      .c_dtype = SW_F32,
+                                      .scales = dtypes[d][1] == SW_I8 ? scales : NULL};
+            for (int64_t i = 0; i < MOST * k; i++)
+                put(a, g.a_dtype, i, value((uint64_t)(i % (DIFFERENT * k))));
+            for (int64_t i = 0; i < k * n; i++)
+                put(b, g.b_dtype, i, value((uint64_t)(i + 1000)));
+            for (int64_t i = 0; i < DIFFERENT; i++) {
+                g.a = (const char *)a + (size_t)(i * k) * sw_dtype_bytes(g.a_dtype);
+                g.c = alone + i * n;
+                sw_cpu_matmul_streamed((struct sw_cpu_device *)device[0], &g);
+            }
+            g.a = a;
+            g.c = c;
+            check_many(device, g, alone, DIFFERENT);
+        }
+    for (int t = 0; t < 2; t++)
+        device[t]->vtable->destroy(device[t]);
+    free(a);
+    free(b);
+    free(alone);
+    free(c);
+}
+
 /* With AVX-512, for bf16 with its instructions for that, oneDNN's products go by blocks, whatever a
  * release calls them, and are taken as they are: panels in their place are slower, and nothing else
  * would tell. Those of a padded shard's weights, whose lines do not touch, are other products. */
@@ -260,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_alike),
         cmocka_unit_test(few_rows_are_those_of_one),
+        cmocka_unit_test(many_rows_are_those_of_one),
         cmocka_unit_test(blocks_need_no_panels),
         cmocka_unit_test(panels_fit),
     };

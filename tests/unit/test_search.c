@@ -439,6 +439,18 @@ static void a_budget_mixes_before_it_gives_up(void **state)
     assert_true(mixed.serve.beside_seconds > mixed.cost.step_seconds);
     assert_true(mixed.serve.beside_seconds < 2 * mixed.cost.step_seconds);
     assert_true(mixed.serve.beside_seconds < chunks.serve.beside_seconds);
+    /* a prompt that is alone is read by calls of more rows, whose price is what is said */
+    struct sw_program_set *set = NULL;
+    struct sw_cost reading;
+    const struct sw_workload workload = sw_plan_workload(&run);
+    assert_int_equal(sw_search_serving_programs(&run, &mixed.decision, &set, &err), 0);
+    const struct sw_program *read = set->program[SW_PROGRAM_READ];
+    assert_non_null(read);
+    assert_int_equal(read->micro_batch, 2 * 128);
+    assert_int_equal(sw_cost_price(read, &run.cluster, &workload, &reading, &err), 0);
+    assert_true(mixed.serve.first_seconds ==
+                (double)((mixed.serve.prompt_tokens + 127) / 128) * reading.step_seconds);
+    sw_program_set_free(set);
     run.serve_token_budget = 0;
     run.serve_token_latency = mixed.serve.beside_seconds * 1.0001;
     assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);

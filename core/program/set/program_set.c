@@ -173,7 +173,7 @@ int sw_program_set_compile_serving(const struct sw_program_options *training,
         struct sw_program *program = NULL;
         int64_t bytes[SW_GATHER_KINDS];
         enum sw_prefill_gather gathers;
-        if ((kinds >> k & 1u) == 0)
+        if ((kinds >> k & 1u) == 0 || !sw_serving_has(training, want, (enum sw_program_kind)k))
             continue;
         if (compile_serving(training, want, (enum sw_program_kind)k, &gathers, bytes, &program,
                             err) != 0)

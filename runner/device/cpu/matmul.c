@@ -402,6 +402,7 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
         break;
     }
     matmul.panel = call->rows_alike ? sw_cpu_panel_rows(matmul.m) : 0;
+    matmul.as_few = call->as_few;
     if (!fits)
         return sw_fail(
             err, SW_ENVIRONMENT, "%s got [%lld, %lld] and [%lld, %lld] for a result [%lld, %lld]",

@@ -14,6 +14,8 @@
 
 enum {
     MOST_ROWS = 32,
+    BLOCK_ROWS = 128,         /* of more rows so many at a time: their x stays in the second cache,
+                                 and packing takes little beside them */
     GROUP = LEAST_PACKED - 1, /* rows that meet a weight at once; of a line the next ones find it in
                                  the first cache */
     WIDE = REGISTERS / 4,     /* vectors of sums, of one row alone */
@@ -22,8 +24,9 @@ enum {
     PART_BYTES = 512,       /* of each of those lines, and along a line whose elements are summed */
     COLUMNS_AT_ONCE = 128,  /* of a thread at least: two cache lines of bf16 and more */
     LONG_RUN_BYTES = 65536, /* of a line: as fast as any longer one */
-    BLOCK_COLUMNS = 8192,   /* whose segments one thread adds up */
-    ROW_BYTES = 4 << 20,    /* of scratch: x of the first thread's; behind it everyone's sums */
+    BLOCK_COLUMNS = 8192,   /* whose segments one thread adds up; of many rows fewer */
+    FEWER_COLUMNS = 2048,
+    ROW_BYTES = 4 << 20, /* of scratch: x of the first thread's; behind it everyone's sums */
     PACK_AT = SW_CPU_SCRATCH_BYTES - PACK_BYTES, /* a thread's packed weights */
     SUM_BYTES = PACK_AT - ROW_BYTES,
     MOST_X = ROW_BYTES / 4 - MOST_ROWS * 2 * LANES, /* elements of rows, and of results */
@@ -360,9 +363,10 @@ static void add_sums(int64_t m, int64_t columns, float *sum, int64_t stride, con
 /* All segments, added up; a block of columns at a time, so that what is added stays near. */
 static void add_segments(const struct streamed *s, enum kind kind, const struct task *t)
 {
+    const int64_t most = s->m > MOST_ROWS ? FEWER_COLUMNS : BLOCK_COLUMNS;
     float *more = t->sums + s->m * t->padded;
-    for (int64_t begin = 0; begin < t->width; begin += BLOCK_COLUMNS) {
-        const int64_t left = t->width - begin, width = left < BLOCK_COLUMNS ? left : BLOCK_COLUMNS;
+    for (int64_t begin = 0; begin < t->width; begin += most) {
+        const int64_t left = t->width - begin, width = left < most ? left : most;
         const int64_t padded = sw_align(width, 2 * LANES);
         add_segment(s, kind, 0, t->column + begin, width, t->sums + begin, t->padded, t->pack);
         for (int64_t segment = 1; segment < t->segments; segment++) {
@@ -397,12 +401,29 @@ static bool is_known(enum sw_dtype dtype)
     return dtype == SW_F32 || dtype == SW_BF16_T;
 }
 
+/* How many of a product's rows are made at a time: as many as scratch has room for, blocks of one
+ * size where more than one is needed, in whole groups of registers. */
+static int64_t block_rows(const struct sw_cpu_matmul *g)
+{
+    const int64_t k = sw_align(g->k, 2 * LANES), n = sw_align(g->n, COLUMNS_AT_ONCE);
+    const int64_t x = ROW_BYTES / 4 / k;
+    const int64_t y = SUM_BYTES / 4 / (n + FEWER_COLUMNS);
+    const int64_t room = x < y ? x : y, most = room < BLOCK_ROWS ? room : BLOCK_ROWS;
+    if (g->m <= most || most == 0)
+        return most == 0 ? 0 : g->m;
+    const int64_t blocks = (g->m + most - 1) / most, even = (g->m + blocks - 1) / blocks;
+    const int64_t whole = sw_align(even, sw_cpu_packed_group(most));
+    return whole <= most ? whole : even;
+}
+
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
 {
-    return g->m <= MOST_ROWS && !g->accumulate && g->a_column == 1 &&
-           (g->b_row == 1 || g->b_column == 1) && is_known(g->a_dtype) &&
-           (is_known(g->b_dtype) || g->b_dtype == SW_I8) && is_known(g->c_dtype) &&
-           g->m * g->k <= MOST_X && g->m * g->n <= MOST_Y;
+    const bool fits = g->as_few
+                          ? block_rows(g) > 0
+                          : g->m <= MOST_ROWS && g->m * g->k <= MOST_X && g->m * g->n <= MOST_Y;
+    return fits && !g->accumulate && g->a_column == 1 && (g->b_row == 1 || g->b_column == 1) &&
+           is_known(g->a_dtype) && (is_known(g->b_dtype) || g->b_dtype == SW_I8) &&
+           is_known(g->c_dtype);
 }
 
 /* x[m, padded], zeros behind k. */
@@ -569,7 +590,8 @@ static void join_groups(const struct sw_cpu_device *device, const struct sw_cpu_
     put_columns(g, false, kind, first.column + begin, width, first.sums + begin, first.padded);
 }
 
-void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
+/* Of rows that scratch has room for. */
+static void multiply_block(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
 {
     const int32_t threads = device->threads;
     const bool by_line = g->b_column != 1;
@@ -609,4 +631,18 @@ void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_
     SW_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < share.columns * share.groups; i++)
         join_groups(device, g, &s, kind, &share, i / share.columns, i % share.columns);
+}
+
+void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
+{
+    const int64_t most = g->m > MOST_ROWS ? block_rows(g) : g->m;
+    const int64_t a = g->a_row * (int64_t)sw_dtype_bytes(g->a_dtype);
+    const int64_t c = g->c_row * (int64_t)sw_dtype_bytes(g->c_dtype);
+    for (int64_t row = 0; row < g->m; row += most) {
+        struct sw_cpu_matmul block = *g;
+        block.m = g->m - row < most ? g->m - row : most;
+        block.a = (const char *)g->a + row * a;
+        block.c = (char *)g->c + row * c;
+        multiply_block(device, &block);
+    }
 }
