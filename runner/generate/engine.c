@@ -452,6 +452,8 @@ static void take_decoded(struct sw_engine *e, int64_t row, const struct sw_engin
 {
     const int64_t slot = sw_rows_slot(&e->rows, row);
     struct slot *s = &e->slot[slot];
+    if (e->rows.mixes && !s->text.scored) /* as `prefill` would have made it */
+        sw_prefixes_add(&e->prefixes, slot, s->cached, e->rows.tokens[row]);
     s->cached++;
     if (s->cached >= s->text.token_count) {
         take_token(e, row, calls);

@@ -54,3 +54,11 @@ void sw_prefixes_made(struct sw_prefixes *p, int64_t slot, int64_t made)
 {
     p->standing[slot] = made - made % p->chunk;
 }
+
+void sw_prefixes_add(struct sw_prefixes *p, int64_t slot, int64_t at, int32_t token)
+{
+    if (p->standing[slot] != at)
+        return;
+    p->tokens[slot * p->capacity + at] = token;
+    p->standing[slot] = at + 1;
+}

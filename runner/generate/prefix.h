@@ -3,6 +3,8 @@
  *
  * What counts are whole chunks that `prefill` made: where a chunk begins decides which rank keeps
  * which position, and `decode` sums in another order, so nothing else would be the same to the bit.
+ * Where a chunk is a token and `prefill` mixes, both make the same, and tokens that the text was
+ * given count as well.
  * Every rank keeps the same record of the same texts. Nothing is allocated after the beginning. */
 #ifndef SW_GENERATE_PREFIX_H
 #define SW_GENERATE_PREFIX_H
@@ -35,5 +37,8 @@ void sw_prefixes_take(struct sw_prefixes *prefixes, int64_t slot, const int32_t 
                       int64_t count, int64_t kept);
 /* `prefill` has made the slot's first `made` positions. */
 void sw_prefixes_made(struct sw_prefixes *prefixes, int64_t slot, int64_t made);
+/* `decode`, or `prefill` that mixes, has made position `at` of it, of that token. at < capacity;
+ * chunks are single tokens, and it stands if all positions before it do. */
+void sw_prefixes_add(struct sw_prefixes *prefixes, int64_t slot, int64_t at, int32_t token);
 
 #endif

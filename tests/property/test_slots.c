@@ -239,12 +239,72 @@ static void a_text_is_the_same_in_every_slot(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* ---- Conversations ---- */
+
+/* A slot's next text begins with what was asked and answered before, and is made as it is alone.
+ * Where calls mix all of it that the cache has is found; else whole chunks of the prompt. */
+static void check_answer(struct sw_mesh mesh, const struct types *types, const struct shape *shape)
+{
+    enum { ASKED = 21, MORE = 6, ALL = ASKED + NEW_TOKENS + MORE };
+    const struct sw_program_options options = make_options(mesh, types->compute);
+    const struct sw_serving serving = serving_of(&options, shape, types->cache, types->weights);
+    struct sw_program_options prefill;
+    int32_t tokens[ALL];
+    assert_int_equal(sw_serving_options(&options, &serving, SW_PROGRAM_PREFILL, &prefill, NULL), 0);
+    for (int64_t i = 0; i < ALL; i++)
+        tokens[i] = (int32_t)(sw_hash_mix((uint64_t)i + 7) % VOCAB);
+    struct sw_text texts[2] = {{.tokens = tokens, .token_count = ASKED},
+                               {.tokens = tokens, .token_count = ALL}};
+    for (int t = 0; t < 2; t++) {
+        texts[t].max_new_tokens = NEW_TOKENS;
+        texts[t].sampling = (struct sw_sampling){.top_p = 1, .penalty = 1};
+    }
+    struct sw_test_texts run[3];
+    for (int which = 0; which < 3; which++) { /* the question; the conversation; its end alone */
+        struct sw_error err = {0};
+        run[which] = (struct sw_test_texts){.options = &options,
+                                            .serving = serving,
+                                            .seed = SEED,
+                                            .stddev = 0.1,
+                                            .texts = which == 2 ? texts + 1 : texts,
+                                            .count = which == 1 ? 2 : 1};
+        if (sw_test_texts_run(&run[which], &err) != 0)
+            fail_msg("%s", err.message);
+        assert_int_equal(run[which].other_ranks, 0);
+        if (which == 0)
+            memcpy(tokens + ASKED, run[0].made[0].tokens, NEW_TOKENS * sizeof *tokens);
+    }
+    const int64_t chunk = prefill.serving.chunk;
+    assert_int_equal(run[1].cached_tokens,
+                     prefill.serving.mixes ? ASKED + NEW_TOKENS - 1 : ASKED / chunk * chunk);
+    assert_int_equal(run[2].cached_tokens, 0);
+    const struct sw_made_text *behind = &run[1].made[1], *alone = &run[2].made[0];
+    assert_int_equal(behind->made, NEW_TOKENS);
+    assert_memory_equal(behind->tokens, alone->tokens, NEW_TOKENS * sizeof *alone->tokens);
+    assert_memory_equal(behind->logprobs, alone->logprobs, NEW_TOKENS * sizeof *alone->logprobs);
+    for (int which = 0; which < 3; which++)
+        sw_test_texts_free(&run[which]);
+}
+
+static void a_conversation_is_continued(void **state)
+{
+    (void)state;
+    static const struct shape one_slot[] = {{1, 6, 0}, {1, 0, 8}, {1, 1, 32}};
+    const struct sw_mesh meshes[] = {sw_mesh_make(1, 1, 1, 1), sw_mesh_make(1, 1, 2, 1),
+                                     sw_mesh_make(1, 1, 1, 2)};
+    for (size_t m = 0; m < sizeof meshes / sizeof *meshes; m++)
+        for (size_t d = 0; d < sizeof all_types / sizeof *all_types; d++)
+            for (size_t s = 0; s < sizeof one_slot / sizeof *one_slot; s++)
+                check_answer(meshes[m], &all_types[d], &one_slot[s]);
+}
+
 int main(int argc, char **argv)
 {
     struct share share = {argc > 2 ? strtoul(argv[1], NULL, 10) : 1,
                           argc > 2 ? strtoul(argv[2], NULL, 10) : 0};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(a_text_is_the_same_in_every_slot, &share),
+        cmocka_unit_test(a_conversation_is_continued),
     };
     if (share.first >= share.every) {
         fprintf(stderr, "usage: test_slots [EVERY FIRST]\n");

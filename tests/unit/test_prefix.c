@@ -74,6 +74,28 @@ static void a_longer_text_is_not_given_up_for_less(void **state)
     sw_prefixes_free(&p);
 }
 
+/* Tokens that the text was given are found behind its prompt, and as one beginning with it. */
+static void what_was_given_is_found(void **state)
+{
+    (void)state;
+    struct sw_prefixes p;
+    assert_true(sw_prefixes_create(SLOTS, CAPACITY, 1, &p));
+    sw_prefixes_take(&p, 1, text, 5, 0);
+    sw_prefixes_made(&p, 1, 5);
+    for (int64_t at = 5; at < 9; at++)
+        sw_prefixes_add(&p, 1, at, text[at]);
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 12), 9);
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 7), 6);
+    assert_int_equal(sw_prefixes_found(&p, 0, text, 12), 0);
+    assert_false(sw_prefixes_pays(&p, 1, 4));
+    assert_true(sw_prefixes_pays(&p, 1, 5));
+    sw_prefixes_add(&p, 1, 10, text[10]); /* behind a gap nothing stands */
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 12), 9);
+    sw_prefixes_take(&p, 1, text, 12, 7);
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 12), 7);
+    sw_prefixes_free(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -81,6 +103,7 @@ int main(void)
         cmocka_unit_test(the_last_token_is_read),
         cmocka_unit_test(what_was_not_made_is_not_found),
         cmocka_unit_test(a_longer_text_is_not_given_up_for_less),
+        cmocka_unit_test(what_was_given_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
