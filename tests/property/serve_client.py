@@ -723,11 +723,12 @@ def turns(url):
           f"{int(after['texts_yielded_total'] - before['texts_yielded_total'])} began again")
 
 
-def delay(url):
+def delay(url, at_most, texts):
     """How many programs run between a request and its first token while another client has every slot and
     its other texts wait: what runs when it comes, its own, and between them at most one of those prompts'
-    and a token of the texts that are made before and behind it; however long the prompts are."""
-    most, asked = 0, 0
+    and, where calls do not mix, a token of the texts that are made before and behind it; however long the
+    prompts are."""
+    most, asked, at_most, texts = 0, 0, int(at_most), int(texts)
     def first_token_calls(key):
         before = metrics(url)["first_token_calls_total"]
         status, _, said = ask(url, "/v1/completions", {"prompt": "a", "max_tokens": 1},
@@ -740,8 +741,9 @@ def delay(url):
     for length, tokens in ((9, 60), (70, 19), (70, 2)):
         wait_until_idle(url)
         many = threading.Thread(target=complete, args=(url,), kwargs={
-            "prompt": [3 * i * i % 90 + 33 for i in range(length)], "max_tokens": tokens, "n": 200,
-            "temperature": 1, "ignore_eos": True, "seed": 1})
+            "prompt": [[33 + t % 90, 33 + t // 90] + [3 * i * i % 90 + 33 for i in range(2, length)]
+                       for t in range(texts)], # none begins like another's
+            "max_tokens": tokens, "temperature": 1, "ignore_eos": True, "seed": 1})
         many.start()
         while metrics(url)["texts_running"] == 0:
             time.sleep(0.001)
@@ -749,12 +751,12 @@ def delay(url):
         while metrics(url)["new_tokens_total"] == before["new_tokens_total"]:
             time.sleep(0.001)
         calls = []
-        while metrics(url)["texts_waiting"] > 20:
+        while metrics(url)["texts_waiting"] > 20 and len(calls) < 100:
             calls.append(first_token_calls("cdef"[len(calls) % 4]))
         many.join()
-        assert calls and max(calls) <= 5, (length, tokens, calls)
+        assert calls and max(calls) <= at_most, (length, tokens, calls)
         most, asked = max(most, *calls), asked + len(calls)
-    print(f"{asked} first tokens within {most} programs, beside another client's 200 texts")
+    print(f"{asked} first tokens within {most} programs, beside another client's {texts} texts")
 
 
 def gone(url):
@@ -819,6 +821,25 @@ def prefix(url):
     read, kept = (after[k] - before[k] for k in ("prompt_tokens_total", "prompt_tokens_cached_total"))
     assert kept >= 64 + 32 and read + kept == 3 * 70 - 1 + 60 + 61 + 3 * 60, (read, kept)
     print("a prompt's beginning that stands in the cache is not read again")
+
+
+def continued(url):
+    """Where calls mix, a conversation is read from its newest message on, whose answer is that of a server
+    that knows nothing of it: a request for scores reads all."""
+    wait_until_idle(url)
+    prompt = [5 * i * i % 90 + 33 for i in range(31)]
+    first = complete(url, prompt=prompt, temperature=0, max_tokens=12, ignore_eos=True, logprobs=0)
+    made = list(first["choices"][0]["text"].encode())
+    assert len(made) == 12, first  # of bytes, each a token
+    longer = prompt + made + [77, 78, 79]
+    answer = complete(url, prompt=longer, temperature=0, max_tokens=9, logprobs=0)
+    assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 31 + 11, answer["usage"]
+    for other in range(4): # slots of others: nothing of it stands in them
+        complete(url, prompt=[34 + other] + longer, temperature=0, max_tokens=1)
+    again = complete(url, prompt=longer, temperature=0, max_tokens=9, logprobs=0)
+    assert again["usage"]["prompt_tokens_details"]["cached_tokens"] == 0, again["usage"]
+    assert again["choices"] == answer["choices"], (again, answer)
+    print("a conversation is read from its newest message on")
 
 
 def half_closed(url):
@@ -915,7 +936,7 @@ def closed(url):
     assert (status, json.loads(said)["error"]["code"]) == (503, "draining"), (status, said)
 
 
-COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, prefix, ends, adjusted, delay, turns, histograms,
+COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, prefix, continued, ends, adjusted, delay, turns, histograms,
                                     half_closed, silent, token, long, ready)}
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `runner serve` on one, two and four ranks: the answers of `runner generate` and `runner score`, streams,
+# `runner serve` on one, two and four ranks, of each two axes of the mesh: the answers of `runner generate` and `runner score`, streams,
 # clients side by side, requests that are wrong or hostile, clients that leave, and every way to end.
 #
 #   tests/property/test_serve.sh [BUILD-FOLDER [HOSTILE-REQUESTS [CLIENTS [SECONDS [SEED]]]]]
@@ -26,23 +26,25 @@ trap leave EXIT
 # shellcheck source=tests/support/ranks.sh
 . tests/support/ranks.sh
 
-emit() { # RANKS MESH SLOTS
-    "$build/plan" emit configs/runs/quickstart.yaml -o "$out/plan$1" --mesh_dim "$2" \
-        --set name=small --set directory="$out/run" --set cluster.accelerators_per_node="$1" \
+declare -A ranks_of
+emit() { # NAME RANKS MESH SLOTS [SETTINGS]
+    ranks_of[$1]=$2
+    "$build/plan" emit configs/runs/quickstart.yaml -o "$out/plan$1" --mesh_dim "$3" \
+        --set name=small --set directory="$out/run" --set cluster.accelerators_per_node="$2" \
         --set model.hidden_size=64 --set model.intermediate_size=96 --set model.vocab_size=264 \
         --set model.num_hidden_layers=2 --set model.num_attention_heads=4 \
         --set model.num_key_value_heads=1 --set model.tie_word_embeddings=true \
         --set sequence_length=64 --set data.path="$out/text" --set data.format=bytes \
         --set optimizer.learning_rate=0.003 --set optimizer.total_steps=60 \
-        --set serve.max_batch="$3" --set serve.max_tokens=90 --set serve.chunk=16 \
-        >"$out/log" 2>&1 || fail "plan emit $2"
+        --set serve.max_batch="$4" --set serve.max_tokens=90 --set "serve.chunk=${5:-16}" "${@:6}" \
+        >"$out/log" 2>&1 || fail "plan emit $3"
 }
-start() { # RANKS [OPTIONS]; $url is where it is
-    local ranks=$1 command=("$build/runner")
+start() { # NAME [OPTIONS]; $url is where it is
+    local name=$1 ranks=${ranks_of[$1]} command=("$build/runner")
     shift
     : >"$out/server.log" # the last server's address is not this one's
     [ "$ranks" -eq 1 ] || command=(mpirun -q --mca ess_base_forward_signals '40,41' -np "$ranks" "$build/runner")
-    "${command[@]}" serve "$out/plan$ranks/small.plan.yaml" --checkpoint "$out/model" \
+    "${command[@]}" serve "$out/plan$name/small.plan.yaml" --checkpoint "$out/model" \
         --listen 127.0.0.1:0 --client-timeout 2 "$@" >"$out/server.log" 2>&1 </dev/null &
     server=$!
     for ((i = 0; i < 600; i++)); do
@@ -82,9 +84,13 @@ mkdir -p "$out"
 for ((i = 0; i < 2000; i++)); do
     echo -n 'the quick brown fox jumps over the lazy dog. pack my box with five dozen liquor jugs. '
 done >"$out/text"
-emit 1 1,1,1,1 4
-emit 2 1,2,1,1 8
-emit 4 1,1,2,2 4
+emit 1 1 1,1,1,1 4
+emit 2 2 1,2,1,1 8
+emit 4 4 1,1,2,2 4
+emit sp 2 1,1,1,2 4
+# whose calls mix: prompts, tokens, and prompts alone in more rows
+emit tp 2 1,1,2,1 4 1 --set serve.token_budget=8
+emit mixed 1 1,1,1,1 4 1 --set serve.token_budget=8
 "$build/runner" train "$out/plan1/small.plan.yaml" >"$out/log" 2>&1 </dev/null || fail training
 "$build/runner" export "$out/run" "$out/model" >"$out/log" 2>&1 || fail "runner export"
 # bytes, and the two special tokens of chatml
@@ -138,7 +144,7 @@ client histograms
 client half_closed
 client silent 64
 client busy
-client delay
+client delay 5 200
 client turns
 client gone
 client parallel "$clients" "$seed" "$seconds"
@@ -154,15 +160,21 @@ streamed whole
 ended 0
 grep -q '^stopping: ' "$out/server.log" || fail "nothing is said of stopping"
 
-for ranks in 2 4; do
+for plan in mixed tp sp 2 4; do
     [ -z "$server" ] || { kill -TERM "$server" && wait "$server"; }
-    start $ranks --drain 300
+    start $plan --drain 300 --queue 600
     client same "$out/prompts.jsonl" "$out/generated.jsonl" greedy
     client echo "$out/score.json"
     client top
     client adjusted
     client parallel 4 "$seed"
     client gone
+    case $plan in
+        mixed | tp)
+            client continued
+            client delay 3 256
+            ;;
+    esac
 done
 # what mpirun passes on as it is
 begin plain "$server" 40 40
