@@ -32,10 +32,12 @@ struct sw_program_target {
 struct sw_device_row {
     struct sw_program_target target;
     /* prices */
-    double contention;     /* how much slower compute is beside a collective: 0.19 is 19 % */
-    bool tiled;            /* products fill it tile by tile: their shape decides the share */
-    bool adds_apart;       /* an addend costs a pass of its own, not one inside the product */
-    bool cache_in_fp32;    /* attention over a cache is arithmetic of fp32, without tensor cores */
+    double contention; /* how much slower compute is beside a collective: 0.19 is 19 % */
+    bool tiled;        /* products fill it tile by tile: their shape decides the share */
+    bool adds_apart;   /* an addend costs a pass of its own, not one inside the product */
+    /* Of what training's attention reaches on tensor cores, that over a cache of bf16 or int8 by
+     * queries of bf16 does; in fp32 it does without them. 0: a cache is as anything else */
+    double cache_share;
     bool copies;           /* its cores carry messages inside a node: compute beside them waits */
     double host_bandwidth; /* bytes/s of copies to the host; 0: its memory is the host's */
     enum sw_carrier transport; /* of its collectives */

@@ -111,17 +111,28 @@ static double memory_seconds(const struct sw_cluster_config *cluster, double byt
     return bytes / (bandwidth_of(cluster) * share_of(cluster, &cluster->profile.memory, bytes));
 }
 
-/* Where attention over a cache goes without tensor cores, the profile's share is of the peak in
- * fp32. The tiles that the diagonal cuts in half are those of training: a single token has none. */
+/* Of a device whose attention over a cache is kernels of its own: the profile's share is of the
+ * peak in fp32 where queries or cache are, else its part of tensor cores'. The tiles that the
+ * diagonal cuts in half are those of training: a single token has none. */
+static double cached_seconds(const struct sw_program *p, const struct sw_op *op,
+                             const struct sw_cluster_config *cluster, double flops)
+{
+    const bool wide =
+        p->values[op->in[0].value].dtype != SW_BF16_T || p->values[op->in[1].value].dtype == SW_F32;
+    const double rate = wide ? peak_of(cluster, SW_F32)
+                             : peak_of(cluster, SW_BF16_T) *
+                                   sw_device_row(cluster->accelerator.device)->cache_share;
+    return flops / (rate * share_of(cluster, &cluster->profile.attention, flops));
+}
+
 static double attention_seconds(const struct sw_program *p, const struct sw_op *op,
                                 const struct sw_cluster_config *cluster, double flops)
 {
     const double length = (double)p->values[op->in[0].value].local[1];
     const double head_dim = (double)op->as.attention.head_dim;
-    if (sw_device_row(cluster->accelerator.device)->cache_in_fp32 &&
+    if (sw_device_row(cluster->accelerator.device)->cache_share > 0 &&
         p->values[op->in[1].value].role == SW_ROLE_CACHE)
-        return flops /
-               (peak_of(cluster, SW_F32) * share_of(cluster, &cluster->profile.attention, flops));
+        return cached_seconds(p, op, cluster, flops);
     const struct sw_profile_config *profile = &cluster->profile;
     const bool backward = op->kind == SW_OP_ATTENTION_GRAD && profile->attention_backward.count > 0;
     return flops /

@@ -504,6 +504,7 @@ part_nccl() {
 }
 
 part_serving() {
+    attempt "tensor cores lay matrices out as documented" 20 "$bin/tests/test_cuda_mma"
     attempt "ops of serving against the CPU device" 60 "$bin/tests/test_cuda_serving" 2
     attempt "texts of every fifth mesh, ranks as threads sharing the GPU" 60 \
         "$bin/tests/test_cuda_texts" 5

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cublasLt.h>
+#include <deque>
 #include <vector>
 
 thread_local uint3 threadIdx, blockIdx;
@@ -17,11 +18,21 @@ thread_local dim3 blockDim, gridDim;
 enum { MAX_THREADS = 1024, STACK_BYTES = 256 << 10, WARP = 32, SHARED_BYTES = 227 << 10 };
 enum state { READY, AT_BARRIER, AT_WARP_BARRIER, DONE };
 
+struct copy {
+    char *to;
+    const char *from;
+    size_t size;
+    int bytes, group;
+};
+
 struct block_runner {
     void *scheduler, *thread[MAX_THREADS]; /* stack pointers of what does not run */
     char *stack[MAX_THREADS];              /* nullptr: not begun */
     state at[MAX_THREADS];
     uint64_t exchanged[2][MAX_THREADS];
+    char shown[2][MAX_THREADS][SW_EMULATED_SHOWN];
+    std::deque<copy> copies[MAX_THREADS]; /* that are on their way, in order */
+    int groups[MAX_THREADS];              /* committed so far */
     int votes[2][MAX_THREADS];
     uint8_t turn[MAX_THREADS]; /* which half of the two a thread uses next */
     int current, count;
@@ -177,6 +188,11 @@ static void run_block(block_runner *r)
         running = false;
         for (int t = 0; t < r->count; t++)
             running = running || r->at[t] != DONE;
+        for (int t = 0; t < r->count && !running; t++)
+            if (!r->copies[t].empty()) {
+                fprintf(stderr, "cuda_emulator: a thread ends before its copies\n");
+                abort();
+            }
         if (running && !freed) {
             fprintf(stderr, "cuda_emulator: threads of a block wait at different barriers\n");
             abort();
@@ -221,6 +237,104 @@ uint64_t sw_emulated_exchange(uint64_t bits, int lane_mask)
     r->exchanged[half][t] = bits;
     yield(AT_WARP_BARRIER);
     return r->exchanged[half][t ^ lane_mask];
+}
+
+const char (*sw_emulated_show(const void *bytes, size_t count))[SW_EMULATED_SHOWN]
+{
+    block_runner *r = runner;
+    const int t = r->current;
+    const int half = r->turn[t]++ & 1;
+    memcpy(r->shown[half][t], bytes, count);
+    yield(AT_WARP_BARRIER);
+    return r->shown[half] + t / WARP * WARP;
+}
+
+/* ---- Tensor cores, and copies that run beside the arithmetic ---- */
+
+static float half_of(uint32_t two, int which)
+{
+    const uint32_t bits = (which == 0 ? two : two >> 16) << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The elements of a and b lie in lanes as mma.cuh's table has them. The hardware's order of a sum
+ * is not documented; here it is that of k. */
+void sw_mma(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+    const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
+    const char(*shown)[SW_EMULATED_SHOWN] = sw_emulated_show(mine, sizeof mine);
+    const int lane = runner->current % WARP;
+    for (int e = 0; e < 4; e++) {
+        const int row = lane / 4 + e / 2 * 8, column = 2 * (lane % 4) + e % 2;
+        for (int k = 0; k < 16; k++) {
+            uint32_t of_a[6], of_b[6];
+            memcpy(of_a, shown[row % 8 * 4 + k % 8 / 2], sizeof of_a);
+            memcpy(of_b, shown[column * 4 + k % 8 / 2], sizeof of_b);
+            c[e] += half_of(of_a[row / 8 + k / 8 * 2], k % 2) * half_of(of_b[4 + k / 8], k % 2);
+        }
+    }
+}
+
+/* A row's bytes are taken when the lane comes by: what others write to it must be there. */
+static const char (*show_row(const void *row))[SW_EMULATED_SHOWN]
+{
+    if (reinterpret_cast<uintptr_t>(row) % 16 != 0) {
+        fprintf(stderr, "cuda_emulator: ldmatrix of a row that is not aligned\n");
+        abort();
+    }
+    return sw_emulated_show(row, 16);
+}
+
+void sw_load_matrices(uint32_t to[4], const void *row)
+{
+    const char(*shown)[SW_EMULATED_SHOWN] = show_row(row);
+    const int lane = runner->current % WARP;
+    for (int i = 0; i < 4; i++)
+        memcpy(&to[i], shown[8 * i + lane / 4] + lane % 4 * 4, sizeof to[i]);
+}
+
+void sw_load_transposed(uint32_t to[4], const void *row)
+{
+    const char(*shown)[SW_EMULATED_SHOWN] = show_row(row);
+    const int lane = runner->current % WARP;
+    for (int i = 0; i < 4; i++) {
+        uint16_t two[2];
+        for (int j = 0; j < 2; j++)
+            memcpy(&two[j], shown[8 * i + lane % 4 * 2 + j] + lane / 4 * 2, sizeof two[j]);
+        memcpy(&to[i], two, sizeof to[i]);
+    }
+}
+
+void sw_emulated_copy(void *to, const void *from, size_t size, int bytes)
+{
+    block_runner *r = runner;
+    const uintptr_t both = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from);
+    if (both % size != 0 || bytes < 0 || (size_t)bytes > size) {
+        fprintf(stderr, "cuda_emulator: cp.async of what is not aligned\n");
+        abort();
+    }
+    memset(to, 0xff, size);
+    r->copies[r->current].push_back({static_cast<char *>(to), static_cast<const char *>(from), size,
+                                     bytes, r->groups[r->current]});
+}
+
+void sw_copies_commit(void)
+{
+    runner->groups[runner->current]++;
+}
+
+void sw_emulated_copies_wait(int newest)
+{
+    block_runner *r = runner;
+    std::deque<copy> &copies = r->copies[r->current];
+    while (!copies.empty() && copies.front().group < r->groups[r->current] - newest) {
+        const copy c = copies.front();
+        copies.pop_front();
+        memset(c.to, 0, c.size);
+        memcpy(c.to, c.from, (size_t)c.bytes);
+    }
 }
 
 /* ---- Launches ---- */

@@ -96,6 +96,37 @@ static inline double __shfl_xor_sync(unsigned mask, double value, int lane_mask)
     return b.value;
 }
 
+/* ---- Tensor cores and copies beside the arithmetic (runner/device/cuda/mma.cuh) ---- */
+
+/* Every lane of a warp shows up to SW_EMULATED_SHOWN bytes as they are now; the warp's records,
+ * lane by lane, until the next call but one. */
+enum { SW_EMULATED_SHOWN = 48 };
+const char (*sw_emulated_show(const void *bytes, size_t count))[SW_EMULATED_SHOWN];
+
+void sw_mma(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1);
+void sw_load_matrices(uint32_t to[4], const void *row);
+void sw_load_transposed(uint32_t to[4], const void *row);
+
+/* Between the call and the wait, which brings the bytes, the destination is 0xff: NaN in bf16. */
+void sw_emulated_copy(void *to, const void *from, size_t size, int bytes);
+void sw_copies_commit(void);
+void sw_emulated_copies_wait(int newest);
+
+static inline void sw_copy16(void *to, const void *from, int bytes)
+{
+    sw_emulated_copy(to, from, 16, bytes);
+}
+
+static inline void sw_copy4(void *to, const void *from, int bytes)
+{
+    sw_emulated_copy(to, from, 4, bytes);
+}
+
+template <int NEWEST> static inline void sw_copies_wait(void)
+{
+    sw_emulated_copies_wait(NEWEST);
+}
+
 /* Arguments are copied when the kernel is launched, as a launch does. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
 static inline void sw_emulated_launch(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block,

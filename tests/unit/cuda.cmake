@@ -19,8 +19,18 @@ sw_test(test_cudnn_attention SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cudnn_atte
         LIBRARIES sw_device_cuda_shared)
 sw_test(test_cuda_calibrate SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_calibrate.c
         LIBRARIES sw_runner sw_device_cuda_shared)
-foreach(test test_cuda_ops test_cuda_serving test_cuda_meshes test_cuda_texts test_cudnn_attention
-             test_cuda_calibrate)
+# A kernel of the test's own.
+get_property(cuda_flags GLOBAL PROPERTY SW_CUDA_FLAGS)
+set(mma_kernel ${CMAKE_CURRENT_SOURCE_DIR}/mma_kernel.cu)
+set(mma_headers ${CMAKE_CURRENT_SOURCE_DIR}/mma_kernel.h ${CMAKE_SOURCE_DIR}/runner/device/cuda/mma.cuh
+                ${CMAKE_SOURCE_DIR}/runner/device/cuda/kernel.cuh)
+add_custom_command(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/mma_kernel.o
+  COMMAND ${SW_NVCC} ${cuda_flags} -I${CMAKE_SOURCE_DIR} -c ${mma_kernel} -o ${CMAKE_CURRENT_BINARY_DIR}/mma_kernel.o
+  DEPENDS ${mma_kernel} ${mma_headers} COMMENT "nvcc mma_kernel.cu" VERBATIM)
+sw_test(test_cuda_mma SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_mma.c ${CMAKE_CURRENT_BINARY_DIR}/mma_kernel.o
+        LIBRARIES sw_device_cuda_shared stdc++)
+foreach(test test_cuda_ops test_cuda_serving test_cuda_mma test_cuda_meshes test_cuda_texts
+             test_cudnn_attention test_cuda_calibrate)
   if(TEST ${test})
     sw_test_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
   endif()
@@ -28,7 +38,7 @@ endforeach()
 
 get_property(cudnn GLOBAL PROPERTY SW_CUDNN_VERSION)
 get_property(include GLOBAL PROPERTY SW_CUDA_INCLUDE)
-foreach(test test_cuda_ops test_cuda_serving test_cudnn_attention)
+foreach(test test_cuda_ops test_cuda_serving test_cuda_mma test_cudnn_attention)
   if(TARGET ${test})
     target_include_directories(${test} SYSTEM PRIVATE ${include})
   endif()
@@ -107,6 +117,12 @@ foreach(threads 256 64)
     list(APPEND objects_${threads} ${object})
   endforeach()
 endforeach()
+set(object ${CMAKE_CURRENT_BINARY_DIR}/emulated_mma_kernel.o)
+add_custom_command(OUTPUT ${object}
+  COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${SW_CXX} ${flags} -Wno-unknown-pragmas -include ${emulator}.h -x c++
+          -c ${mma_kernel} -o ${object}
+  DEPENDS ${mma_kernel} ${mma_headers} ${emulator}.h COMMENT "Building mma_kernel for the emulator" VERBATIM)
+set(mma_objects ${objects_64} ${object})
 # As without cuDNN, and with a stand-in for it.
 set(cudnn_absent ${CMAKE_SOURCE_DIR}/runner/device/cuda/cudnn_absent.c)
 set(cudnn_stand_in ${CMAKE_SOURCE_DIR}/tests/support/cudnn_stand_in.c)
@@ -119,6 +135,9 @@ endforeach()
 sw_test(test_cuda_ops_emulated SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_ops.c ${objects_256}
         LIBRARIES sw_device_cuda_emulated_absent sw_device_cpu stdc++)
 target_include_directories(test_cuda_ops_emulated SYSTEM PRIVATE ${include})
+sw_test(test_cuda_mma_emulated SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_mma.c ${mma_objects}
+        LIBRARIES sw_device_cuda_emulated_absent stdc++)
+target_include_directories(test_cuda_mma_emulated SYSTEM PRIVATE ${include})
 sw_test(test_cuda_serving_emulated
         SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_serving.c ${objects_256}
         LIBRARIES sw_device_cuda_emulated_absent sw_device_cpu stdc++ ARGS 1)

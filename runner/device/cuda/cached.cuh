@@ -120,6 +120,33 @@ __device__ static inline void load_cached(const cached &a, const void *x, const 
         to[i] = i < n ? (float)integers[i] * scale : 0.0f;
 }
 
+/* Places that a row's one token sees. */
+__device__ static inline int64_t visible_to(const part &p, const int32_t *slot)
+{
+    return slot[SW_SLOT_TOKENS] > 0 && slot[SW_SLOT_FIRST] >= 0 && local_slot(p, slot) >= 0
+               ? visible_places(p, slot[SW_SLOT_FIRST])
+               : 0;
+}
+
+/* A range of one slot's places is a block's, for some of the query heads that share a kv head. */
+struct ranges {
+    int lanes, row_blocks;        /* lanes: of decode.cu alone */
+    int64_t places, count, tasks; /* as in sw_decode_ranges */
+    float *out, *stats;           /* [batch, heads, count, dim], [.., 2] */
+};
+
+/* What cached_mma.cu does: queries and cache in bf16, or a cache in int8. In fp32 nobody rounds. */
+static inline bool on_tensor_cores(int q_dtype, int cache_dtype)
+{
+    return q_dtype == SW_BF16_T && (cache_dtype == SW_BF16_T || cache_dtype == SW_I8);
+}
+
+cudaError_t chunk_mma(const cached &a, cudaStream_t stream);
+/* s: but for row_blocks and tasks. */
+cudaError_t decode_mma(const cached &a, ranges s, cudaStream_t stream);
+/* Of a block's shared memory, in bytes. */
+size_t chunk_mma_shared(int dim, bool int8);
+
 /* Blocks that go through so many tasks. */
 static inline unsigned blocks_for(int64_t tasks)
 {

@@ -1,5 +1,6 @@
 /* Attention of a chunk of each slot's prompt over the cache, which has the chunk itself: exact
- * blockwise attention (Dao et al. 2022) in f32. No sum crosses blocks: the same bits every time. */
+ * blockwise attention (Dao et al. 2022) in f32. No sum crosses blocks: the same bits every time.
+ * Queries in bf16 go to cached_mma.cu unless the cache is in f32. */
 #include "runner/device/cuda/cached.cuh"
 
 /* A block does TILE rows (token, query head of one kv head) and takes TILE places at a time; a
@@ -216,14 +217,20 @@ static int tile_width(int dim)
     return dim <= 64 ? 64 : dim <= 128 ? 128 : (int)SW_CUDA_MAX_ATTENTION_DIM;
 }
 
-extern "C" size_t sw_cuda_chunk_shared(int32_t dim)
+static size_t shared_bytes(int dim)
 {
     return sizeof(float) * (2 * TILE * (tile_width(dim) + SQUARE) + TILE * SCORE_STRIDE);
 }
 
+extern "C" size_t sw_cuda_chunk_shared(int32_t dim, enum sw_dtype q, enum sw_dtype cache)
+{
+    return on_tensor_cores((int)q, (int)cache) ? chunk_mma_shared(dim, cache == SW_I8)
+                                               : shared_bytes(dim);
+}
+
 template <int DIM> static cudaError_t launch_chunk(const cached &a, cudaStream_t stream)
 {
-    const size_t bytes = sw_cuda_chunk_shared(DIM);
+    const size_t bytes = shared_bytes(DIM);
     const int64_t row_blocks = (a.sq * a.group + TILE - 1) / TILE;
     const int64_t tasks = row_blocks * a.kv_heads * a.batch;
     /* more than 48 KiB of shared memory must be asked for */
@@ -239,6 +246,8 @@ template <int DIM> static cudaError_t launch_chunk(const cached &a, cudaStream_t
 extern "C" cudaError_t sw_cuda_decode_chunk(const struct sw_call *call, cudaStream_t stream)
 {
     const cached a = describe(call);
+    if (on_tensor_cores(a.q.dtype, a.dtype) && a.dim <= SW_CUDA_MAX_ATTENTION_DIM)
+        return chunk_mma(a, stream);
     if (a.dim <= 64)
         return launch_chunk<64>(a, stream);
     if (a.dim <= 128)

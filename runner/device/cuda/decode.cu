@@ -1,6 +1,7 @@
 /* Attention of one token of each slot over the cache: ranges of its places by blocks of their own,
  * each byte read once for all query heads that share it (up to eight), then merged in order
- * (flash-decoding; Dao et al. 2023). No atomics: the same bits every time. */
+ * (flash-decoding; Dao et al. 2023). No atomics: the same bits every time. In f32; queries in bf16
+ * go to cached_mma.cu unless the cache is in f32. */
 #include "runner/device/cuda/cached.cuh"
 
 /* Eight elements as they lie in memory, of i8 without their scale; read in pieces of up to 16 bytes
@@ -82,23 +83,9 @@ template <int DTYPE> struct vector<DTYPE, false> {
     }
 };
 
-/* Places that a row's one token sees. */
-__device__ static inline int64_t visible_to(const part &p, const int32_t *slot)
-{
-    return slot[SW_SLOT_TOKENS] > 0 && slot[SW_SLOT_FIRST] >= 0 && local_slot(p, slot) >= 0
-               ? visible_places(p, slot[SW_SLOT_FIRST])
-               : 0;
-}
-
-/* A block does a range of one slot's places for ROWS of the query heads that share a kv head.
- * `lanes` neighbours (a power of two, at most a warp) hold a row, a vector each; with them every
- * thread has its part of all queries and of all results in registers. */
-struct ranges {
-    int lanes, row_blocks;
-    int64_t places, count, tasks; /* as in sw_decode_ranges */
-    float *out, *stats;           /* [batch, heads, count, dim], [.., 2] */
-};
-
+/* ROWS of the query heads that share a kv head are a block's. `lanes` neighbours (a power of two, at
+ * most a warp) hold a row, a vector each; with them every thread has its part of all queries and of
+ * all results in registers. */
 template <int ROWS> struct running {
     float out[ROWS][SW_VECTOR], maximum[ROWS], sum[ROWS];
 };
@@ -369,6 +356,7 @@ extern "C" cudaError_t sw_cuda_decode_token(const struct sw_call *call,
         return cudaSuccess;
     if (rows > INT32_MAX || a.dim > SW_CUDA_MAX_ATTENTION_DIM)
         return cudaErrorInvalidValue;
+    const bool narrow = on_tensor_cores(a.q.dtype, a.dtype);
     const decoder kernel = choose_decoder(a, &rows_of_block);
     s.lanes = power_of_two((a.dim + SW_VECTOR - 1) / SW_VECTOR, SW_WARP);
     s.row_blocks = (a.group + rows_of_block - 1) / rows_of_block;
@@ -377,9 +365,11 @@ extern "C" cudaError_t sw_cuda_decode_token(const struct sw_call *call,
     s.tasks = s.count * a.batch * a.kv_heads * s.row_blocks;
     s.out = s.count > 1 ? (float *)between : a.out;
     s.stats = s.count > 1 ? (float *)((char *)between + shares->stats) : a.stats;
-    SW_LAUNCH(kernel, blocks_for(s.tasks), SW_THREADS, 0, stream, a, s);
-    if (s.count > 1)
+    if (!narrow)
+        SW_LAUNCH(kernel, blocks_for(s.tasks), SW_THREADS, 0, stream, a, s);
+    const cudaError_t code = narrow ? decode_mma(a, s, stream) : cudaGetLastError();
+    if (code == cudaSuccess && s.count > 1)
         SW_LAUNCH(merge_ranges_kernel, (unsigned)rows, SW_THREADS, 0, stream, a, s,
                   power_of_two(a.dim, SW_THREADS));
-    return cudaGetLastError();
+    return code != cudaSuccess ? code : cudaGetLastError();
 }

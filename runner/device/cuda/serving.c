@@ -102,8 +102,8 @@ static int attend(struct sw_cuda_device *d, const struct sw_call *call, struct s
     const int32_t dim = call->op->as.attention.head_dim;
     struct sw_decode_ranges ranges;
     void *between = call->workspace;
-    if (q->size[1] != 1 &&
-        sw_cuda_check_shared(d, sw_cuda_chunk_shared(dim), name_of(call), dim, err) != 0)
+    if (q->size[1] != 1 && sw_cuda_check_shared(d, sw_cuda_chunk_shared(dim, q->dtype, k->dtype),
+                                                name_of(call), dim, err) != 0)
         return -1;
     if (q->size[1] != 1)
         return queued(call, sw_cuda_decode_chunk(call, d->stream), err);

@@ -27,7 +27,7 @@ cudaError_t sw_cuda_decode_token(const struct sw_call *call, const struct sw_dec
                                  void *between, cudaStream_t stream);
 /* Any number of tokens of each row: a chunk of its slot's prompt. */
 /* Of a block's shared memory, in bytes. */
-size_t sw_cuda_chunk_shared(int32_t dim);
+size_t sw_cuda_chunk_shared(int32_t dim, enum sw_dtype q, enum sw_dtype cache);
 cudaError_t sw_cuda_decode_chunk(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_softmax_merge(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_pick_token(const struct sw_call *call, cudaStream_t stream);
