@@ -33,7 +33,10 @@ static const struct sw_device_row rows[] = {
                        .message_s = 1e-6,
                        .usual = {0.70, 0.30, 0.60, 0, 0.70, "estimates for any CPU, not measured"}},
     [SW_DEVICE_CUDA] =
-        {.target = {.cudnn_attention = true, .cache_ranges = true, .lacks_whole_cache = true},
+        {.target = {.cudnn_attention = true,
+                    .cache_ranges = true,
+                    .int8_panels = true,
+                    .lacks_whole_cache = true},
          .contention = 0.19,
          .host_bandwidth = 25e9,
          .tiled = true,
@@ -43,7 +46,6 @@ static const struct sw_device_row rows[] = {
          .usual = {0.63, 0.28, 0.60, 3e-6, 0.74, "fitted to 150 published runs of other software"},
          .allocated = true,
          .container_flag = "--nv",
-         .lacks_int8_weights = true,
          .untried = true},
 };
 _Static_assert(sizeof rows / sizeof rows[0] == SW_DEVICE_COUNT, "a row for each kind of device");

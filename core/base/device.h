@@ -23,6 +23,7 @@ enum { SW_CPU_LIKE_ROWS = 32, SW_CPU_LIKE_ELEMS = 1000000 };
 struct sw_program_target {
     bool cudnn_attention;   /* attention also works in what cuDNN or its stand-in asks for, and */
     bool cache_ranges;      /* over a cache in partial results (core/program/workspace.h) */
+    bool int8_panels;       /* weights in int8 are widened in panels, too (the same header) */
     bool lacks_whole_cache; /* it has no attention over a whole cache, of keys that are gathered */
     /* Products of a program with so many rows at most, and so many elements of rows and of results,
      * make each row as those with fewer do, to the bit; 0: it goes by their number */
@@ -52,7 +53,6 @@ struct sw_device_row {
     /* jobs */
     bool allocated;             /* schedulers hand them out by number */
     const char *container_flag; /* that lets apptainer's containers see it; NULL: none */
-    bool lacks_int8_weights;    /* it has no products with weights in int8 */
     bool untried;               /* never run on such hardware: whoever emits or submits is told */
 };
 

@@ -244,20 +244,6 @@ static void take_nodes(struct sw_config *c, struct section *s, struct sw_run_con
     sw_cluster_resize(cluster, run->nodes_most);
 }
 
-/* What the accelerator has no kernels for is said before a job waits for it. */
-static void check_weights(struct sw_config *c, struct section *s, const struct node *root,
-                          const struct sw_run_config *run)
-{
-    if (!sw_section_good(s, "serve", "cluster", NULL) || run->serve_weights != SW_I8 ||
-        !sw_device_row(run->cluster.accelerator.device)->lacks_int8_weights)
-        return;
-    sw_config_error_at(c, sw_node_find(sw_node_find(root, "serve"), "weights"),
-                       sw_config_format(c, "'weights: int8' is not supported on %s accelerators",
-                                        sw_word(sw_words_device, run->cluster.accelerator.device)),
-                       "use weights: auto");
-    s->bad |= UINT64_C(1) << (sw_field_find(s->fields, "serve") - s->fields);
-}
-
 const char *sw_job_type_name(enum sw_job_type type)
 {
     static const char *const names[] = {"train", "generate", "score", "serve"};
@@ -325,7 +311,6 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     warn_of_precision(c, root, out);
     check_window(c, &s, out);
     take_nodes(c, &s, out);
-    check_weights(c, &s, root, out);
     check_job(c, &s, out);
     if (s.bad != 0 || !sw_config_settle_profile(c, &out->cluster))
         return false;

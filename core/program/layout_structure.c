@@ -4,6 +4,7 @@
  */
 #include "core/program/layout_internal.h"
 #include "core/program/walk.h"
+#include "core/program/workspace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -198,7 +199,7 @@ static int32_t find_blocks(const struct layout *l)
     const struct sw_program *p = l->p;
     int32_t count = 0;
     for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
-        if (sw_op_info(p->ops[w.op].kind)->workspace == NULL)
+        if (!sw_workspace_wanted(p, &p->ops[w.op]))
             continue;
         const struct sw_region *region = &p->regions[w.region];
         const int32_t end = w.end - 1, wait = l->wait[w.op];

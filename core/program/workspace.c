@@ -160,6 +160,53 @@ int64_t sw_workspace_attention(const struct sw_program *program, const struct sw
     return 0;
 }
 
+/* INT8_ROWS: so many are one warp's accumulators. The kernel takes whole pieces of inputs and of
+ * outputs; a panel is large enough for a GPU to be busy, small enough to be little beside weights.
+ */
+enum { INT8_ROWS = 64, INT8_INPUTS = 64, INT8_OUTPUTS = 32, PANEL_BYTES = 64 << 20 };
+
+bool sw_int8_in_kernel(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dtype dtype)
+{
+    return dtype == SW_BF16_T && rows <= INT8_ROWS && inputs % INT8_INPUTS == 0 &&
+           outputs % INT8_OUTPUTS == 0;
+}
+
+void sw_int8_panels_of(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dtype dtype,
+                       struct sw_int8_panels *out)
+{
+    const int64_t each = inputs * (int64_t)sw_dtype_bytes(dtype) + rows * (int64_t)sizeof(float);
+    int64_t most = each > 0 ? PANEL_BYTES / each / INT8_OUTPUTS * INT8_OUTPUTS : outputs;
+    most = most < INT8_OUTPUTS ? INT8_OUTPUTS : most;
+    out->outputs = most < outputs ? most : outputs;
+    out->results = align(out->outputs * inputs * (int64_t)sw_dtype_bytes(dtype));
+    out->bytes = out->results + align(out->outputs * rows * (int64_t)sizeof(float));
+}
+
+/* Which products go in panels. */
+static bool in_panels(const struct sw_program *program, const struct sw_op *op)
+{
+    return program->target.int8_panels && operand(program, op->in[1])->dtype == SW_I8;
+}
+
+int64_t sw_workspace_linear(const struct sw_program *program, const struct sw_op *op)
+{
+    const struct sw_value *x = operand(program, op->in[0]), *y = operand(program, op->out[0]);
+    const int64_t inputs = x->local[x->ndim - 1], outputs = y->local[y->ndim - 1];
+    const int64_t rows = inputs > 0 ? elems(x) / inputs : 0;
+    struct sw_int8_panels panels;
+    if (!in_panels(program, op) || sw_int8_in_kernel(rows, inputs, outputs, x->dtype))
+        return 0;
+    sw_int8_panels_of(rows, inputs, outputs, x->dtype, &panels);
+    return panels.bytes;
+}
+
+bool sw_workspace_wanted(const struct sw_program *program, const struct sw_op *op)
+{
+    const struct sw_op_info *info = sw_op_info((enum sw_op_kind)op->kind);
+    return info->workspace != NULL &&
+           (info->workspace != sw_workspace_linear || in_panels(program, op));
+}
+
 int64_t sw_lm_head_chunk_tokens(int64_t tokens, int64_t local_vocab)
 {
     int64_t most = SW_LM_HEAD_CHUNK_ELEMS / (local_vocab > 0 ? local_vocab : 1);

@@ -505,6 +505,7 @@ part_nccl() {
 
 part_serving() {
     attempt "tensor cores lay matrices out as documented" 20 "$bin/tests/test_cuda_mma"
+    attempt "weights in int8 against the CPU device" 30 "$bin/tests/test_cuda_int8" 2
     attempt "ops of serving against the CPU device" 60 "$bin/tests/test_cuda_serving" 2
     attempt "texts of every fifth mesh, ranks as threads sharing the GPU" 60 \
         "$bin/tests/test_cuda_texts" 5

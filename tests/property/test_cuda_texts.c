@@ -26,7 +26,7 @@ static const int32_t lengths[TEXTS] = {1, 8, 9, 16, 46, 3, 23, 30, 12};
 /* What differs in the programs; kv heads fewer than some tp, head sizes that are no vectors. */
 static const struct variant {
     const char *name;
-    bool biases, head_norms, few_kv_heads, stream, int8;
+    bool biases, head_norms, few_kv_heads, stream, int8, int8_weights;
     int32_t head_dim;
     int64_t chunk, slots, rows; /* rows: of a chunk */
     struct sw_sampling sampling;
@@ -61,6 +61,14 @@ static const struct variant {
     {.name = "cache in int8",
      .few_kv_heads = true,
      .int8 = true,
+     .head_dim = 8,
+     .chunk = 8,
+     .slots = 8,
+     .rows = 4,
+     .sampling = {.top_p = 1, .penalty = 1}},
+    {.name = "weights in int8",
+     .biases = true,
+     .int8_weights = true,
      .head_dim = 8,
      .chunk = 8,
      .slots = 8,
@@ -132,7 +140,10 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
         .reduce = SW_F32,
         .mesh = mesh,
         .layout = SW_CONTIGUOUS,
-        .target = {.cudnn_attention = true, .cache_ranges = true, .lacks_whole_cache = true},
+        .target = {.cudnn_attention = true,
+                   .cache_ranges = true,
+                   .int8_panels = true,
+                   .lacks_whole_cache = true},
     };
     sw_rules_default(&o.rules, SW_ATTENTION_RING);
     return o;
@@ -170,6 +181,7 @@ static struct sw_test_texts make(struct sw_mesh mesh, const struct variant *v,
                                             .chunk = v->chunk,
                                             .token_budget = v->rows * v->chunk,
                                             .cache = cache,
+                                            .weights = v->int8_weights ? SW_I8 : compute,
                                             .stream_weights = v->stream},
                                 .seed = 11,
                                 .stddev = 0.3,

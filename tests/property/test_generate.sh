@@ -230,10 +230,6 @@ one score --texts "$out/texts.jsonl" --against "$out/other.jsonl" >"$out/said" 2
 [ $? -eq 2 ] || fail "--against another file gives another exit code than 2"
 grep -q "other.jsonl:1:1: error: text 0 has 2 log-probabilities, not 65; score the same texts with --logprobs" \
     "$out/log" || fail "what is said of another file"
-"$build/plan" explain configs/runs/llama-8b-64.yaml --set serve.weights=int8 >"$out/said" 2>&1
-[ $? -eq 2 ] || fail "weights in int8 on GPUs give another exit code than 2"
-grep -q "error: 'weights: int8' is not supported on cuda accelerators$" "$out/said" ||
-    fail "what is said of weights in int8 on GPUs"
 # what is gathered for a chunk of prompts: the queries, or keys and values of a short cache
 for tokens in 512 4096; do
     "$build/plan" explain "${run[@]}" --mesh_dim 1,1,1,8 --set serve.max_tokens=$tokens --json \

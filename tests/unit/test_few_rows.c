@@ -2,6 +2,7 @@
  * else. */
 #include "core/cost/cost.h"
 #include "core/program/walk.h"
+#include "core/program/workspace.h"
 #include "core/program/set/program_set.h"
 
 #include <math.h>
@@ -76,10 +77,11 @@ static struct sw_cluster_config cluster_of(void)
         .link = {{.name = "l", .spans = 4, .bandwidth = 1e9, .latency_s = 1e-6}}};
 }
 
-static struct sw_program_set *serving_with(enum sw_dtype compute, enum sw_dtype weights,
-                                           enum sw_dtype cache)
+static struct sw_program_set *serving_on(struct sw_program_target target, enum sw_dtype compute,
+                                         enum sw_dtype weights, enum sw_dtype cache)
 {
-    const struct sw_program_options o = options_of(compute);
+    struct sw_program_options o = options_of(compute);
+    o.target = target;
     const struct sw_serving want = {/* as many rows of a chunk as there are texts */
                                     .max_batch = 8,         .max_tokens = 64, .chunk = 16,
                                     .token_budget = 8 * 16, .cache = cache,   .weights = weights};
@@ -89,6 +91,12 @@ static struct sw_program_set *serving_with(enum sw_dtype compute, enum sw_dtype 
             &o, &want, 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE, &set, &err) != 0)
         fail_msg("%s", err.message);
     return set;
+}
+
+static struct sw_program_set *serving_with(enum sw_dtype compute, enum sw_dtype weights,
+                                           enum sw_dtype cache)
+{
+    return serving_on((struct sw_program_target){0}, compute, weights, cache);
 }
 
 static struct sw_program_set *serving_in(enum sw_dtype compute, enum sw_dtype weights)
@@ -417,6 +425,44 @@ static void gpus_attend_a_cache_apart(void **state)
     }
 }
 
+/* A GPU widens weights in int8 as it reads them for a few rows in bf16. For more, and in fp32, it
+ * does so first, and what it then writes and reads is in the arena and in the price. */
+static void gpus_widen_int8_in_panels(void **state)
+{
+    (void)state;
+    assert_true(sw_int8_in_kernel(64, 128, 320, SW_BF16_T));
+    assert_false(sw_int8_in_kernel(65, 128, 320, SW_BF16_T));
+    assert_false(sw_int8_in_kernel(64, 127, 320, SW_BF16_T));
+    assert_false(sw_int8_in_kernel(64, 128, 319, SW_BF16_T));
+    for (int which = 0; which < 4; which++) {
+        const enum sw_dtype compute = which % 2 ? SW_F32 : SW_BF16_T;
+        const struct sw_program_target target = {.int8_panels = which / 2 == 1};
+        struct sw_program_set *set = serving_on(target, compute, SW_I8, compute);
+        const struct sw_program *p = set->program[SW_PROGRAM_PREFILL];
+        const int64_t each = (int64_t)sw_dtype_bytes(compute);
+        int32_t found = 0;
+        for (int32_t i = 0; i < p->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            if ((op->kind != SW_OP_LINEAR && op->kind != SW_OP_LINEAR_T) ||
+                p->values[op->in[1].value].dtype != SW_I8)
+                continue;
+            const struct sw_value *x = &p->values[op->in[0].value];
+            const int64_t rows = x->local[0] * x->local[1], inputs = x->local[2];
+            const int64_t outputs = p->values[op->out[0].value].local[2];
+            const int64_t wide = target.int8_panels && compute == SW_F32
+                                     ? each * inputs * outputs + 4 * rows * outputs
+                                     : 0;
+            assert_int_equal(op->workspace_bytes, wide);
+            assert_true(sw_op_cost(p, op).memory_bytes == each * rows * (inputs + outputs) +
+                                                              inputs * outputs + 4 * outputs +
+                                                              sw_op_addend_bytes(p, op) + 2 * wide);
+            found++;
+        }
+        assert_true(found >= 7);
+        sw_program_set_free(set);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,6 +476,7 @@ int main(void)
         cmocka_unit_test(asks_for_top_tokens),
         cmocka_unit_test(parts_make_the_price),
         cmocka_unit_test(gpus_attend_a_cache_apart),
+        cmocka_unit_test(gpus_widen_int8_in_panels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

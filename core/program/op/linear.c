@@ -26,6 +26,19 @@ static int32_t products_linear_dw(const struct sw_program *p, const struct sw_op
     return 1;
 }
 
+/* Where weights in int8 are widened in panels, these are written and read besides, and so are the
+ * results before they are scaled. */
+static struct sw_op_cost cost_linear(const struct sw_program *p, const struct sw_op *op)
+{
+    struct sw_op_cost cost = sw_cost_operands(p, op);
+    if (sw_workspace_linear(p, op) > 0) {
+        const struct sw_value *x = &p->values[op->in[0].value];
+        cost.memory_bytes += 2 * (sw_ref_elems(p, op->in[1]) * (int64_t)sw_dtype_bytes(x->dtype) +
+                                  sw_ref_elems(p, op->out[0]) * (int64_t)sizeof(float));
+    }
+    return cost;
+}
+
 /* y = x W: dW = xT dy, dx = dy WT. y = x WT (linear_t): dW = dyT x, dx = dy W. The weight's
  * gradient comes before dx, so that its reduction overlaps it. */
 static int vjp_product(struct sw_autodiff *a, const struct sw_op *op, bool transposed)
@@ -85,16 +98,18 @@ const struct sw_op_info sw_row_linear = {.name = "linear",
                                          .addend = 2,
                                          .held = 1,
                                          .vjp = vjp_linear,
-                                         .cost = sw_cost_operands,
-                                         .products = products_linear};
+                                         .cost = cost_linear,
+                                         .products = products_linear,
+                                         .workspace = sw_workspace_linear};
 const struct sw_op_info sw_row_linear_t = {.name = "linear_t",
                                            .factors = "bsf,ef->bse|bsf,ef,e->bse",
                                            .cost_class = SW_CLASS_MATMUL,
                                            .addend = 2,
                                            .held = 1,
                                            .vjp = vjp_linear_t,
-                                           .cost = sw_cost_operands,
-                                           .products = products_linear};
+                                           .cost = cost_linear,
+                                           .products = products_linear,
+                                           .workspace = sw_workspace_linear};
 const struct sw_attribute sw_op_gradient_attributes[] = {
     {.name = "adds",
      .type = SW_ATTRIBUTE_FLAG,

@@ -101,14 +101,6 @@ __device__ static inline void fetch_query(const cached &a, int64_t head, bool th
                is_aligned(a.q.data, row_bytes));
 }
 
-/* An integer of 8 bits, the lowest of x: 2^23 + 128 + q has it in its last bits. */
-__device__ static inline float widen_int8(uint32_t x)
-{
-    sw_bits b;
-    b.bits = 0x4b000000u | ((x & 0xffu) ^ 0x80u);
-    return b.value - 8388736.0f;
-}
-
 /* Both sides of a stage of integers into wide [2, PLACES, STRIDE]. */
 template <int DIM, int PLACES>
 __device__ static void widen_places(const char *stage, uint16_t *wide)
@@ -120,10 +112,10 @@ __device__ static void widen_places(const char *stage, uint16_t *wide)
         const uint2 x = *(const uint2 *)(stage + side * S::SIDE_BYTES + row * S::ROW_BYTES +
                                          v * SW_VECTOR);
         *(uint4 *)(wide + side * S::WIDE_ELEMS + row * S::STRIDE + v * SW_VECTOR) =
-            make_uint4(sw_narrow2(widen_int8(x.x), widen_int8(x.x >> 8)),
-                       sw_narrow2(widen_int8(x.x >> 16), widen_int8(x.x >> 24)),
-                       sw_narrow2(widen_int8(x.y), widen_int8(x.y >> 8)),
-                       sw_narrow2(widen_int8(x.y >> 16), widen_int8(x.y >> 24)));
+            make_uint4(sw_narrow2(sw_widen_int8(x.x), sw_widen_int8(x.x >> 8)),
+                       sw_narrow2(sw_widen_int8(x.x >> 16), sw_widen_int8(x.x >> 24)),
+                       sw_narrow2(sw_widen_int8(x.y), sw_widen_int8(x.y >> 8)),
+                       sw_narrow2(sw_widen_int8(x.y >> 16), sw_widen_int8(x.y >> 24)));
     }
 }
 

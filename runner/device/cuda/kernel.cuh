@@ -53,6 +53,14 @@ __device__ static inline float sw_widen(uint32_t half)
     return b.value;
 }
 
+/* An integer of 8 bits, the lowest of x: 2^23 + 128 + q has it in its last bits. */
+__device__ static inline float sw_widen_int8(uint32_t x)
+{
+    sw_bits b;
+    b.bits = 0x4b000000u | ((x & 0xffu) ^ 0x80u);
+    return b.value - 8388736.0f;
+}
+
 /* Two at once, the first in the lower half: to nearest, ties to even; NaN stays NaN. One instruction
  * of the hardware (F2FP), seven of integers an element without. */
 #ifdef __CUDA_ARCH__

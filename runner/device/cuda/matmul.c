@@ -2,7 +2,7 @@
  * the fastest of the heuristic's first choices, timed once, or the first of them; and the ops made
  * of them. */
 #include "core/base/number.h"
-#include "runner/device/cuda/cuda.h"
+#include "runner/device/cuda/int8.h"
 
 #include <cublasLt.h>
 #include <stdlib.h>
@@ -287,6 +287,8 @@ int sw_cuda_matmul(struct sw_cuda_device *device, const struct sw_cuda_matmul *m
     struct key key;
     if (matmul->m == 0 || matmul->n == 0)
         return 0;
+    if (matmul->b_dtype == SW_I8)
+        return sw_cuda_matmul_int8(device, matmul, err);
     if (matmul->a_dtype != matmul->b_dtype ||
         (matmul->a_dtype != SW_F32 && matmul->a_dtype != SW_BF16_T))
         return sw_fail(err, SW_UNMET, "a matrix product of %s and %s has no cuda kernel",
@@ -365,9 +367,13 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
     as_matrix(w, &w_rows, &w_columns);
     as_matrix(y, &y_rows, &y_columns);
     const int64_t w_stride = w->size[w->ndim - 1];
+    const uint16_t own = w->dtype == SW_I8 ? 3 : 2; /* what is behind them is added */
     struct sw_cuda_matmul matmul = {.a = x->data,
                                     .b = w->data,
-                                    .addend = call->op->n_in > 2 && !adds ? call->in[2].data : NULL,
+                                    .addend =
+                                        call->op->n_in > own && !adds ? call->in[own].data : NULL,
+                                    .workspace = call->workspace,
+                                    .workspace_bytes = call->op->workspace_bytes,
                                     .keep = kept_of(d, call),
                                     .settled = call->rows_alike,
                                     .c = y->data,
@@ -377,6 +383,13 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
                                     .n = y_columns,
                                     .c_row = y->size[y->ndim - 1]};
     bool fits;
+    if (w->dtype == SW_I8) {
+        if (call->op->n_in < own || call->in[2].dtype != SW_F32 || call->in[2].ndim != 1 ||
+            call->in[2].size[0] - call->in[2].padding[0] != y_columns)
+            return sw_fail(err, SW_ENVIRONMENT, "%s takes i8 with a scale for each of its outputs",
+                           sw_op_info((enum sw_op_kind)call->op->kind)->name);
+        matmul.scales = call->in[2].data;
+    }
     switch (call->op->kind) {
     case SW_OP_LINEAR: /* [tokens, e] [e, f] */
         fits = x_columns == w_rows && y_rows == tokens && y_columns == w_columns;
@@ -400,12 +413,8 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
         matmul.b_row = w_stride, matmul.b_column = 1;
         break;
     }
-    if (w->dtype == SW_I8)
-        return sw_fail(err, SW_ENVIRONMENT,
-                       "%s on cuda has no weights in i8; use serve.weights: auto",
-                       sw_op_info((enum sw_op_kind)call->op->kind)->name);
-    if (call->op->n_in > 2)
-        fits = fits && call->in[2].dtype == y->dtype && call->in[2].elems == y->elems;
+    if (call->op->n_in > own)
+        fits = fits && call->in[own].dtype == y->dtype && call->in[own].elems == y->elems;
     if (!fits)
         return sw_fail(err, SW_ENVIRONMENT,
                        "%s got [%lld, %lld] and [%lld, %lld] for a result [%lld, %lld]",

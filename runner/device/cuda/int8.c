@@ -1,0 +1,56 @@
+/* Weights in int8: a kernel of our own for few rows, else panel by panel through cuBLASLt. */
+#include "runner/device/cuda/int8.h"
+
+static int queued(cudaError_t code, struct sw_error *err)
+{
+    return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "a product with weights in int8");
+}
+
+/* One panel: as b lies, its outputs behind each other or its inputs. */
+static int run_panel(struct sw_cuda_device *device, const struct sw_cuda_matmul *matmul,
+                     int64_t first, int64_t count, void *wide, float *results, struct sw_error *err)
+{
+    struct sw_cuda_matmul product = *matmul;
+    product.n = count;
+    product.b = wide;
+    product.b_dtype = matmul->a_dtype;
+    product.b_row = matmul->b_row == 1 ? 1 : count;
+    product.b_column = matmul->b_row == 1 ? matmul->k : 1;
+    product.c = results;
+    product.c_dtype = SW_F32;
+    product.c_row = count;
+    product.addend = NULL;
+    product.scales = NULL;
+    return queued(sw_cuda_int8_widen(matmul, first, count, wide, device->stream), err) != 0 ||
+                   sw_cuda_matmul(device, &product, err) != 0 ||
+                   queued(sw_cuda_int8_scale(matmul, first, count, results, device->stream), err) !=
+                       0
+               ? -1
+               : 0;
+}
+
+int sw_cuda_matmul_int8(struct sw_cuda_device *device, const struct sw_cuda_matmul *matmul,
+                        struct sw_error *err)
+{
+    struct sw_int8_panels panels;
+    if (matmul->scales == NULL || (matmul->a_dtype != SW_F32 && matmul->a_dtype != SW_BF16_T))
+        return sw_fail(err, SW_ENVIRONMENT, "a matrix product of %s and i8 has no cuda kernel",
+                       sw_dtype_name(matmul->a_dtype));
+    if (sw_int8_in_kernel(matmul->m, matmul->k, matmul->n, matmul->a_dtype) &&
+        sw_cuda_int8_is_aligned(matmul))
+        return queued(sw_cuda_int8_product(matmul, device->stream), err);
+    sw_int8_panels_of(matmul->m, matmul->k, matmul->n, matmul->a_dtype, &panels);
+    char *wide = matmul->workspace;
+    if (matmul->workspace_bytes < panels.bytes) /* of a plan that was not made for a GPU */
+        wide = sw_cuda_scratch(device, (size_t)panels.bytes, err);
+    if (wide == NULL)
+        return -1;
+    for (int64_t first = 0; first < matmul->n; first += panels.outputs) {
+        const int64_t left = matmul->n - first;
+        const int64_t count = left < panels.outputs ? left : panels.outputs;
+        if (run_panel(device, matmul, first, count, wide, (float *)(wide + panels.results), err) !=
+            0)
+            return -1;
+    }
+    return 0;
+}

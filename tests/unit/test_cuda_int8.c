@@ -1,0 +1,159 @@
+/* Products with weights in int8 on the CUDA device against the CPU device. Where all sums are
+ * integers that fp32 holds there is one right answer, whatever their order: it is compared to the
+ * bit. On a GPU where there is one; test_cuda_int8_emulated runs the same kernels on the CPU
+ * (cuda_emulator.h). ROUNDS and SEED draw other shapes. */
+#include "core/program/workspace.h"
+#include "tests/unit/cuda_ops_support.h"
+
+struct shape {
+    int64_t rows, inputs, outputs;
+};
+
+static void put(const struct sw_tensor *t, int64_t i, float value)
+{
+    if (t->dtype == SW_F32)
+        ((float *)t->data)[i] = value;
+    else
+        ((uint16_t *)t->data)[i] = sw_bf16_from_float(value);
+}
+
+/* x, W, scales; `padding` outputs or inputs behind a row of W that are none. */
+static struct both describe(const struct shape *s, enum sw_dtype dtype, bool transposed,
+                            int64_t padding, int64_t skew)
+{
+    const int64_t x[3] = {1, s->rows, s->inputs}, scales[1] = {s->outputs};
+    const int64_t w[2] = {transposed ? s->outputs : s->inputs,
+                          (transposed ? s->inputs : s->outputs) + padding};
+    struct both b = begin(transposed ? SW_OP_LINEAR_T : SW_OP_LINEAR, skew);
+    b.call.rows_alike = true;
+    struct sw_tensor *t = add_in(&b, dtype, 3, x, 1);
+    for (int64_t i = 0; i < t->elems; i++)
+        put(t, i, (float)between(-2, 2));
+    add_int8(&b, 2, w)->padding[1] = padding;
+    t = add_in(&b, SW_F32, 1, scales, 1);
+    for (int64_t i = 0; i < t->elems; i++)
+        ((float *)t->data)[i] = 0.01f + fabsf(((float *)t->data)[i]);
+    return b;
+}
+
+/* What a plan for a GPU has room for. */
+static size_t workspace_of(const struct shape *s, enum sw_dtype dtype)
+{
+    struct sw_int8_panels panels;
+    sw_int8_panels_of(s->rows, s->inputs, s->outputs, dtype, &panels);
+    return sw_int8_in_kernel(s->rows, s->inputs, s->outputs, dtype) ? 0 : (size_t)panels.bytes;
+}
+
+static void multiply(const struct shape *s, enum sw_dtype dtype, enum sw_dtype result,
+                     bool transposed, int64_t padding, int64_t skew)
+{
+    const int64_t y[3] = {1, s->rows, s->outputs};
+    for (int adds = 0; adds < 2; adds++) {
+        struct both b = describe(s, dtype, transposed, padding, skew);
+        if (adds)
+            add_in(&b, result, 3, y, 4);
+        add_out(&b, result, 3, y);
+        run_both(&b, skew == 0 ? workspace_of(s, dtype) : 0, NULL);
+        /* the CPU rounds a scaled sum, by half a step, and again where it meets an addend; here it
+         * is rounded once: three halves, and another one since the largest of both may differ */
+        compare(&b, !adds ? 0 : 4 * (result == SW_F32 ? 0x1p-24 : 0x1p-9));
+        end(&b);
+    }
+}
+
+/* A few rows of bf16, as many as sixteen, above, as decoding has them. */
+static void test_few_rows(void **unused)
+{
+    (void)unused;
+    static const struct shape shapes[] = {{1, 64, 32},   {16, 64, 96},  {17, 192, 32},
+                                          {33, 640, 64}, {64, 128, 32}, {5, 1088, 64}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int transposed = 0; transposed < 2; transposed++) {
+            assert_true(
+                sw_int8_in_kernel(shapes[i].rows, shapes[i].inputs, shapes[i].outputs, SW_BF16_T));
+            multiply(&shapes[i], SW_BF16_T, i % 2 ? SW_F32 : SW_BF16_T, transposed, i == 3 ? 32 : 0,
+                     0);
+        }
+}
+
+/* Rows in fp32, many of them, sizes that are no multiples, addresses that are not aligned, rows of
+ * W that are padded; more outputs than a panel has. */
+static void test_panels(void **unused)
+{
+    (void)unused;
+    for (int64_t round = 0; round < rounds; round++)
+        for (int i = 0; i < 12; i++) {
+            const struct shape s = {i % 3 == 0 ? between(65, 80) : between(1, 40), between(1, 90),
+                                    between(1, 70)};
+            multiply(&s, i % 2 ? SW_F32 : SW_BF16_T, i % 4 < 2 ? SW_F32 : SW_BF16_T, i / 2 % 2,
+                     i % 5 == 0 ? 3 : 0, i % 3);
+        }
+    const struct shape wide = {1, 60000, 300}, aligned = {9, 64, 32};
+    struct sw_int8_panels panels;
+    sw_int8_panels_of(wide.rows, wide.inputs, wide.outputs, SW_F32, &panels);
+    assert_true(panels.outputs < wide.outputs && wide.outputs % panels.outputs != 0);
+    for (int transposed = 0; transposed < 2; transposed++) {
+        multiply(&wide, SW_F32, SW_F32, transposed, 0, 0);
+        multiply(&aligned, SW_BF16_T, SW_BF16_T, transposed, 5, 0); /* W's rows are not aligned */
+        multiply(&aligned, SW_BF16_T, SW_BF16_T, transposed, 0, 1);
+    }
+}
+
+/* To the bit, of numbers whose sums are rounded: a row is what it is in any other row, with more
+ * rows beside it or fewer as long as the kernel is the same. */
+static void test_rows_are_alike(void **unused)
+{
+    (void)unused;
+    const struct shape s = {47, 640, 64};
+    const int64_t y[3] = {1, s.rows, s.outputs};
+    for (int transposed = 0; transposed < 2; transposed++) {
+        struct both b = describe(&s, SW_BF16_T, transposed, 0, 0);
+        uint16_t *x = b.in[0].data;
+        for (int64_t i = 0; i < b.in[0].elems; i++)
+            x[i] = sw_bf16_from_float((float)(2 * uniform() - 1));
+        for (int64_t row = 3; row < s.rows; row += 11)
+            memcpy(x + row * s.inputs, x, (size_t)s.inputs * sizeof *x);
+        add_out(&b, SW_F32, 3, y);
+        run_both(&b, 0, NULL);
+        float *got = malloc(bytes_of(&b.out[0]));
+        assert_non_null(got);
+        assert_int_equal(
+            cuda->vtable->copy_out(cuda, got, b.device[b.op.n_in], bytes_of(&b.out[0])), 0);
+        for (int64_t row = 3; row < s.rows; row += 11)
+            assert_memory_equal(got + row * s.outputs, got, (size_t)s.outputs * sizeof *got);
+        free(got);
+        compare(&b, 2e-5); /* sums of 640 products in another order */
+        end(&b);
+    }
+}
+
+static void test_scales_are_asked_for(void **unused)
+{
+    (void)unused;
+    const struct shape s = {1, 64, 32};
+    struct both b = describe(&s, SW_BF16_T, false, 0, 0);
+    const int64_t y[3] = {1, 1, 32};
+    struct sw_error err = {0};
+    b.in[2].size[0] = 31;
+    add_out(&b, SW_BF16_T, 3, y);
+    const struct sw_call call = {.op = &b.op, .in = b.in, .out = b.out};
+    assert_int_equal(cuda->vtable->run[SW_OP_LINEAR](cuda, &call, &err), -1);
+    assert_string_equal(err.message, "linear takes i8 with a scale for each of its outputs");
+    end(&b);
+}
+
+int main(int argc, char **argv)
+{
+    const int status = open_devices(argc, argv);
+    if (status != 0)
+        return status;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_few_rows),
+        cmocka_unit_test(test_panels),
+        cmocka_unit_test(test_rows_are_alike),
+        cmocka_unit_test(test_scales_are_asked_for),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    close_devices();
+    return failed;
+}
