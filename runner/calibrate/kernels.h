@@ -43,8 +43,8 @@ struct sw_few_rows_rates {
 };
 
 /* One grid of matrix products (products.h): of each point a rank's seconds, summed over ranks, in
- * the order of struct sw_products; `tokens` numbers of tokens were measured, 0: none. Doubles only.
- */
+ * the order of struct sw_products; `tokens` numbers of tokens were measured, 0: none; of `missed`
+ * points a rank's clock saw no time, which a sum over ranks does not tell. Doubles only. */
 enum {
     SW_PRODUCT_TOKENS = 4,
     SW_PRODUCT_WIDTHS = 5,
@@ -52,7 +52,7 @@ enum {
 };
 struct sw_product_rates {
     double seconds[SW_PRODUCT_POINTS];
-    double tokens, wall_seconds, busy_seconds;
+    double tokens, missed, wall_seconds, busy_seconds;
 };
 
 /* A product of the programs, as a step runs it: what a grid is tried on, which it was not made of.

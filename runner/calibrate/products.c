@@ -185,6 +185,7 @@ static int time_grid(struct timing *t, struct sw_comm *world, double seconds,
         double *of_point = samples + (size_t)i * MAX_PASSES;
         qsort(of_point, (size_t)passes, sizeof *of_point, sw_compare_doubles);
         rates->seconds[i] = of_point[passes / 2];
+        rates->missed += rates->seconds[i] > 0 ? 0 : 1;
     }
     return sw_calibrate_sum(world, (double *)rates, sizeof *rates / sizeof(double), err);
 }

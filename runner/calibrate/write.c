@@ -120,9 +120,11 @@ static double *peak_of(struct sw_calibration *out, int32_t dtype)
     return dtype == SW_FEW_FP32 ? &out->fp32_flops : &out->bf16_flops;
 }
 
-/* Whether all points took time by the clock. One that did not has no rate. */
+/* Whether all points took time by every rank's clock. One that did not has no rate. */
 static bool is_timed(const struct sw_product_rates *rates, const struct sw_products *grid)
 {
+    if (rates->missed > 0)
+        return false;
     for (int32_t i = 0; i < sw_products_points(grid); i++)
         if (!(rates->seconds[i] > 0))
             return false;

@@ -120,6 +120,13 @@ static void grids_that_the_clock_missed_are_left_out(void **state)
     close_to(c.fp32_flops, 40e9);
     assert_int_equal(c.products_tried, 0);
     assert_true(c.products_scale == 0);
+    /* of one of the ranks: what the other took makes a sum of it, and a rate twice as high */
+    add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 20e9);
+    rates.products[SW_PRODUCT_LINEAR][SW_FEW_FP32].seconds[7] /= 2;
+    rates.products[SW_PRODUCT_LINEAR][SW_FEW_FP32].missed = 1;
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    assert_int_equal(c.products[SW_PRODUCT_LINEAR][SW_FEW_FP32].rows, 0);
+    assert_int_equal(c.products[SW_PRODUCT_LINEAR_T][SW_FEW_FP32].rows, SW_PRODUCT_TOKENS);
 }
 
 /* Products of steps that hardly took time: what is written is what a profile may say, and no
