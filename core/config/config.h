@@ -42,7 +42,8 @@ enum sw_family_key {
 };
 bool sw_family_reads(uint8_t family, enum sw_family_key key);
 
-/* One measured point of an efficiency curve: fraction of peak (0..1] at a size (flops or bytes). */
+/* One measured point of an efficiency curve: fraction of peak (0..1] at a size (flops or bytes).
+ * Of products_scale at most SW_MAX_PRODUCTS_SCALE. */
 struct sw_curve_point {
     double size, fraction;
 };
@@ -104,11 +105,14 @@ struct sw_profile_config {
     /* Its own, by how operands lie (enum sw_product_kind) and enum sw_few_dtype. NULL: in bf16 the
      * accelerator's, where it has some, else `matmul` alone. */
     const struct sw_products *products[SW_PRODUCT_KINDS][SW_FEW_DTYPES];
-    double products_scale;   /* of what these say, what they reach in whole steps; 0: as much as
-                                `matmul` of their asymptote */
+    /* Of what these say, what they reach in a step that moves so many bytes before it comes to the
+     * same weights again, so that caches may hold them; count 0: as much as `matmul` of their
+     * asymptote. */
+    struct sw_curve products_scale;
     double products_error;   /* median |error| of prices by them of products in such steps that are
                                 none of their points; 0: not told */
     double launch_latency_s; /* that every op adds on the device */
+    double angle_time_s;     /* that rope adds for each position and pair of elements */
     double host_time_s; /* from one op's issue to the next one's, which the device cannot outrun */
     /* What the shares are of, where that is not the data sheet; 0: the accelerator's. */
     double peak_bf16_flops, peak_fp32_flops, memory_bandwidth;
@@ -118,8 +122,8 @@ struct sw_profile_config {
     const char *source;         /* what the shares rest on; NULL: not told */
     struct {
         struct sw_place matmul, attention, attention_backward, memory,
-            few_rows[SW_FEW_KINDS][SW_FEW_DTYPES], products_scale, launch_latency, host_time,
-            peak_bf16, peak_fp32, memory_bandwidth, band;
+            few_rows[SW_FEW_KINDS][SW_FEW_DTYPES], products_scale, launch_latency, angle_time,
+            host_time, peak_bf16, peak_fp32, memory_bandwidth, band;
     } at; /* where each constant stands; file NULL: nowhere, it is the default */
 };
 

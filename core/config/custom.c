@@ -46,17 +46,26 @@ bool sw_config_describe_curve(struct sw_config *c, struct node *root, struct sw_
     return sw_config_read_section(c, root, sw_curve_fields, out, UNKNOWN_ERROR).bad == 0;
 }
 
+/* A fraction, of a peak where the field tells no other maximum. */
+static bool check_fraction(struct sw_config *c, const struct field *field, const struct node *node,
+                           double fraction)
+{
+    const double most = field->max > 0 ? field->max : 1;
+    if (fraction > 0 && fraction <= most)
+        return true;
+    return complain(c, node, field,
+                    sw_config_format(c, "a fraction of '%s' must be more than 0 and at most %g",
+                                     field->key, most));
+}
+
 static bool read_curve(struct sw_config *c, const struct field *field, struct node *value,
                        void *base)
 {
     struct sw_curve *curve = (struct sw_curve *)((char *)base + field->offset);
     double all;
     if (value->kind == NODE_SCALAR && value->plain && sw_number_parse(value->text, &all)) {
-        if (!(all > 0 && all <= 1))
-            return complain(c, value, field,
-                            sw_config_format(c,
-                                             "a fraction of '%s' must be more than 0 and at most 1",
-                                             field->key));
+        if (!check_fraction(c, field, value, all))
+            return false;
         *curve = (struct sw_curve){1, {{1, all}}};
         return true;
     }
@@ -83,11 +92,7 @@ static bool read_curve(struct sw_config *c, const struct field *field, struct no
             good = complain(c, item->first, field,
                             sw_config_format(c, "the sizes of '%s' must be positive and ascending",
                                              field->key));
-        if (!(point.fraction > 0 && point.fraction <= 1))
-            good =
-                complain(c, item->last, field,
-                         sw_config_format(c, "a fraction of '%s' must be more than 0 and at most 1",
-                                          field->key));
+        good = check_fraction(c, field, item->last, point.fraction) && good;
         before = point.size;
         curve->point[curve->count++] = point;
     }

@@ -275,10 +275,12 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile
 #define SW_BELOW_BIG_SCHEMA                                                                        \
     "{\"type\": \"number\", \"exclusiveMinimum\": 0, \"exclusiveMaximum\": 1e30}"
 #define SW_SIZE_SCHEMA "{\"type\": \"number\", \"minimum\": 1, \"exclusiveMaximum\": 1e30}"
-#define SW_CURVE_SCHEMA                                                                            \
-    "{\"anyOf\": [" SW_SHARE_SCHEMA ", {\"type\": \"array\", \"maxItems\": 32, \"items\": "        \
-    "{\"type\": \"array\", \"prefixItems\": [" SW_POSITIVE_SCHEMA ", " SW_SHARE_SCHEMA             \
+#define SW_SCALE_SCHEMA "{\"type\": \"number\", \"exclusiveMinimum\": 0, \"maximum\": 100}"
+#define SW_CURVE_OF_SCHEMA(fraction)                                                               \
+    "{\"anyOf\": [" fraction ", {\"type\": \"array\", \"maxItems\": 32, \"items\": "               \
+    "{\"type\": \"array\", \"prefixItems\": [" SW_POSITIVE_SCHEMA ", " fraction                    \
     "], \"items\": false, \"minItems\": 2}}]}"
+#define SW_CURVE_SCHEMA SW_CURVE_OF_SCHEMA(SW_SHARE_SCHEMA)
 #define SW_FEW_ROWS_SCHEMA                                                                         \
     "{\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", "                    \
     "\"prefixItems\": [" SW_BELOW_BIG_SCHEMA ", " SW_BELOW_BIG_SCHEMA ", " SW_BELOW_BIG_SCHEMA     \

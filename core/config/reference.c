@@ -109,7 +109,7 @@ static void write_custom(FILE *out, const struct field *field)
         fputs(field->custom == &sw_type_texts ? "list: " : "", out);
         write_cell(out, field->expects);
     } else if (field->custom == &sw_type_curve || field->custom == &sw_type_link_curve) {
-        fprintf(out, "number, more than 0, at most 1, or list%s",
+        fprintf(out, "number, more than 0, at most %g, or list%s", field->max > 0 ? field->max : 1,
                 field->custom == &sw_type_link_curve ? ", or path" : "");
     } else if (list || mapping) {
         fputs(list ? "list" : "mapping", out);

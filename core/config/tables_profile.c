@@ -184,15 +184,16 @@ const struct field sw_profile_fields[] = {
                                 "those in bf16 the accelerator's, else what follows from "
                                 "'matmul'"},
     {.key = "products_scale",
-     .type = FIELD_REAL,
+     .type = FIELD_CUSTOM,
      KEPT(products_scale, products_scale),
      .brief = true,
-     .fallback = "0",
-     .min = 0,
      .max = SW_MAX_PRODUCTS_SCALE,
-     .example = "0.97",
-     .about = "of the rates in 'products', what products reach in whole steps; 0: what 'matmul' "
-              "says of large ones over what the grid does"},
+     .custom = &sw_type_curve,
+     .example = "[[1e8, 1.3], [1e9, 1]]",
+     .schema = SW_CURVE_OF_SCHEMA(SW_SCALE_SCHEMA),
+     .about = "of the rates in 'products', what products reach in whole steps; or points [bytes "
+              "that the operations of a micro-batch move, fraction]: caches hold what small steps "
+              "use; default: what 'matmul' says of large ones over what the grid does"},
     {.key = "products_error",
      .type = FIELD_REAL,
      AT(products_error),
@@ -204,6 +205,19 @@ const struct field sw_profile_fields[] = {
      .about = "median error of prices by 'products' for products of whole steps that are none of "
               "their points; 0: not known"},
     LAUNCH(KEPT(launch_latency_s, launch_latency)),
+    {.key = "angle_time",
+     .type = FIELD_SECONDS,
+     KEPT(angle_time_s, angle_time),
+     .brief = true,
+     .least = 0,
+     .most = 1e-3,
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .example = "15 ns",
+     .about = "time that each sine and cosine of a rotary embedding takes besides the memory that "
+              "it moves: one for each position and pair of a head's elements, whatever the number "
+              "of heads"},
     {.key = "host_time",
      .type = FIELD_SECONDS,
      KEPT(host_time_s, host_time),

@@ -565,22 +565,6 @@ static void tell_profile(struct sw_cost *out, const struct sw_cluster_config *cl
     out->profile_error = p->error;
 }
 
-void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count)
-{
-    for (int32_t i = 0; i < op_count; i++)
-        known->compute_seconds[i] = known->sent[i].bytes = -1;
-}
-
-double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *p, int32_t i,
-                             const struct sw_cluster_config *cluster,
-                             const struct sw_workload *workload)
-{
-    double *seconds = &known->compute_seconds[sw_program_alike(p, i)];
-    if (*seconds < 0)
-        *seconds = sw_cost_compute_seconds(p, &p->ops[i], cluster, workload);
-    return *seconds;
-}
-
 int sw_cost_price(const struct sw_program *program, const struct sw_cluster_config *cluster,
                   const struct sw_workload *workload, struct sw_cost *out, struct sw_error *err)
 {
@@ -681,8 +665,8 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_cluster_conf
                   struct sw_cost *out, struct sw_error *err)
 {
     const size_t ops = (size_t)program->op_count + 1;
-    struct sw_cost_known known = {malloc(ops * sizeof *known.compute_seconds),
-                                  malloc(ops * sizeof *known.sent)};
+    struct sw_cost_known known = {.compute_seconds = malloc(ops * sizeof *known.compute_seconds),
+                                  .sent = malloc(ops * sizeof *known.sent)};
     int status = -1;
     if (known.compute_seconds == NULL || known.sent == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");

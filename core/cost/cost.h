@@ -72,6 +72,7 @@ int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_clust
  * order: worked out once for several prices, each entry when it is first needed, at the first op of
  * those alike. The arrays are the caller's; sw_cost_known_reset after every change of sizes. */
 struct sw_cost_known {
+    double step_bytes;            /* sw_cost_step_bytes; < 0: not yet */
     double *compute_seconds;      /* [op_count]: sw_cost_compute_seconds; < 0: not yet */
     struct sw_traffic_sent *sent; /* [op_count]: traffic.h */
 };
@@ -132,9 +133,15 @@ double sw_cost_compute_seconds(const struct sw_program *program, const struct sw
 double sw_cost_message_seconds(const struct sw_program *program, const struct sw_op *op,
                                const struct sw_cluster_config *cluster);
 
-/* One product alone, without a launch: where sizes were measured (struct sw_products), by them. */
+/* Bytes that the ops of one micro-step move, before it comes to the same weights again: what caches
+ * can hold of it. */
+double sw_cost_step_bytes(const struct sw_program *program);
+/* One product alone, without a launch: where sizes were measured (struct sw_products), by them.
+ * step_bytes: of the step that it is in, as above. */
 double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_dtype dtype,
-                               const struct sw_product *product);
+                               const struct sw_product *product, double step_bytes);
+/* Angles that a rotary embedding takes sine and cosine of; 0 of every other op. */
+double sw_cost_angles(const struct sw_program *program, const struct sw_op *op);
 /* Fraction of peak that a product [m,k] x [k,n] reaches by tiles and the cluster's profile; causal
  * attention over `length` queries. */
 double sw_cost_matmul_share(const struct sw_cluster_config *cluster, double m, double n, double k);

@@ -157,11 +157,12 @@ static const struct sw_products *products_of(const struct sw_cluster_config *clu
 }
 
 /* How much of what such products reach a profile's software does. */
-static double software_of(const struct sw_cluster_config *cluster, const struct sw_products *grid)
+static double software_of(const struct sw_cluster_config *cluster, const struct sw_products *grid,
+                          double step_bytes)
 {
     const double large = 1e18; /* operations, of a profile that is measured by them */
-    if (grid != cluster->accelerator.products && cluster->profile.products_scale > 0)
-        return cluster->profile.products_scale;
+    if (grid != cluster->accelerator.products && cluster->profile.products_scale.count > 0)
+        return sw_cost_efficiency(&cluster->profile.products_scale, step_bytes, 1);
     return share_of(cluster, &cluster->profile.matmul, large) / grid->asymptote;
 }
 
@@ -187,7 +188,7 @@ static double roofline_seconds(const struct sw_cluster_config *cluster, enum sw_
 /* What the chip's own libraries take, and of that what the profile's software makes of it. Below
  * the grid as much off the roofline as at its edge. */
 double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_dtype dtype,
-                               const struct sw_product *s)
+                               const struct sw_product *s, double step_bytes)
 {
     const struct sw_products *own = products_of(cluster, dtype, s->kind);
     if (own == NULL)
@@ -199,17 +200,28 @@ double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_
     const double least = larger(2 * edge.m * edge.n * edge.k / peak_of(cluster, dtype),
                                 product_bytes(&edge, dtype) / bandwidth_of(cluster));
     const double reached =
-        software_of(cluster, own) * sw_cost_products_share(own, edge.m, edge.n, edge.k);
+        software_of(cluster, own, step_bytes) * sw_cost_products_share(own, edge.m, edge.n, edge.k);
     const double seconds = least / (reached < 1 ? reached : 1); /* nothing is above its peak */
     if (edge.m == s->m && edge.n == s->n && edge.k == s->k)
         return seconds;
     return seconds * roofline_seconds(cluster, dtype, s) / roofline_seconds(cluster, dtype, &edge);
 }
 
+double sw_cost_step_bytes(const struct sw_program *p)
+{
+    double bytes = 0;
+    for (int32_t r = 0; r < p->region_count; r++)
+        for (int32_t i = 0; i < p->regions[r].op_count; i++)
+            bytes += p->regions[r].repeat *
+                     (double)sw_op_cost(p, &p->ops[p->regions[r].first_op + i]).memory_bytes;
+    return bytes;
+}
+
 /* Of a matrix op, all that it takes but its launch; bytes: that it moves. Products that were
  * measured moved theirs. */
 static double matmul_seconds(const struct sw_program *p, const struct sw_op *op,
-                             const struct sw_cluster_config *cluster, double bytes)
+                             const struct sw_cluster_config *cluster, double bytes,
+                             double step_bytes)
 {
     const enum sw_dtype dtype = p->values[op->in[0].value].dtype;
     const bool alike = p->values[op->in[1].value].dtype == dtype;
@@ -218,16 +230,28 @@ static double matmul_seconds(const struct sw_program *p, const struct sw_op *op,
     double seconds = 0;
     for (int32_t i = 0; i < count; i++) {
         const bool own = alike && products_of(cluster, dtype, product[i].kind) != NULL;
-        seconds += own ? sw_cost_product_seconds(cluster, dtype, &product[i])
+        seconds += own ? sw_cost_product_seconds(cluster, dtype, &product[i], step_bytes)
                        : tiled_seconds(cluster, peak_of(cluster, dtype), &product[i]);
         bytes -= own ? product_bytes(&product[i], dtype) : 0;
     }
     return larger(memory_seconds(cluster, larger(bytes, 0)), seconds);
 }
 
-double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *op,
-                               const struct sw_cluster_config *cluster,
-                               const struct sw_workload *workload)
+/* Positions have their angles once for all sequences and heads; each slot of a cache has its own.
+ */
+double sw_cost_angles(const struct sw_program *p, const struct sw_op *op)
+{
+    if (op->kind != SW_OP_ROPE)
+        return 0;
+    const struct sw_value *x = &p->values[op->in[0].value];
+    const bool of_slots = p->values[op->in[1].value].ndim == 2;
+    return (double)((of_slots ? x->local[0] : 1) * x->local[1] * (op->as.rope.head_dim / 2));
+}
+
+/* sw_cost_compute_seconds in a step of so many bytes. */
+static double seconds_in_step(const struct sw_program *p, const struct sw_op *op,
+                              const struct sw_cluster_config *cluster,
+                              const struct sw_workload *workload, double step_bytes)
 {
     const double launch = cluster->profile.launch_latency_s;
     const struct sw_op_info *info = sw_op_info(op->kind);
@@ -250,11 +274,47 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
         after = memory_seconds(cluster, 3.0 * (double)addend) + launch;
     }
     if (info->cost_class == SW_CLASS_MATMUL)
-        return matmul_seconds(p, op, cluster, (double)cost.memory_bytes) + launch + after;
+        return matmul_seconds(p, op, cluster, (double)cost.memory_bytes, step_bytes) + launch +
+               after;
+    after += sw_cost_angles(p, op) * cluster->profile.angle_time_s;
     const double seconds = info->cost_class == SW_CLASS_ATTENTION
                                ? attention_seconds(p, op, cluster, cost.flops)
                                : cost.flops / peak_of(cluster, SW_F32);
     return larger(memory_seconds(cluster, (double)cost.memory_bytes), seconds) + launch + after;
+}
+
+/* Whether prices ask for it. */
+static bool goes_by_step(const struct sw_cluster_config *cluster)
+{
+    return cluster->profile.products_scale.count > 1;
+}
+
+double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *op,
+                               const struct sw_cluster_config *cluster,
+                               const struct sw_workload *workload)
+{
+    return seconds_in_step(p, op, cluster, workload,
+                           goes_by_step(cluster) ? sw_cost_step_bytes(p) : 0);
+}
+
+void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count)
+{
+    known->step_bytes = -1;
+    for (int32_t i = 0; i < op_count; i++)
+        known->compute_seconds[i] = known->sent[i].bytes = -1;
+}
+
+double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *p, int32_t i,
+                             const struct sw_cluster_config *cluster,
+                             const struct sw_workload *workload)
+{
+    double *seconds = &known->compute_seconds[sw_program_alike(p, i)];
+    if (*seconds >= 0)
+        return *seconds;
+    if (known->step_bytes < 0 && goes_by_step(cluster))
+        known->step_bytes = sw_cost_step_bytes(p);
+    *seconds = seconds_in_step(p, &p->ops[i], cluster, workload, known->step_bytes);
+    return *seconds;
 }
 
 double sw_cost_message_seconds(const struct sw_program *program, const struct sw_op *op,

@@ -501,11 +501,13 @@ static void report(const struct calibrating *c)
         report_link("in node", c->facts.inside);
     if (c->facts.across != NULL)
         report_link("network", c->facts.across);
-    if (found->products_scale > 0)
+    if (found->products_scale.count > 0)
         fprintf(stderr,
-                "products  in steps %.0f %% of what they reach by themselves, %.1f %% off "
-                "(median of %d)\n",
-                found->products_scale * 100, found->products_error * 100, found->products_tried);
+                "products  in steps %.0f to %.0f %% of what they reach by themselves, less in "
+                "larger ones, %.1f %% off (median of %d)\n",
+                found->products_scale.point[found->products_scale.count - 1].fraction * 100,
+                found->products_scale.point[0].fraction * 100, found->products_error * 100,
+                found->products_tried);
     report_step(c);
     if (c->doubts.count > 0)
         fprintf(stderr, "not reliable: %s\n", c->doubts.text[0]);

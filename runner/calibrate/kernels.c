@@ -2,6 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/number.h"
+#include "core/cost/cost.h"
 #include "core/program/set/compile.h"
 #include "runner/calibrate/links.h"
 #include "runner/calibrate/timer.h"
@@ -208,20 +209,33 @@ void sw_rate_add(struct sw_kernel_rates *rates, const struct sw_program *program
 
 /* One that is an op by itself; as many as there is room for, which the first programs fill. */
 static void add_step_product(struct sw_kernel_rates *rates, const struct sw_program *p,
-                             const struct sw_op *op, double calls, double seconds)
+                             double step_bytes, const struct sw_op *op, double calls,
+                             double seconds)
 {
     struct sw_product s[SW_OP_MAX_PRODUCTS];
     if (sw_rate_kind(op) != SW_RATE_MATMUL || sw_op_addend_bytes(p, op) > 0 ||
         sw_op_info(op->kind)->products(p, op, s) != 1 || rates->step_products >= SW_STEP_PRODUCTS)
         return;
     rates->step_product[(int32_t)rates->step_products++] =
-        (struct sw_step_product){s[0].kind, s[0].m, s[0].n, s[0].k, calls, seconds};
+        (struct sw_step_product){s[0].kind, s[0].m, s[0].n, s[0].k, step_bytes, calls, seconds};
+}
+
+static void add_rope(struct sw_kernel_rates *rates, const struct sw_program *p,
+                     const struct sw_op *op, double calls, double seconds)
+{
+    const double bytes = (double)sw_op_cost(p, op).memory_bytes;
+    struct sw_rate_bucket *bucket = &rates->rope[sw_rate_bucket_index(bytes)];
+    bucket->calls += calls;
+    bucket->size += calls * bytes;
+    bucket->seconds += seconds;
+    rates->angles += calls * sw_cost_angles(p, op);
 }
 
 static void collect(struct run *r, struct sw_kernel_rates *rates, double *matmul_seconds,
                     double *least)
 {
     const struct sw_program *p = r->program;
+    const double step_bytes = sw_cost_step_bytes(p);
     for (int32_t g = 0; g < p->region_count; g++) {
         const struct sw_region *region = &p->regions[g];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
@@ -235,8 +249,11 @@ static void collect(struct run *r, struct sw_kernel_rates *rates, double *matmul
             *least = seconds / calls < *least ? seconds / calls : *least;
             if (r->options.compute != SW_F32)
                 continue;
-            sw_rate_add(rates, p, &p->ops[i], calls, seconds, 1);
-            add_step_product(rates, p, &p->ops[i], calls, seconds);
+            if (p->ops[i].kind == SW_OP_ROPE)
+                add_rope(rates, p, &p->ops[i], calls, seconds);
+            else
+                sw_rate_add(rates, p, &p->ops[i], calls, seconds, 1);
+            add_step_product(rates, p, step_bytes, &p->ops[i], calls, seconds);
         }
     }
 }

@@ -55,17 +55,21 @@ struct sw_product_rates {
     double tokens, missed, wall_seconds, busy_seconds;
 };
 
-/* A product of the programs, as a step runs it: what a grid is tried on, which it was not made of.
- * Of the ranks the sums, as of everything; `kind`, m, n and k are the same on each. */
+/* A product of the programs, as a step that moves step_bytes (sw_cost_step_bytes) runs it: what a
+ * grid is tried on, which it was not made of. Of the ranks the sums, as of everything; all but the
+ * seconds are the same on each. */
 enum { SW_STEP_PRODUCTS = 512 };
 struct sw_step_product {
-    double kind, m, n, k, calls, seconds;
+    double kind, m, n, k, step_bytes, calls, seconds;
 };
 
 /* Doubles only: ranks add theirs up. Seconds count the compute thread at work, not the time in
  * which other threads had its core; `wall` over `busy` says how much longer steps took. */
 struct sw_kernel_rates {
     struct sw_rate_bucket bucket[SW_RATE_COUNT][SW_RATE_BUCKETS];
+    /* Rotary embeddings, which take sines besides the memory that they move, and of how many. */
+    struct sw_rate_bucket rope[SW_RATE_BUCKETS];
+    double angles;
     double wall_seconds, busy_seconds; /* of the same steps */
     double fp32_seconds, bf16_seconds; /* of the same matrix products */
     double least_seconds;              /* of the shortest op, over ranks: a sum */

@@ -4,6 +4,7 @@
 #include "core/base/number.h"
 #include "core/cost/cost.h"
 #include "runner/calibrate/products.h"
+#include "runner/calibrate/scale.h"
 
 #include <errno.h>
 #include <math.h>
@@ -160,49 +161,6 @@ static void make_shares(const struct sw_calibration *c, double peak, double byte
     }
 }
 
-/* Seconds of a product by its grid, without a launch; 0: it has none, or is smaller than its first
- * point. */
-static double seconds_by_grid(const struct sw_calibration *c, const struct sw_products *grid,
-                              const struct sw_product *s)
-{
-    if (grid->rows == 0 || s->m < grid->row[0] || s->n < grid->column[0] || s->k < grid->depth[0])
-        return 0;
-    const double computing = 2 * s->m * s->n * s->k / c->fp32_flops;
-    const double moving = 4 * (s->m * s->k + s->k * s->n + s->m * s->n) / c->memory_bandwidth;
-    return (computing > moving ? computing : moving) /
-           sw_cost_products_share(grid, s->m, s->n, s->k);
-}
-
-/* In a step caches hold what other ops left, and other sizes lie between the points: half of the
- * products of the steps that were measured reach more of what their grid says than products_scale.
- * It is 1 at most: those steps are small, and find their weights in caches where a grid's products,
- * and a model's, read them from memory. */
-static void find_scale(const struct sw_kernel_rates *rates, int32_t ranks,
-                       struct sw_calibration *out)
-{
-    double reached[SW_STEP_PRODUCTS];
-    int32_t count = 0;
-    for (int32_t i = 0; i < (int32_t)(rates->step_products / ranks + 0.5); i++) {
-        const struct sw_step_product *p = &rates->step_product[i];
-        const struct sw_product s = {.m = p->m / ranks, .n = p->n / ranks, .k = p->k / ranks};
-        const struct sw_products *grid = out->products[(int32_t)(p->kind / ranks + 0.5)];
-        const double priced = seconds_by_grid(out, &grid[SW_FEW_FP32], &s);
-        const double took = p->seconds / p->calls / out->share - out->launch_latency_s;
-        if (priced > 0 && took > 0)
-            reached[count++] = priced / took;
-    }
-    if (count == 0)
-        return;
-    qsort(reached, (size_t)count, sizeof *reached, sw_compare_doubles);
-    out->products_scale = reached[count / 2] < 1 ? reached[count / 2] : 1;
-    out->products_tried = count;
-    for (int32_t i = 0; i < count; i++)
-        reached[i] = fabs(reached[i] / out->products_scale - 1);
-    qsort(reached, (size_t)count, sizeof *reached, sw_compare_doubles);
-    out->products_error =
-        reached[count / 2] < SW_MAX_PRODUCTS_SCALE ? reached[count / 2] : SW_MAX_PRODUCTS_SCALE;
-}
-
 static void make_products(const struct sw_kernel_rates *rates, int32_t ranks,
                           struct sw_calibration *out)
 {
@@ -225,7 +183,26 @@ static void make_products(const struct sw_kernel_rates *rates, int32_t ranks,
         make_shares(out, *peak_of(out, dtype), dtype == SW_FEW_FP32 ? 4 : 2,
                     &out->products[i / SW_FEW_DTYPES][dtype]);
     }
-    find_scale(rates, ranks, out);
+    sw_products_scale_find(rates, ranks, out);
+}
+
+/* What rotary embeddings take besides memory, for each angle; bandwidth: what the curve is of. */
+static void make_angle_time(const struct sw_kernel_rates *rates, double stretch, double bandwidth,
+                            struct sw_calibration *out)
+{
+    const struct sw_calibration_curve *memory = &out->curve[SW_RATE_MEMORY];
+    struct sw_curve curve = {.count = memory->count};
+    double seconds = 0;
+    for (int32_t i = 0; i < memory->count; i++)
+        curve.point[i] = (struct sw_curve_point){memory->point[i].size, memory->point[i].fraction};
+    for (int32_t b = 0; b < SW_RATE_BUCKETS; b++) {
+        const struct sw_rate_bucket *rope = &rates->rope[b];
+        if (rope->calls > 0)
+            seconds +=
+                rope->seconds * stretch - rope->calls * out->launch_latency_s -
+                rope->size / (bandwidth * sw_cost_efficiency(&curve, rope->size / rope->calls, 1));
+    }
+    out->angle_time_s = seconds > 0 && rates->angles > 0 ? seconds / rates->angles : 0;
 }
 
 int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
@@ -257,6 +234,7 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
             *fraction *= best[k] / best[SW_RATE_MATMUL];
             *fraction = *fraction < 1 ? *fraction : 1;
         }
+    make_angle_time(rates, stretch, best[SW_RATE_MEMORY], out);
     make_products(rates, ranks, out);
     make_all_few_rows(&rates->few_rows, out);
     return 0;
@@ -353,9 +331,16 @@ static void write_products(FILE *out, const struct sw_calibration *c)
             write_grid(out, &c->products[k][d]);
             fputs("]\n", out);
         }
-    if (c->products_scale > 0)
-        fprintf(out, "products_scale: %.4g\nproducts_error: %.3g\n", c->products_scale,
-                c->products_error);
+    if (c->products_scale.count == 0)
+        return;
+    fputs("products_scale: [", out);
+    for (int32_t i = 0; i < c->products_scale.count; i++)
+        fprintf(out, "%s[%.6g, %.4g]",
+                i == 0       ? ""
+                : i % 5 == 0 ? ",\n  "
+                             : ", ",
+                c->products_scale.point[i].size, c->products_scale.point[i].fraction);
+    fprintf(out, "]\nproducts_error: %.3g\n", c->products_error);
 }
 
 /* As a quoted YAML text. */
@@ -423,6 +408,10 @@ void sw_calibration_write_profile(FILE *out, const struct sw_calibration *c,
     write_peaks(out, c, "");
     fputs("launch_latency: ", out);
     write_seconds(out, c->launch_latency_s);
+    if (c->angle_time_s > 0) {
+        fputs("\nangle_time: ", out);
+        write_seconds(out, c->angle_time_s);
+    }
     fputc('\n', out);
     for (int32_t k = 0; k < SW_RATE_COUNT; k++) {
         fprintf(out, "%s: ", names[k]);

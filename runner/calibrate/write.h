@@ -23,10 +23,11 @@ struct sw_calibration_curve {
 /* Figures of one rank while all ranks of its node are at work. */
 struct sw_calibration {
     double fp32_flops, bf16_flops, memory_bandwidth, launch_latency_s;
+    double angle_time_s; /* of rope (struct sw_profile_config) */
     struct sw_calibration_curve curve[SW_RATE_COUNT];
     struct sw_few_rows few_rows[SW_FEW_KINDS][SW_FEW_DTYPES];
     struct sw_products products[SW_PRODUCT_KINDS][SW_FEW_DTYPES]; /* rows 0: not measured */
-    double products_scale; /* what they reach in whole steps; 0: there are none */
+    struct sw_curve products_scale; /* what they reach in whole steps; count 0: there are none */
     double products_error; /* of prices by them of other sizes in such steps, median |error| */
     int32_t products_tried;
     double share; /* of its time that a rank's thread had a core: 1, or less when ranks outnumber

@@ -43,7 +43,7 @@ mpirun -q -np 2 "$build/runner" calibrate --force -o "$work/cluster.profile.yaml
     ${quick[@]+"${quick[@]}"} >"$work/log" 2>&1 || fail "calibrate: $(tail -n 3 "$work/log")"
 cat "$work/log" >&2
 # a grid's lines are deeper than its key
-awk '/^products_scale:/ {next} /^products:/ {skip = 1; next} /^[^ ]/ {skip = 0} !skip' \
+awk '/^products(_scale)?:/ {skip = 1; next} /^[^ ]/ {skip = 0} !skip' \
     "$work/cluster.profile.yaml" >"$work/curves.profile.yaml"
 sed 's/^profile: .*/profile: curves.profile.yaml/' "$work/cluster.yaml" >"$work/curves.yaml"
 sed 's/^hidden_size: .*/hidden_size: 512/; s/^intermediate_size: .*/intermediate_size: 1408/' \

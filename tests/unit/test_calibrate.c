@@ -231,7 +231,8 @@ static void plan_reads_what_is_written(void **state)
     sw_products_sizes(SW_PRODUCT_LINEAR_T, 3, products);
     for (int32_t i = 0; i < sw_products_points(products); i++)
         products->share[i] = 0.5;
-    t.calibration.products_scale = 0.95;
+    t.calibration.products_scale = (struct sw_curve){2, {{1e8, 1.25}, {1e9, 0.95}}};
+    t.calibration.angle_time_s = 15e-9;
     t.calibration.products_error = 0.0625;
     assert_int_equal(sw_calibration_save("o'rank: 1.yaml", write_profile, &t, &err), 0);
     assert_int_equal(sw_calibration_save("four.yaml", write_cluster, &t, &err), 0);
@@ -274,7 +275,10 @@ static void plan_reads_what_is_written(void **state)
     assert_null(p->products[SW_PRODUCT_LINEAR][SW_FEW_FP32]);
     assert_true(grid->rows == 3 && grid->columns == SW_PRODUCT_WIDTHS && grid->row[2] == 512);
     close_to(grid->share[sw_products_points(grid) - 1], 0.5);
-    close_to(p->products_scale, 0.95);
+    assert_int_equal(p->products_scale.count, 2);
+    close_to(p->products_scale.point[0].fraction, 1.25);
+    close_to(p->products_scale.point[1].fraction, 0.95);
+    close_to(p->angle_time_s, 15e-9);
     close_to(p->products_error, 0.0625);
     assert_int_equal(p->attention_backward.count, 1);
     close_to(p->attention_backward.point[0].fraction, 0.15);
@@ -460,7 +464,15 @@ static void one_rank_calibrates(void **state)
         assert_true(grid != NULL && grid->rows * grid->columns * grid->depths >= 50);
         assert_true(grid->share[0] < 1);
     }
-    assert_true(a->products_scale > 0.3 && a->products_scale < 3);
+    /* large steps are no faster than products by themselves */
+    const struct sw_curve_point *scale = a->products_scale.point;
+    const int32_t scales = a->products_scale.count;
+    assert_true(scales >= 2 && scale[0].fraction > 0.3 && scale[0].fraction < 10);
+    assert_true(scale[scales - 1].fraction > 0.3 && scale[scales - 1].fraction <= 1);
+    for (int32_t i = 1; i < scales; i++)
+        assert_true(scale[i].fraction <= scale[i - 1].fraction);
+    /* a sine and a cosine in double */
+    assert_true(a->angle_time_s > 1e-9 && a->angle_time_s < 1e-6);
     assert_non_null(strstr(text, "\nproducts  in steps "));
     /* a large product is nearer to the peak than the smallest */
     assert_true(a->matmul.point[0].fraction < 0.95);

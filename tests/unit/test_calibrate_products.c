@@ -1,4 +1,5 @@
 /* What `runner calibrate` makes of the seconds of matrix products. */
+#include "core/cost/cost.h"
 #include "runner/calibrate/products.h"
 #include "runner/calibrate/write.h"
 
@@ -50,14 +51,35 @@ static void add_grid(struct sw_kernel_rates *rates, enum sw_product_kind kind,
     }
 }
 
-/* One that a step of both ranks ran three times, at so many FLOP/s. */
-static void add_step_product(struct sw_kernel_rates *rates, enum sw_product_kind kind, double m,
-                             double n, double k, double flops_per_s)
+/* One that a step of both ranks ran three times, at so many FLOP/s; the step moves so many bytes.
+ */
+static void add_product_of(struct sw_kernel_rates *rates, double step_bytes,
+                           enum sw_product_kind kind, double m, double n, double k,
+                           double flops_per_s)
 {
     const int32_t at = (int32_t)(rates->step_products / 2);
     rates->step_products += 2;
-    rates->step_product[at] = (struct sw_step_product){
-        2 * kind, 2 * m, 2 * n, 2 * k, 2 * 3, 2 * 3 * (2 * m * n * k / flops_per_s + 1e-6) / 2};
+    rates->step_product[at] =
+        (struct sw_step_product){2 * kind,
+                                 2 * m,
+                                 2 * n,
+                                 2 * k,
+                                 2 * step_bytes,
+                                 2 * 3,
+                                 2 * 3 * (2 * m * n * k / flops_per_s + 1e-6) / 2};
+}
+
+static const double far = 4e9; /* bytes of a step that no cache holds */
+
+static void add_step_product(struct sw_kernel_rates *rates, enum sw_product_kind kind, double m,
+                             double n, double k, double flops_per_s)
+{
+    add_product_of(rates, far, kind, m, n, k, flops_per_s);
+}
+
+static double scale_of(const struct sw_calibration *c, double step_bytes)
+{
+    return sw_cost_efficiency(&c->products_scale, step_bytes, -1);
 }
 
 /* Peaks are 40 and 80 GFLOP/s, the memory does 4 GB/s. */
@@ -68,7 +90,7 @@ static void products_are_shares_of_the_least_time(void **state)
     struct sw_error err = {0};
     struct sw_kernel_rates rates = example();
     assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
-    assert_true(c.products_scale == 0 && c.products[0][0].rows == 0);
+    assert_true(c.products_scale.count == 0 && c.products[0][0].rows == 0);
     add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 20e9);
     add_grid(&rates, SW_PRODUCT_LINEAR_DW, SW_FEW_BF16, 2, 60e9);
     add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 19e9);
@@ -88,7 +110,8 @@ static void products_are_shares_of_the_least_time(void **state)
     /* 32 x 32 x 32: 12,288 bytes at 4 GB/s where its 65,536 FLOP took 3.3 us */
     close_to(forward->share[0], (12288 / 4e9) / (65536 / 20e9));
     close_to(gradient->share[sw_products_points(gradient) - 1], 0.75);
-    close_to(c.products_scale, 18.0 / 20);
+    assert_int_equal(c.products_scale.count, 1);
+    close_to(scale_of(&c, far), 18.0 / 20);
     close_to(c.products_error, 19.0 / 18 - 1);
     assert_int_equal(c.products_tried, 3);
     /* no product is above its peak: what the curves say in FLOP/s stays */
@@ -119,7 +142,7 @@ static void grids_that_the_clock_missed_are_left_out(void **state)
     assert_int_equal(c.products[SW_PRODUCT_LINEAR_T][SW_FEW_FP32].rows, SW_PRODUCT_TOKENS);
     close_to(c.fp32_flops, 40e9);
     assert_int_equal(c.products_tried, 0);
-    assert_true(c.products_scale == 0);
+    assert_int_equal(c.products_scale.count, 0);
     /* of one of the ranks: what the other took makes a sum of it, and a rate twice as high */
     add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 20e9);
     rates.products[SW_PRODUCT_LINEAR][SW_FEW_FP32].seconds[7] /= 2;
@@ -143,8 +166,55 @@ static void scales_are_what_a_profile_takes(void **state)
     add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 1e17);
     assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
     assert_int_equal(c.products_tried, 3);
-    assert_true(c.products_scale == 1);
+    assert_true(c.products_scale.count == 1 && scale_of(&c, far) == 1);
     assert_true(c.products_error == 100);
+}
+
+/* Products alone run at 20 GFLOP/s. Those of a step that caches hold are faster, those of a larger
+ * one less so, and what is above a smaller step's is its and that one's mean. */
+static void small_steps_find_their_weights_in_caches(void **state)
+{
+    (void)state;
+    struct sw_calibration c;
+    struct sw_error err = {0};
+    struct sw_kernel_rates rates = example();
+    add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 20e9);
+    for (int32_t i = 0; i < 3; i++)
+        add_product_of(&rates, 100e6, SW_PRODUCT_LINEAR, 600, 600, 600, 28e9);
+    add_product_of(&rates, 40e6, SW_PRODUCT_LINEAR, 600, 600, 600, 24e9); /* disturbed */
+    add_product_of(&rates, 10e6, SW_PRODUCT_LINEAR, 600, 600, 600, 36e9);
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    assert_int_equal(c.products_scale.count, 4);
+    close_to(scale_of(&c, 1e3), 36.0 / 20);
+    close_to(scale_of(&c, 10e6), 36.0 / 20);
+    close_to(scale_of(&c, 40e6), 27.0 / 20);
+    close_to(scale_of(&c, 100e6), 27.0 / 20);
+    assert_true(scale_of(&c, far) == 1); /* as none was measured */
+    close_to(c.products_error, 28.0 / 27 - 1);
+    add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 19e9);
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    assert_int_equal(c.products_scale.count, 4);
+    close_to(scale_of(&c, far), 19.0 / 20);
+    close_to(scale_of(&c, 100e6), 27.0 / 20);
+}
+
+/* Sines cost by their number, which says nothing of bytes: of 1000 angles each 10 ns more than the
+ * memory, which does 4 GB/s, and a launch of 1 us. */
+static void rope_takes_time_for_its_angles(void **state)
+{
+    (void)state;
+    struct sw_calibration c;
+    struct sw_error err = {0};
+    struct sw_kernel_rates rates = example();
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    assert_true(c.angle_time_s == 0); /* there was none */
+    rates.rope[3] = (struct sw_rate_bucket){2, 2e4, (2e4 / 4e9 + 2 * 1000 * 10e-9 + 2 * 1e-6) / 2};
+    rates.angles = 2 * 1000;
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    close_to(c.angle_time_s, 10e-9);
+    rates.rope[3].seconds = 1e-6; /* less than memory alone */
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    assert_true(c.angle_time_s == 0);
 }
 
 int main(void)
@@ -153,6 +223,8 @@ int main(void)
         cmocka_unit_test(products_are_shares_of_the_least_time),
         cmocka_unit_test(grids_that_the_clock_missed_are_left_out),
         cmocka_unit_test(scales_are_what_a_profile_takes),
+        cmocka_unit_test(small_steps_find_their_weights_in_caches),
+        cmocka_unit_test(rope_takes_time_for_its_angles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

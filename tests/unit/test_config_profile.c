@@ -376,7 +376,8 @@ static void products_by_kind(void **state)
     struct sw_config *c = sw_config_read("p.yaml", SW_CONFIG_PROFILE, NULL, NULL, 0, NULL);
     const struct sw_profile_config *p = sw_config_profile(c);
     assert_non_null(p);
-    assert_true(p->products_scale == 0.9 && p->at.products_scale.line == 2);
+    assert_true(p->products_scale.count == 1 && p->products_scale.point[0].fraction == 0.9 &&
+                p->at.products_scale.line == 2);
     for (int32_t k = 0; k < SW_PRODUCT_KINDS; k++)
         for (int32_t d = 0; d < SW_FEW_DTYPES; d++)
             assert_true((p->products[k][d] != NULL) ==

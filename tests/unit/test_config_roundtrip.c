@@ -171,7 +171,10 @@ static void fill_profile(uint64_t *s, struct sw_profile_config *p)
     const struct sw_products *list = any_products(s); /* of bf16, for every kind */
     for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++)
         (&p->products[0][0])[i] = list == NULL ? any_products(s) : i % 2 != 0 ? list : NULL;
-    p->products_scale = draw(s) & 1 ? real(s, 1e-3, 2) : 0;
+    fill_curve(s, &p->products_scale);
+    for (int32_t i = 0; i < p->products_scale.count; i++)
+        p->products_scale.point[i].fraction *= 2;
+    p->angle_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->host_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->peak_bf16_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
@@ -429,9 +432,10 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     same_curve(&a->profile.matmul, &b->profile.matmul);
     same_curve(&a->profile.attention, &b->profile.attention);
     same_curve(&a->profile.memory, &b->profile.memory);
+    same_curve(&a->profile.products_scale, &b->profile.products_scale);
     for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++)
         same_products((&a->profile.products[0][0])[i], (&b->profile.products[0][0])[i]);
-    SAME(profile.products_scale);
+    SAME(profile.angle_time_s);
     same_products(a->accelerator.products, b->accelerator.products);
     SAME(nodes);
     SAME(accelerators_per_node);

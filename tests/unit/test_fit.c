@@ -414,7 +414,7 @@ static void prices_published_products(void **state)
                              5);
             if (strcmp(chip, chips[k].chip) != 0)
                 continue;
-            const double error = fabs(1e6 * sw_cost_product_seconds(&c, SW_BF16_T, &p) / us - 1);
+            const double error = fabs(1e6 * sw_cost_product_seconds(&c, SW_BF16_T, &p, 0) / us - 1);
             if (is_of_grid(own->row, own->rows, p.m) &&
                 is_of_grid(own->column, own->columns, p.n) &&
                 is_of_grid(own->depth, own->depths, p.k)) {

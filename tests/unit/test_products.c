@@ -14,10 +14,13 @@ static void close_to(double value, double wanted)
         fail_msg("%.17g, not %.17g", value, wanted);
 }
 
+static const double far = 1e12; /* bytes of a step that no cache holds */
+
 static double product(const struct sw_cluster_config *cluster, enum sw_dtype dtype, double m,
                       double n, double k)
 {
-    return sw_cost_product_seconds(cluster, dtype, &(struct sw_product){.m = m, .n = n, .k = k});
+    return sw_cost_product_seconds(cluster, dtype, &(struct sw_product){.m = m, .n = n, .k = k},
+                                   far);
 }
 
 /* Measured products: shares of the least time; below the grid as much off it as at its edge. */
@@ -62,7 +65,8 @@ static void measured_products(void **state)
     close_to(product(&c, SW_BF16_T, 4096, 16384, 16384), 2.0 * 4096 * 16384 * 16384 / 4.5e14);
     c.profile.matmul = (struct sw_curve){2, {{1e6, 0.2}, {1e18, 0.5}}}; /* measured by size */
     assert_true(product(&c, SW_BF16_T, 4096, 16384, 16384) > 2.0 * 4096 * 16384 * 16384 / 0.5e15);
-    c.profile.products_scale = 0.75; /* told, and no more what `matmul` says of large ones */
+    c.profile.products_scale =
+        (struct sw_curve){1, {{1, 0.75}}}; /* told, and no more what `matmul` says of large ones */
     close_to(product(&c, SW_BF16_T, 4096, 16384, 16384),
              2.0 * 4096 * 16384 * 16384 / 1e15 / (0.9 * 0.75));
 }
@@ -88,20 +92,48 @@ static void measured_products_by_kind(void **state)
     struct sw_product s = {.m = 4096, .n = 1024, .k = 1024, .kind = SW_PRODUCT_LINEAR_T};
     const double flops = 2.0 * 4096 * 1024 * 1024;
     c.profile = sw_profile_default(&c.accelerator);
-    const double untold = sw_cost_product_seconds(&c, SW_F32, &s);
-    c.profile.products_scale = 1;
+    const double untold = sw_cost_product_seconds(&c, SW_F32, &s, far);
+    c.profile.products_scale = (struct sw_curve){1, {{1, 1}}};
     c.profile.products[SW_PRODUCT_LINEAR][SW_FEW_FP32] = &forward;
     c.profile.products[SW_PRODUCT_LINEAR_DW][SW_FEW_FP32] = &gradient;
-    close_to(sw_cost_product_seconds(&c, SW_F32, &s), untold); /* linear_t has none */
+    close_to(sw_cost_product_seconds(&c, SW_F32, &s, far), untold); /* linear_t has none */
     s.kind = SW_PRODUCT_LINEAR;
-    close_to(sw_cost_product_seconds(&c, SW_F32, &s), flops / 1e11 / 0.9);
-    close_to(sw_cost_product_seconds(&c, SW_BF16_T, &s), untold / 2);
+    close_to(sw_cost_product_seconds(&c, SW_F32, &s, far), flops / 1e11 / 0.9);
+    close_to(sw_cost_product_seconds(&c, SW_BF16_T, &s, far), untold / 2);
     s.kind = SW_PRODUCT_LINEAR_DW;
-    close_to(sw_cost_product_seconds(&c, SW_F32, &s), flops / 1e11 / 0.45);
+    close_to(sw_cost_product_seconds(&c, SW_F32, &s, far), flops / 1e11 / 0.45);
     s = (struct sw_product){.m = 16, .n = 64, .k = 1024, .kind = SW_PRODUCT_LINEAR};
     /* by memory, 4 bytes an element */
-    close_to(sw_cost_product_seconds(&c, SW_F32, &s),
+    close_to(sw_cost_product_seconds(&c, SW_F32, &s, far),
              4.0 * (16 * 1024 + 64 * 1024 + 16 * 64) / 1e10 / 0.4);
+}
+
+/* Caches hold what small steps move; none is faster than its peak for it. */
+static void products_go_by_the_bytes_of_their_step(void **state)
+{
+    (void)state;
+    const struct sw_products grid = {.rows = 2,
+                                     .columns = 2,
+                                     .depths = 2,
+                                     .row = {16, 4096},
+                                     .column = {64, 1024},
+                                     .depth = {64, 1024},
+                                     .share = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.8},
+                                     .asymptote = 0.9};
+    struct sw_cluster_config c = {.accelerator = {.device = SW_DEVICE_CPU,
+                                                  .peak_bf16_flops = 2e11,
+                                                  .peak_fp32_flops = 1e11,
+                                                  .memory_bandwidth = 1e10}};
+    struct sw_product s = {.m = 256, .n = 256, .k = 256, .kind = SW_PRODUCT_LINEAR};
+    c.profile = sw_profile_default(&c.accelerator);
+    c.profile.products[SW_PRODUCT_LINEAR][SW_FEW_FP32] = &grid;
+    c.profile.products_scale = (struct sw_curve){2, {{1e7, 1.6}, {1e9, 1}}};
+    const double alone = sw_cost_product_seconds(&c, SW_F32, &s, 1e9);
+    close_to(sw_cost_product_seconds(&c, SW_F32, &s, far), alone);
+    close_to(sw_cost_product_seconds(&c, SW_F32, &s, 1e8), alone / 1.3);
+    close_to(sw_cost_product_seconds(&c, SW_F32, &s, 1e3), alone / 1.6);
+    s = (struct sw_product){.m = 4096, .n = 1024, .k = 1024, .kind = SW_PRODUCT_LINEAR};
+    close_to(sw_cost_product_seconds(&c, SW_F32, &s, 1e3), 2.0 * 4096 * 1024 * 1024 / 1e11);
 }
 
 int main(void)
@@ -109,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(measured_products),
         cmocka_unit_test(measured_products_by_kind),
+        cmocka_unit_test(products_go_by_the_bytes_of_their_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void curves_tell_their_ends_and_errors(void **state)
                                         .profile = {.path = "p.yaml",
                                                     .name = "p",
                                                     .matmul = {1, {{1, 0.5}}},
-                                                    .products_scale = 0.96,
+                                                    .products_scale = {1, {{1, 0.96}}},
                                                     .products_error = 0.07,
                                                     .error = 0.04,
                                                     .runs = 7,
@@ -84,7 +84,7 @@ static void curves_tell_their_ends_and_errors(void **state)
     assert_true(find(list, count, "links.wire.bandwidth")->error == 0);
     assert_true(find(list, count, "profile.products_scale")->error == 0.07);
     sw_constant_scale(&cluster, find(list, count, "profile.products_scale"), 0.5);
-    assert_true(cluster.profile.products_scale == 0.48);
+    assert_true(cluster.profile.products_scale.point[0].fraction == 0.48);
     cluster.profile.at.band.file = NULL;
     (void)sw_constants_list(&cluster, list);
     assert_true(matmul->error == 0.04 && matmul->band_low == 0 && matmul->band_high == 0);
