@@ -93,6 +93,17 @@ struct sw_products {
     double asymptote;
 };
 
+/* The same of attention, whose shares are of the peak alone: by heads, or query heads of all
+ * sequences of a call, length and head size, of a causal sequence and of its gradient; by queries
+ * of a text, positions of its cache that a query meets in the mean, and head size, of what has a
+ * cache (a single query decodes). Rows, columns and depths of the grid in this order. */
+enum sw_attention_phase {
+    SW_ATTENTION_FORWARD,
+    SW_ATTENTION_BACKWARD,
+    SW_ATTENTION_CACHED,
+    SW_ATTENTION_PHASES
+};
+
 /* What software reaches on a chip, as shares of what the chip's data sheet says, and how far prices
  * that rest on it have been off: constants belong to software on a chip, not to a chip. */
 struct sw_profile_config {
@@ -109,10 +120,14 @@ struct sw_profile_config {
      * same weights again, so that caches may hold them; count 0: as much as `matmul` of their
      * asymptote. */
     struct sw_curve products_scale;
-    double products_error;   /* median |error| of prices by them of products in such steps that are
-                                none of their points; 0: not told */
-    double launch_latency_s; /* that every op adds on the device */
-    double angle_time_s;     /* that rope adds for each position and pair of elements */
+    double products_error; /* median |error| of prices by them of products in such steps that are
+                              none of their points; 0: not told */
+    /* NULL: what `attention` and `attention_backward` say. */
+    const struct sw_products *attention_by_size[SW_ATTENTION_PHASES][SW_FEW_DTYPES];
+    struct sw_curve attention_scale; /* as products_scale; count 0: all of it */
+    double attention_error;          /* as products_error */
+    double launch_latency_s;         /* that every op adds on the device */
+    double angle_time_s;             /* that rope adds for each position and pair of elements */
     double host_time_s; /* from one op's issue to the next one's, which the device cannot outrun */
     /* What the shares are of, where that is not the data sheet; 0: the accelerator's. */
     double peak_bf16_flops, peak_fp32_flops, memory_bandwidth;
@@ -122,8 +137,8 @@ struct sw_profile_config {
     const char *source;         /* what the shares rest on; NULL: not told */
     struct {
         struct sw_place matmul, attention, attention_backward, memory,
-            few_rows[SW_FEW_KINDS][SW_FEW_DTYPES], products_scale, launch_latency, angle_time,
-            host_time, peak_bf16, peak_fp32, memory_bandwidth, band;
+            few_rows[SW_FEW_KINDS][SW_FEW_DTYPES], products_scale, attention_scale, launch_latency,
+            angle_time, host_time, peak_bf16, peak_fp32, memory_bandwidth, band;
     } at; /* where each constant stands; file NULL: nowhere, it is the default */
 };
 

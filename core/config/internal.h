@@ -291,6 +291,8 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile
     ", " SW_SHARE_SCHEMA "], \"items\": false, \"minItems\": 4}}"
 #define SW_PRODUCTS_EXAMPLE                                                                        \
     "[[1, 1024, 1024, 0.2], [1, 1024, 4096, 0.5], [1, 4096, 1024, 0.5], [1, 4096, 4096, 0.7]]"
+#define SW_ATTENTION_EXAMPLE                                                                       \
+    "[[1, 128, 64, 0.3], [1, 128, 128, 0.4], [1, 512, 64, 0.4], [1, 512, 128, 0.5]]"
 #define SW_PRODUCTS_ABOUT                                                                          \
     "what matrix products in bf16 reach: points [rows, columns, depth, share of the least time "   \
     "that peak and memory_bandwidth allow], a full grid, the depth ascending first, then "         \
@@ -344,8 +346,8 @@ extern const struct field_type sw_type_rope_parameters, sw_type_rope_scaling;
 
 /* custom.c: the values that are no scalars */
 extern const struct field_type sw_type_unsupported, sw_type_curve, sw_type_link_curve,
-    sw_type_few_rows, sw_type_products, sw_type_products_by_kind, sw_type_links, sw_type_rules,
-    sw_type_betas, sw_type_reference;
+    sw_type_few_rows, sw_type_products, sw_type_attention_grid, sw_type_products_by_kind,
+    sw_type_links, sw_type_rules, sw_type_betas, sw_type_reference;
 
 /* profile.c */
 #define SW_PROFILE_AUTO "auto"

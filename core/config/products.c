@@ -1,5 +1,5 @@
 /* Points of matrix products: [rows, columns, depth, share], a full grid; of a profile also a grid
- * for each kind of product. */
+ * for each kind of product. Those of attention have other names for the same. */
 #include "core/config/internal.h"
 
 #include <string.h>
@@ -16,6 +16,20 @@ static bool complain(struct sw_config *c, const struct node *at, const struct fi
     if (at->kind != NODE_BROKEN)
         sw_config_error_at(c, at, message, sw_config_example(c, field));
     return false;
+}
+
+/* What the numbers of a point are called, and several of the first three. */
+struct names {
+    const char *one[3], *several[3];
+};
+static const struct names product_names = {{"rows", "columns", "depth"},
+                                           {"rows", "columns", "depths"}};
+static const struct names attention_names = {{"heads or queries", "length", "head_dim"},
+                                             {"heads or queries", "lengths", "head sizes"}};
+
+static const struct names *names_of(const struct field *field)
+{
+    return field->custom == &sw_type_attention_grid ? &attention_names : &product_names;
 }
 
 /* Four plain numbers. */
@@ -86,10 +100,13 @@ static bool read_products(struct sw_config *c, const struct field *field, struct
 {
     const struct sw_products **to =
         (const struct sw_products **)(void *)((char *)base + field->offset);
+    const struct names *n = names_of(field);
     double at[4];
     *to = NULL;
     if (value->kind != NODE_SEQUENCE)
-        return sw_config_wrong_type(c, field, value, "a list of [rows, columns, depth, share]");
+        return sw_config_wrong_type(
+            c, field, value,
+            sw_config_format(c, "a list of [%s, %s, %s, share]", n->one[0], n->one[1], n->one[2]));
     if (value->count > MOST)
         return complain(c, value, field,
                         sw_config_format(c, "'%s' has %d points; at most %d are allowed",
@@ -99,19 +116,20 @@ static bool read_products(struct sw_config *c, const struct field *field, struct
         if (!read_point(item, at))
             good = complain(c, item, field,
                             sw_config_format(c,
-                                             "a point of '%s' must be [rows, columns, depth, "
-                                             "share], sizes of 1 and more and a share of at most 1",
-                                             field->key));
+                                             "a point of '%s' must be [%s, %s, %s, share], sizes "
+                                             "of 1 and more and a share of at most 1",
+                                             field->key, n->one[0], n->one[1], n->one[2]));
     struct sw_products *p = good ? sw_config_alloc(c, sizeof *p) : NULL;
     if (p == NULL)
         return false;
     if (!read_sides(value, p) || !read_shares(value, p))
         return complain(c, value, field,
                         sw_config_format(c,
-                                         "the points of '%s' must be a grid of at most %d rows, %d "
-                                         "columns and %d depths, at least 2 of each, ascending",
-                                         field->key, SW_MAX_PRODUCT_ROWS, SW_MAX_PRODUCT_SIDES,
-                                         SW_MAX_PRODUCT_SIDES));
+                                         "the points of '%s' must be a grid of at most %d %s, %d "
+                                         "%s and %d %s, at least 2 of each, ascending",
+                                         field->key, SW_MAX_PRODUCT_ROWS, n->several[0],
+                                         SW_MAX_PRODUCT_SIDES, n->several[1], SW_MAX_PRODUCT_SIDES,
+                                         n->several[2]));
     *to = p;
     return true;
 }
@@ -145,6 +163,9 @@ static void write_products(struct writer *w, const struct field *field, const vo
 
 const struct field_type sw_type_products = {read_products, write_products, NULL, INSIDE_NOTHING,
                                             is_empty};
+
+const struct field_type sw_type_attention_grid = {read_products, write_products, NULL,
+                                                  INSIDE_NOTHING, is_empty};
 
 /* ---- Of a profile ---- */
 

@@ -104,6 +104,30 @@ static const struct field products_fields[] = {
 };
 #undef PRODUCTS
 
+#define ATTENTION_BY_SIZE(word, phase, dtype, what)                                                \
+    {                                                                                              \
+        .key = word, .type = FIELD_CUSTOM, AT(attention_by_size[phase][dtype]), .brief = true,     \
+        .custom = &sw_type_attention_grid, .example = SW_ATTENTION_EXAMPLE,                        \
+        .schema = SW_PRODUCTS_SCHEMA, .about = what                                                \
+    }
+static const struct field attention_fields[] = {
+    ATTENTION_BY_SIZE("forward_fp32", SW_ATTENTION_FORWARD, SW_FEW_FP32,
+                      "causal attention over a sequence in fp32: points [heads, length, head_dim, "
+                      "share of peak], a full grid, head_dim ascending first, then lengths, then "
+                      "heads, which are query heads of all sequences of a micro-batch"),
+    ATTENTION_BY_SIZE("forward_bf16", SW_ATTENTION_FORWARD, SW_FEW_BF16, "the same in bf16"),
+    ATTENTION_BY_SIZE("backward_fp32", SW_ATTENTION_BACKWARD, SW_FEW_FP32, "its gradient in fp32"),
+    ATTENTION_BY_SIZE("backward_bf16", SW_ATTENTION_BACKWARD, SW_FEW_BF16, "the same in bf16"),
+    ATTENTION_BY_SIZE("cached_fp32", SW_ATTENTION_CACHED, SW_FEW_FP32,
+                      "attention to a cache in fp32: points [queries, positions, head_dim, share "
+                      "of peak]; queries of a text, a chunk of a prompt or the one that decodes, "
+                      "for which 'few_rows' counts where it tells it; positions that one meets in "
+                      "the mean"),
+    ATTENTION_BY_SIZE("cached_bf16", SW_ATTENTION_CACHED, SW_FEW_BF16, "the same in bf16"),
+    {.key = NULL},
+};
+#undef ATTENTION_BY_SIZE
+
 #undef AT
 const struct field sw_curve_fields[] = {
     {.key = "points",
@@ -163,6 +187,34 @@ const struct field sw_profile_fields[] = {
      .example = "0.25",
      .schema = SW_CURVE_SCHEMA,
      .about = "the same of attention's gradient; default: that of 'attention'"},
+    {.key = "attention_by_size",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .fields = attention_fields,
+     .brief = true,
+     .example = "{forward_fp32: " SW_ATTENTION_EXAMPLE "}",
+     .about = "what attention reaches by phase, length and head size; default: what 'attention' "
+              "and 'attention_backward' say of as many FLOP"},
+    {.key = "attention_scale",
+     .type = FIELD_CUSTOM,
+     KEPT(attention_scale, attention_scale),
+     .brief = true,
+     .max = SW_MAX_PRODUCTS_SCALE,
+     .custom = &sw_type_curve,
+     .example = "[[1e8, 1.2], [1e9, 1]]",
+     .schema = SW_CURVE_OF_SCHEMA(SW_SCALE_SCHEMA),
+     .about = "of the shares in 'attention_by_size', what attention reaches in whole steps, as "
+              "'products_scale'; default: all of them"},
+    {.key = "attention_error",
+     .type = FIELD_REAL,
+     AT(attention_error),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = SW_MAX_PRODUCTS_SCALE,
+     .example = "0.05",
+     .about = "median error of prices by 'attention_by_size' for attention of whole steps that is "
+              "none of their points; 0: not known"},
     MEMORY(KEPT(memory, memory)),
     {.key = "few_rows",
      .type = FIELD_SECTION,

@@ -39,6 +39,8 @@ static const struct row {
     FEW("few_rows.attention_bf16", SW_FEW_ATTENTION, SW_FEW_BF16),
     {"products_scale", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE,
      PROFILE(products_scale, products_scale)},
+    {"attention_scale", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE,
+     PROFILE(attention_scale, attention_scale)},
     {"launch_latency", SW_OWNER_PROFILE, SW_UNIT_SECONDS, NUMBER,
      PROFILE(launch_latency_s, launch_latency)},
     {"angle_time", SW_OWNER_PROFILE, SW_UNIT_SECONDS, NUMBER, PROFILE(angle_time_s, angle_time)},
@@ -125,6 +127,9 @@ static void tell_errors(const struct sw_cluster_config *cluster, struct sw_const
     if (c->owner == SW_OWNER_PROFILE && p->products_error > 0 &&
         rows[c->row].value == offsetof(struct sw_profile_config, products_scale))
         c->error = p->products_error;
+    if (c->owner == SW_OWNER_PROFILE && p->attention_error > 0 &&
+        rows[c->row].value == offsetof(struct sw_profile_config, attention_scale))
+        c->error = p->attention_error;
     if (c->owner == SW_OWNER_LINK &&
         rows[c->row].value == offsetof(struct sw_link_config, efficiency))
         c->error = cluster->link[c->link].efficiency_error;

@@ -17,7 +17,7 @@ enum sw_constant_unit {
     SW_UNIT_TIMES
 };
 
-enum { SW_MOST_CONSTANTS = 20 + 5 * SW_MAX_LINKS, SW_CONSTANT_NAME_BYTES = 96 };
+enum { SW_MOST_CONSTANTS = 21 + 5 * SW_MAX_LINKS, SW_CONSTANT_NAME_BYTES = 96 };
 
 struct sw_constant {
     char name[SW_CONSTANT_NAME_BYTES]; /* "profile.matmul", "links.nvlink.latency" */

@@ -136,6 +136,11 @@ double sw_cost_message_seconds(const struct sw_program *program, const struct sw
 /* Bytes that the ops of one micro-step move, before it comes to the same weights again: what caches
  * can hold of it. */
 double sw_cost_step_bytes(const struct sw_program *program);
+/* Of an op of attention; *size: where it lies in its phase's grid (enum sw_attention_phase), of a
+ * cache's positions `met` are met, 1: all. */
+enum sw_attention_phase sw_cost_attention_phase(const struct sw_program *program,
+                                                const struct sw_op *op, double met,
+                                                struct sw_product *size);
 /* One product alone, without a launch: where sizes were measured (struct sw_products), by them.
  * step_bytes: of the step that it is in, as above. */
 double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_dtype dtype,

@@ -111,6 +111,41 @@ static double memory_seconds(const struct sw_cluster_config *cluster, double byt
     return bytes / (bandwidth_of(cluster) * share_of(cluster, &cluster->profile.memory, bytes));
 }
 
+enum sw_attention_phase sw_cost_attention_phase(const struct sw_program *p, const struct sw_op *op,
+                                                double met, struct sw_product *size)
+{
+    const struct sw_value *q = &p->values[op->in[0].value], *keys = &p->values[op->in[1].value];
+    const bool cached = sw_attention_keys(op) != SW_KEYS_SEQUENCE;
+    const double heads = (double)(q->local[2] / op->as.attention.head_dim);
+    /* of a ring's blocks the whole sequence: as much of it lies above the diagonal */
+    *size = (struct sw_product){.m = cached ? (double)q->local[1] : heads * (double)q->local[0],
+                                .n = cached ? met * (double)keys->local[1] : (double)q->size[1],
+                                .k = op->as.attention.head_dim};
+    return op->kind == SW_OP_ATTENTION_GRAD ? SW_ATTENTION_BACKWARD
+           : cached                         ? SW_ATTENTION_CACHED
+                                            : SW_ATTENTION_FORWARD;
+}
+
+/* By size, where the profile tells it; < 0: it does not. What was measured moved its bytes. */
+static double sized_attention_seconds(const struct sw_program *p, const struct sw_op *op,
+                                      const struct sw_cluster_config *cluster, double flops,
+                                      double met, double step_bytes)
+{
+    const struct sw_profile_config *profile = &cluster->profile;
+    const enum sw_dtype dtype = p->values[op->in[0].value].dtype;
+    struct sw_product s;
+    const enum sw_attention_phase phase = sw_cost_attention_phase(p, op, met, &s);
+    if (dtype != SW_BF16_T && dtype != SW_F32)
+        return -1;
+    const struct sw_products *grid =
+        profile->attention_by_size[phase][dtype == SW_BF16_T ? SW_FEW_BF16 : SW_FEW_FP32];
+    if (grid == NULL)
+        return -1;
+    const double reached = sw_cost_efficiency(&profile->attention_scale, step_bytes, 1) *
+                           sw_cost_products_share(grid, s.m, s.n, s.k);
+    return flops / (peak_of(cluster, dtype) * (reached < 1 ? reached : 1));
+}
+
 /* Of a device whose attention over a cache is kernels of its own: the profile's share is of the
  * peak in fp32 where queries or cache are, else its part of tensor cores'. The tiles that the
  * diagonal cuts in half are those of training: a single token has none. */
@@ -262,8 +297,9 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
     if (few_rows >= 0)
         return few_rows + launch;
     struct sw_op_cost cost = sw_op_cost(p, op);
+    double met = 1;
     if (info->met != NULL) {
-        const double met = info->met(p, op, workload);
+        met = info->met(p, op, workload);
         cost.flops *= met;
         cost.memory_bytes = (int64_t)((double)cost.memory_bytes * met);
     }
@@ -276,6 +312,11 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
     if (info->cost_class == SW_CLASS_MATMUL)
         return matmul_seconds(p, op, cluster, (double)cost.memory_bytes, step_bytes) + launch +
                after;
+    if (info->cost_class == SW_CLASS_ATTENTION) {
+        const double sized = sized_attention_seconds(p, op, cluster, cost.flops, met, step_bytes);
+        if (sized >= 0)
+            return sized + launch;
+    }
     after += sw_cost_angles(p, op) * cluster->profile.angle_time_s;
     const double seconds = info->cost_class == SW_CLASS_ATTENTION
                                ? attention_seconds(p, op, cluster, cost.flops)
@@ -286,7 +327,7 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
 /* Whether prices ask for it. */
 static bool goes_by_step(const struct sw_cluster_config *cluster)
 {
-    return cluster->profile.products_scale.count > 1;
+    return cluster->profile.products_scale.count > 1 || cluster->profile.attention_scale.count > 1;
 }
 
 double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *op,

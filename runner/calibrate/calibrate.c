@@ -2,9 +2,11 @@
 
 #include "core/base/file.h"
 #include "core/base/hash.h"
+#include "core/base/number.h"
 #include "core/config/config.h"
 #include "core/cost/cost.h"
 #include "runner/rank/accelerator.h"
+#include "runner/calibrate/attention.h"
 #include "runner/calibrate/doubt.h"
 #include "runner/calibrate/few_rows.h"
 #include "runner/calibrate/gpu.h"
@@ -25,8 +27,8 @@
 
 /* Shares of the time: kernels, products of few rows, and all levels of links; the rest is for
  * starting and compiling. */
-static const double kernels_alone = 0.69, kernels_of_job = 0.41, links_of_job = 0.28;
-static const double few_rows_share = 0.19, products_share = 0.08;
+static const double kernels_alone = 0.62, kernels_of_job = 0.36, links_of_job = 0.27;
+static const double few_rows_share = 0.19, products_share = 0.08, attention_share = 0.06;
 
 struct calibrating {
     struct sw_rank *rank;
@@ -228,24 +230,34 @@ static int set_up(struct calibrating *c, struct sw_error *err)
 
 /* ---- Measuring ---- */
 
-/* Each grid on a device of its own, whose kernels go with it. */
-static int measure_products(struct calibrating *c, struct sw_kernel_rates *rates,
-                            struct sw_error *err)
+/* One grid, of products or of attention, on a device of its own, whose kernels go with it. */
+static int measure_grid(struct calibrating *c, int32_t kind, bool attention,
+                        enum sw_few_dtype dtype, struct sw_grid_rates *rates, struct sw_error *err)
 {
-    enum { GRIDS = SW_PRODUCT_KINDS * SW_FEW_DTYPES };
+    const double seconds =
+        c->options->seconds / SW_FEW_DTYPES *
+        (attention ? attention_share / SW_ATTENTION_PHASES : products_share / SW_PRODUCT_KINDS);
+    struct sw_device *device =
+        sw_accelerator_device(c->rank->launch, c->options->device, c->threads, err);
+    if (device == NULL)
+        return -1;
+    const int status =
+        attention ? sw_calibrate_attention(device, c->rank->comm, (enum sw_attention_phase)kind,
+                                           dtype, seconds, rates, err)
+                  : sw_calibrate_products(device, c->rank->comm, (enum sw_product_kind)kind, dtype,
+                                          seconds, rates, err);
+    device->vtable->destroy(device);
+    return status;
+}
+
+static int measure_grids(struct calibrating *c, struct sw_kernel_rates *rates, struct sw_error *err)
+{
     int status = 0;
-    for (int32_t i = 0; i < GRIDS && status == 0; i++) {
-        const int32_t kind = i / SW_FEW_DTYPES, dtype = i % SW_FEW_DTYPES;
-        struct sw_device *device =
-            sw_accelerator_device(c->rank->launch, c->options->device, c->threads, err);
-        status = device == NULL
-                     ? -1
-                     : sw_calibrate_products(device, c->rank->comm, (enum sw_product_kind)kind,
-                                             (enum sw_few_dtype)dtype,
-                                             c->options->seconds * products_share / GRIDS,
-                                             &rates->products[kind][dtype], err);
-        if (device != NULL)
-            device->vtable->destroy(device);
+    for (int32_t d = 0; d < SW_FEW_DTYPES; d++) {
+        for (int32_t k = 0; k < SW_PRODUCT_KINDS && status == 0; k++)
+            status = measure_grid(c, k, false, d, &rates->products[k][d], err);
+        for (int32_t k = 0; k < SW_ATTENTION_PHASES && status == 0; k++)
+            status = measure_grid(c, k, true, d, &rates->attention[k][d], err);
     }
     return status;
 }
@@ -260,14 +272,15 @@ static int measure_kernels(struct calibrating *c, double seconds, struct sw_erro
         return sw_calibrate_kernels(c->rank->device, c->rank->comm, seconds, &rates, err) != 0 ||
                        sw_calibrate_few_rows(c->rank->device, c->rank->comm, few_rows,
                                              &rates.few_rows, err) != 0 ||
-                       measure_products(c, &rates, err) != 0
+                       measure_grids(c, &rates, err) != 0
                    ? -1
                    : sw_calibration_make(&rates, ranks, &c->calibration, err);
     int32_t shapes;
     const struct sw_gpu_shape *shape = sw_gpu_shapes(&shapes);
     if (sw_gpu_kernels(c->rank->device, c->rank->comm,
-                       seconds + few_rows + c->options->seconds * products_share, shape, shapes,
-                       &rates, err) != 0)
+                       seconds + few_rows +
+                           c->options->seconds * (products_share + attention_share),
+                       shape, shapes, &rates, err) != 0)
         return -1;
     return sw_gpu_calibration(&rates, ranks, c->sheet, &c->calibration, err);
 }
@@ -490,6 +503,28 @@ static void report_gpus(const struct calibrating *c)
             found->launch_latency_s * 1e6, (double)c->facts.reserved_bytes / 1e9);
 }
 
+/* Of all grids the median of their medians of points that are left out. */
+static void report_attention(const struct sw_calibration *found)
+{
+    double errors[SW_ATTENTION_PHASES * SW_FEW_DTYPES];
+    int32_t count = 0, points = 0, all = 0;
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++) {
+        const double error = sw_grid_left_out(&(&found->attention_by_size[0][0])[i], &points);
+        if (points > 0)
+            errors[count++] = error;
+        all += points;
+    }
+    if (count == 0)
+        return;
+    qsort(errors, (size_t)count, sizeof *errors, sw_compare_doubles);
+    fprintf(stderr, "attention by size: points left out are %.1f %% off (median of %d)",
+            errors[count / 2] * 100, all);
+    if (found->attention_tried > 0)
+        fprintf(stderr, ", in steps %.1f %% (median of %d)", found->attention_error * 100,
+                found->attention_tried);
+    fputc('\n', stderr);
+}
+
 static void report(const struct calibrating *c)
 {
     const struct sw_calibration *found = &c->calibration;
@@ -508,6 +543,7 @@ static void report(const struct calibrating *c)
                 found->products_scale.point[found->products_scale.count - 1].fraction * 100,
                 found->products_scale.point[0].fraction * 100, found->products_error * 100,
                 found->products_tried);
+    report_attention(found);
     report_step(c);
     if (c->doubts.count > 0)
         fprintf(stderr, "not reliable: %s\n", c->doubts.text[0]);

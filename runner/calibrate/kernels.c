@@ -220,6 +220,19 @@ static void add_step_product(struct sw_kernel_rates *rates, const struct sw_prog
         (struct sw_step_product){s[0].kind, s[0].m, s[0].n, s[0].k, step_bytes, calls, seconds};
 }
 
+static void add_step_attention(struct sw_kernel_rates *rates, const struct sw_program *p,
+                               double step_bytes, const struct sw_op *op, double calls,
+                               double seconds)
+{
+    struct sw_product s;
+    if (sw_op_info(op->kind)->cost_class != SW_CLASS_ATTENTION ||
+        rates->step_attentions >= SW_STEP_ATTENTIONS)
+        return;
+    const enum sw_attention_phase phase = sw_cost_attention_phase(p, op, 1, &s);
+    rates->step_attention[(int32_t)rates->step_attentions++] =
+        (struct sw_step_product){phase, s.m, s.n, s.k, step_bytes, calls, seconds};
+}
+
 static void add_rope(struct sw_kernel_rates *rates, const struct sw_program *p,
                      const struct sw_op *op, double calls, double seconds)
 {
@@ -254,6 +267,7 @@ static void collect(struct run *r, struct sw_kernel_rates *rates, double *matmul
             else
                 sw_rate_add(rates, p, &p->ops[i], calls, seconds, 1);
             add_step_product(rates, p, step_bytes, &p->ops[i], calls, seconds);
+            add_step_attention(rates, p, step_bytes, &p->ops[i], calls, seconds);
         }
     }
 }

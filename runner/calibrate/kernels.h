@@ -42,17 +42,18 @@ struct sw_few_rows_rates {
     double wall_seconds, busy_seconds;
 };
 
-/* One grid of matrix products (products.h): of each point a rank's seconds, summed over ranks, in
- * the order of struct sw_products; `tokens` numbers of tokens were measured, 0: none; of `missed`
- * points a rank's clock saw no time, which a sum over ranks does not tell. Doubles only. */
+/* One grid (grid.h) of matrix products or attention: of each point a rank's seconds, summed over
+ * ranks, in the order of struct sw_products; of the side that costs `levels` sizes were measured,
+ * 0: nothing; of `missed` points a rank's clock saw no time, which a sum over ranks does not tell.
+ * Doubles only. */
 enum {
     SW_PRODUCT_TOKENS = 4,
     SW_PRODUCT_WIDTHS = 5,
-    SW_PRODUCT_POINTS = SW_PRODUCT_TOKENS * SW_PRODUCT_WIDTHS * SW_PRODUCT_WIDTHS
+    SW_GRID_POINTS = SW_PRODUCT_TOKENS * SW_PRODUCT_WIDTHS * SW_PRODUCT_WIDTHS
 };
-struct sw_product_rates {
-    double seconds[SW_PRODUCT_POINTS];
-    double tokens, missed, wall_seconds, busy_seconds;
+struct sw_grid_rates {
+    double seconds[SW_GRID_POINTS];
+    double levels, missed, wall_seconds, busy_seconds;
 };
 
 /* A product of the programs, as a step that moves step_bytes (sw_cost_step_bytes) runs it: what a
@@ -62,6 +63,11 @@ enum { SW_STEP_PRODUCTS = 512 };
 struct sw_step_product {
     double kind, m, n, k, step_bytes, calls, seconds;
 };
+
+/* Attention of the programs, alike; m, n and k are the size of a point of its grid (attention.h).
+ */
+enum { SW_STEP_ATTENTIONS = 128 };
+_Static_assert((int)SW_STEP_ATTENTIONS <= (int)SW_STEP_PRODUCTS, "room for either");
 
 /* Doubles only: ranks add theirs up. Seconds count the compute thread at work, not the time in
  * which other threads had its core; `wall` over `busy` says how much longer steps took. */
@@ -75,9 +81,12 @@ struct sw_kernel_rates {
     double least_seconds;              /* of the shortest op, over ranks: a sum */
     double programs, steps;            /* measured, over ranks: sums */
     struct sw_few_rows_rates few_rows; /* of the CPU device, as are products */
-    struct sw_product_rates products[SW_PRODUCT_KINDS][SW_FEW_DTYPES];
+    struct sw_grid_rates products[SW_PRODUCT_KINDS][SW_FEW_DTYPES];
+    struct sw_grid_rates attention[SW_ATTENTION_PHASES][SW_FEW_DTYPES];
     double step_products; /* sum over ranks of how many there are; in fp32, of one product each */
     struct sw_step_product step_product[SW_STEP_PRODUCTS];
+    double step_attentions;
+    struct sw_step_product step_attention[SW_STEP_ATTENTIONS]; /* kind: its phase */
 };
 
 int32_t sw_rate_bucket_index(double size);

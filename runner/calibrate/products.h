@@ -1,17 +1,13 @@
 /* What matrix products reach by their sizes: x W, x W^T and a weight's gradient, each of a grid of
- * sizes, called as the executor calls them, with operands that lie where no cache of a core holds
- * them. All ranks of a job measure at the same time (kernels.h). Owns nothing that lasts. */
+ * sizes (grid.h), called as the executor calls them. All ranks of a job measure at the same time
+ * (kernels.h). Owns nothing that lasts. */
 #ifndef SW_CALIBRATE_PRODUCTS_H
 #define SW_CALIBRATE_PRODUCTS_H
 
-#include "runner/calibrate/kernels.h"
+#include "runner/calibrate/grid.h"
 
 /* The sizes of a grid without shares: of tokens the first so many, as were measured. */
 void sw_products_sizes(enum sw_product_kind kind, int32_t tokens, struct sw_products *out);
-
-/* Points of a grid, and one of them, in the order of shares. */
-int32_t sw_products_points(const struct sw_products *grid);
-struct sw_product sw_products_point(const struct sw_products *grid, int32_t i);
 
 /* Collective over `world`; every rank gets the sums over all ranks. Takes about `seconds`, with
  * fewer tokens where all would take longer, and at least two numbers of them. device: one that
@@ -19,6 +15,6 @@ struct sw_product sw_products_point(const struct sw_products *grid, int32_t i);
  * collectives'. */
 int sw_calibrate_products(struct sw_device *device, struct sw_comm *world,
                           enum sw_product_kind kind, enum sw_few_dtype dtype, double seconds,
-                          struct sw_product_rates *out, struct sw_error *err);
+                          struct sw_grid_rates *out, struct sw_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "core/base/number.h"
 #include "core/cost/cost.h"
+#include "runner/calibrate/attention.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static double seconds_by_grid(const struct sw_calibration *c, const struct sw_pr
            sw_cost_products_share(grid, s->m, s->n, s->k);
 }
 
-/* What a product of a step reached of what its grid says. */
+/* What a product or attention of a step reached of what its grid says. */
 struct reached {
     double step_bytes, share;
 };
@@ -38,9 +39,9 @@ static int compare_reached(const void *a, const void *b)
 }
 
 /* Of every product of the steps that were measured, by the bytes of its step. */
-static int32_t find_reached(const struct sw_kernel_rates *rates, int32_t ranks,
-                            const struct sw_calibration *c,
-                            struct reached reached[SW_STEP_PRODUCTS])
+static int32_t find_products(const struct sw_kernel_rates *rates, int32_t ranks,
+                             const struct sw_calibration *c,
+                             struct reached reached[SW_STEP_PRODUCTS])
 {
     int32_t count = 0;
     for (int32_t i = 0; i < (int32_t)(rates->step_products / ranks + 0.5); i++) {
@@ -52,7 +53,27 @@ static int32_t find_reached(const struct sw_kernel_rates *rates, int32_t ranks,
         if (priced > 0 && took > 0)
             reached[count++] = (struct reached){p->step_bytes / ranks, priced / took};
     }
-    qsort(reached, (size_t)count, sizeof *reached, compare_reached);
+    return count;
+}
+
+/* Of attention; of shorter sequences than the grid's nothing. */
+static int32_t find_attention(const struct sw_kernel_rates *rates, int32_t ranks,
+                              const struct sw_calibration *c,
+                              struct reached reached[SW_STEP_PRODUCTS])
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < (int32_t)(rates->step_attentions / ranks + 0.5); i++) {
+        const struct sw_step_product *p = &rates->step_attention[i];
+        const struct sw_product s = {.m = p->m / ranks, .n = p->n / ranks, .k = p->k / ranks};
+        const enum sw_attention_phase phase = (int32_t)(p->kind / ranks + 0.5);
+        const struct sw_products *grid = &c->attention_by_size[phase][SW_FEW_FP32];
+        const double took = p->seconds / p->calls / c->share - c->launch_latency_s;
+        if (grid->rows == 0 || s.n < grid->column[0] || took <= 0)
+            continue;
+        const double priced = sw_attention_flops(phase, &s) /
+                              (c->fp32_flops * sw_cost_products_share(grid, s.m, s.n, s.k));
+        reached[count++] = (struct reached){p->step_bytes / ranks, priced / took};
+    }
     return count;
 }
 
@@ -123,20 +144,34 @@ static void make_scale(const struct reached *reached, int32_t count, struct sw_c
         scale->point[i].fraction = least(scale->point[i].fraction, SW_MAX_PRODUCTS_SCALE);
 }
 
+/* The curve of what was reached, which it sorts, and how far off it is: the median. */
+static int32_t tell(struct reached *reached, int32_t count, struct sw_curve *scale, double *error)
+{
+    double errors[SW_STEP_PRODUCTS];
+    if (count == 0)
+        return 0;
+    qsort(reached, (size_t)count, sizeof *reached, compare_reached);
+    make_scale(reached, count, scale);
+    for (int32_t i = 0; i < count; i++)
+        errors[i] =
+            fabs(reached[i].share / sw_cost_efficiency(scale, reached[i].step_bytes, 1) - 1);
+    qsort(errors, (size_t)count, sizeof *errors, sw_compare_doubles);
+    *error = least(errors[count / 2], SW_MAX_PRODUCTS_SCALE);
+    return count;
+}
+
 void sw_products_scale_find(const struct sw_kernel_rates *rates, int32_t ranks,
                             struct sw_calibration *out)
 {
     struct reached reached[SW_STEP_PRODUCTS];
-    double errors[SW_STEP_PRODUCTS];
-    const int32_t count = find_reached(rates, ranks, out, reached);
-    if (count == 0)
-        return;
-    make_scale(reached, count, &out->products_scale);
-    out->products_tried = count;
-    for (int32_t i = 0; i < count; i++)
-        errors[i] = fabs(reached[i].share /
-                             sw_cost_efficiency(&out->products_scale, reached[i].step_bytes, 1) -
-                         1);
-    qsort(errors, (size_t)count, sizeof *errors, sw_compare_doubles);
-    out->products_error = least(errors[count / 2], SW_MAX_PRODUCTS_SCALE);
+    const int32_t count = find_products(rates, ranks, out, reached);
+    out->products_tried = tell(reached, count, &out->products_scale, &out->products_error);
+}
+
+void sw_attention_scale_find(const struct sw_kernel_rates *rates, int32_t ranks,
+                             struct sw_calibration *out)
+{
+    struct reached reached[SW_STEP_PRODUCTS];
+    const int32_t count = find_attention(rates, ranks, out, reached);
+    out->attention_tried = tell(reached, count, &out->attention_scale, &out->attention_error);
 }

@@ -1,5 +1,5 @@
-/* How much of what a grid of products says, those of whole steps reach, by how much the step moves:
- * caches hold what other ops left, most of it in small steps. Owns nothing. */
+/* How much of what a grid of products or attention says, those of whole steps reach, by how much
+ * the step moves: caches hold what other ops left, most of it in small steps. Owns nothing. */
 #ifndef SW_CALIBRATE_SCALE_H
 #define SW_CALIBRATE_SCALE_H
 
@@ -12,5 +12,9 @@
  */
 void sw_products_scale_find(const struct sw_kernel_rates *rates, int32_t ranks,
                             struct sw_calibration *out);
+/* The same of attention: attention_scale, attention_error and attention_tried. Shorter sequences
+ * than the grid's tell nothing. */
+void sw_attention_scale_find(const struct sw_kernel_rates *rates, int32_t ranks,
+                             struct sw_calibration *out);
 
 #endif

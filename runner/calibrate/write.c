@@ -3,6 +3,7 @@
 #include "core/base/file.h"
 #include "core/base/number.h"
 #include "core/cost/cost.h"
+#include "runner/calibrate/attention.h"
 #include "runner/calibrate/products.h"
 #include "runner/calibrate/scale.h"
 
@@ -87,8 +88,10 @@ static void make_all_few_rows(const struct sw_few_rows_rates *rates, struct sw_c
 static double stretch_of(const struct sw_kernel_rates *rates)
 {
     double wall = rates->wall_seconds, busy = rates->busy_seconds;
-    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++) {
-        const struct sw_product_rates *grid = &(&rates->products[0][0])[i];
+    for (int32_t i = 0; i < (SW_PRODUCT_KINDS + SW_ATTENTION_PHASES) * SW_FEW_DTYPES; i++) {
+        const int32_t attention = i - SW_PRODUCT_KINDS * SW_FEW_DTYPES;
+        const struct sw_grid_rates *grid =
+            attention < 0 ? &(&rates->products[0][0])[i] : &(&rates->attention[0][0])[attention];
         wall += grid->wall_seconds;
         busy += grid->busy_seconds;
     }
@@ -122,7 +125,7 @@ static double *peak_of(struct sw_calibration *out, int32_t dtype)
 }
 
 /* Whether all points took time by every rank's clock. One that did not has no rate. */
-static bool is_timed(const struct sw_product_rates *rates, const struct sw_products *grid)
+static bool is_timed(const struct sw_grid_rates *rates, const struct sw_products *grid)
 {
     if (rates->missed > 0)
         return false;
@@ -133,11 +136,10 @@ static bool is_timed(const struct sw_product_rates *rates, const struct sw_produ
 }
 
 /* Rates first, where shares will be; none of a grid with a point that has none. */
-static void make_rates(const struct sw_product_rates *rates, int32_t ranks,
-                       enum sw_product_kind kind, double stretch, double launch,
-                       struct sw_products *grid)
+static void make_rates(const struct sw_grid_rates *rates, int32_t ranks, enum sw_product_kind kind,
+                       double stretch, double launch, struct sw_products *grid)
 {
-    sw_products_sizes(kind, (int32_t)(rates->tokens / ranks + 0.5), grid);
+    sw_products_sizes(kind, (int32_t)(rates->levels / ranks + 0.5), grid);
     if (!is_timed(rates, grid))
         *grid = (struct sw_products){.rows = 0};
     for (int32_t i = 0; i < sw_products_points(grid); i++) {
@@ -161,6 +163,31 @@ static void make_shares(const struct sw_calibration *c, double peak, double byte
     }
 }
 
+/* Shares of the peak alone. Attention is far below it, and raises none. */
+static void make_attention(const struct sw_kernel_rates *rates, int32_t ranks,
+                           struct sw_calibration *out)
+{
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++) {
+        const enum sw_attention_phase phase = i / SW_FEW_DTYPES;
+        const struct sw_grid_rates *measured = &rates->attention[phase][i % SW_FEW_DTYPES];
+        struct sw_products *grid = &out->attention_by_size[phase][i % SW_FEW_DTYPES];
+        if (measured->levels <= 0)
+            continue;
+        sw_attention_sizes(phase, (int32_t)(measured->levels / ranks + 0.5), grid);
+        if (!is_timed(measured, grid))
+            *grid = (struct sw_products){.rows = 0};
+        for (int32_t p = 0; p < sw_products_points(grid); p++) {
+            const struct sw_product s = sw_products_point(grid, p);
+            const double share =
+                product_rate(measured->seconds[p], ranks, sw_attention_flops(phase, &s),
+                             1 / out->share, out->launch_latency_s) /
+                *peak_of(out, i % SW_FEW_DTYPES);
+            grid->share[p] = share < 1 ? share : 1;
+        }
+    }
+    sw_attention_scale_find(rates, ranks, out);
+}
+
 static void make_products(const struct sw_kernel_rates *rates, int32_t ranks,
                           struct sw_calibration *out)
 {
@@ -168,7 +195,7 @@ static void make_products(const struct sw_kernel_rates *rates, int32_t ranks,
     for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++) {
         const int32_t kind = i / SW_FEW_DTYPES, dtype = i % SW_FEW_DTYPES;
         struct sw_products *grid = &out->products[kind][dtype];
-        if (rates->products[kind][dtype].tokens <= 0)
+        if (rates->products[kind][dtype].levels <= 0)
             continue;
         make_rates(&rates->products[kind][dtype], ranks, (enum sw_product_kind)kind, 1 / out->share,
                    out->launch_latency_s, grid);
@@ -236,6 +263,7 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
         }
     make_angle_time(rates, stretch, best[SW_RATE_MEMORY], out);
     make_products(rates, ranks, out);
+    make_attention(rates, ranks, out);
     make_all_few_rows(&rates->few_rows, out);
     return 0;
 }
@@ -318,29 +346,50 @@ static void write_grid(FILE *out, const struct sw_products *grid)
     }
 }
 
-static void write_products(FILE *out, const struct sw_calibration *c)
+/* Grids by kind and precision, of those that were measured. */
+static void write_grids(FILE *out, const char *key, const char *const *kinds, int32_t count,
+                        const struct sw_products (*grid)[SW_FEW_DTYPES])
 {
-    static const char *const kinds[SW_PRODUCT_KINDS] = {"linear", "linear_t", "linear_dw"};
     bool begun = false;
-    for (int32_t k = 0; k < SW_PRODUCT_KINDS; k++)
+    for (int32_t k = 0; k < count; k++)
         for (int32_t d = 0; d < SW_FEW_DTYPES; d++) {
-            if (c->products[k][d].rows == 0)
+            if (grid[k][d].rows == 0)
                 continue;
-            fprintf(out, "%s  %s_%s:\n    [", begun ? "" : "products:\n", kinds[k], dtypes[d]);
+            if (!begun)
+                fprintf(out, "%s:\n", key);
             begun = true;
-            write_grid(out, &c->products[k][d]);
+            fprintf(out, "  %s_%s:\n    [", kinds[k], dtypes[d]);
+            write_grid(out, &grid[k][d]);
             fputs("]\n", out);
         }
-    if (c->products_scale.count == 0)
+}
+
+static void write_scale(FILE *out, const char *of, const struct sw_curve *scale, double error)
+{
+    if (scale->count == 0)
         return;
-    fputs("products_scale: [", out);
-    for (int32_t i = 0; i < c->products_scale.count; i++)
+    fprintf(out, "%s_scale: [", of);
+    for (int32_t i = 0; i < scale->count; i++)
         fprintf(out, "%s[%.6g, %.4g]",
                 i == 0       ? ""
                 : i % 5 == 0 ? ",\n  "
                              : ", ",
-                c->products_scale.point[i].size, c->products_scale.point[i].fraction);
-    fprintf(out, "]\nproducts_error: %.3g\n", c->products_error);
+                scale->point[i].size, scale->point[i].fraction);
+    fprintf(out, "]\n%s_error: %.3g\n", of, error);
+}
+
+static void write_products(FILE *out, const struct sw_calibration *c)
+{
+    static const char *const kinds[SW_PRODUCT_KINDS] = {"linear", "linear_t", "linear_dw"};
+    write_grids(out, "products", kinds, SW_PRODUCT_KINDS, c->products);
+    write_scale(out, "products", &c->products_scale, c->products_error);
+}
+
+static void write_attention(FILE *out, const struct sw_calibration *c)
+{
+    static const char *const phases[SW_ATTENTION_PHASES] = {"forward", "backward", "cached"};
+    write_grids(out, "attention_by_size", phases, SW_ATTENTION_PHASES, c->attention_by_size);
+    write_scale(out, "attention", &c->attention_scale, c->attention_error);
 }
 
 /* As a quoted YAML text. */
@@ -420,6 +469,7 @@ void sw_calibration_write_profile(FILE *out, const struct sw_calibration *c,
     }
     write_all_few_rows(out, c);
     write_products(out, c);
+    write_attention(out, c);
 }
 
 static void write_accelerator(FILE *out, const struct sw_calibration *c,

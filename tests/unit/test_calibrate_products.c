@@ -1,8 +1,10 @@
 /* What `runner calibrate` makes of the seconds of matrix products. */
 #include "core/cost/cost.h"
+#include "runner/calibrate/attention.h"
 #include "runner/calibrate/products.h"
 #include "runner/calibrate/write.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -41,10 +43,10 @@ static struct sw_kernel_rates example(void)
 static void add_grid(struct sw_kernel_rates *rates, enum sw_product_kind kind,
                      enum sw_few_dtype dtype, int32_t tokens, double flops_per_s)
 {
-    struct sw_product_rates *to = &rates->products[kind][dtype];
+    struct sw_grid_rates *to = &rates->products[kind][dtype];
     struct sw_products grid;
     sw_products_sizes(kind, tokens, &grid);
-    *to = (struct sw_product_rates){.tokens = 2 * tokens, .wall_seconds = 2, .busy_seconds = 1};
+    *to = (struct sw_grid_rates){.levels = 2 * tokens, .wall_seconds = 2, .busy_seconds = 1};
     for (int32_t i = 0; i < sw_products_points(&grid); i++) {
         const struct sw_product s = sw_products_point(&grid, i);
         to->seconds[i] = 2 * (2 * s.m * s.n * s.k / flops_per_s + 1e-6) / 2;
@@ -217,6 +219,78 @@ static void rope_takes_time_for_its_angles(void **state)
     assert_true(c.angle_time_s == 0);
 }
 
+/* Every point of a grid of attention at so many FLOP/s, as add_grid. */
+static void add_attention(struct sw_kernel_rates *rates, enum sw_attention_phase phase,
+                          int32_t lengths, double flops_per_s)
+{
+    struct sw_grid_rates *to = &rates->attention[phase][SW_FEW_FP32];
+    struct sw_products grid;
+    sw_attention_sizes(phase, lengths, &grid);
+    *to = (struct sw_grid_rates){.levels = 2 * lengths, .wall_seconds = 2, .busy_seconds = 1};
+    for (int32_t i = 0; i < sw_products_points(&grid); i++) {
+        const struct sw_product s = sw_products_point(&grid, i);
+        to->seconds[i] = 2 * (sw_attention_flops(phase, &s) / flops_per_s + 1e-6) / 2;
+    }
+}
+
+static void attention_is_told_by_size(void **state)
+{
+    (void)state;
+    struct sw_calibration c;
+    struct sw_error err = {0};
+    struct sw_kernel_rates rates = example();
+    const struct sw_product s = {.m = 4, .n = 300, .k = 48};
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    assert_true(c.attention_by_size[0][0].rows == 0 && c.attention_scale.count == 0);
+    add_attention(&rates, SW_ATTENTION_FORWARD, 4, 10e9);
+    add_attention(&rates, SW_ATTENTION_CACHED, 3, 50e9); /* above matmul's peak, which stays */
+    const double took = 2 * (sw_attention_flops(SW_ATTENTION_FORWARD, &s) / 12e9 + 1e-6) / 2;
+    rates.step_attentions = 2 * 2;
+    rates.step_attention[0] = (struct sw_step_product){
+        2 * SW_ATTENTION_FORWARD, 2 * s.m, 2 * s.n, 2 * s.k, 2 * 1e8, 2, took};
+    rates.step_attention[1] = rates.step_attention[0]; /* shorter than any of the grid */
+    rates.step_attention[1].n = 2 * 8;
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    const struct sw_products *forward = &c.attention_by_size[SW_ATTENTION_FORWARD][SW_FEW_FP32];
+    const struct sw_products *cached = &c.attention_by_size[SW_ATTENTION_CACHED][SW_FEW_FP32];
+    assert_true(forward->columns == 4 && forward->column[3] == 512 && forward->row[1] == 8);
+    assert_true(cached->columns == 3 && cached->row[0] == 1 && cached->depth[2] == 128);
+    assert_int_equal(c.attention_by_size[SW_ATTENTION_BACKWARD][SW_FEW_FP32].rows, 0);
+    close_to(forward->share[0], 0.25);
+    close_to(forward->share[sw_products_points(forward) - 1], 0.25);
+    close_to(cached->share[0], 1);
+    close_to(c.fp32_flops, 40e9);
+    assert_int_equal(c.attention_tried, 1);
+    close_to(sw_cost_efficiency(&c.attention_scale, 1e8, -1), 1.2);
+    assert_true(sw_cost_efficiency(&c.attention_scale, far, -1) == 1);
+    assert_true(c.attention_error < 1e-9);
+    rates.attention[SW_ATTENTION_FORWARD][SW_FEW_FP32].missed = 1;
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    assert_true(forward->rows == 0 && cached->rows > 0 && c.attention_scale.count == 0);
+}
+
+/* Columns have an inner one: 0.4 between 0.2 and 0.4 where 0.3 is told, 0.5 of 0.5 and 0.5. */
+static void points_are_left_out(void **state)
+{
+    (void)state;
+    struct sw_products grid = {.rows = 2,
+                               .columns = 3,
+                               .depths = 1,
+                               .row = {1, 2},
+                               .column = {10, 100, 1000},
+                               .depth = {1},
+                               .share = {0.2, 0.4, 0.4, 0.5, 0.5, 0.5}};
+    int32_t count;
+    close_to(sw_grid_left_out(&grid, &count), 0.25);
+    assert_int_equal(count, 2);
+    grid.rows = 1;
+    grid.column[1] = 20; /* nearer to the first */
+    const double told = 0.2 + 0.2 * log(2) / log(100);
+    close_to(sw_grid_left_out(&grid, &count), 1 - told / 0.4);
+    grid.columns = 2;
+    assert_true(sw_grid_left_out(&grid, &count) == 0 && count == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +298,8 @@ int main(void)
         cmocka_unit_test(grids_that_the_clock_missed_are_left_out),
         cmocka_unit_test(scales_are_what_a_profile_takes),
         cmocka_unit_test(small_steps_find_their_weights_in_caches),
+        cmocka_unit_test(attention_is_told_by_size),
+        cmocka_unit_test(points_are_left_out),
         cmocka_unit_test(rope_takes_time_for_its_angles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -364,6 +364,56 @@ static void products_are_a_grid(void **state)
                    NO_GRID, NULL);
 }
 
+#define ATTENTION_EXAMPLE                                                                          \
+    " | for example: forward_fp32: [[1, 128, 64, 0.3], [1, 128, 128, 0.4], [1, 512, 64, 0.4], "    \
+    "[1, "                                                                                         \
+    "512, 128, 0.5]]\n"
+#define PROFILE(text) CLUSTER_OF(CHIP("cuda"), "profile: {" text "}\n")
+
+/* The same form, under the names of what it is of; a grid for each phase and precision. */
+static void attention_by_size(void **state)
+{
+    (void)state;
+    put("p.yaml",
+        "name: mine\nattention_scale: [[1e8, 1.25], [1e9, 0.9]]\nattention_error: 0.05\n"
+        "attention_by_size:\n  backward_bf16: [[2, 64, 32, 0.1], [2, 64, 128, 0.2], [2, "
+        "256, 32, 0.3], [2, 256, 128, 0.4], [8, 64, 32, 0.5], [8, 64, 128, 0.6], [8, 256, "
+        "32, 0.7], [8, 256, 128, 0.8]]\n");
+    struct sw_config *c = sw_config_read("p.yaml", SW_CONFIG_PROFILE, NULL, NULL, 0, NULL);
+    const struct sw_profile_config *p = sw_config_profile(c);
+    assert_non_null(p);
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++)
+        assert_true(((&p->attention_by_size[0][0])[i] != NULL) ==
+                    (i == SW_ATTENTION_BACKWARD * SW_FEW_DTYPES + SW_FEW_BF16));
+    const struct sw_products *grid = p->attention_by_size[SW_ATTENTION_BACKWARD][SW_FEW_BF16];
+    assert_true(grid->rows == 2 && grid->column[1] == 256 && grid->depth[1] == 128);
+    assert_true(grid->share[5] == 0.6);
+    assert_true(p->attention_scale.count == 2 && p->attention_scale.point[0].fraction == 1.25);
+    assert_true(p->attention_scale.point[1].size == 1e9 && p->at.attention_scale.line == 2);
+    assert_true(p->attention_error == 0.05);
+    sw_config_free(c);
+    expect_cluster(PROFILE("attention_by_size: {forward_fp32: 0.7}"),
+                   "here.yaml:5:45: 'forward_fp32' must be a list of [heads or queries, length, "
+                   "head_dim, share], not the number 0.7" ATTENTION_EXAMPLE,
+                   NULL);
+    expect_cluster(
+        PROFILE("attention_by_size: {forward_fp32: [[1, 8, 4, 1.1]]}"),
+        "here.yaml:5:46: a point of 'forward_fp32' must be [heads or queries, length, "
+        "head_dim, share], sizes of 1 and more and a share of at most 1" ATTENTION_EXAMPLE,
+        NULL);
+    expect_cluster(
+        PROFILE("attention_by_size: {forward_fp32: [[1, 8, 4, 0.1]]}"),
+        "here.yaml:5:45: the points of 'forward_fp32' must be a grid of at most 16 heads "
+        "or queries, 8 lengths and 8 head sizes, at least 2 of each, "
+        "ascending" ATTENTION_EXAMPLE,
+        NULL);
+    expect_cluster(
+        PROFILE("attention_scale: 101"),
+        "here.yaml:5:28: a fraction of 'attention_scale' must be more than 0 and at most "
+        "100 | for example: attention_scale: [[1e8, 1.2], [1e9, 1]]\n",
+        NULL);
+}
+
 /* A grid for each kind of product and precision, and how much of them whole steps reach. */
 static void products_by_kind(void **state)
 {
@@ -405,6 +455,7 @@ int main(void)
         cmocka_unit_test(links_share_a_curve),
         cmocka_unit_test(products_are_a_grid),
         cmocka_unit_test(products_by_kind),
+        cmocka_unit_test(attention_by_size),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink("p.yaml");

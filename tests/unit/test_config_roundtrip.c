@@ -174,6 +174,10 @@ static void fill_profile(uint64_t *s, struct sw_profile_config *p)
     fill_curve(s, &p->products_scale);
     for (int32_t i = 0; i < p->products_scale.count; i++)
         p->products_scale.point[i].fraction *= 2;
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++)
+        (&p->attention_by_size[0][0])[i] = any_products(s);
+    fill_curve(s, &p->attention_scale);
+    p->attention_error = draw(s) & 1 ? real(s, 1e-3, 1) : 0;
     p->angle_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->host_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
@@ -435,6 +439,11 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     same_curve(&a->profile.products_scale, &b->profile.products_scale);
     for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++)
         same_products((&a->profile.products[0][0])[i], (&b->profile.products[0][0])[i]);
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++)
+        same_products((&a->profile.attention_by_size[0][0])[i],
+                      (&b->profile.attention_by_size[0][0])[i]);
+    same_curve(&a->profile.attention_scale, &b->profile.attention_scale);
+    SAME(profile.attention_error);
     SAME(profile.angle_time_s);
     same_products(a->accelerator.products, b->accelerator.products);
     SAME(nodes);

@@ -536,6 +536,62 @@ static void attention_backward_has_its_own_share(void **state)
     sw_config_free(config);
 }
 
+/* What was measured by size tells the time, each phase its own, and what it moves is in it; small
+ * steps reach more of it. */
+static void attention_goes_by_its_size(void **state)
+{
+    (void)state;
+    struct sw_products grid[SW_ATTENTION_PHASES] = {{.rows = 2,
+                                                     .columns = 2,
+                                                     .depths = 2,
+                                                     .row = {1, 1024},
+                                                     .column = {16, 65536},
+                                                     .depth = {16, 256}}};
+    grid[SW_ATTENTION_BACKWARD] = grid[SW_ATTENTION_FORWARD];
+    for (int32_t i = 0; i < 8; i++) { /* by length alone */
+        grid[SW_ATTENTION_FORWARD].share[i] = i / 2 % 2 == 0 ? 0.2 : 0.5;
+        grid[SW_ATTENTION_BACKWARD].share[i] = i / 2 % 2 == 0 ? 0.1 : 0.3;
+    }
+    const struct sw_test_run t = run_of(3, 64, "90 MB/s", "5 MB/s");
+    struct sw_config *config = sw_test_read_run(&t);
+    const struct sw_run_config *run = sw_config_run(config);
+    struct sw_cluster_config c = run->cluster;
+    const struct sw_decision decision = {.mesh = sw_mesh_make(1, 4, 4, 1),
+                                         .train.micro_batch_size = 1,
+                                         .train.recompute = sw_recompute_full(),
+                                         .train.layout = SW_ZIGZAG};
+    struct sw_program_options options;
+    struct sw_program *p = NULL;
+    struct sw_error err = {0};
+    int32_t seen[2] = {0};
+    if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
+        sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0)
+        fail_msg("%s", err.message);
+    c.profile.launch_latency_s = 0;
+    c.accelerator.memory_bandwidth = 1; /* which would take ages */
+    c.profile.attention_by_size[SW_ATTENTION_FORWARD][SW_FEW_BF16] = &grid[SW_ATTENTION_FORWARD];
+    c.profile.attention_by_size[SW_ATTENTION_BACKWARD][SW_FEW_BF16] = &grid[SW_ATTENTION_BACKWARD];
+    c.profile.attention_scale = (struct sw_curve){2, {{1, 1.5}, {1e30, 1}}};
+    const double bytes = sw_cost_step_bytes(p), scale = 1.5 - 0.5 * log(bytes) / log(1e30);
+    assert_true(bytes > 0);
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        if (sw_op_info(op->kind)->cost_class != SW_CLASS_ATTENTION)
+            continue;
+        const bool backward = op->kind == SW_OP_ATTENTION_GRAD;
+        const double length = (double)p->values[op->in[0].value].size[1];
+        const double way = log(length / 16) / log(65536 / 16.0);
+        const double share = backward ? 0.1 + 0.2 * way : 0.2 + 0.3 * way;
+        assert_true(length >= 16 && length <= 65536);
+        seen[backward]++;
+        close_to(sw_cost_compute_seconds(p, op, &c, NULL),
+                 sw_op_cost(p, op).flops / (c.accelerator.peak_bf16_flops * share * scale));
+    }
+    assert_true(seen[0] > 0 && seen[1] > 0);
+    sw_program_free(p);
+    sw_config_free(config);
+}
+
 static void wait_for_nothing(struct sw_program *p)
 {
     for (int32_t i = 0; i < p->op_count; i++)
@@ -667,6 +723,7 @@ int main(void)
         cmocka_unit_test(saves),
         cmocka_unit_test(adds_up),
         cmocka_unit_test(attention_backward_has_its_own_share),
+        cmocka_unit_test(attention_goes_by_its_size),
         cmocka_unit_test(as_many_under_way_as_there_are),
         cmocka_unit_test(too_many_regions),
         cmocka_unit_test(grows_evenly),

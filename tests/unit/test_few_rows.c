@@ -8,6 +8,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -463,6 +464,56 @@ static void gpus_widen_int8_in_panels(void **state)
     }
 }
 
+/* A chunk of a prompt and a token by queries and the positions that one meets; a token by few_rows
+ * where it was measured. */
+static void a_cache_is_attended_by_size(void **state)
+{
+    (void)state;
+    struct sw_program_set *set = serving_of(SW_F32);
+    const struct sw_program *prefill = set->program[SW_PROGRAM_PREFILL];
+    const struct sw_program *decode = set->program[SW_PROGRAM_DECODE];
+    /* queries 1 and 16, positions 16 and 64, heads of 16 and 64 */
+    const struct sw_products grid = {.rows = 2,
+                                     .columns = 2,
+                                     .depths = 2,
+                                     .row = {1, 16},
+                                     .column = {16, 64},
+                                     .depth = {16, 64},
+                                     .share = {0.02, 0.02, 0.04, 0.04, 0.2, 0.2, 0.4, 0.4}};
+    struct sw_cluster_config cluster = cluster_of();
+    const struct sw_workload workload = {.prompt_tokens = 64}; /* a query meets 32 of the 64 */
+    memset(cluster.profile.few_rows, 0, sizeof cluster.profile.few_rows);
+    cluster.profile.launch_latency_s = 0;
+    cluster.profile.attention_by_size[SW_ATTENTION_CACHED][SW_FEW_FP32] = &grid;
+    const double peak = cluster.accelerator.peak_fp32_flops;
+    int32_t seen = 0;
+    for (int32_t i = 0; i < prefill->op_count; i++) {
+        const struct sw_op *op = &prefill->ops[i];
+        if (op->kind != SW_OP_ATTENTION)
+            continue;
+        assert_int_equal(prefill->values[op->in[0].value].local[1], 16);
+        close_to(sw_cost_compute_seconds(prefill, op, &cluster, &workload),
+                 sw_op_cost(prefill, op).flops / 2 / (peak * 0.3));
+        seen++;
+    }
+    for (int32_t i = 0; i < decode->op_count; i++) {
+        const struct sw_op *op = &decode->ops[i];
+        if (op->kind != SW_OP_ATTENTION)
+            continue;
+        close_to(sw_cost_compute_seconds(decode, op, &cluster, &workload),
+                 sw_op_cost(decode, op).flops / (peak * 0.04));
+        cluster.profile.few_rows[SW_FEW_ATTENTION][SW_FEW_FP32] =
+            (struct sw_few_rows){1, {{16, 1e6, 1e9}}};
+        double rows;
+        close_to(sw_cost_compute_seconds(decode, op, &cluster, &workload),
+                 sw_cost_few_rows_reads(decode, op, &rows) / 1e9);
+        cluster.profile.few_rows[SW_FEW_ATTENTION][SW_FEW_FP32].count = 0;
+        seen++;
+    }
+    assert_true(seen >= 2);
+    sw_program_set_free(set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +528,7 @@ int main(void)
         cmocka_unit_test(parts_make_the_price),
         cmocka_unit_test(gpus_attend_a_cache_apart),
         cmocka_unit_test(gpus_widen_int8_in_panels),
+        cmocka_unit_test(a_cache_is_attended_by_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,21 +59,24 @@ static void curves_tell_their_ends_and_errors(void **state)
 {
     (void)state;
     struct sw_constant list[SW_MOST_CONSTANTS];
-    struct sw_cluster_config cluster = {.link_count = 1,
-                                        .link = {{.name = "wire",
-                                                  .bandwidth = 1e9,
-                                                  .efficiency = {2, {{1e3, 0.25}, {1e6, 0.75}}},
-                                                  .efficiency_error = 0.09}},
-                                        .profile = {.path = "p.yaml",
-                                                    .name = "p",
-                                                    .matmul = {1, {{1, 0.5}}},
-                                                    .products_scale = {1, {{1, 0.96}}},
-                                                    .products_error = 0.07,
-                                                    .error = 0.04,
-                                                    .runs = 7,
-                                                    .band_low = 0.9,
-                                                    .band_high = 1.2,
-                                                    .at.band = {.file = "p.yaml", .line = 9}}};
+    struct sw_cluster_config cluster = {
+        .link_count = 1,
+        .link = {{.name = "wire",
+                  .bandwidth = 1e9,
+                  .efficiency = {2, {{1e3, 0.25}, {1e6, 0.75}}},
+                  .efficiency_error = 0.09}},
+        .profile = {.path = "p.yaml",
+                    .name = "p",
+                    .matmul = {1, {{1, 0.5}}},
+                    .products_scale = {1, {{1, 0.96}}},
+                    .products_error = 0.07,
+                    .attention_scale = {2, {{1e8, 1.25}, {1e9, 0.9}}},
+                    .attention_error = 0.05,
+                    .error = 0.04,
+                    .runs = 7,
+                    .band_low = 0.9,
+                    .band_high = 1.2,
+                    .at.band = {.file = "p.yaml", .line = 9}}};
     const int32_t count = sw_constants_list(&cluster, list);
     const struct sw_constant *curve = find(list, count, "links.wire.efficiency");
     assert_int_equal(curve->points, 2);
@@ -83,6 +86,8 @@ static void curves_tell_their_ends_and_errors(void **state)
     assert_true(matmul->error == 0.04 && matmul->runs == 7 && matmul->band_low == 0.9);
     assert_true(find(list, count, "links.wire.bandwidth")->error == 0);
     assert_true(find(list, count, "profile.products_scale")->error == 0.07);
+    const struct sw_constant *attention = find(list, count, "profile.attention_scale");
+    assert_true(attention->error == 0.05 && attention->least == 0.9 && attention->most == 1.25);
     sw_constant_scale(&cluster, find(list, count, "profile.products_scale"), 0.5);
     assert_true(cluster.profile.products_scale.point[0].fraction == 0.48);
     cluster.profile.at.band.file = NULL;
