@@ -12,10 +12,6 @@
  * last of them. */
 enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, FEW_FLIGHTS = 64 };
 
-/* What the compute stream is at work on. */
-enum work { WORK_WEIGHTS, WORK_CACHE, WORK_REST, WORKS };
-
-enum part { PART_COMPUTE, PART_COLLECTIVE, PART_WAIT };
 struct timing {
     double compute;       /* on the compute stream */
     double communication; /* on the communication stream */
@@ -25,9 +21,9 @@ struct timing {
                           compute */
     double block, hop; /* ring attention over links: seconds of each */
     bool home;         /* and its last hop, with nothing to compute beside it */
-    int16_t ends;      /* in done[]: of what a collective writes first, or is waited for */
-    uint8_t part, when, work; /* enum part, sw_when, work */
-    sw_axis_set axes;         /* effective ones */
+    int16_t ends;      /* in done[] */
+    uint8_t stream, when, work; /* as sw_cost_step has them */
+    sw_axis_set axes;           /* effective ones */
 };
 
 /* A collective that was issued. */
@@ -39,7 +35,7 @@ struct flight {
 struct clocks {
     double compute, communication; /* when each stream is free */
     double host;                   /* when the host has issued what it has come to */
-    double busy, work[WORKS];      /* the compute stream at work */
+    double busy, work[SW_WORKS];   /* the compute stream at work */
     double copying; /* of what the communication stream has yet to do, work of the same cores */
     double exposed[SW_AXIS_COUNT];
 };
@@ -57,9 +53,7 @@ struct pricing {
     const struct sw_workload *workload;
     struct sw_cost_known *known;
     struct timing *timing; /* [op_count] */
-    int16_t *ends_of;      /* [value_count]: the place in done[], or -1 */
-    double *done;          /* [done_count]: when the last collective that writes the value ends */
-    int32_t done_count;
+    double *done;          /* [known->ends]: when the last collective that writes a value ends */
     struct spans spans[AXIS_SETS];
     struct flight
         *flight; /* [flights], in their order: what ended before compute came is dropped */
@@ -69,7 +63,7 @@ struct pricing {
     bool failed;                       /* no memory for them */
     struct clocks now;
     double contention;
-    bool once; /* some ops run in the last micro-step only */
+    sw_axis_set splits; /* axes of more than one rank */
     struct sw_cost *out;
     const struct sw_cost_observer *observer; /* NULL: none */
 };
@@ -115,22 +109,21 @@ static double link_seconds(struct pricing *c, struct sw_axes axes, bool hop,
 /* The ring computes on one block while the next travels; the gradient's dk and dv also travel home
  * at the end, when nothing is left to compute. A rank's blocks take alike (zigzag) or the longest
  * is assumed (op.c). That is with the communication stream at rest; ring_delay has the rest. */
-static struct timing ring_timing(struct pricing *c, const struct sw_op *op, double compute,
-                                 double bytes)
+static void time_ring(struct pricing *c, const struct sw_op *op, double bytes, struct timing *t)
 {
-    struct timing t = {.compute = compute, .axes = sw_axes_set(op->axes)};
+    const double compute = t->compute;
+    t->axes = sw_axes_set(op->axes);
     const struct sw_span *span = span_of(c, op->axes);
     if (span->ranks <= 1)
-        return t;
+        return;
     const bool home = sw_op_returns_to_owner(op->kind);
     const double ranks = span->ranks, hops = home ? ranks : ranks - 1, block = compute / ranks;
     const double hop = link_seconds(c, op->axes, true, 0, bytes / hops);
-    t.compute = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);
-    t.inside = t.compute - compute;
-    t.block = block;
-    t.hop = hop;
-    t.home = home;
-    return t;
+    t->compute = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);
+    t->inside = t->compute - compute;
+    t->block = block;
+    t->hop = hop;
+    t->home = home;
 }
 
 /* The ring's messages are calls of the communication stream like any other: the first goes behind
@@ -142,24 +135,22 @@ static double ring_delay(const struct timing *t, double backlog)
 }
 
 /* Bytes by axis: a group over several axes is spread in proportion to what each adds, size - 1. */
-static void count_bytes(struct pricing *c, const struct sw_traffic_walk *sent)
+static void count_bytes(struct pricing *c, sw_axis_set axes, double calls, double bytes)
 {
     const int32_t *size = c->p->mesh.size;
     double parts = 0;
-    for (uint8_t i = 0; i < sent->axes.count; i++)
-        parts += size[sent->axes.axis[i]] - 1;
-    for (uint8_t i = 0; i < sent->axes.count; i++) {
-        const uint8_t a = sent->axes.axis[i];
-        c->out->communication_bytes[a] += sent->sent.bytes * sent->calls * (size[a] - 1) / parts;
-    }
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        parts += axes >> a & 1 ? size[a] - 1 : 0;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        if (axes >> a & 1)
+            c->out->communication_bytes[a] += bytes * calls * (size[a] - 1) / parts;
 }
 
 /* Collectives by what they carry, each alone. */
-static void count_alone(struct pricing *c, const struct sw_op *op, double calls,
-                        const struct timing *t)
+static void count_alone(struct pricing *c, bool of_weights, double calls, const struct timing *t)
 {
     struct sw_cost_parts *parts = &c->out->parts;
-    if (sw_op_reads(c->p, op, SW_ROLE_PARAMETER)) {
+    if (of_weights) {
         parts->gathers += calls * t->communication;
         return;
     }
@@ -195,13 +186,6 @@ const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buf
     return buffer;
 }
 
-static int16_t ends_of(struct pricing *c, int32_t value)
-{
-    if (c->ends_of[value] < 0)
-        c->ends_of[value] = (int16_t)c->done_count++;
-    return c->ends_of[value];
-}
-
 /* Of a collective of so many seconds: all but its latency, if it stays inside a node of a device
  * whose cores copy. */
 static double copying_seconds(struct pricing *c, struct sw_axes axes, double seconds,
@@ -215,62 +199,69 @@ static double copying_seconds(struct pricing *c, struct sw_axes axes, double sec
     return seconds > latency ? seconds - latency : 0;
 }
 
-/* `sent`: what the op sends, NULL: nothing; `like`: the timing of an op that is
- * alike, NULL: none is known. */
-static void time_collective(struct pricing *c, const struct sw_op *op,
-                            const struct sw_traffic_walk *sent, const struct timing *like,
-                            struct timing *t)
+/* A collective over more than one rank. */
+static void time_collective(struct pricing *c, const struct sw_op *op, struct sw_axes axes,
+                            const struct sw_traffic_sent *sent, struct timing *t)
 {
-    t->ends = ends_of(c, op->out[0].value);
-    if (sent == NULL)
+    const double messages =
+        sw_device_message_seconds(c->cluster->accelerator.device, sent->messages);
+    const enum sw_collective kind = sw_op_collective(op->kind);
+    t->communication = link_seconds(c, axes, false, kind, sent->bytes) + messages;
+    if (c->ideal != NULL) /* nobody asks for the rest */
         return;
-    t->axes = sw_axes_set(sent->axes);
-    if (c->ideal != NULL && c->ideal->batch_alone && t->axes & (1u << SW_DP | 1u << SW_FSDP))
+    const double idle = link_seconds(c, axes, false, kind, 0);
+    t->latency = idle + messages;
+    t->copying = copying_seconds(c, axes, t->communication, idle);
+}
+
+/* Those alike take as long. */
+static void look_at_collective(struct pricing *c, int32_t i, const struct sw_region *region,
+                               struct sw_traffic_walk *walk)
+{
+    const struct sw_cost_step *step = &c->known->step[i];
+    const struct sw_op *op = &c->p->ops[i];
+    struct timing *t = &c->timing[i];
+    t->axes = step->axes & c->splits;
+    if (t->axes == 0 ||
+        (c->ideal != NULL && c->ideal->batch_alone && t->axes & (1u << SW_DP | 1u << SW_FSDP)))
         return;
-    if (like != NULL) {
+    if (step->alike < i) {
+        const struct timing *like = &c->timing[step->alike];
         t->communication = like->communication;
         t->latency = like->latency;
         t->copying = like->copying;
-        return;
+    } else if (sw_traffic_at(walk, region, op)) {
+        time_collective(c, op, walk->axes, &walk->sent, t);
     }
-    const double messages =
-        sw_device_message_seconds(c->cluster->accelerator.device, sent->sent.messages);
-    const enum sw_collective kind = sw_op_collective(op->kind);
-    t->communication = link_seconds(c, sent->axes, false, kind, sent->sent.bytes) + messages;
-    if (c->ideal != NULL) /* nobody asks for the rest */
-        return;
-    const double idle = link_seconds(c, sent->axes, false, kind, 0);
-    t->latency = idle + messages;
-    t->copying = copying_seconds(c, sent->axes, t->communication, idle);
+    const double calls = sw_walk_count(c->p, region, op);
+    if (c->ideal == NULL)
+        count_bytes(c, t->axes, calls, c->known->sent[step->alike].bytes);
+    count_alone(c, step->of_weights, calls, t);
 }
 
-static enum work work_of(const struct sw_program *p, const struct sw_op *op)
+static void look_at_compute(struct pricing *c, int32_t i, const struct sw_region *region,
+                            struct sw_traffic_walk *walk)
 {
-    /* weights that are streamed are read from where a gather put them */
-    return sw_op_reads(p, op, SW_ROLE_CACHE)                     ? WORK_CACHE
-           : sw_op_info(op->kind)->cost_class == SW_CLASS_MATMUL ? WORK_WEIGHTS
-                                                                 : WORK_REST;
-}
-
-static void time_compute(struct pricing *c, const struct sw_op *op,
-                         const struct sw_traffic_walk *sent, struct timing *t)
-{
-    if (c->ideal != NULL && c->ideal->batch_alone && !sw_traffic_op_of_batch(c->p, op))
+    const struct sw_cost_step *step = &c->known->step[i];
+    const struct sw_op *op = &c->p->ops[i];
+    struct timing *t = &c->timing[i];
+    if (c->ideal != NULL && c->ideal->batch_alone && !step->of_batch)
         return;
-    t->compute =
-        sw_cost_known_seconds(c->known, c->p, (int32_t)(op - c->p->ops), c->cluster, c->workload);
-    if (sent == NULL)
+    t->compute = sw_cost_known_seconds(c->known, c->p, i, c->cluster, c->workload);
+    if (!step->talks || !sw_traffic_at(walk, region, op))
         return;
     if (sw_op_is_exchange(op->kind)) {
-        t->axes = sw_axes_set(sent->axes);
-        t->inside = sw_links_exchange_seconds(c->cluster, span_of(c, sent->axes), sent->sent.bytes,
+        t->axes = sw_axes_set(walk->axes);
+        t->inside = sw_links_exchange_seconds(c->cluster, span_of(c, walk->axes), walk->sent.bytes,
                                               sw_op_info(op->kind)->messages(op));
         t->compute += t->inside;
-        return;
+    } else {
+        time_ring(c, op, walk->sent.bytes, t);
+        if (c->ideal == NULL)
+            check_ring(c, op);
     }
-    *t = ring_timing(c, op, t->compute, sent->sent.bytes);
     if (c->ideal == NULL)
-        check_ring(c, op);
+        count_bytes(c, sw_axes_set(walk->axes), walk->calls, walk->sent.bytes);
 }
 
 static void time_ops(struct pricing *c)
@@ -279,29 +270,14 @@ static void time_ops(struct pricing *c)
     struct sw_traffic_walk walk = sw_traffic_begin(p);
     walk.known = c->known->sent;
     for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
-        const struct sw_op *op = &p->ops[w.op];
-        const struct sw_traffic_walk *sent =
-            op->axes.count > 0 && sw_traffic_at(&walk, &p->regions[w.region], op) ? &walk : NULL;
-        const int32_t first = sw_program_alike(p, w.op);
-        const struct timing *like = first < w.op ? &c->timing[first] : NULL;
-        struct timing *t = &c->timing[w.op];
-        *t = (struct timing){.part = PART_COMPUTE};
-        if (sw_op_is_wait(op->kind)) {
-            t->part = PART_WAIT;
-            t->ends = ends_of(c, op->in[0].value);
-        } else if (sw_op_is_collective(op->kind)) {
-            t->part = PART_COLLECTIVE;
-            time_collective(c, op, sent, like, t);
-        } else {
-            time_compute(c, op, sent, t);
-            t->work = c->ideal == NULL ? (uint8_t)work_of(p, op) : WORK_REST;
-        }
-        t->when = sw_walk_when(op);
-        c->once = c->once || op->last_micro_step;
-        if (sent != NULL && c->ideal == NULL)
-            count_bytes(c, sent);
-        if (sent != NULL && t->part == PART_COLLECTIVE)
-            count_alone(c, op, sent->calls, t);
+        const struct sw_region *region = &p->regions[w.region];
+        const struct sw_cost_step *step = &c->known->step[w.op];
+        c->timing[w.op] = (struct timing){
+            .stream = step->stream, .when = step->when, .work = step->work, .ends = step->ends};
+        if (step->stream == SW_STREAM_COMPUTE)
+            look_at_compute(c, w.op, region, &walk);
+        else if (step->stream == SW_STREAM_COMMUNICATION)
+            look_at_collective(c, w.op, region, &walk);
     }
 }
 
@@ -378,15 +354,15 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
     for (; t < end; t++) {
         if (t->when & skip)
             continue;
-        if (issue > 0 && t->part != PART_WAIT) {
+        if (issue > 0 && t->stream != SW_STREAM_WAIT) {
             c->now.host += issue;
             if (c->now.host > compute) { /* the device has caught up with the host */
                 busy += c->now.host - compute;
-                work[WORK_REST] += c->now.host - compute;
+                work[SW_WORK_REST] += c->now.host - compute;
                 compute = c->now.host;
             }
         }
-        if (t->part == PART_COMPUTE) {
+        if (t->stream == SW_STREAM_COMPUTE) {
             double beside = communication - compute;
             beside = beside < 0 ? 0 : beside < t->compute ? beside : t->compute;
             double slower = beside * c->contention;
@@ -409,7 +385,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
                 const double arrived = t->home ? compute : compute - t->block;
                 communication = arrived > communication ? arrived : communication;
             }
-        } else if (t->part == PART_COLLECTIVE) {
+        } else if (t->stream == SW_STREAM_COMMUNICATION) {
             /* starts when the stream is free and what compute has issued before it is done */
             const double start = communication < compute ? compute : communication;
             communication = start + t->communication;
@@ -433,19 +409,16 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
 
 static void observe_op(struct pricing *c, const struct sw_walk *w)
 {
-    static const enum sw_cost_stream streams[] = {[PART_COMPUTE] = SW_STREAM_COMPUTE,
-                                                  [PART_COLLECTIVE] = SW_STREAM_COMMUNICATION,
-                                                  [PART_WAIT] = SW_STREAM_WAIT};
     const struct timing *t = &c->timing[w->op];
     const double issued = c->now.compute;
     run_ops(c, t, t + 1, 0);
-    const bool collective = t->part == PART_COLLECTIVE;
+    const bool collective = t->stream == SW_STREAM_COMMUNICATION;
     const double end = collective ? c->now.communication : c->now.compute;
     const struct sw_cost_event event = {.op = w->op,
                                         .region = w->region,
                                         .layer = w->layer,
                                         .micro_step = w->micro_step,
-                                        .stream = streams[t->part],
+                                        .stream = t->stream,
                                         .issued = issued,
                                         .start = collective ? end - t->communication : issued,
                                         .end = end};
@@ -468,7 +441,7 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
 {
     struct clocks *now = &c->now;
     const double step = now->compute - before->compute, shift = step * times;
-    for (int32_t i = 0; i < c->done_count; i++)
+    for (int32_t i = 0; i < c->known->ends; i++)
         c->done[i] += shift;
     for (int32_t i = 0; i < c->flights; i++) {
         c->flight[i].start += shift;
@@ -478,7 +451,7 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
     now->compute += shift;
     now->host += (now->host - before->host) * times;
     now->busy += (now->busy - before->busy) * times;
-    for (int32_t w = 0; w < WORKS; w++)
+    for (int32_t w = 0; w < SW_WORKS; w++)
         now->work[w] += (now->work[w] - before->work[w]) * times;
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         now->exposed[a] += (now->exposed[a] - before->exposed[a]) * times;
@@ -526,7 +499,7 @@ static void extrapolate_regions(struct pricing *c, const struct sw_region_cost *
 /* The last micro-step is walked by itself where it has ops that the others do not have. */
 static void run_step(struct pricing *c)
 {
-    const int32_t more = c->p->accumulation_steps - (c->once ? 1 : 0) - WARM;
+    const int32_t more = c->p->accumulation_steps - (c->known->once ? 1 : 0) - WARM;
     struct sw_region_cost region_before[SW_COST_MAX_REGIONS];
     struct clocks before;
     for (struct sw_walk w = sw_walk_begin(c->p); sw_walk_pass(&w);) {
@@ -607,19 +580,18 @@ static int price(const struct sw_program *program, const struct sw_cluster_confi
     if (ideal != NULL)
         c->ideal_spans = malloc((size_t)AXIS_SETS * SW_MAX_SPANS * sizeof *c->ideal_spans);
     c->observer = observer;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        c->splits |= (sw_axis_set)(program->mesh.size[a] > 1 ? 1u << a : 0);
     c->contention = sw_device_row(cluster->accelerator.device)->contention;
     c->timing = malloc(((size_t)program->op_count + 1) * sizeof *c->timing);
-    c->ends_of = malloc(((size_t)program->value_count + 1) * sizeof *c->ends_of);
-    c->done = calloc((size_t)program->value_count + 1, sizeof *c->done);
-    if (c->timing == NULL || c->ends_of == NULL || c->done == NULL ||
-        (ideal != NULL && c->ideal_spans == NULL)) {
+    c->done = calloc((size_t)known->ends + 1, sizeof *c->done);
+    if (c->timing == NULL || c->done == NULL || (ideal != NULL && c->ideal_spans == NULL)) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
         goto out;
     }
     out->region_count = program->region_count;
     for (int32_t r = 0; r < program->region_count; r++)
         memcpy(out->region[r].name, program->regions[r].name, SW_NAME_BYTES);
-    memset(c->ends_of, -1, (size_t)program->value_count * sizeof *c->ends_of);
     time_ops(c);
     run_step(c);
     if (c->failed) {
@@ -631,14 +603,13 @@ static int price(const struct sw_program *program, const struct sw_cluster_confi
         tell_profile(out, cluster);
     out->compute_seconds = c->now.busy;
     memcpy(out->exposed_seconds, c->now.exposed, sizeof out->exposed_seconds);
-    out->parts.weights = c->now.work[WORK_WEIGHTS];
-    out->parts.cache = c->now.work[WORK_CACHE];
-    out->parts.rest = c->now.work[WORK_REST];
+    out->parts.weights = c->now.work[SW_WORK_WEIGHTS];
+    out->parts.cache = c->now.work[SW_WORK_CACHE];
+    out->parts.rest = c->now.work[SW_WORK_REST];
     out->parts.waiting = total_exposed(&c->now);
     status = 0;
 out:
     free(c->timing);
-    free(c->ends_of);
     free(c->done);
     free(c->flight);
     free(c->ideal_spans);
@@ -664,17 +635,10 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_cluster_conf
                   const struct sw_workload *workload, const struct sw_cost_observer *observer,
                   struct sw_cost *out, struct sw_error *err)
 {
-    const size_t ops = (size_t)program->op_count + 1;
-    struct sw_cost_known known = {.compute_seconds = malloc(ops * sizeof *known.compute_seconds),
-                                  .sent = malloc(ops * sizeof *known.sent)};
-    int status = -1;
-    if (known.compute_seconds == NULL || known.sent == NULL) {
-        sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
-    } else {
-        sw_cost_known_reset(&known, program->op_count);
-        status = price(program, cluster, workload, &known, NULL, observer, out, err);
-    }
-    free(known.compute_seconds);
-    free(known.sent);
+    struct sw_cost_known known;
+    if (sw_cost_known_make(program, &known, err) != 0)
+        return -1;
+    const int status = price(program, cluster, workload, &known, NULL, observer, out, err);
+    sw_cost_known_free(&known);
     return status;
 }

@@ -68,14 +68,39 @@ int sw_cost_price(const struct sw_program *program, const struct sw_cluster_conf
 int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_cluster_config *cluster,
                          double *seconds, double *links, struct sw_error *err);
 
-/* What of a program follows from its sizes, the accelerator and the workload, whatever the axis
- * order: worked out once for several prices, each entry when it is first needed, at the first op of
- * those alike. The arrays are the caller's; sw_cost_known_reset after every change of sizes. */
+enum sw_cost_stream { SW_STREAM_COMPUTE, SW_STREAM_COMMUNICATION, SW_STREAM_WAIT };
+/* What the compute stream is at work on. */
+enum sw_cost_work { SW_WORK_WEIGHTS, SW_WORK_CACHE, SW_WORK_REST, SW_WORKS };
+
+/* What an op is to a price, whatever its sizes and the axis order. */
+struct sw_cost_step {
+    int32_t alike;    /* sw_program_alike */
+    int16_t ends;     /* a collective, or a wait for it: which of those that are waited for */
+    uint8_t stream;   /* enum sw_cost_stream */
+    uint8_t when;     /* sw_walk_when */
+    uint8_t work;     /* enum sw_cost_work */
+    sw_axis_set axes; /* of ranks that it talks to, those that split nothing as well */
+    bool of_batch;    /* of the compute stream: sw_traffic_op_of_batch */
+    bool talks;       /* of the compute stream: a ring, or an exchange */
+    bool of_weights;  /* a collective that reads a parameter */
+};
+
+/* What several prices of a program have in common. seconds and sent follow from its sizes, the
+ * accelerator and the workload, whatever the axis order: each entry is worked out when it is first
+ * needed, at the first op of those alike. The program must have been laid out or resized.
+ * sw_cost_known_reset after every change of sizes; sw_cost_known_free is the caller's. */
 struct sw_cost_known {
     double step_bytes;            /* sw_cost_step_bytes; < 0: not yet */
     double *compute_seconds;      /* [op_count]: sw_cost_compute_seconds; < 0: not yet */
     struct sw_traffic_sent *sent; /* [op_count]: traffic.h */
+    struct sw_cost_step *step;    /* [op_count] */
+    int32_t ends;                 /* collectives that are told apart by step->ends */
+    bool once;                    /* some ops run in the last micro-step only */
 };
+/* Errors (SW_ENVIRONMENT): memory; there is nothing to free then. */
+int sw_cost_known_make(const struct sw_program *program, struct sw_cost_known *out,
+                       struct sw_error *err);
+void sw_cost_known_free(struct sw_cost_known *known); /* an empty one too */
 void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count);
 /* sw_cost_compute_seconds of op i. */
 double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *program,
@@ -98,7 +123,6 @@ int sw_cost_price_ideal(const struct sw_program *program, const struct sw_cluste
                         struct sw_cost *out, struct sw_error *err);
 
 /* One op as the walk issues it; of the iterations that are extrapolated there are none. */
-enum sw_cost_stream { SW_STREAM_COMPUTE, SW_STREAM_COMMUNICATION, SW_STREAM_WAIT };
 struct sw_cost_event {
     int32_t op, region, layer, micro_step; /* as in core/program/walk.h */
     enum sw_cost_stream stream;

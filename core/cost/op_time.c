@@ -338,18 +338,11 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
                            goes_by_step(cluster) ? sw_cost_step_bytes(p) : 0);
 }
 
-void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count)
-{
-    known->step_bytes = -1;
-    for (int32_t i = 0; i < op_count; i++)
-        known->compute_seconds[i] = known->sent[i].bytes = -1;
-}
-
 double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *p, int32_t i,
                              const struct sw_cluster_config *cluster,
                              const struct sw_workload *workload)
 {
-    double *seconds = &known->compute_seconds[sw_program_alike(p, i)];
+    double *seconds = &known->compute_seconds[known->step[i].alike];
     if (*seconds >= 0)
         return *seconds;
     if (known->step_bytes < 0 && goes_by_step(cluster))

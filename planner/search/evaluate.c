@@ -129,8 +129,6 @@ static struct sw_cached_program *find_program(struct sw_program_cache *cache,
         clear(entry);
         return NULL;
     }
-    if (!found)
-        sw_cost_known_reset(&entry->counted.known, entry->program->op_count);
     return entry;
 }
 

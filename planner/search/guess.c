@@ -58,8 +58,7 @@ void sw_counted_free(struct sw_counted *counted)
 {
     free(counted->value);
     free(counted->seconds);
-    free(counted->known.compute_seconds);
-    free(counted->known.sent);
+    sw_cost_known_free(&counted->known);
     *counted = (struct sw_counted){0};
 }
 
@@ -70,10 +69,11 @@ int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw
     out->value = malloc(((size_t)p->value_count + 1) * sizeof *out->value);
     const size_t ops = (size_t)p->op_count + 1;
     out->seconds = malloc(ops * sizeof *out->seconds);
-    out->known.compute_seconds = malloc(ops * sizeof *out->known.compute_seconds);
-    out->known.sent = malloc(ops * sizeof *out->known.sent);
-    if (written == NULL || out->value == NULL || out->seconds == NULL ||
-        out->known.compute_seconds == NULL || out->known.sent == NULL) {
+    if (sw_cost_known_make(p, &out->known, err) != 0) {
+        free(written);
+        return -1;
+    }
+    if (written == NULL || out->value == NULL || out->seconds == NULL) {
         free(written);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     }

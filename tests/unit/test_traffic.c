@@ -136,11 +136,8 @@ static void what_is_known_changes_no_price(void **state)
                 (p == NULL ? sw_program_compile(&options, SW_LAID_OUT, &p, &err)
                            : sw_program_retarget(p, &options, &err)) != 0)
                 fail_msg("%s", err.message);
-            if (known.sent == NULL) {
-                known.compute_seconds = malloc((size_t)p->op_count * sizeof(double));
-                known.sent = malloc((size_t)p->op_count * sizeof *known.sent);
-                assert_true(known.compute_seconds != NULL && known.sent != NULL);
-            }
+            if (known.sent == NULL && sw_cost_known_make(p, &known, &err) != 0)
+                fail_msg("%s", err.message);
             if (order == 0) /* the second order finds what the first left */
                 sw_cost_known_reset(&known, p->op_count);
             for (int32_t i = 0; i < SW_AXIS_COUNT && order == 1; i++)
@@ -160,8 +157,7 @@ static void what_is_known_changes_no_price(void **state)
         filled += known.sent[i].bytes >= 0;
     assert_true(seconds[0] != seconds[1]);
     assert_true(filled > 0);
-    free(known.compute_seconds);
-    free(known.sent);
+    sw_cost_known_free(&known);
     sw_program_free(p);
     sw_config_free(config);
 }

@@ -1,0 +1,81 @@
+/* What several prices of one program share. */
+#include "core/cost/cost.h"
+#include "core/program/walk.h"
+
+#include <stdlib.h>
+
+static enum sw_cost_work work_of(const struct sw_program *p, const struct sw_op *op)
+{
+    /* weights that are streamed are read from where a gather put them */
+    return sw_op_reads(p, op, SW_ROLE_CACHE)                     ? SW_WORK_CACHE
+           : sw_op_info(op->kind)->cost_class == SW_CLASS_MATMUL ? SW_WORK_WEIGHTS
+                                                                 : SW_WORK_REST;
+}
+
+/* ends_of: [value_count], the place of a value among those that are waited for, or -1. */
+static int16_t find_end(struct sw_cost_known *known, int16_t *ends_of, int32_t value)
+{
+    if (ends_of[value] < 0)
+        ends_of[value] = (int16_t)known->ends++;
+    return ends_of[value];
+}
+
+static void read_steps(struct sw_cost_known *known, const struct sw_program *p, int16_t *ends_of)
+{
+    for (int32_t v = 0; v < p->value_count; v++)
+        ends_of[v] = -1;
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        struct sw_cost_step *step = &known->step[i];
+        *step = (struct sw_cost_step){.alike = sw_program_alike(p, i),
+                                      .when = sw_walk_when(op),
+                                      .axes = sw_axes_set(op->axes)};
+        known->once = known->once || op->last_micro_step;
+        if (sw_op_is_wait(op->kind)) {
+            step->stream = SW_STREAM_WAIT;
+            step->ends = find_end(known, ends_of, op->in[0].value);
+        } else if (sw_op_is_collective(op->kind)) {
+            step->stream = SW_STREAM_COMMUNICATION;
+            step->ends = find_end(known, ends_of, op->out[0].value);
+            step->of_weights = sw_op_reads(p, op, SW_ROLE_PARAMETER);
+        } else {
+            step->stream = SW_STREAM_COMPUTE;
+            step->work = (uint8_t)work_of(p, op);
+            step->of_batch = sw_traffic_op_of_batch(p, op);
+            step->talks = step->axes != 0 && (sw_op_is_ring(op) || sw_op_is_exchange(op->kind));
+        }
+    }
+}
+
+int sw_cost_known_make(const struct sw_program *p, struct sw_cost_known *out, struct sw_error *err)
+{
+    const size_t ops = (size_t)p->op_count + 1;
+    int16_t *ends_of = malloc(((size_t)p->value_count + 1) * sizeof *ends_of);
+    *out = (struct sw_cost_known){.compute_seconds = malloc(ops * sizeof *out->compute_seconds),
+                                  .sent = malloc(ops * sizeof *out->sent),
+                                  .step = malloc(ops * sizeof *out->step)};
+    if (out->compute_seconds == NULL || out->sent == NULL || out->step == NULL || ends_of == NULL) {
+        free(ends_of);
+        sw_cost_known_free(out);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
+    }
+    read_steps(out, p, ends_of);
+    sw_cost_known_reset(out, p->op_count);
+    free(ends_of);
+    return 0;
+}
+
+void sw_cost_known_free(struct sw_cost_known *known)
+{
+    free(known->compute_seconds);
+    free(known->sent);
+    free(known->step);
+    *known = (struct sw_cost_known){0};
+}
+
+void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count)
+{
+    known->step_bytes = -1;
+    for (int32_t i = 0; i < op_count; i++)
+        known->compute_seconds[i] = known->sent[i].bytes = -1;
+}
