@@ -118,9 +118,21 @@ static double int8_seconds(const struct sw_few_rows *of_kind, double rows, doubl
     return elems * (first + (narrow ? 2 : 4) * (more > 0 ? more : 0));
 }
 
+/* Whether anything was measured: of most profiles nothing was, and a search asks for every op. */
+static bool has_few_rows(const struct sw_profile_config *profile)
+{
+    int32_t count = 0;
+    for (int32_t kind = 0; kind < SW_FEW_KINDS; kind++)
+        for (int32_t dtype = 0; dtype < SW_FEW_DTYPES; dtype++)
+            count += profile->few_rows[kind][dtype].count;
+    return count > 0;
+}
+
 double sw_cost_few_rows_seconds(const struct sw_program *p, const struct sw_op *op,
                                 const struct sw_profile_config *profile)
 {
+    if (!has_few_rows(profile))
+        return -1;
     const enum sw_few_kind kind = sw_cost_few_rows_kind(p, op);
     double rows;
     if (kind == SW_FEW_KINDS)

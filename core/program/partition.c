@@ -2,69 +2,10 @@
  * axes for its factors, operands that are sharded otherwise are resharded, and what is reduced over
  * a split factor becomes partial. Nothing here knows FSDP, TP or the like by name: they follow from
  * the rule table. */
-#include "core/program/builder.h"
+#include "core/program/partition_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { LETTERS = 32, FIRST_MEMOS = 64, ROUTES = 16 };
-
-/* A reshard made in the region at hand: (value instance, target) -> its version. */
-struct memo {
-    struct sw_ref from, to;
-    struct sw_sharding target;
-};
-
-/* What the last reshards came to: weights and activations of one shape take the same steps in every
- * region. */
-struct route {
-    int count; /* 0: a free place */
-    struct sw_sharding from, to;
-    int64_t padded[SW_MAX_DIMS], unit[SW_MAX_DIMS];
-    struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS];
-};
-
-struct sw_partition {
-    const struct sw_program *logical;
-    struct sw_builder b;
-    int32_t *current; /* [logical values]: the version in use */
-    int32_t *view_of; /* [logical values]: source of a constraint that enlarges, or -1: made anew in
-                         every region */
-    bool *pinned; /* [logical values]: written by several ops, so always in its declared sharding */
-    bool *gradient_placed; /* [logical values]: its sharding is settled by its first contribution */
-    struct memo *memo;     /* [memo_capacity] */
-    int32_t memo_count, memo_capacity;
-    struct dims *dims;   /* [dims_capacity]: of the op at hand, its operands and then its results */
-    struct sw_ref *into; /* [dims_capacity]: where the op at hand is to write */
-    struct sw_sharding *results; /* [dims_capacity]: as they fall out */
-    int32_t dims_capacity;
-    struct route *routes; /* [ROUTES] */
-    int32_t oldest_route;
-    bool pads; /* some value is longer than its size */
-    struct sw_error *err;
-};
-
-/* One operand's factors, one for each dimension. */
-struct dims {
-    uint8_t count;
-    uint8_t factor[SW_MAX_DIMS];
-    uint32_t set; /* one bit for each */
-};
-
-/* An op's factors with '.' spelled out. A factor is its letter's number (factor_of); SCALAR is a
- * scalar's only dimension. */
-enum { SCALAR = 0 };
-struct factors {
-    struct dims *in, *out;
-    struct sw_axes claim[LETTERS]; /* of those decided */
-    uint32_t decided;              /* one bit for each factor */
-    sw_axis_set claimed;
-};
-
-static struct sw_value *value_of(struct sw_partition *part, int32_t value)
-{
-    return &part->b.program->values[value];
-}
 
 /* The ref of a version made in this region of the instance that `ref` means. */
 static struct sw_ref version_ref(struct sw_ref ref, int32_t version)
@@ -90,7 +31,7 @@ static int32_t add_version(struct sw_partition *part, struct sw_ref like, const 
     if (like.mode == SW_INDEX_WHOLE)
         stack = p->values[like.value].stack;
     int32_t version = sw_builder_value_like(&part->b, like.value, "", dtype, stack);
-    struct sw_value *value = value_of(part, version);
+    struct sw_value *value = sw_partition_value(part, version);
     if (like.mode == SW_INDEX_LAYER)
         sw_builder_instances(&p->regions[part->b.region], value);
     sw_builder_name(value->name, value->name, 28, suffix, 11);
@@ -151,8 +92,8 @@ static int emit_reshard(struct sw_partition *part, struct sw_ref from, const str
             int32_t version = add_version(part, at, suffixes[steps[i].kind], steps[i].after);
             next = reduce ? (struct sw_ref){version, at.mode, at.shift} : version_ref(at, version);
             if (reduce) { /* in place: the sum replaces its summands for every later use */
-                struct sw_value *value = value_of(part, version);
-                const struct sw_value *summand = value_of(part, at.value);
+                struct sw_value *value = sw_partition_value(part, version);
+                const struct sw_value *summand = sw_partition_value(part, at.value);
                 value->alias = summand->alias >= 0 ? summand->alias : at.value;
                 value->stack = summand->stack;
                 value->first_layer = summand->first_layer;
@@ -177,7 +118,7 @@ static int emit_reshard(struct sw_partition *part, struct sw_ref from, const str
 static int reshard(struct sw_partition *part, struct sw_ref from, const struct sw_sharding *to,
                    struct sw_ref *result)
 {
-    if (sw_sharding_equal(&value_of(part, from.value)->sharding, to)) {
+    if (sw_sharding_equal(&sw_partition_value(part, from.value)->sharding, to)) {
         *result = from;
         return 0;
     }
@@ -213,13 +154,13 @@ static int current_ref(struct sw_partition *part, struct sw_ref logical, struct 
     struct sw_ref from;
     if (current_ref(part, (struct sw_ref){source, logical.mode, logical.shift}, &from) != 0)
         return -1;
-    return reshard(part, from, &value_of(part, logical.value)->declared, result);
+    return reshard(part, from, &sw_partition_value(part, logical.value)->declared, result);
 }
 
 /* Completes a partial operand: reduced to its declared sharding, for this and every later use. */
 static int resolve(struct sw_partition *part, struct sw_ref *ref)
 {
-    const struct sw_value *value = value_of(part, ref->value);
+    const struct sw_value *value = sw_partition_value(part, ref->value);
     if (value->sharding.partial == 0)
         return 0;
     const struct sw_sharding declared = value->declared;
@@ -237,11 +178,11 @@ static int resolve(struct sw_partition *part, struct sw_ref *ref)
 int sw_partition_constrain(struct sw_partition *part, const struct sw_op *op)
 {
     const int32_t out = op->out[0].value;
-    const struct sw_sharding target = value_of(part, out)->declared;
+    const struct sw_sharding target = sw_partition_value(part, out)->declared;
     struct sw_ref from, result;
     if (current_ref(part, op->in[0], &from) != 0)
         return -1;
-    const struct sw_sharding *sharding = &value_of(part, from.value)->sharding;
+    const struct sw_sharding *sharding = &sw_partition_value(part, from.value)->sharding;
     /* told by the axes, not by how many ways they split: sw_program_structure */
     const sw_axis_set now = sw_spec_axes(&sharding->spec), then = sw_spec_axes(&target.spec);
     if (sharding->partial == 0 && (now | then) == now && now != then) {
@@ -262,10 +203,10 @@ int sw_partition_accumulate(struct sw_partition *part, const struct sw_op *op)
     struct sw_ref x;
     if (current_ref(part, op->in[1], &x) != 0)
         return -1;
-    struct sw_value *sum = value_of(part, total);
+    struct sw_value *sum = sw_partition_value(part, total);
     if (!part->gradient_placed[total]) {
         sum->sharding.spec = sum->declared.spec;
-        sum->sharding.partial = value_of(part, x.value)->sharding.partial &
+        sum->sharding.partial = sw_partition_value(part, x.value)->sharding.partial &
                                 (sw_axis_set)~sw_spec_axes(&sum->declared.spec);
         part->gradient_placed[total] = true;
     }
@@ -281,220 +222,6 @@ int sw_partition_accumulate(struct sw_partition *part, const struct sw_op *op)
     return 0;
 }
 
-/* ---- Claims ---- */
-
-static uint8_t factor_of(char letter)
-{
-    return letter == '1' ? SCALAR : (uint8_t)(letter - 'a' + 1);
-}
-
-static void add_factor(struct dims *dims, uint8_t factor)
-{
-    dims->factor[dims->count++] = factor;
-    dims->set |= 1u << factor;
-}
-
-/* The operands' patterns of one side; returns where they end. */
-static const char *parse_side(const char *at, struct dims *dims, uint16_t count,
-                              uint8_t elementwise)
-{
-    for (uint16_t i = 0; i < count; i++) {
-        const char *start = at;
-        dims[i].count = 0;
-        dims[i].set = 0;
-        for (; *at != '\0' && *at != ',' && *at != '-' && *at != '|'; at++) {
-            if (*at != '.')
-                add_factor(&dims[i], factor_of(*at));
-            for (uint8_t d = 0; *at == '.' && d < elementwise; d++)
-                add_factor(&dims[i], (uint8_t)(factor_of('w') + d));
-        }
-        if (*at == ',')
-            at++;
-        else if (i + 1 < count) /* the last pattern repeats: grad_norm's scalars */
-            at = start;
-    }
-    while (*at != '\0' && *at != '-' && *at != '|')
-        at++;
-    return at;
-}
-
-static void parse_factors(struct sw_partition *part, const struct sw_op *op, struct factors *f)
-{
-    const uint8_t elementwise = value_of(part, op->in[0].value)->ndim;
-    f->in = part->dims;
-    f->out = part->dims + op->n_in;
-    const char *arrow = parse_side(sw_op_factors(part->logical, op), f->in, op->n_in, elementwise);
-    parse_side(*arrow == '-' ? arrow + 2 : arrow, f->out, op->n_out, elementwise);
-    memset(f->claim, 0, sizeof f->claim);
-    f->decided = 1u << SCALAR;
-    f->claimed = 0;
-}
-
-static struct sw_axes common_prefix(struct sw_axes a, struct sw_axes b)
-{
-    uint8_t n = 0;
-    while (n < a.count && n < b.count && a.axis[n] == b.axis[n])
-        n++;
-    a.count = n;
-    return a;
-}
-
-/* The axes on which all operands that have the factor agree. */
-static struct sw_axes agreement(struct sw_partition *part, const struct sw_op *op,
-                                const struct factors *f, uint8_t factor, const struct sw_ref *in)
-{
-    struct sw_axes axes = {0};
-    bool any = false;
-    for (uint16_t i = 0; i < op->n_in; i++)
-        for (uint8_t d = 0; f->in[i].set >> factor & 1u && d < f->in[i].count; d++)
-            if (f->in[i].factor[d] == factor) {
-                struct sw_axes split = value_of(part, in[i].value)->sharding.spec.dim[d];
-                axes = any ? common_prefix(axes, split) : split;
-                any = true;
-            }
-    return axes;
-}
-
-static bool is_decided(const struct factors *f, uint8_t factor)
-{
-    return f->decided >> factor & 1u;
-}
-
-static void claim(struct factors *f, uint8_t factor, struct sw_axes axes)
-{
-    struct sw_axes free_axes = {0};
-    for (uint8_t i = 0; i < axes.count; i++)
-        if (!(f->claimed & (1u << axes.axis[i])))
-            free_axes.axis[free_axes.count++] = axes.axis[i];
-    f->claim[factor] = free_axes;
-    f->decided |= 1u << factor;
-    f->claimed |= sw_axes_set(free_axes);
-}
-
-/* The queries' axes; the keys' too, which travel along them, where they are split alike. */
-static void claim_ring(struct sw_partition *part, struct sw_op *op, struct factors *f,
-                       const struct sw_ref *in, uint8_t queries, uint8_t keys)
-{
-    const struct sw_axes axes = agreement(part, op, f, queries, in);
-    claim(f, queries, axes);
-    if (axes.count > 0 && sw_axes_equal(axes, agreement(part, op, f, keys, in)))
-        f->claim[keys] = op->axes = axes;
-}
-
-/* What is put beside what lies there already takes its axes where it is split by them, too; an
- * operand that is whole stays whole, and every rank keeps what belongs in its part. */
-static void claim_co_split(struct sw_partition *part, const struct sw_op *op, struct factors *f,
-                           const struct sw_ref *in, uint8_t there, uint8_t put)
-{
-    const struct sw_axes axes = agreement(part, op, f, there, in);
-    claim(f, there, axes);
-    if (sw_axes_equal(axes, agreement(part, op, f, put, in)))
-        f->claim[put] = axes;
-}
-
-/* Copies of kv heads: the blocks of the few heads nest in those of the many along a common prefix.
- */
-static void claim_nested(struct sw_partition *part, const struct sw_op *op, struct factors *f,
-                         const struct sw_ref *in, uint8_t few, uint8_t many)
-{
-    const bool forward = f->in[0].set >> few & 1u; /* from few to many */
-    const uint8_t d = (uint8_t)(f->in[0].count - 1);
-    const struct sw_axes source = value_of(part, in[0].value)->sharding.spec.dim[d];
-    const struct sw_axes declared = value_of(part, op->out[0].value)->declared.spec.dim[d];
-    f->claim[many] = forward ? declared : source;
-    f->claim[few] = common_prefix(source, declared);
-    f->claimed |= sw_axes_set(f->claim[many]);
-}
-
-static void claim_pair(struct sw_partition *part, struct sw_op *op, struct factors *f,
-                       const struct sw_ref *in)
-{
-    const struct sw_op_info *info = sw_op_info(op->kind);
-    if (info->pair == NULL)
-        return;
-    const uint8_t first = factor_of(info->pair[0]), second = factor_of(info->pair[1]);
-    if (info->pairing == SW_PAIR_RING)
-        claim_ring(part, op, f, in, first, second);
-    else if (info->pairing == SW_PAIR_NESTED)
-        claim_nested(part, op, f, in, first, second);
-    else
-        claim_co_split(part, op, f, in, first, second);
-    f->decided |= 1u << first | 1u << second;
-}
-
-/* A factor that is padded in one operand and not in another is split in neither: shards of the two
- * would not be of the same elements. */
-static void leave_padded_whole(struct sw_partition *part, const struct sw_op *op, struct factors *f,
-                               const struct sw_ref *in)
-{
-    if (!part->pads)
-        return;
-    int64_t length[LETTERS] = {0};
-    uint32_t padded = 0, differ = 0; /* one bit for each factor */
-    for (uint16_t i = 0; i < op->n_in + op->n_out; i++) {
-        const bool given = i < op->n_in;
-        const struct sw_value *value =
-            value_of(part, given ? in[i].value : op->out[i - op->n_in].value);
-        const struct dims *dims = given ? &f->in[i] : &f->out[i - op->n_in];
-        for (uint8_t d = 0; d < dims->count; d++) {
-            const uint32_t bit = 1u << dims->factor[d];
-            int64_t *known = &length[dims->factor[d]];
-            padded |= value->padded[d] != value->size[d] ? bit : 0;
-            differ |= *known != 0 && *known != value->padded[d] ? bit : 0;
-            *known = value->padded[d];
-        }
-    }
-    f->decided |= padded & differ;
-}
-
-static void decide_claims(struct sw_partition *part, struct sw_op *op, struct factors *f,
-                          const struct sw_ref *in)
-{
-    const char *whole = sw_op_info(op->kind)->whole;
-    uint32_t in_every_result = UINT32_MAX;
-    for (; whole != NULL && *whole != '\0'; whole++)
-        f->decided |= 1u << factor_of(*whole);
-    leave_padded_whole(part, op, f, in);
-    claim_pair(part, op, f, in);
-    for (uint16_t i = 0; i < op->n_out; i++)
-        in_every_result &= f->out[i].set;
-    for (uint16_t i = 0; i < op->n_in; i++)
-        for (uint8_t d = 0; d < f->in[i].count; d++) {
-            const uint8_t factor = f->in[i].factor[d];
-            if (!is_decided(f, factor) && !(in_every_result >> factor & 1u))
-                claim(f, factor, agreement(part, op, f, factor, in));
-        }
-    for (uint16_t i = 0; i < op->n_out; i++)
-        for (uint8_t d = 0; d < f->out[i].count; d++)
-            if (!is_decided(f, f->out[i].factor[d]))
-                claim(f, f->out[i].factor[d],
-                      value_of(part, op->out[i].value)->declared.spec.dim[d]);
-}
-
-static struct sw_sharding claimed_sharding(const struct factors *f, const struct dims *dims)
-{
-    struct sw_sharding sharding;
-    memset(&sharding, 0, sizeof sharding);
-    sharding.spec.ndim = dims->count;
-    for (uint8_t d = 0; d < dims->count; d++)
-        sharding.spec.dim[d] = f->claim[dims->factor[d]];
-    return sharding;
-}
-
-/* What is split but not in the result is an unreduced sum there, except along a ring, which visits
- * every block. */
-static sw_axis_set partial_of(const struct sw_op *op, const struct factors *f, uint16_t out)
-{
-    sw_axis_set partial = 0, split = sw_axes_set(op->axes);
-    for (uint16_t i = 0; i < op->n_in; i++)
-        for (uint8_t d = 0; d < f->in[i].count; d++)
-            if (!(f->out[out].set >> f->in[i].factor[d] & 1u))
-                partial |= sw_axes_set(f->claim[f->in[i].factor[d]]);
-    for (uint8_t d = 0; d < f->out[out].count; d++)
-        split |= sw_axes_set(f->claim[f->out[out].factor[d]]);
-    return partial & (sw_axis_set)~split;
-}
-
 /* ---- Ops ---- */
 
 /* Results: as they fall out; pinned values are brought to their declared sharding where they are
@@ -506,27 +233,27 @@ static int emit_op(struct sw_partition *part, struct sw_op *op)
         const struct sw_sharding *result = &part->results[i];
         part->into[i] = op->out[i];
         if (!part->pinned[v]) {
-            value_of(part, v)->sharding = *result;
+            sw_partition_value(part, v)->sharding = *result;
             part->current[v] = v;
             part->view_of[v] = -1;
             continue;
         }
-        const struct sw_value pinned = *value_of(part, v);
+        const struct sw_value pinned = *sw_partition_value(part, v);
         if (sw_sharding_equal(result, &pinned.declared))
             continue;
         int32_t version = add_version(part, op->out[i], ".partial", *result);
         op->out[i] = version_ref(op->out[i], version);
         if (sw_spec_equal(&result->spec, &pinned.declared.spec)) { /* summed in place */
-            value_of(part, version)->alias = v;
-            value_of(part, version)->stack = pinned.stack;
-            value_of(part, version)->first_layer = pinned.first_layer;
-            value_of(part, version)->part = pinned.part;
+            sw_partition_value(part, version)->alias = v;
+            sw_partition_value(part, version)->stack = pinned.stack;
+            sw_partition_value(part, version)->first_layer = pinned.first_layer;
+            sw_partition_value(part, version)->part = pinned.part;
             op->out[i] = (struct sw_ref){version, part->into[i].mode, part->into[i].shift};
         }
     }
     sw_builder_add(&part->b, op);
     for (uint16_t i = 0; i < op->n_out; i++) {
-        const struct sw_sharding declared = value_of(part, part->into[i].value)->declared;
+        const struct sw_sharding declared = sw_partition_value(part, part->into[i].value)->declared;
         struct sw_ref ignored;
         if (op->out[i].value != part->into[i].value &&
             emit_reshard(part, op->out[i], &declared, &part->into[i], &ignored) != 0)
@@ -547,9 +274,21 @@ static int make_room(struct sw_partition *part, const struct sw_op *op)
     part->into = into != NULL ? into : part->into;
     struct sw_sharding *results = realloc(part->results, (size_t)wanted * 2 * sizeof *results);
     part->results = results != NULL ? results : part->results;
-    if (dims == NULL || into == NULL || results == NULL)
+    struct sw_sharding *asked = realloc(part->wanted, (size_t)wanted * 2 * sizeof *asked);
+    part->wanted = asked != NULL ? asked : part->wanted;
+    if (dims == NULL || into == NULL || results == NULL || asked == NULL)
         return sw_fail(part->err, SW_ENVIRONMENT, "out of memory while partitioning the program");
     part->dims_capacity = wanted * 2;
+    return 0;
+}
+
+/* Brings operands to where the op wants them; what results are is in part->results then. */
+static int decide(struct sw_partition *part, const struct sw_op *logical, struct sw_op *op)
+{
+    const struct sw_sharding *wanted = sw_claims_decide(part, logical, op);
+    for (uint16_t i = 0; i < op->n_in; i++)
+        if (reshard(part, op->in[i], &wanted[i], &op->in[i]) != 0)
+            return -1;
     return 0;
 }
 
@@ -565,11 +304,11 @@ int sw_partition_claims(struct sw_partition *part, const struct sw_op *logical)
     for (uint16_t i = 0; i < op.n_in; i++) {
         if (current_ref(part, logical->in[i], &op.in[i]) != 0)
             return -1;
-        same = same && sw_sharding_equal(&value_of(part, op.in[i].value)->sharding,
-                                         &value_of(part, op.in[0].value)->sharding);
+        same = same && sw_sharding_equal(&sw_partition_value(part, op.in[i].value)->sharding,
+                                         &sw_partition_value(part, op.in[0].value)->sharding);
     }
     if (same) {
-        part->results[0] = value_of(part, op.in[0].value)->sharding;
+        part->results[0] = sw_partition_value(part, op.in[0].value)->sharding;
         return emit_op(part, &op);
     }
     for (uint16_t i = 0; i < op.n_in; i++) {
@@ -577,20 +316,7 @@ int sw_partition_claims(struct sw_partition *part, const struct sw_op *logical)
         if (current_ref(part, logical->in[i], &op.in[i]) != 0 || resolve(part, &op.in[i]) != 0)
             return -1;
     }
-    struct factors f;
-    parse_factors(part, logical, &f);
-    decide_claims(part, &op, &f, op.in);
-    for (uint16_t i = 0; i < op.n_in; i++) {
-        const struct sw_sharding wanted = claimed_sharding(&f, &f.in[i]);
-        const bool scalar = f.in[i].count > 0 && f.in[i].factor[0] == SCALAR;
-        if (!scalar && reshard(part, op.in[i], &wanted, &op.in[i]) != 0)
-            return -1;
-    }
-    for (uint16_t i = 0; i < op.n_out; i++) {
-        part->results[i] = claimed_sharding(&f, &f.out[i]);
-        part->results[i].partial = partial_of(&op, &f, i);
-    }
-    return emit_op(part, &op);
+    return decide(part, logical, &op) != 0 ? -1 : emit_op(part, &op);
 }
 
 int sw_partition_op(struct sw_partition *part, const struct sw_op *op)
@@ -623,10 +349,14 @@ static bool begin(struct sw_partition *part)
     part->gradient_placed = calloc(n, sizeof *part->gradient_placed);
     part->memo = malloc(FIRST_MEMOS * sizeof *part->memo);
     part->routes = malloc(ROUTES * sizeof *part->routes);
+    part->decisions = malloc(SW_OP_COUNT * DECISIONS * sizeof *part->decisions);
     part->memo_capacity = FIRST_MEMOS;
     if (part->current == NULL || part->view_of == NULL || part->pinned == NULL ||
-        part->gradient_placed == NULL || part->memo == NULL || part->routes == NULL)
+        part->gradient_placed == NULL || part->memo == NULL || part->routes == NULL ||
+        part->decisions == NULL)
         return false;
+    for (int32_t i = 0; i < SW_OP_COUNT * DECISIONS; i++)
+        part->decisions[i].factors = NULL;
     for (int32_t i = 0; i < ROUTES; i++)
         part->routes[i].count = 0;
     for (int32_t v = 0; v < l->value_count; v++) {
@@ -647,9 +377,11 @@ static void end(struct sw_partition *part)
     free(part->gradient_placed);
     free(part->memo);
     free(part->routes);
+    free(part->decisions);
     free(part->dims);
     free(part->into);
     free(part->results);
+    free(part->wanted);
 }
 
 int sw_partition(const struct sw_program *logical, struct sw_program **out, struct sw_error *err)

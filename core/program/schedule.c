@@ -134,6 +134,25 @@ static int32_t next_naming(const struct schedule *s, enum naming how, int32_t va
     return end;
 }
 
+/* The last op before `end` that names it so; -1: none does. */
+static int32_t last_naming(const struct schedule *s, enum naming how, int32_t value, int32_t end)
+{
+    const struct sw_value *values = s->p->values;
+    const int32_t stored = storage(s->p, value);
+    const uint64_t bit = UINT64_C(1) << (stored & 63);
+    const struct named *named = s->list.named;
+    const uint64_t in = how & READS ? bit : 0, out = how & WRITES ? bit : 0;
+    for (int32_t i = end - 1; i >= 0; i--) {
+        if (((named[i].in & in) | (named[i].out & out)) == 0)
+            continue;
+        const struct sw_op *op = s->list.ops[i];
+        if ((in != 0 && names(values, op->in, op->n_in, stored)) ||
+            (out != 0 && names(values, op->out, op->n_out, stored)))
+            return i;
+    }
+    return -1;
+}
+
 static bool is_naming(const struct schedule *s, enum naming how, int32_t value, int32_t i)
 {
     return next_naming(s, how, value, i, i + 1) == i;
@@ -218,7 +237,8 @@ static void write_in_place(struct schedule *s)
             continue;
         int32_t producer = -1, users = 0;
         uint8_t which = 0;
-        for (int32_t j = 0; j < list->count; j++) {
+        for (int32_t j = next_naming(s, TOUCHES, op.in[1].value, 0, list->count); j < list->count;
+             j = next_naming(s, TOUCHES, op.in[1].value, j + 1, list->count)) {
             users += is_naming(s, READS, op.in[1].value, j);
             for (uint16_t k = 0; k < list->ops[j]->n_out; k++)
                 if (list->ops[j]->out[k].value == op.in[1].value) {
@@ -235,15 +255,6 @@ static void write_in_place(struct schedule *s)
 }
 
 /* ---- 2. A product that makes a weight's gradient adds it to the sum itself ---- */
-
-/* The last op before `before` that writes the value, or -1. */
-static int32_t writer(const struct schedule *s, int32_t value, int32_t before)
-{
-    int32_t i = before - 1;
-    while (i >= 0 && !is_naming(s, WRITES, value, i))
-        i--;
-    return i;
-}
 
 /* Sums that are narrower than what the product adds up in stay apart: they are rounded once. */
 static bool can_add_in_place(const struct schedule *s, int32_t sum, int32_t maker)
@@ -266,7 +277,8 @@ static void add_in_place(struct schedule *s)
     struct list *list = &s->list;
     for (int32_t i = 0; i < list->count; i++) {
         const struct sw_op op = *list->ops[i];
-        const int32_t maker = sw_op_accumulates(&op) ? writer(s, op.in[1].value, i) : -1;
+        const int32_t maker =
+            sw_op_accumulates(&op) ? last_naming(s, WRITES, op.in[1].value, i) : -1;
         if (maker < 0 || !can_add_in_place(s, i, maker))
             continue;
         struct sw_op *into = list->ops[maker];
@@ -299,7 +311,7 @@ static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struc
     if (!only_between(s, result, sum, maker))
         return false;
     /* what is added is there by then; were it a collective's result, its maker would wait for it */
-    const int32_t from = writer(s, addend.value, sum);
+    const int32_t from = last_naming(s, WRITES, addend.value, sum);
     if (from > maker || (from >= 0 && sw_op_is_collective(s->list.ops[from]->kind)))
         return false;
     return next_naming(s, TOUCHES, op->out[0].value, maker, sum) == sum;
@@ -313,7 +325,7 @@ static void fold_sums(struct schedule *s)
         if (!sw_op_is_sum(&op) || sw_op_accumulates(&op))
             continue;
         for (int k = 1; k >= 0; k--) {
-            const int32_t maker = writer(s, op.in[k].value, i);
+            const int32_t maker = last_naming(s, WRITES, op.in[k].value, i);
             if (maker < 0 || !sw_ref_equal(list->ops[maker]->out[0], op.in[k]) ||
                 !can_fold(s, i, maker, op.in[1 - k]))
                 continue;
@@ -423,8 +435,10 @@ static void coalesce(struct schedule *s)
             continue;
         for (int32_t j = i + 1; j < list->count; j++) {
             struct sw_op *into = list->ops[i];
+            if (!small(s->p, list->ops[j]))
+                continue;
             const struct sw_op other = *list->ops[j];
-            if (!small(s->p, &other) || !sw_axes_equal(other.axes, into->axes) ||
+            if (!sw_axes_equal(other.axes, into->axes) ||
                 s->p->values[other.in[0].value].dtype != s->p->values[into->in[0].value].dtype ||
                 into->n_in == SW_COLLECTIVE_MAX_OPERANDS)
                 continue;
@@ -532,7 +546,7 @@ static void find_early(struct schedule *s)
 static void drop_moved(struct schedule *s)
 {
     struct list *list = &s->list;
-    for (int32_t i = 0; i < list->count; i++)
+    for (int32_t i = 0; s->region->phase == SW_PHASE_UPDATE && i < list->count; i++)
         for (int32_t e = 0; e < s->early_count; e++)
             if (list->ops[i] == s->early[e].from) {
                 erase(list, i--);
@@ -550,10 +564,7 @@ static void reduce_early(struct schedule *s)
         struct early *early = &s->early[e];
         if (early->region != region)
             continue;
-        int32_t at = -1;
-        for (int32_t i = list->count - 1; i >= 0 && at < 0; i--)
-            if (is_naming(s, WRITES, early->op.in[0].value, i))
-                at = i;
+        int32_t at = last_naming(s, WRITES, early->op.in[0].value, list->count);
         at = is_collective(list->ops[at], SW_REDUCE_SCATTER) ? next_gradient(list, at + 1) : at + 1;
         insert(list, at, &early->op);
     }
