@@ -283,7 +283,7 @@ step "shellcheck" check_scripts
 checked=
 if step "the checked build, without each optional package, then with all" build_checked; then
     checked=1
-    run_checked checked build-checked -LE 'alone|waits|slow|variant|packaging|release'
+    run_checked checked build-checked -LE 'slow|variant|packaging|release'
     [ -z "$has_clang" ] || fuzz 5
 fi
 if step "build (thread sanitizer)" build_threads; then run_threads; fi
@@ -296,8 +296,6 @@ if [ $status -eq 77 ]; then step "quickstart, twice" quickstart_smoke; fi
 wait "${beside[0]}"
 count_ctest "gcc, waits" build "$logs/ctest-waits.log" $?
 beside=()
-# What is measured or waits, under the sanitizers: again while nothing else runs.
-[ -z "$checked" ] || run_checked "checked, alone" build-checked -L 'alone|waits' -LE 'slow|variant|packaging|release'
 for test in ${late[@]+"${late[@]}"}; do
     case ${test%%|*} in build) again=run_ctest ;; *) again=run_checked ;; esac
     $again "once more: ${test%%|*}" "${test%%|*}" -R "^${test#*|}\$"

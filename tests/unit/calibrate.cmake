@@ -10,7 +10,16 @@ if(TARGET runner)
           ARGS $<TARGET_FILE:runner> ${CMAKE_BINARY_DIR}/tests ${sw_calibrate_mpirun})
   if(TEST test_calibrate)
     add_dependencies(test_calibrate runner)
-    sw_test_properties(test_calibrate PROPERTIES TIMEOUT 600 RUN_SERIAL TRUE)
+    add_test(NAME test_calibrate_busy
+             COMMAND test_calibrate $<TARGET_FILE:runner> ${CMAKE_BINARY_DIR}/tests ${sw_calibrate_mpirun} busy
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    sw_test_properties(test_calibrate_busy PROPERTIES TIMEOUT 600 COST 100)
+    # with sanitizers nobody looks at what it measures but the test
+    if(SW_SANITIZE)
+      sw_test_properties(test_calibrate PROPERTIES TIMEOUT 600 PROCESSORS 2 COST 100)
+    else()
+      sw_test_properties(test_calibrate PROPERTIES TIMEOUT 600 RUN_SERIAL TRUE)
+    endif()
   endif()
 endif()
 if(TARGET sw_runner)
