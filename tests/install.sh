@@ -20,7 +20,7 @@ build_packages=(
 )
 test_packages=(
     libcmocka-dev python3
-    '?clang' '?clang-format' '?libclang-rt-14-dev|libclang-rt-dev' '?shellcheck'
+    '?clang' '?lld' '?clang-format' '?libclang-rt-14-dev|libclang-rt-dev' '?shellcheck'
     '?slurmctld' '?slurmd' '?slurm-client' '?libslurm-dev' '?munge' '?iproute2' '?debootstrap' '?valgrind'
 )
 

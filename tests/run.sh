@@ -178,6 +178,10 @@ build_checked() {
     local compiler=(-DCMAKE_BUILD_TYPE=RelWithDebInfo)
     if [ -n "$has_clang" ]; then
         compiler=(-DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DSW_FUZZ=ON)
+        # links the 130 programs, each with a sanitizer in it, in half of the time
+        if command -v ld.lld >/dev/null 2>&1; then
+            compiler+=(-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld)
+        fi
     fi
     bash tests/without.sh build-checked "${compiler[@]}" -DSW_CUDA=HOST "-DSW_SANITIZE=address;undefined"
 }
