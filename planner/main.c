@@ -8,7 +8,10 @@
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* What the columns of a table of runs are called, and what they hold. */
@@ -217,14 +220,26 @@ static bool reader_left(int error)
     return error == EPIPE || (poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0);
 }
 
-int main(int argc, char **argv)
+/* A search compiles hundreds of programs: their memory is kept instead of given back to the system
+ * each time, which takes as long as the compiling. And it comes in large pages where the system has
+ * them: a small search would be a third of its time at getting 20 MB in small ones. */
+static void keep_memory(void)
 {
-    sw_file_hold_streams();
-    /* A search compiles hundreds of programs: keep their memory instead of giving it back to the
-     * system each time, which takes as long as the compiling. */
+    const size_t first = (size_t)24 << 20, large_page = (size_t)2 << 20;
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     mallopt(M_TOP_PAD, 8 << 20);
+    char *heap = malloc(first); /* nothing of it is touched */
+    const size_t ahead = large_page - (uintptr_t)heap % large_page;
+    if (heap != NULL)
+        madvise(heap + ahead, first - 2 * large_page, MADV_HUGEPAGE);
+    free(heap);
+}
+
+int main(int argc, char **argv)
+{
+    sw_file_hold_streams();
+    keep_memory();
     /* a reader that goes away ends nothing half-way: files are written first */
     signal(SIGPIPE, SIG_IGN);
     int status = run(argc, argv);

@@ -9,7 +9,7 @@
 
 /* Programs by structure, one cache for each thread: compiling takes ten times as long as resizing.
  * Meshes come sorted by structure, so that a few programs are enough (a program is 0.1 MB). */
-enum { CACHE_ENTRIES = 76 };
+enum { CACHE_ENTRIES = 73 };
 
 struct sw_cached_program {
     struct sw_program_key key;
