@@ -67,7 +67,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcasecmp(text + length - tail, end) == 0;
 }
 
-static bool names_tokens(const char *path)
+bool sw_data_names_tokens(const char *path)
 {
     const size_t length = strlen(path);
     return length >= 4 && strcmp(path + length - 4, ".bin") == 0;
@@ -75,7 +75,7 @@ static bool names_tokens(const char *path)
 
 bool sw_data_is_bytes(const struct sw_run_config *run)
 {
-    return run->data_format == SW_DATA_BYTES || !names_tokens(run->data_path);
+    return run->data_format == SW_DATA_BYTES || !sw_data_names_tokens(run->data_path);
 }
 
 /* The first bytes of a file; 0: it cannot be seen, or is no regular one. */
@@ -97,7 +97,7 @@ static size_t read_head(const char *path, unsigned char head[HEAD_BYTES])
  * numbers: two of them are no sign. */
 static const struct form *find_form(const char *path, const unsigned char *head, size_t bytes)
 {
-    const size_t least = names_tokens(path) ? 4 : 3;
+    const size_t least = sw_data_names_tokens(path) ? 4 : 3;
     for (size_t i = 0; i < FORMS; i++)
         if (ends_with(path, forms[i].ends))
             return &forms[i];
@@ -161,7 +161,7 @@ static void write_tokenize(FILE *out, const struct sw_run_config *run, const cha
     fputc(' ', out);
     sw_shell_write_word(out, path);
     fputc(' ', out);
-    write_renamed(out, path, names_tokens(path) ? ".tokens.bin" : ".bin");
+    write_renamed(out, path, sw_data_names_tokens(path) ? ".tokens.bin" : ".bin");
 }
 
 static void write_remedy(FILE *out, const struct sw_run_config *run, const struct form *form,
@@ -256,7 +256,7 @@ static int check(const struct sw_run_config *run, const unsigned char *head, siz
         snprintf(why, sizeof why, "is %s, neither tokens nor plain text", form->what);
         return refuse(run, form, reads_bytes, why, err);
     }
-    if (names_tokens(run->data_path)) {
+    if (sw_data_names_tokens(run->data_path)) {
         if (!is_text(head, bytes))
             return 0;
         return refuse(run, reads_bytes ? &other : NULL, reads_bytes,

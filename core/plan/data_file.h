@@ -8,6 +8,9 @@
 
 #include "core/config/config.h"
 
+/* Whether a file's name says that it holds tokens: it ends in .bin. */
+bool sw_data_names_tokens(const char *path);
+
 /* Whether each byte of run->data_path (not NULL) is a token: data.format says so, or its name does
  * not end in .bin. */
 bool sw_data_is_bytes(const struct sw_run_config *run);

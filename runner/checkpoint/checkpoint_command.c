@@ -385,6 +385,8 @@ int sw_checkpoint_command(int argc, char **argv, struct sw_error *err)
         return -1;
     if (argc < 1)
         return sw_fail(err, SW_BAD_INPUT, "checkpoint needs ls, verify or diff");
+    const char *near = NULL;
+    int32_t distance;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         struct request request = {0};
         struct sw_command_line line = {.tool = "runner",
@@ -393,6 +395,8 @@ int sw_checkpoint_command(int argc, char **argv, struct sw_error *err)
                                        .accepted = commands[i].accepted,
                                        .to = &request,
                                        .most_files = INT32_MAX};
+        if (sw_text_is_near(argv[0], commands[i].name, &distance))
+            near = commands[i].name;
         if (strcmp(argv[0], commands[i].name) != 0)
             continue;
         if (sw_arguments_parse(argc - 1, argv + 1, &line, err) != 0)
@@ -401,5 +405,9 @@ int sw_checkpoint_command(int argc, char **argv, struct sw_error *err)
         request.count = line.file_count;
         return commands[i].run(&request, err);
     }
+    if (near != NULL)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "unknown command 'checkpoint %.60s'; did you mean 'checkpoint %s'?", argv[0],
+                       near);
     return sw_fail(err, SW_BAD_INPUT, "unknown command 'checkpoint %.60s'", argv[0]);
 }

@@ -44,9 +44,9 @@ int sw_sampling_params_set(struct sw_sampling_params *params,
                       (!field->above || value > field->least) &&
                       (field->real || value == floor(value));
     if (!good) {
-        snprintf(text, 160, "'%s' must be %s from %s%.17g to %.17g", field->name,
-                 field->real ? "a number" : "a whole number", field->above ? "above " : "",
-                 field->least, field->most);
+        snprintf(text, 160, "'%s' must be %s %s %.17g %s %.17g", field->name,
+                 field->real ? "a number" : "a whole number", field->above ? "above" : "from",
+                 field->least, field->above ? "and at most" : "to", field->most);
         return -1;
     }
     if (field->real)

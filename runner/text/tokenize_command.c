@@ -1,5 +1,6 @@
 #include "runner/text/tokenize_command.h"
 
+#include "core/plan/data_file.h"
 #include "runner/text/tokenize_files.h"
 
 #include <inttypes.h>
@@ -55,6 +56,12 @@ static int parse(int argc, char **argv, struct arguments *a, struct sw_error *er
     if (a->bytes && (a->end != NULL || a->parses_special))
         return sw_fail(err, SW_BAD_INPUT, "bytes have no special tokens; leave out %s",
                        a->end != NULL ? "--end" : "--parse-special");
+    /* a forgotten OUT.bin must not cost the last text */
+    const char *out = a->path[a->paths - 1];
+    if (!sw_data_names_tokens(out))
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = out},
+                          "tokens are not written to a file of this name; give a NAME.bin last, "
+                          "which the runner reads as tokens");
     return 0;
 }
 

@@ -336,7 +336,7 @@ bad.jsonl:13: error: 'prompt' must be a string
 bad.jsonl:14: error: unknown key 'temperatur'; did you mean 'temperature'?
 bad.jsonl:15: error: unknown key 'colour'; a line has prompt or tokens, and perhaps stop, temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty, min_new_tokens, max_new_tokens, seed and n
 bad.jsonl:16: error: 'temperature' must be a number from 0 to 100
-bad.jsonl:17: error: 'top_p' must be a number from above 0 to 1
+bad.jsonl:17: error: 'top_p' must be a number above 0 and at most 1
 bad.jsonl:18: error: 'n' must be a whole number from 1 to 10000
 bad.jsonl:19: error: 'top_k' must be a whole number from 0 to 16777216
 bad.jsonl:20: error: 'seed' must be a whole number from 0 to 9007199254740992

@@ -105,7 +105,7 @@ expect 2 verify && complains "runner checkpoint: error: checkpoint verify needs 
 expect 2 verify -x && complains "runner checkpoint: error: unknown option '-x'; see 'runner checkpoint --help'"
 expect 2 diff a && complains "runner checkpoint: error: checkpoint diff takes two folders; see 'runner checkpoint --help'"
 expect 2 && complains "runner checkpoint: error: checkpoint needs ls, verify or diff; see 'runner checkpoint --help'"
-expect 2 lst && complains "runner checkpoint: error: unknown command 'checkpoint lst'; see 'runner checkpoint --help'"
+expect 2 lst && complains "runner checkpoint: error: unknown command 'checkpoint lst'; did you mean 'checkpoint ls'?"
 "$runner" checkpoint verify run/checkpoints/step-000090 >/dev/full 2>stderr && complain "a full disk"
 complains 'runner: error: cannot write the output: No space left on device'
 
