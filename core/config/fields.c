@@ -464,6 +464,51 @@ static void ignore(struct sw_config *c, struct ignored *ignored, const char *key
                                          sw_config_shown(c, key));
 }
 
+/* What other software calls a key. */
+static const char *key_elsewhere(const char *key)
+{
+    static const char *const names[][2] = {{"lr", "learning_rate"},
+                                           {"min_lr", "min_learning_rate"},
+                                           {"max_grad_norm", "grad_clip"},
+                                           {"max_steps", "total_steps"},
+                                           {"train_steps", "total_steps"},
+                                           {"batch_size", "global_batch_size"},
+                                           {"train_batch_size", "global_batch_size"},
+                                           {"seq_len", "sequence_length"},
+                                           {"seq_length", "sequence_length"},
+                                           {"max_seq_len", "sequence_length"},
+                                           {"context_length", "sequence_length"},
+                                           {"activation_checkpointing", "recompute"},
+                                           {"gradient_checkpointing", "recompute"},
+                                           {"mesh", "mesh_dim"},
+                                           {"output_dir", "directory"},
+                                           {"num_nodes", "nodes"},
+                                           {"gpus_per_node", "accelerators_per_node"},
+                                           {"walltime", "time"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i][0], key) == 0)
+            return names[i][1];
+    return NULL;
+}
+
+const struct field *sw_field_meant(const struct field *fields, const char *key,
+                                   const struct node *written)
+{
+    const char *elsewhere = key_elsewhere(key);
+    const struct field *near =
+        written == NULL && elsewhere != NULL ? sw_field_find(fields, elsewhere) : NULL;
+    int32_t best = 1000, distance;
+    if (near != NULL)
+        return near;
+    for (const struct field *f = fields; f->key != NULL; f++)
+        if (!f->old && sw_text_is_near(key, f->key, &distance) && distance < best &&
+            !(written != NULL && (distance > 2 || sw_node_find(written, f->key) != NULL))) {
+            best = distance;
+            near = f;
+        }
+    return near;
+}
+
 /* Reports the keys that no row has; `meant` gets the bits of the rows they were probably meant for.
  */
 static void check_unknown_keys(struct sw_config *c, struct node *map, const struct field *fields,
@@ -489,14 +534,7 @@ static void check_unknown_keys(struct sw_config *c, struct node *map, const stru
             ignore(c, &ignored, key);
         if (fate != KEY_UNKNOWN)
             continue;
-        const struct field *near = NULL;
-        int32_t best = 1000, distance;
-        for (const struct field *f = fields; f->key != NULL; f++)
-            if (sw_text_is_near(key, f->key, &distance) && distance < best &&
-                !(hub && (distance > 2 || sw_node_find(map, f->key) != NULL))) {
-                best = distance;
-                near = f;
-            }
+        const struct field *near = sw_field_meant(fields, key, hub ? map : NULL);
         if (hub && near == NULL) {
             ignore(c, &ignored, key);
             continue;

@@ -247,6 +247,11 @@ bool sw_section_wrote(const struct section *section, const char *key);
 /* Where to point when the value of `key` is wrong: the value, or the mapping when it is a default.
  */
 const struct node *sw_section_place(const struct section *section, const char *key);
+/* The row that an unknown key was probably meant for: what other software calls it, else the most
+ * like it; NULL: none. written: the mapping of a model's file with keys of many kinds, where only
+ * slips of two letters count, and only for rows that it does not have; else NULL. */
+const struct field *sw_field_meant(const struct field *fields, const char *key,
+                                   const struct node *written);
 bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const struct node *value,
                           const char *expected);
 /* The same of a text that field->accept does not take. Both suggest a word that `expected` or

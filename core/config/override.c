@@ -85,25 +85,19 @@ static struct node *add_entry(struct sw_config *c, struct node *map, const struc
 static void unknown_key(struct sw_config *c, const struct source *source, size_t at,
                         const char *name, const struct field *fields)
 {
-    const char *near = NULL, *list = "known keys: ";
-    int32_t best = 1000, distance;
-    for (const struct field *f = fields; f->key != NULL; f++) {
-        if (f->old)
-            continue;
-        list = sw_config_format(c, "%s%s%s", list, f > fields ? ", " : "", f->key);
-        if (sw_text_is_near(name, f->key, &distance) && distance < best) {
-            best = distance;
-            near = f->key;
-        }
-    }
+    const struct field *near = sw_field_meant(fields, name, NULL);
+    const char *list = "known keys: ";
+    for (const struct field *f = fields; f->key != NULL; f++)
+        if (!f->old)
+            list = sw_config_format(c, "%s%s%s", list, f > fields ? ", " : "", f->key);
     const struct node *place = make_node(c, source, at, NODE_SCALAR);
     if (place == NULL)
         return;
     const char *quoted = sw_config_quote(c, name);
     if (near != NULL)
-        sw_config_error_at(c, place,
-                           sw_config_format(c, "unknown key %s; did you mean '%s'?", quoted, near),
-                           NULL);
+        sw_config_error_at(
+            c, place, sw_config_format(c, "unknown key %s; did you mean '%s'?", quoted, near->key),
+            NULL);
     else
         sw_config_error_at(c, place, sw_config_format(c, "unknown key %s", quoted), list);
 }

@@ -39,6 +39,10 @@ static bool read_word(struct sw_config *c, const struct field *field, const stru
         return true;
     }
     const char *near = sw_text_nearest(value->text, words, count);
+    int32_t distance;
+    /* other software's word for some of the values: auto makes as few again as fits */
+    if (near == NULL && automatic != NULL && sw_text_is_near(value->text, "selective", &distance))
+        near = words[2];
     sw_config_error_at(c, value,
                        sw_config_format(c,
                                         "'%s' must be none, full%s or {values: [...], layers: "
