@@ -363,7 +363,8 @@ static void add_sums(int64_t m, int64_t columns, float *sum, int64_t stride, con
 /* All segments, added up; a block of columns at a time, so that what is added stays near. */
 static void add_segments(const struct streamed *s, enum kind kind, const struct task *t)
 {
-    const int64_t most = s->m > MOST_ROWS ? FEWER_COLUMNS : BLOCK_COLUMNS;
+    const bool fits = s->m <= MOST_ROWS && s->m * (t->padded + BLOCK_COLUMNS) <= SUM_BYTES / 4;
+    const int64_t most = fits ? BLOCK_COLUMNS : FEWER_COLUMNS;
     float *more = t->sums + s->m * t->padded;
     for (int64_t begin = 0; begin < t->width; begin += most) {
         const int64_t left = t->width - begin, width = left < most ? left : most;
@@ -635,7 +636,7 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
 
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
 {
-    const int64_t most = g->m > MOST_ROWS ? block_rows(g) : g->m;
+    const int64_t most = g->as_few ? block_rows(g) : g->m;
     const int64_t a = g->a_row * (int64_t)sw_dtype_bytes(g->a_dtype);
     const int64_t c = g->c_row * (int64_t)sw_dtype_bytes(g->c_dtype);
     for (int64_t row = 0; row < g->m; row += most) {
