@@ -380,8 +380,10 @@ part_seeds() {
 }
 
 part_sanitize() {
-    sanitizer "racecheck: every op" $((limit * 5 / 10)) racecheck "$bin/tests/test_cuda_ops" 1
-    sanitizer "racecheck: serving" $((limit * 2 / 10)) racecheck "$bin/tests/test_cuda_serving" 1
+    sanitizer "racecheck: every op" $((limit * 4 / 10)) racecheck "$bin/tests/test_cuda_ops" 1
+    sanitizer "racecheck: attention over a cache" $((limit * 2 / 10)) racecheck \
+        "$bin/tests/test_cuda_cached" 1
+    sanitizer "racecheck: serving" $((limit * 1 / 10)) racecheck "$bin/tests/test_cuda_serving" 1
     sanitizer "memcheck: attention, cuDNN's kernels too" $((limit * 3 / 10)) memcheck \
         "$bin/tests/test_cudnn_attention" 1
 }
@@ -505,6 +507,7 @@ part_nccl() {
 
 part_serving() {
     attempt "tensor cores lay matrices out as documented" 20 "$bin/tests/test_cuda_mma"
+    attempt "attention over a cache against the CPU device" 60 "$bin/tests/test_cuda_cached" 2
     attempt "weights in int8 against the CPU device" 30 "$bin/tests/test_cuda_int8" 2
     attempt "ops of serving against the CPU device" 60 "$bin/tests/test_cuda_serving" 2
     attempt "texts of every fifth mesh, ranks as threads sharing the GPU" 60 \

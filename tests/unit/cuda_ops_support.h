@@ -4,6 +4,7 @@
 #define SW_TEST_CUDA_OPS_SUPPORT_H
 
 #include "core/base/number.h"
+#include "core/program/serving.h"
 #include "runner/device/cuda/serving.h"
 
 #include <math.h>
@@ -286,6 +287,37 @@ static inline int64_t any_skew(void)
 
 /* Both devices; ROUNDS and SEED from the command line. Returns what the process ends with where
  * there is nothing to test on: 77 without a GPU; 0: go on. */
+/* ---- Serving ---- */
+
+/* Of each row its first position, number of tokens and slot. */
+static inline struct sw_tensor *add_slots(struct both *b, int64_t batch,
+                                          const int32_t (*slots)[SW_SLOT_FIELDS])
+{
+    const int64_t size[2] = {batch, SW_SLOT_FIELDS};
+    struct sw_tensor *t = add_integers(b, 2, size, 0, 0);
+    memcpy(t->data, slots, bytes_of(t));
+    return t;
+}
+
+/* Rank `rank` of `ranks` has its part of the positions; `all` of them. */
+static inline void in_parts(struct sw_tensor *cache, int64_t rank, int64_t ranks)
+{
+    cache->global[1] = cache->size[1] * ranks;
+    cache->start[1] = cache->size[1] * rank;
+}
+
+/* Result i as the CUDA device has it; the caller frees. */
+static inline float *fetched(const struct both *b, int i)
+{
+    const struct sw_tensor *t = &b->out[i];
+    float *got = malloc(bytes_of(t) + 1);
+    assert_non_null(got);
+    assert_int_equal(cuda->vtable->copy_out(cuda, got, b->device[b->op.n_in + i], bytes_of(t)), 0);
+    return got;
+}
+
+/* ---- */
+
 static inline int open_devices(int argc, char **argv)
 {
     struct sw_error err = {0};

@@ -116,7 +116,8 @@ shift 2
 exec "$@"
 SH
 for name in tests/test_cuda_ops tests/test_cuda_calibrate tests/test_cuda_meshes \
-    tests/test_cuda_serving tests/test_cuda_int8 tests/test_cuda_mma tests/test_cuda_texts; do
+    tests/test_cuda_serving tests/test_cuda_cached tests/test_cuda_int8 \
+    tests/test_cuda_mma tests/test_cuda_texts; do
     program "$build/pack/$name" </dev/null
 done
 for name in ceilings op_times nccl_one bench_attention bench_cache; do
