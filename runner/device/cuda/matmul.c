@@ -357,6 +357,21 @@ static const float *kept_of(const struct sw_cuda_device *d, const struct sw_call
     return call->op->as.gradient.first ? &d->step->sum : &d->step->one;
 }
 
+/* What weights in int8 are multiplied with, and the workspace of such a product. */
+static int take_scales(const struct sw_call *call, int64_t outputs, struct sw_cuda_matmul *matmul,
+                       struct sw_error *err)
+{
+    const struct sw_tensor *scales = &call->in[2];
+    if (call->op->n_in < 3 || scales->dtype != SW_F32 || scales->ndim != 1 ||
+        scales->size[0] - scales->padding[0] != outputs)
+        return sw_fail(err, SW_ENVIRONMENT, "%s takes i8 with a scale for each of its outputs",
+                       sw_op_info((enum sw_op_kind)call->op->kind)->name);
+    matmul->scales = scales->data;
+    matmul->workspace = call->workspace;
+    matmul->workspace_bytes = call->op->workspace_bytes;
+    return 0;
+}
+
 static int run_product(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
 {
     struct sw_cuda_device *d = (struct sw_cuda_device *)device;
@@ -372,8 +387,6 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
                                     .b = w->data,
                                     .addend =
                                         call->op->n_in > own && !adds ? call->in[own].data : NULL,
-                                    .workspace = call->workspace,
-                                    .workspace_bytes = call->op->workspace_bytes,
                                     .keep = kept_of(d, call),
                                     .settled = call->rows_alike,
                                     .c = y->data,
@@ -383,13 +396,8 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
                                     .n = y_columns,
                                     .c_row = y->size[y->ndim - 1]};
     bool fits;
-    if (w->dtype == SW_I8) {
-        if (call->op->n_in < own || call->in[2].dtype != SW_F32 || call->in[2].ndim != 1 ||
-            call->in[2].size[0] - call->in[2].padding[0] != y_columns)
-            return sw_fail(err, SW_ENVIRONMENT, "%s takes i8 with a scale for each of its outputs",
-                           sw_op_info((enum sw_op_kind)call->op->kind)->name);
-        matmul.scales = call->in[2].data;
-    }
+    if (w->dtype == SW_I8 && take_scales(call, y_columns, &matmul, err) != 0)
+        return -1;
     switch (call->op->kind) {
     case SW_OP_LINEAR: /* [tokens, e] [e, f] */
         fits = x_columns == w_rows && y_rows == tokens && y_columns == w_columns;
