@@ -190,11 +190,13 @@ static bool in_panels(const struct sw_program *program, const struct sw_op *op)
 
 int64_t sw_workspace_linear(const struct sw_program *program, const struct sw_op *op)
 {
+    struct sw_int8_panels panels;
+    if (!in_panels(program, op))
+        return 0;
     const struct sw_value *x = operand(program, op->in[0]), *y = operand(program, op->out[0]);
     const int64_t inputs = x->local[x->ndim - 1], outputs = y->local[y->ndim - 1];
     const int64_t rows = inputs > 0 ? elems(x) / inputs : 0;
-    struct sw_int8_panels panels;
-    if (!in_panels(program, op) || sw_int8_in_kernel(rows, inputs, outputs, x->dtype))
+    if (sw_int8_in_kernel(rows, inputs, outputs, x->dtype))
         return 0;
     sw_int8_panels_of(rows, inputs, outputs, x->dtype, &panels);
     return panels.bytes;
