@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW_RUNS = 5 };
+enum { FEW_RUNS = 5, FEW_MODELS = 4 };
 
 static bool ends(const char *text, const char *suffix)
 {
@@ -142,6 +142,24 @@ static int32_t count_models(const struct sw_fit_set *set, const char *name)
     return count;
 }
 
+/* Of models that were left out. */
+static void print_band(const struct sw_fit_summary *other)
+{
+    double low, high;
+    if (other->models < 2 || other->count < FEW_RUNS) {
+        printf("# too few runs or models for an error and a band: the default stands\n");
+        return;
+    }
+    printf("error: %.3f\n", other->mean);
+    if (other->models < FEW_MODELS) {
+        printf("# %d models are too few for a band: the default's stands\n", other->models);
+        return;
+    }
+    sw_fit_band(other, &low, &high);
+    printf("band_low: %.3f\nband_high: %.3f # of %d runs of %d models, and so %.2f times as wide\n",
+           low, high, other->count, other->models, sw_fit_widening(other->models));
+}
+
 static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, struct sw_error *err)
 {
     const char *name = first->group;
@@ -170,14 +188,7 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
            *first->software != '\0' ? first->software : "custom",
            first->run.cluster.accelerator.name, c.matmul, c.attention, c.memory,
            c.host_time_s * 1e6, before.count);
-    const double wider = sw_fit_widening(other.count);
-    if (models > 1 && other.count >= FEW_RUNS)
-        printf("error: %.3f\nband_low: %.3f\nband_high: %.3f # of %d runs, and so %.2f times as "
-               "wide\n",
-               other.mean, 1 - wider * (other.low < 1 ? 1 - other.low : 0),
-               1 + wider * (other.high > 1 ? other.high - 1 : 0), other.count, wider);
-    else
-        printf("# too few runs or models for an error and a band: the default is kept\n");
+    print_band(&other);
     printf("source: fitted to %d runs of %d models\n", before.count, models);
     return 0;
 }

@@ -181,13 +181,38 @@ static double percentile(const double *sorted, int32_t count, double fraction)
     return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
 }
 
-double sw_fit_widening(int32_t runs)
+/* The same where the runs stand for others that were not drawn: the i-th of n lies at (i - 1/2) / n
+ * (Hazen 1914), where the above takes the outermost two for the ends of all that there is. */
+static double band_end(const double *sorted, int32_t count, double fraction)
 {
-    return runs < 2 ? 1 : (1 + 0.8 / (runs - 1)) * sqrt(1 + 1.0 / runs);
+    const double most = (count - 0.5) / count, least = 0.5 / count;
+    const double at = fraction < least ? least : fraction > most ? most : fraction;
+    return count > 1 ? percentile(sorted, count, (at * count - 0.5) / (count - 1)) : sorted[0];
 }
 
-int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_fit_summary *out,
-                     struct sw_error *err)
+double sw_fit_widening(int32_t models)
+{
+    return models < 2 ? 1 : (1 + 0.8 / (models - 1)) * sqrt(1 + 1.0 / models);
+}
+
+static bool is_first_of_model(const struct sw_fit_set *set, const char *group, int32_t index)
+{
+    for (int32_t i = 0; i < index; i++)
+        if (is_of(&set->run[i], group) && strcmp(set->run[i].model, set->run[index].model) == 0)
+            return false;
+    return true;
+}
+
+void sw_fit_band(const struct sw_fit_summary *runs, double *low, double *high)
+{
+    const double wider = sw_fit_widening(runs->models);
+    *low = 1 - wider * (runs->low < 1 ? 1 - runs->low : 0);
+    *high = 1 + wider * (runs->high > 1 ? runs->high - 1 : 0);
+}
+
+/* without: a model whose runs do not count, NULL: none. */
+static int summarize(const struct sw_fit_set *set, const char *group, const char *without,
+                     struct sw_fit_summary *out, struct sw_error *err)
 {
     memset(out, 0, sizeof *out);
     double *errors = malloc(2 * ((size_t)set->count + 1) * sizeof *errors);
@@ -196,8 +221,9 @@ int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_
     double *ratios = errors + set->count + 1;
     for (int32_t i = 0; i < set->count; i++) {
         const struct sw_fit_run *r = &set->run[i];
-        if (!is_of(r, group))
+        if (!is_of(r, group) || (without != NULL && strcmp(r->model, without) == 0))
             continue;
+        out->models += is_first_of_model(set, group, i) ? 1 : 0;
         errors[out->count] = fabs(sw_fit_error(r));
         ratios[out->count] = r->predicted / r->measured;
         const struct sw_profile_config *p = &r->run.cluster.profile;
@@ -213,19 +239,43 @@ int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_
         out->inside /= out->count;
         out->p90 = percentile(errors, out->count, 0.9);
         out->worst = errors[out->count - 1];
-        out->low = percentile(ratios, out->count, 0.1);
-        out->high = percentile(ratios, out->count, 0.9);
+        out->low = band_end(ratios, out->count, 0.1);
+        out->high = band_end(ratios, out->count, 0.9);
     }
     free(errors);
     return 0;
 }
 
-static bool is_first_of_model(const struct sw_fit_set *set, const char *group, int32_t index)
+int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_fit_summary *out,
+                     struct sw_error *err)
 {
-    for (int32_t i = 0; i < index; i++)
-        if (is_of(&set->run[i], group) && strcmp(set->run[i].model, set->run[index].model) == 0)
-            return false;
-    return true;
+    return summarize(set, group, NULL, out, err);
+}
+
+int sw_fit_covered(const struct sw_fit_set *set, const char *group, double *share,
+                   struct sw_error *err)
+{
+    int32_t inside = 0, count = 0;
+    for (int32_t i = 0; i < set->count; i++) {
+        struct sw_fit_summary others;
+        double low, high;
+        const char *model = set->run[i].model;
+        if (!is_of(&set->run[i], group) || !is_first_of_model(set, group, i))
+            continue;
+        if (summarize(set, group, model, &others, err) != 0)
+            return -1;
+        sw_fit_band(&others, &low, &high);
+        for (int32_t k = i; k < set->count && others.count > 0; k++) {
+            const struct sw_fit_run *r = &set->run[k];
+            if (!is_of(r, group) || strcmp(r->model, model) != 0)
+                continue;
+            const double ratio = r->predicted / r->measured;
+            inside += ratio >= low && ratio <= high;
+            count++;
+        }
+    }
+    *share = count > 0 ? (double)inside / count : 0;
+    return 0;
 }
 
 int sw_fit_leave_one_out(struct sw_fit_set *set, const char *group, struct sw_error *err)

@@ -87,20 +87,31 @@ int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *with
                      struct sw_efficiency *out, struct sw_error *err);
 
 struct sw_fit_summary {
-    int32_t count;
+    int32_t count, models;   /* runs, and the models that they are of */
     double mean, p90, worst; /* of |error| */
     double bias;             /* mean error: above 0 when predicted faster than measured */
     double inside;           /* share of runs whose time lies in their profile's band */
     double low, high;        /* of measured time / predicted time: 10th and 90th percentile */
 };
-/* How many times as wide as what so many runs show the band of the next one is, 1 of fewer than
- * two: the 10th and 90th percentile of Student's t over those of the normal, about 1 + 0.8 / (runs
- * - 1), for a mean that is known no better than sqrt(1 + 1 / runs). */
-double sw_fit_widening(int32_t runs);
+/* How many times as wide as what the runs of so many models show the band of the next model is, 1
+ * of fewer than two: the 10th and 90th percentile of Student's t over those of the normal, about 1
+ * + 0.8 / (models - 1), for a mean that is known no better than sqrt(1 + 1 / models). Runs of a
+ * model are off together: they tell how far a model is off once, however many they are. */
+double sw_fit_widening(int32_t models);
 
 /* Of the priced runs of a group (NULL: all), as predicted last. */
 int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_fit_summary *out,
                      struct sw_error *err);
+
+/* The band around predictions that such runs show, as a profile's band_low and band_high: widened
+ * for how few they are, and 1 within it. */
+void sw_fit_band(const struct sw_fit_summary *runs, double *low, double *high);
+
+/* Share of a group's runs, as predicted last, whose time lies in the band of the runs of its other
+ * models; of those that were predicted by constants of other models (sw_fit_leave_one_out) what a
+ * band is worth for a model that it never saw. 0: all are of one model. */
+int sw_fit_covered(const struct sw_fit_set *set, const char *group, double *share,
+                   struct sw_error *err);
 
 /* Predicts every run of a group with constants fitted to its other models. */
 int sw_fit_leave_one_out(struct sw_fit_set *set, const char *group, struct sw_error *err);

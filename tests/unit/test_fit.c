@@ -164,6 +164,44 @@ static void finds_constants_again(void **state)
     sw_fit_free(&set);
 }
 
+/* Bands are as wide as models are few, and hold what lies in the band of the other models: of four
+ * models with three runs each, of which one is off by more than the others show. */
+static void bands_are_of_other_models(void **state)
+{
+    (void)state;
+    static const double ratios[3] = {0.9, 1, 1.1};
+    struct sw_fit_set set = {0};
+    struct sw_error err = {0};
+    struct sw_fit_summary s;
+    double low, high, covered;
+    char rows[4096] = "";
+    for (int i = 0; i < 12; i++) {
+        const size_t used = strlen(rows);
+        snprintf(rows + used, sizeof rows - used,
+                 "m%d,768,12,12,\"mha,mlp4x,vocab50368\",a100_40gb,8,1024,%d,1,True,bf16,1,,\n",
+                 i / 3, i % 3 + 1);
+    }
+    add_cluster(&set, cluster_text);
+    assert_int_equal(read_rows(&set, rows, &err), 0);
+    for (int32_t i = 0; i < 12; i++)
+        set.run[i].predicted = set.run[i].measured * ratios[i % 3];
+    assert_true(sw_fit_widening(1) == 1 && sw_fit_widening(30) < 1.05);
+    assert_true(fabs(sw_fit_widening(4) - (1 + 0.8 / 3) * sqrt(1.25)) < 1e-12);
+    assert_int_equal(sw_fit_summarize(&set, NULL, &s, &err), 0);
+    assert_true(s.count == 12 && s.models == 4);
+    assert_true(fabs(s.low - 0.9) < 1e-9 && fabs(s.high - 1.1) < 1e-9);
+    sw_fit_band(&s, &low, &high);
+    assert_true(fabs(low - (1 - 0.1 * sw_fit_widening(4))) < 1e-9);
+    assert_true(fabs(high - (1 + 0.1 * sw_fit_widening(4))) < 1e-9);
+    assert_int_equal(sw_fit_covered(&set, NULL, &covered, &err), 0);
+    assert_true(covered == 1);
+    for (int32_t i = 0; i < 3; i++)
+        set.run[i].predicted = 1.2 * set.run[i].measured; /* 1.16 is the end of the others' band */
+    assert_int_equal(sw_fit_covered(&set, NULL, &covered, &err), 0);
+    assert_true(fabs(covered - 0.75) < 1e-9);
+    sw_fit_free(&set);
+}
+
 /* The host's time, too: of many small ops, which wait for it, and large ones, which do not. */
 static void finds_the_hosts_time_again(void **state)
 {
@@ -231,6 +269,14 @@ static void published_fsdp(void **state)
         assert_int_equal(
             sw_fit_leave_one_out(&set, sw_config_cluster(set.config[i])->accelerator.name, &err),
             0);
+    /* a band holds as many runs of models that it never saw as its percentiles say */
+    for (size_t i = 0; i < 3; i++) {
+        const char *chip = sw_config_cluster(set.config[i])->accelerator.name;
+        double covered;
+        assert_int_equal(sw_fit_covered(&set, chip, &covered, &err), 0);
+        if (covered < 0.75 || covered > 0.9)
+            fail_msg("%s: %.0f %% inside the band of other models", chip, 100 * covered);
+    }
     assert_int_equal(sw_fit_summarize(&set, NULL, &all, &err), 0);
     check_memory(&set);
     assert_int_equal(all.count, 99); /* two rows are fp8 */
@@ -491,6 +537,7 @@ int main(void)
         cmocka_unit_test(reads_rows),
         cmocka_unit_test(reports_mistakes),
         cmocka_unit_test(finds_constants_again),
+        cmocka_unit_test(bands_are_of_other_models),
         cmocka_unit_test(finds_the_hosts_time_again),
         cmocka_unit_test(fits_links),
         cmocka_unit_test(published_fsdp),

@@ -72,17 +72,27 @@ static int predict(struct sw_fit_set *set, bool fit, struct sw_error *err)
     return 0;
 }
 
+/* Bands of fewer runs say little of how many they hold. */
+enum { ENOUGH_RUNS = 10 };
+
+/* banded: runs have the band of a profile that was there before; else each model's runs that of the
+ * others'. */
 static int print_summary(const struct sw_fit_set *set, const char *name, bool banded,
                          struct sw_error *err)
 {
     struct sw_fit_summary s;
+    double covered;
     if (sw_fit_summarize(set, name, &s, err) != 0)
         return -1;
     printf("| %s | %d | %.1f %% | %.1f %% | %.1f %% | %+.1f %% |", name != NULL ? name : "all",
            s.count, 100 * s.mean, 100 * s.p90, 100 * s.worst, 100 * s.bias);
-    if (banded)
-        printf(" %.0f %% |", 100 * s.inside);
-    printf("\n");
+    if (!banded && (name == NULL || s.count < ENOUGH_RUNS)) {
+        printf(" |\n");
+        return 0;
+    }
+    if (!banded && sw_fit_covered(set, name, &covered, err) != 0)
+        return -1;
+    printf(" %.0f %% |\n", 100 * (banded ? s.inside : covered));
     return 0;
 }
 
@@ -104,9 +114,9 @@ static int print_table(const struct sw_fit_set *set, bool banded, struct sw_erro
                100 * sw_fit_error(r), (double)r->memory_bytes / (1 << 30),
                out ? "OUT OF MEMORY; " : "", r->note);
     }
-    printf("\n| runs of | runs | mean error | 90th percentile | worst | signed mean |%s\n"
-           "| --- | ---: | ---: | ---: | ---: | ---: |%s\n",
-           banded ? " inside the band |" : "", banded ? " ---: |" : "");
+    printf("\n| runs of | runs | mean error | 90th percentile | worst | signed mean | inside the "
+           "band%s |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+           banded ? "" : " of other models");
     for (int32_t i = 0; i < set->count; i++)
         if (first_group(set, i) != NULL &&
             print_summary(set, first_group(set, i), banded, err) != 0)
