@@ -283,16 +283,15 @@ static void time_ops(struct pricing *c)
 
 static void expose(struct clocks *now, sw_axis_set axes, double seconds)
 {
-    int32_t count = 0;
-    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
-        count += (axes >> a) & 1;
-    if (count == 0)
+    static const uint8_t counts[AXIS_SETS] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+    if (axes == 0)
         return;
-    const double each = seconds / count;
+    const double each = seconds / counts[axes];
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         if (axes & (1u << a))
             now->exposed[a] += each;
 }
+_Static_assert(AXIS_SETS == 16, "a count for every set");
 
 /* The compute stream waits from `now` until then: for what the communication stream does meanwhile,
  * in its order. */
@@ -354,7 +353,17 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
     for (; t < end; t++) {
         if (t->when & skip)
             continue;
-        if (issue > 0 && t->stream != SW_STREAM_WAIT) {
+        if (t->stream == SW_STREAM_WAIT) {
+            const double until = c->done[t->ends];
+            if (until > compute) {
+                wait_until(c, compute, until);
+                compute = until;
+                const double left = communication - compute;
+                c->now.copying = c->now.copying < left ? c->now.copying : left;
+            }
+            continue;
+        }
+        if (issue > 0) {
             c->now.host += issue;
             if (c->now.host > compute) { /* the device has caught up with the host */
                 busy += c->now.host - compute;
@@ -385,21 +394,13 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
                 const double arrived = t->home ? compute : compute - t->block;
                 communication = arrived > communication ? arrived : communication;
             }
-        } else if (t->stream == SW_STREAM_COMMUNICATION) {
+        } else {
             /* starts when the stream is free and what compute has issued before it is done */
             const double start = communication < compute ? compute : communication;
             communication = start + t->communication;
             c->now.copying = (start > compute ? c->now.copying : 0) + t->copying;
             add_flight(c, compute, (struct flight){start, communication, t->axes});
             c->done[t->ends] = communication; /* waits name the first result */
-        } else {
-            const double until = c->done[t->ends];
-            if (until > compute) {
-                wait_until(c, compute, until);
-                compute = until;
-                const double left = communication - compute;
-                c->now.copying = c->now.copying < left ? c->now.copying : left;
-            }
         }
     }
     c->now.compute = compute;

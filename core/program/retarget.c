@@ -168,16 +168,18 @@ static void resize_parts(struct sw_program *p, int32_t first)
 {
     const int32_t count[] = {
         [SW_LAYERS_WHOLE] = 0, [SW_LAYERS_FIRST] = first, [SW_LAYERS_LAST] = p->layers - first};
+    bool any = false;
     for (int32_t r = 0; r < p->region_count; r++) {
         struct sw_region *region = &p->regions[r];
         if (region->part == SW_LAYERS_WHOLE)
             continue;
         if (region->repeat == count[region->part])
             return; /* as they are */
+        any = true;
         region->repeat = count[region->part];
         region->first_layer = region->part == SW_LAYERS_LAST ? first : 0;
     }
-    for (int32_t v = 0; v < p->value_count; v++) {
+    for (int32_t v = 0; any && v < p->value_count; v++) {
         struct sw_value *value = &p->values[v];
         if (value->part == SW_LAYERS_WHOLE)
             continue;
