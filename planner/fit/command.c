@@ -147,12 +147,12 @@ static void print_band(const struct sw_fit_summary *other)
 {
     double low, high;
     if (other->models < 2 || other->count < FEW_RUNS) {
-        printf("# too few runs or models for an error and a band: the default stands\n");
+        printf("# too few runs or models for an error and a band: the default is kept\n");
         return;
     }
     printf("error: %.3f\n", other->mean);
     if (other->models < FEW_MODELS) {
-        printf("# %d models are too few for a band: the default's stands\n", other->models);
+        printf("# %d models are too few for a band: the default's is kept\n", other->models);
         return;
     }
     sw_fit_band(other, &low, &high);
