@@ -152,6 +152,12 @@ double sw_cost_compute_seconds(const struct sw_program *program, const struct sw
                                const struct sw_cluster_config *cluster,
                                const struct sw_workload *workload);
 
+/* The same of several ops of one program, the bytes of whose step are worked out once, where the
+ * profile asks for them; *step_bytes: < 0 at first. */
+double sw_cost_compute_seconds_within(const struct sw_program *program, const struct sw_op *op,
+                                      const struct sw_cluster_config *cluster,
+                                      const struct sw_workload *workload, double *step_bytes);
+
 /* What the messages of a collective cost beyond the first: many rows or pieces are many. 0 for
  * every other op. Part of sw_cost_op_seconds. */
 double sw_cost_message_seconds(const struct sw_program *program, const struct sw_op *op,

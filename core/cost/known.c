@@ -79,3 +79,14 @@ void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count)
     for (int32_t i = 0; i < op_count; i++)
         known->compute_seconds[i] = known->sent[i].bytes = -1;
 }
+
+double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *p, int32_t i,
+                             const struct sw_cluster_config *cluster,
+                             const struct sw_workload *workload)
+{
+    double *seconds = &known->compute_seconds[known->step[i].alike];
+    if (*seconds < 0)
+        *seconds =
+            sw_cost_compute_seconds_within(p, &p->ops[i], cluster, workload, &known->step_bytes);
+    return *seconds;
+}

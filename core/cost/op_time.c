@@ -324,31 +324,23 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
     return larger(memory_seconds(cluster, (double)cost.memory_bytes), seconds) + launch + after;
 }
 
-/* Whether prices ask for it. */
-static bool goes_by_step(const struct sw_cluster_config *cluster)
+double sw_cost_compute_seconds_within(const struct sw_program *p, const struct sw_op *op,
+                                      const struct sw_cluster_config *cluster,
+                                      const struct sw_workload *workload, double *step_bytes)
 {
-    return cluster->profile.products_scale.count > 1 || cluster->profile.attention_scale.count > 1;
+    const bool asked =
+        cluster->profile.products_scale.count > 1 || cluster->profile.attention_scale.count > 1;
+    if (*step_bytes < 0 && asked)
+        *step_bytes = sw_cost_step_bytes(p);
+    return seconds_in_step(p, op, cluster, workload, *step_bytes);
 }
 
 double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *op,
                                const struct sw_cluster_config *cluster,
                                const struct sw_workload *workload)
 {
-    return seconds_in_step(p, op, cluster, workload,
-                           goes_by_step(cluster) ? sw_cost_step_bytes(p) : 0);
-}
-
-double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *p, int32_t i,
-                             const struct sw_cluster_config *cluster,
-                             const struct sw_workload *workload)
-{
-    double *seconds = &known->compute_seconds[known->step[i].alike];
-    if (*seconds >= 0)
-        return *seconds;
-    if (known->step_bytes < 0 && goes_by_step(cluster))
-        known->step_bytes = sw_cost_step_bytes(p);
-    *seconds = seconds_in_step(p, &p->ops[i], cluster, workload, known->step_bytes);
-    return *seconds;
+    double step_bytes = -1;
+    return sw_cost_compute_seconds_within(p, op, cluster, workload, &step_bytes);
 }
 
 double sw_cost_message_seconds(const struct sw_program *program, const struct sw_op *op,
