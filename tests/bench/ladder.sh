@@ -4,8 +4,9 @@
 #   tests/bench/ladder.sh [BUILD] [--python PYTHON] [--llama LLAMA_BUILD] [--model FILE] [--sequence N] [--threads N]
 #       [--rounds N] [--steps N] [-o FILE] [PART...]
 #
-# PART: `train`, a step of one text in fp32 and in bf16 beside PyTorch compiled, which PYTHON (python3) has; `decode`, a token of
-# one text beside llama.cpp (decode_peer.sh), built in LLAMA_BUILD. All of them unless told; a part whose peer is not here is left
+# PART: `train`, a step of one text in fp32 and in bf16 beside PyTorch compiled, which PYTHON (python3) has; `attention`, that of one
+# layer alone, forward and backward, beside PyTorch's SDPA, by the processor time of one thread of each; `decode`, a token of one
+# text beside llama.cpp (decode_peer.sh), built in LLAMA_BUILD. All of them unless told; a part whose peer is not here is left
 # out, in one line. FILE is a model.yaml of ours (configs/models/gpt2-size.yaml, 124M).
 # In each round ours and the peer run STEPS steps each, in turn the first; a second before each nothing of either runs, and what
 # the processors do then is others' work. Prints medians, their spread and ratios, with date, machine and versions, and writes
@@ -25,7 +26,7 @@ while [ $# -gt 0 ]; do
         --rounds) rounds=${2:-} && shift ;;
         --steps) steps=${2:-} && shift ;;
         -o) output=${2:-} && shift ;;
-        train | decode) parts+=("$1") ;;
+        train | attention | decode) parts+=("$1") ;;
         *)
             echo "ladder: unknown option or part '$1'" >&2
             exit 2
@@ -33,7 +34,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#parts[@]} -gt 0 ] || parts=(train decode)
+[ ${#parts[@]} -gt 0 ] || parts=(train attention decode)
 build=$(cd "$build" && pwd) || exit 2
 fail() {
     echo "ladder: $*" >&2
@@ -144,6 +145,43 @@ train() {
         kill "$peer" 2>/dev/null
         wait "$peer" 2>/dev/null
         report "a step, $compute" "$work/$compute/ours" "$work/$compute/peer" "$about"
+        measured=1
+    done
+}
+
+attention() {
+    local about compute round turn seconds shape
+    about=$("$python" tests/bench/ladder_torch.py --about 2>/dev/null) || {
+        echo "left out: attention, '$python' has no torch"
+        return
+    }
+    [ -x "$build/bench/bench_cpu_attention" ] || fail "no program '$build/bench/bench_cpu_attention'"
+    shape=$(shape | sed -E 's/.*"heads": ([0-9]+), "kv_heads": ([0-9]+), "head_dim": ([0-9]+).*/\1 \2 \3/')
+    for compute in fp32 bf16; do
+        mkdir "$work/attention-$compute"
+        coproc PEER { OMP_NUM_THREADS=1 exec "$python" tests/bench/ladder_torch.py --model "$(shape)" --attention \
+            --sequence "$sequence" --threads 1 --compute "$compute" 2>"$work/peer.log"; }
+        local peer=$PEER_PID from=${PEER[0]} to=${PEER[1]}
+        read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
+        for ((round = 0; round < rounds; round++)); do
+            for turn in 0 1; do
+                look_around
+                if [ $(((round + turn) % 2)) -eq 0 ]; then
+                    # shellcheck disable=SC2086 # three numbers
+                    "$build/bench/bench_cpu_attention" "$compute" "$sequence" $shape 1 "$steps" >"$work/log" 2>&1 ||
+                        fail "attention: $(tail -n 1 "$work/log")"
+                    awk 'NF == 2 {print $1 + $2}' "$work/log" >>"$work/attention-$compute/ours"
+                else
+                    echo "$steps" >&"$to"
+                    read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
+                    tr -d '[] ' <<<"$seconds" | tr , '\n' >>"$work/attention-$compute/peer"
+                fi
+            done
+        done
+        kill "$peer" 2>/dev/null
+        wait "$peer" 2>/dev/null
+        report "attention, $compute, processor time" "$work/attention-$compute/ours" "$work/attention-$compute/peer" \
+            "SDPA of $about"
         measured=1
     done
 }

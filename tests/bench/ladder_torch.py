@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """PyTorch on the processor, for ladder.sh: trains the model of gpu/torch_peer.py, compiled.
 
-Says that it is ready once its steps are compiled. Then, for each line on standard input, which is a
+With --attention it is scaled_dot_product_attention of one layer alone, causal, forward and
+backward, by the thread's processor time. Says that it is ready once its steps are compiled. Then, for each line on standard input, which is a
 number of steps, runs them and prints their seconds as JSON. With --about it says its version only.
 """
 import argparse
@@ -21,10 +22,37 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpu
 from torch_peer import Model  # noqa: E402
 
 
+def attention_step(shape, dtype):
+    def heads(n):
+        x = torch.rand(1, shape.sequence, n, shape.head_dim) * 2 - 1
+        return x.to(dtype).transpose(1, 2)
+
+    q, k, v = (heads(n).requires_grad_() for n in (shape.heads, shape.kv_heads, shape.kv_heads))
+    cotangent = heads(shape.heads)
+
+    def step():
+        begun = time.thread_time()
+        o = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True,
+                                                       enable_gqa=shape.heads != shape.kv_heads)
+        o.backward(cotangent)
+        return time.thread_time() - begun
+
+    return step
+
+
+def serve(step):
+    for _ in range(2):
+        step()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(json.dumps([step() for _ in range(int(line))]), flush=True)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--about", action="store_true")
     p.add_argument("--model", help="model.yaml's numbers as JSON")
+    p.add_argument("--attention", action="store_true")
     p.add_argument("--sequence", type=int)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--compute", choices=("fp32", "bf16"), default="fp32")
@@ -36,6 +64,9 @@ def main():
     torch.manual_seed(1)
     narrow = a.compute == "bf16"
     shape = argparse.Namespace(sequence=a.sequence, **json.loads(a.model))
+    if a.attention:
+        serve(attention_step(shape, torch.bfloat16 if narrow else torch.float32))
+        return
     model = Model(shape, torch.bfloat16 if narrow else torch.float32)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), eps=1e-8,
                                   weight_decay=0.1, fused=True)
@@ -54,11 +85,7 @@ def main():
             raise SystemExit("ladder_torch: the loss is not a number")
         return time.perf_counter() - begun
 
-    for _ in range(2):
-        step()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        print(json.dumps([step() for _ in range(int(line))]), flush=True)
+    serve(step)
 
 
 if __name__ == "__main__":
