@@ -711,6 +711,17 @@ case $said in
     */mpirun\|-quiet\|--mca\|ess_base_forward_signals\|40,41\|-np\|8\|*"|$scratch/bin/runner|train|$scratch/a b/quickstart.plan.yaml|--digest|$digest|--steps|3|1") ;;
     *) complain "quickstart.sh runs $said" ;;
 esac
+# What nproc says of a node, which is OMP_NUM_THREADS where that is set, is not asked with a rank's threads.
+# shellcheck disable=SC2016 # expanded when it runs
+printf '#!/bin/sh\necho "${OMP_NUM_THREADS:-64}"\n' >"$scratch/bin/nproc"
+chmod +x "$scratch/bin/nproc"
+said=$(PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" OMP_NUM_THREADS=2 "$scratch/a b/quickstart.sh")
+case $said in
+    *"|--oversubscribe|"* | *"|mpi_yield_when_idle|"*) complain "eight ranks on 64 processors: $said" ;;
+    *"|--use-hwthread-cpus|"*) ;;
+    *) complain "quickstart.sh on 64 processors runs $said" ;;
+esac
+rm "$scratch/bin/nproc"
 # Outside a job srun would take an allocation of its own.
 (env -u SLURM_JOB_ID PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" bash "$script") \
     >"$scratch/stdout" 2>"$scratch/stderr"
