@@ -113,44 +113,38 @@ static bool op_touches(const struct sw_program *p, const struct sw_op *op, int32
 /* What of an op names a storage. */
 enum naming { READS = 1, WRITES = 2, TOUCHES = READS | WRITES };
 
+/* Whether op i names that storage so. The innermost loop of this pass. */
+static inline bool names_at(const struct schedule *s, enum naming how, int32_t stored, int32_t i)
+{
+    const struct named *named = &s->list.named[i];
+    const uint64_t bit = UINT64_C(1) << (stored & 63);
+    const bool in = how & READS && named->in & bit, out = how & WRITES && named->out & bit;
+    if (!in && !out)
+        return false;
+    const struct sw_op *op = s->list.ops[i];
+    return (in && names(s->p->values, op->in, op->n_in, stored)) ||
+           (out && names(s->p->values, op->out, op->n_out, stored));
+}
+
 /* The first op of the list from `from` on, before `end`, that names the value's storage so; `end`:
- * none does. The innermost loop of this pass. */
+ * none does. */
 static int32_t next_naming(const struct schedule *s, enum naming how, int32_t value, int32_t from,
                            int32_t end)
 {
-    const struct sw_value *values = s->p->values;
     const int32_t stored = storage(s->p, value);
-    const uint64_t bit = UINT64_C(1) << (stored & 63);
-    const struct named *named = s->list.named;
-    const uint64_t in = how & READS ? bit : 0, out = how & WRITES ? bit : 0;
-    for (int32_t i = from; i < end; i++) {
-        if (((named[i].in & in) | (named[i].out & out)) == 0)
-            continue;
-        const struct sw_op *op = s->list.ops[i];
-        if ((in != 0 && names(values, op->in, op->n_in, stored)) ||
-            (out != 0 && names(values, op->out, op->n_out, stored)))
-            return i;
-    }
-    return end;
+    while (from < end && !names_at(s, how, stored, from))
+        from++;
+    return from < end ? from : end;
 }
 
 /* The last op before `end` that names it so; -1: none does. */
 static int32_t last_naming(const struct schedule *s, enum naming how, int32_t value, int32_t end)
 {
-    const struct sw_value *values = s->p->values;
     const int32_t stored = storage(s->p, value);
-    const uint64_t bit = UINT64_C(1) << (stored & 63);
-    const struct named *named = s->list.named;
-    const uint64_t in = how & READS ? bit : 0, out = how & WRITES ? bit : 0;
-    for (int32_t i = end - 1; i >= 0; i--) {
-        if (((named[i].in & in) | (named[i].out & out)) == 0)
-            continue;
-        const struct sw_op *op = s->list.ops[i];
-        if ((in != 0 && names(values, op->in, op->n_in, stored)) ||
-            (out != 0 && names(values, op->out, op->n_out, stored)))
-            return i;
-    }
-    return -1;
+    do
+        end--;
+    while (end >= 0 && !names_at(s, how, stored, end));
+    return end;
 }
 
 static bool is_naming(const struct schedule *s, enum naming how, int32_t value, int32_t i)
@@ -355,9 +349,8 @@ static bool is_ahead_result(const struct list *list, struct sw_ref ref)
 /* Only this op reads the value? */
 static bool only_reader(const struct schedule *s, int32_t value, int32_t op)
 {
-    const int32_t end = s->list.count;
     return next_naming(s, READS, value, 0, op) == op &&
-           next_naming(s, READS, value, op + 1, end) == end;
+           next_naming(s, READS, value, op + 1, s->list.count) == s->list.count;
 }
 
 /* Gathers of parameters, with the cast or slice before them, are made for the next iteration as
