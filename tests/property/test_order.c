@@ -403,12 +403,33 @@ static void check_set(const struct sw_program_set *set, const struct sw_run_conf
     }
 }
 
+/* Prefill that takes tokens of running texts too, and its program of many rows: on a target that
+ * makes a row alike in both, where no sequence is split. */
+static void check_mixing(const struct sw_program_options *training, const struct sw_run_config *run,
+                         int32_t ran[SW_PROGRAM_KINDS], const char *what)
+{
+    struct sw_program_options o = *training;
+    o.target = (struct sw_program_target){.like_rows = 32, .like_elems = 1 << 20};
+    const int64_t ways = sw_axes_size(&o.mesh, o.rules.axes[SW_L_BATCH]);
+    const struct sw_serving serving = {
+        .max_batch = 16, .max_tokens = 64, .token_budget = 24 * ways, .cache = o.compute};
+    const uint32_t kinds =
+        1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE | 1u << SW_PROGRAM_READ;
+    struct sw_program_set *set = NULL;
+    struct sw_error err = {0};
+    if (o.mesh.size[SW_SP] > 1 ||
+        sw_program_set_compile_serving(&o, &serving, kinds, &set, &err) != 0)
+        return;
+    check_set(set, run, ran, what);
+    sw_program_set_free(set);
+}
+
 static void what_runs_is_what_was_priced(void **state)
 {
     (void)state;
     struct sw_config *config = sw_test_read_run(&sw_test_llama_7b);
     const struct sw_run_config *run = sw_config_run(config);
-    int32_t ran[SW_PROGRAM_KINDS] = {0};
+    int32_t ran[SW_PROGRAM_KINDS] = {0}, mixed[SW_PROGRAM_KINDS] = {0}, unsplit = 0;
     for (int32_t i = 0; i < MESHES * VARIANTS; i++) {
         const int32_t *size = meshes[i % MESHES], variant = i / MESHES;
         const struct sw_mesh mesh = sw_mesh_make(size[0], size[1], size[2], size[3]);
@@ -438,9 +459,12 @@ static void what_runs_is_what_was_priced(void **state)
             check_set(set, run, ran, what);
             sw_program_set_free(set);
         }
+        check_mixing(&o, run, mixed, what);
+        unsplit += size[SW_SP] == 1;
     }
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
-        assert_int_equal(ran[k], MESHES * VARIANTS);
+        assert_int_equal(k == SW_PROGRAM_READ ? mixed[k] : ran[k],
+                         k == SW_PROGRAM_READ ? unsplit : MESHES * VARIANTS);
     sw_config_free(config);
 }
 
