@@ -42,7 +42,7 @@ says ' 9.1 % configs/curves/nccl-nvlink-h100.yaml:' "$run" --sources "${mesh[@]}
 says 'largest uncertainty: profile.matmul; its share times its error is ' "$run" --sources "${mesh[@]}"
 says 'accelerator.peak.bf16 989 TFLOP/s' "$run" --sources "${mesh[@]}"
 says ' runner calibrate --device cuda -o configs/clusters/h100-8x8.profile.yaml' "$run" --sources "${mesh[@]}"
-says "4.5 %, step -6 to +11 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
+says "4.5 %, step -7 to +14 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
 says ' plan fit runs.csv configs/clusters/h100-8x8.yaml configs/models/llama-8b.yaml' \
     "$run" --sources "${mesh[@]}" --set profile=$fitted
 
