@@ -135,7 +135,9 @@ static double sized_attention_seconds(const struct sw_program *p, const struct s
     const enum sw_dtype dtype = p->values[op->in[0].value].dtype;
     struct sw_product s;
     const enum sw_attention_phase phase = sw_cost_attention_phase(p, op, met, &s);
-    if (dtype != SW_BF16_T && dtype != SW_F32)
+    /* a cache in another number format is other bytes to read, and other arithmetic */
+    if ((dtype != SW_BF16_T && dtype != SW_F32) ||
+        (phase == SW_ATTENTION_CACHED && p->values[op->in[1].value].dtype != dtype))
         return -1;
     const struct sw_products *grid =
         profile->attention_by_size[phase][dtype == SW_BF16_T ? SW_FEW_BF16 : SW_FEW_FP32];

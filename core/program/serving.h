@@ -93,6 +93,14 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
 bool sw_serving_has(const struct sw_program_options *training, const struct sw_serving *want,
                     enum sw_program_kind kind);
 
+/* Whether the next call of prompts is one of `read`, with `rows` rows on a rank of the batch (0:
+ * there is no such program), where a rank has at most `left` tokens of them to read: half of its
+ * rows at least have one. Servers go by it, and prices do. */
+static inline bool sw_serving_widens(int64_t left, int64_t rows)
+{
+    return rows > 0 && 2 * left >= rows;
+}
+
 /* Whether keys and values may be gathered: there are several parts, in a number format that is
  * moved, and the device has the op. */
 bool sw_serving_may_gather_kv(const struct sw_program_options *training,

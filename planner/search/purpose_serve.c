@@ -157,21 +157,29 @@ static int price_program(const struct sw_run_config *run, struct sw_sized *sized
                                out, err);
 }
 
-/* What reads a prompt that is alone. */
-static const struct sw_sized *reader_of(const struct served *served)
+static int64_t rows_of(const struct served *served, const struct sw_program *p,
+                       const struct sw_mesh *mesh)
 {
-    return served->read.program != NULL ? &served->read : &served->prefill;
+    return p == NULL ? 0
+                     : p->micro_batch / sw_axes_size(mesh, served->options.rules.axes[SW_L_BATCH]);
 }
 
-/* Calls of it until a prompt of so many tokens has been read that has the rows of a rank of the
- * batch to itself. */
-static double calls_of(const struct served *served, const struct sw_mesh *mesh,
-                       int64_t prompt_tokens)
+/* Until a prompt has been read that has the rows of a rank of the batch to itself, and no text that
+ * waits beside it: calls of `read` as long as the server makes them, then of prefill. */
+static double reading_seconds(const struct served *served, const struct sw_mesh *mesh,
+                              int64_t prompt_tokens, const struct sw_cost *read,
+                              const struct sw_cost *prefill)
 {
-    const struct sw_program *p = reader_of(served)->program;
-    const int64_t ways = sw_axes_size(mesh, served->options.rules.axes[SW_L_BATCH]);
-    const int64_t budget = p->micro_batch / ways * served->options.serving.chunk;
-    return (double)((prompt_tokens + budget - 1) / budget);
+    const int64_t rows = rows_of(served, served->read.program, mesh);
+    const int64_t budget =
+        rows_of(served, served->prefill.program, mesh) * served->options.serving.chunk;
+    int64_t reads = rows > 0 ? prompt_tokens / rows : 0, left = prompt_tokens - reads * rows;
+    if (sw_serving_widens(left, rows)) {
+        reads++;
+        left = 0;
+    }
+    return (reads > 0 ? (double)reads * read->step_seconds : 0) +
+           (double)((left + budget - 1) / budget) * prefill->step_seconds;
 }
 
 /* Between two tokens of a text while prompts are read: one call makes both where it mixes. */
@@ -187,8 +195,7 @@ static double beside_seconds(const struct served *served, const struct sw_cost *
 static int price_orders(struct sw_searcher *s, struct served *served, struct sw_candidate *c,
                         struct sw_error *err)
 {
-    const double calls =
-        calls_of(served, &c->decision.mesh, sw_plan_workload(s->run).prompt_tokens);
+    const int64_t prompt_tokens = sw_plan_workload(s->run).prompt_tokens;
     const int32_t *size = c->decision.mesh.size;
     const struct sw_mesh base =
         s->keep_order ? c->decision.mesh
@@ -197,18 +204,17 @@ static int price_orders(struct sw_searcher *s, struct served *served, struct sw_
     const bool orders = !s->keep_order && s->run->cluster.link_count > 1;
     struct sw_mesh mesh = base;
     for (int32_t k = 0; k == 0 || (orders && sw_search_permute(&base, k, &mesh)); k++) {
-        struct sw_cost token, prompts, first;
+        struct sw_cost token, prompts, read;
         if (price_program(s->run, &served->decode, &mesh, &token, err) != 0)
             return -1;
         if (k > 0 && token.step_seconds > c->cost.step_seconds)
             continue;
         if (price_program(s->run, &served->prefill, &mesh, &prompts, err) != 0)
             return -1;
-        first = prompts;
         if (served->read.program != NULL &&
-            price_program(s->run, &served->read, &mesh, &first, err) != 0)
+            price_program(s->run, &served->read, &mesh, &read, err) != 0)
             return -1;
-        const double first_seconds = calls * first.step_seconds;
+        const double first_seconds = reading_seconds(served, &mesh, prompt_tokens, &read, &prompts);
         if (k > 0 && token.step_seconds == c->cost.step_seconds &&
             first_seconds >= c->serve.first_seconds)
             continue;

@@ -514,19 +514,25 @@ static int decode_token(struct sw_engine *e, const struct sw_engine_calls *calls
     return 0;
 }
 
-/* Of prompts that `read` takes in fewer seconds it is what runs: half of its rows at least have
- * tokens of them. waits: somebody does for the next token, and gets it sooner from `prefill`. */
+/* Of prompts that `read` takes in fewer seconds it is what runs: of the rank of the batch that has
+ * most of them, for all compute alike. waits: somebody does for the next token, and gets it sooner
+ * from `prefill`. */
 static enum sw_program_kind widened(const struct sw_engine *e, enum sw_program_kind kind,
                                     bool waits)
 {
-    int64_t left = 0;
-    if (kind != SW_PROGRAM_PREFILL || e->rows.read_rows == 0 ||
+    const struct sw_rows *r = &e->rows;
+    int64_t left = 0, most = 0;
+    if (kind != SW_PROGRAM_PREFILL || r->read_rows == 0 ||
         (waits && sw_turns_any_waits(&e->turns, SW_PROGRAM_DECODE)))
         return kind;
-    for (int64_t i = 0; i < e->rows.slots; i++)
+    for (int64_t i = 0; i < r->slots; i++) {
+        if (i % (r->slots / r->shards) == 0)
+            left = 0;
         if (e->turns.of[i].waits == kind)
             left += chunked_tokens(&e->slot[i]) - e->slot[i].cached;
-    return 2 * left >= e->rows.read_rows ? SW_PROGRAM_READ : kind;
+        most = left > most ? left : most;
+    }
+    return sw_serving_widens(most, r->read_rows / r->shards) ? SW_PROGRAM_READ : kind;
 }
 
 static int run_program(struct sw_engine *e, enum sw_program_kind kind,

@@ -514,6 +514,36 @@ static void a_cache_is_attended_by_size(void **state)
     sw_program_set_free(set);
 }
 
+/* What was measured over a cache of fp32 is not said of one of int8. */
+static void another_cache_is_not_attended_by_size(void **state)
+{
+    (void)state;
+    struct sw_program_set *set = serving_with(SW_F32, SW_F32, SW_I8);
+    const struct sw_program *p = set->program[SW_PROGRAM_PREFILL];
+    const struct sw_products grid = {.rows = 1,
+                                     .columns = 1,
+                                     .depths = 1,
+                                     .row = {1},
+                                     .column = {1},
+                                     .depth = {1},
+                                     .share = {1e-6}};
+    struct sw_cluster_config cluster = cluster_of();
+    const struct sw_workload workload = {.prompt_tokens = 64};
+    int32_t seen = 0;
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        if (op->kind != SW_OP_ATTENTION)
+            continue;
+        cluster.profile.attention_by_size[SW_ATTENTION_CACHED][SW_FEW_FP32] = NULL;
+        const double without = sw_cost_compute_seconds(p, op, &cluster, &workload);
+        cluster.profile.attention_by_size[SW_ATTENTION_CACHED][SW_FEW_FP32] = &grid;
+        close_to(sw_cost_compute_seconds(p, op, &cluster, &workload), without);
+        seen++;
+    }
+    assert_true(seen > 0);
+    sw_program_set_free(set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -529,6 +559,7 @@ int main(void)
         cmocka_unit_test(gpus_attend_a_cache_apart),
         cmocka_unit_test(gpus_widen_int8_in_panels),
         cmocka_unit_test(a_cache_is_attended_by_size),
+        cmocka_unit_test(another_cache_is_not_attended_by_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

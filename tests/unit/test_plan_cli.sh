@@ -477,6 +477,8 @@ expect 0 '' explain $runs/quickstart.yaml --program evaluate
 for file in step stdout; do grep ': parameter ' "$scratch/$file" >"$scratch/$file.parameters"; done
 cmp "$scratch/step.parameters" "$scratch/stdout.parameters" || complain "the programs do not share their parameters"
 [ -s "$scratch/step.parameters" ] || complain "explain --program lists no parameters"
+expect 2 "plan: error: this run has no program 'read': its prefill does not mix (docs/serving.md)" \
+    explain $runs/quickstart.yaml --program read --set serve.max_batch=8
 expect 0 '' explain $runs/quickstart.yaml --program save
 grep -qE '^  snapshot\(embedding, .*adam_v head\) files=3 .* over \(fsdp,tp,sp\)$' "$scratch/stdout" ||
     complain "explain --program save has no snapshot"

@@ -4,6 +4,7 @@
 #include "tests/unit/plan_support.h"
 #include "tests/support/recompute.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -448,8 +449,19 @@ static void a_budget_mixes_before_it_gives_up(void **state)
     assert_non_null(read);
     assert_int_equal(read->micro_batch, 2 * 128);
     assert_int_equal(sw_cost_price(read, &run.cluster, &workload, &reading, &err), 0);
-    assert_true(mixed.serve.first_seconds ==
-                (double)((mixed.serve.prompt_tokens + 127) / 128) * reading.step_seconds);
+    /* tokens of a prompt; calls of 128 rows, then of 16: as sw_serving_widens has the server do */
+    static const int64_t calls[][3] = {{8, 0, 1},   {63, 0, 4},  {64, 1, 0},
+                                       {129, 1, 1}, {191, 1, 4}, {192, 2, 0}};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        run.serve_prompt_tokens = calls[i][0];
+        assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
+        const double prefill_seconds = c.serve.beside_seconds;
+        const double expected =
+            (double)calls[i][1] * reading.step_seconds + (double)calls[i][2] * prefill_seconds;
+        if (fabs(c.serve.first_seconds - expected) > 1e-3 * expected)
+            fail_msg("%d tokens: %g s, not %g", (int)calls[i][0], c.serve.first_seconds, expected);
+    }
+    run.serve_prompt_tokens = 0;
     sw_program_set_free(set);
     run.serve_token_budget = 0;
     run.serve_token_latency = mixed.serve.beside_seconds * 1.0001;
