@@ -219,6 +219,33 @@ static void tokens_do_not_depend_on_later_ones(void **state)
         }
 }
 
+/* A query whose maximum stands from the first key on, beside one that finds a larger score in every
+ * tile and beside none. */
+static void tokens_do_not_depend_on_neighbours(void **state)
+{
+    (void)state;
+    enum { FEW = 64 * 60 + 40, DIM = 32 };
+    static const enum sw_dtype dtypes[] = {SW_F32, SW_BF16_T};
+    for (int d = 0; d < 2; d++) {
+        struct work work[2];
+        for (int w = 0; w < 2; w++) {
+            work[w] = work_of(&(struct shape){1, FEW + w, 1, 1, DIM, 1}, dtypes[d]);
+            for (int64_t i = 0; i < (FEW + w) * DIM; i++) {
+                const int64_t token = i / DIM;
+                set(&work[w].in[Q], i, i % DIM > 0 ? 0 : token < FEW ? 1 : -1);
+                set(&work[w].in[K], i, i % DIM > 0 ? 0 : token == 0 ? 8 : -1 - token / 1024.0);
+            }
+            run(&work[w], 1);
+        }
+        for (int i = 0; i < 2; i++)
+            assert_memory_equal(result(&work[0], i)->data, result(&work[1], i)->data,
+                                (size_t)result(&work[0], i)->elems *
+                                    sw_dtype_bytes(result(&work[0], i)->dtype));
+        release(&work[0]);
+        release(&work[1]);
+    }
+}
+
 /* In what reads it, and in no tile before. */
 static void not_a_number_stays_visible(void **state)
 {
@@ -246,6 +273,7 @@ int main(void)
         cmocka_unit_test(large_scores_agree_with_f64),
         cmocka_unit_test(threads_do_not_change_bits),
         cmocka_unit_test(tokens_do_not_depend_on_later_ones),
+        cmocka_unit_test(tokens_do_not_depend_on_neighbours),
         cmocka_unit_test(not_a_number_stays_visible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
