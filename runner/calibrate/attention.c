@@ -82,13 +82,15 @@ static int run_sequence(struct timing *t, const struct sw_product *s, double *se
         in[i] = rows(from, t->dtype, length, heads * dim);
     in[4] = rows(from, SW_F32, length, heads);
     in[5] = rows(&t->memory.near, t->dtype, length, heads * dim);
+    struct sw_attention_workspace layout;
+    sw_attention_workspace_layout(in[0].size, in[1].size, (int32_t)dim, t->dtype, false, backward,
+                                  &layout);
+    const int64_t written = (int64_t)sw_dtype_bytes(t->dtype) * length * heads * dim;
+    sw_grid_keep_together(results, 3 * written + layout.bytes + 8 * SW_ARENA_ALIGNMENT);
     for (int32_t i = 0; i < 3; i++)
         out[i] = rows(results, t->dtype, length, heads * dim);
     if (!backward)
         out[1] = rows(results, SW_F32, length, heads);
-    struct sw_attention_workspace layout;
-    sw_attention_workspace_layout(in[0].size, in[1].size, (int32_t)dim, t->dtype, false, backward,
-                                  &layout);
     const struct sw_op op = {.kind = backward ? SW_OP_ATTENTION_GRAD : SW_OP_ATTENTION,
                              .n_in = backward ? 6 : 3,
                              .n_out = backward ? 3 : 2,

@@ -7,6 +7,7 @@
 #include "runner/calibrate/timer.h"
 #include "runner/collective/comm.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ int sw_grid_memory_make(struct sw_grid_memory *memory, struct sw_device *device,
     *memory = (struct sw_grid_memory){.device = device, .clock = sw_timer_clock()};
     return make_region(device, &memory->near, SW_GRID_NEAR_BYTES, dtype, err) != 0 ||
                    make_region(device, &memory->far, SW_GRID_FAR_BYTES, dtype, err) != 0 ||
-                   make_region(device, &memory->results, SW_GRID_NEAR_BYTES, SW_F32, err) != 0
+                   make_region(device, &memory->results, SW_GRID_RESULT_BYTES, SW_F32, err) != 0
                ? -1
                : 0;
 }
@@ -41,6 +42,13 @@ void sw_grid_memory_free(struct sw_grid_memory *memory)
     for (size_t i = 0; i < sizeof regions / sizeof *regions; i++)
         if (regions[i]->memory != NULL)
             memory->device->vtable->release(memory->device, regions[i]->memory);
+}
+
+void sw_grid_keep_together(struct sw_grid_region *region, int64_t bytes)
+{
+    assert(bytes <= region->bytes);
+    if (region->at + bytes > region->bytes)
+        region->at = 0;
 }
 
 void *sw_grid_take(struct sw_grid_region *region, int64_t bytes)

@@ -9,7 +9,11 @@
 /* What the op before made, weights of a layer and results move through as much memory as a last
  * cache may hold. What forward kept for backward was last touched a step ago: it moves through
  * more. */
-enum { SW_GRID_NEAR_BYTES = 16 << 20, SW_GRID_FAR_BYTES = 64 << 20 };
+enum {
+    SW_GRID_NEAR_BYTES = 16 << 20,
+    SW_GRID_FAR_BYTES = 64 << 20,
+    SW_GRID_RESULT_BYTES = 32 << 20
+};
 
 /* Where the next call's operands or results are. */
 struct sw_grid_region {
@@ -30,6 +34,9 @@ void sw_grid_memory_free(struct sw_grid_memory *memory);
 /* The next [size...] of a region: at its beginning again where it ends. */
 struct sw_tensor sw_grid_tensor(struct sw_grid_region *region, enum sw_dtype dtype, uint8_t ndim,
                                 const int64_t size[4]);
+/* What is taken next, `bytes` in all with SW_ARENA_ALIGNMENT for each piece, lies in one piece of
+ * the region: nothing of one call lies on another part of it. bytes <= those of the region. */
+void sw_grid_keep_together(struct sw_grid_region *region, int64_t bytes);
 /* The next bytes of a region. */
 void *sw_grid_take(struct sw_grid_region *region, int64_t bytes);
 

@@ -11,8 +11,9 @@ bool sw_prefixes_create(int64_t slots, int64_t capacity, int64_t chunk, struct s
                                 .tokens =
                                     calloc((size_t)slots * (size_t)capacity, sizeof *out->tokens),
                                 .standing = calloc((size_t)slots, sizeof *out->standing),
+                                .prompt = calloc((size_t)slots, sizeof *out->prompt),
                                 .used = calloc((size_t)slots, sizeof *out->used)};
-    if (out->tokens != NULL && out->standing != NULL && out->used != NULL)
+    if (out->tokens != NULL && out->standing != NULL && out->prompt != NULL && out->used != NULL)
         return true;
     sw_prefixes_free(out);
     return false;
@@ -22,6 +23,7 @@ void sw_prefixes_free(struct sw_prefixes *p)
 {
     free(p->tokens);
     free(p->standing);
+    free(p->prompt);
     free(p->used);
     *p = (struct sw_prefixes){0};
 }
@@ -39,20 +41,20 @@ int64_t sw_prefixes_found(const struct sw_prefixes *p, int64_t slot, const int32
 
 bool sw_prefixes_pays(const struct sw_prefixes *p, int64_t slot, int64_t found)
 {
-    return found > 0 && 2 * found >= p->standing[slot];
+    return found > 0 && 2 * found >= p->prompt[slot];
 }
 
 void sw_prefixes_take(struct sw_prefixes *p, int64_t slot, const int32_t *tokens, int64_t count,
                       int64_t kept)
 {
     memcpy(p->tokens + slot * p->capacity, tokens, (size_t)count * sizeof *tokens);
-    p->standing[slot] = kept;
+    p->standing[slot] = p->prompt[slot] = kept;
     p->used[slot] = ++p->uses;
 }
 
 void sw_prefixes_made(struct sw_prefixes *p, int64_t slot, int64_t made)
 {
-    p->standing[slot] = made - made % p->chunk;
+    p->standing[slot] = p->prompt[slot] = made - made % p->chunk;
 }
 
 void sw_prefixes_add(struct sw_prefixes *p, int64_t slot, int64_t at, int32_t token)

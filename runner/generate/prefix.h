@@ -16,6 +16,7 @@ struct sw_prefixes {
     int64_t slots, capacity, chunk; /* capacity: positions of a slot */
     int32_t *tokens;                /* [slots, capacity] of the text that had the slot last */
     int64_t *standing;              /* [slots] positions that can be kept, whole chunks */
+    int64_t *prompt;                /* [slots] those of them that its prompt has */
     int64_t *used;                  /* [slots] when it was taken: 1, 2, ...; 0: never */
     int64_t uses;
 };
@@ -29,7 +30,7 @@ void sw_prefixes_free(struct sw_prefixes *prefixes); /* zeros are allowed */
 int64_t sw_prefixes_found(const struct sw_prefixes *prefixes, int64_t slot, const int32_t *tokens,
                           int64_t count);
 /* Whether more is kept than lost if the prompt takes the slot: found is at least half of what
- * stands there. */
+ * stands there of a prompt. A long answer behind a short prompt keeps nobody from that prompt. */
 bool sw_prefixes_pays(const struct sw_prefixes *prefixes, int64_t slot, int64_t found);
 
 /* The prompt takes the slot, of which it keeps `kept` positions. count <= capacity. */

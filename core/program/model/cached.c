@@ -1,5 +1,6 @@
-/* Decoders with a cache of keys and values: a chunk of every prompt (prefill, score), or one token
- * more of every text (decode). The same ops in all three; what differs is how long the sequence is
+/* Decoders with a cache of keys and values: a chunk of every prompt (prefill, score), single tokens
+ * of prompts and texts (prefill that mixes, read), or one token more of every text (decode). The
+ * same ops in all of them; what differs is how long the sequence is
  * and which axes have it (core/program/serving.h). */
 #include "core/program/model/decoder.h"
 #include "core/program/sampling.h"
