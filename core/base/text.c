@@ -37,6 +37,28 @@ int32_t sw_text_distance(const char *a, const char *b)
     return above[m];
 }
 
+/* Whether both have digits, other ones, and nothing else tells them apart: int4 is not a typo of
+ * int8. */
+static bool differ_in_digits(const char *a, const char *b)
+{
+    static const char digits[] = "0123456789";
+    bool differ = false;
+    if (strpbrk(a, digits) == NULL || strpbrk(b, digits) == NULL)
+        return false;
+    for (;;) {
+        const size_t n = strspn(a, digits), m = strspn(b, digits);
+        differ |= n != m || strncmp(a, b, n) != 0;
+        a += n;
+        b += m;
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+            return false;
+        if (*a == '\0')
+            return differ;
+        a++;
+        b++;
+    }
+}
+
 bool sw_text_is_near(const char *a, const char *b, int32_t *distance)
 {
     size_t n = strlen(a), m = strlen(b), longer = n > m ? n : m, shorter = n > m ? m : n;
@@ -45,6 +67,8 @@ bool sw_text_is_near(const char *a, const char *b, int32_t *distance)
     /* of three letters the first is hardly a typo: gpu is not cpu */
     if (longer <= 3 && n > 0 && m > 0 &&
         tolower((unsigned char)a[0]) != tolower((unsigned char)b[0]))
+        return false;
+    if (differ_in_digits(a, b))
         return false;
     *distance = sw_text_distance(a, b);
     return (size_t)*distance * 3 <= longer;

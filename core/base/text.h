@@ -12,9 +12,8 @@
  * (Damerau-Levenshtein, each place once), without regard to case; 1000 when one has more than 48.
  */
 int32_t sw_text_distance(const char *a, const char *b);
-/* Whether one may be a typo for the other: at most a third of the letters differ, and of three or
- * fewer not the first. Then *distance is
- * set. */
+/* Whether one may be a typo for the other: at most a third of the letters differ, of three or fewer
+ * not the first, and not digits alone (int4 is no typo for int8). Then *distance is set. */
 bool sw_text_is_near(const char *a, const char *b, int32_t *distance);
 /* The first of the words most like `name`, NULL when none is: at most two letters, and less than
  * half of the word, may differ. */

@@ -24,21 +24,22 @@ const char *sw_config_example(struct sw_config *c, const struct field *field)
     return sw_config_format(c, "for example: %s: %s", field->key, field->example);
 }
 
-/* Whether text[0..length) is a word that the field takes: one in quotes, or one that `accept`
- * knows. */
-static bool is_choice(const struct field *field, bool quoted, const char *text, size_t length,
+/* Whether text[0..length) is a word that the field takes: one that `accept` knows, or where there
+ * is none, one in quotes. */
+static bool is_choice(const struct field *field, bool opened, const char *text, size_t length,
                       char word[32])
 {
     if (length < 2 || length >= 32)
         return false;
     memcpy(word, text, length);
     word[length] = '\0';
-    return quoted || (field->accept != NULL && field->accept(word));
+    return field->accept != NULL ? field->accept(word) : opened && text[length] == '\'';
 }
 
-/* "; did you mean 'auto'?" where a word that `expected` names is most like the text; else "". */
+/* "; did you mean 'auto'?" where a word that `expected` names is most like the text; else "".
+ * same: whether the text is such a word. */
 static const char *meant(struct sw_config *c, const struct field *field, const char *expected,
-                         const char *text)
+                         const char *text, bool *same)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
     const char *near = NULL;
@@ -54,7 +55,8 @@ static const char *meant(struct sw_config *c, const struct field *field, const c
         }
         at += length;
     }
-    return near != NULL ? sw_config_format(c, "; did you mean '%s'?", near) : "";
+    *same = best == 0;
+    return near != NULL && best > 0 ? sw_config_format(c, "; did you mean '%s'?", near) : "";
 }
 
 bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const struct node *value,
@@ -62,17 +64,22 @@ bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const 
 {
     if (value->kind == NODE_BROKEN)
         return false;
-    const char *near = value->kind == NODE_SCALAR ? meant(c, field, expected, value->text) : "";
+    bool same = false;
+    const char *near =
+        value->kind == NODE_SCALAR ? meant(c, field, expected, value->text, &same) : "";
     sw_config_error_at(c, value,
                        sw_config_format(c, "'%s' must be %s, not %s%s", field->key, expected,
                                         sw_node_describe(c, value), near),
-                       near[0] == '\0' ? sw_config_example(c, field) : NULL);
+                       same && !value->plain ? "write it without quotes"
+                       : near[0] == '\0'     ? sw_config_example(c, field)
+                                             : NULL);
     return false;
 }
 
 bool sw_config_wrong_text(struct sw_config *c, const struct field *field, const struct node *value)
 {
-    const char *near = meant(c, field, field->expects, value->text);
+    bool same;
+    const char *near = meant(c, field, field->expects, value->text, &same);
     sw_config_error_at(c, value,
                        sw_config_format(c, "'%s' must be %s, not %s%s", field->key, field->expects,
                                         sw_config_quote(c, value->text), near),

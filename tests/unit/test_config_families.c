@@ -147,6 +147,12 @@ static void keys_that_change_the_arithmetic(void **state)
         {"attention_bias: 1\n",
          "t:6:17: 'attention_bias' must be 'true' or 'false', not the number 1 "
          "| for example: attention_bias: false\n"},
+        {"attention_bias: 'true'\n",
+         "t:6:17: 'attention_bias' must be 'true' or 'false', not the string 'true' | write it "
+         "without quotes\n"},
+        {"attention_bias: ture\n",
+         "t:6:17: 'attention_bias' must be 'true' or 'false', not the string 'ture'; did you mean "
+         "'true'?\n"},
     };
     check(cases, COUNT(cases));
 }
@@ -217,8 +223,8 @@ static void rotary_positions(void **state)
          "t:6:30: 'rope_type: longrope' is not supported: a factor for every wavelength | leave it "
          "out or write 'rope_parameters: null'\n"},
         {"rope_scaling: {rope_type: llama4}\n",
-         "t:6:27: 'rope_type' must be one of default, linear, llama3, not 'llama4'; did you mean "
-         "'llama3'?\n"},
+         "t:6:27: 'rope_type' must be one of default, linear, llama3, not 'llama4' | for example: "
+         "rope_type: llama3\n"},
         {"rope_scaling: 8\n",
          "t:6:15: 'rope_scaling' must be a mapping, not the number 8 | for example: rope_scaling: "
          "{rope_type: llama3, factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, "

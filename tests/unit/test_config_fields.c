@@ -987,7 +987,9 @@ static void caches(void **state)
     static const struct one cases[] = {
         {"serve: {cache: int8}\n", ""},
         {"serve: {cache: int4}\n", "t:6:16: 'cache' must be one of bf16, fp32, int8, auto, not "
-                                   "'int4'; did you mean 'int8'?\n"},
+                                   "'int4' | for example: cache: bf16\n"},
+        {"serve: {cache: itn8}\n", "t:6:16: 'cache' must be one of bf16, fp32, int8, auto, not "
+                                   "'itn8'; did you mean 'int8'?\n"},
         {"serve: {cache: 8}\n",
          "t:6:16: 'cache' must be one of bf16, fp32, int8, auto, not '8' | for example: "
          "cache: bf16\n"},
@@ -1016,7 +1018,7 @@ static void weights(void **state)
     static const struct one cases[] = {
         {"serve: {weights: auto}\n", ""},
         {"serve: {weights: int4}\n",
-         "t:6:18: 'weights' must be one of int8, auto, not 'int4'; did you mean 'int8'?\n"},
+         "t:6:18: 'weights' must be one of int8, auto, not 'int4' | for example: weights: int8\n"},
         {"serve: {weights: 8}\n",
          "t:6:18: 'weights' must be one of int8, auto, not '8' | for example: weights: int8\n"},
     };

@@ -170,6 +170,18 @@ static void checks_between_settings(void **state)
         {RUN_HEAD "slurm: {gpu_bind: closest}\n",
          "t:6:19: 'gpu_bind' must be none: any other binding hides a rank's GPU from its peers, "
          "and NCCL falls back from NVLink, not 'closest' | for example: gpu_bind: none\n"},
+        /* a suggestion would be taken: neither 'quiet' nor 'type' is */
+        {RUN_HEAD "slurm: {cpu_bind: quite}\n",
+         "t:6:19: 'cpu_bind' must be none, rank, cores, threads, sockets, ldoms, or map_cpu:, "
+         "mask_cpu:, map_ldom: or mask_ldom: and a list; 'quiet,' or 'verbose,' may stand before "
+         "it, not 'quite' | for example: cpu_bind: cores\n"},
+        {RUN_HEAD "slurm: {cpu_bind: core}\n",
+         "t:6:19: 'cpu_bind' must be none, rank, cores, threads, sockets, ldoms, or map_cpu:, "
+         "mask_cpu:, map_ldom: or mask_ldom: and a list; 'quiet,' or 'verbose,' may stand before "
+         "it, not 'core'; did you mean 'cores'?\n"},
+        {RUN_HEAD "slurm: {gpus_per_node: tpye}\n",
+         "t:6:24: 'gpus_per_node' must be a number of GPUs or 'type:number', not 'tpye' | for "
+         "example: gpus_per_node: 'h100:8'\n"},
         {RUN_HEAD "slurm: {container: {mounts: ['/a:/b']}}\n",
          "t:6:20: 'container' has no 'image' | for example: container: {image: "
          "/images/train.sqsh}\n"},
