@@ -66,6 +66,14 @@ static int take_set(const struct sw_argument *row, void *to, const char *value,
     return 0;
 }
 
+const struct sw_word sw_collective_words[] = {
+    {"all_reduce", SW_ALL_REDUCE, NULL},
+    {"all_gather", SW_ALL_GATHER, NULL},
+    {"reduce_scatter", SW_REDUCE_SCATTER, NULL},
+    {"alltoall", SW_ALL_TO_ALL, NULL},
+    {"all_to_all", SW_ALL_TO_ALL, "as other benchmarks spell it"},
+    {NULL, 0, NULL}};
+
 #define INTO(member) SW_ARGUMENT_TO(struct sw_options, member)
 static const struct sw_argument table[] = {
     {"--mesh_dim", NULL, "M",
@@ -122,11 +130,11 @@ static const struct sw_argument table[] = {
     {"--fail-all", NULL, NULL, "test the plans that did not change, too", INTO(fail_all),
      .bit = SW_OPTION_FAIL_ALL},
     {"--collective", NULL, "all_reduce|all_gather|reduce_scatter|alltoall",
-     "what nccl-tests ran, where neither its output nor the file's name says", .is_choice = true,
-     INTO(collective), .bit = SW_OPTION_COLLECTIVE},
+     "what nccl-tests ran, where neither its output nor the file's name says",
+     .words = sw_collective_words, INTO(collective), .bit = SW_OPTION_COLLECTIVE},
     {"--format", NULL, "text|github", "github: annotations of a workflow", .take = take_format,
      .kind = SW_ARGUMENT_OTHER, .bit = SW_OPTION_FORMAT},
-    {"--watch", NULL, NULL, "print the status again whenever it changes, until the run ends",
+    {"--watch", NULL, NULL, "print the status again whenever it changes, until all has ended",
      INTO(watch), .bit = SW_OPTION_WATCH},
     {"--follow", "-f", NULL, "keep printing new lines, until the run ends", INTO(follow),
      .bit = SW_OPTION_FOLLOW},
@@ -145,7 +153,7 @@ void sw_options_help(FILE *out, uint32_t accepted)
 int sw_options_parse(const char *command, int argc, char **argv, uint32_t accepted,
                      struct sw_options *out, struct sw_error *err)
 {
-    *out = (struct sw_options){.top = -1, .lines = -1};
+    *out = (struct sw_options){.top = -1, .lines = -1, .collective = -1};
     struct sw_command_line line = {.tool = "plan",
                                    .command = command,
                                    .options = table,

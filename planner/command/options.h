@@ -39,6 +39,9 @@ enum sw_option_bit {
 
 struct sw_json;
 
+/* What nccl-tests call their collectives, and who else does. */
+extern const struct sw_word sw_collective_words[];
+
 struct sw_options {
     bool json, rejected, program, sources;
     enum sw_program_kind program_kind; /* where `program` */
@@ -47,10 +50,10 @@ struct sw_options {
     const char *mesh_dim;              /* NULL: as in the run file */
     const char *output;                /* -o; NULL: "." */
     const char *template_path;
-    const char *html;       /* NULL: no page */
-    const char *collective; /* NULL: as the file tells */
-    const char *partition;  /* NULL: not given */
-    const char *into;       /* NULL: not given */
+    const char *html;      /* NULL: no page */
+    int32_t collective;    /* enum sw_collective; -1: as the file tells */
+    const char *partition; /* NULL: not given */
+    const char *into;      /* NULL: not given */
     bool dry_run, soonest, force;
     const char *purpose; /* --for: "train", "serve"; NULL: as `job` of the run says */
     struct sw_override override[SW_MAX_OVERRIDES];

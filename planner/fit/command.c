@@ -54,7 +54,8 @@ static int read_measurements(const struct sw_options *options, const char *path,
         return sw_fit_read_metrics(set, plan, path, err);
     if (ends(path, ".csv") && !sw_fit_has_collectives(path))
         return sw_fit_read_csv(set, path, err);
-    return sw_fit_read_collectives(links, path, options->collective, err);
+    const enum sw_collective named = (enum sw_collective)options->collective;
+    return sw_fit_read_collectives(links, path, options->collective < 0 ? NULL : &named, err);
 }
 
 /* Rows of a file each have their mistake, of which its error is the first. */

@@ -166,8 +166,8 @@ struct sw_fit_links {
  * latency_us, and perhaps accelerator, its name. collective (may be NULL): what
  * nccl-tests ran, where neither its output nor the file's name says; one that cannot be told from
  * others is a mistake. Errors and mistakes as sw_fit_read_csv. Free with sw_fit_links_free. */
-int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, const char *collective,
-                            struct sw_error *err);
+int sw_fit_read_collectives(struct sw_fit_links *links, const char *path,
+                            const enum sw_collective *collective, struct sw_error *err);
 void sw_fit_links_free(struct sw_fit_links *links);
 /* Whether a CSV file holds collectives by its columns. */
 bool sw_fit_has_collectives(const char *path);

@@ -1,5 +1,6 @@
 /* Latency and size -> bandwidth curve of a link from measured collectives. */
 #include "core/base/file.h"
+#include "planner/command/options.h"
 #include "planner/fit/fit.h"
 
 #include <errno.h>
@@ -32,21 +33,11 @@ static int add(struct sw_fit_links *links, struct sw_fit_link_point point, const
 /* What names no collective. */
 static const enum sw_collective unnamed = SW_SLICE;
 
-static const struct {
-    const char *name;
-    enum sw_collective kind;
-} kinds[] = {{"all_reduce", SW_ALL_REDUCE},
-             {"all_gather", SW_ALL_GATHER},
-             {"reduce_scatter", SW_REDUCE_SCATTER},
-             {"alltoall", SW_ALL_TO_ALL},
-             {"all_to_all", SW_ALL_TO_ALL}};
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
-
 static enum sw_collective kind_of(const char *text)
 {
-    for (size_t i = 0; i < KINDS; i++)
-        if (strstr(text, kinds[i].name) != NULL)
-            return kinds[i].kind;
+    for (const struct sw_word *word = sw_collective_words; word->text != NULL; word++)
+        if (strstr(text, word->text) != NULL)
+            return (enum sw_collective)word->value;
     return unnamed;
 }
 
@@ -184,7 +175,7 @@ static int read_row(const struct reader *r, const char *line, struct sw_error *e
     if (kind == unnamed)
         return fail(r, err,
                     "the output does not say which collective this is: all_gather, alltoall or "
-                    "another; say --collective all_gather, or put the name in the file's");
+                    "another; say --collective all_gather, or put it in the file's name");
     return add(r->links,
                (struct sw_fit_link_point){.bytes = sw_links_sent_share(kind, r->ranks) * size,
                                           .seconds = micros * 1e-6,
@@ -194,13 +185,13 @@ static int read_row(const struct reader *r, const char *line, struct sw_error *e
                r->path, err);
 }
 
-int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, const char *collective,
-                            struct sw_error *err)
+int sw_fit_read_collectives(struct sw_fit_links *links, const char *path,
+                            const enum sw_collective *collective, struct sw_error *err)
 {
     char line[LINE_BYTES];
     const int32_t before = links->count, mistakes = links->mistakes.count;
     struct reader r = {.path = path,
-                       .named = kind_of(collective != NULL ? collective : sw_path_name(path)),
+                       .named = collective != NULL ? *collective : kind_of(sw_path_name(path)),
                        .links = links};
     int status = -1;
     FILE *in = fopen(path, "r");

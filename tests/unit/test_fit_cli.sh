@@ -82,11 +82,14 @@ expect 2 "takes clusters, models and plans beside measurements" configs/runs/qui
 
 # nobody guesses which collective it was; sums are told by their bandwidths
 nccl none 0.9375 '' >"$out/b.txt"
-expect 2 "b.txt:18:1: error: the output does not say which collective this is: all_gather, alltoall or another; say --collective all_gather, or put the name in the file's" \
+expect 2 "b.txt:18:1: error: the output does not say which collective this is: all_gather, alltoall or another; say --collective all_gather, or put it in the file's name" \
     "$out/b.txt" configs/clusters/h100-8x8.yaml
 [ "$(wc -l <"$out/errors")" -eq 1 ] || fail "asked more than once: $(cat "$out/errors")"
 "$plan" fit --collective all_gather "$out/b.txt" configs/clusters/h100-8x8.yaml | cmp - "$out/links" ||
     fail "--collective"
+"$plan" fit --collective alltoall "$out/b.txt" configs/clusters/h100-8x8.yaml >"$out/alltoall" || fail "alltoall"
+"$plan" fit --collective all_to_all "$out/b.txt" configs/clusters/h100-8x8.yaml | cmp - "$out/alltoall" ||
+    fail "all_to_all is not alltoall"
 cp "$out/b.txt" "$out/all_gather-16.txt"
 "$plan" fit "$out/all_gather-16.txt" configs/clusters/h100-8x8.yaml | cmp - "$out/links" || fail "the file's name"
 nccl sum 1.875 all_reduce_perf >"$out/named.txt"
