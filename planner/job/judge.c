@@ -11,12 +11,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,6 +46,18 @@ static bool lock_is_held(const char *folder)
                !(here && number > 0 && kill((pid_t)number, 0) != 0 && errno == ESRCH);
     }
     free(text);
+    free(path);
+    return held;
+}
+
+/* Whether a 'plan submit' is at work on the folder. */
+static bool is_being_submitted(const char *folder)
+{
+    char *path = sw_path_join(folder, ".submission.lock");
+    const int lock = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    const bool held = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (lock >= 0)
+        (void)close(lock);
     free(path);
     return held;
 }
@@ -380,6 +394,23 @@ static void judge_started(const struct sw_statuses *all, struct sw_run_status *s
     }
 }
 
+/* A job may have come of it or not. */
+static void judge_submitting(const struct sw_statuses *all, struct sw_run_status *s)
+{
+    const bool none = all->trouble.status == SW_OK && all->asked;
+    s->state = SW_RUN_SUBMITTING;
+    if (is_being_submitted(s->folder)) {
+        say(s, "its submission is still running", "");
+    } else if (none) {
+        s->state = SW_RUN_NONE;
+        say_of(s, "submit it again", "its submission did not finish, and %s has no job of it",
+               s->scheduler->title);
+    } else {
+        say_of(s, "", "its submission did not finish, and %s does not say whether there is a job",
+               s->scheduler->title);
+    }
+}
+
 static void judge(const struct sw_statuses *all, struct sw_run_status *s)
 {
     const bool current = sw_status_attempt_is_current(s);
@@ -396,15 +427,7 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
         judge_live_job(s);
     } else if (s->submission.token[0] != '\0' && !s->submission.submitted && s->job.id == NULL &&
                !current) {
-        const bool none = all->trouble.status == SW_OK && all->asked;
-        s->state = none ? SW_RUN_NONE : SW_RUN_SUBMITTING;
-        if (none)
-            say_of(s, "submit it again", "its submission was interrupted, and %s has no job of it",
-                   s->scheduler->title);
-        else
-            say_of(s, "",
-                   "its submission was interrupted, and %s does not say whether there is a job",
-                   s->scheduler->title);
+        judge_submitting(all, s);
     } else if (ended && ended_without_attempt(s)) {
         judge_job_without_attempt(s);
     } else if (ended && !was_cancelled(s)) {

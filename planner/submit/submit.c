@@ -300,7 +300,7 @@ static int fill_record(struct submitting *s, uint64_t digest, const struct sw_de
     r->step_seconds = cost->step_seconds;
     r->low_seconds = cost->band_low_seconds;
     r->high_seconds = cost->band_high_seconds;
-    r->run_seconds = cost->step_seconds * (double)r->steps;
+    r->run_seconds = run->says_steps ? cost->step_seconds * (double)r->steps : 0;
     sw_mesh_format(&decision->mesh, r->mesh, sizeof r->mesh);
     strftime(r->submitted_at, sizeof r->submitted_at, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     /* it need not be there yet */

@@ -208,10 +208,18 @@ END
 record "$scratch/cut" submitting ''
 asks "$scratch/cut" '' '' now
 shows "waits: submitting"
-shows "  now      its submission was interrupted, and Slurm does not say whether there is a job"
+shows "  now      its submission did not finish, and Slurm does not say whether there is a job"
 asks "$scratch/cut" RUNNING None now
 shows "waits: none"
-shows "its submission was interrupted, and Slurm has no job of it"
+shows "its submission did not finish, and Slurm has no job of it"
+exec 8>"$scratch/cut/.submission.lock" # as 'plan submit' holds it
+flock 8
+asks "$scratch/cut" RUNNING None now
+shows "waits: submitting"
+shows "  now      its submission is still running"
+exec 8>&-
+asks "$scratch/cut" RUNNING None now
+shows "waits: none"
 # submitted by hand, perhaps, and nothing of it is written down
 mkdir "$scratch/hand"
 asks "$scratch/hand" '' '' now
