@@ -183,6 +183,17 @@ static int fail_missing(const struct sw_argument *row, struct sw_error *err)
     return sw_fail(err, SW_BAD_INPUT, "%s needs a value: %s", name, value);
 }
 
+/* argv[1] is an option, and might be the text that argv[0] is to get. */
+static int fail_forgotten(const struct sw_argument *row, char **argv, struct sw_error *err)
+{
+    if (row->kind != SW_ARGUMENT_TEXT || row->is_choice)
+        return fail_missing(row, err);
+    char name[SPELLING_BYTES];
+    spell(row->name, name);
+    return sw_fail(err, SW_BAD_INPUT, "%s needs a value: %s; write '%.40s=%.40s' if that is meant",
+                   name, row->value, argv[0], argv[1]);
+}
+
 /* Of the words that a row takes the one that is most like the value; "": none is. */
 static void find_choice(const struct sw_argument *row, const char *value, char out[SPELLING_BYTES])
 {
@@ -391,7 +402,7 @@ static int take_option(const struct sw_command_line *line, int argc, char **argv
     if (value == NULL && argc > 1 && !forgotten && (!may || is_word(argv[1])))
         value = argv[taken++];
     if (value == NULL && !may)
-        return fail_missing(row, err);
+        return forgotten ? fail_forgotten(row, argv, err) : fail_missing(row, err);
     if (row->kind == SW_ARGUMENT_WORDS) {
         const int words = equals != NULL ? -1 : take_words(row, to, argc - 1, argv + 1, err);
         return words < 0 ? fail_missing(row, err) : words + 1;

@@ -53,9 +53,13 @@ static bool check_fraction(struct sw_config *c, const struct field *field, const
     const double most = field->max > 0 ? field->max : 1;
     if (fraction > 0 && fraction <= most)
         return true;
-    return complain(c, node, field,
-                    sw_config_format(c, "a fraction of '%s' must be more than 0 and at most %g",
-                                     field->key, most));
+    const char *message = sw_config_format(
+        c, "a fraction of '%s' must be more than 0 and at most %g", field->key, most);
+    if (fraction != 0 || !field->brief)
+        return complain(c, node, field, message);
+    /* as 0 is where people write that there is none */
+    sw_config_error_at(c, node, message, "leave it out, and its default is taken");
+    return false;
 }
 
 static bool read_curve(struct sw_config *c, const struct field *field, struct node *value,

@@ -118,7 +118,7 @@ static void write_custom(FILE *out, const struct field *field)
         fputs("only ", out);
         write_code(out, field->example);
     } else {
-        fputs(field->example[0] == '\'' ? "text" : "number", out);
+        fputs(field->example[0] == '\'' ? "string" : "number", out);
     }
 }
 
@@ -154,7 +154,10 @@ static void write_type(FILE *out, const struct field *field)
         fputs("`true` or `false`", out);
         break;
     case FIELD_TEXT:
-        fputs(field->expects == NULL ? "text" : field->commas ? "text or list: " : "text: ", out);
+        fputs(field->expects == NULL ? "string"
+              : field->commas        ? "string or list: "
+                                     : "string: ",
+              out);
         write_cell(out, field->expects != NULL ? field->expects : "");
         break;
     case FIELD_PATH:

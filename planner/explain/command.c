@@ -1,4 +1,4 @@
-/* `plan explain`: show where the memory and the time of one mesh go, and why it was chosen. */
+/* `plan explain`: where the memory and the time of one mesh go, and why it was chosen. */
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "planner/explain/explain.h"

@@ -1,4 +1,4 @@
-/* `plan logs`: the end of show what a run's job printed, and what follows, through requeues. */
+/* `plan logs`: the end of what a run's job printed, and what follows, through requeues. */
 #include "planner/job/logs.h"
 
 #include "core/base/file.h"

@@ -142,8 +142,10 @@ static void test_equals(void **state)
     parse(false, 0, "option '--flag' takes no value", "--flag=yes", NULL);
     parse(false, 0, "option '--flag' takes no value", "-f=", NULL);
     parse(false, 0, "--text needs a value: TEXT", "--text=", NULL);
-    parse(false, 0, "--text needs a value: TEXT", "--text", "--flag", NULL);
-    parse(false, 0, "--text needs a value: TEXT", "-t", "--number=3", NULL);
+    parse(false, 0, "--text needs a value: TEXT; write '--text=--flag' if that is meant", "--text",
+          "--flag", NULL);
+    parse(false, 0, "--text needs a value: TEXT; write '-t=--number=3' if that is meant", "-t",
+          "--number=3", NULL);
     parse(false, 0, NULL, "--text", "--other", NULL); /* no option of this command */
     parse(false, 0, NULL, "--text", "-", NULL);
     parse(false, 0, "unknown option '--cheese'", "--cheese=--text", NULL);

@@ -78,6 +78,10 @@ static void a_mapping_changes_what_it_names(void **state)
                    "here.yaml:5:22: a fraction of 'attention' must be more than 0 and at most 1 | "
                    "for example: attention: 0.5\n",
                    NULL);
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: {products_scale: 0}\n"),
+                   "here.yaml:5:27: a fraction of 'products_scale' must be more than 0 and at most "
+                   "100 | leave it out, and its default is taken\n",
+                   NULL);
     expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: {attenton: 0.5}\n"),
                    "here.yaml:5:11: unknown key 'attenton'; did you mean 'attention'?\n", NULL);
     expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: [0.5]\n"),
