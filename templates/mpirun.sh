@@ -25,8 +25,8 @@ per_node={{ranks_per_node}}
 
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 options=(-np "$ranks" --bind-to none -x OMP_NUM_THREADS)
-# nproc answers OMP_NUM_THREADS where that is set.
-if [ "$per_node" -gt "$(env -u OMP_NUM_THREADS nproc)" ]; then
+# nproc answers OMP_NUM_THREADS or OMP_THREAD_LIMIT where they are set.
+if [ "$per_node" -gt "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)" ]; then
     # More ranks than cores: let a rank that waits leave the core to the others.
     options+=(--oversubscribe --mca mpi_yield_when_idle 1)
 else

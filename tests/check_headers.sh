@@ -21,4 +21,4 @@ export -f compile_alone
 mapfile -t headers < <(find core planner runner -name '*.h' ! -path '*/cuda/*' ! -path '*/slurm/*' | sort)
 echo "check_headers: ${#headers[@]} headers"
 [ ${#headers[@]} -gt 0 ] || exit 1
-printf '%s\0' "${headers[@]}" | xargs -0 -n 16 -P "$(env -u OMP_NUM_THREADS nproc)" bash -c 'compile_alone "$@"' compile_alone
+printf '%s\0' "${headers[@]}" | xargs -0 -n 16 -P "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)" bash -c 'compile_alone "$@"' compile_alone

@@ -31,8 +31,8 @@ failed=0
 failures=() # "NAME", and below it what was wrong in a few lines
 logs=$root/build/test-logs
 mkdir -p "$logs"
-# nproc would say what OMP_NUM_THREADS says
-jobs=$(env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)
+# nproc would say what OMP_NUM_THREADS or OMP_THREAD_LIMIT says
+jobs=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || echo 2)
 
 # Eight ranks on two cores: they yield while they wait, are not bound, and may run as root (containers).
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1

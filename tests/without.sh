@@ -55,4 +55,4 @@ plan_run() {
 export -f plan_run
 export build scratch
 # shellcheck disable=SC2016 # the inner shell's
-printf '%s\0' configs/runs/*.yaml | xargs -0 -n 1 -P "$(env -u OMP_NUM_THREADS nproc)" bash -c 'plan_run "$1"' plan_run
+printf '%s\0' configs/runs/*.yaml | xargs -0 -n 1 -P "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)" bash -c 'plan_run "$1"' plan_run

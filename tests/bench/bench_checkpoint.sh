@@ -71,7 +71,7 @@ train() { # RANKS PLAN FOLDER STAMPED OTHERS
     }
     times >"$work/times"
     awk -v all="$(busy)" -v before="$before" -v own="$(own <"$work/times")" -v own_before="$own_before" \
-        -v wall=$((SECONDS - begin)) -v cores="$(env -u OMP_NUM_THREADS nproc)" \
+        -v wall=$((SECONDS - begin)) -v cores="$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)" \
         'BEGIN {print (all - before - own + own_before) / wall / cores}' >>"$5"
     rm -rf "$3/checkpoints"
 }
@@ -151,7 +151,7 @@ if [ -n "$output" ]; then
         echo "# What a checkpoint in the background costs training"
         echo
         echo "Command: \`tests/bench/bench_checkpoint.sh BUILD --saves $saves --rounds $rounds\`," \
-            "$(date -u +%Y-%m-%d), $("$build/runner" --version | head -n 1), $(env -u OMP_NUM_THREADS nproc) cores for all ranks" \
+            "$(date -u +%Y-%m-%d), $("$build/runner" --version | head -n 1), $(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) cores for all ranks" \
             "($(grep -m 1 'model name' /proc/cpuinfo | sed 's/.*: //'))."
         cat "$work/report.md"
     } >"$output"

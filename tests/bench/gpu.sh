@@ -301,7 +301,7 @@ with tarfile.open(sys.argv[1]) as pack:
         cudnn=$(python3 -c 'import nvidia.cudnn as c; print(list(c.__path__)[0])' 2>/dev/null)
         attempt configure 120 env ${cudnn:+CUDNN_PATH="$cudnn"} cmake -S . -B "$build" -DSW_CUDA=ON \
             -DSW_CUDA_ARCHITECTURES="${architecture:-90}" || return
-        attempt compile "$limit" cmake --build "$build" -j "$(env -u OMP_NUM_THREADS nproc)" || return
+        attempt compile "$limit" cmake --build "$build" -j "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)" || return
     fi
     use_build || return
     "$bin/runner" --version | sed 's/^/    /'

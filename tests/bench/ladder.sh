@@ -14,7 +14,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 build=build python=python3 llama='' model=$PWD/configs/models/gpt2-size.yaml sequence=1024 rounds=3 steps=5 output=''
-threads=$(env -u OMP_NUM_THREADS nproc) parts=()
+threads=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) parts=()
 [ "${1:-}" = '' ] || [ ! -d "$1" ] || { build=$1 && shift; }
 while [ $# -gt 0 ]; do
     case $1 in

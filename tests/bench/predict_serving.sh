@@ -133,7 +133,7 @@ END
     echo
     echo "Command: \`tests/bench/predict_serving.sh --ranks $ranks --repeats $repeats${quick[*]+ ${quick[*]}}" \
         "--model $model\`, $(date -u +%Y-%m-%d), $("$build/runner" --version | head -n 1)," \
-        "$(env -u OMP_NUM_THREADS nproc) cores for all ranks" \
+        "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) cores for all ranks" \
         "($(grep -m 1 'model name' /proc/cpuinfo | sed 's/.*: //')), load $load at the start and" \
         "$(cut -d' ' -f1 /proc/loadavg) at the end. $slots texts of $tokens tokens behind prompts of $prompt; fp32."
     echo

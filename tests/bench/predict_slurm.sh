@@ -130,7 +130,7 @@ stolen=$((100 * (stolen_after - stolen_before) / (ticks_after - ticks_before + 1
     echo "# Predicted and measured steps, 8 ranks on 4 nodes, links $rate"
     echo
     echo "Command: \`tests/bench/predict_slurm.sh --rate $rate --steps $steps${quick[*]+ ${quick[*]}}\`," \
-        "$(date -u +%Y-%m-%d), $("$build/runner" --version | head -n 1), $(env -u OMP_NUM_THREADS nproc) cores for all ranks" \
+        "$(date -u +%Y-%m-%d), $("$build/runner" --version | head -n 1), $(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) cores for all ranks" \
         "($(grep -m 1 'model name' /proc/cpuinfo | sed 's/.*: //')), load $load at the start and $(cut -d' ' -f1 /proc/loadavg) at the end" \
         "(about 4 of it our own), $stolen % of the cores' time taken by the host."
     echo

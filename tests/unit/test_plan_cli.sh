@@ -713,11 +713,11 @@ case $said in
     */mpirun\|-quiet\|--mca\|ess_base_forward_signals\|40,41\|-np\|8\|*"|$scratch/bin/runner|train|$scratch/a b/quickstart.plan.yaml|--digest|$digest|--steps|3|1") ;;
     *) complain "quickstart.sh runs $said" ;;
 esac
-# What nproc says of a node, which is OMP_NUM_THREADS where that is set, is not asked with a rank's threads.
+# What nproc says of a node, which is OMP_NUM_THREADS or OMP_THREAD_LIMIT where they are set, is not asked with a rank's threads.
 # shellcheck disable=SC2016 # expanded when it runs
-printf '#!/bin/sh\necho "${OMP_NUM_THREADS:-64}"\n' >"$scratch/bin/nproc"
+printf '#!/bin/sh\necho "${OMP_THREAD_LIMIT:-${OMP_NUM_THREADS:-64}}"\n' >"$scratch/bin/nproc"
 chmod +x "$scratch/bin/nproc"
-said=$(PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" OMP_NUM_THREADS=2 "$scratch/a b/quickstart.sh")
+said=$(PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" OMP_NUM_THREADS=2 OMP_THREAD_LIMIT=1 "$scratch/a b/quickstart.sh")
 case $said in
     *"|--oversubscribe|"* | *"|mpi_yield_when_idle|"*) complain "eight ranks on 64 processors: $said" ;;
     *"|--use-hwthread-cpus|"*) ;;

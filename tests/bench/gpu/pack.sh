@@ -30,7 +30,7 @@ pack=$out/pack
 if [ $as_built = no ]; then
     cmake -S . -B "$build" -DSW_NATIVE=OFF -DSW_CUDA=ON \
         -DSW_CUDA_ARCHITECTURES="$architecture" >/dev/null
-    cmake --build "$build" -j "$(env -u OMP_NUM_THREADS nproc)" --target plan runner test_cuda_ops test_cuda_meshes \
+    cmake --build "$build" -j "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)" --target plan runner test_cuda_ops test_cuda_meshes \
         test_cuda_serving test_cuda_cached test_cuda_int8 test_cuda_mma test_cuda_texts \
         test_cudnn_attention test_cuda_calibrate bench_attention bench_cache kernel_times op_times nccl_one ceilings
 fi
