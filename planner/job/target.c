@@ -194,7 +194,8 @@ static int find_job(const char *id, struct sw_target *out, struct sw_error *err)
 }
 
 /* Whether a script that was submitted by hand waits for nodes to work in this folder, and nothing
- * of it stands there yet. false, with an error, too: the scheduler does not answer. */
+ * of it stands there yet. false, with an error, too: the scheduler does not answer, where there is
+ * one. */
 static bool has_unrecorded_job(const char *folder, struct sw_error *err)
 {
     char *real = realpath(folder, NULL);
@@ -205,6 +206,8 @@ static bool has_unrecorded_job(const char *folder, struct sw_error *err)
         queue->ask(NULL, 0, ask_seconds, &mine, err) == 0)
         for (int32_t i = 0; i < mine.count; i++)
             found |= sw_owned_by_hand(&mine.job[i], real);
+    if (mine.no_cluster)
+        *err = (struct sw_error){0};
     sw_queued_jobs_free(&mine);
     free(real);
     return found;

@@ -33,7 +33,8 @@ struct sw_queued_job {
 struct sw_queued_jobs {
     struct sw_queued_job *job;
     int32_t count;
-    char *text; /* what the jobs point into */
+    char *text;      /* what the jobs point into */
+    bool no_cluster; /* beside an error: this machine is of no cluster, its jobs can be none */
 };
 void sw_queued_jobs_free(struct sw_queued_jobs *jobs);
 /* The job of this id, of an array any of its tasks; NULL: it is not among them. */

@@ -226,6 +226,25 @@ asks "$scratch/hand" '' '' now
 [ $? -eq 3 ] || complain "a folder without records, and no controller: not exit 3"
 grep -qxF "plan: error: Slurm does not answer: Unable to contact slurm controller (connect failure)" \
     "$scratch/stderr" || complain "a folder without records, and no controller: $(cat "$scratch/stderr")"
+# a machine of no cluster: no job of this folder can wait
+mkdir "$scratch/nowhere"
+cat >"$scratch/nowhere/squeue" <<'END'
+#!/bin/sh
+echo 'squeue: error: fetch_config: DNS SRV lookup failed' >&2
+echo 'squeue: fatal: Could not establish a configuration source' >&2
+exit 1
+END
+chmod +x "$scratch/nowhere/squeue"
+nowhere() { # COMMAND TARGET CODE WORDS
+    PATH="$scratch/nowhere:/usr/bin:/bin" "$plan" "$1" "$2" >"$scratch/stdout" 2>"$scratch/stderr"
+    [ $? -eq "$3" ] || complain "$1 on a machine of no cluster: not exit $3"
+    grep -qF -- "$4" "$scratch/stderr" || complain "$1 on a machine of no cluster: $(cat "$scratch/stderr")"
+}
+nowhere status "$scratch/hand" 2 "plan: error: '$scratch/hand' is not a run's directory"
+nowhere cancel "$scratch/hand" 2 "plan: error: '$scratch/hand' is not a run's directory"
+for command in status cancel; do
+    nowhere $command "$scratch/cut" 3 'plan: error: cannot query Slurm: Could not establish a configuration source; do this on a machine of the cluster, or set SLURM_CONF to its slurm.conf'
+done
 sed "s#^directory: run#directory: $scratch/hand#" "$scratch/tiny.yaml" >"$scratch/desk.yaml"
 asks "$scratch/desk.yaml" '' '' now || complain "a run of mpirun without records asks for Slurm's answer: $(cat "$scratch/stderr")"
 shows "  end      nothing was started here"

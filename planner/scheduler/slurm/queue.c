@@ -2,6 +2,7 @@
 
 #include "core/base/text.h"
 #include "planner/scheduler/slurm/client.h"
+#include "planner/scheduler/slurm/internal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -235,9 +236,12 @@ static char *join_ids(const char *prefix, const char *const *ids, int32_t count)
 }
 
 static int fail_asked(const char *program, struct sw_process_result *result, double limit_seconds,
-                      struct sw_error *err)
+                      struct sw_queued_jobs *out, struct sw_error *err)
 {
     const char *why = sw_process_complaint(result);
+    out->no_cluster = !result->timed_out && strstr(why, "a configuration source") != NULL;
+    if (out->no_cluster)
+        return sw_slurm_complain(result, limit_seconds, err);
     if (result->timed_out)
         return sw_fail(err, SW_ENVIRONMENT,
                        "Slurm does not answer: %s took longer than %.0f s%s%.300s", program,
@@ -260,7 +264,7 @@ static int ask(const char *format, const char *which, double limit_seconds,
         result.out = NULL;
     } else if (status == 0 && (result.timed_out || result.diagnostics == NULL ||
                                strstr(result.diagnostics, "Invalid job id") == NULL)) {
-        status = fail_asked("squeue", &result, limit_seconds, err);
+        status = fail_asked("squeue", &result, limit_seconds, out, err);
     } /* else the only job that was asked for is not known */
     sw_process_free(&result);
     return status;
