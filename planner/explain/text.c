@@ -28,15 +28,16 @@ static void print_serving(FILE *out, const struct sw_explain *x)
     const struct sw_state *state = x->serving_programs != NULL ? &x->serving_programs->state : NULL;
     const int64_t scale_bytes = x->serving.memory.scales;
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], e[SW_FORMAT_BYTES];
-    char scales[SW_FORMAT_BYTES];
+    char scales[SW_FORMAT_BYTES], sequences[SW_FORMAT_RATE];
     if (state == NULL)
         return;
     fprintf(out,
-            "serving   %" PRId64 " texts of %" PRId64 " tokens: %s a token, %.4g tokens/s; the "
-            "first after %s of %" PRId64 " prompt tokens, %" PRId64 " at a time\n",
-            s->texts, s->max_tokens, sw_format_seconds(x->serving.cost.step_seconds, a),
-            x->serving.tokens_per_second, sw_format_seconds(s->first_seconds, b), s->prompt_tokens,
-            s->chunk > 1 ? s->chunk : s->token_budget);
+            "serving   %s of %" PRId64 " tokens: %s a token, %.4g tokens/s; the "
+            "first after %s of %" PRId64 " prompt tokens, %" PRId64 " %s\n",
+            sw_format_counted((double)s->texts, "sequence", sequences), s->max_tokens,
+            sw_format_seconds(x->serving.cost.step_seconds, a), x->serving.tokens_per_second,
+            sw_format_seconds(s->first_seconds, b), s->prompt_tokens,
+            s->mixes ? s->token_budget : s->chunk, s->mixes ? "per call" : "at a time");
     fprintf(out,
             "          a rank has %s: weights %s%s%s, cache %s in %s%s%s%s; it sends %s for a "
             "token%s\n",

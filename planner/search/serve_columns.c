@@ -102,11 +102,15 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
     (void)values;
     const struct sw_serve_price *p = &c->serve;
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
+    char sequences[SW_FORMAT_RATE], tokens[SW_FORMAT_RATE], prompts[SW_FORMAT_RATE];
     sw_report_mesh_line(out, &c->decision.mesh);
     fprintf(out,
-            "          %" PRId64 " sequences at a time of %" PRId64 " tokens, prompts %" PRId64
-            " tokens at a time\n          weights %s%s, cache in %s%s\n",
-            p->texts, p->max_tokens, p->chunk,
+            "          %s at a time of %s, prompts %s %s\n"
+            "          weights %s%s, cache in %s%s\n",
+            sw_format_counted((double)p->texts, "sequence", sequences),
+            sw_format_counted((double)p->max_tokens, "token", tokens),
+            sw_format_counted((double)(p->mixes ? p->token_budget : p->chunk), "token", prompts),
+            p->mixes ? "per call" : "at a time",
             streams(c)                           ? "streamed over fsdp, layer by layer"
             : c->decision.mesh.size[SW_FSDP] > 1 ? "whole on every rank of fsdp"
                                                  : "in place",
@@ -135,13 +139,13 @@ void sw_serve_tell_table(FILE *out, const struct sw_search *s, int64_t top)
         rate[SW_FORMAT_BYTES], weights[SW_FORMAT_BYTES], cache[SW_FORMAT_BYTES],
         reduce[SW_FORMAT_BYTES], latency[SW_FORMAT_BYTES];
     const int32_t shown = top < s->feasible ? (int32_t)top : s->feasible;
-    fprintf(out, "\n  %-14s %5s %9s %9s %9s %9s | %9s %9s %10s %9s %s\n", "mesh_dim", "texts",
+    fprintf(out, "\n  %-14s %9s %9s %9s %9s %9s | %9s %9s %10s %9s %s\n", "mesh_dim", "sequences",
             "memory", "token", "first", "tok/s/acc", "weights", "cache", "reductions", "latency",
             " limited by");
     for (int32_t i = 0; i < shown; i++) {
         const struct sw_candidate *c = &s->mesh[i];
         const struct sw_serve_price *p = &c->serve;
-        fprintf(out, "%s %-14s %5" PRId64 " %9s %9s %9s %9s | %9s %9s %10s %9s  %s%s%s\n",
+        fprintf(out, "%s %-14s %9" PRId64 " %9s %9s %9s %9s | %9s %9s %10s %9s  %s%s%s\n",
                 i == 0 && s->keeping > 0 ? sw_format_mark(true) : " ",
                 sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh), p->texts,
                 sw_format_bytes((double)c->memory.total, memory),

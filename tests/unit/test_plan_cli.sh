@@ -84,6 +84,13 @@ r = json.load(open(sys.argv[1]))
 assert r["starter"] == "bash" and os.access(r["script"], os.X_OK) and os.path.exists(plan["path"])
 assert plan["mesh_dim"] == "1,2,2,2" and plan["digest"] in open(plan["path"]).read() and plan["step_seconds"] > 0
 PYTHON
+# What a call reads: of a budget that mixes the rows of one, else a chunk of each prompt.
+for budget in '16 16 tokens per call' '64 64 tokens at a time'; do
+    expect 0 '' search $runs/quickstart.yaml --for serve --mesh_dim 1,1,8,1 --set serve.max_batch=1 \
+        --set serve.token_budget="${budget%% *}"
+    grep -qxF "          1 sequence at a time of 256 tokens, prompts ${budget#* }" "$scratch/stdout" ||
+        complain "a token budget of $budget: $(cat "$scratch/stdout")"
+done
 expect 2 "plan: error: --set needs a value: KEY=VALUE; see 'plan search --help'" search --set
 expect 2 "plan: error: option '--json' takes no value; see 'plan search --help'" search --json=1
 expect 2 "plan: error: --top must be a whole number from 1, not '0'; see 'plan search --help'" search --top 0
