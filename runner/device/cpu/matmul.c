@@ -367,7 +367,8 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
                                    .b_dtype = w->dtype,
                                    .c_dtype = y->dtype,
                                    .n = y_columns,
-                                   .c_row = y->size[y->ndim - 1]};
+                                   .c_row = y->size[y->ndim - 1],
+                                   .as_few = call->as_few};
     const uint16_t own = w->dtype == SW_I8 ? 3 : 2; /* what is behind them is added */
     bool fits;
     if (w->dtype == SW_I8) {
@@ -402,7 +403,6 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
         break;
     }
     matmul.panel = call->rows_alike ? sw_cpu_panel_rows(matmul.m) : 0;
-    matmul.as_few = call->as_few;
     if (!fits)
         return sw_fail(
             err, SW_ENVIRONMENT, "%s got [%lld, %lld] and [%lld, %lld] for a result [%lld, %lld]",
@@ -410,9 +410,8 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
             (long long)w_rows, (long long)w_columns, (long long)y_rows, (long long)y_columns);
     if (sw_cpu_matmul(device, &matmul, err) != 0)
         return -1;
-    if (call->op->kind == SW_OP_LINEAR_DW) {
+    const bool adds = call->op->kind != SW_OP_LINEAR_DW && call->op->n_in > own;
+    if (call->op->kind == SW_OP_LINEAR_DW)
         sw_cpu_zero_padding(y);
-        return 0;
-    }
-    return call->op->n_in > own ? add_to_result(device, call, err) : 0;
+    return adds ? add_to_result(device, call, err) : 0;
 }
