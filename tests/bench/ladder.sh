@@ -117,72 +117,66 @@ END
 }
 
 measured=0
-train() {
-    local about compute round turn seconds
-    about=$("$python" tests/bench/ladder_torch.py --about 2>/dev/null) || {
-        echo "left out: train, '$python' has no torch"
-        return
+# beside_torch FOLDER COMPUTE THREADS OURS [OPTION...]: rounds of the command OURS, which writes seconds to FOLDER/ours, and of
+# PyTorch with these options, in turn the first
+beside_torch() {
+    local folder=$1 compute=$2 count=$3 ours=$4 round turn seconds
+    coproc PEER { OMP_NUM_THREADS=$count exec "$python" tests/bench/ladder_torch.py --model "$(shape)" "${@:5}" \
+        --sequence "$sequence" --threads "$count" --compute "$compute" 2>"$work/peer.log"; }
+    local peer=$PEER_PID from=${PEER[0]} to=${PEER[1]}
+    read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
+    for ((round = 0; round < rounds; round++)); do
+        for turn in 0 1; do
+            look_around
+            if [ $(((round + turn) % 2)) -eq 0 ]; then
+                "$ours" "$compute"
+            else
+                echo "$steps" >&"$to"
+                read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
+                tr -d '[] ' <<<"$seconds" | tr , '\n' >>"$folder/peer"
+            fi
+        done
+    done
+    kill "$peer" 2>/dev/null
+    wait "$peer" 2>/dev/null
+    measured=1
+}
+about_torch() { # PART
+    "$python" tests/bench/ladder_torch.py --about 2>/dev/null || {
+        echo "left out: $1, '$python' has no torch" >&2
+        return 1
     }
+}
+
+train() {
+    local about compute
+    about=$(about_torch train) || return
     bash examples/make_text.sh || fail "no text to train on"
     for compute in fp32 bf16; do
         make_plan "$compute"
-        coproc PEER { OMP_NUM_THREADS=$threads exec "$python" tests/bench/ladder_torch.py --model "$(shape)" \
-            --sequence "$sequence" --threads "$threads" --compute "$compute" 2>"$work/peer.log"; }
-        local peer=$PEER_PID from=${PEER[0]} to=${PEER[1]}
-        read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
-        for ((round = 0; round < rounds; round++)); do
-            for turn in 0 1; do
-                look_around
-                if [ $(((round + turn) % 2)) -eq 0 ]; then
-                    ours "$compute"
-                else
-                    echo "$steps" >&"$to"
-                    read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
-                    tr -d '[] ' <<<"$seconds" | tr , '\n' >>"$work/$compute/peer"
-                fi
-            done
-        done
-        kill "$peer" 2>/dev/null
-        wait "$peer" 2>/dev/null
+        beside_torch "$work/$compute" "$compute" "$threads" ours
         report "a step, $compute" "$work/$compute/ours" "$work/$compute/peer" "$about"
-        measured=1
     done
 }
 
-attention() {
-    local about compute round turn seconds shape
-    about=$("$python" tests/bench/ladder_torch.py --about 2>/dev/null) || {
-        echo "left out: attention, '$python' has no torch"
-        return
-    }
-    [ -x "$build/bench/bench_cpu_attention" ] || fail "no program '$build/bench/bench_cpu_attention'"
+our_attention() { # COMPUTE
+    local shape
     shape=$(shape | sed -E 's/.*"heads": ([0-9]+), "kv_heads": ([0-9]+), "head_dim": ([0-9]+).*/\1 \2 \3/')
+    # shellcheck disable=SC2086 # three numbers
+    "$build/bench/bench_cpu_attention" "$1" "$sequence" $shape 1 "$steps" >"$work/log" 2>&1 ||
+        fail "attention: $(tail -n 1 "$work/log")"
+    awk 'NF == 2 {print $1 + $2}' "$work/log" >>"$work/attention-$1/ours"
+}
+
+attention() {
+    local about compute
+    about=$(about_torch attention) || return
+    [ -x "$build/bench/bench_cpu_attention" ] || fail "no program '$build/bench/bench_cpu_attention'"
     for compute in fp32 bf16; do
         mkdir "$work/attention-$compute"
-        coproc PEER { OMP_NUM_THREADS=1 exec "$python" tests/bench/ladder_torch.py --model "$(shape)" --attention \
-            --sequence "$sequence" --threads 1 --compute "$compute" 2>"$work/peer.log"; }
-        local peer=$PEER_PID from=${PEER[0]} to=${PEER[1]}
-        read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
-        for ((round = 0; round < rounds; round++)); do
-            for turn in 0 1; do
-                look_around
-                if [ $(((round + turn) % 2)) -eq 0 ]; then
-                    # shellcheck disable=SC2086 # three numbers
-                    "$build/bench/bench_cpu_attention" "$compute" "$sequence" $shape 1 "$steps" >"$work/log" 2>&1 ||
-                        fail "attention: $(tail -n 1 "$work/log")"
-                    awk 'NF == 2 {print $1 + $2}' "$work/log" >>"$work/attention-$compute/ours"
-                else
-                    echo "$steps" >&"$to"
-                    read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
-                    tr -d '[] ' <<<"$seconds" | tr , '\n' >>"$work/attention-$compute/peer"
-                fi
-            done
-        done
-        kill "$peer" 2>/dev/null
-        wait "$peer" 2>/dev/null
+        beside_torch "$work/attention-$compute" "$compute" 1 our_attention --attention
         report "attention, $compute, processor time" "$work/attention-$compute/ours" "$work/attention-$compute/peer" \
             "SDPA of $about"
-        measured=1
     done
 }
 

@@ -498,6 +498,21 @@ static void shapes(void **state)
     assert_true(sw_cost_attention_share(&a, 1e12, 128, 256) < 0.7 * wide);
 }
 
+static struct sw_program *compile_on_16(const struct sw_run_config *run)
+{
+    const struct sw_decision decision = {.mesh = sw_mesh_make(1, 4, 4, 1),
+                                         .train.micro_batch_size = 1,
+                                         .train.recompute = sw_recompute_full(),
+                                         .train.layout = SW_ZIGZAG};
+    struct sw_program_options options;
+    struct sw_program *p = NULL;
+    struct sw_error err = {0};
+    if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
+        sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0)
+        fail_msg("%s", err.message);
+    return p;
+}
+
 /* Half of forward's share takes the gradient twice as long, and leaves forward alone. */
 static void attention_backward_has_its_own_share(void **state)
 {
@@ -506,17 +521,8 @@ static void attention_backward_has_its_own_share(void **state)
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_run_config *run = sw_config_run(config);
     struct sw_cluster_config same = run->cluster, half = run->cluster;
-    const struct sw_decision decision = {.mesh = sw_mesh_make(1, 4, 4, 1),
-                                         .train.micro_batch_size = 1,
-                                         .train.recompute = sw_recompute_full(),
-                                         .train.layout = SW_ZIGZAG};
-    struct sw_program_options options;
-    struct sw_program *p = NULL;
-    struct sw_error err = {0};
+    struct sw_program *p = compile_on_16(run);
     int32_t seen[2] = {0};
-    if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
-        sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0)
-        fail_msg("%s", err.message);
     same.profile.launch_latency_s = half.profile.launch_latency_s = 0;
     same.profile.memory = half.profile.memory = (struct sw_curve){1, {{1, 1}}};
     same.accelerator.memory_bandwidth = half.accelerator.memory_bandwidth = 1e18;
@@ -556,17 +562,8 @@ static void attention_goes_by_its_size(void **state)
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_run_config *run = sw_config_run(config);
     struct sw_cluster_config c = run->cluster;
-    const struct sw_decision decision = {.mesh = sw_mesh_make(1, 4, 4, 1),
-                                         .train.micro_batch_size = 1,
-                                         .train.recompute = sw_recompute_full(),
-                                         .train.layout = SW_ZIGZAG};
-    struct sw_program_options options;
-    struct sw_program *p = NULL;
-    struct sw_error err = {0};
+    struct sw_program *p = compile_on_16(run);
     int32_t seen[2] = {0};
-    if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
-        sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0)
-        fail_msg("%s", err.message);
     c.profile.launch_latency_s = 0;
     c.accelerator.memory_bandwidth = 1; /* which would take ages */
     c.profile.attention_by_size[SW_ATTENTION_FORWARD][SW_FEW_BF16] = &grid[SW_ATTENTION_FORWARD];
