@@ -200,12 +200,19 @@ static int32_t count_others(struct sw_mesh mesh, const struct types *types,
     int64_t cached = 0, reads = 0;
     assert_int_equal(sw_serving_options(&options, &serving, SW_PROGRAM_PREFILL, &prefill, NULL), 0);
     assert_int_equal(prefill.serving.mixes, shape->budget > 0 && mesh.size[SW_SP] == 1);
+    const bool widens = prefill.serving.mixes && shape->budget == 8 && !scores;
     for (int64_t rotation = -KINDS_OF_PROMPT; rotation < 3; rotation++) {
+        const int64_t before = reads;
         others += run_in_order(&options, types->cache, types->weights, shape, rotation, scores,
                                first, &cached, &reads);
         assert_true(rotation >= 0 || cached == 0);
+        /* one that is alone, as prices count them: by the rows of its own rank of the batch */
+        if (rotation < 0)
+            assert_int_equal(
+                reads - before,
+                widens && sw_serving_widens(prompt_length(prompt_of(rotation, 0)), MAX_TOKENS));
     }
-    assert_int_equal(reads > 0, prefill.serving.mixes && shape->budget == 8 && !scores);
+    assert_int_equal(reads > 0, widens);
     /* with a slot for each text none finds anything; nor does one that is scored */
     assert_true((cached > 0) == (!scores && shape->slots < TEXTS));
     for (int p = 0; p < KINDS_OF_PROMPT; p++) {
