@@ -108,11 +108,13 @@ expect 0 '' runs "$scratch"
 # Where there are no symlinks, `latest` is a file with the name.
 expect 0 '' status "$scratch/run"
 newest=$(readlink "$scratch/run/checkpoints/latest")
-shows "  saved    step $((10#${newest#step-})), "
+# A machine that is fast enough passes step 999 before the signal: from there on digits are grouped.
+saved=$(sed -E ':a; s/^([0-9]+)([0-9]{3})/\1,\2/; ta' <<<"$((10#${newest#step-}))")
+shows "  saved    step $saved, "
 rm "$scratch/run/checkpoints/latest"
 echo "$newest" >"$scratch/run/checkpoints/latest"
 expect 0 '' status "$scratch/run"
-shows "  saved    step $((10#${newest#step-})), "
+shows "  saved    step $saved, "
 "$runner" checkpoint ls "$scratch/run/checkpoints/$newest" | grep -q '  latest$' || complain "checkpoint ls of one: not the latest"
 echo step-999999 >"$scratch/run/checkpoints/latest"
 expect 0 '' status "$scratch/run"
