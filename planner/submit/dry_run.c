@@ -236,6 +236,7 @@ static void print_json(const struct sw_run_config *run, const struct sw_forecast
     sw_json_text(&j, row->name, row->forecast->version(forecast));
     sw_json_integer(&j, "asked_at", all->now);
     sw_json_integer(&j, "steps", run->optimizer.total_steps);
+    sw_json_bool(&j, "steps_assumed", !run->says_steps);
     sw_json_number(&j, "setup_seconds", SW_START_SETUP_SECONDS);
     sw_json_integer(&j, "log_jobs", all->log_jobs);
     sw_json_number(&j, "log_ratio", all->log_ratio);

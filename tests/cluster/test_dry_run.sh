@@ -81,6 +81,10 @@ choices starts soonest like_jobs wait_seconds | sed -n 1p |
     awk '$1 " " $2 " " $3 " " $4 " " $5 != "8 gpu True True 0" || $6 > 30 { exit 1 }' ||
     complain "an empty cluster: $(choices starts soonest wait_seconds like_jobs)"
 [ "$(choices submitted | grep -c True)" -eq 1 ] || complain "not one choice is what would be submitted"
+steps() { python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(d["steps"], d["steps_assumed"])' "$scratch/stdout"; }
+[ "$(steps)" = '1000 False' ] || complain "a thousand steps that the run says: $(steps)"
+dry_run --json --set optimizer.total_steps=null
+[ "$(steps)" = '1000 True' ] || complain "steps that no one says: $(steps)"
 dry_run
 grep -q '^✓ .* no history .* 8  gpu ' "$scratch/stdout" || complain "the text: $(cat "$scratch/stdout")"
 [ "$(queue)" -eq 0 ] || complain "a dry run submits"
