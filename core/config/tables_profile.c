@@ -118,11 +118,12 @@ static const struct field attention_fields[] = {
     ATTENTION_BY_SIZE("forward_bf16", SW_ATTENTION_FORWARD, SW_FEW_BF16, "the same in bf16"),
     ATTENTION_BY_SIZE("backward_fp32", SW_ATTENTION_BACKWARD, SW_FEW_FP32, "its gradient in fp32"),
     ATTENTION_BY_SIZE("backward_bf16", SW_ATTENTION_BACKWARD, SW_FEW_BF16, "the same in bf16"),
-    ATTENTION_BY_SIZE("cached_fp32", SW_ATTENTION_CACHED, SW_FEW_FP32,
-                      "attention to a cache in fp32: points [queries, positions, head_dim, share "
-                      "of peak]; queries of a text, a chunk of a prompt or the one that decodes, "
-                      "for which 'few_rows' counts where it tells it; positions that one meets in "
-                      "the mean"),
+    ATTENTION_BY_SIZE(
+        "cached_fp32", SW_ATTENTION_CACHED, SW_FEW_FP32,
+        "attention to a cache in fp32: points [queries, positions, head_dim, share "
+        "of peak]; queries of a sequence, a chunk of a prompt or the one that decodes, "
+        "for which 'few_rows' counts where it tells it; positions that one meets in "
+        "the mean"),
     ATTENTION_BY_SIZE("cached_bf16", SW_ATTENTION_CACHED, SW_FEW_BF16, "the same in bf16"),
     {.key = NULL},
 };
@@ -222,8 +223,9 @@ const struct field sw_profile_fields[] = {
      .fields = few_rows_fields,
      .brief = true,
      .example = "{linear_fp32: [[1, 1e8, 12e9], [4, 1e8, 7e9]]}",
-     .about = "how fast decoding reads, whose products have one row of each text; default: what "
-              "follows from 'matmul', 'attention' and 'memory'"},
+     .about =
+         "how fast decoding reads, whose products have one row of each sequence; default: what "
+         "follows from 'matmul', 'attention' and 'memory'"},
     {.key = "products",
      .type = FIELD_CUSTOM,
      AT(products),

@@ -214,11 +214,12 @@ static const struct field run_serve_fields[] = {
      .zero_word = "auto",
      .example = "512",
      .about =
-         "number of tokens of prompts that are read between two tokens of the other texts, over "
+         "number of tokens of prompts that are read between two tokens of the other sequences, "
+         "over "
          "dp x fsdp, one chunk on each at least; auto: one chunk on each, and with token_latency "
          "and no chunk the most, by price, with which a token that waits for them keeps it; on "
-         "CPUs without sp calls mix where a rank's part is above its texts and at most 32: it "
-         "counts the other texts' next tokens, too, which wait for no call but their own"},
+         "CPUs without sp calls mix where a rank's part is above its sequences and at most 32: it "
+         "counts the other sequences' next tokens, too, which wait for no call but their own"},
     {.key = "cache",
      .type = FIELD_WORD,
      AT(serve_cache),

@@ -40,13 +40,13 @@ static int take_stop(const struct sw_argument *row, void *to, const char *value,
 const struct sw_argument sw_generate_rows[] = {
     {"--checkpoint", NULL, "DIR",
      "weights: a checkpoint, a run's folder, or a Hugging Face model directory", INTO(checkpoint)},
-    {"--prompt", NULL, "TEXT", "the text to complete", INTO(prompt), .empty = SW_EMPTY_TAKEN},
+    {"--prompt", NULL, "TEXT", "the prompt to complete", INTO(prompt), .empty = SW_EMPTY_TAKEN},
     {"--prompts", NULL, "FILE",
      "lines of {\"prompt\": TEXT} or {\"tokens\": [1, 2]}, with the options below as keys "
      "(max_new_tokens, stop, ...) where they differ; - is stdin",
      INTO(prompts_path)},
-    {"-o", NULL, "OUT.jsonl", "a line for each text, in the order of the prompts (default: stdout)",
-     INTO(out_path)},
+    {"-o", NULL, "OUT.jsonl",
+     "a line for each sequence, in the order of the prompts (default: stdout)", INTO(out_path)},
     {"--bytes", NULL, NULL,
      "each byte of a text is a token; without it a model with no tokenizer takes texts only where "
      "its vocab_size is 256 or its run has data.format: bytes",
@@ -62,7 +62,7 @@ const struct sw_argument sw_generate_rows[] = {
     {"--shard", NULL, "I/N", "take only part I of N of the prompts, I from 0, as one of N jobs",
      .take = take_part, INTO(part)},
     {"--stop", NULL, "TEXT",
-     "a string that ends the text and is not part of it; may be given several times",
+     "a string that ends the sequence and is not part of it; may be given several times",
      .take = take_stop, INTO(stops)},
 #define SAMPLING(name, real, least, most, above, value, about)                                     \
     {#name, NULL, value, about, .take = take_sampling, INTO(params)},

@@ -20,7 +20,8 @@ const struct sw_argument sw_serve_rows[] = {
      "its vocab_size is 256 or its run has data.format: bytes",
      INTO(bytes)},
     {"--queue", NULL, "N",
-     "texts that may wait, half of them one client's; more are answered 429 or 503 (default: 512)",
+     "sequences that may wait, half of them one client's; more are answered 429 or 503 (default: "
+     "512)",
      INTO(queue), .least = 1, .most = 1000000},
     {"--connections", NULL, "N", "clients at a time (default: 256)", INTO(connections), .least = 1,
      .most = 100000},

@@ -177,12 +177,12 @@ static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection 
         {"requests_failed_total", "counter", "Requests that failed in the server.",
          (double)c.failed},
         {"requests_answered_total", "counter", "Requests answered.", (double)c.answered},
-        {"texts_total", "counter", "Texts started.", (double)c.texts},
-        {"texts_yielded_total", "counter", "Texts that gave a slot to another client.",
+        {"sequences_total", "counter", "Sequences started.", (double)c.texts},
+        {"sequences_yielded_total", "counter", "Sequences that gave a slot to another client.",
          (double)c.yielded},
-        {"texts_waiting", "gauge", "Texts waiting for a slot.", (double)c.waiting},
-        {"texts_running", "gauge", "Texts in a slot.", (double)c.running},
-        {"slots", "gauge", "Slots: texts generated at a time.", (double)http->options.slots},
+        {"sequences_waiting", "gauge", "Sequences waiting for a slot.", (double)c.waiting},
+        {"sequences_running", "gauge", "Sequences in a slot.", (double)c.running},
+        {"slots", "gauge", "Slots: sequences generated at a time.", (double)http->options.slots},
         {"calls_total", "counter", "Calls of the prefill and decode programs.", (double)c.calls},
         {"first_token_calls_total", "counter", "Calls between requests and their first tokens.",
          (double)c.first_token_calls},
@@ -206,7 +206,7 @@ static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection 
     }
     write_times(&out, "first_token_seconds", "Seconds from a request to its first token.",
                 &c.first_token);
-    write_times(&out, "token_seconds", "Seconds between two tokens of a text.", &c.token);
+    write_times(&out, "token_seconds", "Seconds between two tokens of a sequence.", &c.token);
     write_times(&out, "answer_seconds", "Seconds from a request to its complete answer.",
                 &c.answer);
     const enum MHD_Result result =

@@ -194,7 +194,7 @@ static int refuse_full(struct sw_request_queue *d, struct sw_refusal *refusal, i
     refusal->type = status == 429 ? "rate_limit_error" : "server_error";
     refusal->code = "queue_full";
     d->counts.busy++;
-    return sw_fail(&refusal->err, SW_ENVIRONMENT, "%lld text%s%s%s already; try again in %d s",
+    return sw_fail(&refusal->err, SW_ENVIRONMENT, "%lld sequence%s%s%s already; try again in %d s",
                    (long long)waiting, waiting == 1 ? "" : "s", status == 429 ? " of yours" : "",
                    waiting == 1 ? " waits" : " wait", (int)retry_s);
 }
@@ -213,11 +213,14 @@ static int check_submitted(struct sw_request_queue *d, const struct sw_party *pa
         return sw_fail(&refusal->err, SW_ENVIRONMENT, "%s", d->closed);
     }
     if (count > most) {
-        *refusal = (struct sw_refusal){
-            .status = 400, .type = "invalid_request_error", .code = "too_many_texts", .param = "n"};
-        return sw_fail(&refusal->err, SW_BAD_INPUT,
-                       "%lld texts; a request has at most %lld here, half of --queue and the slots",
-                       (long long)count, (long long)most);
+        *refusal = (struct sw_refusal){.status = 400,
+                                       .type = "invalid_request_error",
+                                       .code = "too_many_sequences",
+                                       .param = "n"};
+        return sw_fail(
+            &refusal->err, SW_BAD_INPUT,
+            "%lld sequences; a request has at most %lld here, half of --queue and the slots",
+            (long long)count, (long long)most);
     }
     if (more > 0 && d->counts.waiting + more > d->queue)
         return refuse_full(d, refusal, 503, d->counts.waiting, retry_s);

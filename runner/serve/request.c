@@ -94,7 +94,7 @@ static int check_bytes(struct reading *r, size_t bytes)
     r->refusal->code = "context_length_exceeded";
     return REFUSE(r,
                   "the prompt has %zu bytes; with %" PRId64
-                  " tokens for a text, of at most %zu bytes each, it can have %zu",
+                  " tokens for a sequence, of at most %zu bytes each, it can have %zu",
                   bytes, r->rules->limits.max_tokens, sw_codec_longest(r->rules->codec), most);
 }
 
@@ -391,7 +391,7 @@ static int read_stop(struct reading *r, const json_t *value)
 {
     const size_t count = json_is_array(value) ? json_array_size(value) : 1;
     if (count > SW_REQUEST_STOPS)
-        return REFUSE(r, "'stop' has at most %d texts", SW_REQUEST_STOPS);
+        return REFUSE(r, "'stop' has at most %d strings", SW_REQUEST_STOPS);
     for (size_t i = 0; i < count; i++) {
         const json_t *text = json_is_array(value) ? json_array_get(value, i) : value;
         if (!json_is_string(text) || json_string_length(text) == 0)
@@ -598,7 +598,7 @@ static int check_room(struct reading *r)
             r->refusal->code = "context_length_exceeded";
             return REFUSE(r,
                           "the prompt has %" PRId64 " tokens; with %" PRId64
-                          " for a text, at most %" PRId64 " leave room for a new one",
+                          " for a sequence, at most %" PRId64 " leave room for a new one",
                           r->out->prompt[i].count, most, most - 1);
         }
     return 0;
@@ -612,7 +612,7 @@ static int check_together(struct reading *r)
         return REFUSE(r, "'%s' is missing", r->param);
     r->param = "n";
     if (out->params.n > SW_REQUEST_TEXTS / out->prompt_count)
-        return REFUSE(r, "at most %d texts at a time, of all prompts", SW_REQUEST_TEXTS);
+        return REFUSE(r, "at most %d sequences at a time, of all prompts", SW_REQUEST_TEXTS);
     r->param = "best_of";
     if (r->best_of > 1 && r->best_of != out->params.n)
         return REFUSE(r, "'best_of' other than n is not supported; leave it out");
@@ -622,7 +622,7 @@ static int check_together(struct reading *r)
     /* an answer that is not streamed lies in memory whole */
     r->param = out->endpoint == SW_COMPLETIONS ? "logprobs" : "top_logprobs";
     if (!out->stream && r->top_logprobs * out->prompt_count * out->params.n > SW_REQUEST_TEXTS)
-        return REFUSE(r, "the most probable tokens of so many texts need stream: true");
+        return REFUSE(r, "the most probable tokens of so many sequences need stream: true");
     out->logprobs = r->wants_logprobs ? (int32_t)r->top_logprobs : -1;
     r->param = "stream_options";
     if (out->include_usage && !out->stream)

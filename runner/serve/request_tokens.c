@@ -92,7 +92,7 @@ int sw_request_ban_ends(const struct sw_request_rules *rules, struct sw_api_requ
         return 0;
     if (wanted > room)
         return sw_fail(err, SW_BAD_INPUT,
-                       "'min_tokens' is %" PRId64 ", but a text gets at most %" PRId64
+                       "'min_tokens' is %" PRId64 ", but a sequence gets at most %" PRId64
                        " new tokens, by max_tokens and behind its prompt",
                        wanted, room);
     if (sw_biases_ban(biases, vocab, request->stop_token, (size_t)request->stop_token_count) &&
@@ -100,6 +100,6 @@ int sw_request_ban_ends(const struct sw_request_rules *rules, struct sw_api_requ
                                  sw_biases_ban_ends(biases, vocab, rules->codec))))
         return 0;
     return sw_fail(err, SW_BAD_INPUT,
-                   "'min_tokens' bans at most %d tokens, and more end a text here",
+                   "'min_tokens' bans at most %d tokens, and more end a sequence here",
                    SW_BANNED_TOKENS);
 }

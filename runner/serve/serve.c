@@ -57,7 +57,7 @@ static void fail_completion(struct server *s, struct sw_completion *completion,
 static void out_of_memory(struct server *s, struct sw_completion *completion)
 {
     struct sw_error err = {0};
-    sw_fail(&err, SW_ENVIRONMENT, "the server is out of memory for this text");
+    sw_fail(&err, SW_ENVIRONMENT, "the server is out of memory for this sequence");
     fail_completion(s, completion, &err);
 }
 
@@ -203,7 +203,7 @@ static int prepare(struct server *s, const struct sw_completion *completion,
     return text->prompt_logprobs != NULL &&
                    (r->logprobs == 0 || (text->top != NULL && text->top_logprobs != NULL))
                ? 0
-               : sw_fail(err, SW_ENVIRONMENT, "the server is out of memory for this text");
+               : sw_fail(err, SW_ENVIRONMENT, "the server is out of memory for this sequence");
 }
 
 /* The seed is that of `runner generate` for the same place in a file. */
@@ -295,7 +295,7 @@ static bool look_round(struct server *s)
         s->until_s = now + s->options->drain_s;
         sw_request_queue_close(s->queue, "the server is stopping");
         const struct sw_request_queue_counts c = sw_request_queue_counts(s->queue);
-        fprintf(stderr, "stopping: %" PRId64 " texts are being generated, %" PRId64 " wait\n",
+        fprintf(stderr, "stopping: %" PRId64 " sequences are being generated, %" PRId64 " wait\n",
                 c.running, c.waiting);
     }
     if (now > s->until_s && !s->cut) {
@@ -465,7 +465,8 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
                                 &session->rank->err) != 0 ||
         sw_http_start(&http, s->queue, &s->http, &session->rank->err) != 0)
         return -1;
-    fprintf(stderr, "serving %s at %s: %" PRId64 " texts at a time, of up to %" PRId64 " tokens\n",
+    fprintf(stderr,
+            "serving %s at %s: %" PRId64 " sequences at a time, of up to %" PRId64 " tokens\n",
             model, listener->text, slots, http.rules.limits.max_tokens);
     return 0;
 }

@@ -72,7 +72,7 @@ class Server:
     def running(self):
         c = http.client.HTTPConnection(self.address)
         c.request("GET", "/metrics")
-        return float(re.search(r"^shardwright_texts_running (\S+)$", c.getresponse().read().decode(),
+        return float(re.search(r"^shardwright_sequences_running (\S+)$", c.getresponse().read().decode(),
                                re.M).group(1))
 
 
@@ -168,7 +168,7 @@ def says_what_is_wrong(page, server, pictures):
     # one runs, one waits: this one is too many
     busy = occupy(server.address, 2)
     page.click("#go")
-    expect(said).to_contain_text("429: 1 text waits already", timeout=10000)
+    expect(said).to_contain_text("429: 1 sequence waits already", timeout=10000)
     pictures("busy")
     for c in busy:
         c.close()

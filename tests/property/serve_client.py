@@ -78,7 +78,7 @@ def wait_until_idle(url, seconds=20):
     until = time.time() + seconds
     while True:
         now = metrics(url)
-        if now["texts_running"] == 0 and now["texts_waiting"] == 0:
+        if now["sequences_running"] == 0 and now["sequences_waiting"] == 0:
             return now
         assert time.time() < until, f"slots are stuck: {now}"
         time.sleep(0.1)
@@ -324,20 +324,20 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": [1, "a"]}, 400, "prompt", "element 1 of the prompt is not a token: a whole number from 0"),
     ("completions", {"prompt": [264]}, 400, "prompt", "token 264 is none of the model's 264"),
     ("completions", {"prompt": ["a"] * 257}, 400, "prompt", "at most 256 prompts at a time"),
-    ("completions", {"prompt": ["a"] * 3, "n": 100}, 400, "n", "at most 256 texts at a time, of all prompts"),
-    ("completions", {"prompt": "a" * 90}, 400, "prompt", "the prompt has 90 tokens; with 90 for a text, at most 89 leave room for a new one"),
-    ("completions", {"prompt": "a" * 1081}, 400, "prompt", "the prompt has 1081 bytes; with 90 tokens for a text, of at most 12 bytes each, it can have 1080"),
-    ("completions", {"prompt": "a" * 8000000}, 400, "prompt", "the prompt has 8000000 bytes; with 90 tokens for a text, of at most 12 bytes each, it can have 1080"),
+    ("completions", {"prompt": ["a"] * 3, "n": 100}, 400, "n", "at most 256 sequences at a time, of all prompts"),
+    ("completions", {"prompt": "a" * 90}, 400, "prompt", "the prompt has 90 tokens; with 90 for a sequence, at most 89 leave room for a new one"),
+    ("completions", {"prompt": "a" * 1081}, 400, "prompt", "the prompt has 1081 bytes; with 90 tokens for a sequence, of at most 12 bytes each, it can have 1080"),
+    ("completions", {"prompt": "a" * 8000000}, 400, "prompt", "the prompt has 8000000 bytes; with 90 tokens for a sequence, of at most 12 bytes each, it can have 1080"),
     ("completions", {"prompt": "a", "temperature": -1}, 400, "temperature", "'temperature' must be a number from 0 to 100"),
     ("completions", {"prompt": "a", "temperature": "hot"}, 400, "temperature", "'temperature' must be a number from 0 to 100"),
     ("completions", {"prompt": "a", "top_p": 0}, 400, "top_p", "'top_p' must be a number above 0 and at most 1"),
     ("completions", {"prompt": "a", "n": 0}, 400, "n", "'n' must be a whole number from 1 to 10000"),
     ("completions", {"prompt": "a", "max_tokens": -1}, 400, "max_tokens", "'max_tokens' must be a whole number from 0"),
     ("completions", {"prompt": "a", "stop": ""}, 400, "stop", "'stop' must be a string or a list of strings, none empty"),
-    ("completions", {"prompt": "a", "stop": ["a"] * 17}, 400, "stop", "'stop' has at most 16 texts"),
+    ("completions", {"prompt": "a", "stop": ["a"] * 17}, 400, "stop", "'stop' has at most 16 strings"),
     ("completions", {"prompt": "a", "stream": 1}, 400, "stream", "'stream' must be true or false"),
     ("completions", {"prompt": "a", "stream_options": {"include_usage": True}}, 400, "stream_options", "'stream_options' needs stream: true"),
-    ("completions", {"prompt": "a", "n": 52, "logprobs": 5}, 400, "logprobs", "the most probable tokens of so many texts need stream: true"),
+    ("completions", {"prompt": "a", "n": 52, "logprobs": 5}, 400, "logprobs", "the most probable tokens of so many sequences need stream: true"),
     ("completions", {"prompt": "a", "logprobs": 6}, 400, "logprobs", "'logprobs' must be a whole number from 0 to 5"),
     ("completions", {"prompt": "a", "logprobs": -1}, 400, "logprobs", "'logprobs' must be a whole number from 0 to 5"),
     ("completions", {"prompt": "a", "logprobs": 1.5}, 400, "logprobs", "'logprobs' must be a whole number from 0 to 5"),
@@ -362,9 +362,9 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "min_tokens": -1}, 400, "min_tokens", "'min_tokens' must be a whole number from 0 to 2147483647"),
     ("completions", {"prompt": "a", "min_tokens": 1.5}, 400, "min_tokens", "'min_tokens' must be a whole number from 0 to 2147483647"),
     ("completions", {"prompt": "a", "min_tokens": "1"}, 400, "min_tokens", "'min_tokens' must be a whole number from 0 to 2147483647"),
-    ("completions", {"prompt": "a", "min_tokens": 17}, 400, "min_tokens", "'min_tokens' is 17, but a text gets at most 16 new tokens, by max_tokens and behind its prompt"),
-    ("completions", {"prompt": "a", "min_tokens": 9, "max_tokens": 8}, 400, "min_tokens", "'min_tokens' is 9, but a text gets at most 8 new tokens, by max_tokens and behind its prompt"),
-    ("completions", {"prompt": ["a", "a" * 80], "min_tokens": 11, "max_tokens": 40}, 400, "min_tokens", "'min_tokens' is 11, but a text gets at most 10 new tokens, by max_tokens and behind its prompt"),
+    ("completions", {"prompt": "a", "min_tokens": 17}, 400, "min_tokens", "'min_tokens' is 17, but a sequence gets at most 16 new tokens, by max_tokens and behind its prompt"),
+    ("completions", {"prompt": "a", "min_tokens": 9, "max_tokens": 8}, 400, "min_tokens", "'min_tokens' is 9, but a sequence gets at most 8 new tokens, by max_tokens and behind its prompt"),
+    ("completions", {"prompt": ["a", "a" * 80], "min_tokens": 11, "max_tokens": 40}, 400, "min_tokens", "'min_tokens' is 11, but a sequence gets at most 10 new tokens, by max_tokens and behind its prompt"),
     ("completions", {"prompt": "a", "logit_bias": 5}, 400, "logit_bias", "'logit_bias' must be an object of at most 300 tokens, as in {\"50256\": -100}"),
     ("completions", {"prompt": "a", "logit_bias": [5, 1]}, 400, "logit_bias", "'logit_bias' must be an object of at most 300 tokens, as in {\"50256\": -100}"),
     ("completions", {"prompt": "a", "logit_bias": {str(i): 1 for i in range(301)}}, 400, "logit_bias", "'logit_bias' must be an object of at most 300 tokens, as in {\"50256\": -100}"),
@@ -378,11 +378,11 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "logit_bias": {"5": 100.5}}, 400, "logit_bias", "'logit_bias' of token '5' must be a number from -100 to 100"),
     ("completions", {"prompt": "a", "logit_bias": {"5": "1"}}, 400, "logit_bias", "'logit_bias' of token '5' must be a number from -100 to 100"),
     ("completions", {"prompt": "a", "logit_bias": {"5": None}}, 400, "logit_bias", "'logit_bias' of token '5' must be a number from -100 to 100"),
-    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "min_tokens": 90}, 400, "min_tokens", "'min_tokens' is 90, but a text gets at most 70 new tokens, by max_tokens and behind its prompt"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "min_tokens": 90}, 400, "min_tokens", "'min_tokens' is 90, but a sequence gets at most 70 new tokens, by max_tokens and behind its prompt"),
     ("completions", {"prompt": "a", "colour": 1}, 400, None, "unknown key 'colour'"),
     ("completions", {"prompt": "a", "temprature": 1}, 400, None, "unknown key 'temprature'; did you mean 'temperature'?"),
     ("completions", {"prompt": "a", "model": "gpt-4"}, 404, "model", "the model 'gpt-4' is not served here; this server has 'small'"),
-    ("chat/completions", {"messages": [{"role": "user", "content": "a" * 600}] * 2}, 400, "messages", "the prompt has 1200 bytes; with 90 tokens for a text, of at most 12 bytes each, it can have 1080"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a" * 600}] * 2}, 400, "messages", "the prompt has 1200 bytes; with 90 tokens for a sequence, of at most 12 bytes each, it can have 1080"),
     ("chat/completions", {"messages": []}, 400, "messages", "'messages' must be a list of 1 to 4096 messages"),
     ("chat/completions", {"prompt": "a"}, 400, None, "unknown key 'prompt'"),
     ("chat/completions", {"messages": ["a"]}, 400, "messages", "message 1 is an object with 'role' and 'content'"),
@@ -574,12 +574,12 @@ def hostile(url, count, seed):
 
 
 def busy(url):
-    """Too many texts wait: 429, and when to come again; then all is as before."""
+    """Too many sequences wait: 429, and when to come again; then all is as before."""
     stop = threading.Event()
     body = {"prompt": "a", "max_tokens": 90, "n": 250, "temperature": 1, "seed": 1}
     first = threading.Thread(target=lambda: (complete(url, **body), stop.set()))
     first.start()
-    while metrics(url)["texts_waiting"] == 0:
+    while metrics(url)["sequences_waiting"] == 0:
         time.sleep(0.01)
     status, headers, said = ask(url, "/v1/completions", {**body, "n": 100})
     assert status == 429 and 1 <= int(headers["Retry-After"]) <= 60, (status, headers, said)
@@ -591,7 +591,7 @@ def busy(url):
 
 
 def ends(url):
-    """Tokens that end a text, and a text that none of the model's does."""
+    """Tokens that end a sequence, and a sequence that none of the model's does."""
     asked = {"prompt": "the quick", "temperature": 0, "max_tokens": 40, "logprobs": 0}
     whole, = complete(url, **asked)["choices"]
     last = whole["text"][5]
@@ -601,7 +601,7 @@ def ends(url):
         got = choices_of(url, body)
         text, reason = (got[0][0][0], got[0][1][0]) if streams else (got[0]["text"], got[0]["finish_reason"])
         assert (text, reason) == (whole["text"][:at], "stop"), (text, reason)
-    # drawn from nearly all tokens 257 comes soon, which ends a text of this model
+    # drawn from nearly all tokens 257 comes soon, which ends a sequence of this model
     hot = {"prompt": "the", "temperature": 50, "max_tokens": 80, "n": 60, "seed": 3, "logprobs": 0}
     ended, gone_on = (complete(url, **hot, ignore_eos=i)["choices"] for i in (False, True))
     assert "stop" in {c["finish_reason"] for c in ended}, "no text ends by itself"
@@ -703,29 +703,29 @@ def turns(url):
     got, before = [], wait_until_idle(url)
     many = threading.Thread(target=lambda: got.append(choices_of(url, body)))
     many.start()
-    while metrics(url)["texts_waiting"] == 0:
+    while metrics(url)["sequences_waiting"] == 0:
         time.sleep(0.01)
     others = 0
-    while metrics(url)["texts_waiting"] > 100:
+    while metrics(url)["sequences_waiting"] > 100:
         for key in "abcdef":
             status, _, said = ask(url, "/v1/completions", {"prompt": "a", "max_tokens": 3},
                                   {"Authorization": "Bearer " + key})
             assert status == 200, said
             others += 1
-    waiting = metrics(url)["texts_waiting"]
+    waiting = metrics(url)["sequences_waiting"]
     many.join()
     after = wait_until_idle(url)
     assert got[0] == alone, "texts that gave up their slots are others"
     assert waiting > 0 and others >= 6, (waiting, others)
-    assert after["texts_yielded_total"] > before["texts_yielded_total"], after
-    assert after["texts_total"] - before["texts_total"] == 200 + others, (before, after)
+    assert after["sequences_yielded_total"] > before["sequences_yielded_total"], after
+    assert after["sequences_total"] - before["sequences_total"] == 200 + others, (before, after)
     print(f"{others} others were answered before 200 texts, of which "
-          f"{int(after['texts_yielded_total'] - before['texts_yielded_total'])} began again")
+          f"{int(after['sequences_yielded_total'] - before['sequences_yielded_total'])} began again")
 
 
 def delay(url, at_most, texts):
     """How many programs run between a request and its first token while another client has every slot and
-    its other texts wait: what runs when it comes, its own, and between them at most one of those prompts'
+    its other sequences wait: what runs when it comes, its own, and between them at most one of those prompts'
     and, where calls do not mix, a token of the texts that are made before and behind it; however long the
     prompts are."""
     most, asked, at_most, texts = 0, 0, int(at_most), int(texts)
@@ -745,13 +745,13 @@ def delay(url, at_most, texts):
                        for t in range(texts)], # none begins like another's
             "max_tokens": tokens, "temperature": 1, "ignore_eos": True, "seed": 1})
         many.start()
-        while metrics(url)["texts_running"] == 0:
+        while metrics(url)["sequences_running"] == 0:
             time.sleep(0.001)
         before = metrics(url)
         while metrics(url)["new_tokens_total"] == before["new_tokens_total"]:
             time.sleep(0.001)
         calls = []
-        while metrics(url)["texts_waiting"] > 20 and len(calls) < 100:
+        while metrics(url)["sequences_waiting"] > 20 and len(calls) < 100:
             calls.append(first_token_calls("cdef"[len(calls) % 4]))
         many.join()
         assert calls and max(calls) <= at_most, (length, tokens, calls)
@@ -767,12 +767,12 @@ def gone(url):
         s = socket.create_connection((host, int(port)))
         s.sendall(post(json.dumps({"prompt": "a", "max_tokens": 90, "n": 250, "temperature": 1,
                                    "stream": streams}).encode()))
-        while metrics(url)["texts_running"] == 0:
+        while metrics(url)["sequences_running"] == 0:
             time.sleep(0.01)
         s.close()
         after = wait_until_idle(url, 10)
         assert after["requests_gone_total"] == before["requests_gone_total"] + 1, after
-        assert after["texts_total"] - before["texts_total"] < 250, "all texts were made for nobody"
+        assert after["sequences_total"] - before["sequences_total"] < 250, "all texts were made for nobody"
     print("clients leave, their slots are free")
 
 

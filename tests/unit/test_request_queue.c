@@ -87,15 +87,16 @@ static void texts_are_counted_not_requests(void **state)
 {
     struct sw_request_queue *queue = new_queue();
     (void)state;
-    refuse(queue, "a", MOST + 1, 400, "too_many_texts",
-           "15 texts; a request has at most 14 here, half of --queue and the slots");
+    refuse(queue, "a", MOST + 1, 400, "too_many_sequences",
+           "15 sequences; a request has at most 14 here, half of --queue and the slots");
     (void)submit(queue, "a", MOST); /* four have slots at once, ten wait */
     struct sw_completion *completion = NULL;
     for (int32_t i = 0; i < SLOTS; i++)
         assert_non_null(sw_request_queue_next(queue, &completion));
-    refuse(queue, "a", 1, 429, "queue_full", "10 texts of yours wait already; try again in 3 s");
+    refuse(queue, "a", 1, 429, "queue_full",
+           "10 sequences of yours wait already; try again in 3 s");
     (void)submit(queue, "b", 9);
-    refuse(queue, "c", 2, 503, "queue_full", "19 texts wait already; try again in 5 s");
+    refuse(queue, "c", 2, 503, "queue_full", "19 sequences wait already; try again in 5 s");
     (void)submit(queue, "c", 1);
     assert_int_equal(sw_request_queue_counts(queue).waiting, QUEUE);
     assert_int_equal(sw_request_queue_counts(queue).busy, 2);
