@@ -1,5 +1,5 @@
 /* An op on the CUDA device and on the CPU device, with operands that are described once: what
- * test_cuda_ops.c and test_cuda_serving.c share. */
+ * test_cuda_ops.c, test_cuda_serving.c, test_cuda_cached.c and test_cuda_int8.c share. */
 #ifndef SW_TEST_CUDA_OPS_SUPPORT_H
 #define SW_TEST_CUDA_OPS_SUPPORT_H
 
@@ -47,6 +47,15 @@ static inline double get(enum sw_dtype dtype, const void *data, int64_t i)
         return ((const int8_t *)data)[i];
     return dtype == SW_F32 ? (double)((const float *)data)[i]
                            : (double)sw_bf16_to_float(((const uint16_t *)data)[i]);
+}
+
+/* Of a tensor in fp32 or bf16. */
+static inline void put(const struct sw_tensor *t, int64_t i, float value)
+{
+    if (t->dtype == SW_F32)
+        ((float *)t->data)[i] = value;
+    else
+        ((uint16_t *)t->data)[i] = sw_bf16_from_float(value);
 }
 
 /* ---- A call on both devices ---- */
@@ -113,14 +122,19 @@ static inline struct sw_tensor *add_in(struct both *b, enum sw_dtype dtype, int 
     struct sw_tensor *t = &b->in[b->op.n_in];
     *t = shaped(dtype, ndim, size);
     t->data = host_memory(b, b->op.n_in++, t);
-    for (int64_t i = 0; i < t->elems; i++) {
-        const float value =
-            sw_bf16_to_float(sw_bf16_from_float((float)((2 * uniform() - 1) * scale)));
-        if (dtype == SW_F32)
-            ((float *)t->data)[i] = value;
-        else
-            ((uint16_t *)t->data)[i] = sw_bf16_from_float(value);
-    }
+    for (int64_t i = 0; i < t->elems; i++)
+        put(t, i, sw_bf16_to_float(sw_bf16_from_float((float)((2 * uniform() - 1) * scale))));
+    return t;
+}
+
+/* Scales of integers: `least` and what is drawn above it. */
+static inline struct sw_tensor *add_scales(struct both *b, int ndim, const int64_t *size,
+                                           float least, double scale)
+{
+    struct sw_tensor *t = add_in(b, SW_F32, ndim, size, scale);
+    float *scales = t->data;
+    for (int64_t i = 0; i < t->elems; i++)
+        scales[i] = least + fabsf(scales[i]);
     return t;
 }
 
@@ -154,10 +168,7 @@ static inline struct sw_tensor *add_out(struct both *b, enum sw_dtype dtype, int
     t->data = host_memory(b, b->op.n_in + b->op.n_out, t);
     b->op.n_out++;
     for (int64_t i = 0; i < t->elems; i++) /* poison: what is not written shows */
-        if (dtype == SW_F32)
-            ((float *)t->data)[i] = NAN;
-        else
-            ((uint16_t *)t->data)[i] = 0x7fc0;
+        put(t, i, NAN);
     return t;
 }
 
@@ -225,18 +236,25 @@ static inline void run_both(struct both *b, size_t workspace_bytes, const struct
     free(workspace);
 }
 
+/* Result i as the CUDA device has it; the caller frees. */
+static inline void *fetched(const struct both *b, int i)
+{
+    const struct sw_tensor *t = &b->out[i];
+    void *got = malloc(bytes_of(t) + 1);
+    assert_non_null(got);
+    assert_int_equal(cuda->vtable->copy_out(cuda, got, b->device[b->op.n_in + i], bytes_of(t)), 0);
+    return got;
+}
+
 /* Elements differ by at most `tolerance` of the largest; NaN never passes. */
 static inline void compare(struct both *b, double tolerance)
 {
     compared[b->op.kind] = true;
     for (int i = 0; i < b->op.n_out; i++) {
         const struct sw_tensor *t = &b->out[i];
-        void *got = malloc(bytes_of(t) + 1);
+        void *got = fetched(b, i);
         double most = 0, largest = 1e-30;
         int64_t where = -1;
-        assert_non_null(got);
-        assert_int_equal(cuda->vtable->copy_out(cuda, got, b->device[b->op.n_in + i], bytes_of(t)),
-                         0);
         for (int64_t e = 0; e < t->elems; e++)
             largest = fmax(largest, fabs(get(t->dtype, t->data, e)));
         for (int64_t e = 0; e < t->elems; e++) {
@@ -285,8 +303,6 @@ static inline int64_t any_skew(void)
     return between(0, 2) == 0 ? between(1, 3) : 0;
 }
 
-/* Both devices; ROUNDS and SEED from the command line. Returns what the process ends with where
- * there is nothing to test on: 77 without a GPU; 0: go on. */
 /* ---- Serving ---- */
 
 /* Of each row its first position, number of tokens and slot. */
@@ -306,18 +322,10 @@ static inline void in_parts(struct sw_tensor *cache, int64_t rank, int64_t ranks
     cache->start[1] = cache->size[1] * rank;
 }
 
-/* Result i as the CUDA device has it; the caller frees. */
-static inline float *fetched(const struct both *b, int i)
-{
-    const struct sw_tensor *t = &b->out[i];
-    float *got = malloc(bytes_of(t) + 1);
-    assert_non_null(got);
-    assert_int_equal(cuda->vtable->copy_out(cuda, got, b->device[b->op.n_in + i], bytes_of(t)), 0);
-    return got;
-}
+/* ---- The program of a test ---- */
 
-/* ---- */
-
+/* Both devices; ROUNDS and SEED from the command line. Returns what the process ends with where
+ * there is nothing to test on: 77 without a GPU; 0: go on. */
 static inline int open_devices(int argc, char **argv)
 {
     struct sw_error err = {0};
@@ -342,5 +350,16 @@ static inline void close_devices(void)
     cuda->vtable->destroy(cuda);
     cpu->vtable->destroy(cpu);
 }
+
+/* What main returns. */
+#define RUN_ON_BOTH_DEVICES(argc, argv, tests)                                                     \
+    do {                                                                                           \
+        const int skipped_ = open_devices(argc, argv);                                             \
+        if (skipped_ != 0)                                                                         \
+            return skipped_;                                                                       \
+        const int failed_ = cmocka_run_group_tests(tests, NULL, NULL);                             \
+        close_devices();                                                                           \
+        return failed_;                                                                            \
+    } while (0)
 
 #endif

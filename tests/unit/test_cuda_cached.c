@@ -29,10 +29,7 @@ static void hide(struct sw_tensor *cache, const struct attention_case *c)
         const int64_t position = sw_cache_position(place, c->rank, block, c->ranks);
         if (slot[1] > 0 && position < slot[0] + slot[1])
             continue;
-        if (cache->dtype == SW_F32)
-            ((float *)cache->data)[i] = NAN;
-        else
-            ((uint16_t *)cache->data)[i] = 0x7fc0;
+        put(cache, i, NAN);
     }
 }
 
@@ -62,9 +59,7 @@ static struct both describe(const struct attention_case *c)
             (int32_t)(FIRST_SLOT + 1 + i);
     for (int i = 0; scaled && i < 2; i++) { /* of keys and values up to 2, as the others */
         const int64_t each[3] = {c->batch + 1, c->places, c->kv_heads};
-        struct sw_tensor *scales = add_in(&b, SW_F32, 3, each, 2.0 / 127);
-        for (int64_t s = 0; s < scales->elems; s++)
-            ((float *)scales->data)[s] = fabsf(((float *)scales->data)[s]);
+        struct sw_tensor *scales = add_scales(&b, 3, each, 0, 2.0 / 127);
         in_parts(scales, c->rank, c->ranks);
         hide(scales, c);
     }
@@ -319,15 +314,10 @@ static void test_errors(void **unused)
 
 int main(int argc, char **argv)
 {
-    const int status = open_devices(argc, argv);
-    if (status != 0)
-        return status;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decode_attention), cmocka_unit_test(test_chunk_attention),
         cmocka_unit_test(test_slots_are_alike),  cmocka_unit_test(test_chunks_are_alike),
         cmocka_unit_test(test_errors),
     };
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    close_devices();
-    return failed;
+    RUN_ON_BOTH_DEVICES(argc, argv, tests);
 }

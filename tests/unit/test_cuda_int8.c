@@ -9,14 +9,6 @@ struct shape {
     int64_t rows, inputs, outputs;
 };
 
-static void put(const struct sw_tensor *t, int64_t i, float value)
-{
-    if (t->dtype == SW_F32)
-        ((float *)t->data)[i] = value;
-    else
-        ((uint16_t *)t->data)[i] = sw_bf16_from_float(value);
-}
-
 /* x, W, scales; `padding` outputs or inputs behind a row of W that are none. */
 static struct both describe(const struct shape *s, enum sw_dtype dtype, bool transposed,
                             int64_t padding, int64_t skew)
@@ -30,9 +22,7 @@ static struct both describe(const struct shape *s, enum sw_dtype dtype, bool tra
     for (int64_t i = 0; i < t->elems; i++)
         put(t, i, (float)between(-2, 2));
     add_int8(&b, 2, w)->padding[1] = padding;
-    t = add_in(&b, SW_F32, 1, scales, 1);
-    for (int64_t i = 0; i < t->elems; i++)
-        ((float *)t->data)[i] = 0.01f + fabsf(((float *)t->data)[i]);
+    add_scales(&b, 1, scales, 0.01f, 1);
     return b;
 }
 
@@ -110,15 +100,12 @@ static void test_rows_are_alike(void **unused)
         struct both b = describe(&s, SW_BF16_T, transposed, 0, 0);
         uint16_t *x = b.in[0].data;
         for (int64_t i = 0; i < b.in[0].elems; i++)
-            x[i] = sw_bf16_from_float((float)(2 * uniform() - 1));
+            put(&b.in[0], i, (float)(2 * uniform() - 1));
         for (int64_t row = 3; row < s.rows; row += 11)
             memcpy(x + row * s.inputs, x, (size_t)s.inputs * sizeof *x);
         add_out(&b, SW_F32, 3, y);
         run_both(&b, 0, NULL);
-        float *got = malloc(bytes_of(&b.out[0]));
-        assert_non_null(got);
-        assert_int_equal(
-            cuda->vtable->copy_out(cuda, got, b.device[b.op.n_in], bytes_of(&b.out[0])), 0);
+        float *got = fetched(&b, 0);
         for (int64_t row = 3; row < s.rows; row += 11)
             assert_memory_equal(got + row * s.outputs, got, (size_t)s.outputs * sizeof *got);
         free(got);
@@ -144,16 +131,11 @@ static void test_scales_are_asked_for(void **unused)
 
 int main(int argc, char **argv)
 {
-    const int status = open_devices(argc, argv);
-    if (status != 0)
-        return status;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_few_rows),
         cmocka_unit_test(test_panels),
         cmocka_unit_test(test_rows_are_alike),
         cmocka_unit_test(test_scales_are_asked_for),
     };
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    close_devices();
-    return failed;
+    RUN_ON_BOTH_DEVICES(argc, argv, tests);
 }

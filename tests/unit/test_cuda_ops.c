@@ -416,10 +416,7 @@ static struct sw_tensor *pad(struct sw_tensor *t, int64_t rows, int64_t columns)
     for (int64_t i = 0; i < t->elems; i++) {
         if (i / t->size[1] < t->size[0] - rows && i % t->size[1] < t->size[1] - columns)
             continue;
-        if (t->dtype == SW_F32)
-            ((float *)t->data)[i] = NAN;
-        else
-            ((uint16_t *)t->data)[i] = 0x7fc0;
+        put(t, i, NAN);
     }
     return t;
 }
@@ -788,9 +785,6 @@ static void test_errors(void **unused)
 
 int main(int argc, char **argv)
 {
-    const int status = open_devices(argc, argv);
-    if (status != 0)
-        return status;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_add_cast_accumulate),
         cmocka_unit_test(test_swiglu),
@@ -813,7 +807,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_every_kind_was_compared),
     };
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    close_devices();
-    return failed;
+    RUN_ON_BOTH_DEVICES(argc, argv, tests);
 }

@@ -110,10 +110,7 @@ static void fill_heads(struct sw_tensor *x, int64_t dim)
             value = i % dim == 0 ? 127.0f : (float)between(-126, 125) + 0.5f;
         else if (i % dim == dim / 2)
             value = kind == 7 ? NAN : -INFINITY;
-        if (x->dtype == SW_F32)
-            ((float *)x->data)[i] = value;
-        else
-            ((uint16_t *)x->data)[i] = sw_bf16_from_float(value);
+        put(x, i, value);
     }
 }
 
@@ -143,10 +140,7 @@ static void test_cache_append_int8(void **unused)
             add_in_place(&b, 1, 3);
             run_both(&b, 0, NULL);
             for (int k = 0; k < 2; k++) {
-                void *got = malloc(bytes_of(&b.out[k]) + 1);
-                assert_non_null(got);
-                assert_int_equal(
-                    cuda->vtable->copy_out(cuda, got, b.device[4 + k], bytes_of(&b.out[k])), 0);
+                void *got = fetched(&b, k);
                 for (int64_t e = 0; e < b.out[k].elems; e++) {
                     const double is = get(b.out[k].dtype, got, e);
                     const double wanted = get(b.out[k].dtype, b.out[k].data, e);
@@ -415,9 +409,6 @@ static void test_every_kind_was_compared(void **unused)
 
 int main(int argc, char **argv)
 {
-    const int status = open_devices(argc, argv);
-    if (status != 0)
-        return status;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rope_slots),
         cmocka_unit_test(test_cache_append),
@@ -434,7 +425,5 @@ int main(int argc, char **argv)
 #endif
         cmocka_unit_test(test_every_kind_was_compared),
     };
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    close_devices();
-    return failed;
+    RUN_ON_BOTH_DEVICES(argc, argv, tests);
 }
