@@ -5,50 +5,20 @@
  * about eps sqrt(K) with eps = 6e-8; K is at most 64 (a row of a matrix) and 64 tokens (a weight
  * gradient), and some 30 such sums follow each other through 3 layers and back: 6e-8 * 8 * 30
  * = 1.4e-5. TOLERANCE leaves a factor of 7. */
-#include "tests/support/harness.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "tests/oracle/fixture.h"
 
 #define TOLERANCE 1e-4
-
-enum { MAX_TENSORS = 16 };
-
-struct tensor {
-    char name[SW_NAME_BYTES];
-    int64_t elems;
-    double *data;
-};
-
-struct fixture {
-    struct sw_program_options options;
-    uint64_t seed;
-    int64_t ignored;
-    double stddev, loss, grad_norm;
-    int32_t count;
-    struct tensor tensor[MAX_TENSORS];
-};
 
 static const char *folder = "tests/oracle/fixtures";
 
 /* The layout is in make_fixtures.py. */
 static void read_fixture(const char *name, struct fixture *f)
 {
-    char path[512], magic[8];
     int64_t n[12], count;
     double x[5];
     memset(f, 0, sizeof *f);
-    snprintf(path, sizeof path, "%s/%s.bin", folder, name);
-    FILE *in = fopen(path, "rb");
-    if (in == NULL)
-        fail_msg("cannot open '%s'", path);
-    assert_int_equal(fread(magic, 1, 8, in), 8);
-    assert_memory_equal(magic, "SWORACLE", 8);
+    f->tolerance = TOLERANCE;
+    FILE *in = open_fixture(folder, name, "SWORACLE");
     assert_int_equal(fread(n, sizeof n[0], 12, in), 12);
     assert_int_equal(fread(x, sizeof x[0], 5, in), 5);
     f->options = (struct sw_program_options){
@@ -64,9 +34,6 @@ static void read_fixture(const char *name, struct fixture *f)
         .global_batch = n[9],
         .model.rope.theta = x[0],
         .model.rms_norm_eps = x[1],
-        .compute = SW_F32,
-        .params = SW_F32,
-        .reduce = SW_F32,
     };
     f->seed = (uint64_t)n[10];
     f->ignored = n[11];
@@ -82,22 +49,9 @@ static void read_fixture(const char *name, struct fixture *f)
         assert_int_equal(fread(&ndim, sizeof ndim, 1, in), 1);
         assert_int_equal(fread(size, sizeof size[0], 4, in), 4);
         t->elems = size[0] * size[1] * size[2] * size[3];
-        assert_in_range(t->elems, 1, 1 << 20);
-        t->data = malloc((size_t)t->elems * sizeof *t->data);
-        assert_non_null(t->data);
-        for (int64_t i = 0; i < t->elems; i++) {
-            float value;
-            assert_int_equal(fread(&value, sizeof value, 1, in), 1);
-            t->data[i] = (double)value;
-        }
+        read_numbers(in, t);
     }
     fclose(in);
-}
-
-static void free_fixture(struct fixture *f)
-{
-    for (int32_t i = 0; i < f->count; i++)
-        free(f->tensor[i].data);
 }
 
 static const struct tensor *find_tensor(const struct fixture *f, const char *name)
@@ -107,12 +61,6 @@ static const struct tensor *find_tensor(const struct fixture *f, const char *nam
             return &f->tensor[i];
     fail_msg("the fixture has no '%s'", name);
     return NULL;
-}
-
-static void expect_close(const char *name, double difference)
-{
-    if (!(difference <= TOLERANCE))
-        fail_msg("%s differs by %g of its largest element", name, difference);
 }
 
 /* Eight steps of AdamW with clipping and decay; the constants are make_fixtures.py's. */
@@ -147,61 +95,14 @@ static void compare_training(struct fixture *f)
     sw_harness_result_free(&result);
 }
 
-/* The parts of a fixture that one run can give: gradients, or logits. */
-static void compare(struct fixture *f, bool logits)
-{
-    const char *names[MAX_TENSORS + 1] = {NULL};
-    int32_t wanted = 0;
-    for (int32_t i = 0; i < f->count; i++)
-        if (strncmp(f->tensor[i].name, logits ? "logits" : "grad ", logits ? 6 : 5) == 0)
-            names[wanted++] = f->tensor[i].name;
-    assert_true(logits ? wanted == 1 : wanted == (f->options.model.tied ? 11 : 12));
-    f->options.kind = logits ? SW_PROGRAM_EVALUATE : SW_PROGRAM_TRAIN;
-    f->options.logits = logits;
-    const struct sw_harness harness = {
-        .options = &f->options,
-        .seed = f->seed,
-        .stddev = f->stddev,
-        .spread_norms = true,
-        .ignored = f->ignored,
-        .steps = 1,
-        .step = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8}, /* learning rate 0 */
-        .values = names,
-    };
-    struct sw_harness_result result;
-    struct sw_error err = {0};
-    if (sw_harness_run(&harness, &result, &err) != 0)
-        fail_msg("%s", err.message);
-    expect_close("loss", fabs(result.loss[0] - f->loss) / f->loss);
-    if (!logits)
-        expect_close("gradient norm", fabs(result.grad_norm[0] - f->grad_norm) / f->grad_norm);
-    for (int32_t i = 0; i < f->count; i++) {
-        const struct tensor *expected = &f->tensor[i];
-        const struct sw_harness_value *value = sw_harness_find(&result, expected->name);
-        if (value == NULL)
-            continue;
-        wanted--;
-        assert_int_equal(value->elems, expected->elems);
-        expect_close(expected->name,
-                     sw_harness_difference(value->data, expected->data, expected->elems));
-    }
-    assert_int_equal(wanted, 0);
-    assert_int_equal(result.rank_differences, 0);
-    sw_harness_result_free(&result);
-}
-
 static void check(const char *name, struct sw_mesh mesh)
 {
     struct fixture f;
     read_fixture(name, &f);
-    f.options.mesh = mesh;
-    f.options.micro_batch_per_rank =
-        f.options.global_batch / (mesh.size[SW_DP] * mesh.size[SW_FSDP]);
-    f.options.layout = mesh.size[SW_SP] > 1 ? SW_ZIGZAG : SW_CONTIGUOUS;
-    sw_rules_default(&f.options.rules, SW_ATTENTION_RING);
-    compare(&f, false);
+    use_mesh(&f, mesh);
+    assert_int_equal(compare(&f, false), f.options.model.tied ? 11 : 12);
     compare_training(&f);
-    compare(&f, true);
+    assert_int_equal(compare(&f, true), 1);
     free_fixture(&f);
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/base/clock.h"
 #include "core/program/set/program_set.h"
+#include "tests/support/small_model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,23 +39,9 @@ void *__wrap_calloc(size_t count, size_t bytes)
 
 static struct sw_program_options small_model(void)
 {
-    struct sw_program_options o;
-    memset(&o, 0, sizeof o);
-    o.model.vocab_size = 64;
-    o.model.hidden_size = 32;
-    o.model.intermediate_size = 48;
+    struct sw_program_options o = sw_test_small_model(sw_mesh_make(1, 1, 1, 1));
     o.model.layers = 2;
-    o.model.heads = 4;
-    o.model.kv_heads = 2;
-    o.model.head_dim = 8;
-    o.model.rope.theta = 10000;
-    o.model.rms_norm_eps = 1e-5;
-    o.sequence_length = 32;
     o.global_batch = 1024;
-    o.micro_batch_per_rank = 1;
-    o.compute = o.params = o.reduce = SW_F32;
-    o.mesh = sw_mesh_make(1, 1, 1, 1);
-    sw_rules_default(&o.rules, SW_ATTENTION_RING);
     return o;
 }
 

@@ -160,6 +160,16 @@ static void fill(const struct row *row, struct sw_next_facts *f)
     f->dead_count = row->dead != NULL;
 }
 
+static void expect_next(const struct row *row, const struct sw_next *next)
+{
+    if (next->action != row->action || next->code != row->code ||
+        next->node_count != (row->node != NULL) ||
+        (row->node != NULL && strcmp(next->node[0], row->node) != 0) ||
+        (row->says != NULL && strstr(next->reason, row->says) == NULL))
+        fail_msg("%s: %s %d, %d nodes: '%s'", row->what, sw_next_word(next->action),
+                 (int)next->code, (int)next->node_count, next->reason);
+}
+
 static void test_table(void **state)
 {
     (void)state;
@@ -169,12 +179,7 @@ static void test_table(void **state)
         struct sw_next next;
         fill(row, &facts);
         sw_next_after(&facts, &next);
-        if (next.action != row->action || next.code != row->code ||
-            next.node_count != (row->node != NULL) ||
-            (row->node != NULL && strcmp(next.node[0], row->node) != 0) ||
-            (row->says != NULL && strstr(next.reason, row->says) == NULL))
-            fail_msg("%s: %s %d, %d nodes: '%s'", row->what, sw_next_word(next.action),
-                     (int)next.code, (int)next.node_count, next.reason);
+        expect_next(row, &next);
     }
 }
 
@@ -582,12 +587,7 @@ static void test_hung_start(void **state)
         const struct row *row = &hangs[i].row;
         struct sw_next next;
         hang(row, hangs[i].lacks, hangs[i].lacked, hangs[i].link, hangs[i].idle_jobs, &next);
-        if (next.action != row->action || next.code != row->code ||
-            next.node_count != (row->node != NULL) ||
-            (row->node != NULL && strcmp(next.node[0], row->node) != 0) ||
-            (row->says != NULL && strstr(next.reason, row->says) == NULL))
-            fail_msg("%s: %s %d, %d nodes: '%s'", row->what, sw_next_word(next.action),
-                     (int)next.code, (int)next.node_count, next.reason);
+        expect_next(row, &next);
     }
 }
 
