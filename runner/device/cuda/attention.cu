@@ -97,96 +97,137 @@ __device__ static float dot_rows(const float *a, const float *b, int dim)
     return sum;
 }
 
-/* Shared memory: out, queries and one tile of keys, then values, each [TILE, dim + 1]; scores
- * [TILE, TILE + 1]. */
+/* A block's rows of the forward pass, in shared memory: out, queries and one tile of keys, then
+ * values, each [TILE, stride]; scores [TILE, TILE + 1]; of each row the maximum of its scores, the
+ * sum of their exponentials, and by how much the last tile shrank what was there. */
+struct forward_rows {
+    int stride;
+    float *out, *queries, *tile, *scores, *maximum, *sum, *shrink;
+    int64_t head, b, q_first;
+};
+
+__device__ static inline int64_t row_of(const struct attention &a, const struct forward_rows &r,
+                                        int row)
+{
+    return (r.b * a.sq + r.q_first + row) * a.heads + r.head;
+}
+
+/* first: there is no carry; else it is normalized: as if it were one key with this score and
+ * weight 1. */
+__device__ static inline void begin_rows(const struct attention &a, bool first, const float *carry,
+                                         const float *lse, const struct forward_rows &r)
+{
+    for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
+        const int row = i / a.dim, d = i % a.dim;
+        r.out[row * r.stride + d] =
+            first || r.q_first + row >= a.sq ? 0.0f : carry[row_of(a, r, row) * a.dim + d];
+    }
+    if (threadIdx.x < TILE) {
+        const bool fresh = first || r.q_first + threadIdx.x >= a.sq;
+        const float before = fresh ? LEAST : lse[row_of(a, r, threadIdx.x)];
+        const bool seen = before > LEAST;
+        r.maximum[threadIdx.x] = seen ? before : LEAST;
+        r.sum[threadIdx.x] = seen ? 1.0f : 0.0f;
+    }
+}
+
+/* Of all queries with the tile's keys; -INFINITY where one sees not the other. */
+__device__ static inline void score_tile(const struct attention &a, const struct forward_rows &r,
+                                         const int64_t *q_positions, const int64_t *k_positions)
+{
+    for (int i = threadIdx.x; i < TILE * TILE; i += SW_THREADS) {
+        const int row = i / TILE, column = i % TILE;
+        const bool visible = k_positions[column] >= 0 && k_positions[column] <= q_positions[row];
+        r.scores[row * (TILE + 1) + column] =
+            visible
+                ? a.scale * dot_rows(r.queries + row * r.stride, r.tile + column * r.stride, a.dim)
+                : -INFINITY;
+    }
+}
+
+/* Scores become their exponentials; a thread has a row. */
+__device__ static inline void weigh_tile(const struct forward_rows &r)
+{
+    if (threadIdx.x < TILE) {
+        float *row = r.scores + threadIdx.x * (TILE + 1), most = r.maximum[threadIdx.x];
+        float added = 0;
+        for (int j = 0; j < TILE; j++)
+            most = fmaxf(most, row[j]);
+        for (int j = 0; j < TILE; j++) {
+            row[j] = expf(row[j] - most);
+            added += row[j];
+        }
+        r.shrink[threadIdx.x] = expf(r.maximum[threadIdx.x] - most);
+        r.maximum[threadIdx.x] = most;
+        r.sum[threadIdx.x] = r.sum[threadIdx.x] * r.shrink[threadIdx.x] + added;
+    }
+}
+
+/* The tile's values, weighed, to the results. */
+__device__ static inline void add_tile(const struct attention &a, const struct forward_rows &r)
+{
+    for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
+        const int row = i / a.dim, d = i % a.dim;
+        float value = r.out[row * r.stride + d] * r.shrink[row];
+        for (int j = 0; j < TILE; j++)
+            value += r.scores[row * (TILE + 1) + j] * r.tile[j * r.stride + d];
+        r.out[row * r.stride + d] = value;
+    }
+}
+
+__device__ static inline void write_rows(const struct attention &a, bool last, float *carry,
+                                         void *o, float *lse, const struct forward_rows &r)
+{
+    for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
+        const int row = i / a.dim, d = i % a.dim;
+        if (r.q_first + row >= a.sq)
+            continue;
+        const float value = r.sum[row] > 0 ? r.out[row * r.stride + d] / r.sum[row] : 0.0f;
+        const int64_t at = row_of(a, r, row) * a.dim + d;
+        if (last)
+            sw_store(o, a.dtype, at, value);
+        else
+            carry[at] = value;
+    }
+    if (threadIdx.x < TILE && r.q_first + threadIdx.x < a.sq)
+        lse[row_of(a, r, threadIdx.x)] =
+            r.sum[threadIdx.x] > 0 ? r.maximum[threadIdx.x] + logf(r.sum[threadIdx.x]) : LEAST;
+}
+
 __global__ static void forward_kernel(struct attention a, bool first, bool last, float *carry,
                                       void *o, float *lse)
 {
     SW_DYNAMIC_SHARED(float, shared);
     __shared__ int64_t q_positions[TILE], k_positions[TILE];
     __shared__ float maximum[TILE], sum[TILE], shrink[TILE];
-    const int stride = a.dim + 1;
-    float *out = shared, *queries = out + TILE * stride, *tile = queries + TILE * stride;
-    float *scores = tile + TILE * stride;
-    const int64_t head = blockIdx.y, b = blockIdx.z, q_first = (int64_t)blockIdx.x * TILE;
+    struct forward_rows r;
+    r.stride = a.dim + 1;
+    r.out = shared, r.queries = r.out + TILE * r.stride, r.tile = r.queries + TILE * r.stride;
+    r.scores = r.tile + TILE * r.stride;
+    r.maximum = maximum, r.sum = sum, r.shrink = shrink;
+    r.head = blockIdx.y, r.b = blockIdx.z, r.q_first = (int64_t)blockIdx.x * TILE;
+    const int64_t kv_head = r.head / a.group;
 
-    load_tile(a.q, a.dtype, b, a.sq, a.heads, head, a.dim, q_first, queries);
-    load_positions(&a.sequence, a.sequence.q_start, q_first, a.sq, q_positions);
-    for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
-        const int row = i / a.dim, d = i % a.dim;
-        out[row * stride + d] =
-            first || q_first + row >= a.sq
-                ? 0.0f
-                : carry[((b * a.sq + q_first + row) * a.heads + head) * a.dim + d];
-    }
-    if (threadIdx.x < TILE) {
-        /* the carry is normalized: as if it were one key with this score and weight 1 */
-        const bool fresh = first || q_first + threadIdx.x >= a.sq;
-        const float before =
-            fresh ? LEAST : lse[(b * a.sq + q_first + threadIdx.x) * a.heads + head];
-        const bool seen = before > LEAST;
-        maximum[threadIdx.x] = seen ? before : LEAST;
-        sum[threadIdx.x] = seen ? 1.0f : 0.0f;
-    }
+    load_tile(a.q, a.dtype, r.b, a.sq, a.heads, r.head, a.dim, r.q_first, r.queries);
+    load_positions(&a.sequence, a.sequence.q_start, r.q_first, a.sq, q_positions);
+    begin_rows(a, first, carry, lse, r);
     __syncthreads();
-
     for (int64_t k_first = 0; k_first < a.sk; k_first += TILE) {
         load_positions(&a.sequence, a.sequence.k_start, k_first, a.sk, k_positions);
         __syncthreads();
-        const bool meet = tiles_meet(q_positions, k_positions);
-        if (meet) {
-            load_tile(a.k, a.dtype, b, a.sk, a.kv_heads, head / a.group, a.dim, k_first, tile);
+        if (tiles_meet(q_positions, k_positions)) {
+            load_tile(a.k, a.dtype, r.b, a.sk, a.kv_heads, kv_head, a.dim, k_first, r.tile);
             __syncthreads();
-            for (int i = threadIdx.x; i < TILE * TILE; i += SW_THREADS) {
-                const int row = i / TILE, column = i % TILE;
-                const bool visible =
-                    k_positions[column] >= 0 && k_positions[column] <= q_positions[row];
-                scores[row * (TILE + 1) + column] =
-                    visible
-                        ? a.scale * dot_rows(queries + row * stride, tile + column * stride, a.dim)
-                        : -INFINITY;
-            }
+            score_tile(a, r, q_positions, k_positions);
             __syncthreads();
-            load_tile(a.v, a.dtype, b, a.sk, a.kv_heads, head / a.group, a.dim, k_first, tile);
-            if (threadIdx.x < TILE) {
-                float *row = scores + threadIdx.x * (TILE + 1), most = maximum[threadIdx.x];
-                float added = 0;
-                for (int j = 0; j < TILE; j++)
-                    most = fmaxf(most, row[j]);
-                for (int j = 0; j < TILE; j++) {
-                    row[j] = expf(row[j] - most);
-                    added += row[j];
-                }
-                shrink[threadIdx.x] = expf(maximum[threadIdx.x] - most);
-                maximum[threadIdx.x] = most;
-                sum[threadIdx.x] = sum[threadIdx.x] * shrink[threadIdx.x] + added;
-            }
+            load_tile(a.v, a.dtype, r.b, a.sk, a.kv_heads, kv_head, a.dim, k_first, r.tile);
+            weigh_tile(r);
             __syncthreads();
-            for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
-                const int row = i / a.dim, d = i % a.dim;
-                float value = out[row * stride + d] * shrink[row];
-                for (int j = 0; j < TILE; j++)
-                    value += scores[row * (TILE + 1) + j] * tile[j * stride + d];
-                out[row * stride + d] = value;
-            }
+            add_tile(a, r);
         }
         __syncthreads(); /* positions and tiles are loaded again */
     }
-
-    for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
-        const int row = i / a.dim, d = i % a.dim;
-        if (q_first + row >= a.sq)
-            continue;
-        const float value = sum[row] > 0 ? out[row * stride + d] / sum[row] : 0.0f;
-        const int64_t at = ((b * a.sq + q_first + row) * a.heads + head) * a.dim + d;
-        if (last)
-            sw_store(o, a.dtype, at, value);
-        else
-            carry[at] = value;
-    }
-    if (threadIdx.x < TILE && q_first + threadIdx.x < a.sq)
-        lse[(b * a.sq + q_first + threadIdx.x) * a.heads + head] =
-            sum[threadIdx.x] > 0 ? maximum[threadIdx.x] + logf(sum[threadIdx.x]) : LEAST;
+    write_rows(a, last, carry, o, lse, r);
 }
 
 /* One warp per row (token, head). */

@@ -83,12 +83,42 @@ template <int DTYPE> struct vector<DTYPE, false> {
     }
 };
 
-/* ROWS of the query heads that share a kv head are a block's. `lanes` neighbours (a power of two, at
- * most a warp) hold a row, a vector each; with them every thread has its part of all queries and of
- * all results in registers. */
+/* ROWS of the query heads that share a kv head are a block's. `lanes` neighbours (a power of two,
+ * at most a warp) hold a row, a vector each; with them every thread has its part of all queries and
+ * of all results in registers. */
 template <int ROWS> struct running {
     float out[ROWS][SW_VECTOR], maximum[ROWS], sum[ROWS];
 };
+
+/* Scores of KEYS keys from j on, `step` apart, become the weights of their values, v_scale times
+ * their exponentials, of those behind `end` zeros; what was there shrinks where one is larger. */
+template <int ROWS, int KEYS>
+__device__ static inline void weigh_keys(float (*score)[ROWS], const float *k_scale,
+                                         const float *v_scale, int64_t j, int step, int64_t end,
+                                         running<ROWS> &r)
+{
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        float most = r.maximum[i];
+#pragma unroll
+        for (int u = 0; u < KEYS; u++) {
+            score[u][i] = j + u * step < end ? score[u][i] * k_scale[u] : -INFINITY;
+            most = fmaxf(most, score[u][i]);
+        }
+        const float shrink = exp2f(r.maximum[i] - most);
+        r.maximum[i] = most;
+        r.sum[i] *= shrink;
+#pragma unroll
+        for (int d = 0; d < SW_VECTOR; d++)
+            r.out[i][d] *= shrink;
+#pragma unroll
+        for (int u = 0; u < KEYS; u++) {
+            score[u][i] = exp2f(score[u][i] - most);
+            r.sum[i] += score[u][i];
+            score[u][i] *= v_scale[u];
+        }
+    }
+}
 
 /* KEYS keys from j on, `step` apart, that end before `end` (the others count for nothing).
  * first_head: of the slot's first place; the scales of i8 are taken to the scores and to their
@@ -127,27 +157,7 @@ __device__ static inline void attend_keys(const cached &a, const float (*q)[SW_V
 #pragma unroll
             for (int i = 0; i < ROWS; i++)
                 score[u][i] += __shfl_xor_sync(0xffffffffu, score[u][i], lane);
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) {
-        float most = r.maximum[i];
-#pragma unroll
-        for (int u = 0; u < KEYS; u++) {
-            score[u][i] = j + u * step < end ? score[u][i] * k_scale[u] : -INFINITY;
-            most = fmaxf(most, score[u][i]);
-        }
-        const float shrink = exp2f(r.maximum[i] - most);
-        r.maximum[i] = most;
-        r.sum[i] *= shrink;
-#pragma unroll
-        for (int d = 0; d < SW_VECTOR; d++)
-            r.out[i][d] *= shrink;
-#pragma unroll
-        for (int u = 0; u < KEYS; u++) {
-            score[u][i] = exp2f(score[u][i] - most);
-            r.sum[i] += score[u][i];
-            score[u][i] *= v_scale[u];
-        }
-    }
+    weigh_keys<ROWS, KEYS>(score, k_scale, v_scale, j, step, end, r);
 #pragma unroll
     for (int u = 0; u < KEYS; u++) {
         float value[SW_VECTOR];
@@ -178,6 +188,69 @@ template <int ROWS> __device__ static inline void join_lanes(running<ROWS> &r, i
         }
 }
 
+/* Queries from row `first` on, zeros behind `rows` of them; nothing is added to the results yet. */
+template <int ROWS>
+__device__ static inline void begin_rows(const cached &a, int64_t first, int rows, int d, int n,
+                                         float (*q)[SW_VECTOR], running<ROWS> &r)
+{
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        r.maximum[i] = LEAST;
+        r.sum[i] = 0;
+        sw_load8(a.q.data, a.q.dtype, (first + (i < rows ? i : 0)) * a.dim + d, i < rows ? n : 0,
+                 q[i]);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++) {
+            q[i][k] *= a.scale;
+            r.out[i][k] = 0;
+        }
+    }
+}
+
+/* What the warps found of each row, as their sum: row i is s's from `first` on, s.count apart. */
+template <int ROWS>
+__device__ static inline void
+write_rows(const cached &a, const ranges &s, const running<ROWS> &r, int64_t first, int rows, int d,
+           int n, float (*outs)[SW_CUDA_MAX_ATTENTION_DIM], float *maxima, float *sums)
+{
+    const int warp = (int)threadIdx.x / SW_WARP;
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        if (i >= rows) /* the same in all threads */
+            break;
+        if ((int)threadIdx.x % SW_WARP < s.lanes) {
+#pragma unroll
+            for (int k = 0; k < SW_VECTOR; k++)
+                if (k < n)
+                    outs[warp][d + k] = r.out[i][k];
+            maxima[warp] = r.maximum[i];
+            sums[warp] = r.sum[i];
+        }
+        __syncthreads();
+        float most = maxima[0], sum = 0;
+        for (int w = 1; w < WARPS; w++)
+            most = fmaxf(most, maxima[w]);
+        for (int w = 0; w < WARPS; w++)
+            sum += sums[w] * exp2f(maxima[w] - most);
+        const int64_t row = first + i * s.count;
+        for (int c = (int)threadIdx.x; c < a.dim; c += SW_THREADS) {
+            float value = 0;
+            for (int w = 0; w < WARPS; w++)
+                value += outs[w][c] * exp2f(maxima[w] - most);
+            s.out[row * a.dim + c] = value;
+        }
+        if (threadIdx.x == 0) {
+            if (s.count == 1) {
+                put_stats(s.stats + row * 2, most, sum);
+            } else {
+                s.stats[row * 2] = most;
+                s.stats[row * 2 + 1] = sum;
+            }
+        }
+        __syncthreads(); /* the next row's */
+    }
+}
+
 /* Two blocks on a multiprocessor where their registers allow it: one loads while the other counts.
  */
 template <int ROWS, int KEYS, int DTYPE, bool ALIGNED>
@@ -186,7 +259,7 @@ __global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
 {
     __shared__ float outs[WARPS][SW_CUDA_MAX_ATTENTION_DIM], maxima[WARPS], sums[WARPS];
     const int lane = (int)threadIdx.x % s.lanes, mine = (int)threadIdx.x / s.lanes;
-    const int warp = (int)threadIdx.x / SW_WARP, step = SW_THREADS / s.lanes;
+    const int step = SW_THREADS / s.lanes;
     const int d = lane * SW_VECTOR, n = d < a.dim ? sw_left(d, a.dim) : 0;
     for (int64_t task = blockIdx.x; task < s.tasks; task += gridDim.x) {
         /* first what all slots have, then what few do: blocks that rest come last */
@@ -204,59 +277,15 @@ __global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
         const int rows = a.group - in_group < ROWS ? a.group - in_group : ROWS;
         float q[ROWS][SW_VECTOR];
         running<ROWS> r;
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            r.maximum[i] = LEAST;
-            r.sum[i] = 0;
-            sw_load8(a.q.data, a.q.dtype, (b * a.heads + head + (i < rows ? i : 0)) * a.dim + d,
-                     i < rows ? n : 0, q[i]);
-#pragma unroll
-            for (int k = 0; k < SW_VECTOR; k++) {
-                q[i][k] *= a.scale;
-                r.out[i][k] = 0;
-            }
-        }
+        begin_rows<ROWS>(a, b * a.heads + head, rows, d, n, q, r);
         /* lanes behind the end of a row read its beginning and multiply with zeros */
         const int64_t first_head = local_slot(a.part, slot) * a.part.places * a.kv_heads + kv_head;
         for (int64_t j = first; j < end; j += step * KEYS)
             attend_keys<ROWS, KEYS, DTYPE, ALIGNED>(a, q, first_head, n > 0 ? d : 0, j + mine, step,
                                                     end, s.lanes, n, r);
         join_lanes<ROWS>(r, s.lanes);
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            if (i >= rows) /* the same in all threads */
-                break;
-            if ((int)threadIdx.x % SW_WARP < s.lanes) {
-#pragma unroll
-                for (int k = 0; k < SW_VECTOR; k++)
-                    if (k < n)
-                        outs[warp][d + k] = r.out[i][k];
-                maxima[warp] = r.maximum[i];
-                sums[warp] = r.sum[i];
-            }
-            __syncthreads();
-            float most = maxima[0], sum = 0;
-            for (int w = 1; w < WARPS; w++)
-                most = fmaxf(most, maxima[w]);
-            for (int w = 0; w < WARPS; w++)
-                sum += sums[w] * exp2f(maxima[w] - most);
-            const int64_t row = (b * a.heads + head + i) * s.count + range;
-            for (int c = (int)threadIdx.x; c < a.dim; c += SW_THREADS) {
-                float value = 0;
-                for (int w = 0; w < WARPS; w++)
-                    value += outs[w][c] * exp2f(maxima[w] - most);
-                s.out[row * a.dim + c] = value;
-            }
-            if (threadIdx.x == 0) {
-                if (s.count == 1) {
-                    put_stats(s.stats + row * 2, most, sum);
-                } else {
-                    s.stats[row * 2] = most;
-                    s.stats[row * 2 + 1] = sum;
-                }
-            }
-            __syncthreads(); /* the next row's */
-        }
+        write_rows<ROWS>(a, s, r, (b * a.heads + head) * s.count + range, rows, d, n, outs, maxima,
+                         sums);
     }
 }
 

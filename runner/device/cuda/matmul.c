@@ -372,16 +372,56 @@ static int take_scales(const struct sw_call *call, int64_t outputs, struct sw_cu
     return 0;
 }
 
+/* Sizes and strides of call's product; false: its operands do not fit each other. */
+static bool shape_product(const struct sw_call *call, struct sw_cuda_matmul *matmul)
+{
+    const struct sw_tensor *w = &call->in[1];
+    int64_t tokens, x_columns, w_rows, w_columns, y_rows, y_columns;
+    as_matrix(&call->in[0], &tokens, &x_columns);
+    as_matrix(w, &w_rows, &w_columns);
+    as_matrix(&call->out[0], &y_rows, &y_columns);
+    const int64_t w_stride = w->size[w->ndim - 1];
+    matmul->n = y_columns;
+    switch (call->op->kind) {
+    case SW_OP_LINEAR: /* [tokens, e] [e, f] */
+        matmul->m = tokens;
+        matmul->k = x_columns;
+        matmul->a_row = x_columns, matmul->a_column = 1;
+        matmul->b_row = w_stride, matmul->b_column = 1;
+        return x_columns == w_rows && y_rows == tokens && y_columns == w_columns;
+    case SW_OP_LINEAR_T: /* [tokens, f] [e, f]^T */
+        matmul->m = tokens;
+        matmul->k = x_columns;
+        matmul->a_row = x_columns, matmul->a_column = 1;
+        matmul->b_row = 1, matmul->b_column = w_stride;
+        return x_columns == w_columns && y_rows == tokens && y_columns == w_rows;
+    default: /* linear_dw: [tokens, e]^T [tokens, f] */
+        matmul->m = x_columns;
+        matmul->k = tokens;
+        matmul->a_row = 1, matmul->a_column = x_columns;
+        matmul->b_row = w_stride, matmul->b_column = 1;
+        return tokens == w_rows && y_rows == x_columns && y_columns == w_columns;
+    }
+}
+
+static int fail_shapes(const struct sw_call *call, struct sw_error *err)
+{
+    int64_t size[3][2];
+    as_matrix(&call->in[0], &size[0][0], &size[0][1]);
+    as_matrix(&call->in[1], &size[1][0], &size[1][1]);
+    as_matrix(&call->out[0], &size[2][0], &size[2][1]);
+    return sw_fail(err, SW_ENVIRONMENT,
+                   "%s got [%lld, %lld] and [%lld, %lld] for a result [%lld, %lld]",
+                   sw_op_info((enum sw_op_kind)call->op->kind)->name, (long long)size[0][0],
+                   (long long)size[0][1], (long long)size[1][0], (long long)size[1][1],
+                   (long long)size[2][0], (long long)size[2][1]);
+}
+
 static int run_product(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
 {
     struct sw_cuda_device *d = (struct sw_cuda_device *)device;
     const struct sw_tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
     const bool adds = sw_op_adds_gradient(call->op);
-    int64_t tokens, x_columns, w_rows, w_columns, y_rows, y_columns;
-    as_matrix(x, &tokens, &x_columns);
-    as_matrix(w, &w_rows, &w_columns);
-    as_matrix(y, &y_rows, &y_columns);
-    const int64_t w_stride = w->size[w->ndim - 1];
     const uint16_t own = w->dtype == SW_I8 ? 3 : 2; /* what is behind them is added */
     struct sw_cuda_matmul matmul = {.a = x->data,
                                     .b = w->data,
@@ -393,42 +433,14 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
                                     .a_dtype = x->dtype,
                                     .b_dtype = w->dtype,
                                     .c_dtype = y->dtype,
-                                    .n = y_columns,
                                     .c_row = y->size[y->ndim - 1]};
-    bool fits;
-    if (w->dtype == SW_I8 && take_scales(call, y_columns, &matmul, err) != 0)
+    bool fits = shape_product(call, &matmul);
+    if (w->dtype == SW_I8 && take_scales(call, matmul.n, &matmul, err) != 0)
         return -1;
-    switch (call->op->kind) {
-    case SW_OP_LINEAR: /* [tokens, e] [e, f] */
-        fits = x_columns == w_rows && y_rows == tokens && y_columns == w_columns;
-        matmul.m = tokens;
-        matmul.k = x_columns;
-        matmul.a_row = x_columns, matmul.a_column = 1;
-        matmul.b_row = w_stride, matmul.b_column = 1;
-        break;
-    case SW_OP_LINEAR_T: /* [tokens, f] [e, f]^T */
-        fits = x_columns == w_columns && y_rows == tokens && y_columns == w_rows;
-        matmul.m = tokens;
-        matmul.k = x_columns;
-        matmul.a_row = x_columns, matmul.a_column = 1;
-        matmul.b_row = 1, matmul.b_column = w_stride;
-        break;
-    default: /* linear_dw: [tokens, e]^T [tokens, f] */
-        fits = tokens == w_rows && y_rows == x_columns && y_columns == w_columns;
-        matmul.m = x_columns;
-        matmul.k = tokens;
-        matmul.a_row = 1, matmul.a_column = x_columns;
-        matmul.b_row = w_stride, matmul.b_column = 1;
-        break;
-    }
     if (call->op->n_in > own)
         fits = fits && call->in[own].dtype == y->dtype && call->in[own].elems == y->elems;
     if (!fits)
-        return sw_fail(err, SW_ENVIRONMENT,
-                       "%s got [%lld, %lld] and [%lld, %lld] for a result [%lld, %lld]",
-                       sw_op_info((enum sw_op_kind)call->op->kind)->name, (long long)tokens,
-                       (long long)x_columns, (long long)w_rows, (long long)w_columns,
-                       (long long)y_rows, (long long)y_columns);
+        return fail_shapes(call, err);
     if (sw_cuda_matmul(d, &matmul, err) != 0)
         return -1;
     return call->op->kind == SW_OP_LINEAR_DW ? queued(call, sw_cuda_zero_padding(y, d->stream), err)
