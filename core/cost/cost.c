@@ -80,7 +80,10 @@ static const struct spans *spans_of(struct pricing *c, struct sw_axes axes)
         spans->of = &spans->one;
     } else {
         struct sw_span *list = c->ideal_spans + (size_t)sw_axes_set(axes) * SW_MAX_SPANS;
-        spans->count = sw_links_spans(c->cluster, &c->p->mesh, axes, list);
+        spans->count =
+            c->ideal->order_count > 0
+                ? sw_links_spans_in(c->cluster, c->ideal->orders, c->ideal->order_count, axes, list)
+                : sw_links_spans(c->cluster, &c->p->mesh, axes, list);
         spans->of = list;
     }
     return spans;

@@ -117,6 +117,10 @@ int sw_cost_price_known(const struct sw_program *program, const struct sw_cluste
 struct sw_cost_ideal {
     bool batch_alone; /* no op counts that touches nothing of the batch, and no collective over dp
                          or fsdp: the same then however these share their product */
+    /* [order_count] orders of the mesh's axes, SW_MAX_SPANS at most, in the best of which each
+     * collective lies; 0: in the best of all */
+    const struct sw_mesh *orders;
+    int32_t order_count;
 };
 int sw_cost_price_ideal(const struct sw_program *program, const struct sw_cluster_config *cluster,
                         const struct sw_cost_ideal *ideal, struct sw_cost_known *known,

@@ -159,33 +159,44 @@ static void order_inside(const uint8_t *axes, int32_t count, int32_t k, struct s
             out->order[--at] = a;
 }
 
-int32_t sw_links_spans(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
-                       struct sw_axes axes, struct sw_span out[SW_MAX_SPANS])
+int32_t sw_links_spans_in(const struct sw_cluster_config *cluster, const struct sw_mesh *orders,
+                          int32_t order_count, struct sw_axes axes,
+                          struct sw_span out[SW_MAX_SPANS])
 {
     const sw_axis_set set = sw_axes_set(axes);
-    uint8_t splitting[SW_AXIS_COUNT];
     uint16_t placement[SW_MAX_SPANS];
-    int32_t split = 0, orders = 1, count = 0, placements = 0;
-    for (uint8_t a = 0; a < SW_AXIS_COUNT; a++)
-        if (mesh->size[a] > 1) {
-            splitting[split++] = a;
-            orders *= split;
-        }
-    struct sw_mesh ordered = *mesh;
-    for (int32_t k = 0; k < orders; k++) {
+    int32_t count = 0, placements = 0;
+    for (int32_t k = 0; k < order_count; k++) {
         int32_t known = 0;
-        order_inside(splitting, split, k, &ordered);
-        placement[placements] = sw_links_placement(&ordered, set);
+        placement[placements] = sw_links_placement(&orders[k], set);
         while (placement[known] != placement[placements])
             known++;
         if (known < placements)
             continue;
         placements++;
         memset(&out[count], 0, sizeof out[count]);
-        sw_links_span(cluster, &ordered, axes, &out[count]);
+        sw_links_span(cluster, &orders[k], axes, &out[count]);
         count += !is_listed(out, count, &out[count]);
     }
     return count;
+}
+
+int32_t sw_links_spans(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
+                       struct sw_axes axes, struct sw_span out[SW_MAX_SPANS])
+{
+    uint8_t splitting[SW_AXIS_COUNT];
+    struct sw_mesh ordered[SW_MAX_SPANS];
+    int32_t split = 0, orders = 1;
+    for (uint8_t a = 0; a < SW_AXIS_COUNT; a++)
+        if (mesh->size[a] > 1) {
+            splitting[split++] = a;
+            orders *= split;
+        }
+    for (int32_t k = 0; k < orders; k++) {
+        ordered[k] = *mesh;
+        order_inside(splitting, split, k, &ordered[k]);
+    }
+    return sw_links_spans_in(cluster, ordered, orders, axes, out);
 }
 
 static double log2_ceiling(int32_t n)

@@ -32,6 +32,11 @@ enum { SW_MAX_SPANS = 24 };
 int32_t sw_links_spans(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                        struct sw_axes axes, struct sw_span out[SW_MAX_SPANS]);
 
+/* The same in the orders at hand, meshes of the same sizes: at most SW_MAX_SPANS of them. */
+int32_t sw_links_spans_in(const struct sw_cluster_config *cluster, const struct sw_mesh *orders,
+                          int32_t order_count, struct sw_axes axes,
+                          struct sw_span out[SW_MAX_SPANS]);
+
 /* Share of its bandwidth that a link of that level is assumed to reach where it tells none. */
 double sw_links_assumed_share(int32_t level);
 

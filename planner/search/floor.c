@@ -2,10 +2,13 @@
  * that some options fit. A search that shows a few rows looks closely at no others. */
 #include "planner/search/internal.h"
 
+#include "core/cost/links.h"
+
 #include <math.h>
 #include <string.h>
 
-/* Orders of axes that are looked at one by one; four axes have more. */
+/* Orders of axes that are looked at one by one; four axes have more, which are looked at together
+ * where they are alike. */
 enum { FEW_ORDERS = 6 };
 
 static double floor_of(const struct sw_cost *cost)
@@ -162,12 +165,125 @@ static double least_seconds(const struct sw_searcher *s, const struct looking_at
     return least * (1 - SW_FLOOR_MARGIN);
 }
 
+/* How long messages take over a group: of several sizes, of each kind and a ring's. */
+enum { PROBES = 3, KINDS = SW_ALL_TO_ALL - SW_ALL_GATHER + 2 };
+struct probed {
+    uint16_t placement; /* sw_links_placement */
+    double seconds[PROBES * KINDS];
+};
+
+static void probe(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
+                  enum sw_axis axis, struct probed *out)
+{
+    static const double bytes[PROBES] = {0, 1e6, 1e9};
+    struct sw_span span;
+    int32_t n = 0;
+    sw_links_span(cluster, mesh, (struct sw_axes){1, {(uint8_t)axis}}, &span);
+    for (int32_t i = 0; i < PROBES; i++) {
+        out->seconds[n++] = sw_links_hop_seconds(cluster, &span, bytes[i]);
+        for (int32_t kind = SW_ALL_GATHER; kind <= SW_ALL_TO_ALL; kind++)
+            out->seconds[n++] =
+                sw_links_seconds(cluster, &span, (enum sw_collective)kind, bytes[i]);
+    }
+}
+
+/* Orders in none of which tensor or sequence parallelism lies better on the links than in the
+ * first. */
+struct alike {
+    const struct probed *tp, *sp;
+    int32_t count;
+    struct sw_mesh order[SW_MAX_ORDERS];
+};
+
+/* What the placement of that axis comes to, worked out once: each is in the list, or becomes its
+ * last. */
+static const struct probed *find_probed(const struct sw_searcher *s, const struct sw_mesh *mesh,
+                                        enum sw_axis axis, struct probed *list, int32_t *count)
+{
+    const uint16_t placement = sw_links_placement(mesh, (sw_axis_set)(1u << axis));
+    for (int32_t i = 0; i < *count; i++)
+        if (list[i].placement == placement)
+            return &list[i];
+    list[*count].placement = placement;
+    probe(&s->run->cluster, mesh, axis, &list[*count]);
+    return &list[(*count)++];
+}
+
+static bool is_no_slower(const struct probed *a, const struct probed *b)
+{
+    bool no_slower = true;
+    for (int32_t i = 0; a != b && i < PROBES * KINDS; i++)
+        no_slower &= a->seconds[i] <= b->seconds[i];
+    return no_slower;
+}
+
+static bool is_no_worse(const struct alike *a, const struct alike *b)
+{
+    return is_no_slower(a->tp, b->tp) && is_no_slower(a->sp, b->sp);
+}
+
+/* Puts all orders of the mesh's axes among those that are alike; returns how many there are. */
+static int32_t find_alike(const struct sw_searcher *s, const struct sw_mesh *mesh,
+                          struct probed *probed, struct alike alike[SW_MAX_ORDERS])
+{
+    struct probed *tp = probed, *sp = probed + SW_MAX_ORDERS;
+    int32_t count = 0, of_tp = 0, of_sp = 0;
+    struct alike now;
+    for (int32_t k = 0; sw_search_permute(mesh, k, &now.order[0]); k++) {
+        int32_t into = 0, kept = 0;
+        now.count = 1;
+        now.tp = find_probed(s, &now.order[0], SW_TP, tp, &of_tp);
+        now.sp = find_probed(s, &now.order[0], SW_SP, sp, &of_sp);
+        while (into < count && !is_no_worse(&alike[into], &now))
+            into++;
+        if (into < count) {
+            alike[into].order[alike[into].count++] = now.order[0];
+            continue;
+        }
+        for (int32_t i = 0; i < count; i++) {
+            if (is_no_worse(&now, &alike[i])) {
+                memcpy(&now.order[now.count], alike[i].order,
+                       (size_t)alike[i].count * sizeof *now.order);
+                now.count += alike[i].count;
+            } else if (kept++ < i) {
+                alike[kept - 1] = alike[i];
+            }
+        }
+        alike[kept] = now;
+        count = kept + 1;
+    }
+    return count;
+}
+
+/* Four axes have many orders; tensor and sequence parallelism compete for the fastest links, and
+ * what travels over them is waited for: whether the step stays within the limit where these two lie
+ * as well as in some order, all else as well as it may. */
+static int has_alike_within(const struct sw_searcher *s, const struct looking_at *l,
+                            const struct sw_sized *sized, bool *within, struct sw_error *err)
+{
+    struct probed probed[2 * SW_MAX_ORDERS];
+    struct alike alike[SW_MAX_ORDERS];
+    const int32_t count = find_alike(s, l->mesh, probed, alike);
+    for (int32_t i = 0; i < count && !*within; i++) {
+        struct sw_cost cost;
+        const struct sw_cost_ideal ideal = {.orders = alike[i].order,
+                                            .order_count = alike[i].count};
+        if (sw_cost_price_ideal(sized->program, &s->run->cluster, &ideal, &sized->counted->known,
+                                &cost, err) != 0)
+            return -1;
+        *within = least_seconds(s, l, sized->program, &cost) <= l->limit;
+    }
+    return 0;
+}
+
 /* Whether the step stays within the limit on the links of one of the orders of axes. */
 static int has_order_within(const struct sw_searcher *s, const struct looking_at *l,
                             const struct sw_sized *sized, bool *within, struct sw_error *err)
 {
     struct sw_mesh order;
-    *within = sw_search_permute(l->mesh, FEW_ORDERS, &order);
+    *within = false;
+    if (sw_search_permute(l->mesh, FEW_ORDERS, &order))
+        return has_alike_within(s, l, sized, within, err);
     for (int32_t k = 0; !*within && sw_search_permute(l->mesh, k, &order); k++) {
         struct sw_cost cost;
         sized->program->mesh = order;
