@@ -242,8 +242,8 @@ static void measure_prefill(struct bench *b, int32_t rounds)
     double flops, least = 1e30;
     (void)call(b, SW_PROGRAM_PREFILL, 0, CHUNK);
     for (int32_t r = 0; r < rounds; r++) {
-        const double products =
-            sw_bench_products_seconds(b->set->program[SW_PROGRAM_PREFILL], false, b->clock, &flops);
+        const double products = sw_bench_products_seconds(b->set->program[SW_PROGRAM_PREFILL],
+                                                          false, SW_F32, b->clock, &flops);
         least = products < least ? products : least;
         whole[r] = call(b, SW_PROGRAM_PREFILL, 0, CHUNK);
         ratio[r] = products / whole[r];

@@ -91,8 +91,8 @@ int main(int argc, char **argv)
           sw_compare_doubles); /* the first step creates the primitives */
     const double step_seconds = seconds[1 + (steps - 1) / 2], best = seconds[1];
     double linear_flops, all_flops;
-    const double linear = sw_bench_products_seconds(p, false, sw_clock_now, &linear_flops),
-                 all = sw_bench_products_seconds(p, true, sw_clock_now, &all_flops);
+    const double linear = sw_bench_products_seconds(p, false, SW_F32, sw_clock_now, &linear_flops),
+                 all = sw_bench_products_seconds(p, true, SW_F32, sw_clock_now, &all_flops);
     printf("step: median %.1f ms, best %.1f ms, %d threads, loss %.4f\n", step_seconds * 1e3,
            best * 1e3, threads, loss);
     printf("matrix products alone: linear layers and head %.1f ms (%.0f GFLOP/s), with attention "

@@ -18,21 +18,23 @@ struct product {
     bool a_transposed, b_transposed;
     double count; /* per step */
     double seconds;
+    bool wide; /* its result is in fp32, whatever its operands are in */
 };
 
-/* Best time of one C[m,n] = A[m,k] B[k,n]. */
+/* Best time of one C[m,n] = A[m,k] B[k,n], of operands in that type. */
 static double time_product(dnnl_engine_t engine, dnnl_stream_t stream, const struct product *p,
-                           float *a, float *b, float *c, double (*clock)(void))
+                           dnnl_data_type_t type, float *a, float *b, float *c,
+                           double (*clock)(void))
 {
     dnnl_memory_desc_t ma = {0}, mb = {0}, mc = {0};
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t primitive;
     dnnl_memory_t xa, xb, xc;
     check(sw_onednn_matrix(&ma, p->m, p->k, p->a_transposed ? 1 : p->k, p->a_transposed ? p->m : 1,
-                           dnnl_f32));
+                           type));
     check(sw_onednn_matrix(&mb, p->k, p->n, p->b_transposed ? 1 : p->n, p->b_transposed ? p->k : 1,
-                           dnnl_f32));
-    check(sw_onednn_matrix(&mc, p->m, p->n, p->n, 1, dnnl_f32));
+                           type));
+    check(sw_onednn_matrix(&mc, p->m, p->n, p->n, 1, p->wide ? dnnl_f32 : type));
     check(sw_onednn_product(&pd, engine, &ma, &mb, &mc, NULL));
     check(dnnl_primitive_create(&primitive, pd));
     check(sw_onednn_memory(&xa, &ma, engine, a));
@@ -72,30 +74,30 @@ static int32_t list_products(const struct sw_program *p, bool attention, struct 
             const int64_t tokens = x->local[0] * x->local[1];
             switch (op->kind) {
             case SW_OP_LINEAR:
-                products[count++] =
-                    (struct product){tokens, w->local[1], w->local[0], false, false, times, 0};
+                products[count++] = (struct product){tokens, w->local[1], w->local[0], false,
+                                                     false,  times,       0,           false};
                 break;
             case SW_OP_LINEAR_T:
-                products[count++] =
-                    (struct product){tokens, w->local[0], w->local[1], false, true, times, 0};
+                products[count++] = (struct product){tokens, w->local[0], w->local[1], false,
+                                                     true,   times,       0,           false};
                 break;
             case SW_OP_LINEAR_DW:
                 products[count++] =
-                    (struct product){x->local[2], w->local[2], tokens, true, false, times, 0};
+                    (struct product){x->local[2], w->local[2], tokens, true, false, times, 0, true};
                 break;
             case SW_OP_LM_HEAD_STATS:
                 products[count++] =
-                    (struct product){tokens, w->local[0], w->local[1], false, true, times, 0};
+                    (struct product){tokens, w->local[0], w->local[1], false, true, times, 0, true};
                 break;
             case SW_OP_LM_HEAD_GRAD: /* logits again, dx, dW unless frozen */
             case SW_OP_LM_HEAD_DX:
                 products[count++] =
-                    (struct product){tokens, w->local[0], w->local[1], false, true, times, 0};
-                products[count++] =
-                    (struct product){tokens, w->local[1], w->local[0], false, false, times, 0};
+                    (struct product){tokens, w->local[0], w->local[1], false, true, times, 0, true};
+                products[count++] = (struct product){tokens, w->local[1], w->local[0], false,
+                                                     false,  times,       0,           false};
                 if (op->kind == SW_OP_LM_HEAD_GRAD)
-                    products[count++] =
-                        (struct product){w->local[0], w->local[1], tokens, true, false, times, 0};
+                    products[count++] = (struct product){w->local[0], w->local[1], tokens, true,
+                                                         false,       times,       0,      true};
                 break;
             case SW_OP_ATTENTION:
             case SW_OP_ATTENTION_GRAD:
@@ -104,20 +106,14 @@ static int32_t list_products(const struct sw_program *p, bool attention, struct 
                                         (double)(x->local[2] / op->as.attention.head_dim) / 2;
                     const double square = op->kind == SW_OP_ATTENTION ? 1 : 2,
                                  tall = op->kind == SW_OP_ATTENTION ? 1 : 3;
-                    products[count++] = (struct product){x->local[1],
-                                                         x->local[1],
-                                                         op->as.attention.head_dim,
-                                                         false,
-                                                         true,
-                                                         each * square,
-                                                         0};
-                    products[count++] = (struct product){x->local[1],
-                                                         op->as.attention.head_dim,
-                                                         x->local[1],
-                                                         false,
-                                                         false,
-                                                         each * tall,
-                                                         0};
+                    products[count++] =
+                        (struct product){x->local[1], x->local[1], op->as.attention.head_dim,
+                                         false,       true,        each * square,
+                                         0,           false};
+                    products[count++] = (struct product){x->local[1], op->as.attention.head_dim,
+                                                         x->local[1], false,
+                                                         false,       each * tall,
+                                                         0,           false};
                 }
                 break;
             default:
@@ -127,8 +123,19 @@ static int32_t list_products(const struct sw_program *p, bool attention, struct 
     return count;
 }
 
-double sw_bench_products_seconds(const struct sw_program *p, bool attention, double (*clock)(void),
-                                 double *flops)
+/* Numbers of a width whose bits are anything but infinite: of bf16 two lie in each. */
+static float *operand(int64_t elems)
+{
+    float *at = aligned_alloc(64, (size_t)(elems + 16) / 16 * 64);
+    for (int64_t i = 0; at != NULL && i < elems; i++)
+        at[i] = (float)(i % 127) / 127;
+    if (at == NULL)
+        exit(3);
+    return at;
+}
+
+double sw_bench_products_seconds(const struct sw_program *p, bool attention, enum sw_dtype operands,
+                                 double (*clock)(void), double *flops)
 {
     static struct product products[256];
     const int32_t count = list_products(p, attention, products);
@@ -139,11 +146,8 @@ double sw_bench_products_seconds(const struct sw_program *p, bool attention, dou
         for (int j = 0; j < 3; j++)
             elems = sizes[j] > elems ? sizes[j] : elems;
     }
-    float *a = aligned_alloc(64, (size_t)(elems + 16) / 16 * 64),
-          *b = aligned_alloc(64, (size_t)(elems + 16) / 16 * 64),
-          *c = aligned_alloc(64, (size_t)(elems + 16) / 16 * 64);
-    for (int64_t i = 0; i < elems; i++)
-        a[i] = b[i] = c[i] = (float)(i % 127) / 127;
+    float *a = operand(elems), *b = operand(elems), *c = operand(elems);
+    const dnnl_data_type_t type = operands == SW_BF16_T ? dnnl_bf16 : dnnl_f32;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     check(dnnl_engine_create(&engine, dnnl_cpu, 0));
@@ -156,10 +160,11 @@ double sw_bench_products_seconds(const struct sw_program *p, bool attention, dou
             if (products[j].m == products[i].m && products[j].n == products[i].n &&
                 products[j].k == products[i].k &&
                 products[j].a_transposed == products[i].a_transposed &&
-                products[j].b_transposed == products[i].b_transposed)
+                products[j].b_transposed == products[i].b_transposed &&
+                products[j].wide == products[i].wide)
                 products[i].seconds = products[j].seconds;
         if (products[i].seconds < 0)
-            products[i].seconds = time_product(engine, stream, &products[i], a, b, c, clock);
+            products[i].seconds = time_product(engine, stream, &products[i], type, a, b, c, clock);
         total += products[i].seconds * products[i].count;
         *flops += 2.0 * (double)products[i].m * (double)products[i].n * (double)products[i].k *
                   products[i].count;

@@ -8,7 +8,7 @@
  * take. Planned: as `plan` prices the same ops. Writes Markdown: a row for each kind of op, the
  * largest first. Exit code 0, 1 for anything that fails, 2 for a plan it cannot use, 77 without a
  * GPU. */
-#include "core/cost/cost.h"
+#include "core/base/number.h"
 #include "core/plan/plan.h"
 #include "core/program/set/compile.h"
 #include "core/program/walk.h"
@@ -16,6 +16,7 @@
 #include "runner/collective/comm.h"
 #include "runner/device/cuda/device.h"
 #include "runner/rank/batch.h"
+#include "tests/bench/op_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,22 +36,6 @@ struct timing {
     int32_t steps;
 };
 
-/* Tokens that differ from each other: rows of the embedding's gradient meet as in text, rarely. */
-static int batch(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
-{
-    (void)err;
-    const struct timing *t = context;
-    const uint64_t vocab = (uint64_t)t->plan.run->model.shape.vocab_size;
-    const int shift = sw_batch_wants_labels(ask) ? 17 : 33;
-    uint64_t x =
-        (uint64_t)(ask->step->step * 1000 + ask->step->micro_step * 100 + ask->first_row) + 1;
-    for (int64_t i = 0; i < ask->rows * ask->row_elems; i++) {
-        x = x * 6364136223846793005u + 1442695040888963407u;
-        ((int32_t *)to)[i] = (int32_t)((x >> shift) % vocab);
-    }
-    return 0;
-}
-
 static int run_step(struct timing *t, int64_t number, struct sw_error *err)
 {
     struct sw_step step = {.step = number,
@@ -61,7 +46,8 @@ static int run_step(struct timing *t, int64_t number, struct sw_error *err)
                            .grad_clip = 1,
                            .loss_scale = sw_batch_loss_scale(t->program->tokens_per_step)};
     struct sw_feed feeds[SW_BATCH_FEEDS];
-    sw_batch_feeds(batch, t, feeds);
+    int64_t vocab = t->plan.run->model.shape.vocab_size;
+    sw_batch_feeds(sw_bench_tokens, &vocab, feeds);
     return sw_executor_run(t->executor, SW_PROGRAM_TRAIN, &step, feeds, SW_BATCH_FEEDS, NULL, 0,
                            err);
 }
@@ -122,77 +108,36 @@ static int measure(struct timing *t, struct sw_error *err)
     return 0;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_of(const struct timing *t, int32_t op)
 {
     double seconds[MOST_STEPS];
     for (int32_t s = 0; s < t->steps; s++)
         seconds[s] = t->of_op[s][op];
-    qsort(seconds, (size_t)t->steps, sizeof *seconds, ascending);
+    qsort(seconds, (size_t)t->steps, sizeof *seconds, sw_compare_doubles);
     return seconds[t->steps / 2];
 }
 
-/* ---- The table ---- */
-
-struct row {
-    const char *name;
-    double calls, measured_s, planned_s;
-};
-
-static int slower_first(const void *a, const void *b)
-{
-    const struct row *x = a, *y = b;
-    return (x->measured_s < y->measured_s) - (x->measured_s > y->measured_s);
-}
-
-static void print_row(const struct row *r)
-{
-    printf("| %s | %.0f | %.3f | %.3f | ", r->name, r->calls, 1e3 * r->measured_s,
-           1e3 * r->planned_s);
-    if (r->planned_s > 0)
-        printf("%.2f |\n", r->measured_s / r->planned_s);
-    else
-        printf("- |\n");
-}
-
-static void print_table(const struct timing *t)
+/* Marks are those of a recording's last replay; of several micro-steps the last has a recording of
+ * its own. */
+static int print_table(const struct timing *t, struct sw_error *err)
 {
     const struct sw_program *p = t->program;
-    struct row rows[SW_OP_COUNT], all = {.name = "all"};
-    memset(rows, 0, sizeof rows);
+    double *seconds = calloc((size_t)p->op_count, sizeof *seconds);
+    if (seconds == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
     for (int32_t g = 0; g < p->region_count; g++) {
         const struct sw_region *region = &p->regions[g];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
-            struct row *row = &rows[op->kind];
-            const double calls = sw_walk_count(p, region, op);
-            row->name = sw_op_info((enum sw_op_kind)op->kind)->name;
-            row->calls += calls;
-            row->planned_s += calls * sw_cost_compute_seconds(p, op, &t->plan.run->cluster, NULL);
-            /* marks are those of a recording's last replay; of several micro-steps the last has a
-             * recording of its own */
             const bool once = p->accumulation_steps == 1 || region->phase == SW_PHASE_UPDATE ||
                               op->last_micro_step;
-            row->measured_s += calls / region->repeat * median_of(t, i) / (once ? 1 : 2);
+            seconds[i] =
+                sw_walk_count(p, region, op) / region->repeat * median_of(t, i) / (once ? 1 : 2);
         }
     }
-    qsort(rows, SW_OP_COUNT, sizeof *rows, slower_first);
-    puts("| op | calls | measured, ms | planned, ms | measured / planned |");
-    puts("| --- | --- | --- | --- | --- |");
-    for (int k = 0; k < SW_OP_COUNT; k++) {
-        if (rows[k].name == NULL)
-            continue;
-        print_row(&rows[k]);
-        all.calls += rows[k].calls;
-        all.measured_s += rows[k].measured_s;
-        all.planned_s += rows[k].planned_s;
-    }
-    print_row(&all);
+    sw_bench_print_ops(p, &t->plan.run->cluster, seconds);
+    free(seconds);
+    return 0;
 }
 
 static void tear_down(struct timing *t)
@@ -237,7 +182,8 @@ int main(int argc, char **argv)
     if (set_up(&t, &err) != 0 || measure(&t, &err) != 0)
         return fail(&t, &err, err.status == SW_BAD_INPUT ? 2 : 1);
     printf("attention: %s\n\n", sw_cuda_device_attention(t.device, text, sizeof text));
-    print_table(&t);
+    if (print_table(&t, &err) != 0)
+        return fail(&t, &err, 1);
     tear_down(&t);
     return 0;
 }
