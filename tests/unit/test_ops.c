@@ -1117,6 +1117,42 @@ static void rope_turns_by_stretched_angles(void **state)
     device->vtable->destroy(device);
 }
 
+/* Cosines and sines in fp32 are libm's doubles, rounded. Both are right to a unit or two of a
+ * double's last place, so that one number in 2^26 lies so near to the middle of two floats that it
+ * may be rounded to the other: of these, at most one is. The longest angles are made by libm. */
+static void rope_rounds_angles_once(void **state)
+{
+    (void)state;
+    enum { POSITIONS = 5000, HALF = 33, DIMS = 2 * HALF };
+    struct sw_device *device = device_with(1);
+    struct example e = example(SW_OP_ROPE);
+    e.op.as.rope.head_dim = DIMS;
+    e.op.as.rope.rope = (struct sw_rope){.theta = 500000};
+    add_in(&e, tensor(SW_F32, 3, 1, POSITIONS, DIMS));
+    add_in(&e, tensor(SW_I32, 1, POSITIONS, 0, 0));
+    add_out(&e, tensor(SW_F32, 3, 1, POSITIONS, DIMS));
+    for (int64_t i = 0; i < POSITIONS; i++) {
+        set(&e.in[1], i, (double)(i < 3000 ? i : (i - 3000) * 1021)); /* up to 2,040,000 */
+        for (int64_t j = 0; j < HALF; j++)
+            set(&e.in[0], i * DIMS + j, 1);
+    }
+    run(device, &e);
+    int differ = 0;
+    for (int64_t i = 0; i < POSITIONS; i++)
+        for (int64_t j = 0; j < HALF; j++) {
+            const double angle = get(&e.in[1], i) * sw_rope_frequency(&e.op.as.rope, j);
+            const double exact[2] = {cos(angle), sin(angle)};
+            for (int part = 0; part < 2; part++) {
+                const double found = get(&e.out[0], i * DIMS + part * HALF + j);
+                differ += found != (double)(float)exact[part];
+                assert_true(fabs(found - exact[part]) <= 0x1p-24 * fabs(exact[part]) * 1.000001);
+            }
+        }
+    assert_true(differ <= 1);
+    release(&e);
+    device->vtable->destroy(device);
+}
+
 static void gradients_of_rowwise_ops(void **state)
 {
     (void)state;
@@ -1999,6 +2035,7 @@ int main(void)
         cmocka_unit_test(the_most_probable_come_in_order),
         cmocka_unit_test(threads_do_not_change_bits),
         cmocka_unit_test(rope_turns_by_stretched_angles),
+        cmocka_unit_test(rope_rounds_angles_once),
         cmocka_unit_test(gradients_of_rowwise_ops),
         cmocka_unit_test(gradients_of_linear),
         cmocka_unit_test(gradients_of_attention),

@@ -21,6 +21,7 @@
 #if HAS_PAIRS
 #include "runner/device/cpu/pairs.inc"
 #endif
+#include "runner/device/cpu/angles.inc"
 #include "runner/device/cpu/kernels.inc"
 #include "runner/device/cpu/head.inc"
 #include "runner/device/cpu/attention.inc"

@@ -20,6 +20,7 @@
         1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0
 
 #include "runner/device/cpu/simd.inc"
+#include "runner/device/cpu/angles.inc"
 #include "runner/device/cpu/kernels.inc"
 #include "runner/device/cpu/head.inc"
 #include "runner/device/cpu/attention.inc"
