@@ -324,7 +324,7 @@ struct sw_run_config {
     bool recompute_auto;      /* default; then `recompute` is none */
     struct sw_recompute_config recompute; /* sw_plan_recompute */
     const char *freeze; /* patterns of parameters' names, with commas; NULL: all are trained */
-    enum sw_dtype compute, params, reduce; /* defaults bf16, fp32, fp32 */
+    enum sw_dtype compute, params, reduce, ring; /* defaults bf16, fp32, fp32, fp32 */
     enum sw_attention_strategy strategy;
     enum sw_sequence_layout layout;
     int32_t rule_count;

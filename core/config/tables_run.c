@@ -32,6 +32,16 @@ static const struct field run_precision_fields[] = {
      .example = "fp32",
      .about = "number format in which gradients are made and summed over ranks; "
               "those of several micro-steps are added up, and cross dp, in fp32"},
+    {.key = "ring",
+     .type = FIELD_WORD,
+     AT(ring),
+     .fallback = "fp32",
+     .vocabulary = sw_words_precision,
+     .example = "fp32",
+     .about = "widest number format between the ranks of sp, where attention passes keys and "
+              "values in a ring: fp32: keys and values as they are computed, sums of their "
+              "gradients in fp32; bf16: all of it is rounded to bf16, for links between nodes "
+              "that a ring would wait for"},
     {.key = NULL},
 };
 

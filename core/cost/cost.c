@@ -170,11 +170,14 @@ static void check_ring(struct pricing *c, const struct sw_op *op)
     const int32_t link = sw_links_outermost(span_of(c, op->axes));
     if (link < 1)
         return;
-    const bool narrow = c->p->values[op->in[0].value].dtype == SW_BF16_T;
-    const double peak = narrow ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
+    const struct sw_value *k = &c->p->values[op->in[1].value];
+    const double peak = k->dtype == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
+    const bool bf16 = op->as.attention.bf16_hops;
+    const double wider =
+        (double)sw_dtype_bytes(bf16 ? SW_BF16_T : k->dtype) / (double)sw_dtype_bytes(SW_BF16_T);
     snprintf(c->out->ring_link, sizeof c->out->ring_link, "%.39s", cluster->link[link].name);
-    c->out->ring_block_tokens = (double)c->p->values[op->in[1].value].local[1];
-    c->out->ring_needs_tokens = 2 * sw_links_overlap_tokens(cluster, link, peak) /
+    c->out->ring_block_tokens = (double)k->local[1];
+    c->out->ring_needs_tokens = 2 * wider * sw_links_overlap_tokens(cluster, link, peak) /
                                 (op->as.attention.group > 1 ? op->as.attention.group : 1);
 }
 

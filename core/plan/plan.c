@@ -73,6 +73,7 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     out->compute = run->compute;
     out->params = run->params;
     out->reduce = run->reduce;
+    out->ring = run->ring;
     out->mesh = decision->mesh;
     out->layout = decision->train.layout;
     out->recompute = decision->train.recompute;

@@ -61,6 +61,7 @@ struct sw_attribute {
     uint8_t prints;  /* enum sw_attribute_print */
     uint8_t symbol;  /* enum sw_size: an int that follows the mesh */
     bool costs;      /* ops that differ in it cost differently */
+    bool newer;      /* no part of a digest where it is zero: older plans keep theirs */
     uint16_t offset; /* in union sw_attributes */
 };
 

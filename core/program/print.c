@@ -290,6 +290,8 @@ static void mix_op(uint64_t *hash, const struct sw_op *op)
     for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
          a != NULL && a->type != SW_ATTRIBUTE_END; a++) {
         const double real = a->type == SW_ATTRIBUTE_REAL ? sw_attribute_real(op, a) : 0;
+        if (a->newer && sw_attribute_int(op, a) == 0)
+            continue;
         mix_int(hash, sw_attribute_int(op, a));
         mix(hash, &real, sizeof real);
     }

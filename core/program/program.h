@@ -202,6 +202,7 @@ struct sw_attention_attributes { /* attention(_grad) */
     /* where the keys are a sequence: its storage order (sequence.h) */
     int32_t sequence_shards;
     int32_t sequence_layout; /* enum sw_sequence_layout; -1: the keys are a cache */
+    bool bf16_hops;          /* what travels along a ring is bf16 (workspace.h) */
     /* where they are a cache (serving.h) */
     int32_t chunk; /* positions that prefill takes at a time */
     int32_t parts; /* ranks whose parts a whole cache is made of; 0: this rank's part */
@@ -372,6 +373,7 @@ struct sw_program_options {
      * last one, the rest of its places are padding */
     int64_t micro_batch_per_rank;
     enum sw_dtype compute, params, reduce;
+    enum sw_dtype ring; /* SW_BF16_T: what travels along the ring is; else as it is computed */
     struct sw_mesh mesh;
     struct sw_rules rules;
     enum sw_sequence_layout layout;
@@ -421,7 +423,7 @@ struct sw_program_key {
     struct sw_axes axes[SW_L_COUNT]; /* those that split anything; first, since they differ most */
     struct sw_recompute recompute;   /* normal; layers 0: as many as retargeting likes */
     uint32_t frozen;
-    uint8_t layout, compute, params, reduce, kind;
+    uint8_t layout, compute, params, reduce, ring, kind;
     bool logits, one_micro_step, kv_copies, split_kv, padded;
     struct sw_program_target target;
     int64_t sequence_length, global_batch; /* serving has no batch to be divided by: 0 */

@@ -39,21 +39,35 @@ static int64_t reserve(struct sw_attention_workspace *w, int64_t bytes)
     return offset;
 }
 
+enum sw_hops sw_attention_hops(const struct sw_op *op, int32_t ranks)
+{
+    if (ranks <= 1)
+        return SW_HOPS_NONE;
+    return op->as.attention.bf16_hops ? SW_HOPS_BF16 : SW_HOPS_AS_COMPUTED;
+}
+
 void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32_t head_dim,
-                                   enum sw_dtype dtype, bool hops, bool backward,
+                                   enum sw_dtype dtype, enum sw_hops hops, bool backward,
                                    struct sw_attention_workspace *out)
 {
-    const int64_t wide = wide_bytes(dtype);
+    const int64_t wide = wide_bytes(dtype), k_elems = 2 * k[0] * k[1] * k[2];
+    const bool bf16 = hops == SW_HOPS_BF16;
+    const int64_t sent = (int64_t)sw_dtype_bytes(bf16 ? SW_BF16_T : dtype);
+    const int64_t sum = bf16 ? (int64_t)sw_dtype_bytes(SW_BF16_T) : wide;
     const int64_t q_rows = q[0] * q[1] * (q[2] / head_dim);
     const int64_t k_rows = k[0] * k[1] * (k[2] / head_dim);
     memset(out, 0, sizeof *out);
     out->padded_dim =
         (head_dim + SW_HEAD_DIM_PADDING - 1) / SW_HEAD_DIM_PADDING * SW_HEAD_DIM_PADDING;
-    out->travel_bytes = 2 * k[0] * k[1] * k[2] * (int64_t)sw_dtype_bytes(dtype);
+    out->travel_bytes = k_elems * sent;
     out->cotangent_bytes = 2 * k_rows * out->padded_dim * wide;
-    if (hops) {
+    out->sum_bytes = 2 * k_rows * out->padded_dim * sum;
+    out->widened = bf16 && dtype != SW_BF16_T;
+    if (hops != SW_HOPS_NONE) {
         for (int i = 0; i < 2; i++)
             out->travel[i] = reserve(out, out->travel_bytes);
+        if (out->widened)
+            out->at_hand = reserve(out, k_elems * (int64_t)sw_dtype_bytes(dtype));
         out->carry = reserve(out, q_rows * out->padded_dim * wide);
         if (!backward) {
             out->maximum = reserve(out, q_rows * wide);
@@ -61,8 +75,8 @@ void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32
         }
     }
     if (backward)
-        for (int i = 0; i < (hops ? 3 : 1); i++)
-            out->cotangent[i] = reserve(out, out->cotangent_bytes);
+        for (int i = 0; i < (hops != SW_HOPS_NONE ? 3 : 1); i++)
+            out->cotangent[i] = reserve(out, i == 0 ? out->cotangent_bytes : out->sum_bytes);
 }
 
 /* f32 sums of dq and of its products with o; dk and dv of each query head where several share one.
@@ -97,16 +111,17 @@ static int64_t attention_bytes(const struct sw_program *program, const struct sw
 {
     const struct sw_value *q = operand(program, op->in[0]), *k = operand(program, op->in[1]);
     const struct sw_attention_attributes *as = &op->as.attention;
-    const bool hops = sw_axes_size(&program->mesh, op->axes) > 1;
+    const enum sw_hops hops = sw_attention_hops(op, sw_axes_size(&program->mesh, op->axes));
     const bool in_order = as->sequence_shards <= 1 || as->sequence_layout == SW_CONTIGUOUS;
     struct sw_attention_workspace layout;
     sw_attention_workspace_layout(q->local, k->local, as->head_dim, q->dtype, hops, backward,
                                   &layout);
     if (!program->target.cudnn_attention)
         return layout.bytes;
-    return layout.bytes +
-           sw_attention_library_bytes(q->local, k->local, as->head_dim, q->dtype, hops,
-                                      !hops && in_order && q->local[1] == k->local[1], backward);
+    return layout.bytes + sw_attention_library_bytes(
+                              q->local, k->local, as->head_dim, q->dtype, hops != SW_HOPS_NONE,
+                              hops == SW_HOPS_NONE && in_order && q->local[1] == k->local[1],
+                              backward);
 }
 
 int64_t sw_workspace_attention_grad(const struct sw_program *program, const struct sw_op *op)

@@ -21,19 +21,26 @@ enum {
     SW_LM_HEAD_ROW_ELEMS = 64
 };
 
+/* What travels around the ring: nothing where it has one member; keys and values as they are and
+ * the sums of their gradients wide; or all of it rounded to bf16. */
+enum sw_hops { SW_HOPS_NONE, SW_HOPS_AS_COMPUTED, SW_HOPS_BF16 };
+
 /* How attention(_grad) of a sequence uses its workspace. Offsets in bytes, each a multiple of
- * SW_ARENA_ALIGNMENT; `wide` is fp32, or fp64 when the operands are. Without hops (ring size 1)
- * forward needs nothing and backward one cotangent block. */
+ * SW_ARENA_ALIGNMENT; `wide` is fp32, or fp64 when the operands are. Without hops forward needs
+ * nothing and backward one cotangent block. */
 struct sw_attention_workspace {
     int64_t padded_dim;   /* head_dim rounded up to SW_HEAD_DIM_PADDING */
     int64_t travel_bytes; /* k and v of one rank beside each other, as they are sent */
     int64_t travel[2];    /* the block at hand, the block arriving */
+    bool widened;         /* k and v travel in another dtype than q has: before a rank attends, */
+    int64_t at_hand;      /* they are converted to [2 (k, v), batch, sk, kv heads * head_dim] */
     int64_t carry;        /* wide [batch, heads, sq, padded_dim]: forward o, backward dq */
     int64_t maximum,
         sum; /* forward: wide [batch, heads, sq], running max and sum of exponentials */
-    int64_t cotangent_bytes;
-    int64_t cotangent[3]; /* backward: wide [2 (dk, dv), batch, kv heads, sk, padded_dim]: being
-                             computed, arriving, being sent; without hops only the first */
+    int64_t cotangent_bytes, sum_bytes; /* of dk and dv wide; as they are sent */
+    int64_t cotangent[3]; /* backward: [2 (dk, dv), batch, kv heads, sk, padded_dim]: being
+                             computed, wide; arriving, being sent, as they are sent; without hops
+                             only the first */
     int64_t bytes;        /* all of it */
 };
 
@@ -43,9 +50,12 @@ static inline int64_t sw_lm_head_row_elems(int64_t local_vocab)
     return (local_vocab + SW_LM_HEAD_ROW_ELEMS - 1) / SW_LM_HEAD_ROW_ELEMS * SW_LM_HEAD_ROW_ELEMS;
 }
 
-/* q, k: local shapes [batch, s, heads * head_dim]; hops: the ring has more than one member. */
+/* What an op's hops carry, where its ring has so many ranks. */
+enum sw_hops sw_attention_hops(const struct sw_op *op, int32_t ranks);
+
+/* q, k: local shapes [batch, s, heads * head_dim] of that dtype. */
 void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32_t head_dim,
-                                   enum sw_dtype dtype, bool hops, bool backward,
+                                   enum sw_dtype dtype, enum sw_hops hops, bool backward,
                                    struct sw_attention_workspace *out);
 
 /* What a GPU's attention works in besides that: cuDNN's workspace, and what lies between its pieces

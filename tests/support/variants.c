@@ -27,11 +27,12 @@ const char *sw_test_variant_describe(const struct sw_mesh *mesh, const struct sw
 {
     static const char *const strategies[] = {"ring", "gather", "ulysses"};
     char sizes[64], order[64];
-    snprintf(
-        text, 192, "mesh %s order %s %s kv_heads %s %s residual %s accumulation %s recompute %d %s",
-        sw_mesh_format(mesh, sizes, sizeof sizes), sw_mesh_format_order(mesh, order, sizeof order),
-        v->tied ? "tied" : "untied", v->few_kv_heads ? "few" : "all",
-        v->zigzag ? "zigzag" : "contiguous", v->residual_tp ? "sp,tp" : "sp",
-        v->accumulate ? "more" : "1", v->recompute, strategies[v->strategy]);
+    snprintf(text, 192,
+             "mesh %s order %s %s kv_heads %s %s residual %s accumulation %s recompute %d %s%s",
+             sw_mesh_format(mesh, sizes, sizeof sizes),
+             sw_mesh_format_order(mesh, order, sizeof order), v->tied ? "tied" : "untied",
+             v->few_kv_heads ? "few" : "all", v->zigzag ? "zigzag" : "contiguous",
+             v->residual_tp ? "sp,tp" : "sp", v->accumulate ? "more" : "1", v->recompute,
+             strategies[v->strategy], v->bf16_hops ? " bf16 hops" : "");
     return text;
 }

@@ -12,6 +12,7 @@ struct sw_test_variant {
     bool tied, few_kv_heads, zigzag, residual_tp, accumulate;
     uint8_t recompute; /* as sw_test_recompute */
     enum sw_attention_strategy strategy;
+    bool bf16_hops; /* in none of sw_test_variant_at */
 };
 enum { SW_TEST_VARIANTS = 2 * 2 * 2 * 2 * 2 * 3 * 3 };
 

@@ -290,6 +290,7 @@ static void fill_run(uint64_t *s, struct sw_run_config *r)
     r->compute = (enum sw_dtype)between(s, 0, 1);
     r->params = (enum sw_dtype)between(s, 0, 1);
     r->reduce = (enum sw_dtype)between(s, 0, 1);
+    r->ring = (enum sw_dtype)between(s, 0, 1);
     const enum sw_dtype caches[] = {SW_DTYPE_COUNT, SW_F32, SW_BF16_T, SW_I8};
     r->serve_cache = caches[between(s, 0, r->cluster.accelerator.device == SW_DEVICE_CUDA ? 2 : 3)];
     r->serve_weights = between(s, 0, 1) ? SW_I8 : SW_DTYPE_COUNT;
@@ -486,6 +487,7 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(compute);
     SAME(params);
     SAME(reduce);
+    SAME(ring);
     SAME(serve_cache);
     SAME(serve_weights);
     SAME(strategy);
@@ -636,6 +638,7 @@ static void every_default_is_spelled_out(void **state)
                               "  compute: bf16\n"
                               "  params: fp32\n"
                               "  reduce: fp32\n"
+                              "  ring: fp32\n"
                               "attention:\n"
                               "  strategy: ring\n"
                               "  layout: zigzag\n"

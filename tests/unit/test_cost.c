@@ -375,6 +375,16 @@ static void flags_short_blocks(void **state)
     t.sequence_length = 1 << 20;
     c = price(&t, sw_mesh_make(1, 1, 1, 16), 1);
     assert_string_equal(sw_cost_warning(&c, text, sizeof text), "");
+    /* in fp32 with its peak, for four bytes of each key and value, or two where they travel so */
+    const double peak = 46e12;
+    t.kv_heads = 32;
+    t.more = "precision: {compute: fp32}\n";
+    c = price(&t, sw_mesh_make(1, 1, 1, 16), 1);
+    close_to(c.ring_needs_tokens, 2 * 2 * peak / 5e9);
+    t.more = "precision: {compute: fp32, ring: bf16}\n";
+    c = price(&t, sw_mesh_make(1, 1, 1, 16), 1);
+    close_to(c.ring_needs_tokens, 2 * peak / 5e9);
+    t.more = "";
     t.sequence_length = 1 << 12;
     t.global_batch_size = 4;
     c = price(&t, sw_mesh_make(1, 4, 1, 4), 1); /* inside the nodes */
@@ -393,6 +403,36 @@ static void one_message_at_a_time(void **state)
     const double sending = c.communication_bytes[SW_SP] / (0.9 * 5e6);
     assert_true(c.step_seconds > sending * (1 - tolerance));
     assert_true(c.step_seconds < sending * 1.05);
+}
+
+/* What a ring sends in bf16 has the bytes of bf16, and where the network is all that counts a step
+ * is shorter by their time at least (what waits behind them waits less, too). Two bytes are saved
+ * of each element of keys and values, forward twice (it is recomputed) and in backward, where the
+ * run is in fp32, and of their gradients, which go one hop further, in any run. */
+static void bf16_hops_save_bytes(void **state)
+{
+    (void)state;
+    enum { RANKS = 4, LAYERS = 8, SEQUENCES = 4 };
+    static const char *const more[2][2] = {
+        {"precision: {compute: fp32}\n", "precision: {compute: fp32, ring: bf16}\n"},
+        {"precision: {compute: bf16}\n", "precision: {compute: bf16, ring: bf16}\n"}};
+    const int32_t hops[2] = {3 * (RANKS - 1) + RANKS, RANKS};
+    const double elems = 2.0 * SEQUENCES * (4096.0 / RANKS) * 4096 * LAYERS;
+    for (int compute = 0; compute < 2; compute++) {
+        struct sw_cost c[2];
+        for (int bf16 = 0; bf16 < 2; bf16++) {
+            struct sw_test_run t = run_of(LAYERS, SEQUENCES, "90 GB/s", "5 MB/s");
+            t.per_node = 1;
+            t.latency = "0";
+            t.more = more[compute][bf16];
+            c[bf16] = price(&t, sw_mesh_make(1, 1, 1, RANKS), 1);
+        }
+        const double saved = c[0].communication_bytes[SW_SP] - c[1].communication_bytes[SW_SP];
+        const double sooner = c[0].step_seconds - c[1].step_seconds;
+        close_to(saved, elems * 2 * hops[compute]);
+        assert_true(sooner >= saved / (0.9 * 5e6) * (1 - tolerance));
+        assert_true(sooner < saved / (0.9 * 5e6) * 1.2);
+    }
 }
 
 /* Every price has a band around it and says what it rests on. */
@@ -731,6 +771,7 @@ int main(void)
         cmocka_unit_test(overlap_thresholds),
         cmocka_unit_test(flags_short_blocks),
         cmocka_unit_test(one_message_at_a_time),
+        cmocka_unit_test(bf16_hops_save_bytes),
         cmocka_unit_test(waits_for_its_host),
         cmocka_unit_test(has_a_band),
         cmocka_unit_test(shapes),

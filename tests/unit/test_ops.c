@@ -1421,6 +1421,7 @@ struct exchange {
     pthread_cond_t changed;
     int32_t size;
     int32_t posted[RING_MAX], received[RING_MAX];
+    int64_t sent_bytes; /* of all */
     const void *send[RING_MAX][RING_STARTS];
 };
 
@@ -1442,6 +1443,7 @@ static int ring_start(void *context, const void *send, void *receive, size_t byt
     const int32_t n = x->posted[m->index]++;
     m->receive[n] = receive;
     m->bytes[n] = bytes;
+    x->sent_bytes += (int64_t)bytes;
     x->send[m->index][n] = send;
     /* until it is waited for, nothing may be read from here */
     memset(receive, 0xff, bytes);
@@ -1473,6 +1475,7 @@ struct rank_job {
     struct member member;
     int32_t size;
     bool gather; /* keys whole, no ring */
+    bool bf16_hops;
     enum sw_sequence_layout layout;
     const struct sw_tensor *global; /* q, k, v, do in natural order */
     struct sw_tensor
@@ -1536,7 +1539,8 @@ static void *rank_main(void *argument)
                                                          .head_dim = RDIM,
                                                          .group = 2,
                                                          .sequence_shards = job->size,
-                                                         .sequence_layout = (int32_t)job->layout};
+                                                         .sequence_layout = (int32_t)job->layout,
+                                                         .bf16_hops = job->bf16_hops};
     if (hops)
         f.op.axes = (struct sw_axes){1, {SW_SP}};
     struct example g = f;
@@ -1565,8 +1569,9 @@ static void *rank_main(void *argument)
     return NULL;
 }
 
-static void attend_on(int32_t size, enum sw_sequence_layout layout, bool gather,
-                      const struct sw_tensor *global, struct sw_tensor results[5])
+/* Returns the bytes that all ranks sent. */
+static int64_t attend_on(int32_t size, enum sw_sequence_layout layout, bool gather, bool bf16_hops,
+                         const struct sw_tensor *global, struct sw_tensor results[5])
 {
     const enum sw_dtype t = global[0].dtype;
     struct exchange exchange = {
@@ -1583,6 +1588,7 @@ static void attend_on(int32_t size, enum sw_sequence_layout layout, bool gather,
         jobs[r] = (struct rank_job){.member = {.exchange = &exchange, .index = r},
                                     .size = size,
                                     .gather = gather,
+                                    .bf16_hops = bf16_hops,
                                     .layout = layout,
                                     .global = global,
                                     .results = results};
@@ -1590,6 +1596,7 @@ static void attend_on(int32_t size, enum sw_sequence_layout layout, bool gather,
     }
     for (int32_t r = 0; r < size; r++)
         pthread_join(threads[r], NULL);
+    return exchange.sent_bytes;
 }
 
 /* The ring, and gathered keys, on 1, 2 and 4 ranks: what one rank computes, to 1e-5 of the largest
@@ -1606,12 +1613,13 @@ static void attention_does_not_depend_on_sp(void **state)
         for (int i = 0; i < 4; i++)
             global[i] = filled(tensor(dtypes[d], 3, 2, RS, (i == 1 || i == 2 ? 2 : 4) * RDIM),
                                (uint64_t)i + 1, 2);
-        attend_on(1, SW_CONTIGUOUS, false, global, one[d]);
+        (void)attend_on(1, SW_CONTIGUOUS, false, false, global, one[d]);
         for (int32_t size = 1; size <= RING_MAX; size *= 2)
             for (int layout = 0; layout < 2; layout++)
                 for (int gather = 0; gather < 2; gather++) {
                     struct sw_tensor results[5];
-                    attend_on(size, layout ? SW_ZIGZAG : SW_CONTIGUOUS, gather, global, results);
+                    (void)attend_on(size, layout ? SW_ZIGZAG : SW_CONTIGUOUS, gather, false, global,
+                                    results);
                     for (int i = 0; i < 5; i++) {
                         const double off = distance(&results[i], &one[d][i]);
                         if (!(off <= tolerance[d]))
@@ -1628,6 +1636,53 @@ static void attention_does_not_depend_on_sp(void **state)
             assert_true(distance(&one[d][i], &one[0][i]) < tolerance[d]);
         for (int d = 0; d < DTYPES; d++)
             free(one[d][i].data);
+    }
+}
+
+/* Of a ring whose hops are bf16 everyone sees keys and values rounded to it: o, lse and dq are
+ * those of one rank with such keys and values, as exactly as without. dk and dv are sums of a part
+ * of each rank, rounded to bf16 with each of `size` hops: each rounding is at most 2^-9 of the sum
+ * so far, which (parts may cancel) is taken to be at most twice the largest element there is. All
+ * messages have two bytes for each element: with RDIM a multiple of the padding, of keys and
+ * values size - 1, twice, and of their gradients size. */
+static void bf16_hops_round_what_travels(void **state)
+{
+    (void)state;
+    enum { DTYPES = 3, KEYS = 2 * 2 * RS * 2 * RDIM };
+    const enum sw_dtype dtypes[DTYPES] = {SW_F64, SW_F32, SW_BF16_T};
+    const double exact[DTYPES] = {1e-12, 1e-5, 0x1p-9 * 8};
+    for (int d = 0; d < DTYPES; d++) {
+        struct sw_tensor given[4], rounded[4], one[5], results[5];
+        for (int i = 0; i < 4; i++) {
+            const bool key = i == 1 || i == 2;
+            const int64_t width = (key ? 2 : 4) * RDIM;
+            rounded[i] = filled(tensor(dtypes[d], 3, 2, RS, width), (uint64_t)i + 1, 2);
+            given[i] = tensor(dtypes[d], 3, 2, RS, width);
+            for (int64_t e = 0; e < given[i].elems;
+                 e++) /* by less than half of a bf16's last bit */
+                set(&given[i], e, get(&rounded[i], e) * (key ? 1 + 0x1p-11 : 1));
+        }
+        (void)attend_on(1, SW_CONTIGUOUS, false, true, rounded, one);
+        for (int32_t size = 2; size <= RING_MAX; size++)
+            for (int layout = 0; layout < 2; layout++) {
+                const int64_t sent = attend_on(size, layout ? SW_ZIGZAG : SW_CONTIGUOUS, false,
+                                               true, given, results);
+                assert_int_equal(sent, (3 * size - 2) * KEYS * 2);
+                for (int i = 0; i < 5; i++) {
+                    const bool travels = i >= 3;
+                    const double off = distance(&results[i], &one[i]);
+                    if (!(off <= exact[d] + (travels ? 2 * size * 0x1p-9 : 0)))
+                        fail_msg("sp %d layout %d result %d is off by %g", size, layout, i, off);
+                    assert_true(!travels || off > 0x1p-13);
+                    free(results[i].data);
+                }
+            }
+        for (int i = 0; i < 5; i++)
+            free(one[i].data);
+        for (int i = 0; i < 4; i++) {
+            free(given[i].data);
+            free(rounded[i].data);
+        }
     }
 }
 
@@ -2044,6 +2099,7 @@ int main(void)
         cmocka_unit_test(head_is_vocabulary_parallel),
         cmocka_unit_test(attention_is_softmax),
         cmocka_unit_test(attention_does_not_depend_on_sp),
+        cmocka_unit_test(bf16_hops_round_what_travels),
         cmocka_unit_test(adamw_is_the_formula),
         cmocka_unit_test(accumulate_adds_narrow_to_wide),
         cmocka_unit_test(products_add_gradients),

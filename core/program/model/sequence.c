@@ -36,7 +36,8 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
                                          .head_dim = m->head_dim,
                                          .group = (int32_t)d->sizes.of[SW_SIZE_GROUP],
                                          .sequence_shards = p->sequence_shards,
-                                         .sequence_layout = (int32_t)p->sequence_layout};
+                                         .sequence_layout = (int32_t)p->sequence_layout,
+                                         .bf16_hops = b->options->ring == SW_BF16_T};
     const int32_t o = sw_build_result(
         b, op, c, 3,
         &(struct sw_made){"o", q_in, n, "attention's result, before its output projection"});

@@ -33,6 +33,11 @@ static const struct sw_attribute attention_attributes[] = {
      .prints = SW_PRINT_SET,
      .symbol = SW_SIZE_PARTS,
      .offset = offsetof(union sw_attributes, attention.parts)},
+    {.name = "bf16_hops",
+     .type = SW_ATTRIBUTE_FLAG,
+     .costs = true,
+     .newer = true,
+     .offset = offsetof(union sw_attributes, attention.bf16_hops)},
     {.name = "scale",
      .type = SW_ATTRIBUTE_REAL,
      .prints = SW_PRINT_NEVER,
@@ -186,26 +191,28 @@ static double model_share_attention_grad(const struct sw_op *op)
     return 4.0 / 5.0; /* scores its pairs a second time */
 }
 
-static int64_t hops_of_keys(const struct sw_program *p, const struct sw_op *op)
+/* k and v travel to all others; dk and dv, in padded rows, all the way home. */
+static int64_t hops_bytes(const struct sw_program *p, const struct sw_op *op, bool backward)
 {
-    return sw_refs_bytes(p, &op->in[1], 2) * (sw_axes_size(&p->mesh, op->axes) - 1);
+    const struct sw_value *q = &p->values[op->in[0].value], *k = &p->values[op->in[1].value];
+    const int32_t ranks = sw_axes_size(&p->mesh, op->axes);
+    const enum sw_hops hops = sw_attention_hops(op, ranks);
+    struct sw_attention_workspace layout;
+    if (hops == SW_HOPS_NONE)
+        return 0;
+    sw_attention_workspace_layout(q->local, k->local, op->as.attention.head_dim, q->dtype, hops,
+                                  backward, &layout);
+    return layout.travel_bytes * (ranks - 1) + (backward ? layout.sum_bytes * ranks : 0);
 }
 
 static int64_t communication_attention(const struct sw_program *p, const struct sw_op *op)
 {
-    return sw_op_is_ring(op) && op->axes.count > 0 ? hops_of_keys(p, op) : 0;
+    return sw_op_is_ring(op) ? hops_bytes(p, op, false) : 0;
 }
 
-/* dk, dv travel wide, in padded rows, and all the way home. */
 static int64_t communication_attention_grad(const struct sw_program *p, const struct sw_op *op)
 {
-    if (op->axes.count == 0)
-        return 0;
-    const struct sw_value *q = &p->values[op->in[0].value], *k = &p->values[op->in[1].value];
-    struct sw_attention_workspace layout;
-    sw_attention_workspace_layout(q->local, k->local, op->as.attention.head_dim, q->dtype, true,
-                                  true, &layout);
-    return hops_of_keys(p, op) + layout.cotangent_bytes * sw_axes_size(&p->mesh, op->axes);
+    return hops_bytes(p, op, true);
 }
 
 static int vjp_attention(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)

@@ -79,7 +79,7 @@ static int describe(struct sw_device *device, const struct sw_call *call, bool b
                                   .q_start = q->start[1]};
     r->a.q = q->data;
     sw_attention_workspace_layout(q->size, k->size, op->as.attention.head_dim, q->dtype,
-                                  r->hops > 1, backward, &r->layout);
+                                  sw_attention_hops(op, r->hops), backward, &r->layout);
     if (q->dtype != SW_F32 && q->dtype != SW_BF16_T)
         return sw_fail(err, SW_UNMET, "the cuda device computes in f32 and bf16, %s got %s", name,
                        sw_dtype_name(q->dtype));
@@ -100,13 +100,6 @@ static int queued(const struct ring *r, cudaError_t code, struct sw_error *err)
     return code == cudaSuccess
                ? 0
                : sw_cuda_fail(err, code, sw_op_info((enum sw_op_kind)r->call->op->kind)->name);
-}
-
-static int copy(const struct ring *r, void *to, const void *from, size_t bytes,
-                struct sw_error *err)
-{
-    return queued(r, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, r->device->stream),
-                  err);
 }
 
 static int fill(const struct ring *r, void *to, int byte, size_t bytes, struct sw_error *err)
@@ -404,14 +397,36 @@ static int forward_hop(const struct ring *r, const struct assembly *as, const vo
                   err);
 }
 
-/* This rank's k and v beside each other in the first block that travels. */
+static int convert(const struct ring *r, const struct sw_tensor *from, const struct sw_tensor *to,
+                   struct sw_error *err)
+{
+    return queued(r, sw_cuda_cast(from, to, r->device->stream), err);
+}
+
+/* This rank's k and v beside each other in the first block that travels, as they do. */
 static int pack(const struct ring *r, void *block, struct sw_error *err)
 {
-    const size_t bytes = (size_t)r->layout.travel_bytes / 2;
-    return copy(r, block, r->call->in[1].data, bytes, err) != 0 ||
-                   copy(r, (char *)block + bytes, r->call->in[2].data, bytes, err) != 0
-               ? -1
-               : 0;
+    for (int i = 0; i < 2; i++) {
+        const struct sw_tensor *from = &r->call->in[1 + i];
+        const struct sw_tensor to = {.data = (char *)block + i * r->layout.travel_bytes / 2,
+                                     .dtype = r->layout.widened ? SW_BF16_T : from->dtype,
+                                     .elems = from->elems};
+        if (convert(r, from, &to, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* k and v, beside each other, that a rank attends with, of a block that travels; NULL: err. All
+ * ranks, the owner too, see them as they travel. */
+static char *unpack(const struct ring *r, char *block, struct sw_error *err)
+{
+    const struct sw_tensor from = {.data = block, .dtype = SW_BF16_T, .elems = 2 * k_elems(r)};
+    struct sw_tensor to = {.dtype = r->a.dtype, .elems = 2 * k_elems(r)};
+    if (!r->layout.widened)
+        return block;
+    to.data = place(r, r->layout.at_hand);
+    return convert(r, &from, &to, err) == 0 ? to.data : NULL;
 }
 
 static int check_own(const struct ring *r, bool backward, struct sw_error *err)
@@ -448,6 +463,7 @@ int sw_cuda_run_attention(struct sw_device *device, const struct sw_call *call,
         const struct sw_ring *ring = call->ring;
         char *block[2] = {place(&r, r.layout.travel[0]), place(&r, r.layout.travel[1])};
         const size_t bytes = (size_t)r.layout.travel_bytes;
+        const size_t values = (size_t)k_elems(&r) * sw_dtype_bytes(r.a.dtype);
         if (pack(&r, block[0], err) != 0)
             return -1;
         for (int32_t hop = 0; hop < r.hops; hop++) {
@@ -455,7 +471,8 @@ int sw_cuda_run_attention(struct sw_device *device, const struct sw_call *call,
             char *here = block[hop % 2];
             if (!last && ring->start(ring->context, here, block[(hop + 1) % 2], bytes, err) != 0)
                 return -1;
-            if (forward_hop(&r, as, here, here + bytes / 2, hop, err) != 0)
+            here = unpack(&r, here, err);
+            if (here == NULL || forward_hop(&r, as, here, here + values, hop, err) != 0)
                 return -1;
             if (!last && ring->wait(ring->context, err) != 0)
                 return -1;
@@ -530,18 +547,24 @@ static int backward_hop(const struct ring *r, const struct assembly *as, const f
 }
 
 /* dk, dv of a block follow it: a rank computes its own part while the sum of the ranks before
- * arrives, adds the two and sends the sum on; after `hops` hops it is home. */
+ * arrives, adds the two and sends the sum on; after `hops` hops it is home. What is sent narrower
+ * is rounded with each hop. */
 static int backward_ring(const struct ring *r, const struct assembly *as, const float *delta,
                          float *dq, float **home, struct sw_error *err)
 {
     const struct sw_ring *ring = r->call->ring;
     char *block[2] = {place(r, r->layout.travel[0]), place(r, r->layout.travel[1])};
-    float *computed = place(r, r->layout.cotangent[0]),
-          *arriving = place(r, r->layout.cotangent[1]);
-    float *leaving = place(r, r->layout.cotangent[2]);
+    const enum sw_dtype dtype =
+        r->layout.sum_bytes < r->layout.cotangent_bytes ? SW_BF16_T : SW_F32;
+    struct sw_tensor computed = {
+        .data = place(r, r->layout.cotangent[0]), .dtype = SW_F32, .elems = 2 * k_elems(r)};
+    struct sw_tensor arriving = computed, leaving = computed;
     const size_t travel = (size_t)r->layout.travel_bytes;
-    const size_t bytes = (size_t)(2 * k_elems(r)) * sizeof(float);
-    struct sw_tensor sum = {.dtype = SW_F32, .elems = 2 * k_elems(r)}, came = sum;
+    const size_t values = (size_t)k_elems(r) * sw_dtype_bytes(r->a.dtype);
+    const size_t bytes = (size_t)computed.elems * sw_dtype_bytes(dtype);
+    arriving.dtype = leaving.dtype = dtype;
+    arriving.data = place(r, r->layout.cotangent[1]);
+    leaving.data = place(r, r->layout.cotangent[2]);
     if (pack(r, block[0], err) != 0)
         return -1;
     for (int32_t hop = 0; hop < r->hops; hop++) {
@@ -549,27 +572,35 @@ static int backward_ring(const struct ring *r, const struct assembly *as, const 
         char *here = block[hop % 2];
         if (!last && ring->start(ring->context, here, block[(hop + 1) % 2], travel, err) != 0)
             return -1;
-        if (backward_hop(r, as, delta, dq, here, here + travel / 2, hop, computed, err) != 0)
+        here = unpack(r, here, err);
+        if (here == NULL ||
+            backward_hop(r, as, delta, dq, here, here + values, hop, computed.data, err) != 0)
             return -1;
         /* in the order of their starts: dk, dv of the hop before, then k, v of this one */
         if (hop > 0) {
             if (ring->wait(ring->context, err) != 0)
                 return -1;
-            sum.data = computed;
-            came.data = arriving;
-            if (queued(r, sw_cuda_add(&sum, &came, &sum, r->device->stream), err) != 0)
+            if (queued(r, sw_cuda_add(&computed, &arriving, &computed, r->device->stream), err) !=
+                0)
                 return -1;
         }
         if (!last && ring->wait(ring->context, err) != 0)
             return -1;
-        if (ring->start(ring->context, computed, arriving, bytes, err) != 0)
+        if (dtype != SW_F32) {
+            if (convert(r, &computed, &leaving, err) != 0)
+                return -1;
+        } else {
+            void *sent = computed.data;
+            computed.data = leaving.data;
+            leaving.data = sent;
+        }
+        if (ring->start(ring->context, leaving.data, arriving.data, bytes, err) != 0)
             return -1;
-        float *sent = leaving;
-        leaving = computed;
-        computed = sent;
     }
-    *home = arriving;
-    return ring->wait(ring->context, err);
+    if (ring->wait(ring->context, err) != 0)
+        return -1;
+    *home = dtype != SW_F32 ? computed.data : arriving.data;
+    return dtype != SW_F32 ? convert(r, &arriving, &computed, err) : 0;
 }
 
 int sw_cuda_run_attention_grad(struct sw_device *device, const struct sw_call *call,
