@@ -58,24 +58,56 @@ static bool is_split_by_rules(const struct sw_run_config *run)
     return false;
 }
 
-int sw_search_group_floors(struct sw_searcher *s, const struct sw_preference *p, int32_t shards,
-                           struct sw_floors *out, struct sw_error *err)
+/* The floor of one variant, found when it is first asked for. */
+static int find_floor(struct sw_searcher *s, const struct sw_preference *p, int32_t shards,
+                      int32_t variant, struct sw_floors *floors, struct sw_error *err)
 {
     const struct sw_mesh mesh = sw_mesh_make(shards, 1, p->tp, p->sp);
-    for (int32_t i = 0; i < p->count; i++) {
-        struct sw_sized sized;
-        struct sw_cost cost;
-        out->seconds[i] = 0;
-        out->micro_batch[i] = 0;
-        if (make_ideal(s, &mesh, &p->variant[i], most_sequences(s, &mesh), &sized, err) != 0 ||
-            (sized.program != NULL && price_ideal(s, &sized, true, &cost, err) != 0))
+    struct sw_sized sized;
+    struct sw_cost cost;
+    if (floors->known[variant])
+        return 0;
+    if (make_ideal(s, &mesh, &p->variant[variant], most_sequences(s, &mesh), &sized, err) != 0 ||
+        (sized.program != NULL && price_ideal(s, &sized, true, &cost, err) != 0))
+        return -1;
+    floors->known[variant] = true;
+    if (sized.program != NULL)
+        floors->seconds[variant] = floor_of(&cost);
+    else if (!is_split_by_rules(s->run))
+        floors->seconds[variant] = INFINITY; /* nor is any other of these meshes admitted */
+    return 0;
+}
+
+int sw_search_group_may_take(struct sw_searcher *s, const struct sw_preference *p, int32_t shards,
+                             struct sw_floors *floors, double limit, bool *out,
+                             struct sw_error *err)
+{
+    *out = false;
+    for (int32_t i = 0; i < p->count && !*out; i++) {
+        if (find_floor(s, p, shards, i, floors, err) != 0)
             return -1;
-        if (sized.program != NULL)
-            out->seconds[i] = floor_of(&cost);
-        else if (!is_split_by_rules(s->run))
-            out->seconds[i] = INFINITY; /* nor is any other of these meshes admitted */
+        *out = floors->seconds[i] <= limit;
     }
     return 0;
+}
+
+static bool is_same_variant(const struct sw_variant *a, const struct sw_variant *b)
+{
+    return a->strategy == b->strategy && a->layout == b->layout &&
+           a->residual_seq_tp == b->residual_seq_tp;
+}
+
+void sw_floors_reorder(struct sw_floors *floors, const struct sw_preference *from,
+                       const struct sw_preference *to)
+{
+    const struct sw_floors old = *floors;
+    *floors = (struct sw_floors){.micro_batch = {0}};
+    for (int32_t i = 0; i < to->count; i++)
+        for (int32_t k = 0; k < from->count; k++)
+            if (is_same_variant(&to->variant[i], &from->variant[k])) {
+                floors->known[i] = old.known[k];
+                floors->seconds[i] = old.seconds[k];
+            }
 }
 
 /* ---- One mesh ---- */
@@ -342,6 +374,8 @@ int sw_search_may_take(struct sw_searcher *s, const struct sw_preference *p,
                                .variant = &p->variant[i],
                                .limit = limit,
                                .padded = s->run->global_batch_size % shards != 0};
+        if (find_floor(s, p, (int32_t)shards, i, group, err) != 0)
+            return -1;
         if (group->seconds[i] <= limit &&
             is_variant_within(s, &l, &group->levels[i], &group->micro_batch[i], out, err) != 0)
             return -1;
@@ -352,9 +386,10 @@ int sw_search_may_take(struct sw_searcher *s, const struct sw_preference *p,
 }
 
 int sw_search_fits(struct sw_searcher *s, const struct sw_preference *p, struct sw_candidate *out,
-                   struct sw_error *err)
+                   bool *fits, struct sw_error *err)
 {
     struct sw_mesh mesh = out->decision.mesh;
+    *fits = false;
     if (!s->keep_order)
         mesh =
             sw_mesh_make(mesh.size[SW_DP], mesh.size[SW_FSDP], mesh.size[SW_TP], mesh.size[SW_SP]);
@@ -377,9 +412,10 @@ int sw_search_fits(struct sw_searcher *s, const struct sw_preference *p, struct 
         }
         *out = (struct sw_candidate){
             .decision = sized.decision, .reason = SW_FITS, .cost.step_seconds = INFINITY};
-        return 0;
+        *fits = true;
+        break;
     }
-    return sw_search_mesh(s, p, out, err);
+    return 0;
 }
 
 int sw_search_exactly(const struct sw_searcher *like, double limit, struct sw_candidate *c,
@@ -387,13 +423,13 @@ int sw_search_exactly(const struct sw_searcher *like, double limit, struct sw_ca
 {
     struct sw_searcher s = *like;
     struct sw_preference preference;
-    struct sw_floors unknown = {.seconds = {0}};
+    struct sw_floors none = {.micro_batch = {0}};
     bool may = true;
     if (!isinf(c->cost.step_seconds))
         return 0;
     if (sw_search_prefer(&s, &c->decision.mesh, &preference, err) != 0 ||
         (!isinf(limit) &&
-         sw_search_may_take(&s, &preference, &c->decision.mesh, &unknown, limit, &may, err) != 0) ||
+         sw_search_may_take(&s, &preference, &c->decision.mesh, &none, limit, &may, err) != 0) ||
         (may && sw_search_mesh(&s, &preference, c, err) != 0))
         return -1;
     return 0;

@@ -228,6 +228,9 @@ int sw_guess_compare(const void *a, const void *b);
  * them. */
 int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
                      struct sw_error *err);
+/* The variants alone, in no order, admitted or not: what there is to rank. */
+void sw_search_list_variants(const struct sw_searcher *s, const struct sw_mesh *mesh,
+                             struct sw_preference *out);
 int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err);
 
@@ -238,26 +241,32 @@ int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference
 #define SW_FLOOR_MARGIN 0.005
 /* Off what has to be made again, in bytes and seconds. */
 #define SW_FLOOR_SLACK 0.05
-/* On all meshes with these tp and sp and dp x fsdp = shards, of each variant. */
+/* On all meshes with these tp and sp and dp x fsdp = shards, of each variant; found when wanted,
+ * all zero at first. */
 struct sw_floors {
-    double seconds[SW_MAX_VARIANTS]; /* 0: not known; INFINITY: no such mesh admits it */
+    bool known[SW_MAX_VARIANTS];
+    double seconds[SW_MAX_VARIANTS]; /* INFINITY: no such mesh admits it */
     /* what can be made again, of a micro-batch of at least half of a rank's sequences: found when
      * wanted. micro_batch 0: not yet */
     struct sw_levels levels[SW_MAX_VARIANTS];
     int64_t micro_batch[SW_MAX_VARIANTS];
 };
-/* Fills *out, without levels. */
-int sw_search_group_floors(struct sw_searcher *s, const struct sw_preference *preference,
-                           int32_t shards, struct sw_floors *out, struct sw_error *err);
+/* Whether the step of any mesh of the group may take no more than `limit` seconds, as far as floors
+ * tell; whatever the order of the preference. */
+int sw_search_group_may_take(struct sw_searcher *s, const struct sw_preference *preference,
+                             int32_t shards, struct sw_floors *floors, double limit, bool *out,
+                             struct sw_error *err);
+/* The floors in the order of another preference for the same meshes, without levels. */
+void sw_floors_reorder(struct sw_floors *floors, const struct sw_preference *from,
+                       const struct sw_preference *to);
 /* Whether a mesh's step may take no more than `limit` seconds. group: its own. */
 int sw_search_may_take(struct sw_searcher *s, const struct sw_preference *preference,
                        const struct sw_mesh *mesh, struct sw_floors *group, double limit, bool *out,
                        struct sw_error *err);
-/* Whether any options of the mesh fit: out->reason. A mesh that does gets the options that were
- * found to, a price of INFINITY and no memory; one that does not is what sw_search_mesh makes of
- * it. */
+/* Whether it is seen at once that some options of the mesh fit. Then *out has those, a price of
+ * INFINITY and no memory; else it stays, and sw_search_mesh says. */
 int sw_search_fits(struct sw_searcher *s, const struct sw_preference *preference,
-                   struct sw_candidate *out, struct sw_error *err);
+                   struct sw_candidate *out, bool *fits, struct sw_error *err);
 /* Searches a mesh that sw_search_fits looked at, if that is all that is known of it and its step
  * may take no more than `limit` seconds. */
 int sw_search_exactly(const struct sw_searcher *like, double limit, struct sw_candidate *c,

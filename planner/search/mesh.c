@@ -214,6 +214,13 @@ int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct s
     return 0;
 }
 
+void sw_search_list_variants(const struct sw_searcher *s, const struct sw_mesh *mesh,
+                             struct sw_preference *out)
+{
+    *out = (struct sw_preference){.tp = mesh->size[SW_TP], .sp = mesh->size[SW_SP]};
+    out->count = list_variants(s, mesh, out->variant);
+}
+
 /* ---- One mesh ---- */
 
 /* What is known while a mesh is searched. */

@@ -26,11 +26,13 @@ struct plan_of_work {
     int32_t group_count;
 };
 
-/* What is known of a group while it is visited. */
+/* What is known of a group while it is visited. Most are slow altogether, and nobody asks which
+ * variant is the best of a slow mesh. */
 struct group {
+    const struct sw_mesh *mesh; /* the first of them */
+    bool ranked;                /* the preference is one; else all variants in no order */
     struct sw_preference preference;
     struct sw_floors floors; /* no step of these meshes takes less */
-    double floor;            /* the least of them; 0: not known */
 };
 
 /* The least times met so far. Meshes that are slower than all rows that are wanted, the slowest of
@@ -84,24 +86,6 @@ struct task {
     struct sw_searcher *searcher;
 };
 
-static int prefer(struct sw_searcher *s, const struct work *w, const struct sw_mesh *mesh,
-                  struct group *group, struct sw_error *err)
-{
-    group->floor = 0;
-    if (sw_search_prefer(s, mesh, &group->preference, err) != 0)
-        return -1;
-    if (w->least == NULL)
-        return 0;
-    if (sw_search_group_floors(s, &group->preference, mesh->size[SW_DP] * mesh->size[SW_FSDP],
-                               &group->floors, err) != 0)
-        return -1;
-    group->floor = group->preference.count > 0 ? group->floors.seconds[0] : 0;
-    for (int32_t i = 1; i < group->preference.count; i++)
-        if (group->floors.seconds[i] < group->floor)
-            group->floor = group->floors.seconds[i];
-    return 0;
-}
-
 /* Slower meshes than that are no rows that are wanted. */
 static double limit_of(const struct least *l)
 {
@@ -132,14 +116,34 @@ static double limit_now(struct work *w)
     return limit;
 }
 
+static int rank_group(struct sw_searcher *s, struct group *group, struct sw_error *err)
+{
+    struct sw_preference ranked;
+    if (group->ranked)
+        return 0;
+    if (sw_search_prefer(s, group->mesh, &ranked, err) != 0)
+        return -1;
+    sw_floors_reorder(&group->floors, &group->preference, &ranked);
+    group->preference = ranked;
+    group->ranked = true;
+    return 0;
+}
+
 /* Whether the mesh may be a row that is wanted. */
 static int may_be_row(struct sw_searcher *s, struct work *w, struct group *group,
                       const struct sw_mesh *mesh, bool *out, struct sw_error *err)
 {
     const double limit = limit_now(w);
     *out = isinf(limit);
-    if (*out || group->floor > limit)
+    if (*out)
         return 0;
+    if (sw_search_group_may_take(s, &group->preference, mesh->size[SW_DP] * mesh->size[SW_FSDP],
+                                 &group->floors, limit, out, err) != 0)
+        return -1;
+    if (!*out)
+        return 0;
+    if (rank_group(s, group, err) != 0)
+        return -1;
     return sw_search_may_take(s, &group->preference, mesh, &group->floors, limit, out, err);
 }
 
@@ -147,12 +151,15 @@ static int may_be_row(struct sw_searcher *s, struct work *w, struct group *group
 static int search_one(struct sw_searcher *s, struct work *w, struct group *group,
                       struct sw_candidate *mesh, struct sw_error *err)
 {
-    bool wanted;
+    bool wanted, fits = false;
     if (may_be_row(s, w, group, &mesh->decision.mesh, &wanted, err) != 0)
         return -1;
-    if (!wanted)
-        return sw_search_fits(s, &group->preference, mesh, err);
-    if (sw_purpose(s->purpose)->search_mesh(s, &group->preference, mesh, err) != 0)
+    if (!wanted && sw_search_fits(s, &group->preference, mesh, &fits, err) != 0)
+        return -1;
+    if (fits)
+        return 0;
+    if (rank_group(s, group, err) != 0 ||
+        sw_purpose(s->purpose)->search_mesh(s, &group->preference, mesh, err) != 0)
         return -1;
     if (w->least == NULL || mesh->reason != SW_FITS)
         return 0;
@@ -166,9 +173,8 @@ static int search_group(struct sw_searcher *s, struct work *w, struct stretch of
                         struct sw_error *err)
 {
     const int32_t *order = &w->plan->order[of.first];
-    struct group group;
-    if (prefer(s, w, &w->search->mesh[order[0]].decision.mesh, &group, err) != 0)
-        return -1;
+    struct group group = {.mesh = &w->search->mesh[order[0]].decision.mesh};
+    sw_search_list_variants(s, group.mesh, &group.preference);
     for (int32_t k = 0; k < of.count; k++)
         if (search_one(s, w, &group, &w->search->mesh[order[k]], err) != 0)
             return -1;
