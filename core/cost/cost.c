@@ -68,22 +68,48 @@ struct pricing {
     const struct sw_cost_observer *observer; /* NULL: none */
 };
 
+/* In all orders of the axes, for which other prices may have asked. */
+static void find_all(struct pricing *c, struct sw_axes axes, struct spans *out)
+{
+    struct sw_cost_shared *shared = c->known->shared;
+    const sw_axis_set set = sw_axes_set(axes);
+    struct sw_span *list = c->ideal_spans + (size_t)set * SW_MAX_SPANS;
+    out->of = list;
+    if (shared == NULL) {
+        out->count = sw_links_spans(c->cluster, &c->p->mesh, axes, list);
+        return;
+    }
+    if (shared->cluster != c->cluster ||
+        memcmp(shared->mesh, c->p->mesh.size, sizeof shared->mesh) != 0) {
+        for (int32_t i = 0; i < AXIS_SETS; i++)
+            shared->spans[i].count = 0;
+        shared->cluster = c->cluster;
+        memcpy(shared->mesh, c->p->mesh.size, sizeof shared->mesh);
+    }
+    struct sw_cost_spans *known = &shared->spans[set];
+    if (known->count == 0)
+        known->count = sw_links_spans(c->cluster, &c->p->mesh, axes, known->of);
+    out->count = known->count;
+    out->of = known->of;
+}
+
 /* As it lies, or in an ideal step as it may. */
 static const struct spans *spans_of(struct pricing *c, struct sw_axes axes)
 {
-    struct spans *spans = &c->spans[sw_axes_set(axes)];
+    const sw_axis_set set = sw_axes_set(axes);
+    struct spans *spans = &c->spans[set];
     if (spans->count > 0)
         return spans;
     if (c->ideal == NULL) {
         sw_links_span(c->cluster, &c->p->mesh, axes, &spans->one);
         spans->count = 1;
         spans->of = &spans->one;
+    } else if (c->ideal->order_count == 0) {
+        find_all(c, axes, spans);
     } else {
-        struct sw_span *list = c->ideal_spans + (size_t)sw_axes_set(axes) * SW_MAX_SPANS;
+        struct sw_span *list = c->ideal_spans + (size_t)set * SW_MAX_SPANS;
         spans->count =
-            c->ideal->order_count > 0
-                ? sw_links_spans_in(c->cluster, c->ideal->orders, c->ideal->order_count, axes, list)
-                : sw_links_spans(c->cluster, &c->p->mesh, axes, list);
+            sw_links_spans_in(c->cluster, c->ideal->orders, c->ideal->order_count, axes, list);
         spans->of = list;
     }
     return spans;

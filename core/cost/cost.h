@@ -10,6 +10,7 @@
 
 #include "core/base/device.h"
 #include "core/config/config.h"
+#include "core/cost/links.h"
 #include "core/cost/traffic.h"
 #include "core/program/op.h"
 #include "core/program/set/program_set.h"
@@ -85,17 +86,36 @@ struct sw_cost_step {
     bool of_weights;  /* a collective that reads a parameter */
 };
 
+/* What prices of several programs on one cluster have in common, whatever programs: the seconds of
+ * the products that were met last, and how the groups of the last mesh lie on the links in all
+ * orders of its axes. All zero at first. */
+enum { SW_COST_PRODUCTS = 256, SW_COST_AXIS_SETS = 1 << SW_AXIS_COUNT };
+struct sw_cost_shared {
+    struct sw_cost_product {
+        struct sw_product size; /* m 0: nothing yet */
+        enum sw_dtype dtype;
+        double step_bytes, seconds;
+    } product[SW_COST_PRODUCTS];
+    const struct sw_cluster_config *cluster;
+    int32_t mesh[SW_AXIS_COUNT]; /* sizes of the axes */
+    struct sw_cost_spans {
+        int32_t count; /* 0: not known */
+        struct sw_span of[SW_MAX_SPANS];
+    } spans[SW_COST_AXIS_SETS];
+};
+
 /* What several prices of a program have in common. seconds and sent follow from its sizes, the
  * accelerator and the workload, whatever the axis order: each entry is worked out when it is first
  * needed, at the first op of those alike. The program must have been laid out or resized.
  * sw_cost_known_reset after every change of sizes; sw_cost_known_free is the caller's. */
 struct sw_cost_known {
-    double step_bytes;            /* sw_cost_step_bytes; < 0: not yet */
-    double *compute_seconds;      /* [op_count]: sw_cost_compute_seconds; < 0: not yet */
-    struct sw_traffic_sent *sent; /* [op_count]: traffic.h */
-    struct sw_cost_step *step;    /* [op_count] */
-    int32_t ends;                 /* collectives that are told apart by step->ends */
-    bool once;                    /* some ops run in the last micro-step only */
+    double step_bytes;             /* sw_cost_step_bytes; < 0: not yet */
+    struct sw_cost_shared *shared; /* the caller's; NULL: none */
+    double *compute_seconds;       /* [op_count]: sw_cost_compute_seconds; < 0: not yet */
+    struct sw_traffic_sent *sent;  /* [op_count]: traffic.h */
+    struct sw_cost_step *step;     /* [op_count] */
+    int32_t ends;                  /* collectives that are told apart by step->ends */
+    bool once;                     /* some ops run in the last micro-step only */
 };
 /* Errors (SW_ENVIRONMENT): memory; there is nothing to free then. */
 int sw_cost_known_make(const struct sw_program *program, struct sw_cost_known *out,
@@ -157,10 +177,11 @@ double sw_cost_compute_seconds(const struct sw_program *program, const struct sw
                                const struct sw_workload *workload);
 
 /* The same of several ops of one program, the bytes of whose step are worked out once, where the
- * profile asks for them; *step_bytes: < 0 at first. */
+ * profile asks for them; *step_bytes: < 0 at first. shared: may be NULL. */
 double sw_cost_compute_seconds_within(const struct sw_program *program, const struct sw_op *op,
                                       const struct sw_cluster_config *cluster,
-                                      const struct sw_workload *workload, double *step_bytes);
+                                      const struct sw_workload *workload, double *step_bytes,
+                                      struct sw_cost_shared *shared);
 
 /* What the messages of a collective cost beyond the first: many rows or pieces are many. 0 for
  * every other op. Part of sw_cost_op_seconds. */

@@ -86,7 +86,7 @@ double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_progra
 {
     double *seconds = &known->compute_seconds[known->step[i].alike];
     if (*seconds < 0)
-        *seconds =
-            sw_cost_compute_seconds_within(p, &p->ops[i], cluster, workload, &known->step_bytes);
+        *seconds = sw_cost_compute_seconds_within(p, &p->ops[i], cluster, workload,
+                                                  &known->step_bytes, known->shared);
     return *seconds;
 }

@@ -1,6 +1,7 @@
 /* The time of one op by itself. The shape of an op decides how much of the machine it can use; what
  * is left to measure is three numbers per profile: the shares of peak that large matrix products
  * and attention reach, and the share of the memory's bandwidth. */
+#include "core/base/hash.h"
 #include "core/cost/cost.h"
 
 #include "core/cost/links.h"
@@ -244,6 +245,27 @@ double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_
     return seconds * roofline_seconds(cluster, dtype, s) / roofline_seconds(cluster, dtype, &edge);
 }
 
+/* sw_cost_product_seconds, unless the product was met lately. */
+static double met_product_seconds(const struct sw_cluster_config *cluster, enum sw_dtype dtype,
+                                  const struct sw_product *s, double step_bytes,
+                                  struct sw_cost_shared *shared)
+{
+    if (shared == NULL)
+        return sw_cost_product_seconds(cluster, dtype, s, step_bytes);
+    const uint64_t sizes =
+        (uint64_t)s->m * 0x1f123bb5 ^ (uint64_t)s->n << 20 ^ (uint64_t)s->k << 40;
+    struct sw_cost_product *met =
+        &shared->product[sw_hash_mix(sizes ^ (uint64_t)s->kind) % SW_COST_PRODUCTS];
+    if (met->size.m != s->m || met->size.n != s->n || met->size.k != s->k ||
+        met->size.kind != s->kind || met->dtype != dtype || met->step_bytes != step_bytes)
+        *met = (struct sw_cost_product){.size = *s,
+                                        .dtype = dtype,
+                                        .step_bytes = step_bytes,
+                                        .seconds =
+                                            sw_cost_product_seconds(cluster, dtype, s, step_bytes)};
+    return met->seconds;
+}
+
 double sw_cost_step_bytes(const struct sw_program *p)
 {
     double bytes = 0;
@@ -258,7 +280,7 @@ double sw_cost_step_bytes(const struct sw_program *p)
  * measured moved theirs. */
 static double matmul_seconds(const struct sw_program *p, const struct sw_op *op,
                              const struct sw_cluster_config *cluster, double bytes,
-                             double step_bytes)
+                             double step_bytes, struct sw_cost_shared *shared)
 {
     const enum sw_dtype dtype = p->values[op->in[0].value].dtype;
     const bool alike = p->values[op->in[1].value].dtype == dtype;
@@ -267,7 +289,7 @@ static double matmul_seconds(const struct sw_program *p, const struct sw_op *op,
     double seconds = 0;
     for (int32_t i = 0; i < count; i++) {
         const bool own = alike && products_of(cluster, dtype, product[i].kind) != NULL;
-        seconds += own ? sw_cost_product_seconds(cluster, dtype, &product[i], step_bytes)
+        seconds += own ? met_product_seconds(cluster, dtype, &product[i], step_bytes, shared)
                        : tiled_seconds(cluster, peak_of(cluster, dtype), &product[i]);
         bytes -= own ? product_bytes(&product[i], dtype) : 0;
     }
@@ -288,7 +310,8 @@ double sw_cost_angles(const struct sw_program *p, const struct sw_op *op)
 /* sw_cost_compute_seconds in a step of so many bytes. */
 static double seconds_in_step(const struct sw_program *p, const struct sw_op *op,
                               const struct sw_cluster_config *cluster,
-                              const struct sw_workload *workload, double step_bytes)
+                              const struct sw_workload *workload, double step_bytes,
+                              struct sw_cost_shared *shared)
 {
     const double launch = cluster->profile.launch_latency_s;
     const struct sw_op_info *info = sw_op_info(op->kind);
@@ -312,8 +335,8 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
         after = memory_seconds(cluster, 3.0 * (double)addend) + launch;
     }
     if (info->cost_class == SW_CLASS_MATMUL)
-        return matmul_seconds(p, op, cluster, (double)cost.memory_bytes, step_bytes) + launch +
-               after;
+        return matmul_seconds(p, op, cluster, (double)cost.memory_bytes, step_bytes, shared) +
+               launch + after;
     if (info->cost_class == SW_CLASS_ATTENTION) {
         const double sized = sized_attention_seconds(p, op, cluster, cost.flops, met, step_bytes);
         if (sized >= 0)
@@ -328,13 +351,14 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
 
 double sw_cost_compute_seconds_within(const struct sw_program *p, const struct sw_op *op,
                                       const struct sw_cluster_config *cluster,
-                                      const struct sw_workload *workload, double *step_bytes)
+                                      const struct sw_workload *workload, double *step_bytes,
+                                      struct sw_cost_shared *shared)
 {
     const bool asked =
         cluster->profile.products_scale.count > 1 || cluster->profile.attention_scale.count > 1;
     if (*step_bytes < 0 && asked)
         *step_bytes = sw_cost_step_bytes(p);
-    return seconds_in_step(p, op, cluster, workload, *step_bytes);
+    return seconds_in_step(p, op, cluster, workload, *step_bytes, shared);
 }
 
 double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *op,
@@ -342,7 +366,7 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
                                const struct sw_workload *workload)
 {
     double step_bytes = -1;
-    return sw_cost_compute_seconds_within(p, op, cluster, workload, &step_bytes);
+    return sw_cost_compute_seconds_within(p, op, cluster, workload, &step_bytes, NULL);
 }
 
 double sw_cost_message_seconds(const struct sw_program *program, const struct sw_op *op,

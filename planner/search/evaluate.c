@@ -26,6 +26,7 @@ struct sw_cached_program {
 struct sw_program_cache {
     struct sw_cached_program entry[CACHE_ENTRIES];
     uint64_t now;
+    struct sw_cost_shared shared; /* by them all */
 };
 
 struct sw_program_cache *sw_program_cache_new(void)
@@ -129,6 +130,7 @@ static struct sw_cached_program *find_program(struct sw_program_cache *cache,
         clear(entry);
         return NULL;
     }
+    entry->counted.known.shared = &cache->shared;
     return entry;
 }
 
