@@ -222,8 +222,10 @@ static void write_in_place(struct schedule *s)
     if (s->p->accumulation_steps != 1)
         return;
     for (int32_t i = 0; i < list->count; i++) {
+        if (!sw_op_accumulates(list->ops[i]))
+            continue;
         const struct sw_op op = *list->ops[i];
-        if (!sw_op_accumulates(&op) || (contributions(s, op.in[0]) != 1 && !op.as.accumulate.first))
+        if (contributions(s, op.in[0]) != 1 && !op.as.accumulate.first)
             continue;
         const struct sw_value *total = &s->p->values[op.in[0].value];
         const struct sw_value *x = &s->p->values[op.in[1].value];
@@ -270,9 +272,10 @@ static void add_in_place(struct schedule *s)
 {
     struct list *list = &s->list;
     for (int32_t i = 0; i < list->count; i++) {
+        if (!sw_op_accumulates(list->ops[i]))
+            continue;
         const struct sw_op op = *list->ops[i];
-        const int32_t maker =
-            sw_op_accumulates(&op) ? last_naming(s, WRITES, op.in[1].value, i) : -1;
+        const int32_t maker = last_naming(s, WRITES, op.in[1].value, i);
         if (maker < 0 || !can_add_in_place(s, i, maker))
             continue;
         struct sw_op *into = list->ops[maker];
@@ -315,9 +318,9 @@ static void fold_sums(struct schedule *s)
 {
     struct list *list = &s->list;
     for (int32_t i = 0; i < list->count; i++) {
-        const struct sw_op op = *list->ops[i];
-        if (!sw_op_is_sum(&op) || sw_op_accumulates(&op))
+        if (!sw_op_is_sum(list->ops[i]) || sw_op_accumulates(list->ops[i]))
             continue;
+        const struct sw_op op = *list->ops[i];
         for (int k = 1; k >= 0; k--) {
             const int32_t maker = last_naming(s, WRITES, op.in[k].value, i);
             if (maker < 0 || !sw_ref_equal(list->ops[maker]->out[0], op.in[k]) ||
@@ -581,9 +584,9 @@ static void waits(struct schedule *s)
 {
     struct list *list = &s->list;
     for (int32_t i = 0; i < list->count; i++) {
-        const struct sw_op op = *list->ops[i];
-        if (!sw_op_is_collective(op.kind) || op.n_out == 0)
+        if (!sw_op_is_collective(list->ops[i]->kind) || list->ops[i]->n_out == 0)
             continue;
+        const struct sw_op op = *list->ops[i];
         const bool scatters = is_collective(&op, SW_REDUCE_SCATTER);
         int32_t at = list->count;
         /* a prefetched value is waited for in the next iteration, before its first use */
@@ -609,7 +612,7 @@ static void waits(struct schedule *s)
             continue; /* the wait for this op is what was found */
         if (op.last_micro_step && at == list->count)
             continue; /* its sum is for the update */
-        for (int32_t e = 0; e < s->early_count; e++)
+        for (int32_t e = 0; op.last_micro_step && e < s->early_count; e++)
             s->early[e].waited = s->early[e].waited || list->ops[i] == &s->early[e].op;
         add_wait(s, at, &op);
         i += at <= i;
@@ -665,9 +668,11 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
     for (int32_t r = 0; r < program->region_count; r++) {
         struct sw_region *region = &program->regions[r];
         s.region = region;
-        s.list.count = 0;
-        for (int32_t i = 0; i < region->op_count; i++)
-            insert(&s.list, i, &program->ops[region->first_op + i]);
+        s.list.count = region->op_count;
+        for (int32_t i = 0; i < region->op_count; i++) {
+            s.list.ops[i] = &program->ops[region->first_op + i];
+            name_again(&s.list, i);
+        }
         drop_moved(&s);
         drop_unread(&s);
         write_in_place(&s);
