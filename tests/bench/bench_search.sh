@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # How long `plan search` takes on one core: Llama 3 70B on clusters of H100 of several sizes, and a 12,288-wide model on
-# 98,304, where more meshes divide, all with every option open (attention.strategy: auto).
+# 98,304, where more meshes divide, all with every option open (attention.strategy: auto). And how much longer it takes
+# where kernels were measured by size: products of each kind and attention.
 #   tests/bench/bench_search.sh [PLAN] [REPEATS]
 # Prints the meshes, how many fit, the time, and the peak memory. The time is the least of REPEATS runs, and of each run
 # the lesser of the search's wall time and the whole command's CPU time: both bound what the search takes on an idle
-# core, and the machine may be shared. Exits 1 when a time or the memory is over its limit.
+# core, and the machine may be shared. Of the two searches that are compared it is the median processor time of as many
+# runs of each, in turn. Exits 1 when a time, their ratio or the memory is over its limit.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 plan=${1:-build/plan}
@@ -83,6 +85,64 @@ END
         "$(awk -v k="$rss" 'BEGIN { print k / 1024 }')" "$verdict"
 }
 
+# The cluster of 64 nodes whose profile tells shares by size, or (plain) one share for all sizes.
+sized_cluster() { # KIND: plain or surfaces
+    local accelerator=$root/configs/accelerators/h100-sxm-80gb.yaml grid heads length size kind
+    sed '/^products: \[/,$d' "$accelerator" >"$scratch/plain-accelerator.yaml"
+    grid=$(sed -n '/^products: \[/,$p' "$accelerator" | sed 's/^products: //' | tr '\n' ' ')
+    cluster 64 8 | sed "s|^accelerator:.*|accelerator: plain-accelerator.yaml|"
+    printf 'profile:\n  {name: bench, matmul: 0.7, attention: 0.5, memory: 0.7, launch_latency: 3 us'
+    if [ "$1" = surfaces ]; then
+        printf ',\n  products: {'
+        for kind in linear linear_t linear_dw; do
+            printf '%s_bf16: %s, ' "$kind" "$grid"
+        done
+        printf '}, products_scale: [[1e9, 0.95], [1e12, 0.9]],\n  attention_by_size: {'
+        for kind in forward backward; do
+            printf '%s_bf16: [' "$kind"
+            for heads in 8 64 512; do
+                for length in 1024 8192 65536; do
+                    for size in 64 128; do
+                        printf '[%d, %d, %d, 0.%d], ' "$heads" "$length" "$size" \
+                            $((30 + heads / 64 + length / 8192 + size / 32))
+                    done
+                done
+            done
+            printf '], '
+        done
+        printf '}'
+    fi
+    printf '}\n'
+}
+
+surfaces() { # LIMIT: the most times as long
+    local kind
+    run "$seventy" 1024 >"$scratch/run.yaml"
+    for kind in plain surfaces; do
+        sized_cluster "$kind" >"$scratch/$kind.yaml"
+        sed "s/^cluster:.*/cluster: $kind.yaml/" "$scratch/run.yaml" >"$scratch/run-$kind.yaml"
+    done
+    python3 - "$core" "$plan" "$scratch" "$repeats" "$1" <<'END' || failed=1
+import os, resource, statistics, subprocess, sys
+core, plan, scratch, repeats, limit = int(sys.argv[1]), *sys.argv[2:4], int(sys.argv[4]), float(sys.argv[5])
+os.sched_setaffinity(0, {core})
+def used():
+    u = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return u.ru_utime + u.ru_stime
+seconds = {"plain": [], "surfaces": []}
+for _ in range(repeats):
+    for kind in seconds:
+        before = used()
+        subprocess.run([plan, "search", f"{scratch}/run-{kind}.yaml", "--json", "--top", "1"],
+                       stdout=subprocess.DEVNULL, check=True)
+        seconds[kind].append(used() - before)
+plain, sized = (statistics.median(seconds[kind]) for kind in ("plain", "surfaces"))
+print(f"kernels by size: {1000 * sized:.1f} ms, one share for all sizes: {1000 * plain:.1f} ms, "
+      f"{sized / plain:.2f} times, limit {limit}  {'ok' if sized <= limit * plain else 'over'}")
+sys.exit(0 if sized <= limit * plain else 1)
+END
+}
+
 printf '%-16s %9s %7s %7s %9s %9s %8s\n' model accelerators meshes fit ms 'limit ms' MiB
 wide >"$scratch/wide.yaml"
 seventy=$root/configs/models/llama-70b.yaml
@@ -92,4 +152,5 @@ measure llama-70b "$seventy" 512 8 4096 455 50
 measure llama-70b "$seventy" 12288 8 98304 3264 500
 measure 12288-wide "$scratch/wide.yaml" 12288 8 98304 3264 500
 measure llama-70b "$seventy" 65536 16 1048576 1771 1000
+surfaces 1.2
 exit $failed
