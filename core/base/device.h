@@ -26,7 +26,8 @@ struct sw_program_target {
     bool int8_panels;       /* weights in int8 are widened in panels, too (the same header) */
     bool lacks_whole_cache; /* it has no attention over a whole cache, of keys that are gathered */
     /* Products of a program with so many rows at most, and so many elements of rows and of results,
-     * make each row as those with fewer do, to the bit; 0: it goes by their number */
+     * make each row as those with fewer do, to the bit; 0: it goes by their number. Of programs of
+     * single tokens (as_few of their traits) any number of rows, with so many elements each */
     int32_t like_rows, like_elems;
 };
 

@@ -309,7 +309,7 @@ struct sw_program_traits {
     enum sw_state_kind state; /* that it is over */
     bool backward;            /* forward is differentiated: gradients, and an update */
     bool rows_alike;          /* as device.h has it: what a row comes to is its own affair */
-    bool as_few;              /* and what it comes to in programs of few rows */
+    bool as_few;              /* and, of rows of one token, what it comes to in few of them */
 };
 const struct sw_program_traits *sw_program_traits(enum sw_program_kind kind);
 static inline const char *sw_program_kind_name(enum sw_program_kind kind)

@@ -25,8 +25,8 @@ const struct sw_program_traits *sw_program_traits(enum sw_program_kind kind)
         [SW_PROGRAM_TRAIN] = {"train", SW_STATE_TRAINING, true, false, false},
         [SW_PROGRAM_EVALUATE] = {"evaluate", SW_STATE_TRAINING, false, true, false},
         [SW_PROGRAM_SAVE] = {"save", SW_STATE_TRAINING, false, true, false},
-        [SW_PROGRAM_PREFILL] = {"prefill", SW_STATE_SERVING, false, true, false},
-        [SW_PROGRAM_DECODE] = {"decode", SW_STATE_SERVING, false, true, false},
+        [SW_PROGRAM_PREFILL] = {"prefill", SW_STATE_SERVING, false, true, true},
+        [SW_PROGRAM_DECODE] = {"decode", SW_STATE_SERVING, false, true, true},
         [SW_PROGRAM_SCORE] = {"score", SW_STATE_SERVING, false, true, false},
         [SW_PROGRAM_READ] = {"read", SW_STATE_SERVING, false, true, true}};
     _Static_assert(sizeof kinds / sizeof kinds[0] == SW_PROGRAM_KINDS, "a row for every kind");

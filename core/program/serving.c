@@ -148,6 +148,39 @@ static struct sizes measure(const struct sw_program_options *training,
     return s;
 }
 
+/* Whether each row of the program is a token that is made as any number of rows would make it. */
+static bool makes_rows_alike(const struct sw_program_options *o)
+{
+    const struct sw_model *m = &o->model;
+    const int64_t sizes[] = {m->hidden_size, m->intermediate_size, m->vocab_size,
+                             (int64_t)m->heads * m->head_dim};
+    bool fits = o->target.like_rows > 0 && (o->kind == SW_PROGRAM_DECODE || o->serving.mixes);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        fits = fits && sizes[i] <= o->target.like_elems;
+    return fits;
+}
+
+int32_t sw_serving_sizes(const struct sw_program_options *o, int64_t rows[SW_SERVING_SIZES])
+{
+    const int64_t least = o->kind == SW_PROGRAM_DECODE ? 1 : o->serving.slots_per_rank + 1;
+    int32_t count = 0;
+    int64_t fewer = 1;
+    rows[count++] = o->micro_batch_per_rank;
+    if (!makes_rows_alike(o))
+        return count;
+    while (2 * fewer < rows[0])
+        fewer *= 2;
+    for (; fewer >= least && fewer < rows[0]; fewer /= 2)
+        rows[count++] = fewer;
+    return count;
+}
+
+void sw_serving_resize(struct sw_program_options *o, int64_t rows)
+{
+    o->global_batch = o->global_batch / o->micro_batch_per_rank * rows;
+    o->micro_batch_per_rank = rows;
+}
+
 bool sw_serving_has(const struct sw_program_options *training, const struct sw_serving *want,
                     enum sw_program_kind kind)
 {

@@ -4,13 +4,17 @@
  * The cache has a slot for each text. Prefill and score take rows of a chunk each, as many as a
  * budget of tokens has room for, whatever the number of slots: a row says which slot's prompt it is
  * of, any slot that lies with it on a rank of the batch, and a prompt may have several rows of a
- * call, one behind the other. Decoding has a row for every slot.
+ * call, one behind the other. Decoding has a row for every slot, or fewer (sizes, below).
  *
  * Where a rank's budget lies between its slots and what the device makes alike (like_rows of its
  * target), chunks are single tokens and prefill mixes: its rows have the next tokens of texts that
  * run as well as those of prompts, each made as `decode` makes it, to the bit; the first ones of a
  * rank, as many as slots, are sampled. `read` is the same program of many more rows, for prompts
  * beside which nobody waits for a token: its rows have the same bits, and take less each.
+ *
+ * Programs of single tokens have sizes: the same ops with fewer rows on a rank of the batch, over
+ * the same state. A call takes the smallest that has room for what the fullest rank has, since all
+ * compute alike. Only where the device makes a row alike in any number of them.
  *
  * A chunk is laid out contiguously over the ranks of the sequence: rank r has tokens
  * [r block, (r + 1) block) of it, block = chunk / ranks. The cache stays as that leaves it:
@@ -40,6 +44,8 @@ enum {
     SW_SLOT_NUMBER,
     SW_SLOT_FIELDS,
     SW_MAX_SLOTS = 1 << 16,
+    SW_SERVING_SIZES =
+        18, /* of a program: the powers of two up to SW_MAX_SLOTS, and all its rows */
     SW_CACHE_INT8_MOST = SW_INT8_MOST /* what the largest element of a head becomes */
 };
 
@@ -93,12 +99,29 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
 bool sw_serving_has(const struct sw_program_options *training, const struct sw_serving *want,
                     enum sw_program_kind kind);
 
-/* Whether the next call of prompts is one of `read`, with `rows` rows on a rank of the batch (0:
- * there is no such program), where a rank has at most `left` tokens of them to read: half of its
- * rows at least have one. Servers go by it, and prices do. */
+/* The rows that the sizes of that program have on a rank of the batch, the most first: its own,
+ * then the powers of two below, of `decode` down to 1, of those that mix as far as a rank's slots
+ * are fewer. Returns how many; 1 where there is no other. options: of sw_serving_options. */
+int32_t sw_serving_sizes(const struct sw_program_options *options, int64_t rows[SW_SERVING_SIZES]);
+/* The same program with so many rows on a rank of the batch. */
+void sw_serving_resize(struct sw_program_options *options, int64_t rows);
+
+/* Which of these sizes a call has in which a rank of the batch has `wanted` rows at most: the
+ * smallest with room for them, or the largest. Servers go by it, and prices do. */
+static inline int32_t sw_serving_size(const int64_t *rows, int32_t count, int64_t wanted)
+{
+    int32_t size = count - 1;
+    while (size > 0 && rows[size] < wanted)
+        size--;
+    return size;
+}
+
+/* Whether the next call of prompts beside which nobody waits for a token is one of `read`, where a
+ * rank of the batch has at most `left` tokens of them and a call of prefill `rows` rows of it.
+ * Servers go by it, and prices do. */
 static inline bool sw_serving_widens(int64_t left, int64_t rows)
 {
-    return rows > 0 && 2 * left >= rows;
+    return left > rows;
 }
 
 /* Whether keys and values may be gathered: there are several parts, in a number format that is

@@ -73,6 +73,8 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
 void sw_serve_tell_table(FILE *out, const struct sw_search *search, int64_t top);
 void sw_serve_write_head(struct sw_json *json, const struct sw_run_config *run,
                          const struct sw_search *search, const struct sw_search_told *told);
+/* What a token takes with fewer texts. */
+void sw_serve_write_sizes(struct sw_json *json, const struct sw_serve_price *price);
 void sw_serve_write_mesh(struct sw_json *json, const char *key,
                          const struct sw_layer_values *values, const struct sw_candidate *c);
 

@@ -19,6 +19,7 @@ enum { KINDS = sizeof all_kinds / sizeof all_kinds[0] };
 struct served {
     struct sw_sized prefill, decode, read; /* read: without a program where there is none */
     struct sw_program_options options;     /* of prefill */
+    struct sw_program_options of_decode, of_read;
     enum sw_reject reason;
     char detail[256], help[256]; /* of a rejection */
     bool streams;
@@ -68,6 +69,10 @@ static int size_kind(struct sw_searcher *s, const struct sw_program_options *tra
     sw_sized_place(out);
     if (out->program->arena_bytes > served->arena_bytes)
         served->arena_bytes = out->program->arena_bytes;
+    if (kind == SW_PROGRAM_DECODE)
+        served->of_decode = options;
+    if (kind == SW_PROGRAM_READ)
+        served->of_read = options;
     if (kind != SW_PROGRAM_PREFILL)
         return 0;
     served->options = options;
@@ -157,29 +162,44 @@ static int price_program(const struct sw_run_config *run, struct sw_sized *sized
                                out, err);
 }
 
-static int64_t rows_of(const struct served *served, const struct sw_program *p,
-                       const struct sw_mesh *mesh)
+/* The program of these options in the size that it has for so many rows on a rank of the batch. All
+ * sizes share one place: afterwards that is again the program with all rows. */
+static int price_size(struct sw_searcher *s, const struct sw_program_options *options,
+                      int64_t wanted, const struct sw_mesh *mesh, struct sw_cost *out,
+                      struct sw_error *err)
 {
-    return p == NULL ? 0
-                     : p->micro_batch / sw_axes_size(mesh, served->options.rules.axes[SW_L_BATCH]);
+    struct sw_program_options one = *options;
+    struct sw_sized sized;
+    int64_t rows[SW_SERVING_SIZES];
+    const int32_t count = sw_serving_sizes(options, rows);
+    sw_serving_resize(&one, rows[sw_serving_size(rows, count, wanted)]);
+    if (sw_searcher_program(s, &one, &sized, err) != 0 ||
+        price_program(s->run, &sized, mesh, out, err) != 0)
+        return -1;
+    return sw_searcher_program(s, options, &sized, err);
 }
 
 /* Until a prompt has been read that has the rows of a rank of the batch to itself, and no text that
  * waits beside it: calls of `read` as long as the server makes them, then of prefill. */
-static double reading_seconds(const struct served *served, const struct sw_mesh *mesh,
-                              int64_t prompt_tokens, const struct sw_cost *read,
-                              const struct sw_cost *prefill)
+static int price_reading(struct sw_searcher *s, const struct served *served,
+                         const struct sw_mesh *mesh, const struct sw_cost *prefill,
+                         int64_t prompt_tokens, double *seconds, struct sw_error *err)
 {
-    const int64_t rows = rows_of(served, served->read.program, mesh);
-    const int64_t budget =
-        rows_of(served, served->prefill.program, mesh) * served->options.serving.chunk;
-    int64_t reads = rows > 0 ? prompt_tokens / rows : 0, left = prompt_tokens - reads * rows;
-    if (sw_serving_widens(left, rows)) {
-        reads++;
-        left = 0;
+    const struct sw_program_options *o = &served->options;
+    const int64_t budget = o->micro_batch_per_rank * o->serving.chunk;
+    const int64_t most =
+        served->read.program != NULL ? served->of_read.micro_batch_per_rank : budget;
+    int64_t left = o->serving.mixes ? prompt_tokens : 0;
+    *seconds = (double)((prompt_tokens - left + budget - 1) / budget) * prefill->step_seconds;
+    for (int64_t calls; left > 0; left -= calls * most) {
+        const bool reads = served->read.program != NULL && sw_serving_widens(left, budget);
+        struct sw_cost call;
+        calls = left > most ? left / most : 1;
+        if (price_size(s, reads ? &served->of_read : o, left, mesh, &call, err) != 0)
+            return -1;
+        *seconds += (double)calls * call.step_seconds;
     }
-    return (reads > 0 ? (double)reads * read->step_seconds : 0) +
-           (double)((left + budget - 1) / budget) * prefill->step_seconds;
+    return 0;
 }
 
 /* Between two tokens of a text while prompts are read: one call makes both where it mixes. */
@@ -204,17 +224,15 @@ static int price_orders(struct sw_searcher *s, struct served *served, struct sw_
     const bool orders = !s->keep_order && s->run->cluster.link_count > 1;
     struct sw_mesh mesh = base;
     for (int32_t k = 0; k == 0 || (orders && sw_search_permute(&base, k, &mesh)); k++) {
-        struct sw_cost token, prompts, read;
+        struct sw_cost token, prompts;
+        double first_seconds;
         if (price_program(s->run, &served->decode, &mesh, &token, err) != 0)
             return -1;
         if (k > 0 && token.step_seconds > c->cost.step_seconds)
             continue;
-        if (price_program(s->run, &served->prefill, &mesh, &prompts, err) != 0)
+        if (price_program(s->run, &served->prefill, &mesh, &prompts, err) != 0 ||
+            price_reading(s, served, &mesh, &prompts, prompt_tokens, &first_seconds, err) != 0)
             return -1;
-        if (served->read.program != NULL &&
-            price_program(s->run, &served->read, &mesh, &read, err) != 0)
-            return -1;
-        const double first_seconds = reading_seconds(served, &mesh, prompt_tokens, &read, &prompts);
         if (k > 0 && token.step_seconds == c->cost.step_seconds &&
             first_seconds >= c->serve.first_seconds)
             continue;
@@ -251,6 +269,24 @@ static void tell_memory(struct sw_candidate *c)
     snprintf(c->help, sizeof c->help, "use more tp or sp, or more accelerators");
 }
 
+/* A token with fewer texts. */
+static int price_sizes(struct sw_searcher *s, const struct served *served, struct sw_candidate *c,
+                       struct sw_error *err)
+{
+    struct sw_serve_price *p = &c->serve;
+    const struct sw_program_options *o = &served->of_decode;
+    int64_t rows[SW_SERVING_SIZES];
+    p->size_count = sw_serving_sizes(o, rows);
+    for (int32_t i = 0; i < p->size_count; i++) {
+        struct sw_cost cost;
+        if (price_size(s, o, rows[i], &c->decision.mesh, &cost, err) != 0)
+            return -1;
+        p->size[i].texts = p->texts / o->micro_batch_per_rank * rows[i];
+        p->size[i].seconds = cost.step_seconds;
+    }
+    return 0;
+}
+
 static int64_t limit_of(const struct sw_searcher *s)
 {
     const int64_t all = s->run->cluster.accelerator.memory_bytes;
@@ -276,6 +312,8 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     p->prompt_tokens = sw_plan_workload(run).prompt_tokens;
     c->tokens_per_second = c->cost.step_seconds > 0 ? (double)p->texts / c->cost.step_seconds : 0;
     p->decode_bytes = sw_program_sent_bytes(served->decode.program);
+    if (price_sizes(s, served, c, err) != 0)
+        return -1;
     p->gathers = served->gathers;
     memcpy(p->chunk_bytes, served->chunk_bytes, sizeof p->chunk_bytes);
     p->misses_token =

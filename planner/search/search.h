@@ -9,6 +9,7 @@
 
 #include "core/plan/plan.h"
 #include "core/cost/cost.h"
+#include "core/program/serving.h"
 
 /* What meshes are searched and ranked for. */
 enum sw_purpose { SW_FOR_TRAIN, SW_FOR_SERVE, SW_PURPOSES };
@@ -46,14 +47,21 @@ struct sw_suggestion {
 struct sw_serve_price {
     int64_t texts, max_tokens, chunk; /* as rounded */
     int64_t prompt_tokens;
-    enum sw_dtype cache, weights;   /* of the layers' matrices */
-    int64_t token_budget;           /* of prompts, between two tokens of the other texts */
-    bool mixes;                     /* calls of prompts have the other texts' tokens, too */
-    double beside_seconds;          /* of a token that waits for a call of prompts before it, or in
-                                       which it is made */
-    double first_seconds;           /* of the chunks of a prompt: slots are empty before it */
-    int64_t decode_bytes;           /* that a rank sends for a token */
-    enum sw_prefill_gather gathers; /* for a chunk of prompts (serving.h) */
+    enum sw_dtype cache, weights; /* of the layers' matrices */
+    int64_t token_budget;         /* of prompts, between two tokens of the other texts */
+    bool mixes;                   /* calls of prompts have the other texts' tokens, too */
+    double beside_seconds;        /* of a token that waits for a call of prompts before it, or in
+                                     which it is made */
+    double first_seconds;         /* of the chunks of a prompt: slots are empty before it */
+    /* Of a token with fewer texts, as the server has programs for them, the most first; the first
+     * is that of all: texts over the whole mesh, as many on every rank of the batch */
+    int32_t size_count;
+    struct {
+        int64_t texts;
+        double seconds;
+    } size[SW_SERVING_SIZES];
+    int64_t decode_bytes;                 /* that a rank sends for a token */
+    enum sw_prefill_gather gathers;       /* for a chunk of prompts (serving.h) */
     int64_t chunk_bytes[SW_GATHER_KINDS]; /* that a rank sends for one, either way; 0: that way
                                              there is none */
     bool misses_token, misses_first;      /* goals of the run */

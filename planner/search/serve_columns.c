@@ -62,6 +62,16 @@ static void print_memory(FILE *out, const struct sw_candidate *c)
         fprintf(out, "          no training on this mesh\n");
 }
 
+/* What a token takes while fewer texts are made. */
+static void print_sizes(FILE *out, const struct sw_serve_price *p)
+{
+    char a[SW_FORMAT_BYTES];
+    for (int32_t i = 1; i < p->size_count; i++)
+        fprintf(out, "%s%s of %" PRId64 "%s", i == 1 ? "          fewer sequences: " : ", ",
+                sw_format_seconds(p->size[i].seconds, a), p->size[i].texts,
+                i + 1 == p->size_count ? "\n" : "");
+}
+
 static void print_token(FILE *out, const struct sw_candidate *candidate)
 {
     const struct sw_cost_parts *t = &candidate->cost.parts;
@@ -81,6 +91,7 @@ static void print_token(FILE *out, const struct sw_candidate *candidate)
                 sw_format_seconds(t->gathers, a));
     fprintf(out, "          a rank sends %s for a token\n",
             sw_format_bytes((double)candidate->serve.decode_bytes, a));
+    print_sizes(out, &candidate->serve);
 }
 
 static void print_goal(FILE *out, const char *name, double goal, double seconds, bool missed)
@@ -199,6 +210,18 @@ static void write_memory(struct sw_json *j, const struct sw_candidate *c)
     sw_json_end(j);
 }
 
+void sw_serve_write_sizes(struct sw_json *j, const struct sw_serve_price *p)
+{
+    sw_json_array(j, "token_seconds_of");
+    for (int32_t i = 0; i < p->size_count; i++) {
+        sw_json_object(j, NULL);
+        sw_json_number(j, "texts", (double)p->size[i].texts);
+        sw_json_number(j, "seconds", p->size[i].seconds);
+        sw_json_end(j);
+    }
+    sw_json_end(j);
+}
+
 void sw_serve_write_mesh(struct sw_json *j, const char *key, const struct sw_layer_values *values,
                          const struct sw_candidate *c)
 {
@@ -219,6 +242,7 @@ void sw_serve_write_mesh(struct sw_json *j, const char *key, const struct sw_lay
     sw_json_bool(j, "stream_weights", streams(c));
     write_memory(j, c);
     sw_json_number(j, "token_seconds", c->cost.step_seconds);
+    sw_serve_write_sizes(j, p);
     sw_json_number(j, "weights_seconds", t->weights);
     sw_json_number(j, "cache_seconds", t->cache);
     sw_json_number(j, "rest_seconds", t->rest);

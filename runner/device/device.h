@@ -51,8 +51,8 @@ struct sw_call {
     /* Of the program: what is made of a row (a token) may not depend on which row it is, to the
      * bit. */
     bool rows_alike;
-    /* And what it is in programs of few rows, as far as the device makes these alike (like_rows of
-     * its target). */
+    /* And what it is in programs of few rows, however many there are, where the device makes these
+     * alike (like_rows of its target). */
     bool as_few;
 };
 

@@ -138,9 +138,10 @@ static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
     float *to = sw_rows_settings(&e->rows, row);
     if (to == NULL)
         return;
-    to[SW_SAMPLING_TOP] = is_busy(e, slot) ? (float)s->text.top : 0;
-    if (s->cached + 1 < s->text.token_count &&
-        !sw_turns_reads(&e->turns, slot)) { /* which is the most probable? */
+    const bool rests = sw_rows_tokens(&e->rows, row) == 0;
+    to[SW_SAMPLING_TOP] = rests ? 0 : (float)s->text.top;
+    if (rests || (s->cached + 1 < s->text.token_count &&
+                  !sw_turns_reads(&e->turns, slot))) { /* which is the most probable? */
         to[SW_SAMPLING_TEMPERATURE] = to[SW_SAMPLING_TOP_K] = to[SW_SAMPLING_MIN_P] = 0;
         to[SW_SAMPLING_DRAW] = to[SW_SAMPLING_ADJUSTED] = 0;
         to[SW_SAMPLING_TOP_P] = to[SW_SAMPLING_PENALTY] = 1;
@@ -152,7 +153,7 @@ static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
     to[SW_SAMPLING_MIN_P] = (float)s->text.sampling.min_p;
     to[SW_SAMPLING_PENALTY] = (float)s->text.sampling.penalty;
     to[SW_SAMPLING_DRAW] = draw(s);
-    to[SW_SAMPLING_ADJUSTED] = is_busy(e, slot) ? (float)e->adjustments.count[slot] : 0;
+    to[SW_SAMPLING_ADJUSTED] = (float)e->adjustments.count[slot];
 }
 
 static void mark_seen(struct sw_engine *e, int64_t i, int32_t token)
@@ -174,7 +175,7 @@ static int run_rows(struct sw_engine *e, enum sw_program_kind kind, struct sw_er
             state.most = e->adjustments.count[i];
     }
     sw_turns_run(&e->turns, kind == SW_PROGRAM_READ ? SW_PROGRAM_PREFILL : kind);
-    return sw_rows_run(&e->rows, e->executor, kind, &state, err);
+    return sw_rows_run(&e->rows, e->executor, &state, err);
 }
 
 /* ---- Texts ---- */
@@ -346,7 +347,7 @@ static void tell_scores(struct sw_engine *e, int64_t row, const struct sw_engine
     const int64_t count = sw_rows_tokens(&e->rows, row);
     for (int64_t t = 0; t < count && calls->scored != NULL; t++)
         calls->scored(calls->context, &s->text, s->cached - count + t + 1,
-                      sw_rows_output(&e->rows, row * e->rows.chunk + t));
+                      sw_rows_output(&e->rows, row * e->rows.length + t));
 }
 
 /* What the program said of a row's tokens. */
@@ -387,16 +388,37 @@ static int64_t read_row(struct sw_engine *e, int64_t row, int64_t slot, int64_t 
     return next;
 }
 
-/* The token that the slot goes on with, where it waits for one; else the row rests. */
+/* The token that the slot goes on with, which waits for one. */
 static void feed_row(struct sw_engine *e, int64_t row, int64_t slot)
 {
     const struct slot *s = &e->slot[slot];
-    const bool waits = is_busy(e, slot) && !sw_turns_reads(&e->turns, slot);
-    sw_rows_place(&e->rows, row, slot, waits ? s->cached : 0, waits);
+    sw_rows_place(&e->rows, row, slot, s->cached, 1);
     set_settings(e, row, slot);
-    e->rows.tokens[row] = !waits                            ? 0
-                          : s->cached < s->text.token_count ? s->text.tokens[s->cached]
-                                                            : s->pending;
+    e->rows.tokens[row] = s->cached < s->text.token_count ? s->text.tokens[s->cached] : s->pending;
+}
+
+/* Whether calls of the program have the next token of every text that runs. */
+static bool has_tokens(const struct sw_engine *e, enum sw_program_kind kind)
+{
+    return kind == SW_PROGRAM_DECODE || (e->rows.mixes && kind != SW_PROGRAM_SCORE);
+}
+
+/* Rows of single tokens that the program could have on the shard that has most of them, all of its
+ * prompts and texts. */
+static int64_t wanted_rows(const struct sw_engine *e, enum sw_program_kind kind)
+{
+    const int64_t each = e->rows.slots / e->rows.shards;
+    int64_t wanted = 0, most = 0;
+    for (int64_t i = 0; i < e->rows.slots; i++) {
+        const enum sw_program_kind waits = e->turns.of[i].waits;
+        wanted = i % each == 0 ? 0 : wanted;
+        if (waits == SW_PROGRAM_DECODE)
+            wanted++;
+        else if (waits == SW_PROGRAM_PREFILL && kind != SW_PROGRAM_DECODE)
+            wanted += chunked_tokens(&e->slot[i]) - e->slot[i].cached;
+        most = wanted > most ? wanted : most;
+    }
+    return most;
 }
 
 /* Prompts in their order, each as many rows of a shard as it takes; what is left
@@ -417,30 +439,39 @@ static void fill_rows(struct sw_engine *e, enum sw_program_kind kind)
     }
 }
 
-/* Of every text that runs its next token, then prompts in their order. Of a shard's rows the first
- * ones are sampled: these tokens, and the last ones of prompts; the others fill the rows from
- * behind, a prompt's one behind the other. */
-static void fill_mixed(struct sw_engine *e)
+/* Prompts in their order into rows [front, back) of a shard. Those that are sampled are first: the
+ * last tokens of prompts; the others fill the rows from behind, a prompt's one behind the other.
+ * What is left between them is [returned, *back). */
+static int64_t fill_prompts(struct sw_engine *e, int64_t shard, int64_t front, int64_t *back)
+{
+    for (int64_t slot = sw_turns_first(&e->turns, SW_PROGRAM_PREFILL, shard, -1);
+         slot >= 0 && front < *back;
+         slot = sw_turns_first(&e->turns, SW_PROGRAM_PREFILL, shard, slot)) {
+        const struct slot *s = &e->slot[slot];
+        const int64_t left = chunked_tokens(s) - s->cached;
+        const bool ends = left <= *back - front;
+        const int64_t behind = ends ? left - 1 : *back - front;
+        *back -= behind;
+        for (int64_t i = 0; i < behind; i++)
+            (void)read_row(e, *back + i, slot, s->cached + i);
+        if (ends)
+            (void)read_row(e, front++, slot, s->cached + behind);
+    }
+    return front;
+}
+
+/* Of every text that runs its next token, then, but in calls of `decode`, prompts. */
+static void fill_tokens(struct sw_engine *e, enum sw_program_kind kind)
 {
     const int64_t each = e->rows.count / e->rows.shards, slots = e->rows.slots / e->rows.shards;
     for (int64_t shard = 0; shard < e->rows.shards; shard++) {
-        int64_t front = shard * each, back = front + each;
+        int64_t front = shard * each;
+        int64_t back = front + each;
         for (int64_t i = shard * slots; i < (shard + 1) * slots; i++)
             if (is_busy(e, i) && !sw_turns_reads(&e->turns, i))
                 feed_row(e, front++, i);
-        for (int64_t slot = sw_turns_first(&e->turns, SW_PROGRAM_PREFILL, shard, -1);
-             slot >= 0 && front < back;
-             slot = sw_turns_first(&e->turns, SW_PROGRAM_PREFILL, shard, slot)) {
-            const struct slot *s = &e->slot[slot];
-            const int64_t left = chunked_tokens(s) - s->cached;
-            const bool ends = left <= back - front;
-            const int64_t behind = ends ? left - 1 : back - front;
-            back -= behind;
-            for (int64_t i = 0; i < behind; i++)
-                (void)read_row(e, back + i, slot, s->cached + i);
-            if (ends)
-                (void)read_row(e, front++, slot, s->cached + behind);
-        }
+        if (kind != SW_PROGRAM_DECODE)
+            front = fill_prompts(e, shard, front, &back);
         for (; front < back; front++)
             rest_row(e, front);
     }
@@ -468,24 +499,22 @@ static void take_decoded(struct sw_engine *e, int64_t row, const struct sw_engin
         end_text(e, slot, calls, false);
 }
 
-/* The next chunks of the prompts that wait for this program; where it mixes, a token of every text
- * that runs as well. */
-static int run_chunk(struct sw_engine *e, enum sw_program_kind kind,
-                     const struct sw_engine_calls *calls, struct sw_error *err)
+/* The next chunks of the prompts that wait for this program; or a token of every text that runs;
+ * or, where it mixes, both. */
+static int run_program(struct sw_engine *e, enum sw_program_kind kind,
+                       const struct sw_engine_calls *calls, struct sw_error *err)
 {
     const double begin = sw_clock_now();
-    const bool mixes = e->rows.mixes && kind != SW_PROGRAM_SCORE;
-    sw_rows_begin(&e->rows, kind);
-    if (mixes)
-        fill_mixed(e);
+    const bool tokens = has_tokens(e, kind), mixes = tokens && kind != SW_PROGRAM_DECODE;
+    sw_rows_begin(&e->rows, kind, tokens ? wanted_rows(e, kind) : 0);
+    if (tokens)
+        fill_tokens(e, kind);
     else
         fill_rows(e, kind);
     if (run_rows(e, kind, err) != 0)
         return -1;
-    e->counts.prefills++;
-    e->counts.reads += kind == SW_PROGRAM_READ;
     for (int64_t i = 0; i < e->rows.count; i++) {
-        const int64_t row = mixes ? e->rows.count - 1 - i : i; /* the last of a prompt at its end */
+        const int64_t row = mixes ? e->rows.count - 1 - i : i; /* a prompt's last at its end */
         if (sw_rows_tokens(&e->rows, row) == 0)
             continue;
         if (sw_turns_reads(&e->turns, sw_rows_slot(&e->rows, row)))
@@ -493,52 +522,30 @@ static int run_chunk(struct sw_engine *e, enum sw_program_kind kind,
         else
             take_decoded(e, row, calls);
     }
-    e->counts.prefill_seconds += sw_clock_now() - begin;
+    if (kind == SW_PROGRAM_DECODE) {
+        e->counts.decodes++;
+        e->counts.decode_rows += e->rows.count;
+        e->counts.decode_seconds += sw_clock_now() - begin;
+    } else {
+        e->counts.prefills++;
+        e->counts.prefill_rows += e->rows.count * e->rows.length;
+        e->counts.reads += kind == SW_PROGRAM_READ;
+        e->counts.prefill_seconds += sw_clock_now() - begin;
+    }
     return 0;
 }
 
-static int decode_token(struct sw_engine *e, const struct sw_engine_calls *calls,
-                        struct sw_error *err)
-{
-    const double begin = sw_clock_now();
-    sw_rows_begin(&e->rows, SW_PROGRAM_DECODE);
-    for (int64_t i = 0; i < e->rows.slots; i++)
-        feed_row(e, i, i);
-    if (run_rows(e, SW_PROGRAM_DECODE, err) != 0)
-        return -1;
-    e->counts.decodes++;
-    for (int64_t i = 0; i < e->rows.slots; i++)
-        if (sw_rows_tokens(&e->rows, i) > 0)
-            take_decoded(e, i, calls);
-    e->counts.decode_seconds += sw_clock_now() - begin;
-    return 0;
-}
-
-/* Of prompts that `read` takes in fewer seconds it is what runs: of the rank of the batch that has
- * most of them, for all compute alike. waits: somebody does for the next token, and gets it sooner
- * from `prefill`. */
+/* Prompts that have more tokens on a shard than a call of `prefill` are read by `read`. waits:
+ * somebody does for the next token, and gets it sooner from `prefill`. */
 static enum sw_program_kind widened(const struct sw_engine *e, enum sw_program_kind kind,
                                     bool waits)
 {
     const struct sw_rows *r = &e->rows;
-    int64_t left = 0, most = 0;
     if (kind != SW_PROGRAM_PREFILL || r->read_rows == 0 ||
         (waits && sw_turns_any_waits(&e->turns, SW_PROGRAM_DECODE)))
         return kind;
-    for (int64_t i = 0; i < r->slots; i++) {
-        if (i % (r->slots / r->shards) == 0)
-            left = 0;
-        if (e->turns.of[i].waits == kind)
-            left += chunked_tokens(&e->slot[i]) - e->slot[i].cached;
-        most = left > most ? left : most;
-    }
-    return sw_serving_widens(most, r->read_rows / r->shards) ? SW_PROGRAM_READ : kind;
-}
-
-static int run_program(struct sw_engine *e, enum sw_program_kind kind,
-                       const struct sw_engine_calls *calls, struct sw_error *err)
-{
-    return kind == SW_PROGRAM_DECODE ? decode_token(e, calls, err) : run_chunk(e, kind, calls, err);
+    return sw_serving_widens(wanted_rows(e, kind), r->chunk_rows / r->shards) ? SW_PROGRAM_READ
+                                                                              : kind;
 }
 
 int sw_engine_step(struct sw_engine *e, const struct sw_engine_calls *calls, struct sw_error *err)

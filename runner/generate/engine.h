@@ -73,6 +73,7 @@ struct sw_engine_counts {
     int64_t reads;                     /* which are these of `prefills` */
     int64_t prompt_tokens, new_tokens; /* of prompts: those that were read */
     int64_t cached_tokens;             /* of prompts: those that stood in their slots */
+    int64_t prefill_rows, decode_rows; /* of these runs, in tokens: those that rest, too */
     double prefill_seconds, decode_seconds;
 };
 

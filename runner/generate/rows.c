@@ -14,7 +14,8 @@ static void read_shapes(const struct sw_program_set *set, const struct sw_progra
     const struct sw_value *out = &p->values[p->outputs.at[0].value];
     const int64_t vocab = sw_state_find(&set->state, "embedding")->size[0];
     const struct sw_program *read = set->program[SW_PROGRAM_READ];
-    *r = (struct sw_rows){.slots = cache->size[0],
+    *r = (struct sw_rows){.set = set,
+                          .slots = cache->size[0],
                           .read_rows = read != NULL ? read->micro_batch : 0,
                           .chunk_rows = tokens->size[0],
                           .chunk = tokens->size[1],
@@ -34,13 +35,14 @@ bool sw_rows_create(const struct sw_program_set *set, const struct sw_program *p
     const size_t chunks = (size_t)(r.read_rows > r.chunk_rows ? r.read_rows : r.chunk_rows);
     const size_t rows = slots > chunks ? slots : chunks, tokens = chunks * (size_t)r.chunk;
     r.tokens = calloc(tokens > slots ? tokens : slots, sizeof *r.tokens);
-    r.labels = calloc(tokens, sizeof *r.labels);
+    r.labels = calloc(tokens > slots ? tokens : slots, sizeof *r.labels);
     r.where = calloc(rows * SW_SLOT_FIELDS, sizeof *r.where);
     r.settings = calloc(rows * SW_SAMPLING_SETTINGS, sizeof *r.settings);
     r.output = calloc(tokens + SW_SAMPLED_NUMBERS * rows, sizeof(double));
-    r.row_seen = calloc(chunks * (size_t)r.words, sizeof *r.row_seen);
+    const size_t sampled = slots > (size_t)r.chunk_rows ? slots : (size_t)r.chunk_rows;
+    r.row_seen = calloc(sampled * (size_t)r.words, sizeof *r.row_seen);
     r.row_adjustments =
-        calloc(chunks * (size_t)r.adjustments * SW_ADJUSTMENT_NUMBERS, sizeof *r.row_adjustments);
+        calloc(sampled * (size_t)r.adjustments * SW_ADJUSTMENT_NUMBERS, sizeof *r.row_adjustments);
     *out = r;
     if (r.tokens != NULL && r.labels != NULL && r.where != NULL && r.settings != NULL &&
         r.output != NULL && r.row_seen != NULL && r.row_adjustments != NULL)
@@ -61,13 +63,19 @@ void sw_rows_free(struct sw_rows *r)
     *r = (struct sw_rows){0};
 }
 
-void sw_rows_begin(struct sw_rows *r, enum sw_program_kind kind)
+void sw_rows_begin(struct sw_rows *r, enum sw_program_kind kind, int64_t wanted)
 {
-    const bool mixes = kind == SW_PROGRAM_READ || (kind == SW_PROGRAM_PREFILL && r->mixes);
-    r->count = kind == SW_PROGRAM_DECODE ? r->slots
-               : kind == SW_PROGRAM_READ ? r->read_rows
-                                         : r->chunk_rows;
-    r->sampled = mixes ? r->slots : r->count;
+    int64_t rows[SW_SERVING_SIZES];
+    int32_t sizes = 0;
+    const struct sw_program *p;
+    while (sizes < SW_SERVING_SIZES && (p = sw_program_set_size(r->set, kind, sizes)) != NULL)
+        rows[sizes++] = p->micro_batch / r->shards;
+    r->kind = kind;
+    r->size = sizes > 0 ? sw_serving_size(rows, sizes, wanted) : 0;
+    p = sw_program_set_size(r->set, kind, r->size);
+    r->count = p != NULL ? p->micro_batch : 0;
+    r->length = p != NULL ? p->sequence_length : 0;
+    r->sampled = p != NULL ? p->values[p->outputs.at[0].value].size[0] : 0;
 }
 
 /* Which of those that are sampled a row is; -1: none. */
@@ -94,10 +102,10 @@ void sw_rows_place(struct sw_rows *r, int64_t row, int64_t slot, int64_t first, 
 int64_t sw_rows_read(struct sw_rows *r, int64_t row, int64_t slot, const int32_t *tokens,
                      int64_t first, int64_t count, bool labels)
 {
-    const int64_t left = count - first, n = left < r->chunk ? left : r->chunk;
-    int32_t *to = r->tokens + row * r->chunk, *label = r->labels + row * r->chunk;
+    const int64_t left = count - first, n = left < r->length ? left : r->length;
+    int32_t *to = r->tokens + row * r->length, *label = r->labels + row * r->length;
     sw_rows_place(r, row, slot, first, n);
-    for (int64_t t = 0; t < r->chunk; t++) {
+    for (int64_t t = 0; t < r->length; t++) {
         to[t] = t < n ? tokens[first + t] : 0;
         label[t] = t < n && labels ? tokens[first + t + 1] : -1;
     }
@@ -120,39 +128,32 @@ float *sw_rows_settings(struct sw_rows *r, int64_t row)
     return i < 0 ? NULL : r->settings + i * SW_SAMPLING_SETTINGS;
 }
 
-static const int32_t *seen_by_rows(struct sw_rows *r, enum sw_program_kind kind,
-                                   const int32_t *seen)
+static const int32_t *seen_by_rows(struct sw_rows *r, const int32_t *seen)
 {
-    if (seen == NULL || kind == SW_PROGRAM_DECODE)
-        return seen;
-    for (int64_t i = 0; i < r->sampled; i++)
+    for (int64_t i = 0; seen != NULL && i < r->sampled; i++)
         memcpy(r->row_seen + i * r->words, seen + sw_rows_slot(r, row_of_sampled(r, i)) * r->words,
                (size_t)r->words * sizeof *seen);
-    return r->row_seen;
+    return seen != NULL ? r->row_seen : NULL;
 }
 
 /* What every row's text changes about logits; NULL: none does. */
-static const float *adjustments_of_rows(struct sw_rows *r, enum sw_program_kind kind,
-                                        const struct sw_slots_state *state)
+static const float *adjustments_of_rows(struct sw_rows *r, const struct sw_slots_state *state)
 {
     const int64_t width = r->adjustments * SW_ADJUSTMENT_NUMBERS;
-    if (state->most == 0 || kind == SW_PROGRAM_DECODE)
-        return state->most > 0 ? state->adjustments->entries : NULL;
-    for (int64_t i = 0; i < r->sampled; i++) {
+    for (int64_t i = 0; state->most > 0 && i < r->sampled; i++) {
         const int64_t slot = sw_rows_slot(r, row_of_sampled(r, i));
         memcpy(r->row_adjustments + i * width, sw_adjustments_of(state->adjustments, slot),
                (size_t)state->adjustments->count[slot] * SW_ADJUSTMENT_NUMBERS *
                    sizeof *r->row_adjustments);
     }
-    return r->row_adjustments;
+    return state->most > 0 ? r->row_adjustments : NULL;
 }
 
-int sw_rows_run(struct sw_rows *r, struct sw_executor *executor, enum sw_program_kind kind,
-                const struct sw_slots_state *state, struct sw_error *err)
+int sw_rows_run(struct sw_rows *r, struct sw_executor *executor, const struct sw_slots_state *state,
+                struct sw_error *err)
 {
-    const bool scores = kind == SW_PROGRAM_SCORE;
-    const int64_t length = kind == SW_PROGRAM_DECODE ? 1 : r->chunk;
-    const size_t rows = (size_t)r->count, tokens = rows * (size_t)length;
+    const bool scores = r->kind == SW_PROGRAM_SCORE;
+    const size_t rows = (size_t)r->count, tokens = rows * (size_t)r->length;
     const size_t sampled = (size_t)r->sampled;
     const size_t element = r->wide ? sizeof(double) : sizeof(float);
     struct sw_feed feeds[5] = {
@@ -162,10 +163,10 @@ int sw_rows_run(struct sw_rows *r, struct sw_executor *executor, enum sw_program
          .data = r->settings,
          .bytes = sampled * SW_SAMPLING_SETTINGS * sizeof *r->settings},
         {.name = "seen",
-         .data = scores ? NULL : seen_by_rows(r, kind, state->seen),
+         .data = scores ? NULL : seen_by_rows(r, state->seen),
          .bytes = sampled * (size_t)r->words * sizeof *r->row_seen},
         {.name = "adjustments",
-         .data = scores ? NULL : adjustments_of_rows(r, kind, state),
+         .data = scores ? NULL : adjustments_of_rows(r, state),
          .bytes = sampled * (size_t)r->adjustments * SW_ADJUSTMENT_NUMBERS * sizeof(float),
          .used = (size_t)state->most * SW_ADJUSTMENT_NUMBERS * sizeof(float)}};
     const struct sw_fetch fetch = {.name = scores ? "logprobs" : "sampled",
@@ -175,7 +176,8 @@ int sw_rows_run(struct sw_rows *r, struct sw_executor *executor, enum sw_program
     if (scores)
         feeds[2] = (struct sw_feed){
             .name = "labels", .data = r->labels, .bytes = tokens * sizeof *r->labels};
-    return sw_executor_run(executor, kind, NULL, feeds, scores ? 3 : 5, &fetch, 1, err);
+    return sw_executor_run_size(executor, r->kind, r->size, NULL, feeds, scores ? 3 : 5, &fetch, 1,
+                                err);
 }
 
 double sw_rows_output(const struct sw_rows *r, int64_t i)

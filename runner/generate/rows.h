@@ -9,6 +9,7 @@
 #include "runner/rank/execute.h"
 
 struct sw_rows {
+    const struct sw_program_set *set;
     int64_t slots;
     int64_t chunk_rows, chunk; /* rows of a call of prefill or score; tokens of each */
     int64_t read_rows;         /* of a call of read; 0: the set has none */
@@ -19,16 +20,18 @@ struct sw_rows {
     bool mixes;          /* prefill has tokens of any texts, and samples the first rows of a shard,
                             as many as it has slots */
     /* Of the call that is made ready. */
-    int64_t count;
-    int32_t *tokens; /* [chunk_rows, chunk], [read_rows] or [slots] */
-    int32_t *labels; /* as tokens of prompts */
-    int32_t *where;  /* [count, SW_SLOT_FIELDS] */
-    int64_t sampled; /* of its rows */
-    float *settings; /* [sampled, SW_SAMPLING_SETTINGS] */
-    void *output;    /* [sampled, SW_SAMPLED_NUMBERS] or [chunk_rows, chunk], f32 or f64 */
-    /* Copies of what slots have, where rows are not slots. */
-    int32_t *row_seen;      /* [chunk_rows, words] */
-    float *row_adjustments; /* [chunk_rows, adjustments, SW_ADJUSTMENT_NUMBERS] */
+    enum sw_program_kind kind;
+    int32_t size;          /* of the program (core/program/serving.h) */
+    int64_t count, length; /* rows, and tokens of each */
+    int32_t *tokens;       /* [count, length] */
+    int32_t *labels;       /* as tokens of prompts */
+    int32_t *where;        /* [count, SW_SLOT_FIELDS] */
+    int64_t sampled;       /* of its rows */
+    float *settings;       /* [sampled, SW_SAMPLING_SETTINGS] */
+    void *output;          /* [sampled, SW_SAMPLED_NUMBERS] or [count, length], f32 or f64 */
+    /* Copies of what slots have. */
+    int32_t *row_seen;      /* [sampled, words] */
+    float *row_adjustments; /* [sampled, adjustments, SW_ADJUSTMENT_NUMBERS] */
 };
 
 /* What the texts of all slots have beside their tokens. */
@@ -44,11 +47,12 @@ bool sw_rows_create(const struct sw_program_set *set, const struct sw_program *p
                     struct sw_rows *out);
 void sw_rows_free(struct sw_rows *rows); /* zeros are allowed */
 
-/* A call of the program is made ready: all of its rows are to be placed. */
-void sw_rows_begin(struct sw_rows *rows, enum sw_program_kind kind);
+/* A call of the program is made ready, of the size that it has for `wanted` rows on the shard with
+ * most: all of its rows are to be placed. */
+void sw_rows_begin(struct sw_rows *rows, enum sw_program_kind kind, int64_t wanted);
 /* The row has `count` tokens of the slot from position `first` on; 0: it rests. */
 void sw_rows_place(struct sw_rows *rows, int64_t row, int64_t slot, int64_t first, int64_t count);
-/* As that, fed tokens [first, ..) of `count`, as many as a chunk has; of none it rests. labels:
+/* As that, fed tokens [first, ..) of `count`, as many as a row has; of none it rests. labels:
  * each token's is the one behind it. Returns where the next row begins. */
 int64_t sw_rows_read(struct sw_rows *rows, int64_t row, int64_t slot, const int32_t *tokens,
                      int64_t first, int64_t count, bool labels);
@@ -57,9 +61,8 @@ int64_t sw_rows_tokens(const struct sw_rows *rows, int64_t row);
 /* The settings of a row; NULL: it is not sampled. */
 float *sw_rows_settings(struct sw_rows *rows, int64_t row);
 
-/* Collective: the program of that kind, over the rows that were made ready. Errors: of the
- * executor. */
-int sw_rows_run(struct sw_rows *rows, struct sw_executor *executor, enum sw_program_kind kind,
+/* Collective: the program over the rows that were made ready. Errors: of the executor. */
+int sw_rows_run(struct sw_rows *rows, struct sw_executor *executor,
                 const struct sw_slots_state *state, struct sw_error *err);
 /* What it gave: of `score` that of a token, rows one behind the other; else a number of those that
  * `sample` gives of the row, which is sampled. */

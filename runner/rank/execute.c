@@ -96,7 +96,8 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
                            .workspace = x->arena + op->workspace_offset,
                            .step = step,
                            .rows_alike = sw_program_traits(x->now->program->kind)->rows_alike,
-                           .as_few = sw_program_traits(x->now->program->kind)->as_few};
+                           .as_few = x->now->program->sequence_length == 1 &&
+                                     sw_program_traits(x->now->program->kind)->as_few};
     struct sw_ring ring = {
         .context = &x->transfers, .start = ring_start, .wait = ring_wait, .size = 1};
     if (sw_op_is_ring(op)) {
@@ -317,8 +318,16 @@ int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, const s
                     const struct sw_feed *feeds, int32_t feed_count, const struct sw_fetch *fetches,
                     int32_t fetch_count, struct sw_error *err)
 {
+    return sw_executor_run_size(x, program, 0, step, feeds, feed_count, fetches, fetch_count, err);
+}
+
+int sw_executor_run_size(struct sw_executor *x, enum sw_program_kind program, int32_t size,
+                         const struct sw_step *step, const struct sw_feed *feeds,
+                         int32_t feed_count, const struct sw_fetch *fetches, int32_t fetch_count,
+                         struct sw_error *err)
+{
     struct sw_step now = step != NULL ? *step : (struct sw_step){.step = 1, .loss_scale = 1};
-    x->now = &x->programs[program];
+    x->now = &x->programs[program][size];
     const struct sw_program *p = x->now->program;
     if (p == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "there is no program '%s'",
@@ -359,7 +368,7 @@ void *sw_executor_value(struct sw_executor *x, const struct sw_program *program,
 
 void *sw_executor_workspace(struct sw_executor *x)
 {
-    const struct sw_program *p = x->programs[SW_PROGRAM_SAVE].program;
+    const struct sw_program *p = x->programs[SW_PROGRAM_SAVE][0].program;
     return p != NULL ? x->arena + p->ops[0].workspace_offset : NULL;
 }
 

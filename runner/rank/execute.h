@@ -78,6 +78,11 @@ struct sw_fetch {
 int sw_executor_run(struct sw_executor *executor, enum sw_program_kind program,
                     const struct sw_step *step, const struct sw_feed *feeds, int32_t feed_count,
                     const struct sw_fetch *fetches, int32_t fetch_count, struct sw_error *err);
+/* The same of a size of the program (sw_program_set_size). */
+int sw_executor_run_size(struct sw_executor *executor, enum sw_program_kind program, int32_t size,
+                         const struct sw_step *step, const struct sw_feed *feeds,
+                         int32_t feed_count, const struct sw_fetch *fetches, int32_t fetch_count,
+                         struct sw_error *err);
 
 /* This rank's shard of a tensor's instance (host pointer on the CPU): of the state by its row, or
  * of a program by its value. */

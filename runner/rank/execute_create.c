@@ -91,11 +91,9 @@ static int prepare_program(struct sw_executor *x, const struct sw_program *p, st
         operands += (size_t)p->ops[i].n_in + p->ops[i].n_out;
         if (!sw_op_is_wait(kind) && !sw_op_is_collective(kind) && !sw_op_is_exchange(kind) &&
             x->device->vtable->run[kind] == NULL)
-            return sw_fail(err, SW_ENVIRONMENT,
-                           "device %s cannot run the program '%s': it has no %s",
-                           x->device->vtable->name,
-                           sw_program_kind_name((enum sw_program_kind)(x->now - x->programs)),
-                           sw_op_info(kind)->name);
+            return sw_fail(
+                err, SW_ENVIRONMENT, "device %s cannot run the program '%s': it has no %s",
+                x->device->vtable->name, sw_program_kind_name(p->kind), sw_op_info(kind)->name);
     }
     x->now->program = p;
     x->now->prepared = calloc((size_t)p->op_count + 1, sizeof *x->now->prepared);
@@ -106,7 +104,7 @@ static int prepare_program(struct sw_executor *x, const struct sw_program *p, st
     return 0;
 }
 
-/* The buffers of the host, for all programs of the set. */
+/* The buffers of the host, for all programs of the set: those of fewer rows need no more. */
 static int allocate_host(struct sw_executor *x, struct sw_error *err)
 {
     size_t most_operands = 1, rows = 1, part = 1;
@@ -182,11 +180,13 @@ static int build(struct sw_executor *x, const struct sw_executor_options *option
     if (allocate_host(x, err) != 0 || allocate_arena(x, err) != 0 ||
         (options != NULL && options->poisons && allocate_poison(x, err) != 0))
         return -1;
-    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
-        x->now = &x->programs[k];
-        if (x->set->program[k] == NULL)
+    for (int32_t i = 0; i < SW_PROGRAM_KINDS * SW_SERVING_SIZES; i++) {
+        const int32_t k = i / SW_SERVING_SIZES, size = i % SW_SERVING_SIZES;
+        const struct sw_program *p = sw_program_set_size(x->set, (enum sw_program_kind)k, size);
+        x->now = &x->programs[k][size];
+        if (p == NULL)
             continue;
-        if (prepare_program(x, x->set->program[k], err) != 0)
+        if (prepare_program(x, p, err) != 0)
             return -1;
         prepare(x);
         x->now->records = can_record(x);
@@ -209,8 +209,9 @@ int sw_executor_create(const struct sw_program_set *set, struct sw_device *devic
                        struct sw_comm *comm, const struct sw_executor_options *options,
                        struct sw_executor **out, struct sw_error *err)
 {
-    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
-        const struct sw_program *p = set->program[k];
+    for (int32_t i = 0; i < SW_PROGRAM_KINDS * SW_SERVING_SIZES; i++) {
+        const struct sw_program *p = sw_program_set_size(
+            set, (enum sw_program_kind)(i / SW_SERVING_SIZES), i % SW_SERVING_SIZES);
         if (p != NULL && p->stage != SW_LAID_OUT)
             return sw_fail(err, SW_ENVIRONMENT, "the program has no layout");
         if (p != NULL && comm->size != sw_mesh_rank_count(&p->mesh))
@@ -235,8 +236,8 @@ void sw_executor_free(struct sw_executor *x)
 {
     if (x == NULL)
         return;
-    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
-        struct running *r = &x->programs[k];
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS * SW_SERVING_SIZES; k++) {
+        struct running *r = &x->programs[k / SW_SERVING_SIZES][k % SW_SERVING_SIZES];
         for (int32_t i = 0; i < SW_PASS_COUNT; i++)
             if (r->recording[i] != NULL)
                 x->device->vtable->recording_free(x->device, r->recording[i]);

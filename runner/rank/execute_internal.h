@@ -22,8 +22,8 @@ struct prepared {
     struct sw_collective_call collective; /* all but the addresses */
 };
 
-/* What is known of one program of the set. A device that can record runs the first step op by op
- * (libraries choose their kernels then), later ones as recordings. */
+/* What is known of one program of the set, a size of one of serving. A device that can record runs
+ * the first step op by op (libraries choose their kernels then), later ones as recordings. */
 struct running {
     const struct sw_program *program; /* NULL: the set has none of this kind */
     struct prepared *prepared;        /* [op_count] */
@@ -43,7 +43,7 @@ struct transfers {
 
 struct sw_executor {
     const struct sw_program_set *set;
-    struct running programs[SW_PROGRAM_KINDS];
+    struct running programs[SW_PROGRAM_KINDS][SW_SERVING_SIZES];
     struct running *now; /* the program at hand */
     struct sw_device *device;
     struct sw_comm *comm;

@@ -297,10 +297,10 @@ static int read_nothing(void *context, const struct sw_ask *ask, void *to, struc
     return 0;
 }
 
-static void check_run(const struct sw_program_set *set, enum sw_program_kind kind, int32_t rank,
-                      const struct issues *wanted, const char *what)
+static void check_run(const struct sw_program_set *set, enum sw_program_kind kind, int32_t size,
+                      int32_t rank, const struct issues *wanted, const char *what)
 {
-    const struct sw_program *p = set->program[kind];
+    const struct sw_program *p = sw_program_set_size(set, kind, size);
     struct sw_device_vtable vtable = {.name = "recorder",
                                       .in_host_memory = true,
                                       .allocate = allocate,
@@ -325,8 +325,8 @@ static void check_run(const struct sw_program_set *set, enum sw_program_kind kin
     for (int32_t i = 0; i < p->inputs.count; i++)
         feeds[i] = (struct sw_feed){.name = p->inputs.at[i].name, .read = read_nothing};
     if (sw_executor_create(set, &recorder.device, &recorder.comm, NULL, &r.executor, &err) != 0 ||
-        sw_executor_run(r.executor, kind, NULL, feeds, p->inputs.count, &fetch,
-                        kind == SW_PROGRAM_SAVE, &err) != 0)
+        sw_executor_run_size(r.executor, kind, size, NULL, feeds, p->inputs.count, &fetch,
+                             kind == SW_PROGRAM_SAVE, &err) != 0)
         fail_msg("%s: %s", what, err.message);
     for (int32_t i = 0; i < wanted->count; i++) {
         const struct issue *w = &wanted->at[i];
@@ -378,35 +378,45 @@ static struct sw_program_options make_options(const struct sw_mesh *mesh, int32_
     return o;
 }
 
-static void check_set(const struct sw_program_set *set, const struct sw_run_config *run,
-                      int32_t ran[SW_PROGRAM_KINDS], const char *what)
+static void check_program(const struct sw_program_set *set, const struct sw_run_config *run,
+                          enum sw_program_kind kind, int32_t size, const char *what)
 {
-    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
-        const struct sw_program *p = set->program[k];
-        char name[160];
-        if (p == NULL)
-            continue;
-        struct issues wanted = expect(p);
-        snprintf(name, sizeof name, "%s, %s", sw_program_kind_name((enum sw_program_kind)k), what);
-        for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
-            double issued = 0;
-            for (int32_t i = 0; i < wanted.count; i++)
-                issued += wanted.at[i].op == w.op && wanted.at[i].region == w.region;
-            assert_true(issued == sw_walk_count(p, &p->regions[w.region], &p->ops[w.op]));
-        }
-        check_price(p, &run->cluster, &wanted, name);
-        const int32_t last = sw_mesh_rank_count(&p->mesh) - 1;
-        for (int32_t r = 0; r < 2; r++)
-            check_run(set, (enum sw_program_kind)k, r * last, &wanted, name);
-        ran[k]++;
-        free(wanted.at);
+    const struct sw_program *p = sw_program_set_size(set, kind, size);
+    char name[160];
+    struct issues wanted = expect(p);
+    snprintf(name, sizeof name, "%s of %d rows, %s", sw_program_kind_name(kind),
+             (int)p->micro_batch, what);
+    for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
+        double issued = 0;
+        for (int32_t i = 0; i < wanted.count; i++)
+            issued += wanted.at[i].op == w.op && wanted.at[i].region == w.region;
+        assert_true(issued == sw_walk_count(p, &p->regions[w.region], &p->ops[w.op]));
     }
+    check_price(p, &run->cluster, &wanted, name);
+    const int32_t last = sw_mesh_rank_count(&p->mesh) - 1;
+    for (int32_t r = 0; r < 2; r++)
+        check_run(set, kind, size, r * last, &wanted, name);
+    free(wanted.at);
+}
+
+/* Adds to ran[k] of each kind that is there, to *sizes programs of fewer rows. */
+static void check_set(const struct sw_program_set *set, const struct sw_run_config *run,
+                      int32_t ran[SW_PROGRAM_KINDS], int32_t *sizes, const char *what)
+{
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
+        for (int32_t size = 0; size < SW_SERVING_SIZES; size++) {
+            if (sw_program_set_size(set, (enum sw_program_kind)k, size) == NULL)
+                continue;
+            check_program(set, run, (enum sw_program_kind)k, size, what);
+            ran[k] += size == 0;
+            *sizes += size > 0;
+        }
 }
 
 /* Prefill that takes tokens of running texts too, and its program of many rows: on a target that
  * makes a row alike in both, where no sequence is split. */
 static void check_mixing(const struct sw_program_options *training, const struct sw_run_config *run,
-                         int32_t ran[SW_PROGRAM_KINDS], const char *what)
+                         int32_t ran[SW_PROGRAM_KINDS], int32_t *sizes, const char *what)
 {
     struct sw_program_options o = *training;
     o.target = (struct sw_program_target){.like_rows = 32, .like_elems = 1 << 20};
@@ -420,7 +430,7 @@ static void check_mixing(const struct sw_program_options *training, const struct
     if (o.mesh.size[SW_SP] > 1 ||
         sw_program_set_compile_serving(&o, &serving, kinds, &set, &err) != 0)
         return;
-    check_set(set, run, ran, what);
+    check_set(set, run, ran, sizes, what);
     sw_program_set_free(set);
 }
 
@@ -430,6 +440,7 @@ static void what_runs_is_what_was_priced(void **state)
     struct sw_config *config = sw_test_read_run(&sw_test_llama_7b);
     const struct sw_run_config *run = sw_config_run(config);
     int32_t ran[SW_PROGRAM_KINDS] = {0}, mixed[SW_PROGRAM_KINDS] = {0}, unsplit = 0;
+    int32_t fewer = 0, sizes = 0;
     for (int32_t i = 0; i < MESHES * VARIANTS; i++) {
         const int32_t *size = meshes[i % MESHES], variant = i / MESHES;
         const struct sw_mesh mesh = sw_mesh_make(size[0], size[1], size[2], size[3]);
@@ -452,16 +463,18 @@ static void what_runs_is_what_was_priced(void **state)
         if (sw_program_admits(&o, detail, help) == SW_FITS) {
             if (sw_program_set_compile(&o, &set, &err) != 0)
                 fail_msg("%s: %s", what, err.message);
-            check_set(set, run, ran, what);
+            check_set(set, run, ran, &fewer, what);
             sw_program_set_free(set);
         }
         if (sw_program_set_compile_serving(&o, &serving, kinds, &set, &err) == 0) {
-            check_set(set, run, ran, what);
+            check_set(set, run, ran, &fewer, what);
             sw_program_set_free(set);
         }
-        check_mixing(&o, run, mixed, what);
+        check_mixing(&o, run, mixed, &sizes, what);
         unsplit += size[SW_SP] == 1;
     }
+    assert_int_equal(fewer, 0); /* its target makes no rows alike */
+    assert_true(sizes >= 3 * unsplit);
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
         assert_int_equal(k == SW_PROGRAM_READ ? mixed[k] : ran[k],
                          k == SW_PROGRAM_READ ? unsplit : MESHES * VARIANTS);

@@ -153,6 +153,10 @@ static int32_t run_in_order(const struct sw_program_options *options, enum sw_dt
     if (sw_test_texts_run(&run, &err) != 0)
         fail_msg("%s", err.message);
     assert_int_equal(run.other_ranks, 0);
+    /* of a text that is alone each token but the first is a call of one row on each rank */
+    if (rotation < 0 && !scores)
+        assert_int_equal(run.decode_rows, (NEW_TOKENS - 1) * options->mesh.size[SW_DP] *
+                                              options->mesh.size[SW_FSDP]);
     *cached += run.cached_tokens;
     *reads += run.reads;
     for (int64_t t = 0; t < count; t++) {
@@ -210,7 +214,7 @@ static int32_t count_others(struct sw_mesh mesh, const struct types *types,
         if (rotation < 0)
             assert_int_equal(
                 reads - before,
-                widens && sw_serving_widens(prompt_length(prompt_of(rotation, 0)), MAX_TOKENS));
+                widens && sw_serving_widens(prompt_length(prompt_of(rotation, 0)), shape->budget));
     }
     assert_int_equal(reads > 0, widens);
     /* with a slot for each text none finds anything; nor does one that is scored */

@@ -15,7 +15,8 @@ struct rank {
     struct sw_comm *comm;
     struct sw_made_text *made; /* [count] */
     pthread_t thread;
-    int64_t next, max_tokens, arena_bytes, cached_tokens, reads;
+    int64_t next, max_tokens, arena_bytes;
+    struct sw_engine_counts counts;
 };
 
 static _Noreturn void leave(const struct rank *rank, const struct sw_error *err)
@@ -154,8 +155,7 @@ static void *rank_main(void *argument)
     else if (sw_engine_run(engine, &calls, &err) != 0)
         leave(rank, &err);
     rank->arena_bytes = sw_executor_arena_bytes(executor);
-    rank->cached_tokens = sw_engine_counts(engine)->cached_tokens;
-    rank->reads = sw_engine_counts(engine)->reads;
+    rank->counts = *sw_engine_counts(engine);
     sw_engine_free(engine);
     sw_executor_free(executor);
     if (rank->comm->vtable->barrier(rank->comm, &err) != 0)
@@ -227,8 +227,10 @@ int sw_test_texts_run(struct sw_test_texts *run, struct sw_error *err)
     for (int32_t r = 0; r < n; r++)
         pthread_join(ranks[r].thread, NULL);
     run->made = ranks[0].made;
-    run->cached_tokens = ranks[0].cached_tokens;
-    run->reads = ranks[0].reads;
+    run->cached_tokens = ranks[0].counts.cached_tokens;
+    run->reads = ranks[0].counts.reads;
+    run->prefill_rows = ranks[0].counts.prefill_rows;
+    run->decode_rows = ranks[0].counts.decode_rows;
     run->arena_bytes = ranks[0].arena_bytes;
     run->planned_arena_bytes = set->arena_bytes;
     run->other_ranks = 0;

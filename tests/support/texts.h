@@ -40,6 +40,7 @@ struct sw_test_texts {
     int32_t other_ranks;                      /* that made anything else than rank 0 */
     int64_t cached_tokens;                    /* of prompts, that rank 0 did not read */
     int64_t reads;                            /* runs of `read` there */
+    int64_t prefill_rows, decode_rows;        /* as sw_engine_counts has them */
     struct sw_made_text *made;                /* [count], rank 0's */
 };
 

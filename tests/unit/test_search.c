@@ -416,6 +416,24 @@ static void serving_is_priced_as_it_is_planned(void **state)
     sw_config_free(config);
 }
 
+/* Of the size of the program that has so many rows over the whole mesh. */
+static double size_seconds(const struct sw_run_config *run, const struct sw_program_set *set,
+                           enum sw_program_kind kind, int64_t rows)
+{
+    const struct sw_workload workload = sw_plan_workload(run);
+    struct sw_error err = {0};
+    struct sw_cost cost;
+    for (int32_t size = 0; size < SW_SERVING_SIZES; size++) {
+        const struct sw_program *p = sw_program_set_size(set, kind, size);
+        if (p == NULL || p->micro_batch != rows)
+            continue;
+        assert_int_equal(sw_cost_price(p, &run->cluster, &workload, &cost, &err), 0);
+        return cost.step_seconds;
+    }
+    fail_msg("no program of %d rows", (int)rows);
+    return 0;
+}
+
 /* Behind the halves that are chunks come those that mix: a token waits for no call but its own. */
 static void a_budget_mixes_before_it_gives_up(void **state)
 {
@@ -442,25 +460,37 @@ static void a_budget_mixes_before_it_gives_up(void **state)
     assert_true(mixed.serve.beside_seconds < chunks.serve.beside_seconds);
     /* a prompt that is alone is read by calls of more rows, whose price is what is said */
     struct sw_program_set *set = NULL;
-    struct sw_cost reading;
-    const struct sw_workload workload = sw_plan_workload(&run);
     assert_int_equal(sw_search_serving_programs(&run, &mixed.decision, &set, &err), 0);
-    const struct sw_program *read = set->program[SW_PROGRAM_READ];
-    assert_non_null(read);
-    assert_int_equal(read->micro_batch, 2 * 128);
-    assert_int_equal(sw_cost_price(read, &run.cluster, &workload, &reading, &err), 0);
-    /* tokens of a prompt; calls of 128 rows, then of 16: as sw_serving_widens has the server do */
-    static const int64_t calls[][3] = {{8, 0, 1},   {63, 0, 4},  {64, 1, 0},
-                                       {129, 1, 1}, {191, 1, 4}, {192, 2, 0}};
+    assert_non_null(set->program[SW_PROGRAM_READ]);
+    assert_int_equal(set->program[SW_PROGRAM_READ]->micro_batch, 2 * 128);
+    /* tokens of a prompt; calls of 128 rows, then one of as many as the rest needs: as
+     * sw_serving_widens and sw_serving_size have the server do. With 8 texts a rank 16 are least */
+    static const struct {
+        int64_t tokens, reads, rows;
+        enum sw_program_kind kind;
+    } calls[] = {{8, 0, 16, SW_PROGRAM_PREFILL}, {16, 0, 16, SW_PROGRAM_PREFILL},
+                 {17, 0, 32, SW_PROGRAM_READ},   {64, 0, 64, SW_PROGRAM_READ},
+                 {65, 0, 128, SW_PROGRAM_READ},  {129, 1, 16, SW_PROGRAM_PREFILL},
+                 {192, 1, 64, SW_PROGRAM_READ},  {128, 1, 0, SW_PROGRAM_READ}};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        run.serve_prompt_tokens = calls[i][0];
+        run.serve_prompt_tokens = calls[i].tokens;
         assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
-        const double prefill_seconds = c.serve.beside_seconds;
         const double expected =
-            (double)calls[i][1] * reading.step_seconds + (double)calls[i][2] * prefill_seconds;
-        if (fabs(c.serve.first_seconds - expected) > 1e-3 * expected)
-            fail_msg("%d tokens: %g s, not %g", (int)calls[i][0], c.serve.first_seconds, expected);
+            (double)calls[i].reads * size_seconds(&run, set, SW_PROGRAM_READ, 2 * 128) +
+            (calls[i].rows > 0 ? size_seconds(&run, set, calls[i].kind, 2 * calls[i].rows) : 0);
+        if (fabs(c.serve.first_seconds - expected) > 1e-9 * expected)
+            fail_msg("%d tokens: %g s, not %g", (int)calls[i].tokens, c.serve.first_seconds,
+                     expected);
     }
+    /* a token, too, of as many texts as there are */
+    assert_int_equal(c.serve.size_count, 4);
+    for (int32_t i = 0; i < c.serve.size_count; i++) {
+        assert_int_equal(c.serve.size[i].texts, 16 >> i);
+        assert_true(c.serve.size[i].seconds ==
+                    size_seconds(&run, set, SW_PROGRAM_DECODE, c.serve.size[i].texts));
+        assert_true(i == 0 || c.serve.size[i].seconds < c.serve.size[i - 1].seconds);
+    }
+    assert_true(c.serve.size[0].seconds == c.cost.step_seconds);
     run.serve_prompt_tokens = 0;
     sw_program_set_free(set);
     run.serve_token_budget = 0;

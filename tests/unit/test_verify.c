@@ -84,6 +84,20 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
     return 0;
 }
 
+/* All its sizes. Returns how many, at least 2. */
+static int check_sizes(const struct sw_program_options *o, int variant)
+{
+    int64_t rows[SW_SERVING_SIZES];
+    const int32_t count = sw_serving_sizes(o, rows);
+    struct sw_program_options one = *o;
+    int checked = 0;
+    for (int32_t i = 0; i < count; i++) {
+        sw_serving_resize(&one, rows[i]);
+        checked += check_stages(&one, variant) > 0;
+    }
+    return checked;
+}
+
 /* Prefill that mixes, and its program of many rows: on a target that makes a row alike in both. */
 static void check_mixing(const struct sw_program_options *usual, const struct sw_serving *serving,
                          int variant, int64_t checked[SW_PROGRAM_KINDS])
@@ -99,10 +113,13 @@ static void check_mixing(const struct sw_program_options *usual, const struct sw
         sw_serving_options(&training, &want, SW_PROGRAM_READ, &o, NULL) == 0 &&
         sw_program_admits(&o, NULL, NULL) == SW_FITS) {
         assert_true(o.serving.mixes);
-        checked[SW_PROGRAM_READ] += check_stages(&o, variant);
+        checked[SW_PROGRAM_READ] += check_sizes(&o, variant);
         assert_int_equal(sw_serving_options(&training, &want, SW_PROGRAM_PREFILL, &o, NULL), 0);
         assert_true(o.serving.mixes);
-        checked[SW_PROGRAM_PREFILL] += check_stages(&o, variant);
+        checked[SW_PROGRAM_PREFILL] += check_sizes(&o, variant);
+        assert_int_equal(sw_serving_options(&training, &want, SW_PROGRAM_DECODE, &o, NULL), 0);
+        if (o.micro_batch_per_rank > 1)
+            assert_true(check_sizes(&o, variant) > 1);
     }
 }
 

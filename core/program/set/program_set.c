@@ -1,10 +1,17 @@
 #include "core/program/set/program_set.h"
 
+#include "core/base/hash.h"
 #include "core/program/builder.h"
 #include "core/program/checkpoint/snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+struct sw_program *sw_program_set_size(const struct sw_program_set *set, enum sw_program_kind kind,
+                                       int32_t size)
+{
+    return size == 0 ? set->program[kind] : set->fewer[kind][size - 1];
+}
 
 /* The rows of what a laid-out program's own state is. */
 static int collect(const struct sw_program *p, struct sw_state *state, struct sw_error *err)
@@ -48,12 +55,13 @@ static void set_arena(struct sw_program_set *set)
 {
     set->arena_bytes = set->state.bytes;
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
-        const struct sw_program *p = set->program[k];
-        if (p == NULL)
-            continue;
-        set->tokens_per_step = p->tokens_per_step;
-        if (p->arena_bytes > set->arena_bytes)
-            set->arena_bytes = p->arena_bytes;
+        if (set->program[k] != NULL)
+            set->tokens_per_step = set->program[k]->tokens_per_step;
+        for (int32_t size = 0; size < SW_SERVING_SIZES; size++) {
+            const struct sw_program *p = sw_program_set_size(set, (enum sw_program_kind)k, size);
+            if (p != NULL && p->arena_bytes > set->arena_bytes)
+                set->arena_bytes = p->arena_bytes;
+        }
     }
 }
 
@@ -135,6 +143,25 @@ static int compile_passing(const struct sw_program_options *training, const stru
     return 0;
 }
 
+/* Its sizes of fewer rows, over the state that is there. */
+static int add_sizes(const struct sw_program_options *training, const struct sw_serving *want,
+                     enum sw_program_kind kind, struct sw_program_set *set, struct sw_error *err)
+{
+    struct sw_program_options options;
+    int64_t rows[SW_SERVING_SIZES];
+    if (sw_serving_options(training, want, kind, &options, err) != 0)
+        return -1;
+    const int32_t count = sw_serving_sizes(&options, rows);
+    for (int32_t i = 1; i < count; i++) {
+        struct sw_program **one = &set->fewer[kind][i - 1];
+        sw_serving_resize(&options, rows[i]);
+        if (sw_program_compile(&options, SW_SCHEDULED, one, err) != 0 ||
+            sw_layout(*one, &set->state, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Of both ways the one that is wanted, or that sends less. */
 static int compile_serving(const struct sw_program_options *training, const struct sw_serving *want,
                            enum sw_program_kind kind, enum sw_prefill_gather *gathers,
@@ -194,6 +221,8 @@ int sw_program_set_compile_serving(const struct sw_program_options *training,
             set->gathers = gathers;
             memcpy(set->chunk_bytes, bytes, sizeof bytes);
         }
+        if (add_sizes(training, want, (enum sw_program_kind)k, set, err) != 0)
+            goto fail;
     }
     if (set == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "no program of serving was asked for");
@@ -209,6 +238,9 @@ void sw_program_set_digests(const struct sw_program_set *set, uint64_t out[SW_PR
 {
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
         out[k] = set->program[k] != NULL ? sw_program_digest(set->program[k]) : 0;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
+        for (int32_t i = 0; i < SW_SERVING_SIZES - 1 && set->fewer[k][i] != NULL; i++)
+            out[k] = sw_hash_mix(out[k]) ^ sw_program_digest(set->fewer[k][i]);
 }
 
 enum sw_program_kind sw_program_set_differs(const struct sw_program_set *set,
@@ -227,7 +259,8 @@ void sw_program_set_free(struct sw_program_set *set)
     if (set == NULL)
         return;
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
-        sw_program_free(set->program[k]);
+        for (int32_t size = 0; size < SW_SERVING_SIZES; size++)
+            sw_program_free(sw_program_set_size(set, (enum sw_program_kind)k, size));
     sw_exchange_free(&set->save);
     sw_placement_free(&set->placement);
     free(set->state.row);

@@ -15,6 +15,9 @@
 struct sw_program_set {
     struct sw_state state;
     struct sw_program *program[SW_PROGRAM_KINDS];
+    /* of serving: the same with fewer rows, in the order of sw_serving_sizes, from its second on;
+     * the rest is NULL */
+    struct sw_program *fewer[SW_PROGRAM_KINDS][SW_SERVING_SIZES - 1];
     int64_t arena_bytes;
     int64_t tokens_per_step;
     /* of serving: what prefill gathers for a chunk, and the bytes that a rank sends for one,
@@ -37,6 +40,9 @@ int sw_program_set_compile_serving(const struct sw_program_options *training,
                                    const struct sw_serving *want, uint32_t kinds,
                                    struct sw_program_set **out, struct sw_error *err);
 void sw_program_set_free(struct sw_program_set *set); /* may be NULL */
+/* A size of a program, of SW_SERVING_SIZES; 0: all its rows. NULL: the set has none of that. */
+struct sw_program *sw_program_set_size(const struct sw_program_set *set, enum sw_program_kind kind,
+                                       int32_t size);
 /* A set of one laid-out program, over its own state; the program becomes the set's, also on
  * failure. Without `save`. For tests and measurements. */
 int sw_program_set_single(struct sw_program *program, enum sw_program_kind kind,
@@ -45,7 +51,8 @@ int sw_program_set_single(struct sw_program *program, enum sw_program_kind kind,
 /* The axes over which its ops talk, each list once, without axes of one rank; returns how many. */
 int32_t sw_program_set_axes(const struct sw_program_set *set, struct sw_axes out[SW_MESH_GROUPS]);
 
-/* sw_program_digest of each of its programs; 0: the set has none of that kind. */
+/* sw_program_digest of each of its programs, those of fewer rows mixed in; 0: the set has none of
+ * that kind. */
 void sw_program_set_digests(const struct sw_program_set *set, uint64_t out[SW_PROGRAM_KINDS]);
 /* The first program of the set with another digest; SW_PROGRAM_KINDS: none. Kinds that it has not
  * are not looked at. */

@@ -89,8 +89,8 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
                           struct sw_error *err);
 /* The same for a few rows of a, every element of b read once; scratch is used. Rows do not depend
  * on each other: sums are fp32 in one order. Whether it is for this product: a row-major, fp32 or
- * bf16, b these or int8, at most 32 rows or as_few, no accumulation. More rows are gone over in
- * blocks that the second cache holds, weights packed for each. */
+ * bf16, b these or int8, at most 32 rows that scratch holds or as_few, no accumulation. More rows
+ * are gone over in blocks that the second cache holds, weights packed for each. */
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
 /* The same in plain loops, for F64; scratch is used. */

@@ -420,7 +420,7 @@ static int64_t block_rows(const struct sw_cpu_matmul *g)
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
 {
     /* few rows are made alike whether calls of many are among the plan's or not */
-    const bool fits = g->as_few && g->m > MOST_ROWS
+    const bool fits = g->as_few
                           ? block_rows(g) > 0
                           : g->m <= MOST_ROWS && g->m * g->k <= MOST_X && g->m * g->n <= MOST_Y;
     return fits && !g->accumulate && g->a_column == 1 && (g->b_row == 1 || g->b_column == 1) &&
