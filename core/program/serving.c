@@ -95,6 +95,18 @@ bool sw_serving_may_gather_kv(const struct sw_program_options *training,
            want->cache != SW_I8 && !training->target.lacks_whole_cache;
 }
 
+/* Whether programs of single tokens make each as any number of rows would. */
+static bool makes_rows_alike(const struct sw_program_options *o)
+{
+    const struct sw_model *m = &o->model;
+    const int64_t sizes[] = {m->hidden_size, m->intermediate_size, m->vocab_size,
+                             (int64_t)m->heads * m->head_dim};
+    bool fits = o->target.like_rows > 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        fits = fits && sizes[i] <= o->target.like_elems;
+    return fits;
+}
+
 /* Whether prefill takes tokens of texts that run beside those of prompts: the device makes a row
  * alike in calls of either size, the budget has room for both, and a token is where the cache's
  * chunks say. `budget`, `slots`: of a rank of the batch. */
@@ -107,13 +119,6 @@ static bool may_mix(const struct sw_program_options *training, const struct sw_s
         widest = (int64_t)m->heads * m->head_dim;
     return want->chunk <= 1 && ranks == 1 && budget > slots && !want->stream_weights &&
            budget <= training->target.like_rows && budget * widest <= training->target.like_elems;
-}
-
-/* Of `read` on a rank of the batch; 0: there is none, or it has hardly more than prefill. */
-static int64_t read_rows(bool mixes, int64_t budget, int64_t max_tokens)
-{
-    const int64_t rows = max_tokens < READ_ROWS ? max_tokens : READ_ROWS;
-    return mixes && rows >= 2 * budget ? rows : 0;
 }
 
 /* Tokens; budget 0: whatever that makes. */
@@ -148,25 +153,13 @@ static struct sizes measure(const struct sw_program_options *training,
     return s;
 }
 
-/* Whether each row of the program is a token that is made as any number of rows would make it. */
-static bool makes_rows_alike(const struct sw_program_options *o)
-{
-    const struct sw_model *m = &o->model;
-    const int64_t sizes[] = {m->hidden_size, m->intermediate_size, m->vocab_size,
-                             (int64_t)m->heads * m->head_dim};
-    bool fits = o->target.like_rows > 0 && (o->kind == SW_PROGRAM_DECODE || o->serving.mixes);
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        fits = fits && sizes[i] <= o->target.like_elems;
-    return fits;
-}
-
 int32_t sw_serving_sizes(const struct sw_program_options *o, int64_t rows[SW_SERVING_SIZES])
 {
     const int64_t least = o->kind == SW_PROGRAM_DECODE ? 1 : o->serving.slots_per_rank + 1;
     int32_t count = 0;
     int64_t fewer = 1;
     rows[count++] = o->micro_batch_per_rank;
-    if (!makes_rows_alike(o))
+    if (!makes_rows_alike(o) || (o->kind != SW_PROGRAM_DECODE && !o->serving.mixes))
         return count;
     while (2 * fewer < rows[0])
         fewer *= 2;
@@ -181,11 +174,25 @@ void sw_serving_resize(struct sw_program_options *o, int64_t rows)
     o->micro_batch_per_rank = rows;
 }
 
+/* Of `read` on a rank of the batch, of which running texts have some; 0: there is none. Beside
+ * chunks it has no more than these; else it has hardly more than prefill or is not wanted. */
+static int64_t read_rows(const struct sw_program_options *training, const struct sw_serving *want,
+                         const struct sizes *s)
+{
+    int64_t rows = want->max_tokens < READ_ROWS ? want->max_tokens : READ_ROWS;
+    if (s->mixes)
+        return rows >= 2 * s->budget ? rows : 0;
+    const int64_t tokens = s->budget > s->chunk ? s->budget : s->chunk;
+    rows = tokens < rows ? tokens : rows;
+    const bool fits = makes_rows_alike(training) && s->ranks == 1 && !want->stream_weights;
+    return fits && rows > s->slots && s->chunk > 2 ? rows : 0;
+}
+
 bool sw_serving_has(const struct sw_program_options *training, const struct sw_serving *want,
                     enum sw_program_kind kind)
 {
     const struct sizes s = measure(training, want);
-    return kind != SW_PROGRAM_READ || read_rows(s.mixes, s.budget, want->max_tokens) > 0;
+    return kind != SW_PROGRAM_READ || read_rows(training, want, &s) > 0;
 }
 
 int sw_serving_options(const struct sw_program_options *training, const struct sw_serving *want,
@@ -196,11 +203,11 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
         return -1;
     const struct sizes s = measure(training, want);
     const int64_t rows = kind == SW_PROGRAM_DECODE ? s.slots
-                         : kind == SW_PROGRAM_READ ? read_rows(s.mixes, s.budget, want->max_tokens)
+                         : kind == SW_PROGRAM_READ ? read_rows(training, want, &s)
                          : s.budget < s.chunk      ? 1
                                                    : s.budget / s.chunk;
     if (rows == 0)
-        return sw_fail(err, SW_ENVIRONMENT, "prefill does not mix: there is no program to read");
+        return sw_fail(err, SW_ENVIRONMENT, "there is no program to read");
     struct sw_program_options o = *training;
     o.kind = kind;
     o.logits = false;
@@ -208,13 +215,13 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     o.layout = SW_CONTIGUOUS;
     o.global_batch = rows * s.ways;
     o.micro_batch_per_rank = rows;
-    o.sequence_length = kind == SW_PROGRAM_DECODE ? 1 : s.chunk;
+    o.sequence_length = kind == SW_PROGRAM_DECODE || kind == SW_PROGRAM_READ ? 1 : s.chunk;
     o.serving.max_tokens = rounded_up(want->max_tokens, s.chunk);
     o.serving.chunk = s.chunk;
     o.serving.slots_per_rank = s.slots;
     o.serving.cache = want->cache;
     o.serving.matrices = want->weights == SW_I8 ? SW_I8 : training->compute;
-    o.serving.mixes = s.mixes && (kind == SW_PROGRAM_PREFILL || kind == SW_PROGRAM_READ);
+    o.serving.mixes = kind == SW_PROGRAM_READ || (s.mixes && kind == SW_PROGRAM_PREFILL);
     o.serving.gathers_cache = kind != SW_PROGRAM_DECODE && want->gathers == SW_GATHER_KV;
     set_rules(training, want, &o);
     *out = o;

@@ -12,6 +12,11 @@
  * rank, as many as slots, are sampled. `read` is the same program of many more rows, for prompts
  * beside which nobody waits for a token: its rows have the same bits, and take less each.
  *
+ * Where prefill does not mix but the device makes rows alike, `read` has what is behind the whole
+ * chunks of a prompt where that is less than half a chunk, and the next tokens of texts that run:
+ * so a short prompt costs its own tokens. What makes a position depends on the prompt's length
+ * alone.
+ *
  * Programs of single tokens have sizes: the same ops with fewer rows on a rank of the batch, over
  * the same state. A call takes the smallest that has room for what the fullest rank has, since all
  * compute alike. Only where the device makes a row alike in any number of them.
@@ -95,7 +100,8 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
                        enum sw_program_kind kind, struct sw_program_options *out,
                        struct sw_error *err);
 
-/* Whether there is that program: `read` is only where prefill mixes and has far fewer rows. */
+/* Whether there is that program: `read` is only where rows are alike, and where prefill mixes only
+ * with far more of them. */
 bool sw_serving_has(const struct sw_program_options *training, const struct sw_serving *want,
                     enum sw_program_kind kind);
 
@@ -122,6 +128,13 @@ static inline int32_t sw_serving_size(const int64_t *rows, int32_t count, int64_
 static inline bool sw_serving_widens(int64_t left, int64_t rows)
 {
     return left > rows;
+}
+
+/* Tokens at the end of a prompt of `count` that `read` has where prefill does not mix. Servers go
+ * by it, and prices do. */
+static inline int64_t sw_serving_tail(int64_t count, int64_t chunk)
+{
+    return 2 * (count % chunk) < chunk ? count % chunk : 0;
 }
 
 /* Whether keys and values may be gathered: there are several parts, in a number format that is

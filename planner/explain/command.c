@@ -60,7 +60,8 @@ static int tell(const struct sw_options *options, const struct sw_explain *x, st
                        "--set serve.max_batch=8");
     if (options->program && set->program[options->program_kind] == NULL)
         return sw_fail(err, SW_BAD_INPUT,
-                       "this run has no program '%s': its prefill does not mix (docs/serving.md)",
+                       "this run has no program '%s': its tokens are not read one by one "
+                       "(docs/serving.md)",
                        sw_program_kind_name(options->program_kind));
     if (options->program)
         sw_program_print(stdout, set->program[options->program_kind],

@@ -180,7 +180,8 @@ static int price_size(struct sw_searcher *s, const struct sw_program_options *op
 }
 
 /* Until a prompt has been read that has the rows of a rank of the batch to itself, and no text that
- * waits beside it: calls of `read` as long as the server makes them, then of prefill. */
+ * waits beside it: as the server makes the calls, of chunks, of `read`, or of prefill that mixes.
+ */
 static int price_reading(struct sw_searcher *s, const struct served *served,
                          const struct sw_mesh *mesh, const struct sw_cost *prefill,
                          int64_t prompt_tokens, double *seconds, struct sw_error *err)
@@ -189,10 +190,13 @@ static int price_reading(struct sw_searcher *s, const struct served *served,
     const int64_t budget = o->micro_batch_per_rank * o->serving.chunk;
     const int64_t most =
         served->read.program != NULL ? served->of_read.micro_batch_per_rank : budget;
-    int64_t left = o->serving.mixes ? prompt_tokens : 0;
+    int64_t left = o->serving.mixes               ? prompt_tokens
+                   : served->read.program != NULL ? sw_serving_tail(prompt_tokens, o->serving.chunk)
+                                                  : 0;
     *seconds = (double)((prompt_tokens - left + budget - 1) / budget) * prefill->step_seconds;
     for (int64_t calls; left > 0; left -= calls * most) {
-        const bool reads = served->read.program != NULL && sw_serving_widens(left, budget);
+        const bool reads =
+            served->read.program != NULL && (!o->serving.mixes || sw_serving_widens(left, budget));
         struct sw_cost call;
         calls = left > most ? left / most : 1;
         if (price_size(s, reads ? &served->of_read : o, left, mesh, &call, err) != 0)

@@ -112,11 +112,26 @@ const struct sw_engine_counts *sw_engine_counts(const struct sw_engine *e)
 
 /* ---- Slots ---- */
 
-/* Tokens of the prompt that are fed in chunks: of one that is scored the last is only predicted,
- * and `decode` takes it from there. */
-static int64_t chunked_tokens(const struct slot *s)
+/* Tokens of the prompt that are read: of one that is scored the last is only predicted, and
+ * `decode` takes it from there. */
+static int64_t read_tokens(const struct slot *s)
 {
     return s->text.scored ? s->text.token_count - 1 : s->text.token_count;
+}
+
+/* Of these the first ones, which are fed in chunks of several tokens. */
+static int64_t chunked_tokens(const struct sw_engine *e, const struct slot *s)
+{
+    const int64_t all = read_tokens(s);
+    if (s->text.scored)
+        return all;
+    return e->rows.mixes ? 0 : e->rows.tails ? all - sw_serving_tail(all, e->rows.chunk) : all;
+}
+
+/* Whether `read` has what is left of the prompt. */
+static bool has_tail(const struct sw_engine *e, const struct slot *s)
+{
+    return e->rows.tails && s->cached >= chunked_tokens(e, s) && s->cached < read_tokens(s);
 }
 
 static bool is_busy(const struct sw_engine *e, int64_t slot)
@@ -174,7 +189,7 @@ static int run_rows(struct sw_engine *e, enum sw_program_kind kind, struct sw_er
         if (e->adjustments.count[i] > state.most)
             state.most = e->adjustments.count[i];
     }
-    sw_turns_run(&e->turns, kind == SW_PROGRAM_READ ? SW_PROGRAM_PREFILL : kind);
+    sw_turns_run(&e->turns, kind);
     return sw_rows_run(&e->rows, e->executor, &state, err);
 }
 
@@ -244,11 +259,13 @@ static void leave_chunks(struct sw_engine *e, int64_t slot, const struct sw_engi
 /* Of the free slots the one whose cache saves the text most; -1: none saves more than it loses. */
 static int64_t slot_with_prefix(const struct sw_engine *e, const struct sw_text *text)
 {
+    const int64_t chunked = chunked_tokens(e, &(struct slot){.text = *text});
     int64_t best = -1, most = 0;
     for (int64_t i = 0; i < e->rows.slots && !text->scored; i++) {
         if (is_busy(e, i))
             continue;
-        const int64_t found = sw_prefixes_found(&e->prefixes, i, text->tokens, text->token_count);
+        const int64_t found =
+            sw_prefixes_found(&e->prefixes, i, text->tokens, text->token_count, chunked);
         if (found > most && sw_prefixes_pays(&e->prefixes, i, found)) {
             most = found;
             best = i;
@@ -302,10 +319,11 @@ bool sw_engine_is_busy(const struct sw_engine *e)
  * token, and leaves nothing: `score` and `decode` make its positions. */
 static int64_t keep_prefix(struct sw_engine *e, int64_t slot, const struct sw_text *text)
 {
+    const int64_t chunked = chunked_tokens(e, &e->slot[slot]);
     int64_t found = 0;
     if (!text->scored)
-        found = sw_prefixes_found(&e->prefixes, slot, text->tokens, text->token_count);
-    sw_prefixes_take(&e->prefixes, slot, text->tokens, text->token_count, found);
+        found = sw_prefixes_found(&e->prefixes, slot, text->tokens, text->token_count, chunked);
+    sw_prefixes_take(&e->prefixes, slot, text->tokens, text->token_count, chunked, found);
     e->counts.cached_tokens += found;
     return found;
 }
@@ -331,7 +349,9 @@ void sw_engine_admit(struct sw_engine *e, int64_t slot, const struct sw_text *te
     s->cached = keep_prefix(e, slot, text);
     if (kept != NULL)
         *kept = s->cached;
-    if (chunked_tokens(s) == 0)
+    if (has_tail(e, s))
+        sw_turns_goes_on(&e->turns, slot);
+    if (read_tokens(s) == 0)
         leave_chunks(e, slot, calls);
 }
 
@@ -360,7 +380,9 @@ static void take_chunk(struct sw_engine *e, int64_t row, const struct sw_engine_
         tell_scores(e, row, calls);
     else
         sw_prefixes_made(&e->prefixes, sw_rows_slot(&e->rows, row), s->cached);
-    if (s->cached < chunked_tokens(s))
+    if (has_tail(e, s))
+        sw_turns_goes_on(&e->turns, sw_rows_slot(&e->rows, row));
+    if (s->cached < read_tokens(s))
         return;
     if (s->text.scored) {
         leave_chunks(e, sw_rows_slot(&e->rows, row), calls);
@@ -378,12 +400,13 @@ static void rest_row(struct sw_engine *e, int64_t row)
     set_settings(e, row, sw_rows_slot(&e->rows, row));
 }
 
-/* Tokens [first, ..) of the slot's prompt, a chunk of them. Returns where the next row begins. */
-static int64_t read_row(struct sw_engine *e, int64_t row, int64_t slot, int64_t first)
+/* Tokens [first, ..) of `end` of the slot's prompt, as many as a row has. Returns where the next
+ * row begins. */
+static int64_t read_row(struct sw_engine *e, int64_t row, int64_t slot, int64_t first, int64_t end)
 {
     const struct slot *s = &e->slot[slot];
     const int64_t next =
-        sw_rows_read(&e->rows, row, slot, s->text.tokens, first, chunked_tokens(s), s->text.scored);
+        sw_rows_read(&e->rows, row, slot, s->text.tokens, first, end, s->text.scored);
     set_settings(e, row, slot);
     return next;
 }
@@ -397,10 +420,17 @@ static void feed_row(struct sw_engine *e, int64_t row, int64_t slot)
     e->rows.tokens[row] = s->cached < s->text.token_count ? s->text.tokens[s->cached] : s->pending;
 }
 
+/* What prompts wait for whose tokens are read one by one. */
+static enum sw_program_kind singles(const struct sw_engine *e)
+{
+    return e->rows.tails ? SW_PROGRAM_READ : SW_PROGRAM_PREFILL;
+}
+
 /* Whether calls of the program have the next token of every text that runs. */
 static bool has_tokens(const struct sw_engine *e, enum sw_program_kind kind)
 {
-    return kind == SW_PROGRAM_DECODE || (e->rows.mixes && kind != SW_PROGRAM_SCORE);
+    return kind == SW_PROGRAM_DECODE || kind == SW_PROGRAM_READ ||
+           (e->rows.mixes && kind == SW_PROGRAM_PREFILL);
 }
 
 /* Rows of single tokens that the program could have on the shard that has most of them, all of its
@@ -414,8 +444,8 @@ static int64_t wanted_rows(const struct sw_engine *e, enum sw_program_kind kind)
         wanted = i % each == 0 ? 0 : wanted;
         if (waits == SW_PROGRAM_DECODE)
             wanted++;
-        else if (waits == SW_PROGRAM_PREFILL && kind != SW_PROGRAM_DECODE)
-            wanted += chunked_tokens(&e->slot[i]) - e->slot[i].cached;
+        else if (waits == singles(e) && kind != SW_PROGRAM_DECODE)
+            wanted += read_tokens(&e->slot[i]) - e->slot[i].cached;
         most = wanted > most ? wanted : most;
     }
     return most;
@@ -430,9 +460,10 @@ static void fill_rows(struct sw_engine *e, enum sw_program_kind kind)
         const int64_t end = (shard + 1) * each;
         int64_t row = shard * each, slot = sw_turns_first(&e->turns, kind, shard, -1);
         for (; row < end && slot >= 0; slot = sw_turns_first(&e->turns, kind, shard, slot)) {
+            const int64_t chunked = chunked_tokens(e, &e->slot[slot]);
             int64_t at = e->slot[slot].cached;
-            for (; row < end && at < chunked_tokens(&e->slot[slot]); row++)
-                at = read_row(e, row, slot, at);
+            for (; row < end && at < chunked; row++)
+                at = read_row(e, row, slot, at, chunked);
         }
         for (; row < end; row++)
             rest_row(e, row);
@@ -444,18 +475,17 @@ static void fill_rows(struct sw_engine *e, enum sw_program_kind kind)
  * What is left between them is [returned, *back). */
 static int64_t fill_prompts(struct sw_engine *e, int64_t shard, int64_t front, int64_t *back)
 {
-    for (int64_t slot = sw_turns_first(&e->turns, SW_PROGRAM_PREFILL, shard, -1);
-         slot >= 0 && front < *back;
-         slot = sw_turns_first(&e->turns, SW_PROGRAM_PREFILL, shard, slot)) {
+    for (int64_t slot = sw_turns_first(&e->turns, singles(e), shard, -1);
+         slot >= 0 && front < *back; slot = sw_turns_first(&e->turns, singles(e), shard, slot)) {
         const struct slot *s = &e->slot[slot];
-        const int64_t left = chunked_tokens(s) - s->cached;
+        const int64_t left = read_tokens(s) - s->cached;
         const bool ends = left <= *back - front;
         const int64_t behind = ends ? left - 1 : *back - front;
         *back -= behind;
         for (int64_t i = 0; i < behind; i++)
-            (void)read_row(e, *back + i, slot, s->cached + i);
+            (void)read_row(e, *back + i, slot, s->cached + i, read_tokens(s));
         if (ends)
-            (void)read_row(e, front++, slot, s->cached + behind);
+            (void)read_row(e, front++, slot, s->cached + behind, read_tokens(s));
     }
     return front;
 }
@@ -483,7 +513,7 @@ static void take_decoded(struct sw_engine *e, int64_t row, const struct sw_engin
 {
     const int64_t slot = sw_rows_slot(&e->rows, row);
     struct slot *s = &e->slot[slot];
-    if (e->rows.mixes && !s->text.scored) /* as `prefill` would have made it */
+    if ((e->rows.mixes || e->rows.tails) && !s->text.scored) /* as its prompt's last ones */
         sw_prefixes_add(&e->prefixes, slot, s->cached, e->rows.tokens[row]);
     s->cached++;
     if (s->cached >= s->text.token_count) {
@@ -541,7 +571,7 @@ static enum sw_program_kind widened(const struct sw_engine *e, enum sw_program_k
                                     bool waits)
 {
     const struct sw_rows *r = &e->rows;
-    if (kind != SW_PROGRAM_PREFILL || r->read_rows == 0 ||
+    if (kind != SW_PROGRAM_PREFILL || !r->mixes || r->read_rows == 0 ||
         (waits && sw_turns_any_waits(&e->turns, SW_PROGRAM_DECODE)))
         return kind;
     return sw_serving_widens(wanted_rows(e, kind), r->chunk_rows / r->shards) ? SW_PROGRAM_READ

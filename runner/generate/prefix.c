@@ -12,8 +12,10 @@ bool sw_prefixes_create(int64_t slots, int64_t capacity, int64_t chunk, struct s
                                     calloc((size_t)slots * (size_t)capacity, sizeof *out->tokens),
                                 .standing = calloc((size_t)slots, sizeof *out->standing),
                                 .prompt = calloc((size_t)slots, sizeof *out->prompt),
+                                .chunked = calloc((size_t)slots, sizeof *out->chunked),
                                 .used = calloc((size_t)slots, sizeof *out->used)};
-    if (out->tokens != NULL && out->standing != NULL && out->prompt != NULL && out->used != NULL)
+    if (out->tokens != NULL && out->standing != NULL && out->prompt != NULL &&
+        out->chunked != NULL && out->used != NULL)
         return true;
     sw_prefixes_free(out);
     return false;
@@ -24,18 +26,27 @@ void sw_prefixes_free(struct sw_prefixes *p)
     free(p->tokens);
     free(p->standing);
     free(p->prompt);
+    free(p->chunked);
     free(p->used);
     *p = (struct sw_prefixes){0};
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 int64_t sw_prefixes_found(const struct sw_prefixes *p, int64_t slot, const int32_t *tokens,
-                          int64_t count)
+                          int64_t count, int64_t chunked)
 {
     const int32_t *have = p->tokens + slot * p->capacity;
     const int64_t most = p->standing[slot] < count - 1 ? p->standing[slot] : count - 1;
     int64_t same = 0;
     while (same < most && have[same] == tokens[same])
         same++;
+    if (same >= chunked && chunked == p->chunked[slot])
+        return same;
+    same = least(same, least(chunked, p->chunked[slot]));
     return same - same % p->chunk;
 }
 
@@ -45,16 +56,18 @@ bool sw_prefixes_pays(const struct sw_prefixes *p, int64_t slot, int64_t found)
 }
 
 void sw_prefixes_take(struct sw_prefixes *p, int64_t slot, const int32_t *tokens, int64_t count,
-                      int64_t kept)
+                      int64_t chunked, int64_t kept)
 {
     memcpy(p->tokens + slot * p->capacity, tokens, (size_t)count * sizeof *tokens);
     p->standing[slot] = p->prompt[slot] = kept;
+    p->chunked[slot] = chunked;
     p->used[slot] = ++p->uses;
 }
 
 void sw_prefixes_made(struct sw_prefixes *p, int64_t slot, int64_t made)
 {
-    p->standing[slot] = p->prompt[slot] = made - made % p->chunk;
+    p->standing[slot] = made;
+    p->prompt[slot] = made > p->chunked[slot] ? made : made - made % p->chunk;
 }
 
 void sw_prefixes_add(struct sw_prefixes *p, int64_t slot, int64_t at, int32_t token)

@@ -24,6 +24,7 @@ static void read_shapes(const struct sw_program_set *set, const struct sw_progra
                           .adjustments = sw_sampling_adjustments(vocab, cache->size[1]),
                           .wide = out->dtype == SW_F64,
                           .mixes = out->size[0] < tokens->size[0]};
+    r->tails = read != NULL && !r->mixes;
 }
 
 bool sw_rows_create(const struct sw_program_set *set, const struct sw_program *program,

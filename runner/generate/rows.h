@@ -19,6 +19,7 @@ struct sw_rows {
     bool wide;           /* outputs are f64 */
     bool mixes;          /* prefill has tokens of any texts, and samples the first rows of a shard,
                             as many as it has slots */
+    bool tails;          /* prefill does not mix, and read has the ends of prompts (serving.h) */
     /* Of the call that is made ready. */
     enum sw_program_kind kind;
     int32_t size;          /* of the program (core/program/serving.h) */

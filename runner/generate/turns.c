@@ -24,6 +24,11 @@ void sw_turns_begin(struct sw_turns *t, int64_t slot, enum sw_program_kind kind,
     t->of[slot] = (struct sw_turn){kind, ahead, t->arrivals++};
 }
 
+void sw_turns_goes_on(struct sw_turns *t, int64_t slot)
+{
+    t->of[slot].waits = SW_PROGRAM_READ;
+}
+
 void sw_turns_is_read(struct sw_turns *t, int64_t slot)
 {
     t->of[slot].waits = SW_PROGRAM_DECODE;
@@ -68,11 +73,17 @@ static int64_t first_prompt(const struct sw_turns *t)
     return best;
 }
 
+/* Whether texts that run get their next tokens in a call for prompts. */
+static bool gives_tokens(const struct sw_turns *t, enum sw_program_kind kind)
+{
+    return kind == SW_PROGRAM_READ || (t->mixes && kind == SW_PROGRAM_PREFILL);
+}
+
 enum sw_program_kind sw_turns_next(const struct sw_turns *t)
 {
     const int64_t first = first_prompt(t);
-    if (first >= 0 && t->mixes && t->of[first].waits == SW_PROGRAM_PREFILL)
-        return SW_PROGRAM_PREFILL;
+    if (first >= 0 && gives_tokens(t, t->of[first].waits))
+        return t->of[first].waits;
     if (sw_turns_any_waits(t, SW_PROGRAM_DECODE) && (first < 0 || t->last != SW_PROGRAM_DECODE))
         return SW_PROGRAM_DECODE;
     return first >= 0 ? t->of[first].waits : SW_PROGRAM_KINDS;
@@ -80,8 +91,8 @@ enum sw_program_kind sw_turns_next(const struct sw_turns *t)
 
 enum sw_program_kind sw_turns_next_of_many(const struct sw_turns *t)
 {
-    static const enum sw_program_kind kinds[] = {SW_PROGRAM_PREFILL, SW_PROGRAM_SCORE,
-                                                 SW_PROGRAM_DECODE};
+    static const enum sw_program_kind kinds[] = {SW_PROGRAM_PREFILL, SW_PROGRAM_READ,
+                                                 SW_PROGRAM_SCORE, SW_PROGRAM_DECODE};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
         if (sw_turns_any_waits(t, kinds[k]))
             return kinds[k];
@@ -108,5 +119,5 @@ void sw_turns_run(struct sw_turns *t, enum sw_program_kind kind)
         others |= sw_turns_reads(t, i) && !t->of[i].ahead;
     if (kind != SW_PROGRAM_DECODE && first >= 0)
         t->others_first = others && t->of[first].ahead;
-    t->last = t->mixes && kind == SW_PROGRAM_PREFILL ? SW_PROGRAM_DECODE : kind;
+    t->last = gives_tokens(t, kind) ? SW_PROGRAM_DECODE : kind;
 }

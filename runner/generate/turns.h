@@ -3,9 +3,9 @@
  * Prompts are read in the order in which their texts came, those that go ahead before the others;
  * but where one that went ahead was read in the last call for prompts while others waited, these
  * come first in the next one. So an ahead one waits for one such call of others, and others get
- * every second one. Between two calls for prompts every text that is made gets a token; where
- * `prefill` mixes, in the call itself. Every rank keeps the same record of the same texts. Nothing
- * is allocated after the beginning. */
+ * every second one. Between two calls for prompts every text that is made gets a token; in calls of
+ * `read`, and of `prefill` where that mixes, in the call itself. Every rank keeps the same record
+ * of the same texts. Nothing is allocated after the beginning. */
 #ifndef SW_GENERATE_TURNS_H
 #define SW_GENERATE_TURNS_H
 
@@ -29,8 +29,10 @@ struct sw_turns {
 bool sw_turns_create(int64_t slots, int64_t shards, struct sw_turns *out);
 void sw_turns_free(struct sw_turns *turns); /* zeros are allowed */
 
-/* A text comes into the slot; its prompt waits for `kind`, prefill or score. */
+/* A text comes into the slot; its prompt waits for `kind`: prefill, read or score. */
 void sw_turns_begin(struct sw_turns *turns, int64_t slot, enum sw_program_kind kind, bool ahead);
+/* The rest of its prompt waits for `read`. */
+void sw_turns_goes_on(struct sw_turns *turns, int64_t slot);
 /* Its prompt is read: it waits for tokens. */
 void sw_turns_is_read(struct sw_turns *turns, int64_t slot);
 void sw_turns_end(struct sw_turns *turns, int64_t slot); /* the slot is free */

@@ -799,7 +799,8 @@ def nothing(url):
 
 
 def prefix(url):
-    """A prompt that begins like an earlier one is read from there on, in chunks of 16, and answered alike."""
+    """A prompt that begins like an earlier one is read from there on, and answered alike: behind as many chunks of
+    16 token by token, else in whole chunks."""
     def asked(prompt, **more):
         answer = complete(url, prompt=prompt, temperature=0, max_tokens=5, logprobs=1, **more)
         return answer["usage"]["prompt_tokens_details"]["cached_tokens"], answer["choices"]
@@ -808,9 +809,9 @@ def prefix(url):
     before = metrics(url)
     first = asked(prompt)
     again = asked(prompt)
-    assert first[0] == 0 and again == (64, first[1]), (first, again)
-    other = prompt[:40] + [34] * 20
-    assert asked(other)[0] == 32
+    assert first[0] == 0 and again == (69, first[1]), (first, again)
+    other = prompt[:50] + [34] * 20
+    assert asked(other)[0] == 48
     whole = asked(prompt, echo=True)
     assert whole[0] == 0, whole  # every token's log-probability is wanted
     streamed = stream(url, prompt=[35] + other, temperature=0, max_tokens=2, stream_options={"include_usage": True})
@@ -819,7 +820,7 @@ def prefix(url):
     assert several["prompt_tokens_details"]["cached_tokens"] <= several["prompt_tokens"] == len(other), several
     after = metrics(url)
     read, kept = (after[k] - before[k] for k in ("prompt_tokens_total", "prompt_tokens_cached_total"))
-    assert kept >= 64 + 32 and read + kept == 3 * 70 - 1 + 60 + 61 + 3 * 60, (read, kept)
+    assert kept >= 69 + 48 and read + kept == 3 * 70 - 1 + 70 + 71 + 3 * 70, (read, kept)
     print("a prompt's beginning that stands in the cache is not read again")
 
 

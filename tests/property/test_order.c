@@ -413,25 +413,28 @@ static void check_set(const struct sw_program_set *set, const struct sw_run_conf
         }
 }
 
-/* Prefill that takes tokens of running texts too, and its program of many rows: on a target that
- * makes a row alike in both, where no sequence is split. */
+/* Prefill that takes tokens of running texts too, and its program of many rows, and that program
+ * beside chunks: on a target that makes a row alike in all, where no sequence is split. */
 static void check_mixing(const struct sw_program_options *training, const struct sw_run_config *run,
                          int32_t ran[SW_PROGRAM_KINDS], int32_t *sizes, const char *what)
 {
     struct sw_program_options o = *training;
     o.target = (struct sw_program_target){.like_rows = 32, .like_elems = 1 << 20};
     const int64_t ways = sw_axes_size(&o.mesh, o.rules.axes[SW_L_BATCH]);
-    const struct sw_serving serving = {
-        .max_batch = 16, .max_tokens = 64, .token_budget = 24 * ways, .cache = o.compute};
+    const struct sw_serving servings[] = {
+        {.max_batch = 16, .max_tokens = 64, .token_budget = 24 * ways, .cache = o.compute},
+        {.max_batch = 16, .max_tokens = 80, .chunk = 40, .cache = o.compute}};
     const uint32_t kinds =
         1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE | 1u << SW_PROGRAM_READ;
-    struct sw_program_set *set = NULL;
-    struct sw_error err = {0};
-    if (o.mesh.size[SW_SP] > 1 ||
-        sw_program_set_compile_serving(&o, &serving, kinds, &set, &err) != 0)
-        return;
-    check_set(set, run, ran, sizes, what);
-    sw_program_set_free(set);
+    for (size_t i = 0; i < sizeof servings / sizeof *servings; i++) {
+        struct sw_program_set *set = NULL;
+        struct sw_error err = {0};
+        if (o.mesh.size[SW_SP] > 1 ||
+            sw_program_set_compile_serving(&o, &servings[i], kinds, &set, &err) != 0)
+            return;
+        check_set(set, run, ran, sizes, what);
+        sw_program_set_free(set);
+    }
 }
 
 static void what_runs_is_what_was_priced(void **state)
@@ -477,7 +480,7 @@ static void what_runs_is_what_was_priced(void **state)
     assert_true(sizes >= 3 * unsplit);
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
         assert_int_equal(k == SW_PROGRAM_READ ? mixed[k] : ran[k],
-                         k == SW_PROGRAM_READ ? unsplit : MESHES * VARIANTS);
+                         k == SW_PROGRAM_READ ? 2 * unsplit : MESHES * VARIANTS);
     sw_config_free(config);
 }
 

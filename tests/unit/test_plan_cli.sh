@@ -91,6 +91,10 @@ for budget in '16 16 tokens per call' '64 64 tokens at a time'; do
     grep -qxF "          1 sequence at a time of 256 tokens, prompts ${budget#* }" "$scratch/stdout" ||
         complain "a token budget of $budget: $(cat "$scratch/stdout")"
 done
+# What a token takes while fewer texts are made than there are slots, and with how many.
+expect 0 '' search $runs/quickstart.yaml --for serve --mesh_dim 1,4,2,1 --set serve.max_batch=16
+grep -qE '^          fewer sequences: [0-9.]+ [a-z]+ of 8, [0-9.]+ [a-z]+ of 4$' "$scratch/stdout" ||
+    complain "no time of a token of fewer sequences: $(cat "$scratch/stdout")"
 expect 2 "plan: error: --set needs a value: KEY=VALUE; see 'plan search --help'" search --set
 expect 2 "plan: error: option '--json' takes no value; see 'plan search --help'" search --json=1
 expect 2 "plan: error: --top must be a whole number from 1, not '0'; see 'plan search --help'" search --top 0
@@ -484,8 +488,10 @@ expect 0 '' explain $runs/quickstart.yaml --program evaluate
 for file in step stdout; do grep ': parameter ' "$scratch/$file" >"$scratch/$file.parameters"; done
 cmp "$scratch/step.parameters" "$scratch/stdout.parameters" || complain "the programs do not share their parameters"
 [ -s "$scratch/step.parameters" ] || complain "explain --program lists no parameters"
-expect 2 "plan: error: this run has no program 'read': its prefill does not mix (docs/serving.md)" \
-    explain $runs/quickstart.yaml --program read --set serve.max_batch=8
+expect 2 "plan: error: this run has no program 'read': its tokens are not read one by one (docs/serving.md)" \
+    explain $runs/quickstart.yaml --program read --mesh_dim 1,4,1,2 --set serve.max_batch=8
+expect 0 '' explain $runs/quickstart.yaml --program read --mesh_dim 1,4,2,1 --set serve.max_batch=8
+grep -q 'pick_token' "$scratch/stdout" || complain "explain --program read samples nothing"
 expect 0 '' explain $runs/quickstart.yaml --program save
 grep -qE '^  snapshot\(embedding, .*adam_v head\) files=3 .* over \(fsdp,tp,sp\)$' "$scratch/stdout" ||
     complain "explain --program save has no snapshot"

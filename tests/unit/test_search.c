@@ -511,6 +511,53 @@ static void a_budget_mixes_before_it_gives_up(void **state)
     sw_config_free(config);
 }
 
+/* Where calls do not mix what is behind a prompt's whole chunks costs its own tokens, up to half a
+ * chunk; on a device whose rows go by their number a whole chunk. */
+static void a_prompts_end_costs_its_tokens(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = small_run();
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    struct sw_decision none = {.serve.stream_weights = SW_STREAM_NEVER};
+    struct sw_program_set *set = NULL;
+    struct sw_candidate c;
+    struct sw_error err = {0};
+    run.serve_max_batch = 16; /* 8 of a rank of the batch */
+    run.serve_max_tokens = 2048;
+    none.mesh = sw_mesh_make(1, 2, 2, 1);
+    static const struct {
+        int64_t tokens, chunks, reads, rows;
+    } calls[] = {{5, 0, 0, 16},    {16, 0, 0, 16},  {100, 0, 0, 128},
+                 {255, 0, 1, 128}, {256, 1, 0, 0},  {511, 1, 0, 0},
+                 {512, 1, 0, 0},   {528, 1, 0, 16}, {1024 + 140, 2, 1, 16}};
+    for (int device = SW_DEVICE_CPU; device <= SW_DEVICE_CUDA; device++) {
+        const bool alike = device == SW_DEVICE_CPU;
+        run.cluster.accelerator.device = (enum sw_device_kind)device;
+        run.serve_prompt_tokens = 0;
+        assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
+        assert_int_equal(sw_search_serving_programs(&run, &c.decision, &set, &err), 0);
+        assert_int_equal(set->program[SW_PROGRAM_READ] != NULL, alike);
+        assert_int_equal(c.serve.size_count, alike ? 4 : 1);
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+            run.serve_prompt_tokens = calls[i].tokens;
+            assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
+            const int64_t chunks = alike ? calls[i].chunks : (calls[i].tokens + 511) / 512;
+            double expected = (double)chunks * size_seconds(&run, set, SW_PROGRAM_PREFILL, 2);
+            if (alike && calls[i].reads > 0)
+                expected +=
+                    (double)calls[i].reads * size_seconds(&run, set, SW_PROGRAM_READ, 2 * 128);
+            if (alike && calls[i].rows > 0)
+                expected += size_seconds(&run, set, SW_PROGRAM_READ, 2 * calls[i].rows);
+            if (fabs(c.serve.first_seconds - expected) > 1e-9 * expected)
+                fail_msg("%d tokens: %g s, not %g", (int)calls[i].tokens, c.serve.first_seconds,
+                         expected);
+        }
+        sw_program_set_free(set);
+    }
+    sw_config_free(config);
+}
+
 /* With a goal for a token the budget is the largest half, quarter ... of what is usual with which a
  * token that waits for prompts keeps it; the plan's programs are priced with that. */
 static void a_budget_keeps_the_goal_of_a_token(void **state)
@@ -605,6 +652,7 @@ int main(void)
         cmocka_unit_test(serving_is_priced_as_it_is_planned),
         cmocka_unit_test(a_budget_keeps_the_goal_of_a_token),
         cmocka_unit_test(a_budget_mixes_before_it_gives_up),
+        cmocka_unit_test(a_prompts_end_costs_its_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,8 +57,10 @@ static bool step(struct model *m)
     } else {
         assert_true(slot >= 0 && sw_turns_reads(&m->turns, slot));
         m->said[m->calls++] = (char)('a' + slot);
-        for (int64_t i = 0; i < SLOTS && m->turns.mixes && kind == SW_PROGRAM_PREFILL; i++)
-            if (m->turns.of[i].waits == SW_PROGRAM_DECODE)
+        const bool gives =
+            kind == SW_PROGRAM_READ || (m->turns.mixes && kind == SW_PROGRAM_PREFILL);
+        for (int64_t i = 0; i < SLOTS; i++)
+            if (gives && m->turns.of[i].waits == SW_PROGRAM_DECODE)
                 take_token(m, i);
         if (--m->chunks[slot] == 0) { /* which gives the first token */
             sw_turns_is_read(&m->turns, slot);
@@ -124,6 +126,22 @@ static void who_goes_ahead_is_read_next(void **state)
         assert_true(step(&m));
     assert_string_equal(m.said, "a.d.b.d");
     sw_turns_free(&m.turns);
+}
+
+/* The end of a prompt that `read` has is read in its turn, with a token of every text that runs. */
+static void a_prompts_end_has_tokens_with_it(void **state)
+{
+    struct model m;
+    (void)state;
+    open_model(&m);
+    begin(&m, 0, 1, 5, false); /* a; then with a token of each call of b's end, of c's chunk none */
+    assert_true(step(&m));
+    begin(&m, 1, 2, 1, false);
+    sw_turns_goes_on(&m.turns, 1);
+    begin(&m, 2, 1, 1, false);
+    begin(&m, 3, 1, 1, false);
+    sw_turns_goes_on(&m.turns, 3);
+    expect(&m, "abbcd.");
 }
 
 /* A call for prompts that mixes has a token of every text that runs; one for scores has none. */
@@ -196,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prompts_and_tokens_take_turns),
         cmocka_unit_test(nobody_waits_where_no_token_is_made),
+        cmocka_unit_test(a_prompts_end_has_tokens_with_it),
         cmocka_unit_test(no_token_waits_where_calls_mix),
         cmocka_unit_test(who_goes_ahead_is_read_next),
         cmocka_unit_test(no_prompt_is_passed_for_ever),
