@@ -192,7 +192,14 @@ static double band_end(const double *sorted, int32_t count, double fraction)
 
 double sw_fit_widening(int32_t models)
 {
-    return models < 2 ? 1 : (1 + 0.8 / (models - 1)) * sqrt(1 + 1.0 / models);
+    enum { TERMS = 3 };
+    static const double term[TERMS] = {0.6606, 0.4455, 0.2018}; /* for the normal's 1.2816 */
+    double ratio = 1, power = 1;
+    for (int i = 0; i < TERMS && models > 1; i++) {
+        power /= models - 1;
+        ratio += term[i] * power;
+    }
+    return models < 2 ? 1 : ratio * sqrt(1 + 1.0 / models);
 }
 
 static bool is_first_of_model(const struct sw_fit_set *set, const char *group, int32_t index)
