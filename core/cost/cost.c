@@ -21,6 +21,7 @@ struct timing {
                           compute */
     double block, hop; /* ring attention over links: seconds of each */
     bool home;         /* and its last hop, with nothing to compute beside it */
+    bool talks;        /* any of these */
     int16_t ends;      /* in done[] */
     uint8_t stream, when, work; /* as sw_cost_step has them */
     sw_axis_set axes;           /* effective ones */
@@ -45,6 +46,8 @@ struct spans {
     int32_t count; /* 0: not known */
     const struct sw_span *of;
     struct sw_span one;
+    uint8_t idle_known;             /* a bit for each collective: */
+    double idle[SW_ALL_TO_ALL + 1]; /* seconds of one without a byte */
 };
 
 struct pricing {
@@ -241,7 +244,11 @@ static void time_collective(struct pricing *c, const struct sw_op *op, struct sw
     t->communication = link_seconds(c, axes, false, kind, sent->bytes) + messages;
     if (c->ideal != NULL) /* nobody asks for the rest */
         return;
-    const double idle = link_seconds(c, axes, false, kind, 0);
+    struct spans *spans = &c->spans[sw_axes_set(axes)];
+    if (!(spans->idle_known >> kind & 1u))
+        spans->idle[kind] = link_seconds(c, axes, false, kind, 0);
+    spans->idle_known |= (uint8_t)(1u << kind);
+    const double idle = spans->idle[kind];
     t->latency = idle + messages;
     t->copying = copying_seconds(c, axes, t->communication, idle);
 }
@@ -292,6 +299,7 @@ static void look_at_compute(struct pricing *c, int32_t i, const struct sw_region
         if (c->ideal == NULL)
             check_ring(c, op);
     }
+    t->talks = t->inside > 0 || t->hop > 0;
     if (c->ideal == NULL)
         count_bytes(c, sw_axes_set(walk->axes), walk->calls, walk->sent.bytes);
 }
@@ -374,6 +382,18 @@ static void add_flight(struct pricing *c, double compute, struct flight flight)
     c->flight[c->flights++] = flight;
 }
 
+/* How much longer an op computes while the communication stream is busy for `left` more seconds. */
+static inline double find_slower(struct pricing *c, const struct timing *t, double left)
+{
+    const double beside = left < 0 ? 0 : left < t->compute ? left : t->compute;
+    double slower = beside * c->contention;
+    if (c->now.copying > 0) { /* one core does both, whichever comes first */
+        slower += c->now.copying < left ? c->now.copying : left > 0 ? left : 0;
+        c->now.copying = 0;
+    }
+    return slower;
+}
+
 /* Ops one after the other, but for those that `skip` says. Walked many times: looks at the timings
  * alone, which are small, and keeps the clocks at hand. */
 static void run_ops(struct pricing *c, const struct timing *t, const struct timing *end,
@@ -395,22 +415,19 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             }
             continue;
         }
-        if (issue > 0) {
-            c->now.host += issue;
-            if (c->now.host > compute) { /* the device has caught up with the host */
-                busy += c->now.host - compute;
-                work[SW_WORK_REST] += c->now.host - compute;
-                compute = c->now.host;
-            }
+        if (issue > 0 && (c->now.host += issue) > compute) {
+            busy += c->now.host - compute; /* the device has caught up with the host */
+            work[SW_WORK_REST] += c->now.host - compute;
+            compute = c->now.host;
         }
         if (t->stream == SW_STREAM_COMPUTE) {
-            double beside = communication - compute;
-            beside = beside < 0 ? 0 : beside < t->compute ? beside : t->compute;
-            double slower = beside * c->contention;
-            if (c->now.copying > 0) { /* one core does both, whichever comes first */
-                const double left = communication - compute;
-                slower += c->now.copying < left ? c->now.copying : left > 0 ? left : 0;
-                c->now.copying = 0;
+            const double slower = find_slower(c, t, communication - compute);
+            if (!t->talks) {
+                const double took = t->compute + slower;
+                compute += took;
+                busy += took;
+                work[t->work] += took;
+                continue;
             }
             if (t->hop > 0 && communication > compute) {
                 const double delay = ring_delay(t, communication - compute);
