@@ -1,7 +1,7 @@
 /* Decoding and prefill of a model that exceeds the caches, on one rank of the CPU device.
  *
  *   bench_decode [bf16|fp32|int8|int8-fp32|all] [threads] [texts] [tokens in the cache] [rounds]
- * [layers] [prefill rounds] [wall]
+ * [layers] [prefill rounds] [wall] [small]
  *
  * Decode: the bytes of weights and cache that a token reads, by the time that it takes, against a
  * read-only sweep over as much memory by the same threads. Prefill: the time of its matrix products
@@ -9,7 +9,8 @@
  * time of a chunk. int8: weights of layers in int8, the rest in bf16 (int8-fp32: in fp32). `all`: a
  * token of each of the four in turns, and how they compare. Sweeps, products and tokens alternate,
  * so that a busy neighbour meets all of them; one thread is timed by its processor's time, unless
- * `wall` is said. Parameters are random, tokens too. */
+ * `wall` is said. `small`: the shape of GPT-2 of 124M, 12 layers, in place of one of 1B. Parameters
+ * are random, tokens too. */
 #include "core/base/clock.h"
 #include "core/base/number.h"
 #include "core/program/sampling.h"
@@ -48,6 +49,7 @@ struct bench {
     int32_t threads;
     double (*clock)(void);
     int64_t texts, cached;
+    bool is_small; /* GPT-2's shape in place of one of 1B */
     int32_t *tokens, *slots;
     float *settings, *sampled;
 };
@@ -58,8 +60,21 @@ static _Noreturn void leave(const char *what)
     exit(3);
 }
 
-static void set_model(struct sw_model *m, int64_t layers)
+static void set_model(struct sw_model *m, int64_t layers, bool is_small)
 {
+    if (is_small) { /* configs/models/gpt2-size.yaml */
+        *m = (struct sw_model){.vocab_size = 50304,
+                               .hidden_size = 768,
+                               .intermediate_size = 2048,
+                               .layers = (int32_t)layers,
+                               .heads = 12,
+                               .kv_heads = 12,
+                               .head_dim = 64,
+                               .tied = true,
+                               .rope.theta = 10000,
+                               .rms_norm_eps = 1e-5};
+        return;
+    }
     *m = (struct sw_model){.vocab_size = 32000,
                            .hidden_size = 2048,
                            .intermediate_size = 8192,
@@ -104,7 +119,7 @@ static void create(struct bench *b, const struct format *format, int64_t layers)
 {
     const enum sw_dtype compute = format->compute;
     struct sw_error err = {0};
-    set_model(&b->options.model, layers);
+    set_model(&b->options.model, layers, b->is_small);
     b->options.sequence_length = CHUNK;
     b->options.global_batch = b->options.micro_batch_per_rank = b->texts;
     b->options.compute = compute;
@@ -322,13 +337,17 @@ int main(int argc, char **argv)
         number[i - 2] = strtol(argv[i], NULL, 10);
     struct bench b = {.threads = (int32_t)number[0], .texts = number[1], .cached = number[2]};
     const int32_t rounds = (int32_t)number[3];
-    const bool by_wall = argc > 8 && strcmp(argv[8], "wall") == 0;
+    bool by_wall = false;
+    for (int i = 8; i < argc; i++) {
+        by_wall = by_wall || strcmp(argv[i], "wall") == 0;
+        b.is_small = b.is_small || strcmp(argv[i], "small") == 0;
+    }
     b.clock = b.threads == 1 && !by_wall ? sw_clock_busy : sw_clock_now;
     if (number[0] < 1 || number[1] < 1 || number[2] < 1 || rounds < 1 || rounds > MAX_ROUNDS ||
         number[4] < 1 || number[5] < 0 || number[5] > MAX_ROUNDS) {
         fprintf(stderr, "usage: bench_decode [bf16|fp32|int8|int8-fp32|all] [threads] [texts] "
                         "[tokens in the cache] [rounds] "
-                        "[layers] [prefill rounds] [wall]\n");
+                        "[layers] [prefill rounds] [wall] [small]\n");
         return 2;
     }
 #ifdef _OPENMP

@@ -1,7 +1,7 @@
 /* Matrix products of a few rows, as decoding has them: every weight is read from memory once, at
- * its speed, and meets all rows in registers, or in the second cache where they are more
- * (packed.c). The sums of a row are made in one order, whatever
- * other rows, threads and shards there are: a text's tokens do not depend on its neighbours.
+ * its speed, and meets all rows in registers, or in the caches where they are more (packed.c and,
+ * of weights [n, k], lines.c). The sums of a row are made in one order, whatever other rows,
+ * threads and shards there are: a text's tokens do not depend on its neighbours.
  *
  * Ends of lines that fill no block of vectors are copied into one, behind them zeros: there is no
  * other arithmetic than that of whole blocks. */
@@ -14,17 +14,17 @@
 
 enum {
     MOST_ROWS = 32,
-    BLOCK_ROWS = 128,         /* of more rows so many at a time: their x stays in the second cache,
-                                 and packing takes little beside them */
-    GROUP = LEAST_PACKED - 1, /* rows that meet a weight at once; of a line the next ones find it in
-                                 the first cache */
+    GROUP = LEAST_PACKED - 1, /* rows that meet a weight at once, at most */
     WIDE = REGISTERS / 4,     /* vectors of sums, of one row alone */
-    NARROW = REGISTERS / 8,   /* and of GROUP rows each */
+    NARROW = REGISTERS / 8,   /* of each of up to four rows */
+    NARROWEST = 2,            /* and of each of more */
     LINES = 8,                /* of a part; even */
-    PART_BYTES = 512,       /* of each of those lines, and along a line whose elements are summed */
-    COLUMNS_AT_ONCE = 128,  /* of a thread at least: two cache lines of bf16 and more */
-    LONG_RUN_BYTES = 65536, /* of a line: as fast as any longer one */
-    BLOCK_COLUMNS = 8192,   /* whose segments one thread adds up; of many rows fewer */
+    PART_BYTES = 512,         /* of each of those lines */
+    STRIP_SUMS = 4096,        /* that all rows have of a strip of columns: they stay in the first
+                                 cache */
+    COLUMNS_AT_ONCE = 128,    /* of a thread at least: two cache lines of bf16 and more */
+    LONG_RUN_BYTES = 65536,   /* of a line: as fast as any longer one */
+    BLOCK_COLUMNS = 8192,     /* whose segments one thread adds up; of many rows fewer */
     FEWER_COLUMNS = 2048,
     ROW_BYTES = 4 << 20, /* of scratch: x of the first thread's; behind it everyone's sums */
     PACK_AT = SW_CPU_SCRATCH_BYTES - PACK_BYTES, /* a thread's packed weights */
@@ -42,28 +42,31 @@ _Static_assert((int64_t)MOST_X >= SW_CPU_LIKE_ELEMS && (int64_t)MOST_Y >= SW_CPU
 
 static const char no_weights[4 * LANES * WIDE]; /* behind the last line of an odd k */
 
-/* What is read: `depth` lines from `line` on, at `at`, `stride` bytes apart. */
+/* What is read: `depth` lines from `line` on, at `at`, `stride` bytes apart; as much is asked for
+ * from `next` on. */
 struct strip {
     int64_t line, depth, stride;
-    const char *at;
-    struct ahead *ahead;
+    const char *at, *next;
 };
 
 /* sum[rows, blocks] += x[rows, depth] weights[depth, blocks], sums being `width` apart, all of them
- * in registers. */
+ * in registers. Each line has loads of its own, the loop being unrolled: processors foresee what an
+ * instruction reads by its own history. */
 INLINE void add_tile(const struct streamed *s, const enum kind kind, const int rows,
                      const int blocks, const struct strip *strip, float *sum, int64_t width)
 {
     const int vectors = blocks * vectors_of(kind), step = kind == PAIRS ? 2 : 1;
     const int64_t depth = strip->depth, stride = strip->stride;
-    const int64_t x_stride = kind == PAIRS ? s->padded / 2 : s->padded;
-    const float *restrict x = s->x + strip->line / step;
+    const float *restrict x = s->x + strip->line / step * rows;
     vec total[GROUP][WIDE];
     EACH(i, rows)
     EACH(v, vectors) total[i][v] = load(sum + i * width + v * LANES);
-    for (int64_t d = 0; d < depth; d += step) {
-        const char *at = strip->at + d * stride;
-        ask_ahead(strip->ahead, step * blocks * block_bytes(kind));
+    _Pragma("GCC unroll 8") for (int64_t d = 0; d < depth; d += step)
+    {
+        const char *at = strip->at + d * stride, *next = strip->next + d * stride;
+        EACH(b, blocks)
+        if (b * block_bytes(kind) % LINE_BYTES == 0)
+            EACH(i, step) __builtin_prefetch(next + i * stride + b * block_bytes(kind), 0, 2);
         vec w[WIDE];
         const char *second = d + 1 < depth ? at + stride : no_weights;
         EACH(b, blocks)
@@ -87,15 +90,15 @@ INLINE void add_tile(const struct streamed *s, const enum kind kind, const int r
         }
         EACH(i, rows)
         {
-            const float *at_row = x + i * x_stride + d / step;
 #ifdef __AVX512BF16__
             if (kind == PAIRS) {
-                const bits pair = *(const loose_word *)(const void *)at_row - (bits){0};
+                const bits pair =
+                    *(const loose_word *)(const void *)(x + d / step * rows + i) - (bits){0};
                 EACH(v, vectors) total[i][v] = add_pairs(total[i][v], (bits)w[v], pair);
                 continue;
             }
 #endif
-            const vec left = splat(*at_row);
+            const vec left = splat(x[d / step * rows + i]);
             EACH(v, vectors) total[i][v] = multiply_add(left, w[v], total[i][v]);
         }
     }
@@ -103,43 +106,88 @@ INLINE void add_tile(const struct streamed *s, const enum kind kind, const int r
     EACH(v, vectors) store(sum + i * width + v * LANES, total[i][v]);
 }
 
-/* All rows, fewer than LEAST_PACKED, of `vectors` vectors. */
+/* All rows, fewer than LEAST_PACKED, of `vectors` vectors; more than four rows of NARROWEST at
+ * most. */
 INLINE void add_rows(const struct streamed *s, const enum kind kind, const int vectors,
                      const struct strip *strip, float *sum, int64_t width)
 {
     const int blocks = vectors / vectors_of(kind);
+#define ROWS(n)                                                                                    \
+    case n:                                                                                        \
+        if (n <= 4 || vectors <= NARROWEST)                                                        \
+            add_tile(s, kind, n, blocks, strip, sum, width);                                       \
+        break;
     switch (s->m) {
-    case 1:
-        add_tile(s, kind, 1, blocks, strip, sum, width);
-        break;
-    case 2:
-        add_tile(s, kind, 2, blocks, strip, sum, width);
-        break;
-    case 3:
-        add_tile(s, kind, 3, blocks, strip, sum, width);
-        break;
+        ROWS(1)
+        ROWS(2)
+        ROWS(3)
+        ROWS(4)
+#if REGISTER_COUNT == 32
+        ROWS(5)
+        ROWS(6)
+        ROWS(7)
+        ROWS(8)
+#endif
     default:
-        add_tile(s, kind, GROUP, blocks, strip, sum, width);
         break;
     }
+#undef ROWS
 }
 
 /* `bytes` of the strip's lines; whole blocks. */
 INLINE void add_part(const struct streamed *s, const enum kind kind, struct strip strip,
                      int64_t bytes, float *sum, int64_t width)
 {
-    const int64_t block = block_bytes(kind), some = NARROW * block / vectors_of(kind);
-    const int64_t many = (s->m == 1 ? WIDE : NARROW) * block / vectors_of(kind);
+    const int64_t vector = block_bytes(kind) / vectors_of(kind);
+    const int64_t some = (s->m <= 4 ? NARROW : NARROWEST) * vector;
+    const int64_t many = s->m == 1 ? WIDE * vector : some;
     for (int64_t left = bytes, step; left > 0; left -= step) {
-        step = left >= many ? many : left >= some ? some : block;
+        step = left >= many ? many : left >= some ? some : block_bytes(kind);
         if (step == many && s->m == 1)
             add_tile(s, kind, 1, WIDE / vectors_of(kind), &strip, sum, width);
-        else if (step == some)
+        else if (s->m <= 4 && step == some)
             add_rows(s, kind, NARROW, &strip, sum, width);
+        else if (step == some)
+            add_rows(s, kind, NARROWEST, &strip, sum, width);
         else
             add_rows(s, kind, vectors_of(kind), &strip, sum, width);
         strip.at += step;
+        strip.next += step;
         sum += step / bytes_of(kind);
+    }
+}
+
+/* A segment's lines [first, end), from a column on; `bytes` of each, gone over in strips. */
+struct segment {
+    const char *at; /* of line 0 */
+    int64_t first, end, stride, bytes, strip;
+};
+
+/* What comes AHEAD_BYTES after the part at `line` and `place`: as far below it, and behind the last
+ * lines at the top of the next strip or segment. */
+INLINE const char *find_next(const struct segment *s, int64_t line, int64_t place, int64_t k)
+{
+    const int64_t apart = AHEAD_BYTES / s->strip / LINES * LINES;
+    const int64_t later = line + (apart > LINES ? apart : LINES), top = s->first + later - s->end;
+    if (later < s->end)
+        return s->at + later * s->stride + place;
+    if (place / s->strip * s->strip + s->strip < s->bytes)
+        return s->at + (top < s->end ? top : s->first) * s->stride + place + s->strip;
+    return s->at + (later < k ? later : line) * s->stride + place % s->strip;
+}
+
+/* Columns behind the last whole block, at most a block of them. */
+INLINE void add_rest(const struct streamed *s, const enum kind kind, const struct segment *segment,
+                     int64_t width, float *y, int64_t padded)
+{
+    for (int64_t line = segment->first; line < segment->end; line += LINES) {
+        const int64_t left = segment->end - line, depth = left < LINES ? left : LINES;
+        const char *from = segment->at + line * segment->stride + segment->bytes;
+        char part[LINES][4 * LANES] = {{0}};
+        for (int64_t d = 0; d < depth; d++)
+            memcpy(part[d], from + d * segment->stride, (size_t)(width * bytes_of(kind)));
+        const struct strip strip = {line, depth, 4 * LANES, part[0], part[0]};
+        add_part(s, kind, strip, block_bytes(kind), y, padded);
     }
 }
 
@@ -147,165 +195,30 @@ INLINE void add_part(const struct streamed *s, const enum kind kind, struct stri
 INLINE void add_lines(const struct streamed *s, const enum kind kind, int64_t first, int64_t end,
                       int64_t column, int64_t width, float *y, int64_t padded)
 {
-    const int64_t element = bytes_of(kind), stride = s->stride * element;
-    const int64_t whole = width / block_elems(kind) * block_elems(kind), bytes = whole * element;
-    const char *weights = s->weights + column * element;
-    for (int64_t line = first; line < end; line += LINES) {
-        const int64_t depth = end - line < LINES ? end - line : LINES;
-        const char *lines = weights + line * stride;
-        for (int64_t begin = 0; begin < bytes; begin += PART_BYTES) {
-            const int64_t next = begin + PART_BYTES < bytes ? begin + PART_BYTES : bytes;
-            const bool is_last = next == bytes;
-            struct ahead ahead = {.line = is_last ? lines + depth * stride : lines + next,
-                                  .stride = stride,
-                                  .bytes = PART_BYTES < bytes ? PART_BYTES : bytes,
-                                  .lines = is_last && line + depth >= s->k ? 0 : depth};
-            const struct strip strip = {line, depth, stride, lines + begin, &ahead};
-            add_part(s, kind, strip, next - begin, y + begin / element, padded);
-        }
-        if (whole < width) {
-            char part[LINES][4 * LANES] = {{0}};
-            struct ahead nothing = {0};
-            for (int64_t d = 0; d < depth; d++)
-                memcpy(part[d], lines + d * stride + bytes, (size_t)((width - whole) * element));
-            const struct strip strip = {line, depth, 4 * LANES, part[0], &nothing};
-            add_rows(s, kind, vectors_of(kind), &strip, y + whole, padded);
+    const int64_t element = bytes_of(kind);
+    const int64_t whole = width / block_elems(kind) * block_elems(kind);
+    const int64_t strip = sw_align(STRIP_SUMS / s->m * element, PART_BYTES);
+    const struct segment segment = {.at = s->weights + column * element,
+                                    .first = first,
+                                    .end = end,
+                                    .stride = s->stride * element,
+                                    .bytes = whole * element,
+                                    .strip = strip};
+    for (int64_t begin = 0; begin < segment.bytes; begin += strip) {
+        const int64_t next = begin + strip < segment.bytes ? begin + strip : segment.bytes;
+        for (int64_t line = first; line < end; line += LINES) {
+            const int64_t depth = end - line < LINES ? end - line : LINES;
+            for (int64_t place = begin; place < next; place += PART_BYTES) {
+                const struct strip part = {line, depth, segment.stride,
+                                           segment.at + line * segment.stride + place,
+                                           find_next(&segment, line, place, s->k)};
+                add_part(s, kind, part, next - place < PART_BYTES ? next - place : PART_BYTES,
+                         y + place / element, padded);
+            }
         }
     }
-}
-
-/* ---- Weights [n, k]: each of their lines makes one result of every row ---- */
-
-/* sum[rows, lines] += x[rows, length] . weights[lines, length], lane by lane, from element j of x
- * on; of weights from `at` on, `stride` bytes apart. */
-INLINE void multiply_part(const struct streamed *s, const enum kind kind, const int rows,
-                          const int lines, int64_t row, int64_t j, int64_t length, const char *at,
-                          int64_t stride, struct ahead *ahead, vec (*sum)[2 * GROUP])
-{
-    const int64_t x_stride = kind == PAIRS ? s->padded / 2 : s->padded;
-    const float *restrict x = s->x + row * x_stride + (kind == PAIRS ? j / 2 : j);
-    const int halves = kind == WIDENED || kind == BYTES ? 2 : 1;
-    for (int64_t i = 0; i < length; i += block_elems(kind), at += block_bytes(kind)) {
-        if (row == 0)
-            ask_ahead(ahead, lines * block_bytes(kind));
-        EACH(l, lines)
-        EACH(half, halves)
-        {
-            const char *from = at + l * stride;
-            const vec w = kind == WIDENED ? widen(from, half)
-                          : kind == BYTES ? widen_bytes(from, half)
-                          : kind == PAIRS ? (vec)(*(const loose_bits *)(const void *)from)
-                                          : load((const float *)(const void *)from);
-            EACH(r, rows)
-#ifdef __AVX512BF16__
-            if (kind == PAIRS)
-                sum[r][l] = add_pairs(sum[r][l], (bits)w, (bits)load(x + r * x_stride + i / 2));
-            else
-#endif
-                sum[r][l] = multiply_add(load(x + r * x_stride + i + half * LANES), w, sum[r][l]);
-        }
-    }
-}
-
-/* Halves are added to halves. By name: compilers go through memory. */
-INLINE float sum_lanes(vec value)
-{
-#if defined(__AVX512F__) || defined(__AVX2__)
-#if defined(__AVX512F__)
-    const __m512d all = (__m512d)value;
-    const __m256 eight =
-        (__m256)_mm512_castpd512_pd256(all) + (__m256)_mm512_extractf64x4_pd(all, 1);
-#else
-    const __m256 eight = (__m256)value;
-#endif
-    const __m128 four = _mm256_castps256_ps128(eight) + _mm256_extractf128_ps(eight, 1);
-    const __m128 two = four + _mm_movehl_ps(four, four);
-    return two[0] + two[1];
-#else
-    float lane[LANES];
-    store(lane, value);
-    for (int n = LANES / 2; n > 0; n /= 2)
-        for (int i = 0; i < n; i++)
-            lane[i] += lane[i + n];
-    return lane[0];
-#endif
-}
-
-/* y[rows, lines] = x[rows] . weights[lines] for rows from `row` and lines from `line` on. */
-INLINE void multiply_lines(const struct streamed *s, const enum kind kind, const int rows,
-                           const int lines, int64_t row, int64_t line, float *y, int64_t width)
-{
-    const int64_t element = bytes_of(kind), k = s->k, stride = s->stride * element;
-    const int64_t whole = k / block_elems(kind) * block_elems(kind);
-    const char *weights = s->weights + line * stride;
-    vec total[GROUP][2 * GROUP];
-    EACH(i, rows)
-    EACH(l, lines) total[i][l] = (vec){0};
-    const int64_t run = PART_BYTES / element;
-    for (int64_t begin = 0; begin < k; begin += run) {
-        const bool is_last = begin + run >= k;
-        const int64_t end = is_last ? whole : begin + run;
-        struct ahead ahead = {.line = is_last ? weights + lines * stride : weights + end * element,
-                              .stride = stride,
-                              .bytes = run < k ? PART_BYTES : whole * element,
-                              .lines = lines};
-        vec sum[GROUP][2 * GROUP];
-        EACH(i, rows)
-        EACH(l, lines) sum[i][l] = (vec){0};
-        multiply_part(s, kind, rows, lines, row, begin, end - begin, weights + begin * element,
-                      stride, &ahead, sum);
-        if (is_last && whole < k) {
-            char part[2 * GROUP][4 * LANES] = {{0}};
-            ahead.lines = 0;
-            EACH(l, lines)
-            memcpy(part[l], weights + l * stride + whole * element,
-                   (size_t)((k - whole) * element));
-            multiply_part(s, kind, rows, lines, row, whole, block_elems(kind), part[0], 4 * LANES,
-                          &ahead, sum);
-        }
-        EACH(i, rows)
-        EACH(l, lines) total[i][l] += sum[i][l];
-    }
-    EACH(i, rows)
-    EACH(l, lines) y[(row + i) * width + l] = sum_lanes(total[i][l]);
-}
-
-/* Results of `lines` lines for all rows. */
-INLINE void multiply_rows(const struct streamed *s, const enum kind kind, const int lines,
-                          int64_t line, float *y, int64_t width)
-{
-    const int64_t groups = (s->m + GROUP - 1) / GROUP, at_once = (s->m + groups - 1) / groups;
-    for (int64_t row = 0; row < s->m; row += at_once) {
-        const int64_t left = s->m - row;
-        switch (left < at_once ? left : at_once) {
-        case 1:
-            multiply_lines(s, kind, 1, lines, row, line, y, width);
-            break;
-        case 2:
-            multiply_lines(s, kind, 2, lines, row, line, y, width);
-            break;
-        case 3:
-            multiply_lines(s, kind, 3, lines, row, line, y, width);
-            break;
-        default:
-            multiply_lines(s, kind, GROUP, lines, row, line, y, width);
-            break;
-        }
-    }
-}
-
-/* Lines [line, line + count) of the weights into y[m, width]. */
-INLINE void multiply_all(const struct streamed *s, const enum kind kind, int64_t line,
-                         int64_t count, float *y, int64_t width)
-{
-    enum { AT_ONCE = REGISTERS / 8, MANY = 2 * GROUP }; /* keep the processor's adders busy */
-    int64_t l = 0;
-    for (; s->m == 1 && l + MANY <= count; l += MANY)
-        multiply_lines(s, kind, 1, MANY, 0, line + l, y + l, width);
-    for (; l + AT_ONCE <= count; l += AT_ONCE)
-        multiply_rows(s, kind, AT_ONCE, line + l, y + l, width);
-    for (; l < count; l++)
-        multiply_rows(s, kind, 1, line + l, y + l, width);
+    if (whole < width)
+        add_rest(s, kind, &segment, width - whole, y + whole, padded);
 }
 
 /* ---- Both ---- */
@@ -377,26 +290,6 @@ static void add_segments(const struct streamed *s, enum kind kind, const struct 
     }
 }
 
-static void multiply_columns(const struct streamed *s, enum kind kind, const struct task *t)
-{
-    switch (kind) {
-    case FLOATS:
-        multiply_all(s, FLOATS, t->column, t->width, t->sums, t->padded);
-        break;
-    case WIDENED:
-        multiply_all(s, WIDENED, t->column, t->width, t->sums, t->padded);
-        break;
-    case BYTES:
-        multiply_all(s, BYTES, t->column, t->width, t->sums, t->padded);
-        break;
-    case PAIRS:
-#ifdef __AVX512BF16__
-        multiply_all(s, PAIRS, t->column, t->width, t->sums, t->padded);
-#endif
-        break;
-    }
-}
-
 static bool is_known(enum sw_dtype dtype)
 {
     return dtype == SW_F32 || dtype == SW_BF16_T;
@@ -428,29 +321,7 @@ bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
            is_known(g->c_dtype);
 }
 
-/* x[m, padded], zeros behind k. */
-static void put_rows(const struct sw_cpu_matmul *g, bool by_line, enum kind kind, int64_t padded,
-                     float *x)
-{
-    for (int64_t i = 0; i < g->m; i++) {
-        const int64_t from = i * g->a_row;
-        if (kind == PAIRS) {
-            uint16_t *to = (uint16_t *)x + i * padded;
-            memcpy(to, (const uint16_t *)g->a + from, (size_t)g->k * sizeof *to);
-            memset(to + g->k, 0, (size_t)(padded - g->k) * sizeof *to);
-            continue;
-        }
-        float *to = x + i * padded;
-        memset(to + g->k / (2 * LANES) * (2 * LANES), 0,
-               (size_t)(padded - g->k / (2 * LANES) * (2 * LANES)) * sizeof *to);
-        for (int64_t j = 0; j < g->k; j++)
-            to[by_line ? deal(kind, j) : j] =
-                g->a_dtype == SW_BF16_T ? sw_bf16_to_float(((const uint16_t *)g->a)[from + j])
-                                        : ((const float *)g->a)[from + j];
-    }
-}
-
-/* The same for packed weights, of each group of rows one element behind the other. */
+/* x[m, padded], zeros behind k, of each group of rows one element behind the other. */
 static void put_groups(const struct sw_cpu_matmul *g, enum kind kind, int64_t padded, float *x)
 {
     const int64_t step = kind == PAIRS ? 2 : 1, steps = padded / step;
@@ -610,15 +481,15 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
                                .x = x,
                                .weights = g->b};
     const struct sharing share = choose_sharing(&s, by_line, kind, threads);
-    if (!by_line && s.m >= LEAST_PACKED)
-        put_groups(g, kind, s.padded, x);
+    if (by_line)
+        sw_cpu_put_lines(g, kind, s.padded, x);
     else
-        put_rows(g, by_line, kind, s.padded, x);
+        put_groups(g, kind, s.padded, x);
     SW_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < share.columns * share.groups; i++) {
         const struct task t = task_of(device, &s, &share, i / share.columns, i % share.columns);
         if (by_line)
-            multiply_columns(&s, kind, &t);
+            sw_cpu_multiply_lines(&s, kind, t.column, t.width, t.sums, t.padded, t.pack);
         else if (share.groups == 1)
             add_segments(&s, kind, &t);
         else

@@ -43,7 +43,11 @@ enum {
     SEGMENT = 512, /* lines that are added up before they meet the sum of those before */
     STRIP = 256,   /* columns of a segment that are packed at once, of floats half of them */
     PACK_BYTES = SEGMENT * STRIP * 4,
-    LEAST_PACKED = 5 /* rows for which packing pays */
+    LEAST_PACKED = REGISTERS / 4 + 1, /* rows for which packing pays */
+    BLOCK_ROWS = 128,  /* of more rows so many at a time: their x stays in the second cache, and
+                          packing takes little beside them */
+    AHEAD_BYTES = 8192 /* of weights that are asked for before they are needed: memory answers in
+                          about 200 ns */
 };
 
 /* How weights meet rows: as floats; bf16 widened to floats; bf16 in pairs along k, which the
@@ -54,8 +58,8 @@ enum kind { FLOATS, WIDENED, PAIRS, BYTES };
 struct streamed {
     int64_t m, n, k, stride; /* of the weights' lines */
     int64_t padded;          /* k, whole blocks: floats from one row of x to the next */
-    /* [m, padded]; of PAIRS uint32_t [m, padded / 2]. Where weights are packed of each group of
-     * rows [padded, rows of the group], groups one behind the other */
+    /* [m, padded]; of PAIRS uint32_t [m, padded / 2]. Groups of rows one behind the other, of each
+     * [padded, rows of the group]; of weights [n, k] [blocks, rows, elements of a block] */
     const float *x;
     const char *weights;
 };
@@ -181,7 +185,8 @@ INLINE void ask_ahead(struct ahead *ahead, const int64_t bytes)
     }
 }
 
-/* Rows that meet a weight at once, of m that are packed; the last ones may be fewer. */
+/* Rows of a group where lines are added up, of m; the last ones may be fewer, those of fewer than
+ * LEAST_PACKED are one. */
 int64_t sw_cpu_packed_group(int64_t m);
 
 /* Lines [first, end) of columns [column, column + width), at most SEGMENT lines, into y[m, padded];
@@ -189,5 +194,16 @@ int64_t sw_cpu_packed_group(int64_t m);
  * rows: packed.c. */
 void sw_cpu_add_packed(const struct streamed *s, enum kind kind, int64_t first, int64_t end,
                        int64_t column, int64_t width, float *y, int64_t padded, char *pack);
+
+/* Rows of weights [n, k] that are gone over together, of m; the last ones may be fewer. */
+int64_t sw_cpu_lines_group(int64_t m);
+
+/* x as sw_cpu_multiply_lines takes it, [m, padded]. */
+void sw_cpu_put_lines(const struct sw_cpu_matmul *g, enum kind kind, int64_t padded, float *x);
+
+/* y[m, lines], `width` apart, for lines [line, line + count) of weights [n, k]; `sums` is
+ * PACK_BYTES of the thread's own. At most BLOCK_ROWS rows: lines.c. */
+void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t line, int64_t count,
+                           float *y, int64_t width, char *sums);
 
 #endif
