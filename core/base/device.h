@@ -31,6 +31,15 @@ struct sw_program_target {
     int32_t like_rows, like_elems;
 };
 
+/* Software that nobody measured on a chip: shares of peak of large products and attention, share of
+ * the memory's bandwidth, seconds from one kernel's start to the next. */
+struct sw_usual_software {
+    double matmul, attention, memory, launch_s;
+    double own;         /* of what the chip's own matrix products reach */
+    const char *source; /* what these rest on, for people */
+    double band_low, band_high;
+};
+
 struct sw_device_row {
     struct sw_program_target target;
     /* prices */
@@ -44,13 +53,7 @@ struct sw_device_row {
     double host_bandwidth; /* bytes/s of copies to the host; 0: its memory is the host's */
     enum sw_carrier transport; /* of its collectives */
     double message_s;          /* of each message of a call but the first, whatever its length */
-    /* Of one that nobody measured: shares of peak of large products and attention, share of the
-     * memory's bandwidth, seconds from one kernel's start to the next. */
-    struct {
-        double matmul, attention, memory, launch_s;
-        double own;         /* of what the chip's own matrix products reach */
-        const char *source; /* what these rest on, for people */
-    } usual;
+    struct sw_usual_software usual, serving; /* serving.matmul 0: as `usual` */
     /* jobs */
     bool allocated;             /* schedulers hand them out by number */
     const char *container_flag; /* that lets apptainer's containers see it; NULL: none */

@@ -5,6 +5,7 @@
 #ifndef SW_CONFIG_H
 #define SW_CONFIG_H
 
+#include "core/base/device.h"
 #include "core/base/error.h"
 #include "core/base/model.h"
 #include "core/model/recompute.h"
@@ -82,7 +83,7 @@ enum sw_few_dtype { SW_FEW_FP32, SW_FEW_BF16, SW_FEW_DTYPES };
 enum { SW_MAX_PRODUCT_ROWS = 16, SW_MAX_PRODUCT_SIDES = 8 };
 enum { SW_MAX_PRODUCTS_SCALE = 100 }; /* and of products_error */
 struct sw_products {
-    int32_t rows, columns, depths; /* of the grid, each > 1 */
+    int32_t rows, columns, depths; /* of the grid, each > 1; of attention one head size may do */
     double row[SW_MAX_PRODUCT_ROWS], column[SW_MAX_PRODUCT_SIDES],
         depth[SW_MAX_PRODUCT_SIDES]; /* ascending */
     double share[SW_MAX_PRODUCT_ROWS * SW_MAX_PRODUCT_SIDES *
@@ -131,6 +132,13 @@ struct sw_profile_config {
     double host_time_s; /* from one op's issue to the next one's, which the device cannot outrun */
     /* What the shares are of, where that is not the data sheet; 0: the accelerator's. */
     double peak_bf16_flops, peak_fp32_flops, memory_bandwidth;
+    /* Of products with weights of 8 bits where the software multiplies in 8 bits; 0: it widens
+     * them, as the runner does. */
+    double peak_int8_flops;
+    /* Sums inside a node are not made in rings: every rank reads its part of all others at once and
+     * hands it out. */
+    bool reduces_directly;
+    bool joins_products;        /* products of the same rows, q, k and v, are made as one */
     int32_t runs;               /* that they were fitted to; 0: not told */
     double error;               /* mean |error| of runs that were left out; 0: not told */
     double band_low, band_high; /* measured / predicted time, 10th and 90th percentile */
@@ -138,7 +146,7 @@ struct sw_profile_config {
     struct {
         struct sw_place matmul, attention, attention_backward, memory,
             few_rows[SW_FEW_KINDS][SW_FEW_DTYPES], products_scale, attention_scale, launch_latency,
-            angle_time, host_time, peak_bf16, peak_fp32, memory_bandwidth, band;
+            angle_time, host_time, peak_bf16, peak_fp32, peak_int8, memory_bandwidth, band;
     } at; /* where each constant stands; file NULL: nowhere, it is the default */
 };
 
@@ -149,10 +157,17 @@ struct sw_accelerator_config {
     enum sw_device_kind device;
     int64_t memory_bytes, reserved_memory_bytes; /* reserved default 0 */
     double peak_bf16_flops, peak_fp32_flops;     /* FLOP/s; bf16 default: fp32's */
+    double peak_int8_flops;                      /* of products of 8 bits; 0: not told */
     double memory_bandwidth;                     /* bytes/s */
     int32_t compute_units; /* that share the tiles of a matmul: SMs, CUs; 0: not told */
     /* What its own libraries reach in bf16, of which a profile says how much; NULL: not told. */
     const struct sw_products *products;
+    /* Attention over a cache in bf16; NULL: not told. Of a prompt's tokens over their own cache, by
+     * query heads of all sequences, tokens, head size: shares of the peak of 2 heads tokens^2 head
+     * size operations (the causal half), keys and values written apart. Of one token a sequence, by
+     * kv heads of all sequences, positions, head size: shares of the memory bandwidth that reading
+     * keys and values takes. */
+    const struct sw_products *prefill_attention, *decode_attention;
     struct {
         struct sw_place peak_bf16, peak_fp32, memory_bandwidth;
     } at; /* as in a profile */
@@ -165,6 +180,12 @@ struct sw_accelerator_config {
  * were measured. */
 struct sw_profile_config sw_profile_default(const struct sw_accelerator_config *accelerator);
 bool sw_profile_is_default(const struct sw_profile_config *profile);
+/* What a default profile stands for. */
+const struct sw_usual_software *sw_profile_usual(const struct sw_profile_config *profile,
+                                                 enum sw_device_kind device);
+/* A cluster that is priced with the default takes that of servers of models, where its device has
+ * one: for prices of serving. Once done, nothing. */
+void sw_profile_for_serving(struct sw_cluster_config *cluster);
 
 struct sw_link_config {
     const char *name;

@@ -13,7 +13,7 @@
 
 enum {
     SW_MAX_DEPTH = 64,
-    SW_MAX_NODES = 40000, /* a plan with seven full grids of products has 36,000 */
+    SW_MAX_NODES = 50000, /* a plan with nine full grids has 47,000 */
     SW_MAX_FILE_BYTES = 16 << 20,
     SW_MAX_DIAGNOSTICS = 64,
     SW_MAX_STORED_DIAGNOSTICS = 4096,

@@ -18,14 +18,19 @@ static bool complain(struct sw_config *c, const struct node *at, const struct fi
     return false;
 }
 
-/* What the numbers of a point are called, and several of the first three. */
+/* What the numbers of a point are called, and several of the first three; how few of the last a
+ * grid has. */
 struct names {
     const char *one[3], *several[3];
+    int32_t least_depths;
+    const char *least;
 };
-static const struct names product_names = {{"rows", "columns", "depth"},
-                                           {"rows", "columns", "depths"}};
+static const struct names product_names = {
+    {"rows", "columns", "depth"}, {"rows", "columns", "depths"}, 2, "at least 2 of each"};
 static const struct names attention_names = {{"heads or queries", "length", "head_dim"},
-                                             {"heads or queries", "lengths", "head sizes"}};
+                                             {"heads or queries", "lengths", "head sizes"},
+                                             1,
+                                             "at least 2 of the first two"};
 
 static const struct names *names_of(const struct field *field)
 {
@@ -56,7 +61,7 @@ static bool append(double *sizes, int32_t *count, int32_t room, double size)
 
 /* The sides of the grid, from the points that begin them: depths of the first column, columns of
  * the first rows. */
-static bool read_sides(const struct node *value, struct sw_products *p)
+static bool read_sides(const struct node *value, int32_t least_depths, struct sw_products *p)
 {
     double at[4];
     bool good = true;
@@ -71,7 +76,7 @@ static bool read_sides(const struct node *value, struct sw_products *p)
         if (good && first_rows && first_column)
             good = append(p->depth, &p->depths, SW_MAX_PRODUCT_SIDES, at[2]);
     }
-    return good && p->rows > 1 && p->columns > 1 && p->depths > 1 &&
+    return good && p->rows > 1 && p->columns > 1 && p->depths >= least_depths &&
            p->rows * p->columns * p->depths == (int32_t)value->count;
 }
 
@@ -122,14 +127,14 @@ static bool read_products(struct sw_config *c, const struct field *field, struct
     struct sw_products *p = good ? sw_config_alloc(c, sizeof *p) : NULL;
     if (p == NULL)
         return false;
-    if (!read_sides(value, p) || !read_shares(value, p))
+    if (!read_sides(value, n->least_depths, p) || !read_shares(value, p))
         return complain(c, value, field,
                         sw_config_format(c,
                                          "the points of '%s' must be a grid of at most %d %s, %d "
-                                         "%s and %d %s, at least 2 of each, ascending",
+                                         "%s and %d %s, %s, ascending",
                                          field->key, SW_MAX_PRODUCT_ROWS, n->several[0],
                                          SW_MAX_PRODUCT_SIDES, n->several[1], SW_MAX_PRODUCT_SIDES,
-                                         n->several[2]));
+                                         n->several[2], n->least));
     *to = p;
     return true;
 }

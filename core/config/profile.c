@@ -6,30 +6,60 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char default_name[] = "default";
+static const char default_name[] = "default", serving_name[] = "default-serving";
 
 static struct sw_curve share(double fraction)
 {
     return (struct sw_curve){1, {{1, fraction}}};
 }
 
-struct sw_profile_config sw_profile_default(const struct sw_accelerator_config *accelerator)
+static struct sw_profile_config assume(const struct sw_accelerator_config *accelerator,
+                                       const struct sw_usual_software *usual, const char *name)
 {
     const struct sw_device_row *row = sw_device_row(accelerator->device);
     const struct sw_products *own = row->tiled ? accelerator->products : NULL;
     return (struct sw_profile_config){
-        .name = default_name,
-        .matmul = share(own != NULL ? row->usual.own * own->asymptote : row->usual.matmul),
-        .attention = share(row->usual.attention),
-        .memory = share(row->usual.memory),
-        .launch_latency_s = row->usual.launch_s,
-        .band_low = 0.7,
-        .band_high = 1.3};
+        .name = name,
+        .matmul = share(own != NULL ? usual->own * own->asymptote : usual->matmul),
+        .attention = share(usual->attention),
+        .memory = share(usual->memory),
+        .launch_latency_s = usual->launch_s,
+        .band_low = usual->band_low,
+        .band_high = usual->band_high};
+}
+
+struct sw_profile_config sw_profile_default(const struct sw_accelerator_config *accelerator)
+{
+    return assume(accelerator, &sw_device_row(accelerator->device)->usual, default_name);
+}
+
+static bool is_named(const struct sw_profile_config *profile, const char *name)
+{
+    return profile->name != NULL && strcmp(profile->name, name) == 0;
 }
 
 bool sw_profile_is_default(const struct sw_profile_config *profile)
 {
-    return profile->name == NULL || strcmp(profile->name, default_name) == 0;
+    return profile->name == NULL || is_named(profile, default_name) ||
+           is_named(profile, serving_name);
+}
+
+const struct sw_usual_software *sw_profile_usual(const struct sw_profile_config *profile,
+                                                 enum sw_device_kind device)
+{
+    const struct sw_device_row *row = sw_device_row(device);
+    return is_named(profile, serving_name) ? &row->serving : &row->usual;
+}
+
+void sw_profile_for_serving(struct sw_cluster_config *cluster)
+{
+    const struct sw_accelerator_config *a = &cluster->accelerator;
+    const struct sw_usual_software *serving = &sw_device_row(a->device)->serving;
+    if (serving->matmul <= 0 || !is_named(&cluster->profile, default_name))
+        return;
+    cluster->profile = assume(a, serving, serving_name);
+    cluster->profile.peak_int8_flops = a->peak_int8_flops;
+    cluster->profile.joins_products = cluster->profile.reduces_directly = true;
 }
 
 bool sw_config_describe_profile(struct sw_config *c, struct node *root,

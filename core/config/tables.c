@@ -227,8 +227,37 @@ static const struct field peak_fields[] = {
      .max = SW_BIG,
      .example = "67 TFLOP/s",
      .about = "peak of dense fp32 matrix products, FLOP/s"},
+    {.key = "int8",
+     .type = FIELD_FLOPS,
+     AT(peak_int8_flops),
+     .brief = true,
+     .least = 1e8,
+     .most = 1e17,
+     .min = 0,
+     .max = SW_BIG,
+     .fallback = "0",
+     .example = "1979 TFLOP/s",
+     .about = "peak of dense matrix products of 8 bits (fp8 or int8), FLOP/s; 0: not told"},
     {.key = NULL},
 };
+
+#define ATTENTION(member, word, what)                                                              \
+    {                                                                                              \
+        .key = word, .type = FIELD_CUSTOM, AT(member), .brief = true,                              \
+        .custom = &sw_type_attention_grid, .example = SW_ATTENTION_EXAMPLE,                        \
+        .schema = SW_PRODUCTS_SCHEMA, .about = what                                                \
+    }
+static const struct field attention_fields[] = {
+    ATTENTION(prefill_attention, "prefill",
+              "of prompts: points [heads, tokens, head_dim, share of peak], a full grid, head_dim "
+              "ascending first, then tokens, then heads, which are query heads of all sequences; "
+              "the share is of the causal half, without what writing keys and values takes"),
+    ATTENTION(decode_attention, "decode",
+              "of one token a sequence: points [heads, positions, head_dim, share of "
+              "memory_bandwidth]; heads are those of keys, of all sequences"),
+    {.key = NULL},
+};
+#undef ATTENTION
 
 const struct field sw_accelerator_fields[] = {
     {.key = "name",
@@ -309,6 +338,15 @@ const struct field sw_accelerator_fields[] = {
      .example = SW_PRODUCTS_EXAMPLE,
      .schema = SW_PRODUCTS_SCHEMA,
      .about = SW_PRODUCTS_ABOUT "; a profile's matmul says how much of it software reaches"},
+    {.key = "attention",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .fields = attention_fields,
+     .brief = true,
+     .example = "{decode: " SW_ATTENTION_EXAMPLE "}",
+     .about =
+         "what attention over a cache in bf16 reaches; default: what a profile's attention and "
+         "memory say"},
     {.key = "launch_latency",
      .type = FIELD_SECONDS,
      .offset = offsetof(struct sw_accelerator_config, older.launch_latency_s),

@@ -57,6 +57,18 @@ static const struct field peak_fields[] = {
      .fallback = "0",
      .example = "95 GFLOP/s",
      .about = "what fractions in fp32 are of; 0: the accelerator's peak"},
+    {.key = "int8",
+     .type = FIELD_FLOPS,
+     KEPT(peak_int8_flops, peak_int8),
+     .brief = true,
+     .least = 1e8,
+     .most = 1e17,
+     .min = 0,
+     .max = SW_BIG,
+     .fallback = "0",
+     .example = "1979 TFLOP/s",
+     .about = "peak of products with weights of 8 bits, of software that multiplies in 8 bits; 0: "
+              "it widens them to bf16, as the runner does"},
     {.key = NULL},
 };
 
@@ -248,6 +260,22 @@ const struct field sw_profile_fields[] = {
      .about = "of the rates in 'products', what products reach in whole steps; or points [bytes "
               "that the operations of a micro-batch move, fraction]: caches hold what small steps "
               "use; default: what 'matmul' says of large ones over what the grid does"},
+    {.key = "direct_reductions",
+     .type = FIELD_BOOL,
+     AT(reduces_directly),
+     .brief = true,
+     .fallback = "false",
+     .example = "true",
+     .about = "whether an all_reduce inside a node takes two steps however many ranks it has, as "
+              "servers of models have kernels for; false: as many as a ring"},
+    {.key = "joined_products",
+     .type = FIELD_BOOL,
+     AT(joins_products),
+     .brief = true,
+     .fallback = "false",
+     .example = "true",
+     .about = "whether products of the same rows (q, k and v; gate and up) are made as one, as "
+              "servers of models do; counts where the accelerator's 'products' do"},
     {.key = "products_error",
      .type = FIELD_REAL,
      AT(products_error),

@@ -575,13 +575,14 @@ static void run_step(struct pricing *c)
 /* What the price rests on, and how far such prices have been off. */
 static void tell_profile(struct sw_cost *out, const struct sw_cluster_config *cluster)
 {
+    const struct sw_profile_config *p = &cluster->profile;
     const struct sw_profile_config assumed = sw_profile_default(&cluster->accelerator);
-    const bool is_default = sw_profile_is_default(&cluster->profile);
-    const struct sw_profile_config *p = is_default ? &assumed : &cluster->profile;
-    out->band_low_seconds = out->step_seconds * p->band_low;
-    out->band_high_seconds = out->step_seconds * p->band_high;
-    out->profile = p->name;
-    out->calibration = is_default ? sw_device_row(cluster->accelerator.device)->usual.source
+    const bool is_default = sw_profile_is_default(p);
+    const struct sw_usual_software *usual = sw_profile_usual(p, cluster->accelerator.device);
+    out->band_low_seconds = out->step_seconds * (is_default ? usual->band_low : p->band_low);
+    out->band_high_seconds = out->step_seconds * (is_default ? usual->band_high : p->band_high);
+    out->profile = p->name != NULL ? p->name : assumed.name;
+    out->calibration = is_default          ? usual->source
                        : p->source != NULL ? p->source
                                            : "its file names no source";
     out->profile_runs = p->runs;

@@ -232,6 +232,15 @@ double sw_cost_few_rows_seconds(const struct sw_program *program, const struct s
 double sw_cost_products_share(const struct sw_products *products, double rows, double columns,
                               double depth);
 
+/* The same of a chip's attention, by the logarithms of the shares: a kernel's start makes those of
+ * small sizes go with the size. */
+double sw_cost_attention_grid_share(const struct sw_products *grid, double rows, double columns,
+                                    double depth);
+/* Of an op of attention over a cache in bf16 or int8, without a launch, where the chip's kernels
+ * were measured; of a cache's positions `met` are met, 1: all. -1: they were not, or it is none. */
+double sw_cost_chip_attention_seconds(const struct sw_program *program, const struct sw_op *op,
+                                      const struct sw_accelerator_config *chip, double met);
+
 /* Fraction of peak at a size: interpolated in the logarithm of the size, constant beyond the ends;
  * `fallback` where nothing was measured. */
 double sw_cost_efficiency(const struct sw_curve *curve, double size, double fallback);

@@ -262,6 +262,14 @@ static double launch_of(const struct sw_cluster_config *cluster, int32_t outermo
     return most;
 }
 
+/* The software's own sums, which do not leave the innermost domain. */
+static bool is_direct(const struct sw_cluster_config *cluster, const struct sw_span *span,
+                      enum sw_collective kind, int32_t level)
+{
+    return cluster->link[level].direct || (cluster->profile.reduces_directly &&
+                                           kind == SW_ALL_REDUCE && sw_links_outermost(span) == 0);
+}
+
 /* The slowest level bounds the transfer, since levels are pipelined; latencies add. all_reduce is
  * reduce_scatter + all_gather. */
 double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
@@ -274,14 +282,15 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
         const struct sw_link_config *link = &cluster->link[l];
         if (span->parts[l] <= 1)
             continue;
-        const double crossing = sw_links_crossing(link->direct, kind, span->ranks, span->inside[l],
-                                                  span->members[l], bytes);
+        const bool direct = is_direct(cluster, span, kind, l);
+        const double crossing =
+            sw_links_crossing(direct, kind, span->ranks, span->inside[l], span->members[l], bytes);
         const double seconds = crossing / bandwidth_of(cluster, l, crossing);
         if (seconds > slowest)
             slowest = seconds;
-        latency += sw_links_steps(link->direct, kind, l == 0, span->parts[l],
-                                  sw_links_ring_steps(span, l)) *
-                   link->latency_s;
+        latency +=
+            sw_links_steps(direct, kind, l == 0, span->parts[l], sw_links_ring_steps(span, l)) *
+            link->latency_s;
     }
     return launch_of(cluster, sw_links_outermost(span)) + latency + slowest;
 }

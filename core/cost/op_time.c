@@ -194,12 +194,18 @@ static const struct sw_products *products_of(const struct sw_cluster_config *clu
     return is_measured(&profile->matmul) ? NULL : cluster->accelerator.products;
 }
 
+/* Whether that is the chip's. */
+static bool is_of_chip(const struct sw_cluster_config *cluster, const struct sw_products *grid)
+{
+    return grid != NULL && grid == cluster->accelerator.products;
+}
+
 /* How much of what such products reach a profile's software does. */
 static double software_of(const struct sw_cluster_config *cluster, const struct sw_products *grid,
                           double step_bytes)
 {
     const double large = 1e18; /* operations, of a profile that is measured by them */
-    if (grid != cluster->accelerator.products && cluster->profile.products_scale.count > 0)
+    if (!is_of_chip(cluster, grid) && cluster->profile.products_scale.count > 0)
         return sw_cost_efficiency(&cluster->profile.products_scale, step_bytes, 1);
     return share_of(cluster, &cluster->profile.matmul, large) / grid->asymptote;
 }
@@ -266,6 +272,23 @@ static double met_product_seconds(const struct sw_cluster_config *cluster, enum 
     return met->seconds;
 }
 
+/* Weights of 8 bits beside rows in bf16, where products in bf16 were measured on the chip: as many
+ * bytes of them are those of half the depth. Software that multiplies in 8 bits does so at their
+ * peak; else they are widened, and arithmetic takes what it takes in bf16. */
+static double narrow_seconds(const struct sw_cluster_config *cluster, const struct sw_product *s,
+                             double step_bytes)
+{
+    const double eight = cluster->profile.peak_int8_flops, peak = peak_of(cluster, SW_BF16_T);
+    const struct sw_products *grid = products_of(cluster, SW_BF16_T, s->kind);
+    struct sw_product half = *s;
+    half.k = larger(s->k / 2, 1);
+    const double bytes = sw_cost_product_seconds(cluster, SW_BF16_T, &half, step_bytes);
+    const double reached =
+        software_of(cluster, grid, step_bytes) * sw_cost_products_share(grid, s->m, s->n, s->k);
+    return larger(bytes, 2 * s->m * s->n * s->k /
+                             ((eight > 0 ? eight : peak) * (reached < 1 ? reached : 1)));
+}
+
 double sw_cost_step_bytes(const struct sw_program *p)
 {
     double bytes = 0;
@@ -276,22 +299,62 @@ double sw_cost_step_bytes(const struct sw_program *p)
     return bytes;
 }
 
+/* Columns of all products of a program that take the same rows as an op's. */
+static double joined_columns(const struct sw_program *p, const struct sw_op *op)
+{
+    double columns = 0;
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *other = &p->ops[i];
+        struct sw_product product[SW_OP_MAX_PRODUCTS];
+        if (other->kind == op->kind && other->in[0].value == op->in[0].value &&
+            sw_op_info(op->kind)->products(p, other, product) == 1)
+            columns += product[0].n;
+    }
+    return columns;
+}
+
+/* One product of a matrix op by what was measured of such, and what it moved of *bytes; -1: nothing
+ * was. */
+static double measured_seconds(const struct sw_program *p, const struct sw_op *op,
+                               const struct sw_cluster_config *cluster,
+                               const struct sw_product *product, double step_bytes,
+                               struct sw_cost_shared *shared, double *bytes)
+{
+    const enum sw_dtype dtype = p->values[op->in[0].value].dtype,
+                        held = p->values[op->in[1].value].dtype;
+    const struct sw_products *grid = products_of(cluster, dtype, product->kind);
+    const bool of_chip = is_of_chip(cluster, grid);
+    const bool narrow = held == SW_I8 && dtype == SW_BF16_T && of_chip;
+    if (grid == NULL || (held != dtype && !narrow))
+        return -1;
+    *bytes -= product_bytes(product, dtype);
+    struct sw_product all = *product; /* of which this is a part */
+    if (cluster->profile.joins_products && of_chip && op->kind == SW_OP_LINEAR)
+        all.n = joined_columns(p, op);
+    if (!narrow)
+        return met_product_seconds(cluster, dtype, &all, step_bytes, shared) * product->n / all.n;
+    *bytes += product->n * product->k; /* a byte of a weight instead of two */
+    if (cluster->profile.peak_int8_flops > 0)
+        *bytes = 0; /* nothing is widened */
+    return narrow_seconds(cluster, &all, step_bytes) * product->n / all.n;
+}
+
 /* Of a matrix op, all that it takes but its launch; bytes: that it moves. Products that were
  * measured moved theirs. */
 static double matmul_seconds(const struct sw_program *p, const struct sw_op *op,
                              const struct sw_cluster_config *cluster, double bytes,
                              double step_bytes, struct sw_cost_shared *shared)
 {
-    const enum sw_dtype dtype = p->values[op->in[0].value].dtype;
-    const bool alike = p->values[op->in[1].value].dtype == dtype;
     struct sw_product product[SW_OP_MAX_PRODUCTS];
     const int32_t count = sw_op_info(op->kind)->products(p, op, product);
     double seconds = 0;
     for (int32_t i = 0; i < count; i++) {
-        const bool own = alike && products_of(cluster, dtype, product[i].kind) != NULL;
-        seconds += own ? met_product_seconds(cluster, dtype, &product[i], step_bytes, shared)
-                       : tiled_seconds(cluster, peak_of(cluster, dtype), &product[i]);
-        bytes -= own ? product_bytes(&product[i], dtype) : 0;
+        const double own =
+            measured_seconds(p, op, cluster, &product[i], step_bytes, shared, &bytes);
+        seconds += own >= 0
+                       ? own
+                       : tiled_seconds(cluster, peak_of(cluster, p->values[op->in[0].value].dtype),
+                                       &product[i]);
     }
     return larger(memory_seconds(cluster, larger(bytes, 0)), seconds);
 }
@@ -341,6 +404,10 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
         const double sized = sized_attention_seconds(p, op, cluster, cost.flops, met, step_bytes);
         if (sized >= 0)
             return sized + launch;
+        const double chip = sw_cost_chip_attention_seconds(p, op, &cluster->accelerator, met);
+        if (chip >= 0)
+            return launch +
+                   chip / sw_cost_efficiency(&cluster->profile.attention_scale, step_bytes, 1);
     }
     after += sw_cost_angles(p, op) * cluster->profile.angle_time_s;
     const double seconds = info->cost_class == SW_CLASS_ATTENTION

@@ -107,6 +107,9 @@ int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_
         out->run.mesh_dim = options->mesh_dim;
         out->run.mesh_dim_place = (struct sw_place){"--mesh_dim", 0, 0};
     }
+    if (options->purpose != NULL ? strcmp(options->purpose, "serve") == 0
+                                 : run->job.type != SW_JOB_TRAIN)
+        sw_profile_for_serving(&out->run.cluster);
     for (int32_t i = 0; options->prefer != NULL && sw_prefer_words[i] != NULL; i++)
         if (strcmp(options->prefer, sw_prefer_words[i]) == 0)
             out->run.prefer = (enum sw_prefer)i;

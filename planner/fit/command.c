@@ -11,6 +11,12 @@
 
 enum { FEW_RUNS = 5, FEW_MODELS = 4 };
 
+/* What tables of kernels hold. */
+struct kernels {
+    struct sw_fit_products products;
+    struct sw_fit_attention attention;
+};
+
 static bool ends(const char *text, const char *suffix)
 {
     const size_t a = strlen(text), b = strlen(suffix);
@@ -43,10 +49,12 @@ static int read_description(struct sw_fit_set *set, const char *path, bool *is_p
 
 static int read_measurements(const struct sw_options *options, const char *path, const char *plan,
                              struct sw_fit_set *set, struct sw_fit_links *links,
-                             struct sw_fit_products *products, struct sw_error *err)
+                             struct kernels *kernels, struct sw_error *err)
 {
+    if (ends(path, ".csv") && sw_fit_has_attention(path))
+        return sw_fit_read_attention(&kernels->attention, path, err);
     if (ends(path, ".csv") && sw_fit_has_products(path))
-        return sw_fit_read_products(products, path, err);
+        return sw_fit_read_products(&kernels->products, path, err);
     if (ends(path, ".jsonl") && plan == NULL)
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
                           "give the run's plan file before its metrics");
@@ -69,7 +77,7 @@ static int tell_mistakes(struct sw_fit_mistakes *m, int32_t from, const struct s
 /* Descriptions first, so that the order of the arguments does not matter; a plan goes with the
  * metrics file that follows it. What is wrong with any file is told, not only with the first. */
 static int read_files(const struct sw_options *options, struct sw_fit_set *set,
-                      struct sw_fit_links *links, struct sw_fit_products *products)
+                      struct sw_fit_links *links, struct kernels *kernels)
 {
     const char *plan = NULL;
     int status = SW_OK;
@@ -89,7 +97,7 @@ static int read_files(const struct sw_options *options, struct sw_fit_set *set,
             plan = path;
             continue;
         }
-        if (read_measurements(options, path, plan, set, links, products, &err) == 0)
+        if (read_measurements(options, path, plan, set, links, kernels, &err) == 0)
             continue;
         const int one = links->mistakes.count > collectives
                             ? tell_mistakes(&links->mistakes, collectives, &err)
@@ -286,8 +294,38 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
 }
 
 /* For the file of a cluster's accelerator. *fitted: counts what is printed. */
-static int fit_chip(const struct sw_accelerator_config *chip, const struct sw_fit_products *all,
-                    int32_t *fitted, struct sw_error *err)
+/* The points of a grid, in rows of a depth each. */
+static void print_grid(const struct sw_products *grid, const char *indent, const char *end)
+{
+    const int32_t count = grid->rows * grid->columns * grid->depths;
+    for (int32_t i = 0; i < count; i++)
+        printf("%s[%g, %g, %g, %.3g]%s", i % grid->depths == 0 ? indent : " ",
+               grid->row[i / (grid->columns * grid->depths)],
+               grid->column[i / grid->depths % grid->columns], grid->depth[i % grid->depths],
+               grid->share[i],
+               i + 1 == count                ? end
+               : (i + 1) % grid->depths == 0 ? ",\n"
+                                             : ",");
+}
+
+static void print_heading(const struct sw_accelerator_config *chip, const char *what,
+                          int32_t *fitted)
+{
+    printf("%s# accelerator %s: put %s in its file, %s\n", *fitted > 0 ? "---\n" : "", chip->name,
+           what, chip->path != NULL ? chip->path : "its cluster's");
+    ++*fitted;
+}
+
+static void print_left_out(const struct sw_fit_summary *other, const char *indent)
+{
+    printf("%s# %d measured sizes that are none of these points: mean error %.1f %%, median "
+           "%.1f %%, 90th percentile %.1f %%, worst %.1f %%\n",
+           indent, other->count, 100 * other->mean, 100 * other->low, 100 * other->p90,
+           100 * other->worst);
+}
+
+static int fit_products(const struct sw_accelerator_config *chip, const struct sw_fit_products *all,
+                        int32_t *fitted, struct sw_error *err)
 {
     struct sw_products grid;
     struct sw_fit_summary other;
@@ -297,31 +335,49 @@ static int fit_chip(const struct sw_accelerator_config *chip, const struct sw_fi
         return 0;
     if (sw_fit_products_errors(chip, all, &grid, &other, err) != 0)
         return -1;
-    printf("%s# accelerator %s: put these 'products' in its file, %s\n# %d measured sizes that are "
-           "none of these points: mean error %.1f %%, median %.1f %%, 90th percentile %.1f %%, "
-           "worst %.1f %%\nproducts: [\n",
-           *fitted > 0 ? "---\n" : "", chip->name,
-           chip->path != NULL ? chip->path : "its cluster's", other.count, 100 * other.mean,
-           100 * other.low, 100 * other.p90, 100 * other.worst);
-    ++*fitted;
-    const int32_t count = grid.rows * grid.columns * grid.depths;
-    for (int32_t i = 0; i < count; i++)
-        printf("%s[%g, %g, %g, %.3g]%s", i % grid.depths == 0 ? "  " : " ",
-               grid.row[i / (grid.columns * grid.depths)],
-               grid.column[i / grid.depths % grid.columns], grid.depth[i % grid.depths],
-               grid.share[i],
-               i + 1 == count               ? "\n]\n"
-               : (i + 1) % grid.depths == 0 ? ",\n"
-                                            : ",");
+    print_heading(chip, "these 'products'", fitted);
+    print_left_out(&other, "");
+    printf("products: [\n");
+    print_grid(&grid, "  ", "\n]\n");
     return 0;
 }
 
-static int fit_chips(const struct sw_fit_set *set, const struct sw_fit_products *all,
-                     int32_t *fitted, struct sw_error *err)
+static int fit_attention(const struct sw_accelerator_config *chip,
+                         const struct sw_fit_attention *all, int32_t *fitted, struct sw_error *err)
 {
-    for (int32_t i = 0; i < set->config_count && all->count > 0; i++) {
+    static const char *const names[SW_FIT_ATTENTION_PHASES] = {"prefill", "decode"};
+    bool begun = false;
+    for (int32_t phase = 0; phase < SW_FIT_ATTENTION_PHASES; phase++) {
+        struct sw_products grid;
+        struct sw_fit_summary other;
+        if (sw_fit_attention(chip, (enum sw_fit_phase)phase, all, &grid, err) != 0)
+            return -1;
+        if (grid.rows == 0)
+            continue;
+        if (sw_fit_attention_errors(chip, (enum sw_fit_phase)phase, all, &grid, &other, err) != 0)
+            return -1;
+        if (!begun) {
+            print_heading(chip, "this 'attention'", fitted);
+            printf("attention:\n");
+        }
+        begun = true;
+        print_left_out(&other, "  ");
+        printf("  %s: [\n", names[phase]);
+        print_grid(&grid, "    ", "\n  ]\n");
+    }
+    return 0;
+}
+
+static int fit_chips(const struct sw_fit_set *set, const struct kernels *kernels, int32_t *fitted,
+                     struct sw_error *err)
+{
+    for (int32_t i = 0; i < set->config_count; i++) {
         const struct sw_cluster_config *cluster = sw_config_cluster(set->config[i]);
-        if (cluster != NULL && fit_chip(&cluster->accelerator, all, fitted, err) != 0)
+        if (cluster == NULL)
+            continue;
+        const struct sw_accelerator_config *chip = &cluster->accelerator;
+        if (fit_products(chip, &kernels->products, fitted, err) != 0 ||
+            fit_attention(chip, &kernels->attention, fitted, err) != 0)
             return -1;
     }
     return 0;
@@ -329,11 +385,11 @@ static int fit_chips(const struct sw_fit_set *set, const struct sw_fit_products 
 
 int sw_command_fit(const struct sw_options *options)
 {
-    struct sw_fit_products products = {0};
+    struct kernels kernels = {0};
     struct sw_fit_set set = {0};
     struct sw_fit_links links = {0};
     struct sw_error err = {0};
-    int status = read_files(options, &set, &links, &products);
+    int status = read_files(options, &set, &links, &kernels);
     if (status != SW_OK)
         goto out;
     int32_t fitted = 0, skipped = 0;
@@ -359,7 +415,7 @@ int sw_command_fit(const struct sw_options *options)
             printf("---\n");
         fit_cluster(cluster, &links);
     }
-    if (fit_chips(&set, &products, &fitted, &err) != 0) {
+    if (fit_chips(&set, &kernels, &fitted, &err) != 0) {
         status = sw_command_fail(&err);
         goto out;
     }
@@ -374,7 +430,8 @@ int sw_command_fit(const struct sw_options *options)
         status = sw_command_fail(&err);
     }
 out:
-    sw_fit_products_free(&products);
+    sw_fit_products_free(&kernels.products);
+    sw_fit_attention_free(&kernels.attention);
     sw_fit_links_free(&links);
     sw_fit_free(&set);
     return status;

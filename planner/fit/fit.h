@@ -149,6 +149,34 @@ int sw_fit_products_errors(const struct sw_accelerator_config *chip,
                            const struct sw_fit_products *all, const struct sw_products *grid,
                            struct sw_fit_summary *out, struct sw_error *err);
 
+/* attention.c: one kernel of attention over a cache in bf16 as measured. */
+enum sw_fit_phase { SW_FIT_PREFILL, SW_FIT_DECODE, SW_FIT_ATTENTION_PHASES };
+struct sw_fit_kernel {
+    struct sw_product size; /* as in the grid of its phase: struct sw_accelerator_config */
+    double kv_heads;        /* of all sequences */
+    double seconds;
+    bool decodes;
+    char accelerator[48]; /* its name; "": not told */
+};
+struct sw_fit_attention {
+    struct sw_fit_kernel *point; /* [count] */
+    int32_t count, capacity;
+};
+/* Whether a CSV file has the columns phase, kv_heads, head_dim and latency_us; batch, tokens,
+ * cached, heads and perhaps accelerator are read besides. */
+bool sw_fit_has_attention(const char *path);
+/* As sw_fit_read_products. Free with sw_fit_attention_free. */
+int sw_fit_read_attention(struct sw_fit_attention *all, const char *path, struct sw_error *err);
+void sw_fit_attention_free(struct sw_fit_attention *all);
+/* As sw_fit_products, of lengths from 64 on, which are spread evenly in their logarithms. */
+int sw_fit_attention(const struct sw_accelerator_config *chip, enum sw_fit_phase phase,
+                     const struct sw_fit_attention *all, struct sw_products *out,
+                     struct sw_error *err);
+/* As sw_fit_products_errors. */
+int sw_fit_attention_errors(const struct sw_accelerator_config *chip, enum sw_fit_phase phase,
+                            const struct sw_fit_attention *all, const struct sw_products *grid,
+                            struct sw_fit_summary *out, struct sw_error *err);
+
 /* links.c: one collective as measured. */
 struct sw_fit_link_point {
     double bytes, seconds; /* sent by a rank; of the whole */

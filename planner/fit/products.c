@@ -1,5 +1,5 @@
 /* The grid of a chip's matrix products from a table of measured ones. */
-#include "planner/fit/fit.h"
+#include "planner/fit/grid.h"
 
 #include <errno.h>
 #include <math.h>
@@ -99,30 +99,6 @@ static double share_of(const struct sw_fit_product *p, const struct sw_accelerat
     return (computing > moving ? computing : moving) / p->seconds;
 }
 
-static int32_t index_of(const double *side, int32_t count, double size)
-{
-    int32_t i = 0;
-    while (i < count && side[i] != size)
-        i++;
-    return i < count ? i : -1;
-}
-
-/* Into an ascending side; false: it is full. */
-static bool insert(double *side, int32_t *count, int32_t room, double size)
-{
-    int32_t at = 0;
-    while (at < *count && side[at] < size)
-        at++;
-    if (at < *count && side[at] == size)
-        return true;
-    if (*count == room)
-        return false;
-    memmove(&side[at + 1], &side[at], (size_t)(*count - at) * sizeof *side);
-    side[at] = size;
-    ++*count;
-    return true;
-}
-
 /* The points of the grid take their shares from the table, of two alike the better; returns whether
  * every one has one. */
 static bool fill(const struct sw_accelerator_config *chip, const struct sw_fit_products *all,
@@ -132,9 +108,9 @@ static bool fill(const struct sw_accelerator_config *chip, const struct sw_fit_p
     memset(grid->share, 0, sizeof grid->share);
     for (int32_t i = 0; i < all->count; i++) {
         const struct sw_fit_product *p = &all->point[i];
-        const int32_t r = index_of(grid->row, grid->rows, p->size.m),
-                      n = index_of(grid->column, grid->columns, p->size.n),
-                      k = index_of(grid->depth, grid->depths, p->size.k);
+        const int32_t r = sw_fit_side_index(grid->row, grid->rows, p->size.m),
+                      n = sw_fit_side_index(grid->column, grid->columns, p->size.n),
+                      k = sw_fit_side_index(grid->depth, grid->depths, p->size.k);
         if (!is_of(p, chip) || r < 0 || n < 0 || k < 0)
             continue;
         double *share = &grid->share[(r * grid->columns + n) * grid->depths + k];
@@ -145,12 +121,6 @@ static bool fill(const struct sw_accelerator_config *chip, const struct sw_fit_p
         if (grid->share[i] == 0)
             return false;
     return grid->rows > 1 && grid->columns > 1 && grid->depths > 1;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 int sw_fit_products_errors(const struct sw_accelerator_config *chip,
@@ -164,42 +134,16 @@ int sw_fit_products_errors(const struct sw_accelerator_config *chip,
     for (int32_t i = 0; i < all->count; i++) {
         const struct sw_fit_product *p = &all->point[i];
         const struct sw_product *s = &p->size;
-        if (!is_of(p, chip) || (index_of(grid->row, grid->rows, s->m) >= 0 &&
-                                index_of(grid->column, grid->columns, s->n) >= 0 &&
-                                index_of(grid->depth, grid->depths, s->k) >= 0))
+        if (!is_of(p, chip) || (sw_fit_side_index(grid->row, grid->rows, s->m) >= 0 &&
+                                sw_fit_side_index(grid->column, grid->columns, s->n) >= 0 &&
+                                sw_fit_side_index(grid->depth, grid->depths, s->k) >= 0))
             continue;
-        errors[out->count] =
+        errors[out->count++] =
             fabs(share_of(p, chip) / sw_cost_products_share(grid, s->m, s->n, s->k) - 1);
-        out->mean += errors[out->count++];
     }
-    if (out->count > 0) {
-        qsort(errors, (size_t)out->count, sizeof *errors, compare);
-        out->mean /= out->count;
-        out->low = errors[out->count / 2];
-        out->p90 = errors[(out->count - 1) * 9 / 10];
-        out->worst = errors[out->count - 1];
-    }
+    sw_fit_errors_sum(errors, out->count, out);
     free(errors);
     return 0;
-}
-
-/* Keeps `room` sizes of a side, those nearest to an even spread of their logarithms; of two as near
- * the smaller. The ends stay. */
-static void spread(double *side, int32_t *count, int32_t room)
-{
-    const double from = log(side[0]), to = log(side[*count - 1]);
-    int32_t kept = 0;
-    if (*count <= room)
-        return;
-    for (int32_t i = 0, next = 0; i < room; i++) {
-        const double wanted = from + (to - from) * i / (room - 1);
-        /* of those that are left as many stay as are still wanted */
-        while (next + 1 <= *count - (room - i) &&
-               fabs(log(side[next + 1]) - wanted) < fabs(log(side[next]) - wanted) - 1e-9)
-            next++;
-        side[kept++] = side[next++];
-    }
-    *count = kept;
 }
 
 int sw_fit_products(const struct sw_accelerator_config *chip, const struct sw_fit_products *all,
@@ -212,9 +156,9 @@ int sw_fit_products(const struct sw_accelerator_config *chip, const struct sw_fi
         if (!is_of(&all->point[i], chip))
             continue;
         any = true;
-        if (!insert(out->row, &out->rows, SW_MAX_PRODUCT_ROWS, s->m) ||
-            !insert(out->column, &out->columns, SW_MAX_PRODUCT_SIDES, s->n) ||
-            !insert(out->depth, &out->depths, SW_MAX_PRODUCT_SIDES, s->k))
+        if (!sw_fit_side_insert(out->row, &out->rows, SW_MAX_PRODUCT_ROWS, s->m) ||
+            !sw_fit_side_insert(out->column, &out->columns, SW_MAX_PRODUCT_SIDES, s->n) ||
+            !sw_fit_side_insert(out->depth, &out->depths, SW_MAX_PRODUCT_SIDES, s->k))
             return sw_fail(err, SW_BAD_INPUT,
                            "more sizes of products than the %d rows, %d columns and %d depths that "
                            "a grid has",
@@ -230,9 +174,9 @@ int sw_fit_products(const struct sw_accelerator_config *chip, const struct sw_fi
             "the products of %.60s are not a full grid: each m needs every n, and each n every "
             "k, at least two of each",
             chip->name);
-    spread(out->row, &out->rows, ROWS);
-    spread(out->column, &out->columns, SIDES);
-    spread(out->depth, &out->depths, SIDES);
+    sw_fit_side_spread(out->row, &out->rows, ROWS);
+    sw_fit_side_spread(out->column, &out->columns, SIDES);
+    sw_fit_side_spread(out->depth, &out->depths, SIDES);
     (void)fill(chip, all, out);
     return 0;
 }

@@ -516,7 +516,10 @@ int sw_search_explain_to_serve(const struct sw_searcher *s, struct sw_search *se
 int sw_search_evaluate_serving(const struct sw_run_config *run, const struct sw_decision *decision,
                                struct sw_candidate *out, struct sw_error *err)
 {
-    struct sw_searcher s = {.run = run, .purpose = SW_FOR_SERVE, .keep_order = true, .asked = true};
+    struct sw_run_config served = *run;
+    struct sw_searcher s = {
+        .run = &served, .purpose = SW_FOR_SERVE, .keep_order = true, .asked = true};
+    sw_profile_for_serving(&served.cluster);
     s.cache = sw_program_cache_new();
     if (s.cache == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");

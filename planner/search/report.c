@@ -30,8 +30,7 @@ const char *sw_report_band(const struct sw_cost *cost)
     return cost->profile_error > 0 ? "in 80 % of cases" : "assumed";
 }
 
-/* The band, what it rests on, and what may go wrong. */
-static void print_trust(FILE *out, const struct sw_cost *cost)
+void sw_report_trust(FILE *out, const struct sw_cost *cost)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], warning[192];
     if (cost->calibration == NULL)
@@ -190,7 +189,7 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run,
             sw_format_count(c->tokens_per_second / sw_mesh_rank_count(&decision->mesh), b),
             c->mfu * 100);
     print_mfu(out, run);
-    print_trust(out, &c->cost);
+    sw_report_trust(out, &c->cost);
 }
 
 static void print_faster(FILE *out, const struct sw_search *s)

@@ -17,6 +17,8 @@ int sw_report_unmet(const struct sw_run_config *run, const struct sw_search *sea
 
 /* How sure the band around times is: measured on runs that were left out of a fit, or assumed. */
 const char *sw_report_band(const struct sw_cost *cost);
+/* The band, what it rests on, and what may go wrong. */
+void sw_report_trust(FILE *out, const struct sw_cost *cost);
 
 void sw_report_search(FILE *out, const struct sw_run_config *run, const struct sw_search *search,
                       const struct sw_options *options);

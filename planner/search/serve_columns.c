@@ -2,6 +2,7 @@
 #include "core/base/json.h"
 #include "planner/command/format.h"
 #include "planner/search/purpose.h"
+#include "planner/search/report.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -82,6 +83,7 @@ static void print_token(FILE *out, const struct sw_candidate *candidate)
             sw_format_seconds(candidate->cost.step_seconds, a), limit_words(limit_of(t)),
             sw_format_seconds(t->weights, b), sw_format_seconds(t->cache, c),
             sw_format_seconds(t->rest, d), sw_format_seconds(t->waiting, e));
+    sw_report_trust(out, &candidate->cost);
     if (t->messages > 0)
         fprintf(out, "          %s take %s, of which %s are their latency, whatever the context\n",
                 sw_format_counted((double)t->messages, "reduction", count),
@@ -243,6 +245,10 @@ void sw_serve_write_mesh(struct sw_json *j, const char *key, const struct sw_lay
     write_memory(j, c);
     sw_json_number(j, "token_seconds", c->cost.step_seconds);
     sw_serve_write_sizes(j, p);
+    sw_json_number(j, "band_low_seconds", c->cost.band_low_seconds);
+    sw_json_number(j, "band_high_seconds", c->cost.band_high_seconds);
+    sw_json_text(j, "profile", c->cost.profile != NULL ? c->cost.profile : "");
+    sw_json_text(j, "calibration", c->cost.calibration != NULL ? c->cost.calibration : "");
     sw_json_number(j, "weights_seconds", t->weights);
     sw_json_number(j, "cache_seconds", t->cache);
     sw_json_number(j, "rest_seconds", t->rest);

@@ -6,3 +6,11 @@ add_test(NAME unit_fit_cli
 add_test(NAME unit_ranking
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_ranking.sh $<TARGET_FILE:plan>
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+# Published times of servers against their prices: 20 % in the mean, no tp's sign beyond 15 %
+find_program(SW_PYTHON3 python3)
+mark_as_advanced(SW_PYTHON3)
+if(SW_PYTHON3)
+  add_test(NAME unit_serving_prices
+           COMMAND bash ${CMAKE_SOURCE_DIR}/tests/bench/published/serving.sh ${CMAKE_BINARY_DIR} --check)
+  sw_label(release unit_serving_prices)
+endif()

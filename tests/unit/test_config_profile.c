@@ -408,7 +408,7 @@ static void attention_by_size(void **state)
     expect_cluster(
         PROFILE("attention_by_size: {forward_fp32: [[1, 8, 4, 0.1]]}"),
         "here.yaml:5:45: the points of 'forward_fp32' must be a grid of at most 16 heads "
-        "or queries, 8 lengths and 8 head sizes, at least 2 of each, "
+        "or queries, 8 lengths and 8 head sizes, at least 2 of the first two, "
         "ascending" ATTENTION_EXAMPLE,
         NULL);
     expect_cluster(

@@ -183,6 +183,9 @@ static void fill_profile(uint64_t *s, struct sw_profile_config *p)
     p->host_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->peak_bf16_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
     p->peak_fp32_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
+    p->peak_int8_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
+    p->reduces_directly = draw(s) & 1;
+    p->joins_products = draw(s) & 1;
     p->memory_bandwidth = draw(s) & 1 ? real(s, 1, 1e15) : 0;
     p->runs = (int32_t)between(s, 0, 1000);
     p->error = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
@@ -207,7 +210,10 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
     a->peak_fp32_flops = real(s, 1, 1e20);
     a->memory_bandwidth = real(s, 1, 1e15);
     a->compute_units = (int32_t)between(s, 0, 200);
+    a->peak_int8_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
     a->products = any_products(s);
+    a->prefill_attention = any_products(s);
+    a->decode_attention = any_products(s);
     fill_profile(s, &c->profile);
     c->profile.accelerator = draw(s) & 1 ? a->name : NULL;
     c->name = "1e3";
@@ -447,6 +453,12 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     SAME(profile.attention_error);
     SAME(profile.angle_time_s);
     same_products(a->accelerator.products, b->accelerator.products);
+    same_products(a->accelerator.prefill_attention, b->accelerator.prefill_attention);
+    same_products(a->accelerator.decode_attention, b->accelerator.decode_attention);
+    SAME(accelerator.peak_int8_flops);
+    SAME(profile.peak_int8_flops);
+    SAME(profile.reduces_directly);
+    SAME(profile.joins_products);
     SAME(nodes);
     SAME(accelerators_per_node);
     SAME(host_memory_bytes);

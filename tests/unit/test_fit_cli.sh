@@ -46,6 +46,22 @@ printf 'm,n,k,latency_us\n1,2,3,0\n' >"$out/few.csv"
 "$plan" fit "$out/few.csv" configs/clusters/h100-8x8.yaml >/dev/null 2>"$out/errors" && fail "no time at all"
 grep -q 'few.csv:2:1: error: a product needs m, n and k of at least 1' "$out/errors" || fail "$(cat "$out/errors")"
 
+# so are those of attention
+for cluster in dgx-a100-16x8:a100-sxm-80gb h100-8x8:h100-sxm-80gb h200-16x8:h200-sxm-141gb dgx-b200-8x8:b200-sxm-180gb; do
+    "$plan" fit $published/data/published_attention.csv "configs/clusters/${cluster%:*}.yaml" >"$out/attention"
+    [ "$(grep -c 'measured sizes that are none of these points: mean error' "$out/attention")" -eq 2 ] || fail "no error of attention"
+    diff <(sed -n '/^attention:/,$p' "$out/attention") \
+        <(sed -n '/^attention:/,/^  decode/p; /^  decode/,/^  \]/{/^  decode/!p}' "configs/accelerators/${cluster#*:}.yaml") ||
+        fail "$cluster: other attention"
+done
+printf 'phase,batch,tokens,cached,heads,kv_heads,head_dim,latency_us\nprefill,1,64,0,8,8,128,5\n' >"$out/few.csv"
+"$plan" fit "$out/few.csv" configs/clusters/h100-8x8.yaml >/dev/null 2>"$out/errors" && fail "a grid of one point"
+grep -q 'the attention of h100-sxm-80gb is not a full grid in prefill: the fewest heads need every length' "$out/errors" ||
+    fail "$(cat "$out/errors")"
+printf 'phase,batch,tokens,cached,heads,kv_heads,head_dim,latency_us\ndecode,1,2,0,8,8,128,5\n' >"$out/few.csv"
+"$plan" fit "$out/few.csv" configs/clusters/h100-8x8.yaml >/dev/null 2>"$out/errors" && fail "decoding two tokens"
+grep -q 'few.csv:2:1: error: attention needs phase prefill with nothing cached' "$out/errors" || fail "$(cat "$out/errors")"
+
 # what nccl-tests prints for sixteen GPUs of two nodes, at 337 of 400 GB/s: the share is that of the ports
 nccl() { # REDOP RATIO NAME
     echo "# nccl-tests $3"

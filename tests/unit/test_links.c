@@ -166,6 +166,20 @@ static void other_links(void **state)
     }
 }
 
+/* Software that sums inside a node without rings does so there, and sends as much; all else and all
+ * that leaves the node is as it was. */
+static void direct_sums(void **state)
+{
+    (void)state;
+    const struct sw_cluster_config rings = cluster_of(8);
+    struct sw_cluster_config c = rings;
+    c.profile.reduces_directly = true;
+    const struct sw_mesh inside = sw_mesh_make(8, 8, 1, 1), outside = sw_mesh_make(1, 64, 1, 1);
+    close_to(seconds(&c, inside, SW_ALL_REDUCE, S), 2 * 7.0 / 8 * S / inner + 2 * a);
+    close_to(seconds(&c, inside, SW_ALL_GATHER, S), seconds(&rings, inside, SW_ALL_GATHER, S));
+    close_to(seconds(&c, outside, SW_ALL_REDUCE, S), seconds(&rings, outside, SW_ALL_REDUCE, S));
+}
+
 /* A hop of a ring: 4 c d bytes of bf16 keys and values over the slowest link that it crosses; the
  * latency of that link, not of those below it (Liu et al. 2023, section 3). Whoever crosses has its
  * own rail. */
@@ -349,11 +363,17 @@ static void spans_of_orders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spans_of_orders), cmocka_unit_test(one_level),
-        cmocka_unit_test(two_levels),      cmocka_unit_test(between_nodes),
-        cmocka_unit_test(shared_egress),   cmocka_unit_test(exchange),
-        cmocka_unit_test(other_links),     cmocka_unit_test(hops),
-        cmocka_unit_test(launches),        cmocka_unit_test(worst_of_all_groups),
+        cmocka_unit_test(spans_of_orders),
+        cmocka_unit_test(one_level),
+        cmocka_unit_test(two_levels),
+        cmocka_unit_test(between_nodes),
+        cmocka_unit_test(shared_egress),
+        cmocka_unit_test(exchange),
+        cmocka_unit_test(other_links),
+        cmocka_unit_test(direct_sums),
+        cmocka_unit_test(hops),
+        cmocka_unit_test(launches),
+        cmocka_unit_test(worst_of_all_groups),
         cmocka_unit_test(groups_of_six),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

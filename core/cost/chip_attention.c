@@ -1,0 +1,56 @@
+/* Attention over a cache as a chip's own kernels were measured, by size (struct
+ * sw_accelerator_config). */
+#include "core/cost/cost.h"
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Keys and values of every sequence once; of fewer positions than were measured as long as those.
+ */
+static double decode_seconds(const struct sw_products *grid, double bandwidth, double heads,
+                             double positions, double head_dim, double element_bytes)
+{
+    const double wide = 2; /* what was measured, bf16: another format is as many bytes of it */
+    const double length = larger(positions * element_bytes / wide, grid->column[0]);
+    const double bytes = 2 * wide * heads * length * head_dim;
+    return bytes / (bandwidth * sw_cost_attention_grid_share(grid, heads, length, head_dim));
+}
+
+/* A chunk of a longer prompt meets as many positions as a prompt of twice the mean does, and has a
+ * part of its queries: as so many fewer heads. */
+static double prefill_seconds(const struct sw_products *grid, double peak, double heads,
+                              double queries, double positions, double head_dim)
+{
+    const double length = larger(2 * positions, grid->column[0]);
+    const double alike = larger(heads * queries / length, grid->row[0]);
+    const double flops = 2 * alike * length * length * head_dim;
+    return flops / (peak * sw_cost_attention_grid_share(grid, alike, length, head_dim));
+}
+
+double sw_cost_chip_attention_seconds(const struct sw_program *p, const struct sw_op *op,
+                                      const struct sw_accelerator_config *chip, double met)
+{
+    if (chip->prefill_attention == NULL && chip->decode_attention == NULL)
+        return -1;
+    if (op->kind != SW_OP_ATTENTION || sw_attention_keys(op) == SW_KEYS_SEQUENCE)
+        return -1;
+    const struct sw_value *q = &p->values[op->in[0].value], *keys = &p->values[op->in[1].value];
+    const double head_dim = op->as.attention.head_dim, sequences = (double)q->local[0],
+                 queries = (double)q->local[1], positions = met * (double)keys->local[1];
+    const double query_heads = (double)(q->local[2] / op->as.attention.head_dim),
+                 kv_heads = (double)(keys->local[2] / op->as.attention.head_dim);
+    if (q->dtype != SW_BF16_T || keys->dtype == SW_F32)
+        return -1;
+    if (queries <= 1)
+        return chip->decode_attention == NULL
+                   ? -1
+                   : decode_seconds(chip->decode_attention, chip->memory_bandwidth,
+                                    sequences * kv_heads, positions, head_dim,
+                                    (double)sw_dtype_bytes(keys->dtype));
+    return chip->prefill_attention == NULL
+               ? -1
+               : prefill_seconds(chip->prefill_attention, chip->peak_bf16_flops,
+                                 sequences * query_heads, queries, positions, head_dim);
+}
