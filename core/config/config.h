@@ -406,6 +406,7 @@ struct sw_plan_config {
     struct sw_recompute_config recompute;
     enum sw_attention_strategy strategy; /* not AUTO */
     enum sw_sequence_layout layout;
+    int32_t inner_ring; /* 0: one ring */
     enum sw_residual_choice residual_seq;
     struct sw_plan_prediction prediction;
     uint64_t program[SW_PROGRAM_KINDS]; /* their digests */

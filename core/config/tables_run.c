@@ -35,6 +35,7 @@ static const struct field run_precision_fields[] = {
     {.key = "ring",
      .type = FIELD_WORD,
      AT(ring),
+     .brief = true,
      .fallback = "fp32",
      .vocabulary = sw_words_precision,
      .example = "fp32",

@@ -1,6 +1,7 @@
 #include "core/cost/cost.h"
 
 #include "core/cost/links.h"
+#include "core/cost/ring.h"
 #include "core/cost/traffic.h"
 #include "core/program/walk.h"
 
@@ -138,6 +139,42 @@ static double link_seconds(struct pricing *c, struct sw_axes axes, bool hop,
     return least;
 }
 
+static void time_inner_rings(struct pricing *c, const struct sw_op *op,
+                             const struct sw_ring_blocks *blocks, struct timing *t)
+{
+    struct sw_ring_time time;
+    const double compute = t->compute;
+    sw_ring_time_of(c->cluster, c->p, op, compute, &time);
+    t->compute = time.seconds;
+    t->inside = time.seconds - compute;
+    t->block = compute / blocks->ranks;
+    t->hop = time.messages / blocks->ranks;
+    t->home = blocks->sum_bytes > 0;
+}
+
+/* A ring of an ideal step may as well be made of those that lie together, wherever it lies. */
+static void time_ideal_rings(struct pricing *c, const struct sw_op *op, double compute,
+                             const struct sw_ring_blocks *one, struct timing *t)
+{
+    const struct spans *spans = spans_of(c, op->axes);
+    const int32_t outside = sw_links_fastest(c->cluster) + 1;
+    for (int32_t i = 0; i < spans->count; i++) {
+        const struct sw_span *span = &spans->of[i];
+        struct sw_ring_blocks blocks = *one;
+        struct sw_ring_time time;
+        const int32_t inner = outside < span->levels ? span->members[outside] : span->ranks;
+        if (inner <= 1 || inner >= span->ranks || span->ranks % inner != 0)
+            continue;
+        blocks.rings = span->ranks / inner;
+        sw_ring_time(c->cluster, span, true, &blocks, compute, &time);
+        if (time.seconds >= t->compute)
+            continue;
+        t->compute = time.seconds;
+        t->inside = time.seconds - compute;
+        t->hop = time.messages / blocks.ranks;
+    }
+}
+
 /* The ring computes on one block while the next travels; the gradient's dk and dv also travel home
  * at the end, when nothing is left to compute. A rank's blocks take alike (zigzag) or the longest
  * is assumed (op.c). That is with the communication stream at rest; ring_delay has the rest. */
@@ -148,6 +185,12 @@ static void time_ring(struct pricing *c, const struct sw_op *op, double bytes, s
     const struct sw_span *span = span_of(c, op->axes);
     if (span->ranks <= 1)
         return;
+    struct sw_ring_blocks blocks;
+    sw_ring_blocks_of(c->p, op, &blocks);
+    if (blocks.rings > 1) {
+        time_inner_rings(c, op, &blocks, t);
+        return;
+    }
     const bool home = sw_op_returns_to_owner(op->kind);
     const double ranks = span->ranks, hops = home ? ranks : ranks - 1, block = compute / ranks;
     const double hop = link_seconds(c, op->axes, true, 0, bytes / hops);
@@ -156,6 +199,8 @@ static void time_ring(struct pricing *c, const struct sw_op *op, double bytes, s
     t->block = block;
     t->hop = hop;
     t->home = home;
+    if (c->ideal != NULL)
+        time_ideal_rings(c, op, compute, &blocks, t);
 }
 
 /* The ring's messages are calls of the communication stream like any other: the first goes behind
@@ -202,12 +247,15 @@ static void check_ring(struct pricing *c, const struct sw_op *op)
     const struct sw_value *k = &c->p->values[op->in[1].value];
     const double peak = k->dtype == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
     const bool bf16 = op->as.attention.bf16_hops;
+    struct sw_ring_blocks blocks; /* of inner rings one leaves a node in the time of all of them */
+    sw_ring_blocks_of(c->p, op, &blocks);
     const double wider =
         (double)sw_dtype_bytes(bf16 ? SW_BF16_T : k->dtype) / (double)sw_dtype_bytes(SW_BF16_T);
     snprintf(c->out->ring_link, sizeof c->out->ring_link, "%.39s", cluster->link[link].name);
     c->out->ring_block_tokens = (double)k->local[1];
     c->out->ring_needs_tokens = 2 * wider * sw_links_overlap_tokens(cluster, link, peak) /
-                                (op->as.attention.group > 1 ? op->as.attention.group : 1);
+                                (op->as.attention.group > 1 ? op->as.attention.group : 1) /
+                                (blocks.rings > 1 ? blocks.ranks / blocks.rings : 1);
 }
 
 const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buffer_bytes)

@@ -341,6 +341,39 @@ double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struc
     return slowest + launch_of(cluster, l) + cluster->link[l].latency_s;
 }
 
+int32_t sw_links_inner_ring(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
+                            struct sw_axes axes)
+{
+    const int32_t l = sw_links_fastest(cluster);
+    const struct sw_axes splits = sw_axes_effective(mesh, axes);
+    if (l < 0 || splits.count != 1)
+        return 0;
+    int32_t stride = 1; /* of neighbours of the group */
+    for (int32_t i = SW_AXIS_COUNT - 1; mesh->order[i] != splits.axis[0]; i--)
+        stride *= mesh->size[mesh->order[i]];
+    const int32_t ranks = mesh->size[splits.axis[0]], domain = cluster->link[l].spans;
+    const int32_t inner = domain / stride;
+    return domain % stride == 0 && inner > 1 && inner < ranks && ranks % inner == 0 ? inner : 0;
+}
+
+/* Of a domain further out only the ranks of its last inner ring send out of it. */
+double sw_links_across_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
+                               int32_t inner, double bytes)
+{
+    const int32_t outermost = sw_links_outermost(span);
+    double slowest = 0;
+    if (outermost < 0)
+        return 0;
+    for (int32_t l = 0; l <= outermost; l++) {
+        const int32_t members = span->members[l] < inner ? span->members[l] : inner;
+        const double ports = cluster->link[l].rails ? members : span->members[l];
+        const double seconds = bytes * members / (bandwidth_of(cluster, l, bytes) * ports);
+        if (span->parts[l] > 1 && seconds > slowest)
+            slowest = seconds;
+    }
+    return slowest + launch_of(cluster, outermost) + cluster->link[outermost].latency_s;
+}
+
 /* Who sends to whom follows from tensors, not from where ranks are: every level that the group
  * spans is taken to carry all of it, the slowest counts, and messages start over the outermost. */
 double sw_links_exchange_seconds(const struct sw_cluster_config *cluster,

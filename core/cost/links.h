@@ -66,6 +66,15 @@ double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, in
 double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                             double bytes);
 
+/* Ranks of an inner ring of a ring over the group: those that lie in one fastest link domain, the
+ * same number of consecutive members in each. 0: all of them lie there, or one, or not so. */
+int32_t sw_links_inner_ring(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
+                            struct sw_axes axes);
+/* Seconds of a message of `bytes` that every rank of a ring over the group sends to the same place
+ * of the next inner ring of `inner`: all of a node's send out of it at once. */
+double sw_links_across_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
+                               int32_t inner, double bytes);
+
 /* Seconds in which every rank of the group sends `messages`, of `bytes` together, one after the
  * other to any of the others, while it receives as much. */
 double sw_links_exchange_seconds(const struct sw_cluster_config *cluster,

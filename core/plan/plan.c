@@ -74,6 +74,7 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     out->params = run->params;
     out->reduce = run->reduce;
     out->ring = run->ring;
+    out->inner_ring = decision->train.inner_ring;
     out->mesh = decision->mesh;
     out->layout = decision->train.layout;
     out->recompute = decision->train.recompute;
@@ -166,6 +167,7 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
         .accumulation_steps = train.accumulation_steps,
         .strategy = train.strategy,
         .layout = train.layout,
+        .inner_ring = train.inner_ring,
         .residual_seq = train.residual_seq_tp ? SW_RESIDUAL_SP_TP : SW_RESIDUAL_SP,
         .prediction = *prediction,
         .run = *run};

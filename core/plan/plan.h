@@ -20,6 +20,7 @@ struct sw_decision {
         struct sw_recompute recompute;
         enum sw_attention_strategy strategy; /* not AUTO */
         enum sw_sequence_layout layout;
+        int32_t inner_ring;   /* ranks of sp that attend among themselves first; 0: one ring */
         bool residual_seq_tp; /* residual_seq over sp, tp and not sp alone; a rule of the run wins
                                */
     } train;

@@ -154,6 +154,7 @@ int sw_plan_read(const char *path, const struct sw_launchers *launchers, struct 
         goto out;
     out->decision.train.strategy = plan->strategy;
     out->decision.train.layout = plan->layout;
+    out->decision.train.inner_ring = plan->inner_ring;
     out->decision.train.residual_seq_tp = plan->residual_seq == SW_RESIDUAL_SP_TP;
     out->decision.serve.stream_weights = plan->run.serve_stream_weights;
     out->decision.serve.token_budget = plan->run.serve_token_budget;

@@ -203,6 +203,7 @@ struct sw_attention_attributes { /* attention(_grad) */
     int32_t sequence_shards;
     int32_t sequence_layout; /* enum sw_sequence_layout; -1: the keys are a cache */
     bool bf16_hops;          /* what travels along a ring is bf16 (workspace.h) */
+    int32_t inner_ring; /* ranks of a ring that is made of such rings (workspace.h); 0: it is not */
     /* where they are a cache (serving.h) */
     int32_t chunk; /* positions that prefill takes at a time */
     int32_t parts; /* ranks whose parts a whole cache is made of; 0: this rank's part */
@@ -374,6 +375,7 @@ struct sw_program_options {
     int64_t micro_batch_per_rank;
     enum sw_dtype compute, params, reduce;
     enum sw_dtype ring; /* SW_BF16_T: what travels along the ring is; else as it is computed */
+    int32_t inner_ring; /* of attention; 0: one ring */
     struct sw_mesh mesh;
     struct sw_rules rules;
     enum sw_sequence_layout layout;
@@ -423,6 +425,7 @@ struct sw_program_key {
     struct sw_axes axes[SW_L_COUNT]; /* those that split anything; first, since they differ most */
     struct sw_recompute recompute;   /* normal; layers 0: as many as retargeting likes */
     uint32_t frozen;
+    int32_t inner_ring;
     uint8_t layout, compute, params, reduce, ring, kind;
     bool logits, one_micro_step, kv_copies, split_kv, padded;
     struct sw_program_target target;

@@ -43,7 +43,30 @@ enum sw_hops sw_attention_hops(const struct sw_op *op, int32_t ranks)
 {
     if (ranks <= 1)
         return SW_HOPS_NONE;
-    return op->as.attention.bf16_hops ? SW_HOPS_BF16 : SW_HOPS_AS_COMPUTED;
+    const int carries = op->as.attention.bf16_hops ? SW_HOPS_BF16 : SW_HOPS_AS_COMPUTED;
+    const bool rings = sw_attention_inner_ring(op, ranks) < ranks;
+    return (enum sw_hops)(carries | (rings ? SW_HOPS_OF_RINGS : 0));
+}
+
+int32_t sw_attention_inner_ring(const struct sw_op *op, int32_t ranks)
+{
+    const int32_t inner = op->as.attention.inner_ring;
+    return inner > 1 && inner < ranks && ranks % inner == 0 ? inner : ranks;
+}
+
+void sw_ring_blocks_of(const struct sw_program *program, const struct sw_op *op,
+                       struct sw_ring_blocks *out)
+{
+    const bool backward = op->kind == SW_OP_ATTENTION_GRAD;
+    const struct sw_value *q = operand(program, op->in[0]), *k = operand(program, op->in[1]);
+    const int32_t ranks = sw_axes_size(&program->mesh, op->axes);
+    struct sw_attention_workspace layout;
+    sw_attention_workspace_layout(q->local, k->local, op->as.attention.head_dim, q->dtype,
+                                  sw_attention_hops(op, ranks), backward, &layout);
+    *out = (struct sw_ring_blocks){.ranks = ranks,
+                                   .rings = ranks / sw_attention_inner_ring(op, ranks),
+                                   .travel_bytes = layout.travel_bytes,
+                                   .sum_bytes = backward ? layout.sum_bytes : 0};
 }
 
 void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32_t head_dim,
@@ -51,7 +74,7 @@ void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32
                                    struct sw_attention_workspace *out)
 {
     const int64_t wide = wide_bytes(dtype), k_elems = 2 * k[0] * k[1] * k[2];
-    const bool bf16 = hops == SW_HOPS_BF16;
+    const bool bf16 = (hops & SW_HOPS_BF16) != 0, rings = (hops & SW_HOPS_OF_RINGS) != 0;
     const int64_t sent = (int64_t)sw_dtype_bytes(bf16 ? SW_BF16_T : dtype);
     const int64_t sum = bf16 ? (int64_t)sw_dtype_bytes(SW_BF16_T) : wide;
     const int64_t q_rows = q[0] * q[1] * (q[2] / head_dim);
@@ -64,7 +87,7 @@ void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32
     out->sum_bytes = 2 * k_rows * out->padded_dim * sum;
     out->widened = bf16 && dtype != SW_BF16_T;
     if (hops != SW_HOPS_NONE) {
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < (rings ? 4 : 2); i++)
             out->travel[i] = reserve(out, out->travel_bytes);
         if (out->widened)
             out->at_hand = reserve(out, k_elems * (int64_t)sw_dtype_bytes(dtype));
@@ -75,7 +98,7 @@ void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32
         }
     }
     if (backward)
-        for (int i = 0; i < (hops != SW_HOPS_NONE ? 3 : 1); i++)
+        for (int i = 0; i < (rings ? 5 : hops != SW_HOPS_NONE ? 3 : 1); i++)
             out->cotangent[i] = reserve(out, i == 0 ? out->cotangent_bytes : out->sum_bytes);
 }
 

@@ -22,8 +22,13 @@ enum {
 };
 
 /* What travels around the ring: nothing where it has one member; keys and values as they are and
- * the sums of their gradients wide; or all of it rounded to bf16. */
-enum sw_hops { SW_HOPS_NONE, SW_HOPS_AS_COMPUTED, SW_HOPS_BF16 };
+ * the sums of their gradients wide; or all of it rounded to bf16. And, added to that, whether it is
+ * made of inner rings: n consecutive members each, one node's, which pass their blocks around
+ * while these go on to the same places of the next inner ring, an n-th with each hop; then those
+ * that came are passed around (the double ring of Gu et al. 2024, LoongTrain, section 4.3). The
+ * sum of an inner ring's parts of dk and dv comes home to where its block came from, is added to
+ * what the inner rings before made, and goes on likewise. */
+enum sw_hops { SW_HOPS_NONE, SW_HOPS_AS_COMPUTED, SW_HOPS_BF16, SW_HOPS_OF_RINGS = 4 };
 
 /* How attention(_grad) of a sequence uses its workspace. Offsets in bytes, each a multiple of
  * SW_ARENA_ALIGNMENT; `wide` is fp32, or fp64 when the operands are. Without hops forward needs
@@ -31,17 +36,20 @@ enum sw_hops { SW_HOPS_NONE, SW_HOPS_AS_COMPUTED, SW_HOPS_BF16 };
 struct sw_attention_workspace {
     int64_t padded_dim;   /* head_dim rounded up to SW_HEAD_DIM_PADDING */
     int64_t travel_bytes; /* k and v of one rank beside each other, as they are sent */
-    int64_t travel[2];    /* the block at hand, the block arriving */
+    int64_t travel[4];    /* the block at hand, the block arriving; of inner rings, besides, that
+                             which its round began with and leaves for the next ring, and the one
+                             arriving from there */
     bool widened;         /* k and v travel in another dtype than q has: before a rank attends, */
     int64_t at_hand;      /* they are converted to [2 (k, v), batch, sk, kv heads * head_dim] */
     int64_t carry;        /* wide [batch, heads, sq, padded_dim]: forward o, backward dq */
     int64_t maximum,
         sum; /* forward: wide [batch, heads, sq], running max and sum of exponentials */
     int64_t cotangent_bytes, sum_bytes; /* of dk and dv wide; as they are sent */
-    int64_t cotangent[3]; /* backward: [2 (dk, dv), batch, kv heads, sk, padded_dim]: being
-                             computed, wide; arriving, being sent, as they are sent; without hops
-                             only the first */
-    int64_t bytes;        /* all of it */
+    int64_t
+        cotangent[5]; /* backward: [2 (dk, dv), batch, kv heads, sk, padded_dim]: being computed,
+                         wide; arriving, being sent, as they are sent; without hops only the
+                         first; of inner rings also what leaves for the next and arrives */
+    int64_t bytes;    /* all of it */
 };
 
 /* Floats from one token's logits to the next's, where a device keeps to that. */
@@ -52,6 +60,16 @@ static inline int64_t sw_lm_head_row_elems(int64_t local_vocab)
 
 /* What an op's hops carry, where its ring has so many ranks. */
 enum sw_hops sw_attention_hops(const struct sw_op *op, int32_t ranks);
+/* Ranks of an inner ring: all where it is one ring, or the op's do not divide them. */
+int32_t sw_attention_inner_ring(const struct sw_op *op, int32_t ranks);
+
+/* An attention(_grad) op's ring as it is priced. */
+struct sw_ring_blocks {
+    int32_t ranks, rings;            /* all of them; inner rings, 1: it is one */
+    int64_t travel_bytes, sum_bytes; /* a rank's k and v; dk and dv (attention: 0), as sent */
+};
+void sw_ring_blocks_of(const struct sw_program *program, const struct sw_op *op,
+                       struct sw_ring_blocks *out);
 
 /* q, k: local shapes [batch, s, heads * head_dim] of that dtype. */
 void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32_t head_dim,

@@ -2,6 +2,7 @@
  * alike. */
 #include "planner/breakdown/data.h"
 
+#include "core/cost/links.h"
 #include "planner/command/format.h"
 
 #include <inttypes.h>
@@ -167,6 +168,15 @@ static uint32_t order_key(const struct sw_mesh *mesh)
     return key;
 }
 
+/* On another order the inner rings, where it has some. */
+static int32_t inner_ring(const struct sw_explain *x, const struct sw_decision *decision)
+{
+    const struct sw_axes sp = {1, {SW_SP}};
+    return x->c.decision.train.inner_ring == 0
+               ? 0
+               : sw_links_inner_ring(&x->run->cluster, &decision->mesh, sp);
+}
+
 /* Of all other orders the fastest. */
 static int order_choice(struct sw_explain *x, struct sw_error *err)
 {
@@ -192,6 +202,7 @@ static int order_choice(struct sw_explain *x, struct sw_error *err)
         if (known)
             continue;
         seen[count++] = key;
+        decision.train.inner_ring = inner_ring(x, &decision);
         if (sw_search_evaluate(x->run, &decision, 0, &candidate, NULL, err) != 0)
             return -1;
         if (candidate.cost.step_seconds > 0 &&
@@ -271,6 +282,7 @@ static int attention_choices(struct sw_explain *x, struct sw_error *err)
         decision.train.strategy = (enum sw_attention_strategy)s;
         /* only a ring has a use for zigzag, and an all-to-all over heads needs none */
         decision.train.layout = s == SW_ATTENTION_RING ? x->run->layout : SW_CONTIGUOUS;
+        decision.train.inner_ring = 0;
         if (decision.train.strategy != mine->train.strategy &&
             try_decision(x, "attention", &decision, fixed,
                          sw_word(sw_words_strategy, mine->train.strategy),
@@ -285,6 +297,22 @@ static int attention_choices(struct sw_explain *x, struct sw_error *err)
                : try_decision(x, "attention layout", &decision, "attention.layout",
                               sw_word(sw_words_layout, mine->train.layout),
                               sw_word(sw_words_layout, decision.train.layout), err);
+}
+
+/* One ring, or inner rings of a node's ranks. */
+static int ring_choice(struct sw_explain *x, struct sw_error *err)
+{
+    const struct sw_axes sp = {1, {SW_SP}};
+    struct sw_decision decision = x->c.decision;
+    const int32_t inner = sw_links_inner_ring(&x->run->cluster, &decision.mesh, sp);
+    const bool one = decision.train.inner_ring == 0;
+    char rings[32];
+    if (decision.train.strategy != SW_ATTENTION_RING || inner == 0)
+        return 0;
+    snprintf(rings, sizeof rings, "rings of %d", (int)(one ? inner : decision.train.inner_ring));
+    decision.train.inner_ring = one ? inner : 0;
+    return try_decision(x, "attention ring", &decision, NULL, one ? "one" : rings,
+                        one ? rings : "one", err);
 }
 
 static int residual_choice(struct sw_explain *x, struct sw_error *err)
@@ -305,7 +333,8 @@ int sw_explain_choices(struct sw_explain *x, struct sw_error *err)
 {
     mesh_choices(x);
     if (order_choice(x, err) != 0 || micro_batch_choices(x, err) != 0 ||
-        recompute_choices(x, err) != 0 || attention_choices(x, err) != 0)
+        recompute_choices(x, err) != 0 || attention_choices(x, err) != 0 ||
+        ring_choice(x, err) != 0)
         return -1;
     return residual_choice(x, err);
 }

@@ -1,11 +1,27 @@
 #include "planner/breakdown/data.h"
 
-#include "core/cost/links.h"
+#include "core/cost/ring.h"
 #include "core/program/walk.h"
 #include "planner/search/report.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* All messages of a ring, one after the other. */
+static double ring_seconds(const struct sw_explain *x, const struct sw_traffic_walk *sent,
+                           const struct sw_span *span)
+{
+    const struct sw_cluster_config *cluster = &x->run->cluster;
+    const enum sw_op_kind kind = (enum sw_op_kind)sent->op->kind;
+    const double hops = sw_op_returns_to_owner(kind) ? span->ranks : span->ranks - 1;
+    struct sw_ring_blocks blocks;
+    struct sw_ring_time time;
+    sw_ring_blocks_of(x->program, sent->op, &blocks);
+    if (blocks.rings <= 1)
+        return hops * sw_links_hop_seconds(cluster, span, sent->sent.bytes / hops);
+    sw_ring_time_of(cluster, x->program, sent->op, 0, &time);
+    return time.messages;
+}
 
 static int sum_traffic(struct sw_explain *x, struct sw_error *err)
 {
@@ -17,11 +33,10 @@ static int sum_traffic(struct sw_explain *x, struct sw_error *err)
             return -1;
         struct sw_span span;
         sw_links_span(cluster, &x->program->mesh, sent.axes, &span);
-        const double hops = sw_op_returns_to_owner(row->kind) ? span.ranks : span.ranks - 1;
         const double seconds =
             sent.calls *
             (sw_op_is_ring(sent.op)
-                 ? hops * sw_links_hop_seconds(cluster, &span, sent.sent.bytes / hops)
+                 ? ring_seconds(x, &sent, &span)
                  : sw_links_seconds(cluster, &span, sw_op_collective(row->kind), sent.sent.bytes));
         row->seconds += seconds;
         for (uint8_t i = 0; i < sent.axes.count; i++)

@@ -89,7 +89,8 @@ static void cards(FILE *out, const struct sw_explain *x)
 static void introduction(FILE *out, const struct sw_explain *x)
 {
     char a[SW_FORMAT_RATE], b[SW_FORMAT_RATE], order[64], warning[192];
-    char limit[160], again[SW_RECOMPUTE_BYTES], why[320], padding[SW_FORMAT_RATE + 16] = "";
+    char limit[160], again[SW_RECOMPUTE_BYTES], why[320], padding[SW_FORMAT_RATE + 16] = "",
+                                                                                   rings[32];
     const struct sw_candidate *c = &x->c;
     fputs("<h1>", out);
     sw_text_write_html(out, x->run->name);
@@ -106,12 +107,13 @@ static void introduction(FILE *out, const struct sw_explain *x)
                  sw_format_counted((double)c->padding_sequences, "padding sequence", a));
     fprintf(out,
             "<p>Ranks in the order %s; micro_batch_size %" PRId64 ", accumulation steps %" PRId64
-            "%s, recompute %s, attention %s (%s), residual_seq %s.</p>\n",
+            "%s, recompute %s, attention %s%s (%s), residual_seq %s.</p>\n",
             sw_mesh_format_order(&c->decision.mesh, order, sizeof order),
             c->decision.train.micro_batch_size, c->decision.train.accumulation_steps, padding,
             sw_recompute_describe(c->decision.train.recompute, &x->program->layer_values,
                                   x->run->model.shape.layers, again),
             sw_word(sw_words_strategy, c->decision.train.strategy),
+            sw_report_rings(&c->decision, rings, sizeof rings),
             sw_word(sw_words_layout, c->decision.train.layout),
             c->decision.train.residual_seq_tp ? "sp,tp" : "sp");
     fputs("<p class=\"dim\">Chosen by its rule: ", out);

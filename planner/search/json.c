@@ -68,6 +68,7 @@ void sw_candidate_write_json(struct sw_json *j, const char *key,
     write_recompute(j, values, c->decision.train.recompute);
     sw_json_text(j, "strategy", sw_word(sw_words_strategy, c->decision.train.strategy));
     sw_json_text(j, "layout", sw_word(sw_words_layout, c->decision.train.layout));
+    sw_json_number(j, "inner_ring", c->decision.train.inner_ring);
     sw_json_text(j, "residual_seq", c->decision.train.residual_seq_tp ? "sp,tp" : "sp");
     sw_json_text(j, "verdict", sw_verdict_name(sw_candidate_verdict(c)));
     write_memory(j, &c->memory);

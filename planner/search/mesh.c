@@ -10,6 +10,7 @@
  *
  * zigzag is tried and contiguous only where 2 x sp does not divide the sequence, or when the run
  * says so: zigzag loads all ranks alike and is never slower. */
+#include "core/cost/links.h"
 #include "planner/search/internal.h"
 
 #include <math.h>
@@ -454,6 +455,48 @@ static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struc
     return 0;
 }
 
+/* Keeps a decision where it fits and is faster. */
+static int keep_faster(struct sw_searcher *s, const struct sw_decision *decision, double times,
+                       struct sw_candidate *best, struct sw_error *err)
+{
+    struct sw_sized sized;
+    struct sw_candidate c;
+    if (sw_searcher_size(s, decision, &sized, err) != 0 ||
+        sw_searcher_price(s, &sized, false, &c, err) != 0)
+        return -1;
+    if (c.reason == SW_FITS && c.cost.step_seconds * times < best->cost.step_seconds)
+        *best = c;
+    return 0;
+}
+
+/* The best decision with its ring made of inner rings, one node's ranks each, where compute waits
+ * for one that goes through all of them in turn. Another order of axes may have been the best for
+ * that: on this one the other ways to attend are looked at again. */
+static int search_rings(struct sw_searcher *s, const struct sw_preference *preference,
+                        struct sw_candidate *best, struct sw_error *err)
+{
+    const struct sw_axes sp = {1, {SW_SP}};
+    struct sw_decision decision = best->decision;
+    decision.train.inner_ring = sw_links_inner_ring(&s->run->cluster, &decision.mesh, sp);
+    if (decision.train.strategy != SW_ATTENTION_RING || decision.train.inner_ring == 0 ||
+        best->cost.exposed_seconds[SW_SP] < (worth_ordering - 1) * best->cost.step_seconds)
+        return 0;
+    if (keep_faster(s, &decision, worth_ordering, best, err) != 0)
+        return -1;
+    if (best->decision.train.inner_ring == 0)
+        return 0;
+    for (int32_t i = 0; i < preference->count; i++) {
+        const struct sw_variant *v = &preference->variant[i];
+        decision.train.strategy = v->strategy;
+        decision.train.layout = v->layout;
+        decision.train.residual_seq_tp = v->residual_seq_tp;
+        decision.train.inner_ring = 0;
+        if (v->strategy != SW_ATTENTION_RING && keep_faster(s, &decision, 1, best, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* What a rejected mesh is rejected with: the variant that comes closest. */
 static int reject(struct sw_searcher *s, const struct looking *l, struct sw_candidate *out,
                   struct sw_error *err)
@@ -502,7 +545,7 @@ static int search_within_limit(struct sw_searcher *s, const struct sw_preference
         struct sw_candidate *c = &l.best[i];
         if (c->reason != SW_FITS || c->cost.step_seconds > another_order_up_to * best)
             continue;
-        if (search_orders(s, c, err) != 0)
+        if (search_orders(s, c, err) != 0 || search_rings(s, preference, c, err) != 0)
             return -1;
         if (out->reason != SW_FITS || c->cost.step_seconds < out->cost.step_seconds)
             *out = *c;

@@ -144,6 +144,14 @@ void sw_report_memory_line(FILE *out, const struct sw_candidate *c)
             sw_verdict_text(sw_memory_verdict(&c->memory)));
 }
 
+const char *sw_report_rings(const struct sw_decision *decision, char *buffer, size_t bytes)
+{
+    buffer[0] = '\0';
+    if (decision->train.inner_ring > 0)
+        snprintf(buffer, bytes, " of rings of %d", (int)decision->train.inner_ring);
+    return buffer;
+}
+
 void sw_report_choice(FILE *out, const struct sw_run_config *run,
                       const struct sw_layer_values *values, const struct sw_candidate *c)
 {
@@ -154,8 +162,9 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run,
     fprintf(out, "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64 "\n",
             decision->train.micro_batch_size, decision->train.accumulation_steps);
     print_padding(out, run, c);
-    fprintf(out, "          attention %s, %s, residual_seq %s\n          ",
+    fprintf(out, "          attention %s%s, %s, residual_seq %s\n          ",
             sw_word(sw_words_strategy, decision->train.strategy),
+            sw_report_rings(decision, text, sizeof text),
             sw_word(sw_words_layout, decision->train.layout),
             decision->train.residual_seq_tp ? "sp,tp" : "sp");
     snprintf(

@@ -26,6 +26,8 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
  * buffer. */
 const char *sw_report_time_limit(const struct sw_run_config *run, double run_seconds, char *buffer,
                                  size_t bytes);
+/* " of rings of 8" into buffer, "" for one ring; returns buffer. */
+const char *sw_report_rings(const struct sw_decision *decision, char *buffer, size_t bytes);
 /* mesh, memory, step, and how MFU counts */
 void sw_report_choice(FILE *out, const struct sw_run_config *run,
                       const struct sw_layer_values *values, const struct sw_candidate *c);

@@ -30,14 +30,16 @@ struct sw_step {
     double loss_scale; /* of the sum of the tokens' losses: 1 / labels that count in the step */
 };
 
-/* How attention's blocks travel; implemented over the collectives. `start` begins sending
- * `bytes` from `send` to the next member of the ring and receiving as much from the previous into
- * `receive`; `wait` ends the oldest start. index/size: this rank's place in the ring; size 1: never
- * called. */
+/* How attention's blocks travel; implemented over the collectives. The ring is made of inner rings
+ * of `inner` consecutive members, or is one of all (inner = size). `start` begins sending `bytes`
+ * from `send` to the next member of the inner ring (across: to the same place in the next inner
+ * ring) and receiving as much from the previous into `receive`; `wait` ends the oldest start.
+ * index/size: this rank's place in the whole ring; size 1: never called. runner/device/ring.h says
+ * what is sent when. */
 struct sw_ring {
-    int32_t index, size;
+    int32_t index, size, inner;
     void *context;
-    int (*start)(void *context, const void *send, void *receive, size_t bytes,
+    int (*start)(void *context, bool across, const void *send, void *receive, size_t bytes,
                  struct sw_error *err);
     int (*wait)(void *context, struct sw_error *err);
 };

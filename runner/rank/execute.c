@@ -1,5 +1,7 @@
 #include "runner/rank/execute_internal.h"
 
+#include "core/program/workspace.h"
+
 #include <string.h>
 
 /* ---- Addresses ---- */
@@ -23,13 +25,28 @@ static void *address(const struct sw_executor *x, const struct operand *o, int32
 
 /* ---- The ring, over the collectives' order ---- */
 
-static int ring_start(void *context, const void *send, void *receive, size_t bytes,
+/* The member that many places on in the inner ring, or (across) inner rings on. */
+static int32_t ring_member(const struct transfers *t, bool across, int32_t on)
+{
+    const int32_t rings = t->size / t->inner;
+    int32_t ring = t->index / t->inner, place = t->index % t->inner;
+    if (across)
+        ring = (ring + on + rings) % rings;
+    else
+        place = (place + on + t->inner) % t->inner;
+    return sw_axes_member(&t->comm->mesh, t->axes, t->comm->rank, ring * t->inner + place);
+}
+
+static int ring_start(void *context, bool across, const void *send, void *receive, size_t bytes,
                       struct sw_error *err)
 {
     struct transfers *t = context;
     if (t->count == RING_TRANSFERS)
         return sw_fail(err, SW_ENVIRONMENT, "more than %d ring transfers at once", RING_TRANSFERS);
     uint64_t *ticket = &t->ticket[(t->first + t->count++) % RING_TRANSFERS];
+    if (t->inner < t->size)
+        return t->comm->vtable->transfer(t->comm, ring_member(t, across, 1), send, bytes,
+                                         ring_member(t, across, -1), receive, bytes, ticket, err);
     return t->comm->vtable->shift(t->comm, t->axes, send, receive, bytes, ticket, err);
 }
 
@@ -99,11 +116,16 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
                            .as_few = x->now->program->sequence_length == 1 &&
                                      sw_program_traits(x->now->program->kind)->as_few};
     struct sw_ring ring = {
-        .context = &x->transfers, .start = ring_start, .wait = ring_wait, .size = 1};
+        .context = &x->transfers, .start = ring_start, .wait = ring_wait, .size = 1, .inner = 1};
     if (sw_op_is_ring(op)) {
         ring.size = sw_axes_size(&x->now->program->mesh, op->axes);
         ring.index = sw_axes_index(&x->now->program->mesh, op->axes, x->comm->rank);
-        x->transfers = (struct transfers){.comm = x->comm, .axes = op->axes};
+        ring.inner = sw_attention_inner_ring(op, ring.size);
+        x->transfers = (struct transfers){.comm = x->comm,
+                                          .axes = op->axes,
+                                          .index = ring.index,
+                                          .size = ring.size,
+                                          .inner = ring.inner};
         call.ring = &ring;
     }
     return x->device->vtable->run[op->kind](x->device, &call, err);

@@ -189,8 +189,9 @@ static int check_calls(const struct sw_mesh *mesh)
 
 /* variant 0: plain; 1: tied, few kv heads, residual split over tp, two micro-steps, recomputation;
  * 2: gather, contiguous; 3: ulysses, zigzag; 4: biases, q and k normalized by head, llama3's
- * rotation; BF16_HOPS: what travels round the ring is bf16. */
-enum { BF16_HOPS = 5, HOPS_RANKS = 4 };
+ * rotation; BF16_HOPS: what travels round the ring is bf16; RINGS: it is made of two
+ * rings of two; BF16_RINGS: and that. */
+enum { BF16_HOPS = 5, RINGS, BF16_RINGS, HOPS_RANKS = 4 };
 static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t steps, bool cuda,
                enum outcome outcome, struct rank *result) /* LACKS_MEMORY: of each rank */
 {
@@ -216,7 +217,8 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
         .compute = compute,
         .params = SW_F32,
         .reduce = SW_F32,
-        .ring = variant == BF16_HOPS ? SW_BF16_T : SW_F32,
+        .ring = variant == BF16_HOPS || variant == BF16_RINGS ? SW_BF16_T : SW_F32,
+        .inner_ring = variant == RINGS || variant == BF16_RINGS ? 2 : 0,
         .mesh = mesh,
         .layout = variant == 2 ? SW_CONTIGUOUS : SW_ZIGZAG,
         .recompute = variant == 1 ? sw_recompute_full() : sw_recompute_none(),
@@ -354,8 +356,10 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "waits") == 0)
         return check_waits(argc > 2 ? strtoll(argv[2], NULL, 10) : 0);
 #endif
-    static const char *const names[] = {"ring",    "tied",   "gather",
-                                        "ulysses", "biases", [BF16_HOPS] = "bf16 hops"};
+    static const char *const names[] = {[0] = "ring",      "tied",
+                                        "gather",          "ulysses",
+                                        "biases",          [BF16_HOPS] = "bf16 hops",
+                                        [RINGS] = "rings", [BF16_RINGS] = "rings, bf16 hops"};
     const int64_t steps = argc > 1 ? strtoll(argv[1], NULL, 10) : 20;
     const int32_t every = argc > 2 ? (int32_t)strtol(argv[2], NULL, 10) : 1;
     const char *const type = argc > 3 ? argv[3] : NULL;
@@ -386,7 +390,7 @@ int main(int argc, char **argv)
             const double tolerance = narrow ? 5e-3 : 1e-4;
             struct rank cpu, gpu;
             /* one rank would round nothing */
-            const int32_t ring = variant == BF16_HOPS ? HOPS_RANKS : 1;
+            const int32_t ring = variant >= BF16_HOPS ? HOPS_RANKS : 1;
             wrong +=
                 run(sw_mesh_make(1, 1, 1, ring), variant, compute, steps, false, GOES_WELL, &cpu);
             /* with gaps: other meshes for each variant; one rank, which replays recordings, once;

@@ -71,6 +71,7 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
         .ring = v->bf16_hops ? SW_BF16_T : SW_F32,
         .mesh = mesh,
         .layout = v->zigzag ? SW_ZIGZAG : SW_CONTIGUOUS,
+        .inner_ring = v->inner_ring,
     };
     o.recompute = sw_test_recompute(v->recompute, &o.model, 2);
     sw_rules_default(&o.rules, v->strategy);
@@ -216,6 +217,36 @@ static void test_one_step_in_double(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* Rings of rings of 2 and of 4, on all meshes whose sp has more ranks and in two orders of axes, of
+ * which one puts the ranks of a ring far from each other. */
+static void test_inner_rings(void **state)
+{
+    (void)state;
+    struct sw_harness_result references[2][2];
+    struct sw_mesh meshes[SW_HARNESS_MESHES];
+    int32_t wrong = 0, tested = 0;
+    make_references(references);
+    sw_harness_meshes(meshes);
+    for (int32_t m = 0; m < SW_HARNESS_MESHES; m++)
+        for (int32_t way = 0; way < 8; way++) {
+            const struct sw_test_variant v = {.few_kv_heads = way & 1,
+                                              .zigzag = way >> 1 & 1,
+                                              .accumulate = way & 1,
+                                              .recompute = (uint8_t)(way % 3),
+                                              .inner_ring = way < 4 ? 2 : 4};
+            struct sw_mesh mesh = meshes[m];
+            if (mesh.size[SW_SP] <= v.inner_ring)
+                continue;
+            for (uint8_t i = 0; i < SW_AXIS_COUNT && way % 2 == 1; i++)
+                mesh.order[i] = meshes[m].order[SW_AXIS_COUNT - 1 - i];
+            wrong += check(mesh, &v, references);
+            tested++;
+        }
+    free_references(references);
+    assert_int_equal(tested, 4 * (1 + 4) + 4 * 1); /* sp 4 alone, with each other axis, and 8 */
+    assert_int_equal(wrong, 0);
+}
+
 /* Placement on ranks does not matter: all 24 axis orders. */
 static void test_axis_orders(void **state)
 {
@@ -334,6 +365,16 @@ static void test_train_bf16_hops(void **state)
     check_training(&v);
 }
 
+/* The same for rings of rings of two, and in fp32. */
+static void test_train_inner_rings(void **state)
+{
+    (void)state;
+    const struct sw_test_variant fp32 = {.zigzag = true, .tied = true, .inner_ring = 2};
+    const struct sw_test_variant bf16 = {.accumulate = true, .bf16_hops = true, .inner_ring = 2};
+    check_training(&fp32);
+    check_training(&bf16);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -346,9 +387,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_all_variants_admitted),
         cmocka_unit_test(test_one_step_in_double),
         cmocka_unit_test(test_axis_orders),
+        cmocka_unit_test(test_inner_rings),
         cmocka_unit_test(test_train_untied),
         cmocka_unit_test(test_train_tied_few_kv_heads),
         cmocka_unit_test(test_train_bf16_hops),
+        cmocka_unit_test(test_train_inner_rings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

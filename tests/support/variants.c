@@ -26,13 +26,15 @@ const char *sw_test_variant_describe(const struct sw_mesh *mesh, const struct sw
                                      char text[192])
 {
     static const char *const strategies[] = {"ring", "gather", "ulysses"};
-    char sizes[64], order[64];
+    char sizes[64], order[64], rings[32] = "";
+    if (v->inner_ring > 0)
+        snprintf(rings, sizeof rings, " of rings of %d", (int)v->inner_ring);
     snprintf(text, 192,
-             "mesh %s order %s %s kv_heads %s %s residual %s accumulation %s recompute %d %s%s",
+             "mesh %s order %s %s kv_heads %s %s residual %s accumulation %s recompute %d %s%s%s",
              sw_mesh_format(mesh, sizes, sizeof sizes),
              sw_mesh_format_order(mesh, order, sizeof order), v->tied ? "tied" : "untied",
              v->few_kv_heads ? "few" : "all", v->zigzag ? "zigzag" : "contiguous",
              v->residual_tp ? "sp,tp" : "sp", v->accumulate ? "more" : "1", v->recompute,
-             strategies[v->strategy], v->bf16_hops ? " bf16 hops" : "");
+             strategies[v->strategy], rings, v->bf16_hops ? " bf16 hops" : "");
     return text;
 }

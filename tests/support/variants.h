@@ -12,7 +12,8 @@ struct sw_test_variant {
     bool tied, few_kv_heads, zigzag, residual_tp, accumulate;
     uint8_t recompute; /* as sw_test_recompute */
     enum sw_attention_strategy strategy;
-    bool bf16_hops; /* in none of sw_test_variant_at */
+    bool bf16_hops;     /* in none of sw_test_variant_at, like */
+    int32_t inner_ring; /* of this many ranks, where sp has more; 0: one ring */
 };
 enum { SW_TEST_VARIANTS = 2 * 2 * 2 * 2 * 2 * 3 * 3 };
 

@@ -650,7 +650,6 @@ static void every_default_is_spelled_out(void **state)
                               "  compute: bf16\n"
                               "  params: fp32\n"
                               "  reduce: fp32\n"
-                              "  ring: fp32\n"
                               "attention:\n"
                               "  strategy: ring\n"
                               "  layout: zigzag\n"

@@ -3,6 +3,7 @@
 #include "core/cost/cost.h"
 #include "core/program/messages.h"
 #include "core/cost/links.h"
+#include "core/cost/ring.h"
 #include "core/program/set/compile.h"
 #include "tests/unit/plan_support.h"
 
@@ -435,6 +436,41 @@ static void bf16_hops_save_bytes(void **state)
     }
 }
 
+/* A ring of rings: with nothing to compute all messages, each in its turn; with much, all of that,
+ * and the way home of the last sums. Of 4 rings of 4, forward: 4 rounds of 3 hops in a node, in 3
+ * of them 4 pieces beside; backward also 16 hops of sums, pieces in 3 rounds, and a whole block. */
+static void inner_rings(void **state)
+{
+    (void)state;
+    const struct sw_axes sp = {1, {SW_SP}};
+    const struct sw_mesh mesh = sw_mesh_make(1, 1, 1, 16);
+    const struct sw_test_run t = run_of(2, 1, "90 GB/s", "5 GB/s");
+    struct sw_config *config = sw_test_read_run(&t);
+    const struct sw_cluster_config *cluster = &sw_config_run(config)->cluster;
+    const double keys = 64e6, sums = 128e6, near = 0.82 * 90e9, far = 0.9 * 5e9;
+    const double lag[2] = {cluster->link[0].latency_s, cluster->link[1].latency_s};
+    struct sw_ring_blocks blocks = {.ranks = 16, .rings = 4, .travel_bytes = (int64_t)keys};
+    struct sw_ring_time time;
+    struct sw_span span;
+    sw_links_span(cluster, &mesh, sp, &span);
+    const double forward = 4 * 3 * (keys / near + lag[0]) + 3 * 4 * (keys / 4 / far + lag[1]);
+    sw_ring_time(cluster, &span, true, &blocks, 0, &time);
+    close_to(time.seconds, forward);
+    close_to(time.messages, forward);
+    sw_ring_time(cluster, &span, true, &blocks, 160, &time);
+    close_to(time.seconds, 160);
+    close_to(time.messages, forward);
+    blocks.sum_bytes = (int64_t)sums;
+    const double home = sums / near + lag[0] + sums / 4 / far + lag[1] + sums / far + lag[1];
+    sw_ring_time(cluster, &span, true, &blocks, 0, &time);
+    close_to(time.messages, forward + 16 * (sums / near + lag[0]) +
+                                3 * 4 * (sums / 4 / far + lag[1]) + sums / far + lag[1]);
+    close_to(time.seconds, time.messages);
+    sw_ring_time(cluster, &span, true, &blocks, 160, &time);
+    close_to(time.seconds, 160 + home);
+    sw_config_free(config);
+}
+
 /* Every price has a band around it and says what it rests on. */
 /* A save is packed, sent and unpacked; on one rank alone it is copied. */
 static void saves(void **state)
@@ -772,6 +808,7 @@ int main(void)
         cmocka_unit_test(flags_short_blocks),
         cmocka_unit_test(one_message_at_a_time),
         cmocka_unit_test(bf16_hops_save_bytes),
+        cmocka_unit_test(inner_rings),
         cmocka_unit_test(waits_for_its_host),
         cmocka_unit_test(has_a_band),
         cmocka_unit_test(shapes),

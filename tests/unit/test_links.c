@@ -197,6 +197,39 @@ static void hops(void **state)
     }
 }
 
+/* A ring that leaves its nodes is one of rings where each holds as many consecutive members, more
+ * than one. Between them every member sends at once: on its own rail, or with its share of what the
+ * node has, the same. */
+static void inner_rings(void **state)
+{
+    (void)state;
+    const struct sw_axes sp = {1, {SW_SP}}, both = {2, {SW_FSDP, SW_SP}};
+    const struct {
+        struct sw_mesh mesh;
+        int32_t inner;
+    } cases[] = {{sw_mesh_make(1, 1, 1, 64), 8}, {sw_mesh_make(2, 2, 1, 16), 8},
+                 {sw_mesh_make(8, 1, 1, 8), 0},  {sw_mesh_make(1, 1, 2, 32), 4},
+                 {sw_mesh_make(1, 2, 8, 4), 0},  {sw_mesh_make(1, 1, 1, 12), 0},
+                 {sw_mesh_make(1, 1, 3, 16), 0}, {sw_mesh_make(1, 1, 1, 1), 0}};
+    struct sw_cluster_config c = cluster_of(8);
+    const double block = 4.0 * 4096 * 1024;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(sw_links_inner_ring(&c, &cases[i].mesh, sp), cases[i].inner);
+    assert_int_equal(sw_links_inner_ring(&c, &cases[0].mesh, both), 8); /* fsdp splits nothing */
+    assert_int_equal(sw_links_inner_ring(&c, &cases[1].mesh, both), 0);
+    for (int rails = 0; rails < 2; rails++) {
+        struct sw_span span;
+        c.link[1].rails = rails == 1;
+        sw_links_span(&c, &cases[0].mesh, sp, &span);
+        close_to(sw_links_across_seconds(&c, &span, 8, block), block / outer + A);
+    }
+    /* ranks of sp in every second place: so many of a node, each with the share of two */
+    struct sw_span span;
+    c.link[1].rails = false;
+    sw_links_span(&c, &cases[3].mesh, sp, &span);
+    close_to(sw_links_across_seconds(&c, &span, 4, block), block / outer + A);
+}
+
 /* Whatever moves is launched once: as the link that it crosses says, or one inside that. */
 static void launches(void **state)
 {
@@ -372,6 +405,7 @@ int main(void)
         cmocka_unit_test(other_links),
         cmocka_unit_test(direct_sums),
         cmocka_unit_test(hops),
+        cmocka_unit_test(inner_rings),
         cmocka_unit_test(launches),
         cmocka_unit_test(worst_of_all_groups),
         cmocka_unit_test(groups_of_six),

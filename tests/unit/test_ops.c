@@ -1414,7 +1414,7 @@ static void head_is_vocabulary_parallel(void **state)
 
 /* ---- The ring: ranks are threads ---- */
 
-enum { RING_MAX = 4, RING_STARTS = 32, RS = 192, RDIM = 16 };
+enum { RING_MAX = 8, RING_STARTS = 64, RS = 192, RDIM = 16 };
 
 struct exchange {
     pthread_mutex_t lock;
@@ -1427,13 +1427,14 @@ struct exchange {
 
 struct member {
     struct exchange *exchange;
-    int32_t index;
+    int32_t index, inner;
     int32_t waited;
+    bool across[RING_STARTS];
     void *receive[RING_STARTS];
     size_t bytes[RING_STARTS];
 };
 
-static int ring_start(void *context, const void *send, void *receive, size_t bytes,
+static int ring_start(void *context, bool across, const void *send, void *receive, size_t bytes,
                       struct sw_error *err)
 {
     (void)err;
@@ -1441,6 +1442,7 @@ static int ring_start(void *context, const void *send, void *receive, size_t byt
     struct exchange *x = m->exchange;
     pthread_mutex_lock(&x->lock);
     const int32_t n = x->posted[m->index]++;
+    m->across[n] = across;
     m->receive[n] = receive;
     m->bytes[n] = bytes;
     x->sent_bytes += (int64_t)bytes;
@@ -1458,7 +1460,11 @@ static int ring_wait(void *context, struct sw_error *err)
     struct member *m = context;
     struct exchange *x = m->exchange;
     const int32_t n = m->waited++;
-    const int32_t previous = (m->index + x->size - 1) % x->size, next = (m->index + 1) % x->size;
+    const int32_t inner = m->inner, first = m->index / inner * inner;
+    const int32_t previous = m->across[n] ? (m->index + x->size - inner) % x->size
+                                          : first + (m->index - first + inner - 1) % inner;
+    const int32_t next =
+        m->across[n] ? (m->index + inner) % x->size : first + (m->index - first + 1) % inner;
     pthread_mutex_lock(&x->lock);
     while (x->posted[previous] <= n)
         pthread_cond_wait(&x->changed, &x->lock);
@@ -1471,12 +1477,18 @@ static int ring_wait(void *context, struct sw_error *err)
     return 0;
 }
 
-struct rank_job {
-    struct member member;
+/* How a sequence is attended to by `size` ranks. */
+struct way {
     int32_t size;
+    enum sw_sequence_layout layout;
     bool gather; /* keys whole, no ring */
     bool bf16_hops;
-    enum sw_sequence_layout layout;
+    int32_t inner_ring; /* 0: one ring */
+};
+
+struct rank_job {
+    struct member member;
+    struct way way;
     const struct sw_tensor *global; /* q, k, v, do in natural order */
     struct sw_tensor
         *results; /* o, lse, dq, dk, dv in natural order; each rank writes its own tokens */
@@ -1485,7 +1497,7 @@ struct rank_job {
 /* Room for this rank's tokens of a tensor shaped like `like`. */
 static struct sw_tensor room(const struct rank_job *job, const struct sw_tensor *like, bool whole)
 {
-    const int64_t n = whole ? RS : RS / job->size;
+    const int64_t n = whole ? RS : RS / job->way.size;
     struct sw_tensor t = tensor(like->dtype, 3, like->size[0], n, like->size[2]);
     t.global[1] = RS;
     t.start[1] = whole ? 0 : job->member.index * n;
@@ -1500,7 +1512,7 @@ static struct sw_tensor shard(const struct rank_job *job, const struct sw_tensor
     for (int64_t b = 0; b < t.size[0]; b++)
         for (int64_t i = 0; i < n; i++) {
             const int64_t position =
-                sw_sequence_position(job->layout, RS, job->size, t.start[1] + i);
+                sw_sequence_position(job->way.layout, RS, job->way.size, t.start[1] + i);
             for (int64_t j = 0; j < t.size[2]; j++)
                 set(&t, (b * n + i) * t.size[2] + j,
                     get(from, (b * RS + position) * t.size[2] + j));
@@ -1515,7 +1527,7 @@ static void unshard(const struct rank_job *job, const struct sw_tensor *from, st
     for (int64_t b = 0; b < from->size[0]; b++)
         for (int64_t i = 0; i < n; i++) {
             const int64_t position =
-                sw_sequence_position(job->layout, RS, job->size, from->start[1] + i);
+                sw_sequence_position(job->way.layout, RS, job->way.size, from->start[1] + i);
             for (int64_t j = 0; j < from->size[2]; j++) {
                 const int64_t at = (b * RS + position) * from->size[2] + j;
                 set(to, at, (add ? get(to, at) : 0) + get(from, (b * n + i) * from->size[2] + j));
@@ -1527,26 +1539,29 @@ static void *rank_main(void *argument)
 {
     struct rank_job *job = argument;
     struct sw_device *device = device_with(1);
-    const bool hops = job->size > 1 && !job->gather;
+    const bool hops = job->way.size > 1 && !job->way.gather;
     const struct sw_ring ring = {.index = hops ? job->member.index : 0,
-                                 .size = hops ? job->size : 1,
+                                 .size = hops ? job->way.size : 1,
+                                 .inner = hops ? job->member.inner : 1,
                                  .context = &job->member,
                                  .start = ring_start,
                                  .wait = ring_wait};
     const struct sw_ring *used = hops ? &ring : NULL;
     struct example f = example(SW_OP_ATTENTION);
-    f.op.as.attention = (struct sw_attention_attributes){.scale = 0.25,
-                                                         .head_dim = RDIM,
-                                                         .group = 2,
-                                                         .sequence_shards = job->size,
-                                                         .sequence_layout = (int32_t)job->layout,
-                                                         .bf16_hops = job->bf16_hops};
+    f.op.as.attention =
+        (struct sw_attention_attributes){.scale = 0.25,
+                                         .head_dim = RDIM,
+                                         .group = 2,
+                                         .sequence_shards = job->way.size,
+                                         .sequence_layout = (int32_t)job->way.layout,
+                                         .bf16_hops = job->way.bf16_hops,
+                                         .inner_ring = job->way.inner_ring};
     if (hops)
         f.op.axes = (struct sw_axes){1, {SW_SP}};
     struct example g = f;
     g.op.kind = SW_OP_ATTENTION_GRAD;
     for (int i = 0; i < 3; i++)
-        add_in(&f, shard(job, &job->global[i], job->gather && i > 0));
+        add_in(&f, shard(job, &job->global[i], job->way.gather && i > 0));
     add_out(&f, room(job, &job->results[0], false));
     add_out(&f, room(job, &job->results[1], false));
     run_with(device, &f, used, &step_one);
@@ -1556,13 +1571,13 @@ static void *rank_main(void *argument)
     add_in(&g, f.out[1]);
     add_in(&g, shard(job, &job->global[3], false));
     for (int i = 0; i < 3; i++)
-        add_out(&g, room(job, &job->results[2 + i], job->gather && i > 0));
+        add_out(&g, room(job, &job->results[2 + i], job->way.gather && i > 0));
     run_with(device, &g, used, &step_one);
     pthread_mutex_lock(&job->member.exchange->lock);
     unshard(job, &f.out[0], &job->results[0], false);
     unshard(job, &f.out[1], &job->results[1], false);
     for (int i = 0; i < 3; i++)
-        unshard(job, &g.out[i], &job->results[2 + i], job->gather && i > 0);
+        unshard(job, &g.out[i], &job->results[2 + i], job->way.gather && i > 0);
     pthread_mutex_unlock(&job->member.exchange->lock);
     release(&g);
     device->vtable->destroy(device);
@@ -1570,9 +1585,10 @@ static void *rank_main(void *argument)
 }
 
 /* Returns the bytes that all ranks sent. */
-static int64_t attend_on(int32_t size, enum sw_sequence_layout layout, bool gather, bool bf16_hops,
-                         const struct sw_tensor *global, struct sw_tensor results[5])
+static int64_t attend_on(struct way way, const struct sw_tensor *global,
+                         struct sw_tensor results[5])
 {
+    const int32_t size = way.size, inner = way.inner_ring > 0 ? way.inner_ring : size;
     const enum sw_dtype t = global[0].dtype;
     struct exchange exchange = {
         .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .size = size};
@@ -1585,11 +1601,8 @@ static int64_t attend_on(int32_t size, enum sw_sequence_layout layout, bool gath
     results[4] = tensor(t, 3, 2, RS, 2 * RDIM);
     memset(jobs, 0, sizeof jobs);
     for (int32_t r = 0; r < size; r++) {
-        jobs[r] = (struct rank_job){.member = {.exchange = &exchange, .index = r},
-                                    .size = size,
-                                    .gather = gather,
-                                    .bf16_hops = bf16_hops,
-                                    .layout = layout,
+        jobs[r] = (struct rank_job){.member = {.exchange = &exchange, .index = r, .inner = inner},
+                                    .way = way,
                                     .global = global,
                                     .results = results};
         assert_int_equal(pthread_create(&threads[r], NULL, rank_main, &jobs[r]), 0);
@@ -1599,8 +1612,25 @@ static int64_t attend_on(int32_t size, enum sw_sequence_layout layout, bool gath
     return exchange.sent_bytes;
 }
 
-/* The ring, and gathered keys, on 1, 2 and 4 ranks: what one rank computes, to 1e-5 of the largest
- * element (fp32; bf16 as in narrow_dtypes_agree_with_f64), and what F64 computes. */
+/* The next way of 2 to RING_MAX ranks that hold parts of one length, all inner rings of each, both
+ * layouts; false: there is none. From {0} on. */
+static bool next_way(struct way *way)
+{
+    if (way->layout == SW_CONTIGUOUS && way->size > 0) {
+        way->layout = SW_ZIGZAG;
+        return true;
+    }
+    way->layout = SW_CONTIGUOUS;
+    do {
+        if (way->size == 0 || ++way->inner_ring >= way->size)
+            *way = (struct way){.size = way->size == 0 ? 2 : way->size + 1};
+    } while (RS % (2 * way->size) != 0 || way->inner_ring == 1 ||
+             (way->inner_ring > 0 && way->size % way->inner_ring != 0));
+    return way->size <= RING_MAX;
+}
+
+/* Rings, also of inner rings, and gathered keys, on 1 to 8 ranks: what one rank computes, to 1e-5
+ * of the largest element (fp32; bf16 as in narrow_dtypes_agree_with_f64), and what F64 computes. */
 static void attention_does_not_depend_on_sp(void **state)
 {
     (void)state;
@@ -1613,21 +1643,24 @@ static void attention_does_not_depend_on_sp(void **state)
         for (int i = 0; i < 4; i++)
             global[i] = filled(tensor(dtypes[d], 3, 2, RS, (i == 1 || i == 2 ? 2 : 4) * RDIM),
                                (uint64_t)i + 1, 2);
-        (void)attend_on(1, SW_CONTIGUOUS, false, false, global, one[d]);
-        for (int32_t size = 1; size <= RING_MAX; size *= 2)
-            for (int layout = 0; layout < 2; layout++)
-                for (int gather = 0; gather < 2; gather++) {
-                    struct sw_tensor results[5];
-                    (void)attend_on(size, layout ? SW_ZIGZAG : SW_CONTIGUOUS, gather, false, global,
-                                    results);
-                    for (int i = 0; i < 5; i++) {
-                        const double off = distance(&results[i], &one[d][i]);
-                        if (!(off <= tolerance[d]))
-                            fail_msg("sp %d layout %d gather %d result %d is off by %g", size,
-                                     layout, gather, i, off);
-                        free(results[i].data);
-                    }
+        (void)attend_on((struct way){.size = 1}, global, one[d]);
+        struct way way = {0};
+        for (int tried = 0; tried == 0 || next_way(&way); tried++)
+            for (int gather = 0; gather < (way.inner_ring > 0 ? 1 : 2); gather++) {
+                struct sw_tensor results[5];
+                const struct way now = {.size = tried == 0 ? 1 : way.size,
+                                        .layout = way.layout,
+                                        .gather = gather == 1,
+                                        .inner_ring = way.inner_ring};
+                (void)attend_on(now, global, results);
+                for (int i = 0; i < 5; i++) {
+                    const double off = distance(&results[i], &one[d][i]);
+                    if (!(off <= tolerance[d]))
+                        fail_msg("sp %d of %d layout %d gather %d result %d is off by %g", now.size,
+                                 now.inner_ring, now.layout, gather, i, off);
+                    free(results[i].data);
                 }
+            }
         for (int i = 0; i < 4; i++)
             free(global[i].data);
     }
@@ -1641,10 +1674,11 @@ static void attention_does_not_depend_on_sp(void **state)
 
 /* Of a ring whose hops are bf16 everyone sees keys and values rounded to it: o, lse and dq are
  * those of one rank with such keys and values, as exactly as without. dk and dv are sums of a part
- * of each rank, rounded to bf16 with each of `size` hops: each rounding is at most 2^-9 of the sum
- * so far, which (parts may cancel) is taken to be at most twice the largest element there is. All
- * messages have two bytes for each element: with RDIM a multiple of the padding, of keys and
- * values size - 1, twice, and of their gradients size. */
+ * of each rank, rounded to bf16 with each of `size` hops, and between inner rings: each rounding is
+ * at most 2^-9 of the sum so far, which (parts may cancel) is taken to be at most twice the largest
+ * element there is. All messages have two bytes for each element: with RDIM a multiple of the
+ * padding, of keys and values size - 1, twice, and of their gradients size and one for each inner
+ * ring. */
 static void bf16_hops_round_what_travels(void **state)
 {
     (void)state;
@@ -1658,25 +1692,27 @@ static void bf16_hops_round_what_travels(void **state)
             const int64_t width = (key ? 2 : 4) * RDIM;
             rounded[i] = filled(tensor(dtypes[d], 3, 2, RS, width), (uint64_t)i + 1, 2);
             given[i] = tensor(dtypes[d], 3, 2, RS, width);
-            for (int64_t e = 0; e < given[i].elems;
-                 e++) /* by less than half of a bf16's last bit */
+            /* off by less than half of a bf16's last bit */
+            for (int64_t e = 0; e < given[i].elems; e++)
                 set(&given[i], e, get(&rounded[i], e) * (key ? 1 + 0x1p-11 : 1));
         }
-        (void)attend_on(1, SW_CONTIGUOUS, false, true, rounded, one);
-        for (int32_t size = 2; size <= RING_MAX; size++)
-            for (int layout = 0; layout < 2; layout++) {
-                const int64_t sent = attend_on(size, layout ? SW_ZIGZAG : SW_CONTIGUOUS, false,
-                                               true, given, results);
-                assert_int_equal(sent, (3 * size - 2) * KEYS * 2);
-                for (int i = 0; i < 5; i++) {
-                    const bool travels = i >= 3;
-                    const double off = distance(&results[i], &one[i]);
-                    if (!(off <= exact[d] + (travels ? 2 * size * 0x1p-9 : 0)))
-                        fail_msg("sp %d layout %d result %d is off by %g", size, layout, i, off);
-                    assert_true(!travels || off > 0x1p-13);
-                    free(results[i].data);
-                }
+        (void)attend_on((struct way){.size = 1}, rounded, one);
+        for (struct way way = {0}; next_way(&way);) {
+            const int32_t rings = way.inner_ring > 0 ? way.size / way.inner_ring : 0;
+            struct way now = way;
+            now.bf16_hops = true;
+            const int64_t sent = attend_on(now, given, results);
+            assert_int_equal(sent, (3 * way.size - 2 + rings) * KEYS * 2);
+            for (int i = 0; i < 5; i++) {
+                const bool travels = i >= 3;
+                const double off = distance(&results[i], &one[i]);
+                if (!(off <= exact[d] + (travels ? 2 * (way.size + rings) * 0x1p-9 : 0)))
+                    fail_msg("sp %d of %d layout %d result %d is off by %g", way.size,
+                             way.inner_ring, way.layout, i, off);
+                assert_true(!travels || off > 0x1p-13);
+                free(results[i].data);
             }
+        }
         for (int i = 0; i < 5; i++)
             free(one[i].data);
         for (int i = 0; i < 4; i++) {

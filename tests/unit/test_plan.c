@@ -61,6 +61,36 @@ static void store(const char *text, size_t bytes)
     store_at(path, text, bytes);
 }
 
+/* Of a ring of rings the plan says so; of any other nothing, so that older plans stay as they are.
+ */
+static void rings_read_back(void **state)
+{
+    (void)state;
+    struct sw_config *config = sw_test_read_run(&sw_test_llama_7b);
+    for (int32_t inner = 0; inner <= 8; inner += 8) {
+        char *text = NULL;
+        size_t bytes;
+        struct sw_plan plan;
+        struct sw_program_options options;
+        struct sw_decision decision = decision_of();
+        decision.train.inner_ring = inner;
+        FILE *out = open_memstream(&text, &bytes);
+        assert_int_equal(sw_plan_write(out, sw_config_run(config), NULL, &decision, &prediction,
+                                       digests, NULL, NULL),
+                         0);
+        fclose(out);
+        store(text, bytes);
+        assert_int_equal(strstr(text, "inner_ring") != NULL, inner > 0);
+        assert_int_equal(sw_plan_read(path, NULL, &plan, NULL), 0);
+        assert_int_equal(plan.decision.train.inner_ring, inner);
+        assert_int_equal(sw_plan_program_options(plan.run, &plan.decision, &options, NULL), 0);
+        assert_int_equal(options.inner_ring, inner);
+        sw_plan_free(&plan);
+        free(text);
+    }
+    sw_config_free(config);
+}
+
 static void reads_back(void **state)
 {
     (void)state;
@@ -572,11 +602,17 @@ static void recompute_of_a_run(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_back),           cmocka_unit_test(means_the_same_from_anywhere),
-        cmocka_unit_test(keeps_absolute_paths), cmocka_unit_test(follows_links),
-        cmocka_unit_test(finds_every_edit),     cmocka_unit_test(says_what_is_wrong),
-        cmocka_unit_test(maps_options),         cmocka_unit_test(freeze_of_a_run),
-        cmocka_unit_test(recompute_of_a_run),   cmocka_unit_test(is_a_description),
+        cmocka_unit_test(reads_back),
+        cmocka_unit_test(rings_read_back),
+        cmocka_unit_test(means_the_same_from_anywhere),
+        cmocka_unit_test(keeps_absolute_paths),
+        cmocka_unit_test(follows_links),
+        cmocka_unit_test(finds_every_edit),
+        cmocka_unit_test(says_what_is_wrong),
+        cmocka_unit_test(maps_options),
+        cmocka_unit_test(freeze_of_a_run),
+        cmocka_unit_test(recompute_of_a_run),
+        cmocka_unit_test(is_a_description),
     };
     char *here = realpath(argc > 1 ? argv[1] : "build/tests", NULL);
     if (here == NULL)

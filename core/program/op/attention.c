@@ -38,6 +38,12 @@ static const struct sw_attribute attention_attributes[] = {
      .costs = true,
      .newer = true,
      .offset = offsetof(union sw_attributes, attention.bf16_hops)},
+    {.name = "inner_ring",
+     .type = SW_ATTRIBUTE_INT,
+     .prints = SW_PRINT_SET,
+     .costs = true,
+     .newer = true,
+     .offset = offsetof(union sw_attributes, attention.inner_ring)},
     {.name = "scale",
      .type = SW_ATTRIBUTE_REAL,
      .prints = SW_PRINT_NEVER,
@@ -191,28 +197,17 @@ static double model_share_attention_grad(const struct sw_op *op)
     return 4.0 / 5.0; /* scores its pairs a second time */
 }
 
-/* k and v travel to all others; dk and dv, in padded rows, all the way home. */
-static int64_t hops_bytes(const struct sw_program *p, const struct sw_op *op, bool backward)
-{
-    const struct sw_value *q = &p->values[op->in[0].value], *k = &p->values[op->in[1].value];
-    const int32_t ranks = sw_axes_size(&p->mesh, op->axes);
-    const enum sw_hops hops = sw_attention_hops(op, ranks);
-    struct sw_attention_workspace layout;
-    if (hops == SW_HOPS_NONE)
-        return 0;
-    sw_attention_workspace_layout(q->local, k->local, op->as.attention.head_dim, q->dtype, hops,
-                                  backward, &layout);
-    return layout.travel_bytes * (ranks - 1) + (backward ? layout.sum_bytes * ranks : 0);
-}
-
+/* k and v travel to all others; dk and dv around, and from each inner ring to the next, all the way
+ * home. */
 static int64_t communication_attention(const struct sw_program *p, const struct sw_op *op)
 {
-    return sw_op_is_ring(op) ? hops_bytes(p, op, false) : 0;
-}
-
-static int64_t communication_attention_grad(const struct sw_program *p, const struct sw_op *op)
-{
-    return hops_bytes(p, op, true);
+    struct sw_ring_blocks blocks;
+    if (!sw_op_is_ring(op))
+        return 0;
+    sw_ring_blocks_of(p, op, &blocks);
+    const int32_t sums = blocks.ranks + (blocks.rings > 1 ? blocks.rings : 0);
+    return blocks.ranks <= 1 ? 0
+                             : blocks.travel_bytes * (blocks.ranks - 1) + blocks.sum_bytes * sums;
 }
 
 static int vjp_attention(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
@@ -297,5 +292,5 @@ const struct sw_op_info sw_row_attention_grad = {.name = "attention_grad",
                                                  .cost_class = SW_CLASS_ATTENTION,
                                                  .cost = cost_attention_grad,
                                                  .model_share = model_share_attention_grad,
-                                                 .communication = communication_attention_grad,
+                                                 .communication = communication_attention,
                                                  .workspace = sw_workspace_attention_grad};

@@ -1,6 +1,7 @@
 /* The kernels in fp32 arithmetic: f32 and bf16 operands; and bf16 products on a processor whose
  * library has none. */
 #include "runner/device/cpu/cpu.h"
+#include "runner/device/ring.h"
 
 #define REAL float
 #define REAL_BYTES 4

@@ -1,6 +1,7 @@
 /* The kernels in fp64 arithmetic, and the plain matrix product: the reference that tests compare
  * with. */
 #include "runner/device/cpu/cpu.h"
+#include "runner/device/ring.h"
 
 #define REAL double
 #define REAL_BYTES 8

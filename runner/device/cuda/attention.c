@@ -5,6 +5,7 @@
 #include "core/base/number.h"
 #include "runner/device/cuda/cuda.h"
 #include "runner/device/cuda/serving.h"
+#include "runner/device/ring.h"
 
 #include <string.h>
 
@@ -45,7 +46,7 @@ static int64_t key_start(const struct ring *r, int32_t hop)
     const struct sw_ring *ring = r->call->ring;
     if (r->hops == 1)
         return r->call->in[1].start[1];
-    return (int64_t)((ring->index - hop + ring->size) % ring->size) * r->a.sk;
+    return sw_ring_step(ring, hop).owner * r->a.sk;
 }
 
 static int describe(struct sw_device *device, const struct sw_call *call, bool backward,
@@ -404,11 +405,12 @@ static int convert(const struct ring *r, const struct sw_tensor *from, const str
 }
 
 /* This rank's k and v beside each other in the first block that travels, as they do. */
-static int pack(const struct ring *r, void *block, struct sw_error *err)
+static int pack(const struct ring *r, struct sw_error *err)
 {
+    char *block = place(r, sw_ring_first(r->call->ring, &r->layout, 0));
     for (int i = 0; i < 2; i++) {
         const struct sw_tensor *from = &r->call->in[1 + i];
-        const struct sw_tensor to = {.data = (char *)block + i * r->layout.travel_bytes / 2,
+        const struct sw_tensor to = {.data = block + i * r->layout.travel_bytes / 2,
                                      .dtype = r->layout.widened ? SW_BF16_T : from->dtype,
                                      .elems = from->elems};
         if (convert(r, from, &to, err) != 0)
@@ -417,10 +419,11 @@ static int pack(const struct ring *r, void *block, struct sw_error *err)
     return 0;
 }
 
-/* k and v, beside each other, that a rank attends with, of a block that travels; NULL: err. All
- * ranks, the owner too, see them as they travel. */
-static char *unpack(const struct ring *r, char *block, struct sw_error *err)
+/* k and v, beside each other, that a rank attends with at a step; NULL: err. All ranks, the owner
+ * too, see them as they travel. */
+static char *unpack(const struct ring *r, int32_t step, struct sw_error *err)
 {
+    char *block = place(r, sw_ring_at_hand(r->call->ring, &r->layout, step));
     const struct sw_tensor from = {.data = block, .dtype = SW_BF16_T, .elems = 2 * k_elems(r)};
     struct sw_tensor to = {.dtype = r->a.dtype, .elems = 2 * k_elems(r)};
     if (!r->layout.widened)
@@ -437,6 +440,22 @@ static int check_own(const struct ring *r, bool backward, struct sw_error *err)
     return sw_cuda_check_shared(r->device, sw_cuda_attention_shared(r->a.dim, backward),
                                 sw_op_info((enum sw_op_kind)r->call->op->kind)->name, r->a.dim,
                                 err);
+}
+
+static int forward_ring(const struct ring *r, const struct assembly *as, struct sw_error *err)
+{
+    const struct sw_ring *ring = r->call->ring;
+    const size_t values = (size_t)k_elems(r) * sw_dtype_bytes(r->a.dtype);
+    if (pack(r, err) != 0)
+        return -1;
+    for (int32_t step = 0; step < r->hops; step++) {
+        const int keys = sw_ring_start_keys(ring, &r->layout, r->call->workspace, step, err);
+        char *k = keys < 0 ? NULL : unpack(r, step, err);
+        if (k == NULL || forward_hop(r, as, k, k + values, step, err) != 0 ||
+            sw_ring_wait(ring, keys, err) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 int sw_cuda_run_attention(struct sw_device *device, const struct sw_call *call,
@@ -456,28 +475,9 @@ int sw_cuda_run_attention(struct sw_device *device, const struct sw_call *call,
         fill(&r, call->out[1].data, 0xfe, (size_t)(r.a.batch * r.a.sq * r.a.heads) * sizeof(float),
              err) != 0)
         return -1;
-    if (r.hops == 1) {
-        if (forward_hop(&r, as, call->in[1].data, call->in[2].data, 0, err) != 0)
-            return -1;
-    } else {
-        const struct sw_ring *ring = call->ring;
-        char *block[2] = {place(&r, r.layout.travel[0]), place(&r, r.layout.travel[1])};
-        const size_t bytes = (size_t)r.layout.travel_bytes;
-        const size_t values = (size_t)k_elems(&r) * sw_dtype_bytes(r.a.dtype);
-        if (pack(&r, block[0], err) != 0)
-            return -1;
-        for (int32_t hop = 0; hop < r.hops; hop++) {
-            const bool last = hop == r.hops - 1;
-            char *here = block[hop % 2];
-            if (!last && ring->start(ring->context, here, block[(hop + 1) % 2], bytes, err) != 0)
-                return -1;
-            here = unpack(&r, here, err);
-            if (here == NULL || forward_hop(&r, as, here, here + values, hop, err) != 0)
-                return -1;
-            if (!last && ring->wait(ring->context, err) != 0)
-                return -1;
-        }
-    }
+    if (r.hops == 1 ? forward_hop(&r, as, call->in[1].data, call->in[2].data, 0, err) != 0
+                    : forward_ring(&r, as, err) != 0)
+        return -1;
     return as != NULL && !as->direct ? narrow(&r, &call->out[0], as->carry, err) : 0;
 }
 
@@ -546,61 +546,96 @@ static int backward_hop(const struct ring *r, const struct assembly *as, const f
                   err);
 }
 
+/* dk and dv on their way. */
+struct sums {
+    struct sw_tensor computed, leaving, arriving; /* of the block at hand */
+    struct sw_tensor left,
+        came; /* of inner rings: what leaves for the next, came from one before */
+};
+
+static struct sw_tensor sums_at(const struct ring *r, int32_t which, bool travels)
+{
+    const bool narrow = travels && r->layout.sum_bytes < r->layout.cotangent_bytes;
+    return (struct sw_tensor){.data = place(r, r->layout.cotangent[which]),
+                              .dtype = narrow ? SW_BF16_T : SW_F32,
+                              .elems = 2 * k_elems(r)};
+}
+
+static int add(const struct ring *r, const struct sw_tensor *a, const struct sw_tensor *b,
+               const struct sw_tensor *to, struct sw_error *err)
+{
+    return queued(r, sw_cuda_add(a, b, to, r->device->stream), err);
+}
+
+/* What arrived belongs to the block at hand. Where a round begins it is all that an inner ring made
+ * of the block that the round before began with: with what the rings before made, that goes on. */
+static int take_arrived(const struct ring *r, const struct sw_ring_step *s, const struct sums *sums,
+                        struct sw_error *err)
+{
+    if (s->at > 0)
+        return add(r, &sums->computed, &sums->arriving, &sums->computed, err);
+    return s->round > 1 ? add(r, &sums->came, &sums->arriving, &sums->left, err)
+                        : convert(r, &sums->arriving, &sums->left, err);
+}
+
+/* After the last step: dk and dv of this rank's own keys. */
+static int bring_home(const struct ring *r, const struct sums *sums, float **home,
+                      struct sw_error *err)
+{
+    const struct sw_ring *ring = r->call->ring;
+    const struct sw_tensor *last = &sums->arriving;
+    if (ring->inner < ring->size) {
+        const struct sw_ring_step behind = sw_ring_step(ring, ring->size);
+        if (take_arrived(r, &behind, sums, err) != 0 ||
+            ring->start(ring->context, true, sums->left.data, sums->came.data,
+                        (size_t)r->layout.sum_bytes, err) != 0 ||
+            ring->wait(ring->context, err) != 0)
+            return -1;
+        last = &sums->came;
+    }
+    *home = last->dtype != SW_F32 ? sums->computed.data : last->data;
+    return last->dtype != SW_F32 ? convert(r, last, &sums->computed, err) : 0;
+}
+
 /* dk, dv of a block follow it: a rank computes its own part while the sum of the ranks before
- * arrives, adds the two and sends the sum on; after `hops` hops it is home. What is sent narrower
- * is rounded with each hop. */
+ * arrives, adds the two and sends the sum on; from the last rank of the ring it comes home. What is
+ * sent narrower is rounded with each hop. */
 static int backward_ring(const struct ring *r, const struct assembly *as, const float *delta,
                          float *dq, float **home, struct sw_error *err)
 {
     const struct sw_ring *ring = r->call->ring;
-    char *block[2] = {place(r, r->layout.travel[0]), place(r, r->layout.travel[1])};
-    const enum sw_dtype dtype =
-        r->layout.sum_bytes < r->layout.cotangent_bytes ? SW_BF16_T : SW_F32;
-    struct sw_tensor computed = {
-        .data = place(r, r->layout.cotangent[0]), .dtype = SW_F32, .elems = 2 * k_elems(r)};
-    struct sw_tensor arriving = computed, leaving = computed;
-    const size_t travel = (size_t)r->layout.travel_bytes;
     const size_t values = (size_t)k_elems(r) * sw_dtype_bytes(r->a.dtype);
-    const size_t bytes = (size_t)computed.elems * sw_dtype_bytes(dtype);
-    arriving.dtype = leaving.dtype = dtype;
-    arriving.data = place(r, r->layout.cotangent[1]);
-    leaving.data = place(r, r->layout.cotangent[2]);
-    if (pack(r, block[0], err) != 0)
+    void *workspace = r->call->workspace;
+    struct sums sums = {sums_at(r, 0, false), sums_at(r, 2, true), sums_at(r, 1, true),
+                        sums_at(r, 3, true), sums_at(r, 4, true)};
+    int sent = 0; /* of them, under way */
+    if (pack(r, err) != 0)
         return -1;
-    for (int32_t hop = 0; hop < r->hops; hop++) {
-        const bool last = hop == r->hops - 1;
-        char *here = block[hop % 2];
-        if (!last && ring->start(ring->context, here, block[(hop + 1) % 2], travel, err) != 0)
+    for (int32_t step = 0; step < r->hops; step++) {
+        const struct sw_ring_step s = sw_ring_step(ring, step);
+        const int keys = sw_ring_start_keys(ring, &r->layout, workspace, step, err);
+        char *k = keys < 0 ? NULL : unpack(r, step, err);
+        if (k == NULL ||
+            backward_hop(r, as, delta, dq, k, k + values, step, sums.computed.data, err) != 0)
             return -1;
-        here = unpack(r, here, err);
-        if (here == NULL ||
-            backward_hop(r, as, delta, dq, here, here + values, hop, computed.data, err) != 0)
+        /* in the order of their starts: dk, dv of the step before, then k, v of this one */
+        if (sw_ring_wait(ring, sent, err) != 0 ||
+            (step > 0 && take_arrived(r, &s, &sums, err) != 0) ||
+            sw_ring_wait(ring, keys, err) != 0)
             return -1;
-        /* in the order of their starts: dk, dv of the hop before, then k, v of this one */
-        if (hop > 0) {
-            if (ring->wait(ring->context, err) != 0)
-                return -1;
-            if (queued(r, sw_cuda_add(&computed, &arriving, &computed, r->device->stream), err) !=
-                0)
-                return -1;
-        }
-        if (!last && ring->wait(ring->context, err) != 0)
-            return -1;
-        if (dtype != SW_F32) {
-            if (convert(r, &computed, &leaving, err) != 0)
+        if (sums.leaving.dtype != SW_F32) {
+            if (convert(r, &sums.computed, &sums.leaving, err) != 0)
                 return -1;
         } else {
-            void *sent = computed.data;
-            computed.data = leaving.data;
-            leaving.data = sent;
+            void *memory = sums.computed.data;
+            sums.computed.data = sums.leaving.data;
+            sums.leaving.data = memory;
         }
-        if (ring->start(ring->context, leaving.data, arriving.data, bytes, err) != 0)
+        sent = sw_ring_start_sums(ring, &r->layout, workspace, step, sums.leaving.data, err);
+        if (sent < 0)
             return -1;
     }
-    if (ring->wait(ring->context, err) != 0)
-        return -1;
-    *home = dtype != SW_F32 ? computed.data : arriving.data;
-    return dtype != SW_F32 ? convert(r, &arriving, &computed, err) : 0;
+    return sw_ring_wait(ring, sent, err) != 0 ? -1 : bring_home(r, &sums, home, err);
 }
 
 int sw_cuda_run_attention_grad(struct sw_device *device, const struct sw_call *call,
