@@ -229,7 +229,7 @@ static const struct field run_serve_fields[] = {
          "over "
          "dp x fsdp, one chunk on each at least; auto: one chunk on each, and with token_latency "
          "and no chunk the most, by price, with which a token that waits for them keeps it; on "
-         "CPUs without sp calls mix where a rank's part is above its sequences and at most 32: it "
+         "CPUs without sp calls mix where a rank's part is above its sequences and at most 64: it "
          "counts the other sequences' next tokens, too, which wait for no call but their own"},
     {.key = "cache",
      .type = FIELD_WORD,

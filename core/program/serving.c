@@ -6,7 +6,8 @@
 
 enum {
     DEFAULT_CHUNK = 512,
-    READ_ROWS = 128 /* of `read`: weights take little beside so many */
+    READ_ROWS = 128, /* of `read`: weights take little beside so many */
+    MIX_ROWS = 64    /* of prefill that mixes, at most: more are read sooner as chunks */
 };
 
 /* `axes` and those of `more` that are not among them, where that divides the size; else `axes`. */
@@ -107,18 +108,14 @@ static bool makes_rows_alike(const struct sw_program_options *o)
     return fits;
 }
 
-/* Whether prefill takes tokens of texts that run beside those of prompts: the device makes a row
- * alike in calls of either size, the budget has room for both, and a token is where the cache's
- * chunks say. `budget`, `slots`: of a rank of the batch. */
+/* Whether prefill takes tokens of texts that run beside those of prompts: a row is alike in calls
+ * of either, the budget has room for both, and a token is where the cache's chunks say. `budget`,
+ * `slots`: of a rank of the batch. */
 static bool may_mix(const struct sw_program_options *training, const struct sw_serving *want,
                     int64_t budget, int64_t slots, int64_t ranks)
 {
-    const struct sw_model *m = &training->model;
-    int64_t widest = m->intermediate_size > m->hidden_size ? m->intermediate_size : m->hidden_size;
-    if ((int64_t)m->heads * m->head_dim > widest)
-        widest = (int64_t)m->heads * m->head_dim;
     return want->chunk <= 1 && ranks == 1 && budget > slots && !want->stream_weights &&
-           budget <= training->target.like_rows && budget * widest <= training->target.like_elems;
+           budget <= MIX_ROWS && makes_rows_alike(training);
 }
 
 /* Tokens; budget 0: whatever that makes. */

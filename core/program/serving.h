@@ -6,11 +6,12 @@
  * of, any slot that lies with it on a rank of the batch, and a prompt may have several rows of a
  * call, one behind the other. Decoding has a row for every slot, or fewer (sizes, below).
  *
- * Where a rank's budget lies between its slots and what the device makes alike (like_rows of its
- * target), chunks are single tokens and prefill mixes: its rows have the next tokens of texts that
- * run as well as those of prompts, each made as `decode` makes it, to the bit; the first ones of a
- * rank, as many as slots, are sampled. `read` is the same program of many more rows, for prompts
- * beside which nobody waits for a token: its rows have the same bits, and take less each.
+ * Where the device makes a row alike in calls of any size (like_rows of its target) and a rank's
+ * budget lies between its slots and 64, chunks are single tokens and prefill mixes: its rows have
+ * the next tokens of texts that run as well as those of prompts, each made as `decode` makes it, to
+ * the bit; the first ones of a rank, as many as slots, are sampled. `read` is the same program of
+ * many more rows, for prompts beside which nobody waits for a token: its rows have the same bits,
+ * and take less each.
  *
  * Where prefill does not mix but the device makes rows alike, `read` has what is behind the whole
  * chunks of a prompt where that is less than half a chunk, and the next tokens of texts that run:

@@ -35,7 +35,7 @@ enum {
  * share calls; with the smaller one prompts that are alone have a program of more rows. */
 static const struct shape {
     int64_t slots, chunk, budget; /* budget: of a rank of the batch */
-} shapes[] = {{3, 12, 0}, {5, 20, 0}, {20, 16, 0}, {4, 2, 0}, {3, 0, 8}, {6, 1, 32}};
+} shapes[] = {{3, 12, 0}, {5, 20, 0}, {20, 16, 0}, {4, 2, 0}, {3, 0, 8}, {6, 1, 40}};
 
 static struct sw_program_options make_options(struct sw_mesh mesh, enum sw_dtype dtype)
 {

@@ -85,7 +85,7 @@ assert r["starter"] == "bash" and os.access(r["script"], os.X_OK) and os.path.ex
 assert plan["mesh_dim"] == "1,2,2,2" and plan["digest"] in open(plan["path"]).read() and plan["step_seconds"] > 0
 PYTHON
 # What a call reads: of a budget that mixes the rows of one, else a chunk of each prompt.
-for budget in '16 16 tokens per call' '64 64 tokens at a time'; do
+for budget in '16 16 tokens per call' '64 64 tokens per call' '128 128 tokens at a time'; do
     expect 0 '' search $runs/quickstart.yaml --for serve --mesh_dim 1,1,8,1 --set serve.max_batch=1 \
         --set serve.token_budget="${budget%% *}"
     grep -qxF "          1 sequence at a time of 256 tokens, prompts ${budget#* }" "$scratch/stdout" ||

@@ -448,9 +448,9 @@ static void a_budget_mixes_before_it_gives_up(void **state)
     run.serve_max_batch = 16; /* 8 of a rank of the batch */
     run.serve_max_tokens = 2048;
     none.mesh = sw_mesh_make(1, 2, 2, 1);
-    run.serve_token_budget = 2 * 64;
+    run.serve_token_budget = 2 * 128;
     assert_int_equal(sw_search_evaluate_serving(&run, &none, &chunks, &err), 0);
-    assert_int_equal(chunks.serve.chunk, 64);
+    assert_int_equal(chunks.serve.chunk, 128);
     run.serve_token_budget = 2 * 16;
     assert_int_equal(sw_search_evaluate_serving(&run, &none, &mixed, &err), 0);
     assert_int_equal(mixed.serve.chunk, 1);
