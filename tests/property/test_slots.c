@@ -113,6 +113,35 @@ static struct sw_serving serving_of(const struct sw_program_options *options,
                                .weights = weights};
 }
 
+/* Of a text that is alone each token but the first is a call of one row on each rank of the batch,
+ * and its prompt has calls of as many rows as prices count: of chunks, then of single tokens. */
+static void check_rows(const struct sw_test_texts *run)
+{
+    struct sw_program_options prefill, read;
+    int64_t rows[SW_SERVING_SIZES];
+    const int64_t tokens = run->texts[0].token_count;
+    const bool has = sw_serving_has(run->options, &run->serving, SW_PROGRAM_READ);
+    assert_int_equal(
+        sw_serving_options(run->options, &run->serving, SW_PROGRAM_PREFILL, &prefill, NULL), 0);
+    if (has)
+        assert_int_equal(
+            sw_serving_options(run->options, &run->serving, SW_PROGRAM_READ, &read, NULL), 0);
+    const bool mixes = prefill.serving.mixes;
+    const int64_t ways = prefill.global_batch / prefill.micro_batch_per_rank;
+    const int64_t chunk = prefill.serving.chunk, budget = prefill.micro_batch_per_rank * chunk;
+    int64_t left = mixes ? tokens : has ? sw_serving_tail(tokens, chunk) : 0;
+    int64_t expected = (tokens - left + budget - 1) / budget * budget;
+    while (left > 0) {
+        const bool reads = has && (!mixes || sw_serving_widens(left, budget));
+        const int32_t count = sw_serving_sizes(reads ? &read : &prefill, rows);
+        const int64_t call = rows[sw_serving_size(rows, count, left)];
+        expected += call;
+        left -= call;
+    }
+    assert_int_equal(run->prefill_rows, expected * ways);
+    assert_int_equal(run->decode_rows, (NEW_TOKENS - 1) * ways);
+}
+
 /* Texts in the order of that rotation, on the arena as it lies in rotation 0; what was made or
  * scored of each prompt must be the same however often and wherever it comes, alone or behind
  * others whose beginning stands in the cache. Returns the texts that differ from the first of their
@@ -153,10 +182,8 @@ static int32_t run_in_order(const struct sw_program_options *options, enum sw_dt
     if (sw_test_texts_run(&run, &err) != 0)
         fail_msg("%s", err.message);
     assert_int_equal(run.other_ranks, 0);
-    /* of a text that is alone each token but the first is a call of one row on each rank */
     if (rotation < 0 && !scores)
-        assert_int_equal(run.decode_rows, (NEW_TOKENS - 1) * options->mesh.size[SW_DP] *
-                                              options->mesh.size[SW_FSDP]);
+        check_rows(&run);
     *cached += run.cached_tokens;
     *reads += run.reads;
     for (int64_t t = 0; t < count; t++) {
