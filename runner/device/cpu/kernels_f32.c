@@ -29,6 +29,7 @@
 #include "runner/device/cpu/attention_backward.inc"
 #include "runner/device/cpu/cache.inc"
 #include "runner/device/cpu/serving.inc"
+#include "runner/device/cpu/sampling.inc"
 
 /* Edge of the blocks that are widened: three of them fill one thread's scratch, whatever the number
  * of threads, so that it does not change the result. */

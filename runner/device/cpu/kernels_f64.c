@@ -28,6 +28,7 @@
 #include "runner/device/cpu/attention_backward.inc"
 #include "runner/device/cpu/cache.inc"
 #include "runner/device/cpu/serving.inc"
+#include "runner/device/cpu/sampling.inc"
 
 enum { PANEL_COLUMNS = 64, PANEL_DEPTH = 128, PANEL_ROWS = 64 };
 

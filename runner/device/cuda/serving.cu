@@ -1,5 +1,5 @@
 /* Serving: what goes into the cache, the parts that the ranks' attention gives, and what becomes of
- * the last token. runner/device/cpu/serving.inc says the same in C. */
+ * the last token. runner/device/cpu/serving.inc and sampling.inc say the same in C. */
 #include "runner/device/cuda/cached.cuh"
 
 #include <float.h>
