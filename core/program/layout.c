@@ -13,39 +13,62 @@ static int64_t align(int64_t bytes)
 
 /* ---- What depends on sizes ---- */
 
-/* Works a shape out; `out` is complete but for its size. */
-static int find_shard(const struct sw_program *p, const struct sw_sizes *sizes, struct shape *out,
+/* A dimension's size, what is split of it, and in how many parts. */
+struct extent {
+    int64_t size, padded;
+    int32_t split;
+};
+
+static struct extent extent_of(const struct sw_program *p, const struct sw_sizes *sizes,
+                               const struct sw_value *value, uint8_t d)
+{
+    const struct sw_axes *axes = &value->sharding.spec.dim[d];
+    struct extent e = {value->size[d], value->padded[d], 1};
+    if (sizes != NULL && value->symbol[d] != SW_SIZE_FIXED)
+        e.size = sizes->of[value->symbol[d]];
+    if (sizes != NULL)
+        e.padded =
+            sw_logical_pads((enum sw_logical)value->axis[d]) ? sizes->of[SW_SIZE_EMBED] : e.size;
+    for (uint8_t i = 0; i < axes->count; i++)
+        e.split *= p->mesh.size[axes->axis[i]];
+    return e;
+}
+
+/* Works a shape out, where it is another than it was. Returns whether it is, -1: err. */
+static int find_shard(const struct sw_program *p, const struct sw_sizes *sizes, struct shape *shape,
                       struct sw_error *err)
 {
-    const struct sw_value *like = &p->values[out->like];
-    memcpy(out->size, like->size, sizeof out->size);
-    memcpy(out->padded, like->padded, sizeof out->padded);
-    memcpy(out->local, like->padded, sizeof out->local);
-    out->slot_bytes = (int64_t)sw_dtype_bytes(like->dtype);
+    const struct sw_value *like = &p->values[shape->like];
+    bool changed = !shape->known;
     for (uint8_t d = 0; d < like->ndim; d++) {
-        const struct sw_axes axes = like->sharding.spec.dim[d];
-        if (sizes != NULL) {
-            out->size[d] =
-                like->symbol[d] != SW_SIZE_FIXED ? sizes->of[like->symbol[d]] : like->size[d];
-            out->padded[d] = sw_logical_pads((enum sw_logical)like->axis[d])
-                                 ? sizes->of[SW_SIZE_EMBED]
-                                 : out->size[d];
+        const struct extent e = extent_of(p, sizes, like, d);
+        if (shape->known && shape->size[d] == e.size && shape->padded[d] == e.padded &&
+            shape->split[d] == e.split)
+            continue;
+        if (e.split > 1 && e.padded % (e.split * like->unit[d]) != 0) {
+            char names[32];
+            return sw_fail(err, SW_UNMET, "dimension %d of '%s' (%lld) is not divisible by %s %lld",
+                           d, like->name, (long long)(e.padded / like->unit[d]),
+                           sw_axes_format(like->sharding.spec.dim[d], names, sizeof names),
+                           (long long)e.split);
         }
-        out->local[d] = out->padded[d];
-        if (axes.count > 0) {
-            const int64_t split = sw_axes_size(&p->mesh, axes);
-            if (out->padded[d] % (split * like->unit[d]) != 0) {
-                char names[32];
-                return sw_fail(err, SW_UNMET,
-                               "dimension %d of '%s' (%lld) is not divisible by %s %lld", d,
-                               like->name, (long long)(out->padded[d] / like->unit[d]),
-                               sw_axes_format(axes, names, sizeof names), (long long)split);
-            }
-            out->local[d] = out->padded[d] / split;
-        }
-        out->slot_bytes *= out->local[d];
+        shape->size[d] = e.size;
+        shape->padded[d] = e.padded;
+        shape->split[d] = e.split;
+        shape->local[d] = e.padded / e.split;
+        changed = true;
     }
-    return 0;
+    for (uint8_t d = like->ndim; !shape->known && d < SW_MAX_DIMS; d++) {
+        shape->size[d] = like->size[d];
+        shape->padded[d] = shape->local[d] = like->padded[d];
+    }
+    shape->known = true;
+    if (!changed)
+        return 0;
+    shape->slot_bytes = (int64_t)sw_dtype_bytes(like->dtype);
+    for (uint8_t d = 0; d < like->ndim; d++)
+        shape->slot_bytes *= shape->local[d];
+    return 1;
 }
 
 /* Gives every value its shape. From one mesh of a search to the next most shapes stay. */
@@ -53,16 +76,11 @@ static int set_shapes(struct sw_program *p, const struct sw_sizes *sizes, struct
 {
     const struct sw_lifetimes *l = p->lifetimes;
     for (int32_t i = 0; i < l->shape_count; i++) {
-        struct shape *shape = &l->shapes[i], now = *shape;
-        if (find_shard(p, sizes, &now, err) != 0)
+        struct shape *shape = &l->shapes[i];
+        const int changed = find_shard(p, sizes, shape, err);
+        if (changed < 0)
             return -1;
-        if (shape->known && memcmp(shape->size, now.size, sizeof now.size) == 0 &&
-            memcmp(shape->padded, now.padded, sizeof now.padded) == 0 &&
-            memcmp(shape->local, now.local, sizeof now.local) == 0)
-            continue;
-        now.known = true;
-        *shape = now;
-        for (int32_t k = 0; k < shape->count; k++) {
+        for (int32_t k = 0; changed && k < shape->count; k++) {
             struct sw_value *value = &p->values[l->by_shape[shape->first + k]];
             memcpy(value->size, shape->size, sizeof value->size);
             memcpy(value->padded, shape->padded, sizeof value->padded);
@@ -203,9 +221,11 @@ static int64_t find_gap(struct placed_list *list, const struct block *block, int
     const struct placed *p = list->at;
     if (offset < list->floor)
         offset = list->floor;
-    for (; p->offset < offset + bytes; p++)
-        if (p->first <= last && p->last >= first && p->end > offset)
-            offset = p->end;
+    for (; p->offset < offset + bytes;
+         p++) { /* no branches: which blocks overlap is anyone's guess */
+        const bool overlaps = (p->first <= last) & (p->last >= first) & (p->end > offset);
+        offset = overlaps ? p->end : offset;
+    }
     list->stop = (int32_t)(p - list->at);
     return offset;
 }

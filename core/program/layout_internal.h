@@ -46,6 +46,7 @@ struct shape {
     bool known;           /* all of its values have these: */
     int64_t size[SW_MAX_DIMS], padded[SW_MAX_DIMS], local[SW_MAX_DIMS];
     int64_t slot_bytes;
+    int32_t split[SW_MAX_DIMS]; /* in how many parts a dimension is */
 };
 
 /* Kept with the program. */
