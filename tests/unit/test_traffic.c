@@ -162,12 +162,105 @@ static void what_is_known_changes_no_price(void **state)
     sw_config_free(config);
 }
 
+/* All orders of four axes; returns how many. */
+static int32_t all_orders(const struct sw_mesh *like, struct sw_mesh out[SW_MAX_SPANS])
+{
+    int32_t count = 0;
+    for (unsigned k = 0; k < 256; k++) {
+        struct sw_mesh mesh = *like;
+        unsigned seen = 0;
+        for (unsigned i = 0; i < SW_AXIS_COUNT; i++) {
+            mesh.order[i] = (uint8_t)(k >> 2 * i & 3u);
+            seen |= 1u << mesh.order[i];
+        }
+        if (seen == 15)
+            out[count++] = mesh;
+    }
+    return count;
+}
+
+static double ideal_seconds(const struct sw_program *p, const struct sw_run_config *run,
+                            struct sw_cost_known *known, const struct sw_mesh *orders,
+                            int32_t order_count)
+{
+    const struct sw_cost_ideal ideal = {.orders = orders, .order_count = order_count};
+    struct sw_error err = {0};
+    struct sw_cost cost;
+    if (sw_cost_price_ideal(p, &run->cluster, &ideal, known, &cost, &err) != 0)
+        fail_msg("%s", err.message);
+    return cost.step_seconds;
+}
+
+static void check_ideal(struct sw_program *p, const struct sw_run_config *run,
+                        struct sw_cost_shared *shared)
+{
+    struct sw_mesh orders[SW_MAX_SPANS];
+    struct sw_cost_known alone, sharing;
+    struct sw_error err = {0};
+    if (sw_cost_known_make(p, &alone, &err) != 0 || sw_cost_known_make(p, &sharing, &err) != 0)
+        fail_msg("%s", err.message);
+    sharing.shared = shared;
+    const int32_t count = all_orders(&p->mesh, orders);
+    assert_int_equal(count, 24);
+    const double all = ideal_seconds(p, run, &alone, NULL, 0);
+    assert_true(ideal_seconds(p, run, &sharing, NULL, 0) == all);
+    assert_true(ideal_seconds(p, run, &alone, orders, count) == all);
+    double least = INFINITY;
+    for (int32_t i = 0; i < count; i++) {
+        struct sw_cost cost, other;
+        p->mesh = orders[i];
+        if (sw_cost_price_known(p, &run->cluster, NULL, &alone, &cost, &err) != 0 ||
+            sw_cost_price_known(p, &run->cluster, NULL, &sharing, &other, &err) != 0)
+            fail_msg("%s", err.message);
+        assert_true(cost.step_seconds == other.step_seconds);
+        const double one = ideal_seconds(p, run, &sharing, &orders[i], 1);
+        assert_true(all <= one);
+        assert_true(one <= cost.step_seconds);
+        least = cost.step_seconds < least ? cost.step_seconds : least;
+    }
+    assert_true(all <= least);
+    sw_cost_known_free(&alone);
+    sw_cost_known_free(&sharing);
+}
+
+/* An ideal step takes no longer than one in any of the orders that it may lie in, and what prices
+ * of other programs and meshes found changes none. */
+static void no_order_is_faster_than_the_ideal(void **state)
+{
+    (void)state;
+    static const int32_t sizes[][2] = {{2, 8}, {8, 2}, {4, 4}, {2, 8}};
+    struct sw_test_run t = sw_test_llama_7b;
+    t.nodes = 8;
+    t.sequence_length = 4096;
+    t.layers = 4;
+    t.global_batch_size = 64;
+    struct sw_config *config = sw_test_read_run(&t);
+    const struct sw_run_config *run = sw_config_run(config);
+    struct sw_cost_shared shared = {.cluster = NULL};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const struct sw_decision decision = {.mesh = sw_mesh_make(sizes[i][0], 2, 2, sizes[i][1]),
+                                             .train.micro_batch_size = 1,
+                                             .train.recompute = sw_test_recompute(2, NULL, 4),
+                                             .train.layout = SW_ZIGZAG};
+        struct sw_program_options options;
+        struct sw_program *p = NULL;
+        struct sw_error err = {0};
+        if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
+            sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0)
+            fail_msg("%s", err.message);
+        check_ideal(p, run, &shared);
+        sw_program_free(p);
+    }
+    sw_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_grow_and_never_merge),
         cmocka_unit_test(parts_are_the_whole),
         cmocka_unit_test(what_is_known_changes_no_price),
+        cmocka_unit_test(no_order_is_faster_than_the_ideal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
