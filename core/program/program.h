@@ -215,7 +215,7 @@ struct sw_append_attributes { /* cache_append */
 struct sw_accumulate_attributes {
     bool first; /* overwrites in the first micro-step */
 };
-struct sw_gradient_attributes { /* linear_dw, lm_head_grad; begins as that of accumulate */
+struct sw_gradient_attributes { /* of what makes a gradient; begins as that of accumulate */
     bool first;
     bool adds; /* to the sum that is its last operand and its result, in place */
 };

@@ -250,9 +250,16 @@ static void write_in_place(struct schedule *s)
     }
 }
 
-/* ---- 2. A product that makes a weight's gradient adds it to the sum itself ---- */
+/* ---- 2. What makes a weight's gradient adds it to the sum itself ---- */
 
-/* Sums that are narrower than what the product adds up in stay apart: they are rounded once. */
+/* What numbers it adds up: those of its first operand that is no list of tokens. */
+static enum sw_dtype added_dtype(const struct sw_program *p, const struct sw_op *op)
+{
+    const enum sw_dtype first = p->values[op->in[0].value].dtype;
+    return sw_accumulate_dtype(first == SW_I32 ? p->values[op->in[1].value].dtype : first);
+}
+
+/* Sums that are narrower than what it adds up in stay apart: they are rounded once. */
 static bool can_add_in_place(const struct schedule *s, int32_t sum, int32_t maker)
 {
     const struct sw_op *op = s->list.ops[sum], *made_by = s->list.ops[maker];
@@ -261,8 +268,7 @@ static bool can_add_in_place(const struct schedule *s, int32_t sum, int32_t make
     const struct sw_op_info *info = sw_op_info(made_by->kind);
     if (info->attributes != sw_op_gradient_attributes || made_by->as.gradient.adds ||
         !sw_ref_equal(made_by->out[info->gradient - 1], op->in[1]) || x->alias >= 0 ||
-        total->dtype != x->dtype ||
-        total->dtype != sw_accumulate_dtype(s->p->values[made_by->in[0].value].dtype) ||
+        total->dtype != x->dtype || total->dtype != added_dtype(s->p, made_by) ||
         !only_between(s, op->in[1].value, sum, maker))
         return false;
     return next_naming(s, TOUCHES, op->out[0].value, maker, sum) == sum;

@@ -192,7 +192,9 @@ static double moved_bytes(const struct sw_call *call)
                  out = bytes_of(call->out, call->op->n_out);
     if (call->op->kind == SW_OP_EMBEDDING)
         return bytes_of(call->in, 1) + 2 * out;
-    return call->op->kind == SW_OP_EMBEDDING_GRAD ? 3 * bytes_of(call->in + 1, 1) + out : in + out;
+    if (call->op->kind == SW_OP_EMBEDDING_GRAD)
+        return 3 * bytes_of(call->in + 1, 1) + (sw_call_adds_now(call) ? 0 : out);
+    return in + out;
 }
 
 static int fake_run(struct sw_device *device, const struct sw_call *call, struct sw_error *err)

@@ -106,6 +106,21 @@ static void test_embedding(void **unused)
         run_both(&b, 0, NULL);
         compare(&b, tolerance_of(dtype));
         end(&b);
+        for (int k = 0; k < 4; k++) { /* added to a sum in place, or over what stands there */
+            const struct sw_step step = {.step = 1, .micro_step = k % 2};
+            b = begin(SW_OP_EMBEDDING_GRAD, any_skew());
+            b.op.as.gradient = (struct sw_gradient_attributes){k >= 2, true};
+            add_integers(&b, 2, tokens, 0, start + table[0] + 4);
+            add_in(&b, dtype, 3, y, 1);
+            struct sw_tensor *sum = add_in(&b, SW_F32, 2, table, 4);
+            sum->start[0] = start;
+            for (int64_t i = 0; k == 2 && i < sum->elems; i++)
+                ((float *)sum->data)[i] = NAN;
+            add_in_place(&b, 0, 2);
+            run_both(&b, 0, &step);
+            compare(&b, tolerance_of(dtype));
+            end(&b);
+        }
     }
 }
 

@@ -322,12 +322,13 @@ static void test_logits_once(void **state)
     }
 }
 
-/* With several micro-steps a product that makes the whole of a weight's gradient adds it to the sum
- * itself; where the gradient is scattered first, only what is left of it is added. */
-static void test_gradients_added_by_products(void **state)
+/* With several micro-steps what makes the whole of a weight's gradient adds it to the sum itself;
+ * where the gradient is scattered first, only what is left of it is added. */
+static void test_gradients_added_by_makers(void **state)
 {
     (void)state;
-    static const enum sw_op_kind makers[] = {SW_OP_LINEAR_DW, SW_OP_LM_HEAD_GRAD};
+    static const enum sw_op_kind makers[] = {SW_OP_LINEAR_DW, SW_OP_LM_HEAD_GRAD,
+                                             SW_OP_EMBEDDING_GRAD};
     const struct {
         struct sw_mesh mesh;
         bool adds;
@@ -372,7 +373,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_digest),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_logits_once),
-        cmocka_unit_test(test_gradients_added_by_products),
+        cmocka_unit_test(test_gradients_added_by_makers),
         cmocka_unit_test(test_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

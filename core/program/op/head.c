@@ -9,11 +9,15 @@ static struct sw_op_cost cost_embedding(const struct sw_program *p, const struct
     return (struct sw_op_cost){0, sw_ref_bytes(p, op->in[0]) + 2 * sw_ref_bytes(p, op->out[0])};
 }
 
-/* Zeroes the table, then adds one row for each token. */
+/* Zeroes the table, then adds one row for each token. To a sum that is there already it adds
+ * nothing but these; one that it begins is zeroed in the first micro-step. */
 static struct sw_op_cost cost_embedding_grad(const struct sw_program *p, const struct sw_op *op)
 {
+    int64_t zeroed = sw_ref_bytes(p, op->out[0]);
+    if (sw_op_adds_gradient(op))
+        zeroed = op->as.gradient.first ? zeroed / p->accumulation_steps : 0;
     return (struct sw_op_cost){(double)sw_ref_elems(p, op->in[1]),
-                               3 * sw_ref_bytes(p, op->in[1]) + sw_ref_bytes(p, op->out[0])};
+                               3 * sw_ref_bytes(p, op->in[1]) + zeroed};
 }
 
 static int32_t products_stats(const struct sw_program *p, const struct sw_op *op,
@@ -178,6 +182,7 @@ const struct sw_op_info sw_row_embedding = {.name = "embedding",
                                             .cost = cost_embedding};
 const struct sw_op_info sw_row_embedding_grad = {.name = "embedding_grad",
                                                  .factors = "bs,bse->ve",
+                                                 .attributes = sw_op_gradient_attributes,
                                                  .cost_class = SW_CLASS_MEMORY,
                                                  .gradient = 1,
                                                  .cost = cost_embedding_grad};

@@ -88,6 +88,16 @@ struct sw_cuda_device {
     int32_t recordings; /* that exist */
 };
 
+/* What a gradient's sum is multiplied with before what a call makes is added; NULL: it has no sum.
+ * Read on the device: a recording is replayed in the first micro-step and in later ones. */
+static inline const float *sw_cuda_kept_of(const struct sw_cuda_device *d,
+                                           const struct sw_call *call)
+{
+    if (!sw_op_adds_gradient(call->op))
+        return NULL;
+    return call->op->as.gradient.first ? &d->step->sum : &d->step->one;
+}
+
 /* "CALL: out of memory"; returns -1. */
 int sw_cuda_fail(struct sw_error *err, cudaError_t code, const char *call);
 
@@ -211,8 +221,9 @@ cudaError_t sw_cuda_accumulate(const struct sw_tensor *a, const struct sw_tensor
 cudaError_t sw_cuda_cast(const struct sw_tensor *x, const struct sw_tensor *y, cudaStream_t stream);
 cudaError_t sw_cuda_slice(const struct sw_tensor *in, const struct sw_tensor *out,
                           cudaStream_t stream);
-/* scratch: sw_cuda_embedding_grad_bytes. */
-cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, void *scratch, cudaStream_t stream);
+/* scratch: sw_cuda_embedding_grad_bytes. kept: as sw_cuda_kept_of. */
+cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, const float *kept, void *scratch,
+                                   cudaStream_t stream);
 size_t sw_cuda_embedding_grad_bytes(const struct sw_call *call);
 /* Of a matrix that was made: zeros behind its rows and columns. */
 cudaError_t sw_cuda_zero_padding(const struct sw_tensor *matrix, cudaStream_t stream);

@@ -470,7 +470,8 @@ int sw_cuda_run_embedding_grad(struct sw_device *device, const struct sw_call *c
     void *scratch = sw_cuda_scratch(d, sw_cuda_embedding_grad_bytes(call), err);
     if (scratch == NULL)
         return -1;
-    return launched(call, sw_cuda_embedding_grad(call, scratch, d->stream), err);
+    return launched(
+        call, sw_cuda_embedding_grad(call, sw_cuda_kept_of(d, call), scratch, d->stream), err);
 }
 
 int sw_cuda_run_lm_head_loss(struct sw_device *device, const struct sw_call *call,

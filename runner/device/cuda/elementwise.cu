@@ -306,17 +306,19 @@ __global__ static void sort_tokens_kernel(const int32_t *tokens, int32_t *next, 
     }
 }
 
-/* One block per row of the table and slab of columns. next[row]: behind its last token. */
+/* One block per row of the table and slab of columns. next[row]: behind its last token. kept: what
+ * the table is multiplied with before its row's sum is added; NULL or 0: it is written over. */
 __global__ static void embedding_grad_kernel(const int32_t *counts, const int32_t *next,
                                              const int32_t *order, view dy, view table,
-                                             int64_t width, int64_t stride)
+                                             int64_t width, int64_t stride, const float *kept)
 {
     const int64_t row = blockIdx.x;
     const int64_t j = ((int64_t)blockIdx.y * SW_THREADS + threadIdx.x) * SW_VECTOR;
     const int n = j < width ? sw_left(j, width) : 0;
     const int32_t end = next[row];
+    const bool adds = kept != NULL && *kept != 0;
     float sum[SW_VECTOR] = {0, 0, 0, 0, 0, 0, 0, 0};
-    if (n == 0)
+    if (n == 0 || (adds && counts[row] == 0))
         return;
     for (int32_t i = end - counts[row]; i < end; i++) {
         float d[SW_VECTOR];
@@ -324,6 +326,13 @@ __global__ static void embedding_grad_kernel(const int32_t *counts, const int32_
 #pragma unroll
         for (int k = 0; k < SW_VECTOR; k++)
             sum[k] += d[k];
+    }
+    if (adds) {
+        float before[SW_VECTOR];
+        sw_load8(table.data, table.dtype, row * stride + j, n, before);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            sum[k] += before[k];
     }
     sw_store8(table.data, table.dtype, row * stride + j, n, sum);
 }
@@ -347,8 +356,8 @@ extern "C" size_t sw_cuda_embedding_grad_bytes(const struct sw_call *call)
     return (size_t)(2 * rows + count) * sizeof(int32_t);
 }
 
-extern "C" cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, void *scratch,
-                                              cudaStream_t stream)
+extern "C" cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, const float *kept,
+                                              void *scratch, cudaStream_t stream)
 {
     const struct sw_tensor *dy = &call->in[1], *table = &call->out[0];
     const int32_t *tokens = (const int32_t *)call->in[0].data;
@@ -366,7 +375,7 @@ extern "C" cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, void *
               rows, count);
     SW_LAUNCH(embedding_grad_kernel, grid, SW_THREADS, 0, stream, (const int32_t *)counts,
               (const int32_t *)next, (const int32_t *)order, view_of(dy), view_of(table), width,
-              table->size[1]);
+              table->size[1], kept);
     const cudaError_t queued = cudaGetLastError();
     return queued == cudaSuccess ? sw_cuda_zero_padding(table, stream) : queued;
 }

@@ -348,15 +348,6 @@ static void as_matrix(const struct sw_tensor *tensor, int64_t *rows, int64_t *co
         *rows *= tensor->size[d] - tensor->padding[d];
 }
 
-/* What a gradient's sum is multiplied with before its product is added; NULL: it has no sum. Read
- * on the device: a recording is replayed in the first micro-step and in later ones. */
-static const float *kept_of(const struct sw_cuda_device *d, const struct sw_call *call)
-{
-    if (!sw_op_adds_gradient(call->op))
-        return NULL;
-    return call->op->as.gradient.first ? &d->step->sum : &d->step->one;
-}
-
 /* What weights in int8 are multiplied with, and the workspace of such a product. */
 static int take_scales(const struct sw_call *call, int64_t outputs, struct sw_cuda_matmul *matmul,
                        struct sw_error *err)
@@ -427,7 +418,7 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
                                     .b = w->data,
                                     .addend =
                                         call->op->n_in > own && !adds ? call->in[own].data : NULL,
-                                    .keep = kept_of(d, call),
+                                    .keep = sw_cuda_kept_of(d, call),
                                     .settled = call->rows_alike,
                                     .c = y->data,
                                     .a_dtype = x->dtype,
@@ -556,7 +547,7 @@ static int head_products(struct sw_cuda_device *d, const struct sw_call *call, i
                                         .accumulate = first > 0,
                                         .keep = !adds       ? NULL
                                                 : first > 0 ? &d->step->one
-                                                            : kept_of(d, call)};
+                                                            : sw_cuda_kept_of(d, call)};
     return sw_cuda_matmul(d, &to_x, err) != 0 ? -1 : sw_cuda_matmul(d, &to_w, err);
 }
 
