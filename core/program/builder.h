@@ -77,6 +77,8 @@ int32_t sw_first_layers(const struct sw_program_options *options);
 struct sw_sizes {
     int64_t of[SW_SIZE_COUNT];
 };
+/* Whether embedding and head lie by rows of the vocabulary, as rules say of SW_L_TABLE. */
+bool sw_table_rows(const struct sw_program_options *options);
 void sw_sizes_of(const struct sw_program_options *options, struct sw_sizes *out);
 /* Gives the program what depends on these, which programs of one structure may differ in. */
 void sw_sizes_apply(const struct sw_program_options *options, const struct sw_sizes *sizes,

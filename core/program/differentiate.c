@@ -87,7 +87,7 @@ void sw_autodiff_in(struct sw_autodiff *a, int32_t op, struct sw_ref ref)
     sw_builder_in(a->b, op, ref);
 }
 
-/* The parameter behind a value that is one or stands for one (its cast), or -1. */
+/* The parameter behind a value that is one or stands for one (its cast, gathered rows), or -1. */
 static int32_t parameter_of(struct sw_autodiff *a, int32_t value)
 {
     const struct sw_program *p = a->b->program;
@@ -95,7 +95,8 @@ static int32_t parameter_of(struct sw_autodiff *a, int32_t value)
         return value;
     int32_t op = a->producer[value];
     const struct sw_op_info *info = op >= 0 ? sw_op_info(p->ops[op].kind) : NULL;
-    if (info != NULL && info->always_recompute && info->linear)
+    if (info != NULL &&
+        ((info->always_recompute && info->linear) || p->ops[op].kind == SW_OP_CONSTRAIN))
         return parameter_of(a, p->ops[op].in[0].value);
     return -1;
 }
@@ -325,16 +326,23 @@ static void update_region(struct sw_autodiff *a)
     }
 }
 
-/* Whether a result of an op in a region of layers is made again where `values` are. A constraint is
- * no op: its result goes with its operand. What has no name of its own (the residual's other
- * addend) backward asks for only on the way to something that has one. */
-static bool again_in_layer(const struct sw_autodiff *a, const struct sw_op *op, int32_t value,
-                           uint32_t values)
+/* Whether a result of an op in a region of layers is made again where `values` are. What has no
+ * name of its own (the residual's other addend) backward asks for only on the way to something that
+ * has one. */
+static bool again_in_layer(const struct sw_autodiff *a, int32_t value, uint32_t values)
 {
     const int32_t named = a->b->program->values[value].ordinal;
-    if (sw_op_info(op->kind)->cost_class == SW_CLASS_NONE)
-        return a->again[op->in[0].value];
     return named >= 0 ? (values >> named & 1u) != 0 : values != 0;
+}
+
+/* A constraint is no op: its result goes with its operand. */
+static bool is_again(const struct sw_autodiff *a, const struct sw_op *op, int32_t value,
+                     const struct sw_region *region, uint32_t values)
+{
+    if (op->kind == SW_OP_CONSTRAIN)
+        return a->again[op->in[0].value];
+    return sw_op_info(op->kind)->always_recompute ||
+           (region->carry >= 0 && again_in_layer(a, value, values));
 }
 
 /* Made again: of the layers that recomputation is for, what it names; what always is, anywhere;
@@ -351,9 +359,7 @@ static void mark_again(struct sw_autodiff *a)
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
             for (uint16_t j = 0; j < p->ops[i].n_out; j++) {
                 const int32_t v = p->ops[i].out[j].value;
-                a->again[v] = !p->values[v].carried &&
-                              (sw_op_info(p->ops[i].kind)->always_recompute ||
-                               (region->carry >= 0 && again_in_layer(a, &p->ops[i], v, values)));
+                a->again[v] = !p->values[v].carried && is_again(a, &p->ops[i], v, region, values);
             }
     }
 }

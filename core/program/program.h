@@ -47,6 +47,9 @@ enum sw_logical {
     SW_L_VOCAB,        /* "vocab" */
     SW_L_EMBED,        /* "embed": of weights, gradients, optimizer state */
     SW_L_ACT_EMBED,    /* "act_embed": of activations and norms */
+    SW_L_TABLE,        /* "table": the vocabulary as rows of embedding and head, which are gathered
+                          to `vocab` where they are used; where its axes do not divide it the two
+                          lie as [vocab, embed] */
     /* only for serving */
     SW_L_CACHE_SEQ,    /* "cache_seq": positions of the cache of keys and values */
     SW_L_MERGED_HEADS, /* "merged_heads": heads * head_dim, as the output projection takes them */
@@ -427,7 +430,7 @@ struct sw_program_key {
     uint32_t frozen;
     int32_t inner_ring;
     uint8_t layout, compute, params, reduce, ring, kind;
-    bool logits, one_micro_step, kv_copies, split_kv, padded;
+    bool logits, one_micro_step, kv_copies, split_kv, padded, table_rows;
     struct sw_program_target target;
     int64_t sequence_length, global_batch; /* serving has no batch to be divided by: 0 */
     struct sw_model model;

@@ -43,6 +43,12 @@ static int32_t kv_copies(const struct sw_program_options *o)
     return o->model.kv_heads % ways == 0 ? 1 : ways / o->model.kv_heads;
 }
 
+bool sw_table_rows(const struct sw_program_options *o)
+{
+    return o->serving.max_tokens == 0 &&
+           o->model.vocab_size % sw_axes_size(&o->mesh, o->rules.axes[SW_L_TABLE]) == 0;
+}
+
 void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
 {
     const int64_t copies = kv_copies(o), kv_heads = o->model.kv_heads * copies;
@@ -151,6 +157,7 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     out->one_micro_step = sizes.of[SW_SIZE_BATCH] >= o->global_batch;
     out->padded = sizes.of[SW_SIZE_EMBED] != o->model.hidden_size;
     out->kv_copies = sizes.of[SW_SIZE_COPIES] > 1;
+    out->table_rows = sw_table_rows(o);
     out->split_kv = o->model.kv_heads % sw_axes_size(&o->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0;
     split_axes(&o->mesh, &o->rules, out->axes);
     serving_structure(o, out);

@@ -18,6 +18,7 @@ static const char *const logical_names[SW_L_COUNT] = {
     [SW_L_VOCAB] = "vocab",
     [SW_L_EMBED] = "embed",
     [SW_L_ACT_EMBED] = "act_embed",
+    [SW_L_TABLE] = "table",
     [SW_L_CACHE_SEQ] = "cache_seq",
     [SW_L_MERGED_HEADS] = "merged_heads",
 };
@@ -44,6 +45,7 @@ void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strateg
     rules->axes[SW_L_MLP] = tp;
     rules->axes[SW_L_VOCAB] = tp;
     rules->axes[SW_L_EMBED] = (struct sw_axes){2, {SW_FSDP, SW_SP}};
+    rules->axes[SW_L_TABLE] = (struct sw_axes){3, {SW_TP, SW_FSDP, SW_SP}};
     rules->axes[SW_L_CACHE_SEQ] = sp;
     rules->axes[SW_L_MERGED_HEADS] = tp;
 }
@@ -64,6 +66,6 @@ int sw_rules_set(struct sw_rules *rules, const char *logical, struct sw_axes axe
     return sw_fail(err, SW_BAD_INPUT,
                    "unknown logical axis '%s'; use batch, seq, residual_seq, attn_seq, key_seq, "
                    "attn_heads, heads, "
-                   "kv_heads, mlp, vocab, embed, act_embed, cache_seq or merged_heads",
+                   "kv_heads, mlp, vocab, embed, act_embed, table, cache_seq or merged_heads",
                    logical);
 }

@@ -1,6 +1,7 @@
 /* The collectives of a program are those that an expert would write: the table in
  * docs/architecture.md, Sharding, counted. A coalesced all_reduce of several operands is one op;
  * every op over axes of more than one rank counts. */
+#include "core/program/messages.h"
 #include "core/program/op.h"
 #include "core/program/set/compile.h"
 #include "core/program/walk.h"
@@ -258,6 +259,57 @@ static void test_dp_fsdp_sp(void **state)
     sw_program_free(p);
 }
 
+/* Embedding and head, 131,072 x 32, gathered whole and their gradients scattered: the runs of bytes
+ * that a member's block is at most, and whether any is packed on its way through NCCL. */
+static int64_t runs_of_tables(const struct sw_program_options *o, bool *packed)
+{
+    struct sw_program *p = compile(o);
+    int64_t most = 0;
+    int32_t found = 0;
+    *packed = false;
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        const bool moves = op->kind == SW_OP_ALL_GATHER || op->kind == SW_OP_REDUCE_SCATTER;
+        if (!moves || p->values[op->in[0].value].size[0] != o->model.vocab_size)
+            continue;
+        const struct sw_collective_blocks blocks = sw_collective_blocks(p, op);
+        const struct sw_collective_route route =
+            sw_collective_route(SW_CARRIER_QUEUED, sw_op_collective(op->kind), &blocks);
+        found++;
+        most = blocks.send_rows > most ? blocks.send_rows : most;
+        most = blocks.receive_rows > most ? blocks.receive_rows : most;
+        *packed |= route.packed;
+    }
+    assert_int_equal(found, 5); /* the head's in either direction */
+    sw_program_free(p);
+    return most;
+}
+
+/* Where fsdp, sp and tp divide the vocabulary tables lie by rows: each message is in one piece. */
+static void test_tables_lie_by_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t size[SW_AXIS_COUNT];
+        int64_t vocab;
+        bool rows;
+    } cases[] = {{{1, 4, 1, 1}, 1 << 17, true},
+                 {{1, 2, 4, 1}, 1 << 17, true},
+                 {{2, 2, 1, 2}, 1 << 17, true},
+                 {{1, 4, 1, 1}, (1 << 17) + 2, false},
+                 {{1, 2, 2, 1}, (1 << 17) + 2, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int32_t *size = cases[i].size;
+        struct sw_program_options o =
+            make_options(sw_mesh_make(size[0], size[1], size[2], size[3]), SW_ATTENTION_RING);
+        o.model.vocab_size = cases[i].vocab;
+        bool packed;
+        const int64_t runs = runs_of_tables(&o, &packed);
+        assert_int_equal(runs, cases[i].rows ? 1 : cases[i].vocab / size[SW_TP]);
+        assert_true(packed == !cases[i].rows);
+    }
+}
+
 /* ---- How sp attends ---- */
 
 /* 7 weights, and k and v; backward again, and dk and dv */
@@ -419,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_dp),
         cmocka_unit_test(test_sp),
         cmocka_unit_test(test_dp_fsdp_sp),
+        cmocka_unit_test(test_tables_lie_by_rows),
         cmocka_unit_test(test_strategy_gather),
         cmocka_unit_test(test_strategy_ulysses),
         cmocka_unit_test(test_accumulation),

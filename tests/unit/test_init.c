@@ -88,14 +88,13 @@ static size_t bytes_to_copy(const struct sw_state *state)
     return bytes;
 }
 
-/* Shards that several threads fill: every element is the generator's, whoever has it. */
-static void test_large_shards(void **state)
+/* A table's shards that several threads fill: every element is the generator's, whoever has it. */
+static void check_large_shards(int64_t vocab, bool rows)
 {
-    (void)state;
-    enum { VOCAB = 6002, WIDTH = 1024, RANKS = 2 };
+    enum { WIDTH = 1024, RANKS = 2 };
     const double stddev = 0.02;
     const struct sw_mesh mesh = sw_mesh_make(1, RANKS, 1, 1);
-    struct sw_program_options o = {.model.vocab_size = VOCAB,
+    struct sw_program_options o = {.model.vocab_size = vocab,
                                    .model.hidden_size = WIDTH,
                                    .model.intermediate_size = 8,
                                    .model.layers = 1,
@@ -127,17 +126,19 @@ static void test_large_shards(void **state)
     const struct sw_state_row *value = sw_state_find(&set->state, "embedding");
     assert_non_null(value);
     const uint64_t key = sw_init_key(3, "embedding");
-    for (int32_t r = 0; r < RANKS; r++) { /* the table's columns are split */
+    for (int32_t r = 0; r < RANKS; r++) {
         struct sw_executor *executor = NULL;
         assert_int_equal(sw_executor_create(set, device, comms[r], NULL, &executor, &err), 0);
         copied_bytes = 0;
         assert_int_equal(sw_executor_init_state(executor, 3, stddev, &err), 0);
         assert_int_equal(copied_bytes, bytes_to_copy(&set->state));
         const float *shard = sw_executor_state(executor, value, 0);
-        assert_true(value->local[1] == WIDTH / RANKS);
+        assert_true(value->local[0] == (rows ? vocab / RANKS : vocab) &&
+                    value->local[1] == (rows ? WIDTH : WIDTH / RANKS));
+        const int64_t first = r * (rows ? value->local[0] * WIDTH : value->local[1]);
         for (int64_t i = 0; i < value->local[0] * value->local[1]; i++) {
             const int64_t row = i / value->local[1], column = i % value->local[1];
-            const int64_t index = row * WIDTH + r * value->local[1] + column;
+            const int64_t index = first + row * WIDTH + column;
             if (shard[i] != (float)(stddev * sw_init_normal(key, (uint64_t)index)))
                 fail_msg("element %lld of rank %d", (long long)i, (int)r);
         }
@@ -147,6 +148,13 @@ static void test_large_shards(void **state)
         comms[r]->vtable->destroy(comms[r]);
     device->vtable->destroy(device);
     sw_program_set_free(set);
+}
+
+static void test_large_shards(void **state)
+{
+    (void)state;
+    check_large_shards(6002, true);
+    check_large_shards(6003, false); /* no rows for two ranks: columns are split */
 }
 
 /* A set with `save`: the executor has room for its messages; who fetches them runs its rounds. */

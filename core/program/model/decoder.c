@@ -12,7 +12,19 @@
 
 /* ---- Parameters ---- */
 
-enum width { NOTHING, EMBED, ACT_EMBED, VOCAB, QUERIES, KEYS, OUTPUT, MLP, HEAD_DIM, WIDTHS };
+enum width {
+    NOTHING,
+    EMBED,
+    ACT_EMBED,
+    TABLE,
+    TABLE_WIDTH,
+    QUERIES,
+    KEYS,
+    OUTPUT,
+    MLP,
+    HEAD_DIM,
+    WIDTHS
+};
 
 /* What there is of it besides struct sw_parameter: a matrix [rows, columns] or a vector [columns],
  * and the member of struct sw_model without which there is none, ALWAYS. */
@@ -103,10 +115,12 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
     /* kv heads that tp cannot split stay whole and are copied after the projection */
     const bool split_kv =
         m->kv_heads % sw_axes_size(&b->program->mesh, b->options->rules.axes[SW_L_KV_HEADS]) == 0;
+    const bool rows = sw_table_rows(b->options);
     const struct sw_dim of[WIDTHS] = {
         [EMBED] = {SW_L_EMBED, m->hidden_size, 1, SW_SIZE_FIXED},
         [ACT_EMBED] = {SW_L_ACT_EMBED, m->hidden_size, 1, SW_SIZE_FIXED},
-        [VOCAB] = {SW_L_VOCAB, m->vocab_size, 1, SW_SIZE_FIXED},
+        [TABLE] = {rows ? SW_L_TABLE : SW_L_VOCAB, m->vocab_size, 1, SW_SIZE_FIXED},
+        [TABLE_WIDTH] = {rows ? SW_L_NONE : SW_L_EMBED, m->hidden_size, 1, SW_SIZE_FIXED},
         [QUERIES] = {SW_L_HEADS, m->heads * dim, dim, SW_SIZE_FIXED},
         [KEYS] = {split_kv ? SW_L_KV_HEADS : SW_L_NONE, m->kv_heads * dim, dim, SW_SIZE_FIXED},
         [OUTPUT] = output_width,
@@ -234,7 +248,7 @@ void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)
     b->program->values[d->x].carried = true;
     sw_builder_region(b, "embed", SW_PHASE_FORWARD, 1, false);
     const int32_t op =
-        sw_build_apply(b, SW_OP_EMBEDDING, tokens, sw_build_weight(b, d->w[SW_W_EMBEDDING]));
+        sw_build_apply(b, SW_OP_EMBEDDING, tokens, sw_build_table(b, d->w[SW_W_EMBEDDING]));
     sw_builder_out(b, op, (struct sw_ref){d->x, SW_INDEX_FIXED, 0});
     if (sw_first_layers(b->options) == 0) {
         add_layers(d, "layer", SW_LAYERS_WHOLE);
@@ -259,7 +273,7 @@ int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, i
         d->batch,
         d->seq,
         {SW_L_VOCAB, d->sizes.of[SW_SIZE_STATS], SW_STATS_PER_SHARD, SW_SIZE_STATS}};
-    const int32_t op = sw_build_apply(b, kind, n, sw_build_weight(b, d->w[SW_W_HEAD]));
+    const int32_t op = sw_build_apply(b, kind, n, sw_build_table(b, d->w[SW_W_HEAD]));
     sw_builder_in(b, op, sw_builder_ref(b, labels));
     *stats = sw_build_result(b, op, sw_accumulate_dtype(b->options->compute), 3,
                              &(struct sw_made){"stats", dims, 1, NULL});

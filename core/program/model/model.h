@@ -24,6 +24,8 @@ int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *decl
 /* The scales of a parameter in int8, which is the last value that was made: they stand behind it.
  * outputs: the dimension of its results. */
 void sw_build_scales(struct sw_builder *b, int32_t parameter, struct sw_dim outputs);
+/* Embedding or head as ops take them: rows that lie split are gathered to the vocabulary's axes. */
+int32_t sw_build_table(struct sw_builder *b, int32_t parameter);
 /* A weight matrix as products take it: the parameter itself, in int8, too, or its cast to the
  * compute precision. */
 int32_t sw_build_weight(struct sw_builder *b, int32_t parameter);

@@ -74,6 +74,18 @@ int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
     return value;
 }
 
+int32_t sw_build_table(struct sw_builder *b, int32_t parameter)
+{
+    const int32_t lies = sw_build_weight(b, parameter);
+    const struct sw_value is = b->program->values[lies];
+    if (is.axis[0] != SW_L_TABLE)
+        return lies;
+    const struct sw_dim dims[2] = {{SW_L_VOCAB, is.size[0], 1, SW_SIZE_FIXED},
+                                   {SW_L_NONE, is.size[1], 1, SW_SIZE_FIXED}};
+    return sw_build_result(b, sw_build_apply(b, SW_OP_CONSTRAIN, lies, -1), is.dtype, 2,
+                           &(struct sw_made){is.name, dims, 1, NULL});
+}
+
 int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_t w, int32_t bias,
                         struct sw_made made)
 {

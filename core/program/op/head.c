@@ -113,6 +113,15 @@ static sw_axis_set axes_of(const struct sw_program *p, struct sw_ref ref)
     return sw_spec_axes(&p->values[ref.value].declared.spec);
 }
 
+/* The table as it lies: behind what gathers its rows. */
+static struct sw_ref lies(const struct sw_program *p, struct sw_ref table)
+{
+    for (int32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].kind == SW_OP_CONSTRAIN && p->ops[i].out[0].value == table.value)
+            return p->ops[i].in[0];
+    return table;
+}
+
 /* Whether the loss is made where its gradient is. Where every rank has the whole table and the
  * activations of its own tokens, a chunk of logits says all that its tokens' gradient needs: the
  * logits are made once in a step instead of twice. Not of a vocabulary in shards: a gradient then
@@ -120,7 +129,7 @@ static sw_axis_set axes_of(const struct sw_program *p, struct sw_ref ref)
  * gathered, once in each direction as every weight is. */
 static bool joins_gradient(const struct sw_program *p, const struct sw_op *head)
 {
-    return axes_of(p, head->in[1]) == 0 &&
+    return axes_of(p, lies(p, head->in[1])) == 0 &&
            (axes_of(p, head->in[0]) & (sw_axis_set)~axes_of(p, head->in[2])) == 0 &&
            half(p, false, head->out[2].value) != NULL;
 }
