@@ -207,6 +207,18 @@ run_threads() {
     run_ctest threads build-threads -L threads -LE slow
     step "all that starts threads did under the thread sanitizer" bash tests/check_threads.sh "$starts"
 }
+# What stands on oneDNN, with the second one where there is any (tests/install.sh onednn).
+onednn=${SW_ONEDNN_ROOT:-$root/build/onednn}
+onednn_tests=(test_ops test_rows test_slots test_oracle)
+build_onednn() {
+    cmake -S . -B build-onednn -G Ninja -DCMAKE_BUILD_TYPE=Release -DSW_CUDA=OFF "-DSW_ONEDNN_ROOT=$onednn" &&
+        cmake --build build-onednn -j "$jobs" --target "${onednn_tests[@]}"
+}
+run_onednn() {
+    local names
+    names=$(IFS='|' && echo "${onednn_tests[*]}")
+    run_ctest "oneDNN 3" build-onednn -R "^($names)\$"
+}
 # fuzz SECONDS: each fuzzer, as many at a time as there are processors; always the same way from here: a change is judged by
 # what it did, and new ways are soak.sh's.
 fuzz() {
@@ -291,6 +303,11 @@ if step "the checked build, without each optional package, then with all" build_
     [ -z "$has_clang" ] || fuzz 5
 fi
 if step "build (thread sanitizer)" build_threads; then run_threads; fi
+if [ ! -f "$onednn/include/oneapi/dnnl/dnnl.h" ]; then
+    echo "SKIP: oneDNN 3: there is none in '$onednn' (tests/install.sh onednn)"
+elif step "build (oneDNN 3)" build_onednn; then
+    run_onednn
+fi
 
 wait "${beside[1]}"
 status=$?
