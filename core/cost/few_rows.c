@@ -104,14 +104,24 @@ double sw_cost_few_rows_reads(const struct sw_program *p, const struct sw_op *op
     return elems * (double)sw_dtype_bytes(p->values[op->in[1].value].dtype);
 }
 
+/* Beyond what a device makes as few rows only programs that say so have them made so: of others
+ * many rows are products like all others. */
+static bool is_measured(const struct sw_program *p, const struct sw_few_rows *few, double rows)
+{
+    const double alike = p->target.like_rows; /* 0: nothing is said */
+    const bool as_few = !(alike > 0) || rows <= alike || sw_program_traits(p->kind)->as_few;
+    return as_few && few->count > 0 && rows <= few->point[few->count - 1].rows;
+}
+
 /* Weights in int8, which are not measured: the first row waits for their bytes, at the rate of
  * those in bf16 (fp32 where there is none); what each row more takes is arithmetic, of as many
  * elements as theirs. */
-static double int8_seconds(const struct sw_few_rows *of_kind, double rows, double elems, double all)
+static double int8_seconds(const struct sw_program *p, const struct sw_few_rows *of_kind,
+                           double rows, double elems, double all)
 {
     const bool narrow = of_kind[SW_FEW_BF16].count > 0;
     const struct sw_few_rows *few = &of_kind[narrow ? SW_FEW_BF16 : SW_FEW_FP32];
-    if (few->count == 0 || rows > few->point[few->count - 1].rows || !(all > 0))
+    if (!is_measured(p, few, rows) || !(all > 0))
         return -1;
     const double first = 1 / sw_cost_few_rows_bandwidth(few, 1, all);
     const double more = 1 / sw_cost_few_rows_bandwidth(few, rows, all) - first;
@@ -140,12 +150,12 @@ double sw_cost_few_rows_seconds(const struct sw_program *p, const struct sw_op *
     const enum sw_dtype dtype = p->values[op->in[1].value].dtype;
     const double bytes = sw_cost_few_rows_reads(p, op, &rows);
     if (dtype == SW_I8 && kind != SW_FEW_ATTENTION)
-        return int8_seconds(profile->few_rows[kind], rows, bytes, sw_cost_serving_bytes(p));
+        return int8_seconds(p, profile->few_rows[kind], rows, bytes, sw_cost_serving_bytes(p));
     if (dtype != SW_F32 && dtype != SW_BF16_T)
         return -1;
     const struct sw_few_rows *few =
         &profile->few_rows[kind][dtype == SW_F32 ? SW_FEW_FP32 : SW_FEW_BF16];
-    if (few->count == 0 || rows > few->point[few->count - 1].rows)
+    if (!is_measured(p, few, rows))
         return -1;
     const double all = sw_cost_serving_bytes(p);
     return all > 0 ? bytes / sw_cost_few_rows_bandwidth(few, rows, all) : -1;

@@ -18,7 +18,8 @@ enum {
     MIN_TOKENS = 3,
     TEXT_TOKENS = 128, /* that a text's cache has room for; it is full, as prices take it */
     CHUNK = 32,
-    SHARED = 4 /* query heads of a head of keys, in some of the programs */
+    SHARED = 4, /* query heads of a head of keys, in some of the programs */
+    BUDGET = 32 /* tokens of a call beside which `read` has many more */
 };
 
 /* A transformer has 12 to 13 times hidden^2 weights in a layer. In order of what they tell: one
@@ -29,29 +30,29 @@ static const struct size {
 } sizes[] = {{512, 5}, {256, 2}, {256, 4}, {512, 2}, {1024, 4}, {128, 2}};
 _Static_assert(sizeof sizes / sizeof sizes[0] == SW_FEW_ROWS_SIZES, "a bucket for each size");
 
-/* In this order, too: the others lie between. */
-static const int32_t row_order[SW_FEW_ROWS_COUNTS] = {1, 4, 8, 2, 16};
+/* In this order, too: the others lie between. Then those of `read`. */
+static const int32_t row_order[SW_FEW_ROWS_COUNTS - 1] = {1, 4, 8, 2, 16};
 
-static int32_t rows_of(int32_t index)
-{
-    return 1 << index; /* 1, 2, 4, 8, 16 */
-}
+/* Whose products many rows meet: one that fits no cache or hardly, and a larger one. */
+static const int32_t wide_sizes[SW_FEW_ROWS_WIDE_SIZES] = {0, 4};
 
 static int32_t index_of(int32_t rows)
 {
     int32_t index = 0;
-    while (rows_of(index) < rows)
+    while (index + 1 < SW_FEW_ROWS_COUNTS && sw_few_rows_of(index) < rows)
         index++;
     return index;
 }
 
 struct run {
     struct sw_program_set *set;
-    const struct sw_program *program; /* the set's: decode */
+    enum sw_program_kind kind;        /* decode; of many rows read */
+    const struct sw_program *program; /* the set's */
     struct sw_comm *alone;            /* the program's only rank */
     struct sw_timer timer;
     struct sw_executor *executor;
-    int32_t rows, tokens;
+    int32_t rows, texts; /* as many, or one whose tokens the rows are */
+    int32_t tokens;
     double *busy;    /* [op_count] of the token at hand */
     double *samples; /* [op_count][MAX_TOKENS] */
     int32_t *token, *slots;
@@ -72,8 +73,8 @@ static void run_free(struct run *r)
     free(r->sampled);
 }
 
-static int compile(const struct size *size, int32_t rows, enum sw_dtype compute,
-                   struct sw_program_set **out, struct sw_error *err)
+static int compile(const struct size *size, enum sw_program_kind kind, int32_t rows,
+                   enum sw_dtype compute, struct sw_program_set **out, struct sw_error *err)
 {
     const int32_t head_dim = size->hidden < 512 ? 32 : 64, heads = size->hidden / head_dim;
     const int32_t group = rows == 2 || rows == 8 ? SHARED : 1;
@@ -95,11 +96,16 @@ static int compile(const struct size *size, int32_t rows, enum sw_dtype compute,
         .params = SW_F32,
         .reduce = SW_F32,
         .mesh = sw_mesh_make(1, 1, 1, 1),
+        .target = sw_device_row(SW_DEVICE_CPU)->target,
     };
-    const struct sw_serving serving = {
-        .max_batch = rows, .max_tokens = TEXT_TOKENS, .chunk = CHUNK, .cache = compute};
+    const bool reads = kind == SW_PROGRAM_READ;
+    const struct sw_serving serving = {.max_batch = reads ? 1 : rows,
+                                       .max_tokens = TEXT_TOKENS,
+                                       .chunk = reads ? 0 : CHUNK,
+                                       .token_budget = reads ? BUDGET : 0,
+                                       .cache = compute};
     sw_rules_default(&o.rules, SW_ATTENTION_RING);
-    return sw_program_set_compile_serving(&o, &serving, 1u << SW_PROGRAM_DECODE, out, err);
+    return sw_program_set_compile_serving(&o, &serving, 1u << kind, out, err);
 }
 
 static int fill_state(struct run *r, struct sw_device *device, struct sw_error *err)
@@ -119,26 +125,31 @@ static int fill_state(struct run *r, struct sw_device *device, struct sw_error *
 static int run_create(struct run *r, struct sw_device *device, const struct size *size,
                       int32_t rows, enum sw_dtype compute, struct sw_error *err)
 {
-    *r = (struct run){.rows = rows};
-    if (compile(size, rows, compute, &r->set, err) != 0 ||
+    const bool reads = rows == SW_FEW_ROWS_WIDE;
+    *r = (struct run){.kind = reads ? SW_PROGRAM_READ : SW_PROGRAM_DECODE,
+                      .rows = rows,
+                      .texts = reads ? 1 : rows};
+    if (compile(size, r->kind, rows, compute, &r->set, err) != 0 ||
         sw_comm_single_create(&r->alone, err) != 0)
         return -1;
-    r->program = r->set->program[SW_PROGRAM_DECODE];
-    const size_t ops = (size_t)r->program->op_count, texts = (size_t)rows;
+    r->program = r->set->program[r->kind];
+    const size_t ops = (size_t)r->program->op_count, texts = (size_t)r->texts;
     r->busy = calloc(ops, sizeof *r->busy);
     r->samples = calloc(ops * MAX_TOKENS, sizeof *r->samples);
-    r->token = calloc(texts, sizeof *r->token);
-    r->slots = calloc(texts * SW_SLOT_FIELDS, sizeof *r->slots);
+    r->token = calloc((size_t)rows, sizeof *r->token);
+    r->slots = calloc((size_t)rows * SW_SLOT_FIELDS, sizeof *r->slots);
     r->settings = calloc(texts * SW_SAMPLING_SETTINGS, sizeof *r->settings);
     r->sampled = calloc(texts * SW_SAMPLED_NUMBERS, sizeof *r->sampled);
     if (r->busy == NULL || r->samples == NULL || r->token == NULL || r->slots == NULL ||
         r->settings == NULL || r->sampled == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
-    for (size_t i = 0; i < texts; i++) {
-        r->token[i] = (int32_t)i + 1;
-        r->slots[i * SW_SLOT_FIELDS + SW_SLOT_FIRST] = TEXT_TOKENS - 1;
+    for (int32_t i = 0; i < rows; i++) {
+        r->token[i] = i + 1;
+        r->slots[i * SW_SLOT_FIELDS + SW_SLOT_FIRST] = reads ? i : TEXT_TOKENS - 1;
         r->slots[i * SW_SLOT_FIELDS + SW_SLOT_TOKENS] = 1;
-        r->slots[i * SW_SLOT_FIELDS + SW_SLOT_NUMBER] = (int32_t)i;
+        r->slots[i * SW_SLOT_FIELDS + SW_SLOT_NUMBER] = reads ? 0 : i;
+    }
+    for (size_t i = 0; i < texts; i++) {
         r->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_TOP_P] = 1;
         r->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_PENALTY] = 1;
     }
@@ -148,13 +159,13 @@ static int run_create(struct run *r, struct sw_device *device, const struct size
     return fill_state(r, device, err);
 }
 
-/* One token of every text. */
+/* One token of every text; of `read` all of one. */
 static int decode(struct run *r, struct sw_error *err)
 {
-    const size_t texts = (size_t)r->rows;
+    const size_t rows = (size_t)r->rows, texts = (size_t)r->texts;
     const struct sw_feed feeds[] = {
-        {.name = "tokens", .data = r->token, .bytes = texts * sizeof *r->token},
-        {.name = "slots", .data = r->slots, .bytes = texts * SW_SLOT_FIELDS * sizeof *r->slots},
+        {.name = "tokens", .data = r->token, .bytes = rows * sizeof *r->token},
+        {.name = "slots", .data = r->slots, .bytes = rows * SW_SLOT_FIELDS * sizeof *r->slots},
         {.name = "settings",
          .data = r->settings,
          .bytes = texts * SW_SAMPLING_SETTINGS * sizeof *r->settings},
@@ -164,7 +175,7 @@ static int decode(struct run *r, struct sw_error *err)
                                    .data = r->sampled,
                                    .bytes = texts * SW_SAMPLED_NUMBERS * sizeof *r->sampled};
     memset(r->busy, 0, (size_t)r->program->op_count * sizeof *r->busy);
-    return sw_executor_run(r->executor, SW_PROGRAM_DECODE, NULL, feeds, 5, &fetch, 1, err);
+    return sw_executor_run(r->executor, r->kind, NULL, feeds, 5, &fetch, 1, err);
 }
 
 /* The tokens that are measured; all ranks begin together. */
@@ -199,6 +210,9 @@ static void collect(struct run *r, int32_t index, enum sw_few_dtype dtype,
                 continue;
             double rows, *samples = r->samples + (size_t)i * MAX_TOKENS;
             const double bytes = sw_cost_few_rows_reads(p, &p->ops[i], &rows);
+            if (r->kind == SW_PROGRAM_READ &&
+                (kind == SW_FEW_ATTENTION || (int32_t)rows != r->rows))
+                continue; /* a prompt's attention, and logits of the last token, are others' */
             struct sw_few_rows_bucket *bucket =
                 &rates->bucket[kind][dtype][index_of((int32_t)rows)][index];
             qsort(samples, (size_t)r->tokens, sizeof *samples, sw_compare_doubles);
@@ -254,22 +268,30 @@ static double work_of(const struct size *size)
 int sw_calibrate_few_rows(struct sw_device *device, struct sw_comm *world, double seconds,
                           struct sw_few_rows_rates *out, struct sw_error *err)
 {
-    enum { EACH = SW_FEW_DTYPES * SW_FEW_ROWS_COUNTS, PROGRAMS = EACH * SW_FEW_ROWS_SIZES };
+    enum {
+        EACH = SW_FEW_DTYPES * (SW_FEW_ROWS_COUNTS - 1),
+        FEW = EACH * SW_FEW_ROWS_SIZES,
+        PROGRAMS = FEW + SW_FEW_DTYPES * SW_FEW_ROWS_WIDE_SIZES,
+        WIDE_TIMES = 8 /* as long as the slowest of few rows, at most */
+    };
     struct sw_few_rows_rates rates = {.wall_seconds = 0};
     const double begin = sw_clock_now();
     double per_work = 0, before = 0;
     for (int32_t i = 0; i < PROGRAMS; i++) {
-        const int32_t s = i / EACH, rows = row_order[i % EACH / SW_FEW_DTYPES];
+        const bool is_wide = i >= FEW;
+        const int32_t s = is_wide ? wide_sizes[(i - FEW) / SW_FEW_DTYPES] : i / EACH;
+        const int32_t rows = is_wide ? SW_FEW_ROWS_WIDE : row_order[i % EACH / SW_FEW_DTYPES];
         const enum sw_few_dtype dtype = i % SW_FEW_DTYPES;
         double spent = sw_clock_now() - begin;
         if (mean(world, &spent, err) != 0)
             return -1;
-        if (i > 0) {
-            const double last = (spent - before) / work_of(&sizes[(i - 1) / EACH]);
-            per_work = last > per_work && (i - 1) / EACH == 0 ? last : per_work;
+        if (i > 0 && i <= EACH) {
+            const double last = (spent - before) / work_of(&sizes[0]);
+            per_work = last > per_work ? last : per_work;
         }
         before = spent;
-        if (i > 0 && spent + per_work * work_of(&sizes[s]) > seconds)
+        const double wanted = (is_wide ? WIDE_TIMES : 1) * per_work * work_of(&sizes[s]);
+        if (i > 0 && spent + wanted > seconds)
             continue; /* a smaller one may still fit */
         if (measure(device, world, s, rows, dtype, seconds / PROGRAMS / 2, &rates, err) != 0)
             return -1;

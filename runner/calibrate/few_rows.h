@@ -1,7 +1,8 @@
 /* How fast decoding reads weights and cache, measured where it does: tokens of small transformers
  * go through the production executor, and the time of every product and of attention is taken by
  * the rows that each weight or key meets and by what a token reads in all, which a cache of the
- * processor holds or does not.
+ * processor holds or does not. Of the many rows that a prompt has in the program `read` products
+ * alone: arithmetic is most of their time.
  *
  * All ranks of a job measure at the same time, as in training (kernels.h). Owns nothing that lasts.
  */

@@ -30,8 +30,19 @@ struct sw_rate_bucket {
 };
 
 /* What decoding reads (few_rows.h): by kind (enum sw_few_kind) and precision, by rows (1, 2, 4, 8,
- * 16) and by the size of the program. Sums over calls; `reads` of what a token reads in all. */
-enum { SW_FEW_ROWS_COUNTS = 5, SW_FEW_ROWS_SIZES = 6 };
+ * 16, and those of the program `read`) and by the size of the program. Sums over calls; `reads` of
+ * what a token reads in all. */
+enum {
+    SW_FEW_ROWS_COUNTS = 6,
+    SW_FEW_ROWS_SIZES = 6,
+    SW_FEW_ROWS_WIDE = 128,     /* of `read` */
+    SW_FEW_ROWS_WIDE_SIZES = 2, /* of which that is measured: arithmetic counts, not the caches */
+    SW_FEW_ROWS_POINTS = (SW_FEW_ROWS_COUNTS - 1) * SW_FEW_ROWS_SIZES + SW_FEW_ROWS_WIDE_SIZES
+};
+static inline int32_t sw_few_rows_of(int32_t index) /* below SW_FEW_ROWS_COUNTS */
+{
+    return index == SW_FEW_ROWS_COUNTS - 1 ? SW_FEW_ROWS_WIDE : 1 << index;
+}
 struct sw_few_rows_bucket {
     double calls, bytes, seconds, reads;
 };

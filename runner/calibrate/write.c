@@ -52,7 +52,7 @@ static int compare_points(const void *a, const void *b)
     return p->bytes < q->bytes ? -1 : p->bytes > q->bytes;
 }
 
-_Static_assert(SW_FEW_ROWS_COUNTS *SW_FEW_ROWS_SIZES <= SW_MAX_FEW_ROWS, "all that is measured");
+_Static_assert((int)SW_FEW_ROWS_POINTS <= (int)SW_MAX_FEW_ROWS, "all that is measured");
 
 /* Without the time that every op takes, as rate_of. */
 static void make_few_rows(const struct sw_few_rows_bucket (*buckets)[SW_FEW_ROWS_SIZES],
@@ -63,7 +63,7 @@ static void make_few_rows(const struct sw_few_rows_bucket (*buckets)[SW_FEW_ROWS
         const struct sw_rate_bucket bucket = {b->calls, b->bytes, b->seconds};
         if (b->calls > 0 && b->seconds > 0)
             few->point[few->count++] =
-                (struct sw_few_rows_point){.rows = 1 << i / SW_FEW_ROWS_SIZES,
+                (struct sw_few_rows_point){.rows = sw_few_rows_of(i / SW_FEW_ROWS_SIZES),
                                            .bytes = b->reads / b->calls,
                                            .bandwidth = rate_of(&bucket, stretch, launch)};
     }

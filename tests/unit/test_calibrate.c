@@ -287,7 +287,8 @@ static void plan_reads_what_is_written(void **state)
     struct sw_kernel_rates rates = example();
     rates.few_rows.wall_seconds = rates.few_rows.busy_seconds = 1;
     for (int32_t r = 0; r < SW_FEW_ROWS_COUNTS; r++)
-        for (int32_t s = 0; s < SW_FEW_ROWS_SIZES; s++)
+        for (int32_t s = 0;
+             s < (r + 1 < SW_FEW_ROWS_COUNTS ? SW_FEW_ROWS_SIZES : SW_FEW_ROWS_WIDE_SIZES); s++)
             rates.few_rows.bucket[2][1][r][s] =
                 (struct sw_few_rows_bucket){1, 8e6, 1e-6 + 1e-3 * (r + 1), 1e6 * (1 << s)};
     assert_int_equal(sw_calibration_make(&rates, 2, &t.calibration, &err), 0);
@@ -314,7 +315,8 @@ static void plan_reads_what_is_written(void **state)
     assert_int_equal(p->attention_backward.count, 1);
     close_to(p->attention_backward.point[0].fraction, 0.15);
     assert_int_equal(p->few_rows[0][0].count, 0);
-    assert_int_equal(p->few_rows[2][1].count, SW_FEW_ROWS_COUNTS * SW_FEW_ROWS_SIZES);
+    assert_int_equal(p->few_rows[2][1].count, SW_FEW_ROWS_POINTS);
+    close_to(p->few_rows[2][1].point[SW_FEW_ROWS_POINTS - 1].rows, 128);
     close_to(p->few_rows[2][1].point[7].rows, 2);
     close_to(p->few_rows[2][1].point[7].bytes, 2e6);
     close_to(p->few_rows[2][1].point[7].bandwidth, 4e9);

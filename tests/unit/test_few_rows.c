@@ -186,6 +186,40 @@ static void int8_rests_on_what_is_measured(void **state)
     sw_program_set_free(set);
 }
 
+/* Of more rows than a device makes as few the program `read` takes what was measured of as many,
+ * prefill of the same rows what it takes without. */
+static void many_rows_are_few_where_they_are_made_so(void **state)
+{
+    (void)state;
+    enum { BUDGET = 32, ROWS = 128 };
+    struct sw_program_options o = options_of(SW_BF16_T);
+    struct sw_cluster_config cluster = cluster_of(), with = cluster;
+    struct sw_error err = {0};
+    double some[2];
+    o.mesh = sw_mesh_make(1, 1, 1, 1);
+    o.target = sw_device_row(SW_DEVICE_CPU)->target;
+    with.profile.few_rows[SW_FEW_LINEAR][SW_FEW_BF16] =
+        (struct sw_few_rows){2, {{16, 1e6, 3e6}, {ROWS, 1e6, 2e6}}};
+    const double weights = 128 * (128 + 64 + 64 + 2 * 320) * 2;
+    for (int32_t chunks = 0; chunks < 2; chunks++) {
+        const struct sw_serving want = {.max_batch = 4,
+                                        .max_tokens = ROWS,
+                                        .chunk = chunks == 0 ? 0 : ROWS,
+                                        .token_budget = chunks == 0 ? BUDGET : ROWS,
+                                        .cache = SW_BF16_T,
+                                        .weights = SW_BF16_T};
+        const enum sw_program_kind kind = chunks == 0 ? SW_PROGRAM_READ : SW_PROGRAM_PREFILL;
+        struct sw_program_set *set = NULL;
+        if (sw_program_set_compile_serving(&o, &want, 1u << kind, &set, &err) != 0)
+            fail_msg("%s", err.message);
+        some[0] = few_seconds(set->program[kind], SW_OP_LINEAR, &cluster, NULL);
+        some[1] = few_seconds(set->program[kind], SW_OP_LINEAR, &with, NULL);
+        sw_program_set_free(set);
+        assert_true(some[0] > 0);
+        close_to(some[1], chunks == 0 ? weights / 2e6 : some[0]);
+    }
+}
+
 /* Programs of more rows, and training whatever its rows, are priced as without. */
 static void nothing_else_does(void **state)
 {
@@ -671,6 +705,7 @@ int main(void)
         cmocka_unit_test(lies_between_what_was_measured),
         cmocka_unit_test(decoding_rests_on_it),
         cmocka_unit_test(int8_rests_on_what_is_measured),
+        cmocka_unit_test(many_rows_are_few_where_they_are_made_so),
         cmocka_unit_test(nothing_else_does),
         cmocka_unit_test(a_chunk_takes_its_rows_time),
         cmocka_unit_test(a_token_reads_weights_and_cache),
