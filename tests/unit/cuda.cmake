@@ -227,7 +227,7 @@ if(nccl_sources)
                              test_nccl_calls_emulated)
   # what gpu.sh runs, on the emulator
   set(tools ${CMAKE_SOURCE_DIR}/tests/bench/gpu)
-  add_executable(op_times_emulated ${tools}/op_times.c ${objects_64})
+  add_executable(op_times_emulated ${tools}/op_times.c ${tools}/../op_table.c ${objects_64})
   target_link_libraries(op_times_emulated PRIVATE sw_runner sw_plan sw_config
                         sw_device_cuda_emulated_absent stdc++ m)
   add_executable(nccl_one_emulated ${tools}/nccl_one.c ${objects_64} ${stand_in})
