@@ -109,7 +109,7 @@ double sw_cost_few_rows_reads(const struct sw_program *p, const struct sw_op *op
 static bool is_measured(const struct sw_program *p, const struct sw_few_rows *few, double rows)
 {
     const double alike = p->target.like_rows; /* 0: nothing is said */
-    const bool as_few = !(alike > 0) || rows <= alike || sw_program_traits(p->kind)->as_few;
+    const bool as_few = !(alike > 0) || rows <= alike || sw_program_makes_as_few(p);
     return as_few && few->count > 0 && rows <= few->point[few->count - 1].rows;
 }
 

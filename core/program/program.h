@@ -354,6 +354,12 @@ struct sw_program {
     struct sw_pool *pool;           /* of the ops' operands */
 };
 
+/* Whether rows of any number are made as few are: what runs and what is priced go by it. */
+static inline bool sw_program_makes_as_few(const struct sw_program *p)
+{
+    return p->sequence_length == 1 && sw_program_traits(p->kind)->as_few;
+}
+
 /* Of a program of serving; all zero otherwise. sw_serving_options fills it in. */
 struct sw_serving_shape {
     int64_t max_tokens;      /* positions of the cache; a multiple of chunk */

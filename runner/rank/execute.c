@@ -113,8 +113,7 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
                            .workspace = x->arena + op->workspace_offset,
                            .step = step,
                            .rows_alike = sw_program_traits(x->now->program->kind)->rows_alike,
-                           .as_few = x->now->program->sequence_length == 1 &&
-                                     sw_program_traits(x->now->program->kind)->as_few};
+                           .as_few = sw_program_makes_as_few(x->now->program)};
     struct sw_ring ring = {
         .context = &x->transfers, .start = ring_start, .wait = ring_wait, .size = 1, .inner = 1};
     if (sw_op_is_ring(op)) {
