@@ -106,10 +106,12 @@ struct sw_cost_shared {
 
 /* What several prices of a program have in common. seconds and sent follow from its sizes, the
  * accelerator and the workload, whatever the axis order: each entry is worked out when it is first
- * needed, at the first op of those alike. The program must have been laid out or resized.
- * sw_cost_known_reset after every change of sizes; sw_cost_known_free is the caller's. */
+ * needed, at the first op of those alike; with another workload the seconds are worked out again.
+ * The program must have been laid out or resized. sw_cost_known_reset after every change of sizes;
+ * sw_cost_known_free is the caller's. */
 struct sw_cost_known {
     double step_bytes;             /* sw_cost_step_bytes; < 0: not yet */
+    struct sw_workload workload;   /* that the seconds are of */
     struct sw_cost_shared *shared; /* the caller's; NULL: none */
     double *compute_seconds;       /* [op_count]: sw_cost_compute_seconds; < 0: not yet */
     struct sw_traffic_sent *sent;  /* [op_count]: traffic.h */
@@ -122,7 +124,10 @@ int sw_cost_known_make(const struct sw_program *program, struct sw_cost_known *o
                        struct sw_error *err);
 void sw_cost_known_free(struct sw_cost_known *known); /* an empty one too */
 void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count);
-/* sw_cost_compute_seconds of op i. */
+/* Seconds of another workload are forgotten. NULL: one of nothing. */
+void sw_cost_known_meets(struct sw_cost_known *known, const struct sw_program *program,
+                         const struct sw_workload *workload);
+/* sw_cost_compute_seconds of op i, with the workload that the seconds are of. */
 double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *program,
                              int32_t i, const struct sw_cluster_config *cluster,
                              const struct sw_workload *workload);
@@ -188,9 +193,9 @@ double sw_cost_compute_seconds_within(const struct sw_program *program, const st
 double sw_cost_message_seconds(const struct sw_program *program, const struct sw_op *op,
                                const struct sw_cluster_config *cluster);
 
-/* Bytes that the ops of one micro-step move, before it comes to the same weights again: what caches
- * can hold of it. */
-double sw_cost_step_bytes(const struct sw_program *program);
+/* Bytes that the ops of one micro-step move, with what they meet of the workload (NULL: one of
+ * nothing), before it comes to the same weights again: what caches can hold of it. */
+double sw_cost_step_bytes(const struct sw_program *program, const struct sw_workload *workload);
 /* Of an op of attention; *size: where it lies in its phase's grid (enum sw_attention_phase), of a
  * cache's positions `met` are met, 1: all. */
 enum sw_attention_phase sw_cost_attention_phase(const struct sw_program *program,
@@ -208,9 +213,12 @@ double sw_cost_matmul_share(const struct sw_cluster_config *cluster, double m, d
 double sw_cost_attention_share(const struct sw_cluster_config *cluster, double flops,
                                double head_dim, double length);
 
+/* Shares of an op's cost that the workload meets (NULL: one of nothing). */
+struct sw_op_met sw_cost_met(const struct sw_program *program, const struct sw_op *op,
+                             const struct sw_workload *workload);
 /* Bytes that one run of a program of serving reads in weights and caches: what a token reads before
  * it comes to the same weights again. 0: the program is of training. */
-double sw_cost_serving_bytes(const struct sw_program *program);
+double sw_cost_serving_bytes(const struct sw_program *program, const struct sw_workload *workload);
 /* Bytes per second where each meets so many rows, in a program that reads `bytes` in all; 0: more
  * rows than any that was measured. Between measured numbers of rows the time of a byte is
  * interpolated linearly.
@@ -225,7 +233,8 @@ double sw_cost_few_rows_reads(const struct sw_program *program, const struct sw_
 /* Of an op of serving, with what is added to it but without its launch; -1: it has no such rate, or
  * none of as many rows was measured. */
 double sw_cost_few_rows_seconds(const struct sw_program *program, const struct sw_op *op,
-                                const struct sw_profile_config *profile);
+                                const struct sw_profile_config *profile,
+                                const struct sw_workload *workload);
 
 /* Share of the least time that a product reaches (struct sw_products): interpolated in the
  * logarithms of its sizes; beyond the grid, as at its edge. */

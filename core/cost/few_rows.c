@@ -7,7 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-double sw_cost_serving_bytes(const struct sw_program *p)
+struct sw_op_met sw_cost_met(const struct sw_program *p, const struct sw_op *op,
+                             const struct sw_workload *workload)
+{
+    const struct sw_op_info *info = sw_op_info(op->kind);
+    return info->met != NULL ? info->met(p, op, workload) : (struct sw_op_met){1, 1};
+}
+
+double sw_cost_serving_bytes(const struct sw_program *p, const struct sw_workload *workload)
 {
     double bytes = 0;
     bool serves = false;
@@ -17,7 +24,7 @@ double sw_cost_serving_bytes(const struct sw_program *p)
         serves = serves || sw_op_reads(p, op, SW_ROLE_CACHE);
         if (cost_class == SW_CLASS_MATMUL || cost_class == SW_CLASS_ATTENTION)
             bytes += sw_walk_count(p, &p->regions[w.region], op) *
-                     (double)sw_op_cost(p, op).memory_bytes;
+                     (double)sw_op_cost(p, op).memory_bytes * sw_cost_met(p, op, workload).bytes;
     }
     return serves ? bytes : 0;
 }
@@ -139,7 +146,8 @@ static bool has_few_rows(const struct sw_profile_config *profile)
 }
 
 double sw_cost_few_rows_seconds(const struct sw_program *p, const struct sw_op *op,
-                                const struct sw_profile_config *profile)
+                                const struct sw_profile_config *profile,
+                                const struct sw_workload *workload)
 {
     if (!has_few_rows(profile))
         return -1;
@@ -148,15 +156,18 @@ double sw_cost_few_rows_seconds(const struct sw_program *p, const struct sw_op *
     if (kind == SW_FEW_KINDS)
         return -1;
     const enum sw_dtype dtype = p->values[op->in[1].value].dtype;
-    const double bytes = sw_cost_few_rows_reads(p, op, &rows);
+    const struct sw_op_met met = sw_cost_met(p, op, workload);
+    const double bytes = sw_cost_few_rows_reads(p, op, &rows) * met.bytes;
+    rows *= met.flops / met.bytes;
     if (dtype == SW_I8 && kind != SW_FEW_ATTENTION)
-        return int8_seconds(p, profile->few_rows[kind], rows, bytes, sw_cost_serving_bytes(p));
+        return int8_seconds(p, profile->few_rows[kind], rows, bytes,
+                            sw_cost_serving_bytes(p, workload));
     if (dtype != SW_F32 && dtype != SW_BF16_T)
         return -1;
     const struct sw_few_rows *few =
         &profile->few_rows[kind][dtype == SW_F32 ? SW_FEW_FP32 : SW_FEW_BF16];
     if (!is_measured(p, few, rows))
         return -1;
-    const double all = sw_cost_serving_bytes(p);
+    const double all = sw_cost_serving_bytes(p, workload);
     return all > 0 ? bytes / sw_cost_few_rows_bandwidth(few, rows, all) : -1;
 }

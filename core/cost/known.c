@@ -80,6 +80,20 @@ void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count)
         known->compute_seconds[i] = known->sent[i].bytes = -1;
 }
 
+void sw_cost_known_meets(struct sw_cost_known *known, const struct sw_program *p,
+                         const struct sw_workload *workload)
+{
+    const struct sw_workload now = workload != NULL ? *workload : (struct sw_workload){0};
+    const struct sw_workload *of = &known->workload;
+    if (of->prompt_tokens == now.prompt_tokens && of->top_share == now.top_share &&
+        of->running == now.running)
+        return;
+    known->workload = now;
+    known->step_bytes = -1;
+    for (int32_t i = 0; i < p->op_count; i++)
+        known->compute_seconds[i] = -1;
+}
+
 double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *p, int32_t i,
                              const struct sw_cluster_config *cluster,
                              const struct sw_workload *workload)

@@ -289,13 +289,15 @@ static double narrow_seconds(const struct sw_cluster_config *cluster, const stru
                              ((eight > 0 ? eight : peak) * (reached < 1 ? reached : 1)));
 }
 
-double sw_cost_step_bytes(const struct sw_program *p)
+double sw_cost_step_bytes(const struct sw_program *p, const struct sw_workload *workload)
 {
     double bytes = 0;
     for (int32_t r = 0; r < p->region_count; r++)
-        for (int32_t i = 0; i < p->regions[r].op_count; i++)
-            bytes += p->regions[r].repeat *
-                     (double)sw_op_cost(p, &p->ops[p->regions[r].first_op + i]).memory_bytes;
+        for (int32_t i = 0; i < p->regions[r].op_count; i++) {
+            const struct sw_op *op = &p->ops[p->regions[r].first_op + i];
+            bytes += p->regions[r].repeat * (double)sw_op_cost(p, op).memory_bytes *
+                     sw_cost_met(p, op, workload).bytes;
+        }
     return bytes;
 }
 
@@ -381,16 +383,13 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
     if (info->cost_class == SW_CLASS_NONE || info->cost_class == SW_CLASS_COLLECTIVE ||
         info->cost_class == SW_CLASS_WAIT)
         return 0;
-    const double few_rows = sw_cost_few_rows_seconds(p, op, &cluster->profile);
+    const double few_rows = sw_cost_few_rows_seconds(p, op, &cluster->profile, workload);
     if (few_rows >= 0)
         return few_rows + launch;
     struct sw_op_cost cost = sw_op_cost(p, op);
-    double met = 1;
-    if (info->met != NULL) {
-        met = info->met(p, op, workload);
-        cost.flops *= met;
-        cost.memory_bytes = (int64_t)((double)cost.memory_bytes * met);
-    }
+    const struct sw_op_met met = sw_cost_met(p, op, workload);
+    cost.flops *= met.flops;
+    cost.memory_bytes = (int64_t)((double)cost.memory_bytes * met.bytes);
     double after = 0;
     if (sw_device_row(cluster->accelerator.device)->adds_apart && sw_op_addend_bytes(p, op) > 0) {
         const int64_t addend = sw_op_addend_bytes(p, op);
@@ -401,10 +400,11 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
         return matmul_seconds(p, op, cluster, (double)cost.memory_bytes, step_bytes, shared) +
                launch + after;
     if (info->cost_class == SW_CLASS_ATTENTION) {
-        const double sized = sized_attention_seconds(p, op, cluster, cost.flops, met, step_bytes);
+        const double sized =
+            sized_attention_seconds(p, op, cluster, cost.flops, met.flops, step_bytes);
         if (sized >= 0)
             return sized + launch;
-        const double chip = sw_cost_chip_attention_seconds(p, op, &cluster->accelerator, met);
+        const double chip = sw_cost_chip_attention_seconds(p, op, &cluster->accelerator, met.flops);
         if (chip >= 0)
             return launch +
                    chip / sw_cost_efficiency(&cluster->profile.attention_scale, step_bytes, 1);
@@ -424,7 +424,7 @@ double sw_cost_compute_seconds_within(const struct sw_program *p, const struct s
     const bool asked =
         cluster->profile.products_scale.count > 1 || cluster->profile.attention_scale.count > 1;
     if (*step_bytes < 0 && asked)
-        *step_bytes = sw_cost_step_bytes(p);
+        *step_bytes = sw_cost_step_bytes(p, workload);
     return seconds_in_step(p, op, cluster, workload, *step_bytes, shared);
 }
 

@@ -13,6 +13,11 @@ struct sw_op_cost {
     int64_t memory_bytes; /* read + written by a device that keeps nothing in cache */
 };
 
+/* Shares of either. */
+struct sw_op_met {
+    double flops, bytes;
+};
+
 /* One matrix product [m,k] x [k,n]. */
 struct sw_product {
     double m, n, k;
@@ -95,9 +100,9 @@ struct sw_op_info {
     int (*partition)(struct sw_partition *partition, const struct sw_op *op);
     /* Memory, and flops where there are no products. */
     struct sw_op_cost (*cost)(const struct sw_program *program, const struct sw_op *op);
-    /* Share of that cost that such a workload meets, NULL: one of nothing; NULL: all. */
-    double (*met)(const struct sw_program *program, const struct sw_op *op,
-                  const struct sw_workload *workload);
+    /* Shares of that cost that such a workload meets, NULL: one of nothing; NULL: all. */
+    struct sw_op_met (*met)(const struct sw_program *program, const struct sw_op *op,
+                            const struct sw_workload *workload);
     /* Matrix products; returns how many. NULL: none. */
     int32_t (*products)(const struct sw_program *program, const struct sw_op *op,
                         struct sw_product out[SW_OP_MAX_PRODUCTS]);

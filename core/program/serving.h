@@ -91,6 +91,8 @@ struct sw_serving {
 struct sw_workload {
     int64_t prompt_tokens; /* 0: no more than a chunk */
     double top_share;      /* of the steps in which somebody asks for the most probable tokens */
+    int64_t running;       /* of a call of prompts: rows of a rank that have the next tokens of
+                              sequences that run, with full caches */
 };
 
 /* The options of a program of that kind over the state that all of them share: weights in the

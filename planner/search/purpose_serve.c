@@ -153,17 +153,29 @@ static int64_t state_bytes(const struct sw_program *p, const char *name)
     return 0;
 }
 
-static int price_program(const struct sw_run_config *run, struct sw_sized *sized,
+/* running: rows of a rank that have tokens of texts that run, of a program that mixes. */
+static int price_program(const struct sw_run_config *run, struct sw_sized *sized, int64_t running,
                          const struct sw_mesh *mesh, struct sw_cost *out, struct sw_error *err)
 {
     sized->program->mesh = *mesh; /* no size follows the order */
-    const struct sw_workload workload = sw_plan_workload(run);
+    struct sw_workload workload = sw_plan_workload(run);
+    workload.running = running;
     return sw_cost_price_known(sized->program, &run->cluster, &workload, &sized->counted->known,
                                out, err);
 }
 
-/* The program of these options in the size that it has for so many rows on a rank of the batch. All
- * sizes share one place: afterwards that is again the program with all rows. */
+/* Of prefill, beside which all texts run where it mixes. */
+static int price_prompts(const struct sw_run_config *run, struct served *served,
+                         const struct sw_mesh *mesh, struct sw_cost *out, struct sw_error *err)
+{
+    const struct sw_serving_shape *serving = &served->options.serving;
+    return price_program(run, &served->prefill, serving->mixes ? serving->slots_per_rank : 0, mesh,
+                         out, err);
+}
+
+/* The program of these options in the size that it has for so many rows on a rank of the batch, in
+ * which no text runs. All sizes share one place: afterwards that is again the program with all
+ * rows. */
 static int price_size(struct sw_searcher *s, const struct sw_program_options *options,
                       int64_t wanted, const struct sw_mesh *mesh, struct sw_cost *out,
                       struct sw_error *err)
@@ -174,7 +186,7 @@ static int price_size(struct sw_searcher *s, const struct sw_program_options *op
     const int32_t count = sw_serving_sizes(options, rows);
     sw_serving_resize(&one, rows[sw_serving_size(rows, count, wanted)]);
     if (sw_searcher_program(s, &one, &sized, err) != 0 ||
-        price_program(s->run, &sized, mesh, out, err) != 0)
+        price_program(s->run, &sized, 0, mesh, out, err) != 0)
         return -1;
     return sw_searcher_program(s, options, &sized, err);
 }
@@ -230,11 +242,11 @@ static int price_orders(struct sw_searcher *s, struct served *served, struct sw_
     for (int32_t k = 0; k == 0 || (orders && sw_search_permute(&base, k, &mesh)); k++) {
         struct sw_cost token, prompts;
         double first_seconds;
-        if (price_program(s->run, &served->decode, &mesh, &token, err) != 0)
+        if (price_program(s->run, &served->decode, 0, &mesh, &token, err) != 0)
             return -1;
         if (k > 0 && token.step_seconds > c->cost.step_seconds)
             continue;
-        if (price_program(s->run, &served->prefill, &mesh, &prompts, err) != 0 ||
+        if (price_prompts(s->run, served, &mesh, &prompts, err) != 0 ||
             price_reading(s, served, &mesh, &prompts, prompt_tokens, &first_seconds, err) != 0)
             return -1;
         if (k > 0 && token.step_seconds == c->cost.step_seconds &&
@@ -350,8 +362,8 @@ static int decide_budget(struct sw_searcher *s, struct served *served, struct sw
         const struct sw_program_options *o = &served->options;
         const int64_t half = o->micro_batch_per_rank * o->serving.chunk / 2;
         const int64_t least = o->serving.mixes ? 2 * o->serving.slots_per_rank : LEAST_CHUNK;
-        if (price_program(run, &served->decode, &c->decision.mesh, &token, err) != 0 ||
-            price_program(run, &served->prefill, &c->decision.mesh, &prompts, err) != 0)
+        if (price_program(run, &served->decode, 0, &c->decision.mesh, &token, err) != 0 ||
+            price_prompts(run, served, &c->decision.mesh, &prompts, err) != 0)
             return -1;
         if (beside_seconds(served, &token, &prompts) <= run->serve_token_latency)
             return 0;

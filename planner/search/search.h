@@ -52,7 +52,8 @@ struct sw_serve_price {
     bool mixes;                   /* calls of prompts have the other texts' tokens, too */
     double beside_seconds;        /* of a token that waits for a call of prompts before it, or in
                                      which it is made */
-    double first_seconds;         /* of the chunks of a prompt: slots are empty before it */
+    double first_seconds;         /* of reading a prompt, chunks and single tokens, each of which
+                                     meets half of it in the mean: slots are empty before it */
     /* Of a token with fewer texts, as the server has programs for them, the most first; the first
      * is that of all: texts over the whole mesh, as many on every rank of the batch */
     int32_t size_count;

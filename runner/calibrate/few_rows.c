@@ -201,7 +201,7 @@ static void collect(struct run *r, int32_t index, enum sw_few_dtype dtype,
                     struct sw_few_rows_rates *rates)
 {
     const struct sw_program *p = r->program;
-    const double reads = sw_cost_serving_bytes(p);
+    const double reads = sw_cost_serving_bytes(p, NULL);
     for (int32_t g = 0; g < p->region_count; g++) {
         const struct sw_region *region = &p->regions[g];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {

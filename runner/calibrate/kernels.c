@@ -248,7 +248,7 @@ static void collect(struct run *r, struct sw_kernel_rates *rates, double *matmul
                     double *least)
 {
     const struct sw_program *p = r->program;
-    const double step_bytes = sw_cost_step_bytes(p);
+    const double step_bytes = sw_cost_step_bytes(p, NULL);
     for (int32_t g = 0; g < p->region_count; g++) {
         const struct sw_region *region = &p->regions[g];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {

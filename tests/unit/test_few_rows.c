@@ -246,7 +246,7 @@ static void nothing_else_does(void **state)
     struct sw_error err = {0};
     if (sw_program_compile(&o, SW_LAID_OUT, &train, &err) != 0)
         fail_msg("%s", err.message);
-    assert_true(sw_cost_serving_bytes(train) == 0);
+    assert_true(sw_cost_serving_bytes(train, NULL) == 0);
     close_to(sum_of(train, &with, &same), sum_of(train, &cluster, &products));
     close_to(same, products);
     sw_program_free(train);
@@ -259,7 +259,7 @@ static void a_token_reads_weights_and_cache(void **state)
     struct sw_program_set *set = serving_of(SW_F32);
     const struct sw_program *p = set->program[SW_PROGRAM_DECODE];
     const double least = (double)(set->state.parameter_bytes + set->state.cache_bytes);
-    const double bytes = sw_cost_serving_bytes(p);
+    const double bytes = sw_cost_serving_bytes(p, NULL);
     assert_true(bytes > 0.99 * least && bytes < 1.1 * least);
     sw_program_set_free(set);
 }
@@ -287,6 +287,58 @@ static void a_chunk_meets_its_prompt(void **state)
         close_to(few_seconds(set->program[SW_PROGRAM_DECODE], SW_OP_ATTENTION, &cluster, &workload),
                  pair / 16 * 64);
     }
+    sw_program_set_free(set);
+}
+
+/* Rows of single tokens meet what a prompt of theirs has before them, those of texts that run a
+ * full cache; so they do where few rows were measured, and where prices were known of another
+ * workload.
+ */
+static void rows_that_mix_meet_what_they_are_of(void **state)
+{
+    (void)state;
+    enum { SLOTS = 2, ROWS = 8, MOST = 64 };
+    struct sw_program_options o = options_of(SW_F32);
+    o.target = sw_device_row(SW_DEVICE_CPU)->target;
+    o.mesh = sw_mesh_make(1, 1, 1, 1);
+    const struct sw_serving want = {
+        .max_batch = SLOTS, .max_tokens = MOST, .token_budget = ROWS, .cache = SW_F32};
+    struct sw_program_set *set = NULL;
+    struct sw_error err = {0};
+    if (sw_program_set_compile_serving(&o, &want, 1u << SW_PROGRAM_PREFILL, &set, &err) != 0)
+        fail_msg("%s", err.message);
+    const struct sw_program *p = set->program[SW_PROGRAM_PREFILL];
+    assert_int_equal(p->sequence_length, 1);
+    assert_int_equal(p->micro_batch, ROWS);
+    struct sw_cluster_config cluster = cluster_of();
+    cluster.profile.attention = (struct sw_curve){.count = 1, .point = {{1, 0.5}}};
+    cluster.accelerator.memory_bandwidth = 1e30;
+    cluster.profile.launch_latency_s = 0;
+    const double pair = 4.0 * 4 * 32 / (0.5 * 100e9); /* 4 heads of 32, 4 FLOP for each pair */
+    const struct sw_workload alone = {.prompt_tokens = 32},
+                             beside = {.prompt_tokens = 32, .running = SLOTS};
+    close_to(few_seconds(p, SW_OP_ATTENTION, &cluster, &alone), pair * ROWS * 16);
+    close_to(few_seconds(p, SW_OP_ATTENTION, &cluster, &beside),
+             pair * (SLOTS * MOST + (ROWS - SLOTS) * 16));
+    /* bytes of 2 slots: 16 positions of each, or all */
+    const double reads[] = {sw_cost_serving_bytes(p, &alone), sw_cost_serving_bytes(p, &beside)};
+    assert_true(reads[0] < reads[1] - 0.7 * (double)set->state.cache_bytes);
+    cluster = cluster_of();
+    cluster.profile.launch_latency_s = 0;
+    for (int32_t kind = 0; kind < SW_FEW_KINDS; kind++)
+        cluster.profile.few_rows[kind][SW_FEW_FP32] =
+            (struct sw_few_rows){.count = 1, .point = {{16, 1, 1e9}}};
+    const double full = few_seconds(p, SW_OP_ATTENTION, &cluster, &beside);
+    close_to(few_seconds(p, SW_OP_ATTENTION, &cluster, &alone), full / 4);
+    struct sw_cost_known known = {0};
+    struct sw_cost cost[3];
+    assert_int_equal(sw_cost_known_make(p, &known, &err), 0);
+    for (int32_t i = 0; i < 3; i++)
+        assert_int_equal(
+            sw_cost_price_known(p, &cluster, i == 1 ? &beside : &alone, &known, &cost[i], &err), 0);
+    close_to(cost[1].step_seconds - cost[0].step_seconds, p->layers * full * 3 / 4);
+    assert_true(cost[2].step_seconds == cost[0].step_seconds);
+    sw_cost_known_free(&known);
     sw_program_set_free(set);
 }
 
@@ -710,6 +762,7 @@ int main(void)
         cmocka_unit_test(a_chunk_takes_its_rows_time),
         cmocka_unit_test(a_token_reads_weights_and_cache),
         cmocka_unit_test(a_chunk_meets_its_prompt),
+        cmocka_unit_test(rows_that_mix_meet_what_they_are_of),
         cmocka_unit_test(asks_for_top_tokens),
         cmocka_unit_test(parts_make_the_price),
         cmocka_unit_test(gpus_attend_a_cache_apart),

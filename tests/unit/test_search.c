@@ -558,6 +558,45 @@ static void a_prompts_end_costs_its_tokens(void **state)
     sw_config_free(config);
 }
 
+/* The rows of a prompt meet what of the prompt is before them, in calls of single tokens as in
+ * chunks, however long sequences may become. */
+static void a_prompts_end_meets_its_prompt(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = small_run();
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    struct sw_decision none = {.serve.stream_weights = SW_STREAM_NEVER};
+    struct sw_candidate c;
+    struct sw_error err = {0};
+    run.cluster.accelerator.device = SW_DEVICE_CPU;
+    run.serve_max_batch = 16; /* 8 of a rank of the batch */
+    none.mesh = sw_mesh_make(1, 2, 2, 1);
+    for (int mixes = 0; mixes < 2; mixes++) {
+        double first[2], beside[2];
+        run.serve_token_budget = mixes ? 2 * 16 : 0;
+        run.serve_prompt_tokens = 255;
+        for (int i = 0; i < 2; i++) {
+            run.serve_max_tokens = i == 0 ? 2048 : 8192;
+            assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
+            assert_int_equal(c.serve.mixes, mixes);
+            first[i] = c.serve.first_seconds;
+            beside[i] = c.serve.beside_seconds;
+        }
+        /* the share that is met counts queries, too: of 127 positions in the mean one more */
+        if (fabs(first[1] - first[0]) > first[0] / 127)
+            fail_msg("mixes %d: %g s of at most 2048 tokens, %g s of 8192", mixes, first[0],
+                     first[1]);
+        /* those that run have full caches */
+        assert_true(beside[1] > beside[0]);
+        /* a whole chunk meets as much */
+        run.serve_prompt_tokens = 256;
+        assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
+        assert_true(first[1] < 2 * c.serve.first_seconds);
+    }
+    sw_config_free(config);
+}
+
 /* With a goal for a token the budget is the largest half, quarter ... of what is usual with which a
  * token that waits for prompts keeps it; the plan's programs are priced with that. */
 static void a_budget_keeps_the_goal_of_a_token(void **state)
@@ -699,6 +738,7 @@ int main(void)
         cmocka_unit_test(a_budget_keeps_the_goal_of_a_token),
         cmocka_unit_test(a_budget_mixes_before_it_gives_up),
         cmocka_unit_test(a_prompts_end_costs_its_tokens),
+        cmocka_unit_test(a_prompts_end_meets_its_prompt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

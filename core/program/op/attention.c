@@ -173,17 +173,28 @@ static struct sw_op_cost cost_attention(const struct sw_program *p, const struct
     return sw_op_is_ring(op) ? cost_pairs(p, op, 2) : cost_cached(p, op);
 }
 
-/* A query of a chunk comes after half of its prompt, in the mean over the prompt's chunks. A
- * decoded token is priced with all of a full cache. */
-static double met_attention(const struct sw_program *p, const struct sw_op *op,
-                            const struct sw_workload *workload)
+/* Of `count` whose first `running` meet all and the others such a share. */
+static double met_by(double count, double running, double share)
 {
-    if (sw_op_is_ring(op) || p->sequence_length <= 1)
-        return 1;
-    const double cached = (double)p->values[op->in[1].value].size[1];
+    return running < count ? (running + (count - running) * share) / count : 1;
+}
+
+/* A query of a prompt comes after half of it, in the mean over the prompt's chunks and rows. A
+ * decoded token is priced with all of a full cache, of a slot of its own. */
+static struct sw_op_met met_attention(const struct sw_program *p, const struct sw_op *op,
+                                      const struct sw_workload *workload)
+{
+    if (sw_op_is_ring(op) || p->kind == SW_PROGRAM_DECODE)
+        return (struct sw_op_met){1, 1};
+    const struct sw_value *keys = &p->values[op->in[1].value];
+    const double cached = (double)keys->size[1], slots = (double)keys->local[0];
+    const double rows = (double)p->values[op->in[0].value].local[0];
+    const double running = workload != NULL ? (double)workload->running : 0;
     const int64_t prompt = workload != NULL ? workload->prompt_tokens : 0;
-    const double met = (double)(prompt > p->sequence_length ? prompt : p->sequence_length) / 2;
-    return met < cached ? met / cached : 1;
+    const double mean = (double)(prompt > p->sequence_length ? prompt : p->sequence_length) / 2;
+    const double share = mean < cached ? mean / cached : 1;
+    return (struct sw_op_met){met_by(rows, running, share),
+                              met_by(slots < rows ? slots : rows, running, share)};
 }
 
 static struct sw_op_cost cost_attention_grad(const struct sw_program *p, const struct sw_op *op)

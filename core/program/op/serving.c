@@ -37,12 +37,13 @@ static struct sw_op_cost cost_pick(const struct sw_program *p, const struct sw_o
     return (struct sw_op_cost){0, 2 * sw_ref_bytes(p, op->out[0])};
 }
 
-static double met_top(const struct sw_program *p, const struct sw_op *op,
-                      const struct sw_workload *workload)
+static struct sw_op_met met_top(const struct sw_program *p, const struct sw_op *op,
+                                const struct sw_workload *workload)
 {
     (void)p;
     (void)op;
-    return workload != NULL ? workload->top_share : 0;
+    const double share = workload != NULL ? workload->top_share : 0;
+    return (struct sw_op_met){share, share};
 }
 
 /* Adjustments are read as far as a row has any: most have none, none has many. */
