@@ -171,15 +171,22 @@ void sw_serving_resize(struct sw_program_options *o, int64_t rows)
     o->micro_batch_per_rank = rows;
 }
 
+/* Of prefill on a rank of the batch. */
+static int64_t chunk_rows(const struct sizes *s)
+{
+    return s->budget < s->chunk ? 1 : s->budget / s->chunk;
+}
+
 /* Of `read` on a rank of the batch, of which running texts have some; 0: there is none. Beside
- * chunks it has no more than these; else it has hardly more than prefill or is not wanted. */
+ * chunks it has no more than a call of these has tokens, so that nobody waits for more of them;
+ * else it has hardly more than prefill or is not wanted. */
 static int64_t read_rows(const struct sw_program_options *training, const struct sw_serving *want,
                          const struct sizes *s)
 {
     int64_t rows = want->max_tokens < READ_ROWS ? want->max_tokens : READ_ROWS;
     if (s->mixes)
         return rows >= 2 * s->budget ? rows : 0;
-    const int64_t tokens = s->budget > s->chunk ? s->budget : s->chunk;
+    const int64_t tokens = chunk_rows(s) * s->chunk;
     rows = tokens < rows ? tokens : rows;
     const bool fits = makes_rows_alike(training) && s->ranks == 1 && !want->stream_weights;
     return fits && rows > s->slots && s->chunk > 2 ? rows : 0;
@@ -201,8 +208,7 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     const struct sizes s = measure(training, want);
     const int64_t rows = kind == SW_PROGRAM_DECODE ? s.slots
                          : kind == SW_PROGRAM_READ ? read_rows(training, want, &s)
-                         : s.budget < s.chunk      ? 1
-                                                   : s.budget / s.chunk;
+                                                   : chunk_rows(&s);
     if (rows == 0)
         return sw_fail(err, SW_ENVIRONMENT, "there is no program to read");
     struct sw_program_options o = *training;

@@ -173,12 +173,12 @@ static int price_prompts(const struct sw_run_config *run, struct served *served,
                          out, err);
 }
 
-/* The program of these options in the size that it has for so many rows on a rank of the batch, in
- * which no text runs. All sizes share one place: afterwards that is again the program with all
+/* The program of these options in the size that it has for so many rows on a rank of the batch,
+ * `running` as above. All sizes share one place: afterwards that is again the program with all
  * rows. */
 static int price_size(struct sw_searcher *s, const struct sw_program_options *options,
-                      int64_t wanted, const struct sw_mesh *mesh, struct sw_cost *out,
-                      struct sw_error *err)
+                      int64_t wanted, int64_t running, const struct sw_mesh *mesh,
+                      struct sw_cost *out, struct sw_error *err)
 {
     struct sw_program_options one = *options;
     struct sw_sized sized;
@@ -186,7 +186,7 @@ static int price_size(struct sw_searcher *s, const struct sw_program_options *op
     const int32_t count = sw_serving_sizes(options, rows);
     sw_serving_resize(&one, rows[sw_serving_size(rows, count, wanted)]);
     if (sw_searcher_program(s, &one, &sized, err) != 0 ||
-        price_program(s->run, &sized, 0, mesh, out, err) != 0)
+        price_program(s->run, &sized, running, mesh, out, err) != 0)
         return -1;
     return sw_searcher_program(s, options, &sized, err);
 }
@@ -211,19 +211,33 @@ static int price_reading(struct sw_searcher *s, const struct served *served,
             served->read.program != NULL && (!o->serving.mixes || sw_serving_widens(left, budget));
         struct sw_cost call;
         calls = left > most ? left / most : 1;
-        if (price_size(s, reads ? &served->of_read : o, left, mesh, &call, err) != 0)
+        if (price_size(s, reads ? &served->of_read : o, left, 0, mesh, &call, err) != 0)
             return -1;
         *seconds += (double)calls * call.step_seconds;
     }
     return 0;
 }
 
-/* Between two tokens of a text while prompts are read: one call makes both where it mixes. */
-static double beside_seconds(const struct served *served, const struct sw_cost *token,
-                             const struct sw_cost *prompts)
+/* The longest between two tokens of a text while prompts are read: of a call that makes both, which
+ * `read` is, or of one of chunks and a token behind it. */
+static int price_beside(struct sw_searcher *s, const struct served *served,
+                        const struct sw_mesh *mesh, const struct sw_cost *token,
+                        const struct sw_cost *prompts, double *seconds, struct sw_error *err)
 {
-    return served->options.serving.mixes ? prompts->step_seconds
-                                         : token->step_seconds + prompts->step_seconds;
+    const struct sw_program_options *read = &served->of_read;
+    struct sw_cost call;
+    *seconds = prompts->step_seconds;
+    if (served->options.serving.mixes) /* `read` is for when nobody waits */
+        return 0;
+    *seconds += token->step_seconds;
+    if (served->read.program == NULL)
+        return 0;
+    if (price_size(s, read, read->micro_batch_per_rank, read->serving.slots_per_rank, mesh, &call,
+                   err) != 0)
+        return -1;
+    if (call.step_seconds > *seconds)
+        *seconds = call.step_seconds;
+    return 0;
 }
 
 /* The order of the mesh's axes in which a token takes least, of equals the first token, and the
@@ -241,13 +255,14 @@ static int price_orders(struct sw_searcher *s, struct served *served, struct sw_
     struct sw_mesh mesh = base;
     for (int32_t k = 0; k == 0 || (orders && sw_search_permute(&base, k, &mesh)); k++) {
         struct sw_cost token, prompts;
-        double first_seconds;
+        double first_seconds, beside_seconds;
         if (price_program(s->run, &served->decode, 0, &mesh, &token, err) != 0)
             return -1;
         if (k > 0 && token.step_seconds > c->cost.step_seconds)
             continue;
         if (price_prompts(s->run, served, &mesh, &prompts, err) != 0 ||
-            price_reading(s, served, &mesh, &prompts, prompt_tokens, &first_seconds, err) != 0)
+            price_reading(s, served, &mesh, &prompts, prompt_tokens, &first_seconds, err) != 0 ||
+            price_beside(s, served, &mesh, &token, &prompts, &beside_seconds, err) != 0)
             return -1;
         if (k > 0 && token.step_seconds == c->cost.step_seconds &&
             first_seconds >= c->serve.first_seconds)
@@ -255,7 +270,7 @@ static int price_orders(struct sw_searcher *s, struct served *served, struct sw_
         c->decision.mesh = mesh;
         c->cost = token;
         c->serve.first_seconds = first_seconds;
-        c->serve.beside_seconds = beside_seconds(served, &token, &prompts);
+        c->serve.beside_seconds = beside_seconds;
     }
     served->decode.program->mesh = served->prefill.program->mesh = c->decision.mesh;
     return 0;
@@ -295,7 +310,7 @@ static int price_sizes(struct sw_searcher *s, const struct served *served, struc
     p->size_count = sw_serving_sizes(o, rows);
     for (int32_t i = 0; i < p->size_count; i++) {
         struct sw_cost cost;
-        if (price_size(s, o, rows[i], &c->decision.mesh, &cost, err) != 0)
+        if (price_size(s, o, rows[i], 0, &c->decision.mesh, &cost, err) != 0)
             return -1;
         p->size[i].texts = p->texts / o->micro_batch_per_rank * rows[i];
         p->size[i].seconds = cost.step_seconds;
@@ -359,13 +374,15 @@ static int decide_budget(struct sw_searcher *s, struct served *served, struct sw
         return 0;
     for (;;) {
         struct sw_cost token, prompts;
+        double beside_seconds;
         const struct sw_program_options *o = &served->options;
         const int64_t half = o->micro_batch_per_rank * o->serving.chunk / 2;
         const int64_t least = o->serving.mixes ? 2 * o->serving.slots_per_rank : LEAST_CHUNK;
         if (price_program(run, &served->decode, 0, &c->decision.mesh, &token, err) != 0 ||
-            price_prompts(run, served, &c->decision.mesh, &prompts, err) != 0)
+            price_prompts(run, served, &c->decision.mesh, &prompts, err) != 0 ||
+            price_beside(s, served, &c->decision.mesh, &token, &prompts, &beside_seconds, err) != 0)
             return -1;
-        if (beside_seconds(served, &token, &prompts) <= run->serve_token_latency)
+        if (beside_seconds <= run->serve_token_latency)
             return 0;
         const bool none = token.step_seconds > run->serve_token_latency || half < least;
         const bool usual = decision->token_budget == 0;

@@ -51,7 +51,7 @@ struct sw_serve_price {
     int64_t token_budget;         /* of prompts, between two tokens of the other texts */
     bool mixes;                   /* calls of prompts have the other texts' tokens, too */
     double beside_seconds;        /* of a token that waits for a call of prompts before it, or in
-                                     which it is made */
+                                     which it is made: the longer one */
     double first_seconds;         /* of reading a prompt, chunks and single tokens, each of which
                                      meets half of it in the mean: slots are empty before it */
     /* Of a token with fewer texts, as the server has programs for them, the most first; the first

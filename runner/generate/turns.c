@@ -82,8 +82,6 @@ static bool gives_tokens(const struct sw_turns *t, enum sw_program_kind kind)
 enum sw_program_kind sw_turns_next(const struct sw_turns *t)
 {
     const int64_t first = first_prompt(t);
-    if (first >= 0 && gives_tokens(t, t->of[first].waits))
-        return t->of[first].waits;
     if (sw_turns_any_waits(t, SW_PROGRAM_DECODE) && (first < 0 || t->last != SW_PROGRAM_DECODE))
         return SW_PROGRAM_DECODE;
     return first >= 0 ? t->of[first].waits : SW_PROGRAM_KINDS;

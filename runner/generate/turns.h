@@ -3,9 +3,9 @@
  * Prompts are read in the order in which their texts came, those that go ahead before the others;
  * but where one that went ahead was read in the last call for prompts while others waited, these
  * come first in the next one. So an ahead one waits for one such call of others, and others get
- * every second one. Between two calls for prompts every text that is made gets a token; in calls of
- * `read`, and of `prefill` where that mixes, in the call itself. Every rank keeps the same record
- * of the same texts. Nothing is allocated after the beginning. */
+ * every second one. Behind a call for prompts every text that is made gets a token before the next
+ * one; in calls of `read`, and of `prefill` where that mixes, in the call itself. Every rank keeps
+ * the same record of the same texts. Nothing is allocated after the beginning. */
 #ifndef SW_GENERATE_TURNS_H
 #define SW_GENERATE_TURNS_H
 

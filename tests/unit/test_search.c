@@ -597,6 +597,64 @@ static void a_prompts_end_meets_its_prompt(void **state)
     sw_config_free(config);
 }
 
+static double serving_seconds(const struct sw_run_config *run, const struct sw_program *p,
+                              int64_t running)
+{
+    struct sw_workload workload = sw_plan_workload(run);
+    struct sw_error err = {0};
+    struct sw_cost cost;
+    workload.running = running;
+    assert_int_equal(sw_cost_price(p, &run->cluster, &workload, &cost, &err), 0);
+    return cost.step_seconds;
+}
+
+/* A token that waits for prompts does so for the longest call that there is: a chunk and a token
+ * behind it or, where single queries attend slowly, one of single tokens. That has no more rows
+ * than a call of chunks has tokens. */
+static void a_token_waits_for_the_longest_call(void **state)
+{
+    (void)state;
+    enum { SLOTS = 16 };
+    const struct sw_test_run t = small_run();
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    struct sw_decision none = {.serve.stream_weights = SW_STREAM_NEVER,
+                               .mesh = sw_mesh_make(1, 1, 4, 1)};
+    struct sw_products grid = {.rows = 2,
+                               .columns = 2,
+                               .depths = 1,
+                               .row = {1, 64},
+                               .column = {64, 4096},
+                               .depth = {64},
+                               .share = {1, 1, 1, 1},
+                               .asymptote = 1};
+    struct sw_candidate c;
+    struct sw_error err = {0};
+    run.cluster.accelerator.device = SW_DEVICE_CPU;
+    run.serve_max_batch = SLOTS;
+    run.serve_max_tokens = 2048;
+    run.serve_chunk = 64;
+    run.serve_token_budget = 100; /* of which a chunk fits once */
+    const enum sw_few_dtype dtype = run.compute == SW_F32 ? SW_FEW_FP32 : SW_FEW_BF16;
+    run.cluster.profile.attention_by_size[SW_ATTENTION_CACHED][dtype] = &grid;
+    for (int slow = 0; slow < 2; slow++) {
+        struct sw_program_set *set = NULL;
+        grid.share[0] = grid.share[1] = slow ? 1e-3 : 1;
+        assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
+        assert_int_equal(c.serve.token_budget, 64);
+        assert_int_equal(sw_search_serving_programs(&run, &c.decision, &set, &err), 0);
+        const struct sw_program *read = set->program[SW_PROGRAM_READ];
+        assert_int_equal(read->micro_batch, 64);
+        const double calls[] = {c.cost.step_seconds +
+                                    serving_seconds(&run, set->program[SW_PROGRAM_PREFILL], 0),
+                                serving_seconds(&run, read, SLOTS)};
+        assert_int_equal(calls[1] > calls[0], slow);
+        assert_true(c.serve.beside_seconds == calls[slow]);
+        sw_program_set_free(set);
+    }
+    sw_config_free(config);
+}
+
 /* With a goal for a token the budget is the largest half, quarter ... of what is usual with which a
  * token that waits for prompts keeps it; the plan's programs are priced with that. */
 static void a_budget_keeps_the_goal_of_a_token(void **state)
@@ -739,6 +797,7 @@ int main(void)
         cmocka_unit_test(a_budget_mixes_before_it_gives_up),
         cmocka_unit_test(a_prompts_end_costs_its_tokens),
         cmocka_unit_test(a_prompts_end_meets_its_prompt),
+        cmocka_unit_test(a_token_waits_for_the_longest_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

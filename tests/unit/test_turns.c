@@ -1,6 +1,7 @@
 /* In which order programs run: prompts and tokens in turns, prompts in theirs, those that go ahead
  * before some of the others. A model of a slot stands in for the engine: prompts of so many chunks,
  * then so many tokens. */
+#include "core/base/hash.h"
 #include "runner/generate/turns.h"
 
 #include <setjmp.h>
@@ -128,7 +129,8 @@ static void who_goes_ahead_is_read_next(void **state)
     sw_turns_free(&m.turns);
 }
 
-/* The end of a prompt that `read` has is read in its turn, with a token of every text that runs. */
+/* The end of a prompt that `read` has is read in its turn, with a token of every text that runs;
+ * behind a chunk these get one first. */
 static void a_prompts_end_has_tokens_with_it(void **state)
 {
     struct model m;
@@ -141,7 +143,45 @@ static void a_prompts_end_has_tokens_with_it(void **state)
     begin(&m, 2, 1, 1, false);
     begin(&m, 3, 1, 1, false);
     sw_turns_goes_on(&m.turns, 3);
-    expect(&m, "abbcd.");
+    expect(&m, "a.bbc.d");
+}
+
+/* Whatever prompts come, a text that runs waits for one call that has no token of it, then gets one
+ * in a call that reads nothing. */
+static void a_token_waits_for_one_call(void **state)
+{
+    enum { CALLS = 4000 };
+    struct model m;
+    uint64_t chance = 7;
+    int32_t waited = 0, chunks = 0, ends = 0;
+    (void)state;
+    open_model(&m);
+    begin(&m, 0, 1, CALLS, false);
+    assert_true(step(&m));
+    for (int32_t call = 0; call < CALLS; call++) {
+        for (int64_t i = 1; i < SLOTS; i++) {
+            chance = sw_hash_mix(chance);
+            if (sw_turns_is_busy(&m.turns, i) || chance % 3 != 0)
+                continue;
+            begin(&m, i, 1 + (int32_t)(chance / 3 % 4), 1 + (int32_t)(chance / 12 % 3),
+                  chance / 36 % 2 != 0);
+            if (chance / 72 % 2 != 0)
+                sw_turns_goes_on(&m.turns, i);
+        }
+        const enum sw_program_kind kind = sw_turns_next(&m.turns);
+        const int32_t tokens = m.tokens[0];
+        m.calls = 0;
+        assert_true(step(&m));
+        assert_true(waited == 0 || kind == SW_PROGRAM_DECODE);
+        waited = m.tokens[0] < tokens ? 0 : waited + 1;
+        chunks += kind == SW_PROGRAM_PREFILL;
+        ends += kind == SW_PROGRAM_READ;
+        for (int64_t i = 1; i < SLOTS; i++) /* the rest of some prompts is such an end */
+            if (m.turns.of[i].waits == SW_PROGRAM_PREFILL && m.chunks[i] == 1)
+                sw_turns_goes_on(&m.turns, i);
+    }
+    assert_true(chunks > CALLS / 10 && ends > CALLS / 10);
+    sw_turns_free(&m.turns);
 }
 
 /* A call for prompts that mixes has a token of every text that runs; one for scores has none. */
@@ -215,6 +255,7 @@ int main(void)
         cmocka_unit_test(prompts_and_tokens_take_turns),
         cmocka_unit_test(nobody_waits_where_no_token_is_made),
         cmocka_unit_test(a_prompts_end_has_tokens_with_it),
+        cmocka_unit_test(a_token_waits_for_one_call),
         cmocka_unit_test(no_token_waits_where_calls_mix),
         cmocka_unit_test(who_goes_ahead_is_read_next),
         cmocka_unit_test(no_prompt_is_passed_for_ever),
