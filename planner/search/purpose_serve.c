@@ -41,6 +41,29 @@ static int size_passing(struct sw_searcher *s, const struct sw_program_options *
     return 0;
 }
 
+/* The arena has room for a program of these options in each size: few rows are not always fewer
+ * bytes, since small messages are sent whole. */
+static int size_fewer(struct sw_searcher *s, const struct sw_program_options *options,
+                      int64_t *arena_bytes, struct sw_error *err)
+{
+    const int64_t reserved = s->run->cluster.accelerator.reserved_memory_bytes;
+    struct sw_program_options one = *options;
+    struct sw_sized sized;
+    int64_t rows[SW_SERVING_SIZES];
+    const int32_t count = sw_serving_sizes(options, rows);
+    for (int32_t i = 0; i < count; i++) {
+        sw_serving_resize(&one, rows[count - 1 - i]); /* all rows at last */
+        if (sw_searcher_program(s, &one, &sized, err) != 0)
+            return -1;
+        if (sized.most_bytes - reserved <= *arena_bytes)
+            continue;
+        sw_sized_place(&sized);
+        if (sized.program->arena_bytes > *arena_bytes)
+            *arena_bytes = sized.program->arena_bytes;
+    }
+    return 0;
+}
+
 /* Of both ways to pass the one that sends less, as sw_program_set_compile_serving. */
 static int size_kind(struct sw_searcher *s, const struct sw_program_options *training,
                      const struct sw_serving *want, enum sw_program_kind kind,
@@ -66,9 +89,8 @@ static int size_kind(struct sw_searcher *s, const struct sw_program_options *tra
             *out = cache;
         }
     }
-    sw_sized_place(out);
-    if (out->program->arena_bytes > served->arena_bytes)
-        served->arena_bytes = out->program->arena_bytes;
+    if (size_fewer(s, gathers == SW_GATHER_KV ? &other : &options, &served->arena_bytes, err) != 0)
+        return -1;
     if (kind == SW_PROGRAM_DECODE)
         served->of_decode = options;
     if (kind == SW_PROGRAM_READ)

@@ -597,6 +597,45 @@ static void a_prompts_end_meets_its_prompt(void **state)
     sw_config_free(config);
 }
 
+/* The memory that is told is that of the largest program: of a small model one with fewer rows,
+ * whose messages are sent whole, may need more than that with all. */
+static void every_size_has_room(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = small_run();
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    struct sw_error err = {0};
+    int32_t larger = 0;
+    run.model.shape.hidden_size = 64;
+    run.model.shape.intermediate_size = 128;
+    run.model.shape.vocab_size = 256;
+    run.model.shape.layers = 2;
+    run.model.shape.heads = run.model.shape.kv_heads = run.model.shape.head_dim = 8;
+    run.compute = run.params = SW_F32;
+    run.cluster.accelerator.device = SW_DEVICE_CPU;
+    run.serve_max_tokens = 64;
+    for (int32_t slots = 3; slots < 40; slots++) {
+        struct sw_decision decision = {.serve.stream_weights = SW_STREAM_NEVER,
+                                       .mesh = sw_mesh_make(1, 1, 8, slots % 2 + 1)};
+        struct sw_program_set *set = NULL;
+        struct sw_candidate c;
+        run.serve_max_batch = slots;
+        run.serve_token_budget = 24;
+        assert_int_equal(sw_search_evaluate_serving(&run, &decision, &c, &err), 0);
+        assert_int_equal(sw_search_serving_programs(&run, &decision, &set, &err), 0);
+        int64_t most = 0;
+        for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
+            if (set->program[k] != NULL && set->program[k]->arena_bytes > most)
+                most = set->program[k]->arena_bytes;
+        assert_int_equal(c.memory.arena, set->arena_bytes);
+        larger += set->arena_bytes > most;
+        sw_program_set_free(set);
+    }
+    assert_true(larger > 0);
+    sw_config_free(config);
+}
+
 static double serving_seconds(const struct sw_run_config *run, const struct sw_program *p,
                               int64_t running)
 {
@@ -798,6 +837,7 @@ int main(void)
         cmocka_unit_test(a_prompts_end_costs_its_tokens),
         cmocka_unit_test(a_prompts_end_meets_its_prompt),
         cmocka_unit_test(a_token_waits_for_the_longest_call),
+        cmocka_unit_test(every_size_has_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
