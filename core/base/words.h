@@ -37,7 +37,7 @@ enum sw_program_kind {
     SW_PROGRAM_PREFILL,  /* chunks of prompts, and what follows */
     SW_PROGRAM_DECODE,   /* one token more of every text */
     SW_PROGRAM_SCORE,    /* a chunk of every text, and each token's log-probability */
-    SW_PROGRAM_READ,     /* as prefill where that mixes, of many more rows */
+    SW_PROGRAM_READ,     /* single tokens: ends of prompts or, where prefill mixes, many */
     SW_PROGRAM_KINDS
 };
 

@@ -345,7 +345,8 @@ static const struct field program_fields[] = {
      .custom = &digest_type,
      .example = "'0123456789abcdef'",
      .schema = DIGEST_SCHEMA,
-     .about = "of many tokens of prompts, where prefill mixes"},
+     .about = "of single tokens of prompts: of their ends or, where prefill mixes, of many; where "
+              "there is such a program"},
     {.key = NULL},
 };
 _Static_assert(sizeof program_fields / sizeof program_fields[0] == SW_PROGRAM_KINDS + 1,

@@ -41,8 +41,8 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
                             struct sw_program_options *out, struct sw_error *err);
 
 /* What the run wants of serving, with what it leaves open filled in, as decided. Returns whether it
- * says anything of it: then its plan has digests of prefill, decode, score and, where prefill
- * mixes, read. */
+ * says anything of it: then its plan has digests of prefill, decode, score and, where there
+ * is one (sw_serving_has), read. */
 bool sw_plan_serving(const struct sw_run_config *run, const struct sw_decision *decision,
                      struct sw_serving *out);
 /* What its programs of serving are priced with: the prompt for which the time to the first token is

@@ -92,17 +92,18 @@ enum sw_initial { SW_INITIAL_ZEROS, SW_INITIAL_ONES, SW_INITIAL_NORMAL };
 /* Sizes of dimensions and attributes that follow from the mesh and the batch: what retargeting
  * evaluates anew. */
 enum sw_size {
-    SW_SIZE_FIXED,  /* the model's or the run's: the same on every mesh */
-    SW_SIZE_BATCH,  /* sequences of a micro-step over the whole mesh */
-    SW_SIZE_EMBED,  /* hidden_size as weights store it: rounded up to whole shards */
-    SW_SIZE_STATS,  /* of lm_head_stats: elements for each token */
-    SW_SIZE_KV,     /* kv heads with their copies: elements */
-    SW_SIZE_COPIES, /* of each kv head */
-    SW_SIZE_GROUP,  /* query heads per copied kv head */
-    SW_SIZE_SHARDS, /* parts of the sequence */
-    SW_SIZE_PARTS,  /* of the cache's positions */
-    SW_SIZE_SCALES, /* of a token in a cache of int8: one for each kv head, with its copies */
-    SW_SIZE_SLOTS,  /* of the cache: texts over the whole mesh */
+    SW_SIZE_FIXED,   /* the model's or the run's: the same on every mesh */
+    SW_SIZE_BATCH,   /* sequences of a micro-step over the whole mesh */
+    SW_SIZE_EMBED,   /* hidden_size as weights store it: rounded up to whole shards */
+    SW_SIZE_STATS,   /* of lm_head_stats: elements for each token */
+    SW_SIZE_KV,      /* kv heads with their copies: elements */
+    SW_SIZE_COPIES,  /* of each kv head */
+    SW_SIZE_GROUP,   /* query heads per copied kv head */
+    SW_SIZE_SHARDS,  /* parts of the sequence */
+    SW_SIZE_PARTS,   /* of the cache's positions */
+    SW_SIZE_SCALES,  /* of a token in a cache of int8: one for each kv head, with its copies */
+    SW_SIZE_SLOTS,   /* of the cache: texts over the whole mesh */
+    SW_SIZE_SAMPLED, /* rows of a call that mixes behind which a token is chosen */
     SW_SIZE_COUNT
 };
 
@@ -371,7 +372,7 @@ struct sw_serving_shape {
     struct sw_rules weights; /* where the weights lie: the same in every program of the state */
     bool gathers_cache;      /* prefill, score: keys and values come to the queries (serving.h) */
     bool mixes;              /* prefill: a row has a token, of a prompt or of a text that runs; the
-                                first ones of a rank, as many as slots, are sampled */
+                                first ones of a rank, as many as slots at most, are sampled */
 };
 
 /* What to compile. Plain values; strings and pointers are not kept. */

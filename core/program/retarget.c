@@ -52,9 +52,10 @@ bool sw_table_rows(const struct sw_program_options *o)
 void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
 {
     const int64_t copies = kv_copies(o), kv_heads = o->model.kv_heads * copies;
+    const int64_t ways = sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]);
+    const int64_t rows = o->micro_batch_per_rank, slots = o->serving.slots_per_rank;
     *out = (struct sw_sizes){
-        .of = {[SW_SIZE_BATCH] =
-                   o->micro_batch_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]),
+        .of = {[SW_SIZE_BATCH] = rows * ways,
                [SW_SIZE_EMBED] = sw_padded_size(o->model.hidden_size,
                                                 sw_axes_size(&o->mesh, o->rules.axes[SW_L_EMBED])),
                [SW_SIZE_STATS] =
@@ -65,8 +66,8 @@ void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
                [SW_SIZE_SHARDS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]),
                [SW_SIZE_PARTS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_CACHE_SEQ]),
                [SW_SIZE_SCALES] = kv_heads,
-               [SW_SIZE_SLOTS] =
-                   o->serving.slots_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH])}};
+               [SW_SIZE_SLOTS] = slots * ways,
+               [SW_SIZE_SAMPLED] = (slots < rows ? slots : rows) * ways}};
 }
 
 int32_t sw_first_layers(const struct sw_program_options *o)

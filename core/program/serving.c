@@ -152,7 +152,6 @@ static struct sizes measure(const struct sw_program_options *training,
 
 int32_t sw_serving_sizes(const struct sw_program_options *o, int64_t rows[SW_SERVING_SIZES])
 {
-    const int64_t least = o->kind == SW_PROGRAM_DECODE ? 1 : o->serving.slots_per_rank + 1;
     int32_t count = 0;
     int64_t fewer = 1;
     rows[count++] = o->micro_batch_per_rank;
@@ -160,7 +159,7 @@ int32_t sw_serving_sizes(const struct sw_program_options *o, int64_t rows[SW_SER
         return count;
     while (2 * fewer < rows[0])
         fewer *= 2;
-    for (; fewer >= least && fewer < rows[0]; fewer /= 2)
+    for (; fewer > 0 && fewer < rows[0]; fewer /= 2)
         rows[count++] = fewer;
     return count;
 }

@@ -9,11 +9,11 @@
  * Where the device makes a row alike in calls of any size (like_rows of its target) and a rank's
  * budget lies between its slots and 64, chunks are single tokens and prefill mixes: its rows have
  * the next tokens of texts that run as well as those of prompts, each made as `decode` makes it, to
- * the bit; the first ones of a rank, as many as slots, are sampled. `read` is the same program of
- * many more rows, for prompts beside which nobody waits for a token: its rows have the same bits,
- * and take less each.
+ * the bit; the first ones of a rank, as many as slots at most, are sampled. `read` is the same
+ * program of many more rows, for prompts beside which nobody waits for a token: its rows have the
+ * same bits, and take less each.
  *
- * Where prefill does not mix but the device makes rows alike, `read` has what is behind the whole
+ * Where prefill does not mix but there is `read` (sw_serving_has), it has what is behind the whole
  * chunks of a prompt where that is less than half a chunk, and the next tokens of texts that run:
  * so a short prompt costs its own tokens. What makes a position depends on the prompt's length
  * alone.
@@ -103,14 +103,17 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
                        enum sw_program_kind kind, struct sw_program_options *out,
                        struct sw_error *err);
 
-/* Whether there is that program: `read` is only where rows are alike, and where prefill mixes only
- * with far more of them. */
+/* Whether there is that program. All are but `read`, which takes rows that are alike, one rank of
+ * the sequence and weights that are not streamed; and where prefill mixes room for at least twice
+ * as many rows as that has, elsewhere chunks of 3 tokens at least and more rows than a rank has
+ * slots. Its rows are 128, or max_tokens or, where prefill does not mix, the tokens of a call of
+ * chunks where that is less. */
 bool sw_serving_has(const struct sw_program_options *training, const struct sw_serving *want,
                     enum sw_program_kind kind);
 
 /* The rows that the sizes of that program have on a rank of the batch, the most first: its own,
- * then the powers of two below, of `decode` down to 1, of those that mix as far as a rank's slots
- * are fewer. Returns how many; 1 where there is no other. options: of sw_serving_options. */
+ * then the powers of two below, down to 1. Returns how many; 1 where there is no other. options: of
+ * sw_serving_options. */
 int32_t sw_serving_sizes(const struct sw_program_options *options, int64_t rows[SW_SERVING_SIZES]);
 /* The same program with so many rows on a rank of the batch. */
 void sw_serving_resize(struct sw_program_options *options, int64_t rows);

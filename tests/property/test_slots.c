@@ -135,6 +135,7 @@ static void check_rows(const struct sw_test_texts *run)
         const bool reads = has && (!mixes || sw_serving_widens(left, budget));
         const int32_t count = sw_serving_sizes(reads ? &read : &prefill, rows);
         const int64_t call = rows[sw_serving_size(rows, count, left)];
+        assert_true(call < 2 * left); /* however many slots there are */
         expected += call;
         left -= call;
     }

@@ -463,15 +463,16 @@ static void a_budget_mixes_before_it_gives_up(void **state)
     assert_int_equal(sw_search_serving_programs(&run, &mixed.decision, &set, &err), 0);
     assert_non_null(set->program[SW_PROGRAM_READ]);
     assert_int_equal(set->program[SW_PROGRAM_READ]->micro_batch, 2 * 128);
-    /* tokens of a prompt; calls of 128 rows, then one of as many as the rest needs: as
-     * sw_serving_widens and sw_serving_size have the server do. With 8 texts a rank 16 are least */
+    /* tokens of a prompt; calls of 128 rows, then one of as many as the rest needs, however many
+     * slots there are: as sw_serving_widens and sw_serving_size have the server do */
     static const struct {
         int64_t tokens, reads, rows;
         enum sw_program_kind kind;
-    } calls[] = {{8, 0, 16, SW_PROGRAM_PREFILL}, {16, 0, 16, SW_PROGRAM_PREFILL},
-                 {17, 0, 32, SW_PROGRAM_READ},   {64, 0, 64, SW_PROGRAM_READ},
-                 {65, 0, 128, SW_PROGRAM_READ},  {129, 1, 16, SW_PROGRAM_PREFILL},
-                 {192, 1, 64, SW_PROGRAM_READ},  {128, 1, 0, SW_PROGRAM_READ}};
+    } calls[] = {{1, 0, 1, SW_PROGRAM_PREFILL},   {8, 0, 8, SW_PROGRAM_PREFILL},
+                 {16, 0, 16, SW_PROGRAM_PREFILL}, {17, 0, 32, SW_PROGRAM_READ},
+                 {64, 0, 64, SW_PROGRAM_READ},    {65, 0, 128, SW_PROGRAM_READ},
+                 {129, 1, 1, SW_PROGRAM_PREFILL}, {192, 1, 64, SW_PROGRAM_READ},
+                 {128, 1, 0, SW_PROGRAM_READ}};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         run.serve_prompt_tokens = calls[i].tokens;
         assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
@@ -528,9 +529,9 @@ static void a_prompts_end_costs_its_tokens(void **state)
     none.mesh = sw_mesh_make(1, 2, 2, 1);
     static const struct {
         int64_t tokens, chunks, reads, rows;
-    } calls[] = {{5, 0, 0, 16},    {16, 0, 0, 16},  {100, 0, 0, 128},
-                 {255, 0, 1, 128}, {256, 1, 0, 0},  {511, 1, 0, 0},
-                 {512, 1, 0, 0},   {528, 1, 0, 16}, {1024 + 140, 2, 1, 16}};
+    } calls[] = {{5, 0, 0, 8},   {16, 0, 0, 16},        {100, 0, 0, 128}, {255, 0, 1, 128},
+                 {256, 1, 0, 0}, {511, 1, 0, 0},        {512, 1, 0, 0},   {528, 1, 0, 16},
+                 {513, 1, 0, 1}, {1024 + 140, 2, 1, 16}};
     for (int device = SW_DEVICE_CPU; device <= SW_DEVICE_CUDA; device++) {
         const bool alike = device == SW_DEVICE_CPU;
         run.cluster.accelerator.device = (enum sw_device_kind)device;

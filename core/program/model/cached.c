@@ -152,8 +152,8 @@ static void add_sampling(struct sw_decoder *d)
     const struct sw_model *m = &b->options->model;
     const enum sw_dtype wide = sw_accumulate_dtype(b->options->compute);
     const bool mixes = b->options->serving.mixes;
-    const struct sw_dim slots = {SW_L_BATCH, d->sizes.of[SW_SIZE_SLOTS], 1, SW_SIZE_SLOTS};
-    const struct sw_dim rows = mixes ? slots : d->batch;
+    const struct sw_dim some = {SW_L_BATCH, d->sizes.of[SW_SIZE_SAMPLED], 1, SW_SIZE_SAMPLED};
+    const struct sw_dim rows = mixes ? some : d->batch;
     const struct sw_dim one = {SW_L_NONE, 1, 1, SW_SIZE_FIXED};
     const struct sw_dim last[3] = {rows, one, d->residual[2]};
     const struct sw_dim logits[3] = {rows, one, {SW_L_VOCAB, m->vocab_size, 1, SW_SIZE_FIXED}};
