@@ -322,7 +322,7 @@ static void tell_memory(struct sw_candidate *c)
     snprintf(c->help, sizeof c->help, "use more tp or sp, or more accelerators");
 }
 
-/* A token with fewer texts. */
+/* A token with fewer texts; that of all has its price. */
 static int price_sizes(struct sw_searcher *s, const struct served *served, struct sw_candidate *c,
                        struct sw_error *err)
 {
@@ -331,8 +331,8 @@ static int price_sizes(struct sw_searcher *s, const struct served *served, struc
     int64_t rows[SW_SERVING_SIZES];
     p->size_count = sw_serving_sizes(o, rows);
     for (int32_t i = 0; i < p->size_count; i++) {
-        struct sw_cost cost;
-        if (price_size(s, o, rows[i], 0, &c->decision.mesh, &cost, err) != 0)
+        struct sw_cost cost = c->cost;
+        if (i > 0 && price_size(s, o, rows[i], 0, &c->decision.mesh, &cost, err) != 0)
             return -1;
         p->size[i].texts = p->texts / o->micro_batch_per_rank * rows[i];
         p->size[i].seconds = cost.step_seconds;
