@@ -64,10 +64,12 @@ static inline bool sw_logical_pads(enum sw_logical axis)
 
 struct sw_rules {
     struct sw_axes axes[SW_L_COUNT];
+    bool names_table; /* a run set that row; else it is `vocab` and what else `embed` has */
 };
 /* LWM's table (docs/architecture.md, Sharding) with the strategy's three rows. */
 void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strategy);
-/* Replaces one row by name. Errors (SW_BAD_INPUT): unknown name, with did-you-mean. */
+/* Replaces one row by name; with `vocab` and `embed` goes `table`, unless it was set itself.
+ * Errors (SW_BAD_INPUT): unknown name, with did-you-mean. */
 int sw_rules_set(struct sw_rules *rules, const char *logical, struct sw_axes axes,
                  struct sw_error *err);
 

@@ -28,6 +28,20 @@ const char *sw_logical_name(enum sw_logical axis)
     return logical_names[axis];
 }
 
+/* In as many parts as [vocab, embed] would be. */
+static void derive_table(struct sw_rules *rules)
+{
+    static const enum sw_logical from[] = {SW_L_VOCAB, SW_L_EMBED};
+    struct sw_axes table = {0};
+    for (int i = 0; i < 2; i++)
+        for (uint8_t k = 0; k < rules->axes[from[i]].count; k++) {
+            const uint8_t axis = rules->axes[from[i]].axis[k];
+            if (memchr(table.axis, axis, table.count) == NULL)
+                table.axis[table.count++] = axis;
+        }
+    rules->axes[SW_L_TABLE] = table;
+}
+
 void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strategy)
 {
     const struct sw_axes none = {0}, tp = {1, {SW_TP}}, sp = {1, {SW_SP}};
@@ -45,9 +59,10 @@ void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strateg
     rules->axes[SW_L_MLP] = tp;
     rules->axes[SW_L_VOCAB] = tp;
     rules->axes[SW_L_EMBED] = (struct sw_axes){2, {SW_FSDP, SW_SP}};
-    rules->axes[SW_L_TABLE] = (struct sw_axes){3, {SW_TP, SW_FSDP, SW_SP}};
     rules->axes[SW_L_CACHE_SEQ] = sp;
     rules->axes[SW_L_MERGED_HEADS] = tp;
+    rules->names_table = false;
+    derive_table(rules);
 }
 
 int sw_rules_set(struct sw_rules *rules, const char *logical, struct sw_axes axes,
@@ -56,6 +71,9 @@ int sw_rules_set(struct sw_rules *rules, const char *logical, struct sw_axes axe
     for (int32_t i = SW_L_BATCH; i < SW_L_COUNT; i++)
         if (strcmp(logical_names[i], logical) == 0) {
             rules->axes[i] = axes;
+            rules->names_table = rules->names_table || i == SW_L_TABLE;
+            if (!rules->names_table)
+                derive_table(rules);
             return 0;
         }
     const char *near =

@@ -487,7 +487,7 @@ static struct sw_program_options random_model(uint64_t *rng)
     o.layout = SW_CONTIGUOUS;
     sw_rules_default(&o.rules, SW_ATTENTION_RING);
     if (below(rng, 3) == 0) /* replicas of matrices, too */
-        o.rules.axes[SW_L_EMBED] = (struct sw_axes){1, {SW_SP}};
+        assert_int_equal(sw_rules_set(&o.rules, "embed", (struct sw_axes){1, {SW_SP}}, NULL), 0);
     return o;
 }
 

@@ -505,8 +505,9 @@ static struct sw_program_options random_model(uint64_t *rng)
     o.compute = o.reduce = o.params == SW_F64 ? SW_F64 : SW_F32;
     o.layout = SW_CONTIGUOUS;
     sw_rules_default(&o.rules, SW_ATTENTION_RING);
-    if (below(rng, 3) == 0) /* replicas of matrices, too */
-        o.rules.axes[SW_L_EMBED] = (struct sw_axes){1, {SW_SP}};
+    if (below(rng, 3) == 0 && /* replicas of matrices, too */
+        sw_rules_set(&o.rules, "embed", (struct sw_axes){1, {SW_SP}}, NULL) != 0)
+        abort(); /* as one of several ranks, too */
     return o;
 }
 

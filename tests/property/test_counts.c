@@ -310,6 +310,48 @@ static void test_tables_lie_by_rows(void **state)
     }
 }
 
+/* Gathers of tables and scatters of their gradients. */
+static int32_t moves_of_tables(const struct sw_program_options *o)
+{
+    struct sw_program *p = compile(o);
+    int32_t found = 0;
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        found += sw_op_is_collective(op->kind) && op->kind != SW_OP_ALL_REDUCE &&
+                 p->values[op->in[0].value].size[0] == o->model.vocab_size;
+    }
+    sw_program_free(p);
+    return found;
+}
+
+/* A run's rules of `vocab` and of `embed` hold for embedding and head, unless it has one of their
+ * rows itself, in whatever order it names them. */
+static void test_tables_follow_vocab_and_embed(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t size[SW_AXIS_COUNT];
+        const char *rule[2];
+        struct sw_axes axes[2];
+        int32_t moves;
+    } cases[] = {{{1, 8, 1, 1}, {"embed"}, {{0}}, 0},
+                 {{1, 4, 1, 2}, {"embed"}, {{0}}, 0},
+                 {{1, 1, 4, 1}, {"vocab"}, {{0}}, 0},
+                 {{1, 4, 1, 1}, {"vocab", "embed"}, {{1, {SW_TP}}, {2, {SW_SP, SW_FSDP}}}, 5},
+                 {{1, 4, 1, 1}, {"embed", "table"}, {{0}, {1, {SW_FSDP}}}, 5},
+                 {{1, 4, 1, 1}, {"table", "embed"}, {{1, {SW_FSDP}}, {0}}, 5},
+                 {{1, 1, 4, 1}, {"table", "vocab"}, {{1, {SW_TP}}, {0}}, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int32_t *size = cases[i].size;
+        struct sw_program_options o =
+            make_options(sw_mesh_make(size[0], size[1], size[2], size[3]), SW_ATTENTION_RING);
+        o.model.vocab_size = 1 << 17;
+        for (int r = 0; r < 2 && cases[i].rule[r] != NULL; r++)
+            assert_int_equal(sw_rules_set(&o.rules, cases[i].rule[r], cases[i].axes[r], NULL), 0);
+        assert_int_equal(moves_of_tables(&o), cases[i].moves);
+    }
+}
+
 /* ---- How sp attends ---- */
 
 /* 7 weights, and k and v; backward again, and dk and dv */
@@ -472,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_sp),
         cmocka_unit_test(test_dp_fsdp_sp),
         cmocka_unit_test(test_tables_lie_by_rows),
+        cmocka_unit_test(test_tables_follow_vocab_and_embed),
         cmocka_unit_test(test_strategy_gather),
         cmocka_unit_test(test_strategy_ulysses),
         cmocka_unit_test(test_accumulation),
