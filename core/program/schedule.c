@@ -3,24 +3,10 @@
  * made, prefetch parameters one layer ahead, start reductions early and together, keep at most one
  * whole gradient alive, reduce gradients while the rest of backward computes, and wait as late as
  * possible. */
-#include "core/program/builder.h"
+#include "core/program/schedule_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Which storages an op names, a bit for all whose numbers are alike modulo 64: most are told at
- * once not to be among them. */
-struct named {
-    uint64_t in, out;
-};
-
-/* One region's ops while they are moved about: pointers, so that moving is cheap. */
-struct list {
-    struct sw_op **ops;  /* [count] into the old program's ops and the waits */
-    struct named *named; /* [count]: of each */
-    int32_t count;
-    const struct sw_value *values;
-};
 
 /* A reduction of a gradient that leaves the update for the region that completes the gradient. */
 struct early {
@@ -30,159 +16,6 @@ struct early {
     bool waited; /* in its own region */
 };
 
-struct schedule {
-    struct sw_program *p;
-    struct list list;
-    struct sw_op *waits;
-    int32_t wait_count;
-    const struct sw_region *region;
-    struct early *early; /* [early_count] */
-    int32_t early_count;
-    int32_t *only_in; /* [value_count]: the one region whose ops name that storage, or: */
-    bool failed;      /* out of memory */
-};
-enum { IN_NONE = -1, IN_SEVERAL = -2 };
-
-static uint64_t named_by(const struct sw_value *values, const struct sw_ref *refs, uint16_t count)
-{
-    uint64_t bits = 0;
-    for (uint16_t i = 0; i < count; i++) {
-        const int32_t alias = values[refs[i].value].alias;
-        bits |= UINT64_C(1) << (refs[i].value & 63);
-        bits |= alias >= 0 ? UINT64_C(1) << (alias & 63) : 0;
-    }
-    return bits;
-}
-
-/* After every change of an op's operands or results. */
-static void name_again(struct list *list, int32_t at)
-{
-    const struct sw_op *op = list->ops[at];
-    list->named[at] = (struct named){named_by(list->values, op->in, op->n_in),
-                                     named_by(list->values, op->out, op->n_out)};
-}
-
-/* Room was made for every op and one wait for each. */
-static void insert(struct list *list, int32_t at, struct sw_op *op)
-{
-    const size_t behind = (size_t)(list->count - at);
-    memmove(&list->ops[at + 1], &list->ops[at], behind * sizeof *list->ops);
-    memmove(&list->named[at + 1], &list->named[at], behind * sizeof *list->named);
-    list->ops[at] = op;
-    list->count++;
-    name_again(list, at);
-}
-
-static void erase(struct list *list, int32_t at)
-{
-    const size_t behind = (size_t)(--list->count - at);
-    memmove(&list->ops[at], &list->ops[at + 1], behind * sizeof *list->ops);
-    memmove(&list->named[at], &list->named[at + 1], behind * sizeof *list->named);
-}
-
-/* Moves the op at `from` to before the op that is at `to` now. */
-static void move(struct list *list, int32_t from, int32_t to)
-{
-    struct sw_op *op = list->ops[from];
-    erase(list, from);
-    insert(list, to - (to > from), op);
-}
-
-static int32_t storage(const struct sw_program *p, int32_t value)
-{
-    return p->values[value].alias >= 0 ? p->values[value].alias : value;
-}
-
-/* Whether one of the refs names that storage. */
-static bool names(const struct sw_value *values, const struct sw_ref *refs, uint16_t count,
-                  int32_t stored)
-{
-    for (uint16_t i = 0; i < count; i++)
-        if (refs[i].value == stored || values[refs[i].value].alias == stored)
-            return true;
-    return false;
-}
-
-static bool op_touches(const struct sw_program *p, const struct sw_op *op, int32_t value)
-{
-    const int32_t stored = storage(p, value);
-    return names(p->values, op->in, op->n_in, stored) ||
-           names(p->values, op->out, op->n_out, stored);
-}
-
-/* What of an op names a storage. */
-enum naming { READS = 1, WRITES = 2, TOUCHES = READS | WRITES };
-
-/* Whether op i names that storage so. The innermost loop of this pass. */
-static inline bool names_at(const struct schedule *s, enum naming how, int32_t stored, int32_t i)
-{
-    const struct named *named = &s->list.named[i];
-    const uint64_t bit = UINT64_C(1) << (stored & 63);
-    const bool in = how & READS && named->in & bit, out = how & WRITES && named->out & bit;
-    if (!in && !out)
-        return false;
-    const struct sw_op *op = s->list.ops[i];
-    return (in && names(s->p->values, op->in, op->n_in, stored)) ||
-           (out && names(s->p->values, op->out, op->n_out, stored));
-}
-
-/* The first op of the list from `from` on, before `end`, that names the value's storage so; `end`:
- * none does. */
-static int32_t next_naming(const struct schedule *s, enum naming how, int32_t value, int32_t from,
-                           int32_t end)
-{
-    const int32_t stored = storage(s->p, value);
-    while (from < end && !names_at(s, how, stored, from))
-        from++;
-    return from < end ? from : end;
-}
-
-/* The last op before `end` that names it so; -1: none does. */
-static int32_t last_naming(const struct schedule *s, enum naming how, int32_t value, int32_t end)
-{
-    const int32_t stored = storage(s->p, value);
-    do
-        end--;
-    while (end >= 0 && !names_at(s, how, stored, end));
-    return end;
-}
-
-static bool is_naming(const struct schedule *s, enum naming how, int32_t value, int32_t i)
-{
-    return next_naming(s, how, value, i, i + 1) == i;
-}
-
-/* Where the storages of the whole program are named. What is scheduled later names no storage in
- * another region that it did not name before. */
-static void find_regions(struct schedule *s)
-{
-    const struct sw_program *p = s->p;
-    for (int32_t v = 0; v < p->value_count; v++)
-        s->only_in[v] = IN_NONE;
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_op *op = &p->ops[p->regions[r].first_op];
-        for (const struct sw_op *end = op + p->regions[r].op_count; op < end; op++)
-            for (uint16_t k = 0; k < op->n_in + op->n_out; k++) {
-                const int32_t v = k < op->n_in ? op->in[k].value : op->out[k - op->n_in].value;
-                int32_t *own = &s->only_in[v], *stored = &s->only_in[storage(p, v)];
-                *own = *own == IN_NONE || *own == r ? r : IN_SEVERAL;
-                *stored = *stored == IN_NONE || *stored == r ? r : IN_SEVERAL;
-            }
-    }
-}
-
-/* Only these two ops of the region, and no other region, touch the value? */
-static bool only_between(const struct schedule *s, int32_t value, int32_t a, int32_t b)
-{
-    const int32_t end = s->list.count;
-    for (int32_t i = next_naming(s, TOUCHES, value, 0, end); i < end;
-         i = next_naming(s, TOUCHES, value, i + 1, end))
-        if (i != a && i != b)
-            return false;
-    const int32_t only = s->only_in[storage(s->p, value)];
-    return only == IN_NONE || only == (int32_t)(s->region - s->p->regions);
-}
-
 /* What only the head's forward read, where its loss is made in backward. */
 static void drop_unread(struct schedule *s)
 {
@@ -190,8 +23,8 @@ static void drop_unread(struct schedule *s)
         const struct sw_op *op = s->list.ops[i];
         if (sw_op_info(op->kind)->always_recompute &&
             s->p->values[op->out[0].value].role == SW_ROLE_ACTIVATION &&
-            only_between(s, op->out[0].value, i, i))
-            erase(&s->list, i);
+            sw_schedule_only_between(s, op->out[0].value, i, i))
+            sw_schedule_erase(&s->list, i);
     }
 }
 
@@ -233,9 +66,10 @@ static void write_in_place(struct schedule *s)
             continue;
         int32_t producer = -1, users = 0;
         uint8_t which = 0;
-        for (int32_t j = next_naming(s, TOUCHES, op.in[1].value, 0, list->count); j < list->count;
-             j = next_naming(s, TOUCHES, op.in[1].value, j + 1, list->count)) {
-            users += is_naming(s, READS, op.in[1].value, j);
+        for (int32_t j = sw_schedule_next(s, TOUCHES, op.in[1].value, 0, list->count);
+             j < list->count;
+             j = sw_schedule_next(s, TOUCHES, op.in[1].value, j + 1, list->count)) {
+            users += sw_schedule_is(s, READS, op.in[1].value, j);
             for (uint16_t k = 0; k < list->ops[j]->n_out; k++)
                 if (list->ops[j]->out[k].value == op.in[1].value) {
                     producer = j;
@@ -245,8 +79,8 @@ static void write_in_place(struct schedule *s)
         if (producer < 0 || users != 1)
             continue;
         list->ops[producer]->out[which] = op.out[0];
-        name_again(list, producer);
-        erase(list, i--);
+        sw_schedule_name(list, producer);
+        sw_schedule_erase(list, i--);
     }
 }
 
@@ -269,9 +103,9 @@ static bool can_add_in_place(const struct schedule *s, int32_t sum, int32_t make
     if (info->attributes != sw_op_gradient_attributes || made_by->as.gradient.adds ||
         !sw_ref_equal(made_by->out[info->gradient - 1], op->in[1]) || x->alias >= 0 ||
         total->dtype != x->dtype || total->dtype != added_dtype(s->p, made_by) ||
-        !only_between(s, op->in[1].value, sum, maker))
+        !sw_schedule_only_between(s, op->in[1].value, sum, maker))
         return false;
-    return next_naming(s, TOUCHES, op->out[0].value, maker, sum) == sum;
+    return sw_schedule_next(s, TOUCHES, op->out[0].value, maker, sum) == sum;
 }
 
 static void add_in_place(struct schedule *s)
@@ -281,7 +115,7 @@ static void add_in_place(struct schedule *s)
         if (!sw_op_accumulates(list->ops[i]))
             continue;
         const struct sw_op op = *list->ops[i];
-        const int32_t maker = last_naming(s, WRITES, op.in[1].value, i);
+        const int32_t maker = sw_schedule_last(s, WRITES, op.in[1].value, i);
         if (maker < 0 || !can_add_in_place(s, i, maker))
             continue;
         struct sw_op *into = list->ops[maker];
@@ -291,8 +125,8 @@ static void add_in_place(struct schedule *s)
         }
         into->out[sw_op_info(into->kind)->gradient - 1] = op.out[0];
         into->as.gradient = (struct sw_gradient_attributes){op.as.accumulate.first, true};
-        name_again(list, maker);
-        erase(list, i--);
+        sw_schedule_name(list, maker);
+        sw_schedule_erase(list, i--);
     }
 }
 
@@ -306,18 +140,18 @@ static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struc
     const struct sw_op *op = s->list.ops[sum], *made_by = s->list.ops[maker];
     const int32_t result = made_by->out[0].value;
     if (made_by->n_in != sw_op_addend(s->p, made_by) || op->in[0].value == op->in[1].value ||
-        s->p->values[result].alias >= 0 || storage(s->p, addend.value) == result ||
-        storage(s->p, addend.value) == storage(s->p, op->out[0].value) ||
+        s->p->values[result].alias >= 0 || sw_schedule_storage(s->p, addend.value) == result ||
+        sw_schedule_storage(s->p, addend.value) == sw_schedule_storage(s->p, op->out[0].value) ||
         s->p->values[addend.value].dtype != s->p->values[result].dtype ||
         s->p->values[op->out[0].value].dtype != s->p->values[result].dtype)
         return false;
-    if (!only_between(s, result, sum, maker))
+    if (!sw_schedule_only_between(s, result, sum, maker))
         return false;
     /* what is added is there by then; were it a collective's result, its maker would wait for it */
-    const int32_t from = last_naming(s, WRITES, addend.value, sum);
+    const int32_t from = sw_schedule_last(s, WRITES, addend.value, sum);
     if (from > maker || (from >= 0 && sw_op_is_collective(s->list.ops[from]->kind)))
         return false;
-    return next_naming(s, TOUCHES, op->out[0].value, maker, sum) == sum;
+    return sw_schedule_next(s, TOUCHES, op->out[0].value, maker, sum) == sum;
 }
 
 static void fold_sums(struct schedule *s)
@@ -328,7 +162,7 @@ static void fold_sums(struct schedule *s)
             continue;
         const struct sw_op op = *list->ops[i];
         for (int k = 1; k >= 0; k--) {
-            const int32_t maker = last_naming(s, WRITES, op.in[k].value, i);
+            const int32_t maker = sw_schedule_last(s, WRITES, op.in[k].value, i);
             if (maker < 0 || !sw_ref_equal(list->ops[maker]->out[0], op.in[k]) ||
                 !can_fold(s, i, maker, op.in[1 - k]))
                 continue;
@@ -338,8 +172,8 @@ static void fold_sums(struct schedule *s)
                 return;
             }
             into->out[0] = op.out[0];
-            name_again(list, maker);
-            erase(list, i--);
+            sw_schedule_name(list, maker);
+            sw_schedule_erase(list, i--);
             break;
         }
     }
@@ -358,8 +192,8 @@ static bool is_ahead_result(const struct list *list, struct sw_ref ref)
 /* Only this op reads the value? */
 static bool only_reader(const struct schedule *s, int32_t value, int32_t op)
 {
-    return next_naming(s, READS, value, 0, op) == op &&
-           next_naming(s, READS, value, op + 1, s->list.count) == s->list.count;
+    return sw_schedule_next(s, READS, value, 0, op) == op &&
+           sw_schedule_next(s, READS, value, op + 1, s->list.count) == s->list.count;
 }
 
 /* Gathers of parameters, with the cast or slice before them, are made for the next iteration as
@@ -390,17 +224,17 @@ static void prefetch(struct schedule *s)
             continue;
         int32_t last = i;
         const int32_t made = list->ops[i]->out[0].value;
-        for (int32_t j = next_naming(s, READS, made, 0, list->count); j < list->count;
-             j = next_naming(s, READS, made, j + 1, list->count))
+        for (int32_t j = sw_schedule_next(s, READS, made, 0, list->count); j < list->count;
+             j = sw_schedule_next(s, READS, made, j + 1, list->count))
             if (!list->ops[j]->ahead)
                 last = j;
         if (last == i)
             continue;
         const int32_t input = list->ops[i]->in[0].value;
-        move(list, i, last + 1);
+        sw_schedule_move(list, i, last + 1);
         for (int32_t j = 0; j < i; j++)
             if (list->ops[j]->ahead && list->ops[j]->out[0].value == input) {
-                move(list, j, last); /* before its gather, which is at `last` now */
+                sw_schedule_move(list, j, last); /* before its gather, which is at `last` now */
                 break;
             }
     }
@@ -417,8 +251,8 @@ static void hoist_reductions(struct schedule *s)
     for (int32_t i = 0; i < list->count; i++) {
         if (!is_collective(list->ops[i], SW_ALL_REDUCE))
             continue;
-        if (next_naming(s, TOUCHES, list->ops[i]->in[0].value, 0, i) == i)
-            move(list, i, front++);
+        if (sw_schedule_next(s, TOUCHES, list->ops[i]->in[0].value, 0, i) == i)
+            sw_schedule_move(list, i, front++);
     }
 }
 
@@ -444,15 +278,15 @@ static void coalesce(struct schedule *s)
                 s->p->values[other.in[0].value].dtype != s->p->values[into->in[0].value].dtype ||
                 into->n_in == SW_COLLECTIVE_MAX_OPERANDS)
                 continue;
-            if (next_naming(s, TOUCHES, other.in[0].value, i, j) != j)
+            if (sw_schedule_next(s, TOUCHES, other.in[0].value, i, j) != j)
                 continue;
             if (sw_refs_append(s->p, &into->in, &into->n_in, other.in[0]) != 0 ||
                 sw_refs_append(s->p, &into->out, &into->n_out, other.out[0]) != 0) {
                 s->failed = true;
                 return;
             }
-            name_again(list, i);
-            erase(list, j--);
+            sw_schedule_name(list, i);
+            sw_schedule_erase(list, j--);
         }
     }
 }
@@ -474,11 +308,11 @@ static void sink_accumulates(struct schedule *s)
     for (int32_t i = list->count - 1; i > 0; i--) {
         const struct sw_op *op = list->ops[i];
         if (!sw_op_accumulates(op) || !is_collective(list->ops[i - 1], SW_REDUCE_SCATTER) ||
-            !is_naming(s, READS, list->ops[i - 1]->out[0].value, i))
+            !sw_schedule_is(s, READS, list->ops[i - 1]->out[0].value, i))
             continue;
         const int32_t to = next_gradient(list, i + 1);
         if (to > i + 1)
-            move(list, i, to);
+            sw_schedule_move(list, i, to);
     }
 }
 
@@ -495,7 +329,8 @@ static int32_t completed_in(const struct sw_program *p, int32_t before, int32_t 
             continue;
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
             for (uint16_t k = 0; k < p->ops[i].n_out; k++)
-                if (storage(p, p->ops[i].out[k].value) == storage(p, value)) {
+                if (sw_schedule_storage(p, p->ops[i].out[k].value) ==
+                    sw_schedule_storage(p, value)) {
                     *ref = p->ops[i].out[k];
                     return r;
                 }
@@ -529,12 +364,12 @@ static void find_early(struct schedule *s)
             const struct sw_op *op = &p->ops[i];
             struct sw_ref ref;
             if (!is_collective(op, SW_ALL_REDUCE) || op->n_in != 1 || small(p, op) ||
-                p->values[storage(p, op->in[0].value)].role != SW_ROLE_GRADIENT ||
-                storage(p, op->out[0].value) != storage(p, op->in[0].value))
+                p->values[sw_schedule_storage(p, op->in[0].value)].role != SW_ROLE_GRADIENT ||
+                sw_schedule_storage(p, op->out[0].value) != sw_schedule_storage(p, op->in[0].value))
                 continue;
             bool ready = true;
             for (int32_t j = region->first_op; j < i && ready; j++)
-                ready = !op_touches(p, &p->ops[j], op->in[0].value);
+                ready = !sw_schedule_touches(p, &p->ops[j], op->in[0].value);
             int32_t from = ready ? completed_in(p, r, op->in[0].value, &ref) : -1;
             while (from >= 0 && !s->failed) {
                 add_early(s, op, from, ref);
@@ -551,7 +386,7 @@ static void drop_moved(struct schedule *s)
     for (int32_t i = 0; s->region->phase == SW_PHASE_UPDATE && i < list->count; i++)
         for (int32_t e = 0; e < s->early_count; e++)
             if (list->ops[i] == s->early[e].from) {
-                erase(list, i--);
+                sw_schedule_erase(list, i--);
                 break;
             }
 }
@@ -566,9 +401,9 @@ static void reduce_early(struct schedule *s)
         struct early *early = &s->early[e];
         if (early->region != region)
             continue;
-        int32_t at = last_naming(s, WRITES, early->op.in[0].value, list->count);
+        int32_t at = sw_schedule_last(s, WRITES, early->op.in[0].value, list->count);
         at = is_collective(list->ops[at], SW_REDUCE_SCATTER) ? next_gradient(list, at + 1) : at + 1;
-        insert(list, at, &early->op);
+        sw_schedule_insert(list, at, &early->op);
     }
 }
 
@@ -583,7 +418,7 @@ static void add_wait(struct schedule *s, int32_t at, const struct sw_op *op)
     wait->axes = op->axes;
     wait->n_in = 1;
     wait->in = op->out; /* of which it reads the first */
-    insert(&s->list, at, wait);
+    sw_schedule_insert(&s->list, at, wait);
 }
 
 static void waits(struct schedule *s)
@@ -599,9 +434,9 @@ static void waits(struct schedule *s)
         const int32_t from = op.ahead ? 0 : i + 1;
         for (uint16_t k = 0; k < op.n_out; k++) {
             const int32_t value = op.out[k].value;
-            int32_t first = next_naming(s, TOUCHES, value, from, at);
+            int32_t first = sw_schedule_next(s, TOUCHES, value, from, at);
             if (first == i && i < at)
-                first = next_naming(s, TOUCHES, value, i + 1, at);
+                first = sw_schedule_next(s, TOUCHES, value, i + 1, at);
             at = first;
         }
         /* of gradients there is one at a time */
@@ -636,7 +471,8 @@ static void wait_for_early(struct schedule *s)
             known = known || (s->early[f].from == s->early[e].from && !s->early[f].waited);
         if (known)
             continue;
-        const int32_t first = next_naming(s, TOUCHES, s->early[e].op.out[0].value, 0, list->count);
+        const int32_t first =
+            sw_schedule_next(s, TOUCHES, s->early[e].op.out[0].value, 0, list->count);
         if (first < list->count)
             add_wait(s, first, s->early[e].from);
     }
@@ -668,7 +504,7 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
         schedule_free(&s);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while scheduling the program");
     }
-    find_regions(&s);
+    sw_schedule_find_regions(&s);
     find_early(&s);
     int32_t total = 0;
     for (int32_t r = 0; r < program->region_count; r++) {
@@ -677,7 +513,7 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
         s.list.count = region->op_count;
         for (int32_t i = 0; i < region->op_count; i++) {
             s.list.ops[i] = &program->ops[region->first_op + i];
-            name_again(&s.list, i);
+            sw_schedule_name(&s.list, i);
         }
         drop_moved(&s);
         drop_unread(&s);
