@@ -1876,6 +1876,43 @@ static void makers_add_gradients(void **state)
     device->vtable->destroy(device);
 }
 
+/* However many the tokens of a micro-step are, and the rows they are added to: rows are added up
+ * apart, token by token in F32, and those without a token stay as they are, a zero's sign, too. */
+static void embedding_gradients_of_many_tokens_are_added(void **state)
+{
+    (void)state;
+    enum { TOKENS = (12 << 20) / 4 + 1, ROWS = 800000, WIDTH = 17 };
+    struct sw_device *device = device_with(2);
+    struct example e = example(SW_OP_EMBEDDING_GRAD);
+    add_in(&e, tensor(SW_I32, 2, 1, TOKENS, 0));
+    add_in(&e, tensor(SW_BF16_T, 3, 1, TOKENS, WIDTH));
+    add_in(&e, tensor(SW_F32, 2, ROWS, WIDTH, 0));
+    add_out(&e, e.in[2]);
+    e.op.as.gradient.adds = true;
+    float *sums = calloc((size_t)ROWS * WIDTH, sizeof *sums);
+    uint16_t *dy = e.in[1].data;
+    assert_non_null(sums);
+    for (int64_t t = 0; t < TOKENS; t++) {
+        const int32_t row = (int32_t)(t * 7919 % (ROWS / 2) * 2); /* the even ones */
+        ((int32_t *)e.in[0].data)[t] = row;
+        for (int64_t j = 0; j < WIDTH; j++) {
+            dy[t * WIDTH + j] = to_bf16(1.0F / (float)(1 + (t + j) % 97));
+            sums[row * WIDTH + j] += from_bf16(dy[t * WIDTH + j]);
+        }
+    }
+    for (int64_t i = 0; i < e.in[2].elems; i++)
+        ((float *)e.in[2].data)[i] = i / WIDTH % 2 == 0 ? (float)(i % 7) / 3 : -0.0F;
+    run(device, &e);
+    for (int64_t i = 0; i < e.out[0].elems; i++) {
+        const float got = ((float *)e.out[0].data)[i];
+        const float wanted = i / WIDTH % 2 == 0 ? (float)(i % 7) / 3 + sums[i] : -0.0F;
+        assert_memory_equal(&got, &wanted, sizeof got);
+    }
+    free(sums);
+    release(&e);
+    device->vtable->destroy(device);
+}
+
 static void movement_ops(void **state)
 {
     (void)state;
@@ -2146,6 +2183,7 @@ int main(void)
         cmocka_unit_test(adamw_is_the_formula),
         cmocka_unit_test(accumulate_adds_narrow_to_wide),
         cmocka_unit_test(makers_add_gradients),
+        cmocka_unit_test(embedding_gradients_of_many_tokens_are_added),
         cmocka_unit_test(movement_ops),
         cmocka_unit_test(bf16_sums_are_wide),
     };
