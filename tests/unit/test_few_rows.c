@@ -1,22 +1,10 @@
 /* Prices of products of few rows: between what was measured, in programs of serving and nowhere
  * else. */
-#include "core/cost/cost.h"
 #include "core/program/walk.h"
 #include "core/program/workspace.h"
-#include "core/program/set/program_set.h"
+#include "tests/unit/serving_support.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-static void close_to(double value, double wanted)
-{
-    if (!(fabs(value - wanted) <= 1e-9 * fabs(wanted)))
-        fail_msg("%.17g, not %.17g", value, wanted);
-}
 
 /* 1 row at 10 GB/s from memory and 20 GB/s from a cache, 4 rows at 4 and 5. */
 static const struct sw_few_rows example = {
@@ -37,103 +25,6 @@ static void lies_between_what_was_measured(void **state)
     assert_true(sw_cost_few_rows_bandwidth(&example, 5, 1e9) == 0);
     const struct sw_few_rows none = {0};
     assert_true(sw_cost_few_rows_bandwidth(&none, 1, 1e9) == 0);
-}
-
-/* Slots of 8 texts: 2 of a rank over dp. */
-static struct sw_program_options options_of(enum sw_dtype compute)
-{
-    struct sw_program_options o = {.model.vocab_size = 1000,
-                                   .model.hidden_size = 128,
-                                   .model.intermediate_size = 320,
-                                   .model.layers = 3,
-                                   .model.heads = 4,
-                                   .model.kv_heads = 2,
-                                   .model.head_dim = 32,
-                                   .model.tied = true,
-                                   .model.rope.theta = 10000,
-                                   .model.rms_norm_eps = 1e-5,
-                                   .sequence_length = 16,
-                                   .global_batch = 8,
-                                   .micro_batch_per_rank = 2,
-                                   .compute = compute,
-                                   .params = SW_F32,
-                                   .reduce = SW_F32,
-                                   .mesh = sw_mesh_make(4, 1, 1, 1)};
-    sw_rules_default(&o.rules, SW_ATTENTION_RING);
-    return o;
-}
-
-static struct sw_cluster_config cluster_of(void)
-{
-    const struct sw_accelerator_config core = {.device = SW_DEVICE_CPU,
-                                               .peak_fp32_flops = 100e9,
-                                               .peak_bf16_flops = 100e9,
-                                               .memory_bandwidth = 10e9};
-    return (struct sw_cluster_config){
-        .nodes = 1,
-        .accelerators_per_node = 4,
-        .accelerator = core,
-        .profile = sw_profile_default(&core),
-        .link_count = 1,
-        .link = {{.name = "l", .spans = 4, .bandwidth = 1e9, .latency_s = 1e-6}}};
-}
-
-static struct sw_program_set *serving_on(struct sw_program_target target, enum sw_dtype compute,
-                                         enum sw_dtype weights, enum sw_dtype cache)
-{
-    struct sw_program_options o = options_of(compute);
-    o.target = target;
-    const struct sw_serving want = {/* as many rows of a chunk as there are texts */
-                                    .max_batch = 8,         .max_tokens = 64, .chunk = 16,
-                                    .token_budget = 8 * 16, .cache = cache,   .weights = weights};
-    struct sw_program_set *set = NULL;
-    struct sw_error err = {0};
-    if (sw_program_set_compile_serving(
-            &o, &want, 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE, &set, &err) != 0)
-        fail_msg("%s", err.message);
-    return set;
-}
-
-static struct sw_program_set *serving_with(enum sw_dtype compute, enum sw_dtype weights,
-                                           enum sw_dtype cache)
-{
-    return serving_on((struct sw_program_target){0}, compute, weights, cache);
-}
-
-static struct sw_program_set *serving_in(enum sw_dtype compute, enum sw_dtype weights)
-{
-    return serving_with(compute, weights, compute);
-}
-
-static struct sw_program_set *serving_of(enum sw_dtype compute)
-{
-    return serving_in(compute, compute);
-}
-
-/* Seconds of every op by itself, and of the matrix products among them. */
-static double sum_of(const struct sw_program *p, const struct sw_cluster_config *cluster,
-                     double *products)
-{
-    double all = 0;
-    *products = 0;
-    for (int32_t i = 0; i < p->op_count; i++) {
-        const double seconds = sw_cost_compute_seconds(p, &p->ops[i], cluster, NULL);
-        all += seconds;
-        if (p->ops[i].kind == SW_OP_LINEAR || p->ops[i].kind == SW_OP_LINEAR_T)
-            *products += seconds;
-    }
-    return all;
-}
-
-static double few_seconds(const struct sw_program *p, enum sw_op_kind kind,
-                          const struct sw_cluster_config *cluster,
-                          const struct sw_workload *workload)
-{
-    double seconds = 0;
-    for (int32_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].kind == kind)
-            seconds += sw_cost_compute_seconds(p, &p->ops[i], cluster, workload);
-    return seconds;
 }
 
 /* The ops of one layer and the head, of weights and a cache in either precision: those that are
@@ -250,149 +141,6 @@ static void nothing_else_does(void **state)
     close_to(sum_of(train, &with, &same), sum_of(train, &cluster, &products));
     close_to(same, products);
     sw_program_free(train);
-}
-
-/* Every weight and the whole cache once, and the few rows that go with them. */
-static void a_token_reads_weights_and_cache(void **state)
-{
-    (void)state;
-    struct sw_program_set *set = serving_of(SW_F32);
-    const struct sw_program *p = set->program[SW_PROGRAM_DECODE];
-    const double least = (double)(set->state.parameter_bytes + set->state.cache_bytes);
-    const double bytes = sw_cost_serving_bytes(p, NULL);
-    assert_true(bytes > 0.99 * least && bytes < 1.1 * least);
-    sw_program_set_free(set);
-}
-
-/* Chunks of 16 in a cache of 64: a prompt's tokens have half of the prompt before them, whatever
- * room the cache has behind it; a decoded one is priced with all of it. */
-static void a_chunk_meets_its_prompt(void **state)
-{
-    (void)state;
-    struct sw_program_set *set = serving_of(SW_F32);
-    const struct sw_program *prefill = set->program[SW_PROGRAM_PREFILL];
-    struct sw_cluster_config cluster = cluster_of();
-    cluster.profile.attention = (struct sw_curve){.count = 1, .point = {{1, 0.5}}};
-    cluster.accelerator.memory_bandwidth = 1e30;
-    cluster.profile.launch_latency_s = 0;
-    /* 2 texts x 16 queries x 4 heads of 32, 4 FLOP for each pair */
-    const double pair = 4.0 * 2 * 16 * 4 * 32 / (0.5 * 100e9);
-    static const struct {
-        int64_t prompt;
-        double met;
-    } cases[] = {{64, 32}, {32, 16}, {16, 8}, {3, 8}, {0, 8}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const struct sw_workload workload = {.prompt_tokens = cases[i].prompt};
-        close_to(few_seconds(prefill, SW_OP_ATTENTION, &cluster, &workload), pair * cases[i].met);
-        close_to(few_seconds(set->program[SW_PROGRAM_DECODE], SW_OP_ATTENTION, &cluster, &workload),
-                 pair / 16 * 64);
-    }
-    sw_program_set_free(set);
-}
-
-/* Rows of single tokens meet what a prompt of theirs has before them, those of texts that run a
- * full cache; so they do where few rows were measured, and where prices were known of another
- * workload.
- */
-static void rows_that_mix_meet_what_they_are_of(void **state)
-{
-    (void)state;
-    enum { SLOTS = 2, ROWS = 8, MOST = 64 };
-    struct sw_program_options o = options_of(SW_F32);
-    o.target = sw_device_row(SW_DEVICE_CPU)->target;
-    o.mesh = sw_mesh_make(1, 1, 1, 1);
-    const struct sw_serving want = {
-        .max_batch = SLOTS, .max_tokens = MOST, .token_budget = ROWS, .cache = SW_F32};
-    struct sw_program_set *set = NULL;
-    struct sw_error err = {0};
-    if (sw_program_set_compile_serving(&o, &want, 1u << SW_PROGRAM_PREFILL, &set, &err) != 0)
-        fail_msg("%s", err.message);
-    const struct sw_program *p = set->program[SW_PROGRAM_PREFILL];
-    assert_int_equal(p->sequence_length, 1);
-    assert_int_equal(p->micro_batch, ROWS);
-    struct sw_cluster_config cluster = cluster_of();
-    cluster.profile.attention = (struct sw_curve){.count = 1, .point = {{1, 0.5}}};
-    cluster.accelerator.memory_bandwidth = 1e30;
-    cluster.profile.launch_latency_s = 0;
-    const double pair = 4.0 * 4 * 32 / (0.5 * 100e9); /* 4 heads of 32, 4 FLOP for each pair */
-    const struct sw_workload alone = {.prompt_tokens = 32},
-                             beside = {.prompt_tokens = 32, .running = SLOTS};
-    close_to(few_seconds(p, SW_OP_ATTENTION, &cluster, &alone), pair * ROWS * 16);
-    close_to(few_seconds(p, SW_OP_ATTENTION, &cluster, &beside),
-             pair * (SLOTS * MOST + (ROWS - SLOTS) * 16));
-    /* bytes of 2 slots: 16 positions of each, or all */
-    const double reads[] = {sw_cost_serving_bytes(p, &alone), sw_cost_serving_bytes(p, &beside)};
-    assert_true(reads[0] < reads[1] - 0.7 * (double)set->state.cache_bytes);
-    cluster = cluster_of();
-    cluster.profile.launch_latency_s = 0;
-    for (int32_t kind = 0; kind < SW_FEW_KINDS; kind++)
-        cluster.profile.few_rows[kind][SW_FEW_FP32] =
-            (struct sw_few_rows){.count = 1, .point = {{16, 1, 1e9}}};
-    const double full = few_seconds(p, SW_OP_ATTENTION, &cluster, &beside);
-    close_to(few_seconds(p, SW_OP_ATTENTION, &cluster, &alone), full / 4);
-    struct sw_cost_known known = {0};
-    struct sw_cost cost[3];
-    assert_int_equal(sw_cost_known_make(p, &known, &err), 0);
-    for (int32_t i = 0; i < 3; i++)
-        assert_int_equal(
-            sw_cost_price_known(p, &cluster, i == 1 ? &beside : &alone, &known, &cost[i], &err), 0);
-    close_to(cost[1].step_seconds - cost[0].step_seconds, p->layers * full * 3 / 4);
-    assert_true(cost[2].step_seconds == cost[0].step_seconds);
-    sw_cost_known_free(&known);
-    sw_program_set_free(set);
-}
-
-/* What a chunk takes follows from the rows that it has, not from how many texts there are. */
-static void a_chunk_takes_its_rows_time(void **state)
-{
-    (void)state;
-    const struct sw_program_options o = options_of(SW_F32);
-    const struct sw_cluster_config cluster = cluster_of();
-    const struct sw_workload workload = {.prompt_tokens = 64};
-    double seconds[2][3];
-    for (int32_t kv = 0; kv < 2; kv++)
-        for (int32_t i = 0; i < 3; i++) {
-            const struct sw_serving want = {.max_batch = i < 2 ? 8 << 4 * i : 8,
-                                            .max_tokens = 64,
-                                            .chunk = 16,
-                                            .token_budget = i < 2 ? 0 : 8 * 16,
-                                            .gathers = kv ? SW_GATHER_KV : SW_GATHER_QUERIES,
-                                            .cache = SW_F32};
-            struct sw_program_set *set = NULL;
-            struct sw_error err = {0};
-            struct sw_cost cost;
-            if (sw_program_set_compile_serving(&o, &want, 1u << SW_PROGRAM_PREFILL, &set, &err) !=
-                    0 ||
-                sw_cost_price(set->program[SW_PROGRAM_PREFILL], &cluster, &workload, &cost, &err) !=
-                    0)
-                fail_msg("%s", err.message);
-            seconds[kv][i] = cost.step_seconds;
-            sw_program_set_free(set);
-        }
-    for (int32_t kv = 0; kv < 2; kv++) {
-        close_to(seconds[kv][1], seconds[kv][0]);
-        assert_true(seconds[kv][2] > seconds[kv][0]);
-    }
-}
-
-/* The logits are read for the most probable tokens as often as somebody asks for them. */
-static void asks_for_top_tokens(void **state)
-{
-    (void)state;
-    struct sw_program_set *set = serving_of(SW_F32);
-    const struct sw_program *decode = set->program[SW_PROGRAM_DECODE];
-    struct sw_cluster_config cluster = cluster_of();
-    cluster.profile.memory = (struct sw_curve){.count = 1, .point = {{1, 0.5}}};
-    struct sw_workload workload = {.top_share = 1};
-    const double launch = cluster.profile.launch_latency_s;
-    const double always = few_seconds(decode, SW_OP_TOP_TOKENS, &cluster, &workload) - launch;
-    /* 2 texts on a rank, a vocabulary of 1000 */
-    assert_true(always >= 2 * 1000 * 4 / (0.5 * 10e9));
-    workload.top_share = 0.25;
-    close_to(few_seconds(decode, SW_OP_TOP_TOKENS, &cluster, &workload) - launch, always / 4);
-    workload.top_share = 0;
-    close_to(few_seconds(decode, SW_OP_TOP_TOKENS, &cluster, &workload), launch);
-    sw_program_set_free(set);
 }
 
 /* Every op by itself, sorted by what it reads. */
@@ -759,11 +507,6 @@ int main(void)
         cmocka_unit_test(int8_rests_on_what_is_measured),
         cmocka_unit_test(many_rows_are_few_where_they_are_made_so),
         cmocka_unit_test(nothing_else_does),
-        cmocka_unit_test(a_chunk_takes_its_rows_time),
-        cmocka_unit_test(a_token_reads_weights_and_cache),
-        cmocka_unit_test(a_chunk_meets_its_prompt),
-        cmocka_unit_test(rows_that_mix_meet_what_they_are_of),
-        cmocka_unit_test(asks_for_top_tokens),
         cmocka_unit_test(parts_make_the_price),
         cmocka_unit_test(gpus_attend_a_cache_apart),
         cmocka_unit_test(gpus_widen_int8_in_panels),
