@@ -308,6 +308,30 @@ static int has_alike_within(const struct sw_searcher *s, const struct looking_at
     return 0;
 }
 
+/* In that order of the axes. A ring that leaves its nodes there may be made of inner rings, which
+ * ideal steps alone know. */
+static int is_order_within(const struct sw_searcher *s, const struct looking_at *l,
+                           const struct sw_sized *sized, const struct sw_mesh *order, bool *within,
+                           struct sw_error *err)
+{
+    const struct sw_axes sp = {1, {SW_SP}};
+    struct sw_cost cost;
+    sized->program->mesh = *order;
+    if (sw_cost_price_known(sized->program, &s->run->cluster, NULL, &sized->counted->known, &cost,
+                            err) != 0)
+        return -1;
+    *within = least_seconds(s, l, sized->program, &cost) <= l->limit;
+    if (*within || l->variant->strategy != SW_ATTENTION_RING ||
+        sw_links_inner_ring(&s->run->cluster, order, sp) == 0)
+        return 0;
+    const struct sw_cost_ideal ideal = {.orders = order, .order_count = 1};
+    if (sw_cost_price_ideal(sized->program, &s->run->cluster, &ideal, &sized->counted->known, &cost,
+                            err) != 0)
+        return -1;
+    *within = least_seconds(s, l, sized->program, &cost) <= l->limit;
+    return 0;
+}
+
 /* Whether the step stays within the limit on the links of one of the orders of axes. */
 static int has_order_within(const struct sw_searcher *s, const struct looking_at *l,
                             const struct sw_sized *sized, bool *within, struct sw_error *err)
@@ -316,14 +340,9 @@ static int has_order_within(const struct sw_searcher *s, const struct looking_at
     *within = false;
     if (sw_search_permute(l->mesh, FEW_ORDERS, &order))
         return has_alike_within(s, l, sized, within, err);
-    for (int32_t k = 0; !*within && sw_search_permute(l->mesh, k, &order); k++) {
-        struct sw_cost cost;
-        sized->program->mesh = order;
-        if (sw_cost_price_known(sized->program, &s->run->cluster, NULL, &sized->counted->known,
-                                &cost, err) != 0)
+    for (int32_t k = 0; !*within && sw_search_permute(l->mesh, k, &order); k++)
+        if (is_order_within(s, l, sized, &order, within, err) != 0)
             return -1;
-        *within = least_seconds(s, l, sized->program, &cost) <= l->limit;
-    }
     return 0;
 }
 

@@ -16,6 +16,7 @@ enum { ROWS = 12 }; /* looked at in each run, first and last among them */
 
 static int runs = 12;
 static uint64_t seed = 1;
+static const uint64_t of_rings = 64; /* draws among which rows were lost once */
 
 static uint64_t next_random(void)
 {
@@ -81,6 +82,7 @@ static void expect_same(int run, const struct sw_candidate *row, const struct sw
         a->train.micro_batch_size != b->train.micro_batch_size ||
         !sw_recompute_equal(a->train.recompute, b->train.recompute) ||
         a->train.strategy != b->train.strategy || a->train.layout != b->train.layout ||
+        a->train.inner_ring != b->train.inner_ring ||
         a->train.residual_seq_tp != b->train.residual_seq_tp)
         fail_msg("run %d, mesh %s: other options alone", run, mesh);
 }
@@ -134,6 +136,7 @@ static void expect_equal(int run, int32_t rows, const char *what, const struct s
         x->train.micro_batch_size != y->train.micro_batch_size ||
         !sw_recompute_equal(x->train.recompute, y->train.recompute) ||
         x->train.strategy != y->train.strategy || x->train.layout != y->train.layout ||
+        x->train.inner_ring != y->train.inner_ring ||
         x->train.residual_seq_tp != y->train.residual_seq_tp || strcmp(a->help, b->help) != 0)
         fail_msg("run %d, %d rows, %s: %s, %s, %.17g s, %lld bytes, '%s'; of all meshes %s, %s, "
                  "%.17g s, %lld bytes, '%s'",
@@ -143,50 +146,100 @@ static void expect_equal(int run, int32_t rows, const char *what, const struct s
                  b->cost.step_seconds, (long long)b->memory.total, b->help);
 }
 
+/* What searches for few rows and for all of them found, of all runs. */
+struct looked {
+    int64_t meshes, priced; /* that fit; that were priced for few rows */
+    int64_t inner;          /* rows whose ring is made of inner rings */
+};
+
+static void compare_rows(int r, const struct sw_run_config *run, int32_t rows, struct looked *sum)
+{
+    struct sw_search few, all;
+    struct sw_error err = {0};
+    if (sw_search_run(run, SW_FOR_TRAIN, rows, &few, &err) != 0 ||
+        sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, &all, &err) != 0)
+        fail_msg("run %d: %s", r, err.message);
+    if (few.count != all.count || few.feasible != all.feasible || few.keeping != all.keeping ||
+        few.fastest != all.fastest)
+        fail_msg("run %d, %d rows: of %d meshes %d fit, the fastest is row %d; of all %d, %d, "
+                 "row %d",
+                 r, (int)rows, (int)few.count, (int)few.feasible, (int)few.fastest, (int)all.count,
+                 (int)all.feasible, (int)all.fastest);
+    assert_int_equal(all.priced, all.feasible);
+    assert_true(few.priced >= (rows < few.feasible ? rows : few.feasible));
+    for (int32_t i = 0; i < all.feasible && i < rows; i++) {
+        expect_equal(r, rows, "row", &few.mesh[i], &all.mesh[i]);
+        sum->inner += all.mesh[i].decision.train.inner_ring > 0;
+    }
+    if (all.fastest >= 0)
+        expect_equal(r, rows, "fastest", &few.mesh[few.fastest], &all.mesh[all.fastest]);
+    for (int32_t i = all.feasible; i < all.count; i++)
+        expect_equal(r, rows, "rejected", &few.mesh[i], &all.mesh[i]);
+    sum->meshes += few.feasible;
+    sum->priced += few.priced;
+    sw_search_free(&few);
+    sw_search_free(&all);
+}
+
 static void few_rows_are_the_first_of_all(void **state)
 {
     (void)state;
     static const int32_t wanted[] = {1, 3, 10};
-    int64_t meshes = 0, priced = 0;
+    struct looked sum = {0};
     for (int r = 0; r < runs; r++) {
         const struct sw_test_run t = random_run();
         struct sw_config *config = sw_test_read_run(&t);
-        const struct sw_run_config *run = sw_config_run(config);
         const int32_t rows = PICK(wanted);
-        struct sw_search few, all;
-        struct sw_error err = {0};
-        if (sw_search_run(run, SW_FOR_TRAIN, rows, &few, &err) != 0 ||
-            sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, &all, &err) != 0)
-            fail_msg("run %d: %s", r, err.message);
-        if (few.count != all.count || few.feasible != all.feasible || few.keeping != all.keeping ||
-            few.fastest != all.fastest)
-            fail_msg("run %d, %d rows: of %d meshes %d fit, the fastest is row %d; of all %d, %d, "
-                     "row %d",
-                     r, (int)rows, (int)few.count, (int)few.feasible, (int)few.fastest,
-                     (int)all.count, (int)all.feasible, (int)all.fastest);
-        assert_int_equal(all.priced, all.feasible);
-        assert_true(few.priced >= (rows < few.feasible ? rows : few.feasible));
-        for (int32_t i = 0; i < all.feasible && i < rows; i++)
-            expect_equal(r, rows, "row", &few.mesh[i], &all.mesh[i]);
-        if (all.fastest >= 0)
-            expect_equal(r, rows, "fastest", &few.mesh[few.fastest], &all.mesh[all.fastest]);
-        for (int32_t i = all.feasible; i < all.count; i++)
-            expect_equal(r, rows, "rejected", &few.mesh[i], &all.mesh[i]);
-        meshes += few.feasible;
-        priced += few.priced;
-        sw_search_free(&few);
-        sw_search_free(&all);
+        compare_rows(r, sw_config_run(config), rows, &sum);
         sw_config_free(config);
     }
-    print_message("%d runs: %lld of %lld meshes that fit were priced\n", runs, (long long)priced,
-                  (long long)meshes);
-    assert_true(priced < meshes);
+    print_message("%d runs: %lld of %lld meshes that fit were priced\n", runs,
+                  (long long)sum.priced, (long long)sum.meshes);
+    assert_true(sum.priced < sum.meshes);
+}
+
+/* Of few long sequences sp is wide, and rings that leave their nodes are made of inner rings. */
+static void few_rows_of_inner_rings(void **state)
+{
+    (void)state;
+    static const int nodes[] = {4, 8, 16}, per_node[] = {4, 8}, layers[] = {2, 8, 32};
+    static const long lengths[] = {32768, 65536, 131072}, batches[] = {1, 2, 4, 8};
+    static const char *const links[] = {"12.5 GB/s", "50 GB/s"};
+    static const char *const more[] = {"", "prefer: time\n",
+                                       "attention: {strategy: auto}\nprefer: time\n"};
+    static const int32_t wanted[] = {1, 3, 5};
+    struct looked sum = {0};
+    seed ^= of_rings;
+    for (int r = 0; r < 3 * runs; r++) {
+        struct sw_test_run t = sw_test_llama_7b;
+        t.nodes = PICK(nodes);
+        t.per_node = PICK(per_node);
+        t.kv_heads = 8;
+        t.layers = PICK(layers);
+        t.sequence_length = PICK(lengths);
+        t.global_batch_size = PICK(batches);
+        t.memory = "80 GB";
+        t.inner = "450 GB/s";
+        t.outer = PICK(links);
+        t.latency = "4 us";
+        t.more = PICK(more);
+        struct sw_config *config = sw_test_read_run(&t);
+        struct sw_run_config run = *sw_config_run(config);
+        const int32_t rows = PICK(wanted);
+        run.cluster.link[1].rails = next_random() % 4 != 0;
+        compare_rows(r, &run, rows, &sum);
+        sw_config_free(config);
+    }
+    print_message("%d runs: %lld rows of inner rings; %lld of %lld meshes that fit were priced\n",
+                  3 * runs, (long long)sum.inner, (long long)sum.priced, (long long)sum.meshes);
+    assert_true(sum.inner > runs / 4 && sum.priced < sum.meshes);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_what_a_mesh_gets_alone),
-                                       cmocka_unit_test(few_rows_are_the_first_of_all)};
+                                       cmocka_unit_test(few_rows_are_the_first_of_all),
+                                       cmocka_unit_test(few_rows_of_inner_rings)};
     if (argc > 1)
         runs = atoi(argv[1]);
     if (argc > 2)
