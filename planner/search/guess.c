@@ -2,7 +2,7 @@
  * on the times of its ops alone, without the two streams; what is reported is always priced. */
 #include "planner/search/internal.h"
 
-#include "core/cost/links.h"
+#include "core/cost/ring.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,17 +21,49 @@ int sw_guess_traffic(const struct sw_sized *sized, struct sw_traffics *out, stru
     return 0;
 }
 
-/* A ring: seconds of computing on one block. */
-static double block_seconds(const struct sw_program *p, const struct sw_traffic *t,
-                            const struct sw_run_config *run)
+/* Of a ring, else 0: seconds of computing on one block, and what travels of it. */
+struct ring {
+    double block;
+    struct sw_ring_blocks blocks;
+};
+
+static struct ring ring_of(const struct sw_program *p, const struct sw_traffic *t,
+                           const struct sw_run_config *run)
 {
-    return t->part == SW_TRAFFIC_RING ? sw_cost_op_seconds(p, &p->ops[t->op], &run->cluster, NULL) /
-                                            sw_axes_size(&p->mesh, t->axes)
-                                      : 0;
+    struct ring ring = {0};
+    if (t->part != SW_TRAFFIC_RING)
+        return ring;
+    ring.block = sw_cost_op_seconds(p, &p->ops[t->op], &run->cluster, NULL) /
+                 sw_axes_size(&p->mesh, t->axes);
+    sw_ring_blocks_of(p, &p->ops[t->op], &ring.blocks);
+    return ring;
 }
 
-/* Seconds of a step in which that traffic keeps the links busy or, in a ring, compute waiting. */
-static double traffic_seconds(const struct sw_traffic *t, double block,
+/* Of one ring the seconds of a step in which compute waits. */
+static double ring_seconds(const struct sw_traffic *t, const struct ring *ring,
+                           const struct sw_run_config *run, const struct sw_span *span)
+{
+    const double hops = span->ranks - (sw_op_returns_to_owner(t->kind) ? 0 : 1);
+    const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / hops);
+    return t->calls * (hop > ring->block ? (hop - ring->block) * (span->ranks - 1) : 0) +
+           t->calls * (sw_op_returns_to_owner(t->kind) ? hop : 0);
+}
+
+/* The same of one that is made of inner rings. */
+static double rings_seconds(const struct sw_traffic *t, const struct ring *ring, int32_t inner,
+                            const struct sw_run_config *run, const struct sw_span *span)
+{
+    struct sw_ring_blocks blocks = ring->blocks;
+    struct sw_ring_time time;
+    const double compute = ring->block * blocks.ranks;
+    blocks.rings = blocks.ranks / inner;
+    sw_ring_time(&run->cluster, span, true, &blocks, compute, &time);
+    return t->calls * (time.seconds - compute);
+}
+
+/* Seconds of a step in which that traffic keeps the links busy or, in a ring, compute waiting.
+ * inner: ranks of the inner rings that it may be made of, 0: of none. */
+static double traffic_seconds(const struct sw_traffic *t, const struct ring *ring, int32_t inner,
                               const struct sw_run_config *run, const struct sw_span *span)
 {
     if (t->calls == 0)
@@ -40,10 +72,19 @@ static double traffic_seconds(const struct sw_traffic *t, double block,
         return t->calls * sw_links_seconds(&run->cluster, span, sw_op_collective(t->kind),
                                            t->bytes / t->calls) +
                sw_device_message_seconds(run->cluster.accelerator.device, t->messages);
-    const double hops = span->ranks - (sw_op_returns_to_owner(t->kind) ? 0 : 1);
-    const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / hops);
-    return t->calls * (hop > block ? (hop - block) * (span->ranks - 1) : 0) +
-           t->calls * (sw_op_returns_to_owner(t->kind) ? hop : 0);
+    return inner > 0 ? rings_seconds(t, ring, inner, run, span) : ring_seconds(t, ring, run, span);
+}
+
+/* Of a micro-batch `times` as large as that of the program: longer messages, fewer of them. */
+static double ring_seconds_of(const struct sw_guess_ring *r, const struct sw_run_config *run,
+                              double times)
+{
+    struct sw_traffic traffic = r->traffic;
+    struct ring ring = {r->block * times, r->blocks};
+    traffic.calls /= times;
+    ring.blocks.travel_bytes = (int64_t)((double)r->blocks.travel_bytes * times);
+    ring.blocks.sum_bytes = (int64_t)((double)r->blocks.sum_bytes * times);
+    return rings_seconds(&traffic, &ring, r->inner, run, &r->span);
 }
 
 /* Of a phase: weights travel while activations are computed with; where both take as long, op by op
@@ -141,21 +182,45 @@ void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *
     }
 }
 
+/* Whether that traffic is of a ring that is to be made of inner rings. */
+static bool is_of_rings(const struct sw_sized *sized, const struct sw_run_config *run,
+                        const struct sw_traffic *t, struct sw_guess *out)
+{
+    if (t->part != SW_TRAFFIC_RING || t->calls == 0 || out->ring_count == SW_GUESS_RINGS)
+        return false;
+    const struct sw_mesh *mesh = &sized->decision.mesh;
+    struct sw_guess_ring *r = &out->ring[out->ring_count];
+    r->inner = sw_links_inner_ring(&run->cluster, mesh, t->axes);
+    if (r->inner == 0)
+        return false;
+    const struct ring ring = ring_of(sized->program, t, run);
+    r->traffic = *t;
+    r->block = ring.block;
+    r->blocks = ring.blocks;
+    sw_links_span(&run->cluster, mesh, t->axes, &r->span);
+    out->inner_ring = r->inner;
+    out->ring_count++;
+    return true;
+}
+
 void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
                    const struct sw_traffics *traffics, const struct sw_compute *compute,
-                   const struct sw_levels *levels, struct sw_guess *out)
+                   const struct sw_levels *levels, bool of_rings, struct sw_guess *out)
 {
     bool known[1 << SW_AXIS_COUNT] = {false};
     struct sw_span spans[1 << SW_AXIS_COUNT];
     memset(out, 0, sizeof *out);
+    out->run = run;
     for (int32_t i = 0; i < traffics->count; i++) {
         const struct sw_traffic *t = &traffics->entry[i];
         const sw_axis_set set = sw_axes_set(t->axes);
+        if (of_rings && is_of_rings(sized, run, t, out))
+            continue;
         if (!known[set])
             sw_links_span(&run->cluster, &sized->decision.mesh, t->axes, &spans[set]);
         known[set] = true;
-        const double block = block_seconds(sized->program, t, run);
-        const double seconds = traffic_seconds(t, block, run, &spans[set]);
+        const struct ring ring = ring_of(sized->program, t, run);
+        const double seconds = traffic_seconds(t, &ring, 0, run, &spans[set]);
         switch (t->part) {
         case SW_TRAFFIC_WEIGHT_FORWARD:
         case SW_TRAFFIC_WEIGHT_BACKWARD:
@@ -198,10 +263,13 @@ double sw_guess_seconds(const struct sw_guess *g, int64_t micro_batch_size, int3
                              ? 1
                              : sw_level_seconds(&g->levels, level) /
                                    sw_level_seconds(&g->levels, sw_levels_last(&g->levels));
+    double rings = 0;
+    for (int32_t i = 0; i < g->ring_count; i++)
+        rings += ring_seconds_of(&g->ring[i], g->run, times);
     return filled * combine(c->phase[0] + c->weights[0] / times, g->weight_seconds[0] / times) +
            filled * combine(c->phase[1] + c->weights[1] / times + again * c->again,
                             g->weight_seconds[1] / times) +
-           c->update + g->once_seconds + filled * g->batch_seconds +
+           c->update + g->once_seconds + filled * (g->batch_seconds + rings) +
            filled * (again * g->again_seconds);
 }
 
@@ -289,6 +357,7 @@ struct placements {
     struct sw_axes axes;
     int32_t count, now; /* now: that of the order at hand */
     uint16_t place[SW_MAX_ORDERS];
+    int32_t inner[SW_MAX_ORDERS]; /* sw_links_inner_ring */
     struct sw_span span[SW_MAX_ORDERS];
 };
 
@@ -296,7 +365,7 @@ struct placements {
 struct placed_traffic {
     int32_t group;
     uint32_t known; /* a bit for each placement */
-    double block;
+    struct ring ring;
     double seconds[SW_MAX_ORDERS];
 };
 
@@ -306,6 +375,7 @@ struct order_guess {
     struct placed_traffic *placed;               /* [traffics->count] */
     struct placements group[1 << SW_AXIS_COUNT]; /* [group_count] */
     int32_t group_count;
+    bool of_rings; /* rings that leave their nodes are made of inner rings */
 };
 
 static void find_groups(struct order_guess *g, const struct sw_program *p)
@@ -322,7 +392,7 @@ static void find_groups(struct order_guess *g, const struct sw_program *p)
         }
         g->placed[i].group = at;
         g->placed[i].known = 0;
-        g->placed[i].block = block_seconds(p, &g->traffics->entry[i], g->run);
+        g->placed[i].ring = ring_of(p, &g->traffics->entry[i], g->run);
     }
 }
 
@@ -336,6 +406,8 @@ static void place_groups(struct order_guess *g, const struct sw_mesh *mesh)
             p->now++;
         if (p->now == p->count) {
             p->place[p->count] = placement;
+            p->inner[p->count] =
+                g->of_rings ? sw_links_inner_ring(&g->run->cluster, mesh, p->axes) : 0;
             sw_links_span(&g->run->cluster, mesh, p->axes, &p->span[p->count++]);
         }
     }
@@ -347,8 +419,8 @@ static double placed_seconds(struct order_guess *g, int32_t traffic)
     const struct placements *p = &g->group[t->group];
     if (!(t->known >> p->now & 1u)) {
         t->known |= 1u << p->now;
-        t->seconds[p->now] =
-            traffic_seconds(&g->traffics->entry[traffic], t->block, g->run, &p->span[p->now]);
+        t->seconds[p->now] = traffic_seconds(&g->traffics->entry[traffic], &t->ring,
+                                             p->inner[p->now], g->run, &p->span[p->now]);
     }
     return t->seconds[p->now];
 }
@@ -388,7 +460,8 @@ static int32_t keep_tp_inside(const struct sw_run_config *run, struct sw_mesh *o
 
 int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *c,
-                        struct sw_mesh out[SW_MAX_ORDERS], double *seconds, struct sw_error *err)
+                        bool of_rings, struct sw_mesh out[SW_MAX_ORDERS], double *seconds,
+                        struct sw_error *err)
 {
     const int32_t *like = p->mesh.size;
     double guess[SW_MAX_ORDERS];
@@ -403,6 +476,7 @@ int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *
         return 1; /* every order lies on the links alike */
     g.run = run;
     g.traffics = traffics;
+    g.of_rings = of_rings;
     g.placed = malloc(((size_t)traffics->count + 1) * sizeof *g.placed);
     if (g.placed == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");

@@ -3,6 +3,7 @@
 #ifndef SW_PLANNER_SEARCH_INTERNAL_H
 #define SW_PLANNER_SEARCH_INTERNAL_H
 
+#include "core/cost/ring.h"
 #include "core/cost/traffic.h"
 #include "planner/search/search.h"
 
@@ -30,6 +31,7 @@ struct sw_preference {
     int32_t count;  /* variants that some mesh of these sizes admits, most promising first */
     int32_t likely; /* of them, those that are worth pricing where they fit */
     struct sw_variant variant[SW_MAX_VARIANTS];
+    bool rings[SW_MAX_VARIANTS]; /* a variant's ring, made of inner rings, may be the fastest */
 };
 
 struct sw_program_cache;
@@ -174,6 +176,14 @@ int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *decision,
                     struct sw_candidate *out, struct sw_error *err);
 
 /* guess.c: what is worth trying. Nothing of it is ever reported. */
+enum { SW_GUESS_RINGS = 2 }; /* attention and its gradient */
+struct sw_guess_ring {
+    struct sw_traffic traffic;
+    struct sw_ring_blocks blocks;
+    double block; /* seconds of computing on one */
+    int32_t inner;
+    struct sw_span span;
+};
 struct sw_guess {
     double fixed_bytes, bytes_per_sequence; /* as compiled */
     struct sw_levels levels; /* as compiled; count 0: the run says what is made again */
@@ -185,6 +195,11 @@ struct sw_guess {
     double sequences;                    /* of a micro-step, as compiled */
     double rank_sequences;               /* of a step, of a rank */
     bool padded;                         /* not of every rank */
+    /* of a ring that is made of inner rings: how long they are, 0: it is one ring, and among
+     * batch_seconds */
+    int32_t inner_ring, ring_count;
+    struct sw_guess_ring ring[SW_GUESS_RINGS]; /* [ring_count] */
+    const struct sw_run_config *run;
 };
 struct sw_option {
     int64_t micro_batch_size;
@@ -201,10 +216,10 @@ void sw_counted_free(struct sw_counted *counted);
 /* Whatever the axis order, by part; sw_traffics_free is the caller's. */
 int sw_guess_traffic(const struct sw_sized *sized, struct sw_traffics *out, struct sw_error *err);
 /* From a program with full recomputation (or the run's own level) and its traffic; its mesh's axis
- * order counts. */
+ * order counts. of_rings: a ring that leaves its nodes is made of inner rings. */
 void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
                    const struct sw_traffics *traffics, const struct sw_compute *compute,
-                   const struct sw_levels *levels, struct sw_guess *out);
+                   const struct sw_levels *levels, bool of_rings, struct sw_guess *out);
 /* Of a rank in a step, with padding. */
 double sw_guess_places(const struct sw_guess *guess, int64_t micro_batch_size);
 void sw_guess_option(const struct sw_guess *guess, struct sw_option *option);
@@ -214,10 +229,11 @@ double sw_guess_seconds(const struct sw_guess *guess, int64_t micro_batch_size, 
 int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, bool padded,
                          int32_t variant, struct sw_option out[SW_MAX_MICRO_BATCHES]);
 /* The axis orders of the program's mesh that differ, best guess first, with the guesses (seconds of
- * a step; 0 where there is one order only; NULL: not wanted). -1: no memory. */
+ * a step; 0 where there is one order only; NULL: not wanted). of_rings: as above. -1: no memory. */
 int32_t sw_guess_orders(const struct sw_program *program, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *compute,
-                        struct sw_mesh out[SW_MAX_ORDERS], double *seconds, struct sw_error *err);
+                        bool of_rings, struct sw_mesh out[SW_MAX_ORDERS], double *seconds,
+                        struct sw_error *err);
 /* The k-th order of the base's axes that have more than one rank, 0 the base's own; false: there
  * are no more. */
 bool sw_search_permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *out);

@@ -17,7 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPTIONS = SW_MAX_MICRO_BATCHES, MOST_ORDERS = 3 };
+/* How a variant may be looked at: as it is, and where its ring may leave its nodes with that made
+ * of inner rings, one node's ranks each. */
+enum { ONE_RING, OF_RINGS, RING_WAYS };
+enum {
+    MAX_OPTIONS = SW_MAX_MICRO_BATCHES,
+    MOST_ORDERS = 3,
+    MOST_WAYS = RING_WAYS * SW_MAX_VARIANTS
+};
 /* Guesses of memory may be this far off before an option is not even tried. */
 static const double try_up_to = 1.5;
 /* And guesses of time: of an option against the best price, at first and as corrected by a price;
@@ -55,9 +62,37 @@ static int64_t sequences_per_rank(const struct sw_sized *sized)
     return sized->decision.train.micro_batch_size * sized->decision.train.accumulation_steps;
 }
 
+/* A variant of some way: 2 x variant + ONE_RING or OF_RINGS, by which options name it. */
+static int32_t make_way(int32_t variant, int32_t rings)
+{
+    return RING_WAYS * variant + rings;
+}
+
+static bool is_of_rings(int32_t way)
+{
+    return way % RING_WAYS == OF_RINGS;
+}
+
+/* Whether a ring may be made of inner rings, on the mesh's order of axes or (any) on some. */
+static bool may_be_of_rings(const struct sw_searcher *s, const struct sw_mesh *mesh,
+                            enum sw_attention_strategy strategy, bool any)
+{
+    const struct sw_axes sp = {1, {SW_SP}};
+    struct sw_mesh order;
+    bool may = false;
+    if (strategy != SW_ATTENTION_RING)
+        return false;
+    if (!any || s->keep_order)
+        return sw_links_inner_ring(&s->run->cluster, mesh, sp) > 0;
+    for (int32_t k = 0; !may && sw_search_permute(mesh, k, &order); k++)
+        may = sw_links_inner_ring(&s->run->cluster, &order, sp) > 0;
+    return may;
+}
+
 /* The options of a sized program with their guesses, on the axis order that suits it
- * (choose_order) or the one that it has. Returns how many, -1: no memory. */
-static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, int32_t variant,
+ * (choose_order) or the one that it has. Returns how many, 0 also where the way is of rings and the
+ * order has none, -1: no memory. */
+static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, int32_t way,
                          const struct sw_compute *compute, bool choose_order,
                          struct sw_guess *guess, struct sw_option options[MAX_OPTIONS],
                          struct sw_error *err)
@@ -71,17 +106,18 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
     int32_t count = 0;
     if (choose_order && !s->keep_order) {
         struct sw_mesh order[SW_MAX_ORDERS];
-        count = sw_guess_orders(sized->program, s->run, &traffics, compute, order, NULL, err);
+        count = sw_guess_orders(sized->program, s->run, &traffics, compute, is_of_rings(way), order,
+                                NULL, err);
         if (count > 0)
             sized->decision.mesh = sized->program->mesh = order[0];
     }
-    sw_guess_from(sized, s->run, &traffics, compute, &levels, guess);
+    sw_guess_from(sized, s->run, &traffics, compute, &levels, is_of_rings(way), guess);
     guess->limit_bytes = sw_searcher_limit(s);
     sw_traffics_free(&traffics);
-    if (count < 0)
-        return -1;
+    if (count < 0 || (is_of_rings(way) && guess->inner_ring == 0))
+        return count < 0 ? -1 : 0;
     count = sw_guess_options(s->run, sequences_per_rank(sized),
-                             sized->program->padding_sequences > 0, variant, options);
+                             sized->program->padding_sequences > 0, way, options);
     for (int32_t i = 0; i < count; i++)
         sw_guess_option(guess, &options[i]);
     return count;
@@ -97,6 +133,7 @@ static bool hopeless(const struct sw_searcher *s, const struct sw_sized *sized)
 struct ranked {
     struct sw_option best; /* of the options that may fit; else what needs least */
     bool fits;
+    double rings; /* guess at the best of inner rings that may fit; INFINITY: there is none */
     struct sw_variant variant;
 };
 
@@ -114,7 +151,7 @@ static struct ranked rank_variant(const struct sw_searcher *s, const struct sw_o
                                   int32_t count, double least)
 {
     const double limit = (double)sw_searcher_limit(s);
-    struct ranked r = {.best = options[count - 1], .fits = false};
+    struct ranked r = {.best = options[count - 1], .fits = false, .rings = INFINITY};
     r.best.bytes = least;
     for (int32_t i = 0; i < count; i++)
         if (options[i].bytes <= limit && least <= limit &&
@@ -139,12 +176,23 @@ static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
         return -1;
     if (sized.program == NULL)
         return 0;
+    const double least = (double)sized.least_bytes;
+    struct ranked *now = &ranked[*n];
     sw_guess_compute(&sized, s->run, &compute);
-    const int32_t count = guess_all(s, &sized, *n, &compute, false, &guess, options, err);
+    int32_t count =
+        guess_all(s, &sized, make_way(*n, ONE_RING), &compute, false, &guess, options, err);
     if (count < 0)
         return -1;
-    ranked[*n] = rank_variant(s, options, count, (double)sized.least_bytes);
-    ranked[(*n)++].variant = *variant;
+    *now = rank_variant(s, options, count, least);
+    now->variant = *variant;
+    if (may_be_of_rings(s, mesh, variant->strategy, false)) {
+        count = guess_all(s, &sized, make_way(*n, OF_RINGS), &compute, false, &guess, options, err);
+        if (count < 0)
+            return -1;
+        const struct ranked rings = rank_variant(s, options, count, least);
+        now->rings = rings.fits ? rings.best.seconds : INFINITY;
+    }
+    (*n)++;
     return 0;
 }
 
@@ -190,8 +238,16 @@ static int rank_variants(struct sw_searcher *s, const struct sw_mesh *mesh,
                 return -1;
     qsort(ranked, (size_t)n, sizeof *ranked, compare_ranked);
     out->likely = sort_likely(ranked, n);
-    for (int32_t i = 0; i < n; i++)
+    double least = INFINITY;
+    for (int32_t i = 0; i < n; i++) {
+        const struct ranked *r = &ranked[i];
+        least = r->fits && r->best.seconds < least ? r->best.seconds : least;
+        least = r->rings < least ? r->rings : least;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        out->rings[out->count] = ranked[i].rings <= worth_pricing * least;
         out->variant[out->count++] = ranked[i].variant;
+    }
     for (int32_t i = first; settled && i < count; i++)
         if (variants[i].residual_seq_tp != residual)
             out->variant[out->count++] = variants[i];
@@ -228,11 +284,12 @@ void sw_search_list_variants(const struct sw_searcher *s, const struct sw_mesh *
 struct looking {
     const struct sw_preference *preference;
     const struct sw_mesh *mesh;
-    struct sw_decision base[SW_MAX_VARIANTS]; /* smallest options, in the order guessed best */
-    struct sw_guess guess[SW_MAX_VARIANTS];   /* from them */
-    int32_t closest;                          /* variant that needs least; -1: none is admitted */
+    struct sw_decision base[MOST_WAYS]; /* smallest options, in the order guessed best */
+    struct sw_guess guess[MOST_WAYS];   /* from them */
+    int32_t closest;                    /* variant that needs least; -1: none is admitted */
     int64_t least_bytes;
-    struct sw_candidate best[2]; /* of either residual_seq: which suits depends on the axis order */
+    /* of either residual_seq, and of either way: which suits depends on the axis order */
+    struct sw_candidate best[RING_WAYS][2];
     bool hopeless; /* the state alone does not fit, headroom or not, or the batch does not */
 };
 
@@ -249,19 +306,30 @@ static int price(struct sw_searcher *s, const struct sw_decision *decision, stru
     return sw_searcher_price(s, &sized, false, c, err);
 }
 
-/* Prices one option, with as little made again as fits, and keeps it when it is faster. */
+/* Prices a decision with as little made again as fits, by the guess of a way that is like it. */
+static int fit(struct sw_searcher *s, const struct looking *l, int32_t way,
+               const struct sw_decision *decision, struct sw_candidate *c, struct sw_error *err)
+{
+    const struct sw_guess *guess = &l->guess[way];
+    struct sw_option option = {.micro_batch_size = decision->train.micro_batch_size};
+    if (guess->levels.count == 0)
+        return price(s, decision, c, err);
+    sw_guess_option(guess, &option);
+    const double times = (double)option.micro_batch_size / guess->sequences;
+    return sw_searcher_fit(s, decision, &guess->levels, times, option.level, guess->limit_bytes, c,
+                           err);
+}
+
+/* Prices one option and keeps it when it is faster. */
 static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_option *option,
                    double *seconds, struct sw_error *err)
 {
-    const struct sw_guess *guess = &l->guess[option->variant];
     struct sw_decision decision = l->base[option->variant];
-    struct sw_candidate *best = &l->best[decision.train.residual_seq_tp];
+    struct sw_candidate *best =
+        &l->best[is_of_rings(option->variant)][decision.train.residual_seq_tp];
     struct sw_candidate c;
     decision.train.micro_batch_size = option->micro_batch_size;
-    const double times = (double)option->micro_batch_size / guess->sequences;
-    if (guess->levels.count == 0 ? price(s, &decision, &c, err) != 0
-                                 : sw_searcher_fit(s, &decision, &guess->levels, times,
-                                                   option->level, guess->limit_bytes, &c, err) != 0)
+    if (fit(s, l, option->variant, &decision, &c, err) != 0)
         return -1;
     *seconds = c.reason == SW_FITS ? c.cost.step_seconds : INFINITY;
     if (c.reason == SW_FITS &&
@@ -270,10 +338,11 @@ static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_opt
     return 0;
 }
 
-/* Guesses the options of one variant. Returns how many, -1: err. */
-static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t variant,
+/* Guesses the options of one way. Returns how many, -1: err. */
+static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t way,
                        struct sw_option *options, struct sw_error *err)
 {
+    const int32_t variant = way / RING_WAYS;
     struct sw_sized sized;
     struct sw_compute compute;
     const struct sw_decision smallest =
@@ -293,13 +362,13 @@ static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t variant
     if (l->hopeless || hopeless(s, &sized))
         return 0;
     sw_guess_compute(&sized, s->run, &compute);
-    const int32_t count =
-        guess_all(s, &sized, variant, &compute, true, &l->guess[variant], options, err);
-    l->base[variant] = sized.decision;
+    const int32_t count = guess_all(s, &sized, way, &compute, true, &l->guess[way], options, err);
+    l->base[way] = sized.decision;
+    l->base[way].train.inner_ring = l->guess[way].inner_ring;
     return count;
 }
 
-/* For a variant: micro-batches known to fit with nothing made again (a smaller one is no faster,
+/* For a way: micro-batches known to fit with nothing made again (a smaller one is no faster,
  * unless it has less padding) and not to fit; its last price, and the guess at that. */
 struct known {
     int64_t fits, fails;
@@ -307,23 +376,34 @@ struct known {
     bool tried;            /* that price is one of those that are looked for */
 };
 
-/* Seconds of the best that fits so far. */
-static double best_seconds(const struct looking *l)
+/* The best of a way that fits so far; NULL: none does. */
+static const struct sw_candidate *best_of(const struct looking *l, int32_t way)
 {
-    double best = INFINITY;
-    for (int32_t i = 0; i < 2; i++)
-        if (l->best[i].reason == SW_FITS && l->best[i].cost.step_seconds < best)
-            best = l->best[i].cost.step_seconds;
-    return best;
+    const struct sw_candidate *one = &l->best[way][0], *other = &l->best[way][1];
+    const bool fits = one->reason == SW_FITS, other_fits = other->reason == SW_FITS;
+    if (fits && other_fits)
+        return other->cost.step_seconds < one->cost.step_seconds ? other : one;
+    return fits ? one : other_fits ? other : NULL;
 }
 
-/* Prices a variant's smallest options, whose program is there already, for want of another price.
+static double seconds_of(const struct sw_candidate *c)
+{
+    return c != NULL ? c->cost.step_seconds : INFINITY;
+}
+
+static double best_seconds(const struct looking *l)
+{
+    const double one = seconds_of(best_of(l, ONE_RING)), rings = seconds_of(best_of(l, OF_RINGS));
+    return one < rings ? one : rings;
+}
+
+/* Prices a way's smallest options, whose program is there already, for want of another price.
  */
-static int price_smallest(struct sw_searcher *s, const struct looking *l, int32_t variant,
+static int price_smallest(struct sw_searcher *s, const struct looking *l, int32_t way,
                           struct known *k, struct sw_error *err)
 {
-    const struct sw_decision *base = &l->base[variant];
-    const struct sw_guess *guess = &l->guess[variant];
+    const struct sw_decision *base = &l->base[way];
+    const struct sw_guess *guess = &l->guess[way];
     struct sw_sized sized;
     struct sw_cost cost;
     if (sw_searcher_size(s, base, &sized, err) != 0 ||
@@ -350,7 +430,8 @@ static int is_worth(struct sw_searcher *s, const struct looking *l, const struct
         (k->fails > 0 && o->micro_batch_size >= k->fails) ||
         (k->guess == 0 && o->seconds > worth_pricing * best))
         return 0;
-    if (k->guess == 0 && !isinf(best) && price_smallest(s, l, o->variant, k, err) != 0)
+    if (k->guess == 0 && !isinf(best) && !is_of_rings(o->variant) &&
+        price_smallest(s, l, o->variant, k, err) != 0)
         return -1;
     const double up_to = (g->padded  ? worth_padded
                           : k->tried ? worth_another
@@ -363,7 +444,7 @@ static int is_worth(struct sw_searcher *s, const struct looking *l, const struct
 static int search_options(struct sw_searcher *s, struct looking *l, const struct sw_option *options,
                           int32_t count, struct sw_error *err)
 {
-    struct known known[SW_MAX_VARIANTS];
+    struct known known[MOST_WAYS];
     memset(known, 0, sizeof known);
     for (int32_t i = 0; i < count; i++) {
         const struct sw_option *o = &options[i];
@@ -387,114 +468,181 @@ static int search_options(struct sw_searcher *s, struct looking *l, const struct
     return 0;
 }
 
-/* The variants [first, end): their options, and where none fits their smallest. */
-static int search_variants(struct sw_searcher *s, struct looking *l, int32_t first, int32_t end,
-                           struct sw_error *err)
+/* The variants [first, end), all of one ring or of rings: their options. may_fit (may be NULL):
+ * which have any. */
+static int search_either(struct sw_searcher *s, struct looking *l, int32_t first, int32_t end,
+                         int32_t rings, bool may_fit[SW_MAX_VARIANTS], struct sw_error *err)
 {
     struct sw_option options[SW_MAX_VARIANTS * MAX_OPTIONS];
-    bool may_fit[SW_MAX_VARIANTS] = {false};
-    double seconds;
     int32_t count = 0;
     for (int32_t i = first; i < end && !l->hopeless; i++) {
-        const int32_t added = look_at(s, l, i, &options[count], err);
+        if (rings == OF_RINGS && !l->preference->rings[i])
+            continue;
+        const int32_t added = look_at(s, l, make_way(i, rings), &options[count], err);
         if (added < 0)
             return -1;
-        may_fit[i] = added > 0;
+        if (may_fit != NULL)
+            may_fit[i] = added > 0;
         count += added;
     }
     qsort(options, (size_t)count, sizeof *options, sw_guess_compare);
-    if (search_options(s, l, options, count, err) != 0)
+    return search_options(s, l, options, count, err);
+}
+
+/* The variants [first, end) of one ring: their options, and where none fits their smallest. */
+static int search_variants(struct sw_searcher *s, struct looking *l, int32_t first, int32_t end,
+                           struct sw_error *err)
+{
+    bool may_fit[SW_MAX_VARIANTS] = {false};
+    double seconds;
+    if (search_either(s, l, first, end, ONE_RING, may_fit, err) != 0)
         return -1;
     for (int32_t i = first; i < end && isinf(best_seconds(l)); i++) {
-        const struct sw_decision *base = &l->base[i];
-        const struct sw_option least = {.micro_batch_size = base->train.micro_batch_size,
-                                        .variant = i,
-                                        .level = sw_levels_last(&l->guess[i].levels)};
+        const int32_t way = make_way(i, ONE_RING);
+        const struct sw_option least = {.micro_batch_size = l->base[way].train.micro_batch_size,
+                                        .variant = way};
         if (may_fit[i] && attempt(s, l, &least, &seconds, err) != 0)
             return -1;
     }
     return 0;
 }
 
-/* The best decision on other axis orders: the same program, priced again. */
-static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struct sw_error *err)
+/* Orders of the best decision's axes, best guess first, with the guesses. Returns how many, -1:
+ * err. */
+static int32_t guess_orders(struct sw_searcher *s, const struct sw_candidate *best,
+                            struct sw_mesh order[SW_MAX_ORDERS], double guess[SW_MAX_ORDERS],
+                            struct sw_error *err)
 {
     struct sw_compute compute;
     struct sw_traffics traffics;
-    struct sw_mesh order[SW_MAX_ORDERS];
-    double guess[SW_MAX_ORDERS];
     struct sw_sized sized;
-    if (s->keep_order)
-        return 0;
-    if (sw_searcher_size(s, &best->decision, &sized, err) != 0)
+    struct sw_decision one = best->decision;
+    one.train.inner_ring = 0;
+    if (sw_searcher_size(s, &one, &sized, err) != 0)
         return -1;
     sw_guess_compute(&sized, s->run, &compute);
     if (sw_guess_traffic(&sized, &traffics, err) != 0)
         return -1;
-    const int32_t count =
-        sw_guess_orders(sized.program, s->run, &traffics, &compute, order, guess, err);
+    const int32_t count = sw_guess_orders(sized.program, s->run, &traffics, &compute,
+                                          best->decision.train.inner_ring > 0, order, guess, err);
     sw_traffics_free(&traffics);
+    return count;
+}
+
+/* The best decision on other axis orders: the same program, priced again, where inner rings are as
+ * long. */
+static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struct sw_error *err)
+{
+    const struct sw_axes sp = {1, {SW_SP}};
+    const struct sw_decision found = best->decision;
+    struct sw_mesh order[SW_MAX_ORDERS];
+    double guess[SW_MAX_ORDERS];
+    if (s->keep_order)
+        return 0;
+    const int32_t count = guess_orders(s, best, order, guess, err);
     if (count < 0)
         return -1;
     double last = -1; /* priced: orders that lie on the links alike are guessed alike */
     for (int32_t i = 0; i < count; i++)
-        if (memcmp(order[i].order, best->decision.mesh.order, sizeof order[i].order) == 0)
+        if (memcmp(order[i].order, found.mesh.order, sizeof order[i].order) == 0)
             last = guess[i];
     for (int32_t i = 0; i < count && i < MOST_ORDERS && guess[i] <= worth_ordering * guess[0];
          i++) {
+        struct sw_decision decision = found;
         struct sw_candidate c;
         if (guess[i] == last)
             continue;
         last = guess[i];
-        sized.decision.mesh = order[i];
-        if (sw_searcher_price(s, &sized, false, &c, err) != 0)
+        decision.mesh = order[i];
+        if (found.train.inner_ring > 0)
+            decision.train.inner_ring = sw_links_inner_ring(&s->run->cluster, &order[i], sp);
+        if (price(s, &decision, &c, err) != 0)
             return -1;
-        if (c.cost.step_seconds < best->cost.step_seconds)
+        if (c.reason == SW_FITS && c.cost.step_seconds < best->cost.step_seconds)
             *best = c;
     }
     return 0;
 }
 
-/* Keeps a decision where it fits and is faster. */
-static int keep_faster(struct sw_searcher *s, const struct sw_decision *decision, double times,
-                       struct sw_candidate *best, struct sw_error *err)
+static bool is_known(const struct looking *l, int32_t way)
 {
-    struct sw_sized sized;
+    return l->guess[way].sequences > 0;
+}
+
+/* Keeps a decision where it fits and is faster by so much. */
+static int keep_faster(struct sw_searcher *s, const struct sw_decision *decision, double times,
+                       struct sw_candidate *best, bool *fits, struct sw_error *err)
+{
     struct sw_candidate c;
-    if (sw_searcher_size(s, decision, &sized, err) != 0 ||
-        sw_searcher_price(s, &sized, false, &c, err) != 0)
+    if (price(s, decision, &c, err) != 0)
         return -1;
-    if (c.reason == SW_FITS && c.cost.step_seconds * times < best->cost.step_seconds)
+    *fits = c.reason == SW_FITS;
+    if (*fits && c.cost.step_seconds * times < best->cost.step_seconds)
         *best = c;
     return 0;
 }
 
-/* The best decision with its ring made of inner rings, one node's ranks each, where compute waits
- * for one that goes through all of them in turn. Another order of axes may have been the best for
- * that: on this one the other ways to attend are looked at again. */
-static int search_rings(struct sw_searcher *s, const struct sw_preference *preference,
-                        struct sw_candidate *best, struct sw_error *err)
+static bool is_variant_of(const struct sw_variant *v, const struct sw_decision *decision)
+{
+    return v->strategy == decision->train.strategy && v->layout == decision->train.layout &&
+           v->residual_seq_tp == decision->train.residual_seq_tp;
+}
+
+/* The best decision with its ring made of inner rings. Where their blocks do not fit, more is made
+ * again. */
+static int try_rings(struct sw_searcher *s, const struct looking *l, struct sw_candidate *best,
+                     struct sw_error *err)
 {
     const struct sw_axes sp = {1, {SW_SP}};
     struct sw_decision decision = best->decision;
+    struct sw_candidate c;
+    bool fits;
+    int32_t i = 0;
     decision.train.inner_ring = sw_links_inner_ring(&s->run->cluster, &decision.mesh, sp);
-    if (decision.train.strategy != SW_ATTENTION_RING || decision.train.inner_ring == 0 ||
-        best->cost.exposed_seconds[SW_SP] < (worth_ordering - 1) * best->cost.step_seconds)
-        return 0;
-    if (keep_faster(s, &decision, worth_ordering, best, err) != 0)
+    if (keep_faster(s, &decision, worth_ordering, best, &fits, err) != 0)
         return -1;
-    if (best->decision.train.inner_ring == 0)
+    while (!is_variant_of(&l->preference->variant[i], &decision))
+        i++;
+    if (fits || !is_known(l, make_way(i, ONE_RING)))
         return 0;
-    for (int32_t i = 0; i < preference->count; i++) {
-        const struct sw_variant *v = &preference->variant[i];
+    if (fit(s, l, make_way(i, ONE_RING), &decision, &c, err) != 0)
+        return -1;
+    if (c.reason == SW_FITS && c.cost.step_seconds * worth_ordering < best->cost.step_seconds)
+        *best = c;
+    return 0;
+}
+
+/* The strategies that have no ring, on the best decision's order of axes. */
+static int try_others(struct sw_searcher *s, const struct looking *l, struct sw_candidate *best,
+                      struct sw_error *err)
+{
+    struct sw_decision decision = best->decision;
+    bool fits;
+    decision.train.inner_ring = 0;
+    for (int32_t i = 0; i < l->preference->count; i++) {
+        const struct sw_variant *v = &l->preference->variant[i];
         decision.train.strategy = v->strategy;
         decision.train.layout = v->layout;
         decision.train.residual_seq_tp = v->residual_seq_tp;
-        decision.train.inner_ring = 0;
-        if (v->strategy != SW_ATTENTION_RING && keep_faster(s, &decision, 1, best, err) != 0)
+        if (v->strategy != SW_ATTENTION_RING && keep_faster(s, &decision, 1, best, &fits, err) != 0)
             return -1;
     }
     return 0;
+}
+
+/* The best decision of one ring with that made of inner rings, on its order of axes, where compute
+ * waits for it. Another order may have been the best for that: where it is faster, the other ways
+ * to attend are looked at on this one. */
+static int search_rings(struct sw_searcher *s, const struct looking *l, struct sw_candidate *best,
+                        struct sw_error *err)
+{
+    const struct sw_decision *d = &best->decision;
+    if (d->train.inner_ring > 0 || !may_be_of_rings(s, &d->mesh, d->train.strategy, false) ||
+        best->cost.exposed_seconds[SW_SP] < (worth_ordering - 1) * best->cost.step_seconds)
+        return 0;
+    if (try_rings(s, l, best, err) != 0)
+        return -1;
+    return d->train.inner_ring > 0 ? try_others(s, l, best, err) : 0;
 }
 
 /* What a rejected mesh is rejected with: the variant that comes closest. */
@@ -514,14 +662,32 @@ static int reject(struct sw_searcher *s, const struct looking *l, struct sw_cand
 static int search_others(struct sw_searcher *s, struct looking *l, struct sw_error *err)
 {
     const struct sw_preference *p = l->preference;
-    const double seconds = best_seconds(l);
-    if (isinf(seconds))
+    const struct sw_candidate *best = best_of(l, ONE_RING);
+    if (best == NULL)
         return search_variants(s, l, p->likely, p->count, err);
-    const struct sw_decision *best =
-        &l->best[l->best[1].reason == SW_FITS && l->best[1].cost.step_seconds == seconds].decision;
+    const enum sw_attention_strategy strategy = best->decision.train.strategy;
     for (int32_t i = p->likely; i < p->count; i++)
-        if (p->variant[i].strategy == best->train.strategy)
+        if (p->variant[i].strategy == strategy)
             return search_variants(s, l, i, i + 1, err);
+    return 0;
+}
+
+/* What was found, on other orders of axes and with other rings. */
+static int search_around(struct sw_searcher *s, struct looking *l, struct sw_candidate *out,
+                         struct sw_error *err)
+{
+    const double best[RING_WAYS] = {seconds_of(best_of(l, ONE_RING)), best_seconds(l)};
+    out->reason = SW_REJECT_MEMORY;
+    for (int32_t i = 0; i < RING_WAYS * 2; i++) {
+        struct sw_candidate *c = &l->best[i / 2][i % 2];
+        const double up_to = i / 2 == OF_RINGS ? worth_another : another_order_up_to;
+        if (c->reason != SW_FITS || c->cost.step_seconds > up_to * best[i / 2])
+            continue;
+        if (search_orders(s, c, err) != 0 || search_rings(s, l, c, err) != 0)
+            return -1;
+        if (out->reason != SW_FITS || c->cost.step_seconds < out->cost.step_seconds)
+            *out = *c;
+    }
     return 0;
 }
 
@@ -533,24 +699,15 @@ static int search_within_limit(struct sw_searcher *s, const struct sw_preference
     if (!s->keep_order)
         mesh =
             sw_mesh_make(mesh.size[SW_DP], mesh.size[SW_FSDP], mesh.size[SW_TP], mesh.size[SW_SP]);
-    for (int32_t i = 0; i < 2; i++)
-        l.best[i].reason = SW_REJECT_MEMORY;
+    for (int32_t i = 0; i < RING_WAYS * 2; i++)
+        l.best[i / 2][i % 2].reason = SW_REJECT_MEMORY;
     if (search_variants(s, &l, 0, preference->likely, err) != 0 || search_others(s, &l, err) != 0)
         return -1;
-    const double best = best_seconds(&l);
-    if (isinf(best))
+    if (best_of(&l, ONE_RING) == NULL)
         return reject(s, &l, out, err);
-    out->reason = SW_REJECT_MEMORY;
-    for (int32_t i = 0; i < 2; i++) {
-        struct sw_candidate *c = &l.best[i];
-        if (c->reason != SW_FITS || c->cost.step_seconds > another_order_up_to * best)
-            continue;
-        if (search_orders(s, c, err) != 0 || search_rings(s, preference, c, err) != 0)
-            return -1;
-        if (out->reason != SW_FITS || c->cost.step_seconds < out->cost.step_seconds)
-            *out = *c;
-    }
-    return 0;
+    if (search_either(s, &l, 0, preference->count, OF_RINGS, NULL, err) != 0)
+        return -1;
+    return search_around(s, &l, out, err);
 }
 
 /* Where nothing keeps the headroom, what uses it up is looked for, too: a mesh that is asked for

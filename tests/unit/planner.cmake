@@ -7,6 +7,7 @@ sw_test(unit_checkpoint_cost SOURCES test_checkpoint_cost.c LIBRARIES sw_planner
 sw_test(unit_traffic SOURCES test_traffic.c LIBRARIES sw_plan sw_cost)
 sw_test(unit_search SOURCES test_search.c LIBRARIES sw_planner)
 sw_test(unit_search_serving SOURCES test_search_serving.c LIBRARIES sw_planner)
+sw_test(unit_search_rings SOURCES test_search_rings.c LIBRARIES sw_planner)
 sw_test(unit_process SOURCES test_process.c LIBRARIES sw_planner)
 sw_test(unit_slurm SOURCES test_slurm.c LIBRARIES sw_planner)
 sw_test(unit_supervise SOURCES test_supervise.c LIBRARIES sw_planner)

@@ -395,51 +395,6 @@ static void state_in_the_headroom_needs_the_same_alone(void **state)
     sw_config_free(config);
 }
 
-/* Where a ring leaves its nodes over rails, one that goes through all ranks in turn has each block
- * on one rail at a time, and waits: it is made of a node's rings. Where all ports of a node send
- * for whoever sends it is, too: of two nodes 4 blocks leave each, not 7. Not where the network
- * outruns computing, and where it stays in a node. */
-static void rings_by_price(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *mesh, *outer;
-        bool rails;
-        int32_t inner;
-    } cases[] = {{"1,1,1,8", "1 GB/s", true, 4},
-                 {"1,1,1,8", "1 GB/s", false, 4},
-                 {"1,1,1,8", "900 GB/s", true, 0},
-                 {"1,2,1,4", "1 GB/s", true, 0},
-                 {"sp:4,tp:2", "1 GB/s", true, 2}};
-    struct sw_test_run t = small_run();
-    t.nodes = 2;
-    t.per_node = 4;
-    t.layers = 2;
-    t.global_batch_size = 2;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct sw_search s;
-        struct sw_error err = {0};
-        struct sw_candidate same, one;
-        t.outer = cases[i].outer;
-        struct sw_config *config = sw_test_read_run(&t);
-        struct sw_run_config run = *sw_config_run(config);
-        run.mesh_dim = cases[i].mesh;
-        run.cluster.link[1].rails = cases[i].rails;
-        search(&run, &s);
-        const struct sw_candidate *c = &s.mesh[0];
-        struct sw_decision flat = c->decision;
-        flat.train.inner_ring = 0;
-        assert_int_equal(c->decision.train.inner_ring, cases[i].inner);
-        assert_int_equal(sw_search_evaluate(&run, &c->decision, 0, &same, NULL, &err), 0);
-        assert_int_equal(sw_search_evaluate(&run, &flat, 0, &one, NULL, &err), 0);
-        assert_true(same.cost.step_seconds == c->cost.step_seconds);
-        assert_int_equal(same.memory.total, c->memory.total);
-        assert_true(cases[i].inner == 0 || c->cost.step_seconds < one.cost.step_seconds);
-        sw_search_free(&s);
-        sw_config_free(config);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,7 +406,6 @@ int main(void)
         cmocka_unit_test(same_every_time),
         cmocka_unit_test(says_why_not),
         cmocka_unit_test(headroom_is_the_users),
-        cmocka_unit_test(rings_by_price),
         cmocka_unit_test(state_in_the_headroom_needs_the_same_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
