@@ -4,6 +4,7 @@
 
 #include "core/cost/links.h"
 #include "planner/command/format.h"
+#include "planner/search/report.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -271,8 +272,30 @@ static int micro_batch_choices(struct sw_explain *x, struct sw_error *err)
     return 0;
 }
 
+/* Gives a ring that is not the decision's the inner rings of its mesh, where those fit and are
+ * faster than one. */
+static int choose_rings(const struct sw_explain *x, struct sw_decision *decision,
+                        struct sw_error *err)
+{
+    const struct sw_axes sp = {1, {SW_SP}};
+    const int32_t inner = sw_links_inner_ring(&x->run->cluster, &decision->mesh, sp);
+    struct sw_candidate one, rings;
+    decision->train.inner_ring = 0;
+    if (decision->train.strategy != SW_ATTENTION_RING || inner == 0)
+        return 0;
+    if (sw_search_evaluate(x->run, decision, 0, &one, NULL, err) != 0)
+        return -1;
+    decision->train.inner_ring = inner;
+    if (sw_search_evaluate(x->run, decision, 0, &rings, NULL, err) != 0)
+        return -1;
+    if (rings.reason != SW_FITS || rings.cost.step_seconds >= one.cost.step_seconds)
+        decision->train.inner_ring = 0;
+    return 0;
+}
+
 static int attention_choices(struct sw_explain *x, struct sw_error *err)
 {
+    char other[32], rings[32];
     const struct sw_decision *mine = &x->c.decision;
     const char *fixed = x->run->strategy == SW_ATTENTION_AUTO ? NULL : "attention.strategy";
     if (mine->mesh.size[SW_SP] <= 1)
@@ -282,11 +305,14 @@ static int attention_choices(struct sw_explain *x, struct sw_error *err)
         decision.train.strategy = (enum sw_attention_strategy)s;
         /* only a ring has a use for zigzag, and an all-to-all over heads needs none */
         decision.train.layout = s == SW_ATTENTION_RING ? x->run->layout : SW_CONTIGUOUS;
-        decision.train.inner_ring = 0;
-        if (decision.train.strategy != mine->train.strategy &&
-            try_decision(x, "attention", &decision, fixed,
-                         sw_word(sw_words_strategy, mine->train.strategy),
-                         sw_word(sw_words_strategy, decision.train.strategy), err) != 0)
+        if (decision.train.strategy == mine->train.strategy)
+            continue;
+        if (choose_rings(x, &decision, err) != 0)
+            return -1;
+        snprintf(other, sizeof other, "%s%s", sw_word(sw_words_strategy, decision.train.strategy),
+                 sw_report_rings(&decision, rings, sizeof rings));
+        if (try_decision(x, "attention", &decision, fixed,
+                         sw_word(sw_words_strategy, mine->train.strategy), other, err) != 0)
             return -1;
     }
     struct sw_decision decision = *mine;

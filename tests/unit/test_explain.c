@@ -209,6 +209,43 @@ static void runners_up_lost_for_a_reason(void **state)
     done(&e);
 }
 
+/* The ring that another strategy is compared with is the faster of one and of inner rings. */
+static void a_ring_has_its_inner_rings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *outer, *ring;
+    } cases[] = {{"50 GB/s", "ring of rings of 8"}, {"900 GB/s", "ring"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sw_test_run t = sw_test_llama_7b;
+        struct explained e;
+        struct sw_error err = {0};
+        bool found = false;
+        t.nodes = 8;
+        t.per_node = 8;
+        t.layers = 2;
+        t.sequence_length = 1 << 17;
+        t.global_batch_size = 2;
+        t.memory = "80 GB";
+        t.inner = "450 GB/s";
+        t.outer = cases[i].outer;
+        t.more = "attention: {strategy: gather}\n";
+        e.config = sw_test_read_run(&t);
+        assert_non_null(e.config);
+        e.run = *sw_config_run(e.config);
+        e.run.mesh_dim = "1,1,1,64";
+        e.run.cluster.link[1].rails = true;
+        assert_int_equal(sw_search_run(&e.run, SW_FOR_TRAIN, SW_EVERY_ROW, &e.search, &err), 0);
+        assert_int_equal(sw_explain_make(&e.run, &e.search.mesh[0], &e.search, false, &e.x, &err),
+                         0);
+        for (int32_t k = 0; k < e.x.choice_count; k++)
+            found |= strcmp(e.x.choice[k].name, "attention") == 0 &&
+                     strcmp(e.x.choice[k].other, cases[i].ring) == 0;
+        assert_true(found);
+        done(&e);
+    }
+}
+
 static void long_times_are_short(void **state)
 {
     (void)state;
@@ -360,11 +397,16 @@ static void time_limits_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_times_are_short),         cmocka_unit_test(checkpoints_are_told),
-        cmocka_unit_test(time_limits_are_told),         cmocka_unit_test(memory_is_the_layout),
-        cmocka_unit_test(timeline_is_the_price),        cmocka_unit_test(sums_add_up),
-        cmocka_unit_test(axes_lie_where_ranks_do),      cmocka_unit_test(programs_share_the_state),
+        cmocka_unit_test(long_times_are_short),
+        cmocka_unit_test(checkpoints_are_told),
+        cmocka_unit_test(time_limits_are_told),
+        cmocka_unit_test(memory_is_the_layout),
+        cmocka_unit_test(timeline_is_the_price),
+        cmocka_unit_test(sums_add_up),
+        cmocka_unit_test(axes_lie_where_ranks_do),
+        cmocka_unit_test(programs_share_the_state),
         cmocka_unit_test(runners_up_lost_for_a_reason),
+        cmocka_unit_test(a_ring_has_its_inner_rings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
