@@ -352,6 +352,42 @@ static void test_tables_follow_vocab_and_embed(void **state)
     }
 }
 
+static int32_t casts_of_embedding(const struct sw_program_options *o)
+{
+    struct sw_program *p = compile(o);
+    int32_t found = 0;
+    for (int32_t i = 0; i < p->op_count; i++)
+        found += p->ops[i].kind == SW_OP_CAST &&
+                 strcmp(p->values[p->ops[i].in[0].value].name, "embedding") == 0;
+    sw_program_free(p);
+    return found;
+}
+
+/* The embedding is cast to be looked up where it is gathered, so that bf16 travels; else rows are
+ * rounded as they are looked up. Where it is the head, too, that casts it for its products. */
+static void test_lookups_cast_no_table(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t size[SW_AXIS_COUNT];
+        bool tied, whole; /* embed: [] */
+        int32_t casts;
+    } cases[] = {{{1, 1, 1, 1}, false, false, 0}, {{2, 1, 2, 1}, false, false, 0},
+                 {{1, 2, 2, 1}, false, false, 1}, {{1, 2, 2, 1}, false, true, 0},
+                 {{1, 1, 1, 2}, false, false, 1}, {{2, 1, 2, 1}, true, false, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int32_t *size = cases[i].size;
+        struct sw_program_options o =
+            make_options(sw_mesh_make(size[0], size[1], size[2], size[3]), SW_ATTENTION_RING);
+        o.model.vocab_size = 1 << 17;
+        o.model.tied = cases[i].tied;
+        o.compute = SW_BF16_T;
+        if (cases[i].whole)
+            assert_int_equal(sw_rules_set(&o.rules, "embed", (struct sw_axes){0}, NULL), 0);
+        assert_int_equal(casts_of_embedding(&o), cases[i].casts);
+    }
+}
+
 /* ---- How sp attends ---- */
 
 /* 7 weights, and k and v; backward again, and dk and dv */
@@ -515,6 +551,7 @@ int main(void)
         cmocka_unit_test(test_dp_fsdp_sp),
         cmocka_unit_test(test_tables_lie_by_rows),
         cmocka_unit_test(test_tables_follow_vocab_and_embed),
+        cmocka_unit_test(test_lookups_cast_no_table),
         cmocka_unit_test(test_strategy_gather),
         cmocka_unit_test(test_strategy_ulysses),
         cmocka_unit_test(test_accumulation),

@@ -247,8 +247,7 @@ void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)
                             b->program->layers + 1);
     b->program->values[d->x].carried = true;
     sw_builder_region(b, "embed", SW_PHASE_FORWARD, 1, false);
-    const int32_t op =
-        sw_build_apply(b, SW_OP_EMBEDDING, tokens, sw_build_table(b, d->w[SW_W_EMBEDDING]));
+    const int32_t op = sw_build_lookup(b, tokens, d->w[SW_W_EMBEDDING]);
     sw_builder_out(b, op, (struct sw_ref){d->x, SW_INDEX_FIXED, 0});
     if (sw_first_layers(b->options) == 0) {
         add_layers(d, "layer", SW_LAYERS_WHOLE);

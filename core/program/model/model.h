@@ -26,6 +26,9 @@ int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *decl
 void sw_build_scales(struct sw_builder *b, int32_t parameter, struct sw_dim outputs);
 /* Embedding or head as ops take them: rows that lie split are gathered to the vocabulary's axes. */
 int32_t sw_build_table(struct sw_builder *b, int32_t parameter);
+/* The op that looks tokens up, without its result. Where the table is not gathered, which it is in
+ * the compute precision, rows are rounded as they are looked up, not the table before. */
+int32_t sw_build_lookup(struct sw_builder *b, int32_t tokens, int32_t parameter);
 /* A weight matrix as products take it: the parameter itself, in int8, too, or its cast to the
  * compute precision. */
 int32_t sw_build_weight(struct sw_builder *b, int32_t parameter);

@@ -6,7 +6,9 @@
 /* Touches the rows of its tokens, not the whole table. */
 static struct sw_op_cost cost_embedding(const struct sw_program *p, const struct sw_op *op)
 {
-    return (struct sw_op_cost){0, sw_ref_bytes(p, op->in[0]) + 2 * sw_ref_bytes(p, op->out[0])};
+    const size_t of_table = sw_dtype_bytes(p->values[op->in[1].value].dtype);
+    const int64_t rows = sw_ref_elems(p, op->out[0]) * (int64_t)of_table;
+    return (struct sw_op_cost){0, sw_ref_bytes(p, op->in[0]) + rows + sw_ref_bytes(p, op->out[0])};
 }
 
 /* Zeroes the table, then adds one row for each token. To a sum that is there already it adds
