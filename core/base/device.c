@@ -27,7 +27,8 @@
  * Of serving, servers of models, vLLM and TensorRT-LLM of 2025 and 2026: their kernels are what the
  * chips' files hold, so all of their rate. Those were timed with their starts, and most of the rest
  * is part of a kernel before it, so that a launch more is 0.5 us: of 0, 0.25, 0.5 and 1 the mean
- * errors over 282 rows are 13.2, 12.6, 12.4 and 13.7 %. Nothing else was fitted to them
+ * errors over 282 rows are 12.3, 11.5, 11.2 and 12.4 %. No other number was fitted to them, but
+ * joined products and direct sums were taken in because tp 8 was too slow without
  * (tests/bench/published/README.md); the band holds their times. Where a chip's kernels were not
  * measured, the same in terms of its peak: products at 0.85, prompts' attention (0.47 of 0.85) at
  * 0.40.

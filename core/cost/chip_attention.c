@@ -8,31 +8,54 @@ static double larger(double a, double b)
 }
 
 /* Keys and values of every sequence once; of fewer positions than were measured as long as those.
+ * Of fewer heads at the rate of the fewest, down to a kernel's start: the smallest size measured.
  */
 static double decode_seconds(const struct sw_products *grid, double bandwidth, double heads,
                              double positions, double head_dim, double element_bytes)
 {
     const double wide = 2; /* what was measured, bf16: another format is as many bytes of it */
     const double length = larger(positions * element_bytes / wide, grid->column[0]);
-    const double bytes = 2 * wide * heads * length * head_dim;
-    return bytes / (bandwidth * sw_cost_attention_grid_share(grid, heads, length, head_dim));
+    const double of_position = 2 * wide * head_dim / bandwidth; /* of one head, at a share of 1 */
+    const double start =
+        of_position * grid->row[0] * grid->column[0] /
+        sw_cost_attention_grid_share(grid, grid->row[0], grid->column[0], head_dim);
+    return larger(of_position * heads * length /
+                      sw_cost_attention_grid_share(grid, heads, length, head_dim),
+                  start);
 }
 
 /* A chunk of a longer prompt meets as many positions as a prompt of twice the mean does, and has a
- * part of its queries: as so many fewer heads. */
+ * part of its queries: as so many fewer heads, which may be less than one. Fewer heads, and starts,
+ * as above. */
 static double prefill_seconds(const struct sw_products *grid, double peak, double heads,
                               double queries, double positions, double head_dim)
 {
     const double length = larger(2 * positions, grid->column[0]);
-    const double alike = larger(heads * queries / length, grid->row[0]);
-    const double flops = 2 * alike * length * length * head_dim;
-    return flops / (peak * sw_cost_attention_grid_share(grid, alike, length, head_dim));
+    const double alike = heads * queries / length;
+    const double of_pair = 2 * head_dim / peak; /* of two positions, of one head */
+    const double start =
+        of_pair * grid->row[0] * grid->column[0] * grid->column[0] /
+        sw_cost_attention_grid_share(grid, grid->row[0], grid->column[0], head_dim);
+    return larger(of_pair * alike * length * length /
+                      sw_cost_attention_grid_share(grid, alike, length, head_dim),
+                  start);
+}
+
+/* Then what is of its own software on this chip, of which the chip's kernels say nothing. */
+static bool measures_attention(const struct sw_profile_config *profile)
+{
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++)
+        if (profile->attention_by_size[i / SW_FEW_DTYPES][i % SW_FEW_DTYPES] != NULL)
+            return true;
+    return profile->attention.count > 1;
 }
 
 double sw_cost_chip_attention_seconds(const struct sw_program *p, const struct sw_op *op,
-                                      const struct sw_accelerator_config *chip, double met)
+                                      const struct sw_cluster_config *cluster, double met)
 {
-    if (chip->prefill_attention == NULL && chip->decode_attention == NULL)
+    const struct sw_accelerator_config *chip = &cluster->accelerator;
+    if (measures_attention(&cluster->profile) ||
+        (chip->prefill_attention == NULL && chip->decode_attention == NULL))
         return -1;
     if (op->kind != SW_OP_ATTENTION || sw_attention_keys(op) == SW_KEYS_SEQUENCE)
         return -1;

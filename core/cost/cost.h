@@ -246,9 +246,10 @@ double sw_cost_products_share(const struct sw_products *products, double rows, d
 double sw_cost_attention_grid_share(const struct sw_products *grid, double rows, double columns,
                                     double depth);
 /* Of an op of attention over a cache in bf16 or int8, without a launch, where the chip's kernels
- * were measured; of a cache's positions `met` are met, 1: all. -1: they were not, or it is none. */
+ * were measured; of a cache's positions `met` are met, 1: all. No less than the smallest size that
+ * was measured takes. -1: they were not, it is none, or the profile tells attention by size. */
 double sw_cost_chip_attention_seconds(const struct sw_program *program, const struct sw_op *op,
-                                      const struct sw_accelerator_config *chip, double met);
+                                      const struct sw_cluster_config *cluster, double met);
 
 /* Fraction of peak at a size: interpolated in the logarithm of the size, constant beyond the ends;
  * `fallback` where nothing was measured. */

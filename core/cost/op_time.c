@@ -404,7 +404,7 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
             sized_attention_seconds(p, op, cluster, cost.flops, met.flops, step_bytes);
         if (sized >= 0)
             return sized + launch;
-        const double chip = sw_cost_chip_attention_seconds(p, op, &cluster->accelerator, met.flops);
+        const double chip = sw_cost_chip_attention_seconds(p, op, cluster, met.flops);
         if (chip >= 0)
             return launch +
                    chip / sw_cost_efficiency(&cluster->profile.attention_scale, step_bytes, 1);
