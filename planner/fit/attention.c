@@ -60,6 +60,23 @@ static void read_word(const char *header, const char *line, const char *name, ch
     snprintf(out, bytes, "%.*s", (int)strcspn(cell, ",\r\n"), cell);
 }
 
+/* All that the header lacks, at once. */
+static int check_columns(const char *path, const char *header, struct sw_error *err)
+{
+    static const char *const needed[] = {"phase", "batch",    "tokens",   "cached",
+                                         "heads", "kv_heads", "head_dim", "latency_us"};
+    char missing[128] = "";
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        if (sw_fit_column(header, needed[i]) < 0)
+            snprintf(missing + strlen(missing), sizeof missing - strlen(missing), "%s%s",
+                     missing[0] != '\0' ? ", " : "", needed[i]);
+    if (missing[0] == '\0')
+        return 0;
+    sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, 1, 1},
+               "a table of attention lacks columns: %s", missing);
+    return -1;
+}
+
 static bool read_kernel(const char *header, const char *line, struct sw_fit_kernel *k)
 {
     char phase[16];
@@ -89,6 +106,8 @@ int sw_fit_read_attention(struct sw_fit_attention *all, const char *path, struct
                    strerror(errno));
         goto out;
     }
+    if (check_columns(path, header, err) != 0)
+        goto out;
     while (fgets(line, sizeof line, in) != NULL) {
         struct sw_fit_kernel k;
         at++;

@@ -293,7 +293,6 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
     }
 }
 
-/* For the file of a cluster's accelerator. *fitted: counts what is printed. */
 /* The points of a grid, in rows of a depth each. */
 static void print_grid(const struct sw_products *grid, const char *indent, const char *end)
 {
@@ -308,6 +307,7 @@ static void print_grid(const struct sw_products *grid, const char *indent, const
                                              : ",");
 }
 
+/* What follows is for the file of a cluster's accelerator. *fitted: counts what is printed. */
 static void print_heading(const struct sw_accelerator_config *chip, const char *what,
                           int32_t *fitted)
 {

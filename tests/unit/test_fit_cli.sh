@@ -58,6 +58,9 @@ printf 'phase,batch,tokens,cached,heads,kv_heads,head_dim,latency_us\nprefill,1,
 "$plan" fit "$out/few.csv" configs/clusters/h100-8x8.yaml >/dev/null 2>"$out/errors" && fail "a grid of one point"
 grep -q 'the attention of h100-sxm-80gb is not a full grid in prefill: the fewest heads need every length' "$out/errors" ||
     fail "$(cat "$out/errors")"
+printf 'phase,tokens,heads,kv_heads,head_dim,latency_us\nprefill,64,8,8,128,5\nprefill,128,8,8,128,6\n' >"$out/few.csv"
+"$plan" fit "$out/few.csv" configs/clusters/h100-8x8.yaml >/dev/null 2>"$out/errors" && fail "columns that lack"
+grep -q 'few.csv:1:1: error: a table of attention lacks columns: batch, cached$' "$out/errors" || fail "$(cat "$out/errors")"
 printf 'phase,batch,tokens,cached,heads,kv_heads,head_dim,latency_us\ndecode,1,2,0,8,8,128,5\n' >"$out/few.csv"
 "$plan" fit "$out/few.csv" configs/clusters/h100-8x8.yaml >/dev/null 2>"$out/errors" && fail "decoding two tokens"
 grep -q 'few.csv:2:1: error: attention needs phase prefill with nothing cached' "$out/errors" || fail "$(cat "$out/errors")"
