@@ -31,7 +31,10 @@
  * joined products and direct sums were taken in because tp 8 was too slow without
  * (tests/bench/published/README.md); the band holds their times. Where a chip's kernels were not
  * measured, the same in terms of its peak: products at 0.85, prompts' attention (0.47 of 0.85) at
- * 0.40.
+ * 0.40; nothing was held against that, so the band is as wide as training's. Sums in two steps are
+ * for NVLink: vLLM turns its own off between more than two GPUs over PCIe
+ * (vllm/distributed/device_communicators/custom_all_reduce.py). No PCIe up to 6.0 x16 has more than
+ * 128 GB/s one way, no NVLink of A100 and later less than 300.
  *
  * `untried` goes when it has run on a GPU, with the README's section on CUDA. */
 static const struct sw_device_row rows[] = {
@@ -58,6 +61,9 @@ static const struct sw_device_row rows[] = {
                                     "kernels of vLLM and TensorRT-LLM, which 282 published rows on "
                                     "H100, H200 and B200 were tried with",
                                     0.85, 1.18},
+                        .serving_elsewhere = "what kernels of vLLM and TensorRT-LLM reach on other "
+                                             "chips; not all were measured on this one",
+                        .direct_bandwidth = 128e9,
                         .allocated = true,
                         .container_flag = "--nv",
                         .untried = true},

@@ -54,6 +54,12 @@ struct sw_device_row {
     enum sw_carrier transport; /* of its collectives */
     double message_s;          /* of each message of a call but the first, whatever its length */
     struct sw_usual_software usual, serving; /* serving.matmul 0: as `usual` */
+    /* Of `serving` where not all of the chip's own kernels were measured: what it rests on then.
+     * The band is that of `usual` */
+    const char *serving_elsewhere;
+    /* Bytes/s of a link in a node above which servers sum in two steps (every GPU reads every
+     * other's memory over it) instead of a ring's */
+    double direct_bandwidth;
     /* jobs */
     bool allocated;             /* schedulers hand them out by number */
     const char *container_flag; /* that lets apptainer's containers see it; NULL: none */

@@ -143,10 +143,13 @@ struct sw_profile_config {
     double error;               /* mean |error| of runs that were left out; 0: not told */
     double band_low, band_high; /* measured / predicted time, 10th and 90th percentile */
     const char *source;         /* what the shares rest on; NULL: not told */
+    bool assumed; /* one of the defaults, made by profile.c or written by it and unchanged; a told
+                     launch_latency_s aside */
     struct {
         struct sw_place matmul, attention, attention_backward, memory,
             few_rows[SW_FEW_KINDS][SW_FEW_DTYPES], products_scale, attention_scale, launch_latency,
-            angle_time, host_time, peak_bf16, peak_fp32, peak_int8, memory_bandwidth, band;
+            angle_time, host_time, peak_bf16, peak_fp32, peak_int8, memory_bandwidth, band,
+            direct_reductions, joined_products;
     } at; /* where each constant stands; file NULL: nowhere, it is the default */
 };
 
@@ -175,17 +178,23 @@ struct sw_accelerator_config {
     struct sw_profile_config older;
 };
 
+struct sw_cluster_config;
+
 /* What is assumed where nobody measured the software: the same shares for every chip of a kind of
  * device, and of matrix products the same share of what the chip's own libraries reach, where those
  * were measured. */
 struct sw_profile_config sw_profile_default(const struct sw_accelerator_config *accelerator);
+/* Whether the profile is one of the defaults, unchanged but for a launch's latency. */
 bool sw_profile_is_default(const struct sw_profile_config *profile);
-/* What a default profile stands for. */
-const struct sw_usual_software *sw_profile_usual(const struct sw_profile_config *profile,
-                                                 enum sw_device_kind device);
-/* A cluster that is priced with the default takes that of servers of models, where its device has
- * one: for prices of serving. Once done, nothing. */
+/* Whether it is the default of serving: servers of models, not the runner. */
+bool sw_profile_is_of_servers(const struct sw_profile_config *profile);
+/* Of whose time that is, for whoever reads a price by it; else "". */
+const char *sw_profile_note(const struct sw_profile_config *profile);
+/* A cluster that is priced with one default takes the other: that of servers of models for prices
+ * of serving, where its device has one, and back. A launch's latency that somebody told stays. Once
+ * done, nothing; of a profile that is no default, nothing. */
 void sw_profile_for_serving(struct sw_cluster_config *cluster);
+void sw_profile_for_training(struct sw_cluster_config *cluster);
 
 struct sw_link_config {
     const char *name;

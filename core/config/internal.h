@@ -441,6 +441,8 @@ struct writer {
 };
 /* Writes what a struct holds, by its table. */
 void sw_config_write_fields(struct writer *w, const struct field *fields, const void *base);
+/* Whether two structs are written alike; false without memory. */
+bool sw_config_same_fields(const struct field *fields, const void *a, const void *b);
 
 /* schema.c */
 /* The JSON Schema of a mapping. */

@@ -25,7 +25,8 @@ static struct sw_profile_config assume(const struct sw_accelerator_config *accel
         .memory = share(usual->memory),
         .launch_latency_s = usual->launch_s,
         .band_low = usual->band_low,
-        .band_high = usual->band_high};
+        .band_high = usual->band_high,
+        .assumed = true};
 }
 
 struct sw_profile_config sw_profile_default(const struct sw_accelerator_config *accelerator)
@@ -40,26 +41,67 @@ static bool is_named(const struct sw_profile_config *profile, const char *name)
 
 bool sw_profile_is_default(const struct sw_profile_config *profile)
 {
-    return profile->name == NULL || is_named(profile, default_name) ||
-           is_named(profile, serving_name);
+    return profile->name == NULL || profile->assumed;
 }
 
-const struct sw_usual_software *sw_profile_usual(const struct sw_profile_config *profile,
-                                                 enum sw_device_kind device)
+bool sw_profile_is_of_servers(const struct sw_profile_config *profile)
 {
-    const struct sw_device_row *row = sw_device_row(device);
-    return is_named(profile, serving_name) ? &row->serving : &row->usual;
+    return profile->assumed && is_named(profile, serving_name);
+}
+
+const char *sw_profile_note(const struct sw_profile_config *profile)
+{
+    return sw_profile_is_of_servers(profile) ? "that is the time of vLLM and TensorRT-LLM; runner "
+                                               "serve was never measured on GPUs"
+                                             : "";
+}
+
+static bool has_serving(const struct sw_accelerator_config *a)
+{
+    return sw_device_row(a->device)->serving.matmul > 0;
+}
+
+/* Only where the chip's own kernels were measured is more known than of any chip. */
+static struct sw_profile_config assume_serving(const struct sw_cluster_config *cluster)
+{
+    const struct sw_accelerator_config *a = &cluster->accelerator;
+    const struct sw_device_row *row = sw_device_row(a->device);
+    struct sw_profile_config p = assume(a, &row->serving, serving_name);
+    const bool measured =
+        a->products != NULL && a->prefill_attention != NULL && a->decode_attention != NULL;
+    p.source = measured ? row->serving.source : row->serving_elsewhere;
+    p.band_low = measured ? row->serving.band_low : row->usual.band_low;
+    p.band_high = measured ? row->serving.band_high : row->usual.band_high;
+    p.peak_int8_flops = a->peak_int8_flops;
+    p.joins_products = true;
+    p.reduces_directly =
+        measured && cluster->link_count > 0 && cluster->link[0].bandwidth > row->direct_bandwidth;
+    return p;
+}
+
+/* `to` instead of what `from` stands for, with a launch that somebody told. */
+static void replace(struct sw_profile_config *p, const struct sw_usual_software *from,
+                    struct sw_profile_config to)
+{
+    if (p->launch_latency_s != from->launch_s) {
+        to.launch_latency_s = p->launch_latency_s;
+        to.at.launch_latency = p->at.launch_latency;
+    }
+    *p = to;
 }
 
 void sw_profile_for_serving(struct sw_cluster_config *cluster)
 {
     const struct sw_accelerator_config *a = &cluster->accelerator;
-    const struct sw_usual_software *serving = &sw_device_row(a->device)->serving;
-    if (serving->matmul <= 0 || !is_named(&cluster->profile, default_name))
-        return;
-    cluster->profile = assume(a, serving, serving_name);
-    cluster->profile.peak_int8_flops = a->peak_int8_flops;
-    cluster->profile.joins_products = cluster->profile.reduces_directly = true;
+    if (cluster->profile.assumed && is_named(&cluster->profile, default_name) && has_serving(a))
+        replace(&cluster->profile, &sw_device_row(a->device)->usual, assume_serving(cluster));
+}
+
+void sw_profile_for_training(struct sw_cluster_config *cluster)
+{
+    const struct sw_accelerator_config *a = &cluster->accelerator;
+    if (sw_profile_is_of_servers(&cluster->profile))
+        replace(&cluster->profile, &sw_device_row(a->device)->serving, sw_profile_default(a));
 }
 
 bool sw_config_describe_profile(struct sw_config *c, struct node *root,
@@ -176,15 +218,20 @@ static const double sibling_widening = 2;
 
 /* Shares are of this chip's peaks. What `runner calibrate` tells of a chip that it knows is the
  * data sheet's, but fp32's peak: that is what its libraries made of bf16's, and stays that part of
- * it. Others tell what they measured, so a note says what was done. *told: whether there were any.
+ * it, as does that of 8 bits where this chip tells none. Others tell what they measured, so a note
+ * says what was done. *told: whether there were any.
  */
 static void take_own_peaks(struct sw_profile_config *p, const struct sw_accelerator_config *a,
                            bool *told)
 {
     const double bf16 = p->peak_bf16_flops, fp32 = p->peak_fp32_flops;
-    *told = bf16 > 0 || fp32 > 0 || p->memory_bandwidth > 0;
+    *told = bf16 > 0 || fp32 > 0 || p->memory_bandwidth > 0 || p->peak_int8_flops > 0;
     p->peak_bf16_flops = p->memory_bandwidth = 0;
     p->peak_fp32_flops = bf16 > 0 && fp32 > 0 ? a->peak_bf16_flops * (fp32 / bf16) : 0;
+    if (p->peak_int8_flops > 0 && a->peak_int8_flops > 0)
+        p->peak_int8_flops = a->peak_int8_flops;
+    else if (p->peak_int8_flops > 0 && bf16 > 0)
+        p->peak_int8_flops *= a->peak_bf16_flops / bf16;
 }
 
 /* A sibling's profile becomes one of this chip: a plan that holds it does not widen it again. No
@@ -224,6 +271,54 @@ static void complete(struct sw_profile_config *p, const struct sw_profile_config
         p->launch_latency_s >= 0 ? p->launch_latency_s : assumed->launch_latency_s;
 }
 
+/* A file that names the default of serving changes what it says of it. What it then is has no name
+ * of its own: read again, a plan that holds it says all. */
+static void complete_serving(struct sw_profile_config *p, const struct sw_profile_config *assumed)
+{
+    if (p->at.peak_int8.file == NULL)
+        p->peak_int8_flops = assumed->peak_int8_flops;
+    if (p->at.joined_products.file == NULL)
+        p->joins_products = assumed->joins_products;
+    if (p->at.direct_reductions.file == NULL)
+        p->reduces_directly = assumed->reduces_directly;
+    if (p->at.band.file == NULL) {
+        p->band_low = assumed->band_low;
+        p->band_high = assumed->band_high;
+    }
+    p->source = p->source != NULL ? p->source : assumed->source;
+}
+
+/* Whether a file holds a default unchanged, as plans do. */
+static bool is_unchanged(const struct sw_profile_config *p, const struct sw_profile_config *assumed)
+{
+    struct sw_profile_config same = *assumed;
+    same.launch_latency_s = p->launch_latency_s;
+    same.accelerator = p->accelerator;
+    return sw_config_same_fields(sw_profile_fields, p, &same);
+}
+
+/* Of a profile that names the default of serving. */
+static bool settle_serving(struct sw_config *c, const struct sw_cluster_config *cluster,
+                           struct sw_profile_config *p)
+{
+    if (!has_serving(&cluster->accelerator)) {
+        sw_config_error_at(
+            c, c->profile_at,
+            sw_config_format(c, "the profile '%s' is of servers on GPUs; device %s has none",
+                             serving_name,
+                             sw_word(sw_words_device, (int32_t)cluster->accelerator.device)),
+            "leave 'profile' out, and the device's default counts");
+        return false;
+    }
+    const struct sw_profile_config assumed = assume_serving(cluster);
+    complete(p, &assumed);
+    complete_serving(p, &assumed);
+    p->assumed = is_unchanged(p, &assumed);
+    if (!p->assumed)
+        p->name = "custom";
+    return true;
+}
+
 bool sw_config_settle_profile(struct sw_config *c, struct sw_cluster_config *cluster)
 {
     struct sw_profile_config *p = &cluster->profile;
@@ -254,6 +349,9 @@ bool sw_config_settle_profile(struct sw_config *c, struct sw_cluster_config *clu
             p->at.launch_latency = a->older.at.launch_latency;
         }
     }
+    if (is_named(p, serving_name))
+        return settle_serving(c, cluster, p);
     complete(p, &assumed);
+    p->assumed = p->assumed || (is_named(p, default_name) && is_unchanged(p, &assumed));
     return true;
 }

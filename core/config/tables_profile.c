@@ -67,8 +67,9 @@ static const struct field peak_fields[] = {
      .max = SW_BIG,
      .fallback = "0",
      .example = "1979 TFLOP/s",
-     .about = "peak of products with weights of 8 bits, of software that multiplies in 8 bits; 0: "
-              "it widens them to bf16, as the runner does"},
+     .about = "peak of products with weights of 8 bits, of software that multiplies in 8 bits; "
+              "counts where the accelerator's 'products' do; 0: it widens them to bf16, as the "
+              "runner does"},
     {.key = NULL},
 };
 
@@ -262,7 +263,7 @@ const struct field sw_profile_fields[] = {
               "use; default: what 'matmul' says of large ones over what the grid does"},
     {.key = "direct_reductions",
      .type = FIELD_BOOL,
-     AT(reduces_directly),
+     KEPT(reduces_directly, direct_reductions),
      .brief = true,
      .fallback = "false",
      .example = "true",
@@ -270,7 +271,7 @@ const struct field sw_profile_fields[] = {
               "servers of models have kernels for; false: as many as a ring"},
     {.key = "joined_products",
      .type = FIELD_BOOL,
-     AT(joins_products),
+     KEPT(joins_products, joined_products),
      .brief = true,
      .fallback = "false",
      .example = "true",
@@ -355,7 +356,7 @@ const struct field sw_profile_fields[] = {
               "predictions"},
     {.key = "band_high",
      .type = FIELD_REAL,
-     AT(band_high),
+     KEPT(band_high, band),
      .fallback = "1.3",
      .min = 1,
      .max = 100,

@@ -290,6 +290,30 @@ static void write_yaml(FILE *out, int32_t indent, const struct field *fields, co
     sw_config_write_fields(&y.writer, fields, base);
 }
 
+/* NULL: out of memory. */
+static char *yaml_of(const struct field *fields, const void *base)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out == NULL)
+        return NULL;
+    write_yaml(out, 0, fields, base);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+bool sw_config_same_fields(const struct field *fields, const void *a, const void *b)
+{
+    char *one = yaml_of(fields, a), *other = yaml_of(fields, b);
+    const bool same = one != NULL && other != NULL && strcmp(one, other) == 0;
+    free(one);
+    free(other);
+    return same;
+}
+
 void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t indent)
 {
     struct tables tables;

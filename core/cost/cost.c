@@ -625,14 +625,15 @@ static void tell_profile(struct sw_cost *out, const struct sw_cluster_config *cl
 {
     const struct sw_profile_config *p = &cluster->profile;
     const struct sw_profile_config assumed = sw_profile_default(&cluster->accelerator);
-    const bool is_default = sw_profile_is_default(p);
-    const struct sw_usual_software *usual = sw_profile_usual(p, cluster->accelerator.device);
-    out->band_low_seconds = out->step_seconds * (is_default ? usual->band_low : p->band_low);
-    out->band_high_seconds = out->step_seconds * (is_default ? usual->band_high : p->band_high);
+    const struct sw_usual_software *usual = &sw_device_row(cluster->accelerator.device)->usual;
+    out->band_low_seconds = out->step_seconds * (p->band_low > 0 ? p->band_low : usual->band_low);
+    out->band_high_seconds =
+        out->step_seconds * (p->band_high > 0 ? p->band_high : usual->band_high);
     out->profile = p->name != NULL ? p->name : assumed.name;
-    out->calibration = is_default          ? usual->source
-                       : p->source != NULL ? p->source
-                                           : "its file names no source";
+    out->calibration = p->source != NULL          ? p->source
+                       : sw_profile_is_default(p) ? usual->source
+                                                  : "its file names no source";
+    out->note = sw_profile_note(p);
     out->profile_runs = p->runs;
     out->profile_error = p->error;
 }

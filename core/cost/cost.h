@@ -46,6 +46,7 @@ struct sw_cost {
     const char *calibration;                    /* what it rests on; of the cluster, never NULL */
     int32_t profile_runs;                       /* measured runs behind it; 0: not told */
     double profile_error;                       /* mean error of those left out; 0: not told */
+    const char *note;                           /* sw_profile_note; of the cluster, never NULL */
     double exposed_seconds[SW_AXIS_COUNT];      /* waits, by the axes of what was waited for */
     double communication_bytes[SW_AXIS_COUNT];  /* sent by one rank in a step; a group of several
                                                    axes counts for each in proportion to size - 1 */

@@ -110,6 +110,8 @@ int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_
     if (options->purpose != NULL ? strcmp(options->purpose, "serve") == 0
                                  : run->job.type != SW_JOB_TRAIN)
         sw_profile_for_serving(&out->run.cluster);
+    else
+        sw_profile_for_training(&out->run.cluster);
     for (int32_t i = 0; options->prefer != NULL && sw_prefer_words[i] != NULL; i++)
         if (strcmp(options->prefer, sw_prefer_words[i]) == 0)
             out->run.prefer = (enum sw_prefer)i;

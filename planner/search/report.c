@@ -41,6 +41,8 @@ void sw_report_trust(FILE *out, const struct sw_cost *cost)
     if (cost->profile_error > 0)
         fprintf(out, "; mean error %.1f %% on models left out", 100 * cost->profile_error);
     fputc('\n', out);
+    if (cost->note[0] != '\0')
+        fprintf(out, "          %s\n", cost->note);
     if (sw_cost_warning(cost, warning, sizeof warning)[0] != '\0')
         fprintf(out, "warning   %s\n", warning);
 }

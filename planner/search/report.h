@@ -55,7 +55,8 @@ void sw_report_warn_of_time(const struct sw_options *options, const char *path,
 void sw_report_warn_of_lacks(const struct sw_options *options, const struct sw_run_config *run,
                              bool planned);
 
-/* Says on stderr that the run's device is one that nobody has run yet. */
+/* Says on stderr that the run's device is one that nobody has run yet, and whose times its prices
+ * of serving are. */
 void sw_report_note_device(const char *path, const struct sw_run_config *run);
 
 /* advice.c: a line on stderr of each thing that the choice leaves on the table: a mesh that

@@ -249,6 +249,7 @@ void sw_serve_write_mesh(struct sw_json *j, const char *key, const struct sw_lay
     sw_json_number(j, "band_high_seconds", c->cost.band_high_seconds);
     sw_json_text(j, "profile", c->cost.profile != NULL ? c->cost.profile : "");
     sw_json_text(j, "calibration", c->cost.calibration != NULL ? c->cost.calibration : "");
+    sw_json_text(j, "note", c->cost.note != NULL ? c->cost.note : "");
     sw_json_number(j, "weights_seconds", t->weights);
     sw_json_number(j, "cache_seconds", t->cache);
     sw_json_number(j, "rest_seconds", t->rest);

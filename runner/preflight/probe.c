@@ -46,12 +46,21 @@ static int one_layer(const struct sw_plan *plan, struct sw_program_options *out,
     return 0;
 }
 
+/* What is probed is the runner, of which the default of serving says nothing. */
+static struct sw_cluster_config probed(const struct sw_plan *plan)
+{
+    struct sw_cluster_config cluster = plan->run->cluster;
+    sw_profile_for_training(&cluster);
+    return cluster;
+}
+
 static double predict(const struct sw_plan *plan, const struct sw_program *p)
 {
+    const struct sw_cluster_config cluster = probed(plan);
     double seconds = 0;
     for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);)
         seconds += sw_walk_count(p, &p->regions[w.region], &p->ops[w.op]) *
-                   sw_cost_compute_seconds(p, &p->ops[w.op], &plan->run->cluster, NULL);
+                   sw_cost_compute_seconds(p, &p->ops[w.op], &cluster, NULL);
     return seconds;
 }
 
@@ -175,6 +184,7 @@ static bool is_probed(enum sw_collective kind)
 int32_t sw_probe_groups(const struct sw_plan *plan, const struct sw_program *program,
                         struct sw_probe_group out[SW_PROBE_GROUPS])
 {
+    const struct sw_cluster_config cluster = probed(plan);
     int64_t most[SW_PROBE_GROUPS] = {0};
     int32_t count = 0;
     for (int32_t i = 0; i < program->op_count; i++) {
@@ -197,8 +207,8 @@ int32_t sw_probe_groups(const struct sw_plan *plan, const struct sw_program *pro
         if (out[at].elems > most_elems / group)
             out[at].elems = most_elems / group * group;
         struct sw_span span;
-        sw_links_span(&plan->run->cluster, &program->mesh, axes, &span);
-        out[at].predicted_s = sw_links_seconds(&plan->run->cluster, &span, kind,
+        sw_links_span(&cluster, &program->mesh, axes, &span);
+        out[at].predicted_s = sw_links_seconds(&cluster, &span, kind,
                                                (double)sw_link_bytes(kind, group, out[at].elems));
     }
     return count;

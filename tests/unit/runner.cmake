@@ -3,6 +3,8 @@ if(TARGET sw_runner)
   if(TARGET sw_device_cpu)
     sw_test(test_init SOURCES test_init.c LIBRARIES sw_runner sw_device_cpu)
     sw_test(test_accelerator SOURCES test_accelerator.c LIBRARIES sw_rank)
+    sw_test(test_probe SOURCES test_probe.c ${CMAKE_SOURCE_DIR}/runner/preflight/probe.c
+            LIBRARIES sw_runner sw_rank sw_plan)
     sw_test(test_arguments SOURCES test_arguments.c LIBRARIES sw_rank)
   endif()
   sw_test(test_dataset SOURCES test_dataset.c LIBRARIES sw_text sw_runner sw_plan

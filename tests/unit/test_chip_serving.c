@@ -185,18 +185,21 @@ static void narrow_and_joined_products(void **state)
     sw_program_set_free(narrow);
 }
 
-/* Only the default of training becomes that of serving, of GPUs, once; what it stands for is told
- * as such. */
+/* Only the default of training becomes that of serving, of GPUs, and back; what it stands for is
+ * told as such. */
 static void default_of_serving(void **state)
 {
     (void)state;
     const struct sw_products all = flat_grid(1);
-    struct sw_cluster_config c = measured_chip(&all, NULL, NULL), core = cluster_of();
+    struct sw_cluster_config c = measured_chip(&all, &all, &all), core = cluster_of();
+    c.profile = sw_profile_default(&c.accelerator);
+    c.link[0].bandwidth = 300e9;
     sw_profile_for_serving(&core);
     assert_string_equal(core.profile.name, "default");
+    assert_false(sw_profile_is_of_servers(&core.profile));
     sw_profile_for_serving(&c);
     assert_string_equal(c.profile.name, "default-serving");
-    assert_true(sw_profile_is_default(&c.profile));
+    assert_true(sw_profile_is_default(&c.profile) && sw_profile_is_of_servers(&c.profile));
     close_to(c.profile.matmul.point[0].fraction, 1);
     close_to(c.profile.peak_int8_flops, 2e14);
     assert_true(c.profile.joins_products && c.profile.reduces_directly);
@@ -204,11 +207,55 @@ static void default_of_serving(void **state)
     c.profile.matmul.point[0].fraction = 0.5;
     sw_profile_for_serving(&c);
     close_to(c.profile.matmul.point[0].fraction, 0.5);
-    c.profile.name = "mine";
+    sw_profile_for_training(&c);
+    assert_string_equal(c.profile.name, "default");
+    assert_false(c.profile.joins_products || c.profile.reduces_directly);
+    close_to(c.profile.launch_latency_s, 3e-6);
+    /* what somebody wrote is no default, whatever its name */
+    c.profile.assumed = false;
     sw_profile_for_serving(&c);
-    assert_string_equal(c.profile.name, "mine");
-    assert_ptr_not_equal(sw_profile_usual(&c.profile, SW_DEVICE_CUDA),
-                         &sw_device_row(SW_DEVICE_CUDA)->serving);
+    assert_string_equal(c.profile.name, "default");
+    assert_false(sw_profile_is_default(&c.profile));
+}
+
+/* A launch's latency that somebody told is of the machine, whatever the software. */
+static void a_told_launch_stays(void **state)
+{
+    (void)state;
+    const struct sw_products all = flat_grid(1);
+    struct sw_cluster_config c = measured_chip(&all, &all, &all);
+    c.profile.launch_latency_s = 50e-6;
+    sw_profile_for_serving(&c);
+    assert_string_equal(c.profile.name, "default-serving");
+    close_to(c.profile.launch_latency_s, 50e-6);
+    sw_profile_for_training(&c);
+    close_to(c.profile.launch_latency_s, 50e-6);
+}
+
+/* The narrow band is of chips whose products and attention were measured, and sums in two steps are
+ * of links that PCIe is slower than. */
+static void only_measured_chips_are_known(void **state)
+{
+    (void)state;
+    const struct sw_products all = flat_grid(1);
+    const struct {
+        const struct sw_products *products, *prefill, *decode;
+        double bandwidth;
+        bool measured, direct;
+    } cases[] = {{&all, &all, &all, 450e9, true, true},   {&all, &all, &all, 64e9, true, false},
+                 {&all, NULL, NULL, 450e9, false, false}, {NULL, &all, &all, 450e9, false, false},
+                 {&all, &all, NULL, 450e9, false, false}, {NULL, NULL, NULL, 90e9, false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sw_cluster_config c =
+            measured_chip(cases[i].products, cases[i].prefill, cases[i].decode);
+        c.link[0].bandwidth = cases[i].bandwidth;
+        sw_profile_for_serving(&c);
+        const struct sw_usual_software *serving = &sw_device_row(SW_DEVICE_CUDA)->serving;
+        close_to(c.profile.band_low, cases[i].measured ? serving->band_low : 0.7);
+        close_to(c.profile.band_high, cases[i].measured ? serving->band_high : 1.3);
+        assert_int_equal(c.profile.reduces_directly, cases[i].direct);
+        assert_int_equal(strcmp(c.profile.source, serving->source) == 0, cases[i].measured);
+    }
 }
 
 int main(void)
@@ -220,6 +267,8 @@ int main(void)
         cmocka_unit_test(what_a_profile_measured_counts),
         cmocka_unit_test(narrow_and_joined_products),
         cmocka_unit_test(default_of_serving),
+        cmocka_unit_test(a_told_launch_stays),
+        cmocka_unit_test(only_measured_chips_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

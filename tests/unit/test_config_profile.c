@@ -238,6 +238,77 @@ static void a_siblings_profile_has_a_wider_band(void **state)
     }
 }
 
+/* The peak of 8 bits is the chip's as the others are: without one as much of bf16's as it was. */
+static void a_siblings_int8_is_the_chips(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *chip, *peaks;
+        double expected;
+    } cases[] = {{"fp32: 1 TFLOP/s, int8: 3 TFLOP/s", "int8: 8 TFLOP/s", 3e12},
+                 {"fp32: 1 TFLOP/s, int8: 3 TFLOP/s", "bf16: 5 TFLOP/s", 0},
+                 {"fp32: 1 TFLOP/s", "bf16: 5 TFLOP/s, int8: 10 TFLOP/s", 2e12}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "name: foundry\naccelerator: a100\npeak: {%s}\n",
+                 cases[i].peaks);
+        put("s.yaml", text);
+        snprintf(text, sizeof text,
+                 "name: c\nnodes: 1\naccelerators_per_node: 1\naccelerator: {" KIN
+                 "name: h100, device: cuda, memory: 2 GB, peak: {%s}, memory_bandwidth: 10 "
+                 "GB/s}\nprofile: s.yaml\n",
+                 cases[i].chip);
+        struct sw_config *c = read_named("here.yaml", text, SW_CONFIG_CLUSTER, NULL);
+        char *said = report(c);
+        assert_non_null(strstr(said, "and the peaks of h100 replace its own"));
+        free(said);
+        assert_true(fabs(profile_of(c)->peak_int8_flops - cases[i].expected) < 1);
+        sw_config_free(c);
+    }
+}
+
+/* A default is what nobody changed, not what has its name; that of serving fills what a file that
+ * names it does not say, and is of GPUs. */
+static void a_default_is_unchanged(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *profile, *name;
+        double launch_us;
+        bool assumed, serves;
+    } cases[] = {
+        {"", "default", 3, true, true},
+        {"profile: {name: default}\n", "default", 3, true, true},
+        {"profile: {name: default, launch_latency: 50 us}\n", "default", 50, true, true},
+        {"profile: {name: default, matmul: 0.2}\n", "default", 3, false, false},
+        {"profile: {name: default-serving}\n", "default-serving", 0.5, true, true},
+        {"profile: {name: default-serving, matmul: 0.2}\n", "custom", 0.5, false, false},
+        {"profile: {name: default-serving, joined_products: false}\n", "custom", 0.5, false, false},
+        {"profile: {name: default-serving, band_high: 1.5}\n", "custom", 0.5, false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text, CLUSTER_OF(CHIP("cuda"), "%s"), cases[i].profile);
+        struct sw_config *c = read_named("here.yaml", text, SW_CONFIG_CLUSTER, NULL);
+        assert_int_equal(sw_config_error_count(c), 0);
+        struct sw_cluster_config cluster = *sw_config_cluster(c);
+        assert_string_equal(cluster.profile.name, cases[i].name);
+        assert_true(fabs(cluster.profile.launch_latency_s * 1e6 - cases[i].launch_us) < 1e-9);
+        assert_int_equal(cluster.profile.assumed, cases[i].assumed);
+        const bool joins = cluster.profile.joins_products;
+        assert_int_equal(joins, strstr(cases[i].profile, "serving") != NULL &&
+                                    strstr(cases[i].profile, "joined") == NULL);
+        sw_profile_for_serving(&cluster);
+        assert_int_equal(sw_profile_is_of_servers(&cluster.profile), cases[i].serves);
+        sw_config_free(c);
+    }
+    expect_cluster(
+        CLUSTER_OF(CHIP("cpu"), "profile: {name: default-serving}\n"),
+        "here.yaml:5:10: the profile 'default-serving' is of servers on GPUs; device cpu "
+        "has none | leave 'profile' out, and the device's default counts\n",
+        NULL);
+}
+
 #define RUN(profile)                                                                               \
     "name: r\nmodel: " MODEL "\ncluster: {name: c, nodes: 1, accelerators_per_node: 1, profile: "  \
     "p.yaml, accelerator: " CHIP(                                                                  \
@@ -454,6 +525,8 @@ int main(void)
         cmocka_unit_test(auto_takes_what_was_measured),
         cmocka_unit_test(a_profile_is_of_its_chip),
         cmocka_unit_test(a_siblings_profile_has_a_wider_band),
+        cmocka_unit_test(a_siblings_int8_is_the_chips),
+        cmocka_unit_test(a_default_is_unchanged),
         cmocka_unit_test(a_run_and_set_replace_it),
         cmocka_unit_test(older_accelerators_still_count),
         cmocka_unit_test(links_share_a_curve),

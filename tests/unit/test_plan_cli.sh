@@ -91,6 +91,30 @@ for budget in '16 16 tokens per call' '64 64 tokens per call' '128 128 tokens at
     grep -qxF "          1 sequence at a time of 256 tokens, prompts ${budget#* }" "$scratch/stdout" ||
         complain "a token budget of $budget: $(cat "$scratch/stdout")"
 done
+# Prices of serving on GPUs are of other software, and say so: in text, in JSON, and where a job is made of them.
+whose='that is the time of vLLM and TensorRT-LLM; runner serve was never measured on GPUs'
+serving=(--set serve.max_batch=8 --mesh_dim '1,8,8,1')
+expect 0 '' explain $runs/llama-8b-64.yaml --for serve "${serving[@]}"
+grep -qxF "          $whose" "$scratch/stdout" || complain "explain does not say whose time it is: $(cat "$scratch/stdout")"
+expect 0 '' explain $runs/llama-8b-64.yaml --for serve "${serving[@]}" --json
+grep -qF "\"note\":	\"$whose\"" "$scratch/stdout" || complain "JSON does not say whose time it is"
+expect 0 '' explain $runs/quickstart.yaml --for serve --mesh_dim 1,1,8,1 --set serve.max_batch=1 --json
+grep -qF '"note":	""' "$scratch/stdout" || complain "a CPU's time is not the runner's"
+echo secret >"$scratch/token"
+expect 0 "$runs/llama-8b-64.yaml: note: where a time is predicted, $whose" emit $runs/llama-8b-64.yaml -o "$scratch/serves" \
+    "${serving[@]}" --set "job={type: serve, checkpoint: latest, token_file: $scratch/token}"
+grep -qxF '      name: default-serving' "$scratch/serves/llama-8b-64.plan.yaml" || complain "emit holds another profile"
+# Training is not priced with it, whoever names it; of a CPU there is none.
+expect 0 '' explain $runs/llama-8b-64.yaml --mesh_dim '1,64,1,1'
+mv "$scratch/stdout" "$scratch/trains"
+expect 0 '' explain $runs/llama-8b-64.yaml --mesh_dim '1,64,1,1' --set 'profile={name: default-serving}'
+cmp -s "$scratch/stdout" "$scratch/trains" || complain "training is priced as serving"
+# What is written of the default counts, and a launch's latency whatever the software.
+for told in 'profile={name: default, matmul: 0.2}' 'cluster.accelerator.launch_latency=50us'; do
+    "$plan" explain $runs/llama-8b-64.yaml --for serve "${serving[@]}" --set "$told" --json >"$scratch/stdout" 2>/dev/null
+    python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["mesh"]["token_seconds"] < 6e-3)' "$scratch/stdout" ||
+        complain "$told: changes nothing"
+done
 # What a token takes while fewer texts are made than there are slots, and with how many.
 expect 0 '' search $runs/quickstart.yaml --for serve --mesh_dim 1,4,2,1 --set serve.max_batch=16
 grep -qE '^          fewer sequences: [0-9.]+ [a-z]+ of 8, [0-9.]+ [a-z]+ of 4$' "$scratch/stdout" ||
