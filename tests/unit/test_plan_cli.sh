@@ -102,7 +102,7 @@ expect 0 '' explain $runs/quickstart.yaml --for serve --mesh_dim 1,1,8,1 --set s
 grep -qF '"note":	""' "$scratch/stdout" || complain "a CPU's time is not the runner's"
 echo secret >"$scratch/token"
 expect 0 "$runs/llama-8b-64.yaml: note: where a time is predicted, $whose" emit $runs/llama-8b-64.yaml -o "$scratch/serves" \
-    "${serving[@]}" --set "job={type: serve, checkpoint: latest, token_file: $scratch/token}"
+    "${serving[@]}" --set directory="$scratch/served" --set "job={type: serve, checkpoint: latest, token_file: $scratch/token}"
 grep -qxF '      name: default-serving' "$scratch/serves/llama-8b-64.plan.yaml" || complain "emit holds another profile"
 # Training is not priced with it, whoever names it; of a CPU there is none.
 expect 0 '' explain $runs/llama-8b-64.yaml --mesh_dim '1,64,1,1'
