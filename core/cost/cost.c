@@ -152,7 +152,9 @@ static void time_inner_rings(struct pricing *c, const struct sw_op *op,
     t->home = blocks->sum_bytes > 0;
 }
 
-/* A ring of an ideal step may as well be made of those that lie together, wherever it lies. */
+/* A ring of an ideal step may as well be made of those that lie together, wherever it lies: it
+ * takes the least of either, and so do its messages. They may be shorter where it takes longer, and
+ * what waits behind other messages then waits less. */
 static void time_ideal_rings(struct pricing *c, const struct sw_op *op, double compute,
                              const struct sw_ring_blocks *one, struct timing *t)
 {
@@ -167,12 +169,11 @@ static void time_ideal_rings(struct pricing *c, const struct sw_op *op, double c
             continue;
         blocks.rings = span->ranks / inner;
         sw_ring_time(c->cluster, span, true, &blocks, compute, &time);
-        if (time.seconds >= t->compute)
-            continue;
-        t->compute = time.seconds;
-        t->inside = time.seconds - compute;
-        t->hop = time.messages / blocks.ranks;
+        const double hop = time.messages / blocks.ranks;
+        t->compute = time.seconds < t->compute ? time.seconds : t->compute;
+        t->hop = hop < t->hop ? hop : t->hop;
     }
+    t->inside = t->compute - compute;
 }
 
 /* The ring computes on one block while the next travels; the gradient's dk and dv also travel home

@@ -137,8 +137,9 @@ int sw_cost_price_known(const struct sw_program *program, const struct sw_cluste
                         const struct sw_workload *workload, struct sw_cost_known *known,
                         struct sw_cost *out, struct sw_error *err);
 /* A step without some of what it takes: no slower than sw_cost_price_known of the same program on
- * any order of the mesh's axes, for each collective lies on the links as well as in any of them.
- * Of *out there are the seconds, what of them is exposed, and parts.gathers, reduces and waiting.
+ * any order of the mesh's axes, for each collective lies on the links as well as in any of them,
+ * nor than that with a ring there made of inner rings, each in the fastest link domain. Of *out
+ * there are the seconds, what of them is exposed, and parts.gathers, reduces and waiting.
  */
 struct sw_cost_ideal {
     bool batch_alone; /* no op counts that touches nothing of the batch, and no collective over dp

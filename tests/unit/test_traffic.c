@@ -2,6 +2,7 @@
 #include "core/cost/traffic.h"
 
 #include "core/cost/cost.h"
+#include "core/cost/links.h"
 #include "core/plan/plan.h"
 #include "core/program/set/compile.h"
 #include "tests/unit/plan_support.h"
@@ -223,6 +224,18 @@ static void check_ideal(struct sw_program *p, const struct sw_run_config *run,
     sw_cost_known_free(&sharing);
 }
 
+static struct sw_program *compile(const struct sw_run_config *run,
+                                  const struct sw_decision *decision)
+{
+    struct sw_program_options options;
+    struct sw_program *p = NULL;
+    struct sw_error err = {0};
+    if (sw_plan_program_options(run, decision, &options, &err) != 0 ||
+        sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0)
+        fail_msg("%s", err.message);
+    return p;
+}
+
 /* An ideal step takes no longer than one in any of the orders that it may lie in, and what prices
  * of other programs and meshes found changes none. */
 static void no_order_is_faster_than_the_ideal(void **state)
@@ -242,16 +255,78 @@ static void no_order_is_faster_than_the_ideal(void **state)
                                              .train.micro_batch_size = 1,
                                              .train.recompute = sw_test_recompute(2, NULL, 4),
                                              .train.layout = SW_ZIGZAG};
-        struct sw_program_options options;
-        struct sw_program *p = NULL;
-        struct sw_error err = {0};
-        if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
-            sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0)
-            fail_msg("%s", err.message);
+        struct sw_program *p = compile(run, &decision);
         check_ideal(p, run, &shared);
         sw_program_free(p);
     }
     sw_config_free(config);
+}
+
+/* The program of one ring on all orders of the axes where it may be made of inner rings; returns on
+ * how many. */
+static int check_inner_rings(struct sw_program *one, const struct sw_run_config *run,
+                             struct sw_decision decision)
+{
+    const struct sw_axes sp = {1, {SW_SP}};
+    struct sw_mesh orders[SW_MAX_SPANS];
+    struct sw_cost_known known;
+    struct sw_error err = {0};
+    int checked = 0;
+    if (sw_cost_known_make(one, &known, &err) != 0)
+        fail_msg("%s", err.message);
+    const int32_t count = all_orders(&one->mesh, orders);
+    for (int32_t i = 0; i < count; i++) {
+        struct sw_cost cost;
+        decision.mesh = orders[i];
+        decision.train.inner_ring = sw_links_inner_ring(&run->cluster, &orders[i], sp);
+        if (decision.train.inner_ring == 0)
+            continue;
+        struct sw_program *rings = compile(run, &decision);
+        if (sw_cost_price(rings, &run->cluster, NULL, &cost, &err) != 0)
+            fail_msg("%s", err.message);
+        const double ideal = ideal_seconds(one, run, &known, &orders[i], 1);
+        if (ideal > cost.step_seconds)
+            fail_msg("inner rings of %d take %.9g s, an ideal step %.9g s",
+                     (int)decision.train.inner_ring, cost.step_seconds, ideal);
+        assert_true(ideal_seconds(one, run, &known, NULL, 0) <= ideal);
+        sw_program_free(rings);
+        checked++;
+    }
+    sw_cost_known_free(&known);
+    return checked;
+}
+
+/* An ideal step of one ring takes no longer than the step of a ring made of inner rings: neither
+ * where these take less by themselves nor where their messages only wait less for others. */
+static void no_inner_rings_are_faster_than_the_ideal(void **state)
+{
+    (void)state;
+    static const long lengths[] = {32768, 65536};
+    static const char *const links[] = {"12.5 GB/s", "50 GB/s"};
+    int checked = 0;
+    for (int k = 0; k < 8; k++) {
+        struct sw_test_run t = sw_test_llama_7b;
+        t.nodes = 8;
+        t.per_node = 8;
+        t.kv_heads = 8;
+        t.layers = 4;
+        t.latency = "4 us";
+        t.global_batch_size = 4;
+        t.sequence_length = lengths[k & 1];
+        t.inner = "450 GB/s";
+        t.outer = links[k >> 1 & 1];
+        struct sw_config *config = sw_test_read_run(&t);
+        struct sw_run_config run = *sw_config_run(config);
+        run.cluster.link[1].rails = k >> 2;
+        const struct sw_decision decision = {.mesh = sw_mesh_make(1, 4, 2, 8),
+                                             .train.micro_batch_size = 1,
+                                             .train.layout = SW_ZIGZAG};
+        struct sw_program *one = compile(&run, &decision);
+        checked += check_inner_rings(one, &run, decision);
+        sw_program_free(one);
+        sw_config_free(config);
+    }
+    assert_true(checked > 8);
 }
 
 int main(void)
@@ -261,6 +336,7 @@ int main(void)
         cmocka_unit_test(parts_are_the_whole),
         cmocka_unit_test(what_is_known_changes_no_price),
         cmocka_unit_test(no_order_is_faster_than_the_ideal),
+        cmocka_unit_test(no_inner_rings_are_faster_than_the_ideal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
