@@ -191,7 +191,8 @@ static double moved_bytes(const struct sw_call *call)
     const double in = bytes_of(call->in, call->op->n_in),
                  out = bytes_of(call->out, call->op->n_out);
     if (call->op->kind == SW_OP_EMBEDDING)
-        return bytes_of(call->in, 1) + 2 * out;
+        return bytes_of(call->in, 1) + out +
+               (double)call->out->elems * (double)sw_dtype_bytes(call->in[1].dtype);
     if (call->op->kind == SW_OP_EMBEDDING_GRAD)
         return 3 * bytes_of(call->in + 1, 1) + (sw_call_adds_now(call) ? 0 : out);
     return in + out;
