@@ -240,13 +240,30 @@ bool sw_search_permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *ou
 /* A qsort order: the fastest first. */
 int sw_guess_compare(const void *a, const void *b);
 
-/* mesh.c: one mesh, for training. The preference is that of its tp and sp, and the same for all of
- * them. */
+/* prefer.c. How a variant may be looked at: as it is, and where its ring may leave its nodes with
+ * that made of inner rings, one node's ranks each. */
+enum { SW_ONE_RING, SW_OF_RINGS, SW_RING_WAYS };
+/* A guess of time against the best price, or the best guess, before any price corrects it. */
+#define SW_WORTH_PRICING 1.10
+/* A variant of some way: 2 x variant + SW_ONE_RING or SW_OF_RINGS, by which options name it. */
+int32_t sw_way_make(int32_t variant, int32_t rings);
+bool sw_way_is_of_rings(int32_t way);
+/* The options of a sized program with their guesses, on the axis order that suits it (choose_order)
+ * or the one that it has. Returns how many, 0 also where the way is of rings and the order has
+ * none, -1: no memory. */
+int32_t sw_way_guess(const struct sw_searcher *s, struct sw_sized *sized, int32_t way,
+                     const struct sw_compute *compute, bool choose_order, struct sw_guess *guess,
+                     struct sw_option options[SW_MAX_MICRO_BATCHES], struct sw_error *err);
+/* Whether a ring may be made of inner rings, on the mesh's order of axes or (any) on some. */
+bool sw_may_be_of_rings(const struct sw_searcher *s, const struct sw_mesh *mesh,
+                        enum sw_attention_strategy strategy, bool any);
+/* The preference of the mesh's tp and sp, the same for all with these. */
 int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
                      struct sw_error *err);
 /* The variants alone, in no order, admitted or not: what there is to rank. */
 void sw_search_list_variants(const struct sw_searcher *s, const struct sw_mesh *mesh,
                              struct sw_preference *out);
+/* mesh.c: one mesh, for training, with the preference of its tp and sp. */
 int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err);
 

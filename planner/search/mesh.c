@@ -6,10 +6,7 @@
  * (recompute.c); then the axis orders of the best. Every mesh is searched so, by itself: the answer
  * for a mesh does not depend on which others were asked for. A mesh is rejected for memory only
  * when no variant fits with its smallest options: memory grows with less recomputation and larger
- * micro-batches.
- *
- * zigzag is tried and contiguous only where 2 x sp does not divide the sequence, or when the run
- * says so: zigzag loads all ranks alike and is never slower. */
+ * micro-batches. */
 #include "core/cost/links.h"
 #include "planner/search/internal.h"
 
@@ -17,268 +14,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How a variant may be looked at: as it is, and where its ring may leave its nodes with that made
- * of inner rings, one node's ranks each. */
-enum { ONE_RING, OF_RINGS, RING_WAYS };
-enum {
-    MAX_OPTIONS = SW_MAX_MICRO_BATCHES,
-    MOST_ORDERS = 3,
-    MOST_WAYS = RING_WAYS * SW_MAX_VARIANTS
-};
+enum { MOST_ORDERS = 3, MOST_WAYS = SW_RING_WAYS * SW_MAX_VARIANTS };
 /* Guesses of memory may be this far off before an option is not even tried. */
 static const double try_up_to = 1.5;
-/* And guesses of time: of an option against the best price, at first and as corrected by a price;
- * of an axis order against the guess at the best one, of a variant against the best variant. */
-static const double worth_pricing = 1.10, worth_fitting = 1.10, worth_another = 1.02,
-                    worth_ordering = 1.002, likely_up_to = 1.25;
+/* And guesses of time: of an option against the best price as corrected by a price (at first:
+ * SW_WORTH_PRICING); of an axis order against the guess at the best one. */
+static const double worth_fitting = 1.10, worth_another = 1.02, worth_ordering = 1.002;
 /* Of an option of a mesh that the batch does not fill: a larger micro-batch may pay for its padding
  * with fewer gathers of weights, and its guess be further off. */
 static const double worth_padded = 1.25;
 /* A price that another axis order may bring down to the best. */
 static const double another_order_up_to = 1.3;
 
-static int32_t list_variants(const struct sw_searcher *s, const struct sw_mesh *mesh,
-                             struct sw_variant out[SW_MAX_VARIANTS])
-{
-    static const enum sw_attention_strategy all[] = {SW_ATTENTION_RING, SW_ATTENTION_GATHER,
-                                                     SW_ATTENTION_ULYSSES};
-    const struct sw_run_config *run = s->run;
-    const bool any = run->strategy == SW_ATTENTION_AUTO, split = mesh->size[SW_SP] > 1;
-    const int64_t shards = mesh->size[SW_SP];
-    const bool zigzag =
-        run->layout == SW_ZIGZAG && !(any && split && run->sequence_length % (2 * shards) != 0);
-    const bool residual = !s->residual_fixed && mesh->size[SW_TP] > 1;
-    int32_t count = 0;
-    for (int32_t i = 0; i < (any && split ? 3 : 1); i++)
-        for (int32_t tp = 0; tp < (residual ? 2 : 1); tp++)
-            out[count++] = (struct sw_variant){any ? all[i] : run->strategy,
-                                               zigzag ? SW_ZIGZAG : SW_CONTIGUOUS,
-                                               s->residual_fixed ? s->residual_tp : tp == 1};
-    return count;
-}
-
-static int64_t sequences_per_rank(const struct sw_sized *sized)
-{
-    return sized->decision.train.micro_batch_size * sized->decision.train.accumulation_steps;
-}
-
-/* A variant of some way: 2 x variant + ONE_RING or OF_RINGS, by which options name it. */
-static int32_t make_way(int32_t variant, int32_t rings)
-{
-    return RING_WAYS * variant + rings;
-}
-
-static bool is_of_rings(int32_t way)
-{
-    return way % RING_WAYS == OF_RINGS;
-}
-
-/* Whether a ring may be made of inner rings, on the mesh's order of axes or (any) on some. */
-static bool may_be_of_rings(const struct sw_searcher *s, const struct sw_mesh *mesh,
-                            enum sw_attention_strategy strategy, bool any)
-{
-    const struct sw_axes sp = {1, {SW_SP}};
-    struct sw_mesh order;
-    bool may = false;
-    if (strategy != SW_ATTENTION_RING)
-        return false;
-    if (!any || s->keep_order)
-        return sw_links_inner_ring(&s->run->cluster, mesh, sp) > 0;
-    for (int32_t k = 0; !may && sw_search_permute(mesh, k, &order); k++)
-        may = sw_links_inner_ring(&s->run->cluster, &order, sp) > 0;
-    return may;
-}
-
-/* The options of a sized program with their guesses, on the axis order that suits it
- * (choose_order) or the one that it has. Returns how many, 0 also where the way is of rings and the
- * order has none, -1: no memory. */
-static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, int32_t way,
-                         const struct sw_compute *compute, bool choose_order,
-                         struct sw_guess *guess, struct sw_option options[MAX_OPTIONS],
-                         struct sw_error *err)
-{
-    struct sw_levels levels = {0};
-    struct sw_traffics traffics;
-    if (s->run->recompute_auto && sw_sized_levels(sized, s->run, &levels, err) != 0)
-        return -1;
-    if (sw_guess_traffic(sized, &traffics, err) != 0)
-        return -1;
-    int32_t count = 0;
-    if (choose_order && !s->keep_order) {
-        struct sw_mesh order[SW_MAX_ORDERS];
-        count = sw_guess_orders(sized->program, s->run, &traffics, compute, is_of_rings(way), order,
-                                NULL, err);
-        if (count > 0)
-            sized->decision.mesh = sized->program->mesh = order[0];
-    }
-    sw_guess_from(sized, s->run, &traffics, compute, &levels, is_of_rings(way), guess);
-    guess->limit_bytes = sw_searcher_limit(s);
-    sw_traffics_free(&traffics);
-    if (count < 0 || (is_of_rings(way) && guess->inner_ring == 0))
-        return count < 0 ? -1 : 0;
-    count = sw_guess_options(s->run, sequences_per_rank(sized),
-                             sized->program->padding_sequences > 0, way, options);
-    for (int32_t i = 0; i < count; i++)
-        sw_guess_option(guess, &options[i]);
-    return count;
-}
-
 static bool hopeless(const struct sw_searcher *s, const struct sw_sized *sized)
 {
     return sized->least_bytes > sw_searcher_limit(s);
 }
-
-/* ---- Preferences ---- */
-
-struct ranked {
-    struct sw_option best; /* of the options that may fit; else what needs least */
-    bool fits;
-    double rings; /* guess at the best of inner rings that may fit; INFINITY: there is none */
-    struct sw_variant variant;
-};
-
-static int compare_ranked(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-    if (x->fits != y->fits)
-        return x->fits ? -1 : 1;
-    if (!x->fits && x->best.bytes != y->best.bytes)
-        return x->best.bytes < y->best.bytes ? -1 : 1;
-    return sw_guess_compare(&x->best, &y->best);
-}
-
-static struct ranked rank_variant(const struct sw_searcher *s, const struct sw_option *options,
-                                  int32_t count, double least)
-{
-    const double limit = (double)sw_searcher_limit(s);
-    struct ranked r = {.best = options[count - 1], .fits = false, .rings = INFINITY};
-    r.best.bytes = least;
-    for (int32_t i = 0; i < count; i++)
-        if (options[i].bytes <= limit && least <= limit &&
-            (!r.fits || sw_guess_compare(&options[i], &r.best) < 0)) {
-            r.best = options[i];
-            r.fits = true;
-        }
-    return r;
-}
-
-/* Adds the variant to those ranked, when the mesh admits it. */
-static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
-                      const struct sw_variant *variant, struct ranked *ranked, int32_t *n,
-                      struct sw_error *err)
-{
-    struct sw_sized sized;
-    struct sw_compute compute;
-    struct sw_guess guess;
-    struct sw_option options[MAX_OPTIONS];
-    const struct sw_decision smallest = sw_searcher_smallest(s, mesh, variant);
-    if (sw_searcher_size(s, &smallest, &sized, err) != 0)
-        return -1;
-    if (sized.program == NULL)
-        return 0;
-    const double least = (double)sized.least_bytes;
-    struct ranked *now = &ranked[*n];
-    sw_guess_compute(&sized, s->run, &compute);
-    int32_t count =
-        guess_all(s, &sized, make_way(*n, ONE_RING), &compute, false, &guess, options, err);
-    if (count < 0)
-        return -1;
-    *now = rank_variant(s, options, count, least);
-    now->variant = *variant;
-    if (may_be_of_rings(s, mesh, variant->strategy, false)) {
-        count = guess_all(s, &sized, make_way(*n, OF_RINGS), &compute, false, &guess, options, err);
-        if (count < 0)
-            return -1;
-        const struct ranked rings = rank_variant(s, options, count, least);
-        now->rings = rings.fits ? rings.best.seconds : INFINITY;
-    }
-    (*n)++;
-    return 0;
-}
-
-/* Puts those in front that may be the fastest of some mesh, and returns how many: those not far
- * behind the best, the best of either residual_seq (guesses compare these badly) and what needs
- * least. */
-static int32_t sort_likely(struct ranked *ranked, int32_t n)
-{
-    int32_t likely = 0, least = 0;
-    bool have[2] = {false, false};
-    for (int32_t i = 1; i < n; i++)
-        if (ranked[i].best.bytes < ranked[least].best.bytes)
-            least = i;
-    for (int32_t i = 0; i < n; i++) {
-        const struct ranked r = ranked[i];
-        const bool near = r.best.seconds <= likely_up_to * ranked[0].best.seconds;
-        if (i != least && !(r.fits && (near || !have[r.variant.residual_seq_tp])))
-            continue;
-        have[r.variant.residual_seq_tp] = true;
-        memmove(&ranked[likely + 1], &ranked[likely], (size_t)(i - likely) * sizeof *ranked);
-        ranked[likely++] = r;
-    }
-    return likely;
-}
-
-/* residual_seq and how sp attends hardly touch: the other strategies are ranked with the
- * residual_seq that suits the first, and follow with the other one for want of memory only. */
-static int rank_variants(struct sw_searcher *s, const struct sw_mesh *mesh,
-                         struct sw_preference *out, struct sw_error *err)
-{
-    struct sw_variant variants[SW_MAX_VARIANTS];
-    struct ranked ranked[SW_MAX_VARIANTS];
-    const int32_t count = list_variants(s, mesh, variants);
-    int32_t n = 0, first = 0;
-    while (first < count && variants[first].strategy == variants[0].strategy)
-        if (add_ranked(s, mesh, &variants[first++], ranked, &n, err) != 0)
-            return -1;
-    qsort(ranked, (size_t)n, sizeof *ranked, compare_ranked);
-    const bool settled = n > 0, residual = settled && ranked[0].variant.residual_seq_tp;
-    for (int32_t i = first; i < count; i++)
-        if (!settled || variants[i].residual_seq_tp == residual)
-            if (add_ranked(s, mesh, &variants[i], ranked, &n, err) != 0)
-                return -1;
-    qsort(ranked, (size_t)n, sizeof *ranked, compare_ranked);
-    out->likely = sort_likely(ranked, n);
-    double least = INFINITY;
-    for (int32_t i = 0; i < n; i++) {
-        const struct ranked *r = &ranked[i];
-        least = r->fits && r->best.seconds < least ? r->best.seconds : least;
-        least = r->rings < least ? r->rings : least;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        out->rings[out->count] = ranked[i].rings <= worth_pricing * least;
-        out->variant[out->count++] = ranked[i].variant;
-    }
-    for (int32_t i = first; settled && i < count; i++)
-        if (variants[i].residual_seq_tp != residual)
-            out->variant[out->count++] = variants[i];
-    return 0;
-}
-
-/* The answer is that of the mesh with all the rest in fsdp, or, where that is not admitted, in dp:
- * hardly any other is then. */
-int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
-                     struct sw_error *err)
-{
-    const int32_t tp = mesh->size[SW_TP], sp = mesh->size[SW_SP];
-    const int32_t rest = mesh->size[SW_DP] * mesh->size[SW_FSDP];
-    const struct sw_mesh likes[2] = {sw_mesh_make(1, rest, tp, sp), sw_mesh_make(rest, 1, tp, sp)};
-    *out = (struct sw_preference){.tp = tp, .sp = sp};
-    for (int32_t i = 0; i < 2 && out->count == 0; i++)
-        if (rank_variants(s, &likes[i], out, err) != 0)
-            return -1;
-    if (out->count == 0) /* to be rejected, with one of them */
-        out->count = list_variants(s, mesh, out->variant);
-    return 0;
-}
-
-void sw_search_list_variants(const struct sw_searcher *s, const struct sw_mesh *mesh,
-                             struct sw_preference *out)
-{
-    *out = (struct sw_preference){.tp = mesh->size[SW_TP], .sp = mesh->size[SW_SP]};
-    out->count = list_variants(s, mesh, out->variant);
-}
-
-/* ---- One mesh ---- */
 
 /* What is known while a mesh is searched. */
 struct looking {
@@ -289,7 +40,7 @@ struct looking {
     int32_t closest;                    /* variant that needs least; -1: none is admitted */
     int64_t least_bytes;
     /* of either residual_seq, and of either way: which suits depends on the axis order */
-    struct sw_candidate best[RING_WAYS][2];
+    struct sw_candidate best[SW_RING_WAYS][2];
     bool hopeless; /* the state alone does not fit, headroom or not, or the batch does not */
 };
 
@@ -326,7 +77,7 @@ static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_opt
 {
     struct sw_decision decision = l->base[option->variant];
     struct sw_candidate *best =
-        &l->best[is_of_rings(option->variant)][decision.train.residual_seq_tp];
+        &l->best[sw_way_is_of_rings(option->variant)][decision.train.residual_seq_tp];
     struct sw_candidate c;
     decision.train.micro_batch_size = option->micro_batch_size;
     if (fit(s, l, option->variant, &decision, &c, err) != 0)
@@ -342,7 +93,7 @@ static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_opt
 static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t way,
                        struct sw_option *options, struct sw_error *err)
 {
-    const int32_t variant = way / RING_WAYS;
+    const int32_t variant = way / SW_RING_WAYS;
     struct sw_sized sized;
     struct sw_compute compute;
     const struct sw_decision smallest =
@@ -362,7 +113,8 @@ static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t way,
     if (l->hopeless || hopeless(s, &sized))
         return 0;
     sw_guess_compute(&sized, s->run, &compute);
-    const int32_t count = guess_all(s, &sized, way, &compute, true, &l->guess[way], options, err);
+    const int32_t count =
+        sw_way_guess(s, &sized, way, &compute, true, &l->guess[way], options, err);
     l->base[way] = sized.decision;
     l->base[way].train.inner_ring = l->guess[way].inner_ring;
     return count;
@@ -393,7 +145,8 @@ static double seconds_of(const struct sw_candidate *c)
 
 static double best_seconds(const struct looking *l)
 {
-    const double one = seconds_of(best_of(l, ONE_RING)), rings = seconds_of(best_of(l, OF_RINGS));
+    const double one = seconds_of(best_of(l, SW_ONE_RING)),
+                 rings = seconds_of(best_of(l, SW_OF_RINGS));
     return one < rings ? one : rings;
 }
 
@@ -428,9 +181,9 @@ static int is_worth(struct sw_searcher *s, const struct looking *l, const struct
     *worth = false;
     if (o->bytes > try_up_to * limit || slower ||
         (k->fails > 0 && o->micro_batch_size >= k->fails) ||
-        (k->guess == 0 && o->seconds > worth_pricing * best))
+        (k->guess == 0 && o->seconds > SW_WORTH_PRICING * best))
         return 0;
-    if (k->guess == 0 && !isinf(best) && !is_of_rings(o->variant) &&
+    if (k->guess == 0 && !isinf(best) && !sw_way_is_of_rings(o->variant) &&
         price_smallest(s, l, o->variant, k, err) != 0)
         return -1;
     const double up_to = (g->padded  ? worth_padded
@@ -473,12 +226,12 @@ static int search_options(struct sw_searcher *s, struct looking *l, const struct
 static int search_either(struct sw_searcher *s, struct looking *l, int32_t first, int32_t end,
                          int32_t rings, bool may_fit[SW_MAX_VARIANTS], struct sw_error *err)
 {
-    struct sw_option options[SW_MAX_VARIANTS * MAX_OPTIONS];
+    struct sw_option options[SW_MAX_VARIANTS * SW_MAX_MICRO_BATCHES];
     int32_t count = 0;
     for (int32_t i = first; i < end && !l->hopeless; i++) {
-        if (rings == OF_RINGS && !l->preference->rings[i])
+        if (rings == SW_OF_RINGS && !l->preference->rings[i])
             continue;
-        const int32_t added = look_at(s, l, make_way(i, rings), &options[count], err);
+        const int32_t added = look_at(s, l, sw_way_make(i, rings), &options[count], err);
         if (added < 0)
             return -1;
         if (may_fit != NULL)
@@ -495,10 +248,10 @@ static int search_variants(struct sw_searcher *s, struct looking *l, int32_t fir
 {
     bool may_fit[SW_MAX_VARIANTS] = {false};
     double seconds;
-    if (search_either(s, l, first, end, ONE_RING, may_fit, err) != 0)
+    if (search_either(s, l, first, end, SW_ONE_RING, may_fit, err) != 0)
         return -1;
     for (int32_t i = first; i < end && isinf(best_seconds(l)); i++) {
-        const int32_t way = make_way(i, ONE_RING);
+        const int32_t way = sw_way_make(i, SW_ONE_RING);
         const struct sw_option least = {.micro_batch_size = l->base[way].train.micro_batch_size,
                                         .variant = way};
         if (may_fit[i] && attempt(s, l, &least, &seconds, err) != 0)
@@ -603,9 +356,9 @@ static int try_rings(struct sw_searcher *s, const struct looking *l, struct sw_c
         return -1;
     while (!is_variant_of(&l->preference->variant[i], &decision))
         i++;
-    if (fits || !is_known(l, make_way(i, ONE_RING)))
+    if (fits || !is_known(l, sw_way_make(i, SW_ONE_RING)))
         return 0;
-    if (fit(s, l, make_way(i, ONE_RING), &decision, &c, err) != 0)
+    if (fit(s, l, sw_way_make(i, SW_ONE_RING), &decision, &c, err) != 0)
         return -1;
     if (c.reason == SW_FITS && c.cost.step_seconds * worth_ordering < best->cost.step_seconds)
         *best = c;
@@ -637,7 +390,7 @@ static int search_rings(struct sw_searcher *s, const struct looking *l, struct s
                         struct sw_error *err)
 {
     const struct sw_decision *d = &best->decision;
-    if (d->train.inner_ring > 0 || !may_be_of_rings(s, &d->mesh, d->train.strategy, false) ||
+    if (d->train.inner_ring > 0 || !sw_may_be_of_rings(s, &d->mesh, d->train.strategy, false) ||
         best->cost.exposed_seconds[SW_SP] < (worth_ordering - 1) * best->cost.step_seconds)
         return 0;
     if (try_rings(s, l, best, err) != 0)
@@ -662,7 +415,7 @@ static int reject(struct sw_searcher *s, const struct looking *l, struct sw_cand
 static int search_others(struct sw_searcher *s, struct looking *l, struct sw_error *err)
 {
     const struct sw_preference *p = l->preference;
-    const struct sw_candidate *best = best_of(l, ONE_RING);
+    const struct sw_candidate *best = best_of(l, SW_ONE_RING);
     if (best == NULL)
         return search_variants(s, l, p->likely, p->count, err);
     const enum sw_attention_strategy strategy = best->decision.train.strategy;
@@ -676,11 +429,11 @@ static int search_others(struct sw_searcher *s, struct looking *l, struct sw_err
 static int search_around(struct sw_searcher *s, struct looking *l, struct sw_candidate *out,
                          struct sw_error *err)
 {
-    const double best[RING_WAYS] = {seconds_of(best_of(l, ONE_RING)), best_seconds(l)};
+    const double best[SW_RING_WAYS] = {seconds_of(best_of(l, SW_ONE_RING)), best_seconds(l)};
     out->reason = SW_REJECT_MEMORY;
-    for (int32_t i = 0; i < RING_WAYS * 2; i++) {
+    for (int32_t i = 0; i < SW_RING_WAYS * 2; i++) {
         struct sw_candidate *c = &l->best[i / 2][i % 2];
-        const double up_to = i / 2 == OF_RINGS ? worth_another : another_order_up_to;
+        const double up_to = i / 2 == SW_OF_RINGS ? worth_another : another_order_up_to;
         if (c->reason != SW_FITS || c->cost.step_seconds > up_to * best[i / 2])
             continue;
         if (search_orders(s, c, err) != 0 || search_rings(s, l, c, err) != 0)
@@ -699,13 +452,13 @@ static int search_within_limit(struct sw_searcher *s, const struct sw_preference
     if (!s->keep_order)
         mesh =
             sw_mesh_make(mesh.size[SW_DP], mesh.size[SW_FSDP], mesh.size[SW_TP], mesh.size[SW_SP]);
-    for (int32_t i = 0; i < RING_WAYS * 2; i++)
+    for (int32_t i = 0; i < SW_RING_WAYS * 2; i++)
         l.best[i / 2][i % 2].reason = SW_REJECT_MEMORY;
     if (search_variants(s, &l, 0, preference->likely, err) != 0 || search_others(s, &l, err) != 0)
         return -1;
-    if (best_of(&l, ONE_RING) == NULL)
+    if (best_of(&l, SW_ONE_RING) == NULL)
         return reject(s, &l, out, err);
-    if (search_either(s, &l, 0, preference->count, OF_RINGS, NULL, err) != 0)
+    if (search_either(s, &l, 0, preference->count, SW_OF_RINGS, NULL, err) != 0)
         return -1;
     return search_around(s, &l, out, err);
 }
