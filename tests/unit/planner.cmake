@@ -1,5 +1,6 @@
 sw_test(unit_links SOURCES test_links.c LIBRARIES sw_planner)
 sw_test(unit_cost SOURCES test_cost.c LIBRARIES sw_planner)
+sw_test(unit_cost_rings SOURCES test_cost_rings.c LIBRARIES sw_planner)
 sw_test(unit_products SOURCES test_products.c LIBRARIES sw_cost)
 sw_test(unit_few_rows SOURCES test_few_rows.c LIBRARIES sw_cost)
 sw_test(unit_workload SOURCES test_workload.c LIBRARIES sw_cost)

@@ -3,9 +3,8 @@
 #include "core/cost/cost.h"
 #include "core/program/messages.h"
 #include "core/cost/links.h"
-#include "core/cost/ring.h"
 #include "core/program/set/compile.h"
-#include "tests/unit/plan_support.h"
+#include "tests/unit/cost_support.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -13,26 +12,17 @@
 
 #include <cmocka.h>
 
-/* Sums of a few thousand doubles in another order. */
-static const double tolerance = 1e-9;
-
-static void close_to(double value, double wanted)
-{
-    if (!(fabs(value - wanted) <= tolerance * fabs(wanted) + 1e-15))
-        fail_msg("%.17g, not %.17g", value, wanted);
-}
-
 static void curves(void **state)
 {
     (void)state;
     const struct sw_curve none = {0};
     const struct sw_curve curve = {3, {{1e6, 0.2}, {1e8, 0.6}, {1e9, 0.9}}};
-    close_to(sw_cost_efficiency(&none, 1e6, 0.7), 0.7);
-    close_to(sw_cost_efficiency(&curve, 1, 0.7), 0.2);
-    close_to(sw_cost_efficiency(&curve, 1e6, 0.7), 0.2);
-    close_to(sw_cost_efficiency(&curve, 1e7, 0.7), 0.4); /* half way in the logarithm */
-    close_to(sw_cost_efficiency(&curve, 1e9, 0.7), 0.9);
-    close_to(sw_cost_efficiency(&curve, 1e12, 0.7), 0.9);
+    sw_test_close_to(sw_cost_efficiency(&none, 1e6, 0.7), 0.7);
+    sw_test_close_to(sw_cost_efficiency(&curve, 1, 0.7), 0.2);
+    sw_test_close_to(sw_cost_efficiency(&curve, 1e6, 0.7), 0.2);
+    sw_test_close_to(sw_cost_efficiency(&curve, 1e7, 0.7), 0.4); /* half way in the logarithm */
+    sw_test_close_to(sw_cost_efficiency(&curve, 1e9, 0.7), 0.9);
+    sw_test_close_to(sw_cost_efficiency(&curve, 1e12, 0.7), 0.9);
 }
 
 /* 4 nodes of 8: links of 100 and 10 GB/s. 0.82 and 0.90 of them are usable (links.c). */
@@ -64,7 +54,7 @@ static void spans(void **state)
     const struct sw_axes none = {0};
     sw_links_span(&cluster, &mesh, none, &s);
     assert_int_equal(sw_links_outermost(&s), -1);
-    close_to(sw_links_seconds(&cluster, &s, SW_ALL_GATHER, 1e9), 0);
+    sw_test_close_to(sw_links_seconds(&cluster, &s, SW_ALL_GATHER, 1e9), 0);
 }
 
 static void collectives(void **state)
@@ -74,26 +64,26 @@ static void collectives(void **state)
     struct sw_span s;
     struct sw_mesh mesh = sw_mesh_make(1, 4, 8, 1);
     sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_TP}}, &s);
-    close_to(sw_links_seconds(&cluster, &s, SW_ALL_GATHER, bytes), 7e-6 + bytes / inner);
-    close_to(sw_links_seconds(&cluster, &s, SW_ALL_TO_ALL, bytes), 3e-6 + bytes / inner);
+    sw_test_close_to(sw_links_seconds(&cluster, &s, SW_ALL_GATHER, bytes), 7e-6 + bytes / inner);
+    sw_test_close_to(sw_links_seconds(&cluster, &s, SW_ALL_TO_ALL, bytes), 3e-6 + bytes / inner);
     /* all_reduce: a chain of 8, up and down */
-    close_to(sw_links_seconds(&cluster, &s, SW_ALL_REDUCE, bytes), 14e-6 + bytes / inner);
-    close_to(sw_links_hop_seconds(&cluster, &s, 1e9), 1e-6 + 1e9 / inner);
+    sw_test_close_to(sw_links_seconds(&cluster, &s, SW_ALL_REDUCE, bytes), 14e-6 + bytes / inner);
+    sw_test_close_to(sw_links_hop_seconds(&cluster, &s, 1e9), 1e-6 + 1e9 / inner);
     /* one rank in each of four nodes: the outer link alone */
     sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_FSDP}}, &s);
-    close_to(sw_links_seconds(&cluster, &s, SW_REDUCE_SCATTER, 3e9), 15e-6 + 3e9 / outer);
-    close_to(sw_links_hop_seconds(&cluster, &s, 1e9), 5e-6 + 1e9 / outer);
+    sw_test_close_to(sw_links_seconds(&cluster, &s, SW_REDUCE_SCATTER, 3e9), 15e-6 + 3e9 / outer);
+    sw_test_close_to(sw_links_hop_seconds(&cluster, &s, 1e9), 5e-6 + 1e9 / outer);
     /* a tree of two levels between nodes */
-    close_to(sw_links_seconds(&cluster, &s, SW_ALL_REDUCE, 3e9), 20e-6 + 3e9 / outer);
+    sw_test_close_to(sw_links_seconds(&cluster, &s, SW_ALL_REDUCE, 3e9), 20e-6 + 3e9 / outer);
     /* all 32 in a ring: 28 steps inside nodes, 3 between, of which each has eight links */
     mesh = sw_mesh_make(1, 32, 1, 1);
     sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_FSDP}}, &s);
     const double array = 32e9;
-    close_to(sw_links_seconds(&cluster, &s, SW_ALL_GATHER, array * 31 / 32),
-             28e-6 + 15e-6 + fmax(array * 31 / 32 / inner, array * 31 / 32 / (8 * outer)));
+    sw_test_close_to(sw_links_seconds(&cluster, &s, SW_ALL_GATHER, array * 31 / 32),
+                     28e-6 + 15e-6 + fmax(array * 31 / 32 / inner, array * 31 / 32 / (8 * outer)));
     /* all_to_all has no such help: 24 of 32 blocks leave the node */
-    close_to(sw_links_seconds(&cluster, &s, SW_ALL_TO_ALL, array * 31 / 32),
-             3e-6 + 15e-6 + array * 24 / 32 / outer);
+    sw_test_close_to(sw_links_seconds(&cluster, &s, SW_ALL_TO_ALL, array * 31 / 32),
+                     3e-6 + 15e-6 + array * 24 / 32 / outer);
 }
 
 /* Messages one after the other: all bytes over each level that is spanned, the slowest counts. */
@@ -105,70 +95,23 @@ static void exchanges(void **state)
     const struct sw_axes all = {2, {SW_FSDP, SW_TP}}, tp = {1, {SW_TP}}, none = {0};
     struct sw_span s;
     sw_links_span(&cluster, &mesh, all, &s);
-    close_to(sw_links_exchange_seconds(&cluster, &s, 3e9, 20), 3e9 / outer + 20 * 5e-6);
-    close_to(sw_links_exchange_seconds(&cluster, &s, 0, 0), 0);
+    sw_test_close_to(sw_links_exchange_seconds(&cluster, &s, 3e9, 20), 3e9 / outer + 20 * 5e-6);
+    sw_test_close_to(sw_links_exchange_seconds(&cluster, &s, 0, 0), 0);
     sw_links_span(&cluster, &mesh, tp, &s);
-    close_to(sw_links_exchange_seconds(&cluster, &s, 3e9, 2.5), 3e9 / inner + 2.5e-6);
+    sw_test_close_to(sw_links_exchange_seconds(&cluster, &s, 3e9, 2.5), 3e9 / inner + 2.5e-6);
     sw_links_span(&cluster, &mesh, none, &s);
-    close_to(sw_links_exchange_seconds(&cluster, &s, 3e9, 20), 0);
+    sw_test_close_to(sw_links_exchange_seconds(&cluster, &s, 3e9, 20), 0);
     struct sw_cluster_config curved = cluster; /* by the size of a message */
     curved.link[1].efficiency = (struct sw_curve){2, {{1e6, 0.2}, {1e8, 0.6}}};
     sw_links_span(&curved, &mesh, all, &s);
-    close_to(sw_links_exchange_seconds(&curved, &s, 1e9, 100), 1e9 / (0.4 * 10e9) + 100 * 5e-6);
-}
-
-/* change: done to the program before it is priced; NULL: nothing. Returns sw_cost_price's result.
- */
-static int price_changed(const struct sw_test_run *t, struct sw_mesh mesh, int64_t micro_batch,
-                         void (*change)(struct sw_program *p), struct sw_cost *cost,
-                         struct sw_error *err)
-{
-    struct sw_config *config = sw_test_read_run(t);
-    const struct sw_run_config *run = sw_config_run(config);
-    const struct sw_decision decision = {.mesh = mesh,
-                                         .train.micro_batch_size = micro_batch,
-                                         .train.recompute = sw_recompute_full(),
-                                         .train.layout = SW_ZIGZAG};
-    struct sw_program_options options;
-    struct sw_program *p = NULL;
-    assert_non_null(run);
-    if (sw_plan_program_options(run, &decision, &options, err) != 0 ||
-        sw_program_compile(&options, SW_LAID_OUT, &p, err) != 0)
-        fail_msg("%s", err->message);
-    if (change != NULL)
-        change(p);
-    const int status = sw_cost_price(p, &run->cluster, NULL, cost, err);
-    sw_program_free(p);
-    sw_config_free(config);
-    return status;
-}
-
-static struct sw_cost price(const struct sw_test_run *t, struct sw_mesh mesh, int64_t micro_batch)
-{
-    struct sw_cost cost = {0};
-    struct sw_error err = {0};
-    if (price_changed(t, mesh, micro_batch, NULL, &cost, &err) != 0)
-        fail_msg("%s", err.message);
-    return cost;
+    sw_test_close_to(sw_links_exchange_seconds(&curved, &s, 1e9, 100),
+                     1e9 / (0.4 * 10e9) + 100 * 5e-6);
 }
 
 static double exposed(const struct sw_cost *cost)
 {
     return cost->exposed_seconds[0] + cost->exposed_seconds[1] + cost->exposed_seconds[2] +
            cost->exposed_seconds[3];
-}
-
-static struct sw_test_run run_of(int layers, long batch, const char *inner, const char *outer)
-{
-    struct sw_test_run t = sw_test_llama_7b;
-    t.nodes = 4;
-    t.per_node = 4;
-    t.sequence_length = 4096;
-    t.layers = layers;
-    t.global_batch_size = batch;
-    t.inner = inner;
-    t.outer = outer;
-    return t;
 }
 
 /* Nothing is lost between the parts: computing, waiting, and the regions make the step. Also over
@@ -181,16 +124,16 @@ static void adds_up(void **state)
                                         {1, 4, 1, 4},  {2, 2, 2, 2}, {16, 1, 1, 1}};
     for (size_t i = 0; i < 2 * sizeof meshes / sizeof meshes[0]; i++) {
         const int32_t *m = meshes[i / 2];
-        const struct sw_test_run t = run_of(8, 64, "90 GB/s", outer[i % 2]);
-        const struct sw_cost c = price(&t, sw_mesh_make(m[0], m[1], m[2], m[3]), 1);
+        const struct sw_test_run t = sw_test_cost_run(8, 64, "90 GB/s", outer[i % 2]);
+        const struct sw_cost c = sw_test_price(&t, sw_mesh_make(m[0], m[1], m[2], m[3]), 1);
         double regions = 0;
         for (int32_t r = 0; r < c.region_count; r++) {
             regions += c.region[r].seconds;
-            close_to(c.region[r].compute_seconds + c.region[r].exposed_seconds,
-                     c.region[r].seconds);
+            sw_test_close_to(c.region[r].compute_seconds + c.region[r].exposed_seconds,
+                             c.region[r].seconds);
         }
-        close_to(c.compute_seconds + exposed(&c), c.step_seconds);
-        close_to(regions, c.step_seconds);
+        sw_test_close_to(c.compute_seconds + exposed(&c), c.step_seconds);
+        sw_test_close_to(regions, c.step_seconds);
         assert_true(exposed(&c) > 0);
         for (int32_t a = 0; a < SW_AXIS_COUNT; a++) {
             if (m[a] == 1) {
@@ -214,10 +157,11 @@ static void grows_evenly(void **state)
         struct sw_cost layers[3], steps[3];
         const struct sw_mesh mesh = sw_mesh_make(2, 2, 2, 2);
         for (int32_t k = 0; k < 3; k++) {
-            const struct sw_test_run deep = run_of(8 + 8 * k, 16, "90 GB/s", outer[i]);
-            const struct sw_test_run often = run_of(4, 4 * (4 + 4 * k), "90 GB/s", outer[i]);
-            layers[k] = price(&deep, mesh, 1);
-            steps[k] = price(&often, mesh, 1);
+            const struct sw_test_run deep = sw_test_cost_run(8 + 8 * k, 16, "90 GB/s", outer[i]);
+            const struct sw_test_run often =
+                sw_test_cost_run(4, 4 * (4 + 4 * k), "90 GB/s", outer[i]);
+            layers[k] = sw_test_price(&deep, mesh, 1);
+            steps[k] = sw_test_price(&often, mesh, 1);
         }
         const double by_layers = (layers[2].step_seconds - layers[1].step_seconds) /
                                  (layers[1].step_seconds - layers[0].step_seconds);
@@ -231,18 +175,18 @@ static void grows_evenly(void **state)
 static void follows_the_network(void **state)
 {
     (void)state;
-    struct sw_test_run t = run_of(8, 64, "1000000 TB/s", "1000000 TB/s");
+    struct sw_test_run t = sw_test_cost_run(8, 64, "1000000 TB/s", "1000000 TB/s");
     t.latency = "0";
     const struct sw_mesh mesh = sw_mesh_make(1, 4, 2, 2);
-    const struct sw_cost ideal = price(&t, mesh, 1);
+    const struct sw_cost ideal = sw_test_price(&t, mesh, 1);
     assert_true(exposed(&ideal) < 1e-2 * ideal.step_seconds); /* messages beyond the first */
     double before = ideal.step_seconds;
     static const char *const slower[] = {"400 GB/s", "40 GB/s", "4 GB/s"};
     for (size_t i = 0; i < 3; i++) {
         t.outer = slower[i];
-        const struct sw_cost c = price(&t, mesh, 1);
+        const struct sw_cost c = sw_test_price(&t, mesh, 1);
         /* a collective beside it slows compute, by 0.19 at most (cost.c) */
-        assert_true(c.compute_seconds >= ideal.compute_seconds * (1 - tolerance));
+        assert_true(c.compute_seconds >= ideal.compute_seconds * (1 - sw_test_tolerance));
         assert_true(c.compute_seconds <= ideal.compute_seconds * 1.19);
         assert_true(c.step_seconds >= before);
         before = c.step_seconds;
@@ -257,20 +201,20 @@ static void cores_copy(void **state)
     (void)state;
     static const char *const devices[] = {"cpu", "cuda"};
     for (size_t d = 0; d < 2; d++) {
-        struct sw_test_run t = run_of(8, 16, "1000000 TB/s", "1000000 TB/s");
+        struct sw_test_run t = sw_test_cost_run(8, 16, "1000000 TB/s", "1000000 TB/s");
         t.device = devices[d];
         t.latency = "0";
         struct sw_mesh mesh = sw_mesh_make(4, 4, 1, 1); /* fsdp on neighbouring ranks */
-        const double ideal = price(&t, mesh, 1).step_seconds;
+        const double ideal = sw_test_price(&t, mesh, 1).step_seconds;
         t.inner = "90 GB/s";
-        const struct sw_cost near = price(&t, mesh, 1);
+        const struct sw_cost near = sw_test_price(&t, mesh, 1);
         const double sent = near.communication_bytes[SW_FSDP] / (0.82 * 90e9);
         assert_true(sent > 0.01 * ideal && sent < 0.8 * ideal);
         mesh.order[0] = SW_FSDP;
         mesh.order[1] = SW_DP;
         t.inner = "1000000 TB/s";
         t.outer = "90 GB/s";
-        const struct sw_cost far = price(&t, mesh, 1);
+        const struct sw_cost far = sw_test_price(&t, mesh, 1);
         if (d == 0) {
             assert_true(fabs(near.step_seconds - ideal - sent) < 0.02 * sent);
             assert_true(exposed(&near) < 0.5 * sent);
@@ -286,7 +230,7 @@ static void cores_copy(void **state)
 static void model_flops(void **state)
 {
     (void)state;
-    const struct sw_test_run t = run_of(32, 16, "90 GB/s", "90 GB/s");
+    const struct sw_test_run t = sw_test_cost_run(32, 16, "90 GB/s", "90 GB/s");
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_decision decision = {.mesh = sw_mesh_make(1, 16, 1, 1),
                                          .train.micro_batch_size = 1,
@@ -298,7 +242,7 @@ static void model_flops(void **state)
     assert_int_equal(sw_program_model_flops(&options, &flops, &err), 0);
     const double h = 4096, f = 11008, v = 32000, layers = 32, s = 4096, tokens = 16 * s;
     const double weights = layers * (4 * h * h + 3 * h * f) + v * h;
-    close_to(flops, tokens * (6 * weights + 6 * layers * h * s));
+    sw_test_close_to(flops, tokens * (6 * weights + 6 * layers * h * s));
     sw_config_free(config);
 }
 
@@ -311,172 +255,23 @@ static void kinds_of_links(void **state)
     struct sw_span s;
     const struct sw_mesh mesh = sw_mesh_make(1, 1, 1, 32);
     sw_links_span(&c, &mesh, (struct sw_axes){1, {SW_SP}}, &s);
-    close_to(sw_links_hop_seconds(&c, &s, 1e9), 5e-6 + 1e9 / 9e9);
+    sw_test_close_to(sw_links_hop_seconds(&c, &s, 1e9), 5e-6 + 1e9 / 9e9);
     c.link[1].rails = false; /* eight ports for one flow: as fast as the flows inside, and slower */
-    close_to(sw_links_hop_seconds(&c, &s, 1e9), 5e-6 + 1e9 / 72e9);
+    sw_test_close_to(sw_links_hop_seconds(&c, &s, 1e9), 5e-6 + 1e9 / 72e9);
     c.link[1].oversubscription = 2;
-    close_to(sw_links_hop_seconds(&c, &s, 1e9), 5e-6 + 1e9 / 36e9);
+    sw_test_close_to(sw_links_hop_seconds(&c, &s, 1e9), 5e-6 + 1e9 / 36e9);
     const double before = 31e9 / (8 * 9e9); /* over eight ports */
-    close_to(sw_links_seconds(&c, &s, SW_ALL_GATHER, 31e9) - 43e-6, 2 * before);
+    sw_test_close_to(sw_links_seconds(&c, &s, SW_ALL_GATHER, 31e9) - 43e-6, 2 * before);
     c.link[1].oversubscription = 1;
     c.link[1].efficiency = (struct sw_curve){2, {{1e6, 0.1}, {1e9, 0.45}}};
-    close_to(sw_links_seconds(&c, &s, SW_ALL_GATHER, 31e9) - 43e-6, 2 * before);
+    sw_test_close_to(sw_links_seconds(&c, &s, SW_ALL_GATHER, 31e9) - 43e-6, 2 * before);
 }
 
-/* Liu et al. 2023, table 2: tokens of a block that hide a hop, from a cluster's YAML alone. The
- * table gives two or three digits. */
-static void overlap_thresholds(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *flops, *bandwidth;
-        double thousands, within;
-    } rows[] = {{"312 TFLOP/s", "300 GB/s", 1.0, 0.05},   /* A100, NVLink */
-                {"312 TFLOP/s", "12.5 GB/s", 24.5, 0.02}, /* A100, InfiniBand */
-                {"123 TFLOP/s", "112 GB/s", 1.1, 0.05},   /* TPUv3 */
-                {"275 TFLOP/s", "268 GB/s", 1.0, 0.05},   /* TPUv4 */
-                {"196 TFLOP/s", "186 GB/s", 1.1, 0.05}};  /* TPUv5e */
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char text[512];
-        struct sw_error err = {0};
-        const int bytes = snprintf(
-            text, sizeof text,
-            "name: c\nnodes: 2\naccelerators_per_node: 1\naccelerator: {name: a, device: cuda, "
-            "memory: 80 GB, peak: {bf16: %s, fp32: 1 TFLOP/s}, memory_bandwidth: 1 TB/s}\n"
-            "links: [{name: l, spans: 2, bandwidth: %s, latency: 1 us}]\n",
-            rows[i].flops, rows[i].bandwidth);
-        struct sw_config *config = sw_config_read_text("c.yaml", text, (size_t)bytes,
-                                                       SW_CONFIG_CLUSTER, NULL, NULL, 0, &err);
-        const struct sw_cluster_config *c = sw_config_cluster(config);
-        assert_non_null(c);
-        const double tokens = sw_links_overlap_tokens(c, 0, c->accelerator.peak_bf16_flops) / 1e3;
-        assert_true(fabs(tokens - rows[i].thousands) <= rows[i].within * rows[i].thousands);
-        sw_config_free(config);
-    }
-}
-
-/* A ring that leaves its node is flagged with the number when its blocks are short, and only then.
- * 275 TFLOP/s over 5 GB/s: 55,000 tokens, twice that for causal attention, a quarter of it when
- * four query heads share their keys. */
-static void flags_short_blocks(void **state)
-{
-    (void)state;
-    char text[192];
-    struct sw_test_run t = run_of(2, 1, "90 GB/s", "5 GB/s");
-    t.sequence_length = 1 << 18;
-    struct sw_cost c = price(&t, sw_mesh_make(1, 1, 1, 16), 1);
-    close_to(c.ring_needs_tokens, 2 * 275e12 / 5e9);
-    close_to(c.ring_block_tokens, (1 << 18) / 16);
-    assert_string_equal(sw_cost_warning(&c, text, sizeof text),
-                        "sp crosses 'outer', where compute hides a ring step only for blocks of at "
-                        "least 110000 tokens; its blocks have 16384");
-    t.kv_heads = 8;
-    c = price(&t, sw_mesh_make(1, 1, 1, 16), 1);
-    close_to(c.ring_needs_tokens, 275e12 / 5e9 / 2);
-    t.sequence_length = 1 << 20;
-    c = price(&t, sw_mesh_make(1, 1, 1, 16), 1);
-    assert_string_equal(sw_cost_warning(&c, text, sizeof text), "");
-    /* in fp32 with its peak, for four bytes of each key and value, or two where they travel so */
-    const double peak = 46e12;
-    t.kv_heads = 32;
-    t.more = "precision: {compute: fp32}\n";
-    c = price(&t, sw_mesh_make(1, 1, 1, 16), 1);
-    close_to(c.ring_needs_tokens, 2 * 2 * peak / 5e9);
-    t.more = "precision: {compute: fp32, ring: bf16}\n";
-    c = price(&t, sw_mesh_make(1, 1, 1, 16), 1);
-    close_to(c.ring_needs_tokens, 2 * peak / 5e9);
-    t.more = "";
-    t.sequence_length = 1 << 12;
-    t.global_batch_size = 4;
-    c = price(&t, sw_mesh_make(1, 4, 1, 4), 1); /* inside the nodes */
-    assert_string_equal(sw_cost_warning(&c, text, sizeof text), "");
-}
-
-/* Messages go one after the other, the ring's among them: where the network is all that counts, a
- * step takes as long as all that a rank sends, and hardly longer. */
-static void one_message_at_a_time(void **state)
-{
-    (void)state;
-    struct sw_test_run t = run_of(8, 4, "90 GB/s", "5 MB/s");
-    t.per_node = 1;
-    t.latency = "0";
-    const struct sw_cost c = price(&t, sw_mesh_make(1, 1, 1, 4), 1);
-    const double sending = c.communication_bytes[SW_SP] / (0.9 * 5e6);
-    assert_true(c.step_seconds > sending * (1 - tolerance));
-    assert_true(c.step_seconds < sending * 1.05);
-}
-
-/* What a ring sends in bf16 has the bytes of bf16, and where the network is all that counts a step
- * is shorter by their time at least (what waits behind them waits less, too). Two bytes are saved
- * of each element of keys and values, forward twice (it is recomputed) and in backward, where the
- * run is in fp32, and of their gradients, which go one hop further, in any run. */
-static void bf16_hops_save_bytes(void **state)
-{
-    (void)state;
-    enum { RANKS = 4, LAYERS = 8, SEQUENCES = 4 };
-    static const char *const more[2][2] = {
-        {"precision: {compute: fp32}\n", "precision: {compute: fp32, ring: bf16}\n"},
-        {"precision: {compute: bf16}\n", "precision: {compute: bf16, ring: bf16}\n"}};
-    const int32_t hops[2] = {3 * (RANKS - 1) + RANKS, RANKS};
-    const double elems = 2.0 * SEQUENCES * (4096.0 / RANKS) * 4096 * LAYERS;
-    for (int compute = 0; compute < 2; compute++) {
-        struct sw_cost c[2];
-        for (int bf16 = 0; bf16 < 2; bf16++) {
-            struct sw_test_run t = run_of(LAYERS, SEQUENCES, "90 GB/s", "5 MB/s");
-            t.per_node = 1;
-            t.latency = "0";
-            t.more = more[compute][bf16];
-            c[bf16] = price(&t, sw_mesh_make(1, 1, 1, RANKS), 1);
-        }
-        const double saved = c[0].communication_bytes[SW_SP] - c[1].communication_bytes[SW_SP];
-        const double sooner = c[0].step_seconds - c[1].step_seconds;
-        close_to(saved, elems * 2 * hops[compute]);
-        assert_true(sooner >= saved / (0.9 * 5e6) * (1 - tolerance));
-        assert_true(sooner < saved / (0.9 * 5e6) * 1.2);
-    }
-}
-
-/* A ring of rings: with nothing to compute all messages, each in its turn; with much, all of that,
- * and the way home of the last sums. Of 4 rings of 4, forward: 4 rounds of 3 hops in a node, in 3
- * of them 4 pieces beside; backward also 16 hops of sums, pieces in 3 rounds, and a whole block. */
-static void inner_rings(void **state)
-{
-    (void)state;
-    const struct sw_axes sp = {1, {SW_SP}};
-    const struct sw_mesh mesh = sw_mesh_make(1, 1, 1, 16);
-    const struct sw_test_run t = run_of(2, 1, "90 GB/s", "5 GB/s");
-    struct sw_config *config = sw_test_read_run(&t);
-    const struct sw_cluster_config *cluster = &sw_config_run(config)->cluster;
-    const double keys = 64e6, sums = 128e6, near = 0.82 * 90e9, far = 0.9 * 5e9;
-    const double lag[2] = {cluster->link[0].latency_s, cluster->link[1].latency_s};
-    struct sw_ring_blocks blocks = {.ranks = 16, .rings = 4, .travel_bytes = (int64_t)keys};
-    struct sw_ring_time time;
-    struct sw_span span;
-    sw_links_span(cluster, &mesh, sp, &span);
-    const double forward = 4 * 3 * (keys / near + lag[0]) + 3 * 4 * (keys / 4 / far + lag[1]);
-    sw_ring_time(cluster, &span, true, &blocks, 0, &time);
-    close_to(time.seconds, forward);
-    close_to(time.messages, forward);
-    sw_ring_time(cluster, &span, true, &blocks, 160, &time);
-    close_to(time.seconds, 160);
-    close_to(time.messages, forward);
-    blocks.sum_bytes = (int64_t)sums;
-    const double home = sums / near + lag[0] + sums / 4 / far + lag[1] + sums / far + lag[1];
-    sw_ring_time(cluster, &span, true, &blocks, 0, &time);
-    close_to(time.messages, forward + 16 * (sums / near + lag[0]) +
-                                3 * 4 * (sums / 4 / far + lag[1]) + sums / far + lag[1]);
-    close_to(time.seconds, time.messages);
-    sw_ring_time(cluster, &span, true, &blocks, 160, &time);
-    close_to(time.seconds, 160 + home);
-    sw_config_free(config);
-}
-
-/* Every price has a band around it and says what it rests on. */
 /* A save is packed, sent and unpacked; on one rank alone it is copied. */
 static void saves(void **state)
 {
     (void)state;
-    const struct sw_test_run t = run_of(4, 64, "90 GB/s", "5 GB/s");
+    const struct sw_test_run t = sw_test_cost_run(4, 64, "90 GB/s", "5 GB/s");
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_run_config *run = sw_config_run(config);
     const struct sw_accelerator_config *a = &run->cluster.accelerator;
@@ -505,15 +300,15 @@ static void saves(void **state)
     const double share = sw_cost_efficiency(&run->cluster.profile.memory, moved, 0);
     const double pack =
         moved / (a->memory_bandwidth * share) + run->cluster.profile.launch_latency_s;
-    close_to(sw_cost_op_seconds(p, &p->ops[0], &run->cluster, NULL), exchange + pack);
+    sw_test_close_to(sw_cost_op_seconds(p, &p->ops[0], &run->cluster, NULL), exchange + pack);
     assert_true(rounds > 1 && fabs(seconds - rounds * (exchange + pack)) < 1e-6 * seconds);
 
     assert_int_equal(sw_cost_price(p, &run->cluster, NULL, &cost, &err), 0);
     assert_true(cost.step_seconds == seconds);
-    close_to(cost.communication_bytes[SW_FSDP], sent * rounds / 2);
-    close_to(cost.communication_bytes[SW_TP], sent * rounds / 2);
-    close_to(exposed(&cost), exchange * rounds);
-    close_to(links, exchange * rounds);
+    sw_test_close_to(cost.communication_bytes[SW_FSDP], sent * rounds / 2);
+    sw_test_close_to(cost.communication_bytes[SW_TP], sent * rounds / 2);
+    sw_test_close_to(exposed(&cost), exchange * rounds);
+    sw_test_close_to(links, exchange * rounds);
 
     sw_program_free(p);
     set->program[SW_PROGRAM_SAVE] = NULL;
@@ -528,28 +323,29 @@ static void saves(void **state)
 static void waits_for_its_host(void **state)
 {
     (void)state;
-    struct sw_test_run t = run_of(6, 32, "90 GB/s", "90 GB/s");
+    struct sw_test_run t = sw_test_cost_run(6, 32, "90 GB/s", "90 GB/s");
     const struct sw_mesh mesh = sw_mesh_make(1, 16, 1, 1);
-    const struct sw_cost recorded = price(&t, mesh, 1);
+    const struct sw_cost recorded = sw_test_price(&t, mesh, 1);
     t.launch = "0, host_time: 1 ns";
-    const struct sw_cost fast = price(&t, mesh, 1);
+    const struct sw_cost fast = sw_test_price(&t, mesh, 1);
     t.launch = "0, host_time: 1 s";
-    const struct sw_cost slow = price(&t, mesh, 1);
+    const struct sw_cost slow = sw_test_price(&t, mesh, 1);
     t.launch = "0, host_time: 0.5 s";
-    const struct sw_cost half = price(&t, mesh, 1);
+    const struct sw_cost half = sw_test_price(&t, mesh, 1);
     assert_true(fabs(fast.step_seconds / recorded.step_seconds - 1) < 1e-6);
     assert_true(fabs(slow.step_seconds / half.step_seconds - 2) < 0.01);
     assert_true(slow.step_seconds > 100); /* two micro-steps of six layers of tens of ops */
-    close_to(slow.compute_seconds + exposed(&slow), slow.step_seconds);
+    sw_test_close_to(slow.compute_seconds + exposed(&slow), slow.step_seconds);
 }
 
+/* Every price has a band around it and says what it rests on. */
 static void has_a_band(void **state)
 {
     (void)state;
-    const struct sw_test_run t = run_of(2, 16, "90 GB/s", "5 GB/s");
-    const struct sw_cost c = price(&t, sw_mesh_make(1, 16, 1, 1), 1);
-    close_to(c.band_low_seconds, 0.7 * c.step_seconds);
-    close_to(c.band_high_seconds, 1.3 * c.step_seconds);
+    const struct sw_test_run t = sw_test_cost_run(2, 16, "90 GB/s", "5 GB/s");
+    const struct sw_cost c = sw_test_price(&t, sw_mesh_make(1, 16, 1, 1), 1);
+    sw_test_close_to(c.band_low_seconds, 0.7 * c.step_seconds);
+    sw_test_close_to(c.band_high_seconds, 1.3 * c.step_seconds);
     assert_string_equal(c.calibration, "its file names no source");
 }
 
@@ -565,9 +361,9 @@ static void shapes(void **state)
     assert_true(sw_cost_matmul_share(&a, 2560, 1290, 8192) < 0.8 * large); /* 110 tiles: 2 waves */
     assert_true(sw_cost_matmul_share(&a, 16, 12800, 8192) < 0.4 * large);  /* rows of a tile idle */
     a.profile.matmul = (struct sw_curve){1, {{1, 0.35}}};
-    close_to(sw_cost_matmul_share(&a, 25600, 12800, 8192), large * 0.35 / 0.63);
+    sw_test_close_to(sw_cost_matmul_share(&a, 25600, 12800, 8192), large * 0.35 / 0.63);
     a.profile.matmul = (struct sw_curve){2, {{1e6, 0.2}, {1e18, 0.5}}}; /* measured: as it is */
-    close_to(sw_cost_matmul_share(&a, 100, 100, 50), 0.2);
+    sw_test_close_to(sw_cost_matmul_share(&a, 100, 100, 50), 0.2);
     const double wide = sw_cost_attention_share(&a, 1e12, 128, 8192);
     const double narrow = sw_cost_attention_share(&a, 1e12, 64, 8192);
     assert_true(narrow > 0.8 * wide && narrow < 0.9 * wide);
@@ -593,7 +389,7 @@ static struct sw_program *compile_on_16(const struct sw_run_config *run)
 static void attention_backward_has_its_own_share(void **state)
 {
     (void)state;
-    const struct sw_test_run t = run_of(3, 64, "90 MB/s", "5 MB/s");
+    const struct sw_test_run t = sw_test_cost_run(3, 64, "90 MB/s", "5 MB/s");
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_run_config *run = sw_config_run(config);
     struct sw_cluster_config same = run->cluster, half = run->cluster;
@@ -610,8 +406,8 @@ static void attention_backward_has_its_own_share(void **state)
             continue;
         const bool backward = op->kind == SW_OP_ATTENTION_GRAD;
         seen[backward]++;
-        close_to(sw_cost_compute_seconds(p, op, &half, NULL),
-                 (backward ? 2 : 1) * sw_cost_compute_seconds(p, op, &same, NULL));
+        sw_test_close_to(sw_cost_compute_seconds(p, op, &half, NULL),
+                         (backward ? 2 : 1) * sw_cost_compute_seconds(p, op, &same, NULL));
     }
     assert_true(seen[0] > 0 && seen[1] > 0);
     sw_program_free(p);
@@ -634,7 +430,7 @@ static void attention_goes_by_its_size(void **state)
         grid[SW_ATTENTION_FORWARD].share[i] = i / 2 % 2 == 0 ? 0.2 : 0.5;
         grid[SW_ATTENTION_BACKWARD].share[i] = i / 2 % 2 == 0 ? 0.1 : 0.3;
     }
-    const struct sw_test_run t = run_of(3, 64, "90 MB/s", "5 MB/s");
+    const struct sw_test_run t = sw_test_cost_run(3, 64, "90 MB/s", "5 MB/s");
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_run_config *run = sw_config_run(config);
     struct sw_cluster_config c = run->cluster;
@@ -657,8 +453,8 @@ static void attention_goes_by_its_size(void **state)
         const double share = backward ? 0.1 + 0.2 * way : 0.2 + 0.3 * way;
         assert_true(length >= 16 && length <= 65536);
         seen[backward]++;
-        close_to(sw_cost_compute_seconds(p, op, &c, NULL),
-                 sw_op_cost(p, op).flops / (c.accelerator.peak_bf16_flops * share * scale));
+        sw_test_close_to(sw_cost_compute_seconds(p, op, &c, NULL),
+                         sw_op_cost(p, op).flops / (c.accelerator.peak_bf16_flops * share * scale));
     }
     assert_true(seen[0] > 0 && seen[1] > 0);
     sw_program_free(p);
@@ -676,11 +472,12 @@ static void wait_for_nothing(struct sw_program *p)
 static void as_many_under_way_as_there_are(void **state)
 {
     (void)state;
-    const struct sw_test_run t = run_of(3, 64, "90 MB/s", "5 MB/s");
+    const struct sw_test_run t = sw_test_cost_run(3, 64, "90 MB/s", "5 MB/s");
     struct sw_cost c;
     struct sw_error err = {0};
-    assert_int_equal(price_changed(&t, sw_mesh_make(2, 4, 2, 1), 8, wait_for_nothing, &c, &err), 0);
-    close_to(c.compute_seconds + exposed(&c), c.step_seconds);
+    assert_int_equal(
+        sw_test_price_changed(&t, sw_mesh_make(2, 4, 2, 1), 8, wait_for_nothing, &c, &err), 0);
+    sw_test_close_to(c.compute_seconds + exposed(&c), c.step_seconds);
 }
 
 static void add_regions(struct sw_program *p)
@@ -691,10 +488,11 @@ static void add_regions(struct sw_program *p)
 static void too_many_regions(void **state)
 {
     (void)state;
-    const struct sw_test_run t = run_of(3, 64, "90 GB/s", "5 GB/s");
+    const struct sw_test_run t = sw_test_cost_run(3, 64, "90 GB/s", "5 GB/s");
     struct sw_cost c;
     struct sw_error err = {0};
-    assert_int_equal(price_changed(&t, sw_mesh_make(1, 16, 1, 1), 1, add_regions, &c, &err), -1);
+    assert_int_equal(sw_test_price_changed(&t, sw_mesh_make(1, 16, 1, 1), 1, add_regions, &c, &err),
+                     -1);
     assert_int_equal(err.status, SW_ENVIRONMENT);
     assert_string_equal(err.message, "a program of 13 regions cannot be priced");
 }
@@ -704,7 +502,7 @@ static void too_many_regions(void **state)
 static void counts_messages(void **state)
 {
     (void)state;
-    const struct sw_test_run t = run_of(2, 64, "90 GB/s", "5 GB/s");
+    const struct sw_test_run t = sw_test_cost_run(2, 64, "90 GB/s", "5 GB/s");
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_run_config *run = sw_config_run(config);
     const struct sw_decision decision = {.mesh = sw_mesh_make(1, 16, 1, 1),
@@ -733,11 +531,11 @@ static void counts_messages(void **state)
         sw_links_span(&run->cluster, &p->mesh, sw_axes_effective(&p->mesh, op->axes), &span);
         const double bytes_alone =
             sw_links_seconds(&run->cluster, &span, kind, (double)sw_op_communication_bytes(p, op));
-        close_to(sw_cost_op_seconds(p, op, &run->cluster, NULL) - bytes_alone,
-                 sw_cost_message_seconds(p, op, &run->cluster));
+        sw_test_close_to(sw_cost_op_seconds(p, op, &run->cluster, NULL) - bytes_alone,
+                         sw_cost_message_seconds(p, op, &run->cluster));
         more += sw_cost_message_seconds(p, op, &run->cluster) > 0;
-        close_to(sw_cost_message_seconds(p, op, &run->cluster),
-                 (double)(r.messages - 1) * device->message_s);
+        sw_test_close_to(sw_cost_message_seconds(p, op, &run->cluster),
+                         (double)(r.messages - 1) * device->message_s);
         if (!r.packed)
             continue;
         /* a workspace of a hundredth: many pieces of the same bytes */
@@ -806,11 +604,6 @@ int main(void)
         cmocka_unit_test(cores_copy),
         cmocka_unit_test(model_flops),
         cmocka_unit_test(kinds_of_links),
-        cmocka_unit_test(overlap_thresholds),
-        cmocka_unit_test(flags_short_blocks),
-        cmocka_unit_test(one_message_at_a_time),
-        cmocka_unit_test(bf16_hops_save_bytes),
-        cmocka_unit_test(inner_rings),
         cmocka_unit_test(waits_for_its_host),
         cmocka_unit_test(has_a_band),
         cmocka_unit_test(shapes),
