@@ -2,6 +2,7 @@
 
 #include "core/cost/cost.h"
 #include "core/program/op.h"
+#include "core/program/set/compile.h"
 #include "core/program/walk.h"
 #include "runner/rank/batch.h"
 
@@ -9,7 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-int sw_bench_tokens(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
+int sw_bench_single_program(const struct sw_plan *plan, struct sw_program_set **set,
+                            struct sw_error *err)
+{
+    struct sw_program_options options;
+    if (sw_plan_program_options(plan->run, &plan->decision, &options, err) != 0)
+        return -1;
+    if (sw_mesh_rank_count(&options.mesh) != 1)
+        return sw_fail(err, SW_BAD_INPUT, "the plan is for %d ranks; this times one",
+                       (int)sw_mesh_rank_count(&options.mesh));
+    struct sw_program *program = NULL;
+    if (sw_program_compile(&options, SW_LAID_OUT, &program, err) != 0)
+        return -1;
+    return sw_program_set_single(program, SW_PROGRAM_TRAIN, set, err);
+}
+
+/* A batch (sw_batch_feeds) of tokens that differ from each other: rows of the embedding's gradient
+ * meet as in text, rarely. context: int64_t *, the vocabulary's size. */
+static int read_tokens(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
     (void)err;
     const uint64_t vocab = (uint64_t) * (const int64_t *)context;
@@ -21,6 +39,22 @@ int sw_bench_tokens(void *context, const struct sw_ask *ask, void *to, struct sw
         ((int32_t *)to)[i] = (int32_t)((x >> shift) % vocab);
     }
     return 0;
+}
+
+int sw_bench_run_step(struct sw_executor *executor, const struct sw_plan *plan,
+                      const struct sw_program *p, int64_t number, struct sw_error *err)
+{
+    const struct sw_step step = {.step = number,
+                                 .learning_rate = 1e-4,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.95,
+                                 .eps = 1e-8,
+                                 .grad_clip = 1,
+                                 .loss_scale = sw_batch_loss_scale(p->tokens_per_step)};
+    struct sw_feed feeds[SW_BATCH_FEEDS];
+    int64_t vocab = plan->run->model.shape.vocab_size;
+    sw_batch_feeds(read_tokens, &vocab, feeds);
+    return sw_executor_run(executor, SW_PROGRAM_TRAIN, &step, feeds, SW_BATCH_FEEDS, NULL, 0, err);
 }
 
 struct row {

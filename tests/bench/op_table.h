@@ -3,12 +3,18 @@
 #define SW_BENCH_OP_TABLE_H
 
 #include "core/config/config.h"
+#include "core/plan/plan.h"
 #include "core/program/program.h"
 #include "runner/rank/execute.h"
 
-/* Reads batches (sw_batch_feeds) of tokens that differ from each other: rows of the embedding's
- * gradient meet as in text, rarely. context: int64_t *, the vocabulary's size. */
-int sw_bench_tokens(void *context, const struct sw_ask *ask, void *to, struct sw_error *err);
+/* The training step of a plan for one rank. Errors (SW_BAD_INPUT): it is for more. The caller frees
+ * *set. */
+int sw_bench_single_program(const struct sw_plan *plan, struct sw_program_set **set,
+                            struct sw_error *err);
+
+/* One step of it (p: the program of the set) on tokens drawn alike in every run. */
+int sw_bench_run_step(struct sw_executor *executor, const struct sw_plan *plan,
+                      const struct sw_program *p, int64_t number, struct sw_error *err);
 
 /* seconds[program's op_count]: of all calls of an op in a step. Writes Markdown: a row for each
  * kind of op, the largest first, beside what `plan` says of the same ops on that cluster. */

@@ -15,7 +15,6 @@
 #include "runner/calibrate/marker.h"
 #include "runner/collective/comm.h"
 #include "runner/device/cuda/device.h"
-#include "runner/rank/batch.h"
 #include "tests/bench/op_table.h"
 
 #include <stdio.h>
@@ -38,31 +37,12 @@ struct timing {
 
 static int run_step(struct timing *t, int64_t number, struct sw_error *err)
 {
-    struct sw_step step = {.step = number,
-                           .learning_rate = 1e-4,
-                           .beta1 = 0.9,
-                           .beta2 = 0.95,
-                           .eps = 1e-8,
-                           .grad_clip = 1,
-                           .loss_scale = sw_batch_loss_scale(t->program->tokens_per_step)};
-    struct sw_feed feeds[SW_BATCH_FEEDS];
-    int64_t vocab = t->plan.run->model.shape.vocab_size;
-    sw_batch_feeds(sw_bench_tokens, &vocab, feeds);
-    return sw_executor_run(t->executor, SW_PROGRAM_TRAIN, &step, feeds, SW_BATCH_FEEDS, NULL, 0,
-                           err);
+    return sw_bench_run_step(t->executor, &t->plan, t->program, number, err);
 }
 
 static int set_up(struct timing *t, struct sw_error *err)
 {
-    struct sw_program_options options;
-    if (sw_plan_program_options(t->plan.run, &t->plan.decision, &options, err) != 0)
-        return -1;
-    if (sw_mesh_rank_count(&options.mesh) != 1)
-        return sw_fail(err, SW_BAD_INPUT, "the plan is for %d ranks; this times one",
-                       (int)sw_mesh_rank_count(&options.mesh));
-    struct sw_program *program = NULL;
-    if (sw_program_compile(&options, SW_LAID_OUT, &program, err) != 0 ||
-        sw_program_set_single(program, SW_PROGRAM_TRAIN, &t->set, err) != 0 ||
+    if (sw_bench_single_program(&t->plan, &t->set, err) != 0 ||
         sw_comm_single_create(&t->alone, err) != 0)
         return -1;
     t->program = t->set->program[SW_PROGRAM_TRAIN];
