@@ -124,92 +124,33 @@ static const struct sw_span *span_of(struct pricing *c, struct sw_axes axes)
     return spans_of(c, axes)->of;
 }
 
-/* Seconds of a collective, or (hop) of a ring's, on the best of its spans. */
-static double link_seconds(struct pricing *c, struct sw_axes axes, bool hop,
-                           enum sw_collective kind, double bytes)
+/* Seconds of a collective on the best of its spans. */
+static double link_seconds(struct pricing *c, struct sw_axes axes, enum sw_collective kind,
+                           double bytes)
 {
     const struct spans *spans = spans_of(c, axes);
     double least = INFINITY;
     for (int32_t i = 0; i < spans->count; i++) {
         const struct sw_span *span = &spans->of[i];
-        const double seconds = hop ? sw_links_hop_seconds(c->cluster, span, bytes)
-                                   : sw_links_seconds(c->cluster, span, kind, bytes);
+        const double seconds = sw_links_seconds(c->cluster, span, kind, bytes);
         least = seconds < least ? seconds : least;
     }
     return least;
 }
 
-static void time_inner_rings(struct pricing *c, const struct sw_op *op,
-                             const struct sw_ring_blocks *blocks, struct timing *t)
-{
-    struct sw_ring_time time;
-    const double compute = t->compute;
-    sw_ring_time_of(c->cluster, c->p, op, compute, &time);
-    t->compute = time.seconds;
-    t->inside = time.seconds - compute;
-    t->block = compute / blocks->ranks;
-    t->hop = time.messages / blocks->ranks;
-    t->home = blocks->sum_bytes > 0;
-}
-
-/* A ring of an ideal step may as well be made of those that lie together, wherever it lies: it
- * takes the least of either, and so do its messages. They may be shorter where it takes longer, and
- * what waits behind other messages then waits less. */
-static void time_ideal_rings(struct pricing *c, const struct sw_op *op, double compute,
-                             const struct sw_ring_blocks *one, struct timing *t)
-{
-    const struct spans *spans = spans_of(c, op->axes);
-    const int32_t outside = sw_links_fastest(c->cluster) + 1;
-    for (int32_t i = 0; i < spans->count; i++) {
-        const struct sw_span *span = &spans->of[i];
-        struct sw_ring_blocks blocks = *one;
-        struct sw_ring_time time;
-        const int32_t inner = outside < span->levels ? span->members[outside] : span->ranks;
-        if (inner <= 1 || inner >= span->ranks || span->ranks % inner != 0)
-            continue;
-        blocks.rings = span->ranks / inner;
-        sw_ring_time(c->cluster, span, true, &blocks, compute, &time);
-        const double hop = time.messages / blocks.ranks;
-        t->compute = time.seconds < t->compute ? time.seconds : t->compute;
-        t->hop = hop < t->hop ? hop : t->hop;
-    }
-    t->inside = t->compute - compute;
-}
-
-/* The ring computes on one block while the next travels; the gradient's dk and dv also travel home
- * at the end, when nothing is left to compute. A rank's blocks take alike (zigzag) or the longest
- * is assumed (op.c). That is with the communication stream at rest; ring_delay has the rest. */
+/* A ring: whose place on the links is known, or in an ideal step the best of some. */
 static void time_ring(struct pricing *c, const struct sw_op *op, double bytes, struct timing *t)
 {
-    const double compute = t->compute;
+    const struct spans *spans = spans_of(c, op->axes);
+    const struct sw_ring_place place = {spans->of, spans->count, c->ideal != NULL};
+    struct sw_ring_timing ring;
+    sw_ring_time_op(c->cluster, c->p, op, &place, t->compute, bytes, &ring);
     t->axes = sw_axes_set(op->axes);
-    const struct sw_span *span = span_of(c, op->axes);
-    if (span->ranks <= 1)
-        return;
-    struct sw_ring_blocks blocks;
-    sw_ring_blocks_of(c->p, op, &blocks);
-    if (blocks.rings > 1) {
-        time_inner_rings(c, op, &blocks, t);
-        return;
-    }
-    const bool home = sw_op_returns_to_owner(op->kind);
-    const double ranks = span->ranks, hops = home ? ranks : ranks - 1, block = compute / ranks;
-    const double hop = link_seconds(c, op->axes, true, 0, bytes / hops);
-    t->compute = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);
-    t->inside = t->compute - compute;
-    t->block = block;
-    t->hop = hop;
-    t->home = home;
-    if (c->ideal != NULL)
-        time_ideal_rings(c, op, compute, &blocks, t);
-}
-
-/* The ring's messages are calls of the communication stream like any other: the first goes behind
- * what is under way, which it may find `backlog` seconds long. Seconds that this adds. */
-static double ring_delay(const struct timing *t, double backlog)
-{
-    const double alone = t->hop > t->block ? t->hop : t->block, late = backlog + t->hop;
-    return late > alone ? late - alone : 0;
+    t->compute = ring.seconds;
+    t->inside = ring.inside;
+    t->block = ring.block;
+    t->hop = ring.hop;
+    t->home = ring.home;
 }
 
 /* Bytes by axis: a group over several axes is spread in proportion to what each adds, size - 1. */
@@ -235,28 +176,6 @@ static void count_alone(struct pricing *c, bool of_weights, double calls, const 
     parts->reduces += calls * t->communication;
     parts->latency += calls * t->latency;
     parts->messages += (int64_t)calls;
-}
-
-/* What the ring's hops over its outermost link need to be hidden, of the forward op. */
-static void check_ring(struct pricing *c, const struct sw_op *op)
-{
-    const struct sw_cluster_config *cluster = c->cluster;
-    const struct sw_accelerator_config *a = &cluster->accelerator;
-    const int32_t link = sw_links_outermost(span_of(c, op->axes));
-    if (link < 1)
-        return;
-    const struct sw_value *k = &c->p->values[op->in[1].value];
-    const double peak = k->dtype == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
-    const bool bf16 = op->as.attention.bf16_hops;
-    struct sw_ring_blocks blocks; /* of inner rings one leaves a node in the time of all of them */
-    sw_ring_blocks_of(c->p, op, &blocks);
-    const double wider =
-        (double)sw_dtype_bytes(bf16 ? SW_BF16_T : k->dtype) / (double)sw_dtype_bytes(SW_BF16_T);
-    snprintf(c->out->ring_link, sizeof c->out->ring_link, "%.39s", cluster->link[link].name);
-    c->out->ring_block_tokens = (double)k->local[1];
-    c->out->ring_needs_tokens = 2 * wider * sw_links_overlap_tokens(cluster, link, peak) /
-                                (op->as.attention.group > 1 ? op->as.attention.group : 1) /
-                                (blocks.rings > 1 ? blocks.ranks / blocks.rings : 1);
 }
 
 const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buffer_bytes)
@@ -290,12 +209,12 @@ static void time_collective(struct pricing *c, const struct sw_op *op, struct sw
     const double messages =
         sw_device_message_seconds(c->cluster->accelerator.device, sent->messages);
     const enum sw_collective kind = sw_op_collective(op->kind);
-    t->communication = link_seconds(c, axes, false, kind, sent->bytes) + messages;
+    t->communication = link_seconds(c, axes, kind, sent->bytes) + messages;
     if (c->ideal != NULL) /* nobody asks for the rest */
         return;
     struct spans *spans = &c->spans[sw_axes_set(axes)];
     if (!(spans->idle_known >> kind & 1u))
-        spans->idle[kind] = link_seconds(c, axes, false, kind, 0);
+        spans->idle[kind] = link_seconds(c, axes, kind, 0);
     spans->idle_known |= (uint8_t)(1u << kind);
     const double idle = spans->idle[kind];
     t->latency = idle + messages;
@@ -346,7 +265,7 @@ static void look_at_compute(struct pricing *c, int32_t i, const struct sw_region
     } else {
         time_ring(c, op, walk->sent.bytes, t);
         if (c->ideal == NULL)
-            check_ring(c, op);
+            sw_ring_check(c->cluster, c->p, op, span_of(c, op->axes), c->out);
     }
     t->talks = t->inside > 0 || t->hop > 0;
     if (c->ideal == NULL)
@@ -479,7 +398,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
                 continue;
             }
             if (t->hop > 0 && communication > compute) {
-                const double delay = ring_delay(t, communication - compute);
+                const double delay = sw_ring_delay(t->block, t->hop, communication - compute);
                 wait_until(c, compute, compute + delay);
                 compute += delay;
             }

@@ -1,5 +1,10 @@
 #include "core/cost/ring.h"
 
+#include "core/cost/cost.h"
+
+#include <math.h>
+#include <stdio.h>
+
 /* Messages between members of an inner ring, and to the next ring. */
 struct hops {
     struct sw_span inside, all;
@@ -53,4 +58,96 @@ void sw_ring_time_of(const struct sw_cluster_config *cluster, const struct sw_pr
     sw_ring_time(cluster, &span,
                  blocks.ranks / blocks.rings == sw_links_inner_ring(cluster, mesh, op->axes),
                  &blocks, compute, out);
+}
+
+static void time_inner_rings(const struct sw_cluster_config *cluster,
+                             const struct sw_program *program, const struct sw_op *op,
+                             const struct sw_ring_blocks *blocks, double compute,
+                             struct sw_ring_timing *out)
+{
+    struct sw_ring_time time;
+    sw_ring_time_of(cluster, program, op, compute, &time);
+    out->seconds = time.seconds;
+    out->inside = time.seconds - compute;
+    out->block = compute / blocks->ranks;
+    out->hop = time.messages / blocks->ranks;
+    out->home = blocks->sum_bytes > 0;
+}
+
+/* A ring of an ideal step may as well be made of those that lie together, wherever it lies: it
+ * takes the least of either, and so do its messages. They may be shorter where it takes longer, and
+ * what waits behind other messages then waits less. */
+static void time_ideal_rings(const struct sw_cluster_config *cluster,
+                             const struct sw_ring_place *place, const struct sw_ring_blocks *one,
+                             double compute, struct sw_ring_timing *out)
+{
+    const int32_t outside = sw_links_fastest(cluster) + 1;
+    for (int32_t i = 0; i < place->count; i++) {
+        const struct sw_span *span = &place->span[i];
+        struct sw_ring_blocks blocks = *one;
+        struct sw_ring_time time;
+        const int32_t inner = outside < span->levels ? span->members[outside] : span->ranks;
+        if (inner <= 1 || inner >= span->ranks || span->ranks % inner != 0)
+            continue;
+        blocks.rings = span->ranks / inner;
+        sw_ring_time(cluster, span, true, &blocks, compute, &time);
+        const double hop = time.messages / blocks.ranks;
+        out->seconds = time.seconds < out->seconds ? time.seconds : out->seconds;
+        out->hop = hop < out->hop ? hop : out->hop;
+    }
+    out->inside = out->seconds - compute;
+}
+
+/* The ring computes on one block while the next travels; the gradient's dk and dv also travel home
+ * at the end, when nothing is left to compute. A rank's blocks take alike (zigzag) or the longest
+ * is assumed (op.c). */
+void sw_ring_time_op(const struct sw_cluster_config *cluster, const struct sw_program *program,
+                     const struct sw_op *op, const struct sw_ring_place *place, double compute,
+                     double bytes, struct sw_ring_timing *out)
+{
+    struct sw_ring_blocks blocks;
+    *out = (struct sw_ring_timing){.seconds = compute};
+    if (place->span->ranks <= 1)
+        return;
+    sw_ring_blocks_of(program, op, &blocks);
+    if (blocks.rings > 1) {
+        time_inner_rings(cluster, program, op, &blocks, compute, out);
+        return;
+    }
+    const bool home = sw_op_returns_to_owner(op->kind);
+    const double ranks = place->span->ranks, hops = home ? ranks : ranks - 1,
+                 block = compute / ranks;
+    double hop = INFINITY;
+    for (int32_t i = 0; i < place->count; i++) {
+        const double seconds = sw_links_hop_seconds(cluster, &place->span[i], bytes / hops);
+        hop = seconds < hop ? seconds : hop;
+    }
+    out->seconds = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);
+    out->inside = out->seconds - compute;
+    out->block = block;
+    out->hop = hop;
+    out->home = home;
+    if (place->ideal)
+        time_ideal_rings(cluster, place, &blocks, compute, out);
+}
+
+void sw_ring_check(const struct sw_cluster_config *cluster, const struct sw_program *program,
+                   const struct sw_op *op, const struct sw_span *span, struct sw_cost *out)
+{
+    const struct sw_accelerator_config *a = &cluster->accelerator;
+    const int32_t link = sw_links_outermost(span);
+    if (link < 1)
+        return;
+    const struct sw_value *k = &program->values[op->in[1].value];
+    const double peak = k->dtype == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
+    const bool bf16 = op->as.attention.bf16_hops;
+    struct sw_ring_blocks blocks; /* of inner rings one leaves a node in the time of all of them */
+    sw_ring_blocks_of(program, op, &blocks);
+    const double wider =
+        (double)sw_dtype_bytes(bf16 ? SW_BF16_T : k->dtype) / (double)sw_dtype_bytes(SW_BF16_T);
+    snprintf(out->ring_link, sizeof out->ring_link, "%.39s", cluster->link[link].name);
+    out->ring_block_tokens = (double)k->local[1];
+    out->ring_needs_tokens = 2 * wider * sw_links_overlap_tokens(cluster, link, peak) /
+                             (op->as.attention.group > 1 ? op->as.attention.group : 1) /
+                             (blocks.rings > 1 ? blocks.ranks / blocks.rings : 1);
 }
