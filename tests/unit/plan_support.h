@@ -30,6 +30,19 @@ static const struct sw_test_run sw_test_llama_7b = {.nodes = 64,
                                                     .launch = "0",
                                                     .more = ""};
 
+/* Eight layers of it on eight nodes of eight. */
+static inline struct sw_test_run sw_test_small_run(void)
+{
+    struct sw_test_run t = sw_test_llama_7b;
+    t.nodes = 8;
+    t.per_node = 8;
+    t.kv_heads = 8;
+    t.layers = 8;
+    t.sequence_length = 8192;
+    t.global_batch_size = 64;
+    return t;
+}
+
 static inline struct sw_config *sw_test_read_run(const struct sw_test_run *t)
 {
     char text[4096];

@@ -47,18 +47,6 @@ static void lwm(void **state)
     }
 }
 
-static struct sw_test_run small_run(void)
-{
-    struct sw_test_run t = sw_test_llama_7b;
-    t.nodes = 8;
-    t.per_node = 8;
-    t.kv_heads = 8;
-    t.layers = 8;
-    t.sequence_length = 8192;
-    t.global_batch_size = 64;
-    return t;
-}
-
 static int count_mesh(const struct sw_mesh *mesh, void *context)
 {
     const struct sw_search *s = ((void **)context)[0];
@@ -73,7 +61,7 @@ static int count_mesh(const struct sw_mesh *mesh, void *context)
 static void every_mesh_once(void **state)
 {
     (void)state;
-    const struct sw_test_run t = small_run();
+    const struct sw_test_run t = sw_test_small_run();
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_search s;
     int32_t count = 0;
@@ -114,7 +102,7 @@ static bool tp_leaves(const struct sw_mesh *mesh, int32_t per_node)
 static void ranks_by_every_rule(void **state)
 {
     (void)state;
-    const struct sw_test_run t = small_run();
+    const struct sw_test_run t = sw_test_small_run();
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_run_config run = *sw_config_run(config);
     struct sw_search seed, fast;
@@ -199,7 +187,7 @@ static void largest_fsdp_within_the_margin(void **state)
 static void pruning_loses_nothing(void **state)
 {
     (void)state;
-    struct sw_test_run t = small_run();
+    struct sw_test_run t = sw_test_small_run();
     static const char *const memories[] = {"80 GB", "12 GB", "6 GB"};
     for (size_t m = 0; m < 3; m++) {
         struct sw_search s;
@@ -264,7 +252,7 @@ static void same_every_time(void **state)
 static void says_why_not(void **state)
 {
     (void)state;
-    struct sw_test_run t = small_run();
+    struct sw_test_run t = sw_test_small_run();
     struct sw_search s;
     t.memory = "100 MB";
     struct sw_config *config = sw_test_read_run(&t);
@@ -312,7 +300,7 @@ static void says_why_not(void **state)
 static void headroom_is_the_users(void **state)
 {
     (void)state;
-    struct sw_test_run t = small_run();
+    struct sw_test_run t = sw_test_small_run();
     struct sw_search s;
     char mesh[64], warning[192];
     struct sw_config *config = sw_test_read_run(&t);
@@ -364,7 +352,7 @@ static void headroom_is_the_users(void **state)
 static void state_in_the_headroom_needs_the_same_alone(void **state)
 {
     (void)state;
-    struct sw_test_run t = small_run();
+    struct sw_test_run t = sw_test_small_run();
     struct sw_search all, alone;
     char mesh[64];
     int looked = 0;

@@ -15,18 +15,6 @@ static void search(const struct sw_run_config *run, struct sw_search *out)
         fail_msg("%s", err.message);
 }
 
-static struct sw_test_run small_run(void)
-{
-    struct sw_test_run t = sw_test_llama_7b;
-    t.nodes = 8;
-    t.per_node = 8;
-    t.kv_heads = 8;
-    t.layers = 8;
-    t.sequence_length = 8192;
-    t.global_batch_size = 64;
-    return t;
-}
-
 /* Where a ring leaves its nodes over rails, one that goes through all ranks in turn has each block
  * on one rail at a time, and waits: it is made of a node's rings. Where all ports of a node send
  * for whoever sends it is, too: of two nodes 4 blocks leave each, not 7. Not where the network
@@ -43,7 +31,7 @@ static void rings_by_price(void **state)
                  {"1,1,1,8", "900 GB/s", true, 0},
                  {"1,2,1,4", "1 GB/s", true, 0},
                  {"sp:4,tp:2", "1 GB/s", true, 2}};
-    struct sw_test_run t = small_run();
+    struct sw_test_run t = sw_test_small_run();
     t.nodes = 2;
     t.per_node = 4;
     t.layers = 2;
@@ -94,7 +82,7 @@ static double step_of(const struct sw_test_run *like, const char *more, const ch
 
 static struct sw_test_run rails_run(long sequence_length, long batch)
 {
-    struct sw_test_run t = small_run();
+    struct sw_test_run t = sw_test_small_run();
     t.layers = 32;
     t.memory = "80 GB";
     t.inner = "450 GB/s";

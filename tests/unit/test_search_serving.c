@@ -9,25 +9,13 @@
 
 #include <cmocka.h>
 
-static struct sw_test_run small_run(void)
-{
-    struct sw_test_run t = sw_test_llama_7b;
-    t.nodes = 8;
-    t.per_node = 8;
-    t.kv_heads = 8;
-    t.layers = 8;
-    t.sequence_length = 8192;
-    t.global_batch_size = 64;
-    return t;
-}
-
 /* Rows of serving come from programs that meshes share and that are sized for each: they are those
  * of the programs that the plan's digests are of, whose price comes the long way. Memory for some
  * meshes' weights as a whole, and of others' only streamed. */
 static void serving_is_priced_as_it_is_planned(void **state)
 {
     (void)state;
-    const struct sw_test_run t = small_run();
+    const struct sw_test_run t = sw_test_small_run();
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_run_config run = *sw_config_run(config);
     struct sw_search s;
@@ -142,7 +130,7 @@ static void check_calls(struct sw_run_config *run, struct sw_decision *decision)
 static void a_budget_mixes_before_it_gives_up(void **state)
 {
     (void)state;
-    const struct sw_test_run t = small_run();
+    const struct sw_test_run t = sw_test_small_run();
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_run_config run = *sw_config_run(config);
     struct sw_decision none = {.serve.stream_weights = SW_STREAM_NEVER};
@@ -186,7 +174,7 @@ static void a_budget_mixes_before_it_gives_up(void **state)
 static void a_prompts_end_costs_its_tokens(void **state)
 {
     (void)state;
-    const struct sw_test_run t = small_run();
+    const struct sw_test_run t = sw_test_small_run();
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_run_config run = *sw_config_run(config);
     struct sw_decision none = {.serve.stream_weights = SW_STREAM_NEVER};
@@ -233,7 +221,7 @@ static void a_prompts_end_costs_its_tokens(void **state)
 static void a_prompts_end_meets_its_prompt(void **state)
 {
     (void)state;
-    const struct sw_test_run t = small_run();
+    const struct sw_test_run t = sw_test_small_run();
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_run_config run = *sw_config_run(config);
     struct sw_decision none = {.serve.stream_weights = SW_STREAM_NEVER};
@@ -272,7 +260,7 @@ static void a_prompts_end_meets_its_prompt(void **state)
 static void every_size_has_room(void **state)
 {
     (void)state;
-    const struct sw_test_run t = small_run();
+    const struct sw_test_run t = sw_test_small_run();
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_run_config run = *sw_config_run(config);
     struct sw_error err = {0};
@@ -324,7 +312,7 @@ static void a_token_waits_for_the_longest_call(void **state)
 {
     (void)state;
     enum { SLOTS = 16 };
-    const struct sw_test_run t = small_run();
+    const struct sw_test_run t = sw_test_small_run();
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_run_config run = *sw_config_run(config);
     struct sw_decision none = {.serve.stream_weights = SW_STREAM_NEVER,
@@ -369,7 +357,7 @@ static void a_token_waits_for_the_longest_call(void **state)
 static void a_budget_keeps_the_goal_of_a_token(void **state)
 {
     (void)state;
-    const struct sw_test_run t = small_run();
+    const struct sw_test_run t = sw_test_small_run();
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_run_config run = *sw_config_run(config);
     struct sw_decision none = {.serve.stream_weights = SW_STREAM_NEVER};
