@@ -68,7 +68,7 @@ static void print_sizes(FILE *out, const struct sw_serve_price *p)
 {
     char a[SW_FORMAT_BYTES];
     for (int32_t i = 1; i < p->size_count; i++)
-        fprintf(out, "%s%s of %" PRId64 "%s", i == 1 ? "          fewer sequences: " : ", ",
+        fprintf(out, "%s%s for %" PRId64 "%s", i == 1 ? "          with fewer sequences: " : ", ",
                 sw_format_seconds(p->size[i].seconds, a), p->size[i].texts,
                 i + 1 == p->size_count ? "\n" : "");
 }

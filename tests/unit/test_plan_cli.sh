@@ -117,7 +117,7 @@ for told in 'profile={name: default, matmul: 0.2}' 'cluster.accelerator.launch_l
 done
 # What a token takes while fewer texts are made than there are slots, and with how many.
 expect 0 '' search $runs/quickstart.yaml --for serve --mesh_dim 1,4,2,1 --set serve.max_batch=16
-grep -qE '^          fewer sequences: [0-9.]+ [a-z]+ of 8, [0-9.]+ [a-z]+ of 4$' "$scratch/stdout" ||
+grep -qE '^          with fewer sequences: [0-9.]+ [a-z]+ for 8, [0-9.]+ [a-z]+ for 4$' "$scratch/stdout" ||
     complain "no time of a token of fewer sequences: $(cat "$scratch/stdout")"
 expect 2 "plan: error: --set needs a value: KEY=VALUE; see 'plan search --help'" search --set
 expect 2 "plan: error: option '--json' takes no value; see 'plan search --help'" search --json=1
