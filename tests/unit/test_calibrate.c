@@ -479,8 +479,8 @@ static void expect_measured_grids(const struct sw_profile_config *a, const char 
     assert_true(scale[scales - 1].fraction > 0.3 && scale[scales - 1].fraction <= 1);
     for (int32_t i = 1; i < scales; i++)
         assert_true(scale[i].fraction <= scale[i - 1].fraction);
-    /* a sine and a cosine in double */
-    assert_true(a->angle_time_s > 1e-9 && a->angle_time_s < 1e-6);
+    /* a sine and a cosine in double; made by vectors they may be nothing beside what is moved */
+    assert_true(a->angle_time_s >= 0 && a->angle_time_s < 1e-6);
     assert_non_null(strstr(text, "\nproducts  in steps "));
     /* of every phase and precision, and between its points as far off as other figures are */
     double left_out = 0;
