@@ -35,21 +35,12 @@ bool sw_fit_has_attention(const char *path)
 static int add(struct sw_fit_attention *all, const struct sw_fit_kernel *point,
                struct sw_error *err)
 {
-    if (all->count == all->capacity) {
-        const int32_t capacity = all->capacity == 0 ? 256 : 2 * all->capacity;
-        struct sw_fit_kernel *grown = realloc(all->point, (size_t)capacity * sizeof *grown);
-        if (grown == NULL)
-            return sw_fail(err, SW_ENVIRONMENT, "out of memory while reading attention");
-        all->point = grown;
-        all->capacity = capacity;
-    }
+    void *room = sw_fit_room(all->point, all->count, &all->capacity, sizeof *all->point, err);
+    if (room == NULL)
+        return -1;
+    all->point = room;
     all->point[all->count++] = *point;
     return 0;
-}
-
-static double number(const char *header, const char *line, const char *name)
-{
-    return strtod(sw_fit_cell(line, sw_fit_column(header, name)), NULL);
 }
 
 static void read_word(const char *header, const char *line, const char *name, char *out,
@@ -82,15 +73,17 @@ static bool read_kernel(const char *header, const char *line, struct sw_fit_kern
     char phase[16];
     read_word(header, line, "accelerator", k->accelerator, sizeof k->accelerator);
     read_word(header, line, "phase", phase, sizeof phase);
-    const double batch = number(header, line, "batch"), tokens = number(header, line, "tokens"),
-                 cached = number(header, line, "cached"), heads = number(header, line, "heads"),
-                 kv_heads = number(header, line, "kv_heads");
+    const double batch = sw_fit_number(header, line, "batch"),
+                 tokens = sw_fit_number(header, line, "tokens"),
+                 cached = sw_fit_number(header, line, "cached"),
+                 heads = sw_fit_number(header, line, "heads"),
+                 kv_heads = sw_fit_number(header, line, "kv_heads");
     k->decodes = strcmp(phase, phase_words[SW_FIT_DECODE]) == 0;
     k->kv_heads = batch * kv_heads;
     k->size = (struct sw_product){.m = k->decodes ? k->kv_heads : batch * heads,
                                   .n = k->decodes ? cached + tokens : tokens,
-                                  .k = number(header, line, "head_dim")};
-    k->seconds = number(header, line, "latency_us") * 1e-6;
+                                  .k = sw_fit_number(header, line, "head_dim")};
+    k->seconds = sw_fit_number(header, line, "latency_us") * 1e-6;
     return (k->decodes || strcmp(phase, phase_words[SW_FIT_PREFILL]) == 0) && k->size.m >= 1 &&
            k->size.n >= 1 && k->size.k >= 1 && k->kv_heads >= 1 && k->seconds > 0 &&
            k->size.m * k->size.n * k->size.k < 1e30 && (k->decodes ? tokens == 1 : cached == 0);

@@ -121,6 +121,11 @@ int sw_fit_leave_one_out(struct sw_fit_set *set, const char *group, struct sw_er
  * begins, its end if it has fewer. No quotes. */
 int32_t sw_fit_column(const char *header, const char *name);
 const char *sw_fit_cell(const char *line, int32_t column);
+double sw_fit_number(const char *header, const char *line, const char *name); /* of a column */
+
+/* `rows` of `bytes` each, with room for one more than `count`: returns where they are now; NULL: no
+ * memory, and they are where they were. The caller owns them. */
+void *sw_fit_room(void *rows, int32_t count, int32_t *capacity, size_t bytes, struct sw_error *err);
 
 /* products.c: one product [m, k] x [k, n] in bf16 as measured. */
 struct sw_fit_product {

@@ -18,14 +18,11 @@ static int add(struct sw_fit_links *links, struct sw_fit_link_point point, const
     if (!(point.bytes >= 1 && point.bytes < 1e18 && point.seconds >= 1e-9 && point.seconds < 1e9))
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, point.line, 1},
                           "a size or a time that no collective has");
-    if (links->count == links->capacity) {
-        const int32_t capacity = links->capacity == 0 ? 64 : 2 * links->capacity;
-        struct sw_fit_link_point *grown = realloc(links->point, (size_t)capacity * sizeof *grown);
-        if (grown == NULL)
-            return sw_fail(err, SW_ENVIRONMENT, "out of memory while reading collectives");
-        links->point = grown;
-        links->capacity = capacity;
-    }
+    void *room =
+        sw_fit_room(links->point, links->count, &links->capacity, sizeof *links->point, err);
+    if (room == NULL)
+        return -1;
+    links->point = room;
     links->point[links->count++] = point;
     return 0;
 }
@@ -62,6 +59,24 @@ const char *sw_fit_cell(const char *line, int32_t column)
         line += *line == ',';
     }
     return line;
+}
+
+double sw_fit_number(const char *header, const char *line, const char *name)
+{
+    return strtod(sw_fit_cell(line, sw_fit_column(header, name)), NULL);
+}
+
+void *sw_fit_room(void *rows, int32_t count, int32_t *capacity, size_t bytes, struct sw_error *err)
+{
+    if (count < *capacity)
+        return rows;
+    const int32_t more = *capacity == 0 ? 256 : 2 * *capacity;
+    void *grown = realloc(rows, (size_t)more * bytes);
+    if (grown == NULL)
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while reading a table");
+    else
+        *capacity = more;
+    return grown;
 }
 
 /* What a file is read with. */

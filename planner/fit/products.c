@@ -22,21 +22,12 @@ bool sw_fit_has_products(const char *path)
 static int add(struct sw_fit_products *all, const struct sw_fit_product *point,
                struct sw_error *err)
 {
-    if (all->count == all->capacity) {
-        const int32_t capacity = all->capacity == 0 ? 256 : 2 * all->capacity;
-        struct sw_fit_product *grown = realloc(all->point, (size_t)capacity * sizeof *grown);
-        if (grown == NULL)
-            return sw_fail(err, SW_ENVIRONMENT, "out of memory while reading products");
-        all->point = grown;
-        all->capacity = capacity;
-    }
+    void *room = sw_fit_room(all->point, all->count, &all->capacity, sizeof *all->point, err);
+    if (room == NULL)
+        return -1;
+    all->point = room;
     all->point[all->count++] = *point;
     return 0;
-}
-
-static double number(const char *header, const char *line, const char *name)
-{
-    return strtod(sw_fit_cell(line, sw_fit_column(header, name)), NULL);
 }
 
 int sw_fit_read_products(struct sw_fit_products *all, const char *path, struct sw_error *err)
@@ -54,10 +45,10 @@ int sw_fit_read_products(struct sw_fit_products *all, const char *path, struct s
         at++;
         if (line[0] == '#' || line[0] == '\n')
             continue;
-        struct sw_fit_product p = {.size = {.m = number(header, line, "m"),
-                                            .n = number(header, line, "n"),
-                                            .k = number(header, line, "k")},
-                                   .seconds = number(header, line, "latency_us") * 1e-6};
+        struct sw_fit_product p = {.size = {.m = sw_fit_number(header, line, "m"),
+                                            .n = sw_fit_number(header, line, "n"),
+                                            .k = sw_fit_number(header, line, "k")},
+                                   .seconds = sw_fit_number(header, line, "latency_us") * 1e-6};
         if (!(p.size.m >= 1 && p.size.n >= 1 && p.size.k >= 1 && p.seconds > 0 &&
               p.size.m * p.size.n * p.size.k < 1e30)) {
             sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, at, 1},

@@ -25,8 +25,6 @@
 #include <omp.h>
 #endif
 
-enum { MOST_STEPS = 64 };
-
 struct timing {
     struct sw_device base;         /* what the executor uses */
     struct sw_device_vtable timed; /* the device's, but for what runs ops */
@@ -36,8 +34,8 @@ struct timing {
     const struct sw_program *program; /* the set's */
     struct sw_comm *alone;
     struct sw_executor *executor;
-    double *of_op[MOST_STEPS]; /* [steps][op_count] seconds */
-    int32_t steps, step;       /* the one that runs; -1: not timed */
+    double *of_op[SW_BENCH_STEPS]; /* [steps][op_count] seconds */
+    int32_t steps, step;           /* the one that runs; -1: not timed */
 };
 
 /* Of all threads. */
@@ -108,15 +106,6 @@ static int measure(struct timing *t, struct sw_error *err)
     return 0;
 }
 
-static double median_of(const struct timing *t, int32_t op)
-{
-    double seconds[MOST_STEPS];
-    for (int32_t s = 0; s < t->steps; s++)
-        seconds[s] = t->of_op[s][op];
-    qsort(seconds, (size_t)t->steps, sizeof *seconds, sw_compare_doubles);
-    return seconds[t->steps / 2];
-}
-
 /* The products' share of a step of so many seconds. */
 static void print_products(const struct timing *t, double step_s)
 {
@@ -139,7 +128,7 @@ static int report(const struct timing *t, struct sw_error *err)
     if (seconds == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
     for (int32_t i = 0; i < p->op_count; i++)
-        step_s += seconds[i] = median_of(t, i);
+        step_s += seconds[i] = sw_bench_median(t->of_op, t->steps, i);
     sw_bench_print_ops(p, &t->plan.run->cluster, seconds);
     print_products(t, step_s);
     free(seconds);
@@ -152,7 +141,7 @@ static void tear_down(struct timing *t)
     if (t->alone != NULL)
         t->alone->vtable->destroy(t->alone);
     sw_program_set_free(t->set);
-    for (int32_t s = 0; s < MOST_STEPS; s++)
+    for (int32_t s = 0; s < SW_BENCH_STEPS; s++)
         free(t->of_op[s]);
     if (t->inner != NULL)
         t->inner->vtable->destroy(t->inner);
@@ -166,8 +155,8 @@ int main(int argc, char **argv)
     char text[SW_ERROR_TEXT_BYTES];
     const int threads = argc > 3 ? atoi(argv[3]) : 1;
     t.steps = argc > 2 ? atoi(argv[2]) : 5;
-    if (argc < 2 || t.steps < 1 || t.steps > MOST_STEPS || threads < 1) {
-        fprintf(stderr, "usage: bench_ops PLAN.yaml [STEPS, 1 to %d [THREADS]]\n", MOST_STEPS);
+    if (argc < 2 || t.steps < 1 || t.steps > SW_BENCH_STEPS || threads < 1) {
+        fprintf(stderr, "usage: bench_ops PLAN.yaml [STEPS, 1 to %d [THREADS]]\n", SW_BENCH_STEPS);
         return 2;
     }
 #ifdef _OPENMP

@@ -1,5 +1,6 @@
 #include "tests/bench/op_table.h"
 
+#include "core/base/number.h"
 #include "core/cost/cost.h"
 #include "core/program/op.h"
 #include "core/program/set/compile.h"
@@ -55,6 +56,15 @@ int sw_bench_run_step(struct sw_executor *executor, const struct sw_plan *plan,
     int64_t vocab = plan->run->model.shape.vocab_size;
     sw_batch_feeds(read_tokens, &vocab, feeds);
     return sw_executor_run(executor, SW_PROGRAM_TRAIN, &step, feeds, SW_BATCH_FEEDS, NULL, 0, err);
+}
+
+double sw_bench_median(double *const *of_op, int32_t steps, int32_t op)
+{
+    double seconds[SW_BENCH_STEPS];
+    for (int32_t s = 0; s < steps; s++)
+        seconds[s] = of_op[s][op];
+    qsort(seconds, (size_t)steps, sizeof *seconds, sw_compare_doubles);
+    return seconds[steps / 2];
 }
 
 struct row {

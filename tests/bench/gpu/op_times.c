@@ -21,8 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STEPS = 64 };
-
 struct timing {
     struct sw_plan plan;
     struct sw_program_set *set;
@@ -31,7 +29,7 @@ struct timing {
     struct sw_comm *alone;
     struct sw_marker marker;
     struct sw_executor *executor;
-    double *of_op[MOST_STEPS]; /* [steps][op_count] seconds */
+    double *of_op[SW_BENCH_STEPS]; /* [steps][op_count] seconds */
     int32_t steps;
 };
 
@@ -88,15 +86,6 @@ static int measure(struct timing *t, struct sw_error *err)
     return 0;
 }
 
-static double median_of(const struct timing *t, int32_t op)
-{
-    double seconds[MOST_STEPS];
-    for (int32_t s = 0; s < t->steps; s++)
-        seconds[s] = t->of_op[s][op];
-    qsort(seconds, (size_t)t->steps, sizeof *seconds, sw_compare_doubles);
-    return seconds[t->steps / 2];
-}
-
 /* Marks are those of a recording's last replay; of several micro-steps the last has a recording of
  * its own. */
 static int print_table(const struct timing *t, struct sw_error *err)
@@ -111,8 +100,8 @@ static int print_table(const struct timing *t, struct sw_error *err)
             const struct sw_op *op = &p->ops[i];
             const bool once = p->accumulation_steps == 1 || region->phase == SW_PHASE_UPDATE ||
                               op->last_micro_step;
-            seconds[i] =
-                sw_walk_count(p, region, op) / region->repeat * median_of(t, i) / (once ? 1 : 2);
+            seconds[i] = sw_walk_count(p, region, op) / region->repeat *
+                         sw_bench_median(t->of_op, t->steps, i) / (once ? 1 : 2);
         }
     }
     sw_bench_print_ops(p, &t->plan.run->cluster, seconds);
@@ -127,7 +116,7 @@ static void tear_down(struct timing *t)
         t->alone->vtable->destroy(t->alone);
     sw_program_set_free(t->set);
     sw_marker_free(&t->marker);
-    for (int32_t s = 0; s < MOST_STEPS; s++)
+    for (int32_t s = 0; s < SW_BENCH_STEPS; s++)
         free(t->of_op[s]);
     if (t->device != NULL)
         t->device->vtable->destroy(t->device);
@@ -148,8 +137,8 @@ int main(int argc, char **argv)
     struct sw_error err = {0};
     char text[256];
     t.steps = argc > 2 ? atoi(argv[2]) : 6;
-    if (argc < 2 || t.steps < 1 || t.steps > MOST_STEPS) {
-        fprintf(stderr, "usage: op_times PLAN.yaml [STEPS], 1 to %d\n", MOST_STEPS);
+    if (argc < 2 || t.steps < 1 || t.steps > SW_BENCH_STEPS) {
+        fprintf(stderr, "usage: op_times PLAN.yaml [STEPS], 1 to %d\n", SW_BENCH_STEPS);
         return 2;
     }
     if (sw_plan_read(argv[1], NULL, &t.plan, &err) != 0)
