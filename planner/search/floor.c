@@ -120,9 +120,10 @@ struct looking_at {
     int64_t levels_batch;           /* the micro-batch that they are of */
     double limit;                   /* seconds */
     bool padded;                    /* the batch does not fill all ranks */
-    /* of all of a rank's sequences at once, nothing made again; of those what lasts from step to
-     * step, as large for fewer */
+    /* of an ideal step's micro-batch, all of a rank's sequences unless the run names another,
+     * nothing made again; of those what lasts from step to step, as large for fewer */
     double bytes, state_bytes;
+    double micro_batch;
 };
 
 /* What can be made again, of large micro-batches, whose ops take least for a sequence. */
@@ -187,9 +188,10 @@ static double least_seconds(const struct sw_searcher *s, const struct looking_at
     double least = INFINITY;
     for (int32_t i = 0; i < count; i++) {
         const double micro = (double)option[i].micro_batch_size, steps = ceil(all / micro);
-        const double bytes = l->state_bytes + (l->bytes - l->state_bytes) * micro / all;
+        const double bytes = l->state_bytes + (l->bytes - l->state_bytes) * micro / l->micro_batch;
         const double again = l->levels != NULL ? again_seconds(s, l, micro, steps, bytes) : 0;
-        const double links = steps * cost->parts.gathers + cost->parts.reduces;
+        const double links =
+            steps / p->accumulation_steps * cost->parts.gathers + cost->parts.reduces;
         double step = cost->step_seconds + (again > spare ? again - spare : 0);
         step = links > step ? links : step;
         least = step < least ? step : least;
@@ -361,6 +363,7 @@ static int is_variant_within(struct sw_searcher *s, struct looking_at *l, struct
     if (l->state_bytes > (double)limit_bytes)
         return 0;
     l->bytes = (double)sized.least_bytes;
+    l->micro_batch = (double)sized.decision.train.micro_batch_size;
     if (price_ideal(s, &sized, false, &cost, err) != 0)
         return -1;
     if (least_seconds(s, l, sized.program, &cost) > l->limit)

@@ -199,6 +199,24 @@ static void few_rows_are_the_first_of_all(void **state)
     assert_true(sum.priced < sum.meshes);
 }
 
+/* Weights that are gathered as they are stored, in each of many micro-steps: the links are busy
+ * with those of a step for as long, however many there are. */
+static void few_rows_of_a_named_micro_batch(void **state)
+{
+    (void)state;
+    struct looked sum = {0};
+    struct sw_test_run t = sw_test_small_run();
+    t.global_batch_size = 512;
+    t.memory = "80 GB";
+    t.outer = "3 GB/s";
+    t.more = "attention: {strategy: auto}\nmicro_batch_size: 1\n"
+             "precision: {compute: bf16, params: bf16}\n";
+    struct sw_config *config = sw_test_read_run(&t);
+    compare_rows(0, sw_config_run(config), 10, &sum);
+    sw_config_free(config);
+    assert_true(sum.priced < sum.meshes);
+}
+
 /* Of few long sequences sp is wide, and rings that leave their nodes are made of inner rings. */
 static void compare_long_runs(struct looked *sum)
 {
@@ -249,6 +267,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_what_a_mesh_gets_alone),
                                        cmocka_unit_test(few_rows_are_the_first_of_all),
+                                       cmocka_unit_test(few_rows_of_a_named_micro_batch),
                                        cmocka_unit_test(few_rows_of_inner_rings)};
     if (argc > 1)
         runs = atoi(argv[1]);
