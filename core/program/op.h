@@ -62,12 +62,13 @@ enum sw_attribute_print {
 };
 struct sw_attribute {
     const char *name;
-    uint8_t type;    /* enum sw_attribute_type */
-    uint8_t prints;  /* enum sw_attribute_print */
-    uint8_t symbol;  /* enum sw_size: an int that follows the mesh */
-    bool costs;      /* ops that differ in it cost differently */
-    bool newer;      /* no part of a digest where it is zero: older plans keep theirs */
-    uint16_t offset; /* in union sw_attributes */
+    uint8_t type;     /* enum sw_attribute_type */
+    uint8_t prints;   /* enum sw_attribute_print */
+    uint8_t symbol;   /* enum sw_size: an int that follows the mesh */
+    bool may_be_zero; /* with a symbol: 0 is a size like others, not an op of another form */
+    bool costs;       /* ops that differ in it cost differently */
+    bool newer;       /* no part of a digest where it is zero: older plans keep theirs */
+    uint16_t offset;  /* in union sw_attributes */
 };
 
 struct sw_op_info {

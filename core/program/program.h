@@ -106,6 +106,7 @@ enum sw_size {
     SW_SIZE_SCALES,  /* of a token in a cache of int8: one for each kv head, with its copies */
     SW_SIZE_SLOTS,   /* of the cache: texts over the whole mesh */
     SW_SIZE_SAMPLED, /* rows of a call that mixes behind which a token is chosen */
+    SW_SIZE_INNER,   /* ranks of an inner ring; 0: one ring */
     SW_SIZE_COUNT
 };
 
@@ -437,7 +438,6 @@ struct sw_program_key {
     struct sw_axes axes[SW_L_COUNT]; /* those that split anything; first, since they differ most */
     struct sw_recompute recompute;   /* normal; layers 0: as many as retargeting likes */
     uint32_t frozen;
-    int32_t inner_ring;
     uint8_t layout, compute, params, reduce, ring, kind;
     bool logits, one_micro_step, kv_copies, split_kv, padded, table_rows;
     struct sw_program_target target;

@@ -67,7 +67,8 @@ void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
                [SW_SIZE_PARTS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_CACHE_SEQ]),
                [SW_SIZE_SCALES] = kv_heads,
                [SW_SIZE_SLOTS] = slots * ways,
-               [SW_SIZE_SAMPLED] = (slots < rows ? slots : rows) * ways}};
+               [SW_SIZE_SAMPLED] = (slots < rows ? slots : rows) * ways,
+               [SW_SIZE_INNER] = o->serving.max_tokens == 0 ? o->inner_ring : 0}};
 }
 
 int32_t sw_first_layers(const struct sw_program_options *o)
@@ -145,7 +146,6 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     out->params = (uint8_t)o->params;
     out->reduce = (uint8_t)o->reduce;
     out->ring = (uint8_t)o->ring;
-    out->inner_ring = o->inner_ring;
     out->layout = (uint8_t)o->layout;
     if (sw_program_traits(o->kind)->backward)
         out->recompute = sw_recompute_normal(o->recompute, o->model.layers);
@@ -169,7 +169,7 @@ static void resize_attributes(struct sw_op *op, const struct sw_sizes *sizes)
 {
     for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
          a != NULL && a->type != SW_ATTRIBUTE_END; a++)
-        if (a->symbol != SW_SIZE_FIXED && sw_attribute_int(op, a) != 0)
+        if (a->symbol != SW_SIZE_FIXED && (a->may_be_zero || sw_attribute_int(op, a) != 0))
             *(int32_t *)(void *)((char *)&op->as + a->offset) = (int32_t)sizes->of[a->symbol];
 }
 
@@ -206,7 +206,8 @@ int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
     sw_sizes_of(o, &sizes);
     const bool same_ops = sizes.of[SW_SIZE_COPIES] == p->sizes[SW_SIZE_COPIES] &&
                           sizes.of[SW_SIZE_SHARDS] == p->sizes[SW_SIZE_SHARDS] &&
-                          sizes.of[SW_SIZE_PARTS] == p->sizes[SW_SIZE_PARTS];
+                          sizes.of[SW_SIZE_PARTS] == p->sizes[SW_SIZE_PARTS] &&
+                          sizes.of[SW_SIZE_INNER] == p->sizes[SW_SIZE_INNER];
     sw_sizes_apply(o, &sizes, p);
     for (int32_t i = 0; !same_ops && i < p->op_count; i++)
         resize_attributes(&p->ops[i], &sizes);

@@ -21,6 +21,7 @@ struct sw_cached_program {
     bool sized, placed;
     int32_t mesh[SW_AXIS_COUNT];
     struct sw_recompute recompute;
+    int32_t inner_ring;
     int64_t micro_batch, slots, least_arena_bytes;
 };
 struct sw_program_cache {
@@ -89,6 +90,7 @@ static int resize(struct sw_cached_program *entry, const struct sw_program_optio
 {
     if (entry->sized && entry->micro_batch == options->micro_batch_per_rank &&
         entry->slots == options->serving.slots_per_rank &&
+        entry->inner_ring == options->inner_ring &&
         sw_recompute_equal(entry->recompute, options->recompute) &&
         memcmp(entry->mesh, options->mesh.size, sizeof entry->mesh) == 0) {
         entry->program->mesh = options->mesh;
@@ -102,6 +104,7 @@ static int resize(struct sw_cached_program *entry, const struct sw_program_optio
     entry->sized = true;
     entry->micro_batch = options->micro_batch_per_rank;
     entry->slots = options->serving.slots_per_rank;
+    entry->inner_ring = options->inner_ring;
     entry->recompute = options->recompute;
     entry->least_arena_bytes = entry->program->arena_bytes;
     memcpy(entry->mesh, options->mesh.size, sizeof entry->mesh);

@@ -301,6 +301,7 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
         if (variant / 6 % 3 == 1) /* 1 to 6 */
             o.recompute.layers = 1 + (mesh->size[SW_DP] + 2 * mesh->size[SW_TP]) % 6;
         o.layout = variant / 18 % 2 ? SW_ZIGZAG : SW_CONTIGUOUS;
+        o.inner_ring = (variant + mesh->size[SW_TP]) % 2 ? mesh->size[SW_SP] / 2 : 0;
         retarget(&o, templates);
     }
     return 0;

@@ -38,7 +38,7 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
                                          .sequence_shards = p->sequence_shards,
                                          .sequence_layout = (int32_t)p->sequence_layout,
                                          .bf16_hops = b->options->ring == SW_BF16_T,
-                                         .inner_ring = b->options->inner_ring};
+                                         .inner_ring = (int32_t)d->sizes.of[SW_SIZE_INNER]};
     const int32_t o = sw_build_result(
         b, op, c, 3,
         &(struct sw_made){"o", q_in, n, "attention's result, before its output projection"});
