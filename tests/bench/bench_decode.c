@@ -17,6 +17,7 @@
 #include "runner/collective/comm.h"
 #include "runner/rank/execute.h"
 #include "tests/bench/products.h"
+#include "tests/bench/sweep.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@
 #include <omp.h>
 #endif
 
-enum { CHUNK = 512, TOKENS_EACH = 3, MAX_ROUNDS = 1000, SWEEP_SHARES = 64, AHEAD_BYTES = 1024 };
+enum { CHUNK = 512, TOKENS_EACH = 3, MAX_ROUNDS = 1000 };
 
 /* What weights of layers, and all else, are in. */
 static const struct format {
@@ -189,33 +190,6 @@ static double bytes_read(const struct bench *b)
     return (double)state->parameter_bytes + share * (double)state->cache_bytes;
 }
 
-/* Seconds to read all of it once: each thread its shares, in eight sums of 32 bytes, asking
- * ahead as the products do. */
-static double sweep(const struct bench *b, const char *memory, size_t bytes, uint64_t *sum)
-{
-    typedef uint64_t words __attribute__((vector_size(32)));
-    const size_t share = bytes / SWEEP_SHARES / 256 * 256;
-    uint64_t total = 0;
-    const double begin = b->clock();
-#ifdef _OPENMP
-#pragma omp parallel for schedule(static) num_threads(b->threads) reduction(+ : total)
-#endif
-    for (int s = 0; s < SWEEP_SHARES; s++) {
-        const words *from = (const words *)(const void *)(memory + (size_t)s * share);
-        words at[8] = {{0}};
-        for (size_t i = 0; i < share / 256; i++) {
-            _Pragma("GCC unroll 4") for (size_t line = 0; line < 4; line++)
-                __builtin_prefetch(memory + (size_t)s * share + i * 256 + line * 64 + AHEAD_BYTES);
-            _Pragma("GCC unroll 8") for (int j = 0; j < 8; j++) at[j] += from[8 * i + (size_t)j];
-        }
-        for (int j = 0; j < 8; j++)
-            for (int k = 0; k < 4; k++)
-                total += at[j][k];
-    }
-    *sum += total;
-    return (b->clock() - begin) * (double)bytes / (double)(share * SWEEP_SHARES);
-}
-
 static double median(double *values, int32_t count)
 {
     qsort(values, (size_t)count, sizeof *values, sw_compare_doubles);
@@ -231,7 +205,8 @@ static void measure_decode(struct bench *b, int32_t rounds)
     uint64_t sum = 0;
     (void)call(b, SW_PROGRAM_DECODE, b->cached, 1);
     for (int32_t r = 0; r < rounds; r++) {
-        swept[r] = sweep(b, weights, (size_t)state->parameter_bytes, &sum) /
+        swept[r] = sw_bench_sweep_seconds(weights, (size_t)state->parameter_bytes, b->threads,
+                                          b->clock, &sum) /
                    (double)state->parameter_bytes;
         decoded[r] = 1e30;
         for (int i = 0; i < TOKENS_EACH; i++) {
