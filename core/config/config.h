@@ -149,7 +149,7 @@ struct sw_profile_config {
         struct sw_place matmul, attention, attention_backward, memory,
             few_rows[SW_FEW_KINDS][SW_FEW_DTYPES], products_scale, attention_scale, launch_latency,
             angle_time, host_time, peak_bf16, peak_fp32, peak_int8, memory_bandwidth, band,
-            direct_reductions, joined_products;
+            direct_reductions, joined_products, products, attention_by_size;
     } at; /* where each constant stands; file NULL: nowhere, it is the default */
 };
 
@@ -171,8 +171,11 @@ struct sw_accelerator_config {
      * kv heads of all sequences, positions, head size: shares of the memory bandwidth that reading
      * keys and values takes. */
     const struct sw_products *prefill_attention, *decode_attention;
+    /* Median |error| of prices by these grids of measured sizes that are none of their points; 0:
+     * not told. */
+    double products_error, prefill_error, decode_error;
     struct {
-        struct sw_place peak_bf16, peak_fp32, memory_bandwidth;
+        struct sw_place peak_bf16, peak_fp32, memory_bandwidth, products, prefill, decode;
     } at; /* as in a profile */
     /* What files older than profiles hold beside it; a cluster without a profile takes it. */
     struct sw_profile_config older;

@@ -243,18 +243,38 @@ static const struct field peak_fields[] = {
 
 #define ATTENTION(member, word, what)                                                              \
     {                                                                                              \
-        .key = word, .type = FIELD_CUSTOM, AT(member), .brief = true,                              \
+        .key = #word, .type = FIELD_CUSTOM, KEPT(member, word), .brief = true,                     \
         .custom = &sw_type_attention_grid, .example = SW_ATTENTION_EXAMPLE,                        \
         .schema = SW_PRODUCTS_SCHEMA, .about = what                                                \
     }
 static const struct field attention_fields[] = {
-    ATTENTION(prefill_attention, "prefill",
+    ATTENTION(prefill_attention, prefill,
               "of prompts: points [heads, tokens, head_dim, share of peak], a full grid, head_dim "
               "ascending first, then tokens, then heads, which are query heads of all sequences; "
               "the share is of the causal half, without what writing keys and values takes"),
-    ATTENTION(decode_attention, "decode",
+    ATTENTION(decode_attention, decode,
               "of one token a sequence: points [heads, positions, head_dim, share of "
               "memory_bandwidth]; heads are those of keys, of all sequences"),
+    {.key = "prefill_error",
+     .type = FIELD_REAL,
+     AT(prefill_error),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = SW_MAX_PRODUCTS_SCALE,
+     .example = "0.05",
+     .about = "median error of prices by 'prefill' for measured sizes that are none of its points; "
+              "0: not known"},
+    {.key = "decode_error",
+     .type = FIELD_REAL,
+     AT(decode_error),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = SW_MAX_PRODUCTS_SCALE,
+     .example = "0.05",
+     .about = "median error of prices by 'decode' for measured sizes that are none of its points; "
+              "0: not known"},
     {.key = NULL},
 };
 #undef ATTENTION
@@ -332,12 +352,23 @@ const struct field sw_accelerator_fields[] = {
          "counts here, with a band twice as wide; of others the default one counts"},
     {.key = "products",
      .type = FIELD_CUSTOM,
-     AT(products),
+     KEPT(products, products),
      .brief = true,
      .custom = &sw_type_products,
      .example = SW_PRODUCTS_EXAMPLE,
      .schema = SW_PRODUCTS_SCHEMA,
      .about = SW_PRODUCTS_ABOUT "; a profile's matmul says how much of it software reaches"},
+    {.key = "products_error",
+     .type = FIELD_REAL,
+     AT(products_error),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = SW_MAX_PRODUCTS_SCALE,
+     .example = "0.05",
+     .about =
+         "median error of prices by 'products' for measured sizes that are none of its points; "
+         "0: not known"},
     {.key = "attention",
      .type = FIELD_SECTION,
      .offset = 0,

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum form { NUMBER, CURVE, FEW_ROWS };
+enum form { NUMBER, CURVE, FEW_ROWS, GRID };
 
 /* Offsets are in the profile, the accelerator or the link. */
 static const struct row {
@@ -14,18 +14,24 @@ static const struct row {
     enum sw_constant_unit unit;
     enum form form;
     size_t value, place;
+    size_t error;  /* that its description tells of it, a double; 0: none of its own */
+    int32_t grids; /* pointers to one each; points of a grid are of all */
 } rows[] = {
-#define PROFILE(member, word)                                                                      \
-    offsetof(struct sw_profile_config, member), offsetof(struct sw_profile_config, at.word)
+#define AT(owner, member, word) offsetof(struct owner, member), offsetof(struct owner, at.word)
+#define PROFILE(member, word) AT(sw_profile_config, member, word), 0, 0
+#define PROFILE_GRIDS(member, count, told)                                                         \
+    AT(sw_profile_config, member, member), offsetof(struct sw_profile_config, told), count
+#define PROFILE_SCALE(member, told)                                                                \
+    AT(sw_profile_config, member, member), offsetof(struct sw_profile_config, told), 0
 #define FEW(word, kind, dtype)                                                                     \
     {                                                                                              \
         word, SW_OWNER_PROFILE, SW_UNIT_BYTES, FEW_ROWS,                                           \
             PROFILE(few_rows[kind][dtype], few_rows[kind][dtype])                                  \
     }
-#define SHEET(member, word)                                                                        \
-    offsetof(struct sw_accelerator_config, member), offsetof(struct sw_accelerator_config, at.word)
-#define LINK(member, word)                                                                         \
-    offsetof(struct sw_link_config, member), offsetof(struct sw_link_config, at.word)
+#define SHEET(member, word) AT(sw_accelerator_config, member, word), 0, 0
+#define SHEET_GRID(member, word, told)                                                             \
+    AT(sw_accelerator_config, member, word), offsetof(struct sw_accelerator_config, told), 1
+#define LINK(member, word) AT(sw_link_config, member, word), 0, 0
     {"matmul", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE, PROFILE(matmul, matmul)},
     {"attention", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE, PROFILE(attention, attention)},
     {"attention_backward", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE,
@@ -37,36 +43,54 @@ static const struct row {
     FEW("few_rows.linear_t_bf16", SW_FEW_LINEAR_T, SW_FEW_BF16),
     FEW("few_rows.attention_fp32", SW_FEW_ATTENTION, SW_FEW_FP32),
     FEW("few_rows.attention_bf16", SW_FEW_ATTENTION, SW_FEW_BF16),
+    {"products", SW_OWNER_PROFILE, SW_UNIT_SHARE, GRID,
+     PROFILE_GRIDS(products, SW_PRODUCT_KINDS *SW_FEW_DTYPES, products_error)},
     {"products_scale", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE,
-     PROFILE(products_scale, products_scale)},
+     PROFILE_SCALE(products_scale, products_error)},
+    {"attention_by_size", SW_OWNER_PROFILE, SW_UNIT_SHARE, GRID,
+     PROFILE_GRIDS(attention_by_size, SW_ATTENTION_PHASES *SW_FEW_DTYPES, attention_error)},
     {"attention_scale", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE,
-     PROFILE(attention_scale, attention_scale)},
+     PROFILE_SCALE(attention_scale, attention_error)},
     {"launch_latency", SW_OWNER_PROFILE, SW_UNIT_SECONDS, NUMBER,
      PROFILE(launch_latency_s, launch_latency)},
     {"angle_time", SW_OWNER_PROFILE, SW_UNIT_SECONDS, NUMBER, PROFILE(angle_time_s, angle_time)},
     {"host_time", SW_OWNER_PROFILE, SW_UNIT_SECONDS, NUMBER, PROFILE(host_time_s, host_time)},
     {"peak.bf16", SW_OWNER_PROFILE, SW_UNIT_FLOPS, NUMBER, PROFILE(peak_bf16_flops, peak_bf16)},
     {"peak.fp32", SW_OWNER_PROFILE, SW_UNIT_FLOPS, NUMBER, PROFILE(peak_fp32_flops, peak_fp32)},
+    {"peak.int8", SW_OWNER_PROFILE, SW_UNIT_FLOPS, NUMBER, PROFILE(peak_int8_flops, peak_int8)},
     {"memory_bandwidth", SW_OWNER_PROFILE, SW_UNIT_BYTES, NUMBER,
      PROFILE(memory_bandwidth, memory_bandwidth)},
     {"peak.bf16", SW_OWNER_ACCELERATOR, SW_UNIT_FLOPS, NUMBER, SHEET(peak_bf16_flops, peak_bf16)},
     {"peak.fp32", SW_OWNER_ACCELERATOR, SW_UNIT_FLOPS, NUMBER, SHEET(peak_fp32_flops, peak_fp32)},
     {"memory_bandwidth", SW_OWNER_ACCELERATOR, SW_UNIT_BYTES, NUMBER,
      SHEET(memory_bandwidth, memory_bandwidth)},
+    {"products", SW_OWNER_ACCELERATOR, SW_UNIT_SHARE, GRID,
+     SHEET_GRID(products, products, products_error)},
+    {"attention.prefill", SW_OWNER_ACCELERATOR, SW_UNIT_SHARE, GRID,
+     SHEET_GRID(prefill_attention, prefill, prefill_error)},
+    {"attention.decode", SW_OWNER_ACCELERATOR, SW_UNIT_SHARE, GRID,
+     SHEET_GRID(decode_attention, decode, decode_error)},
     {"bandwidth", SW_OWNER_LINK, SW_UNIT_BYTES, NUMBER, LINK(bandwidth, bandwidth)},
-    {"efficiency", SW_OWNER_LINK, SW_UNIT_SHARE, CURVE, LINK(efficiency, efficiency)},
+    {"efficiency", SW_OWNER_LINK, SW_UNIT_SHARE, CURVE, AT(sw_link_config, efficiency, efficiency),
+     offsetof(struct sw_link_config, efficiency_error), 0},
     {"oversubscription", SW_OWNER_LINK, SW_UNIT_TIMES, NUMBER,
      LINK(oversubscription, oversubscription)},
     {"launch", SW_OWNER_LINK, SW_UNIT_SECONDS, NUMBER, LINK(launch_s, launch)},
     {"latency", SW_OWNER_LINK, SW_UNIT_SECONDS, NUMBER, LINK(latency_s, latency)},
+#undef AT
 #undef PROFILE
+#undef PROFILE_GRIDS
+#undef PROFILE_SCALE
 #undef FEW
 #undef SHEET
+#undef SHEET_GRID
 #undef LINK
 };
 enum { ROWS = sizeof rows / sizeof rows[0], LINK_ROWS = 5 };
 _Static_assert(ROWS - LINK_ROWS + LINK_ROWS * SW_MAX_LINKS <= SW_MOST_CONSTANTS,
                "every constant of a cluster has its place in the list");
+_Static_assert((int)SW_PRODUCT_KINDS <= (int)SW_ATTENTION_PHASES,
+               "all grids of a constant have room");
 
 static const char *base_of(const struct sw_cluster_config *cluster, const struct row *row,
                            int32_t link)
@@ -104,6 +128,41 @@ static struct numbers numbers_of(const char *base, const struct row *row)
     return (struct numbers){(double *)(void *)value, 1, 1};
 }
 
+/* The first of a constant's grids, which `grids` pointers name. */
+static const struct sw_products **grids_of(const char *base, const struct row *row)
+{
+    return (const struct sw_products **)(void *)(uintptr_t)(base + row->value);
+}
+
+static int32_t points_of(const struct sw_products *grid)
+{
+    return grid->rows * grid->columns * grid->depths;
+}
+
+/* Takes some of a constant's numbers into what is said of it. */
+static void meet(struct sw_constant *c, const double *first, int32_t count, ptrdiff_t stride)
+{
+    for (int32_t i = 0; i < count; i++) {
+        const double x = first[i * stride];
+        c->least = c->points == 0 || x < c->least ? x : c->least;
+        c->most = c->points == 0 || x > c->most ? x : c->most;
+        c->points++;
+    }
+}
+
+/* Of several pointers to one grid, once. */
+static void meet_grids(struct sw_constant *c, const char *base, const struct row *row)
+{
+    const struct sw_products *const *grid = grids_of(base, row);
+    for (int32_t i = 0; i < row->grids; i++) {
+        bool met = grid[i] == NULL;
+        for (int32_t k = 0; k < i && !met; k++)
+            met = grid[k] == grid[i];
+        if (!met)
+            meet(c, grid[i]->share, points_of(grid[i]), 1);
+    }
+}
+
 /* The curve of a link that tells none. */
 static struct sw_curve assumed_share(int32_t link)
 {
@@ -124,15 +183,10 @@ static void tell_errors(const struct sw_cluster_config *cluster, struct sw_const
         c->band_low = p->band_low;
         c->band_high = p->band_high;
     }
-    if (c->owner == SW_OWNER_PROFILE && p->products_error > 0 &&
-        rows[c->row].value == offsetof(struct sw_profile_config, products_scale))
-        c->error = p->products_error;
-    if (c->owner == SW_OWNER_PROFILE && p->attention_error > 0 &&
-        rows[c->row].value == offsetof(struct sw_profile_config, attention_scale))
-        c->error = p->attention_error;
-    if (c->owner == SW_OWNER_LINK &&
-        rows[c->row].value == offsetof(struct sw_link_config, efficiency))
-        c->error = cluster->link[c->link].efficiency_error;
+    double own = 0;
+    if (rows[c->row].error > 0)
+        memcpy(&own, base_of(cluster, &rows[c->row], c->link) + rows[c->row].error, sizeof own);
+    c->error = own > 0 ? own : c->error;
 }
 
 /* false: nothing is told and nothing assumed, other constants stand for it. */
@@ -142,24 +196,18 @@ static bool describe(const struct sw_cluster_config *cluster, int32_t row_at, in
     static const char *const owners[] = {"profile", "accelerator", "links"};
     const struct row *row = &rows[row_at];
     const char *base = base_of(cluster, row, link);
-    struct sw_curve assumed = assumed_share(link);
-    struct numbers n = numbers_of(base, row);
-    if (n.count == 0 && row->owner == SW_OWNER_LINK)
-        n = (struct numbers){&assumed.point[0].fraction, 1, 1};
-    if (n.count == 0 || n.first[0] == 0)
-        return false;
-    *c = (struct sw_constant){.owner = row->owner,
-                              .unit = row->unit,
-                              .row = row_at,
-                              .link = link,
-                              .points = n.count,
-                              .least = n.first[0],
-                              .most = n.first[0]};
-    for (int32_t i = 1; i < n.count; i++) {
-        const double x = n.first[(ptrdiff_t)i * n.stride];
-        c->least = x < c->least ? x : c->least;
-        c->most = x > c->most ? x : c->most;
+    const struct sw_curve assumed = assumed_share(link);
+    *c = (struct sw_constant){.owner = row->owner, .unit = row->unit, .row = row_at, .link = link};
+    if (row->form == GRID) {
+        meet_grids(c, base, row);
+    } else {
+        const struct numbers n = numbers_of(base, row);
+        meet(c, n.first, n.count, n.stride);
+        if (n.count == 0 && row->owner == SW_OWNER_LINK)
+            meet(c, &assumed.point[0].fraction, 1, 1);
     }
+    if (c->points == 0 || (c->points == 1 && c->least == 0))
+        return false;
     memcpy(&c->at, base + row->place, sizeof c->at);
     if (row->owner == SW_OWNER_LINK)
         snprintf(c->name, sizeof c->name, "links.%.64s.%s", cluster->link[link].name, row->name);
@@ -181,14 +229,40 @@ int32_t sw_constants_list(const struct sw_cluster_config *cluster,
     return count;
 }
 
+/* Pointers to one grid stay pointers to one. */
+static void scale_grids(const struct sw_products **grid, int32_t count, double factor,
+                        struct sw_constant_room *room)
+{
+    const struct sw_products *was[sizeof room->grid / sizeof room->grid[0]];
+    memcpy(was, grid, (size_t)count * sizeof(const struct sw_products *));
+    for (int32_t i = 0; i < count; i++) {
+        int32_t first = 0;
+        while (was[first] != was[i])
+            first++;
+        if (was[i] == NULL)
+            continue;
+        grid[i] = &room->grid[first];
+        if (first < i)
+            continue;
+        room->grid[i] = *was[i];
+        for (int32_t k = 0; k < points_of(was[i]); k++)
+            room->grid[i].share[k] *= factor;
+    }
+}
+
 void sw_constant_scale(struct sw_cluster_config *cluster, const struct sw_constant *constant,
-                       double factor)
+                       double factor, struct sw_constant_room *room)
 {
     const struct row *row = &rows[constant->row];
     struct sw_link_config *link = &cluster->link[constant->link];
+    const char *base = base_of(cluster, row, constant->link);
+    if (row->form == GRID) {
+        scale_grids(grids_of(base, row), row->grids, factor, room);
+        return;
+    }
     if (row->owner == SW_OWNER_LINK && row->form == CURVE && link->efficiency.count == 0)
         link->efficiency = assumed_share(constant->link);
-    const struct numbers n = numbers_of(base_of(cluster, row, constant->link), row);
+    const struct numbers n = numbers_of(base, row);
     for (int32_t i = 0; i < n.count; i++)
         n.first[(ptrdiff_t)i * n.stride] *= factor;
 }

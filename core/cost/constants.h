@@ -1,7 +1,7 @@
 /* The constants that prices rest on, each with its value, where it stands and how it is changed:
  * one table, from which `plan explain --sources` lists them and asks what each is worth. Owns
- * nothing. Not in it: counts (compute_units, steps) and what is part of the rules themselves
- * (tiles, depths of pipelines), which no description tells. */
+ * nothing but the room below, which is the caller's. Not in it: counts (compute_units, steps) and
+ * what is part of the rules themselves (tiles, depths of pipelines), which no description tells. */
 #ifndef SW_COST_CONSTANTS_H
 #define SW_COST_CONSTANTS_H
 
@@ -17,14 +17,14 @@ enum sw_constant_unit {
     SW_UNIT_TIMES
 };
 
-enum { SW_MOST_CONSTANTS = 21 + 5 * SW_MAX_LINKS, SW_CONSTANT_NAME_BYTES = 96 };
+enum { SW_MOST_CONSTANTS = 27 + 5 * SW_MAX_LINKS, SW_CONSTANT_NAME_BYTES = 96 };
 
 struct sw_constant {
     char name[SW_CONSTANT_NAME_BYTES]; /* "profile.matmul", "links.nvlink.latency" */
     enum sw_constant_owner owner;
     enum sw_constant_unit unit; /* bytes: per second; flops: FLOP/s; times: a plain factor */
     int32_t row, link;          /* of the table; of the cluster, 0 where it is no link's */
-    int32_t points;             /* of a curve; 1: a number, which is least and most */
+    int32_t points;             /* of a curve or grids; 1: a number, which is least and most */
     double least, most;         /* of its points */
     struct sw_place at;         /* in the cluster's texts; file NULL: it is a default */
     /* What its description says of rows that it was not fitted to; 0: it says nothing. The band is
@@ -38,9 +38,14 @@ struct sw_constant {
 int32_t sw_constants_list(const struct sw_cluster_config *cluster,
                           struct sw_constant out[SW_MOST_CONSTANTS]);
 
-/* The same cluster with that constant, of a curve every point, times `factor`. The constant must be
- * of this cluster. */
+/* Where changed grids stand: a description only points at its own. */
+struct sw_constant_room {
+    struct sw_products grid[SW_ATTENTION_PHASES * SW_FEW_DTYPES];
+};
+
+/* The same cluster with that constant, of a curve or grid every point, times `factor`. The constant
+ * must be of this cluster, which uses the room from then on where it is a grid. */
 void sw_constant_scale(struct sw_cluster_config *cluster, const struct sw_constant *constant,
-                       double factor);
+                       double factor, struct sw_constant_room *room);
 
 #endif

@@ -41,9 +41,10 @@ static int try_constant(const struct sw_sources *s, const struct sw_program *pro
     const bool least = source->constant.unit == SW_UNIT_TIMES && source->constant.least <= 1;
     const double below = least ? 0 : nudge;
     struct sw_cluster_config more = s->run->cluster, less = s->run->cluster;
+    struct sw_constant_room more_room, less_room;
     double with_more, with_less;
-    sw_constant_scale(&more, &source->constant, 1 + nudge);
-    sw_constant_scale(&less, &source->constant, 1 - below);
+    sw_constant_scale(&more, &source->constant, 1 + nudge, &more_room);
+    sw_constant_scale(&less, &source->constant, 1 - below, &less_room);
     if (price(s, program, &more, &with_more, err) != 0 ||
         price(s, program, &less, &with_less, err) != 0)
         return -1;
@@ -191,9 +192,17 @@ const char *sw_source_place(const struct sw_sources *s, const struct sw_constant
     return buffer;
 }
 
+/* As data sheets write it, in bytes alone. */
+static const char *format_rate(double bytes_per_second, char buffer[SW_FORMAT_RATE])
+{
+    sw_format_rate(bytes_per_second, buffer);
+    buffer[strcspn(buffer, "/") + 2] = '\0';
+    return buffer;
+}
+
 static void format_value(const struct sw_constant *c, char *buffer, size_t bytes)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
+    char a[SW_FORMAT_BYTES], least[SW_FORMAT_RATE], most[SW_FORMAT_RATE];
     switch (c->unit) {
     case SW_UNIT_SECONDS:
         snprintf(buffer, bytes, "%s", sw_format_seconds(c->least, a));
@@ -203,10 +212,10 @@ static void format_value(const struct sw_constant *c, char *buffer, size_t bytes
         return;
     case SW_UNIT_BYTES:
         if (c->points > 1)
-            snprintf(buffer, bytes, "%s/s to %s/s", sw_format_bytes(c->least, a),
-                     sw_format_bytes(c->most, b));
+            snprintf(buffer, bytes, "%s to %s", format_rate(c->least, least),
+                     format_rate(c->most, most));
         else
-            snprintf(buffer, bytes, "%s/s", sw_format_bytes(c->least, a));
+            snprintf(buffer, bytes, "%s", format_rate(c->least, least));
         return;
     default:
         if (c->points > 1)
@@ -253,7 +262,7 @@ static void print_measurement(FILE *out, const struct sw_sources *s)
 void sw_sources_text(FILE *out, const struct sw_sources *s)
 {
     const struct sw_cost *cost = &s->c.cost;
-    char mesh[64], a[SW_FORMAT_BYTES], value[96], off[96], place[512];
+    char mesh[64], a[SW_FORMAT_BYTES], value[2 * SW_FORMAT_RATE + 4], off[96], place[512];
     fprintf(out, "%s on %s, mesh_dim %s: %s %s, profile %s\n", s->run->name, s->run->cluster.name,
             sw_mesh_format(&s->c.decision.mesh, mesh, sizeof mesh),
             s->purpose == SW_FOR_SERVE ? "a token" : "a step",

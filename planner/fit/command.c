@@ -337,7 +337,7 @@ static int fit_products(const struct sw_accelerator_config *chip, const struct s
         return -1;
     print_heading(chip, "these 'products'", fitted);
     print_left_out(&other, "");
-    printf("products: [\n");
+    printf("products_error: %.3f\nproducts: [\n", other.low);
     print_grid(&grid, "  ", "\n]\n");
     return 0;
 }
@@ -362,7 +362,7 @@ static int fit_attention(const struct sw_accelerator_config *chip,
         }
         begun = true;
         print_left_out(&other, "  ");
-        printf("  %s: [\n", names[phase]);
+        printf("  %s_error: %.3f\n  %s: [\n", names[phase], other.low, names[phase]);
         print_grid(&grid, "    ", "\n  ]\n");
     }
     return 0;

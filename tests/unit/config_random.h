@@ -216,6 +216,9 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
     a->products = any_products(s);
     a->prefill_attention = any_products(s);
     a->decode_attention = any_products(s);
+    a->products_error = draw(s) & 1 ? real(s, 1e-3, 1) : 0;
+    a->prefill_error = draw(s) & 1 ? real(s, 1e-3, 1) : 0;
+    a->decode_error = draw(s) & 1 ? real(s, 1e-3, 1) : 0;
     fill_profile(s, &c->profile);
     c->profile.accelerator = draw(s) & 1 ? a->name : NULL;
     c->name = "1e3";

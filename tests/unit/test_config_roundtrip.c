@@ -118,6 +118,9 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     same_products(a->accelerator.products, b->accelerator.products);
     same_products(a->accelerator.prefill_attention, b->accelerator.prefill_attention);
     same_products(a->accelerator.decode_attention, b->accelerator.decode_attention);
+    SAME(accelerator.products_error);
+    SAME(accelerator.prefill_error);
+    SAME(accelerator.decode_error);
     SAME(accelerator.peak_int8_flops);
     SAME(profile.peak_int8_flops);
     SAME(profile.reduces_directly);

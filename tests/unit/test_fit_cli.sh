@@ -36,8 +36,8 @@ for cluster in dgx-a100-16x8:a100-sxm-80gb h100-8x8:h100-sxm-80gb h200-16x8:h200
     l40s-pcie-1x8:l40s-48gb; do
     "$plan" fit $published/data/published_gemm.csv "configs/clusters/${cluster%:*}.yaml" >"$out/products"
     grep -q 'measured sizes that are none of these points: mean error' "$out/products" || fail "no error of products"
-    diff <(sed -n '/^products:/,$p' "$out/products") \
-        <(sed -n '/^products:/,$p' "configs/accelerators/${cluster#*:}.yaml") || fail "$cluster: other products"
+    diff <(sed -n '/^products_error:/,$p' "$out/products") \
+        <(sed -n '/^products_error:/,$p' "configs/accelerators/${cluster#*:}.yaml") || fail "$cluster: other products"
 done
 printf 'm,n,k,latency_us\n1,2,3,4\n1,2,4,5\n' >"$out/few.csv"
 "$plan" fit "$out/few.csv" configs/clusters/h100-8x8.yaml >/dev/null 2>"$out/errors" && fail "a grid of two points"
@@ -50,8 +50,8 @@ grep -q 'few.csv:2:1: error: a product needs m, n and k of at least 1' "$out/err
 for cluster in dgx-a100-16x8:a100-sxm-80gb h100-8x8:h100-sxm-80gb h200-16x8:h200-sxm-141gb dgx-b200-8x8:b200-sxm-180gb; do
     "$plan" fit $published/data/published_attention.csv "configs/clusters/${cluster%:*}.yaml" >"$out/attention"
     [ "$(grep -c 'measured sizes that are none of these points: mean error' "$out/attention")" -eq 2 ] || fail "no error of attention"
-    diff <(sed -n '/^attention:/,$p' "$out/attention") \
-        <(sed -n '/^attention:/,/^  decode/p; /^  decode/,/^  \]/{/^  decode/!p}' "configs/accelerators/${cluster#*:}.yaml") ||
+    diff <(awk '/^[^ ]/ { on = /^attention:/ } on' "$out/attention") \
+        <(awk '/^[^ ]/ { on = /^attention:/ || on && /^\]/ } on' "configs/accelerators/${cluster#*:}.yaml") ||
         fail "$cluster: other attention"
 done
 printf 'phase,batch,tokens,cached,heads,kv_heads,head_dim,latency_us\nprefill,1,64,0,8,8,128,5\n' >"$out/few.csv"

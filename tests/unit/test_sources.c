@@ -24,6 +24,15 @@ static const struct sw_test_run small = {.nodes = 4,
                                          .launch = "3 us",
                                          .more = "serve: {max_batch: 8}\n"};
 
+static const struct sw_products grid = {.rows = 2,
+                                        .columns = 2,
+                                        .depths = 2,
+                                        .row = {1, 1024},
+                                        .column = {64, 8192},
+                                        .depth = {64, 8192},
+                                        .share = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8},
+                                        .asymptote = 0.85};
+
 static const struct sw_constant *find(const struct sw_constant *list, int32_t count,
                                       const char *name)
 {
@@ -38,13 +47,18 @@ static void every_constant_is_scaled_alone(void **state)
 {
     (void)state;
     struct sw_constant before[SW_MOST_CONSTANTS], after[SW_MOST_CONSTANTS];
+    struct sw_constant_room room;
     struct sw_config *config = sw_test_read_run(&small);
-    const struct sw_cluster_config *cluster = &sw_config_run(config)->cluster;
+    struct sw_cluster_config with_grids = sw_config_run(config)->cluster;
+    const struct sw_cluster_config *cluster = &with_grids;
+    with_grids.accelerator.products = with_grids.accelerator.decode_attention = &grid;
+    with_grids.profile.products[0][0] = with_grids.profile.products[1][0] = &grid;
+    with_grids.profile.attention_by_size[1][1] = &grid;
     const int32_t count = sw_constants_list(cluster, before);
     assert_true(count > 10);
     for (int32_t i = 0; i < count; i++) {
         struct sw_cluster_config changed = *cluster;
-        sw_constant_scale(&changed, &before[i], 2);
+        sw_constant_scale(&changed, &before[i], 2, &room);
         assert_int_equal(sw_constants_list(&changed, after), count);
         for (int32_t k = 0; k < count; k++) {
             assert_string_equal(after[k].name, before[k].name);
@@ -55,10 +69,40 @@ static void every_constant_is_scaled_alone(void **state)
     sw_config_free(config);
 }
 
+/* A grid that several stand for is changed once, its own description never; what the chip's
+ * kernels are worth is what a profile's share of them is. */
+static void grids_are_constants(void **state)
+{
+    (void)state;
+    struct sw_constant list[SW_MOST_CONSTANTS];
+    struct sw_constant_room room;
+    struct sw_cluster_config cluster = {
+        .accelerator = {.products = &grid,
+                        .products_error = 0.046,
+                        .at.products = {.file = "chip.yaml", .line = 3}},
+        .profile = {
+            .name = "p", .products = {{&grid, &grid}, {NULL, &grid}}, .products_error = 0.07}};
+    const int32_t count = sw_constants_list(&cluster, list);
+    const struct sw_constant *chip = find(list, count, "accelerator.products"),
+                             *own = find(list, count, "profile.products");
+    assert_int_equal(chip->points, 8);
+    assert_int_equal(own->points, 8);
+    assert_true(chip->least == 0.1 && chip->most == 0.8 && chip->error == 0.046);
+    assert_true(own->error == 0.07);
+    assert_string_equal(chip->at.file, "chip.yaml");
+    sw_constant_scale(&cluster, own, 0.5, &room);
+    const struct sw_products *(*to)[SW_FEW_DTYPES] = cluster.profile.products;
+    assert_ptr_equal(to[0][0], to[1][1]);
+    assert_null(to[1][0]);
+    assert_true(to[0][0]->share[0] == 0.05 && grid.share[0] == 0.1);
+    assert_ptr_equal(cluster.accelerator.products, &grid);
+}
+
 static void curves_tell_their_ends_and_errors(void **state)
 {
     (void)state;
     struct sw_constant list[SW_MOST_CONSTANTS];
+    struct sw_constant_room room;
     struct sw_cluster_config cluster = {
         .link_count = 1,
         .link = {{.name = "wire",
@@ -88,12 +132,12 @@ static void curves_tell_their_ends_and_errors(void **state)
     assert_true(find(list, count, "profile.products_scale")->error == 0.07);
     const struct sw_constant *attention = find(list, count, "profile.attention_scale");
     assert_true(attention->error == 0.05 && attention->least == 0.9 && attention->most == 1.25);
-    sw_constant_scale(&cluster, find(list, count, "profile.products_scale"), 0.5);
+    sw_constant_scale(&cluster, find(list, count, "profile.products_scale"), 0.5, &room);
     assert_true(cluster.profile.products_scale.point[0].fraction == 0.48);
     cluster.profile.at.band.file = NULL;
     (void)sw_constants_list(&cluster, list);
     assert_true(matmul->error == 0.04 && matmul->band_low == 0 && matmul->band_high == 0);
-    sw_constant_scale(&cluster, curve, 0.5);
+    sw_constant_scale(&cluster, curve, 0.5, &room);
     assert_true(cluster.link[0].efficiency.point[1].fraction == 0.375);
 }
 
@@ -160,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_constant_is_scaled_alone),
+        cmocka_unit_test(grids_are_constants),
         cmocka_unit_test(curves_tell_their_ends_and_errors),
         cmocka_unit_test(places_are_where_values_stand),
         cmocka_unit_test(shares_add_up),

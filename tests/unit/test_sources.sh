@@ -41,6 +41,9 @@ says 'links.nvlink.efficiency 0.0134 to 0.835' "$run" --sources "${mesh[@]}"
 says ' 9.1 % configs/curves/nccl-nvlink-h100.yaml:' "$run" --sources "${mesh[@]}"
 says 'largest uncertainty: profile.matmul; its share times its error is ' "$run" --sources "${mesh[@]}"
 says 'accelerator.peak.bf16 989 TFLOP/s' "$run" --sources "${mesh[@]}"
+says 'accelerator.memory_bandwidth 3.35 TB/s' "$run" --sources "${mesh[@]}"
+says 'accelerator.products 0.159 to 0.916 ' "$run" --sources "${mesh[@]}"
+says ' 4.6 % configs/accelerators/h100-sxm-80gb.yaml:' "$run" --sources "${mesh[@]}"
 says ' runner calibrate --device cuda -o configs/clusters/h100-8x8.profile.yaml' "$run" --sources "${mesh[@]}"
 says "4.5 %, step -7 to +14 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
 says ' plan fit runs.csv configs/clusters/h100-8x8.yaml configs/models/llama-8b.yaml' \
@@ -64,6 +67,7 @@ command=$(sed -n 's/^ *plan fit runs.csv //p' "$scratch/stdout")
 
 serve=(--for serve --set serve.max_batch=8 --mesh_dim '1,1,8,8')
 says ': a token ' "$run" --sources "${serve[@]}"
+says 'accelerator.attention.decode 0.000471 to 0.935 ' "$run" --sources "${serve[@]}"
 says ' srun --nodes=2 --ntasks-per-node=8 --distribution=block --gpus-per-node=8 runner calibrate --device cuda -o configs/clusters/h100-8x8-measured.profile.yaml --cluster configs/clusters/h100-8x8-measured.yaml' \
     "$run" --sources "${serve[@]}"
 
