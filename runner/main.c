@@ -218,6 +218,9 @@ static const struct sw_argument calibrate_rows[] = {
      INTO(profile_path)},
     {"--cluster", NULL, "CLUSTER.yaml",
      "measure the links too, and write a cluster file in the same folder", INTO(cluster_path)},
+    {"--plan", NULL, "NAME.plan.yaml",
+     "end with a step of this plan, predicted and measured, instead of one of a small model",
+     INTO(plan_path)},
     {"--quick", NULL, NULL, "measure for 8 seconds instead of 55", INTO(quick)},
     {"--force", NULL, NULL, "write unreliable results, too, with a band that is as wide",
      INTO(force)},
@@ -238,8 +241,10 @@ static int calibrate(int argc, char **argv)
     }
     if (options.quick)
         options.seconds = SW_CALIBRATE_QUICK_SECONDS;
-    return sw_rank_run(
-        &(struct sw_rank_command){.starts_itself = true, .run = sw_calibrate, .options = &options});
+    return sw_rank_run(&(struct sw_rank_command){.plan_path = options.plan_path,
+                                                 .starts_itself = true,
+                                                 .run = sw_calibrate,
+                                                 .options = &options});
 }
 
 static const struct command {

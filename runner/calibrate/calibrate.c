@@ -213,12 +213,29 @@ static int set_gpu_facts(struct calibrating *c, struct sw_error *err)
     return 0;
 }
 
+/* What a plan cannot do is said before anything is measured. */
+static int open_device(struct calibrating *c, struct sw_error *err)
+{
+    const enum sw_device_kind kind = c->options->device;
+    const struct sw_plan *plan = c->rank->plan;
+    if (plan == NULL)
+        return sw_rank_open_device(c->rank, kind);
+    const enum sw_device_kind planned = plan->run->cluster.accelerator.device;
+    if (planned != kind)
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = c->rank->plan_path},
+                          "the plan is for %s and %s is measured; add --device %s",
+                          sw_word(sw_words_device, (int32_t)planned),
+                          sw_word(sw_words_device, (int32_t)kind),
+                          sw_word(sw_words_device, (int32_t)planned));
+    return sw_rank_compile_training(c->rank);
+}
+
 static int set_up(struct calibrating *c, struct sw_error *err)
 {
     if (c->rank->launch->rank == 0 && check_paths(c->options, err) != 0)
         return -1;
     c->threads = sw_launch_threads(c->rank->launch);
-    if (sw_rank_open_device(c->rank, c->options->device) != 0)
+    if (open_device(c, err) != 0)
         return -1;
     if (c->rank->device->vtable->facts == NULL)
         return 0;
@@ -456,10 +473,15 @@ static int predict_step(struct calibrating *c, struct sw_error *err)
 
 static void report_step(const struct calibrating *c)
 {
-    fprintf(stderr,
-            "a step    %.3g ms predicted, %.3g ms measured, %+.0f %%, of a small model over "
-            "all ranks\n",
+    const struct sw_plan *plan = c->rank->plan;
+    char mesh[64];
+    fprintf(stderr, "a step    %.3g ms predicted, %.3g ms measured, %+.0f %%, of ",
             c->predicted_s * 1e3, c->step_s * 1e3, 100 * (c->predicted_s / c->step_s - 1));
+    if (plan == NULL)
+        fprintf(stderr, "a small model over all ranks\n");
+    else
+        fprintf(stderr, "'%s' with mesh_dim %s\n", plan->run->name,
+                sw_mesh_format(&plan->decision.mesh, mesh, sizeof mesh));
 }
 
 static void report_link(const char *name, const struct sw_link_rates *r)

@@ -8,10 +8,11 @@
 
 #include <stdlib.h>
 
-enum { STEPS = 5, FIRST_STEPS = 2 }; /* the first ones choose kernels and make recordings */
+enum { STEPS = 5, FIRST_STEPS = 2 };
 
-/* Ranks wait for each other a step long. */
+/* Ranks wait for each other a step long, a plan's as long as it says at least. */
 static const double longest_s = 30;
+static const double enough_s = 30; /* of steps */
 
 /* Of none of the shapes that were measured. As many heads as the ranks of a node can share. */
 static struct sw_program_options options_of(int32_t nodes, int32_t local, bool queues)
@@ -41,42 +42,63 @@ static struct sw_program_options options_of(int32_t nodes, int32_t local, bool q
     return o;
 }
 
+/* The first ones choose kernels and make recordings: of long steps one is all that is waited for.
+ * What is told of time is the same on every rank, and so how many steps they make. */
 static int time_steps(struct sw_executor *executor, struct sw_comm *world, int64_t vocab_size,
                       double *seconds, struct sw_error *err)
 {
-    double took[STEPS];
-    for (int64_t i = 0; i < FIRST_STEPS + STEPS; i++) {
+    double took[STEPS], spent = 0;
+    int32_t count = 0;
+    for (int64_t i = 0; count < STEPS && (count == 0 || spent < enough_s); i++) {
         if (world->size > 1 && world->vtable->barrier(world, err) != 0)
             return -1;
         const double begin = sw_clock_now();
         if (sw_rate_step(executor, vocab_size, i + 1, err) != 0)
             return -1;
-        if (i >= FIRST_STEPS)
-            took[i - FIRST_STEPS] = sw_clock_now() - begin;
+        double one = (sw_clock_now() - begin) / world->size;
+        if (sw_calibrate_sum(world, &one, 1, err) != 0)
+            return -1;
+        spent += one;
+        if (i >= FIRST_STEPS || (i > 0 && spent > enough_s))
+            took[count++] = one;
     }
-    qsort(took, STEPS, sizeof *took, sw_compare_doubles);
-    *seconds = took[STEPS / 2] / world->size;
-    return sw_calibrate_sum(world, seconds, 1, err);
+    qsort(took, (size_t)count, sizeof *took, sw_compare_doubles);
+    *seconds = took[count / 2];
+    return 0;
+}
+
+/* The programs of a plan are there since it was read. */
+static int compile(struct sw_rank *rank, const struct sw_program_options *options)
+{
+    struct sw_program *program = NULL;
+    if (rank->plan != NULL)
+        return 0;
+    return sw_program_compile(options, SW_LAID_OUT, &program, &rank->err) != 0
+               ? -1
+               : sw_program_set_single(program, SW_PROGRAM_TRAIN, &rank->programs, &rank->err);
 }
 
 int sw_calibrate_step(struct sw_rank *rank, int32_t nodes, double *seconds)
 {
     const bool queues = rank->device->vtable->mark != NULL;
-    const struct sw_program_options options = options_of(nodes, rank->launch->size / nodes, queues);
+    const struct sw_program_options own = options_of(nodes, rank->launch->size / nodes, queues);
+    const struct sw_plan *plan = rank->plan;
+    const struct sw_mesh mesh = plan != NULL ? plan->decision.mesh : own.mesh;
+    const double rank_s = plan != NULL ? plan->prediction.step_seconds : 0;
     struct sw_error *err = &rank->err;
-    struct sw_program *program = NULL;
     struct sw_axes groups[SW_MESH_GROUPS];
-    if (sw_program_compile(&options, SW_LAID_OUT, &program, err) != 0 ||
-        sw_program_set_single(program, SW_PROGRAM_TRAIN, &rank->programs, err) != 0)
+    if (compile(rank, &own) != 0)
         return -1;
     if (rank->comm != NULL)
         rank->comm->vtable->destroy(rank->comm);
     rank->comm = NULL;
-    if (sw_rank_connect(rank, &options.mesh, groups, sw_program_set_axes(rank->programs, groups),
-                        longest_s) != 0 ||
+    if (sw_rank_connect(rank, &mesh, groups, sw_program_set_axes(rank->programs, groups),
+                        rank_s > longest_s ? rank_s : longest_s) != 0 ||
         sw_executor_create(rank->programs, rank->device, rank->comm, NULL, &rank->executor, err) !=
             0 ||
         sw_executor_init_state(rank->executor, 1, 0.02, err) != 0)
         return -1;
-    return time_steps(rank->executor, rank->comm, options.model.vocab_size, seconds, err);
+    return time_steps(rank->executor, rank->comm,
+                      plan != NULL ? plan->run->model.shape.vocab_size : own.model.vocab_size,
+                      seconds, err);
 }

@@ -75,6 +75,17 @@ int sw_rank_compile(struct sw_rank *rank, uint32_t serving, int64_t texts)
                : sw_rank_open_device(rank, rank->plan->run->cluster.accelerator.device);
 }
 
+int sw_rank_compile_training(struct sw_rank *rank)
+{
+    if (sw_rank_compile(rank, 0, 0) != 0)
+        return -1;
+    if (rank->plan->program_digest[SW_PROGRAM_TRAIN] != 0)
+        return 0;
+    return sw_fail_at(&rank->err, SW_BAD_INPUT, plan_place(rank),
+                      "the plan is for serving and has no training program; remove 'job' from the "
+                      "run and emit it again");
+}
+
 /* ---- Joining the others ---- */
 
 /* Ranks of different programs would wait for each other's collectives, or mix them up. */

@@ -4,7 +4,8 @@
  *
  *     compile -> join, once the caller has looked at what is its own -> run programs, agree, vote
  *
- * `calibrate` has no plan and needs a device and communicators alone. Owns all but launch and plan.
+ * `calibrate` needs a device and communicators alone, and may do without a plan. Owns all but
+ * launch and plan.
  */
 #ifndef SW_RANK_H
 #define SW_RANK_H
@@ -17,7 +18,7 @@ enum { SW_RANK_VOTES = 8 };
 
 struct sw_rank {
     struct sw_launch *launch;
-    const struct sw_plan *plan; /* NULL: calibrate */
+    const struct sw_plan *plan; /* NULL: none, of calibrate */
     const char *plan_path;      /* for messages */
     struct sw_program_set *programs;
     enum sw_device_kind kind;
@@ -49,6 +50,8 @@ int sw_rank_open_device(struct sw_rank *rank, enum sw_device_kind kind);
  * many a run that does not say it serves at a time at most, 0: the default. Errors: SW_BAD_INPUT:
  * the job has not the plan's ranks; another program. */
 int sw_rank_compile(struct sw_rank *rank, uint32_t serving, int64_t texts);
+/* Those of training. Errors besides (SW_BAD_INPUT): the plan is for serving. */
+int sw_rank_compile_training(struct sw_rank *rank);
 
 /* What must be the same on every rank besides the plan. */
 struct sw_rank_same {

@@ -16,12 +16,8 @@ static int set_up(struct sw_trainer *trainer, double holdout)
     const struct sw_run_config *run = plan->run;
     const struct sw_place place = {.file = rank->plan_path};
     struct sw_program_options options;
-    if (sw_rank_compile(rank, 0, 0) != 0)
+    if (sw_rank_compile_training(rank) != 0)
         return -1;
-    if (plan->program_digest[SW_PROGRAM_TRAIN] == 0)
-        return sw_fail_at(&rank->err, SW_BAD_INPUT, place,
-                          "the plan is for serving and has no training program; remove 'job' from "
-                          "the run and emit it again");
     if (run->data_path == NULL)
         return sw_fail_at(&rank->err, SW_BAD_INPUT, place,
                           "the run names no data to train on; add data: {path: FILE} to "

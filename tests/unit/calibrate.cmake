@@ -9,7 +9,7 @@ if(TARGET runner)
   sw_test(test_calibrate SOURCES test_calibrate.c LIBRARIES sw_runner sw_plan_scheduler sw_config
           ARGS $<TARGET_FILE:runner> ${CMAKE_BINARY_DIR}/tests ${sw_calibrate_mpirun})
   if(TEST test_calibrate)
-    add_dependencies(test_calibrate runner)
+    add_dependencies(test_calibrate runner plan)
     add_test(NAME test_calibrate_busy
              COMMAND test_calibrate $<TARGET_FILE:runner> ${CMAKE_BINARY_DIR}/tests ${sw_calibrate_mpirun} busy
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

@@ -464,6 +464,27 @@ static void expect_step(const char *text)
         fail_msg("%s", line);
 }
 
+/* Two micro-steps of a model that was not measured. */
+static void write_plan(void)
+{
+    char text[4000];
+    FILE *file = fopen("own.yaml", "w");
+    assert_non_null(file);
+    fputs(
+        "name: own\n"
+        "model: {vocab_size: 320, hidden_size: 160, intermediate_size: 448, num_hidden_layers: 2, "
+        "num_attention_heads: 5, num_key_value_heads: 5}\n"
+        "cluster: {name: c, nodes: 1, accelerators_per_node: 1, accelerator: {name: a, device: "
+        "cpu, memory: 2 GB, peak: {fp32: 100 GFLOP/s}, memory_bandwidth: 10 GB/s}, launcher: "
+        "mpirun}\n"
+        "sequence_length: 96\nglobal_batch_size: 4\nmicro_batch_size: 2\n"
+        "precision: {compute: fp32}\n",
+        file);
+    fclose(file);
+    if (run(text, sizeof text, "$(dirname %s)/plan emit own.yaml -o . 2>&1", runner) != 0)
+        fail_msg("%s", text);
+}
+
 static void expect_measured_grids(const struct sw_profile_config *a, const char *text)
 {
     /* of every kind and precision, and in steps about what they are by themselves */
@@ -504,13 +525,16 @@ static void one_rank_calibrates(void **state)
     char text[4000];
     struct sw_error err = {0};
     const time_t begin = time(NULL);
-    const int status =
-        run(text, sizeof text,
-            "OMP_NUM_THREADS=1 %s calibrate -o 'one core.yaml' --quick --force 2>&1", runner);
+    write_plan();
+    const int status = run(text, sizeof text,
+                           "OMP_NUM_THREADS=1 %s calibrate -o 'one core.yaml' --plan own.plan.yaml "
+                           "--quick --force 2>&1",
+                           runner);
     if (status != 0)
         fail_msg("status %d: %s", status, text);
     assert_true(time(NULL) - begin <= 60); /* 10 s on an idle machine */
     expect_step(text);
+    assert_non_null(strstr(text, " %, of 'own' with mesh_dim 1,1,1,1\n"));
     struct sw_config *config =
         sw_config_read("one core.yaml", SW_CONFIG_PROFILE, &sw_launchers, NULL, 0, &err);
     expect_good(config);
