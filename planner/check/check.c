@@ -48,9 +48,17 @@ static int unmet(const struct sw_options *options, const char *path,
     if (!sw_annotates(options))
         return sw_report_unmet(run, search);
     const struct sw_candidate *closest = search->count > 0 ? &search->mesh[0] : NULL;
+    char missed[160] = "";
+    if (search->feasible > 0)
+        sw_report_missed(run, closest, missed, sizeof missed);
     snprintf(message, sizeof message, "none of %d meshes %s '%s'%s%s", search->count,
-             sw_report_lacks(closest), run->name, closest != NULL ? ": " : "",
-             closest != NULL ? closest->detail : "");
+             missed[0] != '\0'                 ? "keeps the latency goals of"
+             : search->purpose == SW_FOR_SERVE ? "can serve"
+                                               : sw_report_lacks(closest),
+             run->name, closest != NULL ? ": " : "",
+             missed[0] != '\0' ? missed
+             : closest != NULL ? closest->detail
+                               : "");
     const struct sw_place *at = &run->mesh_dim_place;
     /* --set and the command line are no files */
     const bool written = at->file != NULL && at->line > 0 && at->file[0] != '-';
@@ -90,37 +98,56 @@ struct checked {
     int32_t meshes, feasible; /* of a run; -1: it came not so far */
 };
 
-/* A run's mesh_dim and rules are only understood by trying them. */
-static int check_run(const struct sw_options *options, const char *path,
-                     const struct sw_run_config *run, struct checked *out)
+/* How many meshes there are for it. */
+static void print_run(const char *path, const struct sw_search *search)
 {
-    struct sw_search search = {0};
-    struct sw_error err = {0};
-    if (sw_command_check_data(run, &err) != 0 ||
-        sw_search_run(run, SW_FOR_TRAIN, 1, &search, &err) != 0)
-        return fail(options, path, &err);
-    int status = SW_OK;
-    out->meshes = search.count;
-    out->feasible = search.feasible;
-    if (search.feasible == 0)
-        status = unmet(options, path, run, &search);
-    else if (options->messages == NULL)
-        printf("%s: ok, a run: %d of %d meshes fit\n", path, search.feasible, search.count);
+    const bool serves = search->purpose == SW_FOR_SERVE;
+    printf("%s: ok, a run: %d of %d meshes %s", path, search->feasible, search->count,
+           serves ? "can serve" : "fit");
+    if (search->keeping < search->feasible)
+        printf("; %d miss a latency goal", search->feasible - search->keeping);
+    printf("\n");
+}
+
+/* What there is to say of the mesh that a run would get, which trains or serves with it. */
+static void tell_run(const struct sw_options *options, const char *path,
+                     const struct sw_run_config *run, const struct sw_search *search)
+{
     char warning[192] = "";
-    if (status == SW_OK)
-        sw_headroom_warning(&search.mesh[0].memory, warning, sizeof warning);
+    sw_headroom_warning(&search->mesh[0].memory, warning, sizeof warning);
     if (warning[0] != '\0' && sw_annotates(options))
         sw_annotate(options, "warning", path, 0, 0, warning, NULL);
     else if (warning[0] != '\0')
         fprintf(stderr, "%s: warning: %s\n", path, warning);
-    if (status == SW_OK) {
-        if (options->messages == NULL)
-            print_links(&run->cluster);
-        sw_report_warn_of_time(options, path, run, search.mesh[0].cost.step_seconds);
-        check_limit(options, path, run, &search.mesh[0].decision);
+    if (options->messages == NULL)
+        print_links(&run->cluster);
+    if (search->purpose == SW_FOR_TRAIN) {
+        sw_report_warn_of_time(options, path, run, search->mesh[0].cost.step_seconds);
+        check_limit(options, path, run, &search->mesh[0].decision);
     }
+    sw_report_warn_of_lacks(options, run, true);
+}
+
+/* A run's mesh_dim and rules are only understood by trying them, for what its job does. */
+static int check_run(const struct sw_options *options, const char *path,
+                     const struct sw_run_config *described, struct checked *out)
+{
+    struct sw_run_config suited = *described;
+    const struct sw_run_config *run = &suited;
+    struct sw_search search = {0};
+    struct sw_error err = {0};
+    if (sw_command_check_data(run, &err) != 0 ||
+        sw_search_run(run, sw_run_suit(&suited), 1, &search, &err) != 0)
+        return fail(options, path, &err);
+    int status = SW_OK;
+    out->meshes = search.count;
+    out->feasible = search.feasible;
+    if (search.keeping == 0)
+        status = unmet(options, path, run, &search);
+    else if (options->messages == NULL)
+        print_run(path, &search);
     if (status == SW_OK)
-        sw_report_warn_of_lacks(options, run, true);
+        tell_run(options, path, run, &search);
     sw_search_free(&search);
     return status;
 }

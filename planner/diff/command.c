@@ -226,7 +226,7 @@ static void write_headline(struct sw_diff *diff)
     }
     for (int32_t i = 0; i < diff->count; i++) {
         const struct sw_diff_file *f = diff->file[i];
-        if (f->status != SW_DIFF_CHANGED || !f->before.fits || !f->after.fits)
+        if (f->status != SW_DIFF_CHANGED || !sw_diff_compares(f))
             continue;
         const double change =
             f->after.chosen.tokens_per_second / f->before.chosen.tokens_per_second - 1;

@@ -47,6 +47,22 @@ static int32_t keep_decision(struct sw_setting_change *list, int32_t count, bool
     return kept;
 }
 
+/* What a plan has decided and a run leaves open: no difference between the two. */
+static int32_t drop_decided(struct sw_setting_change *list, int32_t count)
+{
+    static const char *const left_open[] = {"run.nodes", "run.serve.stream_weights",
+                                            "run.serve.token_budget"};
+    int32_t kept = 0;
+    for (int32_t i = 0; i < count; i++) {
+        bool decided = false;
+        for (size_t k = 0; k < sizeof left_open / sizeof left_open[0]; k++)
+            decided = decided || strcmp(list[i].key, left_open[k]) == 0;
+        if (!decided || (list[i].old_value != NULL && list[i].new_value != NULL))
+            list[kept++] = list[i];
+    }
+    return kept;
+}
+
 static int compare_settings(struct sw_diff_file *f, struct sw_error *err)
 {
     const bool both_plans = f->before.is_plan && f->after.is_plan;
@@ -55,6 +71,8 @@ static int compare_settings(struct sw_diff_file *f, struct sw_error *err)
     if (count < 0)
         return -1;
     f->setting_count = keep(f->setting, count, both_plans);
+    if (f->before.is_plan != f->after.is_plan)
+        f->setting_count = drop_decided(f->setting, f->setting_count);
     f->status = f->setting_count == 0 && f->before.is_plan == f->after.is_plan ? SW_DIFF_SAME
                                                                                : SW_DIFF_CHANGED;
     f->setting_count = keep_decision(f->setting, f->setting_count, false);
@@ -162,23 +180,33 @@ static const char *split_unit(char *text)
     return space + 1;
 }
 
-/* "1.82 -> 1.61 s (-12 %)", or "1.82 s" when nothing changed. */
-static void say_seconds(struct line *line, double before, double after)
+const char *sw_diff_unit_of_work(const struct sw_diff_side *side)
+{
+    return side->purpose == SW_FOR_SERVE ? "token" : "step";
+}
+
+bool sw_diff_compares(const struct sw_diff_file *f)
+{
+    return f->before.fits && f->after.fits && f->before.purpose == f->after.purpose;
+}
+
+/* "step 1.82 -> 1.61 s (-12 %)", or "step 1.82 s" when nothing changed. */
+static void say_seconds(struct line *line, const char *what, double before, double after)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], percent[32];
     sw_format_seconds(before, a);
     sw_format_seconds(after, b);
     if (same_amount(before, after)) {
-        say(line, "step %s", b);
+        say(line, "%s %s", what, b);
         return;
     }
     const char *unit = split_unit(a), *new_unit = split_unit(b);
     if (strcmp(unit, new_unit) != 0)
-        say(line, "step %s %s -> %s %s", a, unit, b, new_unit);
+        say(line, "%s %s %s -> %s %s", what, a, unit, b, new_unit);
     else if (strcmp(a, b) == 0)
-        say(line, "step %s %s", b, unit);
+        say(line, "%s %s %s", what, b, unit);
     else
-        say(line, "step %s -> %s %s", a, b, unit);
+        say(line, "%s %s -> %s %s", what, a, b, unit);
     if (before > 0)
         say(line, " (%s)", sw_diff_percent(before, after, percent));
 }
@@ -254,15 +282,29 @@ static void say_memory(struct line *line, const struct sw_diff_side *before,
         say(line, " (without headroom)");
 }
 
+/* Of a step, or of a token and the first one, which serving has goals for. */
+static void say_times(struct line *line, const struct sw_diff_side *before,
+                      const struct sw_diff_side *after)
+{
+    say_seconds(line, sw_diff_unit_of_work(after), before->chosen.cost.step_seconds,
+                after->chosen.cost.step_seconds);
+    if (after->purpose == SW_FOR_SERVE) {
+        say(line, ", ");
+        say_seconds(line, "first", before->chosen.serve.first_seconds,
+                    after->chosen.serve.first_seconds);
+    }
+}
+
 static void say_side(struct line *line, const struct sw_diff_side *side)
 {
     char mesh[64], reason[256];
     if (!side->fits) {
-        say(line, "does not fit: %s", sw_text_shorten(side->why_not, 200, reason));
+        say(line, "%s: %s", side->purpose == SW_FOR_SERVE ? "cannot serve" : "does not fit",
+            sw_text_shorten(side->why_not, 200, reason));
         return;
     }
     say_rate(line, side->chosen.tokens_per_second, side->chosen.tokens_per_second);
-    say_seconds(line, side->chosen.cost.step_seconds, side->chosen.cost.step_seconds);
+    say_times(line, side, side);
     say_memory(line, side, side);
     say(line, ", mesh %s", sw_mesh_format(&side->chosen.decision.mesh, mesh, sizeof mesh));
 }
@@ -287,16 +329,19 @@ static void write_headline(struct sw_diff_file *f)
         say_side(&line, &f->before);
         return;
     }
-    if (f->before.fits && f->after.fits) {
+    if (sw_diff_compares(f)) {
         sw_mesh_format(&f->before.chosen.decision.mesh, a, sizeof a);
         sw_mesh_format(&f->after.chosen.decision.mesh, b, sizeof b);
         say_rate(&line, f->before.chosen.tokens_per_second, f->after.chosen.tokens_per_second);
-        say_seconds(&line, f->before.chosen.cost.step_seconds, f->after.chosen.cost.step_seconds);
+        say_times(&line, &f->before, &f->after);
         say_memory(&line, &f->before, &f->after);
         if (strcmp(a, b) == 0)
             say(&line, ", mesh %s", b);
         else
             say(&line, ", mesh %s -> %s", a, b);
+    } else if (f->before.fits && f->after.fits) {
+        say(&line, f->after.purpose == SW_FOR_SERVE ? "serves now: " : "trains now: ");
+        say_side(&line, &f->after);
     } else if (f->before.fits || f->after.fits) {
         say(&line, f->after.fits ? "fits now: " : "no longer fits: ");
         say_side(&line, f->after.fits ? &f->after : &f->before);
@@ -337,7 +382,8 @@ static int test_conditions(struct sw_diff_file *f, const struct sw_diff_conditio
                                          &f->after.measures, o->detail, sizeof o->detail);
         } else {
             o->verdict = SW_FAIL_IF_FAIL;
-            snprintf(o->detail, sizeof o->detail, "no mesh fits");
+            snprintf(o->detail, sizeof o->detail, "no mesh %s",
+                     f->after.purpose == SW_FOR_SERVE ? "serves it" : "fits");
         }
         f->failed_count += o->verdict == SW_FAIL_IF_FAIL;
     }

@@ -1,6 +1,7 @@
 /* `plan diff`: what two runs or plans differ in, and what the difference costs.
  *
- * A side is a run, searched as `plan search` does, or a plan, priced as it was decided. A diff is a
+ * A side is a run, searched as `plan search` does, for training or for serving as its job is, or a
+ * plan, priced as it was decided. A diff is a
  * list of file pairs; it owns both sides of each. diff.c is the command, diff_files.c pairs files,
  * diff_side.c reads and prices one, diff_compare.c compares, diff_text.c, diff_markdown.c and
  * diff_json.c print. */
@@ -28,10 +29,12 @@ struct sw_diff_side {
     struct sw_config *config;
     struct sw_plan plan; /* of a plan: owns its run */
     const struct sw_run_config *run;
+    struct sw_run_config suited; /* the run of a run file, with the profile of its purpose */
+    enum sw_purpose purpose;
     struct sw_settings settings; /* of the description; of a plan, its decision too */
 
     /* set by sw_diff_side_price */
-    bool priced, fits;
+    bool priced, fits;                  /* and keeps the goals of a run that serves */
     enum sw_fit_verdict memory_verdict; /* where it fits */
     char why_not[1024];                 /* detail and help of what came closest to fitting */
     struct sw_candidate chosen;
@@ -137,6 +140,10 @@ bool sw_diff_mixes_profiles(const struct sw_diff_file *file);
 
 /* Whether a file is worth a word. */
 bool sw_diff_is_shown(const struct sw_diff_file *file);
+/* What a side takes the time of: "step", or "token" of every sequence where it serves. */
+const char *sw_diff_unit_of_work(const struct sw_diff_side *side);
+/* Whether both sides fit and do the same, so that their times and rates compare. */
+bool sw_diff_compares(const struct sw_diff_file *file);
 /* "+1.5 %"; "" where nothing changed. Returns buffer. */
 char *sw_diff_percent(double before, double after, char buffer[32]);
 /* "80.9 -> 81.0 of 85.5 GB". A run that does not fit has none: "". Returns buffer. */

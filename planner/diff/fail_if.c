@@ -27,6 +27,9 @@ static const struct measure_info {
     [SW_MEASURE_ACCELERATORS] = {"accelerators", {0, 0, false}},
     [SW_MEASURE_DURATION] = {"duration", {0, 1, false}},
     [SW_MEASURE_ACCELERATOR_HOURS] = {"accelerator_hours", {0, 0, false}},
+    [SW_MEASURE_TOKEN] = {"token", {0, 1, false}},
+    [SW_MEASURE_FIRST] = {"first", {0, 1, false}},
+    [SW_MEASURE_BESIDE] = {"beside", {0, 1, false}},
 };
 
 const char *sw_measure_name(enum sw_measure measure)
@@ -187,8 +190,8 @@ static int fail_name(const struct sw_fail_if_parser *p, const char *from, size_t
         return sw_fail_if_mistake(
             p, sw_fail_if_column(p, from), what,
             "use step, duration, accelerator_hours, memory, limit, headroom, tokens_per_second, "
-            "mfu, "
-            "communication, communication_bytes or accelerators; mesh, recompute or "
+            "mfu, communication, communication_bytes or accelerators; of serving token, first or "
+            "beside; mesh, recompute or "
             "verdict with == or !=; or rejected");
     snprintf(name, sizeof name, "did you mean '%.30s'?", near);
     return sw_fail_if_mistake(p, sw_fail_if_column(p, from), what, name);
@@ -541,7 +544,13 @@ static bool knows_measures(const struct sw_fail_if *condition, const struct sw_m
                             : asks_old && isnan(was->value[node->measure])         ? "old"
                                                                                    : NULL;
         if (lacks != NULL) {
-            snprintf(detail, detail_bytes, "the %s run does not say optimizer.total_steps", lacks);
+            const struct sw_measures *run = lacks[0] == 'n' ? is : was;
+            const bool asks_serving =
+                node->measure >= SW_MEASURE_TOKEN && node->measure <= SW_MEASURE_BESIDE;
+            snprintf(detail, detail_bytes, "the %s run does not %s", lacks,
+                     asks_serving  ? "serve"
+                     : run->serves ? "train"
+                                   : "say optimizer.total_steps");
             return false;
         }
     }

@@ -34,6 +34,9 @@ enum sw_measure {
     SW_MEASURE_DURATION, /* seconds of all steps of the run; NAN: it does not say how many */
     SW_MEASURE_ACCELERATOR_HOURS, /* of all steps on all accelerators of the cluster; NAN likewise
                                    */
+    SW_MEASURE_TOKEN,             /* of serving, seconds: of a token of every sequence */
+    SW_MEASURE_FIRST,             /* until the first token behind a prompt */
+    SW_MEASURE_BESIDE,            /* of a token while prompts are read */
     SW_MEASURE_COUNT
 };
 const char *sw_measure_name(enum sw_measure measure); /* "step" "memory" ... */
@@ -50,8 +53,9 @@ const char *sw_aspect_name(enum sw_aspect aspect); /* "mesh" ... */
 enum { SW_FAIL_IF_NODES = 64, SW_FAIL_IF_NAME = 64, SW_ASPECT_BYTES = 64 };
 
 struct sw_measures {
-    double value[SW_MEASURE_COUNT];
+    double value[SW_MEASURE_COUNT]; /* NAN: the run has none */
     char word[SW_ASPECT_COUNT][SW_ASPECT_BYTES];
+    bool serves;
 };
 
 /* bytes^bytes * seconds^seconds; bare: a number without a unit, which takes on any dimension. */

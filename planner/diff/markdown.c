@@ -145,11 +145,13 @@ static void put_changes(struct writer *w, const struct sw_diff_file *f, const ch
 
 static void put_traffic(struct writer *w, const struct sw_diff_file *f)
 {
-    char axes[64], calls[80], bytes[80];
+    char axes[64], calls[80], bytes[80], title[64];
     if (!has_rows(w, f->traffic_count, w->limits->collectives))
         return;
     const int32_t shown = at_most(f->traffic_count, w->limits->collectives);
-    open_details(w->out, "collectives of one rank in a step", f->traffic_count);
+    snprintf(title, sizeof title, "collectives of one rank in a %s",
+             sw_diff_unit_of_work(f->after.run != NULL ? &f->after : &f->before));
+    open_details(w->out, title, f->traffic_count);
     fputs("| | kind | axes | calls | sent |\n| --- | --- | --- | --- | --- |\n", w->out);
     for (int32_t i = 0; i < shown; i++) {
         const struct sw_diff_traffic_change *t = &f->traffic[i];
@@ -268,7 +270,7 @@ static void put_row(FILE *out, const struct sw_diff_file *f)
     const struct sw_diff_side *was = &f->before, *is = &f->after;
     const struct sw_diff_side *shown = is->fits ? is : was; /* of a step and a memory */
     char delta[32] = "", step[SW_FORMAT_BYTES] = "", before[SW_FORMAT_BYTES], memory[96] = "";
-    if (was->fits && is->fits)
+    if (sw_diff_compares(f))
         sw_diff_percent(was->chosen.tokens_per_second, is->chosen.tokens_per_second, delta);
     fputs("| ", out);
     put_code(out, f->path);
@@ -280,13 +282,14 @@ static void put_row(FILE *out, const struct sw_diff_file *f)
         sw_format_seconds(shown->chosen.cost.step_seconds, step);
         sw_diff_memory_text(was->fits ? was : shown, shown, memory);
     }
-    const bool moved = was->fits && is->fits &&
+    const bool moved = sw_diff_compares(f) &&
                        strcmp(sw_format_seconds(was->chosen.cost.step_seconds, before), step) != 0;
-    fprintf(out, " | %s | %s%s%s | ",
-            delta[0] != '\0'        ? delta
-            : is->fits && was->fits ? "0 %"
-                                    : "",
-            moved ? before : "", moved ? " -> " : "", step);
+    fprintf(out, " | %s | %s%s%s%s | ",
+            delta[0] != '\0'      ? delta
+            : sw_diff_compares(f) ? "0 %"
+                                  : "",
+            moved ? before : "", moved ? " -> " : "", step,
+            shown->fits && shown->purpose == SW_FOR_SERVE ? " a token" : "");
     put_text(out, memory, TEXT_BYTES);
     fputs(" | ", out);
     put_verdict(out, f);

@@ -1,6 +1,7 @@
 /* One side of a diff: reading it, and finding out what it costs. */
 #include "planner/diff/diff.h"
 
+#include "core/program/set/program_set.h"
 #include "planner/command/format.h"
 #include "planner/scheduler/scheduler.h"
 
@@ -48,11 +49,20 @@ static int read_plan(struct sw_diff_side *out, struct sw_error *err)
     if (sw_plan_read(out->path, &sw_launchers, &out->plan, err) != 0)
         return -1;
     out->run = out->plan.run;
+    out->purpose = sw_run_purpose(out->run);
     if (list_plan(out->run, &out->plan.decision, &out->plan.prediction, out->plan.program_digest,
                   &out->settings, err) != 0)
         return -1;
     return list_plan(out->run, &out->plan.decision, &out->plan.prediction, out->plan.program_digest,
                      &out->choices, err);
+}
+
+/* As `plan search` reads it. */
+static void suit_run(struct sw_diff_side *out)
+{
+    out->suited = *sw_config_run(out->config);
+    out->run = &out->suited;
+    out->purpose = sw_run_suit(&out->suited);
 }
 
 int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_other,
@@ -90,7 +100,7 @@ int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_o
         out->is_plan = true;
         read_plan(out, &err);
     } else {
-        out->run = sw_config_run(out->config);
+        suit_run(out);
         list_run(out->run, &out->settings, &err);
     }
     if (err.status == SW_OK)
@@ -116,18 +126,24 @@ static void measure(struct sw_diff_side *side)
         waiting += c->cost.exposed_seconds[a];
     for (int32_t i = 0; i < side->traffic.count; i++)
         bytes += side->traffic.entry[i].bytes;
-    value[SW_MEASURE_STEP] = c->cost.step_seconds;
+    const bool serves = side->purpose == SW_FOR_SERVE;
+    side->measures.serves = serves;
+    value[SW_MEASURE_STEP] = serves ? NAN : c->cost.step_seconds;
+    value[SW_MEASURE_TOKEN] = serves ? c->cost.step_seconds : NAN;
+    value[SW_MEASURE_FIRST] = serves ? c->serve.first_seconds : NAN;
+    value[SW_MEASURE_BESIDE] = serves ? c->serve.beside_seconds : NAN;
     value[SW_MEASURE_MEMORY] = (double)c->memory.total;
     value[SW_MEASURE_LIMIT] = (double)c->memory.limit;
     value[SW_MEASURE_TOKENS_PER_SECOND] = c->tokens_per_second;
-    value[SW_MEASURE_MFU] = c->mfu;
+    value[SW_MEASURE_MFU] = serves ? NAN : c->mfu;
     value[SW_MEASURE_COMMUNICATION] = waiting;
     value[SW_MEASURE_COMMUNICATION_BYTES] = bytes;
     value[SW_MEASURE_HEADROOM] = (double)c->memory.headroom;
     value[SW_MEASURE_ACCELERATORS] = sw_mesh_rank_count(&c->decision.mesh);
-    value[SW_MEASURE_DURATION] = sw_report_run_seconds(side->run, c->cost.step_seconds);
+    value[SW_MEASURE_DURATION] =
+        serves ? NAN : sw_report_run_seconds(side->run, c->cost.step_seconds);
     value[SW_MEASURE_ACCELERATOR_HOURS] =
-        sw_report_accelerator_hours(side->run, c->cost.step_seconds);
+        serves ? NAN : sw_report_accelerator_hours(side->run, c->cost.step_seconds);
     char(*word)[SW_ASPECT_BYTES] = side->measures.word;
     sw_mesh_format(&c->decision.mesh, word[SW_ASPECT_MESH], SW_ASPECT_BYTES);
     snprintf(word[SW_ASPECT_RECOMPUTE], SW_ASPECT_BYTES, "%s",
@@ -176,10 +192,33 @@ static int keep_verdicts(const struct sw_search *search, struct sw_diff_side *si
     return 0;
 }
 
+/* What the decision serves with, for its price and the collectives of a token. */
+static int price_serving(struct sw_diff_side *side, const struct sw_decision *decision,
+                         struct sw_error *err)
+{
+    struct sw_program_set *programs = NULL;
+    struct sw_candidate *c = &side->chosen;
+    if (sw_search_evaluate_serving(side->run, decision, c, err) != 0)
+        return -1;
+    side->fits = c->reason == SW_FITS && !c->serve.misses_token && !c->serve.misses_first;
+    side->memory_verdict = sw_candidate_verdict(c);
+    if (c->reason == SW_FITS &&
+        sw_search_serving_programs(side->run, &c->decision, &programs, err) != 0)
+        return -1;
+    const int status = programs != NULL
+                           ? sum_traffic(programs->program[SW_PROGRAM_DECODE], &side->traffic, err)
+                           : 0;
+    sw_program_set_free(programs);
+    measure(side);
+    return status;
+}
+
 /* The program of a decision, for its price and its collectives. */
 static int price_decision(struct sw_diff_side *side, const struct sw_decision *decision,
                           struct sw_error *err)
 {
+    if (side->purpose == SW_FOR_SERVE)
+        return price_serving(side, decision, err);
     struct sw_program *program = NULL;
     double flops = 0;
     int status = 0;
@@ -195,13 +234,27 @@ static int price_decision(struct sw_diff_side *side, const struct sw_decision *d
     return status;
 }
 
+/* closest: NULL: there is no mesh. */
+static void say_why_not(struct sw_diff_side *side, const struct sw_candidate *closest)
+{
+    if (side->fits)
+        return;
+    if (closest != NULL && closest->reason == SW_FITS)
+        sw_report_missed(side->run, closest, side->why_not, sizeof side->why_not);
+    else
+        snprintf(side->why_not, sizeof side->why_not, "%s%s%s",
+                 closest != NULL ? closest->detail : "no mesh of that size",
+                 closest != NULL && closest->help[0] != '\0' ? "; " : "",
+                 closest != NULL ? closest->help : "");
+}
+
 int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err)
 {
     struct sw_search search = {0};
     int status = -1;
     if (side->priced)
         return 0;
-    if (sw_search_run(side->run, SW_FOR_TRAIN, 1, &search, err) != 0 ||
+    if (sw_search_run(side->run, side->purpose, 1, &search, err) != 0 ||
         keep_verdicts(&search, side, err) != 0)
         goto out;
     const struct sw_candidate *closest = search.count > 0 ? &search.mesh[0] : NULL;
@@ -209,7 +262,7 @@ int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err)
         if (price_decision(side, &side->plan.decision, err) != 0)
             goto out;
         closest = &side->chosen;
-    } else if (search.feasible > 0) {
+    } else if (search.keeping > 0) {
         const struct sw_plan_prediction none = {.step_seconds = 0};
         const uint64_t no_program[SW_PROGRAM_KINDS] = {0};
         if (price_decision(side, &search.mesh[0].decision, err) != 0 ||
@@ -217,11 +270,7 @@ int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err)
                 0)
             goto out;
     }
-    if (!side->fits)
-        snprintf(side->why_not, sizeof side->why_not, "%s%s%s",
-                 closest != NULL ? closest->detail : "no mesh of that size",
-                 closest != NULL && closest->help[0] != '\0' ? "; " : "",
-                 closest != NULL ? closest->help : "");
+    say_why_not(side, closest);
     side->priced = true;
     status = 0;
 out:

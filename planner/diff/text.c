@@ -34,7 +34,8 @@ static void print_traffic(FILE *out, const struct sw_diff_file *f)
 {
     char axes[64], calls[80], bytes[80];
     if (f->traffic_count > 0)
-        fprintf(out, "  collectives (calls and bytes sent by one rank in a step)\n");
+        fprintf(out, "  collectives (calls and bytes sent by one rank in a %s)\n",
+                sw_diff_unit_of_work(f->after.run != NULL ? &f->after : &f->before));
     for (int32_t i = 0; i < f->traffic_count; i++) {
         const struct sw_diff_traffic_change *t = &f->traffic[i];
         const struct sw_traffic *any = t->after != NULL ? t->after : t->before;

@@ -8,7 +8,7 @@
 
 bool sw_diff_mixes_profiles(const struct sw_diff_file *f)
 {
-    return f->before.fits && f->after.fits &&
+    return sw_diff_compares(f) &&
            strcmp(f->before.chosen.cost.profile, f->after.chosen.cost.profile) != 0;
 }
 
@@ -49,8 +49,8 @@ static void say_cost(const struct sw_diff_side *side, char out[96])
 char *sw_diff_cost(const struct sw_diff_file *f, char buffer[SW_DIFF_COST])
 {
     const struct sw_diff_side *was = &f->before, *is = &f->after;
-    const bool has_old = was->fits && was->run->says_steps,
-               has_new = is->fits && is->run->says_steps;
+    const bool has_old = was->fits && was->purpose == SW_FOR_TRAIN && was->run->says_steps,
+               has_new = is->fits && is->purpose == SW_FOR_TRAIN && is->run->says_steps;
     char before[96] = "", after[96] = "", percent[32] = "";
     buffer[0] = '\0';
     if (has_old)

@@ -90,12 +90,11 @@ static int make_folders(const struct sw_run_config *run, const char *directory,
 static int make_plan(const struct sw_run_config *run, const char *directory,
                      struct sw_emit_plan *plan)
 {
-    const enum sw_purpose purpose = run->job.type == SW_JOB_TRAIN ? SW_FOR_TRAIN : SW_FOR_SERVE;
     struct sw_search search = {0};
     struct sw_program_set *programs = NULL;
     struct sw_error err = {0};
     int status = SW_OK;
-    if (sw_search_run(run, purpose, 1, &search, &err) != 0)
+    if (sw_search_run(run, sw_run_purpose(run), 1, &search, &err) != 0)
         return sw_command_fail(&err);
     if (search.keeping == 0)
         status = sw_report_unmet(run, &search);

@@ -213,6 +213,12 @@ static bool has_unrecorded_job(const char *folder, struct sw_error *err)
     return found;
 }
 
+/* A job that does not train has none. */
+static int64_t steps_of(const struct sw_run_config *run)
+{
+    return run->job.type == SW_JOB_TRAIN ? run->optimizer.total_steps : 0;
+}
+
 static int find_in_file(const struct sw_options *options, struct sw_target *out)
 {
     const char *path = options->files[0];
@@ -224,7 +230,7 @@ static int find_in_file(const struct sw_options *options, struct sw_target *out)
         struct sw_plan plan;
         if (sw_plan_read(path, &sw_launchers, &plan, &err) != 0)
             return sw_command_fail(&err);
-        out->steps = plan.run->optimizer.total_steps;
+        out->steps = steps_of(plan.run);
         out->queueless = sw_scheduler_of(&plan.run->cluster)->queue == NULL;
         status = take(out, plan.run->directory, &err);
         sw_plan_free(&plan);
@@ -232,7 +238,7 @@ static int find_in_file(const struct sw_options *options, struct sw_target *out)
         struct sw_run_file run_file;
         status = sw_run_file_open(options, true, &run_file);
         if (status == SW_OK) {
-            out->steps = run_file.run.optimizer.total_steps;
+            out->steps = steps_of(&run_file.run);
             out->queueless = sw_scheduler_of(&run_file.run.cluster)->queue == NULL;
             status = take(out, run_file.run.directory, &err);
         }

@@ -2,6 +2,21 @@
 
 #include "planner/search/report.h"
 
+enum sw_purpose sw_run_purpose(const struct sw_run_config *run)
+{
+    return run->job.type == SW_JOB_TRAIN ? SW_FOR_TRAIN : SW_FOR_SERVE;
+}
+
+enum sw_purpose sw_run_suit(struct sw_run_config *run)
+{
+    const enum sw_purpose purpose = sw_run_purpose(run);
+    if (purpose == SW_FOR_SERVE)
+        sw_profile_for_serving(&run->cluster);
+    else
+        sw_profile_for_training(&run->cluster);
+    return purpose;
+}
+
 const struct sw_purpose_row *sw_purpose(enum sw_purpose purpose)
 {
     static const struct sw_purpose_row rows[SW_PURPOSES] = {

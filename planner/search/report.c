@@ -335,7 +335,7 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
 
 enum sw_purpose sw_search_purpose(const struct sw_options *options, const struct sw_run_config *run)
 {
-    const bool serves = options->purpose != NULL ? strcmp(options->purpose, "serve") == 0
-                                                 : run->job.type != SW_JOB_TRAIN;
-    return serves ? SW_FOR_SERVE : SW_FOR_TRAIN;
+    if (options->purpose == NULL)
+        return sw_run_purpose(run);
+    return strcmp(options->purpose, "serve") == 0 ? SW_FOR_SERVE : SW_FOR_TRAIN;
 }

@@ -12,6 +12,10 @@ enum sw_purpose sw_search_purpose(const struct sw_options *options,
 /* What no mesh does when this one (NULL: none) comes closest: "fits", or "leaves the headroom of".
  */
 const char *sw_report_lacks(const struct sw_candidate *closest);
+/* "mesh_dim 1,1,8,1 misses serve.token_latency 5 ms with 6 ms" of a mesh that misses a goal of the
+ * run. Returns buffer. */
+char *sw_report_missed(const struct sw_run_config *run, const struct sw_candidate *c, char *buffer,
+                       size_t bytes);
 /* Why nothing fits, or keeps the goals of the run, and what comes closest; returns SW_UNMET. */
 int sw_report_unmet(const struct sw_run_config *run, const struct sw_search *search);
 

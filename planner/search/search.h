@@ -13,6 +13,10 @@
 
 /* What meshes are searched and ranked for. */
 enum sw_purpose { SW_FOR_TRAIN, SW_FOR_SERVE, SW_PURPOSES };
+/* What the run's job does. */
+enum sw_purpose sw_run_purpose(const struct sw_run_config *run);
+/* Gives the run the profile of that purpose, where it has none of its own; returns the purpose. */
+enum sw_purpose sw_run_suit(struct sw_run_config *run);
 
 struct sw_memory {    /* bytes on each accelerator */
     int64_t limit;    /* what the accelerator has */

@@ -11,20 +11,28 @@ const char *sw_report_lacks(const struct sw_candidate *closest)
                : "fits";
 }
 
-static void fail_goals(const struct sw_run_config *run, const struct sw_search *s,
-                       struct sw_error *err)
+char *sw_report_missed(const struct sw_run_config *run, const struct sw_candidate *c, char *buffer,
+                       size_t bytes)
 {
-    const struct sw_candidate *c = &s->mesh[0];
     const bool token = c->serve.misses_token;
     char goal[SW_FORMAT_BYTES], seconds[SW_FORMAT_BYTES], mesh[64];
     const double wanted = token ? run->serve_token_latency : run->serve_first_token_latency;
     const double taken = token ? c->cost.step_seconds : c->serve.first_seconds;
+    snprintf(buffer, bytes, "mesh_dim %s misses %s %s with %s",
+             sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
+             token ? "serve.token_latency" : "serve.first_token_latency",
+             sw_format_seconds(wanted, goal), sw_format_seconds(taken, seconds));
+    return buffer;
+}
+
+static void fail_goals(const struct sw_run_config *run, const struct sw_search *s,
+                       struct sw_error *err)
+{
+    char missed[160];
     sw_fail(err, SW_UNMET,
-            "none of %d meshes keeps the latency goals of '%s': mesh_dim %s misses %s %s with %s; "
-            "allow more, serve fewer or shorter sequences, or use more accelerators",
-            s->count, run->name, sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
-            token ? "serve.token_latency" : "serve.first_token_latency",
-            sw_format_seconds(wanted, goal), sw_format_seconds(taken, seconds));
+            "none of %d meshes keeps the latency goals of '%s': %s; allow more, serve fewer or "
+            "shorter sequences, or use more accelerators",
+            s->count, run->name, sw_report_missed(run, &s->mesh[0], missed, sizeof missed));
 }
 
 int sw_report_unmet(const struct sw_run_config *run, const struct sw_search *search)

@@ -129,8 +129,8 @@ static void points_at_mistakes(void **state)
         {"x: memory > limit * zzz",
          "21: error: unknown name 'zzz'; use step, duration, accelerator_hours, memory, limit, "
          "headroom, "
-         "tokens_per_second, mfu, communication, communication_bytes or accelerators; mesh, "
-         "recompute or verdict with == or !=; or rejected"},
+         "tokens_per_second, mfu, communication, communication_bytes or accelerators; of "
+         "serving token, first or beside; mesh, recompute or verdict with == or !=; or rejected"},
         {"mesh > old.mesh", "6: error: words are only equal or not; use == or !="},
         {"mesh != 1,64,1", "9: error: no mesh; use sizes of dp,fsdp,tp,sp as in 1,64,1,1, or "
                            "old.mesh"},

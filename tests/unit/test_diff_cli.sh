@@ -262,6 +262,36 @@ sed -i 's/every_steps: /every_steps: 1/' "$scratch/alone.plan.yaml"
 expect 2 check --format github "$scratch/alone.plan.yaml"
 says "^::error file=$scratch/alone.plan.yaml,line=3,col=10::the plan was changed after it was written"
 
+# What serves is judged as a server: its token, its cache, its goals; and so is its plan.
+echo secret >"$scratch/token"
+(cat "$scratch/old/runs/quickstart-slurm.yaml" && echo "job: {type: serve, checkpoint: latest, token_file: $scratch/token}" &&
+    echo 'serve: {max_batch: 4, max_tokens: 256}') >"$scratch/old/runs/serves.yaml"
+served="$scratch/old/runs/serves.yaml" wider="$scratch/old/runs/wider.yaml" slow="$scratch/old/runs/slow.yaml"
+sed 's/max_batch: 4/max_batch: 8/' "$served" >"$wider"
+expect 4 diff "$served" "$wider" --fail-if 'step > 1 us' --fail-if 'token > 1 h' --fail-if 'first > 1 h' --fail-if 'beside > 1 h'
+says '^[0-9,]+ -> [0-9,]+ tokens/s \(.*\), token .*, first .*, memory '
+says '^  collectives \(calls and bytes sent by one rank in a token\)$'
+says '^    skipped step > 1 us: the new run does not train$'
+for measure in token first beside; do says "^    ok      $measure > 1 h: "; done
+expect 4 diff "$served" "$scratch/old/runs/quickstart-slurm.yaml" --fail-if 'token > 1 us'
+says '^trains now: [0-9,]+ tokens/s, step '
+says '^    skipped token > 1 us: the new run does not serve$'
+sed 's/max_batch: 4/max_batch: 65536/' "$served" >"$wider"
+expect 1 diff "$served" "$wider" --fail-if rejected
+says '^no longer fits: .* -> cannot serve: needs .* cache '
+says '^    FAILED  rejected: no mesh serves it$'
+sed 's/max_batch: 4/token_latency: 1 us, max_batch: 4/' "$served" >"$slow"
+expect 1 diff "$served" "$slow" --fail-if rejected
+says ' -> cannot serve: mesh_dim [0-9,]+ misses serve\.token_latency 1\.00 us with '
+expect 0 emit "$served" -o "$scratch/old/out"
+expect 0 diff "$served" "$scratch/old/out/quickstart-slurm.plan.yaml" && silent a plan that serves and its run
+expect 0 check "$served"
+says ': ok, a run: [0-9]+ of [0-9]+ meshes can serve'
+expect 1 check "$wider" --format github
+says "^::error file=$wider,line=[0-9]+,col=[0-9]+::none of [0-9]+ meshes can serve 'quickstart-slurm': needs "
+expect 1 check "$slow" --format github
+says "::none of [0-9]+ meshes keeps the latency goals of 'quickstart-slurm': mesh_dim [0-9,]+ misses serve.token_latency"
+
 # Annotations.
 printf 'hidden_size: 4096\nhiden_size: 50%%\n' >"$scratch/bad, odd.yaml"
 expect 2 check --format github "$scratch/bad, odd.yaml"

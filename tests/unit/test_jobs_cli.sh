@@ -83,6 +83,11 @@ directory: run
 END
 for ((i = 0; i < 100; i++)); do echo "to be or not to be, that is the question"; done >"$scratch/text.txt"
 "$plan" emit "$scratch/tiny.yaml" -o "$scratch" >/dev/null || complain "emit failed"
+expect 0 '' status "$scratch/tiny.yaml"
+shows "step 0 of 1,000,000"
+expect 0 '' status "$scratch/tiny.yaml" --set cluster.launcher=slurm \
+    --set 'job={type: serve, checkpoint: latest, token_file: text.txt}'
+if grep -q steps "$scratch/stdout"; then complain "a server has steps: $(cat "$scratch/stdout")"; fi
 "$runner" train "$scratch/tiny.plan.yaml" >"$scratch/log" 2>&1 &
 pid=$!
 for ((i = 0; i < 200; i++)); do
