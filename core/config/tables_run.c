@@ -267,7 +267,8 @@ static const struct field run_serve_fields[] = {
      .min = 0,
      .max = 1e9,
      .example = "50 ms",
-     .about = "goal: longest time per token, with a full KV cache; 0: no goal"},
+     .about = "goal: longest time per token, with a full KV cache, while no prompt is read; "
+              "0: no goal"},
     {.key = "first_token_latency",
      .type = FIELD_SECONDS,
      AT(serve_first_token_latency),
@@ -276,7 +277,8 @@ static const struct field run_serve_fields[] = {
      .min = 0,
      .max = 1e9,
      .example = "2 s",
-     .about = "goal: longest time to the first token of a prompt of prompt_tokens; 0: no goal"},
+     .about = "goal: longest time to the first token of a prompt of prompt_tokens, while all "
+              "other sequences run and no other prompt waits; 0: no goal"},
     {.key = NULL},
 };
 

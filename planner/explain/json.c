@@ -51,6 +51,7 @@ static void write_serving(struct sw_json *j, const struct sw_explain *x)
     sw_json_number(j, "token_seconds", c->cost.step_seconds);
     sw_serve_write_sizes(j, s);
     sw_json_number(j, "first_token_seconds", s->first_seconds);
+    sw_json_number(j, "first_token_seconds_beside_others", s->first_beside_seconds);
     sw_json_number(j, "token_budget", (double)s->token_budget);
     sw_json_number(j, "token_seconds_beside_prompts", s->beside_seconds);
     sw_json_number(j, "tokens_per_second", c->tokens_per_second);

@@ -32,10 +32,12 @@ static void print_serving(FILE *out, const struct sw_explain *x)
     if (state == NULL)
         return;
     fprintf(out,
-            "serving   %s of %" PRId64 " tokens: %s a token, %.4g tokens/s; the "
-            "first after %s of %" PRId64 " prompt tokens, %" PRId64 " %s\n",
+            "serving   %s of %" PRId64 " tokens: %s a token, %s tokens/s of "
+            "decoding; the first after %s of %" PRId64 " prompt tokens read alone, %" PRId64
+            " %s\n",
             sw_format_counted((double)s->texts, "sequence", sequences), s->max_tokens,
-            sw_format_seconds(x->serving.cost.step_seconds, a), x->serving.tokens_per_second,
+            sw_format_seconds(x->serving.cost.step_seconds, a),
+            sw_format_number(x->serving.tokens_per_second, d),
             sw_format_seconds(s->first_seconds, b), s->prompt_tokens,
             s->mixes ? s->token_budget : s->chunk, s->mixes ? "per call" : "at a time");
     fprintf(out,

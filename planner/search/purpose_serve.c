@@ -262,6 +262,27 @@ static int price_beside(struct sw_searcher *s, const struct served *served,
     return 0;
 }
 
+/* Calls of at most so many rows for so many tokens. */
+static int64_t calls_for(int64_t tokens, int64_t rows)
+{
+    return rows > 0 ? (tokens + rows - 1) / rows : tokens;
+}
+
+/* Calls in which a prompt is read while every other sequence of its rank runs and no other prompt
+ * waits. */
+static int64_t calls_beside(const struct served *served, int64_t prompt_tokens)
+{
+    const struct sw_program_options *o = &served->options;
+    const int64_t others = o->serving.slots_per_rank - 1;
+    const int64_t budget =
+        o->micro_batch_per_rank * o->serving.chunk - (o->serving.mixes ? others : 0);
+    const int64_t tail = served->read.program != NULL && !o->serving.mixes
+                             ? sw_serving_tail(prompt_tokens, o->serving.chunk)
+                             : 0;
+    const int64_t rows = tail > 0 ? served->of_read.micro_batch_per_rank - others : 1;
+    return calls_for(prompt_tokens - tail, budget) + calls_for(tail, rows);
+}
+
 /* The order of the mesh's axes in which a token takes least, of equals the first token, and the
  * cost of either; the decision's own where it is the user's. */
 static int price_orders(struct sw_searcher *s, struct served *served, struct sw_candidate *c,
@@ -363,6 +384,9 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     p->cache = served->options.serving.cache;
     p->weights = served->options.serving.matrices;
     p->prompt_tokens = sw_plan_workload(run).prompt_tokens;
+    /* it may come while a token is made */
+    p->first_beside_seconds =
+        c->cost.step_seconds + (double)calls_beside(served, p->prompt_tokens) * p->beside_seconds;
     c->tokens_per_second = c->cost.step_seconds > 0 ? (double)p->texts / c->cost.step_seconds : 0;
     p->decode_bytes = sw_program_sent_bytes(served->decode.program);
     if (price_sizes(s, served, c, err) != 0)
@@ -371,8 +395,8 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     memcpy(p->chunk_bytes, served->chunk_bytes, sizeof p->chunk_bytes);
     p->misses_token =
         run->serve_token_latency > 0 && c->cost.step_seconds > run->serve_token_latency;
-    p->misses_first =
-        run->serve_first_token_latency > 0 && p->first_seconds > run->serve_first_token_latency;
+    p->misses_first = run->serve_first_token_latency > 0 &&
+                      p->first_beside_seconds > run->serve_first_token_latency;
     if (c->memory.total > limit_of(s)) {
         c->reason = SW_REJECT_MEMORY;
         tell_memory(c);

@@ -57,7 +57,9 @@ struct sw_serve_price {
     double beside_seconds;        /* of a token that waits for a call of prompts before it, or in
                                      which it is made: the longer one */
     double first_seconds;         /* of reading a prompt, chunks and single tokens, each of which
-                                     meets half of it in the mean: slots are empty before it */
+                                     meets half of it in the mean: slots are empty before it, and
+                                     no other sequence runs */
+    double first_beside_seconds;  /* at most, while all others run and no other prompt waits */
     /* Of a token with fewer texts, as the server has programs for them, the most first; the first
      * is that of all: texts over the whole mesh, as many on every rank of the batch */
     int32_t size_count;

@@ -96,12 +96,13 @@ static void print_token(FILE *out, const struct sw_candidate *candidate)
     print_sizes(out, &candidate->serve);
 }
 
-static void print_goal(FILE *out, const char *name, double goal, double seconds, bool missed)
+static void print_goal(FILE *out, const char *name, double goal, double seconds, bool missed,
+                       const char *when)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
     if (goal > 0)
-        fprintf(out, "goal      %s %s: %s, %s\n", name, sw_format_seconds(goal, a),
-                missed ? "missed" : "kept", sw_format_seconds(seconds, b));
+        fprintf(out, "goal      %s %s: %s, %s %s\n", name, sw_format_seconds(goal, a),
+                missed ? "missed" : "kept", sw_format_seconds(seconds, b), when);
 }
 
 static bool streams(const struct sw_candidate *c)
@@ -131,19 +132,25 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
             sw_dtype_name(p->cache), c->memory.scales > 0 ? " with scales" : "");
     print_memory(out, c);
     print_token(out, c);
-    fprintf(out, "first     %s at most, behind a prompt of %" PRId64 " tokens\n",
-            sw_format_seconds(p->first_seconds, a), p->prompt_tokens);
+    fprintf(out,
+            "first     %s after a prompt of %s that is read alone; at most %s while all other\n"
+            "          sequences run, and longer behind other prompts that wait\n",
+            sw_format_seconds(p->first_seconds, a),
+            sw_format_counted((double)p->prompt_tokens, "token", tokens),
+            sw_format_seconds(p->first_beside_seconds, b));
     fprintf(out,
             "beside    a token takes %s while prompts are read, %" PRId64 " tokens of them %s\n",
             sw_format_seconds(p->beside_seconds, a), p->token_budget,
             p->mixes ? "and of sequences in each call" : "before each");
-    fprintf(out, "rate      %s tokens/s, %s per accelerator\n",
+    fprintf(out,
+            "rate      %s tokens/s, %s per accelerator, of decoding alone: reading prompts takes "
+            "its time from it\n",
             sw_format_number(c->tokens_per_second, a),
             sw_format_number(c->tokens_per_second / sw_mesh_rank_count(&c->decision.mesh), b));
     print_goal(out, "token_latency", run->serve_token_latency, c->cost.step_seconds,
-               p->misses_token);
-    print_goal(out, "first_token_latency", run->serve_first_token_latency, p->first_seconds,
-               p->misses_first);
+               p->misses_token, "while no prompt is read");
+    print_goal(out, "first_token_latency", run->serve_first_token_latency, p->first_beside_seconds,
+               p->misses_first, "while all other sequences run");
 }
 
 void sw_serve_tell_table(FILE *out, const struct sw_search *s, int64_t top)
@@ -174,7 +181,8 @@ void sw_serve_tell_table(FILE *out, const struct sw_search *s, int64_t top)
                 p->misses_first ? "; misses first_token_latency" : "");
     }
     sw_report_more(out, s, shown);
-    fprintf(out, "right of |: parts of the time of a token; latency: of its reductions, whatever "
+    fprintf(out, "first: of a prompt that is read alone; tok/s/acc: of decoding alone\n"
+                 "right of |: parts of the time of a token; latency: of its reductions, whatever "
                  "their size\n");
 }
 
@@ -260,6 +268,7 @@ void sw_serve_write_mesh(struct sw_json *j, const char *key, const struct sw_lay
     sw_json_number(j, "reduction_latency_seconds", t->latency);
     sw_json_text(j, "limited_by", limit_name(limit_of(t)));
     sw_json_number(j, "first_token_seconds", p->first_seconds);
+    sw_json_number(j, "first_token_seconds_beside_others", p->first_beside_seconds);
     sw_json_number(j, "token_budget", (double)p->token_budget);
     sw_json_number(j, "token_seconds_beside_prompts", p->beside_seconds);
     sw_json_number(j, "tokens_per_second", c->tokens_per_second);

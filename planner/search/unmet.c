@@ -17,7 +17,7 @@ char *sw_report_missed(const struct sw_run_config *run, const struct sw_candidat
     const bool token = c->serve.misses_token;
     char goal[SW_FORMAT_BYTES], seconds[SW_FORMAT_BYTES], mesh[64];
     const double wanted = token ? run->serve_token_latency : run->serve_first_token_latency;
-    const double taken = token ? c->cost.step_seconds : c->serve.first_seconds;
+    const double taken = token ? c->cost.step_seconds : c->serve.first_beside_seconds;
     snprintf(buffer, bytes, "mesh_dim %s misses %s %s with %s",
              sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
              token ? "serve.token_latency" : "serve.first_token_latency",

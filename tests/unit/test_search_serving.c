@@ -53,6 +53,12 @@ static void serving_is_priced_as_it_is_planned(void **state)
         assert_true(c->serve.first_seconds ==
                     (double)((c->serve.prompt_tokens + c->serve.chunk - 1) / c->serve.chunk) *
                         chunk.step_seconds);
+        /* beside others each call is followed by their token, and it comes while one is made */
+        const double at_most =
+            token.step_seconds +
+            (double)((c->serve.prompt_tokens + c->serve.chunk - 1) / c->serve.chunk) *
+                (chunk.step_seconds + token.step_seconds);
+        assert_true(fabs(c->serve.first_beside_seconds - at_most) < 1e-9 * at_most);
         assert_int_equal(c->serve.decode_bytes, sw_program_sent_bytes(decode));
         assert_int_equal(c->serve.texts, decode->micro_batch);
         streamed += c->decision.serve.stream_weights == SW_STREAM_ALWAYS;
@@ -113,6 +119,10 @@ static void check_calls(struct sw_run_config *run, struct sw_decision *decision)
         if (fabs(c.serve.first_seconds - expected) > 1e-9 * expected)
             fail_msg("%d tokens: %g s, not %g", (int)calls[i].tokens, c.serve.first_seconds,
                      expected);
+        /* of a call's 16 rows of the rank seven are of sequences that run */
+        const int64_t beside = (calls[i].tokens + 8) / 9;
+        const double at_most = c.cost.step_seconds + (double)beside * c.serve.beside_seconds;
+        assert_true(fabs(c.serve.first_beside_seconds - at_most) < 1e-9 * at_most);
     }
     assert_int_equal(c.serve.size_count, 4);
     for (int32_t i = 0; i < c.serve.size_count; i++) {
