@@ -223,6 +223,21 @@ static bool read_bandwidth(struct sw_config *c, const struct section *s,
     return one != all;
 }
 
+/* Reports, overrides and curves know a link by its name. */
+static bool is_new_link(struct sw_config *c, const struct section *s,
+                        const struct sw_cluster_config *cluster)
+{
+    const struct sw_link_config *last = &cluster->link[cluster->link_count - 1];
+    for (const struct sw_link_config *link = cluster->link; link < last; link++)
+        if (last->name != NULL && link->name != NULL && strcmp(link->name, last->name) == 0) {
+            sw_config_error_at(c, sw_section_place(s, "name"),
+                               sw_config_format(c, "two links have the name '%s'", last->name),
+                               "give each its own, for example: nvlink, infiniband");
+            return false;
+        }
+    return true;
+}
+
 static bool read_links(struct sw_config *c, const struct field *field, struct node *value,
                        void *base)
 {
@@ -245,6 +260,7 @@ static bool read_links(struct sw_config *c, const struct field *field, struct no
         const bool in_words = link->spans < 0;
         good = read_bandwidth(c, &section, cluster, link) && section.bad == 0 && good;
         resolve_spans(cluster, link);
+        good = is_new_link(c, &section, cluster) && good;
         if (cluster->link_count < 2 || !sw_section_good(&section, "spans", NULL) ||
             link[-1].spans == 0 || link->spans == 0 || link->spans > link[-1].spans)
             continue;

@@ -225,6 +225,24 @@ static void check_window(struct sw_config *c, struct section *s, const struct sw
              sw_config_format(c, "use sequence_length <= %lld", (long long)window));
 }
 
+/* What a prompt takes is told of one that a slot has room for. */
+static void check_prompt(struct sw_config *c, const struct node *at, struct section *s,
+                         const struct sw_run_config *run)
+{
+    const int64_t most = run->serve_max_tokens > 0 ? run->serve_max_tokens : run->sequence_length;
+    if (at == NULL || !sw_section_good(s, "serve", "sequence_length", NULL) ||
+        run->serve_prompt_tokens <= most)
+        return;
+    sw_config_error_at(c, at,
+                       sw_config_format(c,
+                                        "'prompt_tokens: %lld' is more than a sequence has room "
+                                        "for, %lld tokens",
+                                        (long long)run->serve_prompt_tokens, (long long)most),
+                       run->serve_max_tokens > 0 ? "use a larger max_tokens, or fewer prompt_tokens"
+                                                 : "write max_tokens, or fewer prompt_tokens");
+    s->bad |= UINT64_C(1) << (sw_field_find(s->fields, "serve") - s->fields);
+}
+
 /* A run may have fewer nodes than the cluster. */
 static void take_nodes(struct sw_config *c, struct section *s, struct sw_run_config *run)
 {
@@ -312,6 +330,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     check_window(c, &s, out);
     take_nodes(c, &s, out);
     check_job(c, &s, out);
+    check_prompt(c, sw_node_find(sw_node_find(root, "serve"), "prompt_tokens"), &s, out);
     if (s.bad != 0 || !sw_config_settle_profile(c, &out->cluster))
         return false;
     sw_config_warn_of_run(c, root, out);

@@ -90,6 +90,91 @@ static const struct node *place_in(const struct node *item, const char *key, con
     return value != NULL ? value : item != NULL ? item : root;
 }
 
+/* Domains and nodes lie within each other. */
+static void warn_of_spans(struct sw_config *c, const struct node *at,
+                          const struct sw_link_config *link, int32_t per_node)
+{
+    if (link->spans > per_node && link->spans % per_node != 0)
+        sw_config_warn_at(c, at,
+                          sw_config_format(c,
+                                           "a domain of '%s' spans %d accelerators, which is not a "
+                                           "whole number of nodes of %d",
+                                           link->name, (int)link->spans, (int)per_node),
+                          sw_config_format(c, "did you mean 'spans: %d', %d nodes?",
+                                           (int)(link->spans / per_node * per_node),
+                                           (int)(link->spans / per_node)));
+    if (link->spans > 0 && link->spans < per_node && per_node % link->spans != 0)
+        sw_config_warn_at(
+            c, at,
+            sw_config_format(
+                c, "a node of %d accelerators is no whole number of domains of '%s' of %d",
+                (int)per_node, link->name, (int)link->spans),
+            "did you mean 'spans: node'?");
+}
+
+/* Links of accelerators, whose domains may leave a node. */
+static bool is_of_accelerators(const char *name)
+{
+    static const char *const words[] = {"nvl", "nvswitch", "ici", "xgmi", "infinity", "ualink"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcasestr(name, words[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* Links of accelerators are sold in bytes of a second, ports of networks in bits, of which a port
+ * of 800 Gb/s is the widest (NVIDIA ConnectX-8). */
+static void warn_of_bits(struct sw_config *c, const struct node *at,
+                         const struct sw_link_config *link, bool is_network)
+{
+    const double widest = 100e9, beyond_any = 1e13; /* of which its row warns */
+    if (at == NULL || at->kind != NODE_SCALAR || link->bandwidth > beyond_any)
+        return;
+    const char *text = sw_config_shown(c, at->text);
+    const size_t length = strlen(at->text);
+    const bool in_bits = length > 4 && strcmp(at->text + length - 3, "b/s") == 0;
+    const bool in_bytes = length > 4 && strcmp(at->text + length - 3, "B/s") == 0;
+    const char *other = in_bits || in_bytes ? sw_config_format(c, "%.*s%s", (int)(strlen(text) - 3),
+                                                               text, in_bits ? "B/s" : "b/s")
+                                            : "";
+    if (in_bits && strcasestr(link->name, "nvlink") != NULL)
+        sw_config_warn_at(c, at,
+                          sw_config_format(c,
+                                           "'%s' of '%s' is %.4g GB/s: NVLink is sold in bytes, "
+                                           "both directions together",
+                                           text, link->name, link->bandwidth / 1e9),
+                          sw_config_format(c, "did you mean '%s'?", other));
+    if (is_network && link->bandwidth > widest)
+        sw_config_warn_at(c, at,
+                          sw_config_format(c,
+                                           "'%s' of '%s' is %.4g GB/s of each accelerator, more "
+                                           "than a port of 800 Gb/s",
+                                           text, link->name, link->bandwidth / 1e9),
+                          in_bytes
+                              ? sw_config_format(c,
+                                                 "did you mean '%s', or the figure of a whole node "
+                                                 "('bandwidth_per_node')?",
+                                                 other)
+                              : "is it the figure of a whole node ('bandwidth_per_node')?");
+}
+
+/* Shared ports have what their accelerators have together. What was measured says so. */
+static void warn_of_shared(struct sw_config *c, const struct node *item,
+                           const struct sw_link_config *link, int32_t per_node)
+{
+    const struct node *at = sw_node_find(item, "rails"), *one = sw_node_find(item, "bandwidth");
+    if (at == NULL || one == NULL || link->rails || link->direct || link->spans <= per_node ||
+        per_node == 1)
+        return;
+    sw_config_warn_at(c, at,
+                      sw_config_format(c,
+                                       "'rails: false' with 'bandwidth': the %d accelerators of a "
+                                       "node share %d times that, %.4g GB/s",
+                                       (int)per_node, (int)per_node,
+                                       link->bandwidth * per_node / 1e9),
+                      "for ports that they share write 'bandwidth_per_node', the sum of the ports");
+}
+
 static void warn_of_links(struct sw_config *c, const struct node *root,
                           const struct sw_cluster_config *cluster)
 {
@@ -98,15 +183,10 @@ static void warn_of_links(struct sw_config *c, const struct node *root,
     for (int32_t l = 0; l < cluster->link_count; l++) {
         const struct sw_link_config *link = &cluster->link[l], *inner = link - 1;
         const struct node *item = item_of(links, link->name);
-        if (link->spans > per_node && link->spans % per_node != 0)
-            sw_config_warn_at(c, place_in(item, "spans", "spans", root),
-                              sw_config_format(c,
-                                               "a domain of '%s' spans %d accelerators, which is "
-                                               "not a whole number of nodes of %d",
-                                               link->name, (int)link->spans, (int)per_node),
-                              sw_config_format(c, "did you mean 'spans: %d', %d nodes?",
-                                               (int)(link->spans / per_node * per_node),
-                                               (int)(link->spans / per_node)));
+        warn_of_spans(c, place_in(item, "spans", "spans", root), link, per_node);
+        warn_of_bits(c, sw_node_find(item, "bandwidth"), link,
+                     l > 0 && link->spans > per_node && !is_of_accelerators(link->name));
+        warn_of_shared(c, item, link, per_node);
         if (l > 0 && share(link) > share(inner) * (1 + 1e-9))
             sw_config_warn_at(
                 c, place_in(item, "bandwidth", "bandwidth_per_node", root),
@@ -182,10 +262,51 @@ static void warn_of_sequence(struct sw_config *c, const struct node *at,
                 longest));
 }
 
+/* A sequence that is made may be longer than one that is trained. */
+static void warn_of_served(struct sw_config *c, const struct node *at,
+                           const struct sw_run_config *run)
+{
+    const int64_t longest = run->model.shape.max_position_embeddings;
+    if (at == NULL || !c->knows_longest || run->serve_max_tokens <= longest)
+        return;
+    sw_config_warn_at(c, at,
+                      sw_config_format(c,
+                                       "'max_tokens: %" PRId64
+                                       "' is beyond the model's 'max_position_embeddings: %" PRId64
+                                       "'",
+                                       run->serve_max_tokens, longest),
+                      sw_config_format(c, "use max_tokens: %" PRId64, longest));
+}
+
+/* Adam moves every weight by about the learning rate at each step. */
+static void warn_of_learning_rate(struct sw_config *c, const struct node *at,
+                                  const struct sw_run_config *run)
+{
+    if (at != NULL && run->optimizer.learning_rate > 1)
+        sw_config_warn_at(c, at,
+                          sw_config_format(c, "'learning_rate: %g' is more than any known one",
+                                           run->optimizer.learning_rate),
+                          "look at the exponent: a usual figure is 'learning_rate: 3.0e-4'");
+}
+
+static void warn_of_recompute(struct sw_config *c, const struct node *at,
+                              const struct sw_run_config *run)
+{
+    const int32_t all = run->model.shape.layers;
+    if (at != NULL && run->recompute.layers != SW_ALL_LAYERS && run->recompute.layers > all)
+        sw_config_warn_at(c, at,
+                          sw_config_format(c, "'layers: %d' of a model that has %d",
+                                           (int)run->recompute.layers, (int)all),
+                          sw_config_format(c, "use layers: %d, or 'all'", (int)all));
+}
+
 void sw_config_warn_of_run(struct sw_config *c, const struct node *root,
                            const struct sw_run_config *run)
 {
     warn_of_settings(c, root, &run->cluster);
     warn_of_sequence(c, sw_node_find(root, "sequence_length"), run);
     warn_of_batch(c, sw_node_find(root, "global_batch_size"), run);
+    warn_of_served(c, sw_node_find(sw_node_find(root, "serve"), "max_tokens"), run);
+    warn_of_learning_rate(c, sw_node_find(sw_node_find(root, "optimizer"), "learning_rate"), run);
+    warn_of_recompute(c, sw_node_find(sw_node_find(root, "recompute"), "layers"), run);
 }

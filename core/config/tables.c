@@ -466,7 +466,7 @@ const struct field sw_link_fields[] = {
      .type = FIELD_SECONDS,
      KEPT(latency_s, latency),
      .least = 0,
-     .most = 0.1,
+     .most = 0.005,
      .required = true,
      .min = 0,
      .max = 60,

@@ -228,9 +228,11 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
     c->host_memory_bytes = draw(s) & 1 ? between(s, 1, INT64_C(1) << 50) : 0;
     c->storage_bandwidth = draw(s) & 1 ? real(s, 1, 1e15) : 0;
     c->failures_per_1000_node_days = draw(s) & 1 ? real(s, 1e-9, 1e6) : 0;
+    static const char *const names[SW_MAX_LINKS] = {"null",  "net-1", "net-2", "net-3",
+                                                    "net-4", "net-5", "net-6", "net-7"};
     c->link_count = (int32_t)between(s, 1, SW_MAX_LINKS);
     for (int32_t i = 0; i < c->link_count; i++)
-        c->link[i] = (struct sw_link_config){.name = i == 0 ? "null" : "net-1",
+        c->link[i] = (struct sw_link_config){.name = names[i],
                                              .spans = 1024 + i,
                                              .bandwidth = real(s, 1, 1e13),
                                              .latency_s = real(s, 1e-9, 1),

@@ -744,7 +744,7 @@ static void read_recompute(const char *text, const char *values, int32_t layers,
     struct sw_config *c = read_named("t", run, SW_CONFIG_RUN, NULL);
     const struct sw_run_config *r = sw_config_run(c);
     assert_non_null(r);
-    assert_int_equal(sw_config_diagnostic_count(c), 0);
+    assert_int_equal(sw_config_error_count(c), 0);
     assert_int_equal(r->recompute_auto, strcmp(text, "auto") == 0);
     assert_values(&r->recompute.values, values);
     assert_int_equal(r->recompute.layers, layers);
@@ -832,11 +832,35 @@ static void warnings(void **state)
                 ""),
          ""},
         {SW_CONFIG_CLUSTER,
-         LINKED(NODE
-                "- {name: out, spans: all, bandwidth: 500 GB/s, oversubscription: 2, latency: 6 "
-                "us}\n",
-                ""),
+         LINKED(
+             NODE
+             "- {name: nvlink-out, spans: all, bandwidth: 500 GB/s, oversubscription: 2, latency: "
+             "6 us}\n",
+             ""),
          ""},
+        {SW_CONFIG_CLUSTER,
+         LINKED("- {name: nvlink, spans: 6, bandwidth: 450 Gb/s, latency: 3 us}\n"
+                "- {name: ib, spans: all, bandwidth: 400 GB/s, latency: 6 ms, rails: false}\n",
+                ""),
+         "t:6:25: warning: a node of 8 accelerators is no whole number of domains of 'nvlink' of 6 "
+         "| did you mean 'spans: node'?\n"
+         "t:6:39: warning: '450 Gb/s' of 'nvlink' is 56.25 GB/s: NVLink is sold in bytes, both "
+         "directions together | did you mean '450 GB/s'?\n"
+         "t:7:37: warning: '400 GB/s' of 'ib' is 400 GB/s of each accelerator, more than a port of "
+         "800 Gb/s | did you mean '400 Gb/s', or the figure of a whole node "
+         "('bandwidth_per_node')?\n"
+         "t:7:37: warning: 'ib' is faster than 'nvlink' inside it: 400 against 56.25 GB/s per "
+         "accelerator | is one of them the figure of a whole node ('bandwidth_per_node'), or of "
+         "bits (Gb/s)?\n"
+         "t:7:56: warning: 'latency: 6 ms' is more than any known one | look at the unit: a usual "
+         "figure is '0.83 us'\n"
+         "t:7:69: warning: 'rails: false' with 'bandwidth': the 8 accelerators of a node share 8 "
+         "times that, 3200 GB/s | for ports that they share write 'bandwidth_per_node', the sum of "
+         "the ports\n"},
+        {SW_CONFIG_CLUSTER,
+         LINKED(NODE "- {name: in, spans: all, bandwidth: 50 GB/s, latency: 6 us}\n", ""),
+         "t:7:10: two links have the name 'in' | give each its own, for example: nvlink, "
+         "infiniband\n"},
         {SW_CONFIG_CLUSTER,
          LINKED("- {name: in, spans: 20, bandwidth: 450 GB/s, latency: 3 us}\n"
                 "- {name: out, spans: 64, bandwidth: 50 GB/s, latency: 3 us}\n",
@@ -871,6 +895,15 @@ static void warnings(void **state)
          "t:6:24: warning: 'gpus_per_node' asks for 2 of a node, but 'accelerators_per_node' is 1 "
          "| "
          "did you mean 'gpus_per_node: 1', or 'accelerators_per_node: 2'?\n"},
+        {"sequence_length: 128\nglobal_batch_size: 8\noptimizer: {learning_rate: 300}\n"
+         "recompute: {values: [n1], layers: 99}\nslurm: {gpus_per_node: 1}\n",
+         "t:6:28: warning: 'learning_rate: 300' is more than any known one | look at the exponent: "
+         "a usual figure is 'learning_rate: 3.0e-4'\n"
+         "t:7:35: warning: 'layers: 99' of a model that has 2 | use layers: 2, or 'all'\n"},
+        {"sequence_length: 128\nglobal_batch_size: 8\nserve: {prompt_tokens: 129}\n"
+         "slurm: {gpus_per_node: 1}\n",
+         "t:6:24: 'prompt_tokens: 129' is more than a sequence has room for, 128 tokens | write "
+         "max_tokens, or fewer prompt_tokens\n"},
         {"sequence_length: 8193\nglobal_batch_size: 8\nslurm: {gpus_per_node: 1}\n", ""},
     };
     for (size_t i = 0; i < COUNT(runs); i++) {
@@ -901,6 +934,18 @@ static void warnings(void **state)
            "'max_position_embeddings: 4096' | to make the model longer, say so in it "
            "(max_position_embeddings, and a larger rope_theta or rope_scaling); else use "
            "sequence_length: 4096\n");
+    static const char served[] =
+        "name: r\nmodel: {vocab_size: 256, hidden_size: 64, intermediate_size: 128, "
+        "num_hidden_layers: 2, num_attention_heads: 4, max_position_embeddings: 4096}\n"
+        "cluster: " CLUSTER "\nsequence_length: 2048\nglobal_batch_size: 8\n"
+        "serve: {max_tokens: 8192, prompt_tokens: 9000}\n";
+    expect(
+        SW_CONFIG_RUN, served,
+        "t:6:42: 'prompt_tokens: 9000' is more than a sequence has room for, 8192 tokens | use a "
+        "larger max_tokens, or fewer prompt_tokens\n");
+    expect_named("t", SW_CONFIG_RUN, served, (const char *const[]){"serve.prompt_tokens=64", NULL},
+                 "t:6:21: warning: 'max_tokens: 8192' is beyond the model's "
+                 "'max_position_embeddings: 4096' | use max_tokens: 4096\n");
 #undef GPU
 }
 
