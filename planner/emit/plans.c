@@ -2,17 +2,13 @@
 
 #include "core/base/file.h"
 #include "core/program/set/program_set.h"
+#include "planner/scheduler/script.h"
 #include "planner/search/report.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A file system that others use as well answers within seconds, not always within one. */
-static const double least_lead_s = 30;
-/* Schedulers keep the lead time as a 16 bit number of seconds. */
-static const double most_lead_s = 65535;
 
 /* The text of the plan, and its digest. */
 static int write_plan(const struct sw_run_config *run, const struct sw_program_set *programs,
@@ -150,10 +146,10 @@ int sw_emit_signal_lead_of(const struct sw_run_config *run, const struct sw_deci
 
 int64_t sw_emit_signal_lead_s(const struct sw_emit_plan *plan, int32_t count)
 {
-    double lead = least_lead_s;
+    double longest = 0;
     for (int32_t i = 0; i < count; i++) {
         const struct sw_checkpoint_cost *c = &plan[i].checkpoint;
-        lead = fmax(lead, 2 * (plan[i].candidate.cost.step_seconds + c->stall_s + c->write_s));
+        longest = fmax(longest, plan[i].candidate.cost.step_seconds + c->stall_s + c->write_s);
     }
-    return (int64_t)fmin(ceil(lead), most_lead_s);
+    return sw_script_lead_s(longest);
 }

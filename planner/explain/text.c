@@ -63,7 +63,7 @@ static void print_serving(FILE *out, const struct sw_explain *x)
 
 static void print_run(FILE *out, const struct sw_explain *x)
 {
-    char line[160], limit[160];
+    char line[160], limit[256];
     if (!x->run->says_steps)
         return;
     fprintf(out, "run       %s\n",

@@ -89,7 +89,7 @@ static void cards(FILE *out, const struct sw_explain *x)
 static void introduction(FILE *out, const struct sw_explain *x)
 {
     char a[SW_FORMAT_RATE], b[SW_FORMAT_RATE], order[64], warning[192];
-    char limit[160], again[SW_RECOMPUTE_BYTES], why[320], padding[SW_FORMAT_RATE + 16] = "",
+    char limit[256], again[SW_RECOMPUTE_BYTES], why[320], padding[SW_FORMAT_RATE + 16] = "",
                                                                                    rings[32];
     const struct sw_candidate *c = &x->c;
     fputs("<h1>", out);

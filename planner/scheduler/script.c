@@ -8,6 +8,15 @@
  * start takes minutes; rounded up to what people write. */
 static const double limit_margin = 1.5, start_seconds = 600;
 
+int64_t sw_script_lead_s(double step_and_save_seconds)
+{
+    /* a file system that others use as well answers within seconds, not always within one */
+    const double least = 30;
+    /* schedulers keep the lead time as a 16 bit number of seconds */
+    const double most = 65535;
+    return (int64_t)fmin(ceil(fmax(least, 2 * step_and_save_seconds)), most);
+}
+
 const char *sw_script_time_limit(const struct sw_scheduler *row, const struct sw_run_config *run,
                                  double step_seconds, int64_t lead_seconds,
                                  char buffer[SW_TIME_BYTES])

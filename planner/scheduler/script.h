@@ -59,11 +59,18 @@ struct sw_script_row {
     void (*format_time)(int64_t minutes, char out[SW_TIME_BYTES]);
     /* Seconds that a limit which follows from the plan must have at least; NULL: any will do. */
     double (*least_limit_s)(const struct sw_cluster_config *cluster, int64_t lead_seconds);
+    /* Why the ranks of a run that trains are not told to save before the limit in its settings, as
+     * a part of a sentence; NULL: they are. */
+    const char *(*unwarned)(const struct sw_run_config *run, int64_t lead_seconds);
     /* What is wrong with the time limit of a run that goes on by itself, where its jobs would be
      * told to save as soon as they begin; "": nothing. Returns buffer. NULL: never anything. */
     const char *(*short_limit)(const struct sw_run_config *run, int64_t lead_seconds, char *buffer,
                                size_t bytes);
 };
+
+/* Seconds before its limit at which ranks are told to save that take so long for a step and a
+ * checkpoint. */
+int64_t sw_script_lead_s(double step_and_save_seconds);
 
 /* A text of its own, as of printf, that lives as long as texts; NULL: no memory, as
  * sw_argv_check of texts tells. */

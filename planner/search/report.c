@@ -53,14 +53,25 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
     const struct sw_job_terms terms = sw_job_terms(&run->cluster);
     const struct sw_within *within = sw_scheduler_of(&run->cluster)->within;
     const char *continue_key = within != NULL ? within->continue_key : "continue";
+    const struct sw_script_row *script = sw_scheduler_of(&run->cluster)->script;
     buffer[0] = '\0';
     if (run_seconds <= terms.time_s)
         return buffer;
+    /* a checkpoint makes the signal earlier, where there is one */
+    const double steps = (double)run->optimizer.total_steps;
+    const int64_t lead = sw_script_lead_s(steps > 0 ? run_seconds / steps : 0);
+    const char *unwarned = script->unwarned != NULL ? script->unwarned(run, lead) : NULL;
     if (terms.continues != SW_CONTINUE_NONE)
         snprintf(buffer, bytes,
                  "about %.0f jobs of %s one after the other, each of which resumes where the one "
                  "before was saved",
                  ceil(run_seconds / terms.time_s), terms.time);
+    else if (unwarned != NULL)
+        snprintf(buffer, bytes,
+                 "more than the job's time limit, %s, before which nobody tells it to save (%s): "
+                 "steps since its last checkpoint may be lost; %s: requeue or chain continues by "
+                 "itself",
+                 terms.time, unwarned, continue_key);
     else
         snprintf(
             buffer, bytes,

@@ -12,7 +12,7 @@
 void sw_report_warn_of_time(const struct sw_options *options, const char *path,
                             const struct sw_run_config *run, double step_seconds)
 {
-    char limit[160], steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], message[320];
+    char limit[256], steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], message[400];
     const double seconds = (double)run->optimizer.total_steps * step_seconds;
     if (!run->says_steps || sw_report_time_limit(run, seconds, limit, sizeof limit)[0] == '\0')
         return;

@@ -377,7 +377,7 @@ static void checkpoints_are_told(void **state)
 static void time_limits_are_told(void **state)
 {
     (void)state;
-    char text[160];
+    char text[256];
     struct sw_run_config run = {.cluster.launchers = &sw_launchers};
     struct sw_slurm_config *slurm = (struct sw_slurm_config *)(void *)run.cluster.settings.bytes;
     slurm->time = "1-2:30";
@@ -386,6 +386,21 @@ static void time_limits_are_told(void **state)
         sw_report_time_limit(&run, 95401, text, sizeof text),
         "more than the job's time limit, 1-2:30: it is saved before, and waits for the "
         "next job; slurm.continue: requeue or chain continues by itself");
+    slurm->signal = "none";
+    assert_string_equal(sw_report_time_limit(&run, 95401, text, sizeof text),
+                        "more than the job's time limit, 1-2:30, before which nobody tells it to "
+                        "save (slurm.signal is none): steps since its last checkpoint may be lost; "
+                        "slurm.continue: requeue or chain continues by itself");
+    slurm->signal = NULL;
+    slurm->time = "5:59";
+    assert_string_equal(sw_report_time_limit(&run, 95401, text, sizeof text),
+                        "more than the job's time limit, 5:59, before which nobody tells it to "
+                        "save (it is too short for a signal before it): steps since its last "
+                        "checkpoint may be lost; slurm.continue: requeue or chain continues by "
+                        "itself");
+    slurm->time = "6:00";
+    assert_non_null(strstr(sw_report_time_limit(&run, 95401, text, sizeof text), "saved before"));
+    slurm->time = "1-2:30";
     while (strcmp(sw_scheduler_of(&run.cluster)->name, "mpirun") != 0)
         run.cluster.launcher++;
     assert_string_equal(sw_report_time_limit(&run, 95401, text, sizeof text), "");

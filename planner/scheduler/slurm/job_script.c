@@ -119,9 +119,30 @@ static void set_inference_signal(struct script *s, const struct sw_run_config *r
         set(s, PLACE_SIGNAL, "B:USR1@60");
 }
 
-/* The signal comes `lead` seconds before the limit. With a limit so short that it could come in the
- * first half of the job there is none, and the ranks save at the limit's own TERM; but a run that
- * goes on in another job must have saved whatever the limit. */
+/* Why ranks that train get no signal `lead` seconds before such a limit, NULL: they get one. With a
+ * limit so short that it could come in the first half of the job there is none, and the ranks save
+ * at the limit's own TERM; but a run that goes on in another job must have saved whatever the
+ * limit. */
+static const char *unwarned_at(const struct sw_run_config *run, double limit, int64_t lead)
+{
+    const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
+    const char *wanted = slurm->signal;
+    if (wanted != NULL && strchr(wanted, '@') != NULL)
+        return NULL;
+    if (wanted != NULL && strcmp(wanted, "none") == 0)
+        return "slurm.signal is none";
+    if (slurm->continues == SW_CONTINUE_NONE &&
+        (isinf(limit) || (double)(lead + EARLY_SECONDS) * LEADS_IN_LIMIT > limit))
+        return "it is too short for a signal before it";
+    return NULL;
+}
+
+static const char *unwarned(const struct sw_run_config *run, int64_t lead_seconds)
+{
+    const char *time = sw_slurm_settings(&run->cluster)->time;
+    return unwarned_at(run, sw_slurm_time_seconds(time), lead_seconds);
+}
+
 static void set_signal(struct script *s, const struct sw_run_config *run, int64_t lead)
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
@@ -129,19 +150,13 @@ static void set_signal(struct script *s, const struct sw_run_config *run, int64_
     const double limit = sw_slurm_time_seconds(s->value[PLACE_TIME].value);
     const char *name = sw_word(sw_words_signal, run->checkpoint_signal);
     const bool is_short = (double)(lead + EARLY_SECONDS) * LEADS_IN_LIMIT > limit;
-    if (wanted != NULL && strchr(wanted, '@') != NULL) {
+    if (wanted != NULL && strchr(wanted, '@') != NULL)
         set(s, PLACE_SIGNAL, wanted);
-        return;
-    }
-    if ((wanted != NULL && strcmp(wanted, "none") == 0) || name == NULL)
-        return;
-    if (run->job.type != SW_JOB_TRAIN) {
+    else if (run->job.type == SW_JOB_TRAIN && name != NULL && unwarned_at(run, limit, lead) == NULL)
+        set(s, PLACE_SIGNAL, sw_script_keep(s->texts, "%s@%" PRId64, name, lead));
+    else if (run->job.type != SW_JOB_TRAIN && name != NULL &&
+             (wanted == NULL || strcmp(wanted, "none") != 0))
         set_inference_signal(s, run, isinf(limit) || is_short);
-        return;
-    }
-    if (slurm->continues == SW_CONTINUE_NONE && (isinf(limit) || is_short))
-        return;
-    set(s, PLACE_SIGNAL, sw_script_keep(s->texts, "%s@%" PRId64, name, lead));
 }
 
 static const char *short_limit(const struct sw_run_config *run, int64_t lead_seconds, char *buffer,
@@ -478,5 +493,6 @@ const struct sw_script_row sw_slurm_script = {
     .log = write_log,
     .format_time = format_time,
     .least_limit_s = least_limit_s,
+    .unwarned = unwarned,
     .short_limit = short_limit,
 };

@@ -214,7 +214,7 @@ const struct field sw_slurm_fields[] = {
          "sbatch --signal: the signal on which the ranks save and end, so many seconds before the "
          "limit; default: checkpoint.signal, with twice the time of a step and a checkpoint, at "
          "least "
-         "30; without continue only where the limit is at least four times that and a minute"),
+         "30; without continue only where the limit is at least four times (that and a minute)"),
     {.key = "requeue",
      .type = FIELD_WORD,
      AT(requeue),
