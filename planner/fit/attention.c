@@ -68,31 +68,39 @@ static int check_columns(const char *path, const char *header, struct sw_error *
     return -1;
 }
 
-static bool read_kernel(const char *header, const char *line, struct sw_fit_kernel *k)
+static int read_kernel(const struct sw_fit_line *at, struct sw_fit_kernel *k, struct sw_error *err)
 {
     char phase[16];
-    read_word(header, line, "accelerator", k->accelerator, sizeof k->accelerator);
-    read_word(header, line, "phase", phase, sizeof phase);
-    const double batch = sw_fit_number(header, line, "batch"),
-                 tokens = sw_fit_number(header, line, "tokens"),
-                 cached = sw_fit_number(header, line, "cached"),
-                 heads = sw_fit_number(header, line, "heads"),
-                 kv_heads = sw_fit_number(header, line, "kv_heads");
+    double batch, tokens, cached, heads, kv_heads, micros;
+    if (sw_fit_number(at, "batch", &batch, err) != 0 ||
+        sw_fit_number(at, "tokens", &tokens, err) != 0 ||
+        sw_fit_number(at, "cached", &cached, err) != 0 ||
+        sw_fit_number(at, "heads", &heads, err) != 0 ||
+        sw_fit_number(at, "kv_heads", &kv_heads, err) != 0 ||
+        sw_fit_number(at, "head_dim", &k->size.k, err) != 0 ||
+        sw_fit_number(at, "latency_us", &micros, err) != 0)
+        return -1;
+    read_word(at->header, at->text, "accelerator", k->accelerator, sizeof k->accelerator);
+    read_word(at->header, at->text, "phase", phase, sizeof phase);
     k->decodes = strcmp(phase, phase_words[SW_FIT_DECODE]) == 0;
     k->kv_heads = batch * kv_heads;
-    k->size = (struct sw_product){.m = k->decodes ? k->kv_heads : batch * heads,
-                                  .n = k->decodes ? cached + tokens : tokens,
-                                  .k = sw_fit_number(header, line, "head_dim")};
-    k->seconds = sw_fit_number(header, line, "latency_us") * 1e-6;
-    return (k->decodes || strcmp(phase, phase_words[SW_FIT_PREFILL]) == 0) && k->size.m >= 1 &&
-           k->size.n >= 1 && k->size.k >= 1 && k->kv_heads >= 1 && k->seconds > 0 &&
-           k->size.m * k->size.n * k->size.k < 1e30 && (k->decodes ? tokens == 1 : cached == 0);
+    k->size.m = k->decodes ? k->kv_heads : batch * heads;
+    k->size.n = k->decodes ? cached + tokens : tokens;
+    k->seconds = micros * 1e-6;
+    if ((k->decodes || strcmp(phase, phase_words[SW_FIT_PREFILL]) == 0) && k->size.m >= 1 &&
+        k->size.n >= 1 && k->size.k >= 1 && k->kv_heads >= 1 && k->seconds > 0 &&
+        k->size.m * k->size.n * k->size.k < 1e30 && (k->decodes ? tokens == 1 : cached == 0))
+        return 0;
+    return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){at->path, at->line, 1},
+                      "attention needs phase prefill with nothing cached, or decode with one "
+                      "token, sizes of at least 1 and a latency_us above 0");
 }
 
 int sw_fit_read_attention(struct sw_fit_attention *all, const char *path, struct sw_error *err)
 {
     char header[LINE_BYTES], line[LINE_BYTES];
     int status = -1, at = 1;
+    const int32_t before = all->count;
     FILE *in = fopen(path, "r");
     if (in == NULL || fgets(header, sizeof header, in) == NULL) {
         sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path}, "cannot read it: %s",
@@ -106,16 +114,11 @@ int sw_fit_read_attention(struct sw_fit_attention *all, const char *path, struct
         at++;
         if (line[0] == '#' || line[0] == '\n')
             continue;
-        if (!read_kernel(header, line, &k)) {
-            sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, at, 1},
-                       "attention needs phase prefill with nothing cached, or decode with one "
-                       "token, sizes of at least 1 and a latency_us above 0");
-            goto out;
-        }
-        if (add(all, &k, err) != 0)
+        if (read_kernel(&(struct sw_fit_line){path, header, line, at}, &k, err) != 0 ||
+            add(all, &k, err) != 0)
             goto out;
     }
-    status = 0;
+    status = all->count > before ? 0 : sw_fit_no_rows(path, at, err);
 out:
     if (in != NULL)
         fclose(in);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { FEW_RUNS = 5, FEW_MODELS = 4 };
+static const double most = 0.9995; /* a share that is printed as 1.000 */
 
 /* What tables of kernels hold. */
 struct kernels {
@@ -198,6 +199,10 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
            first->run.cluster.accelerator.name, c.matmul, c.attention, c.memory,
            c.host_time_s * 1e6, before.count);
     print_band(&other);
+    if (c.matmul >= most && c.attention >= most && c.memory >= most)
+        printf("# Every share is at its most: raise 'peak' and 'memory_bandwidth' of %s, or the "
+               "runs\n# were not made on it.\n",
+               first->run.cluster.accelerator.name);
     printf("source: fitted to %d runs of %d models\n", before.count, models);
     return 0;
 }
@@ -255,6 +260,36 @@ static void print_groups(const struct sw_cluster_config *cluster, int32_t level,
     free(error);
 }
 
+/* How far a link reaches stays a word where it was one, so that the cluster may be resized. A curve
+ * of which nothing was measured is the default, which is not told. */
+static void print_link(const struct sw_cluster_config *c, const struct sw_link_config *link)
+{
+    const struct sw_curve *curve = &link->efficiency;
+    bool all_most = curve->count > 0;
+    char spans[16];
+    snprintf(spans, sizeof spans, "%d", link->spans);
+    printf("  - {name: %s, spans: %s, bandwidth: %.6g GB/s, launch: %.3g us, latency: %.3g us,\n"
+           "     oversubscription: %g, rails: %s%s",
+           link->name,
+           link->spans_all                           ? "all"
+           : link->spans == c->accelerators_per_node ? "node"
+                                                     : spans,
+           link->bandwidth / 1e9, link->launch_s * 1e6, link->latency_s * 1e6,
+           link->oversubscription, link->rails ? "true" : "false",
+           link->direct ? ", direct: true" : "");
+    for (int32_t i = 0; i < curve->count; i++) {
+        all_most = all_most && curve->point[i].fraction >= most;
+        printf("%s[%.4g, %.3g]%s",
+               i == 0       ? ", efficiency: ["
+               : i % 6 == 0 ? ",\n       "
+                            : ", ",
+               curve->point[i].size, curve->point[i].fraction, i + 1 == curve->count ? "]" : "");
+    }
+    printf("}\n");
+    if (all_most)
+        printf("  # every share is at its most: raise the bandwidth of %s\n", link->name);
+}
+
 static void fit_cluster(const struct sw_cluster_config *described, const struct sw_fit_links *links)
 {
     struct sw_cluster_config c = *described;
@@ -277,19 +312,7 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
                    link->name, count, 100 * before, 100 * link_error(&c, l, links, false),
                    100 * link_error(&c, l, links, true));
         print_groups(&c, l, links);
-        printf(
-            "  - {name: %s, spans: %d, bandwidth: %.6g GB/s, launch: %.3g us, latency: %.3g us,\n"
-            "     oversubscription: %g, rails: %s,%s efficiency: [",
-            link->name, link->spans, link->bandwidth / 1e9, link->launch_s * 1e6,
-            link->latency_s * 1e6, link->oversubscription, link->rails ? "true" : "false",
-            link->direct ? " direct: true," : "");
-        for (int32_t i = 0; i < link->efficiency.count; i++)
-            printf("%s[%.4g, %.3g]",
-                   i == 0       ? ""
-                   : i % 6 == 0 ? ",\n       "
-                                : ", ",
-                   link->efficiency.point[i].size, link->efficiency.point[i].fraction);
-        printf("]}\n");
+        print_link(&c, link);
     }
 }
 
@@ -383,6 +406,15 @@ static int fit_chips(const struct sw_fit_set *set, const struct kernels *kernels
     return 0;
 }
 
+/* In the form of a description's notes. */
+static void tell_skipped(const struct sw_fit_run *r)
+{
+    fprintf(stderr, "%s", r->place.file);
+    if (r->place.line > 0)
+        fprintf(stderr, ":%d:%d", r->place.line, r->place.column);
+    fprintf(stderr, ": note: not used: %s\n", r->skipped);
+}
+
 int sw_command_fit(const struct sw_options *options)
 {
     struct kernels kernels = {0};
@@ -396,7 +428,7 @@ int sw_command_fit(const struct sw_options *options)
     for (int32_t i = 0; i < set.count; i++) {
         const struct sw_fit_run *r = &set.run[i];
         if (!is_priced(r))
-            fprintf(stderr, "line %d: not used: %s\n", r->line, r->skipped);
+            tell_skipped(r);
         skipped += !is_priced(r);
         if (!is_first(&set, i))
             continue;
@@ -411,6 +443,10 @@ int sw_command_fit(const struct sw_options *options)
         const struct sw_cluster_config *cluster = sw_config_cluster(set.config[i]);
         if (cluster == NULL)
             continue;
+        if (sw_fit_links_check(cluster, &links, &err) != 0) {
+            status = sw_command_fail(&err);
+            goto out;
+        }
         if (fitted++ > 0)
             printf("---\n");
         fit_cluster(cluster, &links);

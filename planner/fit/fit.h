@@ -35,7 +35,7 @@ struct sw_fit_run {
     char label[96];           /* model, accelerators, options: for tables */
     char note[96];            /* where what is priced differs from what was run, or "" */
     char skipped[160];        /* why it is not priced; "": it is */
-    int32_t line;             /* in its file; 0: a metrics file */
+    struct sw_place place;    /* of what that is about, else of the row; a metrics file's: line 0 */
     int32_t accelerators;     /* as measured */
     struct sw_run_config run; /* its strings are the configs' */
     struct sw_decision decision;
@@ -121,7 +121,21 @@ int sw_fit_leave_one_out(struct sw_fit_set *set, const char *group, struct sw_er
  * begins, its end if it has fewer. No quotes. */
 int32_t sw_fit_column(const char *header, const char *name);
 const char *sw_fit_cell(const char *line, int32_t column);
-double sw_fit_number(const char *header, const char *line, const char *name); /* of a column */
+/* A line of such a table, and the line that names its columns. */
+struct sw_fit_line {
+    const char *path, *header, *text;
+    int32_t line;
+};
+/* The number in a column of it, which is all that stands there. Errors: SW_BAD_INPUT with its
+ * place. */
+int sw_fit_number(const struct sw_fit_line *at, const char *name, double *out,
+                  struct sw_error *err);
+/* Where its column stands. */
+struct sw_place sw_fit_place(const struct sw_fit_line *at, const char *name);
+/* Whether `bytes` of a text, blanks around it aside, are a finite number. */
+bool sw_fit_parse(const char *text, size_t bytes, double *out);
+/* The error of a table that ends with its column names. */
+int sw_fit_no_rows(const char *path, int32_t line, struct sw_error *err);
 
 /* `rows` of `bytes` each, with room for one more than `count`: returns where they are now; NULL: no
  * memory, and they are where they were. The caller owns them. */
@@ -131,7 +145,8 @@ void *sw_fit_room(void *rows, int32_t count, int32_t *capacity, size_t bytes, st
 struct sw_fit_product {
     struct sw_product size;
     double seconds;
-    char accelerator[48]; /* its name; "": not told */
+    struct sw_place place; /* of its time */
+    char accelerator[48];  /* its name; "": not told */
 };
 struct sw_fit_products {
     struct sw_fit_product *point; /* [count] */
@@ -145,7 +160,7 @@ int sw_fit_read_products(struct sw_fit_products *all, const char *path, struct s
 void sw_fit_products_free(struct sw_fit_products *all);
 /* The grid of a chip, without its asymptote: of the measured sizes some that are spread evenly in
  * their logarithms. out->rows is 0 where none was measured on it. Errors (SW_BAD_INPUT): more sizes
- * than a grid has, or some not measured. */
+ * than a grid has, some not measured, or a time that the chip's peak does not allow. */
 int sw_fit_products(const struct sw_accelerator_config *chip, const struct sw_fit_products *all,
                     struct sw_products *out, struct sw_error *err);
 /* Of the measured products that are no points of the grid: count, mean, p90 and worst of |error|,
@@ -187,8 +202,8 @@ struct sw_fit_link_point {
     double bytes, seconds; /* sent by a rank; of the whole */
     int32_t ranks;
     enum sw_collective kind;
-    int32_t line;
-    char accelerator[48]; /* name of those that it joined; "": not told */
+    struct sw_place place; /* of its time or rate */
+    char accelerator[48];  /* name of those that it joined; "": not told */
 };
 struct sw_fit_links {
     struct sw_fit_link_point *point; /* [count] */
@@ -209,6 +224,10 @@ bool sw_fit_has_collectives(const char *path);
  * other accelerators. */
 int32_t sw_fit_link_level(const struct sw_cluster_config *cluster,
                           const struct sw_fit_link_point *point);
+/* That no collective is faster than the links of the cluster are. Errors: SW_BAD_INPUT with the
+ * place of the first. */
+int sw_fit_links_check(const struct sw_cluster_config *cluster, const struct sw_fit_links *links,
+                       struct sw_error *err);
 /* Sets launch, latency and efficiency of a level from the points that cross no other above it,
  * without point `without` (-1: none). Inner levels come first. The launch stays as described where
  * all take as many steps. More points than a curve holds become one that brings the mean of

@@ -10,13 +10,12 @@
 
 enum { LINE_BYTES = 2048, STEPS_MAX = 4096 };
 
-static int add(struct sw_fit_links *links, struct sw_fit_link_point point, const char *path,
-               struct sw_error *err)
+static int add(struct sw_fit_links *links, struct sw_fit_link_point point, struct sw_error *err)
 {
     if (!(point.bytes > 0 && point.seconds > 0) || point.ranks < 2)
         return 0; /* nccl-tests prints 0.00 for the smallest sizes */
     if (!(point.bytes >= 1 && point.bytes < 1e18 && point.seconds >= 1e-9 && point.seconds < 1e9))
-        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, point.line, 1},
+        return sw_fail_at(err, SW_BAD_INPUT, point.place,
                           "a size or a time that no collective has");
     void *room =
         sw_fit_room(links->point, links->count, &links->capacity, sizeof *links->point, err);
@@ -36,47 +35,6 @@ static enum sw_collective kind_of(const char *text)
         if (strstr(text, word->text) != NULL)
             return (enum sw_collective)word->value;
     return unnamed;
-}
-
-int32_t sw_fit_column(const char *header, const char *name)
-{
-    const size_t bytes = strlen(name);
-    int32_t column = 0;
-    for (const char *at = header;; column++) {
-        const size_t length = strcspn(at, ",\r\n");
-        if (length == bytes && strncmp(at, name, bytes) == 0)
-            return column;
-        if (at[length] != ',')
-            return -1;
-        at += length + 1;
-    }
-}
-
-const char *sw_fit_cell(const char *line, int32_t column)
-{
-    while (column-- > 0) {
-        line += strcspn(line, ",");
-        line += *line == ',';
-    }
-    return line;
-}
-
-double sw_fit_number(const char *header, const char *line, const char *name)
-{
-    return strtod(sw_fit_cell(line, sw_fit_column(header, name)), NULL);
-}
-
-void *sw_fit_room(void *rows, int32_t count, int32_t *capacity, size_t bytes, struct sw_error *err)
-{
-    if (count < *capacity)
-        return rows;
-    const int32_t more = *capacity == 0 ? 256 : 2 * *capacity;
-    void *grown = realloc(rows, (size_t)more * bytes);
-    if (grown == NULL)
-        sw_fail(err, SW_ENVIRONMENT, "out of memory while reading a table");
-    else
-        *capacity = more;
-    return grown;
 }
 
 /* What a file is read with. */
@@ -129,31 +87,36 @@ bool sw_fit_has_collectives(const char *path)
 static int read_cells(const struct reader *r, const struct columns *f, const char *header,
                       const char *line, struct sw_error *err)
 {
+    const struct sw_fit_line at = {r->path, header, line, r->line};
+    double ranks, payload, given;
+    if (sw_fit_number(&at, f->ranks, &ranks, err) != 0 ||
+        sw_fit_number(&at, f->payload, &payload, err) != 0 ||
+        sw_fit_number(&at, f->rate != NULL ? f->rate : f->micros, &given, err) != 0)
+        return -1;
     struct sw_fit_link_point p = {
-        .ranks = (int32_t)strtol(sw_fit_cell(line, sw_fit_column(header, f->ranks)), NULL, 10),
         .kind = kind_of(sw_fit_cell(line, sw_fit_column(header, f->collective))),
-        .line = r->line};
-    const double given = strtod(
-        sw_fit_cell(line, sw_fit_column(header, f->rate != NULL ? f->rate : f->micros)), NULL);
-    const int32_t name = sw_fit_column(header, "accelerator");
-    if (p.kind == unnamed || p.ranks < 2 || !(given > 0))
+        .place = sw_fit_place(&at, f->rate != NULL ? f->rate : f->micros)};
+    if (p.kind == unnamed || !(ranks >= 2 && ranks < 1 << 24 && floor(ranks) == ranks) ||
+        !(given > 0))
         return fail(r, err,
                     f->rate != NULL
                         ? "a row needs a collective, at least 2 gpus and a busbw_GBps above 0"
                         : "a row needs an op, at least 2 accelerators and a latency_us above 0");
-    p.bytes = sw_links_sent_share(p.kind, p.ranks) *
-              strtod(sw_fit_cell(line, sw_fit_column(header, f->payload)), NULL);
+    p.ranks = (int32_t)ranks;
+    p.bytes = sw_links_sent_share(p.kind, p.ranks) * payload;
     p.seconds = f->rate != NULL ? p.bytes / (given * 1e9) : given * 1e-6;
+    const int32_t name = sw_fit_column(header, "accelerator");
     if (name >= 0)
         snprintf(p.accelerator, sizeof p.accelerator, "%.*s",
                  (int)strcspn(sw_fit_cell(line, name), ",\r\n"), sw_fit_cell(line, name));
-    return add(r->links, p, r->path, err);
+    return add(r->links, p, err);
 }
 
 static int read_table(FILE *in, struct reader *r, const char *header, struct sw_error *err)
 {
     char line[LINE_BYTES];
     const struct columns *form = form_of(header);
+    bool any = false;
     if (form == NULL)
         return fail(r, err,
                     "not nccl-tests output, nor a CSV with the columns collective, payload_bytes, "
@@ -163,11 +126,12 @@ static int read_table(FILE *in, struct reader *r, const char *header, struct sw_
         r->line++;
         if (line[0] == '#' || line[0] == '\n')
             continue;
+        any = true;
         (void)read_cells(r, form, header, line, &why);
         if (go_on(r, &why, err) != 0)
             return -1;
     }
-    return 0;
+    return any ? 0 : sw_fit_no_rows(r->path, r->line, err);
 }
 
 /* "size count type redop root time algbw busbw #wrong ...". Where nothing names the collective the
@@ -196,8 +160,8 @@ static int read_row(const struct reader *r, const char *line, struct sw_error *e
                                           .seconds = micros * 1e-6,
                                           .ranks = r->ranks,
                                           .kind = kind,
-                                          .line = r->line},
-               r->path, err);
+                                          .place = {r->path, r->line, 1}},
+               err);
 }
 
 int sw_fit_read_collectives(struct sw_fit_links *links, const char *path,
@@ -380,6 +344,26 @@ static struct sw_cluster_config bare(const struct sw_cluster_config *cluster, in
         c.link[l].bandwidth = 1e30;
     }
     return c;
+}
+
+int sw_fit_links_check(const struct sw_cluster_config *cluster, const struct sw_fit_links *links,
+                       struct sw_error *err)
+{
+    const double most = 2; /* switches that sum halve what a port carries */
+    for (int32_t i = 0; i < links->count; i++) {
+        const struct sw_fit_link_point *p = &links->point[i];
+        const int32_t level = sw_fit_link_level(cluster, p);
+        if (level < 0)
+            continue;
+        const struct sw_cluster_config full = bare(cluster, level);
+        const double times = seconds_of(&full, p) / p->seconds;
+        if (times > most)
+            return sw_fail_at(err, SW_BAD_INPUT, p->place,
+                              "%.3g times what the bandwidth of '%s' allows; check its unit, and "
+                              "the link's bandwidth",
+                              times, cluster->link[level].name);
+    }
+    return 0;
 }
 
 /* What each point reaches, as it is. */

@@ -34,6 +34,7 @@ int sw_fit_read_products(struct sw_fit_products *all, const char *path, struct s
 {
     char header[LINE_BYTES], line[LINE_BYTES];
     int status = -1, at = 1;
+    const int32_t before = all->count;
     FILE *in = fopen(path, "r");
     if (in == NULL || fgets(header, sizeof header, in) == NULL) {
         sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path}, "cannot read it: %s",
@@ -45,10 +46,16 @@ int sw_fit_read_products(struct sw_fit_products *all, const char *path, struct s
         at++;
         if (line[0] == '#' || line[0] == '\n')
             continue;
-        struct sw_fit_product p = {.size = {.m = sw_fit_number(header, line, "m"),
-                                            .n = sw_fit_number(header, line, "n"),
-                                            .k = sw_fit_number(header, line, "k")},
-                                   .seconds = sw_fit_number(header, line, "latency_us") * 1e-6};
+        const struct sw_fit_line cells = {path, header, line, at};
+        struct sw_fit_product p = {.seconds = 0};
+        double micros;
+        if (sw_fit_number(&cells, "m", &p.size.m, err) != 0 ||
+            sw_fit_number(&cells, "n", &p.size.n, err) != 0 ||
+            sw_fit_number(&cells, "k", &p.size.k, err) != 0 ||
+            sw_fit_number(&cells, "latency_us", &micros, err) != 0)
+            goto out;
+        p.seconds = micros * 1e-6;
+        p.place = sw_fit_place(&cells, "latency_us");
         if (!(p.size.m >= 1 && p.size.n >= 1 && p.size.k >= 1 && p.seconds > 0 &&
               p.size.m * p.size.n * p.size.k < 1e30)) {
             sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, at, 1},
@@ -61,7 +68,7 @@ int sw_fit_read_products(struct sw_fit_products *all, const char *path, struct s
         if (add(all, &p, err) != 0)
             goto out;
     }
-    status = 0;
+    status = all->count > before ? 0 : sw_fit_no_rows(path, at, err);
 out:
     if (in != NULL)
         fclose(in);
@@ -147,6 +154,12 @@ int sw_fit_products(const struct sw_accelerator_config *chip, const struct sw_fi
         if (!is_of(&all->point[i], chip))
             continue;
         any = true;
+        const double least = 2 * s->m * s->n * s->k / chip->peak_bf16_flops;
+        if (least > all->point[i].seconds)
+            return sw_fail_at(err, SW_BAD_INPUT, all->point[i].place,
+                              "a product of %g x %g x %g takes %.4g us at the peak of %s and not "
+                              "less; give microseconds of one, and check the accelerator's peak",
+                              s->m, s->k, s->n, least * 1e6, chip->name);
         if (!sw_fit_side_insert(out->row, &out->rows, SW_MAX_PRODUCT_ROWS, s->m) ||
             !sw_fit_side_insert(out->column, &out->columns, SW_MAX_PRODUCT_SIDES, s->n) ||
             !sw_fit_side_insert(out->depth, &out->depths, SW_MAX_PRODUCT_SIDES, s->k))

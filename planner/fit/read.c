@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct table {
     int32_t line, columns, fields;
     char *name[MAX_COLUMNS];
     char *field[MAX_COLUMNS];
+    int32_t column[MAX_COLUMNS]; /* where each field begins in the line, from 1 */
     char header[LINE_BYTES], text[LINE_BYTES];
 };
 
@@ -28,13 +30,14 @@ static int fail_row(const struct table *t, struct sw_error *err, const char *wha
 
 /* Cuts a line at its commas, in place; a field may stand in double quotes. Returns how many, -1:
  * too many or an open quote. */
-static int32_t split(char *text, char *out[MAX_COLUMNS])
+static int32_t split(char *text, char *out[MAX_COLUMNS], int32_t column[MAX_COLUMNS])
 {
     int32_t count = 0;
     char *to = text, *from = text;
     for (;;) {
         if (count == MAX_COLUMNS)
             return -1;
+        column[count] = (int32_t)(from - text) + 1;
         out[count++] = to;
         bool quoted = false;
         for (; *from != '\0' && (quoted || *from != ','); from++) {
@@ -55,20 +58,90 @@ static int32_t split(char *text, char *out[MAX_COLUMNS])
     }
 }
 
-/* The field of a column, "" where the table has none or the row leaves it empty. */
-static const char *field(const struct table *t, const char *name)
+/* Which field a column is; -1: the table has none, or the row is shorter. */
+static int32_t index_of(const struct table *t, const char *name)
 {
     for (int32_t i = 0; i < t->columns && i < t->fields; i++)
         if (strcmp(t->name[i], name) == 0)
-            return t->field[i];
-    return "";
+            return i;
+    return -1;
 }
 
-/* The number that a field starts with ("16?" is 16); `fallback` where it is empty. */
+/* The field of a column, "" where the table has none or the row leaves it empty. */
+static const char *field(const struct table *t, const char *name)
+{
+    const int32_t i = index_of(t, name);
+    return i < 0 ? "" : t->field[i];
+}
+
+/* Where it stands in the file; the row where it does not. */
+static struct sw_place place_of(const struct table *t, const char *name)
+{
+    const int32_t i = index_of(t, name);
+    return (struct sw_place){t->path, t->line, i < 0 ? 1 : t->column[i]};
+}
+
+/* Whole numbers, which tables also write as 8.0; "16?" is 16, of which its source is not sure. */
+static bool is_whole(const char *text)
+{
+    double value;
+    const size_t bytes = strlen(text), doubt = bytes > 1 && text[bytes - 1] == '?';
+    return sw_fit_parse(text, bytes - doubt, &value) && floor(value) == value && fabs(value) < 1e18;
+}
+
+/* The whole number of a field that check_numbers let pass; `fallback` where it is empty. */
 static int64_t number(const struct table *t, const char *name, int64_t fallback)
 {
     const char *text = field(t, name);
-    return *text == '\0' ? fallback : strtoll(text, NULL, 10);
+    return *text == '\0' ? fallback : (int64_t)strtod(text, NULL);
+}
+
+/* Columns that hold whole numbers where a row fills them. */
+static const char *const whole_columns[] = {
+    "d_model",     "n_heads",          "n_layers", "d_ff", "n_kv_heads", "vocab", "seq_len",
+    "n_params",    "n_gpus",           "dp",       "fsdp", "tp",         "sp_cp", "grad_accum",
+    "micro_batch", "local_batch_seqs", "pp"};
+
+static int check_numbers(const struct table *t, struct sw_error *err)
+{
+    double value;
+    const char *rate = field(t, "tok_s_gpu");
+    for (size_t i = 0; i < sizeof whole_columns / sizeof whole_columns[0]; i++) {
+        const char *name = whole_columns[i], *text = field(t, name);
+        if (*text != '\0' && !is_whole(text))
+            return sw_fail_at(err, SW_BAD_INPUT, place_of(t, name),
+                              "'%s' must be a whole number, not '%.40s'", name, text);
+    }
+    if (*rate == '\0' || sw_fit_parse(rate, strlen(rate), &value))
+        return 0;
+    return sw_fail_at(err, SW_BAD_INPUT, place_of(t, "tok_s_gpu"),
+                      "'tok_s_gpu' must be a number, not '%.40s'", rate);
+}
+
+/* All that the header lacks, at once: no row has it. */
+static int check_columns(const struct table *t, struct sw_error *err)
+{
+    static const char *const needed[][2] = {{"tok_s_gpu", NULL},
+                                            {"n_gpus", NULL},
+                                            {"seq_len", NULL},
+                                            {"micro_batch", "local_batch_seqs"},
+                                            {"gpu", "cluster"}};
+    char missing[128] = "";
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        bool found = false;
+        for (int32_t k = 0; k < t->columns && !found; k++)
+            found = strcmp(t->name[k], needed[i][0]) == 0 ||
+                    (needed[i][1] != NULL && strcmp(t->name[k], needed[i][1]) == 0);
+        if (!found)
+            snprintf(missing + strlen(missing), sizeof missing - strlen(missing), "%s%s%s%s",
+                     missing[0] != '\0' ? ", " : "", needed[i][0],
+                     needed[i][1] != NULL ? " or " : "", needed[i][1] != NULL ? needed[i][1] : "");
+    }
+    if (missing[0] == '\0')
+        return 0;
+    return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){t->path, t->line, 1},
+                      "a table of runs lacks columns: %s; 'plan fit --help' says what each is",
+                      missing);
 }
 
 static bool starts(const char *text, const char *word)
@@ -167,8 +240,11 @@ static bool model_by_sizes(const struct table *t, struct sw_model *m)
     return true;
 }
 
-static void skip(struct sw_fit_run *r, const char *why)
+/* t (NULL: no table) and a column: what it is about. */
+static void skip(const struct table *t, struct sw_fit_run *r, const char *column, const char *why)
 {
+    if (t != NULL)
+        r->place = place_of(t, column);
     snprintf(r->skipped, sizeof r->skipped, "%.*s", (int)sizeof r->skipped - 1, why);
 }
 
@@ -205,7 +281,7 @@ static int read_layout(const struct table *t, struct sw_fit_run *r, struct sw_er
     r->run.optimizer.grad_clip = 1;
     r->decision.train.residual_seq_tp = strcmp(field(t, "residual_seq"), "sp+tp") == 0;
     if (!whole && number(t, "pp", 1) == 1)
-        skip(r, "dp x fsdp x tp x sp is not the number of accelerators");
+        skip(t, r, "n_gpus", "dp x fsdp x tp x sp is not the number of accelerators");
     return 0;
 }
 
@@ -219,6 +295,27 @@ static void fit_cluster(struct sw_cluster_config *c, int32_t ranks)
         c->link[c->link_count - 1].spans = ranks;
 }
 
+/* Nothing is faster than its peak: units were mixed up, or one figure is of all accelerators. */
+static int check_rate(const struct table *t, struct sw_fit_run *r, struct sw_error *err)
+{
+    struct sw_program_options options;
+    double flops;
+    const struct sw_accelerator_config *chip = &r->run.cluster.accelerator;
+    if (r->skipped[0] != '\0')
+        return 0;
+    if (sw_plan_program_options(&r->run, &r->decision, &options, err) != 0 ||
+        sw_program_model_flops(&options, &flops, err) != 0)
+        return -1;
+    const double most = chip->peak_bf16_flops * (double)r->program->tokens_per_step / flops;
+    if (r->measured <= most)
+        return 0;
+    return sw_fail_at(err, SW_BAD_INPUT, place_of(t, "tok_s_gpu"),
+                      "'tok_s_gpu' of %g is %.3g times what the peak of %s allows this model, "
+                      "%.4g: give tokens per second of one accelerator, and check the model's "
+                      "sizes",
+                      r->measured, r->measured / most, chip->name, most);
+}
+
 static int compile(struct sw_fit_run *r, struct sw_error *err)
 {
     struct sw_program_options options;
@@ -226,7 +323,7 @@ static int compile(struct sw_fit_run *r, struct sw_error *err)
     if (sw_plan_program_options(&r->run, &r->decision, &options, err) != 0)
         return -1;
     if (sw_program_admits(&options, detail, help) != SW_FITS) {
-        skip(r, detail);
+        skip(NULL, r, "", detail);
         return 0;
     }
     sw_program_free(r->program);
@@ -270,19 +367,32 @@ static void name_group(struct sw_fit_run *r)
              r->run.cluster.accelerator.name);
 }
 
+static void skip_cluster(const struct table *t, struct sw_fit_run *r, const char *gpu)
+{
+    const char *cluster = field(t, "cluster");
+    char why[sizeof r->skipped];
+    if (*cluster != '\0')
+        snprintf(why, sizeof why, "no cluster '%.60s' was given", cluster);
+    else
+        snprintf(why, sizeof why, "no cluster was given with accelerator '%.60s'", gpu);
+    skip(t, r, *cluster != '\0' ? "cluster" : "gpu", why);
+}
+
 static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit_run *r,
                     struct sw_error *err)
 {
     const char *model = field(t, "model"), *gpu = field(t, "gpu");
     const char *precision = field(t, "precision"), *fp8 = field(t, "fp8");
-    r->line = t->line;
+    r->place = place_of(t, "");
     r->measured = strtod(field(t, "tok_s_gpu"), NULL);
     snprintf(r->model, sizeof r->model, "%s", model);
     if (*field(t, "skip") != '\0') {
         snprintf(r->label, sizeof r->label, "%.20s %.12s", model, gpu);
-        skip(r, field(t, "skip"));
+        skip(t, r, "skip", field(t, "skip"));
         return 0;
     }
+    if (check_numbers(t, err) != 0)
+        return -1;
     if (!(r->measured > 0))
         return fail_row(t, err, "a row needs tok_s_gpu, tokens per second and accelerator");
     if (read_layout(t, r, err) != 0)
@@ -290,16 +400,15 @@ static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit
     snprintf(r->label, sizeof r->label, "%.20s %.12s x%d s%" PRId64 " b%" PRId64, model, gpu,
              r->accelerators, r->run.sequence_length, r->decision.train.micro_batch_size);
     if (strstr(precision, "fp8") != NULL || (*fp8 != '\0' && strcmp(fp8, "0") != 0))
-        skip(r, "fp8, which is not supported");
+        skip(t, r, *fp8 != '\0' ? "fp8" : "precision", "fp8, which is not supported");
     else if (number(t, "pp", 1) != 1)
-        skip(r, "pipeline parallelism, which is not supported");
+        skip(t, r, "pp", "pipeline parallelism, which is not supported");
     const struct sw_cluster_config *cluster = find_cluster(set, field(t, "cluster"), gpu);
     const struct sw_model_config *known = find_model(set, model);
     if (r->skipped[0] != '\0')
         return 0;
     if (cluster == NULL) {
-        skip(r, *field(t, "cluster") != '\0' ? "no cluster of that name was given"
-                                             : "no cluster was given with that accelerator");
+        skip_cluster(t, r, gpu);
         return 0;
     }
     r->run.cluster = *cluster;
@@ -310,10 +419,10 @@ static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit
     if (known != NULL)
         r->run.model = *known;
     else if (!model_by_sizes(t, &r->run.model.shape)) {
-        skip(r, "no model file of that name was given, and the row has no sizes");
+        skip(t, r, "model", "no model file of that name was given, and the row has no sizes");
         return 0;
     }
-    return compile_level(t, r, err);
+    return compile_level(t, r, err) != 0 ? -1 : check_rate(t, r, err);
 }
 
 int sw_fit_add_config(struct sw_fit_set *set, struct sw_config *config, struct sw_error *err)
@@ -341,6 +450,15 @@ static struct sw_fit_run *add_run(struct sw_fit_set *set, struct sw_error *err)
     return r;
 }
 
+/* The last one, which is wrong; NULL: none was added. */
+static void drop(struct sw_fit_set *set, struct sw_fit_run *r)
+{
+    if (r == NULL)
+        return;
+    sw_program_free(r->program);
+    set->count--;
+}
+
 static bool next_line(FILE *in, struct table *t, char text[LINE_BYTES])
 {
     while (fgets(text, LINE_BYTES, in) != NULL) {
@@ -358,7 +476,7 @@ bool sw_fit_has_column(const char *path, const char *column)
     struct table *t = calloc(1, sizeof *t);
     FILE *in = fopen(path, "r");
     if (t != NULL && in != NULL && next_line(in, t, t->header))
-        t->columns = split(t->header, t->name);
+        t->columns = split(t->header, t->name, t->column);
     for (int32_t i = 0; t != NULL && i < t->columns; i++)
         found = found || strcmp(t->name[i], column) == 0;
     if (in != NULL)
@@ -378,20 +496,24 @@ int sw_fit_read_csv(struct sw_fit_set *set, const char *path, struct sw_error *e
         goto out;
     }
     t->path = path;
-    if (!next_line(in, t, t->header) || (t->columns = split(t->header, t->name)) < 2) {
+    if (!next_line(in, t, t->header) || (t->columns = split(t->header, t->name, t->column)) < 2) {
         t->line += t->line == 0;
         fail_row(t, err, "not a CSV file with a line of column names");
         goto out;
     }
+    if (check_columns(t, err) != 0)
+        goto out;
     const int32_t before = set->mistakes.count;
+    bool any = false;
     while (next_line(in, t, t->text)) {
         struct sw_error why = {0};
-        t->fields = split(t->text, t->field);
+        any = true;
+        t->fields = split(t->text, t->field, t->column);
         struct sw_fit_run *r = NULL;
         if (t->fields < 0)
             fail_row(t, &why, "an open quote, or too many columns");
         else if ((r = add_run(set, &why)) == NULL || read_run(set, t, r, &why) != 0)
-            set->count -= r != NULL; /* it has no program yet */
+            drop(set, r);
         if (why.status == SW_ENVIRONMENT) {
             sw_fail_as(err, &why);
             goto out;
@@ -403,7 +525,7 @@ int sw_fit_read_csv(struct sw_fit_set *set, const char *path, struct sw_error *e
         sw_fail_as(err, &set->mistakes.error[before]);
         goto out;
     }
-    status = 0;
+    status = any ? 0 : sw_fit_no_rows(path, t->line, err);
 out:
     if (in != NULL)
         fclose(in);
@@ -465,6 +587,7 @@ int sw_fit_read_metrics(struct sw_fit_set *set, const char *plan_path, const cha
     if (r == NULL)
         return -1;
     r->run = *plan->run;
+    r->place = (struct sw_place){.file = metrics_path};
     r->decision = plan->decision;
     snprintf(r->software, sizeof r->software, "shardwright");
     name_group(r);

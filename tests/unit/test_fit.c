@@ -84,7 +84,7 @@ static void reads_rows(void **state)
     const struct sw_fit_run *r = &set.run[0];
     assert_string_equal(r->skipped, "");
     assert_non_null(r->program);
-    assert_int_equal(r->line, 3);
+    assert_int_equal(r->place.line, 3);
     assert_int_equal(r->run.cluster.nodes, 2);
     assert_int_equal(r->run.model.shape.intermediate_size, 2048); /* 2 x 4 h h = 3 x 8/3 h h */
     assert_int_equal(r->run.model.shape.vocab_size, 50368);
@@ -96,7 +96,7 @@ static void reads_rows(void **state)
     assert_true(sw_recompute_equal(r->decision.train.recompute, sw_recompute_none()));
     assert_true(sw_recompute_equal(set.run[1].decision.train.recompute, sw_recompute_full()));
     assert_string_equal(set.run[2].skipped, "fp8, which is not supported");
-    assert_string_equal(set.run[3].skipped, "no cluster was given with that accelerator");
+    assert_string_equal(set.run[3].skipped, "no cluster was given with accelerator 'h100_80gb'");
     assert_string_equal(set.run[4].skipped, "pipeline parallelism, which is not supported");
     assert_string_equal(set.run[5].skipped,
                         "no model file of that name was given, and the row has no sizes");

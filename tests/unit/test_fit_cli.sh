@@ -18,7 +18,7 @@ awk -F, '/^#/ || !header++ || (/,a100_40gb,/ && ($2 == "125m" || $2 == "1b" || $
 "$plan" fit "$out/some.csv" $published/clusters/foundry-a100-40gb.yaml >"$out/fit.yaml" 2>"$out/errors"
 grep -q '^# accelerator a100-sxm-40gb: 15 runs of 3 models' "$out/fit.yaml" || fail "no heading"
 grep -q 'leave one model out:  *mean error' "$out/fit.yaml" || fail "no error of left out models"
-grep -q 'no cluster was given with that accelerator' "$out/errors" || fail "silent about H100 rows"
+grep -q "some.csv:[0-9]*:[0-9]*: note: not used: no cluster was given with accelerator 'h100_80gb'" "$out/errors" || fail "silent about H100 rows"
 "$plan" check "$out/fit.yaml" | grep -q 'ok, a profile' || fail "it is no YAML of ours"
 
 # so are the links
@@ -66,12 +66,12 @@ printf 'phase,batch,tokens,cached,heads,kv_heads,head_dim,latency_us\ndecode,1,2
 grep -q 'few.csv:2:1: error: attention needs phase prefill with nothing cached' "$out/errors" || fail "$(cat "$out/errors")"
 
 # what nccl-tests prints for sixteen GPUs of two nodes, at 337 of 400 GB/s: the share is that of the ports
-nccl() { # REDOP RATIO NAME
+nccl() { # REDOP RATIO NAME [BYTES PER SECOND]
     echo "# nccl-tests $3"
     for rank in $(seq 0 15); do echo "#  Rank  $rank Group  0 Pid 1 on host$((rank / 8)) device  $((rank % 8)) GPU"; done
-    awk -v redop="$1" -v ratio="$2" 'BEGIN {
+    awk -v redop="$1" -v ratio="$2" -v rate="${4:-337e9}" 'BEGIN {
         for (size = 65536; size < 1.5e10; size *= 4) {
-            seconds = 40e-6 + size / (337e9 / ratio)
+            seconds = 40e-6 + size / (rate / ratio)
             printf "%.0f %.0f float %s -1 %.2f %.4f %.4f 0\n", size, size / 4, redop, seconds * 1e6,
                 size / seconds / 1e9, size / seconds * ratio / 1e9 } }'
 }
@@ -106,8 +106,9 @@ expect 2 "b.txt:18:1: error: the output does not say which collective this is: a
 [ "$(wc -l <"$out/errors")" -eq 1 ] || fail "asked more than once: $(cat "$out/errors")"
 "$plan" fit --collective all_gather "$out/b.txt" configs/clusters/h100-8x8.yaml | cmp - "$out/links" ||
     fail "--collective"
-"$plan" fit --collective alltoall "$out/b.txt" configs/clusters/h100-8x8.yaml >"$out/alltoall" || fail "alltoall"
-"$plan" fit --collective all_to_all "$out/b.txt" configs/clusters/h100-8x8.yaml | cmp - "$out/alltoall" ||
+nccl none 0.9375 '' 60e9 >"$out/c.txt" # each sends half of it over its own port
+"$plan" fit --collective alltoall "$out/c.txt" configs/clusters/h100-8x8.yaml >"$out/alltoall" || fail "alltoall"
+"$plan" fit --collective all_to_all "$out/c.txt" configs/clusters/h100-8x8.yaml | cmp - "$out/alltoall" ||
     fail "all_to_all is not alltoall"
 cp "$out/b.txt" "$out/all_gather-16.txt"
 "$plan" fit "$out/all_gather-16.txt" configs/clusters/h100-8x8.yaml | cmp - "$out/links" || fail "the file's name"
@@ -131,6 +132,61 @@ printf 'op,accelerators,latency_us\nall_gather,8,5\n' >"$out/times.csv"
 expect 2 "times.csv:1:1: error: not nccl-tests output, nor a CSV with the columns collective, payload_bytes, gpus and \
 busbw_GBps, or op, message_bytes, accelerators and latency_us" "$out/times.csv"
 
+# a value that is not its column's, at its place; a whole number may be written 8.0, and 8? where its source was not sure
+h100=configs/clusters/h100-8x8.yaml
+run() { printf 'model,gpu,n_gpus,seq_len,micro_batch,tok_s_gpu\nllama-8b,h100_80gb,%s,%s,%s,%s\n' "$@" >"$out/runs.csv"; }
+run '8 k' 8192 2 9000
+expect 2 "runs.csv:2:20: error: 'n_gpus' must be a whole number, not '8 k'" "$out/runs.csv" $h100 configs/models/llama-8b.yaml
+run 64.9 8192 2 9000
+expect 2 "runs.csv:2:20: error: 'n_gpus' must be a whole number, not '64.9'" "$out/runs.csv" $h100 configs/models/llama-8b.yaml
+run 64 8192x 2 9000
+expect 2 "runs.csv:2:23: error: 'seq_len' must be a whole number, not '8192x'" "$out/runs.csv" $h100 configs/models/llama-8b.yaml
+run 64 8192 2 abc
+expect 2 "runs.csv:2:30: error: 'tok_s_gpu' must be a number, not 'abc'" "$out/runs.csv" $h100 configs/models/llama-8b.yaml
+run 64 8192 2 400000
+expect 2 "runs.csv:2:30: error: 'tok_s_gpu' of 400000 is 20.8 times what the peak of h100-sxm-80gb allows this model, 1.921e+04" \
+    "$out/runs.csv" $h100 configs/models/llama-8b.yaml
+run 64.0 '8192?' 2 9000
+"$plan" fit "$out/runs.csv" $h100 configs/models/llama-8b.yaml >/dev/null || fail "64.0 accelerators"
+printf 'op,accelerators,message_bytes,latency_us\nall_gather,8,1 k,5\n' >"$out/times.csv"
+expect 2 "times.csv:2:14: error: 'message_bytes' must be a number, not '1 k'" "$out/times.csv" $h100
+printf 'm,n,k,latency_us\n1,2,abc,4\n' >"$out/few.csv"
+expect 2 "few.csv:2:5: error: 'k' must be a number, not 'abc'" "$out/few.csv" $h100
+printf 'phase,batch,tokens,cached,heads,kv_heads,head_dim,latency_us\nprefill,1,64 k,0,8,8,128,5\n' >"$out/few.csv"
+expect 2 "few.csv:2:11: error: 'tokens' must be a number, not '64 k'" "$out/few.csv" $h100
+
+printf 'op,accelerators,message_bytes,latency_us\nall_gather,8,1e9,0.5e2\n' >"$out/times.csv"
+expect 2 "times.csv:2:18: error: 38.9 times what the bandwidth of 'nvlink' allows; check its unit, and the link's bandwidth" "$out/times.csv" $h100
+printf 'm,n,k,latency_us\n8192,8192,8192,2\n' >"$out/few.csv"
+expect 2 "few.csv:2:16: error: a product of 8192 x 8192 x 8192 takes 1112 us at the peak of h100-sxm-80gb and not less" "$out/few.csv" $h100
+
+# what a whole table lacks is said once, where its columns are named; one without rows has nothing to fit to
+printf '# runs\nmodel,gpu,seq_len,tok_s_gpu\nm,a,1,1\nm,a,1,1\n' >"$out/runs.csv"
+expect 2 "runs.csv:2:1: error: a table of runs lacks columns: n_gpus, micro_batch or local_batch_seqs; 'plan fit --help' says what each is" \
+    "$out/runs.csv" $h100
+[ "$(wc -l <"$out/errors")" -eq 1 ] || fail "said more than once: $(cat "$out/errors")"
+for columns in model,gpu,n_gpus,seq_len,micro_batch,tok_s_gpu m,n,k,latency_us op,accelerators,message_bytes,latency_us \
+    phase,batch,tokens,cached,heads,kv_heads,head_dim,latency_us; do
+    echo $columns >"$out/empty.csv"
+    expect 2 "empty.csv:1:1: error: no rows below the names of the columns" "$out/empty.csv" $h100
+done
+
+# links stay those of a cluster of any size, and one of which only latencies were measured has the default's curve
+printf 'op,accelerators,message_bytes,latency_us\nall_gather,8,8,20\nall_gather,4,8,12\n' >"$out/times.csv"
+"$plan" fit "$out/times.csv" $h100 >"$out/links"
+grep -q '^  - {name: nvlink, spans: node,' "$out/links" || fail "spans in a node: $(cat "$out/links")"
+grep -q '^  - {name: infiniband, spans: all,' "$out/links" || fail "spans of all: $(cat "$out/links")"
+grep -q 'efficiency: \[\]' "$out/links" && fail "an empty curve: $(cat "$out/links")"
+{
+    sed '/^links:/,$d' $h100 | sed "s|\.\./accelerators|$PWD/configs/accelerators|"
+    cat "$out/links"
+} >"$out/c.yaml"
+"$plan" check --set nodes=2 "$out/c.yaml" | grep -q 'ok, a cluster' || fail "other nodes: $("$plan" check --set nodes=2 "$out/c.yaml" 2>&1)"
+
+# shares that are all at their most say that the figures are not this link's
+printf 'op,accelerators,message_bytes,latency_us\nall_gather,8,1e9,1000\nall_gather,8,2e9,2000\n' >"$out/times.csv"
+"$plan" fit "$out/times.csv" $h100 | grep -qx '  # every share is at its most: raise the bandwidth of nvlink' || fail "no word of a low bandwidth"
+
 # the links that are shipped, from the table that they were made from: launch, latency and curve come out again
 "$plan" fit configs/clusters/h100-8x8.yaml $published/data/published_nccl.csv >"$out/nccl.yaml"
 grep -q '^  # nvlink: 252 collectives, mean error 8.3 % as described, 8.3 % fitted' "$out/nccl.yaml" ||
@@ -144,6 +200,12 @@ grep -q '^# Fewer than 4 runs do not tell three constants apart' "$out/few.yaml"
 awk '/^matmul:/ { m = $2 / 0.619 } /^attention:/ { a = $2 / 0.28 }
     END { exit !(m > 0 && a / m > 0.99 && a / m < 1.01) }' "$out/few.yaml" || fail "not one factor: $(cat "$out/few.yaml")"
 "$plan" check "$out/few.yaml" | grep -q 'ok, a profile' || fail "it is no profile"
+
+# runs that are as fast as the peaks allow at most say which figures those are
+run 64 8192 2 17000
+"$plan" fit "$out/runs.csv" $h100 configs/models/llama-8b.yaml >"$out/fast.yaml" || fail "fast runs"
+grep -q "^# Every share is at its most: raise 'peak' and 'memory_bandwidth' of h100-sxm-80gb" "$out/fast.yaml" ||
+    fail "no word of low peaks: $(cat "$out/fast.yaml")"
 
 # our own logs: the plan and what `runner train` wrote
 "$plan" emit configs/runs/quickstart.yaml -o "$out" >/dev/null
