@@ -888,6 +888,104 @@ static int64_t chosen_of(const double *logits, int64_t vocab, double temperature
     return best;
 }
 
+struct ranked {
+    double logit;
+    int64_t token;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return x->logit != y->logit ? (x->logit < y->logit ? 1 : -1) : x->token < y->token ? -1 : 1;
+}
+
+/* sampling.h word by word, over tokens in order; *edge: how far a sum is from where it would change
+ * anything, relative to all. */
+static int64_t filtered_of(struct ranked *r, int64_t vocab, const double *settings, double *edge)
+{
+    const double top_k = settings[SW_SAMPLING_TOP_K], top_p = settings[SW_SAMPLING_TOP_P];
+    const int64_t most = top_k > 0 && top_k < (double)vocab ? (int64_t)top_k : vocab;
+    double all = 0, kept = 0, before = 0;
+    int64_t count = 0;
+    qsort(r, (size_t)vocab, sizeof *r, by_rank);
+    const double first = r[0].logit;
+    for (int64_t i = 0; i < vocab; i++)
+        r[i].logit = exp((r[i].logit - first) / settings[SW_SAMPLING_TEMPERATURE]);
+    for (int64_t i = 0; i < most; i++)
+        all += r[i].logit;
+    *edge = 1;
+    for (; count < most && (count == 0 || kept < top_p * all); count++) {
+        if (count > 0) {
+            *edge = fmin(*edge, fabs(r[count].logit / settings[SW_SAMPLING_MIN_P] - 1));
+            if (r[count].logit < settings[SW_SAMPLING_MIN_P])
+                break;
+        }
+        kept += r[count].logit;
+        if (top_p < 1)
+            *edge = fmin(*edge, fabs(kept / all - top_p));
+    }
+    for (int64_t i = 0; i < count; i++) {
+        before += r[i].logit / kept;
+        *edge = fmin(*edge, fabs(before - settings[SW_SAMPLING_DRAW]));
+        if (before > settings[SW_SAMPLING_DRAW])
+            return r[i].token;
+    }
+    return r[count - 1].token;
+}
+
+/* Of vocabularies of several tiles, peaked, flat and with many that are equal. A sum of 3000 fp32
+ * numbers in tiles is off by less than 2^-24 sqrt(1024) 16, one of double by 1e-12. */
+static void large_vocabularies_are_filtered(void **state)
+{
+    (void)state;
+    enum { VOCAB = 3000, ROUNDS = 360 };
+    static const double spread[] = {0.002, 1, 6, 30};
+    static const double filters[][4] = {{0, 1, 0},     {40, 1, 0},     {0, 0.9, 0},
+                                        {0, 0.3, 0},   {0, 1, 0.05},   {2999, 0.999, 0},
+                                        {7, 0.8, 0.1}, {0, 0.99, 0.2}, {1500, 1, 0.4}};
+    enum { FILTERS = sizeof filters / sizeof filters[0] };
+    static struct ranked ranked[VOCAB];
+    static double logits[VOCAB];
+    struct sw_device *device = device_with(1);
+    int64_t compared = 0;
+    for (int64_t round = 0; round < ROUNDS; round++) {
+        struct example e = example(SW_OP_SAMPLE);
+        const enum sw_dtype wide = round % 2 == 0 ? SW_F32 : SW_F64;
+        const uint64_t mixed = sw_hash_mix((uint64_t)round + 1);
+        const double *f = filters[round / 2 % FILTERS];
+        double settings[SW_SAMPLING_SETTINGS] = {
+            mixed % 3 == 0 ? 1.5 : 0.75, f[0], f[1], f[2], 1, (double)(mixed >> 40) * 0x1p-24};
+        double edge;
+        add_in(&e, filled(tensor(wide, 3, 1, 1, VOCAB), mixed, spread[mixed % 4]));
+        add_in(&e, tensor(SW_I32, 2, 1, (VOCAB + 31) / 32, 0));
+        add_in(&e, tensor(SW_F32, 2, 1, SW_SAMPLING_SETTINGS, 0));
+        add_in(&e, tensor(SW_F32, 2, 1, SW_ADJUSTMENT_NUMBERS, 0));
+        add_out(&e, tensor(wide, 2, 1, 2, 0));
+        for (int64_t i = 0; i < VOCAB; i++) {
+            if (mixed / 8 % 3 == 0)
+                set(&e.in[0], i, rint(get(&e.in[0], i)));
+            logits[i] = get(&e.in[0], i);
+            ranked[i] = (struct ranked){logits[i], i};
+        }
+        for (int64_t i = 0; i < SW_SAMPLING_SETTINGS; i++) {
+            set(&e.in[2], i, settings[i]);
+            settings[i] = get(&e.in[2], i);
+        }
+        run(device, &e);
+        const int64_t wanted =
+            f[0] == 0 && f[1] == 1 && f[2] == 0
+                ? chosen_of(logits, VOCAB, settings[0], settings[SW_SAMPLING_DRAW], &edge)
+                : filtered_of(ranked, VOCAB, settings, &edge);
+        if (edge > (wide == SW_F32 ? 0x1p-24 * 32 * 16 : 1e-12)) {
+            assert_int_equal(get(&e.out[0], 0), wanted);
+            compared++;
+        }
+        release(&e);
+    }
+    assert_true(compared > ROUNDS * 3 / 4);
+    device->vtable->destroy(device);
+}
+
 /* Biases, bans and what is taken off, one behind the other over the whole vocabulary: the token is
  * that of these logits, its log-probability that of the model's. */
 static void adjusted_logits_are_chosen_of(void **state)
@@ -2165,6 +2263,7 @@ int main(void)
         cmocka_unit_test(a_token_attends_as_in_a_chunk),
         cmocka_unit_test(rows_of_a_text_attend_as_alone),
         cmocka_unit_test(filters_leave_the_tokens_they_should),
+        cmocka_unit_test(large_vocabularies_are_filtered),
         cmocka_unit_test(adjusted_logits_are_chosen_of),
         cmocka_unit_test(all_tokens_may_be_banned),
         cmocka_unit_test(the_most_probable_come_in_order),
