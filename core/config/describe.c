@@ -150,7 +150,10 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
             sw_config_format(c, "the outermost link spans %d of %lld accelerators (%d nodes of %d)",
                              (int)out->link[out->link_count - 1].spans, (long long)count,
                              (int)out->nodes, (int)out->accelerators_per_node),
-            "write 'spans: all', which follows the size of the cluster");
+            out->link[out->link_count - 1].spans <= out->accelerators_per_node && out->nodes > 1
+                ? "add a link that joins the nodes, for example: {name: infiniband, spans: all, "
+                  "bandwidth: 400 Gb/s, latency: 6 us}"
+                : "write 'spans: all', which follows the size of the cluster");
         s.bad |= 1;
     }
     if (s.bad == 0)

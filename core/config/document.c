@@ -119,6 +119,12 @@ static void syntax_error(struct parse *p)
         p->c->failed = p->failed = true;
         return;
     }
+    if (p->yaml.context != NULL && strstr(p->yaml.context, "simple key") != NULL &&
+        strstr(problem, "expected ':'") != NULL) { /* seen only in the next line */
+        fail(p, p->yaml.context_mark, "not valid YAML: no 'key: value'",
+             "write a space behind the colon, as in 'sequence_length: 4096'");
+        return;
+    }
     const char *help = "check the quotes, brackets and indentation before this place";
     if (mark.index < p->source->bytes && strstr(problem, "cannot start any token") != NULL) {
         /* libyaml's columns count characters, its index too: find the byte by walking. */
@@ -494,6 +500,17 @@ static const char *find_cycle(struct sw_config *c, const struct source *opened)
     return NULL;
 }
 
+/* Whether it is a model's name as Hugging Face has it, OWNER/NAME, rather than a path. */
+static bool is_of_a_hub(const struct node *value)
+{
+    const char *slash = strchr(value->text, '/'), *dot = strrchr(value->text, '.');
+    return value->key != NULL && strcmp(value->key->text, "model") == 0 && slash != NULL &&
+           slash != value->text && slash[1] != '\0' && strchr(slash + 1, '/') == NULL &&
+           value->text[0] != '.' && value->text[0] != '~' &&
+           (dot == NULL ||
+            (strcmp(dot, ".yaml") != 0 && strcmp(dot, ".yml") != 0 && strcmp(dot, ".json") != 0));
+}
+
 struct node *sw_config_load(struct sw_config *c, const char *path, const struct node *named_by)
 {
     struct source *source = sw_config_new_source(c, path, NULL, 0);
@@ -510,10 +527,13 @@ struct node *sw_config_load(struct sw_config *c, const char *path, const struct 
                             reason == ENOENT ? "a path is relative to the working directory"
                                              : "name a YAML file of text that you may read");
         else
-            sw_config_error_at(c, named_by, message,
-                               named_by->source->is_override
-                                   ? "a path after --set is relative to the working directory"
-                                   : "a path is relative to the file that names it");
+            sw_config_error_at(
+                c, named_by, message,
+                reason == ENOENT && is_of_a_hub(named_by)
+                    ? "models are not downloaded here: save its config.json, and name that file"
+                : named_by->source->is_override
+                    ? "a path after --set is relative to the working directory"
+                    : "a path is relative to the file that names it");
         return NULL;
     }
     source->bytes = (size_t)bytes;

@@ -59,6 +59,14 @@ static const char *meant(struct sw_config *c, const struct field *field, const c
     return near != NULL && best > 0 ? sw_config_format(c, "; did you mean '%s'?", near) : "";
 }
 
+static bool is_quoted_number(const struct field *field, const struct node *value)
+{
+    double number;
+    const bool wants = field->type == FIELD_INTEGER32 || field->type == FIELD_INTEGER64 ||
+                       field->type == FIELD_UNSIGNED64 || field->type == FIELD_REAL;
+    return wants && value->kind == NODE_SCALAR && sw_number_parse(value->text, &number);
+}
+
 bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const struct node *value,
                           const char *expected)
 {
@@ -70,9 +78,10 @@ bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const 
     sw_config_error_at(c, value,
                        sw_config_format(c, "'%s' must be %s, not %s%s", field->key, expected,
                                         sw_node_describe(c, value), near),
-                       same && !value->plain ? "write it without quotes"
-                       : near[0] == '\0'     ? sw_config_example(c, field)
-                                             : NULL);
+                       (same || is_quoted_number(field, value)) && !value->plain
+                           ? "write it without quotes"
+                       : near[0] == '\0' ? sw_config_example(c, field)
+                                         : NULL);
     return false;
 }
 

@@ -115,7 +115,9 @@ static bool is_rope_refused(struct sw_config *c, const struct field *field,
                     c, type,
                     sw_config_format(c, "'%s: %s' is not supported: %s", keys[k], type->text,
                                      rope_refusals[i].reason),
-                    sw_config_format(c, "leave it out or write '%s: null'", field->key));
+                    sw_config_format(
+                        c, "this model cannot be planned; '%s: null' would be another one",
+                        field->key));
                 return true;
             }
     }

@@ -67,6 +67,16 @@ static char *read_template(const char *path, struct sw_error *err)
     return NULL;
 }
 
+/* Whether a script of it knows what to run: the plan, or the plans of an elastic run. */
+static bool names_plan(const char *template)
+{
+    static const char *const names[] = {"{{plan}}", "{{plan_name}}", "{{plan_stem}}"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strstr(template, names[i]) != NULL)
+            return true;
+    return false;
+}
+
 static char *script_text(const struct sw_options *options, const struct sw_run_config *run,
                          const struct sw_script *script, struct sw_error *err)
 {
@@ -85,6 +95,13 @@ static char *script_text(const struct sw_options *options, const struct sw_run_c
     if (template == NULL)
         return NULL;
     char *text = sw_template_fill(options->template_path, template, script->value, dialect, err);
+    if (text != NULL && !names_plan(template)) {
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){options->template_path, 1, 1},
+                   "the template names no plan, so its job would run nothing of this one; write "
+                   "{{plan}} where the runner or 'plan supervise' gets it, as templates/ has it");
+        free(text);
+        text = NULL;
+    }
     free(template);
     return text;
 }

@@ -330,6 +330,15 @@ static void fill_memory(const struct sw_run_config *run, const struct served *se
     m->transients = m->arena - m->parameters - m->cache;
 }
 
+/* Whether other ranks of the same accelerators would need less: weights are split further by tp, of
+ * the cache every rank has its share already. */
+static bool more_to_split(const struct sw_candidate *c)
+{
+    const struct sw_memory *m = &c->memory;
+    return c->decision.mesh.size[SW_DP] * c->decision.mesh.size[SW_FSDP] > 1 &&
+           m->cache + m->reserved <= m->limit;
+}
+
 static void tell_memory(struct sw_candidate *c)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], w[SW_FORMAT_BYTES], k[SW_FORMAT_BYTES];
@@ -340,7 +349,9 @@ static void tell_memory(struct sw_candidate *c)
              c->decision.serve.stream_weights == SW_STREAM_ALWAYS ? " streamed" : "",
              sw_format_bytes((double)m->cache, k),
              m->total <= m->limit ? "; memory_headroom asks for more to stay free" : "");
-    snprintf(c->help, sizeof c->help, "use more tp or sp, or more accelerators");
+    snprintf(c->help, sizeof c->help, "use %s%s", more_to_split(c) ? "more tp or sp, or " : "",
+             more_to_split(c) ? "more accelerators"
+                              : "fewer or shorter sequences, or more accelerators");
 }
 
 /* A token with fewer texts; that of all has its price. */
@@ -556,8 +567,8 @@ static int explain_memory(const struct sw_searcher *s, struct sw_candidate *c, s
             return -1;
     }
     if (fits) {
-        snprintf(c->help, sizeof c->help, "use serve.max_batch: %" PRId64 ", or more tp or sp",
-                 texts);
+        snprintf(c->help, sizeof c->help, "use serve.max_batch: %" PRId64 ", or more %s", texts,
+                 more_to_split(c) ? "tp or sp" : "accelerators");
         return 0;
     }
     while (!fits && tokens / 2 > prompt) {
@@ -566,8 +577,8 @@ static int explain_memory(const struct sw_searcher *s, struct sw_candidate *c, s
             return -1;
     }
     if (fits)
-        snprintf(c->help, sizeof c->help, "use serve.max_tokens: %" PRId64 ", or more tp or sp",
-                 tokens);
+        snprintf(c->help, sizeof c->help, "use serve.max_tokens: %" PRId64 ", or more %s", tokens,
+                 more_to_split(c) ? "tp or sp" : "accelerators");
     return 0;
 }
 

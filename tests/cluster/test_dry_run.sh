@@ -188,7 +188,7 @@ cat >"$scratch/site.sbatch" <<'END'
 #!/bin/bash
 #SBATCH --dependency=afterok:4711
 #SBATCH --nodes={{nodes}} --time="1:00:00"
-true {{digest}}
+true {{plan}} {{digest}}
 END
 refuses 'it depends on job 4711, which the controller does not know (any more)' --template "$scratch/site.sbatch"
 "$plan" submit "$scratch/run.yaml" --dry-run --set launcher=x >/dev/null 2>&1 && complain "nonsense is taken"

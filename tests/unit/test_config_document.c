@@ -49,6 +49,9 @@ static void syntax_is_explained(void **state)
     expect(SW_CONFIG_RUN, "a: b: c\n",
            "t:1:5: not valid YAML: mapping values are not allowed in this context | put a string "
            "that contains ': ' in quotes, and check the indentation\n");
+    expect(SW_CONFIG_RUN, "a: 1\nsequence_length:8192\nb: 3\n",
+           "t:2:1: not valid YAML: no 'key: value' | write a space behind the colon, as in "
+           "'sequence_length: 4096'\n");
     expect(SW_CONFIG_RUN, "a: [1, 2\nb: 3\n",
            "t:2:2: not valid YAML: did not find expected ',' or ']', while parsing a flow sequence "
            "that starts in line 1 | a bracket or brace is not closed, or a comma is missing\n");
@@ -294,6 +297,15 @@ static void references_are_followed(void **state)
                 "D/bad_model.yaml:1:13: 'vocab_size' must be an integer, not the string 'x' | for "
                 "example: vocab_size: 32000\n");
 
+    put_file(&folder, "hub.yaml",
+             "name: r\nmodel: meta-llama/Llama-3.1-8B\ncluster: [a]\nsequence_length: 1\n"
+             "global_batch_size: 1\n");
+    expect_file(
+        &folder, "hub.yaml",
+        "D/hub.yaml:2:8: cannot open 'D/meta-llama/Llama-3.1-8B': no such file | models are not "
+        "downloaded here: save its config.json, and name that file\n"
+        "D/hub.yaml:3:10: 'cluster' must be a path or a mapping, not a list | for example: "
+        "cluster: ../clusters/h100-8x8.yaml\n");
     put_file(&folder, "sub/loop.yaml",
              "name: c\nnodes: 1\naccelerators_per_node: 1\naccelerator: ../cycle.yaml\n");
     put_file(&folder, "cycle.yaml",

@@ -87,30 +87,32 @@ static void keys_that_change_the_arithmetic(void **state)
 {
     (void)state;
     static const struct one cases[] = {
-        {"num_local_experts: 8\n",
-         "t:6:20: 'num_local_experts: 8' is not supported: a mixture of experts | leave it out or "
-         "write 'num_local_experts: 0'\n"},
+        {"num_local_experts: 8\n", "t:6:20: 'num_local_experts: 8' is not supported: a mixture of "
+                                   "experts | this model cannot be planned; "
+                                   "'num_local_experts: 0' would be another one\n"},
         {"v_head_dim: 128\n",
          "t:6:13: 'v_head_dim: 128' is not supported: multi-head latent attention | a model that "
          "uses it cannot be planned; null says that it is not used\n"},
         {"partial_rotary_factor: 0.5\n",
          "t:6:24: 'partial_rotary_factor: 0.5' is not supported: rotation of only a part of each "
-         "head | leave it out or write 'partial_rotary_factor: 1.0'\n"},
-        {"attention_dropout: 0.1\n",
-         "t:6:20: 'attention_dropout: 0.1' is not supported: dropout | leave it out or write "
-         "'attention_dropout: 0.0'\n"},
+         "head | this model cannot be planned; "
+         "'partial_rotary_factor: 1.0' would be another one\n"},
+        {"attention_dropout: 0.1\n", "t:6:20: 'attention_dropout: 0.1' is not supported: dropout | "
+                                     "this model cannot be planned; "
+                                     "'attention_dropout: 0.0' would be another one\n"},
         {"rope_interleaved: true\n",
          "t:6:19: 'rope_interleaved: true' is not supported: rotary positions in interleaved pairs "
-         "| leave it out or write 'rope_interleaved: false'\n"},
-        {"residual_multiplier: 0.22\n",
-         "t:6:22: 'residual_multiplier: 0.22' is not supported: a multiplier on residuals | leave "
-         "it out or write 'residual_multiplier: 1.0'\n"},
+         "| this model cannot be planned; "
+         "'rope_interleaved: false' would be another one\n"},
+        {"residual_multiplier: 0.22\n", "t:6:22: 'residual_multiplier: 0.22' is not supported: a "
+                                        "multiplier on residuals | this model cannot be planned; "
+                                        "'residual_multiplier: 1.0' would be another one\n"},
         {"vision_config: {a: 1}\n",
          "t:6:16: 'vision_config' is not supported: an image encoder | a model that uses it cannot "
          "be planned; null says that it is not used\n"},
-        {"pruned_heads: {1: [2]}\n",
-         "t:6:15: 'pruned_heads' is not supported: heads that are left out | leave it out or write "
-         "'pruned_heads: {}'\n"},
+        {"pruned_heads: {1: [2]}\n", "t:6:15: 'pruned_heads' is not supported: heads that are left "
+                                     "out | this model cannot be planned; "
+                                     "'pruned_heads: {}' would be another one\n"},
         /* Their harmless values are no more than noted. */
         {"num_local_experts: 0\nattention_dropout: 0\nrope_interleaved: False\nq_lora_rank: null\n"
          "pruned_heads: {}\npartial_rotary_factor: 1\n",
@@ -215,13 +217,16 @@ static void rotary_positions(void **state)
     static const struct one cases[] = {
         {"rope_scaling: {rope_type: yarn, factor: 4.0, beta_fast: 32}\n",
          "t:6:27: 'rope_type: yarn' is not supported: a factor by wavelength with a temperature on "
-         "attention | leave it out or write 'rope_scaling: null'\n"},
+         "attention | this model cannot be planned; "
+         "'rope_scaling: null' would be another one\n"},
         {"rope_scaling: {type: dynamic, factor: 2.0}\n",
          "t:6:22: 'type: dynamic' is not supported: angles that change with the length of a "
-         "sequence | leave it out or write 'rope_scaling: null'\n"},
+         "sequence | this model cannot be planned; "
+         "'rope_scaling: null' would be another one\n"},
         {"rope_parameters: {rope_type: longrope}\n",
-         "t:6:30: 'rope_type: longrope' is not supported: a factor for every wavelength | leave it "
-         "out or write 'rope_parameters: null'\n"},
+         "t:6:30: 'rope_type: longrope' is not supported: a factor for every wavelength | this "
+         "model cannot be planned; "
+         "'rope_parameters: null' would be another one\n"},
         {"rope_scaling: {rope_type: llama4}\n",
          "t:6:27: 'rope_type' must be one of default, linear, llama3, not 'llama4' | for example: "
          "rope_type: llama3\n"},
@@ -248,7 +253,8 @@ static void rotary_positions(void **state)
          "high_freq_factor, original_max_position_embeddings, partial_rotary_factor\n"},
         {"rope_parameters: {rope_theta: 1e4, partial_rotary_factor: 0.25}\n",
          "t:6:59: 'partial_rotary_factor: 0.25' is not supported: rotation of only a part of each "
-         "head | leave it out or write 'partial_rotary_factor: 1.0'\n"},
+         "head | this model cannot be planned; "
+         "'partial_rotary_factor: 1.0' would be another one\n"},
         {"rope_parameters: {rope_type: default}\nrope_scaling: {type: linear, factor: 2}\n",
          "t:7:15: 'rope_scaling' differs from 'rope_parameters' | write one of them\n"},
     };

@@ -44,7 +44,7 @@ static void scalars(void **state)
         {"data: {holdout: nan}\n",
          "t:6:17: 'holdout' must be a number, not the string 'nan' | for example: holdout: 0.05\n"},
         {"data: {holdout: '0.1'}\n",
-         "t:6:17: 'holdout' must be a number, not the string '0.1' | for example: holdout: 0.05\n"},
+         "t:6:17: 'holdout' must be a number, not the string '0.1' | write it without quotes\n"},
         {"data: {seed: -1}\n",
          "t:6:14: 'seed' must be 0 to 18446744073709551615, not -1 | for example: seed: 1\n"},
         {"data: {seed: 18446744073709551616}\n",
@@ -338,7 +338,11 @@ static void clusters(void **state)
              "reliability: {failures_per_1000_node_days: 0}\n",
          ""},
         {C "links:\n- {name: a, spans: 4, bandwidth: 1 GB/s, latency: 1 us}\n",
-         "t:6:20: the outermost link spans 4 of 8 accelerators (2 nodes of 4) | write 'spans: "
+         "t:6:20: the outermost link spans 4 of 8 accelerators (2 nodes of 4) | add a link that "
+         "joins the nodes, for example: {name: infiniband, spans: all, bandwidth: 400 Gb/s, "
+         "latency: 6 us}\n"},
+        {C "links:\n- {name: a, spans: 6, bandwidth: 1 GB/s, latency: 1 us}\n",
+         "t:6:20: the outermost link spans 6 of 8 accelerators (2 nodes of 4) | write 'spans: "
          "all', which follows the size of the cluster\n"},
         {C "links:\n- {name: a, spans: 8, bandwidth: 1 GB/s, latency: 1 us}\n"
            "- {name: b, spans: 8, bandwidth: 1 GB/s, latency: 1 us}\n",
