@@ -96,7 +96,7 @@ END
 | `SW_COLLECTIVES` | runner, device cuda | `nccl`, or `staged` through the host; default: nccl where it is built in |
 | `SW_CUDA_ATTENTION` | runner, device cuda | `cudnn`, or `own` kernels; default: cudnn where it is built in |
 | `NO_COLOR` | plan | when set, messages have no colour |
-| `COLUMNS` | plan | columns of the terminal, where it does not say itself; tables and texts keep to them |
+| `COLUMNS` | plan | columns of the terminal, where it does not say itself, 60 at least: tables leave columns out and long texts are wrapped; a line of figures stays whole |
 | `LC_ALL`, `LC_CTYPE`, `LANG` | plan | the first that is set: where it is not UTF-8, marks are `*` and `x` |
 | `SLURM_CONF` | plan | Slurm's configuration, where it is not in its usual place |
 | `XDG_STATE_HOME` | plan | where it keeps [what Slurm said of its jobs](json.md#plan-submit---dry-run---json); default ~/.local/state |

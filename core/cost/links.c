@@ -270,6 +270,15 @@ static bool is_direct(const struct sw_cluster_config *cluster, const struct sw_s
                                            kind == SW_ALL_REDUCE && sw_links_outermost(span) == 0);
 }
 
+double sw_links_port_bytes(const struct sw_cluster_config *cluster, const struct sw_span *span,
+                           enum sw_collective kind, double bytes)
+{
+    const int32_t l = sw_links_outermost(span);
+    return l < 0 ? 0
+                 : sw_links_crossing(is_direct(cluster, span, kind, l), kind, span->ranks,
+                                     span->inside[l], span->members[l], bytes);
+}
+
 /* The slowest level bounds the transfer, since levels are pipelined; latencies add. all_reduce is
  * reduce_scatter + all_gather. */
 double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,

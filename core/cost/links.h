@@ -62,6 +62,10 @@ double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, in
 double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, int32_t inside,
                          int32_t members, double bytes);
 
+/* What of it passes one accelerator's port of the outermost link that the group crosses. */
+double sw_links_port_bytes(const struct sw_cluster_config *cluster, const struct sw_span *span,
+                           enum sw_collective kind, double bytes);
+
 /* Seconds of one hop of a ring over the group: every rank sends `bytes` to the next. */
 double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                             double bytes);

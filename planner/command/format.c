@@ -51,6 +51,8 @@ char *sw_format_seconds(double seconds, char buffer[SW_FORMAT_BYTES])
     int32_t i = 0;
     if (seconds == 0)
         return strcpy(buffer, "0 s");
+    if (seconds >= 9999.5) /* nobody sees at once how long that is */
+        return sw_format_duration(seconds, buffer);
     while (i < 2 && seconds < units[i].unit * 0.9995)
         i++;
     const double value = seconds / units[i].unit;
@@ -80,6 +82,16 @@ char *sw_format_duration(double seconds, char buffer[SW_FORMAT_BYTES])
     else
         snprintf(buffer, SW_FORMAT_BYTES, "%.24s %s", sw_format_count(value, digits),
                  units[i].name);
+    return buffer;
+}
+
+char *sw_format_limit(const char *written, char *buffer, size_t bytes)
+{
+    const bool minutes = written[0] != '\0' && written[strspn(written, "0123456789")] == '\0';
+    snprintf(buffer, bytes, "%.40s%s", written,
+             !minutes                    ? ""
+             : strcmp(written, "1") == 0 ? " minute"
+                                         : " minutes");
     return buffer;
 }
 

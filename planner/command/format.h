@@ -12,9 +12,13 @@ char *sw_format_bytes(double bytes,
                       char buffer[SW_FORMAT_BYTES]); /* "13.4 GB", decimal as in YAML */
 /* Of a link, in bytes and in bits: "50 GB/s = 400 Gb/s". */
 char *sw_format_rate(double bytes_per_second, char buffer[SW_FORMAT_RATE]);
-char *sw_format_seconds(double seconds, char buffer[SW_FORMAT_BYTES]); /* "1.23 s", "45 ms" */
+/* "1.23 s", "45 ms"; from 10,000 s as sw_format_duration. */
+char *sw_format_seconds(double seconds, char buffer[SW_FORMAT_BYTES]);
 /* For long times: "45.0 s", "12.4 min", "3.2 h", "32.9 days". */
 char *sw_format_duration(double seconds, char buffer[SW_FORMAT_BYTES]);
+/* A job's limit as its settings have it, "24:00:00"; a bare number is "5 minutes". Returns buffer.
+ */
+char *sw_format_limit(const char *written, char *buffer, size_t bytes);
 char *sw_format_count(double count, char buffer[SW_FORMAT_BYTES]); /* "12,345" */
 /* For rates and ratios of any size and sign: "0.2051", "87.3", "-12,345". */
 char *sw_format_number(double number, char buffer[SW_FORMAT_BYTES]);

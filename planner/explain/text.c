@@ -164,23 +164,32 @@ static void print_kinds(FILE *out, const struct sw_explain *x)
 
 static void print_traffic(FILE *out, const struct sw_explain *x)
 {
-    char axes[64], bytes[SW_FORMAT_BYTES], seconds[SW_FORMAT_BYTES], calls[SW_FORMAT_BYTES];
+    char axes[64], bytes[SW_FORMAT_BYTES], seconds[SW_FORMAT_BYTES], calls[SW_FORMAT_BYTES],
+        port[SW_FORMAT_BYTES];
     if (x->traffic.count == 0)
         return;
-    fprintf(out, "\n%-20s %-14s %6s %10s %10s %10s  %s\n", "communication", "axes", "ranks",
-            "calls", "sent", "time", "over");
+    fprintf(out, "\n%-20s %-14s %6s %10s %10s %10s %10s  %s\n", "communication", "axes", "ranks",
+            "calls", "sent", "time", "a port", "over");
     for (int32_t i = 0; i < x->traffic.count; i++) {
         const struct sw_traffic *t = &x->traffic.entry[i];
         struct sw_span span;
         sw_links_span(&x->run->cluster, &x->program->mesh, t->axes, &span);
         const int32_t link = sw_links_outermost(&span);
-        fprintf(out, "%-20s %-14s %6d %10s %10s %10s  %s\n", sw_op_info(t->kind)->name,
+        if (link >= 0 && sw_op_is_move(t->kind))
+            sw_format_bytes(
+                sw_links_port_bytes(&x->run->cluster, &span, sw_op_collective(t->kind), t->bytes),
+                port);
+        else
+            snprintf(port, sizeof port, "-");
+        fprintf(out, "%-20s %-14s %6d %10s %10s %10s %10s  %s\n", sw_op_info(t->kind)->name,
                 sw_axes_format(t->axes, axes, sizeof axes), span.ranks,
                 sw_format_count(t->calls, calls), sw_format_bytes(t->bytes, bytes),
-                sw_format_seconds(t->seconds, seconds),
+                sw_format_seconds(t->seconds, seconds), port,
                 link < 0 ? "-" : x->run->cluster.link[link].name);
     }
-    fprintf(out, "of one rank in one step\n");
+    fprintf(out,
+            "of one rank in one step; a port: what of it passes one accelerator's port of that "
+            "link, as the\nranks of a node share what leaves it\n");
 }
 
 static void print_axes(FILE *out, const struct sw_explain *x)

@@ -60,24 +60,27 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
     /* a checkpoint makes the signal earlier, where there is one */
     const double steps = (double)run->optimizer.total_steps;
     const int64_t lead = sw_script_lead_s(steps > 0 ? run_seconds / steps : 0);
+    char time[64] = "";
+    if (terms.time != NULL)
+        sw_format_limit(terms.time, time, sizeof time);
     const char *unwarned = script->unwarned != NULL ? script->unwarned(run, lead) : NULL;
     if (terms.continues != SW_CONTINUE_NONE)
         snprintf(buffer, bytes,
                  "about %.0f jobs of %s one after the other, each of which resumes where the one "
                  "before was saved",
-                 ceil(run_seconds / terms.time_s), terms.time);
+                 ceil(run_seconds / terms.time_s), time);
     else if (unwarned != NULL)
         snprintf(buffer, bytes,
                  "more than the job's time limit, %s, before which nobody tells it to save (%s): "
                  "steps since its last checkpoint may be lost; %s: requeue or chain continues by "
                  "itself",
-                 terms.time, unwarned, continue_key);
+                 time, unwarned, continue_key);
     else
         snprintf(
             buffer, bytes,
             "more than the job's time limit, %s: it is saved before, and waits for the next job; "
             "%s: requeue or chain continues by itself",
-            terms.time, continue_key);
+            time, continue_key);
     return buffer;
 }
 
@@ -326,8 +329,11 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
     const struct sw_purpose_row *purpose = sw_purpose(s->purpose);
     char a[SW_FORMAT_RATE];
     if (s->feasible > 0) {
-        fprintf(out, "%s: %s (%s), ", run->name,
-                sw_format_counted(s->accelerators, "accelerator", a), run->cluster.name);
+        fprintf(out, "%s: %s (%s", run->name, sw_format_counted(s->accelerators, "accelerator", a),
+                run->cluster.name);
+        if (run->nodes_least < run->nodes_most)
+            fprintf(out, ", all %d of 'nodes: %s'", (int)run->nodes_most, run->nodes);
+        fprintf(out, "), ");
         purpose->tell_work(out, run);
         fprintf(out, "searched  %d mesh%s in %s: %d fit, %d do not", s->count,
                 s->count == 1 ? "" : "es", sw_format_seconds(s->seconds, a), s->feasible,

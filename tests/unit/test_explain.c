@@ -260,6 +260,8 @@ static void long_times_are_short(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[SW_FORMAT_BYTES];
         assert_string_equal(sw_format_duration(cases[i].seconds, text), cases[i].text);
+        if (cases[i].seconds < 59 || cases[i].seconds > 1e4)
+            assert_string_equal(sw_format_seconds(cases[i].seconds, text), cases[i].text);
     }
 }
 
@@ -398,6 +400,9 @@ static void time_limits_are_told(void **state)
                         "save (it is too short for a signal before it): steps since its last "
                         "checkpoint may be lost; slurm.continue: requeue or chain continues by "
                         "itself");
+    slurm->time = "5";
+    assert_non_null(strstr(sw_report_time_limit(&run, 95401, text, sizeof text),
+                           "time limit, 5 minutes, before which"));
     slurm->time = "6:00";
     assert_non_null(strstr(sw_report_time_limit(&run, 95401, text, sizeof text), "saved before"));
     slurm->time = "1-2:30";

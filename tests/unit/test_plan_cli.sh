@@ -106,6 +106,8 @@ expect 0 "$runs/llama-8b-64.yaml: note: where a time is predicted, $whose" emit 
 grep -qxF '      name: default-serving' "$scratch/serves/llama-8b-64.plan.yaml" || complain "emit holds another profile"
 # Training is not priced with it, whoever names it; of a CPU there is none.
 expect 0 '' explain $runs/llama-8b-64.yaml --mesh_dim '1,64,1,1'
+grep -qE '^all_gather +fsdp +64 .* 30\.6 GB +[0-9]+ ms +3\.8 GB  infiniband$' "$scratch/stdout" ||
+    complain "what passes a port of the link: $(grep '^all_gather' "$scratch/stdout")"
 mv "$scratch/stdout" "$scratch/trains"
 expect 0 '' explain $runs/llama-8b-64.yaml --mesh_dim '1,64,1,1' --set 'profile={name: default-serving}'
 cmp -s "$scratch/stdout" "$scratch/trains" || complain "training is priced as serving"

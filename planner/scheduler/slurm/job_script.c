@@ -1,6 +1,7 @@
 #include "planner/scheduler/slurm/job_script.h"
 
 #include "core/base/device.h"
+#include "planner/command/format.h"
 #include "planner/scheduler/slurm/ranks.h"
 #include "planner/scheduler/slurm/row.h"
 #include "planner/scheduler/slurm/settings.h"
@@ -166,7 +167,7 @@ static const char *short_limit(const struct sw_run_config *run, int64_t lead_sec
     const char *at = slurm->signal != NULL ? strchr(slurm->signal, '@') : NULL;
     const int64_t lead = at != NULL ? strtoll(at + 1, NULL, 10) : lead_seconds;
     const double limit = sw_slurm_time_seconds(slurm->time);
-    char enough[SW_TIME_BYTES];
+    char enough[SW_TIME_BYTES], limit_text[64];
     buffer[0] = '\0';
     if (slurm->continues == SW_CONTINUE_NONE || slurm->time == NULL ||
         limit > (double)(lead + EARLY_SECONDS) ||
@@ -179,7 +180,7 @@ static const char *short_limit(const struct sw_run_config *run, int64_t lead_sec
     snprintf(buffer, bytes,
              "jobs of %.40s leave hardly a step to train: they are told to save %" PRId64
              " s before their limit, which Slurm may do a minute early; slurm.time %s is enough",
-             slurm->time, lead, enough);
+             sw_format_limit(slurm->time, limit_text, sizeof limit_text), lead, enough);
     return buffer;
 }
 
