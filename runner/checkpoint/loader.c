@@ -2,6 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "runner/checkpoint/finite.h"
 #include "runner/checkpoint/model_folder.h"
 #include "runner/checkpoint/move.h"
 #include "runner/checkpoint/part.h"
@@ -353,6 +354,10 @@ static int load(struct sw_rank *rank, struct found *f, struct sw_loading *loadin
         sw_mover_quantize(mover, &scales);
         sw_part_begin_reading(&part, loading->folder);
         status = spread(&x, launch->rank, mover, &part, manifest, loading, err);
+        /* what a rank holds came from all of them */
+        if (sw_launch_max(launch, status != 0) == 0)
+            status = sw_check_finite_loaded(rank->executor, &f->placement, loading->folder,
+                                            loading->resume, err);
     } else {
         status = -1;
     }

@@ -29,7 +29,7 @@ int sw_loader_look(const char *folder, bool resume, struct sw_manifest *manifest
 /* Collective. The state's optimizer rows are left alone unless loading->resume. manifest: of the
  * folder, on every rank, without its files (all zero: there is none). Every rank prints nothing and
  * leaves its own error in the rank; the caller agrees on them. Errors: SW_BAD_INPUT at a file: what
- * does not fit the model, a checksum that is wrong; SW_ENVIRONMENT. */
+ * does not fit the model, a checksum that is wrong, a number that is not finite; SW_ENVIRONMENT. */
 int sw_loader_load(struct sw_rank *rank, struct sw_loading *loading, struct sw_manifest *manifest);
 
 #endif

@@ -516,15 +516,6 @@ static enum sw_status find_start(struct training *t, bool *finished)
     return sw_rank_agree(rank);
 }
 
-/* Once every rank has read its part: what it holds came from all of them. */
-static int check_loaded(struct training *t)
-{
-    return t->resume.start == SW_START_FRESH
-               ? 0
-               : sw_check_finite_loaded(t->rank->executor, t->resume.folder,
-                                        t->resume.start == SW_START_RESUME, &t->rank->err);
-}
-
 static int open_saver(struct training *t)
 {
     const struct sw_run_config *run = t->rank->plan->run;
@@ -559,7 +550,7 @@ static enum sw_status begin(struct training *t, const struct sw_train_options *o
     status = find_start(t, finished);
     if (status != SW_OK || *finished)
         return status;
-    if (check_loaded(t) == 0 && open_saver(t) == 0 && rank->launch->rank == 0)
+    if (open_saver(t) == 0 && rank->launch->rank == 0)
         (void)sw_metrics_open(rank->plan->run->directory, &t->metrics, &rank->err);
     return sw_rank_agree(rank);
 }
