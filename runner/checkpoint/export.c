@@ -236,6 +236,26 @@ out:
     return status;
 }
 
+/* e->piece, count numbers, to e->converted. */
+static int convert(struct export *e, const struct source *source, const struct copied *c,
+                   int64_t count)
+{
+    static const char *const why[SW_STORED_DTYPES] = {
+        [SW_STORED_F16] = "beyond the range of fp16; take --dtype bf16 or fp32",
+        [SW_STORED_BF16] = "beyond the range of bf16; take --dtype fp32",
+        [SW_STORED_F32] = "beyond the range of fp32; export other weights"};
+    const enum sw_stored_dtype from = c->from->dtype;
+    double number;
+    sw_numbers_convert(e->converted, c->to, e->piece, from, count);
+    const int64_t beyond = sw_numbers_find_overflow(e->converted, c->to, e->piece, from, count);
+    if (beyond < 0)
+        return 0;
+    sw_numbers_convert(&number, SW_STORED_F64,
+                       e->piece + beyond * (int64_t)sw_stored_dtype_bytes(from), from, 1);
+    return sw_fail_at(e->err, SW_BAD_INPUT, (struct sw_place){.file = source->path},
+                      "'%s' has %g, which is %s", c->from->name, number, why[c->to]);
+}
+
 static int copy_tensor(struct export *e, struct source *source, int handle, const char *path,
                        const struct copied *c, int64_t data_begin)
 {
@@ -250,7 +270,8 @@ static int copy_tensor(struct export *e, struct source *source, int handle, cons
         if (!same) {
             const size_t count = bytes / sw_stored_dtype_bytes(c->from->dtype);
             written = count * sw_stored_dtype_bytes(c->to);
-            sw_numbers_convert(e->converted, c->to, e->piece, c->from->dtype, (int64_t)count);
+            if (convert(e, source, c, (int64_t)count) != 0)
+                return -1;
         }
         if (write_at(e, handle, path, same ? e->piece : e->converted, written, to) != 0)
             return -1;

@@ -2,6 +2,8 @@
 
 #include "core/base/number.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { BATCH = 256 };
@@ -69,4 +71,36 @@ void sw_numbers_convert(void *to, enum sw_stored_dtype to_dtype, const void *fro
         widen(batch, (const char *)from + i * from_width, from_dtype, width < 4, n);
         narrow((char *)to + i * width, to_dtype, batch, n);
     }
+}
+
+static bool is_finite(const char *number, enum sw_stored_dtype dtype)
+{
+    double wide;
+    float single;
+    if (dtype == SW_STORED_F64) {
+        memcpy(&wide, number, sizeof wide);
+        return isfinite(wide);
+    }
+    widen(&single, number, dtype, false, 1);
+    return isfinite(single);
+}
+
+int64_t sw_numbers_find_overflow(const void *to, enum sw_stored_dtype to_dtype, const void *from,
+                                 enum sw_stored_dtype from_dtype, int64_t count)
+{
+    const int64_t width = (int64_t)sw_stored_dtype_bytes(to_dtype);
+    const int64_t from_width = (int64_t)sw_stored_dtype_bytes(from_dtype);
+    float batch[BATCH];
+    for (int64_t i = 0; i < count; i += BATCH) {
+        const int64_t n = count - i < BATCH ? count - i : BATCH;
+        int32_t others = 0;
+        widen(batch, (const char *)to + i * width, to_dtype, false, n);
+        for (int64_t j = 0; j < n; j++)
+            others += !isfinite(batch[j]);
+        for (int64_t j = 0; others > 0 && j < n; j++)
+            if (!isfinite(batch[j]) &&
+                is_finite((const char *)from + (i + j) * from_width, from_dtype))
+                return i + j;
+    }
+    return -1;
 }

@@ -10,4 +10,8 @@
 void sw_numbers_convert(void *to, enum sw_stored_dtype to_dtype, const void *from,
                         enum sw_stored_dtype from_dtype, int64_t count);
 
+/* Of what was so converted the first number that was finite and no longer is; -1: none. */
+int64_t sw_numbers_find_overflow(const void *to, enum sw_stored_dtype to_dtype, const void *from,
+                                 enum sw_stored_dtype from_dtype, int64_t count);
+
 #endif

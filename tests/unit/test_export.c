@@ -94,7 +94,7 @@ static void put_model(const char *name, const char *config)
                               "\"d\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[4,12]},"
                               "\"e\":{\"dtype\":\"F16\",\"shape\":[0,3],\"data_offsets\":[4,4]}}  ";
     static const uint16_t a[] = {0x3f80, 0x7fc1, 0x0001}, c[] = {0x3c00, 0x0001};
-    static const float b[] = {1.5f, 0x1.ffffp0f, -65520, 1e-30f}, inv_freq = 0.1f;
+    static const float b[] = {1.5f, 0x1.ffffp0f, -65519, 1e-30f}, inv_freq = 0.1f;
     static const double d = 0.1;
     static const int64_t n = -7;
     char path[300], data[4096] = {0};
@@ -212,8 +212,8 @@ static void copies_are_what_was_asked_for(void **state)
     (void)state;
     static const uint16_t a[] = {0x3f80, 0x7fc1, 0x0001}, c[] = {0x3c00, 0x0001};
     static const uint16_t b_bf16[] = {0x3fc0, 0x4000, 0xc780, 0x0da2},
-                          b_f16[] = {0x3e00, 0x4000, 0xfc00, 0x0000};
-    static const float b[] = {1.5f, 0x1.ffffp0f, -65520, 1e-30f}, inv_freq = 0.1f, d_f32 = 0.1f;
+                          b_f16[] = {0x3e00, 0x4000, 0xfbff, 0x0000};
+    static const float b[] = {1.5f, 0x1.ffffp0f, -65519, 1e-30f}, inv_freq = 0.1f, d_f32 = 0.1f;
     static const double d = 0.1;
     static const int64_t n = -7;
     put_model("m", plain_config);
@@ -286,15 +286,42 @@ static void original_dtype_is_the_default(void **state)
 
 /* ---- Refusals ---- */
 
-static void expect_no_export(const char *from, const char *to, enum sw_status status,
-                             const char *wanted)
+static void expect_no_export(const char *from, const char *to, enum sw_stored_dtype dtype,
+                             enum sw_status status, const char *wanted)
 {
     struct sw_error err = {0};
     char said[SW_ERROR_TEXT_BYTES], *source = strdup(in_folder(from));
-    assert_int_equal(sw_model_export(source, in_folder(to), SW_STORED_BF16, &err), -1);
+    assert_int_equal(sw_model_export(source, in_folder(to), dtype, &err), -1);
     assert_string_equal(sw_error_format(&err, NULL, said), wanted);
     assert_int_equal(err.status, status);
     free(source);
+}
+
+/* fp16 ends at 65504; what was infinite or NaN before may be so again. */
+static void numbers_beyond_the_range_are_refused(void **state)
+{
+    (void)state;
+    static const char header[] =
+        "{\"w\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]}}";
+    static const float fine[] = {65519, (float)-INFINITY, (float)NAN}, large[] = {1, -65520, 2};
+    static const uint16_t half[] = {0x7bff, 0xfc00, 0x7e00};
+    char file[8 + sizeof header - 1 + sizeof fine] = {(char)(sizeof header - 1)}, wanted[6000];
+    memcpy(file + 8, header, sizeof header - 1);
+    memcpy(file + 8 + sizeof header - 1, fine, sizeof fine);
+    put_text("m/config.json", plain_config);
+    put_file("m/model.safetensors", file, sizeof file);
+    export_good("m", "out", SW_STORED_F16);
+    expect_tensor("out", "w", "F16", half, sizeof half);
+    remove_all("out");
+    memcpy(file + 8 + sizeof header - 1, large, sizeof large);
+    put_file("m/model.safetensors", file, sizeof file);
+    snprintf(wanted, sizeof wanted,
+             "%s/m/model.safetensors: error: 'w' has -65520, which is beyond the range of fp16; "
+             "take --dtype bf16 or fp32",
+             folder);
+    expect_no_export("m", "out", SW_STORED_F16, SW_BAD_INPUT, wanted);
+    assert_int_equal(count_entries("."), 1);
+    remove_all("m");
 }
 
 static void what_is_there_is_not_touched(void **state)
@@ -305,18 +332,18 @@ static void what_is_there_is_not_touched(void **state)
     put_text("out/file", "kept");
     snprintf(wanted, sizeof wanted,
              "%s/out: error: already exists; give the copy another name, or remove it", folder);
-    expect_no_export("m", "out", SW_BAD_INPUT, wanted);
-    expect_no_export("m", "out/", SW_BAD_INPUT, wanted);
+    expect_no_export("m", "out", SW_STORED_BF16, SW_BAD_INPUT, wanted);
+    expect_no_export("m", "out/", SW_STORED_BF16, SW_BAD_INPUT, wanted);
     snprintf(wanted, sizeof wanted,
              "error: cannot create the folder '%s/absent/.out.partial': No such file or directory; "
              "name another folder for the copy",
              folder);
-    expect_no_export("m", "absent/out", SW_BAD_INPUT, wanted);
+    expect_no_export("m", "absent/out", SW_STORED_BF16, SW_BAD_INPUT, wanted);
     snprintf(wanted, sizeof wanted,
              "%s/none: error: No such file or directory; a Hugging Face model directory or a "
              "checkpoint is needed",
              folder);
-    expect_no_export("none", "new", SW_BAD_INPUT, wanted);
+    expect_no_export("none", "new", SW_STORED_BF16, SW_BAD_INPUT, wanted);
     assert_int_equal(count_entries("."), 2);
     assert_int_equal(count_entries("out"), 1);
     remove_all("out");
@@ -337,7 +364,7 @@ static void what_a_killed_one_left_goes(void **state)
              "%s/out: error: is being written by another export; wait for it, or give the copy "
              "another name",
              folder);
-    expect_no_export("m", "out", SW_ENVIRONMENT, wanted);
+    expect_no_export("m", "out", SW_STORED_BF16, SW_ENVIRONMENT, wanted);
     assert_int_equal(count_entries(".out.partial"), 1);
     close(other);
     export_good("m", "out", SW_STORED_BF16);
@@ -453,13 +480,13 @@ static void checkpoints_are_verified(void **state)
     snprintf(wanted, sizeof wanted,
              "%s/%s: error: bytes %d to %d are not what was written: their checksum is wrong",
              folder, path, (int)file->data_begin, (int)file->bytes);
-    expect_no_export("m", "out", SW_BAD_INPUT, wanted);
+    expect_no_export("m", "out", SW_STORED_BF16, SW_BAD_INPUT, wanted);
     data[bytes - 1] ^= 1;
     put_file(path, data, bytes);
     free(data);
     put_text("m/tokenizer.json", "{ }");
     snprintf(wanted, sizeof wanted, "%s/m/tokenizer.json: error: it has 3 bytes, not 2", folder);
-    expect_no_export("m", "out", SW_BAD_INPUT, wanted);
+    expect_no_export("m", "out", SW_STORED_BF16, SW_BAD_INPUT, wanted);
     put_text("m/tokenizer.json", "{}");
     put_text("m/tokenizer_config.json", "{}"); /* somebody's own: copied */
     export_good("m", "out", SW_STORED_BF16);
@@ -471,7 +498,7 @@ static void checkpoints_are_verified(void **state)
     remove_all("m/model.safetensors.index.json");
     snprintf(wanted, sizeof wanted, "%s/m/model.safetensors.index.json: error: it is missing",
              folder);
-    expect_no_export("m", "out", SW_BAD_INPUT, wanted);
+    expect_no_export("m", "out", SW_STORED_BF16, SW_BAD_INPUT, wanted);
     sw_manifest_free(&manifest);
     sw_placement_free(&placement);
     sw_program_set_free(set);
@@ -549,6 +576,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(numbers_are_rounded),
         cmocka_unit_test(copies_are_what_was_asked_for),
         cmocka_unit_test(original_dtype_is_the_default),
+        cmocka_unit_test(numbers_beyond_the_range_are_refused),
         cmocka_unit_test(what_is_there_is_not_touched),
         cmocka_unit_test(what_a_killed_one_left_goes),
         cmocka_unit_test(full_disk_leaves_nothing),
