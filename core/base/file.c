@@ -194,6 +194,13 @@ out:
     return status;
 }
 
+bool sw_path_same(const char *one, const char *other)
+{
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
 enum sw_status sw_path_status(int reason, bool writes)
 {
     static const int names[] = {ENOENT, ENOTDIR, EISDIR, ESPIPE, ELOOP, ENAMETOOLONG};

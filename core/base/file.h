@@ -53,6 +53,9 @@ enum sw_status sw_path_status(int reason, bool writes);
  * errno, `reason`, says so: its status, and "; HELP" behind its message. Returns -1. */
 int sw_path_blame(struct sw_error *err, int reason, const char *help);
 
+/* Whether both are there, and one file under two names or one. */
+bool sw_path_same(const char *one, const char *other);
+
 /* "folder/path"; malloc'ed, NULL: no memory. */
 char *sw_path_join(const char *folder, const char *path);
 /* The folder that a path names something in: "a" of "a/b", "/" of "/b", "." of "b". malloc'ed,

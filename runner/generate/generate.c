@@ -380,8 +380,8 @@ static enum sw_status generate(struct run *r)
     r->end_prompt = sw_lines_part(r->prompts.count, r->options->part[0] + 1, r->options->part[1]);
     if (r->options->resume)
         status = go_on(r);
-    else if (first && path != NULL && sw_file_begin(&file, path, 0666, &s->rank->err) != 0)
-        (void)sw_path_blame(&s->rank->err, errno, "name another file with -o");
+    else if (first && path != NULL)
+        (void)sw_lines_begin(&file, path, r->options->prompts_path, NULL, &s->rank->err);
     status = status == SW_OK ? sw_rank_agree(s->rank) : status;
     if (status != SW_OK)
         return status;

@@ -1,7 +1,5 @@
 #include "runner/generate/lines.h"
 
-#include "core/base/file.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -57,6 +55,19 @@ static int read_lines(struct sw_lines *lines, const char *path, sw_lines_check c
         status = fail_errno(path, "cannot read it", err);
     free(line);
     return status;
+}
+
+int sw_lines_begin(struct sw_new_file *file, const char *path, const char *from,
+                   const char *and_from, struct sw_error *err)
+{
+    const char *const source[] = {from, and_from};
+    for (int32_t i = 0; i < 2; i++)
+        if (source[i] != NULL && strcmp(source[i], "-") != 0 && sw_path_same(source[i], path))
+            return sw_fail_at(err, SW_BAD_INPUT, place_of(path, 0),
+                              "this is read, and would be replaced; name another file with -o");
+    return sw_file_begin(file, path, 0666, err) == 0
+               ? 0
+               : sw_path_blame(err, errno, "name another file with -o");
 }
 
 int sw_lines_open(struct sw_lines *lines, const char *path, sw_lines_check check, void *context,

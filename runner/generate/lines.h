@@ -5,7 +5,7 @@
 #ifndef SW_LINES_H
 #define SW_LINES_H
 
-#include "core/base/error.h"
+#include "core/base/file.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -19,6 +19,11 @@ struct sw_lines {
 /* What is wrong with the number-th line (from 0) that was there, in text [160]; 0: nothing. */
 typedef int (*sw_lines_check)(void *context, int64_t number, const json_t *line, char text[160]);
 
+/* Begins the file anew, beside what stands there until it is committed. from, and_from: what its
+ * lines are made of ("-": standard input; NULL: nothing more), which it may not replace. Errors
+ * (SW_BAD_INPUT): it would, or one may not write there; (SW_ENVIRONMENT). */
+int sw_lines_begin(struct sw_new_file *file, const char *path, const char *from,
+                   const char *and_from, struct sw_error *err);
 /* Opens or makes the file, cuts off what is no whole line at its end, and lets `check` see every
  * line. The file is locked against another process that would write it. Errors (SW_BAD_INPUT): it
  * holds something else, and is left as it is, or is no file that one may write; (SW_ENVIRONMENT):

@@ -169,8 +169,9 @@ static enum sw_status open_output(struct scoring *s, struct sw_new_file *file)
     const int64_t begin = s->next;
     if (first && s->options->resume)
         (void)sw_lines_open(&s->lines, path, check_line, s, &session->rank->err);
-    else if (first && path != NULL && sw_file_begin(file, path, 0666, &session->rank->err) != 0)
-        (void)sw_path_blame(&session->rank->err, errno, "name another file with -o");
+    else if (first && path != NULL)
+        (void)sw_lines_begin(file, path, s->options->texts_path, s->options->against_path,
+                             &session->rank->err);
     s->compares = first && s->options->against_path != NULL && session->rank->err.status == SW_OK &&
                   sw_against_open(&s->against, s->options->against_path, &session->rank->err) == 0;
     const enum sw_status status = sw_rank_agree(session->rank);

@@ -205,12 +205,6 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-static bool same_file(const struct stat *a, const char *path)
-{
-    struct stat b;
-    return stat(path, &b) == 0 && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
-}
-
 /* Whether the input can be tokenized and the output written meanwhile. */
 static int check_files(const struct making *m)
 {
@@ -222,7 +216,7 @@ static int check_files(const struct making *m)
                           "this is a folder; name a file to tokenize");
     if (S_ISREG(source.st_mode) && source.st_size > INT32_MAX && !ends_with(m->from, ".jsonl"))
         return fail_too_long(m);
-    if (same_file(&source, m->to))
+    if (sw_path_same(m->from, m->to))
         return sw_fail_at(m->err, SW_BAD_INPUT, (struct sw_place){.file = m->to},
                           "this is the file to tokenize; name another one to write");
     /* the rename at the end would put a file where a device or a pipe was */
