@@ -8,8 +8,9 @@
 #include <string.h>
 
 /* Programs by structure, one cache for each thread: compiling takes ten times as long as resizing.
- * Meshes come sorted by structure, so that a few programs are enough (a program is 0.1 MB). */
-enum { CACHE_ENTRIES = 73 };
+ * Meshes come sorted by structure, so that a few programs are enough. They share a search's memory
+ * with the meshes: of few meshes more programs are kept. */
+enum { PROGRAM_BYTES = 150000, MEMORY_BYTES = 19700000, FEWEST_PROGRAMS = 64 };
 
 struct sw_cached_program {
     struct sw_program_key key;
@@ -25,14 +26,22 @@ struct sw_cached_program {
     int64_t micro_batch, slots, least_arena_bytes;
 };
 struct sw_program_cache {
-    struct sw_cached_program entry[CACHE_ENTRIES];
     uint64_t now;
     struct sw_cost_shared shared; /* by them all */
+    int32_t count;
+    struct sw_cached_program entry[]; /* [count] */
 };
 
-struct sw_program_cache *sw_program_cache_new(void)
+struct sw_program_cache *sw_program_cache_new(int32_t meshes)
 {
-    return calloc(1, sizeof(struct sw_program_cache));
+    const int64_t left = MEMORY_BYTES - meshes * (int64_t)sizeof(struct sw_candidate);
+    const int32_t fit = (int32_t)(left / PROGRAM_BYTES);
+    const int32_t count = fit > FEWEST_PROGRAMS ? fit : FEWEST_PROGRAMS;
+    struct sw_program_cache *cache =
+        calloc(1, sizeof *cache + (size_t)count * sizeof *cache->entry);
+    if (cache != NULL)
+        cache->count = count;
+    return cache;
 }
 
 static void clear(struct sw_cached_program *entry)
@@ -45,7 +54,7 @@ static void clear(struct sw_cached_program *entry)
 
 void sw_program_cache_free(struct sw_program_cache *cache)
 {
-    for (int32_t i = 0; cache != NULL && i < CACHE_ENTRIES; i++)
+    for (int32_t i = 0; cache != NULL && i < cache->count; i++)
         clear(&cache->entry[i]);
     free(cache);
 }
@@ -53,7 +62,7 @@ void sw_program_cache_free(struct sw_program_cache *cache)
 struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
                                          const struct sw_program *program)
 {
-    for (int32_t i = 0; i < CACHE_ENTRIES; i++)
+    for (int32_t i = 0; i < cache->count; i++)
         if (program != NULL && cache->entry[i].program == program) {
             struct sw_program *taken = cache->entry[i].program;
             cache->entry[i].program = NULL;
@@ -72,7 +81,7 @@ static struct sw_cached_program *find_entry(struct sw_program_cache *cache,
                                             const struct sw_program_key *key)
 {
     struct sw_cached_program *oldest = &cache->entry[0];
-    for (int32_t i = 0; i < CACHE_ENTRIES; i++) {
+    for (int32_t i = 0; i < cache->count; i++) {
         struct sw_cached_program *entry = &cache->entry[i];
         if (holds(entry, key))
             return entry;
@@ -288,7 +297,7 @@ int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision
                        struct sw_error *err)
 {
     struct sw_searcher s = {.run = run, .model_flops = model_flops, .spends_headroom = true};
-    s.cache = sw_program_cache_new();
+    s.cache = sw_program_cache_new(1);
     if (s.cache == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     struct sw_sized sized;

@@ -96,7 +96,8 @@ int sw_units_read(const struct sw_program *full, struct sw_units *out, struct sw
 void sw_units_free(struct sw_units *units);
 
 /* evaluate.c */
-struct sw_program_cache *sw_program_cache_new(void); /* NULL: no memory */
+/* For a search of so many meshes. NULL: no memory. */
+struct sw_program_cache *sw_program_cache_new(int32_t meshes);
 void sw_program_cache_free(struct sw_program_cache *cache);
 /* Takes a program out of the cache. */
 struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,

@@ -606,7 +606,7 @@ int sw_search_evaluate_serving(const struct sw_run_config *run, const struct sw_
     struct sw_searcher s = {
         .run = &served, .purpose = SW_FOR_SERVE, .keep_order = true, .asked = true};
     sw_profile_for_serving(&served.cluster);
-    s.cache = sw_program_cache_new();
+    s.cache = sw_program_cache_new(1);
     if (s.cache == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     *out = (struct sw_candidate){.decision = *decision};

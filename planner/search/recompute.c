@@ -330,7 +330,7 @@ int sw_search_recompute(const struct sw_run_config *run, const struct sw_decisio
     struct sw_levels levels;
     int32_t count = -1;
     full.train.recompute = sw_recompute_full();
-    s.cache = sw_program_cache_new();
+    s.cache = sw_program_cache_new(1);
     if (s.cache == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     if (sw_searcher_size(&s, &full, &sized, err) != 0)

@@ -395,7 +395,7 @@ static int open_pool(struct pool *pool, const struct sw_searcher *like, int32_t 
     for (pool->threads = 0; pool->threads < wanted; pool->threads++) {
         struct sw_searcher *s = &pool->searcher[pool->threads];
         *s = *like;
-        s->cache = sw_program_cache_new();
+        s->cache = sw_program_cache_new(meshes);
         if (s->cache == NULL)
             return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     }

@@ -629,7 +629,7 @@ int sw_search_explain(const struct sw_run_config *run, struct sw_search *search,
         return -1;
     if (sw_searcher_init(&s, run, search->purpose, &request, err) != 0)
         return -1;
-    s.cache = sw_program_cache_new();
+    s.cache = sw_program_cache_new(search->count);
     if (s.cache == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     const int status = sw_purpose(s.purpose)->explain(&s, search, first, count, err);

@@ -5,6 +5,7 @@
 #include "core/program/model/build.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int logical_program(const struct sw_program_options *o, enum sw_program_stage until,
                            struct sw_program *p, struct sw_error *err)
@@ -39,19 +40,29 @@ static int logical_program(const struct sw_program_options *o, enum sw_program_s
     return 0;
 }
 
-/* Gives back what the arrays were grown by in advance: a search keeps many programs. */
+/* Moves an array to where it has no more room than it needs: a search keeps many programs, and the
+ * large place that this one grew in is free for the next. Returns whether it did. */
+static bool pack(void **array, int32_t count, size_t element_bytes)
+{
+    const size_t bytes = (size_t)count * element_bytes;
+    void *packed = malloc(bytes);
+    if (packed == NULL)
+        return false;
+    memcpy(packed, *array, bytes);
+    free(*array);
+    *array = packed;
+    return true;
+}
+
 static void trim(struct sw_program *p)
 {
-    struct sw_value *values = realloc(p->values, (size_t)p->value_count * sizeof *values);
-    struct sw_op *ops = realloc(p->ops, (size_t)p->op_count * sizeof *ops);
-    if (values != NULL) {
-        p->values = values;
+    void *values = p->values, *ops = p->ops;
+    if (pack(&values, p->value_count, sizeof *p->values))
         p->value_capacity = p->value_count;
-    }
-    if (ops != NULL) {
-        p->ops = ops;
+    if (pack(&ops, p->op_count, sizeof *p->ops))
         p->op_capacity = p->op_count;
-    }
+    p->values = values;
+    p->ops = ops;
 }
 
 /* After a pass. */
