@@ -115,13 +115,26 @@ void sw_json_digits(struct sw_json *j, const char *key, double value, int32_t di
         fputs("null", j->out);
 }
 
+/* A whole number of no more than 15 digits, which are what %.15g writes of it, and quickly. */
+static bool is_short_integer(double value)
+{
+    return fabs(value) < 1e15 && value == (double)(int64_t)value && (value != 0 || !signbit(value));
+}
+
 void sw_json_number(struct sw_json *j, const char *key, double value)
 {
     char text[32];
-    snprintf(text, sizeof text, "%.15g", value);
+    if (is_short_integer(value)) {
+        sw_json_integer(j, key, (int64_t)value);
+        return;
+    }
+    const int bytes = snprintf(text, sizeof text, "%.15g", value);
     const double back = strtod(text, NULL);
     const bool enough = fabs(back - value) <= fmax(fabs(back), fabs(value)) * DBL_EPSILON;
-    sw_json_digits(j, key, value, enough ? 15 : 17);
+    if (enough && isfinite(value))
+        sw_json_raw(j, key, text, (size_t)bytes);
+    else
+        sw_json_digits(j, key, value, 17);
 }
 
 void sw_json_integer(struct sw_json *j, const char *key, int64_t value)
