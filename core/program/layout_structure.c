@@ -181,16 +181,25 @@ static void collect_shapes(const struct sw_program *p, struct sw_lifetimes *l)
 
 /* ---- What is stored ---- */
 
+static bool is_kept(const struct sw_lifetimes *l, const struct sw_value *value, int32_t v)
+{
+    return persistent(value) && value->alias < 0 && (l->started[v] || value->role == SW_ROLE_INPUT);
+}
+
 /* The state first, in the order of roles. */
 static void collect_kept(const struct sw_program *p, struct sw_lifetimes *l)
 {
-    for (int32_t role = 0; role < SW_ROLE_ACTIVATION; role++)
-        for (int32_t v = 0; v < p->value_count; v++) {
-            const struct sw_value *value = &p->values[v];
-            if ((int32_t)value->role == role && value->alias < 0 &&
-                (l->started[v] || value->role == SW_ROLE_INPUT))
-                l->kept[l->kept_count++] = v;
+    int32_t next[SW_ROLE_COUNT + 1] = {0}; /* where the next of a role goes */
+    for (int32_t v = 0; v < p->value_count; v++)
+        if (is_kept(l, &p->values[v], v)) {
+            next[p->values[v].role + 1]++;
+            l->kept_count++;
         }
+    for (int32_t role = 0; role < SW_ROLE_COUNT; role++)
+        next[role + 1] += next[role];
+    for (int32_t v = 0; v < p->value_count; v++)
+        if (is_kept(l, &p->values[v], v))
+            l->kept[next[p->values[v].role]++] = v;
 }
 
 /* Workspaces and buffers, as they come. */

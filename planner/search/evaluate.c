@@ -28,6 +28,7 @@ struct sw_cached_program {
 struct sw_program_cache {
     uint64_t now;
     struct sw_cost_shared shared; /* by them all */
+    struct sw_orders orders;
     int32_t count;
     struct sw_cached_program entry[]; /* [count] */
 };
@@ -57,6 +58,11 @@ void sw_program_cache_free(struct sw_program_cache *cache)
     for (int32_t i = 0; cache != NULL && i < cache->count; i++)
         clear(&cache->entry[i]);
     free(cache);
+}
+
+struct sw_orders *sw_program_cache_orders(struct sw_program_cache *cache)
+{
+    return &cache->orders;
 }
 
 struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
@@ -120,6 +126,14 @@ static int resize(struct sw_cached_program *entry, const struct sw_program_optio
     return 0;
 }
 
+static int compile(const struct sw_program_options *options, struct sw_program **out,
+                   struct sw_error *err)
+{
+    struct sw_program_options quick = *options;
+    quick.unverified = true;
+    return sw_program_compile(&quick, SW_SCHEDULED, out, err);
+}
+
 static struct sw_cached_program *find_program(struct sw_program_cache *cache,
                                               const struct sw_program_options *options,
                                               struct sw_error *err)
@@ -129,10 +143,8 @@ static struct sw_cached_program *find_program(struct sw_program_cache *cache,
     struct sw_cached_program *entry = find_entry(cache, &key);
     const bool found = holds(entry, &key);
     if (!found) {
-        struct sw_program_options quick = *options;
-        quick.unverified = true;
         clear(entry);
-        if (sw_program_compile(&quick, SW_SCHEDULED, &entry->program, err) != 0)
+        if (compile(options, &entry->program, err) != 0)
             return NULL;
         entry->key = key;
     }

@@ -352,18 +352,48 @@ bool sw_search_permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *ou
     return true;
 }
 
-/* The placements of one group met so far. */
-struct placements {
-    struct sw_axes axes;
-    int32_t count, now; /* now: that of the order at hand */
-    uint16_t place[SW_MAX_ORDERS];
-    int32_t inner[SW_MAX_ORDERS]; /* sw_links_inner_ring */
-    struct sw_span span[SW_MAX_ORDERS];
-};
+/* The orders of a mesh's axes, unless they are those of the mesh asked for last. */
+static void find_orders(struct sw_orders *o, const struct sw_cluster_config *cluster,
+                        const struct sw_mesh *base)
+{
+    if (o->cluster == cluster && o->count > 0 &&
+        memcmp(o->mesh[0].size, base->size, sizeof base->size) == 0)
+        return;
+    o->cluster = cluster;
+    o->count = 0;
+    while (sw_search_permute(base, o->count, &o->mesh[o->count]))
+        o->count++;
+    for (int32_t set = 0; set < 1 << SW_AXIS_COUNT; set++)
+        o->of[set].count = 0;
+}
+
+/* How the groups over these axes lie on the links in each order. */
+static const struct sw_placements *find_placements(struct sw_orders *o, struct sw_axes axes)
+{
+    const sw_axis_set set = sw_axes_set(axes);
+    struct sw_placements *p = &o->of[set];
+    uint16_t placement[SW_MAX_ORDERS];
+    if (p->count > 0)
+        return p;
+    for (int32_t k = 0; k < o->count; k++) {
+        const uint16_t now = sw_links_placement(&o->mesh[k], set);
+        int32_t at = 0;
+        while (at < p->count && placement[at] != now)
+            at++;
+        p->at[k] = (uint8_t)at;
+        if (at < p->count)
+            continue;
+        placement[at] = now;
+        p->inner[at] = sw_links_inner_ring(o->cluster, &o->mesh[k], axes);
+        sw_links_span(o->cluster, &o->mesh[k], axes, &p->span[at]);
+        p->count++;
+    }
+    return p;
+}
 
 /* Seconds of one traffic in each placement, worked out once. */
 struct placed_traffic {
-    int32_t group;
+    const struct sw_placements *of;
     uint32_t known; /* a bit for each placement */
     struct ring ring;
     double seconds[SW_MAX_ORDERS];
@@ -372,66 +402,41 @@ struct placed_traffic {
 struct order_guess {
     const struct sw_run_config *run;
     const struct sw_traffics *traffics;
-    struct placed_traffic *placed;               /* [traffics->count] */
-    struct placements group[1 << SW_AXIS_COUNT]; /* [group_count] */
-    int32_t group_count;
-    bool of_rings; /* rings that leave their nodes are made of inner rings */
+    struct placed_traffic *placed; /* [traffics->count] */
+    bool of_rings;                 /* rings that leave their nodes are made of inner rings */
 };
 
-static void find_groups(struct order_guess *g, const struct sw_program *p)
+static void place_traffics(struct order_guess *g, struct sw_orders *orders,
+                           const struct sw_program *p)
 {
-    g->group_count = 0;
     for (int32_t i = 0; i < g->traffics->count; i++) {
-        const struct sw_axes axes = g->traffics->entry[i].axes;
-        int32_t at = 0;
-        while (at < g->group_count && sw_axes_set(g->group[at].axes) != sw_axes_set(axes))
-            at++;
-        if (at == g->group_count) {
-            g->group[g->group_count].axes = axes;
-            g->group[g->group_count++].count = 0;
-        }
-        g->placed[i].group = at;
+        const struct sw_traffic *t = &g->traffics->entry[i];
+        g->placed[i].of = find_placements(orders, t->axes);
         g->placed[i].known = 0;
-        g->placed[i].ring = ring_of(p, &g->traffics->entry[i], g->run);
+        g->placed[i].ring = ring_of(p, t, g->run);
     }
 }
 
-static void place_groups(struct order_guess *g, const struct sw_mesh *mesh)
-{
-    for (int32_t i = 0; i < g->group_count; i++) {
-        struct placements *p = &g->group[i];
-        const uint16_t placement = sw_links_placement(mesh, sw_axes_set(p->axes));
-        p->now = 0;
-        while (p->now < p->count && p->place[p->now] != placement)
-            p->now++;
-        if (p->now == p->count) {
-            p->place[p->count] = placement;
-            p->inner[p->count] =
-                g->of_rings ? sw_links_inner_ring(&g->run->cluster, mesh, p->axes) : 0;
-            sw_links_span(&g->run->cluster, mesh, p->axes, &p->span[p->count++]);
-        }
-    }
-}
-
-static double placed_seconds(struct order_guess *g, int32_t traffic)
+static double placed_seconds(struct order_guess *g, int32_t traffic, int32_t order)
 {
     struct placed_traffic *t = &g->placed[traffic];
-    const struct placements *p = &g->group[t->group];
-    if (!(t->known >> p->now & 1u)) {
-        t->known |= 1u << p->now;
-        t->seconds[p->now] = traffic_seconds(&g->traffics->entry[traffic], &t->ring,
-                                             p->inner[p->now], g->run, &p->span[p->now]);
+    const int32_t at = t->of->at[order];
+    if (!(t->known >> at & 1u)) {
+        t->known |= 1u << at;
+        t->seconds[at] =
+            traffic_seconds(&g->traffics->entry[traffic], &t->ring,
+                            g->of_rings ? t->of->inner[at] : 0, g->run, &t->of->span[at]);
     }
-    return t->seconds[p->now];
+    return t->seconds[at];
 }
 
-/* Seconds of a step in the order at hand. */
-static double guess_order(struct order_guess *g, const struct sw_compute *c)
+/* Seconds of a step in that order. */
+static double guess_order(struct order_guess *g, const struct sw_compute *c, int32_t order)
 {
     double weight[2] = {0, 0}, rest = 0;
     for (int32_t i = 0; i < g->traffics->count; i++) {
         const struct sw_traffic *t = &g->traffics->entry[i];
-        const double seconds = placed_seconds(g, i);
+        const double seconds = placed_seconds(g, i, order);
         if (t->part == SW_TRAFFIC_WEIGHT_FORWARD || t->part == SW_TRAFFIC_WEIGHT_BACKWARD)
             weight[t->part - SW_TRAFFIC_WEIGHT_FORWARD] += seconds;
         else
@@ -460,13 +465,12 @@ static int32_t keep_tp_inside(const struct sw_run_config *run, struct sw_mesh *o
 
 int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *c,
-                        bool of_rings, struct sw_mesh out[SW_MAX_ORDERS], double *seconds,
-                        struct sw_error *err)
+                        bool of_rings, struct sw_orders *orders, struct sw_mesh out[SW_MAX_ORDERS],
+                        double *seconds, struct sw_error *err)
 {
     const int32_t *like = p->mesh.size;
     double guess[SW_MAX_ORDERS];
     int32_t count = 0;
-    struct order_guess g;
     struct sw_mesh mesh;
     const struct sw_mesh base = sw_mesh_make(like[SW_DP], like[SW_FSDP], like[SW_TP], like[SW_SP]);
     out[0] = base;
@@ -474,24 +478,22 @@ int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *
         seconds[0] = 0;
     if (run->cluster.link_count <= 1 || !sw_search_permute(&base, 1, &mesh))
         return 1; /* every order lies on the links alike */
-    g.run = run;
-    g.traffics = traffics;
-    g.of_rings = of_rings;
+    struct order_guess g = {.run = run, .traffics = traffics, .of_rings = of_rings};
     g.placed = malloc(((size_t)traffics->count + 1) * sizeof *g.placed);
     if (g.placed == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
-    find_groups(&g, p);
-    for (int32_t k = 0; sw_search_permute(&base, k, &mesh); k++) {
-        place_groups(&g, &mesh);
+    find_orders(orders, &run->cluster, &base);
+    place_traffics(&g, orders, p);
+    for (int32_t k = 0; k < orders->count; k++) {
         /* equals keep their turn, the default order first */
-        const double now = guess_order(&g, c);
+        const double now = guess_order(&g, c, k);
         int32_t at = count++;
         for (; at > 0 && guess[at - 1] > now * (1 + 1e-9); at--) {
             guess[at] = guess[at - 1];
             out[at] = out[at - 1];
         }
         guess[at] = now;
-        out[at] = mesh;
+        out[at] = orders->mesh[k];
     }
     free(g.placed);
     if (run->prefer == SW_PREFER_FSDP_STRICT)

@@ -34,6 +34,7 @@ struct sw_preference {
     bool rings[SW_MAX_VARIANTS]; /* a variant's ring, made of inner rings, may be the fastest */
 };
 
+struct sw_orders;
 struct sw_program_cache;
 struct sw_units;
 
@@ -99,6 +100,8 @@ void sw_units_free(struct sw_units *units);
 /* For a search of so many meshes. NULL: no memory. */
 struct sw_program_cache *sw_program_cache_new(int32_t meshes);
 void sw_program_cache_free(struct sw_program_cache *cache);
+/* That go with it. */
+struct sw_orders *sw_program_cache_orders(struct sw_program_cache *cache);
 /* Takes a program out of the cache. */
 struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
                                          const struct sw_program *program);
@@ -202,6 +205,21 @@ struct sw_guess {
     struct sw_guess_ring ring[SW_GUESS_RINGS]; /* [ring_count] */
     const struct sw_run_config *run;
 };
+/* The orders of the axes of the mesh looked at last, and how groups lie on the links in them: a
+ * search asks for the same of each variant. All zero at first. */
+struct sw_placements {
+    int32_t count;                /* 0: not known; that differ */
+    uint8_t at[SW_MAX_ORDERS];    /* of an order: which */
+    int32_t inner[SW_MAX_ORDERS]; /* sw_links_inner_ring */
+    struct sw_span span[SW_MAX_ORDERS];
+};
+struct sw_orders {
+    const struct sw_cluster_config *cluster;
+    int32_t count;
+    struct sw_mesh mesh[SW_MAX_ORDERS];
+    struct sw_placements of[1 << SW_AXIS_COUNT]; /* by sets of axes */
+};
+
 struct sw_option {
     int64_t micro_batch_size;
     int32_t variant; /* caller's */
@@ -233,8 +251,8 @@ int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, bool
  * a step; 0 where there is one order only; NULL: not wanted). of_rings: as above. -1: no memory. */
 int32_t sw_guess_orders(const struct sw_program *program, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *compute,
-                        bool of_rings, struct sw_mesh out[SW_MAX_ORDERS], double *seconds,
-                        struct sw_error *err);
+                        bool of_rings, struct sw_orders *orders, struct sw_mesh out[SW_MAX_ORDERS],
+                        double *seconds, struct sw_error *err);
 /* The k-th order of the base's axes that have more than one rank, 0 the base's own; false: there
  * are no more. */
 bool sw_search_permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *out);

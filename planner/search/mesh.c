@@ -277,7 +277,8 @@ static int32_t guess_orders(struct sw_searcher *s, const struct sw_candidate *be
     if (sw_guess_traffic(&sized, &traffics, err) != 0)
         return -1;
     const int32_t count = sw_guess_orders(sized.program, s->run, &traffics, &compute,
-                                          best->decision.train.inner_ring > 0, order, guess, err);
+                                          best->decision.train.inner_ring > 0,
+                                          sw_program_cache_orders(s->cache), order, guess, err);
     sw_traffics_free(&traffics);
     return count;
 }
