@@ -68,8 +68,7 @@ static const struct field peak_fields[] = {
      .fallback = "0",
      .example = "1979 TFLOP/s",
      .about = "peak of products with weights of 8 bits, of software that multiplies in 8 bits; "
-              "counts where the accelerator's 'products' do; 0: it widens them to bf16, as the "
-              "runner does"},
+              "0: it widens them to bf16, as the runner does"},
     {.key = NULL},
 };
 

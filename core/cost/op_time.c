@@ -6,6 +6,7 @@
 
 #include "core/cost/links.h"
 #include "core/program/messages.h"
+#include "core/program/workspace.h"
 
 #include <math.h>
 
@@ -341,6 +342,14 @@ static double measured_seconds(const struct sw_program *p, const struct sw_op *o
     return narrow_seconds(cluster, &all, step_bytes) * product->n / all.n;
 }
 
+/* Whether the profile's software multiplies the weights of an op in 8 bits. */
+static bool multiplies_narrow(const struct sw_program *p, const struct sw_op *op,
+                              const struct sw_cluster_config *cluster)
+{
+    return cluster->profile.peak_int8_flops > 0 && p->values[op->in[0].value].dtype == SW_BF16_T &&
+           p->values[op->in[1].value].dtype == SW_I8;
+}
+
 /* Of a matrix op, all that it takes but its launch; bytes: that it moves. Products that were
  * measured moved theirs. */
 static double matmul_seconds(const struct sw_program *p, const struct sw_op *op,
@@ -349,14 +358,16 @@ static double matmul_seconds(const struct sw_program *p, const struct sw_op *op,
 {
     struct sw_product product[SW_OP_MAX_PRODUCTS];
     const int32_t count = sw_op_info(op->kind)->products(p, op, product);
+    const bool narrow = multiplies_narrow(p, op, cluster);
+    const double peak = narrow ? cluster->profile.peak_int8_flops
+                               : peak_of(cluster, p->values[op->in[0].value].dtype);
     double seconds = 0;
     for (int32_t i = 0; i < count; i++) {
         const double own =
             measured_seconds(p, op, cluster, &product[i], step_bytes, shared, &bytes);
-        seconds += own >= 0
-                       ? own
-                       : tiled_seconds(cluster, peak_of(cluster, p->values[op->in[0].value].dtype),
-                                       &product[i]);
+        seconds += own >= 0 ? own : tiled_seconds(cluster, peak, &product[i]);
+        if (own < 0 && narrow) /* nothing is widened */
+            bytes = (double)sw_operand_bytes(p, op);
     }
     return larger(memory_seconds(cluster, larger(bytes, 0)), seconds);
 }
@@ -370,6 +381,24 @@ double sw_cost_angles(const struct sw_program *p, const struct sw_op *op)
     const struct sw_value *x = &p->values[op->in[0].value];
     const bool of_slots = p->values[op->in[1].value].ndim == 2;
     return (double)((of_slots ? x->local[0] : 1) * x->local[1] * (op->as.rope.head_dim / 2));
+}
+
+/* Of what travels along a ring in bf16 (precision.ring), where it is computed wider. */
+static double conversion_seconds(const struct sw_program *p, const struct sw_op *op,
+                                 const struct sw_cluster_config *cluster)
+{
+    const double launch = cluster->profile.launch_latency_s;
+    struct sw_ring_blocks blocks;
+    double seconds = 0;
+    if (!sw_op_is_ring(op) || !op->as.attention.bf16_hops)
+        return 0;
+    sw_ring_blocks_of(p, op, &blocks);
+    if (blocks.widen_bytes > 0)
+        seconds += blocks.ranks * (memory_seconds(cluster, (double)blocks.widen_bytes) + launch);
+    if (blocks.narrow_bytes > 0)
+        seconds +=
+            (blocks.ranks + 1) * (memory_seconds(cluster, (double)blocks.narrow_bytes) + launch);
+    return seconds;
 }
 
 /* sw_cost_compute_seconds in a step of so many bytes. */
@@ -400,10 +429,11 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
         return matmul_seconds(p, op, cluster, (double)cost.memory_bytes, step_bytes, shared) +
                launch + after;
     if (info->cost_class == SW_CLASS_ATTENTION) {
+        after = conversion_seconds(p, op, cluster);
         const double sized =
             sized_attention_seconds(p, op, cluster, cost.flops, met.flops, step_bytes);
         if (sized >= 0)
-            return sized + launch;
+            return sized + launch + after;
         const double chip = sw_cost_chip_attention_seconds(p, op, cluster, met.flops);
         if (chip >= 0)
             return launch +

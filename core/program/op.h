@@ -202,6 +202,9 @@ uint16_t sw_op_addend(const struct sw_program *program, const struct sw_op *op);
 /* Operands but for what a later pass put behind them: an addend, or the sum of a gradient. */
 uint16_t sw_op_own_operands(const struct sw_program *program, const struct sw_op *op);
 
+/* Bytes of all operands and results on one rank. */
+int64_t sw_operand_bytes(const struct sw_program *program, const struct sw_op *op);
+
 /* Bytes of the operand that is added to the result, on one rank; 0 without. */
 int64_t sw_op_addend_bytes(const struct sw_program *program, const struct sw_op *op);
 

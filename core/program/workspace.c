@@ -67,6 +67,10 @@ void sw_ring_blocks_of(const struct sw_program *program, const struct sw_op *op,
                                    .rings = ranks / sw_attention_inner_ring(op, ranks),
                                    .travel_bytes = layout.travel_bytes,
                                    .sum_bytes = backward ? layout.sum_bytes : 0};
+    if (ranks > 1 && layout.widened)
+        out->widen_bytes = layout.travel_bytes + 2 * elems(k) * (int64_t)sw_dtype_bytes(q->dtype);
+    if (ranks > 1 && backward && layout.sum_bytes < layout.cotangent_bytes)
+        out->narrow_bytes = layout.cotangent_bytes + layout.sum_bytes;
 }
 
 void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32_t head_dim,

@@ -67,6 +67,9 @@ int32_t sw_attention_inner_ring(const struct sw_op *op, int32_t ranks);
 struct sw_ring_blocks {
     int32_t ranks, rings;            /* all of them; inner rings, 1: it is one */
     int64_t travel_bytes, sum_bytes; /* a rank's k and v; dk and dv (attention: 0), as sent */
+    /* What converting a block moves, read and written: with each hop k and v that came as bf16, and
+     * dk and dv before they leave as such and once when they are home; 0: they are as computed. */
+    int64_t widen_bytes, narrow_bytes;
 };
 void sw_ring_blocks_of(const struct sw_program *program, const struct sw_op *op,
                        struct sw_ring_blocks *out);

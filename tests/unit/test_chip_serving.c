@@ -185,6 +185,28 @@ static void narrow_and_joined_products(void **state)
     sw_program_set_free(narrow);
 }
 
+/* Of a chip of which no products were measured the same peak of 8 bits counts. */
+static void narrow_products_of_any_chip(void **state)
+{
+    (void)state;
+    struct sw_cluster_config c = measured_chip(NULL, NULL, NULL);
+    c.profile.matmul = (struct sw_curve){1, {{1, 1}}};
+    c.profile.memory = (struct sw_curve){1, {{1, 1}}};
+    struct sw_program_set *narrow = serving_in(SW_BF16_T, SW_I8);
+    const struct sw_program *q = narrow->program[SW_PROGRAM_DECODE];
+    const struct sw_op *op = op_of(q, SW_OP_LINEAR);
+    const double m = 2, k = 128, n = 4 * 32; /* of 2 texts; n scales */
+    c.profile.peak_int8_flops = 1e3;         /* slow enough to be all that counts */
+    c.profile.peak_bf16_flops = 1e3;
+    const double slow = sw_cost_compute_seconds(q, op, &c, NULL);
+    c.profile.peak_int8_flops = 2e3;
+    close_to(sw_cost_compute_seconds(q, op, &c, NULL), slow / 2);
+    c.profile.peak_int8_flops = 2e14;
+    close_to(sw_cost_compute_seconds(q, op, &c, NULL),
+             (2 * m * k + k * n + 4 * n + 2 * m * n) / 1e12);
+    sw_program_set_free(narrow);
+}
+
 /* Only the default of training becomes that of serving, of GPUs, and back; what it stands for is
  * told as such. */
 static void default_of_serving(void **state)
@@ -266,6 +288,7 @@ int main(void)
         cmocka_unit_test(few_heads_start_a_kernel),
         cmocka_unit_test(what_a_profile_measured_counts),
         cmocka_unit_test(narrow_and_joined_products),
+        cmocka_unit_test(narrow_products_of_any_chip),
         cmocka_unit_test(default_of_serving),
         cmocka_unit_test(a_told_launch_stays),
         cmocka_unit_test(only_measured_chips_are_known),

@@ -18,7 +18,6 @@
 int64_t sw_ref_elems(const struct sw_program *p, struct sw_ref ref);
 int64_t sw_ref_bytes(const struct sw_program *p, struct sw_ref ref);
 int64_t sw_refs_bytes(const struct sw_program *p, const struct sw_ref *refs, uint16_t count);
-int64_t sw_operand_bytes(const struct sw_program *p, const struct sw_op *op);
 double sw_tokens_of(const struct sw_program *p, struct sw_ref activation);
 
 /* An op whose time is that of moving its operands; a few flops for each element written. */
