@@ -138,6 +138,9 @@ struct sw_profile_config {
     /* Sums inside a node are not made in rings: every rank reads its part of all others at once and
      * hands it out. */
     bool reduces_directly;
+    /* How often a weight's whole gradient is copied in memory before ranks that split the weight
+     * sum it, as software does that joins those of several weights first. */
+    int32_t gradient_copies;
     bool joins_products;        /* products of the same rows, q, k and v, are made as one */
     int32_t runs;               /* that they were fitted to; 0: not told */
     double error;               /* mean |error| of runs that were left out; 0: not told */

@@ -211,9 +211,9 @@ static bool has_name(const char *list, const char *name)
     return false;
 }
 
-/* Rows of a chip that are priced with the profile of its sibling are off by 1.3 to 1.4 times as
- * much as with its own, with a bias of 3 to 5 %, and 70 % of them are inside its band: of the A100
- * with 40 and with 80 GB, 61 runs of llm-foundry (tests/bench/published/README.md). */
+/* Rows of a chip that are priced with the profile of its sibling are off by 1.2 to 1.4 times as
+ * much as with its own, with a bias of 2 to 5 %: of the A100 with 40 and with 80 GB, 61 runs of
+ * llm-foundry (tests/bench/published/README.md). */
 static const double sibling_widening = 2;
 
 /* Shares are of this chip's peaks. What `runner calibrate` tells of a chip that it knows is the

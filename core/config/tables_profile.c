@@ -269,6 +269,17 @@ const struct field sw_profile_fields[] = {
      .example = "true",
      .about = "whether an all_reduce inside a node takes two steps however many ranks it has, as "
               "servers of models have kernels for; false: as many as a ring"},
+    {.key = "gradient_copies",
+     .type = FIELD_INTEGER32,
+     AT(gradient_copies),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = 8,
+     .example = "2",
+     .about = "how often the software reads and writes each weight's whole gradient before ranks "
+              "of fsdp sum it: PyTorch's first FSDP joins those of a layer and divides them, 2; "
+              "the runner does neither"},
     {.key = "joined_products",
      .type = FIELD_BOOL,
      KEPT(joins_products, joined_products),

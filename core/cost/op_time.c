@@ -401,6 +401,19 @@ static double conversion_seconds(const struct sw_program *p, const struct sw_op 
     return seconds;
 }
 
+/* Of the gradient of a weight that fsdp splits, whole in each micro-step. */
+static double gradient_copies_seconds(const struct sw_program *p, const struct sw_op *op,
+                                      const struct sw_cluster_config *cluster)
+{
+    const int32_t copies = cluster->profile.gradient_copies;
+    const uint8_t result = sw_op_info(op->kind)->gradient;
+    if (copies == 0 || result == 0 || p->mesh.size[SW_FSDP] <= 1)
+        return 0;
+    const struct sw_value *whole = &p->values[op->out[result - 1].value];
+    const double bytes = (double)sw_value_local_elems(whole) * (double)sw_dtype_bytes(whole->dtype);
+    return copies * (memory_seconds(cluster, 2 * bytes) + cluster->profile.launch_latency_s);
+}
+
 /* sw_cost_compute_seconds in a step of so many bytes. */
 static double seconds_in_step(const struct sw_program *p, const struct sw_op *op,
                               const struct sw_cluster_config *cluster,
@@ -419,17 +432,17 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
     const struct sw_op_met met = sw_cost_met(p, op, workload);
     cost.flops *= met.flops;
     cost.memory_bytes = (int64_t)((double)cost.memory_bytes * met.bytes);
-    double after = 0;
+    double after = gradient_copies_seconds(p, op, cluster);
     if (sw_device_row(cluster->accelerator.device)->adds_apart && sw_op_addend_bytes(p, op) > 0) {
         const int64_t addend = sw_op_addend_bytes(p, op);
         cost.memory_bytes -= addend;
-        after = memory_seconds(cluster, 3.0 * (double)addend) + launch;
+        after += memory_seconds(cluster, 3.0 * (double)addend) + launch;
     }
     if (info->cost_class == SW_CLASS_MATMUL)
         return matmul_seconds(p, op, cluster, (double)cost.memory_bytes, step_bytes, shared) +
                launch + after;
     if (info->cost_class == SW_CLASS_ATTENTION) {
-        after = conversion_seconds(p, op, cluster);
+        after += conversion_seconds(p, op, cluster);
         const double sized =
             sized_attention_seconds(p, op, cluster, cost.flops, met.flops, step_bytes);
         if (sized >= 0)

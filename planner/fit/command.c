@@ -198,6 +198,8 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
            *first->software != '\0' ? first->software : "custom",
            first->run.cluster.accelerator.name, c.matmul, c.attention, c.memory,
            c.host_time_s * 1e6, before.count);
+    if (first->run.cluster.profile.gradient_copies > 0)
+        printf("gradient_copies: %d # as described\n", first->run.cluster.profile.gradient_copies);
     print_band(&other);
     if (c.matmul >= most && c.attention >= most && c.memory >= most)
         printf("# Every share is at its most: raise 'peak' and 'memory_bandwidth' of %s, or the "

@@ -188,6 +188,7 @@ static void fill_profile(uint64_t *s, struct sw_profile_config *p)
     p->peak_int8_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
     p->reduces_directly = draw(s) & 1;
     p->joins_products = draw(s) & 1;
+    p->gradient_copies = draw(s) & 1 ? (int32_t)between(s, 0, 8) : 0;
     p->memory_bandwidth = draw(s) & 1 ? real(s, 1, 1e15) : 0;
     p->runs = (int32_t)between(s, 0, 1000);
     p->error = draw(s) & 1 ? real(s, 1e-9, 1) : 0;

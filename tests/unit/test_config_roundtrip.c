@@ -125,6 +125,7 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     SAME(profile.peak_int8_flops);
     SAME(profile.reduces_directly);
     SAME(profile.joins_products);
+    SAME(profile.gradient_copies);
     SAME(nodes);
     SAME(accelerators_per_node);
     SAME(host_memory_bytes);

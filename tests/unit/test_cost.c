@@ -370,9 +370,9 @@ static void shapes(void **state)
     assert_true(sw_cost_attention_share(&a, 1e12, 128, 256) < 0.7 * wide);
 }
 
-static struct sw_program *compile_on_16(const struct sw_run_config *run)
+static struct sw_program *compile_on(const struct sw_run_config *run, struct sw_mesh mesh)
 {
-    const struct sw_decision decision = {.mesh = sw_mesh_make(1, 4, 4, 1),
+    const struct sw_decision decision = {.mesh = mesh,
                                          .train.micro_batch_size = 1,
                                          .train.recompute = sw_recompute_full(),
                                          .train.layout = SW_ZIGZAG};
@@ -385,6 +385,42 @@ static struct sw_program *compile_on_16(const struct sw_run_config *run)
     return p;
 }
 
+/* Software that copies whole gradients reads and writes each once more where fsdp splits its
+ * weight, and not where ranks hold all of it. */
+static void gradients_are_copied(void **state)
+{
+    (void)state;
+    enum { COPIES = 2 };
+    const struct sw_test_run t = sw_test_cost_run(1, 16, "90 GB/s", "5 GB/s");
+    struct sw_config *config = sw_test_read_run(&t);
+    const struct sw_run_config *run = sw_config_run(config);
+    for (int split = 0; split < 2; split++) {
+        struct sw_cluster_config c = run->cluster;
+        struct sw_program *p =
+            compile_on(run, split ? sw_mesh_make(1, 16, 1, 1) : sw_mesh_make(16, 1, 1, 1));
+        int32_t met = 0;
+        for (int32_t i = 0; i < p->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            if (op->kind != SW_OP_LINEAR_DW)
+                continue;
+            const struct sw_value *out = &p->values[op->out[0].value];
+            c.profile.gradient_copies = 0;
+            const double without = sw_cost_compute_seconds(p, op, &c, NULL);
+            c.profile.gradient_copies = COPIES;
+            const double more = sw_cost_compute_seconds(p, op, &c, NULL) - without;
+            const double one =
+                2.0 * (double)sw_value_local_elems(out) * (double)sw_dtype_bytes(out->dtype) /
+                    (c.accelerator.memory_bandwidth * c.profile.memory.point[0].fraction) +
+                c.profile.launch_latency_s;
+            met++;
+            assert_true(fabs(more - (split ? COPIES * one : 0)) <= 1e-9 * (without + one));
+        }
+        assert_true(met >= 7);
+        sw_program_free(p);
+    }
+    sw_config_free(config);
+}
+
 /* Half of forward's share takes the gradient twice as long, and leaves forward alone. */
 static void attention_backward_has_its_own_share(void **state)
 {
@@ -393,7 +429,7 @@ static void attention_backward_has_its_own_share(void **state)
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_run_config *run = sw_config_run(config);
     struct sw_cluster_config same = run->cluster, half = run->cluster;
-    struct sw_program *p = compile_on_16(run);
+    struct sw_program *p = compile_on(run, sw_mesh_make(1, 4, 4, 1));
     int32_t seen[2] = {0};
     same.profile.launch_latency_s = half.profile.launch_latency_s = 0;
     same.profile.memory = half.profile.memory = (struct sw_curve){1, {{1, 1}}};
@@ -434,7 +470,7 @@ static void attention_goes_by_its_size(void **state)
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_run_config *run = sw_config_run(config);
     struct sw_cluster_config c = run->cluster;
-    struct sw_program *p = compile_on_16(run);
+    struct sw_program *p = compile_on(run, sw_mesh_make(1, 4, 4, 1));
     int32_t seen[2] = {0};
     c.profile.launch_latency_s = 0;
     c.accelerator.memory_bandwidth = 1; /* which would take ages */
@@ -595,6 +631,7 @@ int main(void)
         cmocka_unit_test(exchanges),
         cmocka_unit_test(saves),
         cmocka_unit_test(adds_up),
+        cmocka_unit_test(gradients_are_copied),
         cmocka_unit_test(attention_backward_has_its_own_share),
         cmocka_unit_test(attention_goes_by_its_size),
         cmocka_unit_test(as_many_under_way_as_there_are),

@@ -45,7 +45,7 @@ says 'accelerator.memory_bandwidth 3.35 TB/s' "$run" --sources "${mesh[@]}"
 says 'accelerator.products 0.159 to 0.916 ' "$run" --sources "${mesh[@]}"
 says ' 4.6 % configs/accelerators/h100-sxm-80gb.yaml:' "$run" --sources "${mesh[@]}"
 says ' runner calibrate --device cuda -o configs/clusters/h100-8x8.profile.yaml' "$run" --sources "${mesh[@]}"
-says "4.5 %, step -7 to +14 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
+says "2.9 %, step -6 to +5 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
 says ' plan fit runs.csv configs/clusters/h100-8x8.yaml configs/models/llama-8b.yaml' \
     "$run" --sources "${mesh[@]}" --set profile=$fitted
 
