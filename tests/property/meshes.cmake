@@ -1,11 +1,11 @@
 find_package(Threads REQUIRED)
 if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   # "29": every 29th of the 288 variants on each mesh; "1" runs them all, tests/soak.sh more. Sanitizers look at memory and threads, for
-  # which fewer do.
+  # which fewer do, and fewer steps of each training.
   set(sw_stride 29)
   set(sw_uneven_stride 193)
   if(SW_SANITIZE)
-    set(sw_stride 101)
+    set(sw_stride 101 10)
     set(sw_uneven_stride 397)
   endif()
   sw_test(test_meshes SOURCES test_meshes.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
