@@ -5,8 +5,8 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   set(sw_stride 29)
   set(sw_uneven_stride 193)
   if(SW_SANITIZE)
-    set(sw_stride 101 10)
-    set(sw_uneven_stride 397)
+    set(sw_stride 101 4)
+    set(sw_uneven_stride 397 3)
   endif()
   sw_test(test_meshes SOURCES test_meshes.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/variants.c

@@ -314,7 +314,9 @@ static void check_training(const struct sw_test_variant *v)
     int32_t wrong = 0;
     (void)sw_test_take_allocations();
     train(sw_mesh_make(1, 1, 1, 1), v, &reference);
-    assert_true(reference.loss[steps - 1] < reference.loss[0] - 0.01);
+    assert_true(isfinite(reference.loss[steps - 1]));
+    if (steps == STEPS) /* fewer do not learn */
+        assert_true(reference.loss[steps - 1] < reference.loss[0] - 0.01);
     sw_harness_meshes(meshes);
     for (int32_t m = 0; m < SW_HARNESS_MESHES; m++) {
         struct sw_harness_result result;
@@ -391,8 +393,8 @@ int main(int argc, char **argv)
         stride = (int32_t)strtol(argv[1], NULL, 10);
     if (argc > 2)
         steps = (int32_t)strtol(argv[2], NULL, 10);
-    if (stride < 1 || (stride > 1 && (stride % 2 == 0 || stride % 3 == 0)) ||
-        steps <= FIRST_STEPS || steps > STEPS) {
+    if (stride < 1 || (stride > 1 && (stride % 2 == 0 || stride % 3 == 0)) || steps < 2 ||
+        steps > STEPS) {
         fprintf(stderr, "usage: test_meshes [STRIDE [STEPS]], a stride coprime to 2 and 3\n");
         return 2;
     }
