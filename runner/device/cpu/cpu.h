@@ -38,7 +38,8 @@ struct matmul_cache;
 struct sw_cpu_device {
     struct sw_device base;
     int32_t threads;
-    char *scratch; /* [threads, SW_CPU_SCRATCH_BYTES] */
+    int64_t alone_elems; /* so many one thread is through with before others have begun */
+    char *scratch;       /* [threads, SW_CPU_SCRATCH_BYTES] */
     struct matmul_cache *matmuls;
     struct matmul_cache **of_thread; /* [threads], for products whose rows are alike */
 };
@@ -46,6 +47,13 @@ struct sw_cpu_device {
 static inline void *sw_cpu_scratch(const struct sw_cpu_device *device, int32_t thread)
 {
     return device->scratch + (size_t)thread * SW_CPU_SCRATCH_BYTES;
+}
+
+/* Threads for an op of so many elements: of one token each op is over sooner than a second thread
+ * takes part, and a token has ten such ops a layer. */
+static inline int32_t sw_cpu_threads_for(const struct sw_cpu_device *device, int64_t elems)
+{
+    return elems > device->alone_elems ? device->threads : 1;
 }
 
 /* Zeroed memory that begins at a page, at a huge one where it is as large; touched by so many

@@ -93,6 +93,10 @@ static const struct sw_device_vtable cpu_vtable = {
         },
 };
 
+/* Elementwise ops take 1 to 4 elements a nanosecond and core, a second thread takes part after
+ * half a microsecond, and all wait for the last one. */
+enum { ALONE_ELEMS = 8192 };
+
 struct sw_device *sw_cpu_device_create(int32_t threads, struct sw_error *err)
 {
     if (threads < 1) {
@@ -104,6 +108,7 @@ struct sw_device *sw_cpu_device_create(int32_t threads, struct sw_error *err)
         goto out_of_memory;
     cpu->base.vtable = &cpu_vtable;
     cpu->threads = threads;
+    cpu->alone_elems = ALONE_ELEMS;
     cpu->scratch = aligned_alloc(4096, (size_t)threads * SW_CPU_SCRATCH_BYTES);
     cpu->of_thread = calloc((size_t)threads, sizeof *cpu->of_thread);
     if (cpu->scratch == NULL || cpu->of_thread == NULL)
