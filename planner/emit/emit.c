@@ -43,8 +43,9 @@ static int write_file(const char *directory, const char *name, const char *text,
     if (path == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing '%s'", name);
     const int status = sw_file_write(path, text, bytes, mode, err);
+    const int reason = errno;
     free(path);
-    return status;
+    return status == 0 ? 0 : sw_path_blame(err, reason, "name another folder with -o");
 }
 
 /* A user's template, in memory that the caller frees. */

@@ -169,8 +169,12 @@ static int check_purpose(const struct sw_options *options, enum sw_purpose purpo
 {
     if (purpose == SW_FOR_SERVE && (options->program || options->html != NULL))
         return sw_fail(err, SW_BAD_INPUT,
-                       "--for serve goes neither with --program nor with --html; 'plan explain "
-                       "--program decode' prints a program");
+                       options->purpose != NULL
+                           ? "--for serve goes neither with --program nor with --html; 'plan "
+                             "explain --program decode' prints a program"
+                           : "the run's job does not train, and --program and --html tell of "
+                             "training; add --for train, with which '--program decode' prints a "
+                             "program of serving, too");
     return 0;
 }
 

@@ -578,6 +578,22 @@ static void report(const struct calibrating *c)
                 "it, or says profile: FILE\n");
 }
 
+/* Somebody who waits should know for what. */
+static void announce(double seconds)
+{
+    double load = 0;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    fprintf(stderr,
+            "measuring for about %.0f s; the machine should have nothing else to do: beside other "
+            "programs it takes several times as long\n",
+            seconds);
+    if (getloadavg(&load, 1) == 1 && cores > 0 && load > 0.5 * (double)cores)
+        fprintf(stderr,
+                "warning: other programs are at work, %.1f at a time in the last minute on %ld "
+                "processors; stop them first\n",
+                load, cores);
+}
+
 int sw_calibrate(struct sw_rank *rank, const void *given)
 {
     const struct sw_calibrate_options *options = given;
@@ -593,8 +609,7 @@ int sw_calibrate(struct sw_rank *rank, const void *given)
         return (int)status;
     set_facts(&c);
     if (rank->launch->rank == 0)
-        fprintf(stderr, "measuring for about %.0f s; the machine should have nothing else to do\n",
-                options->seconds);
+        announce(options->seconds);
     if (connect(&c, err) != 0 || measure_believably(&c, err) != 0)
         sw_launch_abort(rank->launch, err, (int)err->status); /* the others wait in a collective */
     if (rank->launch->rank == 0 && settle_doubts(&c, err) == 0 &&

@@ -69,8 +69,8 @@ void sw_calibration_doubt(const struct sw_calibration *c, double fair,
     *out = (struct sw_doubts){.count = 0};
     if (c->share > 0 && c->share < least_part * fair) {
         snprintf(out->text[out->count++], sizeof out->text[0],
-                 "a rank's thread had a core for %.0f %% of its time and could have had one for "
-                 "%.0f %%",
+                 "other programs took the processors: a rank's thread ran for %.0f %% of its "
+                 "time, where an idle machine lets it run for %.0f %%",
                  c->share * 100, fair * 100);
         widen(out, usual_low * c->share / fair, usual_high); /* alone it is faster by so much */
     }

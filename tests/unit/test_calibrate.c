@@ -114,8 +114,9 @@ static void what_cannot_be_is_doubted(void **state)
     assert_true(d.band_low == 0 && d.band_high == 0);
     sw_calibration_doubt(&shared, 1, &slow, NULL, &d);
     assert_int_equal(d.count, 1);
-    assert_string_equal(d.text[0], "a rank's thread had a core for 12 % of its time and could have "
-                                   "had one for 100 %");
+    assert_string_equal(d.text[0],
+                        "other programs took the processors: a rank's thread ran for 12 % "
+                        "of its time, where an idle machine lets it run for 100 %");
     close_to(d.band_low, 0.7 * 0.12);
     close_to(d.band_high, 1.3);
     sw_calibration_doubt(&alone, 1, &fast, NULL, &d);
@@ -576,18 +577,20 @@ static void what_cannot_be_is_not_written(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
     snprintf(command, sizeof command, beside, runner, "");
     int status = run(text, sizeof text, "OMP_NUM_THREADS=1; export OMP_NUM_THREADS; %s", command);
-    if (status != 3 || strstr(text, "measuring again: a rank's thread had") == NULL ||
-        strstr(text, "runner: error: measured 2 times and not written: a rank's thread had a core "
-                     "for ") == NULL)
+    if (status != 3 ||
+        strstr(text, "measuring again: other programs took the processors: ") == NULL ||
+        strstr(text, "runner: error: measured 2 times and not written: other programs took the "
+                     "processors: a rank's thread ran for ") == NULL)
         fail_msg("status %d: %s", status, text);
-    assert_non_null(
-        strstr(text, "% of its time and could have had one for 100 %; stop other programs on this "
-                     "machine, or add --force, which writes it with a band as wide as that\n"));
+    assert_non_null(strstr(
+        text,
+        "% of its time, where an idle machine lets it run for 100 %; stop other "
+        "programs on this machine, or add --force, which writes it with a band as wide as that\n"));
     assert_int_equal(files_beside("busy.yaml"), 0);
     snprintf(command, sizeof command, beside, runner, "--force");
     status = run(text, sizeof text, "OMP_NUM_THREADS=1; export OMP_NUM_THREADS; %s", command);
     assert_int_equal(sched_setaffinity(0, sizeof usable, &usable), 0);
-    if (status != 0 || strstr(text, "\nnot reliable: a rank's thread had a core") == NULL)
+    if (status != 0 || strstr(text, "\nnot reliable: other programs took the processors: ") == NULL)
         fail_msg("status %d: %s", status, text);
     struct sw_config *config = sw_config_read("busy.yaml", SW_CONFIG_PROFILE, NULL, NULL, 0, &err);
     expect_good(config);

@@ -897,6 +897,10 @@ grep -q '"key":.*"directory"' "${places[0]}/said/plans.diff.json" || complain "d
 # The environment fails: one line, exit 3.
 expect 2 "plan: error: '$scratch/template/x' is not a folder; -o names one for plan and script" \
     emit $runs/quickstart.yaml -o "$scratch/template/x" --set "directory=$scratch/run"
+expect 2 "plan: error: cannot write '/proc/self/fd/quickstart.plan.yaml': No such file or directory; name another folder with -o" \
+    emit $runs/quickstart.yaml -o /proc/self/fd --set "directory=$scratch/run"
+expect 2 "plan: error: the run's job does not train, and --program and --html tell of training; add --for train, with which '--program decode' prints a program of serving, too" \
+    explain $runs/llama-8b-64.yaml --program decode "${serving[@]}" --set "job={type: serve, token_file: $scratch/token}"
 "$plan" search $runs/quickstart.yaml >/dev/full 2>"$scratch/stderr"
 [ $? -eq 3 ] || complain "a full disk is no exit 3"
 [ "$(wc -l <"$scratch/stderr")" -eq 1 ] || complain "a full disk: $(cat "$scratch/stderr")"
