@@ -45,6 +45,17 @@ static int sum_traffic(struct sw_explain *x, struct sw_error *err)
     return 0;
 }
 
+int32_t sw_explain_link(const struct sw_explain *x, const struct sw_traffic *row,
+                        struct sw_span *span, double *port_bytes)
+{
+    const struct sw_cluster_config *cluster = &x->run->cluster;
+    sw_links_span(cluster, &x->program->mesh, row->axes, span);
+    *port_bytes = sw_op_is_move(row->kind)
+                      ? sw_links_port_bytes(cluster, span, sw_op_collective(row->kind), row->bytes)
+                      : -1;
+    return sw_links_outermost(span);
+}
+
 static void add_kind(struct sw_explain *x, const struct sw_op *op, double times)
 {
     int32_t at = 0;

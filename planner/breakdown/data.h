@@ -92,6 +92,11 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
                     struct sw_error *err);
 void sw_explain_free(struct sw_explain *x);
 
+/* The outermost link that a row of x->traffic goes over, -1: none; *port_bytes: what of it passes
+ * one accelerator's port of that link, negative: it is no collective. */
+int32_t sw_explain_link(const struct sw_explain *x, const struct sw_traffic *row,
+                        struct sw_span *span, double *port_bytes);
+
 /* choices.c: fills choice[]. */
 int sw_explain_choices(struct sw_explain *x, struct sw_error *err);
 

@@ -290,6 +290,8 @@ static void write_collectives(struct sw_json *j, const struct sw_explain *x)
 {
     char axes[64];
     sw_json_array(j, "collectives");
+    struct sw_span span;
+    double port_bytes;
     for (int32_t i = 0; i < x->traffic.count; i++) {
         sw_json_object(j, NULL);
         sw_json_text(j, "kind", sw_op_info(x->traffic.entry[i].kind)->name);
@@ -297,6 +299,8 @@ static void write_collectives(struct sw_json *j, const struct sw_explain *x)
         sw_json_number(j, "calls", x->traffic.entry[i].calls);
         sw_json_number(j, "bytes", round(x->traffic.entry[i].bytes));
         sw_json_number(j, "seconds", x->traffic.entry[i].seconds);
+        (void)sw_explain_link(x, &x->traffic.entry[i], &span, &port_bytes);
+        sw_json_number(j, "port_bytes", port_bytes >= 0 ? round(port_bytes) : NAN);
         sw_json_end(j);
     }
     sw_json_end(j);

@@ -173,12 +173,10 @@ static void print_traffic(FILE *out, const struct sw_explain *x)
     for (int32_t i = 0; i < x->traffic.count; i++) {
         const struct sw_traffic *t = &x->traffic.entry[i];
         struct sw_span span;
-        sw_links_span(&x->run->cluster, &x->program->mesh, t->axes, &span);
-        const int32_t link = sw_links_outermost(&span);
-        if (link >= 0 && sw_op_is_move(t->kind))
-            sw_format_bytes(
-                sw_links_port_bytes(&x->run->cluster, &span, sw_op_collective(t->kind), t->bytes),
-                port);
+        double port_bytes;
+        const int32_t link = sw_explain_link(x, t, &span, &port_bytes);
+        if (port_bytes >= 0)
+            sw_format_bytes(port_bytes, port);
         else
             snprintf(port, sizeof port, "-");
         fprintf(out, "%-20s %-14s %6d %10s %10s %10s %10s  %s\n", sw_op_info(t->kind)->name,

@@ -159,18 +159,22 @@ static void communication_tables(FILE *out, const struct sw_explain *x)
     close_table(out);
     if (x->traffic.count == 0)
         return;
-    open_table(out, "Communication", "what|axes|#calls|#sent|#time|over");
+    open_table(out, "Communication", "what|axes|#calls|#sent|#time|#through a port|over");
     for (int32_t i = 0; i < x->traffic.count; i++) {
         const struct sw_traffic *t = &x->traffic.entry[i];
         struct sw_span span;
-        sw_links_span(cluster, &x->program->mesh, t->axes, &span);
-        const int32_t link = sw_links_outermost(&span);
+        double port_bytes;
+        const int32_t link = sw_explain_link(x, t, &span, &port_bytes);
         fputs("<tr>", out);
         cell(out, "", sw_op_info(t->kind)->name);
         cell(out, "", sw_axes_format(t->axes, text, sizeof text));
         count_cell(out, t->calls);
         bytes_cell(out, t->bytes);
         seconds_cell(out, t->seconds);
+        if (port_bytes >= 0)
+            bytes_cell(out, port_bytes);
+        else
+            cell(out, "", "");
         cell(out, "", link >= 0 ? cluster->link[link].name : "none");
         fputs("</tr>\n", out);
     }
