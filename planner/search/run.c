@@ -23,10 +23,14 @@ int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, int3
     struct sw_searcher kept;
     struct sw_serving serving;
     const struct sw_decision none = {.serve.stream_weights = SW_STREAM_AUTO};
-    if (purpose == SW_FOR_SERVE && !sw_plan_serving(run, &none, &serving))
-        return sw_fail(err, SW_BAD_INPUT,
-                       "the run has no serve section; add serve: {max_batch: 8}, or "
-                       "--set serve.max_batch=8");
+    if (purpose == SW_FOR_SERVE && !sw_plan_serving(run, &none, &serving)) {
+        sw_fail(err, SW_BAD_INPUT,
+                "the run has no serve section; add serve: {max_batch: 8}, or "
+                "--set serve.max_batch=8");
+        if (run->job.place.file != NULL && run->job.place.line > 0) /* which asks for it */
+            sw_fail_place(err, run->job.place);
+        return -1;
+    }
     if (sw_search_meshes(run, purpose, rows, out, &kept, err) != 0)
         return -1;
     const int status = sw_purpose(purpose)->explain(&kept, out, out->feasible, EXPLAINED, err);

@@ -287,6 +287,9 @@ expect 0 emit "$served" -o "$scratch/old/out"
 expect 0 diff "$served" "$scratch/old/out/quickstart-slurm.plan.yaml" && silent a plan that serves and its run
 expect 0 check "$served"
 says ': ok, a run: [0-9]+ of [0-9]+ meshes can serve'
+sed '/^serve:/d' "$served" >"$scratch/old/runs/none.yaml"
+expect 2 check "$scratch/old/runs/none.yaml"
+complains "$scratch/old/runs/none.yaml:14:6: error: the run has no serve section; add serve: {max_batch: 8}, or --set serve.max_batch=8"
 expect 1 check "$wider" --format github
 says "^::error file=$wider,line=[0-9]+,col=[0-9]+::none of [0-9]+ meshes can serve 'quickstart-slurm': needs "
 expect 1 check "$slow" --format github
