@@ -93,6 +93,16 @@ static size_t read_head(const char *path, unsigned char head[HEAD_BYTES])
     return count;
 }
 
+static const struct form *find_beginning(const unsigned char *head, size_t bytes, size_t least)
+{
+    for (size_t i = 0; i < FORMS; i++)
+        if (forms[i].begins != NULL && forms[i].begin_bytes >= least &&
+            bytes >= forms[i].begin_bytes &&
+            memcmp(head, forms[i].begins, forms[i].begin_bytes) == 0)
+            return &forms[i];
+    return NULL;
+}
+
 /* By its name; of one that has none of these names, by how it begins. Tokens may begin with any
  * numbers: two of them are no sign. */
 static const struct form *find_form(const char *path, const unsigned char *head, size_t bytes)
@@ -101,12 +111,7 @@ static const struct form *find_form(const char *path, const unsigned char *head,
     for (size_t i = 0; i < FORMS; i++)
         if (ends_with(path, forms[i].ends))
             return &forms[i];
-    for (size_t i = 0; i < FORMS; i++)
-        if (forms[i].begins != NULL && forms[i].begin_bytes >= least &&
-            bytes >= forms[i].begin_bytes &&
-            memcmp(head, forms[i].begins, forms[i].begin_bytes) == 0)
-            return &forms[i];
-    return NULL;
+    return find_beginning(head, bytes, least);
 }
 
 static struct sw_place place_of(const struct sw_run_config *run)
@@ -292,4 +297,27 @@ int sw_data_check(const struct sw_run_config *run, struct sw_error *err)
     const int status = check(run, head, read_head(run->data_path, head), err);
     free(head);
     return status;
+}
+
+int sw_data_check_text(const char *path, const char *text, size_t bytes, struct sw_error *err)
+{
+    const struct sw_place at = {.file = path};
+    const unsigned char *head = (const unsigned char *)text;
+    const size_t looked = bytes < HEAD_BYTES ? bytes : HEAD_BYTES;
+    const struct form *form = is_text(head, looked) ? NULL : find_beginning(head, looked, 3);
+    if (form != NULL && form->remedy == UNPACK)
+        return sw_fail_at(err, SW_BAD_INPUT, at, "is %s, no text; unpack it with '%s' first",
+                          form->what, form->command);
+    if (form != NULL)
+        return sw_fail_at(err, SW_BAD_INPUT, at,
+                          "is %s, no text; write its texts to a NAME.txt, or one a line as "
+                          "{\"text\": \"...\"} to a NAME.jsonl",
+                          form->what);
+    if (memchr(head, 0, looked) == NULL)
+        return 0;
+    const bool utf16 =
+        looked >= 2 && (memcmp(head, "\xff\xfe", 2) == 0 || memcmp(head, "\xfe\xff", 2) == 0);
+    return sw_fail_at(err, SW_BAD_INPUT, at, "has zero bytes, which no text in UTF-8 has; %s",
+                      utf16 ? "convert it with 'iconv -f UTF-16 -t UTF-8'"
+                            : "name a text, or say --bytes to make a token of each byte");
 }

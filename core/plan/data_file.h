@@ -21,4 +21,9 @@ bool sw_data_is_bytes(const struct sw_run_config *run);
  * makes tokens of it. SW_ENVIRONMENT: no memory. */
 int sw_data_check(const struct sw_run_config *run, struct sw_error *err);
 
+/* Whether what a file holds, bytes > 0, can be a text to make tokens of, by how it begins. Errors
+ * (SW_BAD_INPUT, at the path): it is packed or compressed, an array or a table, or has zero bytes.
+ */
+int sw_data_check_text(const char *path, const char *text, size_t bytes, struct sw_error *err);
+
 #endif

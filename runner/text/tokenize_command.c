@@ -106,6 +106,11 @@ static void report(const struct arguments *a, const struct sw_tokenizer *t, int3
             "%" PRId32 " or more\n",
             a->path[a->paths - 1], c->tokens, c->documents, c->documents == 1 ? "" : "s",
             (double)c->bytes / (double)(c->tokens > 0 ? c->tokens : 1), sw_tokenizer_size(t));
+    if (c->foreign > 0)
+        fprintf(stderr,
+                "note: %" PRId64 " byte%s no UTF-8 and became U+FFFD; convert a text of another "
+                "encoding first, as in 'iconv -f ISO-8859-1 -t UTF-8 OLD >NEW'\n",
+                c->foreign, c->foreign == 1 ? " was" : "s were");
     if (end < 0 && c->documents > 1)
         fprintf(stderr, "note: no token ends a document; name one with --end\n");
 }

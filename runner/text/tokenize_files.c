@@ -1,7 +1,9 @@
 #include "runner/text/tokenize_files.h"
 
 #include "core/base/file.h"
+#include "core/plan/data_file.h"
 #include "runner/text/json_mistake.h"
+#include "runner/text/utf8.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -150,8 +152,13 @@ static int read_text(struct making *m)
     }
     if (status == 0 && ferror(m->in))
         status = fail_to_read(m);
+    else if (status == 0 && text.count == 0)
+        status = fail_empty(m);
     else if (status == 0)
-        status = text.count == 0 ? fail_empty(m) : write_document(m, text.byte, text.count);
+        status = sw_data_check_text(m->from, text.byte, text.count, m->err);
+    m->counts.foreign += status == 0 ? sw_utf8_count_foreign(text.byte, text.count) : 0;
+    if (status == 0)
+        status = write_document(m, text.byte, text.count);
     sw_chars_free(&text);
     return status;
 }

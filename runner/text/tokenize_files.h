@@ -16,12 +16,13 @@ struct sw_tokenize_options {
 };
 struct sw_tokenize_counts {
     int64_t documents, tokens, bytes; /* bytes: of the texts */
+    int64_t foreign;                  /* of these, what is no UTF-8 and counts as U+FFFD */
 };
 
 /* Writes by way of a file beside it; on errors nothing is left behind and `to` is as it was. from
  * [count], count > 0; counts may be NULL. Errors: SW_BAD_INPUT: a file does not exist, is empty, a
- * folder, too large, the one to write, or no JSONL; more than 2^31 - 1 tokens; SW_ENVIRONMENT: a
- * file cannot be read or written, or no memory. */
+ * folder, too large, the one to write, no text, or no JSONL; more than 2^31 - 1 tokens;
+ * SW_ENVIRONMENT: a file cannot be read or written, or no memory. */
 int sw_tokenize_files(const struct sw_tokenizer *t, const char *const *from, int32_t count,
                       const char *to, const struct sw_tokenize_options *options,
                       struct sw_tokenize_counts *counts, struct sw_error *err);

@@ -40,6 +40,19 @@ size_t sw_utf8_valid(const char *text, size_t bytes)
     return at;
 }
 
+int64_t sw_utf8_count_foreign(const char *text, size_t bytes)
+{
+    int64_t count = 0;
+    for (size_t at = sw_utf8_valid(text, bytes); at < bytes;) {
+        const int32_t measure = sw_utf8_measure((const unsigned char *)text + at, bytes - at);
+        const size_t foreign = measure == 0 ? bytes - at : (size_t)-measure;
+        count += (int64_t)foreign;
+        at += foreign;
+        at += sw_utf8_valid(text + at, bytes - at);
+    }
+    return count;
+}
+
 int sw_utf8_repair(const char *text, size_t bytes, struct sw_chars *out)
 {
     size_t at = 0;

@@ -12,6 +12,8 @@
 int32_t sw_utf8_measure(const unsigned char *p, size_t left);
 /* How many of the bytes, from the first on, are whole characters. */
 size_t sw_utf8_valid(const char *text, size_t bytes);
+/* How many of the bytes belong to no whole character. */
+int64_t sw_utf8_count_foreign(const char *text, size_t bytes);
 /* Adds the text with U+FFFD for what is no UTF-8. Returns -1: no memory. */
 int sw_utf8_repair(const char *text, size_t bytes, struct sw_chars *out);
 
