@@ -4,6 +4,7 @@
 #include "core/cost/checkpoint.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/lock.h"
+#include "runner/checkpoint/room.h"
 #include "runner/checkpoint/saver.h"
 #include "core/run/store.h"
 #include "runner/train/ending.h"
@@ -533,6 +534,15 @@ static int open_saver(struct training *t)
     return sw_saver_create(t->rank, &options, &t->saver);
 }
 
+/* One at the end, and those before it. */
+static void tell_room(const struct training *t)
+{
+    const struct sw_run_config *run = t->rank->plan->run;
+    const int64_t steps = t->last - t->resume.step, every = run->checkpoint_every_steps;
+    sw_room_tell(run->checkpoint_directory, sw_placement_bytes(&t->rank->programs->placement),
+                 run->checkpoint_keep, every > 0 ? (steps + every - 1) / every : 1);
+}
+
 /* Everything up to the first step. *finished: there is none, the run is over. */
 static enum sw_status begin(struct training *t, const struct sw_train_options *options,
                             bool *finished)
@@ -550,8 +560,9 @@ static enum sw_status begin(struct training *t, const struct sw_train_options *o
     status = find_start(t, finished);
     if (status != SW_OK || *finished)
         return status;
-    if (open_saver(t) == 0 && rank->launch->rank == 0)
-        (void)sw_metrics_open(rank->plan->run->directory, &t->metrics, &rank->err);
+    if (open_saver(t) == 0 && rank->launch->rank == 0 &&
+        sw_metrics_open(rank->plan->run->directory, &t->metrics, &rank->err) == 0)
+        tell_room(t);
     return sw_rank_agree(rank);
 }
 

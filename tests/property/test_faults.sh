@@ -58,13 +58,19 @@ verdict() {
     sed -n 's/^ *"verdict": \(.*\),$/\1/p' "$out/run/attempt.json"
 }
 
-# The operations of every rank of a run of so many.
+# The operations of every rank of a run of so many, on a disk that says that it has little room: for no
+# checkpoint with one rank, for one of two with two.
 count_operations() { # RANKS
-    local ranks=$1 rank
+    local ranks=$1 rank room=1000 wanted='nothing can be saved: .* has 0.0 MB free, a checkpoint takes '
+    if [ "$ranks" -eq 2 ]; then
+        room=$(find "$out/straight1/checkpoints/latest/" -type f -exec cat {} + | wc -c)
+        room=$((room * 3 / 2)) wanted='and 2 more checkpoints of .* are to come; .* checkpoint.keep is 1$'
+    fi
     for ((rank = 0; rank < ranks; rank++)); do
         rm -rf "$out/run" "$out/ops$ranks.$rank"
         train "$ranks" "$out/straight.log" LD_PRELOAD="$shim" SHIM_UNDER="$out/run/checkpoints" \
-            SHIM_LOG="$out/ops$ranks.$rank" SHIM_RANK=$rank || fail "$(cat "$out/straight.log")"
+            SHIM_LOG="$out/ops$ranks.$rank" SHIM_FREE="$room" SHIM_RANK=$rank || fail "$(cat "$out/straight.log")"
+        [ "$(grep -ac "note: .*$wanted" "$out/straight.log")" = 1 ] || fail "little room is not told"
     done
     rm -rf "$out/straight$ranks"
     mv "$out/run" "$out/straight$ranks"

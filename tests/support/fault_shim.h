@@ -12,6 +12,7 @@
  *   SHIM_ERRNO=ENOSPC    the reason of failures; default EIO
  *   SHIM_LOG=FILE        every operation, a line "NUMBER NAME PATH" each; appended
  *   SHIM_SYNC=skip       fsync and fdatasync do nothing and succeed
+ *   SHIM_FREE=N          every disk has N bytes free
  *   SHIM_RANK=R          only in the process of that rank of a job of Open MPI or Slurm
  *
  * Operations: open, write, pwrite, fsync, fdatasync, rename, link, symlink, unlink, mkdir, rmdir,
