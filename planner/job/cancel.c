@@ -127,7 +127,7 @@ static int cancel(const struct sw_options *options, const struct sw_target *targ
         return sw_command_fail(&all->trouble);
     if (!all->run[0].is_queued && all->run[0].state == SW_RUN_RUNNING) {
         sw_fail(&err, SW_UNMET,
-                "mpirun started it, not %s: press Ctrl-C there, or send INT to its script",
+                "mpirun started it, not %s: press Ctrl-C there, or send TERM to its script",
                 all->scheduler->title);
         return sw_command_fail(&err);
     }

@@ -97,7 +97,7 @@ done
 expect 0 '' status "$scratch/tiny.yaml"
 shows "run: running, attempt 1"
 shows " of 1,000,000, loss "
-expect 1 "plan: error: mpirun started it, not Slurm: press Ctrl-C there, or send INT to its script" cancel "$scratch/run"
+expect 1 "plan: error: mpirun started it, not Slurm: press Ctrl-C there, or send TERM to its script" cancel "$scratch/run"
 expect 1 "plan: error: a run that mpirun started prints where it was started; there is no log file" logs "$scratch/run"
 kill -INT "$pid"
 wait "$pid"
