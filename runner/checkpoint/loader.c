@@ -181,7 +181,9 @@ static int find(const struct sw_program_set *set, const struct sw_model *model,
     const char *other = sw_model_difference(&folder.model, model, difference);
     if (other != NULL) {
         sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = loading->folder},
-                   "holds another model than the plan: %s", other);
+                   "holds another model than the plan: %s; emit a plan with its config.json as the "
+                   "model",
+                   other);
         goto out;
     }
     if (sw_model_folder_place(&folder, &set->state, loading->resume, &f->placement, &tied, err) !=

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- What a checkpoint says of its run ---- */
 
@@ -131,18 +132,19 @@ static void say_differences(const struct sw_manifest *then, const struct sw_mani
 
 /* ---- Finding ---- */
 
-/* what: the option or key that names it. */
-static int find_named(const char *from, const char *what, char folder[4096], struct sw_error *err)
+#define MODEL_KINDS "a checkpoint, a run's folder or a Hugging Face model directory"
+
+/* what: the option or key that names it; kinds: what it may name. */
+static int find_named(const char *from, const char *what, const char *kinds, char folder[4096],
+                      struct sw_error *err)
 {
     char *meant, note[SW_STORE_NOTE_BYTES];
     struct stat info;
     const bool there = stat(from, &info) == 0;
     if (there ? !S_ISDIR(info.st_mode) : errno == ENOENT || errno == ENOTDIR)
-        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = from},
-                          "%s names %s; name a checkpoint, a run's folder or a Hugging Face model "
-                          "directory",
-                          what,
-                          there ? "this, which is not a folder" : "a folder that is not there");
+        return sw_fail_at(
+            err, SW_BAD_INPUT, (struct sw_place){.file = from}, "%s names %s; name %s", what,
+            there ? "this, which is not a folder" : "a folder that is not there", kinds);
     if (sw_store_resolve(from, &meant, note, err) != 0)
         return -1;
     if (note[0] != '\0')
@@ -152,13 +154,30 @@ static int find_named(const char *from, const char *what, char folder[4096], str
     return 0;
 }
 
+/* A model without an optimizer's state is not one that lost its manifest. */
+static int check_is_checkpoint(const char *folder, struct sw_error *err)
+{
+    static const char *const names[] = {"config.json", "manifest.json", "optimizer"};
+    bool has[3];
+    for (int32_t i = 0; i < 3; i++) {
+        char *path = sw_path_join(folder, names[i]);
+        has[i] = path != NULL && access(path, F_OK) == 0;
+        free(path);
+    }
+    return !has[0] || has[1] || has[2]
+               ? 0
+               : sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = folder},
+                            "--resume names a model without an optimizer's state; to start from "
+                            "it, name it as init.from in the run file");
+}
+
 enum sw_status sw_resume_load(struct sw_rank *rank, const char *from, char folder[4096],
                               struct sw_manifest *manifest)
 {
     struct sw_loading loading = {.folder = folder};
     memset(folder, 0, 4096);
     if (rank->launch->rank == 0)
-        (void)find_named(from, "--checkpoint", folder, &rank->err);
+        (void)find_named(from, "--checkpoint", MODEL_KINDS, folder, &rank->err);
     sw_launch_broadcast(rank->launch, folder, 4096);
     const enum sw_status status = sw_rank_agree(rank);
     if (status != SW_OK)
@@ -223,18 +242,19 @@ static int find(const struct sw_plan *plan, const char *plan_path,
             return -1;
     } else {
         out->start = SW_START_RESUME;
-        if (find_named(from, "--resume", out->folder, err) != 0)
+        if (find_named(from, "--resume", "a checkpoint or a run's folder", out->folder, err) != 0 ||
+            check_is_checkpoint(out->folder, err) != 0)
             return -1;
     }
     if (out->start == SW_START_FRESH && run->init_from != NULL) {
         out->start = SW_START_MODEL;
-        return find_named(run->init_from, "init.from", out->folder, err);
+        return find_named(run->init_from, "init.from", MODEL_KINDS, out->folder, err);
     }
     return 0;
 }
 
-/* Whether what was found can be gone on with. */
-static int look(const struct sw_plan *plan, int64_t data_tokens, int64_t last,
+/* Whether what was found can be gone on with. own: in the run's own folder. */
+static int look(const struct sw_plan *plan, bool own, int64_t data_tokens, int64_t last,
                 struct sw_resume *out, struct sw_error *err)
 {
     const struct sw_place at = {.file = out->folder};
@@ -248,8 +268,11 @@ static int look(const struct sw_plan *plan, int64_t data_tokens, int64_t last,
     int status = 0;
     sw_resume_facts(plan, 0, 0, 0, data_tokens, false, &now);
     if (difference != NULL)
-        status =
-            sw_fail_at(err, SW_BAD_INPUT, at, "holds another model than the plan: %s", difference);
+        status = sw_fail_at(err, SW_BAD_INPUT, at, "holds another model than the plan: %s; %s",
+                            difference,
+                            own ? "give the run another directory, or start over with --resume "
+                                  "none --overwrite"
+                                : "emit a plan with its config.json as the model");
     else if (resume && strcmp(then.optimizer, now.optimizer) != 0)
         status = sw_fail_at(err, SW_BAD_INPUT, at, "was trained with %s, the plan has %s",
                             then.optimizer, now.optimizer);
@@ -276,7 +299,8 @@ int sw_resume_find(const struct sw_launch *launch, const struct sw_plan *plan,
     if (launch->rank == 0) {
         status = find(plan, plan_path, options, out, err);
         if (status == 0 && out->start != SW_START_FRESH)
-            status = look(plan, data_tokens, last, out, err);
+            status = look(plan, sw_resume_is_auto(options) && out->start == SW_START_RESUME,
+                          data_tokens, last, out, err);
     }
     sw_launch_broadcast(launch, out, sizeof *out);
     return status;

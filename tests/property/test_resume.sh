@@ -243,7 +243,7 @@ step-000002" ] || fail "left after --overwrite: $(ls -A "$folder")"
     train 2 options --resume
     said "runner train: error: --resume needs a value: auto, DIR or none; see 'runner train --help'"
     train 2 options --resume "$out/nowhere"
-    said "$out/nowhere: error: --resume names a folder that is not there; name a checkpoint, a run's folder or a Hugging Face model directory"
+    said "$out/nowhere: error: --resume names a folder that is not there; name a checkpoint or a run's folder"
     # none where there are none
     rm -rf "$out/options"
     train 0 options --resume none --steps 1
@@ -319,7 +319,7 @@ refused() { # MESH DIFFERENCE EMIT-ARGUMENTS...
     copy "$out/base" "$out/refused"
     emit refused refused "$mesh" "$@"
     train 2 refused
-    said_error "$(step refused 4): error: holds another model than the plan: $difference"
+    said_error "$(step refused 4): error: holds another model than the plan: $difference; give the run another directory, or start over with --resume none --overwrite"
     [ "$(losses refused | wc -l)" -eq 4 ] || fail "a step was done with another model"
 }
 
