@@ -64,18 +64,21 @@ static inline bool sw_schedule_names(const struct sw_value *values, const struct
 /* Any op, of the list or not. */
 bool sw_schedule_touches(const struct sw_program *p, const struct sw_op *op, int32_t value);
 
+/* What an op may name so, of all storages. */
+static inline uint64_t sw_schedule_may_name(const struct named *named, enum naming how)
+{
+    return (how & READS ? named->in : 0) | (how & WRITES ? named->out : 0);
+}
+
 /* Whether op i names that storage so. The innermost loop of this pass. */
 static inline bool sw_schedule_names_at(const struct schedule *s, enum naming how, int32_t stored,
                                         int32_t i)
 {
-    const struct named *named = &s->list.named[i];
-    const uint64_t bit = UINT64_C(1) << (stored & 63);
-    const bool in = how & READS && named->in & bit, out = how & WRITES && named->out & bit;
-    if (!in && !out)
+    if ((sw_schedule_may_name(&s->list.named[i], how) >> (stored & 63) & 1) == 0)
         return false;
     const struct sw_op *op = s->list.ops[i];
-    return (in && sw_schedule_names(s->p->values, op->in, op->n_in, stored)) ||
-           (out && sw_schedule_names(s->p->values, op->out, op->n_out, stored));
+    return (how & READS && sw_schedule_names(s->p->values, op->in, op->n_in, stored)) ||
+           (how & WRITES && sw_schedule_names(s->p->values, op->out, op->n_out, stored));
 }
 
 /* The first op of the list from `from` on, before `end`, that names the value's storage so; `end`:
