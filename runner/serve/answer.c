@@ -285,7 +285,10 @@ int sw_answer_chunk(const struct sw_answerer *a, const struct sw_completion *com
     json_t *choices = json_array();
     (void)json_array_append_new(
         choices, choice(completion, text, chat ? "delta" : "text", content, logprobs, reason));
-    return put(frame(a, completion, true, choices), "data: ", "\n\n", out);
+    json_t *root = frame(a, completion, true, choices);
+    if (completion->request.include_usage) /* as OpenAI has it: null until the last chunk */
+        (void)json_object_set_new(root, "usage", json_null());
+    return put(root, "data: ", "\n\n", out);
 }
 
 int sw_answer_done(const struct sw_answerer *a, const struct sw_completion *completion,

@@ -68,7 +68,8 @@ static enum MHD_Result refuse(struct sw_http *http, struct MHD_Connection *conne
                               const char *value)
 {
     struct sw_chars out = {0};
-    sw_request_queue_count_refused(http->queue);
+    if (refusal->status < 500 && refusal->status != 429) /* else valid, and counted elsewhere */
+        sw_request_queue_count_refused(http->queue);
     const enum MHD_Result result =
         sw_answer_error(refusal, false, &out) != 0
             ? MHD_NO

@@ -120,6 +120,7 @@ def same(url, prompts, generated, what="all"):
         assert texts == [w["text"] for w in wanted], (texts, wanted)
         assert reasons == [w["finish_reason"] for w in wanted], reasons
         assert counts(answer["usage"]) == counts(events[-1]["usage"]), (answer["usage"], events[-1])
+        assert all(e["usage"] is None for e in events[:-1]), events
         assert answer["usage"]["completion_tokens"] == sum(len(w["tokens"]) for w in wanted)
     assert at == len(made), (at, len(made))
     print(f"{what} of {at} texts as runner generate makes them, whole and streamed")
@@ -577,7 +578,7 @@ def busy(url):
     """Too many sequences wait: 429, and when to come again; then all is as before."""
     stop = threading.Event()
     body = {"prompt": "a", "max_tokens": 90, "n": 250, "temperature": 1, "seed": 1}
-    first = threading.Thread(target=lambda: (complete(url, **body), stop.set()))
+    first, before = threading.Thread(target=lambda: (complete(url, **body), stop.set())), metrics(url)
     first.start()
     while metrics(url)["sequences_waiting"] == 0:
         time.sleep(0.01)
@@ -585,7 +586,9 @@ def busy(url):
     assert status == 429 and 1 <= int(headers["Retry-After"]) <= 60, (status, headers, said)
     assert json.loads(said)["error"]["code"] == "queue_full", said
     first.join()
-    assert stop.is_set() and metrics(url)["requests_busy_total"] == 1
+    after = metrics(url)
+    assert stop.is_set() and after["requests_busy_total"] == 1
+    assert after["requests_refused_total"] == before["requests_refused_total"], "it is valid, and counted as busy"
     complete(url, prompt="a")
     print("too many: 429, and when to come again")
 
