@@ -111,7 +111,9 @@ static int check_tokens(const struct reading *r, const struct sw_prompt *prompt,
     if (!limits->scored && prompt->token_count >= limits->max_tokens)
         return sw_fail(err, SW_BAD_INPUT,
                        "the prompt has %" PRId64 " tokens; with %" PRId64
-                       " for a sequence, at most %" PRId64 " leave room for a new one",
+                       " for a sequence, at most %" PRId64
+                       " leave room for a new one; shorten it, or emit the plan with a "
+                       "larger serve.max_tokens",
                        prompt->token_count, limits->max_tokens, limits->max_tokens - 1);
     for (int64_t i = 0; i < prompt->token_count; i++)
         if (prompt->tokens[i] < 0 || prompt->tokens[i] >= limits->vocab)

@@ -345,7 +345,7 @@ bad.jsonl:22: error: not valid JSON: a string with a NUL character
 bad.jsonl:23: error: not valid JSON: a text that is not UTF-8
 bad.jsonl:24: error: not valid JSON: a duplicate key
 bad.jsonl:25: error: not valid JSON: a number that is too large
-bad.jsonl:26: error: the prompt has 80 tokens; with 64 for a sequence, at most 63 leave room for a new one
+bad.jsonl:26: error: the prompt has 80 tokens; with 64 for a sequence, at most 63 leave room for a new one; shorten it, or emit the plan with a larger serve.max_tokens
 bad.jsonl:27: error: 'min_new_tokens' is 9, above 'max_new_tokens', 8
 bad.jsonl:28: error: 'frequency_penalty' must be a number from -2 to 2
 bad.jsonl:29: error: not valid JSON: values nested too deeply
