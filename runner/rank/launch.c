@@ -66,6 +66,19 @@ static double seconds_of(const char *variable, double usual)
     return usual;
 }
 
+int sw_launch_check_variables(struct sw_error *err)
+{
+    static const char *const names[] = {"SHARDWRIGHT_STALL_SECONDS", "SHARDWRIGHT_START_SECONDS",
+                                        "SHARDWRIGHT_GRACE_SECONDS"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *set = getenv(names[i]);
+        if (set != NULL && *set != '\0' && seconds_of(names[i], 0) == 0)
+            return sw_fail(err, SW_BAD_INPUT, "%s must be a number of seconds above 0, not '%.60s'",
+                           names[i], set);
+    }
+    return 0;
+}
+
 double sw_launch_stall_seconds(double longest_s)
 {
     return seconds_of("SHARDWRIGHT_STALL_SECONDS",

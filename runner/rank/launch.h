@@ -29,6 +29,10 @@ void sw_launch_name(struct sw_launch *launch);
  */
 void sw_launch_print_error(const struct sw_error *err);
 
+/* Whether the variables of the environment that say how long to wait do. Errors (SW_BAD_INPUT): one
+ * is set, not empty, and no positive number. */
+int sw_launch_check_variables(struct sw_error *err);
+
 /* MPI is initialised only under a launcher (mpirun, srun --mpi=pmix). Ends the process with a line
  * when the other ranks don't come: after SHARDWRIGHT_START_SECONDS, else SHARDWRIGHT_STALL_SECONDS
  * (300 at least), else 300. Errors (SW_ENVIRONMENT; SW_BAD_INPUT: srun without MPI, launch->rank is

@@ -217,6 +217,11 @@ int sw_rank_run(const struct sw_rank_command *command)
     struct sw_launch launch;
     struct sw_plan plan;
     struct sw_rank rank = {.launch = &launch, .plan_path = command->plan_path};
+    if (sw_launch_check_variables(&rank.err) != 0) {
+        if (sw_launch_number() == 0)
+            sw_launch_print_error(&rank.err);
+        return (int)rank.err.status;
+    }
     if (sw_launch_begin(&launch, &rank.err) != 0) {
         if (launch.rank == 0)
             sw_launch_print_error(&rank.err);
