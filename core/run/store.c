@@ -268,7 +268,7 @@ int sw_store_newest(const char *folder, const struct sw_store_damage *damage, ch
     }
     if (*c.wrong != '\0')
         snprintf(note, SW_STORE_NOTE_BYTES, "%s; %s%.40s", c.wrong,
-                 c.path != NULL ? "resuming from " : "there is no other",
+                 c.path != NULL ? "taking " : "there is no other",
                  c.path != NULL ? sw_path_name(c.path) : "");
     return 0;
 }

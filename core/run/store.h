@@ -67,7 +67,7 @@ void sw_store_free_damage(struct sw_store_damage *damage);
  * what is small of them, and not of `damage` (NULL: nothing). A `latest` that is a folder of its
  * own counts where no other has its step or a higher one. note (may be NULL): a line to say when
  * something was passed over ("'.../latest' names step-000500, which is no whole checkpoint (...);
- * resuming from step-000400"), or when there is none but something that was meant to be one ("...;
+ * taking step-000400"), or when there is none but something that was meant to be one ("...;
  * there is no other"); else "". Called behind sw_store_clean by who has the lock. */
 int sw_store_newest(const char *folder, const struct sw_store_damage *damage, char **path,
                     char note[SW_STORE_NOTE_BYTES], struct sw_error *err);

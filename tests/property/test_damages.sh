@@ -141,7 +141,7 @@ try_file() { # RANKS FILE HOW
     before=$(cd "$folder" && find step-000004 -printf '%P %y %s\n' 2>/dev/null | sort)
     said_all=$(train "$1" --steps 5 && cat "$out/log")
     [ -n "$said_all" ] || fail "does not go on"
-    [[ $said_all == *"names step-000004, which is not a whole checkpoint ("*"); resuming from step-000002"* ]] ||
+    [[ $said_all == *"names step-000004, which is not a whole checkpoint ("*"); taking step-000002"* ]] ||
         fail "does not say what is passed over"
     case $said in
     manifest.json | model.safetensors.index.json | config.json | *safetensors)

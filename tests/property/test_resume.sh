@@ -399,7 +399,7 @@ wholeness() { # MESHES...
     train 0 passed --steps 6
     truncate -s 100 "$(step passed 6)/$model"
     train 0 passed --steps 6
-    said "'$out/passed/checkpoints/latest' names step-000006, which is not a whole checkpoint ($model: it has 100 bytes, not $bytes); resuming from step-000004
+    said "'$out/passed/checkpoints/latest' names step-000006, which is not a whole checkpoint ($model: it has 100 bytes, not $bytes); taking step-000004
 resuming from $(step passed 4), after step 4
 note: what is not a whole checkpoint in '$out/passed/checkpoints' is kept as step-000006.damaged; it is not read again, and you may delete it"
     [ "$(stat -c %s "$(step passed 6).damaged/$model")" -eq 100 ] || fail "it is not kept as it was"

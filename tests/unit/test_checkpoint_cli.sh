@@ -74,7 +74,7 @@ expect 0 ls run
 says "^step-000100     2\.[0-9] kB  $date  latest  not whole: model-00002-of-00002.safetensors: it is missing\$"
 note="'run/checkpoints/latest' names step-000100, which is not a whole checkpoint"
 note="$note (model-00002-of-00002.safetensors: it is missing)"
-complains "$note; resuming from step-000090"
+complains "$note; taking step-000090"
 expect 0 ls run --json
 python3 - <<'PYTHON' || complain "ls --json: $(cat stdout)"
 import json
@@ -87,7 +87,7 @@ rm -r run/checkpoints/step-000100
 expect 2 verify run # the checkpoint is good, `latest` is not
 prints 'run/checkpoints/step-000090: good, 2.9 kB, 4 files'
 missing='(manifest.json: it is missing; a folder without it is not a checkpoint)'
-complains "'run/checkpoints/latest' names step-000100, which is not a whole checkpoint $missing; resuming from step-000090"
+complains "'run/checkpoints/latest' names step-000100, which is not a whole checkpoint $missing; taking step-000090"
 mkdir run/checkpoints/step-000095
 expect 2 verify run/checkpoints/step-000095
 complains 'run/checkpoints/step-000095/manifest.json: error: it is missing; a folder without it is not a checkpoint'

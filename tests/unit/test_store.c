@@ -228,7 +228,7 @@ static void passes_over_what_is_not_whole(void **state)
     expect_steps("10 20 30*!");
     snprintf(expected, sizeof expected,
              "'%.1000s/latest' names step-000030, which is not a whole checkpoint "
-             "(model-00001-of-00002.safetensors: it has 100 bytes, not 900); resuming from "
+             "(model-00001-of-00002.safetensors: it has 100 bytes, not 900); taking "
              "step-000020",
              folder);
     expect_newest("step-000020", expected);
@@ -236,7 +236,7 @@ static void passes_over_what_is_not_whole(void **state)
     snprintf(
         expected, sizeof expected,
         "'%.1000s/step-000030' is not a whole checkpoint (model-00001-of-00002.safetensors: it has "
-        "100 bytes, not 900); resuming from step-000020",
+        "100 bytes, not 900); taking step-000020",
         folder);
     expect_newest("step-000020", expected);
     assert_int_equal(symlink("/nonexistent/\x1b", latest), 0);
@@ -244,7 +244,7 @@ static void passes_over_what_is_not_whole(void **state)
         expected, sizeof expected,
         "'%.1000s/latest' names another place, which is not a whole checkpoint (manifest.json: "
         "it is missing; a folder without it is not a checkpoint), nor is step-000030 "
-        "(model-00001-of-00002.safetensors: it has 100 bytes, not 900); resuming from "
+        "(model-00001-of-00002.safetensors: it has 100 bytes, not 900); taking "
         "step-000020",
         folder);
     expect_newest("step-000020", expected);
@@ -295,7 +295,7 @@ static void passes_over_what_is_damaged(void **state)
         "'%.1000s/latest' names step-000040, which is not a whole checkpoint (config.json: bytes "
         "0 to 70 are not what was written: their checksum is wrong), nor is step-000030 "
         "(model-00002-of-00002.safetensors: bytes 0 to 128 are not what was written: their "
-        "checksum is wrong); resuming from step-000020",
+        "checksum is wrong); taking step-000020",
         folder);
     expect_newest("step-000020", expected);
     struct sw_error why = {.status = SW_BAD_INPUT, .message = "bytes 1 to 2 are odd"};
@@ -304,8 +304,7 @@ static void passes_over_what_is_damaged(void **state)
     assert_int_equal(sw_store_add_damage(&damage, step, &why, NULL), 0);
     assert_int_equal(sw_store_newest(folder, damage, &path, note, NULL), 0);
     assert_string_equal(sw_path_name(path), "step-000010");
-    assert_non_null(
-        strstr(note, ", nor is step-000020 (model-1: bytes 1 to 2 are odd); resuming from"));
+    assert_non_null(strstr(note, ", nor is step-000020 (model-1: bytes 1 to 2 are odd); taking"));
     /* the one that proved whole is latest, the others are kept, and count no more */
     assert_int_equal(sw_store_keep_damaged(folder, path, damage, note, NULL), 0);
     snprintf(
