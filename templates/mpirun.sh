@@ -83,6 +83,12 @@ wait "$tee" || true
 
 verdict=$(member verdict)
 if [ "$(member attempt)" != "$before" ]; then
+    # Ranks that outlive a killed mpirun say so within seconds.
+    for ((tries = 0; tries < 6; tries++)); do
+        [ -z "$verdict" ] || break
+        sleep 0.5
+        verdict=$(member verdict)
+    done
     if [ -n "$verdict" ]; then
         exit "$verdict"
     fi

@@ -184,6 +184,10 @@ for death in "KILL 3 9 (Killed)" "SEGV 3 11 (Segmentation fault)" "BUS 76 7 (Bus
     grep -qx "  \"nodes\": \\[\"$host\"\\]," "$out/attempt.json" || fail "the node is not named"
 done
 
+begin "KILL to mpirun: the ranks say it"
+kill -KILL "$(mpirun_pid)"
+ends 20 3 'rank [0-3] \(host .*\): ended after step [0-9]+ because the launcher \(mpirun or srun\) that started it was killed; start the run again to resume from its last checkpoint'
+
 begin "KILL to a watcher: nobody can say why" bash "$out/life.sh"
 kill -KILL "$(watcher 1)"
 for ((i = 0; i < 200; i++)); do
