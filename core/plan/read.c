@@ -17,8 +17,10 @@ static int read_file(const char *path, char **text, size_t *bytes, struct sw_err
     const struct sw_place whole = {.file = path};
     if (errno == EFBIG)
         return sw_fail_at(err, SW_BAD_INPUT, whole, "too large for a plan");
+    const bool named = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
     return sw_fail_at(err, errno == ENOMEM || errno == EIO ? SW_ENVIRONMENT : SW_BAD_INPUT, whole,
-                      "cannot open the plan: %s", strerror(errno));
+                      "cannot open the plan: %s%s", strerror(errno),
+                      named ? "; name a NAME.plan.yaml that 'plan emit' wrote" : "");
 }
 
 /* The byte at a place, when everything before it is as sw_plan_write breaks lines; else `bytes`. */

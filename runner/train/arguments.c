@@ -21,7 +21,9 @@ const struct sw_argument sw_train_rows[] = {
      .take = take_from, INTO(resume.from)},
     SW_ARGUMENT_DIGEST(struct sw_train_options, meant),
     {"--quiet", NULL, NULL,
-     "print only errors, and why a run ended before its last step; steps are in metrics.jsonl",
+     "print no steps, which are in metrics.jsonl; only errors, notes, where the run resumes and "
+     "why "
+     "it ended before its last step",
      INTO(quiet)},
     {"--overwrite", NULL, NULL, "with --resume none: delete the run's checkpoints",
      INTO(resume.overwrite)},

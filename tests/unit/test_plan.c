@@ -375,7 +375,8 @@ static void says_what_is_wrong(void **state)
     memset(&err, 0, sizeof err);
     assert_int_equal(sw_plan_read("/nonexistent/x", NULL, &plan, &err), -1);
     assert_string_equal(sw_error_format(&err, NULL, said),
-                        "/nonexistent/x: error: cannot open the plan: No such file or directory");
+                        "/nonexistent/x: error: cannot open the plan: No such file or directory; "
+                        "name a NAME.plan.yaml that 'plan emit' wrote");
     free(text);
     sw_config_free(config);
 }

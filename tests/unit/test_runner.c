@@ -298,7 +298,7 @@ static void test_words(void **state)
     assert_string_equal(output, "");
     expect_exit(2, "%s train absent.plan.yaml 2>&1", runner);
     assert_string_equal(output, "absent.plan.yaml: error: cannot open the plan: No such file or "
-                                "directory\n");
+                                "directory; name a NAME.plan.yaml that 'plan emit' wrote\n");
     expect_exit(2, "%s tokenize text.txt 2>&1", runner);
     assert_string_equal(
         output, "runner: error: tokenize takes --bytes or --tokenizer FILE, then IN... OUT.bin; "
