@@ -142,7 +142,8 @@ static int find_meant(const char *given, struct meant *out, struct sw_error *err
         status = inside == NULL ? out_of_memory(err) : find_all(inside, out, err);
     }
     if (status == 0 && out->folder == NULL && out->one == NULL)
-        status = sw_fail_at(err, SW_BAD_INPUT, at, "there is no checkpoint in it");
+        status = sw_fail_at(err, SW_BAD_INPUT, at,
+                            "there is no checkpoint in it; name a checkpoint, or a run's folder");
     if (status != 0)
         forget(out);
     free(inside);

@@ -93,7 +93,7 @@ expect 2 verify run/checkpoints/step-000095
 complains 'run/checkpoints/step-000095/manifest.json: error: it is missing; a folder without it is not a checkpoint'
 
 mkdir empty
-expect 2 ls empty && complains 'empty: error: there is no checkpoint in it'
+expect 2 ls empty && complains "empty: error: there is no checkpoint in it; name a checkpoint, or a run's folder"
 expect 2 verify nothing && complains 'nothing: error: cannot open it: No such file or directory'
 expect 2 verify stdout && complains 'stdout: error: it is not a folder'
 expect 2 verify nothing run/checkpoints/step-000090 # the others are looked at
@@ -169,7 +169,7 @@ exp_avg: 1 of 1 tensors differ
 exp_avg_sq: 1 of 1 tensors differ'
 expect 4 diff half a
 says '^model.norm.weight  +0  +0  BF16, but F32$'
-expect 2 diff a empty && complains 'empty: error: there is no checkpoint in it'
+expect 2 diff a empty && complains "empty: error: there is no checkpoint in it; name a checkpoint, or a run's folder"
 expect 2 diff nothing a && complains 'nothing: error: cannot open it: No such file or directory'
 
 [ "$bad" -eq 0 ] || exit 1
