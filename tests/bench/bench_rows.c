@@ -136,7 +136,7 @@ static void measure(const struct bench *b, struct sw_cpu_device *device)
            median(swept, b->rounds), (unsigned long long)sum);
     for (int32_t i = 0; i < b->counts; i++) {
         const double gb = median(rate[i], b->rounds), of_sweep = median(share[i], b->rounds);
-        printf("k %lld, n %lld, rows %3lld: %5.1f GB/s, %.2f of the sweep, %6.1f GFLOP/s\n",
+        printf("k %lld, n %lld, rows %lld: %5.1f GB/s, %.2f of the sweep, %6.1f GFLOP/s\n",
                (long long)b->k, (long long)b->n, (long long)b->rows[i], gb, of_sweep,
                gb * 2 * (double)b->rows[i] / (double)sw_dtype_bytes(b->format->weights));
     }

@@ -30,7 +30,7 @@ INLINE int lines_at_once(const int rows)
 /* Elements of a row that are one behind the other where rows of a group are interleaved. */
 INLINE int64_t x_floats(const enum kind kind)
 {
-    return kind == PAIRS ? LANES : block_elems(kind);
+    return in_pairs(kind) ? LANES : block_elems(kind);
 }
 
 int64_t sw_cpu_lines_group(int64_t m)
@@ -45,7 +45,7 @@ INLINE void add_run(const enum kind kind, const int rows, const int lines, int64
                     const float *restrict x, const char *at, int64_t stride, int64_t bytes,
                     const char *next, int64_t next_stride, vec *restrict total)
 {
-    const int halves = vectors_of(kind) == 2 && kind != PAIRS ? 2 : 1;
+    const int halves = vectors_of(kind) == 2 && !in_pairs(kind) ? 2 : 1;
     vec sum[MOST_AT_ONCE][8];
     EACH(r, rows)
     EACH(l, lines) sum[r][l] = (vec){0};
@@ -59,16 +59,17 @@ INLINE void add_run(const enum kind kind, const int rows, const int lines, int64
             EACH(l, lines)
             {
                 const char *from = at + l * stride + i;
-                w[l] = kind == WIDENED ? widen(from, half)
-                       : kind == BYTES ? widen_bytes(from, half)
-                       : kind == PAIRS ? (vec)(*(const loose_bits *)(const void *)from)
-                                       : load((const float *)(const void *)from);
+                w[l] = kind == WIDENED      ? widen(from, half)
+                       : kind == BYTES      ? widen_bytes(from, half)
+                       : kind == BYTE_PAIRS ? pair_up(widen_bytes(from, 0), widen_bytes(from, 1))
+                       : kind == PAIRS      ? (vec)(*(const loose_bits *)(const void *)from)
+                                            : load((const float *)(const void *)from);
             }
             EACH(r, rows)
             {
                 const vec left = load(x + r * x_floats(kind) + half * LANES);
 #ifdef __AVX512BF16__
-                if (kind == PAIRS) {
+                if (in_pairs(kind)) {
                     EACH(l, lines) sum[r][l] = add_pairs(sum[r][l], (bits)w[l], (bits)left);
                     continue;
                 }
@@ -242,8 +243,7 @@ INLINE void multiply_block(const struct streamed *s, const enum kind kind, int64
                            int64_t count, bool more, float *y, int64_t width, vec *total)
 {
     const int64_t element = bytes_of(kind), bytes = s->k * element, block = block_bytes(kind);
-    const int64_t group = sw_cpu_lines_group(s->m),
-                  row_floats = s->padded / (kind == PAIRS ? 2 : 1);
+    const int64_t group = sw_cpu_lines_group(s->m), row_floats = s->padded / lines_of_step(kind);
     const int64_t most = X_BYTES / 4 / (group * x_floats(kind)) * block;
     const int64_t step = most > RUN_BYTES ? most / RUN_BYTES * RUN_BYTES : RUN_BYTES;
     const char *at = s->weights + line * s->stride * element;
@@ -300,6 +300,11 @@ void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t lin
         multiply_all(s, PAIRS, line, count, y, width, total);
 #endif
         break;
+    case BYTE_PAIRS:
+#ifdef __AVX512BF16__
+        multiply_all(s, BYTE_PAIRS, line, count, y, width, total);
+#endif
+        break;
     }
 }
 
@@ -309,15 +314,17 @@ void sw_cpu_put_lines(const struct sw_cpu_matmul *g, enum kind kind, int64_t pad
     for (int64_t i = 0; i < g->m; i++) {
         const int64_t first = i / group * group, from = i * g->a_row;
         const int64_t rows = g->m - first < group ? g->m - first : group;
-        float *to = x + first * padded / (kind == PAIRS ? 2 : 1) + (i - first) * x_floats(kind);
+        float *to = x + first * padded / lines_of_step(kind) + (i - first) * x_floats(kind);
         for (int64_t j = 0; j < padded; j += block, to += rows * x_floats(kind)) {
             const int64_t left = g->k - j, n = left < 0 ? 0 : left < block ? left : block;
             const uint16_t *narrow = (const uint16_t *)g->a + from + j;
-            if (kind == PAIRS || n < block)
+            if (in_pairs(kind) || n < block)
                 memset(to, 0, (size_t)x_floats(kind) * sizeof *to);
             if (kind == PAIRS)
                 memcpy(to, narrow, (size_t)n * sizeof *narrow);
-            for (int64_t e = 0; kind != PAIRS && e < n; e++)
+            for (int64_t e = 0; kind == BYTE_PAIRS && e < n; e++)
+                memcpy((char *)(to + e % LANES) + e / LANES * 2, narrow + e, sizeof *narrow);
+            for (int64_t e = 0; !in_pairs(kind) && e < n; e++)
                 to[deal(kind, e)] = g->a_dtype == SW_BF16_T ? sw_bf16_to_float(narrow[e])
                                                             : ((const float *)g->a)[from + j + e];
         }

@@ -1,26 +1,50 @@
-/* Sums of streamed.c for more rows than meet a weight in registers: a strip of weights is widened
- * or paired once, as the processor multiplies them, and all rows go over what was made; meanwhile
- * the next strip is asked for. Each sum adds the same products in the same order as there, so that
- * a row does not depend on how many others there are. */
+/* Sums of streamed.c for more rows than meet a weight in registers alone. Weights are taken in
+ * parts that fit the first cache with their sums: some lines, of a strip of columns. A part is
+ * widened or paired once, as the processor multiplies it, into one piece of memory, line by line,
+ * while the rows go over the part before; and while that is read, what stands some lines below is
+ * asked for. So whatever a product waits for is in the first cache, and lines whose distance is a
+ * power of two do not drive each other out of it. Each sum adds the same products in the same order
+ * as there, so that a row does not depend on how many others there are. */
 #include "runner/device/cpu/streamed.h"
 
 enum {
-    PANEL = 2,                         /* vectors that rows meet at once */
-    MOST_AT_ONCE = (REGISTERS - 8) / 2 /* of these rows */
+    PANEL = 2,                          /* vectors that rows meet at once */
+    MOST_AT_ONCE = (REGISTERS - 8) / 2, /* of these rows */
+    MOST_PANELS = 16,                   /* of a part */
+    STEPS = 16,                         /* of a part, one or two lines each */
+    MORE_STEPS = 64, /* of many rows, which take so long that the second cache does */
+    FAR = 16,        /* steps below what is packed that the second cache asks for */
+    NEAR = 2         /* and the first */
 };
+_Static_assert((int64_t)SEGMENT % (2 * MORE_STEPS) == 0, "segments are whole parts");
+_Static_assert((2 * MORE_STEPS + BLOCK_ROWS) * MOST_PANELS * PANEL * 4 * (int64_t)LANES <=
+                   PACK_BYTES,
+               "room for two parts and the sums of all rows");
 
-INLINE int64_t lines_of_step(const enum kind kind)
+/* Of a part of a product of so many rows. */
+INLINE int64_t steps_of(int64_t m)
 {
-    return kind == PAIRS ? 2 : 1;
+    return m <= 2 * MOST_AT_ONCE ? STEPS : MORE_STEPS;
 }
 
-/* Blocks of a panel. */
-INLINE int64_t panel_blocks(const enum kind kind)
+/* Bytes that a panel has of a line. */
+INLINE int64_t panel_bytes(const enum kind kind)
 {
-    return PANEL / vectors_of(kind);
+    return PANEL / vectors_of(kind) * block_bytes(kind);
 }
 
-/* Of a step its vectors: one line, or two of which the second may be missing. */
+/* Of a part: of few bytes each more, for memory likes long runs. */
+INLINE int64_t panels_of(const enum kind kind)
+{
+    return panel_bytes(kind) < LINE_BYTES && LANES == 16 ? MOST_PANELS : MOST_PANELS / 2;
+}
+
+INLINE int64_t strip_columns(const enum kind kind)
+{
+    return panels_of(kind) * panel_bytes(kind) / bytes_of(kind);
+}
+
+/* Of a step its vectors: one line, or two. */
 INLINE void pack_step(const enum kind kind, const char *at, const char *second, vec *to)
 {
     if (kind == FLOATS) {
@@ -29,12 +53,11 @@ INLINE void pack_step(const enum kind kind, const char *at, const char *second, 
         EACH(half, 2) to[half] = widen(at, half);
     } else if (kind == BYTES) {
         EACH(half, 2) to[half] = widen_bytes(at, half);
+    } else if (kind == BYTE_PAIRS) {
+        EACH(half, 2) to[half] = pair_up(widen_bytes(at, half), widen_bytes(second, half));
     } else {
 #ifdef __AVX512BF16__
-        const bits even = *(const loose_bits *)(const void *)at;
-        bits odd = {0};
-        if (second != NULL)
-            odd = *(const loose_bits *)(const void *)second;
+        const bits even = load_bits(at), odd = load_bits(second);
         EACH(half, 2) to[half] = (vec)interleave(even, odd, half);
 #else
         (void)second;
@@ -42,60 +65,100 @@ INLINE void pack_step(const enum kind kind, const char *at, const char *second, 
     }
 }
 
-/* Lines of `width` columns from `at` on into to[panels, steps, PANEL]; whole blocks, behind the
- * columns zeros. */
-INLINE void pack_strip(const enum kind kind, const char *at, int64_t stride, int64_t depth,
-                       int64_t width, vec *to)
+/* The lines of a part: `depth` from `line` on, of columns from `begin` on. */
+struct part {
+    const char *at;
+    int64_t begin, columns, line, depth;
+};
+
+/* What is packed while rows meet a panel: some steps of the part that comes next. */
+struct packing {
+    const char *at, *far, *near; /* what is asked for meanwhile */
+    int64_t stride;
+    vec *to; /* [panels, steps, PANEL], from the first of these steps on */
+};
+
+/* A part that need not be whole into to[panels, steps, PANEL], zeros behind its lines and columns.
+ */
+INLINE void pack_part(const enum kind kind, const struct part *part, int64_t stride, int64_t steps,
+                      vec *to)
 {
-    const int64_t panel = panel_blocks(kind) * block_elems(kind), step = lines_of_step(kind);
-    const int64_t panels = (width + panel - 1) / panel, steps = (depth + step - 1) / step;
-    const int64_t bytes = panel * bytes_of(kind), last = (width - 1) % panel + 1;
-    char part[2][PANEL * 4 * LANES] = {{0}};
-    for (int64_t d = 0; d < steps; d++) {
-        const char *line = at + d * step * stride;
-        const bool odd = d * step + 1 < depth;
-        for (int64_t p = 0; p + (last < panel) < panels; p++)
-            pack_step(kind, line + p * bytes, odd ? line + stride + p * bytes : NULL,
-                      to + (p * steps + d) * PANEL);
-        if (last == panel)
-            continue;
-        const size_t rest = (size_t)(last * bytes_of(kind));
-        memcpy(part[0], line + (panels - 1) * bytes, rest);
-        if (kind == PAIRS && odd)
-            memcpy(part[1], line + stride + (panels - 1) * bytes, rest);
-        pack_step(kind, part[0], odd ? part[1] : NULL, to + ((panels - 1) * steps + d) * PANEL);
+    const int64_t step = lines_of_step(kind), bytes = part->columns * bytes_of(kind);
+    char line[2][MOST_PANELS * PANEL * 4 * LANES];
+    for (int64_t d = 0; d < steps; d++, to += PANEL) {
+        for (int64_t i = 0; i < step; i++) {
+            const int64_t copied = d * step + i < part->depth ? bytes : 0;
+            memcpy(line[i], part->at + (d * step + i) * stride, (size_t)copied);
+            memset(line[i] + copied, 0, sizeof line[i] - (size_t)copied);
+        }
+        for (int64_t p = 0; p < panels_of(kind); p++)
+            pack_step(kind, line[0] + p * panel_bytes(kind), line[1] + p * panel_bytes(kind),
+                      to + p * steps * PANEL);
     }
 }
 
-/* y[rows] = x[steps, rows] panel[steps, PANEL], all sums in registers. */
-INLINE void multiply_panel(const enum kind kind, const int rows, const float *restrict x,
-                           int64_t steps, const vec *restrict panel, struct ahead *ahead, float *y,
-                           int64_t padded)
+/* A panel of one of those steps. */
+INLINE void pack_ahead(const enum kind kind, const struct packing *packing, int64_t panel,
+                       int64_t steps)
 {
+    const int64_t place = panel * panel_bytes(kind), stride = packing->stride;
+    EACH(i, lines_of_step(kind))
+    for (int64_t byte = place; byte < place + panel_bytes(kind); byte += LINE_BYTES) {
+        if (panel_bytes(kind) < LINE_BYTES && byte % LINE_BYTES != 0)
+            continue;
+        __builtin_prefetch(packing->far + i * stride + byte, 0, 2);
+        __builtin_prefetch(packing->near + i * stride + byte, 0, 3);
+    }
+    pack_step(kind, packing->at + place, packing->at + stride + place,
+              packing->to + panel * steps * PANEL);
+}
+
+/* total[rows, PANEL] += x[rows] panel[PANEL] */
+INLINE void add_step(const enum kind kind, const int rows, const float *restrict x,
+                     const vec *restrict panel, vec total[MOST_AT_ONCE][PANEL])
+{
+    vec w[PANEL];
+    EACH(v, PANEL) w[v] = panel[v];
+    EACH(i, rows)
+    {
+#ifdef __AVX512BF16__
+        if (in_pairs(kind)) {
+            const bits pair = *(const loose_word *)(const void *)(x + i) - (bits){0};
+            EACH(v, PANEL) total[i][v] = add_pairs(total[i][v], (bits)w[v], pair);
+            continue;
+        }
+#else
+        (void)kind;
+#endif
+        const vec left = splat(x[i]);
+        EACH(v, PANEL) total[i][v] = multiply_add(left, w[v], total[i][v]);
+    }
+}
+
+/* sum[rows, PANEL] (+)= x[count, rows] panel[count, PANEL], all sums in registers; meanwhile so
+ * many steps are packed. */
+INLINE void multiply_panel(const enum kind kind, const int rows, const float *x, int64_t count,
+                           int64_t steps, const vec *panel, struct packing packing, int64_t packed,
+                           bool begins, vec *restrict sum)
+{
+    const int64_t down = lines_of_step(kind) * packing.stride;
     vec total[MOST_AT_ONCE][PANEL];
     EACH(i, rows)
-    EACH(v, PANEL) total[i][v] = (vec){0};
-    for (int64_t d = 0; d < steps; d++, x += rows, panel += PANEL) {
-        vec w[PANEL];
-        ask_ahead(ahead, LINE_BYTES);
-        EACH(v, PANEL) w[v] = panel[v];
-        EACH(i, rows)
+    EACH(v, PANEL) total[i][v] = begins ? (vec){0} : sum[i * PANEL + v];
+    for (int64_t d = 0; d < packed * panels_of(kind); d += panels_of(kind)) {
+        _Pragma("GCC unroll 2") for (int64_t e = 0; e < panels_of(kind);
+                                     e++, x += rows, panel += PANEL)
         {
-#ifdef __AVX512BF16__
-            if (kind == PAIRS) {
-                const bits pair = *(const loose_word *)(const void *)(x + i) - (bits){0};
-                EACH(v, PANEL) total[i][v] = add_pairs(total[i][v], (bits)w[v], pair);
-                continue;
-            }
-#else
-            (void)kind;
-#endif
-            const vec left = splat(x[i]);
-            EACH(v, PANEL) total[i][v] = multiply_add(left, w[v], total[i][v]);
+            pack_ahead(kind, &packing, e, steps);
+            add_step(kind, rows, x, panel, total);
         }
+        packing.at += down, packing.far += down, packing.near += down;
+        packing.to += PANEL;
     }
+    for (int64_t d = packed * panels_of(kind); d < count; d++, x += rows, panel += PANEL)
+        add_step(kind, rows, x, panel, total);
     EACH(i, rows)
-    EACH(v, PANEL) store(y + i * padded + v * LANES, total[i][v]);
+    EACH(v, PANEL) sum[i * PANEL + v] = total[i][v];
 }
 
 int64_t sw_cpu_packed_group(int64_t m)
@@ -104,26 +167,77 @@ int64_t sw_cpu_packed_group(int64_t m)
     return (m + groups - 1) / groups;
 }
 
-/* All rows, a group at a time. */
-INLINE void multiply_rows(const struct streamed *s, const enum kind kind, int64_t step,
-                          int64_t steps, const vec *panel, struct ahead *ahead, float *y,
-                          int64_t padded)
+/* The lines and columns of a call. */
+struct area {
+    const char *at; /* of the first line and column */
+    int64_t stride, first, end, width;
+};
+
+/* What `steps` steps below that place is: below the last line the top of the next strip. */
+INLINE const char *find_below(const enum kind kind, const struct area *a, const struct part *part,
+                              int64_t steps)
 {
-    const int64_t all = s->padded / lines_of_step(kind), at_once = sw_cpu_packed_group(s->m);
-    for (int64_t row = 0; row < s->m; row += at_once) {
+    const int64_t line = part->line + steps * lines_of_step(kind);
+    const char *at = part->at + steps * lines_of_step(kind) * a->stride;
+    if (line < a->end)
+        return at;
+    if (part->begin + 2 * strip_columns(kind) > a->width)
+        return part->at;
+    return at + strip_columns(kind) * bytes_of(kind) - (a->end - a->first) * a->stride;
+}
+
+/* The part behind one: below it, or at the top of the next strip; without lines behind the last. */
+INLINE struct part find_part(const enum kind kind, const struct area *a, int64_t steps,
+                             int64_t begin, int64_t line)
+{
+    const int64_t depth = steps * lines_of_step(kind), strip = strip_columns(kind);
+    const bool is_below = line < a->end;
+    const int64_t from = is_below ? line : a->first, to = is_below ? begin : begin + strip;
+    const int64_t lines = a->end - from, columns = a->width - to;
+    return (struct part){.at = a->at + (from - a->first) * a->stride + to * bytes_of(kind),
+                         .begin = to,
+                         .columns = columns < strip ? columns : strip,
+                         .line = from,
+                         .depth = columns <= 0    ? 0
+                                  : lines < depth ? lines
+                                                  : depth};
+}
+
+/* Panel `p` of a part, packed `here`, for all rows, a group at a time. Each packs its share of the
+ * part that comes next `there`; NULL: none. */
+INLINE void multiply_rows(const struct streamed *s, const enum kind kind, const struct area *a,
+                          const struct part *part, const struct part *next, int64_t p,
+                          const vec *here, vec *there, vec *sums)
+{
+    const int64_t step = lines_of_step(kind), steps = steps_of(s->m), all = s->padded / step;
+    const int64_t at_once = sw_cpu_packed_group(s->m), groups = (s->m + at_once - 1) / at_once;
+    const vec *panel = here + p * steps * PANEL;
+    const int64_t count = (part->depth + step - 1) / step;
+    const bool begins = part->line % SEGMENT == 0;
+    for (int64_t g = 0, row = 0; g < groups; g++, row += at_once) {
         const int64_t left = s->m - row, rows = left < at_once ? left : at_once;
-        const float *from = s->x + row * all + step * rows;
-        float *to = y + row * padded;
+        const int64_t first = (p * groups + g) * steps / (panels_of(kind) * groups);
+        const int64_t last = (p * groups + g + 1) * steps / (panels_of(kind) * groups);
+        const int64_t packed = there == NULL ? 0 : last - first;
+        const float *x = s->x + row * all + part->line / step * rows;
+        struct packing packing = {0};
+        if (packed > 0)
+            packing = (struct packing){.at = next->at + first * step * a->stride,
+                                       .far = find_below(kind, a, next, first + FAR),
+                                       .near = find_below(kind, a, next, first + NEAR),
+                                       .stride = a->stride,
+                                       .to = there + first * PANEL};
+        vec *sum = sums + (p * s->m + row) * PANEL;
 #define ROWS(n)                                                                                    \
     case n:                                                                                        \
-        multiply_panel(kind, n, from, steps, panel, ahead, to, padded);                            \
+        multiply_panel(kind, n, x, count, steps, panel, packing, packed, begins, sum);             \
         break;
         switch (rows) {
             ROWS(1)
             ROWS(2)
             ROWS(3)
-#if REGISTER_COUNT == 32
             ROWS(4)
+#if REGISTER_COUNT == 32
             ROWS(5)
             ROWS(6)
             ROWS(7)
@@ -131,56 +245,92 @@ INLINE void multiply_rows(const struct streamed *s, const enum kind kind, int64_
             ROWS(9)
             ROWS(10)
             ROWS(11)
+            ROWS(12)
 #endif
         default:
-            multiply_panel(kind, MOST_AT_ONCE, from, steps, panel, ahead, to, padded);
             break;
         }
 #undef ROWS
     }
 }
+_Static_assert(MOST_AT_ONCE == (REGISTER_COUNT == 32 ? 12 : 4), "a case for each number of rows");
 
-INLINE void add_strips(const struct streamed *s, const enum kind kind, int64_t first, int64_t end,
-                       int64_t column, int64_t width, float *y, int64_t padded, vec *pack)
+/* y[m, columns] (+)= sums[panels, m, PANEL] */
+INLINE void put_strip(int64_t m, int64_t columns, const vec *sums, bool adds, float *y,
+                      int64_t padded)
 {
-    const int64_t element = bytes_of(kind), stride = s->stride * element;
-    const int64_t strip = kind == FLOATS ? STRIP / 2 : STRIP, step = lines_of_step(kind);
-    const int64_t panel = panel_blocks(kind) * block_elems(kind), depth = end - first;
-    const int64_t steps = (depth + step - 1) / step;
-    const char *weights = s->weights + first * stride + column * element;
-    for (int64_t begin = 0; begin < width; begin += strip) {
-        const int64_t left = width - begin, columns = left < strip ? left : strip;
-        const int64_t next = left > strip ? begin + strip : 0, behind = width - next;
-        struct ahead ahead = {.line = weights + next * element + (next == 0) * depth * stride,
-                              .stride = stride,
-                              .bytes = (behind < strip ? behind : strip) * element,
-                              .lines = next > 0               ? depth
-                                       : s->k - end < SEGMENT ? s->k - end
-                                                              : SEGMENT};
-        pack_strip(kind, weights + begin * element, stride, depth, columns, pack);
-        for (int64_t c = 0; c < columns; c += panel)
-            multiply_rows(s, kind, first / step, steps, pack + c / panel * steps * PANEL, &ahead,
-                          y + begin + c, padded);
+    for (int64_t c = 0; c < columns; c += (int64_t)PANEL * LANES)
+        for (int64_t i = 0; i < m; i++, sums += PANEL) {
+            float *to = y + i * padded + c;
+            EACH(v, PANEL)
+            store(to + v * LANES, adds ? load(to + v * LANES) + sums[v] : sums[v]);
+        }
+}
+
+/* A part for all rows; the one that comes next is packed. */
+INLINE void add_part(const struct streamed *s, const enum kind kind, const struct area *a,
+                     const struct part *part, const struct part *next, const vec *here, vec *there,
+                     vec *sums)
+{
+    const int64_t strip = strip_columns(kind), steps = steps_of(s->m);
+    const int64_t depth = steps * lines_of_step(kind);
+    const bool is_whole = part->columns == strip && next->columns == strip &&
+                          part->depth == depth && next->depth == depth;
+    for (int64_t p = 0; p * PANEL * LANES < part->columns; p++)
+        multiply_rows(s, kind, a, part, next, p, here, is_whole ? there : NULL, sums);
+    if (!is_whole && next->depth > 0)
+        pack_part(kind, next, a->stride, steps, there);
+}
+
+INLINE void add_parts(const struct streamed *s, const enum kind kind, const struct area *a,
+                      const struct sums *y, vec *pack)
+{
+    const int64_t steps = steps_of(s->m), depth = steps * lines_of_step(kind);
+    vec *here = pack, *there = here + steps * panels_of(kind) * PANEL,
+        *sums = there + (there - here);
+    struct part part = find_part(kind, a, steps, 0, a->first);
+    pack_part(kind, &part, a->stride, steps, here);
+    while (part.depth > 0) {
+        const int64_t segment = (part.line - a->first) / SEGMENT, end = part.line + part.depth;
+        const struct part next = find_part(kind, a, steps, part.begin, part.line + depth);
+        add_part(s, kind, a, &part, &next, here, there, sums);
+        if (end % SEGMENT == 0 || end == a->end)
+            put_strip(s->m, part.columns, sums, segment > 0 && y->apart == 0,
+                      y->data + segment * y->apart + part.begin, y->padded);
+        vec *other = here;
+        here = there, there = other;
+        part = next;
     }
 }
 
 void sw_cpu_add_packed(const struct streamed *s, enum kind kind, int64_t first, int64_t end,
-                       int64_t column, int64_t width, float *y, int64_t padded, char *pack)
+                       int64_t column, int64_t width, const struct sums *y, char *pack)
 {
+    const int64_t element = bytes_of(kind), stride = s->stride * element;
+    const struct area area = {.at = s->weights + first * stride + column * element,
+                              .stride = stride,
+                              .first = first,
+                              .end = end,
+                              .width = width};
     vec *to = (vec *)(void *)pack;
     switch (kind) {
     case FLOATS:
-        add_strips(s, FLOATS, first, end, column, width, y, padded, to);
+        add_parts(s, FLOATS, &area, y, to);
         break;
     case WIDENED:
-        add_strips(s, WIDENED, first, end, column, width, y, padded, to);
+        add_parts(s, WIDENED, &area, y, to);
         break;
     case BYTES:
-        add_strips(s, BYTES, first, end, column, width, y, padded, to);
+        add_parts(s, BYTES, &area, y, to);
         break;
     case PAIRS:
 #ifdef __AVX512BF16__
-        add_strips(s, PAIRS, first, end, column, width, y, padded, to);
+        add_parts(s, PAIRS, &area, y, to);
+#endif
+        break;
+    case BYTE_PAIRS:
+#ifdef __AVX512BF16__
+        add_parts(s, BYTE_PAIRS, &area, y, to);
 #endif
         break;
     }

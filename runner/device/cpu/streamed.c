@@ -17,7 +17,7 @@ enum {
     GROUP = LEAST_PACKED - 1, /* rows that meet a weight at once, at most */
     WIDE = REGISTERS / 4,     /* vectors of sums, of one row alone */
     NARROW = REGISTERS / 8,   /* of each of up to four rows */
-    NARROWEST = 2,            /* and of each of more */
+    NARROWEST = 2,            /* of each of more */
     LINES = 8,                /* of a part; even */
     PART_BYTES = 512,         /* of each of those lines */
     STRIP_SUMS = 4096,        /* that all rows have of a strip of columns: they stay in the first
@@ -29,7 +29,7 @@ enum {
     ROW_BYTES = 4 << 20, /* of scratch: x of the first thread's; behind it everyone's sums */
     PACK_AT = SW_CPU_SCRATCH_BYTES - PACK_BYTES, /* a thread's packed weights */
     SUM_BYTES = PACK_AT - ROW_BYTES,
-    MOST_X = ROW_BYTES / 4 - MOST_ROWS * 2 * LANES, /* elements of rows, and of results */
+    MOST_X = ROW_BYTES / 4 - MOST_ROWS * DEPTH, /* elements of rows, and of results */
     MOST_Y = SUM_BYTES / 4 - MOST_ROWS * (BLOCK_COLUMNS + 2 * LANES)
 };
 
@@ -55,7 +55,7 @@ struct strip {
 INLINE void add_tile(const struct streamed *s, const enum kind kind, const int rows,
                      const int blocks, const struct strip *strip, float *sum, int64_t width)
 {
-    const int vectors = blocks * vectors_of(kind), step = kind == PAIRS ? 2 : 1;
+    const int vectors = blocks * vectors_of(kind), step = (int)lines_of_step(kind);
     const int64_t depth = strip->depth, stride = strip->stride;
     const float *restrict x = s->x + strip->line / step * rows;
     vec total[GROUP][WIDE];
@@ -78,6 +78,10 @@ INLINE void add_tile(const struct streamed *s, const enum kind kind, const int r
                 EACH(half, 2) w[2 * b + half] = widen(at + place, half);
             } else if (kind == BYTES) {
                 EACH(half, 2) w[2 * b + half] = widen_bytes(at + place, half);
+            } else if (kind == BYTE_PAIRS) {
+                EACH(half, 2)
+                w[2 * b + half] =
+                    pair_up(widen_bytes(at + place, half), widen_bytes(second + place, half));
             } else {
 #ifdef __AVX512BF16__
                 const bits even = *(const loose_bits *)(const void *)(at + place);
@@ -91,7 +95,7 @@ INLINE void add_tile(const struct streamed *s, const enum kind kind, const int r
         EACH(i, rows)
         {
 #ifdef __AVX512BF16__
-            if (kind == PAIRS) {
+            if (in_pairs(kind)) {
                 const bits pair =
                     *(const loose_word *)(const void *)(x + d / step * rows + i) - (bits){0};
                 EACH(v, vectors) total[i][v] = add_pairs(total[i][v], (bits)w[v], pair);
@@ -126,7 +130,6 @@ INLINE void add_rows(const struct streamed *s, const enum kind kind, const int v
         ROWS(5)
         ROWS(6)
         ROWS(7)
-        ROWS(8)
 #endif
     default:
         break;
@@ -233,14 +236,10 @@ struct task {
 };
 
 static void add_segment(const struct streamed *s, enum kind kind, int64_t segment, int64_t column,
-                        int64_t width, float *y, int64_t padded, char *pack)
+                        int64_t width, float *y, int64_t padded)
 {
     const int64_t first = segment * SEGMENT, last = first + SEGMENT;
     const int64_t end = last < s->k ? last : s->k;
-    if (s->m >= LEAST_PACKED) {
-        sw_cpu_add_packed(s, kind, first, end, column, width, y, padded, pack);
-        return;
-    }
     for (int64_t i = 0; i < s->m; i++)
         memset(y + i * padded, 0, (size_t)sw_align(width, 2 * LANES) * sizeof *y);
     switch (kind) {
@@ -256,6 +255,11 @@ static void add_segment(const struct streamed *s, enum kind kind, int64_t segmen
     case PAIRS:
 #ifdef __AVX512BF16__
         add_lines(s, PAIRS, first, end, column, width, y, padded);
+#endif
+        break;
+    case BYTE_PAIRS:
+#ifdef __AVX512BF16__
+        add_lines(s, BYTE_PAIRS, first, end, column, width, y, padded);
 #endif
         break;
     }
@@ -274,7 +278,7 @@ static void add_sums(int64_t m, int64_t columns, float *sum, int64_t stride, con
 }
 
 /* All segments, added up; a block of columns at a time, so that what is added stays near. */
-static void add_segments(const struct streamed *s, enum kind kind, const struct task *t)
+static void add_up_segments(const struct streamed *s, enum kind kind, const struct task *t)
 {
     const bool fits = s->m <= MOST_ROWS && s->m * (t->padded + BLOCK_COLUMNS) <= SUM_BYTES / 4;
     const int64_t most = fits ? BLOCK_COLUMNS : FEWER_COLUMNS;
@@ -282,12 +286,28 @@ static void add_segments(const struct streamed *s, enum kind kind, const struct 
     for (int64_t begin = 0; begin < t->width; begin += most) {
         const int64_t left = t->width - begin, width = left < most ? left : most;
         const int64_t padded = sw_align(width, 2 * LANES);
-        add_segment(s, kind, 0, t->column + begin, width, t->sums + begin, t->padded, t->pack);
+        add_segment(s, kind, 0, t->column + begin, width, t->sums + begin, t->padded);
         for (int64_t segment = 1; segment < t->segments; segment++) {
-            add_segment(s, kind, segment, t->column + begin, width, more, padded, t->pack);
+            add_segment(s, kind, segment, t->column + begin, width, more, padded);
             add_sums(s->m, padded, t->sums + begin, t->padded, more, padded);
         }
     }
+}
+
+/* All segments of a task: those of all groups' added up, else each for itself. */
+static void add_segments(const struct streamed *s, enum kind kind, const struct task *t, bool apart)
+{
+    const int64_t first = t->segment * SEGMENT, last = first + t->segments * SEGMENT;
+    const struct sums y = {t->sums, t->padded, apart ? s->m * t->padded : 0};
+    if (s->m >= (kind == BYTE_PAIRS ? LEAST_PACKED_BYTES : LEAST_PACKED))
+        sw_cpu_add_packed(s, kind, first, last < s->k ? last : s->k, t->column, t->width, &y,
+                          t->pack);
+    else if (!apart)
+        add_up_segments(s, kind, t);
+    else
+        for (int64_t j = 0; j < t->segments; j++)
+            add_segment(s, kind, t->segment + j, t->column, t->width, t->sums + j * y.apart,
+                        t->padded);
 }
 
 static bool is_known(enum sw_dtype dtype)
@@ -299,7 +319,7 @@ static bool is_known(enum sw_dtype dtype)
  * size where more than one is needed, in whole groups of registers. */
 static int64_t block_rows(const struct sw_cpu_matmul *g)
 {
-    const int64_t k = sw_align(g->k, 2 * LANES), n = sw_align(g->n, COLUMNS_AT_ONCE);
+    const int64_t k = sw_align(g->k, DEPTH), n = sw_align(g->n, COLUMNS_AT_ONCE);
     const int64_t x = ROW_BYTES / 4 / k;
     const int64_t y = SUM_BYTES / 4 / (n + FEWER_COLUMNS);
     const int64_t room = x < y ? x : y, most = room < BLOCK_ROWS ? room : BLOCK_ROWS;
@@ -324,7 +344,7 @@ bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
 /* x[m, padded], zeros behind k, of each group of rows one element behind the other. */
 static void put_groups(const struct sw_cpu_matmul *g, enum kind kind, int64_t padded, float *x)
 {
-    const int64_t step = kind == PAIRS ? 2 : 1, steps = padded / step;
+    const int64_t step = lines_of_step(kind), steps = padded / step;
     const int64_t group = sw_cpu_packed_group(g->m);
     for (int64_t i = 0; i < g->m; i++) {
         const int64_t first = i / group * group, from = i * g->a_row;
@@ -333,7 +353,7 @@ static void put_groups(const struct sw_cpu_matmul *g, enum kind kind, int64_t pa
         for (int64_t j = 0; j < padded; j += step, to += rows) {
             const int64_t left = g->k - j;
             const uint16_t *narrow = (const uint16_t *)g->a + from + j;
-            if (kind == PAIRS) {
+            if (in_pairs(kind)) {
                 uint16_t pair[2] = {left > 0 ? narrow[0] : 0, left > 1 ? narrow[1] : 0};
                 memcpy(to, pair, sizeof pair);
             } else {
@@ -468,16 +488,17 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
 {
     const int32_t threads = device->threads;
     const bool by_line = g->b_column != 1;
-    const enum kind kind = g->b_dtype == SW_I8                    ? BYTES
-                           : g->b_dtype != SW_BF16_T              ? FLOATS
-                           : HAS_PAIRS && g->a_dtype == SW_BF16_T ? PAIRS
-                                                                  : WIDENED;
+    const bool paired = HAS_PAIRS && g->a_dtype == SW_BF16_T;
+    const enum kind kind = g->b_dtype == SW_I8       ? (paired ? BYTE_PAIRS : BYTES)
+                           : g->b_dtype != SW_BF16_T ? FLOATS
+                           : paired                  ? PAIRS
+                                                     : WIDENED;
     float *x = sw_cpu_scratch(device, 0);
     const struct streamed s = {.m = g->m,
                                .n = g->n,
                                .k = g->k,
                                .stride = by_line ? g->b_column : g->b_row,
-                               .padded = sw_align(g->k, 2 * LANES),
+                               .padded = sw_align(g->k, DEPTH),
                                .x = x,
                                .weights = g->b};
     const struct sharing share = choose_sharing(&s, by_line, kind, threads);
@@ -490,12 +511,8 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
         const struct task t = task_of(device, &s, &share, i / share.columns, i % share.columns);
         if (by_line)
             sw_cpu_multiply_lines(&s, kind, t.column, t.width, t.sums, t.padded, t.pack);
-        else if (share.groups == 1)
-            add_segments(&s, kind, &t);
         else
-            for (int64_t j = 0; j < t.segments; j++)
-                add_segment(&s, kind, t.segment + j, t.column, t.width, t.sums + j * s.m * t.padded,
-                            t.padded, t.pack);
+            add_segments(&s, kind, &t, share.groups > 1);
         if (share.groups == 1)
             put_columns(g, by_line, kind, t.column, t.width, t.sums, t.padded);
     }

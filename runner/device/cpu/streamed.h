@@ -41,9 +41,10 @@ enum {
     REGISTERS = REGISTER_COUNT,
     LINE_BYTES = 64,
     SEGMENT = 512, /* lines that are added up before they meet the sum of those before */
-    STRIP = 256,   /* columns of a segment that are packed at once, of floats half of them */
-    PACK_BYTES = SEGMENT * STRIP * 4,
-    LEAST_PACKED = REGISTERS / 4 + 1, /* rows for which packing pays */
+    DEPTH = 32,    /* rows of x have zeros behind k to a multiple of it: whole blocks and pairs */
+    PACK_BYTES = 512 << 10, /* that packed weights, or sums along lines, have of a thread's */
+    LEAST_PACKED = REGISTERS < 32 ? 5 : 8, /* rows for which packing pays, ... */
+    LEAST_PACKED_BYTES = 5,                /* ... of int8, which are widened once */
     BLOCK_ROWS = 128,  /* of more rows so many at a time: their x stays in the second cache, and
                           packing takes little beside them */
     AHEAD_BYTES = 8192 /* of weights that are asked for before they are needed: memory answers in
@@ -51,14 +52,26 @@ enum {
 };
 
 /* How weights meet rows: as floats; bf16 widened to floats; bf16 in pairs along k, which the
- * processor multiplies with pairs of bf16 rows and adds in fp32; int8 widened to floats, whose sums
- * get their scales at the end. */
-enum kind { FLOATS, WIDENED, PAIRS, BYTES };
+ * processor multiplies with pairs of bf16 rows and adds in fp32; int8 widened to floats, or to
+ * pairs of bf16, which has room for all of its numbers, and whose sums get their scales at the end.
+ */
+enum kind { FLOATS, WIDENED, PAIRS, BYTES, BYTE_PAIRS };
+
+INLINE bool in_pairs(const enum kind kind)
+{
+    return kind == PAIRS || kind == BYTE_PAIRS;
+}
+
+/* Lines that meet a row's element or pair. */
+INLINE int64_t lines_of_step(const enum kind kind)
+{
+    return in_pairs(kind) ? 2 : 1;
+}
 
 struct streamed {
     int64_t m, n, k, stride; /* of the weights' lines */
     int64_t padded;          /* k, whole blocks: floats from one row of x to the next */
-    /* [m, padded]; of PAIRS uint32_t [m, padded / 2]. Groups of rows one behind the other, of each
+    /* [m, padded]; of pairs uint32_t [m, padded / 2]. Groups of rows one behind the other, of each
      * [padded, rows of the group]; of weights [n, k] [blocks, rows, elements of a block] */
     const float *x;
     const char *weights;
@@ -67,6 +80,16 @@ struct streamed {
 INLINE vec load(const float *from)
 {
     return *(const loose_vec *)from;
+}
+
+/* Once, though two instructions use it. */
+INLINE bits load_bits(const char *from)
+{
+    bits words = *(const loose_bits *)(const void *)from;
+#ifdef __AVX512F__
+    __asm__("" : "+v"(words));
+#endif
+    return words;
 }
 
 INLINE void store(float *to, vec value)
@@ -94,7 +117,7 @@ INLINE vec multiply_add(vec a, vec b, vec sum)
 
 INLINE int64_t bytes_of(const enum kind kind)
 {
-    return kind == FLOATS ? 4 : kind == BYTES ? 1 : 2;
+    return kind == FLOATS ? 4 : kind == BYTES || kind == BYTE_PAIRS ? 1 : 2;
 }
 
 /* Weights are taken in blocks of one vector of floats, of bf16 and int8 of two: of as many bytes as
@@ -152,6 +175,12 @@ INLINE bits interleave(bits a, bits b, const int half)
 }
 #endif
 
+/* Pairs of bf16 of what floats that hold int8 say: exactly. */
+INLINE vec pair_up(vec first, vec second)
+{
+    return (vec)((bits)first >> 16 | ((bits)second & 0xffff0000u));
+}
+
 /* Where element i of a row is among the sums or operands of its blocks. */
 INLINE int64_t deal(const enum kind kind, int64_t i)
 {
@@ -161,39 +190,22 @@ INLINE int64_t deal(const enum kind kind, int64_t i)
     return kind == PAIRS ? begin + in / 4 % 2 * LANES + in / 8 * 4 + in % 4 : i;
 }
 
-/* Weights are worked on in parts: some lines, PART_BYTES of each. Vectors go through a part across
- * its lines, and while they do the part that comes next is asked for line by line, for the second
- * cache: so the memory sees long runs, as those of a sweep, and lines whose distance is a power of
- * two do not drive each other out of the first cache. */
-struct ahead {
-    const char *line;
-    int64_t stride, place, bytes, lines; /* place in the line, of so many bytes; lines left */
-};
-
-INLINE void ask_ahead(struct ahead *ahead, const int64_t bytes)
-{
-    if (ahead->lines <= 0)
-        return;
-    const char *at = ahead->line + ahead->place;
-    _Pragma("GCC unroll 32") for (int64_t i = 0; i < bytes; i += LINE_BYTES)
-        __builtin_prefetch(at + i, 0, 2);
-    ahead->place += bytes;
-    if (ahead->place >= ahead->bytes) {
-        ahead->place = 0;
-        ahead->line += ahead->stride;
-        ahead->lines--;
-    }
-}
-
 /* Rows of a group where lines are added up, of m; the last ones may be fewer, those of fewer than
  * LEAST_PACKED are one. */
 int64_t sw_cpu_packed_group(int64_t m);
 
-/* Lines [first, end) of columns [column, column + width), at most SEGMENT lines, into y[m, padded];
- * `pack` is PACK_BYTES of the thread's own. The same sums, to the bit, as streamed.c's of fewer
- * rows: packed.c. */
+/* Where sums of segments of lines go: each to its own [m, padded], `apart` from those before; 0:
+ * all are added up, one after the other. */
+struct sums {
+    float *data;
+    int64_t padded, apart;
+};
+
+/* Lines [first, end) of columns [column, column + width) into y; `pack` is PACK_BYTES of the
+ * thread's own. `first` begins a segment. The same sums, to the bit, as streamed.c's of fewer rows:
+ * packed.c. */
 void sw_cpu_add_packed(const struct streamed *s, enum kind kind, int64_t first, int64_t end,
-                       int64_t column, int64_t width, float *y, int64_t padded, char *pack);
+                       int64_t column, int64_t width, const struct sums *y, char *pack);
 
 /* Rows of weights [n, k] that are gone over together, of m; the last ones may be fewer. */
 int64_t sw_cpu_lines_group(int64_t m);
