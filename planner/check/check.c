@@ -188,7 +188,7 @@ static int check_plan(const struct sw_options *options, const char *path)
     struct sw_program_options program_options;
     struct sw_program_set *programs = NULL;
     struct sw_error err = {0};
-    char *folder = NULL;
+    struct sw_run_config suited;
     int status = SW_OK;
     if (sw_plan_read(path, &sw_launchers, &plan, &err) != 0)
         return fail(options, path, &err);
@@ -223,8 +223,7 @@ static int check_plan(const struct sw_options *options, const char *path)
         status = fail(options, path, &err);
         goto out;
     }
-    folder = sw_path_folder(path);
-    if (folder != NULL && sw_script_beside_trains(folder, plan.run) &&
+    if (sw_script_find_job(path, &plan, &suited, &err) != 0 ||
         sw_command_check_data(plan.run, &err) != 0) {
         status = fail(options, path, &err);
         goto out;
@@ -233,7 +232,6 @@ static int check_plan(const struct sw_options *options, const char *path)
     if (options->messages == NULL)
         printf("%s: ok, a plan, digest %016" PRIx64 "\n", path, plan.digest);
 out:
-    free(folder);
     sw_program_set_free(programs);
     sw_plan_free(&plan);
     return status;

@@ -29,7 +29,8 @@ struct sw_diff_side {
     struct sw_config *config;
     struct sw_plan plan; /* of a plan: owns its run */
     const struct sw_run_config *run;
-    struct sw_run_config suited; /* the run of a run file, with the profile of its purpose */
+    struct sw_run_config
+        suited; /* the run, with the profile of its purpose; a plan's, with its job */
     enum sw_purpose purpose;
     struct sw_settings settings; /* of the description; of a plan, its decision too */
 

@@ -49,12 +49,16 @@ static int read_plan(struct sw_diff_side *out, struct sw_error *err)
     if (sw_plan_read(out->path, &sw_launchers, &out->plan, err) != 0)
         return -1;
     out->run = out->plan.run;
-    out->purpose = sw_run_purpose(out->run);
     if (list_plan(out->run, &out->plan.decision, &out->plan.prediction, out->plan.program_digest,
                   &out->settings, err) != 0)
         return -1;
-    return list_plan(out->run, &out->plan.decision, &out->plan.prediction, out->plan.program_digest,
-                     &out->choices, err);
+    if (list_plan(out->run, &out->plan.decision, &out->plan.prediction, out->plan.program_digest,
+                  &out->choices, err) != 0 ||
+        sw_script_find_job(out->path, &out->plan, &out->suited, err) != 0)
+        return -1;
+    out->run = out->plan.run;
+    out->purpose = sw_run_purpose(out->run);
+    return 0;
 }
 
 /* As `plan search` reads it. */

@@ -95,7 +95,7 @@ static int make_plan(const struct sw_run_config *run, const char *directory,
     if (search.keeping == 0)
         status = sw_report_unmet(run, &search);
     /* what misses a goal was said, and is done where mesh_dim wants it */
-    if (search.feasible > 0 && (search.keeping > 0 || sw_search_mesh_is_named(run))) {
+    if (sw_search_settles(run, &search)) {
         plan->candidate = search.mesh[0];
         status = make_programs(run, plan, &programs, &err) == 0 &&
                          make_folders(run, directory, &err) == 0 &&

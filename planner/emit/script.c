@@ -264,19 +264,3 @@ void sw_script_write_reference(FILE *out)
             break;
         }
 }
-
-bool sw_script_beside_trains(const char *folder, const struct sw_run_config *run)
-{
-    enum { MOST_SCRIPT_BYTES = 1 << 22 };
-    char path[PATH_MAX], *text = NULL;
-    size_t bytes = 0;
-    snprintf(path, sizeof path, "%.3000s/%.500s.%s", folder, run->name,
-             sw_scheduler_of(&run->cluster)->suffix);
-    if (sw_file_read(path, true, MOST_SCRIPT_BYTES, &text, &bytes, NULL) != 0)
-        return true; /* said later */
-    const bool texts = strstr(text, "\ntype=generate\n") != NULL ||
-                       strstr(text, "\ntype=score\n") != NULL ||
-                       strstr(text, "\ntype=serve\n") != NULL;
-    free(text);
-    return !texts;
-}

@@ -82,8 +82,6 @@ int sw_script_plan_name(const struct sw_run_config *run, int32_t nodes, char out
                         struct sw_error *err);
 void sw_script_free(struct sw_script *s);
 
-/* Whether the script beside a plan starts a training: a plan does not say. folder: the plan's. */
-bool sw_script_beside_trains(const char *folder, const struct sw_run_config *run);
 /* A page of Markdown on the placeholders. */
 void sw_script_write_reference(FILE *out);
 

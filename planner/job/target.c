@@ -228,11 +228,14 @@ static int find_in_file(const struct sw_options *options, struct sw_target *out)
     int status = SW_OK;
     if (length >= sizeof end && strcmp(path + length + 1 - sizeof end, end) == 0) {
         struct sw_plan plan;
+        struct sw_run_config suited;
         if (sw_plan_read(path, &sw_launchers, &plan, &err) != 0)
             return sw_command_fail(&err);
+        status = sw_script_find_job(path, &plan, &suited, &err) == 0
+                     ? take(out, plan.run->directory, &err)
+                     : SW_ENVIRONMENT;
         out->steps = steps_of(plan.run);
         out->queueless = sw_scheduler_of(&plan.run->cluster)->queue == NULL;
-        status = take(out, plan.run->directory, &err);
         sw_plan_free(&plan);
     } else {
         struct sw_run_file run_file;

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdint.h>
 
+struct sw_plan;
 struct sw_scheduler;
 
 struct sw_placeholder {
@@ -83,5 +84,11 @@ const char *sw_script_keep(struct sw_argv *texts, const char *format, ...)
 const char *sw_script_time_limit(const struct sw_scheduler *row, const struct sw_run_config *run,
                                  double step_seconds, int64_t lead_seconds,
                                  char buffer[SW_TIME_BYTES]);
+
+/* Gives the plan's run the job that the script beside its file starts, for a plan does not say;
+ * without a script it trains. path: the plan's. suited: the memory of that run, as long as the
+ * plan. Errors (SW_ENVIRONMENT): memory. */
+int sw_script_find_job(const char *path, struct sw_plan *plan, struct sw_run_config *suited,
+                       struct sw_error *err);
 
 #endif

@@ -44,3 +44,11 @@ const struct sw_purpose_row *sw_purpose(enum sw_purpose purpose)
                           .write_mesh = sw_serve_write_mesh}};
     return &rows[purpose];
 }
+
+int sw_search_evaluate_job(const struct sw_run_config *run, const struct sw_decision *decision,
+                           struct sw_candidate *out, struct sw_error *err)
+{
+    return sw_run_purpose(run) == SW_FOR_SERVE
+               ? sw_search_evaluate_serving(run, decision, out, err)
+               : sw_search_evaluate(run, decision, 0, out, NULL, err);
+}

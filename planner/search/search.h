@@ -136,6 +136,10 @@ int sw_search_meshes_alone(const struct sw_run_config *run, int32_t rows, struct
 /* Whether mesh_dim says which mesh it is to be. */
 bool sw_search_mesh_is_named(const struct sw_run_config *run);
 
+/* Whether the job of the run has a mesh, the first: one that keeps its goals, or that mesh_dim
+ * names and that misses one. */
+bool sw_search_settles(const struct sw_run_config *run, const struct sw_search *search);
+
 /* Completes detail, help and suggestion of `count` meshes from `first` (sw_search_run does so for
  * the first of the rejected: it costs as much as searching). Errors (SW_ENVIRONMENT): memory. */
 int sw_search_explain(const struct sw_run_config *run, struct sw_search *search, int32_t first,
@@ -185,6 +189,10 @@ int sw_search_model_flops(const struct sw_run_config *run, double *out, struct s
 int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision *decision,
                        double model_flops, struct sw_candidate *out, struct sw_program **program,
                        struct sw_error *err);
+
+/* purpose.c: the same of what the run's job does. */
+int sw_search_evaluate_job(const struct sw_run_config *run, const struct sw_decision *decision,
+                           struct sw_candidate *out, struct sw_error *err);
 
 /* purpose_serve.c: what serving costs on the decision's mesh; serve.stream_weights that is not
  * decided becomes what the mesh needs. out->reason as above. Errors: SW_UNMET, SW_ENVIRONMENT. */

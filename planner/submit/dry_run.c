@@ -138,21 +138,23 @@ static const char *wait_text(double seconds, char buffer[SW_FORMAT_BYTES])
     return seconds < 60 ? "now" : sw_format_duration(seconds, buffer);
 }
 
-static void print_choice(const struct sw_start_choices *all, int32_t i)
+static void print_choice(const struct sw_start_choices *all, bool trains, int32_t i)
 {
     const struct sw_start_choice *c = &all->choice[i];
     char done[SW_FORMAT_BYTES], wait[SW_FORMAT_BYTES], low[SW_FORMAT_BYTES], high[SW_FORMAT_BYTES],
-        run[SW_FORMAT_BYTES], step[SW_FORMAT_BYTES], mesh[64], band[80] = "no history",
-                                                               jobs[24] = "";
+        run[SW_FORMAT_BYTES] = "", step[SW_FORMAT_BYTES], mesh[64], band[80] = "no history",
+        jobs[24] = "";
     if (c->has_band)
         snprintf(band, sizeof band, "%s to %s", wait_text(c->wait_low_s, low),
                  wait_text(c->wait_high_s, high));
     if (c->jobs > 1)
         snprintf(jobs, sizeof jobs, "  in %d jobs", c->jobs);
-    printf("%s %-10s %-10s %-22s %-10s %5d  %-12s %-14s %s%s%s\n",
+    if (trains)
+        sw_format_duration(c->run_s, run);
+    printf("%s %-10s %-10s %-22s %-*s %5d  %-12s %-14s %s%s%s\n",
            c->submitted ? sw_format_mark(true) : " ", sw_format_duration(c->result_s, done),
-           wait_text(c->wait_s, wait), band, sw_format_duration(c->run_s, run), c->nodes,
-           c->partition, sw_mesh_format(&c->candidate.decision.mesh, mesh, sizeof mesh),
+           wait_text(c->wait_s, wait), band, trains ? 10 : 0, run, c->nodes, c->partition,
+           sw_mesh_format(&c->candidate.decision.mesh, mesh, sizeof mesh),
            sw_format_seconds(c->candidate.cost.step_seconds, step), jobs,
            i == 0 && !all->settled ? "  soonest" : "");
 }
@@ -165,14 +167,19 @@ static void print_text(const struct sw_run_config *run, const struct sw_forecast
     while (starting < all->count && all->choice[starting].starts)
         starting++;
     const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
+    const bool trains = sw_run_purpose(run) == SW_FOR_TRAIN;
     printf("%s on %s cluster %s: %s%s\n", run->name, row->title, row->forecast->cluster(forecast),
-           sw_format_counted((double)run->optimizer.total_steps, "step", steps),
-           run->says_steps ? "" : " assumed; the run does not say optimizer.total_steps");
+           trains ? sw_format_counted((double)run->optimizer.total_steps, "step", steps)
+                  : "makes texts",
+           !trains           ? ", for as long as they take"
+           : run->says_steps ? ""
+                             : " assumed; the run does not say optimizer.total_steps");
     if (starting > 0)
-        printf("  %-10s %-10s %-22s %-10s %5s  %-12s %-14s %s\n", "done in", "wait", "of the wait",
-               "run", "nodes", "partition", "mesh_dim", "step");
+        printf("  %-10s %-10s %-22s %-*s %5s  %-12s %-14s %s\n", trains ? "done in" : "ready in",
+               "wait", "of the wait", trains ? 10 : 0, trains ? "run" : "", "nodes", "partition",
+               "mesh_dim", trains ? "step" : "token");
     for (int32_t i = 0; i < starting; i++)
-        print_choice(all, i);
+        print_choice(all, trains, i);
     for (int32_t i = starting; i < all->count; i++)
         printf("%s %d node%s, partition %s: %s\n", sw_format_mark(false), all->choice[i].nodes,
                all->choice[i].nodes == 1 ? "" : "s", all->choice[i].partition,
@@ -188,7 +195,8 @@ static void print_text(const struct sw_run_config *run, const struct sw_forecast
 
 /* ---- JSON ---- */
 
-static void write_choice(struct sw_json *j, const struct sw_start_choices *all, int32_t i)
+static void write_choice(struct sw_json *j, const struct sw_start_choices *all, bool trains,
+                         int32_t i)
 {
     const struct sw_start_choice *c = &all->choice[i];
     char mesh[64];
@@ -212,12 +220,16 @@ static void write_choice(struct sw_json *j, const struct sw_start_choices *all, 
             sw_json_null(j, "wait_high_seconds");
         }
         sw_json_integer(j, "like_jobs", c->like_jobs);
-        sw_json_number(j, "step_seconds", c->candidate.cost.step_seconds);
+        sw_json_number(j, trains ? "step_seconds" : "token_seconds",
+                       c->candidate.cost.step_seconds);
         if (isinf(c->limit_s))
             sw_json_null(j, "limit_seconds");
         else
             sw_json_number(j, "limit_seconds", c->limit_s);
-        sw_json_number(j, "run_seconds", c->run_s);
+        if (trains)
+            sw_json_number(j, "run_seconds", c->run_s);
+        else
+            sw_json_null(j, "run_seconds");
         sw_json_integer(j, "jobs", c->jobs);
         sw_json_number(j, "result_seconds", c->result_s);
     }
@@ -229,20 +241,21 @@ static void print_json(const struct sw_run_config *run, const struct sw_forecast
 {
     const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
     struct sw_json j = {.out = stdout, .style = SW_JSON_TABS};
+    const bool trains = sw_run_purpose(run) == SW_FOR_TRAIN;
     sw_json_object(&j, NULL);
     sw_json_text(&j, "schema", "shardwright.start/1");
     sw_json_text(&j, "run", run->name);
     sw_json_text(&j, "cluster", row->forecast->cluster(forecast));
     sw_json_text(&j, row->name, row->forecast->version(forecast));
     sw_json_integer(&j, "asked_at", all->now);
-    sw_json_integer(&j, "steps", run->optimizer.total_steps);
-    sw_json_bool(&j, "steps_assumed", !run->says_steps);
+    sw_json_integer(&j, "steps", trains ? run->optimizer.total_steps : 0);
+    sw_json_bool(&j, "steps_assumed", trains && !run->says_steps);
     sw_json_number(&j, "setup_seconds", SW_START_SETUP_SECONDS);
     sw_json_integer(&j, "log_jobs", all->log_jobs);
     sw_json_number(&j, "log_ratio", all->log_ratio);
     sw_json_array(&j, "choices");
     for (int32_t i = 0; i < all->count; i++)
-        write_choice(&j, all, i);
+        write_choice(&j, all, trains, i);
     sw_json_end(&j);
     sw_json_end(&j);
     putchar('\n');
@@ -342,10 +355,11 @@ int sw_soonest_choose(const struct sw_options *options, struct sw_run_file *run_
     /* of these nodes the fastest mesh, unless it is the run's own choice that is first */
     if (!c->submitted)
         out->prefer = "time";
-    fprintf(stderr, "soonest: %d node%s of partition %s, mesh_dim %s: %s, done in %s\n", c->nodes,
+    fprintf(stderr, "soonest: %d node%s of partition %s, mesh_dim %s: %s, %s in %s\n", c->nodes,
             c->nodes == 1 ? "" : "s", c->partition,
             sw_mesh_format(&c->candidate.decision.mesh, mesh, sizeof mesh),
             c->wait_s < 60 ? "starts now" : wait_text(c->wait_s, wait),
+            sw_run_purpose(&run_file->run) == SW_FOR_TRAIN ? "done" : "ready",
             sw_format_duration(c->result_s, done));
 out:
     sw_start_choices_free(&all);

@@ -2,6 +2,7 @@
 
 #include "planner/emit/script.h"
 #include "planner/scheduler/scheduler.h"
+#include "planner/search/report.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static int make_request(const struct gathering *g, int32_t nodes, const char *pa
 struct wanted {
     int32_t nodes;
     const struct sw_candidate *candidate; /* NULL: no mesh fits, and why */
-    const char *why;
+    const char *lacks, *why;
     bool fastest, own; /* own: what the run itself prefers, on all nodes */
 };
 
@@ -109,7 +110,7 @@ static int add_choice(struct gathering *g, struct sw_start_choices *out,
     snprintf(c->partition, sizeof c->partition, "%s",
              name != NULL ? name : (partition != NULL ? partition : ""));
     if (g->ask->admits(g->forecast, request, c->why_not) && wanted->candidate == NULL)
-        snprintf(c->why_not, sizeof c->why_not, "no mesh fits%s%.200s",
+        snprintf(c->why_not, sizeof c->why_not, "no mesh %s%s%.200s", wanted->lacks,
                  wanted->why[0] != '\0' ? ": " : "", wanted->why);
     return 0;
 }
@@ -149,7 +150,7 @@ static bool limit_follows(const struct gathering *g, double step_seconds)
     char time[32];
     const struct sw_run_config *run = g->run;
     const char *limit = sw_job_request_get(g->base, "time");
-    if (limit == NULL || g->only != NULL || !run->says_steps ||
+    if (limit == NULL || g->only != NULL || !run->says_steps || run->job.type != SW_JOB_TRAIN ||
         (sw_job_terms(&run->cluster).time != NULL && !run->time_is_ceiling))
         return false;
     const char *follows = step_seconds > 0
@@ -164,7 +165,8 @@ static int add_meshes(struct gathering *g, struct sw_start_choices *out, int32_t
                       struct sw_error *err)
 {
     struct sw_search search = {0};
-    struct wanted wanted = {.nodes = nodes, .why = ""};
+    struct wanted wanted = {.nodes = nodes, .lacks = "fits", .why = ""};
+    char missed[160];
     bool may = false;
     if (may_start(g, nodes, &may, err) != 0)
         return -1;
@@ -172,19 +174,23 @@ static int add_meshes(struct gathering *g, struct sw_start_choices *out, int32_t
         return add_choices(g, out, &wanted, err);
     const struct sw_run_config run = sw_run_on_nodes(g->run, nodes);
     const bool all = nodes == g->run->cluster.nodes;
-    if (sw_search_run(&run, SW_FOR_TRAIN, 1, &search, err) != 0)
+    if (sw_search_run(&run, sw_run_purpose(&run), 1, &search, err) != 0)
         return -1;
-    if (all && search.feasible > 0)
+    const bool settles = sw_search_settles(&run, &search);
+    if (all && settles)
         g->limit_follows = limit_follows(g, search.mesh[0].cost.step_seconds);
-    if (search.feasible > 0) {
+    if (settles) {
         wanted.candidate = &search.mesh[search.fastest];
         wanted.fastest = true;
         wanted.own = all && search.fastest == 0;
+    } else if (search.feasible > 0) {
+        wanted.lacks = "keeps the latency goals";
+        wanted.why = sw_report_missed(&run, &search.mesh[0], missed, sizeof missed);
     } else if (search.count > 0) {
         wanted.why = search.mesh[0].detail;
     }
     int status = add_choices(g, out, &wanted, err);
-    if (status == 0 && all && search.feasible > 0 && search.fastest > 0) {
+    if (status == 0 && all && settles && search.fastest > 0) {
         wanted = (struct wanted){.nodes = nodes, .candidate = &search.mesh[0], .own = true};
         status = add_choices(g, out, &wanted, err);
     }
@@ -215,7 +221,7 @@ static int add_plan(struct gathering *g, struct sw_start_choices *out, struct sw
     struct sw_candidate candidate;
     const struct wanted wanted = {
         .nodes = g->run->cluster.nodes, .candidate = &candidate, .fastest = true, .own = true};
-    if (sw_search_evaluate(g->run, g->only, 0, &candidate, NULL, err) != 0)
+    if (sw_search_evaluate_job(g->run, g->only, &candidate, err) != 0)
         return -1;
     return add_choices(g, out, &wanted, err);
 }
@@ -292,16 +298,19 @@ static void expect_wait(const struct gathering *g, int64_t now, struct sw_start_
     }
 }
 
-/* How long it takes from now with this mesh. */
+/* How long it takes from now with this mesh; where the job makes texts, of which nobody knows how
+ * many: until the first. */
 static void expect_result(const struct gathering *g, struct sw_start_choice *c)
 {
-    const double steps_s = (double)g->run->optimizer.total_steps * c->candidate.cost.step_seconds;
+    const bool trains = sw_run_purpose(g->run) == SW_FOR_TRAIN;
+    const double steps_s =
+        trains ? (double)g->run->optimizer.total_steps * c->candidate.cost.step_seconds : 0;
     const double usable = c->limit_s - SW_START_SETUP_SECONDS;
     if (usable <= c->candidate.cost.step_seconds) {
         c->starts = false;
         snprintf(c->why_not, sizeof c->why_not,
-                 "no step ends within the time limit, after %.0f s that its start is taken to need",
-                 SW_START_SETUP_SECONDS);
+                 "no %s ends within the time limit, after %.0f s that its start is taken to need",
+                 trains ? "step" : "token", SW_START_SETUP_SECONDS);
         return;
     }
     c->jobs = isinf(usable) ? 1 : (int32_t)fmin(ceil(steps_s / usable), 1e6);

@@ -38,6 +38,7 @@ struct submitting {
     char folder[PATH_MAX], plan[PATH_MAX], script[PATH_MAX];
     struct sw_run_file run_file; /* of a run file; config NULL: none */
     struct sw_plan read;         /* of a plan file; config NULL: none */
+    struct sw_run_config suited; /* its run, with the job that its script starts */
     const struct sw_run_config *run;
     const struct sw_scheduler *row;      /* of its cluster; it has a queue */
     struct sw_submission before, record; /* before: what stood in the folder */
@@ -74,13 +75,15 @@ static int place(struct submitting *s, const char *folder, struct sw_error *err)
 }
 
 static int read_plan(const struct sw_options *options, const char *path, struct sw_plan *out,
-                     struct sw_error *err)
+                     struct sw_run_config *suited, struct sw_error *err)
 {
     if (options->override_count > 0 || options->mesh_dim != NULL || options->prefer != NULL ||
         options->template_path != NULL)
         return sw_fail(err, SW_BAD_INPUT,
                        "a plan is submitted as it is: --set and its like go with a run file");
-    return sw_plan_read(path, &sw_launchers, out, err);
+    return sw_plan_read(path, &sw_launchers, out, err) == 0
+               ? sw_script_find_job(path, out, suited, err)
+               : -1;
 }
 
 /* Refuses a job that would wait, start and fail. folder: of the plan; NULL: it is a run. Returns an
@@ -89,7 +92,7 @@ static int check_lacks(const struct sw_run_config *run, const char *folder, bool
 {
     struct sw_lack lack[SW_LACKS];
     const int32_t count =
-        folder != NULL && !sw_script_beside_trains(folder, run) ? 0 : sw_lacks_find(run, lack);
+        folder != NULL && run->job.type != SW_JOB_TRAIN ? 0 : sw_lacks_find(run, lack);
     int status = SW_OK;
     for (int32_t i = 0; i < count; i++) {
         struct sw_error err = {0};
@@ -108,7 +111,7 @@ static int open_run(struct submitting *s, const struct sw_options *options)
     const char *path = options->file_count == 1 ? options->files[0] : "";
     char *folder = NULL;
     if (ends_with(path, ".plan.yaml")) {
-        if (read_plan(options, path, &s->read, &err) != 0)
+        if (read_plan(options, path, &s->read, &s->suited, &err) != 0)
             return sw_command_fail(&err);
         s->run = s->read.run;
         folder = sw_path_folder(path);
@@ -133,7 +136,7 @@ static int open_run(struct submitting *s, const struct sw_options *options)
         free(folder);
         return lacks;
     }
-    if (err.status == SW_OK && (folder == NULL || sw_script_beside_trains(folder, s->run)))
+    if (err.status == SW_OK)
         (void)sw_command_check_data(s->run, &err);
     if (err.status == SW_OK)
         if (sw_file_make_folder(s->run->directory, &err) != 0)
@@ -365,7 +368,7 @@ static int submit_plan(struct submitting *s)
 {
     struct sw_error err = {0};
     struct sw_candidate c;
-    if (sw_search_evaluate(s->run, &s->read.decision, 0, &c, NULL, &err) != 0)
+    if (sw_search_evaluate_job(s->run, &s->read.decision, &c, &err) != 0)
         return sw_command_fail(&err);
     sw_report_note_device(s->plan, s->run);
     return submit(s, s->read.digest, &s->read.decision, &c.cost);
@@ -432,10 +435,11 @@ static int submit_as_told(const struct sw_options *options)
 static int dry_run_of_plan(const struct sw_options *options, const char *path)
 {
     struct sw_plan plan = {0};
+    struct sw_run_config suited;
     struct sw_error err = {0};
     char script[PATH_MAX], *folder = NULL;
     int status = SW_OK;
-    if (read_plan(options, path, &plan, &err) != 0)
+    if (read_plan(options, path, &plan, &suited, &err) != 0)
         goto out;
     folder = sw_path_folder(path);
     if (folder == NULL ||
