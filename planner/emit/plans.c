@@ -92,10 +92,9 @@ static int make_plan(const struct sw_run_config *run, const char *directory,
     int status = SW_OK;
     if (sw_search_run(run, sw_run_purpose(run), 1, &search, &err) != 0)
         return sw_command_fail(&err);
-    if (search.keeping == 0)
+    if (!sw_search_settles(run, &search)) {
         status = sw_report_unmet(run, &search);
-    /* what misses a goal was said, and is done where mesh_dim wants it */
-    if (sw_search_settles(run, &search)) {
+    } else {
         plan->candidate = search.mesh[0];
         status = make_programs(run, plan, &programs, &err) == 0 &&
                          make_folders(run, directory, &err) == 0 &&

@@ -157,7 +157,7 @@ void sw_serve_tell_table(FILE *out, const struct sw_search *s, int64_t top)
 {
     char mesh[64], memory[SW_FORMAT_BYTES], token[SW_FORMAT_BYTES], first[SW_FORMAT_BYTES],
         rate[SW_FORMAT_BYTES], weights[SW_FORMAT_BYTES], cache[SW_FORMAT_BYTES],
-        reduce[SW_FORMAT_BYTES], latency[SW_FORMAT_BYTES];
+        reduce[SW_FORMAT_BYTES], latency[SW_FORMAT_BYTES], beside[SW_FORMAT_BYTES], missed[96];
     const int32_t shown = top < s->feasible ? (int32_t)top : s->feasible;
     fprintf(out, "\n  %-14s %9s %9s %9s %9s %9s | %9s %9s %10s %9s %s\n", "mesh_dim", "sequences",
             "memory", "token", "first", "tok/s/acc", "weights", "cache", "reductions", "latency",
@@ -165,6 +165,8 @@ void sw_serve_tell_table(FILE *out, const struct sw_search *s, int64_t top)
     for (int32_t i = 0; i < shown; i++) {
         const struct sw_candidate *c = &s->mesh[i];
         const struct sw_serve_price *p = &c->serve;
+        snprintf(missed, sizeof missed, "; misses first_token_latency with %s while others run",
+                 sw_format_seconds(p->first_beside_seconds, beside));
         fprintf(out, "%s %-14s %9" PRId64 " %9s %9s %9s %9s | %9s %9s %10s %9s  %s%s%s\n",
                 i == 0 && s->keeping > 0 ? sw_format_mark(true) : " ",
                 sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh), p->texts,
@@ -177,8 +179,7 @@ void sw_serve_tell_table(FILE *out, const struct sw_search *s, int64_t top)
                 sw_format_seconds(c->cost.parts.reduces, reduce),
                 sw_format_seconds(c->cost.parts.latency, latency),
                 limit_name(limit_of(&c->cost.parts)),
-                p->misses_token ? "; misses token_latency" : "",
-                p->misses_first ? "; misses first_token_latency" : "");
+                p->misses_token ? "; misses token_latency" : "", p->misses_first ? missed : "");
     }
     sw_report_more(out, s, shown);
     fprintf(out, "first: of a prompt that is read alone; tok/s/acc: of decoding alone\n"
