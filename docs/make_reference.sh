@@ -52,7 +52,7 @@ takes it from OLD: `accelerators > old.accelerators`, `mesh != old.mesh`.
 
 | measure | unit | what |
 | --- | --- | --- |
-| `step` | s | time of one step |
+| `step` | s | time of one step, of a run that trains; it alone has `duration`, `accelerator_hours` and `mfu`, too |
 | `duration` | s | of all steps of the run; units `h` and `min`, too |
 | `accelerator_hours` | | of all steps x the accelerators of the run (of its `nodes`): `accelerator_hours > +5%`, or a number of hours. Saves, evaluations, starts and steps that are made again do not count |
 | `memory` | bytes | in use on each accelerator |
@@ -60,9 +60,12 @@ takes it from OLD: `accelerators > old.accelerators`, `mesh != old.mesh`.
 | `headroom` | bytes | of these, what `memory_headroom` wants to stay free |
 | `tokens_per_second` | tokens/s | over all accelerators |
 | `mfu` | fraction | model FLOP over the accelerators' peak |
-| `communication` | s | of a step in which compute waits for communication |
-| `communication_bytes` | bytes | that one rank sends in a step |
+| `communication` | s | of a step, or a token, in which compute waits for communication |
+| `communication_bytes` | bytes | that one rank sends in a step, or for a token |
 | `accelerators` | | number of them |
+| `token` | s | of a run that serves: for one token more of every sequence, while no prompt is read |
+| `first` | s | likewise: to the first token of a prompt that is read alone |
+| `beside` | s | likewise: for a token while prompts are read |
 
 | word | what |
 | --- | --- |
@@ -70,7 +73,7 @@ takes it from OLD: `accelerators > old.accelerators`, `mesh != old.mesh`.
 | `recompute` | what backward computes again: `recompute == full` |
 | `verdict` | `fits` or `fits_without_headroom` |
 
-`rejected` holds when the run fits on no mesh. Without it, too, a run that is new, or fitted before, ends in exit code 1
+`rejected` holds when the run fits on no mesh, or on none that keeps its latency goals. Without it, too, a run that is new, or fitted before, ends in exit code 1
 then.
 
 ## runner

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 /* What the columns of a table of runs are called, and what they hold. */
+static const char diff_details[] =
+    "\n--set changes both runs; a run named alone is compared with what --set makes of it.\n";
 static const char fit_details[] =
     "\nMEASUREMENTS: a metrics.jsonl of 'runner train' (its plan file before it), the output of "
     "nccl-tests,\n"
@@ -111,9 +113,10 @@ static const struct command {
      sw_command_runs, NULL},
     {"fit", "MEASUREMENTS FILE.yaml...", "fit profiles, and constants of links, to measurements",
      SW_OPTION_COLLECTIVE, sw_command_fit, fit_details},
-    {"diff", "OLD NEW", "compare two runs, plans or folders: settings, time, memory",
-     SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_FAIL_ALL, sw_command_diff,
-     NULL},
+    {"diff", "OLD NEW | RUN --set KEY=VALUE",
+     "compare two runs, plans or folders: settings, time, memory",
+     SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_FAIL_ALL | SW_OPTION_SET,
+     sw_command_diff, diff_details},
     {"import-cluster", "[--partition NAME] [--into FILE]",
      "write a cluster file from what the scheduler says",
      SW_OPTION_PARTITION | SW_OPTION_INTO | SW_OPTION_OUTPUT_FILE, sw_command_import_cluster, NULL},

@@ -52,15 +52,15 @@ static void count_file(struct sw_diff *diff, const struct sw_diff_file *file)
 
 /* Two files. */
 static int diff_files(struct sw_diff *diff, const char *before, const char *after,
-                      const char *old_base, const char *new_base,
+                      const struct sw_diff_reading as[2],
                       const struct sw_diff_conditions *conditions)
 {
     struct sw_error err = {0};
     struct sw_diff_file *file = add_file(diff, after, &err);
     if (file == NULL)
         return sw_command_fail(&err);
-    int status = sw_diff_side_read(before, old_base, false, NULL, &file->before);
-    graver(&status, sw_diff_side_read(after, new_base, false, NULL, &file->after));
+    int status = sw_diff_side_read(before, &as[0], false, NULL, &file->before);
+    graver(&status, sw_diff_side_read(after, &as[1], false, NULL, &file->after));
     if (status != SW_OK)
         return status;
     file->status = SW_DIFF_CHANGED;
@@ -85,7 +85,8 @@ static void note_unreadable(const struct sw_diff_file *file)
  * what they describe is part of the runs that name them. An old file that cannot be read must not
  * stand in the way of its repair: it counts as absent. */
 static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
-                     const char *const base[2], const struct sw_diff_conditions *conditions)
+                     const struct sw_diff_reading as[2],
+                     const struct sw_diff_conditions *conditions)
 {
     struct sw_error err = {0};
     struct sw_diff_file *file = add_file(diff, pair->path, &err);
@@ -93,7 +94,7 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
     if (file == NULL)
         return sw_command_fail(&err);
     if (pair->before != NULL) {
-        const int status = sw_diff_side_read(pair->before, base[0], true, &no_old, &file->before);
+        const int status = sw_diff_side_read(pair->before, &as[0], true, &no_old, &file->before);
         if (status == SW_ENVIRONMENT)
             return status;
         if (status != SW_OK) {
@@ -102,7 +103,7 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
         }
     }
     if (pair->after != NULL) {
-        const int status = sw_diff_side_read(pair->after, base[1], false, &no_new, &file->after);
+        const int status = sw_diff_side_read(pair->after, &as[1], false, &no_new, &file->after);
         if (status != SW_OK)
             return status;
         /* it was a run and is none any more: say what is wrong with it */
@@ -126,7 +127,7 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
 /* The name of the run in a file of one folder alone, NULL: none; the caller's. Of a file that is
  * wrong nothing is said here: it is read again. Returns an exit code, not SW_OK where even that
  * would not do. */
-static int name_of(const struct sw_diff_pair *pair, const char *const base[2], char **name)
+static int name_of(const struct sw_diff_pair *pair, const struct sw_diff_reading as[2], char **name)
 {
     struct sw_diff_side side = {0};
     bool is_other = true;
@@ -134,7 +135,7 @@ static int name_of(const struct sw_diff_pair *pair, const char *const base[2], c
     *name = NULL;
     if (old == (pair->after != NULL))
         return SW_OK;
-    const int status = sw_diff_side_read(old ? pair->before : pair->after, base[old ? 0 : 1], true,
+    const int status = sw_diff_side_read(old ? pair->before : pair->after, &as[old ? 0 : 1], true,
                                          &is_other, &side);
     if (status == SW_OK && !is_other && !side.is_plan && side.run != NULL)
         *name = strdup(side.run->name);
@@ -159,7 +160,8 @@ static int32_t find_name(const struct sw_diff_pair *pairs, char *const *names, i
 
 /* A run whose file was renamed is the same run: its `name` tells. Returns an exit code; an error is
  * printed. */
-static int pair_renamed(struct sw_diff_pair *pairs, int32_t count, const char *const base[2])
+static int pair_renamed(struct sw_diff_pair *pairs, int32_t count,
+                        const struct sw_diff_reading as[2])
 {
     struct sw_error err = {0};
     int status = SW_OK;
@@ -169,7 +171,7 @@ static int pair_renamed(struct sw_diff_pair *pairs, int32_t count, const char *c
         return sw_command_fail(&err);
     }
     for (int32_t i = 0; i < count && status == SW_OK; i++)
-        status = name_of(&pairs[i], base, &names[i]);
+        status = name_of(&pairs[i], as, &names[i]);
     for (int32_t i = 0; i < count && status == SW_OK; i++) {
         if (names[i] == NULL || pairs[i].before != NULL ||
             find_name(pairs, names, count, names[i], false) != i)
@@ -195,7 +197,7 @@ static int pair_renamed(struct sw_diff_pair *pairs, int32_t count, const char *c
     return status;
 }
 
-static int diff_directories(struct sw_diff *diff, const char *const base[2],
+static int diff_directories(struct sw_diff *diff, const struct sw_diff_reading as[2],
                             const struct sw_diff_conditions *conditions)
 {
     struct sw_error err = {0};
@@ -203,12 +205,12 @@ static int diff_directories(struct sw_diff *diff, const char *const base[2],
     int32_t count = 0;
     int status = SW_OK;
     diff->is_directory = true;
-    if (sw_diff_pair_files(base[0], base[1], &pairs, &count, &err) != 0)
+    if (sw_diff_pair_files(as[0].base, as[1].base, &pairs, &count, &err) != 0)
         return sw_command_fail(&err);
-    status = pair_renamed(pairs, count, base);
+    status = pair_renamed(pairs, count, as);
     for (int32_t i = 0; i < count && status != SW_ENVIRONMENT; i++)
         if (pairs[i].before != NULL || pairs[i].after != NULL)
-            graver(&status, diff_pair(diff, &pairs[i], base, conditions));
+            graver(&status, diff_pair(diff, &pairs[i], as, conditions));
     sw_diff_pairs_free(pairs, count);
     return status;
 }
@@ -267,16 +269,18 @@ static int print(const struct sw_options *options, const struct sw_diff *diff)
 static int usage(const struct sw_options *options, bool is_directory[2])
 {
     struct sw_error err = {0};
-    if (options->file_count != 2) {
+    const bool alone = options->file_count == 1 && options->override_count > 0;
+    if (options->file_count != 2 && !alone) {
         sw_fail(&err, SW_BAD_INPUT,
-                "name two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml'");
+                "name two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml', or "
+                "one run and what --set changes of it");
         return sw_command_fail(&err);
     }
     if (options->json && options->markdown) {
         sw_fail(&err, SW_BAD_INPUT, "--json or --markdown, not both");
         return sw_command_fail(&err);
     }
-    for (int32_t i = 0; i < 2; i++) {
+    for (int32_t i = 0; i < options->file_count; i++) {
         struct stat info;
         if (stat(options->files[i], &info) != 0) {
             sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = options->files[i]},
@@ -284,6 +288,10 @@ static int usage(const struct sw_options *options, bool is_directory[2])
             return sw_command_fail(&err);
         }
         is_directory[i] = S_ISDIR(info.st_mode);
+    }
+    if (alone && is_directory[0]) {
+        sw_fail(&err, SW_BAD_INPUT, "with one name --set changes a run; name its file");
+        return sw_command_fail(&err);
     }
     if (is_directory[0] == is_directory[1])
         return SW_OK;
@@ -307,6 +315,7 @@ int sw_command_diff(const struct sw_options *options)
     struct sw_diff diff = {0};
     bool is_directory[2] = {false, false};
     char *base[2] = {NULL, NULL};
+    struct sw_diff_reading as[2];
     struct sw_fail_if *condition = calloc(SW_MAX_FAIL_IF, sizeof *condition);
     const struct sw_diff_conditions conditions = {condition, options->fail_if_count,
                                                   options->fail_all};
@@ -321,13 +330,15 @@ int sw_command_diff(const struct sw_options *options)
         status = usage(options, is_directory);
     if (status != SW_OK)
         goto out;
-    const char *before = options->files[0], *after = options->files[1];
+    const char *before = options->files[0], *after = options->files[options->file_count - 1];
     base[0] = is_directory[0] ? strdup(before) : sw_path_folder(before);
     base[1] = is_directory[1] ? strdup(after) : sw_path_folder(after);
-    if (is_directory[0])
-        status = diff_directories(&diff, (const char *const *)base, &conditions);
-    else
-        status = diff_files(&diff, before, after, base[0], base[1], &conditions);
+    for (int32_t i = 0; i < 2; i++)
+        as[i] = (struct sw_diff_reading){base[i], options->override, options->override_count};
+    if (options->file_count == 1) /* against itself as it stands */
+        as[0].override_count = 0;
+    status = is_directory[0] ? diff_directories(&diff, as, &conditions)
+                             : diff_files(&diff, before, after, as, &conditions);
     if (status == SW_OK) {
         write_headline(&diff);
         status = print(options, &diff);

@@ -69,13 +69,29 @@ static void suit_run(struct sw_diff_side *out)
     out->purpose = sw_run_suit(&out->suited);
 }
 
-int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_other,
-                      struct sw_diff_side *out)
+/* What kind it is, is known once it was read. */
+static int override(const struct sw_diff_reading *as, struct sw_diff_side *out,
+                    struct sw_error *err)
+{
+    const enum sw_config_kind kind = sw_config_get_kind(out->config);
+    if (as->override_count == 0 || (kind != SW_CONFIG_RUN && kind != SW_CONFIG_PLAN))
+        return 0;
+    if (kind == SW_CONFIG_PLAN)
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = out->path},
+                          "a plan is compared as it is; --set goes with run files");
+    sw_config_free(out->config);
+    out->config =
+        sw_config_read(out->path, kind, &sw_launchers, as->override, as->override_count, err);
+    return out->config != NULL ? 0 : -1;
+}
+
+int sw_diff_side_read(const char *path, const struct sw_diff_reading *as, bool quiet,
+                      bool *is_other, struct sw_diff_side *out)
 {
     struct sw_error err = {0};
     memset(out, 0, sizeof *out);
     out->path = path;
-    out->base = base;
+    out->base = as->base;
     if (is_other != NULL)
         *is_other = false;
     /* of a folder's files those that are something else are passed over, but this may be a run */
@@ -85,8 +101,8 @@ int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_o
         return quiet ? SW_BAD_INPUT : sw_command_fail(&err);
     }
     out->config = sw_config_read(path, SW_CONFIG_UNKNOWN, &sw_launchers, NULL, 0, &err);
-    if (out->config == NULL)
-        return sw_command_fail(&err);
+    if (out->config == NULL || override(as, out, &err) != 0)
+        return quiet && err.status == SW_BAD_INPUT ? SW_BAD_INPUT : sw_command_fail(&err);
     const enum sw_config_kind kind = sw_config_get_kind(out->config);
     if (kind != SW_CONFIG_RUN && kind != SW_CONFIG_PLAN && is_other != NULL) {
         *is_other = true;

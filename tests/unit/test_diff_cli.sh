@@ -93,6 +93,16 @@ PYTHON
 echo '# a comment is no difference' >>"$scratch/new/$run"
 expect 0 diff "$scratch/old/$run" "$scratch/new/$run" && silent comment
 
+# --set changes both runs, or one that is named alone; a plan stays as it is.
+expect 0 diff "$scratch/old/$run" "$scratch/new/$run" --set sequence_length=64 && silent both with --set
+expect 4 diff "$scratch/old/$run" --set sequence_length=64
+says '^    sequence_length +[0-9]+ -> 64$'
+expect 0 diff "$scratch/old" "$scratch/new" --set sequence_length=64 && silent two folders with --set
+expect 2 diff "$scratch/old/$run" --set sequence_lenth=64
+complains "--set:1:1: error: unknown key 'sequence_lenth'; did you mean 'sequence_length'?"
+expect 2 diff "$scratch/old" --set sequence_length=64
+complains "plan: error: with one name --set changes a run; name its file"
+
 # A changed model counts for the run that names it; run files are untouched.
 sed -i 's/^num_hidden_layers:.*/num_hidden_layers: 8/' "$scratch/new/models/quickstart.yaml"
 expect 4 diff "$scratch/old/$run" "$scratch/new/$run"
@@ -214,7 +224,7 @@ says '^fits now: [0-9,]+ tokens/s, step '
 
 # Wrong arguments.
 expect 2 diff "$scratch/old"
-complains "plan: error: name two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml'"
+complains "plan: error: name two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml', or one run and what --set changes of it"
 expect 2 diff "$scratch/old" "$scratch/old/$run"
 complains "plan: error: one is a folder and one is a file; compare two of a kind"
 expect 2 diff "$scratch/old" "$scratch/nothing"
@@ -285,6 +295,8 @@ expect 1 diff "$served" "$slow" --fail-if rejected
 says ' -> cannot serve: mesh_dim [0-9,]+ misses serve\.token_latency 1\.00 us with '
 expect 0 emit "$served" -o "$scratch/old/out"
 expect 0 diff "$served" "$scratch/old/out/quickstart-slurm.plan.yaml" && silent a plan that serves and its run
+expect 2 diff "$served" "$scratch/old/out/quickstart-slurm.plan.yaml" --set name=other
+complains "$scratch/old/out/quickstart-slurm.plan.yaml: error: a plan is compared as it is; --set goes with run files"
 expect 0 check "$served"
 says ': ok, a run: [0-9]+ of [0-9]+ meshes can serve'
 sed '/^serve:/d' "$served" >"$scratch/old/runs/none.yaml"
