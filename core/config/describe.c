@@ -292,6 +292,9 @@ static void check_job(struct sw_config *c, struct section *s, struct sw_run_conf
                  job->type == SW_JOB_SERVE
                      ? "others on the cluster's network can reach it: name a file with a token"
                      : "name a file of lines of JSON");
+    if (job->input != NULL && job->output != NULL && strcmp(job->input, job->output) == 0)
+        complain(c, s, "job", "'output' is the file that 'input' reads, and would replace it",
+                 "name another file as output");
     if (job->type == SW_JOB_SERVE && job->shards > 1)
         complain(c, s, "job", "'shards' applies only to generate and score",
                  "start one job for each server");
