@@ -8,6 +8,12 @@ const struct sw_word sw_words_strategy[] = {{"ring", SW_ATTENTION_RING, NULL},
                                             {"ulysses", SW_ATTENTION_ULYSSES, NULL},
                                             {"auto", SW_ATTENTION_AUTO, NULL},
                                             {NULL, 0, NULL}};
+const struct sw_word sw_words_collective[] = {{"slice", SW_SLICE, NULL},
+                                              {"all_gather", SW_ALL_GATHER, NULL},
+                                              {"reduce_scatter", SW_REDUCE_SCATTER, NULL},
+                                              {"all_reduce", SW_ALL_REDUCE, NULL},
+                                              {"all_to_all", SW_ALL_TO_ALL, NULL},
+                                              {NULL, 0, NULL}};
 const struct sw_word sw_words_layout[] = {
     {"zigzag", SW_ZIGZAG, NULL}, {"contiguous", SW_CONTIGUOUS, NULL}, {NULL, 0, NULL}};
 const struct sw_word sw_words_precision[] = {

@@ -27,6 +27,16 @@ enum sw_product_kind {
     SW_PRODUCT_KINDS
 };
 
+/* What is done to a value whose dimension `dim` is split over axes of the mesh. */
+enum sw_collective {
+    SW_SLICE,          /* keep own block of `dim` along axes; free */
+    SW_ALL_GATHER,     /* undo the minor-most axes of `dim` */
+    SW_REDUCE_SCATTER, /* partial over axes becomes a split of `dim` (appended as its minor-most
+                          axes) */
+    SW_ALL_REDUCE,     /* partial over axes becomes complete */
+    SW_ALL_TO_ALL      /* axes leave `dim` (its minor-most) and are appended to `dim_to` */
+};
+
 enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA, SW_DEVICE_COUNT };
 
 /* What a program is for. */
@@ -57,7 +67,7 @@ struct sw_word {
  * words follow. */
 extern const struct sw_word sw_words_strategy[], sw_words_layout[], sw_words_precision[],
     sw_words_device[], sw_words_continue[], sw_words_preflight[], sw_words_cache[],
-    sw_words_weights[];
+    sw_words_weights[], sw_words_collective[];
 /* Of signals; their values are those of <signal.h>. */
 extern const struct sw_word sw_words_signal[];
 

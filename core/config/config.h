@@ -53,11 +53,27 @@ struct sw_curve {
     struct sw_curve_point point[SW_MAX_CURVE]; /* ascending size */
 };
 
-/* A file of one. */
+/* Curves of single collectives over so many ranks, by bytes over a port as a link's. Of one
+ * collective ranks ascend; those of another number have a curve between its neighbours', more than
+ * any those of the most, and fewer than any the link's own. */
+enum { SW_MAX_COLLECTIVE_CURVES = 16 };
+struct sw_collective_curves {
+    int32_t count;
+    struct sw_collective_curve {
+        enum sw_collective kind;
+        int32_t ranks;
+        struct sw_curve curve;
+    } of[SW_MAX_COLLECTIVE_CURVES];
+};
+
+/* A file of one, and of single collectives (NULL: none). */
 struct sw_curve_file {
     struct sw_curve curve;
+    const struct sw_collective_curves *collectives;
     double error; /* mean |error| of measurements that it was not fitted to; 0: not told */
-    struct sw_place at;
+    struct {
+        struct sw_place points, collectives;
+    } at;
 };
 
 /* How fast decoding reads: what bytes per second products of few rows take of their weights, and
@@ -211,10 +227,11 @@ struct sw_link_config {
     double launch_s;            /* of a collective, once, however many steps it takes */
     double latency_s;           /* of each of its steps */
     struct sw_curve efficiency; /* share of bandwidth by bytes over a port; count 0: default */
+    const struct sw_collective_curves *collectives; /* measured apart; NULL: none */
     const char *efficiency_path; /* file that it came from; NULL: written in its place */
     double efficiency_error;     /* of that file; 0: not told */
     struct {
-        struct sw_place bandwidth, launch, latency, efficiency, oversubscription;
+        struct sw_place bandwidth, launch, latency, efficiency, collectives, oversubscription;
     } at;                    /* as in a profile */
     double oversubscription; /* >= 1: bandwidth is divided by it where all talk at once */
     bool rails;  /* every accelerator has its own port; else those of a domain share all of them */

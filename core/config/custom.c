@@ -142,7 +142,9 @@ static bool read_link_curve(struct sw_config *c, const struct field *field, stru
         return false;
     link->efficiency = file.curve;
     link->efficiency_error = file.error;
-    link->at.efficiency = file.at;
+    link->at.efficiency = file.at.points;
+    link->collectives = file.collectives;
+    link->at.collectives = file.at.collectives;
     link->efficiency_path = root->source->file;
     return true;
 }

@@ -484,6 +484,18 @@ const struct field sw_link_fields[] = {
               "collective sends over one port, fraction], sizes ascending, or a file that holds "
               "points; "
               "default: 0.82 for the innermost link, 0.9 for others"},
+    {.key = "collectives",
+     .type = FIELD_CUSTOM,
+     KEPT(collectives, collectives),
+     .brief = true,
+     .custom = &sw_type_collectives,
+     .example = "[[all_to_all, 8, 1e6, 0.2], [all_to_all, 8, 1e9, 0.8]]",
+     .schema = SW_COLLECTIVES_SCHEMA,
+     .about = "fractions that single collectives reach where they differ from the others: points "
+              "[collective, ranks, bytes over one port, fraction], those of a collective and "
+              "ranks together, ranks and sizes ascending; between two numbers of ranks the "
+              "fraction goes with the logarithm, above the most it is that of the most, below "
+              "the fewest that of 'efficiency'"},
     {.key = "oversubscription",
      .type = FIELD_REAL,
      KEPT(oversubscription, oversubscription),

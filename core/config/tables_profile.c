@@ -148,11 +148,24 @@ const struct field sw_curve_fields[] = {
      .offset = 0,
      .required = true,
      .custom = &sw_type_curve,
-     .place = offsetof(struct sw_curve_file, at),
+     .place = offsetof(struct sw_curve_file, at.points),
      .example = "[[1e6, 0.2], [1e9, 0.8]]",
      .schema = SW_CURVE_SCHEMA,
      .about = "points [size, fraction], sizes ascending; between them the fraction goes with the "
               "logarithm of the size, beyond them it stays"},
+    {.key = "collectives",
+     .type = FIELD_CUSTOM,
+     .offset = offsetof(struct sw_curve_file, collectives),
+     .place = offsetof(struct sw_curve_file, at.collectives),
+     .brief = true,
+     .custom = &sw_type_collectives,
+     .example = "[[all_to_all, 8, 1e6, 0.2], [all_to_all, 8, 1e9, 0.8]]",
+     .schema = SW_COLLECTIVES_SCHEMA,
+     .about = "fractions that single collectives reach where they differ from the others: points "
+              "[collective, ranks, bytes over one port, fraction], those of a collective and "
+              "ranks together, ranks and sizes ascending; between two numbers of ranks the "
+              "fraction goes with the logarithm, above the most it is that of the most, below "
+              "the fewest that of 'points'"},
     {.key = "error",
      .type = FIELD_REAL,
      .offset = offsetof(struct sw_curve_file, error),

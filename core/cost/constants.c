@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum form { NUMBER, CURVE, FEW_ROWS, GRID };
+enum form { NUMBER, CURVE, FEW_ROWS, GRID, CURVES };
 
 /* Offsets are in the profile, the accelerator or the link. */
 static const struct row {
@@ -73,6 +73,8 @@ static const struct row {
     {"bandwidth", SW_OWNER_LINK, SW_UNIT_BYTES, NUMBER, LINK(bandwidth, bandwidth)},
     {"efficiency", SW_OWNER_LINK, SW_UNIT_SHARE, CURVE, AT(sw_link_config, efficiency, efficiency),
      offsetof(struct sw_link_config, efficiency_error), 0},
+    {"collectives", SW_OWNER_LINK, SW_UNIT_SHARE, CURVES,
+     AT(sw_link_config, collectives, collectives), 0, 1},
     {"oversubscription", SW_OWNER_LINK, SW_UNIT_TIMES, NUMBER,
      LINK(oversubscription, oversubscription)},
     {"launch", SW_OWNER_LINK, SW_UNIT_SECONDS, NUMBER, LINK(launch_s, launch)},
@@ -86,7 +88,7 @@ static const struct row {
 #undef SHEET_GRID
 #undef LINK
 };
-enum { ROWS = sizeof rows / sizeof rows[0], LINK_ROWS = 5 };
+enum { ROWS = sizeof rows / sizeof rows[0], LINK_ROWS = 6 };
 _Static_assert(ROWS - LINK_ROWS + LINK_ROWS * SW_MAX_LINKS <= SW_MOST_CONSTANTS,
                "every constant of a cluster has its place in the list");
 _Static_assert((int)SW_PRODUCT_KINDS <= (int)SW_ATTENTION_PHASES,
@@ -163,6 +165,19 @@ static void meet_grids(struct sw_constant *c, const char *base, const struct row
     }
 }
 
+/* Of curves of collectives, which the constant points to; NULL: there are none. */
+static const struct sw_collective_curves **curves_of(const char *base, const struct row *row)
+{
+    return (const struct sw_collective_curves **)(void *)(uintptr_t)(base + row->value);
+}
+
+static void meet_curves(struct sw_constant *c, const struct sw_collective_curves *all)
+{
+    for (int32_t i = 0; all != NULL && i < all->count; i++)
+        meet(c, &all->of[i].curve.point[0].fraction, all->of[i].curve.count,
+             sizeof all->of[i].curve.point[0] / sizeof(double));
+}
+
 /* The curve of a link that tells none. */
 static struct sw_curve assumed_share(int32_t link)
 {
@@ -200,6 +215,8 @@ static bool describe(const struct sw_cluster_config *cluster, int32_t row_at, in
     *c = (struct sw_constant){.owner = row->owner, .unit = row->unit, .row = row_at, .link = link};
     if (row->form == GRID) {
         meet_grids(c, base, row);
+    } else if (row->form == CURVES) {
+        meet_curves(c, *curves_of(base, row));
     } else {
         const struct numbers n = numbers_of(base, row);
         meet(c, n.first, n.count, n.stride);
@@ -250,6 +267,16 @@ static void scale_grids(const struct sw_products **grid, int32_t count, double f
     }
 }
 
+static void scale_curves(const struct sw_collective_curves **curves, double factor,
+                         struct sw_collective_curves *room)
+{
+    *room = **curves;
+    *curves = room;
+    for (int32_t i = 0; i < room->count; i++)
+        for (int32_t k = 0; k < room->of[i].curve.count; k++)
+            room->of[i].curve.point[k].fraction *= factor;
+}
+
 void sw_constant_scale(struct sw_cluster_config *cluster, const struct sw_constant *constant,
                        double factor, struct sw_constant_room *room)
 {
@@ -258,6 +285,10 @@ void sw_constant_scale(struct sw_cluster_config *cluster, const struct sw_consta
     const char *base = base_of(cluster, row, constant->link);
     if (row->form == GRID) {
         scale_grids(grids_of(base, row), row->grids, factor, room);
+        return;
+    }
+    if (row->form == CURVES) {
+        scale_curves(curves_of(base, row), factor, &room->collectives);
         return;
     }
     if (row->owner == SW_OWNER_LINK && row->form == CURVE && link->efficiency.count == 0)

@@ -17,7 +17,7 @@ enum sw_constant_unit {
     SW_UNIT_TIMES
 };
 
-enum { SW_MOST_CONSTANTS = 27 + 5 * SW_MAX_LINKS, SW_CONSTANT_NAME_BYTES = 96 };
+enum { SW_MOST_CONSTANTS = 27 + 6 * SW_MAX_LINKS, SW_CONSTANT_NAME_BYTES = 96 };
 
 struct sw_constant {
     char name[SW_CONSTANT_NAME_BYTES]; /* "profile.matmul", "links.nvlink.latency" */
@@ -41,10 +41,12 @@ int32_t sw_constants_list(const struct sw_cluster_config *cluster,
 /* Where changed grids stand: a description only points at its own. */
 struct sw_constant_room {
     struct sw_products grid[SW_ATTENTION_PHASES * SW_FEW_DTYPES];
+    struct sw_collective_curves collectives;
 };
 
 /* The same cluster with that constant, of a curve or grid every point, times `factor`. The constant
- * must be of this cluster, which uses the room from then on where it is a grid. */
+ * must be of this cluster, which uses the room from then on where it is
+ * a grid or curves of collectives. */
 void sw_constant_scale(struct sw_cluster_config *cluster, const struct sw_constant *constant,
                        double factor, struct sw_constant_room *room);
 

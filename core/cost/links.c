@@ -1,5 +1,6 @@
 #include "core/cost/links.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/cost/cost.h"
@@ -15,16 +16,45 @@ double sw_links_assumed_share(int32_t level)
     return level == 0 ? inside_share : outside_share;
 }
 
+/* Bytes per second of one accelerator where all talk at once, at that share of the data sheet's. */
+static double at_share(const struct sw_link_config *link, double share)
+{
+    const double bandwidth = link->bandwidth * share;
+    return link->oversubscription > 1 ? bandwidth / link->oversubscription : bandwidth;
+}
+
 /* Bytes per second of one accelerator on that level when all talk at once and so many go over each
  * port. */
 static double bandwidth_of(const struct sw_cluster_config *cluster, int32_t level, double bytes)
 {
     const struct sw_link_config *link = &cluster->link[level];
-    double share = sw_links_assumed_share(level);
-    if (link->efficiency.count > 0)
-        share = sw_cost_efficiency(&link->efficiency, bytes, share);
-    const double bandwidth = link->bandwidth * share;
-    return link->oversubscription > 1 ? bandwidth / link->oversubscription : bandwidth;
+    return at_share(link,
+                    sw_cost_efficiency(&link->efficiency, bytes, sw_links_assumed_share(level)));
+}
+
+/* The same of one collective over so many ranks of a domain, which may be measured apart. */
+static double collective_bandwidth(const struct sw_cluster_config *cluster, int32_t level,
+                                   enum sw_collective kind, int32_t ranks, double bytes)
+{
+    const struct sw_link_config *link = &cluster->link[level];
+    const struct sw_collective_curves *all = link->collectives;
+    const struct sw_collective_curve *fewer = NULL, *more = NULL;
+    for (int32_t i = 0; all != NULL && i < all->count; i++) {
+        const struct sw_collective_curve *one = &all->of[i]; /* of a kind ranks ascend */
+        if (one->kind == kind && one->ranks <= ranks)
+            fewer = one;
+        if (one->kind == kind && one->ranks >= ranks && more == NULL)
+            more = one;
+    }
+    if (fewer == NULL)
+        return bandwidth_of(cluster, level, bytes);
+    double share = sw_cost_efficiency(&fewer->curve, bytes, 1);
+    if (more != NULL && more != fewer) {
+        const double between =
+            log((double)ranks / fewer->ranks) / log((double)more->ranks / fewer->ranks);
+        share += between * (sw_cost_efficiency(&more->curve, bytes, 1) - share);
+    }
+    return at_share(link, share);
 }
 
 /* Neighbouring axes of a group as one: `size` members every `stride` ranks, blocks of `block`. */
@@ -294,7 +324,9 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
         const bool direct = is_direct(cluster, span, kind, l);
         const double crossing =
             sw_links_crossing(direct, kind, span->ranks, span->inside[l], span->members[l], bytes);
-        const double seconds = crossing / bandwidth_of(cluster, l, crossing);
+        const double seconds =
+            crossing / (direct ? bandwidth_of(cluster, l, crossing)
+                               : collective_bandwidth(cluster, l, kind, span->inside[l], crossing));
         if (seconds > slowest)
             slowest = seconds;
         latency +=
@@ -312,16 +344,11 @@ int32_t sw_links_outermost(const struct sw_span *span)
     return -1;
 }
 
-/* Bytes per second of one accelerator where all talk at once, as on the data sheet. */
-static double nominal(const struct sw_link_config *link)
-{
-    return link->oversubscription > 1 ? link->bandwidth / link->oversubscription : link->bandwidth;
-}
-
 int32_t sw_links_fastest(const struct sw_cluster_config *cluster)
 {
     int32_t l = 0;
-    while (l + 1 < cluster->link_count && nominal(&cluster->link[l + 1]) >= nominal(cluster->link))
+    while (l + 1 < cluster->link_count &&
+           at_share(&cluster->link[l + 1], 1) >= at_share(cluster->link, 1))
         l++;
     return l < cluster->link_count ? l : -1;
 }

@@ -3,16 +3,8 @@
 #ifndef SW_RESHARD_H
 #define SW_RESHARD_H
 
+#include "core/base/words.h"
 #include "core/sharding/sharding.h"
-
-enum sw_collective {
-    SW_SLICE,          /* keep own block of `dim` along axes; free */
-    SW_ALL_GATHER,     /* undo the minor-most axes of `dim` */
-    SW_REDUCE_SCATTER, /* partial over axes becomes a split of `dim` (appended as its minor-most
-                          axes) */
-    SW_ALL_REDUCE,     /* partial over axes becomes complete */
-    SW_ALL_TO_ALL      /* axes leave `dim` (its minor-most) and are appended to `dim_to` */
-};
 
 struct sw_reshard_step {
     enum sw_collective kind;

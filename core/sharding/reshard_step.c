@@ -2,17 +2,9 @@
 #include "core/sharding/reshard.h"
 #include "core/sharding/reshard_internal.h"
 
-static const char *const collective_names[] = {
-    [SW_SLICE] = "slice",
-    [SW_ALL_GATHER] = "all_gather",
-    [SW_REDUCE_SCATTER] = "reduce_scatter",
-    [SW_ALL_REDUCE] = "all_reduce",
-    [SW_ALL_TO_ALL] = "all_to_all",
-};
-
 const char *sw_collective_name(enum sw_collective kind)
 {
-    return collective_names[kind];
+    return sw_word(sw_words_collective, (int32_t)kind);
 }
 
 static struct sw_axes append_axes(struct sw_axes list, struct sw_axes more)

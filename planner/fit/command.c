@@ -216,6 +216,7 @@ static double link_error(const struct sw_cluster_config *cluster, int32_t level,
     double sum = 0;
     int32_t count = 0, last = -1;
     struct sw_cluster_config c = *cluster;
+    struct sw_collective_curves own;
     for (int32_t i = 0; i < links->count; i++) {
         if (sw_fit_link_level(cluster, &links->point[i]) != level)
             continue;
@@ -225,7 +226,7 @@ static double link_error(const struct sw_cluster_config *cluster, int32_t level,
                           links->point[last].ranks == links->point[i].ranks;
         if (leave_out && !same) {
             c = *cluster;
-            sw_fit_link(&c, level, links, i);
+            sw_fit_link(&c, level, links, i, &own);
         }
         last = i;
         sum += fabs(sw_fit_link_error(&c, &links->point[i]));
@@ -262,6 +263,20 @@ static void print_groups(const struct sw_cluster_config *cluster, int32_t level,
     free(error);
 }
 
+/* A curve on each line, a point after the other. */
+static void print_collectives(const struct sw_collective_curves *own)
+{
+    for (int32_t i = 0; i < own->count; i++)
+        for (int32_t k = 0; k < own->of[i].curve.count; k++)
+            printf("%s[%s, %d, %.4g, %.3g]",
+                   i + k == 0   ? ",\n     collectives: ["
+                   : k % 4 == 0 ? ",\n       "
+                                : ", ",
+                   sw_collective_name(own->of[i].kind), own->of[i].ranks,
+                   own->of[i].curve.point[k].size, own->of[i].curve.point[k].fraction);
+    printf("]");
+}
+
 /* How far a link reaches stays a word where it was one, so that the cluster may be resized. A curve
  * of which nothing was measured is the default, which is not told. */
 static void print_link(const struct sw_cluster_config *c, const struct sw_link_config *link)
@@ -287,6 +302,8 @@ static void print_link(const struct sw_cluster_config *c, const struct sw_link_c
                             : ", ",
                curve->point[i].size, curve->point[i].fraction, i + 1 == curve->count ? "]" : "");
     }
+    if (link->collectives != NULL)
+        print_collectives(link->collectives);
     printf("}\n");
     if (all_most)
         printf("  # every share is at its most: raise the bandwidth of %s\n", link->name);
@@ -295,6 +312,7 @@ static void print_link(const struct sw_cluster_config *c, const struct sw_link_c
 static void fit_cluster(const struct sw_cluster_config *described, const struct sw_fit_links *links)
 {
     struct sw_cluster_config c = *described;
+    struct sw_collective_curves own[SW_MAX_LINKS];
     bool any = false;
     for (int32_t i = 0; i < links->count; i++)
         any = any || sw_fit_link_level(described, &links->point[i]) >= 0;
@@ -305,7 +323,7 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
     for (int32_t l = 0; l < c.link_count; l++) {
         struct sw_link_config *link = &c.link[l];
         const double before = link_error(&c, l, links, false);
-        const int32_t count = sw_fit_link(&c, l, links, -1);
+        const int32_t count = sw_fit_link(&c, l, links, -1, &own[l]);
         if (count == 0)
             printf("  # %s: no measurements, as described\n", link->name);
         else

@@ -232,10 +232,13 @@ int sw_fit_links_check(const struct sw_cluster_config *cluster, const struct sw_
  * without point `without` (-1: none). Inner levels come first. The launch stays as described where
  * all take as many steps. More points than a curve holds become one that brings the mean of
  * |ln(predicted / measured)| near its least; then all of the collective and ranks of `without` are
- * left out, where others remain. Returns how many points were used; 0 leaves the cluster as it is.
+ * left out, where others remain. Collectives over numbers of ranks that have 12 points or more
+ * get curves of their own beside it, in `own`, which the cluster then points to. Returns how many
+ * points were used; 0 leaves the cluster as it is.
  */
 int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
-                    const struct sw_fit_links *links, int32_t without);
+                    const struct sw_fit_links *links, int32_t without,
+                    struct sw_collective_curves *own);
 /* predicted time / measured time - 1. */
 double sw_fit_link_error(const struct sw_cluster_config *cluster,
                          const struct sw_fit_link_point *point);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES = 2048, STEPS_MAX = 4096 };
+enum { LINE_BYTES = 2048, STEPS_MAX = 4096, ENOUGH_SIZES = 12 };
 
 static int add(struct sw_fit_links *links, struct sw_fit_link_point point, struct sw_error *err)
 {
@@ -339,6 +339,7 @@ static struct sw_cluster_config bare(const struct sw_cluster_config *cluster, in
     struct sw_cluster_config c = *cluster;
     c.link[level].launch_s = c.link[level].latency_s = 0;
     c.link[level].efficiency = (struct sw_curve){1, {{1, 1}}};
+    c.link[level].collectives = NULL;
     for (int32_t l = 0; l < level; l++) {
         c.link[l].launch_s = c.link[l].latency_s = 0;
         c.link[l].bandwidth = 1e30;
@@ -396,11 +397,12 @@ static double misfit(const struct sw_cluster_config *cluster,
     return sum;
 }
 
-/* One curve for many collectives, a point for each factor of four: a pattern search. */
-static void curve_of_many(struct sw_cluster_config *cluster, int32_t level,
-                          const struct sw_fit_link_point *sorted, int32_t count)
+/* A curve of many collectives, a point for each factor of four: a pattern search. `curve` is one of
+ * that level's. */
+static void curve_of_many(const struct sw_cluster_config *cluster, int32_t level,
+                          const struct sw_fit_link_point *sorted, int32_t count,
+                          struct sw_curve *curve)
 {
-    struct sw_curve *curve = &cluster->link[level].efficiency;
     const double first = crossing_of(cluster, level, &sorted[0]),
                  last = crossing_of(cluster, level, &sorted[count - 1]);
     *curve = (struct sw_curve){0};
@@ -425,8 +427,50 @@ static void curve_of_many(struct sw_cluster_config *cluster, int32_t level,
     }
 }
 
+/* Of these points those of a collective over so many ranks. */
+static int32_t select_points(const struct sw_fit_link_point *sorted, int32_t count,
+                             enum sw_collective kind, int32_t ranks, struct sw_fit_link_point *out)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < count; i++)
+        if (sorted[i].kind == kind && sorted[i].ranks == ranks)
+            out[n++] = sorted[i];
+    return n;
+}
+
+/* The next number of ranks among the points; 0: there is none. */
+static int32_t next_ranks(const struct sw_fit_link_point *points, int32_t count, int32_t after)
+{
+    int32_t next = 0;
+    for (int32_t i = 0; i < count; i++)
+        if (points[i].ranks > after && (next == 0 || points[i].ranks < next))
+            next = points[i].ranks;
+    return next;
+}
+
+/* Curves of single collectives, each over each number of ranks of which enough was measured. */
+static void curves_of_collectives(struct sw_cluster_config *cluster, int32_t level,
+                                  const struct sw_fit_link_point *sorted, int32_t count,
+                                  struct sw_collective_curves *own)
+{
+    struct sw_fit_link_point *some = malloc((size_t)count * sizeof *some);
+    own->count = 0;
+    for (int32_t kind = SW_ALL_GATHER; some != NULL && kind <= SW_ALL_TO_ALL; kind++)
+        for (int32_t ranks = 0; (ranks = next_ranks(sorted, count, ranks)) > 0;) {
+            const int32_t n = select_points(sorted, count, (enum sw_collective)kind, ranks, some);
+            if (n < ENOUGH_SIZES || own->count == SW_MAX_COLLECTIVE_CURVES)
+                continue;
+            struct sw_collective_curve *one = &own->of[own->count++];
+            *one = (struct sw_collective_curve){.kind = (enum sw_collective)kind, .ranks = ranks};
+            cluster->link[level].collectives = own;
+            curve_of_many(cluster, level, some, n, &one->curve);
+        }
+    free(some);
+}
+
 int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
-                    const struct sw_fit_links *links, int32_t without)
+                    const struct sw_fit_links *links, int32_t without,
+                    struct sw_collective_curves *own)
 {
     struct sw_fit_link_point *sorted = malloc(((size_t)links->count + 1) * sizeof *sorted);
     const struct sw_fit_link_point *apart = without >= 0 ? &links->point[without] : NULL;
@@ -444,10 +488,12 @@ int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
         }
     if (count > 0) {
         qsort(sorted, (size_t)count, sizeof *sorted, compare_points);
+        cluster->link[level].collectives = NULL;
         fit_latency(cluster, level, sorted, count);
-        if (count > SW_MAX_CURVE)
-            curve_of_many(cluster, level, sorted, count);
-        else
+        if (count > SW_MAX_CURVE) {
+            curve_of_many(cluster, level, sorted, count, &cluster->link[level].efficiency);
+            curves_of_collectives(cluster, level, sorted, count, own);
+        } else
             curve_of_points(cluster, level, sorted, count);
     }
     free(sorted);

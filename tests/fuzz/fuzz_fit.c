@@ -78,8 +78,9 @@ static void check_collectives(const char *path)
     if (sw_fit_read_collectives(&links, path, NULL, &err) != 0)
         check_error(&err);
     struct sw_cluster_config cluster = *sw_config_cluster(config);
+    struct sw_collective_curves own[SW_MAX_LINKS];
     for (int32_t l = 0; l < cluster.link_count; l++) {
-        sw_fit_link(&cluster, l, &links, -1);
+        sw_fit_link(&cluster, l, &links, -1, &own[l]);
         check_link(&cluster.link[l]);
     }
     for (int32_t i = 0; i < links.count; i++)

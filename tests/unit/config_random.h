@@ -83,6 +83,22 @@ static void fill_curve(uint64_t *s, struct sw_curve *curve)
     }
 }
 
+/* One, until the next call. */
+static const struct sw_collective_curves *any_collectives(uint64_t *s)
+{
+    static struct sw_collective_curves all;
+    all.count = 0;
+    for (int32_t kind = SW_ALL_GATHER; kind <= SW_ALL_TO_ALL; kind++)
+        for (int32_t ranks = 2; ranks < 64 && all.count < SW_MAX_COLLECTIVE_CURVES;
+             ranks += (int32_t)between(s, 1, 64)) {
+            struct sw_collective_curve *one = &all.of[all.count];
+            *one = (struct sw_collective_curve){.kind = (enum sw_collective)kind, .ranks = ranks};
+            fill_curve(s, &one->curve);
+            all.count += one->curve.count > 0;
+        }
+    return all.count > 0 && draw(s) & 1 ? &all : NULL;
+}
+
 static void fill_few_rows(uint64_t *s, struct sw_few_rows *few)
 {
     few->count = (int32_t)between(s, 0, SW_MAX_FEW_ROWS);
@@ -242,6 +258,7 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
                                              .direct = draw(s) & 1};
     for (int32_t i = 0; i < c->link_count; i++)
         fill_curve(s, &c->link[i].efficiency);
+    c->link[0].collectives = any_collectives(s);
     c->launchers = &sw_launchers;
     struct sw_slurm_config *w = (struct sw_slurm_config *)(void *)c->settings.bytes;
     if (draw(s) & 1) {

@@ -379,6 +379,39 @@ static void links_share_a_curve(void **state)
         "here.yaml:5:72: 'efficiency' must be a fraction, a list of [size, fraction] or a "
         "file, not a mapping | for example: efficiency: ../curves/nccl-nvlink.yaml\n",
         NULL);
+#define APART                                                                                      \
+    " | for example: collectives: [[all_to_all, 8, 1e6, 0.2], [all_to_all, 8, 1e9, 0.8]]\n"
+#define NO_ORDER                                                                                   \
+    "the points of 'collectives' must be at most 16 curves of at most 32 points, those of a "      \
+    "collective together, ascending in ranks, then in size" APART
+    put("c.yaml",
+        "points: 0.5\ncollectives: [[all_reduce, 8, 1e6, 0.1], [all_to_all, 2, 1e6, 0.2], "
+        "[all_to_all, 2, 1e7, 0.3], [all_to_all, 8, 1, 0.4]]\n");
+    c = read_named("here.yaml", CLUSTER_OF(CHIP("cuda"), LINK("c.yaml")), SW_CONFIG_CLUSTER, NULL);
+    const struct sw_collective_curves *own = sw_config_cluster(c)->link[0].collectives;
+    assert_int_equal(own->count, 3);
+    assert_true(own->of[1].kind == SW_ALL_TO_ALL && own->of[1].ranks == 2 &&
+                own->of[1].curve.count == 2 && own->of[1].curve.point[1].fraction == 0.3);
+    assert_string_equal(sw_config_cluster(c)->link[0].at.collectives.file, "c.yaml");
+    sw_config_free(c);
+    static const struct {
+        const char *points, *message;
+    } bad[] = {{"7",
+                "c.yaml:2:14: 'collectives' must be a list of [collective, ranks, size, fraction], "
+                "not the number 7" APART},
+               {"[[slice, 8, 1, 0.1]]", "c.yaml:2:15: a point of 'collectives' must be "
+                                        "[collective, ranks, size, fraction], 2 ranks "
+                                        "and more and a fraction of at most 1" APART},
+               {"[[all_to_all, 8, 2, 0.1], [all_to_all, 8, 1, 0.1]]", "c.yaml:2:40: " NO_ORDER},
+               {"[[all_to_all, 8, 2, 0.1], [all_to_all, 4, 1, 0.1]]", "c.yaml:2:40: " NO_ORDER},
+               {"[[all_to_all, 8, 2, 0.1], [all_reduce, 4, 1, 0.1], [all_to_all, 9, 1, 0.1]]",
+                "c.yaml:2:65: " NO_ORDER}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "points: 0.5\ncollectives: %s\n", bad[i].points);
+        put("c.yaml", text);
+        expect_cluster(CLUSTER_OF(CHIP("cuda"), LINK("c.yaml")), bad[i].message, NULL);
+    }
     put("c.yaml", "points: here.yaml\n");
     expect_cluster(CLUSTER_OF(CHIP("cuda"), LINK("c.yaml")),
                    "c.yaml:1:9: 'points' must be a fraction or a list of [size, fraction], not the "

@@ -41,6 +41,18 @@ static void same_curve(const struct sw_curve *a, const struct sw_curve *b)
                     a->point[i].fraction == b->point[i].fraction);
 }
 
+static void same_collectives(const struct sw_collective_curves *a,
+                             const struct sw_collective_curves *b)
+{
+    assert_true((a == NULL) == (b == NULL));
+    for (int32_t i = 0; a != NULL && i < a->count; i++) {
+        assert_int_equal(a->count, b->count);
+        assert_int_equal(a->of[i].kind, b->of[i].kind);
+        assert_int_equal(a->of[i].ranks, b->of[i].ranks);
+        same_curve(&a->of[i].curve, &b->of[i].curve);
+    }
+}
+
 static void same_products(const struct sw_products *a, const struct sw_products *b)
 {
     assert_true((a == NULL) == (b == NULL));
@@ -142,6 +154,7 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
         SAME(link[i].rails);
         SAME(link[i].direct);
         same_curve(&a->link[i].efficiency, &b->link[i].efficiency);
+        same_collectives(a->link[i].collectives, b->link[i].collectives);
     }
     SAME(launcher);
     same_slurm(sw_slurm_settings(a), sw_slurm_settings(b));

@@ -393,6 +393,41 @@ static void spans_of_orders(void **state)
     }
 }
 
+/* A collective that was measured apart: over so many ranks, between two numbers of them (in the
+ * logarithm), over more, and over fewer, where the link's own share counts, as for all others. */
+static void measured_apart(void **state)
+{
+    (void)state;
+    static const struct sw_collective_curves own = {
+        .count = 3,
+        .of = {{.kind = SW_ALL_REDUCE, .ranks = 8, .curve = {1, {{1, 0.9}}}},
+               {.kind = SW_ALL_TO_ALL, .ranks = 4, .curve = {2, {{1e6, 0.1}, {1e8, 0.3}}}},
+               {.kind = SW_ALL_TO_ALL, .ranks = 16, .curve = {1, {{1, 0.4}}}}}};
+    static const struct {
+        enum sw_collective kind;
+        int32_t ranks;
+        double bytes, share;
+    } cases[] = {{SW_ALL_TO_ALL, 4, 1e7, 0.2},    {SW_ALL_TO_ALL, 8, 1e7, 0.3},
+                 {SW_ALL_TO_ALL, 16, 1e7, 0.4},   {SW_ALL_TO_ALL, 32, 1e7, 0.4},
+                 {SW_ALL_TO_ALL, 2, 1e7, 0.5},    {SW_ALL_REDUCE, 8, 1e7, 0.9},
+                 {SW_ALL_REDUCE, 4, 1e7, 0.5},    {SW_ALL_GATHER, 8, 1e7, 0.5},
+                 {SW_REDUCE_SCATTER, 4, 1e7, 0.5}};
+    struct sw_cluster_config c = cluster_of(32);
+    c.link[0].efficiency = (struct sw_curve){1, {{1, 0.5}}};
+    c.link[0].collectives = &own;
+    c.link[0].latency_s = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int32_t n = cases[i].ranks;
+        const struct sw_mesh mesh = sw_mesh_make(1, n, 1, 1);
+        struct sw_span span;
+        sw_links_span(&c, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
+        close_to(sw_links_seconds(&c, &span, cases[i].kind, cases[i].bytes),
+                 cases[i].bytes / (inner * cases[i].share));
+    }
+    c.link[0].direct = true; /* no software whose collectives were measured */
+    close_to(seconds(&c, sw_mesh_make(1, 4, 1, 1), SW_ALL_TO_ALL, 4e7), 3e7 / (inner * 0.5));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +442,7 @@ int main(void)
         cmocka_unit_test(hops),
         cmocka_unit_test(inner_rings),
         cmocka_unit_test(launches),
+        cmocka_unit_test(measured_apart),
         cmocka_unit_test(worst_of_all_groups),
         cmocka_unit_test(groups_of_six),
     };
