@@ -286,6 +286,14 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile
     "{\"type\": \"array\", \"prefixItems\": [" SW_POSITIVE_SCHEMA ", " fraction                    \
     "], \"items\": false, \"minItems\": 2}}]}"
 #define SW_CURVE_SCHEMA SW_CURVE_OF_SCHEMA(SW_SHARE_SCHEMA)
+/* How far prices by a grid are off, measured where it has no point; @p at is the member, AT() of
+ * the table's own struct. */
+#define SW_ERROR_OF(at, word, grid, sizes)                                                         \
+    {                                                                                              \
+        .key = (word), .type = FIELD_REAL, at, .brief = true, .fallback = "0", .min = 0,           \
+        .max = SW_MAX_PRODUCTS_SCALE, .example = "0.05",                                           \
+        .about = "median error of prices by '" grid "' for " sizes "; 0: not known"                \
+    }
 #define SW_COLLECTIVES_SCHEMA                                                                      \
     "{\"type\": \"array\", \"maxItems\": 512, \"items\": {\"type\": \"array\", "                   \
     "\"prefixItems\": [{\"enum\": [\"all_gather\", \"reduce_scatter\", \"all_reduce\", "           \
