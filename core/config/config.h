@@ -324,6 +324,7 @@ struct sw_rule_config {  /* one override of the logical axis -> mesh axes table 
 
 /* What `plan emit` writes a script for. */
 enum sw_job_type { SW_JOB_TRAIN, SW_JOB_GENERATE, SW_JOB_SCORE, SW_JOB_SERVE };
+const char *sw_job_type_name(enum sw_job_type type); /* "train", "generate" ... */
 struct sw_job_config {
     enum sw_job_type type;
     /* resolved; checkpoint NULL: that of the run; the others NULL: not given */

@@ -265,12 +265,6 @@ static void take_nodes(struct sw_config *c, struct section *s, struct sw_run_con
     sw_cluster_resize(cluster, run->nodes_most);
 }
 
-const char *sw_job_type_name(enum sw_job_type type)
-{
-    static const char *const names[] = {"train", "generate", "score", "serve"};
-    return names[type];
-}
-
 /* What a job needs, and what goes with training alone. */
 static void check_job(struct sw_config *c, struct section *s, struct sw_run_config *run)
 {

@@ -422,8 +422,6 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
                                 struct sw_cluster_config *out);
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out);
 bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_plan_config *out);
-/* "train", "generate" ... */
-const char *sw_job_type_name(enum sw_job_type type);
 bool sw_config_describe_curve(struct sw_config *c, struct node *root, struct sw_curve_file *out);
 
 /* read.c: whether a mapping is of that kind, and not plainly of another (reported at `place`). */

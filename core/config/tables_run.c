@@ -285,6 +285,10 @@ static const struct field run_serve_fields[] = {
 #undef AT
 #define AT(member) .offset = offsetof(struct sw_job_config, member)
 static const char *const job_words[] = {"train", "generate", "score", "serve", NULL};
+const char *sw_job_type_name(enum sw_job_type type)
+{
+    return job_words[type];
+}
 
 static const struct field run_job_fields[] = {
     {.key = "type",

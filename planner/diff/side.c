@@ -23,6 +23,16 @@ static void list_setting(void *context, const char *path, const char *value)
     l->failed = l->failed || sw_settings_add(l->out, path, value, l->err) != 0;
 }
 
+/* What the job does, which is no part of a plan. */
+static int list_job(struct sw_diff_side *out, struct sw_error *err)
+{
+    out->purpose = sw_run_purpose(out->run);
+    const int status =
+        sw_settings_add(&out->settings, "run.job.type", sw_job_type_name(out->run->job.type), err);
+    sw_settings_sort(&out->settings);
+    return status;
+}
+
 static int list_run(const struct sw_run_config *run, struct sw_settings *out, struct sw_error *err)
 {
     struct listing l = {out, err, false};
@@ -57,8 +67,7 @@ static int read_plan(struct sw_diff_side *out, struct sw_error *err)
         sw_script_find_job(out->path, &out->plan, &out->suited, err) != 0)
         return -1;
     out->run = out->plan.run;
-    out->purpose = sw_run_purpose(out->run);
-    return 0;
+    return list_job(out, err);
 }
 
 /* As `plan search` reads it. */
@@ -66,7 +75,7 @@ static void suit_run(struct sw_diff_side *out)
 {
     out->suited = *sw_config_run(out->config);
     out->run = &out->suited;
-    out->purpose = sw_run_suit(&out->suited);
+    (void)sw_run_suit(&out->suited);
 }
 
 /* What kind it is, is known once it was read. */
@@ -121,7 +130,8 @@ int sw_diff_side_read(const char *path, const struct sw_diff_reading *as, bool q
         read_plan(out, &err);
     } else {
         suit_run(out);
-        list_run(out->run, &out->settings, &err);
+        if (list_run(out->run, &out->settings, &err) == 0)
+            list_job(out, &err);
     }
     if (err.status == SW_OK)
         return SW_OK;

@@ -64,12 +64,8 @@ int sw_script_find_job(const char *path, struct sw_plan *plan, struct sw_run_con
                        struct sw_error *err)
 {
     enum { SCRIPT_BYTES_MAX = 1 << 22 };
-    static const struct {
-        enum sw_job_type type;
-        const char *line;
-    } jobs[] = {{SW_JOB_GENERATE, "\ntype=generate\n"},
-                {SW_JOB_SCORE, "\ntype=score\n"},
-                {SW_JOB_SERVE, "\ntype=serve\n"}};
+    static const enum sw_job_type types[] = {SW_JOB_GENERATE, SW_JOB_SCORE, SW_JOB_SERVE};
+    char line[32];
     char *folder = sw_path_folder(path), *script = NULL, *text = NULL;
     size_t bytes = 0;
     *suited = *plan->run;
@@ -81,9 +77,11 @@ int sw_script_find_job(const char *path, struct sw_plan *plan, struct sw_run_con
     }
     /* that there is none is said where one is needed */
     if (sw_file_read(script, true, SCRIPT_BYTES_MAX, &text, &bytes, NULL) == 0)
-        for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
-            if (strstr(text, jobs[i].line) != NULL)
-                suited->job.type = jobs[i].type;
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+            snprintf(line, sizeof line, "\ntype=%s\n", sw_job_type_name(types[i]));
+            if (strstr(text, line) != NULL)
+                suited->job.type = types[i];
+        }
     free(text);
     free(script);
     free(folder);

@@ -295,6 +295,9 @@ expect 1 diff "$served" "$slow" --fail-if rejected
 says ' -> cannot serve: mesh_dim [0-9,]+ misses serve\.token_latency 1\.00 us with '
 expect 0 emit "$served" -o "$scratch/old/out"
 expect 0 diff "$served" "$scratch/old/out/quickstart-slurm.plan.yaml" && silent a plan that serves and its run
+expect 4 diff "$served" --set job=null
+says '^trains now: '
+says '^    job.type +serve -> train$'
 expect 2 diff "$served" "$scratch/old/out/quickstart-slurm.plan.yaml" --set name=other
 complains "$scratch/old/out/quickstart-slurm.plan.yaml: error: a plan is compared as it is; --set goes with run files"
 expect 0 check "$served"
