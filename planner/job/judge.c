@@ -190,6 +190,12 @@ static void advise_fewer(struct sw_run_status *s)
                  (int)fewest);
 }
 
+/* What its job is there to do, as its record has it. */
+static const char *work_of(const struct sw_run_status *s)
+{
+    return s->submission.token[0] != '\0' && s->submission.steps == 0 ? "make texts" : "train";
+}
+
 static void judge_live_job(struct sw_run_status *s)
 {
     const struct sw_queued_job *job = &s->job;
@@ -203,7 +209,7 @@ static void judge_live_job(struct sw_run_status *s)
     } else if (strcmp(job->state, "RUNNING") == 0 || (waits && steps && !s->did_steps)) {
         s->state = steps ? SW_RUN_RUNNING : SW_RUN_STARTING;
         if (!steps)
-            say(s, "its job has nodes, and has not begun to train", "");
+            say_of(s, "", "its job has nodes, and has not begun to %s", work_of(s));
     } else if (strcmp(job->state, "COMPLETING") == 0) {
         s->state = SW_RUN_ENDING;
         say(s, "its job is releasing its nodes", "");
@@ -447,8 +453,8 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
         judge_lost(s);
     } else if (s->submission.job_count > 0) {
         s->state = SW_RUN_LOST;
-        say_of(s, "'plan logs' may say why",
-               "%s no longer knows its job, which never began to train", s->scheduler->title);
+        say_of(s, "'plan logs' may say why", "%s no longer knows its job, which never began to %s",
+               s->scheduler->title, work_of(s));
     } else if (s->unreadable) {
         s->state = SW_RUN_UNKNOWN;
         say(s, "the record of its job cannot be read", "");
