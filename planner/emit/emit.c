@@ -68,13 +68,20 @@ static char *read_template(const char *path, struct sw_error *err)
     return NULL;
 }
 
-/* Whether a script of it knows what to run: the plan, or the plans of an elastic run. */
+/* Whether a script of it knows what to run: the plan, or the plans of an elastic run, outside of
+ * comments. */
 static bool names_plan(const char *template)
 {
     static const char *const names[] = {"{{plan}}", "{{plan_name}}", "{{plan_stem}}"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strstr(template, names[i]) != NULL)
-            return true;
+    const char *end;
+    for (const char *line = template; *line != '\0'; line = *end == '\0' ? end : end + 1) {
+        end = line + strcspn(line, "\n");
+        if (line[strspn(line, " \t")] == '#')
+            continue;
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            if (memmem(line, (size_t)(end - line), names[i], strlen(names[i])) != NULL)
+                return true;
+    }
     return false;
 }
 

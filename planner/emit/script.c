@@ -226,7 +226,8 @@ static void write_rules(FILE *out, const struct sw_template_dialect *d)
             "backticks), in a here-document, in `${...}`, in arithmetic or behind a backslash or "
             "`$`, where its value could be read as\n"
             "code; a control character in a value; a template with none of `{{plan}}`, "
-            "`{{plan_name}}` and `{{plan_stem}}`; a `%s` behind the first command, which `%s` "
+            "`{{plan_name}}` and `{{plan_stem}}` outside of comments; a `%s` behind the first "
+            "command, which `%s` "
             "would silently ignore.\n",
             d->directive, d->reader);
 }

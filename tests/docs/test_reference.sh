@@ -48,10 +48,11 @@ rows $reference/template.md | sort >"$scratch/documented"
 same "placeholders" "$scratch/documented" "$scratch/known"
 form() { sed -nE "s/^ +X\\([A-Z_]+, \"([a-z_.]+)\", $1,.*/\\1/p" planner/emit/script.h planner/scheduler/*/job_script.c; }
 {
-    form TEXT | sed 's/.*/# {{&}}/'
+    form TEXT | grep -vx plan | sed 's/.*/# {{&}}/'
     form DIRECTIVES | sed 's/.*/{{&}}/'
     form LINES | sed 's/.*/{{&}}/'
     form WORDS | sed 's/.*/echo {{&}} x/'
+    echo 'echo {{plan}}'
 } >"$scratch/all.sbatch"
 [ "$(grep -c '{{' "$scratch/all.sbatch")" -eq "$(wc -l <"$scratch/documented")" ] || complain "a placeholder of no form"
 "$build/plan" emit configs/runs/quickstart.yaml --template "$scratch/all.sbatch" -o "$scratch/emitted" \

@@ -845,7 +845,7 @@ names=$(sed -n 's/^| `{{\(.*\)}}` | .*/\1/p' docs/reference/template.md | paste 
 expect 2 "$scratch/template:1:5: error: unknown placeholder '{{rank}}'; did you mean '{{ranks}}'?$names" \
     emit $runs/quickstart.yaml -o "$scratch/t" --template "$scratch/template" --set "directory=$scratch/run"
 
-printf '#!/bin/sh\nhostname\n' >"$scratch/template"
+printf '#!/bin/sh\n# of {{plan}}\nhostname\n' >"$scratch/template"
 expect 2 "$scratch/template:1:1: error: the template names no plan, so its job would run nothing of this one; write {{plan}} where the runner or 'plan supervise' gets it, as templates/ has it" \
     emit $runs/quickstart.yaml -o "$scratch/t" --template "$scratch/template" --set "directory=$scratch/run"
 
