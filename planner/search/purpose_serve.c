@@ -395,9 +395,11 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     p->cache = served->options.serving.cache;
     p->weights = served->options.serving.matrices;
     p->prompt_tokens = sw_plan_workload(run).prompt_tokens;
-    /* it may come while a token is made */
+    /* it may come while a token is made, if there are others */
     p->first_beside_seconds =
-        c->cost.step_seconds + (double)calls_beside(served, p->prompt_tokens) * p->beside_seconds;
+        p->texts == 1 ? p->first_seconds
+                      : c->cost.step_seconds +
+                            (double)calls_beside(served, p->prompt_tokens) * p->beside_seconds;
     c->tokens_per_second = c->cost.step_seconds > 0 ? (double)p->texts / c->cost.step_seconds : 0;
     p->decode_bytes = sw_program_sent_bytes(served->decode.program);
     if (price_sizes(s, served, c, err) != 0)

@@ -59,7 +59,8 @@ struct sw_serve_price {
     double first_seconds;         /* of reading a prompt, chunks and single tokens, each of which
                                      meets half of it in the mean: slots are empty before it, and
                                      no other sequence runs */
-    double first_beside_seconds;  /* at most, while all others run and no other prompt waits */
+    double first_beside_seconds;  /* at most, while all others run and no other prompt waits;
+                                     without others the same */
     /* Of a token with fewer texts, as the server has programs for them, the most first; the first
      * is that of all: texts over the whole mesh, as many on every rank of the batch */
     int32_t size_count;

@@ -132,12 +132,15 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
             sw_dtype_name(p->cache), c->memory.scales > 0 ? " with scales" : "");
     print_memory(out, c);
     print_token(out, c);
-    fprintf(out,
-            "first     %s after a prompt of %s that is read alone; at most %s while all other\n"
-            "          sequences run, and longer behind other prompts that wait\n",
-            sw_format_seconds(p->first_seconds, a),
-            sw_format_counted((double)p->prompt_tokens, "token", tokens),
-            sw_format_seconds(p->first_beside_seconds, b));
+    fprintf(out, "first     %s after a prompt of %s", sw_format_seconds(p->first_seconds, a),
+            sw_format_counted((double)p->prompt_tokens, "token", tokens));
+    if (p->texts > 1)
+        fprintf(out,
+                " that is read alone; at most %s while all other\n"
+                "          sequences run, and longer behind other prompts that wait\n",
+                sw_format_seconds(p->first_beside_seconds, b));
+    else
+        fprintf(out, "; longer behind another sequence, which has the only place\n");
     fprintf(out,
             "beside    a token takes %s while prompts are read, %" PRId64 " tokens of them %s\n",
             sw_format_seconds(p->beside_seconds, a), p->token_budget,
@@ -150,7 +153,7 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
     print_goal(out, "token_latency", run->serve_token_latency, c->cost.step_seconds,
                p->misses_token, "while no prompt is read");
     print_goal(out, "first_token_latency", run->serve_first_token_latency, p->first_beside_seconds,
-               p->misses_first, "while all other sequences run");
+               p->misses_first, p->texts > 1 ? "while all other sequences run" : "alone");
 }
 
 void sw_serve_tell_table(FILE *out, const struct sw_search *s, int64_t top)
@@ -165,8 +168,9 @@ void sw_serve_tell_table(FILE *out, const struct sw_search *s, int64_t top)
     for (int32_t i = 0; i < shown; i++) {
         const struct sw_candidate *c = &s->mesh[i];
         const struct sw_serve_price *p = &c->serve;
-        snprintf(missed, sizeof missed, "; misses first_token_latency with %s while others run",
-                 sw_format_seconds(p->first_beside_seconds, beside));
+        snprintf(missed, sizeof missed, "; misses first_token_latency with %s%s",
+                 sw_format_seconds(p->first_beside_seconds, beside),
+                 p->texts > 1 ? " while others run" : "");
         fprintf(out, "%s %-14s %9" PRId64 " %9s %9s %9s %9s | %9s %9s %10s %9s  %s%s%s\n",
                 i == 0 && s->keeping > 0 ? sw_format_mark(true) : " ",
                 sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh), p->texts,
