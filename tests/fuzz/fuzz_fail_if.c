@@ -3,6 +3,7 @@
 #include "planner/diff/fail_if.h"
 #include "tests/fuzz/support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static void check_condition(const struct sw_fail_if *condition, const struct sw_
     const enum sw_fail_if_verdict verdict =
         sw_fail_if_test(condition, was, is, detail, sizeof detail);
     fuzz_require(verdict == SW_FAIL_IF_PASS || verdict == SW_FAIL_IF_FAIL ||
-                     (verdict == SW_FAIL_IF_SKIPPED && was == NULL),
+                     (verdict == SW_FAIL_IF_SKIPPED && (was == NULL || was->serves || is->serves)),
                  "not decided", condition->text);
     fuzz_require(detail[0] != '\0', "no reason", condition->text);
     fuzz_require_plain(detail);
@@ -21,10 +22,16 @@ static void check_condition(const struct sw_fail_if *condition, const struct sw_
 
 void fuzz_one(const uint8_t *data, size_t bytes)
 {
-    static const struct sw_measures was = {{1.5, 70e9, 80e9, 12000, 0.4, 0.25, 3e9, 4e9, 64, 1e5},
-                                           {"1,64,1,1", "none", "fits"}},
-                                    is = {{1.6, 72e9, 80e9, 11000, 0.38, 0, 4e9, 4e9, 8, 2e5},
-                                          {"2,4,1,1", "full", "fits_without_headroom"}},
+    static const struct sw_measures was = {.value = {1.5, 70e9, 80e9, 12000, 0.4, 0.25, 3e9, 4e9,
+                                                     64, 1e5, 2e3},
+                                           .word = {"1,64,1,1", "none", "fits"}},
+                                    is = {.value = {1.6, 72e9, 80e9, 11000, 0.38, 0, 4e9, 4e9, 8,
+                                                    2e5, 3e3},
+                                          .word = {"2,4,1,1", "full", "fits_without_headroom"}},
+                                    served = {.value = {NAN, 60e9, 80e9, 900, NAN, NAN, NAN, 4e9, 8,
+                                                        NAN, NAN, 0.02, 0.1, 0.06},
+                                              .word = {"1,1,8,1", "none", "fits"},
+                                              .serves = true},
                                     nothing = {.value = {0}};
     int32_t count;
     const char *text = fuzz_files(data, bytes, &count)->text;
@@ -41,5 +48,7 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     }
     check_condition(&condition, &was, &is);
     check_condition(&condition, NULL, &is);
+    check_condition(&condition, &served, &served);
+    check_condition(&condition, &was, &served);
     check_condition(&condition, &nothing, &nothing);
 }
