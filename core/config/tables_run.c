@@ -228,7 +228,8 @@ static const struct field run_serve_fields[] = {
          "number of tokens of prompts that are read between two tokens of the other sequences, "
          "over "
          "dp x fsdp, one chunk on each at least; auto: one chunk on each, and with token_latency "
-         "and no chunk the most, by price, with which a token that waits for them keeps it; on "
+         "and no chunk the most, by price, with which a token that waits for them keeps it, "
+         "unless first_token_latency is missed then; on "
          "CPUs without sp calls mix where a rank's part is above its sequences and at most 64: it "
          "counts the other sequences' next tokens, too, which wait for no call but their own"},
     {.key = "cache",

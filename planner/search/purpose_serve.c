@@ -455,15 +455,36 @@ static int decide_budget(struct sw_searcher *s, struct served *served, struct sw
     }
 }
 
+/* The goal for the first token counts before the budget with which a token beside prompts keeps its
+ * own: where only the usual budget keeps it, `usual`, which is not priced yet, becomes the
+ * candidate. */
+static int prefer_first(struct sw_searcher *s, struct sw_candidate *usual, struct sw_candidate *c,
+                        struct sw_error *err)
+{
+    struct served served;
+    if (!c->serve.misses_first ||
+        c->decision.serve.token_budget == usual->decision.serve.token_budget)
+        return 0;
+    if (size_decided(s, &usual->decision, &served, err) != 0)
+        return -1;
+    usual->reason = served.reason;
+    if (usual->reason == SW_FITS && price(s, &served, usual, err) != 0)
+        return -1;
+    if (usual->reason == SW_FITS && !usual->serve.misses_first)
+        *c = *usual;
+    return 0;
+}
+
 /* Fills in a candidate that has a decision. */
 static int serve(struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err)
 {
     struct served served;
+    struct sw_candidate usual = *c;
     if (size_decided(s, &c->decision, &served, err) != 0 || decide_budget(s, &served, c, err) != 0)
         return -1;
     c->reason = served.reason;
     if (served.reason == SW_FITS)
-        return price(s, &served, c, err);
+        return price(s, &served, c, err) != 0 ? -1 : prefer_first(s, &usual, c, err);
     snprintf(c->detail, sizeof c->detail, "%s", served.detail);
     snprintf(c->help, sizeof c->help, "%s", served.help);
     return 0;

@@ -110,6 +110,14 @@ assert found["keeping"] == 0 and found["chosen"] is None
 assert "none of 84 meshes keeps the latency goals of 'llama-8b-64': mesh_dim " in said, said
 assert " misses serve.first_token_latency 1.00 ms with " in said, said
 
+# a smaller budget, with which a token beside prompts keeps its goal, is not taken where the first token then misses its own
+eased = dict(mesh_dim="1,2,8,1", cluster__nodes=2, serve__max_batch=64, serve__max_tokens=8192, serve__token_latency="8 ms")
+small, _ = search(file, **eased)
+found, _ = search(file, **eased, serve__first_token_latency="90 ms")
+small, found = small["chosen"], found["chosen"]
+assert small["token_seconds_beside_prompts"] <= 0.008 and small["first_token_seconds_beside_others"] > 0.09, small
+assert found["token_budget"] > small["token_budget"] and found["first_token_seconds_beside_others"] <= 0.09, found
+
 # weights are streamed where they do not fit else, and the plan says it
 file, values = "configs/runs/llama-70b-512.yaml", dict(cluster__nodes=1, serve__max_batch=8, serve__max_tokens=4096)
 found, _ = search(file, **values)
