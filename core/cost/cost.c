@@ -67,7 +67,8 @@ struct pricing {
     bool failed;                       /* no memory for them */
     struct clocks now;
     double contention;
-    sw_axis_set splits; /* axes of more than one rank */
+    sw_axis_set splits;              /* axes of more than one rank */
+    bool ahead[SW_COST_MAX_REGIONS]; /* some ops of the region are */
     struct sw_cost *out;
     const struct sw_cost_observer *observer; /* NULL: none */
 };
@@ -282,6 +283,7 @@ static void time_ops(struct pricing *c)
         const struct sw_cost_step *step = &c->known->step[w.op];
         c->timing[w.op] = (struct timing){
             .stream = step->stream, .when = step->when, .work = step->work, .ends = step->ends};
+        c->ahead[w.region] |= (step->when & SW_WHEN_AHEAD) != 0;
         if (step->stream == SW_STREAM_COMPUTE)
             look_at_compute(c, w.op, region, &walk);
         else if (step->stream == SW_STREAM_COMMUNICATION)
@@ -416,7 +418,8 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             const double start = communication < compute ? compute : communication;
             communication = start + t->communication;
             c->now.copying = (start > compute ? c->now.copying : 0) + t->copying;
-            add_flight(c, compute, (struct flight){start, communication, t->axes});
+            if (t->communication > 0)
+                add_flight(c, compute, (struct flight){start, communication, t->axes});
             c->done[t->ends] = communication; /* waits name the first result */
         }
     }
@@ -480,6 +483,8 @@ static void run_region(struct pricing *c, struct sw_walk *w)
     const int32_t more = c->p->regions[w->region].repeat - WARM - 1; /* all but the last */
     struct clocks before;
     while (sw_walk_iteration(w)) {
+        if (w->iteration < 0 && !c->ahead[w->region])
+            continue; /* nothing is issued */
         const bool repeats = w->iteration == WARM - 1 && more > 0;
         if (repeats)
             before = c->now;

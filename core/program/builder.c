@@ -17,6 +17,8 @@ struct sw_pool {
 
 /* Enough for most programs: growing copies all there is. */
 enum { FIRST_VALUES = 256, FIRST_OPS = 256, FIRST_REGIONS = 16, POOL_REFS = 1024 };
+/* What is kept of a name at the end of a longer one. */
+enum { LIKE_NAME_BYTES = 28 };
 
 struct sw_program *sw_program_new(void)
 {
@@ -138,11 +140,9 @@ void sw_builder_name(char out[SW_NAME_BYTES], const char *first, size_t first_ma
                      const char *second, size_t second_max)
 {
     char name[SW_NAME_BYTES] = {0}; /* first may be out */
-    size_t n = 0;
-    for (size_t i = 0; i < first_max && first[i] != '\0'; i++)
-        name[n++] = first[i];
-    for (size_t i = 0; i < second_max && second[i] != '\0'; i++)
-        name[n++] = second[i];
+    const size_t n = strnlen(first, first_max);
+    memcpy(name, first, n);
+    memcpy(name + n, second, strnlen(second, second_max));
     memcpy(out, name, sizeof name);
 }
 
@@ -259,7 +259,10 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
     const struct sw_value *original = &p->values[like];
     struct sw_value *value = &p->values[p->value_count];
     *value = *original;
-    sw_builder_name(value->name, prefix, 10, original->name, 28);
+    if (prefix[0] == '\0') /* most of all: the name is there already */
+        memset(value->name + LIKE_NAME_BYTES, 0, SW_NAME_BYTES - LIKE_NAME_BYTES);
+    else
+        sw_builder_name(value->name, prefix, 10, original->name, LIKE_NAME_BYTES);
     value->role = SW_ROLE_ACTIVATION;
     value->dtype = dtype;
     value->carried = false;

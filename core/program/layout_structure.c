@@ -37,24 +37,24 @@ static bool persistent(const struct sw_value *value)
 
 /* ---- Lifetimes ---- */
 
-static void touch(struct layout *l, struct sw_ref ref, int32_t position, int32_t until,
-                  int32_t region, bool write, bool ahead)
+/* Where something is touched. */
+struct touched {
+    int32_t position, until, region;
+    bool upwards, downwards, ahead;
+};
+
+/* Positions come in their order: what is touched first is first. */
+static void touch(struct layout *l, struct sw_ref ref, const struct touched *t, bool write)
 {
     struct lifetime *life = &l->life[storage(l->p, ref.value)];
-    const bool loop = l->p->regions[region].repeat > 1;
     if (!life->started)
-        *life = (struct lifetime){position, until, region, false, false, write && !ahead, true};
-    if (life->region != region)
-        life->region = -2;
-    if (loop && l->p->regions[region].reverse)
-        life->downwards = true;
-    else if (loop)
-        life->upwards = true;
-    if (position < life->first)
-        life->first = position;
-    if (until > life->last)
-        life->last = until;
-    if (loop && (ref.mode != SW_INDEX_LAYER || ref.shift != 0 || ahead))
+        *life = (struct lifetime){t->position, t->until,           t->region, false,
+                                  false,       write && !t->ahead, true};
+    life->region = life->region == t->region ? t->region : -2;
+    life->downwards |= t->downwards;
+    life->upwards |= t->upwards;
+    life->last = t->until > life->last ? t->until : life->last;
+    if ((t->upwards || t->downwards) && (ref.mode != SW_INDEX_LAYER || ref.shift != 0 || t->ahead))
         life->local = false;
 }
 
@@ -82,10 +82,17 @@ static void find_lifetimes(struct layout *l)
     const struct sw_program *p = l->p;
     for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
         const struct sw_op *op = &p->ops[w.op];
+        const struct sw_region *region = &p->regions[w.region];
+        const struct touched t = {.position = w.op,
+                                  .until = l->wait[w.op],
+                                  .region = w.region,
+                                  .upwards = region->repeat > 1 && !region->reverse,
+                                  .downwards = region->repeat > 1 && region->reverse,
+                                  .ahead = op->ahead};
         for (uint16_t k = 0; k < op->n_out; k++)
-            touch(l, op->out[k], w.op, l->wait[w.op], w.region, true, op->ahead);
+            touch(l, op->out[k], &t, true);
         for (uint16_t k = 0; k < op->n_in; k++)
-            touch(l, op->in[k], w.op, l->wait[w.op], w.region, false, op->ahead);
+            touch(l, op->in[k], &t, false);
     }
 }
 
