@@ -270,22 +270,63 @@ static void price_padding(const struct sw_program *p, struct sw_candidate *out)
                            ((double)p->accumulation_steps * (double)p->micro_batch);
 }
 
-int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
-                      struct sw_candidate *out, struct sw_error *err)
+/* What else is told of the seconds in out->cost. */
+static void tell_speed(const struct sw_searcher *s, const struct sw_program *p,
+                       struct sw_candidate *out)
 {
     const struct sw_run_config *run = s->run;
     const struct sw_accelerator_config *a = &run->cluster.accelerator;
-    const struct sw_program *p = sized->program;
-    if (sw_searcher_measure(s, sized, out, err) != 0)
-        return -1;
-    if (p == NULL || (out->reason != SW_FITS && !always))
-        return 0;
-    if (sw_cost_price_known(p, &run->cluster, NULL, &sized->counted->known, &out->cost, err) != 0)
-        return -1;
     const double peak = run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
     price_padding(p, out);
     out->tokens_per_second = (double)p->tokens_per_step / out->cost.step_seconds;
     out->mfu = s->model_flops / (out->cost.step_seconds * peak * sw_mesh_rank_count(&p->mesh));
+}
+
+int sw_searcher_time(const struct sw_searcher *s, const struct sw_sized *sized, struct sw_cost *out,
+                     struct sw_error *err)
+{
+    return sw_cost_price_known(sized->program, &s->run->cluster, NULL, &sized->counted->known, out,
+                               err);
+}
+
+int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
+                      struct sw_candidate *out, struct sw_error *err)
+{
+    if (sw_searcher_measure(s, sized, out, err) != 0)
+        return -1;
+    if (sized->program == NULL || (out->reason != SW_FITS && !always))
+        return 0;
+    if (sw_searcher_time(s, sized, &out->cost, err) != 0)
+        return -1;
+    tell_speed(s, sized->program, out);
+    return 0;
+}
+
+int sw_searcher_price_as(struct sw_searcher *s, struct sw_sized *sized, const struct sw_cost *cost,
+                         struct sw_candidate *out, struct sw_error *err)
+{
+    if (sw_searcher_measure(s, sized, out, err) != 0)
+        return -1;
+    if (out->reason != SW_FITS)
+        return 0;
+    out->cost = *cost;
+    tell_speed(s, sized->program, out);
+    return 0;
+}
+
+int sw_searcher_price_faster(struct sw_searcher *s, struct sw_sized *sized, double than,
+                             struct sw_candidate *out, struct sw_error *err)
+{
+    struct sw_cost cost;
+    if (sized->program == NULL)
+        return sw_searcher_price(s, sized, false, out, err);
+    sized->program->mesh = sized->decision.mesh;
+    if (sw_searcher_time(s, sized, &cost, err) != 0)
+        return -1;
+    if (cost.step_seconds < than)
+        return sw_searcher_price_as(s, sized, &cost, out, err);
+    out->reason = SW_FITS;
+    out->cost.step_seconds = cost.step_seconds;
     return 0;
 }
 

@@ -121,6 +121,16 @@ int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw
 /* Memory, and where it fits or `always`, the price. */
 int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
                       struct sw_candidate *out, struct sw_error *err);
+/* The price alone, of a program that is admitted, on the axis order that it has. */
+int sw_searcher_time(const struct sw_searcher *s, const struct sw_sized *sized, struct sw_cost *out,
+                     struct sw_error *err);
+/* As sw_searcher_price, with that. */
+int sw_searcher_price_as(struct sw_searcher *s, struct sw_sized *sized, const struct sw_cost *cost,
+                         struct sw_candidate *out, struct sw_error *err);
+/* As sw_searcher_price; but what is no faster `than` so many seconds has in *out its seconds and
+ * SW_FITS, and nothing else: nobody asks for its memory, whose buffers take long to place. */
+int sw_searcher_price_faster(struct sw_searcher *s, struct sw_sized *sized, double than,
+                             struct sw_candidate *out, struct sw_error *err);
 /* What lasts from step to step, reserved memory included: every variant splits it alike. */
 int64_t sw_searcher_state_bytes(const struct sw_searcher *s, const struct sw_sized *sized);
 /* Bytes of an accelerator that a mesh may use, reserved memory included. */
@@ -174,10 +184,11 @@ double sw_level_seconds(const struct sw_levels *levels, int32_t level);
 int32_t sw_level_keeping(const struct sw_levels *levels, double bytes);
 /* The least level with which the decision stays within `limit` bytes of an accelerator, priced;
  * out->reason is SW_REJECT_MEMORY where none does. level: where to begin; times: how many times as
- * large the decision's micro-batch is as that of the levels' program. */
+ * large the decision's micro-batch is as that of the levels' program. What is no faster `than` so
+ * many seconds before its buffers have places has those in *out and SW_FITS, and nothing else. */
 int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *decision,
                     const struct sw_levels *levels, double times, int32_t level, int64_t limit,
-                    struct sw_candidate *out, struct sw_error *err);
+                    double than, struct sw_candidate *out, struct sw_error *err);
 
 /* guess.c: what is worth trying. Nothing of it is ever reported. */
 enum { SW_GUESS_RINGS = 2 }; /* attention and its gradient */

@@ -44,6 +44,12 @@ struct looking {
     bool hopeless; /* the state alone does not fit, headroom or not, or the batch does not */
 };
 
+/* NULL, or it does not fit: INFINITY. */
+static double seconds_of(const struct sw_candidate *c)
+{
+    return c != NULL && c->reason == SW_FITS ? c->cost.step_seconds : INFINITY;
+}
+
 /* Prices a decision when it may fit. */
 static int price(struct sw_searcher *s, const struct sw_decision *decision, struct sw_candidate *c,
                  struct sw_error *err)
@@ -57,9 +63,11 @@ static int price(struct sw_searcher *s, const struct sw_decision *decision, stru
     return sw_searcher_price(s, &sized, false, c, err);
 }
 
-/* Prices a decision with as little made again as fits, by the guess of a way that is like it. */
+/* Prices a decision with as little made again as fits, by the guess of a way that is like it; where
+ * it is no faster `than` so many seconds, no more than that is told of it. */
 static int fit(struct sw_searcher *s, const struct looking *l, int32_t way,
-               const struct sw_decision *decision, struct sw_candidate *c, struct sw_error *err)
+               const struct sw_decision *decision, double than, struct sw_candidate *c,
+               struct sw_error *err)
 {
     const struct sw_guess *guess = &l->guess[way];
     struct sw_option option = {.micro_batch_size = decision->train.micro_batch_size};
@@ -67,8 +75,8 @@ static int fit(struct sw_searcher *s, const struct looking *l, int32_t way,
         return price(s, decision, c, err);
     sw_guess_option(guess, &option);
     const double times = (double)option.micro_batch_size / guess->sequences;
-    return sw_searcher_fit(s, decision, &guess->levels, times, option.level, guess->limit_bytes, c,
-                           err);
+    return sw_searcher_fit(s, decision, &guess->levels, times, option.level, guess->limit_bytes,
+                           than, c, err);
 }
 
 /* Prices one option and keeps it when it is faster. */
@@ -80,7 +88,7 @@ static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_opt
         &l->best[sw_way_is_of_rings(option->variant)][decision.train.residual_seq_tp];
     struct sw_candidate c;
     decision.train.micro_batch_size = option->micro_batch_size;
-    if (fit(s, l, option->variant, &decision, &c, err) != 0)
+    if (fit(s, l, option->variant, &decision, seconds_of(best), &c, err) != 0)
         return -1;
     *seconds = c.reason == SW_FITS ? c.cost.step_seconds : INFINITY;
     if (c.reason == SW_FITS &&
@@ -138,11 +146,6 @@ static const struct sw_candidate *best_of(const struct looking *l, int32_t way)
     return fits ? one : other_fits ? other : NULL;
 }
 
-static double seconds_of(const struct sw_candidate *c)
-{
-    return c != NULL ? c->cost.step_seconds : INFINITY;
-}
-
 static double best_seconds(const struct looking *l)
 {
     const double one = seconds_of(best_of(l, SW_ONE_RING)),
@@ -159,9 +162,7 @@ static int price_smallest(struct sw_searcher *s, const struct looking *l, int32_
     const struct sw_guess *guess = &l->guess[way];
     struct sw_sized sized;
     struct sw_cost cost;
-    if (sw_searcher_size(s, base, &sized, err) != 0 ||
-        sw_cost_price_known(sized.program, &s->run->cluster, NULL, &sized.counted->known, &cost,
-                            err) != 0)
+    if (sw_searcher_size(s, base, &sized, err) != 0 || sw_searcher_time(s, &sized, &cost, err) != 0)
         return -1;
     k->seconds = cost.step_seconds;
     k->guess =
@@ -304,13 +305,15 @@ static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struc
          i++) {
         struct sw_decision decision = found;
         struct sw_candidate c;
+        struct sw_sized sized;
         if (guess[i] == last)
             continue;
         last = guess[i];
         decision.mesh = order[i];
         if (found.train.inner_ring > 0)
             decision.train.inner_ring = sw_links_inner_ring(&s->run->cluster, &order[i], sp);
-        if (price(s, &decision, &c, err) != 0)
+        if (sw_searcher_size(s, &decision, &sized, err) != 0 ||
+            sw_searcher_price_faster(s, &sized, best->cost.step_seconds, &c, err) != 0)
             return -1;
         if (c.reason == SW_FITS && c.cost.step_seconds < best->cost.step_seconds)
             *best = c;
@@ -359,7 +362,7 @@ static int try_rings(struct sw_searcher *s, const struct looking *l, struct sw_c
         i++;
     if (fits || !is_known(l, sw_way_make(i, SW_ONE_RING)))
         return 0;
-    if (fit(s, l, sw_way_make(i, SW_ONE_RING), &decision, &c, err) != 0)
+    if (fit(s, l, sw_way_make(i, SW_ONE_RING), &decision, INFINITY, &c, err) != 0)
         return -1;
     if (c.reason == SW_FITS && c.cost.step_seconds * worth_ordering < best->cost.step_seconds)
         *best = c;

@@ -431,7 +431,7 @@ static int settle(struct fitting *f, int32_t level, bool placed, struct sw_error
 
 int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *base,
                     const struct sw_levels *levels, double times, int32_t level, int64_t limit,
-                    struct sw_candidate *out, struct sw_error *err)
+                    double than, struct sw_candidate *out, struct sw_error *err)
 {
     struct fitting f = {.s = s,
                         .base = base,
@@ -441,6 +441,7 @@ int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *base,
                         .known = {.fits = -1, .fails = -1}};
     struct sw_decision decision = *base;
     struct sw_sized sized;
+    struct sw_cost cost;
     out->reason = SW_REJECT_MEMORY;
     /* what no arrangement goes below is quickly known, and mostly what it comes to */
     if (settle(&f, level, false, err) != 0)
@@ -448,6 +449,15 @@ int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *base,
     if (!f.admitted || f.known.fits < 0)
         return 0;
     level = f.known.fits;
+    decision.train.recompute = sw_level_recompute(levels, level);
+    if (sw_searcher_size(s, &decision, &sized, err) != 0 ||
+        sw_searcher_time(s, &sized, &cost, err) != 0)
+        return -1;
+    if (cost.step_seconds >= than) {
+        out->reason = SW_FITS;
+        out->cost.step_seconds = cost.step_seconds;
+        return 0;
+    }
     f.known.fits = -1;
     if (settle(&f, level, true, err) != 0)
         return -1;
@@ -456,5 +466,6 @@ int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *base,
     decision.train.recompute = sw_level_recompute(levels, f.known.fits);
     if (sw_searcher_size(s, &decision, &sized, err) != 0)
         return -1;
-    return sw_searcher_price(s, &sized, false, out, err);
+    return f.known.fits == level ? sw_searcher_price_as(s, &sized, &cost, out, err)
+                                 : sw_searcher_price(s, &sized, false, out, err);
 }
