@@ -41,8 +41,14 @@ void sw_schedule_erase(struct list *list, int32_t at)
 void sw_schedule_move(struct list *list, int32_t from, int32_t to)
 {
     struct sw_op *op = list->ops[from];
-    sw_schedule_erase(list, from);
-    sw_schedule_insert(list, to - (to > from), op);
+    const struct named named = list->named[from];
+    const int32_t at = to - (to > from);
+    const int32_t into = at < from ? at + 1 : from, out_of = at < from ? at : from + 1;
+    const size_t between = (size_t)(at < from ? from - at : at - from);
+    memmove(&list->ops[into], &list->ops[out_of], between * sizeof *list->ops);
+    memmove(&list->named[into], &list->named[out_of], between * sizeof *list->named);
+    list->ops[at] = op;
+    list->named[at] = named;
 }
 
 bool sw_schedule_touches(const struct sw_program *p, const struct sw_op *op, int32_t value)
@@ -55,6 +61,16 @@ bool sw_schedule_touches(const struct sw_program *p, const struct sw_op *op, int
 /* Of only_in: no region, or several, name that storage; else it is the one region's number. */
 enum { IN_NONE = -1, IN_SEVERAL = -2 };
 
+static void note_region(struct schedule *s, const struct sw_ref *refs, uint16_t count, int32_t r)
+{
+    for (uint16_t k = 0; k < count; k++) {
+        int32_t *own = &s->only_in[refs[k].value];
+        int32_t *stored = &s->only_in[sw_schedule_storage(s->p, refs[k].value)];
+        *own = *own == IN_NONE || *own == r ? r : IN_SEVERAL;
+        *stored = *stored == IN_NONE || *stored == r ? r : IN_SEVERAL;
+    }
+}
+
 void sw_schedule_find_regions(struct schedule *s)
 {
     const struct sw_program *p = s->p;
@@ -62,13 +78,10 @@ void sw_schedule_find_regions(struct schedule *s)
         s->only_in[v] = IN_NONE;
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_op *op = &p->ops[p->regions[r].first_op];
-        for (const struct sw_op *end = op + p->regions[r].op_count; op < end; op++)
-            for (uint16_t k = 0; k < op->n_in + op->n_out; k++) {
-                const int32_t v = k < op->n_in ? op->in[k].value : op->out[k - op->n_in].value;
-                int32_t *own = &s->only_in[v], *stored = &s->only_in[sw_schedule_storage(p, v)];
-                *own = *own == IN_NONE || *own == r ? r : IN_SEVERAL;
-                *stored = *stored == IN_NONE || *stored == r ? r : IN_SEVERAL;
-            }
+        for (const struct sw_op *end = op + p->regions[r].op_count; op < end; op++) {
+            note_region(s, op->in, op->n_in, r);
+            note_region(s, op->out, op->n_out, r);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 /* Memory and price of one decision, from its own program. */
 #include "planner/search/internal.h"
 
+#include "core/base/hash.h"
 #include "core/cost/links.h"
 #include "core/program/set/compile.h"
 
@@ -14,6 +15,7 @@ enum { PROGRAM_BYTES = 150000, MEMORY_BYTES = 19700000, FEWEST_PROGRAMS = 64 };
 
 struct sw_cached_program {
     struct sw_program_key key;
+    uint64_t hash; /* of the key */
     uint64_t used; /* when, for replacing the one that was not used for longest */
     struct sw_program *program;
     struct sw_counted counted;
@@ -77,19 +79,33 @@ struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
     return NULL;
 }
 
-static bool holds(const struct sw_cached_program *entry, const struct sw_program_key *key)
+/* Keys differ in few words: all but that of the one that is looked for are told by a number. */
+static uint64_t hash_key(const struct sw_program_key *key)
 {
-    return entry->program != NULL && memcmp(&entry->key, key, sizeof *key) == 0;
+    uint64_t hash = SW_HASH_START, word;
+    for (size_t at = 0; at + sizeof word <= sizeof *key; at += sizeof word) {
+        memcpy(&word, (const char *)key + at, sizeof word);
+        hash = (hash ^ word) * UINT64_C(11400714819323198485);
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static bool holds(const struct sw_cached_program *entry, const struct sw_program_key *key,
+                  uint64_t hash)
+{
+    return entry->hash == hash && entry->program != NULL &&
+           memcmp(&entry->key, key, sizeof *key) == 0;
 }
 
 /* The entry of that structure, or the one to replace. */
 static struct sw_cached_program *find_entry(struct sw_program_cache *cache,
-                                            const struct sw_program_key *key)
+                                            const struct sw_program_key *key, uint64_t hash)
 {
     struct sw_cached_program *oldest = &cache->entry[0];
     for (int32_t i = 0; i < cache->count; i++) {
         struct sw_cached_program *entry = &cache->entry[i];
-        if (holds(entry, key))
+        if (holds(entry, key, hash))
             return entry;
         if (entry->program == NULL ? oldest->program != NULL : entry->used < oldest->used)
             oldest = entry;
@@ -140,13 +156,15 @@ static struct sw_cached_program *find_program(struct sw_program_cache *cache,
 {
     struct sw_program_key key;
     sw_program_structure(options, &key);
-    struct sw_cached_program *entry = find_entry(cache, &key);
-    const bool found = holds(entry, &key);
+    const uint64_t hash = hash_key(&key);
+    struct sw_cached_program *entry = find_entry(cache, &key, hash);
+    const bool found = holds(entry, &key, hash);
     if (!found) {
         clear(entry);
         if (compile(options, &entry->program, err) != 0)
             return NULL;
         entry->key = key;
+        entry->hash = hash;
     }
     entry->used = ++cache->now;
     if (resize(entry, options, err) != 0 ||
