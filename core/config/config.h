@@ -70,7 +70,10 @@ struct sw_collective_curves {
 struct sw_curve_file {
     struct sw_curve curve;
     const struct sw_collective_curves *collectives;
-    double error; /* mean |error| of measurements that it was not fitted to; 0: not told */
+    /* Of measurements that it was not fitted to: mean |error|, and mean of measured / predicted -
+     * 1; 0: not told. */
+    double error, signed_error;
+    double launch_s, latency_s; /* beside which the points were fitted; 0: not told */
     struct {
         struct sw_place points, collectives;
     } at;
@@ -157,9 +160,11 @@ struct sw_profile_config {
     /* How often a weight's whole gradient is copied in memory before ranks that split the weight
      * sum it, as software does that joins those of several weights first. */
     int32_t gradient_copies;
-    bool joins_products;        /* products of the same rows, q, k and v, are made as one */
-    int32_t runs;               /* that they were fitted to; 0: not told */
-    double error;               /* mean |error| of runs that were left out; 0: not told */
+    bool joins_products; /* products of the same rows, q, k and v, are made as one */
+    int32_t runs;        /* that they were fitted to; 0: not told */
+    /* Of runs that were left out: mean |error|, and mean of measured / predicted - 1, above 0 where
+     * they took longer than predicted; 0: not told. */
+    double error, signed_error;
     double band_low, band_high; /* measured / predicted time, 10th and 90th percentile */
     const char *source;         /* what the shares rest on; NULL: not told */
     bool assumed; /* one of the defaults, made by profile.c or written by it and unchanged; a told
@@ -190,9 +195,11 @@ struct sw_accelerator_config {
      * kv heads of all sequences, positions, head size: shares of the memory bandwidth that reading
      * keys and values takes. */
     const struct sw_products *prefill_attention, *decode_attention;
-    /* Median |error| of prices by these grids of measured sizes that are none of their points; 0:
-     * not told. */
-    double products_error, prefill_error, decode_error;
+    /* Median |error| of prices by these grids of measured sizes that are none of their points, and
+     * the mean of measured / predicted - 1; 0: not told. */
+    double products_error, products_signed_error;
+    double prefill_error, prefill_signed_error;
+    double decode_error, decode_signed_error;
     struct {
         struct sw_place peak_bf16, peak_fp32, memory_bandwidth, products, prefill, decode;
     } at; /* as in a profile */
@@ -229,7 +236,10 @@ struct sw_link_config {
     struct sw_curve efficiency; /* share of bandwidth by bytes over a port; count 0: default */
     const struct sw_collective_curves *collectives; /* measured apart; NULL: none */
     const char *efficiency_path; /* file that it came from; NULL: written in its place */
-    double efficiency_error;     /* of that file; 0: not told */
+    /* Of that file; of launch and latency where they are those that its points were fitted beside,
+     * so that its errors are theirs, too. 0: not told. */
+    double efficiency_error, efficiency_signed_error;
+    double launch_error, launch_signed_error, latency_error, latency_signed_error;
     struct {
         struct sw_place bandwidth, launch, latency, efficiency, collectives, oversubscription;
     } at;                    /* as in a profile */

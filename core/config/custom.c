@@ -142,6 +142,15 @@ static bool read_link_curve(struct sw_config *c, const struct field *field, stru
         return false;
     link->efficiency = file.curve;
     link->efficiency_error = file.error;
+    link->efficiency_signed_error = file.signed_error;
+    if (file.launch_s > 0 && link->launch_s == file.launch_s) {
+        link->launch_error = file.error;
+        link->launch_signed_error = file.signed_error;
+    }
+    if (file.latency_s > 0 && link->latency_s == file.latency_s) {
+        link->latency_error = file.error;
+        link->latency_signed_error = file.signed_error;
+    }
     link->at.efficiency = file.at.points;
     link->collectives = file.collectives;
     link->at.collectives = file.at.collectives;

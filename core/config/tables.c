@@ -247,6 +247,17 @@ static const struct field peak_fields[] = {
         .custom = &sw_type_attention_grid, .example = SW_ATTENTION_EXAMPLE,                        \
         .schema = SW_PRODUCTS_SCHEMA, .about = what                                                \
     }
+/* What a grid says of sizes that are none of its points. */
+#define ERRORS_OF(grid)                                                                            \
+    SW_ERROR_OF(AT(grid##_error), #grid "_error", #grid,                                           \
+                "measured sizes that are none of its points"),                                     \
+    {                                                                                              \
+        .key = #grid "_signed_error", .type = FIELD_REAL, AT(grid##_signed_error), .brief = true,  \
+        .fallback = "0", .min = -1, .max = SW_MAX_PRODUCTS_SCALE, .example = "0.012",              \
+        .about =                                                                                   \
+            "of the same sizes, mean of measured / predicted time less 1: above 0 where they "     \
+            "take longer than '" #grid "' says; 0: not known"                                      \
+    }
 static const struct field attention_fields[] = {
     ATTENTION(prefill_attention, prefill,
               "of prompts: points [heads, tokens, head_dim, share of peak], a full grid, head_dim "
@@ -255,10 +266,8 @@ static const struct field attention_fields[] = {
     ATTENTION(decode_attention, decode,
               "of one token a sequence: points [heads, positions, head_dim, share of "
               "memory_bandwidth]; heads are those of keys, of all sequences"),
-    SW_ERROR_OF(AT(prefill_error), "prefill_error", "prefill",
-                "measured sizes that are none of its points"),
-    SW_ERROR_OF(AT(decode_error), "decode_error", "decode",
-                "measured sizes that are none of its points"),
+    ERRORS_OF(prefill),
+    ERRORS_OF(decode),
     {.key = NULL},
 };
 #undef ATTENTION
@@ -342,8 +351,7 @@ const struct field sw_accelerator_fields[] = {
      .example = SW_PRODUCTS_EXAMPLE,
      .schema = SW_PRODUCTS_SCHEMA,
      .about = SW_PRODUCTS_ABOUT "; a profile's matmul says how much of it software reaches"},
-    SW_ERROR_OF(AT(products_error), "products_error", "products",
-                "measured sizes that are none of its points"),
+    ERRORS_OF(products),
     {.key = "attention",
      .type = FIELD_SECTION,
      .offset = 0,
@@ -376,6 +384,7 @@ const struct field sw_accelerator_fields[] = {
      .about = "where the figures come from"},
     {.key = NULL},
 };
+#undef ERRORS_OF
 #undef KEPT
 #undef AT
 
@@ -464,6 +473,7 @@ const struct field sw_link_fields[] = {
      KEPT(collectives, collectives),
      .brief = true,
      .custom = &sw_type_collectives,
+     .expects = "a list of [collective, ranks, size, fraction]",
      .example = "[[all_to_all, 8, 1e6, 0.2], [all_to_all, 8, 1e9, 0.8]]",
      .schema = SW_COLLECTIVES_SCHEMA,
      .about = "fractions that single collectives reach where they differ from the others: points "

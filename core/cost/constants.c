@@ -14,7 +14,8 @@ static const struct row {
     enum sw_constant_unit unit;
     enum form form;
     size_t value, place;
-    size_t error;  /* that its description tells of it, a double; 0: none of its own */
+    size_t error;  /* that its description tells of it: mean and signed error, or the first alone
+                      where it is a profile's; 0: none of its own */
     int32_t grids; /* pointers to one each; points of a grid are of all */
 } rows[] = {
 #define AT(owner, member, word) offsetof(struct owner, member), offsetof(struct owner, at.word)
@@ -32,6 +33,8 @@ static const struct row {
 #define SHEET_GRID(member, word, told)                                                             \
     AT(sw_accelerator_config, member, word), offsetof(struct sw_accelerator_config, told), 1
 #define LINK(member, word) AT(sw_link_config, member, word), 0, 0
+#define LINK_TOLD(member, word, told)                                                              \
+    AT(sw_link_config, member, word), offsetof(struct sw_link_config, told), 0
     {"matmul", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE, PROFILE(matmul, matmul)},
     {"attention", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE, PROFILE(attention, attention)},
     {"attention_backward", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE,
@@ -77,8 +80,9 @@ static const struct row {
      AT(sw_link_config, collectives, collectives), 0, 1},
     {"oversubscription", SW_OWNER_LINK, SW_UNIT_TIMES, NUMBER,
      LINK(oversubscription, oversubscription)},
-    {"launch", SW_OWNER_LINK, SW_UNIT_SECONDS, NUMBER, LINK(launch_s, launch)},
-    {"latency", SW_OWNER_LINK, SW_UNIT_SECONDS, NUMBER, LINK(latency_s, latency)},
+    {"launch", SW_OWNER_LINK, SW_UNIT_SECONDS, NUMBER, LINK_TOLD(launch_s, launch, launch_error)},
+    {"latency", SW_OWNER_LINK, SW_UNIT_SECONDS, NUMBER,
+     LINK_TOLD(latency_s, latency, latency_error)},
 #undef AT
 #undef PROFILE
 #undef PROFILE_GRIDS
@@ -87,12 +91,26 @@ static const struct row {
 #undef SHEET
 #undef SHEET_GRID
 #undef LINK
+#undef LINK_TOLD
 };
 enum { ROWS = sizeof rows / sizeof rows[0], LINK_ROWS = 6 };
 _Static_assert(ROWS - LINK_ROWS + LINK_ROWS * SW_MAX_LINKS <= SW_MOST_CONSTANTS,
                "every constant of a cluster has its place in the list");
 _Static_assert((int)SW_PRODUCT_KINDS <= (int)SW_ATTENTION_PHASES,
                "all grids of a constant have room");
+
+/* A signed error stands behind its error. */
+#define PAIR(owner, of)                                                                            \
+    _Static_assert(offsetof(struct owner, of##_signed_error) ==                                    \
+                       offsetof(struct owner, of##_error) + sizeof(double),                        \
+                   "both are read at once")
+PAIR(sw_accelerator_config, products);
+PAIR(sw_accelerator_config, prefill);
+PAIR(sw_accelerator_config, decode);
+PAIR(sw_link_config, efficiency);
+PAIR(sw_link_config, launch);
+PAIR(sw_link_config, latency);
+#undef PAIR
 
 static const char *base_of(const struct sw_cluster_config *cluster, const struct row *row,
                            int32_t link)
@@ -191,6 +209,7 @@ static void tell_errors(const struct sw_cluster_config *cluster, struct sw_const
     const struct sw_profile_config *p = &cluster->profile;
     if (c->owner == SW_OWNER_PROFILE && p->path != NULL) {
         c->error = p->error;
+        c->signed_error = p->signed_error;
         c->runs = p->runs;
     }
     /* a file that tells no band is priced with the default's, which says nothing of it */
@@ -198,10 +217,14 @@ static void tell_errors(const struct sw_cluster_config *cluster, struct sw_const
         c->band_low = p->band_low;
         c->band_high = p->band_high;
     }
-    double own = 0;
+    double own[2] = {0, 0};
     if (rows[c->row].error > 0)
-        memcpy(&own, base_of(cluster, &rows[c->row], c->link) + rows[c->row].error, sizeof own);
-    c->error = own > 0 ? own : c->error;
+        memcpy(own, base_of(cluster, &rows[c->row], c->link) + rows[c->row].error,
+               c->owner == SW_OWNER_PROFILE ? sizeof own[0] : sizeof own);
+    if (own[0] > 0) {
+        c->error = own[0];
+        c->signed_error = own[1];
+    }
 }
 
 /* false: nothing is told and nothing assumed, other constants stand for it. */

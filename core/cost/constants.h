@@ -28,8 +28,9 @@ struct sw_constant {
     double least, most;         /* of its points */
     struct sw_place at;         /* in the cluster's texts; file NULL: it is a default */
     /* What its description says of rows that it was not fitted to; 0: it says nothing. The band is
-     * of measured / predicted step times, the error of what the constant itself predicts. */
-    double error, band_low, band_high;
+     * of measured / predicted step times, the errors of what the constant itself predicts: the mean
+     * of |error|, and of measured / predicted - 1. */
+    double error, signed_error, band_low, band_high;
     int32_t runs;
 };
 

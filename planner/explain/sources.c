@@ -228,14 +228,19 @@ static void format_value(const struct sw_constant *c, char *buffer, size_t bytes
 /* What its description says of rows that it was not fitted to. */
 static void format_error(const struct sw_constant *c, char *buffer, size_t bytes)
 {
-    char band[48] = "";
+    char band[48] = "", told[48] = "not known";
     if (c->band_high > 0)
         snprintf(band, sizeof band, "step %+.0f to %+.0f %%", 100 * (c->band_low - 1),
                  100 * (c->band_high - 1));
+    if (c->error > 0 && c->signed_error != 0)
+        snprintf(told, sizeof told, "%.1f %%, signed %+.1f %%", 100 * c->error,
+                 100 * c->signed_error);
+    else if (c->error > 0)
+        snprintf(told, sizeof told, "%.1f %%", 100 * c->error);
     if (c->error > 0)
-        snprintf(buffer, bytes, "%.1f %%%s%s", 100 * c->error, band[0] != '\0' ? ", " : "", band);
+        snprintf(buffer, bytes, "%s%s%s", told, band[0] != '\0' ? ", " : "", band);
     else
-        snprintf(buffer, bytes, "%s", band[0] != '\0' ? band : "not known");
+        snprintf(buffer, bytes, "%s", band[0] != '\0' ? band : told);
 }
 
 static void print_measurement(FILE *out, const struct sw_sources *s)
@@ -262,24 +267,26 @@ static void print_measurement(FILE *out, const struct sw_sources *s)
 void sw_sources_text(FILE *out, const struct sw_sources *s)
 {
     const struct sw_cost *cost = &s->c.cost;
-    char mesh[64], a[SW_FORMAT_BYTES], value[2 * SW_FORMAT_RATE + 4], off[96], place[512];
+    char mesh[64], a[SW_FORMAT_BYTES], value[2 * SW_FORMAT_RATE + 4], off[128], place[512];
     fprintf(out, "%s on %s, mesh_dim %s: %s %s, profile %s\n", s->run->name, s->run->cluster.name,
             sw_mesh_format(&s->c.decision.mesh, mesh, sizeof mesh),
             s->purpose == SW_FOR_SERVE ? "a token" : "a step",
             sw_format_seconds(cost->step_seconds, a), cost->profile);
-    fprintf(out, "\n%-38s %-20s %8s %10s  %-26s %s\n", "constant", "value", "share", "1 % more",
+    fprintf(out, "\n%-38s %-20s %8s %10s  %-40s %s\n", "constant", "value", "share", "1 % more",
             "error, where known", "source");
     for (int32_t i = 0; i < s->count; i++) {
         const struct sw_source *row = &s->row[i];
         format_value(&row->constant, value, sizeof value);
         format_error(&row->constant, off, sizeof off);
-        fprintf(out, "%-38s %-20s %6.2f %% %+8.3f %%  %-26s %s\n", row->constant.name, value,
+        fprintf(out, "%-38s %-20s %6.2f %% %+8.3f %%  %-40s %s\n", row->constant.name, value,
                 100 * fabs(row->elasticity), row->elasticity, off,
                 sw_source_place(s, &row->constant, place, sizeof place));
     }
     fprintf(out,
             "share: of the time that goes with it, from what 1 %% more and less of it change; a "
-            "peak and the\nshare of it go together, so shares may add up to more than 100 %%\n");
+            "peak and the\nshare of it go together, so shares may add up to more than 100 %%\n"
+            "error: of rows that it was not fitted to; signed: above 0 where they took longer "
+            "than predicted\n");
     if (s->idle > 0)
         fprintf(out, "the time does not change with %d other%s\n", s->idle, s->idle > 1 ? "s" : "");
     print_measurement(out, s);
@@ -307,6 +314,8 @@ static void write_source(struct sw_json *j, const struct sw_sources *s, const st
     sw_json_number(j, "elasticity", row->elasticity);
     if (c->error > 0)
         sw_json_number(j, "error", c->error);
+    if (c->error > 0 && c->signed_error != 0)
+        sw_json_number(j, "signed_error", c->signed_error);
     if (c->band_high > 0) {
         sw_json_number(j, "band_low", c->band_low);
         sw_json_number(j, "band_high", c->band_high);

@@ -248,7 +248,7 @@ int sw_fit_attention_errors(const struct sw_accelerator_config *chip, enum sw_fi
         if (!is_of(k, chip, phase) || point_of(grid, &k->size) >= 0)
             continue;
         const double share = sw_cost_attention_grid_share(grid, k->size.m, k->size.n, k->size.k);
-        errors[count++] = fabs((least(k, chip) / share + apart(k, chip)) / k->seconds - 1);
+        errors[count++] = (least(k, chip) / share + apart(k, chip)) / k->seconds - 1;
     }
     sw_fit_errors_sum(errors, count, out);
     free(errors);

@@ -160,7 +160,7 @@ static void print_band(const struct sw_fit_summary *other)
         printf("# too few runs or models for an error and a band: the default is kept\n");
         return;
     }
-    printf("error: %.3f\n", other->mean);
+    printf("error: %.3f\nsigned_error: %.4f\n", other->mean, other->bias);
     if (other->models < FEW_MODELS) {
         printf("# %d models are too few for a band: the default's is kept\n", other->models);
         return;
@@ -209,11 +209,12 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
     return 0;
 }
 
-/* Mean of |error| over the points of a level; each predicted without itself when leave_out. */
+/* Mean of |error| over the points of a level; each predicted without itself when leave_out. *bias:
+ * the mean of measured / predicted - 1. */
 static double link_error(const struct sw_cluster_config *cluster, int32_t level,
-                         const struct sw_fit_links *links, bool leave_out)
+                         const struct sw_fit_links *links, bool leave_out, double *bias)
 {
-    double sum = 0;
+    double sum = 0, signed_sum = 0;
     int32_t count = 0, last = -1;
     struct sw_cluster_config c = *cluster;
     struct sw_collective_curves own;
@@ -229,9 +230,12 @@ static double link_error(const struct sw_cluster_config *cluster, int32_t level,
             sw_fit_link(&c, level, links, i, &own);
         }
         last = i;
-        sum += fabs(sw_fit_link_error(&c, &links->point[i]));
+        const double error = sw_fit_link_error(&c, &links->point[i]);
+        sum += fabs(error);
+        signed_sum += 1 / (1 + error) - 1;
         count++;
     }
+    *bias = count > 0 ? signed_sum / count : 0;
     return count > 0 ? sum / count : 0;
 }
 
@@ -322,15 +326,18 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
            described->path);
     for (int32_t l = 0; l < c.link_count; l++) {
         struct sw_link_config *link = &c.link[l];
-        const double before = link_error(&c, l, links, false);
+        double bias;
+        const double before = link_error(&c, l, links, false, &bias);
         const int32_t count = sw_fit_link(&c, l, links, -1, &own[l]);
         if (count == 0)
             printf("  # %s: no measurements, as described\n", link->name);
-        else
+        else {
+            const double fitted = link_error(&c, l, links, false, &bias);
+            const double other = link_error(&c, l, links, true, &bias);
             printf("  # %s: %d collectives, mean error %.1f %% as described, %.1f %% fitted, "
-                   "%.1f %% leaving one out\n",
-                   link->name, count, 100 * before, 100 * link_error(&c, l, links, false),
-                   100 * link_error(&c, l, links, true));
+                   "%.1f %% leaving one out, signed %+.1f %%\n",
+                   link->name, count, 100 * before, 100 * fitted, 100 * other, 100 * bias);
+        }
         print_groups(&c, l, links);
         print_link(&c, link);
     }
@@ -380,7 +387,8 @@ static int fit_products(const struct sw_accelerator_config *chip, const struct s
         return -1;
     print_heading(chip, "these 'products'", fitted);
     print_left_out(&other, "");
-    printf("products_error: %.3f\nproducts: [\n", other.low);
+    printf("products_error: %.3f\nproducts_signed_error: %.4f\nproducts: [\n", other.low,
+           other.bias);
     print_grid(&grid, "  ", "\n]\n");
     return 0;
 }
@@ -405,7 +413,8 @@ static int fit_attention(const struct sw_accelerator_config *chip,
         }
         begun = true;
         print_left_out(&other, "  ");
-        printf("  %s_error: %.3f\n  %s: [\n", names[phase], other.low, names[phase]);
+        printf("  %s_error: %.3f\n  %s_signed_error: %.4f\n  %s: [\n", names[phase], other.low,
+               names[phase], other.bias, names[phase]);
         print_grid(&grid, "    ", "\n  ]\n");
     }
     return 0;

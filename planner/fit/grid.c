@@ -56,6 +56,10 @@ void sw_fit_errors_sum(double *errors, int32_t count, struct sw_fit_summary *out
     *out = (struct sw_fit_summary){.count = count};
     if (count == 0)
         return;
+    for (int32_t i = 0; i < count; i++) {
+        out->bias += (1 / (1 + errors[i]) - 1) / count;
+        errors[i] = fabs(errors[i]);
+    }
     qsort(errors, (size_t)count, sizeof *errors, compare);
     for (int32_t i = 0; i < count; i++)
         out->mean += errors[i] / count;

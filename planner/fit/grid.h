@@ -12,7 +12,8 @@ bool sw_fit_side_insert(double *side, int32_t *count, int32_t room, double size)
 /* Keeps `room` sizes of a side, those nearest to an even spread of their logarithms; of two as near
  * the smaller. The ends stay. */
 void sw_fit_side_spread(double *side, int32_t *count, int32_t room);
-/* Of `count` values of |error|, which it sorts: count, mean, p90, worst, their median as `low`. */
+/* Of `count` values of predicted / measured - 1, which it sorts without their signs: count, bias,
+ * and of |error| mean, p90, worst, the median as `low`. */
 void sw_fit_errors_sum(double *errors, int32_t count, struct sw_fit_summary *out);
 
 #endif

@@ -137,7 +137,7 @@ int sw_fit_products_errors(const struct sw_accelerator_config *chip,
                                 sw_fit_side_index(grid->depth, grid->depths, s->k) >= 0))
             continue;
         errors[out->count++] =
-            fabs(share_of(p, chip) / sw_cost_products_share(grid, s->m, s->n, s->k) - 1);
+            share_of(p, chip) / sw_cost_products_share(grid, s->m, s->n, s->k) - 1;
     }
     sw_fit_errors_sum(errors, out->count, out);
     free(errors);
