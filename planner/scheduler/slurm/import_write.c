@@ -110,20 +110,34 @@ static void write_accelerator(FILE *out, const struct sw_import *import, const c
     }
 }
 
-/* "efficiency: [[...], ...]" of a curve whose file does not lie beside the new one. */
-static void write_curve(FILE *out, const char *file)
+/* The points of a key of a curve's file, as those of a link's key. */
+static void write_points(FILE *out, const char *text, const char *from, const char *key)
 {
-    const char *text = sw_sheet_curve(file);
-    const char *points = text != NULL ? strstr(text, "\npoints: ") : NULL;
+    const char *points = strstr(text, from);
     const char *end = points != NULL ? strstr(points, "]]") : NULL;
     if (end == NULL)
         return;
-    fprintf(out, ",\n     # configs/curves/%s\n     efficiency: ", file);
-    for (points += strlen("\npoints: "); points < end + 2; points++) {
+    fprintf(out, "%s: ", key);
+    for (points += strlen(from); points < end + 2; points++) {
         fputc(*points, out);
         if (*points == '\n')
             fputs("       ", out);
     }
+}
+
+/* "efficiency: [[...], ...]" of a curve whose file does not lie beside the new one, and those of
+ * single collectives. */
+static void write_curve(FILE *out, const char *file)
+{
+    const char *text = sw_sheet_curve(file);
+    if (text == NULL)
+        return;
+    fprintf(out, ",\n     # configs/curves/%s\n     ", file);
+    write_points(out, text, "\npoints: ", "efficiency");
+    if (strstr(text, "\ncollectives: ") == NULL)
+        return;
+    fputs(",\n     ", out);
+    write_points(out, text, "\ncollectives: ", "collectives");
 }
 
 static void write_link(FILE *out, const char *spans, bool whole_node,
