@@ -71,6 +71,12 @@ static int find_shard(const struct sw_program *p, const struct sw_sizes *sizes, 
     return 1;
 }
 
+static bool is_whole_tiles(const struct sw_value *value)
+{
+    return value->local[0] % SW_TILE_LINES == 0 && value->local[1] % SW_TILE_COLUMNS == 0 &&
+           value->padded[0] == value->size[0] && value->padded[1] == value->size[1];
+}
+
 /* Gives every value its shape. From one mesh of a search to the next most shapes stay. */
 static int set_shapes(struct sw_program *p, const struct sw_sizes *sizes, struct sw_error *err)
 {
@@ -86,6 +92,7 @@ static int set_shapes(struct sw_program *p, const struct sw_sizes *sizes, struct
             memcpy(value->padded, shape->padded, sizeof value->padded);
             memcpy(value->local, shape->local, sizeof value->local);
             value->slot_bytes = shape->slot_bytes;
+            value->tiled = value->tiles && is_whole_tiles(value);
         }
     }
     return 0;

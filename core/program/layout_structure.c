@@ -434,6 +434,17 @@ static int keep(const struct layout *f, struct sw_lifetimes *l)
     return make_room(p, l);
 }
 
+/* What an op other than linear reads, as a gather does, lies as it is. */
+static void find_tiles(struct sw_program *p)
+{
+    for (int32_t i = 0; i < p->op_count; i++)
+        for (uint16_t j = 0; j < p->ops[i].n_in; j++) {
+            const struct sw_ref ref = p->ops[i].in[j];
+            if (p->ops[i].kind != SW_OP_LINEAR || j != 1 || ref.mode == SW_INDEX_WHOLE)
+                p->values[ref.value].tiles = false;
+        }
+}
+
 int sw_layout_find_structure(struct sw_program *p, struct sw_error *err)
 {
     const size_t values = (size_t)p->value_count, ops = (size_t)p->op_count;
@@ -452,6 +463,7 @@ int sw_layout_find_structure(struct sw_program *p, struct sw_error *err)
     for (int32_t v = 0; v < p->value_count; v++)
         if (p->values[v].alias >= 0)
             p->values[v].slots = p->values[p->values[v].alias].slots;
+    find_tiles(p);
     status = keep(&f, l);
 out:
     free(f.life);

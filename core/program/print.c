@@ -133,7 +133,7 @@ static void print_value(FILE *out, const struct sw_program *p, const struct sw_v
         if (value->padded[d] > value->size[d])
             fprintf(out, "+%" PRId64, value->padded[d] - value->size[d]);
     }
-    fprintf(out, "]");
+    fprintf(out, "]%s", value->tiled ? " in tiles" : "");
     if (p->stage >= SW_PARTITIONED)
         fprintf(out, " %s", sw_sharding_format(&value->sharding, text, sizeof text));
     if (value->alias >= 0)
@@ -277,6 +277,8 @@ static void mix_value(uint64_t *hash, const struct sw_value *value)
     mix_int(hash, value->alias);
     mix_int(hash, value->slots);
     mix_int(hash, value->slot_bytes);
+    if (value->tiled)
+        mix_int(hash, value->tiled);
     mix_int(hash, value->offset);
 }
 

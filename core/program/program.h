@@ -143,8 +143,9 @@ struct sw_value {
     bool frozen;     /* parameters: no gradient, no moments, no update */
     bool scales;     /* of a parameter in int8: what its integers stand for (quantize.h) */
     uint8_t initial; /* state: enum sw_initial */
-    uint8_t moment;  /* of the optimizer: 1 exp_avg, 2 exp_avg_sq; else 0 */
-    int8_t ordinal;  /* among layer_values, that it is one of them, perhaps made again; else -1 */
+    bool tiles;     /* a parameter that may lie in tiles (device.h): linear alone reads it, whole */
+    uint8_t moment; /* of the optimizer: 1 exp_avg, 2 exp_avg_sq; else 0 */
+    int8_t ordinal; /* among layer_values, that it is one of them, perhaps made again; else -1 */
     const struct sw_parameter *parameter; /* that it is, or has the moment or scales of; or NULL */
     uint8_t axis[SW_MAX_DIMS];            /* enum sw_logical */
     uint8_t symbol[SW_MAX_DIMS];          /* enum sw_size: where the size comes from */
@@ -161,6 +162,7 @@ struct sw_value {
     /* set by layout */
     int64_t local[SW_MAX_DIMS]; /* shape of one rank's shard of one instance */
     int32_t slots; /* instances that exist at once: instance i lives in slot i % slots */
+    bool tiled;    /* and lies so: a rank's shard is whole tiles */
     int64_t
         slot_bytes; /* distance between slots; instances of a stack are contiguous (no padding) */
     int64_t offset; /* in the arena */
@@ -374,6 +376,7 @@ struct sw_serving_shape {
     enum sw_dtype matrices;  /* of the layers' matrices: the compute precision, or int8 */
     struct sw_rules weights; /* where the weights lie: the same in every program of the state */
     bool gathers_cache;      /* prefill, score: keys and values come to the queries (serving.h) */
+    bool tiles;              /* weights of bf16 lie in tiles where they are whole ones */
     bool mixes;              /* prefill: a row has a token, of a prompt or of a text that runs; the
                                 first ones of a rank, as many as slots at most, are sampled */
 };
@@ -447,7 +450,7 @@ struct sw_program_key {
         struct sw_axes weights[SW_L_COUNT]; /* as `axes` */
         int64_t max_tokens, chunk;
         uint8_t cache, matrices;
-        bool gathers_cache, mixes;
+        bool gathers_cache, mixes, tiles;
         /* of what is gathered along two dimensions the one with fewer ways goes first (reshard.c):
          * the sign of ways of embed - of a matrix's other; of batch - of seq, of scores */
         int8_t embed_wider[SW_L_COUNT], batch_wider;

@@ -123,6 +123,7 @@ static void serving_structure(const struct sw_program_options *o, struct sw_prog
     out->serving.matrices = (uint8_t)o->serving.matrices;
     out->serving.gathers_cache = o->serving.gathers_cache;
     out->serving.mixes = o->serving.mixes;
+    out->serving.tiles = o->serving.tiles;
     const int32_t batch = sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]);
     const int32_t seq = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]);
     out->serving.batch_wider = wider(batch, seq);

@@ -28,7 +28,7 @@ int64_t sw_state_offset(const struct sw_state *state, const struct sw_value *val
         return sw_fail(err, SW_ENVIRONMENT, "the state has no '%s'", value->name);
     if (row->role != value->role || row->dtype != value->dtype || row->stack != value->stack ||
         row->stack != value->slots || row->instance_bytes != value->slot_bytes ||
-        !sw_sharding_equal(&row->sharding, &value->sharding))
+        row->tiled != value->tiled || !sw_sharding_equal(&row->sharding, &value->sharding))
         return sw_fail(err, SW_ENVIRONMENT, "'%s' of the state has another shape or sharding",
                        value->name);
     return row->offset;

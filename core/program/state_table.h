@@ -13,6 +13,7 @@ struct sw_state_row {
     bool decay;                           /* weight decay applies */
     bool frozen;                          /* of a parameter: it is not trained, has no moments */
     bool scales;                          /* f32 [outputs], of the parameter in int8: quantize.h */
+    bool tiled;                           /* as in struct sw_value */
     uint8_t moment;                       /* as in struct sw_value */
     const struct sw_parameter *parameter; /* NULL: of the cache */
     uint8_t ndim;

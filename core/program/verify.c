@@ -157,9 +157,13 @@ static int check_partials(struct verify *v, const struct sw_op *op)
 
 static int check_op(struct verify *v, const struct sw_op *op)
 {
-    for (uint16_t i = 0; i < op->n_in; i++)
+    for (uint16_t i = 0; i < op->n_in; i++) {
         if (check_read(v, op->in[i]) != 0)
             return -1;
+        const struct sw_value *value = &v->p->values[op->in[i].value];
+        if (value->tiled && (op->kind != SW_OP_LINEAR || i != 1))
+            return wrong(v, "lies in tiles, which linear alone reads", value);
+    }
     for (uint16_t i = 0; i < op->n_out; i++)
         if (check_ref(v, op->out[i]) != 0)
             return -1;

@@ -20,6 +20,7 @@ struct sw_tensor {
     int64_t global[SW_MAX_DIMS]; /* global shape, without padding */
     int64_t start[SW_MAX_DIMS];  /* global offset of this shard in storage order */
     int64_t elems;               /* product of size */
+    bool tiled;                  /* lies in tiles (core/base/device.h) */
 };
 
 /* What changes from step to step. */
@@ -89,6 +90,8 @@ struct sw_device_vtable {
      * the order of its ops. The two do not overlap. */
     int (*copy_box)(struct sw_device *device, void *to, size_t to_stride_bytes, const void *from,
                     size_t from_stride_bytes, size_t width_bytes, size_t rows);
+    /* Weights bf16 [k, n] into tiles (core/base/device.h). NULL: of a device without them. */
+    void (*tile)(struct sw_device *device, void *to, const void *from, int64_t k, int64_t n);
     int (*synchronize)(struct sw_device *device, struct sw_error *err);
     void (*destroy)(struct sw_device *device);
     /* Those down to `run` may be NULL: for a device that queues its work and returns at once. */

@@ -161,6 +161,30 @@ static int init_quantized(struct sw_executor *x, const struct sw_state_row *row,
     return failed;
 }
 
+int sw_executor_tile_state(struct sw_executor *x, struct sw_error *err)
+{
+    const struct sw_state *state = &sw_executor_set(x)->state;
+    struct sw_device *device = sw_executor_device(x);
+    int64_t largest = 0;
+    for (int32_t i = 0; i < state->count; i++)
+        if (state->row[i].tiled && state->row[i].instance_bytes > largest)
+            largest = state->row[i].instance_bytes;
+    if (largest == 0)
+        return 0;
+    void *as_declared = malloc((size_t)largest);
+    if (as_declared == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for laying weights out in tiles");
+    for (int32_t i = 0; i < state->count; i++)
+        for (int32_t l = 0; state->row[i].tiled && l < state->row[i].stack; l++) {
+            void *weights = sw_executor_state(x, &state->row[i], l);
+            memcpy(as_declared, weights, (size_t)state->row[i].instance_bytes);
+            device->vtable->tile(device, weights, as_declared, state->row[i].local[0],
+                                 state->row[i].local[1]);
+        }
+    free(as_declared);
+    return 0;
+}
+
 int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
                            struct sw_error *err)
 {
@@ -194,5 +218,5 @@ int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
     }
     free(shard);
     return failed ? sw_fail(err, SW_ENVIRONMENT, "cannot copy initial parameters to the device")
-                  : 0;
+                  : sw_executor_tile_state(x, err);
 }

@@ -126,6 +126,7 @@ static void create(struct bench *b, const struct format *format, int64_t layers)
     b->options.compute = compute;
     b->options.params = b->options.reduce = SW_F32;
     b->options.mesh = sw_mesh_make(1, 1, 1, 1);
+    b->options.target = sw_device_row(SW_DEVICE_CPU)->target;
     sw_rules_default(&b->options.rules, SW_ATTENTION_RING);
     b->serving = (struct sw_serving){.max_batch = b->texts,
                                      .max_tokens = (b->cached + CHUNK) / CHUNK * CHUNK + CHUNK,
@@ -148,6 +149,8 @@ static void create(struct bench *b, const struct format *format, int64_t layers)
     if (b->tokens == NULL || b->slots == NULL || b->settings == NULL || b->sampled == NULL)
         leave("out of memory");
     fill_state(b);
+    if (sw_executor_tile_state(b->executor, &err) != 0)
+        leave(err.message);
 }
 
 /* One run with `length` tokens of every text behind `first`; seconds. */

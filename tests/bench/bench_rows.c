@@ -1,7 +1,8 @@
 /* Products of a few rows with weights that exceed the caches, as decoding and mixed calls have
  * them, against a read-only sweep over the same weights by the same threads.
  *
- *   bench_rows [bf16|fp32|int8|fp32-int8] [linear|linear_t] [K N] [rounds] [threads] [rows...]
+ *   bench_rows [bf16|fp32|int8|fp32-int8] [linear|linear_t|tiles] [K N] [rounds] [threads]
+ * [rows...]
  *
  * Every round has a sweep over all weights and, of every number of rows, a product with each of
  * them; numbers of rows are in turns, so that a busy neighbour meets all of them. One thread is
@@ -32,6 +33,7 @@ enum { FORMATS = sizeof formats / sizeof formats[0] };
 struct bench {
     const struct format *format;
     bool by_line; /* linear_t: weights [n, k] */
+    bool tiled;   /* tiles: weights [k, n] in tiles */
     int64_t k, n;
     int32_t rounds, threads, counts;
     int64_t rows[MOST_COUNTS];
@@ -103,7 +105,8 @@ static double multiply(const struct bench *b, struct sw_cpu_device *device, int6
                                         .b_dtype = b->format->weights,
                                         .c_dtype = b->format->rows,
                                         .scales = b->format->weights == SW_I8 ? b->scales : NULL,
-                                        .as_few = true};
+                                        .as_few = true,
+                                        .tiled = b->tiled};
         if (sw_cpu_matmul(device, &g, NULL) != 0)
             exit(3);
     }
@@ -132,8 +135,11 @@ static void measure(const struct bench *b, struct sw_cpu_device *device)
         }
     }
     printf("%s, weights %s, %d thread%s: sweep %.1f GB/s (sum %llx)\n", b->format->name,
-           b->by_line ? "[n, k]" : "[k, n]", b->threads, b->threads == 1 ? "" : "s",
-           median(swept, b->rounds), (unsigned long long)sum);
+           b->by_line ? "[n, k]"
+           : b->tiled ? "[k, n] in tiles"
+                      : "[k, n]",
+           b->threads, b->threads == 1 ? "" : "s", median(swept, b->rounds),
+           (unsigned long long)sum);
     for (int32_t i = 0; i < b->counts; i++) {
         const double gb = median(rate[i], b->rounds), of_sweep = median(share[i], b->rounds);
         printf("k %lld, n %lld, rows %lld: %5.1f GB/s, %.2f of the sweep, %6.1f GFLOP/s\n",
@@ -153,6 +159,7 @@ int main(int argc, char **argv)
     for (int i = 3; i < argc && i < 7; i++)
         number[i - 3] = strtol(argv[i], NULL, 10);
     b.by_line = argc > 2 && strcmp(argv[2], "linear_t") == 0;
+    b.tiled = argc > 2 && strcmp(argv[2], "tiles") == 0;
     b.k = number[0], b.n = number[1];
     b.rounds = (int32_t)number[2], b.threads = (int32_t)number[3];
     for (int i = 7; i < argc && b.counts < MOST_COUNTS; i++)
@@ -163,8 +170,9 @@ int main(int argc, char **argv)
     for (int32_t i = 0; i < b.counts; i++)
         fits = fits && b.rows[i] > 0 && b.rows[i] <= MOST_ROWS;
     if (!fits) {
-        fprintf(stderr, "usage: bench_rows [bf16|fp32|int8|fp32-int8] [linear|linear_t] [K N] "
-                        "[rounds] [threads] [rows...]\n");
+        fprintf(stderr,
+                "usage: bench_rows [bf16|fp32|int8|fp32-int8] [linear|linear_t|tiles] [K N] "
+                "[rounds] [threads] [rows...]\n");
         return 2;
     }
     b.clock = b.threads == 1 ? sw_clock_busy : sw_clock_now;

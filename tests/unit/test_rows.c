@@ -276,6 +276,59 @@ static void many_rows_are_those_of_one(void **state)
     free(c);
 }
 
+/* Weights that lie in tiles give the rows that the same weights give as they are declared, to the
+ * bit: of few rows, of many as few, and of many by oneDNN or, where it has none, widened. */
+static void tiles_give_the_same_rows(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{32, 32}, {2080, 544}, {512, 96}};
+    static const int64_t rows[] = {1, 2, 3, 4, 5, 8, 11, 12, 13, 24, 30, 32, 33, 64, 129};
+    static const enum sw_dtype dtypes[][2] = {
+        {SW_BF16_T, SW_BF16_T}, {SW_BF16_T, SW_F32}, {SW_F32, SW_F32}};
+    enum { MOST = 129, K = 2080, N = 544 };
+    float *a = malloc(MOST * K * sizeof *a), *c[2];
+    uint16_t *b = malloc(K * N * sizeof *b), *tiles = malloc(K * N * sizeof *tiles);
+    c[0] = malloc(MOST * N * sizeof **c), c[1] = malloc(MOST * N * sizeof **c);
+    assert_true(a != NULL && b != NULL && tiles != NULL && c[0] != NULL && c[1] != NULL);
+    for (int64_t i = 0; i < K * N; i++)
+        put(b, SW_BF16_T, i, value((uint64_t)(i + 1000)));
+    for (int32_t threads = 1; threads <= 3; threads += 2) {
+        struct sw_device *device = sw_cpu_device_create(threads, NULL);
+        struct sw_cpu_device *cpu = (struct sw_cpu_device *)device;
+        assert_non_null(device);
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+            for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+                struct sw_cpu_matmul g = {.k = sizes[s][0], .n = sizes[s][1], .a = a};
+                g.a_row = g.k, g.b_row = g.c_row = g.n, g.a_column = g.b_column = 1;
+                g.a_dtype = dtypes[d][0], g.b_dtype = SW_BF16_T, g.c_dtype = dtypes[d][1];
+                for (int64_t i = 0; i < MOST * g.k; i++)
+                    put(a, g.a_dtype, i, value((uint64_t)i));
+                device->vtable->tile(device, tiles, b, g.k, g.n);
+                for (size_t r = 0; r < 2 * (sizeof rows / sizeof *rows); r++) {
+                    g.m = rows[r / 2];
+                    g.as_few = r % 2 == 0;
+                    g.panel = sw_cpu_panel_rows(g.m);
+                    if (!g.as_few && g.a_dtype == SW_F32 && g.m > 32)
+                        continue; /* programs have operands of one type */
+                    for (int tiled = 0; tiled < 2; tiled++) {
+                        g.tiled = tiled != 0;
+                        g.b = tiled ? tiles : b;
+                        g.c = c[tiled];
+                        memset(g.c, 0xff, (size_t)(g.m * g.n) * sizeof **c);
+                        assert_int_equal(sw_cpu_matmul(cpu, &g, NULL), 0);
+                    }
+                    assert_memory_equal(c[0], c[1], (size_t)(g.m * g.n) * sizeof **c);
+                }
+            }
+        device->vtable->destroy(device);
+    }
+    free(a);
+    free(b);
+    free(tiles);
+    free(c[0]);
+    free(c[1]);
+}
+
 /* With AVX-512, for bf16 with its instructions for that, oneDNN's products go by blocks, whatever a
  * release calls them, and are taken as they are: panels in their place are slower, and nothing else
  * would tell. Those of a padded shard's weights, whose lines do not touch, are other products. */
@@ -339,6 +392,7 @@ int main(void)
         cmocka_unit_test(rows_are_alike),
         cmocka_unit_test(few_rows_are_those_of_one),
         cmocka_unit_test(many_rows_are_those_of_one),
+        cmocka_unit_test(tiles_give_the_same_rows),
         cmocka_unit_test(blocks_need_no_panels),
         cmocka_unit_test(panels_fit),
     };

@@ -66,6 +66,11 @@ static bool is_f64(const struct sw_call *call)
     return false;
 }
 
+static void cpu_tile(struct sw_device *device, void *to, const void *from, int64_t k, int64_t n)
+{
+    sw_cpu_tile((struct sw_cpu_device *)device, to, from, k, n);
+}
+
 #define SW_KERNEL(KIND, name)                                                                      \
     static int run_##name(struct sw_device *device, const struct sw_call *call,                    \
                           struct sw_error *err)                                                    \
@@ -84,6 +89,7 @@ static const struct sw_device_vtable cpu_vtable = {
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,
     .copy_box = cpu_copy_box,
+    .tile = cpu_tile,
     .synchronize = cpu_synchronize,
     .destroy = cpu_destroy,
     .run =

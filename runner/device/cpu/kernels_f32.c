@@ -52,6 +52,17 @@ static void widen(int32_t threads, const void *data, enum sw_dtype dtype, int64_
     *column = by_row ? 1 : length;
 }
 
+/* A block of weights in tiles, [rows, columns] from (line, column) on. */
+static void widen_tiles(int32_t threads, const struct sw_cpu_matmul *g, int64_t line,
+                        int64_t column, int64_t rows, int64_t columns, float *to)
+{
+    SW_PARALLEL_FOR(threads)
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            to[i * columns + j] = sw_bf16_to_float(
+                ((const uint16_t *)g->b)[sw_cpu_tile_place(g->k, line + i, column + j)]);
+}
+
 /* scales may be NULL: ones. */
 static void scale_line(float *restrict line, const float *restrict scales, int64_t n)
 {
@@ -82,8 +93,13 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
                 widen(threads, g->a, g->a_dtype, i * g->a_row + k * g->a_column, m, block.k,
                       &block.a_row, &block.a_column, a);
                 memset(a + m * block.k, 0, (size_t)((rows - m) * block.k) * sizeof *a);
-                widen(threads, g->b, g->b_dtype, k * g->b_row + j * g->b_column, block.k, n,
-                      &block.b_row, &block.b_column, b);
+                if (g->tiled) {
+                    widen_tiles(threads, g, k, j, block.k, n, b);
+                    block.b_row = n, block.b_column = 1, block.tiled = false;
+                } else {
+                    widen(threads, g->b, g->b_dtype, k * g->b_row + j * g->b_column, block.k, n,
+                          &block.b_row, &block.b_column, b);
+                }
                 block.a = a;
                 block.b = b;
                 block.c = in_place ? (float *)g->c + c_offset : tile;

@@ -10,7 +10,7 @@
 /* Everything a primitive depends on. Zeroed before it is filled: compared as bytes. */
 struct matmul_key {
     int64_t m, n, k, a_row, a_column, b_row, b_column, c_row;
-    int32_t a_dtype, b_dtype, c_dtype, accumulate;
+    int32_t a_dtype, b_dtype, c_dtype, accumulate, tiled;
 };
 
 struct matmul_entry {
@@ -91,8 +91,9 @@ static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entr
     dnnl_status_t status;
     if ((status = sw_onednn_matrix(&a, key->m, key->k, key->a_row, key->a_column,
                                    data_type(key->a_dtype))) ||
-        (status = sw_onednn_matrix(&b, key->k, key->n, key->b_row, key->b_column,
-                                   data_type(key->b_dtype))) ||
+        (status = key->tiled ? sw_onednn_tiles(&b, key->k, key->n)
+                             : sw_onednn_matrix(&b, key->k, key->n, key->b_row, key->b_column,
+                                                data_type(key->b_dtype))) ||
         (status = sw_onednn_matrix(&c, key->m, key->n, key->c_row, 1, data_type(key->c_dtype))) ||
         (status = dnnl_primitive_attr_create(&attr)))
         goto out;
@@ -101,6 +102,8 @@ static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entr
          (status = dnnl_primitive_attr_set_post_ops(attr, sum))))
         goto out;
     if ((status = sw_onednn_product(&primitive, cache->engine, &a, &b, &c, attr)) ||
+        (status =
+             key->tiled && sw_onednn_is_plain(primitive) ? dnnl_unimplemented : dnnl_success) ||
         (status = dnnl_primitive_create(&entry->primitive, primitive)) ||
         (status = sw_onednn_memory(&entry->a, &a, cache->engine, DNNL_MEMORY_NONE)) ||
         (status = sw_onednn_memory(&entry->b, &b, cache->engine, DNNL_MEMORY_NONE)) ||
@@ -110,7 +113,9 @@ static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entr
      * ones do not: with AVX2 those of the last rows go by the remainder of 6, and by the rows that
      * a thread gets. tests/unit/test_rows.c holds that against the library that there is. What is
      * asked is a product of weights without padding; of others it says nothing. */
-    if (has_dense_weights(key))
+    if (key->tiled) /* those by blocks alone take them */
+        entry->is_alike = true;
+    else if (has_dense_weights(key))
         status = sw_onednn_blocks_weights(&entry->is_alike, cache->engine, primitive, &a, key->k,
                                           key->n, data_type(key->b_dtype), &c, attr);
 out:
@@ -213,6 +218,7 @@ static struct matmul_key key_of(const struct sw_cpu_matmul *matmul)
     key.b_dtype = (int32_t)matmul->b_dtype;
     key.c_dtype = (int32_t)matmul->c_dtype;
     key.accumulate = matmul->accumulate;
+    key.tiled = matmul->tiled;
     return key;
 }
 
@@ -367,6 +373,7 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
                                    .b_dtype = w->dtype,
                                    .c_dtype = y->dtype,
                                    .n = y_columns,
+                                   .tiled = w->tiled,
                                    .c_row = y->size[y->ndim - 1],
                                    .as_few = call->as_few};
     const uint16_t own = w->dtype == SW_I8 ? 3 : 2; /* what is behind them is added */

@@ -24,6 +24,26 @@ static inline dnnl_status_t sw_onednn_matrix(dnnl_memory_desc_t *out, int64_t ro
 #endif
 }
 
+/* Weights of bf16 in tiles (core/base/device.h), with `columns` of a tile 32, in pairs of lines. */
+static inline dnnl_status_t sw_onednn_tiles(dnnl_memory_desc_t *out, int64_t rows, int64_t columns)
+{
+    const dnnl_dims_t dims = {rows, columns};
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_memory_desc_create_with_tag(out, 2, dims, dnnl_bf16, dnnl_BA16a32b2a);
+#else
+    return dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_BA16a32b2a);
+#endif
+}
+
+/* Whether a product is the library's plain loops, which take any layout. */
+static inline bool sw_onednn_is_plain(const_dnnl_primitive_desc_t product)
+{
+    const char *name = "";
+    return dnnl_primitive_desc_query(product, dnnl_query_impl_info_str, 0, (void *)&name) ==
+               dnnl_success &&
+           strncmp(name, "ref", 3) == 0;
+}
+
 static inline void sw_onednn_matrix_free(dnnl_memory_desc_t *matrix)
 {
 #if DNNL_VERSION_MAJOR >= 3

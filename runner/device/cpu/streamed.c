@@ -336,9 +336,9 @@ bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
     const bool fits = g->as_few
                           ? block_rows(g) > 0
                           : g->m <= MOST_ROWS && g->m * g->k <= MOST_X && g->m * g->n <= MOST_Y;
-    return fits && !g->accumulate && g->a_column == 1 && (g->b_row == 1 || g->b_column == 1) &&
-           is_known(g->a_dtype) && (is_known(g->b_dtype) || g->b_dtype == SW_I8) &&
-           is_known(g->c_dtype);
+    return fits && !g->accumulate && g->a_column == 1 &&
+           (g->tiled || g->b_row == 1 || g->b_column == 1) && is_known(g->a_dtype) &&
+           (is_known(g->b_dtype) || g->b_dtype == SW_I8) && is_known(g->c_dtype);
 }
 
 /* x[m, padded], zeros behind k, of each group of rows one element behind the other. */
@@ -487,7 +487,7 @@ static void join_groups(const struct sw_cpu_device *device, const struct sw_cpu_
 static void multiply_block(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
 {
     const int32_t threads = device->threads;
-    const bool by_line = g->b_column != 1;
+    const bool by_line = !g->tiled && g->b_column != 1;
     const bool paired = HAS_PAIRS && g->a_dtype == SW_BF16_T;
     const enum kind kind = g->b_dtype == SW_I8       ? (paired ? BYTE_PAIRS : BYTES)
                            : g->b_dtype != SW_BF16_T ? FLOATS
@@ -501,7 +501,8 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
                                .padded = sw_align(g->k, DEPTH),
                                .x = x,
                                .weights = g->b};
-    const struct sharing share = choose_sharing(&s, by_line, kind, threads);
+    const bool in_order = by_line || g->tiled; /* are a line's sums */
+    const struct sharing share = choose_sharing(&s, in_order, kind, threads);
     if (by_line)
         sw_cpu_put_lines(g, kind, s.padded, x);
     else
@@ -511,10 +512,12 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
         const struct task t = task_of(device, &s, &share, i / share.columns, i % share.columns);
         if (by_line)
             sw_cpu_multiply_lines(&s, kind, t.column, t.width, t.sums, t.padded, t.pack);
+        else if (g->tiled)
+            sw_cpu_multiply_tiles(&s, kind, t.column, t.width, t.sums, t.padded);
         else
             add_segments(&s, kind, &t, share.groups > 1);
         if (share.groups == 1)
-            put_columns(g, by_line, kind, t.column, t.width, t.sums, t.padded);
+            put_columns(g, in_order, kind, t.column, t.width, t.sums, t.padded);
     }
     if (share.groups == 1)
         return;

@@ -218,4 +218,9 @@ void sw_cpu_put_lines(const struct sw_cpu_matmul *g, enum kind kind, int64_t pad
 void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t line, int64_t count,
                            float *y, int64_t width, char *sums);
 
+/* Columns [column, column + width), whole panels, of weights that lie in tiles (cpu.h) into y[m,
+ * padded]; x as packed.c takes it; PAIRS or WIDENED: tiled.c. */
+void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
+                           float *y, int64_t padded);
+
 #endif
