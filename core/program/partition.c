@@ -40,13 +40,17 @@ static int32_t add_version(struct sw_partition *part, struct sw_ref like, const 
     return version;
 }
 
-/* From now on the version stands for whatever `old` stood for. */
+/* From now on the version stands for whatever `old` stood for: the value that both are versions of,
+ * or results of constraints. */
 static void replace_current(struct sw_partition *part, int32_t old, int32_t version)
 {
-    const int32_t count = part->logical->value_count;
     int32_t *current = part->current;
-    for (int32_t v = 0; v < count; v++)
+    const int32_t base = sw_partition_value(part, old)->base;
+    current[base] = current[base] == old ? version : current[base];
+    for (int32_t i = 0; i < part->constrained_count; i++) {
+        const int32_t v = part->constrained[i];
         current[v] = current[v] == old ? version : current[v];
+    }
 }
 
 /* The steps of sw_reshard for that value; 0: none, or an error. */
@@ -192,6 +196,7 @@ int sw_partition_constrain(struct sw_partition *part, const struct sw_op *op)
     if (reshard(part, from, &target, &result) != 0)
         return -1;
     part->current[out] = result.value;
+    part->constrained[part->constrained_count++] = out;
     return 0;
 }
 
@@ -345,15 +350,16 @@ static bool begin(struct sw_partition *part)
     const size_t n = (size_t)l->value_count;
     part->current = malloc(n * sizeof *part->current);
     part->view_of = malloc(n * sizeof *part->view_of);
+    part->constrained = malloc(((size_t)l->op_count + 1) * sizeof *part->constrained);
     part->pinned = calloc(n, sizeof *part->pinned);
     part->gradient_placed = calloc(n, sizeof *part->gradient_placed);
     part->memo = malloc(FIRST_MEMOS * sizeof *part->memo);
     part->routes = malloc(ROUTES * sizeof *part->routes);
     part->decisions = malloc(SW_OP_COUNT * DECISIONS * sizeof *part->decisions);
     part->memo_capacity = FIRST_MEMOS;
-    if (part->current == NULL || part->view_of == NULL || part->pinned == NULL ||
-        part->gradient_placed == NULL || part->memo == NULL || part->routes == NULL ||
-        part->decisions == NULL)
+    if (part->current == NULL || part->view_of == NULL || part->constrained == NULL ||
+        part->pinned == NULL || part->gradient_placed == NULL || part->memo == NULL ||
+        part->routes == NULL || part->decisions == NULL)
         return false;
     for (int32_t i = 0; i < SW_OP_COUNT * DECISIONS; i++)
         part->decisions[i].factors = NULL;
@@ -373,6 +379,7 @@ static void end(struct sw_partition *part)
 {
     free(part->current);
     free(part->view_of);
+    free(part->constrained);
     free(part->pinned);
     free(part->gradient_placed);
     free(part->memo);

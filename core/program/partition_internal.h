@@ -47,6 +47,9 @@ struct sw_partition {
     int32_t *current; /* [logical values]: the version in use */
     int32_t *view_of; /* [logical values]: source of a constraint that enlarges, or -1: made anew in
                          every region */
+    int32_t *constrained; /* [constrained_count]: results of constraints, which other values'
+                             versions stand for; one for each op at most */
+    int32_t constrained_count;
     bool *pinned; /* [logical values]: written by several ops, so always in its declared sharding */
     bool *gradient_placed; /* [logical values]: its sharding is settled by its first contribution */
     struct memo *memo;     /* [memo_capacity] */
