@@ -29,7 +29,7 @@ struct sw_program_target {
     bool cudnn_attention;   /* attention also works in what cuDNN or its stand-in asks for, and */
     bool cache_ranges;      /* over a cache in partial results (core/program/workspace.h) */
     bool int8_panels;       /* weights in int8 are widened in panels, too (the same header) */
-    bool weight_tiles;      /* linear reads weights of bf16 that lie in tiles (SW_TILE_LINES) */
+    bool weight_tiles;      /* products read weights of bf16 that lie in tiles (SW_TILE_LINES) */
     bool lacks_whole_cache; /* it has no attention over a whole cache, of keys that are gathered */
     /* Products of a program with so many rows at most, and so many elements of rows and of results,
      * make each row as those with fewer do, to the bit; 0: it goes by their number. Of programs of

@@ -434,13 +434,13 @@ static int keep(const struct layout *f, struct sw_lifetimes *l)
     return make_room(p, l);
 }
 
-/* What an op other than linear reads, as a gather does, lies as it is. */
+/* What another op than the products with it reads, as a gather does, lies as it is. */
 static void find_tiles(struct sw_program *p)
 {
     for (int32_t i = 0; i < p->op_count; i++)
         for (uint16_t j = 0; j < p->ops[i].n_in; j++) {
             const struct sw_ref ref = p->ops[i].in[j];
-            if (p->ops[i].kind != SW_OP_LINEAR || j != 1 || ref.mode == SW_INDEX_WHOLE)
+            if (!sw_op_takes_tiles(p, &p->ops[i], j))
                 p->values[ref.value].tiles = false;
         }
 }

@@ -92,6 +92,7 @@ struct sw_op_info {
                               a weight in int8 (sw_op_addend); 0: takes none */
     uint8_t held;          /* operands from the second on that are read once, however many rows meet
                               them: a weight, or keys and values; 0: none */
+    uint8_t tiled;         /* the operand that may be a weight in tiles (device.h); 0: none */
     uint8_t gradient;      /* 1 + index of the result that is a weight's whole gradient; 0: none */
     uint8_t gradient_kind; /* enum sw_op_kind of its gradient, for the usual VJP rules */
     /* Appends the VJP; NULL for ops that are not differentiated. */
@@ -199,6 +200,8 @@ struct sw_op_cost sw_op_cost(const struct sw_program *program, const struct sw_o
 
 /* Index of the operand that is, or may be, added to the result; 0: the op takes none. */
 uint16_t sw_op_addend(const struct sw_program *program, const struct sw_op *op);
+/* Whether that operand may be a weight that lies in tiles, in the orientation that the op takes. */
+bool sw_op_takes_tiles(const struct sw_program *program, const struct sw_op *op, uint16_t operand);
 /* Operands but for what a later pass put behind them: an addend, or the sum of a gradient. */
 uint16_t sw_op_own_operands(const struct sw_program *program, const struct sw_op *op);
 

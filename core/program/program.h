@@ -133,6 +133,12 @@ struct sw_parameter {
     const char *tied;   /* what files call a copy of it where it is the head as well; else NULL */
 };
 
+/* Of a matrix: it lies as files have it, outputs first, and linear_t multiplies with it. */
+static inline bool sw_parameter_is_turned(const struct sw_parameter *parameter)
+{
+    return parameter != NULL && !parameter->transposed;
+}
+
 struct sw_value {
     char name[SW_NAME_BYTES];
     enum sw_role role;
@@ -143,9 +149,9 @@ struct sw_value {
     bool frozen;     /* parameters: no gradient, no moments, no update */
     bool scales;     /* of a parameter in int8: what its integers stand for (quantize.h) */
     uint8_t initial; /* state: enum sw_initial */
-    bool tiles;     /* a parameter that may lie in tiles (device.h): linear alone reads it, whole */
-    uint8_t moment; /* of the optimizer: 1 exp_avg, 2 exp_avg_sq; else 0 */
-    int8_t ordinal; /* among layer_values, that it is one of them, perhaps made again; else -1 */
+    bool tiles;      /* a parameter that may lie in tiles (device.h): its products alone read it */
+    uint8_t moment;  /* of the optimizer: 1 exp_avg, 2 exp_avg_sq; else 0 */
+    int8_t ordinal;  /* among layer_values, that it is one of them, perhaps made again; else -1 */
     const struct sw_parameter *parameter; /* that it is, or has the moment or scales of; or NULL */
     uint8_t axis[SW_MAX_DIMS];            /* enum sw_logical */
     uint8_t symbol[SW_MAX_DIMS];          /* enum sw_size: where the size comes from */

@@ -161,8 +161,8 @@ static int check_op(struct verify *v, const struct sw_op *op)
         if (check_read(v, op->in[i]) != 0)
             return -1;
         const struct sw_value *value = &v->p->values[op->in[i].value];
-        if (value->tiled && (op->kind != SW_OP_LINEAR || i != 1))
-            return wrong(v, "lies in tiles, which linear alone reads", value);
+        if (value->tiled && !sw_op_takes_tiles(v->p, op, i))
+            return wrong(v, "lies in tiles, which its products alone read", value);
     }
     for (uint16_t i = 0; i < op->n_out; i++)
         if (check_ref(v, op->out[i]) != 0)

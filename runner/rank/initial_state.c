@@ -174,13 +174,16 @@ int sw_executor_tile_state(struct sw_executor *x, struct sw_error *err)
     void *as_declared = malloc((size_t)largest);
     if (as_declared == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for laying weights out in tiles");
-    for (int32_t i = 0; i < state->count; i++)
-        for (int32_t l = 0; state->row[i].tiled && l < state->row[i].stack; l++) {
-            void *weights = sw_executor_state(x, &state->row[i], l);
-            memcpy(as_declared, weights, (size_t)state->row[i].instance_bytes);
-            device->vtable->tile(device, weights, as_declared, state->row[i].local[0],
-                                 state->row[i].local[1]);
+    for (int32_t i = 0; i < state->count; i++) {
+        const struct sw_state_row *row = &state->row[i];
+        const bool turned = sw_parameter_is_turned(row->parameter);
+        for (int32_t l = 0; row->tiled && l < row->stack; l++) {
+            void *weights = sw_executor_state(x, row, l);
+            memcpy(as_declared, weights, (size_t)row->instance_bytes);
+            device->vtable->tile(device, weights, as_declared, row->local[turned],
+                                 row->local[!turned], turned);
         }
+    }
     free(as_declared);
     return 0;
 }

@@ -303,7 +303,7 @@ static void tiles_give_the_same_rows(void **state)
                 g.a_dtype = dtypes[d][0], g.b_dtype = SW_BF16_T, g.c_dtype = dtypes[d][1];
                 for (int64_t i = 0; i < MOST * g.k; i++)
                     put(a, g.a_dtype, i, value((uint64_t)i));
-                device->vtable->tile(device, tiles, b, g.k, g.n);
+                device->vtable->tile(device, tiles, b, g.k, g.n, false);
                 for (size_t r = 0; r < 2 * (sizeof rows / sizeof *rows); r++) {
                     g.m = rows[r / 2];
                     g.as_few = r % 2 == 0;

@@ -14,7 +14,7 @@ int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *decl
     b->program->values[value].frozen = !trained;
     b->program->values[value].decay = trained && declared->decays;
     b->program->values[value].tiles = b->options->serving.tiles && dtype == SW_BF16_T &&
-                                      ndim == 2 && declared->part == SW_OF_LAYER;
+                                      ndim == 2;
     return value;
 }
 

@@ -187,6 +187,7 @@ static int partition_lm_head_grad(struct sw_partition *part, const struct sw_op 
 }
 
 const struct sw_op_info sw_row_embedding = {.name = "embedding",
+                                            .tiled = 1,
                                             .factors = "bs,ve->bse",
                                             .cost_class = SW_CLASS_MEMORY,
                                             .vjp = vjp_embedding,
@@ -203,6 +204,7 @@ const struct sw_op_info sw_row_lm_head = {.name = "lm_head",
                                           .vjp = vjp_lm_head,
                                           .partition = partition_lm_head};
 const struct sw_op_info sw_row_lm_head_stats = {.name = "lm_head_stats",
+                                                .tiled = 1,
                                                 .factors = "bse,ve,bs->bsv",
                                                 .cost_class = SW_CLASS_MATMUL,
                                                 .cost = cost_lm_head,

@@ -78,6 +78,13 @@ uint16_t sw_op_addend(const struct sw_program *p, const struct sw_op *op)
     return addend > 0 ? addend + (p->values[op->in[1].value].dtype == SW_I8) : 0;
 }
 
+bool sw_op_takes_tiles(const struct sw_program *p, const struct sw_op *op, uint16_t operand)
+{
+    const struct sw_ref ref = op->in[operand];
+    return operand > 0 && sw_op_rows[op->kind]->tiled == operand && ref.mode != SW_INDEX_WHOLE &&
+           sw_parameter_is_turned(p->values[ref.value].parameter) == (op->kind != SW_OP_LINEAR);
+}
+
 uint16_t sw_op_own_operands(const struct sw_program *p, const struct sw_op *op)
 {
     const uint16_t addend = sw_op_addend(p, op);

@@ -102,9 +102,9 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
  * are gone over in blocks that the second cache holds, weights packed for each. */
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
-/* Weights bf16 [k, n] into tiles (core/base/device.h). */
+/* Weights bf16 [k, n], `turned` [n, k], into tiles of [k, n] (core/base/device.h). */
 void sw_cpu_tile(const struct sw_cpu_device *device, void *tiles, const void *weights, int64_t k,
-                 int64_t n);
+                 int64_t n, bool turned);
 /* Where element (line, column) of weights in tiles is, of so many lines. */
 static inline int64_t sw_cpu_tile_place(int64_t k, int64_t line, int64_t column)
 {

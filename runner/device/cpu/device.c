@@ -66,9 +66,10 @@ static bool is_f64(const struct sw_call *call)
     return false;
 }
 
-static void cpu_tile(struct sw_device *device, void *to, const void *from, int64_t k, int64_t n)
+static void cpu_tile(struct sw_device *device, void *to, const void *from, int64_t k, int64_t n,
+                     bool turned)
 {
-    sw_cpu_tile((struct sw_cpu_device *)device, to, from, k, n);
+    sw_cpu_tile((struct sw_cpu_device *)device, to, from, k, n, turned);
 }
 
 #define SW_KERNEL(KIND, name)                                                                      \

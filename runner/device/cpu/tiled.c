@@ -168,16 +168,18 @@ void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t col
 }
 
 void sw_cpu_tile(const struct sw_cpu_device *device, void *tiles, const void *weights, int64_t k,
-                 int64_t n)
+                 int64_t n, bool turned)
 {
     const uint16_t *from = weights;
+    const int64_t line_apart = turned ? 1 : n, column_apart = turned ? k : 1;
     SW_PARALLEL_FOR(device->threads)
     for (int64_t column = 0; column < n; column += SW_TILE_COLUMNS) {
         uint16_t *to = (uint16_t *)tiles + column * k;
         for (int64_t line = 0; line < k; line += 2, to += 2 * SW_TILE_COLUMNS)
             for (int64_t c = 0; c < SW_TILE_COLUMNS; c++) {
-                to[2 * c] = from[line * n + column + c];
-                to[2 * c + 1] = from[(line + 1) * n + column + c];
+                const uint16_t *pair = from + line * line_apart + (column + c) * column_apart;
+                to[2 * c] = pair[0];
+                to[2 * c + 1] = pair[line_apart];
             }
     }
 }
