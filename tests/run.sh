@@ -125,8 +125,8 @@ configure_and_build() { # DIR CMAKE-ARGUMENTS...
     cmake -S . -B "$dir" -G Ninja "$@" && cmake --build "$dir" -j "$jobs"
 }
 
-# What is woken does not push aside what runs: ranks on two cores wake each other all the time. Nothing that is measured or
-# waits for the clock runs so.
+# What is woken does not push aside what runs: ranks on two cores wake each other all the time. Not for what runs
+# alone, nor for what waits in build.
 in_turns=()
 if chrt --batch 0 true 2>/dev/null; then in_turns=(chrt --batch 0); fi
 
