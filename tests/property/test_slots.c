@@ -25,6 +25,7 @@ enum {
     NEW_TOKENS = 5,
     MAX_TOKENS = 48,
     VOCAB = 72,
+    TILED_VOCAB = 96,
     SEED = 3
 };
 
@@ -39,14 +40,15 @@ static const struct shape {
 
 static struct sw_program_options make_options(struct sw_mesh mesh, enum sw_dtype dtype)
 {
+    const bool tiles = dtype == SW_BF16_T; /* in which weights lie, on meshes of whole ones */
     struct sw_program_options o = {
-        .model.vocab_size = VOCAB,
-        .model.hidden_size = 48,
+        .model.vocab_size = tiles ? TILED_VOCAB : VOCAB,
+        .model.hidden_size = tiles ? 64 : 48,
         .model.intermediate_size = 96,
         .model.layers = 2,
         .model.heads = 4,
         .model.kv_heads = 2,
-        .model.head_dim = 12,
+        .model.head_dim = tiles ? 16 : 12,
         .model.rope.theta = 100.0,
         .model.rms_norm_eps = 1e-5,
         .model.tied = true,
@@ -361,6 +363,48 @@ static void a_conversation_is_continued(void **state)
                 check_answer(meshes[m], &all_types[d], &one_slot[s]);
 }
 
+/* ---- Tiles ---- */
+
+/* Which weights lie in tiles: those of bf16 of which every program reads what a rank holds, where
+ * that is whole tiles. All programs of a set agree, or it would not be compiled. */
+static void weights_lie_in_tiles(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tiled;
+        int32_t tp, sp, fsdp;
+        bool streams;
+        struct types types;
+    } cases[] = {
+        {"embedding wq wk wv wo w_gate w_up w_down", 1, 1, 1, false, {SW_BF16_T, SW_BF16_T, 0}},
+        {"wq wo", 2, 1, 1, false, {SW_BF16_T, SW_BF16_T, 0}},
+        {"", 1, 2, 1, false, {SW_BF16_T, SW_BF16_T, 0}},
+        {"", 1, 1, 2, true, {SW_BF16_T, SW_BF16_T, 0}},
+        {"embedding", 1, 1, 1, false, {SW_BF16_T, SW_BF16_T, SW_I8}},
+        {"", 1, 1, 1, false, {SW_F32, SW_F32, 0}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct sw_mesh mesh = sw_mesh_make(1, cases[i].fsdp, cases[i].tp, cases[i].sp);
+        const struct types *types = &cases[i].types;
+        const struct sw_program_options options = make_options(mesh, types->compute);
+        struct sw_serving serving = serving_of(&options, &shapes[0], types->cache, types->weights);
+        struct sw_program_set *set = NULL;
+        struct sw_error err = {0};
+        char tiled[128] = "";
+        serving.stream_weights = cases[i].streams;
+        if (sw_program_set_compile_serving(&options, &serving,
+                                           1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE |
+                                               1u << SW_PROGRAM_SCORE,
+                                           &set, &err) != 0)
+            fail_msg("%s", err.message);
+        for (int32_t r = 0; r < set->state.count; r++)
+            if (set->state.row[r].tiled)
+                snprintf(tiled + strlen(tiled), sizeof tiled - strlen(tiled), "%s%s",
+                         tiled[0] != 0 ? " " : "", set->state.row[r].name);
+        assert_string_equal(tiled, cases[i].tiled);
+        sw_program_set_free(set);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct share share = {argc > 2 ? strtoul(argv[1], NULL, 10) : 1,
@@ -368,6 +412,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(a_text_is_the_same_in_every_slot, &share),
         cmocka_unit_test(a_conversation_is_continued),
+        cmocka_unit_test(weights_lie_in_tiles),
     };
     if (share.first >= share.every) {
         fprintf(stderr, "usage: test_slots [EVERY FIRST]\n");
