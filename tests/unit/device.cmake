@@ -19,6 +19,7 @@ if(TARGET test_rows AND NOT SW_SANITIZE)
   # products of a few rows as the compiler makes them without -march=native, and for AVX2: their own
   # object comes before the library's
   set(sw_streamed ${CMAKE_SOURCE_DIR}/runner/device/cpu/streamed.c ${CMAKE_SOURCE_DIR}/runner/device/cpu/packed.c
+      ${CMAKE_SOURCE_DIR}/runner/device/cpu/tiled.c
       ${CMAKE_SOURCE_DIR}/runner/device/cpu/lines.c)
   sw_test(test_rows_plain SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
           LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)

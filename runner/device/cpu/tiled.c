@@ -163,6 +163,8 @@ void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t col
         multiply_tiles(s, PAIRS, column, width, y, padded);
         return;
     }
+#else
+    (void)kind;
 #endif
     multiply_tiles(s, WIDENED, column, width, y, padded);
 }
