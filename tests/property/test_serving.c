@@ -473,6 +473,84 @@ static void every_mesh_scores_the_same(void **state)
     assert_int_equal(wrong, 0);
 }
 
+static struct sw_program_set *compiled(const struct sw_program_options *options,
+                                       const struct sw_serving *serving)
+{
+    struct sw_program_set *set = NULL;
+    struct sw_error err = {0};
+    if (sw_program_set_compile_serving(options, serving, generating | scoring, &set, &err) != 0)
+        fail_msg("%s", err.message);
+    return set;
+}
+
+/* Texts of weights of bf16 that lie in tiles, where a device reads them so. */
+static void make_tiled(struct sw_mesh mesh, const struct variant *v, bool tiles, bool scores,
+                       struct sw_test_texts *run)
+{
+    static struct sw_program_options options;
+    static struct sw_text texts[TEXTS];
+    static int32_t prompt[TEXTS][MAX_TOKENS];
+    struct sw_error err = {0};
+    options = make_options(mesh, v, SW_BF16_T);
+    options.model.hidden_size = 64;
+    options.model.intermediate_size = v->uneven_widths ? 160 : 128;
+    options.model.head_dim = 16;
+    options.target.weight_tiles = tiles;
+    for (int64_t t = 0; t < TEXTS; t++) {
+        for (int64_t i = 0; i < lengths[t]; i++)
+            prompt[t][i] = prompt_token(t, i);
+        texts[t] = (struct sw_text){.tokens = prompt[t],
+                                    .token_count = lengths[t],
+                                    .max_new_tokens = NEW_TOKENS,
+                                    .sampling = greedy};
+    }
+    *run = (struct sw_test_texts){.options = &options,
+                                  .serving = make_serving(v, SW_BF16_T),
+                                  .seed = SEED,
+                                  .stddev = 0.3,
+                                  .texts = texts,
+                                  .count = TEXTS,
+                                  .scores = scores};
+    struct sw_program_set *set = compiled(&options, &run->serving);
+    bool tiled = false;
+    for (int32_t r = 0; r < set->state.count; r++)
+        tiled |= set->state.row[r].tiled;
+    if (!v->int8_weights)
+        assert_int_equal(tiled, tiles && !v->stream && mesh.size[SW_SP] == 1);
+    sw_program_set_free(set);
+    if (sw_test_texts_run(run, &err) != 0)
+        fail_msg("%s, %s: %s", v->name, tiles ? "tiles" : "as declared", err.message);
+    assert_int_equal(run->other_ranks, 0);
+    assert_int_equal(run->arena_bytes, run->planned_arena_bytes);
+}
+
+/* To the bit, on ranks that have shards of weights, whole tiles or not. */
+static void weights_in_tiles_make_the_same(void **state)
+{
+    (void)state;
+    const struct sw_mesh meshes[] = {sw_mesh_make(1, 1, 1, 1), sw_mesh_make(1, 1, 2, 1),
+                                     sw_mesh_make(1, 1, 4, 1), sw_mesh_make(1, 1, 1, 2),
+                                     sw_mesh_make(1, 2, 2, 1), sw_mesh_make(2, 1, 2, 1)};
+    for (int32_t i = 0; i < VARIANTS; i++)
+        for (size_t m = (size_t)i % 3; m < sizeof meshes / sizeof meshes[0]; m += 3) {
+            struct sw_test_texts run[2];
+            const bool scores = i % 2 == 1;
+            for (int tiles = 0; tiles < 2; tiles++)
+                make_tiled(meshes[m], &variants[i], tiles != 0, scores, &run[tiles]);
+            for (int64_t t = 0; t < TEXTS; t++) {
+                const int64_t made = run[0].made[t].made;
+                assert_int_equal(run[1].made[t].made, made);
+                assert_memory_equal(run[1].made[t].tokens, run[0].made[t].tokens,
+                                    (size_t)made * sizeof *run[0].made[t].tokens);
+                assert_memory_equal(run[1].made[t].logprobs, run[0].made[t].logprobs,
+                                    (size_t)(scores ? lengths[t] - 1 : made) *
+                                        sizeof *run[0].made[t].logprobs);
+            }
+            sw_test_texts_free(&run[0]);
+            sw_test_texts_free(&run[1]);
+        }
+}
+
 /* A text's tokens do not depend on which slot it has and who its neighbours are. In double they do
  * not depend on the mesh either, unless a draw falls on the edge of two tokens' shares. */
 static void drawn_tokens_are_a_texts_own(void **state)
@@ -669,16 +747,6 @@ static void the_cache_stays_where_it_is(void **state)
             assert_int_equal(sent[0][0], sent[1][0]);
             assert_int_equal(sent[0][1], sent[1][1]);
         }
-}
-
-static struct sw_program_set *compiled(const struct sw_program_options *options,
-                                       const struct sw_serving *serving)
-{
-    struct sw_program_set *set = NULL;
-    struct sw_error err = {0};
-    if (sw_program_set_compile_serving(options, serving, generating | scoring, &set, &err) != 0)
-        fail_msg("%s", err.message);
-    return set;
 }
 
 /* Of a chunk the queries are gathered or all keys and values, whichever is fewer bytes: what the
@@ -928,6 +996,7 @@ int main(void)
         cmocka_unit_test(the_most_probable_are_those_of_a_full_softmax),
         cmocka_unit_test(every_mesh_makes_the_same),
         cmocka_unit_test(every_mesh_scores_the_same),
+        cmocka_unit_test(weights_in_tiles_make_the_same),
         cmocka_unit_test(drawn_tokens_are_a_texts_own),
         cmocka_unit_test(adjusted_tokens_are_those_of_adjusted_logits),
         cmocka_unit_test(the_cache_stays_where_it_is),
