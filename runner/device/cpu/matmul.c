@@ -358,6 +358,18 @@ static int add_to_result(struct sw_cpu_device *device, const struct sw_call *cal
     return device->base.vtable->run[SW_OP_ADD](&device->base, &sum, err);
 }
 
+/* [outputs], behind weights of int8. */
+static const float *scales_of(const struct sw_call *call, int64_t outputs, struct sw_error *err)
+{
+    const struct sw_tensor *scales = &call->in[2];
+    if (call->op->n_in >= 3 && scales->dtype == SW_F32 && scales->ndim == 1 &&
+        scales->size[0] - scales->padding[0] == outputs)
+        return scales->data;
+    sw_fail(err, SW_ENVIRONMENT, "%s takes i8 with a scale for each of its outputs",
+            sw_op_info(call->op->kind)->name);
+    return NULL;
+}
+
 int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, struct sw_error *err)
 {
     const struct sw_tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
@@ -378,13 +390,8 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
                                    .as_few = call->as_few};
     const uint16_t own = w->dtype == SW_I8 ? 3 : 2; /* what is behind them is added */
     bool fits;
-    if (w->dtype == SW_I8) {
-        if (call->op->n_in < own || call->in[2].dtype != SW_F32 || call->in[2].ndim != 1 ||
-            call->in[2].size[0] - call->in[2].padding[0] != y_columns)
-            return sw_fail(err, SW_ENVIRONMENT, "%s takes i8 with a scale for each of its outputs",
-                           sw_op_info(call->op->kind)->name);
-        matmul.scales = call->in[2].data;
-    }
+    if (w->dtype == SW_I8 && (matmul.scales = scales_of(call, y_columns, err)) == NULL)
+        return -1;
     switch (call->op->kind) {
     case SW_OP_LINEAR: /* [tokens, e] [e, f] */
         fits = x_columns == w_rows && y_rows == tokens && y_columns == w_columns;
