@@ -52,15 +52,23 @@ static void widen(int32_t threads, const void *data, enum sw_dtype dtype, int64_
     *column = by_row ? 1 : length;
 }
 
-/* A block of weights in tiles, [rows, columns] from (line, column) on. */
+/* A block of weights in tiles, [rows, columns] from (line, column) on, whole tiles: a word of two
+ * elements is of one column, of an even line and the next. */
 static void widen_tiles(int32_t threads, const struct sw_cpu_matmul *g, int64_t line,
                         int64_t column, int64_t rows, int64_t columns, float *to)
 {
     SW_PARALLEL_FOR(threads)
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            to[i * columns + j] = sw_bf16_to_float(
-                ((const uint16_t *)g->b)[sw_cpu_tile_place(g->k, line + i, column + j)]);
+    for (int64_t group = 0; group < columns; group += SW_TILE_COLUMNS) {
+        const uint16_t *from =
+            (const uint16_t *)g->b + sw_cpu_tile_place(g->k, line, column + group);
+        for (int64_t i = 0; i < rows; i += 2, from += 2 * SW_TILE_COLUMNS) {
+            float *restrict even = to + i * columns + group, *restrict odd = even + columns;
+            for (int64_t j = 0; j < SW_TILE_COLUMNS; j++) {
+                even[j] = sw_bf16_to_float(from[2 * j]);
+                odd[j] = sw_bf16_to_float(from[2 * j + 1]);
+            }
+        }
+    }
 }
 
 /* scales may be NULL: ones. */
