@@ -1,10 +1,14 @@
 /* Tables of measurements, line by line: where a column's cell stands, and what number it is. */
+#include "core/base/text.h"
 #include "planner/fit/fit.h"
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MOST_SHOWN = 40 }; /* bytes of a value in a message */
 
 int32_t sw_fit_column(const char *header, const char *name)
 {
@@ -48,15 +52,23 @@ struct sw_place sw_fit_place(const struct sw_fit_line *at, const char *name)
     return (struct sw_place){at->path, at->line, (int32_t)(cell - at->text) + 1};
 }
 
+int sw_fit_refuse(struct sw_place place, const char *name, const char *wanted, const char *text,
+                  struct sw_error *err)
+{
+    char shown[MOST_SHOWN + 4];
+    return sw_fail_at(err, SW_BAD_INPUT, place, "'%s' must be a %s, not '%s'", name, wanted,
+                      sw_text_shown(text, MOST_SHOWN, shown));
+}
+
 int sw_fit_number(const struct sw_fit_line *at, const char *name, double *out, struct sw_error *err)
 {
     const char *cell = sw_fit_cell(at->text, sw_fit_column(at->header, name));
     const size_t bytes = strcspn(cell, ",\r\n");
     if (sw_fit_parse(cell, bytes, out))
         return 0;
-    return sw_fail_at(err, SW_BAD_INPUT, sw_fit_place(at, name),
-                      "'%s' must be a number, not '%.*s'", name, bytes < 40 ? (int)bytes : 40,
-                      cell);
+    char copy[MOST_SHOWN + 2];
+    snprintf(copy, sizeof copy, "%.*s", (int)(bytes <= MOST_SHOWN ? bytes : MOST_SHOWN + 1), cell);
+    return sw_fit_refuse(sw_fit_place(at, name), name, "number", copy, err);
 }
 
 int sw_fit_no_rows(const char *path, int32_t line, struct sw_error *err)

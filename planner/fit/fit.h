@@ -126,6 +126,9 @@ struct sw_fit_line {
     const char *path, *header, *text;
     int32_t line;
 };
+/* SW_BAD_INPUT: a value that is not what its column holds, "number"; text is anybody's. */
+int sw_fit_refuse(struct sw_place place, const char *name, const char *wanted, const char *text,
+                  struct sw_error *err);
 /* The number in a column of it, which is all that stands there. Errors: SW_BAD_INPUT with its
  * place. */
 int sw_fit_number(const struct sw_fit_line *at, const char *name, double *out,

@@ -109,13 +109,11 @@ static int check_numbers(const struct table *t, struct sw_error *err)
     for (size_t i = 0; i < sizeof whole_columns / sizeof whole_columns[0]; i++) {
         const char *name = whole_columns[i], *text = field(t, name);
         if (*text != '\0' && !is_whole(text))
-            return sw_fail_at(err, SW_BAD_INPUT, place_of(t, name),
-                              "'%s' must be a whole number, not '%.40s'", name, text);
+            return sw_fit_refuse(place_of(t, name), name, "whole number", text, err);
     }
     if (*rate == '\0' || sw_fit_parse(rate, strlen(rate), &value))
         return 0;
-    return sw_fail_at(err, SW_BAD_INPUT, place_of(t, "tok_s_gpu"),
-                      "'tok_s_gpu' must be a number, not '%.40s'", rate);
+    return sw_fit_refuse(place_of(t, "tok_s_gpu"), "tok_s_gpu", "number", rate, err);
 }
 
 /* All that the header lacks, at once: no row has it. */

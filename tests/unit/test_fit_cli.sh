@@ -143,6 +143,10 @@ run 64 8192x 2 9000
 expect 2 "runs.csv:2:23: error: 'seq_len' must be a whole number, not '8192x'" "$out/runs.csv" $h100 configs/models/llama-8b.yaml
 run 64 8192 2 abc
 expect 2 "runs.csv:2:30: error: 'tok_s_gpu' must be a number, not 'abc'" "$out/runs.csv" $h100 configs/models/llama-8b.yaml
+run 64 8192 2 $'9\x01\xc2\x9b0'
+expect 2 "runs.csv:2:30: error: 'tok_s_gpu' must be a number, not '9??0'" "$out/runs.csv" $h100 configs/models/llama-8b.yaml
+run 64 $'81\x1b[31m' 2 9000
+expect 2 "runs.csv:2:23: error: 'seq_len' must be a whole number, not '81?[31m'" "$out/runs.csv" $h100 configs/models/llama-8b.yaml
 run 64 8192 2 400000
 expect 2 "runs.csv:2:30: error: 'tok_s_gpu' of 400000 is 20.8 times what the peak of h100-sxm-80gb allows this model, 1.921e+04" \
     "$out/runs.csv" $h100 configs/models/llama-8b.yaml
@@ -150,6 +154,8 @@ run 64.0 '8192?' 2 9000
 "$plan" fit "$out/runs.csv" $h100 configs/models/llama-8b.yaml >/dev/null || fail "64.0 accelerators"
 printf 'op,accelerators,message_bytes,latency_us\nall_gather,8,1 k,5\n' >"$out/times.csv"
 expect 2 "times.csv:2:14: error: 'message_bytes' must be a number, not '1 k'" "$out/times.csv" $h100
+printf 'm,n,k,latency_us\n1,2,a\x07c,4\n' >"$out/few.csv"
+expect 2 "few.csv:2:5: error: 'k' must be a number, not 'a?c'" "$out/few.csv" $h100
 printf 'm,n,k,latency_us\n1,2,abc,4\n' >"$out/few.csv"
 expect 2 "few.csv:2:5: error: 'k' must be a number, not 'abc'" "$out/few.csv" $h100
 printf 'phase,batch,tokens,cached,heads,kv_heads,head_dim,latency_us\nprefill,1,64 k,0,8,8,128,5\n' >"$out/few.csv"
