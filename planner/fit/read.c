@@ -1,6 +1,7 @@
 /* Measured runs from tables and logs. */
 #include "core/base/file.h"
 #include "core/base/number.h"
+#include "core/base/text.h"
 #include "core/program/set/compile.h"
 #include "planner/fit/fit.h"
 #include "planner/scheduler/scheduler.h"
@@ -243,7 +244,7 @@ static void skip(const struct table *t, struct sw_fit_run *r, const char *column
 {
     if (t != NULL)
         r->place = place_of(t, column);
-    snprintf(r->skipped, sizeof r->skipped, "%.*s", (int)sizeof r->skipped - 1, why);
+    sw_text_shown(why, sizeof r->skipped - 4, r->skipped); /* it may name what the table has */
 }
 
 /* Sizes of the mesh and the batch. */
