@@ -233,20 +233,7 @@ INLINE void multiply_rows(const struct streamed *s, const enum kind kind, const 
         multiply_panel(kind, n, x, count, steps, panel, packing, packed, begins, sum);             \
         break;
         switch (rows) {
-            ROWS(1)
-            ROWS(2)
-            ROWS(3)
-            ROWS(4)
-#if REGISTER_COUNT == 32
-            ROWS(5)
-            ROWS(6)
-            ROWS(7)
-            ROWS(8)
-            ROWS(9)
-            ROWS(10)
-            ROWS(11)
-            ROWS(12)
-#endif
+            EACH_NUMBER_OF_ROWS(ROWS)
         default:
             break;
         }

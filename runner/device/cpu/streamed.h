@@ -51,6 +51,15 @@ enum {
                           about 200 ns */
 };
 
+/* ROWS(n) for each number of rows that meet packed weights, or those in tiles, at once. */
+#if REGISTER_COUNT == 32
+#define EACH_NUMBER_OF_ROWS(ROWS)                                                                  \
+    ROWS(1)                                                                                        \
+    ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
+#else
+#define EACH_NUMBER_OF_ROWS(ROWS) ROWS(1) ROWS(2) ROWS(3) ROWS(4)
+#endif
+
 /* How weights meet rows: as floats; bf16 widened to floats; bf16 in pairs along k, which the
  * processor multiplies with pairs of bf16 rows and adds in fp32; int8 widened to floats, or to
  * pairs of bf16, which has room for all of its numbers, and whose sums get their scales at the end.

@@ -88,20 +88,7 @@ INLINE void add_rows(const enum kind kind, int64_t rows, const int pieces, const
             add_pieces(kind, n, pieces, x, steps, at, apart, asking, adds, y, padded);             \
         break;
     switch (rows) {
-        ROWS(1)
-        ROWS(2)
-        ROWS(3)
-        ROWS(4)
-#if REGISTER_COUNT == 32
-        ROWS(5)
-        ROWS(6)
-        ROWS(7)
-        ROWS(8)
-        ROWS(9)
-        ROWS(10)
-        ROWS(11)
-        ROWS(12)
-#endif
+        EACH_NUMBER_OF_ROWS(ROWS)
     default:
         break;
     }
