@@ -142,6 +142,15 @@ static const struct field attention_fields[] = {
 #undef ATTENTION_BY_SIZE
 
 #undef AT
+/* A figure of a link that the points were fitted with. */
+#define BESIDE(word, shown)                                                                        \
+    {                                                                                              \
+        .key = #word, .type = FIELD_SECONDS, .offset = offsetof(struct sw_curve_file, word##_s),   \
+        .brief = true, .fallback = "0", .least = 0, .most = 0.1, .min = 0, .max = 60,              \
+        .example = (shown),                                                                        \
+        .about = #word " of a link beside which the points were fitted: where the link has the "   \
+                       "same, 'error' is its, too"                                                 \
+    }
 const struct field sw_curve_fields[] = {
     {.key = "points",
      .type = FIELD_CUSTOM,
@@ -187,32 +196,8 @@ const struct field sw_curve_fields[] = {
      .about = "of the same, mean of measured / predicted time less 1: above 0 where they take "
               "longer than "
               "predicted; 0: not known"},
-    {.key = "launch",
-     .type = FIELD_SECONDS,
-     .offset = offsetof(struct sw_curve_file, launch_s),
-     .brief = true,
-     .fallback = "0",
-     .least = 0,
-     .most = 0.1,
-     .min = 0,
-     .max = 60,
-     .example = "4.5 us",
-     .about = "launch of a link beside which the points were fitted: where the link has the same, "
-              "'error' is "
-              "its, too"},
-    {.key = "latency",
-     .type = FIELD_SECONDS,
-     .offset = offsetof(struct sw_curve_file, latency_s),
-     .brief = true,
-     .fallback = "0",
-     .least = 0,
-     .most = 0.1,
-     .min = 0,
-     .max = 60,
-     .example = "0.81 us",
-     .about = "latency of a link beside which the points were fitted: where the link has the same, "
-              "'error' is "
-              "its, too"},
+    BESIDE(launch, "4.5 us"),
+    BESIDE(latency, "0.81 us"),
     {.key = "source",
      .type = FIELD_TEXT,
      .offset = FIELD_NOWHERE,
@@ -220,6 +205,7 @@ const struct field sw_curve_fields[] = {
      .about = "where the figures come from"},
     {.key = NULL},
 };
+#undef BESIDE
 #define AT(member) .offset = offsetof(struct sw_profile_config, member)
 
 const struct field sw_profile_fields[] = {
