@@ -71,6 +71,18 @@ out:;
     return result;
 }
 
+void sw_file_first_line(const char *path, char *out, size_t bytes)
+{
+    *out = '\0';
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return;
+    if (fgets(out, (int)bytes, file) == NULL)
+        *out = '\0';
+    fclose(file);
+    out[strcspn(out, "\n")] = '\0';
+}
+
 static int fail_to_write(const char *path, struct sw_error *err)
 {
     const int reason = errno;

@@ -21,6 +21,9 @@ void sw_file_hold_streams(void);
 int sw_file_read(const char *path, bool regular, size_t most_bytes, char **text, size_t *bytes,
                  struct stat *status);
 
+/* The first line of a file, without its end, cut to `bytes`; empty where it cannot be read. */
+void sw_file_first_line(const char *path, char *out, size_t bytes);
+
 /* A file that is being written beside its place, as ".NAME.PID". */
 struct sw_new_file {
     FILE *out; /* to write to; no need to look at its errors */

@@ -54,9 +54,17 @@ static bool queues(const struct calibrating *c)
 /* ---- Set-up ---- */
 
 /* 48 bits of a hash: a double holds them exactly. */
-static double host_number(const char *host)
+static uint64_t number_of(const char *text)
 {
-    return (double)(sw_hash_text(host) >> 16);
+    return sw_hash_text(text) >> 16;
+}
+
+/* Nodes whose kernel is one share its cores: containers, and several slurmd of one machine. */
+static uint64_t machine_number(const char *host)
+{
+    char boot[64];
+    sw_file_first_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    return number_of(boot[0] != '\0' ? boot : host);
 }
 
 /* Ranks wait while others measure, whose parts take longer on some machines than on others. */
@@ -77,7 +85,7 @@ static int check_placement(struct calibrating *c, struct sw_error *err)
         return -1;
     }
     told[c->rank->launch->rank] = c->rank->launch->local_size;
-    told[size + c->rank->launch->rank] = host_number(c->rank->launch->host);
+    told[size + c->rank->launch->rank] = (double)number_of(c->rank->launch->host);
     if (sw_accelerator_host_comm(c->rank->launch, &flat, sw_launch_stall_seconds(longest_s), &comm,
                                  err) != 0 ||
         sw_calibrate_sum(comm, told, 2 * size, err) != 0)
@@ -355,9 +363,10 @@ static int connect(struct calibrating *c, struct sw_error *err)
     const struct sw_mesh mesh = sw_mesh_make(c->nodes, 1, c->rank->launch->size / c->nodes, 1);
     if (sw_rank_connect(c->rank, &mesh, NULL, 0, longest_s) != 0)
         return -1;
-    return queues(c)
-               ? 0
-               : sw_calibrate_fair_share(c->rank->comm, c->nodes, c->threads, &c->fair_share, err);
+    return queues(c) ? 0
+                     : sw_calibrate_fair_share(c->rank->comm, c->nodes,
+                                               machine_number(c->rank->launch->host), c->threads,
+                                               &c->fair_share, err);
 }
 
 /* Once more where the figures cannot be: something else may have run. Every rank finds the same. */

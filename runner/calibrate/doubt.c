@@ -13,17 +13,37 @@ static const double least_part = 0.4;
 /* What prices are off by without any doubt, as with the default profile. */
 static const double usual_low = 0.7, usual_high = 1.3, least_low = 0.01, most_high = 100;
 
-int sw_calibrate_fair_share(struct sw_comm *world, int32_t nodes, int32_t threads, double *share,
-                            struct sw_error *err)
+/* The first of the nodes that are on this rank's machine. */
+static int first_node(struct sw_comm *world, int32_t nodes, uint64_t machine, int32_t *node,
+                      struct sw_error *err)
+{
+    const int32_t local = world->size / nodes;
+    double *machines = calloc((size_t)nodes, sizeof *machines);
+    if (machines == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    if (world->rank % local == 0)
+        machines[world->rank / local] = (double)machine;
+    const int status = sw_calibrate_sum(world, machines, nodes, err);
+    for (*node = 0; *node < world->rank / local && machines[*node] != (double)machine;)
+        ++*node;
+    free(machines);
+    return status;
+}
+
+int sw_calibrate_fair_share(struct sw_comm *world, int32_t nodes, uint64_t machine, int32_t threads,
+                            double *share, struct sw_error *err)
 {
     enum { CORES = CPU_SETSIZE }; /* the same on every rank, whatever its node has */
     cpu_set_t usable;
     const int64_t online = sysconf(_SC_NPROCESSORS_CONF);
-    double *ranks_on = calloc((size_t)nodes * CORES, sizeof *ranks_on);
     double sum = 0;
+    int32_t node;
+    if (first_node(world, nodes, machine, &node, err) != 0)
+        return -1;
+    double *ranks_on = calloc((size_t)nodes * CORES, sizeof *ranks_on);
     if (ranks_on == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory");
-    double *here = ranks_on + (size_t)(world->rank / (world->size / nodes)) * CORES;
+    double *here = ranks_on + (size_t)node * CORES;
     if (sched_getaffinity(0, sizeof usable, &usable) != 0) {
         CPU_ZERO(&usable);
         for (int32_t i = 0; i < online && i < CORES; i++)

@@ -16,10 +16,11 @@ struct sw_doubts {
 };
 
 /* Collective: of its time that a rank's thread can have a core, the mean over ranks: 1, or less
- * where the ranks of a node have more threads than cores that they may use. nodes: equal ones,
- * filled one after the other. Errors: memory, the collectives'. */
-int sw_calibrate_fair_share(struct sw_comm *world, int32_t nodes, int32_t threads, double *share,
-                            struct sw_error *err);
+ * where the ranks of a machine have more threads than cores that they may use. nodes: equal ones,
+ * filled one after the other. machine: of 48 bits, the same on nodes that share cores, as several
+ * slurmd of one machine do, and on no others. Errors: memory, the collectives'. */
+int sw_calibrate_fair_share(struct sw_comm *world, int32_t nodes, uint64_t machine, int32_t threads,
+                            double *share, struct sw_error *err);
 
 /* fair: as sw_calibrate_fair_share tells; inside, across: links that were measured, NULL: none. A
  * calibration without a share, which is of GPUs, is not asked for it. */

@@ -42,18 +42,6 @@ struct sw_lock {
 
 /* ---- Processes ---- */
 
-static void read_line(const char *path, char *out, size_t bytes)
-{
-    *out = '\0';
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return;
-    if (fgets(out, (int)bytes, file) == NULL)
-        *out = '\0';
-    fclose(file);
-    out[strcspn(out, "\n")] = '\0';
-}
-
 /* When a process was started: 0: there is none, or only what is left of it: it was killed, and is
  * still giving back its memory, or in a call that waits for a disk. */
 static uint64_t start_of(int64_t pid)
@@ -62,7 +50,7 @@ static uint64_t start_of(int64_t pid)
     char path[64], line[1024], state = 'X';
     unsigned long long start = 0, flags = 0, pending = 0;
     snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
-    read_line(path, line, sizeof line);
+    sw_file_first_line(path, line, sizeof line);
     const char *behind = strrchr(line, ')'); /* its name may hold anything */
     if (behind == NULL || sscanf(behind + 1,
                                  " %c %*s %*s %*s %*s %*s %llu %*s %*s %*s %*s %*s %*s %*s %*s %*s "
@@ -77,7 +65,7 @@ static uint64_t start_of(int64_t pid)
 static void find_place(char *out, size_t bytes)
 {
     char boot[64], space[48];
-    read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    sw_file_first_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
     const ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space - 1);
     space[length > 0 ? length : 0] = '\0';
     snprintf(out, bytes, "%s %s", boot, space);

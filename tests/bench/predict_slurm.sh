@@ -74,7 +74,7 @@ bash examples/make_text.sh || fail "no text to train on"
 echo "calibrate: 8 ranks on 4 nodes, $rate" >&2
 if ! run_ranks "$work/calibrate.log" "$build/runner" calibrate -o "$work/cluster.profile.yaml" \
     --cluster "$work/cluster.yaml" ${quick[@]+"${quick[@]}"}; then
-    tail -n 5 "$work/calibrate.log" >&2
+    tail -n 20 "$work/calibrate.log" >&2
     fail "calibrate failed"
 fi
 

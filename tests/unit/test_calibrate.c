@@ -368,7 +368,7 @@ static void a_failed_write_leaves_the_old_file(void **state)
 struct rank {
     struct sw_comm *comm;
     struct sw_link_rates rates;
-    double sum[2], share, half_share;
+    double sum[2], share, half_share, quarter_share;
     int result;
     struct sw_error err;
     pthread_t thread;
@@ -390,9 +390,12 @@ static void *rank_main(void *argument)
     r->result = sw_calibrate_sum(r->comm, r->sum, 2, &r->err);
     const int32_t cores = usable_cores();
     if (r->result == 0)
-        r->result = sw_calibrate_fair_share(r->comm, 1, cores, &r->share, &r->err);
+        r->result = sw_calibrate_fair_share(r->comm, 1, 7, cores, &r->share, &r->err);
     if (r->result == 0) /* each alone on its node, with two threads for a core */
-        r->result = sw_calibrate_fair_share(r->comm, 2, 2 * cores, &r->half_share, &r->err);
+        r->result = sw_calibrate_fair_share(r->comm, 2, 7 + (uint64_t)r->comm->rank, 2 * cores,
+                                            &r->half_share, &r->err);
+    if (r->result == 0) /* two nodes of one machine */
+        r->result = sw_calibrate_fair_share(r->comm, 2, 7, 2 * cores, &r->quarter_share, &r->err);
     if (r->result == 0)
         r->result = sw_calibrate_link(r->comm, &group, 1, 0.4, &r->rates, &r->err);
     r->comm->vtable->destroy(r->comm);
@@ -421,6 +424,7 @@ static void every_rank_finds_the_same_link(void **state)
         close_to(ranks[i].sum[1], 1);
         close_to(ranks[i].share, 0.5); /* of a core for each thread, if both have all cores */
         close_to(ranks[i].half_share, 0.5);
+        close_to(ranks[i].quarter_share, 0.25);
         assert_memory_equal(&ranks[i].rates, &ranks[0].rates, sizeof ranks[0].rates);
     }
     const struct sw_link_rates *r = &ranks[0].rates;
