@@ -79,10 +79,20 @@ struct sw_sizes {
 };
 /* Whether embedding and head lie by rows of the vocabulary, as rules say of SW_L_TABLE. */
 bool sw_table_rows(const struct sw_program_options *options);
+/* Whether they are used in the shards in which they lie. */
+bool sw_table_lies_where_used(const struct sw_program_options *options);
 void sw_sizes_of(const struct sw_program_options *options, struct sw_sizes *out);
 /* Gives the program what depends on these, which programs of one structure may differ in. */
 void sw_sizes_apply(const struct sw_program_options *options, const struct sw_sizes *sizes,
                     struct sw_program *program);
+
+/* Of training: as sw_program_structure, of the program before it is partitioned, which does not
+ * depend on what is split over which axes. */
+void sw_program_logical_structure(const struct sw_program_options *options,
+                                  struct sw_program_key *out);
+/* Makes a program of that stage the one that `options`, of its logical structure, would give. */
+void sw_program_retarget_logical(struct sw_program *program,
+                                 const struct sw_program_options *options);
 
 /* The passes; each returns a new program or changes it in place. 0 or -1. */
 /* Opens the update region with the reduction of the step's loss. */

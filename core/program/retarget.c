@@ -49,6 +49,15 @@ bool sw_table_rows(const struct sw_program_options *o)
            o->model.vocab_size % sw_axes_size(&o->mesh, o->rules.axes[SW_L_TABLE]) == 0;
 }
 
+bool sw_table_lies_where_used(const struct sw_program_options *o)
+{
+    const struct sw_axes *rules = o->rules.axes;
+    if (!sw_table_rows(o))
+        return sw_axes_size(&o->mesh, rules[SW_L_EMBED]) == 1;
+    return sw_axes_equal(sw_axes_effective(&o->mesh, rules[SW_L_TABLE]),
+                         sw_axes_effective(&o->mesh, rules[SW_L_VOCAB]));
+}
+
 void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
 {
     const int64_t copies = kv_copies(o), kv_heads = o->model.kv_heads * copies;
@@ -165,6 +174,13 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     serving_structure(o, out);
 }
 
+void sw_program_logical_structure(const struct sw_program_options *o, struct sw_program_key *out)
+{
+    sw_program_structure(o, out);
+    memset(out->axes, 0, sizeof out->axes);
+    out->table_lies_where_used = sw_table_lies_where_used(o);
+}
+
 /* Attributes that follow from the mesh; one that is 0 is not of the op's form. */
 static void resize_attributes(struct sw_op *op, const struct sw_sizes *sizes)
 {
@@ -214,6 +230,45 @@ int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
         resize_attributes(&p->ops[i], &sizes);
     resize_parts(p, sw_first_layers(o));
     return sw_layout_measure(p, &sizes, NULL, err);
+}
+
+/* Which follows from whether the mesh splits the sequence at all. */
+static void set_layout(struct sw_op *op, enum sw_sequence_layout layout)
+{
+    for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
+         a != NULL && a->type != SW_ATTRIBUTE_END; a++)
+        if (a->type == SW_ATTRIBUTE_LAYOUT && sw_attribute_int(op, a) >= 0)
+            *(int32_t *)(void *)((char *)&op->as + a->offset) = (int32_t)layout;
+}
+
+/* As the rule table has it, and as large. */
+static void retarget_value(struct sw_value *value, const struct sw_sizes *sizes,
+                           const struct sw_axes split[SW_L_COUNT])
+{
+    for (uint8_t d = 0; d < value->ndim; d++) {
+        const enum sw_logical axis = (enum sw_logical)value->axis[d];
+        if (value->symbol[d] != SW_SIZE_FIXED)
+            value->size[d] = sizes->of[value->symbol[d]];
+        value->padded[d] = sw_logical_pads(axis) ? sizes->of[SW_SIZE_EMBED] : value->size[d];
+        value->declared.spec.dim[d] = split[axis];
+    }
+    value->sharding = value->declared;
+}
+
+void sw_program_retarget_logical(struct sw_program *p, const struct sw_program_options *o)
+{
+    struct sw_sizes sizes;
+    struct sw_axes split[SW_L_COUNT] = {{0, {0}}};
+    sw_sizes_of(o, &sizes);
+    sw_sizes_apply(o, &sizes, p);
+    split_axes(&o->mesh, &o->rules, split);
+    for (int32_t i = 0; i < p->op_count; i++) {
+        resize_attributes(&p->ops[i], &sizes);
+        set_layout(&p->ops[i], p->sequence_layout);
+    }
+    resize_parts(p, sw_first_layers(o));
+    for (int32_t v = 0; v < p->value_count; v++)
+        retarget_value(&p->values[v], &sizes, split);
 }
 
 void sw_program_place(struct sw_program *p)

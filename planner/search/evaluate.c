@@ -31,6 +31,7 @@ struct sw_program_cache {
     uint64_t now;
     struct sw_cost_shared shared; /* by them all */
     struct sw_orders orders;
+    struct sw_logicals *logicals; /* that they were made of */
     int32_t count;
     struct sw_cached_program entry[]; /* [count] */
 };
@@ -42,8 +43,14 @@ struct sw_program_cache *sw_program_cache_new(int32_t meshes)
     const int32_t count = fit > FEWEST_PROGRAMS ? fit : FEWEST_PROGRAMS;
     struct sw_program_cache *cache =
         calloc(1, sizeof *cache + (size_t)count * sizeof *cache->entry);
-    if (cache != NULL)
-        cache->count = count;
+    if (cache == NULL)
+        return NULL;
+    cache->count = count;
+    cache->logicals = sw_logicals_new();
+    if (cache->logicals == NULL) {
+        free(cache);
+        return NULL;
+    }
     return cache;
 }
 
@@ -57,8 +64,11 @@ static void clear(struct sw_cached_program *entry)
 
 void sw_program_cache_free(struct sw_program_cache *cache)
 {
-    for (int32_t i = 0; cache != NULL && i < cache->count; i++)
+    if (cache == NULL)
+        return;
+    for (int32_t i = 0; i < cache->count; i++)
         clear(&cache->entry[i]);
+    sw_logicals_free(cache->logicals);
     free(cache);
 }
 
@@ -142,12 +152,12 @@ static int resize(struct sw_cached_program *entry, const struct sw_program_optio
     return 0;
 }
 
-static int compile(const struct sw_program_options *options, struct sw_program **out,
-                   struct sw_error *err)
+static int compile(struct sw_program_cache *cache, const struct sw_program_options *options,
+                   struct sw_program **out, struct sw_error *err)
 {
     struct sw_program_options quick = *options;
     quick.unverified = true;
-    return sw_program_compile(&quick, SW_SCHEDULED, out, err);
+    return sw_program_compile_with(cache->logicals, &quick, out, err);
 }
 
 static struct sw_cached_program *find_program(struct sw_program_cache *cache,
@@ -161,7 +171,7 @@ static struct sw_cached_program *find_program(struct sw_program_cache *cache,
     const bool found = holds(entry, &key, hash);
     if (!found) {
         clear(entry);
-        if (compile(options, &entry->program, err) != 0)
+        if (compile(cache, options, &entry->program, err) != 0)
             return NULL;
         entry->key = key;
         entry->hash = hash;

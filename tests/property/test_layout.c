@@ -251,17 +251,35 @@ struct template_program {
     struct sw_program_key key;
     struct sw_program *program;
 };
+struct templates {
+    struct template_program of[TEMPLATES];
+    struct sw_logicals *logicals;
+    int32_t compiled;
+};
+
+/* From the beginning, or every other time from a logical program that others were made of. */
+static struct sw_program *compile(const struct sw_program_options *o, struct templates *all)
+{
+    struct sw_program *p = NULL;
+    if (o->kind == SW_PROGRAM_TRAIN && all->compiled++ % 2) {
+        assert_int_equal(sw_program_compile_with(all->logicals, o, &p, NULL), 0);
+        assert_int_equal(sw_program_retarget(p, o, NULL), 0);
+    } else {
+        assert_int_equal(sw_program_compile(o, SW_LAID_OUT, &p, NULL), 0);
+    }
+    return p;
+}
 
 /* Of one set of options. */
-static void retarget(const struct sw_program_options *o, struct template_program *templates)
+static void retarget(const struct sw_program_options *o, struct templates *all)
 {
+    struct template_program *templates = all->of;
     char detail[256], help[256];
     if (sw_program_admits(o, detail, help) != SW_FITS)
         return;
     struct sw_program_key key;
     sw_program_structure(o, &key);
-    struct sw_program *compiled = NULL;
-    assert_int_equal(sw_program_compile(o, SW_LAID_OUT, &compiled, NULL), 0);
+    struct sw_program *compiled = compile(o, all);
     int32_t i = 0;
     while (templates[i].program != NULL && memcmp(&templates[i].key, &key, sizeof key) != 0)
         i++;
@@ -277,11 +295,10 @@ static void retarget(const struct sw_program_options *o, struct template_program
     sw_program_free(compiled);
 }
 
-/* Retargeting a program compiled for another mesh of the same structure gives what compiling gives,
- * to the byte. */
+/* Retargeting a program compiled for another mesh of the same structure, or a logical program and
+ * compiling the rest, gives what compiling gives, to the byte. */
 static int check_retarget(const struct sw_mesh *mesh, void *context)
 {
-    struct template_program *templates = context;
     struct sw_program_options o = options(mesh);
     o.model.layers = 6;
     o.model.heads = o.model.kv_heads = 64;
@@ -301,8 +318,9 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
         if (variant / 6 % 3 == 1) /* 1 to 6 */
             o.recompute.layers = 1 + (mesh->size[SW_DP] + 2 * mesh->size[SW_TP]) % 6;
         o.layout = variant / 18 % 2 ? SW_ZIGZAG : SW_CONTIGUOUS;
+        o.compute = variant / 18 % 2 ? SW_BF16_T : SW_F32;
         o.inner_ring = (variant + mesh->size[SW_TP]) % 2 ? mesh->size[SW_SP] / 2 : 0;
-        retarget(&o, templates);
+        retarget(&o, context);
     }
     return 0;
 }
@@ -342,8 +360,10 @@ static int check_retarget_serving(const struct sw_mesh *mesh, void *context)
 static void test_retarget_is_compile(void **state)
 {
     (void)state;
-    struct template_program *templates = calloc(TEMPLATES, sizeof *templates);
+    struct templates *templates = calloc(1, sizeof *templates);
     assert_non_null(templates);
+    templates->logicals = sw_logicals_new();
+    assert_non_null(templates->logicals);
     assert_int_equal(sw_mesh_enumerate(64, check_retarget, templates), 0);
     assert_int_equal(sw_mesh_enumerate(32, check_retarget, templates), 0);
     /* 3 divides neither hidden_size nor the batch */
@@ -351,7 +371,8 @@ static void test_retarget_is_compile(void **state)
     assert_int_equal(sw_mesh_enumerate(64, check_retarget_serving, templates), 0);
     assert_int_equal(sw_mesh_enumerate(24, check_retarget_serving, templates), 0);
     for (int32_t i = 0; i < TEMPLATES; i++)
-        sw_program_free(templates[i].program);
+        sw_program_free(templates->of[i].program);
+    sw_logicals_free(templates->logicals);
     free(templates);
 }
 

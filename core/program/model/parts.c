@@ -92,23 +92,13 @@ int32_t sw_build_table(struct sw_builder *b, int32_t parameter)
     return bring_rows(b, sw_build_weight(b, parameter));
 }
 
-/* Whether the table is used in the shards in which it lies. */
-static bool lies_where_used(const struct sw_program_options *o)
-{
-    const struct sw_axes *rules = o->rules.axes;
-    if (!sw_table_rows(o))
-        return sw_axes_size(&o->mesh, rules[SW_L_EMBED]) == 1;
-    return sw_axes_equal(sw_axes_effective(&o->mesh, rules[SW_L_TABLE]),
-                         sw_axes_effective(&o->mesh, rules[SW_L_VOCAB]));
-}
-
 int32_t sw_build_lookup(struct sw_builder *b, int32_t tokens, int32_t parameter)
 {
     const struct sw_program_options *o = b->options;
     const bool rounds = b->program->values[parameter].dtype == SW_F32 && o->compute == SW_BF16_T;
     return sw_build_apply(b, SW_OP_EMBEDDING, tokens,
-                          rounds && lies_where_used(o) ? bring_rows(b, parameter)
-                                                       : sw_build_table(b, parameter));
+                          rounds && sw_table_lies_where_used(o) ? bring_rows(b, parameter)
+                                                                : sw_build_table(b, parameter));
 }
 
 int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_t w, int32_t bias,

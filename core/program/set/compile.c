@@ -72,27 +72,31 @@ static int verify(const struct sw_program_options *o, const struct sw_program *p
     return o->unverified ? 0 : sw_program_verify(p, err);
 }
 
-int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
-                       struct sw_program **out, struct sw_error *err)
+/* The program that comes before partitioning, or an earlier one. *out is the caller's. */
+static int make_logical(const struct sw_program_options *options, enum sw_program_stage until,
+                        struct sw_program **out, struct sw_error *err)
 {
-    char detail[256], help[256];
-    if (sw_program_admits(options, detail, help) != SW_FITS)
-        return sw_fail(err, SW_UNMET, "%s; %s", detail, help);
-    struct sw_program *logical = sw_program_new(), *p = NULL;
+    struct sw_program *logical = sw_program_new();
     if (logical == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while building the program");
-    if (logical_program(options, until, logical, err) != 0 || verify(options, logical, err) != 0)
-        goto fail;
-    if (until <= SW_DIFFERENTIATED) {
-        *out = logical;
-        return 0;
+    if (logical_program(options, until, logical, err) != 0 || verify(options, logical, err) != 0) {
+        sw_program_free(logical);
+        return -1;
     }
-    if (sw_partition(logical, &p, err) != 0 ||
-        (!options->unverified && sw_program_number_names(p, err) != 0) ||
+    *out = logical;
+    return 0;
+}
+
+/* From that to what ranks run. */
+static int lower(const struct sw_program_options *options, const struct sw_program *logical,
+                 enum sw_program_stage until, struct sw_program **out, struct sw_error *err)
+{
+    struct sw_program *p = NULL;
+    if (sw_partition(logical, &p, err) != 0)
+        return -1;
+    if ((!options->unverified && sw_program_number_names(p, err) != 0) ||
         verify(options, p, err) != 0)
         goto fail;
-    sw_program_free(logical);
-    logical = NULL;
     if (until >= SW_SCHEDULED && (sw_schedule(p, err) != 0 || verify(options, p, err) != 0))
         goto fail;
     trim(p);
@@ -101,9 +105,91 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
     *out = p;
     return 0;
 fail:
-    sw_program_free(logical);
     sw_program_free(p);
     return -1;
+}
+
+static int admit(const struct sw_program_options *options, struct sw_error *err)
+{
+    char detail[256], help[256];
+    if (sw_program_admits(options, detail, help) != SW_FITS)
+        return sw_fail(err, SW_UNMET, "%s; %s", detail, help);
+    return 0;
+}
+
+int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
+                       struct sw_program **out, struct sw_error *err)
+{
+    struct sw_program *logical = NULL;
+    if (admit(options, err) != 0 || make_logical(options, until, &logical, err) != 0)
+        return -1;
+    if (until <= SW_DIFFERENTIATED) {
+        *out = logical;
+        return 0;
+    }
+    const int status = lower(options, logical, until, out, err);
+    sw_program_free(logical);
+    return status;
+}
+
+/* ---- Logical programs that are kept ---- */
+
+enum { LOGICALS = 8 };
+
+struct sw_logicals {
+    uint64_t now;
+    struct {
+        struct sw_program_key key;
+        uint64_t used;              /* when */
+        struct sw_program *program; /* NULL: a free place */
+    } kept[LOGICALS];
+};
+
+struct sw_logicals *sw_logicals_new(void)
+{
+    return calloc(1, sizeof(struct sw_logicals));
+}
+
+void sw_logicals_free(struct sw_logicals *l)
+{
+    for (int32_t i = 0; l != NULL && i < LOGICALS; i++)
+        sw_program_free(l->kept[i].program);
+    free(l);
+}
+
+/* Made, or made anew of one of that structure. It stays among those that are kept. */
+static const struct sw_program *
+find_logical(struct sw_logicals *l, const struct sw_program_options *options, struct sw_error *err)
+{
+    struct sw_program_key key;
+    int32_t at = 0;
+    sw_program_logical_structure(options, &key);
+    for (int32_t i = 0; i < LOGICALS; i++) {
+        if (l->kept[i].program != NULL && memcmp(&l->kept[i].key, &key, sizeof key) == 0) {
+            l->kept[i].used = ++l->now;
+            sw_program_retarget_logical(l->kept[i].program, options);
+            return l->kept[i].program;
+        }
+        at = l->kept[i].used < l->kept[at].used ? i : at;
+    }
+    sw_program_free(l->kept[at].program);
+    l->kept[at].program = NULL;
+    if (make_logical(options, SW_DIFFERENTIATED, &l->kept[at].program, err) != 0)
+        return NULL;
+    l->kept[at].key = key;
+    l->kept[at].used = ++l->now;
+    return l->kept[at].program;
+}
+
+int sw_program_compile_with(struct sw_logicals *logicals, const struct sw_program_options *options,
+                            struct sw_program **out, struct sw_error *err)
+{
+    if (sw_program_traits(options->kind)->state == SW_STATE_SERVING)
+        return sw_program_compile(options, SW_SCHEDULED, out, err);
+    if (admit(options, err) != 0)
+        return -1;
+    const struct sw_program *logical = find_logical(logicals, options, err);
+    return logical != NULL ? lower(options, logical, SW_SCHEDULED, out, err) : -1;
 }
 
 int sw_program_number_names(struct sw_program *p, struct sw_error *err)

@@ -11,6 +11,16 @@
 int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
                        struct sw_program **out, struct sw_error *err);
 
+/* Programs before they were partitioned, those that were wanted last: a search compiles hundreds
+ * that differ in what is split over which axes, which those do not depend on. One thread's. */
+struct sw_logicals;
+/* NULL: no memory. */
+struct sw_logicals *sw_logicals_new(void);
+void sw_logicals_free(struct sw_logicals *logicals); /* may be NULL */
+/* As sw_program_compile until SW_SCHEDULED, with them. */
+int sw_program_compile_with(struct sw_logicals *logicals, const struct sw_program_options *options,
+                            struct sw_program **out, struct sw_error *err);
+
 /* Tells the values of one name apart, once, in a program that was compiled `unverified` up to
  * SW_PARTITIONED or further. Errors (SW_ENVIRONMENT): memory. */
 int sw_program_number_names(struct sw_program *program, struct sw_error *err);
