@@ -702,6 +702,47 @@ static void quantities(void **state)
     }
 }
 
+/* Whatever their digits and exponents, to the bit. */
+static void numbers_are_those_of_strtod(void **state)
+{
+    (void)state;
+    uint64_t random = 1;
+    for (int32_t i = 0; i < 200000; i++) {
+        char text[64];
+        double value = 0;
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const int digits = 1 + (int)(random >> 59) % 20, behind = (int)(random >> 40) % 12;
+        const double size = (double)(random >> 11) * pow(10, digits - 16);
+        const int power = (int)(random >> 20) % 61 - 30;
+        const char *const forms[] = {"%.*f", "%.*fe%d", "-%.*fE%+d", "+%.*fe%03d"};
+        snprintf(text, sizeof text, forms[i % 4], behind, size, power);
+        assert_int_equal(sw_quantity_parse(text, 's', &value, NULL), 0);
+        const double expected = strtod(text, NULL);
+        assert_memory_equal(&value, &expected, sizeof value);
+    }
+    static const char *const edges[] = {"9007199254740992",
+                                        "9007199254740993",
+                                        "9007199254740991e22",
+                                        "0.1",
+                                        "-0",
+                                        "-.0e9",
+                                        "0e99",
+                                        "1e22",
+                                        "1e23",
+                                        "1e-22",
+                                        "1e-23",
+                                        "00000000000000000000001.50",
+                                        "5e-324",
+                                        "4.e1",
+                                        "1e007"};
+    for (size_t i = 0; i < COUNT(edges); i++) {
+        double value = 1;
+        assert_int_equal(sw_quantity_parse(edges[i], 's', &value, NULL), 0);
+        const double expected = strtod(edges[i], NULL);
+        assert_memory_equal(&value, &expected, sizeof value);
+    }
+}
+
 #define PLAN_HEAD                                                                                  \
     "schema: shardwright.plan/1\ndigest: 'fedcba9876543210'\n"                                     \
     "programs: {train: '0000000000000010', evaluate: '0000000000000011', save: "                   \
@@ -1105,6 +1146,7 @@ int main(void)
         cmocka_unit_test(slurm_settings_of_the_run_win),
         cmocka_unit_test(overrides),
         cmocka_unit_test(quantities),
+        cmocka_unit_test(numbers_are_those_of_strtod),
         cmocka_unit_test(warnings),
         cmocka_unit_test(plans),
         cmocka_unit_test(notes),
