@@ -437,7 +437,10 @@ static int keep(const struct layout *f, struct sw_lifetimes *l)
 /* What another op than the products with it reads, as a gather does, lies as it is. */
 static void find_tiles(struct sw_program *p)
 {
-    for (int32_t i = 0; i < p->op_count; i++)
+    bool any = false; /* as in programs of serving */
+    for (int32_t v = 0; v < p->value_count; v++)
+        any |= p->values[v].tiles;
+    for (int32_t i = 0; any && i < p->op_count; i++)
         for (uint16_t j = 0; j < p->ops[i].n_in; j++) {
             const struct sw_ref ref = p->ops[i].in[j];
             if (!sw_op_takes_tiles(p, &p->ops[i], j))
