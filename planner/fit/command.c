@@ -166,8 +166,10 @@ static void print_band(const struct sw_fit_summary *other)
         return;
     }
     sw_fit_band(other, &low, &high);
-    printf("band_low: %.3f\nband_high: %.3f # of %d runs of %d models, and so %.2f times as wide\n",
-           low, high, other->count, other->models, sw_fit_widening(other->models));
+    printf("band_low: %.3f\nband_high: %.3f # of %d runs of %d models, worth %.0f that have "
+           "nothing in "
+           "common, and so %.2f times as wide\n",
+           low, high, other->count, other->models, other->worth, sw_fit_widening(other->worth));
 }
 
 static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, struct sw_error *err)

@@ -190,16 +190,16 @@ static double band_end(const double *sorted, int32_t count, double fraction)
     return count > 1 ? percentile(sorted, count, (at * count - 0.5) / (count - 1)) : sorted[0];
 }
 
-double sw_fit_widening(int32_t models)
+double sw_fit_widening(double worth)
 {
     enum { TERMS = 3 };
     static const double term[TERMS] = {0.6606, 0.4455, 0.2018}; /* for the normal's 1.2816 */
     double ratio = 1, power = 1;
-    for (int i = 0; i < TERMS && models > 1; i++) {
-        power /= models - 1;
+    for (int i = 0; i < TERMS && worth > 1; i++) {
+        power /= worth - 1;
         ratio += term[i] * power;
     }
-    return models < 2 ? 1 : ratio * sqrt(1 + 1.0 / models);
+    return worth < 2 ? 1 : ratio * sqrt(1 + 1 / worth);
 }
 
 static bool is_first_of_model(const struct sw_fit_set *set, const char *group, int32_t index)
@@ -210,9 +210,52 @@ static bool is_first_of_model(const struct sw_fit_set *set, const char *group, i
     return true;
 }
 
+static bool counts(const struct sw_fit_run *r, const char *group, const char *without)
+{
+    return is_of(r, group) && (without == NULL || strcmp(r->model, without) != 0);
+}
+
+/* How many runs of a model of their own these are worth: n / (1 + (k - 1) rho), k the runs of the
+ * mean run's model, rho the part of the variance that runs of a model share (one-way analysis of
+ * variance; Kish, Survey Sampling, 1965, 5.4). Between the number of models and that of runs. */
+static double worth_of(const struct sw_fit_set *set, const char *group, const char *without,
+                       const struct sw_fit_summary *all)
+{
+    double mean = 0, between = 0, squares = 0, within = 0;
+    const double n = all->count, models = all->models;
+    for (int32_t i = 0; i < set->count; i++)
+        if (counts(&set->run[i], group, without))
+            mean += log(set->run[i].predicted / set->run[i].measured) / n;
+    for (int32_t i = 0; i < set->count; i++) {
+        double own = 0, square = 0;
+        int32_t count = 0;
+        if (!counts(&set->run[i], group, without) || !is_first_of_model(set, group, i))
+            continue;
+        for (int32_t k = i; k < set->count; k++) {
+            if (!is_of(&set->run[k], group) || strcmp(set->run[k].model, set->run[i].model) != 0)
+                continue;
+            const double off = log(set->run[k].predicted / set->run[k].measured) - mean;
+            own += off;
+            square += off * off;
+            count++;
+        }
+        between += own * own / count;
+        within += square - own * own / count;
+        squares += (double)count * count;
+    }
+    if (models < 2 || n <= models)
+        return models;
+    between /= models - 1;
+    within /= n - models;
+    const double shared = (between - within) * (models - 1) / (n - squares / n);
+    const double rho = shared > 0 ? shared / (shared + within) : 0;
+    const double worth = n / (1 + (squares / n - 1) * rho);
+    return worth > models ? worth : models;
+}
+
 void sw_fit_band(const struct sw_fit_summary *runs, double *low, double *high)
 {
-    const double wider = sw_fit_widening(runs->models);
+    const double wider = sw_fit_widening(runs->worth);
     *low = 1 - wider * (runs->low < 1 ? 1 - runs->low : 0);
     *high = 1 + wider * (runs->high > 1 ? runs->high - 1 : 0);
 }
@@ -228,7 +271,7 @@ static int summarize(const struct sw_fit_set *set, const char *group, const char
     double *ratios = errors + set->count + 1;
     for (int32_t i = 0; i < set->count; i++) {
         const struct sw_fit_run *r = &set->run[i];
-        if (!is_of(r, group) || (without != NULL && strcmp(r->model, without) == 0))
+        if (!counts(r, group, without))
             continue;
         out->models += is_first_of_model(set, group, i) ? 1 : 0;
         errors[out->count] = fabs(sw_fit_error(r));
@@ -248,6 +291,7 @@ static int summarize(const struct sw_fit_set *set, const char *group, const char
         out->worst = errors[out->count - 1];
         out->low = band_end(ratios, out->count, 0.1);
         out->high = band_end(ratios, out->count, 0.9);
+        out->worth = worth_of(set, group, without, out);
     }
     free(errors);
     return 0;

@@ -92,13 +92,14 @@ struct sw_fit_summary {
     double bias;             /* mean error: above 0 when predicted faster than measured */
     double inside;           /* share of runs whose time lies in their profile's band */
     double low, high;        /* of measured time / predicted time: 10th and 90th percentile */
+    double worth; /* runs of a model of their own that they are worth: from models to count */
 };
-/* How many times as wide as what the runs of so many models show the band of the next model is, 1
- * of fewer than two: the 10th and 90th percentile of Student's t with models - 1 degrees of freedom
- * over those of the normal (Abramowitz & Stegun 26.7.5, three terms: 0.1 % off from four models on,
- * 4 % of two), for a mean that is known no better than sqrt(1 + 1 / models). Runs of a model are
- * off together: they tell how far a model is off once, however many they are. */
-double sw_fit_widening(int32_t models);
+/* How many times as wide as what runs show the band of another model's is, 1 of fewer than two: the
+ * 10th and 90th percentile of Student's t with worth - 1 degrees of freedom over those of the
+ * normal (Abramowitz & Stegun 26.7.5, three terms: 0.1 % off from four on, 4 % of two), for a mean
+ * that is known no better than sqrt(1 + 1 / worth). Runs of a model are off together: they are
+ * worth less than as many of a model each. */
+double sw_fit_widening(double worth);
 
 /* Of the priced runs of a group (NULL: all), as predicted last. */
 int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_fit_summary *out,

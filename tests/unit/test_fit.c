@@ -197,14 +197,19 @@ static void bands_are_of_other_models(void **state)
     assert_true(s.count == 12 && s.models == 4);
     assert_true(fabs(s.low - 0.9) < 1e-9 && fabs(s.high - 1.1) < 1e-9);
     sw_fit_band(&s, &low, &high);
-    assert_true(fabs(low - (1 - 0.1 * sw_fit_widening(4))) < 1e-9);
-    assert_true(fabs(high - (1 + 0.1 * sw_fit_widening(4))) < 1e-9);
+    assert_true(s.worth == 12); /* no model is off by itself */
+    assert_true(fabs(low - (1 - 0.1 * sw_fit_widening(12))) < 1e-9);
+    assert_true(fabs(high - (1 + 0.1 * sw_fit_widening(12))) < 1e-9);
     assert_int_equal(sw_fit_covered(&set, NULL, &covered, &err), 0);
     assert_true(covered == 1);
     for (int32_t i = 0; i < 3; i++)
-        set.run[i].predicted = 1.2 * set.run[i].measured; /* 1.16 is the end of the others' band */
+        set.run[i].predicted = 1.2 * set.run[i].measured; /* beyond the others' band */
     assert_int_equal(sw_fit_covered(&set, NULL, &covered, &err), 0);
     assert_true(fabs(covered - 0.75) < 1e-9);
+    for (int32_t i = 0; i < 12; i++) /* nothing but the model tells how far off */
+        set.run[i].predicted = ratios[i / 3 % 3] * set.run[i].measured;
+    assert_int_equal(sw_fit_summarize(&set, NULL, &s, &err), 0);
+    assert_true(fabs(s.worth - 4) < 1e-9);
     sw_fit_free(&set);
 }
 

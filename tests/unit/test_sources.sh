@@ -37,8 +37,7 @@ refuses --html "$scratch/page.html"
 mesh=(--mesh_dim '1,64,1,1')
 fitted=configs/profiles/llm-foundry-2023-h100-sxm-80gb.yaml
 says 'step -30 to +30 % default of cuda devices' "$run" --sources "${mesh[@]}"
-says 'links.nvlink.efficiency 0.0134 to 0.835' "$run" --sources "${mesh[@]}"
-says ' 9.1 %, signed +3.8 % configs/curves/nccl-nvlink-h100.yaml:' "$run" --sources "${mesh[@]}"
+says 'links.nvlink.collectives 0.00423 to 1' "$run" --sources "${mesh[@]}"
 says ' 9.1 %, signed +3.8 % configs/clusters/h100-8x8.yaml:10' "$run" --sources "${mesh[@]}"
 # what was measured beside other steps says nothing of this one's
 says 'links.nvlink.latency 2.00 us 0.66 % +0.007 % not known ' "$run" --sources "${mesh[@]}" \
@@ -49,7 +48,7 @@ says 'accelerator.memory_bandwidth 3.35 TB/s' "$run" --sources "${mesh[@]}"
 says 'accelerator.products 0.159 to 0.916 ' "$run" --sources "${mesh[@]}"
 says ' 4.6 %, signed +0.5 % configs/accelerators/h100-sxm-80gb.yaml:' "$run" --sources "${mesh[@]}"
 says ' runner calibrate --device cuda -o configs/clusters/h100-8x8.profile.yaml' "$run" --sources "${mesh[@]}"
-says "2.9 %, signed +0.4 %, step -6 to +5 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
+says "2.9 %, signed +0.4 %, step -5 to +5 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
 says ' plan fit runs.csv configs/clusters/h100-8x8.yaml configs/models/llama-8b.yaml' \
     "$run" --sources "${mesh[@]}" --set profile=$fitted
 
