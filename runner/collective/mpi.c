@@ -1,12 +1,15 @@
-/* Ranks are MPI processes. All communication is nonblocking messages on one duplicate of
- * MPI_COMM_WORLD, completed by the thread that executes them (queue.c): groups need no
- * communicators of their own, since every pair of ranks makes its calls in the same order and MPI
- * keeps messages between two ranks in order. */
+/* Ranks are MPI processes. All communication is messages between two of them, on one node without
+ * MPI (near.c) where that can be, else nonblocking on one duplicate of MPI_COMM_WORLD, completed by
+ * the thread that executes them (queue.c): groups need no communicators of their own, since every
+ * pair of ranks makes its calls in the same order and MPI keeps messages between two ranks in
+ * order. */
 #include "core/base/clock.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/inquiry.h"
+#include "runner/collective/near.h"
 #include "runner/collective/queue.h"
 
+#include <errno.h>
 #include <math.h>
 #include <mpi.h>
 #include <sched.h>
@@ -18,6 +21,8 @@ enum {
     MESSAGE_TAG = 1,
     /* Looks that only give way, before the first nap: a message on its way needs no longer. */
     YIELDS = 32,
+    /* A neighbour wakes who sleeps, but that takes longer than a look. */
+    NEAR_YIELDS = 2,
     /* Then naps, since a rank's other threads and other ranks may need this core: a part of the
      * time waited so far. Messages of other nodes take longer and their looks cost more: with naps
      * up to 400 us instead of 50, eight ranks on four nodes of 800 Mbit/s and two cores took about
@@ -38,11 +43,14 @@ enum {
     PIECES = 8 /* of a message on their way at once: enough to keep a line busy during a nap */
 };
 
-/* A message under way: its pieces are started in order, so they arrive in order. */
+enum message_state { OF_MPI, TO_POST, TO_RELEASE, TO_TAKE, DONE };
+
+/* A message under way: MPI's pieces are started in order, so they arrive in order. */
 struct message {
     const struct sw_transfer *transfer;
-    size_t started;    /* bytes of it */
-    int bytes[PIECES]; /* of the piece in each slot */
+    enum message_state state; /* TO_...: what is next for a neighbour's */
+    size_t started;           /* bytes of it */
+    int bytes[PIECES];        /* of the piece in each slot */
 };
 
 struct mpi_transport {
@@ -54,7 +62,8 @@ struct mpi_transport {
     MPI_Status *statuses;     /* [capacity * PIECES] */
     int *indices;             /* [capacity * PIECES] */
     size_t piece_bytes;       /* between nodes */
-    bool *near;               /* [ranks] on this rank's node */
+    struct sw_near *near;     /* NULL: MPI carries what stays on this node, too */
+    int *place;               /* [ranks] on this rank's node; MPI_UNDEFINED: on another */
     int32_t ranks;
     double stall_seconds;
     struct sw_inquiry *inquiry;
@@ -65,8 +74,12 @@ struct batch {
     int32_t receives, count; /* messages that are received; all */
     int32_t slots;           /* that the longest message needs */
     int32_t flying;          /* pieces under way */
+    int32_t neighbours;      /* messages that are not done and not MPI's */
     bool far;                /* some go to or come from other nodes */
 };
+
+/* How long a rank sleeps for a neighbour before it looks whether it is still there. */
+static const double NEAR_REST_SECONDS = 0.1;
 
 static int fail_mpi(int code, struct sw_error *err)
 {
@@ -77,17 +90,27 @@ static int fail_mpi(int code, struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "%s", text);
 }
 
+static double nap_seconds(double waited, bool far)
+{
+    const double part = fmin(waited / NAP_PART, 1e-9 * (far ? NAP_FAR_NS : NAP_NEAR_NS));
+    const double long_part = fmin(waited / NAP_LONG_PART, 1e-9 * NAP_LAST_NS);
+    return fmax(fmax(part, long_part), 1e-9 * NAP_FIRST_NS);
+}
+
 static void take_a_nap(double waited, bool far)
 {
-    const double part = fmin(waited / NAP_PART * 1e9, far ? NAP_FAR_NS : NAP_NEAR_NS);
-    const double long_part = fmin(waited / NAP_LONG_PART * 1e9, NAP_LAST_NS);
-    const struct timespec nap = {0, (long)fmax(fmax(part, long_part), NAP_FIRST_NS)};
+    const struct timespec nap = {0, (long)(1e9 * nap_seconds(waited, far))};
     (void)nanosleep(&nap, NULL);
+}
+
+static bool is_near(const struct mpi_transport *t, int32_t rank)
+{
+    return t->place[rank] != MPI_UNDEFINED;
 }
 
 static size_t piece_bytes(const struct mpi_transport *t, const struct sw_transfer *x)
 {
-    return t->near[x->peer] || x->bytes < t->piece_bytes ? x->bytes : t->piece_bytes;
+    return is_near(t, x->peer) || x->bytes < t->piece_bytes ? x->bytes : t->piece_bytes;
 }
 
 /* Starts the next piece of a message in a free slot, if it has one left. */
@@ -98,7 +121,7 @@ static int start_piece(struct mpi_transport *t, struct batch *b, int32_t message
     const size_t left = x->bytes - m->started, piece = piece_bytes(t, x);
     MPI_Request *request = &t->requests[slot * b->count + message];
     const int bytes = (int)(left < piece ? left : piece);
-    if (bytes == 0)
+    if (bytes == 0 || m->state != OF_MPI)
         return MPI_SUCCESS;
     const int code = message < b->receives
                          ? MPI_Irecv((unsigned char *)x->data.receive + m->started, bytes, MPI_BYTE,
@@ -122,8 +145,13 @@ static int start_batch(struct mpi_transport *t, const struct sw_transfer *sends,
         const size_t piece = piece_bytes(t, x), pieces = (x->bytes + piece - 1) / piece;
         const int32_t slots = pieces < PIECES ? (int32_t)pieces : PIECES;
         t->messages[i] = (struct message){.transfer = x};
-        b->far = b->far || !t->near[x->peer];
-        b->slots = slots > b->slots ? slots : b->slots;
+        b->far = b->far || !is_near(t, x->peer);
+        if (t->near != NULL && is_near(t, x->peer)) {
+            t->messages[i].state = i < b->receives ? TO_TAKE : TO_POST;
+            b->neighbours++;
+        } else {
+            b->slots = slots > b->slots ? slots : b->slots;
+        }
     }
     for (int32_t i = 0; i < b->slots * b->count; i++)
         t->requests[i] = MPI_REQUEST_NULL;
@@ -167,6 +195,11 @@ static int32_t waits_for(const struct mpi_transport *t, const struct batch *b)
         const struct sw_transfer *x = t->messages[i % b->count].transfer;
         if (t->requests[i] != MPI_REQUEST_NULL && x->peer < peer)
             peer = x->peer;
+    }
+    for (int32_t i = 0; b->neighbours > 0 && i < b->count; i++) {
+        const struct message *m = &t->messages[i];
+        if (m->state != OF_MPI && m->state != DONE && m->transfer->peer < peer)
+            peer = m->transfer->peer;
     }
     return peer;
 }
@@ -215,37 +248,109 @@ static int give_up(struct mpi_transport *t, const struct batch *b)
     return -1;
 }
 
-static int mpi_exchange(struct sw_transport *transport, const struct sw_transfer *sends,
-                        int32_t send_count, const struct sw_transfer *receives,
-                        int32_t receive_count, struct sw_error *err)
+/* What MPI has brought since the last look. */
+static int look_at_mpi(struct mpi_transport *t, struct batch *b, int32_t *progress,
+                       struct sw_error *err)
 {
-    struct mpi_transport *t = (struct mpi_transport *)transport;
-    struct batch b = {.receives = receive_count, .count = receive_count + send_count};
-    if (b.count > t->capacity)
-        return sw_fail(err, SW_BAD_INPUT, "%d messages, room for %d", (int)b.count,
-                       (int)t->capacity);
-    int code = start_batch(t, sends, receives, &b);
-    if (code != MPI_SUCCESS) {
-        (void)fail_mpi(code, err);
-        return give_up(t, &b);
-    }
+    int completed = 0;
+    if (b->flying == 0)
+        return 0;
+    const int code =
+        MPI_Testsome(b->slots * b->count, t->requests, &completed, t->indices, t->statuses);
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
+        return fail_mpi(code, err);
+    if (completed == MPI_UNDEFINED)
+        return sw_fail(err, SW_ENVIRONMENT, "MPI has lost %d messages", (int)b->flying);
+    *progress += completed;
+    return go_on(t, b, completed, code, err);
+}
 
+/* 1: the message came a step further. */
+static int step_of_neighbour(struct mpi_transport *t, struct message *m, struct sw_error *err)
+{
+    const struct sw_transfer *x = m->transfer;
+    const int32_t place = (int32_t)t->place[x->peer];
+    size_t sent = 0;
+    switch (m->state) {
+    case TO_POST:
+        if (!sw_near_post(t->near, place, x->data.send, x->bytes))
+            return 0;
+        m->state = sw_near_is_released(t->near, place) ? DONE : TO_RELEASE;
+        return 1;
+    case TO_RELEASE:
+        if (!sw_near_is_released(t->near, place))
+            return 0;
+        m->state = DONE;
+        return 1;
+    case TO_TAKE:
+        switch (sw_near_take(t->near, place, x->data.receive, x->bytes, &sent)) {
+        case 0:
+            return 0;
+        case 1:
+            m->state = DONE;
+            return sent == x->bytes
+                       ? 1
+                       : sw_fail(err, SW_ENVIRONMENT, "rank %d sent %zu bytes instead of %zu",
+                                 (int)x->peer, sent, x->bytes);
+        default:
+            return sw_fail(err, SW_ENVIRONMENT, "cannot read %zu bytes of rank %d: %s", x->bytes,
+                           (int)x->peer, strerror(errno));
+        }
+    default:
+        return 0;
+    }
+}
+
+/* Sends first: what others wait for should not wait behind what this rank copies. */
+static int look_at_neighbours(struct mpi_transport *t, struct batch *b, int32_t *progress,
+                              struct sw_error *err)
+{
+    for (int32_t i = b->count; b->neighbours > 0 && i-- > 0;) {
+        const int step = step_of_neighbour(t, &t->messages[i], err);
+        if (step < 0)
+            return -1;
+        *progress += step;
+        b->neighbours -= step > 0 && t->messages[i].state == DONE;
+    }
+    return 0;
+}
+
+/* The neighbour that lets this rank sleep; -1: none. One that still holds an earlier message comes
+ * first: others may wait for what cannot be posted yet. */
+static int32_t sleeps_for(const struct mpi_transport *t, const struct batch *b)
+{
+    static const enum message_state order[] = {TO_POST, TO_TAKE, TO_RELEASE};
+    for (size_t k = 0; b->neighbours > 0 && k < sizeof order / sizeof *order; k++)
+        for (int32_t i = 0; i < b->count; i++)
+            if (t->messages[i].state == order[k])
+                return (int32_t)t->place[t->messages[i].transfer->peer];
+    return -1;
+}
+
+/* Until something may have happened since `heard`. */
+static void rest(struct mpi_transport *t, const struct batch *b, uint32_t heard, double waited)
+{
+    const int32_t neighbour = sleeps_for(t, b);
+    if (neighbour < 0)
+        take_a_nap(waited, b->far);
+    else
+        sw_near_sleep(t->near, heard, neighbour,
+                      b->flying > 0 ? nap_seconds(waited, b->far)
+                                    : fmin(NEAR_REST_SECONDS, t->stall_seconds / 20));
+}
+
+static int exchange(struct mpi_transport *t, struct batch *b, struct sw_error *err)
+{
     int32_t looks = 0;
     double last = 0, looked = 0; /* when waiting began; when it was last looked */
-    while (b.flying > 0) {
-        int completed = 0;
-        code = MPI_Testsome(b.slots * b.count, t->requests, &completed, t->indices, t->statuses);
-        if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
-            (void)fail_mpi(code, err);
-            return give_up(t, &b);
-        }
-        if (completed == MPI_UNDEFINED)
-            break;
-        if (go_on(t, &b, completed, code, err) != 0)
-            return give_up(t, &b);
-        looks = completed > 0 ? 0 : looks + (looks < 1000);
-        if (looks < YIELDS) {
-            if (completed == 0)
+    while (b->flying > 0 || b->neighbours > 0) {
+        const uint32_t heard = t->near != NULL ? sw_near_heard(t->near) : 0;
+        int32_t progress = 0;
+        if (look_at_neighbours(t, b, &progress, err) != 0 || look_at_mpi(t, b, &progress, err) != 0)
+            return -1;
+        looks = progress > 0 ? 0 : looks + (looks < 1000);
+        if (looks < (b->flying > 0 ? YIELDS : NEAR_YIELDS)) {
+            if (progress == 0)
                 (void)sched_yield();
             last = 0;
             continue;
@@ -255,10 +360,27 @@ static int mpi_exchange(struct sw_transport *transport, const struct sw_transfer
         if (last <= 0 || look - looked > t->stall_seconds / 2)
             last = look;
         looked = look;
-        if (look_around(t, &b, look - last, err) != 0)
-            return give_up(t, &b);
-        take_a_nap(look - last, b.far);
+        if (look_around(t, b, look - last, err) != 0)
+            return -1;
+        rest(t, b, heard, look - last);
     }
+    return 0;
+}
+
+static int mpi_exchange(struct sw_transport *transport, const struct sw_transfer *sends,
+                        int32_t send_count, const struct sw_transfer *receives,
+                        int32_t receive_count, struct sw_error *err)
+{
+    struct mpi_transport *t = (struct mpi_transport *)transport;
+    struct batch b = {.receives = receive_count, .count = receive_count + send_count};
+    if (b.count > t->capacity)
+        return sw_fail(err, SW_BAD_INPUT, "%d messages, room for %d", (int)b.count,
+                       (int)t->capacity);
+    const int code = start_batch(t, sends, receives, &b);
+    if (code != MPI_SUCCESS)
+        (void)fail_mpi(code, err);
+    if (code != MPI_SUCCESS || exchange(t, &b, err) != 0)
+        return give_up(t, &b);
     sw_inquiry_stop(t->inquiry);
     return 0;
 }
@@ -278,7 +400,8 @@ static void mpi_destroy(struct sw_transport *transport)
     free(t->requests);
     free(t->statuses);
     free(t->indices);
-    free(t->near);
+    free(t->place);
+    sw_near_free(t->near);
     free(t);
 }
 
@@ -303,7 +426,7 @@ static int check_environment(const struct sw_mesh *mesh, struct sw_error *err)
     return 0;
 }
 
-/* Which ranks share this rank's node; an MPI error code. */
+/* Which ranks share this rank's node, and what it takes to talk to them; an MPI error code. */
 static int find_near(struct mpi_transport *t)
 {
     MPI_Comm node = MPI_COMM_NULL;
@@ -314,10 +437,11 @@ static int find_near(struct mpi_transport *t)
     if (code == MPI_SUCCESS)
         code = MPI_Comm_group(node, &here);
     for (int rank = 0; rank < t->ranks && code == MPI_SUCCESS; rank++) {
-        int place = MPI_UNDEFINED;
-        code = MPI_Group_translate_ranks(all, 1, &rank, here, &place);
-        t->near[rank] = place != MPI_UNDEFINED;
+        t->place[rank] = MPI_UNDEFINED;
+        code = MPI_Group_translate_ranks(all, 1, &rank, here, &t->place[rank]);
     }
+    if (code == MPI_SUCCESS)
+        t->near = sw_near_create(&node);
     if (here != MPI_GROUP_NULL)
         (void)MPI_Group_free(&here);
     if (all != MPI_GROUP_NULL)
@@ -344,9 +468,9 @@ static struct mpi_transport *transport_new(int32_t ranks, int32_t group_max, dou
     t->requests = calloc(pieces, sizeof *t->requests);
     t->statuses = calloc(pieces, sizeof *t->statuses);
     t->indices = calloc(pieces, sizeof *t->indices);
-    t->near = calloc((size_t)t->ranks, sizeof *t->near);
+    t->place = calloc((size_t)t->ranks, sizeof *t->place);
     if (t->messages != NULL && t->requests != NULL && t->statuses != NULL && t->indices != NULL &&
-        t->near != NULL)
+        t->place != NULL)
         return t;
     mpi_destroy(&t->transport);
     return NULL;
@@ -398,5 +522,6 @@ void sw_comm_mpi_cut_messages(struct sw_comm *comm, size_t bytes)
 {
     struct mpi_transport *t = (struct mpi_transport *)sw_queue_transport(comm);
     t->piece_bytes = bytes;
-    memset(t->near, 0, (size_t)t->ranks * sizeof *t->near);
+    for (int32_t rank = 0; rank < t->ranks; rank++)
+        t->place[rank] = MPI_UNDEFINED;
 }

@@ -2,7 +2,7 @@
 # code there.
 if(TARGET sw_collective_mpi AND MPIEXEC_EXECUTABLE AND NOT SW_SANITIZE MATCHES "thread")
   add_executable(test_collective_mpi collective_mpi.c ../unit/collective_reference.c)
-  target_link_libraries(test_collective_mpi PRIVATE sw_collective_mpi m -Wl,--wrap=calloc)
+  target_link_libraries(test_collective_mpi PRIVATE sw_collective_mpi m -Wl,--wrap=calloc,--wrap=process_vm_readv)
   set_target_properties(test_collective_mpi PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   # No single-copy mechanism: containers forbid process_vm_readv, and Open MPI then prints a warning per rank.
   # Leaks are not looked for: Open MPI leaves some behind.

@@ -6,10 +6,12 @@
 #include "runner/collective/comm.h"
 #include "runner/collective/queue.h"
 
+#include <errno.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { BATCH = 4, BATCHES = 12 };
@@ -82,8 +84,8 @@ static int check_errors(struct sw_error *err)
     return result;
 }
 
-/* Rank 0 sends three bytes where rank 1 expects two: MPI's own words, with rank and group before
- * them. */
+/* Rank 0 sends three bytes where rank 1 expects two: who gets more says so in MPI's own words where
+ * MPI carried them, with rank and group before them. */
 static int check_truncation(struct sw_error *err)
 {
     const struct sw_axes pair = {1, {SW_TP}};
@@ -102,8 +104,9 @@ static int check_truncation(struct sw_error *err)
     const int failed = comm->vtable->wait(comm, ticket, &error);
     snprintf(prefix, sizeof prefix, "rank %d: shift over tp: ", (int)comm->rank);
     if (failed == 0 || strncmp(error.message, prefix, strlen(prefix)) != 0 ||
-        strstr(error.message,
-               comm->rank % 2 == 0 ? "sent 2 bytes instead of 3" : "MPI_ERR_TRUNCATE") == NULL)
+        (strstr(error.message, comm->rank % 2 == 0 ? "sent 2 bytes instead of 3"
+                                                   : "sent 3 bytes instead of 2") == NULL &&
+         (comm->rank % 2 == 0 || strstr(error.message, "MPI_ERR_TRUNCATE") == NULL)))
         result = sw_fail(err, SW_UNMET, "truncation: '%s'", error.message);
     comm->vtable->destroy(comm);
     return result;
@@ -173,6 +176,35 @@ static int check_no_memory(struct sw_error *err)
     return sw_fail(err, SW_UNMET, "without memory: '%s'", error.message);
 }
 
+static bool no_reading;
+
+ssize_t __real_process_vm_readv(pid_t process, const struct iovec *here, unsigned long here_count,
+                                const struct iovec *there, unsigned long there_count,
+                                unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t process, const struct iovec *here, unsigned long here_count,
+                                const struct iovec *there, unsigned long there_count,
+                                unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t process, const struct iovec *here, unsigned long here_count,
+                                const struct iovec *there, unsigned long there_count,
+                                unsigned long flags)
+{
+    if (!no_reading)
+        return __real_process_vm_readv(process, here, here_count, there, there_count, flags);
+    errno = EPERM;
+    return -1;
+}
+
+/* One rank may not read the others' memory, as in some containers: MPI carries all messages. */
+static int check_no_reading(const struct sw_mesh *mesh, struct sw_error *err)
+{
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    no_reading = rank == 3;
+    const int result = check_mesh(mesh, 0, 0, err);
+    no_reading = false;
+    return result;
+}
+
 static int check_eight_ranks(struct sw_error *err)
 {
     struct sw_mesh meshes[] = {sw_mesh_make(1, 2, 2, 2), sw_mesh_make(8, 1, 1, 1),
@@ -192,6 +224,8 @@ static int check_eight_ranks(struct sw_error *err)
         result = check_truncation(err);
     if (result == 0)
         result = check_no_memory(err);
+    if (result == 0)
+        result = check_no_reading(&meshes[0], err);
     return result;
 }
 

@@ -1,0 +1,39 @@
+/* Messages between the processes of one node, without MPI. The sender leaves the bytes' address in
+ * memory that all of them share, and the receiver has the kernel copy them from there: once. A
+ * short message lies in that memory, and its sender goes on. Who has nothing to do sleeps until the
+ * one that it waits for wakes it: with more ranks than cores, looking would take the cores that the
+ * others compute on.
+ *
+ * Between two processes at most one message each way is under way that was not taken. Used by one
+ * thread of each process at a time. Owns its part of the shared memory. */
+#ifndef SW_COLLECTIVE_NEAR_H
+#define SW_COLLECTIVE_NEAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sw_near;
+
+/* mpi_comm: the address of an MPI_Comm of processes of one node (this header stands without MPI's);
+ * needed only here. Collective. NULL, for all of them: one has no memory, or its kernel does not
+ * let it read another's, as in some containers; MPI does without it. */
+struct sw_near *sw_near_create(const void *mpi_comm);
+void sw_near_free(struct sw_near *near);
+
+/* Members are ranks of that MPI_Comm. `bytes` at `data` stay as they are until they are taken.
+ * false: the member has not taken the message before. */
+bool sw_near_post(struct sw_near *near, int32_t to, const void *data, size_t bytes);
+/* Whether nothing of what was posted still needs its memory. */
+bool sw_near_is_released(const struct sw_near *near, int32_t to);
+/* Whether there was a message, of *sent bytes: if as many as wanted, they are in `data`. -1: errno
+ * says why the kernel did not copy them. */
+int sw_near_take(struct sw_near *near, int32_t from, void *data, size_t bytes, size_t *sent);
+
+/* What this process has heard of the others: to be asked before it looks for messages. */
+uint32_t sw_near_heard(const struct sw_near *near);
+/* Sleeps unless it has heard more than that: until `member` posts or takes something, or for so
+ * long. */
+void sw_near_sleep(struct sw_near *near, uint32_t heard, int32_t member, double seconds);
+
+#endif
