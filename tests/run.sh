@@ -286,6 +286,7 @@ step "headers compile alone" bash tests/check_headers.sh
 [ "$all" != --build ] || finish
 step "includes go the allowed way" bash tests/check_includes.sh
 step "a name means one thing" bash tests/check_names.sh
+step "no test empties what it is told" bash tests/check_scratch.sh
 step "configs are accepted" check_configs
 if [ -z "$all" ]; then
     run_ctest gcc build -LE slow

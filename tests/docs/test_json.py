@@ -11,10 +11,11 @@ import shutil
 import subprocess
 import sys
 
-build, scratch = os.path.realpath(sys.argv[1]), sys.argv[2]
-shutil.rmtree(scratch, ignore_errors=True)
-os.makedirs(scratch)
-scratch = os.path.realpath(scratch)
+sys.dont_write_bytecode = True  # the tree stays as it is
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from scratch import scratch_in  # noqa: E402
+
+build, scratch = os.path.realpath(sys.argv[1]), scratch_in(sys.argv[2])
 PAGE = "docs/reference/json.md"
 complaints = []
 

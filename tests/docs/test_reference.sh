@@ -7,9 +7,9 @@
 # shellcheck disable=SC2016
 set -uo pipefail
 build=$(realpath "$1") && [ -x "$build/plan" ] || exit 2
-rm -rf "$2"
-mkdir -p "$2"
-scratch=$(realpath "$2")
+# shellcheck source=tests/support/scratch.sh
+. "$(dirname "$0")/../support/scratch.sh"
+scratch=$(scratch_in "$2") || exit 2
 reference=docs/reference
 bad=0
 

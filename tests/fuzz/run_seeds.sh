@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a fuzzer on every input of its corpus, and on more files and folders.
 #
-#   tests/fuzz/run_seeds.sh FUZZER ARCHIVE FOLDER OPTION [FILE...]     FOLDER: made anew for the inputs
+#   tests/fuzz/run_seeds.sh FUZZER ARCHIVE FOLDER OPTION [FILE...]     FOLDER: for the inputs
 #
 # OPTION: -runs=0 of a libFuzzer program; '' of one that was built without.
 set -euo pipefail
@@ -9,10 +9,11 @@ set -euo pipefail
     echo "usage: $0 FUZZER ARCHIVE FOLDER OPTION [FILE...]" >&2
     exit 2
 }
-fuzzer=$1 archive=$2 folder=$3 option=$4
+# shellcheck source=tests/support/scratch.sh
+. "$(dirname "$0")/../support/scratch.sh"
+fuzzer=$1 archive=$2 folder=$(scratch_in "$3") option=$4
 shift 4
-rm -rf "$folder"
-mkdir -p "$folder/corpus" "$folder/seeds"
+mkdir "$folder/corpus" "$folder/seeds"
 tar -xzf "$archive" -C "$folder/corpus"
 [ -n "$(ls "$folder/corpus")" ] || {
     echo "$archive holds no input" >&2

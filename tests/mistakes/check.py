@@ -25,6 +25,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True  # the tree stays as it is
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from scratch import scratch_in  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT_S = 120  # a command that takes longer hangs, sanitizers and loaded machines included
 
@@ -127,12 +131,10 @@ def try_case(steps, folder, environment):
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    build, scratch, chosen = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3:]
+    build, scratch, chosen = os.path.abspath(sys.argv[1]), scratch_in(sys.argv[2]), sys.argv[3:]
     environment = dict(os.environ, PATH=build + os.pathsep + os.environ["PATH"], ROOT=os.getcwd(), LC_ALL="C.UTF-8",
                        OMP_NUM_THREADS="1")
     environment.pop("NO_COLOR", None)
-    shutil.rmtree(scratch, ignore_errors=True)
-    os.makedirs(scratch)
     tables = sorted(name[:-6] for name in os.listdir(HERE) if name.endswith(".cases"))
     count = failed = 0
     for table in chosen or tables:

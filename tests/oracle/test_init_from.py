@@ -13,14 +13,16 @@ import json
 import math
 import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
 
-build, fixtures, scratch = (os.path.realpath(path) for path in sys.argv[1:4])
-shutil.rmtree(scratch, ignore_errors=True)
-os.makedirs(scratch)
+sys.dont_write_bytecode = True  # the tree stays as it is
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from scratch import scratch_in  # noqa: E402
+
+build, fixtures = (os.path.realpath(path) for path in sys.argv[1:3])
+scratch = scratch_in(sys.argv[3])
 TOLERANCE = 1e-5
 ENVIRONMENT = dict(os.environ, OMPI_MCA_mpi_yield_when_idle="1", OMPI_MCA_rmaps_base_oversubscribe="1",
                    OMPI_MCA_hwloc_base_binding_policy="none", OMP_NUM_THREADS="1",

@@ -13,7 +13,9 @@ cd "$(dirname "$0")/../.." || exit 2
 build=$(cd "${1:-build}" && pwd) || exit 2
 wanted=${2:-6}
 seed=${3:-$RANDOM}
-out=${4:-$build/tests/damages}
+# shellcheck source=tests/support/scratch.sh
+. tests/support/scratch.sh
+out=$(scratch_in "${4:-$build/tests/damages}") || exit 2
 run=$out/run
 folder=$run/checkpoints
 damage=none
@@ -170,8 +172,6 @@ try_file() { # RANKS FILE HOW
         fail "something changed though it was refused"
 }
 
-rm -rf "$out"
-mkdir -p "$out"
 bash examples/make_text.sh || fail "no text to learn"
 prepare 1
 prepare 2

@@ -9,7 +9,9 @@ cd "$(dirname "$0")/../.." || exit 2
 build=$(cd "${1:-build}" && pwd) || exit 2
 count=${2:-40}
 seed=${3:-$RANDOM}
-out=${4:-$build/tests/flips}
+# shellcheck source=tests/support/scratch.sh
+. tests/support/scratch.sh
+out=$(scratch_in "${4:-$build/tests/flips}") || exit 2
 
 fail() {
     echo "FAIL (seed $seed): $*"
@@ -51,8 +53,6 @@ flip() { # FILE BYTE BIT
         dd of="$1" bs=1 seek="$2" conv=notrunc status=none || fail "cannot change $1"
 }
 
-rm -rf "$out"
-mkdir -p "$out"
 bash examples/make_text.sh || fail "no text to learn"
 prepare 1
 prepare 2

@@ -4,9 +4,9 @@
 #   tests/unit/test_checkpoint_cli.sh RUNNER MAKE_CHECKPOINTS SHIM SCRATCH
 set -uo pipefail
 runner=$(realpath "$1") && make=$(realpath "$2") && shim=$(realpath "$3") || exit 2
-rm -rf "$4"
-mkdir -p "$4"
-cd "$4" || exit 2
+# shellcheck source=tests/support/scratch.sh
+. "$(dirname "$0")/../support/scratch.sh"
+scratch=$(scratch_in "$4") && cd "$scratch" || exit 2
 bad=0
 
 complain() {

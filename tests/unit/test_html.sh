@@ -3,9 +3,9 @@
 # a page that cannot be written is one line and exit code 3.
 set -eu
 plan=$1
-work=$2
-rm -rf "$work"
-mkdir -p "$work"
+# shellcheck source=tests/support/scratch.sh
+. "$(dirname "$0")/../support/scratch.sh"
+work=$(scratch_in "$2")
 fail() { echo "FAILED: $*" >&2; exit 1; }
 run=configs/runs/llama-8b-64.yaml
 

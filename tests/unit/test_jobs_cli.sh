@@ -6,9 +6,9 @@
 set -uo pipefail
 plan=$(realpath "$1") && [ -x "$plan" ] || exit 2
 runner=$(realpath "$2") && [ -x "$runner" ] || exit 2
-rm -rf "$3"
-mkdir -p "$3/bin"
-scratch=$(realpath "$3")
+# shellcheck source=tests/support/scratch.sh
+. "$(dirname "$0")/../support/scratch.sh"
+scratch=$(scratch_in "$3") && mkdir "$scratch/bin" || exit 2
 bad=0
 
 complain() {

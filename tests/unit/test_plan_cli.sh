@@ -4,10 +4,9 @@
 #   tests/unit/test_plan_cli.sh PLAN SCRATCH      from the root of the tree
 set -uo pipefail
 plan=$(realpath "$1") && [ -x "$plan" ] || exit 2
-scratch=$2
-rm -rf "$scratch"
-mkdir -p "$scratch"
-scratch=$(realpath "$scratch")
+# shellcheck source=tests/support/scratch.sh
+. "$(dirname "$0")/../support/scratch.sh"
+scratch=$(scratch_in "$2") || exit 2
 runs=configs/runs
 bad=0
 

@@ -5,7 +5,9 @@
 #   tests/unit/test_point_schemas.sh PLAN SCRATCH
 set -uo pipefail
 plan=$(realpath "$1") && [ -x "$plan" ] || exit 2
-rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 2
+# shellcheck source=tests/support/scratch.sh
+. "$(dirname "$0")/../support/scratch.sh"
+scratch=$(scratch_in "$2") && cd "$scratch" || exit 2
 "$plan" schema profile >schema.json || exit 2
 
 cat >cases.json <<'END'

@@ -5,10 +5,10 @@
 #   tests/unit/test_published_configs.sh PLAN SCRATCH      from the root of the tree
 set -uo pipefail
 plan=$(realpath "$1") && [ -x "$plan" ] || exit 2
-scratch=$2
+# shellcheck source=tests/support/scratch.sh
+. "$(dirname "$0")/../support/scratch.sh"
+scratch=$(scratch_in "$2") || exit 2
 root=$PWD
-rm -rf "$scratch"
-mkdir -p "$scratch"
 bad=0
 
 complain() {

@@ -5,9 +5,9 @@
 #   tests/unit/test_review.sh PLAN SCRATCH      from the root of the tree
 set -uo pipefail
 plan=$(realpath "$1") && [ -x "$plan" ] || exit 2
-rm -rf "$2"
-mkdir -p "$2"
-scratch=$(realpath "$2")
+# shellcheck source=tests/support/scratch.sh
+. "$(dirname "$0")/../support/scratch.sh"
+scratch=$(scratch_in "$2") || exit 2
 root=$PWD
 bad=0
 complain() {

@@ -6,10 +6,11 @@
 set -uo pipefail
 build=$(realpath "$1") && [ -x "$build/runner" ] || exit 2
 serve=${3:-}
-rm -rf "$2"
-mkdir -p "$2"
-cp tests/mistakes/start/* "$2"
-cd "$2" || exit 2
+# shellcheck source=tests/support/scratch.sh
+. "$(dirname "$0")/../support/scratch.sh"
+scratch=$(scratch_in "$2") || exit 2
+cp tests/mistakes/start/* "$scratch"
+cd "$scratch" || exit 2
 fail() {
     echo "FAIL: $*"
     [ ! -e log ] || cat log

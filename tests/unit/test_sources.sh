@@ -4,9 +4,9 @@
 #   tests/unit/test_sources.sh PLAN SCRATCH      from the root of the tree
 set -uo pipefail
 plan=$(realpath "$1") && [ -x "$plan" ] || exit 2
-scratch=$2
-rm -rf "$scratch"
-mkdir -p "$scratch"
+# shellcheck source=tests/support/scratch.sh
+. "$(dirname "$0")/../support/scratch.sh"
+scratch=$(scratch_in "$2") || exit 2
 run=configs/runs/llama-8b-64.yaml
 bad=0
 

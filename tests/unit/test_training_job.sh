@@ -7,9 +7,9 @@
 set -uo pipefail
 plan=$(realpath "$1") && [ -x "$plan" ] || exit 2
 runner=$(realpath "$2") && [ -x "$runner" ] || exit 2
-rm -rf "$3"
-mkdir -p "$3/bin"
-out=$(realpath "$3")
+# shellcheck source=tests/support/scratch.sh
+. "$(dirname "$0")/../support/scratch.sh"
+out=$(scratch_in "$3") && mkdir "$out/bin" || exit 2
 name=quickstart-slurm
 unset SLURM_CPUS_PER_TASK
 
