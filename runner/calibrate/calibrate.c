@@ -255,6 +255,13 @@ static int set_up(struct calibrating *c, struct sw_error *err)
 
 /* ---- Measuring ---- */
 
+/* Somebody who waits should know for what, and how far it is. */
+static void announce_part(const struct calibrating *c, double seconds, const char *what)
+{
+    if (c->rank->launch->rank == 0)
+        fprintf(stderr, "measuring %s, about %.0f s\n", what, seconds > 1 ? seconds : 1);
+}
+
 /* One grid, of products or of attention, on a device of its own, whose kernels go with it. */
 static int measure_grid(struct calibrating *c, int32_t kind, bool attention,
                         enum sw_few_dtype dtype, struct sw_grid_rates *rates, struct sw_error *err)
@@ -292,23 +299,32 @@ static int measure_kernels(struct calibrating *c, double seconds, struct sw_erro
     struct sw_kernel_rates rates;
     const int32_t ranks = c->rank->launch->size;
     const double few_rows = c->options->seconds * few_rows_share;
+    const double grids = c->options->seconds * (products_share + attention_share);
+    if (!queues(c)) {
+        announce_part(c, seconds, "training steps of small models");
+        if (sw_calibrate_kernels(c->rank->device, c->rank->comm, seconds, &rates, err) != 0)
+            return -1;
+        announce_part(c, few_rows, "products of few rows, as decoding has them");
+        if (sw_calibrate_few_rows(c->rank->device, c->rank->comm, few_rows, &rates.few_rows, err) !=
+            0)
+            return -1;
+        announce_part(c, grids, "matrix products and attention by size");
+        if (measure_grids(c, &rates, err) != 0)
+            return -1;
+        return sw_calibration_make(&rates, ranks, &c->calibration, err);
+    }
     /* of GPUs, all of it is for programs */
-    if (!queues(c))
-        return sw_calibrate_kernels(c->rank->device, c->rank->comm, seconds, &rates, err) != 0 ||
-                       sw_calibrate_few_rows(c->rank->device, c->rank->comm, few_rows,
-                                             &rates.few_rows, err) != 0 ||
-                       measure_grids(c, &rates, err) != 0
-                   ? -1
-                   : sw_calibration_make(&rates, ranks, &c->calibration, err);
     int32_t shapes;
     const struct sw_gpu_shape *shape = sw_gpu_shapes(&shapes);
-    if (sw_gpu_kernels(c->rank->device, c->rank->comm,
-                       seconds + few_rows +
-                           c->options->seconds * (products_share + attention_share),
-                       shape, shapes, &rates, err) != 0)
+    announce_part(c, seconds + few_rows + grids, "training steps of small models");
+    if (sw_gpu_kernels(c->rank->device, c->rank->comm, seconds + few_rows + grids, shape, shapes,
+                       &rates, err) != 0)
         return -1;
     return sw_gpu_calibration(&rates, ranks, c->sheet, &c->calibration, err);
 }
+
+static const char links_in_node[] = "collectives inside a node";
+static const char links_across[] = "collectives across nodes";
 
 static int measure_gpu_links(struct calibrating *c, double each, struct sw_error *err)
 {
@@ -316,6 +332,7 @@ static int measure_gpu_links(struct calibrating *c, double each, struct sw_error
     /* those through host memory are MPI's, which are queued nowhere and direct */
     struct sw_gpu_level level = {.parts = local, .direct = !c->rank->comm->queued};
     if (local > 1) {
+        announce_part(c, each, links_in_node);
         if (sw_gpu_link(c->rank->device, c->rank->comm, &level, each, &c->inside, err) != 0)
             return -1;
         c->facts.inside = &c->inside;
@@ -324,6 +341,7 @@ static int measure_gpu_links(struct calibrating *c, double each, struct sw_error
     level.members = local;
     level.inner_latency_s = c->inside.latency_s;
     if (c->nodes > 1) {
+        announce_part(c, each, links_across);
         if (sw_gpu_link(c->rank->device, c->rank->comm, &level, each, &c->across, err) != 0)
             return -1;
         c->facts.across = &c->across;
@@ -346,11 +364,13 @@ static int measure(struct calibrating *c, struct sw_error *err)
     if (queues(c))
         return measure_gpu_links(c, each, err);
     if (local > 1) {
+        announce_part(c, each, links_in_node);
         if (sw_calibrate_link(c->rank->comm, &in_node, 1, each, &c->inside, err) != 0)
             return -1;
         c->facts.inside = &c->inside;
     }
     if (c->nodes > 1) {
+        announce_part(c, each, links_across);
         if (sw_calibrate_link(c->rank->comm, across, local > 1 ? 2 : 1, each, &c->across, err) != 0)
             return -1;
         c->facts.across = &c->across;
@@ -587,7 +607,6 @@ static void report(const struct calibrating *c)
                 "it, or says profile: FILE\n");
 }
 
-/* Somebody who waits should know for what. */
 static void announce(double seconds)
 {
     double load = 0;
@@ -627,6 +646,7 @@ int sw_calibrate(struct sw_rank *rank, const void *given)
     status = sw_rank_agree(rank);
     if (status != SW_OK)
         return (int)status;
+    announce_part(&c, 1, "a training step, to try the figures on");
     if (sw_calibrate_step(rank, c.nodes, &c.step_s) != 0)
         sw_launch_abort(rank->launch, err, (int)err->status);
     if (rank->launch->rank == 0 && predict_step(&c, err) == 0)

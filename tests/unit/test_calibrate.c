@@ -524,6 +524,29 @@ static void expect_measured_grids(const struct sw_profile_config *a, const char 
                 left_out < (strstr(text, "\nnot to be believed: ") != NULL ? 50 : 10));
 }
 
+/* Who waits sees what is measured, by one rank and in turn. */
+static void expect_parts(const char *text, bool links)
+{
+    static const char *const parts[] = {
+        "measuring training steps of small models, about ",
+        "measuring products of few rows, as decoding has them, about ",
+        "measuring matrix products and attention by size, about ",
+        "measuring collectives inside a node, about ",
+        "measuring a training step, to try the figures on, about ",
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        const char *at = strstr(text, parts[i]);
+        if (i == 3 && !links) {
+            assert_null(at);
+            continue;
+        }
+        if (at == NULL)
+            fail_msg("no '%s' in: %s", parts[i], text);
+        text = at;
+    }
+    assert_null(strstr(text + 1, parts[4]));
+}
+
 static void one_rank_calibrates(void **state)
 {
     (void)state;
@@ -539,6 +562,7 @@ static void one_rank_calibrates(void **state)
         fail_msg("status %d: %s", status, text);
     assert_true(time(NULL) - begin <= 60); /* 10 s on an idle machine */
     expect_step(text);
+    expect_parts(text, false);
     assert_non_null(strstr(text, " %, of 'own' with mesh_dim 1,1,1,1\n"));
     struct sw_config *config =
         sw_config_read("one core.yaml", SW_CONFIG_PROFILE, &sw_launchers, NULL, 0, &err);
@@ -619,6 +643,7 @@ static void ranks_calibrate_their_links(void **state)
     if (status != 0)
         fail_msg("status %d: %s", status, text);
     expect_step(text);
+    expect_parts(text, true);
     struct sw_config *config =
         sw_config_read("cluster.yaml", SW_CONFIG_CLUSTER, &sw_launchers, NULL, 0, &err);
     expect_good(config);
