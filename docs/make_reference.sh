@@ -115,7 +115,7 @@ in attempt.json. `plan supervise` reads of its job `SLURM_JOB_NODELIST`, `SLURM_
 | code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | the request cannot be met: no mesh fits, a `--fail-if` holds, a folder has a live job already, Slurm refuses a job, or a training's loss or gradient norm is zero or not finite |
+| 1 | the request cannot be met: no mesh fits, or the one that is named does not (its product is not the accelerators', it does not divide the model, or it takes too much memory), a `--fail-if` holds, a folder has a live job already, Slurm refuses a job, or a training's loss or gradient norm is zero or not finite |
 | 2 | bad input: the command line or a file |
 | 3 | the environment failed: memory, disk, network, another rank; Slurm does not answer |
 | 4 | `plan diff`, `runner checkpoint diff`: the two differ |

@@ -140,8 +140,9 @@ static void print_help(void)
     printf("\n  plan COMMAND --help      the options of a command\n"
            "  plan --version\n\n"
            "RUN.yaml may be -, standard input: its paths are seen from the working directory\n"
-           "exit codes: 0 done, 1 no mesh fits, 2 bad input, 3 the environment failed; diff: 4 "
-           "differs;\n141 the reader of the output went away, as with '| head'\n");
+           "exit codes: 0 done, 1 no mesh fits, or the named one does not, 2 bad input, 3 the "
+           "environment\nfailed; diff: 4 differs; 141 the reader of the output went away, as with "
+           "'| head'\n");
 }
 
 static void print_command_help(const struct command *command)
