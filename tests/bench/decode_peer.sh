@@ -1,23 +1,30 @@
 #!/usr/bin/env bash
-# Decoding of one text beside llama.cpp: a bf16 model of the same shape and size, random weights, the same
-# threads, in turn in one run. Medians of all tokens, by the wall's clock.
+# Decoding of texts beside llama.cpp: a bf16 model of the same shape and size, random weights, the same
+# threads, in turns in one run. Medians of all rounds, least and most in brackets, by the wall's clock.
 #
-#   tests/bench/decode_peer.sh LLAMA_BUILD [BUILD [THREADS [LAYERS [ROUNDS]]]]
+#   tests/bench/decode_peer.sh LLAMA_BUILD [BUILD [THREADS [LAYERS [ROUNDS [TEXTS...]]]]]
 #
-# LLAMA_BUILD is a build folder of llama.cpp with bin/llama-bench (cmake -DGGML_NATIVE=ON, target llama-bench).
+# LLAMA_BUILD is a build folder of llama.cpp with bin/llama-bench, for one text, and bin/llama-batched-bench, for
+# several (cmake -DGGML_NATIVE=ON, targets of these names). TEXTS: `1 8`, or those whose program is there.
 # Python writes the model with the package `gguf`, which a temporary environment gets from PyPI.
+# Exit status 1: others had more than 10 % of the processors.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
-[ $# -ge 1 ] || { sed -n '2,9p' "$0" >&2 && exit 2; }
-peer=$1/bin/llama-bench
+[ $# -ge 1 ] || { sed -n '2,10p' "$0" >&2 && exit 2; }
+. tests/bench/quiet.sh
+peer=$1/bin
 bench=${2:-build}/bench/bench_decode
-threads=${3:-2} layers=${4:-16} rounds=${5:-3}
-cached=64
+threads=${3:-2} layers=${4:-16} rounds=${5:-3} texts=("${@:6}")
+cached=64 tokens=16
 fail() {
     echo "decode_peer: $*" >&2
     exit 3
 }
-[ -x "$peer" ] || fail "no program '$peer'"
+if [ ${#texts[@]} -eq 0 ]; then
+    [ ! -x "$peer/llama-bench" ] || texts+=(1)
+    [ ! -x "$peer/llama-batched-bench" ] || texts+=(8)
+fi
+[ ${#texts[@]} -gt 0 ] || fail "no program '$peer/llama-bench'"
 [ -x "$bench" ] || fail "no program '$bench'"
 work=$(mktemp -d) || exit 3
 trap 'rm -rf "$work"' EXIT
@@ -77,25 +84,52 @@ out.write_tensors_to_file()
 out.close()
 END
 
-for ((round = 0; round < rounds; round++)); do
-    "$bench" bf16 "$threads" 1 "$cached" 5 "$layers" 0 wall >>"$work/ours" 2>"$work/log" ||
+ours() { # TEXTS
+    "$bench" bf16 "$threads" "$1" "$cached" 5 "$layers" 0 wall >>"$work/ours.$1" 2>"$work/log" ||
         fail "$(tail -3 "$work/log")"
-    "$peer" -m "$work/model.gguf" -t "$threads" -p 0 -n 16 -d "$cached" -r 3 -ctk bf16 -ctv bf16 -o json \
-        >"$work/peer.$round" 2>"$work/log" || fail "$(tail -3 "$work/log")"
-done
-"$work/venv/bin/python" - "$work" "$threads" "$layers" <<'END'
-import glob
+}
+theirs() { # TEXTS: JSON's lines
+    if [ "$1" -eq 1 ]; then
+        "$peer/llama-bench" -m "$work/model.gguf" -t "$threads" -p 0 -n "$tokens" -d "$cached" -r 3 -ctk bf16 -ctv bf16 \
+            -o jsonl >>"$work/peer.1" 2>"$work/log"
+    else
+        for _ in 1 2 3; do
+            "$peer/llama-batched-bench" -m "$work/model.gguf" -t "$threads" -tb "$threads" -npp "$cached" -ntg "$tokens" \
+                -npl "$1" -c $(($1 * (cached + tokens))) -ctk bf16 -ctv bf16 --output-format jsonl 2>"$work/log" |
+                grep '^{' >>"$work/peer.$1" || return
+        done
+    fi
+}
+for n in "${texts[@]}"; do
+    for ((round = 0; round < rounds; round++)); do
+        for turn in 0 1; do
+            look_around "$work/others"
+            if [ $(((round + turn) % 2)) -eq 0 ]; then
+                ours "$n"
+            else
+                theirs "$n" || fail "llama.cpp: $(tail -3 "$work/log")"
+            fi
+        done
+    done
+    "$work/venv/bin/python" - "$work" "$threads" "$layers" "$n" <<'END'
 import json
 import re
 import statistics
 import sys
 
-work, threads, layers = sys.argv[1:]
-ours = [float(ms) for ms in re.findall(r"median ([0-9.]+) ms", open(work + "/ours").read())]
-shares = re.findall(r"([0-9.]+) median of the rounds", open(work + "/ours").read())
-peer = [1e3 / rate for path in sorted(glob.glob(work + "/peer.*"))
-        for rate in json.load(open(path))[0]["samples_ts"]]
-mine, theirs = statistics.median(ours), statistics.median(peer)
-print(f"bf16, {threads} thread(s), {layers} layers: a token takes {mine:.1f} ms here "
-      f"({', '.join(shares)} of the sweep), {theirs:.1f} ms in llama.cpp: {theirs / mine:.2f} times as fast")
+work, threads, layers, texts = sys.argv[1:]
+said = open(f"{work}/ours.{texts}").read()
+ours = [float(ms) for ms in re.findall(r"median ([0-9.]+) ms", said)]
+shares = re.findall(r"([0-9.]+) median of the rounds", said)
+peer = []
+for line in open(f"{work}/peer.{texts}"):
+    said = json.loads(line)
+    peer += [1e3 / rate for rate in said["samples_ts"]] if texts == "1" else [1e3 * said["t_tg"] / said["tg"]]
+spread = lambda x: f"{statistics.median(x):.1f} ms ({min(x):.1f} to {max(x):.1f})"
+what = "a token" if texts == "1" else f"a token of each of {texts} texts"
+print(f"bf16, {threads} thread(s), {layers} layers: {what} takes {spread(ours)} here "
+      f"({', '.join(shares)} of the sweep), {spread(peer)} in llama.cpp: "
+      f"{statistics.median(peer) / statistics.median(ours):.2f} times as fast")
 END
+done
+what_others_had "$work/others"

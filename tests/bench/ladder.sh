@@ -6,13 +6,15 @@
 #
 # PART: `train`, a step of one text in fp32 and in bf16 beside PyTorch compiled, which PYTHON (python3) has; `attention`, that of one
 # layer alone, forward and backward, beside PyTorch's SDPA, by the processor time of one thread of each; `decode`, a token of one
-# text beside llama.cpp (decode_peer.sh), built in LLAMA_BUILD. All of them unless told; a part whose peer is not here is left
+# text and of each of eight beside llama.cpp
+# (decode_peer.sh), built in LLAMA_BUILD. All of them unless told; a part whose peer is not here is left
 # out, in one line. FILE is a model.yaml of ours (configs/models/gpt2-size.yaml, 124M).
 # In each round ours and the peer run STEPS steps each, in turn the first; a second before each nothing of either runs, and what
 # the processors do then is others' work. Prints medians, their spread and ratios, with date, machine and versions, and writes
 # them to -o. Exit status 1: others had more than 10 % of the processors, so that the figures are none; 77: no peer is here.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
+. tests/bench/quiet.sh
 build=build python=python3 llama='' model=$PWD/configs/models/gpt2-size.yaml sequence=1024 rounds=3 steps=5 output=''
 threads=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) parts=()
 [ "${1:-}" = '' ] || [ ! -d "$1" ] || { build=$1 && shift; }
@@ -46,16 +48,6 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 3' INT TERM
 : >"$work/others"
 : >"$work/report"
-
-# The share of the processors that somebody has while nothing of ours runs: a line more in `others`.
-look_around() {
-    # shellcheck disable=SC2016 # awk's own
-    local jiffies='/^cpu / {print $2 + $3 + $4 + $7 + $8 + $9, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9}' before
-    before=$(awk "$jiffies" /proc/stat)
-    sleep 1
-    awk -v before="$before" "$jiffies" /proc/stat |
-        awk -v before="$before" '{split(before, b, " "); print ($1 - b[1]) / ($2 - b[2])}' >>"$work/others"
-}
 
 # ours COMPUTE: seconds of its steps, a line each; the first is not counted
 ours() {
@@ -127,7 +119,7 @@ beside_torch() {
     read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
     for ((round = 0; round < rounds; round++)); do
         for turn in 0 1; do
-            look_around
+            look_around "$work/others"
             if [ $(((round + turn) % 2)) -eq 0 ]; then
                 "$ours" "$compute"
             else
@@ -181,13 +173,18 @@ attention() {
 }
 
 decode() {
+    local status
     if [ -z "$llama" ] || [ ! -x "$llama/bin/llama-bench" ]; then
-        echo "left out: decode, no llama.cpp (--llama FOLDER with bin/llama-bench)"
+        echo "left out: decode, no llama.cpp (--llama FOLDER with bin/llama-bench)" >&2
         return
     fi
-    look_around
-    bash tests/bench/decode_peer.sh "$llama" "$build" "$threads" 16 "$rounds" >"$work/decode" || exit 3
-    look_around
+    [ -x "$llama/bin/llama-batched-bench" ] || echo "left out: decode of 8 texts, no '$llama/bin/llama-batched-bench'" >&2
+    bash tests/bench/decode_peer.sh "$llama" "$build" "$threads" 16 "$rounds" >"$work/decode"
+    status=$?
+    [ $status -le 1 ] || exit 3
+    # its last line is what others had
+    sed -n '$s/.*up to \([0-9]*\) %.*/\1/p' "$work/decode" | awk '{print $1 / 100}' >>"$work/others"
+    sed -i '$d' "$work/decode"
     measured=1
 }
 
@@ -196,13 +193,12 @@ if [ $measured -eq 0 ]; then
     echo "SKIP: ladder: no peer is here"
     exit 77
 fi
-others=$(sort -g "$work/others" | tail -n 1)
-quiet=$(awk -v o="$others" 'BEGIN {print o <= 0.1 ? "quiet" : "not quiet, these figures are none"}')
+quiet=$(what_others_had "$work/others")
+was_quiet=$?
 {
     echo "$(date -u +%Y-%m-%d), $(grep -m 1 'model name' /proc/cpuinfo | sed 's/.*: //'), $threads threads," \
         "$("$build/runner" --version | sed -n '1p; s/^ *devices: //p' | paste -sd ' '), $(basename "$model")," \
-        "$sequence tokens, $rounds rounds of $steps steps; others had up to $(awk -v o="$others" 'BEGIN {printf "%.0f", 100 * o}') %" \
-        "of the processors: $quiet"
+        "$rounds rounds of $steps steps; $quiet"
     if [ -s "$work/report" ]; then
         echo
         echo "| | ours, median (least to most) | beside it | times as fast |"
@@ -213,4 +209,4 @@ quiet=$(awk -v o="$others" 'BEGIN {print o <= 0.1 ? "quiet" : "not quiet, these 
 } >"$work/all"
 cat "$work/all"
 [ -z "$output" ] || cp "$work/all" "$output"
-[ "$quiet" = quiet ]
+[ $was_quiet -eq 0 ]
