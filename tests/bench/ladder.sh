@@ -1,26 +1,31 @@
 #!/usr/bin/env bash
-# A training step and a decoded token on this machine's processors, ours beside what others run here, in turns in one run.
+# A training step, a prompt and a decoded token on this machine's processors, ours beside what others run here, in turns in one run.
 #
-#   tests/bench/ladder.sh [BUILD] [--python PYTHON] [--llama LLAMA_BUILD] [--model FILE] [--sequence N] [--threads N]
+#   tests/bench/ladder.sh [BUILD] [--python PYTHON] [--jax PYTHON] [--llama LLAMA_BUILD] [--model FILE] [--sequence N] [--threads N]
 #       [--rounds N] [--steps N] [-o FILE] [PART...]
 #
 # PART: `train`, a step of one text in fp32 and in bf16 beside PyTorch compiled, which PYTHON (python3) has; `attention`, that of one
-# layer alone, forward and backward, beside PyTorch's SDPA, by the processor time of one thread of each; `decode`, a token of one
-# text and of each of eight beside llama.cpp
-# (decode_peer.sh), built in LLAMA_BUILD. All of them unless told; a part whose peer is not here is left
-# out, in one line. FILE is a model.yaml of ours (configs/models/gpt2-size.yaml, 124M).
+# layer alone, forward and backward, beside PyTorch's SDPA, by the processor time of one thread of each; `ring`, a step of one layer
+# with a narrow MLP and a vocabulary of bytes, the text split over two ranks of a thread each, beside the package ringattention on
+# two of JAX's devices, which --jax (PYTHON) has; `prefill`, a prompt beside Hugging Face's transformers, which PYTHON has, both with
+# the same weights; `decode`, a token of one text and of each of eight beside llama.cpp (decode_peer.sh), built in LLAMA_BUILD. All
+# of them unless told; a part whose peer is not here is left out, in one line. FILE is a model.yaml of ours
+# (configs/models/gpt2-size.yaml, 124M); N tokens are 1,024 of `train` and `attention`, 2,048 of `prefill`, 8,192 of `ring`.
 # In each round ours and the peer run STEPS steps each, in turn the first; a second before each nothing of either runs, and what
-# the processors do then is others' work. Prints medians, their spread and ratios, with date, machine and versions, and writes
-# them to -o. Exit status 1: others had more than 10 % of the processors, so that the figures are none; 77: no peer is here.
+# the processors do then is others' work. That a peer computes the same is shown first: `ring` compares the first step's loss and
+# norm of the gradient, `prefill` the log-probabilities behind a prompt. Prints medians, their spread and ratios, with date, machine
+# and versions, and writes them to -o. Exit status 1: others had more than 10 % of the processors, so that the figures are none;
+# 77: no peer is here.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 . tests/bench/quiet.sh
-build=build python=python3 llama='' model=$PWD/configs/models/gpt2-size.yaml sequence=1024 rounds=3 steps=5 output=''
+build=build python=python3 jax='' llama='' model=$PWD/configs/models/gpt2-size.yaml sequence='' rounds=3 steps=5 output=''
 threads=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) parts=()
 [ "${1:-}" = '' ] || [ ! -d "$1" ] || { build=$1 && shift; }
 while [ $# -gt 0 ]; do
     case $1 in
         --python) python=${2:-} && shift ;;
+        --jax) jax=${2:-} && shift ;;
         --llama) llama=${2:-} && shift ;;
         --model) model=$(realpath "${2:-}") && shift ;;
         --sequence) sequence=${2:-} && shift ;;
@@ -28,7 +33,7 @@ while [ $# -gt 0 ]; do
         --rounds) rounds=${2:-} && shift ;;
         --steps) steps=${2:-} && shift ;;
         -o) output=${2:-} && shift ;;
-        train | attention | decode) parts+=("$1") ;;
+        train | attention | ring | prefill | decode) parts+=("$1") ;;
         *)
             echo "ladder: unknown option or part '$1'" >&2
             exit 2
@@ -36,7 +41,8 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#parts[@]} -gt 0 ] || parts=(train attention decode)
+[ ${#parts[@]} -gt 0 ] || parts=(train attention ring prefill decode)
+jax=${jax:-$python}
 build=$(cd "$build" && pwd) || exit 2
 fail() {
     echo "ladder: $*" >&2
@@ -49,40 +55,47 @@ trap 'exit 3' INT TERM
 : >"$work/others"
 : >"$work/report"
 
-# ours COMPUTE: seconds of its steps, a line each; the first is not counted
-ours() {
-    OMP_NUM_THREADS=$threads "$build/runner" train "$work/$1/ladder.plan.yaml" --resume none --overwrite --quiet \
+# our_steps FOLDER RANKS: seconds of its steps, a line each in FOLDER/ours; the first is not counted
+our_steps() {
+    local start=()
+    [ "$2" -eq 1 ] || start=(mpirun -q -np "$2")
+    OMP_NUM_THREADS=$((threads > $2 ? threads / $2 : 1)) "${start[@]}" "$build/runner" train "$1/ladder.plan.yaml" --resume none --overwrite --quiet \
         >"$work/log" 2>&1 </dev/null || fail "training: $(tail -n 1 "$work/log")"
-    sed -n 's/.*"step_seconds":\([0-9.e-]*\).*/\1/p' "$work/$1/metrics.jsonl" | tail -n +2 >>"$work/$1/ours"
-    rm -rf "$work/$1/checkpoints"
+    sed -n 's/.*"step_seconds":\([0-9.e-]*\).*/\1/p' "$1/metrics.jsonl" | tail -n +2 >>"$1/ours"
+    rm -rf "$1/checkpoints"
 }
+our_step() { our_steps "$work/$1" 1; }
+our_ring() { our_steps "$work/ring-$1" 2; }
 
-# a plan of one rank with that many threads, as if each were a core of one accelerator
-make_plan() { # COMPUTE
-    mkdir "$work/$1"
-    cat >"$work/$1/run.yaml" <<END
+# make_plan FOLDER COMPUTE MODEL TOKENS RANKS TEXT [LINE...]: a plan of ranks with their share of the threads, as if each thread were
+# a core of their accelerator, in FOLDER; LINEs are more of the run's; `memory`, in GB: what is free here unless set
+make_plan() {
+    local memory=${memory:-$(awk -v ranks="$5" '/^MemAvailable/ {print int($2 / 1048576 / ranks)}' /proc/meminfo)}
+    mkdir -p "$1"
+    cat >"$1/run.yaml" <<END
 name: ladder
-model: $model
+model: $3
 cluster:
   name: here
   nodes: 1
-  accelerators_per_node: 1
+  accelerators_per_node: $5
   accelerator: $PWD/configs/accelerators/cpu-core.yaml
   launcher: mpirun
-sequence_length: $sequence
+  links: [{name: memory, spans: node, bandwidth: 10 GB/s, latency: 1 us}]
+sequence_length: $4
 global_batch_size: 1
-mesh_dim: '1,1,1,1'
+mesh_dim: '1,1,1,$5'
 recompute: none
-precision: {compute: $1, params: fp32, reduce: fp32}
+precision: {compute: $2, params: fp32, reduce: fp32}
 optimizer: {type: adamw, learning_rate: 1.0e-4, total_steps: $((steps + 1)), warmup_steps: 1, grad_clip: 1.0}
-data: {path: $PWD/examples/data/text.txt, format: bytes, seed: 1}
+data: {path: $6, format: bytes, seed: 1}
 END
-    "$build/plan" emit "$work/$1/run.yaml" -o "$work/$1" --set directory="$work/$1" \
-        --set "cluster.accelerator.memory=$(awk '/^MemAvailable/ {print int($2 / 1048576) " GB"}' /proc/meminfo)" \
-        >"$work/log" 2>&1 || fail "plan emit: $(tail -n 2 "$work/log" | head -n 1)"
+    printf '%s\n' "${@:7}" >>"$1/run.yaml"
+    "$build/plan" emit "$1/run.yaml" -o "$1" --set directory="$1" --set "cluster.accelerator.memory=$memory GB" \
+        >"$work/log" 2>&1 || fail "plan emit: $(grep -m 1 error: "$work/log")"
 }
 
-# What PyTorch's model needs to know, as JSON.
+# What a peer's model needs to know, as JSON.
 shape() {
     awk -F': *' '{sub(/ *#.*/, "", $2); v[$1] = $2} END {
         heads = v["num_attention_heads"]; kv = v["num_key_value_heads"] != "" ? v["num_key_value_heads"] : heads
@@ -109,14 +122,15 @@ END
 }
 
 measured=0
-# beside_torch FOLDER COMPUTE THREADS OURS [OPTION...]: rounds of the command OURS, which writes seconds to FOLDER/ours, and of
-# PyTorch with these options, in turn the first
-beside_torch() {
-    local folder=$1 compute=$2 count=$3 ours=$4 round turn seconds
-    coproc PEER { OMP_NUM_THREADS=$count exec "$python" tests/bench/ladder_torch.py --model "$(shape)" "${@:5}" \
-        --sequence "$sequence" --threads "$count" --compute "$compute" 2>"$work/peer.log"; }
+# beside FOLDER COMPUTE OURS PEER...: rounds of the function OURS, given COMPUTE, which writes seconds to FOLDER/ours, and of the
+# program PEER, which says a line once it is ready and then, for each line with a number of steps, their seconds as JSON; in turn
+# the first. What it says first is left in FOLDER/said.
+beside() {
+    local folder=$1 compute=$2 ours=$3 round turn seconds
+    coproc PEER { exec "${@:4}" 2>"$work/peer.log"; }
     local peer=$PEER_PID from=${PEER[0]} to=${PEER[1]}
-    read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
+    read -r seconds <&"$from" || fail "the peer: $(tail -n 1 "$work/peer.log")"
+    printf '%s\n' "$seconds" >"$folder/said"
     for ((round = 0; round < rounds; round++)); do
         for turn in 0 1; do
             look_around "$work/others"
@@ -124,7 +138,7 @@ beside_torch() {
                 "$ours" "$compute"
             else
                 echo "$steps" >&"$to"
-                read -r seconds <&"$from" || fail "PyTorch: $(tail -n 1 "$work/peer.log")"
+                read -r seconds <&"$from" || fail "the peer: $(tail -n 1 "$work/peer.log")"
                 tr -d '[] ' <<<"$seconds" | tr , '\n' >>"$folder/peer"
             fi
         done
@@ -133,21 +147,25 @@ beside_torch() {
     wait "$peer" 2>/dev/null
     measured=1
 }
-about_torch() { # PART
-    "$python" tests/bench/ladder_torch.py --about 2>/dev/null || {
-        echo "left out: $1, '$python' has no torch" >&2
+# about PART PYTHON FILE: the peer's versions; status 1, and why in one line, where they are not here
+about() {
+    local said
+    said=$("$2" "tests/bench/$3" --about 2>&1) || {
+        echo "left out: $1: $(tail -n 1 <<<"$said" | sed "s|^SKIP|'$2'|")" >&2
         return 1
     }
+    echo "$said"
 }
 
 train() {
-    local about compute
-    about=$(about_torch train) || return
+    local about compute tokens=${sequence:-1024}
+    about=$(about train "$python" ladder_torch.py) || return
     bash examples/make_text.sh || fail "no text to train on"
     for compute in fp32 bf16; do
-        make_plan "$compute"
-        beside_torch "$work/$compute" "$compute" "$threads" ours
-        report "a step, $compute" "$work/$compute/ours" "$work/$compute/peer" "$about"
+        make_plan "$work/$compute" "$compute" "$model" "$tokens" 1 "$PWD/examples/data/text.txt"
+        beside "$work/$compute" "$compute" our_step env OMP_NUM_THREADS="$threads" "$python" tests/bench/ladder_torch.py \
+            --model "$(shape)" --sequence "$tokens" --threads "$threads" --compute "$compute"
+        report "a step of $tokens tokens, $compute" "$work/$compute/ours" "$work/$compute/peer" "$about, compiled"
     done
 }
 
@@ -155,20 +173,100 @@ our_attention() { # COMPUTE
     local shape
     shape=$(shape | sed -E 's/.*"heads": ([0-9]+), "kv_heads": ([0-9]+), "head_dim": ([0-9]+).*/\1 \2 \3/')
     # shellcheck disable=SC2086 # three numbers
-    "$build/bench/bench_cpu_attention" "$1" "$sequence" $shape 1 "$steps" >"$work/log" 2>&1 ||
+    "$build/bench/bench_cpu_attention" "$1" "${sequence:-1024}" $shape 1 "$steps" >"$work/log" 2>&1 ||
         fail "attention: $(tail -n 1 "$work/log")"
     awk 'NF == 2 {print $1 + $2}' "$work/log" >>"$work/attention-$1/ours"
 }
 
 attention() {
-    local about compute
-    about=$(about_torch attention) || return
+    local about compute tokens=${sequence:-1024}
+    about=$(about attention "$python" ladder_torch.py) || return
     [ -x "$build/bench/bench_cpu_attention" ] || fail "no program '$build/bench/bench_cpu_attention'"
     for compute in fp32 bf16; do
         mkdir "$work/attention-$compute"
-        beside_torch "$work/attention-$compute" "$compute" 1 our_attention --attention
-        report "attention, $compute, processor time" "$work/attention-$compute/ours" "$work/attention-$compute/peer" \
-            "SDPA of $about"
+        beside "$work/attention-$compute" "$compute" our_attention env OMP_NUM_THREADS=1 "$python" tests/bench/ladder_torch.py \
+            --attention --model "$(shape)" --sequence "$tokens" --compute "$compute"
+        report "attention of $tokens tokens, $compute, processor time" "$work/attention-$compute/ours" \
+            "$work/attention-$compute/peer" "SDPA of $about"
+    done
+}
+
+# Bytes are tokens, and the text is as long as one sequence, so that both have the same.
+ring() {
+    local about compute tokens=${sequence:-8192} layer
+    about=$(about ring "$jax" ladder_jax.py) || return
+    layer=$(shape | sed -E 's/"(vocab|intermediate)": [0-9]+/"\1": 256/g; s/"layers": [0-9]+/"layers": 1/')
+    "$jax" tests/bench/ladder_weights.py "$layer" "$work/layer" "$tokens" 2>"$work/log" || fail "$(tail -n 1 "$work/log")"
+    bash examples/make_text.sh || fail "no text to train on"
+    head -c $((tokens + 1)) examples/data/text.txt >"$work/text"
+    for compute in fp32 bf16; do
+        make_plan "$work/ring-$compute" "$compute" "$work/layer/config.json" "$tokens" 2 "$work/text" "init: {from: $work/layer}"
+        beside "$work/ring-$compute" "$compute" our_ring "$jax" tests/bench/ladder_jax.py --model "$layer" --text "$work/text" \
+            --compute "$compute"
+        python3 - "$work/ring-$compute" "$compute" <<'END' || fail "ring: ours and the peer's first steps are not the same"
+import json
+import sys
+
+folder, compute = sys.argv[1:]
+ours = next(step for step in map(json.loads, open(f"{folder}/metrics.jsonl")) if "loss" in step)
+theirs = json.load(open(f"{folder}/said"))
+far = max(abs(ours[key] / theirs[key] - 1) for key in ("loss", "grad_norm"))
+print(f"ring, {compute}: loss {ours['loss']:.6f} and {theirs['loss']:.6f}, norm of the gradient {ours['grad_norm']:.6f} and "
+      f"{theirs['grad_norm']:.6f}, chunks of {theirs['chunk']}", file=sys.stderr)
+# fp32: sums of a text's terms in another order; bf16: a rounding of what is summed
+sys.exit(far > {"fp32": 1e-4, "bf16": 2**-8}[compute])
+END
+        report "a step of a layer, $tokens tokens over a ring of two, $compute" "$work/ring-$compute/ours" \
+            "$work/ring-$compute/peer" "$about"
+    done
+}
+
+generate() { # COMPUTE [OPTION...]
+    OMP_NUM_THREADS=$threads "$build/runner" generate "$work/prefill-$1/ladder.plan.yaml" --checkpoint "$work/model" \
+        --prompts "$work/prompts.jsonl" --max-new-tokens 1 -o "$work/texts.jsonl" "${@:2}" >"$work/log" 2>&1 </dev/null ||
+        fail "generate: $(tail -n 1 "$work/log")"
+}
+our_prefill() { # COMPUTE: a prompt's seconds, the mean of these
+    generate "$1"
+    sed -n 's|.* prompt tokens, \([0-9]*\) tokens/s;.*|\1|p' "$work/log" |
+        awk -v tokens="${sequence:-2048}" '{print tokens / $1}' >>"$work/prefill-$1/ours"
+}
+
+# STEPS prompts whose first tokens differ, so that none finds another's beginning in the cache.
+prefill() {
+    local about compute tokens=${sequence:-2048}
+    about=$(about prefill "$python" ladder_hf.py) || return
+    "$python" tests/bench/ladder_weights.py "$(shape)" "$work/model" $((tokens + 128)) 2>"$work/log" ||
+        fail "$(tail -n 1 "$work/log")"
+    awk -v prompts="$steps" -v tokens="$tokens" 'BEGIN {
+        for (p = 0; p < prompts; p++) {
+            printf "{\"tokens\": [%d", p + 33
+            for (i = 1; i < tokens; i++)
+                printf ", %d", 7 * i * i % 251
+            print "]}"
+        }
+    }' >"$work/prompts.jsonl"
+    for compute in fp32 bf16; do
+        # the plan is of a training, too, which nobody runs and which need not fit
+        memory=1000 make_plan "$work/prefill-$compute" "$compute" "$work/model/config.json" "$tokens" 1 "$work/prompts.jsonl" \
+            "serve: {max_batch: 1, max_tokens: $((tokens + 128)), prompt_tokens: $tokens}"
+        generate "$compute" --top-logprobs 20
+        cp "$work/texts.jsonl" "$work/prefill-$compute/texts.jsonl"
+        beside "$work/prefill-$compute" "$compute" our_prefill env OMP_NUM_THREADS="$threads" "$python" tests/bench/ladder_hf.py \
+            --folder "$work/model" --prompts "$work/prompts.jsonl" --threads "$threads" --compute "$compute"
+        python3 - "$work/prefill-$compute" "$compute" <<'END' || fail "prefill: ours and the peer do not compute the same"
+import json
+import sys
+
+folder, compute = sys.argv[1:]
+ours = json.loads(open(f"{folder}/texts.jsonl").readline())["top_logprobs"][0]
+theirs = json.loads(open(f"{folder}/said").readline())
+far = max(abs(top["logprob"] - theirs[top["token"]]) for top in ours)
+print(f"prefill, {compute}: log-probabilities of the {len(ours)} likeliest tokens differ by at most {far:.2g}", file=sys.stderr)
+# logits are of the size of 1: fp32's bound is the published models' in tests/oracle, bf16's a few roundings of one
+sys.exit(far > {"fp32": 1e-3, "bf16": 0.05}[compute])
+END
+        report "a prompt of $tokens tokens, $compute" "$work/prefill-$compute/ours" "$work/prefill-$compute/peer" "$about"
     done
 }
 
