@@ -72,7 +72,7 @@ struct sw_curve_file {
     const struct sw_collective_curves *collectives;
     /* Of measurements that it was not fitted to: mean |error|, and mean of measured / predicted -
      * 1; 0: not told. */
-    double error, signed_error;
+    double error, signed_error, collectives_error, collectives_signed_error;
     double launch_s, latency_s; /* beside which the points were fitted; 0: not told */
     struct {
         struct sw_place points, collectives;
@@ -140,15 +140,16 @@ struct sw_profile_config {
      * same weights again, so that caches may hold them; count 0: as much as `matmul` of their
      * asymptote. */
     struct sw_curve products_scale;
-    double products_error; /* median |error| of prices by them of products in such steps that are
-                              none of their points; 0: not told */
+    /* Of prices by them of products in such steps that are none of their points: median |error|,
+     * and mean of measured / predicted - 1; 0: not told. */
+    double products_error, products_signed_error;
     /* NULL: what `attention` and `attention_backward` say. */
     const struct sw_products *attention_by_size[SW_ATTENTION_PHASES][SW_FEW_DTYPES];
-    struct sw_curve attention_scale; /* as products_scale; count 0: all of it */
-    double attention_error;          /* as products_error */
-    double launch_latency_s;         /* that every op adds on the device */
-    double angle_time_s;             /* that rope adds for each position and pair of elements */
-    double host_time_s; /* from one op's issue to the next one's, which the device cannot outrun */
+    struct sw_curve attention_scale;                /* as products_scale; count 0: all of it */
+    double attention_error, attention_signed_error; /* as products_error */
+    double launch_latency_s;                        /* that every op adds on the device */
+    double angle_time_s; /* that rope adds for each position and pair of elements */
+    double host_time_s;  /* from one op's issue to the next one's, which the device cannot outrun */
     /* What the shares are of, where that is not the data sheet; 0: the accelerator's. */
     double peak_bf16_flops, peak_fp32_flops, memory_bandwidth;
     /* Of products with weights of 8 bits where the software multiplies in 8 bits; 0: it widens
@@ -238,7 +239,7 @@ struct sw_link_config {
     const char *efficiency_path; /* file that it came from; NULL: written in its place */
     /* Of that file; of launch and latency where they are those that its points were fitted beside,
      * so that its errors are theirs, too. 0: not told. */
-    double efficiency_error, efficiency_signed_error;
+    double efficiency_error, efficiency_signed_error, collectives_error, collectives_signed_error;
     double launch_error, launch_signed_error, latency_error, latency_signed_error;
     struct {
         struct sw_place bandwidth, launch, latency, efficiency, collectives, oversubscription;

@@ -153,6 +153,8 @@ static bool read_link_curve(struct sw_config *c, const struct field *field, stru
     }
     link->at.efficiency = file.at.points;
     link->collectives = file.collectives;
+    link->collectives_error = file.collectives_error;
+    link->collectives_signed_error = file.collectives_signed_error;
     link->at.collectives = file.at.collectives;
     link->efficiency_path = root->source->file;
     return true;

@@ -294,6 +294,13 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile
         .max = SW_MAX_PRODUCTS_SCALE, .example = "0.05",                                           \
         .about = "median error of prices by '" grid "' for " sizes "; 0: not known"                \
     }
+#define SW_SIGNED_ERROR_OF(at, word, of)                                                           \
+    {                                                                                              \
+        .key = (word), .type = FIELD_REAL, at, .brief = true, .fallback = "0", .min = -1,          \
+        .max = SW_MAX_PRODUCTS_SCALE, .example = "0.012",                                          \
+        .about = "of the same as in '" of "', mean of measured / predicted time less 1: above 0 "  \
+                 "where they take longer than predicted; 0: not known"                             \
+    }
 #define SW_COLLECTIVES_SCHEMA                                                                      \
     "{\"type\": \"array\", \"maxItems\": 512, \"items\": {\"type\": \"array\", "                   \
     "\"prefixItems\": [{\"enum\": [\"all_gather\", \"reduce_scatter\", \"all_reduce\", "           \

@@ -251,13 +251,7 @@ static const struct field peak_fields[] = {
 #define ERRORS_OF(grid)                                                                            \
     SW_ERROR_OF(AT(grid##_error), #grid "_error", #grid,                                           \
                 "measured sizes that are none of its points"),                                     \
-    {                                                                                              \
-        .key = #grid "_signed_error", .type = FIELD_REAL, AT(grid##_signed_error), .brief = true,  \
-        .fallback = "0", .min = -1, .max = SW_MAX_PRODUCTS_SCALE, .example = "0.012",              \
-        .about =                                                                                   \
-            "of the same sizes, mean of measured / predicted time less 1: above 0 where they "     \
-            "take longer than '" #grid "' says; 0: not known"                                      \
-    }
+        SW_SIGNED_ERROR_OF(AT(grid##_signed_error), #grid "_signed_error", #grid "_error")
 static const struct field attention_fields[] = {
     ATTENTION(prefill_attention, prefill,
               "of prompts: points [heads, tokens, head_dim, share of peak], a full grid, head_dim "

@@ -196,6 +196,19 @@ const struct field sw_curve_fields[] = {
      .about = "of the same, mean of measured / predicted time less 1: above 0 where they take "
               "longer than "
               "predicted; 0: not known"},
+    {.key = "collectives_error",
+     .type = FIELD_REAL,
+     .offset = offsetof(struct sw_curve_file, collectives_error),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = 100,
+     .example = "0.07",
+     .about =
+         "mean error of predictions by 'collectives' for sizes of theirs that were left out of "
+         "the fit; 0: not known"},
+    SW_SIGNED_ERROR_OF(.offset = offsetof(struct sw_curve_file, collectives_signed_error),
+                       "collectives_signed_error", "collectives_error"),
     BESIDE(launch, "4.5 us"),
     BESIDE(latency, "0.81 us"),
     {.key = "source",
@@ -258,6 +271,7 @@ const struct field sw_profile_fields[] = {
               "'products_scale'; default: all of them"},
     SW_ERROR_OF(AT(attention_error), "attention_error", "attention_by_size",
                 "attention of whole steps that is none of their points"),
+    SW_SIGNED_ERROR_OF(AT(attention_signed_error), "attention_signed_error", "attention_error"),
     MEMORY(KEPT(memory, memory)),
     {.key = "few_rows",
      .type = FIELD_SECTION,
@@ -319,6 +333,7 @@ const struct field sw_profile_fields[] = {
               "servers of models do; counts where the accelerator's 'products' do"},
     SW_ERROR_OF(AT(products_error), "products_error", "products",
                 "products of whole steps that are none of their points"),
+    SW_SIGNED_ERROR_OF(AT(products_signed_error), "products_signed_error", "products_error"),
     LAUNCH(KEPT(launch_latency_s, launch_latency)),
     {.key = "angle_time",
      .type = FIELD_SECONDS,

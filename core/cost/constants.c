@@ -14,8 +14,8 @@ static const struct row {
     enum sw_constant_unit unit;
     enum form form;
     size_t value, place;
-    size_t error;  /* that its description tells of it: mean and signed error, or the first alone
-                      where it is a profile's; 0: none of its own */
+    size_t error;  /* that its description tells of it, the signed one behind it; 0: none of its
+                      own */
     int32_t grids; /* pointers to one each; points of a grid are of all */
 } rows[] = {
 #define AT(owner, member, word) offsetof(struct owner, member), offsetof(struct owner, at.word)
@@ -77,7 +77,8 @@ static const struct row {
     {"efficiency", SW_OWNER_LINK, SW_UNIT_SHARE, CURVE, AT(sw_link_config, efficiency, efficiency),
      offsetof(struct sw_link_config, efficiency_error), 0},
     {"collectives", SW_OWNER_LINK, SW_UNIT_SHARE, CURVES,
-     AT(sw_link_config, collectives, collectives), 0, 1},
+     AT(sw_link_config, collectives, collectives),
+     offsetof(struct sw_link_config, collectives_error), 1},
     {"oversubscription", SW_OWNER_LINK, SW_UNIT_TIMES, NUMBER,
      LINK(oversubscription, oversubscription)},
     {"launch", SW_OWNER_LINK, SW_UNIT_SECONDS, NUMBER, LINK_TOLD(launch_s, launch, launch_error)},
@@ -107,7 +108,10 @@ _Static_assert((int)SW_PRODUCT_KINDS <= (int)SW_ATTENTION_PHASES,
 PAIR(sw_accelerator_config, products);
 PAIR(sw_accelerator_config, prefill);
 PAIR(sw_accelerator_config, decode);
+PAIR(sw_profile_config, products);
+PAIR(sw_profile_config, attention);
 PAIR(sw_link_config, efficiency);
+PAIR(sw_link_config, collectives);
 PAIR(sw_link_config, launch);
 PAIR(sw_link_config, latency);
 #undef PAIR
@@ -219,12 +223,30 @@ static void tell_errors(const struct sw_cluster_config *cluster, struct sw_const
     }
     double own[2] = {0, 0};
     if (rows[c->row].error > 0)
-        memcpy(own, base_of(cluster, &rows[c->row], c->link) + rows[c->row].error,
-               c->owner == SW_OWNER_PROFILE ? sizeof own[0] : sizeof own);
+        memcpy(own, base_of(cluster, &rows[c->row], c->link) + rows[c->row].error, sizeof own);
     if (own[0] > 0) {
         c->error = own[0];
         c->signed_error = own[1];
     }
+}
+
+static enum sw_untold why_untold(const struct sw_cluster_config *cluster,
+                                 const struct sw_constant *c)
+{
+    if (c->error > 0 && c->signed_error != 0)
+        return SW_TOLD;
+    if (c->owner == SW_OWNER_LINK && c->unit == SW_UNIT_TIMES)
+        return SW_UNTOLD_NETWORK;
+    if (c->owner != SW_OWNER_PROFILE && (c->unit == SW_UNIT_BYTES || c->unit == SW_UNIT_FLOPS))
+        return SW_UNTOLD_SHEET;
+    if (c->at.file == NULL)
+        return c->owner == SW_OWNER_PROFILE && sw_profile_is_default(&cluster->profile)
+                   ? SW_UNTOLD_DEFAULT
+                   : SW_UNTOLD_ASSUMED;
+    if (c->owner == SW_OWNER_LINK && c->unit == SW_UNIT_SECONDS &&
+        cluster->link[c->link].efficiency_error > 0)
+        return SW_UNTOLD_BESIDE;
+    return SW_UNTOLD_FILE;
 }
 
 /* false: nothing is told and nothing assumed, other constants stand for it. */
@@ -254,6 +276,7 @@ static bool describe(const struct sw_cluster_config *cluster, int32_t row_at, in
     else
         snprintf(c->name, sizeof c->name, "%s.%s", owners[row->owner], row->name);
     tell_errors(cluster, c);
+    c->untold = why_untold(cluster, c);
     return true;
 }
 

@@ -17,6 +17,17 @@ enum sw_constant_unit {
     SW_UNIT_TIMES
 };
 
+/* Why no error is told, or none with its sign. */
+enum sw_untold {
+    SW_TOLD,
+    SW_UNTOLD_SHEET, /* a data sheet's figure, which nothing reaches: errors are of shares of it */
+    SW_UNTOLD_NETWORK, /* what the network is, not what it reaches */
+    SW_UNTOLD_ASSUMED,
+    SW_UNTOLD_DEFAULT, /* of the default profile, which was fitted to all rows at hand */
+    SW_UNTOLD_BESIDE,  /* the link's curve was not measured beside it */
+    SW_UNTOLD_FILE     /* its file says none */
+};
+
 enum { SW_MOST_CONSTANTS = 27 + 6 * SW_MAX_LINKS, SW_CONSTANT_NAME_BYTES = 96 };
 
 struct sw_constant {
@@ -31,6 +42,7 @@ struct sw_constant {
      * of measured / predicted step times, the errors of what the constant itself predicts: the mean
      * of |error|, and of measured / predicted - 1. */
     double error, signed_error, band_low, band_high;
+    enum sw_untold untold;
     int32_t runs;
 };
 

@@ -225,22 +225,32 @@ static void format_value(const struct sw_constant *c, char *buffer, size_t bytes
     }
 }
 
-/* What its description says of rows that it was not fitted to. */
+static const char *const untold_words[] = {
+    [SW_TOLD] = "",
+    [SW_UNTOLD_SHEET] = "a data sheet's figure",
+    [SW_UNTOLD_NETWORK] = "what the network is",
+    [SW_UNTOLD_ASSUMED] = "assumed",
+    [SW_UNTOLD_DEFAULT] = "fitted to all rows",
+    [SW_UNTOLD_BESIDE] = "its curve tells nothing of it",
+    [SW_UNTOLD_FILE] = "its file tells none",
+};
+
+/* What its description says of rows that it was not fitted to, or why it says nothing. */
 static void format_error(const struct sw_constant *c, char *buffer, size_t bytes)
 {
-    char band[48] = "", told[48] = "not known";
+    char band[48] = "", told[64];
     if (c->band_high > 0)
         snprintf(band, sizeof band, "step %+.0f to %+.0f %%", 100 * (c->band_low - 1),
                  100 * (c->band_high - 1));
-    if (c->error > 0 && c->signed_error != 0)
+    if (c->untold == SW_TOLD)
         snprintf(told, sizeof told, "%.1f %%, signed %+.1f %%", 100 * c->error,
                  100 * c->signed_error);
     else if (c->error > 0)
-        snprintf(told, sizeof told, "%.1f %%", 100 * c->error);
-    if (c->error > 0)
-        snprintf(buffer, bytes, "%s%s%s", told, band[0] != '\0' ? ", " : "", band);
+        snprintf(told, sizeof told, "%.1f %%, no sign: %s", 100 * c->error,
+                 untold_words[c->untold]);
     else
-        snprintf(buffer, bytes, "%s", band[0] != '\0' ? band : told);
+        snprintf(told, sizeof told, "none: %s", untold_words[c->untold]);
+    snprintf(buffer, bytes, "%s%s%s", told, band[0] != '\0' ? ", " : "", band);
 }
 
 static void print_measurement(FILE *out, const struct sw_sources *s)
@@ -272,13 +282,13 @@ void sw_sources_text(FILE *out, const struct sw_sources *s)
             sw_mesh_format(&s->c.decision.mesh, mesh, sizeof mesh),
             s->purpose == SW_FOR_SERVE ? "a token" : "a step",
             sw_format_seconds(cost->step_seconds, a), cost->profile);
-    fprintf(out, "\n%-38s %-20s %8s %10s  %-40s %s\n", "constant", "value", "share", "1 % more",
-            "error, where known", "source");
+    fprintf(out, "\n%-38s %-20s %8s %10s  %-44s %s\n", "constant", "value", "share", "1 % more",
+            "error, or why it has none", "source");
     for (int32_t i = 0; i < s->count; i++) {
         const struct sw_source *row = &s->row[i];
         format_value(&row->constant, value, sizeof value);
         format_error(&row->constant, off, sizeof off);
-        fprintf(out, "%-38s %-20s %6.2f %% %+8.3f %%  %-40s %s\n", row->constant.name, value,
+        fprintf(out, "%-38s %-20s %6.2f %% %+8.3f %%  %-44s %s\n", row->constant.name, value,
                 100 * fabs(row->elasticity), row->elasticity, off,
                 sw_source_place(s, &row->constant, place, sizeof place));
     }
@@ -316,6 +326,8 @@ static void write_source(struct sw_json *j, const struct sw_sources *s, const st
         sw_json_number(j, "error", c->error);
     if (c->error > 0 && c->signed_error != 0)
         sw_json_number(j, "signed_error", c->signed_error);
+    if (c->untold != SW_TOLD)
+        sw_json_text(j, "untold", untold_words[c->untold]);
     if (c->band_high > 0) {
         sw_json_number(j, "band_low", c->band_low);
         sw_json_number(j, "band_high", c->band_high);

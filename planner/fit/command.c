@@ -340,6 +340,11 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
                    "%.1f %% leaving one out, signed %+.1f %%\n",
                    link->name, count, 100 * before, 100 * fitted, 100 * other, 100 * bias);
         }
+        double error;
+        if (count > 0 && sw_fit_collectives_error(&c, l, links, &error, &bias) > 0)
+            printf("  # curves of single collectives, of sizes left out: collectives_error: %.3f, "
+                   "collectives_signed_error: %.4f\n",
+                   error, bias);
         print_groups(&c, l, links);
         print_link(&c, link);
     }

@@ -243,6 +243,12 @@ int sw_fit_links_check(const struct sw_cluster_config *cluster, const struct sw_
 int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
                     const struct sw_fit_links *links, int32_t without,
                     struct sw_collective_curves *own);
+/* How far off its curves of single collectives are for sizes that were left out, all points of one
+ * size at a time but a curve's first and last, launch and latency as fitted: mean |error|, and mean
+ * of measured / predicted - 1. Returns of how many points; 0, with zeros: there is no such curve.
+ */
+int32_t sw_fit_collectives_error(const struct sw_cluster_config *fitted, int32_t level,
+                                 const struct sw_fit_links *links, double *error, double *bias);
 /* predicted time / measured time - 1. */
 double sw_fit_link_error(const struct sw_cluster_config *cluster,
                          const struct sw_fit_link_point *point);

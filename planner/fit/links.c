@@ -499,3 +499,53 @@ int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
     free(sorted);
     return count;
 }
+
+/* Without its points from `first` on that are of one size. Returns how many those are. */
+static int32_t leave_out(const struct sw_fit_link_point *some, int32_t count, int32_t first,
+                         struct sw_fit_link_point *kept)
+{
+    int32_t next = first;
+    while (next < count && some[next].bytes == some[first].bytes)
+        next++;
+    memcpy(kept, some, (size_t)first * sizeof *kept);
+    memcpy(kept + first, some + next, (size_t)(count - next) * sizeof *kept);
+    return next - first;
+}
+
+int32_t sw_fit_collectives_error(const struct sw_cluster_config *fitted, int32_t level,
+                                 const struct sw_fit_links *links, double *error, double *bias)
+{
+    const struct sw_collective_curves *own = fitted->link[level].collectives;
+    struct sw_fit_link_point *some = malloc(((size_t)links->count + 1) * 2 * sizeof *some);
+    struct sw_fit_link_point *kept = some != NULL ? some + links->count + 1 : NULL;
+    struct sw_cluster_config tried = *fitted;
+    int32_t tested = 0;
+    *error = *bias = 0;
+    for (int32_t c = 0; some != NULL && own != NULL && c < own->count; c++) {
+        struct sw_collective_curves changed = *own;
+        tried.link[level].collectives = &changed;
+        int32_t count = select_points(links->point, links->count, own->of[c].kind, own->of[c].ranks,
+                                      some),
+                n = 0;
+        for (int32_t i = 0; i < count; i++)
+            if (sw_fit_link_level(fitted, &some[i]) == level)
+                some[n++] = some[i];
+        qsort(some, (size_t)n, sizeof *some, compare_points);
+        for (int32_t i = 0, out; i < n; i += out) {
+            out = leave_out(some, n, i, kept);
+            if (i == 0 || i + out >= n)
+                continue;
+            curve_of_many(&tried, level, kept, n - out, &changed.of[c].curve);
+            for (int32_t k = i; k < i + out; k++) {
+                const double off = sw_fit_link_error(&tried, &some[k]);
+                *error += fabs(off);
+                *bias += 1 / (1 + off) - 1;
+                tested++;
+            }
+        }
+    }
+    free(some);
+    *error /= tested > 0 ? tested : 1;
+    *bias /= tested > 0 ? tested : 1;
+    return tested;
+}

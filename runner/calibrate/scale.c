@@ -144,19 +144,24 @@ static void make_scale(const struct reached *reached, int32_t count, struct sw_c
         scale->point[i].fraction = least(scale->point[i].fraction, SW_MAX_PRODUCTS_SCALE);
 }
 
-/* The curve of what was reached, which it sorts, and how far off it is: the median. */
-static int32_t tell(struct reached *reached, int32_t count, struct sw_curve *scale, double *error)
+/* The curve of what was reached, which it sorts, and how far off times by it are: the median, and
+ * the mean of measured / predicted - 1. */
+static int32_t tell(struct reached *reached, int32_t count, struct sw_curve *scale, double *error,
+                    double *signed_error)
 {
     double errors[SW_STEP_PRODUCTS];
     if (count == 0)
         return 0;
     qsort(reached, (size_t)count, sizeof *reached, compare_reached);
     make_scale(reached, count, scale);
-    for (int32_t i = 0; i < count; i++)
-        errors[i] =
-            fabs(reached[i].share / sw_cost_efficiency(scale, reached[i].step_bytes, 1) - 1);
+    for (int32_t i = 0; i < count; i++) {
+        const double told = sw_cost_efficiency(scale, reached[i].step_bytes, 1);
+        errors[i] = fabs(reached[i].share / told - 1);
+        *signed_error += (told / reached[i].share - 1) / count;
+    }
     qsort(errors, (size_t)count, sizeof *errors, sw_compare_doubles);
     *error = least(errors[count / 2], SW_MAX_PRODUCTS_SCALE);
+    *signed_error = least(*signed_error, SW_MAX_PRODUCTS_SCALE);
     return count;
 }
 
@@ -165,7 +170,8 @@ void sw_products_scale_find(const struct sw_kernel_rates *rates, int32_t ranks,
 {
     struct reached reached[SW_STEP_PRODUCTS];
     const int32_t count = find_products(rates, ranks, out, reached);
-    out->products_tried = tell(reached, count, &out->products_scale, &out->products_error);
+    out->products_tried = tell(reached, count, &out->products_scale, &out->products_error,
+                               &out->products_signed_error);
 }
 
 void sw_attention_scale_find(const struct sw_kernel_rates *rates, int32_t ranks,
@@ -173,5 +179,6 @@ void sw_attention_scale_find(const struct sw_kernel_rates *rates, int32_t ranks,
 {
     struct reached reached[SW_STEP_PRODUCTS];
     const int32_t count = find_attention(rates, ranks, out, reached);
-    out->attention_tried = tell(reached, count, &out->attention_scale, &out->attention_error);
+    out->attention_tried = tell(reached, count, &out->attention_scale, &out->attention_error,
+                                &out->attention_signed_error);
 }

@@ -364,7 +364,8 @@ static void write_grids(FILE *out, const char *key, const char *const *kinds, in
         }
 }
 
-static void write_scale(FILE *out, const char *of, const struct sw_curve *scale, double error)
+static void write_scale(FILE *out, const char *of, const struct sw_curve *scale, double error,
+                        double signed_error)
 {
     if (scale->count == 0)
         return;
@@ -375,21 +376,22 @@ static void write_scale(FILE *out, const char *of, const struct sw_curve *scale,
                 : i % 5 == 0 ? ",\n  "
                              : ", ",
                 scale->point[i].size, scale->point[i].fraction);
-    fprintf(out, "]\n%s_error: %.3g\n", of, error);
+    fprintf(out, "]\n%s_error: %.3g\n%s_signed_error: %.3g\n", of, error, of, signed_error);
 }
 
 static void write_products(FILE *out, const struct sw_calibration *c)
 {
     static const char *const kinds[SW_PRODUCT_KINDS] = {"linear", "linear_t", "linear_dw"};
     write_grids(out, "products", kinds, SW_PRODUCT_KINDS, c->products);
-    write_scale(out, "products", &c->products_scale, c->products_error);
+    write_scale(out, "products", &c->products_scale, c->products_error, c->products_signed_error);
 }
 
 static void write_attention(FILE *out, const struct sw_calibration *c)
 {
     static const char *const phases[SW_ATTENTION_PHASES] = {"forward", "backward", "cached"};
     write_grids(out, "attention_by_size", phases, SW_ATTENTION_PHASES, c->attention_by_size);
-    write_scale(out, "attention", &c->attention_scale, c->attention_error);
+    write_scale(out, "attention", &c->attention_scale, c->attention_error,
+                c->attention_signed_error);
 }
 
 /* As a quoted YAML text. */

@@ -28,12 +28,14 @@ struct sw_calibration {
     struct sw_few_rows few_rows[SW_FEW_KINDS][SW_FEW_DTYPES];
     struct sw_products products[SW_PRODUCT_KINDS][SW_FEW_DTYPES]; /* rows 0: not measured */
     struct sw_curve products_scale; /* what they reach in whole steps; count 0: there are none */
-    double products_error; /* of prices by them of other sizes in such steps, median |error| */
+    /* Of prices by them of other sizes in such steps: median |error|, mean measured / predicted - 1
+     */
+    double products_error, products_signed_error;
     int32_t products_tried;
     /* The same of attention. */
     struct sw_products attention_by_size[SW_ATTENTION_PHASES][SW_FEW_DTYPES];
     struct sw_curve attention_scale;
-    double attention_error;
+    double attention_error, attention_signed_error;
     int32_t attention_tried;
     double share; /* of its time that a rank's thread had a core: 1, or less when ranks outnumber
                      cores; 0: not told, of GPUs */

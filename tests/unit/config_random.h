@@ -196,6 +196,8 @@ static void fill_profile(uint64_t *s, struct sw_profile_config *p)
         (&p->attention_by_size[0][0])[i] = any_products(s);
     fill_curve(s, &p->attention_scale);
     p->attention_error = draw(s) & 1 ? real(s, 1e-3, 1) : 0;
+    p->attention_signed_error = draw(s) & 1 ? real(s, 1e-3, 1) : 0;
+    p->products_signed_error = draw(s) & 1 ? real(s, 1e-3, 1) : 0;
     p->angle_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->host_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;

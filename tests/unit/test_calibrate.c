@@ -217,7 +217,9 @@ static void fill_grids(struct sw_calibration *c)
         attention->share[i] = 0.25;
     c->attention_scale = (struct sw_curve){2, {{1e8, 1.5}, {1e9, 0.875}}};
     c->attention_error = 0.03125;
+    c->attention_signed_error = -0.015625;
     c->products_error = 0.0625;
+    c->products_signed_error = 0.046875;
 }
 
 static void expect_grids(const struct sw_profile_config *p)
@@ -238,6 +240,8 @@ static void expect_grids(const struct sw_profile_config *p)
     close_to(p->attention_scale.point[1].fraction, 0.875);
     close_to(p->attention_error, 0.0312); /* three digits */
     close_to(p->products_error, 0.0625);
+    close_to(-p->attention_signed_error, 0.0156);
+    close_to(p->products_signed_error, 0.0469);
 }
 
 static void expect_four_nodes(const struct sw_cluster_config *cluster)

@@ -115,6 +115,7 @@ static void products_are_shares_of_the_least_time(void **state)
     assert_int_equal(c.products_scale.count, 1);
     close_to(scale_of(&c, far), 18.0 / 20);
     close_to(c.products_error, 19.0 / 18 - 1);
+    close_to(c.products_signed_error, (18.0 / 19 + 18.0 / 18 + 18.0 / 9) / 3 - 1);
     assert_int_equal(c.products_tried, 3);
     /* no product is above its peak: what the curves say in FLOP/s stays */
     add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 50e9);

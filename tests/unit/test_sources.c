@@ -79,6 +79,7 @@ static void grids_are_constants(void **state)
     struct sw_cluster_config cluster = {
         .accelerator = {.products = &grid,
                         .products_error = 0.046,
+                        .products_signed_error = -0.01,
                         .at.products = {.file = "chip.yaml", .line = 3}},
         .profile = {
             .name = "p", .products = {{&grid, &grid}, {NULL, &grid}}, .products_error = 0.07}};
@@ -88,7 +89,9 @@ static void grids_are_constants(void **state)
     assert_int_equal(chip->points, 8);
     assert_int_equal(own->points, 8);
     assert_true(chip->least == 0.1 && chip->most == 0.8 && chip->error == 0.046);
-    assert_true(own->error == 0.07);
+    assert_true(own->error == 0.07 && own->signed_error == 0);
+    assert_true(chip->untold == SW_TOLD && chip->signed_error == -0.01);
+    assert_true(own->untold == SW_UNTOLD_ASSUMED); /* it stands in no file */
     assert_string_equal(chip->at.file, "chip.yaml");
     sw_constant_scale(&cluster, own, 0.5, &room);
     const struct sw_products *(*to)[SW_FEW_DTYPES] = cluster.profile.products;
@@ -107,6 +110,7 @@ static void curves_tell_their_ends_and_errors(void **state)
         .link_count = 1,
         .link = {{.name = "wire",
                   .bandwidth = 1e9,
+                  .oversubscription = 1,
                   .efficiency = {2, {{1e3, 0.25}, {1e6, 0.75}}},
                   .efficiency_error = 0.09}},
         .profile = {.path = "p.yaml",
@@ -129,6 +133,8 @@ static void curves_tell_their_ends_and_errors(void **state)
     const struct sw_constant *matmul = find(list, count, "profile.matmul");
     assert_true(matmul->error == 0.04 && matmul->runs == 7 && matmul->band_low == 0.9);
     assert_true(find(list, count, "links.wire.bandwidth")->error == 0);
+    assert_int_equal(find(list, count, "links.wire.bandwidth")->untold, SW_UNTOLD_SHEET);
+    assert_int_equal(find(list, count, "links.wire.oversubscription")->untold, SW_UNTOLD_NETWORK);
     assert_true(find(list, count, "profile.products_scale")->error == 0.07);
     const struct sw_constant *attention = find(list, count, "profile.attention_scale");
     assert_true(attention->error == 0.05 && attention->least == 0.9 && attention->most == 1.25);

@@ -36,14 +36,14 @@ refuses --html "$scratch/page.html"
 
 mesh=(--mesh_dim '1,64,1,1')
 fitted=configs/profiles/llm-foundry-2023-h100-sxm-80gb.yaml
-says 'step -30 to +30 % default of cuda devices' "$run" --sources "${mesh[@]}"
-says 'links.nvlink.collectives 0.00423 to 1' "$run" --sources "${mesh[@]}"
+says ' none: fitted to all rows, step -30 to +30 % default of cuda devices' "$run" --sources "${mesh[@]}"
+says 'links.nvlink.collectives 0.00423 to 1 1.11 % -0.011 % 6.5 %, signed -0.8 % configs/curves/nccl-nvlink-h100.yaml:' "$run" --sources "${mesh[@]}"
 says ' 9.1 %, signed +3.8 % configs/clusters/h100-8x8.yaml:10' "$run" --sources "${mesh[@]}"
 # what was measured beside other steps says nothing of this one's
-says 'links.nvlink.latency 2.00 us 0.66 % +0.007 % not known ' "$run" --sources "${mesh[@]}" \
+says 'links.nvlink.latency 2.00 us 0.66 % +0.007 % none: its curve tells nothing of it ' "$run" --sources "${mesh[@]}" \
     --set cluster.links.nvlink.latency='2 us'
 says 'largest uncertainty: profile.matmul; its share times its error is ' "$run" --sources "${mesh[@]}"
-says 'accelerator.peak.bf16 989 TFLOP/s' "$run" --sources "${mesh[@]}"
+says ' none: a data sheet'"'"'s figure configs/accelerators/h100-sxm-80gb.yaml:14' "$run" --sources "${mesh[@]}"
 says 'accelerator.memory_bandwidth 3.35 TB/s' "$run" --sources "${mesh[@]}"
 says 'accelerator.products 0.159 to 0.916 ' "$run" --sources "${mesh[@]}"
 says ' 4.6 %, signed +0.5 % configs/accelerators/h100-sxm-80gb.yaml:' "$run" --sources "${mesh[@]}"
@@ -54,7 +54,7 @@ says ' plan fit runs.csv configs/clusters/h100-8x8.yaml configs/models/llama-8b.
 
 # A profile that tells no band has none; what kernels do is measured, and only a run tells more.
 printf 'name: shardwright\nmatmul: 0.5\n' >"$scratch/mine.yaml"
-says " not known $scratch/mine.yaml:2" "$run" --sources "${mesh[@]}" --set profile="$scratch/mine.yaml"
+says " none: its file tells none $scratch/mine.yaml:2" "$run" --sources "${mesh[@]}" --set profile="$scratch/mine.yaml"
 says ' plan fit llama-8b-64.plan.yaml ' "$run" --sources "${mesh[@]}" --set profile="$scratch/mine.yaml"
 says ' plan fit runs.csv configs' "$run" --sources "${mesh[@]}" --set profile=$fitted
 
@@ -88,6 +88,8 @@ assert shares == sorted(shares, reverse=True) and shares[-1] > 0
 assert told["measure"]["constant"] in [c["name"] for c in told["constants"]]
 for c in told["constants"]:
     assert c["share"] == abs(c["elasticity"]) and c["least"] <= c["most"]
+    # an error with its sign, or why there is none
+    assert ("error" in c and "signed_error" in c) != ("untold" in c), c
     assert "signed_error" not in c or abs(c["signed_error"]) <= c["error"], c
     if c["file"] is None:
         assert c["default"].startswith("default of ")
