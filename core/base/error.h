@@ -30,6 +30,7 @@ struct sw_error {
     enum sw_status status;
     int32_t line, column;         /* as in struct sw_place */
     int32_t culprit;              /* the rank whose fault it is, from 1; 0: not told */
+    int32_t reason;               /* the errno that whoever failed had; 0: not told */
     char file[SW_ERROR_BYTES];    /* its own copy; "": no place */
     char message[SW_ERROR_BYTES]; /* lower case, no full stop; may end in "; what to do" */
 };

@@ -131,4 +131,12 @@ int sw_store_commit(struct sw_store_save *save, const struct sw_manifest *manife
                     int64_t keep_every, char note[SW_STORE_NOTE_BYTES], struct sw_error *err);
 void sw_store_abandon(struct sw_store_save *save); /* also a zeroed one */
 
+/* Before a save of `step` that the disk had no room for is tried again: deletes what it would
+ * delete once it is whole, but never what `latest` names nor the last good one below `step`.
+ * *deleted: how many. Errors: as above; what was deleted counts all the same. */
+int sw_store_make_room(const char *folder, int64_t step, int64_t keep, int64_t keep_every,
+                       int32_t *deleted, struct sw_error *err);
+/* Whether it was the disk that had no room, or a quota. */
+bool sw_store_lacks_room(const struct sw_error *err);
+
 #endif

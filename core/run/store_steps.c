@@ -15,7 +15,17 @@ static const char latest_aside[] = ".latest.partial";
 
 int sw_store_fail(struct sw_error *err, const char *what, const char *path)
 {
-    return sw_fail(err, SW_ENVIRONMENT, "cannot %s '%s': %s", what, path, strerror(errno));
+    const int reason = errno;
+    const bool first = err != NULL && err->status == SW_OK;
+    (void)sw_fail(err, SW_ENVIRONMENT, "cannot %s '%s': %s", what, path, strerror(reason));
+    if (first)
+        err->reason = reason;
+    return -1;
+}
+
+bool sw_store_lacks_room(const struct sw_error *err)
+{
+    return err != NULL && err->status != SW_OK && (err->reason == ENOSPC || err->reason == EDQUOT);
 }
 
 static int out_of_memory(struct sw_error *err, const char *folder)

@@ -231,14 +231,15 @@ static bool is_milestone(const char *folder, const struct sw_store_entry *entrie
     return multiple > 0;
 }
 
-/* Deletes good checkpoints below the `keep` newest ones up to `step`, which is one of them and
- * which `latest` names. What is no checkpoint is not touched. */
+/* Deletes good checkpoints below the `keep` newest ones up to `step`, which counts as one of them;
+ * not `named` (NULL: none). What is no checkpoint is not touched. */
 static int prune(const char *folder, int64_t step, int64_t keep, int64_t keep_every,
-                 struct sw_error *err)
+                 const char *named, int32_t *deleted, struct sw_error *err)
 {
     struct sw_store_entry *entries;
     int32_t count;
     int64_t kept = 1;
+    *deleted = 0;
     if (sw_store_steps(folder, &entries, &count, err) != 0)
         return -1;
     int status = 0;
@@ -249,11 +250,23 @@ static int prune(const char *folder, int64_t step, int64_t keep, int64_t keep_ev
             !is_good(folder, other))
             continue;
         kept++;
-        if (may_go)
-            status = remove_checkpoint(folder, other, err);
+        if (!may_go || (named != NULL && strcmp(named, entries[i].name) == 0))
+            continue;
+        status = remove_checkpoint(folder, other, err);
+        *deleted += status == 0;
     }
     free(entries);
     return status;
+}
+
+int sw_store_make_room(const char *folder, int64_t step, int64_t keep, int64_t keep_every,
+                       int32_t *deleted, struct sw_error *err)
+{
+    struct sw_store_link latest;
+    *deleted = 0;
+    if (sw_store_read_latest(folder, &latest, err) != 0)
+        return -1;
+    return prune(folder, step, keep > 2 ? keep : 2, keep_every, latest.target, deleted, err);
 }
 
 int sw_store_commit(struct sw_store_save *save, const struct sw_manifest *manifest, int64_t keep,
@@ -261,6 +274,7 @@ int sw_store_commit(struct sw_store_save *save, const struct sw_manifest *manife
 {
     char *gone = NULL;
     struct sw_error later = {0};
+    int32_t deleted;
     int status = -1;
     if (note != NULL)
         note[0] = '\0';
@@ -268,7 +282,7 @@ int sw_store_commit(struct sw_store_save *save, const struct sw_manifest *manife
         status = sw_store_point_latest(save->folder, save->final, err);
     if (status == 0) {
         if ((gone != NULL && sw_store_remove(gone, &later) != 0) ||
-            prune(save->folder, save->step, keep, keep_every, &later) != 0)
+            prune(save->folder, save->step, keep, keep_every, NULL, &deleted, &later) != 0)
             if (note != NULL)
                 snprintf(note, SW_STORE_NOTE_BYTES,
                          "an old checkpoint cannot be deleted yet: %.1000s", later.message);

@@ -50,6 +50,7 @@ struct sw_saver {
     atomic_bool thread_done;
     struct sw_error thread_err; /* read after thread_done */
     struct sw_error failure;    /* of this rank, that the last save was given up for */
+    bool made_room;             /* after it, so that it may be tried again */
     char note[SW_STORE_NOTE_BYTES];
     char aside[PATH_BYTES];
     struct sw_store_save save; /* rank 0 */
@@ -326,7 +327,33 @@ const struct sw_error *sw_saver_failure(const struct sw_saver *s)
     return &s->failure;
 }
 
+bool sw_saver_made_room(const struct sw_saver *s)
+{
+    return s->made_room;
+}
+
 /* ---- A save ---- */
+
+/* Where the disk has no room, the old checkpoints go first that would go once the save is whole.
+ * Collective: every rank learns whether there are fewer. */
+static void make_room(struct sw_saver *s, const struct sw_error *mine)
+{
+    const double full = sw_store_lacks_room(mine) ? 1 : 0;
+    int32_t deleted = 0;
+    sw_launch_gather(s->launch, &full, sizeof full, s->write_s); /* its room will do */
+    for (int32_t r = 0; s->launch->rank == 0 && r < s->set->placement.ranks && deleted == 0; r++)
+        if (s->write_s[r] > 0)
+            (void)sw_store_make_room(s->options.folder, s->facts.step, s->options.keep,
+                                     s->options.keep_every, &deleted, NULL);
+    if (deleted > 0)
+        fprintf(stderr,
+                "note: the disk is full: deleted %" PRId32
+                " old checkpoint%s of %s, which a save deletes "
+                "after it (checkpoint.keep: %" PRId64 "); saving again\n",
+                deleted, deleted == 1 ? "" : "s", s->options.folder, s->options.keep);
+    sw_launch_broadcast(s->launch, &deleted, sizeof deleted);
+    s->made_room = deleted > 0;
+}
 
 static int give_up(struct sw_saver *s, const struct sw_error *mine)
 {
@@ -339,6 +366,7 @@ static int give_up(struct sw_saver *s, const struct sw_error *mine)
     (void)sw_launch_agree(s->launch, mine != NULL ? &said : NULL);
     if (s->launch->rank == 0)
         sw_store_abandon(&s->save);
+    make_room(s, mine);
     s->phase = IDLE;
     return 0;
 }
@@ -386,6 +414,7 @@ int sw_saver_begin(struct sw_saver *s, const struct sw_manifest *facts, bool *be
     const double begin = sw_clock_now();
     struct sw_error mine = {0};
     s->thread_err = s->failure = (struct sw_error){0};
+    s->made_room = false;
     sw_manifest_free(&s->facts);
     s->facts = *facts;
     s->facts.file = NULL;

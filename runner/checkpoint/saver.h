@@ -55,6 +55,10 @@ int sw_saver_finish(struct sw_saver *saver, int64_t *done, bool *failed, struct 
  * others. */
 const struct sw_error *sw_saver_failure(const struct sw_saver *saver);
 
+/* The last save was given up for want of room, and old checkpoints that it would have replaced are
+ * deleted since: another may fit. The same on every rank. */
+bool sw_saver_made_room(const struct sw_saver *saver);
+
 /* Seconds of the last save's pause and writing, and the bytes that this rank wrote. Once it is
  * durable rank 0 has the writing of the slowest rank. */
 struct sw_saver_times {

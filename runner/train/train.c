@@ -139,6 +139,13 @@ static int check_locks(struct training *t)
 
 /* ---- Between steps ---- */
 
+/* One that may fit by now is due at once. */
+static void note_failure(struct training *t, bool failed)
+{
+    t->save_failed = t->save_failed || failed;
+    t->save_due = t->save_due || (failed && sw_saver_made_room(t->saver));
+}
+
 /* What came of the save under way. */
 static int advance_save(struct training *t, const float *sums)
 {
@@ -149,7 +156,7 @@ static int advance_save(struct training *t, const float *sums)
         return 0;
     if (sw_saver_advance(t->saver, sums, &done, &failed, &t->rank->err) != 0)
         return -1;
-    t->save_failed = t->save_failed || failed;
+    note_failure(t, failed);
     if (done > 0)
         tell_save(t, done);
     if (done > 0)
@@ -206,7 +213,7 @@ static int begin_save(struct training *t)
         return -1;
     if (sw_saver_begin(t->saver, &facts, &begun, &t->pause_s, &t->rank->err) != 0)
         return sw_fail_context(&t->rank->err, "the checkpoint of step %" PRId64, step);
-    t->save_failed = t->save_failed || !begun;
+    note_failure(t, !begun);
     return 0;
 }
 
@@ -216,7 +223,7 @@ static int finish_save(struct training *t)
     bool failed;
     if (sw_saver_finish(t->saver, &done, &failed, &t->rank->err) != 0)
         return -1;
-    t->save_failed = t->save_failed || failed;
+    note_failure(t, failed);
     if (done > 0) {
         t->ending.board->attempt.step = done;
         tell_save(t, done);
@@ -233,6 +240,11 @@ static int save_last(struct training *t)
     t->save_failed = false; /* from here on it is the last one's */
     if (board->attempt.step >= board->step_done)
         return 0;
+    if (begin_save(t) != 0 || finish_save(t) != 0)
+        return -1;
+    if (!t->save_failed || !sw_saver_made_room(t->saver))
+        return 0;
+    t->save_failed = false;
     return begin_save(t) != 0 || finish_save(t) != 0 ? -1 : 0;
 }
 

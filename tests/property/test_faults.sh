@@ -87,17 +87,22 @@ list_points() { # RANKS RANK MODES...
               if ($2 ~ /write/ || (mode[i] != "short" && mode[i] != "torn"))
                   print head, $1, $2, mode[i], save, $3 }'
 }
+emit() { # RANKS NAME STEPS EVERY KEEP [OPTIONS]
+    local ranks=$1 name=$2 steps=$3 every=$4 keep=$5
+    shift 5
+    "$build/plan" emit configs/runs/quickstart.yaml -o "$out/plan$ranks" --mesh_dim "1,$ranks,1,1" \
+        --set directory="$out/run" --set name="$name" --set cluster.accelerators_per_node="$ranks" \
+        --set model.hidden_size=32 --set model.intermediate_size=64 --set data.holdout=0 \
+        --set model.num_hidden_layers=1 --set model.num_attention_heads=4 \
+        --set model.num_key_value_heads=4 --set sequence_length=16 --set global_batch_size=2 \
+        --set optimizer.total_steps="$steps" --set optimizer.warmup_steps=2 \
+        --set checkpoint.every_steps="$every" --set checkpoint.keep="$keep" "$@" >"$out/emit.log" 2>&1 ||
+        fail "plan emit: $(cat "$out/emit.log")"
+}
 prepare() {
     local ranks
     for ranks in 1 2; do
-        "$build/plan" emit configs/runs/quickstart.yaml -o "$out/plan$ranks" --mesh_dim 1,$ranks,1,1 \
-            --set directory="$out/run" --set name=faults --set cluster.accelerators_per_node=$ranks \
-            --set model.hidden_size=32 --set model.intermediate_size=64 --set data.holdout=0 \
-            --set model.num_hidden_layers=1 --set model.num_attention_heads=4 \
-            --set model.num_key_value_heads=4 --set sequence_length=16 --set global_batch_size=2 \
-            --set optimizer.total_steps=$steps --set optimizer.warmup_steps=2 \
-            --set checkpoint.every_steps=$every --set checkpoint.keep=1 >"$out/emit.log" 2>&1 ||
-            fail "plan emit: $(cat "$out/emit.log")"
+        emit "$ranks" faults $steps $every 1
         count_operations $ranks
     done
     {
@@ -172,7 +177,32 @@ try_point() { # RANKS RANK NUMBER OPERATION MODE SAVE PATH
     [ -z "$left" ] || fail "left behind: $left"
 }
 
-[ -f "$out/points" ] || prepare
+# A save that the disk has no room for once is tried again when what `keep` deletes after it is gone, on the way at the
+# next step, at the end at once; the run ends as it would have.
+make_room() {
+    local step number found="step-000007 step-000008"
+    emit 1 room 8 2 2 --set 'cluster.accelerator.memory=200.6 MB' --set memory_headroom=0 # too little for a snapshot
+    rm -rf "$out/run" "$out/roomy" "$out/ops"
+    "$build/runner" train "$out/plan1/room.plan.yaml" >"$out/after.log" 2>&1 || fail "a run with room"
+    mv "$out/run" "$out/roomy"
+    for step in 6 8; do
+        rm -rf "$out/run" "$out/ops"
+        LD_PRELOAD=$shim SHIM_UNDER=$out/run/checkpoints SHIM_LOG=$out/ops "$build/runner" train "$out/plan1/room.plan.yaml" \
+            >"$out/after.log" 2>&1
+        number=$(awk -v aside="[.]step-00000${step}[.]partial/model" '$2 == "pwrite" && $3 ~ aside { print $1; exit }' "$out/ops")
+        rm -rf "$out/run"
+        LD_PRELOAD=$shim SHIM_UNDER=$out/run/checkpoints SHIM_AT=$number SHIM_MODE=fail SHIM_ERRNO=ENOSPC \
+            "$build/runner" train "$out/plan1/room.plan.yaml" >"$out/faulted.log" 2>&1 || fail "no room at $step: exit code $?"
+        grep -q "error: the checkpoint of step $step is abandoned: .*No space left" "$out/faulted.log" || fail "not full at $step"
+        grep -qxF "note: the disk is full: deleted 1 old checkpoint of $out/run/checkpoints, which a save deletes after it (checkpoint.keep: 2); saving again" \
+            "$out/faulted.log" || fail "room at $step is not told"
+        [ "$(cd "$out/run/checkpoints" && echo step-*)" = "$found" ] || fail "left: $(ls "$out/run/checkpoints")"
+        cmp "$out"/{roomy,run}/checkpoints/latest/model-00001-of-00001.safetensors || fail "another model"
+        found="step-000006 step-000008"
+    done
+}
+
+[ -f "$out/points" ] || { prepare && make_room; }
 done_points=0 given_up=0
 # shellcheck disable=SC1091
 [ -f "$out/done" ] && . "$out/done"

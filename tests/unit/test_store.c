@@ -134,6 +134,37 @@ static void keeps_what_it_should(void **state)
     expect_steps("70*");
 }
 
+/* Before a save is tried again: no more than it would delete, and never the last good one. */
+static void makes_room_without_loss(void **state)
+{
+    (void)state;
+    struct sw_error err = {0};
+    int32_t deleted;
+    for (int64_t step = 10; step <= 40; step += 10)
+        save(step, step, 9, 0);
+    assert_int_equal(sw_store_make_room(folder, 50, 5, 0, &deleted, &err), 0);
+    assert_int_equal(deleted, 0);
+    assert_int_equal(sw_store_make_room(folder, 50, 4, 0, &deleted, &err), 0);
+    assert_int_equal(deleted, 1);
+    expect_steps("20 30 40*");
+    assert_int_equal(sw_store_make_room(folder, 50, 2, 20, &deleted, &err), 0);
+    assert_int_equal(deleted, 1);
+    expect_steps("20 40*"); /* one of keep_every */
+    save(50, 0, 9, 0);
+    char *last = path_in("step-000050/manifest.json");
+    assert_int_equal(unlink(last), 0);
+    free(last);
+    assert_int_equal(sw_store_make_room(folder, 60, 1, 0, &deleted, &err), 0);
+    assert_int_equal(deleted, 1);
+    expect_steps("40 50*!"); /* what is not whole does not stand for one that is */
+    assert_int_equal(sw_store_make_room(folder, 60, 1, 0, &deleted, &err), 0);
+    assert_int_equal(deleted, 0);
+    save(60, 0, 9, 0);
+    assert_int_equal(sw_store_point_latest(folder, "step-000040", &err), 0);
+    assert_int_equal(sw_store_make_room(folder, 70, 1, 0, &deleted, &err), 0);
+    expect_steps("40* 50! 60"); /* nor what `latest` names */
+}
+
 /* A run that went back: what lies ahead does not count, and stays until it is replaced. */
 static void keeps_what_lies_ahead(void **state)
 {
@@ -618,6 +649,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(names),
         cmocka_unit_test_setup(saves_one_after_another, start_anew),
         cmocka_unit_test_setup(keeps_what_it_should, start_anew),
+        cmocka_unit_test_setup(makes_room_without_loss, start_anew),
         cmocka_unit_test_setup(keeps_what_lies_ahead, start_anew),
         cmocka_unit_test_setup(leaves_others_alone, start_anew),
         cmocka_unit_test_setup(does_not_follow_links, start_anew),
