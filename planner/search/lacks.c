@@ -2,12 +2,14 @@
 
 #include "planner/scheduler/scheduler.h"
 
+#include "core/base/file.h"
 #include "core/base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -77,6 +79,34 @@ static bool has_checkpoint(const char *folder)
     return entry != NULL;
 }
 
+/* Whether PATH/NAME is there; what may not be looked at may be. */
+static bool has(const char *path, const char *name)
+{
+    char *joined = sw_path_join(path, name);
+    const bool there = joined == NULL || access(joined, F_OK) == 0 || errno == EACCES;
+    free(joined);
+    return there;
+}
+
+/* A folder that weights are read from: a model's, a checkpoint, or a folder of checkpoints, the
+ * run's own or its run's. */
+static void look_at_weights(struct finding *f, struct sw_place at, const char *what,
+                            const char *path, const char *remedy)
+{
+    enum { SHOWN = 300 };
+    char shown[SHOWN + 4];
+    const int32_t before = f->count;
+    look(f, at, what, path, true, remedy);
+    if (f->count > before || has(path, "config.json") || has(path, "latest") ||
+        has(path, "checkpoints") || has_checkpoint(path))
+        return;
+    sw_text_shown(path, SHOWN, shown);
+    add(f, at, remedy,
+        "%s '%s' has no config.json, so it is neither a Hugging Face model nor a "
+        "checkpoint",
+        what, shown);
+}
+
 static void look_at_training(struct finding *f, const struct sw_run_config *run, bool may_come)
 {
     if (run->data_path == NULL) {
@@ -88,16 +118,16 @@ static void look_at_training(struct finding *f, const struct sw_run_config *run,
     }
     /* a run that goes on reads its own checkpoint */
     if (run->init_from != NULL && !may_come && !has_checkpoint(run->checkpoint_directory))
-        look(f, run->init_place, "the model to start from,", run->init_from, true,
-             "name another as init.from");
+        look_at_weights(f, run->init_place, "the model to start from,", run->init_from,
+                        "name another as init.from");
 }
 
 static void look_at_texts(struct finding *f, const struct sw_run_config *run)
 {
     const struct sw_job_config *job = &run->job;
     if (job->checkpoint != NULL)
-        look(f, job->checkpoint_place, "the checkpoint", job->checkpoint, true,
-             "name another as job.checkpoint");
+        look_at_weights(f, job->checkpoint_place, "the checkpoint", job->checkpoint,
+                        "name another as job.checkpoint");
     else if (!has_checkpoint(run->checkpoint_directory))
         add(f, job->place, "name one as job.checkpoint, or train first",
             "the run has no checkpoint in '%.300s' to take weights from",
