@@ -142,7 +142,7 @@ static int check_run(const struct sw_options *options, const char *path,
     int status = SW_OK;
     out->meshes = search.count;
     out->feasible = search.feasible;
-    if (search.keeping == 0)
+    if (!sw_search_settles(&search))
         status = unmet(options, path, run, &search);
     else if (options->messages == NULL)
         print_run(path, &search);

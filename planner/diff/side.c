@@ -292,7 +292,7 @@ int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err)
         if (price_decision(side, &side->plan.decision, err) != 0)
             goto out;
         closest = &side->chosen;
-    } else if (search.keeping > 0) {
+    } else if (sw_search_settles(&search)) {
         const struct sw_plan_prediction none = {.step_seconds = 0};
         const uint64_t no_program[SW_PROGRAM_KINDS] = {0};
         if (price_decision(side, &search.mesh[0].decision, err) != 0 ||

@@ -195,10 +195,6 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
             sw_report_warn_of_choice(options->files[0], &part, &plan[i].candidate, &advice);
     }
     for (int32_t i = 0; i < count; i++)
-        if (plan[i].candidate.serve.misses_token || plan[i].candidate.serve.misses_first)
-            fprintf(stderr, "%s: warning: %s; it is the only one that mesh_dim allows\n", path,
-                    sw_report_missed(run, &plan[i].candidate, warning, sizeof warning));
-    for (int32_t i = 0; i < count; i++)
         if (sw_headroom_warning(&plan[i].candidate.memory, warning, sizeof warning)[0] != '\0')
             fprintf(stderr, "%s: warning: mesh_dim %s %s\n", path,
                     sw_mesh_format(&plan[i].candidate.decision.mesh, mesh, sizeof mesh), warning);

@@ -202,7 +202,7 @@ int sw_command_explain(const struct sw_options *options)
         sw_search_run(run, purpose, SW_EVERY_ROW, &search, &err) != 0 ||
         (is_told(&search) && explain(options, run, purpose, &search, &err) != 0))
         status = sw_command_fail(&err);
-    else if (search.keeping == 0)
+    else if (!sw_search_settles(&search))
         status = sw_report_unmet(run, &search);
 out:
     sw_search_free(&search);

@@ -53,7 +53,7 @@ int sw_command_search(const struct sw_options *options)
         sw_report_search(stdout, run, &search, options);
         sw_report_node_counts(stdout, run, counts, count);
     }
-    if (search.keeping == 0)
+    if (!sw_search_settles(&search))
         status = sw_report_unmet(run, &search);
 out:
     free(counts);

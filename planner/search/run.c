@@ -4,9 +4,9 @@
 
 enum { EXPLAINED = 3 }; /* of the rejected, the nearest; more when asked for */
 
-bool sw_search_settles(const struct sw_run_config *run, const struct sw_search *search)
+bool sw_search_settles(const struct sw_search *search)
 {
-    return search->keeping > 0 || (search->feasible > 0 && sw_search_mesh_is_named(run));
+    return search->keeping > 0;
 }
 
 bool sw_search_mesh_is_named(const struct sw_run_config *run)

@@ -137,9 +137,9 @@ int sw_search_meshes_alone(const struct sw_run_config *run, int32_t rows, struct
 /* Whether mesh_dim says which mesh it is to be. */
 bool sw_search_mesh_is_named(const struct sw_run_config *run);
 
-/* Whether the job of the run has a mesh, the first: one that keeps its goals, or that mesh_dim
- * names and that misses one. */
-bool sw_search_settles(const struct sw_run_config *run, const struct sw_search *search);
+/* Whether the run has a mesh, the first: one that fits and keeps its goals. The one rule of all
+ * commands, for a mesh that mesh_dim names, too: whoever would have it drops the goal. */
+bool sw_search_settles(const struct sw_search *search);
 
 /* Completes detail, help and suggestion of `count` meshes from `first` (sw_search_run does so for
  * the first of the rejected: it costs as much as searching). Errors (SW_ENVIRONMENT): memory. */

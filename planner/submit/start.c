@@ -176,7 +176,7 @@ static int add_meshes(struct gathering *g, struct sw_start_choices *out, int32_t
     const bool all = nodes == g->run->cluster.nodes;
     if (sw_search_run(&run, sw_run_purpose(&run), 1, &search, err) != 0)
         return -1;
-    const bool settles = sw_search_settles(&run, &search);
+    const bool settles = sw_search_settles(&search);
     if (all && settles)
         g->limit_follows = limit_follows(g, search.mesh[0].cost.step_seconds);
     if (settles) {
