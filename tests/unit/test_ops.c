@@ -10,8 +10,12 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 /* ---- Tensors ---- */
@@ -2103,6 +2107,61 @@ static void bf16_sums_are_wide(void **state)
     device->vtable->destroy(device);
 }
 
+/* In a process that may have no more memory, as under ulimit -v: its exit code; 77: it cannot, for
+ * a sanitizer has most of the address space. */
+static int multiply_without_memory(void)
+{
+    static float a[77 * 53], b[53 * 91], c[77 * 91];
+    struct sw_device *device = device_with(1);
+    struct sw_error err = {0};
+    struct rlimit limit;
+    long pages = 0;
+    FILE *status = fopen("/proc/self/statm", "r");
+    if (status == NULL || fscanf(status, "%ld", &pages) != 1 || fclose(status) != 0)
+        return 2;
+    if (pages > 1L << 28)
+        return 77;
+    limit.rlim_cur = limit.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (1 << 20);
+    const struct sw_cpu_matmul g = {.m = 77,
+                                    .n = 91,
+                                    .k = 53,
+                                    .a = a,
+                                    .b = b,
+                                    .c = c,
+                                    .a_row = 53,
+                                    .a_column = 1,
+                                    .b_row = 91,
+                                    .b_column = 1,
+                                    .c_row = 91,
+                                    .a_dtype = SW_F32,
+                                    .b_dtype = SW_F32,
+                                    .c_dtype = SW_F32};
+    if (setrlimit(RLIMIT_AS, &limit) != 0)
+        return 2;
+    return sw_cpu_matmul((struct sw_cpu_device *)device, &g, &err) == -1 &&
+                   err.status == SW_ENVIRONMENT &&
+                   strcmp(err.message, "oneDNN makes no matrix product 77 x 53 x 91 of f32 and "
+                                       "f32 to f32 here: out of memory; allow the process more "
+                                       "(ulimit -v, or the job's memory), or start fewer ranks on "
+                                       "a node") == 0
+               ? 0
+               : 1;
+}
+
+static void products_without_memory_say_so(void **state)
+{
+    (void)state;
+    int status = -1;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(multiply_without_memory());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
 /* Products of bf16 through fp32 blocks, as a processor without bf16 products runs them, against the
  * same in F64. Each size meets several blocks and a tail. The sum of k products of numbers up to 1
  * has an error of at most k 2^-24 times their sum of magnitudes, which is under k; a bf16 result is
@@ -2282,6 +2341,7 @@ int main(void)
         cmocka_unit_test(bf16_hops_round_what_travels),
         cmocka_unit_test(adamw_is_the_formula),
         cmocka_unit_test(accumulate_adds_narrow_to_wide),
+        cmocka_unit_test(products_without_memory_say_so),
         cmocka_unit_test(makers_add_gradients),
         cmocka_unit_test(embedding_gradients_of_many_tokens_are_added),
         cmocka_unit_test(movement_ops),

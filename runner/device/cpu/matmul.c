@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 /* Everything a primitive depends on. Zeroed before it is filled: compared as bytes. */
 struct matmul_key {
@@ -81,6 +83,33 @@ static bool has_dense_weights(const struct matmul_key *key)
     return key->b_column == 1 ? key->b_row == key->n : key->b_column == key->k;
 }
 
+/* Whether a limit of the process's memory (ulimit -v) leaves room for the code that a product is
+ * made of. oneDNN 2.6 crashes where it gets none. */
+static bool has_room_for_code(void)
+{
+    enum { MOST_CODE_BYTES = 4 << 20 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return true;
+    void *trial =
+        mmap(NULL, MOST_CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (trial == MAP_FAILED)
+        return false;
+    (void)munmap(trial, MOST_CODE_BYTES);
+    return true;
+}
+
+#define MORE_MEMORY                                                                                \
+    "allow the process more (ulimit -v, or the job's memory), or start fewer ranks on a node"
+
+static const char *reason_of(dnnl_status_t status)
+{
+    return status == dnnl_out_of_memory   ? "out of memory; " MORE_MEMORY
+           : status == dnnl_unimplemented ? "unimplemented"
+           : status == dnnl_runtime_error ? "it failed, as where memory runs out; " MORE_MEMORY
+                                          : "refused";
+}
+
 static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entry *entry)
 {
     const struct matmul_key *key = &entry->key;
@@ -150,7 +179,8 @@ static struct matmul_entry *entry_find(struct matmul_cache *cache, const struct 
     struct matmul_entry *entry = &cache->entries[cache->count];
     memset(entry, 0, sizeof *entry);
     entry->key = *key;
-    const dnnl_status_t status = entry_create(cache, entry);
+    const dnnl_status_t status =
+        has_room_for_code() ? entry_create(cache, entry) : dnnl_out_of_memory;
     const bool bf16 =
         key->a_dtype == SW_BF16_T || key->b_dtype == SW_BF16_T || key->c_dtype == SW_BF16_T;
     if (status == dnnl_unimplemented && bf16) {
@@ -159,12 +189,11 @@ static struct matmul_entry *entry_find(struct matmul_cache *cache, const struct 
     } else if (status != dnnl_success) {
         entry_free(entry);
         sw_fail(err, SW_ENVIRONMENT,
-                "oneDNN has no matrix product %lld x %lld x %lld of %s and %s to %s here (%s)",
+                "oneDNN makes no matrix product %lld x %lld x %lld of %s and %s to %s here: %s",
                 (long long)key->m, (long long)key->k, (long long)key->n,
                 sw_dtype_name((enum sw_dtype)key->a_dtype),
                 sw_dtype_name((enum sw_dtype)key->b_dtype),
-                sw_dtype_name((enum sw_dtype)key->c_dtype),
-                status == dnnl_unimplemented ? "unimplemented" : "failed");
+                sw_dtype_name((enum sw_dtype)key->c_dtype), reason_of(status));
         return NULL;
     }
     cache->count++;
