@@ -156,6 +156,31 @@ static const json_t *template_of(const json_t *list, const char *wanted)
     return NULL;
 }
 
+/* A template inside of the file has lines of its own: "FILE:12:20: chat_template", in which a place
+ * of the template then follows. The caller's; NULL: out of memory. */
+static char *name_inside(const char *file)
+{
+    static const char key[] = "\"chat_template\"";
+    struct sw_place at = {file, 1, 1};
+    char *text = NULL, *name = NULL;
+    size_t bytes;
+    if (sw_file_read(file, true, SW_TEXT_CONFIG_BYTES, &text, &bytes, NULL) != 0)
+        return strdup(file);
+    const char *value = strstr(text, key);
+    if (value != NULL) {
+        value += sizeof key - 1;
+        value += strspn(value, " \t\r\n:");
+    }
+    for (const char *c = text; value != NULL && c < value; c++) {
+        at.column = *c == '\n' ? 1 : at.column + (((unsigned char)*c & 0xc0) != 0x80);
+        at.line += *c == '\n';
+    }
+    if (asprintf(&name, "%s:%d:%d: chat_template", file, (int)at.line, (int)at.column) < 0)
+        name = NULL;
+    free(text);
+    return name;
+}
+
 static int parse_texts(struct sw_chat_template *chat, const json_t *value, struct sw_error *err)
 {
     const json_t *plain = json_is_array(value) ? template_of(value, "default") : value;
@@ -164,12 +189,15 @@ static int parse_texts(struct sw_chat_template *chat, const json_t *value, struc
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){chat->name, 1, 1},
                           "its chat_template is neither a text nor a list with one named "
                           "'default'");
-    if (sw_jinja_parse(chat->name, json_string_value(plain), json_string_length(plain),
-                       &chat->jinja, err) != 0)
-        return -1;
-    return json_is_string(tools) ? sw_jinja_parse(chat->name, json_string_value(tools),
-                                                  json_string_length(tools), &chat->tool_use, err)
-                                 : 0;
+    char *name = name_inside(chat->name);
+    int status = name == NULL ? fail_memory(err)
+                              : sw_jinja_parse(name, json_string_value(plain),
+                                               json_string_length(plain), &chat->jinja, err);
+    if (status == 0 && json_is_string(tools))
+        status = sw_jinja_parse(name, json_string_value(tools), json_string_length(tools),
+                                &chat->tool_use, err);
+    free(name);
+    return status;
 }
 
 /* The folder's file as a template; *text NULL: it has none. */

@@ -600,6 +600,13 @@ static void test_chat_of_folder(void **state)
     expect_own(&talk, "plain");
     talk.tools = tools;
     expect_own(&talk, "[{\"name\": \"f\"}]");
+    /* of a template inside of JSON both places are told: in the file, and in the template */
+    put_text("tokenizer_config.json",
+             "{\n  \"bos_token\": \"é\",\n  \"chat_template\": \"a\\n\\n  {{ 1 + }}\"\n}\n");
+    expect_no_template("tokenizer_config.json:3:20: chat_template:3:10: error: ");
+    put_text("tokenizer_config.json", "{\"chat_template\": \"a\\n{{ messages[0].content + 1 }}\"}");
+    expect_own(&talk,
+               "!tokenizer_config.json:1:19: chat_template:2:24: no '+' between str and int");
     put_text("tokenizer_config.json", "{\"chat_template\":[{\"name\":\"x\",\"template\":\"\"}]}");
     expect_no_template(
         "tokenizer_config.json:1:1: error: its chat_template is neither a text nor a "
