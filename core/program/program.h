@@ -140,7 +140,7 @@ static inline bool sw_parameter_is_turned(const struct sw_parameter *parameter)
 }
 
 struct sw_value {
-    char name[SW_NAME_BYTES];
+    /* what passes look at most lies together: a search's programs are many */
     enum sw_role role;
     enum sw_dtype dtype;
     uint8_t ndim;
@@ -150,28 +150,28 @@ struct sw_value {
     bool scales;     /* of a parameter in int8: what its integers stand for (quantize.h) */
     uint8_t initial; /* state: enum sw_initial */
     bool tiles;      /* a parameter that may lie in tiles (device.h): its products alone read it */
+    bool tiled;      /* set by layout: and lies so: a rank's shard is whole tiles */
     uint8_t moment;  /* of the optimizer: 1 exp_avg, 2 exp_avg_sq; else 0 */
     int8_t ordinal;  /* among layer_values, that it is one of them, perhaps made again; else -1 */
-    const struct sw_parameter *parameter; /* that it is, or has the moment or scales of; or NULL */
-    uint8_t axis[SW_MAX_DIMS];            /* enum sw_logical */
-    uint8_t symbol[SW_MAX_DIMS];          /* enum sw_size: where the size comes from */
-    int64_t size[SW_MAX_DIMS];            /* global, of one instance */
-    int64_t padded[SW_MAX_DIMS]; /* what is split: size, or that rounded up to whole shards */
-    int64_t unit[SW_MAX_DIMS];   /* elements that may not be separated (head_dim), else 1 */
-    int32_t stack; /* 1, or the number of instances (layers, or layers + 1 of what is carried) */
-    int32_t first_layer;         /* instance 0 is this layer's */
-    uint8_t part;                /* enum sw_layer_part: the layers that it has instances of */
+    uint8_t part;    /* enum sw_layer_part: the layers that it has instances of */
+    int32_t base;    /* index of the logical value this one is a version of; itself if none */
+    int32_t alias;   /* shares the storage of that value (all_reduce is in place); -1: its own */
+    int32_t stack;   /* 1, or the number of instances (layers, or layers + 1 of what is carried) */
+    int32_t first_layer; /* instance 0 is this layer's */
+    int32_t slots;       /* set by layout: that exist at once: instance i lives in slot i % slots */
+    int64_t slot_bytes;  /* set by layout, bytes: distance between slots; instances of a stack are
+                            contiguous (no padding) */
+    int64_t offset;      /* set by layout, bytes: in the arena */
+    uint8_t axis[SW_MAX_DIMS];   /* enum sw_logical */
+    uint8_t symbol[SW_MAX_DIMS]; /* enum sw_size: where the size comes from */
     struct sw_sharding declared; /* from the rule table; the target when it must change */
     struct sw_sharding sharding; /* as it is; set by partition */
-    int32_t base;  /* index of the logical value this one is a version of; itself if none */
-    int32_t alias; /* shares the storage of that value (all_reduce is in place); -1: its own */
-    /* set by layout */
-    int64_t local[SW_MAX_DIMS]; /* shape of one rank's shard of one instance */
-    int32_t slots; /* instances that exist at once: instance i lives in slot i % slots */
-    bool tiled;    /* and lies so: a rank's shard is whole tiles */
-    int64_t
-        slot_bytes; /* distance between slots; instances of a stack are contiguous (no padding) */
-    int64_t offset; /* in the arena */
+    int64_t local[SW_MAX_DIMS];  /* set by layout: shape of one rank's shard of one instance */
+    int64_t size[SW_MAX_DIMS];   /* global, of one instance */
+    int64_t padded[SW_MAX_DIMS]; /* what is split: size, or that rounded up to whole shards */
+    int64_t unit[SW_MAX_DIMS];   /* elements that may not be separated (head_dim), else 1 */
+    const struct sw_parameter *parameter; /* that it is, or has the moment or scales of; or NULL */
+    char name[SW_NAME_BYTES];
 };
 
 /* Which instance(s) of a value an operand means. */
