@@ -646,7 +646,7 @@ int sw_cost_price_known(const struct sw_program *program, const struct sw_cluste
                         const struct sw_workload *workload, struct sw_cost_known *known,
                         struct sw_cost *out, struct sw_error *err)
 {
-    sw_cost_known_meets(known, program, workload);
+    sw_cost_known_meets(known, workload);
     return price(program, cluster, workload, known, NULL, NULL, out, err);
 }
 

@@ -117,17 +117,20 @@ struct sw_cost_known {
     double *compute_seconds;       /* [op_count]: sw_cost_compute_seconds; < 0: not yet */
     struct sw_traffic_sent *sent;  /* [op_count]: traffic.h */
     struct sw_cost_step *step;     /* [op_count] */
-    int32_t ends;                  /* collectives that are told apart by step->ends */
-    bool once;                     /* some ops run in the last micro-step only */
+    int32_t *first; /* [first_count]: ops that are the first that cost what they do: for no other is
+                       anything known */
+    int32_t first_count;
+    int32_t ends; /* collectives that are told apart by step->ends */
+    bool once;    /* some ops run in the last micro-step only */
 };
 /* Errors (SW_ENVIRONMENT): memory; there is nothing to free then. */
 int sw_cost_known_make(const struct sw_program *program, struct sw_cost_known *out,
                        struct sw_error *err);
 void sw_cost_known_free(struct sw_cost_known *known); /* an empty one too */
-void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count);
+/* For other sizes. */
+void sw_cost_known_reset(struct sw_cost_known *known);
 /* Seconds of another workload are forgotten. NULL: one of nothing. */
-void sw_cost_known_meets(struct sw_cost_known *known, const struct sw_program *program,
-                         const struct sw_workload *workload);
+void sw_cost_known_meets(struct sw_cost_known *known, const struct sw_workload *workload);
 /* sw_cost_compute_seconds of op i, with the workload that the seconds are of. */
 double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *program,
                              int32_t i, const struct sw_cluster_config *cluster,

@@ -30,6 +30,8 @@ static void read_steps(struct sw_cost_known *known, const struct sw_program *p, 
         *step = (struct sw_cost_step){.alike = sw_program_alike(p, i),
                                       .when = sw_walk_when(op),
                                       .axes = sw_axes_set(op->axes)};
+        if (step->alike == i)
+            known->first[known->first_count++] = i;
         known->once = known->once || op->last_micro_step;
         if (sw_op_is_wait(op->kind)) {
             step->stream = SW_STREAM_WAIT;
@@ -53,14 +55,18 @@ int sw_cost_known_make(const struct sw_program *p, struct sw_cost_known *out, st
     int16_t *ends_of = malloc(((size_t)p->value_count + 1) * sizeof *ends_of);
     *out = (struct sw_cost_known){.compute_seconds = malloc(ops * sizeof *out->compute_seconds),
                                   .sent = malloc(ops * sizeof *out->sent),
-                                  .step = malloc(ops * sizeof *out->step)};
-    if (out->compute_seconds == NULL || out->sent == NULL || out->step == NULL || ends_of == NULL) {
+                                  .step = malloc(ops * sizeof *out->step),
+                                  .first = malloc(ops * sizeof *out->first)};
+    if (out->compute_seconds == NULL || out->sent == NULL || out->step == NULL ||
+        out->first == NULL || ends_of == NULL) {
         free(ends_of);
         sw_cost_known_free(out);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
     }
     read_steps(out, p, ends_of);
-    sw_cost_known_reset(out, p->op_count);
+    int32_t *first = realloc(out->first, ((size_t)out->first_count + 1) * sizeof *first);
+    out->first = first != NULL ? first : out->first;
+    sw_cost_known_reset(out);
     free(ends_of);
     return 0;
 }
@@ -70,18 +76,18 @@ void sw_cost_known_free(struct sw_cost_known *known)
     free(known->compute_seconds);
     free(known->sent);
     free(known->step);
+    free(known->first);
     *known = (struct sw_cost_known){0};
 }
 
-void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count)
+void sw_cost_known_reset(struct sw_cost_known *known)
 {
     known->step_bytes = -1;
-    for (int32_t i = 0; i < op_count; i++)
-        known->compute_seconds[i] = known->sent[i].bytes = -1;
+    for (int32_t i = 0; i < known->first_count; i++)
+        known->compute_seconds[known->first[i]] = known->sent[known->first[i]].bytes = -1;
 }
 
-void sw_cost_known_meets(struct sw_cost_known *known, const struct sw_program *p,
-                         const struct sw_workload *workload)
+void sw_cost_known_meets(struct sw_cost_known *known, const struct sw_workload *workload)
 {
     const struct sw_workload now = workload != NULL ? *workload : (struct sw_workload){0};
     const struct sw_workload *of = &known->workload;
@@ -90,8 +96,8 @@ void sw_cost_known_meets(struct sw_cost_known *known, const struct sw_program *p
         return;
     known->workload = now;
     known->step_bytes = -1;
-    for (int32_t i = 0; i < p->op_count; i++)
-        known->compute_seconds[i] = -1;
+    for (int32_t i = 0; i < known->first_count; i++)
+        known->compute_seconds[known->first[i]] = -1;
 }
 
 double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *p, int32_t i,

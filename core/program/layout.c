@@ -345,6 +345,14 @@ struct sw_arena_block sw_program_block(const struct sw_program *program, int32_t
     return (struct sw_arena_block){b->offset, b->bytes, b->first, b->last, b->value, b->op};
 }
 
+const int32_t *sw_layout_symbolic_ops(const struct sw_program *program, int32_t *count)
+{
+    if (program->lifetimes == NULL)
+        return NULL;
+    *count = program->lifetimes->symbolic_count;
+    return program->lifetimes->symbolic;
+}
+
 int32_t sw_program_alike(const struct sw_program *program, int32_t i)
 {
     return program->lifetimes->alike[i];

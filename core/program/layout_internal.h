@@ -59,9 +59,11 @@ struct sw_lifetimes {
     int32_t kept_count;
     struct shape *shapes; /* [shape_count]: by their first value */
     int32_t shape_count;
-    int32_t *shape_of;                    /* [value_count] */
-    int32_t *by_shape;                    /* [value_count]: the values, shape by shape */
-    int32_t *alike;                       /* [op_count]: the first op that costs the same */
+    int32_t *shape_of; /* [value_count] */
+    int32_t *by_shape; /* [value_count]: the values, shape by shape */
+    int32_t *alike;    /* [op_count]: the first op that costs the same */
+    int32_t *symbolic; /* [symbolic_count]: ops with attributes that follow from sizes */
+    int32_t symbolic_count;
     bool *started;                        /* [value_count]: some op touches it */
     int64_t state_bytes, workspace_bytes; /* of all that is kept; of the largest workspace */
     /* scratch */

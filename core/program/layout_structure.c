@@ -349,6 +349,17 @@ static void collect_groups(const struct sw_program *p, struct sw_lifetimes *l)
     }
 }
 
+static void collect_symbolic(const struct sw_program *p, struct sw_lifetimes *l)
+{
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_attribute *a = sw_op_info(p->ops[i].kind)->attributes;
+        while (a != NULL && a->type != SW_ATTRIBUTE_END && a->symbol == SW_SIZE_FIXED)
+            a++;
+        if (a != NULL && a->type != SW_ATTRIBUTE_END)
+            l->symbolic[l->symbolic_count++] = i;
+    }
+}
+
 /* ---- All of it ---- */
 
 /* Room for the blocks alive in each region. */
@@ -382,6 +393,7 @@ void sw_lifetimes_free(struct sw_lifetimes *l)
     free(l->shape_of);
     free(l->by_shape);
     free(l->alike);
+    free(l->symbolic);
     free(l->started);
     free(l->groups);
     free(l->order);
@@ -397,6 +409,8 @@ static void trim(struct sw_lifetimes *l)
 {
     struct shape *shapes = realloc(l->shapes, ((size_t)l->shape_count + 1) * sizeof *shapes);
     struct group *groups = realloc(l->groups, ((size_t)l->group_count + 1) * sizeof *groups);
+    int32_t *symbolic = realloc(l->symbolic, ((size_t)l->symbolic_count + 1) * sizeof *symbolic);
+    l->symbolic = symbolic != NULL ? symbolic : l->symbolic;
     l->shapes = shapes != NULL ? shapes : l->shapes;
     l->groups = groups != NULL ? groups : l->groups;
 }
@@ -418,10 +432,12 @@ static int keep(const struct layout *f, struct sw_lifetimes *l)
     l->by_shape = malloc((values + 1) * sizeof *l->by_shape);
     l->started = malloc((values + 1) * sizeof *l->started);
     l->alike = malloc((ops + 1) * sizeof *l->alike);
+    l->symbolic = malloc((ops + 1) * sizeof *l->symbolic);
     l->placed = calloc((size_t)p->region_count + 1, sizeof *l->placed);
     if (l->blocks == NULL || l->order == NULL || l->groups == NULL || l->by_size == NULL ||
         l->change == NULL || l->kept == NULL || l->shapes == NULL || l->shape_of == NULL ||
-        l->by_shape == NULL || l->started == NULL || l->alike == NULL || l->placed == NULL)
+        l->by_shape == NULL || l->started == NULL || l->alike == NULL || l->symbolic == NULL ||
+        l->placed == NULL)
         return -1;
     for (int32_t v = 0; v < p->value_count; v++)
         l->started[v] = f->life[v].started;
@@ -430,6 +446,7 @@ static int keep(const struct layout *f, struct sw_lifetimes *l)
     collect_shapes(p, l);
     find_alike(p, l, f->wait); /* the waits are not looked at any more */
     collect_groups(p, l);
+    collect_symbolic(p, l);
     trim(l);
     return make_room(p, l);
 }

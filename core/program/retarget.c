@@ -190,6 +190,14 @@ static void resize_attributes(struct sw_op *op, const struct sw_sizes *sizes)
             *(int32_t *)(void *)((char *)&op->as + a->offset) = (int32_t)sizes->of[a->symbol];
 }
 
+static void resize_ops(struct sw_program *p, const struct sw_sizes *sizes)
+{
+    int32_t count = p->op_count;
+    const int32_t *symbolic = sw_layout_symbolic_ops(p, &count);
+    for (int32_t i = 0; i < count; i++)
+        resize_attributes(&p->ops[symbolic != NULL ? symbolic[i] : i], sizes);
+}
+
 /* How many layers each part has. */
 static void resize_parts(struct sw_program *p, int32_t first)
 {
@@ -226,8 +234,8 @@ int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
                           sizes.of[SW_SIZE_PARTS] == p->sizes[SW_SIZE_PARTS] &&
                           sizes.of[SW_SIZE_INNER] == p->sizes[SW_SIZE_INNER];
     sw_sizes_apply(o, &sizes, p);
-    for (int32_t i = 0; !same_ops && i < p->op_count; i++)
-        resize_attributes(&p->ops[i], &sizes);
+    if (!same_ops)
+        resize_ops(p, &sizes);
     resize_parts(p, sw_first_layers(o));
     return sw_layout_measure(p, &sizes, NULL, err);
 }
@@ -262,10 +270,9 @@ void sw_program_retarget_logical(struct sw_program *p, const struct sw_program_o
     sw_sizes_of(o, &sizes);
     sw_sizes_apply(o, &sizes, p);
     split_axes(&o->mesh, &o->rules, split);
-    for (int32_t i = 0; i < p->op_count; i++) {
-        resize_attributes(&p->ops[i], &sizes);
+    resize_ops(p, &sizes);
+    for (int32_t i = 0; i < p->op_count; i++)
         set_layout(&p->ops[i], p->sequence_layout);
-    }
     resize_parts(p, sw_first_layers(o));
     for (int32_t v = 0; v < p->value_count; v++)
         retarget_value(&p->values[v], &sizes, split);

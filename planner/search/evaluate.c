@@ -141,7 +141,7 @@ static int resize(struct sw_cached_program *entry, const struct sw_program_optio
     if (sw_program_resize(entry->program, options, err) != 0)
         return -1;
     if (entry->counted.known.sent != NULL)
-        sw_cost_known_reset(&entry->counted.known, entry->program->op_count);
+        sw_cost_known_reset(&entry->counted.known);
     entry->sized = true;
     entry->micro_batch = options->micro_batch_per_rank;
     entry->slots = options->serving.slots_per_rank;

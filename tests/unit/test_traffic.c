@@ -140,7 +140,7 @@ static void what_is_known_changes_no_price(void **state)
             if (known.sent == NULL && sw_cost_known_make(p, &known, &err) != 0)
                 fail_msg("%s", err.message);
             if (order == 0) /* the second order finds what the first left */
-                sw_cost_known_reset(&known, p->op_count);
+                sw_cost_known_reset(&known);
             for (int32_t i = 0; i < SW_AXIS_COUNT && order == 1; i++)
                 p->mesh.order[i] = (uint8_t)(SW_AXIS_COUNT - 1 - i);
             if (sw_cost_price_known(p, &run->cluster, NULL, &known, &with, &err) != 0 ||
