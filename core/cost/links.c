@@ -324,9 +324,11 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
         const bool direct = is_direct(cluster, span, kind, l);
         const double crossing =
             sw_links_crossing(direct, kind, span->ranks, span->inside[l], span->members[l], bytes);
+        const bool own_sums = direct && !link->direct; /* which no collective's curve is of */
         const double seconds =
-            crossing / (direct ? bandwidth_of(cluster, l, crossing)
-                               : collective_bandwidth(cluster, l, kind, span->inside[l], crossing));
+            crossing / (own_sums
+                            ? bandwidth_of(cluster, l, crossing)
+                            : collective_bandwidth(cluster, l, kind, span->inside[l], crossing));
         if (seconds > slowest)
             slowest = seconds;
         latency +=

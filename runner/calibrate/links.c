@@ -209,19 +209,19 @@ static int time_probe(const struct probe *p, double slot, double *seconds, doubl
 
 /* ---- All sizes ---- */
 
-/* Sums over the kinds of calls of one size. */
-struct sums {
-    double bytes;     /* sent by a rank in a call */
-    double seconds;   /* of a call */
-    double latencies; /* that the calls of these seconds hold */
-    double latency;   /* seconds of one step, if the bytes took none */
-    double spent;     /* measuring */
+/* A call of each kind, of one size. */
+struct calls {
+    struct sw_link_measured of[KINDS];
+    double seconds; /* of all of them */
+    double latency; /* seconds of one step, if the bytes took none: mean */
+    double spent;   /* measuring */
 };
 
-static int measure_size(struct sw_comm *comm, struct sw_axes axes, int64_t bytes, int32_t ahead,
-                        double slot, struct sums *out, struct sw_error *err)
+static int measure_size(struct sw_comm *comm, const struct sw_link_group *group, int64_t bytes,
+                        int32_t ahead, double slot, struct calls *out, struct sw_error *err)
 {
-    *out = (struct sums){0};
+    const struct sw_axes axes = group->axes;
+    *out = (struct calls){.seconds = 0};
     for (int32_t k = 0; k < KINDS; k++) {
         const enum sw_collective op = sw_link_kinds[k];
         const double steps =
@@ -231,9 +231,9 @@ static int measure_size(struct sw_comm *comm, struct sw_axes axes, int64_t bytes
         int status = probe_create(&probe, comm, axes, sw_link_kinds[k], bytes, ahead, err);
         if (status == 0)
             status = time_probe(&probe, slot / KINDS, &seconds, &spent, err);
-        out->bytes += (double)probe.bytes;
+        const double sent = (double)probe.bytes;
+        out->of[k] = (struct sw_link_measured){sent, sent * group->share, seconds, steps};
         out->seconds += seconds;
-        out->latencies += steps;
         out->latency += seconds / steps / KINDS;
         out->spent += spent;
         probe_free(&probe);
@@ -280,40 +280,70 @@ void sw_link_points(struct sw_link_rates *out, const struct sw_link_measured *me
         out->point[i].fraction /= out->bandwidth;
 }
 
+void sw_link_add_curve(struct sw_link_rates *out, enum sw_collective kind, int32_t ranks,
+                       const struct sw_link_measured *measured, int32_t count)
+{
+    struct sw_link_rates own = {.latency_s = out->latency_s};
+    sw_link_points(&own, measured, count);
+    const double bandwidth = own.bandwidth > out->bandwidth ? own.bandwidth : out->bandwidth;
+    const double before = out->bandwidth / bandwidth, its = own.bandwidth / bandwidth;
+    struct sw_link_curve *curve = &out->curve[out->curves];
+    curve->kind = kind;
+    curve->ranks = ranks;
+    for (int32_t i = 0; i < out->count; i++) {
+        out->point[i].fraction *= before;
+        for (int32_t c = 0; c < out->curves; c++)
+            out->curve[c].point[i].fraction *= before;
+        curve->point[i] = (struct sw_link_point){own.point[i].bytes, own.point[i].fraction * its};
+    }
+    out->curves++;
+    out->bandwidth = bandwidth;
+}
+
+static void add(struct sw_link_measured *to, const struct sw_link_measured *one, double weight)
+{
+    to->bytes += one->bytes * weight;
+    to->crossing += one->crossing * weight;
+    to->seconds += one->seconds * weight;
+    to->latencies += one->latencies * weight;
+}
+
 /* Bandwidth is what calls in a row reach: a network that was at rest passes its first bytes faster
  * (buffers, token buckets), which a step that is bound by it never sees. */
 int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, int32_t count,
                       double seconds, struct sw_link_rates *out, struct sw_error *err)
 {
     const double slot = seconds / (SW_LINK_SIZES * count + 1);
-    struct sw_link_measured measured[SW_LINK_SIZES] = {0};
+    struct sw_link_measured all[SW_LINK_SIZES] = {0}, of[KINDS][SW_LINK_GROUPS][SW_LINK_SIZES];
     double spent, last = 0;
-    struct sums sums;
+    struct calls calls;
     int32_t sizes = 0;
     *out = (struct sw_link_rates){0};
-    if (measure_size(comm, groups[0].axes, LATENCY_BYTES, 1, slot, &sums, err) != 0)
+    if (measure_size(comm, &groups[0], LATENCY_BYTES, 1, slot, &calls, err) != 0)
         return -1;
-    out->latency_s = sums.latency;
-    spent = sums.spent;
+    out->latency_s = calls.latency;
+    spent = calls.spent;
     for (int64_t bytes = FIRST_BYTES; sizes < SW_LINK_SIZES; bytes *= GROWTH, sizes++) {
         /* a call of the next size takes about GROWTH times as long and runs at least three times;
          * every rank sees the same means, so all stop at the same size */
         if (sizes >= ENOUGH && spent + 3 * AHEAD * GROWTH * last > seconds)
             break;
-        struct sw_link_measured *m = &measured[sizes];
-        const double calls = KINDS * count;
         last = 0;
         for (int32_t g = 0; g < count; g++) {
-            if (measure_size(comm, groups[g].axes, bytes, AHEAD, slot, &sums, err) != 0)
+            if (measure_size(comm, &groups[g], bytes, AHEAD, slot, &calls, err) != 0)
                 return -1;
-            m->bytes += sums.bytes / calls;
-            m->crossing += sums.bytes * groups[g].share / calls;
-            m->seconds += sums.seconds / calls;
-            m->latencies += sums.latencies / calls;
-            last += sums.seconds;
-            spent += sums.spent;
+            for (int32_t k = 0; k < KINDS; k++) {
+                of[k][g][sizes] = calls.of[k];
+                add(&all[sizes], &calls.of[k], 1.0 / (KINDS * count));
+            }
+            last += calls.seconds;
+            spent += calls.spent;
         }
     }
-    sw_link_points(out, measured, sizes);
+    sw_link_points(out, all, sizes);
+    for (int32_t k = 0; k < KINDS; k++)
+        for (int32_t g = 0; g < count; g++)
+            sw_link_add_curve(out, sw_link_kinds[k], sw_axes_size(&comm->mesh, groups[g].axes),
+                              of[k][g], sizes);
     return 0;
 }

@@ -19,11 +19,25 @@ struct sw_link_point {
     double bytes, fraction;
 };
 
+/* The kinds of collective that a link is measured with. */
+enum { SW_LINK_KINDS = 3, SW_LINK_GROUPS = 2 };
+extern const enum sw_collective sw_link_kinds[SW_LINK_KINDS];
+
+/* What one kind reaches in groups of so many, by bytes that cross the link, in shares of the
+ * bandwidth. */
+struct sw_link_curve {
+    enum sw_collective kind;
+    int32_t ranks;
+    struct sw_link_point point[SW_LINK_POINTS];
+};
+
 struct sw_link_rates {
     double latency_s; /* of one step of a collective, as core/cost/links.c counts steps */
     double bandwidth; /* bytes/s, one direction, per rank: the best of the sizes */
     int32_t count;    /* points, ascending */
-    struct sw_link_point point[SW_LINK_POINTS];
+    struct sw_link_point point[SW_LINK_POINTS]; /* of all kinds and groups: their mean */
+    int32_t curves;                             /* kind by kind, ranks ascending; 0: none */
+    struct sw_link_curve curve[SW_LINK_KINDS * SW_LINK_GROUPS];
     bool rings; /* collectives go in rings and trees; else straight to each receiver */
     bool rails; /* a rank alone does not use the ports of its node's other ranks */
 };
@@ -31,11 +45,8 @@ struct sw_link_rates {
 /* Adds up `count` doubles over all ranks, in place. Nothing to do with one rank. */
 int sw_calibrate_sum(struct sw_comm *comm, double *values, int32_t count, struct sw_error *err);
 
-/* The kinds of collective that a link is measured with, the op that has such a one, the elements
- * (f32) of a rank's input for it to send `bytes` to a group, at least one to each member, and what
- * it then sends. */
-enum { SW_LINK_KINDS = 3 };
-extern const enum sw_collective sw_link_kinds[SW_LINK_KINDS];
+/* The elements (f32) of a rank's input for it to send `bytes` to a group, at least one to each
+ * member, and what it then sends. */
 int64_t sw_link_elems(enum sw_collective kind, int32_t group, int64_t bytes);
 int64_t sw_link_bytes(enum sw_collective kind, int32_t group, int64_t elems);
 
@@ -50,6 +61,10 @@ struct sw_link_measured {
 enum { SW_LINK_GROWTH = 8 };
 void sw_link_points(struct sw_link_rates *out, const struct sw_link_measured *measured,
                     int32_t count);
+/* Adds what one kind reached in groups of so many, after the points, of as many sizes; where it was
+ * faster than all that stands there the bandwidth becomes its own, and their shares less. */
+void sw_link_add_curve(struct sw_link_rates *out, enum sw_collective kind, int32_t ranks,
+                       const struct sw_link_measured *measured, int32_t count);
 
 /* Groups whose collectives use the link, and the share of what a member sends that crosses it. */
 struct sw_link_group {
@@ -58,8 +73,8 @@ struct sw_link_group {
 };
 
 /* Collective: every rank calls it with the same arguments and gets the same figures. groups[count],
- * at least one; the first also gives the latency. Takes about `seconds`, more on a link so slow
- * that a few calls take longer. */
+ * at least one and at most SW_LINK_GROUPS, members ascending; the first also gives the latency.
+ * Takes about `seconds`, more on a link so slow that a few calls take longer. */
 int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, int32_t count,
                       double seconds, struct sw_link_rates *out, struct sw_error *err);
 

@@ -287,6 +287,12 @@ static void write_seconds(FILE *out, double seconds)
     fprintf(out, "%.4g us", seconds * 1e6);
 }
 
+/* Never 0, which is no fraction. */
+static double shown(double fraction)
+{
+    return fraction > 1e-6 ? fraction : 1e-6;
+}
+
 static void write_points(FILE *out, const struct sw_calibration_point *point, int32_t count,
                          const char *indent)
 {
@@ -294,9 +300,7 @@ static void write_points(FILE *out, const struct sw_calibration_point *point, in
     for (int32_t i = 0; i < count; i++) {
         if (i > 0)
             fprintf(out, i % 5 == 0 ? ",\n%s" : ", ", indent);
-        /* never 0, which is no fraction, and sizes that ascend as printed */
-        const double fraction = point[i].fraction > 1e-6 ? point[i].fraction : 1e-6;
-        fprintf(out, "[%.6g, %.4g]", point[i].size, fraction);
+        fprintf(out, "[%.6g, %.4g]", point[i].size, shown(point[i].fraction));
     }
     fputc(']', out);
 }
@@ -486,6 +490,21 @@ static void write_accelerator(FILE *out, const struct sw_calibration *c,
         fprintf(out, "  compute_units: %d\n", f->compute_units);
 }
 
+/* A line for each kind and number of ranks. */
+static void write_curves(FILE *out, const struct sw_link_rates *r)
+{
+    for (int32_t c = 0; c < r->curves; c++)
+        for (int32_t i = 0; i < r->count; i++)
+            fprintf(out, "%s[%s, %d, %.6g, %.4g]",
+                    c + i == 0   ? "\n    collectives: ["
+                    : i % 4 == 0 ? ",\n      "
+                                 : ", ",
+                    sw_word(sw_words_collective, (int32_t)r->curve[c].kind), r->curve[c].ranks,
+                    r->curve[c].point[i].bytes, shown(r->curve[c].point[i].fraction));
+    if (r->curves > 0)
+        fputc(']', out);
+}
+
 static void write_link(FILE *out, const char *name, int32_t spans, const struct sw_link_rates *r)
 {
     struct sw_calibration_point point[SW_LINK_POINTS];
@@ -497,6 +516,7 @@ static void write_link(FILE *out, const char *name, int32_t spans, const struct 
     write_seconds(out, r->latency_s);
     fputs("\n    efficiency: ", out);
     write_points(out, point, r->count, "      ");
+    write_curves(out, r);
     fprintf(out, "\n    direct: %s\n    rails: %s\n    source: runner calibrate\n",
             r->rings ? "false" : "true", r->rails ? "true" : "false");
 }

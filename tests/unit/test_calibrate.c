@@ -260,6 +260,13 @@ static void expect_four_nodes(const struct sw_cluster_config *cluster)
     assert_int_equal(cluster->link[1].spans, 8);
     assert_true(cluster->link[1].direct);
     close_to(cluster->link[1].bandwidth, 25e6);
+    const struct sw_collective_curves *own = cluster->link[1].collectives;
+    assert_true(cluster->link[0].collectives == NULL && own != NULL);
+    assert_int_equal(own->count, 3);
+    assert_true(own->of[1].kind == SW_ALL_GATHER && own->of[1].ranks == 8);
+    close_to(own->of[1].curve.point[0].size, 3584);
+    close_to(own->of[1].curve.point[0].fraction, 0.625);
+    assert_true(own->of[2].kind == SW_ALL_REDUCE && own->of[2].curve.count == 1);
     const struct sw_accelerator_config *a = &cluster->accelerator;
     assert_string_equal(a->name, "rank");
     assert_int_equal(a->memory_bytes, 2000000000);
@@ -273,8 +280,14 @@ static void plan_reads_what_is_written(void **state)
     (void)state;
     const struct sw_link_rates inside = {
         .latency_s = 2e-6, .bandwidth = 4e9, .count = 2, .point = {{4096, 0.25}, {1e6, 1}}};
-    const struct sw_link_rates across = {
-        .latency_s = 50e-6, .bandwidth = 25e6, .count = 1, .point = {{4096, 1}}};
+    const struct sw_link_rates across = {.latency_s = 50e-6,
+                                         .bandwidth = 25e6,
+                                         .count = 1,
+                                         .point = {{4096, 0.75}},
+                                         .curves = 3,
+                                         .curve = {{SW_ALL_GATHER, 4, {{4096, 0.5}}},
+                                                   {SW_ALL_GATHER, 8, {{3584, 0.625}}},
+                                                   {SW_ALL_REDUCE, 4, {{4096, 1}}}}};
     struct texts t = {.facts = {.accelerator_name = "rank",
                                 .cluster_name = "four-nodes",
                                 .versions = "tests",
@@ -439,7 +452,32 @@ static void every_rank_finds_the_same_link(void **state)
         assert_true(i == 0 || r->point[i].bytes > r->point[i - 1].bytes);
         best = r->point[i].fraction > best ? r->point[i].fraction : best;
     }
+    assert_int_equal(r->curves, SW_LINK_KINDS);
+    for (int32_t c = 0; c < r->curves; c++) {
+        assert_true(r->curve[c].kind == sw_link_kinds[c] && r->curve[c].ranks == RANKS);
+        for (int32_t i = 0; i < r->count; i++)
+            best = r->curve[c].point[i].fraction > best ? r->curve[c].point[i].fraction : best;
+    }
     close_to(best, 1);
+}
+
+/* Kinds and groups that share a link do not get the same of it, which their mean would hide. */
+static void kinds_have_rates_of_their_own(void **state)
+{
+    (void)state;
+    const struct sw_link_measured mean = {1e6, 1e6, 0.101, 1}, fast = {1e6, 1e6, 0.052, 2},
+                                  slow = {1e6, 1e6, 0.126, 1};
+    struct sw_link_rates r = {.latency_s = 1e-3};
+    sw_link_points(&r, &mean, 1);
+    sw_link_add_curve(&r, SW_ALL_GATHER, 4, &slow, 1);
+    close_to(r.bandwidth, 1e7);
+    close_to(r.curve[0].point[0].fraction, 0.8);
+    sw_link_add_curve(&r, SW_ALL_REDUCE, 4, &fast, 1);
+    close_to(r.bandwidth, 2e7);
+    close_to(r.point[0].fraction, 0.5);
+    close_to(r.curve[0].point[0].fraction, 0.4);
+    close_to(r.curve[1].point[0].fraction, 1);
+    assert_true(r.curves == 2 && r.curve[1].kind == SW_ALL_REDUCE && r.curve[1].ranks == 4);
 }
 
 /* ---- The tool ---- */
@@ -768,6 +806,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(plan_reads_what_is_written),
         cmocka_unit_test(a_failed_write_leaves_the_old_file),
         cmocka_unit_test(every_rank_finds_the_same_link),
+        cmocka_unit_test(kinds_have_rates_of_their_own),
         cmocka_unit_test(mistakes_are_explained),
         cmocka_unit_test(without_a_gpu_nothing_is_written),
         cmocka_unit_test(stopped_it_leaves_nothing),

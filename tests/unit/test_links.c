@@ -424,8 +424,11 @@ static void measured_apart(void **state)
         close_to(sw_links_seconds(&c, &span, cases[i].kind, cases[i].bytes),
                  cases[i].bytes / (inner * cases[i].share));
     }
-    c.link[0].direct = true; /* no software whose collectives were measured */
-    close_to(seconds(&c, sw_mesh_make(1, 4, 1, 1), SW_ALL_TO_ALL, 4e7), 3e7 / (inner * 0.5));
+    c.profile.reduces_directly = true; /* its own sums, which are no collective of the link's */
+    close_to(seconds(&c, sw_mesh_make(1, 8, 1, 1), SW_ALL_REDUCE, 8e6), 14e6 / (inner * 0.5));
+    c.link[0].direct = true; /* of the runner on CPUs, as it was measured */
+    close_to(seconds(&c, sw_mesh_make(1, 8, 1, 1), SW_ALL_REDUCE, 8e6), 14e6 / (inner * 0.9));
+    close_to(seconds(&c, sw_mesh_make(1, 16, 1, 1), SW_ALL_TO_ALL, 4e7), 3.75e7 / (inner * 0.4));
 }
 
 int main(void)
