@@ -510,6 +510,8 @@ void sw_status_judge(const struct sw_statuses *all, struct sw_run_status *s)
     s->step = s->progress.step > 0 ? s->progress.step : s->attempt.step;
     if (s->attempt.verdict != SW_VERDICT_RUNNING && s->attempt.attempt > 0)
         s->step = s->attempt.step; /* what is kept of it */
+    if (s->step != s->progress.step) /* whose loss it is */
+        s->progress.loss = NAN;
     s->steps = sub->steps > 0 ? sub->steps : s->told_steps;
     const double each = s->progress.step_seconds > 0 ? s->progress.step_seconds : s->predicted;
     s->left_seconds = s->steps > 0 && each > 0 && s->state != SW_RUN_DONE && s->step <= s->steps
