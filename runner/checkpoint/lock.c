@@ -133,7 +133,13 @@ static int read_text(const char *path, char text[TEXT_BYTES])
 
 static int fail_to_write(const struct sw_lock *lock, struct sw_error *err)
 {
-    return sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", lock->path, strerror(errno));
+    const int reason = errno;
+    (void)sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", lock->path, strerror(reason));
+    if (reason != EACCES && reason != EPERM && reason != EROFS)
+        return -1;
+    return sw_path_blame(err, reason,
+                         "make the folder writable, or name another in the run file, as directory "
+                         "or checkpoint.directory");
 }
 
 /* Our record in a file aside, on the disk. */
