@@ -102,10 +102,12 @@ static void put(const struct field *field, void *base, const void *value, size_t
         memcpy((char *)base + field->offset, value, bytes);
 }
 
-/* A limit as people write it: 4096, 0.5, 1e+18. */
-static const char *limit_text(struct sw_config *c, double limit)
+/* A limit as people write it: 4096, 0.5, 1e+18; 90 % beside a percentage. */
+static const char *limit_text(struct sw_config *c, const struct node *node, double limit)
 {
     char buffer[32];
+    if (strchr(node->text, '%') != NULL)
+        return sw_config_format(c, "%.6g %%", 100 * limit);
     if (fabs(limit) < 1e16 && limit == floor(limit))
         return sw_config_format(c, "%.0f", limit);
     return sw_config_format(c, "%s", sw_real_format(limit, buffer));
@@ -118,11 +120,11 @@ static bool in_range(struct sw_config *c, const struct field *field, const struc
         return true;
     const char *wants = NULL;
     if (field->above_min && value <= field->min)
-        wants = sw_config_format(c, "more than %s", limit_text(c, field->min));
+        wants = sw_config_format(c, "more than %s", limit_text(c, node, field->min));
     else if (value < field->min)
-        wants = sw_config_format(c, "at least %s", limit_text(c, field->min));
+        wants = sw_config_format(c, "at least %s", limit_text(c, node, field->min));
     else if (value > field->max)
-        wants = sw_config_format(c, "at most %s", limit_text(c, field->max));
+        wants = sw_config_format(c, "at most %s", limit_text(c, node, field->max));
     if (wants == NULL)
         return true;
     sw_config_error_at(c, node,

@@ -94,8 +94,9 @@ static int check_bytes(struct reading *r, size_t bytes)
     r->refusal->code = "context_length_exceeded";
     return REFUSE(r,
                   "the prompt has %zu bytes; with %" PRId64
-                  " tokens for a sequence, of at most %zu bytes each, it can have %zu",
-                  bytes, r->rules->limits.max_tokens, sw_codec_longest(r->rules->codec), most);
+                  " tokens for a sequence, of at most %zu byte%s each, it can have %zu",
+                  bytes, r->rules->limits.max_tokens, sw_codec_longest(r->rules->codec),
+                  sw_codec_longest(r->rules->codec) == 1 ? "" : "s", most);
 }
 
 static int add_text(struct reading *r, const json_t *text)

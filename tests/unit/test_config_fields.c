@@ -61,10 +61,14 @@ static void scalars(void **state)
          "t:6:20: 'keep' must be at least 1, not 0 | for example: keep: 3\n"},
         {"checkpoint: {keep_every: -1}\n",
          "t:6:26: 'keep_every' must be at least 0, not -1 | for example: keep_every: 1000\n"},
+        {"memory_headroom: 150 %\n",
+         "t:6:18: 'memory_headroom' must be at most 90 %, not 150 % | for example: "
+         "memory_headroom: 5 %\n"},
         {"memory_headroom: 5\n", "t:6:18: 'memory_headroom' must be at most 0.9, not 5 | for "
                                  "example: memory_headroom: 5 %\n"},
-        {"memory_headroom: -1 %\n", "t:6:18: 'memory_headroom' must be at least 0, not -1 % | for "
-                                    "example: memory_headroom: 5 %\n"},
+        {"memory_headroom: -1 %\n",
+         "t:6:18: 'memory_headroom' must be at least 0 %, not -1 % | for "
+         "example: memory_headroom: 5 %\n"},
         {"memory_headroom: 4 GB\n", "t:6:18: 'memory_headroom' has the unknown unit 'GB' in '4 GB' "
                                     "| units: %\n"},
         {"memory_headroom: some\n", "t:6:18: 'memory_headroom' must be a percentage or a fraction, "
