@@ -509,7 +509,7 @@ void sw_status_judge(const struct sw_statuses *all, struct sw_run_status *s)
         s->attempt_number = sub->attempt;
     s->step = s->progress.step > 0 ? s->progress.step : s->attempt.step;
     if (s->attempt.verdict != SW_VERDICT_RUNNING && s->attempt.attempt > 0)
-        s->step = s->attempt.step; /* what is kept of it */
+        s->step = s->attempt.step;   /* what is kept of it */
     if (s->step != s->progress.step) /* whose loss it is */
         s->progress.loss = NAN;
     s->steps = sub->steps > 0 ? sub->steps : s->told_steps;
