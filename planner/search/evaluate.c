@@ -10,8 +10,8 @@
 
 /* Programs by structure, one cache for each thread: compiling takes ten times as long as resizing.
  * Meshes come sorted by structure, so that a few programs are enough. They share a search's memory
- * with the meshes: of few meshes more programs are kept. */
-enum { PROGRAM_BYTES = 150000, MEMORY_BYTES = 19700000, FEWEST_PROGRAMS = 64 };
+ * with the meshes and some logical programs: of few meshes more are kept. */
+enum { PROGRAM_BYTES = 150000, MEMORY_BYTES = 19000000, FEWEST_PROGRAMS = 64 };
 
 struct sw_cached_program {
     struct sw_program_key key;
