@@ -183,7 +183,12 @@ release_sanitized() {
         cat "$log"
         return 1
     }
-    sed -n 's/^100% tests passed, 0 tests failed out of \([0-9]*\)$/\1 tests passed/p' "$log"
+    ASAN_OPTIONS=detect_leaks=1:exitcode=99 UBSAN_OPTIONS=halt_on_error=1 build-checked/tests/test_rows >"$log.rows" 2>&1 || {
+        echo "FAIL: test_rows under the sanitizers"
+        cat "$log.rows"
+        return 1
+    }
+    sed -n 's/^100% tests passed, 0 tests failed out of \([0-9]*\)$/\1 tests passed, and test_rows with all types and shapes/p' "$log"
 }
 export -f fuzz_all release_sanitized
 export fuzz
