@@ -7,7 +7,7 @@
 #                 [--damages N|all] [--locks N] [--lives N] [--settings N] [--searches N] [--fuzz SECONDS]
 #                 [--only TRIAL] [--machine WORDS] [--report FILE.md] [--anew]
 #
-# The fuzzers, and the trial `sanitized`, need build-checked, as tests/run.sh --all makes them.
+# The fuzzers and the trial `sanitized` need build-checked, the trial `threads` build-threads, as tests/run.sh --all makes them.
 # What was done is in DIR/soak (removed by --anew). A trial that was begun with other programs than
 # those in DIR now is begun anew; one that held is not run again. The table goes to stdout
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
@@ -190,10 +190,17 @@ release_sanitized() {
     }
     sed -n 's/^100% tests passed, 0 tests failed out of \([0-9]*\)$/\1 tests passed, and test_rows with all types and shapes/p' "$log"
 }
-export -f fuzz_all release_sanitized
+# What the gate's thread sanitizer sees a part of.
+# shellcheck disable=SC2317
+threads_whole() {
+    TSAN_OPTIONS=suppressions=$PWD/tests/support/tsan.supp:halt_on_error=1 build-threads/tests/test_checkpoint_move || return 1
+    echo "every trial of states that move between meshes, without a race"
+}
+export -f fuzz_all release_sanitized threads_whole
 export fuzz
 trial fuzz "fuzzers" bash -c fuzz_all
 trial sanitized "tests with the label release under the sanitizers" bash -c release_sanitized
+trial threads "moves of states under the thread sanitizer" bash -c threads_whole
 
 # On four live Slurm nodes; each life that held is not lived again.
 # shellcheck disable=SC2317
@@ -260,7 +267,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in saves search settings kill faults flips damages architectures streams lock counts serve fuzz sanitized each disturbed lives; do
+    for name in saves search settings kill faults flips damages architectures streams lock counts serve fuzz sanitized threads each disturbed lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }
