@@ -515,7 +515,7 @@ static void report_step(const struct calibrating *c)
 
 static void report_link(const char *name, const struct sw_link_rates *r)
 {
-    fprintf(stderr, "%-9s %.3g MB/s per rank, %.3g us\n", name, r->bandwidth / 1e6,
+    fprintf(stderr, "%-9s %.3g MB/s per rank, %.3g us\n", name, sw_link_reached(r) / 1e6,
             r->latency_s * 1e6);
 }
 

@@ -74,12 +74,13 @@ static void widen(struct sw_doubts *out, double low, double high)
 static void doubt_link(const struct sw_calibration *c, const char *where,
                        const struct sw_link_rates *link, struct sw_doubts *out)
 {
-    if (link == NULL || !(link->bandwidth > c->memory_bandwidth))
+    const double reached = link != NULL ? sw_link_reached(link) : 0;
+    if (!(reached > c->memory_bandwidth))
         return;
     snprintf(out->text[out->count++], sizeof out->text[0],
-             "%.3g GB/s with %.3g us %s, where a rank's memory does %.3g GB/s",
-             link->bandwidth / 1e9, link->latency_s * 1e6, where, c->memory_bandwidth / 1e9);
-    widen(out, usual_low, usual_high * link->bandwidth / c->memory_bandwidth);
+             "%.3g GB/s with %.3g us %s, where a rank's memory does %.3g GB/s", reached / 1e9,
+             link->latency_s * 1e6, where, c->memory_bandwidth / 1e9);
+    widen(out, usual_low, usual_high * reached / c->memory_bandwidth);
 }
 
 void sw_calibration_doubt(const struct sw_calibration *c, double fair,

@@ -300,6 +300,14 @@ void sw_link_add_curve(struct sw_link_rates *out, enum sw_collective kind, int32
     out->bandwidth = bandwidth;
 }
 
+double sw_link_reached(const struct sw_link_rates *rates)
+{
+    double best = rates->count == 0 ? 1 : 0;
+    for (int32_t i = 0; i < rates->count; i++)
+        best = rates->point[i].fraction > best ? rates->point[i].fraction : best;
+    return rates->bandwidth * best;
+}
+
 static void add(struct sw_link_measured *to, const struct sw_link_measured *one, double weight)
 {
     to->bytes += one->bytes * weight;

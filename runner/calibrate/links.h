@@ -72,6 +72,9 @@ struct sw_link_group {
     double share;
 };
 
+/* Bytes/s that all kinds and groups reach in the mean, at the best of the sizes. */
+double sw_link_reached(const struct sw_link_rates *rates);
+
 /* Collective: every rank calls it with the same arguments and gets the same figures. groups[count],
  * at least one and at most SW_LINK_GROUPS, members ascending; the first also gives the latency.
  * Takes about `seconds`, more on a link so slow that a few calls take longer. */

@@ -475,6 +475,7 @@ static void kinds_have_rates_of_their_own(void **state)
     sw_link_add_curve(&r, SW_ALL_REDUCE, 4, &fast, 1);
     close_to(r.bandwidth, 2e7);
     close_to(r.point[0].fraction, 0.5);
+    close_to(sw_link_reached(&r), 1e7); /* of which doubts are */
     close_to(r.curve[0].point[0].fraction, 0.4);
     close_to(r.curve[1].point[0].fraction, 1);
     assert_true(r.curves == 2 && r.curve[1].kind == SW_ALL_REDUCE && r.curve[1].ranks == 4);
