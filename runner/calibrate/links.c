@@ -281,10 +281,20 @@ void sw_link_points(struct sw_link_rates *out, const struct sw_link_measured *me
 }
 
 void sw_link_add_curve(struct sw_link_rates *out, enum sw_collective kind, int32_t ranks,
-                       const struct sw_link_measured *measured, int32_t count)
+                       const struct sw_link_measured *mean, const struct sw_link_measured *measured,
+                       int32_t count)
 {
     struct sw_link_rates own = {.latency_s = out->latency_s};
-    sw_link_points(&own, measured, count);
+    struct sw_link_measured told[SW_LINK_SIZES];
+    for (int32_t i = 0; i < count; i++) {
+        const double waits = mean[i].latencies * out->latency_s;
+        told[i] = measured[i];
+        if (waits > mean[i].seconds / 2)
+            told[i].seconds =
+                measured[i].latencies * out->latency_s +
+                measured[i].crossing / (out->point[SW_LINK_BETWEEN * i].fraction * out->bandwidth);
+    }
+    sw_link_points(&own, told, count);
     const double bandwidth = own.bandwidth > out->bandwidth ? own.bandwidth : out->bandwidth;
     const double before = out->bandwidth / bandwidth, its = own.bandwidth / bandwidth;
     struct sw_link_curve *curve = &out->curve[out->curves];
@@ -351,7 +361,7 @@ int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, 
     sw_link_points(out, all, sizes);
     for (int32_t k = 0; k < KINDS; k++)
         for (int32_t g = 0; g < count; g++)
-            sw_link_add_curve(out, sw_link_kinds[k], sw_axes_size(&comm->mesh, groups[g].axes),
+            sw_link_add_curve(out, sw_link_kinds[k], sw_axes_size(&comm->mesh, groups[g].axes), all,
                               of[k][g], sizes);
     return 0;
 }

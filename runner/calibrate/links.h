@@ -62,9 +62,12 @@ enum { SW_LINK_GROWTH = 8 };
 void sw_link_points(struct sw_link_rates *out, const struct sw_link_measured *measured,
                     int32_t count);
 /* Adds what one kind reached in groups of so many, after the points, of as many sizes; where it was
- * faster than all that stands there the bandwidth becomes its own, and their shares less. */
+ * faster than all that stands there the bandwidth becomes its own, and their shares less. Sizes of
+ * which latency is more than half of the mean's time do not tell kinds apart: they have its rate.
+ */
 void sw_link_add_curve(struct sw_link_rates *out, enum sw_collective kind, int32_t ranks,
-                       const struct sw_link_measured *measured, int32_t count);
+                       const struct sw_link_measured *mean, const struct sw_link_measured *measured,
+                       int32_t count);
 
 /* Groups whose collectives use the link, and the share of what a member sends that crosses it. */
 struct sw_link_group {

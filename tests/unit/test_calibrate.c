@@ -469,16 +469,24 @@ static void kinds_have_rates_of_their_own(void **state)
                                   slow = {1e6, 1e6, 0.126, 1};
     struct sw_link_rates r = {.latency_s = 1e-3};
     sw_link_points(&r, &mean, 1);
-    sw_link_add_curve(&r, SW_ALL_GATHER, 4, &slow, 1);
+    sw_link_add_curve(&r, SW_ALL_GATHER, 4, &mean, &slow, 1);
     close_to(r.bandwidth, 1e7);
     close_to(r.curve[0].point[0].fraction, 0.8);
-    sw_link_add_curve(&r, SW_ALL_REDUCE, 4, &fast, 1);
+    sw_link_add_curve(&r, SW_ALL_REDUCE, 4, &mean, &fast, 1);
     close_to(r.bandwidth, 2e7);
     close_to(r.point[0].fraction, 0.5);
     close_to(sw_link_reached(&r), 1e7); /* of which doubts are */
     close_to(r.curve[0].point[0].fraction, 0.4);
     close_to(r.curve[1].point[0].fraction, 1);
     assert_true(r.curves == 2 && r.curve[1].kind == SW_ALL_REDUCE && r.curve[1].ranks == 4);
+    /* 1 ms of 1.5 is latency: what one kind took less of it is noise */
+    const struct sw_link_measured small = {1e3, 1e3, 1.5e-3, 1}, noise = {2e3, 2e3, 1e-6, 1};
+    struct sw_link_rates waits = {.latency_s = 1e-3};
+    sw_link_points(&waits, &small, 1);
+    sw_link_add_curve(&waits, SW_REDUCE_SCATTER, 8, &small, &noise, 1);
+    close_to(waits.bandwidth, 2e6);
+    close_to(waits.curve[0].point[0].fraction, 1);
+    close_to(waits.curve[0].point[0].bytes, 2e3);
 }
 
 /* ---- The tool ---- */
