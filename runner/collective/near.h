@@ -21,7 +21,8 @@ struct sw_near;
 struct sw_near *sw_near_create(const void *mpi_comm);
 void sw_near_free(struct sw_near *near);
 
-/* Members are ranks of that MPI_Comm. `bytes` at `data` stay as they are until they are taken.
+/* Members are ranks of that MPI_Comm. `bytes` at `data` stay as they are until they are taken; it
+ * is memory of this process, none that a driver maps, which the kernel would not read for another.
  * false: the member has not taken the message before. */
 bool sw_near_post(struct sw_near *near, int32_t to, const void *data, size_t bytes);
 /* Whether nothing of what was posted still needs its memory. */
