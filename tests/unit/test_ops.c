@@ -708,9 +708,9 @@ static void threads_do_not_change_bits(void **state)
 /* ---- Serving ---- */
 
 /* The last token of a slot, on its way of its own, and as the last of a chunk; in every precision
- * of the cache that there is beside each precision of the queries. Tolerances as above; a chunk of
- * bf16 over bf16 may round each of at most 48 probabilities, none above 1, of values that are not
- * either, to bf16. */
+ * of the cache that there is beside each precision of the queries. Tolerances as above; of bf16
+ * over bf16 each of at most 48 probabilities, none above 1, of values that are not either, may be
+ * rounded to bf16. */
 static void a_token_attends_as_in_a_chunk(void **state)
 {
     (void)state;
