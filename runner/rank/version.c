@@ -1,6 +1,7 @@
 #include "runner/rank/version.h"
 
 #include "core/base/json.h"
+#include "runner/device/cpu/amx.h"
 #include "runner/device/cpu/onednn.h"
 #include "runner/rank/accelerator.h"
 #include "runner/rank/launch.h"
@@ -26,6 +27,7 @@ const char *sw_version_json(char *buffer, size_t buffer_bytes)
     sw_json_text(&j, "shardwright", SW_VERSION);
     sw_json_text(&j, "onednn", dnnl);
     sw_json_text(&j, "instruction_set", sw_onednn_isa());
+    sw_json_text(&j, "kernel_instruction_set", sw_cpu_kernel_isa(sw_onednn_has_amx()));
     sw_json_text(&j, "mpi", sw_launch_mpi_version(mpi, sizeof mpi));
     sw_json_end(&j);
     fclose(out);
@@ -37,8 +39,10 @@ const char *sw_version_text(const char *http, char *buffer, size_t buffer_bytes)
     char dnnl[32], mpi[128], cuda[512];
     onednn(dnnl);
     snprintf(buffer, buffer_bytes,
-             "runner %s\n  devices: cpu (oneDNN %s, %s)\n  MPI: %s\n  CUDA: %s\n  HTTP: %s\n",
-             SW_VERSION, dnnl, sw_onednn_isa(), sw_launch_mpi_version(mpi, sizeof mpi),
-             sw_accelerator_versions(cuda, sizeof cuda), http);
+             "runner %s\n  devices: cpu (oneDNN %s, %s; own kernels, %s)\n  MPI: %s\n  CUDA: %s\n  "
+             "HTTP: %s\n",
+             SW_VERSION, dnnl, sw_onednn_isa(), sw_cpu_kernel_isa(sw_onednn_has_amx()),
+             sw_launch_mpi_version(mpi, sizeof mpi), sw_accelerator_versions(cuda, sizeof cuda),
+             http);
     return buffer;
 }

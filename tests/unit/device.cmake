@@ -20,6 +20,12 @@ if(TARGET test_rows)
   add_test(NAME test_rows_avx2 COMMAND test_rows WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   sw_test_properties(test_rows_avx2 PROPERTIES ENVIRONMENT DNNL_MAX_CPU_ISA=AVX2 LABELS variant)
 endif()
+# tiles of the processor, where it has them, beside the emulation of them
+sw_test(test_amx SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_amx.c ${CMAKE_SOURCE_DIR}/tests/support/amx_emulated.c
+        LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+if(TARGET test_amx AND SW_NATIVE)
+  target_compile_options(test_amx PRIVATE -march=native)
+endif()
 # Other instruction sets' bits are a Release build's alone: nothing runs them elsewhere, and they take half a minute to compile.
 if(TARGET test_rows AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT SW_SANITIZE)
   # products of a few rows as the compiler makes them without -march=native, and for AVX2: their own
@@ -36,7 +42,16 @@ if(TARGET test_rows AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT SW_SANITIZE)
           LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
   target_compile_options(test_attention_plain PRIVATE -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math)
   if(EXISTS /proc/cpuinfo)
+    file(STRINGS /proc/cpuinfo sw_has_bf16 REGEX "^flags.* avx512_bf16" LIMIT_COUNT 1)
     file(STRINGS /proc/cpuinfo sw_has_avx2 REGEX "^flags.* avx2 .*fma|^flags.* fma .*avx2" LIMIT_COUNT 1)
+  endif()
+  if(sw_has_bf16 AND SW_NATIVE)
+    # the same on a processor with tiles, which are emulated (runner/device/cpu/amx.h)
+    sw_test(test_attention_amx SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_attention.c ${sw_kernels}
+            ${CMAKE_SOURCE_DIR}/runner/device/cpu/amx.c
+            LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+    target_compile_options(test_attention_amx PRIVATE -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -march=native)
+    target_compile_definitions(test_attention_amx PRIVATE SW_AMX_EMULATED)
   endif()
   if(sw_has_avx2)
     sw_test(test_rows_mavx2 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}

@@ -93,6 +93,9 @@ static void run(struct work *w, int32_t threads)
     struct sw_device *device = sw_cpu_device_create(threads, &err);
     struct sw_attention_workspace layout;
     assert_non_null(device);
+#ifdef SW_AMX_EMULATED
+    assert_true(((struct sw_cpu_device *)device)->amx);
+#endif
     sw_attention_workspace_layout(w->in[Q].size, w->in[K].size, (int32_t)w->shape.dim,
                                   w->in[Q].dtype, false, true, &layout);
     void *workspace = malloc((size_t)layout.bytes);

@@ -39,6 +39,7 @@ struct sw_cpu_device {
     struct sw_device base;
     int32_t threads;
     int64_t alone_elems; /* so many one thread is through with before others have begun */
+    bool amx;            /* bf16 is multiplied in the processor's tiles (amx.h) */
     char *scratch;       /* [threads, SW_CPU_SCRATCH_BYTES] */
     struct matmul_cache *matmuls;
     struct matmul_cache **of_thread; /* [threads], for products whose rows are alike */

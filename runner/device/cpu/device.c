@@ -1,5 +1,7 @@
 /* The CPU device: memory, and which function runs each kind of op. */
+#include "runner/device/cpu/amx.h"
 #include "runner/device/cpu/cpu.h"
+#include "runner/device/cpu/onednn.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +118,7 @@ struct sw_device *sw_cpu_device_create(int32_t threads, struct sw_error *err)
     cpu->base.vtable = &cpu_vtable;
     cpu->threads = threads;
     cpu->alone_elems = ALONE_ELEMS;
+    cpu->amx = sw_cpu_amx_is_usable(sw_onednn_has_amx());
     cpu->scratch = aligned_alloc(4096, (size_t)threads * SW_CPU_SCRATCH_BYTES);
     cpu->of_thread = calloc((size_t)threads, sizeof *cpu->of_thread);
     if (cpu->scratch == NULL || cpu->of_thread == NULL)

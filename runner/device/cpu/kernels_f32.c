@@ -20,6 +20,7 @@
 
 #include "runner/device/cpu/simd.inc"
 #if HAS_PAIRS
+#include "runner/device/cpu/amx.h"
 #include "runner/device/cpu/pairs.inc"
 #endif
 #include "runner/device/cpu/angles.inc"

@@ -182,4 +182,9 @@ static inline const char *sw_onednn_isa(void)
     return "no vectors";
 }
 
+static inline bool sw_onednn_has_amx(void)
+{
+    return strcmp(sw_onednn_isa(), "AMX") == 0;
+}
+
 #endif

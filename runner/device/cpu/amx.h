@@ -1,0 +1,264 @@
+/* Internal to the CPU device: products of bf16 in tiles of 16 rows of 64 bytes (Intel's AMX:
+ * TDPBF16PS). In a header, so that each file has the instructions inside its loops.
+ *
+ * The operations on tiles have two bodies: the compiler's intrinsics, and with SW_AMX_EMULATED
+ * plain C that does what Intel's manual says of them (Software Developer's Manual, volume 2,
+ * TDPBF16PS): tests run all that is around the instructions on processors that have none. Which
+ * processor has them is seen at run time (amx.c); whoever calls sw_cpu_amx_product has configured
+ * its thread. */
+#ifndef SW_DEVICE_CPU_AMX_H
+#define SW_DEVICE_CPU_AMX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Whether tiles can be used: the build is for a processor that multiplies pairs of bf16, this one
+ * has AMX, the kernel lets us keep tiles, and a product of them is right. `wanted`: whether the
+ * matrix library's instruction set has them, which users may hold to less. */
+bool sw_cpu_amx_is_usable(bool wanted);
+
+/* The newest instruction set that our own kernels use here, as sw_onednn_isa names them. */
+const char *sw_cpu_kernel_isa(bool wanted);
+
+#if defined(SW_AMX_EMULATED) ||                                                                    \
+    (defined(__AVX512BF16__) && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11))
+#define HAS_AMX 1
+#define AMX_INLINE static inline __attribute__((always_inline)) AMX_TARGET
+
+enum { AMX_ROWS = 16, AMX_COLUMNS = 16, AMX_ROW_BYTES = 64, AMX_TILES = 8 };
+
+/* ---- Operations ---- */
+
+#ifdef SW_AMX_EMULATED
+#include <stdlib.h>
+
+#define AMX_TARGET
+
+/* A thread's registers. What uses them unconfigured stops, as the processor does. */
+static _Thread_local struct {
+    bool configured;
+    _Alignas(64) unsigned char tile[AMX_TILES][AMX_ROWS][AMX_ROW_BYTES];
+} amx_registers;
+
+static inline void sw_cpu_amx_configure(void)
+{
+    memset(&amx_registers, 0, sizeof amx_registers);
+    amx_registers.configured = true;
+}
+
+static inline void sw_cpu_amx_release(void)
+{
+    amx_registers.configured = false;
+}
+
+static inline void amx_zero(int tile)
+{
+    if (!amx_registers.configured)
+        abort();
+    memset(amx_registers.tile[tile], 0, sizeof amx_registers.tile[tile]);
+}
+
+static inline void amx_load(int tile, const void *from, int64_t row_bytes)
+{
+    amx_zero(tile);
+    for (int64_t i = 0; i < AMX_ROWS; i++)
+        memcpy(amx_registers.tile[tile][i], (const char *)from + i * row_bytes, AMX_ROW_BYTES);
+}
+
+static inline void amx_store(int tile, void *to, int64_t row_bytes)
+{
+    if (!amx_registers.configured)
+        abort();
+    for (int64_t i = 0; i < AMX_ROWS; i++)
+        memcpy((char *)to + i * row_bytes, amx_registers.tile[tile][i], AMX_ROW_BYTES);
+}
+
+/* Numbers below the smallest normal one are zeros, of operands and of results. */
+static inline float amx_flush(float x)
+{
+    return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x;
+}
+
+/* sum += a b, pairs along the depth: products of first elements are summed up from zero, apart from
+ * those of second ones, each rounded once as it is added; then both sums are added, and what they
+ * make to what was there. */
+static inline void amx_add_products(int sum, int a, int b)
+{
+    for (int m = 0; m < AMX_ROWS; m++) {
+        uint32_t left[AMX_COLUMNS];
+        float half[2][AMX_COLUMNS] = {{0}}, to[AMX_COLUMNS];
+        memcpy(left, amx_registers.tile[a][m], sizeof left);
+        memcpy(to, amx_registers.tile[sum][m], sizeof to);
+        for (int k = 0; k < AMX_ROWS; k++) {
+            uint32_t right[AMX_COLUMNS];
+            memcpy(right, amx_registers.tile[b][k], sizeof right);
+            for (int h = 0; h < 2; h++) {
+                const uint32_t x_bits = h == 0 ? left[k] << 16 : left[k] & 0xffff0000u;
+                float x;
+                memcpy(&x, &x_bits, sizeof x);
+                for (int n = 0; n < AMX_COLUMNS; n++) {
+                    const uint32_t y_bits = h == 0 ? right[n] << 16 : right[n] & 0xffff0000u;
+                    float y;
+                    memcpy(&y, &y_bits, sizeof y);
+                    half[h][n] = amx_flush(__builtin_fmaf(amx_flush(x), amx_flush(y), half[h][n]));
+                }
+            }
+        }
+        for (int n = 0; n < AMX_COLUMNS; n++)
+            to[n] = amx_flush(amx_flush(to[n]) + amx_flush(half[0][n] + half[1][n]));
+        memcpy(amx_registers.tile[sum][m], to, sizeof to);
+    }
+}
+#else
+#include <immintrin.h>
+
+#define AMX_TARGET __attribute__((target("amx-tile,amx-bf16")))
+
+/* All tiles whole. */
+AMX_TARGET static inline void sw_cpu_amx_configure(void)
+{
+    struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } shape = {.palette = 1};
+    _Static_assert(sizeof shape == 64, "what the processor reads");
+    for (int i = 0; i < AMX_TILES; i++) {
+        shape.row_bytes[i] = AMX_ROW_BYTES;
+        shape.rows[i] = AMX_ROWS;
+    }
+    __asm__ volatile("" : : "r"(&shape) : "memory");
+    _tile_loadconfig(&shape);
+}
+
+/* Threads without tiles are cheaper to switch to. */
+AMX_TARGET static inline void sw_cpu_amx_release(void)
+{
+    _tile_release();
+}
+
+/* Which tile must be written in the instruction. gcc's intrinsics do not say that they read memory:
+ * what was stored before is there, as the compiler is told. */
+#define amx_zero(tile) _tile_zero(tile)
+#define amx_load(tile, from, row_bytes)                                                            \
+    do {                                                                                           \
+        __asm__ volatile("" : : : "memory");                                                       \
+        _tile_loadd(tile, from, (size_t)(row_bytes));                                              \
+    } while (0)
+#define amx_store(tile, to, row_bytes) _tile_stored(tile, to, (size_t)(row_bytes))
+#define amx_add_products(sum, a, b) _tile_dpbf16ps(sum, a, b)
+#endif
+
+/* ---- Products ---- */
+
+/* What a product reads and adds to: element pairs (i, k) of a at a + i * a_bytes + 4 k, (k, j) of b
+ * at b + k * b_bytes + 4 j, numbers (i, j) of c at c + i * c_bytes + 4 j. */
+struct sw_amx_operands {
+    const char *a, *b;
+    char *c;
+    int64_t a_bytes, b_bytes, c_bytes;
+    int64_t steps; /* of 16 pairs each */
+    bool accumulate;
+};
+
+/* c[16 rows, 16 columns], one or two of both; all of it stays in tiles. */
+AMX_INLINE void amx_make_block(const int rows, const int columns, const struct sw_amx_operands *o)
+{
+    const int64_t below_a = AMX_ROWS * o->a_bytes, below_c = AMX_ROWS * o->c_bytes;
+    const char *a = o->a, *b = o->b;
+    if (o->accumulate) {
+        amx_load(0, o->c, o->c_bytes);
+        if (columns > 1)
+            amx_load(1, o->c + AMX_ROW_BYTES, o->c_bytes);
+        if (rows > 1)
+            amx_load(2, o->c + below_c, o->c_bytes);
+        if (rows > 1 && columns > 1)
+            amx_load(3, o->c + below_c + AMX_ROW_BYTES, o->c_bytes);
+    } else {
+        amx_zero(0);
+        amx_zero(1);
+        amx_zero(2);
+        amx_zero(3);
+    }
+    for (int64_t k = 0; k < o->steps; k++) {
+        amx_load(4, a, o->a_bytes);
+        amx_load(6, b, o->b_bytes);
+        amx_add_products(0, 4, 6);
+        if (columns > 1) {
+            amx_load(7, b + AMX_ROW_BYTES, o->b_bytes);
+            amx_add_products(1, 4, 7);
+        }
+        if (rows > 1) {
+            amx_load(5, a + below_a, o->a_bytes);
+            amx_add_products(2, 5, 6);
+        }
+        if (rows > 1 && columns > 1)
+            amx_add_products(3, 5, 7);
+        a += AMX_ROW_BYTES;
+        b += AMX_ROWS * o->b_bytes;
+    }
+    amx_store(0, o->c, o->c_bytes);
+    if (columns > 1)
+        amx_store(1, o->c + AMX_ROW_BYTES, o->c_bytes);
+    if (rows > 1)
+        amx_store(2, o->c + below_c, o->c_bytes);
+    if (rows > 1 && columns > 1)
+        amx_store(3, o->c + below_c + AMX_ROW_BYTES, o->c_bytes);
+}
+
+/* The last rows of a product, fewer than a tile has: those behind them are made, too, elsewhere. */
+AMX_TARGET static void amx_make_rest(int64_t rows, const int columns, struct sw_amx_operands o)
+{
+    _Alignas(64) char rest[AMX_ROWS][2 * AMX_ROW_BYTES] = {{0}};
+    char *c = o.c;
+    const int64_t c_bytes = o.c_bytes;
+    const size_t bytes = (size_t)columns * AMX_ROW_BYTES;
+    for (int64_t i = 0; o.accumulate && i < rows; i++)
+        memcpy(rest[i], c + i * c_bytes, bytes);
+    o.c = rest[0];
+    o.c_bytes = sizeof rest[0];
+    if (columns > 1)
+        amx_make_block(1, 2, &o);
+    else
+        amx_make_block(1, 1, &o);
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(c + i * c_bytes, rest[i], bytes);
+}
+
+/* All rows of one or two tiles of columns. */
+AMX_INLINE void amx_make_columns(int64_t m, const int columns, struct sw_amx_operands o)
+{
+    for (; m >= 2 * AMX_ROWS; m -= 2 * AMX_ROWS) {
+        amx_make_block(2, columns, &o);
+        o.a += 2 * AMX_ROWS * o.a_bytes;
+        o.c += 2 * AMX_ROWS * o.c_bytes;
+    }
+    if (m >= AMX_ROWS) {
+        amx_make_block(1, columns, &o);
+        o.a += AMX_ROWS * o.a_bytes;
+        o.c += AMX_ROWS * o.c_bytes;
+        m -= AMX_ROWS;
+    }
+    if (m > 0)
+        amx_make_rest(m, columns, o);
+}
+
+/* c[m, n] (+)= a b, n a multiple of 16. a has rows to a multiple of 16, those behind m with
+ * whatever they hold; both operands have zeros behind what is multiplied, up to whole steps. A
+ * number of c depends on its own row and column alone. */
+AMX_TARGET static inline void sw_cpu_amx_product(int64_t m, int64_t n, struct sw_amx_operands o)
+{
+    for (; n >= 2 * AMX_COLUMNS; n -= 2 * AMX_COLUMNS) {
+        amx_make_columns(m, 2, o);
+        o.b += 2 * AMX_ROW_BYTES;
+        o.c += 2 * AMX_ROW_BYTES;
+    }
+    if (n > 0)
+        amx_make_columns(m, 1, o);
+}
+#else
+#define HAS_AMX 0
+#endif
+
+#endif
