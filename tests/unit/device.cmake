@@ -47,11 +47,15 @@ if(TARGET test_rows AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT SW_SANITIZE)
   endif()
   if(sw_has_bf16 AND SW_NATIVE)
     # the same on a processor with tiles, which are emulated (runner/device/cpu/amx.h)
-    sw_test(test_attention_amx SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_attention.c ${sw_kernels}
-            ${CMAKE_SOURCE_DIR}/runner/device/cpu/amx.c
-            LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
-    target_compile_options(test_attention_amx PRIVATE -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -march=native)
-    target_compile_definitions(test_attention_amx PRIVATE SW_AMX_EMULATED)
+    add_library(sw_kernels_amx OBJECT ${sw_kernels} ${CMAKE_SOURCE_DIR}/runner/device/cpu/amx.c)
+    target_link_libraries(sw_kernels_amx PRIVATE sw_device_cpu)
+    target_compile_options(sw_kernels_amx PRIVATE -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -march=native)
+    target_compile_definitions(sw_kernels_amx PRIVATE SW_AMX_EMULATED)
+    foreach(test attention ops)
+      sw_test(test_${test}_amx SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_${test}.c $<TARGET_OBJECTS:sw_kernels_amx>
+              LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+      target_compile_definitions(test_${test}_amx PRIVATE SW_AMX_EMULATED)
+    endforeach()
   endif()
   if(sw_has_avx2)
     sw_test(test_rows_mavx2 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
