@@ -87,6 +87,7 @@ scancel "$(cat "$scratch/other")"
 # ---- Arrays: more tasks than a record holds jobs.
 for ((i = 0; i < 5; i++)); do echo "{\"prompt\": \"text $i\"}"; done >"$scratch/prompts.jsonl"
 mkdir -p "$scratch/model"
+echo "{}" >"$scratch/model/config.json"
 cat >"$scratch/many.yaml" <<END
 name: many
 model: $PWD/configs/models/llama-8b.yaml
