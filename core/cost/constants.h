@@ -20,7 +20,8 @@ enum sw_constant_unit {
 /* Why no error is told, or none with its sign. */
 enum sw_untold {
     SW_TOLD,
-    SW_UNTOLD_SHEET, /* a data sheet's figure, which nothing reaches: errors are of shares of it */
+    SW_UNTOLD_SHEET, /* a peak or a bandwidth that shares are of, whoever told it: errors are theirs
+                      */
     SW_UNTOLD_NETWORK, /* what the network is, not what it reaches */
     SW_UNTOLD_ASSUMED,
     SW_UNTOLD_DEFAULT, /* of the default profile, which was fitted to all rows at hand */

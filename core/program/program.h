@@ -449,7 +449,8 @@ struct sw_program_key {
     uint32_t frozen;
     uint8_t layout, compute, params, reduce, ring, kind;
     bool logits, one_micro_step, kv_copies, split_kv, padded, table_rows;
-    bool table_lies_where_used; /* of logical programs alone: of others the axes say it */
+    bool table_lies_where_used;  /* of logical programs alone: of others the axes say it */
+    int32_t ways[SW_AXIS_COUNT]; /* 0: values go from rule to rule one way, whatever these are */
     struct sw_program_target target;
     int64_t sequence_length, global_batch; /* serving has no batch to be divided by: 0 */
     struct sw_model model;

@@ -144,6 +144,26 @@ static void serving_structure(const struct sw_program_options *o, struct sw_prog
     }
 }
 
+/* Whether rules are named by which a value may go more than one way from one to another, so that
+ * the sizes of the axes say which is the shortest. */
+static bool sizes_say_the_way(const struct sw_program_options *o)
+{
+    const struct sw_axes *is = o->rules.axes;
+    const struct sw_axes sp_tp = {2, {SW_SP, SW_TP}};
+    struct sw_rules usual;
+    if (o->serving.max_tokens != 0)
+        return false;
+    sw_rules_default(&usual, is[SW_L_KEY_SEQ].count > 0      ? SW_ATTENTION_RING
+                             : is[SW_L_ATTN_HEADS].count > 1 ? SW_ATTENTION_ULYSSES
+                                                             : SW_ATTENTION_GATHER);
+    if (sw_axes_equal(is[SW_L_RESIDUAL_SEQ], sp_tp))
+        usual.axes[SW_L_RESIDUAL_SEQ] = sp_tp; /* as a search tries */
+    for (int32_t row = 0; row < SW_L_COUNT; row++)
+        if (!sw_axes_equal(is[row], usual.axes[row]))
+            return true;
+    return false;
+}
+
 void sw_program_structure(const struct sw_program_options *o, struct sw_program_key *out)
 {
     struct sw_sizes sizes;
@@ -171,6 +191,8 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     out->table_rows = sw_table_rows(o);
     out->split_kv = o->model.kv_heads % sw_axes_size(&o->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0;
     split_axes(&o->mesh, &o->rules, out->axes);
+    if (sizes_say_the_way(o))
+        memcpy(out->ways, o->mesh.size, sizeof out->ways);
     serving_structure(o, out);
 }
 
@@ -178,6 +200,7 @@ void sw_program_logical_structure(const struct sw_program_options *o, struct sw_
 {
     sw_program_structure(o, out);
     memset(out->axes, 0, sizeof out->axes);
+    memset(out->ways, 0, sizeof out->ways);
     out->table_lies_where_used = sw_table_lies_where_used(o);
 }
 

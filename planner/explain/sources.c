@@ -125,7 +125,7 @@ static void write_command(FILE *out, const struct sw_run_config *run, const stru
     }
 }
 
-/* Of a data sheet's figures none is measured by itself: the profile's shares are of them. */
+/* Of peaks and bandwidths none has an error of its own: the profile's shares are of them. */
 static int choose(struct sw_sources *s, struct sw_error *err)
 {
     s->worst = -1;
@@ -227,7 +227,7 @@ static void format_value(const struct sw_constant *c, char *buffer, size_t bytes
 
 static const char *const untold_words[] = {
     [SW_TOLD] = "",
-    [SW_UNTOLD_SHEET] = "a data sheet's figure",
+    [SW_UNTOLD_SHEET] = "shares are of it",
     [SW_UNTOLD_NETWORK] = "what the network is",
     [SW_UNTOLD_ASSUMED] = "assumed",
     [SW_UNTOLD_DEFAULT] = "fitted to all rows",

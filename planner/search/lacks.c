@@ -38,6 +38,13 @@ static void add(struct finding *f, struct sw_place at, const char *help, const c
     va_end(arguments);
 }
 
+/* What to do about a finding, into `help`. */
+static void complete(const struct finding *f, const char *remedy, char *help, size_t bytes)
+{
+    snprintf(help, bytes, "%s%s", remedy,
+             f->queued ? ", or 'plan submit --force' where only the nodes see it" : "");
+}
+
 /* A file that is read, or a folder. what: "the data file". */
 static void look(struct finding *f, struct sw_place at, const char *what, const char *path,
                  bool folder, const char *remedy)
@@ -45,8 +52,7 @@ static void look(struct finding *f, struct sw_place at, const char *what, const 
     enum { SHOWN = 300 };
     char shown[SHOWN + 4], help[sizeof f->out->help];
     struct stat status;
-    snprintf(help, sizeof help, "%s%s", remedy,
-             f->queued ? ", or 'plan submit --force' where only the nodes see it" : "");
+    complete(f, remedy, help, sizeof help);
     sw_text_shown(path, SHOWN, shown);
     if (stat(path, &status) != 0)
         add(f, at, help, "%s '%s' is not here: %s", what, shown, strerror(errno));
@@ -94,14 +100,15 @@ static void look_at_weights(struct finding *f, struct sw_place at, const char *w
                             const char *path, const char *remedy)
 {
     enum { SHOWN = 300 };
-    char shown[SHOWN + 4];
+    char shown[SHOWN + 4], help[sizeof f->out->help];
     const int32_t before = f->count;
     look(f, at, what, path, true, remedy);
     if (f->count > before || has(path, "config.json") || has(path, "latest") ||
         has(path, "checkpoints") || has_checkpoint(path))
         return;
+    complete(f, remedy, help, sizeof help);
     sw_text_shown(path, SHOWN, shown);
-    add(f, at, remedy,
+    add(f, at, help,
         "%s '%s' has no config.json, so it is neither a Hugging Face model nor a "
         "checkpoint",
         what, shown);

@@ -37,7 +37,7 @@ int sw_calibrate_fair_share(struct sw_comm *world, int32_t nodes, uint64_t machi
     cpu_set_t usable;
     const int64_t online = sysconf(_SC_NPROCESSORS_CONF);
     double sum = 0;
-    int32_t node;
+    int32_t node = 0;
     if (first_node(world, nodes, machine, &node, err) != 0)
         return -1;
     double *ranks_on = calloc((size_t)nodes * CORES, sizeof *ranks_on);

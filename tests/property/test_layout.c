@@ -246,7 +246,7 @@ static void test_no_overlap_on_any_mesh(void **state)
     assert_int_equal(checked, 35 * 384);
 }
 
-enum { TEMPLATES = 4096 };
+enum { TEMPLATES = 65536 };
 struct template_program {
     struct sw_program_key key;
     struct sw_program *program;
@@ -314,6 +314,8 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
             o.rules.axes[SW_L_KV_HEADS] = (struct sw_axes){0};
         if (variant / 3 % 2)
             o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
+        if (variant % 7 == 3) /* where the sizes of axes say which way it is brought */
+            o.rules.axes[SW_L_TABLE] = (struct sw_axes){1, {SW_FSDP}};
         o.recompute = sw_test_recompute((uint32_t)(variant / 6 % 3), &o.model, o.model.layers);
         if (variant / 6 % 3 == 1) /* 1 to 6 */
             o.recompute.layers = 1 + (mesh->size[SW_DP] + 2 * mesh->size[SW_TP]) % 6;

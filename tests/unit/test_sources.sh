@@ -43,7 +43,7 @@ says ' 9.1 %, signed +3.8 % configs/clusters/h100-8x8.yaml:10' "$run" --sources 
 says 'links.nvlink.latency 2.00 us 0.66 % +0.007 % none: its curve tells nothing of it ' "$run" --sources "${mesh[@]}" \
     --set cluster.links.nvlink.latency='2 us'
 says 'largest uncertainty: profile.matmul; its share times its error is ' "$run" --sources "${mesh[@]}"
-says ' none: a data sheet'"'"'s figure configs/accelerators/h100-sxm-80gb.yaml:14' "$run" --sources "${mesh[@]}"
+says ' none: shares are of it configs/accelerators/h100-sxm-80gb.yaml:14' "$run" --sources "${mesh[@]}"
 says 'accelerator.memory_bandwidth 3.35 TB/s' "$run" --sources "${mesh[@]}"
 says 'accelerator.products 0.159 to 0.916 ' "$run" --sources "${mesh[@]}"
 says ' 4.6 %, signed +0.5 % configs/accelerators/h100-sxm-80gb.yaml:' "$run" --sources "${mesh[@]}"
