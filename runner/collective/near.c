@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -149,6 +150,10 @@ static bool map(struct sw_near *near, const struct place *place)
     } else {
         snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)place->process, (int)place->file);
         near->file = open(path, O_RDWR | O_CLOEXEC);
+        struct stat status; /* in another container that number is another file */
+        if (near->file >= 0 && (fstat(near->file, &status) != 0 || !S_ISREG(status.st_mode) ||
+                                status.st_size != (off_t)length))
+            return false;
     }
     near->memory = near->file < 0
                        ? MAP_FAILED
