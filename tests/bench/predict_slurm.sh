@@ -142,13 +142,13 @@ stolen=$((100 * (stolen_after - stolen_before) / (ticks_after - ticks_before + 1
         {e[NR] = $1}
         END {
             m = NR % 2 ? e[(NR + 1) / 2] : (e[NR / 2] + e[NR / 2 + 1]) / 2
-            printf "%d meshes: error %.1f %% (median), %.1f %% (worst); wanted 10 %% and 20 %%.\n", NR, m, e[NR]
+            printf "%d meshes: error %.1f %% (median), %.1f %% (worst); wanted 5 %% and 12 %%.\n", NR, m, e[NR]
         }'
     awk '
         NR == 1 || $2 < p {p = $2; chosen = $1; got = $3}
         NR == 1 || $3 < b {b = $3; best = $1}
         END {
-            printf "Predicted best %s takes %.3f s, measured best %s %.3f s: %.1f %% slower; wanted 5 %%.\n",
+            printf "Predicted best %s takes %.3f s, measured best %s %.3f s: %.1f %% slower; wanted 3 %%.\n",
                 chosen, got, best, b, (got / b - 1) * 100
         }' "$work/rows"
     echo
