@@ -147,7 +147,7 @@ static void note_full(struct sw_run_status *s, const char *folder)
     if (folder[0] == '\0' || statvfs(folder, &disk) != 0 || disk.f_blocks == 0 ||
         disk.f_bavail * disk.f_frsize >= FULL_BYTES)
         return;
-    snprintf(text, sizeof text, "no room is left in %.180s: nothing is saved until there is",
+    snprintf(text, sizeof text, "no room is left in %.180s: nothing is saved until some is freed",
              folder);
     note(s, "disk", text);
 }

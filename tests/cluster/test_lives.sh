@@ -435,7 +435,7 @@ life_full() { # the run's disk is full: it goes on, says so, and has kept everyt
     elastic disk/full 20
     fill_disk
     until_logged 'error: the checkpoint of step 10 is abandoned: .*No space left on device' 90
-    "$build/plan" status "$run" | grep -qx "  note     disk: no room is left in $run: nothing is saved until there is" ||
+    "$build/plan" status "$run" | grep -qx "  note     disk: no room is left in $run: nothing is saved until some is freed" ||
         fail "plan status does not say so: $("$build/plan" status "$run")"
     until_ended_once 120 # the disk holds what was there before: the log, and why it ended
     "$build/plan" status "$run" >"$out/said"
