@@ -15,9 +15,10 @@ enum sw_carrier {
     SW_CARRIER_COUNT
 };
 
-/* How a CPU's weights of bf16 [k, n] lie in tiles: panels of SW_TILE_COLUMNS columns, of each its
- * lines in pairs, of each pair the columns' two numbers side by side. k is a multiple of
- * SW_TILE_LINES, n of SW_TILE_COLUMNS, so that nothing is filled up. oneDNN calls it BA16a32b2a. */
+/* How a CPU's weights [k, n] of bf16 or int8 lie in tiles: panels of SW_TILE_COLUMNS columns, of
+ * each its lines in pairs, of each pair the columns' two numbers side by side. k is a multiple of
+ * SW_TILE_LINES, n of SW_TILE_COLUMNS, so that nothing is filled up. Of bf16 oneDNN calls it
+ * BA16a32b2a. */
 enum { SW_TILE_LINES = 32, SW_TILE_COLUMNS = 32 };
 
 /* A CPU's products of a few rows: what of them is alike. runner/device/cpu/streamed.c is held to
@@ -29,7 +30,7 @@ struct sw_program_target {
     bool cudnn_attention;   /* attention also works in what cuDNN or its stand-in asks for, and */
     bool cache_ranges;      /* over a cache in partial results (core/program/workspace.h) */
     bool int8_panels;       /* weights in int8 are widened in panels, too (the same header) */
-    bool weight_tiles;      /* products read weights of bf16 that lie in tiles (SW_TILE_LINES) */
+    bool weight_tiles;      /* products read weights that lie in tiles (SW_TILE_LINES) */
     bool lacks_whole_cache; /* it has no attention over a whole cache, of keys that are gathered */
     /* Products of a program with so many rows at most, and so many elements of rows and of results,
      * make each row as those with fewer do, to the bit; 0: it goes by their number. Of programs of

@@ -382,7 +382,7 @@ struct sw_serving_shape {
     enum sw_dtype matrices;  /* of the layers' matrices: the compute precision, or int8 */
     struct sw_rules weights; /* where the weights lie: the same in every program of the state */
     bool gathers_cache;      /* prefill, score: keys and values come to the queries (serving.h) */
-    bool tiles;              /* weights of bf16 lie in tiles where they are whole ones */
+    bool tiles;              /* weights of bf16 and int8 lie in tiles where they are whole ones */
     bool mixes;              /* prefill: a row has a token, of a prompt or of a text that runs; the
                                 first ones of a rank, as many as slots at most, are sampled */
 };

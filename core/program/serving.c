@@ -225,7 +225,8 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     o.serving.matrices = want->weights == SW_I8 ? SW_I8 : training->compute;
     o.serving.mixes = kind == SW_PROGRAM_READ || (s.mixes && kind == SW_PROGRAM_PREFILL);
     /* every program reads weights where they lie: elsewhere prefill gathers some */
-    o.serving.tiles = training->target.weight_tiles && s.ranks == 1 && !want->stream_weights;
+    o.serving.tiles = training->target.weight_tiles && training->compute != SW_F64 &&
+                      s.ranks == 1 && !want->stream_weights;
     o.serving.gathers_cache = kind != SW_PROGRAM_DECODE && want->gathers == SW_GATHER_KV;
     set_rules(training, want, &o);
     *out = o;

@@ -180,7 +180,7 @@ int sw_executor_tile_state(struct sw_executor *x, struct sw_error *err)
         for (int32_t l = 0; row->tiled && l < row->stack; l++) {
             void *weights = sw_executor_state(x, row, l);
             memcpy(as_declared, weights, (size_t)row->instance_bytes);
-            device->vtable->tile(device, weights, as_declared, row->local[turned],
+            device->vtable->tile(device, row->dtype, weights, as_declared, row->local[turned],
                                  row->local[!turned], turned);
         }
     }

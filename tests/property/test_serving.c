@@ -515,8 +515,7 @@ static void make_tiled(struct sw_mesh mesh, const struct variant *v, bool tiles,
     bool tiled = false;
     for (int32_t r = 0; r < set->state.count; r++)
         tiled |= set->state.row[r].tiled;
-    if (!v->int8_weights)
-        assert_int_equal(tiled, tiles && !v->stream && mesh.size[SW_SP] == 1);
+    assert_int_equal(tiled, tiles && !v->stream && mesh.size[SW_SP] == 1);
     sw_program_set_free(set);
     if (sw_test_texts_run(run, &err) != 0)
         fail_msg("%s, %s: %s", v->name, tiles ? "tiles" : "as declared", err.message);

@@ -365,8 +365,8 @@ static void a_conversation_is_continued(void **state)
 
 /* ---- Tiles ---- */
 
-/* Which weights lie in tiles: those of bf16 of which every program reads what a rank holds, where
- * that is whole tiles. All programs of a set agree, or it would not be compiled. */
+/* Which weights lie in tiles: those of bf16 and int8 of which every program reads what a rank
+ * holds, where that is whole tiles. All programs of a set agree, or it would not be compiled. */
 static void weights_lie_in_tiles(void **state)
 {
     (void)state;
@@ -380,12 +380,15 @@ static void weights_lie_in_tiles(void **state)
         {"wq wo", 2, 1, 1, false, {SW_BF16_T, SW_BF16_T, 0}},
         {"", 1, 2, 1, false, {SW_BF16_T, SW_BF16_T, 0}},
         {"", 1, 1, 2, true, {SW_BF16_T, SW_BF16_T, 0}},
-        {"embedding", 1, 1, 1, false, {SW_BF16_T, SW_BF16_T, SW_I8}},
+        {"embedding wq wk wv wo w_gate w_up w_down", 1, 1, 1, false, {SW_BF16_T, SW_BF16_T, SW_I8}},
+        {"wq wk wv wo w_gate w_up w_down", 1, 1, 1, false, {SW_F32, SW_F32, SW_I8}},
+        {"", 1, 1, 1, false, {SW_F64, SW_F64, SW_I8}},
         {"", 1, 1, 1, false, {SW_F32, SW_F32, 0}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct sw_mesh mesh = sw_mesh_make(1, cases[i].fsdp, cases[i].tp, cases[i].sp);
         const struct types *types = &cases[i].types;
-        const struct sw_program_options options = make_options(mesh, types->compute);
+        struct sw_program_options options = make_options(mesh, SW_BF16_T);
+        options.compute = options.params = types->compute;
         struct sw_serving serving = serving_of(&options, &shapes[0], types->cache, types->weights);
         struct sw_program_set *set = NULL;
         struct sw_error err = {0};

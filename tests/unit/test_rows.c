@@ -292,27 +292,33 @@ static void tiles_give_the_same_rows(void **state)
     (void)state;
     static const int64_t sizes[][2] = {{32, 32}, {2080, 544}, {512, 96}};
     static const int64_t rows[] = {1, 2, 3, 4, 5, 8, 11, 12, 13, 24, 30, 32, 33, 64, 129};
-    static const enum sw_dtype dtypes[][2] = {
-        {SW_BF16_T, SW_BF16_T}, {SW_BF16_T, SW_F32}, {SW_F32, SW_F32}};
+    static const enum sw_dtype dtypes[][3] = {{SW_BF16_T, SW_BF16_T, SW_BF16_T},
+                                              {SW_BF16_T, SW_BF16_T, SW_F32},
+                                              {SW_F32, SW_BF16_T, SW_F32},
+                                              {SW_BF16_T, SW_I8, SW_BF16_T},
+                                              {SW_F32, SW_I8, SW_F32}};
     enum { MOST = 129, K = 2080, N = 544 };
-    float *a = malloc(MOST * K * sizeof *a), *c[2];
+    float *a = malloc(MOST * K * sizeof *a), scales[N], *c[2];
     uint16_t *b = malloc(K * N * sizeof *b), *tiles = malloc(K * N * sizeof *tiles);
     c[0] = malloc(MOST * N * sizeof **c), c[1] = malloc(MOST * N * sizeof **c);
     assert_true(a != NULL && b != NULL && tiles != NULL && c[0] != NULL && c[1] != NULL);
-    for (int64_t i = 0; i < K * N; i++)
-        put(b, SW_BF16_T, i, value((uint64_t)(i + 1000)));
+    for (int64_t j = 0; j < N; j++)
+        scales[j] = 0.01f + (float)(j % 5) * 0.003f;
     for (int32_t threads = 1; threads <= 3; threads += 2) {
         struct sw_device *device = sw_cpu_device_create(threads, NULL);
         struct sw_cpu_device *cpu = (struct sw_cpu_device *)device;
         assert_non_null(device);
-        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+            for (int64_t i = 0; i < K * N; i++)
+                put(b, dtypes[d][1], i, value((uint64_t)(i + 1000)));
             for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
                 struct sw_cpu_matmul g = {.k = sizes[s][0], .n = sizes[s][1], .a = a};
                 g.a_row = g.k, g.b_row = g.c_row = g.n, g.a_column = g.b_column = 1;
-                g.a_dtype = dtypes[d][0], g.b_dtype = SW_BF16_T, g.c_dtype = dtypes[d][1];
+                g.a_dtype = dtypes[d][0], g.b_dtype = dtypes[d][1], g.c_dtype = dtypes[d][2];
+                g.scales = g.b_dtype == SW_I8 ? scales : NULL;
                 for (int64_t i = 0; i < MOST * g.k; i++)
                     put(a, g.a_dtype, i, value((uint64_t)i));
-                device->vtable->tile(device, tiles, b, g.k, g.n, false);
+                device->vtable->tile(device, g.b_dtype, tiles, b, g.k, g.n, false);
                 for (size_t r = 0; r < 2 * (sizeof rows / sizeof *rows); r++) {
                     g.m = rows[r / 2];
                     g.as_few = r % 2 == 0;
@@ -329,6 +335,7 @@ static void tiles_give_the_same_rows(void **state)
                     assert_memory_equal(c[0], c[1], (size_t)(g.m * g.n) * sizeof **c);
                 }
             }
+        }
         device->vtable->destroy(device);
     }
     free(a);

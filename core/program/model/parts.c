@@ -13,7 +13,8 @@ int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *decl
     b->program->values[value].initial = declared->initial;
     b->program->values[value].frozen = !trained;
     b->program->values[value].decay = trained && declared->decays;
-    b->program->values[value].tiles = b->options->serving.tiles && dtype == SW_BF16_T && ndim == 2;
+    b->program->values[value].tiles =
+        b->options->serving.tiles && (dtype == SW_BF16_T || dtype == SW_I8) && ndim == 2;
     return value;
 }
 

@@ -79,7 +79,8 @@ struct sw_cpu_matmul {
     int64_t panel;
     /* Rows are those that products of few rows have, to the bit, however many there are. */
     bool as_few;
-    bool tiled; /* b, of bf16, lies in tiles (core/base/device.h): its strides say nothing */
+    bool
+        tiled; /* b, of bf16 or int8, lies in tiles (core/base/device.h): its strides say nothing */
 };
 int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                   struct sw_error *err);
@@ -103,9 +104,9 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
  * are gone over in blocks that the second cache holds, weights packed for each. */
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
-/* Weights bf16 [k, n], `turned` [n, k], into tiles of [k, n] (core/base/device.h). */
-void sw_cpu_tile(const struct sw_cpu_device *device, void *tiles, const void *weights, int64_t k,
-                 int64_t n, bool turned);
+/* Weights [k, n] of bf16 or int8, `turned` [n, k], into tiles of [k, n] (core/base/device.h). */
+void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
+                 const void *weights, int64_t k, int64_t n, bool turned);
 /* Where element (line, column) of weights in tiles is, of so many lines. */
 static inline int64_t sw_cpu_tile_place(int64_t k, int64_t line, int64_t column)
 {

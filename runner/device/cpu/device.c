@@ -68,10 +68,10 @@ static bool is_f64(const struct sw_call *call)
     return false;
 }
 
-static void cpu_tile(struct sw_device *device, void *to, const void *from, int64_t k, int64_t n,
-                     bool turned)
+static void cpu_tile(struct sw_device *device, enum sw_dtype dtype, void *to, const void *from,
+                     int64_t k, int64_t n, bool turned)
 {
-    sw_cpu_tile((struct sw_cpu_device *)device, to, from, k, n, turned);
+    sw_cpu_tile((struct sw_cpu_device *)device, dtype, to, from, k, n, turned);
 }
 
 #define SW_KERNEL(KIND, name)                                                                      \

@@ -53,20 +53,22 @@ static void widen(int32_t threads, const void *data, enum sw_dtype dtype, int64_
     *column = by_row ? 1 : length;
 }
 
-/* A block of weights in tiles, [rows, columns] from (line, column) on, whole tiles: a word of two
- * elements is of one column, of an even line and the next. */
+/* A block of weights in tiles, [rows, columns] from (line, column) on, whole tiles: of two elements
+ * of one column, of an even line and the next. */
 static void widen_tiles(int32_t threads, const struct sw_cpu_matmul *g, int64_t line,
                         int64_t column, int64_t rows, int64_t columns, float *to)
 {
     SW_PARALLEL_FOR(threads)
     for (int64_t group = 0; group < columns; group += SW_TILE_COLUMNS) {
-        const uint16_t *from =
-            (const uint16_t *)g->b + sw_cpu_tile_place(g->k, line, column + group);
-        for (int64_t i = 0; i < rows; i += 2, from += 2 * SW_TILE_COLUMNS) {
+        const int64_t place = sw_cpu_tile_place(g->k, line, column + group);
+        for (int64_t i = 0; i < rows; i += 2) {
             float *restrict even = to + i * columns + group, *restrict odd = even + columns;
+            float pairs[2 * SW_TILE_COLUMNS];
+            load_converted(g->b, g->b_dtype, place + i * SW_TILE_COLUMNS, 2 * SW_TILE_COLUMNS,
+                           pairs);
             for (int64_t j = 0; j < SW_TILE_COLUMNS; j++) {
-                even[j] = sw_bf16_to_float(from[2 * j]);
-                odd[j] = sw_bf16_to_float(from[2 * j + 1]);
+                even[j] = pairs[2 * j];
+                odd[j] = pairs[2 * j + 1];
             }
         }
     }

@@ -365,20 +365,6 @@ static void put_groups(const struct sw_cpu_matmul *g, enum kind kind, int64_t pa
     }
 }
 
-/* A block of sums in the order of its columns. */
-INLINE void undeal(const enum kind kind, const float *from, float *to)
-{
-    if (kind == PAIRS)
-        EACH(q, LANES / 2)
-    memcpy(to + 4 * q, from + q % 2 * LANES + q / 2 * 4, 4 * sizeof *to);
-    else if (kind == WIDENED) EACH(i, LANES)
-    {
-        to[2 * i] = from[i];
-        to[2 * i + 1] = from[LANES + i];
-    }
-    else memcpy(to, from, 2 * LANES * sizeof *to);
-}
-
 /* So many columns of a row, from sums in their order. */
 INLINE void put_sums(const struct sw_cpu_matmul *g, int64_t row, int64_t column, const int width,
                      const float *sums)

@@ -199,6 +199,20 @@ INLINE int64_t deal(const enum kind kind, int64_t i)
     return kind == PAIRS ? begin + in / 4 % 2 * LANES + in / 8 * 4 + in % 4 : i;
 }
 
+/* A block of sums in the order of its columns. */
+INLINE void undeal(const enum kind kind, const float *from, float *to)
+{
+    if (kind == PAIRS)
+        EACH(q, LANES / 2)
+    memcpy(to + 4 * q, from + q % 2 * LANES + q / 2 * 4, 4 * sizeof *to);
+    else if (kind == WIDENED) EACH(i, LANES)
+    {
+        to[2 * i] = from[i];
+        to[2 * i + 1] = from[LANES + i];
+    }
+    else memcpy(to, from, 2 * LANES * sizeof *to);
+}
+
 /* Rows of a group where lines are added up, of m; the last ones may be fewer, those of fewer than
  * LEAST_PACKED are one. */
 int64_t sw_cpu_packed_group(int64_t m);
@@ -228,7 +242,7 @@ void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t lin
                            float *y, int64_t width, char *sums);
 
 /* Columns [column, column + width), whole panels, of weights that lie in tiles (cpu.h) into y[m,
- * padded]; x as packed.c takes it; PAIRS or WIDENED: tiled.c. */
+ * padded]; x as packed.c takes it; not FLOATS: tiled.c. */
 void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
                            float *y, int64_t padded);
 

@@ -9,14 +9,119 @@ enum {
     VECTORS = 2,                        /* of a piece, which rows meet at once */
     MOST_AT_ONCE = (REGISTERS - 8) / 2, /* of these rows */
     MOST_PIECES = 2,                    /* of FEW rows */
-    STEP_BYTES = 4 * SW_TILE_COLUMNS,   /* a pair of lines of a panel */
-    PIECE_BYTES = VECTORS * 4 * LANES,  /* of which a piece has so much */
-    FEW = 3,                            /* rows whose sums alone would not keep the adders busy */
+    PIECE_COLUMNS = VECTORS * LANES,
+    IS_PANEL = PIECE_COLUMNS == (int)SW_TILE_COLUMNS, /* a piece */
+    FEW = 3,               /* rows whose sums alone would not keep the adders busy */
     FAR_BYTES = 8192,      /* of a panel that few rows meet: what the second cache asks for, ... */
     FARTHER_BYTES = 12288, /* ... and where arithmetic takes as long as memory */
     MANY = 11              /* that are so many rows */
 };
-_Static_assert(STEP_BYTES % PIECE_BYTES == 0, "panels are whole pieces");
+_Static_assert((int64_t)SW_TILE_COLUMNS % PIECE_COLUMNS == 0, "panels are whole pieces");
+
+/* So many columns of a pair of lines. */
+INLINE int64_t pair_bytes(const enum kind kind, int64_t columns)
+{
+    return 2 * columns * bytes_of(kind);
+}
+
+/* ---- Pairs of lines, as they are multiplied ---- */
+
+typedef int32_t integers __attribute__((vector_size(4 * LANES)));
+typedef int16_t loose_shorts __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
+
+/* Two bf16 of a word, or two int8 whose sign fills it, as floats. */
+INLINE vec left_of(const enum kind kind, bits words)
+{
+    return kind == BYTES ? __builtin_convertvector((integers)(words << 24) >> 24, vec)
+                         : (vec)(words << 16);
+}
+
+INLINE vec right_of(const enum kind kind, bits words)
+{
+    return kind == BYTES ? __builtin_convertvector((integers)words >> 8, vec)
+                         : (vec)(words & 0xffff0000u);
+}
+
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+#define HAS_TABLES true
+#define EXPONENT(v)                                                                                \
+    ((v) < 2    ? 127                                                                              \
+     : (v) < 4  ? 128                                                                              \
+     : (v) < 8  ? 129                                                                              \
+     : (v) < 16 ? 130                                                                              \
+     : (v) < 32 ? 131                                                                              \
+     : (v) < 64 ? 132                                                                              \
+                : 133)
+#define BF16(v) ((v) == 0 ? 0 : (EXPONENT(v) << 7) + (((v) << (134 - EXPONENT(v))) & 127))
+#define LOWER(v) BF16(v) & 255
+#define UPPER(v) BF16(v) >> 8
+#define FOUR(of, v) of(v), of((v) + 1), of((v) + 2), of((v) + 3)
+#define SIXTEEN(of, v) FOUR(of, v), FOUR(of, (v) + 4), FOUR(of, (v) + 8), FOUR(of, (v) + 12)
+#define ALL(of)                                                                                    \
+    SIXTEEN(of, 0), SIXTEEN(of, 16), SIXTEEN(of, 32), SIXTEEN(of, 48), SIXTEEN(of, 64),            \
+        SIXTEEN(of, 80), SIXTEEN(of, 96), SIXTEEN(of, 112)
+
+/* The bytes of 0 .. 127 in bf16. */
+static const _Alignas(64) uint8_t lower_bytes[128] = {ALL(LOWER)};
+static const _Alignas(64) uint8_t upper_bytes[128] = {ALL(UPPER)};
+
+/* bf16 of a piece's int8, none of which is -128 (core/base/quantize.h), by tables: four
+ * instructions for 64 of them and two that interleave their bytes, in quarters of a vector, so that
+ * columns are dealt as those of PAIRS. */
+INLINE void look_up(const char *at, bits w[VECTORS])
+{
+    const __m512i *lower = (const void *)lower_bytes, *upper = (const void *)upper_bytes;
+    const __m512i all = (__m512i)load_bits(at), absolute = _mm512_abs_epi8(all);
+    const __m512i low = _mm512_permutex2var_epi8(lower[0], absolute, lower[1]);
+    const __m512i high = _mm512_permutex2var_epi8(upper[0], absolute, upper[1]);
+    const __m512i with_sign = (__m512i)((bits)high | ((bits)all & 0x80808080u));
+    w[0] = (bits)_mm512_unpacklo_epi8(low, with_sign);
+    w[1] = (bits)_mm512_unpackhi_epi8(low, with_sign);
+}
+#else
+#define HAS_TABLES false
+INLINE void look_up(const char *at, bits w[VECTORS])
+{
+    (void)at, (void)w;
+}
+#endif
+
+/* A piece, in words of two numbers of a column; of int8 widened to so much. */
+INLINE void load_piece(const enum kind kind, const char *at, bits w[VECTORS])
+{
+    if (kind == BYTE_PAIRS && HAS_TABLES) {
+        look_up(at, w);
+        return;
+    }
+    EACH(v, VECTORS)
+    {
+        if (kind != BYTES && kind != BYTE_PAIRS) {
+            w[v] = load_bits(at + v * 4 * LANES);
+            continue;
+        }
+        const loose_shorts *narrow = (const void *)(at + v * 2 * LANES);
+        w[v] = (bits) __builtin_convertvector(*narrow, integers);
+        if (kind == BYTE_PAIRS)
+            w[v] = (bits)pair_up(left_of(BYTES, w[v]), right_of(BYTES, w[v]));
+    }
+}
+
+/* A row's sums of a piece, in the order of its columns. */
+INLINE void put_piece(const enum kind kind, const vec total[VECTORS], bool adds, float *y)
+{
+    float sums[2][PIECE_COLUMNS];
+    EACH(v, VECTORS) store(sums[0] + v * LANES, total[v]);
+    const bool is_dealt = kind == BYTE_PAIRS && HAS_TABLES;
+    if (is_dealt)
+        undeal(PAIRS, sums[0], sums[1]);
+    EACH(v, VECTORS)
+    {
+        const vec sum = load(sums[is_dealt] + v * LANES);
+        store(y + v * LANES, adds ? load(y + v * LANES) + sum : sum);
+    }
+}
+
+/* ---- Rows ---- */
 
 /* What is asked for while rows go over a segment: so many steps, beginning at `from`, `at`. */
 struct asking {
@@ -30,6 +135,7 @@ INLINE void add_pieces(const enum kind kind, const int rows, const int pieces, c
                        bool adds, float *y, int64_t padded)
 {
     const int vectors = pieces * VECTORS;
+    const int64_t step = pair_bytes(kind, SW_TILE_COLUMNS);
     vec total[MOST_AT_ONCE][MOST_PIECES * VECTORS];
     EACH(i, rows)
     EACH(v, vectors) total[i][v] = (vec){0};
@@ -41,17 +147,16 @@ INLINE void add_pieces(const enum kind kind, const int rows, const int pieces, c
         for (; d < end; d++) {
             if (stage == 1) {
                 EACH(p, pieces)
-                for (int b = 0; b < STEP_BYTES; b += LINE_BYTES)
+                for (int64_t b = 0; b < step; b += LINE_BYTES)
                     __builtin_prefetch(next + p * apart + b, 0, 2);
-                next += STEP_BYTES;
+                next += step;
             }
             bits w[MOST_PIECES * VECTORS];
-            EACH(v, vectors)
-            w[v] = load_bits(at + v / VECTORS * apart + v % VECTORS * 4 * LANES);
+            EACH(p, pieces) load_piece(kind, at + p * apart, w + p * VECTORS);
             EACH(i, rows)
             {
 #ifdef __AVX512BF16__
-                if (kind == PAIRS) {
+                if (in_pairs(kind)) {
                     const bits pair = *(const loose_word *)(const void *)(x + i) - (bits){0};
                     EACH(v, vectors) total[i][v] = add_pairs(total[i][v], w[v], pair);
                     continue;
@@ -60,22 +165,17 @@ INLINE void add_pieces(const enum kind kind, const int rows, const int pieces, c
                 const vec left = splat(x[i]), right = splat(x[rows + i]);
                 EACH(v, vectors)
                 {
-                    total[i][v] = multiply_add(left, (vec)(w[v] << 16), total[i][v]);
-                    total[i][v] = multiply_add(right, (vec)(w[v] & 0xffff0000u), total[i][v]);
+                    total[i][v] = multiply_add(left, left_of(kind, w[v]), total[i][v]);
+                    total[i][v] = multiply_add(right, right_of(kind, w[v]), total[i][v]);
                 }
             }
-            at += STEP_BYTES;
-            x += kind == PAIRS ? rows : 2 * rows;
+            at += step;
+            x += 2 / lines_of_step(kind) * rows;
         }
     }
     EACH(i, rows)
-    EACH(v, vectors)
-    {
-        float *to = y + i * padded +
-                    v / VECTORS * (apart == PIECE_BYTES ? VECTORS * LANES : SW_TILE_COLUMNS) +
-                    v % VECTORS * LANES;
-        store(to, adds ? load(to) + total[i][v] : total[i][v]);
-    }
+    EACH(p, pieces)
+    put_piece(kind, total[i] + p * VECTORS, adds, y + i * padded + p * PIECE_COLUMNS);
 }
 
 INLINE void add_rows(const enum kind kind, int64_t rows, const int pieces, const float *x,
@@ -100,24 +200,24 @@ INLINE void add_panels(const struct streamed *s, const enum kind kind, const int
                        int64_t panel, float *y, int64_t padded)
 {
     const int64_t at_once = sw_cpu_packed_group(s->m), groups = (s->m + at_once - 1) / at_once;
-    const int64_t panel_bytes = s->k / 2 * STEP_BYTES, step = lines_of_step(kind);
-    const int64_t apart = STEP_BYTES == PIECE_BYTES ? panel_bytes : PIECE_BYTES;
+    const int64_t pair = pair_bytes(kind, SW_TILE_COLUMNS), piece = pair_bytes(kind, PIECE_COLUMNS);
+    const int64_t panel_bytes = s->k / 2 * pair, step = lines_of_step(kind);
+    const int64_t apart = IS_PANEL ? panel_bytes : piece;
     const char *at = s->weights + panel * panel_bytes;
     for (int64_t line = 0; line < s->k; line += SEGMENT) {
         const int64_t left = s->k - line, steps = (left < SEGMENT ? left : SEGMENT) / 2;
-        const char *here = at + line / 2 * STEP_BYTES;
+        const char *here = at + line / 2 * pair;
         for (int64_t g = 0, row = 0; row < s->m; g++, row += at_once) {
             const int64_t rows = s->m - row < at_once ? s->m - row : at_once;
             const float *x = s->x + row * (s->padded / step) + line / step * rows;
             struct asking asking = {here + (rows < MANY ? FAR_BYTES : FARTHER_BYTES), 0, steps};
             if (groups > 1)
-                asking = (struct asking){here + (steps + steps * g / groups) * STEP_BYTES,
-                                         steps * g / groups,
-                                         steps * (g + 1) / groups - steps * g / groups};
-            for (int64_t p = 0; p < STEP_BYTES / PIECE_BYTES;
-                 p += STEP_BYTES == PIECE_BYTES ? 1 : pieces) {
-                add_rows(kind, rows, pieces, x, steps, here + p * PIECE_BYTES, apart, asking,
-                         line > 0, y + row * padded + p * VECTORS * LANES, padded);
+                asking =
+                    (struct asking){here + (steps + steps * g / groups) * pair, steps * g / groups,
+                                    steps * (g + 1) / groups - steps * g / groups};
+            for (int64_t p = 0; p < SW_TILE_COLUMNS / PIECE_COLUMNS; p += IS_PANEL ? 1 : pieces) {
+                add_rows(kind, rows, pieces, x, steps, here + p * piece, apart, asking, line > 0,
+                         y + row * padded + p * PIECE_COLUMNS, padded);
                 asking.count = 0;
             }
         }
@@ -129,10 +229,10 @@ INLINE void multiply_tiles(const struct streamed *s, const enum kind kind, int64
 {
     const int64_t first = column / SW_TILE_COLUMNS, end = (column + width) / SW_TILE_COLUMNS;
     const bool few = s->m <= FEW;
-    const int64_t many = few && STEP_BYTES == PIECE_BYTES ? MOST_PIECES : 1;
+    const int64_t many = few && IS_PANEL ? MOST_PIECES : 1;
     for (int64_t p = first; p < end;) {
         float *to = y + (p - first) * SW_TILE_COLUMNS;
-        if (few && (STEP_BYTES > PIECE_BYTES || p + many <= end)) {
+        if (few && (!IS_PANEL || p + many <= end)) {
             add_panels(s, kind, MOST_PIECES, p, to, padded);
             p += many;
         } else {
@@ -145,30 +245,53 @@ INLINE void multiply_tiles(const struct streamed *s, const enum kind kind, int64
 void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
                            float *y, int64_t padded)
 {
+    switch (kind) {
+    case FLOATS: /* lie as they are declared */
+        break;
+    case WIDENED:
+        multiply_tiles(s, WIDENED, column, width, y, padded);
+        break;
+    case BYTES:
+        multiply_tiles(s, BYTES, column, width, y, padded);
+        break;
+    case PAIRS:
 #ifdef __AVX512BF16__
-    if (kind == PAIRS) {
         multiply_tiles(s, PAIRS, column, width, y, padded);
-        return;
-    }
-#else
-    (void)kind;
 #endif
-    multiply_tiles(s, WIDENED, column, width, y, padded);
+        break;
+    case BYTE_PAIRS:
+#ifdef __AVX512BF16__
+        multiply_tiles(s, BYTE_PAIRS, column, width, y, padded);
+#endif
+        break;
+    }
 }
 
-void sw_cpu_tile(const struct sw_cpu_device *device, void *tiles, const void *weights, int64_t k,
-                 int64_t n, bool turned)
+/* ---- Layout ---- */
+
+/* Of elements of so many bytes. */
+INLINE void lay_out(int32_t threads, const size_t element, char *tiles, const char *weights,
+                    int64_t k, int64_t n, bool turned)
 {
-    const uint16_t *from = weights;
-    const int64_t line_apart = turned ? 1 : n, column_apart = turned ? k : 1;
-    SW_PARALLEL_FOR(device->threads)
+    const int64_t size = (int64_t)element, line_apart = (turned ? 1 : n) * size;
+    const int64_t column_apart = (turned ? k : 1) * size;
+    SW_PARALLEL_FOR(threads)
     for (int64_t column = 0; column < n; column += SW_TILE_COLUMNS) {
-        uint16_t *to = (uint16_t *)tiles + column * k;
-        for (int64_t line = 0; line < k; line += 2, to += 2 * SW_TILE_COLUMNS)
-            for (int64_t c = 0; c < SW_TILE_COLUMNS; c++) {
-                const uint16_t *pair = from + line * line_apart + (column + c) * column_apart;
-                to[2 * c] = pair[0];
-                to[2 * c + 1] = pair[line_apart];
+        char *to = tiles + column * k * size;
+        for (int64_t line = 0; line < k; line += 2)
+            for (int64_t c = 0; c < SW_TILE_COLUMNS; c++, to += 2 * size) {
+                const char *pair = weights + line * line_apart + (column + c) * column_apart;
+                memcpy(to, pair, element);
+                memcpy(to + size, pair + line_apart, element);
             }
     }
+}
+
+void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
+                 const void *weights, int64_t k, int64_t n, bool turned)
+{
+    if (dtype == SW_I8)
+        lay_out(device->threads, sizeof(int8_t), tiles, weights, k, n, turned);
+    else
+        lay_out(device->threads, sizeof(uint16_t), tiles, weights, k, n, turned);
 }
