@@ -391,8 +391,9 @@ static void drop_moved(struct schedule *s)
             }
 }
 
-/* Behind the op that completes the gradient; where that is a reduce_scatter, behind its wait, which
- * is before the next gradient. */
+/* Behind the op that completes the gradient. Where that is a reduce_scatter, nobody waits for it in
+ * between: the stream is in order, and were the next reduction issued only when compute has woken,
+ * the line would be idle until then. */
 static void reduce_early(struct schedule *s)
 {
     struct list *list = &s->list;
@@ -401,9 +402,8 @@ static void reduce_early(struct schedule *s)
         struct early *early = &s->early[e];
         if (early->region != region)
             continue;
-        int32_t at = sw_schedule_last(s, WRITES, early->op.in[0].value, list->count);
-        at = is_collective(list->ops[at], SW_REDUCE_SCATTER) ? next_gradient(list, at + 1) : at + 1;
-        sw_schedule_insert(list, at, &early->op);
+        const int32_t from = sw_schedule_last(s, WRITES, early->op.in[0].value, list->count);
+        sw_schedule_insert(list, from + 1, &early->op);
     }
 }
 
@@ -421,6 +421,34 @@ static void add_wait(struct schedule *s, int32_t at, const struct sw_op *op)
     sw_schedule_insert(&s->list, at, wait);
 }
 
+/* Whether op i reduces once what the op before it scatters: the stream does both, in order. */
+static bool follows_scatter(const struct list *list, int32_t i)
+{
+    return i > 0 && i < list->count && list->ops[i]->last_micro_step &&
+           is_collective(list->ops[i - 1], SW_REDUCE_SCATTER) &&
+           list->ops[i]->in[0].value == list->ops[i - 1]->out[0].value;
+}
+
+static bool is_wait_for(const struct sw_op *wait, struct sw_ref ref)
+{
+    return sw_op_is_wait(wait->kind) && wait->in[0].value == ref.value;
+}
+
+/* Where to wait for what a step reduces once, at op `at` the latest, so that the workspaces of all
+ * such are not alive at a time: before the next one; where that follows a reduce_scatter, where
+ * that is waited for, behind which this one is done. */
+static int32_t wait_before_next(const struct list *list, int32_t from, int32_t at, bool *found)
+{
+    for (int32_t j = from; j < at; j++) {
+        if (!list->ops[j]->last_micro_step)
+            continue;
+        *found = true;
+        const int32_t scattered = next_gradient(list, j + 1);
+        return !follows_scatter(list, j) ? j : scattered < at ? scattered : at;
+    }
+    return at;
+}
+
 static void waits(struct schedule *s)
 {
     struct list *list = &s->list;
@@ -429,29 +457,28 @@ static void waits(struct schedule *s)
             continue;
         const struct sw_op op = *list->ops[i];
         const bool scatters = is_collective(&op, SW_REDUCE_SCATTER);
+        bool next = false; /* of what a step reduces once */
         int32_t at = list->count;
         /* a prefetched value is waited for in the next iteration, before its first use */
-        const int32_t from = op.ahead ? 0 : i + 1;
+        const int32_t from = op.ahead ? 0 : follows_scatter(list, i + 1) ? i + 2 : i + 1;
         for (uint16_t k = 0; k < op.n_out; k++) {
             const int32_t value = op.out[k].value;
             int32_t first = sw_schedule_next(s, TOUCHES, value, from, at);
-            if (first == i && i < at)
-                first = sw_schedule_next(s, TOUCHES, value, i + 1, at);
+            /* not itself, nor the wait for what scattered its operand */
+            while (first < at &&
+                   (first == i || (op.last_micro_step && is_wait_for(list->ops[first], op.in[0]))))
+                first = sw_schedule_next(s, TOUCHES, value, first + 1, at);
             at = first;
         }
         /* of gradients there is one at a time */
         for (int32_t j = from; scatters && j < at; j++)
             if (sw_op_info(list->ops[j]->kind)->gradient > 0)
                 at = j;
-        /* so that their workspaces are not all alive; the stream is in order, and behind a
-         * reduce_scatter that was waited for meanwhile this one is done */
-        for (int32_t j = from; op.last_micro_step && j < at; j++)
-            if (list->ops[j]->last_micro_step)
-                at = j;
-        if (at < list->count && sw_op_is_wait(list->ops[at]->kind) &&
-            list->ops[at]->in[0].value == op.out[0].value)
+        if (op.last_micro_step)
+            at = wait_before_next(list, from, at, &next);
+        if (at < list->count && is_wait_for(list->ops[at], op.out[0]))
             continue; /* the wait for this op is what was found */
-        if (op.last_micro_step && at == list->count)
+        if (op.last_micro_step && at == list->count && !next)
             continue; /* its sum is for the update */
         for (int32_t e = 0; op.last_micro_step && e < s->early_count; e++)
             s->early[e].waited = s->early[e].waited || list->ops[i] == &s->early[e].op;

@@ -458,6 +458,33 @@ static void test_accumulation(void **state)
     sw_program_free(p);
 }
 
+/* What is scattered and then reduced over dp is so in one go: the stream has the reduction before
+ * compute has woken to wait for what was scattered, and the line is not idle meanwhile. */
+static void test_reduced_once_behind_its_scatter(void **state)
+{
+    (void)state;
+    const struct sw_program_options o = make_options(sw_mesh_make(2, 2, 1, 2), SW_ATTENTION_RING);
+    struct sw_program *p = compile(&o);
+    assert_int_equal(p->accumulation_steps, 1);
+    int32_t reduced = 0, under_way = 0, most = 0;
+    for (int32_t i = 1; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i], *before = op - 1;
+        if (op->last_micro_step) {
+            assert_int_equal(before->kind, SW_OP_REDUCE_SCATTER);
+            assert_int_equal(before->out[0].value, op->in[0].value);
+            reduced++;
+            under_way++;
+        }
+        for (int32_t j = 0; j < i && op->kind == SW_OP_WAIT; j++)
+            under_way -= p->ops[j].last_micro_step && p->ops[j].out[0].value == op->in[0].value;
+        most = under_way > most ? under_way : most;
+    }
+    assert_int_equal(reduced, 7 + 2); /* a layer's matrices, head, embedding */
+    assert_in_range(most, 1,
+                    5); /* workspaces: two in a region, the last of each until the update */
+    sw_program_free(p);
+}
+
 /* What is recomputed shares the gathers of its layer's backward; what was reduced over tp is
  * reduced again. */
 static void test_recompute(void **state)
@@ -555,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_strategy_gather),
         cmocka_unit_test(test_strategy_ulysses),
         cmocka_unit_test(test_accumulation),
+        cmocka_unit_test(test_reduced_once_behind_its_scatter),
         cmocka_unit_test(test_recompute),
         cmocka_unit_test(test_recompute_partly),
         cmocka_unit_test(test_tied),
