@@ -6,6 +6,7 @@
 #include "core/program/walk.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,7 +59,6 @@ struct pricing {
     struct sw_cost_known *known;
     struct timing *timing; /* [op_count] */
     double *done;          /* [known->ends]: when the last collective that writes a value ends */
-    struct spans spans[AXIS_SETS];
     struct flight
         *flight; /* [flights], in their order: what ended before compute came is dropped */
     int32_t flights, flight_capacity;
@@ -71,6 +71,7 @@ struct pricing {
     bool ahead[SW_COST_MAX_REGIONS]; /* some ops of the region are */
     struct sw_cost *out;
     const struct sw_cost_observer *observer; /* NULL: none */
+    struct spans spans[AXIS_SETS];           /* last, as most of it is never looked at */
 };
 
 /* In all orders of the axes, for which other prices may have asked. */
@@ -549,12 +550,11 @@ static void run_step(struct pricing *c)
 static void tell_profile(struct sw_cost *out, const struct sw_cluster_config *cluster)
 {
     const struct sw_profile_config *p = &cluster->profile;
-    const struct sw_profile_config assumed = sw_profile_default(&cluster->accelerator);
     const struct sw_usual_software *usual = &sw_device_row(cluster->accelerator.device)->usual;
     out->band_low_seconds = out->step_seconds * (p->band_low > 0 ? p->band_low : usual->band_low);
     out->band_high_seconds =
         out->step_seconds * (p->band_high > 0 ? p->band_high : usual->band_high);
-    out->profile = p->name != NULL ? p->name : assumed.name;
+    out->profile = p->name != NULL ? p->name : sw_profile_default(&cluster->accelerator).name;
     out->calibration = p->source != NULL          ? p->source
                        : sw_profile_is_default(p) ? usual->source
                                                   : "its file names no source";
@@ -593,9 +593,12 @@ static int price(const struct sw_program *program, const struct sw_cluster_confi
     if (program->region_count > SW_COST_MAX_REGIONS)
         return sw_fail(err, SW_ENVIRONMENT, "a program of %d regions cannot be priced",
                        program->region_count);
-    struct pricing *c = calloc(1, sizeof *c);
+    struct pricing *c = malloc(sizeof *c);
     if (c == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
+    memset(c, 0, offsetof(struct pricing, spans));
+    for (int32_t i = 0; i < AXIS_SETS; i++)
+        c->spans[i].count = c->spans[i].idle_known = 0;
     c->p = program;
     c->cluster = cluster;
     c->workload = workload;

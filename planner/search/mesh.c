@@ -452,7 +452,14 @@ static int search_within_limit(struct sw_searcher *s, const struct sw_preference
                                struct sw_candidate *out, struct sw_error *err)
 {
     struct sw_mesh mesh = out->decision.mesh;
-    struct looking l = {.preference = preference, .mesh = &mesh, .closest = -1};
+    struct looking l; /* large: what is filled in is told by `sequences` and `reason` */
+    l.preference = preference;
+    l.mesh = &mesh;
+    l.closest = -1;
+    l.least_bytes = 0;
+    l.hopeless = false;
+    for (int32_t i = 0; i < MOST_WAYS; i++)
+        l.guess[i].sequences = l.guess[i].levels.count = 0;
     if (!s->keep_order)
         mesh =
             sw_mesh_make(mesh.size[SW_DP], mesh.size[SW_FSDP], mesh.size[SW_TP], mesh.size[SW_SP]);
