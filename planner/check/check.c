@@ -137,7 +137,7 @@ static int check_run(const struct sw_options *options, const char *path,
     struct sw_search search = {0};
     struct sw_error err = {0};
     if (sw_command_check_data(run, &err) != 0 ||
-        sw_search_run(run, sw_run_suit(&suited), 1, &search, &err) != 0)
+        sw_search_choose(run, sw_run_suit(&suited), 1, &search, &err) != 0)
         return fail(options, path, &err);
     int status = SW_OK;
     out->meshes = search.count;

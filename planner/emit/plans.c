@@ -90,7 +90,7 @@ static int make_plan(const struct sw_run_config *run, const char *directory,
     struct sw_program_set *programs = NULL;
     struct sw_error err = {0};
     int status = SW_OK;
-    if (sw_search_run(run, sw_run_purpose(run), 1, &search, &err) != 0)
+    if (sw_search_choose(run, sw_run_purpose(run), 1, &search, &err) != 0)
         return sw_command_fail(&err);
     if (!sw_search_settles(&search)) {
         status = sw_report_unmet(run, &search);

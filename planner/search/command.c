@@ -37,8 +37,11 @@ int sw_command_search(const struct sw_options *options)
     if (status != SW_OK)
         goto out;
     const struct sw_run_config *run = &run_file.run;
-    if (sw_search_run(run, sw_search_purpose(options, run), shown_rows(options), &search, &err) !=
-            0 ||
+    const enum sw_purpose purpose = sw_search_purpose(options, run);
+    /* people are shown the nearest of the rejected; who asks for all has them explained below */
+    if ((options->json || options->rejected
+             ? sw_search_choose(run, purpose, shown_rows(options), &search, &err)
+             : sw_search_run(run, purpose, shown_rows(options), &search, &err)) != 0 ||
         (options->rejected &&
          sw_search_explain(run, &search, search.feasible, search.count, &err) != 0) ||
         (search.purpose == SW_FOR_TRAIN &&

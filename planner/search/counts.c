@@ -43,7 +43,7 @@ int sw_search_node_counts(const struct sw_run_config *run, struct sw_node_count 
     for (int32_t i = 0; i < wanted; i++) {
         struct sw_search search = {0};
         const struct sw_run_config part = sw_run_on_nodes(run, run->nodes_least + i);
-        if (sw_search_run(&part, SW_FOR_TRAIN, 1, &search, err) != 0) {
+        if (sw_search_choose(&part, SW_FOR_TRAIN, 1, &search, err) != 0) {
             free(counts);
             return -1;
         }

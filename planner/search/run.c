@@ -21,8 +21,9 @@ int sw_search_meshes_alone(const struct sw_run_config *run, int32_t rows, struct
     return sw_search_meshes(run, SW_FOR_TRAIN, rows, out, NULL, err);
 }
 
-int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
-                  struct sw_search *out, struct sw_error *err)
+/* explain: the nearest of the rejected, even where others fit. */
+static int search_run(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
+                      bool explain, struct sw_search *out, struct sw_error *err)
 {
     const double start = sw_clock_now();
     struct sw_searcher kept;
@@ -38,7 +39,8 @@ int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, int3
     }
     if (sw_search_meshes(run, purpose, rows, out, &kept, err) != 0)
         return -1;
-    const int status = sw_purpose(purpose)->explain(&kept, out, out->feasible, EXPLAINED, err);
+    const int32_t count = explain || out->feasible == 0 ? EXPLAINED : 0;
+    const int status = sw_purpose(purpose)->explain(&kept, out, out->feasible, count, err);
     sw_program_cache_free(kept.cache);
     if (status != 0) {
         sw_search_free(out);
@@ -46,4 +48,16 @@ int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, int3
     }
     out->seconds = sw_clock_now() - start;
     return 0;
+}
+
+int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
+                  struct sw_search *out, struct sw_error *err)
+{
+    return search_run(run, purpose, rows, true, out, err);
+}
+
+int sw_search_choose(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
+                     struct sw_search *out, struct sw_error *err)
+{
+    return search_run(run, purpose, rows, false, out, err);
 }

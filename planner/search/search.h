@@ -130,6 +130,10 @@ const char *sw_headroom_warning(const struct sw_memory *memory, char *buffer, si
 int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
                   struct sw_search *out, struct sw_error *err);
 void sw_search_free(struct sw_search *search);
+/* The same for callers who look at the rejected only where nothing fits: where some do, it is not
+ * said what would help the others. */
+int sw_search_choose(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
+                     struct sw_search *out, struct sw_error *err);
 /* The same for training, and says of no rejected mesh what would help. */
 int sw_search_meshes_alone(const struct sw_run_config *run, int32_t rows, struct sw_search *out,
                            struct sw_error *err);

@@ -174,7 +174,7 @@ static int add_meshes(struct gathering *g, struct sw_start_choices *out, int32_t
         return add_choices(g, out, &wanted, err);
     const struct sw_run_config run = sw_run_on_nodes(g->run, nodes);
     const bool all = nodes == g->run->cluster.nodes;
-    if (sw_search_run(&run, sw_run_purpose(&run), 1, &search, err) != 0)
+    if (sw_search_choose(&run, sw_run_purpose(&run), 1, &search, err) != 0)
         return -1;
     const bool settles = sw_search_settles(&search);
     if (all && settles)
