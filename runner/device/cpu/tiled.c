@@ -1,22 +1,24 @@
 /* Sums of streamed.c for weights that lie in tiles: panels of SW_TILE_COLUMNS columns one behind
  * the other, of each its lines in pairs, of each pair the columns' two numbers side by side. So a
  * panel is one run of memory, which processors foresee, and a pair of lines is there as it is
- * multiplied. Each sum adds the same products in the same order as there, whatever the number of
- * rows. */
+ * multiplied. One panel at a time: what is asked for ahead is then what comes next, up to the last
+ * one, where of two a part of the next two would not be. Each sum adds the same products in the
+ * same order as there, whatever the number of rows. */
 #include "runner/device/cpu/streamed.h"
 
 enum {
     VECTORS = 2,                        /* of a piece, which rows meet at once */
     MOST_AT_ONCE = (REGISTERS - 8) / 2, /* of these rows */
-    MOST_PIECES = 2,                    /* of FEW rows */
     PIECE_COLUMNS = VECTORS * LANES,
-    IS_PANEL = PIECE_COLUMNS == (int)SW_TILE_COLUMNS, /* a piece */
-    FEW = 3,               /* rows whose sums alone would not keep the adders busy */
+    PIECES = SW_TILE_COLUMNS / PIECE_COLUMNS, /* of a panel, ... */
+    MOST_PIECES = PIECES < 2 ? 1 : 2,         /* ... which FEW rows meet at once */
+    FEW = 3,                                  /* whose sums of one would not keep the adders busy */
     FAR_BYTES = 8192,      /* of a panel that few rows meet: what the second cache asks for, ... */
     FARTHER_BYTES = 12288, /* ... and where arithmetic takes as long as memory */
     MANY = 11              /* that are so many rows */
 };
-_Static_assert((int64_t)SW_TILE_COLUMNS % PIECE_COLUMNS == 0, "panels are whole pieces");
+_Static_assert((int64_t)SW_TILE_COLUMNS % PIECE_COLUMNS == 0 && PIECES % MOST_PIECES == 0,
+               "panels are whole pieces");
 
 /* So many columns of a pair of lines. */
 INLINE int64_t pair_bytes(const enum kind kind, int64_t columns)
@@ -129,13 +131,13 @@ struct asking {
     int64_t from, count;
 };
 
-/* y[rows, pieces * VECTORS] (+)= x[steps, rows] panel[steps], pieces being `apart` in memory. */
+/* y[rows, pieces * VECTORS] (+)= x[steps, rows] panel[steps]. */
 INLINE void add_pieces(const enum kind kind, const int rows, const int pieces, const float *x,
-                       int64_t steps, const char *at, int64_t apart, struct asking asking,
-                       bool adds, float *y, int64_t padded)
+                       int64_t steps, const char *at, struct asking asking, bool adds, float *y,
+                       int64_t padded)
 {
     const int vectors = pieces * VECTORS;
-    const int64_t step = pair_bytes(kind, SW_TILE_COLUMNS);
+    const int64_t step = pair_bytes(kind, SW_TILE_COLUMNS), piece = pair_bytes(kind, PIECE_COLUMNS);
     vec total[MOST_AT_ONCE][MOST_PIECES * VECTORS];
     EACH(i, rows)
     EACH(v, vectors) total[i][v] = (vec){0};
@@ -146,13 +148,12 @@ INLINE void add_pieces(const enum kind kind, const int rows, const int pieces, c
         const char *next = asking.at;
         for (; d < end; d++) {
             if (stage == 1) {
-                EACH(p, pieces)
                 for (int64_t b = 0; b < step; b += LINE_BYTES)
-                    __builtin_prefetch(next + p * apart + b, 0, 2);
+                    __builtin_prefetch(next + b, 0, 2);
                 next += step;
             }
             bits w[MOST_PIECES * VECTORS];
-            EACH(p, pieces) load_piece(kind, at + p * apart, w + p * VECTORS);
+            EACH(p, pieces) load_piece(kind, at + p * piece, w + p * VECTORS);
             EACH(i, rows)
             {
 #ifdef __AVX512BF16__
@@ -179,13 +180,13 @@ INLINE void add_pieces(const enum kind kind, const int rows, const int pieces, c
 }
 
 INLINE void add_rows(const enum kind kind, int64_t rows, const int pieces, const float *x,
-                     int64_t steps, const char *at, int64_t apart, struct asking asking, bool adds,
-                     float *y, int64_t padded)
+                     int64_t steps, const char *at, struct asking asking, bool adds, float *y,
+                     int64_t padded)
 {
 #define ROWS(n)                                                                                    \
     case n:                                                                                        \
         if (pieces == 1 || n <= FEW)                                                               \
-            add_pieces(kind, n, pieces, x, steps, at, apart, asking, adds, y, padded);             \
+            add_pieces(kind, n, pieces, x, steps, at, asking, adds, y, padded);                    \
         break;
     switch (rows) {
         EACH_NUMBER_OF_ROWS(ROWS)
@@ -195,14 +196,13 @@ INLINE void add_rows(const enum kind kind, int64_t rows, const int pieces, const
 #undef ROWS
 }
 
-/* A panel, or some that are gone over together, for all rows and segments. */
-INLINE void add_panels(const struct streamed *s, const enum kind kind, const int pieces,
-                       int64_t panel, float *y, int64_t padded)
+/* A panel for all rows and segments. */
+INLINE void add_panel(const struct streamed *s, const enum kind kind, const int pieces,
+                      int64_t panel, float *y, int64_t padded)
 {
     const int64_t at_once = sw_cpu_packed_group(s->m), groups = (s->m + at_once - 1) / at_once;
     const int64_t pair = pair_bytes(kind, SW_TILE_COLUMNS), piece = pair_bytes(kind, PIECE_COLUMNS);
     const int64_t panel_bytes = s->k / 2 * pair, step = lines_of_step(kind);
-    const int64_t apart = IS_PANEL ? panel_bytes : piece;
     const char *at = s->weights + panel * panel_bytes;
     for (int64_t line = 0; line < s->k; line += SEGMENT) {
         const int64_t left = s->k - line, steps = (left < SEGMENT ? left : SEGMENT) / 2;
@@ -215,8 +215,8 @@ INLINE void add_panels(const struct streamed *s, const enum kind kind, const int
                 asking =
                     (struct asking){here + (steps + steps * g / groups) * pair, steps * g / groups,
                                     steps * (g + 1) / groups - steps * g / groups};
-            for (int64_t p = 0; p < SW_TILE_COLUMNS / PIECE_COLUMNS; p += IS_PANEL ? 1 : pieces) {
-                add_rows(kind, rows, pieces, x, steps, here + p * piece, apart, asking, line > 0,
+            for (int64_t p = 0; p < PIECES; p += pieces) {
+                add_rows(kind, rows, pieces, x, steps, here + p * piece, asking, line > 0,
                          y + row * padded + p * PIECE_COLUMNS, padded);
                 asking.count = 0;
             }
@@ -228,17 +228,12 @@ INLINE void multiply_tiles(const struct streamed *s, const enum kind kind, int64
                            int64_t width, float *y, int64_t padded)
 {
     const int64_t first = column / SW_TILE_COLUMNS, end = (column + width) / SW_TILE_COLUMNS;
-    const bool few = s->m <= FEW;
-    const int64_t many = few && IS_PANEL ? MOST_PIECES : 1;
-    for (int64_t p = first; p < end;) {
+    for (int64_t p = first; p < end; p++) {
         float *to = y + (p - first) * SW_TILE_COLUMNS;
-        if (few && (!IS_PANEL || p + many <= end)) {
-            add_panels(s, kind, MOST_PIECES, p, to, padded);
-            p += many;
-        } else {
-            add_panels(s, kind, 1, p, to, padded);
-            p++;
-        }
+        if (MOST_PIECES > 1 && s->m <= FEW)
+            add_panel(s, kind, MOST_PIECES, p, to, padded);
+        else
+            add_panel(s, kind, 1, p, to, padded);
     }
 }
 
