@@ -347,6 +347,7 @@ struct sw_program {
     int64_t micro_batch;          /* sequences of one micro-step over the whole mesh */
     int64_t padding_sequences;    /* of the last micro-step, at its end: no labels count */
     int64_t sequence_length;
+    int64_t planned_slots; /* as in the options */
     int32_t layers;
     struct sw_layer_values layer_values; /* that backward may keep: the same on every mesh */
     int64_t tokens_per_step;
@@ -378,6 +379,7 @@ struct sw_serving_shape {
     int64_t chunk;           /* of a prompt, that prefill takes at a time; divides by the sequence's
                                 ranks */
     int64_t slots_per_rank;  /* texts of the cache on one rank of the batch */
+    int64_t planned_slots;   /* that the plan has of them, whatever there is to serve */
     enum sw_dtype cache;     /* of keys and values as they are kept */
     enum sw_dtype matrices;  /* of the layers' matrices: the compute precision, or int8 */
     struct sw_rules weights; /* where the weights lie: the same in every program of the state */

@@ -97,6 +97,7 @@ void sw_sizes_apply(const struct sw_program_options *o, const struct sw_sizes *s
     p->tokens_per_step = o->global_batch * o->sequence_length;
     p->sequence_shards = (int32_t)sizes->of[SW_SIZE_SHARDS];
     p->target = o->target;
+    p->planned_slots = o->serving.planned_slots;
     p->sequence_layout = p->sequence_shards > 1 ? o->layout : SW_CONTIGUOUS;
 }
 

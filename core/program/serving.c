@@ -221,6 +221,8 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     o.serving.max_tokens = rounded_up(want->max_tokens, s.chunk);
     o.serving.chunk = s.chunk;
     o.serving.slots_per_rank = s.slots;
+    o.serving.planned_slots =
+        want->planned_batch > 0 ? (want->planned_batch + s.ways - 1) / s.ways : s.slots;
     o.serving.cache = want->cache;
     o.serving.matrices = want->weights == SW_I8 ? SW_I8 : training->compute;
     o.serving.mixes = kind == SW_PROGRAM_READ || (s.mixes && kind == SW_PROGRAM_PREFILL);

@@ -72,11 +72,12 @@ sw_prefill_gather_name(enum sw_prefill_gather gathers); /* "queries", "keys and 
 
 /* What a run wants of serving. */
 struct sw_serving {
-    int64_t max_batch;  /* texts at a time; rounded up to a multiple of the batch's ranks */
-    int64_t max_tokens; /* of one text, prompt and all; rounded up to a multiple of the chunk */
-    int64_t chunk;      /* tokens of a prompt at a time; rounded up to a multiple of the sequence's
-                           ranks; 0: 1 where prefill mixes, else 512, or max_tokens or a rank's
-                           budget where that is less */
+    int64_t max_batch;     /* texts at a time; rounded up to a multiple of the batch's ranks */
+    int64_t planned_batch; /* of the plan, where that has more than there are; 0: as many */
+    int64_t max_tokens;    /* of one text, prompt and all; rounded up to a multiple of the chunk */
+    int64_t chunk; /* tokens of a prompt at a time; rounded up to a multiple of the sequence's
+                      ranks; 0: 1 where prefill mixes, else 512, or max_tokens or a rank's
+                      budget where that is less */
     int64_t token_budget; /* of prompts' tokens in a call, over the whole mesh: rows of a chunk, as
                              many on a rank of the batch as fit, one at least; 0: one */
     enum sw_dtype cache;  /* of keys and values: the compute precision, fp32, or int8 with scales */

@@ -57,6 +57,9 @@ struct sw_call {
     /* And what it is in programs of few rows, however many there are, where the device makes these
      * alike (like_rows of its target). */
     bool as_few;
+    /* Of serving: texts that the plan has at a time on a rank, whatever the rows of this call, by
+     * which a device may choose how it makes few of them. */
+    int64_t planned_slots;
 };
 
 /* Whether a product adds its gradient to the sum in place now; else it writes over what the sum

@@ -63,8 +63,10 @@ static int compile(struct sw_rank *rank, uint32_t kinds, int64_t texts)
     if (kinds == 0)
         return sw_program_set_compile(&options, &rank->programs, &rank->err);
     if (!sw_plan_serving(rank->plan->run, &rank->plan->decision, &serving) && texts > 0 &&
-        texts < serving.max_batch)
+        texts < serving.max_batch) {
+        serving.planned_batch = serving.max_batch;
         serving.max_batch = texts;
+    }
     return sw_program_set_compile_serving(&options, &serving, kinds, &rank->programs, &rank->err);
 }
 

@@ -20,6 +20,16 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
     add_test(NAME test_slots_avx2 COMMAND test_slots 3 1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     sw_test_properties(test_slots_avx2 PROPERTIES ENVIRONMENT DNNL_MAX_CPU_ISA=AVX2 LABELS variant)
   endif()
+  if(TARGET sw_kernels_amx)
+    # texts whose tokens meet weights in the processor's tiles, which are emulated (tests/unit/device.cmake)
+    sw_test(test_slots_amx SOURCES test_slots.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
+            ${CMAKE_SOURCE_DIR}/tests/support/texts.c $<TARGET_OBJECTS:sw_kernels_amx>
+            LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base Threads::Threads
+            ARGS 3 0)
+    if(TARGET test_slots_amx)
+      target_compile_definitions(test_slots_amx PRIVATE SW_AMX_EMULATED)
+    endif()
+  endif()
 endif()
 if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
   # About ten seconds.

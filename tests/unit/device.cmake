@@ -29,12 +29,13 @@ endif()
 # Other instruction sets' bits are a Release build's alone: nothing runs them elsewhere, and they take half a minute to compile.
 if(TARGET test_rows AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT SW_SANITIZE)
   # products of a few rows as the compiler makes them without -march=native, and for AVX2: their own
-  # object comes before the library's
+  # object comes before the library's, and has no tiles whatever the processor
   set(sw_streamed ${CMAKE_SOURCE_DIR}/runner/device/cpu/streamed.c ${CMAKE_SOURCE_DIR}/runner/device/cpu/packed.c
       ${CMAKE_SOURCE_DIR}/runner/device/cpu/tiled.c
       ${CMAKE_SOURCE_DIR}/runner/device/cpu/lines.c)
   sw_test(test_rows_plain SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
           LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+  target_compile_definitions(test_rows_plain PRIVATE SW_WITHOUT_AMX)
   target_compile_options(test_rows_plain PRIVATE -O3 -ffp-contract=fast)
   # attention likewise
   set(sw_kernels ${CMAKE_SOURCE_DIR}/runner/device/cpu/kernels_f32.c)
@@ -47,11 +48,12 @@ if(TARGET test_rows AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT SW_SANITIZE)
   endif()
   if(sw_has_bf16 AND SW_NATIVE)
     # the same on a processor with tiles, which are emulated (runner/device/cpu/amx.h)
-    add_library(sw_kernels_amx OBJECT ${sw_kernels} ${CMAKE_SOURCE_DIR}/runner/device/cpu/amx.c)
+    add_library(sw_kernels_amx OBJECT ${sw_kernels} ${CMAKE_SOURCE_DIR}/runner/device/cpu/amx.c
+                ${CMAKE_SOURCE_DIR}/runner/device/cpu/streamed.c ${CMAKE_SOURCE_DIR}/runner/device/cpu/tiled_amx.c)
     target_link_libraries(sw_kernels_amx PRIVATE sw_device_cpu)
     target_compile_options(sw_kernels_amx PRIVATE -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -march=native)
     target_compile_definitions(sw_kernels_amx PRIVATE SW_AMX_EMULATED)
-    foreach(test attention ops)
+    foreach(test attention ops rows)
       sw_test(test_${test}_amx SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_${test}.c $<TARGET_OBJECTS:sw_kernels_amx>
               LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
       target_compile_definitions(test_${test}_amx PRIVATE SW_AMX_EMULATED)
@@ -60,6 +62,7 @@ if(TARGET test_rows AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT SW_SANITIZE)
   if(sw_has_avx2)
     sw_test(test_rows_mavx2 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
             LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+    target_compile_definitions(test_rows_mavx2 PRIVATE SW_WITHOUT_AMX)
     target_compile_options(test_rows_mavx2 PRIVATE -O3 -ffp-contract=fast -mavx2 -mfma)
     sw_test(test_attention_mavx2 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_attention.c ${sw_kernels}
             LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
@@ -67,6 +70,7 @@ if(TARGET test_rows AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT SW_SANITIZE)
     # a processor for which gcc contracts some loops and not others
     sw_test(test_rows_tuned SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
             LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+    target_compile_definitions(test_rows_tuned PRIVATE SW_WITHOUT_AMX)
     target_compile_options(test_rows_tuned PRIVATE -O3 -ffp-contract=fast -mavx2 -mfma -mtune=znver2)
   endif()
 endif()

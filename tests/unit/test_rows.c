@@ -345,6 +345,173 @@ static void tiles_give_the_same_rows(void **state)
     free(c[1]);
 }
 
+/* A device whose products this build makes: of an object for a lesser processor beside the library
+ * none go through tiles. */
+static struct sw_device *device_with_tiles(int32_t threads)
+{
+    struct sw_device *device = sw_cpu_device_create(threads, NULL);
+    assert_non_null(device);
+#ifdef SW_AMX_EMULATED
+    assert_true(((struct sw_cpu_device *)device)->amx);
+#elif defined(SW_WITHOUT_AMX)
+    ((struct sw_cpu_device *)device)->amx = false;
+#endif
+    return device;
+}
+
+/* As Intel's manual has a sum in the processor's tiles: 32 products at a time, first and second
+ * ones of pairs apart. */
+static float sum_in_amx(const uint16_t *a, const uint16_t *b, int64_t k, int64_t n)
+{
+    float sum = 0;
+    for (int64_t step = 0; step < k; step += 32) {
+        float apart[2] = {0, 0};
+        for (int64_t i = step; i < step + 32; i++)
+            apart[i % 2] = fmaf(sw_bf16_to_float(a[i]), sw_bf16_to_float(b[i * n]), apart[i % 2]);
+        const volatile float both = apart[0] + apart[1];
+        sum += both;
+    }
+    return sum;
+}
+
+/* A row by itself, which is the product, as the manual has it; of longer lines than rows have room
+ * for it is, in `other`, that of pairs. b: the weights in order. */
+static void make_alone_in_amx(struct sw_cpu_device *device, const struct sw_cpu_matmul *like,
+                              const uint16_t *b, float *other)
+{
+    enum { MOST_LINES = 65536 };
+    struct sw_cpu_matmul g = *like;
+    g.m = 1;
+    sw_cpu_matmul_streamed(device, &g);
+    for (int64_t j = 0; j < g.n && g.c_dtype == SW_F32; j += 5) {
+        const float made = ((const float *)g.c)[j];
+        double exact = 0;
+        for (int64_t l = 0; l < g.k; l++)
+            exact += get(g.a, SW_BF16_T, l) * get(b, SW_BF16_T, l * g.n + j);
+        assert_true(fabs((double)made - exact) <= (double)(g.k * g.k) * 0x1p-24);
+        assert_true(g.k > MOST_LINES || made == sum_in_amx(g.a, b + j, g.k, g.n));
+    }
+    g.in_amx = false, g.c = other;
+    sw_cpu_matmul_streamed(device, &g);
+    if (g.k > MOST_LINES)
+        assert_memory_equal(like->c, other, (size_t)g.n * sw_dtype_bytes(g.c_dtype));
+}
+
+/* Rows of `g`, whose first ones are alone[DIFFERENT, n] again and again; nothing behind them. */
+static void check_in_amx(struct sw_cpu_device *device, struct sw_cpu_matmul g, const void *alone,
+                         int64_t different)
+{
+    const size_t element = sw_dtype_bytes(g.c_dtype), row = (size_t)g.n * element;
+    char *c = g.c;
+    for (int few = 0; few < 2; few++) {
+        g.as_few = few == 0;
+        if (!sw_cpu_matmul_is_streamed(&g))
+            continue; /* of many rows another product */
+        memset(c, 0xff, (size_t)((g.m + 1) * g.c_row) * element);
+        assert_int_equal(sw_cpu_matmul(device, &g, NULL), 0);
+        for (int64_t i = 0; i < g.m; i++)
+            if (memcmp(c + (size_t)(i * g.c_row) * element,
+                       (const char *)alone + (size_t)(i % different) * row, row) != 0)
+                fail_msg("[%d, %d] [%d, %d]: row %d is another than alone", (int)g.m, (int)g.k,
+                         (int)g.k, (int)g.n, (int)i);
+        for (size_t i = 0; i < (size_t)((g.m + 1) * g.c_row) * element; i++)
+            if (i / element / (size_t)g.c_row >= (size_t)g.m ||
+                i / element % (size_t)g.c_row >= (size_t)g.n)
+                assert_int_equal((unsigned char)c[i], 0xff);
+    }
+}
+
+/* Rows that meet weights in the processor's tiles are what they are alone, to the bit, whatever
+ * their number and the threads. */
+static void rows_in_amx_are_those_of_one(void **state)
+{
+    (void)state;
+    enum { DIFFERENT = 5, MOST = 129, GAP = 3, MOST_ELEMS = 16 * 65568 };
+    static const int64_t sizes[][2] = {{32, 32}, {1056, 96}, {544, 288}, {65536, 32}, {65568, 32}};
+    static const int64_t rows[] = {1, 2, 4, 8, 15, 16, 17, 31, 32, 33, 48, 61, 64, MOST};
+    struct sw_device *device[2] = {device_with_tiles(1), device_with_tiles(3)};
+    struct sw_cpu_device *one = (struct sw_cpu_device *)device[0];
+    uint16_t *a = malloc(MOST_ELEMS * sizeof *a), *b = malloc(2 * MOST_ELEMS * sizeof *b);
+    uint16_t *tiles = malloc(2 * MOST_ELEMS * sizeof *tiles);
+    float *alone = malloc(DIFFERENT * 288 * sizeof *alone);
+    float *c = malloc((MOST + 1) * (288 + GAP) * sizeof *c);
+    assert_true(a != NULL && b != NULL && tiles != NULL && alone != NULL && c != NULL);
+    for (size_t s = 0; one->amx && s < 2 * (sizeof sizes / sizeof *sizes); s++) {
+        struct sw_cpu_matmul g = {.k = sizes[s / 2][0], .n = sizes[s / 2][1], .b = tiles};
+        const int64_t most = g.k > 60000 ? 16 : MOST;
+        g.a_dtype = g.b_dtype = SW_BF16_T, g.c_dtype = s % 2 == 0 ? SW_F32 : SW_BF16_T;
+        g.tiled = g.as_few = g.in_amx = true;
+        g.a_row = g.k, g.a_column = 1, g.c_row = g.n;
+        for (int64_t i = 0; i < most * g.k; i++)
+            put(a, SW_BF16_T, i, value((uint64_t)(i % (DIFFERENT * g.k))));
+        for (int64_t i = 0; i < g.k * g.n; i++)
+            put(b, SW_BF16_T, i, value((uint64_t)(i + 1000)));
+        device[0]->vtable->tile(device[0], tiles, b, g.k, g.n, false);
+        for (int64_t i = 0; i < DIFFERENT; i++) {
+            g.a = a + i * g.k;
+            g.c = (char *)alone + (size_t)(i * g.n) * sw_dtype_bytes(g.c_dtype);
+            make_alone_in_amx(one, &g, b, c);
+        }
+        g.a = a, g.c = c, g.c_row = g.n + GAP;
+        for (size_t r = 0; r < 2 * (sizeof rows / sizeof *rows); r++)
+            if ((g.m = rows[r / 2]) <= most)
+                check_in_amx((struct sw_cpu_device *)device[r % 2], g, alone, DIFFERENT);
+    }
+    for (int t = 0; t < 2; t++)
+        device[t]->vtable->destroy(device[t]);
+    free(a);
+    free(b);
+    free(tiles);
+    free(alone);
+    free(c);
+}
+
+/* Few rows meet weights in the processor's tiles where the plan has texts enough, however many rows
+ * a call has: in layers and in the head. */
+static void rows_in_amx_are_those_of_many_texts(void **state)
+{
+    (void)state;
+    enum { K = 64, N = 96, MOST = 8 };
+    static uint16_t x[MOST * K], w[K * N], tiles[K * N];
+    static float y[MOST * N], sums[2][N], logits[MOST * N], stats[3 * MOST];
+    static int32_t labels[MOST];
+    struct sw_device *device = device_with_tiles(1);
+    const bool amx = ((struct sw_cpu_device *)device)->amx;
+    for (int64_t i = 0; i < MOST * K; i++)
+        put(x, SW_BF16_T, i, value((uint64_t)(i % K)));
+    for (int64_t i = 0; i < K * N; i++)
+        put(w, SW_BF16_T, i, value((uint64_t)(i + 1000)));
+    device->vtable->tile(device, tiles, w, K, N, false);
+    struct sw_cpu_matmul g = {.m = 1, .n = N, .k = K, .a = x, .b = tiles, .tiled = true};
+    g.a_row = K, g.a_column = 1, g.c_row = N, g.a_dtype = g.b_dtype = SW_BF16_T;
+    for (int in_amx = 0; in_amx < 2; in_amx++) {
+        g.in_amx = in_amx != 0 && amx, g.c = sums[in_amx];
+        sw_cpu_matmul_streamed((struct sw_cpu_device *)device, &g);
+    }
+    assert_true((memcmp(sums[0], sums[1], sizeof sums[0]) == 0) == !amx);
+    for (int64_t slots = 0; slots <= MOST; slots++)
+        for (int64_t m = 1; m <= MOST; m += MOST - 1) {
+            const float *expected = sums[slots >= SW_CPU_AMX_SLOTS];
+            struct sw_tensor in[3] = {{x, SW_BF16_T, 3, {1, m, K}, .elems = m * K},
+                                      {tiles, SW_BF16_T, 2, {K, N}, .elems = K * N, .tiled = true},
+                                      {labels, SW_I32, 2, {1, m}, .elems = m}};
+            struct sw_tensor out = {y, SW_F32, 3, {1, m, N}, .elems = m * N};
+            struct sw_op op = {.kind = SW_OP_LINEAR, .n_in = 2, .n_out = 1};
+            struct sw_call call = {.op = &op, .in = in, .out = &out, .workspace = logits};
+            call.rows_alike = call.as_few = true, call.planned_slots = slots;
+            assert_int_equal(device->vtable->run[op.kind](device, &call, NULL), 0);
+            for (int64_t i = 0; i < m; i++)
+                assert_memory_equal(y + i * N, expected, sizeof sums[0]);
+            op.kind = SW_OP_LM_HEAD_STATS, op.n_in = 3; /* of a table [vocabulary, width] */
+            in[1].size[0] = N, in[1].size[1] = K;
+            out = (struct sw_tensor){stats, SW_F32, 3, {1, m, 3}, .elems = 3 * m};
+            assert_int_equal(device->vtable->run[op.kind](device, &call, NULL), 0);
+            for (int64_t i = 0; i < m; i++)
+                assert_memory_equal(logits + i * N, expected, sizeof sums[0]);
+        }
+    device->vtable->destroy(device);
+}
+
 /* With AVX-512, for bf16 with its instructions for that, oneDNN's products go by blocks, whatever a
  * release calls them, and are taken as they are: panels in their place are slower, and nothing else
  * would tell. Those of a padded shard's weights, whose lines do not touch, are other products. */
@@ -405,6 +572,8 @@ static void panels_fit(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_in_amx_are_those_of_one),
+        cmocka_unit_test(rows_in_amx_are_those_of_many_texts),
         cmocka_unit_test(rows_are_alike),
         cmocka_unit_test(few_rows_are_those_of_one),
         cmocka_unit_test(many_rows_are_those_of_one),
@@ -418,5 +587,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: test_rows [STRIDE], a stride of 1, 3 or 5\n");
         return 2;
     }
+#ifdef SW_AMX_EMULATED /* the others are as without */
+    cmocka_set_test_filter("rows_in_amx*");
+#endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,6 +159,7 @@ struct sw_amx_operands {
     char *c;
     int64_t a_bytes, b_bytes, c_bytes;
     int64_t steps; /* of 16 pairs each */
+    int64_t ahead; /* b is asked of the memory so many bytes before it is read; 0: it is near */
     bool accumulate;
 };
 
@@ -182,6 +183,9 @@ AMX_INLINE void amx_make_block(const int rows, const int columns, const struct s
         amx_zero(3);
     }
     for (int64_t k = 0; k < o->steps; k++) {
+        for (int64_t i = 0; o->ahead > 0 && i < AMX_ROWS; i++)
+            for (int j = 0; j < columns; j++)
+                __builtin_prefetch(b + i * o->b_bytes + j * AMX_ROW_BYTES + o->ahead, 0, 2);
         amx_load(4, a, o->a_bytes);
         amx_load(6, b, o->b_bytes);
         amx_add_products(0, 4, 6);
@@ -226,18 +230,20 @@ AMX_TARGET static void amx_make_rest(int64_t rows, const int columns, struct sw_
         memcpy(c + i * c_bytes, rest[i], bytes);
 }
 
-/* All rows of one or two tiles of columns. */
+/* All rows of one or two tiles of columns; the first of them bring b near. */
 AMX_INLINE void amx_make_columns(int64_t m, const int columns, struct sw_amx_operands o)
 {
     for (; m >= 2 * AMX_ROWS; m -= 2 * AMX_ROWS) {
         amx_make_block(2, columns, &o);
         o.a += 2 * AMX_ROWS * o.a_bytes;
         o.c += 2 * AMX_ROWS * o.c_bytes;
+        o.ahead = 0;
     }
     if (m >= AMX_ROWS) {
         amx_make_block(1, columns, &o);
         o.a += AMX_ROWS * o.a_bytes;
         o.c += AMX_ROWS * o.c_bytes;
+        o.ahead = 0;
         m -= AMX_ROWS;
     }
     if (m > 0)

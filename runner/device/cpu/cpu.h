@@ -30,7 +30,8 @@
 
 enum {
     SW_CPU_SCRATCH_BYTES = 12 << 20, /* per thread; pages that are never used cost nothing */
-    SW_CPU_MAX_HEAD_DIM = 1024
+    SW_CPU_MAX_HEAD_DIM = 1024,
+    SW_CPU_AMX_SLOTS = 4
 };
 
 struct matmul_cache;
@@ -57,6 +58,14 @@ static inline int32_t sw_cpu_threads_for(const struct sw_cpu_device *device, int
     return elems > device->alone_elems ? device->threads : 1;
 }
 
+/* Whether few rows in bf16 meet weights in the processor's tiles: where it has some, and in plans
+ * of so many texts that arithmetic would take as long as reading the weights. Of fewer pairs are as
+ * fast. By the plan alone: what a row comes to is the same to the bit with every number of rows. */
+static inline bool sw_cpu_takes_amx(const struct sw_cpu_device *device, const struct sw_call *call)
+{
+    return device->amx && call->planned_slots >= SW_CPU_AMX_SLOTS;
+}
+
 /* Zeroed memory that begins at a page, at a huge one where it is as large; touched by so many
  * threads in turns. NULL: there is none. Whoever writes past its last page is stopped. */
 void *sw_cpu_memory_allocate(size_t bytes, int32_t threads);
@@ -79,8 +88,10 @@ struct sw_cpu_matmul {
     int64_t panel;
     /* Rows are those that products of few rows have, to the bit, however many there are. */
     bool as_few;
-    bool
-        tiled; /* b, of bf16 or int8, lies in tiles (core/base/device.h): its strides say nothing */
+    bool tiled;  /* b, of bf16 or int8, lies in tiles (core/base/device.h): its strides say
+                    nothing */
+    bool in_amx; /* and few rows meet it in the processor's (sw_cpu_takes_amx), which the device
+                    has; other bits than without */
 };
 int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                   struct sw_error *err);

@@ -415,6 +415,7 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
                                    .c_dtype = y->dtype,
                                    .n = y_columns,
                                    .tiled = w->tiled,
+                                   .in_amx = sw_cpu_takes_amx(device, call),
                                    .c_row = y->size[y->ndim - 1],
                                    .as_few = call->as_few};
     const uint16_t own = w->dtype == SW_I8 ? 3 : 2; /* what is behind them is added */

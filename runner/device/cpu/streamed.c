@@ -38,6 +38,12 @@ _Static_assert((int64_t)MOST_ROWS >= SW_CPU_LIKE_ROWS, "rows that programs take 
 _Static_assert((int64_t)MOST_X >= SW_CPU_LIKE_ELEMS && (int64_t)MOST_Y >= SW_CPU_LIKE_ELEMS,
                "and their elements");
 
+/* Rows of pairs take half of what floats do: of MOST_X, filled up to a tile and apart by a line. */
+_Static_assert((MOST_X + MOST_ROWS * DEPTH) * 2 + 15 * 2 * (int64_t)MOST_AMX_LINES +
+                       (BLOCK_ROWS + 15) * (int64_t)LINE_BYTES <=
+                   ROW_BYTES,
+               "whole tiles of rows");
+
 /* ---- Weights [k, n]: their lines are added up ---- */
 
 static const char no_weights[4 * LANES * WIDE]; /* behind the last line of an odd k */
@@ -489,14 +495,19 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
                                .weights = g->b};
     const bool in_order = by_line || g->tiled; /* are a line's sums */
     const struct sharing share = choose_sharing(&s, in_order, kind, threads);
-    if (by_line)
+    const bool in_amx = sw_cpu_goes_through_amx(g, kind);
+    if (in_amx)
+        sw_cpu_put_amx_rows(g, x);
+    else if (by_line)
         sw_cpu_put_lines(g, kind, s.padded, x);
     else
         put_groups(g, kind, s.padded, x);
     SW_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < share.columns * share.groups; i++) {
         const struct task t = task_of(device, &s, &share, i / share.columns, i % share.columns);
-        if (by_line)
+        if (in_amx)
+            sw_cpu_multiply_in_amx(&s, t.column, t.width, t.sums, t.padded);
+        else if (by_line)
             sw_cpu_multiply_lines(&s, kind, t.column, t.width, t.sums, t.padded, t.pack);
         else if (g->tiled)
             sw_cpu_multiply_tiles(&s, kind, t.column, t.width, t.sums, t.padded);

@@ -45,6 +45,7 @@ enum {
     PACK_BYTES = 512 << 10, /* that packed weights, or sums along lines, have of a thread's */
     LEAST_PACKED = REGISTERS < 32 ? 5 : 8, /* rows for which packing pays, ... */
     LEAST_PACKED_BYTES = 5,                /* ... of int8, which are widened once */
+    MOST_AMX_LINES = 1 << 16, /* of weights in tiles: a whole tile of so long rows has room */
     BLOCK_ROWS = 128,  /* of more rows so many at a time: their x stays in the second cache, and
                           packing takes little beside them */
     AHEAD_BYTES = 8192 /* of weights that are asked for before they are needed: memory answers in
@@ -245,5 +246,14 @@ void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t lin
  * padded]; x as packed.c takes it; not FLOATS: tiled.c. */
 void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
                            float *y, int64_t padded);
+
+/* Whether the processor's tiles make that product: by what the plan, the build and the weights are,
+ * never by the rows, for sums are other ones than those of pairs: tiled_amx.c. */
+bool sw_cpu_goes_through_amx(const struct sw_cpu_matmul *g, enum kind kind);
+
+/* Its rows in x, of as many bytes as for pairs in floats; then as sw_cpu_multiply_tiles. */
+void sw_cpu_put_amx_rows(const struct sw_cpu_matmul *g, void *x);
+void sw_cpu_multiply_in_amx(const struct streamed *s, int64_t column, int64_t width, float *y,
+                            int64_t padded);
 
 #endif
