@@ -390,6 +390,7 @@ struct sw_run_config {
     struct sw_recompute_config recompute; /* sw_plan_recompute */
     const char *freeze; /* patterns of parameters' names, with commas; NULL: all are trained */
     enum sw_dtype compute, params, reduce, ring; /* defaults bf16, fp32, fp32, fp32 */
+    bool keep_copy;                              /* of weights, as products take them */
     enum sw_attention_strategy strategy;
     enum sw_sequence_layout layout;
     int32_t rule_count;

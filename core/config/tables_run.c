@@ -43,6 +43,15 @@ static const struct field run_precision_fields[] = {
               "values in a ring: fp32: keys and values as they are computed, sums of their "
               "gradients in fp32; bf16: all of it is rounded to bf16, for links between nodes "
               "that a ring would wait for"},
+    {.key = "keep_copy",
+     .type = FIELD_BOOL,
+     AT(keep_copy),
+     .brief = true,
+     .fallback = "false",
+     .example = "true",
+     .about = "whether a copy of trained weights in `compute` is kept from step to step, which the "
+              "optimizer writes, where params is another format: no step casts them, for 2 bytes "
+              "a parameter more; no part of a checkpoint"},
     {.key = NULL},
 };
 

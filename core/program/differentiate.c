@@ -92,7 +92,7 @@ static int32_t parameter_of(struct sw_autodiff *a, int32_t value)
 {
     const struct sw_program *p = a->b->program;
     if (p->values[value].role == SW_ROLE_PARAMETER)
-        return value;
+        return value - p->values[value].copy;
     int32_t op = a->producer[value];
     const struct sw_op_info *info = op >= 0 ? sw_op_info(p->ops[op].kind) : NULL;
     if (info != NULL &&
@@ -121,7 +121,7 @@ static void mark_wanted(struct sw_autodiff *a)
     const struct sw_program *p = a->b->program;
     bool more = true;
     for (int32_t v = 0; v < a->forward_values; v++)
-        a->wanted[v] = is_trained(&p->values[v]);
+        a->wanted[v] = is_trained(&p->values[v - p->values[v].copy]);
     while (more) {
         more = false;
         for (int32_t i = 0; i < a->forward_ops; i++)
@@ -323,6 +323,8 @@ static void update_region(struct sw_autodiff *a)
         sw_builder_out(b, op, sw_builder_ref(b, v));
         sw_builder_out(b, op, sw_builder_ref(b, state[0]));
         sw_builder_out(b, op, sw_builder_ref(b, state[1]));
+        if (b->program->values[v + 1].copy)
+            sw_builder_out(b, op, sw_builder_ref(b, v + 1));
     }
 }
 

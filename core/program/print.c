@@ -120,10 +120,10 @@ static const char *role_name(enum sw_role role)
 static void print_value(FILE *out, const struct sw_program *p, const struct sw_value *value)
 {
     char text[160];
-    const bool frozen =
-        value->role == SW_ROLE_PARAMETER && value->frozen && sw_program_traits(p->kind)->backward;
-    fprintf(out, "  %s: %s%s %s", value->name, frozen ? "frozen " : "", role_name(value->role),
-            sw_dtype_name(value->dtype));
+    const bool frozen = value->role == SW_ROLE_PARAMETER && value->frozen && !value->copy &&
+                        sw_program_traits(p->kind)->backward;
+    fprintf(out, "  %s: %s%s %s", value->name, frozen ? "frozen " : "",
+            value->copy ? "copy" : role_name(value->role), sw_dtype_name(value->dtype));
     if (value->stack > 1)
         fprintf(out, " %d x", value->stack);
     fprintf(out, " [");

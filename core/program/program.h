@@ -148,6 +148,8 @@ struct sw_value {
     bool decay;      /* parameters: weight decay applies */
     bool frozen;     /* parameters: no gradient, no moments, no update */
     bool scales;     /* of a parameter in int8: what its integers stand for (quantize.h) */
+    bool copy;       /* of the parameter before it: in the precision that products take it in, made
+                        when the state is and by what updates the parameter */
     uint8_t initial; /* state: enum sw_initial */
     bool tiles;      /* a parameter that may lie in tiles (device.h): its products alone read it */
     bool tiled;      /* set by layout: and lies so: a rank's shard is whole tiles */
@@ -399,6 +401,7 @@ struct sw_program_options {
     int64_t micro_batch_per_rank;
     enum sw_dtype compute, params, reduce;
     enum sw_dtype ring; /* SW_BF16_T: what travels along the ring is; else as it is computed */
+    bool keep_copy;     /* of trained weights in another precision than `compute` */
     int32_t inner_ring; /* of attention; 0: one ring */
     struct sw_mesh mesh;
     struct sw_rules rules;
@@ -450,7 +453,7 @@ struct sw_program_key {
     struct sw_recompute recompute;   /* normal; layers 0: as many as retargeting likes */
     uint32_t frozen;
     uint8_t layout, compute, params, reduce, ring, kind;
-    bool logits, one_micro_step, kv_copies, split_kv, padded, table_rows;
+    bool keep_copy, logits, one_micro_step, kv_copies, split_kv, padded, table_rows;
     bool table_lies_where_used;  /* of logical programs alone: of others the axes say it */
     int32_t ways[SW_AXIS_COUNT]; /* 0: values go from rule to rule one way, whatever these are */
     struct sw_program_target target;

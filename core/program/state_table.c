@@ -20,6 +20,16 @@ const struct sw_state_row *sw_state_scales(const struct sw_state *state,
     return NULL;
 }
 
+const struct sw_state_row *sw_state_copied(const struct sw_state *state,
+                                           const struct sw_state_row *row)
+{
+    for (int32_t i = 0; row->copy && i < state->count; i++)
+        if (state->row[i].role == SW_ROLE_PARAMETER && !state->row[i].copy &&
+            state->row[i].parameter == row->parameter)
+            return &state->row[i];
+    return NULL;
+}
+
 int64_t sw_state_offset(const struct sw_state *state, const struct sw_value *value,
                         struct sw_error *err)
 {

@@ -13,6 +13,7 @@ struct sw_state_row {
     bool decay;                           /* weight decay applies */
     bool frozen;                          /* of a parameter: it is not trained, has no moments */
     bool scales;                          /* f32 [outputs], of the parameter in int8: quantize.h */
+    bool copy;                            /* as in struct sw_value */
     bool tiled;                           /* as in struct sw_value */
     uint8_t moment;                       /* as in struct sw_value */
     const struct sw_parameter *parameter; /* NULL: of the cache */
@@ -35,6 +36,10 @@ struct sw_state {
 
 /* The scales of a row in int8; NULL: it has none. */
 const struct sw_state_row *sw_state_scales(const struct sw_state *state,
+                                           const struct sw_state_row *row);
+
+/* The row of whose weights a row is the copy. NULL: it is none. */
+const struct sw_state_row *sw_state_copied(const struct sw_state *state,
                                            const struct sw_state_row *row);
 
 /* The row of that name; NULL: none. */

@@ -155,6 +155,20 @@ static int check_partials(struct verify *v, const struct sw_op *op)
     return 0;
 }
 
+/* What writes a parameter writes the copy that is kept of it. */
+static int check_copy(struct verify *v, const struct sw_op *op, struct sw_ref written)
+{
+    const struct sw_program *p = v->p;
+    struct sw_ref copy = written;
+    copy.value++;
+    if (copy.value >= p->value_count || !p->values[copy.value].copy)
+        return 0;
+    for (uint16_t i = 0; i < op->n_out; i++)
+        if (sw_ref_equal(op->out[i], copy))
+            return 0;
+    return wrong(v, "is written without its copy", &p->values[written.value]);
+}
+
 static int check_op(struct verify *v, const struct sw_op *op)
 {
     for (uint16_t i = 0; i < op->n_in; i++) {
@@ -165,7 +179,7 @@ static int check_op(struct verify *v, const struct sw_op *op)
             return wrong(v, "lies in tiles, which its products alone read", value);
     }
     for (uint16_t i = 0; i < op->n_out; i++)
-        if (check_ref(v, op->out[i]) != 0)
+        if (check_ref(v, op->out[i]) != 0 || check_copy(v, op, op->out[i]) != 0)
             return -1;
     if (check_factors(v, op) != 0 || check_partials(v, op) != 0)
         return -1;

@@ -367,7 +367,7 @@ static int load(struct sw_rank *rank, struct found *f, struct sw_loading *loadin
     sw_scales_free(&scales);
     sw_part_close(&part);
     sw_exchange_free(&x);
-    return status == 0 ? sw_executor_tile_state(rank->executor, err) : status;
+    return status == 0 ? sw_executor_settle_state(rank->executor, err) : status;
 }
 
 static void forget_files(struct sw_manifest *m)

@@ -32,9 +32,10 @@ void sw_executor_free(struct sw_executor *executor);
  * zeros is not written: the arena's memory is zeroed. */
 int sw_executor_init_state(struct sw_executor *executor, uint64_t seed, double stddev,
                            struct sw_error *err);
-/* Lays those weights of the state out that lie in tiles: after they were written as they are
- * declared, once. Errors: memory for one of them. */
-int sw_executor_tile_state(struct sw_executor *executor, struct sw_error *err);
+/* Makes what follows from the state's numbers, after these were written as they are declared, once:
+ * copies of weights, and the layout of those that lie in tiles. Errors: memory for one of them, the
+ * device's. */
+int sw_executor_settle_state(struct sw_executor *executor, struct sw_error *err);
 
 /* What an input's reader is asked for: rows [first_row, first_row + rows) of the input as it is
  * over the whole mesh. An input of one dimension is one row. */

@@ -161,7 +161,7 @@ static int init_quantized(struct sw_executor *x, const struct sw_state_row *row,
     return failed;
 }
 
-int sw_executor_tile_state(struct sw_executor *x, struct sw_error *err)
+static int tile_state(struct sw_executor *x, struct sw_error *err)
 {
     const struct sw_state *state = &sw_executor_set(x)->state;
     struct sw_device *device = sw_executor_device(x);
@@ -186,6 +186,54 @@ int sw_executor_tile_state(struct sw_executor *x, struct sw_error *err)
     }
     free(as_declared);
     return 0;
+}
+
+/* One instance of a row in fp32, as the copy of it has it. */
+static int copy_instance(struct sw_executor *x, const struct sw_state_row *row,
+                         const struct sw_state_row *copy, int32_t instance, float *wide,
+                         uint16_t *narrow)
+{
+    struct sw_device *device = sw_executor_device(x);
+    const int64_t elems = row->instance_bytes / (int64_t)sizeof *wide;
+    if (device->vtable->copy_out(device, wide, sw_executor_state(x, row, instance),
+                                 (size_t)row->instance_bytes) != 0)
+        return -1;
+    for (int64_t i = 0; i < elems; i++)
+        narrow[i] = sw_bf16_from_float(wide[i]);
+    return device->vtable->copy_in(device, sw_executor_state(x, copy, instance), narrow,
+                                   (size_t)copy->instance_bytes);
+}
+
+static int copy_state(struct sw_executor *x, struct sw_error *err)
+{
+    const struct sw_state *state = &sw_executor_set(x)->state;
+    int64_t largest = 0; /* elements */
+    int failed = 0;
+    for (int32_t i = 0; i < state->count; i++)
+        if (state->row[i].copy && state->row[i].instance_bytes / 2 > largest)
+            largest = state->row[i].instance_bytes / 2;
+    if (largest == 0)
+        return 0;
+    float *wide = malloc((size_t)largest * sizeof *wide);
+    uint16_t *narrow = malloc((size_t)largest * sizeof *narrow);
+    for (int32_t i = 0; wide != NULL && narrow != NULL && i < state->count; i++) {
+        const struct sw_state_row *copy = &state->row[i], *row = sw_state_copied(state, copy);
+        for (int32_t l = 0; row != NULL && l < row->stack; l++)
+            failed |= copy_instance(x, row, copy, l, wide, narrow);
+    }
+    if (wide == NULL || narrow == NULL)
+        sw_fail(err, SW_ENVIRONMENT, "out of memory for copies of weights");
+    else if (failed)
+        sw_fail(err, SW_ENVIRONMENT, "cannot copy weights from or to the device");
+    failed |= wide == NULL || narrow == NULL;
+    free(wide);
+    free(narrow);
+    return failed ? -1 : 0;
+}
+
+int sw_executor_settle_state(struct sw_executor *x, struct sw_error *err)
+{
+    return copy_state(x, err) != 0 ? -1 : tile_state(x, err);
 }
 
 int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
@@ -221,5 +269,5 @@ int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
     }
     free(shard);
     return failed ? sw_fail(err, SW_ENVIRONMENT, "cannot copy initial parameters to the device")
-                  : sw_executor_tile_state(x, err);
+                  : sw_executor_settle_state(x, err);
 }

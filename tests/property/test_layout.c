@@ -168,8 +168,9 @@ static void check(const struct sw_program_options *o)
     w->owner = calloc((size_t)(p->arena_bytes / SW_ARENA_ALIGNMENT + 2), sizeof *w->owner);
     assert_non_null(w->owner);
     for (int32_t v = 0; v < p->value_count; v++)
-        if (p->values[v].role == SW_ROLE_INPUT || p->values[v].role == SW_ROLE_PARAMETER ||
-            p->values[v].role == SW_ROLE_OPTIMIZER)
+        if (sw_program_is_stored(p, v) &&
+            (p->values[v].role == SW_ROLE_INPUT || p->values[v].role == SW_ROLE_PARAMETER ||
+             p->values[v].role == SW_ROLE_OPTIMIZER))
             each(w, (struct sw_ref){v, SW_INDEX_WHOLE, 0}, 0, true, "initial state");
     for (int32_t step = 0; step < 2; step++) {
         w->at = sw_walk_begin(p);
@@ -221,6 +222,7 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
         o.model.tied = v % 2;
         v /= 2;
         o.compute = v % 2 ? SW_BF16_T : SW_F32;
+        o.keep_copy = variant % 5 == 1;
         v /= 2;
         o.model.layers = v % 2 ? 1 : 4;
         o.recompute = sw_test_recompute(level < 3 ? level : set++, &o.model, o.model.layers);

@@ -237,7 +237,7 @@ static void put_parameters(struct rank *rank, struct sw_executor *executor)
     const struct sw_program *p = rank->shared->program;
     for (int32_t v = 0; v < p->value_count; v++) {
         const struct sw_value *value = &p->values[v];
-        if (value->role != SW_ROLE_PARAMETER || value->alias >= 0)
+        if (value->role != SW_ROLE_PARAMETER || value->alias >= 0 || value->copy)
             continue;
         if (value->dtype != SW_F32)
             fail(rank, "parameters", &(struct sw_error){.message = "given ones are fp32"});
@@ -253,6 +253,9 @@ static void put_parameters(struct rank *rank, struct sw_executor *executor)
         }
         free(global);
     }
+    struct sw_error err = {0};
+    if (sw_executor_settle_state(executor, &err) != 0)
+        fail(rank, "parameters", &err);
 }
 
 /* ---- Ranks ---- */

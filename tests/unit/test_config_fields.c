@@ -124,7 +124,7 @@ static void scalars(void **state)
         {"presicion: {}\n", "t:6:1: unknown key 'presicion'; did you mean 'precision'?\n"},
         {"Prefer: fsdp\n", "t:6:1: unknown key 'Prefer'; did you mean 'prefer'?\n"},
         {"precision: {colour: red}\n",
-         "t:6:13: unknown key 'colour' | known keys: compute, params, reduce, ring\n"},
+         "t:6:13: unknown key 'colour' | known keys: compute, params, reduce, ring, keep_copy\n"},
         {"slurm: {time: 1:2:3:4}\n",
          "t:6:15: 'time' must be a time limit of Slurm (minutes, minutes:seconds, "
          "hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds or "
@@ -640,8 +640,8 @@ static void overrides(void **state)
         {"=1", "--set:1:1: '=1' is not 'key=value' | for example: --set "
                "optimizer.learning_rate=1e-4\n"},
         {"slurm.tme=1", "--set:1:7: unknown key 'tme'; did you mean 'time'?\n"},
-        {"precision.\xc3\xa9=1",
-         "--set:1:11: unknown key '\xc3\xa9' | known keys: compute, params, reduce, ring\n"},
+        {"precision.\xc3\xa9=1", "--set:1:11: unknown key '\xc3\xa9' | known keys: compute, "
+                                 "params, reduce, ring, keep_copy\n"},
         {"name.x=1", "--set:1:1: 'name' has no keys inside | set it as a whole: --set name=...\n"},
         {"rules.a.b=1", "--set:1:7: 'a' has no keys inside | set it as a whole: --set KEY=VALUE\n"},
         {"global_batch_size=x",

@@ -227,6 +227,33 @@ static void broken_programs_are_found(void **state)
     sw_program_free(p);
 }
 
+/* The weights that a step reads would stay as they were. */
+static void a_parameter_written_without_its_copy_is_found(void **state)
+{
+    (void)state;
+    struct sw_program_options o = model(sw_mesh_make(1, 2, 1, 2));
+    o.compute = SW_BF16_T;
+    o.keep_copy = true;
+    struct sw_program *p = compile(&o, SW_LAID_OUT);
+    int32_t copies = 0, casts = 0;
+    for (int32_t i = 0; i < p->op_count; i++) {
+        struct sw_op *op = &p->ops[i];
+        casts += op->kind == SW_OP_CAST && p->values[op->in[0].value].role == SW_ROLE_PARAMETER;
+        if (op->kind != SW_OP_ADAMW || op->n_out == 3)
+            continue;
+        assert_int_equal(op->out[3].value, op->out[0].value + 1);
+        assert_int_equal(p->values[op->out[3].value].dtype, SW_BF16_T);
+        op->n_out--;
+        expect(p, "is written without its copy");
+        op->n_out++;
+        copies++;
+    }
+    assert_int_equal(sw_program_verify(p, NULL), 0);
+    assert_int_equal(copies, 8); /* seven of a layer and the head */
+    assert_int_equal(casts, 1);  /* the embedding, which is gathered to be looked up */
+    sw_program_free(p);
+}
+
 /* A gathered weight has its padding, the activation has none: only whole are they alike. */
 static void padding_that_is_split_is_found(void **state)
 {
@@ -293,6 +320,7 @@ static int check_set(const struct sw_mesh *mesh, void *context)
         sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
         o.recompute = sw_recompute_full();
         o.compute = variant / 3 % 2 ? SW_BF16_T : SW_F32;
+        o.keep_copy = variant % 2; /* of bf16 */
         o.model.tied = variant / 6;
         with_everything(&o);
         if (sw_program_admits(&o, NULL, NULL) != SW_FITS)
@@ -314,7 +342,8 @@ static int check_set(const struct sw_mesh *mesh, void *context)
             assert_true(row->offset >= end); /* nothing lies on anything */
             end = row->offset + row->instance_bytes * row->stack;
             assert_true((row->initial == SW_INITIAL_NORMAL) ==
-                        (row->role == SW_ROLE_PARAMETER && row->ndim == 2));
+                        (row->role == SW_ROLE_PARAMETER && row->ndim == 2 && !row->copy));
+            assert_true(row->copy == (sw_state_copied(&set->state, row) != NULL));
             assert_true(row->role == SW_ROLE_PARAMETER || row->initial == SW_INITIAL_ZEROS);
         }
         assert_true(end <= set->state.bytes);
@@ -435,6 +464,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_leaves_a_whole_program),
         cmocka_unit_test(broken_programs_are_found),
+        cmocka_unit_test(a_parameter_written_without_its_copy_is_found),
         cmocka_unit_test(padding_that_is_split_is_found),
         cmocka_unit_test(the_gradient_norm_is_over_all_parameters),
         cmocka_unit_test(micro_steps_are_summed_in_fp32),

@@ -55,8 +55,10 @@ int sw_build_snapshot(const struct sw_program_options *options, const struct sw_
     p->ops[op].as.snapshot = describe(exchange);
     p->ops[op].axes = sw_axes_effective(&p->mesh, sw_axes_from_set(all));
     for (int32_t i = 0; i < exchange->state->count; i++)
-        sw_builder_in(&b, op,
-                      (struct sw_ref){add_value(&b, &exchange->state->row[i]), SW_INDEX_WHOLE, 0});
+        if (!exchange->state->row[i].copy)
+            sw_builder_in(
+                &b, op,
+                (struct sw_ref){add_value(&b, &exchange->state->row[i]), SW_INDEX_WHOLE, 0});
     p->stage = SW_SCHEDULED;
     if (b.failed)
         sw_fail(err, SW_ENVIRONMENT, "out of memory while building the program");

@@ -66,14 +66,14 @@ static int compare(const void *left, const void *right)
     return a->place - b->place;
 }
 
-/* Every instance of every row but the cache's, which is of texts, not of the model, and scales,
- * which follow from the files' numbers. -1: a row that no file has. */
+/* Every instance of every row but the cache's, which is of texts, not of the model, and scales
+ * and copies, which follow from the files' numbers. -1: a row that no file has. */
 static int32_t place_rows(const struct sw_state *state, struct placed *out, struct sw_error *err)
 {
     int32_t count = 0;
     for (int32_t i = 0; i < state->count; i++) {
         const struct sw_state_row *row = &state->row[i];
-        if (row->role == SW_ROLE_CACHE || row->scales)
+        if (row->role == SW_ROLE_CACHE || row->scales || row->copy)
             continue;
         if (row->parameter == NULL || row->ndim > 2 || row->dtype == SW_I32)
             return sw_fail(err, SW_ENVIRONMENT,

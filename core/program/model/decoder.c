@@ -106,6 +106,16 @@ void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *d)
     d->residual[2] = (struct sw_dim){SW_L_ACT_EMBED, m->hidden_size, 1, SW_SIZE_FIXED};
 }
 
+/* Whether products take that matrix, which is stored so, as a copy that lasts: of what is trained.
+ * A table that is no head is looked up, row by row. */
+static bool keeps_copy(const struct sw_builder *b, int32_t i, enum sw_dtype stored)
+{
+    const struct sw_program_options *o = b->options;
+    return o->keep_copy && sw_program_traits(o->kind)->state == SW_STATE_TRAINING &&
+           (o->frozen >> i & 1u) == 0 && stored != o->compute && stored != SW_I8 &&
+           (i != SW_W_EMBEDDING || o->model.tied);
+}
+
 void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype of_layers,
                         struct sw_dim output_width, bool trained)
 {
@@ -141,6 +151,8 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
                 ? d->w[SW_W_EMBEDDING]
                 : sw_build_parameter(b, &declared->is, is, matrix ? 2 : 1, matrix ? dims : &dims[1],
                                      trained && (b->options->frozen >> i & 1u) == 0);
+        if (keeps_copy(b, i, is) && matrix && !(i == SW_W_HEAD && m->tied))
+            sw_build_copy(b, d->w[i]);
         if (is == SW_I8)
             sw_build_scales(b, d->w[i], declared->is.transposed ? dims[1] : of[ACT_EMBED]);
     }

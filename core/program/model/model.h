@@ -24,6 +24,9 @@ int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *decl
 /* The scales of a parameter in int8, which is the last value that was made: they stand behind it.
  * outputs: the dimension of its results. */
 void sw_build_scales(struct sw_builder *b, int32_t parameter, struct sw_dim outputs);
+/* A copy of a parameter in the precision of compute, which lasts as it does: a parameter as well,
+ * which stands behind it. The parameter is the last value that was made. */
+void sw_build_copy(struct sw_builder *b, int32_t parameter);
 /* Embedding or head as ops take them: rows that lie split are gathered to the vocabulary's axes. */
 int32_t sw_build_table(struct sw_builder *b, int32_t parameter);
 /* The op that looks tokens up, without its result. Where the table is not gathered, which it is in

@@ -30,6 +30,24 @@ void sw_build_scales(struct sw_builder *b, int32_t parameter, struct sw_dim outp
     b->program->values[value].frozen = b->program->values[value].scales = true;
 }
 
+void sw_build_copy(struct sw_builder *b, int32_t parameter)
+{
+    const struct sw_value of = b->program->values[parameter];
+    const int32_t value =
+        sw_builder_value_like(b, parameter, "copy of ", b->options->compute, of.stack);
+    b->program->values[value].role = SW_ROLE_PARAMETER;
+    b->program->values[value].parameter = of.parameter;
+    b->program->values[value].initial = SW_INITIAL_ZEROS; /* until the parameter is there */
+    b->program->values[value].frozen = b->program->values[value].copy = true;
+}
+
+/* The copy of a parameter; -1: none is kept. */
+static int32_t copy_of(const struct sw_builder *b, int32_t parameter)
+{
+    const struct sw_program *p = b->program;
+    return parameter + 1 < p->value_count && p->values[parameter + 1].copy ? parameter + 1 : -1;
+}
+
 int32_t sw_build_apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, int32_t w)
 {
     const int32_t op = sw_builder_op(b, kind, SW_STAGE_MODEL);
@@ -70,6 +88,8 @@ int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
     const enum sw_dtype compute = b->options->compute, is = b->program->values[parameter].dtype;
     if (is == compute || is == SW_I8)
         return parameter;
+    if (copy_of(b, parameter) >= 0)
+        return copy_of(b, parameter);
     const int32_t op = sw_build_apply(b, SW_OP_CAST, parameter, -1);
     const int32_t value = sw_builder_value_here(b, parameter, "c ", compute);
     sw_builder_out(b, op, sw_builder_ref(b, value));

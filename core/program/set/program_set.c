@@ -33,6 +33,7 @@ static int collect(const struct sw_program *p, struct sw_state *state, struct sw
             row->decay = value->decay;
             row->frozen = value->frozen;
             row->scales = value->scales;
+            row->copy = value->copy;
             row->tiled = value->tiled;
             row->moment = value->moment;
             row->parameter = value->parameter;

@@ -607,9 +607,10 @@ __global__ static void grad_norm_kernel(struct norm_parts parts, int count, bool
     sw_store(out.data, out.dtype, 0, (float)(last ? sqrt(sum) : sum));
 }
 
-/* Loshchilov & Hutter 2019: m, v with bias correction; decay is not part of the gradient. */
-__global__ static void adamw_kernel(view w, view g, view m, view v, view norm, bool decay,
-                                    int64_t elems, const struct sw_cuda_step *step)
+/* Loshchilov & Hutter 2019: m, v with bias correction; decay is not part of the gradient. copy: of
+ * w; without data: none is kept. */
+__global__ static void adamw_kernel(view w, view g, view m, view v, view norm, view copy,
+                                    bool decay, int64_t elems, const struct sw_cuda_step *step)
 {
     const struct sw_cuda_step s = *step;
     const float length = sw_load(norm.data, norm.dtype, 0);
@@ -634,6 +635,8 @@ __global__ static void adamw_kernel(view w, view g, view m, view v, view norm, b
         sw_store8(w.data, w.dtype, at, n, weight);
         sw_store8(m.data, m.dtype, at, n, mean);
         sw_store8(v.data, v.dtype, at, n, square);
+        if (copy.data != NULL)
+            sw_store8(copy.data, copy.dtype, at, n, weight);
     }
 }
 
@@ -666,8 +669,10 @@ extern "C" cudaError_t sw_cuda_adamw(const struct sw_call *call, const struct sw
                                      cudaStream_t stream)
 {
     const int64_t elems = call->out[0].elems;
+    const view copy = call->op->n_out > 3 ? view_of(&call->out[3]) : view{};
     SW_LAUNCH(adamw_kernel, sw_grid((elems + SW_VECTOR - 1) / SW_VECTOR), SW_THREADS, 0, stream,
               view_of(&call->out[0]), view_of(&call->in[1]), view_of(&call->out[1]),
-              view_of(&call->out[2]), view_of(&call->in[4]), call->op->as.adamw.decay, elems, step);
+              view_of(&call->out[2]), view_of(&call->in[4]), copy, call->op->as.adamw.decay, elems,
+              step);
     return cudaGetLastError();
 }
