@@ -4,10 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 #ifdef __linux__
+#include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
-enum { QUEUE_ENTRIES = 64 };
+enum {
+    QUEUE_ENTRIES = 64,
+    /* The shortest turn on a core that Linux gives. */
+    TURN_NS = 100000
+};
 
 enum entry_kind { ENTRY_COLLECTIVE, ENTRY_SHIFT, ENTRY_TRANSFER, ENTRY_BARRIER };
 
@@ -96,9 +103,36 @@ static void execute_next(struct queue *queue)
     queue->finished = ticket;
 }
 
+#ifdef __linux__
+/* A thread that asks for short turns gets its next one as soon as it wakes, amid a longer one of a
+ * thread that computes, and no more of the core in all (EEVDF, Linux 6.12; before, nothing
+ * changes). Else a message that has come waits for milliseconds until ranks of the same core have
+ * computed so long, and all ranks wait with it: eight ranks on four nodes of 800 Mbit/s and two
+ * busy cores took 0.37 s for a step instead of 0.32 s. */
+static void take_short_turns(void)
+{
+    struct { /* struct sched_attr of the kernel, as first published: C libraries have none */
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime_ns, deadline_ns, period_ns;
+    } turns = {.size = sizeof turns};
+    if (syscall(SYS_sched_getattr, 0, &turns, sizeof turns, 0) != 0 || turns.policy != SCHED_OTHER)
+        return;
+    turns.runtime_ns = TURN_NS;
+    (void)syscall(SYS_sched_setattr, 0, &turns, 0);
+}
+#else
+static void take_short_turns(void)
+{
+}
+#endif
+
 static void *communicate(void *argument)
 {
     struct queue *queue = argument;
+    take_short_turns();
     pthread_mutex_lock(&queue->mutex);
     for (;;) {
         while (!queue->stopping && (queue->busy || queue->finished >= queue->handed))

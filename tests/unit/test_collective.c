@@ -15,6 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#ifdef __linux__
+#include <dirent.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #include <cmocka.h>
 
 enum { MAX_RANKS = 16, BATCH = 5, MANY = 150 };
@@ -620,6 +625,47 @@ static void test_sum_rounds_to_nearest_even(void **state)
     assert_true((sum & 0x7f80) == 0x7f80 && (sum & 0x7f) != 0); /* NaN */
 }
 
+#ifdef __linux__
+/* A thread's turn on a core, of Linux's sched_attr; 0: the kernel has none, or no such thread. */
+static uint64_t turn_ns(int thread)
+{
+    uint64_t attributes[6] = {0}; /* the fourth: sched_runtime */
+    return syscall(SYS_sched_getattr, thread, attributes, sizeof attributes, 0) == 0 ? attributes[3]
+                                                                                     : 0;
+}
+
+static int32_t count_short_turns(void)
+{
+    int32_t count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        const uint64_t turn = turn_ns(atoi(task->d_name));
+        count += task->d_name[0] != '.' && turn > 0 && turn < turn_ns(0);
+    }
+    closedir(tasks);
+    return count;
+}
+
+/* A communication thread wakes into the turn of a thread that computes. */
+static void test_short_turns(void **state)
+{
+    (void)state;
+    const struct timespec moment = {0, 1000000};
+    struct sw_comm *comm[3];
+    struct sw_error err = {0};
+    if (turn_ns(0) == 0)
+        skip();
+    const struct sw_mesh mesh = sw_mesh_make(3, 1, 1, 1);
+    assert_int_equal(sw_comm_threads_create(&mesh, comm, &err), 0);
+    for (int i = 0; i < 10000 && count_short_turns() < 3; i++)
+        nanosleep(&moment, NULL);
+    assert_int_equal(count_short_turns(), 3);
+    for (int i = 0; i < 3; i++)
+        comm[i]->vtable->destroy(comm[i]);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -639,6 +685,9 @@ int main(void)
         cmocka_unit_test(test_single),
         cmocka_unit_test(test_workspace),
         cmocka_unit_test(test_sum_rounds_to_nearest_even),
+#ifdef __linux__
+        cmocka_unit_test(test_short_turns),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
