@@ -245,19 +245,34 @@ void sw_call_operands_unpack(const struct sw_collective_call *call, int64_t firs
 
 enum { TILE = 1024 }; /* elements summed at a time: stays in the first-level cache */
 
+/* `to` may be either of the two. */
+static void add_f32(float *to, const float *a, const float *b, int64_t elems)
+{
+    for (int64_t i = 0; i < elems; i++)
+        to[i] = a[i] + b[i];
+}
+
 static void sum_f32(float *to, const void *const *from, int32_t count, int64_t elems)
 {
     float sum[TILE];
     for (int64_t first = 0; first < elems; first += TILE) {
         const int64_t length = elems - first < TILE ? elems - first : TILE;
-        memcpy(sum, (const float *)from[0] + first, (size_t)length * sizeof *sum);
+        const float *so_far = (const float *)from[0] + first;
         for (int32_t s = 1; s < count; s++) {
-            const float *source = (const float *)from[s] + first;
-            for (int64_t i = 0; i < length; i++)
-                sum[i] += source[i];
+            add_f32(s < count - 1 ? sum : to + first, so_far, (const float *)from[s] + first,
+                    length);
+            so_far = sum;
         }
-        memcpy(to + first, sum, (size_t)length * sizeof *sum);
+        if (count == 1 && to != from[0])
+            memcpy(to + first, so_far, (size_t)length * sizeof *to);
     }
+}
+
+/* `to` may be either of the two. */
+static void add_f64(double *to, const double *a, const double *b, int64_t elems)
+{
+    for (int64_t i = 0; i < elems; i++)
+        to[i] = a[i] + b[i];
 }
 
 static void sum_f64(double *to, const void *const *from, int32_t count, int64_t elems)
@@ -265,13 +280,14 @@ static void sum_f64(double *to, const void *const *from, int32_t count, int64_t 
     double sum[TILE];
     for (int64_t first = 0; first < elems; first += TILE) {
         const int64_t length = elems - first < TILE ? elems - first : TILE;
-        memcpy(sum, (const double *)from[0] + first, (size_t)length * sizeof *sum);
+        const double *so_far = (const double *)from[0] + first;
         for (int32_t s = 1; s < count; s++) {
-            const double *source = (const double *)from[s] + first;
-            for (int64_t i = 0; i < length; i++)
-                sum[i] += source[i];
+            add_f64(s < count - 1 ? sum : to + first, so_far, (const double *)from[s] + first,
+                    length);
+            so_far = sum;
         }
-        memcpy(to + first, sum, (size_t)length * sizeof *sum);
+        if (count == 1 && to != from[0])
+            memcpy(to + first, so_far, (size_t)length * sizeof *to);
     }
 }
 

@@ -127,22 +127,45 @@ static int move_blocks(struct member *m, struct sw_error *err)
     return 0;
 }
 
+/* Bytes [first, first + bytes) of the own block and what the others sent of it, in their slots.
+ * Rows that are worth a sum each are read where they lie. */
+static void sum_block(const struct member *m, const struct sw_block *own, int64_t first,
+                      int64_t bytes)
+{
+    enum { ROW_BYTES_MIN = 256 };
+    const struct sw_collective_call *call = m->call;
+    const unsigned char *in = (const unsigned char *)call->in[0] + own->offset_bytes;
+    const void **sources = m->direct->sources;
+    const bool packed = !sw_block_contiguous(own) && own->row_bytes < ROW_BYTES_MIN;
+    void *own_slot = slot(m, 2 * (m->group - 1));
+    if (packed)
+        sw_block_pack(own_slot, call->in[0], own, first, bytes);
+    for (int64_t done = 0, run; done < bytes; done += run) {
+        const int64_t row = (first + done) / own->row_bytes;
+        const int64_t column = (first + done) % own->row_bytes;
+        run = packed ? bytes : smaller(own->row_bytes - column, bytes - done);
+        sources[m->index] = packed ? own_slot : in + row * own->stride_bytes + column;
+        for (int32_t k = 1; k < m->group; k++)
+            sources[further(m, m->group - k)] = (unsigned char *)slot(m, k - 1) + done;
+        sw_sum(call->dtype, (unsigned char *)call->out[0] + first + done, sources, m->group,
+               run / m->element);
+    }
+}
+
 static int reduce_scatter(struct member *m, struct sw_error *err)
 {
     const struct sw_collective_call *call = m->call;
     const struct sw_block own = sw_call_send_block(call, m->group, m->index);
     const bool pack = !sw_block_contiguous(&own);
-    const int32_t first_send_slot = m->group - 1, own_slot = 2 * (m->group - 1);
+    const int32_t first_send_slot = m->group - 1;
     const int64_t block_bytes = sw_block_bytes(&own);
     const int64_t piece =
         smaller(smaller(block_bytes, m->direct->message_bytes_max), m->slots.slot_bytes);
-    const void **sources = m->direct->sources;
 
     for (int64_t first = 0; first < block_bytes; first += piece) {
         const int64_t bytes = smaller(piece, block_bytes - first);
         for (int32_t k = 1; k < m->group; k++) {
             const int32_t to = further(m, k), from = further(m, m->group - k);
-            sources[from] = slot(m, k - 1);
             add_receive(m, from, slot(m, k - 1), bytes);
             const struct sw_block send = sw_call_send_block(call, m->group, to);
             if (pack)
@@ -154,12 +177,7 @@ static int reduce_scatter(struct member *m, struct sw_error *err)
         }
         if (run(m, err) != 0)
             return -1;
-        if (pack)
-            sw_block_pack(slot(m, own_slot), call->in[0], &own, first, bytes);
-        sources[m->index] = pack ? slot(m, own_slot)
-                                 : (const unsigned char *)call->in[0] + own.offset_bytes + first;
-        sw_sum(call->dtype, (unsigned char *)call->out[0] + first, sources, m->group,
-               bytes / m->element);
+        sum_block(m, &own, first, bytes);
     }
     return 0;
 }
