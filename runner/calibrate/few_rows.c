@@ -18,8 +18,9 @@ enum {
     MIN_TOKENS = 3,
     TEXT_TOKENS = 128, /* that a text's cache has room for; it is full, as prices take it */
     CHUNK = 32,
-    SHARED = 4, /* query heads of a head of keys, in some of the programs */
-    BUDGET = 32 /* tokens of a call beside which `read` has many more */
+    SHARED = 4,  /* query heads of a head of keys, in some of the programs */
+    BUDGET = 32, /* tokens of a call beside which `read` has many more */
+    SLOTS = 8    /* of plans that have one: by them devices choose kernels */
 };
 
 /* A transformer has 12 to 13 times hidden^2 weights in a layer. In order of what they tell: one
@@ -100,6 +101,7 @@ static int compile(const struct size *size, enum sw_program_kind kind, int32_t r
     };
     const bool reads = kind == SW_PROGRAM_READ;
     const struct sw_serving serving = {.max_batch = reads ? 1 : rows,
+                                       .planned_batch = reads ? SLOTS : 0,
                                        .max_tokens = TEXT_TOKENS,
                                        .chunk = reads ? 0 : CHUNK,
                                        .token_budget = reads ? BUDGET : 0,

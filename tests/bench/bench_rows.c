@@ -1,7 +1,7 @@
 /* Products of a few rows with weights that exceed the caches, as decoding and mixed calls have
  * them, against a read-only sweep over the same weights by the same threads.
  *
- *   bench_rows [bf16|fp32|int8|fp32-int8] [linear|linear_t|tiles] [K N] [rounds] [threads]
+ *   bench_rows [bf16|fp32|int8|fp32-int8] [linear|linear_t|tiles|amx] [K N] [rounds] [threads]
  * [rows...]
  *
  * Every round has a sweep over all weights and, of every number of rows, a product with each of
@@ -34,6 +34,7 @@ struct bench {
     const struct format *format;
     bool by_line; /* linear_t: weights [n, k] */
     bool tiled;   /* tiles: weights [k, n] in tiles */
+    bool in_amx;  /* amx: so, and met in the processor's, where it has some */
     int64_t k, n;
     int32_t rounds, threads, counts;
     int64_t rows[MOST_COUNTS];
@@ -106,7 +107,8 @@ static double multiply(const struct bench *b, struct sw_cpu_device *device, int6
                                         .c_dtype = b->format->rows,
                                         .scales = b->format->weights == SW_I8 ? b->scales : NULL,
                                         .as_few = true,
-                                        .tiled = b->tiled};
+                                        .tiled = b->tiled,
+                                        .in_amx = b->in_amx && device->amx};
         if (sw_cpu_matmul(device, &g, NULL) != 0)
             exit(3);
     }
@@ -135,9 +137,10 @@ static void measure(const struct bench *b, struct sw_cpu_device *device)
         }
     }
     printf("%s, weights %s, %d thread%s: sweep %.1f GB/s (sum %llx)\n", b->format->name,
-           b->by_line ? "[n, k]"
-           : b->tiled ? "[k, n] in tiles"
-                      : "[k, n]",
+           b->by_line  ? "[n, k]"
+           : b->in_amx ? (device->amx ? "[k, n] in tiles, by AMX" : "[k, n] in tiles (no AMX here)")
+           : b->tiled  ? "[k, n] in tiles"
+                       : "[k, n]",
            b->threads, b->threads == 1 ? "" : "s", median(swept, b->rounds),
            (unsigned long long)sum);
     for (int32_t i = 0; i < b->counts; i++) {
@@ -159,7 +162,8 @@ int main(int argc, char **argv)
     for (int i = 3; i < argc && i < 7; i++)
         number[i - 3] = strtol(argv[i], NULL, 10);
     b.by_line = argc > 2 && strcmp(argv[2], "linear_t") == 0;
-    b.tiled = argc > 2 && strcmp(argv[2], "tiles") == 0;
+    b.in_amx = argc > 2 && strcmp(argv[2], "amx") == 0;
+    b.tiled = b.in_amx || (argc > 2 && strcmp(argv[2], "tiles") == 0);
     b.k = number[0], b.n = number[1];
     b.rounds = (int32_t)number[2], b.threads = (int32_t)number[3];
     for (int i = 7; i < argc && b.counts < MOST_COUNTS; i++)
@@ -171,7 +175,7 @@ int main(int argc, char **argv)
         fits = fits && b.rows[i] > 0 && b.rows[i] <= MOST_ROWS;
     if (!fits) {
         fprintf(stderr,
-                "usage: bench_rows [bf16|fp32|int8|fp32-int8] [linear|linear_t|tiles] [K N] "
+                "usage: bench_rows [bf16|fp32|int8|fp32-int8] [linear|linear_t|tiles|amx] [K N] "
                 "[rounds] [threads] [rows...]\n");
         return 2;
     }
