@@ -446,7 +446,7 @@ static void rows_in_amx_are_those_of_one(void **state)
             put(a, SW_BF16_T, i, value((uint64_t)(i % (DIFFERENT * g.k))));
         for (int64_t i = 0; i < g.k * g.n; i++)
             put(b, SW_BF16_T, i, value((uint64_t)(i + 1000)));
-        device[0]->vtable->tile(device[0], tiles, b, g.k, g.n, false);
+        device[0]->vtable->tile(device[0], SW_BF16_T, tiles, b, g.k, g.n, false);
         for (int64_t i = 0; i < DIFFERENT; i++) {
             g.a = a + i * g.k;
             g.c = (char *)alone + (size_t)(i * g.n) * sw_dtype_bytes(g.c_dtype);
@@ -481,7 +481,7 @@ static void rows_in_amx_are_those_of_many_texts(void **state)
         put(x, SW_BF16_T, i, value((uint64_t)(i % K)));
     for (int64_t i = 0; i < K * N; i++)
         put(w, SW_BF16_T, i, value((uint64_t)(i + 1000)));
-    device->vtable->tile(device, tiles, w, K, N, false);
+    device->vtable->tile(device, SW_BF16_T, tiles, w, K, N, false);
     struct sw_cpu_matmul g = {.m = 1, .n = N, .k = K, .a = x, .b = tiles, .tiled = true};
     g.a_row = K, g.a_column = 1, g.c_row = N, g.a_dtype = g.b_dtype = SW_BF16_T;
     for (int in_amx = 0; in_amx < 2; in_amx++) {
