@@ -391,9 +391,9 @@ static void drop_moved(struct schedule *s)
             }
 }
 
-/* Behind the op that completes the gradient. Where that is a reduce_scatter, nobody waits for it in
- * between: the stream is in order, and were the next reduction issued only when compute has woken,
- * the line would be idle until then. */
+/* Behind the op that completes the gradient; where that is a reduce_scatter, before the next
+ * gradient, and before anybody waits for it: the stream is in order, and were the reduction issued
+ * only when compute has woken, the line would be idle until then. */
 static void reduce_early(struct schedule *s)
 {
     struct list *list = &s->list;
@@ -402,8 +402,9 @@ static void reduce_early(struct schedule *s)
         struct early *early = &s->early[e];
         if (early->region != region)
             continue;
-        const int32_t from = sw_schedule_last(s, WRITES, early->op.in[0].value, list->count);
-        sw_schedule_insert(list, from + 1, &early->op);
+        int32_t at = sw_schedule_last(s, WRITES, early->op.in[0].value, list->count);
+        at = is_collective(list->ops[at], SW_REDUCE_SCATTER) ? next_gradient(list, at + 1) : at + 1;
+        sw_schedule_insert(list, at, &early->op);
     }
 }
 
@@ -421,12 +422,14 @@ static void add_wait(struct schedule *s, int32_t at, const struct sw_op *op)
     sw_schedule_insert(&s->list, at, wait);
 }
 
-/* Whether op i reduces once what the op before it scatters: the stream does both, in order. */
-static bool follows_scatter(const struct list *list, int32_t i)
+/* Whether op i reduces once what a reduce_scatter before it makes: the stream does both, in order.
+ */
+static bool follows_scatter(const struct schedule *s, int32_t i)
 {
-    return i > 0 && i < list->count && list->ops[i]->last_micro_step &&
-           is_collective(list->ops[i - 1], SW_REDUCE_SCATTER) &&
-           list->ops[i]->in[0].value == list->ops[i - 1]->out[0].value;
+    if (!s->list.ops[i]->last_micro_step)
+        return false;
+    const int32_t from = sw_schedule_last(s, WRITES, s->list.ops[i]->in[0].value, i);
+    return from >= 0 && is_collective(s->list.ops[from], SW_REDUCE_SCATTER);
 }
 
 static bool is_wait_for(const struct sw_op *wait, struct sw_ref ref)
@@ -437,14 +440,15 @@ static bool is_wait_for(const struct sw_op *wait, struct sw_ref ref)
 /* Where to wait for what a step reduces once, at op `at` the latest, so that the workspaces of all
  * such are not alive at a time: before the next one; where that follows a reduce_scatter, where
  * that is waited for, behind which this one is done. */
-static int32_t wait_before_next(const struct list *list, int32_t from, int32_t at, bool *found)
+static int32_t wait_before_next(const struct schedule *s, int32_t from, int32_t at, bool *found)
 {
+    const struct list *list = &s->list;
     for (int32_t j = from; j < at; j++) {
         if (!list->ops[j]->last_micro_step)
             continue;
         *found = true;
         const int32_t scattered = next_gradient(list, j + 1);
-        return !follows_scatter(list, j) ? j : scattered < at ? scattered : at;
+        return !follows_scatter(s, j) ? j : scattered < at ? scattered : at;
     }
     return at;
 }
@@ -460,13 +464,14 @@ static void waits(struct schedule *s)
         bool next = false; /* of what a step reduces once */
         int32_t at = list->count;
         /* a prefetched value is waited for in the next iteration, before its first use */
-        const int32_t from = op.ahead ? 0 : follows_scatter(list, i + 1) ? i + 2 : i + 1;
+        const int32_t from = op.ahead ? 0 : i + 1;
         for (uint16_t k = 0; k < op.n_out; k++) {
             const int32_t value = op.out[k].value;
             int32_t first = sw_schedule_next(s, TOUCHES, value, from, at);
-            /* not itself, nor the wait for what scattered its operand */
-            while (first < at &&
-                   (first == i || (op.last_micro_step && is_wait_for(list->ops[first], op.in[0]))))
+            /* not itself, nor the wait for what scattered its operand, nor what the stream does
+             * with it by itself */
+            while (first < at && (first == i || (scatters && follows_scatter(s, first)) ||
+                                  (op.last_micro_step && is_wait_for(list->ops[first], op.in[0]))))
                 first = sw_schedule_next(s, TOUCHES, value, first + 1, at);
             at = first;
         }
@@ -475,7 +480,7 @@ static void waits(struct schedule *s)
             if (sw_op_info(list->ops[j]->kind)->gradient > 0)
                 at = j;
         if (op.last_micro_step)
-            at = wait_before_next(list, from, at, &next);
+            at = wait_before_next(s, from, at, &next);
         if (at < list->count && is_wait_for(list->ops[at], op.out[0]))
             continue; /* the wait for this op is what was found */
         if (op.last_micro_step && at == list->count && !next)
