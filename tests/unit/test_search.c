@@ -244,6 +244,17 @@ static void same_every_time(void **state)
         assert_true(a.mesh[i].cost.step_seconds == b.mesh[i].cost.step_seconds);
         assert_string_equal(a.mesh[i].detail, b.mesh[i].detail);
     }
+    sw_search_free(&b);
+    /* nor does what one of them tells the others of the times that it met */
+    struct sw_error err = {0};
+    enum { ROWS = 3 };
+    if (sw_search_run(sw_config_run(config), SW_FOR_TRAIN, ROWS, &b, &err) != 0)
+        fail_msg("%s", err.message);
+    for (int32_t i = 0; i < ROWS; i++) {
+        assert_memory_equal(&a.mesh[i].decision.mesh, &b.mesh[i].decision.mesh,
+                            sizeof a.mesh[i].decision.mesh);
+        assert_true(a.mesh[i].cost.step_seconds == b.mesh[i].cost.step_seconds);
+    }
     sw_search_free(&a);
     sw_search_free(&b);
     sw_config_free(config);
@@ -383,8 +394,11 @@ static void state_in_the_headroom_needs_the_same_alone(void **state)
     sw_config_free(config);
 }
 
-int main(void)
+/* The argument: of the tests, those of such a name alone. */
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lwm),
         cmocka_unit_test(every_mesh_once),
