@@ -129,6 +129,13 @@ bool sw_block_contiguous(const struct sw_block *block)
     return block->rows == 1;
 }
 
+int64_t sw_block_run(const struct sw_block *block, int64_t at, int64_t *offset_bytes)
+{
+    const int64_t row = at / block->row_bytes, column = at % block->row_bytes;
+    *offset_bytes = block->offset_bytes + row * block->stride_bytes + column;
+    return block->row_bytes - column;
+}
+
 void sw_block_pack(void *packed, const void *base, const struct sw_block *block, int64_t first,
                    int64_t bytes)
 {

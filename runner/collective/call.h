@@ -35,6 +35,9 @@ struct sw_collective_slots sw_call_slots(const struct sw_collective_call *call, 
 
 int64_t sw_block_bytes(const struct sw_block *block);
 bool sw_block_contiguous(const struct sw_block *block);
+/* Where byte `at` of its rows, one behind the other, lies in the array; returns how many bytes from
+ * there on lie together. */
+int64_t sw_block_run(const struct sw_block *block, int64_t at, int64_t *offset_bytes);
 /* Copies bytes [first, first + bytes) of the block, in the order of its rows, to or from contiguous
  * memory. `base` is the array the block lies in. */
 void sw_block_pack(void *packed, const void *base, const struct sw_block *block, int64_t first,

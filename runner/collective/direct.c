@@ -76,6 +76,21 @@ static void add_receive(struct member *m, int32_t member, void *data, int64_t by
                              .data.receive = data};
 }
 
+/* Bytes [first, first + bytes) of what comes from a member: to where they belong if the transport
+ * brings them there, else into the slot. */
+static void add_scattered(struct member *m, int32_t from, int64_t first, int64_t bytes, void *slot)
+{
+    const struct sw_transport *transport = m->direct->transport;
+    const struct sw_block block = sw_call_receive_block(m->call, m->group, from);
+    add_receive(m, from, slot, bytes);
+    struct sw_transfer *receive = &m->direct->receives[m->receive_count - 1];
+    if (!transport->vtable->scatters(transport, receive->peer, block.row_bytes))
+        return;
+    receive->data.receive = m->call->out[0];
+    receive->block = block;
+    receive->first = first;
+}
+
 static int run(struct member *m, struct sw_error *err)
 {
     struct sw_direct *e = m->direct;
@@ -103,10 +118,11 @@ static int move_blocks(struct member *m, struct sw_error *err)
         for (int32_t k = 1; k < m->group; k++) {
             const int32_t to = further(m, k), from = further(m, m->group - k);
             const struct sw_block receive = sw_call_receive_block(call, m->group, from);
-            add_receive(m, from,
-                        unpack ? slot(m, k - 1)
-                               : (unsigned char *)call->out[0] + receive.offset_bytes + first,
-                        bytes);
+            if (unpack)
+                add_scattered(m, from, first, bytes, slot(m, k - 1));
+            else
+                add_receive(m, from, (unsigned char *)call->out[0] + receive.offset_bytes + first,
+                            bytes);
             const struct sw_block send = sw_call_send_block(call, m->group, to);
             if (pack)
                 sw_block_pack(slot(m, first_send_slot + k - 1), call->in[0], &send, first, bytes);
@@ -120,7 +136,8 @@ static int move_blocks(struct member *m, struct sw_error *err)
         for (int32_t k = 1; unpack && k < m->group; k++) {
             const struct sw_block receive =
                 sw_call_receive_block(call, m->group, further(m, m->group - k));
-            sw_block_unpack(call->out[0], &receive, first, bytes, slot(m, k - 1));
+            if (m->direct->receives[k - 1].block.rows == 0)
+                sw_block_unpack(call->out[0], &receive, first, bytes, slot(m, k - 1));
         }
     }
     sw_block_copy(call->out[0], &own_receive, call->in[0], &own_send);
@@ -134,17 +151,17 @@ static void sum_block(const struct member *m, const struct sw_block *own, int64_
 {
     enum { ROW_BYTES_MIN = 256 };
     const struct sw_collective_call *call = m->call;
-    const unsigned char *in = (const unsigned char *)call->in[0] + own->offset_bytes;
+    const unsigned char *in = call->in[0];
     const void **sources = m->direct->sources;
     const bool packed = !sw_block_contiguous(own) && own->row_bytes < ROW_BYTES_MIN;
     void *own_slot = slot(m, 2 * (m->group - 1));
     if (packed)
         sw_block_pack(own_slot, call->in[0], own, first, bytes);
     for (int64_t done = 0, run; done < bytes; done += run) {
-        const int64_t row = (first + done) / own->row_bytes;
-        const int64_t column = (first + done) % own->row_bytes;
-        run = packed ? bytes : smaller(own->row_bytes - column, bytes - done);
-        sources[m->index] = packed ? own_slot : in + row * own->stride_bytes + column;
+        int64_t place;
+        const int64_t together = sw_block_run(own, first + done, &place);
+        run = packed ? bytes : smaller(together, bytes - done);
+        sources[m->index] = packed ? own_slot : in + place;
         for (int32_t k = 1; k < m->group; k++)
             sources[further(m, m->group - k)] = (unsigned char *)slot(m, k - 1) + done;
         sw_sum(call->dtype, (unsigned char *)call->out[0] + first + done, sources, m->group,

@@ -21,6 +21,10 @@ struct sw_transfer {
         const void *send;
         void *receive;
     } data;
+    /* Of one that is received, where its transport scatters: bytes from `first` on of this block of
+     * the array at `receive`. No rows: the bytes lie together. */
+    struct sw_block block;
+    int64_t first;
 };
 
 /* Messages between ranks; implemented by mpi.c and threads.c. Between two ranks they arrive in the
@@ -31,6 +35,8 @@ struct sw_transport_vtable {
     int (*exchange)(struct sw_transport *transport, const struct sw_transfer *sends,
                     int32_t send_count, const struct sw_transfer *receives, int32_t receive_count,
                     struct sw_error *err);
+    /* Whether what comes from this rank may go into rows of so many bytes. */
+    bool (*scatters)(const struct sw_transport *transport, int32_t peer, int64_t row_bytes);
     /* This rank takes part no longer: whoever waits for it gets an error, where the transport can
      * tell them. */
     void (*leave)(struct sw_transport *transport);

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SHORT_BYTES = 4096, LINE_BYTES = 64 };
+enum { SHORT_BYTES = 4096, LINE_BYTES = 64, PIECES_MAX = 64 };
 
 /* From one process to one other. What the sender writes and what the receiver writes lie in lines
  * of their own. */
@@ -78,13 +78,35 @@ bool sw_near_is_released(const struct sw_near *near, int32_t to)
                atomic_load_explicit(&box->posted, memory_order_relaxed);
 }
 
-/* Of another process's memory. -1: errno says why. */
-static int copy_from(int32_t process, void *data, uint64_t address, size_t bytes)
+/* Where what is wanted goes behind the first `done` bytes: how many pieces, and *bytes of them. */
+static unsigned long pieces_behind(const struct sw_transfer *wanted, size_t done,
+                                   struct iovec here[PIECES_MAX], size_t *bytes)
 {
-    for (size_t done = 0; done < bytes;) {
-        const struct iovec here = {(char *)data + done, bytes - done};
-        const struct iovec there = {(char *)(uintptr_t)address + done, bytes - done};
-        const ssize_t copied = process_vm_readv(process, &here, 1, &there, 1, 0);
+    unsigned long count = 0;
+    for (*bytes = 0; count < PIECES_MAX && done < wanted->bytes; count++) {
+        int64_t offset = (int64_t)done;
+        size_t length = wanted->bytes - done;
+        if (wanted->block.rows > 0) {
+            const size_t together =
+                (size_t)sw_block_run(&wanted->block, wanted->first + (int64_t)done, &offset);
+            length = together < length ? together : length;
+        }
+        here[count] = (struct iovec){(char *)wanted->data.receive + offset, length};
+        done += length;
+        *bytes += length;
+    }
+    return count;
+}
+
+/* Of another process's memory. -1: errno says why. */
+static int copy_from(int32_t process, const struct sw_transfer *wanted, uint64_t address)
+{
+    for (size_t done = 0; done < wanted->bytes;) {
+        struct iovec here[PIECES_MAX];
+        size_t bytes = 0;
+        const unsigned long count = pieces_behind(wanted, done, here, &bytes);
+        const struct iovec there = {(char *)(uintptr_t)address + done, bytes};
+        const ssize_t copied = process_vm_readv(process, here, count, &there, 1, 0);
         if (copied <= 0)
             return -1;
         done += (size_t)copied;
@@ -92,17 +114,22 @@ static int copy_from(int32_t process, void *data, uint64_t address, size_t bytes
     return 0;
 }
 
-int sw_near_take(struct sw_near *near, int32_t from, void *data, size_t bytes, size_t *sent)
+int sw_near_take(struct sw_near *near, int32_t from, const struct sw_transfer *wanted, size_t *sent)
 {
     struct box *box = box_of(near, from, near->index);
     const uint64_t taken = atomic_load_explicit(&box->taken, memory_order_relaxed);
     if (atomic_load_explicit(&box->posted, memory_order_acquire) == taken)
         return 0;
     *sent = (size_t)box->bytes;
-    if (*sent == bytes && bytes <= SHORT_BYTES)
-        memcpy(data, box->copy, bytes);
-    else if (*sent == bytes && copy_from(near->process[from], data, box->address, bytes) != 0)
-        return errno == ESRCH ? 0 : -1; /* it has died: whoever watches over it says of what */
+    if (*sent != wanted->bytes || *sent > SHORT_BYTES) {
+        if (*sent == wanted->bytes && copy_from(near->process[from], wanted, box->address) != 0)
+            return errno == ESRCH ? 0 : -1; /* it has died: whoever watches over it says of what */
+    } else if (wanted->block.rows > 0) {
+        sw_block_unpack(wanted->data.receive, &wanted->block, wanted->first, (int64_t)*sent,
+                        box->copy);
+    } else {
+        memcpy(wanted->data.receive, box->copy, *sent);
+    }
     atomic_store_explicit(&box->taken, taken + 1, memory_order_release);
     ring(near, from);
     return 1;
@@ -177,8 +204,8 @@ static bool reads_all(const struct sw_near *near, const uint64_t *addresses, uin
 {
     for (int32_t i = 0; i < near->members; i++) {
         uint64_t read = 0;
-        if (copy_from(near->process[i], &read, addresses[i], sizeof read) != 0 ||
-            read != sign + (uint64_t)i)
+        const struct sw_transfer wanted = {.bytes = sizeof read, .data.receive = &read};
+        if (copy_from(near->process[i], &wanted, addresses[i]) != 0 || read != sign + (uint64_t)i)
             return false;
     }
     return true;

@@ -9,9 +9,7 @@
 #ifndef SW_COLLECTIVE_NEAR_H
 #define SW_COLLECTIVE_NEAR_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "runner/collective/direct.h"
 
 struct sw_near;
 
@@ -27,9 +25,11 @@ void sw_near_free(struct sw_near *near);
 bool sw_near_post(struct sw_near *near, int32_t to, const void *data, size_t bytes);
 /* Whether nothing of what was posted still needs its memory. */
 bool sw_near_is_released(const struct sw_near *near, int32_t to);
-/* Whether there was a message, of *sent bytes: if as many as wanted, they are in `data`. One whose
- * sender is dead never comes. -1: errno says why the kernel did not copy it. */
-int sw_near_take(struct sw_near *near, int32_t from, void *data, size_t bytes, size_t *sent);
+/* Whether there was a message, of *sent bytes: if as many as wanted, they are where they belong,
+ * from rows, too. One whose sender is dead never comes. -1: errno says why the kernel did not copy
+ * it. */
+int sw_near_take(struct sw_near *near, int32_t from, const struct sw_transfer *wanted,
+                 size_t *sent);
 
 /* What this process has heard of the others: to be asked before it looks for messages. */
 uint32_t sw_near_heard(const struct sw_near *near);

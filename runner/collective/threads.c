@@ -166,7 +166,10 @@ static int receive(struct threads_transport *t, const struct sw_transfer *wanted
         return sw_fail(err, SW_ENVIRONMENT, "rank %d sent %zu bytes instead of %zu",
                        (int)wanted->peer, bytes, wanted->bytes);
     /* Without the lock: the sender keeps the bytes as they are until the mailbox is empty. */
-    memcpy(wanted->data.receive, data, bytes);
+    if (wanted->block.rows > 0)
+        sw_block_unpack(wanted->data.receive, &wanted->block, wanted->first, (int64_t)bytes, data);
+    else
+        memcpy(wanted->data.receive, data, bytes);
     pthread_mutex_lock(&inbox->mutex);
     mailbox->data = NULL;
     const bool awaited = mailbox->awaited;
@@ -225,6 +228,13 @@ static int threads_exchange(struct sw_transport *transport, const struct sw_tran
     return result;
 }
 
+static bool threads_scatters(const struct sw_transport *transport, int32_t peer, int64_t row_bytes)
+{
+    (void)transport;
+    (void)peer;
+    return row_bytes > 0;
+}
+
 static void threads_destroy(struct sw_transport *transport)
 {
     struct threads_transport *t = (struct threads_transport *)transport;
@@ -237,8 +247,10 @@ static void threads_destroy(struct sw_transport *transport)
     free(t);
 }
 
-static const struct sw_transport_vtable threads_vtable = {
-    .exchange = threads_exchange, .leave = threads_leave, .destroy = threads_destroy};
+static const struct sw_transport_vtable threads_vtable = {.exchange = threads_exchange,
+                                                          .scatters = threads_scatters,
+                                                          .leave = threads_leave,
+                                                          .destroy = threads_destroy};
 
 int sw_comm_threads_create(const struct sw_mesh *mesh, struct sw_comm **out, struct sw_error *err)
 {

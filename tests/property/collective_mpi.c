@@ -34,6 +34,28 @@ static int random_cases(struct sw_comm *comm, uint64_t seed, struct sw_error *er
     return 0;
 }
 
+/* Columns of a matrix whose rows are long enough to be brought to their places by whoever copies
+ * them: a message that lies in its sender's box, and one of more rows than a copy takes. */
+static int gathered_columns(struct sw_comm *comm, const struct sw_axes *axes, struct sw_error *err)
+{
+    static const int64_t rows[] = {2, 150};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct reference_case c = {.kind = SW_ALL_GATHER,
+                                         .axes = *axes,
+                                         .dtype = SW_F32,
+                                         .count = 1,
+                                         .ndim = 2,
+                                         .dim = 1,
+                                         .local = {rows[i], 512},
+                                         .stack = 1,
+                                         .seed = 7 + i};
+        struct reference_run run;
+        if (reference_begin(&run, comm, &c, err) != 0 || reference_end(&run, comm, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* One mesh with a communicator of its own. piece_bytes: cut as between nodes; 0: not cut. */
 static int check_mesh(const struct sw_mesh *mesh, int64_t message_bytes, size_t piece_bytes,
                       struct sw_error *err)
@@ -48,7 +70,8 @@ static int check_mesh(const struct sw_mesh *mesh, int64_t message_bytes, size_t 
     if (piece_bytes > 0)
         sw_comm_mpi_cut_messages(comm, piece_bytes);
     if (random_cases(comm, (uint64_t)message_bytes + mesh->order[0], err) != 0 ||
-        reference_ring(comm, ring, 100000, err) != 0 || reference_ring(comm, all, 4097, err) != 0 ||
+        gathered_columns(comm, &all, err) != 0 || reference_ring(comm, ring, 100000, err) != 0 ||
+        reference_ring(comm, all, 4097, err) != 0 ||
         reference_transfers(comm, 40 + piece_bytes, 300000, err) != 0 ||
         comm->vtable->barrier(comm, err) != 0)
         result = -1;
