@@ -25,6 +25,7 @@
 #endif
 #include "runner/device/cpu/angles.inc"
 #include "runner/device/cpu/kernels.inc"
+#include "runner/device/cpu/update.inc"
 #include "runner/device/cpu/head.inc"
 #include "runner/device/cpu/attention.inc"
 #include "runner/device/cpu/attention_backward.inc"

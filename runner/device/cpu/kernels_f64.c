@@ -23,6 +23,7 @@
 #include "runner/device/cpu/simd.inc"
 #include "runner/device/cpu/angles.inc"
 #include "runner/device/cpu/kernels.inc"
+#include "runner/device/cpu/update.inc"
 #include "runner/device/cpu/head.inc"
 #include "runner/device/cpu/attention.inc"
 #include "runner/device/cpu/attention_backward.inc"
