@@ -49,9 +49,10 @@ static const struct field run_precision_fields[] = {
      .brief = true,
      .fallback = "false",
      .example = "true",
-     .about = "whether a copy of trained weights in `compute` is kept from step to step, which the "
-              "optimizer writes, where params is another format: no step casts them, for 2 bytes "
-              "a parameter more; no part of a checkpoint"},
+     .about =
+         "whether a copy of trained weights in `compute` is kept from step to step, which the "
+         "optimizer writes, where compute is bf16 and params fp32: no step casts them, for 2 bytes "
+         "a parameter more; no part of a checkpoint"},
     {.key = NULL},
 };
 

@@ -69,7 +69,7 @@ static void run(const struct sw_program_options *options, struct sw_harness_resu
         .options = options,
         .seed = 11,
         .stddev = 0.3,
-        .spread_norms = true,
+        .spread_norms = options->params == SW_F32,
         .ignored = 7,
         .steps = STEPS,
         .step = {.learning_rate = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .grad_clip = 1.0},
@@ -149,7 +149,8 @@ static void test_no_bit_changes(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* Of weights that one micro-step or several read, split, gathered or whole; tied and not. */
+/* Of weights that one micro-step or several read, split, gathered or whole; tied and not. Weights
+ * that are narrower than products take them have none: AdamW's numbers are not those of a cast. */
 static void test_a_kept_copy_is_the_cast(void **state)
 {
     (void)state;
@@ -160,7 +161,9 @@ static void test_a_kept_copy_is_the_cast(void **state)
         const int32_t kind = m / 3 % KINDS;
         struct sw_harness_result cast, kept;
         struct sw_program_options o = make_options(meshes[m], kind);
-        o.compute = SW_BF16_T;
+        const bool narrow = m % 9 == 3;
+        o.compute = narrow ? SW_F32 : SW_BF16_T;
+        o.params = narrow ? SW_BF16_T : SW_F32;
         o.frozen = m % 2 ? sw_parameters_match(&o.model, "model.layers.*.mlp") : 0;
         run(&o, &cast);
         o.keep_copy = true;

@@ -106,13 +106,14 @@ void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *d)
     d->residual[2] = (struct sw_dim){SW_L_ACT_EMBED, m->hidden_size, 1, SW_SIZE_FIXED};
 }
 
-/* Whether products take that matrix, which is stored so, as a copy that lasts: of what is trained.
- * A table that is no head is looked up, row by row. */
+/* Whether products take that matrix, which is stored so, as a copy that lasts: of what is trained,
+ * in fewer bits. A wider one would have numbers that a checkpoint has not. A table that is no head
+ * is looked up, row by row. */
 static bool keeps_copy(const struct sw_builder *b, int32_t i, enum sw_dtype stored)
 {
     const struct sw_program_options *o = b->options;
     return o->keep_copy && sw_program_traits(o->kind)->state == SW_STATE_TRAINING &&
-           (o->frozen >> i & 1u) == 0 && stored != o->compute && stored != SW_I8 &&
+           (o->frozen >> i & 1u) == 0 && stored == SW_F32 && o->compute == SW_BF16_T &&
            (i != SW_W_EMBEDDING || o->model.tied);
 }
 
