@@ -86,7 +86,7 @@ sequence_length: $4
 global_batch_size: 1
 mesh_dim: '1,1,1,$5'
 recompute: none
-precision: {compute: $2, params: fp32, reduce: fp32, keep_copy: true}
+precision: {compute: $2, params: fp32, reduce: fp32}
 optimizer: {type: adamw, learning_rate: 1.0e-4, total_steps: $((steps + 1)), warmup_steps: 1, grad_clip: 1.0}
 data: {path: $6, format: bytes, seed: 1}
 END
