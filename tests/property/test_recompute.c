@@ -65,6 +65,7 @@ static const char *const weights[] = {
 
 static void run(const struct sw_program_options *options, struct sw_harness_result *result)
 {
+    const bool in_bf16 = options->compute == SW_BF16_T || options->params == SW_BF16_T;
     const struct sw_harness harness = {
         .options = options,
         .seed = 11,
@@ -73,9 +74,9 @@ static void run(const struct sw_program_options *options, struct sw_harness_resu
         .ignored = 7,
         .steps = STEPS,
         .step = {.learning_rate = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .grad_clip = 1.0},
-        .values = options->compute == SW_BF16_T ? weights : gradients,
-        .evaluate_every = options->compute == SW_BF16_T,
-        .save_every = options->compute == SW_BF16_T,
+        .values = in_bf16 ? weights : gradients,
+        .evaluate_every = in_bf16,
+        .save_every = in_bf16,
         .unpoisoned = sw_recompute_equal(options->recompute, sw_recompute_none()),
     };
     struct sw_error err = {0};
