@@ -156,8 +156,10 @@ static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
                              options, err);
         if (count < 0)
             return -1;
-        const struct ranked rings = rank_variant(s, options, count, least);
-        now->rings = rings.fits ? rings.best.seconds : INFINITY;
+        if (count > 0) { /* 0: of the axes that rules leave to keys none is split */
+            const struct ranked rings = rank_variant(s, options, count, least);
+            now->rings = rings.fits ? rings.best.seconds : INFINITY;
+        }
     }
     (*n)++;
     return 0;

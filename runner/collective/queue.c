@@ -118,7 +118,8 @@ static void take_short_turns(void)
         uint32_t priority;
         uint64_t runtime_ns, deadline_ns, period_ns;
     } turns = {.size = sizeof turns};
-    if (syscall(SYS_sched_getattr, 0, &turns, sizeof turns, 0) != 0 || turns.policy != SCHED_OTHER)
+    if (syscall(SYS_sched_getattr, 0, &turns, sizeof turns, 0) != 0 ||
+        (turns.policy != SCHED_OTHER && turns.policy != SCHED_BATCH))
         return;
     turns.runtime_ns = TURN_NS;
     (void)syscall(SYS_sched_setattr, 0, &turns, 0);

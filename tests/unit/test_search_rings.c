@@ -128,12 +128,23 @@ static void rings_beat_others(void **state)
     }
 }
 
+/* Rules that leave keys whole leave nothing that goes round, whatever links there are. */
+static void whole_keys_have_no_ring(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = rails_run(65536, 4);
+    int32_t inner;
+    step_of(&t, "rules: {key_seq: []}\n", "1,1,2,32", &inner);
+    assert_int_equal(inner, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rings_by_price),
         cmocka_unit_test(rings_fit),
         cmocka_unit_test(rings_beat_others),
+        cmocka_unit_test(whole_keys_have_no_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
