@@ -97,6 +97,9 @@ struct sw_device_vtable {
      * NULL: of a device without them. */
     void (*tile)(struct sw_device *device, enum sw_dtype dtype, void *to, const void *from,
                  int64_t k, int64_t n, bool turned);
+    /* Whether weights of this type that a plan has in tiles lie so: on some processors products are
+     * faster where they stay as they are declared. NULL as `tile`. */
+    bool (*tiles)(enum sw_dtype dtype);
     int (*synchronize)(struct sw_device *device, struct sw_error *err);
     void (*destroy)(struct sw_device *device);
     /* Those down to `run` may be NULL: for a device that queues its work and returns at once. */

@@ -161,13 +161,18 @@ static int init_quantized(struct sw_executor *x, const struct sw_state_row *row,
     return failed;
 }
 
+static bool lies_in_tiles(const struct sw_device *device, const struct sw_state_row *row)
+{
+    return row->tiled && device->vtable->tiles(row->dtype);
+}
+
 static int tile_state(struct sw_executor *x, struct sw_error *err)
 {
     const struct sw_state *state = &sw_executor_set(x)->state;
     struct sw_device *device = sw_executor_device(x);
     int64_t largest = 0;
     for (int32_t i = 0; i < state->count; i++)
-        if (state->row[i].tiled && state->row[i].instance_bytes > largest)
+        if (lies_in_tiles(device, &state->row[i]) && state->row[i].instance_bytes > largest)
             largest = state->row[i].instance_bytes;
     if (largest == 0)
         return 0;
@@ -177,7 +182,7 @@ static int tile_state(struct sw_executor *x, struct sw_error *err)
     for (int32_t i = 0; i < state->count; i++) {
         const struct sw_state_row *row = &state->row[i];
         const bool turned = sw_parameter_is_turned(row->parameter);
-        for (int32_t l = 0; row->tiled && l < row->stack; l++) {
+        for (int32_t l = 0; lies_in_tiles(device, row) && l < row->stack; l++) {
             void *weights = sw_executor_state(x, row, l);
             memcpy(as_declared, weights, (size_t)row->instance_bytes);
             device->vtable->tile(device, row->dtype, weights, as_declared, row->local[turned],

@@ -116,6 +116,7 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
 /* Weights [k, n] of bf16 or int8, `turned` [n, k], into tiles of [k, n] (core/base/device.h). */
+bool sw_cpu_tiles(enum sw_dtype dtype); /* those of struct sw_device_vtable */
 void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
                  const void *weights, int64_t k, int64_t n, bool turned);
 /* Where element (line, column) of weights in tiles is, of so many lines. */

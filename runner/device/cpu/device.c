@@ -93,6 +93,7 @@ static const struct sw_device_vtable cpu_vtable = {
     .copy_out = cpu_copy,
     .copy_box = cpu_copy_box,
     .tile = cpu_tile,
+    .tiles = sw_cpu_tiles,
     .synchronize = cpu_synchronize,
     .destroy = cpu_destroy,
     .run =

@@ -282,6 +282,12 @@ INLINE void lay_out(int32_t threads, const size_t element, char *tiles, const ch
     }
 }
 
+/* Without tables int8 that lie by line are widened in half the instructions. */
+bool sw_cpu_tiles(enum sw_dtype dtype)
+{
+    return dtype == SW_BF16_T || (dtype == SW_I8 && HAS_TABLES);
+}
+
 void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
                  const void *weights, int64_t k, int64_t n, bool turned)
 {
