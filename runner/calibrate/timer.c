@@ -66,6 +66,7 @@ void sw_timer_init(struct sw_timer *timer, struct sw_device *inner,
                                              .release = timed_release,
                                              .copy_in = timed_copy_in,
                                              .copy_out = timed_copy_out,
+                                             .tiles = inner->vtable->tiles,
                                              .synchronize = timed_synchronize};
     for (int32_t kind = 0; kind < SW_OP_COUNT; kind++)
         timer->table.run[kind] = inner->vtable->run[kind] == NULL ? NULL : timed_run;

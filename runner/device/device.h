@@ -98,7 +98,7 @@ struct sw_device_vtable {
     void (*tile)(struct sw_device *device, enum sw_dtype dtype, void *to, const void *from,
                  int64_t k, int64_t n, bool turned);
     /* Whether weights of this type that a plan has in tiles lie so: on some processors products are
-     * faster where they stay as they are declared. NULL as `tile`. */
+     * faster where they stay as they are declared. NULL: all do. */
     bool (*tiles)(enum sw_dtype dtype);
     int (*synchronize)(struct sw_device *device, struct sw_error *err);
     void (*destroy)(struct sw_device *device);
@@ -126,6 +126,12 @@ struct sw_device_vtable {
 struct sw_device {
     const struct sw_device_vtable *vtable;
 };
+
+/* Of a type that the plan has in tiles. */
+static inline bool sw_device_tiles(const struct sw_device *device, enum sw_dtype dtype)
+{
+    return device->vtable->tiles == NULL || device->vtable->tiles(dtype);
+}
 
 /* threads: OpenMP threads of this rank (>= 1). The caller destroys it through its vtable. */
 struct sw_device *sw_cpu_device_create(int32_t threads, struct sw_error *err);

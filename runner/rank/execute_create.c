@@ -16,7 +16,7 @@ static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref
     struct sw_tensor *t = &o.tensor;
     t->dtype = value->dtype;
     t->ndim = value->ndim;
-    t->tiled = value->tiled && x->device->vtable->tiles(value->dtype);
+    t->tiled = value->tiled && sw_device_tiles(x->device, value->dtype);
     t->elems = 1;
     sw_shard_offset(&p->mesh, &value->sharding.spec, value->padded, x->comm->rank, t->start);
     for (uint8_t d = 0; d < value->ndim; d++) {

@@ -163,7 +163,7 @@ static int init_quantized(struct sw_executor *x, const struct sw_state_row *row,
 
 static bool lies_in_tiles(const struct sw_device *device, const struct sw_state_row *row)
 {
-    return row->tiled && device->vtable->tiles(row->dtype);
+    return row->tiled && sw_device_tiles(device, row->dtype);
 }
 
 static int tile_state(struct sw_executor *x, struct sw_error *err)
