@@ -204,7 +204,7 @@ static void check_schedule(struct sw_config *c, struct section *run,
 }
 
 /* bf16 has 8 bits of significand, so half of a unit in the last place is 2^-9 of a weight or
- * more, and an update below that is rounded away. */
+ * more, and an update below that is rounded away. A copy is kept of wider weights alone. */
 static void warn_of_precision(struct sw_config *c, const struct node *root,
                               const struct sw_run_config *out)
 {
@@ -213,6 +213,11 @@ static void warn_of_precision(struct sw_config *c, const struct node *root,
         sw_config_note_at(c, at,
                           "'params: bf16' keeps no fp32 weights: updates below 2^-9 of a weight "
                           "vanish; use params: fp32");
+    const struct node *copy = sw_node_find(sw_node_find(root, "precision"), "keep_copy");
+    if (copy != NULL && out->keep_copy && (out->compute != SW_BF16_T || out->params != SW_F32))
+        sw_config_note_at(c, copy,
+                          "'keep_copy' does nothing here: a copy is kept in bf16 of fp32 weights; "
+                          "remove it, or use compute: bf16 and params: fp32");
 }
 
 /* Within its window attention is like any other. */

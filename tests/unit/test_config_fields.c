@@ -770,6 +770,10 @@ static void notes(void **state)
            "write the values that 'plan search' prints\n"
            "t:8:11: note: 'params: bf16' keeps no fp32 weights: updates below 2^-9 of a weight "
            "vanish; use params: fp32\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "precision: {keep_copy: true, compute: bf16}\n", "");
+    expect(SW_CONFIG_RUN, RUN_HEAD "precision: {keep_copy: true, compute: fp32}\n",
+           "t:6:24: note: 'keep_copy' does nothing here: a copy is kept in bf16 of fp32 weights; "
+           "remove it, or use compute: bf16 and params: fp32\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "recompute: before_attention\n",
            "t:6:12: note: 'recompute: before_attention' is an old name for the values before "
            "attention; write the values that 'plan search' prints\n");
