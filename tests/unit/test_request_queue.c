@@ -1,12 +1,18 @@
-/* The queue of requests: who is taken, whose turn it is, who gives a slot up, who is too late. */
+/* The queue of requests: who is taken, whose turn it is, who gives a slot up, who is too late; and the sockets
+ * that they come over. */
+#include "runner/serve/listen.h"
 #include "runner/serve/queue.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 enum { SLOTS = 4, QUEUE = 20, MOST = 14 /* of a request: half of the queue and the slots */ };
@@ -227,9 +233,34 @@ static void who_is_late_is_told(void **state)
     sw_request_queue_free(queue);
 }
 
+/* A token that waited for the acknowledgement of the one before would come 40 ms late. */
+static void a_token_waits_for_no_acknowledgement(void **state)
+{
+    struct sw_listener listener;
+    struct sw_error err = {0};
+    struct sockaddr_in at;
+    socklen_t size = sizeof at;
+    int no_delay = 0;
+    (void)state;
+    assert_int_equal(sw_listener_bind("127.0.0.1:0", &listener, &err), 0);
+    assert_int_equal(listen(listener.fd, 1), 0);
+    assert_int_equal(getsockname(listener.fd, (struct sockaddr *)&at, &size), 0);
+    const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(client, (const struct sockaddr *)&at, size), 0);
+    const int accepted = accept(listener.fd, NULL, NULL);
+    assert_true(accepted >= 0);
+    size = sizeof no_delay;
+    assert_int_equal(getsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &no_delay, &size), 0);
+    assert_int_not_equal(no_delay, 0);
+    (void)close(accepted);
+    (void)close(client);
+    sw_listener_close(&listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_token_waits_for_no_acknowledgement),
         cmocka_unit_test(texts_are_counted_not_requests),
         cmocka_unit_test(askers_take_turns),
         cmocka_unit_test(who_had_none_goes_ahead),
