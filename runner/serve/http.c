@@ -20,7 +20,6 @@ enum {
     HEADER_BYTES = 32 << 10, /* of a request; libmicrohttpd answers larger ones with 431 */
     STREAM_BLOCK_BYTES = 4096,
     RUN_OUT_BYTES = 4 * SW_HTTP_BODY_BYTES, /* of a body too large, before it is cut off */
-    BACKLOG = 128,
     LEAVING = 64, /* connections beyond those that are taken, until the ones hung up on are over */
     SHOWN_BYTES = 48 /* of what a client wrote, in a message */
 };
@@ -557,7 +556,7 @@ int sw_http_start(const struct sw_http_options *options, struct sw_request_queue
     http->clients = sw_clients_new(options->connections, options->client_timeout_s);
     if (http->clients != NULL &&
         sw_body_reader_start(&http->options.rules, sw_http_wake, &http->reader, err) == 0 &&
-        listen(options->listener->fd, BACKLOG) == 0)
+        sw_listener_listen(options->listener, err) == 0)
         http->daemon = MHD_start_daemon(
             MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, http,
             MHD_OPTION_LISTEN_SOCKET, (MHD_socket)options->listener->fd, MHD_OPTION_EXTERNAL_LOGGER,

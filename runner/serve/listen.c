@@ -16,24 +16,35 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static int cannot(const struct sw_listener *l, const char *address, struct sw_error *err)
+enum { BACKLOG = 128 };
+static const char file_prefix[] = "unix:";
+
+static void forget(struct sw_listener *l)
 {
-    const int why = errno;
     if (l->fd >= 0)
         (void)close(l->fd);
+    l->fd = -1;
+}
+
+static int cannot(struct sw_listener *l, const char *address, struct sw_error *err)
+{
+    const int why = errno;
+    forget(l);
     return sw_fail(err, why == EADDRNOTAVAIL ? SW_BAD_INPUT : SW_ENVIRONMENT,
                    "cannot listen at '%.200s': %s%s", address, strerror(why),
-                   why == EADDRINUSE      ? "; end what listens there, or name another port (0: a "
+                   why == EADDRINUSE && strncmp(address, file_prefix, sizeof file_prefix - 1) == 0
+                       ? "; end what listens there, or name another socket with --listen"
+                   : why == EADDRINUSE    ? "; end what listens there, or name another port (0: a "
                                             "free one) with --listen"
                    : why == EACCES        ? "; name a port above 1023 with --listen"
                    : why == EADDRNOTAVAIL ? "; name an address of this machine with --listen"
                                           : "");
 }
 
-static int cannot_make(const struct sw_listener *l, const char *address, struct sw_error *err)
+static int cannot_make(struct sw_listener *l, const char *address, struct sw_error *err)
 {
     const int why = errno;
-    (void)close(l->fd);
+    forget(l);
     sw_fail(err, SW_ENVIRONMENT, "cannot listen at '%.200s': %s", address, strerror(why));
     return sw_path_blame(err, why, "name a socket elsewhere with --listen");
 }
@@ -44,7 +55,7 @@ static bool is_left_behind(const struct sockaddr_un *to)
     struct stat status;
     if (lstat(to->sun_path, &status) != 0 || !S_ISSOCK(status.st_mode))
         return false;
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const bool refused = fd >= 0 && connect(fd, (const struct sockaddr *)to, sizeof *to) != 0 &&
                          errno == ECONNREFUSED;
     if (fd >= 0)
@@ -56,6 +67,7 @@ static int bind_file(const char *address, const char *path, struct sw_listener *
                      struct sw_error *err)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
+    struct stat made;
     if (*path == '\0' || strlen(path) >= sizeof to.sun_path)
         return sw_fail(err, SW_BAD_INPUT, "the path of a socket has 1 to %zu bytes",
                        sizeof to.sun_path - 1);
@@ -68,7 +80,11 @@ static int bind_file(const char *address, const char *path, struct sw_listener *
         return cannot(l, address, err);
     if (bind(l->fd, (const struct sockaddr *)&to, sizeof to) != 0)
         return errno == EADDRINUSE ? cannot(l, address, err) : cannot_make(l, address, err);
+    if (listen(l->fd, BACKLOG) != 0 || lstat(path, &made) != 0)
+        return cannot_make(l, address, err);
     l->is_local = l->is_file = true;
+    l->device = made.st_dev;
+    l->file = made.st_ino;
     memcpy(l->path, path, strlen(path) + 1);
     snprintf(l->text, sizeof l->text, "unix:%s", path);
     return 0;
@@ -105,8 +121,9 @@ static int bind_port(const char *address, const char *host, const char *port, st
         return sw_fail(err, SW_BAD_INPUT, "'%.200s' is not an address to listen at: %s", address,
                        gai_strerror(failed));
     l->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* A token is a small segment. Nagle's algorithm (RFC 896) would hold it until the client's system
-     * acknowledges the one before, which that delays by 40 ms. Accepted sockets inherit it. */
+    /* A token is a small segment. Nagle's algorithm (RFC 896) would hold it until the client's
+     * system acknowledges the one before, which that delays by 40 ms. Accepted sockets inherit it.
+     */
     const bool bound = l->fd >= 0 &&
                        setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
                        setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0 &&
@@ -125,8 +142,8 @@ int sw_listener_bind(const char *address, struct sw_listener *l, struct sw_error
     const char *colon = strrchr(address, ':'), *port = colon != NULL ? colon + 1 : address;
     char *end;
     *l = (struct sw_listener){.fd = -1};
-    if (strncmp(address, "unix:", 5) == 0)
-        return bind_file(address, address + 5, l, err);
+    if (strncmp(address, file_prefix, sizeof file_prefix - 1) == 0)
+        return bind_file(address, address + sizeof file_prefix - 1, l, err);
     const unsigned long number = strtoul(port, &end, 10);
     const size_t length = colon != NULL ? (size_t)(colon - address) : 0;
     if (*port < '0' || *port > '9' || *end != '\0' || number > 65535 || length >= sizeof host ||
@@ -141,11 +158,17 @@ int sw_listener_bind(const char *address, struct sw_listener *l, struct sw_error
     return bind_port(address, host, port, l, err);
 }
 
+int sw_listener_listen(struct sw_listener *l, struct sw_error *err)
+{
+    return listen(l->fd, BACKLOG) == 0 ? 0 : cannot(l, l->text, err);
+}
+
 void sw_listener_close(struct sw_listener *l)
 {
-    if (l->fd >= 0)
-        (void)close(l->fd);
-    if (l->is_file)
+    struct stat there;
+    forget(l);
+    if (l->is_file && lstat(l->path, &there) == 0 && there.st_dev == l->device &&
+        there.st_ino == l->file)
         (void)unlink(l->path);
     *l = (struct sw_listener){.fd = -1};
 }

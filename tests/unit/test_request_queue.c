@@ -1,5 +1,5 @@
-/* The queue of requests: who is taken, whose turn it is, who gives a slot up, who is too late; and the sockets
- * that they come over. */
+/* The queue of requests: who is taken, whose turn it is, who gives a slot up, who is too late; and
+ * the sockets that they come over. */
 #include "runner/serve/listen.h"
 #include "runner/serve/queue.h"
 
@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -243,7 +244,7 @@ static void a_token_waits_for_no_acknowledgement(void **state)
     int no_delay = 0;
     (void)state;
     assert_int_equal(sw_listener_bind("127.0.0.1:0", &listener, &err), 0);
-    assert_int_equal(listen(listener.fd, 1), 0);
+    assert_int_equal(sw_listener_listen(&listener, &err), 0);
     assert_int_equal(getsockname(listener.fd, (struct sockaddr *)&at, &size), 0);
     const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(client, (const struct sockaddr *)&at, size), 0);
@@ -257,10 +258,63 @@ static void a_token_waits_for_no_acknowledgement(void **state)
     sw_listener_close(&listener);
 }
 
+/* Servers that are begun at once load their models between the two calls. */
+static void one_server_has_an_address(void **state)
+{
+    struct sw_listener first, second;
+    struct sw_error err = {0};
+    char wanted[400], *port;
+    (void)state;
+    assert_int_equal(sw_listener_bind("127.0.0.1:0", &first, &err), 0);
+    port = strrchr(first.text, ':') + 1;
+    assert_int_equal(sw_listener_bind(port, &second, &err), 0);
+    assert_int_equal(sw_listener_listen(&first, &err), 0);
+    assert_int_equal(sw_listener_listen(&second, &err), -1);
+    snprintf(wanted, sizeof wanted,
+             "cannot listen at '%s': Address already in use; end what listens there, or name "
+             "another port (0: a free one) with --listen",
+             first.text);
+    assert_string_equal(err.message, wanted);
+    assert_int_equal(second.fd, -1);
+    sw_listener_close(&second);
+    sw_listener_close(&first);
+}
+
+/* What a server that loads its model has is not left behind; what another has is not taken away. */
+static void a_socket_is_its_servers(void **state)
+{
+    static const char path[] = "test_request_queue.socket", at[] = "unix:test_request_queue.socket";
+    struct sw_listener first, second, third;
+    struct sw_error err = {0};
+    (void)state;
+    (void)unlink(path);
+    assert_int_equal(sw_listener_bind(at, &first, &err), 0);
+    assert_int_equal(sw_listener_bind(at, &second, &err), -1);
+    assert_string_equal(err.message, "cannot listen at 'unix:test_request_queue.socket': Address "
+                                     "already in use; end what listens there, or name another "
+                                     "socket with --listen");
+    sw_listener_close(&second);
+    assert_int_equal(access(path, F_OK), 0);
+    (void)unlink(path);
+    err = (struct sw_error){0};
+    assert_int_equal(sw_listener_bind(at, &third, &err), 0);
+    sw_listener_close(&first);
+    assert_int_equal(access(path, F_OK), 0);
+    (void)close(third.fd); /* as one that is killed leaves it */
+    third.fd = -1;
+    assert_int_equal(sw_listener_bind(at, &second, &err), 0);
+    sw_listener_close(&third);
+    assert_int_equal(access(path, F_OK), 0);
+    sw_listener_close(&second);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_waits_for_no_acknowledgement),
+        cmocka_unit_test(one_server_has_an_address),
+        cmocka_unit_test(a_socket_is_its_servers),
         cmocka_unit_test(texts_are_counted_not_requests),
         cmocka_unit_test(askers_take_turns),
         cmocka_unit_test(who_had_none_goes_ahead),
