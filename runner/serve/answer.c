@@ -306,11 +306,21 @@ int sw_answer_done(const struct sw_answerer *a, const struct sw_completion *comp
 
 /* ---- Others ---- */
 
+/* A message may show what stood in an address, of which nobody says that it is UTF-8, or be cut
+ * within a character. */
 int sw_answer_error(const struct sw_refusal *refusal, bool stream, struct sw_chars *out)
 {
-    return put(json_pack("{s:{s:s, s:s, s:s?, s:s?}}", "error", "message", refusal->err.message,
-                         "type", refusal->type, "param", refusal->param, "code", refusal->code),
-               stream ? "data: " : "", stream ? "\n\n" : "\n", out);
+    struct sw_chars message = {0};
+    const char *text = refusal->err.message;
+    const int status =
+        sw_utf8_repair(text, strlen(text), &message) != 0
+            ? -1
+            : put(json_pack("{s:{s:s%, s:s, s:s?, s:s?}}", "error", "message",
+                            message.byte != NULL ? message.byte : "", message.count, "type",
+                            refusal->type, "param", refusal->param, "code", refusal->code),
+                  stream ? "data: " : "", stream ? "\n\n" : "\n", out);
+    sw_chars_free(&message);
+    return status;
 }
 
 static json_t *model_object(const struct sw_answerer *a, int64_t created, int64_t max_tokens)

@@ -440,11 +440,13 @@ def wrong(url):
     for headers in ({"Origin": "http://elsewhere.example"}, {"Host": "elsewhere.example"}):
         got, _, said = ask(url, "/v1/models", headers=headers)
         assert (got, json.loads(said)["error"]["code"]) == (403, "foreign_origin"), (got, said)
+    said = raw(url, b"GET /v1/models/\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert said.startswith(b"HTTP/1.1 404 "), said
     got, said = too_large(url)
     assert got == 413 and json.loads(said)["error"]["code"] == "body_too_large", (got, said)
     host = url[len("http://"):]
     assert ask(url, "/", headers={"Origin": "http://" + host})[0] == 200
-    print(f"{len(WRONG) + 6} requests refused, each as it should be")
+    print(f"{len(WRONG) + 7} requests refused, each as it should be")
 
 
 def too_large(url):

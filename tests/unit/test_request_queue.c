@@ -309,12 +309,27 @@ static void a_socket_is_its_servers(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* What is shown of an address that is no UTF-8, and a text that is cut within a character. */
+static void an_error_is_always_json(void **state)
+{
+    static const char wanted[] = "{\"error\":{\"message\":\"no '\xef\xbf\xbd'\","
+                                 "\"type\":\"server_error\",\"param\":null,\"code\":null}}\n";
+    const struct sw_refusal refusal = {.type = "server_error", .err.message = "no '\xe2\x82'"};
+    struct sw_chars out = {0};
+    (void)state;
+    assert_int_equal(sw_answer_error(&refusal, false, &out), 0);
+    assert_int_equal(out.count, sizeof wanted - 1);
+    assert_memory_equal(out.byte, wanted, sizeof wanted - 1);
+    sw_chars_free(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_waits_for_no_acknowledgement),
         cmocka_unit_test(one_server_has_an_address),
         cmocka_unit_test(a_socket_is_its_servers),
+        cmocka_unit_test(an_error_is_always_json),
         cmocka_unit_test(texts_are_counted_not_requests),
         cmocka_unit_test(askers_take_turns),
         cmocka_unit_test(who_had_none_goes_ahead),
