@@ -95,7 +95,17 @@ static size_t characters(const char *text, size_t bytes)
 
 struct legacy_lists {
     json_t *tokens, *logprobs, *best, *offsets;
+    size_t bytes, characters; /* of the text that were counted */
 };
+
+/* Where a token begins, in characters: they are counted once, since tokens come in order. The
+ * prompt's text is the beginning of the whole one. */
+static size_t offset_of(struct legacy_lists *to, const char *text, size_t begin)
+{
+    to->characters += characters(text + to->bytes, begin - to->bytes);
+    to->bytes = begin;
+    return to->characters;
+}
 
 static void add_legacy(const struct sw_answerer *a, const struct sw_completion *completion,
                        const char *text, const struct token *t, struct legacy_lists *to)
@@ -104,7 +114,8 @@ static void add_legacy(const struct sw_answerer *a, const struct sw_completion *
     (void)json_array_append_new(to->logprobs, t->known ? number(t->logprob) : json_null());
     if (completion->request.logprobs > 0)
         (void)json_array_append_new(to->best, list_of_best(a, t, completion->request.logprobs));
-    (void)json_array_append_new(to->offsets, json_integer((json_int_t)characters(text, t->begin)));
+    (void)json_array_append_new(to->offsets,
+                                json_integer((json_int_t)offset_of(to, text, t->begin)));
 }
 
 /* The prompt's tokens, spelled once more for where they begin. */
@@ -147,7 +158,10 @@ static json_t *legacy_logprobs(const struct sw_answerer *a, const struct sw_comp
                                const struct sw_completion_text *text, int64_t first,
                                bool with_prompt)
 {
-    struct legacy_lists lists = {json_array(), json_array(), json_array(), json_array()};
+    struct legacy_lists lists = {.tokens = json_array(),
+                                 .logprobs = json_array(),
+                                 .best = json_array(),
+                                 .offsets = json_array()};
     size_t bytes;
     const char *spelled = sw_generation_text(&text->generation, &bytes);
     if (with_prompt)
