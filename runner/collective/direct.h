@@ -44,6 +44,7 @@ struct sw_transport_vtable {
 };
 struct sw_transport {
     const struct sw_transport_vtable *vtable;
+    bool network; /* messages come from other nodes, too */
 };
 
 /* One rank's end. Owns the arrays, borrows the transport. */

@@ -446,6 +446,7 @@ static int find_near(struct mpi_transport *t)
     for (int rank = 0; rank < t->ranks && code == MPI_SUCCESS; rank++) {
         t->place[rank] = MPI_UNDEFINED;
         code = MPI_Group_translate_ranks(all, 1, &rank, here, &t->place[rank]);
+        t->transport.network |= t->place[rank] == MPI_UNDEFINED;
     }
     if (code == MPI_SUCCESS)
         t->near = sw_near_create(&node);
