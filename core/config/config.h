@@ -43,6 +43,11 @@ enum sw_family_key {
 };
 bool sw_family_reads(uint8_t family, enum sw_family_key key);
 
+/* Whether a text may be a `name`: 1 to 64 letters, digits, '.', '_' or '-', the first no '.' or
+ * '-'.
+ */
+bool sw_text_is_name(const char *text);
+
 /* One measured point of an efficiency curve: fraction of peak (0..1] at a size (flops or bytes).
  * Of products_scale at most SW_MAX_PRODUCTS_SCALE. */
 struct sw_curve_point {
@@ -66,13 +71,22 @@ struct sw_collective_curves {
     } of[SW_MAX_COLLECTIVE_CURVES];
 };
 
+/* Mean of measured / predicted - 1. 0 may be told, too: then nothing is off to one side. */
+struct sw_signed_error {
+    double mean;
+    struct sw_place at; /* where it stands; file NULL: it is not told */
+};
+
 /* A file of one, and of single collectives (NULL: none). */
 struct sw_curve_file {
     struct sw_curve curve;
     const struct sw_collective_curves *collectives;
-    /* Of measurements that it was not fitted to: mean |error|, and mean of measured / predicted -
-     * 1; 0: not told. */
-    double error, signed_error, collectives_error, collectives_signed_error;
+    /* Of measurements that it was not fitted to: mean |error|, 0: not told, and beside it the
+     * signed one. */
+    double error;
+    struct sw_signed_error signed_error;
+    double collectives_error;
+    struct sw_signed_error collectives_signed_error;
     double launch_s, latency_s; /* beside which the points were fitted; 0: not told */
     struct {
         struct sw_place points, collectives;
@@ -140,16 +154,18 @@ struct sw_profile_config {
      * same weights again, so that caches may hold them; count 0: as much as `matmul` of their
      * asymptote. */
     struct sw_curve products_scale;
-    /* Of prices by them of products in such steps that are none of their points: median |error|,
-     * and mean of measured / predicted - 1; 0: not told. */
-    double products_error, products_signed_error;
+    /* Of prices by them of products in such steps that are none of their points: median |error|, 0:
+     * not told, and the signed one. */
+    double products_error;
+    struct sw_signed_error products_signed_error;
     /* NULL: what `attention` and `attention_backward` say. */
     const struct sw_products *attention_by_size[SW_ATTENTION_PHASES][SW_FEW_DTYPES];
-    struct sw_curve attention_scale;                /* as products_scale; count 0: all of it */
-    double attention_error, attention_signed_error; /* as products_error */
-    double launch_latency_s;                        /* that every op adds on the device */
-    double angle_time_s; /* that rope adds for each position and pair of elements */
-    double host_time_s;  /* from one op's issue to the next one's, which the device cannot outrun */
+    struct sw_curve attention_scale; /* as products_scale; count 0: all of it */
+    double attention_error;          /* as products_error */
+    struct sw_signed_error attention_signed_error;
+    double launch_latency_s; /* that every op adds on the device */
+    double angle_time_s;     /* that rope adds for each position and pair of elements */
+    double host_time_s; /* from one op's issue to the next one's, which the device cannot outrun */
     /* What the shares are of, where that is not the data sheet; 0: the accelerator's. */
     double peak_bf16_flops, peak_fp32_flops, memory_bandwidth;
     /* Of products with weights of 8 bits where the software multiplies in 8 bits; 0: it widens
@@ -163,9 +179,10 @@ struct sw_profile_config {
     int32_t gradient_copies;
     bool joins_products; /* products of the same rows, q, k and v, are made as one */
     int32_t runs;        /* that they were fitted to; 0: not told */
-    /* Of runs that were left out: mean |error|, and mean of measured / predicted - 1, above 0 where
-     * they took longer than predicted; 0: not told. */
-    double error, signed_error;
+    /* Of runs that were left out: mean |error|, 0: not told, and the signed one, above 0 where they
+     * took longer than predicted. */
+    double error;
+    struct sw_signed_error signed_error;
     double band_low, band_high; /* measured / predicted time, 10th and 90th percentile */
     const char *source;         /* what the shares rest on; NULL: not told */
     bool assumed; /* one of the defaults, made by profile.c or written by it and unchanged; a told
@@ -196,11 +213,14 @@ struct sw_accelerator_config {
      * kv heads of all sequences, positions, head size: shares of the memory bandwidth that reading
      * keys and values takes. */
     const struct sw_products *prefill_attention, *decode_attention;
-    /* Median |error| of prices by these grids of measured sizes that are none of their points, and
-     * the mean of measured / predicted - 1; 0: not told. */
-    double products_error, products_signed_error;
-    double prefill_error, prefill_signed_error;
-    double decode_error, decode_signed_error;
+    /* Median |error| of prices by these grids of measured sizes that are none of their points, 0:
+     * not told, and the signed one. */
+    double products_error;
+    struct sw_signed_error products_signed_error;
+    double prefill_error;
+    struct sw_signed_error prefill_signed_error;
+    double decode_error;
+    struct sw_signed_error decode_signed_error;
     struct {
         struct sw_place peak_bf16, peak_fp32, memory_bandwidth, products, prefill, decode;
     } at; /* as in a profile */
@@ -238,9 +258,15 @@ struct sw_link_config {
     const struct sw_collective_curves *collectives; /* measured apart; NULL: none */
     const char *efficiency_path; /* file that it came from; NULL: written in its place */
     /* Of that file; of launch and latency where they are those that its points were fitted beside,
-     * so that its errors are theirs, too. 0: not told. */
-    double efficiency_error, efficiency_signed_error, collectives_error, collectives_signed_error;
-    double launch_error, launch_signed_error, latency_error, latency_signed_error;
+     * so that its errors are theirs, too. 0: not told; behind each the signed one. */
+    double efficiency_error;
+    struct sw_signed_error efficiency_signed_error;
+    double collectives_error;
+    struct sw_signed_error collectives_signed_error;
+    double launch_error;
+    struct sw_signed_error launch_signed_error;
+    double latency_error;
+    struct sw_signed_error latency_signed_error;
     struct {
         struct sw_place bandwidth, launch, latency, efficiency, collectives, oversubscription;
     } at;                    /* as in a profile */

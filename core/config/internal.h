@@ -294,12 +294,14 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile
         .max = SW_MAX_PRODUCTS_SCALE, .example = "0.05",                                           \
         .about = "median error of prices by '" grid "' for " sizes "; 0: not known"                \
     }
-#define SW_SIGNED_ERROR_OF(at, word, of)                                                           \
+/* Without a default: 0 is an error, too. */
+#define SW_SIGNED_ERROR_OF(owner, member, word, of)                                                \
     {                                                                                              \
-        .key = (word), .type = FIELD_REAL, at, .brief = true, .fallback = "0", .min = -1,          \
-        .max = SW_MAX_PRODUCTS_SCALE, .example = "0.012",                                          \
+        .key = (word), .type = FIELD_REAL, .offset = offsetof(struct owner, member.mean),          \
+        .place = offsetof(struct owner, member.at), .min = -1, .max = SW_MAX_PRODUCTS_SCALE,       \
+        .example = "0.012",                                                                        \
         .about = "of the same as in '" of "', mean of measured / predicted time less 1: above 0 "  \
-                 "where they take longer than predicted; 0: not known"                             \
+                 "where they take longer than predicted; left out: not known"                      \
     }
 #define SW_COLLECTIVES_SCHEMA                                                                      \
     "{\"type\": \"array\", \"maxItems\": 512, \"items\": {\"type\": \"array\", "                   \
@@ -396,7 +398,6 @@ void sw_config_warn_of_run(struct sw_config *c, const struct node *root,
                            const struct sw_run_config *run);
 
 /* checks.c: what the texts of a description may look like */
-bool sw_text_is_name(const char *text);
 bool sw_text_is_not_empty(const char *text);
 /* 1 to `max` letters, digits and `others`, all of them ASCII */
 bool sw_text_consists_of(const char *text, const char *others, size_t max);

@@ -251,7 +251,8 @@ static const struct field peak_fields[] = {
 #define ERRORS_OF(grid)                                                                            \
     SW_ERROR_OF(AT(grid##_error), #grid "_error", #grid,                                           \
                 "measured sizes that are none of its points"),                                     \
-        SW_SIGNED_ERROR_OF(AT(grid##_signed_error), #grid "_signed_error", #grid "_error")
+        SW_SIGNED_ERROR_OF(sw_accelerator_config, grid##_signed_error, #grid "_signed_error",      \
+                           #grid "_error")
 static const struct field attention_fields[] = {
     ATTENTION(prefill_attention, prefill,
               "of prompts: points [heads, tokens, head_dim, share of peak], a full grid, head_dim "

@@ -124,11 +124,15 @@ static bool is_default(const struct field *field, const void *at)
     }
 }
 
-/* Whether an optional setting without a default is not set, and so not written. */
-static bool is_unset(const struct field *field, const void *at)
+/* Whether an optional setting without a default is not set, and so not written. base: what its
+ * table describes. */
+static bool is_unset(const struct field *field, const void *base)
 {
+    const void *at = (const char *)base + field->offset;
     const char *text;
     int32_t number;
+    double real;
+    struct sw_place place;
     switch (field->type) {
     case FIELD_TEXT:
     case FIELD_PATH:
@@ -137,20 +141,27 @@ static bool is_unset(const struct field *field, const void *at)
     case FIELD_INTEGER32:
         memcpy(&number, at, sizeof number);
         return number == 0 && !field->required && field->fallback == NULL;
+    case FIELD_REAL: /* of which 0 is a value like others: its place tells */
+        if (field->place == 0 || field->required || field->fallback != NULL)
+            return false;
+        memcpy(&real, at, sizeof real);
+        memcpy(&place, (const char *)base + field->place, sizeof place);
+        return real == 0 && place.file == NULL;
     default:
         return false;
     }
 }
 
 /* Whether a setting is not written: not set, or brief and without anything to say. */
-static bool is_left_out(const struct field *field, const void *at)
+static bool is_left_out(const struct field *field, const void *base)
 {
+    const void *at = (const char *)base + field->offset;
     if (field->type == FIELD_CUSTOM)
         return field->custom->empty != NULL && field->custom->empty(at);
     if (!field->brief || field->type != FIELD_SECTION)
-        return is_unset(field, at) || (field->brief && is_default(field, at));
+        return is_unset(field, base) || (field->brief && is_default(field, at));
     const struct field *inside = field->fields;
-    while (inside->key != NULL && is_left_out(inside, (const char *)at + inside->offset))
+    while (inside->key != NULL && is_left_out(inside, at))
         inside++;
     return inside->key == NULL;
 }
@@ -217,7 +228,7 @@ void sw_config_write_fields(struct writer *w, const struct field *fields, const 
         if (field->offset == FIELD_NOWHERE)
             continue;
         const void *at = (const char *)base + field->offset;
-        if (is_left_out(field, at))
+        if (is_left_out(field, base))
             continue;
         if (field->type == FIELD_SECTION) {
             w->open(w, field->key);

@@ -221,19 +221,21 @@ static void tell_errors(const struct sw_cluster_config *cluster, struct sw_const
         c->band_low = p->band_low;
         c->band_high = p->band_high;
     }
-    double own[2] = {0, 0};
-    if (rows[c->row].error > 0)
-        memcpy(own, base_of(cluster, &rows[c->row], c->link) + rows[c->row].error, sizeof own);
-    if (own[0] > 0) {
-        c->error = own[0];
-        c->signed_error = own[1];
+    if (rows[c->row].error == 0)
+        return;
+    const char *own = base_of(cluster, &rows[c->row], c->link) + rows[c->row].error;
+    double error;
+    memcpy(&error, own, sizeof error);
+    if (error > 0) {
+        c->error = error;
+        memcpy(&c->signed_error, own + sizeof error, sizeof c->signed_error);
     }
 }
 
 static enum sw_untold why_untold(const struct sw_cluster_config *cluster,
                                  const struct sw_constant *c)
 {
-    if (c->error > 0 && c->signed_error != 0)
+    if (c->error > 0 && c->signed_error.at.file != NULL)
         return SW_TOLD;
     if (c->owner == SW_OWNER_LINK && c->unit == SW_UNIT_TIMES)
         return SW_UNTOLD_NETWORK;

@@ -39,10 +39,11 @@ struct sw_constant {
     int32_t points;             /* of a curve or grids; 1: a number, which is least and most */
     double least, most;         /* of its points */
     struct sw_place at;         /* in the cluster's texts; file NULL: it is a default */
-    /* What its description says of rows that it was not fitted to; 0: it says nothing. The band is
-     * of measured / predicted step times, the errors of what the constant itself predicts: the mean
-     * of |error|, and of measured / predicted - 1. */
-    double error, signed_error, band_low, band_high;
+    /* What its description says of rows that it was not fitted to; error 0: it says nothing. The
+     * band is of measured / predicted step times, the errors of what the constant itself predicts:
+     * the mean of |error|, and of measured / predicted - 1. */
+    double error, band_low, band_high;
+    struct sw_signed_error signed_error;
     enum sw_untold untold;
     int32_t runs;
 };

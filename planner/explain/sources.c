@@ -244,7 +244,7 @@ static void format_error(const struct sw_constant *c, char *buffer, size_t bytes
                  100 * (c->band_high - 1));
     if (c->untold == SW_TOLD)
         snprintf(told, sizeof told, "%.1f %%, signed %+.1f %%", 100 * c->error,
-                 100 * c->signed_error);
+                 100 * c->signed_error.mean);
     else if (c->error > 0)
         snprintf(told, sizeof told, "%.1f %%, no sign: %s", 100 * c->error,
                  untold_words[c->untold]);
@@ -324,8 +324,8 @@ static void write_source(struct sw_json *j, const struct sw_sources *s, const st
     sw_json_number(j, "elasticity", row->elasticity);
     if (c->error > 0)
         sw_json_number(j, "error", c->error);
-    if (c->error > 0 && c->signed_error != 0)
-        sw_json_number(j, "signed_error", c->signed_error);
+    if (c->untold == SW_TOLD)
+        sw_json_number(j, "signed_error", c->signed_error.mean);
     if (c->untold != SW_TOLD)
         sw_json_text(j, "untold", untold_words[c->untold]);
     if (c->band_high > 0) {

@@ -179,6 +179,14 @@ static const struct sw_products *any_products(uint64_t *s)
     return &p;
 }
 
+/* Told or not; what is told may be 0. */
+static struct sw_signed_error any_sign(uint64_t *s)
+{
+    const bool told = draw(s) & 1, off = draw(s) & 1;
+    return (struct sw_signed_error){told && off ? real(s, 1e-3, 1) : 0,
+                                    {.file = told ? "profile.yaml" : NULL}};
+}
+
 /* As it is when settled: every share told. */
 static void fill_profile(uint64_t *s, struct sw_profile_config *p)
 {
@@ -196,8 +204,8 @@ static void fill_profile(uint64_t *s, struct sw_profile_config *p)
         (&p->attention_by_size[0][0])[i] = any_products(s);
     fill_curve(s, &p->attention_scale);
     p->attention_error = draw(s) & 1 ? real(s, 1e-3, 1) : 0;
-    p->attention_signed_error = draw(s) & 1 ? real(s, 1e-3, 1) : 0;
-    p->products_signed_error = draw(s) & 1 ? real(s, 1e-3, 1) : 0;
+    p->attention_signed_error = any_sign(s);
+    p->products_signed_error = any_sign(s);
     p->angle_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->host_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;

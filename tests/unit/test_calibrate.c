@@ -240,8 +240,8 @@ static void expect_grids(const struct sw_profile_config *p)
     close_to(p->attention_scale.point[1].fraction, 0.875);
     close_to(p->attention_error, 0.0312); /* three digits */
     close_to(p->products_error, 0.0625);
-    close_to(-p->attention_signed_error, 0.0156);
-    close_to(p->products_signed_error, 0.0469);
+    close_to(-p->attention_signed_error.mean, 0.0156);
+    close_to(p->products_signed_error.mean, 0.0469);
 }
 
 static void expect_four_nodes(const struct sw_cluster_config *cluster)

@@ -126,8 +126,10 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
                       (&b->profile.attention_by_size[0][0])[i]);
     same_curve(&a->profile.attention_scale, &b->profile.attention_scale);
     SAME(profile.attention_error);
-    SAME(profile.attention_signed_error);
-    SAME(profile.products_signed_error);
+    SAME(profile.attention_signed_error.mean);
+    SAME(profile.products_signed_error.mean);
+    assert_true((a->profile.products_signed_error.at.file == NULL) ==
+                (b->profile.products_signed_error.at.file == NULL));
     SAME(profile.angle_time_s);
     same_products(a->accelerator.products, b->accelerator.products);
     same_products(a->accelerator.prefill_attention, b->accelerator.prefill_attention);

@@ -79,7 +79,7 @@ static void grids_are_constants(void **state)
     struct sw_cluster_config cluster = {
         .accelerator = {.products = &grid,
                         .products_error = 0.046,
-                        .products_signed_error = -0.01,
+                        .products_signed_error = {-0.01, {.file = "chip.yaml", .line = 2}},
                         .at.products = {.file = "chip.yaml", .line = 3}},
         .profile = {
             .name = "p", .products = {{&grid, &grid}, {NULL, &grid}}, .products_error = 0.07}};
@@ -89,9 +89,15 @@ static void grids_are_constants(void **state)
     assert_int_equal(chip->points, 8);
     assert_int_equal(own->points, 8);
     assert_true(chip->least == 0.1 && chip->most == 0.8 && chip->error == 0.046);
-    assert_true(own->error == 0.07 && own->signed_error == 0);
-    assert_true(chip->untold == SW_TOLD && chip->signed_error == -0.01);
-    assert_true(own->untold == SW_UNTOLD_ASSUMED); /* it stands in no file */
+    assert_true(own->error == 0.07 && own->signed_error.mean == 0);
+    assert_true(chip->untold == SW_TOLD && chip->signed_error.mean == -0.01);
+    assert_true(own->untold == SW_UNTOLD_ASSUMED);      /* it stands in no file */
+    cluster.accelerator.products_signed_error.mean = 0; /* as likely as -0.01 */
+    assert_int_equal(sw_constants_list(&cluster, list), count);
+    assert_int_equal(chip->untold, SW_TOLD);
+    cluster.accelerator.products_signed_error.at.file = NULL;
+    assert_int_equal(sw_constants_list(&cluster, list), count);
+    assert_int_equal(chip->untold, SW_UNTOLD_FILE);
     assert_string_equal(chip->at.file, "chip.yaml");
     sw_constant_scale(&cluster, own, 0.5, &room);
     const struct sw_products *(*to)[SW_FEW_DTYPES] = cluster.profile.products;
