@@ -1,13 +1,11 @@
 /* The grids of a chip's attention over a cache from a table of measured kernels (struct
  * sw_accelerator_config says what their shares are of). */
 #include "planner/fit/grid.h"
+#include "planner/fit/table.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { LINE_BYTES = 2048 };
 
 /* Enough of each side: of lengths as many as a grid may have. Sizes below the first length are
  * kernels' starts. */
@@ -43,86 +41,64 @@ static int add(struct sw_fit_attention *all, const struct sw_fit_kernel *point,
     return 0;
 }
 
-static void read_word(const char *header, const char *line, const char *name, char *out,
-                      size_t bytes)
-{
-    const int32_t column = sw_fit_column(header, name);
-    const char *cell = column < 0 ? "" : sw_fit_cell(line, column);
-    snprintf(out, bytes, "%.*s", (int)strcspn(cell, ",\r\n"), cell);
-}
-
 /* All that the header lacks, at once. */
-static int check_columns(const char *path, const char *header, struct sw_error *err)
+static int check_columns(const struct sw_fit_table *t, struct sw_error *err)
 {
     static const char *const needed[] = {"phase", "batch",    "tokens",   "cached",
                                          "heads", "kv_heads", "head_dim", "latency_us"};
     char missing[128] = "";
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
-        if (sw_fit_column(header, needed[i]) < 0)
+        if (!sw_fit_table_has(t, needed[i]))
             snprintf(missing + strlen(missing), sizeof missing - strlen(missing), "%s%s",
                      missing[0] != '\0' ? ", " : "", needed[i]);
     if (missing[0] == '\0')
         return 0;
-    sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, 1, 1},
-               "a table of attention lacks columns: %s", missing);
-    return -1;
+    return sw_fail_at(err, SW_BAD_INPUT, sw_fit_place(t, ""),
+                      "a table of attention lacks columns: %s", missing);
 }
 
-static int read_kernel(const struct sw_fit_line *at, struct sw_fit_kernel *k, struct sw_error *err)
+static int read_kernel(const struct sw_fit_table *t, struct sw_fit_kernel *k, struct sw_error *err)
 {
-    char phase[16];
     double batch, tokens, cached, heads, kv_heads, micros;
-    if (sw_fit_number(at, "batch", &batch, err) != 0 ||
-        sw_fit_number(at, "tokens", &tokens, err) != 0 ||
-        sw_fit_number(at, "cached", &cached, err) != 0 ||
-        sw_fit_number(at, "heads", &heads, err) != 0 ||
-        sw_fit_number(at, "kv_heads", &kv_heads, err) != 0 ||
-        sw_fit_number(at, "head_dim", &k->size.k, err) != 0 ||
-        sw_fit_number(at, "latency_us", &micros, err) != 0)
+    const char *phase = sw_fit_cell(t, "phase");
+    if (sw_fit_number(t, "batch", &batch, err) != 0 ||
+        sw_fit_number(t, "tokens", &tokens, err) != 0 ||
+        sw_fit_number(t, "cached", &cached, err) != 0 ||
+        sw_fit_number(t, "heads", &heads, err) != 0 ||
+        sw_fit_number(t, "kv_heads", &kv_heads, err) != 0 ||
+        sw_fit_number(t, "head_dim", &k->size.k, err) != 0 ||
+        sw_fit_number(t, "latency_us", &micros, err) != 0)
         return -1;
-    read_word(at->header, at->text, "accelerator", k->accelerator, sizeof k->accelerator);
-    read_word(at->header, at->text, "phase", phase, sizeof phase);
+    snprintf(k->accelerator, sizeof k->accelerator, "%s", sw_fit_cell(t, "accelerator"));
     k->decodes = strcmp(phase, phase_words[SW_FIT_DECODE]) == 0;
     k->kv_heads = batch * kv_heads;
     k->size.m = k->decodes ? k->kv_heads : batch * heads;
     k->size.n = k->decodes ? cached + tokens : tokens;
     k->seconds = micros * 1e-6;
+    k->place = sw_fit_place(t, "latency_us");
     if ((k->decodes || strcmp(phase, phase_words[SW_FIT_PREFILL]) == 0) && k->size.m >= 1 &&
         k->size.n >= 1 && k->size.k >= 1 && k->kv_heads >= 1 && k->seconds > 0 &&
         k->size.m * k->size.n * k->size.k < 1e30 && (k->decodes ? tokens == 1 : cached == 0))
         return 0;
-    return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){at->path, at->line, 1},
-                      "attention needs phase prefill with nothing cached, or decode with one "
-                      "token, sizes of at least 1 and a latency_us above 0");
+    return sw_fit_fail_row(t, err,
+                           "attention needs phase prefill with nothing cached, or decode with one "
+                           "token, sizes of at least 1 and a latency_us above 0");
 }
 
 int sw_fit_read_attention(struct sw_fit_attention *all, const char *path, struct sw_error *err)
 {
-    char header[LINE_BYTES], line[LINE_BYTES];
-    int status = -1, at = 1;
     const int32_t before = all->count;
-    FILE *in = fopen(path, "r");
-    if (in == NULL || fgets(header, sizeof header, in) == NULL) {
-        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path}, "cannot read it: %s",
-                   strerror(errno));
-        goto out;
-    }
-    if (check_columns(path, header, err) != 0)
-        goto out;
-    while (fgets(line, sizeof line, in) != NULL) {
+    struct sw_fit_table *t = sw_fit_table_open(path, err);
+    int read = t != NULL && check_columns(t, err) == 0 ? 1 : -1;
+    while (read > 0 && (read = sw_fit_table_next(t, err)) > 0) {
         struct sw_fit_kernel k;
-        at++;
-        if (line[0] == '#' || line[0] == '\n')
-            continue;
-        if (read_kernel(&(struct sw_fit_line){path, header, line, at}, &k, err) != 0 ||
-            add(all, &k, err) != 0)
-            goto out;
+        if (read_kernel(t, &k, err) != 0 || add(all, &k, err) != 0)
+            break;
     }
-    status = all->count > before ? 0 : sw_fit_no_rows(path, at, err);
-out:
-    if (in != NULL)
-        fclose(in);
-    return status;
+    if (read == 0 && all->count == before)
+        read = sw_fit_no_rows(t, err);
+    sw_fit_table_close(t);
+    return read == 0 ? 0 : -1;
 }
 
 void sw_fit_attention_free(struct sw_fit_attention *all)
@@ -191,6 +167,26 @@ static bool fill(const struct sw_accelerator_config *chip, enum sw_fit_phase pha
     return grid->rows > 1 && grid->columns > 1;
 }
 
+/* Nothing computes faster than the peak. What decodes may find keys and values in a cache, none of
+ * which is ten times as fast as the memory. */
+static int check_times(const struct sw_accelerator_config *chip, enum sw_fit_phase phase,
+                       const struct sw_fit_attention *all, struct sw_error *err)
+{
+    const double most = phase == SW_FIT_DECODE ? 10 : 1;
+    for (int32_t i = 0; i < all->count; i++) {
+        const struct sw_fit_kernel *k = &all->point[i];
+        if (is_of(k, chip, phase) && least(k, chip) > most * k->seconds)
+            return sw_fail_at(err, SW_BAD_INPUT, k->place,
+                              "attention of %g heads of %g over %g tokens takes %.4g us at the %s "
+                              "of %s and not less; give microseconds of one call, and check the "
+                              "accelerator's %s",
+                              k->size.m, k->size.k, k->size.n, least(k, chip) / most * 1e6,
+                              phase == SW_FIT_DECODE ? "tenfold memory_bandwidth" : "peak",
+                              chip->name, phase == SW_FIT_DECODE ? "memory_bandwidth" : "peak");
+    }
+    return 0;
+}
+
 static int find_sides(const struct sw_accelerator_config *chip, enum sw_fit_phase phase,
                       const struct sw_fit_attention *all, struct sw_products *out,
                       struct sw_error *err)
@@ -225,7 +221,7 @@ int sw_fit_attention(const struct sw_accelerator_config *chip, enum sw_fit_phase
                      struct sw_error *err)
 {
     *out = (struct sw_products){.rows = 0};
-    if (find_sides(chip, phase, all, out, err) != 0)
+    if (check_times(chip, phase, all, err) != 0 || find_sides(chip, phase, all, out, err) != 0)
         return -1;
     if (out->rows > 0 && !fill(chip, phase, all, out))
         return sw_fail(err, SW_BAD_INPUT,

@@ -29,8 +29,8 @@ void sw_fit_mistake(struct sw_fit_mistakes *mistakes, struct sw_error *err);
 
 struct sw_fit_run {
     char model[48];           /* leave-one-out leaves out all runs of one */
-    char software[48];        /* as a profile's name; "": not told */
-    char group[128];          /* runs of one have one profile: "SOFTWARE on ACCELERATOR", or
+    char software[72];        /* as a profile's name; "": not told */
+    char group[144];          /* runs of one have one profile: "SOFTWARE on ACCELERATOR", or
                                  the accelerator alone; "": skipped */
     char label[96];           /* model, accelerators, options: for tables */
     char note[96];            /* where what is priced differs from what was run, or "" */
@@ -118,33 +118,6 @@ int sw_fit_covered(const struct sw_fit_set *set, const char *group, double *shar
 /* Predicts every run of a group with constants fitted to its other models. */
 int sw_fit_leave_one_out(struct sw_fit_set *set, const char *group, struct sw_error *err);
 
-/* Which column of a comma separated line has that name, -1: none; where such a one of another line
- * begins, its end if it has fewer. No quotes. */
-int32_t sw_fit_column(const char *header, const char *name);
-const char *sw_fit_cell(const char *line, int32_t column);
-/* A line of such a table, and the line that names its columns. */
-struct sw_fit_line {
-    const char *path, *header, *text;
-    int32_t line;
-};
-/* SW_BAD_INPUT: a value that is not what its column holds, "number"; text is anybody's. */
-int sw_fit_refuse(struct sw_place place, const char *name, const char *wanted, const char *text,
-                  struct sw_error *err);
-/* The number in a column of it, which is all that stands there. Errors: SW_BAD_INPUT with its
- * place. */
-int sw_fit_number(const struct sw_fit_line *at, const char *name, double *out,
-                  struct sw_error *err);
-/* Where its column stands. */
-struct sw_place sw_fit_place(const struct sw_fit_line *at, const char *name);
-/* Whether `bytes` of a text, blanks around it aside, are a finite number. */
-bool sw_fit_parse(const char *text, size_t bytes, double *out);
-/* The error of a table that ends with its column names. */
-int sw_fit_no_rows(const char *path, int32_t line, struct sw_error *err);
-
-/* `rows` of `bytes` each, with room for one more than `count`: returns where they are now; NULL: no
- * memory, and they are where they were. The caller owns them. */
-void *sw_fit_room(void *rows, int32_t count, int32_t *capacity, size_t bytes, struct sw_error *err);
-
 /* products.c: one product [m, k] x [k, n] in bf16 as measured. */
 struct sw_fit_product {
     struct sw_product size;
@@ -179,6 +152,7 @@ struct sw_fit_kernel {
     struct sw_product size; /* as in the grid of its phase: struct sw_accelerator_config */
     double kv_heads;        /* of all sequences */
     double seconds;
+    struct sw_place place; /* of its time */
     bool decodes;
     char accelerator[48]; /* its name; "": not told */
 };

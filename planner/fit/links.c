@@ -2,13 +2,14 @@
 #include "core/base/file.h"
 #include "planner/command/options.h"
 #include "planner/fit/fit.h"
+#include "planner/fit/table.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES = 2048, STEPS_MAX = 4096, ENOUGH_SIZES = 12 };
+enum { STEPS_MAX = 4096, ENOUGH_SIZES = 12 };
 
 static int add(struct sw_fit_links *links, struct sw_fit_link_point point, struct sw_error *err)
 {
@@ -67,13 +68,14 @@ static const struct columns {
              {"op", "message_bytes", "accelerators", NULL, "latency_us"}};
 enum { FORMS = sizeof forms / sizeof forms[0] };
 
-static const struct columns *form_of(const char *header)
+/* NULL: neither. */
+static const struct columns *form_of(const struct sw_fit_table *t)
 {
     for (int32_t i = 0; i < FORMS; i++) {
         const struct columns *f = &forms[i];
-        if (sw_fit_column(header, f->collective) >= 0 && sw_fit_column(header, f->payload) >= 0 &&
-            sw_fit_column(header, f->ranks) >= 0 &&
-            sw_fit_column(header, f->rate != NULL ? f->rate : f->micros) >= 0)
+        if (sw_fit_table_has(t, f->collective) && sw_fit_table_has(t, f->payload) &&
+            sw_fit_table_has(t, f->ranks) &&
+            sw_fit_table_has(t, f->rate != NULL ? f->rate : f->micros))
             return f;
     }
     return NULL;
@@ -84,54 +86,61 @@ bool sw_fit_has_collectives(const char *path)
     return sw_fit_has_column(path, forms[0].rate) || sw_fit_has_column(path, forms[1].micros);
 }
 
-static int read_cells(const struct reader *r, const struct columns *f, const char *header,
-                      const char *line, struct sw_error *err)
+static int read_cells(const struct sw_fit_table *t, const struct columns *f,
+                      struct sw_fit_links *links, struct sw_error *err)
 {
-    const struct sw_fit_line at = {r->path, header, line, r->line};
     double ranks, payload, given;
-    if (sw_fit_number(&at, f->ranks, &ranks, err) != 0 ||
-        sw_fit_number(&at, f->payload, &payload, err) != 0 ||
-        sw_fit_number(&at, f->rate != NULL ? f->rate : f->micros, &given, err) != 0)
+    const char *value = f->rate != NULL ? f->rate : f->micros;
+    if (sw_fit_number(t, f->ranks, &ranks, err) != 0 ||
+        sw_fit_number(t, f->payload, &payload, err) != 0 ||
+        sw_fit_number(t, value, &given, err) != 0)
         return -1;
-    struct sw_fit_link_point p = {
-        .kind = kind_of(sw_fit_cell(line, sw_fit_column(header, f->collective))),
-        .place = sw_fit_place(&at, f->rate != NULL ? f->rate : f->micros)};
+    struct sw_fit_link_point p = {.kind = kind_of(sw_fit_cell(t, f->collective)),
+                                  .place = sw_fit_place(t, value)};
     if (p.kind == unnamed || !(ranks >= 2 && ranks < 1 << 24 && floor(ranks) == ranks) ||
         !(given > 0))
-        return fail(r, err,
-                    f->rate != NULL
-                        ? "a row needs a collective, at least 2 gpus and a busbw_GBps above 0"
-                        : "a row needs an op, at least 2 accelerators and a latency_us above 0");
+        return sw_fit_fail_row(
+            t, err,
+            f->rate != NULL
+                ? "a row needs a collective, at least 2 gpus and a busbw_GBps above 0"
+                : "a row needs an op, at least 2 accelerators and a latency_us above 0");
+    if (payload < 0)
+        return sw_fail_at(err, SW_BAD_INPUT, sw_fit_place(t, f->payload),
+                          "'%s' must be at least 0, not %g", f->payload, payload);
     p.ranks = (int32_t)ranks;
     p.bytes = sw_links_sent_share(p.kind, p.ranks) * payload;
     p.seconds = f->rate != NULL ? p.bytes / (given * 1e9) : given * 1e-6;
-    const int32_t name = sw_fit_column(header, "accelerator");
-    if (name >= 0)
-        snprintf(p.accelerator, sizeof p.accelerator, "%.*s",
-                 (int)strcspn(sw_fit_cell(line, name), ",\r\n"), sw_fit_cell(line, name));
-    return add(r->links, p, err);
+    snprintf(p.accelerator, sizeof p.accelerator, "%s", sw_fit_cell(t, "accelerator"));
+    return add(links, p, err);
 }
 
-static int read_table(FILE *in, struct reader *r, const char *header, struct sw_error *err)
+static int read_table(FILE *in, struct reader *r, const char *names, struct sw_error *err)
 {
-    char line[LINE_BYTES];
-    const struct columns *form = form_of(header);
+    struct sw_fit_table *t = sw_fit_table_go_on(r->path, in, r->line, names, err);
+    const struct columns *form = t != NULL ? form_of(t) : NULL;
+    int status = -1, read;
     bool any = false;
+    if (t != NULL && form == NULL)
+        sw_fit_fail_row(t, err,
+                        "not nccl-tests output, nor a CSV with the columns collective, "
+                        "payload_bytes, gpus and busbw_GBps, or op, message_bytes, accelerators "
+                        "and latency_us");
     if (form == NULL)
-        return fail(r, err,
-                    "not nccl-tests output, nor a CSV with the columns collective, payload_bytes, "
-                    "gpus and busbw_GBps, or op, message_bytes, accelerators and latency_us");
-    while (fgets(line, sizeof line, in) != NULL) {
+        goto out;
+    do {
         struct sw_error why = {0};
-        r->line++;
-        if (line[0] == '#' || line[0] == '\n')
-            continue;
-        any = true;
-        (void)read_cells(r, form, header, line, &why);
+        read = sw_fit_table_next(t, &why);
+        any = any || read != 0;
+        if (read > 0)
+            (void)read_cells(t, form, r->links, &why);
         if (go_on(r, &why, err) != 0)
-            return -1;
-    }
-    return any ? 0 : sw_fit_no_rows(r->path, r->line, err);
+            goto out;
+    } while (read != 0);
+    r->line = t->line;
+    status = any ? 0 : sw_fit_no_rows(t, err);
+out:
+    sw_fit_table_close(t);
+    return status;
 }
 
 /* "size count type redop root time algbw busbw #wrong ...". Where nothing names the collective the
@@ -167,7 +176,7 @@ static int read_row(const struct reader *r, const char *line, struct sw_error *e
 int sw_fit_read_collectives(struct sw_fit_links *links, const char *path,
                             const enum sw_collective *collective, struct sw_error *err)
 {
-    char line[LINE_BYTES];
+    char line[SW_FIT_LINE_BYTES];
     const int32_t before = links->count, mistakes = links->mistakes.count;
     struct reader r = {.path = path,
                        .named = collective != NULL ? *collective : kind_of(sw_path_name(path)),
@@ -406,8 +415,8 @@ static void curve_of_many(const struct sw_cluster_config *cluster, int32_t level
     const double first = crossing_of(cluster, level, &sorted[0]),
                  last = crossing_of(cluster, level, &sorted[count - 1]);
     *curve = (struct sw_curve){0};
-    for (double size = first > 4096 ? first : 4096; size < 1.5 * last && curve->count < 16;
-         size *= 4)
+    for (double size = first > 4096 ? first : 4096;
+         curve->count == 0 || (size < 1.5 * last && curve->count < 16); size *= 4)
         curve->point[curve->count++] = (struct sw_curve_point){size, 0.5};
     double least = misfit(cluster, sorted, count);
     for (double step = 1.3; step > 1.004;) {

@@ -1,12 +1,10 @@
 /* The grid of a chip's matrix products from a table of measured ones. */
 #include "planner/fit/grid.h"
+#include "planner/fit/table.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { LINE_BYTES = 2048 };
 
 /* Enough of each side: with more, what is left out is hardly nearer. */
 enum { ROWS = 9, SIDES = 4 };
@@ -30,49 +28,39 @@ static int add(struct sw_fit_products *all, const struct sw_fit_product *point,
     return 0;
 }
 
+static int read_product(const struct sw_fit_table *t, struct sw_fit_product *p,
+                        struct sw_error *err)
+{
+    double micros;
+    if (sw_fit_number(t, "m", &p->size.m, err) != 0 ||
+        sw_fit_number(t, "n", &p->size.n, err) != 0 ||
+        sw_fit_number(t, "k", &p->size.k, err) != 0 ||
+        sw_fit_number(t, "latency_us", &micros, err) != 0)
+        return -1;
+    p->seconds = micros * 1e-6;
+    p->place = sw_fit_place(t, "latency_us");
+    snprintf(p->accelerator, sizeof p->accelerator, "%s", sw_fit_cell(t, "accelerator"));
+    if (p->size.m >= 1 && p->size.n >= 1 && p->size.k >= 1 && p->seconds > 0 &&
+        p->size.m * p->size.n * p->size.k < 1e30)
+        return 0;
+    return sw_fit_fail_row(t, err,
+                           "a product needs m, n and k of at least 1 and a latency_us above 0");
+}
+
 int sw_fit_read_products(struct sw_fit_products *all, const char *path, struct sw_error *err)
 {
-    char header[LINE_BYTES], line[LINE_BYTES];
-    int status = -1, at = 1;
     const int32_t before = all->count;
-    FILE *in = fopen(path, "r");
-    if (in == NULL || fgets(header, sizeof header, in) == NULL) {
-        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path}, "cannot read it: %s",
-                   strerror(errno));
-        goto out;
-    }
-    const int32_t name = sw_fit_column(header, "accelerator");
-    while (fgets(line, sizeof line, in) != NULL) {
-        at++;
-        if (line[0] == '#' || line[0] == '\n')
-            continue;
-        const struct sw_fit_line cells = {path, header, line, at};
+    struct sw_fit_table *t = sw_fit_table_open(path, err);
+    int read = -1;
+    while (t != NULL && (read = sw_fit_table_next(t, err)) > 0) {
         struct sw_fit_product p = {.seconds = 0};
-        double micros;
-        if (sw_fit_number(&cells, "m", &p.size.m, err) != 0 ||
-            sw_fit_number(&cells, "n", &p.size.n, err) != 0 ||
-            sw_fit_number(&cells, "k", &p.size.k, err) != 0 ||
-            sw_fit_number(&cells, "latency_us", &micros, err) != 0)
-            goto out;
-        p.seconds = micros * 1e-6;
-        p.place = sw_fit_place(&cells, "latency_us");
-        if (!(p.size.m >= 1 && p.size.n >= 1 && p.size.k >= 1 && p.seconds > 0 &&
-              p.size.m * p.size.n * p.size.k < 1e30)) {
-            sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, at, 1},
-                       "a product needs m, n and k of at least 1 and a latency_us above 0");
-            goto out;
-        }
-        if (name >= 0)
-            snprintf(p.accelerator, sizeof p.accelerator, "%.*s",
-                     (int)strcspn(sw_fit_cell(line, name), ",\r\n"), sw_fit_cell(line, name));
-        if (add(all, &p, err) != 0)
-            goto out;
+        if (read_product(t, &p, err) != 0 || add(all, &p, err) != 0)
+            break;
     }
-    status = all->count > before ? 0 : sw_fit_no_rows(path, at, err);
-out:
-    if (in != NULL)
-        fclose(in);
-    return status;
+    if (read == 0 && all->count == before)
+        read = sw_fit_no_rows(t, err);
+    sw_fit_table_close(t);
+    return read == 0 ? 0 : -1;
 }
 
 void sw_fit_products_free(struct sw_fit_products *all)

@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 #include "core/program/set/compile.h"
 #include "planner/fit/fit.h"
+#include "planner/fit/table.h"
 #include "planner/scheduler/scheduler.h"
 
 #include <ctype.h>
@@ -12,75 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_COLUMNS = 64, LINE_BYTES = 4096 };
-
-struct table {
-    const char *path;
-    int32_t line, columns, fields;
-    char *name[MAX_COLUMNS];
-    char *field[MAX_COLUMNS];
-    int32_t column[MAX_COLUMNS]; /* where each field begins in the line, from 1 */
-    char header[LINE_BYTES], text[LINE_BYTES];
-};
-
-static int fail_row(const struct table *t, struct sw_error *err, const char *what)
-{
-    return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){t->path, t->line, 1}, "%s", what);
-}
-
-/* Cuts a line at its commas, in place; a field may stand in double quotes. Returns how many, -1:
- * too many or an open quote. */
-static int32_t split(char *text, char *out[MAX_COLUMNS], int32_t column[MAX_COLUMNS])
-{
-    int32_t count = 0;
-    char *to = text, *from = text;
-    for (;;) {
-        if (count == MAX_COLUMNS)
-            return -1;
-        column[count] = (int32_t)(from - text) + 1;
-        out[count++] = to;
-        bool quoted = false;
-        for (; *from != '\0' && (quoted || *from != ','); from++) {
-            if (*from == '"' && quoted && from[1] == '"')
-                *to++ = *++from, quoted = true;
-            else if (*from == '"')
-                quoted = !quoted;
-            else
-                *to++ = *from;
-        }
-        if (quoted)
-            return -1;
-        const bool last = *from == '\0';
-        from++;
-        *to++ = '\0';
-        if (last)
-            return count;
-    }
-}
-
-/* Which field a column is; -1: the table has none, or the row is shorter. */
-static int32_t index_of(const struct table *t, const char *name)
-{
-    for (int32_t i = 0; i < t->columns && i < t->fields; i++)
-        if (strcmp(t->name[i], name) == 0)
-            return i;
-    return -1;
-}
-
-/* The field of a column, "" where the table has none or the row leaves it empty. */
-static const char *field(const struct table *t, const char *name)
-{
-    const int32_t i = index_of(t, name);
-    return i < 0 ? "" : t->field[i];
-}
-
-/* Where it stands in the file; the row where it does not. */
-static struct sw_place place_of(const struct table *t, const char *name)
-{
-    const int32_t i = index_of(t, name);
-    return (struct sw_place){t->path, t->line, i < 0 ? 1 : t->column[i]};
-}
 
 /* Whole numbers, which tables also write as 8.0; "16?" is 16, of which its source is not sure. */
 static bool is_whole(const char *text)
@@ -91,9 +23,9 @@ static bool is_whole(const char *text)
 }
 
 /* The whole number of a field that check_numbers let pass; `fallback` where it is empty. */
-static int64_t number(const struct table *t, const char *name, int64_t fallback)
+static int64_t number(const struct sw_fit_table *t, const char *name, int64_t fallback)
 {
-    const char *text = field(t, name);
+    const char *text = sw_fit_cell(t, name);
     return *text == '\0' ? fallback : (int64_t)strtod(text, NULL);
 }
 
@@ -103,22 +35,22 @@ static const char *const whole_columns[] = {
     "n_params",    "n_gpus",           "dp",       "fsdp", "tp",         "sp_cp", "grad_accum",
     "micro_batch", "local_batch_seqs", "pp"};
 
-static int check_numbers(const struct table *t, struct sw_error *err)
+static int check_numbers(const struct sw_fit_table *t, struct sw_error *err)
 {
     double value;
-    const char *rate = field(t, "tok_s_gpu");
+    const char *rate = sw_fit_cell(t, "tok_s_gpu");
     for (size_t i = 0; i < sizeof whole_columns / sizeof whole_columns[0]; i++) {
-        const char *name = whole_columns[i], *text = field(t, name);
+        const char *name = whole_columns[i], *text = sw_fit_cell(t, name);
         if (*text != '\0' && !is_whole(text))
-            return sw_fit_refuse(place_of(t, name), name, "whole number", text, err);
+            return sw_fit_refuse(sw_fit_place(t, name), name, "whole number", text, err);
     }
     if (*rate == '\0' || sw_fit_parse(rate, strlen(rate), &value))
         return 0;
-    return sw_fit_refuse(place_of(t, "tok_s_gpu"), "tok_s_gpu", "number", rate, err);
+    return sw_fit_refuse(sw_fit_place(t, "tok_s_gpu"), "tok_s_gpu", "number", rate, err);
 }
 
 /* All that the header lacks, at once: no row has it. */
-static int check_columns(const struct table *t, struct sw_error *err)
+static int check_columns(const struct sw_fit_table *t, struct sw_error *err)
 {
     static const char *const needed[][2] = {{"tok_s_gpu", NULL},
                                             {"n_gpus", NULL},
@@ -127,18 +59,15 @@ static int check_columns(const struct table *t, struct sw_error *err)
                                             {"gpu", "cluster"}};
     char missing[128] = "";
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-        bool found = false;
-        for (int32_t k = 0; k < t->columns && !found; k++)
-            found = strcmp(t->name[k], needed[i][0]) == 0 ||
-                    (needed[i][1] != NULL && strcmp(t->name[k], needed[i][1]) == 0);
-        if (!found)
+        if (!sw_fit_table_has(t, needed[i][0]) &&
+            (needed[i][1] == NULL || !sw_fit_table_has(t, needed[i][1])))
             snprintf(missing + strlen(missing), sizeof missing - strlen(missing), "%s%s%s%s",
                      missing[0] != '\0' ? ", " : "", needed[i][0],
                      needed[i][1] != NULL ? " or " : "", needed[i][1] != NULL ? needed[i][1] : "");
     }
     if (missing[0] == '\0')
         return 0;
-    return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){t->path, t->line, 1},
+    return sw_fail_at(err, SW_BAD_INPUT, sw_fit_place(t, ""),
                       "a table of runs lacks columns: %s; 'plan fit --help' says what each is",
                       missing);
 }
@@ -199,9 +128,9 @@ static const struct sw_model_config *find_model(const struct sw_fit_set *set, co
 
 /* A model by its sizes. An MLP of two matrices 4 h wide is mapped to our gated one of three with as
  * many parameters, 8/3 h rounded to 64. */
-static bool model_by_sizes(const struct table *t, struct sw_model *m)
+static bool model_by_sizes(const struct sw_fit_table *t, struct sw_model *m)
 {
-    const char *notes = field(t, "arch_notes");
+    const char *notes = sw_fit_cell(t, "arch_notes");
     const char *vocabulary = strstr(notes, "vocab"), *mlp = strstr(notes, "mlp");
     const int64_t h = number(t, "d_model", 0), heads = number(t, "n_heads", 0),
                   layers = number(t, "n_layers", 0), width = number(t, "d_ff", 0),
@@ -224,7 +153,7 @@ static bool model_by_sizes(const struct table *t, struct sw_model *m)
                            .rope.theta = 10000,
                            .rms_norm_eps = 1e-5,
                            .initializer_range = 0.02};
-    const bool gated = strcmp(field(t, "mlp"), "gated") == 0;
+    const bool gated = strcmp(sw_fit_cell(t, "mlp"), "gated") == 0;
     m->intermediate_size =
         gated ? width : (int64_t)(times * 2.0 / 3.0 * (double)h / 64.0 + 0.5) * 64;
     if (m->intermediate_size < 1 || m->vocab_size < 2 || m->vocab_size > 1 << 30)
@@ -234,21 +163,24 @@ static bool model_by_sizes(const struct table *t, struct sw_model *m)
     const double rest = (double)layers * (4.0 * (double)h * (double)h +
                                           3.0 * (double)h * (double)m->intermediate_size);
     const double given = (double)number(t, "n_params", 0);
-    const char *tied = field(t, "tied_embeddings");
+    const char *tied = sw_fit_cell(t, "tied_embeddings");
     m->tied = *tied != '\0' ? strcmp(tied, "yes") == 0 : given > 0 && given < rest + 1.5 * table;
     return true;
 }
 
 /* t (NULL: no table) and a column: what it is about. */
-static void skip(const struct table *t, struct sw_fit_run *r, const char *column, const char *why)
+static void skip(const struct sw_fit_table *t, struct sw_fit_run *r, const char *column,
+                 const char *why)
 {
     if (t != NULL)
-        r->place = place_of(t, column);
+        r->place = sw_fit_place(t, column);
     sw_text_shown(why, sizeof r->skipped - 4, r->skipped); /* it may name what the table has */
 }
 
+static const double most_tokens = (double)(INT64_C(1) << 40);
+
 /* Sizes of the mesh and the batch. */
-static int read_layout(const struct table *t, struct sw_fit_run *r, struct sw_error *err)
+static int read_layout(const struct sw_fit_table *t, struct sw_fit_run *r, struct sw_error *err)
 {
     const int64_t ranks = number(t, "n_gpus", 0), sequence = number(t, "seq_len", 0);
     const int64_t dp = number(t, "dp", 1), tp = number(t, "tp", 1), sp = number(t, "sp_cp", 1);
@@ -257,9 +189,12 @@ static int read_layout(const struct table *t, struct sw_fit_run *r, struct sw_er
     const int64_t micro = number(t, "micro_batch", number(t, "local_batch_seqs", 0));
     if (ranks < 1 || ranks > (1 << 24) || sequence < 1 || micro < 1 || accumulation < 1 || dp < 1 ||
         tp < 1 || sp < 1 || fsdp < 1 || dp > ranks || fsdp > ranks || tp > ranks || sp > ranks)
-        return fail_row(t, err, "a row needs n_gpus, seq_len and micro_batch of at least 1");
+        return sw_fit_fail_row(t, err, "a row needs n_gpus, seq_len and micro_batch of at least 1");
     if (sequence > 1 << 30 || micro > 1 << 16 || accumulation > 1 << 16)
-        return fail_row(t, err, "seq_len, micro_batch or grad_accum is too large");
+        return sw_fit_fail_row(t, err, "seq_len, micro_batch or grad_accum is too large");
+    /* counted in whole numbers of 64 bits, of bytes, too */
+    if ((double)ranks * (double)micro * (double)accumulation * (double)sequence > most_tokens)
+        return sw_fit_fail_row(t, err, "more tokens in a step than 2^40");
     /* in doubles: four columns of any size */
     const bool whole = (double)dp * (double)fsdp * (double)tp * (double)sp == (double)ranks;
     r->accelerators = (int32_t)ranks;
@@ -276,9 +211,9 @@ static int read_layout(const struct table *t, struct sw_fit_run *r, struct sw_er
     r->run.name = "measured";
     r->run.compute = SW_BF16_T;
     r->run.params = SW_F32;
-    r->run.reduce = strcmp(field(t, "reduce"), "bf16") == 0 ? SW_BF16_T : SW_F32;
+    r->run.reduce = strcmp(sw_fit_cell(t, "reduce"), "bf16") == 0 ? SW_BF16_T : SW_F32;
     r->run.optimizer.grad_clip = 1;
-    r->decision.train.residual_seq_tp = strcmp(field(t, "residual_seq"), "sp+tp") == 0;
+    r->decision.train.residual_seq_tp = strcmp(sw_fit_cell(t, "residual_seq"), "sp+tp") == 0;
     if (!whole && number(t, "pp", 1) == 1)
         skip(t, r, "n_gpus", "dp x fsdp x tp x sp is not the number of accelerators");
     return 0;
@@ -294,8 +229,9 @@ static void fit_cluster(struct sw_cluster_config *c, int32_t ranks)
         c->link[c->link_count - 1].spans = ranks;
 }
 
-/* Nothing is faster than its peak: units were mixed up, or one figure is of all accelerators. */
-static int check_rate(const struct table *t, struct sw_fit_run *r, struct sw_error *err)
+/* Nothing is faster than its peak: units were mixed up, or one figure is of all accelerators.
+ * t: NULL, it is of a metrics file. */
+static int check_rate(const struct sw_fit_table *t, struct sw_fit_run *r, struct sw_error *err)
 {
     struct sw_program_options options;
     double flops;
@@ -308,7 +244,7 @@ static int check_rate(const struct table *t, struct sw_fit_run *r, struct sw_err
     const double most = chip->peak_bf16_flops * (double)r->program->tokens_per_step / flops;
     if (r->measured <= most)
         return 0;
-    return sw_fail_at(err, SW_BAD_INPUT, place_of(t, "tok_s_gpu"),
+    return sw_fail_at(err, SW_BAD_INPUT, sw_fit_place(t, "tok_s_gpu"),
                       "'tok_s_gpu' of %g is %.3g times what the peak of %s allows this model, "
                       "%.4g: give tokens per second of one accelerator, and check the model's "
                       "sizes",
@@ -337,9 +273,9 @@ static const double usual_headroom = 0.05;
 
 /* Recomputation. "selective" means something else in every framework: it is priced as all up to
  * attention's result, or as full where that does not fit with the headroom that runs have. */
-static int compile_level(const struct table *t, struct sw_fit_run *r, struct sw_error *err)
+static int compile_level(const struct sw_fit_table *t, struct sw_fit_run *r, struct sw_error *err)
 {
-    const char *level = field(t, "act_ckpt");
+    const char *level = sw_fit_cell(t, "act_ckpt");
     const bool selective = starts(level, "selective");
     struct sw_layer_values values;
     r->decision.train.recompute = sw_recompute_none();
@@ -366,9 +302,9 @@ static void name_group(struct sw_fit_run *r)
              r->run.cluster.accelerator.name);
 }
 
-static void skip_cluster(const struct table *t, struct sw_fit_run *r, const char *gpu)
+static void skip_cluster(const struct sw_fit_table *t, struct sw_fit_run *r, const char *gpu)
 {
-    const char *cluster = field(t, "cluster");
+    const char *cluster = sw_fit_cell(t, "cluster");
     char why[sizeof r->skipped];
     if (*cluster != '\0')
         snprintf(why, sizeof why, "no cluster '%.60s' was given", cluster);
@@ -377,23 +313,27 @@ static void skip_cluster(const struct table *t, struct sw_fit_run *r, const char
     skip(t, r, *cluster != '\0' ? "cluster" : "gpu", why);
 }
 
-static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit_run *r,
+static int read_run(struct sw_fit_set *set, const struct sw_fit_table *t, struct sw_fit_run *r,
                     struct sw_error *err)
 {
-    const char *model = field(t, "model"), *gpu = field(t, "gpu");
-    const char *precision = field(t, "precision"), *fp8 = field(t, "fp8");
-    r->place = place_of(t, "");
-    r->measured = strtod(field(t, "tok_s_gpu"), NULL);
+    const char *model = sw_fit_cell(t, "model"), *gpu = sw_fit_cell(t, "gpu");
+    const char *precision = sw_fit_cell(t, "precision"), *fp8 = sw_fit_cell(t, "fp8");
+    const char *software = sw_fit_cell(t, "software");
+    r->place = sw_fit_place(t, "");
+    r->measured = strtod(sw_fit_cell(t, "tok_s_gpu"), NULL);
     snprintf(r->model, sizeof r->model, "%s", model);
-    if (*field(t, "skip") != '\0') {
+    if (*sw_fit_cell(t, "skip") != '\0') {
         snprintf(r->label, sizeof r->label, "%.20s %.12s", model, gpu);
-        skip(t, r, "skip", field(t, "skip"));
+        skip(t, r, "skip", sw_fit_cell(t, "skip"));
         return 0;
     }
     if (check_numbers(t, err) != 0)
         return -1;
     if (!(r->measured > 0))
-        return fail_row(t, err, "a row needs tok_s_gpu, tokens per second and accelerator");
+        return sw_fit_fail_row(t, err, "a row needs tok_s_gpu, tokens per second and accelerator");
+    if (*software != '\0' && !sw_text_is_name(software)) /* it becomes a profile's */
+        return sw_fit_refuse(sw_fit_place(t, "software"), "software",
+                             "name of letters, digits, '.', '_' or '-'", software, err);
     if (read_layout(t, r, err) != 0)
         return -1;
     snprintf(r->label, sizeof r->label, "%.20s %.12s x%d s%" PRId64 " b%" PRId64, model, gpu,
@@ -402,7 +342,7 @@ static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit
         skip(t, r, *fp8 != '\0' ? "fp8" : "precision", "fp8, which is not supported");
     else if (number(t, "pp", 1) != 1)
         skip(t, r, "pp", "pipeline parallelism, which is not supported");
-    const struct sw_cluster_config *cluster = find_cluster(set, field(t, "cluster"), gpu);
+    const struct sw_cluster_config *cluster = find_cluster(set, sw_fit_cell(t, "cluster"), gpu);
     const struct sw_model_config *known = find_model(set, model);
     if (r->skipped[0] != '\0')
         return 0;
@@ -411,7 +351,7 @@ static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit
         return 0;
     }
     r->run.cluster = *cluster;
-    snprintf(r->software, sizeof r->software, "%.40s", field(t, "software"));
+    snprintf(r->software, sizeof r->software, "%s", software);
     name_group(r);
     fit_cluster(&r->run.cluster, r->accelerators);
     r->run.model.path = t->path;
@@ -458,101 +398,76 @@ static void drop(struct sw_fit_set *set, struct sw_fit_run *r)
     set->count--;
 }
 
-static bool next_line(FILE *in, struct table *t, char text[LINE_BYTES])
-{
-    while (fgets(text, LINE_BYTES, in) != NULL) {
-        t->line++;
-        text[strcspn(text, "\r\n")] = '\0';
-        if (text[0] != '\0' && text[0] != '#')
-            return true;
-    }
-    return false;
-}
-
 bool sw_fit_has_column(const char *path, const char *column)
 {
-    bool found = false;
-    struct table *t = calloc(1, sizeof *t);
-    FILE *in = fopen(path, "r");
-    if (t != NULL && in != NULL && next_line(in, t, t->header))
-        t->columns = split(t->header, t->name, t->column);
-    for (int32_t i = 0; t != NULL && i < t->columns; i++)
-        found = found || strcmp(t->name[i], column) == 0;
-    if (in != NULL)
-        fclose(in);
-    free(t);
+    struct sw_fit_table *t = sw_fit_table_open(path, NULL);
+    const bool found = t != NULL && sw_fit_table_has(t, column);
+    sw_fit_table_close(t);
     return found;
+}
+
+static int add_row(struct sw_fit_set *set, const struct sw_fit_table *t, struct sw_error *err)
+{
+    struct sw_fit_run *r = add_run(set, err);
+    if (r != NULL && read_run(set, t, r, err) == 0)
+        return 0;
+    drop(set, r);
+    return -1;
 }
 
 int sw_fit_read_csv(struct sw_fit_set *set, const char *path, struct sw_error *err)
 {
-    int status = -1;
-    struct table *t = calloc(1, sizeof *t);
-    FILE *in = fopen(path, "r");
-    if (t == NULL || in == NULL) {
-        sw_fail_at(err, t == NULL ? SW_ENVIRONMENT : SW_BAD_INPUT, (struct sw_place){.file = path},
-                   "cannot read it: %s", strerror(errno));
-        goto out;
-    }
-    t->path = path;
-    if (!next_line(in, t, t->header) || (t->columns = split(t->header, t->name, t->column)) < 2) {
-        t->line += t->line == 0;
-        fail_row(t, err, "not a CSV file with a line of column names");
-        goto out;
-    }
-    if (check_columns(t, err) != 0)
-        goto out;
+    struct sw_fit_table *t = sw_fit_table_open(path, err);
     const int32_t before = set->mistakes.count;
+    int status = -1, read;
     bool any = false;
-    while (next_line(in, t, t->text)) {
+    if (t == NULL || check_columns(t, err) != 0)
+        goto out;
+    do {
         struct sw_error why = {0};
-        any = true;
-        t->fields = split(t->text, t->field, t->column);
-        struct sw_fit_run *r = NULL;
-        if (t->fields < 0)
-            fail_row(t, &why, "an open quote, or too many columns");
-        else if ((r = add_run(set, &why)) == NULL || read_run(set, t, r, &why) != 0)
-            drop(set, r);
+        read = sw_fit_table_next(t, &why);
+        any = any || read != 0;
+        if (read > 0)
+            (void)add_row(set, t, &why);
         if (why.status == SW_ENVIRONMENT) {
             sw_fail_as(err, &why);
             goto out;
         }
         if (why.status != SW_OK)
             sw_fit_mistake(&set->mistakes, &why);
-    }
-    if (set->mistakes.count > before) {
+    } while (read != 0);
+    if (set->mistakes.count > before)
         sw_fail_as(err, &set->mistakes.error[before]);
-        goto out;
-    }
-    status = any ? 0 : sw_fit_no_rows(path, t->line, err);
+    else
+        status = any ? 0 : sw_fit_no_rows(t, err);
 out:
-    if (in != NULL)
-        fclose(in);
-    free(t);
+    sw_fit_table_close(t);
     return status;
 }
 
 /* The median of `step_seconds` after the first two steps, which warm up. */
 static int median_step(const char *path, double *out, struct sw_error *err)
 {
-    enum { MAX_STEPS = 100000, WARM_STEPS = 2 };
+    enum { WARM_STEPS = 2 };
     static const char key[] = "\"step_seconds\":";
-    char line[LINE_BYTES];
-    int32_t seen = 0, count = 0;
+    char line[SW_FIT_LINE_BYTES];
+    int32_t seen = 0, count = 0, capacity = 0;
     int status = -1;
-    double *steps = malloc(MAX_STEPS * sizeof *steps);
+    double *steps = NULL;
     FILE *in = fopen(path, "r");
-    if (steps == NULL || in == NULL) {
-        sw_fail_at(err, steps == NULL ? SW_ENVIRONMENT : SW_BAD_INPUT,
-                   (struct sw_place){.file = path}, "cannot read it: %s", strerror(errno));
-        goto out;
-    }
-    while (fgets(line, sizeof line, in) != NULL && count < MAX_STEPS) {
+    if (in == NULL)
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path}, "cannot read it: %s",
+                          strerror(errno));
+    while (fgets(line, sizeof line, in) != NULL) {
         const char *at = strstr(line, key);
         if (at == NULL || strstr(line, "\"step\":") == NULL || seen++ < WARM_STEPS)
             continue;
+        void *room = sw_fit_room(steps, count, &capacity, sizeof *steps, err);
+        if (room == NULL)
+            goto out;
+        steps = room;
         steps[count] = strtod(at + sizeof key - 1, NULL);
-        count += steps[count] > 0;
+        count += steps[count] > 0 && isfinite(steps[count]);
     }
     if (count == 0) {
         sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, seen + 1, 1},
@@ -563,8 +478,7 @@ static int median_step(const char *path, double *out, struct sw_error *err)
     *out = steps[count / 2];
     status = 0;
 out:
-    if (in != NULL)
-        fclose(in);
+    fclose(in);
     free(steps);
     return status;
 }

@@ -166,6 +166,50 @@ expect 2 "times.csv:2:18: error: 38.9 times what the bandwidth of 'nvlink' allow
 printf 'm,n,k,latency_us\n8192,8192,8192,2\n' >"$out/few.csv"
 expect 2 "few.csv:2:16: error: a product of 8192 x 8192 x 8192 takes 1112 us at the peak of h100-sxm-80gb and not less" "$out/few.csv" $h100
 
+# tables as other programs write them: a mark before the first name, comments above the names, quotes, blanks behind
+# commas, and the ends of lines of Windows with an empty one at last
+product=8192,8192,8192,2
+expect_product() { expect 2 "odd.csv:$1: error: a product of 8192 x 8192 x 8192 takes 1112 us at the peak of h100-sxm-80gb" "$out/odd.csv" $h100; }
+printf '\xef\xbb\xbfm,n,k,latency_us\n%s\n' $product >"$out/odd.csv"
+expect_product 2:16
+printf '# measured\n\nm,n,k,latency_us\n%s\n' $product >"$out/odd.csv"
+expect_product 4:16
+printf '"m","n","k","latency_us"\n"8192","8192","8192","2"\n' >"$out/odd.csv"
+expect_product 2:22
+printf 'm, n, k, latency_us\r\n8192, 8192, 8192, 2\r\n\r\n' >"$out/odd.csv"
+expect_product 2:19
+printf '\xef\xbb\xbfop,accelerators,message_bytes,latency_us\nall_gather,8,-4,5\n' >"$out/times.csv"
+expect 2 "times.csv:2:14: error: 'message_bytes' must be at least 0, not -4" "$out/times.csv" $h100
+{ printf 'm,n,k,latency_us\n8192,8192,8192,2' && head -c 5000 /dev/zero | tr '\0' ' ' && echo 000; } >"$out/long.csv"
+expect 2 "long.csv:2:1: error: a line of 4096 bytes and more; is it a table?" "$out/long.csv" $h100
+printf 'm,n,k,latency_us\n8192,8192\0,8192,2\n' >"$out/long.csv"
+expect 2 "long.csv:2:1: error: a line with a byte 0; is it a table?" "$out/long.csv" $h100
+
+# collectives that are all small have a curve of a point each, in a list that is read again
+awk 'BEGIN { print "op,accelerators,message_bytes,latency_us"
+    for (i = 1; i < 30; i++) for (n = 4; n <= 8; n *= 2) printf "all_gather,%d,%d,%g\n", n, 8 * i, 9 + 0.01 * i }' >"$out/times.csv"
+"$plan" fit "$out/times.csv" $h100 >"$out/links" || fail "small collectives"
+{
+    sed '/^links:/,$d' $h100 | sed "s|\.\./accelerators|$PWD/configs/accelerators|"
+    cat "$out/links"
+} >"$out/c.yaml"
+"$plan" check "$out/c.yaml" | grep -q 'ok, a cluster' || fail "small collectives: $("$plan" check "$out/c.yaml" 2>&1)"
+
+# the software becomes a profile's name
+printf 'software,model,gpu,n_gpus,seq_len,micro_batch,tok_s_gpu\n"a: [b",llama-8b,h100_80gb,8,8192,2,9000\n' >"$out/runs.csv"
+expect 2 "runs.csv:2:1: error: 'software' must be a name of letters, digits, '.', '_' or '-', not 'a: [b'" \
+    "$out/runs.csv" $h100 configs/models/llama-8b.yaml
+run 16777216 1073741824 65536 9000
+expect 2 "runs.csv:2:1: error: more tokens in a step than 2^40" "$out/runs.csv" $h100 configs/models/llama-8b.yaml
+
+# attention faster than the chip is, as where milliseconds were given
+attention=phase,batch,tokens,cached,heads,kv_heads,head_dim,latency_us
+printf '%s\nprefill,1,8192,0,32,8,128,0.2\n' $attention >"$out/few.csv"
+expect 2 "few.csv:2:27: error: attention of 32 heads of 128 over 8192 tokens takes 555.9 us at the peak of h100-sxm-80gb" "$out/few.csv" $h100
+printf '%s\ndecode,64,1,8191,32,8,128,0.2\n' $attention >"$out/few.csv"
+expect 2 "few.csv:2:27: error: attention of 512 heads of 128 over 8192 tokens takes 64.1 us at the tenfold memory_bandwidth of" \
+    "$out/few.csv" $h100
+
 # what a whole table lacks is said once, where its columns are named; one without rows has nothing to fit to
 printf '# runs\nmodel,gpu,seq_len,tok_s_gpu\nm,a,1,1\nm,a,1,1\n' >"$out/runs.csv"
 expect 2 "runs.csv:2:1: error: a table of runs lacks columns: n_gpus, micro_batch or local_batch_seqs; 'plan fit --help' says what each is" \
