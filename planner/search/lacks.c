@@ -71,20 +71,6 @@ static bool is_step(const char *name)
            name[5 + strspn(name + 5, "0123456789")] == '\0';
 }
 
-/* Whether a folder holds the checkpoint of a step. One that cannot be read may. */
-static bool has_checkpoint(const char *folder)
-{
-    DIR *files = opendir(folder);
-    const struct dirent *entry = NULL;
-    if (files == NULL)
-        return errno == EACCES;
-    while ((entry = readdir(files)) != NULL)
-        if (is_step(entry->d_name))
-            break;
-    closedir(files);
-    return entry != NULL;
-}
-
 /* Whether PATH/NAME is there; what may not be looked at may be. */
 static bool has(const char *path, const char *name)
 {
@@ -92,6 +78,23 @@ static bool has(const char *path, const char *name)
     const bool there = joined == NULL || access(joined, F_OK) == 0 || errno == EACCES;
     free(joined);
     return there;
+}
+
+/* Whether a folder holds the checkpoint of a step, and not just a folder of its name. One that
+ * cannot be read may. */
+static bool has_checkpoint(const char *folder)
+{
+    DIR *files = opendir(folder);
+    const struct dirent *entry;
+    bool found = files == NULL && errno == EACCES;
+    while (files != NULL && !found && (entry = readdir(files)) != NULL) {
+        char *step = is_step(entry->d_name) ? sw_path_join(folder, entry->d_name) : NULL;
+        found = step != NULL && has(step, "config.json");
+        free(step);
+    }
+    if (files != NULL)
+        closedir(files);
+    return found;
 }
 
 /* A folder that weights are read from: a model's, a checkpoint, or a folder of checkpoints, the
@@ -103,8 +106,11 @@ static void look_at_weights(struct finding *f, struct sw_place at, const char *w
     char shown[SHOWN + 4], help[sizeof f->out->help];
     const int32_t before = f->count;
     look(f, at, what, path, true, remedy);
-    if (f->count > before || has(path, "config.json") || has(path, "latest") ||
-        has(path, "checkpoints") || has_checkpoint(path))
+    char *own = f->count == before ? sw_path_join(path, "checkpoints") : NULL;
+    const bool there = has(path, "config.json") || has(path, "latest/config.json") ||
+                       has_checkpoint(path) || (own != NULL && has_checkpoint(own));
+    free(own);
+    if (f->count > before || there)
         return;
     complete(f, remedy, help, sizeof help);
     sw_text_shown(path, SHOWN, shown);
