@@ -60,8 +60,8 @@ static const struct sw_device_row rows[] = {
                         .usual = {0.63, 0.28, 0.60, 3e-6, 0.74,
                                   "fitted to 150 published runs on A100 and H100", 0.7, 1.3},
                         .serving = {0.85, 0.85, 0.80, 0.5e-6, 1,
-                                    "kernels of vLLM and TensorRT-LLM, which 282 published rows on "
-                                    "H100, H200 and B200 were tried with",
+                                    "kernels of vLLM and TensorRT-LLM, compared with 282 published "
+                                    "measurements on H100, H200 and B200",
                                     0.85, 1.18},
                         .serving_elsewhere = "what kernels of vLLM and TensorRT-LLM reach on other "
                                              "chips; not all were measured on this one",

@@ -51,8 +51,8 @@ bool sw_profile_is_of_servers(const struct sw_profile_config *profile)
 
 const char *sw_profile_note(const struct sw_profile_config *profile)
 {
-    return sw_profile_is_of_servers(profile) ? "that is the time of vLLM and TensorRT-LLM; runner "
-                                               "serve was never measured on GPUs"
+    return sw_profile_is_of_servers(profile) ? "the prediction is of vLLM and TensorRT-LLM; "
+                                               "runner serve was never measured on GPUs"
                                              : "";
 }
 

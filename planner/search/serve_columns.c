@@ -132,24 +132,25 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
             sw_dtype_name(p->cache), c->memory.scales > 0 ? " with scales" : "");
     print_memory(out, c);
     print_token(out, c);
-    fprintf(out, "first     %s after a prompt of %s", sw_format_seconds(p->first_seconds, a),
+    fprintf(out, "first     %s to the first token after a prompt of %s",
+            sw_format_seconds(p->first_seconds, a),
             sw_format_counted((double)p->prompt_tokens, "token", tokens));
     if (p->texts > 1)
         fprintf(out,
-                " that is read alone; at most %s while all other\n"
-                "          sequences run, and longer behind other prompts that wait\n",
+                ", read alone; at most %s\n"
+                "          while all other sequences run, longer when other prompts are queued\n",
                 sw_format_seconds(p->first_beside_seconds, b));
     else
-        fprintf(out, "; longer behind another sequence, which has the only place\n");
-    fprintf(out,
-            "beside    a token takes %s while prompts are read, %" PRId64 " tokens of them %s\n",
+        fprintf(out, "; longer when another sequence holds the only slot\n");
+    fprintf(out, "beside    a token takes %s while prompts are read, up to %" PRId64 " %s\n",
             sw_format_seconds(p->beside_seconds, a), p->token_budget,
-            p->mixes ? "and of sequences in each call" : "before each");
-    fprintf(out,
-            "rate      %s tokens/s, %s per accelerator, of decoding alone: reading prompts takes "
-            "its time from it\n",
-            sw_format_number(c->tokens_per_second, a),
-            sw_format_number(c->tokens_per_second / sw_mesh_rank_count(&c->decision.mesh), b));
+            p->mixes ? "tokens of prompts and sequences per call" : "prompt tokens before it");
+    fprintf(
+        out,
+        "rate      %s tokens/s, %s per accelerator, while only decoding; reading prompts lowers "
+        "it\n",
+        sw_format_number(c->tokens_per_second, a),
+        sw_format_number(c->tokens_per_second / sw_mesh_rank_count(&c->decision.mesh), b));
     print_goal(out, "token_latency", run->serve_token_latency, c->cost.step_seconds,
                p->misses_token, "while no prompt is read");
     print_goal(out, "first_token_latency", run->serve_first_token_latency, p->first_beside_seconds,
@@ -186,9 +187,10 @@ void sw_serve_tell_table(FILE *out, const struct sw_search *s, int64_t top)
                 p->misses_token ? "; misses token_latency" : "", p->misses_first ? missed : "");
     }
     sw_report_more(out, s, shown);
-    fprintf(out, "first: of a prompt that is read alone; tok/s/acc: of decoding alone\n"
-                 "right of |: parts of the time of a token; latency: of its reductions, whatever "
-                 "their size\n");
+    fprintf(out, "first: time to the first token of a prompt that is read alone; tok/s/acc: while "
+                 "only decoding\n"
+                 "right of |: parts of a token's time; latency: the part of its reductions that "
+                 "does not depend on size\n");
 }
 
 void sw_serve_tell_work(FILE *out, const struct sw_run_config *run)

@@ -52,6 +52,6 @@ void sw_report_note_device(const char *path, const struct sw_run_config *run)
                 "short run\n",
                 sw_command_shown(path), sw_word(sw_words_device, (int)kind));
     if (sw_profile_is_of_servers(&run->cluster.profile))
-        fprintf(stderr, "%s: note: where a time is predicted, %s\n", sw_command_shown(path),
+        fprintf(stderr, "%s: note: %s\n", sw_command_shown(path),
                 sw_profile_note(&run->cluster.profile));
 }

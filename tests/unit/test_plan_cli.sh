@@ -91,7 +91,7 @@ for budget in '16 16 tokens per call' '64 64 tokens per call' '128 128 tokens at
         complain "a token budget of $budget: $(cat "$scratch/stdout")"
 done
 # Prices of serving on GPUs are of other software, and say so: in text, in JSON, and where a job is made of them.
-whose='that is the time of vLLM and TensorRT-LLM; runner serve was never measured on GPUs'
+whose='the prediction is of vLLM and TensorRT-LLM; runner serve was never measured on GPUs'
 serving=(--set serve.max_batch=8 --mesh_dim '1,8,8,1')
 expect 0 '' explain $runs/llama-8b-64.yaml --for serve "${serving[@]}"
 grep -qxF "          $whose" "$scratch/stdout" || complain "explain does not say whose time it is: $(cat "$scratch/stdout")"
@@ -100,7 +100,7 @@ grep -qF "\"note\":	\"$whose\"" "$scratch/stdout" || complain "JSON does not say
 expect 0 '' explain $runs/quickstart.yaml --for serve --mesh_dim 1,1,8,1 --set serve.max_batch=1 --json
 grep -qF '"note":	""' "$scratch/stdout" || complain "a CPU's time is not the runner's"
 echo secret >"$scratch/token"
-expect 0 "$runs/llama-8b-64.yaml: note: where a time is predicted, $whose" emit $runs/llama-8b-64.yaml -o "$scratch/serves" \
+expect 0 "$runs/llama-8b-64.yaml: note: $whose" emit $runs/llama-8b-64.yaml -o "$scratch/serves" \
     "${serving[@]}" --set directory="$scratch/served" --set "job={type: serve, checkpoint: latest, token_file: $scratch/token}"
 grep -qxF '      name: default-serving' "$scratch/serves/llama-8b-64.plan.yaml" || complain "emit holds another profile"
 # Training is not priced with it, whoever names it; of a CPU there is none.
