@@ -153,8 +153,8 @@ static void mesh_choices(struct sw_explain *x)
     if (next < 0)
         return;
     const bool mine_first = x->at == 0;
-    against_mesh(x, mine_first ? "mesh: next by the rule" : "mesh: best by the rule",
-                 &all->mesh[next], true);
+    against_mesh(x, mine_first ? "mesh: runner-up" : "mesh: best by the rule", &all->mesh[next],
+                 true);
     if (all->fastest >= 0 && all->fastest != x->at && all->fastest != next)
         against_mesh(x, "mesh: fastest", &all->mesh[all->fastest], true);
 }

@@ -121,7 +121,7 @@ static void print_memory(FILE *out, const struct sw_explain *x)
 static void print_again(FILE *out, const struct sw_explain *x)
 {
     char values[SW_VALUES_BYTES], a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
-    fprintf(out, "\n%-20s %10s %10s %12s\n", "made again", "frees", "takes", "in layers");
+    fprintf(out, "\n%-20s %10s %10s %12s\n", "recomputed", "frees", "takes", "in layers");
     for (int32_t i = 0; i < x->again_count; i++) {
         const struct sw_recomputed *again = &x->again[i];
         fprintf(out, "%-20s %10s %10s %5d of %3d\n",
@@ -129,7 +129,8 @@ static void print_again(FILE *out, const struct sw_explain *x)
                 sw_format_bytes(again->bytes, a), sw_format_seconds(again->seconds, b),
                 again->layers, x->program->layers);
     }
-    fprintf(out, "in all layers and a step of one rank, each operation alone\n");
+    fprintf(out, "frees, takes: of one rank in one step, if recomputed in all layers, each "
+                 "operation alone\n");
 }
 
 static void print_regions(FILE *out, const struct sw_candidate *c)
@@ -234,7 +235,7 @@ static void print_choices(FILE *out, const struct sw_explain *x)
 {
     if (x->choice_count == 0)
         return;
-    fprintf(out, "\nchoices, and why the other lost (everything else alike)\n");
+    fprintf(out, "\nalternatives, and why they lost (all else equal)\n");
     for (int32_t i = 0; i < x->choice_count; i++) {
         const struct sw_choice *c = &x->choice[i];
         fprintf(out, "%-24s %s, not %s: %s\n", c->name, c->chosen, c->other, c->why);

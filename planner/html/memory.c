@@ -229,11 +229,12 @@ void sw_html_memory(FILE *out, const struct sw_explain *x)
     draw_regions(out, &chart);
     draw_legend(out, &chart);
     fputs("</svg>\n", out);
-    fprintf(out,
-            "<p class=\"dim\">One micro-step and the update; a loop is drawn once, as all its "
-            "iterations are laid out alike. Widths grow with time, but no region is narrower than "
-            "its name. The arena has %s, %s more than the peak: lost between buffers.</p>\n",
-            sw_format_bytes((double)m->arena_bytes, a), sw_format_bytes((double)m->lost_bytes, b));
+    fprintf(
+        out,
+        "<p class=\"dim\">One micro-step and the update; a loop over layers is drawn once, "
+        "since memory is the same in each iteration. Wider regions take longer, but none is "
+        "narrower than its name. The arena has %s: the peak, and %s lost between buffers.</p>\n",
+        sw_format_bytes((double)m->arena_bytes, a), sw_format_bytes((double)m->lost_bytes, b));
 out:
     free(start);
     free(below);

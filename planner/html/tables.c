@@ -199,7 +199,7 @@ static void choice_table(FILE *out, const struct sw_explain *x)
 {
     if (x->choice_count == 0)
         return;
-    open_table(out, "Choices, and why the other lost", "choice|chosen|other|why the other lost");
+    open_table(out, "Alternatives, and why they lost", "choice|chosen|other|why the other lost");
     for (int32_t i = 0; i < x->choice_count; i++) {
         const struct sw_choice *c = &x->choice[i];
         fputs("<tr>", out);
@@ -210,7 +210,7 @@ static void choice_table(FILE *out, const struct sw_explain *x)
         fputs("</tr>\n", out);
     }
     close_table(out);
-    fputs("<p class=\"dim\">Each with everything else alike.</p>\n", out);
+    fputs("<p class=\"dim\">All else equal.</p>\n", out);
 }
 
 static void rejected_table(FILE *out, const struct sw_search *s)

@@ -150,6 +150,6 @@ void sw_html_timeline(FILE *out, const struct sw_explain *x)
     draw_legend(out, x, 80 + 2 * BLOCK - 8);
     fputs("</svg>\n<p class=\"dim\">The second layer of the last micro-step; a collective may "
           "belong to the next layer (prefetch) or the one before. A ring inside attention is part "
-          "of its block. Waiting is communication that nothing hides.</p>\n",
+          "of its block. Waiting is communication that does not overlap with compute.</p>\n",
           out);
 }
