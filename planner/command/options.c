@@ -80,12 +80,12 @@ static const struct sw_argument table[] = {
      "auto, or dp,fsdp,tp,sp as in 1,64,1,1 or 1,-1,8,1, or names as in tp:8,fsdp:-1",
      INTO(mesh_dim), .empty = SW_EMPTY_TAKEN, .bit = SW_OPTION_MESH_DIM},
     {"--for", NULL, "train|serve",
-     "rank meshes for training, or for serving (decode latency, with 'serve' of the run); default: "
-     "for what 'job' does",
+     "rank meshes by training speed, or by decode latency with the 'serve' settings of the run; "
+     "default: as 'job' in the run says",
      .is_choice = true, INTO(purpose), .bit = SW_OPTION_FOR},
     {"--prefer", NULL, "fsdp|fsdp-strict|time",
-     "largest fsdp that is nearly as fast as any (prefer_within of the run), largest that fits, or "
-     "fastest",
+     "fsdp (default): the largest fsdp within 5 % (prefer_within) of the fastest; fsdp-strict: the "
+     "largest that fits; time: the fastest",
      .is_choice = true, INTO(prefer), .bit = SW_OPTION_PREFER},
     {"--top", NULL, "N", "list the best N meshes", .least = 1, INTO(top), .bit = SW_OPTION_TOP},
     {"--rejected", NULL, NULL, "list the meshes that do not fit, with reasons", INTO(rejected),
