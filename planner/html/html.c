@@ -116,12 +116,12 @@ static void introduction(FILE *out, const struct sw_explain *x)
             sw_report_rings(&c->decision, rings, sizeof rings),
             sw_word(sw_words_layout, c->decision.train.layout),
             c->decision.train.residual_seq_tp ? "sp,tp" : "sp");
-    fputs("<p class=\"dim\">Chosen by its rule: ", out);
+    fputs("<p class=\"dim\">Why this mesh: ", out);
     sw_text_write_html(out, sw_rank_why(x->run, SW_FOR_TRAIN, why, sizeof why));
     fputs(".</p>\n", out);
-    fprintf(out, "<p class=\"dim\">A step takes, %s, %s to %s. Times rest on the profile ",
-            sw_report_band(&c->cost), sw_format_seconds(c->cost.band_low_seconds, a),
-            sw_format_seconds(c->cost.band_high_seconds, b));
+    fprintf(out, "<p class=\"dim\">A measured step takes %s to %s (%s). Times rest on profile ",
+            sw_format_seconds(c->cost.band_low_seconds, a),
+            sw_format_seconds(c->cost.band_high_seconds, b), sw_report_band(&c->cost));
     sw_text_write_html(out, c->cost.profile);
     fputs(": ", out);
     sw_text_write_html(out, c->cost.calibration);

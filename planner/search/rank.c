@@ -54,12 +54,12 @@ const char *sw_rank_why_to_train(const struct sw_run_config *run, char *buffer, 
     if (accelerators == 1 || fastest < 0) {
         snprintf(buffer, bytes, "the only mesh of one accelerator");
     } else if (run->prefer == SW_PREFER_TIME) {
-        snprintf(buffer, bytes, "the fastest of those that fit%s (prefer: time)", headroom);
+        snprintf(buffer, bytes, "the fastest of the meshes that fit%s (prefer: time)", headroom);
     } else if (run->prefer == SW_PREFER_FSDP) {
         snprintf(buffer, bytes,
-                 "the largest fsdp among the meshes at most %.3g %% slower than the fastest of "
-                 "those that fit%s, then time (prefer: fsdp)",
-                 100 * run->prefer_within, headroom);
+                 "the largest fsdp of the meshes that fit%s and are at most %.3g %% slower than "
+                 "the fastest; ties by time (prefer: fsdp)",
+                 headroom, 100 * run->prefer_within);
     } else {
         const struct sw_link_config *link = &cluster->link[fastest];
         const int32_t domain = link->spans < accelerators ? link->spans : accelerators;

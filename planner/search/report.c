@@ -78,8 +78,8 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
     else
         snprintf(
             buffer, bytes,
-            "more than the job's time limit, %s: it is saved before, and waits for the next job; "
-            "%s: requeue or chain continues by itself",
+            "more than the job's time limit, %s: it saves a checkpoint before, and the next 'plan "
+            "submit' resumes it; with %s: requeue or chain it resumes by itself",
             time, continue_key);
     return buffer;
 }
@@ -122,9 +122,9 @@ static void print_mfu(FILE *out, const struct sw_run_config *run)
     char text[160];
     snprintf(
         text, sizeof text,
-        "MFU: the model's FLOP over %.4g TFLOP/s of %s; causal attention as half of the square, "
-        "no recomputation",
-        peak / 1e12, bf16 ? "bf16" : "fp32");
+        "MFU: model FLOP/s over the %s peak of %.4g TFLOP/s; causal attention counts as half of "
+        "the square, recomputation does not count",
+        bf16 ? "bf16" : "fp32", peak / 1e12);
     fprintf(out, "          ");
     sw_format_wrapped(out, text, 10, 10, WIDTH);
 }
@@ -247,9 +247,9 @@ void sw_train_tell_table(FILE *out, const struct sw_search *s, int64_t top)
     const bool rates = columns >= 102, choices = columns >= 80;
     const struct sw_cost *best = &s->mesh[0].cost;
     print_faster(out, s);
-    fprintf(out, "\nsteps by profile %s: %s %.2f to %.2f times the steps above\n", best->profile,
-            sw_report_band(best), best->band_low_seconds / best->step_seconds,
-            best->band_high_seconds / best->step_seconds);
+    fprintf(out, "\nsteps by profile %s; measured ones take %.2f to %.2f times as long (%s)\n",
+            best->profile, best->band_low_seconds / best->step_seconds,
+            best->band_high_seconds / best->step_seconds, sw_report_band(best));
     fprintf(out, "  %-16s", "mesh_dim");
     if (choices)
         fprintf(out, " %5s %6s  %-*s", "micro", "steps", wide, "recompute");
@@ -327,6 +327,7 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
                       const struct sw_options *options)
 {
     const struct sw_purpose_row *purpose = sw_purpose(s->purpose);
+    const int32_t rejected = s->count - s->feasible;
     char a[SW_FORMAT_RATE];
     if (s->feasible > 0) {
         fprintf(out, "%s: %s (%s", run->name, sw_format_counted(s->accelerators, "accelerator", a),
@@ -335,16 +336,15 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
             fprintf(out, ", all %d of 'nodes: %s'", (int)run->nodes_most, run->nodes);
         fprintf(out, "), ");
         purpose->tell_work(out, run);
-        fprintf(out, "searched  %d mesh%s in %s: %d fit, %d do not", s->count,
-                s->count == 1 ? "" : "es", sw_format_seconds(s->seconds, a), s->feasible,
-                s->count - s->feasible);
+        fprintf(out, "searched  %d mesh%s in %s: %d fit, %d %s not", s->count,
+                s->count == 1 ? "" : "es", sw_format_seconds(s->seconds, a), s->feasible, rejected,
+                rejected == 1 ? "does" : "do");
         purpose->tell_missing(out, s);
         fprintf(out, "\n");
         purpose->tell_mesh(out, run, &s->layer_values, &s->mesh[0]);
         sw_report_why(out, run, s->purpose);
         purpose->tell_table(out, s, options->top > 0 ? options->top : SW_SHOWN_ROWS);
     }
-    const int32_t rejected = s->count - s->feasible;
     if (rejected > 0 && (options->rejected || s->feasible > 0))
         print_rejected(
             out, s, options->rejected || rejected < NEAREST_REJECTED ? rejected : NEAREST_REJECTED);

@@ -167,14 +167,13 @@ static void check_orders(const struct sw_search *s, int32_t domain, const char *
  * time. */
 static void check_margin(const struct sw_search *s, const char *why, const char *text)
 {
-    static const char clause[] = "the largest fsdp among the meshes at most ";
+    static const char clause[] =
+        "the largest fsdp of the meshes that fit with headroom and are at most ";
     const struct sw_candidate *chosen = &s->mesh[0];
     double least = 1e300, seconds = 1e300;
     int32_t fsdp = 0;
     if (strncmp(why, clause, strlen(clause)) != 0 ||
-        strstr(why,
-               " % slower than the fastest of those that fit with headroom, then time (prefer: "
-               "fsdp)") == NULL)
+        strstr(why, " % slower than the fastest; ties by time (prefer: fsdp)") == NULL)
         fail_msg("the rule has other clauses: %s", why);
     for (int32_t i = 0; i < s->feasible; i++)
         least = s->mesh[i].cost.step_seconds < least ? s->mesh[i].cost.step_seconds : least;
@@ -215,7 +214,8 @@ static void chosen_by_the_printed_rule(void **state)
             check_orders(&s, read_rule(why, s.accelerators), text);
             left += s.mesh[0].tp_leaves_domain;
         } else if (s.feasible > 0) {
-            assert_string_equal(why, "the fastest of those that fit with headroom (prefer: time)");
+            assert_string_equal(why,
+                                "the fastest of the meshes that fit with headroom (prefer: time)");
             for (int32_t k = 0; k < s.feasible; k++)
                 assert_true(s.mesh[0].cost.step_seconds <= s.mesh[k].cost.step_seconds);
         }

@@ -386,8 +386,8 @@ static void time_limits_are_told(void **state)
     assert_string_equal(sw_report_time_limit(&run, 95400, text, sizeof text), "");
     assert_string_equal(
         sw_report_time_limit(&run, 95401, text, sizeof text),
-        "more than the job's time limit, 1-2:30: it is saved before, and waits for the "
-        "next job; slurm.continue: requeue or chain continues by itself");
+        "more than the job's time limit, 1-2:30: it saves a checkpoint before, and the next "
+        "'plan submit' resumes it; with slurm.continue: requeue or chain it resumes by itself");
     slurm->signal = "none";
     assert_string_equal(sw_report_time_limit(&run, 95401, text, sizeof text),
                         "more than the job's time limit, 1-2:30, before which nobody tells it to "
@@ -404,7 +404,8 @@ static void time_limits_are_told(void **state)
     assert_non_null(strstr(sw_report_time_limit(&run, 95401, text, sizeof text),
                            "time limit, 5 minutes, before which"));
     slurm->time = "6:00";
-    assert_non_null(strstr(sw_report_time_limit(&run, 95401, text, sizeof text), "saved before"));
+    assert_non_null(
+        strstr(sw_report_time_limit(&run, 95401, text, sizeof text), "saves a checkpoint before"));
     slurm->time = "1-2:30";
     while (strcmp(sw_scheduler_of(&run.cluster)->name, "mpirun") != 0)
         run.cluster.launcher++;
