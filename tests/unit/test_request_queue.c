@@ -263,7 +263,7 @@ static void one_server_has_an_address(void **state)
 {
     struct sw_listener first, second;
     struct sw_error err = {0};
-    char wanted[400], *port;
+    char wanted[600], *port;
     (void)state;
     assert_int_equal(sw_listener_bind("127.0.0.1:0", &first, &err), 0);
     port = strrchr(first.text, ':') + 1;
