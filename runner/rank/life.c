@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,6 +26,7 @@ struct sw_life {
     double user_at[2];   /* when USR1 and USR2 came; 0: they did not */
     double interrupt_at; /* the first INT */
     double terminate_at; /* the first TERM */
+    bool hurried;        /* a second one came, and the process finishes */
     struct sw_life_hooks hooks;
 };
 
@@ -99,21 +101,37 @@ static bool note(struct sw_life *life, int number)
 
 /* ---- The thread ---- */
 
-static void *leave_anyway(void *argument)
+static void *leave_anyway(void *request)
 {
-    const enum sw_request request = *(enum sw_request *)argument;
     (void)sleep(LEAVE_SECONDS);
-    _exit(sw_request_exit_code(request));
+    _exit(sw_request_exit_code((enum sw_request)(intptr_t)request));
     return NULL;
 }
 
-/* A file system that hangs does not keep the process. */
-static void leave_at_once(struct sw_life_hooks hooks, enum sw_request request)
+/* A file system that hangs, or a client that does not read, does not keep the process. */
+static bool leave_soon(enum sw_request request)
 {
     pthread_t thread;
-    if (hooks.leave != NULL && pthread_create(&thread, NULL, leave_anyway, &request) == 0)
+    return pthread_create(&thread, NULL, leave_anyway, (void *)(intptr_t)request) == 0 &&
+           pthread_detach(thread) == 0;
+}
+
+static void leave_at_once(struct sw_life_hooks hooks, enum sw_request request)
+{
+    if (hooks.leave != NULL && leave_soon(request))
         hooks.leave(hooks.context, request);
     _exit(sw_request_exit_code(request));
+}
+
+/* On a second signal: whoever finishes is told, once. */
+static void hurry(struct sw_life *life, enum sw_request request)
+{
+    pthread_mutex_lock(&life->mutex);
+    const bool told = life->hurried;
+    life->hurried = true;
+    pthread_mutex_unlock(&life->mutex);
+    if (!told && !leave_soon(request))
+        _exit(sw_request_exit_code(request));
 }
 
 static void *wait_for_signals(void *argument)
@@ -139,7 +157,9 @@ static void *wait_for_signals(void *argument)
             return NULL;
         if (phase == PHASE_STARTING && request > SW_REQUEST_REQUEUE)
             _exit(sw_request_exit_code(request));
-        if (phase == PHASE_ARMED && second)
+        if (phase == PHASE_ARMED && second && hooks.finishes)
+            hurry(life, request);
+        else if (phase == PHASE_ARMED && second)
             leave_at_once(hooks, request);
         if (phase == PHASE_ARMED && request > SW_REQUEST_REQUEUE && hooks.is_over != NULL &&
             hooks.is_over(hooks.context))
@@ -224,6 +244,15 @@ double sw_life_requested_at(const struct sw_life *life)
     double at;
     (void)ask(life, &at);
     return at;
+}
+
+bool sw_life_hurried(const struct sw_life *life)
+{
+    pthread_mutex_t *mutex = (pthread_mutex_t *)&life->mutex;
+    pthread_mutex_lock(mutex);
+    const bool hurried = life->hurried;
+    pthread_mutex_unlock(mutex);
+    return hurried;
 }
 
 void sw_life_end(struct sw_life *life)

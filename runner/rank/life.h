@@ -36,6 +36,9 @@ struct sw_life_hooks {
     bool (*is_over)(void *context);
     /* Before leaving at once; may take 3 s, then the process leaves all the same. */
     void (*leave)(void *context, enum sw_request request);
+    /* Instead: a second signal says so (sw_life_hurried), and the process ends by itself, or leaves
+     * 3 s later all the same. */
+    bool finishes;
     void *context;
 };
 
@@ -54,6 +57,8 @@ void sw_life_arm(struct sw_life *life, const struct sw_life_hooks *hooks);
 void sw_life_disarm(struct sw_life *life);
 /* What was asked so far; any thread. */
 enum sw_request sw_life_requested(const struct sw_life *life);
+/* Whether a second INT or TERM came to one that finishes; any thread. */
+bool sw_life_hurried(const struct sw_life *life);
 /* When the strongest request came (sw_clock_now), 0: there is none. */
 double sw_life_requested_at(const struct sw_life *life);
 /* Exit code of a run that ends so. */

@@ -298,7 +298,9 @@ static bool look_round(struct server *s)
         fprintf(stderr, "stopping: %" PRId64 " sequences are being generated, %" PRId64 " wait\n",
                 c.running, c.waiting);
     }
-    if (now > s->until_s && !s->cut) {
+    if (sw_life_hurried(s->options->life) && now < s->until_s)
+        s->until_s = now;
+    if (now >= s->until_s && !s->cut) {
         s->cut = !sw_request_queue_is_empty(s->queue);
         refuse_all(s, 503, "draining", "the server is stopping");
     }
@@ -476,7 +478,7 @@ static enum sw_status serve(struct server *s, struct sw_listener *listener, cons
 {
     struct sw_session *session = s->session;
     const bool first = session->rank->launch->rank == 0;
-    const struct sw_life_hooks hooks = {0};
+    const struct sw_life_hooks hooks = {.finishes = true};
     if (first)
         (void)start(s, listener, token, chat);
     enum sw_status status = sw_rank_agree(session->rank);

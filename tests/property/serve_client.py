@@ -921,6 +921,32 @@ def long(url, how, process="0", number=signal.SIGTERM, n="250"):
     print(ended, flush=True)
 
 
+def cut(url, process):
+    """Two TERMs while far more is asked than is made between them: whoever has no whole answer gets an error."""
+    body = {"prompt": "a", "max_tokens": 90, "n": 250, "temperature": 1, "seed": 3, "ignore_eos": True}
+    ends = []
+
+    def client(streams):
+        status, _, said = ask(url, "/v1/completions", {**body, "stream": streams})
+        whole = said.endswith(b"data: [DONE]\n\n") if streams else status == 200
+        error = said[said.rindex(b'{"error"'):] if not whole else b"{}"
+        ends.append((whole, json.loads(error).get("error", {}).get("code")))
+
+    threads = [threading.Thread(target=client, args=(i % 2 == 0,)) for i in range(40)]
+    for t in threads:
+        t.start()
+    while metrics(url)["sequences_waiting"] < 30 * 250:
+        time.sleep(0.01)
+    os.kill(int(process), signal.SIGTERM)
+    time.sleep(1.1)  # two within a second are one
+    os.kill(int(process), signal.SIGTERM)
+    for t in threads:
+        t.join()
+    assert len(ends) == len(threads) and set(ends) <= {(True, None), (False, "draining")}, ends
+    assert (False, "draining") in ends, ends
+    print(f"{len(threads)} clients, of whom {sum(not whole for whole, _ in ends)} are told that it is over")
+
+
 def ready(url, seconds="60"):
     until = time.time() + float(seconds)
     while True:
@@ -943,6 +969,6 @@ def closed(url):
 
 
 COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, prefix, continued, ends, adjusted, delay, turns, histograms,
-                                    half_closed, silent, token, long, ready)}
+                                    half_closed, silent, token, long, cut, ready)}
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

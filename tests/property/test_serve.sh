@@ -200,6 +200,9 @@ begin plain "$server"
 streamed error
 ended 143
 [ ! -e "$out/socket" ] || fail "the socket is left behind"
+start 1 --drain 300 --queue 100000
+client cut "$server"
+ended 143
 echo 'se-cret' >"$out/token"
 start 1 --token-file "$out/token" --listen 0.0.0.0:0
 url=http://127.0.0.1:${url##*:}

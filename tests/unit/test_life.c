@@ -173,6 +173,24 @@ static void second_hangs(void)
     _exit(WRONG);
 }
 
+/* Told at once, and ended where it does not end by itself. */
+static void second_finishes(void)
+{
+    struct sw_life *life = begin();
+    const struct sw_life_hooks hooks = {.finishes = true};
+    sw_life_arm(life, &hooks);
+    CHECK(kill(getpid(), SIGINT) == 0);
+    nap(1.1);
+    CHECK(!sw_life_hurried(life));
+    CHECK(kill(getpid(), SIGTERM) == 0);
+    for (int32_t i = 0; i < 100 && !sw_life_hurried(life); i++)
+        nap(0.01);
+    CHECK(sw_life_hurried(life));
+    CHECK(kill(getpid(), SIGTERM) == 0); /* nothing more */
+    nap(10);
+    _exit(WRONG);
+}
+
 static void settled(void)
 {
     struct sw_life *life = begin();
@@ -218,6 +236,7 @@ static void test_leaving(void **state)
     assert_int_equal(run(early), 143);
     assert_int_equal(run(second), 7);
     assert_int_equal(run(second_hangs), 143);
+    assert_int_equal(run(second_finishes), 143);
     assert_int_equal(run(settled), 0);
     assert_int_equal(run(over), 143);
 }
