@@ -1,5 +1,10 @@
 #include "runner/serve/serve.h"
 
+#include "core/base/text.h"
+#include "runner/text/utf8.h"
+
+#include <string.h>
+
 #define INTO(member) SW_ARGUMENT_TO(struct sw_serve_options, member)
 const struct sw_argument sw_serve_rows[] = {
     {"--checkpoint", NULL, "DIR",
@@ -35,6 +40,18 @@ const struct sw_argument sw_serve_rows[] = {
     {.name = NULL}};
 #undef INTO
 
+/* What answers can have, and a line on the terminal. */
+static bool is_name(const char *text)
+{
+    const size_t bytes = strlen(text);
+    if (sw_utf8_valid(text, bytes) < bytes)
+        return false;
+    for (; *text != '\0'; text++)
+        if (sw_text_hidden(text) > 0)
+            return false;
+    return true;
+}
+
 int sw_serve_arguments(int argc, char **argv, struct sw_serve_options *out, struct sw_error *err)
 {
     *out = (struct sw_serve_options){.listen = "127.0.0.1:8000",
@@ -48,7 +65,11 @@ int sw_serve_arguments(int argc, char **argv, struct sw_serve_options *out, stru
                                    .to = out,
                                    .plan = &out->plan_path};
     const int status = sw_arguments_parse(argc, argv, &line, err);
-    return status != 0 || out->checkpoint != NULL
-               ? status
-               : sw_fail(err, SW_BAD_INPUT, "serve needs --checkpoint DIR");
+    if (status != 0)
+        return status;
+    if (out->checkpoint == NULL)
+        return sw_fail(err, SW_BAD_INPUT, "serve needs --checkpoint DIR");
+    return out->model == NULL || is_name(out->model)
+               ? 0
+               : sw_fail(err, SW_BAD_INPUT, "--model must be a name in UTF-8, in one line");
 }

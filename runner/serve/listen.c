@@ -52,9 +52,6 @@ static int cannot_make(struct sw_listener *l, const char *address, struct sw_err
 /* A socket that nobody listens to is what a server that was killed left behind. */
 static bool is_left_behind(const struct sockaddr_un *to)
 {
-    struct stat status;
-    if (lstat(to->sun_path, &status) != 0 || !S_ISSOCK(status.st_mode))
-        return false;
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const bool refused = fd >= 0 && connect(fd, (const struct sockaddr *)to, sizeof *to) != 0 &&
                          errno == ECONNREFUSED;
@@ -67,11 +64,16 @@ static int bind_file(const char *address, const char *path, struct sw_listener *
                      struct sw_error *err)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
-    struct stat made;
+    struct stat made; /* by us, or found */
     if (*path == '\0' || strlen(path) >= sizeof to.sun_path)
         return sw_fail(err, SW_BAD_INPUT, "the path of a socket has 1 to %zu bytes",
                        sizeof to.sun_path - 1);
     memcpy(to.sun_path, path, strlen(path) + 1);
+    if (lstat(path, &made) == 0 && !S_ISSOCK(made.st_mode))
+        return sw_fail(err, SW_BAD_INPUT,
+                       "cannot listen at '%.200s': the file is no socket; name another one with "
+                       "--listen",
+                       address);
     if (is_left_behind(&to))
         (void)unlink(path);
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -226,6 +226,9 @@ refused 2 "empty: error: its first line is not a token; write letters and digits
 refused 2 "runner: error: no chat template is named 'jinja'; there are llama-3, chatml and mistral" --chat-template jinja
 refused 2 "runner serve: error: --queue must be a whole number from 1 to 1000000, not '0'; see 'runner serve --help'" --queue 0
 refused 2 "runner serve: error: --deadline must be a whole number from 0 to 864000, not '-1'; see 'runner serve --help'" --deadline -1
+refused 2 "runner: error: cannot listen at 'unix:model': the file is no socket; name another one with --listen" --listen "unix:$out/model"
+refused 2 "runner serve: error: --model must be a name in UTF-8, in one line; see 'runner serve --help'" --model $'caf\xe9'
+refused 2 "runner serve: error: --model must be a name in UTF-8, in one line; see 'runner serve --help'" --model $'a\nb'
 refused 2 "runner serve: error: --listen needs a value: ADDRESS; see 'runner serve --help'" --listen
 refused 2 "runner serve: error: unknown option '--colour'; see 'runner serve --help'" --colour
 echo "served on one, two and four ranks: $hostile hostile requests, $clients clients, seed $seed"
