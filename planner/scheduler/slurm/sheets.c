@@ -34,7 +34,7 @@ static const struct sw_sheet sheets[] = {
     {"l40s-48gb",
      sw_sheet_l40s_48gb_yaml,
      "l40s-pcie-1x8.yaml",
-     {"pcie", "32 GB/s", NULL, "5.7 us", NULL},
+     {"pcie", "32 GB/s", "3.74 us", "1.37 us", "nccl-pcie-l40s.yaml"},
      {NULL, NULL, NULL, NULL, NULL}},
     {"mi300x-192gb",
      sw_sheet_mi300x_192gb_yaml,
@@ -166,7 +166,8 @@ const char *sw_sheet_curve(const char *file)
                   {"nccl-nvlink.yaml", sw_curve_nccl_nvlink_yaml},
                   {"nccl-nvlink-a100.yaml", sw_curve_nccl_nvlink_a100_yaml},
                   {"nccl-nvlink-b200.yaml", sw_curve_nccl_nvlink_b200_yaml},
-                  {"nccl-nvlink-h100.yaml", sw_curve_nccl_nvlink_h100_yaml}};
+                  {"nccl-nvlink-h100.yaml", sw_curve_nccl_nvlink_h100_yaml},
+                  {"nccl-pcie-l40s.yaml", sw_curve_nccl_pcie_l40s_yaml}};
     for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
         if (strcmp(curves[i].file, file) == 0)
             return curves[i].text;

@@ -14,7 +14,7 @@ extern const char sw_sheet_a100_sxm_40gb_yaml[], sw_sheet_a100_sxm_80gb_yaml[],
 /* Of configs/curves. */
 extern const char sw_curve_nccl_network_yaml[], sw_curve_nccl_nvlink_yaml[],
     sw_curve_nccl_nvlink_a100_yaml[], sw_curve_nccl_nvlink_b200_yaml[],
-    sw_curve_nccl_nvlink_h100_yaml[];
+    sw_curve_nccl_nvlink_h100_yaml[], sw_curve_nccl_pcie_l40s_yaml[];
 /* The text of such a file by its name; NULL: none is built in. */
 const char *sw_sheet_curve(const char *file);
 
