@@ -259,7 +259,32 @@ static void check_memory(const struct sw_fit_set *set)
             fail_msg("%s ran, and is called out of memory", set->run[i].label);
 }
 
-/* llm-foundry's FSDP runs: constants fitted to the other models, at most 8 % mean error and 17 %
+/* That runs on many accelerators, and those of few tokens a micro-batch, are not off by more than
+ * all may be. */
+static void check_ends(const struct sw_fit_set *set)
+{
+    double many = 0, few = 0;
+    int32_t many_count = 0, few_count = 0;
+    for (int32_t i = 0; i < set->count; i++) {
+        const struct sw_fit_run *r = &set->run[i];
+        if (r->program == NULL)
+            continue;
+        if (r->accelerators >= 128) {
+            many += fabs(sw_fit_error(r));
+            many_count++;
+        }
+        if (r->decision.train.micro_batch_size * r->run.sequence_length <= 4096) {
+            few += fabs(sw_fit_error(r));
+            few_count++;
+        }
+    }
+    assert_true(many_count == 13 && few_count == 6);
+    if (many / many_count > 0.05 || few / few_count > 0.10)
+        fail_msg("on many accelerators %.1f %%, of few tokens %.1f %%", 100 * many / many_count,
+                 100 * few / few_count);
+}
+
+/* llm-foundry's FSDP runs: constants fitted to the other models, at most 5 % mean error and 17 %
  * for the 90th percentile; and the constants in configs/accelerators are those of a fit to all. */
 static void published_fsdp(void **state)
 {
@@ -290,8 +315,9 @@ static void published_fsdp(void **state)
     }
     assert_int_equal(sw_fit_summarize(&set, NULL, &all, &err), 0);
     check_memory(&set);
+    check_ends(&set);
     assert_int_equal(all.count, 99); /* two rows are fp8 */
-    if (as_configured.mean > 0.06 || all.mean > 0.08 || all.p90 > 0.17)
+    if (as_configured.mean > 0.05 || all.mean > 0.05 || all.p90 > 0.17)
         fail_msg("as configured %.1f %%; left out %.1f %%, 90th percentile %.1f %%",
                  100 * as_configured.mean, 100 * all.mean, 100 * all.p90);
     sw_fit_free(&set);

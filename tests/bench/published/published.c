@@ -2,13 +2,18 @@
  * tests/bench/published/README.md.
  *
  *   bench_published [--fit | --default] FILE...
+ *   bench_published --collectives CLUSTER... NCCL.csv
  *
  * FILE: cluster and model YAML, then CSV measurements. Predictions rest on the constants that the
  * clusters' profiles have; with --fit, on constants fitted to all other models of the same software
- * and accelerator; with --default, on the profile that is assumed where nothing was measured. */
+ * and accelerator; with --default, on the profile that is assumed where nothing was measured. The
+ * second form tells how far times of collectives by the clusters' links as they stand are off, each
+ * collective over each number of ranks. */
+#include "core/base/number.h"
 #include "planner/fit/fit.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool ends(const char *text, const char *suffix)
@@ -127,21 +132,66 @@ static int print_table(const struct sw_fit_set *set, bool banded, struct sw_erro
     return 0;
 }
 
+/* Of the collectives of one kind over so many ranks that cross the cluster's innermost links. */
+static void print_group(const struct sw_cluster_config *cluster, const struct sw_fit_links *links,
+                        enum sw_collective kind, int32_t ranks, double *error)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < links->count; i++)
+        if (links->point[i].kind == kind && links->point[i].ranks == ranks &&
+            sw_fit_link_level(cluster, &links->point[i]) == 0)
+            error[count++] = fabs(sw_fit_link_error(cluster, &links->point[i]));
+    if (count == 0)
+        return;
+    qsort(error, (size_t)count, sizeof *error, sw_compare_doubles);
+    printf("| %s | %s | %d | %d | %.1f %% | %.1f %% | %.1f %% |\n", cluster->name,
+           sw_collective_name(kind), ranks, count, 100 * error[count / 2],
+           100 * error[(count - 1) * 9 / 10], 100 * error[count - 1]);
+}
+
+static int print_collectives(const struct sw_fit_set *set, const char *path, struct sw_error *err)
+{
+    struct sw_fit_links links = {0};
+    double *error = NULL;
+    int status = sw_fit_read_collectives(&links, path, NULL, err);
+    if (status == 0 && (error = malloc((size_t)links.count * sizeof *error)) == NULL)
+        status = sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    if (status == 0)
+        printf("| cluster | collective | ranks | sizes | median error | 90th percentile | worst |\n"
+               "| --- | --- | ---: | ---: | ---: | ---: | ---: |\n");
+    for (int32_t i = 0; i < set->config_count && status == 0; i++) {
+        const struct sw_cluster_config *cluster = sw_config_cluster(set->config[i]);
+        for (int32_t kind = SW_ALL_GATHER; cluster != NULL && kind <= SW_ALL_TO_ALL; kind++)
+            for (int32_t ranks = 2; ranks <= cluster->link[0].spans; ranks++)
+                print_group(cluster, &links, (enum sw_collective)kind, ranks, error);
+    }
+    free(error);
+    sw_fit_links_free(&links);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct sw_fit_set set = {0};
     struct sw_error err = {0};
+    const bool collectives = argc > 2 && strcmp(argv[1], "--collectives") == 0;
     const bool fit = argc > 1 && strcmp(argv[1], "--fit") == 0;
     const bool assumed = argc > 1 && strcmp(argv[1], "--default") == 0;
     int status = 0;
-    for (int i = fit || assumed ? 2 : 1; i < argc && status == 0; i++)
+    const int last = collectives ? argc - 1 : argc;
+    for (int i = fit || assumed || collectives ? 2 : 1; i < last && status == 0; i++)
         status = read_file(&set, argv[i], &err);
+    if (status == 0 && collectives) {
+        status = print_collectives(&set, argv[last], &err);
+        goto out;
+    }
     if (status == 0 && assumed)
         assume(&set);
     if (status == 0)
         status = predict(&set, fit, &err);
     if (status == 0)
         status = print_table(&set, !fit, &err);
+out:
     if (status != 0)
         fprintf(stderr, "%s\n", err.message);
     sw_fit_free(&set);

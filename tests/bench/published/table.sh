@@ -1,14 +1,13 @@
 #!/bin/bash
-# Writes tests/bench/published/TABLE.md: every published run beside its prediction.
+# Writes tests/bench/published/TABLE.md: what predictions are held to, and every published run beside its own.
 #   tests/bench/published/table.sh BUILD_FOLDER
 set -eu
-bench=$(realpath "${1:?the build folder}")/bench/bench_published
+build=$(realpath "${1:?the build folder}")
+bench=$build/bench/bench_published
 cd "$(dirname "$0")"
+runs=$(mktemp)
+trap 'rm -f "$runs"' EXIT
 {
-    echo "# Published runs and their predictions"
-    echo
-    echo "Written by \`tests/bench/published/table.sh BUILD\`. How to read it: README.md."
-    echo
     echo "## llm-foundry, FSDP: constants fitted to all other models of this family"
     echo
     "$bench" --fit clusters/foundry-*.yaml data/published_fsdp.csv
@@ -30,4 +29,16 @@ cd "$(dirname "$0")"
     echo
     "$bench" --default "${clusters[@]}" clusters/foundry-*.yaml data/published_other.csv data/published_fsdp.csv |
         grep -v 'not priced'
+} >"$runs"
+bounds=$(./bounds.py "$build" "$runs")
+{
+    echo "# Published runs and their predictions"
+    echo
+    echo "Written by \`tests/bench/published/table.sh BUILD\`. How to read it: README.md."
+    echo
+    echo "## Bounds: what predictions are held to, and what they reach"
+    echo
+    echo "$bounds"
+    echo
+    cat "$runs"
 } >TABLE.md
