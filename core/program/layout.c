@@ -92,33 +92,31 @@ static int set_shapes(struct sw_program *p, const struct sw_sizes *sizes, struct
             memcpy(value->padded, shape->padded, sizeof value->padded);
             memcpy(value->local, shape->local, sizeof value->local);
             value->slot_bytes = shape->slot_bytes;
-            value->tiled = value->tiles && is_whole_tiles(value);
+            if (shape->tiles)
+                value->tiled = value->tiles && is_whole_tiles(value);
         }
     }
     return 0;
 }
 
-/* Bytes of every block. */
-static void measure_blocks(const struct sw_program *p)
+/* Bytes of the blocks of every group. */
+static void measure_groups(const struct sw_program *p)
 {
     struct sw_lifetimes *l = p->lifetimes;
     l->workspace_bytes = 0;
     for (int32_t i = 0; i < l->group_count; i++) {
         struct group *group = &l->groups[i];
-        const struct block *like = &l->blocks[group->like];
-        if (like->value >= 0) {
-            const struct sw_value *value = &p->values[like->value];
+        if (group->value >= 0) {
+            const struct sw_value *value = &p->values[group->value];
             group->needed_bytes = value->slot_bytes * value->slots;
         } else {
-            const struct sw_op *op = &p->ops[like->op];
+            const struct sw_op *op = &p->ops[group->op];
             group->needed_bytes = sw_op_info(op->kind)->workspace(p, op);
             if (group->needed_bytes > l->workspace_bytes)
                 l->workspace_bytes = group->needed_bytes;
         }
         group->bytes = align(group->needed_bytes);
     }
-    for (int32_t i = 0; i < l->block_count; i++)
-        l->blocks[i].bytes = l->groups[l->blocks[i].group].bytes;
 }
 
 /* Places what lasts longer than a micro-step: the state first, each tensor where the state has it;
@@ -167,8 +165,9 @@ static int64_t most_alive(const struct sw_program *p)
     int64_t live = 0, most = 0;
     memset(l->change, 0, ((size_t)p->op_count + 2) * sizeof *l->change);
     for (int32_t i = 0; i < l->block_count; i++) {
-        l->change[l->blocks[i].first] += l->blocks[i].bytes;
-        l->change[l->blocks[i].last + 1] -= l->blocks[i].bytes;
+        const struct alive *alive = &l->alive[i];
+        l->change[alive->first] += l->groups[alive->group].bytes;
+        l->change[alive->end] -= l->groups[alive->group].bytes;
     }
     for (int32_t i = 0; i <= p->op_count; i++) {
         live += l->change[i];
@@ -183,7 +182,7 @@ int sw_layout_measure(struct sw_program *p, const struct sw_sizes *sizes,
     if ((p->lifetimes == NULL && sw_layout_find_structure(p, err) != 0) ||
         set_shapes(p, sizes, err) != 0)
         return -1;
-    measure_blocks(p);
+    measure_groups(p);
     if (place_persistent(p, state, err) != 0)
         return -1;
     set_arena(p, most_alive(p));
@@ -215,8 +214,11 @@ static void sort_by_size(struct sw_lifetimes *l)
         groups[group].same = same;
         next += groups[group].count;
     }
-    for (int32_t i = 0; i < l->block_count; i++)
-        l->order[groups[groups[l->blocks[i].group].same].place++] = i;
+    for (int32_t i = 0; i < l->block_count; i++) {
+        struct group *group = &groups[l->alive[i].group];
+        l->blocks[i].bytes = group->bytes;
+        l->order[groups[group->same].place++] = i;
+    }
 }
 
 /* The lowest gap from `offset` on among the blocks of the list whose lifetimes overlap. The

@@ -7,7 +7,7 @@
 #include "core/program/builder.h"
 
 struct block {
-    int64_t bytes, offset;
+    int64_t bytes, offset; /* of one that is placed */
     int32_t first, last;
     int32_t value; /* -1: workspace of `op` */
     int32_t op;
@@ -19,10 +19,17 @@ struct block {
 struct group {
     int64_t key;                 /* of group_key */
     int32_t previous;            /* another of the same hash, or -1 */
-    int32_t like, count;         /* the first of them; how many */
+    int32_t count;               /* how many there are */
+    int32_t value, op;           /* of the first of them */
     int64_t needed_bytes, bytes; /* bytes: aligned */
     /* as long as the order of placing is being found: a group of this size, where its next goes */
     int32_t same, place;
+};
+
+/* When a block is alive: all of it that sizes are added up by, since a search does so for thousands
+ * of meshes with programs that no cache holds. */
+struct alive {
+    int32_t first, end, group; /* end: behind the last op */
 };
 
 struct placed {
@@ -43,6 +50,7 @@ struct shape {
     int32_t like;         /* the first value that has it */
     int32_t previous;     /* another of the same hash, or -1 */
     int32_t first, count; /* its values, in by_shape */
+    bool tiles;           /* some of them may lie in tiles */
     bool known;           /* all of its values have these: */
     int64_t size[SW_MAX_DIMS], padded[SW_MAX_DIMS], local[SW_MAX_DIMS];
     int64_t slot_bytes;
@@ -52,6 +60,7 @@ struct shape {
 /* Kept with the program. */
 struct sw_lifetimes {
     struct block *blocks; /* [block_count]: by first use; without a size for now: op's workspace */
+    struct alive *alive;  /* [block_count]: of each */
     int32_t block_count;
     struct group *groups; /* [group_count]: by their first block */
     int32_t group_count;

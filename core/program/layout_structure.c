@@ -22,6 +22,7 @@ struct layout {
     struct sw_program *p;
     struct lifetime *life; /* [value_count] */
     int32_t *wait;         /* [op_count]: position of the wait that ends a collective, or its own */
+    int32_t *next_wait;    /* [value_count]: scratch */
     struct block *found;   /* [value_count + op_count] */
 };
 
@@ -59,21 +60,25 @@ static void touch(struct layout *l, struct sw_ref ref, const struct touched *t, 
 }
 
 /* Where the result of each collective is waited for: in its region, or, what a step reduces once,
- * in the update. */
+ * in the update. Last op first: the wait met last is the next one. */
 static void find_waits(struct layout *l)
 {
     const struct sw_program *p = l->p;
-    for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
-        const struct sw_op *op = &p->ops[w.op];
-        l->wait[w.op] = w.op;
-        if (!sw_op_is_collective(op->kind))
-            continue;
-        const int32_t until = op->last_micro_step ? p->op_count : w.end;
-        for (int32_t j = w.op + 1; j < until; j++)
-            if (sw_op_is_wait(p->ops[j].kind) && p->ops[j].in[0].value == op->out[0].value) {
-                l->wait[w.op] = j;
-                break;
+    for (int32_t v = 0; v < p->value_count; v++)
+        l->next_wait[v] = p->op_count;
+    for (int32_t r = p->region_count - 1; r >= 0; r--) {
+        const int32_t first = p->regions[r].first_op, end = first + p->regions[r].op_count;
+        for (int32_t i = end - 1; i >= first; i--) {
+            const struct sw_op *op = &p->ops[i];
+            l->wait[i] = i;
+            if (sw_op_is_wait(op->kind)) {
+                l->next_wait[op->in[0].value] = i;
+            } else if (sw_op_is_collective(op->kind) && op->n_out > 0) {
+                const int32_t next = l->next_wait[op->out[0].value];
+                if (next < (op->last_micro_step ? p->op_count : end))
+                    l->wait[i] = next;
             }
+        }
     }
 }
 
@@ -174,6 +179,7 @@ static void collect_shapes(const struct sw_program *p, struct sw_lifetimes *l)
             *latest = shape;
         }
         l->shapes[shape].count++;
+        l->shapes[shape].tiles |= p->values[v].tiles;
         l->shape_of[v] = shape;
     }
     for (int32_t i = 1; i < l->shape_count; i++)
@@ -341,11 +347,15 @@ static void collect_groups(const struct sw_program *p, struct sw_lifetimes *l)
         if (group < 0) {
             group = l->group_count++;
             l->by_size[group] = group;
-            l->groups[group] = (struct group){.key = key, .like = i, .previous = *latest};
+            l->groups[group] = (struct group){.key = key,
+                                              .value = l->blocks[i].value,
+                                              .op = l->blocks[i].op,
+                                              .previous = *latest};
             *latest = group;
         }
         l->groups[group].count++;
         l->blocks[i].group = group;
+        l->alive[i] = (struct alive){l->blocks[i].first, l->blocks[i].last + 1, group};
     }
 }
 
@@ -388,6 +398,7 @@ void sw_lifetimes_free(struct sw_lifetimes *l)
     if (l == NULL)
         return;
     free(l->blocks);
+    free(l->alive);
     free(l->kept);
     free(l->shapes);
     free(l->shape_of);
@@ -422,6 +433,7 @@ static int keep(const struct layout *f, struct sw_lifetimes *l)
     l->block_count = find_blocks(f);
     const size_t blocks = (size_t)l->block_count;
     l->blocks = malloc((blocks + 1) * sizeof *l->blocks);
+    l->alive = malloc((blocks + 1) * sizeof *l->alive);
     l->order = malloc((blocks + 1) * sizeof *l->order);
     l->groups = malloc((blocks + 1) * sizeof *l->groups);
     l->by_size = malloc((blocks + 1) * sizeof *l->by_size);
@@ -434,10 +446,10 @@ static int keep(const struct layout *f, struct sw_lifetimes *l)
     l->alike = malloc((ops + 1) * sizeof *l->alike);
     l->symbolic = malloc((ops + 1) * sizeof *l->symbolic);
     l->placed = calloc((size_t)p->region_count + 1, sizeof *l->placed);
-    if (l->blocks == NULL || l->order == NULL || l->groups == NULL || l->by_size == NULL ||
-        l->change == NULL || l->kept == NULL || l->shapes == NULL || l->shape_of == NULL ||
-        l->by_shape == NULL || l->started == NULL || l->alike == NULL || l->symbolic == NULL ||
-        l->placed == NULL)
+    if (l->blocks == NULL || l->alive == NULL || l->order == NULL || l->groups == NULL ||
+        l->by_size == NULL || l->change == NULL || l->kept == NULL || l->shapes == NULL ||
+        l->shape_of == NULL || l->by_shape == NULL || l->started == NULL || l->alike == NULL ||
+        l->symbolic == NULL || l->placed == NULL)
         return -1;
     for (int32_t v = 0; v < p->value_count; v++)
         l->started[v] = f->life[v].started;
@@ -471,10 +483,11 @@ int sw_layout_find_structure(struct sw_program *p, struct sw_error *err)
     struct layout f = {.p = p,
                        .life = calloc(values + 1, sizeof *f.life),
                        .wait = malloc((ops + 1) * sizeof *f.wait),
+                       .next_wait = malloc((values + 1) * sizeof *f.next_wait),
                        .found = malloc((values + ops + 1) * sizeof *f.found)};
     struct sw_lifetimes *l = calloc(1, sizeof *l);
     int status = -1;
-    if (f.life == NULL || f.wait == NULL || f.found == NULL || l == NULL)
+    if (f.life == NULL || f.wait == NULL || f.next_wait == NULL || f.found == NULL || l == NULL)
         goto out;
     find_waits(&f);
     find_lifetimes(&f);
@@ -488,6 +501,7 @@ int sw_layout_find_structure(struct sw_program *p, struct sw_error *err)
 out:
     free(f.life);
     free(f.wait);
+    free(f.next_wait);
     free(f.found);
     if (status == 0) {
         p->lifetimes = l;

@@ -159,15 +159,16 @@ struct sw_value {
     int32_t base;    /* index of the logical value this one is a version of; itself if none */
     int32_t alias;   /* shares the storage of that value (all_reduce is in place); -1: its own */
     int32_t stack;   /* 1, or the number of instances (layers, or layers + 1 of what is carried) */
-    int32_t first_layer; /* instance 0 is this layer's */
-    int32_t slots;       /* set by layout: that exist at once: instance i lives in slot i % slots */
-    int64_t slot_bytes;  /* set by layout, bytes: distance between slots; instances of a stack are
-                            contiguous (no padding) */
-    int64_t offset;      /* set by layout, bytes: in the arena */
+    int32_t first_layer;         /* instance 0 is this layer's */
+    int64_t offset;              /* set by layout, bytes: in the arena */
     uint8_t axis[SW_MAX_DIMS];   /* enum sw_logical */
     uint8_t symbol[SW_MAX_DIMS]; /* enum sw_size: where the size comes from */
     struct sw_sharding declared; /* from the rule table; the target when it must change */
     struct sw_sharding sharding; /* as it is; set by partition */
+    /* what new sizes set lies together, too */
+    int32_t slots;      /* set by layout: that exist at once: instance i lives in slot i % slots */
+    int64_t slot_bytes; /* set by layout, bytes: distance between slots; instances of a stack are
+                           contiguous (no padding) */
     int64_t local[SW_MAX_DIMS];  /* set by layout: shape of one rank's shard of one instance */
     int64_t size[SW_MAX_DIMS];   /* global, of one instance */
     int64_t padded[SW_MAX_DIMS]; /* what is split: size, or that rounded up to whole shards */
