@@ -15,8 +15,6 @@ enum { PROGRAM_BYTES = 150000, MEMORY_BYTES = 19000000, FEWEST_PROGRAMS = 64 };
 
 struct sw_cached_program {
     struct sw_program_key key;
-    uint64_t hash; /* of the key */
-    uint64_t used; /* when, for replacing the one that was not used for longest */
     struct sw_program *program;
     struct sw_counted counted;
     struct sw_units units;
@@ -27,12 +25,18 @@ struct sw_cached_program {
     int32_t inner_ring;
     int64_t micro_batch, slots, least_arena_bytes;
 };
+/* What of an entry is looked at to find one; apart from them, since they are large. */
+struct sw_told {
+    uint64_t hash; /* of the key */
+    uint64_t used; /* when, for replacing the one that was not used for longest; 0: it is free */
+};
 struct sw_program_cache {
     uint64_t now;
     struct sw_cost_shared shared; /* by them all */
     struct sw_orders orders;
     struct sw_logicals *logicals; /* that they were made of */
     int32_t count;
+    struct sw_told *told;             /* [count] */
     struct sw_cached_program entry[]; /* [count] */
 };
 
@@ -47,15 +51,17 @@ struct sw_program_cache *sw_program_cache_new(int32_t meshes)
         return NULL;
     cache->count = count;
     cache->logicals = sw_logicals_new();
-    if (cache->logicals == NULL) {
-        free(cache);
+    cache->told = calloc((size_t)count, sizeof *cache->told);
+    if (cache->logicals == NULL || cache->told == NULL) {
+        sw_program_cache_free(cache);
         return NULL;
     }
     return cache;
 }
 
-static void clear(struct sw_cached_program *entry)
+static void clear(struct sw_program_cache *cache, struct sw_cached_program *entry)
 {
+    cache->told[entry - cache->entry] = (struct sw_told){0, 0};
     sw_program_free(entry->program);
     sw_counted_free(&entry->counted);
     sw_units_free(&entry->units);
@@ -66,8 +72,9 @@ void sw_program_cache_free(struct sw_program_cache *cache)
 {
     if (cache == NULL)
         return;
-    for (int32_t i = 0; i < cache->count; i++)
-        clear(&cache->entry[i]);
+    for (int32_t i = 0; cache->told != NULL && i < cache->count; i++)
+        clear(cache, &cache->entry[i]);
+    free(cache->told);
     sw_logicals_free(cache->logicals);
     free(cache);
 }
@@ -84,6 +91,7 @@ struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
         if (program != NULL && cache->entry[i].program == program) {
             struct sw_program *taken = cache->entry[i].program;
             cache->entry[i].program = NULL;
+            cache->told[i].used = 0;
             return taken;
         }
     return NULL;
@@ -101,28 +109,21 @@ static uint64_t hash_key(const struct sw_program_key *key)
     return hash;
 }
 
-static bool holds(const struct sw_cached_program *entry, const struct sw_program_key *key,
-                  uint64_t hash)
-{
-    return entry->hash == hash && entry->program != NULL &&
-           memcmp(&entry->key, key, sizeof *key) == 0;
-}
-
 /* The entry of that structure, or the one to replace. */
 static struct sw_cached_program *find_entry(struct sw_program_cache *cache,
-                                            const struct sw_program_key *key, uint64_t hash)
+                                            const struct sw_program_key *key, uint64_t hash,
+                                            bool *found)
 {
-    struct sw_cached_program *oldest = &cache->entry[0];
+    const struct sw_told *told = cache->told;
+    int32_t oldest = 0;
     for (int32_t i = 0; i < cache->count; i++) {
-        struct sw_cached_program *entry = &cache->entry[i];
-        if (holds(entry, key, hash))
-            return entry;
-        if (entry->program == NULL ? oldest->program != NULL : entry->used < oldest->used)
-            oldest = entry;
-        if (oldest->program == NULL)
-            oldest->used = 0;
+        *found = told[i].hash == hash && told[i].used > 0 &&
+                 memcmp(&cache->entry[i].key, key, sizeof *key) == 0;
+        if (*found)
+            return &cache->entry[i];
+        oldest = told[i].used < told[oldest].used ? i : oldest;
     }
-    return oldest;
+    return &cache->entry[oldest];
 }
 
 /* Gives the entry's program the sizes of these options, unless it has them. */
@@ -167,23 +168,36 @@ static struct sw_cached_program *find_program(struct sw_program_cache *cache,
     struct sw_program_key key;
     sw_program_structure(options, &key);
     const uint64_t hash = hash_key(&key);
-    struct sw_cached_program *entry = find_entry(cache, &key, hash);
-    const bool found = holds(entry, &key, hash);
+    bool found = false;
+    struct sw_cached_program *entry = find_entry(cache, &key, hash, &found);
+    cache->now++;
     if (!found) {
-        clear(entry);
+        clear(cache, entry);
         if (compile(cache, options, &entry->program, err) != 0)
             return NULL;
         entry->key = key;
-        entry->hash = hash;
     }
-    entry->used = ++cache->now;
+    cache->told[entry - cache->entry] = (struct sw_told){hash, cache->now};
     if (resize(entry, options, err) != 0 ||
         (!found && sw_guess_count(entry->program, &entry->counted, err) != 0)) {
-        clear(entry);
+        clear(cache, entry);
         return NULL;
     }
     entry->counted.known.shared = &cache->shared;
     return entry;
+}
+
+static void fill_sized(const struct sw_searcher *s, struct sw_cached_program *cached,
+                       struct sw_sized *out)
+{
+    const int64_t reserved = s->run->cluster.accelerator.reserved_memory_bytes;
+    out->cached = cached;
+    out->program = cached->program;
+    out->counted = &cached->counted;
+    out->units = &cached->units;
+    out->reason = SW_FITS;
+    out->least_bytes = cached->least_arena_bytes + reserved;
+    out->most_bytes = sw_program_most_bytes(out->program) + reserved;
 }
 
 int sw_searcher_program(struct sw_searcher *s, const struct sw_program_options *options,
@@ -194,16 +208,18 @@ int sw_searcher_program(struct sw_searcher *s, const struct sw_program_options *
     out->reason = sw_program_admits(options, NULL, NULL);
     if (out->reason != SW_FITS)
         return 0;
-    out->cached = find_program(s->cache, options, err);
-    if (out->cached == NULL)
+    struct sw_cached_program *cached = find_program(s->cache, options, err);
+    if (cached == NULL)
         return -1;
-    out->program = out->cached->program;
-    out->counted = &out->cached->counted;
-    out->units = &out->cached->units;
-    const int64_t reserved = s->run->cluster.accelerator.reserved_memory_bytes;
-    out->least_bytes = out->cached->least_arena_bytes + reserved;
-    out->most_bytes = sw_program_most_bytes(out->program) + reserved;
+    fill_sized(s, cached, out);
     return 0;
+}
+
+/* A decision is often asked for again at once: whether the latest is that one, byte for byte. */
+static bool is_latest(const struct sw_searcher *s, const struct sw_decision *decision)
+{
+    return s->latest_program != NULL && s->latest_at == s->cache->now &&
+           memcmp(&s->latest, decision, sizeof s->latest) == 0;
 }
 
 int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
@@ -211,11 +227,21 @@ int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
 {
     struct sw_program_options options;
     out->decision = *decision;
-    if (sw_plan_program_options(s->run, decision, &options, err) != 0 ||
-        sw_searcher_program(s, &options, out, err) != 0)
-        return -1;
-    if (out->program != NULL)
-        out->decision.train.accumulation_steps = out->program->accumulation_steps;
+    if (is_latest(s, decision)) {
+        fill_sized(s, s->latest_program, out);
+        out->program->mesh = decision->mesh;
+    } else {
+        s->latest_program = NULL;
+        if (sw_plan_program_options(s->run, decision, &options, err) != 0 ||
+            sw_searcher_program(s, &options, out, err) != 0)
+            return -1;
+        if (out->program == NULL)
+            return 0;
+        memcpy(&s->latest, decision, sizeof s->latest);
+        s->latest_program = out->cached;
+        s->latest_at = s->cache->now;
+    }
+    out->decision.train.accumulation_steps = out->program->accumulation_steps;
     return 0;
 }
 

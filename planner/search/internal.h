@@ -51,6 +51,10 @@ struct sw_searcher {
     bool residual_fixed;  /* the run's rules decide residual_seq */
     bool residual_tp;     /* what they decided, when they name sp, tp */
     struct sw_program_cache *cache;
+    /* the decision whose program was asked for last, while nothing else has been asked for */
+    struct sw_decision latest;
+    struct sw_cached_program *latest_program; /* NULL: none */
+    uint64_t latest_at;                       /* of the cache's clock */
 };
 
 /* A decision's program with the right sizes; offsets only once priced. It belongs to the cache,

@@ -51,6 +51,7 @@ static int judge(const struct sw_searcher *like, const struct sw_run_config *run
     struct sw_preference preference;
     struct sw_searcher s = *like;
     s.run = run;
+    s.latest_program = NULL; /* of another run */
     s.asked = false;
     memset(out, 0, sizeof *out);
     out->decision.mesh = *mesh;
