@@ -14,6 +14,7 @@
  * last of them. */
 enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, FEW_FLIGHTS = 64 };
 
+/* Of ops that are alike (sw_cost_step). */
 struct timing {
     double compute;       /* on the compute stream */
     double communication; /* on the communication stream */
@@ -24,9 +25,7 @@ struct timing {
     double block, hop; /* ring attention over links: seconds of each */
     bool home;         /* and its last hop, with nothing to compute beside it */
     bool talks;        /* any of these */
-    int16_t ends;      /* in done[] */
-    uint8_t stream, when, work; /* as sw_cost_step has them */
-    sw_axis_set axes;           /* effective ones */
+    sw_axis_set axes;  /* effective ones */
 };
 
 /* A collective that was issued. */
@@ -57,7 +56,7 @@ struct pricing {
     const struct sw_cluster_config *cluster;
     const struct sw_workload *workload;
     struct sw_cost_known *known;
-    struct timing *timing; /* [op_count] */
+    struct timing *timing; /* [op_count]: at the first op of those alike */
     double *done;          /* [known->ends]: when the last collective that writes a value ends */
     struct flight
         *flight; /* [flights], in their order: what ended before compute came is dropped */
@@ -228,21 +227,14 @@ static void look_at_collective(struct pricing *c, int32_t i, const struct sw_reg
                                struct sw_traffic_walk *walk)
 {
     const struct sw_cost_step *step = &c->known->step[i];
-    const struct sw_op *op = &c->p->ops[i];
-    struct timing *t = &c->timing[i];
+    struct timing *t = &c->timing[step->alike];
     t->axes = step->axes & c->splits;
     if (t->axes == 0 ||
         (c->ideal != NULL && c->ideal->batch_alone && t->axes & (1u << SW_DP | 1u << SW_FSDP)))
         return;
-    if (step->alike < i) {
-        const struct timing *like = &c->timing[step->alike];
-        t->communication = like->communication;
-        t->latency = like->latency;
-        t->copying = like->copying;
-    } else if (sw_traffic_at(walk, region, op)) {
-        time_collective(c, op, walk->axes, &walk->sent, t);
-    }
-    const double calls = sw_walk_count(c->p, region, op);
+    if (step->alike == i && sw_traffic_at(walk, region, &c->p->ops[i]))
+        time_collective(c, &c->p->ops[i], walk->axes, &walk->sent, t);
+    const double calls = sw_walk_times(c->p, region, step->when);
     if (c->ideal == NULL)
         count_bytes(c, t->axes, calls, c->known->sent[step->alike].bytes);
     count_alone(c, step->of_weights, calls, t);
@@ -282,13 +274,14 @@ static void time_ops(struct pricing *c)
     for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
         const struct sw_region *region = &p->regions[w.region];
         const struct sw_cost_step *step = &c->known->step[w.op];
-        c->timing[w.op] = (struct timing){
-            .stream = step->stream, .when = step->when, .work = step->work, .ends = step->ends};
+        const bool first = step->alike == w.op;
         c->ahead[w.region] |= (step->when & SW_WHEN_AHEAD) != 0;
-        if (step->stream == SW_STREAM_COMPUTE)
-            look_at_compute(c, w.op, region, &walk);
-        else if (step->stream == SW_STREAM_COMMUNICATION)
+        if (first)
+            c->timing[w.op] = (struct timing){0};
+        if (step->stream == SW_STREAM_COMMUNICATION)
             look_at_collective(c, w.op, region, &walk);
+        else if (first && step->stream == SW_STREAM_COMPUTE)
+            look_at_compute(c, w.op, region, &walk);
     }
 }
 
@@ -365,19 +358,21 @@ static inline double find_slower(struct pricing *c, const struct timing *t, doub
     return slower;
 }
 
-/* Ops one after the other, but for those that `skip` says. Walked many times: looks at the timings
- * alone, which are small, and keeps the clocks at hand. */
-static void run_ops(struct pricing *c, const struct timing *t, const struct timing *end,
-                    uint8_t skip)
+/* Ops one after the other, but for those that `skip` says. Walked many times: looks at steps and
+ * timings alone, which are small, and keeps the clocks at hand. */
+static void run_ops(struct pricing *c, int32_t first, int32_t end, uint8_t skip)
 {
+    const struct timing *timing = c->timing;
     double compute = c->now.compute, communication = c->now.communication, busy = c->now.busy;
     double *work = c->now.work;
     const double issue = c->cluster->profile.host_time_s;
-    for (; t < end; t++) {
-        if (t->when & skip)
+    for (const struct sw_cost_step *op = c->known->step + first, *behind = c->known->step + end;
+         op < behind; op++) {
+        const struct timing *t = &timing[op->alike];
+        if (op->when & skip)
             continue;
-        if (t->stream == SW_STREAM_WAIT) {
-            const double until = c->done[t->ends];
+        if (op->stream == SW_STREAM_WAIT) {
+            const double until = c->done[op->ends];
             if (until > compute) {
                 wait_until(c, compute, until);
                 compute = until;
@@ -391,13 +386,13 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             work[SW_WORK_REST] += c->now.host - compute;
             compute = c->now.host;
         }
-        if (t->stream == SW_STREAM_COMPUTE) {
+        if (op->stream == SW_STREAM_COMPUTE) {
             const double slower = find_slower(c, t, communication - compute);
             if (!t->talks) {
                 const double took = t->compute + slower;
                 compute += took;
                 busy += took;
-                work[t->work] += took;
+                work[op->work] += took;
                 continue;
             }
             if (t->hop > 0 && communication > compute) {
@@ -407,7 +402,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             }
             compute += t->compute + slower;
             busy += t->compute - t->inside + slower;
-            work[t->work] += t->compute - t->inside + slower;
+            work[op->work] += t->compute - t->inside + slower;
             if (t->inside > 0)
                 expose(&c->now, t->axes, t->inside);
             if (t->hop > 0) { /* until its last message has arrived */
@@ -421,7 +416,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             c->now.copying = (start > compute ? c->now.copying : 0) + t->copying;
             if (t->communication > 0)
                 add_flight(c, compute, (struct flight){start, communication, t->axes});
-            c->done[t->ends] = communication; /* waits name the first result */
+            c->done[op->ends] = communication; /* waits name the first result */
         }
     }
     c->now.compute = compute;
@@ -431,18 +426,19 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
 
 static void observe_op(struct pricing *c, const struct sw_walk *w)
 {
-    const struct timing *t = &c->timing[w->op];
+    const struct sw_cost_step *step = &c->known->step[w->op];
     const double issued = c->now.compute;
-    run_ops(c, t, t + 1, 0);
-    const bool collective = t->stream == SW_STREAM_COMMUNICATION;
+    run_ops(c, w->op, w->op + 1, 0);
+    const bool collective = step->stream == SW_STREAM_COMMUNICATION;
     const double end = collective ? c->now.communication : c->now.compute;
+    const double took = collective ? c->timing[step->alike].communication : 0;
     const struct sw_cost_event event = {.op = w->op,
                                         .region = w->region,
                                         .layer = w->layer,
                                         .micro_step = w->micro_step,
-                                        .stream = t->stream,
+                                        .stream = step->stream,
                                         .issued = issued,
-                                        .start = collective ? end - t->communication : issued,
+                                        .start = collective ? end - took : issued,
                                         .end = end};
     c->observer->event(c->observer->context, &event);
 }
@@ -450,9 +446,8 @@ static void observe_op(struct pricing *c, const struct sw_walk *w)
 static void run_iteration(struct pricing *c, struct sw_walk *w)
 {
     const struct sw_region *region = &c->p->regions[w->region];
-    const struct timing *first = &c->timing[region->first_op];
     if (c->observer == NULL)
-        run_ops(c, first, first + region->op_count, w->skip);
+        run_ops(c, region->first_op, region->first_op + region->op_count, w->skip);
     while (c->observer != NULL && sw_walk_op(w))
         observe_op(c, w);
 }

@@ -76,7 +76,7 @@ enum sw_cost_work { SW_WORK_WEIGHTS, SW_WORK_CACHE, SW_WORK_REST, SW_WORKS };
 
 /* What an op is to a price, whatever its sizes and the axis order. */
 struct sw_cost_step {
-    int32_t alike;    /* sw_program_alike */
+    int32_t alike;    /* sw_program_alike; itself where it talks */
     int16_t ends;     /* a collective, or a wait for it: which of those that are waited for */
     uint8_t stream;   /* enum sw_cost_stream */
     uint8_t when;     /* sw_walk_when */

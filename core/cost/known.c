@@ -30,8 +30,6 @@ static void read_steps(struct sw_cost_known *known, const struct sw_program *p, 
         *step = (struct sw_cost_step){.alike = sw_program_alike(p, i),
                                       .when = sw_walk_when(op),
                                       .axes = sw_axes_set(op->axes)};
-        if (step->alike == i)
-            known->first[known->first_count++] = i;
         known->once = known->once || op->last_micro_step;
         if (sw_op_is_wait(op->kind)) {
             step->stream = SW_STREAM_WAIT;
@@ -45,7 +43,10 @@ static void read_steps(struct sw_cost_known *known, const struct sw_program *p, 
             step->work = (uint8_t)work_of(p, op);
             step->of_batch = sw_traffic_op_of_batch(p, op);
             step->talks = step->axes != 0 && (sw_op_is_ring(op) || sw_op_is_exchange(op->kind));
+            step->alike = step->talks ? i : step->alike;
         }
+        if (step->alike == i)
+            known->first[known->first_count++] = i;
     }
 }
 

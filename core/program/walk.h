@@ -75,12 +75,17 @@ static inline uint8_t sw_walk_when(const struct sw_op *op)
                      (op->last_micro_step ? SW_WHEN_LAST_MICRO_STEP : 0));
 }
 
-/* How many times a run of the program issues an op of that region. */
+/* How many times a run of the program issues an op of that region; when: enum sw_when. */
+static inline double sw_walk_times(const struct sw_program *program, const struct sw_region *region,
+                                   uint8_t when)
+{
+    const bool once = region->phase == SW_PHASE_UPDATE || (when & SW_WHEN_LAST_MICRO_STEP) != 0;
+    return (double)region->repeat * (once ? 1 : program->accumulation_steps);
+}
 static inline double sw_walk_count(const struct sw_program *program, const struct sw_region *region,
                                    const struct sw_op *op)
 {
-    const bool once = region->phase == SW_PHASE_UPDATE || op->last_micro_step;
-    return (double)region->repeat * (once ? 1 : program->accumulation_steps);
+    return sw_walk_times(program, region, sw_walk_when(op));
 }
 
 #endif
