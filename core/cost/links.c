@@ -98,6 +98,22 @@ static int32_t least_piece(int32_t block, int32_t domain, int32_t ranks)
     return least;
 }
 
+/* One ring over all ranks, domain by domain: of its n - 1 steps those over a level are between the
+ * domains below that it joins. Messages of many sizes are asked for on one span. */
+static void find_crossed(struct sw_span *span)
+{
+    int32_t below = span->ranks;
+    span->outermost = -1;
+    for (int32_t l = 0; l < span->levels; l++) {
+        const bool top = l == span->levels - 1;
+        const int32_t joined = top ? 1 : ceiling(span->ranks, span->members[l + 1]);
+        const bool crosses = span->parts[l] > 1;
+        span->ring_steps[l] = crosses ? below - joined : 0;
+        span->outermost = crosses ? l : span->outermost;
+        below = joined;
+    }
+}
+
 /* A search asks this for every placement of every mesh. Where axes that are not neighbours are cut
  * at once, the product of their worst is taken: a bound. */
 void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
@@ -148,6 +164,14 @@ void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh
         below = domain;
         least = next;
     }
+    find_crossed(out);
+}
+
+void sw_links_cut(struct sw_span *span, int32_t levels)
+{
+    span->levels = levels;
+    while (span->outermost >= 0 && (span->outermost >= levels || span->parts[span->outermost] <= 1))
+        span->outermost--;
 }
 
 uint16_t sw_links_placement(const struct sw_mesh *mesh, sw_axis_set group)
@@ -245,15 +269,6 @@ double sw_links_sent_share(enum sw_collective kind, int32_t ranks)
     return kind == SW_ALL_REDUCE ? 2 * part : part;
 }
 
-/* One ring over all ranks, domain by domain: of its n - 1 steps those over this level are between
- * the domains below that it joins. */
-int32_t sw_links_ring_steps(const struct sw_span *span, int32_t level)
-{
-    const int32_t below = ceiling(span->ranks, span->members[level]);
-    const bool top = level == span->levels - 1;
-    return below - (top ? 1 : ceiling(span->ranks, span->members[level + 1]));
-}
-
 /* all_gather and reduce_scatter are one flat ring, an all_reduce a ring or chain inside a node, up
  * and down, and a tree between nodes (NCCL, src/graph/tuning.cc). */
 double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, int32_t parts,
@@ -317,7 +332,7 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
     if (span->ranks <= 1)
         return 0;
     double slowest = 0, latency = 0;
-    for (int32_t l = 0; l < span->levels; l++) {
+    for (int32_t l = 0; l <= span->outermost; l++) {
         const struct sw_link_config *link = &cluster->link[l];
         if (span->parts[l] <= 1)
             continue;
@@ -331,19 +346,15 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
                             : collective_bandwidth(cluster, l, kind, span->inside[l], crossing));
         if (seconds > slowest)
             slowest = seconds;
-        latency +=
-            sw_links_steps(direct, kind, l == 0, span->parts[l], sw_links_ring_steps(span, l)) *
-            link->latency_s;
+        latency += sw_links_steps(direct, kind, l == 0, span->parts[l], span->ring_steps[l]) *
+                   link->latency_s;
     }
-    return launch_of(cluster, sw_links_outermost(span)) + latency + slowest;
+    return launch_of(cluster, span->outermost) + latency + slowest;
 }
 
 int32_t sw_links_outermost(const struct sw_span *span)
 {
-    for (int32_t l = span->levels - 1; l >= 0; l--)
-        if (span->parts[l] > 1)
-            return l;
-    return -1;
+    return span->outermost;
 }
 
 int32_t sw_links_fastest(const struct sw_cluster_config *cluster)

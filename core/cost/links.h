@@ -17,11 +17,17 @@
 struct sw_span {
     int32_t ranks; /* of a group */
     int32_t levels;
+    int32_t outermost; /* link that it crosses, -1: none (one rank) */
     int32_t inside[SW_MAX_LINKS], parts[SW_MAX_LINKS], members[SW_MAX_LINKS];
+    /* steps of a ring over the group that go over links of that level; 0 where it crosses none */
+    int32_t ring_steps[SW_MAX_LINKS];
 };
 
 void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                    struct sw_axes axes, struct sw_span *out);
+
+/* Leaves it only its innermost links, so many levels of them. */
+void sw_links_cut(struct sw_span *span, int32_t levels);
 
 /* How the groups over a set of axes lie depends on which axes lie inside each of its own, which is
  * alike in many orders of the mesh's axes: four bits for each axis of the set. */
@@ -51,8 +57,6 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
  * Bytes that each of `ranks` sends for each byte of the whole array: the bus factor of nccl-tests
  * (doc/PERFORMANCE.md). */
 double sw_links_sent_share(enum sw_collective kind, int32_t ranks);
-/* Steps of a ring over the group that go over links of that level. */
-int32_t sw_links_ring_steps(const struct sw_span *span, int32_t level);
 /* Steps whose latency one level adds, where it joins `parts` of the group's domains and a flat ring
  * has `ring_steps` of its steps. */
 double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, int32_t parts,

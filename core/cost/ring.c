@@ -27,7 +27,7 @@ void sw_ring_time(const struct sw_cluster_config *cluster, const struct sw_span 
     const int32_t rings = blocks->rings, inner = blocks->ranks / rings;
     struct hops h = {*span, *span, cluster};
     if (inside)
-        h.inside.levels = sw_links_fastest(cluster) + 1;
+        sw_links_cut(&h.inside, sw_links_fastest(cluster) + 1);
     h.inside.ranks = inner;
     const double keys = (double)blocks->travel_bytes, sums = (double)blocks->sum_bytes;
     const double pass = within(&h, keys), piece = across(&h, keys / inner);
