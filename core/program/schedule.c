@@ -517,6 +517,7 @@ static void schedule_free(struct schedule *s)
     free(s->waits);
     free(s->early);
     free(s->only_in);
+    free(s->named);
 }
 
 int sw_schedule(struct sw_program *program, struct sw_error *err)
@@ -530,8 +531,9 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
     s.waits = malloc(count * sizeof *s.waits);
     s.early = malloc(count * sizeof *s.early);
     s.only_in = malloc(((size_t)program->value_count + 1) * sizeof *s.only_in);
+    s.named = malloc(count * sizeof *s.named);
     if (done == NULL || s.list.ops == NULL || s.list.named == NULL || s.waits == NULL ||
-        s.early == NULL || s.only_in == NULL) {
+        s.early == NULL || s.only_in == NULL || s.named == NULL) {
         free(done);
         schedule_free(&s);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while scheduling the program");
@@ -543,10 +545,10 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
         struct sw_region *region = &program->regions[r];
         s.region = region;
         s.list.count = region->op_count;
-        for (int32_t i = 0; i < region->op_count; i++) {
+        for (int32_t i = 0; i < region->op_count; i++)
             s.list.ops[i] = &program->ops[region->first_op + i];
-            sw_schedule_name(&s.list, i);
-        }
+        memcpy(s.list.named, s.named + region->first_op,
+               (size_t)region->op_count * sizeof *s.named);
         drop_moved(&s);
         drop_unread(&s);
         write_in_place(&s);

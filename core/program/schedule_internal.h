@@ -27,8 +27,9 @@ struct schedule {
     const struct sw_region *region;
     struct early *early; /* [early_count] */
     int32_t early_count;
-    int32_t *only_in; /* [value_count]: sw_schedule_find_regions */
-    bool failed;      /* out of memory */
+    int32_t *only_in;    /* [value_count]: sw_schedule_find_regions */
+    struct named *named; /* [op_count]: of the program's ops before they are moved, the same */
+    bool failed;         /* out of memory */
 };
 
 /* ---- The list ---- */
@@ -70,26 +71,27 @@ static inline uint64_t sw_schedule_may_name(const struct named *named, enum nami
     return (how & READS ? named->in : 0) | (how & WRITES ? named->out : 0);
 }
 
-/* Whether op i names that storage so. The innermost loop of this pass. */
+/* Whether op i, which may, names that storage so. */
 static inline bool sw_schedule_names_at(const struct schedule *s, enum naming how, int32_t stored,
                                         int32_t i)
 {
-    if ((sw_schedule_may_name(&s->list.named[i], how) >> (stored & 63) & 1) == 0)
-        return false;
     const struct sw_op *op = s->list.ops[i];
     return (how & READS && sw_schedule_names(s->p->values, op->in, op->n_in, stored)) ||
            (how & WRITES && sw_schedule_names(s->p->values, op->out, op->n_out, stored));
 }
 
 /* The first op of the list from `from` on, before `end`, that names the value's storage so; `end`:
- * none does. */
+ * none does. The innermost loop of this pass. */
 static inline int32_t sw_schedule_next(const struct schedule *s, enum naming how, int32_t value,
                                        int32_t from, int32_t end)
 {
     const int32_t stored = sw_schedule_storage(s->p, value);
-    while (from < end && !sw_schedule_names_at(s, how, stored, from))
-        from++;
-    return from < end ? from : end;
+    const uint64_t bit = UINT64_C(1) << (stored & 63);
+    for (; from < end; from++)
+        if ((sw_schedule_may_name(&s->list.named[from], how) & bit) != 0 &&
+            sw_schedule_names_at(s, how, stored, from))
+            return from;
+    return end;
 }
 
 /* The last op before `end` that names it so; -1: none does. */
@@ -97,10 +99,12 @@ static inline int32_t sw_schedule_last(const struct schedule *s, enum naming how
                                        int32_t end)
 {
     const int32_t stored = sw_schedule_storage(s->p, value);
-    do
-        end--;
-    while (end >= 0 && !sw_schedule_names_at(s, how, stored, end));
-    return end;
+    const uint64_t bit = UINT64_C(1) << (stored & 63);
+    while (--end >= 0)
+        if ((sw_schedule_may_name(&s->list.named[end], how) & bit) != 0 &&
+            sw_schedule_names_at(s, how, stored, end))
+            return end;
+    return -1;
 }
 
 /* Whether op i does. */
@@ -110,8 +114,8 @@ static inline bool sw_schedule_is(const struct schedule *s, enum naming how, int
     return sw_schedule_next(s, how, value, i, i + 1) == i;
 }
 
-/* Where the storages of the whole program are named. What is scheduled later names no storage in
- * another region that it did not name before. */
+/* Where the storages of the whole program are named, and by which op. What is scheduled later names
+ * no storage in another region that it did not name before. */
 void sw_schedule_find_regions(struct schedule *s);
 /* Only these two ops of the region, and no other region, touch the value? */
 bool sw_schedule_only_between(const struct schedule *s, int32_t value, int32_t a, int32_t b);

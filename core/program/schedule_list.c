@@ -61,14 +61,18 @@ bool sw_schedule_touches(const struct sw_program *p, const struct sw_op *op, int
 /* Of only_in: no region, or several, name that storage; else it is the one region's number. */
 enum { IN_NONE = -1, IN_SEVERAL = -2 };
 
-static void note_region(struct schedule *s, const struct sw_ref *refs, uint16_t count, int32_t r)
+/* Returns what named_by does. */
+static uint64_t note_region(struct schedule *s, const struct sw_ref *refs, uint16_t count,
+                            int32_t r)
 {
+    uint64_t bits = 0;
     for (uint16_t k = 0; k < count; k++) {
-        int32_t *own = &s->only_in[refs[k].value];
-        int32_t *stored = &s->only_in[sw_schedule_storage(s->p, refs[k].value)];
-        *own = *own == IN_NONE || *own == r ? r : IN_SEVERAL;
-        *stored = *stored == IN_NONE || *stored == r ? r : IN_SEVERAL;
+        const int32_t value = refs[k].value, stored = sw_schedule_storage(s->p, value);
+        int32_t *in = &s->only_in[stored];
+        *in = *in == IN_NONE || *in == r ? r : IN_SEVERAL;
+        bits |= UINT64_C(1) << (value & 63) | UINT64_C(1) << (stored & 63);
     }
+    return bits;
 }
 
 void sw_schedule_find_regions(struct schedule *s)
@@ -77,10 +81,11 @@ void sw_schedule_find_regions(struct schedule *s)
     for (int32_t v = 0; v < p->value_count; v++)
         s->only_in[v] = IN_NONE;
     for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_op *op = &p->ops[p->regions[r].first_op];
-        for (const struct sw_op *end = op + p->regions[r].op_count; op < end; op++) {
-            note_region(s, op->in, op->n_in, r);
-            note_region(s, op->out, op->n_out, r);
+        const int32_t first = p->regions[r].first_op, end = first + p->regions[r].op_count;
+        for (int32_t i = first; i < end; i++) {
+            const struct sw_op *op = &p->ops[i];
+            s->named[i] = (struct named){note_region(s, op->in, op->n_in, r),
+                                         note_region(s, op->out, op->n_out, r)};
         }
     }
 }
