@@ -557,6 +557,64 @@ static void blocks_need_no_panels(void **state)
     device->vtable->destroy(device);
 }
 
+/* Products of a transposed a that our blocks make: those of oneDNN 2 to the bit, with other
+ * releases as near as sums of k terms of at most 1 in fp32 are; added to what c holds, or in its
+ * place. */
+static void blocks_are_the_librarys(void **state)
+{
+    (void)state;
+    /* k, n, m: of whole panels and not, of sums in one part and in two, of columns packed twice */
+    static const int64_t sizes[][3] = {
+        {128, 96, 64}, {511, 101, 77}, {513, 200, 250}, {1100, 385, 300}, {8191, 700, 64}};
+    for (size_t t = 0; t < 2 * sizeof sizes / sizeof *sizes; t++) {
+        const int64_t k = sizes[t / 2][0], n = sizes[t / 2][1], m = sizes[t / 2][2];
+        const int64_t apart = n + (t / 2 == 2 ? 3 : 0);
+        const bool adds = t % 2 == 1;
+        struct sw_device *device = sw_cpu_device_create(adds ? 3 : 1, NULL);
+        struct sw_cpu_device *cpu = (struct sw_cpu_device *)device;
+        uint16_t *a = malloc((size_t)(k * m) * sizeof *a), *b = malloc((size_t)(k * n) * sizeof *b);
+        float *c[2];
+        assert_true(device != NULL && a != NULL && b != NULL);
+        for (int64_t i = 0; i < k * m; i++)
+            put(a, SW_BF16_T, i, value((uint64_t)i));
+        for (int64_t i = 0; i < k * n; i++)
+            put(b, SW_BF16_T, i, value((uint64_t)i + 7919));
+        for (int which = 0; which < 2; which++) {
+            c[which] = malloc((size_t)(m * apart) * sizeof(float));
+            assert_non_null(c[which]);
+            for (int64_t i = 0; i < m * apart; i++)
+                c[which][i] = adds || i % apart >= n ? (float)(i % 101) : NAN;
+            const struct sw_cpu_matmul g = {.m = m,
+                                            .n = n,
+                                            .k = k,
+                                            .a = a,
+                                            .b = b,
+                                            .c = c[which],
+                                            .a_row = 1,
+                                            .a_column = m,
+                                            .b_row = n,
+                                            .b_column = 1,
+                                            .c_row = apart,
+                                            .a_dtype = SW_BF16_T,
+                                            .b_dtype = SW_BF16_T,
+                                            .accumulate = adds};
+            assert_true(sw_cpu_matmul_is_blocked(cpu, &g) == cpu->pairs);
+            assert_int_equal(
+                which ? sw_cpu_matmul_onednn(cpu, &g, NULL) : sw_cpu_matmul(cpu, &g, NULL), 0);
+        }
+        for (int64_t i = 0; i < m * apart; i++)
+            if ((DNNL_VERSION_MAJOR < 3 && apart == n) || i % apart >= n)
+                assert_memory_equal(&c[0][i], &c[1][i], sizeof(float));
+            else
+                assert_true(fabsf(c[0][i] - c[1][i]) <= (float)(k * k + 101) * 0x1p-23F);
+        free(a);
+        free(b);
+        free(c[0]);
+        free(c[1]);
+        device->vtable->destroy(device);
+    }
+}
+
 /* Few rows are made for nothing. */
 static void panels_fit(void **state)
 {
@@ -579,6 +637,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(many_rows_are_those_of_one),
         cmocka_unit_test(tiles_give_the_same_rows),
         cmocka_unit_test(blocks_need_no_panels),
+        cmocka_unit_test(blocks_are_the_librarys),
         cmocka_unit_test(panels_fit),
     };
     if (argc > 1)

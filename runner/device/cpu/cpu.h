@@ -41,6 +41,7 @@ struct sw_cpu_device {
     int32_t threads;
     int64_t alone_elems; /* so many one thread is through with before others have begun */
     bool amx;            /* bf16 is multiplied in the processor's tiles (amx.h) */
+    bool pairs;          /* the library multiplies bf16 in pairs, and has nothing faster */
     char *scratch;       /* [threads, SW_CPU_SCRATCH_BYTES] */
     struct matmul_cache *matmuls;
     struct matmul_cache **of_thread; /* [threads], for products whose rows are alike */
@@ -70,6 +71,9 @@ static inline bool sw_cpu_takes_amx(const struct sw_cpu_device *device, const st
  * threads in turns. NULL: there is none. Whoever writes past its last page is stopped. */
 void *sw_cpu_memory_allocate(size_t bytes, int32_t threads);
 void sw_cpu_memory_release(void *memory);
+/* Whole huge pages that nobody touched yet, with whatever they hold; the caller's, free(). NULL:
+ * there is none. */
+void *sw_cpu_memory_untouched(size_t bytes);
 
 /* c[m,n] (+)= a[m,k] b[k,n]. Element (i,j) of a is at a[i * a_row + j * a_column], one of the two
  * being 1; likewise b; c is row-major with leading dimension c_row. */
@@ -115,6 +119,12 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
  * are gone over in blocks that the second cache holds, weights packed for each. */
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
+/* The same of a^T b in bf16, to fp32, where the library would multiply pairs, too: to its bits
+ * (blocks.inc), and sooner. Whether it is for this product: none of its sizes small, k such that
+ * scratch holds some columns. */
+bool sw_cpu_matmul_is_blocked(const struct sw_cpu_device *device,
+                              const struct sw_cpu_matmul *matmul);
+void sw_cpu_matmul_blocked(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
 /* Weights [k, n] of bf16 or int8, `turned` [n, k], into tiles of [k, n] (core/base/device.h). */
 bool sw_cpu_tiles(enum sw_dtype dtype); /* those of struct sw_device_vtable */
 void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,

@@ -120,7 +120,8 @@ struct sw_device *sw_cpu_device_create(int32_t threads, struct sw_error *err)
     cpu->threads = threads;
     cpu->alone_elems = ALONE_ELEMS;
     cpu->amx = sw_cpu_amx_is_usable(sw_onednn_has_amx());
-    cpu->scratch = aligned_alloc(4096, (size_t)threads * SW_CPU_SCRATCH_BYTES);
+    cpu->pairs = sw_onednn_has_pairs();
+    cpu->scratch = sw_cpu_memory_untouched((size_t)threads * SW_CPU_SCRATCH_BYTES);
     cpu->of_thread = calloc((size_t)threads, sizeof *cpu->of_thread);
     if (cpu->scratch == NULL || cpu->of_thread == NULL)
         goto out_of_memory;

@@ -25,6 +25,9 @@
 #endif
 #include "runner/device/cpu/angles.inc"
 #include "runner/device/cpu/kernels.inc"
+#if HAS_PAIRS
+#include "runner/device/cpu/blocks.inc"
+#endif
 #include "runner/device/cpu/update.inc"
 #include "runner/device/cpu/head.inc"
 #include "runner/device/cpu/attention.inc"
@@ -32,6 +35,21 @@
 #include "runner/device/cpu/cache.inc"
 #include "runner/device/cpu/serving.inc"
 #include "runner/device/cpu/sampling.inc"
+
+#if !HAS_PAIRS
+bool sw_cpu_matmul_is_blocked(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
+{
+    (void)device;
+    (void)g;
+    return false;
+}
+
+void sw_cpu_matmul_blocked(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
+{
+    (void)device;
+    (void)g;
+}
+#endif
 
 /* Edge of the blocks that are widened: three of them fill one thread's scratch, whatever the number
  * of threads, so that it does not change the result. */

@@ -224,6 +224,8 @@ int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matm
         sw_cpu_gemm_f64(device, matmul);
     else if (sw_cpu_matmul_is_streamed(matmul))
         sw_cpu_matmul_streamed(device, matmul);
+    else if (sw_cpu_matmul_is_blocked(device, matmul))
+        sw_cpu_matmul_blocked(device, matmul);
     else if (matmul->b_dtype == SW_I8)
         return sw_cpu_matmul_widened(device, matmul, err);
     else

@@ -2,6 +2,7 @@
 #include "core/base/number.h"
 #include "runner/device/cpu/cpu.h"
 
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -49,6 +50,16 @@ void *sw_cpu_memory_allocate(size_t bytes, int32_t threads)
     if (alignment == HUGE_PAGE_BYTES)
         (void)madvise(memory, size, MADV_HUGEPAGE);
     touch(memory, size, page, threads);
+    return memory;
+}
+
+void *sw_cpu_memory_untouched(size_t bytes)
+{
+    const size_t size = (size_t)sw_align((int64_t)bytes, HUGE_PAGE_BYTES);
+    void *memory = aligned_alloc(HUGE_PAGE_BYTES, size);
+    /* what is packed for a product is read panel by panel: small pages cost it 5 to 10 % */
+    if (memory != NULL)
+        (void)madvise(memory, size, MADV_HUGEPAGE);
     return memory;
 }
 

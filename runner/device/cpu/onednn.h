@@ -187,4 +187,10 @@ static inline bool sw_onednn_has_amx(void)
     return strcmp(sw_onednn_isa(), "AMX") == 0;
 }
 
+/* Multiplies bf16 in pairs, and nothing faster. */
+static inline bool sw_onednn_has_pairs(void)
+{
+    return strcmp(sw_onednn_isa(), "AVX-512 bf16") == 0;
+}
+
 #endif
