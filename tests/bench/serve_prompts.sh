@@ -4,19 +4,23 @@
 # `runner serve`, the time between two tokens of 7 texts that run, before and while a prompt of 2,048 tokens
 # comes in, that prompt's time to its first token, with several budgets, and that of the same prompt once more.
 #
-#   tests/bench/serve_prompts.sh [--build build] [--model configs/models/quickstart.yaml]
-#       [--budgets '512 128 32 16'] [--precision fp32] [--clock wall] [--port 8917]
+#   tests/bench/serve_prompts.sh [--build build] [--model configs/models/quickstart.yaml] [--checkpoint DIR]
+#       [--budgets '512 128 32 16'] [--precision fp32] [--clock wall] [--port 8917] [--tokens 1500]
 #
+# The weights are those of one step of training or, for a model too large for that here, of a Hugging Face directory
+# DIR; ladder_weights.py makes one of random weights. --tokens: of each of the 7 texts, more than come while a prompt is read.
 # Prints two tables. A machine that does something else shows in the 99th percentiles first; `--clock processor`
 # takes the server's processor time for the second one. Every text is of one letter, so that each token shows.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 build=build model=configs/models/quickstart.yaml budgets='512 128 32 16' port=8917
-precision=fp32 clock=wall
+precision=fp32 clock=wall checkpoint='' tokens=1500
 while [ $# -gt 0 ]; do
     case $1 in
         --build) build=${2:-} && shift ;;
         --model) model=${2:-} && shift ;;
+        --checkpoint) checkpoint=$(realpath "${2:-}") && shift ;;
+        --tokens) tokens=${2:-} && shift ;;
         --budgets) budgets=${2:-} && shift ;;
         --precision) precision=${2:-} && shift ;;
         --clock) clock=${2:-} && shift ;;
@@ -44,14 +48,17 @@ bash examples/make_text.sh || fail "no text to train on"
 settings=(--mesh_dim "1,1,1,1" --set "model=$model" --set cluster.accelerators_per_node=1
     --set "directory=$work/run" --set serve.max_tokens=2560
     --set serve.prompt_tokens=2000 --set "precision.compute=$precision" --set data.format=bytes
-    --set data.holdout=0 --set "cluster.accelerator.memory=16 GB")
+    --set data.holdout=0 --set "cluster.accelerator.memory=64 GB") # which training, that is planned, too, would need
 emit() { # FOLDER [SETTINGS]
     "$build/plan" emit configs/runs/quickstart.yaml -o "$work/$1" "${settings[@]}" "${@:2}" \
         >"$work/log" 2>&1 || fail "plan emit: $(tail -n 2 "$work/log")"
 }
 emit 1
-"$build/runner" train "$work/1/quickstart.plan.yaml" --steps 1 >"$work/log" 2>&1 </dev/null ||
-    fail "training: $(tail -n 2 "$work/log")"
+if [ -z "$checkpoint" ]; then
+    checkpoint=$work/run
+    "$build/runner" train "$work/1/quickstart.plan.yaml" --steps 1 >"$work/log" 2>&1 </dev/null ||
+        fail "training: $(tail -n 2 "$work/log")"
+fi
 python3 -c 'import json; print(json.dumps({"tokens": [7 * i * i % 96 + 32 for i in range(2000)]}))' \
     >"$work/prompt.jsonl"
 echo "| max_batch | 2,000 tokens predicted s | measured s, best of 3 |"
@@ -62,7 +69,7 @@ for batch in 1 4 16 64; do
         --json >"$work/explained" 2>/dev/null || fail "plan explain"
     : >"$work/said"
     for _ in 1 2 3; do
-        "$build/runner" generate "$work/b$batch/quickstart.plan.yaml" --checkpoint "$work/run" \
+        "$build/runner" generate "$work/b$batch/quickstart.plan.yaml" --checkpoint "$checkpoint" \
             --prompts "$work/prompt.jsonl" --max-new-tokens 1 -o "$work/out" 2>>"$work/said" \
             </dev/null || fail "generate: $(tail -n 2 "$work/said")"
     done
@@ -78,12 +85,12 @@ echo "| budget | between two tokens p50 ms | p99 ms | beside a prompt p50 ms | p
 echo "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 for budget in $budgets; do
     emit "s$budget" --set serve.max_batch=8 --set "serve.token_budget=$budget"
-    "$build/runner" serve "$work/s$budget/quickstart.plan.yaml" --checkpoint "$work/run" \
+    "$build/runner" serve "$work/s$budget/quickstart.plan.yaml" --checkpoint "$checkpoint" \
         --listen "127.0.0.1:$port" >"$work/log" 2>&1 </dev/null &
     server=$!
-    python3 - "$port" "$budget" "$clock" "$server" <<'END' || fail "serving: $(tail -n 2 "$work/log")"
+    python3 - "$port" "$budget" "$clock" "$server" "$tokens" <<'END' || fail "serving: $(tail -n 2 "$work/log")"
 import http.client, json, sys, threading, time
-port, budget, clock, server, texts = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), 7
+port, budget, clock, server, tokens, texts = int(sys.argv[1]), *sys.argv[2:4], int(sys.argv[4]), int(sys.argv[5]), 7
 
 def find_worker(): # the rank that the command started, where it did
     try:
@@ -120,7 +127,7 @@ for _ in range(300):
 begin, end = first_token(33)
 alone = end - begin
 lists = [[] for _ in range(texts)]
-threads = [threading.Thread(target=ask, args=([65 + i] * 16, 1500, lists[i])) for i in range(texts)]
+threads = [threading.Thread(target=ask, args=([65 + i] * 16, tokens, lists[i])) for i in range(texts)]
 for t in threads:
     t.start()
 while min(map(len, lists)) < 150:
