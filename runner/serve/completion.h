@@ -49,7 +49,7 @@ struct sw_completion {
     struct sw_party *party;   /* of the queue */
     int64_t arrived_calls;    /* programs that had ended when it came */
     int64_t waiting, running; /* texts */
-    struct sw_chars out;      /* of which `sent` are sent */
+    struct sw_chars out;      /* of which `sent` are sent; of a stream the newest part */
     size_t sent;
     int32_t status; /* of HTTP; set when finished */
     bool finished;  /* all is in `out` */

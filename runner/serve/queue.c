@@ -269,6 +269,19 @@ int sw_request_queue_submit(struct sw_request_queue *d, const struct sw_asker *a
     return status;
 }
 
+/* A stream may be long: what is sent goes as soon as moving the rest costs no more than sending it
+ * did. */
+static void forget_sent(struct sw_completion *completion)
+{
+    struct sw_chars *out = &completion->out;
+    const size_t left = out->count - completion->sent;
+    if (completion->sent < left)
+        return;
+    memmove(out->byte, out->byte + completion->sent, left);
+    out->count = left;
+    completion->sent = 0;
+}
+
 int64_t sw_request_queue_read(struct sw_request_queue *d, struct sw_completion *completion,
                               char *to, size_t most, void (*sleep)(void *connection),
                               void *connection)
@@ -279,6 +292,7 @@ int64_t sw_request_queue_read(struct sw_request_queue *d, struct sw_completion *
     if (n > 0) {
         memcpy(to, completion->out.byte + completion->sent, n);
         completion->sent += n;
+        forget_sent(completion);
     } else if (result == 0) {
         completion->asleep = true;
         completion->connection = connection;

@@ -234,6 +234,35 @@ static void who_is_late_is_told(void **state)
     sw_request_queue_free(queue);
 }
 
+/* A stream keeps what its client has yet to get, not all that it ever got. */
+static void a_stream_keeps_what_is_not_sent(void **state)
+{
+    enum { BYTES = 1000, TIMES = 5000 };
+    struct sw_request_queue *queue = new_queue();
+    struct sw_completion *completion = submit(queue, "a", 1);
+    int woken = 0;
+    int64_t read = 0;
+    (void)state;
+    completion->request.stream = true;
+    for (int64_t written = 0; written < BYTES * TIMES; written += BYTES) {
+        char text[BYTES], got[BYTES];
+        for (int64_t i = 0; i < BYTES; i++)
+            text[i] = (char)((written + i) % 251);
+        const struct sw_chars bytes = {text, BYTES, BYTES};
+        sw_request_queue_write(queue, completion, &bytes, false, 200);
+        /* some blocks behind */
+        const int64_t n = written < 9 * BYTES ? 0
+                                              : sw_request_queue_read(queue, completion, got, BYTES,
+                                                                      sleep_on, &woken);
+        for (int64_t i = 0; i < n; i++)
+            assert_int_equal((unsigned char)got[i], (read + i) % 251);
+        read += n;
+    }
+    assert_int_equal(read, BYTES * (TIMES - 9));
+    assert_true(completion->out.capacity < 64 * BYTES);
+    sw_request_queue_free(queue);
+}
+
 /* A token that waited for the acknowledgement of the one before would come 40 ms late. */
 static void a_token_waits_for_no_acknowledgement(void **state)
 {
@@ -336,6 +365,7 @@ int main(void)
         cmocka_unit_test(calls_are_counted_from_a_request_on),
         cmocka_unit_test(who_has_none_gets_a_slot),
         cmocka_unit_test(who_is_late_is_told),
+        cmocka_unit_test(a_stream_keeps_what_is_not_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
