@@ -56,6 +56,17 @@ int sw_sampling_params_set(struct sw_sampling_params *params,
     return 0;
 }
 
+int sw_sampling_params_read(struct sw_sampling_params *params,
+                            const struct sw_sampling_params_field *field, const json_t *value,
+                            char text[160])
+{
+    double number = json_is_number(value) ? json_number_value(value) : NAN;
+    if (json_is_integer(value) &&
+        (fabs(number) > 0x1p53 || (json_int_t)number != json_integer_value(value)))
+        number = NAN;
+    return sw_sampling_params_set(params, field, number, text);
+}
+
 /* ---- Stops ---- */
 
 int sw_stops_add(struct sw_stops *stops, const char *text)
@@ -222,8 +233,7 @@ static int read_field(const struct reading *r, const char *key, const json_t *va
         field++;
     if (field->name == NULL)
         return unknown_key(r, key, err);
-    if (sw_sampling_params_set(&prompt->params, field,
-                               json_is_number(value) ? json_number_value(value) : NAN, text) != 0)
+    if (sw_sampling_params_read(&prompt->params, field, value, text) != 0)
         return sw_fail(err, SW_BAD_INPUT, "%s", text);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "runner/generate/engine.h"
 #include "runner/generate/codec.h"
 
+#include <jansson.h>
 #include <stdio.h>
 
 /* How a text is sampled, as core/program/sampling.h has it, and how long it gets. */
@@ -59,6 +60,10 @@ struct sw_sampling sw_sampling_params_sampling(const struct sw_sampling_params *
 int sw_sampling_params_set(struct sw_sampling_params *params,
                            const struct sw_sampling_params_field *field, double value,
                            char text[160]);
+/* The same of a value of JSON, which may be no number, or one that a double does not hold. */
+int sw_sampling_params_read(struct sw_sampling_params *params,
+                            const struct sw_sampling_params_field *field, const json_t *value,
+                            char text[160]);
 
 /* Texts that end another one; {0}: none. */
 struct sw_stops {

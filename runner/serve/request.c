@@ -368,9 +368,7 @@ static int read_sampling(struct reading *r, const json_t *value)
     char text[160];
     while (field->name != NULL && strcmp(field->name, r->param) != 0)
         field++;
-    if (field->name == NULL ||
-        sw_sampling_params_set(&r->out->params, field,
-                               json_is_number(value) ? json_number_value(value) : NAN, text) != 0)
+    if (field->name == NULL || sw_sampling_params_read(&r->out->params, field, value, text) != 0)
         return REFUSE(r, "%s", text);
     r->out->has_seed = r->out->has_seed || strcmp(r->param, "seed") == 0;
     return 0;
@@ -378,7 +376,7 @@ static int read_sampling(struct reading *r, const json_t *value)
 
 static int read_max_tokens(struct reading *r, const json_t *value)
 {
-    const json_int_t count = json_is_integer(value) ? json_integer_value(value) : -1;
+    const json_int_t count = sw_request_whole(value);
     if (count < 0)
         return REFUSE(r, "'%s' must be a whole number from 0", r->param);
     if (r->has_limit)
@@ -455,7 +453,7 @@ static int read_stream_options(struct reading *r, const json_t *value)
 
 static int read_count(struct reading *r, const json_t *value, json_int_t most, int64_t *to)
 {
-    const json_int_t count = json_is_integer(value) ? json_integer_value(value) : -1;
+    const json_int_t count = sw_request_whole(value);
     if (count < 0 || count > most)
         return REFUSE(r, "'%s' must be a whole number from 0 to %" PRId64, r->param, (int64_t)most);
     *to = (int64_t)count;

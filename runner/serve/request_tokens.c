@@ -4,10 +4,19 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SHOWN_BYTES = 48, MOST_DIGITS = 9, MOST_BIAS = 100 };
+
+json_int_t sw_request_whole(const json_t *value)
+{
+    const double number = json_is_real(value) ? json_real_value(value) : -1;
+    if (json_is_integer(value))
+        return json_integer_value(value) >= 0 ? json_integer_value(value) : -1;
+    return number >= 0 && number <= 0x1p53 && number == floor(number) ? (json_int_t)number : -1;
+}
 
 int sw_request_read_stop_tokens(const struct sw_request_rules *rules, const json_t *value,
                                 struct sw_api_request *out, struct sw_error *err)

@@ -1,6 +1,6 @@
-/* What a request says of single tokens: those that end a text, those that it wants more or less,
- * and how long it is to have none that ends it. Part of request.h's reading. Errors: SW_BAD_INPUT,
- * what is wrong with the key. */
+/* What a request says of single tokens: how many, those that end a text, those that it wants more
+ * or less, and how long it is to have none that ends it. Part of request.h's reading. Errors:
+ * SW_BAD_INPUT, what is wrong with the key. */
 #ifndef SW_SERVE_REQUEST_TOKENS_H
 #define SW_SERVE_REQUEST_TOKENS_H
 
@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+/* A whole number from 0, 2.0 as well as 2; -1: it is none. */
+json_int_t sw_request_whole(const json_t *value);
 /* stop_token_ids, a list of tokens. */
 int sw_request_read_stop_tokens(const struct sw_request_rules *rules, const json_t *value,
                                 struct sw_api_request *out, struct sw_error *err);

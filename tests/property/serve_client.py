@@ -333,6 +333,8 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "temperature": "hot"}, 400, "temperature", "'temperature' must be a number from 0 to 100"),
     ("completions", {"prompt": "a", "top_p": 0}, 400, "top_p", "'top_p' must be a number above 0 and at most 1"),
     ("completions", {"prompt": "a", "n": 0}, 400, "n", "'n' must be a whole number from 1 to 10000"),
+    ("completions", {"prompt": "a", "seed": 2 ** 53 + 1}, 400, "seed", "'seed' must be a whole number from 0 to 9007199254740992"),
+    ("completions", {"prompt": "a", "max_tokens": 1.5}, 400, "max_tokens", "'max_tokens' must be a whole number from 0"),
     ("completions", {"prompt": "a", "max_tokens": -1}, 400, "max_tokens", "'max_tokens' must be a whole number from 0"),
     ("completions", {"prompt": "a", "stop": ""}, 400, "stop", "'stop' must be a string or a list of strings, none empty"),
     ("completions", {"prompt": "a", "stop": ["a"] * 17}, 400, "stop", "'stop' has at most 16 strings"),
@@ -787,6 +789,8 @@ def nothing(url):
     said = complete(url, **plain, suffix="", user="a", logit_bias={}, presence_penalty=0,
                     frequency_penalty=0, min_tokens=0, repetition_penalty=1)
     assert said["choices"] == complete(url, **plain)["choices"], said
+    assert said["choices"] == complete(url, **{**plain, "n": 1.0, "max_tokens": 9.0})["choices"], said
+    assert complete(url, **{**plain, "max_tokens": 2 ** 63 - 1})["usage"]["total_tokens"] == 90
     talk = {"messages": [{"role": "user", "content": "the", "name": None, "type": "text"}], "temperature": 0}
     same_talk = {**talk, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "store": False,
                  "functions": [], "function_call": "none", "modalities": ["text"], "verbosity": "medium",

@@ -315,6 +315,7 @@ PYTHON
     printf '{"prompt": "a", "prompt": "b"}\n{"tokens": [123456789012345678901234567890]}\n'
     printf '{"prompt": "%080d"}\n' 7
     printf '{"prompt": "a", "min_new_tokens": 9, "max_new_tokens": 8}\n{"prompt": "a", "frequency_penalty": 3}\n'
+    printf '{"prompt": "a", "seed": 9007199254740993}\n' # a double would round it
     for ((i = 0; i < 5000; i++)); do printf '['; done
 } >"$out/bad.jsonl"
 one generate --prompts "$out/bad.jsonl" -o "$out/none.jsonl" >"$out/said" 2>&1
@@ -348,8 +349,9 @@ bad.jsonl:25: error: not valid JSON: a number that is too large
 bad.jsonl:26: error: the prompt has 80 tokens; with 64 for a sequence, at most 63 leave room for a new one; shorten it, or emit the plan with a larger serve.max_tokens
 bad.jsonl:27: error: 'min_new_tokens' is 9, above 'max_new_tokens', 8
 bad.jsonl:28: error: 'frequency_penalty' must be a number from -2 to 2
-bad.jsonl:29: error: not valid JSON: values nested too deeply
-bad.jsonl: error: 28 of its lines cannot be used; nothing was generated
+bad.jsonl:29: error: 'seed' must be a whole number from 0 to 9007199254740992
+bad.jsonl:30: error: not valid JSON: values nested too deeply
+bad.jsonl: error: 29 of its lines cannot be used; nothing was generated
 " "$out/said" "what is said of bad lines"
 : >"$out/empty.jsonl"
 one generate --prompts "$out/empty.jsonl" >"$out/said" 2>&1
@@ -373,4 +375,4 @@ mpirun -q -np 2 "$build/runner" generate "$out/plan8/small.plan.yaml" --checkpoi
     --prompt a >"$out/said" 2>&1
 grep -q 'small.plan.yaml: error: the plan needs 8 ranks, 2 were started; start it with mpirun -np 8' \
     "$out/said" || fail "what is said of two ranks for eight"
-echo "the same texts and scores on one rank and on eight; 28 bad lines, a line for each"
+echo "the same texts and scores on one rank and on eight; 29 bad lines, a line for each"
