@@ -595,10 +595,13 @@ static int check_room(struct reading *r)
     for (int64_t i = 0; i < r->out->prompt_count; i++)
         if (r->out->prompt[i].count > longest) {
             r->refusal->code = "context_length_exceeded";
-            return REFUSE(r,
-                          "the prompt has %" PRId64 " tokens; with %" PRId64
-                          " for a sequence, at most %" PRId64 " leave room for a new one",
-                          r->out->prompt[i].count, most, most - 1);
+            return longest == most
+                       ? REFUSE(r, "the prompt has %" PRId64 " tokens; at most %" PRId64 " fit",
+                                r->out->prompt[i].count, most)
+                       : REFUSE(r,
+                                "the prompt has %" PRId64 " tokens; with %" PRId64
+                                " for a sequence, at most %" PRId64 " leave room for a new one",
+                                r->out->prompt[i].count, most, longest);
         }
     return 0;
 }

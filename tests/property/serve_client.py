@@ -327,6 +327,7 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": ["a"] * 257}, 400, "prompt", "at most 256 prompts at a time"),
     ("completions", {"prompt": ["a"] * 3, "n": 100}, 400, "n", "at most 256 sequences at a time, of all prompts"),
     ("completions", {"prompt": "a" * 90}, 400, "prompt", "the prompt has 90 tokens; with 90 for a sequence, at most 89 leave room for a new one"),
+    ("completions", {"prompt": "a" * 91, "max_tokens": 0}, 400, "prompt", "the prompt has 91 tokens; at most 90 fit"),
     ("completions", {"prompt": "a" * 1081}, 400, "prompt", "the prompt has 1081 bytes; with 90 tokens for a sequence, of at most 12 bytes each, it can have 1080"),
     ("completions", {"prompt": "a" * 8000000}, 400, "prompt", "the prompt has 8000000 bytes; with 90 tokens for a sequence, of at most 12 bytes each, it can have 1080"),
     ("completions", {"prompt": "a", "temperature": -1}, 400, "temperature", "'temperature' must be a number from 0 to 100"),
