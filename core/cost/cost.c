@@ -62,15 +62,16 @@ struct pricing {
         *flight; /* [flights], in their order: what ended before compute came is dropped */
     int32_t flights, flight_capacity;
     const struct sw_cost_ideal *ideal; /* NULL: what it takes */
-    struct sw_span *ideal_spans;       /* [AXIS_SETS, SW_MAX_SPANS] */
-    bool failed;                       /* no memory for them */
+    struct sw_span *ideal_spans; /* [AXIS_SETS, SW_MAX_SPANS]: where no other price shares them */
+    bool failed;                 /* no memory for them */
     struct clocks now;
     double contention;
     sw_axis_set splits;              /* axes of more than one rank */
     bool ahead[SW_COST_MAX_REGIONS]; /* some ops of the region are */
     struct sw_cost *out;
     const struct sw_cost_observer *observer; /* NULL: none */
-    struct spans spans[AXIS_SETS];           /* last, as most of it is never looked at */
+    struct spans spans[AXIS_SETS];           /* from here on most is never looked at */
+    struct flight few[FEW_FLIGHTS];          /* as long as they are enough */
 };
 
 /* In all orders of the axes, for which other prices may have asked. */
@@ -78,9 +79,9 @@ static void find_all(struct pricing *c, struct sw_axes axes, struct spans *out)
 {
     struct sw_cost_shared *shared = c->known->shared;
     const sw_axis_set set = sw_axes_set(axes);
-    struct sw_span *list = c->ideal_spans + (size_t)set * SW_MAX_SPANS;
-    out->of = list;
     if (shared == NULL) {
+        struct sw_span *list = c->ideal_spans + (size_t)set * SW_MAX_SPANS;
+        out->of = list;
         out->count = sw_links_spans(c->cluster, &c->p->mesh, axes, list);
         return;
     }
@@ -334,11 +335,14 @@ static void add_flight(struct pricing *c, double compute, struct flight flight)
         if (c->flights > 0)
             memmove(c->flight, c->flight + over, (size_t)c->flights * sizeof *c->flight);
         if (2 * c->flights >= c->flight_capacity) {
-            const int32_t capacity = c->flight_capacity == 0 ? FEW_FLIGHTS : 2 * c->flight_capacity;
-            struct flight *grown = realloc(c->flight, (size_t)capacity * sizeof *grown);
+            const int32_t capacity = 2 * c->flight_capacity;
+            struct flight *grown = malloc((size_t)capacity * sizeof *grown);
             c->failed = c->failed || grown == NULL;
             if (grown == NULL)
                 return;
+            memcpy(grown, c->flight, (size_t)c->flights * sizeof *grown);
+            if (c->flight != c->few)
+                free(c->flight);
             c->flight = grown;
             c->flight_capacity = capacity;
         }
@@ -578,6 +582,34 @@ int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_clust
     return 0;
 }
 
+/* With room for all that a price looks at, in one piece. NULL: no memory. */
+static struct pricing *pricing_new(const struct sw_program *program, struct sw_cost_known *known,
+                                   const struct sw_cost_ideal *ideal)
+{
+    const size_t timings = ((size_t)program->op_count + 1) * sizeof(struct timing);
+    const size_t done = ((size_t)known->ends + 1) * sizeof(double);
+    const bool lists = ideal != NULL && (known->shared == NULL || ideal->order_count > 0);
+    const size_t spans = lists ? (size_t)AXIS_SETS * SW_MAX_SPANS * sizeof(struct sw_span) : 0;
+    struct pricing *c = malloc(sizeof *c + timings + done + spans);
+    if (c == NULL)
+        return NULL;
+    memset(c, 0, offsetof(struct pricing, spans));
+    for (int32_t i = 0; i < AXIS_SETS; i++)
+        c->spans[i].count = c->spans[i].idle_known = 0;
+    c->timing = (struct timing *)(void *)(c + 1);
+    c->done = (double *)(void *)((char *)(c + 1) + timings);
+    memset(c->done, 0, done);
+    c->ideal_spans = (struct sw_span *)(void *)((char *)(c + 1) + timings + done);
+    c->flight = c->few;
+    c->flight_capacity = FEW_FLIGHTS;
+    c->p = program;
+    c->known = known;
+    c->ideal = ideal;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        c->splits |= (sw_axis_set)(program->mesh.size[a] > 1 ? 1u << a : 0);
+    return c;
+}
+
 static int price(const struct sw_program *program, const struct sw_cluster_config *cluster,
                  const struct sw_workload *workload, struct sw_cost_known *known,
                  const struct sw_cost_ideal *ideal, const struct sw_cost_observer *observer,
@@ -588,30 +620,14 @@ static int price(const struct sw_program *program, const struct sw_cluster_confi
     if (program->region_count > SW_COST_MAX_REGIONS)
         return sw_fail(err, SW_ENVIRONMENT, "a program of %d regions cannot be priced",
                        program->region_count);
-    struct pricing *c = malloc(sizeof *c);
+    struct pricing *c = pricing_new(program, known, ideal);
     if (c == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
-    memset(c, 0, offsetof(struct pricing, spans));
-    for (int32_t i = 0; i < AXIS_SETS; i++)
-        c->spans[i].count = c->spans[i].idle_known = 0;
-    c->p = program;
     c->cluster = cluster;
     c->workload = workload;
     c->out = out;
-    c->known = known;
-    c->ideal = ideal;
-    if (ideal != NULL)
-        c->ideal_spans = malloc((size_t)AXIS_SETS * SW_MAX_SPANS * sizeof *c->ideal_spans);
     c->observer = observer;
-    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
-        c->splits |= (sw_axis_set)(program->mesh.size[a] > 1 ? 1u << a : 0);
     c->contention = sw_device_row(cluster->accelerator.device)->contention;
-    c->timing = malloc(((size_t)program->op_count + 1) * sizeof *c->timing);
-    c->done = calloc((size_t)known->ends + 1, sizeof *c->done);
-    if (c->timing == NULL || c->done == NULL || (ideal != NULL && c->ideal_spans == NULL)) {
-        sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
-        goto out;
-    }
     out->region_count = program->region_count;
     for (int32_t r = 0; r < program->region_count; r++)
         memcpy(out->region[r].name, program->regions[r].name, SW_NAME_BYTES);
@@ -632,10 +648,8 @@ static int price(const struct sw_program *program, const struct sw_cluster_confi
     out->parts.waiting = total_exposed(&c->now);
     status = 0;
 out:
-    free(c->timing);
-    free(c->done);
-    free(c->flight);
-    free(c->ideal_spans);
+    if (c->flight != c->few)
+        free(c->flight);
     free(c);
     return status;
 }

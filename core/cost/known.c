@@ -41,7 +41,8 @@ static void read_steps(struct sw_cost_known *known, const struct sw_program *p, 
         } else {
             step->stream = SW_STREAM_COMPUTE;
             step->work = (uint8_t)work_of(p, op);
-            step->of_batch = sw_traffic_op_of_batch(p, op);
+            step->of_batch =
+                step->alike < i ? known->step[step->alike].of_batch : sw_traffic_op_of_batch(p, op);
             step->talks = step->axes != 0 && (sw_op_is_ring(op) || sw_op_is_exchange(op->kind));
             step->alike = step->talks ? i : step->alike;
         }

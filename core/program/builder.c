@@ -20,16 +20,16 @@ enum { FIRST_VALUES = 256, FIRST_OPS = 256, FIRST_REGIONS = 16, POOL_REFS = 1024
 /* What is kept of a name at the end of a longer one. */
 enum { LIKE_NAME_BYTES = 28 };
 
-struct sw_program *sw_program_new(void)
+static struct sw_program *new_program(int32_t values)
 {
     struct sw_program *program = calloc(1, sizeof *program);
     if (program == NULL)
         return NULL;
     program->pool = calloc(1, sizeof *program->pool);
-    program->values = malloc(FIRST_VALUES * sizeof *program->values);
+    program->values = malloc((size_t)values * sizeof *program->values);
     program->ops = malloc(FIRST_OPS * sizeof *program->ops);
     program->regions = malloc(FIRST_REGIONS * sizeof *program->regions);
-    program->value_capacity = FIRST_VALUES;
+    program->value_capacity = values;
     program->op_capacity = FIRST_OPS;
     program->region_capacity = FIRST_REGIONS;
     if (program->pool == NULL || program->values == NULL || program->ops == NULL ||
@@ -42,6 +42,11 @@ struct sw_program *sw_program_new(void)
     memset(&program->ops[0], 0, sizeof program->ops[0]);
     memset(&program->regions[0], 0, sizeof program->regions[0]);
     return program;
+}
+
+struct sw_program *sw_program_new(void)
+{
+    return new_program(FIRST_VALUES);
 }
 
 void sw_program_free(struct sw_program *program)
@@ -63,21 +68,14 @@ void sw_program_free(struct sw_program *program)
 
 struct sw_program *sw_program_next_stage(const struct sw_program *from)
 {
-    struct sw_program *next = sw_program_new();
+    struct sw_program *next = new_program(from->value_count * 2 + 64);
     if (next == NULL)
         return NULL;
     const struct sw_program made = *next;
-    const int32_t capacity = from->value_count * 2 + 64;
-    struct sw_value *values = malloc((size_t)capacity * sizeof *values);
-    if (values == NULL) {
-        sw_program_free(next);
-        return NULL;
-    }
-    free(next->values);
-    memcpy(values, from->values, (size_t)from->value_count * sizeof *values);
+    memcpy(made.values, from->values, (size_t)from->value_count * sizeof *made.values);
     *next = *from;
-    next->values = values;
-    next->value_capacity = capacity;
+    next->values = made.values;
+    next->value_capacity = made.value_capacity;
     next->ops = made.ops;
     next->regions = made.regions;
     next->pool = made.pool;

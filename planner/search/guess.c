@@ -164,7 +164,8 @@ void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *
     for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
         const struct sw_region *region = &p->regions[w.region];
         const struct sw_op *op = &p->ops[w.op];
-        if (sw_op_is_collective(op->kind) || sw_op_is_wait(op->kind))
+        const struct sw_cost_step *step = &sized->counted->known.step[w.op];
+        if (step->stream != SW_STREAM_COMPUTE)
             continue;
         const double once =
             sw_op_is_exchange(op->kind)
@@ -175,7 +176,7 @@ void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *
         sized->counted->seconds[w.op] = once;
         if (region->phase == SW_PHASE_UPDATE)
             out->update += seconds;
-        else if (!sw_traffic_op_of_batch(p, op))
+        else if (!step->of_batch)
             out->weights[phase] += seconds;
         else
             *(op->stage == SW_STAGE_RECOMPUTE ? &out->again : &out->phase[phase]) += seconds;
