@@ -107,8 +107,14 @@ static const struct sw_device_vtable cpu_vtable = {
  * half a microsecond, and all wait for the last one. */
 enum { ALONE_ELEMS = 8192 };
 
-struct sw_device *sw_cpu_device_create(int32_t threads, struct sw_error *err)
+struct sw_device *sw_cpu_device_create(int32_t wanted, struct sw_error *err)
 {
+    int32_t threads = wanted;
+#ifdef _OPENMP
+    /* OMP_THREAD_LIMIT: no region gets more, and the library must not count on more */
+    if (threads > omp_get_thread_limit())
+        threads = omp_get_thread_limit();
+#endif
     if (threads < 1) {
         sw_fail(err, SW_BAD_INPUT, "a cpu device needs at least one thread, not %d", (int)threads);
         return NULL;

@@ -321,8 +321,9 @@ int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmu
 #ifdef _OPENMP
     /* oneDNN asks OpenMP for the calling thread's limit, when a primitive is made and when it runs
      */
-    const int limit = omp_get_max_threads();
+    const int limit = omp_get_max_threads(), dynamic = omp_get_dynamic();
     omp_set_num_threads(device->threads);
+    omp_set_dynamic(0); /* it shares a product out among so many: with fewer, parts are not made */
 #endif
     struct matmul_entry *entry = entry_find(device->matmuls, &key, err);
     int status = entry == NULL ? -1 : 0;
@@ -340,6 +341,7 @@ int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmu
     }
 #ifdef _OPENMP
     omp_set_num_threads(limit);
+    omp_set_dynamic(dynamic);
 #endif
     return status;
 }
