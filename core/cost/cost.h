@@ -145,8 +145,9 @@ int sw_cost_price_known(const struct sw_program *program, const struct sw_cluste
  * there are the seconds, what of them is exposed, and parts.gathers, reduces and waiting.
  */
 struct sw_cost_ideal {
-    bool batch_alone; /* no op counts that touches nothing of the batch, and no collective over dp
-                         or fsdp: the same then however these share their product */
+    bool batch_alone; /* no op counts that touches nothing of the batch, no collective over dp or
+                         fsdp, and none that a larger fsdp may make quicker: no more then than
+                         however these share their product */
     /* [order_count] orders of the mesh's axes, SW_MAX_SPANS at most, in the best of which each
      * collective lies; 0: in the best of all */
     const struct sw_mesh *orders;

@@ -167,6 +167,18 @@ void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh
     find_crossed(out);
 }
 
+bool sw_links_cut_neighbours(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
+                             sw_axis_set axes)
+{
+    int32_t ranks = 1;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        ranks *= axes >> a & 1u ? mesh->size[a] : 1;
+    for (int32_t l = 0; l + 1 < cluster->link_count; l++)
+        if (ranks % cluster->link[l].spans != 0 && cluster->link[l].spans % ranks != 0)
+            return true;
+    return false;
+}
+
 void sw_links_cut(struct sw_span *span, int32_t levels)
 {
     span->levels = levels;

@@ -26,6 +26,11 @@ struct sw_span {
 void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                    struct sw_axes axes, struct sw_span *out);
 
+/* Whether link domains cut the groups over these axes even where their ranks are neighbours, as
+ * nodes of six cut eight. */
+bool sw_links_cut_neighbours(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
+                             sw_axis_set axes);
+
 /* Leaves it only its innermost links, so many levels of them. */
 void sw_links_cut(struct sw_span *span, int32_t levels);
 
