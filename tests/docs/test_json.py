@@ -110,7 +110,7 @@ def plan(*arguments, codes=(0,)):
     return json.loads(run(build + "/plan", *arguments, codes=codes) or "{}")
 
 
-runs = sorted("configs/runs/" + name for name in os.listdir("configs/runs"))
+runs = sorted("configs/runs/" + name for name in os.listdir("configs/runs") if name.endswith(".yaml"))
 for path in runs:
     check("plan search --json", plan("search", path, "--json", "--rejected"))
     check("plan explain --json", plan("explain", path, "--json", "--rejected"))

@@ -217,6 +217,29 @@ static void few_rows_of_a_named_micro_batch(void **state)
     assert_true(sum.priced < sum.meshes);
 }
 
+/* Nodes of three cut groups of four and eight; with fsdp weights are gathered over whole nodes,
+ * whose ports ranks share, and sooner than over sp alone. */
+static void few_rows_where_nodes_cut_groups(void **state)
+{
+    (void)state;
+    struct looked sum = {0};
+    struct sw_test_run t = sw_test_llama_7b;
+    t.nodes = 16;
+    t.per_node = 3;
+    t.kv_heads = 8;
+    t.layers = 2;
+    t.sequence_length = 256;
+    t.global_batch_size = 192;
+    t.memory = "80 GB";
+    t.outer = "3 GB/s";
+    t.latency = "6 us";
+    struct sw_config *config = sw_test_read_run(&t);
+    for (int32_t rows = 5; rows <= 40; rows += 5)
+        compare_rows(0, sw_config_run(config), rows, &sum);
+    sw_config_free(config);
+    assert_true(sum.priced < sum.meshes);
+}
+
 /* Of few long sequences sp is wide, and rings that leave their nodes are made of inner rings. */
 static void compare_long_runs(struct looked *sum)
 {
@@ -268,6 +291,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_what_a_mesh_gets_alone),
                                        cmocka_unit_test(few_rows_are_the_first_of_all),
                                        cmocka_unit_test(few_rows_of_a_named_micro_batch),
+                                       cmocka_unit_test(few_rows_where_nodes_cut_groups),
                                        cmocka_unit_test(few_rows_of_inner_rings)};
     if (argc > 1)
         runs = atoi(argv[1]);

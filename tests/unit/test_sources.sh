@@ -58,7 +58,7 @@ says " none: its file tells none $scratch/mine.yaml:2" "$run" --sources "${mesh[
 # An error of exactly 0 to either side is told like any other, in a plan, too.
 printf 'name: shardwright\nmatmul: 0.5\nerror: 0.1\nsigned_error: 0\n' >"$scratch/even.yaml"
 says " 10.0 %, signed +0.0 %, step " "$run" --sources "${mesh[@]}" --set profile="$scratch/even.yaml" --set profile.band_low=0.9
-"$plan" emit "$run" "${mesh[@]}" --set profile="$scratch/even.yaml" -o "$scratch" >"$scratch/stdout" 2>&1
+"$plan" emit "$run" "${mesh[@]}" --set profile="$scratch/even.yaml" --set directory="$scratch/run" -o "$scratch" >"$scratch/stdout" 2>&1
 grep -qx ' *signed_error: 0.0' "$scratch/llama-8b-64.plan.yaml" || complain "emit: $(cat "$scratch/stdout")"
 says ' plan fit llama-8b-64.plan.yaml ' "$run" --sources "${mesh[@]}" --set profile="$scratch/mine.yaml"
 says ' plan fit runs.csv configs' "$run" --sources "${mesh[@]}" --set profile=$fitted
