@@ -186,7 +186,8 @@ int sw_fit_read_collectives(struct sw_fit_links *links, const char *path,
     if (in == NULL)
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path}, "cannot read it: %s",
                           strerror(errno));
-    while (fgets(line, sizeof line, in) != NULL) {
+    int read;
+    while ((read = sw_fit_read_line(path, in, r.line, line, err)) > 0) {
         struct sw_error why = {0};
         r.line++;
         if (line[0] == '#') {
@@ -206,6 +207,8 @@ int sw_fit_read_collectives(struct sw_fit_links *links, const char *path,
         if (unreadable && r.named == unnamed)
             break; /* the other rows ask the same */
     }
+    if (read < 0)
+        goto out;
     if (links->mistakes.count > mistakes) {
         sw_fail_as(err, &links->mistakes.error[mistakes]);
         goto out;

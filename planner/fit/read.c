@@ -451,14 +451,14 @@ static int median_step(const char *path, double *out, struct sw_error *err)
     enum { WARM_STEPS = 2 };
     static const char key[] = "\"step_seconds\":";
     char line[SW_FIT_LINE_BYTES];
-    int32_t seen = 0, count = 0, capacity = 0;
-    int status = -1;
+    int32_t lines = 0, seen = 0, count = 0, capacity = 0;
+    int status = -1, read;
     double *steps = NULL;
     FILE *in = fopen(path, "r");
     if (in == NULL)
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path}, "cannot read it: %s",
                           strerror(errno));
-    while (fgets(line, sizeof line, in) != NULL) {
+    while ((read = sw_fit_read_line(path, in, lines++, line, err)) > 0) {
         const char *at = strstr(line, key);
         if (at == NULL || strstr(line, "\"step\":") == NULL || seen++ < WARM_STEPS)
             continue;
@@ -469,6 +469,8 @@ static int median_step(const char *path, double *out, struct sw_error *err)
         steps[count] = strtod(at + sizeof key - 1, NULL);
         count += steps[count] > 0 && isfinite(steps[count]);
     }
+    if (read < 0)
+        goto out;
     if (count == 0) {
         sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, seen + 1, 1},
                    "fewer than %d steps; let it run longer", WARM_STEPS + 1);

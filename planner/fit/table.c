@@ -12,11 +12,31 @@ enum { MOST_SHOWN = 40 }; /* bytes of a value in a message */
 
 /* ---- Lines ---- */
 
+int sw_fit_read_line(const char *path, FILE *in, int32_t line, char text[SW_FIT_LINE_BYTES],
+                     struct sw_error *err)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    errno = 0;
+    if (fgets(text, SW_FIT_LINE_BYTES, in) == NULL)
+        return !ferror(in) ? 0
+                           : sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                                        "cannot read it: %s", strerror(errno));
+    if (line > 0 || strncmp(text, mark, sizeof mark - 1) != 0)
+        return 1;
+    const size_t bytes = strlen(text) - (sizeof mark - 1);
+    memmove(text, text + sizeof mark - 1, bytes + 1);
+    if (strchr(text, '\n') == NULL) /* the end of a line that filled the buffer, if it has one */
+        (void)fgets(text + bytes, (int)(SW_FIT_LINE_BYTES - bytes), in);
+    return 1;
+}
+
 /* A line without its end: 1; 0: the file has ended; -1: it is longer than any, or no text. */
 static int read_line(struct sw_fit_table *t, char text[SW_FIT_LINE_BYTES], struct sw_error *err)
 {
-    if (fgets(text, SW_FIT_LINE_BYTES, t->in) == NULL)
-        return 0;
+    const int read = t->ended ? 0 : sw_fit_read_line(t->path, t->in, t->line, text, err);
+    t->ended = read <= 0;
+    if (t->ended)
+        return read;
     t->line++;
     const size_t bytes = strlen(text);
     const bool cut = bytes == SW_FIT_LINE_BYTES - 1 && text[bytes - 1] != '\n';
@@ -87,9 +107,7 @@ int sw_fit_fail_row(const struct sw_fit_table *t, struct sw_error *err, const ch
 /* The names stand in the header; read: whether there was such a line. */
 static struct sw_fit_table *begin(struct sw_fit_table *t, bool read, struct sw_error *err)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* with which some programs begin a text in UTF-8 */
-    const size_t skipped = strncmp(t->header, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
-    t->columns = read ? split(t->header + skipped, t->name, t->column) : 0;
+    t->columns = read ? split(t->header, t->name, t->column) : 0;
     if (t->columns >= 2)
         return t;
     sw_fit_fail_row(t, err, "not a CSV file with a line of column names");

@@ -16,13 +16,19 @@ enum { SW_FIT_COLUMNS = 64, SW_FIT_LINE_BYTES = 4096 };
 struct sw_fit_table {
     const char *path; /* the caller's */
     FILE *in;
-    bool borrowed;                 /* the file is the caller's */
+    bool borrowed, ended;          /* the file is the caller's; nothing more is read from it */
     int32_t line, columns, fields; /* of the file; of the names; of the row */
     char *name[SW_FIT_COLUMNS];
     char *field[SW_FIT_COLUMNS];
     int32_t column[SW_FIT_COLUMNS]; /* where each field begins in the line, from 1 */
     char header[SW_FIT_LINE_BYTES], text[SW_FIT_LINE_BYTES];
 };
+
+/* The next line of a file of which `line` were read, with its end, without the mark that some
+ * programs begin a text in UTF-8 with: 1; 0: the file has ended; -1: it cannot be read
+ * (SW_BAD_INPUT). */
+int sw_fit_read_line(const char *path, FILE *in, int32_t line, char text[SW_FIT_LINE_BYTES],
+                     struct sw_error *err);
 
 /* Opens a table and reads the names of its columns, two at least. Errors: SW_BAD_INPUT with the
  * place, SW_ENVIRONMENT. Free with sw_fit_table_close, which accepts NULL. */

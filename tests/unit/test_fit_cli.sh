@@ -174,6 +174,8 @@ printf '\xef\xbb\xbfm,n,k,latency_us\n%s\n' $product >"$out/odd.csv"
 expect_product 2:16
 printf '# measured\n\nm,n,k,latency_us\n%s\n' $product >"$out/odd.csv"
 expect_product 4:16
+printf '\xef\xbb\xbf# measured\nm,n,k,latency_us\n%s\n' $product >"$out/odd.csv"
+expect_product 3:16
 printf '"m","n","k","latency_us"\n"8192","8192","8192","2"\n' >"$out/odd.csv"
 expect_product 2:22
 printf 'm, n, k, latency_us\r\n8192, 8192, 8192, 2\r\n\r\n' >"$out/odd.csv"
@@ -184,6 +186,10 @@ expect 2 "times.csv:2:14: error: 'message_bytes' must be at least 0, not -4" "$o
 expect 2 "long.csv:2:1: error: a line of 4096 bytes and more; is it a table?" "$out/long.csv" $h100
 printf 'm,n,k,latency_us\n8192,8192\0,8192,2\n' >"$out/long.csv"
 expect 2 "long.csv:2:1: error: a line with a byte 0; is it a table?" "$out/long.csv" $h100
+
+printf '\xef\xbb\xbf# measured\nop,accelerators,message_bytes,latency_us\nall_gather,8,-4,5\n' >"$out/times.csv"
+expect 2 "times.csv:3:14: error: 'message_bytes' must be at least 0, not -4" "$out/times.csv" $h100
+expect 2 "$out: error: cannot read it: Is a directory" "$out" $h100
 
 # collectives that are all small have a curve of a point each, in a list that is read again
 awk 'BEGIN { print "op,accelerators,message_bytes,latency_us"

@@ -119,9 +119,9 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
  * are gone over in blocks that the second cache holds, weights packed for each. */
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
-/* The same of a^T b in bf16, to fp32, where the library would multiply pairs, too: to its bits
- * (blocks.inc), and sooner. Whether it is for this product: none of its sizes small, k such that
- * scratch holds some columns. */
+/* The same of a^T b in bf16, to fp32, where the library would multiply pairs, too, and sooner; to
+ * its bits, where blocks.inc says so. Whether it is for this product: none of its sizes small, k
+ * such that scratch holds some columns. */
 bool sw_cpu_matmul_is_blocked(const struct sw_cpu_device *device,
                               const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_blocked(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
