@@ -8,15 +8,18 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128 };
+enum { BACKLOG = 128, LOCK_TRIES = 1000, LOCK_TRY_NS = 1000000 };
 static const char file_prefix[] = "unix:";
 
 static void forget(struct sw_listener *l)
@@ -60,14 +63,38 @@ static bool is_left_behind(const struct sockaddr_un *to)
     return refused;
 }
 
-static int bind_file(const char *address, const char *path, struct sw_listener *l,
+/* Servers look at the sockets of a folder, and take them away, one after the other: a socket that
+ * is bound and not yet listened to looks like one that was left behind. They hold the folder for
+ * microseconds; who holds it for a second is none of them, and is not waited for. -1: the folder is
+ * not there, or not ours to read. */
+static int hold_folder_of(const char *path)
+{
+    const struct timespec between = {.tv_nsec = LOCK_TRY_NS};
+    const char *slash = strrchr(path, '/');
+    char folder[sizeof((struct sockaddr_un *)NULL)->sun_path] = ".";
+    if (slash != NULL)
+        snprintf(folder, sizeof folder, "%.*s", slash > path ? (int)(slash - path) : 1, path);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int32_t i = 0; fd >= 0 && i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0 &&
+                        (errno == EWOULDBLOCK || errno == EINTR);
+         i++)
+        (void)nanosleep(&between, NULL);
+    return fd;
+}
+
+static void release_folder(int folder)
+{
+    if (folder >= 0)
+        (void)close(folder);
+}
+
+/* While the folder is held. */
+static int bind_path(const char *address, const char *path, struct sw_listener *l,
                      struct sw_error *err)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     struct stat made; /* by us, or found */
-    if (*path == '\0' || strlen(path) >= sizeof to.sun_path)
-        return sw_fail(err, SW_BAD_INPUT, "the path of a socket has 1 to %zu bytes",
-                       sizeof to.sun_path - 1);
+    _Static_assert(sizeof to.sun_path == sizeof l->path, "a path that one of them has no room for");
     memcpy(to.sun_path, path, strlen(path) + 1);
     if (lstat(path, &made) == 0 && !S_ISSOCK(made.st_mode))
         return sw_fail(err, SW_BAD_INPUT,
@@ -90,6 +117,18 @@ static int bind_file(const char *address, const char *path, struct sw_listener *
     memcpy(l->path, path, strlen(path) + 1);
     snprintf(l->text, sizeof l->text, "unix:%s", path);
     return 0;
+}
+
+static int bind_file(const char *address, const char *path, struct sw_listener *l,
+                     struct sw_error *err)
+{
+    if (*path == '\0' || strlen(path) >= sizeof l->path)
+        return sw_fail(err, SW_BAD_INPUT, "the path of a socket has 1 to %zu bytes",
+                       sizeof l->path - 1);
+    const int folder = hold_folder_of(path);
+    const int status = bind_path(address, path, l, err);
+    release_folder(folder);
+    return status;
 }
 
 static bool is_loopback(const struct sockaddr *at)
@@ -168,9 +207,11 @@ int sw_listener_listen(struct sw_listener *l, struct sw_error *err)
 void sw_listener_close(struct sw_listener *l)
 {
     struct stat there;
+    const int folder = l->is_file ? hold_folder_of(l->path) : -1;
     forget(l);
     if (l->is_file && lstat(l->path, &there) == 0 && there.st_dev == l->device &&
         there.st_ino == l->file)
         (void)unlink(l->path);
+    release_folder(folder);
     *l = (struct sw_listener){.fd = -1};
 }

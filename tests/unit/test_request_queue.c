@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -338,6 +339,56 @@ static void a_socket_is_its_servers(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
+struct starter {
+    pthread_barrier_t *together;
+    struct sw_listener listener;
+    struct sw_error err;
+    int status;
+};
+
+static void *bind_at_once(void *context)
+{
+    struct starter *s = context;
+    (void)pthread_barrier_wait(s->together);
+    s->status = sw_listener_bind("unix:test_request_queue.at_once", &s->listener, &s->err);
+    return NULL;
+}
+
+/* Of servers that begin at once where one was killed, or where none was, one has the socket. */
+static void servers_that_begin_at_once(void **state)
+{
+    enum { SERVERS = 4, ROUNDS = 150 };
+    struct starter starter[SERVERS];
+    pthread_barrier_t together;
+    (void)state;
+    (void)unlink("test_request_queue.at_once");
+    assert_int_equal(pthread_barrier_init(&together, NULL, SERVERS), 0);
+    for (int32_t round = 0; round < ROUNDS; round++) {
+        pthread_t thread[SERVERS];
+        struct starter *has = NULL;
+        for (int32_t i = 0; i < SERVERS; i++) {
+            starter[i] = (struct starter){.together = &together};
+            assert_int_equal(pthread_create(&thread[i], NULL, bind_at_once, &starter[i]), 0);
+        }
+        for (int32_t i = 0; i < SERVERS; i++) {
+            assert_int_equal(pthread_join(thread[i], NULL), 0);
+            if (starter[i].status != 0)
+                continue;
+            assert_null(has);
+            has = &starter[i];
+        }
+        assert_non_null(has);
+        if (round % 3 > 0) { /* as one that is killed leaves it */
+            (void)close(has->listener.fd);
+            has->listener = (struct sw_listener){.fd = -1};
+        }
+        for (int32_t i = 0; i < SERVERS; i++)
+            sw_listener_close(&starter[i].listener);
+    }
+    (void)unlink("test_request_queue.at_once");
+    (void)pthread_barrier_destroy(&together);
+}
+
 /* What is shown of an address that is no UTF-8, and a text that is cut within a character. */
 static void an_error_is_always_json(void **state)
 {
@@ -358,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_token_waits_for_no_acknowledgement),
         cmocka_unit_test(one_server_has_an_address),
         cmocka_unit_test(a_socket_is_its_servers),
+        cmocka_unit_test(servers_that_begin_at_once),
         cmocka_unit_test(an_error_is_always_json),
         cmocka_unit_test(texts_are_counted_not_requests),
         cmocka_unit_test(askers_take_turns),
