@@ -496,6 +496,16 @@ static void *wake(struct sw_completion *completion)
     return connection;
 }
 
+/* Those who are gone (499) or late (504) are counted where that is found out. */
+static void count_end(struct sw_request_queue *d, const struct sw_completion *completion)
+{
+    if (completion->status < 400) {
+        d->counts.answered++;
+        add_time(&d->counts.answer, sw_clock_now() - completion->arrived_s);
+    }
+    d->counts.failed += completion->status >= 500 && completion->status != 504;
+}
+
 void sw_request_queue_write(struct sw_request_queue *d, struct sw_completion *completion,
                             const struct sw_chars *bytes, bool finished, int32_t status)
 {
@@ -505,9 +515,7 @@ void sw_request_queue_write(struct sw_request_queue *d, struct sw_completion *co
     if (finished) {
         completion->finished = true;
         completion->status = written ? status : 500;
-        d->counts.answered++;
-        d->counts.failed += status >= 500;
-        add_time(&d->counts.answer, sw_clock_now() - completion->arrived_s);
+        count_end(d, completion);
     }
     void *connection = finished || completion->request.stream ? wake(completion) : NULL;
     pthread_mutex_unlock(&d->mutex);

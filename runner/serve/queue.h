@@ -22,14 +22,14 @@ double sw_time_bucket(int32_t i);
 
 /* What /metrics says, since the start. */
 struct sw_request_queue_counts {
-    /* completions taken; of others; 429 and 503; clients gone; not whole in time */
-    int64_t requests, refused, busy, gone, failed, late;
-    int64_t cached;  /* tokens of the texts that have slots, now */
-    int64_t yielded; /* texts that gave up their slots */
+    int64_t requests; /* taken, each of which ends in one of these ways: */
+    int64_t answered, gone /* clients */, failed, late /* not whole in time */;
+    int64_t refused, busy; /* of others; 429 and 503 */
+    int64_t cached;        /* tokens of the texts that have slots, now */
+    int64_t yielded;       /* texts that gave up their slots */
     int64_t texts, prompt_tokens, new_tokens;
     int64_t prompt_tokens_cached; /* that were not read */
     int64_t waiting, running;     /* texts, now */
-    int64_t answered;
     /* programs that ran; of them those that ended behind a request and up to its first token, of
      * all requests: 1 where nothing ran when it came and its prompt took one */
     int64_t calls, first_token_calls;

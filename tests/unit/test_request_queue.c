@@ -235,6 +235,34 @@ static void who_is_late_is_told(void **state)
     sw_request_queue_free(queue);
 }
 
+/* A request ends in one way, and is counted once; how long an answer took says nothing of others.
+ */
+static void an_end_is_counted_once(void **state)
+{
+    static const struct sw_chars nothing = {0};
+    const struct sw_refusal stopping = {.status = 503, .type = "server_error"};
+    struct sw_request_queue *queue = new_queue();
+    int dropped = 0;
+    (void)state;
+    sw_request_queue_write(queue, submit(queue, "a", 1), &nothing, true, 200);
+    sw_request_queue_gone(queue, submit(queue, "a", 1));
+    sw_request_queue_release(queue, submit(queue, "a", 1)); /* its connection ended first */
+    sw_request_queue_reap(queue, forget, &dropped);
+    submit(queue, "b", 1)->arrived_s -= 9;
+    sw_request_queue_expire(queue, 5);
+    sw_request_queue_write(queue, submit(queue, "a", 1), &nothing, true, 500);
+    (void)submit(queue, "b", 1);
+    sw_request_queue_fail(queue, &stopping);
+    const struct sw_request_queue_counts counts = sw_request_queue_counts(queue);
+    assert_int_equal(counts.requests, 6);
+    assert_int_equal(counts.answered, 1);
+    assert_int_equal(counts.answer.count, 1);
+    assert_int_equal(counts.gone, 2);
+    assert_int_equal(counts.late, 1);
+    assert_int_equal(counts.failed, 2);
+    sw_request_queue_free(queue);
+}
+
 /* A stream keeps what its client has yet to get, not all that it ever got. */
 static void a_stream_keeps_what_is_not_sent(void **state)
 {
@@ -417,6 +445,7 @@ int main(void)
         cmocka_unit_test(calls_are_counted_from_a_request_on),
         cmocka_unit_test(who_has_none_gets_a_slot),
         cmocka_unit_test(who_is_late_is_told),
+        cmocka_unit_test(an_end_is_counted_once),
         cmocka_unit_test(a_stream_keeps_what_is_not_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
