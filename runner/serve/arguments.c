@@ -35,7 +35,8 @@ const struct sw_argument sw_serve_rows[] = {
     {"--deadline", NULL, "S",
      "seconds from a request to the whole answer, else 504 (default: 0, none)", INTO(deadline_s),
      .most = 864000},
-    {"--client-timeout", NULL, "S", "seconds for a request to arrive (default: 30)",
+    {"--client-timeout", NULL, "S",
+     "seconds for a request to arrive, and of silence of a client's machine (default: 30)",
      INTO(client_timeout_s), .least = 1, .most = 86400},
     {.name = NULL}};
 #undef INTO

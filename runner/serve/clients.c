@@ -2,13 +2,15 @@
 
 #include "core/base/clock.h"
 
+#include <math.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ADDRESS_BYTES = 8 };
+enum { ADDRESS_BYTES = 8, PROBES = 3, MOST_PROBE_S = 32767 /* that Linux takes */ };
 
 struct sw_client {
     struct sw_client *previous, *next;
@@ -94,6 +96,22 @@ static void make_room(const struct sw_clients *clients, const unsigned char *add
         hang_up(any);
 }
 
+/* A client whose machine is gone says nothing, not even that. The system asks one that says nothing
+ * for half of the time, and ends the connection of one that has acknowledged nothing for all of it,
+ * of what is asked or of an answer (tcp(7)); state_of() finds that out. */
+static void ask_if_there(int fd, double seconds)
+{
+    const double half = fmin(seconds / 2, MOST_PROBE_S);
+    const int on = 1, probes = PROBES, idle_s = half < 1 ? 1 : (int)half,
+              each_s = idle_s < PROBES ? 1 : idle_s / PROBES;
+    const unsigned int most_ms = (unsigned int)(seconds * 1e3);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &each_s, sizeof each_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most_ms, sizeof most_ms);
+}
+
 struct sw_client *sw_client_came(struct sw_clients *clients, int fd, const struct sockaddr *address)
 {
     struct sw_client *client = calloc(1, sizeof *client);
@@ -102,6 +120,8 @@ struct sw_client *sw_client_came(struct sw_clients *clients, int fd, const struc
     client->fd = fd;
     client->since_s = sw_clock_now();
     note_address(client, address);
+    if (address != NULL && (address->sa_family == AF_INET || address->sa_family == AF_INET6))
+        ask_if_there(fd, clients->timeout_s);
     pthread_mutex_lock(&clients->mutex);
     make_room(clients, client->address);
     client->next = clients->first;

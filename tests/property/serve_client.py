@@ -3,6 +3,7 @@
 
     serve_client.py COMMAND URL [ARGUMENTS]      URL: http://127.0.0.1:PORT or unix:PATH
 """
+import ctypes
 import http.client
 import json
 import math
@@ -784,6 +785,42 @@ def gone(url):
     print("clients leave, their slots are free")
 
 
+def vanished(url, process):
+    """The slots of a client whose machine is gone, which says nothing, are free once --client-timeout (2 s) is
+    over, whether it streams or not; one that is there and takes as long to be answered gets its answer. The
+    server's rank is stopped meanwhile, for its texts would be made sooner; its system goes on."""
+    host, port = url[len("http://"):].split(":")
+    nothing_arrives = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0))  # a filter: return 0
+    for _ in range(3):
+        before, held = metrics(url), []
+        for drops, streams in ((False, False), (True, False), (True, True)):
+            body = {"prompt": "a", "max_tokens": 90, "n": 150, "temperature": 1, "ignore_eos": True, "stream": streams}
+            s = socket.create_connection((host, int(port)))
+            s.sendall(post(json.dumps(body).encode(), b"Authorization: Bearer %d\r\n" % len(held)))
+            held.append((s, drops))
+        while metrics(url)["requests_total"] < before["requests_total"] + 3:
+            pass
+        os.kill(int(process), signal.SIGSTOP)
+        try:
+            for s, drops in held:
+                if drops:
+                    s.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HP", 1, ctypes.addressof(nothing_arrives)))
+            time.sleep(3.5)
+        finally:
+            os.kill(int(process), signal.SIGCONT)
+        answer = http.client.HTTPResponse(held[0][0])
+        answer.begin()
+        assert answer.status == 200 and len(json.loads(answer.read())["choices"]) == 150
+        after = wait_until_idle(url, 10)
+        for s, _ in held:
+            s.close()
+        if after["requests_answered_total"] == before["requests_answered_total"] + 1:
+            break  # else they were answered before it was stopped
+    assert after["requests_gone_total"] == before["requests_gone_total"] + 2, (before, after)
+    assert after["sequences_total"] - before["sequences_total"] < 450, "all sequences were made for nobody"
+    print("clients whose machines are gone leave, their slots are free")
+
+
 def nothing(url):
     """What asks for nothing is taken; a text with its prompt is never longer than is said."""
     plain = {"prompt": "the quick", "temperature": 0, "max_tokens": 9}
@@ -973,7 +1010,7 @@ def closed(url):
     assert (status, json.loads(said)["error"]["code"]) == (503, "draining"), (status, said)
 
 
-COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, prefix, continued, ends, adjusted, delay, turns, histograms,
+COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, vanished, nothing, prefix, continued, ends, adjusted, delay, turns, histograms,
                                     half_closed, silent, token, long, cut, ready)}
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])
