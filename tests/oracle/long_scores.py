@@ -4,8 +4,10 @@
     python3 -m venv VENV && VENV/bin/pip install numpy
     VENV/bin/python tests/oracle/long_scores.py BUILD [MESH]        by hand; MESH: 1,1,1,1, 1,1,2,2 ...
 
-A Llama of two layers with random weights, large enough that attention is far from uniform, and the
-three ways in which rotary angles are stretched. Leaves with 77 without NumPy.
+Two layers with random weights, large enough that attention is far from uniform: a Llama with the three
+ways in which rotary angles are stretched, and the other families of `runner`, whose layers differ from
+it by biases, by norms of queries and keys, by a head that is the embedding or by none of these. Leaves
+with 77 without NumPy.
 """
 import json
 import os
@@ -21,7 +23,7 @@ except ImportError as missing:
     sys.exit(77)
 
 LAYERS, HIDDEN, MIDDLE, HEADS, KV_HEADS, VOCAB, LENGTH = 2, 256, 512, 4, 2, 512, 3000
-DIM, THETA, EPS, STDDEV = HIDDEN // HEADS, 10000.0, 1e-5, 0.12
+THETA, EPS, STDDEV = 10000.0, 1e-5, 0.12
 # Sums of up to 512 products in fp32 give 4e-5 here; fp32 angles gave 9e-4.
 TOLERANCE = 2e-4
 ROPES = {"plain": None, "linear": {"rope_type": "linear", "factor": 4.0},
@@ -29,30 +31,58 @@ ROPES = {"plain": None, "linear": {"rope_type": "linear", "factor": 4.0},
                     "original_max_position_embeddings": 512}}
 
 
-def weights(draw):
-    shapes = {"model.embed_tokens.weight": (VOCAB, HIDDEN), "model.norm.weight": (HIDDEN,),
-              "lm_head.weight": (VOCAB, HIDDEN)}
+class Family:
+    def __init__(self, model_type, rope="plain", tied=False, biases=False, normed=False, dim=HIDDEN // HEADS, **keys):
+        self.model_type, self.rope, self.tied, self.biases, self.normed = model_type, ROPES[rope], tied, biases, normed
+        self.dim, self.keys = dim, keys
+
+    def config(self):
+        architecture = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3"}[self.model_type]
+        keys = {"architectures": [architecture + "ForCausalLM"], "model_type": self.model_type, "vocab_size": VOCAB,
+                "hidden_size": HIDDEN, "intermediate_size": MIDDLE, "num_hidden_layers": LAYERS,
+                "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS, "hidden_act": "silu",
+                "max_position_embeddings": 4096, "rope_theta": THETA, "rms_norm_eps": EPS,
+                "tie_word_embeddings": self.tied, "torch_dtype": "float32", **self.keys}
+        if self.dim != HIDDEN // HEADS:
+            keys["head_dim"] = self.dim
+        if self.rope is not None:
+            keys["rope_scaling"] = self.rope
+        return keys
+
+
+# Yi, SmolLM2 and Llama 2 are Llamas in their config.json, too.
+FAMILIES = {"llama": Family("llama"), "llama, linear": Family("llama", "linear"),
+            "llama, llama3": Family("llama", "llama3"), "llama, tied": Family("llama", tied=True),
+            "mistral": Family("mistral", sliding_window=4096),
+            "qwen2": Family("qwen2", biases=True), "qwen2, tied": Family("qwen2", tied=True, biases=True),
+            "qwen3": Family("qwen3", normed=True, dim=96)}
+
+
+def weights(draw, family):
+    shapes = {"model.embed_tokens.weight": (VOCAB, HIDDEN), "model.norm.weight": (HIDDEN,)}
+    if not family.tied:
+        shapes["lm_head.weight"] = (VOCAB, HIDDEN)
+    dim = family.dim
     for layer in range(LAYERS):
+        of = f"model.layers.{layer}.self_attn."
+        if family.biases:
+            shapes.update({of + "q_proj.bias": (HEADS * dim,), of + "k_proj.bias": (KV_HEADS * dim,),
+                           of + "v_proj.bias": (KV_HEADS * dim,)})
+        if family.normed:
+            shapes.update({of + "q_norm.weight": (dim,), of + "k_norm.weight": (dim,)})
         for name, shape in (("input_layernorm", (HIDDEN,)), ("post_attention_layernorm", (HIDDEN,)),
-                            ("self_attn.q_proj", (HEADS * DIM, HIDDEN)),
-                            ("self_attn.k_proj", (KV_HEADS * DIM, HIDDEN)),
-                            ("self_attn.v_proj", (KV_HEADS * DIM, HIDDEN)),
-                            ("self_attn.o_proj", (HIDDEN, HEADS * DIM)), ("mlp.gate_proj", (MIDDLE, HIDDEN)),
+                            ("self_attn.q_proj", (HEADS * dim, HIDDEN)),
+                            ("self_attn.k_proj", (KV_HEADS * dim, HIDDEN)),
+                            ("self_attn.v_proj", (KV_HEADS * dim, HIDDEN)),
+                            ("self_attn.o_proj", (HIDDEN, HEADS * dim)), ("mlp.gate_proj", (MIDDLE, HIDDEN)),
                             ("mlp.up_proj", (MIDDLE, HIDDEN)), ("mlp.down_proj", (HIDDEN, MIDDLE))):
             shapes[f"model.layers.{layer}.{name}.weight"] = shape
-    return {name: (1 + 0.1 * draw.standard_normal(shape) if len(shape) == 1
-                   else STDDEV * draw.standard_normal(shape)).astype(np.float32)
+    return {name: (STDDEV * draw.standard_normal(shape) if len(shape) > 1 or name.endswith("bias")
+                   else 1 + 0.1 * draw.standard_normal(shape)).astype(np.float32)
             for name, shape in shapes.items()}
 
 
-def write_model(folder, tensors, rope):
-    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": VOCAB,
-              "hidden_size": HIDDEN, "intermediate_size": MIDDLE, "num_hidden_layers": LAYERS,
-              "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS, "hidden_act": "silu",
-              "max_position_embeddings": 4096, "rope_theta": THETA, "rms_norm_eps": EPS,
-              "tie_word_embeddings": False, "torch_dtype": "float32"}
-    if rope is not None:
-        config["rope_scaling"] = rope
+def write_model(folder, tensors, family):
     head, at = {}, 0
     for name, value in tensors.items():
         head[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [at, at + value.nbytes]}
@@ -64,11 +94,12 @@ def write_model(folder, tensors, rope):
         for value in tensors.values():
             out.write(value.tobytes())
     with open(os.path.join(folder, "config.json"), "w") as out:
-        json.dump(config, out)
+        json.dump(family.config(), out)
 
 
-def frequencies(rope):
-    plain = THETA ** (-2.0 * np.arange(DIM // 2) / DIM)
+def frequencies(family):
+    rope, dim = family.rope, family.dim
+    plain = THETA ** (-2.0 * np.arange(dim // 2) / dim)
     if rope is None:
         return plain
     if rope["rope_type"] == "linear":
@@ -80,16 +111,17 @@ def frequencies(rope):
     return kept * plain + (1 - kept) * plain / rope["factor"]
 
 
-def logprobs(tensors, tokens, rope):
-    w = {name: value.astype(np.float64) for name, value in tensors.items()}
-    angle = np.arange(LENGTH)[:, None, None] * frequencies(rope)
+def logprobs(tensors, tokens, family):
+    w, dim = {name: value.astype(np.float64) for name, value in tensors.items()}, family.dim
+    angle = np.arange(LENGTH)[:, None, None] * frequencies(family)
     cosine, sine = np.cos(angle), np.sin(angle)
 
     def norm(x, gain):
         return x / np.sqrt(np.mean(x * x, -1, keepdims=True) + EPS) * gain
 
-    def turned(x, heads):
-        a, b = np.split(x.reshape(LENGTH, heads, DIM), 2, -1)
+    def turned(x, heads, gain):
+        x = x.reshape(LENGTH, heads, dim)
+        a, b = np.split(x if gain is None else norm(x, gain), 2, -1)
         return np.concatenate([a * cosine - b * sine, b * cosine + a * sine], -1)
 
     x = w["model.embed_tokens.weight"][tokens]
@@ -98,20 +130,21 @@ def logprobs(tensors, tokens, rope):
         of = {name.split(f"layers.{layer}.")[1].removesuffix(".weight"): value for name, value in w.items()
               if f"layers.{layer}." in name}
         n = norm(x, of["input_layernorm"])
-        q = turned(n @ of["self_attn.q_proj"].T, HEADS)
-        k = turned(n @ of["self_attn.k_proj"].T, KV_HEADS)
-        v = (n @ of["self_attn.v_proj"].T).reshape(LENGTH, KV_HEADS, DIM)
-        merged = np.empty((LENGTH, HEADS, DIM))
+        q, k, v = (n @ of[f"self_attn.{part}_proj"].T + of.get(f"self_attn.{part}_proj.bias", 0) for part in "qkv")
+        q = turned(q, HEADS, of.get("self_attn.q_norm"))
+        k = turned(k, KV_HEADS, of.get("self_attn.k_norm"))
+        v = v.reshape(LENGTH, KV_HEADS, dim)
+        merged = np.empty((LENGTH, HEADS, dim))
         for head in range(HEADS):
             kv = head * KV_HEADS // HEADS
-            p = q[:, head] @ k[:, kv].T / np.sqrt(DIM) + future
+            p = q[:, head] @ k[:, kv].T / np.sqrt(dim) + future
             p = np.exp(p - p.max(-1, keepdims=True))
             merged[:, head] = p / p.sum(-1, keepdims=True) @ v[:, kv]
         x = x + merged.reshape(LENGTH, -1) @ of["self_attn.o_proj"].T
         n = norm(x, of["post_attention_layernorm"])
         gate = n @ of["mlp.gate_proj"].T
         x = x + (gate / (1 + np.exp(-gate)) * (n @ of["mlp.up_proj"].T)) @ of["mlp.down_proj"].T
-    z = norm(x, w["model.norm.weight"]) @ w["lm_head.weight"].T
+    z = norm(x, w["model.norm.weight"]) @ w["model.embed_tokens.weight" if family.tied else "lm_head.weight"].T
     z -= z.max(-1, keepdims=True)
     z -= np.log(np.exp(z).sum(-1, keepdims=True))
     return z[np.arange(LENGTH - 1), tokens[1:]]
@@ -140,14 +173,14 @@ def scored(build, mesh, folder, tokens):
 
 def main(build, mesh="1,1,1,1"):
     wrong = 0
-    for name, rope in ROPES.items():
+    for name, family in FAMILIES.items():
         draw = np.random.default_rng(5)
-        tensors = weights(draw)
+        tensors = weights(draw, family)
         tokens = [int(token) for token in draw.integers(0, VOCAB, LENGTH)]
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, "model"))
-            write_model(os.path.join(folder, "model"), tensors, rope)
-            off = np.abs(scored(build, mesh, folder, tokens) - logprobs(tensors, tokens, rope))
+            write_model(os.path.join(folder, "model"), tensors, family)
+            off = np.abs(scored(build, mesh, folder, tokens) - logprobs(tensors, tokens, family))
         wrong += off.max() > TOLERANCE
         print(f"{name}, mesh {mesh}: log-probabilities off by {off.max():.1e} at most, {off.mean():.1e} on average; "
               f"{off[:300].max():.1e} in the first 300 tokens, {off[-300:].max():.1e} in the last")

@@ -147,7 +147,7 @@ client busy
 client delay 5 200
 client turns
 client gone
-client vanished "$(pgrep -P "$server")"
+client vanished "$(pgrep -P "$server" || echo "$server")"
 client parallel "$clients" "$seed" "$seconds"
 files=$(find "/proc/$server/fd" | wc -l)
 client hostile "$hostile" "$seed"
