@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double burst_s = 1; /* in which the requests of clients that come at once arrive */
 enum { ADDRESS_BYTES = 8, PROBES = 3, MOST_PROBE_S = 32767 /* that Linux takes */ };
 
 struct sw_client {
@@ -18,6 +19,7 @@ struct sw_client {
     unsigned char address[ADDRESS_BYTES]; /* zeros: of this machine's file system, or not known */
     double since_s;                       /* when it came, or its last answer was over */
     bool asked;                           /* its request is whole */
+    bool answered;                        /* a request of it is over */
     bool hung_up;                         /* its connection is about to end */
     bool takes_interim;                   /* answers before the answer */
     bool probed;                          /* it was sent something since it closed its side */
@@ -85,14 +87,37 @@ static struct sw_client *oldest_silent(const struct sw_clients *clients,
     return oldest;
 }
 
+static short state_of(const struct sw_client *client)
+{
+    struct pollfd from = {.fd = client->fd, .events = POLLRDHUP};
+    return poll(&from, 1, 0) > 0 ? from.revents : 0;
+}
+
+/* One that was answered and has closed its side, which the thread of HTTP is yet to find out. */
+static struct sw_client *find_over(const struct sw_clients *clients)
+{
+    struct sw_client *c = clients->first;
+    while (c != NULL && (c->asked || c->hung_up || !c->answered || state_of(c) == 0))
+        c = c->next;
+    return c;
+}
+
+/* Clients that come at once are let in, for their requests are on their way, as far as there is
+ * room beside `connections` for so many. */
 static void make_room(const struct sw_clients *clients, const unsigned char *address)
 {
+    const bool full = clients->count >= clients->connections,
+               packed = clients->count >= clients->connections + SW_CLIENTS_BURST;
+    const double before_s = packed ? INFINITY : sw_clock_now() - burst_s;
     int32_t of_address, of_all;
+    struct sw_client *over = full ? find_over(clients) : NULL;
     struct sw_client *own = oldest_silent(clients, address, &of_address);
     struct sw_client *any = oldest_silent(clients, NULL, &of_all);
-    if (own != NULL && of_address > clients->connections / 2)
+    if (over != NULL)
+        hang_up(over);
+    else if (own != NULL && of_address > clients->connections / 2 && own->since_s < before_s)
         hang_up(own);
-    else if (any != NULL && clients->count >= clients->connections)
+    else if (any != NULL && full && any->since_s < before_s)
         hang_up(any);
 }
 
@@ -173,18 +198,13 @@ void sw_client_answered(struct sw_clients *clients, struct sw_client *client)
 {
     pthread_mutex_lock(&clients->mutex);
     client->asked = false;
+    client->answered = true;
     client->completion = NULL;
     client->since_s = sw_clock_now();
     pthread_mutex_unlock(&clients->mutex);
 }
 
 /* ---- The thread that runs the programs ---- */
-
-static short state_of(const struct sw_client *client)
-{
-    struct pollfd from = {.fd = client->fd, .events = POLLRDHUP};
-    return poll(&from, 1, 0) > 0 ? from.revents : 0;
-}
 
 /* Whether the client is gone. One that has closed its side is sent, once, what has no meaning for
  * who reads and makes the system of who does not say so: RFC 9110 has clients pass over interim

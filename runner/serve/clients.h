@@ -15,6 +15,8 @@
 struct sw_client;
 struct sw_clients;
 
+enum { SW_CLIENTS_BURST = 32 }; /* beyond `connections`, of those that come at once */
+
 /* connections: that may be open; timeout_s: for a request to arrive, and between two of a
  * connection. NULL: no memory. Owns the clients. */
 struct sw_clients *sw_clients_new(int32_t connections, double timeout_s);

@@ -562,9 +562,9 @@ int sw_http_start(const struct sw_http_options *options, struct sw_request_queue
             MHD_OPTION_LISTEN_SOCKET, (MHD_socket)options->listener->fd, MHD_OPTION_EXTERNAL_LOGGER,
             say_nothing, NULL, MHD_OPTION_NOTIFY_COMPLETED, end_exchange, http,
             MHD_OPTION_NOTIFY_CONNECTION, note_connection, http, MHD_OPTION_CONNECTION_LIMIT,
-            (unsigned int)(options->connections + LEAVING), MHD_OPTION_CONNECTION_TIMEOUT,
-            (unsigned int)(options->client_timeout_s + 1), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-            (size_t)HEADER_BYTES, MHD_OPTION_END);
+            (unsigned int)(options->connections + SW_CLIENTS_BURST + LEAVING),
+            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)(options->client_timeout_s + 1),
+            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_END);
     if (http->daemon == NULL) {
         sw_body_reader_stop(http->reader);
         sw_body_reader_free(http->reader);

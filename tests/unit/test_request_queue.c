@@ -1,10 +1,12 @@
 /* The queue of requests: who is taken, whose turn it is, who gives a slot up, who is too late; and
  * the sockets that they come over. */
+#include "runner/serve/clients.h"
 #include "runner/serve/listen.h"
 #include "runner/serve/queue.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -316,6 +318,64 @@ static void a_token_waits_for_no_acknowledgement(void **state)
     sw_listener_close(&listener);
 }
 
+enum { CONNECTIONS = 8 };
+struct connection {
+    int own, peer;
+    struct sw_client *client;
+};
+
+static struct connection connect_from(struct sw_clients *clients, uint32_t address)
+{
+    const struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    return (struct connection){pair[0], pair[1],
+                               sw_client_came(clients, pair[0], (const struct sockaddr *)&from)};
+}
+
+static bool is_hung_up_on(const struct connection *c)
+{
+    struct pollfd at = {.fd = c->peer, .events = POLLIN};
+    return poll(&at, 1, 0) > 0 && (at.revents & POLLHUP) != 0;
+}
+
+static void end_connection(struct sw_clients *clients, const struct connection *c)
+{
+    sw_client_left(clients, c->client);
+    (void)close(c->own);
+    (void)close(c->peer);
+}
+
+/* Many that come at once are clients whose requests are on their way. Who is to go where there is
+ * no room is one that was answered and has closed its side, then who said nothing for longest. */
+static void a_burst_of_clients_is_let_in(void **state)
+{
+    enum { MOST = CONNECTIONS + SW_CLIENTS_BURST };
+    struct sw_clients *clients = sw_clients_new(CONNECTIONS, 30);
+    struct connection all[MOST + 3];
+    (void)state;
+    assert_non_null(clients);
+    for (int32_t i = 0; i < MOST; i++)
+        all[i] = connect_from(clients, 0x7f000001u);
+    for (int32_t i = 0; i < MOST; i++)
+        assert_false(is_hung_up_on(&all[i]));
+    sw_client_asked(clients, all[5].client, true);
+    sw_client_answered(clients, all[5].client);
+    sw_client_asked(clients, all[0].client, true);
+    (void)shutdown(all[5].peer, SHUT_WR);
+    all[MOST] = connect_from(clients, 0x7f000001u);
+    assert_true(is_hung_up_on(&all[5]));
+    all[MOST + 1] = connect_from(clients, 0x7f000001u);
+    assert_true(is_hung_up_on(&all[1]));
+    all[MOST + 2] = connect_from(clients, 0x7f000002u); /* another machine's */
+    assert_true(is_hung_up_on(&all[2]));
+    for (int32_t i = 0; i < MOST + 3; i++) {
+        assert_int_equal(is_hung_up_on(&all[i]), i == 1 || i == 2 || i == 5);
+        end_connection(clients, &all[i]);
+    }
+    sw_clients_free(clients);
+}
+
 /* Servers that are begun at once load their models between the two calls. */
 static void one_server_has_an_address(void **state)
 {
@@ -435,6 +495,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_waits_for_no_acknowledgement),
+        cmocka_unit_test(a_burst_of_clients_is_let_in),
         cmocka_unit_test(one_server_has_an_address),
         cmocka_unit_test(a_socket_is_its_servers),
         cmocka_unit_test(servers_that_begin_at_once),
