@@ -821,6 +821,36 @@ def vanished(url, process):
     print("clients whose machines are gone leave, their slots are free")
 
 
+def flat(url, process, requests, clients="8"):
+    """The server's memory does not grow with the requests it answered. Before it is looked at, as many are."""
+    begun = wait_until_idle(url)["requests_total"]
+
+    def resident():
+        return next(int(line.split()[1]) for line in open(f"/proc/{process}/status") if line.startswith("VmRSS"))
+
+    def client(number):
+        draw = random.Random(number)
+        for i in range(int(requests) // int(clients)):
+            body = {"max_tokens": draw.randrange(1, 12), "temperature": 1, "n": draw.choice((1, 1, 3)),
+                    "stream": i % 2 == 0, "logprobs": draw.randrange(6), "echo": i % 3 == 0,
+                    "prompt": [draw.randrange(256) for _ in range(draw.randrange(1, 40))]}
+            complete_or_stream = stream if body.pop("stream") else complete
+            complete_or_stream(url, **body)
+
+    sizes = []
+    for _ in range(2):
+        threads = [threading.Thread(target=client, args=(i,)) for i in range(int(clients))]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        made = wait_until_idle(url)["requests_total"] - begun
+        sizes.append(resident())
+    assert made == 2 * (int(requests) // int(clients) * int(clients)), made
+    assert sizes[1] - sizes[0] < 1024, f"{sizes[0]} kB, then {sizes[1]} kB"
+    print(f"{int(made)} requests of {clients} clients: {sizes[0]} kB, then {sizes[1]} kB")
+
+
 def nothing(url):
     """What asks for nothing is taken; a text with its prompt is never longer than is said."""
     plain = {"prompt": "the quick", "temperature": 0, "max_tokens": 9}
@@ -1010,7 +1040,7 @@ def closed(url):
     assert (status, json.loads(said)["error"]["code"]) == (503, "draining"), (status, said)
 
 
-COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, vanished, nothing, prefix, continued, ends, adjusted, delay, turns, histograms,
+COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, vanished, flat, nothing, prefix, continued, ends, adjusted, delay, turns, histograms,
                                     half_closed, silent, token, long, cut, ready)}
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])
