@@ -821,6 +821,33 @@ def vanished(url, process):
     print("clients whose machines are gone leave, their slots are free")
 
 
+def late(url, process):
+    """An answer that is not whole after --deadline (2 s) ends with 504, a stream with an error, and its slots are
+    free. The server's rank is stopped for as long."""
+    before, ends = wait_until_idle(url), []
+
+    def client(streams):
+        body = {"prompt": "a", "max_tokens": 90, "n": 250, "temperature": 1, "ignore_eos": True, "stream": streams}
+        status, _, said = ask(url, "/v1/completions", body, {"Authorization": f"Bearer {streams}"})
+        ends.append((streams, status, json.loads(said[said.rindex(b'{"error"'):])["error"]["code"]))
+
+    threads = [threading.Thread(target=client, args=(streams,)) for streams in (False, True)]
+    for t in threads:
+        t.start()
+    while metrics(url)["sequences_running"] + metrics(url)["sequences_waiting"] < 350:
+        pass
+    os.kill(int(process), signal.SIGSTOP)
+    time.sleep(2.2)
+    os.kill(int(process), signal.SIGCONT)
+    for t in threads:
+        t.join()
+    after = wait_until_idle(url)
+    assert sorted(ends) == [(False, 504, "deadline"), (True, 200, "deadline")], ends
+    assert after["requests_late_total"] == before["requests_late_total"] + 2, after
+    assert after["requests_answered_total"] == before["requests_answered_total"], after
+    print("who is late is told, and the slots are free")
+
+
 def flat(url, process, requests, clients="8"):
     """The server's memory does not grow with the requests it answered. Before it is looked at, as many are."""
     begun = wait_until_idle(url)["requests_total"]
@@ -1040,7 +1067,7 @@ def closed(url):
     assert (status, json.loads(said)["error"]["code"]) == (503, "draining"), (status, said)
 
 
-COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, vanished, flat, nothing, prefix, continued, ends, adjusted, delay, turns, histograms,
+COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, vanished, flat, late, nothing, prefix, continued, ends, adjusted, delay, turns, histograms,
                                     half_closed, silent, token, long, cut, ready)}
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -65,6 +65,9 @@ client() {
     python3 tests/property/serve_client.py "$1" "$url" "${@:2}" >"$out/log" 2>&1 || fail "$1"
     [ ! -s "$out/log" ] || tail -n 1 "$out/log"
 }
+rank() { # the process of the only one
+    pgrep -P "$server" || echo "$server"
+}
 begin() { # HOW [PROCESS [SIGNAL [TEXTS]]]; a long stream, into $out/long
     python3 tests/property/serve_client.py long "$url" "$@" >"$out/long" 2>&1 &
     reader=$!
@@ -147,12 +150,12 @@ client busy
 client delay 5 200
 client turns
 client gone
-client vanished "$(pgrep -P "$server" || echo "$server")"
+client vanished "$(rank)"
 client parallel "$clients" "$seed" "$seconds"
 files=$(find "/proc/$server/fd" | wc -l)
 client hostile "$hostile" "$seed"
 # what a sanitizer keeps of freed memory is not the server's
-grep -q '__[alt]san_init' "$build/runner" || client flat "$(pgrep -P "$server" || echo "$server")" $((3 * hostile)) "$clients"
+grep -q '__[alt]san_init' "$build/runner" || client flat "$(rank)" $((3 * hostile)) "$clients"
 for ((i = 0; $(find "/proc/$server/fd" | wc -l) > files; i++)); do
     [ $i -lt 100 ] || fail "hostile requests leave files open"
     sleep 0.1
@@ -196,9 +199,10 @@ grep -q "^rank 1 (host .*): error: ended by signal 9 (Killed)" "$out/server.log"
     fail "what is said of a rank that was killed"
 
 # an end that cannot wait; a socket in the file system; a token
-start 1 --drain 0 --listen "unix:$out/socket"
+start 1 --drain 0 --deadline 2 --listen "unix:$out/socket"
 [ "$(stat -c %a "$out/socket")" = 600 ] || fail "others may use the socket"
 client ready
+client late "$(rank)"
 begin plain "$server"
 streamed error
 ended 143
