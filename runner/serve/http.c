@@ -397,12 +397,47 @@ static bool is_foreign(const struct sw_http *http, struct MHD_Connection *connec
                                          strcmp(origin + 7, host) != 0));
 }
 
+static enum MHD_Result count_lengths(void *context, enum MHD_ValueKind kind, const char *key,
+                                     const char *value)
+{
+    int32_t *count = context;
+    (void)kind;
+    (void)value;
+    *count += strcasecmp(key, "Content-Length") == 0 || strcasecmp(key, "Transfer-Encoding") == 0;
+    return MHD_YES;
+}
+
+/* What is said of the body: its length once, for of two a proxy may believe the other one and take
+ * what is behind it for another client's request (RFC 9112, 6.3); no compression. 1: go on. */
+static int check_body(struct sw_http *http, struct MHD_Connection *connection,
+                      enum MHD_Result *result)
+{
+    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+    const char *coding =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Encoding");
+    int32_t lengths = 0;
+    (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, count_lengths, &lengths);
+    if (lengths > 1)
+        *result = refuse_with(http, connection, 400, "ambiguous_length", "Connection", "close",
+                              "the length of the body is given %d times; give one Content-Length "
+                              "or Transfer-Encoding",
+                              (int)lengths);
+    else if (length != NULL && strtoull(length, NULL, 10) > SW_HTTP_BODY_BYTES)
+        *result = refuse_with(http, connection, 413, "body_too_large", "Connection", "close",
+                              "the body has at most %d bytes", SW_HTTP_BODY_BYTES);
+    else if (coding != NULL && strcasecmp(coding, "identity") != 0)
+        *result = refuse_with(http, connection, 415, "unsupported_encoding", "Accept-Encoding",
+                              "identity", "the body is compressed; send it as it is");
+    else
+        return 1;
+    return 0;
+}
+
 /* Before the body comes. 1: go on; else what `*result` says. */
 static int check_head(struct sw_http *http, struct MHD_Connection *connection, const char *url,
                       const char *method, struct exchange *exchange, enum MHD_Result *result)
 {
     const struct route *route = exchange->route = find_route(url);
-    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
     const bool head = strcmp(method, "HEAD") == 0;
     if (is_foreign(http, connection))
         *result = refuse_with(http, connection, 403, "foreign_origin", NULL, NULL,
@@ -419,11 +454,8 @@ static int check_head(struct sw_http *http, struct MHD_Connection *connection, c
             refuse_with(http, connection, 401, "invalid_api_key", "WWW-Authenticate", "Bearer",
                         "the token is missing or wrong; send "
                         "'Authorization: Bearer TOKEN'");
-    else if (length != NULL && strtoull(length, NULL, 10) > SW_HTTP_BODY_BYTES)
-        *result = refuse_with(http, connection, 413, "body_too_large", "Connection", "close",
-                              "the body has at most %d bytes", SW_HTTP_BODY_BYTES);
     else
-        return 1;
+        return check_body(http, connection, result);
     return 0;
 }
 

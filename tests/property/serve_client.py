@@ -446,11 +446,19 @@ def wrong(url):
         assert (got, json.loads(said)["error"]["code"]) == (403, "foreign_origin"), (got, said)
     said = raw(url, b"GET /v1/models/\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert said.startswith(b"HTTP/1.1 404 "), said
+    got, headers, said = ask(url, "/v1/completions", {"prompt": "a"}, {"Content-Encoding": "gzip"})
+    assert (got, json.loads(said)["error"]["code"]) == (415, "unsupported_encoding"), (got, said)
+    assert headers["Accept-Encoding"] == "identity", headers
+    # of which a proxy may believe the other one
+    for other in (b"Content-Length: 5", b"Transfer-Encoding: chunked"):
+        said = raw(url, post(b'{"prompt": "a"}', other + b"\r\n"))
+        assert said.startswith(b"HTTP/1.1 400 ") and said.count(b"HTTP/1.1") == 1, said
+        assert b"\r\nConnection: close\r\n" in said, said
     got, said = too_large(url)
     assert got == 413 and json.loads(said)["error"]["code"] == "body_too_large", (got, said)
     host = url[len("http://"):]
     assert ask(url, "/", headers={"Origin": "http://" + host})[0] == 200
-    print(f"{len(WRONG) + 7} requests refused, each as it should be")
+    print(f"{len(WRONG) + 10} requests refused, each as it should be")
 
 
 def too_large(url):
