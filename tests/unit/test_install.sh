@@ -81,5 +81,17 @@ completes 'plan submit --s' '--set --soonest'
 completes 'runner ch' checkpoint
 completes 'runner generate --max' --max-new-tokens
 completes 'runner train r' ''
+
+# ---- Another oneDNN than the system's: one that is none, or whose threads are not OpenMP's, is refused
+sources=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
+refuses() { # WORDS: what is said, wherever CMake breaks its lines
+    "$cmake" -S "$sources" -B configured -G Ninja -DSW_CUDA=OFF "-DSW_ONEDNN_ROOT=$out/dnnl" >said 2>&1 && fail "not refused: $1" said
+    tr -s ' \n' ' ' <said | grep -qF -- "$1" || fail "it is not said: $1" said
+}
+refuses "SW_ONEDNN_ROOT '$out/dnnl' has no oneDNN, an include/oneapi/dnnl/dnnl.h and a lib/libdnnl.so; 'tests/install.sh onednn' makes"
+mkdir -p dnnl/include/oneapi/dnnl dnnl/lib
+: >dnnl/lib/libdnnl.so
+echo '#define DNNL_CPU_THREADING_RUNTIME DNNL_RUNTIME_TBB' >dnnl/include/oneapi/dnnl/dnnl_config.h
+refuses "the oneDNN in SW_ONEDNN_ROOT '$out/dnnl' computes in threads of 'TBB'; take one that was built with -DONEDNN_CPU_RUNTIME=OMP"
 [ "$wrong" -eq 0 ] && echo 'test_install: all as it should be'
 exit "$wrong"
