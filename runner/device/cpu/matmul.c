@@ -130,23 +130,24 @@ static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entr
         ((status = dnnl_post_ops_create(&sum)) || (status = sw_onednn_append_sum(sum)) ||
          (status = dnnl_primitive_attr_set_post_ops(attr, sum))))
         goto out;
-    if ((status = sw_onednn_product(&primitive, cache->engine, &a, &b, &c, attr)) ||
-        (status =
-             key->tiled && sw_onednn_is_plain(primitive) ? dnnl_unimplemented : dnnl_success) ||
-        (status = dnnl_primitive_create(&entry->primitive, primitive)) ||
-        (status = sw_onednn_memory(&entry->a, &a, cache->engine, DNNL_MEMORY_NONE)) ||
-        (status = sw_onednn_memory(&entry->b, &b, cache->engine, DNNL_MEMORY_NONE)) ||
-        (status = sw_onednn_memory(&entry->c, &c, cache->engine, DNNL_MEMORY_NONE)))
+    if ((status = sw_onednn_product(&primitive, cache->engine, &a, &b, &c, attr)))
         goto out;
     /* oneDNN's products by blocks (AVX-512 and newer) sum each row in the same order. Its older
      * ones do not: with AVX2 those of the last rows go by the remainder of 6, and by the rows that
      * a thread gets. tests/unit/test_rows.c holds that against the library that there is. What is
      * asked is a product of weights without padding; of others it says nothing. */
-    if (key->tiled) /* those by blocks alone take them */
-        entry->is_alike = true;
-    else if (has_dense_weights(key))
-        status = sw_onednn_blocks_weights(&entry->is_alike, cache->engine, primitive, &a, key->k,
-                                          key->n, data_type(key->b_dtype), &c, attr);
+    if ((key->tiled || has_dense_weights(key)) &&
+        (status = sw_onednn_blocks_weights(&entry->is_alike, cache->engine, primitive, &a, key->k,
+                                           key->n, data_type(key->b_dtype), &c, attr)))
+        goto out;
+    if (key->tiled && !entry->is_alike)
+        status = dnnl_unimplemented; /* it would take them by loops over single elements */
+    else if ((status = dnnl_primitive_create(&entry->primitive, primitive)) == dnnl_success &&
+             (status = sw_onednn_memory(&entry->a, &a, cache->engine, DNNL_MEMORY_NONE)) ==
+                 dnnl_success &&
+             (status = sw_onednn_memory(&entry->b, &b, cache->engine, DNNL_MEMORY_NONE)) ==
+                 dnnl_success)
+        status = sw_onednn_memory(&entry->c, &c, cache->engine, DNNL_MEMORY_NONE);
 out:
     sw_onednn_matrix_free(&a);
     sw_onednn_matrix_free(&b);

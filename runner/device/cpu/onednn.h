@@ -35,15 +35,6 @@ static inline dnnl_status_t sw_onednn_tiles(dnnl_memory_desc_t *out, int64_t row
 #endif
 }
 
-/* Whether a product is the library's plain loops, which take any layout. */
-static inline bool sw_onednn_is_plain(const_dnnl_primitive_desc_t product)
-{
-    const char *name = "";
-    return dnnl_primitive_desc_query(product, dnnl_query_impl_info_str, 0, (void *)&name) ==
-               dnnl_success &&
-           strncmp(name, "ref", 3) == 0;
-}
-
 static inline void sw_onednn_matrix_free(dnnl_memory_desc_t *matrix)
 {
 #if DNNL_VERSION_MAJOR >= 3
