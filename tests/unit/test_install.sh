@@ -93,5 +93,35 @@ mkdir -p dnnl/include/oneapi/dnnl dnnl/lib
 : >dnnl/lib/libdnnl.so
 echo '#define DNNL_CPU_THREADING_RUNTIME DNNL_RUNTIME_TBB' >dnnl/include/oneapi/dnnl/dnnl_config.h
 refuses "the oneDNN in SW_ONEDNN_ROOT '$out/dnnl' computes in threads of 'TBB'; take one that was built with -DONEDNN_CPU_RUNTIME=OMP"
+
+# ---- A newer one is built of the sources of the first release of Debian's that gives any, with what was mended since
+mkdir -p archive/tree/debian/patches archive/bin
+printf '#define DNNL_VERSION_%s\n' 'MAJOR 9' 'MINOR 8' 'PATCH 0' >archive/tree/dnnl_version.h
+cat >archive/tree/CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.13)
+project(dnnl NONE)
+if(NOT ONEDNN_CPU_RUNTIME STREQUAL OMP OR NOT ONEDNN_ENABLE_PRIMITIVE STREQUAL "MATMUL;REORDER")
+  message(FATAL_ERROR "${ONEDNN_CPU_RUNTIME} ${ONEDNN_ENABLE_PRIMITIVE}")
+endif()
+install(FILES dnnl_version.h DESTINATION include/oneapi/dnnl)
+END
+printf '%s\n' '--- a/dnnl_version.h' '+++ b/dnnl_version.h' '@@ -3 +3 @@' '-#define DNNL_VERSION_PATCH 0' '+#define DNNL_VERSION_PATCH 1' \
+    >archive/tree/debian/patches/upstream-9.8.1.patch
+tar -cJf archive/onednn_9.8.0.orig.tar.xz -C archive --exclude debian tree
+tar -cJf archive/onednn_9.8.0-1.debian.tar.xz -C archive/tree debian
+cat >archive/bin/apt-get <<END
+#!/usr/bin/env bash
+case "\$*" in
+    indextargets*) printf '%s\n' 'here-security http://other/' 'here http://archive/' ;;
+    *update) grep -q ' http://archive/ stable main$' sources.list || { echo 'E: not there' && exit 100; } ;;
+    *) cp '$out'/archive/*.tar.xz . ;;
+esac
+END
+chmod +x archive/bin/apt-get
+if PATH=$out/archive/bin:$PATH bash "$sources/tests/install.sh" onednn-sources "$out/newer" >said 2>&1; then
+    grep -qF "install: oneDNN 9.8.1 in $out/newer: cmake -DSW_ONEDNN_ROOT=$out/newer" said || fail 'oneDNN from sources' said
+elif ! grep -qE '^SKIP: onednn: no (cmake|ninja|c\+\+|xz|patch)$' said; then
+    fail 'oneDNN from sources' said
+fi
 [ "$wrong" -eq 0 ] && echo 'test_install: all as it should be'
 exit "$wrong"
