@@ -178,10 +178,11 @@ static inline bool sw_onednn_has_amx(void)
     return strcmp(sw_onednn_isa(), "AMX") == 0;
 }
 
-/* Multiplies bf16 in pairs, and nothing faster. */
+/* Multiplies bf16 in pairs, and nothing faster; where it has products of fp16, too. */
 static inline bool sw_onednn_has_pairs(void)
 {
-    return strcmp(sw_onednn_isa(), "AVX-512 bf16") == 0;
+    const char *isa = sw_onednn_isa();
+    return strcmp(isa, "AVX-512 bf16") == 0 || strcmp(isa, "AVX-512 fp16") == 0;
 }
 
 #endif
