@@ -104,12 +104,26 @@ int sw_fit_fail_row(const struct sw_fit_table *t, struct sw_error *err, const ch
                       "%s", what);
 }
 
+/* Of two columns of one name nobody knows which is meant. Those without one are none. */
+static int check_names(const struct sw_fit_table *t, struct sw_error *err)
+{
+    char shown[MOST_SHOWN + 4];
+    for (int32_t i = 1; i < t->columns; i++)
+        for (int32_t k = 0; k < i; k++)
+            if (t->name[i][0] != '\0' && strcmp(t->name[i], t->name[k]) == 0)
+                return sw_fail_at(err, SW_BAD_INPUT,
+                                  (struct sw_place){t->path, t->line, t->column[i]},
+                                  "the columns %d and %d are both named '%s'; rename or remove one",
+                                  k + 1, i + 1, sw_text_shown(t->name[i], MOST_SHOWN, shown));
+    return 0;
+}
+
 /* The names stand in the header; read: whether there was such a line. */
 static struct sw_fit_table *begin(struct sw_fit_table *t, bool read, struct sw_error *err)
 {
     t->columns = read ? split(t->header, t->name, t->column) : 0;
     if (t->columns >= 2)
-        return t;
+        return check_names(t, err) == 0 ? t : NULL;
     sw_fit_fail_row(t, err, "not a CSV file with a line of column names");
     return NULL;
 }

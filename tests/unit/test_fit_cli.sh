@@ -99,6 +99,18 @@ echo '{}' >"$out/metrics.jsonl"
 expect 2 "give the run's plan file before its metrics" "$out/metrics.jsonl"
 expect 2 "takes clusters, models and plans beside measurements" configs/runs/quickstart.yaml
 
+# of two columns of one name nobody knows which is meant, in any of the tables
+for names in gpu,model,n_gpus,seq_len,micro_batch,tok_s_gpu,gpu m,n,k,latency_us,m collective,payload_bytes,gpus,busbw_GBps,gpus \
+    op,message_bytes,accelerators,latency_us,op phase,batch,tokens,cached,heads,kv_heads,head_dim,latency_us,phase; do
+    printf '%s\n1,2,3,4,5,6,7,8,9\n' "$names" >"$out/twice.csv"
+    expect 2 "are both named '${names##*,}'; rename or remove one" "$out/twice.csv" configs/clusters/h100-8x8.yaml
+    [ "$(wc -l <"$out/errors")" -eq 1 ] || fail "more than a line: $(cat "$out/errors")"
+    cp "$out/twice.csv" "$out/twice.txt"
+    case $names in c* | o*) expect 2 "are both named '${names##*,}'" "$out/twice.txt" configs/clusters/h100-8x8.yaml ;; esac
+done
+printf 'op,message_bytes,op,accelerators,latency_us\n' >"$out/twice.csv"
+expect 2 "twice.csv:1:18: error: the columns 1 and 3 are both named 'op'; rename or remove one" "$out/twice.csv"
+
 # nobody guesses which collective it was; sums are told by their bandwidths
 nccl none 0.9375 '' >"$out/b.txt"
 expect 2 "b.txt:18:1: error: the output does not say which collective this is: all_gather, alltoall or another; say --collective all_gather, or put it in the file's name" \
