@@ -38,10 +38,19 @@ static enum sw_collective kind_of(const char *text)
     return unnamed;
 }
 
+/* Columns of nccl-tests' rows; its older versions leave out those that a collective does not use.
+ */
+enum { SIZE, REDOP, ROOT, TIME, ALGBW, BUSBW, WRONG, NCCL_COLUMNS, MOST_WORDS = 32 };
+static const char *const nccl_columns[NCCL_COLUMNS] = {"size",  "redop", "root",  "time",
+                                                       "algbw", "busbw", "#wrong"};
+
 /* What a file is read with. */
 struct reader {
     const char *path;
-    int32_t line, ranks;
+    int32_t line;
+    int32_t listed, group,
+        ranks; /* ranks that its newest list has; of them its first one's group */
+    int32_t column[NCCL_COLUMNS]; /* -1: there is none */
     enum sw_collective named;
     struct sw_fit_links *links;
 };
@@ -143,20 +152,89 @@ out:
     return status;
 }
 
-/* "size count type redop root time algbw busbw #wrong ...". Where nothing names the collective the
- * ratio of the two bandwidths tells those that sum: 2 (n-1)/n of an all_reduce, (n-1)/n of a
- * reduce_scatter; with two ranks no ratio does, nor those that only move (redop none). */
-static int read_row(const struct reader *r, const char *line, struct sw_error *err)
+/* Cuts a line at its blanks, in place. Returns how many words, of many the first. */
+static int32_t split(char *line, char *word[MOST_WORDS])
 {
-    double size, count, micros, algbw, busbw;
-    char type[16], redop[16], root[16];
-    if (sscanf(line, "%lf %lf %15s %15s %15s %lf %lf %lf", &size, &count, type, redop, root,
-               &micros, &algbw, &busbw) != 8)
+    int32_t count = 0;
+    char *rest = NULL;
+    for (char *w = strtok_r(line, " \t\r\n", &rest); w != NULL && count < MOST_WORDS;
+         w = strtok_r(NULL, " \t\r\n", &rest))
+        word[count++] = w;
+    return count;
+}
+
+/* "#  Rank  0 Group  0 Pid ...", of older versions without a group. Ranks 0 and on begin a list;
+ * those of other groups have collectives of their own. */
+static int read_rank(struct reader *r, const char *line, struct sw_error *err)
+{
+    int rank, group = 0;
+    if (sscanf(line, "# Rank %d Group %d", &rank, &group) < 1)
+        return 0;
+    if (rank == 0) {
+        r->listed = r->ranks = 0;
+        r->group = group;
+    }
+    if (rank != r->listed++)
+        return fail(r, err,
+                    "ranks are missing above this one; give the whole output of nccl-tests");
+    r->ranks += group == r->group;
+    return 0;
+}
+
+/* "#  size  count  type  redop  root  time  algbw  busbw  #wrong ...": out of place, then in place.
+ */
+static int read_names(struct reader *r, char *line, struct sw_error *err)
+{
+    char *word[MOST_WORDS];
+    const int32_t words = split(line, word);
+    if (words < 2 || strcmp(word[1], "size") != 0)
+        return 0;
+    for (int32_t i = 0; i < NCCL_COLUMNS; i++) {
+        r->column[i] = -1;
+        for (int32_t w = words - 1; w > 0; w--)
+            if (strcmp(word[w], nccl_columns[i]) == 0)
+                r->column[i] = w - 1;
+    }
+    if (r->column[TIME] >= 0 && r->column[ALGBW] >= 0 && r->column[BUSBW] >= 0)
+        return 0;
+    return fail(r, err,
+                "no columns time, algbw and busbw, as of nccl-tests with -C, which prints the time "
+                "of the processor; run it without");
+}
+
+/* A number in one of the columns; false: the row has none there. */
+static bool number_of(const struct reader *r, char *const *word, int32_t words, int32_t column,
+                      double *out)
+{
+    char *end;
+    const int32_t at = r->column[column];
+    if (at < 0 || at >= words)
+        return false;
+    *out = strtod(word[at], &end);
+    return *end == '\0';
+}
+
+/* Where nothing names the collective the ratio of the two bandwidths tells those that sum: 2
+ * (n-1)/n of an all_reduce, (n-1)/n of a reduce_scatter; with two ranks no ratio does, nor those
+ * that only move (redop none). */
+static int read_row(const struct reader *r, char *line, struct sw_error *err)
+{
+    double size, micros, algbw, busbw, root, wrong;
+    char *word[MOST_WORDS];
+    const int32_t words = split(line, word), redop = r->column[REDOP];
+    if (!number_of(r, word, words, SIZE, &size) || !number_of(r, word, words, TIME, &micros) ||
+        !number_of(r, word, words, ALGBW, &algbw) || !number_of(r, word, words, BUSBW, &busbw))
         return 0;
     if (r->ranks < 2)
         return 0; /* reported when the file ends */
+    if (number_of(r, word, words, WRONG, &wrong) && wrong > 0)
+        return fail(r, err, "its results were wrong, as '#wrong' counts: its time is of no use");
+    if (number_of(r, word, words, ROOT, &root) && root >= 0)
+        return fail(r, err,
+                    "a collective with a root, such as broadcast and reduce: plans have none");
+    const bool sums = redop >= 0 && redop < words && strcmp(word[redop], "none") != 0;
     enum sw_collective kind = r->named;
-    if (kind == unnamed && strcmp(redop, "none") != 0 && algbw > 0 && r->ranks > 2)
+    if (kind == unnamed && sums && algbw > 0 && r->ranks > 2)
         kind = busbw > 1.2 * algbw ? SW_ALL_REDUCE : SW_REDUCE_SCATTER;
     if (kind == unnamed && !(algbw > 0))
         return 0; /* printed as 0.00: too small to tell anything */
@@ -179,6 +257,7 @@ int sw_fit_read_collectives(struct sw_fit_links *links, const char *path,
     char line[SW_FIT_LINE_BYTES];
     const int32_t before = links->count, mistakes = links->mistakes.count;
     struct reader r = {.path = path,
+                       .column = {0, 3, 4, 5, 6, 7, 8},
                        .named = collective != NULL ? *collective : kind_of(sw_path_name(path)),
                        .links = links};
     int status = -1;
@@ -191,9 +270,10 @@ int sw_fit_read_collectives(struct sw_fit_links *links, const char *path,
         struct sw_error why = {0};
         r.line++;
         if (line[0] == '#') {
-            r.ranks += strncmp(line, "#  Rank", 7) == 0;
             if (collective == NULL && kind_of(line) != unnamed)
                 r.named = kind_of(line);
+            if (read_rank(&r, line, err) != 0 || read_names(&r, line, err) != 0)
+                goto out;
             continue;
         }
         if (r.ranks == 0 && strchr(line, ',') != NULL) {

@@ -364,7 +364,8 @@ static void fits_links(void **state)
     truth.link[0].latency_s = 8e-6;
     truth.link[0].efficiency = (struct sw_curve){1, {{1, 0.7}}};
     for (int i = 0; i < 8; i++)
-        strcat(text, "#  Rank  0 Group  0 Pid 1 on host device  0 [0x07] GPU\n");
+        sprintf(text + strlen(text), "#  Rank  %d Group  0 Pid 1 on host device  %d [0x07] GPU\n",
+                i, i);
     strcat(text, "#       size  count  type  redop  root  time  algbw  busbw #wrong\n");
     for (double size = 1024; size < 1e10; size *= 4) {
         struct sw_fit_link_point p = {

@@ -132,6 +132,31 @@ done
 cmp "$out/named" "$out/sum" || fail "an all_reduce is not told by its bandwidths"
 expect 2 "--collective must be all_reduce, all_gather, reduce_scatter or alltoall, not 'gather'" --collective gather "$out/b.txt"
 
+# versions of nccl-tests: columns that a collective does not use were left out, and more blanks stood before a rank;
+# newer ones may add columns. A file of several runs has each with its own ranks, groups their own collectives.
+sed -E 's/^#  Rank +([0-9]+) Group  0/#   Rank \1/' "$out/a.txt" | awk '/^#/ { print; next } !named++ {
+    print "#  size  count  type  time  algbw  busbw  error  time  algbw  busbw  error" }
+    { print $1, $2, $3, $6, $7, $8, "5e-07", $6, $7, $8, "5e-07" }' >"$out/old.txt"
+awk '/^#/ { print; next } !named++ {
+    print "#  size  count  type  redop  root  time  algbw  busbw  #wrong  i_min  time  algbw  busbw  #wrong  i_min" }
+    { print $1, $2, $3, $4, $5, $6, $7, $8, "N/A", 1, $6, $7, $8, "N/A", 1 }' "$out/a.txt" | sed 's/$/\r/' >"$out/new.txt"
+sed '/^[0-9]/s/ 0$/ 7/' "$out/a.txt" >"$out/wrong.txt"
+cat "$out/a.txt" "$out/a.txt" >"$out/both.txt"
+for rank in $(seq 16 31); do echo "#  Rank $rank Group  1 Pid 1 on host device 0 GPU"; done >"$out/ranks"
+sed "/^#  Rank  15/r $out/ranks" "$out/a.txt" >"$out/split.txt"
+for file in old new split; do
+    "$plan" fit "$out/$file.txt" configs/clusters/h100-8x8.yaml | cmp - "$out/links" || fail "nccl-tests as in $file"
+done
+"$plan" fit "$out/both.txt" configs/clusters/h100-8x8.yaml | grep -q '#   all_gather of 16: ' || fail "16 ranks twice are not 32"
+expect 2 "wrong.txt:18:1: error: its results were wrong, as '#wrong' counts: its time is of no use" "$out/wrong.txt"
+sed 's/ -1 / 0 /' "$out/a.txt" >"$out/root.txt"
+expect 2 "root.txt:18:1: error: a collective with a root, such as broadcast and reduce: plans have none" "$out/root.txt"
+sed 's/ time / cputime /g; s/^#.*algbw/# size count type redop root cputime algbw/' "$out/new.txt" >"$out/cpu.txt"
+expect 2 "cpu.txt:18:1: error: no columns time, algbw and busbw, as of nccl-tests with -C, which prints the time of the processor" \
+    "$out/cpu.txt"
+sed '/^#  Rank  3 /d' "$out/a.txt" >"$out/less.txt"
+expect 2 "less.txt:5:1: error: ranks are missing above this one; give the whole output of nccl-tests" "$out/less.txt"
+
 # all mistakes at once
 printf 'model,gpu,n_gpus,seq_len,micro_batch,tok_s_gpu\nm,a100,8,1024,1,\nm,a100,0,1024,1,5\n' >"$out/runs.csv"
 printf 'collective,payload_bytes,gpus,busbw_GBps\nall_reduce,1024,1,5\nsend,1024,8,5\n' >"$out/links.csv"
