@@ -10,6 +10,10 @@
  * beside it takes half, and threads that wait for each other a little more. */
 static const double least_part = 0.4;
 
+/* Of a memory's rate, what one kind of collective may reach: messages of some sizes stay in caches.
+ * The mean of all kinds and groups stays below it. */
+static const double most_of_kind = 4;
+
 /* What prices are off by without any doubt, as with the default profile. */
 static const double usual_low = 0.7, usual_high = 1.3, least_low = 0.01, most_high = 100;
 
@@ -70,11 +74,35 @@ static void widen(struct sw_doubts *out, double low, double high)
     out->band_high = out->count == 1 || high > out->band_high ? high : out->band_high;
 }
 
+/* Of all kinds the fastest: a rate of its own, from times that were lost in others'. */
+static void doubt_kind(const struct sw_calibration *c, const char *where,
+                       const struct sw_link_rates *link, struct sw_doubts *out)
+{
+    const struct sw_link_curve *fastest = NULL;
+    double best = 0;
+    for (int32_t i = 0; i < link->curves; i++)
+        for (int32_t k = 0; k < link->count; k++)
+            if (link->curve[i].point[k].fraction > best) {
+                best = link->curve[i].point[k].fraction;
+                fastest = &link->curve[i];
+            }
+    const double reached = best * link->bandwidth;
+    if (fastest == NULL || !(reached > most_of_kind * c->memory_bandwidth))
+        return;
+    snprintf(out->text[out->count++], sizeof out->text[0],
+             "%.3g GB/s of %s over %d ranks %s, where a rank's memory does %.3g GB/s",
+             reached / 1e9, sw_collective_name(fastest->kind), fastest->ranks, where,
+             c->memory_bandwidth / 1e9);
+    widen(out, usual_low, usual_high * reached / c->memory_bandwidth);
+}
+
 /* Bytes between ranks are written to a memory once and read once, so that no link is faster. */
 static void doubt_link(const struct sw_calibration *c, const char *where,
                        const struct sw_link_rates *link, struct sw_doubts *out)
 {
     const double reached = link != NULL ? sw_link_reached(link) : 0;
+    if (link != NULL && !(reached > c->memory_bandwidth))
+        doubt_kind(c, where, link, out);
     if (!(reached > c->memory_bandwidth))
         return;
     snprintf(out->text[out->count++], sizeof out->text[0],

@@ -17,13 +17,17 @@ enum {
     FIRST_BYTES = 4 << 10, /* then GROWTH times more each */
     GROWTH = SW_LINK_GROWTH,
     ENOUGH = 4, /* sizes that are measured however slow the link */
-    AHEAD = 4,  /* calls under way at once when bandwidth is measured */
+    ATTEMPTS = 3,
+    AHEAD = 4, /* calls under way at once when bandwidth is measured */
     LATENCY_BYTES = 64
 };
 
 /* Of the compute thread before each call, about what a training step has between two collectives
  * of a small model. */
 static const double work_seconds = 1e-3;
+
+/* Of a call: what its difference from work alone tells at best. */
+static const double least_seconds = 1e-6;
 
 static const struct sw_axes every_axis = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
 
@@ -174,32 +178,49 @@ static int run_batch(const struct probe *p, bool only_work, int32_t repeats, dou
     return largest(p->comm, seconds, err);
 }
 
-/* What a call adds to the work before it: medians of batches that together take about `slot`
- * seconds. *took: what all of it took. */
-static int time_probe(const struct probe *p, double slot, double *seconds, double *took,
-                      struct sw_error *err)
+/* As many batches of so many repeats as together take about `slot` seconds. */
+static int32_t share_out(double slot, double once, int32_t *repeats)
+{
+    const double each = slot / (BATCHES * once);
+    *repeats = each < 1 ? 1 : each < MAX_REPEATS ? (int32_t)each : MAX_REPEATS;
+    if (each >= 1)
+        return BATCHES;
+    return slot > 3 * once ? 3 : 1; /* a slow link: fewer batches of one */
+}
+
+/* Median of what the calls of a batch added to the work alone, <= 0 where other programs took more
+ * of one than of the other. */
+static int time_batches(const struct probe *p, int32_t batches, int32_t repeats, double *added,
+                        struct sw_error *err)
 {
     double with[BATCHES], without[BATCHES];
-    const double begin = sw_clock_now();
-    if (run_batch(p, false, 1, &with[0], err) != 0 ||
-        run_batch(p, true, 1, &without[0], err) != 0 || run_batch(p, false, 1, &with[0], err) != 0)
-        return -1;
-    const double once = with[0] + without[0];
-    int32_t batches = BATCHES;
-    double repeats = slot / (BATCHES * once);
-    if (repeats < 1) { /* a slow link: fewer batches of one */
-        repeats = 1;
-        batches = slot > 3 * once ? 3 : 1;
-    }
-    repeats = repeats < MAX_REPEATS ? repeats : MAX_REPEATS;
     for (int32_t i = 0; i < batches; i++)
-        if (run_batch(p, true, (int32_t)repeats, &without[i], err) != 0 ||
-            run_batch(p, false, (int32_t)repeats, &with[i], err) != 0)
+        if (run_batch(p, true, repeats, &without[i], err) != 0 ||
+            run_batch(p, false, repeats, &with[i], err) != 0)
             return -1;
     qsort(with, (size_t)batches, sizeof *with, sw_compare_doubles);
     qsort(without, (size_t)batches, sizeof *without, sw_compare_doubles);
-    *seconds = (with[batches / 2] - without[batches / 2]) / p->ahead;
-    *seconds = *seconds > 1e-6 ? *seconds : 1e-6;
+    *added = with[batches / 2] - without[batches / 2];
+    return 0;
+}
+
+/* What a call adds to the work before it, by batches that together take about `slot` seconds; again
+ * where that is nothing, which no call takes; 0: it stayed so. *took: what all of it took. */
+static int time_probe(const struct probe *p, double slot, double *seconds, double *took,
+                      struct sw_error *err)
+{
+    double with, without, added = 0;
+    int32_t repeats;
+    const double begin = sw_clock_now();
+    if (run_batch(p, false, 1, &with, err) != 0 || run_batch(p, true, 1, &without, err) != 0 ||
+        run_batch(p, false, 1, &with, err) != 0)
+        return -1;
+    const int32_t batches = share_out(slot, with + without, &repeats);
+    for (int32_t i = 0; i < ATTEMPTS && added <= 0; i++)
+        if (time_batches(p, batches, repeats, &added, err) != 0)
+            return -1;
+    added /= p->ahead;
+    *seconds = added > 0 && added < least_seconds ? least_seconds : added > 0 ? added : 0;
     *took = sw_clock_now() - begin;
     if (sw_calibrate_sum(p->comm, took, 1, err) != 0)
         return -1;
@@ -234,7 +255,7 @@ static int measure_size(struct sw_comm *comm, const struct sw_link_group *group,
         const double sent = (double)probe.bytes;
         out->of[k] = (struct sw_link_measured){sent, sent * group->share, seconds, steps};
         out->seconds += seconds;
-        out->latency += seconds / steps / KINDS;
+        out->latency += (seconds > 0 ? seconds : least_seconds) / steps / KINDS;
         out->spent += spent;
         probe_free(&probe);
         if (status != 0)
@@ -289,7 +310,7 @@ void sw_link_add_curve(struct sw_link_rates *out, enum sw_collective kind, int32
     for (int32_t i = 0; i < count; i++) {
         const double waits = mean[i].latencies * out->latency_s;
         told[i] = measured[i];
-        if (waits > mean[i].seconds / 2)
+        if (waits > mean[i].seconds / 2 || measured[i].seconds <= 0)
             told[i].seconds =
                 measured[i].latencies * out->latency_s +
                 measured[i].crossing / (out->point[SW_LINK_BETWEEN * i].fraction * out->bandwidth);
@@ -326,6 +347,22 @@ static void add(struct sw_link_measured *to, const struct sw_link_measured *one,
     to->latencies += one->latencies * weight;
 }
 
+/* The mean of what one size took over all kinds and groups, those left out whose time told nothing;
+ * seconds 0: none did. */
+static struct sw_link_measured
+mean_of(struct sw_link_measured of[KINDS][SW_LINK_GROUPS][SW_LINK_SIZES], int32_t groups,
+        int32_t size)
+{
+    struct sw_link_measured mean = {0};
+    int32_t told = 0;
+    for (int32_t i = 0; i < KINDS * groups; i++)
+        told += of[i / groups][i % groups][size].seconds > 0;
+    for (int32_t i = 0; i < KINDS * groups && told > 0; i++)
+        if (of[i / groups][i % groups][size].seconds > 0)
+            add(&mean, &of[i / groups][i % groups][size], 1.0 / told);
+    return mean;
+}
+
 /* Bandwidth is what calls in a row reach: a network that was at rest passes its first bytes faster
  * (buffers, token buckets), which a step that is bound by it never sees. */
 int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, int32_t count,
@@ -335,29 +372,35 @@ int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, 
     struct sw_link_measured all[SW_LINK_SIZES] = {0}, of[KINDS][SW_LINK_GROUPS][SW_LINK_SIZES];
     double spent, last = 0;
     struct calls calls;
-    int32_t sizes = 0;
+    int64_t bytes = FIRST_BYTES;
+    int32_t sizes = 0; /* that told something */
     *out = (struct sw_link_rates){0};
     if (measure_size(comm, &groups[0], LATENCY_BYTES, 1, slot, &calls, err) != 0)
         return -1;
     out->latency_s = calls.latency;
     spent = calls.spent;
-    for (int64_t bytes = FIRST_BYTES; sizes < SW_LINK_SIZES; bytes *= GROWTH, sizes++) {
+    for (int32_t size = 0; size < SW_LINK_SIZES; size++, bytes *= GROWTH) {
         /* a call of the next size takes about GROWTH times as long and runs at least three times;
          * every rank sees the same means, so all stop at the same size */
-        if (sizes >= ENOUGH && spent + 3 * AHEAD * GROWTH * last > seconds)
+        if (size >= ENOUGH && spent + 3 * AHEAD * GROWTH * last > seconds)
             break;
         last = 0;
         for (int32_t g = 0; g < count; g++) {
             if (measure_size(comm, &groups[g], bytes, AHEAD, slot, &calls, err) != 0)
                 return -1;
-            for (int32_t k = 0; k < KINDS; k++) {
+            for (int32_t k = 0; k < KINDS; k++)
                 of[k][g][sizes] = calls.of[k];
-                add(&all[sizes], &calls.of[k], 1.0 / (KINDS * count));
-            }
             last += calls.seconds;
             spent += calls.spent;
         }
+        all[sizes] = mean_of(of, count, sizes);
+        sizes += all[sizes].seconds > 0;
     }
+    if (sizes == 0)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "measured %d times, collectives took no longer than the work beside them; "
+                       "stop other programs on this machine",
+                       ATTEMPTS);
     sw_link_points(out, all, sizes);
     for (int32_t k = 0; k < KINDS; k++)
         for (int32_t g = 0; g < count; g++)

@@ -63,8 +63,8 @@ void sw_link_points(struct sw_link_rates *out, const struct sw_link_measured *me
                     int32_t count);
 /* Adds what one kind reached in groups of so many, after the points, of as many sizes; where it was
  * faster than all that stands there the bandwidth becomes its own, and their shares less. Sizes of
- * which latency is more than half of the mean's time do not tell kinds apart: they have its rate.
- */
+ * which latency is more than half of the mean's time do not tell kinds apart: they have its rate,
+ * as have those whose time told nothing (seconds 0). */
 void sw_link_add_curve(struct sw_link_rates *out, enum sw_collective kind, int32_t ranks,
                        const struct sw_link_measured *mean, const struct sw_link_measured *measured,
                        int32_t count);
@@ -80,7 +80,9 @@ double sw_link_reached(const struct sw_link_rates *rates);
 
 /* Collective: every rank calls it with the same arguments and gets the same figures. groups[count],
  * at least one and at most SW_LINK_GROUPS, members ascending; the first also gives the latency.
- * Takes about `seconds`, more on a link so slow that a few calls take longer. */
+ * Takes about `seconds`, more on a link so slow that a few calls take longer. A call that took no
+ * longer than the work beside it is timed again, and then left out; SW_ENVIRONMENT where none did.
+ */
 int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, int32_t count,
                       double seconds, struct sw_link_rates *out, struct sw_error *err);
 

@@ -131,6 +131,22 @@ static void what_cannot_be_is_doubted(void **state)
                         "463 GB/s with 99 us between nodes, where a rank's memory does 14 GB/s");
     close_to(d.band_low, 0.7 * 0.12);
     close_to(d.band_high, 1.3 * 463 / 14);
+    /* of one kind alone, which the mean hides */
+    struct sw_link_rates one = {
+        .latency_s = 99e-6,
+        .bandwidth = 20970e9,
+        .count = 1,
+        .point = {{1e6, 6e-4}},
+        .curves = 2,
+        .curve = {{SW_ALL_GATHER, 2, {{1e6, 5e-4}}}, {SW_ALL_REDUCE, 4, {{1e6, 1}}}}};
+    sw_calibration_doubt(&alone, 1, NULL, &one, &d);
+    assert_int_equal(d.count, 1);
+    assert_string_equal(d.text[0], "2.1e+04 GB/s of all_reduce over 4 ranks between nodes, where a "
+                                   "rank's memory does 14 GB/s");
+    close_to(d.band_high, 100);
+    one.curve[1].point[0].fraction = 50.0 / 20970; /* messages in caches */
+    sw_calibration_doubt(&alone, 1, NULL, &one, &d);
+    assert_int_equal(d.count, 0);
 }
 
 /* Two of the programs, as two ranks add them up: each product takes 1 us besides its work. */
@@ -489,6 +505,81 @@ static void kinds_have_rates_of_their_own(void **state)
     close_to(waits.curve[0].point[0].bytes, 2e3);
 }
 
+/* Two ranks of which one is a stand-in: calls take what 1 GB/s does, and the time between two
+ * barriers without a call, which is work alone, is longer where another program ran then. */
+struct noisy {
+    struct sw_comm base;
+    enum sw_collective kind; /* whose work is disturbed, or every kind's */
+    bool every, called;
+    bool disturbs; /* of the newest call */
+};
+
+static void pass_time(double seconds)
+{
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((double)(now.tv_sec - begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - begin.tv_nsec) <
+           seconds);
+}
+
+static int noisy_start(struct sw_comm *comm, const struct sw_collective_call *call,
+                       uint64_t *ticket, struct sw_error *err)
+{
+    struct noisy *n = (struct noisy *)comm;
+    (void)err;
+    *ticket = 1;
+    if (call->dtype == SW_F64) /* ranks agree */
+        return 0;
+    n->called = true;
+    n->disturbs = n->every || call->kind == n->kind;
+    pass_time((double)call->elems[0] * 4e-9);
+    return 0;
+}
+
+static int noisy_wait(struct sw_comm *comm, uint64_t ticket, struct sw_error *err)
+{
+    (void)comm;
+    (void)ticket;
+    (void)err;
+    return 0;
+}
+
+static int noisy_barrier(struct sw_comm *comm, struct sw_error *err)
+{
+    struct noisy *n = (struct noisy *)comm;
+    (void)err;
+    if (!n->called && n->disturbs)
+        (void)usleep(60000); /* longer than anything else that runs here lets the calls wait */
+    n->called = false;
+    return 0;
+}
+
+static void what_took_no_time_is_left_out(void **state)
+{
+    (void)state;
+    static const struct sw_comm_vtable vtable = {
+        .start = noisy_start, .wait = noisy_wait, .barrier = noisy_barrier};
+    const struct sw_link_group group = {.axes = {1, {SW_DP}}, .share = 1};
+    struct noisy n = {.base = {.vtable = &vtable, .mesh = sw_mesh_make(2, 1, 1, 1), .size = 2},
+                      .kind = SW_ALL_REDUCE};
+    struct sw_link_rates r;
+    struct sw_error err = {0};
+    assert_int_equal(sw_calibrate_link(&n.base, &group, 1, 0.05, &r, &err), 0);
+    if (!(r.bandwidth > 1e6 && r.bandwidth < 5e11)) /* 2e12 where 2 MB took a microsecond */
+        fail_msg("%g bytes/s of 1e9", r.bandwidth);
+    assert_int_equal(r.curves, SW_LINK_KINDS);
+    for (int32_t i = 0; i < r.count; i++) /* as all kinds have it in the mean */
+        close_to(r.curve[2].point[i].fraction, r.point[i].fraction);
+    n.every = true;
+    assert_int_equal(sw_calibrate_link(&n.base, &group, 1, 0.05, &r, &err), -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_string_equal(err.message,
+                        "measured 3 times, collectives took no longer than the work beside them; "
+                        "stop other programs on this machine");
+}
+
 /* ---- The tool ---- */
 
 static int run(char *text, size_t text_bytes, const char *format, ...)
@@ -816,6 +907,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_failed_write_leaves_the_old_file),
         cmocka_unit_test(every_rank_finds_the_same_link),
         cmocka_unit_test(kinds_have_rates_of_their_own),
+        cmocka_unit_test(what_took_no_time_is_left_out),
         cmocka_unit_test(mistakes_are_explained),
         cmocka_unit_test(without_a_gpu_nothing_is_written),
         cmocka_unit_test(stopped_it_leaves_nothing),
