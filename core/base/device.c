@@ -44,19 +44,17 @@ static const struct sw_device_row rows[] = {
                        .copies = true,
                        .adds_apart = true,
                        .transport = SW_CARRIER_HOST,
-                       .message_s = 1e-6,
+                       .prices = {.message_s = 1e-6},
                        .usual = {0.70, 0.30, 0.60, 0, 0.70, "estimates for any CPU, not measured",
                                  0.7, 1.3}},
     [SW_DEVICE_CUDA] = {.target = {.cudnn_attention = true,
                                    .cache_ranges = true,
                                    .int8_panels = true,
                                    .lacks_whole_cache = true},
-                        .contention = 0.19,
+                        .prices = {.contention = 0.19, .message_s = 6e-6, .cache_share = 0.47},
                         .host_bandwidth = 25e9,
                         .tiled = true,
-                        .cache_share = 0.47,
                         .transport = SW_CARRIER_QUEUED,
-                        .message_s = 6e-6,
                         .usual = {0.63, 0.28, 0.60, 3e-6, 0.74,
                                   "fitted to 150 published runs on A100 and H100", 0.7, 1.3},
                         .serving = {0.85, 0.85, 0.80, 0.5e-6, 1,
@@ -75,10 +73,4 @@ _Static_assert(sizeof rows / sizeof rows[0] == SW_DEVICE_COUNT, "a row for each 
 const struct sw_device_row *sw_device_row(enum sw_device_kind kind)
 {
     return &rows[kind];
-}
-
-double sw_device_message_seconds(enum sw_device_kind kind, const double messages[SW_CARRIER_COUNT])
-{
-    const struct sw_device_row *row = sw_device_row(kind);
-    return messages[row->transport] * row->message_s;
 }

@@ -47,19 +47,24 @@ struct sw_usual_software {
     double band_low, band_high;
 };
 
-struct sw_device_row {
-    struct sw_program_target target;
-    /* prices */
+/* Constants of prices that no description tells. */
+struct sw_device_prices {
     double contention; /* how much slower compute is beside a collective: 0.19 is 19 % */
-    bool tiled;        /* products fill it tile by tile: their shape decides the share */
-    bool adds_apart;   /* an addend costs a pass of its own, not one inside the product */
+    double message_s;  /* of each message of a call but the first, whatever its length */
     /* Of what training's attention reaches on tensor cores, that over a cache of bf16 or int8 by
      * queries of bf16 does; in fp32 it does without them. 0: a cache is as anything else */
     double cache_share;
+};
+
+struct sw_device_row {
+    struct sw_program_target target;
+    /* prices */
+    struct sw_device_prices prices;
+    bool tiled;            /* products fill it tile by tile: their shape decides the share */
+    bool adds_apart;       /* an addend costs a pass of its own, not one inside the product */
     bool copies;           /* its cores carry messages inside a node: compute beside them waits */
     double host_bandwidth; /* bytes/s of copies to the host; 0: its memory is the host's */
-    enum sw_carrier transport; /* of its collectives */
-    double message_s;          /* of each message of a call but the first, whatever its length */
+    enum sw_carrier transport;               /* of its collectives */
     struct sw_usual_software usual, serving; /* serving.matmul 0: as `usual` */
     /* Of `serving` where not all of the chip's own kernels were measured: what it rests on then.
      * The band is that of `usual` */
@@ -75,8 +80,5 @@ struct sw_device_row {
 
 /* Never NULL. */
 const struct sw_device_row *sw_device_row(enum sw_device_kind kind);
-
-/* Seconds of so many messages beyond the first of their calls, by who carries them. */
-double sw_device_message_seconds(enum sw_device_kind kind, const double messages[SW_CARRIER_COUNT]);
 
 #endif

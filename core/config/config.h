@@ -200,6 +200,8 @@ struct sw_accelerator_config {
     const char *path, *name;
     const char *siblings; /* names of others of its design, with commas; NULL: none are told */
     enum sw_device_kind device;
+    const struct sw_device_prices *prices; /* in place of the device's own, to ask what each is
+                                              worth; NULL: those */
     int64_t memory_bytes, reserved_memory_bytes; /* reserved default 0 */
     double peak_bf16_flops, peak_fp32_flops;     /* FLOP/s; bf16 default: fp32's */
     double peak_int8_flops;                      /* of products of 8 bits; 0: not told */
@@ -229,6 +231,11 @@ struct sw_accelerator_config {
 };
 
 struct sw_cluster_config;
+
+const struct sw_device_prices *sw_accelerator_prices(const struct sw_accelerator_config *a);
+/* Seconds of so many messages beyond the first of their calls, by who carries them. */
+double sw_accelerator_message_seconds(const struct sw_accelerator_config *a,
+                                      const double messages[SW_CARRIER_COUNT]);
 
 /* What is assumed where nobody measured the software: the same shares for every chip of a kind of
  * device, and of matrix products the same share of what the chip's own libraries reach, where those

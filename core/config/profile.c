@@ -8,6 +8,17 @@
 
 static const char default_name[] = "default", serving_name[] = "default-serving";
 
+const struct sw_device_prices *sw_accelerator_prices(const struct sw_accelerator_config *a)
+{
+    return a->prices != NULL ? a->prices : &sw_device_row(a->device)->prices;
+}
+
+double sw_accelerator_message_seconds(const struct sw_accelerator_config *a,
+                                      const double messages[SW_CARRIER_COUNT])
+{
+    return messages[sw_device_row(a->device)->transport] * sw_accelerator_prices(a)->message_s;
+}
+
 static struct sw_curve share(double fraction)
 {
     return (struct sw_curve){1, {{1, fraction}}};

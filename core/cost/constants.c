@@ -7,7 +7,8 @@
 
 enum form { NUMBER, CURVE, FEW_ROWS, GRID, CURVES };
 
-/* Offsets are in the profile, the accelerator or the link. */
+/* Offsets are in the profile, the accelerator, the link or the device's prices, whose place is
+ * nowhere in a description. */
 static const struct row {
     const char *name;
     enum sw_constant_owner owner;
@@ -32,6 +33,7 @@ static const struct row {
 #define SHEET(member, word) AT(sw_accelerator_config, member, word), 0, 0
 #define SHEET_GRID(member, word, told)                                                             \
     AT(sw_accelerator_config, member, word), offsetof(struct sw_accelerator_config, told), 1
+#define DEVICE(member) offsetof(struct sw_device_prices, member), 0, 0, 0
 #define LINK(member, word) AT(sw_link_config, member, word), 0, 0
 #define LINK_TOLD(member, word, told)                                                              \
     AT(sw_link_config, member, word), offsetof(struct sw_link_config, told), 0
@@ -73,6 +75,9 @@ static const struct row {
      SHEET_GRID(prefill_attention, prefill, prefill_error)},
     {"attention.decode", SW_OWNER_ACCELERATOR, SW_UNIT_SHARE, GRID,
      SHEET_GRID(decode_attention, decode, decode_error)},
+    {"contention", SW_OWNER_DEVICE, SW_UNIT_SHARE, NUMBER, DEVICE(contention)},
+    {"cache_share", SW_OWNER_DEVICE, SW_UNIT_SHARE, NUMBER, DEVICE(cache_share)},
+    {"message_time", SW_OWNER_DEVICE, SW_UNIT_SECONDS, NUMBER, DEVICE(message_s)},
     {"bandwidth", SW_OWNER_LINK, SW_UNIT_BYTES, NUMBER, LINK(bandwidth, bandwidth)},
     {"efficiency", SW_OWNER_LINK, SW_UNIT_SHARE, CURVE, AT(sw_link_config, efficiency, efficiency),
      offsetof(struct sw_link_config, efficiency_error), 0},
@@ -91,6 +96,7 @@ static const struct row {
 #undef FEW
 #undef SHEET
 #undef SHEET_GRID
+#undef DEVICE
 #undef LINK
 #undef LINK_TOLD
 };
@@ -124,6 +130,8 @@ static const char *base_of(const struct sw_cluster_config *cluster, const struct
         return (const char *)&cluster->profile;
     case SW_OWNER_ACCELERATOR:
         return (const char *)&cluster->accelerator;
+    case SW_OWNER_DEVICE:
+        return (const char *)sw_accelerator_prices(&cluster->accelerator);
     default:
         return (const char *)&cluster->link[link];
     }
@@ -208,9 +216,17 @@ static struct sw_curve assumed_share(int32_t link)
     return curve;
 }
 
+/* A peak or a bandwidth that shares are of, whoever told it: errors are theirs. */
+static bool is_sheet(const struct sw_constant *c)
+{
+    return c->unit == SW_UNIT_FLOPS || (c->unit == SW_UNIT_BYTES && rows[c->row].form == NUMBER);
+}
+
 static void tell_errors(const struct sw_cluster_config *cluster, struct sw_constant *c)
 {
     const struct sw_profile_config *p = &cluster->profile;
+    if (is_sheet(c))
+        return;
     if (c->owner == SW_OWNER_PROFILE && p->path != NULL) {
         c->error = p->error;
         c->signed_error = p->signed_error;
@@ -239,7 +255,7 @@ static enum sw_untold why_untold(const struct sw_cluster_config *cluster,
         return SW_TOLD;
     if (c->owner == SW_OWNER_LINK && c->unit == SW_UNIT_TIMES)
         return SW_UNTOLD_NETWORK;
-    if (c->owner != SW_OWNER_PROFILE && (c->unit == SW_UNIT_BYTES || c->unit == SW_UNIT_FLOPS))
+    if (is_sheet(c))
         return SW_UNTOLD_SHEET;
     if (c->at.file == NULL)
         return c->owner == SW_OWNER_PROFILE && sw_profile_is_default(&cluster->profile)
@@ -255,7 +271,7 @@ static enum sw_untold why_untold(const struct sw_cluster_config *cluster,
 static bool describe(const struct sw_cluster_config *cluster, int32_t row_at, int32_t link,
                      struct sw_constant *c)
 {
-    static const char *const owners[] = {"profile", "accelerator", "links"};
+    static const char *const owners[] = {"profile", "accelerator", "links", "device"};
     const struct row *row = &rows[row_at];
     const char *base = base_of(cluster, row, link);
     const struct sw_curve assumed = assumed_share(link);
@@ -272,7 +288,8 @@ static bool describe(const struct sw_cluster_config *cluster, int32_t row_at, in
     }
     if (c->points == 0 || (c->points == 1 && c->least == 0))
         return false;
-    memcpy(&c->at, base + row->place, sizeof c->at);
+    if (row->owner != SW_OWNER_DEVICE)
+        memcpy(&c->at, base + row->place, sizeof c->at);
     if (row->owner == SW_OWNER_LINK)
         snprintf(c->name, sizeof c->name, "links.%.64s.%s", cluster->link[link].name, row->name);
     else
@@ -330,6 +347,10 @@ void sw_constant_scale(struct sw_cluster_config *cluster, const struct sw_consta
 {
     const struct row *row = &rows[constant->row];
     struct sw_link_config *link = &cluster->link[constant->link];
+    if (row->owner == SW_OWNER_DEVICE) {
+        room->device = *sw_accelerator_prices(&cluster->accelerator);
+        cluster->accelerator.prices = &room->device;
+    }
     const char *base = base_of(cluster, row, constant->link);
     if (row->form == GRID) {
         scale_grids(grids_of(base, row), row->grids, factor, room);

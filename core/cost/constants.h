@@ -1,14 +1,14 @@
 /* The constants that prices rest on, each with its value, where it stands and how it is changed:
  * one table, from which `plan explain --sources` lists them and asks what each is worth. Owns
  * nothing but the room below, which is the caller's. Not in it: counts (compute_units, steps) and
- * what is part of the rules themselves (tiles, depths of pipelines), which no description tells. */
+ * what is part of the rules themselves (tiles, depths of pipelines). */
 #ifndef SW_COST_CONSTANTS_H
 #define SW_COST_CONSTANTS_H
 
 #include "core/config/config.h"
 
 /* Whose constant it is. */
-enum sw_constant_owner { SW_OWNER_PROFILE, SW_OWNER_ACCELERATOR, SW_OWNER_LINK };
+enum sw_constant_owner { SW_OWNER_PROFILE, SW_OWNER_ACCELERATOR, SW_OWNER_LINK, SW_OWNER_DEVICE };
 enum sw_constant_unit {
     SW_UNIT_SHARE,
     SW_UNIT_SECONDS,
@@ -29,7 +29,7 @@ enum sw_untold {
     SW_UNTOLD_FILE     /* its file says none */
 };
 
-enum { SW_MOST_CONSTANTS = 27 + 6 * SW_MAX_LINKS, SW_CONSTANT_NAME_BYTES = 96 };
+enum { SW_MOST_CONSTANTS = 30 + 6 * SW_MAX_LINKS, SW_CONSTANT_NAME_BYTES = 96 };
 
 struct sw_constant {
     char name[SW_CONSTANT_NAME_BYTES]; /* "profile.matmul", "links.nvlink.latency" */
@@ -57,11 +57,12 @@ int32_t sw_constants_list(const struct sw_cluster_config *cluster,
 struct sw_constant_room {
     struct sw_products grid[SW_ATTENTION_PHASES * SW_FEW_DTYPES];
     struct sw_collective_curves collectives;
+    struct sw_device_prices device;
 };
 
 /* The same cluster with that constant, of a curve or grid every point, times `factor`. The constant
  * must be of this cluster, which uses the room from then on where it is
- * a grid or curves of collectives. */
+ * a grid, curves of collectives or of the device. */
 void sw_constant_scale(struct sw_cluster_config *cluster, const struct sw_constant *constant,
                        double factor, struct sw_constant_room *room);
 

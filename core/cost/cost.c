@@ -209,7 +209,7 @@ static void time_collective(struct pricing *c, const struct sw_op *op, struct sw
                             const struct sw_traffic_sent *sent, struct timing *t)
 {
     const double messages =
-        sw_device_message_seconds(c->cluster->accelerator.device, sent->messages);
+        sw_accelerator_message_seconds(&c->cluster->accelerator, sent->messages);
     const enum sw_collective kind = sw_op_collective(op->kind);
     t->communication = link_seconds(c, axes, kind, sent->bytes) + messages;
     if (c->ideal != NULL) /* nobody asks for the rest */
@@ -636,7 +636,7 @@ static int price(const struct sw_program *program, const struct sw_cluster_confi
     c->workload = workload;
     c->out = out;
     c->observer = observer;
-    c->contention = sw_device_row(cluster->accelerator.device)->contention;
+    c->contention = sw_accelerator_prices(&cluster->accelerator)->contention;
     out->region_count = program->region_count;
     for (int32_t r = 0; r < program->region_count; r++)
         memcpy(out->region[r].name, program->regions[r].name, SW_NAME_BYTES);

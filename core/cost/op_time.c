@@ -160,7 +160,7 @@ static double cached_seconds(const struct sw_program *p, const struct sw_op *op,
         p->values[op->in[0].value].dtype != SW_BF16_T || p->values[op->in[1].value].dtype == SW_F32;
     const double rate = wide ? peak_of(cluster, SW_F32)
                              : peak_of(cluster, SW_BF16_T) *
-                                   sw_device_row(cluster->accelerator.device)->cache_share;
+                                   sw_accelerator_prices(&cluster->accelerator)->cache_share;
     return flops / (rate * share_of(cluster, &cluster->profile.attention, flops));
 }
 
@@ -169,7 +169,7 @@ static double attention_seconds(const struct sw_program *p, const struct sw_op *
 {
     const double length = (double)p->values[op->in[0].value].local[1];
     const double head_dim = (double)op->as.attention.head_dim;
-    if (sw_device_row(cluster->accelerator.device)->cache_share > 0 &&
+    if (sw_accelerator_prices(&cluster->accelerator)->cache_share > 0 &&
         p->values[op->in[1].value].role == SW_ROLE_CACHE)
         return cached_seconds(p, op, cluster, flops);
     const struct sw_profile_config *profile = &cluster->profile;
@@ -488,7 +488,7 @@ double sw_cost_message_seconds(const struct sw_program *program, const struct sw
     const struct sw_collective_blocks blocks = sw_collective_blocks(program, op);
     const struct sw_collective_route route =
         sw_collective_route(device->transport, sw_op_collective(op->kind), &blocks);
-    return (double)(route.messages - 1) * device->message_s;
+    return (double)(route.messages - 1) * sw_accelerator_prices(&cluster->accelerator)->message_s;
 }
 
 double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *op,

@@ -85,12 +85,19 @@ static void write_path(FILE *out, const struct sw_cluster_config *cluster, const
     sw_shell_write_word(out, file);
 }
 
-/* Before the runner: ranks where the link's are, on one node or on two. */
-static void write_launcher(FILE *out, const struct sw_cluster_config *cluster, int32_t link)
+/* Before the runner: ranks where the link's are, on one node or on two. Of a profile those that
+ * share a node's cores and memory, on CPUs all; one that starts by itself needs no words. */
+static void write_launcher(FILE *out, const struct sw_cluster_config *cluster,
+                           const struct sw_constant *c)
 {
-    const int32_t each = cluster->accelerators_per_node;
-    const int32_t nodes = cluster->link[link].spans > each && cluster->nodes > 1 ? 2 : 1;
-    sw_scheduler_of(cluster)->write_start(out, cluster, nodes, each);
+    const struct sw_scheduler *scheduler = sw_scheduler_of(cluster);
+    const bool alone =
+        c->owner == SW_OWNER_PROFILE && sw_device_row(cluster->accelerator.device)->allocated;
+    const int32_t each = alone ? 1 : cluster->accelerators_per_node;
+    const bool across =
+        c->owner == SW_OWNER_LINK && cluster->nodes > 1 && cluster->link[c->link].spans > each;
+    if (each > 1 || across || scheduler->queue != NULL)
+        scheduler->write_start(out, cluster, across ? 2 : 1, each);
 }
 
 static void write_command(FILE *out, const struct sw_run_config *run, const struct sw_constant *c)
@@ -113,8 +120,7 @@ static void write_command(FILE *out, const struct sw_run_config *run, const stru
         sw_shell_write_word(out, metrics);
         return;
     }
-    if (c->owner == SW_OWNER_LINK)
-        write_launcher(out, cluster, c->link);
+    write_launcher(out, cluster, c);
     fprintf(out, "runner calibrate --device %s -o ",
             sw_word(sw_words_device, (int32_t)cluster->accelerator.device));
     write_path(out, cluster,
@@ -125,12 +131,19 @@ static void write_command(FILE *out, const struct sw_run_config *run, const stru
     }
 }
 
-/* Of peaks and bandwidths none has an error of its own: the profile's shares are of them. */
+/* Of peaks and bandwidths none has an error of its own: shares are of them. What a chip's file has
+ * of kernels, and the device's own constants, no command measures. */
+static bool can_be_measured(const struct sw_constant *c)
+{
+    return c->owner != SW_OWNER_ACCELERATOR && c->owner != SW_OWNER_DEVICE &&
+           c->untold != SW_UNTOLD_SHEET && c->untold != SW_UNTOLD_NETWORK;
+}
+
 static int choose(struct sw_sources *s, struct sw_error *err)
 {
     s->worst = -1;
     for (int32_t i = 0; i < s->count; i++)
-        if (s->row[i].constant.owner != SW_OWNER_ACCELERATOR &&
+        if (can_be_measured(&s->row[i].constant) &&
             (s->worst < 0 || s->row[i].doubt > s->row[s->worst].doubt))
             s->worst = i;
     if (s->worst < 0)
@@ -205,6 +218,10 @@ static void format_value(const struct sw_constant *c, char *buffer, size_t bytes
     char a[SW_FORMAT_BYTES], least[SW_FORMAT_RATE], most[SW_FORMAT_RATE];
     switch (c->unit) {
     case SW_UNIT_SECONDS:
+        if (c->least < 1e-7) { /* two places of microseconds say nothing */
+            snprintf(buffer, bytes, "%.3g ns", c->least * 1e9);
+            return;
+        }
         snprintf(buffer, bytes, "%s", sw_format_seconds(c->least, a));
         return;
     case SW_UNIT_FLOPS:

@@ -30,8 +30,8 @@ struct sw_fit_table {
 int sw_fit_read_line(const char *path, FILE *in, int32_t line, char text[SW_FIT_LINE_BYTES],
                      struct sw_error *err);
 
-/* Opens a table and reads the names of its columns, two at least, no two alike. Errors: SW_BAD_INPUT with the
- * place, SW_ENVIRONMENT. Free with sw_fit_table_close, which accepts NULL. */
+/* Opens a table and reads the names of its columns, two at least, no two alike. Errors:
+ * SW_BAD_INPUT with the place, SW_ENVIRONMENT. Free with sw_fit_table_close, which accepts NULL. */
 struct sw_fit_table *sw_fit_table_open(const char *path, struct sw_error *err);
 /* The same of a file of which line `line`, which names the columns, was read. It stays the caller's
  * and open. */

@@ -71,7 +71,7 @@ static double traffic_seconds(const struct sw_traffic *t, const struct ring *rin
     if (t->part != SW_TRAFFIC_RING)
         return t->calls * sw_links_seconds(&run->cluster, span, sw_op_collective(t->kind),
                                            t->bytes / t->calls) +
-               sw_device_message_seconds(run->cluster.accelerator.device, t->messages);
+               sw_accelerator_message_seconds(&run->cluster.accelerator, t->messages);
     return inner > 0 ? rings_seconds(t, ring, inner, run, span) : ring_seconds(t, ring, run, span);
 }
 

@@ -555,7 +555,7 @@ static void counts_messages(void **state)
     if (sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0)
         fail_msg("%s", err.message);
     const struct sw_device_row *device = sw_device_row(run->cluster.accelerator.device);
-    assert_true(device->transport == SW_CARRIER_QUEUED && device->message_s > 0);
+    assert_true(device->transport == SW_CARRIER_QUEUED && device->prices.message_s > 0);
     for (int32_t i = 0; i < p->op_count; i++) {
         const struct sw_op *op = &p->ops[i];
         if (!sw_op_is_collective((enum sw_op_kind)op->kind))
@@ -571,7 +571,7 @@ static void counts_messages(void **state)
                          sw_cost_message_seconds(p, op, &run->cluster));
         more += sw_cost_message_seconds(p, op, &run->cluster) > 0;
         sw_test_close_to(sw_cost_message_seconds(p, op, &run->cluster),
-                         (double)(r.messages - 1) * device->message_s);
+                         (double)(r.messages - 1) * device->prices.message_s);
         if (!r.packed)
             continue;
         /* a workspace of a hundredth: many pieces of the same bytes */
@@ -599,7 +599,7 @@ static void devices(void **state)
         assert_non_null(sw_word(sw_words_device, i));
         for (size_t k = 0; k < 3; k++)
             assert_true(shares[k] > 0 && shares[k] <= 1);
-        assert_true(row->contention >= 0 && row->contention < 1);
+        assert_true(row->prices.contention >= 0 && row->prices.contention < 1);
         /* nothing to ask of the scheduler, of a container or over a bus: it is the host */
         assert_true(row->allocated == (row->host_bandwidth > 0) &&
                     row->allocated == (row->container_flag != NULL));

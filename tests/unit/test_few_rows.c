@@ -231,7 +231,7 @@ static void gpus_attend_a_cache_apart(void **state)
     for (int k = 0; k < 3; k++) {
         struct sw_program_set *set = serving_with(kinds[k][0], kinds[k][0], kinds[k][1]);
         struct sw_cluster_config cluster = cluster_of();
-        const double share = sw_device_row(SW_DEVICE_CUDA)->cache_share;
+        const double share = sw_device_row(SW_DEVICE_CUDA)->prices.cache_share;
         const double rate = k < 2 ? share * 1e9 : 1e9;
         cluster.accelerator.device = SW_DEVICE_CUDA;
         cluster.profile.attention = (struct sw_curve){.count = 2, .point = {{1, 0.5}, {1e15, 0.5}}};

@@ -47,7 +47,9 @@ says ' none: shares are of it configs/accelerators/h100-sxm-80gb.yaml:14' "$run"
 says 'accelerator.memory_bandwidth 3.35 TB/s' "$run" --sources "${mesh[@]}"
 says 'accelerator.products 0.159 to 0.916 ' "$run" --sources "${mesh[@]}"
 says ' 4.6 %, signed +0.5 % configs/accelerators/h100-sxm-80gb.yaml:' "$run" --sources "${mesh[@]}"
-says ' runner calibrate --device cuda -o configs/clusters/h100-8x8.profile.yaml' "$run" --sources "${mesh[@]}"
+says ' srun --nodes=1 --ntasks-per-node=1 --distribution=block --gpus-per-node=1 runner calibrate --device cuda -o configs/clusters/h100-8x8.profile.yaml' \
+    "$run" --sources "${mesh[@]}"
+says 'device.contention 0.19 2.60 % +0.026 % none: assumed default of cuda devices' "$run" --sources "${mesh[@]}"
 says "2.9 %, signed +0.4 %, step -5 to +5 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
 says ' plan fit runs.csv configs/clusters/h100-8x8.yaml configs/models/llama-8b.yaml' \
     "$run" --sources "${mesh[@]}" --set profile=$fitted
@@ -60,6 +62,13 @@ printf 'name: shardwright\nmatmul: 0.5\nerror: 0.1\nsigned_error: 0\n' >"$scratc
 says " 10.0 %, signed +0.0 %, step " "$run" --sources "${mesh[@]}" --set profile="$scratch/even.yaml" --set profile.band_low=0.9
 "$plan" emit "$run" "${mesh[@]}" --set profile="$scratch/even.yaml" --set directory="$scratch/run" -o "$scratch" >"$scratch/stdout" 2>&1
 grep -qx ' *signed_error: 0.0' "$scratch/llama-8b-64.plan.yaml" || complain "emit: $(cat "$scratch/stdout")"
+# A peak that its own file tells is what shares are of, like a data sheet's: no run tells more of it.
+printf 'name: shardwright\nmatmul: 0.5\nattention: 0.5\npeak: {bf16: 900 TFLOP/s}\nmemory_bandwidth: 3 TB/s\nerror: 0.1\n' >"$scratch/peak.yaml"
+says 'profile.peak.bf16 900 TFLOP/s 91.46 % -0.915 % none: shares are of it ' "$run" --sources "${mesh[@]}" --set profile="$scratch/peak.yaml"
+says 'largest uncertainty: profile.matmul; ' "$run" --sources "${mesh[@]}" --set profile="$scratch/peak.yaml"
+# Ranks that share a machine are measured together, however few cores it has.
+says ' mpirun -n 8 --oversubscribe --map-by slot runner calibrate --device cpu -o configs/clusters/laptop.profile.yaml' \
+    configs/runs/quickstart.yaml --sources
 says ' plan fit llama-8b-64.plan.yaml ' "$run" --sources "${mesh[@]}" --set profile="$scratch/mine.yaml"
 says ' plan fit runs.csv configs' "$run" --sources "${mesh[@]}" --set profile=$fitted
 
@@ -79,10 +88,14 @@ says 'accelerator.attention.decode 0.000471 to 0.935 ' "$run" --sources "${serve
 says ' srun --nodes=2 --ntasks-per-node=8 --distribution=block --gpus-per-node=8 runner calibrate --device cuda -o configs/clusters/h100-8x8-measured.profile.yaml --cluster configs/clusters/h100-8x8-measured.yaml' \
     "$run" --sources "${serve[@]}"
 
-for purpose in train serve; do
-    "$plan" explain "$run" --sources --json --for $purpose --set serve.max_batch=8 --mesh_dim 1,1,8,8 \
-        >"$scratch/$purpose.json" 2>"$scratch/stderr"
-    python3 - "$scratch/$purpose.json" $purpose <<'PYTHON' || complain "--json --for $purpose"
+# The last one is mostly messages.
+for purpose in train serve messages; do
+    case $purpose in
+    messages) set -- configs/runs/quickstart.yaml --set cluster="$PWD/configs/clusters/tpu-v4-256.yaml" --mesh_dim 8,1,8,4 ;;
+    *) set -- "$run" --for $purpose --set serve.max_batch=8 --mesh_dim 1,1,8,8 ;;
+    esac
+    "$plan" explain "$@" --sources --json >"$scratch/$purpose.json" 2>"$scratch/stderr"
+    python3 - "$scratch/$purpose.json" ${purpose/messages/train} <<'PYTHON' || complain "--json --for $purpose"
 import json, os, re, sys
 
 with open(sys.argv[1], encoding="utf-8") as f:
@@ -90,6 +103,9 @@ with open(sys.argv[1], encoding="utf-8") as f:
 assert told["schema"] == "shardwright.explain.sources/1" and told["for"] == sys.argv[2]
 shares = [c["share"] for c in told["constants"]]
 assert shares == sorted(shares, reverse=True) and shares[-1] > 0
+# times and rates: twice the rates and half of the times are half of the time
+whole = sum(c["share"] for c in told["constants"] if c["unit"] in ("s", "FLOP/s", "B/s"))
+assert abs(whole - 1) < 0.01, whole
 assert told["measure"]["constant"] in [c["name"] for c in told["constants"]]
 for c in told["constants"]:
     assert c["share"] == abs(c["elasticity"]) and c["least"] <= c["most"]

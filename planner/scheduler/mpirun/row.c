@@ -45,7 +45,7 @@ static void write_start(FILE *out, const struct sw_cluster_config *cluster, int3
                         int32_t per_node)
 {
     (void)cluster;
-    fprintf(out, "mpirun -n %d --map-by slot ", (int)(nodes * per_node));
+    fprintf(out, "mpirun -n %d --oversubscribe --map-by slot ", (int)(nodes * per_node));
 }
 
 static const struct sw_script_row script = {
