@@ -315,15 +315,19 @@ static void print_link(const struct sw_cluster_config *c, const struct sw_link_c
         printf("  # every share is at its most: raise the bandwidth of %s\n", link->name);
 }
 
+static bool has_measured_links(const struct sw_cluster_config *cluster,
+                               const struct sw_fit_links *links)
+{
+    for (int32_t i = 0; i < links->count; i++)
+        if (sw_fit_link_level(cluster, &links->point[i]) >= 0)
+            return true;
+    return false;
+}
+
 static void fit_cluster(const struct sw_cluster_config *described, const struct sw_fit_links *links)
 {
     struct sw_cluster_config c = *described;
     struct sw_collective_curves own[SW_MAX_LINKS];
-    bool any = false;
-    for (int32_t i = 0; i < links->count; i++)
-        any = any || sw_fit_link_level(described, &links->point[i]) >= 0;
-    if (!any)
-        return;
     printf("# cluster %s: put these 'links' in place of those in its file, %s\nlinks:\n", c.name,
            described->path);
     for (int32_t l = 0; l < c.link_count; l++) {
@@ -475,9 +479,9 @@ int sw_command_fit(const struct sw_options *options)
             goto out;
         }
     }
-    for (int32_t i = 0; i < set.config_count && links.count > 0; i++) {
+    for (int32_t i = 0; i < set.config_count; i++) {
         const struct sw_cluster_config *cluster = sw_config_cluster(set.config[i]);
-        if (cluster == NULL)
+        if (cluster == NULL || !has_measured_links(cluster, &links))
             continue;
         if (sw_fit_links_check(cluster, &links, &err) != 0) {
             status = sw_command_fail(&err);
@@ -495,6 +499,11 @@ int sw_command_fit(const struct sw_options *options)
         if (skipped > 0)
             sw_fail(&err, SW_UNMET, "none of the %d runs could be priced; the reasons are above",
                     skipped);
+        else if (links.count > 0)
+            sw_fail_at(&err, SW_UNMET, links.point[0].place,
+                       "none of the %d collectives is one of a given cluster, on its accelerator "
+                       "and over no more ranks than it has; name the cluster that was measured",
+                       links.count);
         else
             sw_fail(&err, SW_BAD_INPUT,
                     "name the measurements, as in 'plan fit runs.csv clusters/*.yaml' or 'plan fit "

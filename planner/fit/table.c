@@ -176,6 +176,21 @@ void sw_fit_table_close(struct sw_fit_table *t)
     free(t);
 }
 
+/* As 9,000 for 9000: then every cell behind it is another column's. */
+static int check_fields(struct sw_fit_table *t, struct sw_error *err)
+{
+    int32_t at = t->columns;
+    while (at < t->fields && t->field[at][0] == '\0')
+        at++;
+    if (at >= t->fields)
+        return 1;
+    const struct sw_place place = {t->path, t->line, t->column[at]};
+    t->fields = 0;
+    return sw_fail_at(err, SW_BAD_INPUT, place,
+                      "more cells than the %d columns; put one that has a comma in quotes",
+                      t->columns);
+}
+
 int sw_fit_table_next(struct sw_fit_table *t, struct sw_error *err)
 {
     const int read = next_line(t, t->text, err);
@@ -184,7 +199,7 @@ int sw_fit_table_next(struct sw_fit_table *t, struct sw_error *err)
         return read;
     t->fields = split(t->text, t->field, t->column);
     if (t->fields >= 0)
-        return 1;
+        return check_fields(t, err);
     t->fields = 0;
     return sw_fit_fail_row(t, err, "an open quote, or too many columns");
 }

@@ -157,6 +157,18 @@ expect 2 "cpu.txt:18:1: error: no columns time, algbw and busbw, as of nccl-test
 sed '/^#  Rank  3 /d' "$out/a.txt" >"$out/less.txt"
 expect 2 "less.txt:5:1: error: ranks are missing above this one; give the whole output of nccl-tests" "$out/less.txt"
 
+# a cell more than there are names, as where a number has a comma; empty ones are none
+printf 'op,accelerators,message_bytes,latency_us\nall_gather,8,1,048,576\n' >"$out/times.csv"
+expect 2 "times.csv:2:20: error: more cells than the 4 columns; put one that has a comma in quotes" "$out/times.csv" configs/clusters/h100-8x8.yaml
+printf 'op,accelerators,message_bytes,latency_us\nall_gather,8,1048576,50,,\n' >"$out/times.csv"
+"$plan" fit "$out/times.csv" configs/clusters/h100-8x8.yaml >/dev/null || fail "empty cells at the end"
+
+# what is of no link that was given is not passed over in silence
+printf 'op,accelerators,message_bytes,latency_us\nall_gather,4096,1048576,5000\n' >"$out/times.csv"
+expect 1 "times.csv:2:25: error: none of the 1 collectives is one of a given cluster, on its accelerator and over no more ranks than it has" \
+    "$out/times.csv" configs/clusters/h100-8x8.yaml
+expect 1 "name the cluster that was measured" "$out/times.csv"
+
 # all mistakes at once
 printf 'model,gpu,n_gpus,seq_len,micro_batch,tok_s_gpu\nm,a100,8,1024,1,\nm,a100,0,1024,1,5\n' >"$out/runs.csv"
 printf 'collective,payload_bytes,gpus,busbw_GBps\nall_reduce,1024,1,5\nsend,1024,8,5\n' >"$out/links.csv"
