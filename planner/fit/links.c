@@ -592,6 +592,19 @@ int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
     return count;
 }
 
+/* Of so many sizes of so many points in all every how manieth is left out: each is a fit of its
+ * own, which takes as long as there are points. */
+static int32_t left_out_each(const struct sw_fit_link_point *sorted, int32_t count)
+{
+    enum { MOST = 64, LEAST = 8, MANY = 4096 };
+    int32_t sizes = 0;
+    for (int32_t i = 0; i < count; i++)
+        sizes += i == 0 || sorted[i].bytes != sorted[i - 1].bytes;
+    const int32_t afford = count <= MANY ? MOST : (int32_t)((int64_t)MOST * MANY / count);
+    const int32_t most = afford > LEAST ? afford : LEAST;
+    return (sizes + most - 1) / most;
+}
+
 /* Without its points from `first` on that are of one size. Returns how many those are. */
 static int32_t leave_out(const struct sw_fit_link_point *some, int32_t count, int32_t first,
                          struct sw_fit_link_point *kept)
@@ -623,9 +636,10 @@ int32_t sw_fit_collectives_error(const struct sw_cluster_config *fitted, int32_t
             if (sw_fit_link_level(fitted, &some[i]) == level)
                 some[n++] = some[i];
         qsort(some, (size_t)n, sizeof *some, compare_points);
-        for (int32_t i = 0, out; i < n; i += out) {
+        const int32_t each = left_out_each(some, n);
+        for (int32_t i = 0, out, size = 0; i < n; i += out, size++) {
             out = leave_out(some, n, i, kept);
-            if (i == 0 || i + out >= n)
+            if (i == 0 || i + out >= n || size % each != 0)
                 continue;
             curve_of_many(&tried, level, kept, n - out, &changed.of[c].curve);
             for (int32_t k = i; k < i + out; k++) {

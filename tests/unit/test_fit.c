@@ -407,6 +407,32 @@ static void fits_links(void **state)
     sw_fit_free(&set);
 }
 
+/* Of many sizes some are left out, from one end to the other, not each: a fit of its own. */
+static void leaves_out_some_of_many_sizes(void **state)
+{
+    (void)state;
+    enum { SIZES = 300 };
+    struct sw_fit_set set = {0};
+    struct sw_fit_links links = {0};
+    struct sw_collective_curves own;
+    double error, bias;
+    add_cluster(&set, cluster_text);
+    struct sw_cluster_config c = *sw_config_cluster(set.config[0]);
+    struct sw_fit_link_point points[SIZES];
+    for (int32_t i = 0; i < SIZES; i++)
+        points[i] = (struct sw_fit_link_point){.kind = SW_ALL_GATHER,
+                                               .ranks = 8,
+                                               .bytes = 1e6 * (i + 1),
+                                               .seconds = 20e-6 + 1e-5 * (i + 1)};
+    links.point = points;
+    links.count = SIZES;
+    assert_int_equal(sw_fit_link(&c, 0, &links, -1, &own), SIZES);
+    const int32_t tested = sw_fit_collectives_error(&c, 0, &links, &error, &bias);
+    assert_in_range(tested, 50, 64);
+    assert_true(error > 0 && error < 0.05);
+    sw_fit_free(&set);
+}
+
 static int compare(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -622,6 +648,7 @@ int main(void)
         cmocka_unit_test(bands_are_of_other_models),
         cmocka_unit_test(finds_the_hosts_time_again),
         cmocka_unit_test(fits_links),
+        cmocka_unit_test(leaves_out_some_of_many_sizes),
         cmocka_unit_test(published_fsdp),
         cmocka_unit_test(published_tp),
     };
