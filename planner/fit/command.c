@@ -211,8 +211,10 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
     return 0;
 }
 
-/* Mean of |error| over the points of a level; each predicted without itself when leave_out. *bias:
- * the mean of measured / predicted - 1. */
+/* Mean of |error| over the points of a level; when leave_out each predicted without itself, by the
+ * one curve of all collectives, as is what was not measured. *bias: the mean of measured /
+ * predicted
+ * - 1. */
 static double link_error(const struct sw_cluster_config *cluster, int32_t level,
                          const struct sw_fit_links *links, bool leave_out, double *bias)
 {
@@ -230,6 +232,7 @@ static double link_error(const struct sw_cluster_config *cluster, int32_t level,
         if (leave_out && !same) {
             c = *cluster;
             sw_fit_link(&c, level, links, i, &own);
+            c.link[level].collectives = NULL;
         }
         last = i;
         const double error = sw_fit_link_error(&c, &links->point[i]);
@@ -340,9 +343,11 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
         else {
             const double fitted = link_error(&c, l, links, false, &bias);
             const double other = link_error(&c, l, links, true, &bias);
-            printf("  # %s: %d collectives, mean error %.1f %% as described, %.1f %% fitted, "
-                   "%.1f %% leaving one out, signed %+.1f %%\n",
-                   link->name, count, 100 * before, 100 * fitted, 100 * other, 100 * bias);
+            printf(
+                "  # %s: %d collectives, mean error %.1f %% as described, %.1f %% fitted\n"
+                "  # the one curve, of collectives that are left out: error: %.3f, signed_error: "
+                "%.3f\n",
+                link->name, count, 100 * before, 100 * fitted, other, bias);
         }
         double error;
         if (count > 0 && sw_fit_collectives_error(&c, l, links, &error, &bias) > 0)

@@ -31,6 +31,12 @@ grep -q 'efa: 20 collectives, mean error' "$out/links" || fail "no links"
 } >"$out/c.yaml"
 "$plan" check "$out/c.yaml" | grep -q 'ok, a cluster' || fail "the links are no YAML of ours"
 
+# what curves' files say of their errors is what it prints
+for cluster in h100-8x8:nvlink-h100 dgx-a100-16x8:nvlink-a100 dgx-b200-8x8:nvlink-b200 l40s-pcie-1x8:pcie-l40s; do
+    "$plan" fit $published/data/published_nccl.csv "configs/clusters/${cluster%:*}.yaml" | grep -o '[a-z_]*error: [-.0-9]*' |
+        diff - <(grep -E '^[a-z_]*error: ' "configs/curves/nccl-${cluster#*:}.yaml") || fail "$cluster: other errors"
+done
+
 # so are the grids of matrix products, which stand in the chips' files as they are printed
 for cluster in dgx-a100-16x8:a100-sxm-80gb h100-8x8:h100-sxm-80gb h200-16x8:h200-sxm-141gb dgx-b200-8x8:b200-sxm-180gb \
     l40s-pcie-1x8:l40s-48gb; do
