@@ -503,7 +503,7 @@ static int predict_step(struct calibrating *c, struct sw_error *err)
 static void report_step(const struct calibrating *c)
 {
     const struct sw_plan *plan = c->rank->plan;
-    char mesh[64];
+    char mesh[64], doubt[160];
     fprintf(stderr, "a step    %.3g ms predicted, %.3g ms measured, %+.0f %%, of ",
             c->predicted_s * 1e3, c->step_s * 1e3, 100 * (c->predicted_s / c->step_s - 1));
     if (plan == NULL)
@@ -511,6 +511,8 @@ static void report_step(const struct calibrating *c)
     else
         fprintf(stderr, "'%s' with mesh_dim %s\n", plan->run->name,
                 sw_mesh_format(&plan->decision.mesh, mesh, sizeof mesh));
+    if (*sw_calibration_doubt_step(c->predicted_s, c->step_s, doubt) != '\0')
+        fprintf(stderr, "warning: %s\n", doubt);
 }
 
 static void report_link(const char *name, const struct sw_link_rates *r)

@@ -126,3 +126,15 @@ void sw_calibration_doubt(const struct sw_calibration *c, double fair,
     doubt_link(c, "inside a node", inside, out);
     doubt_link(c, "between nodes", across, out);
 }
+
+const char *sw_calibration_doubt_step(double predicted_s, double measured_s, char text[160])
+{
+    const double times = measured_s / predicted_s;
+    text[0] = '\0';
+    if (!(times >= usual_low && times <= usual_high))
+        snprintf(text, 160,
+                 "the step took %.2g times as long as predicted, where %g to %g is usual; measure "
+                 "again when nothing else runs",
+                 times, usual_low, usual_high);
+    return text;
+}

@@ -28,4 +28,8 @@ void sw_calibration_doubt(const struct sw_calibration *calibration, double fair,
                           const struct sw_link_rates *inside, const struct sw_link_rates *across,
                           struct sw_doubts *out);
 
+/* What the step at its end says against the figures, for people; text "": nothing, it took what
+ * prices are off by at most without any doubt. Returns text. */
+const char *sw_calibration_doubt_step(double predicted_s, double measured_s, char text[160]);
+
 #endif
