@@ -344,5 +344,11 @@ int sw_search_exactly(const struct sw_searcher *like, double limit, struct sw_ca
 int sw_rank_meshes(const struct sw_mesh *a, const struct sw_mesh *b);
 /* By time, then those. */
 int sw_rank_time(const struct sw_candidate *a, const struct sw_candidate *b);
+/* Of candidates that are no rows, as if they were, once they have their prices; and a step that no
+ * candidate takes longer than that ranks before the row (0: none does). */
+int sw_rank_late(const struct sw_search *search, const struct sw_candidate *a,
+                 const struct sw_candidate *b);
+double sw_rank_limit(const struct sw_search *search, const struct sw_candidate *row,
+                     const struct sw_candidate *c);
 
 #endif

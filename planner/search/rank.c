@@ -105,6 +105,23 @@ static int by_fsdp(const void *a, const void *b)
     return sw_rank_time(x, y);
 }
 
+int sw_rank_late(const struct sw_search *search, const struct sw_candidate *a,
+                 const struct sw_candidate *b)
+{
+    const double near = search->near_seconds;
+    return a->cost.step_seconds <= near && b->cost.step_seconds <= near ? by_fsdp(a, b)
+                                                                        : sw_rank_time(a, b);
+}
+
+double sw_rank_limit(const struct sw_search *search, const struct sw_candidate *row,
+                     const struct sw_candidate *c)
+{
+    const int32_t fsdp = c->decision.mesh.size[SW_FSDP], its = row->decision.mesh.size[SW_FSDP];
+    if (row->cost.step_seconds > search->near_seconds || fsdp == its)
+        return row->cost.step_seconds;
+    return fsdp > its ? search->near_seconds : 0;
+}
+
 int sw_rank_fit(const struct sw_candidate *x, const struct sw_candidate *y)
 {
     if ((x->reason == SW_FITS) != (y->reason == SW_FITS))
@@ -147,6 +164,7 @@ void sw_rank_to_train(struct sw_search *search, const struct sw_run_config *run)
     const double limit = mesh[0].cost.step_seconds * (1 + run->prefer_within);
     while (near < search->feasible && mesh[near].cost.step_seconds <= limit)
         near++;
+    search->near_seconds = prefer == SW_PREFER_FSDP ? limit : 0;
     if (prefer == SW_PREFER_FSDP)
         qsort(mesh, (size_t)near, sizeof *mesh, by_fsdp);
     else if (prefer == SW_PREFER_FSDP_STRICT)

@@ -35,12 +35,17 @@ struct group {
     struct sw_floors floors; /* no step of these meshes takes less */
 };
 
-/* The least times met so far. Meshes that are slower than all rows that are wanted, the slowest of
- * those near the fastest among them, need not be searched. */
+/* What is priced so far. Wanted are the first rows, and the fastest: other meshes need not be
+ * searched. */
+struct priced {
+    double seconds;
+    int32_t fsdp;
+};
 struct least {
     int32_t rows, count;
-    double *seconds; /* [rows], ascending; the first `count` are known */
-    double within;   /* of the fastest: all near it are wanted */
+    double within;         /* of the fastest: those near it are ranked by fsdp */
+    struct priced *priced; /* [meshes], ascending; the first `count` are known */
+    double *skipped;       /* [meshes]: slower than that, and so not searched; 0: not skipped */
 };
 
 /* Groups come in any order; meshes of like structure one after the other, whatever is wanted of
@@ -86,32 +91,43 @@ struct task {
     struct sw_searcher *searcher;
 };
 
-/* Slower meshes than that are no rows that are wanted. */
-static double limit_of(const struct least *l)
+/* Slower meshes with such fsdp are no rows that are wanted. Once there are enough rows near the
+ * fastest, that is the fastest itself for those with less fsdp than they. */
+static double limit_of(const struct least *l, int32_t fsdp)
 {
     if (l->count < l->rows)
         return INFINITY;
-    const double near = l->seconds[0] * (1 + l->within), last = l->seconds[l->rows - 1];
-    return near > last ? near : last;
+    const double near = l->priced[0].seconds * (1 + l->within);
+    int32_t first = 0; /* rows before those of that fsdp, and then with them */
+    if (l->priced[l->rows - 1].seconds > near)
+        return l->priced[l->rows - 1].seconds;
+    for (int32_t i = 0; i < l->count && l->priced[i].seconds <= near; i++)
+        first += l->priced[i].fsdp > fsdp;
+    if (first >= l->rows)
+        return l->priced[0].seconds;
+    for (int32_t i = 0; i < l->count && l->priced[i].seconds <= near; i++) {
+        first += l->priced[i].fsdp == fsdp;
+        if (first == l->rows)
+            return l->priced[i].seconds;
+    }
+    return near;
 }
 
-static void note_seconds(struct least *l, double seconds)
+static void note_priced(struct least *l, const struct sw_candidate *c)
 {
-    int32_t at = l->count < l->rows ? l->count++ : l->rows;
-    for (; at > 0 && l->seconds[at - 1] > seconds; at--)
-        if (at < l->rows)
-            l->seconds[at] = l->seconds[at - 1];
-    if (at < l->rows)
-        l->seconds[at] = seconds;
+    int32_t at = l->count++;
+    for (; at > 0 && l->priced[at - 1].seconds > c->cost.step_seconds; at--)
+        l->priced[at] = l->priced[at - 1];
+    l->priced[at] = (struct priced){c->cost.step_seconds, c->decision.mesh.size[SW_FSDP]};
 }
 
 /* What is known of it by now. */
-static double limit_now(struct work *w)
+static double limit_now(struct work *w, const struct sw_mesh *mesh)
 {
     if (w->least == NULL)
         return INFINITY;
     pthread_mutex_lock(&w->lock);
-    const double limit = limit_of(w->least);
+    const double limit = limit_of(w->least, mesh->size[SW_FSDP]);
     pthread_mutex_unlock(&w->lock);
     return limit;
 }
@@ -130,10 +146,9 @@ static int rank_group(struct sw_searcher *s, struct group *group, struct sw_erro
 }
 
 /* Whether the mesh may be a row that is wanted. */
-static int may_be_row(struct sw_searcher *s, struct work *w, struct group *group,
+static int may_be_row(struct sw_searcher *s, double limit, struct group *group,
                       const struct sw_mesh *mesh, bool *out, struct sw_error *err)
 {
-    const double limit = limit_now(w);
     *out = isinf(limit);
     if (*out)
         return 0;
@@ -151,20 +166,23 @@ static int may_be_row(struct sw_searcher *s, struct work *w, struct group *group
 static int search_one(struct sw_searcher *s, struct work *w, struct group *group,
                       struct sw_candidate *mesh, struct sw_error *err)
 {
+    const double limit = limit_now(w, &mesh->decision.mesh);
     bool wanted, fits = false;
-    if (may_be_row(s, w, group, &mesh->decision.mesh, &wanted, err) != 0)
+    if (may_be_row(s, limit, group, &mesh->decision.mesh, &wanted, err) != 0)
         return -1;
     if (!wanted && sw_search_fits(s, &group->preference, mesh, &fits, err) != 0)
         return -1;
-    if (fits)
+    if (fits) {
+        w->least->skipped[mesh - w->search->mesh] = limit;
         return 0;
+    }
     if (rank_group(s, group, err) != 0 ||
         sw_purpose(s->purpose)->search_mesh(s, &group->preference, mesh, err) != 0)
         return -1;
     if (w->least == NULL || mesh->reason != SW_FITS)
         return 0;
     pthread_mutex_lock(&w->lock);
-    note_seconds(w->least, mesh->cost.step_seconds);
+    note_priced(w->least, mesh);
     pthread_mutex_unlock(&w->lock);
     return 0;
 }
@@ -278,6 +296,26 @@ static int search_all(struct pool *pool, struct sw_search *search, struct least 
     return status;
 }
 
+/* A row that was known first may be near the fastest no more, and others be rows in its place. */
+static int search_skipped(const struct pool *pool, struct sw_search *search, struct least *least,
+                          struct sw_error *err)
+{
+    for (int32_t i = 0; i < search->count; i++) {
+        struct sw_candidate *c = &search->mesh[i];
+        const double limit = limit_of(least, c->decision.mesh.size[SW_FSDP]);
+        if (least->skipped[i] == 0 || limit <= least->skipped[i])
+            continue;
+        if (sw_search_exactly(&pool->searcher[0], limit, c, err) != 0)
+            return -1;
+        least->skipped[i] = isinf(c->cost.step_seconds) ? limit : 0;
+        if (least->skipped[i] == 0) {
+            note_priced(least, c);
+            i = -1; /* what it moves */
+        }
+    }
+    return 0;
+}
+
 /* What so many rows need. The bare rule ranks by size first, and any mesh may be a row. */
 static int search_rows(const struct sw_run_config *run, struct pool *pool, int32_t rows,
                        struct sw_search *search, struct sw_error *err)
@@ -287,11 +325,17 @@ static int search_rows(const struct sw_run_config *run, struct pool *pool, int32
     if (search->purpose != SW_FOR_TRAIN || run->prefer == SW_PREFER_FSDP_STRICT ||
         search->count <= least.rows)
         return search_all(pool, search, NULL, err);
-    least.seconds = calloc((size_t)least.rows, sizeof *least.seconds);
-    if (least.seconds == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
-    const int status = search_all(pool, search, &least, err);
-    free(least.seconds);
+    least.priced = calloc((size_t)search->count, sizeof *least.priced);
+    least.skipped = calloc((size_t)search->count, sizeof *least.skipped);
+    int status = -1;
+    if (least.priced == NULL || least.skipped == NULL)
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    else
+        status = search_all(pool, search, &least, err);
+    if (status == 0)
+        status = search_skipped(pool, search, &least, err);
+    free(least.priced);
+    free(least.skipped);
     return status;
 }
 

@@ -103,8 +103,11 @@ struct sw_search {
     int32_t keeping; /* of these, the first keep all goals of the run; training has none */
     int32_t fastest; /* index, -1: none */
     /* of the candidates, the first have the options that suit them, and a price; of the others no
-     * more is known than that their options fit: they are slower than the rows that were wanted */
+     * more is known than that their options fit: they rank behind the rows that were wanted */
     int32_t priced;
+    /* candidates that are no slower are near the fastest, and those with the largest fsdp first;
+     * 0: no such rule, by time or with all of them priced */
+    double near_seconds;
     struct sw_candidate *mesh;
     struct sw_layer_values layer_values; /* of the run's model: what decisions make again */
     double seconds;
@@ -121,12 +124,13 @@ const char *sw_headroom_warning(const struct sw_memory *memory, char *buffer, si
 /* Every mesh is to be searched, the slow ones, too. */
 #define SW_EVERY_ROW INT32_MAX
 /* Searches. rows: of the candidates, how many the caller looks at; these, the fastest and the
- * counts are the same whatever it is. Serving prices all. A mesh that the search chooses by itself
- * keeps memory_headroom free; one that mesh_dim names may use it up, with options that keep it
- * where any do. prefer is run->prefer. When the sizes of mesh_dim do not make the number of
- * accelerators, the only mesh is rejected with SW_REJECT_PRODUCT. Finding no mesh that fits is no
- * error: out->feasible is 0. Errors: SW_BAD_INPUT (mesh_dim, rules; the run says nothing of
- * serving), SW_ENVIRONMENT. Free with sw_search_free. Threads: starts and joins its own. */
+ * counts are the same whatever it is, and which row is the fastest, if it is one of these. Serving
+ * prices all. A mesh that the search chooses by itself keeps memory_headroom free; one that
+ * mesh_dim names may use it up, with options that keep it where any do. prefer is run->prefer. When
+ * the sizes of mesh_dim do not make the number of accelerators, the only mesh is rejected with
+ * SW_REJECT_PRODUCT. Finding no mesh that fits is no error: out->feasible is 0. Errors:
+ * SW_BAD_INPUT (mesh_dim, rules; the run says nothing of serving), SW_ENVIRONMENT. Free with
+ * sw_search_free. Threads: starts and joins its own. */
 int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
                   struct sw_search *out, struct sw_error *err);
 void sw_search_free(struct sw_search *search);

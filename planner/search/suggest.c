@@ -221,13 +221,12 @@ static bool fixable(enum sw_reject reason)
     return reason == SW_REJECT_MEMORY || reason == SW_REJECT_BATCH || reason == SW_REJECT_SEQUENCE;
 }
 
-/* Of meshes that fit, whether one ranks before another. The rank of those that were priced late is
- * their time's: the first ranks had prices. */
+/* Of meshes that fit, whether one ranks before another. */
 static bool better(const struct sw_search *search, int32_t a, int32_t b)
 {
     return a < search->priced && b < search->priced
                ? a < b
-               : sw_rank_time(&search->mesh[a], &search->mesh[b]) < 0;
+               : sw_rank_late(search, &search->mesh[a], &search->mesh[b]) < 0;
 }
 
 /* The nearest mesh that fits, or (fitting false) whose rejection a setting can lift; of equals the
@@ -259,9 +258,10 @@ static int nearest_fitting(const struct sw_searcher *s, struct sw_search *search
     *out = nearest(search, mesh, true);
     const double least = *out < 0 ? 0 : distance(&search->mesh[*out].decision.mesh, mesh);
     for (int32_t i = search->priced; i < search->feasible; i++) {
-        if (distance(&search->mesh[i].decision.mesh, mesh) >= least + 1e-9)
+        const double limit = sw_rank_limit(search, &search->mesh[*out], &search->mesh[i]);
+        if (limit == 0 || distance(&search->mesh[i].decision.mesh, mesh) >= least + 1e-9)
             continue;
-        if (sw_search_exactly(s, search->mesh[*out].cost.step_seconds, &search->mesh[i], err) != 0)
+        if (sw_search_exactly(s, limit, &search->mesh[i], err) != 0)
             return -1;
         *out = nearest(search, mesh, true);
     }

@@ -160,8 +160,10 @@ static void compare_rows(int r, const struct sw_run_config *run, int32_t rows, s
     if (sw_search_run(run, SW_FOR_TRAIN, rows, &few, &err) != 0 ||
         sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, &all, &err) != 0)
         fail_msg("run %d: %s", r, err.message);
+    /* of the rows behind those that are wanted not all are priced: the fastest is any of them */
+    const bool is_row = all.fastest < rows;
     if (few.count != all.count || few.feasible != all.feasible || few.keeping != all.keeping ||
-        few.fastest != all.fastest)
+        (is_row ? few.fastest != all.fastest : few.fastest < rows))
         fail_msg("run %d, %d rows: of %d meshes %d fit, the fastest is row %d; of all %d, %d, "
                  "row %d",
                  r, (int)rows, (int)few.count, (int)few.feasible, (int)few.fastest, (int)all.count,
