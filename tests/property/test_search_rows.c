@@ -219,6 +219,40 @@ static void few_rows_of_a_named_micro_batch(void **state)
     assert_true(sum.priced < sum.meshes);
 }
 
+/* The margin lets a row be near the second fastest mesh, but not near the fastest, which is met
+ * last: until then it is one of three, and others seem to be none. */
+static void few_rows_where_one_drops_out(void **state)
+{
+    (void)state;
+    struct looked sum = {0};
+    struct sw_test_run t = sw_test_llama_7b;
+    struct sw_search all;
+    struct sw_error err = {0};
+    t.nodes = 2;
+    t.per_node = 8;
+    t.layers = 8;
+    t.sequence_length = 1024;
+    t.global_batch_size = 8;
+    t.memory = "10 GB";
+    t.outer = "12.5 GB/s";
+    t.latency = "4 us";
+    t.more = "attention: {strategy: auto}\n";
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    run.prefer = SW_PREFER_TIME;
+    assert_int_equal(sw_search_run(&run, SW_FOR_TRAIN, SW_EVERY_ROW, &all, &err), 0);
+    run.prefer = SW_PREFER_FSDP;
+    for (int32_t i = 2; i < all.feasible; i++) {
+        const struct sw_candidate *row = &all.mesh[i], *second = &all.mesh[1];
+        run.prefer_within = 1e-6 + row->cost.step_seconds / second->cost.step_seconds - 1;
+        if (row->decision.mesh.size[SW_FSDP] == second->decision.mesh.size[SW_FSDP])
+            compare_rows(i, &run, 3, &sum);
+    }
+    sw_search_free(&all);
+    sw_config_free(config);
+    assert_true(sum.meshes > 0 && sum.priced < sum.meshes);
+}
+
 /* Nodes of three cut groups of four and eight; with fsdp weights are gathered over whole nodes,
  * whose ports ranks share, and sooner than over sp alone. */
 static void few_rows_where_nodes_cut_groups(void **state)
@@ -294,6 +328,7 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(few_rows_are_the_first_of_all),
                                        cmocka_unit_test(few_rows_of_a_named_micro_batch),
                                        cmocka_unit_test(few_rows_where_nodes_cut_groups),
+                                       cmocka_unit_test(few_rows_where_one_drops_out),
                                        cmocka_unit_test(few_rows_of_inner_rings)};
     if (argc > 1)
         runs = atoi(argv[1]);
