@@ -212,9 +212,8 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
 }
 
 /* Mean of |error| over the points of a level; when leave_out each predicted without itself, by the
- * one curve of all collectives, as is what was not measured. *bias: the mean of measured /
- * predicted
- * - 1. */
+ * one curve of all collectives, as is what was not measured. *bias: the mean of
+ * measured / predicted - 1. */
 static double link_error(const struct sw_cluster_config *cluster, int32_t level,
                          const struct sw_fit_links *links, bool leave_out, double *bias)
 {

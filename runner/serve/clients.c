@@ -103,7 +103,7 @@ static struct sw_client *find_over(const struct sw_clients *clients)
 }
 
 /* Clients that come at once are let in, for their requests are on their way, as far as there is
- * room beside `connections` for so many. */
+ * room beside `connections` for so many. An address of more than half pushes out its own alone. */
 static void make_room(const struct sw_clients *clients, const unsigned char *address)
 {
     const bool full = clients->count >= clients->connections,
@@ -112,13 +112,12 @@ static void make_room(const struct sw_clients *clients, const unsigned char *add
     int32_t of_address, of_all;
     struct sw_client *over = full ? find_over(clients) : NULL;
     struct sw_client *own = oldest_silent(clients, address, &of_address);
-    struct sw_client *any = oldest_silent(clients, NULL, &of_all);
+    const bool most = own != NULL && of_address > clients->connections / 2;
+    struct sw_client *one = most ? own : full ? oldest_silent(clients, NULL, &of_all) : NULL;
     if (over != NULL)
         hang_up(over);
-    else if (own != NULL && of_address > clients->connections / 2 && own->since_s < before_s)
-        hang_up(own);
-    else if (any != NULL && full && any->since_s < before_s)
-        hang_up(any);
+    else if (one != NULL && one->since_s < before_s)
+        hang_up(one);
 }
 
 /* A client whose machine is gone says nothing, not even that. The system asks one that says nothing

@@ -499,6 +499,8 @@ static void *wake(struct sw_completion *completion)
 /* Those who are gone (499) or late (504) are counted where that is found out. */
 static void count_end(struct sw_request_queue *d, const struct sw_completion *completion)
 {
+    if (completion->released) /* counted as gone then */
+        return;
     if (completion->status < 400) {
         d->counts.answered++;
         add_time(&d->counts.answer, sw_clock_now() - completion->arrived_s);
@@ -527,7 +529,7 @@ void sw_request_queue_gone(struct sw_request_queue *d, struct sw_completion *com
 {
     static const struct sw_chars nothing = {0};
     pthread_mutex_lock(&d->mutex);
-    const bool over = completion->finished;
+    const bool over = completion->finished || completion->released;
     d->counts.gone += !over;
     pthread_mutex_unlock(&d->mutex);
     if (!over)
@@ -561,7 +563,8 @@ static int64_t fail_those(struct sw_request_queue *d, double before,
     while (completion != NULL) { /* only this thread takes completions away */
         struct sw_chars out = {0};
         pthread_mutex_lock(&d->mutex);
-        const bool over = completion->finished || completion->arrived_s >= before;
+        const bool over =
+            completion->finished || completion->released || completion->arrived_s >= before;
         pthread_mutex_unlock(&d->mutex);
         if (!over) {
             (void)sw_answer_error(refusal, completion->request.stream, &out);

@@ -250,16 +250,26 @@ static void an_end_is_counted_once(void **state)
     sw_request_queue_gone(queue, submit(queue, "a", 1));
     sw_request_queue_release(queue, submit(queue, "a", 1)); /* its connection ended first */
     sw_request_queue_reap(queue, forget, &dropped);
+    struct sw_completion *left = submit(queue, "a", 1), *seen = submit(queue, "a", 1),
+                         *old = submit(queue, "b", 1);
+    sw_request_queue_release(queue, left); /* while the engine ends it */
+    sw_request_queue_write(queue, left, &nothing, true, 200);
+    sw_request_queue_release(queue, seen); /* while its client is found to be gone */
+    sw_request_queue_gone(queue, seen);
+    old->arrived_s -= 9;
+    sw_request_queue_release(queue, old);
+    sw_request_queue_expire(queue, 5);
+    sw_request_queue_reap(queue, forget, &dropped);
     submit(queue, "b", 1)->arrived_s -= 9;
     sw_request_queue_expire(queue, 5);
     sw_request_queue_write(queue, submit(queue, "a", 1), &nothing, true, 500);
     (void)submit(queue, "b", 1);
     sw_request_queue_fail(queue, &stopping);
     const struct sw_request_queue_counts counts = sw_request_queue_counts(queue);
-    assert_int_equal(counts.requests, 6);
+    assert_int_equal(counts.requests, 9);
     assert_int_equal(counts.answered, 1);
     assert_int_equal(counts.answer.count, 1);
-    assert_int_equal(counts.gone, 2);
+    assert_int_equal(counts.gone, 5);
     assert_int_equal(counts.late, 1);
     assert_int_equal(counts.failed, 2);
     sw_request_queue_free(queue);
@@ -373,6 +383,28 @@ static void a_burst_of_clients_is_let_in(void **state)
         assert_int_equal(is_hung_up_on(&all[i]), i == 1 || i == 2 || i == 5);
         end_connection(clients, &all[i]);
     }
+    sw_clients_free(clients);
+}
+
+/* One address that has more than half of the connections costs no other one its own. */
+static void a_burst_of_one_address_pushes_nobody_out(void **state)
+{
+    enum { OTHERS = CONNECTIONS / 2 - 1, BURST = CONNECTIONS };
+    struct sw_clients *clients = sw_clients_new(CONNECTIONS, 30);
+    struct connection other[OTHERS], burst[BURST];
+    (void)state;
+    assert_non_null(clients);
+    for (int32_t i = 0; i < OTHERS; i++)
+        other[i] = connect_from(clients, 0x7f000001u);
+    (void)usleep(1100000); /* older than a burst */
+    for (int32_t i = 0; i < BURST; i++)
+        burst[i] = connect_from(clients, 0x7f000002u);
+    for (int32_t i = 0; i < OTHERS; i++) {
+        assert_false(is_hung_up_on(&other[i]));
+        end_connection(clients, &other[i]);
+    }
+    for (int32_t i = 0; i < BURST; i++)
+        end_connection(clients, &burst[i]);
     sw_clients_free(clients);
 }
 
@@ -496,6 +528,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_waits_for_no_acknowledgement),
         cmocka_unit_test(a_burst_of_clients_is_let_in),
+        cmocka_unit_test(a_burst_of_one_address_pushes_nobody_out),
         cmocka_unit_test(one_server_has_an_address),
         cmocka_unit_test(a_socket_is_its_servers),
         cmocka_unit_test(servers_that_begin_at_once),
