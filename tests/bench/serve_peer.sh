@@ -2,14 +2,16 @@
 # `runner serve` beside llama.cpp's server on the same processors with the same bf16 weights and a bf16 cache, in turns in one run:
 # the time to the first token of prompts, and tokens a second while several clients generate.
 #
-#   tests/bench/serve_peer.sh LLAMA_BUILD [--build build] [--model configs/models/gpt2-size.yaml] [--threads N] [--mesh 1,1,1,1]
-#       [--clients '1 4 8'] [--prompt 512] [--tokens 64] [--rounds 3] [--set KEY=VALUE]... [--port 8931]
+#   tests/bench/serve_peer.sh LLAMA_BUILD [--build build] [--model configs/models/gpt2-size.yaml] [--checkpoint DIR] [--threads N]
+#       [--mesh 1,1,1,1] [--clients '1 4 8'] [--prompt 512] [--tokens 64] [--rounds 3] [--set KEY=VALUE]... [--port 8931]
 #
 # LLAMA_BUILD is a build folder of llama.cpp with bin/llama-server. Python converts the weights with the package `gguf`, which a
-# temporary environment gets from PyPI. In each round each number of clients asks ours and the peer, in turn the first: once for one
-# token of a prompt of its own each, all at the same time, and once for TOKENS tokens of a short one. Both take token numbers, sample
-# greedily, end at no token, and read each prompt anew. That both compute the same is shown first: the log-probability of the
-# likeliest token behind a prompt. Prints medians over the rounds. Exit status 1: others had more than 10 % of the processors.
+# temporary environment gets from PyPI. The weights are those of one step of training or, for a model too large for that here,
+# of a Hugging Face directory DIR; ladder_weights.py makes one of random weights. In each round each number of clients asks ours
+# and the peer, in turn the first: once for one token of a prompt of its own each, all at the same time, and once for TOKENS
+# tokens of a short one. Both take token numbers, sample greedily, end at no token, and read each prompt anew. That both compute
+# the same is shown first: the log-probability of the likeliest token behind a prompt. Prints medians over the rounds. Exit
+# status 1: others had more than 10 % of the processors.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 usage() {
@@ -18,12 +20,13 @@ usage() {
 }
 [ $# -ge 1 ] || usage
 llama=$1 && shift
-build=build model=configs/models/gpt2-size.yaml mesh=1,1,1,1 clients='1 4 8' prompt=512 tokens=64 rounds=3 port=8931
+build=build model=configs/models/gpt2-size.yaml mesh=1,1,1,1 clients='1 4 8' prompt=512 tokens=64 rounds=3 port=8931 checkpoint=''
 threads=$(env -u OMP_NUM_THREADS nproc) settings=()
 while [ $# -gt 0 ]; do
     case $1 in
         --build) build=${2:-} && shift ;;
         --model) model=${2:-} && shift ;;
+        --checkpoint) checkpoint=$(realpath "${2:-}") && shift ;;
         --threads) threads=${2:-} && shift ;;
         --mesh) mesh=${2:-} && shift ;;
         --clients) clients=${2:-} && shift ;;
@@ -56,20 +59,22 @@ if ! { python3 -m venv "$work/venv" && "$work/venv/bin/pip" install -q gguf nump
 fi
 bash examples/make_text.sh || fail "no text to train on"
 
-# Our weights: those of a step of training, as a Hugging Face directory.
 most=0
 for n in $clients; do [ "$n" -le "$most" ] || most=$n; done
 ranks=$((${mesh//,/*}))
 "$build/plan" emit configs/runs/quickstart.yaml -o "$work" --mesh_dim "$mesh" --set "model=$model" --set "directory=$work/run" \
-    --set "cluster.accelerators_per_node=$ranks" --set "cluster.accelerator.memory=16 GB" --set "serve.max_batch=$most" \
+    --set "cluster.accelerators_per_node=$ranks" --set "cluster.accelerator.memory=64 GB" --set "serve.max_batch=$most" \
     --set "serve.max_tokens=$((prompt + tokens + 64))" --set "serve.prompt_tokens=$prompt" --set precision.compute=bf16 \
     --set data.format=bytes --set data.holdout=0 "${settings[@]}" >"$work/log" 2>&1 || fail "plan emit: $(tail -n 2 "$work/log")"
 start=()
 [ "$ranks" -eq 1 ] || start=(mpirun -q -np "$ranks")
-OMP_NUM_THREADS=$((threads / ranks)) "${start[@]}" "$build/runner" train "$work/quickstart.plan.yaml" --steps 1 >"$work/log" 2>&1 \
-    </dev/null || fail "training: $(tail -n 2 "$work/log")"
+if [ -z "$checkpoint" ]; then # those of a step of training, as a Hugging Face directory
+    checkpoint=$work/run
+    OMP_NUM_THREADS=$((threads / ranks)) "${start[@]}" "$build/runner" train "$work/quickstart.plan.yaml" --steps 1 >"$work/log" 2>&1 \
+        </dev/null || fail "training: $(tail -n 2 "$work/log")"
+fi
 
-"$work/venv/bin/python" - "$work/run" "$work/model.gguf" >"$work/log" 2>&1 <<'END' || fail "$(tail -n 3 "$work/log")"
+"$work/venv/bin/python" - "$checkpoint" "$work/model.gguf" >"$work/log" 2>&1 <<'END' || fail "$(tail -n 3 "$work/log")"
 import glob
 import json
 import struct
@@ -157,7 +162,7 @@ out.write_tensors_to_file()
 out.close()
 END
 
-OMP_NUM_THREADS=$((threads / ranks)) "${start[@]}" "$build/runner" serve "$work/quickstart.plan.yaml" --checkpoint "$work/run" \
+OMP_NUM_THREADS=$((threads / ranks)) "${start[@]}" "$build/runner" serve "$work/quickstart.plan.yaml" --checkpoint "$checkpoint" \
     --listen "127.0.0.1:$port" >"$work/ours.log" 2>&1 </dev/null &
 servers+=($!)
 "$llama/bin/llama-server" -m "$work/model.gguf" -t "$threads" -tb "$threads" -np "$most" -c $((most * (prompt + tokens + 64))) \
