@@ -279,7 +279,7 @@ struct sw_link_config {
     } at;                    /* as in a profile */
     double oversubscription; /* >= 1: bandwidth is divided by it where all talk at once */
     bool rails;  /* every accelerator has its own port; else those of a domain share all of them */
-    bool direct; /* collectives send each block straight to its receiver; else in rings */
+    bool direct; /* collectives send blocks as runner/collective/direct.h; else in rings */
 };
 
 /* Texts in their order. */

@@ -496,8 +496,8 @@ const struct field sw_link_fields[] = {
      AT(direct),
      .fallback = "false",
      .example = "true",
-     .about = "collectives send blocks straight to their receivers (the runner on CPUs), not in "
-              "rings"},
+     .about = "collectives send blocks straight to their receivers, once to each node (the runner "
+              "on CPUs), not in rings"},
     {.key = "source",
      .type = FIELD_TEXT,
      .offset = FIELD_NOWHERE,

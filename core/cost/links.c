@@ -300,13 +300,22 @@ double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, in
  * for each port; other groups use theirs). So an algorithm's bus bandwidth (nccl-tests) is that of
  * a node's ports, whatever the number of nodes. */
 double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, int32_t inside,
-                         int32_t members, double bytes)
+                         int32_t members, int32_t node, double bytes)
 {
-    const double n = ranks, M = inside, m = members;
-    /* direct: every member's own blocks leave the domain, whoever else in it sends the same */
-    return direct                  ? bytes * (M - m) / (n - 1)
-           : kind == SW_ALL_TO_ALL ? bytes * (n - m) / (n - 1)
-                                   : bytes / m;
+    const double n = ranks, M = inside, m = members, each = node;
+    if (!direct)
+        return kind == SW_ALL_TO_ALL ? bytes * (n - m) / (n - 1) : bytes / m;
+    /* every member's own blocks leave the domain, whoever else in it sends the same */
+    if (kind == SW_ALL_TO_ALL || node <= 1)
+        return bytes * (M - m) / (n - 1);
+    /* by node: inside it the blocks of each node, out of it each block once to a node */
+    return inside <= node ? bytes * (M - 1) * (n / each) / (n - 1)
+                          : bytes * (M - m) / (each * (n - 1));
+}
+
+int32_t sw_links_node(const struct sw_span *span)
+{
+    return span->levels <= 1 || span->members[1] == span->inside[0] ? span->inside[0] : 1;
 }
 
 /* A collective is launched once, whatever it crosses: the largest of the links up to its outermost,
@@ -333,7 +342,7 @@ double sw_links_port_bytes(const struct sw_cluster_config *cluster, const struct
     const int32_t l = sw_links_outermost(span);
     return l < 0 ? 0
                  : sw_links_crossing(is_direct(cluster, span, kind, l), kind, span->ranks,
-                                     span->inside[l], span->members[l], bytes);
+                                     span->inside[l], span->members[l], sw_links_node(span), bytes);
 }
 
 /* The slowest level bounds the transfer, since levels are pipelined; latencies add. all_reduce is
@@ -349,8 +358,8 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
         if (span->parts[l] <= 1)
             continue;
         const bool direct = is_direct(cluster, span, kind, l);
-        const double crossing =
-            sw_links_crossing(direct, kind, span->ranks, span->inside[l], span->members[l], bytes);
+        const double crossing = sw_links_crossing(direct, kind, span->ranks, span->inside[l],
+                                                  span->members[l], sw_links_node(span), bytes);
         const bool own_sums = direct && !link->direct; /* which no collective's curve is of */
         const double seconds =
             crossing / (own_sums

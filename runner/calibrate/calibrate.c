@@ -353,10 +353,11 @@ static int measure(struct calibrating *c, struct sw_error *err)
 {
     const int32_t ranks = c->rank->launch->size, local = ranks / c->nodes;
     const struct sw_link_group in_node = {.axes = {1, {SW_TP}}, .share = 1};
-    /* one member per node, and everyone: of ranks - 1 others, local (nodes - 1) are elsewhere */
+    /* one member per node, and everyone */
     const struct sw_link_group across[2] = {
         {.axes = {1, {SW_DP}}, .share = 1},
-        {.axes = {2, {SW_DP, SW_TP}}, .share = (double)local * (c->nodes - 1) / (ranks - 1.0)}};
+        {.axes = {2, {SW_DP, SW_TP}},
+         .share = sw_links_crossing(true, SW_ALL_GATHER, ranks, ranks, local, local, 1)}};
     const double seconds = c->options->seconds;
     if (measure_kernels(c, seconds * (ranks > 1 ? kernels_of_job : kernels_alone), err) != 0)
         return -1;

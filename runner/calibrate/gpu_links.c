@@ -29,7 +29,8 @@ double sw_gpu_link_steps(const struct sw_gpu_level *level, enum sw_collective ki
 double sw_gpu_link_share(const struct sw_gpu_level *level)
 {
     const int32_t ranks = level->parts * level->members;
-    return sw_links_crossing(level->direct, SW_ALL_GATHER, ranks, ranks, level->members, 1);
+    return sw_links_crossing(level->direct, SW_ALL_GATHER, ranks, ranks, level->members,
+                             level->members, 1);
 }
 
 bool sw_gpu_link_rails(const struct sw_gpu_level *level, double ports)

@@ -32,8 +32,9 @@ int sw_comm_threads_create(const struct sw_mesh *mesh, struct sw_comm **out, str
 int sw_comm_mpi_create(const struct sw_mesh *mesh, const struct sw_axes *groups, int32_t count,
                        double stall_seconds, struct sw_comm **out, struct sw_error *err);
 
-/* For tests, of a communicator over MPI, before its first call, the same on every rank: every
- * message goes in pieces of that size, as between nodes. */
-void sw_comm_mpi_cut_messages(struct sw_comm *comm, size_t bytes);
+/* For tests, of a communicator over MPI, before its first call, the same on every rank: as if every
+ * node had so many ranks, between which messages go in pieces of that size. Of 1, a rank sends to
+ * itself so, too. */
+void sw_comm_mpi_cut_messages(struct sw_comm *comm, size_t bytes, int32_t node_ranks);
 
 #endif

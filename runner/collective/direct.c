@@ -17,8 +17,11 @@ int sw_direct_init(struct sw_direct *direct, struct sw_transport *transport,
     const size_t count = (size_t)group_max;
     direct->sends = calloc(count, sizeof *direct->sends);
     direct->receives = calloc(count, sizeof *direct->receives);
+    direct->parts = calloc(count, sizeof *direct->parts);
+    direct->places = calloc(count, sizeof *direct->places);
     direct->sources = calloc(count, sizeof *direct->sources);
-    if (direct->sends == NULL || direct->receives == NULL || direct->sources == NULL)
+    if (direct->sends == NULL || direct->receives == NULL || direct->parts == NULL ||
+        direct->places == NULL || direct->sources == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for a group of %d", (int)group_max);
     return 0;
 }
@@ -27,17 +30,24 @@ void sw_direct_free(struct sw_direct *direct)
 {
     free(direct->sends);
     free(direct->receives);
+    free(direct->parts);
+    free(direct->places);
     free(direct->sources);
-    direct->sends = direct->receives = NULL;
+    direct->sends = direct->receives = direct->parts = NULL;
+    direct->places = NULL;
     direct->sources = NULL;
 }
 
-/* One call as one member of its group sees it. */
+/* One call as one member of its group sees it. Members are found by their places, those of a node
+ * next to each other. */
 struct member {
     struct sw_direct *direct;
     const struct sw_collective_call *call;
-    int32_t group, index;
+    int32_t group, own, index; /* own: which member this is, index: its place */
+    int32_t each;              /* places of each node; all of them where blocks go directly */
+    int32_t on_node;           /* members on each node, whose sums are made first */
     int64_t element;
+    int64_t share; /* of an all_reduce: elements that each member sums */
     struct sw_collective_slots slots;
     int32_t send_count, receive_count;
 };
@@ -52,43 +62,32 @@ static void *slot(const struct member *m, int32_t index)
     return (unsigned char *)m->call->workspace + index * m->slots.slot_bytes;
 }
 
-/* The member that is k places further: everyone starts with another partner. */
+/* The place k further: everyone starts with another partner. */
 static int32_t further(const struct member *m, int32_t k)
 {
     return (m->index + k) % m->group;
 }
 
-static void add_send(struct member *m, int32_t member, const void *data, int64_t bytes)
+static int32_t member_at(const struct member *m, int32_t place)
 {
-    struct sw_direct *e = m->direct;
-    e->sends[m->send_count++] =
-        (struct sw_transfer){.peer = sw_axes_member(&e->mesh, m->call->axes, e->rank, member),
-                             .bytes = (size_t)bytes,
-                             .data.send = data};
+    return m->direct->places[place].member;
 }
 
-static void add_receive(struct member *m, int32_t member, void *data, int64_t bytes)
+static int32_t rank_at(const struct member *m, int32_t place)
 {
-    struct sw_direct *e = m->direct;
-    e->receives[m->receive_count++] =
-        (struct sw_transfer){.peer = sw_axes_member(&e->mesh, m->call->axes, e->rank, member),
-                             .bytes = (size_t)bytes,
-                             .data.receive = data};
+    return sw_axes_member(&m->direct->mesh, m->call->axes, m->direct->rank, member_at(m, place));
 }
 
-/* Bytes [first, first + bytes) of what comes from a member: to where they belong if the transport
- * brings them there, else into the slot. */
-static void add_scattered(struct member *m, int32_t from, int64_t first, int64_t bytes, void *slot)
+static void add_send(struct member *m, int32_t place, const void *data, int64_t bytes)
 {
-    const struct sw_transport *transport = m->direct->transport;
-    const struct sw_block block = sw_call_receive_block(m->call, m->group, from);
-    add_receive(m, from, slot, bytes);
-    struct sw_transfer *receive = &m->direct->receives[m->receive_count - 1];
-    if (!transport->vtable->scatters(transport, receive->peer, block.row_bytes))
-        return;
-    receive->data.receive = m->call->out[0];
-    receive->block = block;
-    receive->first = first;
+    m->direct->sends[m->send_count++] =
+        (struct sw_transfer){.peer = rank_at(m, place), .bytes = (size_t)bytes, .data.send = data};
+}
+
+static void add_receive(struct member *m, int32_t place, void *data, int64_t bytes)
+{
+    m->direct->receives[m->receive_count++] = (struct sw_transfer){
+        .peer = rank_at(m, place), .bytes = (size_t)bytes, .data.receive = data};
 }
 
 static int run(struct member *m, struct sw_error *err)
@@ -100,43 +99,192 @@ static int run(struct member *m, struct sw_error *err)
                                           err);
 }
 
+/* ---- Places ---- */
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct sw_direct_place *one = a, *other = b;
+    const int by_node = (one->node > other->node) - (one->node < other->node);
+    return by_node != 0 ? by_node : (one->member > other->member) - (one->member < other->member);
+}
+
+/* How many places each node has, where they are sorted and that is the same number on each; else
+ * all. */
+static int32_t places_of_nodes(const struct member *m)
+{
+    const struct sw_direct_place *places = m->direct->places;
+    int32_t each = 1;
+    while (each < m->group && places[each].node == places[0].node)
+        each++;
+    for (int32_t i = each; i < m->group; i++)
+        if (m->group % each != 0 || (places[i].node == places[i - 1].node) != (i % each > 0))
+            return m->group;
+    return each > 1 ? each : m->group;
+}
+
+/* By node, and in the order of members where nodes do not have the same number of them. All members
+ * come to the same answer. */
+static void find_places(struct member *m)
+{
+    struct sw_direct_place *places = m->direct->places;
+    const int32_t *node = m->direct->transport->node;
+    for (int32_t i = 0; i < m->group; i++)
+        places[i] = (struct sw_direct_place){0, i};
+    for (int32_t i = 0; node != NULL && i < m->group; i++)
+        places[i].node = node[rank_at(m, i)];
+    if (node != NULL)
+        qsort(places, (size_t)m->group, sizeof *places, compare_places);
+    m->each = m->group;
+    m->on_node = places_of_nodes(m);
+    for (int32_t i = 0; m->on_node == m->group && i < m->group; i++)
+        places[i].member = i;
+    for (m->index = 0; member_at(m, m->index) != m->own; m->index++)
+        ;
+}
+
+/* Blocks of so many bytes are sent by node only if that is worth it. */
+static void choose_way(struct member *m, int64_t block_bytes)
+{
+    if (block_bytes >= SW_BY_NODE_BYTES)
+        m->each = m->on_node;
+}
+
+/* Whether that one's block comes from itself: it is on this node, or on another in this one's place
+ * there. */
+static bool is_first_hand(const struct member *m, int32_t from)
+{
+    return from / m->each == m->index / m->each || from % m->each == m->index % m->each;
+}
+
+/* The place k further on this node. */
+static int32_t neighbour(const struct member *m, int32_t k)
+{
+    return m->index - m->index % m->each + (m->index + k) % m->each;
+}
+
+/* That one's place so many nodes before. */
+static int32_t counterpart(const struct member *m, int32_t place, int32_t nodes)
+{
+    return (place + m->group - nodes * m->each) % m->group;
+}
+
+/* ---- What goes to all members ---- */
+
+/* What comes from that place: `bytes` to `data`. */
+static void expect(struct member *m, int32_t from, void *data, int64_t bytes)
+{
+    const int32_t giver =
+        is_first_hand(m, from) ? from : neighbour(m, from + m->each - m->index % m->each);
+    m->direct->parts[from] = (struct sw_transfer){
+        .peer = rank_at(m, giver), .bytes = (size_t)bytes, .data.receive = data};
+}
+
+/* The same of bytes [first, first + bytes) of its block: to where they belong if the transport
+ * brings them there and nobody waits for them behind this rank, else into the slot. */
+static void expect_scattered(struct member *m, int32_t from, int64_t first, int64_t bytes,
+                             void *slot)
+{
+    const struct sw_transport *transport = m->direct->transport;
+    const struct sw_block block = sw_call_receive_block(m->call, m->group, member_at(m, from));
+    struct sw_transfer *part = &m->direct->parts[from];
+    const bool is_handed_on = from / m->each != m->index / m->each && is_first_hand(m, from);
+    expect(m, from, slot, bytes);
+    if (is_handed_on || !transport->vtable->scatters(transport, part->peer, block.row_bytes))
+        return;
+    part->data.receive = m->call->out[0];
+    part->block = block;
+    part->first = first;
+}
+
+static void add_part(struct member *m, int32_t from)
+{
+    if (m->direct->parts[from].bytes > 0)
+        m->direct->receives[m->receive_count++] = m->direct->parts[from];
+}
+
+/* `bytes` of this rank go to all others, what is expected of them comes. Between two ranks at most
+ * one message each way is under way. */
+static int hand_out(struct member *m, const void *own, int64_t bytes, struct sw_error *err)
+{
+    for (int32_t k = 1; k < m->group; k++) {
+        const int32_t to = further(m, k), from = further(m, m->group - k);
+        if (bytes > 0 && is_first_hand(m, to))
+            add_send(m, to, own, bytes);
+        if (is_first_hand(m, from))
+            add_part(m, from);
+    }
+    if (run(m, err) != 0)
+        return -1;
+    for (int32_t node = 1; node < m->group / m->each; node++) {
+        const struct sw_transfer *part = &m->direct->parts[counterpart(m, m->index, node)];
+        for (int32_t k = 1; k < m->each; k++) {
+            const int32_t from = neighbour(m, m->each - k);
+            if (part->bytes > 0)
+                add_send(m, neighbour(m, k), part->data.receive, (int64_t)part->bytes);
+            add_part(m, counterpart(m, from, node));
+        }
+        if (run(m, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Each other member gets its own part of bytes [first, first + bytes) of the blocks, what is
+ * expected of them comes. */
+static int deal_out(struct member *m, bool pack, int32_t first_slot, int64_t first, int64_t bytes,
+                    struct sw_error *err)
+{
+    const struct sw_collective_call *call = m->call;
+    for (int32_t k = 1; k < m->group; k++) {
+        const struct sw_block send =
+            sw_call_send_block(call, m->group, member_at(m, further(m, k)));
+        if (pack)
+            sw_block_pack(slot(m, first_slot + k - 1), call->in[0], &send, first, bytes);
+        add_send(m, further(m, k),
+                 pack ? slot(m, first_slot + k - 1)
+                      : (const unsigned char *)call->in[0] + send.offset_bytes + first,
+                 bytes);
+        add_part(m, further(m, m->group - k));
+    }
+    return run(m, err);
+}
+
 /* all_gather and all_to_all: blocks move, nothing is summed. */
 static int move_blocks(struct member *m, struct sw_error *err)
 {
     const struct sw_collective_call *call = m->call;
-    const struct sw_block own_send = sw_call_send_block(call, m->group, m->index);
-    const struct sw_block own_receive = sw_call_receive_block(call, m->group, m->index);
+    const struct sw_block own_send = sw_call_send_block(call, m->group, m->own);
+    const struct sw_block own_receive = sw_call_receive_block(call, m->group, m->own);
     const bool pack = !sw_block_contiguous(&own_send), unpack = !sw_block_contiguous(&own_receive);
-    const int32_t first_send_slot = unpack ? m->group - 1 : 0;
     const int64_t block_bytes = sw_block_bytes(&own_send);
     int64_t piece = smaller(block_bytes, m->direct->message_bytes_max);
     if (pack || unpack)
         piece = smaller(piece, m->slots.slot_bytes);
+    if (call->kind == SW_ALL_GATHER)
+        choose_way(m, block_bytes);
 
     for (int64_t first = 0; first < block_bytes; first += piece) {
         const int64_t bytes = smaller(piece, block_bytes - first);
         for (int32_t k = 1; k < m->group; k++) {
-            const int32_t to = further(m, k), from = further(m, m->group - k);
-            const struct sw_block receive = sw_call_receive_block(call, m->group, from);
+            const int32_t from = further(m, m->group - k);
+            const struct sw_block receive =
+                sw_call_receive_block(call, m->group, member_at(m, from));
             if (unpack)
-                add_scattered(m, from, first, bytes, slot(m, k - 1));
+                expect_scattered(m, from, first, bytes, slot(m, k - 1));
             else
-                add_receive(m, from, (unsigned char *)call->out[0] + receive.offset_bytes + first,
-                            bytes);
-            const struct sw_block send = sw_call_send_block(call, m->group, to);
-            if (pack)
-                sw_block_pack(slot(m, first_send_slot + k - 1), call->in[0], &send, first, bytes);
-            add_send(m, to,
-                     pack ? slot(m, first_send_slot + k - 1)
-                          : (const unsigned char *)call->in[0] + send.offset_bytes + first,
-                     bytes);
+                expect(m, from, (unsigned char *)call->out[0] + receive.offset_bytes + first,
+                       bytes);
         }
-        if (run(m, err) != 0)
+        const int status = call->kind == SW_ALL_GATHER
+                               ? hand_out(m, (const unsigned char *)call->in[0] + first, bytes, err)
+                               : deal_out(m, pack, unpack ? m->group - 1 : 0, first, bytes, err);
+        if (status != 0)
             return -1;
         for (int32_t k = 1; unpack && k < m->group; k++) {
+            const int32_t from = further(m, m->group - k);
             const struct sw_block receive =
-                sw_call_receive_block(call, m->group, further(m, m->group - k));
-            if (m->direct->receives[k - 1].block.rows == 0)
+                sw_call_receive_block(call, m->group, member_at(m, from));
+            if (m->direct->parts[from].block.rows == 0)
                 sw_block_unpack(call->out[0], &receive, first, bytes, slot(m, k - 1));
         }
     }
@@ -144,60 +292,7 @@ static int move_blocks(struct member *m, struct sw_error *err)
     return 0;
 }
 
-/* Bytes [first, first + bytes) of the own block and what the others sent of it, in their slots.
- * Rows that are worth a sum each are read where they lie. */
-static void sum_block(const struct member *m, const struct sw_block *own, int64_t first,
-                      int64_t bytes)
-{
-    enum { ROW_BYTES_MIN = 256 };
-    const struct sw_collective_call *call = m->call;
-    const unsigned char *in = call->in[0];
-    const void **sources = m->direct->sources;
-    const bool packed = !sw_block_contiguous(own) && own->row_bytes < ROW_BYTES_MIN;
-    void *own_slot = slot(m, 2 * (m->group - 1));
-    if (packed)
-        sw_block_pack(own_slot, call->in[0], own, first, bytes);
-    for (int64_t done = 0, run; done < bytes; done += run) {
-        int64_t place;
-        const int64_t together = sw_block_run(own, first + done, &place);
-        run = packed ? bytes : smaller(together, bytes - done);
-        sources[m->index] = packed ? own_slot : in + place;
-        for (int32_t k = 1; k < m->group; k++)
-            sources[further(m, m->group - k)] = (unsigned char *)slot(m, k - 1) + done;
-        sw_sum(call->dtype, (unsigned char *)call->out[0] + first + done, sources, m->group,
-               run / m->element);
-    }
-}
-
-static int reduce_scatter(struct member *m, struct sw_error *err)
-{
-    const struct sw_collective_call *call = m->call;
-    const struct sw_block own = sw_call_send_block(call, m->group, m->index);
-    const bool pack = !sw_block_contiguous(&own);
-    const int32_t first_send_slot = m->group - 1;
-    const int64_t block_bytes = sw_block_bytes(&own);
-    const int64_t piece =
-        smaller(smaller(block_bytes, m->direct->message_bytes_max), m->slots.slot_bytes);
-
-    for (int64_t first = 0; first < block_bytes; first += piece) {
-        const int64_t bytes = smaller(piece, block_bytes - first);
-        for (int32_t k = 1; k < m->group; k++) {
-            const int32_t to = further(m, k), from = further(m, m->group - k);
-            add_receive(m, from, slot(m, k - 1), bytes);
-            const struct sw_block send = sw_call_send_block(call, m->group, to);
-            if (pack)
-                sw_block_pack(slot(m, first_send_slot + k - 1), call->in[0], &send, first, bytes);
-            add_send(m, to,
-                     pack ? slot(m, first_send_slot + k - 1)
-                          : (const unsigned char *)call->in[0] + send.offset_bytes + first,
-                     bytes);
-        }
-        if (run(m, err) != 0)
-            return -1;
-        sum_block(m, &own, first, bytes);
-    }
-    return 0;
-}
+/* ---- Sums ---- */
 
 /* Where elements [first, first + elems) of the inputs can be read: in place, or packed into
  * `spare`. */
@@ -226,22 +321,166 @@ static void write_range(const struct member *m, int64_t first, int64_t elems, co
         sw_call_operands_unpack(m->call, first, elems, place);
 }
 
-/* Slots of an all_reduce: receive 0 .. group-2; with several operands also send group-1 ..
- * 2*group-3, own 2*group-2. */
-static void *spare_send_slot(const struct member *m, int32_t k)
-{
-    return m->call->count > 1 ? slot(m, m->group - 2 + k) : NULL;
-}
-
 static void *spare_own_slot(const struct member *m)
 {
     return m->call->count > 1 ? slot(m, 2 * (m->group - 1)) : NULL;
 }
 
+/* Where the part of the one in that place begins in all operands of an all_reduce, in elements. */
+static int64_t part_begin(const struct member *m, int32_t place)
+{
+    return member_at(m, place) * m->share;
+}
+
+/* Bytes of [first, first + bytes) that there are of its part of the sum: of an all_reduce the last
+ * parts may end before. */
+static int64_t part_bytes(const struct member *m, int32_t place, int64_t first, int64_t bytes)
+{
+    const int64_t all = sw_call_total_elems(m->call) - part_begin(m, place);
+    const int64_t left = smaller(all, m->share) * m->element - first;
+    if (m->call->kind == SW_REDUCE_SCATTER)
+        return bytes;
+    return left > 0 ? smaller(left, bytes) : 0;
+}
+
+/* This rank's bytes [first, first + bytes) of the part of the one in that place: where they lie, or
+ * packed into that slot. */
+static const void *own_part(struct member *m, int32_t place, int64_t first, int64_t bytes,
+                            int32_t spare)
+{
+    const struct sw_collective_call *call = m->call;
+    if (call->kind == SW_ALL_REDUCE)
+        return read_range(m, part_begin(m, place) + first / m->element, bytes / m->element,
+                          call->count > 1 ? slot(m, spare) : NULL);
+    const struct sw_block block = sw_call_send_block(call, m->group, member_at(m, place));
+    if (sw_block_contiguous(&block))
+        return (const unsigned char *)call->in[0] + block.offset_bytes + first;
+    sw_block_pack(slot(m, spare), call->in[0], &block, first, bytes);
+    return slot(m, spare);
+}
+
+/* Of `count` that stand in a ring, sources[] of those but the one in that place: what came from the
+ * k-th before it lies in slot k - 1, behind `done` bytes. */
+static void find_sources(const struct member *m, int32_t count, int32_t place, int64_t done)
+{
+    for (int32_t k = 1; k < count; k++)
+        m->direct->sources[(place + count - k) % count] = (unsigned char *)slot(m, k - 1) + done;
+}
+
+/* Sums sources[], of all places each node's first: those of others lie in slots, where a node's sum
+ * may stay. */
+static void sum_sources(const struct member *m, void *to, int64_t elems)
+{
+    const void **sources = m->direct->sources;
+    const int32_t nodes = m->each / m->on_node;
+    for (int32_t node = 0; nodes > 1 && node < nodes; node++) {
+        const int32_t first = node * m->on_node;
+        const void *sum = sources[first == m->index ? first + 1 : first];
+        sw_sum(m->call->dtype, (void *)sum, &sources[first], m->on_node, elems);
+        sources[node] = sum;
+    }
+    sw_sum(m->call->dtype, to, sources, nodes > 1 ? nodes : m->each, elems);
+}
+
+/* The sum over this node of bytes [first, first + bytes) of the part of the one in that place, the
+ * others' in the first slots. Rows that are worth a sum each are read where they lie. */
+static void sum_inside(struct member *m, int32_t place, int64_t first, int64_t bytes, void *to)
+{
+    enum { ROW_BYTES_MIN = 256 };
+    const int32_t here = m->index % m->each;
+    const struct sw_block block = m->call->kind == SW_REDUCE_SCATTER
+                                      ? sw_call_send_block(m->call, m->group, member_at(m, place))
+                                      : (struct sw_block){.rows = 1};
+    const bool in_rows = !sw_block_contiguous(&block) && block.row_bytes >= ROW_BYTES_MIN;
+    const void *own = in_rows ? NULL : own_part(m, place, first, bytes, 2 * (m->group - 1));
+    for (int64_t done = 0, run = bytes; done < bytes; done += run) {
+        int64_t at = 0;
+        if (in_rows)
+            run = smaller(sw_block_run(&block, first + done, &at), bytes - done);
+        find_sources(m, m->each, here, done);
+        m->direct->sources[here] = in_rows ? (const unsigned char *)m->call->in[0] + at : own;
+        sum_sources(m, (unsigned char *)to + done, run / m->element);
+    }
+}
+
+/* Slots of sums, of group 2 or more: 0 .. group-2 for what comes, but those that hold a node's sums
+ * for each of the nodes, the last ones; where parts are packed also group-1 .. 2*group-3 for what
+ * goes and 2*group-2 for the own one. */
+static void *node_sum_slot(const struct member *m, int32_t node)
+{
+    return slot(m, m->group - 1 - m->group / m->each + node);
+}
+
+/* Of bytes [first, first + bytes) of their parts, what the members in this one's place need of this
+ * node: its members' sum, to the slot of each one's node; of one node, to `to`. */
+static int sum_on_node(struct member *m, int64_t first, int64_t bytes, void *to,
+                       struct sw_error *err)
+{
+    const int32_t nodes = m->group / m->each, place = m->index % m->each;
+    for (int32_t node = 0; node < nodes; node++) {
+        const int32_t own = node * m->each + place;
+        const int64_t own_bytes = part_bytes(m, own, first, bytes);
+        for (int32_t k = 1; k < m->each; k++) {
+            const int32_t receiver = node * m->each + (place + k) % m->each;
+            const int64_t sent = part_bytes(m, receiver, first, bytes);
+            if (sent > 0)
+                add_send(m, neighbour(m, k), own_part(m, receiver, first, sent, m->group - 2 + k),
+                         sent);
+            if (own_bytes > 0)
+                add_receive(m, neighbour(m, m->each - k), slot(m, k - 1), own_bytes);
+        }
+        if (run(m, err) != 0)
+            return -1;
+        if (own_bytes > 0)
+            sum_inside(m, own, first, own_bytes, nodes > 1 ? node_sum_slot(m, node) : to);
+    }
+    return 0;
+}
+
+/* Bytes [first, first + bytes) of this rank's part, summed over all members, to `to`; fewer where
+ * the part ends before. */
+static int sum_part(struct member *m, int64_t first, int64_t bytes, void *to, struct sw_error *err)
+{
+    const int32_t nodes = m->group / m->each, here = m->index / m->each;
+    const int64_t own_bytes = part_bytes(m, m->index, first, bytes);
+    if (sum_on_node(m, first, bytes, to, err) != 0)
+        return -1;
+    if (nodes == 1)
+        return 0;
+    for (int32_t k = 1; k < nodes; k++) {
+        const int32_t receiver = (m->index + k * m->each) % m->group;
+        const int64_t sent = part_bytes(m, receiver, first, bytes);
+        if (sent > 0)
+            add_send(m, receiver, node_sum_slot(m, receiver / m->each), sent);
+        if (own_bytes > 0)
+            add_receive(m, counterpart(m, m->index, k), slot(m, k - 1), own_bytes);
+    }
+    if (run(m, err) != 0)
+        return -1;
+    find_sources(m, nodes, here, 0);
+    m->direct->sources[here] = node_sum_slot(m, here);
+    if (own_bytes > 0)
+        sw_sum(m->call->dtype, to, m->direct->sources, nodes, own_bytes / m->element);
+    return 0;
+}
+
+static int reduce_scatter(struct member *m, struct sw_error *err)
+{
+    const struct sw_block own = sw_call_send_block(m->call, m->group, m->index);
+    const int64_t block_bytes = sw_block_bytes(&own);
+    const int64_t piece =
+        smaller(smaller(block_bytes, m->direct->message_bytes_max), m->slots.slot_bytes);
+    choose_way(m, block_bytes);
+    for (int64_t first = 0; first < block_bytes; first += piece)
+        if (sum_part(m, first, smaller(piece, block_bytes - first),
+                     (unsigned char *)m->call->out[0] + first, err) != 0)
+            return -1;
+    return 0;
+}
+
 /* Everyone gets everything and sums it: one exchange where a scattered sum takes two. */
 static int all_reduce_small(struct member *m, int64_t elems, struct sw_error *err)
 {
-    const struct sw_collective_call *call = m->call;
     const void **sources = m->direct->sources;
     const int64_t most = smaller(m->slots.slot_bytes, m->direct->message_bytes_max) / m->element;
     for (int64_t first = 0; first < elems; first += most) {
@@ -257,7 +496,7 @@ static int all_reduce_small(struct member *m, int64_t elems, struct sw_error *er
         if (run(m, err) != 0)
             return -1;
         void *place = write_place(m, first, length, spare_own_slot(m));
-        sw_sum(call->dtype, place, sources, m->group, length);
+        sum_sources(m, place, length);
         write_range(m, first, length, place);
     }
     return 0;
@@ -267,51 +506,37 @@ static int all_reduce_small(struct member *m, int64_t elems, struct sw_error *er
  * others. */
 static int all_reduce_large(struct member *m, int64_t elems, struct sw_error *err)
 {
-    const int64_t share = (elems + m->group - 1) / m->group;
     const int64_t most = smaller(m->slots.slot_bytes, m->direct->message_bytes_max) / m->element;
-    const void **sources = m->direct->sources;
-    for (int64_t at = 0; at < share; at += most) {
+    m->share = (elems + m->group - 1) / m->group;
+    choose_way(m, m->share * m->element);
+    for (int64_t at = 0; at < m->share; at += most) {
         /* This round's range of member i: [i * share + at, + length), cut off at the end of its
          * part and of all. */
-        const int64_t wanted = smaller(most, share - at);
-        const int64_t own_first = m->index * share + at;
-        const int64_t own_length = smaller(wanted, elems - own_first);
-        for (int32_t k = 1; k < m->group; k++) {
-            const int32_t to = further(m, k), from = further(m, m->group - k);
-            const int64_t first = to * share + at, length = smaller(wanted, elems - first);
-            if (length > 0)
-                add_send(m, to, read_range(m, first, length, spare_send_slot(m, k)),
-                         length * m->element);
-            if (own_length > 0) {
-                sources[from] = slot(m, k - 1);
-                add_receive(m, from, slot(m, k - 1), own_length * m->element);
-            }
-        }
-        if (run(m, err) != 0)
-            return -1;
+        const int64_t first = at * m->element;
+        const int64_t bytes = smaller(most, m->share - at) * m->element;
+        const int64_t own_first = part_begin(m, m->index) + at;
+        const int64_t own_length = part_bytes(m, m->index, first, bytes) / m->element;
         void *own = NULL;
-        if (own_length > 0) {
-            sources[m->index] = read_range(m, own_first, own_length, spare_own_slot(m));
+        if (own_length > 0)
             own = write_place(m, own_first, own_length, spare_own_slot(m));
-            sw_sum(m->call->dtype, own, sources, m->group, own_length);
-        }
-
-        for (int32_t k = 1; k < m->group; k++) {
-            const int32_t to = further(m, k), from = further(m, m->group - k);
-            const int64_t first = from * share + at, length = smaller(wanted, elems - first);
-            if (length > 0)
-                add_receive(m, from, write_place(m, first, length, slot(m, k - 1)),
-                            length * m->element);
-            if (own_length > 0)
-                add_send(m, to, own, own_length * m->element);
-        }
-        if (run(m, err) != 0)
+        if (sum_part(m, first, bytes, own, err) != 0)
             return -1;
         for (int32_t k = 1; k < m->group; k++) {
-            const int64_t first = further(m, m->group - k) * share + at;
-            const int64_t length = smaller(wanted, elems - first);
+            const int32_t from = further(m, m->group - k);
+            const int64_t length = part_bytes(m, from, first, bytes) / m->element;
+            expect(m, from,
+                   length > 0 ? write_place(m, part_begin(m, from) + at, length, slot(m, k - 1))
+                              : NULL,
+                   length * m->element);
+        }
+        if (hand_out(m, own, own_length * m->element, err) != 0)
+            return -1;
+        for (int32_t k = 1; k < m->group; k++) {
+            const int32_t from = further(m, m->group - k);
+            const int64_t length = part_bytes(m, from, first, bytes) / m->element;
             if (length > 0)
-                write_range(m, first, length, write_place(m, first, length, slot(m, k - 1)));
+                write_range(m, part_begin(m, from) + at, length,
+                            write_place(m, part_begin(m, from) + at, length, slot(m, k - 1)));
         }
         if (own_length > 0)
             write_range(m, own_first, own_length, own);
@@ -336,7 +561,8 @@ int sw_direct_collective(struct sw_direct *direct, const struct sw_collective_ca
     if (find_group(direct, call->axes, &m.group, err) != 0 ||
         sw_collective_call_check(call, m.group, err) != 0)
         return -1;
-    m.index = sw_axes_index(&direct->mesh, call->axes, direct->rank);
+    m.own = sw_axes_index(&direct->mesh, call->axes, direct->rank);
+    find_places(&m);
     m.element = (int64_t)sw_dtype_bytes(call->dtype);
     m.slots = sw_call_slots(call, m.group);
     const int64_t elems = sw_call_total_elems(call);

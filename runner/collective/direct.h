@@ -8,11 +8,21 @@
  * overflows an int, the pieces fit their slots of workspace, and what goes to many members stays in
  * cache.
  *
+ * Between nodes a block goes once to each node, of a group with m members on each: to the member in
+ * the sender's place there, which hands it on inside. So the network carries an m-th of a direct
+ * exchange's bytes, as much as a ring that enters each node once (hierarchical collectives: Thakur,
+ * Rabenseifner, Gropp 2005). Blocks below SW_BY_NODE_BYTES and all_to_all go directly. Either way a
+ * sum is made inside each node first, in member order and rounded to its dtype, then over the
+ * nodes, in the order of ranks: a result depends on how many members share a node, not on sizes.
+ *
  * Blocking; asynchrony is queue.c's business. */
 #ifndef SW_COLLECTIVE_DIRECT_H
 #define SW_COLLECTIVE_DIRECT_H
 
 #include "runner/collective/call.h"
+
+/* Shorter blocks go to each member: rounds inside a node would take longer than they save. */
+enum { SW_BY_NODE_BYTES = 8 << 10 };
 
 struct sw_transfer {
     int32_t peer; /* rank */
@@ -44,7 +54,13 @@ struct sw_transport_vtable {
 };
 struct sw_transport {
     const struct sw_transport_vtable *vtable;
-    bool network; /* messages come from other nodes, too */
+    bool network;        /* messages come from other nodes, too */
+    const int32_t *node; /* [ranks] the node of each, as the lowest rank on it; NULL: all on one */
+};
+
+/* A member of a group, and the node that it lies on. */
+struct sw_direct_place {
+    int32_t node, member;
 };
 
 /* One rank's end. Owns the arrays, borrows the transport. */
@@ -55,6 +71,8 @@ struct sw_direct {
     int64_t message_bytes_max;            /* of a collective; a multiple of SW_SLOT_ALIGNMENT */
     int64_t shift_bytes_max;              /* of a shift or a transfer */
     struct sw_transfer *sends, *receives; /* [group_max] each */
+    struct sw_transfer *parts;            /* [group_max] what comes from each place */
+    struct sw_direct_place *places;       /* [group_max] */
     const void **sources;                 /* [group_max] */
 };
 

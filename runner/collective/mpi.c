@@ -65,6 +65,7 @@ struct mpi_transport {
     size_t piece_bytes;       /* between nodes */
     struct sw_near *near;     /* NULL: MPI carries what stays on this node, too */
     int *place;               /* [ranks] on this rank's node; MPI_UNDEFINED: on another */
+    int32_t *node;            /* [ranks] as the lowest rank on it */
     int32_t ranks;
     double stall_seconds;
     struct sw_inquiry *inquiry;
@@ -408,6 +409,7 @@ static void mpi_destroy(struct sw_transport *transport)
     free(t->statuses);
     free(t->indices);
     free(t->place);
+    free(t->node);
     sw_near_free(t->near);
     free(t);
 }
@@ -438,6 +440,7 @@ static int find_near(struct mpi_transport *t)
 {
     MPI_Comm node = MPI_COMM_NULL;
     MPI_Group all = MPI_GROUP_NULL, here = MPI_GROUP_NULL;
+    int32_t lowest = -1;
     int code = MPI_Comm_split_type(t->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_group(t->comm, &all);
@@ -447,7 +450,10 @@ static int find_near(struct mpi_transport *t)
         t->place[rank] = MPI_UNDEFINED;
         code = MPI_Group_translate_ranks(all, 1, &rank, here, &t->place[rank]);
         t->transport.network |= t->place[rank] == MPI_UNDEFINED;
+        lowest = lowest < 0 && t->place[rank] != MPI_UNDEFINED ? rank : lowest;
     }
+    if (code == MPI_SUCCESS)
+        code = MPI_Allgather(&lowest, 1, MPI_INT32_T, t->node, 1, MPI_INT32_T, t->comm);
     if (code == MPI_SUCCESS)
         t->near = sw_near_create(&node);
     if (here != MPI_GROUP_NULL)
@@ -477,8 +483,10 @@ static struct mpi_transport *transport_new(int32_t ranks, int32_t group_max, dou
     t->statuses = calloc(pieces, sizeof *t->statuses);
     t->indices = calloc(pieces, sizeof *t->indices);
     t->place = calloc((size_t)t->ranks, sizeof *t->place);
+    t->node = calloc((size_t)t->ranks, sizeof *t->node);
+    t->transport.node = t->node;
     if (t->messages != NULL && t->requests != NULL && t->statuses != NULL && t->indices != NULL &&
-        t->place != NULL)
+        t->place != NULL && t->node != NULL)
         return t;
     mpi_destroy(&t->transport);
     return NULL;
@@ -526,10 +534,13 @@ fail:
     return -1;
 }
 
-void sw_comm_mpi_cut_messages(struct sw_comm *comm, size_t bytes)
+void sw_comm_mpi_cut_messages(struct sw_comm *comm, size_t bytes, int32_t node_ranks)
 {
     struct mpi_transport *t = (struct mpi_transport *)sw_queue_transport(comm);
     t->piece_bytes = bytes;
-    for (int32_t rank = 0; rank < t->ranks; rank++)
-        t->place[rank] = MPI_UNDEFINED;
+    for (int32_t rank = 0; rank < t->ranks; rank++) {
+        t->node[rank] = rank - rank % node_ranks;
+        if (node_ranks == 1 || t->node[rank] != comm->rank - comm->rank % node_ranks)
+            t->place[rank] = MPI_UNDEFINED;
+    }
 }

@@ -269,7 +269,7 @@ int sw_comm_threads_create(const struct sw_mesh *mesh, struct sw_comm **out, str
             (void)sw_fail(err, SW_ENVIRONMENT, "out of memory for %d ranks", (int)ranks);
             break;
         }
-        *t = (struct threads_transport){{&threads_vtable, false}, meeting, created};
+        *t = (struct threads_transport){{.vtable = &threads_vtable}, meeting, created};
         meeting->users++; /* no other thread touches it yet: the communication threads are idle */
         if (sw_queue_create(mesh, created, ranks, &t->transport, &comms[created], err) != 0)
             break;

@@ -56,6 +56,64 @@ static int gathered_columns(struct sw_comm *comm, const struct sw_axes *axes, st
     return 0;
 }
 
+/* What goes once to each node: rows, columns, and sums, of one and of three operands that end in
+ * the middle of a member's part; on all axes, also where neighbours are no consecutive members, and
+ * on those that leave out some ranks of a node. */
+static int blocks_by_node(struct sw_comm *comm, int32_t node_ranks, struct sw_error *err)
+{
+    static const struct sw_axes axes[] = {{4, {SW_DP, SW_FSDP, SW_TP, SW_SP}},
+                                          {2, {SW_FSDP, SW_SP}},
+                                          {4, {SW_SP, SW_DP, SW_TP, SW_FSDP}}};
+    static const struct reference_case cases[] = {
+        {.kind = SW_ALL_GATHER, .dtype = SW_BF16_T, .ndim = 2, .local = {13, 523}},
+        {.kind = SW_ALL_GATHER, .dtype = SW_F32, .ndim = 2, .dim = 1, .local = {7, 601}},
+        {.kind = SW_REDUCE_SCATTER, .dtype = SW_BF16_T, .ndim = 2, .local = {64, 520}},
+        {.kind = SW_REDUCE_SCATTER, .dtype = SW_F32, .ndim = 2, .dim = 1, .local = {17, 1608}},
+        {.kind = SW_REDUCE_SCATTER, .dtype = SW_F32, .ndim = 2, .dim = 1, .local = {431, 40}},
+        {.kind = SW_ALL_REDUCE, .dtype = SW_F32, .ndim = 1, .local = {17003}, .in_place = true},
+        {.kind = SW_ALL_REDUCE, .dtype = SW_F32, .count = 3, .ndim = 2, .local = {9, 701}},
+        {.kind = SW_ALL_REDUCE, .dtype = SW_BF16_T, .ndim = 1, .local = {34001}},
+        /* too short for that, but summed alike */
+        {.kind = SW_REDUCE_SCATTER, .dtype = SW_F32, .ndim = 2, .dim = 1, .local = {3, 1024}},
+        {.kind = SW_ALL_REDUCE, .dtype = SW_F32, .ndim = 1, .local = {9003}},
+        {.kind = SW_ALL_REDUCE, .dtype = SW_BF16_T, .count = 2, .ndim = 1, .local = {77}},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    for (size_t a = 0; a < sizeof axes / sizeof *axes; a++) {
+        struct reference_run runs[CASES];
+        for (size_t i = 0; i < CASES; i++) {
+            struct reference_case c = cases[i];
+            c.axes = axes[a];
+            c.count += c.count == 0;
+            c.stack = 1;
+            c.seed = 11 * a + i;
+            c.node_ranks = node_ranks;
+            if (reference_begin(&runs[i], comm, &c, err) != 0)
+                return -1;
+        }
+        for (size_t i = 0; i < CASES; i++)
+            if (reference_end(&runs[i], comm, err) != 0)
+                return -1;
+    }
+    return 0;
+}
+
+/* As if the ranks lay on nodes of so many. */
+static int check_nodes(const struct sw_mesh *mesh, int64_t message_bytes, int32_t node_ranks,
+                       struct sw_error *err)
+{
+    const struct sw_axes all = {4, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
+    struct sw_comm *comm = NULL;
+    if (sw_comm_mpi_create(mesh, &all, 1, 600, &comm, err) != 0)
+        return -1;
+    if (message_bytes > 0)
+        sw_queue_limit_messages(comm, message_bytes);
+    sw_comm_mpi_cut_messages(comm, 3000, node_ranks);
+    const int result = blocks_by_node(comm, node_ranks, err);
+    comm->vtable->destroy(comm);
+    return result;
+}
+
 /* One mesh with a communicator of its own. piece_bytes: cut as between nodes; 0: not cut. */
 static int check_mesh(const struct sw_mesh *mesh, int64_t message_bytes, size_t piece_bytes,
                       struct sw_error *err)
@@ -68,7 +126,7 @@ static int check_mesh(const struct sw_mesh *mesh, int64_t message_bytes, size_t 
     if (message_bytes > 0)
         sw_queue_limit_messages(comm, message_bytes);
     if (piece_bytes > 0)
-        sw_comm_mpi_cut_messages(comm, piece_bytes);
+        sw_comm_mpi_cut_messages(comm, piece_bytes, 1);
     if (random_cases(comm, (uint64_t)message_bytes + mesh->order[0], err) != 0 ||
         gathered_columns(comm, &all, err) != 0 || reference_ring(comm, ring, 100000, err) != 0 ||
         reference_ring(comm, all, 4097, err) != 0 ||
@@ -168,6 +226,8 @@ static int check_few_ranks(int32_t ranks, struct sw_error *err)
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
         if (check_mesh(&mesh, i == 1 ? 4096 : 0, pieces[i], err) != 0)
             return -1;
+    if (ranks == 4 && check_nodes(&mesh, 0, 2, err) != 0)
+        return -1;
     return ranks == 2 ? check_stalled_transfer(err) : 0;
 }
 
@@ -241,6 +301,8 @@ static int check_eight_ranks(struct sw_error *err)
     static const size_t pieces[] = {100, 1000, 100000};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces && result == 0; i++)
         result = check_mesh(&meshes[0], 0, pieces[i], err);
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes && result == 0; i += 3)
+        result = check_nodes(&meshes[i], i % 2 ? 4096 : 0, i < 2 ? 2 : 4, err);
     if (result == 0)
         result = check_errors(err);
     if (result == 0)

@@ -20,6 +20,7 @@ struct reference_case {
     int64_t local[SW_MAX_DIMS]; /* of the input, on one rank */
     int32_t stack;              /* > 1: the operands are whole stacks of this many such arrays */
     bool in_place;              /* all_reduce */
+    int32_t node_ranks;         /* on each node; 0: all */
     bool waited_next;           /* as in the call; need not be the same on every rank */
     uint64_t seed;
 };

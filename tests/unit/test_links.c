@@ -166,6 +166,31 @@ static void other_links(void **state)
     }
 }
 
+/* The runner's own between nodes: a block goes once to each, to one of the group's members there;
+ * all_to_all sends each its own; members that lie unevenly get each block themselves. */
+static void by_node(void **state)
+{
+    (void)state;
+    struct sw_cluster_config c = cluster_of(8);
+    static const enum sw_collective kinds[] = {SW_ALL_GATHER, SW_REDUCE_SCATTER};
+    c.link[0].direct = c.link[1].direct = true;
+    for (int32_t m = 1; m <= 8; m *= 2) { /* of the group on each of eight nodes */
+        const struct sw_mesh mesh = sw_mesh_make(1, 8 * m, 8 / m, 1);
+        const double n = 8 * m, waits = m > 1 ? a + A : A;
+        for (size_t k = 0; k < 2; k++)
+            close_to(seconds(&c, mesh, kinds[k], S), (8 - 1) / n * S / outer + waits);
+        close_to(seconds(&c, mesh, SW_ALL_REDUCE, S), 2 * (8 - 1) / n * S / outer + 2 * waits);
+        close_to(seconds(&c, mesh, SW_ALL_TO_ALL, S), (n - m) / n * S / outer + waits);
+    }
+    /* where the network is as fast as a node, that is what a block of each node takes inside */
+    c.link[1].bandwidth = 1e3 * inner;
+    close_to(seconds(&c, sw_mesh_make(1, 64, 1, 1), SW_ALL_GATHER, S),
+             8 * 7 / 64.0 * S / inner + a + A);
+    c.link[1].bandwidth = outer;
+    const struct sw_mesh uneven = sw_mesh_make(8, 6, 1, 1); /* 6 of 8, then 2 and 4, ... */
+    close_to(seconds(&c, uneven, SW_ALL_GATHER, S), (6 - 2) / 6.0 * S / outer + a + A);
+}
+
 /* Software that sums inside a node without rings does so there, and sends as much; all else and all
  * that leaves the node is as it was. */
 static void direct_sums(void **state)
@@ -434,19 +459,13 @@ static void measured_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spans_of_orders),
-        cmocka_unit_test(one_level),
-        cmocka_unit_test(two_levels),
-        cmocka_unit_test(between_nodes),
-        cmocka_unit_test(shared_egress),
-        cmocka_unit_test(exchange),
-        cmocka_unit_test(other_links),
-        cmocka_unit_test(direct_sums),
-        cmocka_unit_test(hops),
-        cmocka_unit_test(inner_rings),
-        cmocka_unit_test(launches),
-        cmocka_unit_test(measured_apart),
-        cmocka_unit_test(worst_of_all_groups),
+        cmocka_unit_test(spans_of_orders), cmocka_unit_test(one_level),
+        cmocka_unit_test(two_levels),      cmocka_unit_test(between_nodes),
+        cmocka_unit_test(shared_egress),   cmocka_unit_test(exchange),
+        cmocka_unit_test(other_links),     cmocka_unit_test(by_node),
+        cmocka_unit_test(direct_sums),     cmocka_unit_test(hops),
+        cmocka_unit_test(inner_rings),     cmocka_unit_test(launches),
+        cmocka_unit_test(measured_apart),  cmocka_unit_test(worst_of_all_groups),
         cmocka_unit_test(groups_of_six),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
