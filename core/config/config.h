@@ -200,6 +200,7 @@ struct sw_accelerator_config {
     const char *path, *name;
     const char *siblings; /* names of others of its design, with commas; NULL: none are told */
     enum sw_device_kind device;
+    bool planning_only; /* the runner has no device for it; `device` is then the nearest in price */
     const struct sw_device_prices *prices; /* in place of the device's own, to ask what each is
                                               worth; NULL: those */
     int64_t memory_bytes, reserved_memory_bytes; /* reserved default 0 */
@@ -224,7 +225,8 @@ struct sw_accelerator_config {
     double decode_error;
     struct sw_signed_error decode_signed_error;
     struct {
-        struct sw_place peak_bf16, peak_fp32, memory_bandwidth, products, prefill, decode;
+        struct sw_place peak_bf16, peak_fp32, memory_bandwidth, products, prefill, decode,
+            planning_only;
     } at; /* as in a profile */
     /* What files older than profiles hold beside it; a cluster without a profile takes it. */
     struct sw_profile_config older;

@@ -283,6 +283,15 @@ const struct field sw_accelerator_fields[] = {
      .vocabulary = sw_words_device,
      .example = "cuda",
      .about = "what runs the program: the cores of a CPU, or a CUDA GPU"},
+    {.key = "planning_only",
+     .type = FIELD_BOOL,
+     KEPT(planning_only, planning_only),
+     .fallback = "false",
+     .brief = true,
+     .example = "true",
+     .about =
+         "'runner' has no device for it (AMD GPUs, TPUs): plans are priced as of 'device', and "
+         "jobs are not submitted"},
     {.key = "memory",
      .type = FIELD_BYTES,
      AT(memory_bytes),

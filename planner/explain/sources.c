@@ -100,15 +100,25 @@ static void write_launcher(FILE *out, const struct sw_cluster_config *cluster,
         scheduler->write_start(out, cluster, across ? 2 : 1, each);
 }
 
+/* What software other than the runner tells: of collectives, or of whole steps. What stands in the
+ * run's own file is read from there. */
+static void write_fit(FILE *out, const struct sw_run_config *run, const struct sw_constant *c)
+{
+    const char *cluster = run->cluster.path, *model = run->model.path;
+    fprintf(out, c->owner == SW_OWNER_LINK ? "plan fit collectives.csv " : "plan fit runs.csv ");
+    sw_shell_write_word(out, cluster);
+    if (c->owner == SW_OWNER_LINK || strcmp(cluster, model) == 0)
+        return;
+    fputc(' ', out);
+    sw_shell_write_word(out, model);
+}
+
 static void write_command(FILE *out, const struct sw_run_config *run, const struct sw_constant *c)
 {
     const struct sw_cluster_config *cluster = &run->cluster;
-    if (c->owner == SW_OWNER_PROFILE && is_of_others(&cluster->profile) && cluster->path != NULL &&
-        run->model.path != NULL) {
-        fprintf(out, "plan fit runs.csv ");
-        sw_shell_write_word(out, cluster->path);
-        fputc(' ', out);
-        sw_shell_write_word(out, run->model.path);
+    if (cluster->accelerator.planning_only ||
+        (c->owner == SW_OWNER_PROFILE && is_of_others(&cluster->profile))) {
+        write_fit(out, run, c);
         return;
     }
     if (c->owner == SW_OWNER_PROFILE && !sw_profile_is_default(&cluster->profile) &&
@@ -282,8 +292,12 @@ static void print_measurement(FILE *out, const struct sw_sources *s)
     fprintf(out, "    %s\n", s->command);
     if (strstr(s->command, "metrics.jsonl") != NULL)
         fprintf(out, "after 'plan emit' and some steps of 'runner train' of this run\n");
+    else if (strncmp(s->command, "plan fit", 8) == 0 && c->owner == SW_OWNER_LINK)
+        fprintf(out, "collectives.csv: what your software's collectives take there, as 'plan fit "
+                     "--help' says;\nthe output of nccl-tests and rccl-tests is taken as it is\n");
     else if (strncmp(s->command, "plan fit", 8) == 0)
-        fprintf(out, "runs.csv: what this software reached here, as 'plan fit --help' says\n");
+        fprintf(out, "runs.csv: what %s software reached here, as 'plan fit --help' says\n",
+                is_of_others(&s->run->cluster.profile) ? "this" : "your");
     else if (c->owner == SW_OWNER_LINK)
         fprintf(out, "then name the cluster file that it writes as the run's cluster\n");
     else

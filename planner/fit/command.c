@@ -24,7 +24,8 @@ static bool ends(const char *text, const char *suffix)
     return a >= b && strcmp(text + a - b, suffix) == 0;
 }
 
-/* A description: kept when a cluster or a model. Returns an exit code; *is_plan when a plan. */
+/* A description: kept when a cluster, a model or a run. Returns an exit code; *is_plan when a plan.
+ */
 static int read_description(struct sw_fit_set *set, const char *path, bool *is_plan)
 {
     struct sw_error err = {0};
@@ -39,9 +40,10 @@ static int read_description(struct sw_fit_set *set, const char *path, bool *is_p
         return SW_BAD_INPUT;
     }
     *is_plan = kind == SW_CONFIG_PLAN;
-    if (kind != SW_CONFIG_CLUSTER && kind != SW_CONFIG_MODEL && !*is_plan)
+    const bool kept = kind == SW_CONFIG_CLUSTER || kind == SW_CONFIG_MODEL || kind == SW_CONFIG_RUN;
+    if (!kept && !*is_plan)
         sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = path},
-                   "'plan fit' takes clusters, models and plans beside measurements");
+                   "'plan fit' takes clusters, models, runs and plans beside measurements");
     else if (!*is_plan && sw_fit_add_config(set, config, &err) == 0)
         return SW_OK;
     sw_config_free(config);
@@ -439,7 +441,7 @@ static int fit_chips(const struct sw_fit_set *set, const struct kernels *kernels
                      struct sw_error *err)
 {
     for (int32_t i = 0; i < set->config_count; i++) {
-        const struct sw_cluster_config *cluster = sw_config_cluster(set->config[i]);
+        const struct sw_cluster_config *cluster = sw_fit_cluster_of(set->config[i]);
         if (cluster == NULL)
             continue;
         const struct sw_accelerator_config *chip = &cluster->accelerator;
@@ -484,7 +486,7 @@ int sw_command_fit(const struct sw_options *options)
         }
     }
     for (int32_t i = 0; i < set.config_count; i++) {
-        const struct sw_cluster_config *cluster = sw_config_cluster(set.config[i]);
+        const struct sw_cluster_config *cluster = sw_fit_cluster_of(set.config[i]);
         if (cluster == NULL || !has_measured_links(cluster, &links))
             continue;
         if (sw_fit_links_check(cluster, &links, &err) != 0) {

@@ -54,8 +54,11 @@ struct sw_fit_set {
     struct sw_fit_mistakes mistakes;
 };
 
-/* Adds a cluster or model description, which the set then owns. Errors (SW_BAD_INPUT): too many. */
+/* Adds a cluster, a model or a run, whose cluster and model count; the set then owns it. Errors
+ * (SW_BAD_INPUT): too many. */
 int sw_fit_add_config(struct sw_fit_set *set, struct sw_config *config, struct sw_error *err);
+/* The cluster of a description, a run's own; NULL: it has none. */
+const struct sw_cluster_config *sw_fit_cluster_of(const struct sw_config *config);
 
 /* Adds the runs of a CSV file with the columns of `plan fit --help`: a row's `cluster` names its
  * cluster, else its `gpu` picks it by its accelerator's name; its `model` the model file of that

@@ -98,12 +98,18 @@ static bool label_matches(const char *label, const char *name)
     return true;
 }
 
+const struct sw_cluster_config *sw_fit_cluster_of(const struct sw_config *config)
+{
+    const struct sw_run_config *run = sw_config_run(config);
+    return run != NULL ? &run->cluster : sw_config_cluster(config);
+}
+
 /* By its own name where the row has one, else by its accelerator's. */
 static const struct sw_cluster_config *find_cluster(const struct sw_fit_set *set, const char *name,
                                                     const char *label)
 {
     for (int32_t i = 0; i < set->config_count; i++) {
-        const struct sw_cluster_config *c = sw_config_cluster(set->config[i]);
+        const struct sw_cluster_config *c = sw_fit_cluster_of(set->config[i]);
         if (c != NULL &&
             (*name != '\0' ? strcmp(name, c->name) == 0
                            : *label != '\0' && label_matches(label, c->accelerator.name)))
@@ -115,8 +121,10 @@ static const struct sw_cluster_config *find_cluster(const struct sw_fit_set *set
 static const struct sw_model_config *find_model(const struct sw_fit_set *set, const char *name)
 {
     for (int32_t i = 0; i < set->config_count; i++) {
-        const struct sw_model_config *m = sw_config_model(set->config[i]);
-        if (m == NULL)
+        const struct sw_run_config *run = sw_config_run(set->config[i]);
+        const struct sw_model_config *m =
+            run != NULL ? &run->model : sw_config_model(set->config[i]);
+        if (m == NULL || m->path == NULL)
             continue;
         const char *file = sw_path_name(m->path);
         const size_t bytes = strlen(name);

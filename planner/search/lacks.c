@@ -19,6 +19,8 @@ static const char no_data[] =
     "the run names no data to train on, so its plan is good for planning only";
 static const char no_data_help[] = "add data: {path: FILE} before 'runner train'";
 
+static const char no_device_help[] = "name a cluster that it can run on";
+
 struct finding {
     struct sw_lack *out;
     int32_t count;
@@ -156,6 +158,12 @@ int32_t sw_lacks_find(const struct sw_run_config *run, struct sw_lack out[SW_LAC
 {
     struct finding f = {.out = out, .queued = sw_scheduler_of(&run->cluster)->queue != NULL};
     const bool may_come = sw_job_terms(&run->cluster).depends;
+    if (run->cluster.accelerator.planning_only) {
+        add(&f, run->cluster.accelerator.at.planning_only, no_device_help,
+            "'runner' has no device for %.64s, which is for planning only",
+            run->cluster.accelerator.name);
+        f.out[f.count - 1].anywhere = true;
+    }
     if (run->job.type == SW_JOB_TRAIN)
         look_at_training(&f, run, may_come);
     else if (!may_come)

@@ -11,7 +11,7 @@ struct sw_lack {
     struct sw_place at;
     char message[SW_ERROR_BYTES / 2];
     char help[128];
-    bool anywhere; /* no machine can have it: the run does not name it */
+    bool anywhere; /* no machine can have it: the run does not name it, or the runner lacks it */
 };
 
 /* Looks at this machine's files. Those that a job may still make on which this one depends

@@ -46,7 +46,7 @@ void sw_report_warn_of_lacks(const struct sw_options *options, const struct sw_r
 void sw_report_note_device(const char *path, const struct sw_run_config *run)
 {
     const enum sw_device_kind kind = run->cluster.accelerator.device;
-    if (sw_device_row(kind)->untried)
+    if (sw_device_row(kind)->untried && !run->cluster.accelerator.planning_only)
         fprintf(stderr,
                 "%s: note: device %s has never run on hardware, only on an emulator: begin with a "
                 "short run\n",

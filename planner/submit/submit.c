@@ -91,12 +91,12 @@ static int read_plan(const struct sw_options *options, const char *path, struct 
 static int check_lacks(const struct sw_run_config *run, const char *folder, bool force)
 {
     struct sw_lack lack[SW_LACKS];
-    const int32_t count =
-        folder != NULL && run->job.type != SW_JOB_TRAIN ? 0 : sw_lacks_find(run, lack);
+    const int32_t count = sw_lacks_find(run, lack);
+    const bool files = folder == NULL || run->job.type == SW_JOB_TRAIN;
     int status = SW_OK;
     for (int32_t i = 0; i < count; i++) {
         struct sw_error err = {0};
-        if (force && !lack[i].anywhere)
+        if ((force || !files) && !lack[i].anywhere)
             continue;
         sw_fail_at(&err, SW_BAD_INPUT, lack[i].at, "%s; %s", lack[i].message, lack[i].help);
         status = sw_command_fail(&err);

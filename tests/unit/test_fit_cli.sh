@@ -103,7 +103,12 @@ expect 1 "none of the 101 runs could be priced; the reasons are above" \
     $published/data/published_fsdp.csv
 echo '{}' >"$out/metrics.jsonl"
 expect 2 "give the run's plan file before its metrics" "$out/metrics.jsonl"
-expect 2 "takes clusters, models and plans beside measurements" configs/runs/quickstart.yaml
+expect 2 "takes clusters, models, runs and plans beside measurements" configs/accelerators/cpu-core.yaml
+# a run is its cluster and its model
+printf 'software,gpu,model,n_gpus,seq_len,micro_batch,tok_s_gpu\nmine,h100_80gb,llama-8b,64,8192,1,9000\n' >"$out/of_run.csv"
+"$plan" fit "$out/of_run.csv" configs/runs/llama-8b-64.yaml >"$out/of_run.yaml" 2>&1 || fail "of a run: $(cat "$out/of_run.yaml")"
+"$plan" fit "$out/of_run.csv" configs/clusters/h100-8x8.yaml configs/models/llama-8b.yaml | cmp - "$out/of_run.yaml" ||
+    fail "a run is not its cluster and its model"
 
 # of two columns of one name nobody knows which is meant, in any of the tables
 for names in gpu,model,n_gpus,seq_len,micro_batch,tok_s_gpu,gpu m,n,k,latency_us,m collective,payload_bytes,gpus,busbw_GBps,gpus \

@@ -82,6 +82,28 @@ command=$(sed -n 's/^ *plan fit runs.csv //p' "$scratch/stdout")
 "$plan" fit "$scratch/runs.csv" $command >"$scratch/fit" 2>&1 ||
     complain "plan fit runs.csv $command: $(cat "$scratch/fit")"
 
+# Where the runner has no device only the user's own software measures, in tables that are taken.
+tpu=configs/runs/llama-7b-256.yaml
+says ' plan fit runs.csv configs/clusters/tpu-v4-256.yaml configs/models/llama-7b.yaml' "$tpu" --sources
+says "runs.csv: what your software reached here, as 'plan fit --help' says" "$tpu" --sources
+printf 'software,gpu,model,n_gpus,seq_len,micro_batch,tok_s_gpu\nmine,tpu-v4,llama-7b,256,4096,1,1500\n' >"$scratch/runs.csv"
+amd=(--for serve --set serve.max_batch=8 --mesh_dim '1,1,8,8' --set cluster="$PWD/configs/clusters/mi300x-8x8.yaml")
+says " plan fit collectives.csv $PWD/configs/clusters/mi300x-8x8.yaml" "$run" --sources "${amd[@]}"
+says 'the output of nccl-tests and rccl-tests is taken as it is' "$run" --sources "${amd[@]}"
+printf 'op,message_bytes,accelerators,latency_us\nall_reduce,65536,8,30\nall_gather,16777216,64,1050\n' >"$scratch/collectives.csv"
+# A cluster and a model inside the run are read from there.
+sed -e "s|^model:.*|model: {vocab_size: 32000, hidden_size: 4096, num_hidden_layers: 32, num_attention_heads: 32, intermediate_size: 11008}|" \
+    -e "s|^cluster:.*|cluster: {name: mine, nodes: 32, accelerators_per_node: 8, accelerator: $PWD/configs/accelerators/mi300x-192gb.yaml, launcher: mpirun, links: [{name: a, spans: all, bandwidth: 50 GB/s, latency: 6 us}]}|" \
+    "$tpu" >"$scratch/inside.yaml"
+printf 'software,gpu,model,n_gpus,seq_len,micro_batch,tok_s_gpu\nmine,mi300x,inside,256,4096,1,1500\n' >"$scratch/inside.csv"
+says " plan fit runs.csv $scratch/inside.yaml" "$scratch/inside.yaml" --sources
+for told in 'runs.csv configs/clusters/tpu-v4-256.yaml configs/models/llama-7b.yaml' \
+    'collectives.csv configs/clusters/mi300x-8x8.yaml' "inside.csv $scratch/inside.yaml"; do
+    # shellcheck disable=SC2086 # paths without blanks
+    "$plan" fit "$scratch/"$told >"$scratch/fit" 2>&1 || complain "plan fit $told: $(cat "$scratch/fit")"
+    [ -s "$scratch/fit" ] || complain "plan fit $told: nothing"
+done
+
 serve=(--for serve --set serve.max_batch=8 --mesh_dim '1,1,8,8')
 says ': a token ' "$run" --sources "${serve[@]}"
 says 'accelerator.attention.decode 0.000471 to 0.935 ' "$run" --sources "${serve[@]}"
