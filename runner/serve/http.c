@@ -2,6 +2,7 @@
 
 #include "core/base/text.h"
 #include "runner/serve/clients.h"
+#include "runner/serve/metrics.h"
 #include "runner/serve/page.h"
 #include "runner/serve/reader.h"
 
@@ -21,6 +22,7 @@ enum {
     STREAM_BLOCK_BYTES = 4096,
     RUN_OUT_BYTES = 4 * SW_HTTP_BODY_BYTES, /* of a body too large, before it is cut off */
     LEAVING = 64, /* connections beyond those that are taken, until the ones hung up on are over */
+    AUTHORITY_BYTES = 264,
     SHOWN_BYTES = 48 /* of what a client wrote, in a message */
 };
 
@@ -38,6 +40,7 @@ struct sw_http {
 struct exchange {
     struct sw_client *client;
     const struct route *route;
+    const char *path; /* of the address, in libmicrohttpd's memory of this request */
     size_t received;
     struct sw_body body;
     bool is_read; /* the body is the reader's, or was */
@@ -46,8 +49,17 @@ struct exchange {
 
 /* ---- Responses ---- */
 
-static enum MHD_Result respond(struct MHD_Connection *connection, int32_t status, const char *type,
-                               const char *extra, const char *value, const struct sw_chars *bytes)
+/* Pages of other sites may read what is said to those who show the token (CORS); without one they
+ * are refused. */
+static void allow_pages(const struct sw_http *http, struct MHD_Response *response)
+{
+    if (http->options.token != NULL)
+        (void)MHD_add_response_header(response, "Access-Control-Allow-Origin", "*");
+}
+
+static enum MHD_Result respond(const struct sw_http *http, struct MHD_Connection *connection,
+                               int32_t status, const char *type, const char *extra,
+                               const char *value, const struct sw_chars *bytes)
 {
     struct MHD_Response *response = MHD_create_response_from_buffer(
         bytes->count, bytes->byte != NULL ? bytes->byte : (char *)"", MHD_RESPMEM_MUST_COPY);
@@ -55,6 +67,7 @@ static enum MHD_Result respond(struct MHD_Connection *connection, int32_t status
         return MHD_NO;
     (void)MHD_add_response_header(response, "Content-Type", type);
     (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    allow_pages(http, response);
     if (extra != NULL)
         (void)MHD_add_response_header(response, extra, value);
     const enum MHD_Result result = MHD_queue_response(connection, (unsigned int)status, response);
@@ -72,7 +85,7 @@ static enum MHD_Result refuse(struct sw_http *http, struct MHD_Connection *conne
     const enum MHD_Result result =
         sw_answer_error(refusal, false, &out) != 0
             ? MHD_NO
-            : respond(connection, refusal->status, "application/json", extra, value, &out);
+            : respond(http, connection, refusal->status, "application/json", extra, value, &out);
     sw_chars_free(&out);
     return result;
 }
@@ -100,9 +113,8 @@ static enum MHD_Result show_page(struct sw_http *http, struct MHD_Connection *co
                                  const char *rest)
 {
     const struct sw_chars page = {(char *)sw_serve_page, sw_serve_page_bytes, 0};
-    (void)http;
     (void)rest;
-    return respond(connection, 200, "text/html; charset=utf-8", "Content-Security-Policy",
+    return respond(http, connection, 200, "text/html; charset=utf-8", "Content-Security-Policy",
                    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
                    "connect-src 'self'; base-uri 'none'; form-action 'none'",
                    &page);
@@ -122,7 +134,7 @@ static enum MHD_Result show_models(struct sw_http *http, struct MHD_Connection *
     const int failed = rest != NULL ? sw_answer_model(&http->answerer, http->started, most, &out)
                                     : sw_answer_models(&http->answerer, http->started, most, &out);
     const enum MHD_Result result =
-        failed != 0 ? MHD_NO : respond(connection, 200, "application/json", NULL, NULL, &out);
+        failed != 0 ? MHD_NO : respond(http, connection, 200, "application/json", NULL, NULL, &out);
     sw_chars_free(&out);
     return result;
 }
@@ -135,82 +147,19 @@ static enum MHD_Result show_health(struct sw_http *http, struct MHD_Connection *
     (void)rest;
     snprintf(text, sizeof text, "{\"status\":\"%s\"}\n", closed == NULL ? "ok" : "draining");
     const struct sw_chars out = {text, strlen(text), 0};
-    return respond(connection, closed == NULL ? 200 : 503, "application/json", NULL, NULL, &out);
+    return respond(http, connection, closed == NULL ? 200 : 503, "application/json", NULL, NULL,
+                   &out);
 }
 
-/* A histogram: every bucket counts those below it, too. Memory that runs out ends the text. */
-static void write_times(struct sw_chars *out, const char *name, const char *help,
-                        const struct sw_times *times)
-{
-    char text[400];
-    snprintf(text, sizeof text, "# HELP shardwright_%s %s\n# TYPE shardwright_%s histogram\n", name,
-             help, name);
-    (void)sw_chars_add(out, text, strlen(text));
-    for (int32_t i = 0; i < SW_TIME_BUCKETS; i++) {
-        snprintf(text, sizeof text, "shardwright_%s_bucket{le=\"%g\"} %" PRId64 "\n", name,
-                 sw_time_bucket(i), times->at_most[i]);
-        (void)sw_chars_add(out, text, strlen(text));
-    }
-    snprintf(text, sizeof text,
-             "shardwright_%s_bucket{le=\"+Inf\"} %" PRId64 "\nshardwright_%s_sum %.17g\n"
-             "shardwright_%s_count %" PRId64 "\n",
-             name, times->count, name, times->sum, name, times->count);
-    (void)sw_chars_add(out, text, strlen(text));
-}
-
-/* The text format of Prometheus, version 0.0.4. */
 static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection *connection,
                                     const char *rest)
 {
-    (void)rest;
-    const struct sw_request_queue_counts c = sw_request_queue_counts(http->queue);
-    const struct {
-        const char *name, *type, *help;
-        double value;
-    } rows[] = {
-        {"requests_total", "counter", "Requests accepted.", (double)c.requests},
-        {"requests_refused_total", "counter", "Requests rejected as invalid.", (double)c.refused},
-        {"requests_busy_total", "counter", "Requests rejected because the queue was full.",
-         (double)c.busy},
-        {"requests_gone_total", "counter", "Requests whose client disconnected.", (double)c.gone},
-        {"requests_late_total", "counter", "Requests that exceeded --deadline.", (double)c.late},
-        {"requests_failed_total", "counter", "Requests that failed in the server.",
-         (double)c.failed},
-        {"requests_answered_total", "counter", "Requests answered.", (double)c.answered},
-        {"sequences_total", "counter", "Sequences started.", (double)c.texts},
-        {"sequences_yielded_total", "counter", "Sequences that gave a slot to another client.",
-         (double)c.yielded},
-        {"sequences_waiting", "gauge", "Sequences waiting for a slot.", (double)c.waiting},
-        {"sequences_running", "gauge", "Sequences in a slot.", (double)c.running},
-        {"slots", "gauge", "Slots: sequences generated at a time.", (double)http->options.slots},
-        {"calls_total", "counter", "Calls of the prefill and decode programs.", (double)c.calls},
-        {"first_token_calls_total", "counter", "Calls between requests and their first tokens.",
-         (double)c.first_token_calls},
-        {"prompt_tokens_total", "counter", "Prompt tokens computed.", (double)c.prompt_tokens},
-        {"prompt_tokens_cached_total", "counter", "Prompt tokens taken from the KV cache.",
-         (double)c.prompt_tokens_cached},
-        {"new_tokens_total", "counter", "Tokens generated.", (double)c.new_tokens},
-        {"cache_tokens", "gauge", "Positions of the KV cache, over all slots.",
-         (double)(http->options.slots * http->options.rules.limits.max_tokens)},
-        {"cache_tokens_used", "gauge", "Positions of the KV cache in use.", (double)c.cached},
-    };
+    const struct sw_request_queue_counts counts = sw_request_queue_counts(http->queue);
     struct sw_chars out = {0};
-    char text[400];
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        snprintf(text, sizeof text,
-                 "# HELP shardwright_%s %s\n# TYPE shardwright_%s %s\nshardwright_%s %.17g\n",
-                 rows[i].name, rows[i].help, rows[i].name, rows[i].type, rows[i].name,
-                 rows[i].value);
-        if (sw_chars_add(&out, text, strlen(text)) != 0)
-            break;
-    }
-    write_times(&out, "first_token_seconds", "Seconds from a request to its first token.",
-                &c.first_token);
-    write_times(&out, "token_seconds", "Seconds between two tokens of a sequence.", &c.token);
-    write_times(&out, "answer_seconds", "Seconds from a request to its complete answer.",
-                &c.answer);
-    const enum MHD_Result result =
-        respond(connection, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, NULL, &out);
+    (void)rest;
+    sw_serve_metrics(&counts, http->options.slots, http->options.rules.limits.max_tokens, &out);
+    const enum MHD_Result result = respond(
+        http, connection, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, NULL, &out);
     sw_chars_free(&out);
     return result;
 }
@@ -257,6 +206,7 @@ static enum MHD_Result begin_stream(struct sw_http *http, struct MHD_Connection 
     }
     (void)MHD_add_response_header(response, "Content-Type", "text/event-stream; charset=utf-8");
     (void)MHD_add_response_header(response, "Cache-Control", "no-cache");
+    allow_pages(http, response);
     const enum MHD_Result result = MHD_queue_response(connection, 200, response);
     MHD_destroy_response(response);
     return result;
@@ -270,8 +220,8 @@ static enum MHD_Result answer(struct sw_http *http, struct MHD_Connection *conne
     if (!sw_request_queue_is_finished(http->queue, completion, put_to_sleep, connection))
         return MHD_YES;
     return completion->out.count == 0 ? MHD_NO /* nobody waits for it */
-                                      : respond(connection, completion->status, "application/json",
-                                                NULL, NULL, &completion->out);
+                                      : respond(http, connection, completion->status,
+                                                "application/json", NULL, NULL, &completion->out);
 }
 
 /* Where the server has no token, what a client shows tells it from others of its address. */
@@ -359,6 +309,20 @@ static const struct route *find_route(const char *path)
     return NULL;
 }
 
+/* The path of what is asked for; of a whole address, as proxies are asked (RFC 9112, 3.2.2), its
+ * host and port in `authority` [AUTHORITY_BYTES], else "". */
+static const char *path_of(const char *url, char *authority)
+{
+    static const char scheme[] = "http://";
+    const size_t begin = sizeof scheme - 1;
+    authority[0] = '\0';
+    if (strncasecmp(url, scheme, begin) != 0)
+        return url;
+    const size_t length = strcspn(url + begin, "/");
+    snprintf(authority, AUTHORITY_BYTES, "%.*s", (int)length, url + begin);
+    return url[begin + length] != '\0' ? url + begin + length : "/";
+}
+
 /* Takes as long whatever is shown, so that nobody learns a token letter by letter. */
 static bool is_token(const char *shown, const char *token)
 {
@@ -381,10 +345,13 @@ static bool may_ask(const struct sw_http *http, struct MHD_Connection *connectio
 /* A page of another site that is open in a browser here can reach a loopback address, too, and by
  * a name that its owner lets point here even read what it says. Such a request tells of it in
  * Origin, or in a Host that is no name of this machine's loopback. */
-static bool is_foreign(const struct sw_http *http, struct MHD_Connection *connection)
+static bool is_foreign(const struct sw_http *http, struct MHD_Connection *connection,
+                       const char *authority)
 {
     static const char *const own[] = {"127.", "localhost", "[::1]"};
-    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+    const char *host = *authority != '\0'
+                           ? authority
+                           : MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
     const char *origin = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin");
     if (http->options.token != NULL || http->options.listener->is_file)
         return false;
@@ -397,55 +364,112 @@ static bool is_foreign(const struct sw_http *http, struct MHD_Connection *connec
                                          strcmp(origin + 7, host) != 0));
 }
 
-static enum MHD_Result count_lengths(void *context, enum MHD_ValueKind kind, const char *key,
+struct counts {
+    int32_t lengths, hosts;
+    bool spaced; /* a name that another reader may take for one without its space */
+};
+
+static enum MHD_Result count_headers(void *context, enum MHD_ValueKind kind, const char *key,
                                      const char *value)
 {
-    int32_t *count = context;
+    struct counts *counts = context;
     (void)kind;
     (void)value;
-    *count += strcasecmp(key, "Content-Length") == 0 || strcasecmp(key, "Transfer-Encoding") == 0;
+    counts->lengths +=
+        strcasecmp(key, "Content-Length") == 0 || strcasecmp(key, "Transfer-Encoding") == 0;
+    counts->hosts += strcasecmp(key, "Host") == 0;
+    counts->spaced |= strpbrk(key, " \t") != NULL;
     return MHD_YES;
 }
 
-/* What is said of the body: its length once, for of two a proxy may believe the other one and take
- * what is behind it for another client's request (RFC 9112, 6.3); no compression. 1: go on. */
+/* What must be said once and as it is written, for of two a proxy may believe the other one, and
+ * take what is behind a body for another client's request (RFC 9112, 3.2, 5.1 and 6.3). 1: go on.
+ */
+static int check_headers(struct sw_http *http, struct MHD_Connection *connection,
+                         enum MHD_Result *result)
+{
+    struct counts counts = {0};
+    (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, count_headers, &counts);
+    if (counts.lengths > 1)
+        *result = refuse_with(http, connection, 400, "ambiguous_length", "Connection", "close",
+                              "the length of the body is given %d times; give one Content-Length "
+                              "or Transfer-Encoding",
+                              (int)counts.lengths);
+    else if (counts.hosts > 1)
+        *result = refuse_with(http, connection, 400, "ambiguous_host", "Connection", "close",
+                              "the host is given %d times; give one", (int)counts.hosts);
+    else if (counts.spaced)
+        *result = refuse_with(http, connection, 400, "invalid_header", "Connection", "close",
+                              "a header's name has a space; write 'NAME: VALUE'");
+    else
+        return 1;
+    return 0;
+}
+
+/* How large the body is and how it comes: as it is, in chunks or not. 1: go on. */
 static int check_body(struct sw_http *http, struct MHD_Connection *connection,
                       enum MHD_Result *result)
 {
     const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
     const char *coding =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Encoding");
-    int32_t lengths = 0;
-    (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, count_lengths, &lengths);
-    if (lengths > 1)
-        *result = refuse_with(http, connection, 400, "ambiguous_length", "Connection", "close",
-                              "the length of the body is given %d times; give one Content-Length "
-                              "or Transfer-Encoding",
-                              (int)lengths);
-    else if (length != NULL && strtoull(length, NULL, 10) > SW_HTTP_BODY_BYTES)
+    const char *transfer =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding");
+    if (length != NULL && strtoull(length, NULL, 10) > SW_HTTP_BODY_BYTES)
         *result = refuse_with(http, connection, 413, "body_too_large", "Connection", "close",
                               "the body has at most %d bytes", SW_HTTP_BODY_BYTES);
     else if (coding != NULL && strcasecmp(coding, "identity") != 0)
         *result = refuse_with(http, connection, 415, "unsupported_encoding", "Accept-Encoding",
                               "identity", "the body is compressed; send it as it is");
+    else if (transfer != NULL && strcasecmp(transfer, "chunked") != 0)
+        /* libmicrohttpd would read until the client closes its side */
+        *result = refuse_with(http, connection, 415, "unsupported_encoding", "Connection", "close",
+                              "the body comes in another Transfer-Encoding than chunked; send it "
+                              "in chunks or with a Content-Length");
     else
         return 1;
     return 0;
+}
+
+/* What a browser asks before a page of another site may: with a token it may, if it shows it. */
+static enum MHD_Result allow_request(const struct sw_http *http, struct MHD_Connection *connection,
+                                     const struct route *route)
+{
+    const char *headers =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Access-Control-Request-Headers");
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(0, (char *)"", MHD_RESPMEM_PERSISTENT);
+    if (response == NULL)
+        return MHD_NO;
+    allow_pages(http, response);
+    (void)MHD_add_response_header(response, "Access-Control-Allow-Methods", route->method);
+    (void)MHD_add_response_header(response, "Access-Control-Allow-Headers",
+                                  headers != NULL ? headers : "Authorization, Content-Type");
+    (void)MHD_add_response_header(response, "Access-Control-Max-Age", "600");
+    const enum MHD_Result result = MHD_queue_response(connection, 204, response);
+    MHD_destroy_response(response);
+    return result;
 }
 
 /* Before the body comes. 1: go on; else what `*result` says. */
 static int check_head(struct sw_http *http, struct MHD_Connection *connection, const char *url,
                       const char *method, struct exchange *exchange, enum MHD_Result *result)
 {
-    const struct route *route = exchange->route = find_route(url);
+    char authority[AUTHORITY_BYTES];
+    const char *path = exchange->path = path_of(url, authority);
+    const struct route *route = exchange->route = find_route(path);
     const bool head = strcmp(method, "HEAD") == 0;
-    if (is_foreign(http, connection))
+    if (check_headers(http, connection, result) == 0)
+        return 0;
+    if (is_foreign(http, connection, authority))
         *result = refuse_with(http, connection, 403, "foreign_origin", NULL, NULL,
                               "the request comes from a page of another site; start the server "
                               "with --token-file");
     else if (route == NULL)
         *result = refuse_with(http, connection, 404, "not_found", NULL, NULL,
                               "there is nothing at this address; see /v1/models");
+    else if (strcmp(method, "OPTIONS") == 0 && http->options.token != NULL)
+        *result = allow_request(http, connection, route);
     else if (strcmp(route->method, head ? "GET" : method) != 0)
         *result = refuse_with(http, connection, 405, "method_not_allowed", "Allow", route->method,
                               "%s takes %s", route->path, route->method);
@@ -510,7 +534,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
                            "the body has at most %d bytes", SW_HTTP_BODY_BYTES);
     const struct route *route = exchange->route;
     return route->show != NULL
-               ? route->show(http, connection, is_prefix(route) ? url + strlen(route->path) : NULL)
+               ? route->show(http, connection,
+                             is_prefix(route) ? exchange->path + strlen(route->path) : NULL)
                : complete(http, connection, exchange, route->endpoint);
 }
 

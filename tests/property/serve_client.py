@@ -449,16 +449,24 @@ def wrong(url):
     got, headers, said = ask(url, "/v1/completions", {"prompt": "a"}, {"Content-Encoding": "gzip"})
     assert (got, json.loads(said)["error"]["code"]) == (415, "unsupported_encoding"), (got, said)
     assert headers["Accept-Encoding"] == "identity", headers
-    # of which a proxy may believe the other one
-    for other in (b"Content-Length: 5", b"Transfer-Encoding: chunked"):
-        said = raw(url, post(b'{"prompt": "a"}', other + b"\r\n"))
-        assert said.startswith(b"HTTP/1.1 400 ") and said.count(b"HTTP/1.1") == 1, said
+    # of which a proxy may believe the other one, or understand what the server does not
+    for status, other in ((400, b"Content-Length: 5"), (400, b"Transfer-Encoding: chunked"), (400, b"Host: localhost"),
+                          (400, b"Content-Length : 5"), (415, b"Transfer-Encoding: gzip, chunked")):
+        body = post(b'{"prompt": "a"}', other + b"\r\n")
+        if status == 415:
+            body = body.replace(b"Content-Length: 15\r\n", b"")
+        said = raw(url, body)
+        assert said.startswith(b"HTTP/1.1 %d " % status) and said.count(b"HTTP/1.1") == 1, (other, said)
         assert b"\r\nConnection: close\r\n" in said, said
+    # the whole address, as a proxy is asked
+    for host, status in ((b"localhost", 200), (b"LOCALHOST.example", 403), (b"127.0.0.1:99", 200)):
+        said = raw(url, b"GET http://%s/v1/models/small HTTP/1.1\r\nHost: localhost\r\n\r\n" % host)
+        assert said.startswith(b"HTTP/1.1 %d " % status), (host, said)
     got, said = too_large(url)
     assert got == 413 and json.loads(said)["error"]["code"] == "body_too_large", (got, said)
     host = url[len("http://"):]
     assert ask(url, "/", headers={"Origin": "http://" + host})[0] == 200
-    print(f"{len(WRONG) + 10} requests refused, each as it should be")
+    print(f"{len(WRONG) + 15} requests refused, each as it should be")
 
 
 def too_large(url):
@@ -1001,6 +1009,17 @@ def token(url, secret):
     for scheme in ("Bearer", "bearer", "BEARER"):
         assert ask(url, "/v1/models", headers={"Authorization": f"{scheme} {secret}"})[0] == 200
     assert ask(url, "/metrics")[0] == 401 and ask(url, "/health")[0] == 200
+    # a page of another site: what its browser asks first, and what it may read
+    page = {"Origin": "http://elsewhere.example", "Host": "elsewhere.example"}
+    status, got, said = ask(url, "/v1/completions", method="OPTIONS", headers={
+        **page, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,x-a"})
+    assert (status, said, got["Access-Control-Allow-Origin"]) == (204, b"", "*"), (status, got)
+    assert (got["Access-Control-Allow-Methods"], got["Access-Control-Allow-Headers"]) == ("POST", "authorization,x-a"), got
+    for shown, wanted in (("x", 401), (secret, 200)):
+        for streams in (False, True):
+            status, got, _ = ask(url, "/v1/completions", {"prompt": "a", "max_tokens": 2, "stream": streams},
+                                 {**page, "Authorization": "Bearer " + shown})
+            assert (status, got["Access-Control-Allow-Origin"]) == (wanted, "*"), (status, got)
     print("who has the token may ask")
 
 
