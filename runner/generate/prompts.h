@@ -30,7 +30,7 @@ struct sw_sampling_params sw_sampling_params_default(void);
       "sample from the smallest set whose probabilities add up to P")                              \
     X(min_p, true, 0, 1, false, "P",                                                               \
       "sample from tokens at least P times as probable as the best")                               \
-    X(repetition_penalty, true, 0, 100, true, "R",                                                 \
+    X(repetition_penalty, true, 0.01, 100, false, "R",                                                 \
       "divides the logits of tokens that the text already has (default: 1)")                          \
     X(presence_penalty, true, -2, 2, false, "P",                                                   \
       "subtracted once from the logit of each token that the completion has")                              \

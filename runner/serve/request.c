@@ -1,6 +1,7 @@
 /* The keys are OpenAI's ("Completions", "Chat Completions" of its API reference), and with them
  * top_k, min_p, repetition_penalty, min_tokens, stop_token_ids and ignore_eos as vLLM names them.
  */
+#include "runner/serve/request_messages.h"
 #include "runner/serve/request_tokens.h"
 
 #include "core/base/text.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { USUAL_TOKENS = 16, MOST_MESSAGES = 4096, SHOWN_BYTES = 48 };
+enum { USUAL_TOKENS = 16, SHOWN_BYTES = 48 };
 
 struct reading {
     const struct sw_request_rules *rules;
@@ -23,7 +24,6 @@ struct reading {
     const struct key *key;
     int64_t best_of, top_logprobs;
     bool wants_logprobs, has_limit;
-    size_t content_bytes; /* of messages, so far */
 };
 
 #define REFUSE(r, ...) refuse((r), sw_fail(&(r)->refusal->err, SW_BAD_INPUT, __VA_ARGS__))
@@ -134,216 +134,37 @@ static int read_prompt(struct reading *r, const json_t *value)
 
 /* ---- Conversations ---- */
 
-/* The keys of a part are those of a text. */
-static int check_part(struct reading *r, size_t i, size_t p, const json_t *part)
-{
-    const char *key;
-    json_t *member;
-    char shown[SHOWN_BYTES + 4];
-    json_object_foreach((json_t *)part, key, member)
-    {
-        if (strcmp(key, "type") != 0 && strcmp(key, "text") != 0 && !json_is_null(member))
-            return REFUSE(r, "message %zu: part %zu: '%s' is not supported", i + 1, p + 1,
-                          sw_text_shown(key, SHOWN_BYTES, shown));
-    }
-    return 0;
-}
-
-/* A content is a text, or parts of it that are texts; as one text where the template takes no
- * parts. Returns a new value, NULL: refused. */
-static json_t *read_content(struct reading *r, size_t i, json_t *value)
-{
-    struct sw_chars text = {0};
-    const bool own = sw_chat_template_is_own(r->rules->chat);
-    json_t *made = NULL;
-    r->content_bytes += json_string_length(value);
-    if (json_is_string(value) || (own && (value == NULL || json_is_null(value))))
-        return value != NULL ? json_incref(value) : json_null();
-    if (!json_is_array(value))
-        return REFUSE(r, "message %zu: 'content' must be a string", i + 1), NULL;
-    if (sw_chars_add(&text, "", 0) != 0)
-        return out_of_memory(r), NULL;
-    for (size_t p = 0; p < json_array_size(value); p++) {
-        const json_t *part = json_array_get(value, p);
-        const char *type = json_string_value(json_object_get(part, "type"));
-        const json_t *content = json_object_get(part, "text");
-        if (type == NULL || strcmp(type, "text") != 0 || !json_is_string(content)) {
-            sw_chars_free(&text);
-            return REFUSE(r, "message %zu: part %zu is not text; only text can be read", i + 1,
-                          p + 1),
-                   NULL;
-        }
-        if (check_part(r, i, p, part) != 0) {
-            sw_chars_free(&text);
-            return NULL;
-        }
-        if (sw_chars_add(&text, json_string_value(content), json_string_length(content)) != 0) {
-            sw_chars_free(&text);
-            return out_of_memory(r), NULL;
-        }
-    }
-    r->content_bytes += text.count;
-    made = sw_chat_template_takes_parts(r->rules->chat) ? json_incref(value)
-                                                        : json_stringn(text.byte, text.count);
-    sw_chars_free(&text);
-    return made != NULL ? made : (out_of_memory(r), NULL);
-}
-
-/* The calls with their arguments as objects, which templates write; the API has them as texts. */
-static json_t *read_calls(const json_t *value)
-{
-    json_t *calls = json_deep_copy(value);
-    const json_t *call;
-    size_t i;
-    json_array_foreach(calls, i, call)
-    {
-        json_t *function = json_object_get(call, "function");
-        const json_t *text = json_object_get(function, "arguments");
-        json_t *arguments = json_is_string(text) ? json_loadb(json_string_value(text),
-                                                              json_string_length(text), 0, NULL)
-                                                 : NULL;
-        if (json_is_object(arguments))
-            (void)json_object_set(function, "arguments", arguments);
-        json_decref(arguments);
-    }
-    return calls;
-}
-
-/* Whether a key of a message is passed over, or is the template's. lm-evaluation-harness writes
- * "type": "text" beside a content. */
-static bool is_known(const struct reading *r, const char *key, const json_t *value)
-{
-    static const char *const asked[] = {"tool_calls", "tool_call_id", "reasoning_content",
-                                        "reasoning",  "thinking",     "name"};
-    const char *text = json_string_value(value);
-    if (strcmp(key, "role") == 0 || strcmp(key, "content") == 0)
-        return true;
-    if (strcmp(key, "type") == 0)
-        return text != NULL && (strcmp(text, "text") == 0 || strcmp(text, "message") == 0);
-    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
-        if (strcmp(key, asked[i]) == 0)
-            return sw_chat_template_is_own(r->rules->chat) &&
-                   (sw_chat_template_mentions(r->rules->chat, key) ||
-                    strcmp(key, "tool_call_id") == 0);
-    return false;
-}
-
-static int read_message(struct reading *r, size_t i, json_t *value, json_t *messages)
-{
-    json_t *message = json_object();
-    const char *key;
-    json_t *member;
-    int status = -1;
-    if (message == NULL || json_array_append_new(messages, message) != 0)
-        return out_of_memory(r);
-    if (!json_is_string(json_object_get(value, "role")))
-        return REFUSE(r, "message %zu is an object with 'role' and 'content'", i + 1);
-    json_object_foreach(value, key, member)
-    {
-        char shown[SHOWN_BYTES + 4];
-        if (strcmp(key, "name") == 0 && !json_is_null(member) && !is_known(r, key, member))
-            return REFUSE(r, "message %zu: 'name' is not supported; write it into 'content'",
-                          i + 1);
-        if (!json_is_null(member) && !is_known(r, key, member))
-            return REFUSE(r, "message %zu: '%s' is not supported", i + 1,
-                          sw_text_shown(key, SHOWN_BYTES, shown));
-        if (strcmp(key, "content") == 0 || json_is_null(member))
-            continue;
-        status = strcmp(key, "tool_calls") == 0
-                     ? json_object_set_new(message, key, read_calls(member))
-                     : json_object_set(message, key, member);
-        if (status != 0)
-            return out_of_memory(r);
-    }
-    json_t *content = read_content(r, i, json_object_get(value, "content"));
-    if (content == NULL)
-        return -1;
-    return json_object_set_new(message, "content", content) == 0 ? 0 : out_of_memory(r);
-}
-
-/* Why no conversation can be written; 0: it can. */
-static int check_template(struct reading *r)
-{
-    if (r->rules->chat != NULL)
-        return 0;
-    if (r->rules->chat_refusal != NULL)
-        return REFUSE(r,
-                      "the model's chat_template is not run here (%.200s); use /v1/completions, or "
-                      "start the server with --chat-template NAME to take llama-3, chatml or "
-                      "mistral all the same",
-                      r->rules->chat_refusal);
-    return REFUSE(r, "the server knows no chat template for this model; start it with "
-                     "--chat-template llama-3, chatml or mistral, or use /v1/completions");
-}
-
 static int read_messages(struct reading *r, const json_t *value)
 {
-    const size_t count = json_array_size(value);
     const json_t *tools = json_object_get(r->root, "tools");
-    struct sw_chat_talk talk = {.tools = json_array_size(tools) > 0 ? tools : NULL,
-                                .variables = json_object_get(r->root, "chat_template_kwargs"),
-                                .answer = true};
-    json_t *messages = NULL;
+    size_t bytes = 0;
+    json_t *messages = sw_request_read_messages(r->rules, value, &bytes, &r->refusal->err);
+    const struct sw_chat_talk talk = {.messages = messages,
+                                      .tools = json_array_size(tools) > 0 ? tools : NULL,
+                                      .variables = json_object_get(r->root, "chat_template_kwargs"),
+                                      .answer = true};
     int32_t *tokens = NULL;
-    int64_t token_count = 0;
+    int64_t count = 0;
     int status = -1;
-    if (check_template(r) != 0)
-        return -1;
-    if (count == 0 || count > MOST_MESSAGES)
-        return REFUSE(r, "'messages' must be a list of 1 to %d messages", MOST_MESSAGES);
-    if ((messages = json_array()) == NULL)
-        return out_of_memory(r);
-    for (size_t i = 0; i < count; i++)
-        if (read_message(r, i, json_array_get(value, i), messages) != 0)
-            goto out;
-    if (check_bytes(r, r->content_bytes) != 0)
-        goto out;
-    talk.messages = messages;
-    if (sw_codec_converse(r->rules->codec, r->rules->chat, &talk, &tokens, &token_count,
-                          &r->out->end, &r->refusal->err) != 0)
-        status = refuse(r, -1);
-    else
-        status = add_prompt(r, tokens, token_count);
-out:
+    if (messages == NULL)
+        return refuse(r, -1);
+    if (check_bytes(r, bytes) == 0)
+        status = sw_codec_converse(r->rules->codec, r->rules->chat, &talk, &tokens, &count,
+                                   &r->out->end, &r->refusal->err) != 0
+                     ? refuse(r, -1)
+                     : add_prompt(r, tokens, count);
     json_decref(messages);
     return status;
 }
 
-/* Tools are the template's to write; one that does not name them would pass them over. */
 static int read_tools(struct reading *r, const json_t *value)
 {
-    if (check_template(r) != 0)
-        return -1;
-    bool objects = json_is_array(value);
-    for (size_t i = 0; i < json_array_size(value); i++)
-        objects = objects && json_is_object(json_array_get(value, i));
-    if (!objects)
-        return REFUSE(r, "'tools' must be a list of objects");
-    if (json_array_size(value) > 0 && (!sw_chat_template_is_own(r->rules->chat) ||
-                                       !sw_chat_template_mentions(r->rules->chat, "tools")))
-        return REFUSE(r, "the chat template writes no 'tools'; leave it out");
-    return 0;
+    return refuse(r, sw_request_check_tools(r->rules, value, &r->refusal->err));
 }
 
-/* More variables of the template, as vLLM names the key. */
 static int read_variables(struct reading *r, const json_t *value)
 {
-    const char *key;
-    json_t *member;
-    char shown[SHOWN_BYTES + 4];
-    if (check_template(r) != 0)
-        return -1;
-    if (!json_is_object(value))
-        return REFUSE(r, "'chat_template_kwargs' must be an object");
-    json_object_foreach((json_t *)value, key, member)
-    {
-        (void)member;
-        if (!sw_chat_template_is_own(r->rules->chat) ||
-            !sw_chat_template_mentions(r->rules->chat, key))
-            return REFUSE(r, "the chat template has no variable '%s'",
-                          sw_text_shown(key, SHOWN_BYTES, shown));
-    }
-    return 0;
+    return refuse(r, sw_request_check_variables(r->rules, value, &r->refusal->err));
 }
 
 /* ---- The other keys ---- */
@@ -372,6 +193,12 @@ static int read_sampling(struct reading *r, const json_t *value)
         return REFUSE(r, "%s", text);
     r->out->has_seed = r->out->has_seed || strcmp(r->param, "seed") == 0;
     return 0;
+}
+
+/* -1 is vLLM's other word for all of them. */
+static int read_top_k(struct reading *r, const json_t *value)
+{
+    return json_is_integer(value) && json_integer_value(value) == -1 ? 0 : read_sampling(r, value);
 }
 
 static int read_max_tokens(struct reading *r, const json_t *value)
@@ -530,7 +357,7 @@ static const struct key keys[] = {
     {"max_completion_tokens", CHAT, read_max_tokens, {NULL}},
     {"temperature", BOTH, read_sampling, {NULL}},
     {"top_p", BOTH, read_sampling, {NULL}},
-    {"top_k", BOTH, read_sampling, {NULL}},
+    {"top_k", BOTH, read_top_k, {NULL}},
     {"min_p", BOTH, read_sampling, {NULL}},
     {"repetition_penalty", BOTH, read_sampling, {NULL}},
     {"seed", BOTH, read_sampling, {NULL}},

@@ -363,7 +363,8 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "ignore_eos": 1}, 400, "ignore_eos", "'ignore_eos' must be true or false"),
     ("completions", {"prompt": "a", "frequency_penalty": -2.01}, 400, "frequency_penalty", "'frequency_penalty' must be a number from -2 to 2"),
     ("completions", {"prompt": "a", "frequency_penalty": []}, 400, "frequency_penalty", "'frequency_penalty' must be a number from -2 to 2"),
-    ("completions", {"prompt": "a", "repetition_penalty": 0}, 400, "repetition_penalty", "'repetition_penalty' must be a number above 0 and at most 100"),
+    ("completions", {"prompt": "a", "repetition_penalty": 1e-38}, 400, "repetition_penalty", "'repetition_penalty' must be a number from 0.01 to 100"),
+    ("completions", {"prompt": "a", "top_k": -2}, 400, "top_k", "'top_k' must be a whole number from 0 to 16777216"),
     ("completions", {"prompt": "a", "min_tokens": -1}, 400, "min_tokens", "'min_tokens' must be a whole number from 0 to 2147483647"),
     ("completions", {"prompt": "a", "min_tokens": 1.5}, 400, "min_tokens", "'min_tokens' must be a whole number from 0 to 2147483647"),
     ("completions", {"prompt": "a", "min_tokens": "1"}, 400, "min_tokens", "'min_tokens' must be a whole number from 0 to 2147483647"),
@@ -898,7 +899,7 @@ def nothing(url):
     """What asks for nothing is taken; a text with its prompt is never longer than is said."""
     plain = {"prompt": "the quick", "temperature": 0, "max_tokens": 9}
     said = complete(url, **plain, suffix="", user="a", logit_bias={}, presence_penalty=0,
-                    frequency_penalty=0, min_tokens=0, repetition_penalty=1)
+                    frequency_penalty=0, min_tokens=0, repetition_penalty=1, top_k=-1)
     assert said["choices"] == complete(url, **plain)["choices"], said
     assert said["choices"] == complete(url, **{**plain, "n": 1.0, "max_tokens": 9.0})["choices"], said
     assert complete(url, **{**plain, "max_tokens": 2 ** 63 - 1})["usage"]["total_tokens"] == 90
@@ -908,6 +909,12 @@ def nothing(url):
                  "service_tier": "auto", "metadata": {}, "response_format": {"type": "text"},
                  "safety_identifier": "a", "prompt_cache_key": "b", "max_tokens": 9}
     answer = complete(url, "/v1/chat/completions", **same_talk)
+    # a message as OpenAI's answers have it
+    again = {**talk, "messages": talk["messages"] + [{"role": "assistant", "content": "a", "refusal": None, "annotations": [],
+                                                      "audio": None, "function_call": None, "tool_calls": []}]}
+    short = {**talk, "messages": again["messages"][:1] + [{"role": "assistant", "content": "a"}]}
+    assert complete(url, "/v1/chat/completions", **again, max_tokens=9)["choices"] == \
+        complete(url, "/v1/chat/completions", **short, max_tokens=9)["choices"]
     for choice in ("auto", "none"):
         assert answer["choices"] == complete(url, "/v1/chat/completions", **talk, max_completion_tokens=9,
                                              tool_choice=choice)["choices"], answer
