@@ -446,6 +446,15 @@ struct emulated_desc {
     bool device_scalars;
 };
 
+struct emulated_preference {
+    uint32_t reductions;
+};
+
+/* Schemes by which a sum's parts are kept as the result is: in bf16 each is rounded. */
+const uint32_t in_output_type =
+    CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+enum { IN_PARTS = 2 };
+
 struct emulated_matrix {
     cudaDataType type;
     uint64_t rows, columns;
@@ -534,7 +543,8 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
 {
-    *preference = static_cast<cublasLtMatmulPreference_t>(malloc(1));
+    *preference = reinterpret_cast<cublasLtMatmulPreference_t>(
+        new emulated_preference{CUBLASLT_REDUCTION_SCHEME_MASK});
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -542,16 +552,18 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void *value, size_t bytes)
 {
-    (void)preference;
-    (void)value;
     const size_t wanted =
         attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? sizeof(uint64_t) : sizeof(uint32_t);
-    return bytes == wanted ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+    if (bytes != wanted)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)
+        memcpy(&reinterpret_cast<emulated_preference *>(preference)->reductions, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
 {
-    free(preference);
+    delete reinterpret_cast<emulated_preference *>(preference);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -562,7 +574,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatmulHeuristicResult_t results[], int *found)
 {
     (void)handle;
-    (void)preference;
+    const uint32_t reductions = reinterpret_cast<emulated_preference *>(preference)->reductions;
     const emulated_desc *e = reinterpret_cast<emulated_desc *>(desc);
     const emulated_matrix *x = reinterpret_cast<emulated_matrix *>(a);
     const emulated_matrix *y = reinterpret_cast<emulated_matrix *>(b);
@@ -579,6 +591,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     results[1].state = CUBLAS_STATUS_SUCCESS;
     results[2].state = CUBLAS_STATUS_SUCCESS;
     results[2].algo.data[0] = 1;
+    if ((reductions & in_output_type) != 0) /* the first choice for few rows and long sums */
+        results[1].algo.data[0] = IN_PARTS;
     *found = 3;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -601,6 +615,18 @@ static double element(const emulated_matrix &m, const void *data, uint64_t row, 
     float value;
     memcpy(&value, &bits, sizeof value);
     return (double)value;
+}
+
+static float rounded(const emulated_matrix &m, double value)
+{
+    float narrow = (float)value;
+    uint32_t bits;
+    if (m.type == CUDA_R_32F)
+        return narrow;
+    memcpy(&bits, &narrow, sizeof bits);
+    bits = (bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u;
+    memcpy(&narrow, &bits, sizeof bits);
+    return narrow;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
@@ -628,6 +654,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     const double by_now = e.device_scalars ? 0 : (double)*by_at;
     const double keep_now = e.device_scalars ? 0 : (double)*keep_at;
     const uint64_t k = e.a == CUBLAS_OP_N ? x.columns : x.rows;
+    const uint64_t part = algo->data[0] == IN_PARTS ? (k + 3) / 4 : k;
     if (c_layout != d_layout)
         return CUBLAS_STATUS_INVALID_VALUE;
     sw_emulated_enqueue(stream, [=]() {
@@ -635,21 +662,24 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         const double keep = e.device_scalars ? (double)*keep_at : keep_now;
         for (uint64_t j = 0; j < z.columns; j++)
             for (uint64_t i = 0; i < z.rows; i++) {
-                double sum = 0;
-                for (uint64_t l = 0; l < k; l++)
-                    sum += (e.a == CUBLAS_OP_N ? element(x, a, i, l) : element(x, a, l, i)) *
+                double sum = 0, own = 0;
+                for (uint64_t l = 0; l < k; l++) {
+                    own += (e.a == CUBLAS_OP_N ? element(x, a, i, l) : element(x, a, l, i)) *
                            (e.b == CUBLAS_OP_N ? element(y, b, l, j) : element(y, b, j, l));
+                    if ((l + 1) % part != 0 && l + 1 < k)
+                        continue;
+                    sum += part < k ? (double)rounded(z, own) : own;
+                    own = 0;
+                }
                 sum = by * sum + (keep != 0 ? keep * element(z, c, i, j) : 0);
                 const int64_t at = (int64_t)j * z.ld + (int64_t)i;
-                if (z.type == CUDA_R_32F) {
-                    static_cast<float *>(d)[at] = (float)sum;
-                } else {
-                    const float narrow = (float)sum;
-                    uint32_t bits;
-                    memcpy(&bits, &narrow, sizeof bits);
-                    static_cast<uint16_t *>(d)[at] =
-                        (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-                }
+                const float result = rounded(z, sum);
+                uint32_t bits;
+                memcpy(&bits, &result, sizeof bits);
+                if (z.type == CUDA_R_32F)
+                    static_cast<float *>(d)[at] = result;
+                else
+                    static_cast<uint16_t *>(d)[at] = (uint16_t)(bits >> 16);
             }
     });
     return CUBLAS_STATUS_SUCCESS;

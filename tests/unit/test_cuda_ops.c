@@ -313,6 +313,29 @@ static void test_linear(void **unused)
     }
 }
 
+/* A result in bf16 is rounded once, behind its whole sum: 257 is no bf16, nor is 514. */
+static void test_sums_are_rounded_once(void **unused)
+{
+    (void)unused;
+    static const float row[] = {256, 1, 256, 1, 1, 0, 1, 0};
+    const int64_t k = 8, m = 3, x[3] = {1, m, k}, w[2] = {k, 4}, y[3] = {1, m, 4};
+    struct both b = begin(SW_OP_LINEAR, 0);
+    b.call.rows_alike = true; /* the library's first choice */
+    struct sw_tensor *rows = add_in(&b, SW_BF16_T, 3, x, 1);
+    struct sw_tensor *ones = add_in(&b, SW_BF16_T, 2, w, 1);
+    for (int64_t i = 0; i < rows->elems; i++)
+        put(rows, i, row[i % k]);
+    for (int64_t i = 0; i < ones->elems; i++)
+        put(ones, i, 1);
+    add_out(&b, SW_BF16_T, 3, y);
+    run_both(&b, 0, NULL);
+    uint16_t *got = fetched(&b, 0);
+    for (int64_t i = 0; i < b.out[0].elems; i++)
+        assert_int_equal((int)sw_bf16_to_float(got[i]), 516);
+    free(got);
+    end(&b);
+}
+
 static size_t align(int64_t bytes)
 {
     return (size_t)(bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
@@ -809,6 +832,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_biases),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_sums_are_rounded_once),
         cmocka_unit_test(test_head),
         cmocka_unit_test(test_logits_are_aligned),
         cmocka_unit_test(test_padded_projections),

@@ -150,9 +150,9 @@ static cublasStatus_t describe(struct plan *plan)
 }
 
 static cublasStatus_t prefer(cublasLtMatmulPreference_t preference,
-                             cublasLtMatmulPreferenceAttributes_t attribute, int32_t bytes)
+                             cublasLtMatmulPreferenceAttributes_t attribute, int32_t wanted)
 {
-    const uint32_t value = (uint32_t)bytes;
+    const uint32_t value = (uint32_t)wanted;
     return cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value);
 }
 
@@ -174,6 +174,10 @@ static cublasStatus_t find_choices(struct sw_cuda_matmuls *m, struct plan *plan)
         status = prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key->c_align);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->c_align);
+    /* where few outputs have long sums, parts of them meet in memory: in f32, as all sums here */
+    if (status == CUBLAS_STATUS_SUCCESS && key->c_dtype == SW_BF16_T)
+        status = prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                        CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
     if (status == CUBLAS_STATUS_SUCCESS)
         status =
             cublasLtMatmulAlgoGetHeuristic(m->handle, plan->desc, plan->b, plan->a, plan->c,
