@@ -664,7 +664,7 @@ static void test_short_turns(void **state)
     if (turn_ns(0) == 0)
         skip();
     for (int32_t network = 1; network >= 0; network--) {
-        struct sw_transport transport = {&vtable, network == 1};
+        struct sw_transport transport = {.vtable = &vtable, .network = network == 1};
         struct sw_comm *comm = NULL;
         assert_int_equal(sw_queue_create(&mesh, 0, 1, &transport, &comm, &err), 0);
         for (int i = 0; i < (network == 1 ? 10000 : 20) && count_short_turns() < 1; i++)
