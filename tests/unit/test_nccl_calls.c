@@ -107,11 +107,11 @@ static void test_results(void **state)
 static int tables(struct rank *r, struct sw_error *err)
 {
     const struct reference_case cases[] = {
-        {SW_ALL_GATHER, {1, {SW_FSDP}}, SW_BF16_T, 1, 2, 1, 0, {1000, 6}, 1, false, false, 1},
-        {SW_REDUCE_SCATTER, {1, {SW_FSDP}}, SW_F32, 1, 2, 1, 0, {1003, 8}, 1, false, false, 2},
-        {SW_ALL_TO_ALL, {1, {SW_FSDP}}, SW_BF16_T, 1, 3, 1, 2, {2, 300, 8}, 1, false, false, 3},
-        {SW_ALL_TO_ALL, {1, {SW_FSDP}}, SW_F32, 1, 3, 2, 1, {3, 400, 2}, 1, false, false, 4},
-        {SW_ALL_GATHER, {1, {SW_FSDP}}, SW_F32, 1, 3, 1, 0, {70, 3, 5}, 1, false, false, 5},
+        {SW_ALL_GATHER, {1, {SW_FSDP}}, SW_BF16_T, 1, 2, 1, 0, {1000, 6}, 1, false, 0, false, 1},
+        {SW_REDUCE_SCATTER, {1, {SW_FSDP}}, SW_F32, 1, 2, 1, 0, {1003, 8}, 1, false, 0, false, 2},
+        {SW_ALL_TO_ALL, {1, {SW_FSDP}}, SW_BF16_T, 1, 3, 1, 2, {2, 300, 8}, 1, false, 0, false, 3},
+        {SW_ALL_TO_ALL, {1, {SW_FSDP}}, SW_F32, 1, 3, 2, 1, {3, 400, 2}, 1, false, 0, false, 4},
+        {SW_ALL_GATHER, {1, {SW_FSDP}}, SW_F32, 1, 3, 1, 0, {70, 3, 5}, 1, false, 0, false, 5},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct reference_run run;
