@@ -562,7 +562,6 @@ int sw_direct_collective(struct sw_direct *direct, const struct sw_collective_ca
         sw_collective_call_check(call, m.group, err) != 0)
         return -1;
     m.own = sw_axes_index(&direct->mesh, call->axes, direct->rank);
-    find_places(&m);
     m.element = (int64_t)sw_dtype_bytes(call->dtype);
     m.slots = sw_call_slots(call, m.group);
     const int64_t elems = sw_call_total_elems(call);
@@ -574,6 +573,7 @@ int sw_direct_collective(struct sw_direct *direct, const struct sw_collective_ca
                 memcpy(call->out[i], call->in[i], (size_t)(call->elems[i] * m.element));
         return 0;
     }
+    find_places(&m);
     if (m.slots.slots > 0 && call->workspace == NULL)
         return sw_fail(err, SW_BAD_INPUT, "no workspace, it needs %lld bytes",
                        (long long)(m.slots.slots * m.slots.slot_bytes));
