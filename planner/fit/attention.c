@@ -199,9 +199,10 @@ static int find_sides(const struct sw_accelerator_config *chip, enum sw_fit_phas
             (!sw_fit_side_insert(side[0], &count[0], MOST_SIZES, s->m) ||
              !sw_fit_side_insert(side[1], &count[1], MOST_SIZES, s->n) ||
              !sw_fit_side_insert(side[2], &count[2], HEAD_SIZES, s->k)))
-            return sw_fail(err, SW_BAD_INPUT,
-                           "more sizes of attention than %d heads, %d lengths and %d head sizes",
-                           MOST_SIZES, MOST_SIZES, HEAD_SIZES);
+            return sw_fail_at(err, SW_BAD_INPUT, all->point[i].place,
+                              "more sizes of attention than %d heads, %d lengths and %d head "
+                              "sizes; leave some out",
+                              MOST_SIZES, MOST_SIZES, HEAD_SIZES);
     }
     if (count[0] == 0)
         return 0;

@@ -3,6 +3,7 @@
 #include "planner/command/command.h"
 
 #include "planner/fit/fit.h"
+#include "planner/fit/grid.h"
 #include "planner/scheduler/scheduler.h"
 
 #include <math.h>
@@ -106,6 +107,12 @@ static int read_files(const struct sw_options *options, struct sw_fit_set *set,
                             ? tell_mistakes(&links->mistakes, collectives, &err)
                             : tell_mistakes(&set->mistakes, runs, &err);
         status = one > status ? one : status;
+    }
+    const int32_t more = set->mistakes.more + links->mistakes.more;
+    struct sw_error err = {0};
+    if (more > 0) {
+        sw_fail(&err, SW_BAD_INPUT, "%d more rows are wrong", more);
+        sw_command_fail(&err);
     }
     return status;
 }
@@ -213,6 +220,29 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
     return 0;
 }
 
+static bool are_one_group(const struct sw_fit_link_point *a, const struct sw_fit_link_point *b)
+{
+    return a->kind == b->kind && a->ranks == b->ranks;
+}
+
+/* Every how manieth group of a level is left out: each is a fit of its own, which takes as long as
+ * there are points. *whole: whether groups are left out and not points. */
+static int32_t left_out_each(const struct sw_cluster_config *cluster, int32_t level,
+                             const struct sw_fit_links *links, bool *whole)
+{
+    enum { AFFORD = 1 << 16 };
+    int32_t all = 0, groups = 0, last = -1;
+    for (int32_t i = 0; i < links->count; i++) {
+        if (sw_fit_link_level(cluster, &links->point[i]) != level)
+            continue;
+        groups += last < 0 || !are_one_group(&links->point[last], &links->point[i]);
+        last = i;
+        all++;
+    }
+    *whole = all > SW_MAX_CURVE;
+    return *whole ? (int32_t)(((int64_t)groups * all + AFFORD - 1) / AFFORD) : 1;
+}
+
 /* Mean of |error| over the points of a level; when leave_out each predicted without itself, by the
  * one curve of all collectives, as is what was not measured. *bias: the mean of
  * measured / predicted - 1. */
@@ -220,22 +250,23 @@ static double link_error(const struct sw_cluster_config *cluster, int32_t level,
                          const struct sw_fit_links *links, bool leave_out, double *bias)
 {
     double sum = 0, signed_sum = 0;
-    int32_t count = 0, last = -1;
+    int32_t count = 0, group = -1, last = -1;
+    bool whole = false;
+    const int32_t each = leave_out ? left_out_each(cluster, level, links, &whole) : 1;
     struct sw_cluster_config c = *cluster;
-    struct sw_collective_curves own;
     for (int32_t i = 0; i < links->count; i++) {
         if (sw_fit_link_level(cluster, &links->point[i]) != level)
             continue;
-        /* of many, one group is left out at a time */
-        const bool same = last >= 0 && links->count > SW_MAX_CURVE &&
-                          links->point[last].kind == links->point[i].kind &&
-                          links->point[last].ranks == links->point[i].ranks;
+        const bool same =
+            last >= 0 && whole && are_one_group(&links->point[last], &links->point[i]);
+        last = i;
+        group += !same;
+        if (group % each != 0)
+            continue;
         if (leave_out && !same) {
             c = *cluster;
-            sw_fit_link(&c, level, links, i, &own);
-            c.link[level].collectives = NULL;
+            sw_fit_link(&c, level, links, i, NULL);
         }
-        last = i;
         const double error = sw_fit_link_error(&c, &links->point[i]);
         sum += fabs(error);
         signed_sum += 1 / (1 + error) - 1;
@@ -245,31 +276,25 @@ static double link_error(const struct sw_cluster_config *cluster, int32_t level,
     return count > 0 ? sum / count : 0;
 }
 
-static int compare_errors(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Of each collective over each number of ranks: how far off its times are. */
+/* Of each collective over each number of ranks, which stand together: how far off its times are. */
 static void print_groups(const struct sw_cluster_config *cluster, int32_t level,
                          const struct sw_fit_links *links)
 {
     double *error = malloc((size_t)links->count * sizeof *error);
-    for (int32_t kind = SW_ALL_GATHER; error != NULL && kind <= SW_ALL_TO_ALL; kind++)
-        for (int32_t ranks = 2; ranks <= cluster->link[level].spans; ranks++) {
-            int32_t count = 0;
-            for (int32_t i = 0; i < links->count; i++)
-                if ((int32_t)links->point[i].kind == kind && links->point[i].ranks == ranks &&
-                    sw_fit_link_level(cluster, &links->point[i]) == level)
-                    error[count++] = fabs(sw_fit_link_error(cluster, &links->point[i]));
-            if (count == 0)
-                continue;
-            qsort(error, (size_t)count, sizeof *error, compare_errors);
-            printf("  #   %s of %d: median error %.1f %%, 90th percentile %.1f %%, worst %.1f %%\n",
-                   sw_collective_name((enum sw_collective)kind), ranks, 100 * error[count / 2],
-                   100 * error[(count - 1) * 9 / 10], 100 * error[count - 1]);
-        }
+    for (int32_t i = 0, next; error != NULL && i < links->count; i = next) {
+        const struct sw_fit_link_point *first = &links->point[i];
+        struct sw_fit_summary off;
+        int32_t count = 0;
+        for (next = i; next < links->count && are_one_group(first, &links->point[next]); next++)
+            if (sw_fit_link_level(cluster, &links->point[next]) == level)
+                error[count++] = sw_fit_link_error(cluster, &links->point[next]);
+        if (count == 0)
+            continue;
+        sw_fit_errors_sum(error, count, &off);
+        printf("  #   %s of %d: median error %.1f %%, 90th percentile %.1f %%, worst %.1f %%\n",
+               sw_collective_name(first->kind), first->ranks, 100 * off.low, 100 * off.p90,
+               100 * off.worst);
+    }
     free(error);
 }
 
@@ -461,6 +486,50 @@ static void tell_skipped(const struct sw_fit_run *r)
     fprintf(stderr, ": note: not used: %s\n", r->skipped);
 }
 
+static int fit_runs(struct sw_fit_set *set, int32_t *fitted, int32_t *skipped, struct sw_error *err)
+{
+    for (int32_t i = 0; i < set->count; i++) {
+        const struct sw_fit_run *r = &set->run[i];
+        if (!is_priced(r))
+            tell_skipped(r);
+        *skipped += !is_priced(r);
+        if (!is_first(set, i))
+            continue;
+        if ((*fitted)++ > 0)
+            printf("---\n");
+        if (fit_profile(set, r, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The first that is wrong is told where it stands, so before they are put in another order. */
+static int fit_links(const struct sw_fit_set *set, struct sw_fit_links *links, int32_t *fitted,
+                     struct sw_error *err)
+{
+    const int32_t all = links->count;
+    for (int32_t i = 0; i < set->config_count; i++) {
+        const struct sw_cluster_config *cluster = sw_fit_cluster_of(set->config[i]);
+        if (cluster != NULL && sw_fit_links_check(cluster, links, err) != 0)
+            return -1;
+    }
+    if (sw_fit_links_gather(links, err) != 0)
+        return -1;
+    if (links->count < all)
+        fprintf(stderr,
+                "plan: note: of %d collectives many repeat a size: the medians of %d count\n", all,
+                links->count);
+    for (int32_t i = 0; i < set->config_count; i++) {
+        const struct sw_cluster_config *cluster = sw_fit_cluster_of(set->config[i]);
+        if (cluster == NULL || !has_measured_links(cluster, links))
+            continue;
+        if ((*fitted)++ > 0)
+            printf("---\n");
+        fit_cluster(cluster, links);
+    }
+    return 0;
+}
+
 int sw_command_fit(const struct sw_options *options)
 {
     struct kernels kernels = {0};
@@ -471,33 +540,9 @@ int sw_command_fit(const struct sw_options *options)
     if (status != SW_OK)
         goto out;
     int32_t fitted = 0, skipped = 0;
-    for (int32_t i = 0; i < set.count; i++) {
-        const struct sw_fit_run *r = &set.run[i];
-        if (!is_priced(r))
-            tell_skipped(r);
-        skipped += !is_priced(r);
-        if (!is_first(&set, i))
-            continue;
-        if (fitted++ > 0)
-            printf("---\n");
-        if (fit_profile(&set, r, &err) != 0) {
-            status = sw_command_fail(&err);
-            goto out;
-        }
-    }
-    for (int32_t i = 0; i < set.config_count; i++) {
-        const struct sw_cluster_config *cluster = sw_fit_cluster_of(set.config[i]);
-        if (cluster == NULL || !has_measured_links(cluster, &links))
-            continue;
-        if (sw_fit_links_check(cluster, &links, &err) != 0) {
-            status = sw_command_fail(&err);
-            goto out;
-        }
-        if (fitted++ > 0)
-            printf("---\n");
-        fit_cluster(cluster, &links);
-    }
-    if (fit_chips(&set, &kernels, &fitted, &err) != 0) {
+    if (fit_runs(&set, &fitted, &skipped, &err) != 0 ||
+        fit_links(&set, &links, &fitted, &err) != 0 ||
+        fit_chips(&set, &kernels, &fitted, &err) != 0) {
         status = sw_command_fail(&err);
         goto out;
     }

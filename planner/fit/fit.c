@@ -50,6 +50,11 @@ int sw_fit_predict(struct sw_fit_set *set, const char *group, const struct sw_ef
 
 void sw_fit_mistake(struct sw_fit_mistakes *m, struct sw_error *err)
 {
+    if (m->count == SW_FIT_MOST_MISTAKES) {
+        m->more++;
+        memset(err, 0, sizeof *err);
+        return;
+    }
     if (m->count == m->capacity) {
         const int32_t capacity = m->capacity == 0 ? 16 : 2 * m->capacity;
         struct sw_error *grown = realloc(m->error, (size_t)capacity * sizeof *grown);

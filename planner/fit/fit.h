@@ -10,7 +10,8 @@
 #include "core/cost/cost.h"
 #include "core/cost/links.h"
 
-enum { SW_FIT_MAX_CONFIGS = 64 };
+/* Descriptions, and runs: each is a program that is priced some hundred times. */
+enum { SW_FIT_MAX_CONFIGS = 64, SW_FIT_MOST_RUNS = 1000 };
 
 /* What is fitted: shares of peak for large matrix products and attention, of the memory's bandwidth
  * for everything else. */
@@ -23,7 +24,9 @@ struct sw_efficiency {
 struct sw_fit_mistakes {
     struct sw_error *error; /* [count] */
     int32_t count, capacity;
+    int32_t more; /* beyond SW_FIT_MOST_MISTAKES: only counted */
 };
+enum { SW_FIT_MOST_MISTAKES = 100 };
 /* Keeps *err and clears it; when memory runs out it is lost, and that is told instead. */
 void sw_fit_mistake(struct sw_fit_mistakes *mistakes, struct sw_error *err);
 
@@ -64,7 +67,8 @@ const struct sw_cluster_config *sw_fit_cluster_of(const struct sw_config *config
  * cluster, else its `gpu` picks it by its accelerator's name; its `model` the model file of that
  * name where the row itself has no sizes. Rows that cannot be priced (fp8, pipelines) are kept with
  * the reason; what is wrong with others goes to the set's mistakes, all of them, and the first is
- * the error. Errors: SW_BAD_INPUT with file:line, SW_ENVIRONMENT. */
+ * the error. Errors: SW_BAD_INPUT with file:line, also of more than SW_FIT_MOST_RUNS in all,
+ * SW_ENVIRONMENT. */
 int sw_fit_read_csv(struct sw_fit_set *set, const char *path, struct sw_error *err);
 /* Whether the first line of a CSV file has a column of that name. */
 bool sw_fit_has_column(const char *path, const char *column);
@@ -209,14 +213,18 @@ int32_t sw_fit_link_level(const struct sw_cluster_config *cluster,
  * place of the first. */
 int sw_fit_links_check(const struct sw_cluster_config *cluster, const struct sw_fit_links *links,
                        struct sw_error *err);
+/* groups.c: puts the points of a collective over as many ranks behind each other, as they come
+ * otherwise. Of more than so many, which are fitted in seconds, repeated ones of one size become
+ * their median. Errors: SW_BAD_INPUT where there are more of them still. */
+enum { SW_FIT_MOST_COLLECTIVES = 2000 };
+int sw_fit_links_gather(struct sw_fit_links *links, struct sw_error *err);
 /* Sets launch, latency and efficiency of a level from the points that cross no other above it,
  * without point `without` (-1: none). Inner levels come first. The launch stays as described where
  * all take as many steps. More points than a curve holds become one that brings the mean of
  * |ln(predicted / measured)| near its least; then all of the collective and ranks of `without` are
  * left out, where others remain. Collectives over numbers of ranks that have 12 points or more
- * get curves of their own beside it, in `own`, which the cluster then points to. Returns how many
- * points were used; 0 leaves the cluster as it is.
- */
+ * get curves of their own beside it, in `own` (NULL: they do not), which the cluster then points
+ * to. Returns how many points were used; 0 leaves the cluster as it is. */
 int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
                     const struct sw_fit_links *links, int32_t without,
                     struct sw_collective_curves *own);

@@ -64,6 +64,6 @@ void sw_fit_errors_sum(double *errors, int32_t count, struct sw_fit_summary *out
     for (int32_t i = 0; i < count; i++)
         out->mean += errors[i] / count;
     out->low = errors[count / 2];
-    out->p90 = errors[(count - 1) * 9 / 10];
+    out->p90 = errors[count > 2 ? (count - 1) * 9 / 10 : count - 1]; /* no less than the median */
     out->worst = errors[count - 1];
 }

@@ -585,7 +585,8 @@ int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
         fit_latency(cluster, level, sorted, count);
         if (count > SW_MAX_CURVE) {
             curve_of_many(cluster, level, sorted, count, &cluster->link[level].efficiency);
-            curves_of_collectives(cluster, level, sorted, count, own);
+            if (own != NULL)
+                curves_of_collectives(cluster, level, sorted, count, own);
         } else
             curve_of_points(cluster, level, sorted, count);
     }

@@ -151,10 +151,11 @@ int sw_fit_products(const struct sw_accelerator_config *chip, const struct sw_fi
         if (!sw_fit_side_insert(out->row, &out->rows, SW_MAX_PRODUCT_ROWS, s->m) ||
             !sw_fit_side_insert(out->column, &out->columns, SW_MAX_PRODUCT_SIDES, s->n) ||
             !sw_fit_side_insert(out->depth, &out->depths, SW_MAX_PRODUCT_SIDES, s->k))
-            return sw_fail(err, SW_BAD_INPUT,
-                           "more sizes of products than the %d rows, %d columns and %d depths that "
-                           "a grid has",
-                           SW_MAX_PRODUCT_ROWS, SW_MAX_PRODUCT_SIDES, SW_MAX_PRODUCT_SIDES);
+            return sw_fail_at(
+                err, SW_BAD_INPUT, all->point[i].place,
+                "more sizes of products than the %d rows, %d columns and %d depths that "
+                "a grid has; leave some out",
+                SW_MAX_PRODUCT_ROWS, SW_MAX_PRODUCT_SIDES, SW_MAX_PRODUCT_SIDES);
     }
     if (!any) {
         out->rows = 0;

@@ -435,6 +435,12 @@ int sw_fit_read_csv(struct sw_fit_set *set, const char *path, struct sw_error *e
         struct sw_error why = {0};
         read = sw_fit_table_next(t, &why);
         any = any || read != 0;
+        if (read > 0 && set->count == SW_FIT_MOST_RUNS) {
+            sw_fail_at(err, SW_BAD_INPUT, sw_fit_place(t, ""),
+                       "more than %d runs; give fewer, such as medians of those that are alike",
+                       SW_FIT_MOST_RUNS);
+            goto out;
+        }
         if (read > 0)
             (void)add_row(set, t, &why);
         if (why.status == SW_ENVIRONMENT) {

@@ -122,6 +122,50 @@ done
 printf 'op,message_bytes,op,accelerators,latency_us\n' >"$out/twice.csv"
 expect 2 "twice.csv:1:18: error: the columns 1 and 3 are both named 'op'; rename or remove one" "$out/twice.csv"
 
+# Whatever the order of its rows a table tells the same, and in the same time.
+awk 'BEGIN { print "collective,payload_bytes,gpus,busbw_GBps"
+    split("all_gather reduce_scatter all_reduce alltoall", kind, " ")
+    for (k = 1; k <= 4; k++) for (n = 2; n <= 8; n *= 2) for (i = 10; i < 34; i++)
+        printf "%s,%.0f,%d,%.4f\n", kind[k], 2 ^ i, n, 300 * 2 ^ i / (2 ^ i + 1e6 * (k + n)) }' >"$out/ordered.csv"
+awk 'NR == 1 { print; next } { row[NR % 24, ++count[NR % 24]] = $0 }
+    END { for (i = 0; i < 24; i++) for (k = 1; k <= count[i]; k++) print row[i, k] }' "$out/ordered.csv" >"$out/mixed.csv"
+for order in ordered mixed; do
+    (ulimit -t 20 && "$plan" fit "$out/$order.csv" configs/clusters/h100-8x8.yaml) >"$out/$order.yaml" 2>"$out/errors" ||
+        fail "$order: $(cat "$out/errors")"
+done
+cmp "$out/ordered.yaml" "$out/mixed.yaml" || fail "another order, another answer"
+# Few collectives of one link, whatever there is of others, are each left out by itself.
+for more in '' 'all_gather|reduce_scatter|all_reduce'; do
+    { printf 'collective,payload_bytes,gpus,busbw_GBps\nall_reduce,1048576,8,20\nall_reduce,16777216,8,120\nall_reduce,268435456,8,290\n'
+        [ -z "$more" ] || sed -nE "s/^($more),([0-9]*),2,.*/\1,\2,64,0.4/p" "$out/ordered.csv"; } >"$out/few.csv"
+    "$plan" fit "$out/few.csv" configs/clusters/h100-8x8.yaml | grep -A 1 '# nvlink: 3 collectives' >"$out/few.${more:+more}"
+done
+cmp "$out/few." "$out/few.more" || fail "one link's errors change with another's rows"
+
+# Tables of any length take seconds, or are refused in a line.
+awk 'BEGIN { print "collective,payload_bytes,gpus,busbw_GBps"
+    for (i = 0; i < 200000; i++) printf "all_reduce,%.0f,8,%.3f\n", 2 ^ (20 + i % 14), 100 + i % 14 * 10 + i % 7 }' >"$out/long.csv"
+(ulimit -t 20 -v 500000 && "$plan" fit "$out/long.csv" configs/clusters/h100-8x8.yaml) >"$out/fit.yaml" 2>"$out/errors" ||
+    fail "200,000 rows: $(cat "$out/errors")"
+grep -qx 'plan: note: of 200000 collectives many repeat a size: the medians of 14 count' "$out/errors" || fail "$(cat "$out/errors")"
+awk 'BEGIN { print "collective,payload_bytes,gpus,busbw_GBps"
+    for (i = 0; i < 2001; i++) printf "all_reduce,%d,8,100\n", 2 ^ 22 + i }' >"$out/long.csv"
+expect 2 "long.csv:2002:22: error: 2001 collectives of sizes of their own, more than 2000; give fewer sizes" \
+    "$out/long.csv" configs/clusters/h100-8x8.yaml
+awk 'BEGIN { print "gpu,model,n_gpus,seq_len,micro_batch,tok_s_gpu,skip"
+    for (i = 0; i < 200000; i++) print "h100,llama-8b,8,4096,1,9000,no" }' >"$out/long.csv"
+expect 2 "long.csv:1002:1: error: more than 1000 runs; give fewer, such as medians of those that are alike" \
+    "$out/long.csv" configs/clusters/h100-8x8.yaml
+[ "$(wc -l <"$out/errors")" -eq 1 ] || fail "more than a line: $(head -n 3 "$out/errors")"
+awk 'BEGIN { print "m,n,k,latency_us"
+    for (i = 0; i < 200000; i++) printf "%d,1024,1024,1000\n", i + 1 }' >"$out/long.csv"
+expect 2 "long.csv:18:14: error: more sizes of products than the 16 rows, 8 columns and 8 depths that a grid has; leave some out" \
+    "$out/long.csv" configs/clusters/h100-8x8.yaml
+awk 'BEGIN { print "collective,payload_bytes,gpus,busbw_GBps"
+    for (i = 0; i < 200000; i++) print "all_reduce,1024,8,fast" }' >"$out/long.csv"
+expect 2 "plan: error: 199900 more rows are wrong" "$out/long.csv" configs/clusters/h100-8x8.yaml
+[ "$(wc -l <"$out/errors")" -eq 101 ] || fail "$(wc -l <"$out/errors") lines"
+
 # nobody guesses which collective it was; sums are told by their bandwidths
 nccl none 0.9375 '' >"$out/b.txt"
 expect 2 "b.txt:18:1: error: the output does not say which collective this is: all_gather, alltoall or another; say --collective all_gather, or put it in the file's name" \
