@@ -1,6 +1,8 @@
 /* Filters of texts and numbers, and arguments by place or name. */
 #include "runner/text/jinja_internal.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,12 +107,37 @@ static bool read_number(const struct jinja_text *text, double *number, int64_t *
     return true;
 }
 
+/* Of digits of another base than ten, whose sign (0x, 0b, 0o) may stand before them. */
+static bool read_digits(const struct jinja_text *text, int64_t base, int64_t *whole)
+{
+    static const char signs[] = "x\020b\002o\010";
+    const char *p = text->byte + strspn(text->byte, " \t\n\r\f\v");
+    const bool minus = *p == '-';
+    char *end;
+    p += minus || *p == '+';
+    for (size_t i = 0; i + 1 < sizeof signs; i += 2)
+        if (p[0] == '0' && (p[1] | 32) == signs[i] && signs[i + 1] == (char)base) {
+            p += 2;
+            break;
+        }
+    if (!isalnum((unsigned char)*p) || base < 2 || base > 36)
+        return false;
+    errno = 0;
+    *whole = strtoll(p, &end, (int)base) * (minus ? -1 : 1);
+    return errno == 0 && end > p && *(end + strspn(end, " \t\n\r\f\v")) == '\0';
+}
+
 static struct jinja_value integer(struct jinja_run *run, struct jinja_value v,
                                   const struct jinja_arguments *a)
 {
     double number;
     int64_t whole;
+    const struct jinja_value base = sw_jinja_argument(a, 1, "base", jinja_int(10));
     (void)run;
+    if (v.kind == JINJA_TEXT && base.kind == JINJA_INT && base.of.integer != 10)
+        return read_digits(v.of.text, base.of.integer, &whole)
+                   ? jinja_int(whole)
+                   : sw_jinja_argument(a, 0, "default", jinja_int(0));
     if (v.kind == JINJA_INT || v.kind == JINJA_BOOLEAN)
         return jinja_int(v.of.integer);
     if (v.kind == JINJA_REAL && fabs(v.of.real) < 9e18)

@@ -154,6 +154,8 @@ static size_t read_escape(const char *p, size_t left, char *out, size_t *count)
     for (size_t i = 0; i + 1 < sizeof letters; i += 2)
         if (letters[i] == *p)
             return out[(*count)++] = letters[i + 1], 1;
+    if (*p == '\n') /* the line goes on */
+        return 1;
     if (digits > 0) {
         const int32_t character = left > digits ? hex_value(p + 1, digits) : -1;
         if (character < 0)

@@ -71,6 +71,8 @@ struct jinja_value sw_jinja_replace(struct jinja_run *run, const struct jinja_te
     return sw_jinja_text_of(&out);
 }
 
+enum { SHARP_S = 0xdf };
+
 struct jinja_value sw_jinja_recase(struct jinja_run *run, const struct jinja_text *text,
                                    enum jinja_case as)
 {
@@ -84,8 +86,11 @@ struct jinja_value sw_jinja_recase(struct jinja_run *run, const struct jinja_tex
         const bool large =
             as == JINJA_UPPER || (as == JINJA_TITLE && !within) || (as == JINJA_CAPITAL && i == 0);
         const int32_t other = large ? utf8proc_toupper(c) : utf8proc_tolower(c);
-        sw_jinja_put(&out, made, sw_utf8_put((uint32_t)other, made),
-                     text->mark != NULL && text->mark[i] != 0);
+        const bool mark = text->mark != NULL && text->mark[i] != 0;
+        if (c == SHARP_S && large) /* as Python has it, not U+1E9E */
+            sw_jinja_put(&out, as == JINJA_UPPER ? "SS" : "Ss", 2, mark);
+        else
+            sw_jinja_put(&out, made, sw_utf8_put((uint32_t)other, made), mark);
         /* Jinja's filter begins words behind white space and -([{< */
         within = !sw_utf8_is_space((uint32_t)c) && strchr("-([{<", c < 128 ? c : 'a') == NULL;
     }
