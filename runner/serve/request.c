@@ -136,7 +136,10 @@ static int read_prompt(struct reading *r, const json_t *value)
 
 static int read_messages(struct reading *r, const json_t *value)
 {
-    const json_t *tools = json_object_get(r->root, "tools");
+    const char *choice = json_string_value(json_object_get(r->root, "tool_choice"));
+    const json_t *tools = choice != NULL && strcmp(choice, "none") == 0
+                              ? NULL /* a model that does not know them calls none */
+                              : json_object_get(r->root, "tools");
     size_t bytes = 0;
     json_t *messages = sw_request_read_messages(r->rules, value, &bytes, &r->refusal->err);
     const struct sw_chat_talk talk = {.messages = messages,
@@ -462,8 +465,17 @@ static int check_together(struct reading *r)
     return refuse(r, sw_request_ban_ends(r->rules, out, &r->refusal->err));
 }
 
+static int read_key(struct reading *r, const struct key *key, const json_t *value)
+{
+    r->param = key->name;
+    r->key = key;
+    return json_is_null(value) ? 0 : key->read(r, value);
+}
+
+/* Messages last: their template is given what other keys say. */
 static int read_keys(struct reading *r)
 {
+    const struct key *last = NULL;
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)r->root, name, value)
@@ -472,14 +484,15 @@ static int read_keys(struct reading *r)
         while (k < KEYS &&
                (strcmp(keys[k].name, name) != 0 || !(keys[k].of >> r->out->endpoint & 1u)))
             k++;
-        r->param = k < KEYS ? keys[k].name : NULL;
-        r->key = k < KEYS ? &keys[k] : NULL;
+        r->param = NULL;
         if (k == KEYS)
             return unknown_key(r, name);
-        if (!json_is_null(value) && keys[k].read(r, value) != 0)
+        if (keys[k].read == read_messages)
+            last = &keys[k];
+        else if (read_key(r, &keys[k], value) != 0)
             return -1;
     }
-    return 0;
+    return last == NULL ? 0 : read_key(r, last, json_object_get(r->root, last->name));
 }
 
 int sw_api_request_read(const struct sw_request_rules *rules, enum sw_endpoint endpoint,

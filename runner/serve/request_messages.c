@@ -220,9 +220,15 @@ int sw_request_check_variables(const struct sw_request_rules *rules, const json_
         return -1;
     if (!json_is_object(value))
         return REFUSE(r, "'chat_template_kwargs' must be an object");
+    if (json_object_size(value) > SW_CHAT_VARIABLES)
+        return REFUSE(r, "'chat_template_kwargs' has at most %d variables", SW_CHAT_VARIABLES);
     json_object_foreach((json_t *)value, key, member)
     {
         (void)member;
+        if (sw_chat_template_sets(r->rules->chat, key))
+            return REFUSE(r,
+                          "'chat_template_kwargs' cannot set '%s': the server does; leave it out",
+                          sw_text_shown(key, SHOWN_BYTES, shown));
         if (!sw_chat_template_is_own(r->rules->chat) ||
             !sw_chat_template_mentions(r->rules->chat, key))
             return REFUSE(r, "the chat template has no variable '%s'",

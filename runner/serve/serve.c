@@ -415,7 +415,9 @@ static int choose_chat(struct server *s, struct sw_chat_template **chat,
             if (why.status != SW_BAD_INPUT || why.line == 0)
                 return sw_fail_as(err, &why);
             sw_error_format(&why, NULL, s->chat_refusal);
-            rules->chat_refusal = s->chat_refusal;
+            /* clients need not know where it lies */
+            const char *slash = strrchr(why.file, '/');
+            rules->chat_refusal = s->chat_refusal + (slash != NULL ? slash + 1 - why.file : 0);
             fprintf(stderr,
                     "%s; /v1/chat/completions is refused; --chat-template NAME takes llama-3, "
                     "chatml or mistral\n",

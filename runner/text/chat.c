@@ -13,7 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_TOKENS = 4, MOST_VARIABLES = 64, SPECIALS = 7 };
+enum { MOST_TOKENS = 4, SPECIALS = 7, USUAL = 4 };
+enum { MOST_VARIABLES = SW_CHAT_VARIABLES + SPECIALS + USUAL };
 
 static const char *const specials[SPECIALS] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                                "pad_token", "cls_token", "mask_token"};
@@ -277,15 +278,29 @@ bool sw_chat_template_takes_parts(const struct sw_chat_template *chat)
 
 /* ---- a conversation ---- */
 
-/* What fails within the template is said in one line with its place. */
+/* What fails within the template is said in one line with its place, but for its folder, which a
+ * client need not know. */
 static int fail_within(const struct sw_error *why, struct sw_error *err)
 {
+    const char *slash = strrchr(why->file, '/');
     if (why->file[0] == '\0')
         return sw_fail_as(err, why);
     return sw_fail(err, why->status,
                    "the chat template cannot write this conversation: "
                    "%.120s:%d:%d: %.200s",
-                   why->file, (int)why->line, (int)why->column, why->message);
+                   slash != NULL ? slash + 1 : why->file, (int)why->line, (int)why->column,
+                   why->message);
+}
+
+static const char *const usual_names[USUAL] = {"messages", "tools", "documents",
+                                               "add_generation_prompt"};
+
+bool sw_chat_template_sets(const struct sw_chat_template *chat, const char *name)
+{
+    for (size_t i = 0; i < USUAL; i++)
+        if (strcmp(usual_names[i], name) == 0)
+            return true;
+    return json_object_get(chat->special, name) != NULL;
 }
 
 static size_t add_variables(struct sw_jinja_variable *variable, size_t count, const json_t *from,
@@ -295,7 +310,7 @@ static size_t add_variables(struct sw_jinja_variable *variable, size_t count, co
     json_t *value;
     json_object_foreach((json_t *)from, key, value)
     {
-        if (count < MOST_VARIABLES)
+        if (count < MOST_VARIABLES - USUAL)
             variable[count++] = (struct sw_jinja_variable){key, value, foreign};
     }
     return count;
@@ -309,18 +324,18 @@ int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_tal
     const struct sw_jinja *jinja =
         talk->tools != NULL && chat->tool_use != NULL ? chat->tool_use : chat->jinja;
     const struct sw_jinja_variable usual[] = {
-        {"messages", talk->messages, true},
-        {"tools", talk->tools != NULL ? talk->tools : nothing, true},
-        {"documents", nothing, false},
-        {"add_generation_prompt", answer, false},
+        {usual_names[0], talk->messages, true},
+        {usual_names[1], talk->tools != NULL ? talk->tools : nothing, true},
+        {usual_names[2], nothing, false},
+        {usual_names[3], answer, false},
     };
-    struct sw_jinja_variable variable[MOST_VARIABLES + 4];
+    struct sw_jinja_variable variable[MOST_VARIABLES];
     struct sw_error why = {0};
     size_t count = add_variables(variable, 0, talk->variables, true);
     count = add_variables(variable, count, chat->special, false); /* a later one counts */
     memcpy(variable + count, usual, sizeof usual);
-    return sw_jinja_render(jinja, variable, count + 4, &SW_JINJA_USUAL_LIMITS, (int64_t)time(NULL),
-                           text, spans, span_count, &why) == 0
+    return sw_jinja_render(jinja, variable, count + USUAL, &SW_JINJA_USUAL_LIMITS,
+                           (int64_t)time(NULL), text, spans, span_count, &why) == 0
                ? 0
                : fail_within(&why, err);
 }

@@ -29,14 +29,18 @@ const char *sw_chat_template_name(const struct sw_chat_template *chat); /* or it
 bool sw_chat_template_is_own(const struct sw_chat_template *chat);
 /* Whether it names this (tools, tool_calls ...): what it does not name it would pass over. */
 bool sw_chat_template_mentions(const struct sw_chat_template *chat, const char *word);
+/* Whether a conversation has this variable of its own (messages, tools, bos_token ...). */
+bool sw_chat_template_sets(const struct sw_chat_template *chat, const char *name);
 /* Whether contents may be lists of parts ({"type": "text", "text": ...}), not only texts. */
 bool sw_chat_template_takes_parts(const struct sw_chat_template *chat);
 
+enum { SW_CHAT_VARIABLES = 32 };
 /* What is rendered. Borrowed. */
 struct sw_chat_talk {
     const json_t *messages;  /* a list of objects with role and content */
     const json_t *tools;     /* a list; NULL: none */
-    const json_t *variables; /* an object: more of the template's; NULL: none */
+    const json_t *variables; /* an object: up to SW_CHAT_VARIABLES more of the template's, none that
+                              * is set already; NULL: none */
     bool answer;             /* with what begins an answer */
 };
 
