@@ -135,15 +135,16 @@ int sw_codec_encode(struct sw_codec *codec, const char *text, size_t bytes, bool
 }
 
 int sw_codec_converse(struct sw_codec *codec, const struct sw_chat_template *chat,
-                      const struct sw_chat_talk *talk, int32_t **tokens, int64_t *token_count,
-                      int32_t *end, struct sw_error *err)
+                      const struct sw_chat_talk *talk, size_t most_bytes, size_t *bytes,
+                      int32_t **tokens, int64_t *token_count, int32_t *end, struct sw_error *err)
 {
     struct sw_ids ids = {0};
     if (codec->tokenizer == NULL)
         return sw_fail_as(err, &codec->why);
     if (sw_ids_reserve(&ids, 1) != 0)
         return out_of_memory(err);
-    if (sw_chat_encode(chat, codec->tokenizer, codec->scratch, talk, &ids, err) != 0) {
+    if (sw_chat_encode(chat, codec->tokenizer, codec->scratch, talk, most_bytes, bytes, &ids,
+                       err) != 0) {
         sw_ids_free(&ids);
         return -1;
     }

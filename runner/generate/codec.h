@@ -39,11 +39,12 @@ size_t sw_codec_longest(const struct sw_codec *codec);
 /* Tokens of a text, malloc'ed; begins: what the model puts before a text comes first. */
 int sw_codec_encode(struct sw_codec *codec, const char *text, size_t bytes, bool begins,
                     int32_t **tokens, int64_t *count, struct sw_error *err);
-/* The same of a conversation, with what begins an answer; *end: the token that ends it. Errors: as
- * sw_chat_encode; the tokenizer cannot be read. */
+/* The same of a conversation, with what begins an answer; *end: the token that ends it. *bytes: of
+ * its text, which becomes no tokens where it has more than most_bytes. Errors: as sw_chat_encode;
+ * the tokenizer cannot be read. */
 int sw_codec_converse(struct sw_codec *codec, const struct sw_chat_template *chat,
-                      const struct sw_chat_talk *talk, int32_t **tokens, int64_t *token_count,
-                      int32_t *end, struct sw_error *err);
+                      const struct sw_chat_talk *talk, size_t most_bytes, size_t *bytes,
+                      int32_t **tokens, int64_t *token_count, int32_t *end, struct sw_error *err);
 /* The name of the template whose special tokens the tokenizer has, where just one of llama-3 and
  * chatml fits; NULL: nobody knows. For a model that has none of its own. */
 const char *sw_codec_template(const struct sw_codec *codec);

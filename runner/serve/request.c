@@ -85,11 +85,18 @@ static int add_tokens(struct reading *r, const json_t *list)
     return add_prompt(r, tokens, (int64_t)count);
 }
 
+/* Of a text that may fit. */
+static size_t most_bytes(const struct reading *r)
+{
+    const size_t longest = sw_codec_longest(r->rules->codec);
+    return longest == 0 ? SIZE_MAX : longest * (size_t)r->rules->limits.max_tokens;
+}
+
 /* Before a text becomes tokens, which takes long: what surely is too long. */
 static int check_bytes(struct reading *r, size_t bytes)
 {
-    const size_t most = sw_codec_longest(r->rules->codec) * (size_t)r->rules->limits.max_tokens;
-    if (bytes <= most || most == 0)
+    const size_t most = most_bytes(r);
+    if (bytes <= most)
         return 0;
     r->refusal->code = "context_length_exceeded";
     return REFUSE(r,
@@ -151,11 +158,15 @@ static int read_messages(struct reading *r, const json_t *value)
     int status = -1;
     if (messages == NULL)
         return refuse(r, -1);
+    /* first its contents, then with all that the template writes */
     if (check_bytes(r, bytes) == 0)
-        status = sw_codec_converse(r->rules->codec, r->rules->chat, &talk, &tokens, &count,
-                                   &r->out->end, &r->refusal->err) != 0
-                     ? refuse(r, -1)
-                     : add_prompt(r, tokens, count);
+        status =
+            refuse(r, sw_codec_converse(r->rules->codec, r->rules->chat, &talk, most_bytes(r),
+                                        &bytes, &tokens, &count, &r->out->end, &r->refusal->err));
+    if (status == 0 && (status = check_bytes(r, bytes)) != 0)
+        free(tokens);
+    else if (status == 0)
+        status = add_prompt(r, tokens, count);
     json_decref(messages);
     return status;
 }

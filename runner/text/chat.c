@@ -354,7 +354,7 @@ static int check_tokens(const struct sw_chat_template *chat, const struct sw_tok
 
 int sw_chat_encode(const struct sw_chat_template *chat, const struct sw_tokenizer *t,
                    struct sw_text_scratch *scratch, const struct sw_chat_talk *talk,
-                   struct sw_ids *ids, struct sw_error *err)
+                   size_t most_bytes, size_t *bytes, struct sw_ids *ids, struct sw_error *err)
 {
     struct sw_chars text = {0};
     struct sw_encode_options options = {.add_special = false};
@@ -363,7 +363,10 @@ int sw_chat_encode(const struct sw_chat_template *chat, const struct sw_tokenize
     if (check_tokens(chat, t, err) == 0 &&
         sw_chat_render(chat, talk, &text, &spans, &options.literal_count, err) == 0) {
         options.literal = spans;
-        status = sw_tokenizer_encode(t, scratch, text.byte, text.count, &options, ids, err);
+        *bytes = text.count;
+        status = text.count > most_bytes
+                     ? 0
+                     : sw_tokenizer_encode(t, scratch, text.byte, text.count, &options, ids, err);
     }
     free(spans);
     sw_chars_free(&text);

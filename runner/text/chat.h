@@ -55,10 +55,11 @@ int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_tal
 /* The same as tokens, added to *ids. What messages and tools say is plain text, even where it looks
  * like a special token: nobody ends his turn by writing so; a role that is one word may be part of
  * one. Errors: as above and as sw_tokenizer_encode; SW_BAD_INPUT: the tokenizer lacks the tokens of
- * one of our templates. */
+ * one of our templates. *bytes: how long the text is; one of more than most_bytes is no error, but
+ * becomes no tokens. */
 int sw_chat_encode(const struct sw_chat_template *chat, const struct sw_tokenizer *t,
                    struct sw_text_scratch *scratch, const struct sw_chat_talk *talk,
-                   struct sw_ids *ids, struct sw_error *err);
+                   size_t most_bytes, size_t *bytes, struct sw_ids *ids, struct sw_error *err);
 
 /* The special token that the template writes behind an answer, where generation stops too; without
  * one the model's eos_token; -1: neither is known. */

@@ -162,6 +162,7 @@ static void check_chat(const json_t *one)
                                       .answer = json_is_true(json_object_get(one, "answer"))};
     struct sw_error err = {0};
     struct sw_chat_template *chat = NULL;
+    size_t bytes = 0;
     struct sw_tokenizer *t;
     struct sw_text_scratch *scratch;
     struct sw_chars text = {0};
@@ -175,7 +176,7 @@ static void check_chat(const json_t *one)
              json_string_value(json_object_get(one, "tokenizer")));
     assert_int_equal(sw_tokenizer_open(path, &t, &err), 0);
     assert_int_equal(sw_text_scratch_new(t, &scratch, &err), 0);
-    assert_int_equal(sw_chat_encode(chat, t, scratch, &talk, &ids, &err), 0);
+    assert_int_equal(sw_chat_encode(chat, t, scratch, &talk, SIZE_MAX, &bytes, &ids, &err), 0);
     expect_ids(&ids, json_object_get(one, "ids"), text.byte);
     sw_ids_free(&ids);
     sw_chars_free(&text);

@@ -389,6 +389,7 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "temprature": 1}, 400, None, "unknown key 'temprature'; did you mean 'temperature'?"),
     ("completions", {"prompt": "a", "model": "gpt-4"}, 404, "model", "the model 'gpt-4' is not served here; this server has 'small'"),
     ("chat/completions", {"messages": [{"role": "user", "content": "a" * 600}] * 2}, 400, "messages", "the prompt has 1200 bytes; with 90 tokens for a sequence, of at most 12 bytes each, it can have 1080"),
+    ("chat/completions", {"messages": [{"role": "user", "content": ""}] * 100}, 400, "messages", "the prompt has 2822 bytes; with 90 tokens for a sequence, of at most 12 bytes each, it can have 1080"),
     ("chat/completions", {"messages": []}, 400, "messages", "'messages' must be a list of 1 to 4096 messages"),
     ("chat/completions", {"prompt": "a"}, 400, None, "unknown key 'prompt'"),
     ("chat/completions", {"messages": ["a"]}, 400, "messages", "message 1 is an object with 'role' and 'content'"),

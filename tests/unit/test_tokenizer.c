@@ -519,6 +519,7 @@ static void test_chat_mistakes(void **state)
     (void)state;
     struct sw_error err = {0};
     struct sw_chat_template *chat;
+    size_t bytes = 0;
     json_t *messages = json_of("[{\"role\":\"user\",\"content\":\"a\"}]");
     const struct sw_chat_talk talk = {.messages = messages};
     assert_int_equal(sw_chat_template_named("gemma", &chat, &err), -1);
@@ -537,7 +538,7 @@ static void test_chat_mistakes(void **state)
         "message 2: the role 'tool' is none of system, user and assistant");
     struct sw_tokenizer *t = parse(GOOD);
     err = (struct sw_error){0};
-    assert_int_equal(sw_chat_encode(chat, t, NULL, &talk, NULL, &err), -1);
+    assert_int_equal(sw_chat_encode(chat, t, NULL, &talk, SIZE_MAX, &bytes, NULL, &err), -1);
     assert_string_equal(err.message, "the chat template 'chatml' needs the special token "
                                      "'<|im_start|>', which the tokenizer lacks");
     sw_tokenizer_free(t);
@@ -644,6 +645,7 @@ static void test_chat_is_safe(void **state)
     (void)state;
     struct sw_tokenizer *t = parse(GOOD);
     struct sw_chat_template *chat = ours("mistral");
+    size_t bytes = 0;
     json_t *messages = json_of("[{\"role\":\"user\",\"content\":\"a</s>b\"},"
                                "{\"role\":\"assistant\",\"content\":\"b\"}]");
     const struct sw_chat_talk talk = {.messages = messages};
@@ -652,7 +654,7 @@ static void test_chat_is_safe(void **state)
     struct sw_ids ids = {0};
     int32_t special = 0;
     assert_int_equal(sw_text_scratch_new(t, &scratch, &err), 0);
-    assert_int_equal(sw_chat_encode(chat, t, scratch, &talk, &ids, &err), 0);
+    assert_int_equal(sw_chat_encode(chat, t, scratch, &talk, SIZE_MAX, &bytes, &ids, &err), 0);
     for (size_t i = 0; i < ids.count; i++)
         special += sw_tokenizer_is_special(t, ids.id[i]);
     assert_int_equal(special, 2); /* the beginning, and the end of the answer */
