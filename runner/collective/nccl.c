@@ -53,14 +53,16 @@ struct nccl {
     size_t bytes;
     void *own; /* memory of nccl_allocate: NULL, or what the arena may be */
     double stall_seconds;
-    void *small; /* device memory for calls on host memory, SMALL_BYTES */
-    bool failed; /* a stream of it may never end */
+    void *small, *pinned; /* SMALL_BYTES each, of the device and of the host: for calls on host
+                             memory */
+    bool failed;          /* a stream of it may never end */
 };
 
-static int fail_nccl(const struct nccl *n, struct sw_axes axes, ncclResult_t code, const char *what,
+static int fail_nccl(struct nccl *n, struct sw_axes axes, ncclResult_t code, const char *what,
                      struct sw_error *err)
 {
     char names[64];
+    n->failed = true;
     const int32_t size = sw_axes_size(&n->comm.mesh, axes);
     const int32_t index = sw_axes_index(&n->comm.mesh, axes, n->comm.rank);
     return sw_fail(
@@ -72,8 +74,9 @@ static int fail_nccl(const struct nccl *n, struct sw_axes axes, ncclResult_t cod
         ncclGetErrorString(code));
 }
 
-static int fail_cuda(const struct nccl *n, cudaError_t code, struct sw_error *err)
+static int fail_cuda(struct nccl *n, cudaError_t code, struct sw_error *err)
 {
+    n->failed = true;
     return sw_fail(err, SW_ENVIRONMENT, "rank %d: collectives: %s", (int)n->comm.rank,
                    cudaGetErrorString(code));
 }
@@ -81,7 +84,6 @@ static int fail_cuda(const struct nccl *n, cudaError_t code, struct sw_error *er
 static int fail_status(struct nccl *n, struct sw_axes axes, struct sw_nccl_status status,
                        const char *what, struct sw_error *err)
 {
-    n->failed = true;
     return status.nccl != ncclSuccess ? fail_nccl(n, axes, status.nccl, what, err)
                                       : fail_cuda(n, status.cuda, err);
 }
@@ -179,7 +181,7 @@ static int end(struct nccl *n, uint64_t *ticket, struct sw_error *err)
     return code == cudaSuccess ? 0 : fail_cuda(n, code, err);
 }
 
-static int fail_stalled(const struct nccl *n, struct sw_error *err)
+static int fail_stalled(struct nccl *n, struct sw_error *err)
 {
     char what[64];
     snprintf(what, sizeof what, "no end of a step's work for %.0f s", n->stall_seconds);
@@ -218,19 +220,14 @@ static int look_after_stream(struct nccl *n, cudaStream_t stream, struct sw_erro
     }
 }
 
-static int wait_for_stream(struct nccl *n, cudaStream_t stream, struct sw_error *err)
-{
-    const int status = look_after_stream(n, stream, err);
-    n->failed = n->failed || status != 0;
-    return status;
-}
-
 static int drain(struct nccl *n, struct sw_error *err)
 {
-    return wait_for_stream(n, n->stream, err);
+    return look_after_stream(n, n->stream, err);
 }
 
-/* A small all_reduce of host memory (the runner asks whether anyone stops): at once, not queued. */
+/* A small all_reduce of host memory (the runner asks whether anyone stops): at once, not queued. By
+ * way of pinned memory: a copy from or to any other waits for the stream by itself, and nobody
+ * looks after the other ranks then. */
 static int start_host(struct nccl *n, const struct sw_collective_call *call, ncclComm_t comm,
                       uint64_t *ticket, struct sw_error *err)
 {
@@ -238,18 +235,22 @@ static int start_host(struct nccl *n, const struct sw_collective_call *call, ncc
     if (call->kind != SW_ALL_REDUCE || call->count != 1 || bytes > SMALL_BYTES)
         return sw_fail(err, SW_BAD_INPUT, "rank %d: NCCL cannot reach host memory",
                        (int)n->comm.rank);
+    memcpy(n->pinned, call->in[0], bytes);
     cudaError_t code =
-        cudaMemcpyAsync(n->small, call->in[0], bytes, cudaMemcpyHostToDevice, n->stream);
+        cudaMemcpyAsync(n->small, n->pinned, bytes, cudaMemcpyHostToDevice, n->stream);
     if (code != cudaSuccess)
         return fail_cuda(n, code, err);
     const ncclResult_t result = ncclAllReduce(n->small, n->small, (size_t)call->elems[0],
                                               sw_nccl_type(call->dtype), ncclSum, comm, n->stream);
     if (result != ncclSuccess)
         return fail_nccl(n, call->axes, result, "all_reduce", err);
-    code = cudaMemcpyAsync(call->out[0], n->small, bytes, cudaMemcpyDeviceToHost, n->stream);
+    code = cudaMemcpyAsync(n->pinned, n->small, bytes, cudaMemcpyDeviceToHost, n->stream);
     if (code != cudaSuccess)
         return fail_cuda(n, code, err);
-    return drain(n, err) != 0 ? -1 : end(n, ticket, err);
+    if (drain(n, err) != 0)
+        return -1;
+    memcpy(call->out[0], n->pinned, bytes);
+    return end(n, ticket, err);
 }
 
 static int nccl_start(struct sw_comm *comm, const struct sw_collective_call *call, uint64_t *ticket,
@@ -313,6 +314,7 @@ static int nccl_transfer(struct sw_comm *comm, int32_t to, const void *send, siz
     if (code == ncclSuccess && receive_bytes > 0)
         code = ncclRecv(receive, receive_bytes, ncclUint8, from, n->world, n->stream);
     const ncclResult_t ended = ncclGroupEnd();
+    n->failed = n->failed || code != ncclSuccess || ended != ncclSuccess;
     if (code != ncclSuccess || ended != ncclSuccess)
         return sw_fail(
             err, SW_ENVIRONMENT, "rank %d: %s: NCCL: %s", (int)comm->rank,
@@ -374,7 +376,7 @@ static void nccl_release(struct sw_comm *comm, void *memory)
 static int nccl_settle(struct sw_comm *comm, struct sw_error *err)
 {
     struct nccl *n = (struct nccl *)comm;
-    return wait_for_stream(n, n->compute, err);
+    return look_after_stream(n, n->compute, err);
 }
 
 /* ---- The arena as a window ---- */
@@ -474,6 +476,8 @@ static void nccl_destroy(struct sw_comm *comm)
         (void)cudaFree(n->small);
     if (n->stream != NULL)
         (void)cudaStreamDestroy(n->stream);
+    if (n->pinned != NULL)
+        (void)cudaFreeHost(n->pinned);
     free(n);
 }
 
@@ -501,6 +505,8 @@ static int create_queues(struct nccl *n, struct sw_error *err)
         code = cudaEventCreateWithFlags(&n->done[i], cudaEventDisableTiming);
     if (code == cudaSuccess)
         code = cudaMalloc(&n->small, SMALL_BYTES);
+    if (code == cudaSuccess)
+        code = cudaMallocHost(&n->pinned, SMALL_BYTES);
     if (code == cudaSuccess)
         code = cudaMemsetAsync(n->small, 0, SMALL_BYTES, n->stream);
     return code == cudaSuccess ? 0 : fail_cuda(n, code, err);

@@ -83,6 +83,7 @@ thread_local uint64_t draws;
 thread_local int order, left_in_order;
 thread_local bool stalled;
 thread_local size_t largest;
+thread_local std::vector<std::pair<const char *, size_t>> pinned; /* memory of the host */
 std::atomic<uint64_t> last_capture;
 std::atomic<int64_t> dropped;
 std::atomic<uint64_t> seed{UINT64_MAX};
@@ -262,6 +263,15 @@ void join_capture(stream &s, capture *c)
     s.captured = std::make_shared<lane>();
     s.joined = 0;
     c->streams.push_back(&s);
+}
+
+/* Other memory of the host goes through the driver's own: the host waits for the stream. */
+bool is_pinned(const char *memory, size_t bytes)
+{
+    for (const auto &p : pinned)
+        if (p.first <= memory && memory + bytes <= p.first + p.second)
+            return true;
+    return false;
 }
 
 /* Whether a copy from or to this memory of the host is queued. */
@@ -603,13 +613,21 @@ cudaError_t cudaFree(void *memory)
 
 cudaError_t cudaMallocHost(void **memory, size_t bytes)
 {
-    return cudaMalloc(memory, bytes);
+    const cudaError_t code = cudaMalloc(memory, bytes);
+    if (code == cudaSuccess)
+        pinned.push_back({static_cast<const char *>(*memory), bytes});
+    return code;
 }
 
 cudaError_t cudaFreeHost(void *memory)
 {
     if (is_in_flight(memory, 1))
         die("memory of the host is given back while a copy of it is queued");
+    for (size_t i = 0; i < pinned.size(); i++)
+        if (pinned[i].first == memory) {
+            pinned.erase(pinned.begin() + (ptrdiff_t)i);
+            break;
+        }
     free(memory);
     return cudaSuccess;
 }
@@ -628,8 +646,9 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     }
     if (kind == cudaMemcpyDeviceToHost && s->in == nullptr && !is_in_flight(to, bytes))
         memset(to, poison, bytes);
+    const bool waits_for_it = copy.host != nullptr && !is_pinned(copy.host, bytes);
     push(lane_of(*s), std::move(copy));
-    return cudaSuccess;
+    return waits_for_it && s->in == nullptr ? cudaStreamSynchronize(on) : cudaSuccess;
 }
 
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,

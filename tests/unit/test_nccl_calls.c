@@ -47,6 +47,7 @@ static void *rank_main(void *argument)
                     ? -1
                     : 0;
     r->comm->vtable->destroy(r->comm);
+    sw_emulated_stall(false); /* that ended it; the device's destructor waits for its stream */
     r->device->vtable->destroy(r->device);
     return NULL;
 }
@@ -237,16 +238,40 @@ static void test_abort(void **state)
     assert_int_equal(sw_nccl_counts_get().aborted, 2); /* one a rank: fsdp is the world */
 }
 
+/* The ranks ask each other something in the host's memory, as they do between steps. */
+static int vote(struct rank *r, struct sw_error *err)
+{
+    float flags[2] = {1, 2};
+    struct sw_collective_call call;
+    const int64_t shape[1] = {2};
+    uint64_t ticket;
+    sw_collective_call_shape(&call, SW_ALL_REDUCE, 1, shape, 0, 0);
+    call.axes = (struct sw_axes){1, {SW_FSDP}};
+    call.dtype = SW_F32;
+    call.in[0] = call.out[0] = flags;
+    if (r->comm->vtable->start(r->comm, &call, &ticket, err) != 0 ||
+        r->comm->vtable->wait(r->comm, ticket, err) != 0)
+        return -1;
+    return flags[0] == 2 && flags[1] == 4
+               ? 0
+               : sw_fail(err, SW_ENVIRONMENT, "a vote gave %g and %g", flags[0], flags[1]);
+}
+
+static int settle(struct rank *r, struct sw_error *err)
+{
+    return r->comm->vtable->settle(r->comm, err);
+}
+
 /* What stalled is waited for once, not again by whoever lets the arena go. */
-static int stalls(struct rank *r, struct sw_error *err)
+static int stalls_in(struct rank *r, int (*wait)(struct rank *rank, struct sw_error *err),
+                     struct sw_error *err)
 {
     const struct sw_comm_vtable *v = r->comm->vtable;
     struct sw_error failed = {0};
     (void)v->barrier(r->comm, err); /* all are here: none waits for another one in what follows */
     sw_emulated_stall(true);
-    int status = v->settle(r->comm, &failed) == 0
-                     ? sw_fail(err, SW_ENVIRONMENT, "what never ends was waited for")
-                     : 0;
+    int status =
+        wait(r, &failed) == 0 ? sw_fail(err, SW_ENVIRONMENT, "what never ends was waited for") : 0;
     if (status == 0 && strstr(failed.message, "no end of a step's work for 1 s") == NULL)
         status = sw_fail(err, SW_ENVIRONMENT, "it fails with '%s'", failed.message);
     const double begun = sw_clock_now();
@@ -254,14 +279,28 @@ static int stalls(struct rank *r, struct sw_error *err)
         status = -1;
     if (status == 0 && sw_clock_now() - begun > 0.5)
         status = sw_fail(err, SW_ENVIRONMENT, "the stall was waited for once more");
-    sw_emulated_stall(false); /* the device's destructor waits for its stream */
     return status;
+}
+
+static int stalls(struct rank *r, struct sw_error *err)
+{
+    return stalls_in(r, settle, err);
+}
+
+static int stalls_in_a_vote(struct rank *r, struct sw_error *err)
+{
+    /* no memory is the arena's any more */
+    return r->comm->vtable->attach(r->comm, NULL, 0, err) != 0 || vote(r, err) != 0
+               ? -1
+               : stalls_in(r, vote, err);
 }
 
 static void test_stall(void **state)
 {
     (void)state;
     on_ranks_for(sw_mesh_make(1, 2, 1, 1), 1, stalls);
+    assert_int_equal(sw_nccl_counts_get().aborted, 2);
+    on_ranks_for(sw_mesh_make(1, 2, 1, 1), 1, stalls_in_a_vote);
     assert_int_equal(sw_nccl_counts_get().aborted, 2);
 }
 
