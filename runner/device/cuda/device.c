@@ -309,11 +309,12 @@ static int cuda_replay(struct sw_device *device, struct sw_recording *recording,
     return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "cannot start a CUDA graph");
 }
 
+/* One that still runs is freed by CUDA when it is done. Not waited for: it may stand still for
+ * another rank, whom NCCL gives up, but not before all recordings of its calls are gone. */
 static void cuda_recording_free(struct sw_device *device, struct sw_recording *recording)
 {
     if (recording == NULL)
         return;
-    (void)cudaStreamSynchronize(cuda_of(device)->stream);
     (void)cudaGraphExecDestroy(recording->graph);
     cuda_of(device)->recordings--;
     free(recording);
