@@ -23,6 +23,9 @@ static const double worth_fitting = 1.10, worth_another = 1.02, worth_ordering =
 /* Of an option of a mesh that the batch does not fill: a larger micro-batch may pay for its padding
  * with fewer gathers of weights, and its guess be further off. */
 static const double worth_padded = 1.25;
+/* And of either residual_seq: what a guess leaves out, both lack. Of one without a price, against
+ * the guess at the best price. */
+static const double worth_beside = 1.05;
 /* A price that another axis order may bring down to the best. */
 static const double another_order_up_to = 1.3;
 
@@ -41,13 +44,31 @@ struct looking {
     int64_t least_bytes;
     /* of either residual_seq, and of either way: which suits depends on the axis order */
     struct sw_candidate best[SW_RING_WAYS][2];
-    bool hopeless; /* the state alone does not fit, headroom or not, or the batch does not */
+    double guess_at_best; /* of all; 0: none fits yet */
+    bool hopeless;        /* the state alone does not fit, headroom or not, or the batch does not */
 };
 
 /* NULL, or it does not fit: INFINITY. */
 static double seconds_of(const struct sw_candidate *c)
 {
     return c != NULL && c->reason == SW_FITS ? c->cost.step_seconds : INFINITY;
+}
+
+/* The best of a way that fits so far; NULL: none does. */
+static const struct sw_candidate *best_of(const struct looking *l, int32_t way)
+{
+    const struct sw_candidate *one = &l->best[way][0], *other = &l->best[way][1];
+    const bool fits = one->reason == SW_FITS, other_fits = other->reason == SW_FITS;
+    if (fits && other_fits)
+        return other->cost.step_seconds < one->cost.step_seconds ? other : one;
+    return fits ? one : other_fits ? other : NULL;
+}
+
+static double best_seconds(const struct looking *l)
+{
+    const double one = seconds_of(best_of(l, SW_ONE_RING)),
+                 rings = seconds_of(best_of(l, SW_OF_RINGS));
+    return one < rings ? one : rings;
 }
 
 /* Prices a decision when it may fit. */
@@ -90,7 +111,9 @@ static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_opt
     decision.train.micro_batch_size = option->micro_batch_size;
     if (fit(s, l, option->variant, &decision, seconds_of(best), &c, err) != 0)
         return -1;
-    *seconds = c.reason == SW_FITS ? c.cost.step_seconds : INFINITY;
+    *seconds = seconds_of(&c);
+    if (*seconds < best_seconds(l))
+        l->guess_at_best = option->seconds;
     if (c.reason == SW_FITS &&
         (best->reason != SW_FITS || c.cost.step_seconds < best->cost.step_seconds))
         *best = c;
@@ -136,23 +159,6 @@ struct known {
     bool tried;            /* that price is one of those that are looked for */
 };
 
-/* The best of a way that fits so far; NULL: none does. */
-static const struct sw_candidate *best_of(const struct looking *l, int32_t way)
-{
-    const struct sw_candidate *one = &l->best[way][0], *other = &l->best[way][1];
-    const bool fits = one->reason == SW_FITS, other_fits = other->reason == SW_FITS;
-    if (fits && other_fits)
-        return other->cost.step_seconds < one->cost.step_seconds ? other : one;
-    return fits ? one : other_fits ? other : NULL;
-}
-
-static double best_seconds(const struct looking *l)
-{
-    const double one = seconds_of(best_of(l, SW_ONE_RING)),
-                 rings = seconds_of(best_of(l, SW_OF_RINGS));
-    return one < rings ? one : rings;
-}
-
 /* Prices a way's smallest options, whose program is there already, for want of another price.
  */
 static int price_smallest(struct sw_searcher *s, const struct looking *l, int32_t way,
@@ -179,19 +185,22 @@ static int is_worth(struct sw_searcher *s, const struct looking *l, const struct
     const struct sw_guess *g = &l->guess[o->variant];
     const bool slower = o->micro_batch_size <= k->fits &&
                         sw_guess_places(g, o->micro_batch_size) >= sw_guess_places(g, k->fits);
+    const bool residual = l->base[o->variant].train.residual_seq_tp;
+    const bool beside = l->best[sw_way_is_of_rings(o->variant)][residual].reason != SW_FITS &&
+                        o->seconds <= worth_beside * l->guess_at_best;
     *worth = false;
     if (o->bytes > try_up_to * limit || slower ||
         (k->fails > 0 && o->micro_batch_size >= k->fails) ||
-        (k->guess == 0 && o->seconds > SW_WORTH_PRICING * best))
+        (k->guess == 0 && !beside && o->seconds > SW_WORTH_PRICING * best))
         return 0;
-    if (k->guess == 0 && !isinf(best) && !sw_way_is_of_rings(o->variant) &&
+    if (k->guess == 0 && !beside && !isinf(best) && !sw_way_is_of_rings(o->variant) &&
         price_smallest(s, l, o->variant, k, err) != 0)
         return -1;
     const double up_to = (g->padded  ? worth_padded
                           : k->tried ? worth_another
                                      : worth_fitting) *
                          best;
-    *worth = k->guess == 0 || o->seconds * k->seconds / k->guess <= up_to;
+    *worth = beside || k->guess == 0 || o->seconds * k->seconds / k->guess <= up_to;
     return 0;
 }
 
@@ -457,6 +466,7 @@ static int search_within_limit(struct sw_searcher *s, const struct sw_preference
     l.mesh = &mesh;
     l.closest = -1;
     l.least_bytes = 0;
+    l.guess_at_best = 0;
     l.hopeless = false;
     for (int32_t i = 0; i < MOST_WAYS; i++)
         l.guess[i].sequences = l.guess[i].levels.count = 0;
