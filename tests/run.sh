@@ -26,6 +26,18 @@ case ${1:-} in
         ;;
 esac
 
+# busy PART: how much of all processors' time went by in work since it was last said. What leaves them idle could run
+# beside something else; what keeps them busy is made shorter by less work alone.
+busy_before=(0 0)
+busy() {
+    local user nice system idle waiting irq soft steal all
+    read -r _ user nice system idle waiting irq soft steal _ 2>/dev/null </proc/stat || return 0
+    all=$((user + nice + system + idle + waiting + irq + soft + steal)) idle=$((idle + waiting))
+    [ -z "${1:-}" ] || echo "     processors $((100 - 100 * (idle - busy_before[1]) / (all - busy_before[0] + 1))) % busy: $1 (at $SECONDS s)"
+    busy_before=("$all" "$idle")
+}
+busy
+
 passed=0
 failed=0
 failures=() # "NAME", and below it what was wrong in a few lines
@@ -282,12 +294,14 @@ architectures=()
 if [ "$all" = --all ]; then architectures=(-DSW_CUDA_ARCHITECTURES=90); fi
 step "build (gcc, warnings are errors)" configure_and_build build "-DSW_WERROR=${SW_WERROR:-ON}" \
     ${architectures[@]+"${architectures[@]}"} || finish
+busy "build"
 step "headers compile alone" bash tests/check_headers.sh
 [ "$all" != --build ] || finish
 step "includes go the allowed way" bash tests/check_includes.sh
 step "a name means one thing" bash tests/check_names.sh
 step "no test empties what it is told" bash tests/check_scratch.sh
 step "configs are accepted" check_configs
+busy "what needs no test program"
 if [ -z "$all" ]; then
     run_ctest gcc build -LE slow
     finish
@@ -296,6 +310,7 @@ fi
 # ---- The gate
 # What is measured, while nothing else runs.
 run_ctest "gcc, alone" build -L alone
+busy "alone"
 # What mostly waits: a Slurm cluster, and ranks that are killed, one test of each at a time (RESOURCE_LOCK); and a bare root
 # folder, which waits for packages. The rest computes meanwhile.
 start_beside "$logs/ctest-waits.log" ctest --test-dir build --output-on-failure -j 4 --no-tests=error -L waits
@@ -304,14 +319,20 @@ start_beside "$(log_of "$bare")" bash tests/bare_root.sh
 
 launch_prefix=(${in_turns[@]+"${in_turns[@]}"})
 run_ctest gcc build -LE 'alone|waits|checked'
+busy "gcc"
 step "format" bash tests/check_format.sh
 step "walks apply" bash tests/check_walks.sh
 step "shellcheck" check_scripts
+busy "format, walks, shellcheck"
 if step "the checked build, without each optional package, then with all" build_checked; then
+    busy "the checked build"
     run_checked checked build-checked -LE 'slow|variant|packaging|release'
+    busy "checked"
     [ -z "$has_clang" ] || fuzz 5
+    busy "fuzzers"
 fi
 if step "build (thread sanitizer)" build_threads; then run_threads; fi
+busy "thread sanitizer"
 if [ ! -f "$onednn/include/oneapi/dnnl/dnnl.h" ]; then
     echo "SKIP: oneDNN 3: there is none in '$onednn' (tests/install.sh onednn)"
 elif step "build (oneDNN 3)" build_onednn; then
@@ -325,6 +346,7 @@ count_step "$bare" "$(log_of "$bare")" $status
 if [ $status -eq 77 ]; then step "quickstart, twice" quickstart_smoke; fi
 wait "${beside[0]}"
 count_ctest "gcc, waits" build "$logs/ctest-waits.log" $?
+busy "what was still waiting"
 beside=()
 launch_prefix=()
 for test in ${late[@]+"${late[@]}"}; do
