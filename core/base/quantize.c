@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-float sw_int8_most(float most, const float *x, int64_t count)
+float sw_quantize_most(float most, const float *x, int64_t count)
 {
     int finite = 1;
     for (int64_t i = 0; i < count; i++) {
@@ -13,12 +13,17 @@ float sw_int8_most(float most, const float *x, int64_t count)
     return finite ? most : INFINITY;
 }
 
-void sw_int8_quantize(const float *restrict x, int64_t count, float scale, int8_t *restrict to)
+void sw_quantize(enum sw_dtype dtype, const float *restrict x, int64_t count, float scale,
+                 void *restrict to)
 {
-    if (!(scale > 0)) {
+    int8_t *const integers = to;
+    uint8_t *const codes = to;
+    if (!(scale > 0))
         memset(to, 0, (size_t)count);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++)
-        to[i] = sw_int8_of((double)x[i], scale);
+    else if (dtype == SW_E4M3)
+        for (int64_t i = 0; i < count; i++)
+            codes[i] = sw_e4m3_of((double)x[i], scale);
+    else
+        for (int64_t i = 0; i < count; i++)
+            integers[i] = sw_int8_of((double)x[i], scale);
 }

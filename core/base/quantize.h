@@ -1,19 +1,37 @@
-/* Numbers in 8 bits with a scale: an integer q and a number s in fp32 stand for q s, where
- * s = max|x| / 127 of the numbers that share it, and q = x / s, rounded to the nearest, of ties to
- * the even one. So zero stays zero, -127 .. 127 are used, and a number is off by s / 2 at most
- * (where s is subnormal, q is cut to that range). Numbers among which one is not finite have NaN
- * for a scale and zeros, so that it shows; the scale is 0 where max|x| / 127 underflows.
+/* Numbers in 8 bits with a scale: a number q of 8 bits and a number s in fp32 stand for q s, where
+ * s = max|x| / most of the numbers that share it, `most` being the format's largest number, and
+ * q = x / s, rounded once to the nearest that the format has, of ties to the even one, and cut to
+ * -most .. most, which matters where s is subnormal. So zero stays zero. Numbers among which one is
+ * not finite have NaN for a scale and zeros, so that it shows; the scale is 0 where max|x| / most
+ * underflows.
+ *
+ * int8: integers up to 127, of -128 none: a number is off by s / 2 at most, whatever its size.
+ * e4m3: OCP's FP8 E4M3, a sign, four bits of exponent (bias 7) and three of mantissa: up to 448,
+ * subnormals are multiples of 2^-9 below 2^-6, there are no infinities, and 0x7f and 0xff, which
+ * are NaN, are never made, so that no kernel looks for them. A number is off by 1 / 16 of itself at
+ * most, and by s 2^-10 where that is more. A code's magnitude shifted left by 7, its sign at bit
+ * 15, is the fp16 that is 2^-8 of it.
  *
  * Weights: a scale for each output of a matrix, over all of its inputs, wherever they lie. What a
- * weight becomes depends on its matrix alone, not on the mesh. A cache: core/program/serving.h.
- * Pure functions; any thread. */
+ * weight becomes depends on its matrix alone, not on the mesh. A cache is of int8:
+ * core/program/serving.h. Pure functions; any thread. */
 #ifndef SW_QUANTIZE_H
 #define SW_QUANTIZE_H
 
-#include <math.h>
-#include <stdint.h>
+#include "core/base/words.h"
 
-enum { SW_INT8_MOST = 127 };
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { SW_INT8_MOST = 127, SW_E4M3_MOST = 448 };
+
+/* Whether numbers of that dtype are such ones. */
+static inline bool sw_has_scales(enum sw_dtype dtype)
+{
+    return dtype == SW_I8 || dtype == SW_E4M3;
+}
 
 /* most: the largest |x|, infinite or NaN where one is not finite. */
 static inline float sw_int8_scale(double most)
@@ -33,9 +51,47 @@ static inline int8_t sw_int8_of(double x, float scale)
     return (int8_t)(int32_t)(q + shift - shift);
 }
 
+static inline float sw_e4m3_scale(double most)
+{
+    return isfinite(most) ? (float)(most / SW_E4M3_MOST) : NAN;
+}
+
+/* As sw_int8_of. What is added to |q| has the last place of e4m3 at that size for its own, so that
+ * the sum counts such places: 8 to 16 of them, fewer of subnormals, and 16 are 8 of the next size.
+ */
+static inline uint8_t sw_e4m3_of(double x, float scale)
+{
+    enum { MANTISSA = 52, BIAS = 1023, LOWEST = BIAS - 6 };
+    double q = x / (double)scale, size = fabs(q), shift;
+    size = size < SW_E4M3_MOST ? size : SW_E4M3_MOST;
+    uint64_t sign, bits, shift_bits;
+    memcpy(&sign, &q, sizeof sign);
+    memcpy(&bits, &size, sizeof bits);
+    const uint64_t own = bits >> MANTISSA, exponent = own > LOWEST ? own : LOWEST;
+    shift_bits = (exponent + MANTISSA - 3) << MANTISSA | 1ull << (MANTISSA - 1);
+    memcpy(&shift, &shift_bits, sizeof shift);
+    size += shift;
+    memcpy(&bits, &size, sizeof bits);
+    return (uint8_t)(sign >> 63 << 7 | (bits - shift_bits + (exponent - LOWEST) * 8));
+}
+
+static inline float sw_e4m3_value(uint8_t code)
+{
+    const int size = code & 0x7f, exponent = size >> 3, mantissa = size & 7;
+    const float one = (float)(exponent > 0 ? 8 + mantissa : mantissa) / 512;
+    const float value = size == 0x7f ? NAN : one * (float)(1 << (exponent > 0 ? exponent - 1 : 0));
+    return code & 0x80 ? -value : value;
+}
+
+/* Either format. */
+static inline float sw_quantize_scale(enum sw_dtype dtype, double most)
+{
+    return dtype == SW_E4M3 ? sw_e4m3_scale(most) : sw_int8_scale(most);
+}
+
 /* max(most, |x|) over x [count]; infinity where one is not finite. */
-float sw_int8_most(float most, const float *x, int64_t count);
-/* to [count]: zeros where the scale is none (0, NaN). */
-void sw_int8_quantize(const float *x, int64_t count, float scale, int8_t *to);
+float sw_quantize_most(float most, const float *x, int64_t count);
+/* to [count], a byte of each: zeros where the scale is none (0, NaN). */
+void sw_quantize(enum sw_dtype dtype, const float *x, int64_t count, float scale, void *to);
 
 #endif

@@ -16,9 +16,9 @@ enum sw_attention_strategy {
 /* Which part of a sequence a rank holds. */
 enum sw_sequence_layout { SW_CONTIGUOUS, SW_ZIGZAG };
 
-/* F64: tests only. I8: with scales, of a cache, which stays where it is, and of weights, which are
- * gathered; it is not summed. */
-enum sw_dtype { SW_F32, SW_BF16_T, SW_F64, SW_I32, SW_I8, SW_DTYPE_COUNT };
+/* F64: tests only. I8 and E4M3: with scales (quantize.h), of a cache, which stays where it is and
+ * is of I8, and of weights, which are gathered; they are not summed. */
+enum sw_dtype { SW_F32, SW_BF16_T, SW_F64, SW_I32, SW_I8, SW_E4M3, SW_DTYPE_COUNT };
 /* How the operands of a matrix product lie: x W, x W^T, x^T y (a weight's gradient). */
 enum sw_product_kind {
     SW_PRODUCT_LINEAR,

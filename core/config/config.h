@@ -452,7 +452,7 @@ struct sw_run_config {
     /* What the run wants of serving; 0: auto. All of it auto: it says nothing of it. */
     int64_t serve_max_batch, serve_max_tokens, serve_prompt_tokens, serve_chunk, serve_token_budget;
     enum sw_dtype serve_cache;   /* SW_DTYPE_COUNT: auto, the compute precision */
-    enum sw_dtype serve_weights; /* the same, or SW_I8 */
+    enum sw_dtype serve_weights; /* the same, or one with scales */
     enum sw_stream_weights serve_stream_weights;
     double serve_token_latency, serve_first_token_latency; /* goals, s; 0: none */
     struct sw_job_config job; /* no part of a plan: its script has it */

@@ -258,9 +258,10 @@ static const struct field run_serve_fields[] = {
      .fallback = "auto",
      .vocabulary = sw_words_weights,
      .example = "int8",
-     .about = "number format of the layers' matrices; int8: with a scale in fp32 for each of their "
-              "outputs, made as they are read; embedding, head, norms and biases stay as they are; "
-              "auto: precision.compute"},
+     .about =
+         "number format of the layers' matrices; int8, e4m3 (fp8, less exact): with a scale in "
+         "fp32 for each of their outputs, made as they are read; embedding, head, norms and "
+         "biases stay as they are; auto: precision.compute"},
     {.key = "stream_weights",
      .type = FIELD_WORD,
      AT(serve_stream_weights),

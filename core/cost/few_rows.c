@@ -1,6 +1,7 @@
 /* What decoding reads, weights and cached keys and values: everything once, and how fast depends on
  * the rows that it meets and on whether the processor's cache still has it from the token before.
  */
+#include "core/base/quantize.h"
 #include "core/cost/cost.h"
 #include "core/program/walk.h"
 
@@ -120,11 +121,11 @@ static bool is_measured(const struct sw_program *p, const struct sw_few_rows *fe
     return as_few && few->count > 0 && rows <= few->point[few->count - 1].rows;
 }
 
-/* Weights in int8, which are not measured: the first row waits for their bytes, at the rate of
+/* Weights in 8 bits, which are not measured: the first row waits for their bytes, at the rate of
  * those in bf16 (fp32 where there is none); what each row more takes is arithmetic, of as many
  * elements as theirs. */
-static double int8_seconds(const struct sw_program *p, const struct sw_few_rows *of_kind,
-                           double rows, double elems, double all)
+static double narrow_seconds(const struct sw_program *p, const struct sw_few_rows *of_kind,
+                             double rows, double elems, double all)
 {
     const bool narrow = of_kind[SW_FEW_BF16].count > 0;
     const struct sw_few_rows *few = &of_kind[narrow ? SW_FEW_BF16 : SW_FEW_FP32];
@@ -159,9 +160,9 @@ double sw_cost_few_rows_seconds(const struct sw_program *p, const struct sw_op *
     const struct sw_op_met met = sw_cost_met(p, op, workload);
     const double bytes = sw_cost_few_rows_reads(p, op, &rows) * met.bytes;
     rows *= met.flops / met.bytes;
-    if (dtype == SW_I8 && kind != SW_FEW_ATTENTION)
-        return int8_seconds(p, profile->few_rows[kind], rows, bytes,
-                            sw_cost_serving_bytes(p, workload));
+    if (sw_has_scales(dtype) && kind != SW_FEW_ATTENTION)
+        return narrow_seconds(p, profile->few_rows[kind], rows, bytes,
+                              sw_cost_serving_bytes(p, workload));
     if (dtype != SW_F32 && dtype != SW_BF16_T)
         return -1;
     const struct sw_few_rows *few =

@@ -2,6 +2,7 @@
  * is left to measure is three numbers per profile: the shares of peak that large matrix products
  * and attention reach, and the share of the memory's bandwidth. */
 #include "core/base/hash.h"
+#include "core/base/quantize.h"
 #include "core/cost/cost.h"
 
 #include "core/cost/links.h"
@@ -327,7 +328,7 @@ static double measured_seconds(const struct sw_program *p, const struct sw_op *o
                         held = p->values[op->in[1].value].dtype;
     const struct sw_products *grid = products_of(cluster, dtype, product->kind);
     const bool of_chip = is_of_chip(cluster, grid);
-    const bool narrow = held == SW_I8 && dtype == SW_BF16_T && of_chip;
+    const bool narrow = sw_has_scales(held) && dtype == SW_BF16_T && of_chip;
     if (grid == NULL || (held != dtype && !narrow))
         return -1;
     *bytes -= product_bytes(product, dtype);
@@ -347,7 +348,7 @@ static bool multiplies_narrow(const struct sw_program *p, const struct sw_op *op
                               const struct sw_cluster_config *cluster)
 {
     return cluster->profile.peak_int8_flops > 0 && p->values[op->in[0].value].dtype == SW_BF16_T &&
-           p->values[op->in[1].value].dtype == SW_I8;
+           sw_has_scales(p->values[op->in[1].value].dtype);
 }
 
 /* Of a matrix op, all that it takes but its launch; bytes: that it moves. Products that were

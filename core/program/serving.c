@@ -224,7 +224,7 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     o.serving.planned_slots =
         want->planned_batch > 0 ? (want->planned_batch + s.ways - 1) / s.ways : s.slots;
     o.serving.cache = want->cache;
-    o.serving.matrices = want->weights == SW_I8 ? SW_I8 : training->compute;
+    o.serving.matrices = sw_has_scales(want->weights) ? want->weights : training->compute;
     o.serving.mixes = kind == SW_PROGRAM_READ || (s.mixes && kind == SW_PROGRAM_PREFILL);
     /* every program reads weights where they lie: elsewhere prefill gathers some */
     o.serving.tiles = training->target.weight_tiles && training->compute != SW_F64 &&

@@ -1,5 +1,7 @@
 #include "core/program/state_table.h"
 
+#include "core/base/quantize.h"
+
 #include <string.h>
 
 const struct sw_state_row *sw_state_find(const struct sw_state *state, const char *name)
@@ -14,7 +16,7 @@ const struct sw_state_row *sw_state_scales(const struct sw_state *state,
                                            const struct sw_state_row *row)
 {
     for (int32_t i = 0; i < state->count; i++)
-        if (row->dtype == SW_I8 && state->row[i].scales &&
+        if (sw_has_scales(row->dtype) && state->row[i].scales &&
             state->row[i].parameter == row->parameter)
             return &state->row[i];
     return NULL;

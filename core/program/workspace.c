@@ -1,4 +1,5 @@
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 #include "core/program/workspace.h"
 
 #include <string.h>
@@ -227,7 +228,7 @@ void sw_int8_panels_of(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dt
 /* Which products go in panels. */
 static bool in_panels(const struct sw_program *program, const struct sw_op *op)
 {
-    return program->target.int8_panels && operand(program, op->in[1])->dtype == SW_I8;
+    return program->target.int8_panels && sw_has_scales(operand(program, op->in[1])->dtype);
 }
 
 int64_t sw_workspace_linear(const struct sw_program *program, const struct sw_op *op)

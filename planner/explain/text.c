@@ -2,6 +2,7 @@
 #include "planner/explain/explain.h"
 
 #include "planner/command/format.h"
+#include "core/base/quantize.h"
 #include "core/cost/links.h"
 
 #include <inttypes.h>
@@ -27,6 +28,7 @@ static void print_serving(FILE *out, const struct sw_explain *x)
     const struct sw_serve_price *s = &x->serving.serve;
     const struct sw_state *state = x->serving_programs != NULL ? &x->serving_programs->state : NULL;
     const int64_t scale_bytes = x->serving.memory.scales;
+    const bool narrow = sw_has_scales(s->weights);
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], e[SW_FORMAT_BYTES];
     char scales[SW_FORMAT_BYTES], sequences[SW_FORMAT_RATE];
     if (state == NULL)
@@ -41,14 +43,14 @@ static void print_serving(FILE *out, const struct sw_explain *x)
             sw_format_seconds(s->first_seconds, b), s->prompt_tokens,
             s->mixes ? s->token_budget : s->chunk, s->mixes ? "per call" : "at a time");
     fprintf(out,
-            "          a rank has %s: weights %s%s%s, cache %s in %s%s%s%s; it sends %s for a "
+            "          a rank has %s: weights %s%s%s%s%s, cache %s in %s%s%s%s; it sends %s for a "
             "token%s\n",
             sw_format_bytes((double)x->serving_programs->arena_bytes, a),
             sw_format_bytes((double)state->parameter_bytes, b),
             x->serving.decision.serve.stream_weights == SW_STREAM_ALWAYS ? " streamed" : "",
-            s->weights == SW_I8 ? " in i8 and scales" : "",
-            sw_format_bytes((double)state->cache_bytes, d), sw_dtype_name(s->cache),
-            scale_bytes > 0 ? " (scales " : "",
+            narrow ? " in " : "", narrow ? sw_dtype_name(s->weights) : "",
+            narrow ? " and scales" : "", sw_format_bytes((double)state->cache_bytes, d),
+            sw_dtype_name(s->cache), scale_bytes > 0 ? " (scales " : "",
             scale_bytes > 0 ? sw_format_bytes((double)scale_bytes, scales) : "",
             scale_bytes > 0 ? ")" : "", sw_format_bytes((double)s->decode_bytes, e),
             sw_search_serving_fits(x->run, x->serving_programs) ? "" : "; that does not fit");

@@ -1,5 +1,6 @@
 /* What `plan search` and `plan explain` tell of serving: its columns. */
 #include "core/base/json.h"
+#include "core/base/quantize.h"
 #include "planner/command/format.h"
 #include "planner/search/purpose.h"
 #include "planner/search/report.h"
@@ -115,12 +116,13 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
 {
     (void)values;
     const struct sw_serve_price *p = &c->serve;
+    const bool narrow = sw_has_scales(p->weights);
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
     char sequences[SW_FORMAT_RATE], tokens[SW_FORMAT_RATE], prompts[SW_FORMAT_RATE];
     sw_report_mesh_line(out, &c->decision.mesh);
     fprintf(out,
             "          %s at a time of %s, prompts %s %s\n"
-            "          weights %s%s, cache in %s%s\n",
+            "          weights %s%s%s%s, cache in %s%s\n",
             sw_format_counted((double)p->texts, "sequence", sequences),
             sw_format_counted((double)p->max_tokens, "token", tokens),
             sw_format_counted((double)(p->mixes ? p->token_budget : p->chunk), "token", prompts),
@@ -128,8 +130,9 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,
             streams(c)                           ? "streamed over fsdp, layer by layer"
             : c->decision.mesh.size[SW_FSDP] > 1 ? "whole on every rank of fsdp"
                                                  : "in place",
-            p->weights == SW_I8 ? ", those of layers in i8 with scales" : "",
-            sw_dtype_name(p->cache), c->memory.scales > 0 ? " with scales" : "");
+            narrow ? ", those of layers in " : "", narrow ? sw_dtype_name(p->weights) : "",
+            narrow ? " with scales" : "", sw_dtype_name(p->cache),
+            c->memory.scales > 0 ? " with scales" : "");
     print_memory(out, c);
     print_token(out, c);
     fprintf(out, "first     %s to the first token after a prompt of %s",

@@ -1,5 +1,7 @@
 #include "runner/checkpoint/finite.h"
 
+#include "core/base/quantize.h"
+
 #include <stdlib.h>
 
 enum { PIECE_BYTES = 1 << 20 };
@@ -40,11 +42,11 @@ static int look(struct sw_executor *x, const struct sw_state_row *row, int32_t i
     return 0;
 }
 
-/* Numbers in int8 are finite; where those that they were made of were not, their scale is NaN. */
+/* Numbers in 8 bits are finite; where those that they were made of were not, their scale is NaN. */
 static const struct sw_state_row *telling(const struct sw_state *state,
                                           const struct sw_state_row *row)
 {
-    return row->dtype == SW_I8 ? sw_state_scales(state, row) : row;
+    return sw_has_scales(row->dtype) ? sw_state_scales(state, row) : row;
 }
 
 int sw_check_finite_loaded(struct sw_executor *x, const struct sw_placement *placement,

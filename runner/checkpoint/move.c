@@ -19,7 +19,7 @@ struct sw_mover {
     void *allocated;                /* of the device; NULL: none */
     char *send, *receive;           /* [chunk_bytes] in the device's memory */
     char *host_send, *host_receive; /* the same two where that is the host's; else malloc'ed */
-    const struct sw_scales *scales; /* NULL: nothing is loaded into int8 */
+    const struct sw_scales *scales; /* NULL: nothing is loaded into 8 bits */
     char *chunk;                    /* of the round at hand; loading, it is not written to */
 };
 
@@ -35,7 +35,8 @@ struct view {
     int64_t file_rows, file_columns;      /* of the file */
     enum sw_stored_dtype in_file, in_state;
     bool transposed;
-    const float *scales; /* [file_rows]: the state is in int8; else NULL */
+    enum sw_dtype quantized; /* where there are scales */
+    const float *scales;     /* [file_rows]: the state is in 8 bits; else NULL */
 };
 
 static enum sw_stored_dtype stored(enum sw_dtype dtype)
@@ -51,7 +52,7 @@ static struct view view_of(const struct sw_mover *m, const struct sw_piece *piec
     const int64_t in_state = (int64_t)sw_dtype_bytes(row->dtype);
     const bool line = t->ndim == 1; /* lies in one piece: a row, not a column */
     const int64_t shard_columns = line ? 1 : row->local[1];
-    struct view v = {.in_file = t->dtype, .in_state = stored(row->dtype)};
+    struct view v = {.in_file = t->dtype, .in_state = stored(row->dtype), .quantized = row->dtype};
     v.transposed = t->transposed && !line;
     v.file_rows = line ? 1 : piece->size[0];
     v.file_columns = line ? piece->size[0] : piece->size[1];
@@ -87,7 +88,7 @@ static void quantize_from_chunk(const struct view *v, char *to, int64_t to_row_b
 {
     enum { ROWS = 64, COLUMNS = 256 };
     float numbers[COLUMNS];
-    int8_t tile[ROWS][COLUMNS];
+    char tile[ROWS][COLUMNS];
     const int64_t bytes = (int64_t)sw_stored_dtype_bytes(v->in_file);
     for (int64_t i = 0; i < v->file_rows; i += ROWS)
         for (int64_t j = 0; j < v->file_columns; j += COLUMNS) {
@@ -97,13 +98,13 @@ static void quantize_from_chunk(const struct view *v, char *to, int64_t to_row_b
                 sw_numbers_convert(numbers, SW_STORED_F32,
                                    v->chunk + (i + r) * v->chunk_row_bytes + j * bytes, v->in_file,
                                    columns);
-                sw_int8_quantize(numbers, columns, v->scales[i + r], tile[r]);
+                sw_quantize(v->quantized, numbers, columns, v->scales[i + r], tile[r]);
                 if (!v->transposed)
                     memcpy(to + (i + r) * to_row_bytes + j, tile[r], (size_t)columns);
             }
             for (int64_t c = 0; v->transposed && c < columns; c++)
                 for (int64_t r = 0; r < rows; r++)
-                    to[(j + c) * to_row_bytes + i + r] = (char)tile[r][c];
+                    to[(j + c) * to_row_bytes + i + r] = tile[r][c];
         }
 }
 

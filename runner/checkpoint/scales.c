@@ -14,15 +14,17 @@ int sw_scales_create(const struct sw_state *state, const struct sw_placement *pl
     out->first = malloc(((size_t)placement->tensor_count + 1) * sizeof *out->first);
     for (int32_t t = 0; t < placement->tensor_count && out->first != NULL; t++) {
         const struct sw_stored_tensor *tensor = &placement->tensor[t];
-        const bool quantized = state->row[tensor->row].dtype == SW_I8;
+        const enum sw_dtype dtype = state->row[tensor->row].dtype;
+        const bool quantized = sw_has_scales(dtype);
         out->first[t] = quantized ? out->count : -1;
+        out->dtype = quantized ? dtype : out->dtype;
         out->count += quantized ? tensor->size[0] : 0;
     }
     out->value = calloc((size_t)out->count + 1, sizeof *out->value);
     if (out->first != NULL && out->value != NULL)
         return 0;
     sw_scales_free(out);
-    return sw_fail(err, SW_ENVIRONMENT, "out of memory for the scales of weights in int8");
+    return sw_fail(err, SW_ENVIRONMENT, "out of memory for the scales of weights in 8 bits");
 }
 
 void sw_scales_free(struct sw_scales *scales)
@@ -43,7 +45,7 @@ static void meet_numbers(float *most, const struct sw_stored_tensor *t, int64_t 
         n = n < end - i ? n : end - i;
         n = n < TILE ? n : TILE;
         sw_numbers_convert(tile, SW_STORED_F32, from, t->dtype, n);
-        most[i / width] = sw_int8_most(most[i / width], tile, n);
+        most[i / width] = sw_quantize_most(most[i / width], tile, n);
     }
 }
 
@@ -71,7 +73,7 @@ void sw_scales_meet(struct sw_scales *scales, const struct sw_exchange *exchange
 void sw_scales_settle(struct sw_scales *scales)
 {
     for (int64_t i = 0; i < scales->count; i++)
-        scales->value[i] = sw_int8_scale((double)scales->value[i]);
+        scales->value[i] = sw_quantize_scale(scales->dtype, (double)scales->value[i]);
 }
 
 int sw_scales_place(const struct sw_scales *scales, const struct sw_exchange *exchange,
@@ -89,7 +91,8 @@ int sw_scales_place(const struct sw_scales *scales, const struct sw_exchange *ex
             sw_state_scales(exchange->state, &exchange->state->row[p->tensor[t].row]);
         float *shard = malloc((size_t)row->instance_bytes + 1);
         if (shard == NULL)
-            return sw_fail(err, SW_ENVIRONMENT, "out of memory for the scales of weights in int8");
+            return sw_fail(err, SW_ENVIRONMENT,
+                           "out of memory for the scales of weights in 8 bits");
         sw_device_put(&exchange->mesh, &row->sharding.spec, row->size, row->padded, sizeof *shard,
                       rank, values, shard);
         failed =

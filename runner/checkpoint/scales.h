@@ -1,4 +1,4 @@
-/* The scales of weights that are served in int8 (core/base/quantize.h), from the numbers of the
+/* The scales of weights that are served in 8 bits (core/base/quantize.h), from the numbers of the
  * files: an output of a matrix is a row of its tensor there, whose numbers may be of several ranks'
  * parts. So parts are read twice, first for the largest number of every row. Owns its tables;
  * borrows state and placement. */
@@ -9,9 +9,10 @@
 #include "runner/rank/execute.h"
 
 struct sw_scales {
-    int64_t *first; /* [tensors of the placement]: of its rows in `value`; -1: not in int8 */
-    float *value;   /* [count]: the largest |x| so far; once settled scales */
-    int64_t count;  /* 0: nothing is in int8 */
+    int64_t *first; /* [tensors of the placement]: of its rows in `value`; -1: not in 8 bits */
+    enum sw_dtype dtype;
+    float *value;  /* [count]: the largest |x| so far; once settled scales */
+    int64_t count; /* 0: nothing is in 8 bits */
 };
 
 /* Errors (SW_ENVIRONMENT): memory. */
@@ -29,7 +30,7 @@ void sw_scales_settle(struct sw_scales *scales);
 int sw_scales_place(const struct sw_scales *scales, const struct sw_exchange *exchange,
                     struct sw_executor *executor, struct sw_error *err);
 
-/* Those of a tensor's rows; NULL: it is not in int8. */
+/* Those of a tensor's rows; NULL: it is not in 8 bits. */
 static inline const float *sw_scales_of(const struct sw_scales *scales, int32_t tensor)
 {
     return scales == NULL || scales->count == 0 || scales->first[tensor] < 0

@@ -1,6 +1,7 @@
 #include "runner/collective/call.h"
 
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 
 #include <string.h>
 
@@ -45,8 +46,9 @@ int sw_collective_call_check(const struct sw_collective_call *call, int32_t grou
         return sw_fail(err, SW_BAD_INPUT, "kind %d is not a collective", (int)call->kind);
     if (call->dtype >= SW_DTYPE_COUNT)
         return sw_fail(err, SW_BAD_INPUT, "dtype %d is unknown", (int)call->dtype);
-    if (call->dtype == SW_I8 && (call->kind == SW_ALL_REDUCE || call->kind == SW_REDUCE_SCATTER))
-        return sw_fail(err, SW_BAD_INPUT, "i8 is moved, not summed");
+    if (sw_has_scales(call->dtype) &&
+        (call->kind == SW_ALL_REDUCE || call->kind == SW_REDUCE_SCATTER))
+        return sw_fail(err, SW_BAD_INPUT, "%s is moved, not summed", sw_dtype_name(call->dtype));
     const int32_t most = call->kind == SW_ALL_REDUCE ? (int32_t)SW_COLLECTIVE_MAX_OPERANDS : 1;
     if (call->count < 1 || call->count > most)
         return sw_fail(err, SW_BAD_INPUT, "%d operands, it takes 1 to %d", (int)call->count,
@@ -340,7 +342,8 @@ void sw_sum(enum sw_dtype dtype, void *to, const void *const *from, int32_t coun
     case SW_I32:
         sum_i32(to, from, count, elems);
         break;
-    case SW_I8: /* sw_collective_call_check refuses it */
+    case SW_I8:
+    case SW_E4M3: /* sw_collective_call_check refuses them */
     case SW_DTYPE_COUNT:
         break;
     }

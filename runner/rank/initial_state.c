@@ -26,7 +26,7 @@ static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
 /* Elements [first, end) of this rank's shard of one instance. */
 struct filling {
     const struct sw_state_row *row;
-    const float *scales; /* [outputs], of a row in int8: quantize.h; else NULL */
+    const float *scales; /* [outputs], of a row in 8 bits: quantize.h; else NULL */
     int64_t start[SW_MAX_DIMS], first, end;
     uint64_t key;
     double stddev;
@@ -54,7 +54,8 @@ static int64_t whole_index(const struct filling *f, int64_t i, int64_t *adjacent
     return index;
 }
 
-/* Of a matrix in int8: each of its outputs, and how far apart in the whole tensor its numbers are.
+/* Of a matrix in 8 bits: each of its outputs, and how far apart in the whole tensor its numbers
+ * are.
  */
 struct outputs {
     int64_t count, inputs, next_output, next_input;
@@ -67,25 +68,26 @@ static struct outputs outputs_of(const struct sw_state_row *matrix)
                                          : (struct outputs){rows, columns, columns, 1};
 }
 
-static float initial_scale(const struct outputs *o, int64_t output, uint64_t key, double stddev)
+static float initial_scale(enum sw_dtype dtype, const struct outputs *o, int64_t output,
+                           uint64_t key, double stddev)
 {
     float most = 0;
     for (int64_t i = 0; i < o->inputs; i++) {
         const uint64_t index = (uint64_t)(output * o->next_output + i * o->next_input);
         const float value = (float)(stddev * sw_init_normal(key, index));
-        most = sw_int8_most(most, &value, 1);
+        most = sw_quantize_most(most, &value, 1);
     }
-    return sw_int8_scale((double)most);
+    return sw_quantize_scale(dtype, (double)most);
 }
 
-static int8_t quantized(const struct filling *f, int64_t index)
+static char quantized(const struct filling *f, int64_t index)
 {
     const struct outputs o = outputs_of(f->row);
     const float scale = f->scales[index / o.next_output % o.count];
     const float value = (float)(f->stddev * sw_init_normal(f->key, (uint64_t)index));
-    int8_t integer;
-    sw_int8_quantize(&value, 1, scale, &integer);
-    return integer;
+    char made;
+    sw_quantize(f->row->dtype, &value, 1, scale, &made);
+    return made;
 }
 
 static void *fill_part(void *argument)
@@ -95,7 +97,7 @@ static void *fill_part(void *argument)
         const int64_t index = whole_index(f, i, &n);
         n = n < f->end - i ? n : f->end - i;
         for (int64_t j = 0; f->scales != NULL && index >= 0 && j < n; j++)
-            ((int8_t *)f->data)[i + j] = quantized(f, index + j);
+            ((char *)f->data)[i + j] = quantized(f, index + j);
         for (int64_t j = 0; f->scales == NULL && index >= 0 && j < n; j++)
             store(f->row->dtype, f->data, i + j,
                   f->row->initial == SW_INITIAL_ONES
@@ -137,7 +139,7 @@ static void fill_shard(const struct sw_comm *comm, const struct sw_state_row *ro
             (void)pthread_join(thread[i], NULL);
 }
 
-/* An instance of a row in int8 and its scales, which every rank makes of the whole matrix. */
+/* An instance of a row in 8 bits and its scales, which every rank makes of the whole matrix. */
 static int init_quantized(struct sw_executor *x, const struct sw_state_row *row, int32_t instance,
                           uint64_t key, double stddev, void *shard)
 {
@@ -149,7 +151,7 @@ static int init_quantized(struct sw_executor *x, const struct sw_state_row *row,
     if (scales == NULL)
         return -1;
     for (int64_t i = 0; i < outputs.count; i++)
-        scales[i] = initial_scale(&outputs, i, key, stddev);
+        scales[i] = initial_scale(row->dtype, &outputs, i, key, stddev);
     fill_shard(comm, row, key, stddev, scales, shard);
     int failed = device->vtable->copy_in(device, sw_executor_state(x, row, instance), shard,
                                          (size_t)row->instance_bytes);
@@ -263,7 +265,7 @@ int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
         for (int32_t l = 0; l < row->stack; l++) {
             char name[SW_NAME_BYTES + 16];
             snprintf(name, sizeof name, row->stack > 1 ? "%s.%d" : "%s", row->name, l);
-            if (row->dtype == SW_I8) {
+            if (sw_has_scales(row->dtype)) {
                 failed |= init_quantized(x, row, l, sw_init_key(seed, name), stddev, shard);
                 continue;
             }

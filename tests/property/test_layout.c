@@ -348,7 +348,9 @@ static int check_retarget_serving(const struct sw_mesh *mesh, void *context)
             .chunk = 192,
             .token_budget = variant % 4 * 4 * 192,
             .cache = variant / 12 % 2 ? SW_I8 : training.compute,
-            .weights = (variant / 3 + variant / 12) % 2 ? SW_I8 : training.compute,
+            .weights = (variant / 3 + variant / 12) % 2 == 0 ? training.compute
+                       : variant / 24                        ? SW_E4M3
+                                                             : SW_I8,
             .stream_weights = variant / 3 % 2,
             .gathers = variant / 6 % 2 ? SW_GATHER_KV : SW_GATHER_QUERIES};
         struct sw_program_options o;

@@ -1,5 +1,6 @@
 #include "tests/unit/collective_reference.h"
 
+#include "core/base/quantize.h"
 #include "core/program/workspace_collective.h"
 #include "runner/collective/call.h"
 
@@ -45,7 +46,7 @@ static double load(enum sw_dtype dtype, const void *data, int64_t i)
         return ((const double *)data)[i];
     if (dtype == SW_I32)
         return ((const int32_t *)data)[i];
-    if (dtype == SW_I8)
+    if (sw_has_scales(dtype)) /* bytes */
         return ((const int8_t *)data)[i];
     const uint32_t bits = (uint32_t)((const uint16_t *)data)[i] << 16;
     float value;
@@ -61,7 +62,7 @@ static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
         ((double *)data)[i] = value;
     } else if (dtype == SW_I32) {
         ((int32_t *)data)[i] = (int32_t)value;
-    } else if (dtype == SW_I8) {
+    } else if (sw_has_scales(dtype)) /* bytes */ {
         ((int8_t *)data)[i] = (int8_t)value;
     } else { /* exact: the value was rounded before */
         const float wide = (float)value;
@@ -76,9 +77,9 @@ static double held(const struct reference_case *c, int32_t rank, int32_t operand
 {
     const uint64_t h = mix(mix(mix(c->seed ^ (uint64_t)rank) ^ (uint64_t)operand) ^ (uint64_t)i);
     const double value = (double)(int64_t)(h >> 40) - 8388608.0; /* 24 bits */
-    return c->dtype == SW_I8    ? floor(value / 65536)
-           : c->dtype == SW_I32 ? floor(value / 64)
-                                : round_to(c->dtype, value / 4095.0);
+    return sw_has_scales(c->dtype) ? floor(value / 65536)
+           : c->dtype == SW_I32    ? floor(value / 64)
+                                   : round_to(c->dtype, value / 4095.0);
 }
 
 /* Members of the group on every node, where that is the same number; else all. */

@@ -334,7 +334,8 @@ static inline void fill_run(uint64_t *s, struct sw_run_config *r)
     r->ring = (enum sw_dtype)between(s, 0, 1);
     const enum sw_dtype caches[] = {SW_DTYPE_COUNT, SW_F32, SW_BF16_T, SW_I8};
     r->serve_cache = caches[between(s, 0, r->cluster.accelerator.device == SW_DEVICE_CUDA ? 2 : 3)];
-    r->serve_weights = between(s, 0, 1) ? SW_I8 : SW_DTYPE_COUNT;
+    const enum sw_dtype weights[] = {SW_DTYPE_COUNT, SW_I8, SW_E4M3};
+    r->serve_weights = weights[between(s, 0, 2)];
     r->strategy = (enum sw_attention_strategy)between(s, 0, 3);
     r->layout = (enum sw_sequence_layout)between(s, 0, 1);
     r->rule_count = (int32_t)between(s, 0, 4);

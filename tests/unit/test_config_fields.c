@@ -1088,6 +1088,9 @@ static void caches(void **state)
                                    "'int4' | for example: cache: bf16\n"},
         {"serve: {cache: itn8}\n", "t:6:16: 'cache' must be one of bf16, fp32, int8, auto, not "
                                    "'itn8'; did you mean 'int8'?\n"},
+        {"serve: {cache: e4m3}\n",
+         "t:6:16: 'cache' must be one of bf16, fp32, int8, auto, not 'e4m3' | for example: cache: "
+         "bf16\n"},
         {"serve: {cache: 8}\n",
          "t:6:16: 'cache' must be one of bf16, fp32, int8, auto, not '8' | for example: "
          "cache: bf16\n"},
@@ -1116,24 +1119,33 @@ static void weights(void **state)
     static const struct one cases[] = {
         {"serve: {weights: auto}\n", ""},
         {"serve: {weights: int4}\n",
-         "t:6:18: 'weights' must be one of int8, auto, not 'int4' | for example: weights: int8\n"},
+         "t:6:18: 'weights' must be one of int8, e4m3, auto, not 'int4' | for example: weights: "
+         "int8\n"},
+        {"serve: {weights: fp8}\n",
+         "t:6:18: 'weights' must be one of int8, e4m3, auto, not 'fp8' | for example: weights: "
+         "int8\n"},
+        {"serve: {weights: e4mm3}\n", "t:6:18: 'weights' must be one of int8, e4m3, auto, not "
+                                      "'e4mm3'; did you mean 'e4m3'?\n"},
         {"serve: {weights: 8}\n",
-         "t:6:18: 'weights' must be one of int8, auto, not '8' | for example: weights: int8\n"},
+         "t:6:18: 'weights' must be one of int8, e4m3, auto, not '8' | for example: weights: "
+         "int8\n"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[1024];
         snprintf(text, sizeof text, "%s%s", RUN_HEAD, cases[i].text);
         expect(SW_CONFIG_RUN, text, cases[i].expected);
     }
-    struct sw_config *c = read_named("t", RUN_HEAD "serve: {weights: int8}\n", SW_CONFIG_RUN, NULL);
-    assert_int_equal(sw_config_error_count(c), 0);
-    assert_int_equal(sw_config_run(c)->serve_weights, SW_I8);
-    sw_config_free(c);
-    const char *const settings[] = {"cluster.accelerator.device=cuda", NULL};
-    c = read_named("t", RUN_HEAD "serve: {weights: int8}\n", SW_CONFIG_RUN, settings);
-    assert_int_equal(sw_config_error_count(c), 0);
-    assert_int_equal(sw_config_run(c)->serve_weights, SW_I8);
-    sw_config_free(c);
+    static const char *const values[] = {"int8", "e4m3"};
+    static const enum sw_dtype dtypes[] = {SW_I8, SW_E4M3};
+    const char *const on_gpus[] = {"cluster.accelerator.device=cuda", NULL};
+    for (size_t i = 0; i < 2 * COUNT(values); i++) {
+        char text[1024];
+        snprintf(text, sizeof text, RUN_HEAD "serve: {weights: %s}\n", values[i / 2]);
+        struct sw_config *c = read_named("t", text, SW_CONFIG_RUN, i % 2 ? on_gpus : NULL);
+        assert_int_equal(sw_config_error_count(c), 0);
+        assert_int_equal(sw_config_run(c)->serve_weights, dtypes[i / 2]);
+        sw_config_free(c);
+    }
 }
 
 int main(void)

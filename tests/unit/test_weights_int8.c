@@ -36,9 +36,9 @@ static void ties_go_to_the_even_one(void **state)
         int8_t made[COUNT(x)];
         for (size_t i = 0; i < COUNT(x); i++)
             scaled[i] = ldexpf(x[i], e);
-        const float scale = sw_int8_scale((double)sw_int8_most(0, scaled, COUNT(x)));
+        const float scale = sw_int8_scale((double)sw_quantize_most(0, scaled, COUNT(x)));
         assert_true(scale == ldexpf(1, e));
-        sw_int8_quantize(scaled, COUNT(x), scale, made);
+        sw_quantize(SW_I8, scaled, COUNT(x), scale, made);
         assert_memory_equal(made, wanted, sizeof wanted);
     }
 }
@@ -51,32 +51,32 @@ static void edges_of_numbers(void **state)
     const float tiny[] = {FLT_TRUE_MIN, -FLT_TRUE_MIN, 0};
     const float small[] = {90 * FLT_TRUE_MIN, -90 * FLT_TRUE_MIN, 44 * FLT_TRUE_MIN};
     const float infinite[] = {1, -INFINITY, 2}, none[] = {1, NAN, 2};
-    assert_true(sw_int8_scale((double)sw_int8_most(0, zeros, 3)) == 0);
-    sw_int8_quantize(zeros, 3, 0, made);
+    assert_true(sw_int8_scale((double)sw_quantize_most(0, zeros, 3)) == 0);
+    sw_quantize(SW_I8, zeros, 3, 0, made);
     assert_true(made[0] == 0 && made[1] == 0 && made[2] == 0);
     /* 1 / 127 of the smallest number is none */
-    assert_true(sw_int8_scale((double)sw_int8_most(0, tiny, 3)) == 0);
-    sw_int8_quantize(tiny, 3, 0, made);
+    assert_true(sw_int8_scale((double)sw_quantize_most(0, tiny, 3)) == 0);
+    sw_quantize(SW_I8, tiny, 3, 0, made);
     assert_true(made[0] == 0 && made[1] == 0 && made[2] == 0);
     /* the scale is rounded to one of the smallest: 90 / 127 to 1 */
-    float scale = sw_int8_scale((double)sw_int8_most(0, small, 3));
+    float scale = sw_int8_scale((double)sw_quantize_most(0, small, 3));
     assert_true(scale == FLT_TRUE_MIN);
-    sw_int8_quantize(small, 3, scale, made);
+    sw_quantize(SW_I8, small, 3, scale, made);
     assert_true(made[0] == 90 && made[1] == -90 && made[2] == 44);
     /* 190 / 127 to 1: beyond 127 */
     const float cut[] = {190 * FLT_TRUE_MIN, -190 * FLT_TRUE_MIN, 126 * FLT_TRUE_MIN};
-    scale = sw_int8_scale((double)sw_int8_most(0, cut, 3));
+    scale = sw_int8_scale((double)sw_quantize_most(0, cut, 3));
     assert_true(scale == FLT_TRUE_MIN);
-    sw_int8_quantize(cut, 3, scale, made);
+    sw_quantize(SW_I8, cut, 3, scale, made);
     assert_true(made[0] == 127 && made[1] == -127 && made[2] == 126);
-    scale = sw_int8_scale((double)sw_int8_most(0, huge, 3));
+    scale = sw_int8_scale((double)sw_quantize_most(0, huge, 3));
     assert_true(isfinite(scale) && scale > 0);
-    sw_int8_quantize(huge, 3, scale, made);
+    sw_quantize(SW_I8, huge, 3, scale, made);
     assert_true(made[0] == 127 && made[1] == -127 && made[2] == 0);
     /* it shows */
-    assert_true(isnan(sw_int8_scale((double)sw_int8_most(0, infinite, 3))));
-    assert_true(isnan(sw_int8_scale((double)sw_int8_most(0, none, 3))));
-    sw_int8_quantize(none, 3, NAN, made);
+    assert_true(isnan(sw_int8_scale((double)sw_quantize_most(0, infinite, 3))));
+    assert_true(isnan(sw_int8_scale((double)sw_quantize_most(0, none, 3))));
+    sw_quantize(SW_I8, none, 3, NAN, made);
     assert_true(made[0] == 0 && made[1] == 0 && made[2] == 0);
 }
 
@@ -92,9 +92,9 @@ static void numbers_are_off_by_half_a_step(void **state)
             x[i] = ldexpf((float)draw(&seed) - 0x1p30f, (int)(draw(&seed) % 9) - 40 + round % 7);
         /* in parts, as a rank meets them */
         const int64_t first = (int64_t)(draw(&seed) % N);
-        const float most = sw_int8_most(sw_int8_most(0, x, first), x + first, N - first);
+        const float most = sw_quantize_most(sw_quantize_most(0, x, first), x + first, N - first);
         const float scale = sw_int8_scale((double)most);
-        sw_int8_quantize(x, N, scale, made);
+        sw_quantize(SW_I8, x, N, scale, made);
         float largest = 0;
         for (int i = 0; i < N; i++) {
             largest = fmaxf(largest, fabsf(x[i]));
@@ -104,6 +104,97 @@ static void numbers_are_off_by_half_a_step(void **state)
         }
         assert_true(most == largest && scale == (float)((double)largest / 127));
     }
+}
+
+/* ---- Numbers in e4m3 ---- */
+
+/* By the format's definition, of codes up to 0x7e: (8 + m) 2^(e - 10) and m 2^-9. */
+static double e4m3_by_definition(int code)
+{
+    return code < 8 ? ldexp(code, -9) : ldexp(8 + code % 8, code / 8 - 10);
+}
+
+/* Every code's value, and what becomes of it, of the middle of it and the next one, which goes to
+ * the even code, and of what is a little beside the middle; of either sign, at all scales. */
+static void e4m3_is_the_nearest_code(void **state)
+{
+    (void)state;
+    assert_true(isnan(sw_e4m3_value(0x7f)) && isnan(sw_e4m3_value(0xff)));
+    for (int code = 0; code < 0x7f; code++) {
+        const double value = e4m3_by_definition(code), next = e4m3_by_definition(code + 1);
+        assert_true((double)sw_e4m3_value((uint8_t)code) == value);
+        assert_true((double)sw_e4m3_value((uint8_t)(code | 0x80)) == -value);
+        assert_true(signbit(sw_e4m3_value((uint8_t)(code | 0x80))));
+        for (int e = -130; e <= 110; e += 24)
+            for (int sign = 0; sign < 2; sign++) {
+                const float scale = ldexpf(1, e);
+                const double s = (double)(sign ? -scale : scale), middle = (value + next) / 2;
+                const int with = sign << 7, even = code % 2 == 0 || code == 0x7e ? code : code + 1;
+                assert_int_equal(sw_e4m3_of(value * s, scale), code | with);
+                if (code == 0x7e)
+                    continue;
+                assert_int_equal(sw_e4m3_of(middle * s, scale), even | with);
+                assert_int_equal(sw_e4m3_of(middle * (1 - 0x1p-24) * s, scale), code | with);
+                assert_int_equal(sw_e4m3_of(middle * (1 + 0x1p-24) * s, scale), (code + 1) | with);
+            }
+    }
+    assert_int_equal(sw_e4m3_of(1e9, 1), 0x7e);
+    assert_int_equal(sw_e4m3_of(-1e9, 1), 0xfe);
+}
+
+/* Against a search over all codes. */
+static void e4m3_of_numbers(void **state)
+{
+    (void)state;
+    enum { N = 257 };
+    float x[N];
+    uint8_t made[N];
+    uint64_t seed = 6;
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < N; i++)
+            x[i] = ldexpf((float)draw(&seed) - 0x1p30f, (int)(draw(&seed) % 14) - 40 + round % 7);
+        const float most = sw_quantize_most(0, x, N);
+        const float scale = sw_quantize_scale(SW_E4M3, (double)most);
+        assert_true(scale == (float)((double)most / 448));
+        sw_quantize(SW_E4M3, x, N, scale, made);
+        for (int i = 0; i < N; i++) {
+            const long double exact = fabsl((long double)x[i] / (long double)scale);
+            int nearest = 0;
+            for (int code = 1; code < 0x7f; code++) {
+                const long double here = fabsl((long double)e4m3_by_definition(code) - exact);
+                const long double best = fabsl((long double)e4m3_by_definition(nearest) - exact);
+                if (here < best || (here == best && code % 2 == 0))
+                    nearest = code;
+            }
+            assert_int_equal(made[i] & 0x7f, nearest);
+            assert_int_equal(made[i] >> 7, x[i] < 0);
+        }
+    }
+}
+
+static void edges_of_e4m3(void **state)
+{
+    (void)state;
+    uint8_t made[3];
+    const float zeros[] = {0, 0, 0}, none[] = {1, NAN, 2}, huge[] = {FLT_MAX, -FLT_MAX, 1};
+    const float tiny[] = {FLT_TRUE_MIN, -FLT_TRUE_MIN, 0};
+    const float cut[] = {671 * FLT_TRUE_MIN, -671 * FLT_TRUE_MIN, 100 * FLT_TRUE_MIN};
+    assert_true(sw_e4m3_scale((double)sw_quantize_most(0, zeros, 3)) == 0);
+    assert_true(sw_e4m3_scale((double)sw_quantize_most(0, tiny, 3)) == 0);
+    sw_quantize(SW_E4M3, tiny, 3, 0, made);
+    assert_true(made[0] == 0 && made[1] == 0 && made[2] == 0);
+    /* 671 / 448 to 1: beyond 448; 100 lies in the middle of 96 and 104 */
+    float scale = sw_e4m3_scale((double)sw_quantize_most(0, cut, 3));
+    assert_true(scale == FLT_TRUE_MIN);
+    sw_quantize(SW_E4M3, cut, 3, scale, made);
+    assert_true(made[0] == 0x7e && made[1] == 0xfe && sw_e4m3_value(made[2]) == 96);
+    scale = sw_e4m3_scale((double)sw_quantize_most(0, huge, 3));
+    assert_true(isfinite(scale) && scale > 0);
+    sw_quantize(SW_E4M3, huge, 3, scale, made);
+    assert_true(made[0] == 0x7e && made[1] == 0xfe && made[2] == 0);
+    assert_true(isnan(sw_e4m3_scale((double)sw_quantize_most(0, none, 3))));
+    sw_quantize(SW_E4M3, none, 3, NAN, made);
+    assert_true(made[0] == 0 && made[1] == 0 && made[2] == 0);
 }
 
 /* ---- Products ---- */
@@ -256,6 +347,9 @@ int main(void)
         cmocka_unit_test(ties_go_to_the_even_one),
         cmocka_unit_test(edges_of_numbers),
         cmocka_unit_test(numbers_are_off_by_half_a_step),
+        cmocka_unit_test(e4m3_is_the_nearest_code),
+        cmocka_unit_test(e4m3_of_numbers),
+        cmocka_unit_test(edges_of_e4m3),
         cmocka_unit_test(products_are_exact),
         cmocka_unit_test(scales_that_do_not_fit_are_refused),
     };

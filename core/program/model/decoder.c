@@ -4,6 +4,7 @@
  * k and v, Qwen3 (Yang et al. 2025) norms to the heads of q and k: struct sw_model says which of
  * these a model has. */
 #include "core/program/model/decoder.h"
+#include "core/base/quantize.h"
 #include "core/program/model/parameters.h"
 
 #include <fnmatch.h>
@@ -154,7 +155,7 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
                                      trained && (b->options->frozen >> i & 1u) == 0);
         if (keeps_copy(b, i, is) && matrix && !(i == SW_W_HEAD && m->tied))
             sw_build_copy(b, d->w[i]);
-        if (is == SW_I8)
+        if (sw_has_scales(is))
             sw_build_scales(b, d->w[i], declared->is.transposed ? dims[1] : of[ACT_EMBED]);
     }
 }

@@ -1,5 +1,7 @@
 #include "core/program/model/model.h"
 
+#include "core/base/quantize.h"
+
 #include <assert.h>
 
 int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *declared,
@@ -14,7 +16,7 @@ int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *decl
     b->program->values[value].frozen = !trained;
     b->program->values[value].decay = trained && declared->decays;
     b->program->values[value].tiles =
-        b->options->serving.tiles && (dtype == SW_BF16_T || dtype == SW_I8) && ndim == 2;
+        b->options->serving.tiles && (dtype == SW_BF16_T || sw_has_scales(dtype)) && ndim == 2;
     return value;
 }
 
@@ -86,7 +88,7 @@ int32_t sw_build_result(struct sw_builder *b, int32_t op, enum sw_dtype dtype, u
 int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
 {
     const enum sw_dtype compute = b->options->compute, is = b->program->values[parameter].dtype;
-    if (is == compute || is == SW_I8)
+    if (is == compute || sw_has_scales(is))
         return parameter;
     if (copy_of(b, parameter) >= 0)
         return copy_of(b, parameter);
@@ -127,7 +129,7 @@ int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_
 {
     const int32_t op =
         sw_build_apply(b, transposed ? SW_OP_LINEAR_T : SW_OP_LINEAR, x, sw_build_weight(b, w));
-    if (b->program->values[w].dtype == SW_I8)
+    if (sw_has_scales(b->program->values[w].dtype))
         sw_builder_in(b, op, sw_builder_ref(b, w + 1)); /* sw_build_scales */
     const int32_t y = sw_build_result(b, op, b->options->compute, 3, &made);
     if (bias < 0)

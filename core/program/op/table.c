@@ -1,4 +1,5 @@
 /* Which row belongs to which kind, and what every row is asked. */
+#include "core/base/quantize.h"
 #include "core/program/op/rows.h"
 
 #include <string.h>
@@ -75,7 +76,7 @@ static const char *match_side(const struct sw_program *p, const char *at, const 
 uint16_t sw_op_addend(const struct sw_program *p, const struct sw_op *op)
 {
     const uint16_t addend = sw_op_rows[op->kind]->addend;
-    return addend > 0 ? addend + (p->values[op->in[1].value].dtype == SW_I8) : 0;
+    return addend > 0 ? addend + sw_has_scales(p->values[op->in[1].value].dtype) : 0;
 }
 
 bool sw_op_takes_tiles(const struct sw_program *p, const struct sw_op *op, uint16_t operand)

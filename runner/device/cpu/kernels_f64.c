@@ -1,5 +1,6 @@
 /* The kernels in fp64 arithmetic, and the plain matrix product: the reference that tests compare
  * with. */
+#include "core/base/quantize.h"
 #include "runner/device/cpu/cpu.h"
 #include "runner/device/ring.h"
 
@@ -35,7 +36,9 @@ enum { PANEL_COLUMNS = 64, PANEL_DEPTH = 128, PANEL_ROWS = 64 };
 
 static inline double number_at(const struct sw_cpu_matmul *g, int64_t i)
 {
-    return g->b_dtype == SW_I8 ? (double)((const int8_t *)g->b)[i] : ((const double *)g->b)[i];
+    return g->b_dtype == SW_I8     ? (double)((const int8_t *)g->b)[i]
+           : g->b_dtype == SW_E4M3 ? (double)sw_e4m3_value(((const uint8_t *)g->b)[i])
+                                   : ((const double *)g->b)[i];
 }
 
 /* Panels of b and tiles of c are copied to scratch: whole vectors, whatever the strides. Threads

@@ -430,6 +430,8 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
                                     .c_dtype = y->dtype,
                                     .c_row = y->size[y->ndim - 1]};
     bool fits = shape_product(call, &matmul);
+    if (w->dtype == SW_E4M3)
+        return sw_fail(err, SW_UNMET, "weights in e4m3 have no cuda kernel; take int8");
     if (w->dtype == SW_I8 && take_scales(call, matmul.n, &matmul, err) != 0)
         return -1;
     if (call->op->n_in > own)
