@@ -61,18 +61,19 @@ static inline float sw_e4m3_scale(double most)
  */
 static inline uint8_t sw_e4m3_of(double x, float scale)
 {
-    enum { MANTISSA = 52, BIAS = 1023, LOWEST = BIAS - 6 };
-    double q = x / (double)scale, size = fabs(q), shift;
-    size = size < SW_E4M3_MOST ? size : SW_E4M3_MOST;
+    enum { MANTISSA = 52, BIAS = 1023 };
+    const uint64_t lowest = BIAS - 6;
+    const double most = SW_E4M3_MOST, q = x / (double)scale;
+    double size = fabs(q) < most ? fabs(q) : most, shift;
     uint64_t sign, bits, shift_bits;
     memcpy(&sign, &q, sizeof sign);
     memcpy(&bits, &size, sizeof bits);
-    const uint64_t own = bits >> MANTISSA, exponent = own > LOWEST ? own : LOWEST;
+    const uint64_t own = bits >> MANTISSA, exponent = own > lowest ? own : lowest;
     shift_bits = (exponent + MANTISSA - 3) << MANTISSA | 1ull << (MANTISSA - 1);
     memcpy(&shift, &shift_bits, sizeof shift);
     size += shift;
     memcpy(&bits, &size, sizeof bits);
-    return (uint8_t)(sign >> 63 << 7 | (bits - shift_bits + (exponent - LOWEST) * 8));
+    return (uint8_t)(sign >> 63 << 7 | (bits - shift_bits + (exponent - lowest) * 8));
 }
 
 static inline float sw_e4m3_value(uint8_t code)
