@@ -13,7 +13,8 @@
 #   ops         1B model: every kind of op, measured against planned
 #   serving     its ops and texts against the CPU device; attention over a cache beside a copy
 #   served      a 1B model behind HTTP: time to the first token and of a token, one text and 32,
-#               prompts of 512 and 4,096 tokens, greedy and top-p, beside planned
+#               prompts of 512 and 4,096 tokens, greedy and top-p, beside planned; of 512 also with
+#               weights in int8 and e4m3
 #   attention   causal attention, 8k and 16k tokens, against cuDNN called alone
 #   torch       the 1B model in PyTorch, where it is installed
 #   calibrate   predicted against measured steps of three models, calibrated
@@ -52,7 +53,8 @@ share_of() {
         build) if [ -f "$pack" ]; then echo 60; else echo 520; fi ;;
         machine | nccl) echo 40 ;;
         ops | serving | attention) echo 60 ;;
-        check | bench | torch | calibrate | seeds | served) echo 120 ;;
+        check | bench | torch | calibrate | seeds) echo 120 ;;
+        served) echo 180 ;;
         *) echo 300 ;;
     esac
 }
@@ -60,7 +62,7 @@ share_of() {
 peak=989e12 # dense bf16 FLOP/s of an H100 or H200 by its data sheet
 
 usage() {
-    sed -n '4,40s/^# \{0,1\}//p' "$script" >&2
+    sed -n '4,41s/^# \{0,1\}//p' "$script" >&2
     exit 2
 }
 
@@ -508,7 +510,7 @@ part_nccl() {
 part_serving() {
     attempt "tensor cores lay matrices out as documented" 20 "$bin/tests/test_cuda_mma"
     attempt "attention over a cache against the CPU device" 60 "$bin/tests/test_cuda_cached" 2
-    attempt "weights in int8 against the CPU device" 30 "$bin/tests/test_cuda_int8" 2
+    attempt "weights in int8 and e4m3 against the CPU device" 30 "$bin/tests/test_cuda_quantized" 2
     attempt "ops of serving against the CPU device" 60 "$bin/tests/test_cuda_serving" 2
     attempt "texts of every fifth mesh, ranks as threads sharing the GPU" 60 \
         "$bin/tests/test_cuda_texts" 5

@@ -9,7 +9,7 @@ sw_test(test_cuda_serving SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_serving.
         LIBRARIES sw_device_cuda_shared sw_device_cpu)
 sw_test(test_cuda_cached SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_cached.c
         LIBRARIES sw_device_cuda_shared sw_device_cpu)
-sw_test(test_cuda_int8 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_int8.c
+sw_test(test_cuda_quantized SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_quantized.c
         LIBRARIES sw_device_cuda_shared sw_device_cpu)
 set(sw_meshes ${CMAKE_SOURCE_DIR}/tests/property/test_cuda_meshes.c
               ${CMAKE_SOURCE_DIR}/tests/support/harness.c)
@@ -33,7 +33,7 @@ add_custom_command(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/mma_kernel.o
   DEPENDS ${mma_kernel} ${mma_headers} COMMENT "nvcc mma_kernel.cu" VERBATIM)
 sw_test(test_cuda_mma SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_mma.c ${CMAKE_CURRENT_BINARY_DIR}/mma_kernel.o
         LIBRARIES sw_device_cuda_shared stdc++)
-foreach(test test_cuda_ops test_cuda_serving test_cuda_cached test_cuda_int8 test_cuda_mma test_cuda_meshes test_cuda_texts
+foreach(test test_cuda_ops test_cuda_serving test_cuda_cached test_cuda_quantized test_cuda_mma test_cuda_meshes test_cuda_texts
              test_cudnn_attention test_cuda_calibrate)
   if(TEST ${test})
     sw_test_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
@@ -42,7 +42,7 @@ endforeach()
 
 get_property(cudnn GLOBAL PROPERTY SW_CUDNN_VERSION)
 get_property(include GLOBAL PROPERTY SW_CUDA_INCLUDE)
-foreach(test test_cuda_ops test_cuda_serving test_cuda_cached test_cuda_int8 test_cuda_mma
+foreach(test test_cuda_ops test_cuda_serving test_cuda_cached test_cuda_quantized test_cuda_mma
              test_cudnn_attention)
   if(TARGET ${test})
     target_include_directories(${test} SYSTEM PRIVATE ${include})
@@ -152,10 +152,10 @@ sw_test(test_cuda_cached_emulated
         SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_cached.c ${objects_256}
         LIBRARIES sw_device_cuda_emulated_absent sw_device_cpu stdc++ ARGS 1)
 target_include_directories(test_cuda_cached_emulated SYSTEM PRIVATE ${include})
-sw_test(test_cuda_int8_emulated
-        SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_int8.c ${objects_256}
+sw_test(test_cuda_quantized_emulated
+        SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_quantized.c ${objects_256}
         LIBRARIES sw_device_cuda_emulated_absent sw_device_cpu stdc++ ARGS 1)
-target_include_directories(test_cuda_int8_emulated SYSTEM PRIVATE ${include})
+target_include_directories(test_cuda_quantized_emulated SYSTEM PRIVATE ${include})
 sw_test(test_cudnn_attention_emulated
         SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cudnn_attention.c ${objects_64}
         LIBRARIES sw_device_cuda_emulated_stand_in stdc++ ARGS 8)

@@ -1,5 +1,5 @@
 /* An op on the CUDA device and on the CPU device, with operands that are described once: what
- * test_cuda_ops.c, test_cuda_serving.c, test_cuda_cached.c and test_cuda_int8.c share. */
+ * test_cuda_ops.c, test_cuda_serving.c, test_cuda_cached.c and test_cuda_quantized.c share. */
 #ifndef SW_TEST_CUDA_OPS_SUPPORT_H
 #define SW_TEST_CUDA_OPS_SUPPORT_H
 
@@ -197,8 +197,8 @@ static inline void to_device(struct both *b)
     }
 }
 
-/* Runs on the device first (the CPU's memory is still untouched), then on the CPU. */
-static inline void run_both(struct both *b, size_t workspace_bytes, const struct sw_step *step)
+/* On the device alone. */
+static inline void run_on_cuda(struct both *b, size_t workspace_bytes, const struct sw_step *step)
 {
     struct sw_error err = {0};
     const enum sw_op_kind kind = (enum sw_op_kind)b->op.kind;
@@ -223,9 +223,17 @@ static inline void run_both(struct both *b, size_t workspace_bytes, const struct
     if (cuda->vtable->run[kind](cuda, &call, &err) != 0 ||
         cuda->vtable->synchronize(cuda, &err) != 0)
         fail_msg("%s: %s", sw_op_info(kind)->name, err.message);
+}
+
+/* Runs on the device first (the CPU's memory is still untouched), then on the CPU. */
+static inline void run_both(struct both *b, size_t workspace_bytes, const struct sw_step *step)
+{
+    struct sw_error err = {0};
+    const enum sw_op_kind kind = (enum sw_op_kind)b->op.kind;
+    run_on_cuda(b, workspace_bytes, step);
     void *workspace = aligned_alloc(256, (workspace_bytes / 256 + 1) * 256);
     assert_non_null(workspace);
-    call = b->call;
+    struct sw_call call = b->call;
     call.in = b->in;
     call.out = b->out;
     call.op = &b->op;

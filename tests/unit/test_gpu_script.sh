@@ -116,7 +116,7 @@ shift 2
 exec "$@"
 SH
 for name in tests/test_cuda_ops tests/test_cuda_calibrate tests/test_cuda_meshes \
-    tests/test_cuda_serving tests/test_cuda_cached tests/test_cuda_int8 \
+    tests/test_cuda_serving tests/test_cuda_cached tests/test_cuda_quantized \
     tests/test_cuda_mma tests/test_cuda_texts; do
     program "$build/pack/$name" </dev/null
 done
@@ -168,6 +168,7 @@ for row in '| ceilings  |' '| 1b-d128 | 500.0 | 65536 | 55.0 % | 550.0 | +10.0 %
     '| bench_attention 32 8 64 8192 |' '| bench_cache  |' '| nccl_one  |' '| 1b-d64 | 500.0 | 550.0 (+10.0 %) |' \
     '| 1b-d128 | 500.0 | 55.0 % | 600.0 | 45.8 % | 1.20 | cuDNN, micro-batch 4 |' \
     '| 1b-d128-served-32-4096 | 32 | 4096 | greedy | 9.0 | 8.0 | 2.50 | 2.40 |' \
+    '| 1b-d128-served-32-512-e4m3 | 32 | 512 | greedy | 9.0 | 8.0 | 2.50 | 2.40 |' \
     '| 1 | 500.0 |' 'Launch gaps of 1b-d128'; do
     expect 'every table' "$report" "$row"
 done

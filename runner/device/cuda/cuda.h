@@ -122,8 +122,8 @@ struct sw_cuda_matmul {
     void *c;
     int64_t a_row, a_column, b_row, b_column, c_row;
     enum sw_dtype a_dtype, b_dtype, c_dtype;
-    /* Of b in int8 (int8.h), else NULL: its outputs' f32 [n], and what to work in. Adds nothing to
-     * c but an addend. */
+    /* Of b in 8 bits (quantized.h), else NULL: its outputs' f32 [n], and what to work in. Adds
+     * nothing to c but an addend. */
     const float *scales;
     void *workspace;
     int64_t workspace_bytes;

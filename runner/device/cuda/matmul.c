@@ -2,7 +2,8 @@
  * the fastest of the heuristic's first choices, timed once, or the first of them; and the ops made
  * of them. */
 #include "core/base/number.h"
-#include "runner/device/cuda/int8.h"
+#include "core/base/quantize.h"
+#include "runner/device/cuda/quantized.h"
 
 #include <cublasLt.h>
 #include <stdlib.h>
@@ -291,8 +292,8 @@ int sw_cuda_matmul(struct sw_cuda_device *device, const struct sw_cuda_matmul *m
     struct key key;
     if (matmul->m == 0 || matmul->n == 0)
         return 0;
-    if (matmul->b_dtype == SW_I8)
-        return sw_cuda_matmul_int8(device, matmul, err);
+    if (sw_has_scales(matmul->b_dtype))
+        return sw_cuda_matmul_quantized(device, matmul, err);
     if (matmul->a_dtype != matmul->b_dtype ||
         (matmul->a_dtype != SW_F32 && matmul->a_dtype != SW_BF16_T))
         return sw_fail(err, SW_UNMET, "a matrix product of %s and %s has no cuda kernel",
@@ -352,15 +353,16 @@ static void as_matrix(const struct sw_tensor *tensor, int64_t *rows, int64_t *co
         *rows *= tensor->size[d] - tensor->padding[d];
 }
 
-/* What weights in int8 are multiplied with, and the workspace of such a product. */
+/* What weights in 8 bits are multiplied with, and the workspace of such a product. */
 static int take_scales(const struct sw_call *call, int64_t outputs, struct sw_cuda_matmul *matmul,
                        struct sw_error *err)
 {
     const struct sw_tensor *scales = &call->in[2];
     if (call->op->n_in < 3 || scales->dtype != SW_F32 || scales->ndim != 1 ||
         scales->size[0] - scales->padding[0] != outputs)
-        return sw_fail(err, SW_ENVIRONMENT, "%s takes i8 with a scale for each of its outputs",
-                       sw_op_info((enum sw_op_kind)call->op->kind)->name);
+        return sw_fail(err, SW_ENVIRONMENT, "%s takes %s with a scale for each of its outputs",
+                       sw_op_info((enum sw_op_kind)call->op->kind)->name,
+                       sw_dtype_name(call->in[1].dtype));
     matmul->scales = scales->data;
     matmul->workspace = call->workspace;
     matmul->workspace_bytes = call->op->workspace_bytes;
@@ -417,7 +419,7 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
     struct sw_cuda_device *d = (struct sw_cuda_device *)device;
     const struct sw_tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
     const bool adds = sw_op_adds_gradient(call->op);
-    const uint16_t own = w->dtype == SW_I8 ? 3 : 2; /* what is behind them is added */
+    const uint16_t own = sw_has_scales(w->dtype) ? 3 : 2; /* what is behind them is added */
     struct sw_cuda_matmul matmul = {.a = x->data,
                                     .b = w->data,
                                     .addend =
@@ -430,9 +432,7 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
                                     .c_dtype = y->dtype,
                                     .c_row = y->size[y->ndim - 1]};
     bool fits = shape_product(call, &matmul);
-    if (w->dtype == SW_E4M3)
-        return sw_fail(err, SW_UNMET, "weights in e4m3 have no cuda kernel; take int8");
-    if (w->dtype == SW_I8 && take_scales(call, matmul.n, &matmul, err) != 0)
+    if (sw_has_scales(w->dtype) && take_scales(call, matmul.n, &matmul, err) != 0)
         return -1;
     if (call->op->n_in > own)
         fits = fits && call->in[own].dtype == y->dtype && call->in[own].elems == y->elems;

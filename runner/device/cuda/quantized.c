@@ -1,9 +1,9 @@
-/* Weights in int8: a kernel of our own for few rows, else panel by panel through cuBLASLt. */
-#include "runner/device/cuda/int8.h"
+/* Weights in 8 bits: a kernel of our own for few rows, else panel by panel through cuBLASLt. */
+#include "runner/device/cuda/quantized.h"
 
 static int queued(cudaError_t code, struct sw_error *err)
 {
-    return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "a product with weights in int8");
+    return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "a product with weights in 8 bits");
 }
 
 /* One panel: as b lies, its outputs behind each other or its inputs. */
@@ -21,24 +21,24 @@ static int run_panel(struct sw_cuda_device *device, const struct sw_cuda_matmul 
     product.c_row = count;
     product.addend = NULL;
     product.scales = NULL;
-    return queued(sw_cuda_int8_widen(matmul, first, count, wide, device->stream), err) != 0 ||
+    return queued(sw_cuda_quantized_widen(matmul, first, count, wide, device->stream), err) != 0 ||
                    sw_cuda_matmul(device, &product, err) != 0 ||
-                   queued(sw_cuda_int8_scale(matmul, first, count, results, device->stream), err) !=
-                       0
+                   queued(sw_cuda_quantized_scale(matmul, first, count, results, device->stream),
+                          err) != 0
                ? -1
                : 0;
 }
 
-int sw_cuda_matmul_int8(struct sw_cuda_device *device, const struct sw_cuda_matmul *matmul,
-                        struct sw_error *err)
+int sw_cuda_matmul_quantized(struct sw_cuda_device *device, const struct sw_cuda_matmul *matmul,
+                             struct sw_error *err)
 {
     struct sw_int8_panels panels;
     if (matmul->scales == NULL || (matmul->a_dtype != SW_F32 && matmul->a_dtype != SW_BF16_T))
-        return sw_fail(err, SW_ENVIRONMENT, "a matrix product of %s and i8 has no cuda kernel",
-                       sw_dtype_name(matmul->a_dtype));
+        return sw_fail(err, SW_ENVIRONMENT, "a matrix product of %s and %s has no cuda kernel",
+                       sw_dtype_name(matmul->a_dtype), sw_dtype_name(matmul->b_dtype));
     if (sw_int8_in_kernel(matmul->m, matmul->k, matmul->n, matmul->a_dtype) &&
-        sw_cuda_int8_is_aligned(matmul))
-        return queued(sw_cuda_int8_product(matmul, device->stream), err);
+        sw_cuda_quantized_is_aligned(matmul))
+        return queued(sw_cuda_quantized_product(matmul, device->stream), err);
     sw_int8_panels_of(matmul->m, matmul->k, matmul->n, matmul->a_dtype, &panels);
     char *wide = matmul->workspace;
     if (matmul->workspace_bytes < panels.bytes) /* of a plan that was not made for a GPU */

@@ -1,6 +1,6 @@
-/* Kernels of weights in int8. The integers are bf16's to the bit, so tensor cores multiply them as
- * they are; a column's scale is taken to its sum. */
-#include "runner/device/cuda/int8.h"
+/* Kernels of weights in 8 bits. The numbers of both formats are bf16's to the bit, so tensor cores
+ * multiply them as they are; a column's scale is taken to its sum. */
+#include "runner/device/cuda/quantized.h"
 #include "runner/device/cuda/mma.cuh"
 
 /* A block makes COLUMNS outputs of all rows. Its warps take the inputs in turns, DEPTH at a time,
@@ -8,11 +8,11 @@
  * those it has in any other row. */
 enum { ROW_TILE = 16, COLUMNS = 32, DEPTH = 64, STEPS = DEPTH / 16, WARPS = SW_THREADS / SW_WARP };
 
-struct int8_product {
+struct product {
     int64_t m, n, k;
     const uint16_t *x; /* [m, x_row] */
     int64_t x_row;
-    const int8_t *w; /* [k, w_row], or [n, w_row] */
+    const uint8_t *w; /* [k, w_row], or [n, w_row] */
     int64_t w_row;
     const float *scales; /* [n] */
     const void *addend;  /* as y, or NULL */
@@ -32,7 +32,7 @@ struct weights {
 
 /* BY_OUTPUT: w is [n, k]. first: the block's first output. */
 template <bool BY_OUTPUT>
-__device__ static inline void load_weights(const int8_product &p, int64_t first, int64_t k,
+__device__ static inline void load_weights(const struct product &p, int64_t first, int64_t k,
                                            weights &w)
 {
     const int lane = (int)threadIdx.x % SW_WARP, g = lane / 4, t = lane % 4;
@@ -51,42 +51,52 @@ __device__ static inline void load_weights(const int8_product &p, int64_t first,
     }
 }
 
-/* Two integers, the lowest bytes of both, as bf16. */
+/* The lowest byte of x. */
+template <enum sw_dtype FORMAT> __device__ static inline float widen_one(uint32_t x)
+{
+    return FORMAT == SW_E4M3 ? sw_widen_e4m3(x) : sw_widen_int8(x);
+}
+
+/* Two numbers, the lowest bytes of both, as bf16. */
+template <enum sw_dtype FORMAT>
 __device__ static inline uint32_t widen_two(uint32_t first, uint32_t second)
 {
+    if (FORMAT == SW_E4M3)
+        return sw_widen2_e4m3((first & 0xffu) << 8 | second << 24);
     return sw_narrow2(sw_widen_int8(first), sw_widen_int8(second));
 }
 
 /* b of a step and of eight outputs, the tile's: with BY_OUTPUT 8 tile + g, else 4 g + tile. */
-template <bool BY_OUTPUT>
+template <enum sw_dtype FORMAT, bool BY_OUTPUT>
 __device__ static inline void widen_tile(const weights &w, int step, int tile, uint32_t b[2])
 {
     if (BY_OUTPUT) {
         const uint32_t x = w.four[tile][step];
-        b[0] = widen_two(x, x >> 8);
-        b[1] = widen_two(x >> 16, x >> 24);
+        b[0] = widen_two<FORMAT>(x, x >> 8);
+        b[1] = widen_two<FORMAT>(x >> 16, x >> 24);
         return;
     }
     const uint32_t *x = w.four[step];
-    b[0] = widen_two(x[0] >> 8 * tile, x[1] >> 8 * tile);
-    b[1] = widen_two(x[2] >> 8 * tile, x[3] >> 8 * tile);
+    b[0] = widen_two<FORMAT>(x[0] >> 8 * tile, x[1] >> 8 * tile);
+    b[1] = widen_two<FORMAT>(x[2] >> 8 * tile, x[3] >> 8 * tile);
 }
 
 /* Rows g and g + 8 of sixteen: a of two steps, for which a lane has eight neighbours from k on. */
-__device__ static inline void load_rows(const int8_product &p, int64_t row, int64_t k,
+__device__ static inline void load_rows(const struct product &p, int64_t row, int64_t k,
                                         uint32_t a[2][4])
 {
     const int lane = (int)threadIdx.x % SW_WARP;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         const int64_t at = row + lane / 4 + 8 * i;
-        const uint4 v = at < p.m ? *(const uint4 *)(p.x + at * p.x_row + k) : make_uint4(0, 0, 0, 0);
+        const uint4 v =
+            at < p.m ? *(const uint4 *)(p.x + at * p.x_row + k) : make_uint4(0, 0, 0, 0);
         a[0][i] = v.x, a[0][2 + i] = v.y, a[1][i] = v.z, a[1][2 + i] = v.w;
     }
 }
 
-template <int ROW_TILES, bool BY_OUTPUT>
-__device__ static inline void multiply(const int8_product &p, int64_t k, const weights &w,
+template <enum sw_dtype FORMAT, int ROW_TILES, bool BY_OUTPUT>
+__device__ static inline void multiply(const struct product &p, int64_t k, const weights &w,
                                        float (*sums)[4][4])
 {
     const int64_t own = k + STEPS * 4 * (threadIdx.x % 4);
@@ -100,7 +110,7 @@ __device__ static inline void multiply(const int8_product &p, int64_t k, const w
         for (int i = 0; i < 8; i++) {
             const int step = two + i / 4, tile = i % 4;
             uint32_t b[2];
-            widen_tile<BY_OUTPUT>(w, step, tile, b);
+            widen_tile<FORMAT, BY_OUTPUT>(w, step, tile, b);
 #pragma unroll
             for (int r = 0; r < ROW_TILES; r++)
                 sw_mma(sums[r][tile], a[r][i / 4], b[0], b[1]);
@@ -110,7 +120,7 @@ __device__ static inline void multiply(const int8_product &p, int64_t k, const w
 
 /* A tile of rows: the warps' sums in order, scaled and rounded once. */
 template <bool BY_OUTPUT>
-__device__ static void write_rows(const int8_product &p, int64_t first, int64_t row,
+__device__ static void write_rows(const struct product &p, int64_t first, int64_t row,
                                   float (*sums)[4], float (*parts)[ROW_TILE][COLUMNS])
 {
     const int lane = (int)threadIdx.x % SW_WARP, warp = (int)threadIdx.x / SW_WARP;
@@ -131,14 +141,15 @@ __device__ static void write_rows(const int8_product &p, int64_t first, int64_t 
         if (at >= p.m)
             continue;
         sum *= p.scales[first + i % COLUMNS];
-        sw_store(p.y, p.y_dtype, to, p.addend != NULL ? sum + sw_load(p.addend, p.y_dtype, to) : sum);
+        sw_store(p.y, p.y_dtype, to,
+                 p.addend != NULL ? sum + sw_load(p.addend, p.y_dtype, to) : sum);
     }
     __syncthreads(); /* the next rows' parts */
 }
 
-template <int ROW_TILES, bool BY_OUTPUT>
+template <enum sw_dtype FORMAT, int ROW_TILES, bool BY_OUTPUT>
 __global__ static void __launch_bounds__(SW_THREADS, ROW_TILES <= 2 ? 2 : 1)
-    int8_kernel(int8_product p)
+    product_kernel(struct product p)
 {
     __shared__ float parts[WARPS][ROW_TILE][COLUMNS];
     const int64_t first = (int64_t)blockIdx.x * COLUMNS;
@@ -151,7 +162,7 @@ __global__ static void __launch_bounds__(SW_THREADS, ROW_TILES <= 2 ? 2 : 1)
         w = next; /* the next ones are on their way meanwhile */
         if (k + step < p.k)
             load_weights<BY_OUTPUT>(p, first, k + step, next);
-        multiply<ROW_TILES, BY_OUTPUT>(p, k, w, sums);
+        multiply<FORMAT, ROW_TILES, BY_OUTPUT>(p, k, w, sums);
     }
 #pragma unroll
     for (int r = 0; r < ROW_TILES; r++)
@@ -169,49 +180,56 @@ static int64_t b_stride(const struct sw_cuda_matmul *m)
     return by_output(m) ? m->b_column : m->b_row;
 }
 
-extern "C" bool sw_cuda_int8_is_aligned(const struct sw_cuda_matmul *m)
+extern "C" bool sw_cuda_quantized_is_aligned(const struct sw_cuda_matmul *m)
 {
     const uintptr_t apart =
         (uintptr_t)(m->a_row * (int64_t)sizeof(uint16_t)) | (uintptr_t)b_stride(m);
     return m->a_column == 1 && (((uintptr_t)m->a | (uintptr_t)m->b | apart) & 15) == 0;
 }
 
-template <bool BY_OUTPUT>
-static void launch_product(const int8_product &p, cudaStream_t stream)
+template <enum sw_dtype FORMAT, bool BY_OUTPUT>
+static void launch_product(const struct product &p, cudaStream_t stream)
 {
     const unsigned blocks = (unsigned)(p.n / COLUMNS);
     if (p.m <= ROW_TILE)
-        SW_LAUNCH((int8_kernel<1, BY_OUTPUT>), blocks, SW_THREADS, 0, stream, p);
+        SW_LAUNCH((product_kernel<FORMAT, 1, BY_OUTPUT>), blocks, SW_THREADS, 0, stream, p);
     else if (p.m <= 2 * ROW_TILE)
-        SW_LAUNCH((int8_kernel<2, BY_OUTPUT>), blocks, SW_THREADS, 0, stream, p);
+        SW_LAUNCH((product_kernel<FORMAT, 2, BY_OUTPUT>), blocks, SW_THREADS, 0, stream, p);
     else
-        SW_LAUNCH((int8_kernel<4, BY_OUTPUT>), blocks, SW_THREADS, 0, stream, p);
+        SW_LAUNCH((product_kernel<FORMAT, 4, BY_OUTPUT>), blocks, SW_THREADS, 0, stream, p);
 }
 
-extern "C" cudaError_t sw_cuda_int8_product(const struct sw_cuda_matmul *m, cudaStream_t stream)
+extern "C" cudaError_t sw_cuda_quantized_product(const struct sw_cuda_matmul *m,
+                                                 cudaStream_t stream)
 {
-    int8_product p;
+    struct product p;
     p.m = m->m, p.n = m->n, p.k = m->k;
     p.x = (const uint16_t *)m->a;
     p.x_row = m->a_row;
-    p.w = (const int8_t *)m->b;
+    p.w = (const uint8_t *)m->b;
     p.w_row = b_stride(m);
     p.scales = m->scales;
     p.addend = m->addend;
     p.y = m->c;
     p.y_row = m->c_row;
     p.y_dtype = (int)m->c_dtype;
-    if (by_output(m))
-        launch_product<true>(p, stream);
+    const bool integers = m->b_dtype == SW_I8;
+    if (integers && by_output(m))
+        launch_product<SW_I8, true>(p, stream);
+    else if (integers)
+        launch_product<SW_I8, false>(p, stream);
+    else if (by_output(m))
+        launch_product<SW_E4M3, true>(p, stream);
     else
-        launch_product<false>(p, stream);
+        launch_product<SW_E4M3, false>(p, stream);
     return cudaGetLastError();
 }
 
 /* ---- Panels ---- */
 
-/* rows x columns of integers, the rows `stride` apart, to rows behind each other. */
-__global__ static void widen_kernel(const int8_t *from, int64_t stride, int64_t rows,
+/* rows x columns of numbers, the rows `stride` apart, to rows behind each other. */
+template <enum sw_dtype FORMAT>
+__global__ static void widen_kernel(const uint8_t *from, int64_t stride, int64_t rows,
                                     int64_t columns, void *to, int dtype)
 {
     const int64_t vectors = (columns + SW_VECTOR - 1) / SW_VECTOR;
@@ -219,17 +237,17 @@ __global__ static void widen_kernel(const int8_t *from, int64_t stride, int64_t 
     {
         const int64_t row = i / vectors, column = i % vectors * SW_VECTOR;
         const int n = sw_left(column, columns);
-        const int8_t *p = from + row * stride + column;
+        const uint8_t *p = from + row * stride + column;
         float x[SW_VECTOR];
         if (n == SW_VECTOR && ((uintptr_t)p & 7) == 0) {
             const uint2 v = *(const uint2 *)p;
 #pragma unroll
             for (int j = 0; j < SW_VECTOR; j++)
-                x[j] = sw_widen_int8((j < 4 ? v.x : v.y) >> 8 * (j % 4));
+                x[j] = widen_one<FORMAT>((j < 4 ? v.x : v.y) >> 8 * (j % 4));
         } else {
 #pragma unroll
             for (int j = 0; j < SW_VECTOR; j++)
-                x[j] = j < n ? (float)p[j] : 0.0f;
+                x[j] = j < n ? widen_one<FORMAT>(p[j]) : 0.0f;
         }
         sw_store8(to, dtype, row * columns + column, n, x);
     }
@@ -257,18 +275,20 @@ __global__ static void scale_kernel(const float *results, const float *scales, c
     }
 }
 
-extern "C" cudaError_t sw_cuda_int8_widen(const struct sw_cuda_matmul *m, int64_t first,
-                                          int64_t count, void *wide, cudaStream_t stream)
+extern "C" cudaError_t sw_cuda_quantized_widen(const struct sw_cuda_matmul *m, int64_t first,
+                                               int64_t count, void *wide, cudaStream_t stream)
 {
     const int64_t rows = by_output(m) ? count : m->k, columns = by_output(m) ? m->k : count;
-    const int8_t *from = (const int8_t *)m->b + (by_output(m) ? first * m->b_column : first);
-    SW_LAUNCH(widen_kernel, sw_grid(rows * ((columns + SW_VECTOR - 1) / SW_VECTOR)), SW_THREADS, 0,
+    const uint8_t *from = (const uint8_t *)m->b + (by_output(m) ? first * m->b_column : first);
+    const auto kernel = m->b_dtype == SW_I8 ? widen_kernel<SW_I8> : widen_kernel<SW_E4M3>;
+    SW_LAUNCH(kernel, sw_grid(rows * ((columns + SW_VECTOR - 1) / SW_VECTOR)), SW_THREADS, 0,
               stream, from, b_stride(m), rows, columns, wide, (int)m->a_dtype);
     return cudaGetLastError();
 }
 
-extern "C" cudaError_t sw_cuda_int8_scale(const struct sw_cuda_matmul *m, int64_t first,
-                                          int64_t count, const float *results, cudaStream_t stream)
+extern "C" cudaError_t sw_cuda_quantized_scale(const struct sw_cuda_matmul *m, int64_t first,
+                                               int64_t count, const float *results,
+                                               cudaStream_t stream)
 {
     SW_LAUNCH(scale_kernel, sw_grid(m->m * ((count + SW_VECTOR - 1) / SW_VECTOR)), SW_THREADS, 0,
               stream, results, m->scales, m->addend, m->c, (int)m->c_dtype, m->c_row, m->m, first,

@@ -1,7 +1,7 @@
-/* Products with weights in int8 on the CUDA device against the CPU device. Where all sums are
- * integers that fp32 holds there is one right answer, whatever their order: it is compared to the
- * bit. On a GPU where there is one; test_cuda_int8_emulated runs the same kernels on the CPU
- * (cuda_emulator.h). ROUNDS and SEED draw other shapes. */
+/* Products with weights in int8 and e4m3 on the CUDA device against the CPU device. Where all sums
+ * are multiples of one number that fp32 holds there is one right answer, whatever their order: it
+ * is compared to the bit. On a GPU where there is one; test_cuda_quantized_emulated runs the same
+ * kernels on the CPU (cuda_emulator.h). ROUNDS and SEED draw other shapes. */
 #include "core/program/workspace.h"
 #include "tests/unit/cuda_ops_support.h"
 
@@ -9,9 +9,22 @@ struct shape {
     int64_t rows, inputs, outputs;
 };
 
+static const enum sw_dtype formats[] = {SW_I8};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+/* Codes of four neighbouring exponents, the lowest of which may be that of subnormals: multiples of
+ * one number, up to 120 of it. */
+static void fill_e4m3(struct sw_tensor *t)
+{
+    const int64_t lowest = 8 * between(0, 12), largest = lowest + 31 < 0x7e ? lowest + 31 : 0x7e;
+    t->dtype = SW_E4M3;
+    for (int64_t i = 0; i < t->elems; i++)
+        ((uint8_t *)t->data)[i] = (uint8_t)(between(lowest, largest) | between(0, 1) << 7);
+}
+
 /* x, W, scales; `padding` outputs or inputs behind a row of W that are none. */
-static struct both describe(const struct shape *s, enum sw_dtype dtype, bool transposed,
-                            int64_t padding, int64_t skew)
+static struct both describe(const struct shape *s, enum sw_dtype dtype, enum sw_dtype format,
+                            bool transposed, int64_t padding, int64_t skew)
 {
     const int64_t x[3] = {1, s->rows, s->inputs}, scales[1] = {s->outputs};
     const int64_t w[2] = {transposed ? s->outputs : s->inputs,
@@ -21,7 +34,10 @@ static struct both describe(const struct shape *s, enum sw_dtype dtype, bool tra
     struct sw_tensor *t = add_in(&b, dtype, 3, x, 1);
     for (int64_t i = 0; i < t->elems; i++)
         put(t, i, (float)between(-2, 2));
-    add_int8(&b, 2, w)->padding[1] = padding;
+    struct sw_tensor *weights = add_int8(&b, 2, w);
+    weights->padding[1] = padding;
+    if (format == SW_E4M3)
+        fill_e4m3(weights);
     add_scales(&b, 1, scales, 0.01f, 1);
     return b;
 }
@@ -38,8 +54,9 @@ static void multiply(const struct shape *s, enum sw_dtype dtype, enum sw_dtype r
                      bool transposed, int64_t padding, int64_t skew)
 {
     const int64_t y[3] = {1, s->rows, s->outputs};
-    for (int adds = 0; adds < 2; adds++) {
-        struct both b = describe(s, dtype, transposed, padding, skew);
+    for (int i = 0; i < 2 * FORMATS; i++) {
+        const int adds = i % 2;
+        struct both b = describe(s, dtype, formats[i / 2], transposed, padding, skew);
         if (adds)
             add_in(&b, result, 3, y, 4);
         add_out(&b, result, 3, y);
@@ -89,6 +106,41 @@ static void test_panels(void **unused)
     }
 }
 
+/* Every code of e4m3 that is made, by ones: what both ways of multiplying widen it to, subnormals
+ * and the largest numbers among them. */
+static void test_codes_of_e4m3(void **unused)
+{
+    (void)unused;
+    enum { ROWS = 64, OUTPUTS = 32 };
+    const struct shape s = {ROWS, ROWS, OUTPUTS};
+    const int64_t y[3] = {1, ROWS, OUTPUTS};
+    for (int i = 0; i < 6; i++) {
+        const bool transposed = i % 2;
+        /* in the kernel; as panels of fp32 and, since W's rows are not aligned, of bf16 */
+        const enum sw_dtype dtype = i / 2 == 1 ? SW_F32 : SW_BF16_T;
+        struct both b = describe(&s, dtype, SW_E4M3, transposed, i / 2 == 2 ? 5 : 0, 0);
+        const int64_t stride = b.in[1].size[1];
+        uint8_t *codes = b.in[1].data;
+        float *scales = b.in[2].data;
+        for (int64_t e = 0; e < b.in[1].elems; e++)
+            codes[e] = (e & 0x7f) == 0x7f ? 0 : (uint8_t)e;
+        for (int64_t e = 0; e < b.in[0].elems; e++)
+            put(&b.in[0], e, e / ROWS == e % ROWS ? 1 : 0);
+        for (int64_t e = 0; e < OUTPUTS; e++)
+            scales[e] = 1;
+        add_out(&b, SW_F32, 3, y);
+        run_on_cuda(&b, workspace_of(&s, dtype), NULL);
+        float *got = fetched(&b, 0);
+        for (int64_t row = 0; row < ROWS; row++)
+            for (int64_t column = 0; column < OUTPUTS; column++) {
+                const int64_t at = transposed ? column * stride + row : row * stride + column;
+                assert_true(got[row * OUTPUTS + column] == sw_e4m3_value(codes[at]));
+            }
+        free(got);
+        end(&b);
+    }
+}
+
 /* To the bit, of numbers whose sums are rounded: a row is what it is in any other row, with more
  * rows beside it or fewer as long as the kernel is the same. */
 static void test_rows_are_alike(void **unused)
@@ -96,11 +148,11 @@ static void test_rows_are_alike(void **unused)
     (void)unused;
     const struct shape s = {47, 640, 64};
     const int64_t y[3] = {1, s.rows, s.outputs};
-    for (int transposed = 0; transposed < 2; transposed++) {
-        struct both b = describe(&s, SW_BF16_T, transposed, 0, 0);
+    for (int i = 0; i < 2 * FORMATS; i++) {
+        struct both b = describe(&s, SW_BF16_T, formats[i / 2], i % 2, 0, 0);
         uint16_t *x = b.in[0].data;
-        for (int64_t i = 0; i < b.in[0].elems; i++)
-            put(&b.in[0], i, (float)(2 * uniform() - 1));
+        for (int64_t e = 0; e < b.in[0].elems; e++)
+            put(&b.in[0], e, (float)(2 * uniform() - 1));
         for (int64_t row = 3; row < s.rows; row += 11)
             memcpy(x + row * s.inputs, x, (size_t)s.inputs * sizeof *x);
         add_out(&b, SW_F32, 3, y);
@@ -118,15 +170,20 @@ static void test_scales_are_asked_for(void **unused)
 {
     (void)unused;
     const struct shape s = {1, 64, 32};
-    struct both b = describe(&s, SW_BF16_T, false, 0, 0);
     const int64_t y[3] = {1, 1, 32};
-    struct sw_error err = {0};
-    b.in[2].size[0] = 31;
-    add_out(&b, SW_BF16_T, 3, y);
-    const struct sw_call call = {.op = &b.op, .in = b.in, .out = b.out};
-    assert_int_equal(cuda->vtable->run[SW_OP_LINEAR](cuda, &call, &err), -1);
-    assert_string_equal(err.message, "linear takes i8 with a scale for each of its outputs");
-    end(&b);
+    for (int i = 0; i < FORMATS; i++) {
+        struct both b = describe(&s, SW_BF16_T, formats[i], false, 0, 0);
+        struct sw_error err = {0};
+        b.in[2].size[0] = 31;
+        add_out(&b, SW_BF16_T, 3, y);
+        const struct sw_call call = {.op = &b.op, .in = b.in, .out = b.out};
+        assert_int_equal(cuda->vtable->run[SW_OP_LINEAR](cuda, &call, &err), -1);
+        char wanted[96];
+        snprintf(wanted, sizeof wanted, "linear takes %s with a scale for each of its outputs",
+                 sw_dtype_name(formats[i]));
+        assert_string_equal(err.message, wanted);
+        end(&b);
+    }
 }
 
 int main(int argc, char **argv)
@@ -134,6 +191,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_few_rows),
         cmocka_unit_test(test_panels),
+        cmocka_unit_test(test_codes_of_e4m3),
         cmocka_unit_test(test_rows_are_alike),
         cmocka_unit_test(test_scales_are_asked_for),
     };
