@@ -15,7 +15,7 @@ enum sw_carrier {
     SW_CARRIER_COUNT
 };
 
-/* How a CPU's weights [k, n] of bf16 or int8 lie in tiles: panels of SW_TILE_COLUMNS columns, of
+/* How a CPU's weights [k, n] of bf16 or 8 bits lie in tiles: panels of SW_TILE_COLUMNS columns, of
  * each its lines in pairs, of each pair the columns' two numbers side by side. k is a multiple of
  * SW_TILE_LINES, n of SW_TILE_COLUMNS, so that nothing is filled up. Of bf16 oneDNN calls it
  * BA16a32b2a. */
@@ -29,7 +29,7 @@ enum { SW_CPU_LIKE_ROWS = 32, SW_CPU_LIKE_ELEMS = 1000000 };
 struct sw_program_target {
     bool cudnn_attention;   /* attention also works in what cuDNN or its stand-in asks for, and */
     bool cache_ranges;      /* over a cache in partial results (core/program/workspace.h) */
-    bool int8_panels;       /* weights in int8 are widened in panels, too (the same header) */
+    bool int8_panels;       /* weights of 8 bits are widened in panels, too (the same header) */
     bool weight_tiles;      /* products read weights that lie in tiles (SW_TILE_LINES) */
     bool lacks_whole_cache; /* it has no attention over a whole cache, of keys that are gathered */
     /* Products of a program with so many rows at most, and so many elements of rows and of results,

@@ -76,12 +76,13 @@ static inline uint8_t sw_e4m3_of(double x, float scale)
     return (uint8_t)(sign >> 63 << 7 | (bits - shift_bits + (exponent - lowest) * 8));
 }
 
+/* By the fp32 that is 2^-120 of it. */
 static inline float sw_e4m3_value(uint8_t code)
 {
-    const int size = code & 0x7f, exponent = size >> 3, mantissa = size & 7;
-    const float one = (float)(exponent > 0 ? 8 + mantissa : mantissa) / 512;
-    const float value = size == 0x7f ? NAN : one * (float)(1 << (exponent > 0 ? exponent - 1 : 0));
-    return code & 0x80 ? -value : value;
+    const uint32_t size = code & 0x7f, bits = size << 20 | (uint32_t)(code & 0x80) << 24;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return size == 0x7f ? NAN : value * 0x1p120f;
 }
 
 /* Either format. */

@@ -93,7 +93,7 @@ struct sw_device_vtable {
      * the order of its ops. The two do not overlap. */
     int (*copy_box)(struct sw_device *device, void *to, size_t to_stride_bytes, const void *from,
                     size_t from_stride_bytes, size_t width_bytes, size_t rows);
-    /* Weights [k, n] of bf16 or int8, `turned` [n, k], into tiles of [k, n] (core/base/device.h).
+    /* Weights [k, n] of bf16 or 8 bits, `turned` [n, k], into tiles of [k, n] (core/base/device.h).
      * NULL: of a device without them. */
     void (*tile)(struct sw_device *device, enum sw_dtype dtype, void *to, const void *from,
                  int64_t k, int64_t n, bool turned);

@@ -2,10 +2,11 @@
  * to 8, on the CPU device and on one whose memory the host cannot reach; with SW_TEST_MPI the
  * processes of a job. Each rank knows what every element is: a chunk that it collects must have the
  * bytes that the files need there, and what is spread from such chunks on another mesh must be the
- * shard, bit by bit, also where the files have other dtypes. Weights in int8 and their scales
+ * shard, bit by bit, also where the files have other dtypes. Weights in 8 bits and their scales
  * follow from the files' numbers, whatever the mesh: the bits on all meshes are those of one
  * formula. */
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 #include "core/program/set/compile.h"
 #include "core/program/serving.h"
 #include "runner/checkpoint/move.h"
@@ -162,7 +163,7 @@ static void far_init(struct far_device *far, struct sw_device *cpu, bool reachab
     far->base.vtable = &far->table;
 }
 
-/* ---- Weights in int8 ---- */
+/* ---- Weights in 8 bits ---- */
 
 /* Of output `output` of a matrix: that of all of its inputs. */
 static float scale_of(const struct sw_state_row *matrix, int32_t instance, int64_t output)
@@ -173,10 +174,21 @@ static float scale_of(const struct sw_state_row *matrix, int32_t instance, int64
         const uint64_t bits = element(matrix, instance, columns ? i : output, columns ? output : i);
         most = fmax(most, fabs(integer_of(bits)));
     }
-    return (float)(most / 127);
+    return (float)(most / (matrix->dtype == SW_E4M3 ? 448 : 127));
 }
 
-/* Element (i, j) of a row in int8, or i of its scales. */
+/* To a multiple of the last place that e4m3 has at that size, and its code. */
+static uint8_t e4m3_of(double q)
+{
+    int exponent;
+    (void)frexp(q, &exponent);
+    const double place = ldexp(1, (exponent > -5 ? exponent : -5) - 4);
+    const double made = fmin(fabs(rint(q / place) * place), 448), part = frexp(made, &exponent);
+    const double code = made < 0x1p-6 ? made * 512 : (exponent + 6) * 8 + part * 16 - 8;
+    return (uint8_t)((signbit(q) ? 0x80 : 0) + (int)code);
+}
+
+/* Element (i, j) of a row in 8 bits, or i of its scales. */
 static void write_quantized(const struct sw_state *state, const struct sw_state_row *row,
                             int32_t instance, int64_t i, int64_t j, unsigned char out[WIDEST])
 {
@@ -186,10 +198,11 @@ static void write_quantized(const struct sw_state *state, const struct sw_state_
             matrix = &state->row[r];
     const float scale =
         scale_of(matrix, instance, row->scales || !row->parameter->transposed ? i : j);
-    const double q = rint(integer_of(element(matrix, instance, i, j)) / (double)scale);
-    const int8_t integer = row->scales ? 0 : (int8_t)q;
-    memcpy(out, row->scales ? (const void *)&scale : (const void *)&integer,
-           row->scales ? sizeof scale : sizeof integer);
+    const double q = integer_of(element(matrix, instance, i, j)) / (double)scale;
+    if (row->scales)
+        memcpy(out, &scale, sizeof scale);
+    else
+        out[0] = row->dtype == SW_E4M3 ? e4m3_of(q) : (unsigned char)(int8_t)rint(q);
 }
 
 /* ---- One rank ---- */
@@ -215,7 +228,7 @@ static int shard(const struct job *job, int32_t rank, bool compare, unsigned cha
             for (int64_t i = 0; i < row->local[0] * columns; i++) {
                 size_t width = sw_dtype_bytes(row->dtype);
                 const bool own = i / columns < own_rows && i % columns < own_columns;
-                if (own && (row->dtype == SW_I8 || row->scales))
+                if (own && (sw_has_scales(row->dtype) || row->scales))
                     write_quantized(&job->set->state, row, n, first[0] + i / columns,
                                     first[1] + i % columns, wanted);
                 else if (own)
@@ -581,7 +594,7 @@ out:
     return result;
 }
 
-/* Others' files become the state of a server with weights in int8. */
+/* Others' files become the state of a server with weights in 8 bits. */
 static int quantize(uint64_t *rng, int32_t ranks, int device, struct sw_error *err)
 {
     struct sw_placement p = {0};
@@ -594,7 +607,7 @@ static int quantize(uint64_t *rng, int32_t ranks, int device, struct sw_error *e
     const struct sw_serving serving = {.max_batch = 4,
                                        .max_tokens = 48,
                                        .cache = SW_F32,
-                                       .weights = SW_I8,
+                                       .weights = below(rng, 2) ? SW_E4M3 : SW_I8,
                                        .stream_weights = below(rng, 2)};
     job.options.params = job.options.compute = job.options.reduce = SW_F32;
     sw_rules_default(&job.options.rules, SW_ATTENTION_RING);
@@ -727,7 +740,7 @@ static void *leave_early(void *argument)
 }
 
 /* The bits on every mesh are those of one formula, which knows none. */
-static void test_weights_in_int8(void **state)
+static void test_weights_in_8_bits(void **state)
 {
     (void)state;
     uint64_t rng = 8;
@@ -792,7 +805,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_host_memory),  cmocka_unit_test(test_far_memory),
-        cmocka_unit_test(test_named_meshes), cmocka_unit_test(test_weights_in_int8),
+        cmocka_unit_test(test_named_meshes), cmocka_unit_test(test_weights_in_8_bits),
         cmocka_unit_test(test_errors),
     };
     if (argc > 1)

@@ -43,8 +43,8 @@ static int32_t prompt_token(int64_t text, int64_t i)
 static const struct variant {
     const char *name;
     bool tied, biases, head_norms, few_kv_heads, stream, uneven_widths;
-    bool int8; /* the cache */
-    bool int8_weights;
+    bool int8;            /* the cache */
+    enum sw_dtype narrow; /* of weights; 0: they are wide */
     enum sw_prefill_gather gathers;
     int64_t chunk, slots, budget;
 } variants[] = {
@@ -79,13 +79,13 @@ static const struct variant {
      .slots = 3,
      .budget = 16},
     {.name = "weights in int8",
-     .int8_weights = true,
+     .narrow = SW_I8,
      .biases = true,
      .chunk = CHUNK,
      .slots = 8,
      .budget = 3 * CHUNK},
-    {.name = "weights in int8, streamed, cache in int8, few kv heads, uneven widths",
-     .int8_weights = true,
+    {.name = "weights in e4m3, streamed, cache in int8, few kv heads, uneven widths",
+     .narrow = SW_E4M3,
      .int8 = true,
      .stream = true,
      .few_kv_heads = true,
@@ -144,7 +144,7 @@ static struct sw_serving make_serving(const struct variant *v, enum sw_dtype cac
                                .chunk = v->chunk,
                                .token_budget = v->budget,
                                .cache = v->int8 ? SW_I8 : cache,
-                               .weights = v->int8_weights ? SW_I8 : SW_F32,
+                               .weights = v->narrow,
                                .stream_weights = v->stream,
                                .gathers = v->gathers};
 }
@@ -338,7 +338,7 @@ static void one_rank_makes_what_evaluate_says(void **state)
     for (int32_t i = 0; i < VARIANTS; i++) {
         const struct variant *v = &variants[i];
         static struct texts texts, scored;
-        if (v->int8 || v->int8_weights) /* as near as its integers: test_{cache,weights}_int8.c */
+        if (v->int8 || v->narrow) /* as near as its 8 bits: test_cache_int8.c, test_weights.c */
             continue;
         assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), v, greedy, false, false, &texts), 0);
         assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), v, greedy, true, false, &scored), 0);
@@ -382,7 +382,7 @@ static void the_most_probable_are_those_of_a_full_softmax(void **state)
     double *logits = malloc((size_t)16 * MAX_TOKENS * VOCAB * sizeof *logits);
     assert_non_null(logits);
     for (int32_t i = 0; i < VARIANTS; i++) {
-        if (variants[i].int8 || variants[i].int8_weights) /* as near as its integers */
+        if (variants[i].int8 || variants[i].narrow) /* as near as its 8 bits */
             continue;
         for (size_t m = 0; m < sizeof meshes / sizeof meshes[0]; m++) {
             static struct texts texts;

@@ -11,7 +11,7 @@ sw_test(test_memory SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_memory.c
         LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
 sw_test(test_cache_int8 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cache_int8.c
         LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
-sw_test(test_weights_int8 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_weights_int8.c
+sw_test(test_weights SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_weights.c
         LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
 # Sanitizers see a third of the large products: each type and each shape, not each with each (tests/soak.sh: all).
 set(sw_rows_stride 1)
@@ -68,7 +68,7 @@ if(TARGET test_rows AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT SW_SANITIZE)
     sw_test(test_rows_mavx2 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
             LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
     target_compile_definitions(test_rows_mavx2 PRIVATE SW_WITHOUT_AMX)
-    target_compile_options(test_rows_mavx2 PRIVATE -O3 -ffp-contract=fast -mavx2 -mfma)
+    target_compile_options(test_rows_mavx2 PRIVATE -O3 -ffp-contract=fast -mavx2 -mfma -mf16c)
     sw_test(test_attention_mavx2 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_attention.c ${sw_kernels}
             LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
     target_compile_options(test_attention_mavx2 PRIVATE -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -mavx2 -mfma)

@@ -6,6 +6,7 @@
  * long: prime to the two layouts that each shape has. Without one all run. */
 #include "core/base/hash.h"
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 #include "runner/device/cpu/cpu.h"
 #include "runner/device/cpu/onednn.h"
 
@@ -36,15 +37,18 @@ static void put(void *to, enum sw_dtype dtype, int64_t i, float v)
         ((float *)to)[i] = v;
     else if (dtype == SW_I8)
         ((int8_t *)to)[i] = (int8_t)(127 * v);
+    else if (dtype == SW_E4M3)
+        ((uint8_t *)to)[i] = sw_e4m3_of(128 * (double)v, 1);
     else
         ((uint16_t *)to)[i] = sw_bf16_from_float(v);
 }
 
 static double get(const void *from, enum sw_dtype dtype, int64_t i)
 {
-    return dtype == SW_F32  ? (double)((const float *)from)[i]
-           : dtype == SW_I8 ? (double)((const int8_t *)from)[i] / 128
-                            : (double)sw_bf16_to_float(((const uint16_t *)from)[i]);
+    return dtype == SW_F32    ? (double)((const float *)from)[i]
+           : dtype == SW_I8   ? (double)((const int8_t *)from)[i] / 128
+           : dtype == SW_E4M3 ? (double)sw_e4m3_value(((const uint8_t *)from)[i]) / 128
+                              : (double)sw_bf16_to_float(((const uint16_t *)from)[i]);
 }
 
 static void check(struct sw_cpu_device *device, const struct operands *o, enum sw_dtype dtype,
@@ -137,14 +141,14 @@ static void few_rows_are_those_of_one(void **state)
     /* threads share a product by segments of lines, by columns, and by both */
     static const int32_t threads[] = {1, 2, 3, 4, 5};
     enum { DEVICES = sizeof threads / sizeof *threads };
-    static const enum sw_dtype dtypes[][2] = {{SW_F32, SW_F32},    {SW_BF16_T, SW_BF16_T},
-                                              {SW_F32, SW_BF16_T}, {SW_BF16_T, SW_F32},
-                                              {SW_F32, SW_I8},     {SW_BF16_T, SW_I8}};
+    static const enum sw_dtype dtypes[][2] = {
+        {SW_F32, SW_F32}, {SW_BF16_T, SW_BF16_T}, {SW_F32, SW_BF16_T}, {SW_BF16_T, SW_F32},
+        {SW_F32, SW_I8},  {SW_BF16_T, SW_I8},     {SW_F32, SW_E4M3},   {SW_BF16_T, SW_E4M3}};
     enum { FEW = 32, K = 5600, N = 8300, WEIGHTS = 600 * 8300 };
     float *a = malloc(FEW * K * sizeof *a), *b = malloc(WEIGHTS * sizeof *b);
     float *alone = malloc(FEW * N * sizeof *alone), *c = malloc(FEW * N * sizeof *c);
     assert_true(a != NULL && b != NULL && alone != NULL && c != NULL);
-    static float scales[N]; /* of int8 */
+    static float scales[N]; /* of 8 bits */
     for (int64_t i = 0; i < N; i++)
         scales[i] = 1.0f / 128;
     struct sw_device *device[DEVICES];
@@ -167,7 +171,7 @@ static void few_rows_are_those_of_one(void **state)
                                       .a_dtype = dtypes[d][0],
                                       .b_dtype = dtypes[d][1],
                                       .c_dtype = SW_F32,
-                                      .scales = dtypes[d][1] == SW_I8 ? scales : NULL};
+                                      .scales = sw_has_scales(dtypes[d][1]) ? scales : NULL};
             const size_t row = (size_t)k * sw_dtype_bytes(g.a_dtype);
             for (int64_t i = 0; i < FEW * k; i++)
                 put(a, g.a_dtype, i, value((uint64_t)i));
@@ -233,8 +237,11 @@ static void many_rows_are_those_of_one(void **state)
 {
     (void)state;
     static const int64_t sizes[][2] = {{37, 17}, {768, 264}, {2101, 530}, {40, 57000}, {40000, 33}};
-    static const enum sw_dtype dtypes[][2] = {
-        {SW_F32, SW_F32}, {SW_BF16_T, SW_BF16_T}, {SW_BF16_T, SW_F32}, {SW_BF16_T, SW_I8}};
+    static const enum sw_dtype dtypes[][2] = {{SW_F32, SW_F32},
+                                              {SW_BF16_T, SW_BF16_T},
+                                              {SW_BF16_T, SW_F32},
+                                              {SW_BF16_T, SW_I8},
+                                              {SW_BF16_T, SW_E4M3}};
     enum { DIFFERENT = 31, MOST = 301, K = 40000, N = 57000, WEIGHTS = 40 * 57000 };
     float *a = malloc((size_t)MOST * K * sizeof *a), *b = malloc(WEIGHTS * sizeof *b);
     float *alone = malloc((size_t)DIFFERENT * N * sizeof *alone);
@@ -263,7 +270,7 @@ static void many_rows_are_those_of_one(void **state)
                                       .a_dtype = dtypes[d][0],
                                       .b_dtype = dtypes[d][1],
                                       .c_dtype = SW_F32,
-                                      .scales = dtypes[d][1] == SW_I8 ? scales : NULL};
+                                      .scales = sw_has_scales(dtypes[d][1]) ? scales : NULL};
             for (int64_t i = 0; i < MOST * k; i++)
                 put(a, g.a_dtype, i, value((uint64_t)(i % (DIFFERENT * k))));
             for (int64_t i = 0; i < k * n; i++)
@@ -292,11 +299,11 @@ static void tiles_give_the_same_rows(void **state)
     (void)state;
     static const int64_t sizes[][2] = {{32, 32}, {2080, 544}, {512, 96}};
     static const int64_t rows[] = {1, 2, 3, 4, 5, 8, 11, 12, 13, 24, 30, 32, 33, 64, 129};
-    static const enum sw_dtype dtypes[][3] = {{SW_BF16_T, SW_BF16_T, SW_BF16_T},
-                                              {SW_BF16_T, SW_BF16_T, SW_F32},
-                                              {SW_F32, SW_BF16_T, SW_F32},
-                                              {SW_BF16_T, SW_I8, SW_BF16_T},
-                                              {SW_F32, SW_I8, SW_F32}};
+    static const enum sw_dtype dtypes[][3] = {
+        {SW_BF16_T, SW_BF16_T, SW_BF16_T}, {SW_BF16_T, SW_BF16_T, SW_F32},
+        {SW_F32, SW_BF16_T, SW_F32},       {SW_BF16_T, SW_I8, SW_BF16_T},
+        {SW_F32, SW_I8, SW_F32},           {SW_BF16_T, SW_E4M3, SW_BF16_T},
+        {SW_F32, SW_E4M3, SW_F32}};
     enum { MOST = 129, K = 2080, N = 544 };
     float *a = malloc(MOST * K * sizeof *a), scales[N], *c[2];
     uint16_t *b = malloc(K * N * sizeof *b), *tiles = malloc(K * N * sizeof *tiles);
@@ -315,7 +322,7 @@ static void tiles_give_the_same_rows(void **state)
                 struct sw_cpu_matmul g = {.k = sizes[s][0], .n = sizes[s][1], .a = a};
                 g.a_row = g.k, g.b_row = g.c_row = g.n, g.a_column = g.b_column = 1;
                 g.a_dtype = dtypes[d][0], g.b_dtype = dtypes[d][1], g.c_dtype = dtypes[d][2];
-                g.scales = g.b_dtype == SW_I8 ? scales : NULL;
+                g.scales = sw_has_scales(g.b_dtype) ? scales : NULL;
                 for (int64_t i = 0; i < MOST * g.k; i++)
                     put(a, g.a_dtype, i, value((uint64_t)i));
                 device->vtable->tile(device, g.b_dtype, tiles, b, g.k, g.n, false);

@@ -83,7 +83,7 @@ struct sw_cpu_matmul {
     void *c;
     int64_t a_row, a_column, b_row, b_column, c_row;
     enum sw_dtype a_dtype, b_dtype, c_dtype;
-    const float *scales; /* [n], of an int8 b, which has them: c = (a b) scales, rounded once */
+    const float *scales; /* [n], of a b of 8 bits, which has them: c = (a b) scales, rounded once */
     bool accumulate;     /* c is added to; not for a bf16 c, nor with scales */
     /* Rows are alike: what a row of c is does not depend on its place among the others, to the bit.
      * Where the library does not see to that they are made in panels of so many rows
@@ -92,7 +92,7 @@ struct sw_cpu_matmul {
     int64_t panel;
     /* Rows are those that products of few rows have, to the bit, however many there are. */
     bool as_few;
-    bool tiled;  /* b, of bf16 or int8, lies in tiles (core/base/device.h): its strides say
+    bool tiled;  /* b, of bf16 or 8 bits, lies in tiles (core/base/device.h): its strides say
                     nothing */
     bool in_amx; /* and few rows meet it in the processor's (sw_cpu_takes_amx), which the device
                     has; other bits than without */
@@ -108,15 +108,15 @@ int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmu
 /* Whether oneDNN makes all rows of that product in the same way, so that no panels are needed. */
 int sw_cpu_matmul_alike(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul, bool *out,
                         struct sw_error *err);
-/* The same for bf16 operands and an int8 b through fp32 products of blocks in the first thread's
- * scratch: sums are fp32, a bf16 result is rounded once. sw_cpu_matmul_onednn takes it where the
- * library has no product of bf16 (x86 without AVX-512). */
+/* The same for bf16 operands and a b of 8 bits through fp32 products of blocks in the first
+ * thread's scratch: sums are fp32, a bf16 result is rounded once. sw_cpu_matmul_onednn takes it
+ * where the library has no product of bf16 (x86 without AVX-512). */
 int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                           struct sw_error *err);
 /* The same for a few rows of a, every element of b read once; scratch is used. Rows do not depend
  * on each other: sums are fp32 in one order. Whether it is for this product: a row-major, fp32 or
- * bf16, b these or int8, at most 32 rows that scratch holds or as_few, no accumulation. More rows
- * are gone over in blocks that the second cache holds, weights packed for each. */
+ * bf16, b these or of 8 bits, at most 32 rows that scratch holds or as_few, no accumulation. More
+ * rows are gone over in blocks that the second cache holds, weights packed for each. */
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
 /* The same of a^T b in bf16, to fp32, where the library would multiply pairs, too, and sooner; to
@@ -125,7 +125,7 @@ void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_
 bool sw_cpu_matmul_is_blocked(const struct sw_cpu_device *device,
                               const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_blocked(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
-/* Weights [k, n] of bf16 or int8, `turned` [n, k], into tiles of [k, n] (core/base/device.h). */
+/* Weights [k, n] of bf16 or 8 bits, `turned` [n, k], into tiles of [k, n] (core/base/device.h). */
 bool sw_cpu_tiles(enum sw_dtype dtype); /* those of struct sw_device_vtable */
 void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
                  const void *weights, int64_t k, int64_t n, bool turned);

@@ -59,11 +59,12 @@ INLINE void add_run(const enum kind kind, const int rows, const int lines, int64
             EACH(l, lines)
             {
                 const char *from = at + l * stride + i;
-                w[l] = kind == WIDENED      ? widen(from, half)
-                       : kind == BYTES      ? widen_bytes(from, half)
-                       : kind == BYTE_PAIRS ? pair_up(widen_bytes(from, 0), widen_bytes(from, 1))
-                       : kind == PAIRS      ? (vec)(*(const loose_bits *)(const void *)from)
-                                            : load((const float *)(const void *)from);
+                w[l] = kind == WIDENED  ? widen(from, half)
+                       : kind == PAIRS  ? (vec)(*(const loose_bits *)(const void *)from)
+                       : kind == FLOATS ? load((const float *)(const void *)from)
+                       : in_pairs(kind)
+                           ? pair_up(widen_bytes(kind, from, 0), widen_bytes(kind, from, 1))
+                           : widen_bytes(kind, from, half);
             }
             EACH(r, rows)
             {
@@ -305,6 +306,14 @@ void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t lin
         multiply_all(s, BYTE_PAIRS, line, count, y, width, total);
 #endif
         break;
+    case CODES:
+        multiply_all(s, CODES, line, count, y, width, total);
+        break;
+    case CODE_PAIRS:
+#ifdef __AVX512BF16__
+        multiply_all(s, CODE_PAIRS, line, count, y, width, total);
+#endif
+        break;
     }
 }
 
@@ -322,7 +331,7 @@ void sw_cpu_put_lines(const struct sw_cpu_matmul *g, enum kind kind, int64_t pad
                 memset(to, 0, (size_t)x_floats(kind) * sizeof *to);
             if (kind == PAIRS)
                 memcpy(to, narrow, (size_t)n * sizeof *narrow);
-            for (int64_t e = 0; kind == BYTE_PAIRS && e < n; e++)
+            for (int64_t e = 0; is_narrow(kind) && in_pairs(kind) && e < n; e++)
                 memcpy((char *)(to + e % LANES) + e / LANES * 2, narrow + e, sizeof *narrow);
             for (int64_t e = 0; !in_pairs(kind) && e < n; e++)
                 to[deal(kind, e)] = g->a_dtype == SW_BF16_T ? sw_bf16_to_float(narrow[e])

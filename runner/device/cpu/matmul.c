@@ -1,5 +1,6 @@
 /* Matrix products through oneDNN primitives, created once per (shape, strides, dtypes) and kept. */
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 #include "runner/device/cpu/cpu.h"
 #include "runner/device/cpu/onednn.h"
 
@@ -227,7 +228,7 @@ int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matm
         sw_cpu_matmul_streamed(device, matmul);
     else if (sw_cpu_matmul_is_blocked(device, matmul))
         sw_cpu_matmul_blocked(device, matmul);
-    else if (matmul->b_dtype == SW_I8)
+    else if (sw_has_scales(matmul->b_dtype))
         return sw_cpu_matmul_widened(device, matmul, err);
     else
         return sw_cpu_matmul_onednn(device, matmul, err);
@@ -392,15 +393,15 @@ static int add_to_result(struct sw_cpu_device *device, const struct sw_call *cal
     return device->base.vtable->run[SW_OP_ADD](&device->base, &sum, err);
 }
 
-/* [outputs], behind weights of int8. */
+/* [outputs], behind weights of 8 bits. */
 static const float *scales_of(const struct sw_call *call, int64_t outputs, struct sw_error *err)
 {
     const struct sw_tensor *scales = &call->in[2];
     if (call->op->n_in >= 3 && scales->dtype == SW_F32 && scales->ndim == 1 &&
         scales->size[0] - scales->padding[0] == outputs)
         return scales->data;
-    sw_fail(err, SW_ENVIRONMENT, "%s takes i8 with a scale for each of its outputs",
-            sw_op_info(call->op->kind)->name);
+    sw_fail(err, SW_ENVIRONMENT, "%s takes %s with a scale for each of its outputs",
+            sw_op_info(call->op->kind)->name, sw_dtype_name(call->in[1].dtype));
     return NULL;
 }
 
@@ -423,9 +424,9 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
                                    .in_amx = sw_cpu_takes_amx(device, call),
                                    .c_row = y->size[y->ndim - 1],
                                    .as_few = call->as_few};
-    const uint16_t own = w->dtype == SW_I8 ? 3 : 2; /* what is behind them is added */
+    const uint16_t own = sw_has_scales(w->dtype) ? 3 : 2; /* what is behind them is added */
     bool fits;
-    if (w->dtype == SW_I8 && (matmul.scales = scales_of(call, y_columns, err)) == NULL)
+    if (sw_has_scales(w->dtype) && (matmul.scales = scales_of(call, y_columns, err)) == NULL)
         return -1;
     switch (call->op->kind) {
     case SW_OP_LINEAR: /* [tokens, e] [e, f] */

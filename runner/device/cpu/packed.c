@@ -51,10 +51,11 @@ INLINE void pack_step(const enum kind kind, const char *at, const char *second, 
         EACH(v, PANEL) to[v] = load((const float *)(const void *)(at + v * 4 * LANES));
     } else if (kind == WIDENED) {
         EACH(half, 2) to[half] = widen(at, half);
-    } else if (kind == BYTES) {
-        EACH(half, 2) to[half] = widen_bytes(at, half);
-    } else if (kind == BYTE_PAIRS) {
-        EACH(half, 2) to[half] = pair_up(widen_bytes(at, half), widen_bytes(second, half));
+    } else if (is_narrow(kind) && !in_pairs(kind)) {
+        EACH(half, 2) to[half] = widen_bytes(kind, at, half);
+    } else if (is_narrow(kind)) {
+        EACH(half, 2)
+        to[half] = pair_up(widen_bytes(kind, at, half), widen_bytes(kind, second, half));
     } else {
 #ifdef __AVX512BF16__
         const bits even = load_bits(at), odd = load_bits(second);
@@ -318,6 +319,14 @@ void sw_cpu_add_packed(const struct streamed *s, enum kind kind, int64_t first, 
     case BYTE_PAIRS:
 #ifdef __AVX512BF16__
         add_parts(s, BYTE_PAIRS, &area, y, to);
+#endif
+        break;
+    case CODES:
+        add_parts(s, CODES, &area, y, to);
+        break;
+    case CODE_PAIRS:
+#ifdef __AVX512BF16__
+        add_parts(s, CODE_PAIRS, &area, y, to);
 #endif
         break;
     }

@@ -9,6 +9,7 @@
 
 #include "core/base/device.h"
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 
 #include <string.h>
 
@@ -82,12 +83,12 @@ INLINE void add_tile(const struct streamed *s, const enum kind kind, const int r
                 w[b] = load((const float *)(const void *)(at + place));
             } else if (kind == WIDENED) {
                 EACH(half, 2) w[2 * b + half] = widen(at + place, half);
-            } else if (kind == BYTES) {
-                EACH(half, 2) w[2 * b + half] = widen_bytes(at + place, half);
-            } else if (kind == BYTE_PAIRS) {
+            } else if (is_narrow(kind) && !in_pairs(kind)) {
+                EACH(half, 2) w[2 * b + half] = widen_bytes(kind, at + place, half);
+            } else if (is_narrow(kind)) {
                 EACH(half, 2)
-                w[2 * b + half] =
-                    pair_up(widen_bytes(at + place, half), widen_bytes(second + place, half));
+                w[2 * b + half] = pair_up(widen_bytes(kind, at + place, half),
+                                          widen_bytes(kind, second + place, half));
             } else {
 #ifdef __AVX512BF16__
                 const bits even = *(const loose_bits *)(const void *)(at + place);
@@ -268,6 +269,14 @@ static void add_segment(const struct streamed *s, enum kind kind, int64_t segmen
         add_lines(s, BYTE_PAIRS, first, end, column, width, y, padded);
 #endif
         break;
+    case CODES:
+        add_lines(s, CODES, first, end, column, width, y, padded);
+        break;
+    case CODE_PAIRS:
+#ifdef __AVX512BF16__
+        add_lines(s, CODE_PAIRS, first, end, column, width, y, padded);
+#endif
+        break;
     }
 }
 
@@ -305,7 +314,7 @@ static void add_segments(const struct streamed *s, enum kind kind, const struct 
 {
     const int64_t first = t->segment * SEGMENT, last = first + t->segments * SEGMENT;
     const struct sums y = {t->sums, t->padded, apart ? s->m * t->padded : 0};
-    if (s->m >= (kind == BYTE_PAIRS ? LEAST_PACKED_BYTES : LEAST_PACKED))
+    if (s->m >= (is_narrow(kind) && in_pairs(kind) ? LEAST_PACKED_BYTES : LEAST_PACKED))
         sw_cpu_add_packed(s, kind, first, last < s->k ? last : s->k, t->column, t->width, &y,
                           t->pack);
     else if (!apart)
@@ -344,7 +353,7 @@ bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
                           : g->m <= MOST_ROWS && g->m * g->k <= MOST_X && g->m * g->n <= MOST_Y;
     return fits && !g->accumulate && g->a_column == 1 &&
            (g->tiled || g->b_row == 1 || g->b_column == 1) && is_known(g->a_dtype) &&
-           (is_known(g->b_dtype) || g->b_dtype == SW_I8) && is_known(g->c_dtype);
+           (is_known(g->b_dtype) || sw_has_scales(g->b_dtype)) && is_known(g->c_dtype);
 }
 
 /* x[m, padded], zeros behind k, of each group of rows one element behind the other. */
@@ -482,6 +491,7 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
     const bool by_line = !g->tiled && g->b_column != 1;
     const bool paired = HAS_PAIRS && g->a_dtype == SW_BF16_T;
     const enum kind kind = g->b_dtype == SW_I8       ? (paired ? BYTE_PAIRS : BYTES)
+                           : g->b_dtype == SW_E4M3   ? (paired ? CODE_PAIRS : CODES)
                            : g->b_dtype != SW_BF16_T ? FLOATS
                            : paired                  ? PAIRS
                                                      : WIDENED;

@@ -30,6 +30,7 @@ enum { LANES = 4 };
 #endif
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
+typedef int32_t integers __attribute__((vector_size(4 * LANES)));
 typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef uint32_t loose_bits __attribute__((vector_size(4 * LANES), aligned(2), may_alias));
 typedef uint32_t loose_word __attribute__((may_alias));
@@ -44,7 +45,7 @@ enum {
     DEPTH = 32,    /* rows of x have zeros behind k to a multiple of it: whole blocks and pairs */
     PACK_BYTES = 512 << 10, /* that packed weights, or sums along lines, have of a thread's */
     LEAST_PACKED = REGISTERS < 32 ? 5 : 8, /* rows for which packing pays, ... */
-    LEAST_PACKED_BYTES = 5,                /* ... of int8, which are widened once */
+    LEAST_PACKED_BYTES = 5,                /* ... of 8 bits, which are widened once */
     MOST_AMX_LINES = 1 << 16, /* of weights in tiles: a whole tile of so long rows has room */
     BLOCK_ROWS = 128,  /* of more rows so many at a time: their x stays in the second cache, and
                           packing takes little beside them */
@@ -62,14 +63,25 @@ enum {
 #endif
 
 /* How weights meet rows: as floats; bf16 widened to floats; bf16 in pairs along k, which the
- * processor multiplies with pairs of bf16 rows and adds in fp32; int8 widened to floats, or to
- * pairs of bf16, which has room for all of its numbers, and whose sums get their scales at the end.
- */
-enum kind { FLOATS, WIDENED, PAIRS, BYTES, BYTE_PAIRS };
+ * processor multiplies with pairs of bf16 rows and adds in fp32; int8 (BYTES) or e4m3 (CODES)
+ * widened to floats, or to pairs of bf16, which has room for all of their numbers, and whose sums
+ * get their scales at the end. */
+enum kind { FLOATS, WIDENED, PAIRS, BYTES, BYTE_PAIRS, CODES, CODE_PAIRS };
 
 INLINE bool in_pairs(const enum kind kind)
 {
-    return kind == PAIRS || kind == BYTE_PAIRS;
+    return kind == PAIRS || kind == BYTE_PAIRS || kind == CODE_PAIRS;
+}
+
+/* Of 8 bits. */
+INLINE bool is_narrow(const enum kind kind)
+{
+    return kind == BYTES || kind == BYTE_PAIRS || kind == CODES || kind == CODE_PAIRS;
+}
+
+INLINE bool is_coded(const enum kind kind)
+{
+    return kind == CODES || kind == CODE_PAIRS;
 }
 
 /* Lines that meet a row's element or pair. */
@@ -127,11 +139,11 @@ INLINE vec multiply_add(vec a, vec b, vec sum)
 
 INLINE int64_t bytes_of(const enum kind kind)
 {
-    return kind == FLOATS ? 4 : kind == BYTES || kind == BYTE_PAIRS ? 1 : 2;
+    return kind == FLOATS ? 4 : is_narrow(kind) ? 1 : 2;
 }
 
-/* Weights are taken in blocks of one vector of floats, of bf16 and int8 of two: of as many bytes as
- * a vector has, of int8 half of them. */
+/* Weights are taken in blocks of one vector of floats, of all others of two: of as many bytes as a
+ * vector has, of 8 bits half of them. */
 INLINE int64_t block_elems(const enum kind kind)
 {
     return kind == FLOATS ? LANES : 2 * LANES;
@@ -155,10 +167,33 @@ INLINE vec widen(const void *weights, const int half)
     return (vec)(half == 0 ? words << 16 : words & 0xffff0000u);
 }
 
-/* Half of a block of int8: one behind the other. By name: compilers may take int16 on the way. */
-INLINE vec widen_bytes(const char *weights, const int half)
+/* e4m3 in the lower bytes of words whose other bits are copies of its sign: the floats of that
+ * magnitude are 2^-120 of what it says, subnormals too (core/base/quantize.h). */
+INLINE vec widen_codes(bits words)
+{
+    return (vec)(words << 20 & 0x87ffffffu) * 0x1p120f;
+}
+
+/* Half of a block of 8 bits: one behind the other. By name: compilers may take int16 on the way.
+ * e4m3 through fp16, whose subnormals cost processors nothing. */
+INLINE vec widen_bytes(const enum kind kind, const char *weights, const int half)
 {
     const char *from = weights + half * LANES;
+    if (is_coded(kind)) {
+#if defined(__AVX512F__)
+        const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)from));
+        const __m256i codes =
+            _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16((short)0xbfff));
+        return (vec)_mm512_cvtph_ps(codes) * 256;
+#elif defined(__AVX2__) && defined(__F16C__)
+        const __m128i wide = _mm_cvtepi8_epi16(_mm_loadl_epi64((const void *)from));
+        const __m128i codes = _mm_and_si128(_mm_slli_epi16(wide, 7), _mm_set1_epi16((short)0xbfff));
+        return (vec)_mm256_cvtph_ps(codes) * 256;
+#else
+        const loose_bytes *bytes = (const void *)from;
+        return widen_codes((bits) __builtin_convertvector(*bytes, integers));
+#endif
+    }
 #if defined(__AVX512F__)
     const __m128i bytes = _mm_loadu_si128((const void *)from);
     return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
@@ -185,7 +220,7 @@ INLINE bits interleave(bits a, bits b, const int half)
 }
 #endif
 
-/* Pairs of bf16 of what floats that hold int8 say: exactly. */
+/* Pairs of bf16 of what floats that hold 8 bits say: exactly. */
 INLINE vec pair_up(vec first, vec second)
 {
     return (vec)((bits)first >> 16 | ((bits)second & 0xffff0000u));

@@ -4,6 +4,7 @@
  * multiplied. One panel at a time: what is asked for ahead is then what comes next, up to the last
  * one, where of two a part of the next two would not be. Each sum adds the same products in the
  * same order as there, whatever the number of rows. */
+#include "core/base/quantize.h"
 #include "runner/device/cpu/streamed.h"
 
 enum {
@@ -28,21 +29,7 @@ INLINE int64_t pair_bytes(const enum kind kind, int64_t columns)
 
 /* ---- Pairs of lines, as they are multiplied ---- */
 
-typedef int32_t integers __attribute__((vector_size(4 * LANES)));
 typedef int16_t loose_shorts __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
-
-/* Two bf16 of a word, or two int8 whose sign fills it, as floats. */
-INLINE vec left_of(const enum kind kind, bits words)
-{
-    return kind == BYTES ? __builtin_convertvector((integers)(words << 24) >> 24, vec)
-                         : (vec)(words << 16);
-}
-
-INLINE vec right_of(const enum kind kind, bits words)
-{
-    return kind == BYTES ? __builtin_convertvector((integers)words >> 8, vec)
-                         : (vec)(words & 0xffff0000u);
-}
 
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
 #define HAS_TABLES true
@@ -57,23 +44,30 @@ INLINE vec right_of(const enum kind kind, bits words)
 #define BF16(v) ((v) == 0 ? 0 : (EXPONENT(v) << 7) + (((v) << (134 - EXPONENT(v))) & 127))
 #define LOWER(v) BF16(v) & 255
 #define UPPER(v) BF16(v) >> 8
+/* Of e4m3: subnormals are integers, too, of 2^-9 */
+#define OF_CODE(v)                                                                                 \
+    ((v) == 0 ? 0 : (v) < 8 ? BF16(v) - (9 << 7) : (((v) >> 3) + 120) << 7 | ((v)&7) << 4)
+#define LOWER_OF_CODE(v) OF_CODE(v) & 255
+#define UPPER_OF_CODE(v) OF_CODE(v) >> 8
 #define FOUR(of, v) of(v), of((v) + 1), of((v) + 2), of((v) + 3)
 #define SIXTEEN(of, v) FOUR(of, v), FOUR(of, (v) + 4), FOUR(of, (v) + 8), FOUR(of, (v) + 12)
 #define ALL(of)                                                                                    \
     SIXTEEN(of, 0), SIXTEEN(of, 16), SIXTEEN(of, 32), SIXTEEN(of, 48), SIXTEEN(of, 64),            \
         SIXTEEN(of, 80), SIXTEEN(of, 96), SIXTEEN(of, 112)
 
-/* The bytes of 0 .. 127 in bf16. */
-static const _Alignas(64) uint8_t lower_bytes[128] = {ALL(LOWER)};
-static const _Alignas(64) uint8_t upper_bytes[128] = {ALL(UPPER)};
+/* The bytes in bf16 of integers 0 .. 127, and of e4m3's magnitudes. */
+static const _Alignas(64) uint8_t lower_bytes[2][128] = {{ALL(LOWER)}, {ALL(LOWER_OF_CODE)}};
+static const _Alignas(64) uint8_t upper_bytes[2][128] = {{ALL(UPPER)}, {ALL(UPPER_OF_CODE)}};
 
-/* bf16 of a piece's int8, none of which is -128 (core/base/quantize.h), by tables: four
- * instructions for 64 of them and two that interleave their bytes, in quarters of a vector, so that
- * columns are dealt as those of PAIRS. */
-INLINE void look_up(const char *at, bits w[VECTORS])
+/* bf16 of a piece's e4m3, or int8, none of which is -128 (core/base/quantize.h), by tables, which
+ * bit 7 is not asked for: four instructions for 64 of them and two that interleave their bytes, in
+ * quarters of a vector, so that columns are dealt as those of PAIRS. */
+INLINE void look_up(const enum kind kind, const char *at, bits w[VECTORS])
 {
-    const __m512i *lower = (const void *)lower_bytes, *upper = (const void *)upper_bytes;
-    const __m512i all = (__m512i)load_bits(at), absolute = _mm512_abs_epi8(all);
+    const __m512i *lower = (const void *)lower_bytes[is_coded(kind)];
+    const __m512i *upper = (const void *)upper_bytes[is_coded(kind)];
+    const __m512i all = (__m512i)load_bits(at);
+    const __m512i absolute = is_coded(kind) ? all : _mm512_abs_epi8(all);
     const __m512i low = _mm512_permutex2var_epi8(lower[0], absolute, lower[1]);
     const __m512i high = _mm512_permutex2var_epi8(upper[0], absolute, upper[1]);
     const __m512i with_sign = (__m512i)((bits)high | ((bits)all & 0x80808080u));
@@ -82,29 +76,54 @@ INLINE void look_up(const char *at, bits w[VECTORS])
 }
 #else
 #define HAS_TABLES false
-INLINE void look_up(const char *at, bits w[VECTORS])
+INLINE void look_up(const enum kind kind, const char *at, bits w[VECTORS])
 {
-    (void)at, (void)w;
+    (void)kind, (void)at, (void)w;
 }
 #endif
 
-/* A piece, in words of two numbers of a column; of int8 widened to so much. */
+/* int8 becomes floats sooner without. */
+INLINE bool is_looked_up(const enum kind kind)
+{
+    return HAS_TABLES && (kind == BYTE_PAIRS || is_coded(kind));
+}
+
+/* Two bf16 of a word, or two of 8 bits whose sign fills it, as floats. */
+INLINE vec left_of(const enum kind kind, bits words)
+{
+    const integers byte = (integers)(words << 24) >> 24;
+    if (!is_narrow(kind) || is_looked_up(kind))
+        return (vec)(words << 16);
+    return is_coded(kind) ? widen_codes((bits)byte) : __builtin_convertvector(byte, vec);
+}
+
+INLINE vec right_of(const enum kind kind, bits words)
+{
+    const integers byte = (integers)words >> 8;
+    if (!is_narrow(kind) || is_looked_up(kind))
+        return (vec)(words & 0xffff0000u);
+    return is_coded(kind) ? widen_codes((bits)byte) : __builtin_convertvector(byte, vec);
+}
+
+/* A piece, in words of two numbers of a column; of 8 bits widened to so much. */
 INLINE void load_piece(const enum kind kind, const char *at, bits w[VECTORS])
 {
-    if (kind == BYTE_PAIRS && HAS_TABLES) {
-        look_up(at, w);
+    if (is_looked_up(kind)) {
+        look_up(kind, at, w);
         return;
     }
     EACH(v, VECTORS)
     {
-        if (kind != BYTES && kind != BYTE_PAIRS) {
+        if (!is_narrow(kind)) {
             w[v] = load_bits(at + v * 4 * LANES);
             continue;
         }
         const loose_shorts *narrow = (const void *)(at + v * 2 * LANES);
         w[v] = (bits) __builtin_convertvector(*narrow, integers);
-        if (kind == BYTE_PAIRS)
-            w[v] = (bits)pair_up(left_of(BYTES, w[v]), right_of(BYTES, w[v]));
+        if (in_pairs(kind)) {
+            const enum kind wide = is_coded(kind) ? CODES : BYTES;
+            w[v] = (bits)pair_up(left_of(wide, w[v]), right_of(wide, w[v]));
+        }
     }
 }
 
@@ -113,7 +132,7 @@ INLINE void put_piece(const enum kind kind, const vec total[VECTORS], bool adds,
 {
     float sums[2][PIECE_COLUMNS];
     EACH(v, VECTORS) store(sums[0] + v * LANES, total[v]);
-    const bool is_dealt = kind == BYTE_PAIRS && HAS_TABLES;
+    const bool is_dealt = is_looked_up(kind);
     if (is_dealt)
         undeal(PAIRS, sums[0], sums[1]);
     EACH(v, VECTORS)
@@ -259,6 +278,14 @@ void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t col
         multiply_tiles(s, BYTE_PAIRS, column, width, y, padded);
 #endif
         break;
+    case CODES:
+        multiply_tiles(s, CODES, column, width, y, padded);
+        break;
+    case CODE_PAIRS:
+#ifdef __AVX512BF16__
+        multiply_tiles(s, CODE_PAIRS, column, width, y, padded);
+#endif
+        break;
     }
 }
 
@@ -282,16 +309,16 @@ INLINE void lay_out(int32_t threads, const size_t element, char *tiles, const ch
     }
 }
 
-/* Without tables int8 that lie by line are widened in half the instructions. */
+/* Without tables 8 bits that lie by line are widened in half the instructions. */
 bool sw_cpu_tiles(enum sw_dtype dtype)
 {
-    return dtype == SW_BF16_T || (dtype == SW_I8 && HAS_TABLES);
+    return dtype == SW_BF16_T || (sw_has_scales(dtype) && HAS_TABLES);
 }
 
 void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
                  const void *weights, int64_t k, int64_t n, bool turned)
 {
-    if (dtype == SW_I8)
+    if (sw_has_scales(dtype))
         lay_out(device->threads, sizeof(int8_t), tiles, weights, k, n, turned);
     else
         lay_out(device->threads, sizeof(uint16_t), tiles, weights, k, n, turned);

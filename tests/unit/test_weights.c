@@ -1,6 +1,6 @@
-/* Weights in int8 (core/base/quantize.h): what numbers become, against a formula in long double,
- * and the products with them, whose sums are integers that fp32 holds, so that there is one right
- * answer. */
+/* Weights in int8 and e4m3 (core/base/quantize.h): what numbers become, against a formula in long
+ * double and a search over all codes, and the products with them, whose sums fp32 holds, so that
+ * there is one right answer. */
 #include "core/base/number.h"
 #include "core/base/quantize.h"
 #include "core/program/op.h"
@@ -218,8 +218,22 @@ static void set(const struct sw_tensor *t, int64_t i, double value)
         ((float *)t->data)[i] = (float)value;
     else if (t->dtype == SW_BF16_T)
         ((uint16_t *)t->data)[i] = sw_bf16_from_float((float)value);
+    else if (t->dtype == SW_E4M3)
+        ((uint8_t *)t->data)[i] = sw_e4m3_of(value, 1);
     else
         ((int8_t *)t->data)[i] = (int8_t)value;
+}
+
+/* A weight that its dtype has: integers; of e4m3 one of all codes, or one of which sums of so many
+ * are exact: multiples of 2^-9 below 2, or of 1 / 8. */
+static double weight_of(enum sw_dtype dtype, bool one, int64_t i, bool large, uint64_t *seed)
+{
+    if (dtype == SW_I8)
+        return (double)(draw(seed) % 255) - 127;
+    const int code = one     ? (int)(i % 127)
+                     : large ? 0x38 + (int)(draw(seed) % 0x47)
+                             : (int)(draw(seed) % 0x40);
+    return (draw(seed) % 2 ? -1 : 1) * (double)sw_e4m3_value((uint8_t)code);
 }
 
 static double get(const struct sw_tensor *t, int64_t i)
@@ -227,6 +241,7 @@ static double get(const struct sw_tensor *t, int64_t i)
     return t->dtype == SW_F64      ? ((const double *)t->data)[i]
            : t->dtype == SW_F32    ? (double)((const float *)t->data)[i]
            : t->dtype == SW_BF16_T ? (double)sw_bf16_to_float(((const uint16_t *)t->data)[i])
+           : t->dtype == SW_E4M3   ? (double)sw_e4m3_value(((const uint8_t *)t->data)[i])
                                    : (double)((const int8_t *)t->data)[i];
 }
 
@@ -249,21 +264,22 @@ struct shape {
     bool transposed, adds;
 };
 
-/* |x| <= 8 and |q| <= 127: the sums of 2000 are below 2^24. */
-static void product_is_exact(struct sw_device *device, enum sw_dtype dtype, const struct shape *s,
-                             uint64_t *seed)
+/* |x| <= 8, and |q| <= 127: the sums of 2000 are below 2^24. */
+static void product_is_exact(struct sw_device *device, enum sw_dtype dtype, enum sw_dtype weights,
+                             const struct shape *s, uint64_t *seed)
 {
     const struct sw_tensor x = tensor(dtype, 3, 1, s->rows, s->in);
     const struct sw_tensor w =
-        s->transposed ? tensor(SW_I8, 2, s->out, s->in, 1) : tensor(SW_I8, 2, s->in, s->out, 1);
+        s->transposed ? tensor(weights, 2, s->out, s->in, 1) : tensor(weights, 2, s->in, s->out, 1);
     const struct sw_tensor scales = tensor(SW_F32, 1, s->out, 1, 1);
     const struct sw_tensor z = tensor(dtype, 3, 1, s->rows, s->out);
     const struct sw_tensor y = tensor(dtype, 3, 1, s->rows, s->out);
     const struct sw_tensor in[4] = {x, w, scales, z};
+    const bool large = draw(seed) % 2;
     for (int64_t i = 0; i < x.elems; i++)
         set(&x, i, (double)(draw(seed) % 17) - 8);
     for (int64_t i = 0; i < w.elems; i++)
-        set(&w, i, (double)(draw(seed) % 255) - 127);
+        set(&w, i, weight_of(weights, s->in == 1, i, large, seed));
     for (int64_t i = 0; i < s->out; i++)
         set(&scales, i, (double)(draw(seed) % 1000 + 1) / 7e4);
     for (int64_t i = 0; i < z.elems; i++)
@@ -284,10 +300,10 @@ static void product_is_exact(struct sw_device *device, enum sw_dtype dtype, cons
             const double wanted =
                 wanted_of(dtype, sum, ((const float *)scales.data)[j], s->adds ? &addend : NULL);
             if (dtype == SW_F64 ? fabs(made - wanted) > 1e-12 * fabs(sum) + 1e-12 : made != wanted)
-                fail_msg("%s, %lld rows of %lld to %lld%s: (%lld, %lld) is %.9g, not %.9g",
-                         sw_dtype_name(dtype), (long long)s->rows, (long long)s->in,
-                         (long long)s->out, s->transposed ? ", transposed" : "", (long long)i,
-                         (long long)j, made, wanted);
+                fail_msg("%s by %s, %lld rows of %lld to %lld%s: (%lld, %lld) is %.9g, not %.9g",
+                         sw_dtype_name(dtype), sw_dtype_name(weights), (long long)s->rows,
+                         (long long)s->in, (long long)s->out, s->transposed ? ", transposed" : "",
+                         (long long)i, (long long)j, made, wanted);
         }
     for (int i = 0; i < 4; i++)
         free(in[i].data);
@@ -312,8 +328,8 @@ static void products_are_exact(void **state)
                                     .out = out[i / 2 / COUNT(rows) / COUNT(in)],
                                     .transposed = i % 2,
                                     .adds = draw(&seed) % 2};
-            for (size_t d = 0; d < COUNT(dtypes); d++)
-                product_is_exact(device, dtypes[d], &s, &seed);
+            for (size_t d = 0; d < 2 * COUNT(dtypes); d++)
+                product_is_exact(device, dtypes[d / 2], d % 2 ? SW_E4M3 : SW_I8, &s, &seed);
         }
         device->vtable->destroy(device);
     }
@@ -325,15 +341,19 @@ static void scales_that_do_not_fit_are_refused(void **state)
     struct sw_error err = {0};
     struct sw_device *device = sw_cpu_device_create(1, &err);
     assert_non_null(device);
-    const struct sw_tensor in[3] = {tensor(SW_F32, 3, 1, 2, 4), tensor(SW_I8, 2, 4, 6, 1),
-                                    tensor(SW_F32, 1, 4, 1, 1)};
+    struct sw_tensor in[3] = {tensor(SW_F32, 3, 1, 2, 4), tensor(SW_I8, 2, 4, 6, 1),
+                              tensor(SW_F32, 1, 4, 1, 1)};
     const struct sw_tensor y = tensor(SW_F32, 3, 1, 2, 6);
     struct sw_op op = {.kind = SW_OP_LINEAR, .n_out = 1};
     const struct sw_call call = {.op = &op, .in = in, .out = &y};
-    for (op.n_in = 2; op.n_in <= 3; op.n_in++) { /* none; of the inputs */
+    for (int i = 0; i < 4; i++) {
+        op.n_in = 2 + i % 2; /* none; of the inputs */
+        in[1].dtype = i < 2 ? SW_I8 : SW_E4M3;
         err = (struct sw_error){0};
         assert_int_equal(device->vtable->run[SW_OP_LINEAR](device, &call, &err), -1);
-        assert_string_equal(err.message, "linear takes i8 with a scale for each of its outputs");
+        assert_string_equal(err.message,
+                            i < 2 ? "linear takes i8 with a scale for each of its outputs"
+                                  : "linear takes e4m3 with a scale for each of its outputs");
     }
     for (int i = 0; i < 3; i++)
         free(in[i].data);
