@@ -5,6 +5,7 @@
  *
  *   test_cuda_texts [EVERY]    EVERY: each n-th mesh only */
 #include "core/base/hash.h"
+#include "core/base/quantize.h"
 #include "runner/collective/staged.h"
 #include "runner/device/cuda/device.h"
 #include "tests/support/harness.h"
@@ -26,7 +27,8 @@ static const int32_t lengths[TEXTS] = {1, 8, 9, 16, 46, 3, 23, 30, 12};
 /* What differs in the programs; kv heads fewer than some tp, head sizes that are no vectors. */
 static const struct variant {
     const char *name;
-    bool biases, head_norms, few_kv_heads, stream, int8, int8_weights;
+    bool biases, head_norms, few_kv_heads, stream, int8;
+    enum sw_dtype weights; /* with scales; else the compute precision */
     int32_t head_dim;
     int64_t chunk, slots, rows; /* rows: of a chunk */
     struct sw_sampling sampling;
@@ -68,11 +70,19 @@ static const struct variant {
      .sampling = {.top_p = 1, .penalty = 1}},
     {.name = "weights in int8",
      .biases = true,
-     .int8_weights = true,
+     .weights = SW_I8,
      .head_dim = 8,
      .chunk = 8,
      .slots = 8,
      .rows = 4,
+     .sampling = {.top_p = 1, .penalty = 1}},
+    {.name = "weights in e4m3, streamed",
+     .few_kv_heads = true,
+     .stream = true,
+     .weights = SW_E4M3,
+     .head_dim = 8,
+     .chunk = 16,
+     .slots = 8,
      .sampling = {.top_p = 1, .penalty = 1}},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
@@ -163,6 +173,7 @@ static struct sw_test_texts make(struct sw_mesh mesh, const struct variant *v,
     static int32_t prompt[TEXTS][MAX_TOKENS];
     static struct sw_text texts[TEXTS];
     struct sw_error err = {0};
+    const enum sw_dtype weights = sw_has_scales(v->weights) ? v->weights : compute;
     const struct sw_program_options options = make_options(mesh, v, compute);
     for (int64_t t = 0; t < TEXTS; t++) {
         for (int64_t i = 0; i < lengths[t]; i++)
@@ -181,7 +192,7 @@ static struct sw_test_texts make(struct sw_mesh mesh, const struct variant *v,
                                             .chunk = v->chunk,
                                             .token_budget = v->rows * v->chunk,
                                             .cache = cache,
-                                            .weights = v->int8_weights ? SW_I8 : compute,
+                                            .weights = weights,
                                             .stream_weights = v->stream},
                                 .seed = 11,
                                 .stddev = 0.3,

@@ -9,7 +9,7 @@ struct shape {
     int64_t rows, inputs, outputs;
 };
 
-static const enum sw_dtype formats[] = {SW_I8};
+static const enum sw_dtype formats[] = {SW_I8, SW_E4M3};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 /* Codes of four neighbouring exponents, the lowest of which may be that of subnormals: multiples of
