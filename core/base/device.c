@@ -49,7 +49,7 @@ static const struct sw_device_row rows[] = {
                                  0.7, 1.3}},
     [SW_DEVICE_CUDA] = {.target = {.cudnn_attention = true,
                                    .cache_ranges = true,
-                                   .int8_panels = true,
+                                   .quantized_panels = true,
                                    .lacks_whole_cache = true},
                         .prices = {.contention = 0.19, .message_s = 6e-6, .cache_share = 0.47},
                         .host_bandwidth = 25e9,

@@ -203,23 +203,23 @@ int64_t sw_workspace_attention(const struct sw_program *program, const struct sw
     return 0;
 }
 
-/* INT8_ROWS: so many are one warp's accumulators. The kernel takes whole pieces of inputs and of
+/* QUANTIZED_ROWS: so many are one warp's accumulators. The kernel takes whole pieces of inputs and
  * outputs; a panel is large enough for a GPU to be busy, small enough to be little beside weights.
  */
-enum { INT8_ROWS = 64, INT8_INPUTS = 64, INT8_OUTPUTS = 32, PANEL_BYTES = 64 << 20 };
+enum { QUANTIZED_ROWS = 64, QUANTIZED_INPUTS = 64, QUANTIZED_OUTPUTS = 32, PANEL_BYTES = 64 << 20 };
 
-bool sw_int8_in_kernel(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dtype dtype)
+bool sw_quantized_in_kernel(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dtype dtype)
 {
-    return dtype == SW_BF16_T && rows <= INT8_ROWS && inputs % INT8_INPUTS == 0 &&
-           outputs % INT8_OUTPUTS == 0;
+    return dtype == SW_BF16_T && rows <= QUANTIZED_ROWS && inputs % QUANTIZED_INPUTS == 0 &&
+           outputs % QUANTIZED_OUTPUTS == 0;
 }
 
-void sw_int8_panels_of(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dtype dtype,
-                       struct sw_int8_panels *out)
+void sw_quantized_panels_of(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dtype dtype,
+                            struct sw_quantized_panels *out)
 {
     const int64_t each = inputs * (int64_t)sw_dtype_bytes(dtype) + rows * (int64_t)sizeof(float);
-    int64_t most = each > 0 ? PANEL_BYTES / each / INT8_OUTPUTS * INT8_OUTPUTS : outputs;
-    most = most < INT8_OUTPUTS ? INT8_OUTPUTS : most;
+    int64_t most = each > 0 ? PANEL_BYTES / each / QUANTIZED_OUTPUTS * QUANTIZED_OUTPUTS : outputs;
+    most = most < QUANTIZED_OUTPUTS ? QUANTIZED_OUTPUTS : most;
     out->outputs = most < outputs ? most : outputs;
     out->results = align(out->outputs * inputs * (int64_t)sw_dtype_bytes(dtype));
     out->bytes = out->results + align(out->outputs * rows * (int64_t)sizeof(float));
@@ -228,20 +228,20 @@ void sw_int8_panels_of(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dt
 /* Which products go in panels. */
 static bool in_panels(const struct sw_program *program, const struct sw_op *op)
 {
-    return program->target.int8_panels && sw_has_scales(operand(program, op->in[1])->dtype);
+    return program->target.quantized_panels && sw_has_scales(operand(program, op->in[1])->dtype);
 }
 
 int64_t sw_workspace_linear(const struct sw_program *program, const struct sw_op *op)
 {
-    struct sw_int8_panels panels;
+    struct sw_quantized_panels panels;
     if (!in_panels(program, op))
         return 0;
     const struct sw_value *x = operand(program, op->in[0]), *y = operand(program, op->out[0]);
     const int64_t inputs = x->local[x->ndim - 1], outputs = y->local[y->ndim - 1];
     const int64_t rows = inputs > 0 ? elems(x) / inputs : 0;
-    if (sw_int8_in_kernel(rows, inputs, outputs, x->dtype))
+    if (sw_quantized_in_kernel(rows, inputs, outputs, x->dtype))
         return 0;
-    sw_int8_panels_of(rows, inputs, outputs, x->dtype, &panels);
+    sw_quantized_panels_of(rows, inputs, outputs, x->dtype, &panels);
     return panels.bytes;
 }
 

@@ -99,18 +99,18 @@ struct sw_decode_ranges {
 void sw_decode_ranges_of(int64_t slots, int64_t heads, int64_t kv_heads, int64_t places,
                          int32_t head_dim, struct sw_decode_ranges *out);
 
-/* How a GPU multiplies rows [rows, inputs] with weights in int8. A few rows in bf16 go through a
+/* How a GPU multiplies rows [rows, inputs] with weights in 8 bits. A few rows in bf16 go through a
  * kernel that widens what it reads, whose sums of `inputs` products are made in one order. Else
  * some of the outputs at a time, a panel, are widened to the rows' dtype, multiplied by the library
  * into f32, scaled and rounded. A function of the shapes alone, as above. */
-bool sw_int8_in_kernel(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dtype dtype);
-struct sw_int8_panels {
+bool sw_quantized_in_kernel(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dtype dtype);
+struct sw_quantized_panels {
     int64_t outputs; /* of a panel; the last may have fewer */
     int64_t results; /* offset of f32 [rows, outputs], behind the weights, outputs * inputs */
     int64_t bytes;   /* of both */
 };
-void sw_int8_panels_of(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dtype dtype,
-                       struct sw_int8_panels *out);
+void sw_quantized_panels_of(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dtype dtype,
+                            struct sw_quantized_panels *out);
 
 /* Whether an op wants scratch on any mesh. */
 bool sw_workspace_wanted(const struct sw_program *program, const struct sw_op *op);

@@ -152,7 +152,7 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
         .layout = SW_CONTIGUOUS,
         .target = {.cudnn_attention = true,
                    .cache_ranges = true,
-                   .int8_panels = true,
+                   .quantized_panels = true,
                    .lacks_whole_cache = true},
     };
     sw_rules_default(&o.rules, SW_ATTENTION_RING);

@@ -45,9 +45,9 @@ static struct both describe(const struct shape *s, enum sw_dtype dtype, enum sw_
 /* What a plan for a GPU has room for. */
 static size_t workspace_of(const struct shape *s, enum sw_dtype dtype)
 {
-    struct sw_int8_panels panels;
-    sw_int8_panels_of(s->rows, s->inputs, s->outputs, dtype, &panels);
-    return sw_int8_in_kernel(s->rows, s->inputs, s->outputs, dtype) ? 0 : (size_t)panels.bytes;
+    struct sw_quantized_panels panels;
+    sw_quantized_panels_of(s->rows, s->inputs, s->outputs, dtype, &panels);
+    return sw_quantized_in_kernel(s->rows, s->inputs, s->outputs, dtype) ? 0 : (size_t)panels.bytes;
 }
 
 static void multiply(const struct shape *s, enum sw_dtype dtype, enum sw_dtype result,
@@ -76,8 +76,8 @@ static void test_few_rows(void **unused)
                                           {33, 640, 64}, {64, 128, 32}, {5, 1088, 64}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int transposed = 0; transposed < 2; transposed++) {
-            assert_true(
-                sw_int8_in_kernel(shapes[i].rows, shapes[i].inputs, shapes[i].outputs, SW_BF16_T));
+            assert_true(sw_quantized_in_kernel(shapes[i].rows, shapes[i].inputs, shapes[i].outputs,
+                                               SW_BF16_T));
             multiply(&shapes[i], SW_BF16_T, i % 2 ? SW_F32 : SW_BF16_T, transposed, i == 3 ? 32 : 0,
                      0);
         }
@@ -96,8 +96,8 @@ static void test_panels(void **unused)
                      i % 5 == 0 ? 3 : 0, i % 3);
         }
     const struct shape wide = {1, 60000, 300}, aligned = {9, 64, 32};
-    struct sw_int8_panels panels;
-    sw_int8_panels_of(wide.rows, wide.inputs, wide.outputs, SW_F32, &panels);
+    struct sw_quantized_panels panels;
+    sw_quantized_panels_of(wide.rows, wide.inputs, wide.outputs, SW_F32, &panels);
     assert_true(panels.outputs < wide.outputs && wide.outputs % panels.outputs != 0);
     for (int transposed = 0; transposed < 2; transposed++) {
         multiply(&wide, SW_F32, SW_F32, transposed, 0, 0);

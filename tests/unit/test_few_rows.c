@@ -260,31 +260,32 @@ static void gpus_attend_a_cache_apart(void **state)
     }
 }
 
-/* A GPU widens weights in int8 as it reads them for a few rows in bf16. For more, and in fp32, it
+/* A GPU widens weights in 8 bits as it reads them for a few rows in bf16. For more, and in fp32, it
  * does so first, and what it then writes and reads is in the arena and in the price. */
-static void gpus_widen_int8_in_panels(void **state)
+static void gpus_widen_weights_in_panels(void **state)
 {
     (void)state;
-    assert_true(sw_int8_in_kernel(64, 128, 320, SW_BF16_T));
-    assert_false(sw_int8_in_kernel(65, 128, 320, SW_BF16_T));
-    assert_false(sw_int8_in_kernel(64, 127, 320, SW_BF16_T));
-    assert_false(sw_int8_in_kernel(64, 128, 319, SW_BF16_T));
-    for (int which = 0; which < 4; which++) {
+    assert_true(sw_quantized_in_kernel(64, 128, 320, SW_BF16_T));
+    assert_false(sw_quantized_in_kernel(65, 128, 320, SW_BF16_T));
+    assert_false(sw_quantized_in_kernel(64, 127, 320, SW_BF16_T));
+    assert_false(sw_quantized_in_kernel(64, 128, 319, SW_BF16_T));
+    for (int which = 0; which < 8; which++) {
         const enum sw_dtype compute = which % 2 ? SW_F32 : SW_BF16_T;
-        const struct sw_program_target target = {.int8_panels = which / 2 == 1};
-        struct sw_program_set *set = serving_on(target, compute, SW_I8, compute);
+        const enum sw_dtype format = which / 4 ? SW_E4M3 : SW_I8;
+        const struct sw_program_target target = {.quantized_panels = which / 2 % 2 == 1};
+        struct sw_program_set *set = serving_on(target, compute, format, compute);
         const struct sw_program *p = set->program[SW_PROGRAM_PREFILL];
         const int64_t each = (int64_t)sw_dtype_bytes(compute);
         int32_t found = 0;
         for (int32_t i = 0; i < p->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
             if ((op->kind != SW_OP_LINEAR && op->kind != SW_OP_LINEAR_T) ||
-                p->values[op->in[1].value].dtype != SW_I8)
+                p->values[op->in[1].value].dtype != format)
                 continue;
             const struct sw_value *x = &p->values[op->in[0].value];
             const int64_t rows = x->local[0] * x->local[1], inputs = x->local[2];
             const int64_t outputs = p->values[op->out[0].value].local[2];
-            const int64_t wide = target.int8_panels && compute == SW_F32
+            const int64_t wide = target.quantized_panels && compute == SW_F32
                                      ? each * inputs * outputs + 4 * rows * outputs
                                      : 0;
             assert_int_equal(op->workspace_bytes, wide);
@@ -388,7 +389,7 @@ int main(void)
         cmocka_unit_test(nothing_else_does),
         cmocka_unit_test(parts_make_the_price),
         cmocka_unit_test(gpus_attend_a_cache_apart),
-        cmocka_unit_test(gpus_widen_int8_in_panels),
+        cmocka_unit_test(gpus_widen_weights_in_panels),
         cmocka_unit_test(a_cache_is_attended_by_size),
         cmocka_unit_test(another_cache_is_not_attended_by_size),
     };

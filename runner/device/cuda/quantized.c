@@ -32,14 +32,14 @@ static int run_panel(struct sw_cuda_device *device, const struct sw_cuda_matmul 
 int sw_cuda_matmul_quantized(struct sw_cuda_device *device, const struct sw_cuda_matmul *matmul,
                              struct sw_error *err)
 {
-    struct sw_int8_panels panels;
+    struct sw_quantized_panels panels;
     if (matmul->scales == NULL || (matmul->a_dtype != SW_F32 && matmul->a_dtype != SW_BF16_T))
         return sw_fail(err, SW_ENVIRONMENT, "a matrix product of %s and %s has no cuda kernel",
                        sw_dtype_name(matmul->a_dtype), sw_dtype_name(matmul->b_dtype));
-    if (sw_int8_in_kernel(matmul->m, matmul->k, matmul->n, matmul->a_dtype) &&
+    if (sw_quantized_in_kernel(matmul->m, matmul->k, matmul->n, matmul->a_dtype) &&
         sw_cuda_quantized_is_aligned(matmul))
         return queued(sw_cuda_quantized_product(matmul, device->stream), err);
-    sw_int8_panels_of(matmul->m, matmul->k, matmul->n, matmul->a_dtype, &panels);
+    sw_quantized_panels_of(matmul->m, matmul->k, matmul->n, matmul->a_dtype, &panels);
     char *wide = matmul->workspace;
     if (matmul->workspace_bytes < panels.bytes) /* of a plan that was not made for a GPU */
         wide = sw_cuda_scratch(device, (size_t)panels.bytes, err);

@@ -1,5 +1,5 @@
-/* Internal to the CUDA device: products with weights in 8 bits, int8 or e4m3, a scale for
- * each output (core/base/quantize.h): y = (x W) scales (+ z), summed in f32 and rounded once. */
+/* Internal to the CUDA device: products with weights in 8 bits, int8 or e4m3, a scale for each
+ * output (core/base/quantize.h): y = (x W) scales (+ z), summed in f32 and rounded once. */
 #ifndef SW_CUDA_QUANTIZED_H
 #define SW_CUDA_QUANTIZED_H
 
@@ -9,14 +9,14 @@
 extern "C" {
 #endif
 
-/* b is of 8 bits, scales are given. Its workspace, or scratch, takes what sw_int8_panels_of says.
+/* b is of 8 bits, scales are given. Its workspace, or scratch, is as sw_quantized_panels_of says.
  */
 int sw_cuda_matmul_quantized(struct sw_cuda_device *device, const struct sw_cuda_matmul *matmul,
                              struct sw_error *err);
 
 /* ---- Kernels: each queues and returns the launch's error ---- */
 
-/* The whole product, where sw_int8_in_kernel() says so and sw_cuda_quantized_is_aligned(). */
+/* The whole product, where sw_quantized_in_kernel() says so and sw_cuda_quantized_is_aligned(). */
 bool sw_cuda_quantized_is_aligned(const struct sw_cuda_matmul *matmul);
 cudaError_t sw_cuda_quantized_product(const struct sw_cuda_matmul *matmul, cudaStream_t stream);
 /* Of the outputs [first, first + count): wide = those of b in a's dtype, packed as b lies. */
