@@ -1,7 +1,10 @@
-/* What test_cuda_mma.c looks at: what each lane of a warp has of matrices that lie in memory. */
+/* What test_cuda_mma.c looks at: what each lane of a warp has of matrices that lie in memory; what
+ * codes of e4m3 stand for. */
 #include "runner/device/cuda/mma.cuh"
 
 #include "tests/unit/mma_kernel.h"
+
+#include <cuda_fp8.h>
 
 /* Rows lie in shared memory as those of a cache do, some bytes apart from each other. */
 enum { STRIDE = 24 };
@@ -52,5 +55,23 @@ extern "C" cudaError_t mma_lanes(const uint16_t *a, const uint16_t *b, const uin
 {
     SW_LAUNCH(mma_kernel, 1, SW_WARP, (3 * 16 * STRIDE + 16) * sizeof(uint16_t), stream, a, b,
               b_columns, lanes);
+    return cudaGetLastError();
+}
+
+/* A thread a code; NVIDIA's conversion is an instruction from compute 8.9 on, else arithmetic. */
+__global__ static void e4m3_kernel(struct e4m3_code *codes)
+{
+    const uint32_t code = threadIdx.x, other = 255 - code;
+    const uint32_t both = sw_widen2_e4m3(code << 8 | other << 24);
+    codes[code].own = sw_widen_e4m3(code);
+    codes[code].first = sw_widen(both & 0xffffu);
+    codes[other].second = sw_widen(both >> 16);
+    codes[code].nvidia = __half2float(
+        __half(__nv_cvt_fp8_to_halfraw((__nv_fp8_storage_t)code, __NV_E4M3)));
+}
+
+extern "C" cudaError_t e4m3_codes(struct e4m3_code *codes, cudaStream_t stream)
+{
+    SW_LAUNCH(e4m3_kernel, 1, 256, 0, stream, codes);
     return cudaGetLastError();
 }

@@ -1,4 +1,4 @@
-/* What each lane of a warp has of matrices (mma_kernel.cu). */
+/* What each lane of a warp has of matrices, and what codes of e4m3 stand for (mma_kernel.cu). */
 #ifndef SW_TEST_MMA_KERNEL_H
 #define SW_TEST_MMA_KERNEL_H
 
@@ -13,12 +13,19 @@ struct mma_lane {
     uint32_t piece[6];     /* 6 of 16 bytes of a; 4 of 4; 0 of 4 */
 };
 
+/* A code of e4m3: alone, as the first and the second of two, and by NVIDIA's own conversion. */
+struct e4m3_code {
+    float own, first, second, nvidia;
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 /* a, b, b_columns: bf16 [16, 16], lanes [32], of device memory. Queues. */
 cudaError_t mma_lanes(const uint16_t *a, const uint16_t *b, const uint16_t *b_columns,
                       struct mma_lane *lanes, cudaStream_t stream);
+/* codes [256], of device memory. Queues. */
+cudaError_t e4m3_codes(struct e4m3_code *codes, cudaStream_t stream);
 #ifdef __cplusplus
 }
 #endif

@@ -1,10 +1,13 @@
 /* The functions of runner/device/cuda/mma.cuh against the table at its top: on a GPU, whose
  * instructions they are, and on the emulator, whose C++ must lay matrices out alike. The matrices
- * have small integers, which bf16 and sums in f32 have exactly. */
+ * have small integers, which bf16 and sums in f32 have exactly. And what codes of e4m3 become,
+ * against the GPU's own instruction where it has one (compute 8.9), else NVIDIA's arithmetic. */
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 #include "runner/device/cuda/device.h"
 #include "tests/unit/mma_kernel.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -127,6 +130,29 @@ static void test_copies_end_in_zeros(void **unused)
     }
 }
 
+/* To the bit, of all codes but 0x7f and 0xff, NaN, which are never made. */
+static void test_codes_of_e4m3(void **unused)
+{
+    (void)unused;
+    static struct e4m3_code codes[256];
+    assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    void *made = on_device(NULL, sizeof codes);
+    assert_int_equal(e4m3_codes(made, stream), cudaSuccess);
+    assert_int_equal(cudaMemcpyAsync(codes, made, sizeof codes, cudaMemcpyDeviceToHost, stream),
+                     cudaSuccess);
+    assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
+    for (int code = 0; code < 256; code++) {
+        const float value = sw_e4m3_value((uint8_t)code);
+        const float of_all[] = {value, value, value, value};
+        if (isnan(value))
+            assert_true(isnan(codes[code].nvidia));
+        else
+            assert_memory_equal(&codes[code], of_all, sizeof of_all);
+    }
+    (void)cudaFree(made);
+    (void)cudaStreamDestroy(stream);
+}
+
 int main(void)
 {
     struct sw_error err = {0};
@@ -135,10 +161,9 @@ int main(void)
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_lies_as_documented),
-        cmocka_unit_test(test_b_lies_as_documented),
-        cmocka_unit_test(test_products_are_exact),
-        cmocka_unit_test(test_copies_end_in_zeros),
+        cmocka_unit_test(test_a_lies_as_documented), cmocka_unit_test(test_b_lies_as_documented),
+        cmocka_unit_test(test_products_are_exact),   cmocka_unit_test(test_copies_end_in_zeros),
+        cmocka_unit_test(test_codes_of_e4m3),
     };
     return cmocka_run_group_tests(tests, look, NULL);
 }
