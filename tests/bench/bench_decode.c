@@ -1,18 +1,20 @@
 /* Decoding and prefill of a model that exceeds the caches, on one rank of the CPU device.
  *
- *   bench_decode [bf16|fp32|int8|int8-fp32|all] [threads] [texts] [tokens in the cache] [rounds]
+ *   bench_decode [bf16|fp32|int8|e4m3|int8-fp32|e4m3-fp32|all] [threads] [texts]
+ *                [tokens in the cache] [rounds]
  * [layers] [prefill rounds] [wall] [small]
  *
  * Decode: the bytes of weights and cache that a token reads, by the time that it takes, against a
  * read-only sweep over as much memory by the same threads. Prefill: the time of its matrix products
  * alone, each through oneDNN's matmul primitive in fp32 on the same shapes and threads, against the
- * time of a chunk. int8: weights of layers in int8, the rest in bf16 (int8-fp32: in fp32). `all`: a
- * token of each of the four in turns, and how they compare. Sweeps, products and tokens alternate,
- * so that a busy neighbour meets all of them; one thread is timed by its processor's time, unless
- * `wall` is said. `small`: the shape of GPT-2 of 124M, 12 layers, in place of one of 1B. Parameters
- * are random, tokens too. */
+ * time of a chunk. int8: weights of layers in int8, the rest in bf16 (int8-fp32: in fp32); e4m3
+ * likewise. `all`: a token of each of the four in turns, and how they compare. Sweeps, products and
+ * tokens alternate, so that a busy neighbour meets all of them; one thread is timed by its
+ * processor's time, unless `wall` is said. `small`: the shape of GPT-2 of 124M, 12 layers, in place
+ * of one of 1B. Parameters are random, tokens too. */
 #include "core/base/clock.h"
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 #include "core/program/sampling.h"
 #include "runner/collective/comm.h"
 #include "runner/rank/execute.h"
@@ -34,10 +36,9 @@ enum { CHUNK = 512, TOKENS_EACH = 3, MAX_ROUNDS = 1000 };
 static const struct format {
     const char *name;
     enum sw_dtype compute, weights;
-} formats[] = {{"bf16", SW_BF16_T, SW_BF16_T},
-               {"fp32", SW_F32, SW_F32},
-               {"int8", SW_BF16_T, SW_I8},
-               {"int8-fp32", SW_F32, SW_I8}};
+} formats[] = {{"bf16", SW_BF16_T, SW_BF16_T}, {"fp32", SW_F32, SW_F32},
+               {"int8", SW_BF16_T, SW_I8},     {"e4m3", SW_BF16_T, SW_E4M3},
+               {"int8-fp32", SW_F32, SW_I8},   {"e4m3-fp32", SW_F32, SW_E4M3}};
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
 struct bench {
@@ -95,6 +96,7 @@ static void fill_state(struct bench *b)
     for (int32_t r = 0; r < state->count; r++)
         for (int32_t l = 0; l < state->row[r].stack; l++) {
             const struct sw_state_row *row = &state->row[r];
+            const enum sw_dtype narrow = b->serving.weights;
             char *to = sw_executor_state(b->executor, row, l);
             const int64_t n = row->instance_bytes / (int64_t)sw_dtype_bytes(row->dtype);
 #ifdef _OPENMP
@@ -102,12 +104,14 @@ static void fill_state(struct bench *b)
 #endif
             for (int64_t i = 0; i < n; i++) {
                 const uint32_t draw = (uint32_t)((uint64_t)(i + 7 * l) * 0x9e3779b97f4a7c15u >> 32);
-                const float value = row->scales ? 0.03f / 127
+                const float value = row->scales ? 0.03f / (narrow == SW_E4M3 ? SW_E4M3_MOST : 127)
                                     : row->ndim == 1
                                         ? 1
                                         : ((float)(draw >> 8) * 0x1p-24f - 0.5f) * 0.06f;
                 if (row->dtype == SW_I8)
                     ((int8_t *)to)[i] = (int8_t)((int32_t)(draw >> 24) % 255 - 127);
+                else if (row->dtype == SW_E4M3)
+                    ((uint8_t *)to)[i] = sw_e4m3_of((double)value, 0.03f / SW_E4M3_MOST);
                 else if (row->dtype == SW_BF16_T)
                     ((uint16_t *)(void *)to)[i] = sw_bf16_from_float(value);
                 else
@@ -323,9 +327,11 @@ int main(int argc, char **argv)
     b.clock = b.threads == 1 && !by_wall ? sw_clock_busy : sw_clock_now;
     if (number[0] < 1 || number[1] < 1 || number[2] < 1 || rounds < 1 || rounds > MAX_ROUNDS ||
         number[4] < 1 || number[5] < 0 || number[5] > MAX_ROUNDS) {
-        fprintf(stderr, "usage: bench_decode [bf16|fp32|int8|int8-fp32|all] [threads] [texts] "
-                        "[tokens in the cache] [rounds] "
-                        "[layers] [prefill rounds] [wall] [small]\n");
+        fprintf(
+            stderr,
+            "usage: bench_decode [bf16|fp32|int8|e4m3|int8-fp32|e4m3-fp32|all] [threads] [texts] "
+            "[tokens in the cache] [rounds] "
+            "[layers] [prefill rounds] [wall] [small]\n");
         return 2;
     }
 #ifdef _OPENMP

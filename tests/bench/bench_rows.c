@@ -1,8 +1,8 @@
 /* Products of a few rows with weights that exceed the caches, as decoding and mixed calls have
  * them, against a read-only sweep over the same weights by the same threads.
  *
- *   bench_rows [bf16|fp32|int8|fp32-int8] [linear|linear_t|tiles|amx] [K N] [rounds] [threads]
- * [rows...]
+ *   bench_rows [bf16|fp32|int8|e4m3|fp32-int8|fp32-e4m3] [linear|linear_t|tiles|amx] [K N]
+ *              [rounds] [threads] [rows...]
  *
  * Every round has a sweep over all weights and, of every number of rows, a product with each of
  * them; numbers of rows are in turns, so that a busy neighbour meets all of them. One thread is
@@ -10,6 +10,7 @@
  * share of the round's sweep. */
 #include "core/base/clock.h"
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 #include "runner/device/cpu/cpu.h"
 #include "tests/bench/sweep.h"
 
@@ -24,10 +25,9 @@ static const size_t all_bytes = (size_t)512 << 20; /* far more than caches hold 
 static const struct format {
     const char *name;
     enum sw_dtype rows, weights;
-} formats[] = {{"bf16", SW_BF16_T, SW_BF16_T},
-               {"fp32", SW_F32, SW_F32},
-               {"int8", SW_BF16_T, SW_I8},
-               {"fp32-int8", SW_F32, SW_I8}};
+} formats[] = {{"bf16", SW_BF16_T, SW_BF16_T}, {"fp32", SW_F32, SW_F32},
+               {"int8", SW_BF16_T, SW_I8},     {"e4m3", SW_BF16_T, SW_E4M3},
+               {"fp32-int8", SW_F32, SW_I8},   {"fp32-e4m3", SW_F32, SW_E4M3}};
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
 struct bench {
@@ -51,6 +51,8 @@ static void fill(void *to, enum sw_dtype dtype, int64_t count)
         const float value = ((float)(draw >> 8) * 0x1p-24f - 0.5f) * 0.06f;
         if (dtype == SW_I8)
             ((int8_t *)to)[i] = (int8_t)((int32_t)(draw >> 24) % 255 - 127);
+        else if (dtype == SW_E4M3)
+            ((uint8_t *)to)[i] = sw_e4m3_of((double)value, 0.03f / SW_E4M3_MOST);
         else if (dtype == SW_BF16_T)
             ((uint16_t *)to)[i] = sw_bf16_from_float(value);
         else
@@ -105,7 +107,8 @@ static double multiply(const struct bench *b, struct sw_cpu_device *device, int6
                                         .a_dtype = b->format->rows,
                                         .b_dtype = b->format->weights,
                                         .c_dtype = b->format->rows,
-                                        .scales = b->format->weights == SW_I8 ? b->scales : NULL,
+                                        .scales =
+                                            sw_has_scales(b->format->weights) ? b->scales : NULL,
                                         .as_few = true,
                                         .tiled = b->tiled,
                                         .in_amx = b->in_amx && device->amx};

@@ -6,6 +6,7 @@
  * tests/bench/instructions.sh counts what happens inside `counted`. Kernels run once before that:
  * what is made at first (primitives of the library, pages) is not counted. */
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 #include "core/program/sampling.h"
 #include "core/program/serving.h"
 #include "core/program/workspace.h"
@@ -175,6 +176,12 @@ static const struct kernel kernels[] = {
     {"linear int8", SW_OP_LINEAR, true, {.norm = {0}},
      {M3(SW_BF16_T, 1, 96, E), M2(SW_I8, E, F), V1(SW_F32, F)},
      {M3(SW_BF16_T, 1, 96, F)}, {0}},
+    {"linear of four rows e4m3", SW_OP_LINEAR, true, {.norm = {0}},
+     {M3(SW_BF16_T, SLOTS, 1, E), M2(SW_E4M3, E, F), V1(SW_F32, F)},
+     {M3(SW_BF16_T, SLOTS, 1, F)}, {0}},
+    {"linear e4m3", SW_OP_LINEAR, true, {.norm = {0}},
+     {M3(SW_BF16_T, 1, 96, E), M2(SW_E4M3, E, F), V1(SW_F32, F)},
+     {M3(SW_BF16_T, 1, 96, F)}, {0}},
     {"linear_dw", SW_OP_LINEAR_DW, false, {.norm = {0}},
      {M3(SW_BF16_T, 1, 128, E), M3(SW_BF16_T, 1, 128, E)},
      {M2(SW_F32, E, E)}, {0}},
@@ -241,6 +248,8 @@ static void fill(const struct sw_tensor *t, const struct operand *operand, uint6
             ((uint16_t *)t->data)[i] = sw_bf16_from_float(value);
         else if (t->dtype == SW_I8)
             ((int8_t *)t->data)[i] = (int8_t)(drawn * 127);
+        else if (t->dtype == SW_E4M3)
+            ((uint8_t *)t->data)[i] = sw_e4m3_of((double)drawn, 1.0f / SW_E4M3_MOST);
         else
             ((int32_t *)t->data)[i] = (int32_t)((state >> 33) % (uint64_t)operand->below);
     }

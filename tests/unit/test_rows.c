@@ -51,6 +51,12 @@ static double get(const void *from, enum sw_dtype dtype, int64_t i)
                               : (double)sw_bf16_to_float(((const uint16_t *)from)[i]);
 }
 
+/* Of e4m3, which goes int8's ways but for its widening, each third size is enough. */
+static bool is_left_out(enum sw_dtype weights, size_t size)
+{
+    return weights == SW_E4M3 && size % 3 != 1;
+}
+
 static void check(struct sw_cpu_device *device, const struct operands *o, enum sw_dtype dtype,
                   enum sw_dtype result, bool by_column, int64_t m, const int64_t size[3])
 {
@@ -156,7 +162,7 @@ static void few_rows_are_those_of_one(void **state)
         assert_non_null(device[t] = sw_cpu_device_create(threads[t], NULL));
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
         for (size_t s = 0; s < 2 * (sizeof sizes / sizeof *sizes); s++) {
-            if ((d + s) % stride != 0)
+            if ((d + s) % stride != 0 || is_left_out(dtypes[d][1], s / 2))
                 continue;
             const int64_t k = sizes[s / 2][0], n = sizes[s / 2][1];
             const bool by_column = s % 2 != 0;
@@ -254,7 +260,7 @@ static void many_rows_are_those_of_one(void **state)
     assert_true(device[0] != NULL && device[1] != NULL);
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
         for (size_t s = 0; s < 2 * (sizeof sizes / sizeof *sizes); s++) {
-            if ((d + s) % stride != 0)
+            if ((d + s) % stride != 0 || is_left_out(dtypes[d][1], s / 2))
                 continue;
             const int64_t k = sizes[s / 2][0], n = sizes[s / 2][1];
             const bool by_column = s % 2 != 0;

@@ -59,10 +59,11 @@ INLINE void add_run(const enum kind kind, const int rows, const int lines, int64
             EACH(l, lines)
             {
                 const char *from = at + l * stride + i;
-                w[l] = kind == WIDENED  ? widen(from, half)
-                       : kind == PAIRS  ? (vec)(*(const loose_bits *)(const void *)from)
-                       : kind == FLOATS ? load((const float *)(const void *)from)
-                       : in_pairs(kind)
+                w[l] = kind == WIDENED      ? widen(from, half)
+                       : kind == PAIRS      ? (vec)(*(const loose_bits *)(const void *)from)
+                       : kind == FLOATS     ? load((const float *)(const void *)from)
+                       : kind == CODE_PAIRS ? pair_codes(from)
+                       : kind == BYTE_PAIRS
                            ? pair_up(widen_bytes(kind, from, 0), widen_bytes(kind, from, 1))
                            : widen_bytes(kind, from, half);
             }
@@ -329,9 +330,9 @@ void sw_cpu_put_lines(const struct sw_cpu_matmul *g, enum kind kind, int64_t pad
             const uint16_t *narrow = (const uint16_t *)g->a + from + j;
             if (in_pairs(kind) || n < block)
                 memset(to, 0, (size_t)x_floats(kind) * sizeof *to);
-            if (kind == PAIRS)
+            if (kind == PAIRS || kind == CODE_PAIRS)
                 memcpy(to, narrow, (size_t)n * sizeof *narrow);
-            for (int64_t e = 0; is_narrow(kind) && in_pairs(kind) && e < n; e++)
+            for (int64_t e = 0; kind == BYTE_PAIRS && e < n; e++)
                 memcpy((char *)(to + e % LANES) + e / LANES * 2, narrow + e, sizeof *narrow);
             for (int64_t e = 0; !in_pairs(kind) && e < n; e++)
                 to[deal(kind, e)] = g->a_dtype == SW_BF16_T ? sw_bf16_to_float(narrow[e])

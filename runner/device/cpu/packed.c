@@ -55,7 +55,7 @@ INLINE void pack_step(const enum kind kind, const char *at, const char *second, 
         EACH(half, 2) to[half] = widen_bytes(kind, at, half);
     } else if (is_narrow(kind)) {
         EACH(half, 2)
-        to[half] = pair_up(widen_bytes(kind, at, half), widen_bytes(kind, second, half));
+        to[half] = pair_lines(kind, at, second, half);
     } else {
 #ifdef __AVX512BF16__
         const bits even = load_bits(at), odd = load_bits(second);

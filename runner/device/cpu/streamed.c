@@ -86,9 +86,7 @@ INLINE void add_tile(const struct streamed *s, const enum kind kind, const int r
             } else if (is_narrow(kind) && !in_pairs(kind)) {
                 EACH(half, 2) w[2 * b + half] = widen_bytes(kind, at + place, half);
             } else if (is_narrow(kind)) {
-                EACH(half, 2)
-                w[2 * b + half] = pair_up(widen_bytes(kind, at + place, half),
-                                          widen_bytes(kind, second + place, half));
+                EACH(half, 2) w[2 * b + half] = pair_lines(kind, at + place, second + place, half);
             } else {
 #ifdef __AVX512BF16__
                 const bits even = *(const loose_bits *)(const void *)(at + place);

@@ -6,6 +6,7 @@
 
 #include "core/base/number.h"
 #include "runner/device/cpu/cpu.h"
+#include "runner/device/cpu/tables.h"
 
 #include <string.h>
 
@@ -224,6 +225,42 @@ INLINE bits interleave(bits a, bits b, const int half)
 INLINE vec pair_up(vec first, vec second)
 {
     return (vec)((bits)first >> 16 | ((bits)second & 0xffff0000u));
+}
+
+/* Half of what blocks of 8 bits of two lines say, in pairs. */
+INLINE vec pair_lines(const enum kind kind, const char *first, const char *second, const int half)
+{
+#if HAS_TABLES
+    const __m512i both =
+        _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)first)),
+                           _mm256_loadu_si256((const void *)second), 1);
+    __m512i low, high;
+    look_up_bytes(is_coded(kind), both, &low, &high);
+    return (vec)_mm512_permutex2var_epi8(low, *(const __m512i *)(const void *)pairs_of_lines[half],
+                                         high);
+#else
+    return pair_up(widen_bytes(kind, first, half), widen_bytes(kind, second, half));
+#endif
+}
+
+/* Pairs of what stands side by side in a block of e4m3: a magnitude shifted left by 4, and 120 more
+ * to its exponent; of subnormals, which have no bit of an exponent, as they are listed. */
+INLINE vec pair_codes(const char *weights)
+{
+#ifdef __AVX512BF16__
+    static const _Alignas(64)
+        uint16_t subnormals[32] = {0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60};
+    const __m512i wide = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)weights));
+    const __m512i size = _mm512_and_si512(_mm512_slli_epi16(wide, 4), _mm512_set1_epi16(0x7f0));
+    const __m512i normal = _mm512_add_epi16(size, _mm512_set1_epi16(120 << 7));
+    const __m512i pairs = _mm512_mask_permutexvar_epi16(
+        normal, _mm512_testn_epi16_mask(wide, _mm512_set1_epi16(0x78)), wide,
+        *(const __m512i *)(const void *)subnormals);
+    return (vec)_mm512_ternarylogic_epi32(pairs, wide, _mm512_set1_epi16((short)0x8000), 0xf8);
+#else
+    (void)weights;
+    return (vec){0};
+#endif
 }
 
 /* Where element i of a row is among the sums or operands of its blocks. */

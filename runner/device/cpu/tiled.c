@@ -31,56 +31,19 @@ INLINE int64_t pair_bytes(const enum kind kind, int64_t columns)
 
 typedef int16_t loose_shorts __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
 
-#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
-#define HAS_TABLES true
-#define EXPONENT(v)                                                                                \
-    ((v) < 2    ? 127                                                                              \
-     : (v) < 4  ? 128                                                                              \
-     : (v) < 8  ? 129                                                                              \
-     : (v) < 16 ? 130                                                                              \
-     : (v) < 32 ? 131                                                                              \
-     : (v) < 64 ? 132                                                                              \
-                : 133)
-#define BF16(v) ((v) == 0 ? 0 : (EXPONENT(v) << 7) + (((v) << (134 - EXPONENT(v))) & 127))
-#define LOWER(v) BF16(v) & 255
-#define UPPER(v) BF16(v) >> 8
-/* Of e4m3: subnormals are integers, too, of 2^-9 */
-#define OF_CODE(v)                                                                                 \
-    ((v) == 0 ? 0 : (v) < 8 ? BF16(v) - (9 << 7) : (((v) >> 3) + 120) << 7 | ((v)&7) << 4)
-#define LOWER_OF_CODE(v) OF_CODE(v) & 255
-#define UPPER_OF_CODE(v) OF_CODE(v) >> 8
-#define FOUR(of, v) of(v), of((v) + 1), of((v) + 2), of((v) + 3)
-#define SIXTEEN(of, v) FOUR(of, v), FOUR(of, (v) + 4), FOUR(of, (v) + 8), FOUR(of, (v) + 12)
-#define ALL(of)                                                                                    \
-    SIXTEEN(of, 0), SIXTEEN(of, 16), SIXTEEN(of, 32), SIXTEEN(of, 48), SIXTEEN(of, 64),            \
-        SIXTEEN(of, 80), SIXTEEN(of, 96), SIXTEEN(of, 112)
-
-/* The bytes in bf16 of integers 0 .. 127, and of e4m3's magnitudes. */
-static const _Alignas(64) uint8_t lower_bytes[2][128] = {{ALL(LOWER)}, {ALL(LOWER_OF_CODE)}};
-static const _Alignas(64) uint8_t upper_bytes[2][128] = {{ALL(UPPER)}, {ALL(UPPER_OF_CODE)}};
-
-/* bf16 of a piece's e4m3, or int8, none of which is -128 (core/base/quantize.h), by tables, which
- * bit 7 is not asked for: four instructions for 64 of them and two that interleave their bytes, in
- * quarters of a vector, so that columns are dealt as those of PAIRS. */
+/* bf16 of a piece of 8 bits by tables, whose bytes are interleaved in quarters of a vector, so that
+ * columns are dealt as those of PAIRS. */
 INLINE void look_up(const enum kind kind, const char *at, bits w[VECTORS])
 {
-    const __m512i *lower = (const void *)lower_bytes[is_coded(kind)];
-    const __m512i *upper = (const void *)upper_bytes[is_coded(kind)];
-    const __m512i all = (__m512i)load_bits(at);
-    const __m512i absolute = is_coded(kind) ? all : _mm512_abs_epi8(all);
-    const __m512i low = _mm512_permutex2var_epi8(lower[0], absolute, lower[1]);
-    const __m512i high = _mm512_permutex2var_epi8(upper[0], absolute, upper[1]);
-    const __m512i with_sign = (__m512i)((bits)high | ((bits)all & 0x80808080u));
-    w[0] = (bits)_mm512_unpacklo_epi8(low, with_sign);
-    w[1] = (bits)_mm512_unpackhi_epi8(low, with_sign);
-}
+#if HAS_TABLES
+    __m512i low, high;
+    look_up_bytes(is_coded(kind), (__m512i)load_bits(at), &low, &high);
+    w[0] = (bits)_mm512_unpacklo_epi8(low, high);
+    w[1] = (bits)_mm512_unpackhi_epi8(low, high);
 #else
-#define HAS_TABLES false
-INLINE void look_up(const enum kind kind, const char *at, bits w[VECTORS])
-{
     (void)kind, (void)at, (void)w;
-}
 #endif
+}
 
 /* int8 becomes floats sooner without. */
 INLINE bool is_looked_up(const enum kind kind)

@@ -1,0 +1,61 @@
+/* Internal to the CPU device's products of a few rows: what numbers of 8 bits are in bf16, looked
+ * up by processors that look bytes up (AVX512_VBMI) and multiply in pairs of bf16. */
+#ifndef SW_DEVICE_CPU_TABLES_H
+#define SW_DEVICE_CPU_TABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+#include <immintrin.h>
+
+#define HAS_TABLES 1
+#define EXPONENT(v)                                                                                \
+    ((v) < 2    ? 127                                                                              \
+     : (v) < 4  ? 128                                                                              \
+     : (v) < 8  ? 129                                                                              \
+     : (v) < 16 ? 130                                                                              \
+     : (v) < 32 ? 131                                                                              \
+     : (v) < 64 ? 132                                                                              \
+                : 133)
+#define BF16(v) ((v) == 0 ? 0 : (EXPONENT(v) << 7) + (((v) << (134 - EXPONENT(v))) & 127))
+#define LOWER(v) BF16(v) & 255
+#define UPPER(v) BF16(v) >> 8
+/* Of e4m3: subnormals are integers, too, of 2^-9 */
+#define OF_CODE(v)                                                                                 \
+    ((v) == 0 ? 0 : (v) < 8 ? BF16(v) - (9 << 7) : (((v) >> 3) + 120) << 7 | ((v)&7) << 4)
+#define LOWER_OF_CODE(v) OF_CODE(v) & 255
+#define UPPER_OF_CODE(v) OF_CODE(v) >> 8
+#define FOUR(of, v) of(v), of((v) + 1), of((v) + 2), of((v) + 3)
+#define SIXTEEN(of, v) FOUR(of, v), FOUR(of, (v) + 4), FOUR(of, (v) + 8), FOUR(of, (v) + 12)
+#define ALL(of)                                                                                    \
+    SIXTEEN(of, 0), SIXTEEN(of, 16), SIXTEEN(of, 32), SIXTEEN(of, 48), SIXTEEN(of, 64),            \
+        SIXTEEN(of, 80), SIXTEEN(of, 96), SIXTEEN(of, 112)
+
+/* The bytes in bf16 of integers 0 .. 127, and of e4m3's magnitudes. */
+static const _Alignas(64) uint8_t lower_bytes[2][128] = {{ALL(LOWER)}, {ALL(LOWER_OF_CODE)}};
+static const _Alignas(64) uint8_t upper_bytes[2][128] = {{ALL(UPPER)}, {ALL(UPPER_OF_CODE)}};
+
+/* The bytes in bf16 of 64 of e4m3 (coded), or of int8, none of which is -128
+ * (core/base/quantize.h). Tables are not asked for bit 7, which e4m3 has its sign in. */
+static inline __attribute__((always_inline)) void look_up_bytes(const bool coded, __m512i all,
+                                                                __m512i *low, __m512i *high)
+{
+    const __m512i *lower = (const void *)lower_bytes[coded];
+    const __m512i *upper = (const void *)upper_bytes[coded];
+    const __m512i size = coded ? all : _mm512_abs_epi8(all);
+    const __m512i sign = _mm512_and_si512(all, _mm512_set1_epi8((char)0x80));
+    *low = _mm512_permutex2var_epi8(lower[0], size, lower[1]);
+    *high = _mm512_or_si512(_mm512_permutex2var_epi8(upper[0], size, upper[1]), sign);
+}
+
+/* Of bytes low[64] and high[64] those of pairs: of numbers i and 32 + i. */
+#define PAIR(i) (i), 64 + (i), 32 + (i), 96 + (i)
+#define FOUR_PAIRS(i) PAIR(i), PAIR((i) + 1), PAIR((i) + 2), PAIR((i) + 3)
+#define ALL_PAIRS(i) FOUR_PAIRS(i), FOUR_PAIRS((i) + 4), FOUR_PAIRS((i) + 8), FOUR_PAIRS((i) + 12)
+static const _Alignas(64) uint8_t pairs_of_lines[2][64] = {{ALL_PAIRS(0)}, {ALL_PAIRS(16)}};
+#else
+#define HAS_TABLES 0
+#endif
+
+#endif
