@@ -178,7 +178,7 @@ for mesh in 1,1,1,8 1,1,4,2 1,2,2,2 2,1,2,2 8,1,1,1; do
         fail "generate with a cache in int8 on $mesh"
     cmp "$out/int8.jsonl" "$out/int8.8.jsonl" >"$out/log" 2>&1 || fail "other texts in int8 on $mesh"
 done
-# weights in int8: the same text on every mesh, and how far they are from those as they were
+# weights in 8 bits: the same text on every mesh, and how far they are from those as they were
 printf '{"text": "%s"}\n' 'the quick brown fox jumps over the lazy dog. pack my box with five' 'pack my dog' \
     'liquor jugs. the quick brown zzyzx' >"$out/texts.jsonl"
 emit 1 1,1,1,1
@@ -186,45 +186,53 @@ one score --texts "$out/texts.jsonl" --logprobs -o "$out/wide.jsonl" 2>"$out/log
 one score --texts "$out/texts.jsonl" --against "$out/wide.jsonl" >"$out/said" 2>"$out/log" || fail "score --against"
 grep -q "^against $out/wide.jsonl: 108 log-probabilities are 0 apart on average, 0 at most " "$out/log" ||
     fail "a model is apart from itself"
-for ranks in 1 8; do
-    for mesh in 1,1,1,1 1,1,1,8 1,1,4,2 1,2,2,2 2,1,2,2 8,1,1,1; do
-        [ $ranks -eq 1 ] && [ $mesh != 1,1,1,1 ] && continue
-        [ $ranks -eq 8 ] && [ $mesh = 1,1,1,1 ] && continue
-        emit $ranks $mesh --set serve.weights=int8 --set serve.chunk=8
-        ask=one
-        [ $ranks -eq 8 ] && ask=eight
-        $ask generate --prompts "$out/greedy.jsonl" -o "$out/weights.$mesh.jsonl" 2>"$out/log" ||
-            fail "generate with weights in int8 on $mesh"
-        cmp "$out/weights.1,1,1,1.jsonl" "$out/weights.$mesh.jsonl" >"$out/log" 2>&1 ||
-            fail "other texts of weights in int8 on $mesh"
+for weights in int8 e4m3; do
+    meshes='1,1,1,8 1,1,4,2 1,2,2,2 2,1,2,2 8,1,1,1'
+    [ $weights = int8 ] || meshes=1,2,2,2
+    for mesh in 1,1,1,1 $meshes; do
+        ranks=8 ask=eight
+        [ "$mesh" != 1,1,1,1 ] || { ranks=1 && ask=one; }
+        emit $ranks "$mesh" --set serve.weights=$weights --set serve.chunk=8
+        $ask generate --prompts "$out/greedy.jsonl" -o "$out/$weights.$mesh.jsonl" 2>"$out/log" ||
+            fail "generate with weights in $weights on $mesh"
+        cmp "$out/$weights.1,1,1,1.jsonl" "$out/$weights.$mesh.jsonl" >"$out/log" 2>&1 ||
+            fail "other texts of weights in $weights on $mesh"
         $ask score --texts "$out/texts.jsonl" --against "$out/wide.jsonl" --logprobs \
-            -o "$out/narrow.$mesh.jsonl" 2>"$out/log" || fail "score with weights in int8 on $mesh"
-        grep '^against' "$out/log" >"$out/apart.$mesh" || fail "nothing is said of int8 on $mesh"
+            -o "$out/narrow.$weights.$mesh.jsonl" 2>"$out/log" || fail "score with weights in $weights on $mesh"
+        grep '^against' "$out/log" >"$out/apart.$weights.$mesh" || fail "nothing is said of $weights on $mesh"
     done
+    grep -q '" with five dozen liquor jugs. ' "$out/$weights.1,1,1,1.jsonl" ||
+        fail "weights in $weights make another text"
 done
-grep -q '" with five dozen liquor jugs. ' "$out/weights.1,1,1,1.jsonl" || fail "weights in int8 make another text"
-python3 - "$out" >"$out/log" 2>&1 <<'PYTHON' || fail "how far weights in int8 are"
+python3 - "$out" >"$out/log" 2>&1 <<'PYTHON' || fail "how far weights in 8 bits are"
 import glob, json, re, sys
 out = sys.argv[1]
 def logprobs(path):
     return [x for line in open(path) for x in json.loads(line)["logprobs"]]
-wide, one = logprobs(out + "/wide.jsonl"), logprobs(out + "/narrow.1,1,1,1.jsonl")
-apart = [abs(a - b) for a, b in zip(wide, one)]
-# as it is stated, and small
-said = re.fullmatch(r"against \S+: (\d+) log-probabilities are (\S+) apart on average, (\S+) at most "
-                    r"\(text (\d+), token (\d+)\); perplexity (\S+), there (\S+)\n",
-                    open(out + "/apart.1,1,1,1").read())
-assert int(said[1]) == len(apart) == len(wide), said
-assert abs(float(said[2]) - sum(apart) / len(apart)) < 0.01 * float(said[2]), said
-assert abs(float(said[3]) - max(apart)) < 0.01 * float(said[3]), said
-assert 0 < float(said[2]) < 0.05 and float(said[3]) < 0.5, said
-assert abs(float(said[6]) / float(said[7]) - 1) < 0.05, said
-# the sums of other meshes are rounded otherwise, their weights are not
-meshes = [path for path in glob.glob(out + "/narrow.*.jsonl") if "1,1,1,1" not in path]
-assert len(meshes) == 5, meshes
-for path in meshes:
-    assert max(abs(a - b) for a, b in zip(logprobs(path), one)) < 1e-4, path
+wide, average = logprobs(out + "/wide.jsonl"), {}
+for weights, count in ("int8", 5), ("e4m3", 1):
+    one = logprobs(f"{out}/narrow.{weights}.1,1,1,1.jsonl")
+    apart = [abs(a - b) for a, b in zip(wide, one)]
+    # as it is stated, and small
+    said = re.fullmatch(r"against \S+: (\d+) log-probabilities are (\S+) apart on average, (\S+) at most "
+                        r"\(text (\d+), token (\d+)\); perplexity (\S+), there (\S+)\n",
+                        open(f"{out}/apart.{weights}.1,1,1,1").read())
+    print(said[0])
+    assert int(said[1]) == len(apart) == len(wide), said
+    assert abs(float(said[2]) - sum(apart) / len(apart)) < 0.01 * float(said[2]), said
+    assert abs(float(said[3]) - max(apart)) < 0.01 * float(said[3]), said
+    assert 0 < float(said[2]) < 0.05 and float(said[3]) < 0.5, said
+    assert abs(float(said[6]) / float(said[7]) - 1) < 0.05, said
+    average[weights] = float(said[2])
+    # the sums of other meshes are rounded otherwise, their weights are not
+    meshes = [path for path in glob.glob(f"{out}/narrow.{weights}.*.jsonl") if "1,1,1,1" not in path]
+    assert len(meshes) == count, meshes
+    for path in meshes:
+        assert max(abs(a - b) for a, b in zip(logprobs(path), one)) < 1e-4, path
+# a number has three bits where an integer has up to seven
+assert average["e4m3"] > average["int8"], average
 PYTHON
+cp "$out/log" "$out/said.narrow"
 printf '{"index": 0, "logprobs": [-1, -2]}\n' >"$out/other.jsonl"
 one score --texts "$out/texts.jsonl" --against "$out/other.jsonl" >"$out/said" 2>"$out/log"
 [ $? -eq 2 ] || fail "--against another file gives another exit code than 2"
