@@ -368,12 +368,15 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
             printf("  # %s: no measurements, as described\n", link->name);
         else {
             const double fitted = link_error(&c, l, links, false, &bias);
-            const double other = link_error(&c, l, links, true, &bias);
-            printf(
-                "  # %s: %d collectives, mean error %.1f %% as described, %.1f %% fitted\n"
-                "  # the one curve, of collectives that are left out: error: %.3f, signed_error: "
-                "%.3f\n",
-                link->name, count, 100 * before, 100 * fitted, other, bias);
+            const double other = count > 1 ? link_error(&c, l, links, true, &bias) : 0;
+            printf("  # %s: %d collectives, mean error %.1f %% as described, %.1f %% fitted\n",
+                   link->name, count, 100 * before, 100 * fitted);
+            if (count > 1)
+                printf("  # the one curve, of collectives that are left out: error: %.3f, "
+                       "signed_error: %.3f\n",
+                       other, bias);
+            else
+                printf("  # a single one tells no error of others\n");
         }
         double error;
         if (count > 0 && sw_fit_collectives_error(&c, l, links, &error, &bias) > 0)

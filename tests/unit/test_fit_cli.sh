@@ -142,6 +142,11 @@ for more in '' 'all_gather|reduce_scatter|all_reduce'; do
 done
 cmp "$out/few." "$out/few.more" || fail "one link's errors change with another's rows"
 
+# What was fitted to one says nothing of others.
+printf 'op,message_bytes,accelerators,latency_us\nall_reduce,1048576,8,45\n' >"$out/one.csv"
+"$plan" fit "$out/one.csv" configs/clusters/h100-8x8.yaml >"$out/fit.yaml"
+grep -qx '  # a single one tells no error of others' "$out/fit.yaml" && ! grep -q 'left out' "$out/fit.yaml" || fail "$(cat "$out/fit.yaml")"
+
 # Tables of any length take seconds, or are refused in a line.
 awk 'BEGIN { print "collective,payload_bytes,gpus,busbw_GBps"
     for (i = 0; i < 200000; i++) printf "all_reduce,%.0f,8,%.3f\n", 2 ^ (20 + i % 14), 100 + i % 14 * 10 + i % 7 }' >"$out/long.csv"
