@@ -54,6 +54,13 @@ struct sw_device_prices {
     /* Of what training's attention reaches on tensor cores, that over a cache of bf16 or int8 by
      * queries of bf16 does; in fp32 it does without them. 0: a cache is as anything else */
     double cache_share;
+    /* Of a device that is filled tile by tile: the speed of tiles of results of 128 x 128 and of 64
+     * x 64, of that of 256 x 128: smaller ones reuse their operands less */
+    double middle_tile, small_tile;
+    /* Products summed until a tile's pipeline is filled and drained: the depth where half of the
+     * speed is reached. Of attention the head size where half of it is, and the block of queries
+     * that the causal diagonal crosses, half of it in vain */
+    double half_depth, half_head, diagonal_block;
 };
 
 struct sw_device_row {

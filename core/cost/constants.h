@@ -1,7 +1,7 @@
 /* The constants that prices rest on, each with its value, where it stands and how it is changed:
  * one table, from which `plan explain --sources` lists them and asks what each is worth. Owns
- * nothing but the room below, which is the caller's. Not in it: counts (compute_units, steps) and
- * what is part of the rules themselves (tiles, depths of pipelines). */
+ * nothing but the room below, which is the caller's. Not in it: counts (compute_units, steps,
+ * sizes of tiles). */
 #ifndef SW_COST_CONSTANTS_H
 #define SW_COST_CONSTANTS_H
 
@@ -14,7 +14,8 @@ enum sw_constant_unit {
     SW_UNIT_SECONDS,
     SW_UNIT_FLOPS,
     SW_UNIT_BYTES,
-    SW_UNIT_TIMES
+    SW_UNIT_TIMES,
+    SW_UNIT_ELEMENTS
 };
 
 /* Why no error is told, or none with its sign. */
@@ -29,7 +30,7 @@ enum sw_untold {
     SW_UNTOLD_FILE     /* its file says none */
 };
 
-enum { SW_MOST_CONSTANTS = 30 + 6 * SW_MAX_LINKS, SW_CONSTANT_NAME_BYTES = 96 };
+enum { SW_MOST_CONSTANTS = 36 + 6 * SW_MAX_LINKS, SW_CONSTANT_NAME_BYTES = 96 };
 
 struct sw_constant {
     char name[SW_CONSTANT_NAME_BYTES]; /* "profile.matmul", "links.nvlink.latency" */

@@ -11,22 +11,6 @@
 
 #include <math.h>
 
-/* A tile of 128 x 256 results is what large bf16 products are cut into on A100 and H100 (CUTLASS'
- * profiler, cuBLAS kernel names); a small result takes smaller ones, which reuse their operands
- * less. */
-static const struct tile {
-    double rows, columns, share; /* of the speed of the largest */
-} tiles[] = {{256, 128, 1}, {128, 128, 0.92}, {64, 64, 0.65}};
-
-/* Products summed until a tile's pipeline is filled and drained: k where half of the speed is
- * reached. A main loop step is 32 to 64 deep and three to four are in flight. */
-static const double half_depth = 128;
-
-/* FlashAttention: a head of 64 takes the exponentials of one of 128 for half of the products (Dao
- * 2023, figures 4 and 5: 0.8 to 0.85 of the speed), and the causal diagonal wastes half of each
- * block of queries that it crosses. */
-static const double half_head = 24, diagonal_block = 128;
-
 /* A curve of several points was measured at each size and tells all; a single point is what large
  * sizes reach. */
 static bool is_measured(const struct sw_curve *curve)
@@ -36,8 +20,11 @@ static bool is_measured(const struct sw_curve *curve)
 
 /* Share of the multiprocessors that have a tile to work on, times the tile's share of what it holds
  * results for: the best of the tiles. */
-static double tile_share(double m, double n, int32_t units)
+static double tile_share(const struct sw_device_prices *device, double m, double n, int32_t units)
 {
+    const struct {
+        double rows, columns, share;
+    } tiles[] = {{256, 128, 1}, {128, 128, device->middle_tile}, {64, 64, device->small_tile}};
     double best = 0;
     for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
         const double count = ceil(m / tiles[i].rows) * ceil(n / tiles[i].columns);
@@ -78,8 +65,9 @@ double sw_cost_matmul_share(const struct sw_cluster_config *cluster, double m, d
     const double share = share_of(cluster, curve, 2 * m * n * k);
     if (is_measured(curve) || !sw_device_row(a->device)->tiled)
         return share;
-    return share * k / (k + half_depth) *
-           (a->compute_units > 0 ? tile_share(m, n, a->compute_units) : 1);
+    const struct sw_device_prices *device = sw_accelerator_prices(a);
+    return share * k / (k + device->half_depth) *
+           (a->compute_units > 0 ? tile_share(device, m, n, a->compute_units) : 1);
 }
 
 static double attention_share(const struct sw_cluster_config *cluster, const struct sw_curve *curve,
@@ -88,8 +76,9 @@ static double attention_share(const struct sw_cluster_config *cluster, const str
     const double share = share_of(cluster, curve, flops);
     if (is_measured(curve) || !sw_device_row(cluster->accelerator.device)->tiled)
         return share;
-    return share * head_dim * (128 + half_head) / (128 * (head_dim + half_head)) * length /
-           (length + diagonal_block);
+    const struct sw_device_prices *device = sw_accelerator_prices(&cluster->accelerator);
+    return share * head_dim * (128 + device->half_head) / (128 * (head_dim + device->half_head)) *
+           length / (length + device->diagonal_block);
 }
 
 double sw_cost_attention_share(const struct sw_cluster_config *cluster, double flops,

@@ -335,7 +335,7 @@ void sw_sources_text(FILE *out, const struct sw_sources *s)
 
 static void write_source(struct sw_json *j, const struct sw_sources *s, const struct sw_source *row)
 {
-    static const char *const units[] = {"share", "s", "FLOP/s", "B/s", "times"};
+    static const char *const units[] = {"share", "s", "FLOP/s", "B/s", "times", "elements"};
     const struct sw_constant *c = &row->constant;
     sw_json_object(j, NULL);
     sw_json_text(j, "name", c->name);

@@ -82,6 +82,11 @@ command=$(sed -n 's/^ *plan fit runs.csv //p' "$scratch/stdout")
 "$plan" fit "$scratch/runs.csv" $command >"$scratch/fit" 2>&1 ||
     complain "plan fit runs.csv $command: $(cat "$scratch/fit")"
 
+# What is assumed of tiles and depths where no kernels were measured.
+says 'device.half_depth 128 0.76 % +0.008 % none: assumed default of cuda devices' configs/runs/llama-7b-256.yaml --sources
+says 'device.small_tile 0.65 73.52 % -0.735 % none: assumed default of cuda devices' "$run" --sources --for serve \
+    --set serve.max_batch=8 --set cluster="$PWD/configs/clusters/mi300x-8x8.yaml"
+
 # Where the runner has no device only the user's own software measures, in tables that are taken.
 tpu=configs/runs/llama-7b-256.yaml
 says ' plan fit runs.csv configs/clusters/tpu-v4-256.yaml configs/models/llama-7b.yaml' "$tpu" --sources
