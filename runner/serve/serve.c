@@ -354,7 +354,7 @@ static void serve_requests(struct server *s)
 
 /* ---- The beginning ---- */
 
-/* The first line of the file, without what is blank around it. */
+/* The first line of the file, without what is blank behind it. */
 static int read_token(const char *path, char **out, struct sw_error *err)
 {
     const struct sw_place place = {.file = path};
@@ -364,13 +364,14 @@ static int read_token(const char *path, char **out, struct sw_error *err)
         return sw_fail_at(err, sw_path_status(errno, false), place,
                           "cannot read it: %s; --token-file names a file of one line",
                           strerror(errno));
+    const bool is_text = strlen(text) == bytes; /* else a token that is shorter than it seems */
     text[strcspn(text, "\r\n")] = '\0';
     for (length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]);)
         text[--length] = '\0';
     for (size_t i = 0; i < length; i++)
         if (!isgraph((unsigned char)text[i]))
             length = 0;
-    if (length == 0) {
+    if (length == 0 || !is_text) {
         free(text);
         return sw_fail_at(err, SW_BAD_INPUT, place,
                           "its first line is not a token; write letters and digits there");

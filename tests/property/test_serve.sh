@@ -224,12 +224,14 @@ refused() { # CODE TEXT OPTIONS...
     printf '%s\n' "$2" | diff - "$out/said" >"$out/log" || fail "what is said of '${*:3}'"
 }
 : >"$out/empty"
+printf 'a\0secret\n' >"$out/cut"
 refused 2 "runner: error: '0.0.0.0:0' can be reached from other machines; give --token-file FILE, or listen at 127.0.0.1" \
     --listen 0.0.0.0:0
 refused 2 "runner: error: 'here' is not an address to listen at; give HOST:PORT, PORT or unix:PATH" --listen here
 refused 2 "runner: error: cannot listen at 'unix:/nowhere/socket': No such file or directory; name a socket elsewhere with --listen" --listen unix:/nowhere/socket
 refused 2 "nothing: error: cannot read it: No such file or directory; --token-file names a file of one line" --token-file "$out/nothing" --listen 0
 refused 2 "empty: error: its first line is not a token; write letters and digits there" --token-file "$out/empty" --listen 0
+refused 2 "cut: error: its first line is not a token; write letters and digits there" --token-file "$out/cut" --listen 0
 refused 2 "runner: error: no chat template is named 'jinja'; there are llama-3, chatml and mistral" --chat-template jinja
 refused 2 "runner serve: error: --queue must be a whole number from 1 to 1000000, not '0'; see 'runner serve --help'" --queue 0
 refused 2 "runner serve: error: --deadline must be a whole number from 0 to 864000, not '-1'; see 'runner serve --help'" --deadline -1
