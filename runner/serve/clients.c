@@ -54,13 +54,19 @@ void sw_clients_free(struct sw_clients *clients)
 
 /* ---- The thread of HTTP ---- */
 
+/* A socket of IPv6 takes clients of IPv4, too, whose addresses it shows behind ten bytes of zeros
+ * and two of ones (RFC 4291, 2.5.5.2): they are as those that come by IPv4. */
 static void note_address(struct sw_client *client, const struct sockaddr *address)
 {
+    const struct in6_addr *six = NULL;
     if (address != NULL && address->sa_family == AF_INET)
         memcpy(client->address, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
     if (address != NULL && address->sa_family == AF_INET6)
-        memcpy(client->address, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
-               ADDRESS_BYTES);
+        six = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    if (six != NULL && IN6_IS_ADDR_V4MAPPED(six))
+        memcpy(client->address, six->s6_addr + 12, 4);
+    else if (six != NULL)
+        memcpy(client->address, six, ADDRESS_BYTES);
 }
 
 static void hang_up(struct sw_client *client)

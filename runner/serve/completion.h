@@ -15,7 +15,8 @@ enum sw_completion_stage { SW_TEXT_WAITS, SW_TEXT_RUNS, SW_TEXT_ENDED };
 /* Whose a request is: compared byte by byte. */
 struct sw_asker {
     unsigned char address[8]; /* as clients.h has it */
-    char key[56]; /* what it shows where the server has no token, its beginning; zeros */
+    char key[56]; /* what it shows where the server has no token, its end, for tokens begin alike;
+                     zeros */
 };
 
 struct sw_completion_text {

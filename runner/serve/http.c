@@ -231,8 +231,10 @@ static struct sw_asker asker_of(const struct sw_http *http, struct MHD_Connectio
     struct sw_asker asker = {.key = ""};
     const char *shown = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization");
     sw_client_address(client, asker.address);
-    if (http->options.token == NULL && shown != NULL)
-        memcpy(asker.key, shown, strnlen(shown, sizeof asker.key));
+    const size_t length = shown != NULL ? strlen(shown) : 0, size = sizeof asker.key;
+    if (http->options.token == NULL && length > 0)
+        memcpy(asker.key, length > size ? shown + length - size : shown,
+               length > size ? size : length);
     return asker;
 }
 

@@ -408,6 +408,31 @@ static void a_burst_of_one_address_pushes_nobody_out(void **state)
     sw_clients_free(clients);
 }
 
+/* By a socket of IPv6, too, each machine of IPv4 is a client of its own. */
+static void an_address_is_the_same_by_ipv6(void **state)
+{
+    struct sw_clients *clients = sw_clients_new(CONNECTIONS, 30);
+    const struct connection four = connect_from(clients, 0x7f000001u);
+    unsigned char wanted[8], got[8];
+    (void)state;
+    sw_client_address(four.client, wanted);
+    for (uint8_t last = 1; last < 3; last++) {
+        struct sockaddr_in6 from = {.sin6_family = AF_INET6};
+        const uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = last};
+        int pair[2];
+        memcpy(&from.sin6_addr, mapped, sizeof mapped);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+        struct sw_client *client = sw_client_came(clients, pair[0], (struct sockaddr *)&from);
+        sw_client_address(client, got);
+        assert_int_equal(memcmp(got, wanted, sizeof got) == 0, last == 1);
+        sw_client_left(clients, client);
+        (void)close(pair[0]);
+        (void)close(pair[1]);
+    }
+    end_connection(clients, &four);
+    sw_clients_free(clients);
+}
+
 /* Servers that are begun at once load their models between the two calls. */
 static void one_server_has_an_address(void **state)
 {
@@ -529,6 +554,7 @@ int main(void)
         cmocka_unit_test(a_token_waits_for_no_acknowledgement),
         cmocka_unit_test(a_burst_of_clients_is_let_in),
         cmocka_unit_test(a_burst_of_one_address_pushes_nobody_out),
+        cmocka_unit_test(an_address_is_the_same_by_ipv6),
         cmocka_unit_test(one_server_has_an_address),
         cmocka_unit_test(a_socket_is_its_servers),
         cmocka_unit_test(servers_that_begin_at_once),
