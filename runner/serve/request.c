@@ -141,16 +141,21 @@ static int read_prompt(struct reading *r, const json_t *value)
 
 /* ---- Conversations ---- */
 
-static int read_messages(struct reading *r, const json_t *value)
+/* The tools that the template is given; NULL: none. A model that does not know them calls none. */
+static const json_t *given_tools(const struct reading *r)
 {
     const char *choice = json_string_value(json_object_get(r->root, "tool_choice"));
-    const json_t *tools = choice != NULL && strcmp(choice, "none") == 0
-                              ? NULL /* a model that does not know them calls none */
-                              : json_object_get(r->root, "tools");
+    const json_t *tools = json_object_get(r->root, "tools");
+    const bool none = choice != NULL && strcmp(choice, "none") == 0;
+    return none || json_array_size(tools) == 0 ? NULL : tools;
+}
+
+static int read_messages(struct reading *r, const json_t *value)
+{
     size_t bytes = 0;
     json_t *messages = sw_request_read_messages(r->rules, value, &bytes, &r->refusal->err);
     const struct sw_chat_talk talk = {.messages = messages,
-                                      .tools = json_array_size(tools) > 0 ? tools : NULL,
+                                      .tools = given_tools(r),
                                       .variables = json_object_get(r->root, "chat_template_kwargs"),
                                       .answer = true};
     int32_t *tokens = NULL;
@@ -350,11 +355,15 @@ static int read_nothing(struct reading *r, const json_t *value)
     return neutral ? 0 : REFUSE(r, "'%s' is not supported; leave it out", r->param);
 }
 
-/* Without tools it means nothing. */
-static int read_idle_flag(struct reading *r, const json_t *value)
+/* As many calls as the model likes, which is all that is there; without tools it means nothing. */
+static int read_parallel(struct reading *r, const json_t *value)
 {
-    bool idle;
-    return read_flag(r, value, &idle);
+    bool parallel = true;
+    if (read_flag(r, value, &parallel) != 0)
+        return -1;
+    return parallel || given_tools(r) == NULL
+               ? 0
+               : REFUSE(r, "'%s': false is not supported with tools; leave it out", r->param);
 }
 
 /* A name for whoever reads logs elsewhere; it changes no answer. */
@@ -394,7 +403,7 @@ static const struct key keys[] = {
     {"tools", CHAT, read_tools, {NULL}},
     {"chat_template_kwargs", CHAT, read_variables, {NULL}},
     {"tool_choice", CHAT, read_nothing, {"auto", "none"}},
-    {"parallel_tool_calls", CHAT, read_idle_flag, {NULL}},
+    {"parallel_tool_calls", CHAT, read_parallel, {NULL}},
     {"functions", CHAT, read_nothing, {NULL}},
     {"function_call", CHAT, read_nothing, {"auto", "none"}},
     {"modalities", CHAT, read_nothing, {"text"}},

@@ -909,7 +909,7 @@ def nothing(url):
     assert said["choices"] == complete(url, **{**plain, "n": 1.0, "max_tokens": 9.0})["choices"], said
     assert complete(url, **{**plain, "max_tokens": 2 ** 63 - 1})["usage"]["total_tokens"] == 90
     talk = {"messages": [{"role": "user", "content": "the", "name": None, "type": "text"}], "temperature": 0}
-    same_talk = {**talk, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "store": False,
+    same_talk = {**talk, "tools": [], "tool_choice": "auto", "parallel_tool_calls": False, "store": False,
                  "functions": [], "function_call": "none", "modalities": ["text"], "verbosity": "medium",
                  "service_tier": "auto", "metadata": {}, "response_format": {"type": "text"},
                  "safety_identifier": "a", "prompt_cache_key": "b", "max_tokens": 9}
