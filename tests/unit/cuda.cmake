@@ -243,10 +243,20 @@ if(nccl_sources)
     set_target_properties(${tool} PROPERTIES LINK_FLAGS "-Wl,--start-group"
                           RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   endforeach()
+  set(kernel_times "") # in CUDA 13 its records have these names
+  if(EXISTS ${include}/cupti_activity.h)
+    file(STRINGS ${include}/cupti_activity.h sw_line REGEX "CUpti_ActivityKernel10;")
+    if(sw_line)
+      add_executable(kernel_times_emulated ${tools}/kernel_times.c ${CMAKE_SOURCE_DIR}/tests/support/cupti_stand_in.c)
+      target_include_directories(kernel_times_emulated SYSTEM PRIVATE ${include})
+      set_target_properties(kernel_times_emulated PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+      set(kernel_times $<TARGET_FILE:kernel_times_emulated>)
+    endif()
+  endif()
   add_test(NAME test_gpu_tools
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_tools.sh $<TARGET_FILE:plan>
                    $<TARGET_FILE:op_times_emulated> $<TARGET_FILE:nccl_one_emulated>
-                   $<TARGET_FILE:ceilings_emulated> $<TARGET_FILE:bench_cache_emulated>
+                   $<TARGET_FILE:ceilings_emulated> $<TARGET_FILE:bench_cache_emulated> ${kernel_times}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
 foreach(test ${emulated_tests} test_cuda_ops_emulated test_cuda_serving_emulated test_cudnn_attention_emulated test_cuda_calibrate_emulated

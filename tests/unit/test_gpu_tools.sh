@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# gpu.sh's own programs on the emulator: test_gpu_tools.sh PLAN OP_TIMES NCCL_ONE CEILINGS CACHE
+# gpu.sh's own programs on the emulator:
+#   test_gpu_tools.sh PLAN OP_TIMES NCCL_ONE CEILINGS CACHE [KERNEL_TIMES]
 set -uo pipefail
-plan=$1 op_times=$2 nccl_one=$3 ceilings=$4 cache=$5
+plan=$1 op_times=$2 nccl_one=$3 ceilings=$4 cache=$5 kernel_times=${6:-}
 out=$(mktemp -d) || exit 3
 trap 'rm -rf "$out"' EXIT
 wrong=0
@@ -86,6 +87,14 @@ run 2 "$ceilings" 0
 run 0 "$cache" 2 40 3
 expect '^\| 2 \| 40 \| 3 \| 0 \| [0-9.]+ \| [0-9]+ \| [0-9]+ \| [0-9.]+ \|$'
 run 2 "$cache" 2
+
+# Of four seconds with kernels nine tenths, whatever was copied before and behind them.
+if [ -n "$kernel_times" ]; then
+    run 0 env -u SW_KERNEL_REPORT SW_KERNEL_WINDOW=4 "$kernel_times"
+    expect '^window_s 4\.000000 busy_s 3\.600000 busy_share 0\.9000 records 6 lost 0$'
+    expect '^\| 0\.9000 \| 4 \| 900000\.0 \| .swiglu_kernel. \|$'
+    expect '^\| 0\.0000 \| \| \| copies \|$'
+fi
 
 # A benchmark is not run on attention that is not cuDNN's.
 cat >"$out/fake" <<'SH'

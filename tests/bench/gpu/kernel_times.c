@@ -1,5 +1,5 @@
-/* What a CUDA program's GPU did: busy share of the last seconds before its end, and the kernels
- * that took longest. For programs as they are: the CUDA driver loads it when it starts,
+/* What a CUDA program's GPU did: busy share of the last seconds before its last kernel's end, and
+ * the kernels that took longest. For programs as they are: the CUDA driver loads it when it starts,
  *
  *   CUDA_INJECTION64_PATH=kernel_times.so SW_KERNEL_WINDOW=1.5 SW_KERNEL_REPORT=FILE program
  *
@@ -104,15 +104,27 @@ static int by_seconds(const void *a, const void *b)
     return (x->seconds < y->seconds) - (x->seconds > y->seconds);
 }
 
-/* Seconds in which at least one interval from `first` ns on was running; also adds up names, copies
- * and fills. */
-static double busy_seconds(uint64_t first, double *copies, double *fills)
+/* Copies come behind it: of the state that is saved at a run's end. They are no step's. */
+static uint64_t end_of_kernels(void)
+{
+    uint64_t last = 0, of_all = 0;
+    for (size_t i = 0; i < seen.count; i++) {
+        const struct interval *x = &seen.at[i];
+        of_all = x->end > of_all ? x->end : of_all;
+        last = x->name >= 0 && x->end > last ? x->end : last;
+    }
+    return last > 0 ? last : of_all;
+}
+
+/* Seconds in which at least one interval was running of those that begin at `first` ns or later,
+ * and before `end`; also adds up names, copies and fills. */
+static double busy_seconds(uint64_t first, uint64_t end, double *copies, double *fills)
 {
     uint64_t until = first;
     double busy = 0;
     for (size_t i = 0; i < seen.count; i++) {
         const struct interval *x = &seen.at[i];
-        if (x->begin < first)
+        if (x->begin < first || x->begin >= end)
             continue;
         const double seconds = 1e-9 * (double)(x->end - x->begin);
         if (x->name >= 0) {
@@ -142,13 +154,10 @@ static void report(void)
     if (seen.count == 0) {
         fprintf(out, "no GPU activity was seen\n");
     } else {
-        uint64_t last = 0;
         double copies = 0, fills = 0;
         qsort(seen.at, seen.count, sizeof *seen.at, by_begin);
-        for (size_t i = 0; i < seen.count; i++)
-            last = seen.at[i].end > last ? seen.at[i].end : last;
-        const uint64_t length = (uint64_t)(window * 1e9);
-        const double busy = busy_seconds(last > length ? last - length : 0, &copies, &fills);
+        const uint64_t length = (uint64_t)(window * 1e9), last = end_of_kernels();
+        const double busy = busy_seconds(last > length ? last - length : 0, last, &copies, &fills);
         fprintf(out, "window_s %.6f busy_s %.6f busy_share %.4f records %zu lost %zu\n\n", window,
                 busy, busy / window, seen.count, seen.lost);
         fprintf(out,
