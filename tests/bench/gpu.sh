@@ -94,6 +94,11 @@ mkdir -p "$build" "$results" || exit 2
 build=$(cd "$build" && pwd) && results=$(cd "$results" && pwd) || exit 2
 [ -n "$pack" ] || pack=$build/pack.tar.xz
 state=$build/gpu-state # what one part leaves for another
+# Every run saves at its end, 15 GB of a 1B model: in memory, where it has room for two, for disks
+# that are lent take minutes for that, and not many of them. Only the newest is kept.
+saves=/dev/shm/gpu-saves-$(printf %s "$build" | cksum | cut -d' ' -f1)
+[ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)" -ge 40000000 ] 2>/dev/null ||
+    saves=$build/gpu-saves
 report=(python3 "$root/tests/bench/gpu/report.py")
 
 have_gpu() {
@@ -257,9 +262,10 @@ precision: {compute: $4, params: fp32, reduce: fp32}
 optimizer: {type: adamw, learning_rate: 1.0e-3, warmup_steps: 5, total_steps: $8}
 data: {path: $work/tokens-$vocab.bin, seed: 1}
 directory: $work/$name
+checkpoint: {directory: $saves/$name}
 ${9:-}
 YAML
-    rm -rf "${work:?}/$name"
+    rm -rf "${work:?}/$name" "${saves:?}"
     "$bin/plan" emit "$work/$name.yaml" -o "$work" >"$work/$name.emit" 2>&1 ||
         { echo "- FAIL: plan emit of $name" && sed 's/^/      /' "$work/$name.emit" && failed=1 && return 1; }
 }
@@ -613,7 +619,8 @@ part_calibrate() {
 
 if [ -n "$inside" ]; then
     work=$build/gpu-work/$inside
-    rm -rf "$work"
+    rm -rf "$work" "${saves:?}"
+    trap 'rm -rf "${saves:?}"' EXIT
     mkdir -p "$work" "$state"
     [ "$inside" = build ] || use_build || exit 1
     "part_$inside"

@@ -85,7 +85,8 @@ case $1 in
     explain) echo '{}' && exit ;;
 esac
 name=$(basename "$2" .yaml)
-sed -n 's/^directory: */directory: /p; s/^ *micro_batch_size:/    &/p' "$2" >"$4/$name.plan.yaml"
+sed -n 's/^directory: */directory: /p; s/^ *micro_batch_size:/    &/p; /^checkpoint: /p' "$2" \
+    >"$4/$name.plan.yaml"
 printf 'decision:\n  micro_batch_size: 4\nprediction:\n  step_seconds: 0.55\n' >>"$4/$name.plan.yaml"
 SH
 program "$build/pack/runner" <<'SH'
@@ -98,8 +99,10 @@ case $1 in
     serve) exec sleep 30 ;;
     *) echo 'runner 0' && exit ;;
 esac
-mkdir -p "$directory"
+saves=$(sed -n 's/^checkpoint: {directory: \(.*\)}$/\1/p' "$2")
+mkdir -p "$directory" "$saves/step-8"
 [ -e "$directory/metrics.jsonl" ] && echo 'this run is over' && exit 1
+[ "$(ls "$saves/..")" = "$(basename "$saves")" ] || { echo 'earlier runs left what they saved' && exit 1; }
 echo 'rank 0 uses a GPU; attention: cuDNN 9.19.0'
 {
     echo '{"schema": 1, "run": "'"$(basename "$directory")"'", "predicted_step_seconds": 0.55,' \
@@ -177,6 +180,9 @@ expect 'a few meshes early' "$results/gpu-seeds.md" '- ok: 5 steps, every fifth 
 expect 'bad accesses before races' "$results/gpu-seeds.md" '- ok: memcheck: every op'
 expect 'races' "$results/gpu-sanitize.md" '- ok: racecheck: every op'
 expect 'what holds a kernel back' "$results/gpu-more.md" 'Memory Throughput 90 %'
+if ls -d /dev/shm/gpu-saves-"$(printf %s "$build" | cksum | cut -d' ' -f1)" "$build"/gpu-saves 2>/dev/null; then
+    echo 'FAIL: what runs saved is left' && wrong=1
+fi
 [ ! -d "$results/logs" ] || { echo 'FAIL: logs of failures where nothing failed' && wrong=1; }
 
 # What PyTorch had measured when it ended counts.
