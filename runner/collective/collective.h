@@ -60,6 +60,9 @@ struct sw_comm_vtable {
     /* NULL unless `queued`. The host waits until all that was queued on the device is done, as far
      * as it looks after the other ranks: an error or a stall of theirs ends the wait. */
     int (*settle)(struct sw_comm *comm, struct sw_error *err);
+    /* NULL unless `queued`. As settle, of what was queued before the call before this one: for a
+     * host that is about to wait for the device by itself, as far ahead as it is. */
+    int (*follow)(struct sw_comm *comm, struct sw_error *err);
 };
 struct sw_comm {
     const struct sw_comm_vtable *vtable;

@@ -44,6 +44,7 @@ struct nccl {
     struct sw_nccl_job job;
     cudaStream_t compute, stream;
     cudaEvent_t ready;         /* of the compute stream, at the newest start */
+    cudaEvent_t followed;      /* of the compute stream, at the newest `follow` */
     cudaEvent_t done[TICKETS]; /* of ticket t: done[t % TICKETS] */
     uint64_t started;
     ncclComm_t world;
@@ -188,12 +189,13 @@ static int fail_stalled(struct nccl *n, struct sw_error *err)
     return fail_nccl(n, every_axis, ncclRemoteError, what, err);
 }
 
-/* Waits for a stream on the host; an asynchronous error of NCCL, or a stall, ends the wait. */
-static int look_after_stream(struct nccl *n, cudaStream_t stream, struct sw_error *err)
+/* Waits on the host for an event, or without one for a stream; an asynchronous error of NCCL, or a
+ * stall, ends the wait. */
+static int look_after(struct nccl *n, cudaStream_t stream, cudaEvent_t event, struct sw_error *err)
 {
     const double begun = sw_clock_now();
     for (;;) {
-        const cudaError_t code = cudaStreamQuery(stream);
+        const cudaError_t code = event != NULL ? cudaEventQuery(event) : cudaStreamQuery(stream);
         if (code == cudaSuccess)
             return 0;
         if (code != cudaErrorNotReady)
@@ -222,7 +224,7 @@ static int look_after_stream(struct nccl *n, cudaStream_t stream, struct sw_erro
 
 static int drain(struct nccl *n, struct sw_error *err)
 {
-    return look_after_stream(n, n->stream, err);
+    return look_after(n, n->stream, NULL, err);
 }
 
 /* A small all_reduce of host memory (the runner asks whether anyone stops): at once, not queued. By
@@ -376,7 +378,16 @@ static void nccl_release(struct sw_comm *comm, void *memory)
 static int nccl_settle(struct sw_comm *comm, struct sw_error *err)
 {
     struct nccl *n = (struct nccl *)comm;
-    return look_after_stream(n, n->compute, err);
+    return look_after(n, n->compute, NULL, err);
+}
+
+static int nccl_follow(struct sw_comm *comm, struct sw_error *err)
+{
+    struct nccl *n = (struct nccl *)comm;
+    if (look_after(n, NULL, n->followed, err) != 0)
+        return -1;
+    const cudaError_t code = cudaEventRecord(n->followed, n->compute);
+    return code == cudaSuccess ? 0 : fail_cuda(n, code, err);
 }
 
 /* ---- The arena as a window ---- */
@@ -472,6 +483,8 @@ static void nccl_destroy(struct sw_comm *comm)
             (void)cudaEventDestroy(n->done[i]);
     if (n->ready != NULL)
         (void)cudaEventDestroy(n->ready);
+    if (n->followed != NULL)
+        (void)cudaEventDestroy(n->followed);
     if (n->small != NULL)
         (void)cudaFree(n->small);
     if (n->stream != NULL)
@@ -491,7 +504,8 @@ static const struct sw_comm_vtable nccl_vtable = {.start = nccl_start,
                                                   .release = nccl_release,
                                                   .agree = nccl_agree,
                                                   .attach = nccl_attach,
-                                                  .settle = nccl_settle};
+                                                  .settle = nccl_settle,
+                                                  .follow = nccl_follow};
 
 static int create_queues(struct nccl *n, struct sw_error *err)
 {
@@ -501,6 +515,8 @@ static int create_queues(struct nccl *n, struct sw_error *err)
         code = cudaStreamCreateWithPriority(&n->stream, cudaStreamNonBlocking, greatest);
     if (code == cudaSuccess)
         code = cudaEventCreateWithFlags(&n->ready, cudaEventDisableTiming);
+    if (code == cudaSuccess)
+        code = cudaEventCreateWithFlags(&n->followed, cudaEventDisableTiming);
     for (int32_t i = 0; i < TICKETS && code == cudaSuccess; i++)
         code = cudaEventCreateWithFlags(&n->done[i], cudaEventDisableTiming);
     if (code == cudaSuccess)

@@ -259,10 +259,14 @@ static int write_input(struct sw_executor *x, const struct sw_walk *w, const str
     return 0;
 }
 
-/* Before the micro-step at hand. */
+/* Before the micro-step at hand. Copies to the device wait for what it has of earlier ones, a
+ * micro-step behind this host: up to there it is waited for with an eye on the other ranks. */
 static int write_inputs(struct sw_executor *x, const struct sw_walk *w, const struct sw_step *step,
                         const struct sw_feed *feeds, int32_t count, struct sw_error *err)
 {
+    const struct sw_comm_vtable *comm = x->comm->vtable;
+    if (w->pass != SW_PASS_UPDATE && comm->follow != NULL && comm->follow(x->comm, err) != 0)
+        return -1;
     for (int32_t i = 0; i < count && w->pass != SW_PASS_UPDATE; i++)
         if ((feeds[i].read != NULL || (feeds[i].data != NULL && w->micro_step == 0)) &&
             write_input(x, w, step, &feeds[i], err) != 0)

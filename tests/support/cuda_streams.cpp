@@ -481,11 +481,25 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     return cudaEventRecordWithFlags(e, s, cudaEventRecordDefault);
 }
 
+/* As cudaStreamQuery. */
+cudaError_t cudaEventQuery(cudaEvent_t asked)
+{
+    const event *e = event_of(asked);
+    if (e->capture != 0)
+        return cudaErrorCapturedEvent;
+    const bool done = !e->recorded || e->of->done >= e->until;
+    if (!done && !stalled)
+        reach(*e->of, e->until);
+    return done ? cudaSuccess : cudaErrorNotReady;
+}
+
 cudaError_t cudaEventSynchronize(cudaEvent_t awaited)
 {
     const event *e = event_of(awaited);
     if (e->capture != 0)
         return cudaErrorCapturedEvent;
+    if (stalled && e->recorded && e->of->done < e->until)
+        die("the host waits for an event that never comes");
     if (e->recorded)
         reach(*e->of, e->until);
     return cudaSuccess;

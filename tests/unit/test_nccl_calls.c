@@ -26,6 +26,7 @@ struct rank {
     struct sw_comm *comm;
     int (*function)(struct rank *rank, struct sw_error *err);
     double stall_seconds;
+    void *memory; /* on the device; NULL: none */
     pthread_t thread;
     struct sw_error err;
     int result;
@@ -48,6 +49,8 @@ static void *rank_main(void *argument)
                     : 0;
     r->comm->vtable->destroy(r->comm);
     sw_emulated_stall(false); /* that ended it; the device's destructor waits for its stream */
+    if (r->memory != NULL)
+        r->device->vtable->release(r->device, r->memory);
     r->device->vtable->destroy(r->device);
     return NULL;
 }
@@ -304,12 +307,28 @@ static int stalls_in_a_vote(struct rank *r, struct sw_error *err)
                : stalls_in(r, vote, err);
 }
 
+static int follow(struct rank *r, struct sw_error *err)
+{
+    return r->comm->vtable->follow(r->comm, err);
+}
+
+/* Between micro-steps: what was queued since is not waited for, nor what is done. */
+static int stalls_in_a_step(struct rank *r, struct sw_error *err)
+{
+    if (follow(r, err) != 0 || settle(r, err) != 0)
+        return -1;
+    r->memory = r->device->vtable->allocate(r->device, 64); /* zeroed when its turn comes */
+    return r->memory == NULL || follow(r, err) != 0 ? -1 : stalls_in(r, follow, err);
+}
+
 static void test_stall(void **state)
 {
     (void)state;
     on_ranks_for(sw_mesh_make(1, 2, 1, 1), 1, stalls);
     assert_int_equal(sw_nccl_counts_get().aborted, 2);
     on_ranks_for(sw_mesh_make(1, 2, 1, 1), 1, stalls_in_a_vote);
+    assert_int_equal(sw_nccl_counts_get().aborted, 2);
+    on_ranks_for(sw_mesh_make(1, 2, 1, 1), 1, stalls_in_a_step);
     assert_int_equal(sw_nccl_counts_get().aborted, 2);
 }
 

@@ -30,7 +30,7 @@ struct sw_cuda_step {
 };
 
 enum {
-    SW_CUDA_STAGES = 2, /* pinned buffers of copy_in, in turns */
+    SW_CUDA_STAGES = 4, /* pinned buffers of copy_in, in turns: two micro-steps' inputs */
     SW_CUDA_STAGE_BYTES = 4 << 20,
     SW_CUDA_STEPS = 8,               /* pinned sw_cuda_step's, in turns */
     SW_CUDA_MATMUL_BYTES = 32 << 20, /* cuBLASLt's workspace */
