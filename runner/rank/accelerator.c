@@ -9,17 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Launchers number the ranks of a node; without a number, ranks are dealt out in blocks. */
+/* Launchers number the ranks of a node, and theirs counts where MPI takes each rank for a node of
+ * its own, as in containers. Else MPI's does: the environment may have another launcher's, which
+ * started the one that starts all ranks. */
 static int32_t local_rank(const struct sw_launch *launch)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID",
                                         "PMI_LOCAL_RANK"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && launch->local_size == 1; i++) {
         const char *text = getenv(names[i]);
         if (text != NULL && *text != '\0')
             return (int32_t)atoi(text);
     }
-    return launch->rank % launch->local_size;
+    return launch->local_rank;
+}
+
+int32_t sw_accelerator_gpu(const struct sw_launch *launch, int32_t count)
+{
+    return local_rank(launch) % count;
 }
 
 static void print_note(void *context, const char *text)
@@ -50,7 +57,7 @@ static struct sw_device *create_cuda(const struct sw_launch *launch, int32_t thr
         return NULL;
     const int32_t count = cuda->device_count(err);
     struct sw_device *device =
-        count < 1 ? NULL : cuda->device_create(local_rank(launch) % count, err);
+        count < 1 ? NULL : cuda->device_create(sw_accelerator_gpu(launch, count), err);
     if (device == NULL)
         return NULL;
     if (own)

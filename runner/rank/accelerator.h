@@ -7,6 +7,9 @@
 #include "runner/device/device.h"
 #include "runner/rank/launch.h"
 
+/* Which of the `count` >= 1 GPUs that it sees a rank takes: the ranks of a node in turns. */
+int32_t sw_accelerator_gpu(const struct sw_launch *launch, int32_t count);
+
 /* kind: the plan's. threads: of a CPU device. On GPUs rank r of a node takes GPU r modulo
  * the node's visible ones. Errors (SW_ENVIRONMENT): as sw_cuda_module_load's for a cuda device; no
  * GPU, no driver. SW_BAD_INPUT for another SW_CUDA_ATTENTION. */

@@ -192,16 +192,18 @@ static void end_missed(void *context, int32_t rank, const char *host, double sec
 /* This rank's place among the others, who do not go unmissed from now on. */
 static void find_place(struct sw_launch *launch)
 {
-    int rank, size, local;
+    int rank, size, local, place;
     MPI_Comm node;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
     MPI_Comm_size(node, &local);
+    MPI_Comm_rank(node, &place);
     MPI_Comm_free(&node);
     launch->rank = rank;
     launch->size = size;
     launch->local_size = local;
+    launch->local_rank = place;
     launch->mpi = true;
     launch->pulse = sw_pulse_begin(launch->host, sw_launch_stall_seconds(0), end_missed, launch);
 }

@@ -12,7 +12,8 @@ enum { SW_LAUNCH_VALUES = 16 };
 
 struct sw_pulse;
 struct sw_launch {
-    int32_t rank, size, local_size; /* local_size: ranks on this node */
+    int32_t rank, size;
+    int32_t local_rank, local_size; /* among the ranks on this node, as MPI sees it */
     bool mpi;                       /* MPI is initialised */
     char host[256];
     struct sw_pulse *pulse; /* until sw_launch_started; NULL: none */
