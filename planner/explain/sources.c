@@ -100,17 +100,23 @@ static void write_launcher(FILE *out, const struct sw_cluster_config *cluster,
         scheduler->write_start(out, cluster, across ? 2 : 1, each);
 }
 
+/* Whether a description stands on the command line, so in no file. */
+static bool is_set(const char *path)
+{
+    return strncmp(path, "--set", 5) == 0;
+}
+
 /* What software other than the runner tells: of collectives, or of whole steps. What stands in the
  * run's own file is read from there. */
 static void write_fit(FILE *out, const struct sw_run_config *run, const struct sw_constant *c)
 {
     const char *cluster = run->cluster.path, *model = run->model.path;
     fprintf(out, c->owner == SW_OWNER_LINK ? "plan fit collectives.csv " : "plan fit runs.csv ");
-    sw_shell_write_word(out, cluster);
-    if (c->owner == SW_OWNER_LINK || strcmp(cluster, model) == 0)
+    write_path(out, &run->cluster, ".yaml");
+    if (c->owner == SW_OWNER_LINK || (strcmp(cluster, model) == 0 && !is_set(model)))
         return;
     fputc(' ', out);
-    sw_shell_write_word(out, model);
+    sw_shell_write_word(out, is_set(model) ? "model.yaml" : model);
 }
 
 static void write_command(FILE *out, const struct sw_run_config *run, const struct sw_constant *c)
@@ -296,8 +302,9 @@ static void print_measurement(FILE *out, const struct sw_sources *s)
         fprintf(out, "collectives.csv: what your software's collectives take there, as 'plan fit "
                      "--help' says;\nthe output of nccl-tests and rccl-tests is taken as it is\n");
     else if (strncmp(s->command, "plan fit", 8) == 0)
-        fprintf(out, "runs.csv: what %s software reached here, as 'plan fit --help' says\n",
-                is_of_others(&s->run->cluster.profile) ? "this" : "your");
+        fprintf(out, "runs.csv: what %s software reached here, as 'plan fit --help' says%s\n",
+                is_of_others(&s->run->cluster.profile) ? "this" : "your",
+                is_set(s->run->model.path) ? "; model.yaml: the model, in a file" : "");
     else if (c->owner == SW_OWNER_LINK)
         fprintf(out, "then name the cluster file that it writes as the run's cluster\n");
     else

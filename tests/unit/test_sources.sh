@@ -82,6 +82,10 @@ command=$(sed -n 's/^ *plan fit runs.csv //p' "$scratch/stdout")
 "$plan" fit "$scratch/runs.csv" $command >"$scratch/fit" 2>&1 ||
     complain "plan fit runs.csv $command: $(cat "$scratch/fit")"
 
+# A model of the command line stands in no file yet.
+says ' plan fit runs.csv configs/clusters/h100-8x8.yaml model.yaml' "$run" --sources --mesh_dim 1,64,1,1 --set profile=$fitted \
+    --set 'model={vocab_size: 32000, hidden_size: 4096, num_hidden_layers: 8, num_attention_heads: 32, intermediate_size: 11008}'
+
 # What is assumed of tiles and depths where no kernels were measured.
 says 'device.half_depth 128 0.76 % +0.008 % none: assumed default of cuda devices' configs/runs/llama-7b-256.yaml --sources
 says 'device.small_tile 0.65 73.52 % -0.735 % none: assumed default of cuda devices' "$run" --sources --for serve \
