@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum { FEW_RUNS = 5, FEW_MODELS = 4 };
-static const double most = 0.9995; /* a share that is printed as 1.000 */
+static const double most = 0.9995;  /* a share that is printed as 1.000 */
+static const double least = 0.0505; /* and as 0.050, below which none is looked for */
 
 /* What tables of kernels hold. */
 struct kernels {
@@ -216,6 +217,10 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
         printf("# Every share is at its most: raise 'peak' and 'memory_bandwidth' of %s, or the "
                "runs\n# were not made on it.\n",
                first->run.cluster.accelerator.name);
+    if (c.matmul < least && c.attention < least && c.memory < least)
+        printf("# Every share is at its least: the runs took longer than any software does; check "
+               "the units\n# of what was measured, and that they were made on %s.\n",
+               first->run.cluster.accelerator.name);
     printf("source: fitted to %d runs of %d models\n", before.count, models);
     return 0;
 }
@@ -243,15 +248,15 @@ static int32_t left_out_each(const struct sw_cluster_config *cluster, int32_t le
     return *whole ? (int32_t)(((int64_t)groups * all + AFFORD - 1) / AFFORD) : 1;
 }
 
-/* Mean of |error| over the points of a level; when leave_out each predicted without itself, by the
- * one curve of all collectives, as is what was not measured. *bias: the mean of
- * measured / predicted - 1. */
+/* Mean of |error| over the points of a level, -1: there are none; when leave_out each predicted
+ * without itself, by the one curve of all collectives, as is what was not measured. *bias: the mean
+ * of measured / predicted - 1. */
 static double link_error(const struct sw_cluster_config *cluster, int32_t level,
                          const struct sw_fit_links *links, bool leave_out, double *bias)
 {
     double sum = 0, signed_sum = 0;
     int32_t count = 0, group = -1, last = -1;
-    bool whole = false;
+    bool whole = false, fits = true;
     const int32_t each = leave_out ? left_out_each(cluster, level, links, &whole) : 1;
     struct sw_cluster_config c = *cluster;
     for (int32_t i = 0; i < links->count; i++) {
@@ -265,15 +270,17 @@ static double link_error(const struct sw_cluster_config *cluster, int32_t level,
             continue;
         if (leave_out && !same) {
             c = *cluster;
-            sw_fit_link(&c, level, links, i, NULL);
+            fits = sw_fit_link(&c, level, links, i, NULL) > 0;
         }
+        if (!fits)
+            continue;
         const double error = sw_fit_link_error(&c, &links->point[i]);
         sum += fabs(error);
         signed_sum += 1 / (1 + error) - 1;
         count++;
     }
     *bias = count > 0 ? signed_sum / count : 0;
-    return count > 0 ? sum / count : 0;
+    return count > 0 ? sum / count : -1;
 }
 
 /* Of each collective over each number of ranks, which stand together: how far off its times are. */
@@ -368,15 +375,15 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
             printf("  # %s: no measurements, as described\n", link->name);
         else {
             const double fitted = link_error(&c, l, links, false, &bias);
-            const double other = count > 1 ? link_error(&c, l, links, true, &bias) : 0;
+            const double other = link_error(&c, l, links, true, &bias);
             printf("  # %s: %d collectives, mean error %.1f %% as described, %.1f %% fitted\n",
                    link->name, count, 100 * before, 100 * fitted);
-            if (count > 1)
+            if (other >= 0)
                 printf("  # the one curve, of collectives that are left out: error: %.3f, "
                        "signed_error: %.3f\n",
                        other, bias);
             else
-                printf("  # a single one tells no error of others\n");
+                printf("  # those of one size tell no error of others\n");
         }
         double error;
         if (count > 0 && sw_fit_collectives_error(&c, l, links, &error, &bias) > 0)

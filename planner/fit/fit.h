@@ -219,12 +219,12 @@ int sw_fit_links_check(const struct sw_cluster_config *cluster, const struct sw_
 enum { SW_FIT_MOST_COLLECTIVES = 2000 };
 int sw_fit_links_gather(struct sw_fit_links *links, struct sw_error *err);
 /* Sets launch, latency and efficiency of a level from the points that cross no other above it,
- * without point `without` (-1: none). Inner levels come first. The launch stays as described where
- * all take as many steps. More points than a curve holds become one that brings the mean of
- * |ln(predicted / measured)| near its least; then all of the collective and ranks of `without` are
- * left out, where others remain. Collectives over numbers of ranks that have 12 points or more
- * get curves of their own beside it, in `own` (NULL: they do not), which the cluster then points
- * to. Returns how many points were used; 0 leaves the cluster as it is. */
+ * without point `without` (-1: none) and those of its size that repeat it. Inner levels come first.
+ * The launch stays as described where all take as many steps. More points than a curve holds become
+ * one that brings the mean of |ln(predicted / measured)| near its least; then all of the collective
+ * and ranks of `without` are left out, where others remain. Collectives over numbers of ranks that
+ * have 12 points or more get curves of their own beside it, in `own` (NULL: they do not), which the
+ * cluster then points to. Returns how many points were used; 0 leaves the cluster as it is. */
 int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
                     const struct sw_fit_links *links, int32_t without,
                     struct sw_collective_curves *own);

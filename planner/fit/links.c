@@ -573,9 +573,9 @@ int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
     for (int32_t group = all > SW_MAX_CURVE; sorted != NULL && count == 0 && group >= 0; group--)
         for (int32_t i = 0; i < links->count; i++) {
             const struct sw_fit_link_point *p = &links->point[i];
-            const bool left_out =
-                i == without ||
-                (group == 1 && apart != NULL && p->kind == apart->kind && p->ranks == apart->ranks);
+            const bool left_out = apart != NULL && p->kind == apart->kind &&
+                                  p->ranks == apart->ranks &&
+                                  (group == 1 || p->bytes == apart->bytes);
             if (!left_out && sw_fit_link_level(cluster, p) == level)
                 sorted[count++] = *p;
         }

@@ -237,8 +237,7 @@ static void fit_cluster(struct sw_cluster_config *c, int32_t ranks)
         c->link[c->link_count - 1].spans = ranks;
 }
 
-/* Nothing is faster than its peak: units were mixed up, or one figure is of all accelerators.
- * t: NULL, it is of a metrics file. */
+/* Nothing is faster than its peak: units were mixed up, or one figure is of all accelerators. */
 static int check_rate(const struct sw_fit_table *t, struct sw_fit_run *r, struct sw_error *err)
 {
     struct sw_program_options options;
