@@ -170,6 +170,29 @@ static bool next_event(struct parse *p, yaml_event_t *event)
 
 static struct node *parse_value(struct parse *p, const yaml_event_t *event, int32_t depth);
 
+/* value: what follows the tag; NULL: a list or a mapping. A string may just begin as a tag does. */
+static void refuse_tag(struct parse *p, struct node *node, const char *tag, const char *value)
+{
+    static const char yaml[] = "tag:yaml.org,2002:"; /* what libyaml makes of '!!' */
+    const bool is_yaml = strncmp(tag, yaml, sizeof yaml - 1) == 0;
+    const char *written = is_yaml ? sw_config_format(p->c, "!!%s", tag + sizeof yaml - 1)
+                                  : sw_config_copy(p->c, tag, strlen(tag));
+    const char *help = "leave it out";
+    if (value != NULL && value[0] != '\0' && is_yaml)
+        help = sw_config_format(p->c, "leave it out: %s", sw_config_shown(p->c, value));
+    else if (value != NULL && !is_yaml)
+        help = sw_config_format(
+            p->c, "put the string in quotes: %s",
+            sw_config_quote(
+                p->c, sw_config_format(p->c, "%s%s%s", tag, value[0] != '\0' ? " " : "", value)));
+    sw_config_error_at(p->c, node,
+                       sw_config_format(p->c,
+                                        "%s is read as a YAML tag, which is not supported here",
+                                        sw_config_quote(p->c, written)),
+                       help);
+    node->kind = NODE_BROKEN;
+}
+
 static struct node *parse_scalar(struct parse *p, const yaml_event_t *event)
 {
     struct node *node = new_node(p, NODE_SCALAR, event->start_mark);
@@ -179,15 +202,8 @@ static struct node *parse_scalar(struct parse *p, const yaml_event_t *event)
     size_t length = event->data.scalar.length;
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     node->text = sw_config_copy(p->c, text, length);
-    const char *tag = (const char *)event->data.scalar.tag;
-    if (tag != NULL) {
-        const char *written = sw_config_format(p->c, "%s%s%s", tag, length > 0 ? " " : "", text);
-        sw_config_error_at(
-            p->c, node,
-            sw_config_format(p->c, "%s is read as a YAML tag, which is not supported here",
-                             sw_config_quote(p->c, tag)),
-            sw_config_format(p->c, "put the string in quotes: %s", sw_config_quote(p->c, written)));
-        node->kind = NODE_BROKEN;
+    if (event->data.scalar.tag != NULL) {
+        refuse_tag(p, node, (const char *)event->data.scalar.tag, text);
     } else if (strlen(text) != length) {
         sw_config_error_at(p->c, node, "a string with a NUL character", "remove it");
         node->kind = NODE_BROKEN;
@@ -270,11 +286,14 @@ static struct node *parse_key(struct parse *p, const yaml_event_t *event)
 static struct node *parse_mapping(struct parse *p, const yaml_event_t *start, int32_t depth)
 {
     struct node *map = new_node(p, NODE_MAPPING, start->start_mark);
+    const char *tag = (const char *)start->data.mapping_start.tag;
     yaml_event_t event;
     while (map != NULL && next_event(p, &event)) {
         if (event.type == YAML_MAPPING_END_EVENT) {
             yaml_event_delete(&event);
             check_duplicates(p, map);
+            if (tag != NULL)
+                refuse_tag(p, map, tag, NULL);
             return map;
         }
         struct node *key = parse_key(p, &event);
@@ -294,10 +313,13 @@ static struct node *parse_mapping(struct parse *p, const yaml_event_t *start, in
 static struct node *parse_sequence(struct parse *p, const yaml_event_t *start, int32_t depth)
 {
     struct node *list = new_node(p, NODE_SEQUENCE, start->start_mark);
+    const char *tag = (const char *)start->data.sequence_start.tag;
     yaml_event_t event;
     while (list != NULL && next_event(p, &event)) {
         if (event.type == YAML_SEQUENCE_END_EVENT) {
             yaml_event_delete(&event);
+            if (tag != NULL)
+                refuse_tag(p, list, tag, NULL);
             return list;
         }
         struct node *value = parse_value(p, &event, depth + 1);

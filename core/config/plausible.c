@@ -289,6 +289,21 @@ static void warn_of_learning_rate(struct sw_config *c, const struct node *at,
                           "look at the exponent: a usual figure is 'learning_rate: 3.0e-4'");
 }
 
+/* It is a fraction, or has a percent sign. */
+static void warn_of_margin(struct sw_config *c, const struct node *at,
+                           const struct sw_run_config *run)
+{
+    if (at == NULL || run->prefer_within <= 1 || strchr(at->text, '%') != NULL)
+        return;
+    const char *text = sw_config_shown(c, at->text);
+    sw_config_warn_at(c, at,
+                      sw_config_format(c,
+                                       "'prefer_within: %s' lets a step take %g times as long as "
+                                       "that of the fastest mesh",
+                                       text, 1 + run->prefer_within),
+                      sw_config_format(c, "did you mean '%s %%'?", text));
+}
+
 static void warn_of_recompute(struct sw_config *c, const struct node *at,
                               const struct sw_run_config *run)
 {
@@ -308,5 +323,6 @@ void sw_config_warn_of_run(struct sw_config *c, const struct node *root,
     warn_of_batch(c, sw_node_find(root, "global_batch_size"), run);
     warn_of_served(c, sw_node_find(sw_node_find(root, "serve"), "max_tokens"), run);
     warn_of_learning_rate(c, sw_node_find(sw_node_find(root, "optimizer"), "learning_rate"), run);
+    warn_of_margin(c, sw_node_find(root, "prefer_within"), run);
     warn_of_recompute(c, sw_node_find(sw_node_find(root, "recompute"), "layers"), run);
 }

@@ -146,7 +146,9 @@ static int check_characters(const struct filling *f, const struct sw_template_va
     const bool lines = v->kind == SW_TEMPLATE_LINES || v->kind == SW_TEMPLATE_DIRECTIVES;
     for (const char *c = v->value == NULL ? "" : v->value; *c != '\0'; c++)
         if (((unsigned char)*c < 0x20 && !(lines && (*c == '\n' || *c == '\t'))) || *c == 0x7f) {
-            snprintf(what, sizeof what, "the value of '{{%.40s}}' has a control character",
+            snprintf(what, sizeof what,
+                     "the value of '{{%.40s}}' has a control character; rename the file or folder "
+                     "that has it",
                      v->name);
             return fail_at(f, at, what);
         }

@@ -139,8 +139,14 @@ static void clever_yaml_is_refused(void **state)
     expect(SW_CONFIG_RUN, RUN_HEAD "<<: {prefer: fsdp}\n",
            "t:6:1: YAML merge keys are not supported | write the keys out, or name another file\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "prefer: !!str fsdp\n",
-           "t:6:9: 'tag:yaml.org,2002:str' is read as a YAML tag, which is not supported here | "
-           "put the string in quotes: 'tag:yaml.org,2002:str fsdp'\n");
+           "t:6:9: '!!str' is read as a YAML tag, which is not supported here | leave it out: "
+           "fsdp\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "prefer: !fast one\n",
+           "t:6:9: '!fast' is read as a YAML tag, which is not supported here | put the string in "
+           "quotes: '!fast one'\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "data: !mine {seed: 1}\nfreeze: !!seq\n- lm_head\n",
+           "t:6:7: '!mine' is read as a YAML tag, which is not supported here | leave it out\n"
+           "t:7:9: '!!seq' is read as a YAML tag, which is not supported here | leave it out\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "mesh_dim: \"a\\0b\"\n",
            "t:6:11: a string with a NUL character | remove it\n");
 }

@@ -957,6 +957,13 @@ static void warnings(void **state)
          "slurm: {gpus_per_node: 1}\n",
          "t:6:24: 'prompt_tokens: 129' is more than a sequence has room for, 128 tokens | write "
          "max_tokens, or fewer prompt_tokens\n"},
+        {"sequence_length: 128\nglobal_batch_size: 8\nprefer_within: 5\nslurm: {gpus_per_node: "
+         "1}\n",
+         "t:6:16: warning: 'prefer_within: 5' lets a step take 6 times as long as that of the "
+         "fastest mesh | did you mean '5 %'?\n"},
+        {"sequence_length: 128\nglobal_batch_size: 8\nprefer_within: 500 %\n"
+         "slurm: {gpus_per_node: 1}\n",
+         ""},
         {"sequence_length: 8193\nglobal_batch_size: 8\nslurm: {gpus_per_node: 1}\n", ""},
     };
     for (size_t i = 0; i < COUNT(runs); i++) {

@@ -139,7 +139,8 @@ static void says_where(void **state)
                                 "where sbatch reads no directives"},
         {"\na\n #SBATCH --b\n", "t:3:2: error: sbatch reads no '#SBATCH' behind the first "
                                 "command; put it further up"},
-        {"{{newline}}", "t:1:1: error: the value of '{{newline}}' has a control character"},
+        {"{{newline}}", "t:1:1: error: the value of '{{newline}}' has a control character; "
+                        "rename the file or folder that has it"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sw_error err = {0};
