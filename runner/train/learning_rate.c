@@ -1,6 +1,8 @@
 #include "runner/train/learning_rate.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 double sw_learning_rate(const struct sw_optimizer_config *o, int64_t step)
 {
@@ -15,4 +17,16 @@ double sw_learning_rate(const struct sw_optimizer_config *o, int64_t step)
     const double left =
         o->schedule == SW_SCHEDULE_COSINE ? (1 + cos(pi * progress)) / 2 : 1 - progress;
     return o->min_learning_rate + (o->learning_rate - o->min_learning_rate) * left;
+}
+
+bool sw_learning_rate_is_over(const struct sw_optimizer_config *o, int64_t last, char *note,
+                              size_t bytes)
+{
+    if (last <= o->total_steps || sw_learning_rate(o, last) > 0)
+        return false;
+    snprintf(note, bytes,
+             "the learning rate is 0 behind step %" PRId64 ", optimizer.total_steps: no step from "
+             "there to %" PRId64 " changes the model; make a plan with more total_steps",
+             o->total_steps, last);
+    return true;
 }

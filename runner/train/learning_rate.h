@@ -8,4 +8,9 @@
  * & Hutter 2017) down to min_learning_rate at total_steps and there for ever. */
 double sw_learning_rate(const struct sw_optimizer_config *optimizer, int64_t step);
 
+/* Whether the rate is 0 behind the schedule's end and `last`, the run's last step, lies there; then
+ * `note` says so. */
+bool sw_learning_rate_is_over(const struct sw_optimizer_config *optimizer, int64_t last, char *note,
+                              size_t bytes);
+
 #endif

@@ -399,7 +399,7 @@ static int run_steps(struct training *t)
 static void announce(const struct training *t)
 {
     const struct sw_rank *rank = t->rank;
-    char mesh[64], attempt[40] = "";
+    char mesh[64], attempt[40] = "", note[240];
     if (t->ending.board->attempt.attempt > 1)
         snprintf(attempt, sizeof attempt, ", attempt %" PRId64, t->ending.board->attempt.attempt);
     fprintf(stderr,
@@ -410,6 +410,8 @@ static void announce(const struct training *t)
             sw_mesh_format(&rank->plan->decision.mesh, mesh, sizeof mesh), rank->launch->size,
             rank->launch->size == 1 ? "" : "s",
             (double)sw_executor_arena_bytes(rank->executor) / 1e6, attempt);
+    if (sw_learning_rate_is_over(&rank->plan->run->optimizer, t->last, note, sizeof note))
+        fprintf(stderr, "note: %s\n", note);
 }
 
 /* Rank 0. What a copy of the folder, or a kill, has left in that of the checkpoints. */
