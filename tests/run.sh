@@ -131,6 +131,27 @@ count_step() { # NAME LOG STATUS [SECONDS]
     fi
 }
 
+# begin_step NAME COMMAND...: as step, but goes on meanwhile; end_steps waits for all of them and counts each. For what keeps one
+# processor busy, and needs nothing of what is built.
+begun=()
+begin_step() {
+    local name=$1 log
+    shift
+    log=$(log_of "$name")
+    "$@" >"$log" 2>&1 </dev/null &
+    begun+=("$!|$name")
+}
+end_steps() {
+    local job name status
+    for job in ${begun[@]+"${begun[@]}"}; do
+        name=${job#*|}
+        wait "${job%%|*}"
+        status=$?
+        count_step "$name" "$(log_of "$name")" $status
+    done
+    begun=()
+}
+
 configure_and_build() { # DIR CMAKE-ARGUMENTS...
     local dir=$1
     shift
@@ -320,12 +341,15 @@ start_beside "$(log_of "$bare")" bash tests/bare_root.sh
 launch_prefix=(${in_turns[@]+"${in_turns[@]}"})
 run_ctest gcc build -LE 'alone|waits|checked'
 busy "gcc"
-step "format" bash tests/check_format.sh
-step "walks apply" bash tests/check_walks.sh
-step "shellcheck" check_scripts
-busy "format, walks, shellcheck"
-if step "the checked build, without each optional package, then with all" build_checked; then
-    busy "the checked build"
+# beside the configurations of the next build, each of which keeps one processor busy
+begin_step "format" bash tests/check_format.sh
+begin_step "walks apply" bash tests/check_walks.sh
+begin_step "shellcheck" check_scripts
+checked=
+if step "the checked build, without each optional package, then with all" build_checked; then checked=1; fi
+end_steps
+busy "the checked build, format, walks, shellcheck"
+if [ -n "$checked" ]; then
     run_checked checked build-checked -LE 'slow|variant|packaging|release'
     busy "checked"
     [ -z "$has_clang" ] || fuzz 5
