@@ -697,5 +697,5 @@ for part in "${parts[@]}"; do
     write_report
 done
 write_report
-rm -f "$build/gpu-code"
+rm -rf "$build/gpu-code" "${saves:?}" # of a part that was stopped
 exit "$status"

@@ -335,7 +335,7 @@ void sw_emulate(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
                 std::function<void()> thread)
 {
     if (shared_bytes > SHARED_BYTES || block.x > MAX_THREADS || grid.x == 0 || grid.y == 0 ||
-        grid.z == 0) {
+        grid.z == 0 || grid.x > INT32_MAX || grid.y > UINT16_MAX || grid.z > UINT16_MAX) {
         fprintf(stderr, "cuda_emulator: a launch no device would take\n");
         abort();
     }
