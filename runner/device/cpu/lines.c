@@ -320,6 +320,7 @@ void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t lin
 
 void sw_cpu_put_lines(const struct sw_cpu_matmul *g, enum kind kind, int64_t padded, float *x)
 {
+    const bool paired = in_pairs(kind);
     const int64_t block = block_elems(kind), group = sw_cpu_lines_group(g->m);
     for (int64_t i = 0; i < g->m; i++) {
         const int64_t first = i / group * group, from = i * g->a_row;
@@ -328,13 +329,13 @@ void sw_cpu_put_lines(const struct sw_cpu_matmul *g, enum kind kind, int64_t pad
         for (int64_t j = 0; j < padded; j += block, to += rows * x_floats(kind)) {
             const int64_t left = g->k - j, n = left < 0 ? 0 : left < block ? left : block;
             const uint16_t *narrow = (const uint16_t *)g->a + from + j;
-            if (in_pairs(kind) || n < block)
+            if (paired || n < block)
                 memset(to, 0, (size_t)x_floats(kind) * sizeof *to);
             if (kind == PAIRS || kind == CODE_PAIRS)
                 memcpy(to, narrow, (size_t)n * sizeof *narrow);
             for (int64_t e = 0; kind == BYTE_PAIRS && e < n; e++)
                 memcpy((char *)(to + e % LANES) + e / LANES * 2, narrow + e, sizeof *narrow);
-            for (int64_t e = 0; !in_pairs(kind) && e < n; e++)
+            for (int64_t e = 0; !paired && e < n; e++)
                 to[deal(kind, e)] = g->a_dtype == SW_BF16_T ? sw_bf16_to_float(narrow[e])
                                                             : ((const float *)g->a)[from + j + e];
         }

@@ -359,6 +359,7 @@ static void put_groups(const struct sw_cpu_matmul *g, enum kind kind, int64_t pa
 {
     const int64_t step = lines_of_step(kind), steps = padded / step;
     const int64_t group = sw_cpu_packed_group(g->m);
+    const bool paired = in_pairs(kind);
     for (int64_t i = 0; i < g->m; i++) {
         const int64_t first = i / group * group, from = i * g->a_row;
         const int64_t rows = g->m - first < group ? g->m - first : group;
@@ -366,7 +367,7 @@ static void put_groups(const struct sw_cpu_matmul *g, enum kind kind, int64_t pa
         for (int64_t j = 0; j < padded; j += step, to += rows) {
             const int64_t left = g->k - j;
             const uint16_t *narrow = (const uint16_t *)g->a + from + j;
-            if (in_pairs(kind)) {
+            if (paired) {
                 uint16_t pair[2] = {left > 0 ? narrow[0] : 0, left > 1 ? narrow[1] : 0};
                 memcpy(to, pair, sizeof pair);
             } else {
