@@ -89,7 +89,7 @@ struct sw_op_info {
     bool linear;
     bool always_recompute; /* with `linear`, its result stands for its operand */
     uint8_t addend;        /* index of the operand that may be added to out[0], behind the scales of
-                              a weight in int8 (sw_op_addend); 0: takes none */
+                              a weight in 8 bits (sw_op_addend); 0: takes none */
     uint8_t held;          /* operands from the second on that are read once, however many rows meet
                               them: a weight, or keys and values; 0: none */
     uint8_t tiled;         /* the operand that may be a weight in tiles (device.h); 0: none */

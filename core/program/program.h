@@ -147,7 +147,7 @@ struct sw_value {
     bool carried;    /* handed from iteration to iteration of a region: stack = repeat + 1 */
     bool decay;      /* parameters: weight decay applies */
     bool frozen;     /* parameters: no gradient, no moments, no update */
-    bool scales;     /* of a parameter in int8: what its integers stand for (quantize.h) */
+    bool scales;     /* of a parameter in 8 bits: what its numbers stand for (quantize.h) */
     bool copy;       /* of the parameter before it: in the precision that products take it in, made
                         when the state is and by what updates the parameter */
     uint8_t initial; /* state: enum sw_initial */
@@ -384,10 +384,10 @@ struct sw_serving_shape {
     int64_t slots_per_rank;  /* texts of the cache on one rank of the batch */
     int64_t planned_slots;   /* that the plan has of them, whatever there is to serve */
     enum sw_dtype cache;     /* of keys and values as they are kept */
-    enum sw_dtype matrices;  /* of the layers' matrices: the compute precision, or int8 */
+    enum sw_dtype matrices;  /* of the layers' matrices: the compute precision, or 8 bits */
     struct sw_rules weights; /* where the weights lie: the same in every program of the state */
     bool gathers_cache;      /* prefill, score: keys and values come to the queries (serving.h) */
-    bool tiles;              /* weights of bf16 and int8 lie in tiles where they are whole ones */
+    bool tiles;              /* weights of bf16 and 8 bits lie in tiles where they are whole ones */
     bool mixes;              /* prefill: a row has a token, of a prompt or of a text that runs; the
                                 first ones of a rank, as many as slots at most, are sampled */
 };

@@ -81,7 +81,7 @@ struct sw_serving {
     int64_t token_budget; /* of prompts' tokens in a call, over the whole mesh: rows of a chunk, as
                              many on a rank of the batch as fit, one at least; 0: one */
     enum sw_dtype cache;  /* of keys and values: the compute precision, fp32, or int8 with scales */
-    enum sw_dtype weights; /* SW_I8: the layers' matrices in int8, with scales
+    enum sw_dtype weights; /* SW_I8, SW_E4M3: the layers' matrices so, with scales
                               (core/base/quantize.h); any other: the compute precision */
     bool stream_weights; /* weights stay split over fsdp and are gathered layer by layer, one layer
                             ahead; else every rank of fsdp has them all */
@@ -97,9 +97,9 @@ struct sw_workload {
 };
 
 /* The options of a program of that kind over the state that all of them share: weights in the
- * compute precision or int8 (norms and biases in that of the parameters) and the cache. `training`:
- * of the run, whose mesh, model and rules it takes. Errors (SW_BAD_INPUT): a number out of range;
- * (SW_UNMET): the mesh cannot serve the model. */
+ * compute precision or 8 bits (norms and biases in that of the parameters) and the cache.
+ * `training`: of the run, whose mesh, model and rules it takes. Errors (SW_BAD_INPUT): a number out
+ * of range; (SW_UNMET): the mesh cannot serve the model. */
 int sw_serving_options(const struct sw_program_options *training, const struct sw_serving *want,
                        enum sw_program_kind kind, struct sw_program_options *out,
                        struct sw_error *err);

@@ -12,7 +12,7 @@ struct sw_state_row {
     enum sw_initial initial;              /* normal: of the model's initializer_range */
     bool decay;                           /* weight decay applies */
     bool frozen;                          /* of a parameter: it is not trained, has no moments */
-    bool scales;                          /* f32 [outputs], of the parameter in int8: quantize.h */
+    bool scales;                          /* f32 [outputs], of the one in 8 bits: quantize.h */
     bool copy;                            /* as in struct sw_value */
     bool tiled;                           /* as in struct sw_value */
     uint8_t moment;                       /* as in struct sw_value */
@@ -34,7 +34,7 @@ struct sw_state {
     int64_t bytes, parameter_bytes, cache_bytes;
 };
 
-/* The scales of a row in int8; NULL: it has none. */
+/* The scales of a row in 8 bits; NULL: it has none. */
 const struct sw_state_row *sw_state_scales(const struct sw_state *state,
                                            const struct sw_state_row *row);
 

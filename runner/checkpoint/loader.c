@@ -305,7 +305,7 @@ static int spread(const struct sw_exchange *x, int32_t rank, struct sw_mover *mo
     return status;
 }
 
-/* The scales of what is in int8, from a reading of its own. Collective. */
+/* The scales of what is in 8 bits, from a reading of its own. Collective. */
 static int measure(struct sw_rank *rank, const struct sw_exchange *x, struct sw_part *part,
                    const struct sw_manifest *manifest, struct sw_loading *loading,
                    struct sw_scales *scales)

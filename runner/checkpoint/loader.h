@@ -3,7 +3,7 @@
  * Rank 0 reads what is small (manifest, config.json, headers), looks whether it fits and tells the
  * others; then every rank reads its part of the files' data once, in pieces of at least 1 MiB where
  * the files have so much, verifies it, and the elements go to the ranks that hold them. Where the
- * state has weights in int8 it reads the part once more, before, for their scales (scales.h). */
+ * state has weights in 8 bits it reads the part once more, before, for their scales (scales.h). */
 #ifndef SW_CHECKPOINT_LOADER_H
 #define SW_CHECKPOINT_LOADER_H
 

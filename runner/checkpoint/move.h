@@ -20,7 +20,7 @@ struct sw_mover;
 int sw_mover_create(const struct sw_exchange *exchange, struct sw_executor *executor,
                     struct sw_mover **out, struct sw_error *err);
 void sw_mover_free(struct sw_mover *mover);
-/* Loading rows in int8 takes settled scales of the exchange's placement, which are borrowed. */
+/* Loading rows in 8 bits takes settled scales of the exchange's placement, which are borrowed. */
 void sw_mover_quantize(struct sw_mover *mover, const struct sw_scales *scales);
 
 /* Errors of both: SW_ENVIRONMENT: the device's, the communicator's (another rank is gone). Ranks do

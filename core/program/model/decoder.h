@@ -32,7 +32,7 @@ struct sw_decoder {
 };
 
 void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *out);
-/* The parameters: `dtype` of embedding and head, `of_layers` of the other matrices (SW_I8: with
+/* The parameters: `dtype` of embedding and head, `of_layers` of the other matrices (of 8 bits: with
  * scales), `output_width` the second dimension of the output projection; trained: all but those
  * that the options say are frozen; else none. */
 void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype of_layers,

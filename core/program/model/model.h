@@ -21,7 +21,7 @@ struct sw_made {
 int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *declared,
                            enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
                            bool trained);
-/* The scales of a parameter in int8, which is the last value that was made: they stand behind it.
+/* The scales of a parameter in 8 bits, which is the last value that was made: they stand behind it.
  * outputs: the dimension of its results. */
 void sw_build_scales(struct sw_builder *b, int32_t parameter, struct sw_dim outputs);
 /* A copy of a parameter in the precision of compute, which lasts as it does: a parameter as well,
@@ -32,7 +32,7 @@ int32_t sw_build_table(struct sw_builder *b, int32_t parameter);
 /* The op that looks tokens up, without its result. Where the table is not gathered, which it is in
  * the compute precision, rows are rounded as they are looked up, not the table before. */
 int32_t sw_build_lookup(struct sw_builder *b, int32_t tokens, int32_t parameter);
-/* A weight matrix as products take it: the parameter itself, in int8, too, or its cast to the
+/* A weight matrix as products take it: the parameter itself, in 8 bits, too, or its cast to the
  * compute precision. */
 int32_t sw_build_weight(struct sw_builder *b, int32_t parameter);
 /* Op with one or two operands (w -1: none) of the compute precision's result. */

@@ -26,7 +26,7 @@ static int32_t products_linear_dw(const struct sw_program *p, const struct sw_op
     return 1;
 }
 
-/* Where weights in int8 are widened in panels, these are written and read besides, and so are the
+/* Where weights in 8 bits are widened in panels, these are written and read besides, and so are the
  * results before they are scaled. */
 static struct sw_op_cost cost_linear(const struct sw_program *p, const struct sw_op *op)
 {

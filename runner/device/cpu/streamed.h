@@ -185,11 +185,11 @@ INLINE vec widen_bytes(const enum kind kind, const char *weights, const int half
         const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)from));
         const __m256i codes =
             _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16((short)0xbfff));
-        return (vec)_mm512_cvtph_ps(codes) * 256;
+        return (vec)_mm512_cvtph_ps(codes) * 256.0f;
 #elif defined(__AVX2__) && defined(__F16C__)
         const __m128i wide = _mm_cvtepi8_epi16(_mm_loadl_epi64((const void *)from));
         const __m128i codes = _mm_and_si128(_mm_slli_epi16(wide, 7), _mm_set1_epi16((short)0xbfff));
-        return (vec)_mm256_cvtph_ps(codes) * 256;
+        return (vec)_mm256_cvtph_ps(codes) * 256.0f;
 #else
         const loose_bytes *bytes = (const void *)from;
         return widen_codes((bits) __builtin_convertvector(*bytes, integers));
