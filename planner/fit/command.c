@@ -513,6 +513,27 @@ static int fit_runs(struct sw_fit_set *set, int32_t *fitted, int32_t *skipped, s
     return 0;
 }
 
+/* Those of a table that names no accelerators, which would be fitted if a cluster had so many. */
+static void tell_unused(const struct sw_fit_set *set, const struct sw_fit_links *links)
+{
+    int32_t unused = 0, first = -1;
+    for (int32_t i = 0; i < links->count; i++) {
+        bool used = *links->point[i].accelerator != '\0';
+        for (int32_t k = 0; k < set->config_count && !used; k++) {
+            const struct sw_cluster_config *cluster = sw_fit_cluster_of(set->config[k]);
+            used = cluster != NULL && sw_fit_link_level(cluster, &links->point[i]) >= 0;
+        }
+        first = used || first >= 0 ? first : i;
+        unused += !used;
+    }
+    if (unused == 0 || unused == links->count)
+        return; /* all: an error */
+    const struct sw_place at = links->point[first].place;
+    fprintf(stderr,
+            "%s:%d:%d: note: not used: %d collectives over more ranks than a given cluster has\n",
+            at.file, at.line, at.column, unused);
+}
+
 /* The first that is wrong is told where it stands, so before they are put in another order. */
 static int fit_links(const struct sw_fit_set *set, struct sw_fit_links *links, int32_t *fitted,
                      struct sw_error *err)
@@ -523,6 +544,7 @@ static int fit_links(const struct sw_fit_set *set, struct sw_fit_links *links, i
         if (cluster != NULL && sw_fit_links_check(cluster, links, err) != 0)
             return -1;
     }
+    tell_unused(set, links);
     if (sw_fit_links_gather(links, err) != 0)
         return -1;
     if (links->count < all)

@@ -121,10 +121,13 @@ static int check_names(const struct sw_fit_table *t, struct sw_error *err)
 /* The names stand in the header; read: whether there was such a line. */
 static struct sw_fit_table *begin(struct sw_fit_table *t, bool read, struct sw_error *err)
 {
+    const bool others = strpbrk(t->header, ";\t") != NULL;
     t->columns = read ? split(t->header, t->name, t->column) : 0;
     if (t->columns >= 2)
         return check_names(t, err) == 0 ? t : NULL;
-    sw_fit_fail_row(t, err, "not a CSV file with a line of column names");
+    sw_fit_fail_row(t, err,
+                    others ? "not a CSV file: put commas between its columns"
+                           : "not a CSV file with a line of column names");
     return NULL;
 }
 

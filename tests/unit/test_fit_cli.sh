@@ -151,6 +151,13 @@ cmp "$out/once.left" "$out/again.left" || fail "$(cat "$out/once.left" "$out/aga
 printf 'gpu,model,n_gpus,seq_len,micro_batch,tok_s_gpu\nh100_80gb,llama-8b,64,8192,1,9\n' >"$out/slow.csv"
 "$plan" fit "$out/slow.csv" configs/clusters/h100-8x8.yaml configs/models/llama-8b.yaml | grep -q '^# Every share is at its least' || fail "silent about 9 tokens a second"
 
+# What no cluster has room for is told, and so are columns between other marks.
+printf 'op,message_bytes,accelerators,latency_us\nall_reduce,1048576,8,45\nall_reduce,1048576,128,90\n' >"$out/large.csv"
+"$plan" fit "$out/large.csv" configs/clusters/h100-8x8.yaml 2>&1 >/dev/null |
+    grep -qx "$out/large.csv:3:24: note: not used: 1 collectives over more ranks than a given cluster has" || fail "silent about 128 ranks"
+tr , ';' <"$out/large.csv" >"$out/marks.csv"
+expect 2 "marks.csv:1:1: error: not a CSV file: put commas between its columns" "$out/marks.csv" configs/clusters/h100-8x8.yaml
+
 # What was fitted to one says nothing of others.
 printf 'op,message_bytes,accelerators,latency_us\nall_reduce,1048576,8,45\n' >"$out/one.csv"
 "$plan" fit "$out/one.csv" configs/clusters/h100-8x8.yaml >"$out/fit.yaml"
