@@ -97,6 +97,9 @@ static int check_options(const struct sw_options *options, struct sw_error *err)
         return sw_fail(err, SW_BAD_INPUT,
                        "--sources goes with none of --program, --html and --rejected; ask for one "
                        "after the other");
+    if (options->program && options->json)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "--program prints text alone; leave --json out, or --program");
     return 0;
 }
 
