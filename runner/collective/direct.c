@@ -18,10 +18,10 @@ int sw_direct_init(struct sw_direct *direct, struct sw_transport *transport,
     direct->sends = calloc(count, sizeof *direct->sends);
     direct->receives = calloc(count, sizeof *direct->receives);
     direct->parts = calloc(count, sizeof *direct->parts);
-    direct->places = calloc(count, sizeof *direct->places);
+    direct->places.place = calloc(count, sizeof *direct->places.place);
     direct->sources = calloc(count, sizeof *direct->sources);
     if (direct->sends == NULL || direct->receives == NULL || direct->parts == NULL ||
-        direct->places == NULL || direct->sources == NULL)
+        direct->places.place == NULL || direct->sources == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for a group of %d", (int)group_max);
     return 0;
 }
@@ -31,10 +31,10 @@ void sw_direct_free(struct sw_direct *direct)
     free(direct->sends);
     free(direct->receives);
     free(direct->parts);
-    free(direct->places);
+    free(direct->places.place);
     free(direct->sources);
     direct->sends = direct->receives = direct->parts = NULL;
-    direct->places = NULL;
+    direct->places.place = NULL;
     direct->sources = NULL;
 }
 
@@ -70,7 +70,7 @@ static int32_t further(const struct member *m, int32_t k)
 
 static int32_t member_at(const struct member *m, int32_t place)
 {
-    return m->direct->places[place].member;
+    return m->direct->places.place[place].member;
 }
 
 static int32_t rank_at(const struct member *m, int32_t place)
@@ -101,43 +101,11 @@ static int run(struct member *m, struct sw_error *err)
 
 /* ---- Places ---- */
 
-static int compare_places(const void *a, const void *b)
-{
-    const struct sw_direct_place *one = a, *other = b;
-    const int by_node = (one->node > other->node) - (one->node < other->node);
-    return by_node != 0 ? by_node : (one->member > other->member) - (one->member < other->member);
-}
-
-/* How many places each node has, where they are sorted and that is the same number on each; else
- * all. */
-static int32_t places_of_nodes(const struct member *m)
-{
-    const struct sw_direct_place *places = m->direct->places;
-    int32_t each = 1;
-    while (each < m->group && places[each].node == places[0].node)
-        each++;
-    for (int32_t i = each; i < m->group; i++)
-        if (m->group % each != 0 || (places[i].node == places[i - 1].node) != (i % each > 0))
-            return m->group;
-    return each > 1 ? each : m->group;
-}
-
-/* By node, and in the order of members where nodes do not have the same number of them. All members
- * come to the same answer. */
 static void find_places(struct member *m)
 {
-    struct sw_direct_place *places = m->direct->places;
-    const int32_t *node = m->direct->transport->node;
-    for (int32_t i = 0; i < m->group; i++)
-        places[i] = (struct sw_direct_place){0, i};
-    for (int32_t i = 0; node != NULL && i < m->group; i++)
-        places[i].node = node[rank_at(m, i)];
-    if (node != NULL)
-        qsort(places, (size_t)m->group, sizeof *places, compare_places);
+    struct sw_direct *e = m->direct;
     m->each = m->group;
-    m->on_node = places_of_nodes(m);
-    for (int32_t i = 0; m->on_node == m->group && i < m->group; i++)
-        places[i].member = i;
+    m->on_node = sw_places_find(&e->places, &e->mesh, m->call->axes, e->rank, e->transport->node);
     for (m->index = 0; member_at(m, m->index) != m->own; m->index++)
         ;
 }

@@ -14,12 +14,14 @@
  * Rabenseifner, Gropp 2005). Blocks below SW_BY_NODE_BYTES and all_to_all go directly. Either way a
  * sum is made inside each node first, in member order and rounded to its dtype, then over the
  * nodes, in the order of ranks: a result depends on how many members share a node, not on sizes.
+ * Where the groups over some axes do not all have as many on each node, none of them does so.
  *
  * Blocking; asynchrony is queue.c's business. */
 #ifndef SW_COLLECTIVE_DIRECT_H
 #define SW_COLLECTIVE_DIRECT_H
 
 #include "runner/collective/call.h"
+#include "runner/collective/places.h"
 
 /* Shorter blocks go to each member: rounds inside a node would take longer than they save. */
 enum { SW_BY_NODE_BYTES = 8 << 10 };
@@ -58,11 +60,6 @@ struct sw_transport {
     const int32_t *node; /* [ranks] the node of each, as the lowest rank on it; NULL: all on one */
 };
 
-/* A member of a group, and the node that it lies on. */
-struct sw_direct_place {
-    int32_t node, member;
-};
-
 /* One rank's end. Owns the arrays, borrows the transport. */
 struct sw_direct {
     struct sw_transport *transport;
@@ -72,8 +69,8 @@ struct sw_direct {
     int64_t shift_bytes_max;              /* of a shift or a transfer */
     struct sw_transfer *sends, *receives; /* [group_max] each */
     struct sw_transfer *parts;            /* [group_max] what comes from each place */
-    struct sw_direct_place *places;       /* [group_max] */
-    const void **sources;                 /* [group_max] */
+    struct sw_places places;
+    const void **sources; /* [group_max] */
 };
 
 /* 8 ranks on 2 cores gathered 8 x 16 MiB in about half the time with messages of 0.5 to 2 MiB than

@@ -303,6 +303,10 @@ static int check_eight_ranks(struct sw_error *err)
         result = check_mesh(&meshes[0], 0, pieces[i], err);
     for (size_t i = 0; i < sizeof meshes / sizeof *meshes && result == 0; i += 3)
         result = check_nodes(&meshes[i], i % 2 ? 4096 : 0, i < 2 ? 2 : 4, err);
+    /* groups of four, not all of them with two members on each node: no sum goes by node */
+    const struct sw_mesh cut = sw_mesh_make(2, 1, 1, 4);
+    if (result == 0)
+        result = check_nodes(&cut, 0, 6, err);
     if (result == 0)
         result = check_errors(err);
     if (result == 0)

@@ -82,29 +82,28 @@ static double held(const struct reference_case *c, int32_t rank, int32_t operand
                                    : round_to(c->dtype, value / 4095.0);
 }
 
-/* Members of the group on every node, where that is the same number; else all. */
-static int32_t members_of_nodes(const struct reference_case *c, const struct sw_mesh *mesh,
-                                int32_t rank)
+/* Members of each group on every node, where that is one number; else all. */
+static int32_t members_of_nodes(const struct reference_case *c, const struct sw_mesh *mesh)
 {
-    const int32_t group = sw_axes_size(mesh, c->axes);
+    const int32_t group = sw_axes_size(mesh, c->axes), ranks = sw_mesh_rank_count(mesh);
     int32_t first = 0;
-    for (int32_t node = 0; c->node_ranks > 0 && node * c->node_ranks < sw_mesh_rank_count(mesh);
-         node++) {
+    for (int32_t rank = 0; c->node_ranks > 0 && rank < ranks; rank++) {
         int32_t members = 0;
         for (int32_t i = 0; i < group; i++)
-            members += sw_axes_member(mesh, c->axes, rank, i) / c->node_ranks == node;
-        if (first > 0 && members > 0 && members != first)
+            members +=
+                sw_axes_member(mesh, c->axes, rank, i) / c->node_ranks == rank / c->node_ranks;
+        if (first > 0 && members != first)
             return group;
-        first = members > 0 ? members : first;
+        first = members;
     }
-    return first > 0 ? first : group;
+    return first > 1 ? first : group;
 }
 
 /* In the dtype the sums are made in, in member order: of each node's members, then of nodes. */
 static double sum_held(const struct reference_case *c, const struct sw_mesh *mesh, int32_t rank,
                        int32_t operand, int64_t i)
 {
-    const int32_t group = sw_axes_size(mesh, c->axes), each = members_of_nodes(c, mesh, rank);
+    const int32_t group = sw_axes_size(mesh, c->axes), each = members_of_nodes(c, mesh);
     const int32_t node_ranks = each < group ? c->node_ranks : sw_mesh_rank_count(mesh);
     const bool wide = c->dtype == SW_F64 || c->dtype == SW_I32;
     double sum = 0;
