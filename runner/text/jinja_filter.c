@@ -120,7 +120,9 @@ static bool read_digits(const struct jinja_text *text, int64_t base, int64_t *wh
             p += 2;
             break;
         }
-    if (!isalnum((unsigned char)*p) || base < 2 || base > 36)
+    /* strtoll would pass over another 0x */
+    if (!isalnum((unsigned char)*p) || base < 2 || base > 36 ||
+        (base == 16 && *p == '0' && (p[1] | 32) == 'x'))
         return false;
     errno = 0;
     *whole = strtoll(p, &end, (int)base) * (minus ? -1 : 1);

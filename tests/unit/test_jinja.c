@@ -58,8 +58,9 @@ static const struct {
      "'\xc3\x9f'.capitalize() }}",
      "ab STRASSE Ss Ss"},
     {"{{ '0x1f'|int(base=16) }} {{ ' -1F '|int(0, 16) }} {{ '0b11'|int(base=2) }} "
-     "{{ '17'|int(base=8) }} {{ '9'|int(3, 8) }} {{ '0x'|int(base=16) }} {{ '-+1'|int(4, 16) }}",
-     "31 -31 3 15 3 0 4"},
+     "{{ '17'|int(base=8) }} {{ '9'|int(3, 8) }} {{ '0x'|int(base=16) }} {{ '-+1'|int(4, 16) }} "
+     "{{ '0x0x5'|int(7, 16) }}",
+     "31 -31 3 15 3 0 4 7"},
     {"{{ 1 < 2 < 3 }} {{ 1 < 3 < 2 }} {{ 2 in l }} {{ 9 not in l }} {{ 'b' in t }} {{ 'k' in d }}",
      "True False True True True True"},
     {"{{ 1 == 1.0 }} {{ true == 1 }} {{ 'a' == 1 }} {{ [1] == [1] }} {{ {'a': 1} == {'a': 1} }}",
