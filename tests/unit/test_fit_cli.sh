@@ -167,7 +167,9 @@ grep -qx '  # those of one size tell no error of others' "$out/fit.yaml" || fail
 # Tables of any length take seconds, or are refused in a line.
 awk 'BEGIN { print "collective,payload_bytes,gpus,busbw_GBps"
     for (i = 0; i < 200000; i++) printf "all_reduce,%.0f,8,%.3f\n", 2 ^ (20 + i % 14), 100 + i % 14 * 10 + i % 7 }' >"$out/long.csv"
-(ulimit -t 20 -v 500000 && "$plan" fit "$out/long.csv" configs/clusters/h100-8x8.yaml) >"$out/fit.yaml" 2>"$out/errors" ||
+memory=500000 # kB; the address sanitizer's shadow takes terabytes
+(ulimit -v "$memory" && "$plan" --version) >/dev/null 2>&1 || memory=unlimited
+(ulimit -t 20 -v "$memory" && "$plan" fit "$out/long.csv" configs/clusters/h100-8x8.yaml) >"$out/fit.yaml" 2>"$out/errors" ||
     fail "200,000 rows: $(cat "$out/errors")"
 grep -qx 'plan: note: of 200000 collectives many repeat a size: the medians of 14 count' "$out/errors" || fail "$(cat "$out/errors")"
 awk 'BEGIN { print "collective,payload_bytes,gpus,busbw_GBps"
