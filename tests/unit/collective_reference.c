@@ -343,6 +343,17 @@ int reference_begin(struct reference_run *run, struct sw_comm *comm, const struc
     return 0;
 }
 
+/* Whether an operand that is not reduced in place is still what the rank held: others may read it
+ * later. Of a large one a part, as of results. */
+static bool input_changed(const struct reference_run *run, int32_t rank, int32_t operand)
+{
+    const int64_t elems = run->call.elems[operand], step = elems > 1 << 16 ? 61 : 1;
+    for (int64_t e = 0; !run->c.in_place && e < elems; e += step)
+        if (load(run->c.dtype, run->in[operand], e) != held(&run->c, rank, operand, e))
+            return true;
+    return false;
+}
+
 int reference_end(struct reference_run *run, struct sw_comm *comm, struct sw_error *err)
 {
     const struct reference_case *c = &run->c;
@@ -362,6 +373,9 @@ int reference_end(struct reference_run *run, struct sw_comm *comm, struct sw_err
                     sw_fail(err, SW_UNMET, "rank %d: %s: operand %d [%lld] is %.17g, not %.17g",
                             (int)comm->rank, text, (int)i, (long long)e, have, want);
         }
+        if (result == 0 && input_changed(run, comm->rank, i))
+            result = sw_fail(err, SW_UNMET, "rank %d: %s: wrote to operand %d", (int)comm->rank,
+                             text, (int)i);
         if (fence_broken(run->out[i], run->out_elems[i] * element) ||
             fence_broken(run->in[i], run->call.elems[i] * element))
             result = sw_fail(err, SW_UNMET, "rank %d: %s: wrote past operand %d", (int)comm->rank,
