@@ -2,19 +2,19 @@
 # What a newcomer's machine has: Debian and git, nothing else. A root folder made by debootstrap, a clone of the
 # commit that is checked out, and the README's two commands in it.
 #
-#   tests/bare_root.sh            the quickstart with 20 steps, and again from another folder; the headers with
-#                                 what it installs but libmicrohttpd; the tests' build and headers, with all they install. Debug, and
-#                                 each file compiled once: warnings and speed are judged outside
+#   tests/bare_root.sh            the review jobs (below); the quickstart with 20 steps, and again from another folder; the headers
+#                                 with what it installs but libmicrohttpd; the tests' build and headers, with all they install.
+#                                 Debug, and each file compiled once: warnings and speed are judged outside
+#   tests/bare_root.sh --review   the jobs of examples/review: their own packages, build and comparison, a fresh root each
 #   tests/bare_root.sh --whole    two fresh roots: the quickstart, then the tests; the tests, then the quickstart
 #
 # Needs root, debootstrap and this machine's source of packages; skipped (77) without.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-whole=
-case ${1:-} in
-    '') ;;
-    --whole) whole=1 ;;
-    *) echo "usage: tests/bare_root.sh [--whole]" >&2 && exit 2 ;;
+only=${1:-}
+case $only in
+    '' | --whole | --review) ;;
+    *) echo "usage: tests/bare_root.sh [--review | --whole]" >&2 && exit 2 ;;
 esac
 skip() {
     echo "SKIP: both commands in a bare root folder: $*"
@@ -80,7 +80,34 @@ inside() {
         chroot "$root" bash -c "cd /shardwright && $*"
 }
 
-if [ -n "$whole" ]; then
+# review_jobs: runs the steps of both jobs as their YAML has them, without the comment, which needs a forge
+# (tests/unit/test_review.sh). The tree is compared with itself: nothing changes, and the jobs pass.
+review_jobs() {
+    local root step steps
+    for root in gitlab github; do
+        cp -a "$scratch/first" "$scratch/$root" || exit 3
+        prepare "$scratch/$root"
+    done
+    steps=$scratch/gitlab/job.sh
+    python3 tests/support/review_steps.py examples/review/gitlab-job.yaml >"$steps"
+    # shellcheck disable=SC2016 # the inner shell's
+    inside "$scratch/gitlab" 'CI_MERGE_REQUEST_DIFF_BASE_SHA=$(git rev-parse HEAD) bash -eo pipefail /job.sh' || return 1
+    grep -q '^\*\*Plan:\*\* no plan changes' "$scratch/gitlab/shardwright/plan-diff.md" || return 1
+
+    root=$scratch/github
+    printf '#!/bin/sh\nexec "$@"\n' >"$root/usr/local/bin/sudo" && chmod +x "$root/usr/local/bin/sudo"
+    mkdir "$root/work" && mv "$root/shardwright" "$root/work/new" && mkdir "$root/shardwright" && cp -r "$root/work/new" "$root/work/old"
+    for step in 'Build plan' Check Diff Verdict; do
+        python3 tests/support/review_steps.py examples/review/github-workflow.yaml "$step" >"$root/step.sh"
+        [ -s "$root/step.sh" ] || return 1
+        steps=/work
+        if [ "$step" = Check ]; then steps=/work/new; fi # its working-directory
+        inside "$root" "cd $steps && GITHUB_STEP_SUMMARY=/summary GITHUB_OUTPUT=/output STATUS=0 bash -eo pipefail /step.sh" || return 1
+    done
+    grep -qx 'status=0' "$root/output"
+}
+
+if [ "$only" = --whole ]; then
     cp -a "$scratch/first" "$scratch/second" || exit 3
     prepare "$scratch/first"
     prepare "$scratch/second"
@@ -88,6 +115,13 @@ if [ -n "$whole" ]; then
         inside "$scratch/second" tests/run.sh && inside "$scratch/second" examples/quickstart.sh
     exit
 fi
+if ! review_jobs; then
+    echo "FAIL: a job of examples/review does not run in a bare root folder" >&2
+    exit 1
+fi
+[ "$only" != --review ] || exit 0
+umount_all
+rm -rf --one-file-system "$scratch/gitlab" "$scratch/github"
 prepare "$scratch/first"
 inside "$scratch/first" CMAKE_BUILD_TYPE=Debug SW_QUICKSTART_STEPS=20 examples/quickstart.sh &&
     inside "$scratch/first" 'cd / && CMAKE_BUILD_TYPE=Debug SW_QUICKSTART_STEPS=20 /shardwright/examples/quickstart.sh' &&

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `plan` and `runner` are configured and built without each of the packages that they can do without, one after another,
+# `plan` is configured and built without the runner, `plan` and `runner` without each of the packages that they can do without, one after another,
 # then everything with all of them: one build folder, in which a change builds only what it touches. Then `plan` checks,
 # explains, searches and emits every run that users copy.
 #
@@ -32,6 +32,8 @@ with_options() {
     echo "FAIL: the build without $name" >&2
     exit 1
 }
+targets=plan
+with_options 'the runner' -DSW_RUNNER=OFF
 targets='plan runner'
 with_options cmocka -DSW_CUDA=OFF -DSW_CMOCKA=OFF
 with_options Python -DSW_CUDA=OFF -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON

@@ -15,30 +15,6 @@ complain() {
     bad=$((bad + 1))
 }
 
-# The commands of a job, by its steps' names (GitHub) or as one script (GitLab).
-cat >"$scratch/steps.py" <<'PYTHON'
-import re, sys
-lines = open(sys.argv[1]).read().split("\n")
-def block(at, indent):  # the lines of a "|" block
-    out = []
-    while at < len(lines) and (not lines[at].strip() or len(lines[at]) - len(lines[at].lstrip()) >= indent):
-        out.append(lines[at][indent:])
-        at += 1
-    return "\n".join(out) + "\n"
-if len(sys.argv) > 2:
-    at = next(i for i, line in enumerate(lines) if line.strip() == "- name: " + sys.argv[2])
-    at = next(i for i in range(at, len(lines)) if lines[i].strip() == "run: |")
-    sys.stdout.write(block(at + 1, 10))
-else:
-    at = lines.index("  script:") + 1
-    while lines[at].startswith("    "):
-        if lines[at] == "    - |":
-            sys.stdout.write(block(at + 1, 6))
-        elif lines[at].startswith("    - "):
-            print(lines[at][6:])
-        at += 1
-PYTHON
-
 # Stand-ins. A forge's comment, when there is one, lies in the file $COMMENT.
 mkdir "$scratch/bin"
 cat >"$scratch/bin/gh" <<'END'
@@ -107,7 +83,7 @@ github() {
     "$1" "$scratch/github/new"
     : >"$GITHUB_OUTPUT"
     for step in Check Diff Comment Verdict; do
-        python3 "$scratch/steps.py" "$root/examples/review/github-workflow.yaml" $step >"$scratch/$step.sh"
+        python3 "$root/tests/support/review_steps.py" "$root/examples/review/github-workflow.yaml" $step >"$scratch/$step.sh"
         [ -s "$scratch/$step.sh" ] || complain "no step $step"
         # after a failure only the comment is written, as its `if` says
         if [ $failed -ne 0 ] && [ $step != Comment ]; then continue; fi
@@ -131,7 +107,7 @@ gitlab() {
     configs "$scratch/gitlab"
     "${2:-same}" "$scratch/gitlab"
     "$1" "$scratch/gitlab"
-    python3 "$scratch/steps.py" "$root/examples/review/gitlab-job.yaml" >"$scratch/gitlab.sh"
+    python3 "$root/tests/support/review_steps.py" "$root/examples/review/gitlab-job.yaml" >"$scratch/gitlab.sh"
     [ "$(wc -l <"$scratch/gitlab.sh")" -gt 20 ] || complain "no script in the job of GitLab"
     code=0
     (
