@@ -19,6 +19,8 @@ static void write_text(FILE *out, const char *text)
             fprintf(out, "\\%c", letters[found - named]);
         else if ((unsigned char)*text < 0x20)
             fprintf(out, "\\u%04x", (unsigned)*text);
+        else if (text[0] == '\xc0' && text[1] == '\x80') /* for a NUL: core/base/json_read.h */
+            fputs("\\u0000", out), text++;
         else
             fputc(*text, out);
     }

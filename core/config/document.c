@@ -77,25 +77,30 @@ static int32_t clamp(size_t value)
     return value >= INT32_MAX ? INT32_MAX : (int32_t)value + 1;
 }
 
+struct node *sw_node_new(struct sw_config *c, const struct source *source, enum node_kind kind,
+                         int32_t line, int32_t column)
+{
+    if (++c->node_count > SW_MAX_NODES) {
+        sw_config_error(c, source, line, column,
+                        sw_config_format(c, "more than %d values", SW_MAX_NODES),
+                        "no description needs as many: is it the right file?");
+        return NULL;
+    }
+    struct node *node = sw_config_alloc(c, sizeof *node);
+    if (node == NULL)
+        return NULL;
+    node->kind = kind;
+    node->source = source;
+    node->line = line;
+    node->column = column;
+    return node;
+}
+
 static struct node *new_node(struct parse *p, enum node_kind kind, yaml_mark_t mark)
 {
-    if (++p->c->node_count > SW_MAX_NODES) {
-        if (!p->failed)
-            sw_config_error(p->c, p->source, clamp(mark.line), clamp(mark.column),
-                            sw_config_format(p->c, "more than %d values", SW_MAX_NODES),
-                            "no description needs as many: is it the right file?");
-        p->failed = true;
-        return NULL;
-    }
-    struct node *node = sw_config_alloc(p->c, sizeof *node);
-    if (node == NULL) {
-        p->failed = true;
-        return NULL;
-    }
-    node->kind = kind;
-    node->source = p->source;
-    node->line = clamp(mark.line);
-    node->column = clamp(mark.column);
+    struct node *node =
+        p->failed ? NULL : sw_node_new(p->c, p->source, kind, clamp(mark.line), clamp(mark.column));
+    p->failed = p->failed || node == NULL;
     return node;
 }
 
@@ -211,7 +216,7 @@ static struct node *parse_scalar(struct parse *p, const yaml_event_t *event)
     return node;
 }
 
-static void append(struct node *parent, struct node *child)
+void sw_node_append(struct node *parent, struct node *child)
 {
     if (parent->last == NULL)
         parent->first = child;
@@ -232,14 +237,13 @@ static int compare_keys(const void *left, const void *right)
     return a->key->column < b->key->column ? -1 : a->key->column > b->key->column;
 }
 
-/* Reports keys that stand twice and takes the later ones out. */
-static void check_duplicates(struct parse *p, struct node *map)
+void sw_node_check_duplicates(struct sw_config *c, struct node *map)
 {
     if (map->count < 2)
         return;
     struct node **sorted = malloc((size_t)map->count * sizeof *sorted);
     if (sorted == NULL) {
-        p->c->failed = p->failed = true;
+        c->failed = true;
         return;
     }
     int32_t n = 0;
@@ -248,13 +252,15 @@ static void check_duplicates(struct parse *p, struct node *map)
     qsort(sorted, (size_t)n, sizeof *sorted, compare_keys);
     const struct node *first = sorted[0];
     for (int32_t i = 1; i < n; i++) {
-        if (strcmp(sorted[i]->key->text, first->key->text) != 0) {
+        /* U+FFFD stands for several characters, so such keys may differ */
+        if (strcmp(sorted[i]->key->text, first->key->text) != 0 ||
+            strstr(first->key->text, "\xef\xbf\xbd") != NULL) {
             first = sorted[i];
             continue;
         }
-        sw_config_error_at(p->c, sorted[i]->key,
-                           sw_config_format(p->c, "duplicate key %s, first in line %d",
-                                            sw_config_quote(p->c, first->key->text),
+        sw_config_error_at(c, sorted[i]->key,
+                           sw_config_format(c, "duplicate key %s, first in line %d",
+                                            sw_config_quote(c, first->key->text),
                                             (int)first->key->line),
                            "leave one of them out");
         sorted[i]->kind = NODE_BROKEN;
@@ -291,7 +297,7 @@ static struct node *parse_mapping(struct parse *p, const yaml_event_t *start, in
     while (map != NULL && next_event(p, &event)) {
         if (event.type == YAML_MAPPING_END_EVENT) {
             yaml_event_delete(&event);
-            check_duplicates(p, map);
+            sw_node_check_duplicates(p->c, map);
             if (tag != NULL)
                 refuse_tag(p, map, tag, NULL);
             return map;
@@ -305,7 +311,7 @@ static struct node *parse_mapping(struct parse *p, const yaml_event_t *start, in
         if (value == NULL)
             break;
         value->key = key;
-        append(map, value);
+        sw_node_append(map, value);
     }
     return NULL;
 }
@@ -326,7 +332,7 @@ static struct node *parse_sequence(struct parse *p, const yaml_event_t *start, i
         yaml_event_delete(&event);
         if (value == NULL)
             break;
-        append(list, value);
+        sw_node_append(list, value);
     }
     return NULL;
 }
@@ -455,9 +461,15 @@ static struct node *parse_stream(struct parse *p)
     return root->kind == NODE_BROKEN ? NULL : root;
 }
 
-struct node *sw_config_parse(struct sw_config *c, const struct source *source)
+struct node *sw_config_parse(struct sw_config *c, struct source *source)
 {
     struct parse p = {.c = c, .source = source};
+    if (source->bytes >= 3 && memcmp(source->text, "\xef\xbb\xbf", 3) == 0) {
+        source->text += 3; /* a byte order mark is no character of the first line */
+        source->bytes -= 3;
+    }
+    if (sw_config_is_json(source))
+        return sw_config_parse_json(c, source);
     if (!sw_config_check_characters(c, source))
         return NULL;
     if (yaml_parser_initialize(&p.yaml) == 0) {
@@ -570,10 +582,6 @@ struct node *sw_config_load(struct sw_config *c, const char *path, const struct 
             sw_config_format(c, "cyclic reference: %s", sw_config_shown_path(c, chain)),
             "name another file here, or write its keys in place of its name");
         return NULL;
-    }
-    if (source->bytes >= 3 && memcmp(source->text, "\xef\xbb\xbf", 3) == 0) {
-        source->text += 3; /* a byte order mark is no character of the first line */
-        source->bytes -= 3;
     }
     return sw_config_parse(c, source);
 }

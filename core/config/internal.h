@@ -125,14 +125,26 @@ bool sw_config_check_characters(struct sw_config *c, const struct source *source
 struct source *sw_config_new_source(struct sw_config *c, const char *file, const char *text,
                                     size_t bytes);
 /* The tree of a text; NULL when it is no YAML (reported). */
-struct node *sw_config_parse(struct sw_config *c, const struct source *source);
+struct node *sw_config_parse(struct sw_config *c, struct source *source);
 /* The tree of a file; mistakes in opening it are reported where `named_by` names it (NULL: at the
  * file). */
 struct node *sw_config_load(struct sw_config *c, const char *path, const struct node *named_by);
+/* A node without contents; NULL: memory ran out, or the config has as many as it may (reported). */
+struct node *sw_node_new(struct sw_config *c, const struct source *source, enum node_kind kind,
+                         int32_t line, int32_t column);
+void sw_node_append(struct node *parent, struct node *child);
+/* Reports keys that stand twice and takes the later ones out. */
+void sw_node_check_duplicates(struct sw_config *c, struct node *map);
 bool sw_node_is_null(const struct node *node);
 struct node *sw_node_find(const struct node *map, const char *key);
 /* "a list", "a mapping", "the string 'x'", "the number 3" */
 const char *sw_node_describe(struct sw_config *c, const struct node *node);
+
+/* document_json.c */
+/* true if the text is JSON, or claims to be by its file's name and its first character */
+bool sw_config_is_json(const struct source *source);
+/* As sw_config_parse. A NUL in a string becomes U+FFFD. */
+struct node *sw_config_parse_json(struct sw_config *c, const struct source *source);
 
 /* quantity.c */
 enum quantity_status { QUANTITY_OK, QUANTITY_NO_NUMBER, QUANTITY_BAD_UNIT, QUANTITY_OVERFLOW };

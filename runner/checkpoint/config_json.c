@@ -143,12 +143,32 @@ static void write_real(struct sw_json *j, const char *key, double value)
     sw_json_raw(j, key, text, (size_t)length);
 }
 
+/* A string that may have NULs. */
+static int write_string(struct sw_json *j, const char *key, const json_t *value)
+{
+    const char *text = json_string_value(value);
+    char *dumped = NULL;
+    if (strlen(text) == json_string_length(value)) {
+        sw_json_text(j, key, text);
+        return 0;
+    }
+    if ((dumped = json_dumps(value, JSON_ENCODE_ANY)) == NULL)
+        return -1;
+    sw_json_raw(j, key, dumped, strlen(dumped));
+    free(dumped);
+    return 0;
+}
+
 static int write_value(struct sw_json *j, const char *key, json_t *value)
 {
-    const char *name;
+    const char *name, *big = sw_json_big(value);
     json_t *inner;
     size_t i;
     int status = 0;
+    if (big != NULL) {
+        sw_json_raw(j, key, big, strlen(big));
+        return 0;
+    }
     switch (json_typeof(value)) {
     case JSON_OBJECT:
     case JSON_ARRAY:
@@ -163,7 +183,7 @@ static int write_value(struct sw_json *j, const char *key, json_t *value)
         sw_json_end(j);
         break;
     case JSON_STRING:
-        sw_json_text(j, key, json_string_value(value));
+        status = write_string(j, key, value);
         break;
     case JSON_INTEGER:
         sw_json_integer(j, key, json_integer_value(value));
@@ -239,15 +259,15 @@ static int check(const char *text, const struct sw_model *model, struct sw_error
 static int read_original(const char *original, const struct sw_model *model, json_t **root,
                          bool *keep_window, struct sw_error *err)
 {
-    json_error_t why;
+    struct sw_json_mistake why;
     struct sw_model was;
     bool described;
-    *root = json_loadb(original, strlen(original), JSON_REJECT_DUPLICATES, &why);
+    *root = sw_json_load(original, strlen(original), 0, &why);
     if (*root == NULL) {
-        const char *what = sw_json_mistake(&why);
-        const struct sw_place place = {"config.json", why.line, why.column + (why.column == 0)};
-        return what == NULL ? out_of_memory(err)
-                            : sw_fail_at(err, SW_BAD_INPUT, place, "not valid JSON: %s", what);
+        const struct sw_place place = {"config.json", why.line, why.column};
+        return why.what == NULL
+                   ? out_of_memory(err)
+                   : sw_fail_at(err, SW_BAD_INPUT, place, "not valid JSON: %s", why.what);
     }
     if (!json_is_object(*root))
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){"config.json", 1, 1},
@@ -309,7 +329,7 @@ int sw_model_config_copy(const struct sw_model *model, enum sw_stored_dtype dtyp
 enum sw_stored_dtype sw_model_original_dtype(const char *config)
 {
     enum sw_stored_dtype found = SW_STORED_DTYPES;
-    json_t *root = json_loads(config, JSON_REJECT_DUPLICATES, NULL);
+    json_t *root = sw_json_load(config, strlen(config), 0, NULL);
     const char *word = json_string_value(json_object_get(root, ORIGINAL_DTYPE));
     for (int i = 0; word != NULL && i < SW_STORED_DTYPES; i++)
         if (strcmp(word, dtype_words[i]) == 0)

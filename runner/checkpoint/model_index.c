@@ -120,16 +120,16 @@ int sw_model_index_parse(const char *path, const char *text, size_t bytes,
                          struct sw_model_index *out, struct sw_error *err)
 {
     struct sw_place place = {.file = path};
-    json_error_t why;
+    struct sw_json_mistake why;
     int status = -1;
     *out = (struct sw_model_index){0};
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
+    json_t *root = sw_json_load(text, bytes, SW_JSON_TWICE | SW_JSON_ODD, &why);
     if (root == NULL) {
-        const char *what = sw_json_mistake(&why);
         place.line = why.line;
-        place.column = why.column + (why.column == 0);
-        return what == NULL ? out_of_memory(path, err)
-                            : sw_fail_at(err, SW_BAD_INPUT, place, "not valid JSON: %s", what);
+        place.column = why.column;
+        return why.what == NULL
+                   ? out_of_memory(path, err)
+                   : sw_fail_at(err, SW_BAD_INPUT, place, "not valid JSON: %s", why.what);
     }
     const json_t *map = json_object_get(root, "weight_map");
     if (!json_is_object(map) || json_object_size(map) == 0)

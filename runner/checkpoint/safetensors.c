@@ -53,14 +53,13 @@ static const char *show(struct parse *p, const char *name)
     sw_fail_at((p)->err, SW_BAD_INPUT, (p)->place, "tensor '%s' " format, show(p, name),           \
                __VA_ARGS__)
 
-static int refuse_json(struct parse *p, const json_error_t *why)
+static int refuse_json(struct parse *p, const struct sw_json_mistake *why)
 {
-    const char *what = sw_json_mistake(why);
-    if (what == NULL)
+    if (why->what == NULL)
         return sw_fail(p->err, SW_ENVIRONMENT, "out of memory for the header of '%s'",
                        p->place.file);
     return sw_fail_at(p->err, SW_BAD_INPUT, p->place,
-                      "its header is not JSON at byte %d: %s" DAMAGED, why->position, what);
+                      "its header is not JSON at byte %zu: %s" DAMAGED, why->byte, why->what);
 }
 
 static int read_dtype(struct parse *p, const json_t *info, struct sw_safetensor *t, uint8_t *bits)
@@ -215,13 +214,13 @@ int sw_safetensors_parse(const char *path, const char *header, size_t header_byt
                          int64_t file_bytes, struct sw_safetensors *out, struct sw_error *err)
 {
     struct parse p = {.place = {.file = path}, .out = out, .err = err};
-    json_error_t why;
+    struct sw_json_mistake why;
     *out = (struct sw_safetensors){.data_begin = LENGTH_BYTES + (int64_t)header_bytes,
                                    .file_bytes = file_bytes};
     p.data_bytes = file_bytes - out->data_begin;
     if (header_bytes == 0 || header[0] != '{')
         return sw_fail_at(err, SW_BAD_INPUT, p.place, "its header does not begin with '{'" DAMAGED);
-    json_t *root = json_loadb(header, header_bytes, JSON_REJECT_DUPLICATES, &why);
+    json_t *root = sw_json_load(header, header_bytes, SW_JSON_TWICE | SW_JSON_ODD, &why);
     if (root == NULL)
         return refuse_json(&p, &why);
     const int status = read_tensors(&p, root);

@@ -172,6 +172,9 @@ static int read_stops(const json_t *value, struct sw_prompt *prompt, struct sw_e
         if (!json_is_string(text) || json_string_length(text) == 0)
             return sw_fail(err, SW_BAD_INPUT,
                            "'stop' must be a string or a list of strings, none empty");
+        if (strlen(json_string_value(text)) != json_string_length(text))
+            return sw_fail(err, SW_BAD_INPUT,
+                           "'stop' has a NUL character, which ends no text here");
         if (sw_stops_add(&prompt->stops, json_string_value(text)) != 0)
             return out_of_memory(err);
     }
@@ -241,15 +244,13 @@ static int read_field(const struct reading *r, const char *key, const json_t *va
 static int read_line(const struct reading *r, const char *line, size_t bytes,
                      struct sw_prompt *prompt, struct sw_error *err)
 {
-    json_error_t why;
-    json_t *root = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, &why), *value;
+    struct sw_json_mistake why;
+    json_t *root = sw_json_load(line, bytes, SW_JSON_TWICE, &why), *value;
     const char *key;
     int status = -1;
-    if (root == NULL) {
-        const char *mistake = sw_json_mistake(&why);
-        return mistake == NULL ? out_of_memory(err)
-                               : sw_fail(err, SW_BAD_INPUT, "not valid JSON: %s", mistake);
-    }
+    if (root == NULL)
+        return why.what == NULL ? out_of_memory(err)
+                                : sw_fail(err, SW_BAD_INPUT, "not valid JSON: %s", why.what);
     if (!json_is_object(root)) {
         sw_fail(err, SW_BAD_INPUT, "a line must be an object, {\"%s\": ...}", text_key(r));
         goto out;

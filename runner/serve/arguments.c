@@ -18,7 +18,8 @@ const struct sw_argument sw_serve_rows[] = {
     {"--model", NULL, "NAME", "name of the model in the API (default: the run's name)",
      INTO(model)},
     {"--chat-template", NULL, "NAME",
-     "llama-3, chatml or mistral (default: the model's own; without one, by its special tokens)",
+     "llama-3, chatml or mistral, or none, to answer no conversations (default: the model's own; "
+     "without one, by its special tokens)",
      INTO(chat_template)},
     {"--bytes", NULL, NULL,
      "each byte of a text is a token; without it a model with no tokenizer takes texts only where "

@@ -241,6 +241,8 @@ static int read_stop(struct reading *r, const json_t *value)
         const json_t *text = json_is_array(value) ? json_array_get(value, i) : value;
         if (!json_is_string(text) || json_string_length(text) == 0)
             return REFUSE(r, "'stop' must be a string or a list of strings, none empty");
+        if (strlen(json_string_value(text)) != json_string_length(text))
+            return REFUSE(r, "'stop' has a NUL character, which ends no text here");
         if (sw_stops_add(&r->out->stops, json_string_value(text)) != 0)
             return out_of_memory(r);
     }
@@ -519,8 +521,8 @@ int sw_api_request_read(const struct sw_request_rules *rules, enum sw_endpoint e
                         const char *body, size_t bytes, struct sw_api_request *out,
                         struct sw_refusal *refusal)
 {
-    json_error_t why;
-    json_t *root = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &why);
+    struct sw_json_mistake why;
+    json_t *root = sw_json_load(body, bytes, SW_JSON_TWICE, &why);
     struct reading r = {.rules = rules, .out = out, .refusal = refusal, .root = root};
     int status = -1;
     *refusal = (struct sw_refusal){.status = 400, .type = "invalid_request_error"};
@@ -530,11 +532,10 @@ int sw_api_request_read(const struct sw_request_rules *rules, enum sw_endpoint e
     out->params.max_new_tokens = endpoint == SW_COMPLETIONS ? USUAL_TOKENS : INT32_MAX;
     out->logprobs = -1;
     if (root == NULL) {
-        const char *mistake = sw_json_mistake(&why);
-        if (mistake == NULL)
+        if (why.what == NULL)
             out_of_memory(&r);
         else
-            REFUSE(&r, "not valid JSON: %s", mistake);
+            REFUSE(&r, "not valid JSON: %s", why.what);
     } else if (!json_is_object(root)) {
         REFUSE(&r, "the body must be an object, {\"%s\": ...}",
                endpoint == SW_COMPLETIONS ? "prompt" : "messages");

@@ -50,7 +50,6 @@ struct sw_request_rules {
     struct sw_prompt_limits limits;
     const char *model;                   /* the name that clients may give */
     const struct sw_chat_template *chat; /* NULL: conversations are refused */
-    const char *chat_refusal; /* why the model's own template is not run; NULL: it has none */
 };
 
 /* Returns 0, or -1 and *refusal; *out is freed with sw_api_request_free in any case. One thread at

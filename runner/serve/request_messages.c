@@ -1,6 +1,7 @@
 #include "runner/serve/request_messages.h"
 
 #include "core/base/text.h"
+#include "runner/checkpoint/json_text.h"
 
 #include <string.h>
 
@@ -85,10 +86,10 @@ static json_t *read_calls(const json_t *value)
     {
         json_t *function = json_object_get(call, "function");
         const json_t *text = json_object_get(function, "arguments");
-        json_t *arguments = json_is_string(text) ? json_loadb(json_string_value(text),
-                                                              json_string_length(text), 0, NULL)
+        json_t *arguments = json_is_string(text) ? sw_json_load(json_string_value(text),
+                                                                json_string_length(text), 0, NULL)
                                                  : NULL;
-        if (json_is_object(arguments))
+        if (json_is_object(arguments) && sw_json_big(arguments) == NULL)
             (void)json_object_set(function, "arguments", arguments);
         json_decref(arguments);
     }
@@ -159,12 +160,6 @@ static int check_template(const struct talk *r)
 {
     if (r->rules->chat != NULL)
         return 0;
-    if (r->rules->chat_refusal != NULL)
-        return REFUSE(r,
-                      "the model's chat_template is not run here (%.200s); use /v1/completions, or "
-                      "start the server with --chat-template NAME to take llama-3, chatml or "
-                      "mistral all the same",
-                      r->rules->chat_refusal);
     return REFUSE(r, "the server knows no chat template for this model; start it with "
                      "--chat-template llama-3, chatml or mistral, or use /v1/completions");
 }
@@ -218,7 +213,7 @@ int sw_request_check_variables(const struct sw_request_rules *rules, const json_
     char shown[SHOWN_BYTES + 4];
     if (check_template(r) != 0)
         return -1;
-    if (!json_is_object(value))
+    if (!json_is_object(value) || sw_json_big(value) != NULL)
         return REFUSE(r, "'chat_template_kwargs' must be an object");
     if (json_object_size(value) > SW_CHAT_VARIABLES)
         return REFUSE(r, "'chat_template_kwargs' has at most %d variables", SW_CHAT_VARIABLES);

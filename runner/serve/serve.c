@@ -5,7 +5,6 @@
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
-#include "core/base/tokenizer_file.h"
 #include "runner/generate/session.h"
 #include "runner/serve/http.h"
 #include "runner/serve/control.h"
@@ -37,7 +36,6 @@ struct server {
     struct place *place;      /* [slots] */
     double looked_s, until_s; /* until_s: when what is not done by then is cut off; 0: not closed */
     bool cut;
-    char chat_refusal[SW_ERROR_TEXT_BYTES]; /* why the model's chat template is not run */
 };
 
 /* ---- What the engine tells ---- */
@@ -380,11 +378,15 @@ static int read_token(const char *path, char **out, struct sw_error *err)
     return 0;
 }
 
+static const char no_template[] = "none";
+
 static int find_template(const struct sw_serve_options *o, struct sw_chat_template **chat,
                          struct sw_error *err)
 {
     *chat = NULL;
-    return o->chat_template != NULL ? sw_chat_template_named(o->chat_template, chat, err) : 0;
+    return o->chat_template != NULL && strcmp(o->chat_template, no_template) != 0
+               ? sw_chat_template_named(o->chat_template, chat, err)
+               : 0;
 }
 
 /* Before the model is loaded, on rank 0: what may be wrong with the options. */
@@ -411,26 +413,23 @@ static int choose_chat(struct server *s, struct sw_chat_template **chat,
     const struct sw_session *session = s->session;
     struct sw_error why = {0};
     const char *name = NULL;
-    if (*chat == NULL && sw_codec_can_read(session->codec)) {
-        if (sw_chat_template_of_folder(session->folder, chat, &why) != 0) {
-            if (why.status != SW_BAD_INPUT || why.line == 0)
-                return sw_fail_as(err, &why);
-            sw_error_format(&why, NULL, s->chat_refusal);
-            /* clients need not know where it lies */
-            const char *slash = strrchr(why.file, '/');
-            rules->chat_refusal = s->chat_refusal + (slash != NULL ? slash + 1 - why.file : 0);
-            fprintf(stderr,
-                    "%s; /v1/chat/completions is refused; --chat-template NAME takes llama-3, "
-                    "chatml or mistral\n",
-                    s->chat_refusal);
-        } else if (*chat == NULL && (name = sw_codec_template(session->codec)) != NULL) {
-            if (sw_chat_template_named(name, chat, err) != 0)
-                return -1;
-            fprintf(stderr,
-                    "%s: note: the model has no chat_template; conversations are written as '%s', "
-                    "by its special tokens; --chat-template NAME takes another\n",
-                    session->folder, name);
-        }
+    if (s->options->chat_template == NULL &&
+        sw_chat_template_of_folder(session->folder, chat, &why) != 0) {
+        if (why.status != SW_BAD_INPUT)
+            return sw_fail_as(err, &why);
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){why.file, why.line, why.column},
+                          "%s; to serve all the same, give --chat-template llama-3, chatml or "
+                          "mistral, or none for no conversations",
+                          why.message);
+    }
+    if (s->options->chat_template == NULL && *chat == NULL &&
+        (name = sw_codec_template(session->codec)) != NULL) {
+        if (sw_chat_template_named(name, chat, err) != 0)
+            return -1;
+        fprintf(stderr,
+                "%s: note: the model has no chat_template; conversations are written as '%s', "
+                "by its special tokens; --chat-template NAME takes another\n",
+                session->folder, name);
     }
     rules->chat = *chat;
     return 0;
@@ -453,7 +452,7 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
                   .limits = {.vocab = session->rank->plan->run->model.shape.vocab_size,
                              .max_tokens = sw_engine_max_tokens(session->engine)},
                   .model = model}};
-    if (!sw_codec_can_read(session->codec) && sw_tokenizer_file(session->folder) == NULL)
+    if (!sw_codec_can_read(session->codec))
         return sw_fail_as(&session->rank->err, sw_codec_why(session->codec));
     if (choose_chat(s, chat, &http.rules, &session->rank->err) != 0)
         return -1;

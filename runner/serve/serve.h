@@ -12,7 +12,7 @@ struct sw_serve_options {
     const char *listen;        /* "127.0.0.1:8000" */
     const char *token_file;    /* NULL: anybody may ask */
     const char *model;         /* the name that clients give; NULL: the run's */
-    const char *chat_template; /* NULL: by the tokenizer's special tokens */
+    const char *chat_template; /* NULL: the model's own, or by the tokenizer's special tokens */
     int32_t queue, connections, drain_s, client_timeout_s;
     int32_t deadline_s; /* for an answer to be whole; 0: any time */
     struct sw_life *life;

@@ -11,7 +11,7 @@ int sw_text_load_json(const char *folder, const char *name, json_t **root, struc
 {
     char *text = NULL, *path = sw_path_join(folder, name);
     size_t bytes;
-    json_error_t why;
+    struct sw_json_mistake why;
     int status = 0;
     *root = NULL;
     if (path == NULL)
@@ -21,7 +21,7 @@ int sw_text_load_json(const char *folder, const char *name, json_t **root, struc
             status =
                 sw_fail_at(err, errno == EFBIG ? SW_BAD_INPUT : SW_ENVIRONMENT,
                            (struct sw_place){.file = path}, "cannot read it: %s", strerror(errno));
-    } else if ((*root = json_loadb(text, bytes, JSON_ALLOW_NUL, &why)) == NULL) {
+    } else if ((*root = sw_json_load(text, bytes, 0, &why)) == NULL) {
         status = sw_text_json_mistake(path, &why, err);
     }
     free(text);

@@ -142,6 +142,8 @@ static struct jinja_value integer(struct jinja_run *run, struct jinja_value v,
                    : sw_jinja_argument(a, 0, "default", jinja_int(0));
     if (v.kind == JINJA_INT || v.kind == JINJA_BOOLEAN)
         return jinja_int(v.of.integer);
+    if (v.kind == JINJA_BIG)
+        return v;
     if (v.kind == JINJA_REAL && fabs(v.of.real) < 9e18)
         return jinja_int((int64_t)v.of.real);
     if (v.kind == JINJA_TEXT && read_number(v.of.text, &number, &whole))
@@ -157,6 +159,8 @@ static struct jinja_value real(struct jinja_run *run, struct jinja_value v,
     (void)run;
     if (jinja_is_number(v))
         return jinja_real(jinja_number(v));
+    if (v.kind == JINJA_BIG)
+        return jinja_real(strtod(v.of.text->byte, NULL));
     if (v.kind == JINJA_TEXT && read_number(v.of.text, &number, &whole))
         return jinja_real(number);
     return sw_jinja_argument(a, 0, "default", jinja_real(0));

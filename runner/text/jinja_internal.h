@@ -107,6 +107,7 @@ enum jinja_kind {
     JINJA_BOOLEAN,
     JINJA_INT,
     JINJA_REAL,
+    JINJA_BIG, /* an integer beyond 64 bits, of a conversation: shown and compared */
     JINJA_TEXT,
     JINJA_SEQUENCE,
     JINJA_MAPPING,
@@ -122,7 +123,7 @@ struct jinja_value {
         const char *name; /* of what is undefined; NULL: an element */
         int64_t integer;  /* also of a boolean */
         double real;
-        const struct jinja_text *text;
+        const struct jinja_text *text; /* also the digits of a big one */
         struct jinja_list *list;
         struct jinja_dict *dict; /* also of a namespace */
         struct jinja_loop *loop;

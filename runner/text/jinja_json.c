@@ -1,4 +1,5 @@
 /* JSON to values, and values to JSON as Python's json.dumps(ensure_ascii=False) writes them. */
+#include "runner/checkpoint/json_text.h"
 #include "runner/text/jinja_internal.h"
 #include "runner/text/utf8.h"
 
@@ -22,6 +23,17 @@ static bool is_role(const char *key, const json_t *value)
     return text != NULL && strcmp(key, "role") == 0 &&
            strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_") ==
                json_string_length(value);
+}
+
+/* A number that jansson has no value for. */
+static struct jinja_value from_big(struct jinja_run *run, const char *digits)
+{
+    struct jinja_value made;
+    if (digits[strspn(digits, "-0123456789")] != '\0')
+        return jinja_real(strtod(digits, NULL));
+    made = copy_text(run, digits, strlen(digits), false);
+    made.kind = run->failed ? JINJA_UNDEFINED : JINJA_BIG;
+    return made;
 }
 
 static struct jinja_value from_object(struct jinja_run *run, const json_t *value, bool marked)
@@ -48,6 +60,8 @@ struct jinja_value sw_jinja_from_json(struct jinja_run *run, const json_t *value
         sw_jinja_fail(run, "the chat template goes too deep");
     if (run->failed) {
         made = jinja_undefined(NULL);
+    } else if (sw_json_big(value) != NULL) {
+        made = from_big(run, sw_json_big(value));
     } else if (json_is_object(value)) {
         made = from_object(run, value, marked);
     } else if (json_is_array(value)) {
@@ -181,7 +195,7 @@ static void dump(struct dumping *d, struct jinja_value v)
             sw_jinja_put_words(out, isnan(v.of.real) ? "NaN"
                                     : v.of.real > 0  ? "Infinity"
                                                      : "-Infinity");
-        else if (v.kind == JINJA_INT || v.kind == JINJA_REAL)
+        else if (v.kind == JINJA_INT || v.kind == JINJA_REAL || v.kind == JINJA_BIG)
             sw_jinja_put_value(out, v);
         else if ((v.kind == JINJA_SEQUENCE && !v.of.list->is_lazy) || v.kind == JINJA_MAPPING)
             dump_members(d, v);
@@ -222,14 +236,11 @@ struct jinja_value sw_jinja_filter_from_json(struct jinja_run *run, struct jinja
                                              const struct jinja_arguments *a)
 {
     struct jinja_value made = jinja_undefined(NULL);
-    json_error_t mistake;
     (void)a;
     if (v.kind != JINJA_TEXT)
         return sw_jinja_fail(run, "from_json takes a string, not %s", sw_jinja_kind_name(v));
     sw_jinja_charge(run, v.of.text->count);
-    json_t *value = run->failed
-                        ? NULL
-                        : json_loadb(v.of.text->byte, v.of.text->count, JSON_DECODE_ANY, &mistake);
+    json_t *value = run->failed ? NULL : sw_json_load(v.of.text->byte, v.of.text->count, 0, NULL);
     if (value == NULL)
         return sw_jinja_fail(run, "from_json of a string that is not JSON");
     made = sw_jinja_from_json(run, value, v.of.text->mark != NULL);

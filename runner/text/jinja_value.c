@@ -46,7 +46,7 @@ void *sw_jinja_take(struct jinja_run *run, size_t bytes)
 const char *sw_jinja_kind_name(struct jinja_value v)
 {
     static const char *const names[] = {
-        "undefined value", "None", "bool",     "int",    "float", "str", "list", "dict",
+        "undefined value", "None", "bool",     "int",    "float", "int", "str", "list", "dict",
         "namespace",       "loop", "function", "method", "macro"};
     if (v.kind == JINJA_SEQUENCE && (v.of.list->is_tuple || v.of.list->is_lazy))
         return v.of.list->is_lazy ? "generator" : "tuple";
@@ -73,6 +73,29 @@ bool sw_jinja_is_true(struct jinja_value v)
     default:
         return true;
     }
+}
+
+/* Two numbers, one of them or both beyond 64 bits. */
+static bool is_big_pair(struct jinja_value a, struct jinja_value b)
+{
+    return (a.kind == JINJA_BIG && (b.kind == JINJA_BIG || jinja_is_number(b))) ||
+           (b.kind == JINJA_BIG && jinja_is_number(a));
+}
+
+static int32_t order_big(struct jinja_value a, struct jinja_value b)
+{
+    if (a.kind == JINJA_BIG && b.kind == JINJA_BIG) {
+        const char *x = a.of.text->byte, *y = b.of.text->byte;
+        const int32_t sign = x[0] == '-' ? -1 : 1;
+        if ((x[0] == '-') != (y[0] == '-'))
+            return sign;
+        const size_t m = strlen(x), n = strlen(y);
+        const int32_t order = m != n ? (m > n ? 1 : -1) : strcmp(x, y);
+        return order == 0 ? 0 : order > 0 ? sign : -sign;
+    }
+    const double x = a.kind == JINJA_BIG ? strtod(a.of.text->byte, NULL) : jinja_number(a);
+    const double y = b.kind == JINJA_BIG ? strtod(b.of.text->byte, NULL) : jinja_number(b);
+    return (x > y) - (x < y);
 }
 
 static bool equal_items(struct jinja_run *run, struct jinja_value a, struct jinja_value b)
@@ -106,6 +129,8 @@ bool sw_jinja_equal(struct jinja_run *run, struct jinja_value a, struct jinja_va
     if (jinja_is_number(a) && jinja_is_number(b))
         return a.kind == JINJA_REAL || b.kind == JINJA_REAL ? jinja_number(a) == jinja_number(b)
                                                             : a.of.integer == b.of.integer;
+    if (is_big_pair(a, b))
+        return order_big(a, b) == 0;
     if (a.kind != b.kind)
         return false;
     if (a.kind == JINJA_TEXT) {
@@ -137,6 +162,8 @@ int32_t sw_jinja_order(struct jinja_run *run, struct jinja_value a, struct jinja
         const double x = jinja_number(a), y = jinja_number(b);
         return (x > y) - (x < y);
     }
+    if (is_big_pair(a, b))
+        return order_big(a, b);
     if (a.kind == JINJA_TEXT && b.kind == JINJA_TEXT) {
         const struct jinja_text *x = a.of.text, *y = b.of.text;
         const size_t count = x->count < y->count ? x->count : y->count;
@@ -348,6 +375,8 @@ void sw_jinja_put_shown(struct jinja_out *out, struct jinja_value v)
         sw_jinja_put_words(out, text);
     } else if (v.kind == JINJA_REAL) {
         put_real(out, v.of.real);
+    } else if (v.kind == JINJA_BIG) {
+        sw_jinja_put_text(out, v.of.text, 0, v.of.text->count);
     } else if (v.kind == JINJA_TEXT) {
         put_quoted(out, v.of.text);
     } else if (v.kind == JINJA_SEQUENCE || v.kind == JINJA_MAPPING) {

@@ -3,10 +3,9 @@
 #define SW_TEXT_JSON_MISTAKE_H
 
 #include "core/base/error.h"
-
-#include <jansson.h>
+#include "runner/checkpoint/json_text.h"
 
 /* Returns -1. */
-int sw_text_json_mistake(const char *path, const json_error_t *why, struct sw_error *err);
+int sw_text_json_mistake(const char *path, const struct sw_json_mistake *why, struct sw_error *err);
 
 #endif

@@ -166,8 +166,8 @@ static int read_text(struct making *m)
 /* {"text": "..."}; its other members are not looked at. */
 static int read_line(struct making *m, const char *line, size_t bytes, int32_t number)
 {
-    json_error_t why;
-    json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL, &why);
+    struct sw_json_mistake why;
+    json_t *object = sw_json_load(line, bytes, 0, &why);
     const json_t *text = json_object_get(object, "text");
     int status;
     if (object == NULL) {

@@ -107,10 +107,10 @@ int sw_tokenizer_parse(const char *path, const char *text, size_t bytes, struct 
                        struct sw_error *err)
 {
     struct sw_tokenizer *t = NULL;
-    json_error_t why;
+    struct sw_json_mistake why;
     if (make(path, &t, err) != 0)
         return -1;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    json_t *root = sw_json_load(text, bytes, SW_JSON_TWICE, &why);
     int status = -1;
     if (root != NULL)
         status = read_parts(t, root, err);

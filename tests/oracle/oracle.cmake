@@ -33,3 +33,14 @@ if(TARGET sw_text)
   target_link_libraries(render_chats PRIVATE sw_text sw_base PkgConfig::SW_JANSSON)
   set_target_properties(render_chats PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endif()
+# Texts of Python's json, made anew by json_texts.py: SEED COUNT FILE.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND AND TARGET sw_text)
+  add_test(NAME make_json_texts COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/json_texts.py
+                                        1 200 ${CMAKE_BINARY_DIR}/tests/json_texts.txt)
+  sw_test_properties(make_json_texts PROPERTIES FIXTURES_SETUP json_texts)
+  sw_test(test_json_texts SOURCES test_json_texts.c LIBRARIES sw_text sw_checkpoint sw_config sw_base PkgConfig::SW_JANSSON
+          ARGS ${CMAKE_BINARY_DIR}/tests/json_texts.txt)
+  sw_test_properties(test_json_texts PROPERTIES FIXTURES_REQUIRED json_texts)
+  sw_label(checked test_json_texts)
+endif()

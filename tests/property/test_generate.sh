@@ -319,7 +319,7 @@ PYTHON
     printf '{"prompt": "a", "temperatur": 1}\n{"prompt": "a", "colour": 1}\n'
     printf '{"prompt": "a", "temperature": -1}\n{"prompt": "a", "top_p": 0}\n'
     printf '{"prompt": "a", "n": 1e9}\n{"prompt": "a", "top_k": 1.5}\n{"prompt": "a", "seed": "x"}\n'
-    printf '{"prompt": "a", "stop": ["b", ""]}\n{"prompt": "a\\u0000b"}\n{"prompt": "\xff"}\n'
+    printf '{"prompt": "a", "stop": ["b", ""]}\n{"prompt": "a", "stop": "a\\u0000b"}\n{"prompt": "\xff"}\n'
     printf '{"prompt": "a", "prompt": "b"}\n{"tokens": [123456789012345678901234567890]}\n'
     printf '{"prompt": "%080d"}\n' 7
     printf '{"prompt": "a", "min_new_tokens": 9, "max_new_tokens": 8}\n{"prompt": "a", "frequency_penalty": 3}\n'
@@ -332,7 +332,7 @@ one generate --prompts "$out/bad.jsonl" -o "$out/none.jsonl" >"$out/said" 2>&1
 sed -i "s#$out/##" "$out/said"
 expect "bad.jsonl:2: error: not valid JSON: the text ends within a value
 bad.jsonl:3: error: a line must be an object, {\"prompt\": ...}
-bad.jsonl:4: error: not valid JSON: wrong syntax
+bad.jsonl:4: error: a line must be an object, {\"prompt\": ...}
 bad.jsonl:5: error: give 'prompt' or 'tokens', one of them
 bad.jsonl:6: error: give 'prompt' or 'tokens', one of them
 bad.jsonl:7: error: element 1 of 'tokens' is not a token: a whole number from 0
@@ -350,10 +350,10 @@ bad.jsonl:18: error: 'n' must be a whole number from 1 to 10000
 bad.jsonl:19: error: 'top_k' must be a whole number from 0 to 16777216
 bad.jsonl:20: error: 'seed' must be a whole number from 0 to 9007199254740992
 bad.jsonl:21: error: 'stop' must be a string or a list of strings, none empty
-bad.jsonl:22: error: not valid JSON: a string with a NUL character
+bad.jsonl:22: error: 'stop' has a NUL character, which ends no text here
 bad.jsonl:23: error: not valid JSON: a text that is not UTF-8
 bad.jsonl:24: error: not valid JSON: a duplicate key
-bad.jsonl:25: error: not valid JSON: a number that is too large
+bad.jsonl:25: error: element 0 of 'tokens' is not a token: a whole number from 0
 bad.jsonl:26: error: the prompt has 80 tokens; with 64 for a sequence, at most 63 leave room for a new one; shorten it, or emit the plan with a larger serve.max_tokens
 bad.jsonl:27: error: 'min_new_tokens' is 9, above 'max_new_tokens', 8
 bad.jsonl:28: error: 'frequency_penalty' must be a number from -2 to 2

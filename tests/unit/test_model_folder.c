@@ -146,9 +146,9 @@ static void what_is_no_model_is_refused(void **state)
                     "Qwen2ForCausalLM, Qwen3ForCausalLM");
     put_text("m/config.json", "{");
     expect_unopened(
-        "m", "m/config.json:2:1",
-        "not valid YAML: did not find expected node content; check the quotes, brackets and "
-        "indentation before this place");
+        "m", "m/config.json:1:2",
+        "not valid JSON: the text ends within a value; check the quotes, brackets and commas "
+        "before this place");
     put_config("m", &options.model);
     expect_unopened("m", "m", "has neither model.safetensors nor model.safetensors.index.json");
     put_text("m/pytorch_model.bin", "");
@@ -182,7 +182,7 @@ static void wrong_indexes_are_refused(void **state)
         const char *text, *place, *wanted;
     } cases[] = {
         {"", ":1:1", "not valid JSON: the text ends within a value"},
-        {"{\"weight_map\": {},\n \"weight_map\": {}}", ":2:13", "not valid JSON: a duplicate key"},
+        {"{\"weight_map\": {},\n \"weight_map\": {}}", ":2:2", "not valid JSON: a duplicate key"},
         {"[]", "", "has no 'weight_map' of tensors to files"},
         {"{\"weight_map\": {}}", "", "has no 'weight_map' of tensors to files"},
         {"{\"weight_map\": {\"a\": 1}}", "", "tensor 'a' has no file name"},
