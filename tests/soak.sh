@@ -119,9 +119,9 @@ trial damages "damages of a folder of checkpoints: $damages" bash tests/property
 # shellcheck disable=SC2317
 count_trials() {
     "$build/tests/test_store_faults" "$build/tests" 1 && "$build/tests/test_search_rows" 200 7 &&
-        "$build/tests/test_search_rule" 4000 && "$build/tests/test_meshes" 13 &&
+        "$build/tests/test_search_rule" 4000 && "$build/tests/test_search_help" 60 "$seed" 200 && "$build/tests/test_meshes" 13 &&
         "$build/tests/test_uneven_meshes" 41 && "$build/tests/test_slots" && bash tests/property/test_quickstart.sh "$build" || return 1
-    echo "a fault at every file operation of a save, 200 searches row by row, 4000 searches and their rule, more variants on every mesh, texts in every slot of all meshes, types and shapes, all steps of the quickstart on eight ranks and on one"
+    echo "a fault at every file operation of a save, 200 searches row by row, 4000 searches and their rule, 60 runs that fit nowhere and every smaller change than their help, more variants on every mesh, texts in every slot of all meshes, types and shapes, all steps of the quickstart on eight ranks and on one"
 }
 export -f count_trials
 export -f lock_trials

@@ -410,6 +410,7 @@ struct sw_run_config {
     int64_t sequence_length, global_batch_size;
     const char *nodes;               /* "3-4": numbers of nodes that the run may have; NULL: all */
     int32_t nodes_least, nodes_most; /* of it; cluster.nodes is the most */
+    int32_t cluster_nodes;           /* of the cluster's file */
     const char *mesh_dim;            /* text, parsed by core/sharding; default "auto" */
     struct sw_place mesh_dim_place, batch_place, sequence_place, freeze_place;
     struct sw_place data_place, init_place; /* of data.path and init.from, else of the run */

@@ -257,7 +257,7 @@ static void take_nodes(struct sw_config *c, struct section *s, struct sw_run_con
     struct sw_cluster_config *cluster = &run->cluster;
     if (!sw_section_good(s, "nodes", "cluster", NULL))
         return;
-    run->nodes_least = run->nodes_most = cluster->nodes;
+    run->nodes_least = run->nodes_most = run->cluster_nodes = cluster->nodes;
     if (run->nodes == NULL || sw_node_range_parse(run->nodes, &run->nodes_least, &run->nodes_most))
         return;
     if (run->nodes_most > cluster->nodes) {

@@ -171,6 +171,31 @@ static struct node *find_item(struct sw_config *c, const struct field *field, st
     return found;
 }
 
+/* Puts a mapping that says its name, behind the last item of a list that has none of that name.
+ * false: it does not, or the list has one. */
+static bool add_item(struct sw_config *c, struct node *list, struct source *source, size_t at,
+                     size_t value_at, const char *name)
+{
+    if (list->kind != NODE_SEQUENCE || list->last == NULL || source->text[value_at] != '{')
+        return false;
+    for (const struct node *item = list->first; item != NULL; item = item->next) {
+        const struct node *own = sw_node_find(item, "name");
+        if (own != NULL && own->kind == NODE_SCALAR && strcmp(own->text, name) == 0)
+            return false;
+    }
+    struct node *item = make_node(c, source, at, NODE_MAPPING);
+    if (item == NULL)
+        return false;
+    put_value(c, source, value_at, item);
+    const struct node *own = item->kind == NODE_MAPPING ? sw_node_find(item, "name") : NULL;
+    if (own == NULL || own->kind != NODE_SCALAR || strcmp(own->text, name) != 0)
+        return false;
+    list->last->next = item;
+    list->last = item;
+    list->count++;
+    return true;
+}
+
 /* From the root along the keys of 'key.path=value', making what is not there, and the value at its
  * end. */
 static void set_at_path(struct sw_config *c, struct node *root, const struct field *fields,
@@ -201,8 +226,10 @@ static void set_at_path(struct sw_config *c, struct node *root, const struct fie
         if (items && (is_new || entry->kind != NODE_BROKEN)) {
             at += length + 1;
             length = strcspn(text + at, ".=");
-            struct node *item =
-                find_item(c, field, entry, source, at, sw_config_copy(c, text + at, length));
+            name = sw_config_copy(c, text + at, length);
+            if (text[at + length] == '=' && add_item(c, entry, source, at, at + length + 1, name))
+                return;
+            struct node *item = find_item(c, field, entry, source, at, name);
             if (item == NULL) {
                 entry->kind = NODE_BROKEN;
                 return;

@@ -263,7 +263,9 @@ static const char *const intros[] = {
     ("What to train, on which cluster, with which data. `plan search`, `explain` and `emit` "
      "read it. Every scalar can be\nreplaced on the command line by its key as it stands here: "
      "`--set optimizer.learning_rate=1e-4`; `model.` and `cluster.`\ngo before the keys of the "
-     "files that are named, and a link goes by its name: `cluster.links.nvlink.bandwidth`."),
+     "files that are named, and a link goes by its name: `cluster.links.nvlink.bandwidth`.\n"
+     "A whole mapping with a new name adds a link: "
+     "`'cluster.links.ib={name: ib, spans: all, bandwidth: 25 GB/s, latency: 6 us}'`."),
     ("What `plan emit` decided, for `runner train`. It is written, not edited: a digest finds "
      "every change."),
     ("What software reaches on an accelerator: the fractions of its peaks that every predicted "

@@ -147,6 +147,32 @@ struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struc
 int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search, int32_t first,
                            int32_t count, struct sw_error *err);
 
+/* A run with changes. */
+struct sw_trial {
+    struct sw_run_config run;
+    struct sw_suggestion changes; /* from the run that was asked for */
+};
+void sw_trial_note(struct sw_trial *trial, const char *setting, const char *to);
+void sw_trial_note_integer(struct sw_trial *trial, const char *setting, int64_t to);
+/* Lets the search choose recomputation or else the micro-batch, where the run fixed it; true if
+ * there was one to let go. */
+bool sw_trial_relax(const struct sw_searcher *like, struct sw_trial *trial);
+
+/* rescue.c: changes of the run with each of which it fits on a mesh, the smallest first: settings
+ * that it fixed; or other nodes, another sequence_length, another global_batch_size. */
+struct sw_way_out {
+    struct sw_suggestion changes;
+    struct sw_search found; /* of the run with them: one row, and which others fit */
+};
+struct sw_rescue {
+    bool tried;
+    int32_t count; /* 0: nothing helps */
+    struct sw_way_out way[SW_MAX_HELPS];
+};
+/* Looks for them, once, for a run that fits on no mesh. */
+int sw_rescue_find(const struct sw_searcher *like, struct sw_rescue *rescue, struct sw_error *err);
+void sw_rescue_free(struct sw_rescue *rescue);
+
 /* search.c: all but sw_search_explain. rows: as sw_search_run. kept (may be NULL): a searcher with
  * the programs that it made; its cache is the caller's to free, unless there was an error. */
 int sw_search_meshes(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,

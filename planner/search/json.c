@@ -91,22 +91,53 @@ void sw_candidate_write_json(struct sw_json *j, const char *key,
     sw_json_end(j);
 }
 
+/* {"change": setting, "to": value} of the i-th change, left open. */
+static void open_change(struct sw_json *j, const char *key, const struct sw_suggestion *s,
+                        int32_t i)
+{
+    char *end = NULL;
+    const char *to = s->change[i].to;
+    const double value = strtod(to, &end);
+    sw_json_object(j, key);
+    sw_json_text(j, "change", s->change[i].setting);
+    if (end != to && *end == '\0')
+        sw_json_number(j, "to", value);
+    else
+        sw_json_text(j, "to", to);
+}
+
+/* Where nothing fits: the changes with each of which it does. */
+static void write_helps(struct sw_json *j, const struct sw_search *s)
+{
+    char mesh[64];
+    sw_json_array(j, "help");
+    for (int32_t i = 0; i < s->help_count; i++) {
+        const struct sw_help *help = &s->help[i];
+        sw_json_object(j, NULL);
+        sw_json_text(j, "help", help->text);
+        sw_json_array(j, "changes");
+        for (int32_t k = 0; k < help->changes.count; k++) {
+            open_change(j, NULL, &help->changes, k);
+            sw_json_end(j);
+        }
+        sw_json_end(j);
+        sw_json_text(j, "mesh_dim", sw_mesh_format(&help->mesh, mesh, sizeof mesh));
+        if (help->step_seconds > 0)
+            sw_json_number(j, "step_seconds", help->step_seconds);
+        else
+            sw_json_null(j, "step_seconds");
+        sw_json_end(j);
+    }
+    sw_json_end(j);
+}
+
 /* {"change": setting, "to": value}; further changes that must go with it follow as "and". */
 static void write_suggestion(struct sw_json *j, const struct sw_suggestion *s)
 {
     if (s->count == 0)
         sw_json_null(j, "suggestion");
-    for (int32_t i = 0; i < s->count; i++) {
-        char *end = NULL;
-        const char *to = s->change[i].to;
-        const double value = strtod(to, &end);
-        sw_json_object(j, i == 0 ? "suggestion" : "and");
-        sw_json_text(j, "change", s->change[i].setting);
-        if (end != to && *end == '\0')
-            sw_json_number(j, "to", value);
-        else
-            sw_json_text(j, "to", to);
-    }
+    for (int32_t i = 0; i < s->count; i++)
+        open_change(j, i == 0 ? "suggestion" : "and", s, i);
     for (int32_t i = 0; i < s->count; i++)
         sw_json_end(j);
 }
@@ -164,6 +195,7 @@ void sw_train_write_head(struct sw_json *j, const struct sw_run_config *run,
         sw_json_null(j, "chosen");
         sw_json_null(j, "fastest");
     }
+    write_helps(j, s);
     if (told->count > 0)
         sw_node_counts_write_json(j, "node_counts", run, told->counts, told->count);
 }

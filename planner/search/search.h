@@ -39,12 +39,21 @@ const char *sw_verdict_text(enum sw_fit_verdict verdict); /* the same for people
 
 /* Settings of the run file (dotted where nested) that together would admit a rejected mesh, or,
  * with mesh_dim among them, the mesh that takes its place. count 0: none is known. */
-enum { SW_MAX_CHANGES = 4 };
+enum { SW_MAX_CHANGES = 6 };
 struct sw_suggestion {
     int32_t count;
     struct {
-        char setting[32], to[48];
+        char setting[64], to[80];
     } change[SW_MAX_CHANGES];
+};
+/* Where a run fits on no mesh: changes with which it does, the mesh that is chosen then, and its
+ * step. */
+enum { SW_MAX_HELPS = 4 };
+struct sw_help {
+    char text[512]; /* "use cluster.nodes: 12" */
+    struct sw_suggestion changes;
+    struct sw_mesh mesh;
+    double step_seconds; /* 0: not priced */
 };
 
 /* What serving says of a mesh beside its decision, memory and cost. */
@@ -88,7 +97,7 @@ struct sw_candidate {
     int64_t padding_sequences;
     double padding_seconds;
     enum sw_reject reason;       /* SW_FITS: a candidate */
-    char detail[256], help[256]; /* of a rejection */
+    char detail[256], help[384]; /* of a rejection */
     struct sw_suggestion suggestion;
     bool tp_leaves_domain; /* the fastest link domain */
     bool explained;        /* detail, help and suggestion are complete: sw_search_explain */
@@ -109,6 +118,9 @@ struct sw_search {
      * 0: no such rule, by time or with all of them priced */
     double near_seconds;
     struct sw_candidate *mesh;
+    struct sw_help help[SW_MAX_HELPS]; /* the smallest change first; once the first of the rejected
+                                          are explained */
+    int32_t help_count;
     struct sw_layer_values layer_values; /* of the run's model: what decisions make again */
     double seconds;
 };

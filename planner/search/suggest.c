@@ -1,8 +1,8 @@
 /* Why a mesh is rejected, and the smallest change that would admit it. A suggestion is a promise:
  * with it the mesh, or the one that it names, is admitted. Each is either another mesh that the
  * search found to fit, the nearest in steps along the axes, or settings that were tried here. Where
- * no mesh fits, in this order: settings that the run fixed, a larger batch, a shorter sequence,
- * another number of nodes; another accelerator only when none of them helps. */
+ * no mesh fits, in this order: settings that the run fixed, other nodes, another length, another
+ * batch (rescue.c); another accelerator only when none of them helps. */
 #include "core/base/number.h"
 #include "planner/search/purpose.h"
 
@@ -13,12 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run with changes, and what they were. */
-struct trial {
-    struct sw_run_config run;
-    struct sw_suggestion changes;
-};
-
 static void note(struct sw_suggestion *s, const char *change, const char *to)
 {
     if (s->count == SW_MAX_CHANGES)
@@ -27,11 +21,16 @@ static void note(struct sw_suggestion *s, const char *change, const char *to)
     snprintf(s->change[s->count++].to, sizeof s->change[0].to, "%s", to);
 }
 
-static void note_integer(struct sw_suggestion *s, const char *change, int64_t to)
+void sw_trial_note(struct sw_trial *t, const char *setting, const char *to)
+{
+    note(&t->changes, setting, to);
+}
+
+void sw_trial_note_integer(struct sw_trial *t, const char *setting, int64_t to)
 {
     char text[32];
     snprintf(text, sizeof text, "%" PRId64, to);
-    note(s, change, text);
+    sw_trial_note(t, setting, text);
 }
 
 static void describe(const struct sw_suggestion *s, char *out, size_t bytes)
@@ -62,38 +61,8 @@ static int judge(const struct sw_searcher *like, const struct sw_run_config *run
 
 /* ---- Settings ---- */
 
-/* With the smallest sequence that is `pieces` times shorter than now and still divides. */
-static bool shorten(struct trial *t, const struct sw_mesh *mesh)
-{
-    const int64_t multiple = 2 * (int64_t)mesh->size[SW_SP] * mesh->size[SW_TP];
-    const int64_t half = t->run.sequence_length / 2 / multiple * multiple;
-    if (half < multiple || half < 128)
-        return false;
-    t->run.sequence_length = half;
-    return true;
-}
-
-/* Activations shrink with the sequence; the largest half, quarter, ... that fits. */
-static int try_sequence(const struct sw_searcher *like, struct trial *t, const struct sw_mesh *mesh,
-                        bool *fits, struct sw_error *err)
-{
-    struct trial shorter = *t;
-    struct sw_candidate c;
-    *fits = false;
-    while (!*fits && shorten(&shorter, mesh)) {
-        if (judge(like, &shorter.run, mesh, &c, err) != 0)
-            return -1;
-        *fits = c.reason == SW_FITS;
-    }
-    if (*fits) {
-        *t = shorter;
-        note_integer(&t->changes, "sequence_length", t->run.sequence_length);
-    }
-    return 0;
-}
-
 /* Another accelerator, when nothing else helps: whole gigabytes. */
-static void enlarge_memory(struct trial *t, const struct sw_candidate *c)
+static void enlarge_memory(struct sw_trial *t, const struct sw_candidate *c)
 {
     const int64_t gb = 1000000000;
     char text[SW_FORMAT_BYTES];
@@ -102,56 +71,45 @@ static void enlarge_memory(struct trial *t, const struct sw_candidate *c)
     while (*memory - sw_headroom_bytes(&t->run) < c->memory.total)
         *memory += gb;
     snprintf(text, sizeof text, "%" PRId64 " GB", t->run.cluster.accelerator.memory_bytes / gb);
-    note(&t->changes, "cluster.accelerator.memory", text);
+    sw_trial_note(t, "cluster.accelerator.memory", text);
 }
 
 /* What the mesh leaves free, in tenths of a percent. */
-static void lower_headroom(struct trial *t, const struct sw_candidate *c)
+static void lower_headroom(struct sw_trial *t, const struct sw_candidate *c)
 {
     const struct sw_memory *m = &c->memory;
     const double tenths = floor((double)(m->limit - m->total) / (double)m->limit * 1000);
     char text[SW_FORMAT_BYTES];
     snprintf(text, sizeof text, "%.10g %%", tenths / 10);
     t->run.memory_headroom = tenths / 1000;
-    note(&t->changes, "memory_headroom", text);
+    sw_trial_note(t, "memory_headroom", text);
 }
 
-/* Recomputation and the micro-batch, when the run fixed them: whether there was one to let go. */
-static bool relax(const struct sw_searcher *like, struct trial *t)
+bool sw_trial_relax(const struct sw_searcher *like, struct sw_trial *t)
 {
     const struct sw_recompute fixed =
         sw_recompute_normal(like->recompute, t->run.model.shape.layers);
     if (!t->run.recompute_auto && !sw_recompute_equal(fixed, sw_recompute_full())) {
         t->run.recompute_auto = true;
         t->run.recompute = (struct sw_recompute_config){0};
-        note(&t->changes, "recompute", "auto");
+        sw_trial_note(t, "recompute", "auto");
         return true;
     }
     if (t->run.micro_batch_size > 1) {
         t->run.micro_batch_size = 0;
-        note(&t->changes, "micro_batch_size", "auto");
+        sw_trial_note(t, "micro_batch_size", "auto");
         return true;
     }
     return false;
 }
 
-static int fix_memory(const struct sw_searcher *like, struct trial *t, const struct sw_candidate *c,
-                      const struct sw_mesh *mesh, struct sw_error *err)
-{
-    const int64_t state = c->memory.parameters + c->memory.gradients + c->memory.optimizer;
-    bool fits = false;
-    if (state + c->memory.reserved < c->memory.limit - c->memory.headroom &&
-        try_sequence(like, t, mesh, &fits, err) != 0)
-        return -1;
-    if (!fits)
-        enlarge_memory(t, c);
-    return 0;
-}
+/* Which settings may be changed: what the run fixed and its headroom; batch and length, too; or
+ * also the accelerator. */
+enum fixes { FREE_FIX, SMALL_FIX, ANY_FIX };
 
-/* One more setting, for the reason at hand; `last`: also a shorter sequence or another accelerator.
- * Sets *stuck where none helps. */
-static int fix(const struct sw_searcher *like, struct trial *t, const struct sw_candidate *c,
-               const struct sw_mesh *mesh, bool last, bool *stuck, struct sw_error *err)
+/* One more setting, for the reason at hand. Sets *stuck where none helps. */
+static void fix(const struct sw_searcher *like, struct sw_trial *t, const struct sw_candidate *c,
+                const struct sw_mesh *mesh, enum fixes fixes, bool *stuck)
 {
     const int64_t ways = (int64_t)mesh->size[SW_DP] * mesh->size[SW_FSDP];
     const int64_t micro = t->run.micro_batch_size > 0 ? t->run.micro_batch_size : 1;
@@ -161,34 +119,42 @@ static int fix(const struct sw_searcher *like, struct trial *t, const struct sw_
     case SW_REJECT_BATCH:
         if (t->run.global_batch_size >= ways && micro > 1) {
             t->run.micro_batch_size = 0;
-            note(&t->changes, "micro_batch_size", "auto");
-            return 0;
+            sw_trial_note(t, "micro_batch_size", "auto");
+            return;
         }
+        *stuck = fixes == FREE_FIX;
+        if (*stuck)
+            return;
         t->run.global_batch_size = sw_align(t->run.global_batch_size, ways * micro);
-        note_integer(&t->changes, "global_batch_size", t->run.global_batch_size);
-        return 0;
+        sw_trial_note_integer(t, "global_batch_size", t->run.global_batch_size);
+        return;
     case SW_REJECT_SEQUENCE:
+        *stuck = fixes == FREE_FIX;
+        if (*stuck)
+            return;
         t->run.sequence_length = sw_align(t->run.sequence_length, shards);
-        note_integer(&t->changes, "sequence_length", t->run.sequence_length);
-        return 0;
+        sw_trial_note_integer(t, "sequence_length", t->run.sequence_length);
+        return;
     case SW_REJECT_MEMORY:
-        if (relax(like, t))
-            return 0;
+        if (sw_trial_relax(like, t))
+            return;
         if (sw_memory_verdict(&c->memory) == SW_VERDICT_NO_HEADROOM) {
             lower_headroom(t, c);
-            return 0;
+            return;
         }
-        *stuck = !last;
-        return last ? fix_memory(like, t, c, mesh, err) : 0;
+        *stuck = fixes != ANY_FIX;
+        if (!*stuck)
+            enlarge_memory(t, c);
+        return;
     default:
         *stuck = true;
-        return 0;
+        return;
     }
 }
 
 /* Settings until the mesh fits. */
-static int fix_all(const struct sw_searcher *like, const struct sw_mesh *mesh, bool last,
-                   struct trial *t, bool *fits, struct sw_error *err)
+static int fix_all(const struct sw_searcher *like, const struct sw_mesh *mesh, enum fixes fixes,
+                   struct sw_trial *t, bool *fits, struct sw_error *err)
 {
     for (bool stuck = false;;) {
         struct sw_candidate c;
@@ -197,8 +163,7 @@ static int fix_all(const struct sw_searcher *like, const struct sw_mesh *mesh, b
         *fits = c.reason == SW_FITS;
         if (*fits || stuck)
             return 0;
-        if (fix(like, t, &c, mesh, last, &stuck, err) != 0)
-            return -1;
+        fix(like, t, &c, mesh, fixes, &stuck);
         if (stuck)
             return 0;
     }
@@ -312,200 +277,16 @@ static int move(const struct sw_searcher *like, const struct sw_candidate *to,
     return 0;
 }
 
-/* ---- What makes the run fit on some mesh, where it fits on none ---- */
-
-/* Searched once for all the meshes that it lacks. A search takes longer the more accelerators there
- * are; beyond the last of these they look at fewer only. */
-enum {
-    MAX_RESCUED_ACCELERATORS = 8192,
-    MAX_NODE_DOUBLINGS = 4,
-    NODES_IN_TURN = 16, /* numbers of nodes that are tried one after the other */
-    NEIGHBOURS = 4
-};
-static const double STATE_WITHOUT_PADDING = 0.98;
-
-struct rescue {
-    bool tried;
-    struct sw_suggestion changes; /* of all settings but mesh_dim */
-    struct sw_search found;       /* the meshes then; feasible 0: nothing helps */
-};
-
-/* Every mesh under that run. */
-static int try_meshes(const struct trial *t, struct rescue *r, struct sw_error *err)
-{
-    struct sw_error why = {0};
-    sw_search_free(&r->found);
-    memset(&r->found, 0, sizeof r->found);
-    r->changes = t->changes;
-    if (sw_search_meshes(&t->run, SW_FOR_TRAIN, SW_EVERY_ROW, &r->found, NULL, &why) == 0)
-        return 0;
-    memset(&r->found, 0, sizeof r->found);
-    return why.status == SW_ENVIRONMENT ? sw_fail_as(err, &why) : 0; /* else it fits nowhere */
-}
-
-/* The smallest doubling of the batch that lets fsdp split the state further. */
-static int rescue_by_batch(const struct trial *base, struct rescue *r, struct sw_error *err)
-{
-    const int64_t accelerators = r->found.accelerators;
-    for (int64_t batch = 2 * base->run.global_batch_size;
-         r->found.feasible == 0 && batch < 2 * accelerators; batch *= 2) {
-        struct trial t = *base;
-        t.run.global_batch_size = batch;
-        note_integer(&t.changes, "global_batch_size", batch);
-        if (try_meshes(&t, r, err) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* The largest half, quarter, ... of the sequence. */
-static int rescue_by_sequence(const struct trial *base, struct rescue *r, struct sw_error *err)
-{
-    for (int64_t length = base->run.sequence_length / 2 / 2 * 2;
-         r->found.feasible == 0 && length >= 128; length = length / 2 / 2 * 2) {
-        struct trial t = *base;
-        t.run.sequence_length = length;
-        note_integer(&t.changes, "sequence_length", length);
-        if (try_meshes(&t, r, err) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* Whether the cluster's links, as they are written, also join so many nodes. */
-static bool resize(struct sw_cluster_config *cluster, int64_t nodes)
-{
-    const int64_t all = nodes * cluster->accelerators_per_node;
-    if (nodes < 1 || nodes > 1 << 20 || all > MAX_RESCUED_ACCELERATORS)
-        return false;
-    sw_cluster_resize(cluster, (int32_t)nodes);
-    return cluster->link_count > 0 && cluster->link[cluster->link_count - 1].spans >= all;
-}
-
-static int try_nodes(const struct trial *base, int64_t nodes, struct rescue *r,
-                     struct sw_error *err)
-{
-    struct trial t = *base;
-    sw_search_free(&r->found);
-    if (!resize(&t.run.cluster, nodes))
-        return 0;
-    note_integer(&t.changes, base->run.nodes != NULL ? "nodes" : "cluster.nodes", nodes);
-    return try_meshes(&t, r, err);
-}
-
-/* With fewer nodes the state alone, split over every accelerator, is more than they hold. Padding
- * makes some meshes' state a little larger than that of others. */
-static int64_t least_nodes(const struct trial *base, const struct sw_search *all)
-{
-    const struct sw_cluster_config *cluster = &base->run.cluster;
-    double state = 0;
-    for (int32_t i = 0; i < all->count; i++) {
-        const struct sw_candidate *c = &all->mesh[i];
-        const double ways = (double)sw_mesh_rank_count(&c->decision.mesh) /
-                            c->decision.mesh.size[SW_DP] * STATE_WITHOUT_PADDING;
-        const double its =
-            ways * (double)(c->memory.parameters + c->memory.gradients + c->memory.optimizer);
-        if (its > 0 && (state == 0 || its < state))
-            state = its;
-    }
-    const double room = (double)(cluster->accelerator.memory_bytes - sw_headroom_bytes(&base->run) -
-                                 cluster->accelerator.reserved_memory_bytes);
-    const double nodes = state / (room * cluster->accelerators_per_node);
-    return room > 0 && nodes > 1 && nodes < 1 << 20 ? (int64_t)ceil(nodes) : 1;
-}
-
-/* The smallest number above `least` that fits. What fits need not fit more nodes, which may divide
- * worse, so each of the first is tried; from there on steps that double find one that does, and
- * halving, with a look at what lies just below, the smallest. */
-static int more_nodes(const struct trial *base, int64_t least, struct rescue *r,
-                      struct sw_error *err)
-{
-    const int64_t often = (int64_t)base->run.cluster.nodes << MAX_NODE_DOUBLINGS;
-    const int64_t most = often > 2 * least ? often : 2 * least;
-    int64_t low = least - 1, step = 1, high = 0;
-    for (int32_t i = 0; high == 0 && low < most; i++, step *= i < NODES_IN_TURN ? 1 : 2) {
-        if (try_nodes(base, low + step, r, err) != 0)
-            return -1;
-        if (r->found.feasible > 0)
-            high = low + step;
-        else
-            low += step;
-        if (high == 0 &&
-            (low + step) * base->run.cluster.accelerators_per_node > MAX_RESCUED_ACCELERATORS)
-            return 0;
-    }
-    if (high == 0)
-        return 0;
-    int64_t best = high, tried = high;
-    while (high - low > 1) {
-        tried = low + (high - low) / 2;
-        if (try_nodes(base, tried, r, err) != 0)
-            return -1;
-        *(r->found.feasible > 0 ? &high : &low) = tried;
-    }
-    best = high;
-    for (int64_t n = best - 1; n >= least && n > best - NEIGHBOURS && step > 1; n--) {
-        tried = n;
-        if (try_nodes(base, n, r, err) != 0)
-            return -1;
-        if (r->found.feasible > 0)
-            best = n;
-    }
-    return tried == best ? 0 : try_nodes(base, best, r, err);
-}
-
-/* Fewer nodes where some fit, since that costs less: the largest such number not far below, else
- * the largest power of two. Otherwise the smallest number of more nodes. */
-static int rescue_by_nodes(const struct trial *base, struct rescue *r, struct sw_error *err)
-{
-    const int64_t now = base->run.cluster.nodes, per_node = base->run.cluster.accelerators_per_node;
-    const int64_t least = least_nodes(base, &r->found);
-    int64_t power = 1;
-    for (int64_t n = now - 1; n >= least && n >= now - NODES_IN_TURN; n--) {
-        if (n * per_node <= MAX_RESCUED_ACCELERATORS && try_nodes(base, n, r, err) != 0)
-            return -1;
-        if (r->found.feasible > 0)
-            return 0;
-    }
-    while (2 * power < now - NODES_IN_TURN && 2 * power * per_node <= MAX_RESCUED_ACCELERATORS)
-        power *= 2;
-    for (; power >= least && power < now - NODES_IN_TURN; power /= 2) {
-        if (try_nodes(base, power, r, err) != 0)
-            return -1;
-        if (r->found.feasible > 0 || power == 1)
-            break;
-    }
-    return r->found.feasible > 0 ? 0 : more_nodes(base, least > now ? least : now + 1, r, err);
-}
-
-static int find_rescue(const struct sw_searcher *like, struct rescue *r, struct sw_error *err)
-{
-    struct trial t = {.run = *like->run};
-    const int64_t accelerators = (int64_t)t.run.cluster.nodes * t.run.cluster.accelerators_per_node;
-    if (r->tried)
-        return 0;
-    r->tried = true;
-    t.run.mesh_dim = "auto";
-    while (relax(like, &t)) {
-    }
-    if (accelerators > MAX_RESCUED_ACCELERATORS) /* as many are a mistake, most likely */
-        return rescue_by_nodes(&t, r, err);
-    if (try_meshes(&t, r, err) != 0 ||
-        (r->found.feasible == 0 && rescue_by_batch(&t, r, err) != 0) ||
-        (r->found.feasible == 0 && rescue_by_sequence(&t, r, err) != 0) ||
-        (r->found.feasible == 0 && rescue_by_nodes(&t, r, err) != 0))
-        return -1;
-    return 0;
-}
-
-/* The rescue's changes and the nearest mesh that fits with them; the mesh itself needs no naming.
- */
-static void take_rescue(const struct rescue *r, struct sw_candidate *c)
+/* The first way out, with the nearest mesh that fits then. */
+static void take_rescue(const struct sw_rescue *r, struct sw_candidate *c)
 {
     char text[48];
-    const struct sw_mesh *to =
-        &r->found.mesh[nearest(&r->found, &c->decision.mesh, true)].decision.mesh;
-    c->suggestion = r->changes;
+    const struct sw_search *found = &r->way[0].found;
+    const struct sw_mesh *to = &found->mesh[nearest(found, &c->decision.mesh, true)].decision.mesh;
+    c->suggestion = r->way[0].changes;
+    for (int32_t i = 0; i < c->suggestion.count; i++)
+        if (strcmp(c->suggestion.change[i].setting, "mesh_dim") == 0)
+            c->suggestion.count = i;
     if (memcmp(to->size, c->decision.mesh.size, sizeof to->size) != 0)
         note(&c->suggestion, "mesh_dim", sw_mesh_format(to, text, sizeof text));
     describe(&c->suggestion, c->help, sizeof c->help);
@@ -534,60 +315,147 @@ static void explain_memory(struct sw_candidate *c)
 }
 
 /* The other way to a mesh without headroom: nobody but the user chooses it. */
-static void allow_by_name(struct sw_candidate *c)
+static void allow_by_name(const struct sw_mesh *to, char *help, size_t bytes)
 {
     char mesh[64];
-    const size_t used = strlen(c->help);
-    snprintf(c->help + used, sizeof c->help - used, ", or mesh_dim: %s, which may use it up",
-             sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
+    const size_t used = strlen(help);
+    snprintf(help + used, bytes - used, ", or mesh_dim: %s, which may use it up",
+             sw_mesh_format(to, mesh, sizeof mesh));
+}
+
+/* Takes changes of settings with which the mesh fits. */
+static void take_settings(const struct sw_trial *t, struct sw_candidate *c)
+{
+    c->suggestion = t->changes;
+    describe(&t->changes, c->help, sizeof c->help);
+    if (strcmp(t->changes.change[0].setting, "memory_headroom") == 0)
+        allow_by_name(&c->decision.mesh, c->help, sizeof c->help);
+}
+
+/* Where no mesh fits and no way out is known: another accelerator, for this mesh or the nearest
+ * that a setting can lift. */
+static int suggest_memory(const struct sw_searcher *like, const struct sw_search *all,
+                          struct sw_candidate *c, struct sw_error *err)
+{
+    const struct sw_mesh mesh = c->decision.mesh;
+    struct sw_trial t = {.run = *like->run};
+    bool fits = false;
+    if (c->reason != SW_REJECT_PRODUCT && fix_all(like, &mesh, ANY_FIX, &t, &fits, err) != 0)
+        return -1;
+    const int32_t other = fits ? -1 : nearest(all, &mesh, false);
+    if (other >= 0) {
+        char text[48];
+        t = (struct sw_trial){.run = *like->run};
+        note(&t.changes, "mesh_dim",
+             sw_mesh_format(&all->mesh[other].decision.mesh, text, sizeof text));
+        if (fix_all(like, &all->mesh[other].decision.mesh, ANY_FIX, &t, &fits, err) != 0)
+            return -1;
+    }
+    if (fits)
+        take_settings(&t, c);
+    return 0;
+}
+
+static int suggest_where_none_fits(const struct sw_searcher *like, const struct sw_search *all,
+                                   struct sw_rescue *rescue, struct sw_candidate *c,
+                                   struct sw_error *err)
+{
+    const struct sw_mesh mesh = c->decision.mesh;
+    struct sw_trial t = {.run = *like->run};
+    bool fits = false;
+    if (like->purpose != SW_FOR_TRAIN)
+        return 0;
+    if (c->reason != SW_REJECT_PRODUCT && fix_all(like, &mesh, FREE_FIX, &t, &fits, err) != 0)
+        return -1;
+    if (fits) {
+        take_settings(&t, c);
+        return 0;
+    }
+    if (sw_rescue_find(like, rescue, err) != 0)
+        return -1;
+    if (rescue->count == 0)
+        return suggest_memory(like, all, c, err);
+    take_rescue(rescue, c);
+    return 0;
 }
 
 static int suggest(const struct sw_searcher *like, struct sw_search *all, bool settings_first,
-                   struct rescue *rescue, struct sw_candidate *c, struct sw_error *err)
+                   struct sw_rescue *rescue, struct sw_candidate *c, struct sw_error *err)
 {
     const struct sw_mesh mesh = c->decision.mesh;
-    struct trial t = {.run = *like->run};
+    struct sw_trial t = {.run = *like->run};
     bool fits = false;
     int32_t near;
     if (nearest_fitting(like, all, &mesh, &near, err) != 0)
         return -1;
-    if (near >= 0 && !settings_first)
+    if (near < 0)
+        return suggest_where_none_fits(like, all, rescue, c, err);
+    if (!settings_first)
         return move(like, &all->mesh[near], c, err);
-    if (c->reason != SW_REJECT_PRODUCT && fix_all(like, &mesh, false, &t, &fits, err) != 0)
+    if (c->reason != SW_REJECT_PRODUCT && fix_all(like, &mesh, SMALL_FIX, &t, &fits, err) != 0)
         return -1;
-    /* a setting that the user chose is less than another mesh; several are more, and so is another
-     * accelerator */
-    const bool small = fits && t.changes.count == 1 &&
-                       strcmp(t.changes.change[0].setting, "cluster.accelerator.memory") != 0;
-    if (near >= 0 && !small)
+    /* a setting that the user chose is less than another mesh; several are more */
+    if (!fits || t.changes.count != 1)
         return move(like, &all->mesh[near], c, err);
-    if (!fits) {
-        if (find_rescue(like, rescue, err) != 0)
-            return -1;
-        if (rescue->found.feasible > 0) {
-            take_rescue(rescue, c);
-            return 0;
-        }
-        t = (struct trial){.run = *like->run};
-        if (c->reason != SW_REJECT_PRODUCT && fix_all(like, &mesh, true, &t, &fits, err) != 0)
-            return -1;
-    }
-    const int32_t other = fits ? -1 : nearest(all, &mesh, false);
-    if (other >= 0) {
-        char text[48];
-        t = (struct trial){.run = *like->run};
-        note(&t.changes, "mesh_dim",
-             sw_mesh_format(&all->mesh[other].decision.mesh, text, sizeof text));
-        if (fix_all(like, &all->mesh[other].decision.mesh, true, &t, &fits, err) != 0)
-            return -1;
-    }
-    if (!fits)
-        return 0;
-    c->suggestion = t.changes;
-    describe(&t.changes, c->help, sizeof c->help);
-    if (strcmp(t.changes.change[0].setting, "memory_headroom") == 0)
-        allow_by_name(c);
+    take_settings(&t, c);
     return 0;
+}
+
+static void add_help(struct sw_search *search, const struct sw_suggestion *changes,
+                     const struct sw_mesh *mesh, double step_seconds)
+{
+    struct sw_help *help = &search->help[search->help_count];
+    if (search->help_count == SW_MAX_HELPS || changes->count == 0)
+        return;
+    *help = (struct sw_help){.changes = *changes, .mesh = *mesh, .step_seconds = step_seconds};
+    describe(changes, help->text, sizeof help->text);
+    if (strcmp(changes->change[0].setting, "memory_headroom") == 0)
+        allow_by_name(mesh, help->text, sizeof help->text);
+    search->help_count++;
+}
+
+/* Another accelerator, for the mesh that needs least. */
+static int help_by_memory(const struct sw_searcher *like, const struct sw_search *all,
+                          struct sw_search *search, struct sw_error *err)
+{
+    const struct sw_candidate *least = NULL;
+    struct sw_trial t = {.run = *like->run};
+    char text[48];
+    bool fits = false;
+    for (int32_t i = 0; i < all->count; i++) {
+        const struct sw_candidate *c = &all->mesh[i];
+        if (c->reason == SW_REJECT_MEMORY &&
+            (least == NULL || c->memory.total < least->memory.total))
+            least = c;
+    }
+    if (least == NULL) {
+        add_help(search, &search->mesh[0].suggestion, &search->mesh[0].decision.mesh, 0);
+        return 0;
+    }
+    if (all != search) /* the run names another mesh */
+        sw_trial_note(&t, "mesh_dim", sw_mesh_format(&least->decision.mesh, text, sizeof text));
+    if (fix_all(like, &least->decision.mesh, ANY_FIX, &t, &fits, err) != 0)
+        return -1;
+    if (fits)
+        add_help(search, &t.changes, &least->decision.mesh, 0);
+    return 0;
+}
+
+/* Of a run that fits nowhere: less headroom for the closest mesh, where that is enough; then the
+ * ways out; where there is none, another accelerator. */
+static int list_helps(const struct sw_searcher *like, const struct sw_search *all,
+                      struct sw_rescue *rescue, struct sw_search *search, struct sw_error *err)
+{
+    const struct sw_candidate *closest = &search->mesh[0];
+    if (sw_rescue_find(like, rescue, err) != 0)
+        return -1;
+    if (closest->suggestion.count > 0 &&
+        strcmp(closest->suggestion.change[0].setting, "memory_headroom") == 0)
+        add_help(search, &closest->suggestion, &closest->decision.mesh, 0);
+    for (int32_t i = 0; i < rescue->count; i++)
+        add_help(search, &rescue->way[i].changes, &rescue->way[i].found.mesh[0].decision.mesh,
+                 rescue->way[i].found.mesh[0].cost.step_seconds);
+    return search->help_count == 0 ? help_by_memory(like, all, search, err) : 0;
 }
 
 int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search, int32_t first,
@@ -596,10 +464,11 @@ int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search
     int status = -1;
     struct sw_mesh_request request;
     struct sw_search others = {0};
-    struct rescue rescue = {.tried = false};
+    struct sw_rescue rescue = {.tried = false};
     struct sw_run_config any = *s->run;
     if (sw_mesh_request_parse(s->run->mesh_dim, &request, err) != 0)
         return -1;
+    struct sw_search *all = request.is_auto ? search : &others;
     any.mesh_dim = "auto";
     if (!request.is_auto && count > 0 &&
         sw_search_meshes(&any, SW_FOR_TRAIN, SW_EVERY_ROW, &others, NULL, err) != 0)
@@ -610,14 +479,18 @@ int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search
             continue;
         if (c->reason == SW_REJECT_MEMORY)
             explain_memory(c);
-        if (suggest(s, request.is_auto ? search : &others, !request.is_auto, &rescue, c, err) != 0)
+        if (suggest(s, all, !request.is_auto, &rescue, c, err) != 0)
             goto out;
         c->explained = true;
     }
+    if (search->count > 0 && count > 0 && all->feasible == 0 && search->feasible == 0 &&
+        search->help_count == 0 && search->mesh[0].explained && s->purpose == SW_FOR_TRAIN &&
+        list_helps(s, all, &rescue, search, err) != 0)
+        goto out;
     status = 0;
 out:
     sw_search_free(&others);
-    sw_search_free(&rescue.found);
+    sw_rescue_free(&rescue);
     return status;
 }
 

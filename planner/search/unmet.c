@@ -35,6 +35,16 @@ static void fail_goals(const struct sw_run_config *run, const struct sw_search *
             s->count, run->name, sw_report_missed(run, &s->mesh[0], missed, sizeof missed));
 }
 
+/* The smallest change, and on lines of their own the others. */
+static void print_help(const struct sw_search *search, const struct sw_candidate *closest)
+{
+    const char *said = search->help_count > 0 ? search->help[0].text : closest->help;
+    if (said[0] != '\0')
+        fprintf(stderr, "    help: %s\n", said);
+    for (int32_t i = 1; i < search->help_count; i++)
+        fprintf(stderr, "      or: %s\n", search->help[i].text);
+}
+
 int sw_report_unmet(const struct sw_run_config *run, const struct sw_search *search)
 {
     const struct sw_candidate *closest = search->count > 0 ? &search->mesh[0] : NULL;
@@ -62,7 +72,7 @@ int sw_report_unmet(const struct sw_run_config *run, const struct sw_search *sea
     if (trains && at.line > 0 && at.file != NULL && at.file[0] != '-')
         sw_fail_place(&err, at);
     sw_command_fail(&err);
-    if (closest != NULL && closest->help[0] != '\0')
-        fprintf(stderr, "    help: %s\n", closest->help);
+    if (closest != NULL)
+        print_help(search, closest);
     return SW_UNMET;
 }

@@ -401,9 +401,9 @@ static void links_in_words(void **state)
         "all, bandwidth_per_node: 0.8 Tb/s, latency: 1 us}]}\nsequence_length: 128\n"
         "global_batch_size: 8\n";
     static const struct {
-        const char *sets[4];
-        int32_t links, spans[3];
-        double bandwidth[3];
+        const char *sets[5];
+        int32_t links, spans[4];
+        double bandwidth[4];
     } cases[] = {
         {{NULL}, 3, {4, 16, 32}, {80e9, 50e9, 25e9}},
         {{"cluster.nodes=128", NULL}, 3, {4, 16, 512}, {80e9, 50e9, 25e9}},
@@ -416,6 +416,12 @@ static void links_in_words(void **state)
          3,
          {4, 16, 32},
          {80e9, 50e9, 1e9}},
+        {{"cluster.nodes=4",
+          "cluster.links.new={name: new, spans: all, bandwidth: 3 GB/s, latency: 1 us}",
+          "cluster.links.out.spans=8", "cluster.links.leaf.spans=6", NULL},
+         4,
+         {4, 6, 8, 16},
+         {80e9, 50e9, 25e9, 3e9}},
         {{"cluster.links.leaf.bandwidth_per_node=8 GB/s", "cluster.links.out.bandwidth=1 GB/s",
           NULL},
          3,
@@ -433,7 +439,7 @@ static void links_in_words(void **state)
             assert_int_equal(run->cluster.link[l].spans, cases[i].spans[l]);
             assert_true(run->cluster.link[l].bandwidth == cases[i].bandwidth[l]);
             assert_true(run->cluster.link[l].bandwidth_per_node == 0);
-            assert_int_equal(run->cluster.link[l].spans_all, l == 2);
+            assert_int_equal(run->cluster.link[l].spans_all, l == (cases[i].links > 3 ? 3 : 2));
         }
         sw_config_free(c);
     }
@@ -446,6 +452,8 @@ static void links_that_are_not_there(void **state)
         const char *set, *expected;
     } cases[] = {
         {"cluster.links.inner.bandwidth=1 GB/s",
+         "--set:1:15: 'links' has no 'inner' | it has: a, b\n"},
+        {"cluster.links.inner={name: other, spans: all, bandwidth: 1 GB/s, latency: 1 us}",
          "--set:1:15: 'links' has no 'inner' | it has: a, b\n"},
         {"cluster.links.2.bandwidth=1 GB/s", "--set:1:15: 'links' has no '2' | it has: a, b\n"},
         {"cluster.links.a.bandwith=1 GB/s",
