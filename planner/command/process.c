@@ -33,7 +33,7 @@ static bool is_among(const char *variable, const char *const *names)
 /* A NULL-ended list that points into the environment; malloc'ed. */
 static char **clean_environment(const struct sw_process_client *client)
 {
-    static const char *const dropped[] = {"PMI", "OMPI_", "LC_ALL=", NULL};
+    static const char *const dropped[] = {"PMI", "OMPI_", "LC_ALL=", "POSIXLY_CORRECT=", NULL};
     static char locale[] = "LC_ALL=C";
     size_t count = 0, used = 0;
     while (environ[count] != NULL)

@@ -30,8 +30,9 @@ struct sw_process_client {
 };
 
 /* Runs argv (argv[0] is looked for in PATH; NULL ends it) with `input` (NULL: nothing) as standard
- * input. The environment is plan's own without PMI* and OMPI_* of a surrounding job, with LC_ALL=C,
- * and as the client (NULL: nobody's) has it. *out is to be freed with sw_process_free, also after
+ * input. The environment is plan's own without PMI* and OMPI_* of a surrounding job and without
+ * POSIXLY_CORRECT, which changes how options are read, with LC_ALL=C, and as the client (NULL:
+ * nobody's) has it. *out is to be freed with sw_process_free, also after
  * an error. A program that ends with a failure or runs out of time is no error here: look at *out.
  * Errors (SW_ENVIRONMENT): no memory, no process, more than 256 MiB of output; a program that is
  * not in PATH, with what to do. */

@@ -121,8 +121,10 @@ static int cancel(const struct sw_options *options, const struct sw_target *targ
     if (sw_statuses_read(&folder, 1, all, &err) != 0)
         return sw_command_fail(&err);
     all->run[0].queueless = target->queueless;
+    all->every_job = !target->queueless;
     if (sw_statuses_ask(all, SW_WATCH_ASK_SECONDS, &err) != 0)
         return sw_command_fail(&err);
+    all->every_job = false;
     if (all->trouble.status != SW_OK)
         return sw_command_fail(&all->trouble);
     if (!all->run[0].is_queued && all->run[0].state == SW_RUN_RUNNING) {

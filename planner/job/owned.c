@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- By hand ---- */
 
@@ -37,13 +38,22 @@ static bool is_script_of(const char *path, const char *folder)
     return is;
 }
 
-bool sw_owned_by_hand(const struct sw_queued_job *job, const char *folder)
+/* The token in its comment; NULL: plan did not submit it, or its script has a comment. */
+static const char *token_of(const struct sw_queued_job *job)
+{
+    static const char mark[] = "shardwright:";
+    const char *token = strstr(job->comment, mark);
+    return token != NULL ? token + strlen(mark) : NULL;
+}
+
+bool sw_owned_by_folder(const struct sw_queued_job *job, const char *folder)
 {
     char works_in[PATH_MAX];
-    return job->is_live && job->folder[0] == '/' && job->command[0] == '/' &&
+    return job->is_live && job->folder[0] == '/' &&
            (strcmp(job->folder, folder) == 0 ||
             (realpath(job->folder, works_in) != NULL && strcmp(works_in, folder) == 0)) &&
-           is_script_of(job->command, folder);
+           (token_of(job) != NULL ||
+            (job->command[0] == '/' && is_script_of(job->command, folder)));
 }
 
 /* ---- Whose it is ---- */
@@ -56,18 +66,36 @@ static bool is_recorded(const struct sw_submission *sub, const char *id)
     return false;
 }
 
-/* A number comes again after some millions of jobs; a comment tells whose it is, where it is kept.
- */
+/* A live job with the script of the record, which may work anywhere but in another run's folder:
+ * there that run's plan was written over this one's. */
+static bool has_script(const struct sw_submission *sub, const struct sw_queued_job *job)
+{
+    char record[PATH_MAX];
+    return sub->script[0] != '\0' && job->is_live && strcmp(job->command, sub->script) == 0 &&
+           snprintf(record, sizeof record, "%s/submission.json", job->folder) <
+               (int)sizeof record &&
+           access(record, F_OK) != 0;
+}
+
+/* A number comes again after some millions of jobs; a token tells whose it is. A live job with an
+ * older token than the record's is of the run all the same where it works in its folder: a record
+ * may have been lost or replaced. */
 bool sw_status_owns(const struct sw_run_status *s, const struct sw_queued_job *job)
 {
     const struct sw_submission *sub = &s->submission;
-    const char *token = strstr(job->comment, "shardwright:");
-    if (sub->token[0] != '\0' && token != NULL)
-        return strcmp(token + strlen("shardwright:"), sub->token) == 0;
-    return is_recorded(sub, job->id) || sw_job_id_is_of(job->id, s->attempt.job) ||
-           (s->started.type[0] != '\0' && sw_job_id_is_of(job->id, s->started.job)) ||
-           (sub->script[0] != '\0' && job->is_live && strcmp(job->command, sub->script) == 0) ||
-           sw_owned_by_hand(job, s->folder);
+    const char *token = token_of(job);
+    const bool on_record =
+        sub->token[0] != '\0' && token != NULL
+            ? strcmp(token, sub->token) == 0
+            : is_recorded(sub, job->id) || sw_job_id_is_of(job->id, s->attempt.job) ||
+                  (s->started.type[0] != '\0' && sw_job_id_is_of(job->id, s->started.job));
+    return on_record || has_script(sub, job) || sw_owned_by_folder(job, s->folder);
+}
+
+bool sw_owned_is_current(const struct sw_run_status *s, const struct sw_queued_job *job)
+{
+    const char *token = token_of(job);
+    return token == NULL || strcmp(token, s->submission.token) == 0;
 }
 
 int32_t sw_status_live_jobs(const struct sw_statuses *statuses, int32_t run,
@@ -108,11 +136,14 @@ void sw_owned_choose(const struct sw_queued_jobs *from, struct sw_run_status *s)
     }
 }
 
-void sw_owned_choose_unrecorded(const struct sw_queued_jobs *from, struct sw_run_status *s)
+bool sw_owned_find_more(const struct sw_queued_jobs *from, const struct sw_queued_jobs *known,
+                        const struct sw_run_status *s)
 {
     for (int32_t i = 0; i < from->count; i++)
-        if (sw_owned_by_hand(&from->job[i], s->folder))
-            prefer(&from->job[i], s);
+        if (from->job[i].is_live && sw_status_owns(s, &from->job[i]) &&
+            sw_queued_jobs_find(known, from->job[i].id) == NULL)
+            return true;
+    return false;
 }
 
 const char *sw_owned_last(const struct sw_run_status *s)

@@ -251,8 +251,8 @@ bool sw_status_is_over(const struct sw_run_status *s)
            (s->ending_since > 0 && sw_clock_now() - s->ending_since > ENOUGH_SECONDS);
 }
 
-/* One run, of which the scheduler knows no live job: somebody may have submitted its script by
- * hand, and no rank of it has begun. What mpirun started is no job. */
+/* One run, of which the scheduler knows no live job, or of which every job is wanted: somebody may
+ * have submitted its script by hand, and no rank of it has begun. What mpirun started is no job. */
 static void ask_for_unrecorded(struct sw_statuses *all, double limit_seconds)
 {
     struct sw_run_status *s = &all->run[0];
@@ -261,22 +261,21 @@ static void ask_for_unrecorded(struct sw_statuses *all, double limit_seconds)
     struct sw_error trouble = {0};
     const bool by_mpirun =
         s->submission.token[0] == '\0' && s->attempt.attempt > 0 && s->attempt.job[0] == '\0';
-    if (all->count != 1 || by_mpirun || (s->job.id != NULL && s->job.is_live) ||
+    if (all->count != 1 || by_mpirun || (s->job.id != NULL && s->job.is_live && !all->every_job) ||
         limit_seconds <= 0 || !sw_process_exists(queue->client))
         return;
-    struct sw_run_status found = {.folder = s->folder};
-    if (queue->ask(NULL, 0, limit_seconds, &mine, &trouble) == 0)
-        sw_owned_choose_unrecorded(&mine, &found);
-    else if (!all->asked && !s->queueless) /* asked: it did answer, about jobs that are recorded */
-        all->trouble = trouble;
-    if (found.job.id == NULL) {
+    if (queue->ask(NULL, 0, limit_seconds, &mine, &trouble) != 0 &&
+        ((!all->asked && !s->queueless) || all->every_job))
+        all->trouble = trouble; /* else it did answer, about jobs that are recorded */
+    if (!sw_owned_find_more(&mine, &all->jobs, s)) {
         sw_queued_jobs_free(&mine);
         return;
     }
-    s->job = found.job;
     sw_queued_jobs_free(&all->jobs);
     all->jobs = mine;
     all->asked = true;
+    s->job = (struct sw_queued_job){0};
+    sw_owned_choose(&all->jobs, s);
 }
 
 int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_error *err)

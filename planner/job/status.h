@@ -71,7 +71,8 @@ struct sw_statuses {
     const struct sw_scheduler *scheduler; /* of all of them */
     struct sw_queued_jobs jobs, history;  /* the answers */
     bool asked;                           /* the controller, or: there was nothing to ask it */
-    struct sw_error trouble;              /* why it did not answer; status SW_OK: it did */
+    bool every_job;          /* set by a caller that needs all live jobs of its one run */
+    struct sw_error trouble; /* why it did not answer; status SW_OK: it did */
 };
 
 /* Reads the folders; the names are copied. A folder whose files cannot be read has a note. Errors

@@ -155,7 +155,7 @@ static int ask_for_job(const char *id, struct sw_target *out, struct sw_error *e
                 status = take(out, place[i], err);
         /* its script was submitted by hand, and none of its ranks has begun */
         if (status != 0 && realpath(job->folder, works_in) != NULL &&
-            sw_owned_by_hand(job, works_in))
+            sw_owned_by_folder(job, works_in))
             status = take(out, works_in, err);
         if (status != 0)
             sw_fail(err, SW_BAD_INPUT,
@@ -205,7 +205,7 @@ static bool has_unrecorded_job(const char *folder, struct sw_error *err)
     if (real != NULL && sw_process_exists(queue->client) &&
         queue->ask(NULL, 0, ask_seconds, &mine, err) == 0)
         for (int32_t i = 0; i < mine.count; i++)
-            found |= sw_owned_by_hand(&mine.job[i], real);
+            found |= sw_owned_by_folder(&mine.job[i], real);
     if (mine.no_cluster)
         *err = (struct sw_error){0};
     sw_queued_jobs_free(&mine);

@@ -63,6 +63,7 @@ struct sw_queue_row {
     const char *log, *log_of_task;
 
     const char *resume;  /* the command that lets a suspended job go on */
+    const char *cancel;  /* the command that ends a job by its number */
     const char *exclude; /* the setting that names nodes which a job must not have */
     /* A command that lets a job which waits for a node that is gone ask for so many tasks; false:
      * it does not wait for one. NULL: there is none. */

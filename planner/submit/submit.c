@@ -14,6 +14,7 @@
 #include "planner/emit/emit.h"
 #include "planner/emit/script.h"
 #include "planner/submit/dry_run.h"
+#include "planner/job/owned.h"
 #include "planner/job/status.h"
 #include "planner/search/lacks.h"
 #include "planner/scheduler/scheduler.h"
@@ -172,7 +173,9 @@ static int lock_folder(struct submitting *s, struct sw_error *err)
     return 0;
 }
 
-static int refuse(const char *folder, const struct sw_queued_job *job, struct sw_error *err)
+/* cancel: the command that finds the job: plan's, or the scheduler's own. */
+static int refuse(const char *folder, const struct sw_queued_job *job, const char *cancel,
+                  struct sw_error *err)
 {
     char id[SW_JOB_ID_BYTES]; /* squeue's "42_[4-15]" is no job's number */
     snprintf(id, sizeof id, "%.*s", (int)strcspn(job->id, "["), job->id);
@@ -180,18 +183,19 @@ static int refuse(const char *folder, const struct sw_queued_job *job, struct sw
         id[strcspn(id, "_")] = '\0';
     return sw_fail(err, SW_UNMET,
                    "job %s of this folder is %s: two jobs would write the same files; wait for it "
-                   "('plan status %s'), or end it ('plan cancel %s')",
+                   "('plan status %s'), or end it ('%s %s')",
                    id,
                    strcmp(job->state, "COMPLETING") == 0 ? "ending"
                    : job->is_running                     ? "running"
                                                          : "waiting",
-                   folder, id);
+                   folder, cancel, id);
 }
 
 /* A job whose number was lost when plan was killed: now it is on record. */
-static int recover(struct submitting *s, const struct sw_queued_job *job, struct sw_error *err)
+static int recover(struct submitting *s, const struct sw_run_status *run,
+                   const struct sw_queued_job *job, struct sw_error *err)
 {
-    if (s->before.token[0] == '\0' || s->before.submitted)
+    if (s->before.token[0] == '\0' || s->before.submitted || !sw_owned_is_current(run, job))
         return 0;
     s->before.submitted = true;
     s->before.job_count = 1;
@@ -221,8 +225,8 @@ static int check_live(struct submitting *s, struct sw_error *err)
         goto out;
     }
     if (sw_status_live_jobs(&all, 0, &live, 1) > 0) {
-        if (recover(s, &live, err) == 0)
-            refuse(s->folder, &live, err);
+        if (recover(s, &all.run[0], &live, err) == 0)
+            refuse(s->folder, &live, "plan cancel", err);
         goto out;
     }
     /* and those that nobody wrote down: submitted by hand, or by one that was killed */
@@ -230,11 +234,11 @@ static int check_live(struct submitting *s, struct sw_error *err)
         goto out;
     for (int32_t i = 0; i < mine.count; i++) {
         const struct sw_queued_job *job = &mine.job[i];
-        if (!job->is_live ||
-            (strcmp(job->command, s->script) != 0 && !sw_status_owns(&all.run[0], job)))
+        const bool owns = sw_status_owns(&all.run[0], job);
+        if (!job->is_live || (strcmp(job->command, s->script) != 0 && !owns))
             continue;
-        if (recover(s, job, err) == 0)
-            refuse(s->folder, job, err);
+        if (recover(s, &all.run[0], job, err) == 0)
+            refuse(s->folder, job, owns ? "plan cancel" : s->row->queue->cancel, err);
         goto out;
     }
     s->record.attempt = all.run[0].attempt.attempt + 1;

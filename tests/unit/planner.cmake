@@ -31,6 +31,10 @@ add_test(NAME unit_jobs_cli
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_jobs_cli.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
                  ${CMAKE_BINARY_DIR}/tests/jobs_cli
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+add_test(NAME unit_slurm_environment
+         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_slurm_environment.sh $<TARGET_FILE:plan>
+                 ${CMAKE_BINARY_DIR}/tests/slurm_variables
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 if(TARGET runner)
   add_test(NAME unit_inference_job
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_inference_job.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>

@@ -30,7 +30,7 @@ static void kill_steps(const char *id)
     struct sw_process_result result = {0};
     struct sw_error ignored = {0};
     snprintf(which, sizeof which, "--jobs=%s", id);
-    const char *const list[] = {"squeue", "--noheader", "--steps", which, "-o", "%i", NULL};
+    const char *const list[] = {"squeue", "--noheader", "-a", "--steps", which, "-o", "%i", NULL};
     const char *kill[MOST_STEPS + 3] = {"scancel", "--signal=KILL"};
     int32_t count = 0;
     if (sw_slurm_process(list, NULL, command_seconds, &result, &ignored) == 0 &&

@@ -1,14 +1,55 @@
 #include "planner/scheduler/slurm/client.h"
 
+#include "planner/scheduler/slurm/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Beginnings of the names that Slurm's commands read options from; their man pages list most. */
+static const char *const dropped[] = {
+    "SLURM",     "SACCT",  "SALLOC_", "SATTACH_", "SBATCH_", "SBCAST_",  "SCANCEL_",
+    "SCONTROL_", "SCRON",  "SDIAG_",  "SINFO_",   "SPRIO_",  "SQUEUE_",  "SREPORT_",
+    "SRUN_",     "SSHARE", "SSTAT_",  "STRIGGER", "SVIEW_",  "COLUMNS=", NULL};
+static const char *const kept[] = {"SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_JWT=", NULL};
+static const struct sw_process_client slurm = {
+    .kept = kept,
+    .dropped = dropped,
+    .set = "SLURM_TIME_FORMAT=standard",
+    .where = "do this where Slurm's commands are (Debian: slurm-client)"};
+
+/* Refuses SLURM_CLUSTERS unless it names the cluster that is asked anyway. A run's record has its
+ * jobs' numbers and no cluster, so that jobs of two clusters could not be told apart. */
+static int check_cluster(struct sw_error *err)
+{
+    static const char *const argv[] = {"scontrol", "show", "config", NULL};
+    const char *wanted = getenv("SLURM_CLUSTERS");
+    struct sw_process_result result = {0};
+    char own[128] = "";
+    int status = 0;
+    if (wanted == NULL || *wanted == '\0')
+        return 0;
+    if (sw_process_run(&slurm, argv, NULL, SW_SLURM_FIRST_SECONDS, &result, err) != 0) {
+        status = -1;
+    } else if (result.timed_out || result.exit_code != 0) {
+        status = sw_slurm_complain(&result, SW_SLURM_FIRST_SECONDS, err);
+    } else {
+        sw_slurm_config_value(result.out, "ClusterName", own, sizeof own);
+        if (strcasecmp(own, wanted) != 0)
+            status = sw_fail(err, SW_ENVIRONMENT,
+                             "SLURM_CLUSTERS is '%.100s', and plan asks one cluster only, here "
+                             "'%s'; unset it, or set SLURM_CONF to the slurm.conf of the other",
+                             wanted, own);
+    }
+    sw_process_free(&result);
+    return status;
+}
+
 int sw_slurm_process(const char *const *argv, const char *input, double limit_seconds,
                      struct sw_process_result *out, struct sw_error *err)
 {
-    static const char *const kept[] = {"SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_JWT=", NULL};
-    static const char *const dropped[] = {"SBATCH_", "SLURM_", "SALLOC_", "SRUN_", NULL};
-    static const struct sw_process_client slurm = {
-        .kept = kept,
-        .dropped = dropped,
-        .set = "SLURM_TIME_FORMAT=standard",
-        .where = "do this where Slurm's commands are (Debian: slurm-client)"};
+    *out = (struct sw_process_result){.exit_code = 127};
+    if (check_cluster(err) != 0)
+        return -1;
     return sw_process_run(&slurm, argv, input, limit_seconds, out, err);
 }

@@ -210,8 +210,8 @@ static int read_lines(const char *const *argv, const char *what,
     return status;
 }
 
-/* "Name                = value" of `scontrol show config`. */
-static void config_value(const char *text, const char *key, char *out, size_t bytes)
+/* "Name                = value" */
+void sw_slurm_config_value(const char *text, const char *key, char *out, size_t bytes)
 {
     const size_t length = strlen(key);
     for (const char *p = text; p != NULL; p = strchr(p, '\n')) {
@@ -233,10 +233,10 @@ int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err)
     struct sw_process_result result = {0};
     const int status = sw_slurm_run(argv, NULL, SW_SLURM_FIRST_SECONDS, NULL, &result, err);
     if (status == 0) {
-        config_value(result.out, "SLURM_VERSION", slurm->version, sizeof slurm->version);
-        config_value(result.out, "ClusterName", slurm->cluster, sizeof slurm->cluster);
-        config_value(result.out, "AccountingStorageEnforce", slurm->enforced,
-                     sizeof slurm->enforced);
+        sw_slurm_config_value(result.out, "SLURM_VERSION", slurm->version, sizeof slurm->version);
+        sw_slurm_config_value(result.out, "ClusterName", slurm->cluster, sizeof slurm->cluster);
+        sw_slurm_config_value(result.out, "AccountingStorageEnforce", slurm->enforced,
+                              sizeof slurm->enforced);
     }
     sw_process_free(&result);
     return status;

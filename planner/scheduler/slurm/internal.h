@@ -40,6 +40,8 @@ struct sw_slurm_switch *sw_slurm_add_switch(struct sw_slurm_facts *facts, struct
 int sw_slurm_copy(char **out, const char *text, const char *all, struct sw_error *err);
 
 /* commands.c */
+/* The value of a key of `scontrol show config`; out stays where the text has no such key. */
+void sw_slurm_config_value(const char *text, const char *key, char *out, size_t bytes);
 int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err);
 int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err);
 int sw_slurm_commands_load_switches(struct sw_slurm_facts *out, struct sw_error *err);

@@ -39,8 +39,8 @@ const char *sw_slurm_library_version(char buffer[32])
     if (!sw_slurm_library_find(program))
         return buffer;
     const char *argv[] = {program, "--version", NULL};
-    /* a library that is missing here ends it with an exit code */
-    if (sw_slurm_process(argv, NULL, SW_SLURM_FIRST_SECONDS, &result, &ignored) == 0 &&
+    /* a library that is missing here ends it with an exit code; no controller is asked */
+    if (sw_process_run(NULL, argv, NULL, SW_SLURM_FIRST_SECONDS, &result, &ignored) == 0 &&
         result.exit_code == 0)
         snprintf(buffer, 32, "%.*s", (int)strcspn(result.out, "\n"), result.out);
     sw_process_free(&result);

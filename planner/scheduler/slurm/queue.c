@@ -252,12 +252,13 @@ static int fail_asked(const char *program, struct sw_process_result *result, dou
                    result->exit_code);
 }
 
-/* which: what squeue's jobs are narrowed to; NULL: nothing. */
+/* which: what squeue's jobs are narrowed to; NULL: nothing. -a: without it squeue leaves out jobs
+ * in hidden partitions, and in those of other groups. */
 static int ask(const char *format, const char *which, double limit_seconds,
                struct sw_queued_jobs *out, struct sw_error *err)
 {
     struct sw_process_result result = {0};
-    const char *argv[] = {"squeue", "--noheader", "--states=all", "-o", format, which, NULL};
+    const char *argv[] = {"squeue", "--noheader", "-a", "--states=all", "-o", format, which, NULL};
     int status = sw_slurm_process(argv, NULL, limit_seconds, &result, err);
     if (status == 0 && !result.timed_out && result.exit_code == 0) {
         status = sw_squeue_parse(result.out, result.out_bytes, out, err);

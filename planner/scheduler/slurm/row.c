@@ -45,6 +45,7 @@ static const struct sw_queue_row queue = {
     .log = "slurm-%j.out",
     .log_of_task = "slurm-%A_%a.out",
     .resume = "scontrol resume",
+    .cancel = "scancel",
     .exclude = "slurm.exclude",
     .ask_fewer = ask_fewer,
     .write_version = write_version,

@@ -25,6 +25,7 @@ static int find(struct sw_within_job *out, struct sw_error *err)
     if (out->id == NULL || *out->id == '\0')
         return sw_fail(err, SW_BAD_INPUT,
                        "this is not a job of Slurm: submit the script that 'plan emit' wrote");
+    (void)unsetenv("SLURM_CLUSTERS"); /* a profile's: the job is of the cluster that it runs on */
     out->array_id = getenv("SLURM_ARRAY_JOB_ID");
     if (out->array_id == NULL || *out->array_id == '\0')
         out->array_id = out->id;
@@ -113,7 +114,8 @@ static bool ends_at(const char *job, time_t *out)
 /* "down", "down*", "idle*", "failing": a star stands for a node that does not answer. */
 static void find_gone(const struct sw_within_job *job, struct sw_hosts *out)
 {
-    const char *const argv[] = {"sinfo", "-h", "-N", "-n", job->node_list, "-o", "%N %T", NULL};
+    const char *const argv[] = {"sinfo",        "-a", "-h",    "-N", "-n",
+                                job->node_list, "-o", "%N %T", NULL};
     struct sw_process_result result = {0};
     char *place = NULL;
     if (job->node_list == NULL)
