@@ -4,7 +4,7 @@
 # small machine; interrupted, it goes on where it was.
 #
 #   tests/soak.sh [--build DIR] [--seed N] [--saves N] [--kills N] [--faults N|all] [--flips N]
-#                 [--damages N|all] [--locks N] [--lives N] [--settings N] [--searches N] [--fuzz SECONDS]
+#                 [--damages N|all] [--locks N] [--lives N] [--settings N] [--limits N] [--searches N] [--fuzz SECONDS]
 #                 [--only TRIAL] [--machine WORDS] [--report FILE.md] [--anew]
 #
 # The fuzzers and the trial `sanitized` need build-checked, the trial `threads` build-threads, as tests/run.sh --all makes them.
@@ -13,7 +13,7 @@
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-build=build seed='' saves=200 kills=50 faults=all flips=1000 damages=all locks=20 lives=30 settings=1000 searches=300 fuzz=600
+build=build seed='' saves=200 kills=50 faults=all flips=1000 damages=all locks=20 lives=30 settings=1000 limits=300 searches=300 fuzz=600
 report='' only='' anew=false
 machine="$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
 while [ $# -gt 0 ]; do
@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
         shift
         continue
         ;;
-    --build | --seed | --saves | --kills | --faults | --flips | --damages | --locks | --lives | --settings | --searches | --fuzz | --only | --machine | --report)
+    --build | --seed | --saves | --kills | --faults | --flips | --damages | --locks | --lives | --settings | --limits | --searches | --fuzz | --only | --machine | --report)
         [ $# -gt 1 ] || { echo "soak: $1 needs a value" >&2 && exit 2; }
         declare "${1#--}=$2"
         shift 2
@@ -106,6 +106,13 @@ trial search "$searches random trainings' default meshes" bash -c search_all
 
 trial settings "$settings runs' job scripts" bash tests/cluster/test_settings.sh "$build" "$settings" 5000 \
     "$out/settings"
+# shellcheck disable=SC2317
+limit_draws() {
+    "$build/tests/test_limits_drawn" $((limits * 100)) "$seed" && bash tests/cluster/test_limits.sh "$build" "$limits" "$seed"
+}
+export -f limit_draws
+export limits
+trial limits "$limits sites' limits under a controller" bash -c limit_draws
 trial kill "$kills kills" bash tests/property/test_kill.sh "$build" "$kills" "$seed" "$out/kill"
 trial faults "faults: $faults" bash tests/property/test_faults.sh "$build" "$faults" "$seed" \
     "$out/faults"

@@ -62,6 +62,24 @@ static void compare_nodes(const struct sw_slurm_facts *a, const struct sw_slurm_
     }
 }
 
+static void same_memory(const char *what, struct sw_slurm_memory a, struct sw_slurm_memory b)
+{
+    same_number(what, (double)a.mb, (double)b.mb);
+    same_number(what, a.per_cpu, b.per_cpu);
+}
+
+static void compare_sites(const struct sw_slurm_site *a, const struct sw_slurm_site *b)
+{
+    same_memory("most memory of the site", a->most, b->most);
+    same_memory("given memory of the site", a->given, b->given);
+    same_number("most of an array", (double)a->max_array, (double)b->max_array);
+    same_number("tasks of an array", (double)a->max_tasks, (double)b->max_tasks);
+    same_number("whole cores", a->whole_cores, b->whole_cores);
+    same_number("whole nodes of the site", a->whole_nodes, b->whole_nodes);
+    same_number("no memory", a->no_memory, b->no_memory);
+    same_number("billing is the largest", a->billing_is_max, b->billing_is_max);
+}
+
 static void compare_partitions(const struct sw_slurm_facts *a, const struct sw_slurm_facts *b)
 {
     same_number("partitions", a->partition_count, b->partition_count);
@@ -86,6 +104,12 @@ static void compare_partitions(const struct sw_slurm_facts *a, const struct sw_s
         same_text("own_qos", x->own_qos, y->own_qos);
         same_text("denied_qos", x->denied_qos, y->denied_qos);
         same_text("groups", x->groups, y->groups);
+        same_text("billing", x->billing, y->billing);
+        same_memory("most memory", x->most, y->most);
+        same_memory("given memory", x->given, y->given);
+        same_number("whole nodes", x->whole_nodes, y->whole_nodes);
+        same_number("needs a reservation", x->needs_reservation, y->needs_reservation);
+        same_number("root only", x->root_only, y->root_only);
     }
 }
 
@@ -193,6 +217,7 @@ static int compare(struct sw_error *err)
     same_text("cluster", sw_slurm_cluster(a), sw_slurm_cluster(b));
     same_text("enforced", sw_slurm_enforced(a), sw_slurm_enforced(b));
     compare_nodes(&x, &y);
+    compare_sites(&x.site, &y.site);
     compare_partitions(&x, &y);
     compare_switches(&x, &y);
     if (compare_starts(a, b, err) != 0 || compare_jobs(a, b, err) != 0)

@@ -307,15 +307,23 @@ static void limits_of_accounts(void **state)
                      0);
     assert_int_equal(a.qos_count, 3);
     assert_int_equal(a.association_count, 3);
-    assert_true(isinf(sw_slurm_find_qos(&a, "normal")->max_time));
-    assert_true(sw_slurm_find_qos(&a, "short")->max_time == 7200);
-    assert_int_equal(sw_slurm_find_qos(&a, "short")->limits.of[SW_LIMIT_JOB][SW_TRES_NODES], 4);
-    assert_int_equal(sw_slurm_find_qos(&a, "short")->limits.of[SW_LIMIT_JOB][SW_TRES_GPUS], 32);
-    assert_true(sw_slurm_find_qos(&a, "long")->max_time == 7 * 86400);
+    assert_true(isinf(sw_slurm_find_qos(&a, "normal")->limits.max_time));
+    assert_true(sw_slurm_find_qos(&a, "short")->limits.max_time == 7200);
+    const char *most = sw_slurm_find_qos(&a, "short")->limits.tres[SW_LIMIT_JOB];
+    assert_int_equal(sw_slurm_limit_of(most, "node"), 4);
+    assert_int_equal(sw_slurm_limit_of(most, "gres/gpu"), 32);
+    assert_int_equal(sw_slurm_limit_of(most, "cpu"), -1);
+    assert_int_equal(sw_slurm_limit_of("node=0,mem=1.50G,cpu=2", "node"), 0);
+    assert_int_equal(sw_slurm_limit_of("node=0,mem=1.50G,cpu=2", "mem"), 1536);
+    assert_int_equal(sw_slurm_limit_of("gres/gpu:h100=4,gres/gpu=8", "gres/gpu"), 8);
+    assert_int_equal(sw_slurm_limit_of("gres/gpu:h100=4", "gres/gpu"), -1);
+    assert_true(sw_slurm_find_qos(&a, "long")->limits.max_time == 7 * 86400);
     assert_null(sw_slurm_find_qos(&a, "shor"));
     assert_string_equal(sw_slurm_find_association(&a, NULL, "gpu")->qos, "long");
     assert_int_equal(
-        sw_slurm_find_association(&a, NULL, "cpu")->limits.of[SW_LIMIT_JOB][SW_TRES_NODES], 8);
+        sw_slurm_limit_of(sw_slurm_find_association(&a, NULL, "cpu")->limits.tres[SW_LIMIT_JOB],
+                          "node"),
+        8);
     assert_string_equal(sw_slurm_find_association(&a, "other", "gpu")->qos, "normal");
     assert_null(sw_slurm_find_association(&a, "nobody", "gpu"));
     assert_true(sw_slurm_list_has("normal,short", "short"));

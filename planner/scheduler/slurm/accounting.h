@@ -1,5 +1,5 @@
 /* What Slurm's accounting (slurmdbd) lets a user do, through sacctmgr. Sites without it are
- * common: then nothing is known, which is no error. */
+ * common: then nothing is known, which is no error. limits.h says which of its limits count. */
 #ifndef SW_SLURM_ACCOUNTING_H
 #define SW_SLURM_ACCOUNTING_H
 
@@ -9,35 +9,63 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Limits that hold as long as nobody changes them, by what sacctmgr calls them. */
+/* Limits on trackable resources (TRES), by what sacctmgr calls them. */
 enum sw_slurm_limit {
-    SW_LIMIT_JOB,           /* MaxTRES: of a job */
-    SW_LIMIT_JOB_MINUTES,   /* MaxTRESMins: times its minutes */
-    SW_LIMIT_USER,          /* MaxTRESPU: of all running jobs of a user */
-    SW_LIMIT_ACCOUNT,       /* MaxTRESPA: of an account */
-    SW_LIMIT_GROUP,         /* GrpTRES: of all */
-    SW_LIMIT_GROUP_MINUTES, /* GrpTRESMins: times their minutes, those of the past included */
+    SW_LIMIT_JOB,                 /* MaxTRES: of a job */
+    SW_LIMIT_JOB_MINUTES,         /* MaxTRESMins: times its minutes */
+    SW_LIMIT_USER,                /* MaxTRESPU: of all running jobs of a user */
+    SW_LIMIT_ACCOUNT,             /* MaxTRESPA: of an account */
+    SW_LIMIT_GROUP,               /* GrpTRES: of all */
+    SW_LIMIT_GROUP_MINUTES,       /* GrpTRESMins: times their minutes, those of the past included */
+    SW_LIMIT_NODE,                /* MaxTRESPerNode: of each node of a job */
+    SW_LIMIT_LEAST,               /* MinTRES: a job has at least so many */
+    SW_LIMIT_GROUP_RUN_MINUTES,   /* GrpTRESRunMins: times the minutes that are left */
+    SW_LIMIT_USER_RUN_MINUTES,    /* MaxTRESRunMinsPU, held from 24.05 on */
+    SW_LIMIT_ACCOUNT_RUN_MINUTES, /* MaxTRESRunMinsPA, held from 24.05 on */
     SW_LIMITS
 };
-enum sw_slurm_tres { SW_TRES_NODES, SW_TRES_GPUS, SW_TRES_CPUS, SW_TRES_COUNT };
-struct sw_slurm_limits {
-    int64_t of[SW_LIMITS][SW_TRES_COUNT]; /* 0: no limit */
+/* Limits on the number of jobs: that run, and that run or wait. */
+enum sw_slurm_count {
+    SW_COUNT_GROUP_JOBS,     /* GrpJobs */
+    SW_COUNT_GROUP_SUBMIT,   /* GrpSubmit */
+    SW_COUNT_JOBS,           /* MaxJobsPU of a qos, MaxJobs of an association */
+    SW_COUNT_SUBMIT,         /* MaxSubmitPU, MaxSubmit */
+    SW_COUNT_ACCOUNT_JOBS,   /* MaxJobsPA */
+    SW_COUNT_ACCOUNT_SUBMIT, /* MaxSubmitPA */
+    SW_COUNTS
 };
-/* "MaxTRESPU"; "nodes". */
+
+struct sw_slurm_limits {
+    char *tres[SW_LIMITS];     /* "node=4,gres/gpu:h100=16,mem=1T"; NULL: no limit */
+    int64_t count[SW_COUNTS];  /* -1: no limit */
+    double max_time, max_wall; /* seconds of a job, of a group (GrpWall); INFINITY: no limit */
+};
+/* "MaxTRESPU". */
 const char *sw_slurm_limit_name(enum sw_slurm_limit limit);
-const char *sw_slurm_tres_name(enum sw_slurm_tres tres);
+/* Number of `tres` in a list of limits, memory in MB; -1: there is none, as where list is NULL. */
+int64_t sw_slurm_limit_of(const char *list, const char *tres);
 
 struct sw_slurm_qos {
     char name[64];
-    double max_time; /* seconds of a job; INFINITY: no limit */
     struct sw_slurm_limits limits;
+    double limit_factor;    /* of associations' MaxTRES and GrpTRES; 0: none */
+    double usage_factor;    /* of a job's minutes, with UsageFactorSafe */
+    bool denies;            /* DenyOnLimit: sbatch refuses what would wait for ever */
+    bool over_partition;    /* OverPartQOS: comes before the partition's own qos */
+    bool lifts_time;        /* PartitionTimeLimit: the partition's MaxTime does not count */
+    bool lifts_most_nodes;  /* PartitionMaxNodes */
+    bool lifts_least_nodes; /* PartitionMinNodes */
+    bool needs_reservation; /* RequiresReservation */
+    bool relative;          /* Relative: its limits are percentages */
+    bool safe_factor;       /* UsageFactorSafe */
 };
 
-struct sw_slurm_association {        /* of the user with an account, or of the account itself */
-    char account[64], partition[64]; /* partition "": any */
-    char qos[256], default_qos[64];  /* a list; "": not told */
-    double max_time;
-    struct sw_slurm_limits limits;
+struct sw_slurm_association {      /* of the user with an account, or of the account itself */
+    char account[64], parent[64];  /* parent: of the account itself; "": the root, or not told */
+    char partition[64];            /* "": any */
+    char default_qos[64];          /* "": not told */
+    char *qos;                     /* a list; "": not told */
+    struct sw_slurm_limits limits; /* those that a user has from the accounts above included */
     bool whole_account;
 };
 
@@ -45,6 +73,8 @@ struct sw_slurm_accounting {
     bool known;
     /* what Slurm does not hold jobs to (AccountingStorageEnforce) */
     bool no_associations, no_qos, no_limits;
+    bool no_run_minutes; /* the limits of users and accounts on them: none before 24.05 */
+    bool no_safe;        /* a job may begin that would use up the minutes of its group */
     char default_account[64];
     struct sw_slurm_qos *qos;
     struct sw_slurm_association *association;
@@ -64,14 +94,19 @@ void sw_slurm_accounting_enforce(const char *list, struct sw_slurm_accounting *o
 /* The lines of sacctmgr -nP, with the fields of SW_SACCTMGR_QOS and SW_SACCTMGR_ASSOC or with the
  * first of them, added to *out; of associations with a user or of accounts'. Errors
  * (SW_ENVIRONMENT): memory. */
-#define SW_SACCTMGR_QOS "Name,MaxWall,MaxTRES,MaxTRESMins,MaxTRESPU,MaxTRESPA,GrpTRES,GrpTRESMins"
+#define SW_SACCTMGR_QOS                                                                            \
+    "Name,MaxWall,MaxTRES,MaxTRESMins,MaxTRESPU,MaxTRESPA,GrpTRES,GrpTRESMins,Flags,"              \
+    "MaxTRESPerNode,MinTRES,GrpTRESRunMins,MaxTRESRunMinsPU,MaxTRESRunMinsPA,GrpWall,GrpJobs,"     \
+    "GrpSubmit,MaxJobsPU,MaxSubmitPU,MaxJobsPA,MaxSubmitPA,LimitFactor,UsageFactor"
 #define SW_SACCTMGR_ASSOC                                                                          \
-    "Account,Partition,QOS,MaxWall,MaxTRES,MaxTRESMins,GrpTRES,GrpTRESMins,DefaultQOS,User"
+    "Account,Partition,QOS,MaxWall,MaxTRES,MaxTRESMins,GrpTRES,GrpTRESMins,DefaultQOS,User,"       \
+    "ParentName,MaxTRESPerNode,GrpTRESRunMins,GrpWall,GrpJobs,GrpSubmit,MaxJobs,MaxSubmit"
 int sw_slurm_accounting_read_qos(const char *text, struct sw_slurm_accounting *out,
                                  struct sw_error *err);
 int sw_slurm_accounting_read_associations(const char *text, bool whole_accounts,
                                           struct sw_slurm_accounting *out, struct sw_error *err);
 
+/* NULL: none of that name, or name NULL. */
 const struct sw_slurm_qos *sw_slurm_find_qos(const struct sw_slurm_accounting *accounting,
                                              const char *name);
 /* The user's with that account (NULL: the default one) that counts in the partition; NULL: none. */
@@ -81,10 +116,10 @@ sw_slurm_find_association(const struct sw_slurm_accounting *accounting, const ch
 /* The account's own; NULL: none, or none is known. */
 const struct sw_slurm_association *
 sw_slurm_find_account(const struct sw_slurm_accounting *accounting, const char *account);
-/* The qos that a job has which names none: that of its association, or Slurm's "normal"; NULL: it
- * is not known. */
-const struct sw_slurm_qos *sw_slurm_default_qos(const struct sw_slurm_accounting *accounting,
-                                                const struct sw_slurm_association *association);
+/* Name of the qos that a job has which names none: its association's default or only one, the
+ * root's default, or "normal". NULL: it is not known. */
+const char *sw_slurm_default_qos(const struct sw_slurm_accounting *accounting,
+                                 const struct sw_slurm_association *association);
 /* Whether a name stands in a list with commas. */
 bool sw_slurm_list_has(const char *list, const char *name);
 

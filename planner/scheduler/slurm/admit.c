@@ -2,18 +2,21 @@
 
 #include "core/base/text.h"
 #include "planner/command/format.h"
+#include "planner/scheduler/slurm/limits.h"
 #include "planner/scheduler/slurm/script.h"
 #include "planner/scheduler/slurm/waits.h"
 #include "planner/scheduler/slurm/settings.h"
 
 #include <ctype.h>
+#include <grp.h>
 #include <inttypes.h>
-#include <math.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { WHY = 256 };
 
@@ -27,73 +30,20 @@ static bool refuse(char why[WHY], const char *format, ...)
     return false;
 }
 
-static int32_t number_of(const struct sw_job_request *request, const char *name, int32_t fallback)
-{
-    const char *value = sw_job_request_get(request, name);
-    const long number = value != NULL ? strtol(value, NULL, 10) : 0;
-    return number > 0 && number < INT32_MAX ? (int32_t)number : fallback;
-}
+/* ---- The nodes ---- */
 
-/* Megabytes that it asks of a node; 0: all of it, or nothing. */
-static int64_t memory_of(const struct sw_job_request *request)
-{
-    const char *value = sw_job_request_get(request, "mem");
-    char *end = NULL;
-    if (value == NULL)
-        return 0;
-    enum { MOST_SHIFT = 20 };
-    const int64_t given = strtoll(value, &end, 10), most = INT64_MAX >> MOST_SHIFT;
-    const int64_t number = given > most ? most : given > 0 ? given : 0;
-    switch (toupper((unsigned char)*end)) {
-    case 'K':
-        return number / 1024;
-    case 'G':
-        return number << 10;
-    case 'T':
-        return number << 20;
-    default:
-        return number;
-    }
-}
-
-/* Whether a node has the GPUs of "h100:8", "8" or "a100:4,h100:4". */
-static bool has_gpus(const struct sw_slurm_nodes *node, const char *wanted)
-{
-    const struct sw_slurm_gpus gpus = sw_slurm_parse_gpus(node->gres);
-    for (const char *p = wanted; *p != '\0'; p += strcspn(p, ","), p += *p == ',') {
-        const char *colon = memchr(p, ':', strcspn(p, ","));
-        const long count = strtol(colon != NULL ? colon + 1 : p, NULL, 10);
-        long found = colon == NULL ? gpus.total : 0;
-        for (int32_t i = 0; i < gpus.types && colon != NULL; i++)
-            if (strlen(gpus.of[i].type) == (size_t)(colon - p) &&
-                strncasecmp(gpus.of[i].type, p, (size_t)(colon - p)) == 0)
-                found += gpus.of[i].count;
-        if (found < count)
-            return false;
-    }
-    return true;
-}
-
-/* Of a partition's nodes, those with so many processors, so much memory and such GPUs. */
+/* Nodes of a partition that have all of a demand. */
 static int32_t count_fitting(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
-                             int64_t cpus, int64_t memory, const char *gpus)
+                             const struct sw_slurm_demand *d)
 {
     int32_t count = 0;
-    for (int32_t i = 0; i < facts->nodes_count; i++) {
-        const struct sw_slurm_nodes *n = &facts->nodes[i];
-        if (n->cpus >= cpus && n->memory_mb >= memory && (gpus == NULL || has_gpus(n, gpus)))
-            count += sw_hosts_common(&n->hosts, &p->hosts);
-    }
+    for (int32_t i = 0; i < facts->nodes_count; i++)
+        if (sw_slurm_node_has(&facts->nodes[i], d))
+            count += sw_slurm_nodes_common(&facts->nodes[i], p, &d->excluded);
     return count;
 }
 
-static bool wants_whole_nodes(const struct sw_job_request *request)
-{
-    const char *value = sw_job_request_get(request, "exclusive");
-    return value != NULL && value[0] == '\0'; /* those of users and labels share */
-}
-
-/* Of a partition's nodes, those that have no more processors than it gives. */
+/* Nodes of a partition that have no more processors than it gives. */
 static int32_t count_small(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p)
 {
     int32_t count = 0;
@@ -103,60 +53,97 @@ static int32_t count_small(const struct sw_slurm_facts *facts, const struct sw_s
     return count;
 }
 
-static bool nodes_fit(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
-                      const struct sw_slurm_partition *p, char why[WHY])
+/* Limits of the partition on the number of nodes, which a qos may lift. */
+static bool count_fits(const struct sw_slurm_demand *d, const struct sw_slurm_partition *p,
+                       const struct sw_slurm_qos *q, char why[WHY])
 {
     char number[SW_FORMAT_RATE];
-    const int32_t nodes = number_of(request, "nodes", 1);
-    const int64_t cpus =
-        (int64_t)number_of(request, "ntasks-per-node", 1) * number_of(request, "cpus-per-task", 1);
-    const int64_t memory = memory_of(request);
-    const char *gpus = sw_job_request_get(request, "gpus-per-node");
-    sw_format_counted(nodes, "node", number);
-    if (p->max_nodes > 0 && nodes > p->max_nodes)
+    sw_format_counted(d->nodes, "node", number);
+    if (p->max_nodes > 0 && d->nodes > p->max_nodes && !(q != NULL && q->lifts_most_nodes))
         return refuse(why, "%s asked for, but partition %.60s gives a job at most %d", number,
                       p->name, p->max_nodes);
-    if (p->min_nodes > 0 && nodes < p->min_nodes)
+    if (p->min_nodes > 0 && d->nodes < p->min_nodes && !(q != NULL && q->lifts_least_nodes))
         return refuse(why, "%s asked for, but partition %.60s gives a job at least %d", number,
                       p->name, p->min_nodes);
-    if (nodes > p->hosts.count)
+    if (d->nodes > p->hosts.count)
         return refuse(why, "%s asked for, but partition %.60s has %d", number, p->name,
                       p->hosts.count);
-    if (p->max_cpus_per_node > 0 && cpus > p->max_cpus_per_node)
-        return refuse(why,
-                      "%" PRId64 " processors of a node asked for, but partition %.60s gives %d",
-                      cpus, p->name, p->max_cpus_per_node);
-    if (wants_whole_nodes(request) && p->max_cpus_per_node > 0 && count_small(facts, p) < nodes)
-        return refuse(why,
-                      "whole nodes asked for, but partition %.60s gives a job %d processors of a "
-                      "node: set slurm.exclusive to false",
-                      p->name, p->max_cpus_per_node);
-    int32_t fit = count_fitting(facts, p, cpus, 0, NULL);
-    if (fit < nodes)
+    return true;
+}
+
+/* Fails with the part of the demand that too few nodes have. */
+static bool nodes_have(const struct sw_slurm_demand *d, const struct sw_slurm_facts *facts,
+                       const struct sw_slurm_partition *p, char why[WHY])
+{
+    char number[SW_FORMAT_RATE];
+    const struct sw_slurm_demand of_cpus = {.cpus = d->cpus},
+                                 of_memory = {.memory_by = SW_MEMORY_NODE,
+                                              .memory_mb = sw_slurm_demand_memory(d)},
+                                 of_gpus = {.gpus = d->gpus},
+                                 of_feature = {.constraint = d->constraint};
+    sw_format_counted(d->nodes, "node", number);
+    int32_t fit = count_fitting(facts, p, &of_cpus);
+    if (fit < d->nodes)
         return refuse(why,
                       "%s with %" PRId64
                       " processors asked for (tasks of a node times cpus_per_task), "
                       "but partition %.60s has %d",
-                      number, cpus, p->name, fit);
-    fit = count_fitting(facts, p, 0, memory, NULL);
-    if (fit < nodes)
+                      number, d->cpus, p->name, fit);
+    fit = count_fitting(facts, p, &of_memory);
+    if (fit < d->nodes)
         return refuse(why, "%s with %" PRId64 " MB of memory asked for, but partition %.60s has %d",
-                      number, memory, p->name, fit);
-    fit = count_fitting(facts, p, 0, 0, gpus);
-    if (fit < nodes)
+                      number, of_memory.memory_mb, p->name, fit);
+    fit = count_fitting(facts, p, &of_gpus);
+    if (fit < d->nodes)
         return refuse(why, "%s with GPUs '%.40s' asked for, but partition %.60s has %d", number,
-                      gpus, p->name, fit);
+                      d->gpus_text, p->name, fit);
+    fit = count_fitting(facts, p, &of_feature);
+    if (fit < d->nodes)
+        return refuse(why, "%s with feature '%.40s' asked for, but partition %.60s has %d", number,
+                      d->constraint, p->name, fit);
+    fit = count_fitting(facts, p, d);
+    if (fit < d->nodes)
+        return refuse(why, "%s asked for, but partition %.60s has %d that have all of it%s", number,
+                      p->name, fit, d->excluded.count > 0 ? " and are not excluded" : "");
     return true;
 }
 
-static bool time_fits(const struct sw_job_request *request, const struct sw_slurm_partition *p,
+/* d: settled by the partition, which gives less memory than `beyond`; 0: it gives enough. */
+static bool nodes_fit(const struct sw_slurm_demand *d, int64_t beyond,
+                      const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                       char why[WHY])
+{
+    const int64_t most = p->max_cpus_per_node;
+    if (beyond > 0)
+        return refuse(why,
+                      "%" PRId64 " MB of memory of a node asked for, but MaxMemPerNode of %s%.60s "
+                      "is %" PRId64 ": %s",
+                      beyond, p->most.mb > 0 ? "partition " : "the site",
+                      p->most.mb > 0 ? p->name : "", sw_slurm_most_memory(facts, p).mb,
+                      "set slurm.mem");
+    if (most > 0 && d->cpus > most)
+        return refuse(why,
+                      "%" PRId64 " processors of a node asked for, but partition %.60s gives "
+                      "%" PRId64,
+                      d->cpus, p->name, most);
+    if (d->whole_nodes && most > 0 && count_small(facts, p) < d->nodes)
+        return refuse(why,
+                      "whole nodes asked for, but partition %.60s gives a job %" PRId64
+                      " processors of a node: set slurm.exclusive to false",
+                      p->name, most);
+    return nodes_have(d, facts, p, why);
+}
+
+/* ---- Time and tasks ---- */
+
+static bool time_fits(const struct sw_job_request *request, const struct sw_slurm_partition *p,
+                      const struct sw_slurm_qos *q, char why[WHY])
 {
     char longest[SW_FORMAT_BYTES];
     const char *time = sw_job_request_get(request, "time");
     const char *least = sw_job_request_get(request, "time-min");
     const double seconds = sw_slurm_time_seconds(least != NULL ? least : time);
-    if (time == NULL || seconds <= p->max_time)
+    if (time == NULL || seconds <= p->max_time || (q != NULL && q->lifts_time))
         return true;
     return refuse(
         why,
@@ -165,119 +152,126 @@ static bool time_fits(const struct sw_job_request *request, const struct sw_slur
         least != NULL ? least : time, sw_format_duration(p->max_time, longest), p->name);
 }
 
-/* What a job asks for at least, of each kind. */
-static void asks_for(const struct sw_job_request *request, int64_t out[SW_TRES_COUNT])
+static bool array_fits(const struct sw_slurm_demand *d, const struct sw_slurm_site *site,
+                       char why[WHY])
 {
-    const int64_t nodes = number_of(request, "nodes", 1);
-    const char *gpus = sw_job_request_get(request, "gpus-per-node");
-    const char *colon = gpus != NULL ? strrchr(gpus, ':') : NULL;
-    out[SW_TRES_NODES] = nodes;
-    out[SW_TRES_GPUS] =
-        gpus != NULL ? nodes * strtoll(colon != NULL ? colon + 1 : gpus, NULL, 10) : 0;
-    out[SW_TRES_CPUS] =
-        nodes * number_of(request, "ntasks-per-node", 1) * number_of(request, "cpus-per-task", 1);
-}
-
-/* Who limits a job, in Slurm's order: the first that sets a limit decides. Of the partition's qos
- * and the job's own either may come first: the larger one counts. */
-struct limiter {
-    const char *kind, *name;
-    const struct sw_slurm_limits *limits;
-};
-
-/* A job that alone is more than a limit allows would wait for ever. */
-static bool limits_admit(const struct sw_job_request *request, const struct sw_slurm_partition *p,
-                         const struct sw_slurm_accounting *accounting,
-                         const struct sw_slurm_association *a, const struct sw_slurm_qos *q,
-                         char why[WHY])
-{
-    const struct sw_slurm_qos *own =
-        p->own_qos != NULL ? sw_slurm_find_qos(accounting, p->own_qos) : NULL;
-    const struct sw_slurm_association *whole =
-        a != NULL ? sw_slurm_find_account(accounting, a->account) : NULL;
-    const char *time = sw_job_request_get(request, "time");
-    const double minutes = time != NULL ? sw_slurm_time_seconds(time) / 60 : 0;
-    q = q != NULL ? q : sw_slurm_default_qos(accounting, a);
-    const struct limiter limiters[] = {
-        {"qos", own != NULL ? own->name : "", own != NULL ? &own->limits : NULL},
-        {"qos", q != NULL ? q->name : "", q != NULL ? &q->limits : NULL},
-        {"account", a != NULL ? a->account : "", a != NULL ? &a->limits : NULL},
-        {"account", whole != NULL ? whole->account : "", whole != NULL ? &whole->limits : NULL}};
-    enum { LIMITERS = sizeof limiters / sizeof limiters[0] };
-    int64_t asked[SW_TRES_COUNT];
-    asks_for(request, asked);
-    for (int32_t k = 0; k < SW_LIMITS; k++)
-        for (int32_t t = 0; t < SW_TRES_COUNT; t++) {
-            const bool timed = k == SW_LIMIT_JOB_MINUTES || k == SW_LIMIT_GROUP_MINUTES;
-            const double wanted = (double)asked[t] * (timed && !isinf(minutes) ? minutes : !timed);
-            const struct limiter *by = NULL;
-            for (int32_t i = 0; i < LIMITERS && (by == NULL || i == 1); i++)
-                if (limiters[i].limits != NULL && limiters[i].limits->of[k][t] > 0 &&
-                    (by == NULL || limiters[i].limits->of[k][t] > by->limits->of[k][t]))
-                    by = &limiters[i];
-            if (by != NULL && wanted > (double)by->limits->of[k][t])
-                return refuse(why,
-                              "%.0f %s%s asked for, but %s of %s %.60s is %lld: it would wait for "
-                              "ever",
-                              wanted, sw_slurm_tres_name((enum sw_slurm_tres)t),
-                              timed ? " times minutes" : "",
-                              sw_slurm_limit_name((enum sw_slurm_limit)k), by->kind, by->name,
-                              (long long)by->limits->of[k][t]);
-        }
+    if (site->max_array > 0 && d->last_index >= site->max_array)
+        return refuse(why,
+                      "its array has index %" PRId64 ", but MaxArraySize of the site is %" PRId64
+                      ": indices are smaller",
+                      d->last_index, site->max_array);
+    if (site->max_tasks > 0 && d->last_index >= 0 && d->tasks > site->max_tasks)
+        return refuse(
+            why, "its array has %" PRId64 " tasks, but max_array_tasks of the site is %" PRId64,
+            d->tasks, site->max_tasks);
     return true;
 }
 
-static bool account_may(const struct sw_job_request *request, const struct sw_slurm_partition *p,
-                        const struct sw_slurm_accounting *accounting, char why[WHY])
+/* ---- Who may use the partition ---- */
+
+/* True if the calling user is in one of the groups of a list, or the root, who may do all. */
+static bool in_groups(const char *list)
 {
-    char time[SW_FORMAT_BYTES];
-    const char *account = sw_job_request_get(request, "account");
-    const char *qos = sw_job_request_get(request, "qos");
-    const char *limit = sw_job_request_get(request, "time");
-    /* without one it gets what the partition gives */
-    const double seconds = limit != NULL ? sw_slurm_time_seconds(limit) : 0;
-    const char *of =
-        account != NULL
-            ? account
-            : (accounting->default_account[0] != '\0' ? accounting->default_account : NULL);
-    if (of != NULL && p->accounts != NULL && !sw_slurm_list_has(p->accounts, of))
-        return refuse(why, "account '%.40s' may not use partition %.60s: %.80s may", of, p->name,
-                      p->accounts);
-    if (of != NULL && p->denied_accounts != NULL && sw_slurm_list_has(p->denied_accounts, of))
-        return refuse(why, "account '%.40s' may not use partition %.60s", of, p->name);
+    gid_t groups[256];
+    int count = sizeof groups / sizeof groups[0];
+    const struct passwd *who = getpwuid(getuid());
+    if (who == NULL || who->pw_uid == 0 ||
+        getgrouplist(who->pw_name, who->pw_gid, groups, &count) < 0)
+        return true; /* sbatch will say */
+    for (int i = 0; i < count; i++) {
+        const struct group *group = getgrgid(groups[i]);
+        if (group == NULL || sw_slurm_list_has(list, group->gr_name))
+            return true;
+    }
+    return false;
+}
+
+static bool user_may(const struct sw_job_request *request, const struct sw_slurm_partition *p,
+                     char why[WHY])
+{
+    if (p->needs_reservation && sw_job_request_get(request, "reservation") == NULL)
+        return refuse(why,
+                      "partition %.60s takes only jobs of a reservation: set "
+                      "slurm.reservation; see 'scontrol show reservation'",
+                      p->name);
+    if (p->root_only && getuid() != 0)
+        return refuse(why, "partition %.60s takes jobs of the root only", p->name);
+    if (p->groups != NULL && !in_groups(p->groups))
+        return refuse(why, "you are in none of the groups that may use partition %.60s: %.80s",
+                      p->name, p->groups);
+    return true;
+}
+
+/* Lists of the partition: a list of those that may leaves that of the others without a meaning. */
+static bool lists_admit(const struct sw_slurm_partition *p, const char *account, const char *qos,
+                        char why[WHY])
+{
+    if (account != NULL && p->accounts != NULL && !sw_slurm_list_has(p->accounts, account))
+        return refuse(why, "account '%.40s' may not use partition %.60s: %.80s may", account,
+                      p->name, p->accounts);
+    if (account != NULL && p->accounts == NULL && p->denied_accounts != NULL &&
+        sw_slurm_list_has(p->denied_accounts, account))
+        return refuse(why, "account '%.40s' may not use partition %.60s", account, p->name);
     if (qos != NULL && p->qos != NULL && !sw_slurm_list_has(p->qos, qos))
         return refuse(why, "qos '%.40s' may not use partition %.60s: %.80s may", qos, p->name,
                       p->qos);
-    if (qos != NULL && p->denied_qos != NULL && sw_slurm_list_has(p->denied_qos, qos))
+    if (qos != NULL && p->qos == NULL && p->denied_qos != NULL &&
+        sw_slurm_list_has(p->denied_qos, qos))
         return refuse(why, "qos '%.40s' may not use partition %.60s", qos, p->name);
-    if (!accounting->known)
-        return true;
-    const struct sw_slurm_association *a = sw_slurm_find_association(accounting, account, p->name);
+    return true;
+}
+
+/* True if the account and the qos are there for the user. */
+static bool account_has(const struct sw_slurm_holders *by, const char *account, const char *name,
+                        bool reserved, char why[WHY])
+{
+    const struct sw_slurm_accounting *accounting = by->accounting;
+    const struct sw_slurm_association *a = by->association;
     if (account != NULL && a == NULL && !accounting->no_associations)
         return refuse(why,
                       "you have no account '%.60s' for partition %.60s; see 'sacctmgr show "
                       "assoc'",
-                      account, p->name);
-    if (qos != NULL && sw_slurm_find_qos(accounting, qos) == NULL && !accounting->no_qos)
-        return refuse(why, "there is no qos '%.60s'; see 'sacctmgr show qos'", qos);
-    if (qos != NULL && a != NULL && a->qos[0] != '\0' && !sw_slurm_list_has(a->qos, qos) &&
-        !accounting->no_qos)
-        return refuse(why, "account '%.60s' may not use qos '%.60s': it has %.80s", a->account, qos,
-                      a->qos);
+                      account, by->partition->name);
+    if (name != NULL && by->qos == NULL && !accounting->no_qos)
+        return refuse(why, "there is no qos '%.60s'; see 'sacctmgr show qos'", name);
+    if (name != NULL && a != NULL && a->qos != NULL && a->qos[0] != '\0' &&
+        !sw_slurm_list_has(a->qos, name) && !accounting->no_qos)
+        return refuse(why, "account '%.60s' may not use qos '%.60s': it has %.80s", a->account,
+                      name, a->qos);
+    if (by->qos != NULL && by->qos->needs_reservation && !reserved)
+        return refuse(why, "qos '%.60s' is for jobs of a reservation: set slurm.reservation", name);
+    return true;
+}
+
+static bool account_may(const struct sw_job_request *request, const struct sw_slurm_holders *by,
+                        const struct sw_slurm_demand *d, char why[WHY])
+{
+    struct sw_slurm_use use;
+    const struct sw_slurm_partition *p = by->partition;
+    const struct sw_slurm_accounting *accounting = by->accounting;
+    const char *account = sw_job_request_get(request, "account");
+    const char *qos = sw_job_request_get(request, "qos");
+    const char *time = sw_job_request_get(request, "time");
+    const char *of =
+        account != NULL
+            ? account
+            : (accounting->default_account[0] != '\0' ? accounting->default_account : NULL);
+    /* without one it gets what the partition gives */
+    const double seconds = time != NULL ? sw_slurm_time_seconds(time) : p->default_time;
+    const bool reserved = sw_job_request_get(request, "reservation") != NULL;
+    if (!lists_admit(p, of, qos != NULL ? qos : by->qos_name, why))
+        return false;
+    if (!accounting->known)
+        return true;
+    if (!account_has(by, account, by->qos_name, reserved, why))
+        return false;
     if (accounting->no_limits)
         return true;
-    const struct sw_slurm_qos *q = qos != NULL ? sw_slurm_find_qos(accounting, qos) : NULL;
-    if (q != NULL && seconds > q->max_time)
-        return refuse(why,
-                      "its time limit is more than the %s of qos %.60s: it would wait for ever",
-                      sw_format_duration(q->max_time, time), q->name);
-    if (a != NULL && seconds > a->max_time)
-        return refuse(why,
-                      "its time limit is more than the %s of account %.60s: it would wait for "
-                      "ever",
-                      sw_format_duration(a->max_time, time), a->account);
-    return limits_admit(request, p, accounting, a, q, why);
+    sw_slurm_use_find(d, by->facts, p, &use);
+    return sw_slurm_limits_admit(by, &use, seconds, d->tasks, why);
 }
+
+/* ---- Dependencies ---- */
 
 /* Every number of "afterok:17:18,afterany:19" must be a job. */
 static bool dependency_exists(const struct sw_job_request *request,
@@ -324,9 +318,20 @@ bool sw_slurm_admits(const struct sw_job_request *request, const struct sw_slurm
         return refuse(why, "the controller has no default partition: set slurm.partition");
     if (!p->up)
         return refuse(why, "partition %.60s starts no jobs now", p->name);
-    return time_fits(request, p, why) && nodes_fit(request, facts, p, why) &&
-           account_may(request, p, accounting, why) &&
-           (queue == NULL || dependency_exists(request, queue, why));
+    struct sw_slurm_holders by;
+    struct sw_slurm_demand demand;
+    sw_slurm_holders_find(facts, p, accounting, sw_job_request_get(request, "account"),
+                          sw_job_request_get(request, "qos"), &by);
+    sw_slurm_demand_read(request, &demand);
+    const bool counts = count_fits(&demand, p, by.qos, why);
+    const int64_t beyond = sw_slurm_demand_settle(&demand, facts, p);
+    const bool good = counts && time_fits(request, p, by.qos, why) &&
+                      nodes_fit(&demand, beyond, facts, p, why) &&
+                      array_fits(&demand, &facts->site, why) && user_may(request, p, why) &&
+                      account_may(request, &by, &demand, why) &&
+                      (queue == NULL || dependency_exists(request, queue, why));
+    sw_slurm_demand_free(&demand);
+    return good;
 }
 
 /* In any of its partitions. */
@@ -353,45 +358,23 @@ static bool admits_any(const struct sw_job_request *request, const struct sw_slu
 
 /* ---- Nodes that are away ---- */
 
-/* Adds names of a list of sbatch's; one that cannot be read names nobody. */
-static void expand(const struct sw_job_request *request, const char *name, struct sw_hosts *out)
-{
-    struct sw_error ignored = {0};
-    (void)sw_hosts_expand(sw_job_request_get(request, name), out, &ignored);
-    sw_hosts_sort(out);
-}
-
-/* A constraint that is one feature; others are not understood, and everybody may have them. */
-static bool has_constraint(const struct sw_slurm_nodes *n, const char *constraint)
-{
-    return constraint == NULL || strpbrk(constraint, "&|*[](),") != NULL ||
-           (n->features != NULL && sw_slurm_list_has(n->features, constraint));
-}
-
 struct away {
     struct sw_hosts down, drained;
     int32_t left; /* others that fit */
 };
 
-static int find_away(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
+static int find_away(const struct sw_slurm_demand *d, const struct sw_slurm_facts *facts,
                      const struct sw_slurm_partition *p, struct away *out)
 {
-    const int64_t cpus =
-        (int64_t)number_of(request, "ntasks-per-node", 1) * number_of(request, "cpus-per-task", 1);
-    const char *gpus = sw_job_request_get(request, "gpus-per-node");
-    struct sw_hosts excluded = {0};
     struct sw_error err = {0};
     int status = 0;
-    expand(request, "exclude", &excluded);
     for (int32_t i = 0; i < facts->nodes_count && status == 0; i++) {
         const struct sw_slurm_nodes *n = &facts->nodes[i];
-        if (n->cpus < cpus || n->memory_mb < memory_of(request) ||
-            (gpus != NULL && !has_gpus(n, gpus)) ||
-            !has_constraint(n, sw_job_request_get(request, "constraint")))
+        if (!sw_slurm_node_has(n, d))
             continue;
         for (int32_t k = 0; k < n->hosts.count && status == 0; k++) {
             const char *name = n->hosts.name[k];
-            if (!sw_hosts_contain(&p->hosts, name) || sw_hosts_contain(&excluded, name))
+            if (!sw_hosts_contain(&p->hosts, name) || sw_hosts_contain(&d->excluded, name))
                 continue;
             out->left += n->usable;
             if (!n->usable)
@@ -400,7 +383,6 @@ static int find_away(const struct sw_job_request *request, const struct sw_slurm
     }
     sw_hosts_sort(&out->down);
     sw_hosts_sort(&out->drained);
-    sw_hosts_free(&excluded);
     return status;
 }
 
@@ -419,8 +401,8 @@ static size_t name_hosts(const struct sw_hosts *hosts, const char *state, char *
 bool sw_slurm_waits_for_nodes(const struct sw_job_request *request,
                               const struct sw_slurm_facts *facts, char why[WHY], int32_t *left)
 {
-    const int32_t nodes = number_of(request, "nodes", 1);
     const char *names = sw_job_request_get(request, "partition");
+    struct sw_slurm_demand demand;
     struct away away = {0};
     char name[128];
     snprintf(name, sizeof name, "%.*s", names != NULL ? (int)strcspn(names, ",") : 0,
@@ -431,7 +413,10 @@ bool sw_slurm_waits_for_nodes(const struct sw_job_request *request,
     *left = 0;
     if (p == NULL)
         return false;
-    const bool known = find_away(request, facts, p, &away) == 0;
+    sw_slurm_demand_read(request, &demand);
+    (void)sw_slurm_demand_settle(&demand, facts, p);
+    const bool known = find_away(&demand, facts, p, &away) == 0;
+    const int32_t nodes = demand.nodes;
     const bool waits =
         known && away.left < nodes && away.left + away.down.count + away.drained.count >= nodes;
     if (waits) {
@@ -442,6 +427,7 @@ bool sw_slurm_waits_for_nodes(const struct sw_job_request *request,
         name_hosts(&away.down, "down", why + used, WHY - used);
         *left = away.left;
     }
+    sw_slurm_demand_free(&demand);
     sw_hosts_free(&away.down);
     sw_hosts_free(&away.drained);
     return waits;

@@ -126,7 +126,7 @@ static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_err
             .sockets = (int32_t)number_of(line, "Sockets"),
             .cores_per_socket = (int32_t)number_of(line, "CoresPerSocket"),
             .threads_per_core = (int32_t)number_of(line, "ThreadsPerCore"),
-            .memory_mb = number_of(line, "RealMemory"),
+            .memory_mb = number_of(line, "RealMemory") - number_of(line, "MemSpecLimit"),
             .usable = !state_has(state, length, bad),
             .drained = state_has(state, length, drain)};
         status = sw_slurm_add_node(out, &node, err);
@@ -160,6 +160,17 @@ static int expand_value(const char *line, const char *key, struct sw_hosts *host
     return status;
 }
 
+/* "MaxMemPerNode=4000" or "MaxMemPerCPU=500", of which one is told; UNLIMITED: not set. */
+static struct sw_slurm_memory memory_of(const char *line, const char *which)
+{
+    char per_node[32], per_cpu[32];
+    snprintf(per_node, sizeof per_node, "%sPerNode", which);
+    snprintf(per_cpu, sizeof per_cpu, "%sPerCPU", which);
+    const int64_t of_cpu = number_of(line, per_cpu);
+    return (struct sw_slurm_memory){.mb = of_cpu > 0 ? of_cpu : number_of(line, per_node),
+                                    .per_cpu = of_cpu > 0};
+}
+
 static int read_partition(const char *line, struct sw_slurm_facts *out, struct sw_error *err)
 {
     size_t length = 0;
@@ -167,6 +178,7 @@ static int read_partition(const char *line, struct sw_slurm_facts *out, struct s
         return 0;
     struct sw_slurm_partition *p = sw_slurm_add_partition(out, err);
     if (p == NULL || keep(&p->name, line, "PartitionName", NULL, err) != 0 ||
+        keep(&p->billing, line, "TRESBillingWeights", NULL, err) != 0 ||
         keep(&p->own_qos, line, "QoS", "N/A", err) != 0 ||
         keep(&p->accounts, line, "AllowAccounts", "ALL", err) != 0 ||
         keep(&p->denied_accounts, line, "DenyAccounts", NULL, err) != 0 ||
@@ -182,6 +194,11 @@ static int read_partition(const char *line, struct sw_slurm_facts *out, struct s
     p->max_cpus_per_node = (int32_t)number_of(line, "MaxCPUsPerNode");
     p->max_time = time_of(line, "MaxTime");
     p->default_time = time_of(line, "DefaultTime");
+    p->most = memory_of(line, "MaxMem");
+    p->given = memory_of(line, "DefMem");
+    p->whole_nodes = value_is(line, "OverSubscribe", "EXCLUSIVE");
+    p->needs_reservation = value_is(line, "ReqResv", "YES");
+    p->root_only = value_is(line, "RootOnly", "YES");
     return 0;
 }
 
@@ -227,6 +244,42 @@ void sw_slurm_config_value(const char *text, const char *key, char *out, size_t 
     }
 }
 
+/* The same as a number; none: 0. */
+static int64_t config_number(const char *text, const char *key)
+{
+    char value[64] = "";
+    sw_slurm_config_value(text, key, value, sizeof value);
+    return isdigit((unsigned char)value[0]) ? strtoll(value, NULL, 10) : 0;
+}
+
+static struct sw_slurm_memory config_memory(const char *text, const char *per_node,
+                                            const char *per_cpu)
+{
+    const int64_t of_cpu = config_number(text, per_cpu);
+    return (struct sw_slurm_memory){.mb = of_cpu > 0 ? of_cpu : config_number(text, per_node),
+                                    .per_cpu = of_cpu > 0};
+}
+
+static struct sw_slurm_site read_site(const char *text)
+{
+    char select[64] = "", shared[128] = "", priority[128] = "", scheduler[1024] = "";
+    sw_slurm_config_value(text, "SelectType", select, sizeof select);
+    sw_slurm_config_value(text, "SelectTypeParameters", shared, sizeof shared);
+    sw_slurm_config_value(text, "PriorityFlags", priority, sizeof priority);
+    sw_slurm_config_value(text, "SchedulerParameters", scheduler, sizeof scheduler);
+    const char *tasks = strstr(scheduler, "max_array_tasks=");
+    return (struct sw_slurm_site){
+        .most = config_memory(text, "MaxMemPerNode", "MaxMemPerCPU"),
+        .given = config_memory(text, "DefMemPerNode", "DefMemPerCPU"),
+        .max_array = config_number(text, "MaxArraySize"),
+        .max_tasks = tasks != NULL ? strtoll(tasks + strlen("max_array_tasks="), NULL, 10) : 0,
+        .whole_cores =
+            strcasestr(shared, "cr_core") != NULL || strcasestr(shared, "cr_socket") != NULL,
+        .no_memory = shared[0] != '\0' && strcasestr(shared, "memory") == NULL,
+        .whole_nodes = strcmp(select, "select/linear") == 0,
+        .billing_is_max = strcasestr(priority, "max_tres") != NULL};
+}
+
 int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err)
 {
     static const char *const argv[] = {"scontrol", "show", "config", NULL};
@@ -237,6 +290,7 @@ int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err)
         sw_slurm_config_value(result.out, "ClusterName", slurm->cluster, sizeof slurm->cluster);
         sw_slurm_config_value(result.out, "AccountingStorageEnforce", slurm->enforced,
                               sizeof slurm->enforced);
+        slurm->site = read_site(result.out);
     }
     sw_process_free(&result);
     return status;

@@ -219,6 +219,7 @@ int sw_slurm_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, struct sw_
                                                           : sw_slurm_commands_load(out, err);
     if (status != 0)
         return -1;
+    out->site = slurm->site;
     for (int32_t i = 0; i < out->nodes_count; i++)
         sw_hosts_sort(&out->nodes[i].hosts);
     for (int32_t i = 0; i < out->partition_count; i++)
@@ -241,6 +242,7 @@ void sw_slurm_facts_free(struct sw_slurm_facts *facts)
         struct sw_slurm_partition *p = &facts->partition[i];
         sw_hosts_free(&p->hosts);
         free(p->name);
+        free(p->billing);
         free(p->own_qos);
         free(p->accounts);
         free(p->denied_accounts);

@@ -37,26 +37,46 @@ const char *sw_slurm_enforced(const struct sw_slurm *slurm);
  * plan, or it does not start here. Asks no controller. */
 const char *sw_slurm_library_version(char buffer[32]);
 
+/* Megabytes of a node or of each processor that a job has. */
+struct sw_slurm_memory {
+    int64_t mb; /* 0: not set */
+    bool per_cpu;
+};
+
+/* Settings of the whole site that decide about jobs; what is not told is 0 or false. */
+struct sw_slurm_site {
+    struct sw_slurm_memory most, given; /* MaxMemPerNode and its like; DefMemPerNode */
+    int64_t max_array, max_tasks;       /* MaxArraySize: its indices are smaller; max_array_tasks */
+    bool whole_cores;                   /* SelectTypeParameters: no two jobs share a core */
+    bool whole_nodes;                   /* select/linear: no two jobs share a node */
+    bool no_memory;                     /* SelectTypeParameters: memory is no resource of jobs */
+    bool billing_is_max;                /* PriorityFlags=MAX_TRES: billing is no sum */
+};
+
 /* Nodes that are the same in all of this. */
 struct sw_slurm_nodes {
     struct sw_hosts hosts; /* sorted */
     int32_t cpus;          /* that jobs may have; sockets and cores are all */
     int32_t sockets, cores_per_socket, threads_per_core;
-    int64_t memory_mb;
-    char *gres;     /* "gpu:h100:8(S:0-1)"; NULL: none */
-    char *features; /* "nvme,ib"; NULL: none */
-    bool usable;    /* neither down nor drained nor failing */
-    bool drained;   /* then it is not usable; it may run what it began */
+    int64_t memory_mb; /* likewise, without MemSpecLimit */
+    char *gres;        /* "gpu:h100:8(S:0-1)"; NULL: none */
+    char *features;    /* "nvme,ib"; NULL: none */
+    bool usable;       /* neither down nor drained nor failing */
+    bool drained;      /* then it is not usable; it may run what it began */
 };
 
 struct sw_slurm_partition {
     char *name;
-    struct sw_hosts hosts;         /* sorted */
-    bool is_default, up;           /* up: takes jobs and starts them */
-    int32_t min_nodes, max_nodes;  /* of a job; 0: no limit */
-    int32_t max_cpus_per_node;     /* 0: no limit */
-    double max_time, default_time; /* of a job; INFINITY: no limit; default 0: there is none */
-    char *own_qos;                 /* whose limits hold for all of its jobs; NULL: none */
+    struct sw_hosts hosts;              /* sorted */
+    bool is_default, up;                /* up: takes jobs and starts them */
+    int32_t min_nodes, max_nodes;       /* of a job; 0: no limit */
+    int32_t max_cpus_per_node;          /* 0: no limit */
+    double max_time, default_time;      /* of a job; INFINITY: no limit; default 0: there is none */
+    struct sw_slurm_memory most, given; /* as of the site; mb 0: the site's count */
+    bool whole_nodes;                   /* OverSubscribe=EXCLUSIVE */
+    bool needs_reservation, root_only;  /* ReqResv, RootOnly */
+    char *billing; /* TRESBillingWeights: "CPU=1.0,Mem=0.25G"; NULL: processors */
+    char *own_qos; /* whose limits hold for all of its jobs; NULL: none */
     char *accounts, *denied_accounts, *qos, *denied_qos, *groups; /* lists; NULL: all, or none */
 };
 
@@ -73,6 +93,7 @@ struct sw_slurm_facts {
     int32_t partition_count;
     struct sw_slurm_switch *switches; /* leaves first; none where the topology is not told */
     int32_t switch_count;
+    struct sw_slurm_site site;
 };
 
 /* Errors: SW_ENVIRONMENT. Free with sw_slurm_facts_free, also after an error. */

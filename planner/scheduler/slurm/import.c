@@ -322,62 +322,6 @@ static int take_accelerators(const struct sw_slurm_nodes *chosen, struct sw_impo
     return find_sheet(chosen, out, err);
 }
 
-/* ---- Limits ---- */
-
-static int take_limits(const struct sw_slurm_partition *p,
-                       const struct sw_slurm_accounting *accounting, struct sw_import *out,
-                       struct sw_error *err)
-{
-    char time[SW_FORMAT_BYTES];
-    out->max_time = p->max_time;
-    if (p->max_nodes > 0 && p->max_nodes < out->nodes) {
-        if (sw_import_note(out, err, "partition %s has %d such nodes, and gives a job at most %d",
-                           p->name, out->nodes, p->max_nodes) != 0)
-            return -1;
-        out->nodes = p->max_nodes;
-    }
-    if (!p->up && sw_import_note(out, err, "partition %s starts no jobs now", p->name) != 0)
-        return -1;
-    if (p->accounts != NULL &&
-        sw_import_note(out, err, "only these accounts may use the partition: %.300s",
-                       p->accounts) != 0)
-        return -1;
-    if (p->qos != NULL &&
-        sw_import_note(out, err, "only these qos may use the partition: %.300s", p->qos) != 0)
-        return -1;
-    if (!accounting->known)
-        return sw_import_note(out, err,
-                              "no accounting (sacctmgr): limits of accounts and qos are "
-                              "not known");
-    snprintf(out->account, sizeof out->account, "%s", accounting->default_account);
-    const struct sw_slurm_association *a = sw_slurm_find_association(accounting, NULL, p->name);
-    if (a == NULL || accounting->no_limits)
-        return 0;
-    if (a->max_time < out->max_time) {
-        out->max_time = a->max_time;
-        if (sw_import_note(out, err, "account %s limits a job to %s", a->account,
-                           sw_format_duration(a->max_time, time)) != 0)
-            return -1;
-    }
-    for (int32_t i = 0; i < accounting->qos_count; i++) {
-        const struct sw_slurm_qos *q = &accounting->qos[i];
-        const int64_t *most = q->limits.of[SW_LIMIT_JOB];
-        if (!sw_slurm_list_has(a->qos, q->name) ||
-            (isinf(q->max_time) && most[SW_TRES_NODES] == 0 && most[SW_TRES_GPUS] == 0))
-            continue;
-        char nodes[32] = "", gpus[32] = "";
-        if (most[SW_TRES_NODES] > 0)
-            snprintf(nodes, sizeof nodes, ", %" PRId64 " nodes", most[SW_TRES_NODES]);
-        if (most[SW_TRES_GPUS] > 0)
-            snprintf(gpus, sizeof gpus, ", %" PRId64 " GPUs", most[SW_TRES_GPUS]);
-        if (sw_import_note(out, err, "qos %s limits a job to %s%s%s", q->name,
-                           isinf(q->max_time) ? "any time" : sw_format_duration(q->max_time, time),
-                           nodes, gpus) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* ---- Topology ---- */
 
 static int compare_counts(const void *a, const void *b)
@@ -521,7 +465,8 @@ int sw_import_gather(const struct sw_slurm *slurm, const struct sw_slurm_facts *
     if (take_least(facts, p, chosen, out, err) != 0 ||
         take_constraint(facts, p, chosen, out, err) != 0 ||
         note_other_nodes(facts, p, chosen, out, err) != 0 ||
-        take_limits(p, accounting, out, err) != 0 || take_topology(facts, &hosts, out, err) != 0)
+        sw_import_take_limits(facts, p, accounting, out, err) != 0 ||
+        take_topology(facts, &hosts, out, err) != 0)
         goto out;
     status = 0;
 out:

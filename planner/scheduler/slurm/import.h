@@ -20,6 +20,7 @@ struct sw_import {
     bool has_gpus;                /* else its cores are the accelerators */
     const struct sw_sheet *sheet; /* NULL: a GPU that none is shipped of */
     int64_t memory_mb;            /* of the node with the least */
+    int64_t given_mb;             /* of a node's memory, for a job; 0: all of it */
     int32_t cpus_per_task;        /* 0: not told */
     char constraint[64];          /* feature that only these nodes have; "": none is needed */
     bool shared;                  /* a job may not have whole nodes */
@@ -43,6 +44,11 @@ int sw_import_gather(const struct sw_slurm *slurm, const struct sw_slurm_facts *
 void sw_import_free(struct sw_import *import);
 int sw_import_note(struct sw_import *import, struct sw_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Time, nodes, memory and account that a job may have (import_limits.c); the rest is gathered. */
+int sw_import_take_limits(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
+                          const struct sw_slurm_accounting *accounting, struct sw_import *out,
+                          struct sw_error *err);
 
 /* The YAML of a new file. folder: where it will lie, whose shipped neighbours (../accelerators,
  * ../curves) it names where they are there; else what they hold is written in their place. */

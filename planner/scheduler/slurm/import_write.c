@@ -236,6 +236,8 @@ static void write_slurm(FILE *out, const struct sw_import *import)
     }
     if (import->shared)
         fputs("\n  exclusive: false", out);
+    if (import->given_mb > 0)
+        fprintf(out, "\n  mem: '%" PRId64 "M'", import->given_mb);
     if (import->cpus_per_task > 0)
         fprintf(out, "\n  cpus_per_task: %d", import->cpus_per_task);
     fputc('\n', out);
@@ -335,6 +337,10 @@ static int merge_slurm(struct sw_import *import, char **text, struct sw_error *e
     }
     if (status == 0 && import->shared && !stands(*text, "slurm.exclusive", err))
         status = set(import, text, "slurm.exclusive", "false", err);
+    if (status == 0 && import->given_mb > 0 && !stands(*text, "slurm.mem", err)) {
+        snprintf(value, sizeof value, "'%" PRId64 "M'", import->given_mb);
+        status = set(import, text, "slurm.mem", value, err);
+    }
     /* less than there is may be what is wanted */
     const double cpus = number_at(*text, "slurm.cpus_per_task", err);
     if (status == 0 && import->cpus_per_task > 0 && (cpus < 0 || cpus > import->cpus_per_task)) {

@@ -15,6 +15,7 @@ struct sw_slurm {
     enum sw_slurm_backing backing;
     char version[32], cluster[128], enforced[128];
     char program[PATH_MAX]; /* plan-slurm */
+    struct sw_slurm_site site;
 };
 
 /* Runs a program that must succeed, with at most `seconds`. what: for messages, "nodes". */

@@ -103,6 +103,14 @@ static bool truth_of(const json_t *line, const char *key)
     return json_is_true(json_object_get(line, key));
 }
 
+/* "KEY_per_cpu" or "KEY", of which one is told. */
+static struct sw_slurm_memory memory_of(const json_t *line, const char *key, const char *per_cpu)
+{
+    const int64_t of_cpu = integer_of(line, per_cpu);
+    return (struct sw_slurm_memory){.mb = of_cpu > 0 ? of_cpu : integer_of(line, key),
+                                    .per_cpu = of_cpu > 0};
+}
+
 int sw_slurm_library_open(struct sw_slurm *slurm, bool *timed_out, struct sw_error *err)
 {
     struct sw_process_result result = {0};
@@ -116,6 +124,14 @@ int sw_slurm_library_open(struct sw_slurm *slurm, bool *timed_out, struct sw_err
         snprintf(slurm->version, sizeof slurm->version, "%s", version != NULL ? version : "");
         snprintf(slurm->cluster, sizeof slurm->cluster, "%s", cluster != NULL ? cluster : "");
         snprintf(slurm->enforced, sizeof slurm->enforced, "%s", enforced != NULL ? enforced : "");
+        slurm->site = (struct sw_slurm_site){.most = memory_of(line, "max_mem", "max_mem_per_cpu"),
+                                             .given = memory_of(line, "def_mem", "def_mem_per_cpu"),
+                                             .max_array = integer_of(line, "max_array"),
+                                             .max_tasks = integer_of(line, "max_array_tasks"),
+                                             .whole_cores = truth_of(line, "whole_cores"),
+                                             .no_memory = truth_of(line, "no_memory"),
+                                             .whole_nodes = truth_of(line, "whole_nodes"),
+                                             .billing_is_max = truth_of(line, "billing_is_max")};
         status = version != NULL ? 0 : broken(err);
         json_decref(line);
     }
@@ -145,6 +161,7 @@ static int add_partition(const json_t *line, struct sw_slurm_facts *out, struct 
 {
     struct sw_slurm_partition *p = sw_slurm_add_partition(out, err);
     if (p == NULL || sw_slurm_copy(&p->name, text_of(line, "partition"), NULL, err) != 0 ||
+        sw_slurm_copy(&p->billing, text_of(line, "billing"), NULL, err) != 0 ||
         sw_slurm_copy(&p->own_qos, text_of(line, "own_qos"), NULL, err) != 0 ||
         sw_slurm_copy(&p->accounts, text_of(line, "accounts"), "ALL", err) != 0 ||
         sw_slurm_copy(&p->denied_accounts, text_of(line, "denied_accounts"), NULL, err) != 0 ||
@@ -163,6 +180,11 @@ static int add_partition(const json_t *line, struct sw_slurm_facts *out, struct 
     p->default_time = truth_of(line, "default_time_unlimited")
                           ? INFINITY
                           : (double)integer_of(line, "default_time");
+    p->most = memory_of(line, "max_mem", "max_mem_per_cpu");
+    p->given = memory_of(line, "def_mem", "def_mem_per_cpu");
+    p->whole_nodes = truth_of(line, "whole_nodes");
+    p->needs_reservation = truth_of(line, "needs_reservation");
+    p->root_only = truth_of(line, "root_only");
     return 0;
 }
 

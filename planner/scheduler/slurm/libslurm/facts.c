@@ -6,6 +6,7 @@
 #include "core/base/json.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void end_line(struct sw_json *j)
@@ -47,6 +48,33 @@ static void write_enforced(struct sw_json *j, uint32_t enforced)
     sw_json_text(j, "enforced", used > 0 ? text : "none");
 }
 
+/* Megabytes of a node, or of each processor; none: no member. */
+static void write_memory(struct sw_json *j, const char *key, const char *per_cpu, uint64_t value)
+{
+    const bool of_cpu = (value & MEM_PER_CPU) != 0;
+    value &= ~MEM_PER_CPU;
+    if (value != 0 && value != INFINITE64 && value != (INFINITE64 & ~MEM_PER_CPU))
+        sw_json_integer(j, of_cpu ? per_cpu : key, (int64_t)value);
+}
+
+/* Settings of the site that decide about jobs. */
+static void write_site(struct sw_json *j, const slurm_conf_t *conf)
+{
+    static const char tasks[] = "max_array_tasks=";
+    const char *most = conf->sched_params != NULL ? strstr(conf->sched_params, tasks) : NULL;
+    write_memory(j, "max_mem", "max_mem_per_cpu", conf->max_mem_per_cpu);
+    write_memory(j, "def_mem", "def_mem_per_cpu", conf->def_mem_per_cpu);
+    sw_json_integer(j, "max_array", conf->max_array_sz);
+    if (most != NULL)
+        sw_json_integer(j, "max_array_tasks", strtoll(most + strlen(tasks), NULL, 10));
+    sw_json_bool(j, "whole_cores",
+                 (conf->select_type_param & (SW_SLURM_CORES | SW_SLURM_SOCKETS)) != 0);
+    sw_json_bool(j, "no_memory", (conf->select_type_param & SW_SLURM_MEMORY) == 0);
+    sw_json_bool(j, "whole_nodes",
+                 conf->select_type != NULL && strcmp(conf->select_type, "select/linear") == 0);
+    sw_json_bool(j, "billing_is_max", (conf->priority_flags & SW_SLURM_BILLING_MAX) != 0);
+}
+
 int print_version(void)
 {
     slurm_conf_t *conf = NULL;
@@ -56,6 +84,7 @@ int print_version(void)
     sw_json_text(&j, "version", conf->version);
     sw_json_text(&j, "cluster", conf->cluster_name);
     write_enforced(&j, conf->accounting_storage_enforce);
+    write_site(&j, conf);
     end_line(&j);
     SW_SLURM_FREE_CONF(conf);
     return 0;
@@ -84,7 +113,7 @@ static int print_nodes(void)
         sw_json_integer(&j, "sockets", n->sockets);
         sw_json_integer(&j, "cores_per_socket", n->cores);
         sw_json_integer(&j, "threads_per_core", n->threads);
-        sw_json_integer(&j, "memory_mb", (int64_t)n->real_memory);
+        sw_json_integer(&j, "memory_mb", (int64_t)n->real_memory - (int64_t)n->mem_spec_limit);
         sw_json_text(&j, "gres", n->gres);
         sw_json_text(&j, "features", n->features);
         sw_json_bool(&j, "usable", is_usable(n->node_state));
@@ -121,6 +150,12 @@ static int print_partitions(void)
         print_limit(&j, "max_time", p->max_time, 60);
         print_limit(&j, "default_time", p->default_time, 60);
         sw_json_bool(&j, "default_time_unlimited", p->default_time == INFINITE);
+        write_memory(&j, "max_mem", "max_mem_per_cpu", p->max_mem_per_cpu);
+        write_memory(&j, "def_mem", "def_mem_per_cpu", p->def_mem_per_cpu);
+        sw_json_bool(&j, "whole_nodes", p->max_share == 0);
+        sw_json_bool(&j, "needs_reservation", (p->flags & PART_FLAG_REQ_RESV) != 0);
+        sw_json_bool(&j, "root_only", (p->flags & PART_FLAG_ROOT_ONLY) != 0);
+        sw_json_text(&j, "billing", p->billing_weights_str);
         sw_json_text(&j, "accounts", p->allow_accounts);
         sw_json_text(&j, "denied_accounts", p->deny_accounts);
         sw_json_text(&j, "qos", p->allow_qos);

@@ -3,7 +3,7 @@
  * plan-slurm: answers of a Slurm controller through libslurm, as JSON lines. Reads one request a
  * line from standard input and writes the answers, each a line, in the same order:
  *
- *   {"ask":"version"}     {"version":"22.05.8","cluster":"name","enforced":"limits"}: the
+ *   {"ask":"version"}     {"version":"22.05.8","cluster":"name","enforced":"limits",...}: the
  * controller's
  *   {"ask":"facts"}       {"node":"gpu0","cpus":96,...} {"partition":"gpu",...}
  * {"switch":"leaf0",...}

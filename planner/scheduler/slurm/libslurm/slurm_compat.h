@@ -49,6 +49,16 @@ extern void slurm_free_will_run_response_msg(will_run_response_msg_t *msg);
 #define SW_SLURM_FREE_CONF slurm_free_ctl_conf
 #endif
 
+/* Bits of SelectTypeParameters, which slurm.h no longer has in 26.05, and of PriorityFlags. */
+#define SW_SLURM_SOCKETS 0x0002
+#define SW_SLURM_CORES 0x0004
+#define SW_SLURM_MEMORY 0x0010
+#ifdef PRIORITY_FLAGS_MAX_TRES_GRES
+#define SW_SLURM_BILLING_MAX (PRIORITY_FLAGS_MAX_TRES | PRIORITY_FLAGS_MAX_TRES_GRES)
+#else
+#define SW_SLURM_BILLING_MAX PRIORITY_FLAGS_MAX_TRES
+#endif
+
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
 #define SW_SLURM_HAS_SEGMENT 1
 #else
