@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 
 #include "core/base/device.h"
+#include "core/program/set/compile.h"
 #include "core/program/set/program_set.h"
 #include "planner/command/annotate.h"
 #include "planner/emit/emit.h"
@@ -95,18 +96,23 @@ static void print_links(const struct sw_cluster_config *cluster)
 /* What a file turned out to be. */
 struct checked {
     enum sw_config_kind kind;
-    int32_t meshes, feasible; /* of a run; -1: it came not so far */
+    int32_t meshes, feasible;             /* of a run; -1: it came not so far */
+    struct sw_parameter_count parameters; /* of a run or a model; total 0: not known */
 };
 
-/* How many meshes there are for it. */
-static void print_run(const char *path, const struct sw_search *search)
+/* How many meshes there are for it, and how large its model is. */
+static void print_run(const char *path, const struct sw_search *search,
+                      const struct sw_parameter_count *parameters)
 {
+    char text[160];
     const bool serves = search->purpose == SW_FOR_SERVE;
     printf("%s: ok, a run: %d of %d meshes %s", path, search->feasible, search->count,
            serves ? "can serve" : "fit");
     if (search->keeping < search->feasible)
         printf("; %d miss a latency goal", search->feasible - search->keeping);
     printf("\n");
+    if (parameters->total > 0)
+        printf("    %s\n", sw_report_parameters(parameters, text, sizeof text));
 }
 
 /* What there is to say of the mesh that a run would get, which trains or serves with it. */
@@ -140,12 +146,13 @@ static int check_run(const struct sw_options *options, const char *path,
         sw_search_choose(run, sw_run_suit(&suited), 1, &search, &err) != 0)
         return fail(options, path, &err);
     int status = SW_OK;
+    (void)sw_search_parameters(run, &out->parameters, NULL);
     out->meshes = search.count;
     out->feasible = search.feasible;
     if (!sw_search_settles(&search))
         status = unmet(options, path, run, &search);
     else if (options->messages == NULL)
-        print_run(path, &search);
+        print_run(path, &search, &out->parameters);
     if (status == SW_OK)
         tell_run(options, path, run, &search);
     sw_search_free(&search);
@@ -259,8 +266,15 @@ static int check_file(const struct sw_options *options, const char *path, struct
         status = check_plan(options, path);
     } else if (kind == SW_CONFIG_RUN) {
         status = check_run(options, path, sw_config_run(config), out);
-    } else if (options->messages == NULL) {
-        printf("%s: ok, %s\n", path, kind < SW_CONFIG_UNKNOWN ? names[kind] : "a description");
+    } else {
+        char text[160] = "";
+        if (kind == SW_CONFIG_MODEL && sw_program_count_parameters(&sw_config_model(config)->shape,
+                                                                   0, &out->parameters, NULL) == 0)
+            sw_report_parameters(&out->parameters, text, sizeof text);
+        if (options->messages == NULL)
+            printf("%s: ok, %s\n%s%s%s", path,
+                   kind < SW_CONFIG_UNKNOWN ? names[kind] : "a description",
+                   text[0] != '\0' ? "    " : "", text, text[0] != '\0' ? "\n" : "");
     }
     if (status == SW_OK && kind == SW_CONFIG_CLUSTER && options->messages == NULL)
         print_links(sw_config_cluster(config));
@@ -290,6 +304,8 @@ static int check_as_json(const struct sw_options *options, const char *path, str
         sw_json_integer(j, "meshes", what.meshes);
         sw_json_integer(j, "feasible", what.feasible);
     }
+    if (what.parameters.total > 0)
+        sw_parameters_write_json(j, &what.parameters);
     sw_json_end(j);
     return status;
 }

@@ -109,6 +109,19 @@ char *sw_format_count(double count, char buffer[SW_FORMAT_BYTES])
     return buffer;
 }
 
+char *sw_format_short(double count, char buffer[SW_FORMAT_BYTES])
+{
+    static const char *const units[] = {"", " k", " M", " B", " T"};
+    size_t u = 0;
+    while (count >= 999.5 && u + 1 < sizeof units / sizeof units[0]) {
+        count /= 1000;
+        u++;
+    }
+    const int decimals = u == 0 || count >= 99.95 ? 0 : count >= 9.995 ? 1 : 2;
+    snprintf(buffer, SW_FORMAT_BYTES, "%.*f%s", decimals, count, units[u]);
+    return buffer;
+}
+
 char *sw_format_number(double number, char buffer[SW_FORMAT_BYTES])
 {
     char digits[SW_FORMAT_BYTES];

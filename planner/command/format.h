@@ -20,6 +20,8 @@ char *sw_format_duration(double seconds, char buffer[SW_FORMAT_BYTES]);
  */
 char *sw_format_limit(const char *written, char *buffer, size_t bytes);
 char *sw_format_count(double count, char buffer[SW_FORMAT_BYTES]); /* "12,345" */
+/* Three digits and k, M, B or T: "8.03 B". */
+char *sw_format_short(double count, char buffer[SW_FORMAT_BYTES]);
 /* For rates and ratios of any size and sign: "0.2051", "87.3", "-12,345". */
 char *sw_format_number(double number, char buffer[SW_FORMAT_BYTES]);
 /* "2,797 accelerator-hours", and of less than a hundredth of one "12.0 s of accelerator time". */

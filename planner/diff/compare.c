@@ -315,6 +315,16 @@ static void say_count(struct line *line, int32_t count, const char *what)
         say(line, "; %d %s%s", count, what, count == 1 ? "" : "s");
 }
 
+/* "; 8.03 B -> 12.1 B parameters (+51 %)" of a model that grew or shrank. */
+static void say_parameters(struct line *line, int64_t before, int64_t after)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], percent[32];
+    if (before > 0 && after > 0 && before != after)
+        say(line, "; %s -> %s parameters (%s)", sw_format_short((double)before, a),
+            sw_format_short((double)after, b),
+            sw_diff_percent((double)before, (double)after, percent));
+}
+
 static void write_headline(struct sw_diff_file *f)
 {
     struct line line = {f->headline, 0};
@@ -352,6 +362,7 @@ static void write_headline(struct sw_diff_file *f)
     } else {
         say_side(&line, &f->after);
     }
+    say_parameters(&line, f->before.parameters, f->after.parameters);
     say_count(&line, f->setting_count, "setting");
     if (f->setting_count > 0)
         say(&line, " changed");

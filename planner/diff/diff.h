@@ -33,6 +33,7 @@ struct sw_diff_side {
         suited; /* the run, with the profile of its purpose; a plan's, with its job */
     enum sw_purpose purpose;
     struct sw_settings settings; /* of the description; of a plan, its decision too */
+    int64_t parameters;          /* of the model; 0: not known */
 
     /* set by sw_diff_side_price */
     bool priced, fits;                  /* and keeps the goals of a run that serves */

@@ -15,6 +15,10 @@ static void write_side(struct sw_json *j, const char *key, const struct sw_diff_
     }
     sw_json_object(j, key);
     sw_json_bool(j, "fits", side->fits);
+    if (side->parameters > 0)
+        sw_json_number(j, "parameters", (double)side->parameters);
+    else
+        sw_json_null(j, "parameters");
     sw_json_text(j, "why_not", side->fits ? NULL : side->why_not);
     sw_json_text(j, "verdict",
                  sw_verdict_name(side->fits ? side->memory_verdict : SW_VERDICT_DOES_NOT_FIT));

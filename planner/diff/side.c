@@ -1,6 +1,7 @@
 /* One side of a diff: reading it, and finding out what it costs. */
 #include "planner/diff/diff.h"
 
+#include "core/program/set/compile.h"
 #include "core/program/set/program_set.h"
 #include "planner/command/format.h"
 #include "planner/scheduler/scheduler.h"
@@ -281,9 +282,11 @@ static void say_why_not(struct sw_diff_side *side, const struct sw_candidate *cl
 int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err)
 {
     struct sw_search search = {0};
+    struct sw_parameter_count count;
     int status = -1;
     if (side->priced)
         return 0;
+    side->parameters = sw_search_parameters(side->run, &count, NULL) == 0 ? count.total : 0;
     if (sw_search_run(side->run, side->purpose, 1, &search, err) != 0 ||
         keep_verdicts(&search, side, err) != 0)
         goto out;

@@ -136,6 +136,7 @@ static int explain_serving(const struct sw_options *options, const struct sw_run
     (void)err;
     if (!options->json) {
         printf("%s on %s, to serve\n", run->name, run->cluster.name);
+        sw_report_model_line(stdout, run);
         sw_serve_tell_mesh(stdout, run, &search->layer_values, c);
         sw_report_why(stdout, run, SW_FOR_SERVE);
         return 0;
@@ -144,6 +145,7 @@ static int explain_serving(const struct sw_options *options, const struct sw_run
     sw_json_object(&j, NULL);
     sw_json_text(&j, "schema", "shardwright.explain.serve/1");
     sw_json_text(&j, "run", run->name);
+    sw_run_parameters_write_json(&j, run);
     sw_json_text(&j, "why", sw_rank_why(run, SW_FOR_SERVE, why, sizeof why));
     sw_serve_write_mesh(&j, "mesh", &search->layer_values, c);
     sw_json_end(&j);

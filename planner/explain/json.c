@@ -331,6 +331,7 @@ void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
     sw_json_text(j, "schema", "shardwright.explain/1");
     sw_json_text(j, "run", x->run->name);
     sw_json_number(j, "accelerators", sw_mesh_rank_count(&x->c.decision.mesh));
+    sw_run_parameters_write_json(j, x->run);
     sw_candidate_write_json(j, "mesh", &x->program->layer_values, &x->c);
     sw_json_text(j, "why", sw_rank_why(x->run, SW_FOR_TRAIN, why, sizeof why));
     sw_json_number(j, "run_seconds", x->run_seconds);

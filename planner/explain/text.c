@@ -254,6 +254,7 @@ static void print_rejected(FILE *out, const struct sw_search *s)
 void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected)
 {
     fprintf(out, "%s on %s\n", x->run->name, x->run->cluster.name);
+    sw_report_model_line(out, x->run);
     sw_report_choice(out, x->run, &x->program->layer_values, &x->c);
     sw_report_why(out, x->run, SW_FOR_TRAIN);
     print_evaluation(out, x);

@@ -209,6 +209,7 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
     sw_json_text(j, "schema", purpose->schema);
     sw_json_text(j, "run", run->name);
     sw_json_number(j, "accelerators", s->accelerators);
+    sw_run_parameters_write_json(j, run);
     sw_json_number(j, "evaluated", s->count);
     sw_json_number(j, "feasible", s->feasible);
     purpose->write_head(j, run, s, told);

@@ -341,6 +341,7 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
                 rejected == 1 ? "does" : "do");
         purpose->tell_missing(out, s);
         fprintf(out, "\n");
+        sw_report_model_line(out, run);
         purpose->tell_mesh(out, run, &s->layer_values, &s->mesh[0]);
         sw_report_why(out, run, s->purpose);
         purpose->tell_table(out, s, options->top > 0 ? options->top : SW_SHOWN_ROWS);

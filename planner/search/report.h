@@ -19,6 +19,21 @@ char *sw_report_missed(const struct sw_run_config *run, const struct sw_candidat
 /* Why nothing fits, or keeps the goals of the run, and what comes closest; returns SW_UNMET. */
 int sw_report_unmet(const struct sw_run_config *run, const struct sw_search *search);
 
+/* parameters.c. Those of the run's model. Errors: freeze; memory. */
+struct sw_parameter_count;
+int sw_search_parameters(const struct sw_run_config *run, struct sw_parameter_count *out,
+                         struct sw_error *err);
+/* "8.03 B parameters, 218 M in each of 32 layers"; with `freeze`, how many of them are trained.
+ * Returns buffer. */
+const char *sw_report_parameters(const struct sw_parameter_count *count, char *buffer,
+                                 size_t bytes);
+/* The line `model` with that. */
+void sw_report_model_line(FILE *out, const struct sw_run_config *run);
+/* Members of the open object: parameters, active_parameters, ... */
+struct sw_json;
+void sw_parameters_write_json(struct sw_json *json, const struct sw_parameter_count *count);
+void sw_run_parameters_write_json(struct sw_json *json, const struct sw_run_config *run);
+
 /* How sure the band around times is: measured on runs that were left out of a fit, or assumed. */
 const char *sw_report_band(const struct sw_cost *cost);
 /* The band, what it rests on, and what may go wrong. */

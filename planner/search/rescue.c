@@ -424,7 +424,12 @@ static int shorten(const struct sw_searcher *like, const struct sw_trial *base, 
     bool fits;
     if (low >= high)
         return 0;
-    if (fits_with_length(like, base, low * divisor, &fits, err) != 0)
+    /* the nearest by itself: what is made again need not need less where less of it fits */
+    if (fits_with_length(like, base, (high - 1) * divisor, &fits, err) != 0)
+        return -1;
+    if (fits)
+        low = high - 1;
+    else if (fits_with_length(like, base, low * divisor, &fits, err) != 0)
         return -1;
     if (!fits)
         return 0;

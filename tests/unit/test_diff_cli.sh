@@ -106,7 +106,7 @@ complains "plan: error: with one name --set changes a run; name its file"
 # A changed model counts for the run that names it; run files are untouched.
 sed -i 's/^num_hidden_layers:.*/num_hidden_layers: 8/' "$scratch/new/models/quickstart.yaml"
 expect 4 diff "$scratch/old/$run" "$scratch/new/$run"
-says '^[0-9,]+ -> [0-9,]+ tokens/s \(-[0-9.]+ %\), step [0-9.]+ (ms )?-> [0-9.]+ m?s \(\+[0-9.]+ %\), memory [0-9.]+ -> [0-9.]+ of [0-9.]+ GB, mesh 1,2,2,2; 1 setting changed$'
+says '^[0-9,]+ -> [0-9,]+ tokens/s \(-[0-9.]+ %\), step [0-9.]+ (ms )?-> [0-9.]+ m?s \(\+[0-9.]+ %\), memory [0-9.]+ -> [0-9.]+ of [0-9.]+ GB, mesh 1,2,2,2; 3.08 M -> 6.03 M parameters \(\+96 %\); 1 setting changed$'
 says '^    model.num_hidden_layers +[0-9]+ -> 8$'
 says '^    ~ all_gather +fsdp'
 expect 4 diff "$scratch/old" "$scratch/new" --json

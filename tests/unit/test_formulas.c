@@ -6,6 +6,7 @@
 #include "core/cost/links.h"
 #include "core/plan/plan.h"
 #include "core/program/op.h"
+#include "core/program/model/parameters.h"
 #include "core/program/set/compile.h"
 #include "tests/unit/plan_support.h"
 #include "tests/support/recompute.h"
@@ -483,6 +484,72 @@ static void bus_factors(void **state)
     sw_program_free(p);
 }
 
+/* The sums of the tensors in the files that were published with these configurations. */
+static void published_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        int64_t parameters;
+    } cases[] = {{"llama-3.2-1b", 1235814400},    {"smollm2-1.7b", 1711376384},
+                 {"mistral-7b-v0.3", 7248023552}, {"qwen2.5-7b", 7615616512},
+                 {"llama-3.1-8b", 8030261248},    {"qwen3-8b", 8190735360},
+                 {"qwen3-32b", 32762123264},      {"llama-3.1-70b", 70553706496},
+                 {"llama-3.1-405b", 405853388800}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char path[128];
+        struct sw_parameter_count count;
+        snprintf(path, sizeof path, "configs/models/%s.yaml", cases[i].model);
+        struct sw_config *config = sw_config_read(path, SW_CONFIG_MODEL, NULL, NULL, 0, NULL);
+        assert_non_null(config);
+        assert_int_equal(
+            sw_program_count_parameters(&sw_config_model(config)->shape, 0, &count, NULL), 0);
+        if (count.total != cases[i].parameters)
+            fail_msg("%s: %lld parameters, published %lld", cases[i].model, (long long)count.total,
+                     (long long)cases[i].parameters);
+        assert_int_equal(count.trained, count.total);
+        sw_config_free(config);
+    }
+}
+
+/* Models of all kinds, counted by hand; what is frozen is not trained. */
+static void drawn_parameters(void **state)
+{
+    (void)state;
+    uint32_t seed = 5;
+    for (int i = 0; i < 200; i++) {
+        uint32_t d[12];
+        for (int k = 0; k < 12; k++)
+            d[k] = (seed = seed * 1664525u + 1013904223u) >> 16;
+        struct sw_model m = {.vocab_size = 1 + d[0] % 50000,
+                             .hidden_size = 2 + d[1] % 9000,
+                             .intermediate_size = 1 + d[2] % 30000,
+                             .layers = 1 + (int32_t)(d[3] % 130),
+                             .kv_heads = 1 + (int32_t)(d[4] % 16),
+                             .head_dim = 2 * (1 + (int32_t)(d[5] % 128)),
+                             .tied = d[6] % 2 == 0,
+                             .qkv_bias = d[7] % 2 == 0,
+                             .output_bias = d[8] % 2 == 0,
+                             .mlp_bias = d[9] % 2 == 0,
+                             .qk_norm = d[10] % 2 == 0};
+        m.heads = m.kv_heads * (1 + (int32_t)(d[11] % 8));
+        const int64_t hidden = m.hidden_size, wide = m.intermediate_size,
+                      queries = (int64_t)m.heads * m.head_dim,
+                      keys = (int64_t)m.kv_heads * m.head_dim;
+        const int64_t mlp = 3 * hidden * wide + (m.mlp_bias ? 2 * wide + hidden : 0);
+        const int64_t layer = 2 * hidden + hidden * (2 * queries + 2 * keys) + mlp +
+                              (m.qkv_bias ? queries + 2 * keys : 0) + (m.output_bias ? hidden : 0) +
+                              (m.qk_norm ? 2 * m.head_dim : 0);
+        struct sw_parameter_count count;
+        const uint32_t frozen = sw_parameters_match(&m, "model.layers.*.mlp");
+        assert_int_equal(sw_program_count_parameters(&m, frozen, &count, NULL), 0);
+        assert_int_equal(count.of_layer, layer);
+        assert_int_equal(count.total,
+                         m.layers * layer + hidden + (m.tied ? 1 : 2) * m.vocab_size * hidden);
+        assert_int_equal(count.total - count.trained, m.layers * mlp);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +568,8 @@ int main(void)
         cmocka_unit_test(logits),
         cmocka_unit_test(the_rest),
         cmocka_unit_test(bus_factors),
+        cmocka_unit_test(published_parameters),
+        cmocka_unit_test(drawn_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

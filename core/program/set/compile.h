@@ -30,6 +30,17 @@ int sw_program_number_names(struct sw_program *program, struct sw_error *err);
 int sw_program_layer_values(const struct sw_model *model, struct sw_layer_values *out,
                             struct sw_error *err);
 
+/* Numbers of a model, each of its matrices and vectors counted once: a head that is the embedding
+ * is none of its own. */
+struct sw_parameter_count {
+    int64_t total, trained; /* trained: not frozen */
+    int64_t of_layer;       /* in one of the layers */
+    int32_t layers;
+};
+/* frozen: as in the options. Errors: as sw_program_compile. */
+int sw_program_count_parameters(const struct sw_model *model, uint32_t frozen,
+                                struct sw_parameter_count *out, struct sw_error *err);
+
 /* Flops of the matrix products and attention of one step over all ranks, each counted once and
  * nothing that is recomputed (Chowdhery et al. 2022, section 4.1): what `mfu` is made of. */
 int sw_program_model_flops(const struct sw_program_options *options, double *out,
