@@ -127,14 +127,19 @@ static bool is_text(const char *text)
     return value != NULL;
 }
 
-/* A plain file of the folder or of its subfolder "optimizer": a manifest leads nowhere else. */
-static bool is_name(const char *name)
+const char *const sw_manifest_folders[] = {"optimizer", "additional_chat_templates", NULL};
+
+bool sw_manifest_takes(const char *name)
 {
-    static const char below[] = "optimizer/";
     if (strlen(name) > NAME_BYTES || strcmp(name, SW_MANIFEST_NAME) == 0 || !is_text(name))
         return false;
-    if (strncmp(name, below, sizeof below - 1) == 0)
-        name += sizeof below - 1;
+    for (const char *const *below = sw_manifest_folders; *below != NULL; below++) {
+        const size_t bytes = strlen(*below);
+        if (strncmp(name, *below, bytes) == 0 && name[bytes] == '/') {
+            name += bytes + 1;
+            break;
+        }
+    }
     if (*name == '\0' || *name == '.')
         return false;
     for (const unsigned char *p = (const unsigned char *)name; *p != '\0'; p++)
@@ -181,9 +186,9 @@ static bool fits(const struct sw_manifest *manifest, int64_t bytes, int64_t data
 int sw_manifest_add(struct sw_manifest *manifest, const char *name, int64_t bytes,
                     int64_t data_begin, struct sw_manifest_file **out, struct sw_error *err)
 {
-    if (!is_name(name) || sw_manifest_find(manifest, name) != NULL)
+    if (!sw_manifest_takes(name) || sw_manifest_find(manifest, name) != NULL)
         return sw_fail(err, SW_BAD_INPUT, "a checkpoint cannot have %s file '%.255s'",
-                       is_name(name) ? "a second" : "a", name);
+                       sw_manifest_takes(name) ? "a second" : "a", name);
     if (!fits(manifest, bytes, data_begin))
         return sw_fail(err, SW_BAD_INPUT,
                        "the file '%s' of %" PRId64 " bytes, data from %" PRId64
@@ -356,7 +361,7 @@ static const char *read_file(struct sw_manifest *manifest, const json_t *json)
         !read_integer(json_object_get(json, "bytes"), &bytes) ||
         !read_integer(json_object_get(json, "data_begin"), &data_begin))
         return "is none";
-    if (!is_name(name))
+    if (!sw_manifest_takes(name))
         return "has a name that is not that of a checkpoint's file";
     if (!fits(manifest, bytes, data_begin) ||
         strlen(sums) != DIGITS * (uint64_t)count_slices(bytes, data_begin, manifest->slice_bytes))

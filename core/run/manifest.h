@@ -28,7 +28,7 @@ void sw_checksum_add(struct sw_checksum_stream *stream, const void *data, size_t
 struct sw_checksum sw_checksum_take(struct sw_checksum_stream *stream);
 void sw_checksum_free(struct sw_checksum_stream *stream);
 
-/* A file of the checkpoint; its name: a file of the folder or of its subfolder "optimizer", UTF-8
+/* A file of the checkpoint; its name: a file of the folder or of one of sw_manifest_folders, UTF-8
  * without controls, not hidden. Slices: [0] is the header, bytes [0, data_begin); [1 + k] the bytes
  * from max(data_begin, k slice_bytes) to min(bytes, (k + 1) slice_bytes), those of them that are
  * not empty (first_slice = data_begin / slice_bytes comes first). data_begin 0: one slice, the
@@ -65,6 +65,11 @@ int32_t sw_manifest_slices(int64_t bytes, int64_t data_begin, int64_t slice_byte
 void sw_manifest_slice(int64_t bytes, int64_t data_begin, int64_t slice_bytes, int32_t i,
                        int64_t *begin, int64_t *end);
 
+/* Folders within a checkpoint, ending with NULL. */
+extern const char *const sw_manifest_folders[];
+/* true if a checkpoint may have a file of this name: a plain one of the folder, or of one of
+ * sw_manifest_folders. A manifest leads nowhere else. */
+bool sw_manifest_takes(const char *name);
 /* Adds a file with room for its slices' checksums (slice_bytes is set before the first with a
  * data_begin); *out (may be NULL) is valid until the next call. Errors: SW_BAD_INPUT: a name that
  * no file may have, or that is there already; sizes that do not fit. SW_ENVIRONMENT: memory. */

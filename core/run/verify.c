@@ -147,6 +147,14 @@ int sw_manifest_check_small(const struct sw_manifest *manifest, const char *fold
     return verify_files(manifest, folder, true, optimizer, err);
 }
 
+static bool is_folder(const char *name)
+{
+    for (const char *const *below = sw_manifest_folders; *below != NULL; below++)
+        if (strcmp(name, *below) == 0)
+            return true;
+    return false;
+}
+
 /* Nothing else lies in the folder, or in `below`, a subfolder (""). What NFS keeps of files that
  * are deleted while they are open is nobody's. */
 static int find_more(const struct sw_manifest *manifest, const char *folder, const char *below,
@@ -156,17 +164,17 @@ static int find_more(const struct sw_manifest *manifest, const char *folder, con
     char *path = sw_path_join(folder, below);
     DIR *listing = path != NULL ? opendir(path) : NULL;
     if (listing == NULL && path != NULL && *below != '\0' && errno == ENOENT)
-        goto out; /* no optimizer */
+        goto out; /* there need not be one */
     if (listing == NULL) {
         status = fail_to_read(folder, err);
         goto out;
     }
     for (struct dirent *entry; status == 0 && (entry = readdir(listing)) != NULL;) {
-        char name[sizeof entry->d_name + 16];
+        char name[sizeof entry->d_name + 32];
         snprintf(name, sizeof name, "%s%s%s", below, *below != '\0' ? "/" : "", entry->d_name);
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
             strncmp(entry->d_name, ".nfs", 4) == 0 || strcmp(name, SW_MANIFEST_NAME) == 0 ||
-            strcmp(name, "optimizer") == 0 || sw_manifest_find(manifest, name) != NULL)
+            is_folder(name) || sw_manifest_find(manifest, name) != NULL)
             continue;
         char *more = sw_path_join(folder, name);
         status = sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = more},
@@ -183,9 +191,13 @@ int sw_checkpoint_verify(const char *folder, struct sw_manifest *out, struct sw_
 {
     if (sw_manifest_read(folder, out, NULL, NULL, err) != 0)
         return -1;
-    if (sw_manifest_check_sizes(out, folder, err) == 0 &&
-        verify_files(out, folder, false, true, err) == 0 && find_more(out, folder, "", err) == 0 &&
-        find_more(out, folder, "optimizer", err) == 0)
+    int status = sw_manifest_check_sizes(out, folder, err) == 0 &&
+                         verify_files(out, folder, false, true, err) == 0
+                     ? find_more(out, folder, "", err)
+                     : -1;
+    for (const char *const *below = sw_manifest_folders; status == 0 && *below != NULL; below++)
+        status = find_more(out, folder, *below, err);
+    if (status == 0)
         return 0;
     sw_manifest_free(out);
     return -1;

@@ -332,15 +332,32 @@ out:
 
 /* ---- Other files ---- */
 
+/* The folder aside in which the file is to be; again: it is there, and has it. */
+static int make_within(struct export *e, const char *name, bool again)
+{
+    char *path = sw_path_join(e->aside, name);
+    char *folder = path != NULL ? sw_path_folder(path) : NULL;
+    int status = folder == NULL ? out_of_memory(e) : 0;
+    if (status == 0 && again)
+        status = sync_folder(e, folder);
+    else if (status == 0 && mkdir(folder, 0777) != 0 && errno != EEXIST)
+        status = cannot(e, "create the folder", folder);
+    free(folder);
+    free(path);
+    return status;
+}
+
 /* write: false: only to compare it with the manifest. */
 static int copy_other(struct export *e, const char *name, bool needed, bool write)
 {
     struct source source;
     char *path = NULL;
+    const bool within = write && strchr(name, '/') != NULL;
     int status = -1, handle = -1;
     if (open_source(e, name, needed, &source) != 0)
         goto out;
-    if (write && (handle = create(e, name, &path)) < 0)
+    if (write &&
+        ((within && make_within(e, name, false) != 0) || (handle = create(e, name, &path)) < 0))
         goto out;
     status = 0;
     for (int64_t at = 0; at < source.bytes && status == 0;) {
@@ -356,6 +373,8 @@ static int copy_other(struct export *e, const char *name, bool needed, bool writ
 out:
     if (handle >= 0)
         status = finish(e, handle, path, status);
+    if (status == 0 && within)
+        status = make_within(e, name, true);
     close_source(&source);
     free(path);
     return status;
@@ -431,19 +450,32 @@ static int write_all(struct export *e)
     return sync_folder(e, e->aside);
 }
 
-/* Deletes what is in the folder that is written aside: only files. */
-static int empty(const char *path)
+/* Deletes what is in the folder that is written aside: files, and folders of files. */
+static int empty(int folder, bool within)
 {
-    DIR *folder = opendir(path);
-    if (folder == NULL)
-        return -1;
+    DIR *stream = folder >= 0 ? fdopendir(folder) : NULL;
     int status = 0;
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            unlinkat(dirfd(folder), entry->d_name, 0) != 0)
+    if (stream == NULL)
+        return -1;
+    for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+            unlinkat(dirfd(stream), name, 0) == 0)
+            continue;
+        const int inner =
+            within ? -1
+                   : openat(dirfd(stream), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (inner < 0 || empty(inner, true) != 0 ||
+            unlinkat(dirfd(stream), name, AT_REMOVEDIR) != 0)
             status = -1;
-    closedir(folder);
+    }
+    closedir(stream);
     return status;
+}
+
+static int empty_aside(const struct export *e)
+{
+    return empty(open(e->aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), false);
 }
 
 static int refuse_existing(struct export *e)
@@ -494,7 +526,7 @@ static int make_aside(struct export *e)
                           "another name");
     }
     e->claim = folder;
-    return empty(e->aside) == 0 ? 0 : cannot(e, "empty the folder", e->aside);
+    return empty_aside(e) == 0 ? 0 : cannot(e, "empty the folder", e->aside);
 }
 
 static int put_in_place(struct export *e)
@@ -532,7 +564,7 @@ int sw_model_export(const char *from, const char *to, enum sw_stored_dtype dtype
 out:
     if (e.claim >= 0) {
         if (status != 0) {
-            (void)empty(e.aside);
+            (void)empty_aside(&e);
             (void)rmdir(e.aside);
         }
         close(e.claim);

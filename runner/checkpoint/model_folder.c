@@ -376,28 +376,56 @@ out:
     return status;
 }
 
+/* Regular files of the folder (of `within` in it, "": itself), also through links. */
+static int add_other(struct sw_model_folder *folder, const char *within,
+                     const char *const *patterns, struct sw_error *err)
+{
+    struct names found = {0};
+    char *path = sw_path_join(folder->path, within), **grown = NULL;
+    int status = path == NULL ? out_of_memory(folder->path, err) : 0;
+    if (status == 0)
+        status = list(path, patterns, &found, err);
+    if (status == 0 && found.count > 0) {
+        grown = realloc(folder->other, (size_t)(folder->other_count + found.count) * sizeof *grown);
+        status = grown == NULL ? out_of_memory(path, err) : 0;
+        folder->other = grown != NULL ? grown : folder->other;
+    }
+    for (int32_t i = 0; status == 0 && i < found.count; i++) {
+        char *name = *within != '\0' ? sw_path_join(within, found.name[i]) : strdup(found.name[i]);
+        char *file = name != NULL ? sw_path_join(folder->path, name) : NULL;
+        struct stat info;
+        if (file == NULL)
+            status = out_of_memory(path, err);
+        else if (stat(file, &info) == 0 && S_ISREG(info.st_mode) && sw_manifest_takes(name)) {
+            folder->other[folder->other_count++] = name;
+            name = NULL;
+        }
+        free(name);
+        free(file);
+    }
+    free_names(&found);
+    free(path);
+    return status;
+}
+
 static int find_other(struct sw_model_folder *folder, struct sw_error *err)
 {
-    static const char *const patterns[] = {
-        "tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
-        "merges.txt", "generation_config.json",  "chat_template.*",   NULL};
-    struct names found = {0};
-    if (list(folder->path, patterns, &found, err) != 0) {
-        free_names(&found);
-        return -1;
-    }
-    folder->other = found.name;
-    for (int32_t i = 0; i < found.count; i++) { /* regular files, also through links */
-        struct stat status;
-        char *path = sw_path_join(folder->path, found.name[i]);
-        const bool is = path != NULL && stat(path, &status) == 0 && S_ISREG(status.st_mode);
-        free(path);
-        if (is)
-            folder->other[folder->other_count++] = found.name[i];
-        else
-            free(found.name[i]);
-    }
-    return 0;
+    static const char *const patterns[] = {"tokenizer*",        "special_tokens_map.json",
+                                           "added_tokens.json", "vocab.json",
+                                           "vocab.txt",         "merges.txt",
+                                           "spiece.model",      "generation_config.json",
+                                           "chat_template.*",   NULL},
+                             *const templates[] = {"*.jinja", NULL};
+    static const char within[] = "additional_chat_templates";
+    struct stat info;
+    char *path = sw_path_join(folder->path, within);
+    const bool has_templates = path != NULL && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    const int status = path == NULL ? out_of_memory(folder->path, err) : 0;
+    free(path);
+    return status != 0 || add_other(folder, "", patterns, err) != 0 ||
+                   (has_templates && add_other(folder, within, templates, err) != 0)
+               ? -1
+               : 0;
 }
 
 int sw_model_folder_open(const char *path, bool optimizer, struct sw_model_folder *out,

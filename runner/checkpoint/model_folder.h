@@ -24,7 +24,8 @@ struct sw_model_folder {
     int32_t count;
     char **other; /* [other_count] names of what is copied through: tokenizer*,
                      special_tokens_map.json, added_tokens.json, vocab.json, vocab.txt,
-                     merges.txt, generation_config.json, chat_template.* */
+                     merges.txt, spiece.model, generation_config.json, chat_template.*,
+                     additional_chat_templates/NAME.jinja */
     int32_t other_count;
 };
 

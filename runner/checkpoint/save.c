@@ -129,6 +129,24 @@ static int write_whole(const struct sw_store_save *save, const char *name, const
     return status;
 }
 
+/* A file in a folder of its own, which is made and durable, too. */
+static int write_within(const struct sw_store_save *save, const char *name, const void *data,
+                        size_t bytes, struct sw_error *err)
+{
+    char *path = sw_path_join(save->aside, name);
+    char *folder = path != NULL ? sw_path_folder(path) : NULL;
+    int status = folder == NULL ? sw_fail(err, SW_ENVIRONMENT, "out of memory for the path '%.60s'",
+                                          save->aside)
+                                : sw_file_make_folder(folder, err);
+    if (status == 0)
+        status = write_whole(save, name, data, bytes, err);
+    if (status == 0)
+        status = sw_store_sync_folder(folder, err);
+    free(folder);
+    free(path);
+    return status;
+}
+
 int sw_store_write_file(struct sw_store_save *save, const char *name, const void *data,
                         size_t bytes, struct sw_manifest *manifest, struct sw_error *err)
 {
@@ -136,7 +154,8 @@ int sw_store_write_file(struct sw_store_save *save, const char *name, const void
     if (sw_manifest_add(manifest, name, (int64_t)bytes, 0, &file, err) != 0)
         return -1;
     file->slice[0] = sw_checksum_of(data, bytes);
-    return write_whole(save, name, data, bytes, err);
+    return strchr(name, '/') == NULL ? write_whole(save, name, data, bytes, err)
+                                     : write_within(save, name, data, bytes, err);
 }
 
 /* ---- Commit ---- */

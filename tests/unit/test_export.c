@@ -489,8 +489,12 @@ static void checkpoints_are_verified(void **state)
     expect_no_export("m", "out", SW_STORED_BF16, SW_BAD_INPUT, wanted);
     put_text("m/tokenizer.json", "{}");
     put_text("m/tokenizer_config.json", "{}"); /* somebody's own: copied */
+    put_text("m/additional_chat_templates/rag.jinja", "x");
+    put_text(".out.partial/additional_chat_templates/old.jinja", "x"); /* of one that was killed */
     export_good("m", "out", SW_STORED_BF16);
     assert_int_equal(access(in_folder("out/tokenizer_config.json"), F_OK), 0);
+    assert_int_equal(access(in_folder("out/additional_chat_templates/rag.jinja"), F_OK), 0);
+    assert_int_equal(access(in_folder("out/additional_chat_templates/old.jinja"), F_OK), -1);
     remove_all("out");
     char *sharded = strdup(in_folder(path));
     assert_int_equal(rename(sharded, in_folder("m/model.safetensors")), 0);

@@ -546,6 +546,37 @@ static void knows_what_a_path_means(void **state)
     free(step);
 }
 
+/* A template with a name of its own lies in a folder within the checkpoint. */
+static void has_files_in_folders(void **state)
+{
+    (void)state;
+    static const char name[] = "additional_chat_templates/rag.jinja";
+    struct sw_store_save save;
+    struct sw_error err = {0};
+    struct sw_manifest manifest = {.step = 10,
+                                   .slice_bytes = 256,
+                                   .run = "r",
+                                   .optimizer = "adamw"},
+                       found;
+    assert_int_equal(sw_store_begin(folder, 10, &save, &err), 0);
+    assert_int_equal(sw_store_write_file(&save, name, "abcdefghi", 9, &manifest, &err), 0);
+    assert_int_equal(sw_store_write_file(&save, "config.json", "{}", 2, &manifest, &err), 0);
+    assert_int_equal(sw_store_commit(&save, &manifest, 1, 0, NULL, &err), 0);
+    char *path = sw_store_path(folder, 10, ""), *file = sw_path_join(path, name);
+    if (sw_checkpoint_verify(path, &found, &err) != 0)
+        fail_msg("%s: %s", err.file, err.message);
+    assert_int_equal(found.file_count, 2);
+    sw_manifest_free(&found);
+    assert_int_equal(truncate(file, 8), 0);
+    assert_int_equal(sw_checkpoint_verify(path, &found, &err), -1);
+    assert_string_equal(err.file, file);
+    assert_int_equal(sw_store_remove(path, NULL), 0);
+    assert_false(sw_store_exists(path));
+    sw_manifest_free(&manifest);
+    free(path);
+    free(file);
+}
+
 static void fails_with_a_reason(void **state)
 {
     (void)state;
@@ -662,6 +693,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(keeps_milestones, start_anew),
         cmocka_unit_test_setup(deletes_what_is_odd, start_anew),
         cmocka_unit_test_setup(knows_what_a_path_means, start_anew),
+        cmocka_unit_test_setup(has_files_in_folders, start_anew),
         cmocka_unit_test_setup(fails_with_a_reason, start_anew),
     };
     if (argc != 2)
