@@ -95,6 +95,11 @@ const struct sw_error *sw_codec_why(const struct sw_codec *codec)
     return &codec->why;
 }
 
+const char *sw_codec_note(const struct sw_codec *codec, int32_t i)
+{
+    return codec->tokenizer != NULL ? sw_tokenizer_note(codec->tokenizer, i) : NULL;
+}
+
 size_t sw_codec_longest(const struct sw_codec *codec)
 {
     return codec->longest;

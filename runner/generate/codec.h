@@ -30,6 +30,8 @@ void sw_codec_free(struct sw_codec *codec); /* may be NULL */
 bool sw_codec_can_read(const struct sw_codec *codec);
 /* Why not. */
 const struct sw_error *sw_codec_why(const struct sw_codec *codec);
+/* A line for people about how the tokenizer was read, i from 0; NULL: no more of them. */
+const char *sw_codec_note(const struct sw_codec *codec, int32_t i);
 /* The model's tokens that end a text, *count of them, the codec's. */
 const int32_t *sw_codec_end_tokens(const struct sw_codec *codec, size_t *count);
 /* Whether a text ends with this token. */

@@ -2,6 +2,7 @@
 
 #include "runner/checkpoint/resume.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum sw_status sw_session_open(struct sw_session *s, uint32_t kinds, int64_t texts)
@@ -24,6 +25,9 @@ enum sw_status sw_session_open(struct sw_session *s, uint32_t kinds, int64_t tex
     if (sw_codec_open(&model, &s->codec, &rank->err) == 0 &&
         sw_engine_create(rank->executor, &s->engine, &rank->err) == 0)
         sw_engine_limit(s->engine, serving.max_tokens); /* the cache has whole chunks */
+    if (rank->launch->rank == 0 && s->codec != NULL)
+        for (int32_t i = 0; sw_codec_note(s->codec, i) != NULL; i++)
+            fprintf(stderr, "%s\n", sw_codec_note(s->codec, i));
     return sw_rank_agree(rank);
 }
 

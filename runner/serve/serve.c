@@ -431,6 +431,11 @@ static int choose_chat(struct server *s, struct sw_chat_template **chat,
                 "by its special tokens; --chat-template NAME takes another\n",
                 session->folder, name);
     }
+    if (*chat != NULL && sw_chat_template_of_processor(*chat))
+        fprintf(stderr,
+                "%s: note: the chat template is that of chat_template.json; there is no "
+                "other\n",
+                session->folder);
     rules->chat = *chat;
     return 0;
 }

@@ -154,12 +154,14 @@ int sw_added_prepare(struct sw_tokenizer *t, struct sw_error *err)
         const struct sw_added *added = &t->added[i];
         const char *text = t->arena.byte + t->token[added->id].text;
         size_t bytes = t->token[added->id].text_bytes;
-        if (added->normalized)
-            status = sw_normalize(t, scratch, &text, &bytes, err);
+        if (added->in_plain && sw_tree_add(&t->plain_tree, text, bytes, i) != 0)
+            status = sw_out_of_memory(t, err);
+        if (status != 0 || !added->in_normal)
+            continue;
+        status = sw_normalize(t, scratch, &text, &bytes, err);
         if (status == 0 && bytes > 4 * SW_TEXT_ADDED_BYTES)
             status = sw_refuse(t, err, "an added token becomes %zu bytes when normalized", bytes);
-        if (status == 0 &&
-            sw_tree_add(added->normalized ? &t->normal_tree : &t->plain_tree, text, bytes, i) != 0)
+        if (status == 0 && sw_tree_add(&t->normal_tree, text, bytes, i) != 0)
             status = sw_out_of_memory(t, err);
     }
     sw_text_scratch_free(scratch);

@@ -7,22 +7,20 @@
 #include "core/base/text.h"
 #include "runner/text/internal.h"
 #include "runner/text/jinja.h"
+#include "runner/text/special.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { MOST_TOKENS = 4, SPECIALS = 7, USUAL = 4 };
-enum { MOST_VARIABLES = SW_CHAT_VARIABLES + SPECIALS + USUAL };
-
-static const char *const specials[SPECIALS] = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                               "pad_token", "cls_token", "mask_token"};
+enum { MOST_TOKENS = 4, MOST_SPECIALS = 64, USUAL = 4 };
+enum { MOST_VARIABLES = SW_CHAT_VARIABLES + MOST_SPECIALS + USUAL };
 
 struct sw_chat_template {
     char *name;
-    bool is_own, takes_parts;
-    struct sw_jinja *jinja, *tool_use; /* tool_use NULL: the same */
+    bool is_own, takes_parts, of_processor;
+    struct sw_jinja *jinja, *tool_use; /* tool_use NULL: the same; jinja NULL: with tools only */
     json_t *special;                   /* {"bos_token": "<s>", ...} */
     const char *const *token;          /* special ones that ours write; NULL: of the model's own */
 };
@@ -134,122 +132,64 @@ static bool takes_parts(const struct sw_chat_template *chat)
 }
 
 /* "</s>" or {"content": "</s>"} */
-static void read_specials(struct sw_chat_template *chat, const json_t *config)
+static int read_specials(struct sw_chat_template *chat, const struct sw_beside *beside,
+                         struct sw_error *err)
 {
-    for (size_t i = 0; i < SPECIALS; i++) {
-        json_t *value = json_object_get(config, specials[i]);
-        value = json_is_object(value) ? json_object_get(value, "content") : value;
-        if (json_is_string(value))
-            (void)json_object_set(chat->special, specials[i], value);
-    }
-}
-
-static const json_t *template_of(const json_t *list, const char *wanted)
-{
-    const json_t *one;
-    size_t i;
-    json_array_foreach(list, i, one)
+    json_t *named = sw_beside_named(beside, err), *value;
+    const char *key;
+    if (named == NULL)
+        return -1;
+    json_object_foreach(named, key, value)
     {
-        const char *name = json_string_value(json_object_get(one, "name"));
-        if (name != NULL && strcmp(name, wanted) == 0)
-            return json_object_get(one, "template");
+        value = json_is_object(value) ? json_object_get(value, "content") : value;
+        if (json_string_length(value) > 0)
+            (void)json_object_set(chat->special, key, value);
     }
-    return NULL;
+    json_decref(named);
+    if (json_object_size(chat->special) > MOST_SPECIALS)
+        return sw_beside_refuse(beside, "tokenizer_config.json", "extra_special_tokens", err,
+                                "%zu special tokens have names, of %d at most",
+                                json_object_size(chat->special), (int)MOST_SPECIALS);
+    return 0;
 }
 
-/* A template inside of the file has lines of its own: "FILE:12:20: chat_template", in which a place
- * of the template then follows. The caller's; NULL: out of memory. */
-static char *name_inside(const char *file)
+static int parse_texts(const struct sw_beside *beside, const struct sw_chat_texts *texts,
+                       struct sw_chat_template **out, struct sw_error *err)
 {
-    static const char key[] = "\"chat_template\"";
-    struct sw_place at = {file, 1, 1};
-    char *text = NULL, *name = NULL;
-    size_t bytes;
-    if (sw_file_read(file, true, SW_TEXT_CONFIG_BYTES, &text, &bytes, NULL) != 0)
-        return strdup(file);
-    const char *value = strstr(text, key);
-    if (value != NULL) {
-        value += sizeof key - 1;
-        value += strspn(value, " \t\r\n:");
+    const struct sw_chat_text *plain = &texts->plain, *tool_use = &texts->tool_use;
+    struct sw_chat_template *chat =
+        new_template(plain->text != NULL ? plain->name : tool_use->name);
+    if (chat == NULL)
+        return fail_memory(err);
+    chat->is_own = true;
+    chat->of_processor = texts->of_processor;
+    if (read_specials(chat, beside, err) != 0 ||
+        (plain->text != NULL &&
+         sw_jinja_parse(plain->name, plain->text, plain->bytes, &chat->jinja, err) != 0) ||
+        (tool_use->text != NULL && sw_jinja_parse(tool_use->name, tool_use->text, tool_use->bytes,
+                                                  &chat->tool_use, err) != 0)) {
+        sw_chat_template_free(chat);
+        return -1;
     }
-    for (const char *c = text; value != NULL && c < value; c++) {
-        at.column = *c == '\n' ? 1 : at.column + (((unsigned char)*c & 0xc0) != 0x80);
-        at.line += *c == '\n';
-    }
-    if (asprintf(&name, "%s:%d:%d: chat_template", file, (int)at.line, (int)at.column) < 0)
-        name = NULL;
-    free(text);
-    return name;
-}
-
-static int parse_texts(struct sw_chat_template *chat, const json_t *value, struct sw_error *err)
-{
-    const json_t *plain = json_is_array(value) ? template_of(value, "default") : value;
-    const json_t *tools = json_is_array(value) ? template_of(value, "tool_use") : NULL;
-    if (!json_is_string(plain))
-        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){chat->name, 1, 1},
-                          "its chat_template is neither a text nor a list with one named "
-                          "'default'");
-    char *name = name_inside(chat->name);
-    int status = name == NULL ? fail_memory(err)
-                              : sw_jinja_parse(name, json_string_value(plain),
-                                               json_string_length(plain), &chat->jinja, err);
-    if (status == 0 && json_is_string(tools))
-        status = sw_jinja_parse(name, json_string_value(tools), json_string_length(tools),
-                                &chat->tool_use, err);
-    free(name);
-    return status;
-}
-
-/* The folder's file as a template; *text NULL: it has none. */
-static int read_file(const char *folder, char **text, size_t *bytes, struct sw_error *err)
-{
-    char *path = sw_path_join(folder, "chat_template.jinja");
-    int status = path == NULL ? fail_memory(err) : 0;
-    if (status == 0 && sw_file_read(path, true, SW_TEXT_CONFIG_BYTES, text, bytes, NULL) != 0 &&
-        errno != ENOENT)
-        status = sw_fail_at(err, errno == EFBIG ? SW_BAD_INPUT : SW_ENVIRONMENT,
-                            (struct sw_place){.file = path}, "cannot read it: %s", strerror(errno));
-    free(path);
-    return status;
+    chat->takes_parts = takes_parts(chat);
+    *out = chat;
+    return 0;
 }
 
 int sw_chat_template_of_folder(const char *folder, struct sw_chat_template **out,
                                struct sw_error *err)
 {
-    struct sw_chat_template *chat = NULL;
-    char *text = NULL, *path = NULL;
-    json_t *config = NULL;
-    size_t bytes = 0;
+    struct sw_chat_texts texts = {0};
+    struct sw_beside *beside = NULL;
     int status = -1;
     *out = NULL;
-    if (sw_text_load_json(folder, "tokenizer_config.json", &config, err) != 0 ||
-        read_file(folder, &text, &bytes, err) != 0)
-        goto out;
-    const json_t *value = json_object_get(config, "chat_template");
-    status = 0;
-    if (text == NULL && (value == NULL || json_is_null(value)))
-        goto out;
-    path = sw_path_join(folder, text != NULL ? "chat_template.jinja" : "tokenizer_config.json");
-    status = -1;
-    if (path == NULL || (chat = new_template(path)) == NULL) {
-        fail_memory(err);
-        goto out;
-    }
-    chat->is_own = true;
-    read_specials(chat, config);
-    status = text != NULL ? sw_jinja_parse(path, text, bytes, &chat->jinja, err)
-                          : parse_texts(chat, value, err);
-    if (status == 0) {
-        chat->takes_parts = takes_parts(chat);
-        *out = chat;
-        chat = NULL;
-    }
-out:
-    sw_chat_template_free(chat);
-    json_decref(config);
-    free(path);
-    free(text);
+    if (sw_beside_open(folder, &beside, err) == 0 && sw_chat_find(beside, &texts, err) == 0)
+        status = texts.plain.text == NULL && texts.tool_use.text == NULL
+                     ? 0
+                     : parse_texts(beside, &texts, out, err);
+    sw_chat_text_free(&texts.plain);
+    sw_chat_text_free(&texts.tool_use);
+    sw_beside_free(beside);
     return status;
 }
 
@@ -260,6 +200,11 @@ const char *sw_chat_template_name(const struct sw_chat_template *chat)
     return chat->name;
 }
 
+bool sw_chat_template_of_processor(const struct sw_chat_template *chat)
+{
+    return chat->of_processor;
+}
+
 bool sw_chat_template_is_own(const struct sw_chat_template *chat)
 {
     return chat->is_own;
@@ -267,7 +212,7 @@ bool sw_chat_template_is_own(const struct sw_chat_template *chat)
 
 bool sw_chat_template_mentions(const struct sw_chat_template *chat, const char *word)
 {
-    return sw_jinja_mentions(chat->jinja, word) ||
+    return (chat->jinja != NULL && sw_jinja_mentions(chat->jinja, word)) ||
            (chat->tool_use != NULL && sw_jinja_mentions(chat->tool_use, word));
 }
 
@@ -310,7 +255,7 @@ static size_t add_variables(struct sw_jinja_variable *variable, size_t count, co
     json_t *value;
     json_object_foreach((json_t *)from, key, value)
     {
-        if (count < MOST_VARIABLES - USUAL)
+        if (count < MOST_VARIABLES - USUAL) /* both objects have their limits */
             variable[count++] = (struct sw_jinja_variable){key, value, foreign};
     }
     return count;
@@ -331,6 +276,10 @@ int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_tal
     };
     struct sw_jinja_variable variable[MOST_VARIABLES];
     struct sw_error why = {0};
+    if (jinja == NULL)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "the model's chat template is one for conversations with tools, none is "
+                       "named 'default'; give tools");
     size_t count = add_variables(variable, 0, talk->variables, true);
     count = add_variables(variable, count, chat->special, false); /* a later one counts */
     memcpy(variable + count, usual, sizeof usual);

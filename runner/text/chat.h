@@ -16,15 +16,18 @@ struct sw_chat_template;
 /* One of ours. Errors: SW_BAD_INPUT: no template has this name; the message lists those that are
  * there; SW_ENVIRONMENT. */
 int sw_chat_template_named(const char *name, struct sw_chat_template **out, struct sw_error *err);
-/* The model's own: chat_template.jinja, or chat_template in tokenizer_config.json, of several the
- * one named "default", and "tool_use" where a conversation has tools. *out: NULL when it has none.
- * Errors: SW_BAD_INPUT, with file, line and column: the template is no Jinja or beyond the subset;
- * tokenizer_config.json is no JSON; SW_ENVIRONMENT. */
+/* The model's own: chat_template.jinja and additional_chat_templates/NAME.jinja, or chat_template
+ * in tokenizer_config.json, of several the one named "default", and "tool_use" where a conversation
+ * has tools; without any that of chat_template.json. *out: NULL when it has none. Errors:
+ * SW_BAD_INPUT, with file, line and column: the template is no Jinja or beyond the subset; a file
+ * is no JSON; none is named so; SW_ENVIRONMENT. */
 int sw_chat_template_of_folder(const char *folder, struct sw_chat_template **out,
                                struct sw_error *err);
 void sw_chat_template_free(struct sw_chat_template *chat); /* may be NULL */
 
 const char *sw_chat_template_name(const struct sw_chat_template *chat); /* or its file */
+/* true if it is of chat_template.json, at which transformers looks for models of images only. */
+bool sw_chat_template_of_processor(const struct sw_chat_template *chat);
 /* Whether it comes from the model, and so decides about roles and keys itself. */
 bool sw_chat_template_is_own(const struct sw_chat_template *chat);
 /* Whether it names this (tools, tool_calls ...): what it does not name it would pass over. */

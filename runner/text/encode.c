@@ -125,10 +125,11 @@ int sw_tokenizer_encode(const struct sw_tokenizer *t, struct sw_text_scratch *sc
     if (t->is_bytes)
         return encode_bytes(&e, text, bytes);
     struct sw_encode_options plain = *e.options;
+    plain.plain_special |= t->splits_special;
+    e.options = &plain;
     if (sw_utf8_valid(text, bytes) != bytes) {
         plain.plain_special |= plain.literal_count > 0; /* the spans' places are lost */
         plain.literal_count = 0;
-        e.options = &plain;
         scratch->repaired.count = 0;
         if (sw_utf8_repair(text, bytes, &scratch->repaired) != 0)
             status = sw_out_of_memory(t, err);

@@ -17,6 +17,8 @@ enum {
     SW_TEXT_SHOWN_BYTES = 60         /* of a text in a message */
 };
 
+struct sw_beside; /* special.h */
+
 /* ---- vocabulary ---- */
 
 struct sw_token {
@@ -26,13 +28,14 @@ struct sw_token {
     bool exists, special, normalized,
         is_model;     /* is_model: of the model's vocabulary, and can be reached */
     int16_t fallback; /* the byte that "<0x..>" stands for; -1: no such token */
+    int32_t added;    /* 1 + its place among the added tokens as they are read; 0: none of them */
 };
 
 /* Texts -> ids: open addressing, [slots] a power of two, -1: empty. The key is the token's text, or
  * its word. */
 struct sw_word_map {
     int32_t *slot;
-    uint32_t slots;
+    uint32_t slots, used;
     bool by_word;
 };
 
@@ -81,6 +84,7 @@ static inline uint64_t *sw_joined_word(const struct sw_bpe *bpe, uint32_t left, 
 struct sw_added {
     int32_t id;
     bool special, single_word, lstrip, rstrip, normalized;
+    bool in_plain, in_normal; /* looked for before, after normalizing */
 };
 
 /* The texts of tokens as a tree, a node a byte: the longest that stands at a place. */
@@ -153,6 +157,13 @@ struct sw_decoding {
     bool keeps_first;
 };
 
+/* Added tokens whose ids in a file are not those that they get. */
+struct sw_misnumbered {
+    int32_t count, id; /* id, claimed, file: of the first one */
+    int64_t claimed;
+    const char *file; /* NULL: tokenizer.json */
+};
+
 struct sw_tokenizer {
     char *path;
     bool is_bytes;
@@ -162,7 +173,9 @@ struct sw_tokenizer {
     struct sw_word_map names, words; /* token text -> id; text of the model's tokens -> id */
     struct sw_bpe bpe;
     struct sw_added *added;
-    int32_t added_count;
+    int32_t added_count, added_capacity;
+    int32_t next_added; /* id of the next added token that has none */
+    struct sw_misnumbered misnumbered;
     struct sw_tree plain_tree, normal_tree; /* looked for before and after normalizing */
     struct sw_normal normal[SW_TEXT_STAGES];
     int32_t normal_count;
@@ -170,8 +183,12 @@ struct sw_tokenizer {
     int32_t pre_count;
     struct sw_decoding decoding;
     struct sw_ids before, after; /* what the post-processor puts round a text */
+    bool splits_special;         /* special tokens that stand in a text are always plain text */
     int32_t bos;
     struct sw_ids eos;
+    struct sw_beside *beside; /* while it is read; NULL: no files are looked at */
+    char **note;              /* [notes] */
+    int32_t notes;
 };
 
 /* ---- a thread's own ---- */
@@ -205,6 +222,8 @@ int32_t sw_word_find(const struct sw_tokenizer *t, const struct sw_word_map *map
                      size_t bytes);
 /* Of all tokens, or (by_word) of those of the model. -1: no memory. */
 int sw_word_map_make(const struct sw_tokenizer *t, bool by_word, struct sw_word_map *map);
+/* One more token of t, whose text the map does not have. -1: no memory. */
+int sw_word_map_add(const struct sw_tokenizer *t, struct sw_word_map *map, int32_t id);
 /* A token of this id; its text is copied. Errors: the id is taken, or out of range. */
 int sw_token_add(struct sw_tokenizer *t, int64_t id, const char *text, size_t bytes,
                  struct sw_error *err);
@@ -224,8 +243,14 @@ int sw_read_post_processor(struct sw_tokenizer *t, const json_t *root, struct sw
 int sw_read_decoder(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
 /* A file of JSON in a folder; *root NULL: there is no such file. */
 int sw_text_load_json(const char *folder, const char *name, json_t **root, struct sw_error *err);
-/* bos and eos from the files beside tokenizer.json. */
-int sw_read_beside(struct sw_tokenizer *t, const char *folder, struct sw_error *err);
+/* The rest of the files beside tokenizer.json, after all tokens are there: bos, eos, what stands
+ * round a text. */
+int sw_read_beside(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
+
+/* A line for people about how the tokenizer was read: "FILE: note: ...". file: a name in its
+ * folder; NULL: its own. -1: no memory, *err. */
+int sw_tokenizer_add_note(struct sw_tokenizer *t, const char *file, struct sw_error *err,
+                          const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* "the WHAT 'TYPE' is not supported; supported are KNOWN" */
 int sw_refuse_type(const struct sw_tokenizer *t, const char *type, const char *what,

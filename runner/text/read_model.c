@@ -1,4 +1,4 @@
-/* The vocabulary, the merges and the added tokens of tokenizer.json. */
+/* The vocabulary and the merges of tokenizer.json. */
 #include "core/base/text.h"
 #include "runner/text/internal.h"
 #include "runner/text/utf8.h"
@@ -71,6 +71,7 @@ static int read_vocabulary(struct sw_tokenizer *t, const json_t *model, struct s
         if (sw_token_add(t, id, text, strlen(text), err) != 0)
             return -1;
         t->token[id].is_model = true;
+        t->next_added++;
     }
     return 0;
 }
@@ -324,73 +325,4 @@ int sw_read_model(struct sw_tokenizer *t, const json_t *root, struct sw_error *e
                              "byte_fallback with ByteLevel is not supported where a byte "
                              "has no token");
     return 0;
-}
-
-/* ---- added tokens ---- */
-
-static int read_one_added(struct sw_tokenizer *t, const json_t *value, struct sw_error *err)
-{
-    const json_t *content = json_object_get(value, "content"), *number;
-    struct sw_added *added = &t->added[t->added_count];
-    number = json_object_get(value, "id");
-    if (!json_is_string(content) || !json_is_integer(number))
-        return sw_refuse(t, err, "an added token lacks its id or content");
-    const char *text = json_string_value(content);
-    const size_t bytes = json_string_length(content);
-    const json_int_t id = json_integer_value(number);
-    char shown[SW_TEXT_SHOWN_BYTES + 4];
-    sw_text_shown(text, SW_TEXT_SHOWN_BYTES, shown);
-    if (bytes == 0 || bytes > SW_TEXT_ADDED_BYTES)
-        return sw_refuse(t, err, "an added token has %zu bytes, of 1 to %d", bytes,
-                         (int)SW_TEXT_ADDED_BYTES);
-    if (sw_read_flag(t, value, "special", false, &added->special, err) != 0 ||
-        sw_read_flag(t, value, "single_word", false, &added->single_word, err) != 0 ||
-        sw_read_flag(t, value, "lstrip", false, &added->lstrip, err) != 0 ||
-        sw_read_flag(t, value, "rstrip", false, &added->rstrip, err) != 0 ||
-        sw_read_flag(t, value, "normalized", !added->special, &added->normalized, err) != 0)
-        return -1;
-    const int32_t known = sw_word_find(t, &t->names, text, bytes);
-    if (known >= 0 && known != id)
-        return sw_refuse(t, err, "the added token '%s' has the id %lld, in the vocabulary %d",
-                         shown, (long long)id, (int)known);
-    if (known < 0 && sw_token_add(t, id, text, bytes, err) != 0)
-        return -1;
-    t->token[id].special = added->special;
-    t->token[id].normalized = added->normalized;
-    added->id = (int32_t)id;
-    t->added_count++;
-    return 0;
-}
-
-/* Special ones come first, as `tokenizers` keeps them: of two that normalize to the same text the
- * first is found. */
-static void order_added(struct sw_added *added, int32_t count, struct sw_added *room)
-{
-    int32_t at = 0;
-    for (int32_t special = 1; special >= 0; special--)
-        for (int32_t i = 0; i < count; i++)
-            if (added[i].special == (special == 1))
-                room[at++] = added[i];
-    memcpy(added, room, (size_t)count * sizeof *added);
-}
-
-int sw_read_added(struct sw_tokenizer *t, const json_t *root, struct sw_error *err)
-{
-    const json_t *list = json_object_get(root, "added_tokens"), *value;
-    size_t i;
-    int status = 0;
-    if (json_is_array(list) && json_array_size(list) > 0) {
-        const size_t count = json_array_size(list);
-        t->added = calloc(2 * count, sizeof *t->added);
-        if (t->added == NULL)
-            return sw_out_of_memory(t, err);
-        json_array_foreach((json_t *)list, i,
-                           value) if ((status = read_one_added(t, value, err)) != 0) break;
-        order_added(t->added, t->added_count, t->added + count);
-    } else if (list != NULL && !json_is_null(list) && !json_is_array(list)) {
-        status = sw_refuse(t, err, "'added_tokens' is not a list");
-    }
-    free(t->names.slot);
-    t->names = (struct sw_word_map){0};
-    return status;
 }

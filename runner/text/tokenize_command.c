@@ -24,8 +24,9 @@ const struct sw_argument sw_tokenize_rows[] = {
      "each line, {\"text\": \"...\"}",
      INTO(tokenizer)},
     {"--end", NULL, "TOKEN|none",
-     "the token behind each document (default: the one that ends a text by generation_config.json "
-     "or tokenizer_config.json beside the tokenizer)",
+     "the token behind each document (default: the first eos_token_id of generation_config.json, "
+     "or "
+     "of config.json, or the eos_token of tokenizer_config.json beside the tokenizer)",
      INTO(end)},
     {"--bytes", NULL, NULL, "each byte is a token", INTO(bytes)},
     {"--parse-special", NULL, NULL, "special tokens in a text are tokens, not plain text",
@@ -88,7 +89,10 @@ static int choose_end(const struct arguments *a, const struct sw_tokenizer *t, i
 {
     size_t count;
     const int32_t *eos = sw_tokenizer_eos(t, &count);
-    *end = count > 0 ? eos[0] : -1;
+    *end = -1;
+    for (size_t i = 0; *end < 0 && i < count; i++)
+        if (sw_tokenizer_token(t, eos[i], NULL) != NULL)
+            *end = eos[i];
     if (a->end == NULL)
         return 0;
     *end = strcmp(a->end, "none") == 0 ? -1 : sw_tokenizer_id(t, a->end, strlen(a->end));
@@ -111,6 +115,8 @@ static void report(const struct arguments *a, const struct sw_tokenizer *t, int3
                 "note: %" PRId64 " byte%s no UTF-8 and became U+FFFD; convert a text of another "
                 "encoding first, as in 'iconv -f ISO-8859-1 -t UTF-8 OLD >NEW'\n",
                 c->foreign, c->foreign == 1 ? " was" : "s were");
+    for (int32_t i = 0; sw_tokenizer_note(t, i) != NULL; i++)
+        fprintf(stderr, "%s\n", sw_tokenizer_note(t, i));
     if (end < 0 && c->documents > 1)
         fprintf(stderr, "note: no token ends a document; name one with --end\n");
 }

@@ -2,11 +2,12 @@
 
 #include "core/base/file.h"
 #include "core/base/tokenizer_file.h"
-#include "core/base/text.h"
 #include "runner/text/internal.h"
 #include "runner/text/json_mistake.h"
+#include "runner/text/special.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,9 +50,35 @@ void sw_tokenizer_free(struct sw_tokenizer *t)
     free(t->added);
     free(t->plain_tree.node);
     free(t->normal_tree.node);
+    for (int32_t i = 0; i < t->notes; i++)
+        free(t->note[i]);
+    free(t->note);
+    sw_beside_free(t->beside);
     free(t->token);
     free(t->path);
     free(t);
+}
+
+int sw_tokenizer_add_note(struct sw_tokenizer *t, const char *file, struct sw_error *err,
+                          const char *format, ...)
+{
+    char message[SW_ERROR_BYTES];
+    char *path = file != NULL ? sw_path_join(sw_beside_folder(t->beside), file) : strdup(t->path);
+    char **grown = realloc(t->note, ((size_t)t->notes + 1) * sizeof *grown);
+    va_list arguments;
+    int status = -1;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    if (grown != NULL)
+        t->note = grown;
+    if (grown != NULL && path != NULL &&
+        asprintf(&t->note[t->notes], "%s: note: %s", path, message) >= 0) {
+        t->notes++;
+        status = 0;
+    }
+    free(path);
+    return status == 0 ? 0 : sw_out_of_memory(t, err);
 }
 
 int sw_tokenizer_bytes(struct sw_tokenizer **out, struct sw_error *err)
@@ -73,38 +100,22 @@ int sw_tokenizer_bytes(struct sw_tokenizer **out, struct sw_error *err)
     return 0;
 }
 
-static int check_added(const struct sw_tokenizer *t, struct sw_error *err)
-{
-    for (int32_t i = 0; i < t->added_count; i++) {
-        const struct sw_token *token = &t->token[t->added[i].id];
-        const char *text = t->arena.byte + token->text;
-        char shown[SW_TEXT_SHOWN_BYTES + 4];
-        if (sw_word_find(t, &t->names, text, token->text_bytes) == t->added[i].id)
-            continue;
-        sw_text_shown(text, SW_TEXT_SHOWN_BYTES, shown);
-        return sw_refuse(t, err, "two added tokens are '%s'", shown);
-    }
-    return 0;
-}
-
 static int read_parts(struct sw_tokenizer *t, const json_t *root, struct sw_error *err)
 {
     if (!json_is_object(root))
         return sw_refuse(t, err, "not a JSON object, so not a tokenizer");
     if (sw_read_pre_tokenizer(t, root, err) != 0 || sw_read_model(t, root, err) != 0 ||
         sw_read_added(t, root, err) != 0 || sw_read_normalizer(t, root, err) != 0 ||
-        sw_read_decoder(t, root, err) != 0)
+        sw_read_decoder(t, root, err) != 0 || sw_read_post_processor(t, root, err) != 0)
         return -1;
-    if (sw_word_map_make(t, false, &t->names) != 0)
-        return sw_out_of_memory(t, err);
-    return check_added(t, err) != 0 || sw_read_post_processor(t, root, err) != 0 ||
-                   sw_added_prepare(t, err) != 0
-               ? -1
-               : 0;
+    if (t->beside != NULL && sw_read_beside(t, root, err) != 0)
+        return -1;
+    return sw_added_prepare(t, err);
 }
 
-int sw_tokenizer_parse(const char *path, const char *text, size_t bytes, struct sw_tokenizer **out,
-                       struct sw_error *err)
+/* folder: the one with the files beside it; NULL: none are looked at. */
+static int parse(const char *path, const char *folder, const char *text, size_t bytes,
+                 struct sw_tokenizer **out, struct sw_error *err)
 {
     struct sw_tokenizer *t = NULL;
     struct sw_json_mistake why;
@@ -112,11 +123,13 @@ int sw_tokenizer_parse(const char *path, const char *text, size_t bytes, struct 
         return -1;
     json_t *root = sw_json_load(text, bytes, SW_JSON_TWICE, &why);
     int status = -1;
-    if (root != NULL)
-        status = read_parts(t, root, err);
-    else
+    if (root == NULL)
         sw_text_json_mistake(path, &why, err);
+    else if (folder == NULL || sw_beside_open(folder, &t->beside, err) == 0)
+        status = read_parts(t, root, err);
     json_decref(root);
+    sw_beside_free(t->beside);
+    t->beside = NULL;
     if (status != 0)
         sw_tokenizer_free(t);
     else
@@ -124,7 +137,13 @@ int sw_tokenizer_parse(const char *path, const char *text, size_t bytes, struct 
     return status;
 }
 
-static int open_file(const char *path, struct sw_tokenizer **out, struct sw_error *err)
+int sw_tokenizer_parse(const char *path, const char *text, size_t bytes, struct sw_tokenizer **out,
+                       struct sw_error *err)
+{
+    return parse(path, NULL, text, bytes, out, err);
+}
+
+int sw_tokenizer_open(const char *path, struct sw_tokenizer **out, struct sw_error *err)
 {
     char *text;
     size_t bytes;
@@ -137,23 +156,12 @@ static int open_file(const char *path, struct sw_tokenizer **out, struct sw_erro
                           "cannot read the tokenizer: %s; name a tokenizer.json",
                           errno == ESPIPE ? "not a regular file" : strerror(errno));
     }
-    const int status = sw_tokenizer_parse(path, text, bytes, out, err);
-    free(text);
-    return status;
-}
-
-int sw_tokenizer_open(const char *path, struct sw_tokenizer **out, struct sw_error *err)
-{
-    struct sw_tokenizer *t = NULL;
-    if (open_file(path, &t, err) != 0)
-        return -1;
     char *folder = sw_path_folder(path);
-    const int status = folder == NULL ? sw_out_of_memory(t, err) : sw_read_beside(t, folder, err);
+    const int status = folder == NULL
+                           ? sw_fail(err, SW_ENVIRONMENT, "out of memory for the tokenizer")
+                           : parse(path, folder, text, bytes, out, err);
     free(folder);
-    if (status != 0)
-        sw_tokenizer_free(t);
-    else
-        *out = t;
+    free(text);
     return status;
 }
 
@@ -222,6 +230,11 @@ bool sw_tokenizer_is_special(const struct sw_tokenizer *t, int32_t id)
 {
     const struct sw_token *token = token_of(t, id);
     return token != NULL && token->special;
+}
+
+const char *sw_tokenizer_note(const struct sw_tokenizer *t, int32_t i)
+{
+    return i < t->notes ? t->note[i] : NULL;
 }
 
 const int32_t *sw_tokenizer_begin(const struct sw_tokenizer *t, size_t *count)

@@ -49,10 +49,11 @@ void sw_chars_free(struct sw_chars *chars);
 
 /* ---- open ---- */
 
-/* tokenizer.json at this path. What begins and ends a text is read from generation_config.json,
- * tokenizer_config.json and config.json in its folder, where they are there. Errors, "FILE: error:
- * what; what to do": SW_BAD_INPUT: no such file, no JSON, or a tokenizer that cannot be read
- * exactly; SW_ENVIRONMENT: the file cannot be read, or no memory. */
+/* tokenizer.json at this path, with what the other files of its folder say about special and added
+ * tokens, as `transformers` reads them: tokenizer_config.json, special_tokens_map.json,
+ * added_tokens.json, generation_config.json, config.json. Errors, "FILE: error: what; what to do":
+ * SW_BAD_INPUT: no such file, no JSON, or a tokenizer that cannot be read exactly; SW_ENVIRONMENT:
+ * the file cannot be read, or no memory. */
 int sw_tokenizer_open(const char *path, struct sw_tokenizer **out, struct sw_error *err);
 /* The tokenizer of a model's folder: its tokenizer.json; bytes when it has no tokenizer at all.
  * Errors: as above; SW_BAD_INPUT: the folder has a tokenizer of another form only
@@ -85,10 +86,12 @@ bool sw_tokenizer_is_special(const struct sw_tokenizer *t, int32_t id);
 const int32_t *sw_tokenizer_begin(const struct sw_tokenizer *t, size_t *count);
 /* The token that begins a text; -1: none is named. */
 int32_t sw_tokenizer_bos(const struct sw_tokenizer *t);
-/* The tokens that end a text, *count of them (0: none is named): those of generation_config.json,
- * otherwise the one of tokenizer_config.json, otherwise those of config.json. The tokenizer's
- * memory. */
+/* The tokens that end a text, *count of them (0: none is named): eos_token_id of
+ * generation_config.json; without that file, of config.json; where neither has one, the tokenizer's
+ * eos_token. An id may be one of the model's that the tokenizer lacks. The tokenizer's memory. */
 const int32_t *sw_tokenizer_eos(const struct sw_tokenizer *t, size_t *count);
+/* A line for people about how it was read, i from 0: "FILE: note: ..."; NULL: no more of them. */
+const char *sw_tokenizer_note(const struct sw_tokenizer *t, int32_t i);
 
 /* ---- text -> tokens ---- */
 

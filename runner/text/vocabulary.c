@@ -94,7 +94,7 @@ int sw_word_map_make(const struct sw_tokenizer *t, bool by_word, struct sw_word_
     uint32_t slots = 64;
     while (slots < 2 * (uint64_t)t->size)
         slots *= 2;
-    *map = (struct sw_word_map){malloc(slots * sizeof *map->slot), slots, by_word};
+    *map = (struct sw_word_map){malloc(slots * sizeof *map->slot), slots, 0, by_word};
     if (map->slot == NULL)
         return -1;
     memset(map->slot, 0xff, slots * sizeof *map->slot);
@@ -107,6 +107,26 @@ int sw_word_map_make(const struct sw_tokenizer *t, bool by_word, struct sw_word_
         while (map->slot[at] >= 0)
             at = (at + 1) & (slots - 1);
         map->slot[at] = id;
+        map->used++;
     }
+    return 0;
+}
+
+int sw_word_map_add(const struct sw_tokenizer *t, struct sw_word_map *map, int32_t id)
+{
+    const struct sw_token *token = &t->token[id];
+    if (4 * (uint64_t)map->used >= 3 * (uint64_t)map->slots) {
+        struct sw_word_map grown;
+        if (sw_word_map_make(t, map->by_word, &grown) != 0)
+            return -1;
+        free(map->slot);
+        *map = grown;
+        return 0;
+    }
+    uint32_t at = hash_of(t->arena.byte + token->text, token->text_bytes) & (map->slots - 1);
+    while (map->slot[at] >= 0)
+        at = (at + 1) & (map->slots - 1);
+    map->slot[at] = id;
+    map->used++;
     return 0;
 }

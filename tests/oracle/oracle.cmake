@@ -28,6 +28,16 @@ if(TARGET sw_text)
   sw_test(test_tokenizers SOURCES test_tokenizers.c LIBRARIES sw_text sw_base PkgConfig::SW_JANSSON
           ARGS ${CMAKE_BINARY_DIR}/tests/tokenizers)
   sw_test_properties(test_tokenizers PROPERTIES FIXTURES_REQUIRED tokenizers)
+  # Folders of transformers 4 and 5, written and edited: tokenizer_folders.py.
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/tests/tokenizer_folders)
+  add_test(NAME unpack_tokenizer_folders
+           COMMAND ${CMAKE_COMMAND} -E chdir ${CMAKE_BINARY_DIR}/tests/tokenizer_folders
+                   ${CMAKE_COMMAND} -E tar xf ${CMAKE_CURRENT_SOURCE_DIR}/fixtures/tokenizer_folders.tar.xz)
+  sw_test_properties(unpack_tokenizer_folders PROPERTIES FIXTURES_SETUP tokenizer_folders)
+  sw_test(test_tokenizer_folders SOURCES test_tokenizer_folders.c
+          LIBRARIES sw_text sw_base PkgConfig::SW_JANSSON
+          ARGS ${CMAKE_BINARY_DIR}/tests/tokenizer_folders 10)
+  sw_test_properties(test_tokenizer_folders PROPERTIES FIXTURES_REQUIRED tokenizer_folders)
   # not a test: chat_templates.py runs it beside transformers
   add_executable(render_chats EXCLUDE_FROM_ALL render_chats.c)
   target_link_libraries(render_chats PRIVATE sw_text sw_base PkgConfig::SW_JANSSON)

@@ -133,13 +133,13 @@ static void test_literal(void **state)
 {
     (void)state;
     struct sw_tokenizer *t = parse(
-        "{\"added_tokens\":[{\"id\":5,\"content\":\"ab\",\"special\":true,\"normalized\":false}],"
+        "{\"added_tokens\":[{\"id\":2,\"content\":\"ab\",\"special\":true,\"normalized\":false}],"
         "\"model\":{\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"pre_tokenizer\":{\"type\":"
         "\"ByteLevel\",\"add_prefix_space\":false}}");
     const struct sw_text_span spans[] = {{3, 5}, {5, 5}, {7, 9}};
     struct sw_encode_options options = {.literal = spans, .literal_count = 3};
-    expect_encoded(t, "abaabaab", NULL, "5 0 5 0 5");
-    expect_encoded(t, "abaabaab", &options, "5 0 0 1 0 0 1");
+    expect_encoded(t, "abaabaab", NULL, "2 0 2 0 2");
+    expect_encoded(t, "abaabaab", &options, "2 0 0 1 0 0 1");
     expect_encoded(t, "abaabaab", &(struct sw_encode_options){.plain_special = true},
                    "0 1 0 0 1 0 0 1");
     /* in a broken text the places are lost: nothing of it is special */
@@ -279,6 +279,16 @@ static void test_threads(void **state)
 
 /* ---- folders ---- */
 
+static void put_or_remove(const char *name, const char *text)
+{
+    if (text != NULL) {
+        put_text(name, text);
+        return;
+    }
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    (void)unlink(path);
+}
+
 static void expect_ends(int32_t bos, int32_t eos, int32_t second)
 {
     struct sw_error err = {0};
@@ -291,6 +301,20 @@ static void expect_ends(int32_t bos, int32_t eos, int32_t second)
     assert_int_equal(count, (eos >= 0) + (second >= 0));
     for (size_t i = 0; i < count; i++)
         assert_int_equal(id[i], i == 0 ? eos : second);
+    sw_tokenizer_free(t);
+}
+
+/* Lines without the folder in front. */
+static void expect_notes(const char *wanted)
+{
+    struct sw_error err = {0};
+    struct sw_tokenizer *t;
+    char found[4096] = "";
+    assert_int_equal(sw_tokenizer_open_folder(folder, &t, &err), 0);
+    for (int32_t i = 0; sw_tokenizer_note(t, i) != NULL; i++)
+        snprintf(found + strlen(found), sizeof found - strlen(found), "%s\n",
+                 sw_tokenizer_note(t, i) + strlen(folder) + 1);
+    assert_string_equal(found, wanted);
     sw_tokenizer_free(t);
 }
 
@@ -323,15 +347,34 @@ static void test_folder(void **state)
     expect_ends(-1, -1, -1);
     put_text("config.json", "{\"bos_token_id\": 5, \"eos_token_id\": 6}");
     expect_ends(5, 6, -1);
+    expect_notes("config.json: note: its eos_token_id ends a text, there is no "
+                 "generation_config.json\n");
     put_text("tokenizer_config.json",
              "{\"bos_token\": null, \"eos_token\": {\"content\": \"abc\"}}");
+    expect_ends(-1, 6, -1);
+    put_text("config.json", "{}");
     expect_ends(-1, 4, -1);
+    expect_notes(
+        "config.json: note: no eos_token_id; the tokenizer's eos_token 'abc' ends a text\n");
     put_text("tokenizer_config.json", "{\"eos_token\": \"abc\"}");
-    put_text("generation_config.json", "{\"bos_token_id\": 3, \"eos_token_id\": [6, 5, 6, 77]}");
+    put_text("generation_config.json", "{\"bos_token_id\": 3, \"eos_token_id\": [6, 5, 6]}");
     expect_ends(3, 6, 5);
+    expect_notes("");
+    put_text("generation_config.json", "{\"eos_token_id\": [77]}");
+    expect_ends(-1, 77, -1);
+    expect_notes("generation_config.json: note: the tokenizer has no token 77, an eos_token_id\n");
+    put_text("generation_config.json", "{\"eos_token_id\": null}");
+    expect_ends(-1, 4, -1);
+    expect_notes("generation_config.json: note: no eos_token_id; the tokenizer's eos_token 'abc' "
+                 "ends a text\n");
+    put_text("generation_config.json", "{\n  \"eos_token_id\": \"6\"}");
+    expect_folder_refused("generation_config.json",
+                          "'eos_token_id' is neither an id nor a list of ids", SW_BAD_INPUT);
     put_text("generation_config.json", "{\"eos_token_id\": 6,}");
     expect_folder_refused("generation_config.json", "not valid JSON: wrong syntax", SW_BAD_INPUT);
     assert_int_equal(unlink(path), 0);
+    put_or_remove("config.json", NULL);
+    put_or_remove("tokenizer_config.json", NULL);
     put_text("tokenizer.json", "[");
     expect_folder_refused("tokenizer.json", "not valid JSON: the text ends within a value",
                           SW_BAD_INPUT);
@@ -339,6 +382,85 @@ static void test_folder(void **state)
     assert_string_equal(err.message, "cannot read the tokenizer: No such file or directory; name a "
                                      "tokenizer.json");
     assert_int_equal(err.status, SW_BAD_INPUT);
+}
+
+/* Each place of a special or an added token, what it gives, and how a wrong one is refused: the
+ * rest is compared with transformers (tests/oracle/tokenizer_folders.py). */
+static const struct {
+    const char *config, *map, *added, *text, *ids, *notes, *refusal;
+} places[] = {
+    {"{\"tokenizer_class\":\"X\",\"added_tokens_decoder\":{\"10\":{\"content\":\"<p>\"}}}", NULL,
+     NULL, "a<p>b", "0 10 1", "", NULL},
+    {"{\"tokenizer_class\":\"X\",\"added_tokens_decoder\":{\"40\":{\"content\":\"<p>\"},\"41\":"
+     "{\"content\":\"<q>\",\"lstrip\":true}}}",
+     NULL, NULL, "a <q><p>b", "0 11 10 1",
+     "tokenizer_config.json: note: the added token '<p>' has the id 40 there, and 10 in "
+     "transformers, which is taken; the first of 2 such tokens\n",
+     NULL},
+    {NULL, NULL, "{\"<p>\": 10}", "a<p>b", "0 10 1", "", NULL},
+    {NULL, "{\"pad_token\": \"<p>\"}", NULL, "a<p>b", "0 10 1", "", NULL},
+    {"{\"additional_special_tokens\":[\"<p>\"]}", NULL, NULL, "a<p>b", "0 10 1", "", NULL},
+    {"{\"extra_special_tokens\":{\"image_token\":\"<p>\"}}", NULL, NULL, "a<p>b", "0 10 1", "",
+     NULL},
+    {"{\"tokenizer_class\":\"LlamaTokenizer\",\"add_eos_token\":true}", NULL, NULL, "a", "5 0 6",
+     "", NULL},
+    {"{\"tokenizer_class\":\"X\",\"add_prefix_space\":true}", NULL, NULL, "a", "7 0",
+     "tokenizer_config.json: note: a space stands before a text, as transformers takes "
+     "add_prefix_space; tokenizer.json differs\n",
+     NULL},
+    {"{\"split_special_tokens\":true}", NULL, NULL, "<s>ab", "3", "", NULL},
+    {"{\n \"pad_token\": 7}", NULL, NULL, NULL, NULL, NULL,
+     "tokenizer_config.json:2:2: error: 'pad_token' names no token; write its text, or null"},
+    {"{\"tokenizer_class\":\"LlamaTokenizer\",\"bos_token\":null}", NULL, NULL, NULL, NULL, NULL,
+     "tokenizer_config.json:1:37: error: a text shall have a bos_token (add_bos_token), but none "
+     "is "
+     "named"},
+    {"{\"additional_special_tokens\":[7]}", NULL, NULL, NULL, NULL, NULL,
+     "tokenizer_config.json:1:2: error: 'additional_special_tokens' is not a list of tokens; write "
+     "their texts"},
+    {"{\"added_tokens_decoder\":{\"x\":{}}}", NULL, NULL, NULL, NULL, NULL,
+     "tokenizer_config.json:1:26: error: 'x' of added_tokens_decoder is no id with a token"},
+    {"{\"added_tokens_decoder\":{\"10\":{\"content\":\"<p>\",\"lstrip\":1}}}", NULL, NULL, NULL,
+     NULL, NULL,
+     "tokenizer_config.json:1:42: error: a flag of this token is neither true nor false"},
+    {NULL, "{\"additional_special_tokens\":[{\"content\":\"<p>\"}]}", NULL, NULL, NULL, NULL,
+     "special_tokens_map.json:1:2: error: the token '<p>' of additional_special_tokens is an "
+     "object, at which transformers 5 fails; write its text"},
+    {NULL, NULL, "{\"<p>\": true}", NULL, NULL, NULL,
+     "added_tokens.json:1:2: error: the token '<p>' has no id; write a whole number"},
+    {"[]", NULL, NULL, NULL, NULL, NULL,
+     "tokenizer_config.json: error: not a JSON object; remove it or write {}"},
+};
+
+static void test_places(void **state)
+{
+    (void)state;
+    put_text("tokenizer.json", GOOD);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct sw_error err = {0};
+        struct sw_tokenizer *t = NULL;
+        char shown[SW_ERROR_TEXT_BYTES];
+        put_or_remove("tokenizer_config.json", places[i].config);
+        put_or_remove("special_tokens_map.json", places[i].map);
+        put_or_remove("added_tokens.json", places[i].added);
+        const int opened = sw_tokenizer_open_folder(folder, &t, &err);
+        if (places[i].refusal != NULL) {
+            assert_int_equal(opened, -1);
+            assert_string_equal(sw_error_format(&err, NULL, shown) + strlen(folder) + 1,
+                                places[i].refusal);
+            continue;
+        }
+        if (opened != 0)
+            fail_msg("%s", sw_error_format(&err, NULL, shown));
+        expect_encoded(t, places[i].text, &(struct sw_encode_options){.add_special = true},
+                       places[i].ids);
+        expect_notes(places[i].notes);
+        sw_tokenizer_free(t);
+    }
+    put_or_remove("tokenizer.json", NULL);
+    put_or_remove("tokenizer_config.json", NULL);
+    put_or_remove("special_tokens_map.json", NULL);
+    put_or_remove("added_tokens.json", NULL);
 }
 
 /* ---- what is refused ---- */
@@ -387,11 +509,10 @@ static const char *const refused[][2] = {
     {WITH("\"added_tokens\":{}"), "'added_tokens' is not a list"},
     {PLUS("{\"id\":77}"), "an added token lacks its id or content"},
     {PLUS("{\"id\":77,\"content\":\"\"}"), "an added token has 0 bytes, of 1 to 512"},
-    {PLUS("{\"id\":77,\"content\":\"ab\"}"),
-     "the added token 'ab' has the id 77, in the vocabulary 3"},
-    {PLUS("{\"id\":3,\"content\":\"zz\"}"), "two tokens have the id 3"},
-    {PLUS("{\"id\":77,\"content\":\"zz\"},{\"id\":78,\"content\":\"zz\"}"),
-     "two added tokens are 'zz'"},
+    {"{\"added_tokens\":[{\"id\":2,\"content\":\"zz\"}]," BYTE_LEVEL
+     ",\"model\":" MODEL("\"a\":0,\"b\":2", "[]", "") "}",
+     "an added token gets the id 2 from transformers, which 'b' has already; the vocabulary has "
+     "gaps"},
     {WITH("\"normalizer\":{\"type\":\"BertNormalizer\"}"),
      "the normalizer 'BertNormalizer' is not supported; supported are NFC, NFD, NFKC, NFKD, "
      "Prepend, Replace and Sequence"},
@@ -610,7 +731,7 @@ static void test_chat_of_folder(void **state)
                "!tokenizer_config.json:1:19: chat_template:2:24: no '+' between str and int");
     put_text("tokenizer_config.json", "{\"chat_template\":[{\"name\":\"x\",\"template\":\"\"}]}");
     expect_no_template(
-        "tokenizer_config.json:1:1: error: its chat_template is neither a text nor a "
+        "tokenizer_config.json:1:2: error: its chat_template is neither a text nor a "
         "list with one named 'default'");
     put_text("chat_template.jinja", "{% for p in messages[0].content if p is mapping %}{{ p.text }}"
                                     "{% else %}{{ messages[0].content }}{% endfor %}");
@@ -630,10 +751,28 @@ static void test_chat_of_folder(void **state)
     put_text("chat_template.jinja", "a\n {% include 'x' %}\n");
     expect_no_template("chat_template.jinja:2:5: error: no tag 'include' is in the subset of Jinja "
                        "that is run here");
-    snprintf(path, sizeof path, "%s/chat_template.jinja", folder);
-    assert_int_equal(unlink(path), 0);
-    snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
-    assert_int_equal(unlink(path), 0);
+    put_or_remove("chat_template.jinja", NULL);
+    snprintf(path, sizeof path, "%s/additional_chat_templates", folder);
+    (void)mkdir(path, 0777);
+    put_text("additional_chat_templates/rag.jinja", "");
+    expect_no_template(
+        "additional_chat_templates/rag.jinja:1:1: error: none of the templates there is "
+        "named 'default' or 'tool_use'; put one in chat_template.jinja");
+    put_text("additional_chat_templates/tool_use.jinja", "{{ tools|tojson }}");
+    expect_own(&talk, "[{\"name\": \"f\"}]");
+    talk.tools = NULL;
+    expect_own(&talk,
+               "!the model's chat template is one for conversations with tools, none is named "
+               "'default'; give tools");
+    put_or_remove("additional_chat_templates/rag.jinja", NULL);
+    put_or_remove("additional_chat_templates/tool_use.jinja", NULL);
+    snprintf(path, sizeof path, "%s/additional_chat_templates", folder);
+    assert_int_equal(rmdir(path), 0);
+    put_text("tokenizer_config.json", "{}");
+    put_text("chat_template.json", "{\"chat_template\": \"of a processor\"}");
+    expect_own(&talk, "of a processor");
+    put_or_remove("chat_template.json", NULL);
+    put_or_remove("tokenizer_config.json", NULL);
     json_decref(messages);
     json_decref(tools);
     json_decref(more);
@@ -746,12 +885,25 @@ static void test_files_begin_once(void **state)
     sw_tokenizer_free(t);
 }
 
+static void add_text(struct sw_chars *chars, const char *text)
+{
+    assert_int_equal(sw_chars_add(chars, text, strlen(text)), 0);
+}
+
 /* A vocabulary of more than 65536 needs the wider form. */
 static void test_wide(void **state)
 {
     (void)state;
-    struct sw_tokenizer *t = parse("{\"added_tokens\":[{\"id\":70000,\"content\":\"zz\"}],"
-                                   "\"model\":{\"vocab\":{\"a\":0},\"merges\":[]}}");
+    struct sw_chars text = {0};
+    char one[32];
+    add_text(&text, "{\"model\":{\"merges\":[],\"vocab\":{\"a\":0");
+    for (int32_t id = 1; id < 70000; id++) {
+        snprintf(one, sizeof one, ",\"t%d\":%d", (int)id, (int)id);
+        add_text(&text, one);
+    }
+    add_text(&text, "}},\"added_tokens\":[{\"id\":70000,\"content\":\"zz\"}]}");
+    struct sw_tokenizer *t = parse(text.byte);
+    sw_chars_free(&text);
     struct sw_error err = {0};
     char to[4096];
     unsigned char found[1032];
@@ -775,14 +927,23 @@ static void test_wide(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),         cmocka_unit_test(test_good),
-        cmocka_unit_test(test_literal),       cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_continues),     cmocka_unit_test(test_long_words),
-        cmocka_unit_test(test_threads),       cmocka_unit_test(test_folder),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_texts_that_fail),
-        cmocka_unit_test(test_chat_mistakes), cmocka_unit_test(test_chat_of_folder),
-        cmocka_unit_test(test_chat_is_safe),  cmocka_unit_test(test_files),
-        cmocka_unit_test(test_wide),          cmocka_unit_test(test_files_begin_once),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_literal),
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_continues),
+        cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_texts_that_fail),
+        cmocka_unit_test(test_chat_mistakes),
+        cmocka_unit_test(test_chat_of_folder),
+        cmocka_unit_test(test_chat_is_safe),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_files_begin_once),
     };
     snprintf(folder, sizeof folder, "%s/tokenizer.XXXXXX", argc > 1 ? argv[1] : ".");
     if (mkdtemp(folder) == NULL) {
