@@ -113,6 +113,7 @@ limit_draws() {
 export -f limit_draws
 export limits
 trial limits "$limits sites' limits under a controller" bash -c limit_draws
+trial imports "$settings sites, imported" python3 tests/unit/test_import_sites.py "$build/plan" "$out/imports" "$settings" "$seed"
 trial kill "$kills kills" bash tests/property/test_kill.sh "$build" "$kills" "$seed" "$out/kill"
 trial faults "faults: $faults" bash tests/property/test_faults.sh "$build" "$faults" "$seed" \
     "$out/faults"

@@ -160,6 +160,13 @@ static char *entry_text(const char *before, const char *path, const char *value,
     return NULL;
 }
 
+/* The end of the text's lines: that of its first. */
+static const char *line_end(const char *text)
+{
+    const char *first = strchr(text, '\n');
+    return first != NULL && first > text && first[-1] == '\r' ? "\r\n" : "\n";
+}
+
 /* A new last entry of a mapping. */
 static char *insert(struct edit *e, yaml_node_t *map, const char *path, const char *value,
                     struct sw_error *err)
@@ -181,9 +188,9 @@ static char *insert(struct edit *e, yaml_node_t *map, const char *path, const ch
         at = end_of(e, map);
         const bool starts_line = at > 0 && e->text[at - 1] == '\n';
         if (!starts_line)
-            at += strcspn(e->text + at, "\n");
-        snprintf(before, sizeof before, "%s%*s", starts_line ? "" : "\n", column, "");
-        after = starts_line ? "\n" : "";
+            at += strcspn(e->text + at, "\r\n");
+        snprintf(before, sizeof before, "%s%*s", starts_line ? "" : line_end(e->text), column, "");
+        after = starts_line ? line_end(e->text) : "";
     }
     entry = entry_text(before, path, value, after);
     if (entry == NULL)

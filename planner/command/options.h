@@ -30,6 +30,7 @@ enum sw_option_bit {
     SW_OPTION_FOR = 1 << 20,
     SW_OPTION_SOURCES = 1 << 21,
     SW_OPTION_OUTPUT_FILE = 1 << 22, /* -o as the name of a file */
+    SW_OPTION_ACCELERATOR = 1 << 23,
     SW_OPTION_WATCH = 1 << 24,
     SW_OPTION_FOLLOW = 1 << 25,
     SW_OPTION_LINES = 1 << 26,
@@ -50,10 +51,11 @@ struct sw_options {
     const char *mesh_dim;              /* NULL: as in the run file */
     const char *output;                /* -o; NULL: "." */
     const char *template_path;
-    const char *html;      /* NULL: no page */
-    int32_t collective;    /* enum sw_collective; -1: as the file tells */
-    const char *partition; /* NULL: not given */
-    const char *into;      /* NULL: not given */
+    const char *html;        /* NULL: no page */
+    int32_t collective;      /* enum sw_collective; -1: as the file tells */
+    const char *partition;   /* NULL: not given */
+    const char *into;        /* NULL: not given */
+    const char *accelerator; /* NULL: not given */
     bool dry_run, soonest, force;
     const char *purpose; /* --for: "train", "serve"; NULL: as `job` of the run says */
     struct sw_override override[SW_MAX_OVERRIDES];

@@ -57,6 +57,8 @@ static void compare_nodes(const struct sw_slurm_facts *a, const struct sw_slurm_
         same_number("memory", (double)x->memory_mb, (double)y->memory_mb);
         same_number("usable", x->usable, y->usable);
         same_number("drained", x->drained, y->drained);
+        same_text("condition", x->condition != NULL ? x->condition->word : "none",
+                  y->condition != NULL ? y->condition->word : "none");
         same_text("gres", x->gres, y->gres);
         same_text("features", x->features, y->features);
     }

@@ -23,6 +23,12 @@ sw_test(unit_supervised_job SOURCES test_supervised_job.c LIBRARIES sw_planner
         ARGS ${CMAKE_BINARY_DIR}/tests/supervised_job)
 sw_test(unit_submission SOURCES test_submission.c LIBRARIES sw_run ARGS ${CMAKE_BINARY_DIR}/tests/submission)
 sw_test(unit_controller SOURCES test_controller.c LIBRARIES sw_planner ARGS ${CMAKE_BINARY_DIR}/tests/controller)
+if(SW_PYTHON3)
+  add_test(NAME unit_import_sites
+           COMMAND ${SW_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_import_sites.py $<TARGET_FILE:plan>
+                   ${CMAKE_BINARY_DIR}/tests/import_sites
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+endif()
 sw_test(unit_template SOURCES test_template.c LIBRARIES sw_planner)
 add_test(NAME unit_plan_cli
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_plan_cli.sh $<TARGET_FILE:plan>

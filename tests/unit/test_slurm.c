@@ -121,41 +121,126 @@ static void gpus_of_a_node(void **state)
     assert_int_equal(sw_slurm_parse_gpus(NULL).types, 0);
 }
 
-static void means(const char *type, const char *sheet, bool assumed)
-{
-    const struct sw_sheet_match match = sw_sheet_match(type, NULL);
-    const struct sw_sheet *found = match.sheet;
-    const char *what = match.assumed;
-    if ((found == NULL) != (sheet == NULL) || (sheet != NULL && strcmp(found->name, sheet) != 0))
-        fail_msg("'%s' means %s, not %s", type, found != NULL ? found->name : "nothing",
-                 sheet != NULL ? sheet : "nothing");
-    if ((what != NULL) != assumed)
-        fail_msg("'%s': assumed %s", type, what != NULL ? what : "nothing");
-}
-
+/* Names as sites' scripts, nvml and rocm-smi write them. want: the sheet, "?" before what assumes
+ * something; "": none; "slice": none, and it is a slice. */
 static void types_of_gpus(void **state)
 {
     (void)state;
-    means("h100", "h100-sxm-80gb", true);
-    means("H100_SXM5", "h100-sxm-80gb", false);
-    means("nvidia_h100_80gb_hbm3", "h100-sxm-80gb", false);
-    means("nvidia_h100_pcie", "h100-pcie-80gb", false);
-    means("nvidia_h100_nvl", NULL, false);
-    means("gh200", NULL, false);
-    means("a100", "a100-sxm-80gb", true);
-    means("nvidia_a100-sxm4-80gb", "a100-sxm-80gb", false);
-    means("nvidia_a100-sxm4-40gb", "a100-sxm-40gb", false);
-    means("a100-40", "a100-sxm-40gb", false);
-    means("nvidia_a100_80gb_pcie", NULL, false);
-    means("a100_1g.10gb", NULL, false);
-    means("nvidia_h200", "h200-sxm-141gb", false);
-    means("nvidia_b200", "b200-sxm-180gb", false);
-    means("gb200", NULL, false);
-    means("nvidia_l40s", "l40s-48gb", false);
-    means("l40", NULL, false);
-    means("mi300x", "mi300x-192gb", false);
-    means("v100", NULL, false);
-    means("", NULL, false);
+    static const struct {
+        const char *type, *want;
+    } rows[] = {
+        {"h100", "?h100-sxm-80gb"},
+        {"H100", "?h100-sxm-80gb"},
+        {"nvidia_h100", "?h100-sxm-80gb"},
+        {"h100-80", "?h100-sxm-80gb"},
+        {"h100_80gb", "?h100-sxm-80gb"},
+        {"H100_SXM5", "h100-sxm-80gb"},
+        {"h100sxm", "h100-sxm-80gb"},
+        {"h100sxm5", "h100-sxm-80gb"},
+        {"h100_sxm", "h100-sxm-80gb"},
+        {"hgxh100", "h100-sxm-80gb"},
+        {"dgx-h100", "h100-sxm-80gb"},
+        {"nvidia_h100_80gb_hbm3", "h100-sxm-80gb"},
+        {"NVIDIA-H100-80GB-HBM3", "h100-sxm-80gb"},
+        {"h100-sxm-80gb", "h100-sxm-80gb"},
+        {"nvidia_h100_pcie", "h100-pcie-80gb"},
+        {"h100pcie", "h100-pcie-80gb"},
+        {"h100-pci-e", "h100-pcie-80gb"},
+        {"H100.PCIe.80GB", "h100-pcie-80gb"},
+        {"nvidia_h100_nvl", ""},
+        {"h100nvl", ""},
+        {"h100-nvl", ""},
+        {"h100_94gb", ""},
+        {"h100-94", ""},
+        {"h100-96", ""},
+        {"h100_96gb", ""},
+        {"h100-64", ""},
+        {"h100-47", "slice"},
+        {"h100_47gb", "slice"},
+        {"h100_40g", "slice"},
+        {"h100_1g.10gb", "slice"},
+        {"nvidia_h100_80gb_hbm3_1g.10gb", "slice"},
+        {"h100_3g.40gb", "slice"},
+        {"h100-mig", "slice"},
+        {"mig-1g.12gb", "slice"},
+        {"1g.10gb", "slice"},
+        {"2g.20gb", "slice"},
+        {"3g20gb", "slice"},
+        {"a100_3g", "slice"},
+        {"gh200", "?gh200-96gb"},
+        {"nvidia_gh200_480gb", "gh200-96gb"},
+        {"nvidia_gh200_120gb", "gh200-96gb"},
+        {"gh200-96", "gh200-96gb"},
+        {"nvidia_gh200_144g_hbm3e", ""},
+        {"a100", "?a100-sxm-80gb"},
+        {"A100", "?a100-sxm-80gb"},
+        {"nvidia_a100", "?a100-sxm-80gb"},
+        {"a100x4", "?a100-sxm-80gb"},
+        {"gpuA100x4", "?a100-sxm-80gb"},
+        {"nvidia_a100-sxm4-80gb", "a100-sxm-80gb"},
+        {"nvidia_a100-sxm4-40gb", "a100-sxm-40gb"},
+        {"a100sxm4-40gb", "a100-sxm-40gb"},
+        {"a100-40", "?a100-sxm-40gb"},
+        {"A100_40", "?a100-sxm-40gb"},
+        {"a100_80g", "?a100-sxm-80gb"},
+        {"A100_80GB", "?a100-sxm-80gb"},
+        {"A100.80gb", "?a100-sxm-80gb"},
+        {"a100-sxm-64gb", ""},
+        {"nvidia_a100_80gb_pcie", ""},
+        {"nvidia_a100-pcie-40gb", ""},
+        {"a100pcie", ""},
+        {"a100_10g", "slice"},
+        {"a100_20g", "slice"},
+        {"a100-20", "slice"},
+        {"a100_1g.10gb", "slice"},
+        {"a100_1g.5gb", "slice"},
+        {"a100_7g.80gb", "slice"},
+        {"nvidia_a100_3g.20gb", "slice"},
+        {"nvidia_h200", "h200-sxm-141gb"},
+        {"h200_141gb", "h200-sxm-141gb"},
+        {"nvidia_h200_nvl", ""},
+        {"h200-71", "slice"},
+        {"h200_1g.18gb", "slice"},
+        {"nvidia_b200", "b200-sxm-180gb"},
+        {"b200_180gb", "b200-sxm-180gb"},
+        {"gb200", ""},
+        {"nvidia_gb200", ""},
+        {"nvidia_l40s", "l40s-48gb"},
+        {"l40s-48", "l40s-48gb"},
+        {"l40", ""},
+        {"l4", ""},
+        {"NVIDIA_A40", "a40-48gb"},
+        {"a40-48g", "a40-48gb"},
+        {"a400", ""},
+        {"nvidia_rtx_a4000", ""},
+        {"nvidia_rtx_a6000", ""},
+        {"nvidia_a16", ""},
+        {"mi300x", "mi300x-192gb"},
+        {"amd_instinct_mi300x_oam", "mi300x-192gb"},
+        {"mi300a", ""},
+        {"mi250x", "mi250x-64gb"},
+        {"amd_instinct_mi250x", "mi250x-64gb"},
+        {"mi250", "?mi250x-64gb"},
+        {"mi210", ""},
+        {"v100", ""},
+        {"tesla_v100-sxm2-32gb", ""},
+        {"a100l", ""},
+        {"tesla", ""},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct sw_sheet_match match = sw_sheet_match(rows[i].type, NULL);
+        const bool slice = sw_sheet_is_slice(rows[i].type);
+        char got[64];
+        snprintf(got, sizeof got, "%s%s", match.assumed != NULL ? "?" : "",
+                 match.sheet != NULL ? match.sheet->name
+                 : slice             ? "slice"
+                                     : "");
+        if (strcmp(got, rows[i].want) != 0)
+            fail_msg("'%s' means '%s', not '%s'", rows[i].type, got, rows[i].want);
+        assert_int_equal(slice, strcmp(rows[i].want, "slice") == 0);
+    }
+    assert_string_equal(sw_sheet_match("h100_96gb", NULL).near, "h100-sxm-96gb-hbm2e-500w");
 }
 
 /* Features tell what the type leaves open, and nodes of other accelerators apart. */
@@ -165,19 +250,37 @@ static void features_of_nodes(void **state)
     static const struct {
         const char *type, *features, *known;
         bool assumed;
-    } rows[] = {{"a100", "gpu,a100,hbm40g", "a100-sxm-40gb", false},
-                {"a100", "gpu,a100,hbm80g", "a100-sxm-80gb", false},
-                {"a100", "nvme", "a100-sxm-80gb", true},
-                {"nvidia_a100-sxm4-40gb", "hbm80g", "a100-sxm-40gb", false},
-                {"", "v100,nvme", "v100", false},
-                {"", "h100,sxm", "h100-sxm-80gb", false},
-                {"", "nvme", "", false},
-                {"", NULL, "", false},
-                {"1g.5gb", "a100", "1g.5gb", false}};
+    } rows[] = {
+        {"a100", "gpu,a100,hbm40g", "a100-sxm-40gb", true},
+        {"a100", "gpu,a100,hbm80g", "a100-sxm-80gb", true},
+        {"a100", "gpu80,amd", "a100-sxm-80gb", true},
+        {"a100", "gpu40,sxm4", "a100-sxm-40gb", false},
+        {"a100", "vram80,sxm4", "a100-sxm-80gb", false},
+        {"a100", "a100-40g", "a100-sxm-40gb", true},
+        {"a100", "GPU_SKU:A100_SXM4,GPU_MEM:40GB", "a100-sxm-40gb", false},
+        {"a100", "nvme", "a100-sxm-80gb", true},
+        {"a100", "mem512g,el9", "a100-sxm-80gb", true},
+        {"nvidia_a100-sxm4-40gb", "hbm80g", "a100-sxm-40gb", false},
+        {"", "v100,nvme", "v100", false},
+        {"", "v100-32gb", "v100 32", false},
+        {"", "h100,sxm", "h100-sxm-80gb", false},
+        {"", "CPU_GEN:RME,GPU_GEN:HPR,GPU_SKU:H100_SXM5,GPU_MEM:80GB", "h100-sxm-80gb", false},
+        {"", "GPU_MEM:80GB,GPU_SKU:H100_PCIE", "h100-pcie-80gb", false},
+        {"h100", "pcie", "h100-pcie-80gb", false},
+        {"h100", "nvl", "h100 nvl", false},
+        {"h100", "GPU_MEM:94GB", "h100 94", false},
+        {"gpu", "l40s,ib", "l40s-48gb", false},
+        {"", "nvme", "", false},
+        {"", NULL, "", false},
+        {"1g.5gb", "a100", "1g.5gb", false},
+        {"h100-47", "h100,sxm", "h100-47", false},
+    };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct sw_sheet_match match = sw_sheet_match(rows[i].type, rows[i].features);
-        assert_string_equal(match.known, rows[i].known);
-        assert_int_equal(match.assumed != NULL, rows[i].assumed);
+        if (strcmp(match.known, rows[i].known) != 0 || (match.assumed != NULL) != rows[i].assumed)
+            fail_msg("'%s' with '%s': %s, assumed %s", rows[i].type,
+                     rows[i].features != NULL ? rows[i].features : "", match.known,
+                     match.assumed != NULL ? match.assumed : "nothing");
     }
 }
 

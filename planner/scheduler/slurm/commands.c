@@ -69,23 +69,6 @@ static double time_of(const char *line, const char *key)
     return days * 86400 + part[0] * 3600 + part[1] * 60 + part[2];
 }
 
-/* Whether one of the words ends a '+'-separated state's part: "IDLE+DRAIN", "DOWN*". */
-static bool state_has(const char *state, size_t length, const char *const *words)
-{
-    for (size_t i = 0; i < length;) {
-        const char *word = state + i;
-        size_t letters = 0;
-        while (i + letters < length &&
-               (isalpha((unsigned char)word[letters]) || word[letters] == '_'))
-            letters++;
-        for (size_t k = 0; words[k] != NULL; k++)
-            if (letters == strlen(words[k]) && memcmp(word, words[k], letters) == 0)
-                return true;
-        i += letters + 1;
-    }
-    return false;
-}
-
 /* ---- Facts ---- */
 
 /* Every line of a text, cut where it stands. */
@@ -103,9 +86,6 @@ static char *next_line(char **rest)
 
 static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_error *err)
 {
-    /* in these a node takes no jobs */
-    static const char *const bad[] = {"DOWN", "ERROR", "FUTURE", "UNKNOWN", "DRAIN", "FAIL", NULL};
-    static const char *const drain[] = {"DRAIN", NULL};
     size_t length = 0;
     int status = -1;
     char *name = copy_value(line, "NodeName"), *gres = copy_value(line, "Gres"),
@@ -127,8 +107,8 @@ static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_err
             .cores_per_socket = (int32_t)number_of(line, "CoresPerSocket"),
             .threads_per_core = (int32_t)number_of(line, "ThreadsPerCore"),
             .memory_mb = number_of(line, "RealMemory") - number_of(line, "MemSpecLimit"),
-            .usable = !state_has(state, length, bad),
-            .drained = state_has(state, length, drain)};
+            .state = state,
+            .state_length = length};
         status = sw_slurm_add_node(out, &node, err);
     }
     free(name);
@@ -204,13 +184,17 @@ static int read_partition(const char *line, struct sw_slurm_facts *out, struct s
 
 static int read_switch(const char *line, struct sw_slurm_facts *out, struct sw_error *err)
 {
-    size_t length = 0;
-    if (find_value(line, "SwitchName", &length) == NULL)
+    static const char *const names[] = {"SwitchName", "BlockName", "AggregatedBlock"};
+    size_t length = 0, kind = 0;
+    while (kind < 3 && find_value(line, names[kind], &length) == NULL)
+        kind++;
+    if (kind == 3)
         return 0;
     struct sw_slurm_switch *s = sw_slurm_add_switch(out, err);
-    if (s == NULL || keep(&s->name, line, "SwitchName", NULL, err) != 0)
+    if (s == NULL || keep(&s->name, line, names[kind], NULL, err) != 0)
         return -1;
-    s->level = (int32_t)number_of(line, "Level");
+    s->block = kind > 0;
+    s->level = kind == 1 ? 0 : (int32_t)number_of(line, kind == 0 ? "Level" : "BlockSize");
     return expand_value(line, "Nodes", &s->hosts, err);
 }
 

@@ -150,6 +150,47 @@ int sw_slurm_copy(char **out, const char *text, const char *all, struct sw_error
     return *out != NULL ? 0 : no_memory(err);
 }
 
+const struct sw_slurm_condition *sw_slurm_conditions(void)
+{
+    static const struct sw_slurm_condition rows[] = {
+        {"DOWN", "down", false, false},
+        {"ERROR", "in an error", false, false},
+        {"FUTURE", "not there yet (FUTURE)", false, false},
+        {"UNKNOWN", "of unknown state", false, false},
+        {"FAIL", "about to fail", false, false},
+        {"DRAIN", "drained", false, true},
+        {"INVALID_REG", "registered with less than their configuration", true, true},
+        {"MAINTENANCE", "in maintenance", true, true},
+        {"NOT_RESPONDING", "not responding", true, true},
+        {"REBOOT_ISSUED", "rebooting", true, true},
+        {"RESERVED", "in a reservation", true, true},
+        {NULL, NULL, true, true}};
+    return rows;
+}
+
+/* The worst condition that a node's state names; NULL: none of them. *drained: one is DRAIN. */
+static const struct sw_slurm_condition *condition_of(const struct sw_slurm_node *node,
+                                                     bool *drained)
+{
+    const struct sw_slurm_condition *worst = NULL, *rows = sw_slurm_conditions();
+    *drained = false;
+    for (size_t i = 0; i < node->state_length;) {
+        const char *word = node->state + i;
+        size_t letters = 0;
+        while (i + letters < node->state_length &&
+               (isalpha((unsigned char)word[letters]) || word[letters] == '_'))
+            letters++;
+        for (const struct sw_slurm_condition *row = rows; row->word != NULL; row++) {
+            if (letters != strlen(row->word) || memcmp(word, row->word, letters) != 0)
+                continue;
+            *drained = *drained || strcmp(row->word, "DRAIN") == 0;
+            worst = worst == NULL || row < worst ? row : worst;
+        }
+        i += letters + 1;
+    }
+    return worst;
+}
+
 static bool same_text(const char *kept, const char *text)
 {
     const bool none = text == NULL || *text == '\0' || strcmp(text, "(null)") == 0;
@@ -158,10 +199,12 @@ static bool same_text(const char *kept, const char *text)
 
 static bool belongs(const struct sw_slurm_nodes *g, const struct sw_slurm_node *n)
 {
+    bool drained = false;
+    const struct sw_slurm_condition *condition = condition_of(n, &drained);
     return g->cpus == n->cpus && g->sockets == n->sockets &&
            g->cores_per_socket == n->cores_per_socket &&
            g->threads_per_core == n->threads_per_core && g->memory_mb == n->memory_mb &&
-           g->usable == n->usable && g->drained == n->drained && same_text(g->gres, n->gres) &&
+           g->condition == condition && g->drained == drained && same_text(g->gres, n->gres) &&
            same_text(g->features, n->features);
 }
 
@@ -183,8 +226,8 @@ int sw_slurm_add_node(struct sw_slurm_facts *facts, const struct sw_slurm_node *
         group->cores_per_socket = node->cores_per_socket;
         group->threads_per_core = node->threads_per_core;
         group->memory_mb = node->memory_mb;
-        group->usable = node->usable;
-        group->drained = node->drained;
+        group->condition = condition_of(node, &group->drained);
+        group->usable = group->condition == NULL || group->condition->usable;
     }
     return sw_hosts_add(&group->hosts, node->name, err);
 }

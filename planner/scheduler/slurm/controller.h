@@ -63,7 +63,18 @@ struct sw_slurm_nodes {
     char *features;    /* "nvme,ib"; NULL: none */
     bool usable;       /* neither down nor drained nor failing */
     bool drained;      /* then it is not usable; it may run what it began */
+    const struct sw_slurm_condition *condition; /* NULL: nothing that keeps jobs away now */
 };
+
+/* A word of a node's state that keeps jobs away now. */
+struct sw_slurm_condition {
+    const char *word; /* scontrol's: "DRAIN" */
+    const char *said; /* for people: "drained" */
+    bool usable;      /* true if jobs may start there while it lasts */
+    bool counted;     /* true if the node still is one of its cluster's, as import-cluster counts */
+};
+/* All of them, the worst first, ending with one without a word. */
+const struct sw_slurm_condition *sw_slurm_conditions(void);
 
 struct sw_slurm_partition {
     char *name;
@@ -83,6 +94,7 @@ struct sw_slurm_partition {
 struct sw_slurm_switch {
     char *name;
     int32_t level; /* 0: its nodes are its own */
+    bool block;    /* of topology/block: level is 0, or the nodes of an aggregated one */
     struct sw_hosts hosts;
 };
 

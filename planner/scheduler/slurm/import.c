@@ -49,14 +49,36 @@ static int32_t main_type(const struct sw_slurm_gpus *gpus)
     return best;
 }
 
-/* Usable GPUs of a partition. */
-static int64_t gpus_of(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p)
+/* True if the node is one of its cluster's, whatever keeps jobs away today. */
+static bool is_counted(const struct sw_slurm_nodes *n)
 {
-    int64_t total = 0;
+    return n->condition == NULL || n->condition->counted;
+}
+
+/* Accelerators of nodes. Any whole GPU outweighs all slices, any slice all cores. */
+struct weight {
+    int64_t whole, slices, cores;
+};
+
+static int64_t compare_weights(struct weight a, struct weight b)
+{
+    return a.whole != b.whole     ? a.whole - b.whole
+           : a.slices != b.slices ? a.slices - b.slices
+                                  : a.cores - b.cores;
+}
+
+/* GPUs of a partition. */
+static struct weight gpus_of(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p)
+{
+    struct weight total = {0};
     for (int32_t i = 0; i < facts->nodes_count; i++) {
         const struct sw_slurm_gpus gpus = sw_slurm_parse_gpus(facts->nodes[i].gres);
-        if (facts->nodes[i].usable && gpus.total > 0)
-            total += (int64_t)sw_hosts_common(&facts->nodes[i].hosts, &p->hosts) * gpus.total;
+        if (!is_counted(&facts->nodes[i]) || gpus.total == 0)
+            continue;
+        const int64_t nodes = sw_hosts_common(&facts->nodes[i].hosts, &p->hosts);
+        for (int32_t k = 0; k < gpus.types; k++)
+            *(sw_sheet_is_slice(gpus.of[k].type) ? &total.slices : &total.whole) +=
+                nodes * gpus.of[k].count;
     }
     return total;
 }
@@ -64,11 +86,11 @@ static int64_t gpus_of(const struct sw_slurm_facts *facts, const struct sw_slurm
 static const struct sw_slurm_partition *choose_partition(const struct sw_slurm_facts *facts)
 {
     const struct sw_slurm_partition *best = sw_slurm_find_partition(facts, NULL);
-    if (best != NULL && gpus_of(facts, best) > 0)
+    if (best != NULL && compare_weights(gpus_of(facts, best), (struct weight){0}) > 0)
         return best;
     for (int32_t i = 0; i < facts->partition_count; i++) {
         const struct sw_slurm_partition *p = &facts->partition[i];
-        if (p->up && (best == NULL || gpus_of(facts, p) > gpus_of(facts, best)))
+        if (p->up && (best == NULL || compare_weights(gpus_of(facts, p), gpus_of(facts, best)) > 0))
             best = p;
     }
     return best;
@@ -119,25 +141,22 @@ static bool is_mistaken(const struct sw_slurm_nodes *n, const struct sw_slurm_no
     return false;
 }
 
-/* What the partition has of nodes like this one; of those that are usable, or of the others. */
-static int32_t alike_in(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
-                        const struct sw_slurm_nodes *like, bool usable)
-{
-    int32_t count = 0;
-    for (int32_t i = 0; i < facts->nodes_count; i++)
-        if (facts->nodes[i].usable == usable && same_accelerators(&facts->nodes[i], like))
-            count += sw_hosts_common(&facts->nodes[i].hosts, &p->hosts);
-    return count;
-}
-
-/* Accelerators of all usable nodes like this one. */
-static int64_t weight_of(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
-                         const struct sw_slurm_nodes *like)
+/* Accelerators of all nodes of the partition that are like this one. */
+static struct weight weight_of(const struct sw_slurm_facts *facts,
+                               const struct sw_slurm_partition *p,
+                               const struct sw_slurm_nodes *like)
 {
     const struct sw_slurm_gpus gpus = sw_slurm_parse_gpus(like->gres);
-    const int64_t nodes = alike_in(facts, p, like, true);
-    /* any GPU outweighs all cores */
-    return gpus.types > 0 ? nodes * gpus.of[main_type(&gpus)].count << 32 : nodes * cores_of(like);
+    int64_t nodes = 0;
+    for (int32_t i = 0; i < facts->nodes_count; i++)
+        if (is_counted(&facts->nodes[i]) && same_accelerators(&facts->nodes[i], like))
+            nodes += sw_hosts_common(&facts->nodes[i].hosts, &p->hosts);
+    if (gpus.types == 0)
+        return (struct weight){.cores = nodes * cores_of(like)};
+    const int32_t main = main_type(&gpus);
+    const int64_t count = nodes * gpus.of[main].count;
+    return sw_sheet_is_slice(gpus.of[main].type) ? (struct weight){.slices = count}
+                                                 : (struct weight){.whole = count};
 }
 
 static const struct sw_slurm_nodes *choose_nodes(const struct sw_slurm_facts *facts,
@@ -146,8 +165,9 @@ static const struct sw_slurm_nodes *choose_nodes(const struct sw_slurm_facts *fa
     const struct sw_slurm_nodes *best = NULL;
     for (int32_t i = 0; i < facts->nodes_count; i++) {
         const struct sw_slurm_nodes *n = &facts->nodes[i];
-        if (n->usable && sw_hosts_common(&n->hosts, &p->hosts) > 0 &&
-            (best == NULL || weight_of(facts, p, n) > weight_of(facts, p, best)))
+        if (is_counted(n) && sw_hosts_common(&n->hosts, &p->hosts) > 0 &&
+            (best == NULL ||
+             compare_weights(weight_of(facts, p, n), weight_of(facts, p, best)) > 0))
             best = n;
     }
     return best;
@@ -155,17 +175,18 @@ static const struct sw_slurm_nodes *choose_nodes(const struct sw_slurm_facts *fa
 
 /* ---- What they are ---- */
 
-/* The names of nodes of the partition that are (not) usable and (not) like the chosen ones, short.
- */
+/* The names of nodes of the partition that are (not) like the chosen ones, short; malloc'ed. Of the
+ * like ones those in the condition (NULL: in none). *count of them. */
 static char *names_of(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
-                      const struct sw_slurm_nodes *like, bool same, bool usable, int32_t *count)
+                      const struct sw_slurm_nodes *like, bool same,
+                      const struct sw_slurm_condition *condition, int32_t *count)
 {
     struct sw_hosts all = {0};
     struct sw_error ignored = {0};
     *count = 0;
     for (int32_t i = 0; i < facts->nodes_count; i++) {
         const struct sw_slurm_nodes *n = &facts->nodes[i];
-        if (n->usable != usable || same_accelerators(n, like) != same)
+        if ((same && n->condition != condition) || same_accelerators(n, like) != same)
             continue;
         for (int32_t k = 0; k < n->hosts.count; k++)
             if (sw_hosts_contain(&p->hosts, n->hosts.name[k]))
@@ -185,13 +206,15 @@ static int note_other_nodes(const struct sw_slurm_facts *facts, const struct sw_
     int32_t count = 0;
     char number[SW_FORMAT_RATE];
     int status = 0;
-    char *names = names_of(facts, p, chosen, true, false, &count);
-    if (count > 0)
-        status =
-            sw_import_note(out, err, "%s down or drained now and not counted: %.300s",
-                           sw_format_counted(count, "node", number), names != NULL ? names : "");
-    free(names);
-    names = names_of(facts, p, chosen, false, true, &count);
+    for (const struct sw_slurm_condition *c = sw_slurm_conditions(); c->word != NULL; c++) {
+        char *names = names_of(facts, p, chosen, true, c, &count);
+        if (status == 0 && count > 0)
+            status = sw_import_note(
+                out, err, "%s %s, and %s: %.300s", sw_format_counted(count, "node", number),
+                c->said, c->counted ? "counted" : "not counted", names != NULL ? names : "");
+        free(names);
+    }
+    char *names = names_of(facts, p, chosen, false, NULL, &count);
     if (status == 0 && count > 0)
         status = sw_import_note(
             out, err, "%s of partition %s with other accelerators left out: %.300s",
@@ -210,7 +233,7 @@ static int take_least(const struct sw_slurm_facts *facts, const struct sw_slurm_
     out->memory_mb = chosen->memory_mb;
     for (int32_t i = 0; i < facts->nodes_count; i++) {
         const struct sw_slurm_nodes *n = &facts->nodes[i];
-        if (!n->usable || !same_accelerators(n, chosen) ||
+        if (!is_counted(n) || !same_accelerators(n, chosen) ||
             sw_hosts_common(&n->hosts, &p->hosts) == 0)
             continue;
         cpus = n->cpus < cpus ? n->cpus : cpus;
@@ -233,27 +256,33 @@ static int find_sheet(const struct sw_slurm_nodes *chosen, struct sw_import *out
                       struct sw_error *err)
 {
     const struct sw_sheet_match match = sw_sheet_match(out->gpu_type, chosen->features);
+    const bool typed = out->gpu_type[0] != '\0', slice = sw_sheet_is_slice(out->gpu_type);
     out->sheet = match.sheet;
+    if (out->sheet == NULL && match.near != NULL &&
+        sw_import_note(out, err,
+                       "configs/accelerators/%s.yaml may be it: then --accelerator %s.yaml",
+                       match.near, match.near) != 0)
+        return -1;
     if (out->sheet == NULL)
-        return sw_import_note(out, err,
-                              "no data sheet is shipped for %s%s%s: write its accelerator file "
-                              "('plan schema accelerator') and name it here",
-                              out->gpu_type[0] != '\0' ? "gres type '" : "GPUs without a type",
-                              out->gpu_type, out->gpu_type[0] != '\0' ? "'" : "");
+        return sw_import_note(
+            out, err,
+            "no data sheet is shipped for %s%s%s%s: write its accelerator file ('plan schema "
+            "accelerator') and name it with --accelerator FILE",
+            typed ? "gres type '" : "GPUs without a type", out->gpu_type, typed ? "'" : "",
+            slice ? ", a slice of an accelerator" : "");
     if (match.assumed != NULL)
         return sw_import_note(out, err, "accelerator: '%s' does not say which; assumed %s",
-                              out->gpu_type[0] != '\0' ? out->gpu_type : chosen->features,
-                              match.assumed);
+                              typed ? out->gpu_type : chosen->features, match.assumed);
     return 0;
 }
 
-/* What a constraint may be without quotes and operators. */
+/* True if a feature can be a constraint: without quotes, spaces and operators. */
 static bool is_plain(const char *text)
 {
     for (const char *p = text; *p != '\0'; p++)
-        if (!isalnum((unsigned char)*p) && strchr("_.-", *p) == NULL)
+        if (!isalnum((unsigned char)*p) && strchr("_.:=+@/%-", *p) == NULL)
             return false;
-    return isalnum((unsigned char)text[0]) != 0;
+    return isalnum((unsigned char)text[0]) != 0 || text[0] == '_';
 }
 
 static bool has_feature(const struct sw_slurm_nodes *n, const char *feature)
@@ -288,8 +317,10 @@ static int take_constraint(const struct sw_slurm_facts *facts, const struct sw_s
     if (others == 0)
         return 0;
     for (const char *f = chosen->features; f != NULL && *f != '\0'; f += *f == ',') {
-        snprintf(out->constraint, sizeof out->constraint, "%.*s", (int)strcspn(f, ","), f);
-        if (is_plain(out->constraint) && tells_apart(facts, p, chosen, out->constraint))
+        const int length =
+            snprintf(out->constraint, sizeof out->constraint, "%.*s", (int)strcspn(f, ","), f);
+        if (length < (int)sizeof out->constraint && is_plain(out->constraint) &&
+            tells_apart(facts, p, chosen, out->constraint))
             return 0;
         f += strcspn(f, ",");
     }
@@ -307,6 +338,8 @@ static int take_accelerators(const struct sw_slurm_nodes *chosen, struct sw_impo
     out->has_gpus = gpus.types > 0;
     if (!out->has_gpus) {
         out->per_node = cores_of(chosen);
+        if (out->named)
+            return 0;
         out->sheet = sw_sheet_of_core();
         return sw_import_note(out, err,
                               "no GPUs: every core is an accelerator of its own, with "
@@ -319,7 +352,7 @@ static int take_accelerators(const struct sw_slurm_nodes *chosen, struct sw_impo
         sw_import_note(out, err, "its nodes have several types of GPU (%.200s); '%s' is taken",
                        chosen->gres, out->gpu_type) != 0)
         return -1;
-    return find_sheet(chosen, out, err);
+    return out->named ? 0 : find_sheet(chosen, out, err);
 }
 
 /* ---- Topology ---- */
@@ -378,14 +411,20 @@ static int take_topology(const struct sw_slurm_facts *facts, const struct sw_hos
         const int32_t size = usual_size(facts, nodes, level, &switches, &uneven);
         if (switches < 2 || size <= inner || size >= out->nodes)
             continue;
+        const bool blocks = facts->switches[0].block;
         snprintf(out->level[out->levels].name, sizeof out->level[0].name,
-                 level == 0 ? "leaf" : "level-%d", (int)level);
+                 level > 0 ? "level-%d"
+                 : blocks  ? "block"
+                           : "leaf",
+                 (int)level);
+        out->level[out->levels].block = blocks;
         out->level[out->levels++].nodes = size;
         inner = size;
         if (uneven && sw_import_note(out, err,
-                                     "not all of the %d switches of level %d have %d of these "
+                                     "not all of the %d %s of level %d have %d of these "
                                      "nodes: most do",
-                                     (int)switches, (int)level, (int)size) != 0)
+                                     (int)switches, blocks ? "blocks" : "switches", (int)level,
+                                     (int)size) != 0)
             return -1;
     }
     return 0;
@@ -407,14 +446,14 @@ static void make_name(struct sw_import *out)
     out->name[used] = '\0';
 }
 
-/* Those of the partition that are usable and like the chosen ones. */
+/* Nodes of the partition that are counted and like the chosen ones. */
 static int gather_hosts(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                         const struct sw_slurm_nodes *chosen, struct sw_hosts *out,
                         struct sw_error *err)
 {
     for (int32_t i = 0; i < facts->nodes_count; i++) {
         const struct sw_slurm_nodes *n = &facts->nodes[i];
-        if (!n->usable || !same_accelerators(n, chosen))
+        if (!is_counted(n) || !same_accelerators(n, chosen))
             continue;
         for (int32_t k = 0; k < n->hosts.count; k++)
             if (sw_hosts_contain(&p->hosts, n->hosts.name[k]) &&
@@ -442,11 +481,17 @@ static int no_partition(const struct sw_slurm_facts *facts, const char *name, st
 
 int sw_import_gather(const struct sw_slurm *slurm, const struct sw_slurm_facts *facts,
                      const struct sw_slurm_accounting *accounting, const char *partition,
-                     struct sw_import *out, struct sw_error *err)
+                     const struct sw_import_accelerator *accelerator, struct sw_import *out,
+                     struct sw_error *err)
 {
     struct sw_hosts hosts = {0};
     int status = -1;
     *out = (struct sw_import){.max_time = INFINITY};
+    if (accelerator != NULL) {
+        out->named = true;
+        out->accelerator = accelerator->path;
+        out->sheet = accelerator->sheet;
+    }
     const struct sw_slurm_partition *p =
         partition != NULL ? sw_slurm_find_partition(facts, partition) : choose_partition(facts);
     if (p == NULL)

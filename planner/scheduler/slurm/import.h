@@ -19,6 +19,8 @@ struct sw_import {
     char gpu_type[64];            /* as gres has it; "": not told, or no GPUs */
     bool has_gpus;                /* else its cores are the accelerators */
     const struct sw_sheet *sheet; /* NULL: a GPU that none is shipped of */
+    bool named;                   /* the user named the accelerator: nothing of it is assumed */
+    const char *accelerator;      /* the file of it, as the cluster's names it; NULL: the sheet */
     int64_t memory_mb;            /* of the node with the least */
     int64_t given_mb;             /* of a node's memory, for a job; 0: all of it */
     int32_t cpus_per_task;        /* 0: not told */
@@ -29,18 +31,27 @@ struct sw_import {
     int32_t levels;               /* of switches that part the nodes */
     struct {
         char name[64];
-        int32_t nodes; /* under one switch */
+        int32_t nodes; /* under one switch, or in one block */
+        bool block;
     } level[SW_IMPORT_LEVELS];
     int32_t note_count;
     char *note[SW_IMPORT_NOTES];
 };
 
-/* partition NULL: the default one, or where that has no GPUs the one with most of them. Errors:
- * SW_BAD_INPUT: no such partition; SW_UNMET: it has no nodes that could run a job;
- * SW_ENVIRONMENT: memory. Free with sw_import_free, also after an error. */
+/* An accelerator that the user names: a shipped one, or a file. */
+struct sw_import_accelerator {
+    const struct sw_sheet *sheet; /* NULL: not shipped */
+    const char *path;             /* as the cluster file names it; NULL: the sheet's */
+};
+
+/* accelerator NULL: told by gres and features. partition NULL: the default one, or where that has
+ * no GPUs the one with most of them. Errors: SW_BAD_INPUT: no such partition; SW_UNMET: it has no
+ * nodes that could run a job; SW_ENVIRONMENT: memory. Free with sw_import_free, also after an
+ * error. */
 int sw_import_gather(const struct sw_slurm *slurm, const struct sw_slurm_facts *facts,
                      const struct sw_slurm_accounting *accounting, const char *partition,
-                     struct sw_import *out, struct sw_error *err);
+                     const struct sw_import_accelerator *accelerator, struct sw_import *out,
+                     struct sw_error *err);
 void sw_import_free(struct sw_import *import);
 int sw_import_note(struct sw_import *import, struct sw_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

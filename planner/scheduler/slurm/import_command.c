@@ -1,5 +1,6 @@
 /* `plan import-cluster`: a cluster file read from the Slurm controller. */
 #include "core/base/file.h"
+#include "core/plan/paths.h"
 #include "planner/command/command.h"
 #include "planner/scheduler/slurm/import.h"
 #include "planner/scheduler/slurm/row.h"
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAX_CLUSTER_BYTES = 1 << 20 };
 
@@ -79,6 +81,43 @@ static void print_notes(const struct sw_options *options, const struct sw_import
         fprintf(stderr, "%s: note: %s\n", name, import->note[i]);
 }
 
+/* The accelerator that --accelerator names, a shipped one or a file. *path: malloc'ed, the file as
+ * a cluster file in `folder` names it. Returns an exit code. */
+static int find_accelerator(const char *name, const char *folder, struct sw_import_accelerator *out,
+                            char **path, struct sw_error *err)
+{
+    *out = (struct sw_import_accelerator){.sheet = sw_sheet_find(name)};
+    if (out->sheet != NULL)
+        return SW_OK;
+    if (access(name, R_OK) != 0) {
+        char list[512] = "";
+        size_t used = 0;
+        for (const struct sw_sheet *s = sw_sheets(); s->name != NULL && used < sizeof list; s++)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "",
+                                     s->name);
+        sw_fail(err, SW_BAD_INPUT,
+                "--accelerator: '%.200s' is none of %s, and no file that can be read: %s", name,
+                list, strerror(errno));
+        return sw_command_fail(err);
+    }
+    struct sw_config *config =
+        sw_config_read(name, SW_CONFIG_ACCELERATOR, &sw_launchers, NULL, 0, err);
+    if (config == NULL)
+        return sw_command_fail(err);
+    const int32_t errors = sw_command_diagnose(config, SW_NOTES_SHORT);
+    if (errors == 0)
+        out->sheet = sw_sheet_find(sw_config_accelerator(config)->name);
+    sw_config_free(config);
+    if (errors > 0)
+        return SW_BAD_INPUT;
+    *path = name[0] == '/' ? strdup(name) : sw_path_seen_from(folder, name);
+    out->path = *path;
+    if (*path != NULL)
+        return SW_OK;
+    sw_fail(err, SW_ENVIRONMENT, "out of memory while importing a cluster");
+    return sw_command_fail(err);
+}
+
 static int import_cluster(const struct sw_options *options, struct sw_slurm *slurm,
                           struct sw_error *err)
 {
@@ -86,16 +125,22 @@ static int import_cluster(const struct sw_options *options, struct sw_slurm *slu
     struct sw_slurm_accounting accounting = {0};
     struct sw_import import = {0};
     const char *path = options->output != NULL ? options->output : options->into;
-    char *folder = path != NULL ? sw_path_folder(path) : strdup("."), *text = NULL;
+    char *folder = path != NULL ? sw_path_folder(path) : strdup("."), *text = NULL, *named = NULL;
+    struct sw_import_accelerator accelerator = {0};
     int status = SW_OK;
     if (folder == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while importing a cluster");
         status = sw_command_fail(err);
         goto out;
     }
+    if (options->accelerator != NULL)
+        status = find_accelerator(options->accelerator, folder, &accelerator, &named, err);
+    if (status != SW_OK)
+        goto out;
     if (sw_slurm_load(slurm, &facts, err) != 0 ||
         sw_slurm_accounting_load(slurm, &accounting, err) != 0 ||
-        sw_import_gather(slurm, &facts, &accounting, options->partition, &import, err) != 0) {
+        sw_import_gather(slurm, &facts, &accounting, options->partition,
+                         options->accelerator != NULL ? &accelerator : NULL, &import, err) != 0) {
         status = sw_command_fail(err);
         goto out;
     }
@@ -105,13 +150,14 @@ static int import_cluster(const struct sw_options *options, struct sw_slurm *slu
         goto out;
     }
     /* an accelerator that nobody knows yet is a file that is still to be written */
-    if (import.sheet != NULL || options->into != NULL)
+    if (import.sheet != NULL || import.named || options->into != NULL)
         status = check(path != NULL ? path : "<imported>", text, err);
     if (status == SW_OK && write_text(options, &import, text, err) != 0)
         status = sw_command_fail(err);
     if (status == SW_OK)
         print_notes(options, &import);
 out:
+    free(named);
     free(text);
     free(folder);
     sw_import_free(&import);

@@ -1,4 +1,5 @@
 #include "planner/scheduler/slurm/import.h"
+#include "planner/scheduler/slurm/internal_settings.h"
 #include "planner/scheduler/slurm/settings.h"
 
 #include "core/base/file.h"
@@ -86,9 +87,36 @@ static bool is_there(const char *folder, const char *sub, const char *name)
            access(path, R_OK) == 0;
 }
 
+/* True if the accelerators are cores, and the node's memory is told (Slurm's default is 1 MB). */
+static bool knows_core_memory(const struct sw_import *import)
+{
+    return !import->has_gpus && !import->named && import->memory_mb / import->per_node > 1;
+}
+
+/* The sheet's text as a mapping; of cores with the memory that the controller knows. */
+static void write_sheet(FILE *out, const struct sw_import *import)
+{
+    fputs("accelerator:\n", out);
+    for (const char *p = import->sheet->text; *p != '\0';) {
+        const size_t length = strcspn(p, "\n");
+        if (knows_core_memory(import) && strncmp(p, "memory: ", 8) == 0)
+            fprintf(out, "  # of a node's memory, this core's part\n  memory: %" PRId64 " MiB\n",
+                    import->memory_mb / import->per_node);
+        else
+            fprintf(out, "%s%.*s\n", length > 0 ? "  " : "", (int)length, p);
+        p += length + (p[length] == '\n');
+    }
+}
+
 static void write_accelerator(FILE *out, const struct sw_import *import, const char *folder)
 {
     char file[80];
+    if (import->accelerator != NULL) {
+        fputs("accelerator: ", out);
+        write_text(out, import->accelerator);
+        fputc('\n', out);
+        return;
+    }
     if (import->sheet == NULL) {
         fputs("accelerator: ", out);
         snprintf(file, sizeof file, "%.64s.yaml",
@@ -98,16 +126,10 @@ static void write_accelerator(FILE *out, const struct sw_import *import, const c
         return;
     }
     snprintf(file, sizeof file, "%s.yaml", import->sheet->name);
-    if (is_there(folder, "../accelerators", file)) {
+    if (!knows_core_memory(import) && is_there(folder, "../accelerators", file))
         fprintf(out, "accelerator: ../accelerators/%s\n", file);
-        return;
-    }
-    fputs("accelerator:\n", out);
-    for (const char *p = import->sheet->text; *p != '\0';) {
-        const size_t length = strcspn(p, "\n");
-        fprintf(out, "%s%.*s\n", length > 0 ? "  " : "", (int)length, p);
-        p += length + (p[length] == '\n');
-    }
+    else
+        write_sheet(out, import);
 }
 
 /* The points of a key of a curve's file, as those of a link's key. */
@@ -176,16 +198,20 @@ static void write_network(FILE *out, const struct sw_import *import, const char 
     write_comment(out, 2, text);
     for (int32_t i = 0; i < import->levels; i++) {
         snprintf(spans, sizeof spans, "%d", import->level[i].nodes * import->per_node);
-        snprintf(text, sizeof text, "%d nodes under one switch (the controller's topology)",
-                 import->level[i].nodes);
+        snprintf(text, sizeof text, "%d nodes %s (the controller's topology)",
+                 import->level[i].nodes,
+                 import->level[i].block ? "in one block" : "under one switch");
         write_comment(out, 2, text);
         link.name = import->level[i].name;
         write_link(out, spans, !known, &link, folder);
     }
     if (import->levels > 0)
         write_comment(out, 2,
-                      "assumed: as fast between these switches; write oversubscription "
-                      "where the uplinks have less");
+                      import->level[0].block
+                          ? "assumed: as fast between these blocks; write oversubscription where "
+                            "less joins them. slurm.segment keeps a job's nodes in one block"
+                          : "assumed: as fast between these switches; write oversubscription "
+                            "where the uplinks have less");
     link.name = import->levels > 0 ? "spine" : known ? network->name : "network";
     write_link(out, "all", !known, &link, folder);
 }
@@ -216,7 +242,10 @@ static void write_links(FILE *out, const struct sw_import *import, const char *f
 static void write_slurm(FILE *out, const struct sw_import *import)
 {
     char text[128];
-    fputs("slurm:\n  partition: ", out);
+    fputs("slurm:\n", out);
+    if (sw_text_is_slurm_version(import->version))
+        fprintf(out, "  slurm_version: '%s'\n", import->version);
+    fputs("  partition: ", out);
     write_text(out, import->partition);
     if (import->account[0] != '\0') {
         fputs("\n  account: ", out);
@@ -325,6 +354,10 @@ static int merge_slurm(struct sw_import *import, char **text, struct sw_error *e
     free(time);
     snprintf(value, sizeof value, "'%.150s'", import->partition);
     status = set(import, text, "slurm.partition", value, err);
+    if (status == 0 && sw_text_is_slurm_version(import->version)) {
+        snprintf(value, sizeof value, "'%.30s'", import->version);
+        status = set(import, text, "slurm.slurm_version", value, err);
+    }
     if (status == 0 && import->has_gpus) {
         char gpus[128];
         format_gpus(import, gpus, sizeof gpus);
@@ -370,9 +403,10 @@ static int note_kept(struct sw_import *import, const char *text, struct sw_error
                                 shown, import->gpu_type, import->sheet->name);
     for (int32_t i = 0; status == 0 && i < import->levels; i++)
         status = sw_import_note(import, err,
-                                "links are kept; %d nodes, %d accelerators, are under one switch: "
-                                "see that a link spans them",
-                                import->level[i].nodes, import->level[i].nodes * import->per_node);
+                                "links are kept; %d nodes, %d accelerators, are %s: see that a "
+                                "link spans them",
+                                import->level[i].nodes, import->level[i].nodes * import->per_node,
+                                import->level[i].block ? "in one block" : "under one switch");
     free(accelerator);
     free(name);
     return status;
@@ -397,6 +431,9 @@ char *sw_import_merge(struct sw_import *import, const char *text, struct sw_erro
         status = set(import, &out, "host_memory", value, err);
     }
     free(memory);
+    if (status == 0 && import->named)
+        status = set(import, &out, "accelerator",
+                     import->accelerator != NULL ? import->accelerator : import->sheet->name, err);
     if (status == 0)
         status = merge_slurm(import, &out, err);
     if (status == 0)

@@ -29,7 +29,8 @@ struct sw_slurm_node {
     const char *name, *gres, *features;
     int32_t cpus, sockets, cores_per_socket, threads_per_core;
     int64_t memory_mb;
-    bool usable, drained;
+    const char *state; /* "IDLE+DRAIN", "DOWN*"; need not end where state_length says */
+    size_t state_length;
 };
 int sw_slurm_add_node(struct sw_slurm_facts *facts, const struct sw_slurm_node *node,
                       struct sw_error *err);

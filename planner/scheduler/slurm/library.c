@@ -143,6 +143,7 @@ int sw_slurm_library_open(struct sw_slurm *slurm, bool *timed_out, struct sw_err
 
 static int add_node(const json_t *line, struct sw_slurm_facts *out, struct sw_error *err)
 {
+    const char *told = text_of(line, "state"), *state = told != NULL ? told : "";
     const struct sw_slurm_node node = {
         .name = text_of(line, "node"),
         .gres = text_of(line, "gres"),
@@ -152,8 +153,8 @@ static int add_node(const json_t *line, struct sw_slurm_facts *out, struct sw_er
         .cores_per_socket = (int32_t)integer_of(line, "cores_per_socket"),
         .threads_per_core = (int32_t)integer_of(line, "threads_per_core"),
         .memory_mb = integer_of(line, "memory_mb"),
-        .usable = truth_of(line, "usable"),
-        .drained = truth_of(line, "drained")};
+        .state = state,
+        .state_length = strlen(state)};
     return sw_slurm_add_node(out, &node, err);
 }
 
@@ -225,7 +226,8 @@ int sw_slurm_library_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, st
         json_decref(line);
     }
     sw_process_free(&result);
-    if (status == 1 && more)
+    /* slurm_load_topo of the releases before 25.05 tells switches; blocks, scontrol alone */
+    if (status == 1 && (more || out->switch_count == 0))
         return sw_slurm_commands_load_switches(out, err);
     return status == 1 ? 0 : -1;
 }

@@ -7,7 +7,8 @@
 
 /* The files themselves, each a text. */
 extern const char sw_sheet_a100_sxm_40gb_yaml[], sw_sheet_a100_sxm_80gb_yaml[],
-    sw_sheet_b200_sxm_180gb_yaml[], sw_sheet_cpu_core_yaml[], sw_sheet_h100_pcie_80gb_yaml[],
+    sw_sheet_a40_48gb_yaml[], sw_sheet_b200_sxm_180gb_yaml[], sw_sheet_gh200_96gb_yaml[],
+    sw_sheet_mi250x_64gb_yaml[], sw_sheet_cpu_core_yaml[], sw_sheet_h100_pcie_80gb_yaml[],
     sw_sheet_h100_sxm_80gb_yaml[], sw_sheet_h200_sxm_141gb_yaml[], sw_sheet_l40s_48gb_yaml[],
     sw_sheet_mi300x_192gb_yaml[];
 
@@ -34,17 +35,22 @@ struct sw_sheet {
     struct sw_sheet_link inside, network; /* of a node, between nodes */
 };
 
-/* What a gres type as administrators write them or nvml reports them ("h100",
- * "nvidia_a100-sxm4-80gb", "H100_PCIe") means, with the features of its nodes (list, may be NULL)
- * where the type does not say all. */
+enum { SW_SHEET_KNOWN = 96 };
+
+/* Meaning of a gres type as administrators write them or nvml reports them ("h100", "h100-47",
+ * "nvidia_a100-sxm4-80gb", "H100_PCIe"), with the features of its nodes (list, may be NULL) where
+ * the type leaves something open. */
 struct sw_sheet_match {
     const struct sw_sheet *sheet; /* NULL: none that is shipped */
     const char *assumed; /* what nothing says, for people ("SXM", "80 GB"); NULL: all is said */
-    const char *known;   /* the same text for the same accelerators; may be the type itself */
+    const char *near;    /* file of configs/accelerators that may be it, "NAME"; NULL: none */
+    char known[SW_SHEET_KNOWN]; /* the same text for the same accelerators */
 };
 struct sw_sheet_match sw_sheet_match(const char *type, const char *features);
-/* "1g.10gb": a slice of an accelerator (MIG), not a whole one. */
+/* True if the type is a slice of an accelerator (MIG: "1g.10gb", "a100_10g", "h100-47"). */
 bool sw_sheet_is_slice(const char *type);
+/* The sheet of that name; NULL: none is shipped. */
+const struct sw_sheet *sw_sheet_find(const char *name);
 /* One processor core. */
 const struct sw_sheet *sw_sheet_of_core(void);
 /* All of them, ending with one without a name. */

@@ -90,11 +90,36 @@ int print_version(void)
     return 0;
 }
 
-static bool is_usable(uint32_t state)
+/* The parts of a state that say whether a node takes jobs, in the words of `scontrol show node`. */
+static void write_state(struct sw_json *j, uint32_t state)
 {
+    static const struct {
+        uint32_t bits;
+        const char *word;
+    } flags[] = {{NODE_STATE_DRAIN, "DRAIN"},
+                 {NODE_STATE_FAIL, "FAIL"},
+                 {NODE_STATE_MAINT, "MAINTENANCE"},
+                 {NODE_STATE_RES, "RESERVED"},
+                 {NODE_STATE_NO_RESPOND, "NOT_RESPONDING"},
+#ifdef NODE_STATE_INVALID_REG
+                 {NODE_STATE_INVALID_REG, "INVALID_REG"},
+#endif
+#ifdef NODE_STATE_REBOOT_ISSUED
+                 {NODE_STATE_REBOOT_ISSUED, "REBOOT_ISSUED"},
+#endif
+                 {0, NULL}};
     const uint32_t base = state & NODE_STATE_BASE;
-    return base != NODE_STATE_DOWN && base != NODE_STATE_ERROR && base != NODE_STATE_FUTURE &&
-           base != NODE_STATE_UNKNOWN && (state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) == 0;
+    char text[160];
+    size_t used = (size_t)snprintf(text, sizeof text, "%s",
+                                   base == NODE_STATE_DOWN      ? "DOWN"
+                                   : base == NODE_STATE_ERROR   ? "ERROR"
+                                   : base == NODE_STATE_FUTURE  ? "FUTURE"
+                                   : base == NODE_STATE_UNKNOWN ? "UNKNOWN"
+                                                                : "UP");
+    for (size_t i = 0; flags[i].word != NULL; i++)
+        if ((state & flags[i].bits) != 0)
+            used += (size_t)snprintf(text + used, sizeof text - used, "+%s", flags[i].word);
+    sw_json_text(j, "state", text);
 }
 
 static int print_nodes(void)
@@ -116,8 +141,7 @@ static int print_nodes(void)
         sw_json_integer(&j, "memory_mb", (int64_t)n->real_memory - (int64_t)n->mem_spec_limit);
         sw_json_text(&j, "gres", n->gres);
         sw_json_text(&j, "features", n->features);
-        sw_json_bool(&j, "usable", is_usable(n->node_state));
-        sw_json_bool(&j, "drained", (n->node_state & NODE_STATE_DRAIN) != 0);
+        write_state(&j, n->node_state);
         end_line(&j);
     }
     slurm_free_node_info_msg(nodes);
