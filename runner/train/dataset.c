@@ -2,6 +2,7 @@
 
 #include "core/base/file.h"
 #include "core/base/hash.h"
+#include "core/base/token_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LLMC_HEADER_BYTES = 1024, LLMC_MAGIC = 20240520, LLMC_UINT16 = 1, LLMC_UINT32 = 7 };
+enum { HEAD_BYTES = 65536, BLOCK_TOKENS = 1 << 24 };
 
 struct sw_dataset {
     char *path;
@@ -23,58 +24,23 @@ struct sw_dataset {
     size_t mapping_bytes;
     const unsigned char *data; /* the first token */
     bool is_bytes;
-    int32_t width; /* bytes per token: 1, 2 or 4 */
+    int32_t width; /* bytes per token: 1, 2, 4 or 8 */
     int64_t tokens, train, vocab_size, sequence_length;
     uint64_t seed;
 };
 
-static int64_t token_at(const struct sw_dataset *d, int64_t i)
-{
-    const unsigned char *at = d->data + i * d->width;
-    int64_t token = at[0];
-    for (int32_t b = 1; b < d->width; b++)
-        token |= (int64_t)at[b] << (8 * b);
-    return token;
-}
-
-static uint32_t word_at(const unsigned char *data, int32_t i)
-{
-    const unsigned char *at = data + 4 * i;
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
 /* Finds where the tokens are and how wide. */
 static int read_form(struct sw_dataset *d, struct sw_error *err)
 {
-    const unsigned char *all = d->mapping;
-    size_t bytes = d->mapping_bytes;
-    d->data = all;
-    d->width = 1;
-    if (!d->is_bytes) {
-        d->width = d->vocab_size <= 65536 ? 2 : 4;
-        if (bytes >= LLMC_HEADER_BYTES && word_at(all, 0) == LLMC_MAGIC) {
-            const uint32_t version = word_at(all, 1);
-            if (version != LLMC_UINT16 && version != LLMC_UINT32)
-                return sw_fail_at(
-                    err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
-                    "a token file of version %u; write version 1 (uint16) or 7 (uint32)", version);
-            d->width = version == LLMC_UINT16 ? 2 : 4;
-            d->data = all + LLMC_HEADER_BYTES;
-            bytes -= LLMC_HEADER_BYTES;
-            if (bytes / (size_t)d->width != word_at(all, 2))
-                return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
-                                  "the header says %u token%s, the file holds %zu; write "
-                                  "or copy it again",
-                                  word_at(all, 2), word_at(all, 2) == 1 ? "" : "s",
-                                  bytes / (size_t)d->width);
-        }
-        if (bytes % (size_t)d->width != 0)
-            return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
-                              "no whole number of %d-byte tokens in %zu byte%s; write or "
-                              "copy it again",
-                              d->width, bytes, bytes == 1 ? "" : "s");
-    }
-    d->tokens = (int64_t)(bytes / (size_t)d->width);
+    const size_t bytes = d->mapping_bytes;
+    struct sw_token_form form = {.width = 1, .tokens = (int64_t)bytes};
+    if (!d->is_bytes &&
+        sw_token_form(d->mapping, bytes < HEAD_BYTES ? bytes : HEAD_BYTES, (int64_t)bytes,
+                      d->vocab_size, (struct sw_place){.file = d->path}, &form, err) != 0)
+        return -1;
+    d->data = (const unsigned char *)d->mapping + form.begin_bytes;
+    d->width = form.width;
+    d->tokens = form.tokens;
     return 0;
 }
 
@@ -207,15 +173,26 @@ static int64_t permute(uint64_t key, int64_t count, int64_t i)
 
 static int copy_token(const struct sw_dataset *d, int64_t at, int32_t *token, struct sw_error *err)
 {
-    const int64_t value = token_at(d, at);
-    if (value >= d->vocab_size)
-        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
-                          "token %" PRId64 " at position %" PRId64
-                          " is not below the model's vocab_size %" PRId64
-                          "; use a model made for these tokens, or tokenize again",
-                          value, at, d->vocab_size);
+    const int64_t value = sw_token_at(d->data, d->width, at);
+    if (value < 0 || value >= d->vocab_size)
+        return sw_token_refuse(value, at, d->vocab_size, (struct sw_place){.file = d->path}, err);
     if (token != NULL)
         *token = (int32_t)value;
+    return 0;
+}
+
+int sw_dataset_check(const struct sw_dataset *d, int64_t part, int64_t parts, struct sw_error *err)
+{
+    const int64_t each = d->tokens / parts, to = part + 1 == parts ? d->tokens : (part + 1) * each;
+    for (int64_t from = part * each; from < to; from += BLOCK_TOKENS) {
+        const int64_t count = to - from < BLOCK_TOKENS ? to - from : BLOCK_TOKENS;
+        if (check_length(d, err) != 0)
+            return -1;
+        const int64_t bad =
+            sw_token_find_bad(d->data + from * d->width, d->width, count, d->vocab_size);
+        if (bad >= 0)
+            return copy_token(d, from + bad, NULL, err);
+    }
     return 0;
 }
 

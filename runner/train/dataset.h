@@ -25,6 +25,10 @@ int sw_dataset_open(const char *path, bool is_bytes, double holdout, uint64_t se
                     int64_t vocab_size, int64_t sequence_length, struct sw_dataset **out,
                     struct sw_error *err);
 void sw_dataset_close(struct sw_dataset *dataset);
+/* Reads part `part` (from 0) of `parts` of the file. Errors: as sw_dataset_train, of its first
+ * token that is none of the model's. */
+int sw_dataset_check(const struct sw_dataset *dataset, int64_t part, int64_t parts,
+                     struct sw_error *err);
 
 bool sw_dataset_is_bytes(const struct sw_dataset *dataset);
 int64_t sw_dataset_train_tokens(const struct sw_dataset *dataset);

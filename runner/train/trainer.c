@@ -5,9 +5,26 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+enum { SLOW_TOKENS = 1000000000 }; /* of a rank, whose reading takes seconds */
+
 /* ---- Set-up ---- */
+
+/* A token that is none of the model's ends the run before its first step, not at the one that draws
+ * it. Each rank reads its part of the file. */
+static int check_tokens(struct sw_trainer *trainer)
+{
+    struct sw_rank *rank = trainer->rank;
+    const int64_t tokens =
+        sw_dataset_train_tokens(trainer->data) + sw_dataset_holdout_tokens(trainer->data);
+    if (sw_dataset_is_bytes(trainer->data))
+        return 0;
+    if (rank->launch->rank == 0 && tokens / rank->launch->size > SLOW_TOKENS)
+        fprintf(stderr, "checking the numbers of %.1f billion tokens\n", (double)tokens * 1e-9);
+    return sw_dataset_check(trainer->data, rank->launch->rank, rank->launch->size, &rank->err);
+}
 
 static int set_up(struct sw_trainer *trainer, double holdout)
 {
@@ -28,7 +45,9 @@ static int set_up(struct sw_trainer *trainer, double holdout)
         return -1;
     return sw_dataset_open(run->data_path, sw_data_is_bytes(run), holdout, run->data_seed,
                            run->model.shape.vocab_size, run->sequence_length, &trainer->data,
-                           &rank->err);
+                           &rank->err) != 0
+               ? -1
+               : check_tokens(trainer);
 }
 
 static int64_t data_tokens(const struct sw_dataset *data)

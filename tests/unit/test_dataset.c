@@ -220,6 +220,52 @@ static void test_token_too_large(void **state)
     sw_dataset_close(data);
 }
 
+static void test_late_token(void **state)
+{
+    (void)state;
+    struct sw_error err = {0};
+    write_tokens("late.bin", 0, 0, 60000, 2);
+    struct sw_dataset *data = open_good(0.25, 1, 59999);
+    for (int64_t part = 0; part < 7; part++)
+        assert_int_equal(sw_dataset_check(data, part, 7, &err), part < 6 ? 0 : -1);
+    expect_message(&err, SW_BAD_INPUT, "",
+                   ": error: token 59999 at position 59999 is not below the model's vocab_size "
+                   "59999; use a model made for these tokens, or tokenize again");
+    sw_dataset_close(data);
+    data = open_good(0.25, 1, 60000);
+    for (int64_t part = 0; part < 7; part++)
+        assert_int_equal(sw_dataset_check(data, part, 7, &err), 0);
+    sw_dataset_close(data);
+}
+
+/* Numbers of any width are read as they are, whatever they are: none is taken for another form. */
+static void test_drawn_numbers(void **state)
+{
+    (void)state;
+    uint64_t draw = 42;
+    unsigned char bytes[8 * 3000];
+    for (int32_t i = 0; i < 400; i++) {
+        const int32_t width = 2 << (i % 3);
+        const int64_t vocab = i % 2 == 0 ? 65536 : width == 2 ? 300 : 150000, count = 500 + 6 * i;
+        for (int64_t t = 0; t < count; t++) {
+            draw = draw * 6364136223846793005u + 1442695040888963407u;
+            const uint64_t token = (draw >> 33) % (uint64_t)(i % 5 == 0 ? 7 : vocab);
+            for (int32_t b = 0; b < width; b++)
+                bytes[t * width + b] = (unsigned char)(token >> (8 * b));
+        }
+        write_file("drawn.bin", bytes, (size_t)(count * width));
+        const struct sw_run_config run = {.data_path = path,
+                                          .model = {.shape = {.vocab_size = vocab}}};
+        struct sw_error err = {0};
+        if (sw_data_check(&run, &err) != 0)
+            fail_msg("draw %d, %d bytes: %s", (int)i, (int)width, err.message);
+        struct sw_dataset *data = open_good(0, 1, vocab);
+        assert_int_equal(sw_dataset_train_tokens(data), count);
+        assert_int_equal(sw_dataset_check(data, 0, 1, &err), 0);
+        sw_dataset_close(data);
+    }
+}
+
 /* Bytes that are gone would end the process by a signal. */
 static void test_cut_while_open(void **state)
 {
@@ -425,6 +471,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_holdout),
         cmocka_unit_test(test_bigram),
         cmocka_unit_test(test_token_too_large),
+        cmocka_unit_test(test_late_token),
+        cmocka_unit_test(test_drawn_numbers),
         cmocka_unit_test(test_cut_while_open),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_tokenize),
