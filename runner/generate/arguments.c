@@ -2,6 +2,8 @@
 
 #include "runner/generate/lines.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(SW_TOP_TOKENS == 20, "what the help says");
@@ -13,9 +15,13 @@ static int take_sampling(const struct sw_argument *row, void *to, const char *va
     char text[160];
     while (strcmp(field->name, row->name) != 0)
         field++;
-    return sw_sampling_params_set(to, field, sw_arguments_number(value), text) == 0
-               ? 0
-               : sw_fail(err, SW_BAD_INPUT, "%s", text);
+    char *end;
+    errno = 0;
+    const long long whole = strtoll(value, &end, 10);
+    const int status = end > value && *end == '\0' && errno == 0
+                           ? sw_sampling_params_set_whole(to, field, whole, text)
+                           : sw_sampling_params_set(to, field, sw_arguments_number(value), text);
+    return status == 0 ? 0 : sw_fail(err, SW_BAD_INPUT, "%s", text);
 }
 
 static int take_part(const struct sw_argument *row, void *to, const char *value,

@@ -35,24 +35,43 @@ struct sw_sampling sw_sampling_params_sampling(const struct sw_sampling_params *
                                 .frequency = params->frequency_penalty};
 }
 
+static int refuse_value(const struct sw_sampling_params_field *field, char text[160])
+{
+    const int64_t most = field->most < 0x1p63 ? (int64_t)field->most : INT64_MAX;
+    if (field->real)
+        snprintf(text, 160, "'%s' must be a number %s %.17g %s %.17g", field->name,
+                 field->above ? "above" : "from", field->least, field->above ? "and at most" : "to",
+                 field->most);
+    else
+        snprintf(text, 160, "'%s' must be a whole number from %" PRId64 " to %" PRId64, field->name,
+                 (int64_t)field->least, most);
+    return -1;
+}
+
 int sw_sampling_params_set(struct sw_sampling_params *params,
                            const struct sw_sampling_params_field *field, double value,
                            char text[160])
 {
     char *at = (char *)params + field->offset;
-    const bool good = value >= field->least && value <= field->most &&
-                      (!field->above || value > field->least) &&
-                      (field->real || value == floor(value));
-    if (!good) {
-        snprintf(text, 160, "'%s' must be %s %s %.17g %s %.17g", field->name,
-                 field->real ? "a number" : "a whole number", field->above ? "above" : "from",
-                 field->least, field->above ? "and at most" : "to", field->most);
-        return -1;
-    }
+    if (!field->real)
+        return value == floor(value) && fabs(value) <= 0x1p53
+                   ? sw_sampling_params_set_whole(params, field, (int64_t)value, text)
+                   : refuse_value(field, text);
+    if (!(value >= field->least && value <= field->most) || (field->above && value <= field->least))
+        return refuse_value(field, text);
+    *(double *)(void *)at = value;
+    return 0;
+}
+
+int sw_sampling_params_set_whole(struct sw_sampling_params *params,
+                                 const struct sw_sampling_params_field *field, int64_t value,
+                                 char text[160])
+{
     if (field->real)
-        *(double *)(void *)at = value;
-    else
-        *(int64_t *)(void *)at = (int64_t)value;
+        return sw_sampling_params_set(params, field, (double)value, text);
+    if ((double)value < field->least || (double)value > field->most)
+        return refuse_value(field, text);
+    *(int64_t *)(void *)((char *)params + field->offset) = value;
     return 0;
 }
 
@@ -60,11 +79,11 @@ int sw_sampling_params_read(struct sw_sampling_params *params,
                             const struct sw_sampling_params_field *field, const json_t *value,
                             char text[160])
 {
-    double number = json_is_number(value) ? json_number_value(value) : NAN;
-    if (json_is_integer(value) &&
-        (fabs(number) > 0x1p53 || (json_int_t)number != json_integer_value(value)))
-        number = NAN;
-    return sw_sampling_params_set(params, field, number, text);
+    return json_is_integer(value)
+               ? sw_sampling_params_set_whole(params, field, json_integer_value(value), text)
+               : sw_sampling_params_set(params, field,
+                                        json_is_real(value) ? json_real_value(value) : (double)NAN,
+                                        text);
 }
 
 /* ---- Stops ---- */

@@ -40,8 +40,8 @@ struct sw_sampling_params sw_sampling_params_default(void);
       "the text does not end before it has N new tokens (default: 0)")                               \
     X(max_new_tokens, false, 1, INT32_MAX, false, "N",                                             \
       "at most N new tokens (default: 128)")                                                 \
-    X(seed, false, 0, 0x1p53, false, "N",                                                          \
-      "seed of the sampler")                                                                       \
+    X(seed, false, -0x1p63, 0x1p63, false, "N",                                                     \
+      "seed of the sampler, any of 64 bits")                                                       \
     X(n, false, 1, 10000, false, "N",                                                              \
       "completions per prompt")
 /* clang-format on */
@@ -60,7 +60,11 @@ struct sw_sampling sw_sampling_params_sampling(const struct sw_sampling_params *
 int sw_sampling_params_set(struct sw_sampling_params *params,
                            const struct sw_sampling_params_field *field, double value,
                            char text[160]);
-/* The same of a value of JSON, which may be no number, or one that a double does not hold. */
+/* The same of a whole number, of which a double may not hold the last digits. */
+int sw_sampling_params_set_whole(struct sw_sampling_params *params,
+                                 const struct sw_sampling_params_field *field, int64_t value,
+                                 char text[160]);
+/* The same of a value of JSON, which may be no number. */
 int sw_sampling_params_read(struct sw_sampling_params *params,
                             const struct sw_sampling_params_field *field, const json_t *value,
                             char text[160]);

@@ -213,6 +213,9 @@ def top(url):
     assert all(l[t] == v for t, v, l in zip(drawn["tokens"], drawn["token_logprobs"], drawn["top_logprobs"]))
     assert complete(url, **hot, logprobs=0)["choices"][0]["logprobs"]["token_logprobs"] == \
         drawn["token_logprobs"]
+    # seeds of 64 bits, each another draw
+    seeds = (-2**63, -4, -1, 2**53, 2**53 + 1, 2**63 - 1)
+    assert len({complete(url, **{**hot, "seed": s})["choices"][0]["text"] for s in seeds}) == len(seeds)
     # streamed, the same; a conversation has up to 20, without the chosen one
     events = stream(url, **hot, logprobs=5)
     assert sum((e["choices"][0]["logprobs"]["top_logprobs"] for e in events), []) == drawn["top_logprobs"]
@@ -335,7 +338,7 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "temperature": "hot"}, 400, "temperature", "'temperature' must be a number from 0 to 100"),
     ("completions", {"prompt": "a", "top_p": 0}, 400, "top_p", "'top_p' must be a number above 0 and at most 1"),
     ("completions", {"prompt": "a", "n": 0}, 400, "n", "'n' must be a whole number from 1 to 10000"),
-    ("completions", {"prompt": "a", "seed": 2 ** 53 + 1}, 400, "seed", "'seed' must be a whole number from 0 to 9007199254740992"),
+    ("completions", {"prompt": "a", "seed": 2 ** 63}, 400, "seed", "'seed' must be a whole number from -9223372036854775808 to 9223372036854775807"),
     ("completions", {"prompt": "a", "max_tokens": 1.5}, 400, "max_tokens", "'max_tokens' must be a whole number from 0"),
     ("completions", {"prompt": "a", "max_tokens": -1}, 400, "max_tokens", "'max_tokens' must be a whole number from 0"),
     ("completions", {"prompt": "a", "stop": ""}, 400, "stop", "'stop' must be a string or a list of strings, none empty"),

@@ -323,7 +323,7 @@ PYTHON
     printf '{"prompt": "a", "prompt": "b"}\n{"tokens": [123456789012345678901234567890]}\n'
     printf '{"prompt": "%080d"}\n' 7
     printf '{"prompt": "a", "min_new_tokens": 9, "max_new_tokens": 8}\n{"prompt": "a", "frequency_penalty": 3}\n'
-    printf '{"prompt": "a", "seed": 9007199254740993}\n' # a double would round it
+    printf '{"prompt": "a", "seed": 9223372036854775808}\n' # not one of 64 bits
     for ((i = 0; i < 5000; i++)); do printf '['; done
 } >"$out/bad.jsonl"
 one generate --prompts "$out/bad.jsonl" -o "$out/none.jsonl" >"$out/said" 2>&1
@@ -348,7 +348,7 @@ bad.jsonl:16: error: 'temperature' must be a number from 0 to 100
 bad.jsonl:17: error: 'top_p' must be a number above 0 and at most 1
 bad.jsonl:18: error: 'n' must be a whole number from 1 to 10000
 bad.jsonl:19: error: 'top_k' must be a whole number from 0 to 16777216
-bad.jsonl:20: error: 'seed' must be a whole number from 0 to 9007199254740992
+bad.jsonl:20: error: 'seed' must be a whole number from -9223372036854775808 to 9223372036854775807
 bad.jsonl:21: error: 'stop' must be a string or a list of strings, none empty
 bad.jsonl:22: error: 'stop' has a NUL character, which ends no text here
 bad.jsonl:23: error: not valid JSON: a text that is not UTF-8
@@ -357,7 +357,7 @@ bad.jsonl:25: error: element 0 of 'tokens' is not a token: a whole number from 0
 bad.jsonl:26: error: the prompt has 80 tokens; with 64 for a sequence, at most 63 leave room for a new one; shorten it, or emit the plan with a larger serve.max_tokens
 bad.jsonl:27: error: 'min_new_tokens' is 9, above 'max_new_tokens', 8
 bad.jsonl:28: error: 'frequency_penalty' must be a number from -2 to 2
-bad.jsonl:29: error: 'seed' must be a whole number from 0 to 9007199254740992
+bad.jsonl:29: error: 'seed' must be a whole number from -9223372036854775808 to 9223372036854775807
 bad.jsonl:30: error: not valid JSON: values nested too deeply
 bad.jsonl: error: 29 of its lines cannot be used; nothing was generated
 " "$out/said" "what is said of bad lines"
