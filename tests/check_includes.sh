@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Who may include whom, folder by folder: planner -> core, runner -> core; inside core plan -> config, program;
-# cost -> config, program; program -> sharding; everything -> base. Devices and collectives know
+# Who may include whom, folder by folder: planner -> core, runner -> core; inside core plan -> config, programs;
+# cost -> config, programs; programs -> passes, models -> ir -> sharding; everything -> base. Devices and collectives know
 # programs, never YAML. Project headers are included by their path from the root, with quotes.
 #
 #   tests/check_includes.sh [DIR]     DIR: the tree to check (default: this one)
@@ -14,17 +14,17 @@ checked=0
 # stands in planner/ and runner/ themselves is the executables' main, and knows all.
 rules='
 core/base:
-core/model: core/base
-core/config: core/model core/base
+core/config: core/base
 core/sharding: core/base
-core/program: core/sharding core/model core/base
-core/program/op: core/program core/base
-core/program/model: core/program core/base
-core/program/checkpoint: core/program core/base
-core/program/set: core/program core/program/model core/program/checkpoint core/base
-core/cost: core/program core/program/checkpoint core/program/set core/sharding core/config core/base
-core/plan: core/program core/program/model core/program/set core/sharding core/config core/base
-core/run: core/base
+core/ir: core/sharding core/base
+core/passes: core/ir core/sharding core/base
+core/ops: core/passes core/ir core/sharding core/base
+core/models: core/passes core/ir core/base
+core/checkpoint: core/passes core/ir core/base
+core/programs: core/passes core/models core/checkpoint core/ir core/base
+core/cost: core/programs core/checkpoint core/ir core/sharding core/config core/base
+core/plan: core/programs core/models core/ir core/sharding core/config core/base
+core/run: core/checkpoint core/base
 planner/command: core/
 planner/scheduler: core/ planner/command
 planner/scheduler/slurm/libslurm: core/base
@@ -44,18 +44,20 @@ planner/html: core/ planner/command planner/breakdown
 planner/explain: core/ planner/command planner/scheduler planner/search planner/breakdown planner/html
 planner/diff: core/ planner/command planner/scheduler planner/search
 planner: core/ planner/
-runner/device: core/program core/sharding core/base
-runner/device/cpu: core/program core/sharding core/base runner/device
-runner/device/cuda: core/program core/sharding core/base runner/device
-runner/collective: core/program core/sharding core/base runner/device/
+runner/device: core/ir core/sharding core/base
+runner/device/cpu: core/ir core/sharding core/base runner/device
+runner/device/cuda: core/ir core/sharding core/base runner/device
+runner/collective: core/ir core/sharding core/base runner/device/
 runner/rank: core/ runner/device/ runner/collective
 runner/checkpoint: core/ runner/rank
-runner/text: core/ runner/rank runner/checkpoint
+runner/text/tokenizer: core/base runner/checkpoint
+runner/text/jinja: core/base runner/checkpoint runner/text/tokenizer
+runner/text: core/ runner/rank runner/checkpoint runner/text/tokenizer runner/text/jinja
 runner/calibrate: core/ runner/device/ runner/collective runner/rank
 runner/preflight: core/ runner/device/ runner/collective runner/rank runner/calibrate
 runner/train: core/ runner/rank runner/checkpoint
-runner/generate: core/ runner/rank runner/checkpoint runner/text
-runner/serve: core/ runner/rank runner/checkpoint runner/text runner/generate
+runner/generate: core/ runner/rank runner/checkpoint runner/text/
+runner/serve: core/ runner/rank runner/checkpoint runner/text/ runner/generate
 runner: core/ runner/ planner/scheduler/slurm/srun
 '
 # may_include FOLDER ALLOWED...: whether one of these is it, or has it inside.

@@ -28,7 +28,7 @@ enum { SW_CPU_LIKE_ROWS = 32, SW_CPU_LIKE_ELEMS = 1000000 };
 /* What a program is compiled for. All zero: a device that needs and lacks nothing. */
 struct sw_program_target {
     bool cudnn_attention;   /* attention also works in what cuDNN or its stand-in asks for, and */
-    bool cache_ranges;      /* over a cache in partial results (core/program/workspace.h) */
+    bool cache_ranges;      /* over a cache in partial results (core/ir/workspace.h) */
     bool quantized_panels;  /* weights of 8 bits are widened in panels, too (the same header) */
     bool weight_tiles;      /* products read weights that lie in tiles (SW_TILE_LINES) */
     bool lacks_whole_cache; /* it has no attention over a whole cache, of keys that are gathered */

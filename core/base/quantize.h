@@ -14,7 +14,7 @@
  *
  * Weights: a scale for each output of a matrix, over all of its inputs, wherever they lie. What a
  * weight becomes depends on its matrix alone, not on the mesh. A cache is of int8:
- * core/program/serving.h. Pure functions; any thread. */
+ * core/ir/serving.h. Pure functions; any thread. */
 #ifndef SW_QUANTIZE_H
 #define SW_QUANTIZE_H
 

@@ -8,7 +8,7 @@
 #include "core/base/device.h"
 #include "core/base/error.h"
 #include "core/base/model.h"
-#include "core/model/recompute.h"
+#include "core/base/recompute.h"
 #include "core/base/words.h"
 #include "core/config/launcher.h"
 
@@ -362,7 +362,7 @@ struct sw_optimizer_config {
 };
 
 struct sw_rule_config {  /* one override of the logical axis -> mesh axes table */
-    const char *logical; /* checked by core/program, place kept for the message */
+    const char *logical; /* checked by core/ir, place kept for the message */
     int32_t count;
     const char *axis[4]; /* checked to be dp, fsdp, tp, sp, each at most once */
     struct sw_place place;

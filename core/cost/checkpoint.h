@@ -4,13 +4,13 @@
  * at whose end every rank has what it writes as a snapshot in the host's memory, which a thread
  * then writes while training goes on. Where the snapshot does not fit, what is exchanged is written
  * at once, and the pause lasts until all is written. Pure arithmetic on the tables of
- * core/program/checkpoint and the descriptions; owns nothing. Seconds, bytes. */
+ * core/checkpoint and the descriptions; owns nothing. Seconds, bytes. */
 #ifndef SW_COST_CHECKPOINT_H
 #define SW_COST_CHECKPOINT_H
 
 #include "core/config/config.h"
-#include "core/program/checkpoint/placement.h"
-#include "core/program/set/program_set.h"
+#include "core/checkpoint/placement.h"
+#include "core/programs/program_set.h"
 
 /* What the rate of writing rests on. */
 enum sw_write_rate {

@@ -3,7 +3,7 @@
 #include "core/cost/links.h"
 #include "core/cost/ring.h"
 #include "core/cost/traffic.h"
-#include "core/program/walk.h"
+#include "core/ir/walk.h"
 
 #include <math.h>
 #include <stddef.h>

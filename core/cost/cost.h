@@ -12,8 +12,8 @@
 #include "core/config/config.h"
 #include "core/cost/links.h"
 #include "core/cost/traffic.h"
-#include "core/program/op.h"
-#include "core/program/set/program_set.h"
+#include "core/ir/op.h"
+#include "core/programs/program_set.h"
 
 enum { SW_COST_MAX_REGIONS = 12 };
 
@@ -159,7 +159,7 @@ int sw_cost_price_ideal(const struct sw_program *program, const struct sw_cluste
 
 /* One op as the walk issues it; of the iterations that are extrapolated there are none. */
 struct sw_cost_event {
-    int32_t op, region, layer, micro_step; /* as in core/program/walk.h */
+    int32_t op, region, layer, micro_step; /* as in core/ir/walk.h */
     enum sw_cost_stream stream;
     double issued;     /* when the compute stream came to it */
     double start, end; /* seconds from the start of the step */

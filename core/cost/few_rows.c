@@ -3,7 +3,7 @@
  */
 #include "core/base/quantize.h"
 #include "core/cost/cost.h"
-#include "core/program/walk.h"
+#include "core/ir/walk.h"
 
 #include <math.h>
 #include <string.h>

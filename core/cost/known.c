@@ -1,6 +1,6 @@
 /* What several prices of one program share. */
 #include "core/cost/cost.h"
-#include "core/program/walk.h"
+#include "core/ir/walk.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #define SW_PLANNER_LINKS_H
 
 #include "core/config/config.h"
-#include "core/program/op.h"
+#include "core/ir/op.h"
 
 /* How the groups over some axes lie on the links: at each level, `inside` members of a group in a
  * domain, in `parts` domains of the level below, each with `members`. Groups whose size divides no

@@ -6,8 +6,8 @@
 #include "core/cost/cost.h"
 
 #include "core/cost/links.h"
-#include "core/program/messages.h"
-#include "core/program/workspace.h"
+#include "core/ir/messages.h"
+#include "core/ir/workspace.h"
 
 #include <math.h>
 

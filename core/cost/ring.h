@@ -1,11 +1,11 @@
-/* What ring attention takes: one ring, or one made of inner rings (core/program/workspace.h), one
+/* What ring attention takes: one ring, or one made of inner rings (core/ir/workspace.h), one
  * node's ranks each, with hops inside a node and beside each a piece of a block that goes to the
  * next. Owns nothing. */
 #ifndef SW_COST_RING_H
 #define SW_COST_RING_H
 
 #include "core/cost/links.h"
-#include "core/program/workspace.h"
+#include "core/ir/workspace.h"
 
 struct sw_cost;
 

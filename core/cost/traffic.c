@@ -1,6 +1,6 @@
 #include "core/cost/traffic.h"
 
-#include "core/program/messages.h"
+#include "core/ir/messages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #ifndef SW_COST_TRAFFIC_H
 #define SW_COST_TRAFFIC_H
 
-#include "core/program/op.h"
-#include "core/program/walk.h"
+#include "core/ir/op.h"
+#include "core/ir/walk.h"
 
 /* What one call of an op sends: it follows from the program's sizes, whatever the axis order. */
 struct sw_traffic_sent {

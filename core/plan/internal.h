@@ -3,7 +3,7 @@
 #define SW_PLAN_INTERNAL_H
 
 #include "core/plan/plan.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 
 /* A file that is written starts with these bytes, then the 16 hexadecimal digits of the digest,
  * then a quote. */

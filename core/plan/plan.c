@@ -2,7 +2,7 @@
 #include "core/base/hash.h"
 #include "core/base/quantize.h"
 #include "core/plan/internal.h"
-#include "core/program/model/parameters.h"
+#include "core/models/parameters.h"
 
 #include <inttypes.h>
 #include <math.h>

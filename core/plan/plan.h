@@ -8,7 +8,7 @@
 #include "core/config/config.h"
 #include "core/plan/inputs.h"
 #include "core/plan/paths.h"
-#include "core/program/serving.h"
+#include "core/ir/serving.h"
 
 /* Every choice that a search makes: where ranks lie, and what either purpose does there. */
 struct sw_decision {

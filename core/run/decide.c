@@ -1,7 +1,7 @@
 #include "core/run/decide.h"
 
 #include "core/base/file.h"
-#include "core/run/store.h"
+#include "core/checkpoint/store.h"
 
 #include <stdlib.h>
 #include <string.h>

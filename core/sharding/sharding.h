@@ -42,7 +42,7 @@ static inline bool sw_sharding_equal(const struct sw_sharding *a, const struct s
 
 /* All axes that split some dimension. */
 sw_axis_set sw_spec_axes(const struct sw_partition_spec *spec);
-/* Drops axes of size 1 from spec and partial. Everything in core/program works on normalized
+/* Drops axes of size 1 from spec and partial. Everything in core/ir works on normalized
  * shardings. */
 struct sw_sharding sw_sharding_normalize(const struct sw_mesh *mesh, struct sw_sharding sharding);
 

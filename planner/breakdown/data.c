@@ -1,7 +1,7 @@
 #include "planner/breakdown/data.h"
 
 #include "core/cost/ring.h"
-#include "core/program/walk.h"
+#include "core/ir/walk.h"
 #include "planner/search/report.h"
 
 #include <stdlib.h>

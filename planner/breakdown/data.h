@@ -7,7 +7,7 @@
 
 #include "planner/search/report.h"
 #include "planner/breakdown/memory_profile.h"
-#include "core/program/set/program_set.h"
+#include "core/programs/program_set.h"
 #include "core/cost/checkpoint.h"
 #include "core/cost/timeline.h"
 #include "core/cost/traffic.h"

@@ -1,7 +1,7 @@
 #include "planner/breakdown/memory_profile.h"
 
 #include "core/base/number.h"
-#include "core/program/op.h"
+#include "core/ir/op.h"
 
 #include <stdlib.h>
 #include <string.h>

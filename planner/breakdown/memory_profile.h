@@ -5,7 +5,7 @@
 #ifndef SW_PLANNER_MEMORY_PROFILE_H
 #define SW_PLANNER_MEMORY_PROFILE_H
 
-#include "core/program/program.h"
+#include "core/ir/program.h"
 
 enum sw_memory_kind {
     SW_MEMORY_PARAMETERS,

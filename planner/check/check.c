@@ -4,8 +4,8 @@
 #include "core/base/text.h"
 
 #include "core/base/device.h"
-#include "core/program/set/compile.h"
-#include "core/program/set/program_set.h"
+#include "core/programs/compile.h"
+#include "core/programs/program_set.h"
 #include "planner/command/annotate.h"
 #include "planner/emit/emit.h"
 #include "planner/emit/script.h"

@@ -2,7 +2,7 @@
 
 #include "core/base/arguments.h"
 #include "core/base/text.h"
-#include "core/program/program.h"
+#include "core/ir/program.h"
 #include "planner/command/command.h"
 
 #include <string.h>

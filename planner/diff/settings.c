@@ -1,6 +1,6 @@
 #include "planner/diff/settings.h"
 
-#include "core/model/recompute.h"
+#include "core/base/recompute.h"
 #include "core/base/text.h"
 #include "core/plan/inputs.h"
 #include "planner/diff/diff.h"

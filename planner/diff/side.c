@@ -1,8 +1,8 @@
 /* One side of a diff: reading it, and finding out what it costs. */
 #include "planner/diff/diff.h"
 
-#include "core/program/set/compile.h"
-#include "core/program/set/program_set.h"
+#include "core/programs/compile.h"
+#include "core/programs/program_set.h"
 #include "planner/command/format.h"
 #include "planner/scheduler/scheduler.h"
 

@@ -1,7 +1,7 @@
 #include "planner/emit/plans.h"
 
 #include "core/base/file.h"
-#include "core/program/set/program_set.h"
+#include "core/programs/program_set.h"
 #include "planner/scheduler/script.h"
 #include "planner/search/report.h"
 

@@ -2,7 +2,7 @@
 #include "core/base/file.h"
 #include "core/base/number.h"
 #include "core/base/text.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "planner/fit/fit.h"
 #include "planner/fit/table.h"
 #include "planner/scheduler/scheduler.h"

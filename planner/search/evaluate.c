@@ -1,9 +1,10 @@
 /* Memory and price of one decision, from its own program. */
 #include "planner/search/internal.h"
 
+#include "core/passes/retarget.h"
 #include "core/base/hash.h"
 #include "core/cost/links.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "planner/search/report.h"
 
 #include "core/base/json.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "planner/command/format.h"
 
 int sw_search_parameters(const struct sw_run_config *run, struct sw_parameter_count *out,

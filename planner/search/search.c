@@ -1,6 +1,6 @@
 /* The search over meshes: listing them and sharing them among threads. Each mesh is searched by
  * itself, so that results depend neither on the threads nor on which others are searched. */
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "planner/search/purpose.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 
 #include "core/plan/plan.h"
 #include "core/cost/cost.h"
-#include "core/program/serving.h"
+#include "core/ir/serving.h"
 
 /* What meshes are searched and ranked for. */
 enum sw_purpose { SW_FOR_TRAIN, SW_FOR_SERVE, SW_PURPOSES };

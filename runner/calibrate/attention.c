@@ -1,7 +1,7 @@
 #include "runner/calibrate/attention.h"
 
-#include "core/program/serving.h"
-#include "core/program/workspace.h"
+#include "core/ir/serving.h"
+#include "core/ir/workspace.h"
 #include "runner/collective/comm.h"
 
 #include <math.h>

@@ -11,7 +11,7 @@ int32_t sw_attention_levels(enum sw_attention_phase phase);
 /* The sizes of a grid without shares (struct sw_profile_config): of lengths the first so many, as
  * were measured. */
 void sw_attention_sizes(enum sw_attention_phase phase, int32_t lengths, struct sw_products *out);
-/* FLOP of a point: as the rows of its op count them (core/program/op). */
+/* FLOP of a point: as the rows of its op count them (core/ops). */
 double sw_attention_flops(enum sw_attention_phase phase, const struct sw_product *size);
 
 /* Collective over `world`; every rank gets the sums over all ranks. Takes about `seconds`, with

@@ -3,7 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/number.h"
 #include "core/cost/cost.h"
-#include "core/program/sampling.h"
+#include "core/ir/sampling.h"
 #include "runner/calibrate/fill.h"
 #include "runner/calibrate/links.h"
 #include "runner/calibrate/timer.h"

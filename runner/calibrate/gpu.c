@@ -2,7 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/number.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "runner/collective/comm.h"
 #include "runner/rank/execute.h"
 #include "runner/rank/init.h"

@@ -3,7 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/number.h"
 #include "core/cost/links.h"
-#include "core/program/workspace_collective.h"
+#include "core/ir/workspace_collective.h"
 #include "runner/calibrate/gpu.h"
 #include "runner/collective/call.h"
 

@@ -3,7 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/number.h"
 #include "core/cost/cost.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "runner/calibrate/links.h"
 #include "runner/calibrate/timer.h"
 #include "runner/collective/comm.h"

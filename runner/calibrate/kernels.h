@@ -2,7 +2,7 @@
  * transformers run through the production executor, and every op's time is taken by its kind and
  * size.
  *
- * Sizes are those of the op's row (core/program/op), so a price made of the curves and the same
+ * Sizes are those of the op's row (core/ops), so a price made of the curves and the same
  * rule gives back the measured time. All ranks of a job measure at the same time: what they take
  * from each other (cores, caches, memory bandwidth) is in the figures, as it is in training. Owns
  * nothing that lasts. */

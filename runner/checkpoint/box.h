@@ -3,7 +3,7 @@
 #ifndef SW_CHECKPOINT_BOX_H
 #define SW_CHECKPOINT_BOX_H
 
-#include "core/program/checkpoint/tensors.h"
+#include "core/checkpoint/tensors.h"
 
 struct sw_box {
     int64_t rows, columns; /* of `to`; 0: nothing is done */

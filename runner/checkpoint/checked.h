@@ -3,7 +3,7 @@
 #ifndef SW_CHECKED_H
 #define SW_CHECKED_H
 
-#include "core/run/manifest.h"
+#include "core/checkpoint/manifest.h"
 
 struct sw_checked {
     bool has_manifest;

@@ -3,8 +3,8 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/run/store.h"
-#include "core/run/store_internal.h"
+#include "core/checkpoint/store.h"
+#include "core/checkpoint/store_internal.h"
 #include "runner/rank/launch.h"
 
 #include <errno.h>

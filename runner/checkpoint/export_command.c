@@ -1,6 +1,6 @@
 #include "runner/checkpoint/export_command.h"
 
-#include "core/run/store.h"
+#include "core/checkpoint/store.h"
 #include "runner/checkpoint/model_folder.h"
 
 #include <stdio.h>

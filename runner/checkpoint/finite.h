@@ -2,7 +2,7 @@
 #ifndef SW_CHECKPOINT_FINITE_H
 #define SW_CHECKPOINT_FINITE_H
 
-#include "core/program/checkpoint/placement.h"
+#include "core/checkpoint/placement.h"
 #include "runner/rank/execute.h"
 
 /* Looks at this rank's part of what was read from the folder, the tensors of the placement: the

@@ -7,7 +7,7 @@
 #ifndef SW_CHECKPOINT_LOADER_H
 #define SW_CHECKPOINT_LOADER_H
 
-#include "core/run/manifest.h"
+#include "core/checkpoint/manifest.h"
 #include "runner/rank/rank.h"
 
 struct sw_loading {

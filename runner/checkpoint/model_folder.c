@@ -2,7 +2,7 @@
 #include "core/base/text.h"
 #include "core/config/config.h"
 #include "runner/checkpoint/folder.h"
-#include "core/run/manifest.h"
+#include "core/checkpoint/manifest.h"
 #include "runner/checkpoint/model_index.h"
 
 #include <dirent.h>

@@ -7,7 +7,7 @@
 #define SW_MODEL_FOLDER_H
 
 #include "core/base/model.h"
-#include "core/program/checkpoint/placement.h"
+#include "core/checkpoint/placement.h"
 #include "runner/checkpoint/safetensors.h"
 
 struct sw_folder_file {

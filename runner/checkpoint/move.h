@@ -1,5 +1,5 @@
 /* Moves a state between the shards of a mesh and the ranks that own parts of files, round by round
- * (core/program/checkpoint/exchange.h). Collective: every rank calls it for every round, in order.
+ * (core/checkpoint/exchange.h). Collective: every rank calls it for every round, in order.
  *
  * Two message buffers of chunk_bytes are the workspace of the set's program `save`, or of its own
  * where the set has none; where the device's memory is not the host's, it owns two more in the
@@ -8,7 +8,7 @@
 #ifndef SW_CHECKPOINT_MOVE_H
 #define SW_CHECKPOINT_MOVE_H
 
-#include "core/program/checkpoint/exchange.h"
+#include "core/checkpoint/exchange.h"
 #include "runner/checkpoint/scales.h"
 #include "runner/rank/execute.h"
 

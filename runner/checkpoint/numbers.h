@@ -3,7 +3,7 @@
 #ifndef SW_CHECKPOINT_NUMBERS_H
 #define SW_CHECKPOINT_NUMBERS_H
 
-#include "core/program/checkpoint/tensors.h"
+#include "core/checkpoint/tensors.h"
 
 /* Rounded once, to nearest, ties to even; beyond the range infinity, a NaN stays one. The same
  * dtype: bit by bit. `to` and `from` do not overlap. */

@@ -2,7 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
-#include "core/run/store.h"
+#include "core/checkpoint/store.h"
 
 #include <errno.h>
 #include <fcntl.h>

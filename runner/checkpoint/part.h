@@ -1,11 +1,11 @@
 /* One rank's part of the files of a checkpoint, as a stream of bytes: its extents one behind the
- * other (core/program/checkpoint/placement.h), written to or read from the files slice by slice
+ * other (core/checkpoint/placement.h), written to or read from the files slice by slice
  * with their checksums. Owns an open file and the checksums; borrows the placement. */
 #ifndef SW_CHECKPOINT_PART_H
 #define SW_CHECKPOINT_PART_H
 
-#include "core/program/checkpoint/placement.h"
-#include "core/run/manifest.h"
+#include "core/checkpoint/placement.h"
+#include "core/checkpoint/manifest.h"
 
 struct sw_part {
     const struct sw_placement *placement;

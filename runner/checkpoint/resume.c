@@ -4,7 +4,7 @@
 #include "core/base/words.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/model_folder.h"
-#include "core/run/store.h"
+#include "core/checkpoint/store.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #define SW_RESUME_H
 
 #include "runner/checkpoint/loader.h"
-#include "core/run/store.h"
+#include "core/checkpoint/store.h"
 #include "runner/rank/rank.h"
 
 struct sw_resume_options {

@@ -1,7 +1,7 @@
 #include "runner/checkpoint/room.h"
 
 #include "core/base/file.h"
-#include "core/run/store.h"
+#include "core/checkpoint/store.h"
 
 #include <errno.h>
 #include <inttypes.h>

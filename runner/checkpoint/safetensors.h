@@ -4,7 +4,7 @@
 #ifndef SW_SAFETENSORS_H
 #define SW_SAFETENSORS_H
 
-#include "core/program/checkpoint/tensors.h"
+#include "core/checkpoint/tensors.h"
 
 enum {
     SW_SAFETENSORS_MAX_DIMS = 8,

@@ -1,6 +1,6 @@
 /* How a checkpoint comes to be in its folder. */
 #include "core/base/file.h"
-#include "core/run/store_internal.h"
+#include "core/checkpoint/store_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

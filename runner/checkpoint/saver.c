@@ -5,7 +5,7 @@
 #include "runner/checkpoint/model_folder.h"
 #include "runner/checkpoint/move.h"
 #include "runner/checkpoint/part.h"
-#include "core/run/store.h"
+#include "core/checkpoint/store.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -9,7 +9,7 @@
 #ifndef SW_CHECKPOINT_SAVER_H
 #define SW_CHECKPOINT_SAVER_H
 
-#include "core/run/manifest.h"
+#include "core/checkpoint/manifest.h"
 #include "runner/rank/rank.h"
 
 struct sw_saver;

@@ -5,7 +5,7 @@
 #ifndef SW_CHECKPOINT_SCALES_H
 #define SW_CHECKPOINT_SCALES_H
 
-#include "core/program/checkpoint/exchange.h"
+#include "core/checkpoint/exchange.h"
 #include "runner/rank/execute.h"
 
 struct sw_scales {

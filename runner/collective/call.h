@@ -5,7 +5,7 @@
 #ifndef SW_COLLECTIVE_CALL_H
 #define SW_COLLECTIVE_CALL_H
 
-#include "core/program/workspace_collective.h"
+#include "core/ir/workspace_collective.h"
 #include "runner/collective/collective.h"
 
 /* Fills outer, n, middle, m, inner, dim_first, elems[0], count and kind from the local input shape;

@@ -7,7 +7,7 @@
 #ifndef SW_COLLECTIVE_H
 #define SW_COLLECTIVE_H
 
-#include "core/program/program.h"
+#include "core/ir/program.h"
 
 struct sw_collective_call {
     enum sw_collective kind; /* not SW_SLICE */

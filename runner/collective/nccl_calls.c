@@ -1,6 +1,6 @@
 #include "runner/collective/nccl_calls.h"
 
-#include "core/program/messages.h"
+#include "core/ir/messages.h"
 #include "runner/collective/call.h"
 #include "runner/device/cuda/move.h"
 

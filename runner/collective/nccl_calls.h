@@ -1,5 +1,5 @@
 /* One collective call through NCCL, on a stream: as it lies, or packed into the call's workspace
- * piece by piece (core/program/messages.h says which). Owns nothing. */
+ * piece by piece (core/ir/messages.h says which). Owns nothing. */
 #ifndef SW_COLLECTIVE_NCCL_CALLS_H
 #define SW_COLLECTIVE_NCCL_CALLS_H
 

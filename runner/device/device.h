@@ -4,7 +4,7 @@
 #ifndef SW_DEVICE_H
 #define SW_DEVICE_H
 
-#include "core/program/op.h"
+#include "core/ir/op.h"
 
 /* One operand as this rank sees it. */
 struct sw_tensor {

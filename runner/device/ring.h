@@ -8,7 +8,7 @@
 #ifndef SW_RUNNER_RING_H
 #define SW_RUNNER_RING_H
 
-#include "core/program/workspace.h"
+#include "core/ir/workspace.h"
 #include "runner/device/device.h"
 
 struct sw_ring_step {

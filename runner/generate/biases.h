@@ -3,7 +3,7 @@
 #ifndef SW_GENERATE_BIASES_H
 #define SW_GENERATE_BIASES_H
 
-#include "core/program/sampling.h"
+#include "core/ir/sampling.h"
 #include "runner/generate/codec.h"
 
 /* Each token at most once in a list. */

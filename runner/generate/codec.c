@@ -1,7 +1,7 @@
 #include "runner/generate/codec.h"
 
 #include "core/base/tokenizer_file.h"
-#include "runner/text/tokenizer.h"
+#include "runner/text/tokenizer/tokenizer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

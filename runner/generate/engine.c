@@ -2,7 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/hash.h"
-#include "core/program/serving.h"
+#include "core/ir/serving.h"
 #include "runner/generate/prefix.h"
 #include "runner/generate/rows.h"
 #include "runner/generate/turns.h"

@@ -16,7 +16,7 @@
 #include "runner/generate/adjustments.h"
 #include "runner/rank/execute.h"
 
-/* How tokens are chosen: core/program/sampling.h. {0} with penalty 1 and top_p 1: the most probable
+/* How tokens are chosen: core/ir/sampling.h. {0} with penalty 1 and top_p 1: the most probable
  * one. */
 struct sw_sampling {
     double temperature, top_p, min_p, penalty;

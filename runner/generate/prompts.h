@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* How a text is sampled, as core/program/sampling.h has it, and how long it gets. */
+/* How a text is sampled, as core/ir/sampling.h has it, and how long it gets. */
 struct sw_sampling_params {
     double temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
     int64_t top_k, max_new_tokens, min_new_tokens, seed, n;

@@ -1,7 +1,7 @@
 #include "runner/generate/rows.h"
 
-#include "core/program/sampling.h"
-#include "core/program/serving.h"
+#include "core/ir/sampling.h"
+#include "core/ir/serving.h"
 
 #include <stdlib.h>
 #include <string.h>

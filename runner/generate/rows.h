@@ -22,7 +22,7 @@ struct sw_rows {
     bool tails;          /* prefill does not mix, and read has the ends of prompts (serving.h) */
     /* Of the call that is made ready. */
     enum sw_program_kind kind;
-    int32_t size;          /* of the program (core/program/serving.h) */
+    int32_t size;          /* of the program (core/ir/serving.h) */
     int64_t count, length; /* rows, and tokens of each */
     int32_t *tokens;       /* [count, length] */
     int32_t *labels;       /* as tokens of prompts */

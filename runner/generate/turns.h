@@ -9,7 +9,7 @@
 #ifndef SW_GENERATE_TURNS_H
 #define SW_GENERATE_TURNS_H
 
-#include "core/program/program.h"
+#include "core/ir/program.h"
 
 struct sw_turn {
     enum sw_program_kind waits; /* for this program; SW_PROGRAM_KINDS: the slot is free */

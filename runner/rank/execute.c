@@ -1,6 +1,6 @@
 #include "runner/rank/execute_internal.h"
 
-#include "core/program/workspace.h"
+#include "core/ir/workspace.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #ifndef SW_EXECUTE_H
 #define SW_EXECUTE_H
 
-#include "core/program/set/program_set.h"
+#include "core/programs/program_set.h"
 #include "runner/collective/collective.h"
 #include "runner/device/device.h"
 
@@ -75,7 +75,7 @@ struct sw_fetch {
     void *context;
 };
 
-/* Collective. Runs a program of the set once, all its passes (core/program/walk.h). step: what its
+/* Collective. Runs a program of the set once, all its passes (core/ir/walk.h). step: what its
  * ops read of the step; micro_step is the executor's. NULL: none of them reads it. Errors
  * (SW_ENVIRONMENT): the set has no such program; an input that is not fed, a feed of another size;
  * the program has no such output; nobody fetches its exchange. */

@@ -2,7 +2,7 @@
 #ifndef SW_RUNNER_EXECUTE_INTERNAL_H
 #define SW_RUNNER_EXECUTE_INTERNAL_H
 
-#include "core/program/walk.h"
+#include "core/ir/walk.h"
 #include "runner/collective/call.h"
 #include "runner/rank/execute.h"
 

@@ -1,6 +1,6 @@
 #include "runner/rank/rank.h"
 
-#include "core/program/workspace_collective.h"
+#include "core/ir/workspace_collective.h"
 #include "runner/rank/accelerator.h"
 #include "runner/rank/gpu_kinds.h"
 

@@ -2,7 +2,7 @@
  * chunks. */
 #include "runner/serve/answer.h"
 
-#include "runner/text/utf8.h"
+#include "runner/text/tokenizer/utf8.h"
 
 #include <jansson.h>
 #include <stdio.h>

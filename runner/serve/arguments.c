@@ -1,7 +1,7 @@
 #include "runner/serve/serve.h"
 
 #include "core/base/text.h"
-#include "runner/text/utf8.h"
+#include "runner/text/tokenizer/utf8.h"
 
 #include <string.h>
 

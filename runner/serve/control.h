@@ -6,7 +6,7 @@
 
 #include "runner/generate/engine.h"
 #include "runner/rank/launch.h"
-#include "runner/text/tokenizer.h"
+#include "runner/text/tokenizer/tokenizer.h"
 
 /* Since the last program; {0}: nothing. Rank 0's. */
 struct sw_control {

@@ -5,7 +5,7 @@
 #define SW_SERVE_READER_H
 
 #include "runner/serve/request.h"
-#include "runner/text/tokenizer.h"
+#include "runner/text/tokenizer/tokenizer.h"
 
 /* A body and what came of it. */
 struct sw_body {

@@ -2,9 +2,9 @@
  */
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "runner/text/internal.h"
-#include "runner/text/json_mistake.h"
-#include "runner/text/special.h"
+#include "runner/text/tokenizer/internal.h"
+#include "runner/text/tokenizer/json_mistake.h"
+#include "runner/text/tokenizer/special.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,9 +5,9 @@
 
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "runner/text/internal.h"
-#include "runner/text/jinja.h"
-#include "runner/text/special.h"
+#include "runner/text/tokenizer/internal.h"
+#include "runner/text/jinja/jinja.h"
+#include "runner/text/tokenizer/special.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef SW_CHAT_H
 #define SW_CHAT_H
 
-#include "runner/text/tokenizer.h"
+#include "runner/text/tokenizer/tokenizer.h"
 
 #include <jansson.h>
 

@@ -4,8 +4,8 @@
  * sounds, and counts where there is nothing else. */
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "runner/text/internal.h"
-#include "runner/text/special.h"
+#include "runner/text/tokenizer/internal.h"
+#include "runner/text/tokenizer/special.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 
 #include "core/base/file.h"
 #include "core/plan/data_file.h"
-#include "runner/text/json_mistake.h"
-#include "runner/text/utf8.h"
+#include "runner/text/tokenizer/json_mistake.h"
+#include "runner/text/tokenizer/utf8.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -7,7 +7,7 @@
 #ifndef SW_TOKENIZE_FILES_H
 #define SW_TOKENIZE_FILES_H
 
-#include "runner/text/tokenizer.h"
+#include "runner/text/tokenizer/tokenizer.h"
 
 struct sw_tokenize_options {
     int32_t end; /* the token behind each document; -1: none; not put twice */

@@ -6,7 +6,7 @@
 #include "runner/checkpoint/lock.h"
 #include "runner/checkpoint/room.h"
 #include "runner/checkpoint/saver.h"
-#include "core/run/store.h"
+#include "core/checkpoint/store.h"
 #include "runner/train/ending.h"
 #include "runner/train/trainer.h"
 #include "runner/train/learning_rate.h"

@@ -1,7 +1,7 @@
 #include "runner/train/trainer.h"
 
 #include "core/plan/data_file.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 
 #include <inttypes.h>
 #include <math.h>

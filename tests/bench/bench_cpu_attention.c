@@ -8,7 +8,7 @@
  * for each element of a head forward, 10 backward. */
 #include "core/base/clock.h"
 #include "core/base/number.h"
-#include "core/program/workspace.h"
+#include "core/ir/workspace.h"
 #include "runner/device/cpu/cpu.h"
 
 #include <math.h>

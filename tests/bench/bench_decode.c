@@ -15,7 +15,7 @@
 #include "core/base/clock.h"
 #include "core/base/number.h"
 #include "core/base/quantize.h"
-#include "core/program/sampling.h"
+#include "core/ir/sampling.h"
 #include "runner/collective/comm.h"
 #include "runner/rank/execute.h"
 #include "tests/bench/products.h"

@@ -12,7 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/number.h"
 #include "core/plan/plan.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "runner/collective/comm.h"
 #include "tests/bench/op_table.h"
 #include "tests/bench/products.h"

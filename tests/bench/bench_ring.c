@@ -9,7 +9,7 @@
  * and their ratio; a ring of P of bare attention gains (2P - 1) / P. */
 #include "core/base/clock.h"
 #include "core/base/number.h"
-#include "core/program/workspace.h"
+#include "core/ir/workspace.h"
 #include "runner/collective/comm.h"
 #include "runner/device/cpu/cpu.h"
 

@@ -6,7 +6,7 @@
  * and checks that the tokens decode. IDS: the tokens, little-endian int32. A text that lies under
  * 4 MiB is repeated until a second is over. tests/oracle/tokenizer_oracle.py compares IDS. */
 #include "core/base/file.h"
-#include "runner/text/tokenizer.h"
+#include "runner/text/tokenizer/tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

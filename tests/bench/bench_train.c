@@ -8,7 +8,7 @@
  * head as well, at the causal half. */
 #include "core/base/clock.h"
 #include "core/base/number.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "runner/collective/comm.h"
 #include "runner/rank/batch.h"
 #include "tests/bench/products.h"

@@ -7,11 +7,11 @@
  * what is made at first (primitives of the library, pages) is not counted. */
 #include "core/base/number.h"
 #include "core/base/quantize.h"
-#include "core/program/sampling.h"
-#include "core/program/serving.h"
-#include "core/program/workspace.h"
+#include "core/ir/sampling.h"
+#include "core/ir/serving.h"
+#include "core/ir/workspace.h"
 #include "runner/device/cpu/cpu.h"
-#include "runner/text/jinja.h"
+#include "runner/text/jinja/jinja.h"
 
 #include <dnnl.h>
 #include <gnu/libc-version.h>

@@ -2,9 +2,9 @@
 
 #include "core/base/number.h"
 #include "core/cost/cost.h"
-#include "core/program/op.h"
-#include "core/program/set/compile.h"
-#include "core/program/walk.h"
+#include "core/ir/op.h"
+#include "core/programs/compile.h"
+#include "core/ir/walk.h"
 #include "runner/rank/batch.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include "core/config/config.h"
 #include "core/plan/plan.h"
-#include "core/program/program.h"
+#include "core/ir/program.h"
 #include "runner/rank/execute.h"
 
 /* The training step of a plan for one rank. Errors (SW_BAD_INPUT): it is for more. The caller frees

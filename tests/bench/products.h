@@ -3,7 +3,7 @@
 #ifndef SW_BENCH_PRODUCTS_H
 #define SW_BENCH_PRODUCTS_H
 
-#include "core/program/op.h"
+#include "core/ir/op.h"
 
 /* Seconds that all products of a program take, best of several runs of each, on the threads that
  * OpenMP has now, by that clock (core/base/clock.h). `attention`: those of ring attention as well,

@@ -1,8 +1,8 @@
 /* Any bytes as a chat template, rendered with one conversation: refused in one line with a place,
  * or by itself; else text in UTF-8 and the words of others where the spans say, within the limits.
  */
-#include "runner/text/jinja.h"
-#include "runner/text/utf8.h"
+#include "runner/text/jinja/jinja.h"
+#include "runner/text/tokenizer/utf8.h"
 #include "tests/fuzz/support.h"
 
 #include <stdlib.h>

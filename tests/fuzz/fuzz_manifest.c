@@ -1,7 +1,7 @@
 /* Any bytes as a manifest: as they are, and with the checksum that belongs to them, since anyone
  * can compute one. A refusal is one line; what is accepted names plain files inside the folder,
  * with slices that cover them, and is written and read back with the same result. */
-#include "core/run/manifest.h"
+#include "core/checkpoint/manifest.h"
 #include "tests/fuzz/support.h"
 
 #include <inttypes.h>

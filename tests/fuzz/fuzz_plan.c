@@ -1,7 +1,7 @@
 /* Any bytes as a plan file: as they are, and with the digest that belongs to them, since anyone can
  * compute one. What is accepted is written, read back and written again, with the same result. */
 #include "core/plan/internal.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "tests/fuzz/support.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* Any text as tokenizer.json, and any text behind a line "%%" to encode with it. A refusal is one
  * line; what is accepted encodes to tokens that it has, the same with the cache and without,
  * decodes to UTF-8, and gives token by token what it gives at once. */
-#include "runner/text/tokenizer.h"
-#include "runner/text/utf8.h"
+#include "runner/text/tokenizer/tokenizer.h"
+#include "runner/text/tokenizer/utf8.h"
 #include "tests/fuzz/support.h"
 
 #include <stdlib.h>

@@ -1,1 +1,1 @@
-sw_fuzzer(fuzz_plan LIBRARIES sw_plan sw_program_set)
+sw_fuzzer(fuzz_plan LIBRARIES sw_plan sw_programs)

@@ -1,10 +1,10 @@
 if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   find_package(Threads REQUIRED)
   sw_test(test_oracle SOURCES test_oracle.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base Threads::Threads
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
           ARGS tests/oracle/fixtures)
   sw_test(test_families SOURCES test_families.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
-          LIBRARIES sw_config sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base
+          LIBRARIES sw_config sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base
           Threads::Threads ARGS tests/oracle/fixtures/families)
   # "5": each family on every fifth mesh; "1" on all of them.
   set(sw_stride 5)
@@ -13,7 +13,7 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   endif()
   sw_test(test_family_texts SOURCES test_family_texts.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/texts.c
-          LIBRARIES sw_config sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base
+          LIBRARIES sw_config sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base
           Threads::Threads ARGS tests/oracle/fixtures/families ${sw_stride})
   sw_label(threads test_oracle)
 endif()

@@ -1,6 +1,6 @@
 /* Renders what chat_templates.py asks for: of each line {"template": text, "variables": {...},
  * "now": seconds} of the input {"text": ...} or {"error": ...}. */
-#include "runner/text/jinja.h"
+#include "runner/text/jinja/jinja.h"
 
 #include <stdio.h>
 #include <stdlib.h>

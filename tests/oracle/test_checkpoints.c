@@ -4,7 +4,7 @@
  *
  * The bytes are read here, plainly; how a job reads them is the loader's tests' matter. */
 #include "core/base/number.h"
-#include "core/program/set/program_set.h"
+#include "core/programs/program_set.h"
 #include "runner/checkpoint/model_folder.h"
 #include "tests/support/harness.h"
 

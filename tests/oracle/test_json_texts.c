@@ -2,7 +2,7 @@
  * Python does; in a file of which only some keys are read, none of it is in the way. */
 #include "core/config/config.h"
 #include "runner/checkpoint/json_text.h"
-#include "runner/text/jinja.h"
+#include "runner/text/jinja/jinja.h"
 
 #include <inttypes.h>
 #include <math.h>

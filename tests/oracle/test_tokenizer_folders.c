@@ -6,7 +6,7 @@
  * DIR holds the folders. Fails when one differs from both versions, or more than REFUSED of them
  * are refused (default: any number). */
 #include "runner/text/chat.h"
-#include "runner/text/tokenizer.h"
+#include "runner/text/tokenizer/tokenizer.h"
 
 #include <dirent.h>
 #include <stdio.h>

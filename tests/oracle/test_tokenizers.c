@@ -3,7 +3,7 @@
  * text, decoding, and decoding token by token. */
 #include "core/base/file.h"
 #include "runner/text/chat.h"
-#include "runner/text/tokenizer.h"
+#include "runner/text/tokenizer/tokenizer.h"
 
 #include <jansson.h>
 #include <setjmp.h>

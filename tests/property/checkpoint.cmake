@@ -1,4 +1,4 @@
-sw_test(test_checkpoint_exchange SOURCES test_checkpoint_exchange.c LIBRARIES sw_program_set)
+sw_test(test_checkpoint_exchange SOURCES test_checkpoint_exchange.c LIBRARIES sw_programs)
 if(TARGET sw_runner AND TARGET sw_device_cpu)
   # The thread sanitizer sees a quarter of the trials: each number of ranks saves and loads; all by tests/soak.sh.
   set(sw_move_part 1)
@@ -6,7 +6,7 @@ if(TARGET sw_runner AND TARGET sw_device_cpu)
     set(sw_move_part 4)
   endif()
   sw_test(test_checkpoint_move SOURCES test_checkpoint_move.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set Threads::Threads ARGS ${sw_move_part})
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs Threads::Threads ARGS ${sw_move_part})
   sw_test_properties(test_checkpoint_move PROPERTIES TIMEOUT 600)
   sw_label(threads test_checkpoint_move)
   if(TARGET sw_collective_mpi AND MPIEXEC_EXECUTABLE AND NOT SW_SANITIZE MATCHES "thread")

@@ -10,7 +10,7 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   endif()
   sw_test(test_meshes SOURCES test_meshes.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/variants.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base Threads::Threads
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
           ARGS ${sw_stride})
   if(TARGET test_meshes)
     sw_test_counts_allocations(test_meshes)
@@ -18,11 +18,11 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   # Every 193rd of the 288 variants on each of 68 meshes.
   sw_test(test_uneven_meshes SOURCES test_uneven_meshes.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/variants.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base Threads::Threads
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
           ARGS ${sw_uneven_stride})
 endif()
-if(TARGET sw_program_set)
-  sw_test(test_counts SOURCES test_counts.c LIBRARIES sw_program_set sw_sharding sw_base)
+if(TARGET sw_programs)
+  sw_test(test_counts SOURCES test_counts.c LIBRARIES sw_programs sw_sharding sw_base)
 endif()
 
 # 150 steps, twice; tests/soak.sh takes all 250.
@@ -48,12 +48,12 @@ endif()
 if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   # "2": random sets on each mesh.
   sw_test(test_recompute SOURCES test_recompute.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base Threads::Threads
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
           ARGS 2)
   sw_test(test_frozen SOURCES test_frozen.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base Threads::Threads)
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads)
   # "30": draws of seed 1; tests/soak.sh has more.
   sw_test(test_saves SOURCES test_saves.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base Threads::Threads
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
           ARGS 30 1)
 endif()

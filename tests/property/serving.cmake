@@ -2,7 +2,7 @@ find_package(Threads REQUIRED)
 if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   sw_test(test_serving SOURCES test_serving.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/texts.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base Threads::Threads)
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads)
   if(TARGET test_serving)
     sw_test_counts_allocations(test_serving)
   endif()
@@ -13,7 +13,7 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   endif()
   sw_test(test_slots SOURCES test_slots.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/texts.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base Threads::Threads
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
           ARGS ${sw_slots})
   if(TARGET test_slots)
     # what oneDNN does on a processor that has no more (nothing on another one)
@@ -24,7 +24,7 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
     # texts whose tokens meet weights in the processor's tiles, which are emulated (tests/unit/device.cmake)
     sw_test(test_slots_amx SOURCES test_slots.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
             ${CMAKE_SOURCE_DIR}/tests/support/texts.c $<TARGET_OBJECTS:sw_kernels_amx>
-            LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base Threads::Threads
+            LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
             ARGS 3 0)
     if(TARGET test_slots_amx)
       target_compile_definitions(test_slots_amx PRIVATE SW_AMX_EMULATED)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/program/set/program_set.h"
+#include "core/programs/program_set.h"
 
 #include <stdlib.h>
 #include <string.h>

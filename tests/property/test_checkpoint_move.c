@@ -7,8 +7,8 @@
  * formula. */
 #include "core/base/number.h"
 #include "core/base/quantize.h"
-#include "core/program/set/compile.h"
-#include "core/program/serving.h"
+#include "core/programs/compile.h"
+#include "core/ir/serving.h"
 #include "runner/checkpoint/move.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/staged.h"

@@ -1,10 +1,10 @@
 /* The collectives of a program are those that an expert would write: the table in
  * docs/architecture.md, Sharding, counted. A coalesced all_reduce of several operands is one op;
  * every op over axes of more than one rank counts. */
-#include "core/program/messages.h"
-#include "core/program/op.h"
-#include "core/program/set/compile.h"
-#include "core/program/walk.h"
+#include "core/ir/messages.h"
+#include "core/ir/op.h"
+#include "core/programs/compile.h"
+#include "core/ir/walk.h"
 #include "tests/support/recompute.h"
 
 #include <setjmp.h>

@@ -6,8 +6,8 @@
  *                                       EVERY: each n-th mesh only; TYPE: fp32 or bf16, else both
  *   test_cuda_meshes waits [EVERY]      (emulated, NCCL) three waits for events, or each n-th,
  *                                       are left out one at a time: other losses, or an error */
-#include "core/program/messages.h"
-#include "core/program/set/program_set.h"
+#include "core/ir/messages.h"
+#include "core/programs/program_set.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/staged.h"
 #include "runner/device/cuda/device.h"

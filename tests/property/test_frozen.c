@@ -4,7 +4,7 @@
  *
  * In double. A step without clipping changes each parameter by its own gradient alone, so a
  * training of all parameters on one rank is the oracle of a first step. */
-#include "core/program/model/parameters.h"
+#include "core/models/parameters.h"
 #include "tests/support/harness.h"
 
 #include <math.h>

@@ -8,10 +8,11 @@
 
 #include <cmocka.h>
 
-#include "core/program/op.h"
-#include "core/program/serving.h"
-#include "core/program/set/compile.h"
-#include "core/program/walk.h"
+#include "core/passes/retarget.h"
+#include "core/ir/op.h"
+#include "core/ir/serving.h"
+#include "core/programs/compile.h"
+#include "core/ir/walk.h"
 #include "tests/support/recompute.h"
 
 #include <stdlib.h>

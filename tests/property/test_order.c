@@ -1,9 +1,9 @@
 /* What runs is what was priced, in that order: programs of every kind run on a device and a
  * communicator that compute nothing and note each call, and these are compared, op by op, with the
- * price's trace and with the order that core/program/walk.h promises, written here once more. */
+ * price's trace and with the order that core/ir/walk.h promises, written here once more. */
 #include "core/cost/cost.h"
-#include "core/program/op.h"
-#include "core/program/walk.h"
+#include "core/ir/op.h"
+#include "core/ir/walk.h"
 #include "runner/rank/execute.h"
 #include "tests/support/recompute.h"
 #include "tests/unit/plan_support.h"

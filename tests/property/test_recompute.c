@@ -2,7 +2,7 @@
  * values in random numbers of layers, on every mesh: losses, gradient norms and gradients in single
  * precision are those of the same mesh when everything is kept, and as many bytes are allocated as
  * planned. The argument is the number of sets that each mesh is tried with. */
-#include "core/program/model/parameters.h"
+#include "core/models/parameters.h"
 #include "tests/support/harness.h"
 #include "tests/support/recompute.h"
 

@@ -8,7 +8,7 @@
  * A run that differs is printed with its draw: `test_saves 1 SEED DRAW` runs it again. With
  * SW_EMULATED the ranks' devices are CUDA's, emulated. */
 #include "core/base/hash.h"
-#include "core/program/set/program_set.h"
+#include "core/programs/program_set.h"
 #include "tests/support/harness.h"
 #include "tests/support/recompute.h"
 #ifdef SW_EMULATED

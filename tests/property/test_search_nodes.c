@@ -1,7 +1,7 @@
 /* Every number of nodes that clusters have gets its fsdp: 3, 12, 31 or 96 of them, whatever divides
  * hidden_size and the batch. */
-#include "core/program/program.h"
-#include "core/program/set/compile.h"
+#include "core/ir/program.h"
+#include "core/programs/compile.h"
 #include "planner/search/search.h"
 #include "tests/unit/plan_support.h"
 

@@ -1,7 +1,7 @@
 /* What the search decides: as many meshes as the product formula says, every number that of the
  * candidate's own program, nothing faster left out at the top, the run's constraints kept, and the
  * same whatever the threads. */
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "planner/search/search.h"
 #include "tests/unit/plan_support.h"
 #include "tests/support/recompute.h"

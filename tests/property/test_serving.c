@@ -5,9 +5,9 @@
  * change: prompts of mixed lengths, more texts than slots, every variant of the dense families. */
 #include "core/base/hash.h"
 #include "core/base/number.h"
-#include "core/program/op.h"
-#include "core/program/set/compile.h"
-#include "core/program/workspace.h"
+#include "core/ir/op.h"
+#include "core/programs/compile.h"
+#include "core/ir/workspace.h"
 #include "runner/rank/batch.h"
 #include "runner/collective/comm.h"
 #include "runner/generate/engine.h"

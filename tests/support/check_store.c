@@ -5,7 +5,7 @@
  * Fails, with a line, when `latest` names what is no whole checkpoint, every byte of it read; with
  * `clean` also when `latest` names a hidden folder, or anything lies there that a job which ended
  * does not leave. Prints the step that `latest` names, 0: it names none. */
-#include "core/run/manifest.h"
+#include "core/checkpoint/manifest.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  *
  *     forge_manifest CHECKPOINT OPTIMIZER */
 #include "core/base/file.h"
-#include "core/run/manifest.h"
+#include "core/checkpoint/manifest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

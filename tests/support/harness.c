@@ -1,8 +1,8 @@
 #include "tests/support/harness.h"
 
 #include "core/base/number.h"
-#include "core/program/program.h"
-#include "core/program/set/compile.h"
+#include "core/ir/program.h"
+#include "core/programs/compile.h"
 #include "runner/rank/batch.h"
 #include "runner/checkpoint/move.h"
 #include "runner/rank/init.h"

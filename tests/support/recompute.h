@@ -2,7 +2,7 @@
 #ifndef SW_TEST_RECOMPUTE_H
 #define SW_TEST_RECOMPUTE_H
 
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 
 #include <stdlib.h>
 #include <string.h>

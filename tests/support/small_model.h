@@ -3,7 +3,7 @@
 #ifndef SW_TEST_SMALL_MODEL_H
 #define SW_TEST_SMALL_MODEL_H
 
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 
 #include <string.h>
 

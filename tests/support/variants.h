@@ -2,7 +2,7 @@
 #ifndef SW_TEST_VARIANTS_H
 #define SW_TEST_VARIANTS_H
 
-#include "core/program/program.h"
+#include "core/ir/program.h"
 #include "core/sharding/mesh.h"
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-sw_test(test_checkpoint_tables SOURCES test_checkpoint_tables.c LIBRARIES sw_program_set)
+sw_test(test_checkpoint_tables SOURCES test_checkpoint_tables.c LIBRARIES sw_programs)
 if(TARGET test_checkpoint_tables)
   target_link_options(test_checkpoint_tables PRIVATE -Wl,--wrap=malloc,--wrap=calloc)
 endif()

@@ -1,7 +1,7 @@
 #include "tests/unit/collective_reference.h"
 
 #include "core/base/quantize.h"
-#include "core/program/workspace_collective.h"
+#include "core/ir/workspace_collective.h"
 #include "runner/collective/call.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "core/cost/cost.h"
 #include "core/plan/plan.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "tests/unit/plan_support.h"
 
 #include <math.h>

@@ -135,7 +135,7 @@ foreach(variant absent stand_in)
   set(library sw_device_cuda_emulated_${variant})
   add_library(${library} STATIC ${sources} ${cudnn_${variant}})
   target_include_directories(${library} SYSTEM PRIVATE ${include})
-  target_link_libraries(${library} PUBLIC sw_program sw_sharding sw_base m)
+  target_link_libraries(${library} PUBLIC sw_ir sw_sharding sw_base m)
 endforeach()
 sw_test(test_cuda_ops_emulated SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_ops.c ${objects_256}
         LIBRARIES sw_device_cuda_emulated_absent sw_device_cpu stdc++)

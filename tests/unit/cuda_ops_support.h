@@ -4,7 +4,7 @@
 #define SW_TEST_CUDA_OPS_SUPPORT_H
 
 #include "core/base/number.h"
-#include "core/program/serving.h"
+#include "core/ir/serving.h"
 #include "runner/device/cuda/serving.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #define SW_TEST_MODEL_FOLDER_SUPPORT_H
 
 #include "core/base/file.h"
-#include "core/program/set/program_set.h"
+#include "core/programs/program_set.h"
 #include "runner/checkpoint/model_folder.h"
 
 #include <setjmp.h>

@@ -23,7 +23,7 @@ if(TARGET sw_runner)
 endif()
 if(TARGET runner AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/test_runner.c)
   sw_test(test_metrics SOURCES test_metrics.c ${CMAKE_SOURCE_DIR}/runner/train/metrics.c
-          LIBRARIES sw_plan sw_config sw_program_set sw_sharding sw_base
+          LIBRARIES sw_plan sw_config sw_programs sw_sharding sw_base
           ARGS ${CMAKE_BINARY_DIR}/tests)
   find_program(SW_MPIRUN mpirun)
   if(SW_MPIRUN AND TARGET sw_collective_mpi)
@@ -31,7 +31,7 @@ if(TARGET runner AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/test_runner.c)
   else()
     set(sw_test_mpirun none)
   endif()
-  sw_test(test_runner SOURCES test_runner.c LIBRARIES sw_plan sw_config sw_program_set sw_sharding sw_base
+  sw_test(test_runner SOURCES test_runner.c LIBRARIES sw_plan sw_config sw_programs sw_sharding sw_base
           ARGS $<TARGET_FILE:runner> ${CMAKE_BINARY_DIR}/tests ${sw_test_mpirun})
   if(TEST test_runner)
     add_dependencies(test_runner runner)

@@ -3,7 +3,7 @@
 #define SW_TESTS_SERVING_SUPPORT_H
 
 #include "core/cost/cost.h"
-#include "core/program/set/program_set.h"
+#include "core/programs/program_set.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #define SW_TEST_STORE_SUPPORT_H
 
 #include "core/base/file.h"
-#include "core/run/store.h"
+#include "core/checkpoint/store.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Attention of a sequence in shapes that fill no tile, in every precision, whatever products of it
  * the processor has. Operands are bf16 numbers in all of them. */
 #include "core/base/number.h"
-#include "core/program/workspace.h"
+#include "core/ir/workspace.h"
 #include "runner/device/cpu/cpu.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
-/* A cache of keys and values in int8 (core/program/serving.h): the integers and scales that
+/* A cache of keys and values in int8 (core/ir/serving.h): the integers and scales that
  * `cache_append` writes, and attention over what they stand for, against plain loops in
  * double. */
 #include "core/base/number.h"
-#include "core/program/op.h"
-#include "core/program/serving.h"
+#include "core/ir/op.h"
+#include "core/ir/serving.h"
 #include "runner/device/cpu/cpu.h"
 
 #include <float.h>

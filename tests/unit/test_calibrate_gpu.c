@@ -6,7 +6,7 @@
 #include "core/plan/plan.h"
 #include "core/cost/cost.h"
 #include "core/cost/links.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "runner/calibrate/gpu.h"
 #include "runner/calibrate/gpu_links.h"
 #include "runner/calibrate/kernels.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "core/base/clock.h"
-#include "core/program/set/program_set.h"
+#include "core/programs/program_set.h"
 #include "tests/support/small_model.h"
 
 #include <stdlib.h>

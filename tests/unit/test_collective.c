@@ -2,7 +2,7 @@
  * calls at once, and what happens when a rank fails. */
 #include "tests/unit/collective_reference.h"
 
-#include "core/program/workspace_collective.h"
+#include "core/ir/workspace_collective.h"
 #include "runner/collective/call.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/queue.h"

@@ -1,9 +1,9 @@
 /* Prices: links and curves by hand, whole programs by laws that hold for any cluster. */
 #include "core/plan/plan.h"
 #include "core/cost/cost.h"
-#include "core/program/messages.h"
+#include "core/ir/messages.h"
 #include "core/cost/links.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "tests/unit/cost_support.h"
 
 #include <math.h>

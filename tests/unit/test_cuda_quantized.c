@@ -2,7 +2,7 @@
  * are multiples of one number that fp32 holds there is one right answer, whatever their order: it
  * is compared to the bit. On a GPU where there is one; test_cuda_quantized_emulated runs the same
  * kernels on the CPU (cuda_emulator.h). ROUNDS and SEED draw other shapes. */
-#include "core/program/workspace.h"
+#include "core/ir/workspace.h"
 #include "tests/unit/cuda_ops_support.h"
 
 struct shape {

@@ -2,8 +2,8 @@
  * device: slots that are empty, short and long, fp32, bf16 and int8, caches in parts. On a GPU
  * where there is one; test_cuda_serving_emulated runs the same kernels on the CPU
  * (cuda_emulator.h). ROUNDS and SEED draw other shapes. */
-#include "core/program/sampling.h"
-#include "core/program/serving.h"
+#include "core/ir/sampling.h"
+#include "core/ir/serving.h"
 #ifdef SW_EMULATED
 #include "tests/support/emulated_products.h"
 #endif

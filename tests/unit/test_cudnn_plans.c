@@ -3,7 +3,7 @@
  * driver that takes what it compiled: tests/support/cuda_driver_stub.c as libcuda.so.1. Nothing
  * runs: test_cudnn_attention does that on a GPU. */
 #include "core/base/number.h"
-#include "core/program/workspace.h"
+#include "core/ir/workspace.h"
 #include "runner/device/cuda/cudnn_attention.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Copies of a model in another dtype: every number, every refusal, and nothing left behind. */
 #include "core/base/number.h"
 #include "runner/checkpoint/export_command.h"
-#include "core/run/manifest.h"
+#include "core/checkpoint/manifest.h"
 #include "runner/checkpoint/model_index.h"
 #include "runner/checkpoint/numbers.h"
 #include "tests/unit/model_folder_support.h"

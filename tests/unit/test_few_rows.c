@@ -1,7 +1,7 @@
 /* Prices of products of few rows: between what was measured, in programs of serving and nowhere
  * else. */
-#include "core/program/walk.h"
-#include "core/program/workspace.h"
+#include "core/ir/walk.h"
+#include "core/ir/workspace.h"
 #include "tests/unit/serving_support.h"
 
 #include <string.h>

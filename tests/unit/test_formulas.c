@@ -2,12 +2,12 @@
  * token, bytes that a layer sends for FSDP, TP and the ring, and bytes of memory. h hidden, q =
  * heads x head_dim, g = kv heads x head_dim, f intermediate, V vocabulary, s sequence, b sequences
  * of a micro-step on one rank, t = tp. */
-#include "core/program/workspace.h"
+#include "core/ir/workspace.h"
 #include "core/cost/links.h"
 #include "core/plan/plan.h"
-#include "core/program/op.h"
-#include "core/program/model/parameters.h"
-#include "core/program/set/compile.h"
+#include "core/ir/op.h"
+#include "core/models/parameters.h"
+#include "core/programs/compile.h"
 #include "tests/unit/plan_support.h"
 #include "tests/support/recompute.h"
 

@@ -2,8 +2,8 @@
  * integers, math.log and math.cos, from the formula in init.h). */
 #include "runner/rank/init.h"
 
-#include "core/program/program.h"
-#include "core/program/set/compile.h"
+#include "core/ir/program.h"
+#include "core/programs/compile.h"
 #include "runner/collective/comm.h"
 #include "runner/rank/execute.h"
 

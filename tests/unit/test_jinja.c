@@ -1,7 +1,7 @@
 /* The Jinja subset of chat templates: what each construct writes, where others' words stand, every
  * message, and that no template takes more than it may. Against transformers:
  * tests/oracle/chat_templates.py. */
-#include "runner/text/jinja.h"
+#include "runner/text/jinja/jinja.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
-/* How many messages the collectives of ordinary programs are (core/program/messages.h): large
+/* How many messages the collectives of ordinary programs are (core/ir/messages.h): large
  * models on every kind of mesh, with what each strategy of attention exchanges. */
-#include "core/program/messages.h"
-#include "core/program/set/program_set.h"
+#include "core/ir/messages.h"
+#include "core/programs/program_set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

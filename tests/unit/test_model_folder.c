@@ -1,5 +1,5 @@
 /* Model directories, whoever wrote them: what is found in them, and every refusal with its text. */
-#include "core/program/model/parameters.h"
+#include "core/models/parameters.h"
 #include "runner/checkpoint/model_index.h"
 #include "tests/unit/model_folder_support.h"
 

@@ -2,7 +2,7 @@
  * a stand-in for the library: results bit for bit, how many messages they take, and what a
  * recording takes. */
 #include "core/base/clock.h"
-#include "core/program/messages.h"
+#include "core/ir/messages.h"
 #include "runner/collective/call.h"
 #include "runner/device/cuda/device.h"
 #include "tests/support/cuda_streams.h"

@@ -2,9 +2,9 @@
  * F64, and ring attention on ranks that are threads of this process. */
 #include "runner/device/cpu/cpu.h"
 #include "core/base/hash.h"
-#include "core/program/sampling.h"
-#include "core/program/serving.h"
-#include "core/program/workspace.h"
+#include "core/ir/sampling.h"
+#include "core/ir/serving.h"
+#include "core/ir/workspace.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* The plan file: what is written is read back, and any edited byte is found. */
 #include "core/plan/internal.h"
-#include "core/program/model/parameters.h"
+#include "core/models/parameters.h"
 #include "tests/support/recompute.h"
 #include "tests/unit/plan_support.h"
 

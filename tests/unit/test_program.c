@@ -7,10 +7,10 @@
 
 #include <cmocka.h>
 
-#include "core/program/op.h"
+#include "core/ir/op.h"
 #include "tests/support/recompute.h"
 #include "tests/support/small_model.h"
-#include "core/program/set/program_set.h"
+#include "core/programs/program_set.h"
 
 #include <stdlib.h>
 #include <string.h>

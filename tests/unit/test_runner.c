@@ -2,7 +2,7 @@
  *
  *   test_runner RUNNER FOLDER MPIRUN|none */
 #include "core/plan/plan.h"
-#include "core/program/set/program_set.h"
+#include "core/programs/program_set.h"
 
 #include <inttypes.h>
 #include <math.h>

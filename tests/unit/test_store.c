@@ -1,7 +1,7 @@
 /* The folder of checkpoints when nothing fails; faults are test_store_faults.c's.
  *
  *   test_store FOLDER */
-#include "core/run/store_internal.h"
+#include "core/checkpoint/store_internal.h"
 #include "tests/unit/store_support.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * stays behind.
  *
  *   test_store_faults FOLDER EACH     at each EACH-th operation */
-#include "core/run/store_internal.h"
+#include "core/checkpoint/store_internal.h"
 #include "tests/support/fault_shim.h"
 #include "tests/unit/store_support.h"
 

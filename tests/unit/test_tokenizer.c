@@ -4,7 +4,7 @@
 #include "core/base/file.h"
 #include "runner/text/chat.h"
 #include "runner/text/tokenize_files.h"
-#include "runner/text/tokenizer.h"
+#include "runner/text/tokenizer/tokenizer.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,10 +1,11 @@
 /* Sums of what a program sends: nothing is lost, however many rows there are. */
+#include "core/passes/retarget.h"
 #include "core/cost/traffic.h"
 
 #include "core/cost/cost.h"
 #include "core/cost/links.h"
 #include "core/plan/plan.h"
-#include "core/program/set/compile.h"
+#include "core/programs/compile.h"
 #include "tests/unit/plan_support.h"
 #include "tests/support/recompute.h"
 

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "core/program/op.h"
-#include "core/program/serving.h"
-#include "core/program/set/program_set.h"
+#include "core/ir/op.h"
+#include "core/ir/serving.h"
+#include "core/programs/program_set.h"
 #include "tests/support/recompute.h"
 #include "tests/support/small_model.h"
 

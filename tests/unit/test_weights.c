@@ -3,7 +3,7 @@
  * there is one right answer. */
 #include "core/base/number.h"
 #include "core/base/quantize.h"
-#include "core/program/op.h"
+#include "core/ir/op.h"
 #include "runner/device/cpu/cpu.h"
 
 #include <float.h>

@@ -1,5 +1,5 @@
 /* The vocabulary: every value has one word, every word one value. */
-#include "core/model/recompute.h"
+#include "core/base/recompute.h"
 #include "core/base/words.h"
 
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 #ifndef SW_DEVICE_CPU_H
 #define SW_DEVICE_CPU_H
 
-#include "core/program/workspace.h"
+#include "core/ir/workspace.h"
 #include "runner/device/device.h"
 
 #ifdef _OPENMP
@@ -148,12 +148,12 @@ void sw_cpu_matmul_cache_free(struct matmul_cache *cache); /* may be NULL */
 int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, struct sw_error *err);
 int sw_cpu_slice(const struct sw_call *call, struct sw_error *err);
 
-/* What runs each kind (core/program/ops.def), per arithmetic. */
+/* What runs each kind (core/ir/ops.def), per arithmetic. */
 #define SW_KERNEL(KIND, name)                                                                      \
     int sw_cpu_##name##_f32(struct sw_cpu_device *device, const struct sw_call *call,              \
                             struct sw_error *err);                                                 \
     int sw_cpu_##name##_f64(struct sw_cpu_device *device, const struct sw_call *call,              \
                             struct sw_error *err);
-#include "core/program/ops.def"
+#include "core/ir/ops.def"
 
 #endif

@@ -82,7 +82,7 @@ static void cpu_tile(struct sw_device *device, enum sw_dtype dtype, void *to, co
         return is_f64(call) ? sw_cpu_##name##_f64(cpu, call, err)                                  \
                             : sw_cpu_##name##_f32(cpu, call, err);                                 \
     }
-#include "core/program/ops.def"
+#include "core/ir/ops.def"
 
 static const struct sw_device_vtable cpu_vtable = {
     .name = "cpu",
@@ -99,7 +99,7 @@ static const struct sw_device_vtable cpu_vtable = {
     .run =
         {
 #define SW_KERNEL(KIND, name) [SW_OP_##KIND] = run_##name,
-#include "core/program/ops.def"
+#include "core/ir/ops.def"
         },
 };
 

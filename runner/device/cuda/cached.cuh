@@ -8,7 +8,7 @@
 #include "runner/device/cuda/kernel.cuh"
 #include "runner/device/cuda/serving.h"
 
-#include "core/program/serving.h"
+#include "core/ir/serving.h"
 
 #include <math.h>
 

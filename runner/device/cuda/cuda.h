@@ -9,7 +9,7 @@
 
 #include "runner/device/cuda/cudnn_attention.h"
 #include "runner/device/cuda/device.h"
-#include "core/program/workspace.h"
+#include "core/ir/workspace.h"
 
 #include <cuda_runtime_api.h>
 
@@ -200,11 +200,11 @@ cudaError_t sw_cuda_piece_add(const struct sw_cuda_piece *p, int64_t width, cons
  */
 struct sw_cudnn_attention *sw_cuda_cudnn(struct sw_cuda_device *device);
 
-/* What runs each kind (core/program/ops.def). */
+/* What runs each kind (core/ir/ops.def). */
 #define SW_KERNEL(KIND, name)                                                                      \
     int sw_cuda_run_##name(struct sw_device *device, const struct sw_call *call,                   \
                            struct sw_error *err);
-#include "core/program/ops.def"
+#include "core/ir/ops.def"
 /* Of an op whose launch needs the call and the stream, nothing else (SW_CUDA_RUN in kernel.cuh). */
 typedef cudaError_t sw_cuda_launch_function(const struct sw_call *call, cudaStream_t stream);
 int sw_cuda_run_launch(struct sw_device *device, const struct sw_call *call,

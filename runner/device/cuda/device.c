@@ -561,7 +561,7 @@ static const struct sw_device_vtable cuda_vtable = {
     .run =
         {
 #define SW_KERNEL(KIND, name) [SW_OP_##KIND] = sw_cuda_run_##name,
-#include "core/program/ops.def"
+#include "core/ir/ops.def"
         },
 };
 

@@ -1,4 +1,4 @@
-/* From logits to a token (core/program/sampling.h): a block for each slot, nothing sorted.
+/* From logits to a token (core/ir/sampling.h): a block for each slot, nothing sorted.
  *
  * The tokens in their order, the larger logit first and of equals the earlier token, are kept as a
  * prefix: all above some logit and the first so many of those that have it. Where such a prefix
@@ -8,7 +8,7 @@
 #include "runner/device/cuda/kernel.cuh"
 #include "runner/device/cuda/serving.h"
 
-#include "core/program/sampling.h"
+#include "core/ir/sampling.h"
 
 #include <math.h>
 

@@ -49,7 +49,7 @@ extern "C" cudaError_t sw_cuda_cache_append(const struct sw_call *call, cudaStre
     return cudaGetLastError();
 }
 
-/* A warp does a head of a token (core/program/serving.h, Serving). Quotients in double, which round
+/* A warp does a head of a token (core/ir/serving.h, Serving). Quotients in double, which round
  * once: one in fp32 may become a tie that it is not, and the bytes would differ from the CPU's. */
 __global__ static void append_int8_kernel(int8_t *cache, float *scales, view x,
                                           const int32_t *slots, part p, int64_t batch, int64_t seq,

@@ -6,8 +6,8 @@
  * Medians of single runs after a warm-up, taken with marks of the device's clock. Markdown; exit
  * code 77 without a GPU. */
 #include "core/base/clock.h"
-#include "core/program/serving.h"
-#include "core/program/workspace.h"
+#include "core/ir/serving.h"
+#include "core/ir/workspace.h"
 #include "runner/device/cuda/device.h"
 
 #include <math.h>

@@ -10,8 +10,8 @@
  * GPU. */
 #include "core/base/number.h"
 #include "core/plan/plan.h"
-#include "core/program/set/compile.h"
-#include "core/program/walk.h"
+#include "core/programs/compile.h"
+#include "core/ir/walk.h"
 #include "runner/calibrate/marker.h"
 #include "runner/collective/comm.h"
 #include "runner/device/cuda/device.h"

@@ -1,0 +1,379 @@
+#include "core/checkpoint/exchange.h"
+
+#include "core/base/number.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CHUNK_PARTS = 16,
+    CHUNK_MIN_BYTES = 64 << 10,
+    CHUNK_RANK_BYTES = 1 << 20,
+    CHUNK_USUAL_BYTES = 4 << 20,
+    CHUNK_MAX_BYTES = 64 << 20,
+    PAGE_BYTES = 4096
+};
+enum { MANY_CHUNKS = 1 << 17 }; /* more than are looked at to find who sends most */
+enum { WIDEST_BYTES = 8 };      /* of an element: of all dtypes, and a multiple of each */
+
+/* ---- Streams and chunks ---- */
+
+static int64_t width_of(const struct sw_stored_tensor *t)
+{
+    return (int64_t)sw_stored_dtype_bytes(t->dtype);
+}
+
+static const struct sw_state_row *row_of(const struct sw_exchange *x,
+                                         const struct sw_stored_tensor *t)
+{
+    return &x->state->row[t->row];
+}
+
+/* The first tensor of a file that ends behind that byte; one beyond its last: none does. */
+static int32_t tensor_at(const struct sw_placement *p, int32_t file, int64_t at)
+{
+    int32_t low = p->file[file].first_tensor, high = low + p->file[file].tensor_count;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (p->tensor[middle].offset + p->tensor[middle].bytes > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static bool is_of(const struct sw_placement *p, int32_t tensor, int32_t file)
+{
+    return tensor < p->file[file].first_tensor + p->file[file].tensor_count;
+}
+
+/* The first extent of an owner that ends behind that byte of its stream. */
+static int32_t extent_at(const struct sw_exchange *x, int32_t owner, int64_t at)
+{
+    const struct sw_placement *p = x->placement;
+    int32_t low = p->first_extent[owner], high = p->first_extent[owner + 1];
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (x->stream[middle] + p->extent[middle].end - p->extent[middle].begin > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static int64_t stream_bytes(const struct sw_exchange *x, int32_t owner)
+{
+    const struct sw_placement *p = x->placement;
+    const int32_t last = p->first_extent[owner + 1] - 1;
+    if (last < p->first_extent[owner])
+        return 0;
+    return x->stream[last] + p->extent[last].end - p->extent[last].begin;
+}
+
+/* Where in its stream the chunk of a round begins: at a whole element. */
+static int64_t cut(const struct sw_exchange *x, int32_t owner, int32_t round)
+{
+    const struct sw_placement *p = x->placement;
+    const int64_t at = round * x->step_bytes, all = stream_bytes(x, owner);
+    if (at >= all)
+        return all;
+    const int32_t e = extent_at(x, owner, at);
+    const struct sw_extent *extent = &p->extent[e];
+    const int64_t in_file = extent->begin + at - x->stream[e];
+    const int32_t tensor = tensor_at(p, extent->file, in_file);
+    if (!is_of(p, tensor, extent->file) || p->tensor[tensor].offset >= in_file)
+        return at;
+    return at - (in_file - p->tensor[tensor].offset) % width_of(&p->tensor[tensor]);
+}
+
+/* A chunk, and where to look for its first span. */
+struct chunk {
+    int64_t begin, end;  /* in the stream */
+    int32_t first, last; /* extents, `last` exclusive: of the owner */
+};
+
+static struct chunk chunk_of(const struct sw_exchange *x, int32_t owner, int32_t round)
+{
+    struct chunk c = {cut(x, owner, round), cut(x, owner, round + 1), 0,
+                      x->placement->first_extent[owner + 1]};
+    c.first = extent_at(x, owner, c.begin);
+    return c;
+}
+
+static bool span_of(const struct sw_exchange *x, const struct chunk *c, int32_t i,
+                    struct sw_span_of_file *out)
+{
+    const int32_t e = c->first + i;
+    if (e >= c->last || x->stream[e] >= c->end || c->begin == c->end)
+        return false;
+    const struct sw_extent *extent = &x->placement->extent[e];
+    const int64_t shift = extent->begin - x->stream[e]; /* from the stream to the file */
+    const int64_t begin = c->begin > x->stream[e] ? c->begin + shift : extent->begin;
+    const int64_t end = c->end + shift < extent->end ? c->end + shift : extent->end;
+    *out = (struct sw_span_of_file){extent->file, begin, end, begin - shift - c->begin};
+    return true;
+}
+
+bool sw_exchange_span(const struct sw_exchange *exchange, int32_t owner, int32_t round, int32_t i,
+                      struct sw_span_of_file *out)
+{
+    const struct chunk c = chunk_of(exchange, owner, round);
+    return span_of(exchange, &c, i, out);
+}
+
+int64_t sw_exchange_chunk(const struct sw_exchange *exchange, int32_t owner, int32_t round)
+{
+    return cut(exchange, owner, round + 1) - cut(exchange, owner, round);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t sw_exchange_chunk_bytes(const struct sw_placement *placement, int64_t room_bytes)
+{
+    const int64_t all = sw_align(sw_placement_most_bytes(placement), PAGE_BYTES);
+    const int64_t part = sw_align(sw_placement_most_bytes(placement) / CHUNK_PARTS, PAGE_BYTES);
+    const int64_t room = room_bytes / 2 / PAGE_BYTES * PAGE_BYTES;
+    const int64_t wanted = larger(CHUNK_USUAL_BYTES, (int64_t)placement->ranks * CHUNK_RANK_BYTES);
+    const int64_t most = larger(larger(part, CHUNK_MIN_BYTES), smaller(room, all));
+    return smaller(smaller(wanted, most), CHUNK_MAX_BYTES);
+}
+
+/* How many times longer than what a chunk has of a tensor its elements may be in messages. */
+static int64_t most_growth(const struct sw_exchange *x)
+{
+    int64_t most = 1;
+    for (int32_t i = 0; i < x->placement->tensor_count; i++) {
+        const struct sw_stored_tensor *t = &x->placement->tensor[i];
+        const int64_t growth = (int64_t)sw_dtype_bytes(row_of(x, t)->dtype) / width_of(t);
+        most = growth > most ? growth : most;
+    }
+    return most;
+}
+
+/* Whether a whole element begins at every multiple of WIDEST_BYTES of every stream. */
+static bool is_aligned(const struct sw_exchange *x)
+{
+    const struct sw_placement *p = x->placement;
+    const int32_t extents = p->first_extent[p->ranks];
+    for (int32_t e = 0; e < extents; e++) {
+        const struct sw_extent *extent = &p->extent[e];
+        for (int32_t i = tensor_at(p, extent->file, extent->begin);
+             is_of(p, i, extent->file) && p->tensor[i].offset < extent->end; i++)
+            if ((p->tensor[i].offset - extent->begin + x->stream[e]) % width_of(&p->tensor[i]) != 0)
+                return false;
+    }
+    return true;
+}
+
+int sw_exchange_make(const struct sw_state *state, const struct sw_placement *placement,
+                     const struct sw_mesh *mesh, bool loading, int64_t chunk_bytes,
+                     struct sw_exchange *out, struct sw_error *err)
+{
+    struct sw_exchange x = {
+        .state = state, .placement = placement, .mesh = *mesh, .loading = loading};
+    x.chunk_bytes = chunk_bytes > 0 ? chunk_bytes : sw_exchange_chunk_bytes(placement, 0);
+    x.stream = malloc(((size_t)placement->first_extent[placement->ranks] + 1) * sizeof *x.stream);
+    if (x.stream == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the exchange of a checkpoint");
+    int64_t most = 0;
+    for (int32_t rank = 0; rank < placement->ranks; rank++) {
+        int64_t at = 0;
+        for (int32_t e = placement->first_extent[rank]; e < placement->first_extent[rank + 1];
+             e++) {
+            x.stream[e] = at;
+            at += placement->extent[e].end - placement->extent[e].begin;
+        }
+        most = at > most ? at : most;
+    }
+    /* where a cut has to be moved down to a whole element, the chunk before it began no later than
+     * an element before its own */
+    const int64_t fit = x.chunk_bytes / most_growth(&x) / WIDEST_BYTES * WIDEST_BYTES;
+    x.step_bytes = is_aligned(&x) ? fit : fit - WIDEST_BYTES;
+    if (x.step_bytes < WIDEST_BYTES)
+        x.step_bytes = WIDEST_BYTES;
+    x.rounds = (int32_t)((most + x.step_bytes - 1) / x.step_bytes);
+    *out = x;
+    return 0;
+}
+
+void sw_exchange_free(struct sw_exchange *exchange)
+{
+    free(exchange->stream);
+    *exchange = (struct sw_exchange){0};
+}
+
+/* ---- Pieces ---- */
+
+struct box {
+    int64_t start[2], size[2];
+};
+
+/* The elements [first, end) of a tensor whose rows have `columns`: at most three boxes. */
+static int32_t cut_rows(int64_t columns, int64_t first, int64_t end, struct box out[3])
+{
+    int32_t count = 0;
+    while (first < end) {
+        const int64_t column = first % columns, left = end - first;
+        struct box *box = &out[count++];
+        *box = (struct box){{first / columns, column}, {1, columns - column}};
+        if (column == 0 && left >= columns)
+            box->size[0] = left / columns;
+        else if (left < box->size[1])
+            box->size[1] = left;
+        first += box->size[0] * box->size[1];
+    }
+    return count;
+}
+
+/* What a rank has of a tensor, in the file's orientation; padding is no part of it, so it may be
+ * empty. */
+static struct box shard_of(const struct sw_exchange *x, const struct sw_stored_tensor *t,
+                           int32_t rank)
+{
+    const struct sw_state_row *row = row_of(x, t);
+    struct box box = {{0, 0}, {1, 1}};
+    for (uint8_t d = 0; d < row->ndim; d++) {
+        const int32_t to = t->transposed ? 1 - d : d;
+        box.start[to] = row->local[d] * sw_axes_index(&x->mesh, row->sharding.spec.dim[d], rank);
+        box.size[to] = sw_shard_owned(row->size[d], box.start[to], row->local[d]);
+    }
+    return box;
+}
+
+static bool intersect(const struct box *a, const struct box *b, struct box *out)
+{
+    for (int32_t d = 0; d < 2; d++) {
+        const int64_t begin = a->start[d] > b->start[d] ? a->start[d] : b->start[d];
+        const int64_t a_end = a->start[d] + a->size[d], b_end = b->start[d] + b->size[d];
+        out->start[d] = begin;
+        out->size[d] = (a_end < b_end ? a_end : b_end) - begin;
+        if (out->size[d] <= 0)
+            return false;
+    }
+    return true;
+}
+
+/* Between which ranks, and what of it was found. */
+struct pair {
+    const struct sw_exchange *x;
+    int32_t owner, holder;
+    sw_axis_set differ; /* axes along which their coordinates do */
+    sw_piece_visitor visit;
+    void *context;
+    int64_t bytes; /* of the message */
+};
+
+/* Whether the holder's copy of the tensor is the one that goes to this owner. */
+static bool is_sender(const struct pair *pair, const struct sw_stored_tensor *t)
+{
+    return pair->x->loading ||
+           (pair->differ & ~sw_spec_axes(&row_of(pair->x, t)->sharding.spec)) == 0;
+}
+
+/* The pieces of the part of one tensor that lies in a span. */
+static int visit_tensor(struct pair *pair, int32_t tensor, const struct sw_span_of_file *span,
+                        struct sw_error *err)
+{
+    const struct sw_stored_tensor *t = &pair->x->placement->tensor[tensor];
+    if (!is_sender(pair, t))
+        return 0;
+    const int64_t width = width_of(t), of_row = (int64_t)sw_dtype_bytes(row_of(pair->x, t)->dtype);
+    const int64_t begin = span->begin > t->offset ? span->begin - t->offset : 0;
+    const int64_t end = span->end - t->offset < t->bytes ? span->end - t->offset : t->bytes;
+    const struct box shard = shard_of(pair->x, t, pair->holder);
+    struct box boxes[3], found;
+    const int32_t count = cut_rows(t->size[1], begin / width, end / width, boxes);
+    for (int32_t i = 0; i < count; i++) {
+        if (!intersect(&boxes[i], &shard, &found))
+            continue;
+        const int64_t local[2] = {found.start[0] - shard.start[0], found.start[1] - shard.start[1]};
+        const struct sw_piece piece = {
+            .tensor = tensor,
+            .start = {found.start[0], found.start[1]},
+            .size = {found.size[0], found.size[1]},
+            .at = span->at + t->offset - span->begin,
+            .local = {local[t->transposed ? 1 : 0], local[t->transposed ? 0 : 1]},
+            .message = pair->bytes};
+        pair->bytes += found.size[0] * found.size[1] * of_row;
+        if (pair->visit != NULL && pair->visit(pair->context, &piece, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static sw_axis_set axes_that_differ(const struct sw_mesh *mesh, int32_t a, int32_t b)
+{
+    int32_t left[SW_AXIS_COUNT], right[SW_AXIS_COUNT];
+    unsigned set = 0;
+    sw_mesh_coordinate(mesh, a, left);
+    sw_mesh_coordinate(mesh, b, right);
+    for (unsigned axis = 0; axis < SW_AXIS_COUNT; axis++)
+        set |= left[axis] != right[axis] ? 1u << axis : 0;
+    return (sw_axis_set)set;
+}
+
+static int visit_chunk(struct pair *pair, const struct chunk *chunk, struct sw_error *err)
+{
+    const struct sw_placement *p = pair->x->placement;
+    struct sw_span_of_file span;
+    for (int32_t i = 0; span_of(pair->x, chunk, i, &span); i++)
+        for (int32_t t = tensor_at(p, span.file, span.begin);
+             is_of(p, t, span.file) && p->tensor[t].offset < span.end; t++)
+            if (visit_tensor(pair, t, &span, err) != 0)
+                return -1;
+    return 0;
+}
+
+int sw_exchange_pieces(const struct sw_exchange *exchange, int32_t owner, int32_t holder,
+                       int32_t round, sw_piece_visitor visit, void *context, int64_t *bytes,
+                       struct sw_error *err)
+{
+    struct pair pair = {exchange, owner,   holder, axes_that_differ(&exchange->mesh, owner, holder),
+                        visit,    context, 0};
+    const struct chunk chunk = chunk_of(exchange, owner, round);
+    const int rc = visit_chunk(&pair, &chunk, err);
+    if (bytes != NULL)
+        *bytes = pair.bytes;
+    return rc;
+}
+
+struct sw_exchange_traffic sw_exchange_traffic(const struct sw_exchange *exchange, int32_t rank)
+{
+    struct sw_exchange_traffic traffic = {0, 0};
+    for (int32_t peer = 0; peer < exchange->placement->ranks; peer++)
+        for (int32_t round = 0; peer != rank && round < exchange->rounds; round++) {
+            int64_t bytes = 0;
+            sw_exchange_pieces(exchange, exchange->loading ? rank : peer,
+                               exchange->loading ? peer : rank, round, NULL, NULL, &bytes, NULL);
+            traffic.sent_bytes += bytes;
+            traffic.messages += bytes > 0;
+        }
+    return traffic;
+}
+
+struct sw_exchange_traffic sw_exchange_most_traffic(const struct sw_exchange *exchange)
+{
+    const int64_t ranks = exchange->placement->ranks,
+                  chunks = ranks * (exchange->rounds > 0 ? exchange->rounds : 1);
+    const int64_t few = MANY_CHUNKS / chunks > 0 ? MANY_CHUNKS / chunks : 1,
+                  looks = few < ranks ? few : ranks;
+    struct sw_exchange_traffic most = {0, 0};
+    for (int64_t i = 0; i < looks; i++) {
+        const struct sw_exchange_traffic traffic =
+            sw_exchange_traffic(exchange, (int32_t)(i * ranks / looks));
+        most.sent_bytes =
+            traffic.sent_bytes > most.sent_bytes ? traffic.sent_bytes : most.sent_bytes;
+        most.messages = traffic.messages > most.messages ? traffic.messages : most.messages;
+    }
+    return most;
+}

@@ -1,0 +1,378 @@
+#include "core/checkpoint/placement.h"
+
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/base/number.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Hugging Face's tools write files of at most 5 GB; where many ranks write, more files spread over
+ * more servers, but not so many that they are small. */
+#define FILE_BYTES 5000000000
+enum { LENGTH_BYTES = 8, FEW_BYTES = 256 << 20, MANY_SLICES = 65536 };
+
+static int no_memory(struct sw_error *err)
+{
+    return sw_fail(err, SW_ENVIRONMENT, "out of memory for the files of a checkpoint");
+}
+
+/* ---- Files ---- */
+
+/* How many files the tensors need, in order, when none is larger than that, but for those of one
+ * tensor. file (may be NULL): which one each goes to. */
+static int32_t fill(const struct sw_stored_tensor *tensor, int32_t count, int64_t most_bytes,
+                    int32_t *file)
+{
+    int32_t files = 0;
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (files == 0 || bytes + tensor[i].bytes > most_bytes) {
+            files++;
+            bytes = 0;
+        }
+        bytes += tensor[i].bytes;
+        if (file != NULL)
+            file[i] = files - 1;
+    }
+    return files;
+}
+
+/* The least size of the largest file when there are at most so many; tensors that are larger have
+ * one to themselves. */
+static int64_t least_bytes(const struct sw_stored_tensor *tensor, int32_t count, int32_t files)
+{
+    int64_t low = 0, high = 0; /* too few, enough */
+    for (int32_t i = 0; i < count; i++)
+        high += tensor[i].bytes;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (fill(tensor, count, middle, NULL) <= files)
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+/* Sets `file` of a group's tensors, from 0 on; the number of files. */
+static int32_t choose_files(struct sw_stored_tensor *tensor, int32_t count, int32_t ranks,
+                            int32_t *scratch)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < count; i++)
+        bytes += tensor[i].bytes;
+    const int32_t least = fill(tensor, count, FILE_BYTES, NULL);
+    const int64_t wanted = bytes / FEW_BYTES < ranks ? bytes / FEW_BYTES : ranks;
+    const int32_t files = wanted > least ? (int32_t)wanted : least;
+    const int32_t used = fill(tensor, count, least_bytes(tensor, count, files), scratch);
+    for (int32_t i = 0; i < count; i++)
+        tensor[i].file = scratch[i];
+    return used;
+}
+
+static void name_file(struct sw_stored_file *file, int32_t number, int32_t of)
+{
+    static const char *const stems[SW_STORED_GROUPS] = {[SW_STORED_MODEL] = "model",
+                                                        [SW_STORED_EXP_AVG] = "optimizer/exp_avg",
+                                                        [SW_STORED_EXP_AVG_SQ] =
+                                                            "optimizer/exp_avg_sq"};
+    snprintf(file->name, sizeof file->name, "%s-%05" PRId32 "-of-%05" PRId32 ".safetensors",
+             stems[file->group], number, of);
+}
+
+/* Puts the tensors into files: all but where in the file they are. */
+static int make_files(struct sw_placement *p, int32_t ranks, struct sw_error *err)
+{
+    const size_t most = (size_t)p->tensor_count + 1; /* one each, at most */
+    int32_t *scratch = malloc(most * sizeof *scratch);
+    p->file = calloc(most, sizeof *p->file);
+    if (scratch == NULL || p->file == NULL) {
+        free(scratch);
+        return no_memory(err);
+    }
+    for (int32_t first = 0, end; first < p->tensor_count; first = end) {
+        const enum sw_stored_group group = p->tensor[first].group;
+        for (end = first; end < p->tensor_count && p->tensor[end].group == group;)
+            end++;
+        const int32_t files = choose_files(p->tensor + first, end - first, ranks, scratch);
+        for (int32_t i = first; i < end; i++) {
+            const int32_t number = p->tensor[i].file;
+            struct sw_stored_file *file = &p->file[p->file_count + number];
+            if (file->tensor_count++ == 0) {
+                file->group = group;
+                file->first_tensor = i;
+                name_file(file, number + 1, files);
+            }
+            p->tensor[i].file = p->file_count + number;
+        }
+        p->file_count += files;
+    }
+    free(scratch);
+    return 0;
+}
+
+static void write_header(const struct sw_placement *p, int32_t file, FILE *out)
+{
+    const struct sw_stored_file *f = &p->file[file];
+    struct sw_json j = {.out = out, .style = SW_JSON_LINE};
+    sw_json_object(&j, NULL);
+    sw_json_object(&j, "__metadata__");
+    sw_json_text(&j, "format", "pt");
+    sw_json_end(&j);
+    for (int32_t i = f->first_tensor; i < f->first_tensor + f->tensor_count; i++) {
+        const struct sw_stored_tensor *t = &p->tensor[i];
+        sw_json_object(&j, t->name);
+        sw_json_text(&j, "dtype", sw_stored_dtype_name(t->dtype));
+        sw_json_array(&j, "shape");
+        for (uint8_t d = 0; d < t->ndim; d++)
+            sw_json_integer(&j, NULL, t->size[d]);
+        sw_json_end(&j);
+        sw_json_array(&j, "data_offsets");
+        sw_json_integer(&j, NULL, t->offset - f->data_begin);
+        sw_json_integer(&j, NULL, t->offset - f->data_begin + t->bytes);
+        sw_json_end(&j);
+        sw_json_end(&j);
+    }
+    sw_json_end(&j);
+}
+
+/* The JSON text alone; malloc'ed. */
+static char *header_text(const struct sw_placement *p, int32_t file, size_t *bytes)
+{
+    char *text = NULL;
+    FILE *out = open_memstream(&text, bytes);
+    if (out == NULL)
+        return NULL;
+    write_header(p, file, out);
+    const bool failed = ferror(out) != 0;
+    if (fclose(out) != 0 || failed) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* Offsets that the header names count from where data begins: so they are known before it is. */
+static int set_offsets(struct sw_placement *p, struct sw_error *err)
+{
+    for (int32_t i = 0; i < p->file_count; i++) {
+        struct sw_stored_file *file = &p->file[i];
+        struct sw_stored_tensor *tensor = &p->tensor[file->first_tensor];
+        int64_t at = 0;
+        size_t text_bytes = 0;
+        for (int32_t t = 0; t < file->tensor_count; at += tensor[t++].bytes)
+            tensor[t].offset = at;
+        char *text = header_text(p, i, &text_bytes);
+        if (text == NULL)
+            return no_memory(err);
+        free(text);
+        file->data_begin = sw_align(LENGTH_BYTES + (int64_t)text_bytes, SW_STORED_DATA_ALIGNMENT);
+        file->bytes = file->data_begin + at;
+        for (int32_t t = 0; t < file->tensor_count; t++)
+            tensor[t].offset += file->data_begin;
+    }
+    return 0;
+}
+
+int sw_placement_make(const struct sw_state *state, int32_t ranks, struct sw_placement *out,
+                      struct sw_error *err)
+{
+    *out = (struct sw_placement){0};
+    if (sw_stored_tensors(state, &out->tensor, &out->tensor_count, err) != 0 ||
+        make_files(out, ranks, err) != 0 || set_offsets(out, err) != 0 ||
+        sw_placement_deal(out, ranks, err) != 0) {
+        sw_placement_free(out);
+        return -1;
+    }
+    return 0;
+}
+
+int sw_placement_header(const struct sw_placement *placement, int32_t file, char **out,
+                        struct sw_error *err)
+{
+    const int64_t data_begin = placement->file[file].data_begin;
+    size_t text_bytes = 0;
+    char *text = header_text(placement, file, &text_bytes), *header = NULL;
+    if (text != NULL)
+        header = malloc((size_t)data_begin);
+    if (header == NULL) {
+        free(text);
+        return no_memory(err);
+    }
+    memset(header, ' ', (size_t)data_begin);
+    for (int32_t i = 0; i < LENGTH_BYTES; i++)
+        header[i] = (char)((uint64_t)(data_begin - LENGTH_BYTES) >> 8 * i & 0xff);
+    memcpy(header + LENGTH_BYTES, text, text_bytes);
+    free(text);
+    *out = header;
+    return 0;
+}
+
+/* ---- Dealing ---- */
+
+struct cut {
+    int32_t file;
+    int64_t at; /* in it; its size: all of it is before the cut */
+};
+
+/* The nearest byte at or before `at` that no element of the file lies across. */
+static int64_t whole_element(const struct sw_placement *p, int32_t file, int64_t at)
+{
+    const struct sw_stored_file *f = &p->file[file];
+    int32_t low = f->first_tensor, high = low + f->tensor_count; /* the first that begins behind */
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (p->tensor[middle].offset > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (low == f->first_tensor)
+        return at;
+    const struct sw_stored_tensor *t = &p->tensor[low - 1];
+    return at < t->offset + t->bytes
+               ? at - (at - t->offset) % (int64_t)sw_stored_dtype_bytes(t->dtype)
+               : at;
+}
+
+/* Where ranks may be parted nearest to `at`. */
+static struct cut snap(const struct sw_placement *p, int32_t file, int64_t at)
+{
+    const struct sw_stored_file *f = &p->file[file];
+    int64_t low = at / p->slice_bytes * p->slice_bytes, high = low + p->slice_bytes;
+    low = low <= f->data_begin ? f->data_begin : whole_element(p, file, low);
+    high = high >= f->bytes ? f->bytes : whole_element(p, file, high);
+    return (struct cut){file, at - low <= high - at ? low : high};
+}
+
+static int64_t data_bytes(const struct sw_placement *p)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < p->file_count; i++)
+        bytes += p->file[i].bytes - p->file[i].data_begin;
+    return bytes;
+}
+
+/* Appends what lies between two cuts. */
+static void add_extents(struct sw_placement *p, struct cut from, struct cut to, int32_t *count)
+{
+    for (int32_t i = from.file; i < p->file_count && i <= to.file; i++) {
+        const int64_t begin = i == from.file ? from.at : p->file[i].data_begin;
+        const int64_t end = i == to.file ? to.at : p->file[i].bytes;
+        if (begin < end)
+            p->extent[(*count)++] = (struct sw_extent){i, begin, end};
+    }
+}
+
+int sw_placement_deal(struct sw_placement *p, int32_t ranks, struct sw_error *err)
+{
+    const int64_t all = data_bytes(p);
+    const int64_t slices = ranks > MANY_SLICES / 2 ? 2 * (int64_t)ranks : MANY_SLICES;
+    if (p->slice_bytes == 0)
+        for (p->slice_bytes = SW_SLICE_BYTES; all / p->slice_bytes > slices;)
+            p->slice_bytes *= 2;
+    free(p->extent);
+    free(p->first_extent);
+    p->ranks = ranks;
+    p->extent = malloc(((size_t)ranks + (size_t)p->file_count + 1) * sizeof *p->extent);
+    p->first_extent = malloc(((size_t)ranks + 1) * sizeof *p->first_extent);
+    if (p->extent == NULL || p->first_extent == NULL)
+        return no_memory(err);
+    struct cut from = {0, p->file_count > 0 ? p->file[0].data_begin : 0};
+    int32_t count = 0, file = 0;
+    int64_t before = 0; /* data of the files before `file` */
+    for (int32_t rank = 0; rank < ranks; rank++) {
+        const int64_t share = all / ranks, more = all % ranks; /* without overflow */
+        const int64_t ideal = share * (rank + 1) + more * (rank + 1) / ranks;
+        struct cut to = {p->file_count, 0};
+        while (file < p->file_count &&
+               ideal >= before + p->file[file].bytes - p->file[file].data_begin) {
+            before += p->file[file].bytes - p->file[file].data_begin;
+            file++;
+        }
+        if (file < p->file_count && rank + 1 < ranks)
+            to = snap(p, file, p->file[file].data_begin + ideal - before);
+        p->first_extent[rank] = count;
+        add_extents(p, from, to, &count);
+        from = to;
+    }
+    p->first_extent[ranks] = count;
+    return 0;
+}
+
+void sw_placement_free(struct sw_placement *placement)
+{
+    free(placement->tensor);
+    free(placement->file);
+    free(placement->extent);
+    free(placement->first_extent);
+    *placement = (struct sw_placement){0};
+}
+
+int64_t sw_placement_bytes(const struct sw_placement *placement)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < placement->file_count; i++)
+        bytes += placement->file[i].bytes;
+    return bytes;
+}
+
+int64_t sw_placement_rank_bytes(const struct sw_placement *placement, int32_t rank)
+{
+    int64_t bytes = 0;
+    for (int32_t i = placement->first_extent[rank]; i < placement->first_extent[rank + 1]; i++)
+        bytes += placement->extent[i].end - placement->extent[i].begin;
+    return bytes;
+}
+
+int64_t sw_placement_most_bytes(const struct sw_placement *placement)
+{
+    int64_t most = 0;
+    for (int32_t rank = 0; rank < placement->ranks; rank++) {
+        const int64_t bytes = sw_placement_rank_bytes(placement, rank);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* ---- Digest: field by field (structs have padding) ---- */
+
+static void mix_int(uint64_t *hash, int64_t value)
+{
+    *hash = sw_hash_bytes(*hash, &value, sizeof value);
+}
+
+uint64_t sw_placement_digest(const struct sw_placement *p)
+{
+    uint64_t hash = SW_HASH_START;
+    mix_int(&hash, p->slice_bytes);
+    for (int32_t i = 0; i < p->file_count; i++) {
+        hash = sw_hash_bytes(hash, p->file[i].name, strlen(p->file[i].name) + 1);
+        mix_int(&hash, p->file[i].data_begin);
+        mix_int(&hash, p->file[i].bytes);
+    }
+    for (int32_t i = 0; i < p->tensor_count; i++) {
+        const struct sw_stored_tensor *t = &p->tensor[i];
+        hash = sw_hash_bytes(hash, t->name, strlen(t->name) + 1);
+        mix_int(&hash, t->row);
+        mix_int(&hash, t->instance);
+        mix_int(&hash, t->dtype);
+        mix_int(&hash, t->transposed);
+        mix_int(&hash, t->size[0]);
+        mix_int(&hash, t->size[1]);
+        mix_int(&hash, t->file);
+        mix_int(&hash, t->offset);
+    }
+    for (int32_t rank = 0; rank < p->ranks; rank++) {
+        mix_int(&hash, p->first_extent[rank + 1]);
+        for (int32_t e = p->first_extent[rank]; e < p->first_extent[rank + 1]; e++) {
+            mix_int(&hash, p->extent[e].file);
+            mix_int(&hash, p->extent[e].begin);
+            mix_int(&hash, p->extent[e].end);
+        }
+    }
+    return hash;
+}

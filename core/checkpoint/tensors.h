@@ -1,0 +1,49 @@
+/* What a checkpoint holds: every tensor of the state, layer by layer, under the name and in the
+ * orientation that Hugging Face's files have.
+ *
+ * A projection that programs read as x W (wq, wk, wv, w_gate, w_up: [in, out]) is stored
+ * transposed, [out, in], as torch.nn.Linear has it; the others as they are. The optimizer's moments
+ * have their parameter's name, shape and orientation, in files of their own. Pure values. */
+#ifndef SW_CHECKPOINT_TENSORS_H
+#define SW_CHECKPOINT_TENSORS_H
+
+#include "core/ir/state_table.h"
+
+enum { SW_STORED_NAME_BYTES = 80 };
+
+enum sw_stored_group { SW_STORED_MODEL, SW_STORED_EXP_AVG, SW_STORED_EXP_AVG_SQ, SW_STORED_GROUPS };
+
+/* How numbers are stored. */
+enum sw_stored_dtype {
+    SW_STORED_F32,
+    SW_STORED_BF16,
+    SW_STORED_F16,
+    SW_STORED_F64,
+    SW_STORED_DTYPES
+};
+size_t sw_stored_dtype_bytes(enum sw_stored_dtype dtype);
+const char *sw_stored_dtype_name(enum sw_stored_dtype dtype); /* "F32", as safetensors has it */
+
+/* One tensor of one layer. Which instance of which row it is, and where its bytes are. */
+struct sw_stored_tensor {
+    char name[SW_STORED_NAME_BYTES]; /* "model.layers.3.self_attn.q_proj.weight" */
+    int32_t row, instance;           /* of the state */
+    const char *tied; /* what files call a copy of it; NULL: there is none, or of a moment */
+    enum sw_stored_group group;
+    enum sw_stored_dtype dtype; /* in the file; may differ from the row's when loading */
+    uint8_t ndim;               /* 1 or 2 */
+    bool transposed;            /* size[] is the row's, exchanged */
+    int64_t size[2];            /* in the file, row-major; ndim 1: size[1] = 1 */
+    int64_t bytes;
+    int32_t file;   /* of the placement */
+    int64_t offset; /* of the first byte, in the file (not: behind its header) */
+};
+
+/* Every tensor of the state, the model's in the order of Hugging Face's modules (embedding, layers,
+ * norm, head), then both moments of each in the same order. dtype is the row's; file -1, offset 0:
+ * placement sets them. A tied head is not listed. *out is malloc'ed. Errors (SW_ENVIRONMENT):
+ * memory; a parameter whose name has no counterpart. */
+int sw_stored_tensors(const struct sw_state *state, struct sw_stored_tensor **out, int32_t *count,
+                      struct sw_error *err);
+
+#endif

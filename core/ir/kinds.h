@@ -1,0 +1,103 @@
+/* Kinds of ops, the attributes of each, and an op over values. */
+#ifndef SW_OP_KINDS_H
+#define SW_OP_KINDS_H
+
+#include "core/base/model.h"
+#include "core/ir/value.h"
+
+enum { SW_COLLECTIVE_MAX_OPERANDS = 16 }; /* small all_reduces that travel together */
+
+enum sw_op_kind { /* core/ir/ops.def says what each is */
+#define SW_KERNEL(KIND, name) SW_OP_##KIND,
+#define SW_OTHER SW_KERNEL
+#include "core/ir/ops.def"
+                  SW_OP_COUNT
+};
+
+/* What else an op is told; each kind's row says which of these it has and describes its fields. */
+struct sw_norm_attributes {
+    double eps;
+    int32_t head_dim; /* head_norm(_grad); else 0 */
+};
+struct sw_rope_attributes {
+    struct sw_rope rope;
+    int32_t head_dim;
+    bool inverse; /* rotate back: the VJP */
+};
+struct sw_copies_attributes { /* replicate_heads(_grad) */
+    int32_t head_dim, copies;
+};
+struct sw_attention_attributes { /* attention(_grad) */
+    double scale;                /* of scores: 1/sqrt(head_dim) */
+    int32_t head_dim;
+    int32_t group; /* query heads per kv head */
+    /* where the keys are a sequence: its storage order (sequence.h) */
+    int32_t sequence_shards;
+    int32_t sequence_layout; /* enum sw_sequence_layout; -1: the keys are a cache */
+    bool bf16_hops;          /* what travels along a ring is bf16 (workspace.h) */
+    int32_t inner_ring; /* ranks of a ring that is made of such rings (workspace.h); 0: it is not */
+    /* where they are a cache (serving.h) */
+    int32_t chunk; /* positions that prefill takes at a time */
+    int32_t parts; /* ranks whose parts a whole cache is made of; 0: this rank's part */
+};
+struct sw_append_attributes { /* cache_append */
+    int32_t head_dim;         /* of a cache in int8, which has a scale for each head; else 0 */
+    int32_t chunk;            /* positions that prefill takes at a time: serving.h */
+};
+struct sw_accumulate_attributes {
+    bool first; /* overwrites in the first micro-step */
+};
+struct sw_gradient_attributes { /* of what makes a gradient; begins as that of accumulate */
+    bool first;
+    bool adds; /* to the sum that is its last operand and its result, in place */
+};
+struct sw_adamw_attributes {
+    bool decay; /* weight decay applies */
+};
+struct sw_move_attributes { /* slice and the collectives */
+    int32_t dim, dim_to;
+};
+struct sw_snapshot_attributes {   /* of a whole save; core/checkpoint */
+    int64_t bytes;                /* of all files, headers too */
+    int64_t owned_bytes;          /* of them, of the rank that has most */
+    int64_t chunk_bytes;          /* of a round, at most; as long as the longest message */
+    int64_t sent_bytes, messages; /* to other ranks, of the rank that sends most */
+    int64_t tables;               /* sw_placement_digest */
+    int32_t files, rounds;
+};
+union sw_attributes {
+    struct sw_norm_attributes norm;
+    struct sw_rope_attributes rope;
+    struct sw_copies_attributes copies;
+    struct sw_attention_attributes attention;
+    struct sw_append_attributes append;
+    struct sw_accumulate_attributes accumulate;
+    struct sw_gradient_attributes gradient;
+    struct sw_adamw_attributes adamw;
+    struct sw_move_attributes move;
+    struct sw_snapshot_attributes snapshot;
+};
+
+struct sw_op {
+    uint8_t kind;  /* enum sw_op_kind */
+    uint8_t stage; /* where it came from: enum sw_op_stage */
+    bool ahead;    /* runs one iteration ahead (prefetch): its operands' layer is the next one's */
+    /* runs in the last micro-step of a step only: what crosses dp does so once. Waits for it find
+     * nothing under way in the others */
+    bool last_micro_step;
+    uint16_t n_in, n_out;
+    struct sw_ref *in, *out; /* [n_in], [n_out]: the program's (sw_builder_in, sw_builder_out) */
+    struct sw_axes axes;     /* of ranks that it talks to: collectives; rings, count 0: no hops */
+    union sw_attributes as;
+    int64_t workspace_bytes;  /* set by layout: scratch for this op on one rank */
+    int64_t workspace_offset; /* in the arena */
+};
+enum sw_op_stage {
+    SW_STAGE_MODEL,
+    SW_STAGE_RECOMPUTE,
+    SW_STAGE_BACKWARD,
+    SW_STAGE_RESHARD,
+    SW_STAGE_UPDATE
+};
+
+#endif

@@ -1,0 +1,153 @@
+/* Answers of an op's row. */
+#include "core/base/quantize.h"
+#include "core/ir/op.h"
+
+#include <string.h>
+
+/* ---- Factors ---- */
+
+/* Patterns up to the end of a side, which have as many letters as the operands dimensions. */
+static const char *match_side(const struct sw_program *p, const char *at, const struct sw_ref *refs,
+                              uint16_t count, bool *fits)
+{
+    for (uint16_t i = 0; *fits; i++) {
+        const size_t letters = strcspn(at, ",-|");
+        *fits = i < count && p->values[refs[i].value].ndim == letters;
+        at += letters;
+        if (*at != ',') {
+            *fits = *fits && i + 1 == count;
+            break;
+        }
+        at++;
+    }
+    return at;
+}
+
+uint16_t sw_op_addend(const struct sw_program *p, const struct sw_op *op)
+{
+    const uint16_t addend = sw_op_rows[op->kind]->addend;
+    return addend > 0 ? addend + sw_has_scales(p->values[op->in[1].value].dtype) : 0;
+}
+
+bool sw_op_takes_tiles(const struct sw_program *p, const struct sw_op *op, uint16_t operand)
+{
+    const struct sw_ref ref = op->in[operand];
+    return operand > 0 && sw_op_rows[op->kind]->tiled == operand && ref.mode != SW_INDEX_WHOLE &&
+           sw_parameter_is_turned(p->values[ref.value].parameter) == (op->kind != SW_OP_LINEAR);
+}
+
+uint16_t sw_op_own_operands(const struct sw_program *p, const struct sw_op *op)
+{
+    const uint16_t addend = sw_op_addend(p, op);
+    if (addend > 0 && op->n_in > addend)
+        return addend;
+    return op->n_in - sw_op_adds_gradient(op);
+}
+
+const char *sw_op_factors(const struct sw_program *p, const struct sw_op *op)
+{
+    const char *first = sw_op_rows[op->kind]->factors, *form = first;
+    if (first == NULL || strchr(first, '|') == NULL)
+        return first;
+    const uint16_t given = sw_op_own_operands(p, op);
+    while (form != NULL) {
+        bool fits = true;
+        const char *end = match_side(p, form, op->in, given, &fits);
+        if (fits)
+            (void)match_side(p, end + strlen("->"), op->out, op->n_out, &fits);
+        if (fits)
+            return form;
+        form = strchr(form, '|');
+        if (form != NULL)
+            form++;
+    }
+    return first; /* verify says what does not fit */
+}
+
+bool sw_op_returns_to_owner(enum sw_op_kind kind)
+{
+    const struct sw_op_info *info = sw_op_rows[kind];
+    if (info->pair == NULL || info->pairing != SW_PAIR_RING)
+        return false;
+    const char *results = strstr(info->factors, "->"); /* of the first form, a sequence */
+    return memchr(results, info->pair[1], strcspn(results, "|")) != NULL;
+}
+
+bool sw_op_reads(const struct sw_program *p, const struct sw_op *op, enum sw_role role)
+{
+    for (uint16_t i = 0; i < op->n_in; i++)
+        if (op->in[i].value >= 0 && p->values[op->in[i].value].role == role)
+            return true;
+    return false;
+}
+
+enum sw_attention_keys sw_attention_keys(const struct sw_op *op)
+{
+    if (op->kind != SW_OP_ATTENTION || op->n_in <= SW_ATTENTION_SLOTS)
+        return SW_KEYS_SEQUENCE;
+    return op->n_out > 1 ? SW_KEYS_CACHE_PART : SW_KEYS_CACHE;
+}
+
+/* ---- Costs ---- */
+
+struct sw_op_cost sw_op_cost(const struct sw_program *p, const struct sw_op *op)
+{
+    const struct sw_op_info *info = sw_op_rows[op->kind];
+    struct sw_op_cost cost = {0, 0};
+    if (info->cost != NULL)
+        cost = info->cost(p, op);
+    if (info->products != NULL) {
+        struct sw_product product[SW_OP_MAX_PRODUCTS];
+        const int32_t count = info->products(p, op, product);
+        for (int32_t i = 0; i < count; i++)
+            cost.flops += 2 * product[i].m * product[i].n * product[i].k;
+    }
+    return cost;
+}
+
+int64_t sw_op_addend_bytes(const struct sw_program *program, const struct sw_op *op)
+{
+    const uint16_t addend = sw_op_addend(program, op);
+    return addend > 0 && op->n_in > addend ? sw_ref_bytes(program, op->in[addend]) : 0;
+}
+
+int64_t sw_op_communication_bytes(const struct sw_program *program, const struct sw_op *op)
+{
+    const struct sw_op_info *info = sw_op_rows[op->kind];
+    return info->communication != NULL ? info->communication(program, op) : 0;
+}
+
+int64_t sw_program_sent_bytes(const struct sw_program *p)
+{
+    int64_t bytes = 0;
+    for (int32_t r = 0; r < p->region_count; r++)
+        for (int32_t i = p->regions[r].first_op;
+             i < p->regions[r].first_op + p->regions[r].op_count; i++)
+            bytes += sw_op_communication_bytes(p, &p->ops[i]) * p->regions[r].repeat;
+    return bytes;
+}
+
+/* ---- Attributes ---- */
+
+int64_t sw_attribute_int(const struct sw_op *op, const struct sw_attribute *attribute)
+{
+    const char *at = (const char *)&op->as + attribute->offset;
+    switch ((enum sw_attribute_type)attribute->type) {
+    case SW_ATTRIBUTE_INT:
+    case SW_ATTRIBUTE_LAYOUT:
+        return *(const int32_t *)(const void *)at;
+    case SW_ATTRIBUTE_LONG:
+        return *(const int64_t *)(const void *)at;
+    case SW_ATTRIBUTE_FLAG:
+        return *(const bool *)at;
+    case SW_ATTRIBUTE_REAL:
+    case SW_ATTRIBUTE_END:
+        break;
+    }
+    return 0;
+}
+
+double sw_attribute_real(const struct sw_op *op, const struct sw_attribute *attribute)
+{
+    return *(const double *)(const void *)((const char *)&op->as + attribute->offset);
+}

@@ -1,0 +1,236 @@
+/* From the rules that train to the rules that serve. */
+#include "core/ir/serving.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    DEFAULT_CHUNK = 512,
+    READ_ROWS = 128, /* of `read`: weights take little beside so many */
+    MIX_ROWS = 64    /* of prefill that mixes, at most: more are read sooner as chunks */
+};
+
+/* `axes` and those of `more` that are not among them, where that divides the size; else `axes`. */
+static struct sw_axes widened(const struct sw_mesh *mesh, struct sw_axes axes, struct sw_axes more,
+                              int64_t size)
+{
+    struct sw_axes wide = axes;
+    for (uint8_t i = 0; i < more.count; i++)
+        if (!(sw_axes_set(wide) >> more.axis[i] & 1u))
+            wide.axis[wide.count++] = more.axis[i];
+    return size % sw_axes_size(mesh, wide) == 0 ? wide : axes;
+}
+
+static int64_t rounded_up(int64_t n, int64_t multiple)
+{
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+/* A token at a time there is no sequence to split: its ranks share the output projection, the MLP
+ * and the head instead, and each has a part of the cache. Prefill has the sequence, gathers those
+ * weights over it as it would over fsdp, and leaves the cache where decoding wants it. */
+static void set_rules(const struct sw_program_options *training, const struct sw_serving *want,
+                      struct sw_program_options *o)
+{
+    static const struct sw_axes none = {0};
+    const struct sw_rules *given = &training->rules;
+    const struct sw_model *m = &o->model;
+    const struct sw_axes seq = given->axes[SW_L_CACHE_SEQ], heads = given->axes[SW_L_HEADS];
+    const bool decode = o->kind == SW_PROGRAM_DECODE || o->serving.mixes;
+    struct sw_rules wide = *given;
+    wide.axes[SW_L_MLP] = widened(&o->mesh, given->axes[SW_L_MLP], seq, m->intermediate_size);
+    wide.axes[SW_L_VOCAB] = widened(&o->mesh, given->axes[SW_L_VOCAB], seq, m->vocab_size);
+    wide.axes[SW_L_MERGED_HEADS] = widened(&o->mesh, heads, seq, (int64_t)m->heads * m->head_dim);
+    wide.axes[SW_L_EMBED] = want->stream_weights ? (struct sw_axes){1, {SW_FSDP}} : none;
+    wide.axes[SW_L_ACT_EMBED] = none;
+    wide.axes[SW_L_ATTN_HEADS] = heads;
+    o->serving.weights = wide;
+    o->rules = wide;
+    o->rules.axes[SW_L_SEQ] = o->rules.axes[SW_L_RESIDUAL_SEQ] = decode ? none : seq;
+    o->rules.axes[SW_L_ATTN_SEQ] = o->rules.axes[SW_L_KEY_SEQ] = none;
+    if (!decode) {
+        o->rules.axes[SW_L_MLP] = given->axes[SW_L_MLP];
+        o->rules.axes[SW_L_VOCAB] = given->axes[SW_L_VOCAB];
+        o->rules.axes[SW_L_MERGED_HEADS] = heads;
+    }
+}
+
+static int check(const struct sw_program_options *training, const struct sw_serving *want,
+                 struct sw_error *err)
+{
+    if (want->max_batch < 1 || want->max_batch > SW_MAX_SLOTS)
+        return sw_fail(err, SW_BAD_INPUT, "max_batch %" PRId64 " is not between 1 and %d",
+                       want->max_batch, SW_MAX_SLOTS);
+    if (want->token_budget < 0 || want->token_budget >= INT32_MAX)
+        return sw_fail(err, SW_BAD_INPUT, "token_budget %" PRId64 " is not between 0 and 2^31 - 1",
+                       want->token_budget);
+    if (want->max_tokens < 1 || want->max_tokens >= INT32_MAX || want->chunk < 0 ||
+        want->chunk >= INT32_MAX)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "max_tokens %" PRId64 " with chunk %" PRId64
+                       ": max_tokens is 1 to 2^31 - 1, chunk 0 to 2^31 - 1",
+                       want->max_tokens, want->chunk);
+    /* a sampled token travels as an fp32 number */
+    if (training->model.vocab_size > 1 << 24)
+        return sw_fail(err, SW_UNMET,
+                       "vocab_size %" PRId64 " is above 2^24, the most that serving supports",
+                       training->model.vocab_size);
+    if (training->model.sliding_window > 0 && training->model.sliding_window < want->max_tokens)
+        return sw_fail(err, SW_UNMET,
+                       "the model attends over a window of %" PRId64
+                       " tokens, which serving does not support; use max_tokens of at most that",
+                       training->model.sliding_window);
+    return 0;
+}
+
+const char *sw_prefill_gather_name(enum sw_prefill_gather gathers)
+{
+    return gathers == SW_GATHER_KV ? "keys and values" : "queries";
+}
+
+/* An int8 cache has no collective. */
+bool sw_serving_may_gather_kv(const struct sw_program_options *training,
+                              const struct sw_serving *want)
+{
+    return sw_axes_size(&training->mesh, training->rules.axes[SW_L_CACHE_SEQ]) > 1 &&
+           want->cache != SW_I8 && !training->target.lacks_whole_cache;
+}
+
+/* Whether programs of single tokens make each as any number of rows would. */
+static bool makes_rows_alike(const struct sw_program_options *o)
+{
+    const struct sw_model *m = &o->model;
+    const int64_t sizes[] = {m->hidden_size, m->intermediate_size, m->vocab_size,
+                             (int64_t)m->heads * m->head_dim};
+    bool fits = o->target.like_rows > 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        fits = fits && sizes[i] <= o->target.like_elems;
+    return fits;
+}
+
+/* Whether prefill takes tokens of texts that run beside those of prompts: a row is alike in calls
+ * of either, the budget has room for both, and a token is where the cache's chunks say. `budget`,
+ * `slots`: of a rank of the batch. */
+static bool may_mix(const struct sw_program_options *training, const struct sw_serving *want,
+                    int64_t budget, int64_t slots, int64_t ranks)
+{
+    return want->chunk <= 1 && ranks == 1 && budget > slots && !want->stream_weights &&
+           budget <= MIX_ROWS && makes_rows_alike(training);
+}
+
+/* Tokens; budget 0: whatever that makes. */
+static int64_t usual_chunk(int64_t max_tokens, int64_t budget)
+{
+    const int64_t usual = max_tokens < DEFAULT_CHUNK ? max_tokens : DEFAULT_CHUNK;
+    return budget > 0 && budget < usual ? budget : usual;
+}
+
+/* What is there of a rank of the batch, all in tokens or texts. */
+struct sizes {
+    int64_t ways;  /* ranks of the batch */
+    int64_t ranks; /* of the sequence */
+    int64_t budget, slots, chunk;
+    bool mixes;
+};
+
+static struct sizes measure(const struct sw_program_options *training,
+                            const struct sw_serving *want)
+{
+    const struct sw_rules *rules = &training->rules;
+    const int64_t ways = sw_axes_size(&training->mesh, rules->axes[SW_L_BATCH]);
+    struct sizes s = {.ways = ways,
+                      .ranks = sw_axes_size(&training->mesh, rules->axes[SW_L_CACHE_SEQ]),
+                      .budget = want->token_budget / ways,
+                      .slots = (want->max_batch + ways - 1) / ways};
+    s.mixes = may_mix(training, want, s.budget, s.slots, s.ranks);
+    s.chunk = rounded_up(want->chunk > 0 ? want->chunk
+                         : s.mixes       ? 1
+                                         : usual_chunk(want->max_tokens, s.budget),
+                         s.ranks);
+    return s;
+}
+
+int32_t sw_serving_sizes(const struct sw_program_options *o, int64_t rows[SW_SERVING_SIZES])
+{
+    int32_t count = 0;
+    int64_t fewer = 1;
+    rows[count++] = o->micro_batch_per_rank;
+    if (!makes_rows_alike(o) || (o->kind != SW_PROGRAM_DECODE && !o->serving.mixes))
+        return count;
+    while (2 * fewer < rows[0])
+        fewer *= 2;
+    for (; fewer > 0 && fewer < rows[0]; fewer /= 2)
+        rows[count++] = fewer;
+    return count;
+}
+
+void sw_serving_resize(struct sw_program_options *o, int64_t rows)
+{
+    o->global_batch = o->global_batch / o->micro_batch_per_rank * rows;
+    o->micro_batch_per_rank = rows;
+}
+
+/* Of prefill on a rank of the batch. */
+static int64_t chunk_rows(const struct sizes *s)
+{
+    return s->budget < s->chunk ? 1 : s->budget / s->chunk;
+}
+
+/* Of `read` on a rank of the batch, of which running texts have some; 0: there is none. Beside
+ * chunks it has no more than a call of these has tokens, so that nobody waits for more of them;
+ * else it has hardly more than prefill or is not wanted. */
+static int64_t read_rows(const struct sw_program_options *training, const struct sw_serving *want,
+                         const struct sizes *s)
+{
+    int64_t rows = want->max_tokens < READ_ROWS ? want->max_tokens : READ_ROWS;
+    if (s->mixes)
+        return rows >= 2 * s->budget ? rows : 0;
+    const int64_t tokens = chunk_rows(s) * s->chunk;
+    rows = tokens < rows ? tokens : rows;
+    const bool fits = makes_rows_alike(training) && s->ranks == 1 && !want->stream_weights;
+    return fits && rows > s->slots && s->chunk > 2 ? rows : 0;
+}
+
+bool sw_serving_has(const struct sw_program_options *training, const struct sw_serving *want,
+                    enum sw_program_kind kind)
+{
+    const struct sizes s = measure(training, want);
+    return kind != SW_PROGRAM_READ || read_rows(training, want, &s) > 0;
+}
+
+int sw_serving_options(const struct sw_program_options *training, const struct sw_serving *want,
+                       enum sw_program_kind kind, struct sw_program_options *out,
+                       struct sw_error *err)
+{
+    if (check(training, want, err) != 0)
+        return -1;
+    const struct sizes s = measure(training, want);
+    const int64_t rows = kind == SW_PROGRAM_DECODE ? s.slots
+                         : kind == SW_PROGRAM_READ ? read_rows(training, want, &s)
+                                                   : chunk_rows(&s);
+    if (rows == 0)
+        return sw_fail(err, SW_ENVIRONMENT, "there is no program to read");
+    struct sw_program_options o = *training;
+    o.kind = kind;
+    o.logits = false;
+    o.recompute = sw_recompute_none();
+    o.layout = SW_CONTIGUOUS;
+    o.global_batch = rows * s.ways;
+    o.micro_batch_per_rank = rows;
+    o.sequence_length = kind == SW_PROGRAM_DECODE || kind == SW_PROGRAM_READ ? 1 : s.chunk;
+    o.serving.max_tokens = rounded_up(want->max_tokens, s.chunk);
+    o.serving.chunk = s.chunk;
+    o.serving.slots_per_rank = s.slots;
+    o.serving.planned_slots =
+        want->planned_batch > 0 ? (want->planned_batch + s.ways - 1) / s.ways : s.slots;
+    o.serving.cache = want->cache;
+    o.serving.matrices = sw_has_scales(want->weights) ? want->weights : training->compute;
+    o.serving.mixes = kind == SW_PROGRAM_READ || (s.mixes && kind == SW_PROGRAM_PREFILL);
+    /* every program reads weights where they lie: elsewhere prefill gathers some */
+    o.serving.tiles = training->target.weight_tiles && training->compute != SW_F64 &&
+                      s.ranks == 1 && !want->stream_weights;
+    o.serving.gathers_cache = kind != SW_PROGRAM_DECODE && want->gathers == SW_GATHER_KV;
+    set_rules(training, want, &o);
+    *out = o;
+    return 0;
+}

@@ -1,0 +1,225 @@
+/* What must hold of a program after every pass: operands exist and fit their op's factors, what is
+ * read was written, sums over ranks are complete where they must be. */
+#include "core/ir/builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct verify {
+    const struct sw_program *p;
+    bool *written; /* [value_count]: by an op before, or by the runner */
+    const struct sw_region *region;
+    int32_t at; /* the op at hand */
+    struct sw_error *err;
+};
+
+static int wrong(struct verify *v, const char *what, const struct sw_value *value)
+{
+    return sw_fail(v->err, SW_ENVIRONMENT, "op %d, %s of '%s': '%s' %s", v->at,
+                   sw_op_info(v->p->ops[v->at].kind)->name, v->region->name, value->name, what);
+}
+
+/* The instances that a ref means exist in every iteration. */
+static int check_ref(struct verify *v, struct sw_ref ref)
+{
+    const struct sw_program *p = v->p;
+    if (ref.value < 0 || ref.value >= p->value_count)
+        return sw_fail(v->err, SW_ENVIRONMENT, "op %d of '%s' names a value that does not exist",
+                       v->at, v->region->name);
+    const struct sw_value *value = &p->values[ref.value];
+    const bool fixed = ref.mode == SW_INDEX_FIXED && ref.shift >= 0 && ref.shift < value->stack;
+    const int32_t first = sw_ref_instance(p, ref, v->region->first_layer);
+    const bool layer =
+        ref.mode == SW_INDEX_LAYER && first >= 0 && first + v->region->repeat <= value->stack;
+    if (!fixed && !layer && ref.mode != SW_INDEX_WHOLE)
+        return wrong(v, "has no such instance", value);
+    return 0;
+}
+
+static int32_t storage(const struct sw_program *p, int32_t value)
+{
+    return p->values[value].alias >= 0 ? p->values[value].alias : value;
+}
+
+/* What a loop reads may be written later in it: by the iteration before, or one ahead. */
+static bool written_in_loop(const struct verify *v, int32_t value)
+{
+    const struct sw_region *region = v->region;
+    for (int32_t i = region->first_op;
+         region->repeat > 1 && i < region->first_op + region->op_count; i++)
+        for (uint16_t k = 0; k < v->p->ops[i].n_out; k++)
+            if (storage(v->p, v->p->ops[i].out[k].value) == storage(v->p, value) &&
+                (v->p->ops[i].ahead || v->p->values[storage(v->p, value)].carried))
+                return true;
+    return false;
+}
+
+static int check_read(struct verify *v, struct sw_ref ref)
+{
+    if (check_ref(v, ref) != 0)
+        return -1;
+    if (!v->written[storage(v->p, ref.value)] && !written_in_loop(v, ref.value))
+        return wrong(v, "is read and was not written", &v->p->values[ref.value]);
+    return 0;
+}
+
+/* The next operand's letters in a pattern; '.' is any number of them. Returns where the pattern
+ * after it begins: the same one again where it was the side's last. */
+static const char *next_pattern(const char *at, const char **begin, size_t *length)
+{
+    *begin = at;
+    *length = strcspn(at, ",-|");
+    return at[*length] == ',' ? at + *length + 1 : at;
+}
+
+/* Where a letter was met first. */
+struct letter {
+    const struct sw_value *value; /* NULL: not yet */
+    size_t dim;
+};
+
+/* Shards of what is padded and of what is not, or otherwise, are not of the same elements. */
+static bool splits_unlike(const struct verify *v, const struct letter *known,
+                          const struct sw_value *value, size_t d)
+{
+    const struct sw_value *other = known->value;
+    const bool padded =
+        value->padded[d] != value->size[d] || other->padded[known->dim] != other->size[known->dim];
+    return v->p->stage >= SW_PARTITIONED && padded &&
+           value->padded[d] != other->padded[known->dim] &&
+           (value->sharding.spec.dim[d].count > 0 ||
+            other->sharding.spec.dim[known->dim].count > 0);
+}
+
+/* As many dimensions as the pattern has letters, and the same letter the same size wherever it
+ * means the same axis in the same units. Heads of queries and of keys are two. */
+static int check_side(struct verify *v, const char *pattern, const struct sw_ref *refs,
+                      uint16_t count, struct letter of_letter[128])
+{
+    const bool sizes = !sw_op_is_ring(&v->p->ops[v->at]);
+    for (uint16_t i = 0; i < count; i++) {
+        const struct sw_value *value = &v->p->values[refs[i].value];
+        const char *begin;
+        size_t length;
+        pattern = next_pattern(pattern, &begin, &length);
+        if (length == 1 && (*begin == '.' || *begin == '1'))
+            continue;
+        if (length != value->ndim)
+            return wrong(v, "has another number of dimensions than its op's factors", value);
+        for (size_t d = 0; d < length && sizes; d++) {
+            struct letter *known = &of_letter[(unsigned char)begin[d] & 127];
+            if (known->value == NULL) {
+                *known = (struct letter){value, d};
+                continue;
+            }
+            const struct sw_value *first = known->value;
+            for (uint8_t e = 0; e < first->ndim; e++)
+                if (first->axis[e] == value->axis[d] && first->unit[e] == value->unit[d] &&
+                    value->axis[d] != SW_L_NONE && first->symbol[e] == value->symbol[d] &&
+                    first->size[e] != value->size[d])
+                    return wrong(v, "disagrees with another operand about a size", value);
+            if (splits_unlike(v, known, value, d))
+                return wrong(v, "is split along what another operand pads otherwise", value);
+        }
+    }
+    return 0;
+}
+
+static int check_factors(struct verify *v, const struct sw_op *op)
+{
+    struct letter of_letter[128] = {{NULL, 0}};
+    const char *factors = sw_op_factors(v->p, op);
+    if (factors == NULL)
+        return 0;
+    /* what was added to an op by a later pass is shaped as its result */
+    const uint16_t own = sw_op_own_operands(v->p, op);
+    const char *arrow = strstr(factors, "->");
+    if (arrow == NULL || check_side(v, factors, op->in, own, of_letter) != 0)
+        return -1;
+    const size_t results = strcspn(arrow, "|");
+    const uint16_t made = op->n_out > 1 && memchr(arrow, ',', results) == NULL ? 1 : op->n_out;
+    return check_side(v, arrow + 2, op->out, made, of_letter);
+}
+
+/* An unreduced sum may only be added to, moved by what reduces it, or waited for. */
+static int check_partials(struct verify *v, const struct sw_op *op)
+{
+    const struct sw_op_info *info = sw_op_info(op->kind);
+    for (uint16_t i = 0; i < op->n_in && v->p->stage >= SW_PARTITIONED; i++) {
+        const struct sw_value *value = &v->p->values[op->in[i].value];
+        const bool added = i >= sw_op_own_operands(v->p, op);
+        if (value->sharding.partial != 0 && !info->linear && !sw_op_is_move(op->kind) && !added &&
+            !sw_op_is_wait(op->kind))
+            return wrong(v, "is an unreduced sum", value);
+    }
+    return 0;
+}
+
+/* What writes a parameter writes the copy that is kept of it. */
+static int check_copy(struct verify *v, const struct sw_op *op, struct sw_ref written)
+{
+    const struct sw_program *p = v->p;
+    struct sw_ref copy = written;
+    copy.value++;
+    if (copy.value >= p->value_count || !p->values[copy.value].copy)
+        return 0;
+    for (uint16_t i = 0; i < op->n_out; i++)
+        if (sw_ref_equal(op->out[i], copy))
+            return 0;
+    return wrong(v, "is written without its copy", &p->values[written.value]);
+}
+
+static int check_op(struct verify *v, const struct sw_op *op)
+{
+    for (uint16_t i = 0; i < op->n_in; i++) {
+        if (check_read(v, op->in[i]) != 0)
+            return -1;
+        const struct sw_value *value = &v->p->values[op->in[i].value];
+        if (value->tiled && !sw_op_takes_tiles(v->p, op, i))
+            return wrong(v, "lies in tiles, which its products alone read", value);
+    }
+    for (uint16_t i = 0; i < op->n_out; i++)
+        if (check_ref(v, op->out[i]) != 0 || check_copy(v, op, op->out[i]) != 0)
+            return -1;
+    if (check_factors(v, op) != 0 || check_partials(v, op) != 0)
+        return -1;
+    for (uint16_t i = 0; i < op->n_out; i++)
+        v->written[storage(v->p, op->out[i].value)] = true;
+    return 0;
+}
+
+static int check_outputs(struct verify *v)
+{
+    const struct sw_program *p = v->p;
+    for (int32_t i = 0; i < p->outputs.count; i++) {
+        const int32_t value = p->outputs.at[i].value;
+        if (value < 0 || value >= p->value_count)
+            return sw_fail(v->err, SW_ENVIRONMENT, "output '%s' is not a value",
+                           p->outputs.at[i].name);
+        if (p->stage >= SW_PARTITIONED && p->values[value].sharding.partial != 0)
+            return sw_fail(v->err, SW_ENVIRONMENT, "output '%s' is an unreduced sum",
+                           p->outputs.at[i].name);
+    }
+    return 0;
+}
+
+int sw_program_verify(const struct sw_program *program, struct sw_error *err)
+{
+    struct verify v = {.p = program, .err = err};
+    int status = -1;
+    v.written = calloc((size_t)program->value_count + 1, sizeof *v.written);
+    if (v.written == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while verifying the program");
+    for (int32_t i = 0; i < program->value_count; i++)
+        v.written[i] = program->values[i].role != SW_ROLE_ACTIVATION;
+    for (int32_t r = 0; r < program->region_count; r++) {
+        v.region = &program->regions[r];
+        for (v.at = v.region->first_op; v.at < v.region->first_op + v.region->op_count; v.at++)
+            if (check_op(&v, &program->ops[v.at]) != 0)
+                goto out;
+    }
+    status = check_outputs(&v);
+out:
+    free(v.written);
+    return status;
+}

@@ -1,0 +1,240 @@
+/* Decoders with a cache of keys and values: a chunk of every prompt (prefill, score), single tokens
+ * of prompts and texts (prefill that mixes, read), or one token more of every text (decode). The
+ * same ops in all of them; what differs is how long the sequence is
+ * and which axes have it (core/ir/serving.h). */
+#include "core/models/decoder.h"
+#include "core/ir/sampling.h"
+#include "core/ir/serving.h"
+
+#include <math.h>
+
+/* Both halves of the cache, and their scales in int8, else -1. */
+struct cache {
+    int32_t keys, values, key_scales, value_scales;
+};
+
+static void add_cache(struct sw_decoder *d, struct cache *cache)
+{
+    struct sw_builder *b = d->b;
+    const struct sw_program_options *o = b->options;
+    const int32_t n = b->program->layers;
+    const bool copied = d->sizes.of[SW_SIZE_COPIES] > 1;
+    const enum sw_logical heads = copied ? SW_L_HEADS : SW_L_KV_HEADS;
+    const struct sw_dim slots = {SW_L_BATCH, d->sizes.of[SW_SIZE_SLOTS], 1, SW_SIZE_SLOTS};
+    const struct sw_dim places = {SW_L_CACHE_SEQ, o->serving.max_tokens, 1, SW_SIZE_FIXED};
+    const struct sw_dim dims[3] = {
+        slots,
+        places,
+        {heads, d->sizes.of[SW_SIZE_KV], o->model.head_dim, copied ? SW_SIZE_KV : SW_SIZE_FIXED}};
+    /* split as what they scale */
+    const struct sw_dim scales[3] = {
+        slots,
+        places,
+        {heads, d->sizes.of[SW_SIZE_SCALES], 1, copied ? SW_SIZE_SCALES : SW_SIZE_FIXED}};
+    const enum sw_dtype dtype = o->serving.cache;
+    cache->keys = sw_builder_value(b, "key cache", SW_ROLE_CACHE, dtype, 3, dims, n);
+    cache->values = sw_builder_value(b, "value cache", SW_ROLE_CACHE, dtype, 3, dims, n);
+    cache->key_scales = cache->value_scales = -1;
+    if (dtype != SW_I8)
+        return;
+    cache->key_scales = sw_builder_value(b, "key scales", SW_ROLE_CACHE, SW_F32, 3, scales, n);
+    cache->value_scales = sw_builder_value(b, "value scales", SW_ROLE_CACHE, SW_F32, 3, scales, n);
+}
+
+static void append(struct sw_decoder *d, int32_t cache, int32_t scales, int32_t x)
+{
+    struct sw_builder *b = d->b;
+    const struct sw_ref to = sw_builder_ref(b, cache);
+    const int32_t op = sw_builder_op(b, SW_OP_CACHE_APPEND, SW_STAGE_MODEL);
+    sw_builder_in(b, op, to);
+    sw_builder_in(b, op, sw_builder_ref(b, x));
+    sw_builder_in(b, op, sw_builder_ref(b, d->positions));
+    if (scales >= 0)
+        sw_builder_in(b, op, sw_builder_ref(b, scales));
+    sw_builder_out(b, op, to);
+    if (scales >= 0)
+        sw_builder_out(b, op, sw_builder_ref(b, scales));
+    b->program->ops[op].as.append =
+        (struct sw_append_attributes){.head_dim = scales >= 0 ? b->options->model.head_dim : 0,
+                                      .chunk = (int32_t)b->options->serving.chunk};
+}
+
+/* What the slots of this call's rows have. */
+static int32_t take_rows(struct sw_decoder *d, int32_t cache, const char *name, int32_t n)
+{
+    struct sw_builder *b = d->b;
+    const struct sw_value kept = b->program->values[cache];
+    const struct sw_dim dims[3] = {
+        d->batch,
+        {SW_L_CACHE_SEQ, kept.size[1], 1, SW_SIZE_FIXED},
+        {(enum sw_logical)kept.axis[2], kept.size[2], kept.unit[2], (enum sw_size)kept.symbol[2]}};
+    const int32_t op = sw_builder_op(b, SW_OP_CACHE_ROWS, SW_STAGE_MODEL);
+    sw_builder_in(b, op, sw_builder_ref(b, cache));
+    sw_builder_in(b, op, sw_builder_ref(b, d->positions));
+    return sw_build_result(b, op, kept.dtype, 3, &(struct sw_made){name, dims, n, NULL});
+}
+
+/* This rank's part of the softmax over the cache, or all of it. */
+static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int32_t n)
+{
+    struct sw_builder *b = d->b;
+    const struct cache *cache = d->site;
+    const struct sw_model *m = &b->options->model;
+    const enum sw_dtype wide = sw_accumulate_dtype(b->options->compute);
+    const int64_t dim = m->head_dim;
+    const int32_t copies = (int32_t)d->sizes.of[SW_SIZE_COPIES];
+    const bool gathers = b->options->serving.gathers_cache;
+    const struct sw_dim copied[3] = {d->batch,
+                                     d->seq,
+                                     {copies > 1 ? SW_L_HEADS : SW_L_KV_HEADS,
+                                      d->sizes.of[SW_SIZE_KV], dim,
+                                      copies > 1 ? SW_SIZE_KV : SW_SIZE_FIXED}};
+    const struct sw_dim rank = {SW_L_CACHE_SEQ, d->sizes.of[SW_SIZE_PARTS], 1, SW_SIZE_PARTS};
+    const struct sw_dim whole = {SW_L_NONE, d->seq.size, 1, SW_SIZE_FIXED};
+    const struct sw_dim parts[4] = {
+        d->batch, whole, {SW_L_HEADS, m->heads * dim, dim, SW_SIZE_FIXED}, rank};
+    const struct sw_dim stats[4] = {
+        d->batch, whole, {SW_L_HEADS, 2 * (int64_t)m->heads, 2, SW_SIZE_FIXED}, rank};
+    const struct sw_dim merged[3] = {
+        d->batch, d->seq, {SW_L_MERGED_HEADS, m->heads * dim, 1, SW_SIZE_FIXED}};
+    append(d, cache->keys, cache->key_scales,
+           sw_build_replicate(b, k, copies, (struct sw_made){"k2", copied, n, NULL}));
+    append(d, cache->values, cache->value_scales,
+           sw_build_replicate(b, v, copies, (struct sw_made){"v2", copied, n, NULL}));
+    const int32_t keys = gathers ? take_rows(d, cache->keys, "k3", n) : cache->keys;
+    const int32_t values = gathers ? take_rows(d, cache->values, "v3", n) : cache->values;
+    int32_t op = sw_build_apply(b, SW_OP_ATTENTION, q, keys);
+    sw_builder_in(b, op, sw_builder_ref(b, values));
+    sw_builder_in(b, op, sw_builder_ref(b, d->positions));
+    if (cache->key_scales >= 0) {
+        sw_builder_in(b, op, sw_builder_ref(b, cache->key_scales));
+        sw_builder_in(b, op, sw_builder_ref(b, cache->value_scales));
+    }
+    b->program->ops[op].as.attention = (struct sw_attention_attributes){
+        .scale = 1.0 / sqrt((double)dim),
+        .head_dim = m->head_dim,
+        .group = (int32_t)d->sizes.of[SW_SIZE_GROUP],
+        .sequence_layout = -1,
+        .chunk = (int32_t)b->options->serving.chunk,
+        .parts = gathers ? (int32_t)d->sizes.of[SW_SIZE_PARTS] : 0};
+    if (gathers)
+        return sw_build_result(b, op, b->options->compute, 3,
+                               &(struct sw_made){"o", merged, n, NULL});
+    const int32_t o = sw_build_result(b, op, wide, 4, &(struct sw_made){"parts", parts, n, NULL});
+    const int32_t ml =
+        sw_build_result(b, op, wide, 4, &(struct sw_made){"softmax", stats, n, NULL});
+    op = sw_build_apply(b, SW_OP_SOFTMAX_MERGE, o, ml);
+    return sw_build_result(b, op, b->options->compute, 3, &(struct sw_made){"o", merged, n, NULL});
+}
+
+/* ---- Behind the layers ---- */
+
+/* Every rank has all of it: what the host goes on with. */
+static void publish(struct sw_decoder *d, const char *name, int32_t value)
+{
+    struct sw_builder *b = d->b;
+    const struct sw_value made = b->program->values[value];
+    const struct sw_dim dims[2] = {{SW_L_NONE, made.size[0], 1, (enum sw_size)made.symbol[0]},
+                                   {SW_L_NONE, made.size[1], 1, SW_SIZE_FIXED}};
+    const int32_t everywhere =
+        sw_build_result(b, sw_build_apply(b, SW_OP_CONSTRAIN, value, -1), made.dtype, 2,
+                        &(struct sw_made){"everywhere", dims, 1, NULL});
+    const int32_t out = sw_build_result(b, sw_build_apply(b, SW_OP_CAST, everywhere, -1),
+                                        made.dtype, 2, &(struct sw_made){name, dims, 1, NULL});
+    b->program->values[out].role = SW_ROLE_ACCUMULATOR; /* read after the run */
+    sw_builder_port(b, &b->program->outputs, name, out);
+}
+
+/* The token behind the last one of every row that is sampled. */
+static void add_sampling(struct sw_decoder *d)
+{
+    struct sw_builder *b = d->b;
+    const struct sw_model *m = &b->options->model;
+    const enum sw_dtype wide = sw_accumulate_dtype(b->options->compute);
+    const bool mixes = b->options->serving.mixes;
+    const struct sw_dim some = {SW_L_BATCH, d->sizes.of[SW_SIZE_SAMPLED], 1, SW_SIZE_SAMPLED};
+    const struct sw_dim rows = mixes ? some : d->batch;
+    const struct sw_dim one = {SW_L_NONE, 1, 1, SW_SIZE_FIXED};
+    const struct sw_dim last[3] = {rows, one, d->residual[2]};
+    const struct sw_dim logits[3] = {rows, one, {SW_L_VOCAB, m->vocab_size, 1, SW_SIZE_FIXED}};
+    const struct sw_dim pair[2] = {rows, {SW_L_NONE, 2, 1, SW_SIZE_FIXED}};
+    const struct sw_dim numbers[2] = {rows, {SW_L_NONE, SW_SAMPLED_NUMBERS, 1, SW_SIZE_FIXED}};
+    const struct sw_dim words = {SW_L_NONE, sw_sampling_words(m->vocab_size), 1, SW_SIZE_FIXED};
+    const struct sw_dim fields = {SW_L_NONE, SW_SAMPLING_SETTINGS, 1, SW_SIZE_FIXED};
+    const struct sw_dim entries = {
+        SW_L_NONE,
+        SW_ADJUSTMENT_NUMBERS *
+            sw_sampling_adjustments(m->vocab_size, b->options->serving.max_tokens),
+        1, SW_SIZE_FIXED};
+    const struct sw_dim bits[2] = {rows, words}, wants[2] = {rows, fields};
+    const struct sw_dim changes[2] = {rows, entries};
+    const int32_t seen = sw_decoder_input(b, "seen", SW_I32, 2, bits);
+    const int32_t settings = sw_decoder_input(b, "settings", SW_F32, 2, wants);
+    const int32_t adjustments = sw_decoder_input(b, "adjustments", SW_F32, 2, changes);
+    sw_builder_region(b, "head", SW_PHASE_FORWARD, 1, false);
+    int32_t op = sw_builder_op(b, SW_OP_PICK_TOKEN, SW_STAGE_MODEL);
+    sw_builder_in(b, op, sw_decoder_output(d));
+    sw_builder_in(b, op, sw_builder_ref(b, d->positions));
+    if (mixes)
+        sw_builder_in(b, op, sw_builder_ref(b, settings));
+    const int32_t picked =
+        sw_build_result(b, op, b->options->compute, 3, &(struct sw_made){"last", last, 1, NULL});
+    const int32_t n = sw_decoder_final_norm(d, sw_builder_ref(b, picked), last);
+    const int32_t made = sw_build_result(b, sw_build_apply(b, SW_OP_LINEAR_T, n, d->w[SW_W_HEAD]),
+                                         wide, 3, &(struct sw_made){"logits", logits, 1, NULL});
+    op = sw_build_apply(b, SW_OP_SAMPLE, made, seen);
+    sw_builder_in(b, op, sw_builder_ref(b, settings));
+    sw_builder_in(b, op, sw_builder_ref(b, adjustments));
+    const int32_t choice =
+        sw_build_result(b, op, wide, 2, &(struct sw_made){"choice", pair, 1, NULL});
+    op = sw_build_apply(b, SW_OP_TOP_TOKENS, made, settings);
+    sw_builder_in(b, op, sw_builder_ref(b, choice));
+    publish(d, "sampled",
+            sw_build_result(b, op, wide, 2, &(struct sw_made){"top", numbers, 1, NULL}));
+}
+
+/* The log-probability of every token's label. */
+static void add_scores(struct sw_decoder *d)
+{
+    struct sw_builder *b = d->b;
+    const enum sw_dtype wide = sw_accumulate_dtype(b->options->compute);
+    const struct sw_dim tokens[2] = {d->batch, d->seq};
+    const int32_t labels = sw_decoder_input(b, "labels", SW_I32, 2, tokens);
+    sw_builder_region(b, "head", SW_PHASE_FORWARD, 1, false);
+    const int32_t n = sw_decoder_final_norm(d, sw_decoder_output(d), d->residual);
+    int32_t stats;
+    (void)sw_decoder_head(d, SW_OP_LM_HEAD_STATS, n, labels, &stats);
+    const int32_t op = sw_build_apply(b, SW_OP_LM_HEAD_LOGPROBS, stats, labels);
+    publish(d, "logprobs",
+            sw_build_result(b, op, wide, 2, &(struct sw_made){"token logprobs", tokens, 1, NULL}));
+}
+
+int sw_build_cached(struct sw_builder *b, struct sw_error *err)
+{
+    const struct sw_program_options *o = b->options;
+    struct sw_program_options lie = *o; /* where the weights are, whatever the program */
+    const struct sw_model *m = &o->model;
+    const struct sw_dim width = {SW_L_MERGED_HEADS, m->heads * m->head_dim, 1, SW_SIZE_FIXED};
+    struct cache cache;
+    struct sw_decoder d;
+    sw_decoder_begin(b, &d);
+    d.attend = attend;
+    d.site = &cache;
+    lie.rules = o->serving.weights;
+    b->options = &lie;
+    sw_decoder_weights(&d, o->compute, o->serving.matrices, width, false);
+    b->options = o;
+    add_cache(&d, &cache);
+    const struct sw_dim tokens[2] = {d.batch, {SW_L_NONE, d.seq.size, 1, SW_SIZE_FIXED}};
+    const struct sw_dim slots[2] = {d.batch, {SW_L_NONE, SW_SLOT_FIELDS, 1, SW_SIZE_FIXED}};
+    const int32_t input = sw_decoder_input(b, "tokens", SW_I32, 2, tokens);
+    d.positions = sw_decoder_input(b, "slots", SW_I32, 2, slots);
+    sw_decoder_layers(&d, input);
+    if (o->kind == SW_PROGRAM_SCORE)
+        add_scores(&d);
+    else
+        add_sampling(&d);
+    if (b->failed)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while building the program");
+    return 0;
+}

@@ -1,0 +1,294 @@
+/* A dense decoder as ops on logical values: pre-norm blocks with RMSNorm, rotary positions,
+ * grouped-query attention and SwiGLU, tied or untied head. Llama (Touvron et al. 2023, Grattafiori
+ * et al. 2024) and Mistral (Jiang et al. 2023) are this; Qwen2 (Yang et al. 2024) adds biases to q,
+ * k and v, Qwen3 (Yang et al. 2025) norms to the heads of q and k: struct sw_model says which of
+ * these a model has. */
+#include "core/models/decoder.h"
+#include "core/base/quantize.h"
+#include "core/models/parameters.h"
+
+#include <fnmatch.h>
+#include <stddef.h>
+#include <string.h>
+
+/* ---- Parameters ---- */
+
+enum width {
+    NOTHING,
+    EMBED,
+    ACT_EMBED,
+    TABLE,
+    TABLE_WIDTH,
+    QUERIES,
+    KEYS,
+    OUTPUT,
+    MLP,
+    HEAD_DIM,
+    WIDTHS
+};
+
+/* What there is of it besides struct sw_parameter: a matrix [rows, columns] or a vector [columns],
+ * and the member of struct sw_model without which there is none, ALWAYS. */
+enum { ALWAYS = 0 };
+static const struct declaration {
+    struct sw_parameter is;
+    uint8_t rows, columns; /* enum width */
+    uint16_t wanted;
+} declarations[SW_DECODER_WEIGHTS] = {
+#define IF(member) offsetof(struct sw_model, member)
+#define SW_MATRIX(KIND, name, stored, PART, place, transposed, ROWS, COLUMNS, tied)                \
+    {{name, stored, SW_##PART, place, transposed, true, SW_INITIAL_NORMAL, tied},                  \
+     ROWS,                                                                                         \
+     COLUMNS,                                                                                      \
+     ALWAYS},
+#define SW_VECTOR(KIND, name, stored, PART, place, INITIAL, COLUMNS, wanted)                       \
+    {{name, stored, SW_##PART, place, false, false, SW_INITIAL_##INITIAL, NULL},                   \
+     NOTHING,                                                                                      \
+     COLUMNS,                                                                                      \
+     wanted},
+#include "core/models/weights.def"
+#undef IF
+};
+
+static bool has(const struct sw_model *m, int32_t i)
+{
+    const uint16_t wanted = declarations[i].wanted;
+    return wanted == ALWAYS || *((const char *)m + wanted);
+}
+
+/* A parameter's name, or that of a module around it: what ends at one of its dots. */
+static bool matches(const char *pattern, uint8_t part, const char *stored)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s%s", part == SW_OF_LAYER ? "model.layers.*." : "", stored);
+    for (char *end = name + strlen(name); end != NULL; end = strrchr(name, '.')) {
+        *end = '\0';
+        if (fnmatch(pattern, name, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+uint32_t sw_parameters_all(const struct sw_model *model)
+{
+    uint32_t all = 0;
+    for (int32_t i = 0; i < SW_DECODER_WEIGHTS; i++)
+        if (has(model, i) && !(i == SW_W_HEAD && model->tied))
+            all |= 1u << i;
+    return all;
+}
+
+uint32_t sw_parameters_match(const struct sw_model *model, const char *pattern)
+{
+    const uint32_t all = sw_parameters_all(model);
+    uint32_t found = 0;
+    for (int32_t i = 0; i < SW_DECODER_WEIGHTS; i++) {
+        const struct sw_parameter *is = &declarations[i].is;
+        const bool tied = model->tied && is->tied != NULL;
+        if (all >> i & 1u && (matches(pattern, is->part, is->stored) ||
+                              (tied && matches(pattern, SW_BEHIND_LAYERS, is->tied))))
+            found |= 1u << i;
+    }
+    return found;
+}
+
+_Static_assert(SW_DECODER_WEIGHTS <= 32, "a bit of a set for every parameter");
+
+void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *d)
+{
+    const struct sw_program *p = b->program;
+    const struct sw_model *m = &b->options->model;
+    *d = (struct sw_decoder){.b = b,
+                             .batch = {SW_L_BATCH, p->micro_batch, 1, SW_SIZE_BATCH},
+                             .seq = {SW_L_SEQ, p->sequence_length, 1, SW_SIZE_FIXED}};
+    sw_sizes_of(b->options, &d->sizes);
+    d->residual[0] = d->batch;
+    d->residual[1] = (struct sw_dim){SW_L_RESIDUAL_SEQ, p->sequence_length, 1, SW_SIZE_FIXED};
+    d->residual[2] = (struct sw_dim){SW_L_ACT_EMBED, m->hidden_size, 1, SW_SIZE_FIXED};
+}
+
+/* Whether products take that matrix, which is stored so, as a copy that lasts: of what is trained,
+ * in fewer bits. A wider one would have numbers that a checkpoint has not. A table that is no head
+ * is looked up, row by row. */
+static bool keeps_copy(const struct sw_builder *b, int32_t i, enum sw_dtype stored)
+{
+    const struct sw_program_options *o = b->options;
+    return o->keep_copy && sw_program_traits(o->kind)->state == SW_STATE_TRAINING &&
+           (o->frozen >> i & 1u) == 0 && stored == SW_F32 && o->compute == SW_BF16_T &&
+           (i != SW_W_EMBEDDING || o->model.tied);
+}
+
+void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype of_layers,
+                        struct sw_dim output_width, bool trained)
+{
+    struct sw_builder *b = d->b;
+    const struct sw_model *m = &b->options->model;
+    const int64_t dim = m->head_dim;
+    /* kv heads that tp cannot split stay whole and are copied after the projection */
+    const bool split_kv =
+        m->kv_heads % sw_axes_size(&b->program->mesh, b->options->rules.axes[SW_L_KV_HEADS]) == 0;
+    const bool rows = sw_table_rows(b->options);
+    const struct sw_dim of[WIDTHS] = {
+        [EMBED] = {SW_L_EMBED, m->hidden_size, 1, SW_SIZE_FIXED},
+        [ACT_EMBED] = {SW_L_ACT_EMBED, m->hidden_size, 1, SW_SIZE_FIXED},
+        [TABLE] = {rows ? SW_L_TABLE : SW_L_VOCAB, m->vocab_size, 1, SW_SIZE_FIXED},
+        [TABLE_WIDTH] = {rows ? SW_L_NONE : SW_L_EMBED, m->hidden_size, 1, SW_SIZE_FIXED},
+        [QUERIES] = {SW_L_HEADS, m->heads * dim, dim, SW_SIZE_FIXED},
+        [KEYS] = {split_kv ? SW_L_KV_HEADS : SW_L_NONE, m->kv_heads * dim, dim, SW_SIZE_FIXED},
+        [OUTPUT] = output_width,
+        [MLP] = {SW_L_MLP, m->intermediate_size, 1, SW_SIZE_FIXED},
+        [HEAD_DIM] = {SW_L_NONE, dim, 1, SW_SIZE_FIXED}};
+    for (int32_t i = 0; i < SW_DECODER_WEIGHTS; i++) {
+        const struct declaration *declared = &declarations[i];
+        const struct sw_dim dims[2] = {of[declared->rows], of[declared->columns]};
+        const bool matrix = declared->rows != NOTHING;
+        const enum sw_dtype is = !matrix                            ? b->options->params
+                                 : declared->is.part == SW_OF_LAYER ? of_layers
+                                                                    : dtype;
+        d->w[i] = -1;
+        if (!has(m, i))
+            continue;
+        d->w[i] =
+            i == SW_W_HEAD && m->tied
+                ? d->w[SW_W_EMBEDDING]
+                : sw_build_parameter(b, &declared->is, is, matrix ? 2 : 1, matrix ? dims : &dims[1],
+                                     trained && (b->options->frozen >> i & 1u) == 0);
+        if (keeps_copy(b, i, is) && matrix && !(i == SW_W_HEAD && m->tied))
+            sw_build_copy(b, d->w[i]);
+        if (sw_has_scales(is))
+            sw_build_scales(b, d->w[i], declared->is.transposed ? dims[1] : of[ACT_EMBED]);
+    }
+}
+
+int32_t sw_decoder_input(struct sw_builder *b, const char *name, enum sw_dtype dtype, uint8_t ndim,
+                         const struct sw_dim *dims)
+{
+    const int32_t value = sw_builder_value(b, name, SW_ROLE_INPUT, dtype, ndim, dims, 1);
+    sw_builder_port(b, &b->program->inputs, name, value);
+    return value;
+}
+
+/* ---- Layers ---- */
+
+static int32_t build_norm(struct sw_builder *b, struct sw_ref x, int32_t w, struct sw_made made)
+{
+    const int32_t op = sw_builder_op(b, SW_OP_RMSNORM, SW_STAGE_MODEL);
+    sw_builder_in(b, op, x);
+    sw_builder_in(b, op, sw_builder_ref(b, w));
+    b->program->ops[op].as.norm.eps = b->options->model.rms_norm_eps;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
+/* Each head by itself; w -1: x as it is. */
+static int32_t build_head_norm(struct sw_builder *b, int32_t x, int32_t w, struct sw_made made)
+{
+    if (w < 0)
+        return x;
+    const int32_t op = sw_build_apply(b, SW_OP_HEAD_NORM, x, w);
+    b->program->ops[op].as.norm.eps = b->options->model.rms_norm_eps;
+    b->program->ops[op].as.norm.head_dim = b->options->model.head_dim;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
+static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_part part)
+{
+    struct sw_builder *b = d->b;
+    struct sw_program *p = b->program;
+    const struct sw_model *m = &b->options->model;
+    const int32_t *w = d->w;
+    const enum sw_dtype c = b->options->compute;
+    sw_builder_layers(b, name, part);
+    p->regions[b->region].carry = d->x;
+    const int32_t n = p->regions[b->region].repeat;
+    const int64_t dim = m->head_dim;
+    const enum sw_logical kv_axis = (enum sw_logical)p->values[w[SW_W_K]].axis[1];
+    const struct sw_dim *residual = d->residual;
+    const struct sw_dim heads[3] = {
+        d->batch, d->seq, {SW_L_HEADS, m->heads * dim, dim, SW_SIZE_FIXED}};
+    const struct sw_dim kv[3] = {
+        d->batch, d->seq, {kv_axis, m->kv_heads * dim, dim, SW_SIZE_FIXED}};
+    const struct sw_dim mlp[3] = {
+        d->batch, d->seq, {SW_L_MLP, m->intermediate_size, 1, SW_SIZE_FIXED}};
+    const struct sw_ref x_in = {d->x, SW_INDEX_LAYER, 0}, x_out = {d->x, SW_INDEX_LAYER, 1};
+
+    const int32_t n1 = build_norm(
+        b, x_in, w[SW_W_ATTENTION_NORM],
+        (struct sw_made){"n1", residual, n,
+                         "the layer's input, normalized: what the attention projections read"});
+    int32_t q = sw_build_linear(b, false, n1, w[SW_W_Q], w[SW_W_Q_BIAS],
+                                (struct sw_made){"q0", heads, n, "queries, as projected"});
+    int32_t k = sw_build_linear(b, false, n1, w[SW_W_K], w[SW_W_K_BIAS],
+                                (struct sw_made){"k0", kv, n, "keys, as projected"});
+    const int32_t v =
+        sw_build_linear(b, false, n1, w[SW_W_V], w[SW_W_V_BIAS],
+                        (struct sw_made){"v0", kv, n, "values of attention, as projected"});
+    q = build_head_norm(b, q, w[SW_W_Q_NORM],
+                        (struct sw_made){"qn", heads, n, "queries, each head normalized"});
+    k = build_head_norm(b, k, w[SW_W_K_NORM],
+                        (struct sw_made){"kn", kv, n, "keys, each head normalized"});
+    q = sw_build_rope(b, q, d->positions,
+                      (struct sw_made){"q1", heads, n, "queries with their rotary positions"});
+    k = sw_build_rope(b, k, d->positions,
+                      (struct sw_made){"k1", kv, n, "keys with their rotary positions"});
+    const int32_t o = d->attend(d, q, k, v, n);
+    const int32_t a = sw_build_linear(b, true, o, w[SW_W_O], w[SW_W_O_BIAS],
+                                      (struct sw_made){"a", residual, n, NULL});
+    const int32_t mid = sw_build_value(
+        b, c, 3, &(struct sw_made){"y", residual, n, "the residual stream behind attention"});
+    sw_build_add_into(b, x_in, a, sw_builder_ref(b, mid));
+
+    const int32_t n2 =
+        build_norm(b, sw_builder_ref(b, mid), w[SW_W_MLP_NORM],
+                   (struct sw_made){"n2", residual, n, "the same, normalized: what the MLP reads"});
+    const int32_t gate =
+        sw_build_linear(b, false, n2, w[SW_W_GATE], w[SW_W_GATE_BIAS],
+                        (struct sw_made){"gate", mlp, n, "the MLP's gate projection"});
+    const int32_t up = sw_build_linear(b, false, n2, w[SW_W_UP], w[SW_W_UP_BIAS],
+                                       (struct sw_made){"up", mlp, n, "the MLP's up projection"});
+    const int32_t h = sw_build_result(
+        b, sw_build_apply(b, SW_OP_SWIGLU, gate, up), c, 3,
+        &(struct sw_made){"h", mlp, n,
+                          "gate and up combined: what the MLP's down projection reads"});
+    const int32_t down = sw_build_linear(b, true, h, w[SW_W_DOWN], w[SW_W_DOWN_BIAS],
+                                         (struct sw_made){"m", residual, n, NULL});
+    sw_build_add_into(b, sw_builder_ref(b, mid), down, x_out);
+}
+
+void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)
+{
+    struct sw_builder *b = d->b;
+    d->x = sw_builder_value(b, "x", SW_ROLE_ACTIVATION, b->options->compute, 3, d->residual,
+                            b->program->layers + 1);
+    b->program->values[d->x].carried = true;
+    sw_builder_region(b, "embed", SW_PHASE_FORWARD, 1, false);
+    const int32_t op = sw_build_lookup(b, tokens, d->w[SW_W_EMBEDDING]);
+    sw_builder_out(b, op, (struct sw_ref){d->x, SW_INDEX_FIXED, 0});
+    if (sw_first_layers(b->options) == 0) {
+        add_layers(d, "layer", SW_LAYERS_WHOLE);
+    } else {
+        add_layers(d, "first layers", SW_LAYERS_FIRST);
+        add_layers(d, "last layers", SW_LAYERS_LAST);
+    }
+}
+
+/* ---- Behind the layers ---- */
+
+int32_t sw_decoder_final_norm(struct sw_decoder *d, struct sw_ref x, const struct sw_dim dims[3])
+{
+    return build_norm(d->b, x, d->w[SW_W_FINAL_NORM], (struct sw_made){"nf", dims, 1, NULL});
+}
+
+int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, int32_t labels,
+                        int32_t *stats)
+{
+    struct sw_builder *b = d->b;
+    const struct sw_dim dims[3] = {
+        d->batch,
+        d->seq,
+        {SW_L_VOCAB, d->sizes.of[SW_SIZE_STATS], SW_STATS_PER_SHARD, SW_SIZE_STATS}};
+    const int32_t op = sw_build_apply(b, kind, n, sw_build_table(b, d->w[SW_W_HEAD]));
+    sw_builder_in(b, op, sw_builder_ref(b, labels));
+    *stats = sw_build_result(b, op, sw_accumulate_dtype(b->options->compute), 3,
+                             &(struct sw_made){"stats", dims, 1, NULL});
+    return op;
+}

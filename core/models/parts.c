@@ -1,0 +1,180 @@
+#include "core/models/model.h"
+#include "core/passes/passes.h"
+
+#include "core/base/quantize.h"
+
+#include <assert.h>
+
+int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *declared,
+                           enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
+                           bool trained)
+{
+    const int32_t stack = declared->part == SW_OF_LAYER ? b->program->layers : 1;
+    const int32_t value =
+        sw_builder_value(b, declared->name, SW_ROLE_PARAMETER, dtype, ndim, dims, stack);
+    b->program->values[value].parameter = declared;
+    b->program->values[value].initial = declared->initial;
+    b->program->values[value].frozen = !trained;
+    b->program->values[value].decay = trained && declared->decays;
+    b->program->values[value].tiles =
+        b->options->serving.tiles && (dtype == SW_BF16_T || sw_has_scales(dtype)) && ndim == 2;
+    return value;
+}
+
+void sw_build_scales(struct sw_builder *b, int32_t parameter, struct sw_dim outputs)
+{
+    const struct sw_value of = b->program->values[parameter];
+    char name[SW_NAME_BYTES];
+    sw_builder_name(name, of.name, SW_NAME_BYTES - 10, " scales", 8);
+    const int32_t value =
+        sw_builder_value(b, name, SW_ROLE_PARAMETER, SW_F32, 1, &outputs, of.stack);
+    b->program->values[value].parameter = of.parameter;
+    b->program->values[value].initial = of.initial;
+    b->program->values[value].frozen = b->program->values[value].scales = true;
+}
+
+void sw_build_copy(struct sw_builder *b, int32_t parameter)
+{
+    const struct sw_value of = b->program->values[parameter];
+    const int32_t value =
+        sw_builder_value_like(b, parameter, "copy of ", b->options->compute, of.stack);
+    b->program->values[value].role = SW_ROLE_PARAMETER;
+    b->program->values[value].parameter = of.parameter;
+    b->program->values[value].initial = SW_INITIAL_ZEROS; /* until the parameter is there */
+    b->program->values[value].frozen = b->program->values[value].copy = true;
+}
+
+/* The copy of a parameter; -1: none is kept. */
+static int32_t copy_of(const struct sw_builder *b, int32_t parameter)
+{
+    const struct sw_program *p = b->program;
+    return parameter + 1 < p->value_count && p->values[parameter + 1].copy ? parameter + 1 : -1;
+}
+
+int32_t sw_build_apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, int32_t w)
+{
+    const int32_t op = sw_builder_op(b, kind, SW_STAGE_MODEL);
+    sw_builder_in(b, op, sw_builder_ref(b, x));
+    if (w >= 0)
+        sw_builder_in(b, op, sw_builder_ref(b, w));
+    return op;
+}
+
+static int32_t ordinal_of(struct sw_builder *b, const struct sw_made *made)
+{
+    if (made->about == NULL)
+        return -1;
+    const int32_t ordinal = sw_layer_values_add(&b->program->layer_values, made->name, made->about);
+    assert(ordinal >= 0);
+    return ordinal;
+}
+
+int32_t sw_build_value(struct sw_builder *b, enum sw_dtype dtype, uint8_t ndim,
+                       const struct sw_made *made)
+{
+    const int32_t value =
+        sw_builder_value(b, made->name, SW_ROLE_ACTIVATION, dtype, ndim, made->dims, made->stack);
+    b->program->values[value].ordinal = (int8_t)ordinal_of(b, made);
+    return value;
+}
+
+int32_t sw_build_result(struct sw_builder *b, int32_t op, enum sw_dtype dtype, uint8_t ndim,
+                        const struct sw_made *made)
+{
+    const int32_t value = sw_build_value(b, dtype, ndim, made);
+    sw_builder_out(b, op, sw_builder_ref(b, value));
+    return value;
+}
+
+int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
+{
+    const enum sw_dtype compute = b->options->compute, is = b->program->values[parameter].dtype;
+    if (is == compute || sw_has_scales(is))
+        return parameter;
+    if (copy_of(b, parameter) >= 0)
+        return copy_of(b, parameter);
+    const int32_t op = sw_build_apply(b, SW_OP_CAST, parameter, -1);
+    const int32_t value = sw_builder_value_here(b, parameter, "c ", compute);
+    sw_builder_out(b, op, sw_builder_ref(b, value));
+    return value;
+}
+
+/* Where rows of the vocabulary are used. */
+static int32_t bring_rows(struct sw_builder *b, int32_t lies)
+{
+    const struct sw_value is = b->program->values[lies];
+    if (is.axis[0] != SW_L_TABLE)
+        return lies;
+    const struct sw_dim dims[2] = {{SW_L_VOCAB, is.size[0], 1, SW_SIZE_FIXED},
+                                   {SW_L_NONE, is.size[1], 1, SW_SIZE_FIXED}};
+    return sw_build_result(b, sw_build_apply(b, SW_OP_CONSTRAIN, lies, -1), is.dtype, 2,
+                           &(struct sw_made){is.name, dims, 1, NULL});
+}
+
+int32_t sw_build_table(struct sw_builder *b, int32_t parameter)
+{
+    return bring_rows(b, sw_build_weight(b, parameter));
+}
+
+int32_t sw_build_lookup(struct sw_builder *b, int32_t tokens, int32_t parameter)
+{
+    const struct sw_program_options *o = b->options;
+    const bool rounds = b->program->values[parameter].dtype == SW_F32 && o->compute == SW_BF16_T;
+    return sw_build_apply(b, SW_OP_EMBEDDING, tokens,
+                          rounds && sw_table_lies_where_used(o) ? bring_rows(b, parameter)
+                                                                : sw_build_table(b, parameter));
+}
+
+int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_t w, int32_t bias,
+                        struct sw_made made)
+{
+    const int32_t op =
+        sw_build_apply(b, transposed ? SW_OP_LINEAR_T : SW_OP_LINEAR, x, sw_build_weight(b, w));
+    if (sw_has_scales(b->program->values[w].dtype))
+        sw_builder_in(b, op, sw_builder_ref(b, w + 1)); /* sw_build_scales */
+    const int32_t y = sw_build_result(b, op, b->options->compute, 3, &made);
+    if (bias < 0)
+        return y;
+    char name[SW_NAME_BYTES];
+    sw_builder_name(name, made.name, SW_NAME_BYTES - 8, "+b", 2);
+    made.name = name;
+    made.about = made.about != NULL ? "the same with its bias" : NULL;
+    return sw_build_result(b, sw_build_apply(b, SW_OP_ADD_BIAS, y, bias), b->options->compute, 3,
+                           &made);
+}
+
+int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, struct sw_made made)
+{
+    const int32_t op = sw_build_apply(b, SW_OP_ROPE, x, positions);
+    b->program->ops[op].as.rope.head_dim = b->options->model.head_dim;
+    b->program->ops[op].as.rope.rope.theta = b->options->model.rope.theta;
+    if (b->options->model.rope.scaling != SW_ROPE_PLAIN)
+        b->program->ops[op].as.rope.rope = b->options->model.rope;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
+int32_t sw_build_constrain(struct sw_builder *b, int32_t x, struct sw_made made)
+{
+    const enum sw_dtype dtype = b->program->values[x].dtype;
+    return sw_build_result(b, sw_build_apply(b, SW_OP_CONSTRAIN, x, -1), dtype, 3, &made);
+}
+
+int32_t sw_build_replicate(struct sw_builder *b, int32_t x, int32_t copies, struct sw_made made)
+{
+    if (copies == 1) {
+        (void)ordinal_of(b, &made);
+        return x;
+    }
+    const int32_t op = sw_build_apply(b, SW_OP_REPLICATE_HEADS, x, -1);
+    b->program->ops[op].as.copies.head_dim = b->options->model.head_dim;
+    b->program->ops[op].as.copies.copies = copies;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
+void sw_build_add_into(struct sw_builder *b, struct sw_ref x, int32_t y, struct sw_ref into)
+{
+    const int32_t op = sw_builder_op(b, SW_OP_ADD, SW_STAGE_MODEL);
+    sw_builder_in(b, op, x);
+    sw_builder_in(b, op, sw_builder_ref(b, y));
+    sw_builder_out(b, op, into);
+}

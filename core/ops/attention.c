@@ -1,0 +1,300 @@
+/* Attention, over the ring or over a cache, and what prepares its operands: positions and copies of
+ * kv heads. */
+#include "core/ops/rows.h"
+#include "core/ir/serving.h"
+
+#include <math.h>
+
+static const struct sw_attribute attention_attributes[] = {
+    {.name = "head_dim",
+     .type = SW_ATTRIBUTE_INT,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, attention.head_dim)},
+    {.name = "group",
+     .type = SW_ATTRIBUTE_INT,
+     .symbol = SW_SIZE_GROUP,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, attention.group)},
+    {.name = "layout",
+     .type = SW_ATTRIBUTE_LAYOUT,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, attention.sequence_layout)},
+    {.name = "sequence_shards",
+     .type = SW_ATTRIBUTE_INT,
+     .prints = SW_PRINT_NEVER,
+     .symbol = SW_SIZE_SHARDS,
+     .offset = offsetof(union sw_attributes, attention.sequence_shards)},
+    {.name = "chunk",
+     .type = SW_ATTRIBUTE_INT,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, attention.chunk)},
+    {.name = "parts",
+     .type = SW_ATTRIBUTE_INT,
+     .prints = SW_PRINT_SET,
+     .symbol = SW_SIZE_PARTS,
+     .offset = offsetof(union sw_attributes, attention.parts)},
+    {.name = "bf16_hops",
+     .type = SW_ATTRIBUTE_FLAG,
+     .costs = true,
+     .newer = true,
+     .offset = offsetof(union sw_attributes, attention.bf16_hops)},
+    {.name = "inner_ring",
+     .type = SW_ATTRIBUTE_INT,
+     .prints = SW_PRINT_SET,
+     .symbol = SW_SIZE_INNER,
+     .may_be_zero = true,
+     .costs = true,
+     .newer = true,
+     .offset = offsetof(union sw_attributes, attention.inner_ring)},
+    {.name = "scale",
+     .type = SW_ATTRIBUTE_REAL,
+     .prints = SW_PRINT_NEVER,
+     .offset = offsetof(union sw_attributes, attention.scale)},
+    {.type = SW_ATTRIBUTE_END}};
+
+static const struct sw_attribute rope_attributes[] = {
+    {.name = "head_dim",
+     .type = SW_ATTRIBUTE_INT,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, rope.head_dim)},
+    {.name = "theta",
+     .type = SW_ATTRIBUTE_REAL,
+     .offset = offsetof(union sw_attributes, rope.rope.theta)},
+    {.name = "scaling",
+     .type = SW_ATTRIBUTE_LONG,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, rope.rope.scaling)},
+    {.name = "factor",
+     .type = SW_ATTRIBUTE_REAL,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, rope.rope.factor)},
+    {.name = "low_freq_factor",
+     .type = SW_ATTRIBUTE_REAL,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, rope.rope.low_freq_factor)},
+    {.name = "high_freq_factor",
+     .type = SW_ATTRIBUTE_REAL,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, rope.rope.high_freq_factor)},
+    {.name = "original_positions",
+     .type = SW_ATTRIBUTE_LONG,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, rope.rope.original_positions)},
+    {.name = "inverse",
+     .type = SW_ATTRIBUTE_FLAG,
+     .offset = offsetof(union sw_attributes, rope.inverse)},
+    {.type = SW_ATTRIBUTE_END}};
+
+static const struct sw_attribute copies_attributes[] = {
+    {.name = "head_dim",
+     .type = SW_ATTRIBUTE_INT,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, copies.head_dim)},
+    {.name = "copies",
+     .type = SW_ATTRIBUTE_INT,
+     .symbol = SW_SIZE_COPIES,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, copies.copies)},
+    {.type = SW_ATTRIBUTE_END}};
+
+double sw_rope_frequency(const struct sw_rope_attributes *a, int64_t j)
+{
+    const struct sw_rope *rope = &a->rope;
+    const double plain = pow(rope->theta, -2.0 * (double)j / (double)a->head_dim);
+    if (rope->scaling == SW_ROPE_LINEAR)
+        return plain / rope->factor;
+    if (rope->scaling != SW_ROPE_LLAMA3)
+        return plain;
+    /* turns that the pair makes over the length that the model was first made for */
+    const double turns =
+        (double)rope->original_positions * plain / 6.283185307179586476925286766559;
+    if (turns < rope->low_freq_factor)
+        return plain / rope->factor;
+    if (turns > rope->high_freq_factor)
+        return plain;
+    const double kept =
+        (turns - rope->low_freq_factor) / (rope->high_freq_factor - rope->low_freq_factor);
+    return kept * plain + (1 - kept) * plain / rope->factor;
+}
+
+/* The forms of attention's factors in this order: a sequence; a part of a cache, and one in int8
+ * with scales; a whole cache. */
+static const char attention_factors[] = "bqh,bkh,bkh->bqh,bqh"
+                                        "|bsh,bth,bth,bn->bsht,bsht"
+                                        "|bsh,bth,bth,bn,bth,bth->bsht,bsht"
+                                        "|bsh,buh,buh,bn->bsh";
+
+/* Query-key pairs that the busiest rank scores, per sequence and head. Causal: half of the square
+ * of a rank's own block, then, for every hop, half a block (zigzag) or at worst a whole one
+ * (contiguous). */
+static double causal_pairs(const struct sw_program *p, const struct sw_op *op)
+{
+    const double queries = (double)p->values[op->in[0].value].local[1];
+    const double length = (double)p->values[op->in[0].value].size[1];
+    if (op->as.attention.sequence_layout == SW_ZIGZAG || queries == length)
+        return queries * length / 2;
+    return queries * (length - queries / 2);
+}
+
+static struct sw_op_cost cost_pairs(const struct sw_program *p, const struct sw_op *op,
+                                    double products)
+{
+    const struct sw_value *q = &p->values[op->in[0].value];
+    return (struct sw_op_cost){products * 2.0 * (double)q->local[0] * (double)q->local[2] *
+                                   causal_pairs(p, op),
+                               sw_operand_bytes(p, op)};
+}
+
+/* With full slots, each of which is read once for a row: 2 products over every pair of a query and
+ * a position that this rank has. The rows' slots are not more than the cache has. */
+static struct sw_op_cost cost_cached(const struct sw_program *p, const struct sw_op *op)
+{
+    const struct sw_value *q = &p->values[op->in[0].value], *keys = &p->values[op->in[1].value];
+    int64_t resting = 0; /* bytes of slots that no row has */
+    for (uint16_t i = 1; i < op->n_in && keys->local[0] > q->local[0]; i++)
+        if (i != SW_ATTENTION_SLOTS)
+            resting += sw_ref_bytes(p, op->in[i]) / keys->local[0] * (keys->local[0] - q->local[0]);
+    return (struct sw_op_cost){4.0 * (double)q->local[0] * (double)q->local[1] *
+                                   (double)q->local[2] * (double)keys->local[1],
+                               sw_operand_bytes(p, op) - resting};
+}
+
+/* Forward 2 matrix products over every pair (q kT, p v), backward 5 (q kT again, dv, dp, dq, dk).
+ * Dao et al. 2022. */
+static struct sw_op_cost cost_attention(const struct sw_program *p, const struct sw_op *op)
+{
+    return sw_op_is_ring(op) ? cost_pairs(p, op, 2) : cost_cached(p, op);
+}
+
+/* Of `count` whose first `running` meet all and the others such a share. */
+static double met_by(double count, double running, double share)
+{
+    return running < count ? (running + (count - running) * share) / count : 1;
+}
+
+/* A query of a prompt comes after half of it, in the mean over the prompt's chunks and rows. A
+ * decoded token is priced with all of a full cache, of a slot of its own. */
+static struct sw_op_met met_attention(const struct sw_program *p, const struct sw_op *op,
+                                      const struct sw_workload *workload)
+{
+    if (sw_op_is_ring(op) || p->kind == SW_PROGRAM_DECODE)
+        return (struct sw_op_met){1, 1};
+    const struct sw_value *keys = &p->values[op->in[1].value];
+    const double cached = (double)keys->size[1], slots = (double)keys->local[0];
+    const double rows = (double)p->values[op->in[0].value].local[0];
+    const double running = workload != NULL ? (double)workload->running : 0;
+    const int64_t prompt = workload != NULL ? workload->prompt_tokens : 0;
+    const double mean = (double)(prompt > p->sequence_length ? prompt : p->sequence_length) / 2;
+    const double share = mean < cached ? mean / cached : 1;
+    return (struct sw_op_met){met_by(rows, running, share),
+                              met_by(slots < rows ? slots : rows, running, share)};
+}
+
+static struct sw_op_cost cost_attention_grad(const struct sw_program *p, const struct sw_op *op)
+{
+    return cost_pairs(p, op, 5);
+}
+
+static double model_share_attention_grad(const struct sw_op *op)
+{
+    (void)op;
+    return 4.0 / 5.0; /* scores its pairs a second time */
+}
+
+/* k and v travel to all others; dk and dv around, and from each inner ring to the next, all the way
+ * home. */
+static int64_t communication_attention(const struct sw_program *p, const struct sw_op *op)
+{
+    struct sw_ring_blocks blocks;
+    if (!sw_op_is_ring(op))
+        return 0;
+    sw_ring_blocks_of(p, op, &blocks);
+    const int32_t sums = blocks.ranks + (blocks.rings > 1 ? blocks.rings : 0);
+    return blocks.ranks <= 1 ? 0
+                             : blocks.travel_bytes * (blocks.ranks - 1) + blocks.sum_bytes * sums;
+}
+
+static int vjp_attention(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+{
+    (void)err;
+    const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
+    struct sw_ref in[5];
+    for (int32_t i = 0; i < 3; i++)
+        in[i] = sw_autodiff_use(a, op->in[i]);
+    for (int32_t i = 0; i < 2; i++)
+        in[3 + i] = sw_autodiff_use(a, op->out[i]);
+    const int32_t g = sw_autodiff_op(a, SW_OP_ATTENTION_GRAD);
+    sw_autodiff_get(a, g)->as = op->as;
+    for (int32_t i = 0; i < 5; i++)
+        sw_autodiff_in(a, g, in[i]);
+    sw_autodiff_in(a, g, dy);
+    for (int32_t i = 0; i < 3; i++)
+        sw_autodiff_out(a, g, op->in[i]);
+    return 0;
+}
+
+static int vjp_rope(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+{
+    (void)err;
+    const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
+    const int32_t g = sw_autodiff_op(a, SW_OP_ROPE);
+    struct sw_op *rotate = sw_autodiff_get(a, g);
+    rotate->as = op->as;
+    rotate->as.rope.inverse = !op->as.rope.inverse;
+    sw_autodiff_in(a, g, dy);
+    sw_autodiff_in(a, g, op->in[1]);
+    sw_autodiff_out(a, g, op->in[0]);
+    return 0;
+}
+
+static int vjp_replicate_heads(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+{
+    (void)err;
+    return sw_vjp_usual(a, op, 0, 1);
+}
+
+const struct sw_op_info sw_row_rope = {.name = "rope",
+                                       .factors = "bsh,s->bsh|bsh,bn->bsh",
+                                       .attributes = rope_attributes,
+                                       .cost_class = SW_CLASS_MEMORY,
+                                       .vjp = vjp_rope,
+                                       .cost = sw_cost_memory};
+const struct sw_op_info sw_row_replicate_heads = {.name = "replicate_heads",
+                                                  .factors = "bsg->bsh",
+                                                  .pair = "gh",
+                                                  .pairing = SW_PAIR_NESTED,
+                                                  .attributes = copies_attributes,
+                                                  .cost_class = SW_CLASS_MEMORY,
+                                                  .gradient_kind = SW_OP_REPLICATE_HEADS_GRAD,
+                                                  .vjp = vjp_replicate_heads,
+                                                  .cost = sw_cost_memory};
+const struct sw_op_info sw_row_replicate_heads_grad = {.name = "replicate_heads_grad",
+                                                       .factors = "bsh->bsg",
+                                                       .pair = "gh",
+                                                       .pairing = SW_PAIR_NESTED,
+                                                       .attributes = copies_attributes,
+                                                       .cost_class = SW_CLASS_MEMORY,
+                                                       .cost = sw_cost_memory};
+const struct sw_op_info sw_row_attention = {.name = "attention",
+                                            .factors = attention_factors,
+                                            .pair = "qk",
+                                            .pairing = SW_PAIR_RING,
+                                            .whole = "u",
+                                            .attributes = attention_attributes,
+                                            .cost_class = SW_CLASS_ATTENTION,
+                                            .vjp = vjp_attention,
+                                            .held = 2,
+                                            .cost = cost_attention,
+                                            .met = met_attention,
+                                            .communication = communication_attention,
+                                            .workspace = sw_workspace_attention};
+const struct sw_op_info sw_row_attention_grad = {.name = "attention_grad",
+                                                 .factors = "bqh,bkh,bkh,bqh,bqh,bqh->bqh,bkh,bkh",
+                                                 .pair = "qk",
+                                                 .pairing = SW_PAIR_RING,
+                                                 .attributes = attention_attributes,
+                                                 .cost_class = SW_CLASS_ATTENTION,
+                                                 .cost = cost_attention_grad,
+                                                 .model_share = model_share_attention_grad,
+                                                 .communication = communication_attention,
+                                                 .workspace = sw_workspace_attention_grad};

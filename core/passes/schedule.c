@@ -1,0 +1,581 @@
+/* When things happen: collectives run beside compute on their own stream, in order. Eight rewrites,
+ * region by region: drop copies into gradients, add gradients and other sums where a product is
+ * made, prefetch parameters one layer ahead, start reductions early and together, keep at most one
+ * whole gradient alive, reduce gradients while the rest of backward computes, and wait as late as
+ * possible. */
+#include "core/passes/schedule_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A reduction of a gradient that leaves the update for the region that completes the gradient. */
+struct early {
+    struct sw_op op;
+    const struct sw_op *from; /* in the update */
+    int32_t region;
+    bool waited; /* in its own region */
+};
+
+/* What only the head's forward read, where its loss is made in backward. */
+static void drop_unread(struct schedule *s)
+{
+    for (int32_t i = s->list.count - 1; i >= 0; i--) {
+        const struct sw_op *op = s->list.ops[i];
+        if (sw_op_info(op->kind)->always_recompute &&
+            s->p->values[op->out[0].value].role == SW_ROLE_ACTIVATION &&
+            sw_schedule_only_between(s, op->out[0].value, i, i))
+            sw_schedule_erase(&s->list, i);
+    }
+}
+
+static bool is_collective(const struct sw_op *op, enum sw_collective kind)
+{
+    return sw_op_is_collective(op->kind) && sw_op_collective(op->kind) == kind;
+}
+
+/* ---- 1. With one micro-step the first contribution to a gradient, or its only one, is written
+ * where it belongs at once ---- */
+
+/* To what the ref means. No other region runs this one's layers. */
+static int32_t contributions(const struct schedule *s, struct sw_ref gradient)
+{
+    const struct sw_program *p = s->p;
+    const bool here = gradient.mode == SW_INDEX_LAYER;
+    const int32_t first = here ? s->region->first_op : 0;
+    const int32_t end = here ? first + s->region->op_count : p->op_count;
+    int32_t count = 0;
+    for (int32_t i = first; i < end; i++)
+        count += sw_op_accumulates(&p->ops[i]) && p->ops[i].in[0].value == gradient.value;
+    return count;
+}
+
+static void write_in_place(struct schedule *s)
+{
+    struct list *list = &s->list;
+    if (s->p->accumulation_steps != 1)
+        return;
+    for (int32_t i = 0; i < list->count; i++) {
+        if (!sw_op_accumulates(list->ops[i]))
+            continue;
+        const struct sw_op op = *list->ops[i];
+        if (contributions(s, op.in[0]) != 1 && !op.as.accumulate.first)
+            continue;
+        const struct sw_value *total = &s->p->values[op.in[0].value];
+        const struct sw_value *x = &s->p->values[op.in[1].value];
+        if (total->dtype != x->dtype || x->alias >= 0)
+            continue;
+        int32_t producer = -1, users = 0;
+        uint8_t which = 0;
+        for (int32_t j = sw_schedule_next(s, TOUCHES, op.in[1].value, 0, list->count);
+             j < list->count;
+             j = sw_schedule_next(s, TOUCHES, op.in[1].value, j + 1, list->count)) {
+            users += sw_schedule_is(s, READS, op.in[1].value, j);
+            for (uint16_t k = 0; k < list->ops[j]->n_out; k++)
+                if (list->ops[j]->out[k].value == op.in[1].value) {
+                    producer = j;
+                    which = k;
+                }
+        }
+        if (producer < 0 || users != 1)
+            continue;
+        list->ops[producer]->out[which] = op.out[0];
+        sw_schedule_name(list, producer);
+        sw_schedule_erase(list, i--);
+    }
+}
+
+/* ---- 2. What makes a weight's gradient adds it to the sum itself ---- */
+
+/* What numbers it adds up: those of its first operand that is no list of tokens. */
+static enum sw_dtype added_dtype(const struct sw_program *p, const struct sw_op *op)
+{
+    const enum sw_dtype first = p->values[op->in[0].value].dtype;
+    return sw_accumulate_dtype(first == SW_I32 ? p->values[op->in[1].value].dtype : first);
+}
+
+/* Sums that are narrower than what it adds up in stay apart: they are rounded once. */
+static bool can_add_in_place(const struct schedule *s, int32_t sum, int32_t maker)
+{
+    const struct sw_op *op = s->list.ops[sum], *made_by = s->list.ops[maker];
+    const struct sw_value *total = &s->p->values[op->in[0].value];
+    const struct sw_value *x = &s->p->values[op->in[1].value];
+    const struct sw_op_info *info = sw_op_info(made_by->kind);
+    if (info->attributes != sw_op_gradient_attributes || made_by->as.gradient.adds ||
+        !sw_ref_equal(made_by->out[info->gradient - 1], op->in[1]) || x->alias >= 0 ||
+        total->dtype != x->dtype || total->dtype != added_dtype(s->p, made_by) ||
+        !sw_schedule_only_between(s, op->in[1].value, sum, maker))
+        return false;
+    return sw_schedule_next(s, TOUCHES, op->out[0].value, maker, sum) == sum;
+}
+
+static void add_in_place(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t i = 0; i < list->count; i++) {
+        if (!sw_op_accumulates(list->ops[i]))
+            continue;
+        const struct sw_op op = *list->ops[i];
+        const int32_t maker = sw_schedule_last(s, WRITES, op.in[1].value, i);
+        if (maker < 0 || !can_add_in_place(s, i, maker))
+            continue;
+        struct sw_op *into = list->ops[maker];
+        if (sw_refs_append(s->p, &into->in, &into->n_in, op.in[0]) != 0) {
+            s->failed = true;
+            return;
+        }
+        into->out[sw_op_info(into->kind)->gradient - 1] = op.out[0];
+        into->as.gradient = (struct sw_gradient_attributes){op.as.accumulate.first, true};
+        sw_schedule_name(list, maker);
+        sw_schedule_erase(list, i--);
+    }
+}
+
+/* ---- 3. A sum with what a product or a norm's gradient makes is an operand more of theirs: the
+ * residual, and cotangents of what several ops read, are not moved once more ---- */
+
+/* Whether the sum at `sum` can be made by the op at `maker` instead, whose result is one of its
+ * operands and nobody else's, with `addend`, the other. */
+static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struct sw_ref addend)
+{
+    const struct sw_op *op = s->list.ops[sum], *made_by = s->list.ops[maker];
+    const int32_t result = made_by->out[0].value;
+    if (made_by->n_in != sw_op_addend(s->p, made_by) || op->in[0].value == op->in[1].value ||
+        s->p->values[result].alias >= 0 || sw_schedule_storage(s->p, addend.value) == result ||
+        sw_schedule_storage(s->p, addend.value) == sw_schedule_storage(s->p, op->out[0].value) ||
+        s->p->values[addend.value].dtype != s->p->values[result].dtype ||
+        s->p->values[op->out[0].value].dtype != s->p->values[result].dtype)
+        return false;
+    if (!sw_schedule_only_between(s, result, sum, maker))
+        return false;
+    /* what is added is there by then; were it a collective's result, its maker would wait for it */
+    const int32_t from = sw_schedule_last(s, WRITES, addend.value, sum);
+    if (from > maker || (from >= 0 && sw_op_is_collective(s->list.ops[from]->kind)))
+        return false;
+    return sw_schedule_next(s, TOUCHES, op->out[0].value, maker, sum) == sum;
+}
+
+static void fold_sums(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t i = 0; i < list->count; i++) {
+        if (!sw_op_is_sum(list->ops[i]) || sw_op_accumulates(list->ops[i]))
+            continue;
+        const struct sw_op op = *list->ops[i];
+        for (int k = 1; k >= 0; k--) {
+            const int32_t maker = sw_schedule_last(s, WRITES, op.in[k].value, i);
+            if (maker < 0 || !sw_ref_equal(list->ops[maker]->out[0], op.in[k]) ||
+                !can_fold(s, i, maker, op.in[1 - k]))
+                continue;
+            struct sw_op *into = list->ops[maker];
+            if (sw_refs_append(s->p, &into->in, &into->n_in, op.in[1 - k]) != 0) {
+                s->failed = true;
+                return;
+            }
+            into->out[0] = op.out[0];
+            sw_schedule_name(list, maker);
+            sw_schedule_erase(list, i--);
+            break;
+        }
+    }
+}
+
+/* ---- 4. Parameters one layer ahead ---- */
+
+static bool is_ahead_result(const struct list *list, struct sw_ref ref)
+{
+    for (int32_t i = 0; i < list->count; i++)
+        if (list->ops[i]->ahead && list->ops[i]->out[0].value == ref.value)
+            return true;
+    return false;
+}
+
+/* Only this op reads the value? */
+static bool only_reader(const struct schedule *s, int32_t value, int32_t op)
+{
+    return sw_schedule_next(s, READS, value, 0, op) == op &&
+           sw_schedule_next(s, READS, value, op + 1, s->list.count) == s->list.count;
+}
+
+/* Gathers of parameters, with the cast or slice before them, are made for the next iteration as
+ * soon as this one's have been used for the last time: the same buffer, so prefetching costs no
+ * memory. */
+static void prefetch(struct schedule *s)
+{
+    struct list *list = &s->list;
+    if (s->region->repeat == 1)
+        return;
+    for (int32_t i = 0; i < list->count; i++) {
+        struct sw_op *op = list->ops[i];
+        const bool parameter = op->n_in == 1 && op->in[0].mode == SW_INDEX_LAYER &&
+                               s->p->values[op->in[0].value].role == SW_ROLE_PARAMETER;
+        if (is_collective(op, SW_ALL_GATHER) && (parameter || is_ahead_result(list, op->in[0]))) {
+            op->ahead = true;
+        } else if (sw_op_info(op->kind)->always_recompute && parameter) {
+            for (int32_t j = i + 1; j < list->count; j++)
+                if (is_collective(list->ops[j], SW_ALL_GATHER) &&
+                    list->ops[j]->in[0].value == op->out[0].value &&
+                    only_reader(s, op->out[0].value, j))
+                    op->ahead = true;
+        }
+    }
+    /* each chain goes behind the last use of what it makes */
+    for (int32_t i = list->count - 1; i >= 0; i--) {
+        if (!list->ops[i]->ahead || !is_collective(list->ops[i], SW_ALL_GATHER))
+            continue;
+        int32_t last = i;
+        const int32_t made = list->ops[i]->out[0].value;
+        for (int32_t j = sw_schedule_next(s, READS, made, 0, list->count); j < list->count;
+             j = sw_schedule_next(s, READS, made, j + 1, list->count))
+            if (!list->ops[j]->ahead)
+                last = j;
+        if (last == i)
+            continue;
+        const int32_t input = list->ops[i]->in[0].value;
+        sw_schedule_move(list, i, last + 1);
+        for (int32_t j = 0; j < i; j++)
+            if (list->ops[j]->ahead && list->ops[j]->out[0].value == input) {
+                sw_schedule_move(list, j, last); /* before its gather, which is at `last` now */
+                break;
+            }
+    }
+}
+
+/* ---- 5. Reductions early, small ones together ---- */
+
+static void hoist_reductions(struct schedule *s)
+{
+    struct list *list = &s->list;
+    if (s->region->phase != SW_PHASE_UPDATE)
+        return;
+    int32_t front = 0;
+    for (int32_t i = 0; i < list->count; i++) {
+        if (!is_collective(list->ops[i], SW_ALL_REDUCE))
+            continue;
+        if (sw_schedule_next(s, TOUCHES, list->ops[i]->in[0].value, 0, i) == i)
+            sw_schedule_move(list, i, front++);
+    }
+}
+
+/* Norm weights and scalars: their latency counts, not their bytes. Told by shape, not size, so that
+ * the ops of a program do not depend on how large its dimensions are (sw_program_retarget). */
+static bool small(const struct sw_program *p, const struct sw_op *op)
+{
+    return is_collective(op, SW_ALL_REDUCE) && p->values[op->in[0].value].ndim <= 1;
+}
+
+static void coalesce(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t i = 0; i < list->count; i++) {
+        if (!small(s->p, list->ops[i]))
+            continue;
+        for (int32_t j = i + 1; j < list->count; j++) {
+            struct sw_op *into = list->ops[i];
+            if (!small(s->p, list->ops[j]))
+                continue;
+            const struct sw_op other = *list->ops[j];
+            if (!sw_axes_equal(other.axes, into->axes) ||
+                s->p->values[other.in[0].value].dtype != s->p->values[into->in[0].value].dtype ||
+                into->n_in == SW_COLLECTIVE_MAX_OPERANDS)
+                continue;
+            if (sw_schedule_next(s, TOUCHES, other.in[0].value, i, j) != j)
+                continue;
+            if (sw_refs_append(s->p, &into->in, &into->n_in, other.in[0]) != 0 ||
+                sw_refs_append(s->p, &into->out, &into->n_out, other.out[0]) != 0) {
+                s->failed = true;
+                return;
+            }
+            sw_schedule_name(list, i);
+            sw_schedule_erase(list, j--);
+        }
+    }
+}
+
+/* ---- 6. A scattered gradient is added to its sum only when the next one is about to be made ----
+ */
+
+static int32_t next_gradient(const struct list *list, int32_t after)
+{
+    int32_t i = after;
+    while (i < list->count && sw_op_info(list->ops[i]->kind)->gradient == 0)
+        i++;
+    return i;
+}
+
+static void sink_accumulates(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t i = list->count - 1; i > 0; i--) {
+        const struct sw_op *op = list->ops[i];
+        if (!sw_op_accumulates(op) || !is_collective(list->ops[i - 1], SW_REDUCE_SCATTER) ||
+            !sw_schedule_is(s, READS, list->ops[i - 1]->out[0].value, i))
+            continue;
+        const int32_t to = next_gradient(list, i + 1);
+        if (to > i + 1)
+            sw_schedule_move(list, i, to);
+    }
+}
+
+/* ---- 7. What a step reduces once starts as soon as the last micro-step has the gradient ---- */
+
+/* The last region before `before` that backward writes the value in, and how it names the instance;
+ * -1: none */
+static int32_t completed_in(const struct sw_program *p, int32_t before, int32_t value,
+                            struct sw_ref *ref)
+{
+    for (int32_t r = before - 1; r >= 0; r--) {
+        const struct sw_region *region = &p->regions[r];
+        if (region->phase != SW_PHASE_BACKWARD)
+            continue;
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
+            for (uint16_t k = 0; k < p->ops[i].n_out; k++)
+                if (sw_schedule_storage(p, p->ops[i].out[k].value) ==
+                    sw_schedule_storage(p, value)) {
+                    *ref = p->ops[i].out[k];
+                    return r;
+                }
+    }
+    return -1;
+}
+
+/* The reduction `op` of the update, of what backward has complete in that region. */
+static void add_early(struct schedule *s, const struct sw_op *op, int32_t region, struct sw_ref ref)
+{
+    struct early *early = &s->early[s->early_count++];
+    *early = (struct early){.op = *op, .from = op, .region = region};
+    early->op.last_micro_step = true;
+    early->op.n_in = early->op.n_out = 0;
+    const struct sw_ref in = {op->in[0].value, ref.mode, ref.shift};
+    const struct sw_ref out = {op->out[0].value, ref.mode, ref.shift};
+    s->failed = s->failed || sw_refs_append(s->p, &early->op.in, &early->op.n_in, in) != 0 ||
+                sw_refs_append(s->p, &early->op.out, &early->op.n_out, out) != 0;
+}
+
+/* Norms' gradients stay in the update, where all of them are one all_reduce: their latency counts.
+ * Layers' gradients are complete where the layer is. */
+static void find_early(struct schedule *s)
+{
+    const struct sw_program *p = s->p;
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        if (region->phase != SW_PHASE_UPDATE)
+            continue;
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            struct sw_ref ref;
+            if (!is_collective(op, SW_ALL_REDUCE) || op->n_in != 1 || small(p, op) ||
+                p->values[sw_schedule_storage(p, op->in[0].value)].role != SW_ROLE_GRADIENT ||
+                sw_schedule_storage(p, op->out[0].value) != sw_schedule_storage(p, op->in[0].value))
+                continue;
+            bool ready = true;
+            for (int32_t j = region->first_op; j < i && ready; j++)
+                ready = !sw_schedule_touches(p, &p->ops[j], op->in[0].value);
+            int32_t from = ready ? completed_in(p, r, op->in[0].value, &ref) : -1;
+            while (from >= 0 && !s->failed) {
+                add_early(s, op, from, ref);
+                from =
+                    ref.mode == SW_INDEX_LAYER ? completed_in(p, from, op->in[0].value, &ref) : -1;
+            }
+        }
+    }
+}
+
+static void drop_moved(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t i = 0; s->region->phase == SW_PHASE_UPDATE && i < list->count; i++)
+        for (int32_t e = 0; e < s->early_count; e++)
+            if (list->ops[i] == s->early[e].from) {
+                sw_schedule_erase(list, i--);
+                break;
+            }
+}
+
+/* Behind the op that completes the gradient; where that is a reduce_scatter, before the next
+ * gradient, and before anybody waits for it: the stream is in order, and were the reduction issued
+ * only when compute has woken, the line would be idle until then. */
+static void reduce_early(struct schedule *s)
+{
+    struct list *list = &s->list;
+    const int32_t region = (int32_t)(s->region - s->p->regions);
+    for (int32_t e = 0; e < s->early_count; e++) {
+        struct early *early = &s->early[e];
+        if (early->region != region)
+            continue;
+        int32_t at = sw_schedule_last(s, WRITES, early->op.in[0].value, list->count);
+        at = is_collective(list->ops[at], SW_REDUCE_SCATTER) ? next_gradient(list, at + 1) : at + 1;
+        sw_schedule_insert(list, at, &early->op);
+    }
+}
+
+/* ---- 8. Waits ---- */
+
+static void add_wait(struct schedule *s, int32_t at, const struct sw_op *op)
+{
+    struct sw_op *wait = &s->waits[s->wait_count++];
+    memset(wait, 0, sizeof *wait);
+    wait->kind = SW_OP_WAIT; /* the only kind that this pass makes */
+    wait->stage = op->stage;
+    wait->axes = op->axes;
+    wait->n_in = 1;
+    wait->in = op->out; /* of which it reads the first */
+    sw_schedule_insert(&s->list, at, wait);
+}
+
+/* Whether op i reduces once what a reduce_scatter before it makes: the stream does both, in order.
+ */
+static bool follows_scatter(const struct schedule *s, int32_t i)
+{
+    if (!s->list.ops[i]->last_micro_step)
+        return false;
+    const int32_t from = sw_schedule_last(s, WRITES, s->list.ops[i]->in[0].value, i);
+    return from >= 0 && is_collective(s->list.ops[from], SW_REDUCE_SCATTER);
+}
+
+static bool is_wait_for(const struct sw_op *wait, struct sw_ref ref)
+{
+    return sw_op_is_wait(wait->kind) && wait->in[0].value == ref.value;
+}
+
+/* Where to wait for what a step reduces once, at op `at` the latest, so that the workspaces of all
+ * such are not alive at a time: before the next one; where that follows a reduce_scatter, where
+ * that is waited for, behind which this one is done. */
+static int32_t wait_before_next(const struct schedule *s, int32_t from, int32_t at, bool *found)
+{
+    const struct list *list = &s->list;
+    for (int32_t j = from; j < at; j++) {
+        if (!list->ops[j]->last_micro_step)
+            continue;
+        *found = true;
+        const int32_t scattered = next_gradient(list, j + 1);
+        return !follows_scatter(s, j) ? j : scattered < at ? scattered : at;
+    }
+    return at;
+}
+
+static void waits(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t i = 0; i < list->count; i++) {
+        if (!sw_op_is_collective(list->ops[i]->kind) || list->ops[i]->n_out == 0)
+            continue;
+        const struct sw_op op = *list->ops[i];
+        const bool scatters = is_collective(&op, SW_REDUCE_SCATTER);
+        bool next = false; /* of what a step reduces once */
+        int32_t at = list->count;
+        /* a prefetched value is waited for in the next iteration, before its first use */
+        const int32_t from = op.ahead ? 0 : i + 1;
+        for (uint16_t k = 0; k < op.n_out; k++) {
+            const int32_t value = op.out[k].value;
+            int32_t first = sw_schedule_next(s, TOUCHES, value, from, at);
+            /* not itself, nor the wait for what scattered its operand, nor what the stream does
+             * with it by itself */
+            while (first < at && (first == i || (scatters && follows_scatter(s, first)) ||
+                                  (op.last_micro_step && is_wait_for(list->ops[first], op.in[0]))))
+                first = sw_schedule_next(s, TOUCHES, value, first + 1, at);
+            at = first;
+        }
+        /* of gradients there is one at a time */
+        for (int32_t j = from; scatters && j < at; j++)
+            if (sw_op_info(list->ops[j]->kind)->gradient > 0)
+                at = j;
+        if (op.last_micro_step)
+            at = wait_before_next(s, from, at, &next);
+        if (at < list->count && is_wait_for(list->ops[at], op.out[0]))
+            continue; /* the wait for this op is what was found */
+        if (op.last_micro_step && at == list->count && !next)
+            continue; /* its sum is for the update */
+        for (int32_t e = 0; op.last_micro_step && e < s->early_count; e++)
+            s->early[e].waited = s->early[e].waited || list->ops[i] == &s->early[e].op;
+        add_wait(s, at, &op);
+        i += at <= i;
+    }
+}
+
+/* The update waits for what backward left under way: of several regions' parts of one reduction,
+ * for the last. */
+static void wait_for_early(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t e = 0; e < s->early_count; e++) {
+        bool known = s->early[e].waited;
+        for (int32_t f = 0; f < e; f++)
+            known = known || (s->early[f].from == s->early[e].from && !s->early[f].waited);
+        if (known)
+            continue;
+        const int32_t first =
+            sw_schedule_next(s, TOUCHES, s->early[e].op.out[0].value, 0, list->count);
+        if (first < list->count)
+            add_wait(s, first, s->early[e].from);
+    }
+}
+
+static void schedule_free(struct schedule *s)
+{
+    free(s->list.ops);
+    free(s->list.named);
+    free(s->waits);
+    free(s->early);
+    free(s->only_in);
+    free(s->named);
+}
+
+int sw_schedule(struct sw_program *program, struct sw_error *err)
+{
+    struct schedule s = {.p = program, .list.values = program->values};
+    const size_t count = (size_t)program->op_count;
+    /* a wait for each op at most */
+    struct sw_op *done = malloc(2 * count * sizeof *done);
+    s.list.ops = malloc(2 * count * sizeof *s.list.ops);
+    s.list.named = malloc(2 * count * sizeof *s.list.named);
+    s.waits = malloc(count * sizeof *s.waits);
+    s.early = malloc(count * sizeof *s.early);
+    s.only_in = malloc(((size_t)program->value_count + 1) * sizeof *s.only_in);
+    s.named = malloc(count * sizeof *s.named);
+    if (done == NULL || s.list.ops == NULL || s.list.named == NULL || s.waits == NULL ||
+        s.early == NULL || s.only_in == NULL || s.named == NULL) {
+        free(done);
+        schedule_free(&s);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while scheduling the program");
+    }
+    sw_schedule_find_regions(&s);
+    find_early(&s);
+    int32_t total = 0;
+    for (int32_t r = 0; r < program->region_count; r++) {
+        struct sw_region *region = &program->regions[r];
+        s.region = region;
+        s.list.count = region->op_count;
+        for (int32_t i = 0; i < region->op_count; i++)
+            s.list.ops[i] = &program->ops[region->first_op + i];
+        memcpy(s.list.named, s.named + region->first_op,
+               (size_t)region->op_count * sizeof *s.named);
+        drop_moved(&s);
+        drop_unread(&s);
+        write_in_place(&s);
+        add_in_place(&s);
+        fold_sums(&s);
+        prefetch(&s);
+        hoist_reductions(&s);
+        coalesce(&s);
+        sink_accumulates(&s);
+        reduce_early(&s);
+        waits(&s);
+        if (region->phase == SW_PHASE_UPDATE)
+            wait_for_early(&s);
+        region->first_op = total;
+        region->op_count = s.list.count;
+        for (int32_t i = 0; i < s.list.count; i++)
+            done[total++] = *s.list.ops[i];
+    }
+    schedule_free(&s);
+    if (s.failed) {
+        free(done);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while scheduling the program");
+    }
+    free(program->ops);
+    program->ops = done;
+    program->op_count = total;
+    program->op_capacity = (int32_t)(2 * count);
+    program->stage = SW_SCHEDULED;
+    return 0;
+}

@@ -1,0 +1,123 @@
+/* What the files of schedule share: a region's ops while they are moved about, and which of them
+ * name a value. Nothing outside core/passes/schedule.c and schedule_list.c includes this. */
+#ifndef SW_SCHEDULE_INTERNAL_H
+#define SW_SCHEDULE_INTERNAL_H
+
+#include "core/passes/passes.h"
+
+/* Which storages an op names, a bit for all whose numbers are alike modulo 64: most are told at
+ * once not to be among them. */
+struct named {
+    uint64_t in, out;
+};
+
+/* One region's ops while they are moved about: pointers, so that moving is cheap. */
+struct list {
+    struct sw_op **ops;  /* [count] into the old program's ops and the waits */
+    struct named *named; /* [count]: of each */
+    int32_t count;
+    const struct sw_value *values;
+};
+
+struct schedule {
+    struct sw_program *p;
+    struct list list;
+    struct sw_op *waits;
+    int32_t wait_count;
+    const struct sw_region *region;
+    struct early *early; /* [early_count] */
+    int32_t early_count;
+    int32_t *only_in;    /* [value_count]: sw_schedule_find_regions */
+    struct named *named; /* [op_count]: of the program's ops before they are moved, the same */
+    bool failed;         /* out of memory */
+};
+
+/* ---- The list ---- */
+
+/* Room was made for every op and one wait for each. */
+void sw_schedule_insert(struct list *list, int32_t at, struct sw_op *op);
+void sw_schedule_erase(struct list *list, int32_t at);
+/* Moves the op at `from` to before the op that is at `to` now. */
+void sw_schedule_move(struct list *list, int32_t from, int32_t to);
+/* After every change of an op's operands or results. */
+void sw_schedule_name(struct list *list, int32_t at);
+
+/* ---- What names a value: itself, or what shares its storage ---- */
+
+/* What of an op names a storage. */
+enum naming { READS = 1, WRITES = 2, TOUCHES = READS | WRITES };
+
+static inline int32_t sw_schedule_storage(const struct sw_program *p, int32_t value)
+{
+    return p->values[value].alias >= 0 ? p->values[value].alias : value;
+}
+
+/* Whether one of the refs names that storage. */
+static inline bool sw_schedule_names(const struct sw_value *values, const struct sw_ref *refs,
+                                     uint16_t count, int32_t stored)
+{
+    for (uint16_t i = 0; i < count; i++)
+        if (refs[i].value == stored || values[refs[i].value].alias == stored)
+            return true;
+    return false;
+}
+
+/* Any op, of the list or not. */
+bool sw_schedule_touches(const struct sw_program *p, const struct sw_op *op, int32_t value);
+
+/* What an op may name so, of all storages. */
+static inline uint64_t sw_schedule_may_name(const struct named *named, enum naming how)
+{
+    return (how & READS ? named->in : 0) | (how & WRITES ? named->out : 0);
+}
+
+/* Whether op i, which may, names that storage so. */
+static inline bool sw_schedule_names_at(const struct schedule *s, enum naming how, int32_t stored,
+                                        int32_t i)
+{
+    const struct sw_op *op = s->list.ops[i];
+    return (how & READS && sw_schedule_names(s->p->values, op->in, op->n_in, stored)) ||
+           (how & WRITES && sw_schedule_names(s->p->values, op->out, op->n_out, stored));
+}
+
+/* The first op of the list from `from` on, before `end`, that names the value's storage so; `end`:
+ * none does. The innermost loop of this pass. */
+static inline int32_t sw_schedule_next(const struct schedule *s, enum naming how, int32_t value,
+                                       int32_t from, int32_t end)
+{
+    const int32_t stored = sw_schedule_storage(s->p, value);
+    const uint64_t bit = UINT64_C(1) << (stored & 63);
+    for (; from < end; from++)
+        if ((sw_schedule_may_name(&s->list.named[from], how) & bit) != 0 &&
+            sw_schedule_names_at(s, how, stored, from))
+            return from;
+    return end;
+}
+
+/* The last op before `end` that names it so; -1: none does. */
+static inline int32_t sw_schedule_last(const struct schedule *s, enum naming how, int32_t value,
+                                       int32_t end)
+{
+    const int32_t stored = sw_schedule_storage(s->p, value);
+    const uint64_t bit = UINT64_C(1) << (stored & 63);
+    while (--end >= 0)
+        if ((sw_schedule_may_name(&s->list.named[end], how) & bit) != 0 &&
+            sw_schedule_names_at(s, how, stored, end))
+            return end;
+    return -1;
+}
+
+/* Whether op i does. */
+static inline bool sw_schedule_is(const struct schedule *s, enum naming how, int32_t value,
+                                  int32_t i)
+{
+    return sw_schedule_next(s, how, value, i, i + 1) == i;
+}
+
+/* Where the storages of the whole program are named, and by which op. What is scheduled later names
+ * no storage in another region that it did not name before. */
+void sw_schedule_find_regions(struct schedule *s);
+/* Only these two ops of the region, and no other region, touch the value? */
+bool sw_schedule_only_between(const struct schedule *s, int32_t value, int32_t a, int32_t b);
+
+#endif

@@ -1,0 +1,49 @@
+/* From the options of a run to one program of it: a model's builder, then the passes in their
+ * order. Owns nothing. */
+#ifndef SW_PROGRAM_COMPILE_H
+#define SW_PROGRAM_COMPILE_H
+
+#include "core/ir/options.h"
+
+/* Of any kind but `save` (program_set.h); those of serving with options of sw_serving_options.
+ * The whole pipeline: build, differentiate, partition, schedule, layout; stops after `until`. *out
+ * is the caller's, free with sw_program_free. */
+int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
+                       struct sw_program **out, struct sw_error *err);
+
+/* Programs before they were partitioned, those that were wanted last: a search compiles hundreds
+ * that differ in what is split over which axes, which those do not depend on. One thread's. */
+struct sw_logicals;
+/* NULL: no memory. */
+struct sw_logicals *sw_logicals_new(void);
+void sw_logicals_free(struct sw_logicals *logicals); /* may be NULL */
+/* As sw_program_compile until SW_SCHEDULED, with them. */
+int sw_program_compile_with(struct sw_logicals *logicals, const struct sw_program_options *options,
+                            struct sw_program **out, struct sw_error *err);
+
+/* Tells the values of one name apart, once, in a program that was compiled `unverified` up to
+ * SW_PARTITIONED or further. Errors (SW_ENVIRONMENT): memory. */
+int sw_program_number_names(struct sw_program *program, struct sw_error *err);
+
+/* The values of a layer of that model: those of every program that trains it. Errors: as
+ * sw_program_compile. */
+int sw_program_layer_values(const struct sw_model *model, struct sw_layer_values *out,
+                            struct sw_error *err);
+
+/* Numbers of a model, each of its matrices and vectors counted once: a head that is the embedding
+ * is none of its own. */
+struct sw_parameter_count {
+    int64_t total, trained; /* trained: not frozen */
+    int64_t of_layer;       /* in one of the layers */
+    int32_t layers;
+};
+/* frozen: as in the options. Errors: as sw_program_compile. */
+int sw_program_count_parameters(const struct sw_model *model, uint32_t frozen,
+                                struct sw_parameter_count *out, struct sw_error *err);
+
+/* Flops of the matrix products and attention of one step over all ranks, each counted once and
+ * nothing that is recomputed (Chowdhery et al. 2022, section 4.1): what `mfu` is made of. */
+int sw_program_model_flops(const struct sw_program_options *options, double *out,
+                           struct sw_error *err);
+
+#endif

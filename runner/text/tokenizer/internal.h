@@ -1,0 +1,313 @@
+/* What the files of this folder share: a tokenizer once it is read, and a thread's scratch. */
+#ifndef SW_TEXT_INTERNAL_H
+#define SW_TEXT_INTERNAL_H
+
+#include "core/base/hash.h"
+#include "runner/text/tokenizer/pattern.h"
+#include "runner/text/tokenizer/tokenizer.h"
+
+#include <jansson.h>
+
+enum {
+    SW_TEXT_STAGES = 16,             /* normalizers, or pre-tokenizers, in a row */
+    SW_TEXT_MOST_IDS = 1 << 22,      /* ids of tokens are below */
+    SW_TEXT_ADDED_BYTES = 512,       /* longest added token */
+    SW_TEXT_CONFIG_BYTES = 16 << 20, /* a file beside tokenizer.json */
+    SW_TEXT_CONTENT_BYTES = 64,      /* longest text that a normalizer or decoder puts in */
+    SW_TEXT_SHOWN_BYTES = 60         /* of a text in a message */
+};
+
+struct sw_beside; /* special.h */
+
+/* ---- vocabulary ---- */
+
+struct sw_token {
+    uint32_t text, text_bytes; /* as tokenizer.json has it, in the arena */
+    uint32_t word, word_bytes; /* as it stands in what the model is given */
+    uint32_t out, out_bytes;   /* as it stands in a decoded text */
+    bool exists, special, normalized,
+        is_model;     /* is_model: of the model's vocabulary, and can be reached */
+    int16_t fallback; /* the byte that "<0x..>" stands for; -1: no such token */
+    int32_t added;    /* 1 + its place among the added tokens as they are read; 0: none of them */
+};
+
+/* Texts -> ids: open addressing, [slots] a power of two, -1: empty. The key is the token's text, or
+ * its word. */
+struct sw_word_map {
+    int32_t *slot;
+    uint32_t slots, used;
+    bool by_word;
+};
+
+/* ---- merges ---- */
+
+struct sw_merge {
+    uint64_t pair; /* left id << 32 | right id; SW_NO_PAIR: an empty slot */
+    uint32_t rank;
+    int32_t id;
+};
+#define SW_NO_PAIR UINT64_MAX
+
+/* Where the search for a pair begins; slots is a power of two. */
+static inline uint32_t sw_merge_slot(uint64_t pair, uint32_t slots)
+{
+    const uint64_t hash = pair * 0x9e3779b97f4a7c15u;
+    return (uint32_t)((hash ^ hash >> 32) * 0x9fb21c651e98df25u >> 32) & (slots - 1);
+}
+
+struct sw_bpe {
+    struct sw_merge *merge; /* open addressing, [merges_slots] */
+    uint32_t merge_slots;
+    int32_t *symbol;   /* [65536] characters below U+10000 -> id, -1: none; NULL for bytes */
+    int32_t byte[256]; /* for bytes: the byte's token; else "<0xHH>"; -1: none */
+    bool of_bytes, falls_back, ignore_merges, fuse_unknown;
+    int32_t unknown; /* -1: none, left out; -2: named, and not there */
+    /* Pairs of characters that stand beside each other in no token: no merge crosses them, so a
+     * text falls into words there. A Bloom filter of those that do, three bits in one word: of ten
+     * thousands of pairs one is kept together for nothing. NULL: not known. */
+    uint64_t *joined; /* [SW_JOINED_WORDS] */
+    bool bytes_merge; /* tokens to fall back on merge too: not beside unknown characters, then */
+};
+enum { SW_JOINED_BITS = 16, SW_JOINED_WORDS = 1 << SW_JOINED_BITS };
+
+static inline uint64_t *sw_joined_word(const struct sw_bpe *bpe, uint32_t left, uint32_t right,
+                                       uint64_t *bits)
+{
+    const uint64_t hash = sw_hash_mix((uint64_t)left << 32 | right);
+    *bits = (uint64_t)1 << (hash & 63) | (uint64_t)1 << (hash >> 6 & 63) |
+            (uint64_t)1 << (hash >> 12 & 63);
+    return &bpe->joined[hash >> (64 - SW_JOINED_BITS)];
+}
+
+/* ---- added tokens ---- */
+
+struct sw_added {
+    int32_t id;
+    bool special, single_word, lstrip, rstrip, normalized;
+    bool in_plain, in_normal; /* looked for before, after normalizing */
+};
+
+/* The texts of tokens as a tree, a node a byte: the longest that stands at a place. */
+struct sw_tree {
+    struct sw_tree_node {
+        int32_t child, next; /* -1: none */
+        int32_t added;       /* the one that ends here; -1: none */
+        unsigned char byte;
+    } * node;
+    int32_t count, capacity;
+    bool first[256]; /* bytes that one begins with */
+};
+
+/* ---- stages ---- */
+
+enum sw_normal_kind { SW_NORMAL_PREPEND, SW_NORMAL_REPLACE, SW_NORMAL_UNICODE };
+struct sw_normal {
+    enum sw_normal_kind kind;
+    struct sw_pattern pattern;
+    char content[SW_TEXT_CONTENT_BYTES + 1];
+    size_t content_bytes;
+    bool compose, compatible; /* NFC, NFKC; NFKC, NFKD */
+    uint64_t *unsafe; /* a bit per character: normalization may change it or what it follows */
+};
+
+enum sw_behavior {
+    SW_SPLIT_REMOVED,
+    SW_SPLIT_ISOLATED,
+    SW_SPLIT_WITH_PREVIOUS,
+    SW_SPLIT_WITH_NEXT,
+    SW_SPLIT_CONTIGUOUS
+};
+enum sw_prefix { SW_PREFIX_NEVER, SW_PREFIX_FIRST, SW_PREFIX_ALWAYS };
+
+/* First the text is changed: each ' ' becomes `space`, and `mark` is put before it. Then it is cut.
+ */
+struct sw_pre {
+    bool replaces; /* spaces, by mark */
+    char mark[8];
+    size_t mark_bytes;
+    enum sw_prefix prefix; /* when mark is put before a text that does not begin with it */
+    bool splits, inverted;
+    enum sw_behavior behavior;
+    struct sw_pattern pattern;
+};
+
+enum sw_text_decoder_kind {
+    SW_DECODE_BYTES,     /* tokens' bytes one behind the other */
+    SW_DECODE_PLAIN,     /* tokens' texts; bytes to fall back on */
+    SW_DECODE_METASPACE, /* the first token's marks vanish */
+    SW_DECODE_SPACES     /* no decoder: a space between tokens */
+};
+enum { SW_DECODE_REPLACEMENTS = 8 };
+struct sw_decoding {
+    int32_t parts; /* read so far */
+    bool fused;
+    struct { /* in each token's text, before anything else */
+        struct sw_pattern from;
+        char to[SW_TEXT_CONTENT_BYTES + 1];
+        size_t to_bytes;
+    } replacement[SW_DECODE_REPLACEMENTS];
+    int32_t replacement_count;
+    enum sw_text_decoder_kind kind;
+    bool falls_back;
+    char strip[8]; /* one character, of which `strip_count` go at the beginning of the text */
+    size_t strip_bytes;
+    int32_t strip_count;
+    char mark[8]; /* metaspace */
+    size_t mark_bytes;
+    bool keeps_first;
+};
+
+/* Added tokens whose ids in a file are not those that they get. */
+struct sw_misnumbered {
+    int32_t count, id; /* id, claimed, file: of the first one */
+    int64_t claimed;
+    const char *file; /* NULL: tokenizer.json */
+};
+
+struct sw_tokenizer {
+    char *path;
+    bool is_bytes;
+    struct sw_token *token; /* [size] */
+    int32_t size;
+    struct sw_chars arena;
+    struct sw_word_map names, words; /* token text -> id; text of the model's tokens -> id */
+    struct sw_bpe bpe;
+    struct sw_added *added;
+    int32_t added_count, added_capacity;
+    int32_t next_added; /* id of the next added token that has none */
+    struct sw_misnumbered misnumbered;
+    struct sw_tree plain_tree, normal_tree; /* looked for before and after normalizing */
+    struct sw_normal normal[SW_TEXT_STAGES];
+    int32_t normal_count;
+    struct sw_pre pre[SW_TEXT_STAGES];
+    int32_t pre_count;
+    struct sw_decoding decoding;
+    struct sw_ids before, after; /* what the post-processor puts round a text */
+    bool splits_special;         /* special tokens that stand in a text are always plain text */
+    int32_t bos;
+    struct sw_ids eos;
+    struct sw_beside *beside; /* while it is read; NULL: no files are looked at */
+    char **note;              /* [notes] */
+    int32_t notes;
+};
+
+/* ---- a thread's own ---- */
+
+enum { SW_CACHE_SLOTS = 1 << 16, SW_CACHE_BYTES = 24, SW_CACHE_IDS = 8 };
+struct sw_cached {
+    char text[SW_CACHE_BYTES];
+    int32_t id[SW_CACHE_IDS];
+    uint8_t bytes, count; /* bytes 0: empty */
+};
+
+struct sw_symbol {
+    int32_t id;
+    uint32_t previous, next; /* symbols; UINT32_MAX: none */
+};
+
+struct sw_text_scratch {
+    struct sw_matcher matcher;
+    struct sw_cached *cache; /* [SW_CACHE_SLOTS] */
+    struct sw_symbol *symbol;
+    uint64_t *heap; /* rank << 32 | symbol */
+    size_t symbol_capacity;
+    struct sw_chars repaired, normal[2], stage[SW_TEXT_STAGES];
+    uint32_t *character; /* of normalizing */
+    size_t character_capacity;
+};
+
+/* ---- vocabulary (vocabulary.c) ---- */
+
+int32_t sw_word_find(const struct sw_tokenizer *t, const struct sw_word_map *map, const char *text,
+                     size_t bytes);
+/* Of all tokens, or (by_word) of those of the model. -1: no memory. */
+int sw_word_map_make(const struct sw_tokenizer *t, bool by_word, struct sw_word_map *map);
+/* One more token of t, whose text the map does not have. -1: no memory. */
+int sw_word_map_add(const struct sw_tokenizer *t, struct sw_word_map *map, int32_t id);
+/* A token of this id; its text is copied. Errors: the id is taken, or out of range. */
+int sw_token_add(struct sw_tokenizer *t, int64_t id, const char *text, size_t bytes,
+                 struct sw_error *err);
+int sw_out_of_memory(const struct sw_tokenizer *t, struct sw_error *err);
+/* Fails with SW_BAD_INPUT at the tokenizer's file. */
+int sw_refuse(const struct sw_tokenizer *t, struct sw_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- parts of tokenizer.json ---- */
+
+int sw_read_model(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
+int sw_read_added(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
+int sw_read_normalizer(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
+int sw_read_pre_tokenizer(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
+int sw_read_post_processor(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
+/* Sets what each token is in a text; after all tokens are there. */
+int sw_read_decoder(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
+/* A file of JSON in a folder; *root NULL: there is no such file. */
+int sw_text_load_json(const char *folder, const char *name, json_t **root, struct sw_error *err);
+/* The rest of the files beside tokenizer.json, after all tokens are there: bos, eos, what stands
+ * round a text. */
+int sw_read_beside(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
+
+/* A line for people about how the tokenizer was read: "FILE: note: ...". file: a name in its
+ * folder; NULL: its own. -1: no memory, *err. */
+int sw_tokenizer_add_note(struct sw_tokenizer *t, const char *file, struct sw_error *err,
+                          const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* "the WHAT 'TYPE' is not supported; supported are KNOWN" */
+int sw_refuse_type(const struct sw_tokenizer *t, const char *type, const char *what,
+                   const char *known, struct sw_error *err);
+/* {"String": ...} or {"Regex": ...} */
+int sw_read_pattern(const struct sw_tokenizer *t, const json_t *value, const char *where,
+                    struct sw_pattern *out, struct sw_error *err);
+/* A member as bool; `usual` when it is missing. */
+int sw_read_flag(const struct sw_tokenizer *t, const json_t *object, const char *key, bool usual,
+                 bool *out, struct sw_error *err);
+/* A member as a text of at most `most` bytes. out [most + 1]. */
+int sw_read_text(const struct sw_tokenizer *t, const json_t *object, const char *key, size_t most,
+                 char *out, size_t *bytes, struct sw_error *err);
+/* The "type" of a part, or NULL and *err. */
+const char *sw_read_type(const struct sw_tokenizer *t, const json_t *object, const char *where,
+                         struct sw_error *err);
+/* The members of a part of type Sequence (at `key`), or the part itself, one after the other.
+ * NULL (null or missing): none. `read` is called for each. */
+typedef int sw_read_part(struct sw_tokenizer *t, const json_t *part, const char *type,
+                         struct sw_error *err);
+int sw_read_sequence(struct sw_tokenizer *t, const json_t *part, const char *where, const char *key,
+                     sw_read_part *read, struct sw_error *err);
+
+/* ---- encoding ---- */
+
+/* A character of the printable alphabet for bytes (GPT-2's) -> the byte; -1: none of them. */
+int32_t sw_byte_of_character(uint32_t character);
+uint32_t sw_character_of_byte(int32_t byte);
+
+/* What the printable characters of a token stand for, into *out anew. 0: one of them is no such
+ * character; -1: no memory; else 1. */
+int sw_bytes_of_token(const char *text, size_t bytes, struct sw_chars *out);
+
+int sw_tree_add(struct sw_tree *tree, const char *text, size_t bytes, int32_t added);
+/* Tokens that stand in the text -> both trees; after the normalizers are there. */
+int sw_added_prepare(struct sw_tokenizer *t, struct sw_error *err);
+/* Calls `token` for each added token that stands in the text, and `rest` for what is between. */
+struct sw_added_visitor {
+    void *self;
+    int (*rest)(void *self, const char *text, size_t begin, size_t end);
+    int (*token)(void *self, int32_t id);
+};
+int sw_added_split(const struct sw_tokenizer *t, const struct sw_tree *tree, const char *text,
+                   size_t bytes, const struct sw_encode_options *options,
+                   const struct sw_added_visitor *visitor);
+
+/* *text is the result: the given text, or one in the scratch. */
+int sw_normalize(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, const char **text,
+                 size_t *bytes, struct sw_error *err);
+int sw_normal_prepare(struct sw_normal *normal);
+
+int sw_pre_tokenize(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, const char *text,
+                    size_t bytes, bool first, struct sw_ids *ids, struct sw_error *err);
+
+/* The tokens of one piece. */
+int sw_bpe_encode(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, const char *text,
+                  size_t bytes, struct sw_ids *ids, struct sw_error *err);
+void sw_bpe_free(struct sw_bpe *bpe);
+
+#endif

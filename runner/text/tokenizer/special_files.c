@@ -1,0 +1,323 @@
+/* Files beside tokenizer.json: which class and version they are of, and what counts in them. */
+#include "core/base/file.h"
+#include "core/base/text.h"
+#include "runner/text/tokenizer/internal.h"
+#include "runner/text/tokenizer/special.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char config_file[] = "tokenizer_config.json", map_file[] = "special_tokens_map.json",
+                  added_file[] = "added_tokens.json";
+static const struct sw_tokenizer_class classes[] = {
+    {"LlamaTokenizer", "<s>", "</s>", "<unk>", NULL, true, true, true, false},
+    {"CodeLlamaTokenizer", "<s>", "</s>", "<unk>", NULL, true, true, true, false},
+    {"GemmaTokenizer", "<bos>", "<eos>", "<unk>", "<pad>", true, true, true, false},
+    {"GPTNeoXTokenizer", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL, true, false,
+     false, false},
+    {"GPT2Tokenizer", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL, false, false, false,
+     false},
+    {"Qwen2Tokenizer", NULL, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", false, false, false,
+     true},
+};
+
+/* ---- places ---- */
+
+struct sw_place sw_text_place_of(const char *path, const char *wanted, bool value)
+{
+    struct sw_place at = {path, 0, 0};
+    char *text = NULL, *quoted = NULL;
+    size_t bytes;
+    if (asprintf(&quoted, "\"%s\"", wanted) < 0)
+        return at;
+    if (sw_file_read(path, true, SW_TEXT_CONFIG_BYTES, &text, &bytes, NULL) == 0) {
+        const char *found = strstr(text, quoted);
+        if (found != NULL)
+            at = (struct sw_place){path, 1, 1};
+        if (found != NULL && value) {
+            found += strlen(quoted);
+            found += strspn(found, " \t\r\n:");
+        }
+        for (const char *c = text; found != NULL && c < found; c++) {
+            at.column = *c == '\n' ? 1 : at.column + (((unsigned char)*c & 0xc0) != 0x80);
+            at.line += *c == '\n';
+        }
+    }
+    free(quoted);
+    free(text);
+    return at;
+}
+
+int sw_beside_refuse(const struct sw_beside *b, const char *file, const char *text,
+                     struct sw_error *err, const char *format, ...)
+{
+    char message[SW_ERROR_BYTES];
+    char *path = sw_path_join(b->folder, file);
+    va_list arguments;
+    if (path == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the tokenizer");
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    sw_fail_at(err, SW_BAD_INPUT, sw_text_place_of(path, text, false), "%s", message);
+    free(path);
+    return -1;
+}
+
+static int out_of_memory(struct sw_error *err)
+{
+    return sw_fail(err, SW_ENVIRONMENT, "out of memory for the tokenizer");
+}
+
+/* ---- files ---- */
+
+static bool is_of_version_5(const json_t *config)
+{
+    const char *class = json_string_value(json_object_get(config, "tokenizer_class"));
+    return class == NULL || strcmp(class, "TokenizersBackend") == 0 ||
+           json_object_get(config, "backend") != NULL ||
+           json_is_array(json_object_get(config, "extra_special_tokens"));
+}
+
+/* Version 5 takes its class for Qwen2 whatever is written, and for Qwen3 without any. */
+static const struct sw_tokenizer_class *class_of(const json_t *config, const json_t *model)
+{
+    const char *name = json_string_value(json_object_get(config, "tokenizer_class"));
+    const char *kind = json_string_value(json_object_get(model, "model_type"));
+    if (kind != NULL && is_of_version_5(config) &&
+        (strcmp(kind, "qwen2") == 0 || (name == NULL && strcmp(kind, "qwen3") == 0)))
+        name = "Qwen2Tokenizer";
+    for (size_t i = 0; name != NULL && i < sizeof classes / sizeof classes[0]; i++) {
+        const size_t bytes = strlen(classes[i].name);
+        if (strncmp(name, classes[i].name, bytes) == 0 &&
+            (name[bytes] == '\0' || strcmp(name + bytes, "Fast") == 0))
+            return &classes[i];
+    }
+    return NULL;
+}
+
+static bool is_list(const json_t *value)
+{
+    return value != NULL && !json_is_null(value) && !json_is_object(value);
+}
+
+/* Tokens of the configuration's list, then those of the map's that it lacks. */
+static json_t *join(const json_t *first, const json_t *second)
+{
+    json_t *out = json_is_array(first) ? json_copy((json_t *)first) : json_array();
+    const json_t *one;
+    size_t i;
+    json_array_foreach((json_t *)second, i, one)
+    {
+        json_t *token = json_is_object(one) && sw_special_text(one) != NULL
+                            ? sw_special_whole(one, true)
+                            : json_incref((json_t *)one);
+        if (!sw_special_holds(out, token))
+            json_array_append(out, token);
+        json_decref(token);
+    }
+    return out;
+}
+
+/* Sets the list of special tokens without a name. Version 5 has another key for it, under which an
+ * object may stand instead: names that only this model has. first_list: the list by which tokens of
+ * added_tokens.json are special, before version 5 takes the older key of the map. */
+static void take_lists(struct sw_beside *b, const json_t *map)
+{
+    static const char older[] = "additional_special_tokens", newer[] = "extra_special_tokens";
+    json_t *more = json_object_get(b->config, older), *extra = json_object_get(b->config, newer);
+    const json_t *in_map = json_object_get(map, b->is_version_5 ? newer : older);
+    b->list_key = b->is_version_5 && is_list(extra) ? newer : older;
+    b->list = b->is_version_5 && (json_array_size(extra) > 0 || !is_list(more)) ? extra : more;
+    b->list = is_list(b->list) ? json_incref(b->list) : NULL;
+    if (json_is_array(in_map)) {
+        json_t *joined = join(b->list, in_map);
+        json_decref(b->list);
+        b->list = joined;
+    }
+    b->first_list = b->list != NULL ? json_incref(b->list) : NULL;
+    if (b->is_version_5 && b->list == NULL && is_list(json_object_get(map, older)))
+        b->list = json_incref(json_object_get(map, older));
+}
+
+/* Takes names from special_tokens_map.json, which is not given if there is an added_tokens_decoder.
+ */
+static void take_map(struct sw_beside *b, const json_t *map)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)map, key, value)
+    {
+        if (json_is_object(value) && sw_special_text(value) != NULL)
+            json_object_set_new(b->config, key, sw_special_whole(value, true));
+        else if (!json_is_array(value))
+            json_object_set(b->config, key, value);
+    }
+}
+
+/* Refuses objects in the map's older list: version 5 fails there. */
+static int check_map(const struct sw_beside *b, const json_t *map, struct sw_error *err)
+{
+    static const char key[] = "additional_special_tokens";
+    const json_t *one;
+    size_t i;
+    char shown[SW_TEXT_SHOWN_BYTES + 4];
+    json_array_foreach(json_object_get(map, key), i, one)
+    {
+        if (json_is_object(one) && json_object_get(one, "__type") == NULL &&
+            sw_special_text(one) != NULL)
+            return sw_beside_refuse(
+                b, map_file, key, err,
+                "the token '%s' of %s is an object, at which transformers 5 fails; write its text",
+                sw_text_shown(json_string_value(sw_special_text(one)), SW_TEXT_SHOWN_BYTES, shown),
+                key);
+    }
+    return 0;
+}
+
+static int check_object(const struct sw_beside *b, const char *file, const json_t *value,
+                        struct sw_error *err)
+{
+    return value == NULL || json_is_object(value)
+               ? 0
+               : sw_beside_refuse(b, file, "", err, "not a JSON object; remove it or write {}");
+}
+
+/* true if version 4 makes the tokenizer of its sentencepiece model. */
+static bool makes_anew(const struct sw_beside *b, const json_t *config)
+{
+    return b->class != NULL && b->class->of_pieces &&
+           json_is_boolean(json_object_get(config, "add_prefix_space"));
+}
+
+static bool has_pieces(const char *folder)
+{
+    char *path = sw_path_join(folder, "tokenizer.model");
+    const bool found = path == NULL || access(path, F_OK) == 0;
+    free(path);
+    return found;
+}
+
+int sw_beside_open(const char *folder, struct sw_beside **out, struct sw_error *err)
+{
+    struct sw_beside *b = calloc(1, sizeof *b);
+    json_t *config = NULL, *map = NULL;
+    int status = -1;
+    if (b == NULL || (b->folder = strdup(folder)) == NULL) {
+        sw_beside_free(b);
+        return out_of_memory(err);
+    }
+    if (sw_text_load_json(folder, config_file, &config, err) != 0 ||
+        sw_text_load_json(folder, "config.json", &b->model, err) != 0 ||
+        check_object(b, config_file, config, err) != 0)
+        goto out;
+    b->is_version_5 = is_of_version_5(config);
+    b->class = class_of(config, b->model);
+    if (makes_anew(b, config) && !has_pieces(folder))
+        b->is_version_5 = true;
+    b->has_list = json_is_object(json_object_get(config, "added_tokens_decoder"));
+    b->config = config != NULL ? json_deep_copy(config) : json_object();
+    if (b->config == NULL) {
+        out_of_memory(err);
+        goto out;
+    }
+    if (!b->has_list && (sw_text_load_json(folder, map_file, &map, err) != 0 ||
+                         sw_text_load_json(folder, added_file, &b->added, err) != 0 ||
+                         check_object(b, map_file, map, err) != 0 ||
+                         check_object(b, added_file, b->added, err) != 0))
+        goto out;
+    if (b->is_version_5 && check_map(b, map, err) != 0)
+        goto out;
+    take_lists(b, map);
+    take_map(b, map);
+    status = 0;
+    *out = b;
+out:
+    if (status != 0)
+        sw_beside_free(b);
+    json_decref(config);
+    json_decref(map);
+    return status;
+}
+
+void sw_beside_free(struct sw_beside *b)
+{
+    if (b == NULL)
+        return;
+    json_decref(b->config);
+    json_decref(b->added);
+    json_decref(b->model);
+    json_decref(b->list);
+    json_decref(b->first_list);
+    free(b->folder);
+    free(b);
+}
+
+int sw_beside_settle(struct sw_beside *b, bool bytes, struct sw_error *err)
+{
+    if (!b->is_version_5 || b->class == NULL || b->class->of_pieces != bytes)
+        return 0;
+    if (!bytes)
+        return sw_beside_refuse(b, config_file, "tokenizer_class", err,
+                                "transformers 5 makes a tokenizer of bytes of it (%s), which "
+                                "tokenizer.json is not; write the class TokenizersBackend",
+                                b->class->name);
+    b->class = NULL;
+    return 0;
+}
+
+bool sw_beside_is_version_5(const struct sw_beside *b)
+{
+    return b->is_version_5;
+}
+
+bool sw_beside_is_older_piece(const struct sw_beside *b)
+{
+    return !b->is_version_5 && b->class != NULL && b->class->of_pieces;
+}
+
+const json_t *sw_beside_config(const struct sw_beside *b)
+{
+    return b->config;
+}
+
+const json_t *sw_beside_model(const struct sw_beside *b)
+{
+    return b->model;
+}
+
+const char *sw_beside_folder(const struct sw_beside *b)
+{
+    return b->folder;
+}
+
+bool sw_beside_frames(const struct sw_beside *b, bool *bos, bool *eos)
+{
+    const json_t *adds_bos = json_object_get(b->config, "add_bos_token");
+    if (b->is_version_5 || b->class == NULL || !b->class->frames)
+        return false;
+    *bos = adds_bos != NULL ? json_is_true(adds_bos) : b->class->adds_bos;
+    *eos = json_is_true(json_object_get(b->config, "add_eos_token"));
+    return true;
+}
+
+enum sw_beside_prefix sw_beside_prefix(const struct sw_beside *b, bool alone, bool bytes,
+                                       bool written)
+{
+    const json_t *wanted = json_object_get(b->config, "add_prefix_space");
+    const bool is_set = json_is_boolean(wanted);
+    if (b->class != NULL && b->class->of_pieces) {
+        if (is_set && json_is_true(wanted) != written)
+            return SW_BESIDE_UNCLEAR;
+        return !b->is_version_5 || !written                         ? SW_BESIDE_AS_WRITTEN
+               : json_is_true(json_object_get(b->config, "legacy")) ? SW_BESIDE_PREFIX
+                                                                    : SW_BESIDE_FIRST;
+    }
+    /* version 4 sets it where ByteLevel stands alone, 5 where a class makes the tokenizer anew */
+    if (b->is_version_5 ? b->class == NULL || !bytes : !alone || (wanted != NULL && !is_set))
+        return SW_BESIDE_AS_WRITTEN;
+    return json_is_true(wanted) ? SW_BESIDE_PREFIX : SW_BESIDE_NO_PREFIX;
+}
