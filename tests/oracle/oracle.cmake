@@ -52,5 +52,12 @@ if(Python3_FOUND AND TARGET sw_text)
   sw_test(test_json_texts SOURCES test_json_texts.c LIBRARIES sw_text sw_checkpoint sw_config sw_base PkgConfig::SW_JANSSON
           ARGS ${CMAKE_BINARY_DIR}/tests/json_texts.txt)
   sw_test_properties(test_json_texts PROPERTIES FIXTURES_REQUIRED json_texts)
-  sw_label(checked test_json_texts)
+  # Numbers in templates, drawn: SEED COUNT FILE.
+  add_test(NAME make_jinja_numbers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/jinja_numbers.py
+                                           1 3000 ${CMAKE_BINARY_DIR}/tests/jinja_numbers.txt)
+  sw_test_properties(make_jinja_numbers PROPERTIES FIXTURES_SETUP jinja_numbers)
+  sw_test(test_jinja_numbers SOURCES test_jinja_numbers.c LIBRARIES sw_text sw_base PkgConfig::SW_JANSSON
+          ARGS ${CMAKE_BINARY_DIR}/tests/jinja_numbers.txt)
+  sw_test_properties(test_jinja_numbers PROPERTIES FIXTURES_REQUIRED jinja_numbers)
+  sw_label(checked test_json_texts test_jinja_numbers)
 endif()

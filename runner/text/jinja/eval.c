@@ -1,7 +1,6 @@
 /* Expressions, with Python's rules. */
 #include "runner/text/jinja/internal.h"
 
-#include <math.h>
 #include <string.h>
 
 static struct jinja_value fail_undefined(struct jinja_run *run, struct jinja_value v)
@@ -27,53 +26,6 @@ static struct jinja_value repeat(struct jinja_run *run, struct jinja_value v, in
     return v.kind == JINJA_TEXT ? sw_jinja_text_of(&out) : list;
 }
 
-static struct jinja_value whole_numbers(struct jinja_run *run, const char *op, int64_t a, int64_t b)
-{
-    int64_t result = 0;
-    bool over = false;
-    if (strcmp(op, "+") == 0) {
-        over = __builtin_add_overflow(a, b, &result);
-    } else if (strcmp(op, "-") == 0) {
-        over = __builtin_sub_overflow(a, b, &result);
-    } else if (strcmp(op, "*") == 0) {
-        over = __builtin_mul_overflow(a, b, &result);
-    } else if (strcmp(op, "**") == 0) {
-        result = 1;
-        for (int64_t i = 0; i < b && !over && a != 1 && a != 0; i++)
-            over = __builtin_mul_overflow(result, a, &result);
-        if (b > 0 && (a == 0 || a == 1))
-            result = a;
-    } else if (b == 0 || (a == INT64_MIN && b == -1)) {
-        return sw_jinja_fail(run, "a division by 0");
-    } else {
-        const int64_t rest = a % b, floor = a / b - (rest != 0 && (rest < 0) != (b < 0));
-        if (op[0] == '%')
-            result = rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-        else if (strcmp(op, "//") == 0)
-            result = floor;
-        else
-            return jinja_real((double)a / (double)b);
-    }
-    return over ? sw_jinja_fail(run, "a number beyond 64 bits") : jinja_int(result);
-}
-
-static struct jinja_value real_numbers(struct jinja_run *run, const char *op, double a, double b)
-{
-    if (strcmp(op, "+") == 0)
-        return jinja_real(a + b);
-    if (strcmp(op, "-") == 0)
-        return jinja_real(a - b);
-    if (strcmp(op, "*") == 0)
-        return jinja_real(a * b);
-    if (strcmp(op, "**") == 0)
-        return jinja_real(pow(a, b));
-    if (b == 0)
-        return sw_jinja_fail(run, "a division by 0");
-    return jinja_real(strcmp(op, "/") == 0    ? a / b
-                      : strcmp(op, "//") == 0 ? floor(a / b)
-                                              : a - b * floor(a / b));
-}
-
 static bool is_safe(struct jinja_value v)
 {
     return v.kind == JINJA_TEXT && v.of.text->is_safe;
@@ -93,12 +45,8 @@ struct jinja_value sw_jinja_arithmetic(struct jinja_run *run, const char *op, st
     }
     if (a.kind == JINJA_UNDEFINED || b.kind == JINJA_UNDEFINED)
         return fail_undefined(run, a.kind == JINJA_UNDEFINED ? a : b);
-    if (jinja_is_number(a) && jinja_is_number(b)) {
-        const bool negative = strcmp(op, "**") == 0 && b.of.integer < 0;
-        return a.kind == JINJA_REAL || b.kind == JINJA_REAL || negative
-                   ? real_numbers(run, op, jinja_number(a), jinja_number(b))
-                   : whole_numbers(run, op, a.of.integer, b.of.integer);
-    }
+    if (sw_jinja_are_numbers(a, b))
+        return sw_jinja_calculate(run, op, a, b);
     if (op[0] == '+' && a.kind == JINJA_SEQUENCE && b.kind == JINJA_SEQUENCE) {
         struct jinja_value list = sw_jinja_list(run, a.of.list->count + b.of.list->count);
         for (size_t i = 0; i < a.of.list->count && !run->failed; i++)
@@ -294,8 +242,7 @@ static struct jinja_value compare(struct jinja_run *run, const struct jinja_node
         } else if (left.kind == JINJA_UNDEFINED || right.kind == JINJA_UNDEFINED) {
             fail_undefined(run, left.kind == JINJA_UNDEFINED ? left : right);
         } else {
-            const int32_t order = sw_jinja_order(run, left, right);
-            holds = op[0] == '<' ? order < (op[1] == '=') : order > -(op[1] == '=');
+            holds = sw_jinja_compare(run, op, left, right);
         }
         left = right;
     }
@@ -322,11 +269,11 @@ static struct jinja_value negative(struct jinja_run *run, const struct jinja_nod
 {
     const struct jinja_value v = sw_jinja_eval(run, node->a);
     run->at = node;
-    if (run->failed || !jinja_is_number(v))
+    if (run->failed || !sw_jinja_are_numbers(v, v))
         return sw_jinja_fail(run, "cannot negate a value that is %s", sw_jinja_kind_name(v));
     if (node->kind == JINJA_POSITIVE)
-        return v;
-    return v.kind == JINJA_REAL ? jinja_real(-v.of.real) : jinja_int(-v.of.integer);
+        return v.kind == JINJA_BOOLEAN ? jinja_int(v.of.integer) : v;
+    return sw_jinja_negate(run, v);
 }
 
 static struct jinja_value slice(struct jinja_run *run, const struct jinja_node *node)

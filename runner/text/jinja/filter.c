@@ -93,18 +93,24 @@ static struct jinja_value or_default(struct jinja_run *run, struct jinja_value v
 }
 
 /* Whether a text is a number and nothing else, white space around it aside. */
-static bool read_number(const struct jinja_text *text, double *number, int64_t *whole)
+static bool read_number(const struct jinja_text *text, double *number)
 {
     char *end;
     const char *p = text->byte + strspn(text->byte, " \t\n\r\f\v");
     if (strspn(p, "+-0123456789.eE") == 0)
         return false;
     *number = strtod(p, &end);
-    const bool read = end > p && *(end + strspn(end, " \t\n\r\f\v")) == '\0';
-    if (!read || !(fabs(*number) < 9e18))
-        return read && !isnan(*number) && (*whole = 0, false);
-    *whole = strcspn(p, ".eE") >= (size_t)(end - p) ? strtoll(p, NULL, 10) : (int64_t)*number;
-    return true;
+    return end > p && *(end + strspn(end, " \t\n\r\f\v")) == '\0';
+}
+
+/* The same of digits after a sign or none. */
+static bool is_digits(const struct jinja_text *text, const char **digits, size_t *bytes)
+{
+    const char *p = text->byte + strspn(text->byte, " \t\n\r\f\v");
+    const size_t sign = *p == '-' || *p == '+', count = strspn(p + sign, "0123456789");
+    *digits = p;
+    *bytes = sign + count;
+    return count > 0 && *(p + *bytes + strspn(p + *bytes, " \t\n\r\f\v")) == '\0';
 }
 
 /* Of digits of another base than ten, whose sign (0x, 0b, 0o) may stand before them. */
@@ -134,6 +140,8 @@ static struct jinja_value integer(struct jinja_run *run, struct jinja_value v,
 {
     double number;
     int64_t whole;
+    const char *digits;
+    size_t bytes;
     const struct jinja_value base = sw_jinja_argument(a, 1, "base", jinja_int(10));
     (void)run;
     if (v.kind == JINJA_TEXT && base.kind == JINJA_INT && base.of.integer != 10)
@@ -144,10 +152,12 @@ static struct jinja_value integer(struct jinja_run *run, struct jinja_value v,
         return jinja_int(v.of.integer);
     if (v.kind == JINJA_BIG)
         return v;
-    if (v.kind == JINJA_REAL && fabs(v.of.real) < 9e18)
-        return jinja_int((int64_t)v.of.real);
-    if (v.kind == JINJA_TEXT && read_number(v.of.text, &number, &whole))
-        return jinja_int(whole);
+    if (v.kind == JINJA_REAL && !isnan(v.of.real))
+        return sw_jinja_truncate(run, v.of.real);
+    if (v.kind == JINJA_TEXT && is_digits(v.of.text, &digits, &bytes))
+        return sw_jinja_integer(run, digits, bytes);
+    if (v.kind == JINJA_TEXT && read_number(v.of.text, &number) && isfinite(number))
+        return sw_jinja_truncate(run, number);
     return sw_jinja_argument(a, 0, "default", jinja_int(0));
 }
 
@@ -155,13 +165,12 @@ static struct jinja_value real(struct jinja_run *run, struct jinja_value v,
                                const struct jinja_arguments *a)
 {
     double number;
-    int64_t whole;
     (void)run;
     if (jinja_is_number(v))
         return jinja_real(jinja_number(v));
     if (v.kind == JINJA_BIG)
         return jinja_real(strtod(v.of.text->byte, NULL));
-    if (v.kind == JINJA_TEXT && read_number(v.of.text, &number, &whole))
+    if (v.kind == JINJA_TEXT && read_number(v.of.text, &number))
         return jinja_real(number);
     return sw_jinja_argument(a, 0, "default", jinja_real(0));
 }
@@ -170,24 +179,13 @@ static struct jinja_value absolute(struct jinja_run *run, struct jinja_value v,
                                    const struct jinja_arguments *a)
 {
     (void)a;
-    if (!jinja_is_number(v) || (v.kind != JINJA_REAL && v.of.integer == INT64_MIN))
+    if (!sw_jinja_are_numbers(v, v))
         return sw_jinja_fail(run, "abs of %s", sw_jinja_kind_name(v));
-    return v.kind == JINJA_REAL ? jinja_real(fabs(v.of.real))
-                                : jinja_int(v.of.integer < 0 ? -v.of.integer : v.of.integer);
-}
-
-static struct jinja_value rounded(struct jinja_run *run, struct jinja_value v,
-                                  const struct jinja_arguments *a)
-{
-    const struct jinja_value digits = sw_jinja_argument(a, 0, "precision", jinja_int(0));
-    const struct jinja_text *how =
-        sw_jinja_as_text(run, sw_jinja_argument(a, 1, "method", sw_jinja_text(run, "common")));
-    if (!jinja_is_number(v) || digits.kind != JINJA_INT || run->failed)
-        return sw_jinja_fail(run, "round of %s", sw_jinja_kind_name(v));
-    const double unit = pow(10, (double)digits.of.integer), x = jinja_number(v) * unit;
-    if (strcmp(how->byte, "ceil") == 0)
-        return jinja_real(ceil(x) / unit);
-    return jinja_real((strcmp(how->byte, "floor") == 0 ? floor(x) : nearbyint(x)) / unit);
+    if (v.kind == JINJA_REAL)
+        return jinja_real(fabs(v.of.real));
+    return sw_jinja_compare(run, "<", v, jinja_int(0)) ? sw_jinja_negate(run, v)
+           : v.kind == JINJA_BIG                       ? v
+                                                       : jinja_int(v.of.integer);
 }
 
 static struct jinja_value safe(struct jinja_run *run, struct jinja_value v,
@@ -288,7 +286,7 @@ const struct jinja_filter sw_jinja_text_filters[] = {
     {"int", integer},
     {"float", real},
     {"abs", absolute},
-    {"round", rounded},
+    {"round", sw_jinja_filter_round},
     {"safe", safe},
     {"indent", indent},
     {"format", format},

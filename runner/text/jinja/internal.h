@@ -1,7 +1,7 @@
 /* What the files of the Jinja subset share: tokens (jinja_lex.c), nodes (jinja_parse.c), values
- * (jinja_value.c), how they are evaluated (jinja_eval.c, jinja_call.c, jinja_statement.c), filters
- * and tests (jinja_filter.c, jinja_sequence.c, jinja_test.c), methods (jinja_method.c), JSON
- * (jinja_json.c). */
+ * (jinja_value.c, jinja_number.c), how they are evaluated (jinja_eval.c, jinja_call.c,
+ * jinja_statement.c), filters and tests (jinja_filter.c, jinja_sequence.c, jinja_test.c), methods
+ * (jinja_method.c), JSON (jinja_json.c). */
 #ifndef SW_JINJA_INTERNAL_H
 #define SW_JINJA_INTERNAL_H
 
@@ -281,7 +281,24 @@ bool sw_jinja_is_true(struct jinja_value v);
 bool sw_jinja_equal(struct jinja_run *run, struct jinja_value a, struct jinja_value b);
 /* -1, 0, 1; fails where the two have no order. */
 int32_t sw_jinja_order(struct jinja_run *run, struct jinja_value a, struct jinja_value b);
+/* a op b, with one of < <= > >=; false of what is no number. */
+bool sw_jinja_compare(struct jinja_run *run, const char *op, struct jinja_value a,
+                      struct jinja_value b);
 bool sw_jinja_contains(struct jinja_run *run, struct jinja_value in, struct jinja_value what);
+
+/* ---- numbers ---- */
+
+bool sw_jinja_are_numbers(struct jinja_value a, struct jinja_value b); /* big ones, too */
+bool sw_jinja_is_nan(struct jinja_value v);
+/* An integer by its digits, as long as they are. */
+struct jinja_value sw_jinja_integer(struct jinja_run *run, const char *digits, size_t bytes);
+struct jinja_value sw_jinja_truncate(struct jinja_run *run, double d);      /* as Python's int() */
+int32_t sw_jinja_order_numbers(struct jinja_value a, struct jinja_value b); /* none is no number */
+struct jinja_value sw_jinja_calculate(struct jinja_run *run, const char *op, struct jinja_value a,
+                                      struct jinja_value b);
+struct jinja_value sw_jinja_negate(struct jinja_run *run, struct jinja_value v);
+struct jinja_value sw_jinja_filter_round(struct jinja_run *run, struct jinja_value v,
+                                         const struct jinja_arguments *a);
 
 void sw_jinja_put(struct jinja_out *out, const char *text, size_t bytes, bool marked);
 void sw_jinja_put_text(struct jinja_out *out, const struct jinja_text *text, size_t from,

@@ -28,12 +28,9 @@ static bool is_role(const char *key, const json_t *value)
 /* A number that jansson has no value for. */
 static struct jinja_value from_big(struct jinja_run *run, const char *digits)
 {
-    struct jinja_value made;
-    if (digits[strspn(digits, "-0123456789")] != '\0')
-        return jinja_real(strtod(digits, NULL));
-    made = copy_text(run, digits, strlen(digits), false);
-    made.kind = run->failed ? JINJA_UNDEFINED : JINJA_BIG;
-    return made;
+    return digits[strspn(digits, "-0123456789")] == '\0'
+               ? sw_jinja_integer(run, digits, strlen(digits))
+               : jinja_real(strtod(digits, NULL));
 }
 
 static struct jinja_value from_object(struct jinja_run *run, const json_t *value, bool marked)

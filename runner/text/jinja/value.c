@@ -75,29 +75,6 @@ bool sw_jinja_is_true(struct jinja_value v)
     }
 }
 
-/* Two numbers, one of them or both beyond 64 bits. */
-static bool is_big_pair(struct jinja_value a, struct jinja_value b)
-{
-    return (a.kind == JINJA_BIG && (b.kind == JINJA_BIG || jinja_is_number(b))) ||
-           (b.kind == JINJA_BIG && jinja_is_number(a));
-}
-
-static int32_t order_big(struct jinja_value a, struct jinja_value b)
-{
-    if (a.kind == JINJA_BIG && b.kind == JINJA_BIG) {
-        const char *x = a.of.text->byte, *y = b.of.text->byte;
-        const int32_t sign = x[0] == '-' ? -1 : 1;
-        if ((x[0] == '-') != (y[0] == '-'))
-            return sign;
-        const size_t m = strlen(x), n = strlen(y);
-        const int32_t order = m != n ? (m > n ? 1 : -1) : strcmp(x, y);
-        return order == 0 ? 0 : order > 0 ? sign : -sign;
-    }
-    const double x = a.kind == JINJA_BIG ? strtod(a.of.text->byte, NULL) : jinja_number(a);
-    const double y = b.kind == JINJA_BIG ? strtod(b.of.text->byte, NULL) : jinja_number(b);
-    return (x > y) - (x < y);
-}
-
 static bool equal_items(struct jinja_run *run, struct jinja_value a, struct jinja_value b)
 {
     const struct jinja_list *x = a.of.list, *y = b.of.list;
@@ -126,11 +103,8 @@ bool sw_jinja_equal(struct jinja_run *run, struct jinja_value a, struct jinja_va
     sw_jinja_charge(run, 0);
     if (run->failed)
         return false;
-    if (jinja_is_number(a) && jinja_is_number(b))
-        return a.kind == JINJA_REAL || b.kind == JINJA_REAL ? jinja_number(a) == jinja_number(b)
-                                                            : a.of.integer == b.of.integer;
-    if (is_big_pair(a, b))
-        return order_big(a, b) == 0;
+    if (sw_jinja_are_numbers(a, b))
+        return !sw_jinja_is_nan(a) && !sw_jinja_is_nan(b) && sw_jinja_order_numbers(a, b) == 0;
     if (a.kind != b.kind)
         return false;
     if (a.kind == JINJA_TEXT) {
@@ -156,14 +130,8 @@ int32_t sw_jinja_order(struct jinja_run *run, struct jinja_value a, struct jinja
 {
     if (run->failed)
         return 0;
-    if (jinja_is_number(a) && jinja_is_number(b)) {
-        if (a.kind != JINJA_REAL && b.kind != JINJA_REAL)
-            return (a.of.integer > b.of.integer) - (a.of.integer < b.of.integer);
-        const double x = jinja_number(a), y = jinja_number(b);
-        return (x > y) - (x < y);
-    }
-    if (is_big_pair(a, b))
-        return order_big(a, b);
+    if (sw_jinja_are_numbers(a, b))
+        return sw_jinja_order_numbers(a, b);
     if (a.kind == JINJA_TEXT && b.kind == JINJA_TEXT) {
         const struct jinja_text *x = a.of.text, *y = b.of.text;
         const size_t count = x->count < y->count ? x->count : y->count;
@@ -185,6 +153,15 @@ int32_t sw_jinja_order(struct jinja_run *run, struct jinja_value a, struct jinja
     }
     sw_jinja_fail(run, "'%s' and '%s' have no order", sw_jinja_kind_name(a), sw_jinja_kind_name(b));
     return 0;
+}
+
+bool sw_jinja_compare(struct jinja_run *run, const char *op, struct jinja_value a,
+                      struct jinja_value b)
+{
+    if (sw_jinja_are_numbers(a, b) && (sw_jinja_is_nan(a) || sw_jinja_is_nan(b)))
+        return false;
+    const int32_t order = sw_jinja_order(run, a, b);
+    return op[0] == '<' ? order < (op[1] == '=') : order > -(op[1] == '=');
 }
 
 bool sw_jinja_contains(struct jinja_run *run, struct jinja_value in, struct jinja_value what)
@@ -299,22 +276,49 @@ struct jinja_value sw_jinja_part(struct jinja_run *run, const struct jinja_text 
     return sw_jinja_text_of(&out);
 }
 
+/* The fewest digits, as d.ddde+xx, that read back as the same double. Up to 15 of them only the
+ * nearest decimal number can; of 16, a neighbour of that may. */
+static int32_t write_shortest(double d, char text[48])
+{
+    for (int32_t digits = 1; digits < 17; digits++)
+        for (int32_t step = 0; step < (digits < 16 ? 1 : 3); step++) {
+            snprintf(text, 48, "%.*e", (int)digits - 1, d);
+            char *last = strchr(text, 'e') - 1;
+            if (step > 0 && *last == (step == 1 ? '9' : '0'))
+                continue; /* fewer digits would do */
+            *last = (char)(*last + (step == 1) - (step == 2));
+            if (strtod(text, NULL) == d)
+                return digits;
+        }
+    snprintf(text, 48, "%.16e", d);
+    return 17;
+}
+
 static void put_real(struct jinja_out *out, double d)
 {
-    char text[48];
-    int32_t digits = 1;
+    char text[48], digit[20];
+    int32_t count = 0;
     if (isnan(d) || isinf(d)) {
         sw_jinja_put_words(out, isnan(d) ? "nan" : d > 0 ? "inf" : "-inf");
         return;
     }
-    do
-        snprintf(text, sizeof text, "%.*e", (int)digits - 1, d);
-    while (strtod(text, NULL) != d && ++digits <= 17);
+    write_shortest(fabs(d), text);
     const int32_t exponent = (int32_t)strtol(strchr(text, 'e') + 1, NULL, 10);
-    if (exponent >= -4 && exponent < 16) /* else as it is: 1e+16, 1e-05 */
-        snprintf(text, sizeof text, "%.*f",
-                 digits - 1 > exponent ? (int)(digits - 1 - exponent) : 1, d);
-    sw_jinja_put_words(out, text);
+    sw_jinja_put(out, "-", signbit(d) != 0, false);
+    if (exponent < -4 || exponent >= 16) { /* as it is: 1e+16, 1e-05 */
+        sw_jinja_put_words(out, text);
+        return;
+    }
+    for (const char *c = text; *c != 'e'; c++)
+        if (*c != '.')
+            digit[count++] = *c;
+    /* the digit before the point is at `exponent`; those that are not there are 0 */
+    for (int32_t at = exponent < 0 ? exponent : 0; at < count || at < exponent + 2; at++) {
+        if (at == exponent + 1)
+            sw_jinja_put_words(out, exponent < 0 ? "0." : ".");
+        if (at > exponent || exponent >= 0)
+            sw_jinja_put(out, at >= 0 && at < count ? &digit[at] : "0", 1, false);
+    }
 }
 
 static void put_quoted(struct jinja_out *out, const struct jinja_text *text)
