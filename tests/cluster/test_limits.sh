@@ -68,7 +68,7 @@ batch() { # SAFE COUNT SEED
     }
     controller=${line#SLURM_CONF=}
     export SLURM_CONF=$controller
-    until_true 30 eval "scontrol show assoc_mgr flags=assoc | grep -q 'Account=m$((done + $2 - 1)) '" || { echo "the controller knows no accounts" && exit 3; }
+    until_true 90 eval "scontrol show assoc_mgr flags=assoc | grep -q 'Account=m$((done + $2 - 1)) '" || { echo "the controller knows no accounts" && exit 3; }
     sed -n 's/^job //p' "$scratch/draws" >"$scratch/jobs"
     while read -ra job; do
         printf '#SBATCH %s\n' "${job[@]}"

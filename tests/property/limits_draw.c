@@ -164,6 +164,7 @@ static void draw_job(struct draw *d)
     d->minutes = 10 + below(600);
     d->array = chance(15) ? 2 + (int)below(4) : 0;
     d->names_qos = chance(60);
+    d->no_time = chance(12);
 }
 
 static void draw_partition(struct draw *d, int bad)
@@ -188,6 +189,8 @@ static void draw_partition(struct draw *d, int bad)
     if (d->max_mem > 0 && d->def_mem > 0 &&
         (d->max_mem_cpu != d->def_mem_cpu || d->def_mem > d->max_mem))
         d->def_mem = 0;
+    if (chance(20) && (d->max_time == 0 || d->minutes <= d->max_time))
+        d->default_time = d->minutes;
     d->exclusive_partition = chance(10);
     d->weights = chance(40);
     d->lists_other_qos = chance(3);
@@ -264,12 +267,34 @@ static bool denies(const struct draw *d)
     return d->own.deny || (d->part.there && d->part.deny);
 }
 
-/* Minutes against which limits are held. */
+/* True if the job has no limit on its time, neither of its own nor by default. */
+static bool has_no_time(const struct draw *d)
+{
+    return d->no_time && d->default_time == 0;
+}
+
+/* Minutes against which limits are held. A job without a limit has the least MaxWall or GrpWall
+ * that counts, else with DenyOnLimit what its limits leave (-1), else no end. */
 static int64_t minutes_of(const struct draw *d)
 {
-    const int64_t scaled =
-        d->own.factor_safe ? (int64_t)floor((double)d->minutes * d->own.usage_factor) : d->minutes;
-    return denies(d) && d->minutes > scaled ? d->minutes : scaled;
+    int64_t minutes = d->minutes;
+    if (has_no_time(d)) {
+        const struct limits *const chain[] = {&first_qos(d)->limits,
+                                              second_qos(d) != NULL ? &second_qos(d)->limits : NULL,
+                                              &d->user, &d->mid, &d->top};
+        int64_t wall = -1, group = -1;
+        for (int i = 4; i >= 0; i--) {
+            wall = chain[i] != NULL && chain[i]->wall >= 0 ? chain[i]->wall : wall;
+            group = chain[i] != NULL && chain[i]->group_wall >= 0 ? chain[i]->group_wall : group;
+        }
+        minutes = wall < 0 || (group >= 0 && group < wall) ? group : wall;
+        if (minutes < 0)
+            minutes = denies(d) ? -1 : 4000000000;
+    }
+    const int64_t scaled = d->own.factor_safe && minutes >= 0
+                               ? (int64_t)floor((double)minutes * d->own.usage_factor)
+                               : minutes;
+    return denies(d) && minutes > scaled ? minutes : scaled;
 }
 
 static bool group_holds(const struct draw *d, const struct amounts *a)
@@ -332,6 +357,8 @@ static bool job_holds(const struct draw *d, const struct amounts *a)
 
 static bool walls_hold(const struct draw *d)
 {
+    if (has_no_time(d))
+        return false;
     const struct limits *const chain[] = {&first_qos(d)->limits,
                                           second_qos(d) != NULL ? &second_qos(d)->limits : NULL,
                                           &d->user, &d->mid, &d->top};
@@ -392,7 +419,7 @@ static bool counts_hold(const struct draw *d)
 
 static bool partition_holds(const struct draw *d)
 {
-    return (d->max_time > 0 && d->minutes > d->max_time && !d->own.time) ||
+    return (d->max_time > 0 && !d->no_time && d->minutes > d->max_time && !d->own.time) ||
            (d->max_nodes > 0 && d->nodes > d->max_nodes && !d->own.max_nodes) ||
            (d->min_nodes > 0 && d->nodes < d->min_nodes && !d->own.min_nodes) || d->lists_other_qos;
 }
@@ -422,7 +449,8 @@ void write_job(FILE *out, const struct draw *d, const char *before, const char *
     fprintf(out, "%s--nodes=%d%s", before, (int)d->nodes, end);
     fprintf(out, "%s--ntasks-per-node=%d%s", before, (int)d->tasks, end);
     fprintf(out, "%s--cpus-per-task=%d%s", before, (int)d->cpus, end);
-    fprintf(out, "%s--time=%d%s", before, (int)d->minutes, end);
+    if (!d->no_time)
+        fprintf(out, "%s--time=%d%s", before, (int)d->minutes, end);
     fprintf(out, "%s--partition=p%d%s", before, number, end);
     fprintf(out, "%s--account=m%d%s", before, number, end);
     if (d->names_qos)
@@ -502,6 +530,8 @@ void write_commands(FILE *out, const struct draw *d, int number, int place)
             place * NODES + NODES - 1);
     if (d->max_time > 0)
         fprintf(out, " MaxTime=%d", (int)d->max_time);
+    if (d->default_time > 0)
+        fprintf(out, " DefaultTime=%d", (int)d->default_time);
     if (d->max_nodes > 0)
         fprintf(out, " MaxNodes=%d", (int)d->max_nodes);
     if (d->min_nodes > 0)

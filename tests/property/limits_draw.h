@@ -36,6 +36,8 @@ struct draw {
     int64_t nodes, tasks, cpus, gpus, mem, mem_cpu, minutes; /* mem, mem_cpu -1: not asked */
     int array;                                               /* tasks; 0: none */
     bool typed, gres, exclusive, names_qos;
+    bool no_time;         /* minutes are not asked for */
+    int64_t default_time; /* of the partition; 0: none */
 };
 
 void draw_site(uint64_t seed, uint64_t number, bool safe, struct draw *out);

@@ -141,6 +141,7 @@ static bool plan_admits(const struct draw *d, char why[256])
                                    .up = true,
                                    .max_time =
                                        d->max_time > 0 ? (double)d->max_time * 60 : INFINITY,
+                                   .default_time = (double)d->default_time * 60,
                                    .max_nodes = (int32_t)d->max_nodes,
                                    .min_nodes = (int32_t)d->min_nodes,
                                    .max_cpus_per_node = (int32_t)d->max_cpus,

@@ -272,15 +272,22 @@ static double gpus_of(const struct sw_slurm_gpus *gpus, const char *name)
     return count;
 }
 
+/* Processors with all threads of their cores, where no two jobs share one. */
+static int64_t whole_cores(int64_t cpus, const struct sw_slurm_nodes *n,
+                           const struct sw_slurm_site *site)
+{
+    const int64_t threads =
+        n != NULL && site->whole_cores && n->threads_per_core > 1 ? n->threads_per_core : 1;
+    return (cpus + threads - 1) / threads * threads;
+}
+
 /* Number of a resource that a job has on a node of the group. */
 static double given_on(const struct sw_slurm_demand *d, const struct sw_slurm_nodes *n,
                        const struct sw_slurm_site *site, const char *name)
 {
     if (strcmp(name, "node") == 0)
         return 1;
-    /* of a core that nobody shares, a job has all threads */
-    const int64_t threads = site->whole_cores && n->threads_per_core > 1 ? n->threads_per_core : 1;
-    const int64_t cpus = d->whole_nodes ? n->cpus : (d->cpus + threads - 1) / threads * threads;
+    const int64_t cpus = d->whole_nodes ? n->cpus : whole_cores(d->cpus, n, site);
     if (strcmp(name, "cpu") == 0)
         return (double)cpus;
     if (strcmp(name, "mem") == 0)
@@ -367,8 +374,9 @@ static void add_given(const struct sw_slurm_demand *d, const struct sw_slurm_fac
     const double asked = asked_of(d, facts, p, name);
     double least = sum_given(given, count, d->nodes, false),
            most = sum_given(given, count, d->nodes, true);
+    /* 3 tasks of 2 nodes: at least all threads of the cores that they need together */
     if (!d->whole_nodes && strcmp(name, "cpu") == 0 && d->all_cpus < d->nodes * d->cpus)
-        least = (double)d->all_cpus;
+        least = (double)whole_cores(d->all_cpus, first_node(facts, p), &facts->site);
     if (!d->whole_nodes && strcmp(name, "gres/gpu") == 0 && asked > least)
         least = most = asked;
     if (strcmp(name, "mem") == 0 && facts->site.no_memory)

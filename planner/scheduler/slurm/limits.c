@@ -293,20 +293,36 @@ static bool counts_pass(const struct judged *j, int64_t tasks, char why[WHY])
 
 /* ---- All of it ---- */
 
+/* Minutes that a job gets which asks for no time in a partition without a default: the least of the
+ * limits on time, else all that there are; with DenyOnLimit what the others leave (0). */
+static double minutes_without_time(const struct sw_slurm_holders *by, bool denies)
+{
+    const int32_t holder = wall_holder(by);
+    double seconds = holder >= 0 ? by->of[holder].limits->max_time : INFINITY;
+    for (int32_t i = 0; i < by->count; i++)
+        if (!isinf(by->of[i].limits->max_wall)) {
+            seconds = fmin(seconds, by->of[i].limits->max_wall);
+            break;
+        }
+    return isinf(seconds) && denies ? 0 : ceil(seconds / 60);
+}
+
 bool sw_slurm_limits_admit(const struct sw_slurm_holders *by, const struct sw_slurm_use *use,
                            double seconds, int64_t tasks, char why[WHY])
 {
     struct judged j = {.by = by, .use = use, .minutes = ceil(seconds / 60)};
     const struct sw_slurm_qos *q = by->qos;
-    j.scaled = j.minutes;
-    if (q != NULL && q->safe_factor && q->usage_factor >= 0 &&
-        (!isinf(j.minutes) || q->usage_factor < 1))
-        j.scaled = floor(j.minutes * q->usage_factor);
     for (int32_t i = 0; i < by->qos_count; i++) {
         j.denies = j.denies || by->of[i].qos->denies;
         if (j.factor <= 0)
             j.factor = by->of[i].qos->limit_factor;
     }
+    if (seconds == 0)
+        j.minutes = minutes_without_time(by, j.denies);
+    j.scaled = j.minutes;
+    if (q != NULL && q->safe_factor && q->usage_factor >= 0 &&
+        (!isinf(j.minutes) || q->usage_factor < 1))
+        j.scaled = floor(j.minutes * q->usage_factor);
     j.then = j.denies ? "sbatch would refuse it" : "it would wait for ever";
     for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++)
         for (int32_t i = 0; i < use->count; i++)
@@ -315,7 +331,7 @@ bool sw_slurm_limits_admit(const struct sw_slurm_holders *by, const struct sw_sl
                    rules[k].limit == SW_LIMIT_ACCOUNT_RUN_MINUTES)) &&
                 !resource_passes(&j, &rules[k], i, why))
                 return false;
-    return !lacks(&j, why) && time_passes(&j, why) && counts_pass(&j, tasks, why);
+    return !lacks(&j, why) && (seconds == 0 || time_passes(&j, why)) && counts_pass(&j, tasks, why);
 }
 
 double sw_slurm_longest_time(const struct sw_slurm_holders *by, char why[128])

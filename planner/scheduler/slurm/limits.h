@@ -31,7 +31,8 @@ void sw_slurm_holders_find(const struct sw_slurm_facts *facts, const struct sw_s
                            const char *qos, struct sw_slurm_holders *out);
 
 /* True if a job that uses so much would start when nobody else does; else why says in one line
- * which limit holds it for ever. seconds: its time limit; 0: not known. tasks: of its array. */
+ * which limit holds it for ever. seconds: its time limit; 0: it has none, and the
+ * partition no default. tasks: of its array. */
 bool sw_slurm_limits_admit(const struct sw_slurm_holders *by, const struct sw_slurm_use *use,
                            double seconds, int64_t tasks, char why[256]);
 /* Longest time limit of a job in seconds, the partition's included; INFINITY: none. why: who sets
