@@ -78,6 +78,42 @@ out:
     return config;
 }
 
+/* Options of the command line that are no overrides. */
+static void apply_options(const struct sw_options *options, struct sw_run_config *run)
+{
+    if (options->mesh_dim != NULL) {
+        run->mesh_dim = options->mesh_dim;
+        run->mesh_dim_place = (struct sw_place){"--mesh_dim", 0, 0};
+    }
+    if (options->purpose != NULL ? strcmp(options->purpose, "serve") == 0
+                                 : run->job.type != SW_JOB_TRAIN)
+        sw_profile_for_serving(&run->cluster);
+    else
+        sw_profile_for_training(&run->cluster);
+    for (int32_t i = 0; options->prefer != NULL && sw_prefer_words[i] != NULL; i++)
+        if (strcmp(options->prefer, sw_prefer_words[i]) == 0)
+            run->prefer = (enum sw_prefer)i;
+}
+
+bool sw_run_file_try(const struct sw_options *options, struct sw_run_file *out)
+{
+    struct sw_error ignored = {0};
+    memset(out, 0, sizeof *out);
+    /* standard input was read already */
+    if (options->file_count != 1 || strcmp(options->files[0], "-") == 0)
+        return false;
+    out->config = sw_command_read(options->files[0], SW_CONFIG_RUN, options, &ignored);
+    const struct sw_run_config *run = NULL;
+    if (out->config != NULL && sw_config_error_count(out->config) == 0 &&
+        sw_config_make_paths_absolute(out->config, &ignored) == 0)
+        run = sw_config_run(out->config);
+    if (run == NULL)
+        return false;
+    out->run = *run;
+    apply_options(options, &out->run);
+    return true;
+}
+
 int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_run_file *out)
 {
     struct sw_error err = {0};
@@ -103,18 +139,7 @@ int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_
         return sw_command_fail(&err);
     }
     out->run = *run;
-    if (options->mesh_dim != NULL) {
-        out->run.mesh_dim = options->mesh_dim;
-        out->run.mesh_dim_place = (struct sw_place){"--mesh_dim", 0, 0};
-    }
-    if (options->purpose != NULL ? strcmp(options->purpose, "serve") == 0
-                                 : run->job.type != SW_JOB_TRAIN)
-        sw_profile_for_serving(&out->run.cluster);
-    else
-        sw_profile_for_training(&out->run.cluster);
-    for (int32_t i = 0; options->prefer != NULL && sw_prefer_words[i] != NULL; i++)
-        if (strcmp(options->prefer, sw_prefer_words[i]) == 0)
-            out->run.prefer = (enum sw_prefer)i;
+    apply_options(options, &out->run);
     return SW_OK;
 }
 

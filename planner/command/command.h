@@ -32,6 +32,9 @@ struct sw_run_file {
  * files that are written). Returns an exit code; mistakes are printed. Free with sw_run_file_free.
  */
 int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_run_file *out);
+/* The same with absolute paths, without a word: true if it is a run without mistakes. Free with
+ * sw_run_file_free in any case. */
+bool sw_run_file_try(const struct sw_options *options, struct sw_run_file *out);
 void sw_run_file_free(struct sw_run_file *run_file);
 
 /* Whether the data of a run that trains can be meant (sw_data_check). */

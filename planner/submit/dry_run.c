@@ -204,6 +204,7 @@ static void write_choice(struct sw_json *j, const struct sw_start_choices *all, 
     sw_json_integer(j, "nodes", c->nodes);
     sw_json_text(j, "partition", c->partition);
     sw_json_bool(j, "starts", c->starts);
+    sw_json_bool(j, "waits", c->waits);
     sw_json_text(j, "why_not", c->starts ? NULL : c->why_not);
     if (c->starts) {
         sw_json_bool(j, "submitted", c->submitted);
@@ -276,7 +277,7 @@ static int fail_none(const struct sw_start_choices *all)
     return sw_command_fail(&err);
 }
 
-/* Returns an exit code. */
+/* Shows all. Returns the exit code that a submission would have. */
 static int show(const struct sw_options *options, const struct sw_run_config *run,
                 const struct sw_forecast *forecast, const struct sw_start_choices *all)
 {
@@ -284,7 +285,12 @@ static int show(const struct sw_options *options, const struct sw_run_config *ru
         print_json(run, forecast, all);
     else
         print_text(run, forecast, all);
-    return any_starts(all) ? SW_OK : fail_none(all);
+    if (all->taken || !any_starts(all))
+        return all->taken ? SW_OK : fail_none(all);
+    struct sw_error err = {0};
+    sw_fail(&err, SW_UNMET, "the job cannot start: %s%s", all->refused,
+            all->settled ? "" : "; --soonest takes the first line");
+    return sw_command_fail(&err);
 }
 
 int sw_dry_run_plan(const struct sw_options *options, const struct sw_plan *plan,
@@ -319,6 +325,56 @@ int sw_dry_run(const struct sw_options *options, struct sw_run_file *run_file)
     sw_start_choices_free(&all);
     close_forecast(&run_file->run, forecast);
     return status;
+}
+
+/* ---- Fewer nodes ---- */
+
+/* True if the run that the options name has a mesh. */
+static bool has_mesh(const struct sw_run_file *run_file)
+{
+    struct sw_search search = {0};
+    struct sw_error ignored = {0};
+    const struct sw_run_config *run = &run_file->run;
+    const bool settles = sw_search_choose(run, sw_run_purpose(run), 1, &search, &ignored) == 0 &&
+                         sw_search_settles(&search);
+    sw_search_free(&search);
+    return settles;
+}
+
+/* True if what the options name would be submitted and start at once. */
+static bool starts_now(const struct sw_options *options, const struct sw_run_file *run_file)
+{
+    struct sw_start_choices all = {0};
+    struct sw_forecast *forecast = NULL;
+    bool starts = false;
+    if (gather(options, run_file, &forecast, &all) == SW_OK)
+        for (int32_t i = 0; i < all.count; i++)
+            starts = starts || (all.choice[i].submitted && all.choice[i].at <= all.now + 60);
+    sw_start_choices_free(&all);
+    close_forecast(&run_file->run, forecast);
+    return starts;
+}
+
+int32_t sw_dry_run_fewer(const struct sw_options *options, int32_t most)
+{
+    enum { SEARCHES = 32, QUESTIONS = 2 };
+    int32_t asked = 0, found = 0;
+    for (int32_t n = most; n > 0 && n > most - SEARCHES && asked < QUESTIONS && found == 0; n--) {
+        struct sw_options fewer = *options;
+        struct sw_run_file run_file = {0};
+        char text[32];
+        snprintf(text, sizeof text, "nodes=%d", (int)n);
+        if (fewer.override_count == SW_MAX_OVERRIDES)
+            return 0;
+        fewer.override[fewer.override_count++].text = text;
+        if (sw_run_file_try(&fewer, &run_file) && run_file.run.cluster.nodes == n &&
+            has_mesh(&run_file)) {
+            asked++;
+            found = starts_now(&fewer, &run_file) ? n : 0;
+        }
+        sw_run_file_free(&run_file);
+    }
+    return found;
 }
 
 /* One more override of the run. */

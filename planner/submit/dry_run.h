@@ -16,6 +16,10 @@ int sw_dry_run(const struct sw_options *options, struct sw_run_file *run_file);
 int sw_dry_run_plan(const struct sw_options *options, const struct sw_plan *plan,
                     const char *script);
 
+/* Most nodes, of `most` at most, on which the run would start now: those with which the same
+ * command and --set nodes=N is taken. Looks at a few numbers; says nothing. 0: none is found. */
+int32_t sw_dry_run_fewer(const struct sw_options *options, int32_t most);
+
 /* What --soonest submits: `out` are the options with the nodes, the partition and the preference of
  * the choice whose result is there first; texts is where its values stand. Says on stderr what was
  * chosen. Returns an exit code. */

@@ -263,6 +263,7 @@ static int ask_starts(struct gathering *g, struct sw_start_choices *out, struct 
             continue;
         struct sw_job_start *s = &start[count++];
         c->starts = s->starts;
+        c->waits = s->waits;
         c->at = s->at;
         c->where = s->nodes;
         s->nodes = NULL;
@@ -319,9 +320,23 @@ static void expect_result(const struct gathering *g, struct sw_start_choice *c)
     c->result_s = c->jobs * c->wait_s + c->run_s;
 }
 
+/* Notes whether the queue takes what the run itself prefers, on all nodes: in any partition, now or
+ * later. */
+static void judge_own(struct sw_start_choices *out, int32_t most)
+{
+    for (int32_t i = 0; i < out->count; i++) {
+        const struct sw_start_choice *c = &out->choice[i];
+        if (c->nodes != most)
+            continue;
+        out->taken = out->taken || (c->own && (c->starts || c->waits));
+        if (out->refused[0] == '\0')
+            snprintf(out->refused, sizeof out->refused, "%s", c->why_not);
+    }
+}
+
 /* Of what the run itself prefers that which starts first is submitted; what is nothing but that in
  * other partitions is no choice. */
-static void settle(struct sw_start_choices *out)
+static void settle(struct sw_start_choices *out, int32_t most)
 {
     struct sw_start_choice *first = NULL;
     int32_t kept = 0;
@@ -332,6 +347,7 @@ static void settle(struct sw_start_choices *out)
     }
     if (first != NULL)
         first->submitted = true;
+    judge_own(out, most);
     for (int32_t i = 0; i < out->count; i++) {
         struct sw_start_choice *c = &out->choice[i];
         if (c->own && !c->fastest && !c->submitted)
@@ -369,7 +385,7 @@ static int gather(struct gathering *g, struct sw_start_choices *out, struct sw_e
     out->now = (int64_t)time(NULL);
     if (ask_starts(g, out, err) != 0)
         return -1;
-    settle(out);
+    settle(out, g->run->cluster.nodes);
     for (int32_t i = 0; i < out->count; i++)
         if (out->choice[i].starts) {
             expect_wait(g, out->now, &out->choice[i]);

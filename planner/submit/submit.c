@@ -37,6 +37,7 @@ enum { SCRIPT_BYTES_MAX = 1 << 22 };
 /* One submission on its way. */
 struct submitting {
     char folder[PATH_MAX], plan[PATH_MAX], script[PATH_MAX];
+    const struct sw_options *options;
     struct sw_run_file run_file; /* of a run file; config NULL: none */
     struct sw_plan read;         /* of a plan file; config NULL: none */
     struct sw_run_config suited; /* its run, with the job that its script starts */
@@ -345,21 +346,41 @@ static int give(struct submitting *s, bool has_comment, struct sw_error *err)
 
 /* ---- The command ---- */
 
+/* Nodes on which the run would start now where it waits for others. A plan is submitted as it is.
+ */
+static int32_t find_fewer(const struct submitting *s)
+{
+    const bool may_change = s->read.config == NULL && s->admission.waits[0] != '\0';
+    return may_change ? sw_dry_run_fewer(s->options, s->admission.left) : 0;
+}
+
+static void warn_of_waiting(const struct submitting *s, int32_t fewer)
+{
+    if (s->admission.waits[0] == '\0')
+        return;
+    fprintf(stderr, "plan: warning: the job %s", s->admission.waits);
+    if (fewer > 0)
+        fprintf(stderr, "; --set nodes=%d starts now", (int)fewer);
+    fputc('\n', stderr);
+}
+
 /* Plan and script are there. Returns an exit code. */
 static int submit(struct submitting *s, uint64_t digest, const struct sw_decision *decision,
                   const struct sw_cost *cost)
 {
     struct sw_error err = {0};
     bool has_comment = false;
-    if (read_script(s, digest, &has_comment, &err) != 0 ||
-        fill_record(s, digest, decision, cost, &err) != 0 ||
+    if (read_script(s, digest, &has_comment, &err) != 0)
+        return sw_command_fail(&err);
+    /* asked before this job is one of those that wait */
+    const int32_t fewer = find_fewer(s);
+    if (fill_record(s, digest, decision, cost, &err) != 0 ||
         sw_submission_begin_links(s->folder, &err) != 0 ||
         sw_submission_write(s->folder, &s->record, &err) != 0 || give(s, has_comment, &err) != 0)
         return sw_command_fail(&err);
     s->record.submitted = true;
     s->record.job_count = 1;
-    if (s->admission.waits[0] != '\0')
-        fprintf(stderr, "plan: warning: the job %s\n", s->admission.waits);
+    warn_of_waiting(s, fewer);
     s->row->queue->admitted(&s->admission, s->record.job[0]);
     if (sw_submission_write(s->folder, &s->record, &err) != 0) {
         sw_fail_context(&err, "job %s is submitted, but", s->record.job[0]);
@@ -419,6 +440,7 @@ static int submit_as_told(const struct sw_options *options)
         return sw_command_fail(&err);
     }
     s->lock = -1;
+    s->options = options;
     int status = open_run(s, options);
     if (status == SW_OK && (lock_folder(s, &err) != 0 || check_live(s, &err) != 0))
         status = sw_command_fail(&err);

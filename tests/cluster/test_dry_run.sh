@@ -204,6 +204,16 @@ grep -qxF 'plan: warning: the job waits for gpu3 (drained); --set nodes=7 starts
 dry_run
 grep -qxF '✗ 8 nodes, partition gpu: waits for gpu3 (drained)' "$scratch/stdout" || complain "a dry run: $(cat "$scratch/stdout")"
 scancel "$job"
+# what is advised is accepted, and where the mesh needs all nodes nothing is
+job=$("$plan" submit "$scratch/run.yaml" --set directory="$scratch/advised" --set nodes=7 2>"$scratch/stderr") ||
+    complain "what was advised is refused: $(cat "$scratch/stderr")"
+grep -q 'waits for' "$scratch/stderr" && complain "what was advised waits: $(cat "$scratch/stderr")"
+scancel "$job"
+dry_run --mesh_dim '!1,64,1,1'
+job=$("$plan" submit "$scratch/run.yaml" --set directory="$scratch/whole" --mesh_dim '!1,64,1,1' 2>"$scratch/stderr") ||
+    complain "a mesh of all nodes: $(cat "$scratch/stderr")"
+grep -qxF 'plan: warning: the job waits for gpu3 (drained)' "$scratch/stderr" || complain "a mesh of all nodes: $(cat "$scratch/stderr")"
+scancel "$job"
 scontrol update nodename=gpu3 state=resume || complain "resume"
 
 # A plan is asked for as it is: its nodes, its mesh, what its script says, in each partition.

@@ -433,44 +433,33 @@ bool sw_slurm_waits_for_nodes(const struct sw_job_request *request,
     return waits;
 }
 
-/* Whether a job on so many nodes would start at once. */
-static bool starts_now(struct sw_slurm *slurm, const struct sw_job_request *request, int32_t nodes)
+/* --test-only refuses what sbatch queues: a job for which there are not enough nodes just now.
+ * sbatch itself says whether there ever are. */
+bool sw_slurm_refusal_waits(const struct sw_job_request *request,
+                            const struct sw_slurm_facts *facts, const char *refusal, char why[WHY],
+                            int32_t *left)
 {
-    struct sw_job_request fewer = {0};
-    struct sw_job_start start = {0};
-    struct sw_error ignored = {0};
-    char number[16];
-    snprintf(number, sizeof number, "%d", (int)nodes);
-    const bool now = nodes > 0 &&
-                     sw_job_request_vary(request, "nodes", number, &fewer, &ignored) == 0 &&
-                     sw_slurm_will_run(slurm, &fewer, 1, &start, &ignored) == 0 && start.starts &&
-                     start.at <= (int64_t)time(NULL) + 60;
-    sw_job_starts_free(&start, 1);
-    sw_job_request_free(&fewer);
-    return now;
+    if (sw_slurm_waits_for_nodes(request, facts, why, left))
+        return true;
+    const bool waits = strstr(refusal, "node configuration is not available") != NULL;
+    snprintf(why, WHY, "%sSlurm says%s: %.180s", waits ? "waits for nodes: " : "",
+             waits ? " now" : "", refusal);
+    return waits;
 }
 
-/* What the controller itself says. --test-only refuses what sbatch queues: a job for which there
- * are not enough nodes just now. sbatch itself says whether there ever are. */
+/* The controller's own word on when the job starts. */
 static int ask_start(struct sw_slurm *slurm, const struct sw_job_request *request,
                      const struct sw_slurm_facts *facts, struct sw_admission *out,
                      struct sw_error *err)
 {
     struct sw_job_start start = {0};
     char why[WHY];
-    int32_t left = 0;
     int status = sw_slurm_will_run(slurm, request, 1, &start, err);
-    if (status == 0 && !start.starts && sw_slurm_waits_for_nodes(request, facts, why, &left)) {
-        snprintf(out->waits, sizeof out->waits, "%.200s", why);
-        if (starts_now(slurm, request, left))
-            snprintf(out->waits, sizeof out->waits, "%.200s; --set nodes=%d starts now", why,
-                     (int)left);
-    } else if (status == 0 && !start.starts &&
-               strstr(start.refusal, "node configuration is not available") != NULL) {
-        snprintf(out->waits, sizeof out->waits, "waits for nodes: Slurm says now: %.150s",
-                 start.refusal);
-    } else if (status == 0 && !start.starts) {
-        status = sw_fail(err, SW_UNMET, "the job cannot start: Slurm says: %s", start.refusal);
+    if (status == 0 && !start.starts) {
+        if (sw_slurm_refusal_waits(request, facts, start.refusal, why, &out->left))
+            snprintf(out->waits, sizeof out->waits, "%s", why);
+        else
+            status = sw_fail(err, SW_UNMET, "the job cannot start: %s", why);
     }
     snprintf(out->cluster, sizeof out->cluster, "%s", sw_slurm_cluster(slurm));
     out->asked = (int64_t)time(NULL);

@@ -20,6 +20,12 @@ bool sw_slurm_admits(const struct sw_job_request *request, const struct sw_slurm
 bool sw_slurm_waits_for_nodes(const struct sw_job_request *request,
                               const struct sw_slurm_facts *facts, char why[256], int32_t *left);
 
+/* What a refusal of sbatch --test-only means for a submission: true if sbatch would queue the job.
+ * Then why says what it waits for, and *left is as above; else why is the refusal. */
+bool sw_slurm_refusal_waits(const struct sw_job_request *request,
+                            const struct sw_slurm_facts *facts, const char *refusal, char why[256],
+                            int32_t *left);
+
 /* The same of a script that is about to be submitted, in any of its partitions, with the
  * controller's own word on when it would start. Nodes that are down are waited for. Errors:
  * SW_UNMET: it cannot start, and why; SW_ENVIRONMENT: no answer. */

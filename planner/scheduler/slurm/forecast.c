@@ -83,8 +83,7 @@ static int starts(struct sw_forecast *f, const struct sw_job_request *requests, 
         int32_t left;
         if (out[i].starts)
             continue;
-        if (!sw_slurm_waits_for_nodes(&requests[i], &f->facts, why, &left))
-            snprintf(why, sizeof why, "Slurm says: %.200s", out[i].refusal);
+        out[i].waits = sw_slurm_refusal_waits(&requests[i], &f->facts, out[i].refusal, why, &left);
         snprintf(out[i].refusal, sizeof out[i].refusal, "%s", why);
     }
     return 0;
