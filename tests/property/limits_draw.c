@@ -228,6 +228,9 @@ void draw_site(uint64_t seed, uint64_t number, bool safe, struct draw *d)
     }
     if (!d->part.there)
         no_limits(&d->part.limits);
+    /* Slurm gives a job without a time what its limits leave */
+    if (d->own.deny || d->part.deny)
+        d->no_time = false;
 }
 
 /* ---- Naive ---- */
@@ -267,33 +270,31 @@ static bool denies(const struct draw *d)
     return d->own.deny || (d->part.there && d->part.deny);
 }
 
-/* True if the job has no limit on its time, neither of its own nor by default. */
-static bool has_no_time(const struct draw *d)
+/* The least MaxWall or GrpWall that counts; -1: there is none. */
+static int64_t minutes_without_time(const struct draw *d)
 {
-    return d->no_time && d->default_time == 0;
+    const struct limits *const chain[] = {&first_qos(d)->limits,
+                                          second_qos(d) != NULL ? &second_qos(d)->limits : NULL,
+                                          &d->user, &d->mid, &d->top};
+    int64_t wall = -1, group = -1;
+    for (int i = 4; i >= 0; i--) {
+        wall = chain[i] != NULL && chain[i]->wall >= 0 ? chain[i]->wall : wall;
+        group = chain[i] != NULL && chain[i]->group_wall >= 0 ? chain[i]->group_wall : group;
+    }
+    return wall < 0 || (group >= 0 && group < wall) ? group : wall;
 }
 
-/* Minutes against which limits are held. A job without a limit has the least MaxWall or GrpWall
- * that counts, else with DenyOnLimit what its limits leave (-1), else no end. */
+/* Minutes against which limits are held. A job without a limit on its time, neither of its own nor
+ * by default, has that of its limits, else no end. */
 static int64_t minutes_of(const struct draw *d)
 {
     int64_t minutes = d->minutes;
-    if (has_no_time(d)) {
-        const struct limits *const chain[] = {&first_qos(d)->limits,
-                                              second_qos(d) != NULL ? &second_qos(d)->limits : NULL,
-                                              &d->user, &d->mid, &d->top};
-        int64_t wall = -1, group = -1;
-        for (int i = 4; i >= 0; i--) {
-            wall = chain[i] != NULL && chain[i]->wall >= 0 ? chain[i]->wall : wall;
-            group = chain[i] != NULL && chain[i]->group_wall >= 0 ? chain[i]->group_wall : group;
-        }
-        minutes = wall < 0 || (group >= 0 && group < wall) ? group : wall;
-        if (minutes < 0)
-            minutes = denies(d) ? -1 : 4000000000;
+    if (d->no_time && d->default_time == 0) {
+        minutes = minutes_without_time(d);
+        minutes = minutes > 0 ? minutes : 4000000000;
     }
-    const int64_t scaled = d->own.factor_safe && minutes >= 0
-                               ? (int64_t)floor((double)minutes * d->own.usage_factor)
-                               : minutes;
+    const int64_t scaled =
+        d->own.factor_safe ? (int64_t)floor((double)minutes * d->own.usage_factor) : minutes;
     return denies(d) && minutes > scaled ? minutes : scaled;
 }
 
@@ -357,8 +358,6 @@ static bool job_holds(const struct draw *d, const struct amounts *a)
 
 static bool walls_hold(const struct draw *d)
 {
-    if (has_no_time(d))
-        return false;
     const struct limits *const chain[] = {&first_qos(d)->limits,
                                           second_qos(d) != NULL ? &second_qos(d)->limits : NULL,
                                           &d->user, &d->mid, &d->top};
@@ -419,7 +418,11 @@ static bool counts_hold(const struct draw *d)
 
 static bool partition_holds(const struct draw *d)
 {
-    return (d->max_time > 0 && !d->no_time && d->minutes > d->max_time && !d->own.time) ||
+    /* a job without a time has that of its limits */
+    const int64_t minutes = !d->no_time || d->default_time > 0 ? d->minutes
+                            : minutes_without_time(d) >= 0     ? minutes_without_time(d)
+                                                               : 0;
+    return (d->max_time > 0 && minutes > d->max_time && !d->own.time) ||
            (d->max_nodes > 0 && d->nodes > d->max_nodes && !d->own.max_nodes) ||
            (d->min_nodes > 0 && d->nodes < d->min_nodes && !d->own.min_nodes) || d->lists_other_qos;
 }

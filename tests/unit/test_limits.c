@@ -7,6 +7,7 @@
 #include <pwd.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,8 +212,8 @@ static const struct row rows[] = {
           "slurm.mem"},
     {"MaxMemPerCPU makes more processors of memory than a node has", NULL, "MaxMemPerCPU=2000",
      NULL, NULL, NULL, "--mem=250G",
-     HELD "4 nodes with 128 processors asked for (tasks of a node times cpus_per_task), but "
-          "partition gpu has 0"},
+     HELD "4 nodes with 128 processors asked for (by its memory and MaxMemPerCPU), but partition "
+          "gpu has 0"},
     {"MaxMemPerCPU, kept", NULL, "MaxMemPerCPU=8000", NULL, NULL, NULL, "--mem=250G", NULL},
     {"MaxCPUsPerNode and whole nodes", NULL, "MaxCPUsPerNode=32", NULL, NULL, NULL, "",
      HELD "whole nodes asked for, but partition gpu gives a job 32 processors of a node: set "
@@ -224,6 +225,17 @@ static const struct row rows[] = {
      HELD "4 nodes asked for, but partition gpu has 2 that have all of it and are not excluded"},
     {"a feature that no node has", NULL, "", NULL, NULL, NULL, "--constraint=ib",
      HELD "4 nodes with feature 'ib' asked for, but partition gpu has 0"},
+    {"numbers beyond all", NULL, "", NULL, NULL, NULL,
+     "--exclusive=user --mem-per-cpu=9223372036854775807T",
+     HELD "4 nodes with 9223372036854775807 MB of memory asked for, but partition gpu has 0"},
+    {"an array beyond all", "MaxArraySize=8", "", NULL, NULL, NULL,
+     "--array=0-9223372036854775807,1-9223372036854775807",
+     HELD "its array has index 2147483647, but MaxArraySize of the site is 8: indices are smaller"},
+    {"processors beyond all", NULL, "MaxMemPerCPU=1", "std MaxTRES=cpu=9223372036854775807",
+     "lab QOS=std", NULL,
+     "--mem-per-cpu=9223372036854775807T --cpus-per-task=2147483646 --ntasks-per-node=2147483646",
+     HELD "4 nodes with 9223372036854775807 processors asked for (by its memory and MaxMemPerCPU), "
+          "but partition gpu has 0"},
     /* who may use the partition */
     {"ReqResv", NULL, "ReqResv=YES", NULL, NULL, NULL, "",
      HELD "partition gpu takes only jobs of a reservation: set slurm.reservation; see 'scontrol "
@@ -238,9 +250,41 @@ static const struct row rows[] = {
      "lab QOS=std", NULL, "", HELD "account 'lab' may not use partition gpu: physics may"},
     {"DenyQos beside AllowQos says nothing", NULL, "AllowQos=std DenyQos=std", "std", "lab QOS=std",
      NULL, "", NULL},
+    {"qos of which one is short", NULL, "", "std\nshort MaxWall=01:00:00", "lab QOS=std,short",
+     NULL, "--qos=short,std", NULL},
+    {"qos of which all are short", NULL, "", "brief MaxWall=02:00:00\nshort MaxWall=01:00:00",
+     "lab QOS=brief,short", NULL, "--qos=short,brief",
+     HELD "its time limit is more than the 2.0 h of qos brief" FOR_EVER},
     {"an association for the partition alone", NULL, "", "std\nshort MaxWall=01:00:00",
      "lab QOS=std\nlab Partition=gpu QOS=short", NULL, "",
      HELD "its time limit is more than the 1.0 h of qos short" FOR_EVER},
+};
+
+/* The same where nodes n3 and n4 differ in some keys. */
+static const struct {
+    const char *keys;
+    struct row row;
+} mixed[] = {
+    {"ThreadsPerCore=2",
+     {"processors of cores of two threads", "SelectTypeParameters=CR_CORE_MEMORY", "",
+      "std MaxTRES=cpu=21", "lab QOS=std", NULL,
+      "--exclusive=user --nodes=2 --ntasks-per-node=7 --cpus-per-task=1 --mem=1G", NULL}},
+    {"ThreadsPerCore=2",
+     {"processors of cores of two threads, all nodes", "SelectTypeParameters=CR_CORE_MEMORY", "",
+      "std MaxTRES=cpu=29", "lab QOS=std", NULL,
+      "--exclusive=user --ntasks-per-node=7 --cpus-per-task=1 --mem=1G",
+      HELD "30 processors asked for, but MaxTRES of qos std is 29" FOR_EVER}},
+    {"CPUTot=128",
+     {"whole nodes of which some have more", NULL, "", "std MaxTRES=cpu=255", "lab QOS=std", NULL,
+      "--nodes=3",
+      HELD "256 processors of whole nodes asked for, but MaxTRES of qos std is 255" FOR_EVER}},
+    {"CPUTot=32",
+     {"whole nodes that are enough, of which some have less", NULL, "", "std MaxTRES=cpu=128",
+      "lab QOS=std", NULL, "--nodes=3", NULL}},
+    {"RealMemory=1024000 Gres=gpu:a100:8",
+     {"memory of some nodes and GPUs of others", NULL, "", NULL, NULL, NULL,
+      "--nodes=2 --mem=600G --gpus-per-node=h100:8",
+      HELD "2 nodes asked for, but partition gpu has 0 that have all of it"}},
 };
 
 /* ---- The stand-ins ---- */
@@ -287,12 +331,6 @@ static int make_commands(void **state)
                "#!/bin/sh\necho 'sbatch: Job 8 to start at 2026-01-01T00:00:00 using 4 processors "
                "on nodes n1 in partition gpu' >&2\n",
                0755);
-    write_file("node",
-               "NodeName=n1 CPUTot=64 RealMemory=512000 Gres=gpu:h100:8 State=IDLE \n"
-               "NodeName=n2 CPUTot=64 RealMemory=512000 Gres=gpu:h100:8 State=IDLE \n"
-               "NodeName=n3 CPUTot=64 RealMemory=512000 Gres=gpu:h100:8 State=IDLE \n"
-               "NodeName=n4 CPUTot=64 RealMemory=512000 Gres=gpu:h100:8 State=IDLE \n",
-               0644);
     write_file("default", "lab\n", 0644);
     return 0;
 }
@@ -353,7 +391,7 @@ static void write_records(const char *name, const char *records, const char *for
     free(text);
 }
 
-static void write_site(const struct row *row)
+static void write_site(const struct row *row, const char *other)
 {
     char text[1024];
     const char *config = row->config != NULL ? row->config : "";
@@ -362,6 +400,13 @@ static void write_site(const struct row *row)
     snprintf(text, sizeof text, "%.*s %s\nClusterName = standin\nSLURM_VERSION = 22.05.8\n",
              equals != NULL ? (int)(equals - config) : 0, config, equals != NULL ? equals : "");
     write_file("config", text, 0644);
+    snprintf(text, sizeof text,
+             "NodeName=n1 CPUTot=64 RealMemory=512000 Gres=gpu:h100:8 State=IDLE \n"
+             "NodeName=n2 CPUTot=64 RealMemory=512000 Gres=gpu:h100:8 State=IDLE \n"
+             "NodeName=n3 %s CPUTot=64 RealMemory=512000 Gres=gpu:h100:8 State=IDLE \n"
+             "NodeName=n4 %s CPUTot=64 RealMemory=512000 Gres=gpu:h100:8 State=IDLE \n",
+             other, other);
+    write_file("node", text, 0644);
     snprintf(text, sizeof text,
              "PartitionName=gpu %s Default=YES State=UP Nodes=n[1-4] MaxTime=UNLIMITED "
              "DefaultTime=NONE MaxNodes=UNLIMITED MinNodes=0 MaxCPUsPerNode=UNLIMITED QoS=N/A "
@@ -377,24 +422,31 @@ static void write_site(const struct row *row)
 
 /* ---- The tests ---- */
 
+/* True if plan says what the row wants. */
+static bool says_right(const struct row *row, const char *other)
+{
+    struct sw_admission admission = {0};
+    struct sw_error err = {0};
+    char script[1024];
+    write_site(row, other);
+    snprintf(script, sizeof script, "%s#SBATCH %s\ntrue\n", base_job, row->job);
+    const int status = sw_slurm_admit_script(script, &admission, &err);
+    const char *why = row->why != NULL ? row->why : "";
+    if (status == 0 ? why[0] == '\0' : strcmp(err.message, why) == 0)
+        return true;
+    print_error("%s:\n  said   %s\n  wanted %s\n", row->what,
+                status == 0 ? "it starts" : err.message, why[0] != '\0' ? why : "it starts");
+    return false;
+}
+
 static void jobs_that_limits_hold_for_ever(void **state)
 {
     (void)state;
     int wrong = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct sw_admission admission = {0};
-        struct sw_error err = {0};
-        char script[1024];
-        write_site(&rows[i]);
-        snprintf(script, sizeof script, "%s#SBATCH %s\ntrue\n", base_job, rows[i].job);
-        const int status = sw_slurm_admit_script(script, &admission, &err);
-        const char *why = rows[i].why != NULL ? rows[i].why : "";
-        if (status == 0 ? why[0] == '\0' : strcmp(err.message, why) == 0)
-            continue;
-        print_error("%s:\n  said   %s\n  wanted %s\n", rows[i].what,
-                    status == 0 ? "it starts" : err.message, why[0] != '\0' ? why : "it starts");
-        wrong++;
-    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        wrong += !says_right(&rows[i], "");
+    for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++)
+        wrong += !says_right(&mixed[i].row, mixed[i].keys);
     assert_int_equal(wrong, 0);
 }
 

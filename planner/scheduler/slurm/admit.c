@@ -84,11 +84,11 @@ static bool nodes_have(const struct sw_slurm_demand *d, const struct sw_slurm_fa
     sw_format_counted(d->nodes, "node", number);
     int32_t fit = count_fitting(facts, p, &of_cpus);
     if (fit < d->nodes)
-        return refuse(why,
-                      "%s with %" PRId64
-                      " processors asked for (tasks of a node times cpus_per_task), "
-                      "but partition %.60s has %d",
-                      number, d->cpus, p->name, fit);
+        return refuse(
+            why, "%s with %" PRId64 " processors asked for (%s), but partition %.60s has %d",
+            number, d->cpus,
+            d->by_memory ? "by its memory and MaxMemPerCPU" : "tasks of a node times cpus_per_task",
+            p->name, fit);
     fit = count_fitting(facts, p, &of_memory);
     if (fit < d->nodes)
         return refuse(why, "%s with %" PRId64 " MB of memory asked for, but partition %.60s has %d",
@@ -301,9 +301,10 @@ static bool dependency_exists(const struct sw_job_request *request,
     return true;
 }
 
-bool sw_slurm_admits(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
-                     const struct sw_slurm_accounting *accounting,
-                     const struct sw_queued_jobs *queue, char why[256])
+/* Judges a job of one partition and one qos. */
+static bool admits_one(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
+                       const struct sw_slurm_accounting *accounting,
+                       const struct sw_queued_jobs *queue, char why[WHY])
 {
     char name[128];
     const char *names = sw_job_request_get(request, "partition");
@@ -334,26 +335,39 @@ bool sw_slurm_admits(const struct sw_job_request *request, const struct sw_slurm
     return good;
 }
 
-/* In any of its partitions. */
-static bool admits_any(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
+typedef bool judge_fn(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
+                      const struct sw_slurm_accounting *accounting,
+                      const struct sw_queued_jobs *queue, char why[WHY]);
+
+/* True if the job is admitted with any of the names in an option's list. */
+static bool admits_any(const struct sw_job_request *request, const char *option, judge_fn *judge,
+                       const struct sw_slurm_facts *facts,
                        const struct sw_slurm_accounting *accounting,
                        const struct sw_queued_jobs *queue, char why[WHY])
 {
-    const char *names = sw_job_request_get(request, "partition");
-    if (names == NULL)
-        return sw_slurm_admits(request, facts, accounting, queue, why);
+    const char *names = sw_job_request_get(request, option);
+    if (names == NULL || strchr(names, ',') == NULL)
+        return judge(request, facts, accounting, queue, why);
     for (const char *p = names; *p != '\0'; p += strcspn(p, ","), p += *p == ',') {
         struct sw_job_request one = {0};
         struct sw_error err = {0};
         char name[128];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(p, ","), p);
-        const bool good = sw_job_request_vary(request, "partition", name, &one, &err) != 0 ||
-                          sw_slurm_admits(&one, facts, accounting, queue, why);
+        const bool good = sw_job_request_vary(request, option, name, &one, &err) != 0 ||
+                          judge(&one, facts, accounting, queue, why);
         sw_job_request_free(&one);
         if (good)
             return true;
     }
     return false;
+}
+
+bool sw_slurm_admits(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
+                     const struct sw_slurm_accounting *accounting,
+                     const struct sw_queued_jobs *queue, char why[WHY])
+{
+    /* a list of qos is taken from 24.11 on, its best first */
+    return admits_any(request, "qos", admits_one, facts, accounting, queue, why);
 }
 
 /* ---- Nodes that are away ---- */
@@ -484,7 +498,8 @@ int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct s
     const bool depends = sw_job_request_get(&request, "dependency") != NULL;
     if (depends && sw_slurm_queue(slurm, &queue, err) != 0)
         goto out;
-    if (admits_any(&request, &facts, &accounting, depends ? &queue : NULL, why))
+    if (admits_any(&request, "partition", sw_slurm_admits, &facts, &accounting,
+                   depends ? &queue : NULL, why))
         status = ask_start(slurm, &request, &facts, out, err);
     else
         sw_fail(err, SW_UNMET, "the job cannot start: %s", why);

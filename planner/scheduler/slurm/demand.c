@@ -8,6 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Product of two numbers that are not negative, or the largest there is. */
+static int64_t times(int64_t a, int64_t b)
+{
+    return b > 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
+}
+
 /* ---- Options ---- */
 
 static int64_t number_of(const struct sw_job_request *request, const char *name, int64_t fallback)
@@ -85,8 +91,9 @@ static void read_gpus(const struct sw_job_request *request, int64_t tasks_per_no
         add_gpus(text, sizeof text, "gpu:", of_task);
         out->gpus = sw_slurm_parse_gpus(text);
         for (int32_t i = 0; i < out->gpus.types; i++)
-            out->gpus.of[i].count *= (int32_t)tasks_per_node;
-        out->gpus.total *= (int32_t)tasks_per_node;
+            out->gpus.of[i].count =
+                (int32_t)fmin(out->gpus.of[i].count * (double)tasks_per_node, 1e9);
+        out->gpus.total = (int32_t)fmin(out->gpus.total * (double)tasks_per_node, 1e9);
     }
     if (all != NULL) {
         char of_job[256] = "";
@@ -108,7 +115,11 @@ static void read_array(const char *text, struct sw_slurm_demand *out)
             last = strtoll(end + 1, &end, 10);
         if (*end == ':')
             step = strtoll(end + 1, &end, 10);
-        if (end == p || last < first || step < 1)
+        const int64_t most = INT32_MAX;
+        if (end == p || first < 0 || last < first || step < 1)
+            return;
+        last = last < most ? last : most;
+        if (first > last)
             return;
         out->tasks += (last - first) / step + 1;
         out->last_index = last > out->last_index ? last : out->last_index;
@@ -131,9 +142,10 @@ void sw_slurm_demand_read(const struct sw_job_request *request, struct sw_slurm_
     read_gpus(request, tasks, out);
     const int64_t of_gpu = number_of(request, "cpus-per-gpu", 0) * out->gpus.total;
     const int64_t each = number_of(request, "cpus-per-task", 1);
-    out->cpus = tasks * each > of_gpu ? tasks * each : of_gpu;
+    out->cpus = times(tasks, each) > of_gpu ? times(tasks, each) : of_gpu;
     /* 3 tasks on 2 nodes */
-    out->all_cpus = all > 0 && all < nodes * tasks && of_gpu == 0 ? all * each : nodes * out->cpus;
+    out->all_cpus =
+        all > 0 && all < nodes * tasks && of_gpu == 0 ? times(all, each) : times(nodes, out->cpus);
     if (out->all_gpus < nodes * out->gpus.total)
         out->all_gpus = nodes * out->gpus.total;
     /* those of users and labels share */
@@ -184,32 +196,34 @@ int64_t sw_slurm_demand_settle(struct sw_slurm_demand *d, const struct sw_slurm_
     if (most.mb == 0 || first == NULL || d->memory_by == SW_MEMORY_GPU)
         return 0;
     if (d->memory_by == SW_MEMORY_CPU && most.per_cpu) {
-        const int64_t ratio = (d->memory_mb + most.mb - 1) / most.mb;
+        const int64_t ratio = d->memory_mb / most.mb + (d->memory_mb % most.mb != 0);
         if (ratio > 1) {
-            d->cpus *= ratio;
-            d->all_cpus *= ratio;
-            d->memory_mb = (d->memory_mb + ratio - 1) / ratio;
+            d->by_memory = true;
+            d->cpus = times(d->cpus, ratio);
+            d->all_cpus = times(d->all_cpus, ratio);
+            d->memory_mb = d->memory_mb / ratio + (d->memory_mb % ratio != 0);
         }
         return 0;
     }
     const int64_t of_node = d->memory_by == SW_MEMORY_CPU
-                                ? d->memory_mb * (d->whole_nodes ? first->cpus : d->cpus)
+                                ? times(d->memory_mb, d->whole_nodes ? first->cpus : d->cpus)
                             : d->memory_mb > 0 ? d->memory_mb
                                                : first->memory_mb;
     if (!most.per_cpu)
         return of_node > most.mb ? of_node : 0;
-    const int64_t cpus = (of_node + most.mb - 1) / most.mb;
+    const int64_t cpus = of_node / most.mb + (of_node % most.mb != 0);
     if (cpus > d->cpus) {
+        d->by_memory = true;
         d->cpus = cpus;
-        d->all_cpus = d->nodes * cpus;
+        d->all_cpus = times(d->nodes, cpus);
     }
     return 0;
 }
 
 int64_t sw_slurm_demand_memory(const struct sw_slurm_demand *d)
 {
-    return d->memory_by == SW_MEMORY_CPU   ? d->memory_mb * d->cpus
-           : d->memory_by == SW_MEMORY_GPU ? d->memory_mb * d->gpus.total
+    return d->memory_by == SW_MEMORY_CPU   ? times(d->memory_mb, d->cpus)
+           : d->memory_by == SW_MEMORY_GPU ? times(d->memory_mb, d->gpus.total)
                                            : d->memory_mb;
 }
 
@@ -278,7 +292,7 @@ static int64_t whole_cores(int64_t cpus, const struct sw_slurm_nodes *n,
 {
     const int64_t threads =
         n != NULL && site->whole_cores && n->threads_per_core > 1 ? n->threads_per_core : 1;
-    return (cpus + threads - 1) / threads * threads;
+    return threads > 1 && cpus < INT32_MAX ? (cpus + threads - 1) / threads * threads : cpus;
 }
 
 /* Number of a resource that a job has on a node of the group. */
@@ -291,7 +305,7 @@ static double given_on(const struct sw_slurm_demand *d, const struct sw_slurm_no
     if (strcmp(name, "cpu") == 0)
         return (double)cpus;
     if (strcmp(name, "mem") == 0)
-        return (double)(d->memory_by == SW_MEMORY_CPU   ? d->memory_mb * cpus
+        return (double)(d->memory_by == SW_MEMORY_CPU   ? times(d->memory_mb, cpus)
                         : sw_slurm_demand_memory(d) > 0 ? sw_slurm_demand_memory(d)
                                                         : n->memory_mb);
     const struct sw_slurm_gpus has = sw_slurm_parse_gpus(n->gres);
@@ -375,7 +389,7 @@ static void add_given(const struct sw_slurm_demand *d, const struct sw_slurm_fac
     double least = sum_given(given, count, d->nodes, false),
            most = sum_given(given, count, d->nodes, true);
     /* 3 tasks of 2 nodes: at least all threads of the cores that they need together */
-    if (!d->whole_nodes && strcmp(name, "cpu") == 0 && d->all_cpus < d->nodes * d->cpus)
+    if (!d->whole_nodes && strcmp(name, "cpu") == 0 && d->all_cpus < times(d->nodes, d->cpus))
         least = (double)whole_cores(d->all_cpus, first_node(facts, p), &facts->site);
     if (!d->whole_nodes && strcmp(name, "gres/gpu") == 0 && asked > least)
         least = most = asked;
@@ -442,7 +456,7 @@ void sw_slurm_use_find(const struct sw_slurm_demand *d, const struct sw_slurm_fa
                        const struct sw_slurm_partition *p, struct sw_slurm_use *out)
 {
     char name[80];
-    out->count = 0;
+    *out = (struct sw_slurm_use){.whole_nodes = d->whole_nodes};
     add_given(d, facts, p, "node", out);
     add_given(d, facts, p, "cpu", out);
     add_given(d, facts, p, "mem", out);

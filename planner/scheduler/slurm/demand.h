@@ -20,6 +20,7 @@ struct sw_slurm_demand {
     const char *gpus_text;      /* as the option has them; NULL: none */
     enum sw_slurm_memory_by memory_by;
     int64_t memory_mb;
+    bool by_memory;            /* cpus: as many as its memory makes with MaxMemPerCPU */
     bool whole_nodes;          /* --exclusive */
     const char *licenses;      /* "scratch:2"; NULL: none */
     int64_t tasks, last_index; /* of its array; 1 and -1: it is none */
@@ -55,6 +56,7 @@ int32_t sw_slurm_nodes_common(const struct sw_slurm_nodes *node, const struct sw
 /* Trackable resources (TRES) that a job has when it runs. */
 enum { SW_SLURM_USES = 32 };
 struct sw_slurm_use {
+    bool whole_nodes;
     int32_t count;
     struct {
         char name[80];      /* "node", "cpu", "mem", "billing", "gres/gpu", "gres/gpu:h100" */

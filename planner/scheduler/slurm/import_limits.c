@@ -36,13 +36,15 @@ static int take_memory(const struct sw_slurm_facts *facts, const struct sw_slurm
                        struct sw_import *out, struct sw_error *err)
 {
     const struct sw_slurm_memory most = sw_slurm_most_memory(facts, p);
-    if (most.per_cpu || most.mb == 0 || most.mb >= out->memory_mb)
+    const int64_t cpus = (int64_t)out->cpus_per_task * out->per_node;
+    const int64_t given = most.mb * (most.per_cpu ? cpus : 1);
+    if (given == 0 || given >= out->memory_mb)
         return 0;
-    out->given_mb = most.mb;
+    out->given_mb = given;
     return sw_import_note(out, err,
                           "partition %s gives a job %" PRId64 " MB of a node's %" PRId64
                           ", so all of it is never given: mem is that",
-                          p->name, most.mb, out->memory_mb);
+                          p->name, given, out->memory_mb);
 }
 
 /* True if a job of the file that is written would start on so many nodes. */

@@ -107,7 +107,7 @@ static int64_t value_of(const struct judged *j, int32_t holder, const struct rul
         return value;
     if (qos == NULL)
         return j->factor > 0 && (rule->limit == SW_LIMIT_JOB || rule->limit == SW_LIMIT_GROUP)
-                   ? (int64_t)((double)value * j->factor)
+                   ? (int64_t)fmin((double)value * j->factor, 9e18)
                    : value;
     const bool of_partition =
         j->by->partition->own_qos != NULL && strcmp(j->by->partition->own_qos, qos->name) == 0;
@@ -144,7 +144,8 @@ static bool passes(const struct judged *j, int32_t holder, const struct rule *ru
                    int64_t value, char why[WHY])
 {
     const char *name = j->use->of[tres].name;
-    const bool whole = strcmp(name, "cpu") == 0 && j->use->of[tres].least > j->use->of[tres].asked;
+    const bool whole = j->use->whole_nodes && strcmp(name, "cpu") == 0 &&
+                       j->use->of[tres].least > j->use->of[tres].asked;
     const double minutes = fmax(j->scaled, j->denies ? j->minutes : 0);
     const double nodes = fmax(1, j->use->of[0].least);
     double amount = rule->least ? (j->denies ? fmin(j->use->of[tres].asked, j->use->of[tres].most)
@@ -304,6 +305,9 @@ static double minutes_without_time(const struct sw_slurm_holders *by, bool denie
             seconds = fmin(seconds, by->of[i].limits->max_wall);
             break;
         }
+    /* no time at all is none to take */
+    if (seconds == 0)
+        seconds = INFINITY;
     return isinf(seconds) && denies ? 0 : ceil(seconds / 60);
 }
 
@@ -319,6 +323,13 @@ bool sw_slurm_limits_admit(const struct sw_slurm_holders *by, const struct sw_sl
     }
     if (seconds == 0)
         j.minutes = minutes_without_time(by, j.denies);
+    /* the partition's limit is held against that time, too */
+    if (seconds == 0 && !isinf(j.minutes) && j.minutes > by->partition->max_time / 60 &&
+        !(q != NULL && q->lifts_time))
+        return refuse(why,
+                      "it asks for no time, and has the %.0f minutes that limits allow, more than "
+                      "partition %.60s does: it would wait for ever; set slurm.time",
+                      j.minutes, by->partition->name);
     j.scaled = j.minutes;
     if (q != NULL && q->safe_factor && q->usage_factor >= 0 &&
         (!isinf(j.minutes) || q->usage_factor < 1))
@@ -331,7 +342,7 @@ bool sw_slurm_limits_admit(const struct sw_slurm_holders *by, const struct sw_sl
                    rules[k].limit == SW_LIMIT_ACCOUNT_RUN_MINUTES)) &&
                 !resource_passes(&j, &rules[k], i, why))
                 return false;
-    return !lacks(&j, why) && (seconds == 0 || time_passes(&j, why)) && counts_pass(&j, tasks, why);
+    return !lacks(&j, why) && time_passes(&j, why) && counts_pass(&j, tasks, why);
 }
 
 double sw_slurm_longest_time(const struct sw_slurm_holders *by, char why[128])
