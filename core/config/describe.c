@@ -80,9 +80,11 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
         return false;
     struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_HUGGING_FACE);
     c->knows_longest = sw_section_wrote(&s, "max_position_embeddings");
+    c->plain_tokens = sw_model_plain_tokens(root);
     const bool applied = family == FAMILY_KNOWN && sw_model_apply_family(c, &s, out);
+    const bool agrees = s.bad != 0 || sw_model_check_rope(c, root, &out->shape);
     check_heads(c, &s, &out->shape);
-    return applied && s.bad == 0;
+    return applied && agrees && s.bad == 0;
 }
 
 /* Files that older versions wrote stay good: measuring again takes a machine for minutes. */

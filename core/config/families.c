@@ -148,6 +148,7 @@ static const struct other_key {
     {"diversity_penalty", NULL, NULL},
     {"do_sample", NULL, NULL},
     {"dtype", NULL, NULL},
+    {"dual_chunk_attention_config", NULL, NULL}, /* sw_model_plain_tokens */
     {"early_stopping", NULL, NULL},
     {"embd_pdrop", "0.0", "dropout"},
     {"embedding_multiplier", "1.0", "a multiplier on embeddings"},
@@ -184,6 +185,7 @@ static const struct other_key {
     {"num_local_experts", "0", EXPERTS},
     {"num_nextn_predict_layers", "0", "layers that predict further tokens"},
     {"num_return_sequences", NULL, NULL},
+    {"original_max_position_embeddings", NULL, NULL}, /* sw_model_check_rope */
     {"output_attentions", NULL, NULL},
     {"output_hidden_states", NULL, NULL},
     {"output_scores", NULL, NULL},
@@ -464,6 +466,19 @@ enum key_fate sw_model_key_fate(struct sw_config *c, const struct node *value)
     return KEY_UNKNOWN;
 }
 
+int64_t sw_model_plain_tokens(const struct node *root)
+{
+    const struct node *dual = sw_node_find(root, "dual_chunk_attention_config");
+    const struct node *chunk = sw_node_find(dual, "chunk_size");
+    const struct node *local = sw_node_find(dual, "local_size");
+    double tokens = 0, near = 0;
+    if (chunk == NULL || chunk->kind != NODE_SCALAR || !sw_number_parse(chunk->text, &tokens))
+        return 0;
+    if (local != NULL && local->kind == NODE_SCALAR && sw_number_parse(local->text, &near))
+        tokens -= near;
+    return tokens >= 1 && tokens < SW_MANY ? (int64_t)tokens : 0;
+}
+
 static bool read_layer_types(struct sw_config *c, const struct field *field, struct node *value,
                              void *base)
 {
@@ -538,6 +553,33 @@ static bool has_windows(const struct sw_model_config *m)
     return m->layer_types == SW_LAYERS_WINDOWED || m->max_window_layers < m->shape.layers;
 }
 
+/* A list of another length, or layers with a window where there is none, is a model that
+ * transformers does not run. */
+static bool check_layer_types(struct sw_config *c, const struct section *s,
+                              const struct sw_model_config *m)
+{
+    const struct node *types = sw_section_place(s, "layer_types");
+    if (!sw_section_wrote(s, "layer_types") || types->kind != NODE_SEQUENCE)
+        return true;
+    if (types->count != m->shape.layers &&
+        !sw_section_place(s, "num_hidden_layers")->source->is_override) {
+        sw_config_error_at(c, types,
+                           sw_config_format(c,
+                                            "'layer_types' names %d layers, and "
+                                            "'num_hidden_layers' is %d",
+                                            (int)types->count, (int)m->shape.layers),
+                           "write a type for each layer, or leave it out");
+        return false;
+    }
+    if (m->layer_types != SW_LAYERS_WINDOWED || m->use_sliding_window)
+        return true;
+    sw_config_error_at(c, types,
+                       "'layer_types' has sliding_attention, and 'use_sliding_window' is false",
+                       "write 'use_sliding_window: true' and a 'sliding_window', or full_attention "
+                       "for each layer");
+    return false;
+}
+
 static bool apply_window(struct sw_config *c, const struct section *s, struct sw_model_config *m,
                          int reads)
 {
@@ -545,6 +587,8 @@ static bool apply_window(struct sw_config *c, const struct section *s, struct sw
     const bool off = sw_section_wrote(s, "use_sliding_window") && !m->use_sliding_window;
     bool good = true;
     if ((reads & SW_READS_WINDOW_SWITCH) != 0) {
+        if (!check_layer_types(c, s, m))
+            return false;
         if (m->use_sliding_window && m->shape.sliding_window == 0) {
             sw_config_error_at(c, sw_section_place(s, "use_sliding_window"),
                                "'use_sliding_window: true' needs a 'sliding_window'",

@@ -76,6 +76,7 @@ struct sw_config {
      * sequences may be; NULL, false: not told */
     const struct node *cluster_root;
     bool knows_longest;
+    int64_t plain_tokens; /* sw_model_plain_tokens of the model */
     const struct sw_launchers *launchers;
     struct tables *tables;
 
@@ -373,6 +374,9 @@ enum family_fate sw_model_read_family(struct sw_config *c, const struct node *ro
  * computed, or it does and its value is not supported (reported). */
 enum key_fate { KEY_UNKNOWN, KEY_NOTED, KEY_REFUSED };
 enum key_fate sw_model_key_fate(struct sw_config *c, const struct node *value);
+/* Tokens up to which a model with a dual_chunk_attention_config has plain attention: a chunk
+ * without its part that is local (vLLM, "dual_chunk_attention"). 0: it has none. */
+int64_t sw_model_plain_tokens(const struct node *root);
 /* What the family fixes and what it makes of the keys that were read; false: reported. Keys that
  * its files must have and this one lacks are reported and become bad. */
 bool sw_model_apply_family(struct sw_config *c, struct section *section,
@@ -380,6 +384,9 @@ bool sw_model_apply_family(struct sw_config *c, struct section *section,
 extern const struct field_type sw_type_architectures, sw_type_model_type, sw_type_layer_types;
 
 /* rope.c */
+/* Compares what stands in two places, outside of and inside of rope_parameters or rope_scaling, and
+ * sets rope.theta; false: they differ (reported). */
+bool sw_model_check_rope(struct sw_config *c, const struct node *root, struct sw_model *model);
 extern const struct field sw_rope_fields[]; /* of rope_parameters; from the second: rope_scaling */
 extern const struct field_type sw_type_rope_parameters, sw_type_rope_scaling;
 

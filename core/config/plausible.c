@@ -262,6 +262,25 @@ static void warn_of_sequence(struct sw_config *c, const struct node *at,
                 longest));
 }
 
+/* Beyond so many tokens some programs compute the model's attention otherwise than is done here. */
+static void warn_of_chunks(struct sw_config *c, const struct node *at, const char *key,
+                           int64_t tokens)
+{
+    if (at == NULL || c->plain_tokens == 0 || tokens <= c->plain_tokens)
+        return;
+    sw_config_warn_at(
+        c, at,
+        sw_config_format(c,
+                         "'%s: %" PRId64 "' is beyond %" PRId64
+                         " tokens, from where on the model's 'dual_chunk_attention_config' "
+                         "changes attention; here it is computed as without",
+                         key, tokens, c->plain_tokens),
+        sw_config_format(c,
+                         "transformers passes that key over, too, and vLLM does not; use %s: "
+                         "%" PRId64,
+                         key, c->plain_tokens));
+}
+
 /* A sequence that is made may be longer than one that is trained. */
 static void warn_of_served(struct sw_config *c, const struct node *at,
                            const struct sw_run_config *run)
@@ -320,8 +339,12 @@ void sw_config_warn_of_run(struct sw_config *c, const struct node *root,
 {
     warn_of_settings(c, root, &run->cluster);
     warn_of_sequence(c, sw_node_find(root, "sequence_length"), run);
+    warn_of_chunks(c, sw_node_find(root, "sequence_length"), "sequence_length",
+                   run->sequence_length);
     warn_of_batch(c, sw_node_find(root, "global_batch_size"), run);
     warn_of_served(c, sw_node_find(sw_node_find(root, "serve"), "max_tokens"), run);
+    warn_of_chunks(c, sw_node_find(sw_node_find(root, "serve"), "max_tokens"), "max_tokens",
+                   run->serve_max_tokens);
     warn_of_learning_rate(c, sw_node_find(sw_node_find(root, "optimizer"), "learning_rate"), run);
     warn_of_margin(c, sw_node_find(root, "prefer_within"), run);
     warn_of_recompute(c, sw_node_find(sw_node_find(root, "recompute"), "layers"), run);

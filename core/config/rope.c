@@ -206,6 +206,48 @@ static bool read_rope(struct sw_config *c, const struct field *field, struct nod
     return true;
 }
 
+/* A number written in two places, of which transformers 4 reads the one and 5 the other. Returns
+ * the one that counts, NULL: the two differ (reported). --set counts before a file. */
+static const struct node *pick_spelling(struct sw_config *c, const struct node *outside,
+                                        const struct node *inside, const char *section)
+{
+    double a, b;
+    if (outside == NULL || outside->kind != NODE_SCALAR || sw_node_is_null(outside) ||
+        !sw_number_parse(outside->text, &a))
+        return inside;
+    if (inside == NULL || inside->kind != NODE_SCALAR || !sw_number_parse(inside->text, &b) ||
+        a == b)
+        return outside;
+    if (outside->source->is_override != inside->source->is_override)
+        return outside->source->is_override ? outside : inside;
+    sw_config_error_at(
+        c, inside,
+        sw_config_format(c, "'%s.%s: %s' contradicts '%s: %s'", section, inside->key->text,
+                         sw_config_shown(c, inside->text), outside->key->text,
+                         sw_config_shown(c, outside->text)),
+        "transformers 4 reads the one, 5 the other: write one of them, or both alike");
+    return NULL;
+}
+
+bool sw_model_check_rope(struct sw_config *c, const struct node *root, struct sw_model *model)
+{
+    static const char length[] = "original_max_position_embeddings";
+    static const char *const sections[] = {"rope_parameters", "rope_scaling"};
+    const struct node *base = sw_node_find(sw_node_find(root, sections[0]), "rope_theta");
+    const struct node *theta =
+        base == NULL ? NULL : pick_spelling(c, sw_node_find(root, "rope_theta"), base, sections[0]);
+    bool good = base == NULL || theta != NULL;
+    if (theta != NULL)
+        (void)sw_number_parse(theta->text, &model->rope.theta);
+    for (size_t i = 0; i < COUNT(sections) && model->rope.scaling == SW_ROPE_LLAMA3; i++) {
+        const struct node *inside = sw_node_find(sw_node_find(root, sections[i]), length);
+        good = (inside == NULL ||
+                pick_spelling(c, sw_node_find(root, length), inside, sections[i]) != NULL) &&
+               good;
+    }
+    return good;
+}
+
 static void write_rope_scaling(struct writer *w, const struct field *field, const void *base)
 {
     const struct sw_rope *rope = &((const struct sw_model_config *)base)->shape.rope;

@@ -143,6 +143,13 @@ static void keys_that_change_the_arithmetic(void **state)
         {"model_type: qwen3\nlayer_types: [[a]]\n" FULL,
          "t:7:15: 'layer_types' must be a list of strings, not a list | for example: layer_types: "
          "[full_attention, full_attention]\n"},
+        {"model_type: qwen3\nlayer_types: [full_attention]\n" FULL,
+         "t:7:14: 'layer_types' names 1 layers, and 'num_hidden_layers' is 2 | write a type for "
+         "each layer, or leave it out\n"},
+        {"model_type: qwen3\nuse_sliding_window: false\nlayer_types: [full_attention, "
+         "sliding_attention]\n" FULL,
+         "t:8:14: 'layer_types' has sliding_attention, and 'use_sliding_window' is false | write "
+         "'use_sliding_window: true' and a 'sliding_window', or full_attention for each layer\n"},
         {"model_type: qwen3\nlayer_types: full_attention\n" FULL,
          "t:7:14: 'layer_types' must be a list of strings, not the string 'full_attention' | for "
          "example: layer_types: [full_attention, full_attention]\n"},
@@ -255,6 +262,16 @@ static void rotary_positions(void **state)
          "t:6:59: 'partial_rotary_factor: 0.25' is not supported: rotation of only a part of each "
          "head | this model cannot be planned; "
          "'partial_rotary_factor: 1.0' would be another one\n"},
+        {"rope_theta: 10000\nrope_parameters: {rope_theta: 5e5}\n",
+         "t:7:31: 'rope_parameters.rope_theta: 5e5' contradicts 'rope_theta: 10000' | transformers "
+         "4 reads the one, 5 the other: write one of them, or both alike\n"},
+        {"rope_theta: 10000\nrope_parameters: {rope_theta: 1e4}\n", ""},
+        {"rope_scaling: {rope_type: llama3, factor: 8, " LLAMA3
+         "}\noriginal_max_position_embeddings: 4096\n",
+         "t:1:1: note: ignored keys: original_max_position_embeddings\n"
+         "t:6:125: 'rope_scaling.original_max_position_embeddings: 8192' contradicts "
+         "'original_max_position_embeddings: 4096' | transformers 4 reads the one, 5 the other: "
+         "write one of them, or both alike\n"},
         {"rope_parameters: {rope_type: default}\nrope_scaling: {type: linear, factor: 2}\n",
          "t:7:15: 'rope_scaling' differs from 'rope_parameters' | write one of them\n"},
     };
@@ -359,9 +376,6 @@ static void windows_count_where_they_are_used(void **state)
         {"model_type: qwen3\nsliding_window: 64\nuse_sliding_window: true\n"
          "layer_types: [full_attention, sliding_attention]\n",
          64},
-        {"model_type: qwen3\nsliding_window: 64\nlayer_types: [full_attention, "
-         "sliding_attention]\n",
-         0},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[512];
@@ -411,6 +425,58 @@ static void parts_can_be_overridden(void **state)
                  "--set:1:20: unknown key 'fctor'; did you mean 'factor'?\n");
 }
 
+/* --set says the base of the angles outside of rope_parameters, where a file of transformers 5 has
+ * it inside. */
+static void set_counts_before_rope_parameters(void **state)
+{
+    (void)state;
+    static const char text[] = M "rope_parameters: {rope_type: default, rope_theta: 500000}\n";
+    const struct sw_override set = {"rope_theta=1000000"};
+    struct sw_error err = {0};
+    struct sw_config *c =
+        sw_config_read_text("t", text, sizeof text - 1, SW_CONFIG_MODEL, NULL, &set, 1, &err);
+    assert_non_null(c);
+    assert_non_null(sw_config_model(c));
+    assert_true(sw_config_model(c)->shape.rope.theta == 1000000);
+    sw_config_free(c);
+}
+
+/* Every key of the configuration classes of transformers 4 and 5, with its default, has a fate: it
+ * is read, noted or refused by name (config_keys.py). */
+static void keys_of_transformers_are_known(void **state)
+{
+    FILE *file = fopen("tests/oracle/fixtures/config_keys.txt", "re");
+    char *line = NULL;
+    size_t room = 0;
+    int count = 0;
+    (void)state;
+    assert_non_null(file);
+    for (; getline(&line, &room, file) > 0; count++) {
+        char text[4096], family[32];
+        int used = 0;
+        struct sw_error err = {0};
+        line[strcspn(line, "\n")] = '\0';
+        assert_int_equal(sscanf(line, "%31s %n", family, &used), 1);
+        const int32_t length =
+            (int32_t)snprintf(text, sizeof text,
+                              "{\"vocab_size\": 32, \"intermediate_size\": 8, "
+                              "\"num_hidden_layers\": 2, \"hidden_size\": 16, "
+                              "\"num_attention_heads\": 4, \"num_key_value_heads\": 4, "
+                              "\"head_dim\": 4, \"sliding_window\": null, \"rms_norm_eps\": 1e-6, "
+                              "\"architectures\": [\"%sForCausalLM\"], %s}",
+                              family, line + used);
+        struct sw_config *c =
+            sw_config_read_text("t", text, (size_t)length, SW_CONFIG_MODEL, NULL, NULL, 0, &err);
+        assert_non_null(c);
+        if (sw_config_model(c) == NULL)
+            fail_msg("%s: %s", line, sw_config_diagnostic(c, 0)->message);
+        sw_config_free(c);
+    }
+    free(line);
+    fclose(file);
+    assert_true(count > 200);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +484,8 @@ int main(void)
         cmocka_unit_test(keys_that_change_the_arithmetic),
         cmocka_unit_test(keys_that_only_llama_leaves_out),
         cmocka_unit_test(rotary_positions),
+        cmocka_unit_test(set_counts_before_rope_parameters),
+        cmocka_unit_test(keys_of_transformers_are_known),
         cmocka_unit_test(rotary_positions_are_read),
         cmocka_unit_test(families_fix_what_they_are),
         cmocka_unit_test(windows_count_where_they_are_used),
