@@ -70,6 +70,24 @@ static void check_heads(struct sw_config *c, struct section *s, struct sw_model 
     model->head_dim = (int32_t)head_dim;
 }
 
+/* Transformers from 4.56 on takes dtype where both are written, older versions the other. */
+static void warn_of_dtypes(struct sw_config *c, const struct node *root)
+{
+    static const char torch[] = "torch.";
+    const struct node *new = sw_node_find(root, "dtype"), *old = sw_node_find(root, "torch_dtype");
+    if (new == NULL || old == NULL || new->kind != NODE_SCALAR || old->kind != NODE_SCALAR ||
+        sw_node_is_null(new) || sw_node_is_null(old))
+        return;
+    const char *a = new->text, *b = old->text;
+    a += strncmp(a, torch, sizeof torch - 1) == 0 ? sizeof torch - 1 : 0;
+    b += strncmp(b, torch, sizeof torch - 1) == 0 ? sizeof torch - 1 : 0;
+    if (strcmp(a, b) != 0)
+        sw_config_warn_at(c, new,
+                          sw_config_format(c, "'dtype: %s' differs from 'torch_dtype: %s'",
+                                           sw_config_shown(c, a), sw_config_shown(c, b)),
+                          "dtype is taken, as transformers does from 4.56 on: write one of them");
+}
+
 bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_model_config *out)
 {
     if (!is_mapping(c, root, SW_CONFIG_MODEL))
@@ -80,6 +98,7 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
         return false;
     struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_HUGGING_FACE);
     c->knows_longest = sw_section_wrote(&s, "max_position_embeddings");
+    warn_of_dtypes(c, root);
     c->plain_tokens = sw_model_plain_tokens(root);
     const bool applied = family == FAMILY_KNOWN && sw_model_apply_family(c, &s, out);
     const bool agrees = s.bad != 0 || sw_model_check_rope(c, root, &out->shape);

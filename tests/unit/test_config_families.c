@@ -100,6 +100,16 @@ static void keys_that_change_the_arithmetic(void **state)
         {"attention_dropout: 0.1\n", "t:6:20: 'attention_dropout: 0.1' is not supported: dropout | "
                                      "this model cannot be planned; "
                                      "'attention_dropout: 0.0' would be another one\n"},
+        {"is_causal: false\n",
+         "t:6:12: 'is_causal: false' is not supported: attention to what follows | this model "
+         "cannot be planned; 'is_causal: true' would be another one\n"},
+        {"logit_scale: 0.5\n",
+         "t:6:14: 'logit_scale: 0.5' is not supported: a multiplier on logits | this model cannot "
+         "be planned; 'logit_scale: 1.0' would be another one\n"},
+        {"dtype: bfloat16\ntorch_dtype: torch.float16\n",
+         "t:1:1: note: ignored keys: dtype, torch_dtype\n"
+         "t:6:8: warning: 'dtype: bfloat16' differs from 'torch_dtype: float16' | dtype is taken, "
+         "as transformers does from 4.56 on: write one of them\n"},
         {"rope_interleaved: true\n",
          "t:6:19: 'rope_interleaved: true' is not supported: rotary positions in interleaved pairs "
          "| this model cannot be planned; "

@@ -150,9 +150,9 @@ static const struct {
     {"{{ '<' + '<b>'|safe }}{{ '<b>'|e ~ '<' }}", "&lt;<b>&lt;b&gt;<"},
     {"{{ messages[1].tool_calls|tojson }} {{ {'a': [1, true, none, 1.0], 'b': '\"\\\\/\t'}|tojson "
      "}} "
-     "{{ {}|tojson(indent=2) }} {{ '\xc3\xa9\xf0\x9f\x98\x80'|tojson(ensure_ascii=true) }}",
+     "{{ {}|tojson(indent=2) }} {{ '\xc3\xa9\xf0\x9f\x98\x80\x7f'|tojson(ensure_ascii=true) }}",
      "[{\"name\": \"f\", \"arguments\": {\"x\": 1, \"y\": \"\xc3\xa9\\n\"}}] "
-     "{\"a\": [1, true, null, 1.0], \"b\": \"\\\"\\\\/\\t\"} {} \"\\u00e9\\ud83d\\ude00\""},
+     "{\"a\": [1, true, null, 1.0], \"b\": \"\\\"\\\\/\\t\"} {} \"\\u00e9\\ud83d\\ude00\\u007f\""},
     {"{{ {'a': [1, {'b': 2}], 'c': []}|tojson(indent=2) }}",
      "{\n  \"a\": [\n    1,\n    {\n      \"b\": 2\n    }\n  ],\n  \"c\": []\n}"},
     {"{{ {'b': 1, 'a': 2}|tojson(sort_keys=true, separators=(',', ':')) }} "

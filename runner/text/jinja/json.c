@@ -97,7 +97,7 @@ static void put_escaped(struct jinja_out *out, const struct jinja_text *text, bo
     for (size_t i = 0; i < text->count && !out->run->failed; i += bytes) {
         const uint32_t c = sw_utf8_get(text->byte + i, &bytes);
         char escape[16] = "";
-        if (c >= 32 && c != '"' && c != '\\' && (c < 128 || !ascii))
+        if (c >= 32 && c != '"' && c != '\\' && (c < 127 || !ascii))
             continue;
         if (c < 0x10000)
             snprintf(escape, sizeof escape, "\\u%04x", (unsigned)c);
