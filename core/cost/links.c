@@ -298,11 +298,16 @@ double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, in
 /* What a flat ring carries passes every edge of it, also those out of a domain: all of what a rank
  * sends, over the m ports that the domain's members of the group have together (NCCL makes a ring
  * for each port; other groups use theirs). So an algorithm's bus bandwidth (nccl-tests) is that of
- * a node's ports, whatever the number of nodes. */
+ * a node's ports, whatever the number of nodes. An all_reduce of two domains, whatever its size, is
+ * two trees of two, each of which sends half of the array one way: the array once instead of
+ * 2 (n - 1) / n times (kwen2501 and AddyLaddy of NCCL in NVIDIA/nccl issue 235 and nccl-tests
+ * issues 22 and 290). */
 double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, int32_t inside,
-                         int32_t members, int32_t node, double bytes)
+                         int32_t members, int32_t node, int32_t domains, double bytes)
 {
     const double n = ranks, M = inside, m = members, each = node;
+    if (!direct && kind == SW_ALL_REDUCE && domains == 2 && inside == ranks)
+        return bytes * n / (2 * (n - 1) * m);
     if (!direct)
         return kind == SW_ALL_TO_ALL ? bytes * (n - m) / (n - 1) : bytes / m;
     /* every member's own blocks leave the domain, whoever else in it sends the same */
@@ -342,7 +347,8 @@ double sw_links_port_bytes(const struct sw_cluster_config *cluster, const struct
     const int32_t l = sw_links_outermost(span);
     return l < 0 ? 0
                  : sw_links_crossing(is_direct(cluster, span, kind, l), kind, span->ranks,
-                                     span->inside[l], span->members[l], sw_links_node(span), bytes);
+                                     span->inside[l], span->members[l], sw_links_node(span),
+                                     span->parts[l], bytes);
 }
 
 /* The slowest level bounds the transfer, since levels are pipelined; latencies add. all_reduce is
@@ -358,8 +364,9 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
         if (span->parts[l] <= 1)
             continue;
         const bool direct = is_direct(cluster, span, kind, l);
-        const double crossing = sw_links_crossing(direct, kind, span->ranks, span->inside[l],
-                                                  span->members[l], sw_links_node(span), bytes);
+        const double crossing =
+            sw_links_crossing(direct, kind, span->ranks, span->inside[l], span->members[l],
+                              sw_links_node(span), span->parts[l], bytes);
         const bool own_sums = direct && !link->direct; /* which no collective's curve is of */
         const double seconds =
             crossing / (own_sums

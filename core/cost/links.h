@@ -67,9 +67,10 @@ double sw_links_sent_share(enum sw_collective kind, int32_t ranks);
 double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, int32_t parts,
                       int32_t ring_steps);
 /* Bytes over one port of a domain with `members` of the `ranks`, each of which sends `bytes`, of
- * which the domain above has `inside`. `node`: of a direct exchange, sw_links_node. */
+ * which the domain above has `inside`, in so many `domains`. `node`: of a direct exchange,
+ * sw_links_node. */
 double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, int32_t inside,
-                         int32_t members, int32_t node, double bytes);
+                         int32_t members, int32_t node, int32_t domains, double bytes);
 /* The group's members on each node (domain of level 0), to which the runner's collectives send a
  * block once (runner/collective/direct.h); 1: not the same number on each, so to every member. */
 int32_t sw_links_node(const struct sw_span *span);

@@ -348,7 +348,7 @@ static double crossing_of(const struct sw_cluster_config *cluster, int32_t level
     const struct sw_span span = span_of(cluster, point->ranks);
     return sw_links_crossing(cluster->link[level].direct, point->kind, span.ranks,
                              span.inside[level], span.members[level], sw_links_node(&span),
-                             point->bytes);
+                             span.parts[level], point->bytes);
 }
 
 double sw_fit_link_error(const struct sw_cluster_config *cluster,

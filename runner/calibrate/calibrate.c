@@ -357,7 +357,7 @@ static int measure(struct calibrating *c, struct sw_error *err)
     const struct sw_link_group across[2] = {
         {.axes = {1, {SW_DP}}, .share = 1},
         {.axes = {2, {SW_DP, SW_TP}},
-         .share = sw_links_crossing(true, SW_ALL_GATHER, ranks, ranks, local, local, 1)}};
+         .share = sw_links_crossing(true, SW_ALL_GATHER, ranks, ranks, local, local, c->nodes, 1)}};
     const double seconds = c->options->seconds;
     if (measure_kernels(c, seconds * (ranks > 1 ? kernels_of_job : kernels_alone), err) != 0)
         return -1;

@@ -26,11 +26,11 @@ double sw_gpu_link_steps(const struct sw_gpu_level *level, enum sw_collective ki
     return sw_links_steps(level->direct, kind, level->members == 0, level->parts, level->parts - 1);
 }
 
-double sw_gpu_link_share(const struct sw_gpu_level *level)
+double sw_gpu_link_share(const struct sw_gpu_level *level, enum sw_collective kind)
 {
     const int32_t ranks = level->parts * level->members;
-    return sw_links_crossing(level->direct, SW_ALL_GATHER, ranks, ranks, level->members,
-                             level->members, 1);
+    return sw_links_crossing(level->direct, kind, ranks, ranks, level->members, level->members,
+                             level->parts, 1);
 }
 
 bool sw_gpu_link_rails(const struct sw_gpu_level *level, double ports)
@@ -146,7 +146,6 @@ struct level {
     struct sw_comm *comm;
     const struct sw_gpu_level *level;
     struct sw_axes axes[2]; /* of its groups: one member of each part; everyone */
-    double share[2];
     int32_t groups;
     char *memory;
     double slot, spent;
@@ -182,7 +181,7 @@ static int measure_size(struct level *l, int32_t groups, int64_t bytes,
             if (time_probe(&probe, l->slot, &seconds, &l->spent, err) != 0)
                 return -1;
             out->bytes += sent / calls;
-            out->crossing += sent * l->share[g] / calls;
+            out->crossing += sent * (g == 0 ? 1 : sw_gpu_link_share(l->level, kind)) / calls;
             out->seconds += (seconds > 2 * inner ? seconds - inner : seconds / 2) / calls;
             out->latencies += steps / calls;
             *latency += seconds / steps / calls;
@@ -255,7 +254,6 @@ int sw_gpu_link(struct sw_device *device, struct sw_comm *comm, const struct sw_
                       .comm = comm,
                       .level = level,
                       .axes = {{1, {in_node ? SW_TP : SW_DP}}, {2, {SW_DP, SW_TP}}},
-                      .share = {1, in_node ? 0 : sw_gpu_link_share(level)},
                       .groups = level->members > 1 ? 2 : 1};
     int64_t largest;
     l.slot = seconds / ((SW_LINK_SIZES * l.groups + 1) * SW_LINK_KINDS + 1);

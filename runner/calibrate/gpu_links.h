@@ -22,7 +22,7 @@ double sw_gpu_link_steps(const struct sw_gpu_level *level, enum sw_collective ki
 
 /* The share of what a rank sends in a collective over everyone that crosses its own port of the
  * links between nodes: rings go over all ports, direct messages each over its sender's. */
-double sw_gpu_link_share(const struct sw_gpu_level *level);
+double sw_gpu_link_share(const struct sw_gpu_level *level, enum sw_collective kind);
 
 /* Whether the ports of a node's ranks are their own, from how many of them one message used that
  * only one rank sent. */

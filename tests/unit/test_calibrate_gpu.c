@@ -485,10 +485,11 @@ static void check_level(int32_t nodes, int32_t local, int32_t level, bool direct
     const struct sw_mesh mesh = sw_mesh_make(nodes, 1, local, 1);
     struct sw_span span;
     sw_links_span(&cluster, &mesh, axes, &span);
-    const double share = level == 0 ? 1 : sw_gpu_link_share(&here);
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        const double share = level == 0 ? 1 : sw_gpu_link_share(&here, kinds[k]);
         within(sw_gpu_link_steps(&here, kinds[k]) * latency + bytes * share / bandwidth,
                sw_links_seconds(&cluster, &span, kinds[k], bytes), 1e-9);
+    }
 }
 
 /* The same steps and shares as core/cost/links.c prices with. */

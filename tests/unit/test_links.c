@@ -81,7 +81,7 @@ static void one_level(void **state)
  * those of a node's g ports together as much as one inside; the slower one counts, since pieces of
  * one pass while pieces of the other do. NCCL (src/graph/tuning.cc): a flat ring of n-1 steps, k-1
  * of them between nodes, for all_gather and reduce_scatter; a tree for all_reduce, 2 ((g-1) a +
- * log2(k) A). */
+ * log2(k) A). Of two nodes the two trees send the array once over a node's ports: S / g each. */
 static void two_levels(void **state)
 {
     (void)state;
@@ -92,8 +92,9 @@ static void two_levels(void **state)
             const double n = g * k, part = (n - 1) / n * S;
             const double each = fmax(part / inner, part / g / outer);
             const double ring = (n - k) * a + (k - 1) * A;
+            const double tree = k == 2 ? S / g / outer : 2 * part / g / outer;
             close_to(seconds(&c, mesh, SW_ALL_REDUCE, S),
-                     2 * each + 2 * ((g - 1) * a + log2(k) * A));
+                     fmax(2 * part / inner, tree) + 2 * ((g - 1) * a + log2(k) * A));
             close_to(seconds(&c, mesh, SW_ALL_GATHER, S), each + ring);
             close_to(seconds(&c, mesh, SW_REDUCE_SCATTER, S), each + ring);
         }
@@ -367,14 +368,15 @@ static void worst_of_all_groups(void **state)
 }
 
 /* Of groups of 6 over nodes of 8 the second lies as 2 and 4: the ring's 5/6 leave the two over two
- * ports, and it has at least 3 domains of two. The group of rank 0 alone never leaves its node. */
+ * ports, in an all_reduce the array, and it has at least 3 domains of two. The group of rank 0
+ * alone never leaves its node. */
 static void groups_of_six(void **state)
 {
     (void)state;
     struct sw_cluster_config c = cluster_of(8);
     const struct sw_mesh mesh = sw_mesh_make(8, 6, 1, 1);
     close_to(seconds(&c, mesh, SW_ALL_GATHER, S), S * 5 / 6 / 2 / outer + 3 * a + 2 * A);
-    close_to(seconds(&c, mesh, SW_ALL_REDUCE, S), 2 * (S * 5 / 6 / 2 / outer + 5 * a + A));
+    close_to(seconds(&c, mesh, SW_ALL_REDUCE, S), S / 2 / outer + 2 * (5 * a + A));
     close_to(seconds(&c, mesh, SW_ALL_TO_ALL, S), S * 4 / 6 / outer + 3 * a + A);
     struct sw_span span;
     sw_links_span(&c, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
