@@ -38,13 +38,29 @@ struct sw_program_target {
     int32_t like_rows, like_elems;
 };
 
+enum { SW_USUAL_ATTENTIONS = 3 };
+
 /* Software that nobody measured on a chip: shares of peak of large products and attention, share of
  * the memory's bandwidth, seconds from one kernel's start to the next. */
 struct sw_usual_software {
-    double matmul, attention, memory, launch_s;
+    double matmul;
+    struct sw_usual_attention {
+        double flops; /* of one kernel call, ascending; 0: there is no further point */
+        double share;
+    } attention[SW_USUAL_ATTENTIONS];
+    double memory, launch_s;
     double own;         /* of what the chip's own matrix products reach */
     const char *source; /* what these rest on, for people */
     double band_low, band_high;
+    /* Of models with fewer parameters the band is this one; 0: it is the same of all */
+    double small_parameters, small_low, small_high;
+    const char *small_source; /* why, for people */
+};
+
+/* Shares above which no kernel was measured: of the peak, products (where the chip's file tells
+ * nothing) and attention; of the memory's bandwidth. */
+struct sw_share_ceilings {
+    double matmul, attention, memory;
 };
 
 /* Constants of prices that no description tells. */
@@ -73,6 +89,7 @@ struct sw_device_row {
     double host_bandwidth; /* bytes/s of copies to the host; 0: its memory is the host's */
     enum sw_carrier transport;               /* of its collectives */
     struct sw_usual_software usual, serving; /* serving.matmul 0: as `usual` */
+    struct sw_share_ceilings ceilings;
     /* Of `serving` where not all of the chip's own kernels were measured: what it rests on then.
      * The band is that of `usual` */
     const char *serving_elsewhere;

@@ -210,6 +210,10 @@ struct sw_accelerator_config {
     int32_t compute_units; /* that share the tiles of a matmul: SMs, CUs; 0: not told */
     /* What its own libraries reach in bf16, of which a profile says how much; NULL: not told. */
     const struct sw_products *products;
+    /* Shares of the bf16 peak where no such grid tells; 0: not told. That of the best product that
+     * was measured on it, and that of large ones of usual training software. */
+    double best_product, training_product;
+    const char *product_source; /* what these rest on; NULL: not told */
     /* Attention over a cache in bf16; NULL: not told. Of a prompt's tokens over their own cache, by
      * query heads of all sequences, tokens, head size: shares of the peak of 2 heads tokens^2 head
      * size operations (the causal half), keys and values written apart. Of one token a sequence, by
@@ -226,7 +230,7 @@ struct sw_accelerator_config {
     struct sw_signed_error decode_signed_error;
     struct {
         struct sw_place peak_bf16, peak_fp32, memory_bandwidth, products, prefill, decode,
-            planning_only;
+            planning_only, best_product, training_product;
     } at; /* as in a profile */
     /* What files older than profiles hold beside it; a cluster without a profile takes it. */
     struct sw_profile_config older;
@@ -234,6 +238,9 @@ struct sw_accelerator_config {
 
 struct sw_cluster_config;
 
+/* Share of the bf16 peak that products without end reach on it at best, as far as its file tells:
+ * the grid's asymptote, or that of its best product; 0: nothing is told. */
+double sw_accelerator_best_share(const struct sw_accelerator_config *a);
 const struct sw_device_prices *sw_accelerator_prices(const struct sw_accelerator_config *a);
 /* Seconds of so many messages beyond the first of their calls, by who carries them. */
 double sw_accelerator_message_seconds(const struct sw_accelerator_config *a,
@@ -245,6 +252,9 @@ double sw_accelerator_message_seconds(const struct sw_accelerator_config *a,
 struct sw_profile_config sw_profile_default(const struct sw_accelerator_config *accelerator);
 /* Whether the profile is one of the defaults, unchanged but for a launch's latency. */
 bool sw_profile_is_default(const struct sw_profile_config *profile);
+/* True if its `attention` is the default's of training. */
+bool sw_profile_assumes_attention(const struct sw_profile_config *profile,
+                                  const struct sw_accelerator_config *accelerator);
 /* Whether it is the default of serving: servers of models, not the runner. */
 bool sw_profile_is_of_servers(const struct sw_profile_config *profile);
 /* Of whose time that is, for whoever reads a price by it; else "". */

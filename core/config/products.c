@@ -100,6 +100,13 @@ static bool read_shares(const struct node *value, struct sw_products *p)
     return true;
 }
 
+double sw_accelerator_best_share(const struct sw_accelerator_config *a)
+{
+    if (a->products != NULL)
+        return a->products->asymptote;
+    return a->best_product < large_left ? a->best_product / large_left : 1;
+}
+
 static bool read_products(struct sw_config *c, const struct field *field, struct node *value,
                           void *base)
 {

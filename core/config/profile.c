@@ -24,25 +24,54 @@ static struct sw_curve share(double fraction)
     return (struct sw_curve){1, {{1, fraction}}};
 }
 
+/* Attention's curve of such software. */
+static struct sw_curve attention_of(const struct sw_usual_software *usual)
+{
+    struct sw_curve curve = {0};
+    while (curve.count < SW_USUAL_ATTENTIONS && usual->attention[curve.count].flops > 0) {
+        const struct sw_usual_attention *a = &usual->attention[curve.count];
+        curve.point[curve.count++] = (struct sw_curve_point){a->flops, a->share};
+    }
+    return curve;
+}
+
 static struct sw_profile_config assume(const struct sw_accelerator_config *accelerator,
                                        const struct sw_usual_software *usual, const char *name)
 {
     const struct sw_device_row *row = sw_device_row(accelerator->device);
-    const struct sw_products *own = row->tiled ? accelerator->products : NULL;
-    return (struct sw_profile_config){
-        .name = name,
-        .matmul = share(own != NULL ? usual->own * own->asymptote : usual->matmul),
-        .attention = share(usual->attention),
-        .memory = share(usual->memory),
-        .launch_latency_s = usual->launch_s,
-        .band_low = usual->band_low,
-        .band_high = usual->band_high,
-        .assumed = true};
+    const double best = row->tiled ? sw_accelerator_best_share(accelerator) : 0;
+    const bool trains = usual == &row->usual && accelerator->training_product > 0;
+    return (struct sw_profile_config){.name = name,
+                                      .matmul = share(trains     ? accelerator->training_product
+                                                      : best > 0 ? usual->own * best
+                                                                 : usual->matmul),
+                                      .attention = attention_of(usual),
+                                      .memory = share(usual->memory),
+                                      .launch_latency_s = usual->launch_s,
+                                      .band_low = usual->band_low,
+                                      .band_high = usual->band_high,
+                                      .source = row->tiled ? accelerator->product_source : NULL,
+                                      .at.matmul = !row->tiled ? (struct sw_place){0}
+                                                   : trains    ? accelerator->at.training_product
+                                                               : accelerator->at.best_product,
+                                      .assumed = true};
 }
 
 struct sw_profile_config sw_profile_default(const struct sw_accelerator_config *accelerator)
 {
     return assume(accelerator, &sw_device_row(accelerator->device)->usual, default_name);
+}
+
+bool sw_profile_assumes_attention(const struct sw_profile_config *profile,
+                                  const struct sw_accelerator_config *accelerator)
+{
+    const struct sw_curve usual = attention_of(&sw_device_row(accelerator->device)->usual);
+    const struct sw_curve *curve = &profile->attention;
+    bool same = curve->count == usual.count;
+    for (int32_t i = 0; same && i < usual.count; i++)
+        same = curve->point[i].size == usual.point[i].size &&
+               curve->point[i].fraction == usual.point[i].fraction;
+    return same;
 }
 
 static bool is_named(const struct sw_profile_config *profile, const char *name)
@@ -80,7 +109,8 @@ static struct sw_profile_config assume_serving(const struct sw_cluster_config *c
     struct sw_profile_config p = assume(a, &row->serving, serving_name);
     const bool measured =
         a->products != NULL && a->prefill_attention != NULL && a->decode_attention != NULL;
-    p.source = measured ? row->serving.source : row->serving_elsewhere;
+    if (p.source == NULL)
+        p.source = measured ? row->serving.source : row->serving_elsewhere;
     p.band_low = measured ? row->serving.band_low : row->usual.band_low;
     p.band_high = measured ? row->serving.band_high : row->usual.band_high;
     p.peak_int8_flops = a->peak_int8_flops;
@@ -245,27 +275,45 @@ static void take_own_peaks(struct sw_profile_config *p, const struct sw_accelera
         p->peak_int8_flops *= a->peak_bf16_flops / bf16;
 }
 
-/* A sibling's profile becomes one of this chip: a plan that holds it does not widen it again. No
- * wider than what is assumed of none. */
-static void adopt(struct sw_config *c, struct sw_profile_config *p,
-                  const struct sw_accelerator_config *a, const struct sw_profile_config *assumed)
+/* The band around times by a sibling's profile, twice as wide as its own or as the default's is,
+ * whichever is narrower; *about: what became of it. */
+static void widen_band(struct sw_config *c, struct sw_profile_config *p,
+                       const struct sw_profile_config *assumed, const char **about)
 {
     const double low = 1 - sibling_widening * (1 - p->band_low),
                  high = 1 + sibling_widening * (p->band_high - 1);
-    bool told;
-    take_own_peaks(p, a, &told);
-    if (c->profile_at != NULL)
-        sw_config_note_at(c, c->profile_at,
-                          sw_config_format(c,
-                                           "the profile %s was measured on %s, a sibling of %s: "
-                                           "the band around its times is twice as wide%s%s%s",
-                                           sw_config_quote(c, p->name), p->accelerator, a->name,
-                                           told ? ", and the peaks of " : "", told ? a->name : "",
-                                           told ? " replace its own" : ""));
+    const bool stays = p->band_low <= assumed->band_low && p->band_high >= assumed->band_high,
+               doubles = low >= assumed->band_low && high <= assumed->band_high;
     if (p->band_low > assumed->band_low)
         p->band_low = low > assumed->band_low ? low : assumed->band_low;
     if (p->band_high < assumed->band_high)
         p->band_high = high < assumed->band_high ? high : assumed->band_high;
+    *about = doubles ? "is twice as wide"
+             : stays ? "stays as it is"
+                     : sw_config_format(c, "is wider, %.2f to %.2f times them", p->band_low,
+                                        p->band_high);
+}
+
+/* A sibling's profile becomes one of this chip: a plan that holds it does not widen it again. */
+static void adopt(struct sw_config *c, struct sw_profile_config *p,
+                  const struct sw_accelerator_config *a, const struct sw_profile_config *assumed)
+{
+    const double best = sw_accelerator_best_share(a);
+    const char *about;
+    bool told;
+    take_own_peaks(p, a, &told);
+    for (int32_t i = 0; i < p->matmul.count && best > 0; i++) /* no kernel of this chip has more */
+        p->matmul.point[i].fraction =
+            p->matmul.point[i].fraction < best ? p->matmul.point[i].fraction : best;
+    widen_band(c, p, assumed, &about);
+    if (c->profile_at != NULL)
+        sw_config_note_at(c, c->profile_at,
+                          sw_config_format(c,
+                                           "the profile %s was measured on %s, a sibling of %s: "
+                                           "the band around its times %s%s%s%s",
+                                           sw_config_quote(c, p->name), p->accelerator, a->name,
+                                           about, told ? ", and the peaks of " : "",
+                                           told ? a->name : "", told ? " replace its own" : ""));
     p->source = sw_config_format(c, "measured on %s%s%s", p->accelerator,
                                  p->source != NULL ? ": " : "", p->source != NULL ? p->source : "");
     p->accelerator = a->name;

@@ -346,7 +346,8 @@ const struct field sw_accelerator_fields[] = {
      .example = "[h200-sxm-141gb]",
      .about =
          "names of accelerators of the same design: a profile that was measured on one of them "
-         "counts here, with a band twice as wide; of others the default one counts"},
+         "counts here, with a band twice as wide, but no wider than the default's; of others "
+         "the default one counts"},
     {.key = "products",
      .type = FIELD_CUSTOM,
      KEPT(products, products),
@@ -356,6 +357,34 @@ const struct field sw_accelerator_fields[] = {
      .schema = SW_PRODUCTS_SCHEMA,
      .about = SW_PRODUCTS_ABOUT "; a profile's matmul says how much of it software reaches"},
     ERRORS_OF(products),
+    {.key = "best_product",
+     .type = FIELD_REAL,
+     KEPT(best_product, best_product),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .example = "0.51",
+     .about = "fraction of the bf16 peak that the best matrix product measured on it reaches, "
+              "where no 'products' tell it: no software is taken to reach more; 0: not known"},
+    {.key = "training_product",
+     .type = FIELD_REAL,
+     KEPT(training_product, training_product),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .example = "0.4",
+     .about = "fraction of the bf16 peak that large matrix products of usual training software "
+              "reach on it, for the default profile; 0: what follows from 'products' or "
+              "'best_product', else what is assumed for the device"},
+    {.key = "product_source",
+     .type = FIELD_TEXT,
+     AT(product_source),
+     .brief = true,
+     .example = "'mamf-finder, 668 TFLOP/s'",
+     .about = "what 'best_product' and 'training_product' rest on; shown beside times that rest on "
+              "them"},
     {.key = "attention",
      .type = FIELD_SECTION,
      .offset = 0,

@@ -19,7 +19,9 @@
         .key = "attention", .type = FIELD_CUSTOM, at, .custom = &sw_type_curve, .example = "0.5",  \
         .schema = SW_CURVE_SCHEMA,                                                                 \
         .about = "fraction of the peak that long attention with heads of 128 reaches; or points "  \
-                 "[FLOP of one attention, fraction]; default: what is assumed for the device"      \
+                 "[FLOP of one kernel call, fraction]: of a ring one hop, of backward the five "   \
+                 "products that its kernel makes; smaller heads and shorter calls reach less of "  \
+                 "either; default: what is assumed for the device"                                 \
     }
 #define MEMORY(at)                                                                                 \
     {                                                                                              \
@@ -228,8 +230,8 @@ const struct field sw_profile_fields[] = {
      .example = "h100-sxm-80gb",
      .about =
          "name of the accelerator that it was measured on: on its siblings it counts with their "
-         "peaks and a band twice as wide, a cluster of others is priced with the default "
-         "profile; default: any"},
+         "peaks and a band twice as wide, but no wider than the default's; a cluster of "
+         "others is priced with the default profile; default: any"},
     MATMUL(KEPT(matmul, matmul)),
     ATTENTION(KEPT(attention, attention)),
     {.key = "attention_backward",

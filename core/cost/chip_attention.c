@@ -41,20 +41,22 @@ static double prefill_seconds(const struct sw_products *grid, double peak, doubl
                   start);
 }
 
-/* Then what is of its own software on this chip, of which the chip's kernels say nothing. */
-static bool measures_attention(const struct sw_profile_config *profile)
+/* True if the profile's attention was measured by size: the chip's kernels say nothing of it. */
+static bool measures_attention(const struct sw_cluster_config *cluster)
 {
+    const struct sw_profile_config *profile = &cluster->profile;
     for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++)
         if (profile->attention_by_size[i / SW_FEW_DTYPES][i % SW_FEW_DTYPES] != NULL)
             return true;
-    return profile->attention.count > 1;
+    return profile->attention.count > 1 &&
+           !sw_profile_assumes_attention(profile, &cluster->accelerator);
 }
 
 double sw_cost_chip_attention_seconds(const struct sw_program *p, const struct sw_op *op,
                                       const struct sw_cluster_config *cluster, double met)
 {
     const struct sw_accelerator_config *chip = &cluster->accelerator;
-    if (measures_attention(&cluster->profile) ||
+    if (measures_attention(cluster) ||
         (chip->prefill_attention == NULL && chip->decode_attention == NULL))
         return -1;
     if (op->kind != SW_OP_ATTENTION || sw_attention_keys(op) == SW_KEYS_SEQUENCE)

@@ -554,14 +554,38 @@ static void run_step(struct pricing *c)
     }
 }
 
+double sw_cost_parameters(const struct sw_program *program)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < program->value_count; i++) {
+        const struct sw_value *v = &program->values[i];
+        double elems = v->stack;
+        if (v->role != SW_ROLE_PARAMETER || v->copy || v->scales || v->base != i)
+            continue;
+        for (uint8_t d = 0; d < v->ndim; d++)
+            elems *= (double)v->size[d];
+        sum += elems;
+    }
+    return sum;
+}
+
 /* What the price rests on, and how far such prices have been off. */
-static void tell_profile(struct sw_cost *out, const struct sw_cluster_config *cluster)
+static void tell_profile(struct sw_cost *out, const struct sw_cluster_config *cluster,
+                         const struct sw_program *program)
 {
     const struct sw_profile_config *p = &cluster->profile;
     const struct sw_usual_software *usual = &sw_device_row(cluster->accelerator.device)->usual;
-    out->band_low_seconds = out->step_seconds * (p->band_low > 0 ? p->band_low : usual->band_low);
-    out->band_high_seconds =
-        out->step_seconds * (p->band_high > 0 ? p->band_high : usual->band_high);
+    double low = p->band_low > 0 ? p->band_low : usual->band_low,
+           high = p->band_high > 0 ? p->band_high : usual->band_high;
+    out->band_measured = p->error > 0 && (low != usual->band_low || high != usual->band_high);
+    if (sw_profile_is_default(p) && !sw_profile_is_of_servers(p) &&
+        sw_cost_parameters(program) < usual->small_parameters) {
+        out->band_note = usual->small_source;
+        low = usual->small_low;
+        high = usual->small_high;
+    }
+    out->band_low_seconds = out->step_seconds * low;
+    out->band_high_seconds = out->step_seconds * high;
     out->profile = p->name != NULL ? p->name : sw_profile_default(&cluster->accelerator).name;
     out->calibration = p->source != NULL          ? p->source
                        : sw_profile_is_default(p) ? usual->source
@@ -648,7 +672,7 @@ static int price(const struct sw_program *program, const struct sw_cluster_confi
     }
     out->step_seconds = c->now.compute;
     if (ideal == NULL)
-        tell_profile(out, cluster);
+        tell_profile(out, cluster, program);
     out->compute_seconds = c->now.busy;
     memcpy(out->exposed_seconds, c->now.exposed, sizeof out->exposed_seconds);
     out->parts.weights = c->now.work[SW_WORK_WEIGHTS];

@@ -42,14 +42,16 @@ struct sw_cost {
     double step_seconds, compute_seconds;
     struct sw_cost_parts parts;
     double band_low_seconds, band_high_seconds; /* the step's 10th and 90th percentile */
-    const char *profile;                        /* its name; of the cluster, never NULL */
-    const char *calibration;                    /* what it rests on; of the cluster, never NULL */
-    int32_t profile_runs;                       /* measured runs behind it; 0: not told */
-    double profile_error;                       /* mean error of those left out; 0: not told */
-    const char *note;                           /* sw_profile_note; of the cluster, never NULL */
-    double exposed_seconds[SW_AXIS_COUNT];      /* waits, by the axes of what was waited for */
-    double communication_bytes[SW_AXIS_COUNT];  /* sent by one rank in a step; a group of several
-                                                   axes counts for each in proportion to size - 1 */
+    bool band_measured;                         /* true if the profile's own runs tell the band */
+    const char *band_note;                 /* why it is wider than the profile's; NULL: it is not */
+    const char *profile;                   /* its name; of the cluster, never NULL */
+    const char *calibration;               /* what it rests on; of the cluster, never NULL */
+    int32_t profile_runs;                  /* measured runs behind it; 0: not told */
+    double profile_error;                  /* mean error of those left out; 0: not told */
+    const char *note;                      /* sw_profile_note; of the cluster, never NULL */
+    double exposed_seconds[SW_AXIS_COUNT]; /* waits, by the axes of what was waited for */
+    double communication_bytes[SW_AXIS_COUNT]; /* sent by one rank in a step; a group of several
+                                                  axes counts for each in proportion to size - 1 */
     /* A ring over sp hides its hops on its outermost link only behind blocks of ring_needs_tokens;
      * ring_link empty: no ring, or all of it on the innermost link. */
     char ring_link[SW_NAME_BYTES]; /* cut short if need be */
@@ -57,6 +59,9 @@ struct sw_cost {
     int32_t region_count;
     struct sw_region_cost region[SW_COST_MAX_REGIONS];
 };
+
+/* Parameters of a program's model, whatever precision and copies its state has them in. */
+double sw_cost_parameters(const struct sw_program *program);
 
 /* The program must be laid out. workload: of a program of serving; NULL of others, and where
  * nothing is known of it. Errors (SW_ENVIRONMENT): memory; more regions than SW_COST_MAX_REGIONS.
@@ -213,8 +218,12 @@ double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_
                                const struct sw_product *product, double step_bytes);
 /* Angles that a rotary embedding takes sine and cosine of; 0 of every other op. */
 double sw_cost_angles(const struct sw_program *program, const struct sw_op *op);
+/* Share of what long attention with heads of 128 reaches that such heads and so many queries of a
+ * call do: 1 of devices that are not filled by tiles. */
+double sw_cost_attention_shape(const struct sw_accelerator_config *accelerator, double head_dim,
+                               double length);
 /* Fraction of peak that a product [m,k] x [k,n] reaches by tiles and the cluster's profile; causal
- * attention over `length` queries. */
+ * attention over `length` queries in one kernel call of so many flops: of a ring one hop. */
 double sw_cost_matmul_share(const struct sw_cluster_config *cluster, double m, double n, double k);
 double sw_cost_attention_share(const struct sw_cluster_config *cluster, double flops,
                                double head_dim, double length);

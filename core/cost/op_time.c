@@ -11,8 +11,8 @@
 
 #include <math.h>
 
-/* A curve of several points was measured at each size and tells all; a single point is what large
- * sizes reach. */
+/* A curve of several points tells all of matrix products: shares at each size as measured, whatever
+ * their shapes; a single point is what large sizes reach. */
 static bool is_measured(const struct sw_curve *curve)
 {
     return curve->count > 1;
@@ -70,15 +70,22 @@ double sw_cost_matmul_share(const struct sw_cluster_config *cluster, double m, d
            (a->compute_units > 0 ? tile_share(device, m, n, a->compute_units) : 1);
 }
 
+double sw_cost_attention_shape(const struct sw_accelerator_config *a, double head_dim,
+                               double length)
+{
+    if (!sw_device_row(a->device)->tiled)
+        return 1;
+    const struct sw_device_prices *device = sw_accelerator_prices(a);
+    return head_dim * (128 + device->half_head) / (128 * (head_dim + device->half_head)) * length /
+           (length + device->diagonal_block);
+}
+
+/* flops: of one call. A curve, too, is of long calls with heads of 128. */
 static double attention_share(const struct sw_cluster_config *cluster, const struct sw_curve *curve,
                               double flops, double head_dim, double length)
 {
-    const double share = share_of(cluster, curve, flops);
-    if (is_measured(curve) || !sw_device_row(cluster->accelerator.device)->tiled)
-        return share;
-    const struct sw_device_prices *device = sw_accelerator_prices(&cluster->accelerator);
-    return share * head_dim * (128 + device->half_head) / (128 * (head_dim + device->half_head)) *
-           length / (length + device->diagonal_block);
+    return share_of(cluster, curve, flops) *
+           sw_cost_attention_shape(&cluster->accelerator, head_dim, length);
 }
 
 double sw_cost_attention_share(const struct sw_cluster_config *cluster, double flops,
@@ -163,11 +170,12 @@ static double attention_seconds(const struct sw_program *p, const struct sw_op *
         p->values[op->in[1].value].role == SW_ROLE_CACHE)
         return cached_seconds(p, op, cluster, flops);
     const struct sw_profile_config *profile = &cluster->profile;
+    const double calls = sw_op_is_ring(op) ? sw_axes_size(&p->mesh, op->axes) : 1; /* hops */
     const bool backward = op->kind == SW_OP_ATTENTION_GRAD && profile->attention_backward.count > 0;
     return flops /
            (peak_of(cluster, p->values[op->in[0].value].dtype) *
             attention_share(cluster, backward ? &profile->attention_backward : &profile->attention,
-                            flops, head_dim, length));
+                            flops / calls, head_dim, length));
 }
 
 /* Products that were measured: the profile's own, or in bf16 those of a chip; NULL: by tiles. A

@@ -213,10 +213,16 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
     if (first->run.cluster.profile.gradient_copies > 0)
         printf("gradient_copies: %d # as described\n", first->run.cluster.profile.gradient_copies);
     print_band(&other);
-    if (c.matmul >= most && c.attention >= most && c.memory >= most)
+    const struct sw_efficiency ceiling = sw_fit_ceilings(set, name);
+    if (c.matmul >= most * ceiling.matmul && c.attention >= most * ceiling.attention &&
+        c.memory >= most * ceiling.memory)
         printf("# Every share is at its most: raise 'peak' and 'memory_bandwidth' of %s, or the "
                "runs\n# were not made on it.\n",
                first->run.cluster.accelerator.name);
+    else if (c.matmul >= most * ceiling.matmul)
+        printf("# matmul is at its most, %.3f: no product that was measured on %s reaches more, so "
+               "that\n# these runs, which do, are not all that the price is of.\n",
+               c.matmul, first->run.cluster.accelerator.name);
     if (c.matmul < least && c.attention < least && c.memory < least)
         printf("# Every share is at its least: the runs took longer than any software does; check "
                "the units\n# of what was measured, and that they were made on %s.\n",

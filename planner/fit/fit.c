@@ -34,6 +34,8 @@ static int predict(struct sw_fit_run *r, const struct sw_efficiency *constants,
     }
     if (sw_cost_price(r->program, &r->run.cluster, NULL, &cost, err) != 0)
         return -1;
+    r->band_low = cost.band_low_seconds / cost.step_seconds;
+    r->band_high = cost.band_high_seconds / cost.step_seconds;
     r->predicted = (double)r->program->tokens_per_step /
                    (cost.step_seconds * sw_mesh_rank_count(&r->program->mesh));
     return 0;
@@ -102,14 +104,30 @@ static int objective(struct sw_fit_set *set, const char *group, const char *with
     return 0;
 }
 
-/* What is assumed for the device of the last of the group's runs. */
-static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *group)
+static const struct sw_accelerator_config *chip_of(const struct sw_fit_set *set, const char *group)
 {
     int32_t last = set->count - 1;
     while (last > 0 && !is_of(&set->run[last], group))
         last--;
-    const struct sw_profile_config p = sw_profile_default(&set->run[last].run.cluster.accelerator);
-    return (struct sw_efficiency){p.matmul.point[0].fraction, p.attention.point[0].fraction,
+    return &set->run[last].run.cluster.accelerator;
+}
+
+struct sw_efficiency sw_fit_ceilings(const struct sw_fit_set *set, const char *group)
+{
+    const struct sw_accelerator_config *chip = chip_of(set, group);
+    const struct sw_share_ceilings *device = &sw_device_row(chip->device)->ceilings;
+    const double best = sw_accelerator_best_share(chip);
+    return (struct sw_efficiency){best > 0 && best < device->matmul ? best : device->matmul,
+                                  device->attention, device->memory, 0};
+}
+
+/* What is assumed for the device of the last of the group's runs; attention's share is that of a
+ * call in the middle of what published runs make, 2.5e12 FLOP. */
+static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *group)
+{
+    const struct sw_profile_config p = sw_profile_default(chip_of(set, group));
+    return (struct sw_efficiency){p.matmul.point[0].fraction,
+                                  sw_cost_efficiency(&p.attention, 2.5e12, 1),
                                   p.memory.point[0].fraction, 0};
 }
 
@@ -119,9 +137,10 @@ static int search(struct sw_fit_set *set, const char *group, const char *without
                   const double start[3], double host, size_t ways, double x[3], double *best,
                   struct sw_error *err)
 {
-    /* nothing runs faster than its data sheet says, and nothing measured so far below a twentieth
-     */
-    static const double least = 0.05, most = 1, first_step = 0.16, last_step = 0.005;
+    /* nothing measured so far is below a twentieth */
+    static const double least = 0.05, first_step = 0.16, last_step = 0.005;
+    const struct sw_efficiency ceiling = sw_fit_ceilings(set, group);
+    const double most[3] = {ceiling.matmul, ceiling.attention, ceiling.memory};
     static const double directions[ALL_WAYS][3] = {{1, 1, 1},  {1, 0, 0},  {0, 1, 0}, {0, 0, 1},
                                                    {1, -1, 0}, {1, 0, -1}, {0, 1, -1}};
     memcpy(x, start, 3 * sizeof *x);
@@ -135,7 +154,7 @@ static int search(struct sw_fit_set *set, const char *group, const char *without
                 double at[3], value;
                 for (int32_t i = 0; i < 3; i++) {
                     at[i] = x[i] * exp((d % 2 != 0 ? -step : step) * directions[d / 2][i]);
-                    at[i] = at[i] < least ? least : at[i] > most ? most : at[i];
+                    at[i] = at[i] < least ? least : at[i] > most[i] ? most[i] : at[i];
                 }
                 if (objective(set, group, without, start, at, host, &value, err) != 0)
                     return -1;
@@ -281,8 +300,7 @@ static int summarize(const struct sw_fit_set *set, const char *group, const char
         out->models += is_first_of_model(set, group, i) ? 1 : 0;
         errors[out->count] = fabs(sw_fit_error(r));
         ratios[out->count] = r->predicted / r->measured;
-        const struct sw_profile_config *p = &r->run.cluster.profile;
-        out->inside += ratios[out->count] >= p->band_low && ratios[out->count] <= p->band_high;
+        out->inside += ratios[out->count] >= r->band_low && ratios[out->count] <= r->band_high;
         out->bias += sw_fit_error(r);
         out->mean += errors[out->count++];
     }

@@ -45,6 +45,7 @@ struct sw_fit_run {
     struct sw_program *program; /* NULL: skipped */
     int64_t memory_bytes;       /* arena + reserved */
     double measured, predicted; /* tokens/s per accelerator */
+    double band_low, band_high; /* of measured / predicted time, as predicted last */
 };
 
 struct sw_fit_set {
@@ -90,6 +91,9 @@ double sw_fit_error(const struct sw_fit_run *run);
  * than SW_FIT_ENOUGH runs do not tell three constants apart: then one factor of all that is assumed
  * is fitted. Of twice as many the host's time is fitted as well, one of a few. */
 enum { SW_FIT_ENOUGH = 4 };
+/* Shares that no kernel was measured to exceed on the chip of a group (NULL: all), as far as is
+ * known: no fit goes above them. */
+struct sw_efficiency sw_fit_ceilings(const struct sw_fit_set *set, const char *group);
 int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *without,
                      struct sw_efficiency *out, struct sw_error *err);
 

@@ -127,6 +127,8 @@ static void introduction(FILE *out, const struct sw_explain *x)
     sw_text_write_html(out, c->cost.calibration);
     if (c->cost.profile_error > 0)
         fprintf(out, "; mean error %.1f %% on models left out", 100 * c->cost.profile_error);
+    if (c->cost.band_note != NULL)
+        fprintf(out, "; %s", c->cost.band_note);
     fputs(".</p>\n", out);
     if (x->run->says_steps) {
         char line[160];

@@ -27,7 +27,7 @@ static double total_exposed(const struct sw_cost *cost)
 
 const char *sw_report_band(const struct sw_cost *cost)
 {
-    return cost->profile_error > 0 ? "in 80 % of cases" : "assumed";
+    return cost->band_measured ? "in 80 % of cases" : "assumed";
 }
 
 void sw_report_trust(FILE *out, const struct sw_cost *cost)
@@ -40,6 +40,8 @@ void sw_report_trust(FILE *out, const struct sw_cost *cost)
             sw_format_seconds(cost->band_high_seconds, b), cost->profile, cost->calibration);
     if (cost->profile_error > 0)
         fprintf(out, "; mean error %.1f %% on models left out", 100 * cost->profile_error);
+    if (cost->band_note != NULL)
+        fprintf(out, "; %s", cost->band_note);
     fputc('\n', out);
     if (cost->note[0] != '\0')
         fprintf(out, "          %s\n", cost->note);

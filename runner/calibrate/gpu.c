@@ -2,6 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/number.h"
+#include "core/cost/cost.h"
 #include "core/programs/compile.h"
 #include "runner/collective/comm.h"
 #include "runner/rank/execute.h"
@@ -253,6 +254,16 @@ static double net_seconds(struct run *r, int32_t i, double calls, double mark)
     return net > 0.1 * whole ? net : 0.1 * whole; /* clocks have ticks */
 }
 
+/* Of attention the share of a long call's rate that its heads and length reach; else 1. */
+static double shape_of(const struct sw_program *p, const struct sw_op *op)
+{
+    static const struct sw_accelerator_config gpu = {.device = SW_DEVICE_CUDA};
+    if (sw_op_info(op->kind)->cost_class != SW_CLASS_ATTENTION)
+        return 1;
+    return sw_cost_attention_shape(&gpu, op->as.attention.head_dim,
+                                   (double)p->values[op->in[0].value].local[1]);
+}
+
 /* Every op's time goes to its curve, that of matrix products without launches to *matmul_seconds.
  */
 static void collect(struct measuring *m, struct run *r, double *matmul_seconds)
@@ -270,8 +281,10 @@ static void collect(struct measuring *m, struct run *r, double *matmul_seconds)
                 *matmul_seconds += seconds - launches;
             /* sums take a launch off each part, prices have one for the op */
             const double missing = (sw_rate_parts(p, &p->ops[i]) - 1) * launches;
+            /* a curve of attention is of long calls with heads of 128 */
+            const double as_long = launches + (seconds - launches) * shape_of(p, &p->ops[i]);
             if (r->options.compute == SW_BF16_T)
-                sw_rate_add(&m->rates, p, &p->ops[i], region->repeat, seconds + missing,
+                sw_rate_add(&m->rates, p, &p->ops[i], region->repeat, as_long + missing,
                             bucket_unit);
         }
     }

@@ -58,7 +58,7 @@ static void the_default_is_of_the_device(void **state)
     for (size_t i = 0; i < 2; i++) {
         char text[512];
         snprintf(text, sizeof text, CLUSTER_OF(CHIP("cuda"), "%s"), autos[i]);
-        expect_cluster(text, "", "default 0.28 3 0.7..1.3");
+        expect_cluster(text, "", "default 0.25 3 0.7..1.3");
     }
     expect_cluster(CLUSTER_OF(CHIP("cpu"), ""), "", "default 0.3 0 0.7..1.3");
 }
@@ -173,7 +173,7 @@ static void a_profile_is_of_its_chip(void **state)
     expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: q.yaml\n"),
                    "here.yaml:5:10: note: the profile 'foundry' was measured on a100, not on h100: "
                    "the default profile is used\n",
-                   "default 0.28 3 0.7..1.3");
+                   "default 0.25 3 0.7..1.3");
 }
 
 /* One of the same design counts, with twice the band but no more than what is assumed of none. */
@@ -187,22 +187,22 @@ static void a_siblings_profile_has_a_wider_band(void **state)
     "GB/s}\n" more
 #define WIDER                                                                                      \
     "here.yaml:5:10: note: the profile 'foundry' was measured on a100, a sibling of h100: the "    \
-    "band around its times is twice as wide\n"
+    "band around its times "
     static const struct {
         const char *text, *said, *expected;
     } cases[] = {
-        {"accelerator: a100\nattention: 0.2\nband_low: 0.95\nband_high: 1.1\n", WIDER,
-         "foundry 0.2 3 0.9..1.2"},
-        {"accelerator: a100\nattention: 0.2\nband_low: 0.8\nband_high: 1.2\n", WIDER,
-         "foundry 0.2 3 0.7..1.3"},
-        {"accelerator: a100\nattention: 0.2\nband_low: 0.5\nband_high: 1.6\n", WIDER,
-         "foundry 0.2 3 0.5..1.6"},
+        {"accelerator: a100\nattention: 0.2\nband_low: 0.95\nband_high: 1.1\n",
+         WIDER "is twice as wide\n", "foundry 0.2 3 0.9..1.2"},
+        {"accelerator: a100\nattention: 0.2\nband_low: 0.8\nband_high: 1.2\n",
+         WIDER "is wider, 0.70 to 1.30 times them\n", "foundry 0.2 3 0.7..1.3"},
+        {"accelerator: a100\nattention: 0.2\nband_low: 0.5\nband_high: 1.6\n",
+         WIDER "stays as it is\n", "foundry 0.2 3 0.5..1.6"},
         {"accelerator: h100\nattention: 0.2\nband_low: 0.95\nband_high: 1.1\n", "",
          "foundry 0.2 3 0.95..1.1"},
         {"accelerator: h100-nv\nattention: 0.2\n",
          "here.yaml:5:10: note: the profile 'foundry' was measured on h100-nv, not on h100: the "
          "default profile is used\n",
-         "default 0.28 3 0.7..1.3"},
+         "default 0.25 3 0.7..1.3"},
     };
     char text[512];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -232,7 +232,7 @@ static void a_siblings_profile_has_a_wider_band(void **state)
         expect_cluster(
             NEAR("profile: s.yaml\n"),
             "here.yaml:5:10: note: the profile 'foundry' was measured on a100, a sibling "
-            "of h100: the band around its times is twice as wide, and the peaks of h100 replace "
+            "of h100: the band around its times stays as it is, and the peaks of h100 replace "
             "its own\n",
             "foundry 0.2 3 0.7..1.3");
     }
@@ -321,10 +321,10 @@ static void a_run_and_set_replace_it(void **state)
         const char *more, *set, *expected;
     } cases[] = {
         {"", NULL, "foundry 0.2 3 0.95..1.1"},
-        {"profile: auto\n", NULL, "default 0.28 3 0.7..1.3"},
+        {"profile: auto\n", NULL, "default 0.25 3 0.7..1.3"},
         {"profile: {name: me, attention: 0.4}\n", NULL, "me 0.4 3 0.7..1.3"},
-        {"", "profile=auto", "default 0.28 3 0.7..1.3"},
-        {"", "cluster.profile=auto", "default 0.28 3 0.7..1.3"},
+        {"", "profile=auto", "default 0.25 3 0.7..1.3"},
+        {"", "cluster.profile=auto", "default 0.25 3 0.7..1.3"},
         {"", "cluster.profile.attention=0.35", "foundry 0.35 3 0.95..1.1"},
         {"profile: auto\n", "profile.attention=0.45", "custom 0.45 3 0.7..1.3"},
         {"", "profile=p.yaml", "foundry 0.2 3 0.95..1.1"},
@@ -354,7 +354,7 @@ static void older_accelerators_still_count(void **state)
     expect_cluster(CLUSTER_OF(CHIP("cuda") ", efficiency: {}, launch_latency: 2 us", ""),
                    NOTE("efficiency", "107")
                        MOVE NOTE("launch_latency", "123") "move it there, or leave it out\n",
-                   "default 0.28 2 0.7..1.3");
+                   "default 0.25 2 0.7..1.3");
 }
 
 /* Clusters of one fabric share a file of points. */

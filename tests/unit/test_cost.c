@@ -368,6 +368,11 @@ static void shapes(void **state)
     const double narrow = sw_cost_attention_share(&a, 1e12, 64, 8192);
     assert_true(narrow > 0.8 * wide && narrow < 0.9 * wide);
     assert_true(sw_cost_attention_share(&a, 1e12, 128, 256) < 0.7 * wide);
+    /* a curve of several points is of long calls with heads of 128, too */
+    a.profile.attention = (struct sw_curve){2, {{1e11, 0.2}, {1e13, 0.4}}};
+    sw_test_close_to(sw_cost_attention_share(&a, 1e12, 64, 256),
+                     sw_cost_attention_share(&a, 1e12, 128, 8192) * narrow / wide * (256.0 / 384) /
+                         (8192.0 / 8320));
 }
 
 static struct sw_program *compile_on(const struct sw_run_config *run, struct sw_mesh mesh)
@@ -383,6 +388,38 @@ static struct sw_program *compile_on(const struct sw_run_config *run, struct sw_
         sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0)
         fail_msg("%s", err.message);
     return p;
+}
+
+/* The curve's size is one kernel call's: of a ring one hop, whose flops are those of the op over
+ * its ranks; of backward what its kernel does, five products where forward does two. */
+static void attention_by_call(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = sw_test_cost_run(1, 16, "90 GB/s", "5 GB/s");
+    struct sw_config *config = sw_test_read_run(&t);
+    for (int32_t sp = 1; sp <= 8; sp *= 2) {
+        struct sw_program *p = compile_on(sw_config_run(config), sw_mesh_make(1, 16 / sp, 1, sp));
+        struct sw_cluster_config c = sw_config_run(config)->cluster;
+        int32_t found = 0;
+        c.accelerator.device = SW_DEVICE_CUDA;
+        c.profile.launch_latency_s = 0;
+        c.profile.memory = (struct sw_curve){1, {{1, 1}}};
+        c.accelerator.memory_bandwidth = 1e30;
+        for (int32_t i = 0; i < p->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            const double flops = sw_op_cost(p, op).flops, call = flops / sp;
+            if (sw_op_info(op->kind)->cost_class != SW_CLASS_ATTENTION)
+                continue;
+            found |= op->kind == SW_OP_ATTENTION_GRAD ? 2 : 1;
+            c.profile.attention = (struct sw_curve){2, {{call * 0.999, 0.1}, {call, 0.5}}};
+            const double here = sw_cost_compute_seconds(p, op, &c, NULL);
+            c.profile.attention = (struct sw_curve){2, {{call * 1.001, 0.1}, {call * 2, 0.5}}};
+            sw_test_close_to(sw_cost_compute_seconds(p, op, &c, NULL) / here, 5);
+        }
+        assert_int_equal(found, 3);
+        sw_program_free(p);
+    }
+    sw_config_free(config);
 }
 
 /* Software that copies whole gradients reads and writes each once more where fsdp splits its
@@ -606,7 +643,8 @@ static void devices(void **state)
     }
 }
 
-/* Long sequences at heads of 128 reach half of the peak on every CUDA chip that nobody measured. */
+/* Long sequences at heads of 128 reach half of the peak on every CUDA chip that nobody measured,
+ * and calls of less work less. */
 static void attention_of_chips(void **state)
 {
     (void)state;
@@ -616,9 +654,13 @@ static void attention_of_chips(void **state)
             .accelerator = {.device = cuda, .compute_units = units}};
         struct sw_cluster_config told = untold;
         told.profile = sw_profile_default(&told.accelerator);
-        const double long_row = 1e9;
-        assert_true(fabs(sw_cost_attention_share(&told, 1e15, 128, long_row) - 0.28) < 1e-6);
-        assert_true(fabs(sw_cost_attention_share(&untold, 1e15, 128, long_row) - 0.28) < 1e-6);
+        const double long_row = 1e15;
+        const double calls[][2] = {{1e9, 0.25}, {1e12, 0.25}, {1e13, 0.33}, {1e15, 0.5}};
+        for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+            const double share = calls[i][1];
+            sw_test_close_to(sw_cost_attention_share(&told, calls[i][0], 128, long_row), share);
+            sw_test_close_to(sw_cost_attention_share(&untold, calls[i][0], 128, long_row), share);
+        }
     }
 }
 
@@ -644,6 +686,7 @@ int main(void)
         cmocka_unit_test(waits_for_its_host),
         cmocka_unit_test(has_a_band),
         cmocka_unit_test(shapes),
+        cmocka_unit_test(attention_by_call),
         cmocka_unit_test(counts_messages),
         cmocka_unit_test(devices),
         cmocka_unit_test(attention_of_chips),

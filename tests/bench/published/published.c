@@ -101,6 +101,75 @@ static int print_summary(const struct sw_fit_set *set, const char *name, bool ba
     return 0;
 }
 
+/* Runs that are alike in what prices depend on: sequence length or parameters from `least` on and
+ * below the next class's. */
+struct class
+{
+    const char *name;
+    double least;
+};
+static const struct class lengths[] = {{"at most 4k tokens", 0},
+                                       {"more than 4k tokens", 4097},
+                                       {"16k tokens and more", 16384},
+                                       {"64k tokens and more", 65536},
+                                       {NULL, INFINITY}};
+static const struct class sizes[] = {{"models below 1.6B", 0},
+                                     {"1.6B and more", 1.6e9},
+                                     {"10B and more", 1e10},
+                                     {"40B and more", 4e10},
+                                     {NULL, INFINITY}};
+enum { FEW_OF_CLASS = 20 }; /* fewer are listed one by one */
+
+static bool is_inside(const struct sw_fit_run *r)
+{
+    const double ratio = r->predicted / r->measured;
+    return ratio >= r->band_low && ratio <= r->band_high;
+}
+
+static bool is_of_class(const struct sw_fit_run *r, const struct class *class, bool by_length)
+{
+    if (r->skipped[0] != '\0' || r->program == NULL)
+        return false;
+    const double value =
+        by_length ? (double)r->run.sequence_length : sw_cost_parameters(r->program);
+    return value >= class[0].least && value < class[1].least;
+}
+
+static void print_class(const struct sw_fit_set *set, const struct class *class, bool by_length)
+{
+    int32_t count = 0, inside = 0;
+    double mean = 0, sign = 0;
+    for (int32_t i = 0; i < set->count; i++) {
+        const struct sw_fit_run *r = &set->run[i];
+        if (!is_of_class(r, class, by_length))
+            continue;
+        count++;
+        inside += is_inside(r);
+        mean += fabs(sw_fit_error(r));
+        sign += sw_fit_error(r);
+    }
+    if (count == 0)
+        return;
+    printf("| %s | %d | %.1f %% | %+.1f %% | %.0f %% |\n", class->name, count, 100 * mean / count,
+           100 * sign / count, 100.0 * inside / count);
+    for (int32_t i = 0; i < set->count && count < FEW_OF_CLASS; i++)
+        if (is_of_class(&set->run[i], class, by_length))
+            printf("| - %s %s | | | %+.1f %% | %s |\n", set->run[i].software, set->run[i].label,
+                   100 * sw_fit_error(&set->run[i]),
+                   is_inside(&set->run[i]) ? "inside" : "outside");
+}
+
+/* Bands are to hold in every class, not only on the whole. */
+static void print_classes(const struct sw_fit_set *set)
+{
+    printf("\n| class | runs | mean error | signed mean | inside the band |\n"
+           "| --- | ---: | ---: | ---: | ---: |\n");
+    for (const struct class *c = lengths; c->name != NULL; c++)
+        print_class(set, c, true);
+    for (const struct class *c = sizes; c->name != NULL; c++)
+        print_class(set, c, false);
+}
+
 static int print_table(const struct sw_fit_set *set, bool banded, struct sw_error *err)
 {
     int32_t over = 0;
@@ -191,6 +260,8 @@ int main(int argc, char **argv)
         status = predict(&set, fit, &err);
     if (status == 0)
         status = print_table(&set, !fit, &err);
+    if (status == 0 && assumed)
+        print_classes(&set);
 out:
     if (status != 0)
         fprintf(stderr, "%s\n", err.message);

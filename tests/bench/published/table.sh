@@ -20,14 +20,17 @@ trap 'rm -f "$runs"' EXIT
     clusters=("$configs"/h100-64x8.yaml "$configs"/dgx-a100-16x8.yaml "$configs"/dgx-a100-40gb-16x8.yaml
         "$configs"/h200-16x8.yaml "$configs"/dgx-b200-8x8.yaml "$configs"/tpu-v4-256.yaml
         "$configs"/tpu-v5e-256.yaml "$configs"/tpu-v5p-512.yaml clusters/torchtitan-h100.yaml clusters/fms-*.yaml)
+    newer=("$configs"/h100-8x8.yaml "$configs"/tpu-v6e-256.yaml "$configs"/../models/qwen3-8b.yaml models/qwen3-0.6b.yaml
+        clusters/kempner-h200.yaml clusters/internevo-a100.yaml)
     echo
     echo "## Other software: constants fitted to all other models of the same software and accelerator"
     echo
     "$bench" --fit "${clusters[@]}" data/published_other.csv
     echo
-    echo "## Other software and llm-foundry with the default profile, which was fitted to all of them together"
+    echo "## All software with the default profile, which was fitted to those of the tables above together"
     echo
-    "$bench" --default "${clusters[@]}" clusters/foundry-*.yaml data/published_other.csv data/published_fsdp.csv |
+    "$bench" --default "${clusters[@]}" "${newer[@]}" clusters/foundry-*.yaml data/published_other.csv data/published_fsdp.csv \
+        data/published_2026.csv |
         grep -v 'not priced'
 } >"$runs"
 bounds=$(./bounds.py "$build" "$runs")
