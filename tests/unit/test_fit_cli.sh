@@ -32,7 +32,7 @@ grep -q 'efa: 20 collectives, mean error' "$out/links" || fail "no links"
 "$plan" check "$out/c.yaml" | grep -q 'ok, a cluster' || fail "the links are no YAML of ours"
 
 # what curves' files say of their errors is what it prints
-for cluster in h100-8x8:nvlink-h100 dgx-a100-16x8:nvlink-a100 dgx-b200-8x8:nvlink-b200 l40s-pcie-1x8:pcie-l40s; do
+for cluster in h100-8x8:nvlink-h100 dgx-a100-16x8:nvlink-a100 dgx-b200-8x8:nvlink-b200 gb200-nvl72-36x4:nvlink-gb200 l40s-pcie-1x8:pcie-l40s; do
     "$plan" fit $published/data/published_nccl.csv "configs/clusters/${cluster%:*}.yaml" | grep -o '[a-z_]*error: [-.0-9]*' |
         diff - <(grep -E '^[a-z_]*error: ' "configs/curves/nccl-${cluster#*:}.yaml") || fail "$cluster: other errors"
 done

@@ -36,7 +36,8 @@ rank() { # RUN SETTINGS CHIP...: each at least as fast as the one before, the fi
 long="--set sequence_length=1048576 --set global_batch_size=64 --set model.max_position_embeddings=1048576"
 for run in llama-8b-64 llama-70b-512 qwen3-8b-64 llama-3.1-8b-64; do
     rank configs/runs/$run.yaml '' h100-pcie-80gb h100-sxm-80gb h200-sxm-141gb b200-sxm-180gb
-    rank configs/runs/$run.yaml '' a100-sxm-80gb h100-sxm-80gb
+    rank configs/runs/$run.yaml '' a100-sxm-80gb h100-sxm-80gb gb200-186gb
+    rank configs/runs/$run.yaml '' mi300x-192gb mi355x-288gb
 done
 rank configs/runs/llama-8b-64.yaml '' a100-sxm-40gb a100-sxm-80gb h100-pcie-80gb
 rank configs/runs/llama-8b-64.yaml "$long" h100-pcie-80gb h100-sxm-80gb h200-sxm-141gb b200-sxm-180gb
