@@ -24,7 +24,7 @@ struct sw_place {
     int32_t column;   /* from 1 */
 };
 
-enum { SW_ERROR_BYTES = 1024, SW_ERROR_TEXT_BYTES = 2 * SW_ERROR_BYTES + 64 };
+enum { SW_ERROR_BYTES = 1280, SW_ERROR_TEXT_BYTES = 2 * SW_ERROR_BYTES + 64 };
 
 struct sw_error {
     enum sw_status status;

@@ -124,6 +124,11 @@ def random_slurm(rng, nodes, per_node, job):
         "continue": lambda: rng.choice(["requeue", "chain"]),
     }
     slurm = {key: make() for key, make in known.items() if rng.random() < 0.35}
+    if rng.random() < 0.3:
+        slurm.pop("mem", None)
+        slurm.update(rng.choice([{"mem_per_cpu": "2G"}, {"mem_per_gpu": "16G"}]))
+    if rng.random() < 0.3:
+        slurm["setup_node"] = rng.choice([["umask 027", "true"], "if true; then\n  umask 027\nfi\n"])
     if slurm.get("requeue") == "auto":
         del slurm["requeue"]
     if slurm.get("requeue") is False and slurm.get("continue") == "requeue":
@@ -185,6 +190,11 @@ def check_job(run, script, shown):
         complain(f"GPUs: {field(shown, 'TresPerNode')}, not {per_node}")
     if field(shown, "TimeLimit") in (None, "UNLIMITED", "Partition_Limit"):
         complain(f"no time limit: {shown}")
+    memory = {"mem_per_cpu": ("MinMemoryCPU", "2G"), "mem_per_gpu": ("MemPerTres", "gpu:16384")}
+    for key, (name, value) in memory.items():
+        # newer Slurms write "gres/gpu:16384", 22.05 "gres:gpu:16384"
+        if (field(shown, name) or "").endswith(value) != (key in slurm):
+            complain(f"{key}: {shown}")
     exclusive = slurm.get("exclusive", "auto")
     if (field(shown, "OverSubscribe") == "NO") != (exclusive in (True, "auto")):
         complain(f"exclusive {exclusive}: {field(shown, 'OverSubscribe')}")
@@ -324,7 +334,7 @@ PLACES = [["slurm", key] for key in (
 
 # Those of later keys, and of the script of a job that does not train. They are tried behind the
 # others, whose order is that of before.
-LATER_PLACES = [["slurm", key] for key in "segment nice cpus_per_task preflight".split()] + [
+LATER_PLACES = [["slurm", key] for key in "segment nice cpus_per_task preflight mem_per_cpu mem_per_gpu setup_node".split()] + [
     ["job", key] for key in "type checkpoint input output host token_file port shards".split()]
 
 
@@ -355,7 +365,8 @@ def names(script):
 ADDS = {"gres": {"--gres", "--gpus-per-node"}, "mail": {"--mail-type", "--mail-user"}, "signal": {"--signal"},
         "requeue": {"--requeue", "--no-requeue", "--requeue=expedite"}, "exclusive": {"--exclusive", "--mem"},
         "time": {"--time", "--signal"}, "slurm_version": set(), "log": set(), "job_name": set(), "mpi": set(),
-        "name": set(), "directory": set(), "checkpoint": set(), "data": set(), "init": set(), "setup": set(),
+        "name": set(), "directory": set(), "checkpoint": set(), "data": set(), "init": set(), "setup": set(), "setup_node": set(),
+        "mem_per_cpu": {"--mem", "--mem-per-cpu"}, "mem_per_gpu": {"--mem", "--mem-per-gpu"},
         "fabric": set(), "continue": {"--requeue", "--no-requeue", "--signal"}, "max_attempts": set(), "environment": set(), "container": set(), "srun_options": set(), "modules": set(),
         "cpu_bind": set(), "gpu_bind": set()}
 
@@ -446,7 +457,7 @@ def hostile_value(path, value, plain, scripts):
         may = {value.split("=")[0]}
     if not changed <= may or len(set(names(script))) != len(names(script)):
         complain(f"{what}: directives {changed}")
-    if key != "setup":
+    if key not in ("setup", "setup_node"):
         run_it(script)
     if os.path.exists(canary):
         complain(f"{what}: executed by the script")

@@ -73,6 +73,8 @@ static void same_slurm(const struct sw_slurm_config *a, const struct sw_slurm_co
     same_text(a->constraint, b->constraint);
     same_text(a->reservation, b->reservation);
     same_text(a->mem, b->mem);
+    same_text(a->mem_per_cpu, b->mem_per_cpu);
+    same_text(a->mem_per_gpu, b->mem_per_gpu);
     SAME(cpus_per_task);
     SAME(exclusive);
     same_text(a->version, b->version);
@@ -84,6 +86,7 @@ static void same_slurm(const struct sw_slurm_config *a, const struct sw_slurm_co
     SAME(segment);
     same_texts(&a->modules, &b->modules);
     same_texts(&a->setup, &b->setup);
+    same_texts(&a->setup_node, &b->setup_node);
     same_environment(&a->environment, &b->environment);
     same_text(a->fabric.name, b->fabric.name);
     same_environment(&a->fabric.environment, &b->fabric.environment);

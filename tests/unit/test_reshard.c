@@ -35,7 +35,7 @@ static void check(struct sw_mesh mesh, const char *from_text, const char *to_tex
     struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS];
     struct sw_error err = {0};
     int count = sw_reshard(&mesh, shape, NULL, &from, &to, steps, &err);
-    char got[1100] = "", names[32];
+    char got[SW_ERROR_BYTES + 64] = "", names[32];
     size_t used = 0;
     for (int i = 0; i < count; i++) {
         used += (size_t)snprintf(got + used, sizeof got - used, "%s%s %s", i > 0 ? "; " : "",

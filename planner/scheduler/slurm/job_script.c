@@ -37,7 +37,10 @@ enum { EARLY_SECONDS = 60, LEADS_IN_LIMIT = 4, MINUTES_OF_DAY = 1440 };
     X(EXCLUDE, "slurm.exclude", TEXT, "`slurm.exclude`")                                           \
     X(CPUS_PER_TASK, "slurm.cpus_per_task", TEXT, "`slurm.cpus_per_task`")                         \
     X(MEM, "slurm.mem", TEXT,                                                                      \
-      "`slurm.mem`; where it is not set and the job has whole nodes, 0: all memory of a node")     \
+      "`slurm.mem`; where none of the three is set and the job has whole nodes, 0: all memory of " \
+      "a node")                                                                                    \
+    X(MEM_PER_CPU, "slurm.mem_per_cpu", TEXT, "`slurm.mem_per_cpu`")                               \
+    X(MEM_PER_GPU, "slurm.mem_per_gpu", TEXT, "`slurm.mem_per_gpu`")                               \
     X(EXCLUSIVE, "slurm.exclusive", TEXT,                                                          \
       "nothing, or `=user` or `=mcs`; not set where `slurm.exclusive` is false")                   \
     X(SWITCHES, "slurm.switches", TEXT, "`slurm.switches`")                                        \
@@ -66,6 +69,7 @@ enum { EARLY_SECONDS = 60, LEADS_IN_LIMIT = 4, MINUTES_OF_DAY = 1440 };
     X(ENVIRONMENT, "environment", LINES,                                                           \
       "lines: export the variables of `slurm.fabric` and `slurm.environment`")                     \
     X(SETUP, "setup", LINES, "lines: `slurm.setup`, as they stand")                                \
+    X(SETUP_NODE, "setup_node", LINES, "lines: `slurm.setup_node`, on every node by srun")         \
     X(SRUN_OPTIONS, "srun_options", WORDS,                                                         \
       "words: bindings, `slurm.srun_options`, and pyxis' options of `slurm.container`")            \
     X(CONTAINER, "container", WORDS,                                                               \
@@ -200,7 +204,13 @@ static void set_shares(struct script *s, const struct sw_cluster_config *cluster
                                         : all                                 ? SW_EXCLUSIVE_YES
                                                                               : SW_EXCLUSIVE_NO;
     set(s, PLACE_EXCLUSIVE, values[exclusive]);
-    set(s, PLACE_MEM, slurm->mem != NULL ? slurm->mem : exclusive == SW_EXCLUSIVE_YES ? "0" : NULL);
+    const bool told = slurm->mem_per_cpu != NULL || slurm->mem_per_gpu != NULL;
+    set(s, PLACE_MEM,
+        slurm->mem != NULL                       ? slurm->mem
+        : exclusive == SW_EXCLUSIVE_YES && !told ? "0"
+                                                 : NULL);
+    set(s, PLACE_MEM_PER_CPU, slurm->mem_per_cpu);
+    set(s, PLACE_MEM_PER_GPU, slurm->mem_per_gpu);
     set(s, PLACE_GRES, slurm->gres);
     set(s, PLACE_GPUS_PER_NODE, slurm->gpus_per_node);
     if (slurm->gpus_per_node == NULL && gpu && asked < 0)
@@ -366,6 +376,27 @@ static void write_setup(FILE *out, const struct sw_texts *setup)
     fputs("set -u\n", out);
 }
 
+/* A step of one task a node. It is no MPI program, and has the memory and processors of the job. */
+static void write_setup_node(FILE *out, const struct sw_texts *setup)
+{
+    char *lines = NULL;
+    size_t bytes = 0;
+    FILE *script = setup->count > 0 ? open_memstream(&lines, &bytes) : NULL;
+    if (script == NULL)
+        return;
+    for (int32_t i = 0; i < setup->count; i++)
+        fprintf(script, "%s%s", i > 0 ? "\n" : "", setup->item[i]);
+    fclose(script);
+    fputs("# once on every node\n"
+          "srun --mpi=none --nodes=\"$SLURM_JOB_NUM_NODES\" --ntasks=\"$SLURM_JOB_NUM_NODES\" "
+          "--ntasks-per-node=1 \\\n"
+          "    --kill-on-bad-exit=1 bash -e -o pipefail -c ",
+          out);
+    sw_template_write_word(out, lines);
+    fputs(" || {\n    echo 'slurm.setup_node failed on a node' >&2\n    exit 3\n}\n", out);
+    free(lines);
+}
+
 static void write_words(FILE *out, const struct sw_argv *words)
 {
     for (int32_t i = 0; i < words->count; i++) {
@@ -398,10 +429,10 @@ static int out_of_memory(struct sw_error *err)
 /* Lines and words of the shell, ready. */
 static int set_blocks(struct script *s, struct sw_error *err)
 {
-    static const enum placeholder places[] = {PLACE_DIRECTIVES,   PLACE_MODULES,
-                                              PLACE_ENVIRONMENT,  PLACE_SETUP,
-                                              PLACE_SRUN_OPTIONS, PLACE_CONTAINER};
-    enum { DIRECTIVES, MODULES, ENVIRONMENT, SETUP, SRUN_OPTIONS, CONTAINER, BLOCKS };
+    static const enum placeholder places[] = {
+        PLACE_DIRECTIVES, PLACE_MODULES,      PLACE_ENVIRONMENT, PLACE_SETUP,
+        PLACE_SETUP_NODE, PLACE_SRUN_OPTIONS, PLACE_CONTAINER};
+    enum { DIRECTIVES, MODULES, ENVIRONMENT, SETUP, SETUP_NODE, SRUN_OPTIONS, CONTAINER, BLOCKS };
     const struct sw_slurm_config *slurm = sw_slurm_settings(&s->request->run->cluster);
     FILE *out[BLOCKS] = {NULL};
     char *block[BLOCKS] = {NULL};
@@ -412,10 +443,15 @@ static int set_blocks(struct script *s, struct sw_error *err)
         status = out[i] == NULL ? out_of_memory(err) : 0;
     }
     if (status == 0) {
+        if (slurm->cpus_per_task == 0)
+            fputs("# No --cpus-per-task, for slurm.cpus_per_task is not set: a rank gets Slurm's "
+                  "default, usually one processor.\n",
+                  out[DIRECTIVES]);
         write_directives(out[DIRECTIVES], &slurm->directives);
         write_modules(out[MODULES], &slurm->modules);
         write_environment(out[ENVIRONMENT], slurm);
         write_setup(out[SETUP], &slurm->setup);
+        write_setup_node(out[SETUP_NODE], &slurm->setup_node);
         status = write_rank_words(s->request, out[SRUN_OPTIONS], out[CONTAINER], err);
     }
     for (int32_t i = 0; i < BLOCKS; i++)

@@ -126,6 +126,28 @@ static void check_gpus(struct checking *k)
                               (int)per_node, gpus));
 }
 
+/* sbatch takes one of the three. */
+static void check_memory(struct checking *k)
+{
+    static const char *const keys[] = {"mem", "mem_per_cpu", "mem_per_gpu"};
+    const char *const values[] = {k->slurm->mem, k->slurm->mem_per_cpu, k->slurm->mem_per_gpu};
+    int32_t last = -1;
+    for (int32_t i = 0; i < 3; i++) {
+        if (values[i] == NULL)
+            continue;
+        if (last >= 0)
+            fail(k, place_of(k, keys[i], NULL),
+                 sw_config_format(k->c, "'%s' and '%s' both say how much memory a job has",
+                                  keys[last], keys[i]),
+                 "write one of the two; in a run, null takes the cluster's away");
+        last = i;
+    }
+    if (k->slurm->mem_per_gpu != NULL && sw_slurm_gpus(k->slurm) <= 0 &&
+        !sw_device_row(k->run->cluster.accelerator.device)->allocated)
+        fail(k, place_of(k, "mem_per_gpu", NULL), "'mem_per_gpu' is set, and no GPU is asked for",
+             "use 'mem_per_cpu' or 'mem'");
+}
+
 static void check_times(struct checking *k)
 {
     const struct sw_slurm_config *s = k->slurm;
@@ -241,6 +263,7 @@ static void check_settings(struct checking *k)
     check_version(k);
     check_continue(k);
     check_times(k);
+    check_memory(k);
     check_options(k, "directives", NULL, &k->slurm->directives);
     check_options(k, "srun_options", NULL, &k->slurm->srun_options);
     check_container(k);

@@ -22,8 +22,8 @@ struct sw_slurm_config {
     enum sw_exclusive exclusive;
     const char *gres, *gpus_per_node;
     int32_t cpus_per_task;
-    const char *cpu_bind, *gpu_bind; /* of srun */
-    const char *mem;                 /* e.g. '0' */
+    const char *cpu_bind, *gpu_bind;             /* of srun */
+    const char *mem, *mem_per_cpu, *mem_per_gpu; /* one of them: '0' */
     const char *time, *time_min, *switches;
     int32_t segment; /* nodes */
     const char *dependency, *begin;
@@ -33,7 +33,7 @@ struct sw_slurm_config {
     const char *signal; /* "USR1", "USR1@300", "none" */
     enum sw_requeue requeue;
     const char *mpi; /* of srun */
-    struct sw_texts modules, setup;
+    struct sw_texts modules, setup, setup_node;
     struct sw_environment environment;
     struct sw_fabric_config fabric;
     struct sw_container_config container;

@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,17 @@ static char **text_of(job_desc_msg_t *d, const char *name)
     return NULL;
 }
 
+/* "gres:gpu:16384", in megabytes. */
+static bool read_memory_per_gpu(const char *value, struct described_job *job)
+{
+    uint64_t memory = 0;
+    if (!read_memory(value, &memory))
+        return false;
+    snprintf(job->memory_of_gpu, sizeof job->memory_of_gpu, SW_SLURM_GRES "gpu:%" PRIu64, memory);
+    job->desc.mem_per_tres = job->memory_of_gpu;
+    return true;
+}
+
 static bool read_option(const char *name, const char *value, struct described_job *job)
 {
     job_desc_msg_t *d = &job->desc;
@@ -198,6 +210,12 @@ static bool read_option(const char *name, const char *value, struct described_jo
         return read_minutes(value, &d->time_min);
     if (strcmp(name, "mem") == 0)
         return read_memory(value, &d->pn_min_memory);
+    if (strcmp(name, "mem-per-cpu") == 0 && read_memory(value, &d->pn_min_memory)) {
+        d->pn_min_memory |= MEM_PER_CPU;
+        return true;
+    }
+    if (strcmp(name, "mem-per-gpu") == 0)
+        return read_memory_per_gpu(value, job);
     if (strcmp(name, "gpus-per-node") == 0)
         return add_gres(job, "gpu:", value);
     if (strcmp(name, "gres") == 0)

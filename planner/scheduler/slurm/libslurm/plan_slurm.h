@@ -29,6 +29,7 @@
 struct described_job {
     job_desc_msg_t desc;
     char *gres;
+    char memory_of_gpu[48];
     char *environment[2];
     const char *unknown; /* an option that is not understood; else NULL */
 };
