@@ -334,6 +334,19 @@ enum sw_shell_place sw_shell_leaves_open(const char *text)
     return place == SW_SHELL_WORD && scan.depth > 0 ? SW_SHELL_OPEN : place;
 }
 
+size_t sw_shell_variable_length(const char *text)
+{
+    static const char letters[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    if (text[0] != '$')
+        return 0;
+    const size_t brace = text[1] == '{';
+    const char *name = text + 1 + brace;
+    const size_t length = name[0] >= '0' && name[0] <= '9' ? 0 : strspn(name, letters);
+    if (length == 0 || (brace > 0 && name[length] != '}'))
+        return 0;
+    return 1 + 2 * brace + length;
+}
+
 static bool is_plain_word(const char *text)
 {
     /* a '=' in front would read as a comparison */

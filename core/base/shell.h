@@ -57,6 +57,9 @@ enum sw_shell_place sw_shell_scan_place(const struct sw_shell_scan *scan);
  * backslash at the end counts, a comment does not. */
 enum sw_shell_place sw_shell_leaves_open(const char *text);
 
+/* Bytes of the "$NAME" or "${NAME}" that a text begins with; 0: it begins with neither. */
+size_t sw_shell_variable_length(const char *text);
+
 /* Writes a text as one word of the shell, in single quotes where it needs them; "" as ''. */
 void sw_shell_write_word(FILE *out, const char *text);
 

@@ -466,6 +466,8 @@ struct node *sw_config_follow(struct sw_config *c, const struct field *field, st
         sw_config_wrong_type(c, field, value, "a path or a mapping");
         return NULL;
     }
+    if (!sw_config_path_is_plain(c, value))
+        return NULL;
     const char *path = sw_config_resolve(c, value->source, value->text);
     struct stat info;
     /* a Hugging Face folder is a model, too */

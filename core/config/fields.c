@@ -260,6 +260,8 @@ static bool read_text(struct sw_config *c, const struct field *field, struct nod
                                sw_config_example(c, field));
             return false;
         }
+        if (!sw_config_path_is_plain(c, value))
+            return false;
         if (field->offset != FIELD_NOWHERE)
             text = sw_config_resolve(c, value->source, text);
     } else if (field->accept != NULL && !field->accept(text)) {

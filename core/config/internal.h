@@ -119,6 +119,10 @@ void sw_config_finish_diagnostics(struct sw_config *c);
 /* The path that `path` means in a text of that source; in the arena. */
 const char *sw_config_resolve(struct sw_config *c, const struct source *source, const char *path);
 const char *sw_config_join(struct sw_config *c, const char *directory, const char *path);
+/* True if a path has nothing that a shell would expand: '~' in front, $NAME or ${NAME}. No file
+ * means these, and a folder called '~' is what nobody wants: reported. A plan's paths were checked
+ * when it was written. */
+bool sw_config_path_is_plain(struct sw_config *c, const struct node *value);
 const char *sw_config_directory_of(struct sw_config *c, const char *file);
 
 /* document.c */

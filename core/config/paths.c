@@ -2,6 +2,8 @@
  * directory. */
 #include "core/config/internal.h"
 
+#include "core/base/shell.h"
+
 #include <string.h>
 #include <sys/stat.h>
 
@@ -57,6 +59,26 @@ static size_t last_up(const char *path)
         p += length + (p[length] == '/');
     }
     return found;
+}
+
+bool sw_config_path_is_plain(struct sw_config *c, const struct node *value)
+{
+    const char *path = value->text;
+    int length = path[0] == '~' ? (int)strcspn(path, "/") : 0;
+    for (const char *p = path; length == 0 && *p != '\0'; p++) {
+        length = (int)sw_shell_variable_length(p);
+        path = length > 0 ? p : path;
+    }
+    if (length == 0 || c->kind == SW_CONFIG_PLAN)
+        return true;
+    sw_config_error_at(
+        c, value,
+        sw_config_format(c, "%s is not expanded in a path",
+                         sw_config_quote(c, sw_config_copy(c, path, (size_t)length))),
+        path[0] == '~'
+            ? "write the folder's whole name, as in /home/you/runs; './~' is a folder of that name"
+            : "write what it stands for; a path is relative to the file that names it");
+    return false;
 }
 
 const char *sw_config_join(struct sw_config *c, const char *directory, const char *path)

@@ -213,6 +213,13 @@ static bool read_variable(struct sw_config *c, const struct field *field, const 
                                        "characters, not %s",
                                        name, sw_node_describe(c, value)),
                       sw_config_example(c, field));
+    for (const char *p = strchr(value->text, '$'); p != NULL && c->kind != SW_CONFIG_PLAN;
+         p = strchr(p + 1, '$'))
+        if ((p[1] == '{' || p[1] == '(') && sw_shell_variable_length(p) == 0)
+            return refuse(c, value,
+                          sw_config_format(c, "'%s' has '$%c': only $NAME and ${NAME} are expanded",
+                                           name, p[1]),
+                          "set it in a line of setup: 'export NAME=...'");
     return true;
 }
 

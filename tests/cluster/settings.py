@@ -114,7 +114,7 @@ def random_slurm(rng, nodes, per_node, job):
         "mpi": lambda: "pmix_v4",
         "modules": lambda: ["cuda/12.4", "openmpi"],
         "setup": lambda: rng.choice([["ulimit -c 0", "umask 027"], "if true; then\n  umask 027\nfi\n"]),
-        "environment": lambda: {"NCCL_SOCKET_IFNAME": "=eth0", "A": rng.choice(["$x", "it's", "", "a b", "é\\"])},
+        "environment": lambda: {"NCCL_SOCKET_IFNAME": "=eth0", "A": rng.choice(["$x", "/x:$PATH", "a${HOME}b'$$ `", "it's", "", "a b", "é\\"])},
         "fabric": lambda: f"{root}/configs/fabrics/{rng.choice(['infiniband', 'roce', 'efa', 'ethernet'])}.yaml",
         "container": lambda: {"image": "docker://a/b:1", "type": rng.choice(["pyxis", "apptainer", "singularity"]),
                               "mounts": ["/data:/data:ro"], "runner": "/opt/runner"},

@@ -116,9 +116,26 @@ static void depth_has_an_end(void **state)
     assert_int_equal(sw_shell_scan_place(&scan), SW_SHELL_DOUBLE); /* nothing may stand there */
 }
 
+/* What write_value of job scripts expands, and paths are refused for. */
+static void variables(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t length;
+    } rows[] = {{"$A", 2},      {"$A/b", 2}, {"$_a1-", 4}, {"${A}", 4},
+                {"${A}b", 4},   {"$", 0},    {"$$", 0},    {"$1", 0},
+                {"${1}", 0},    {"${A", 0},  {"${}", 0},   {"$(A)", 0},
+                {"${A:-b}", 0}, {"A", 0},    {"", 0},      {"$\xc3\xa9", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (sw_shell_variable_length(rows[i].text) != rows[i].length)
+            fail_msg("'%s': %zu", rows[i].text, sw_shell_variable_length(rows[i].text));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variables),
         cmocka_unit_test(places),
         cmocka_unit_test(left_open),
         cmocka_unit_test(depth_has_an_end),

@@ -1,6 +1,7 @@
 #include "planner/scheduler/slurm/job_script.h"
 
 #include "core/base/device.h"
+#include "core/base/shell.h"
 #include "planner/command/format.h"
 #include "planner/scheduler/slurm/ranks.h"
 #include "planner/scheduler/slurm/row.h"
@@ -346,11 +347,35 @@ static void write_modules(FILE *out, const struct sw_texts *modules)
     fputs("set -u\n", out);
 }
 
+/* A value in which $NAME and ${NAME} stand for variables of the job, nothing where they are not
+ * set; all else stands for itself. */
+static void write_value(FILE *out, const char *value)
+{
+    const char *from = value, *p = value;
+    do {
+        const size_t length = sw_shell_variable_length(p), brace = length > 0 && p[1] == '{';
+        if (length == 0 && *p != '\0') {
+            p++;
+            continue;
+        }
+        char *literal = strndup(from, (size_t)(p - from));
+        if (literal != NULL && (literal[0] != '\0' || value[0] == '\0'))
+            sw_template_write_word(out, literal);
+        free(literal);
+        if (length > 0)
+            fprintf(out, "\"${%.*s-}\"", (int)(length - 1 - 2 * brace), p + 1 + brace);
+        p += length;
+        from = p;
+        if (length == 0)
+            return;
+    } while (true);
+}
+
 static void write_exports(FILE *out, const struct sw_environment *environment)
 {
     for (int32_t i = 0; i < environment->count; i++) {
         fprintf(out, "export %s=", environment->item[i].name);
-        sw_template_write_word(out, environment->item[i].value);
+        write_value(out, environment->item[i].value);
         fputc('\n', out);
     }
 }

@@ -258,7 +258,8 @@ const struct field sw_slurm_fields[] = {
      .custom = &sw_type_environment,
      .expects = "mapping of variables to texts",
      .example = "{NCCL_SOCKET_IFNAME: '=eth0'}",
-     .about = "variables that the ranks get, as they stand: nothing in them is expanded; a run's "
+     .about = "variables that the ranks get; $NAME and ${NAME} in them stand for the job's own "
+              "variables, nothing else is expanded; a run's "
               "are added to the cluster's, null takes one of these away"},
     {.key = "fabric",
      .type = FIELD_CUSTOM,
