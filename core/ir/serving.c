@@ -55,9 +55,27 @@ static void set_rules(const struct sw_program_options *training, const struct sw
     }
 }
 
+/* A part of the cache is some positions of some heads: one axis cannot cut both. */
+static int check_cache(const struct sw_program_options *training, struct sw_error *err)
+{
+    const struct sw_mesh *mesh = &training->mesh;
+    const struct sw_axes *rules = training->rules.axes;
+    const sw_axis_set both = sw_axes_set(sw_axes_effective(mesh, rules[SW_L_CACHE_SEQ])) &
+                             sw_axes_set(sw_axes_effective(mesh, rules[SW_L_HEADS]));
+    char names[32];
+    if (both == 0)
+        return 0;
+    return sw_fail(err, SW_UNMET,
+                   "serving cannot split the cache by %s twice, over its heads (heads) and its "
+                   "positions (cache_seq); give each of these rules axes of its own",
+                   sw_axes_format(sw_axes_from_set(both), names, sizeof names));
+}
+
 static int check(const struct sw_program_options *training, const struct sw_serving *want,
                  struct sw_error *err)
 {
+    if (check_cache(training, err) != 0)
+        return -1;
     if (want->max_batch < 1 || want->max_batch > SW_MAX_SLOTS)
         return sw_fail(err, SW_BAD_INPUT, "max_batch %" PRId64 " is not between 1 and %d",
                        want->max_batch, SW_MAX_SLOTS);

@@ -124,14 +124,15 @@ static struct sw_ref lies(const struct sw_program *p, struct sw_ref table)
     return table;
 }
 
-/* Whether the loss is made where its gradient is. Where every rank has the whole table and the
+/* True if the loss is made where its gradient is. Where every rank has the whole table and the
  * activations of its own tokens, a chunk of logits says all that its tokens' gradient needs: the
- * logits are made once in a step instead of twice. Not of a vocabulary in shards: a gradient then
- * waits for the statistics of the others, and logits do not stay that long. Nor where the table is
- * gathered, once in each direction as every weight is. */
+ * logits are made once in a step instead of twice. False for a vocabulary in shards, whether it
+ * lies so or is cut where it is used: a gradient then waits for the statistics of the others, and
+ * logits do not stay that long. False, too, where the table is gathered, once in each direction as
+ * every weight is. */
 static bool joins_gradient(const struct sw_program *p, const struct sw_op *head)
 {
-    return axes_of(p, lies(p, head->in[1])) == 0 &&
+    return axes_of(p, lies(p, head->in[1])) == 0 && axes_of(p, head->in[1]) == 0 &&
            (axes_of(p, head->in[0]) & (sw_axis_set)~axes_of(p, head->in[2])) == 0 &&
            half(p, false, head->out[2].value) != NULL;
 }
@@ -206,6 +207,7 @@ const struct sw_op_info sw_row_lm_head = {.name = "lm_head",
 const struct sw_op_info sw_row_lm_head_stats = {.name = "lm_head_stats",
                                                 .tiled = 1,
                                                 .factors = "bse,ve,bs->bsv",
+                                                .whole = "e", /* sums of exponentials of logits */
                                                 .cost_class = SW_CLASS_MATMUL,
                                                 .cost = cost_lm_head,
                                                 .products = products_stats,
@@ -218,6 +220,7 @@ const struct sw_op_info sw_row_lm_head_loss = {.name = "lm_head_loss",
 const struct sw_op_info sw_row_lm_head_grad = {.name = "lm_head_grad",
                                                .factors =
                                                    "bse,ve,bs,bs->bse,ve|bse,ve,bs->bse,ve,1,bs",
+                                               .whole = "e", /* logits are made again */
                                                .attributes = sw_op_gradient_attributes,
                                                .cost_class = SW_CLASS_MATMUL,
                                                .gradient = 2,
@@ -228,6 +231,7 @@ const struct sw_op_info sw_row_lm_head_grad = {.name = "lm_head_grad",
                                                .workspace = sw_workspace_lm_head_grad};
 const struct sw_op_info sw_row_lm_head_dx = {.name = "lm_head_dx",
                                              .factors = "bse,ve,bs,bs->bse|bse,ve,bs->bse,1,bs",
+                                             .whole = "e",
                                              .cost_class = SW_CLASS_MATMUL,
                                              .partition = partition_lm_head_grad,
                                              .cost = cost_lm_head,

@@ -4,6 +4,7 @@
  * the rule table. */
 #include "core/passes/partition_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +76,17 @@ static const struct route *find_route(struct sw_partition *part, const struct sw
     return r;
 }
 
+/* Names the rows of the rule table that split the value, which may be what is wrong. */
+static int fail_reshard(struct sw_partition *part, const struct sw_value *value)
+{
+    char rows[96] = "";
+    size_t used = 0;
+    for (uint8_t d = 0; d < value->ndim && used < sizeof rows; d++)
+        used += (size_t)snprintf(rows + used, sizeof rows - used, "%s%s", d > 0 ? ", " : "",
+                                 sw_logical_name((enum sw_logical)value->axis[d]));
+    return sw_fail_context(part->err, "resharding '%s' [%s]", value->name, rows);
+}
+
 /* Emits the steps from `from` to sharding `to`. When `into` is not NULL the last step writes there.
  */
 static int emit_reshard(struct sw_partition *part, struct sw_ref from, const struct sw_sharding *to,
@@ -85,7 +97,7 @@ static int emit_reshard(struct sw_partition *part, struct sw_ref from, const str
     const struct sw_reshard_step *steps = route->steps;
     const int count = route->count;
     if (count < 0)
-        return sw_fail_context(part->err, "resharding '%s'", p->values[from.value].name);
+        return fail_reshard(part, &p->values[from.value]);
     struct sw_ref at = from;
     for (int i = 0; i < count; i++) {
         const bool reduce = steps[i].kind == SW_ALL_REDUCE;

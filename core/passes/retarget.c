@@ -29,6 +29,19 @@ bool sw_table_lies_where_used(const struct sw_program_options *o)
                          sw_axes_effective(&o->mesh, rules[SW_L_VOCAB]));
 }
 
+/* Ranks that share the vocabulary of one token: those of its row, but for axes that split tokens,
+ * which the head's op claims first. */
+static int32_t vocab_ways(const struct sw_program_options *o)
+{
+    const struct sw_axes *rules = o->rules.axes;
+    const sw_axis_set tokens = sw_axes_set(rules[SW_L_BATCH]) | sw_axes_set(rules[SW_L_SEQ]);
+    struct sw_axes left = {0};
+    for (uint8_t i = 0; i < rules[SW_L_VOCAB].count; i++)
+        if (!(tokens >> rules[SW_L_VOCAB].axis[i] & 1u))
+            left.axis[left.count++] = rules[SW_L_VOCAB].axis[i];
+    return sw_axes_size(&o->mesh, left);
+}
+
 void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
 {
     const int64_t copies = kv_copies(o), kv_heads = o->model.kv_heads * copies;
@@ -38,8 +51,7 @@ void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
         .of = {[SW_SIZE_BATCH] = rows * ways,
                [SW_SIZE_EMBED] = sw_padded_size(o->model.hidden_size,
                                                 sw_axes_size(&o->mesh, o->rules.axes[SW_L_EMBED])),
-               [SW_SIZE_STATS] =
-                   (int64_t)SW_STATS_PER_SHARD * sw_axes_size(&o->mesh, o->rules.axes[SW_L_VOCAB]),
+               [SW_SIZE_STATS] = (int64_t)SW_STATS_PER_SHARD * vocab_ways(o),
                [SW_SIZE_KV] = kv_heads * o->model.head_dim,
                [SW_SIZE_COPIES] = copies,
                [SW_SIZE_GROUP] = o->model.heads / kv_heads,

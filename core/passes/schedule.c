@@ -196,6 +196,17 @@ static bool only_reader(const struct schedule *s, int32_t value, int32_t op)
            sw_schedule_next(s, READS, value, op + 1, s->list.count) == s->list.count;
 }
 
+/* Brings what is made ahead for the gather at `at` right before it, and so on from there: a cast
+ * that stayed where it was would write over what the gather of this iteration may still read. */
+static void move_makers(struct list *list, int32_t at)
+{
+    for (int32_t j = 0; j < at; j++)
+        if (list->ops[j]->ahead && list->ops[j]->out[0].value == list->ops[at]->in[0].value) {
+            sw_schedule_move(list, j, at--);
+            j = -1; /* what makes the input of this one may stand anywhere before it */
+        }
+}
+
 /* Gathers of parameters, with the cast or slice before them, are made for the next iteration as
  * soon as this one's have been used for the last time: the same buffer, so prefetching costs no
  * memory. */
@@ -230,13 +241,8 @@ static void prefetch(struct schedule *s)
                 last = j;
         if (last == i)
             continue;
-        const int32_t input = list->ops[i]->in[0].value;
         sw_schedule_move(list, i, last + 1);
-        for (int32_t j = 0; j < i; j++)
-            if (list->ops[j]->ahead && list->ops[j]->out[0].value == input) {
-                sw_schedule_move(list, j, last); /* before its gather, which is at `last` now */
-                break;
-            }
+        move_makers(list, last);
     }
 }
 
@@ -410,13 +416,16 @@ static void reduce_early(struct schedule *s)
 
 /* ---- 8. Waits ---- */
 
+/* Ahead, too, where an op ahead goes on with what is waited for. */
 static void add_wait(struct schedule *s, int32_t at, const struct sw_op *op)
 {
+    const bool ahead = op->ahead && at < s->list.count && s->list.ops[at]->ahead;
     struct sw_op *wait = &s->waits[s->wait_count++];
     memset(wait, 0, sizeof *wait);
     wait->kind = SW_OP_WAIT; /* the only kind that this pass makes */
     wait->stage = op->stage;
     wait->axes = op->axes;
+    wait->ahead = ahead;
     wait->n_in = 1;
     wait->in = op->out; /* of which it reads the first */
     sw_schedule_insert(&s->list, at, wait);

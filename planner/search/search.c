@@ -477,13 +477,27 @@ static int blame(struct sw_place at, const char *what, struct sw_error *err)
     return sw_fail_place(err, at);
 }
 
+/* The message names the row as one of its words. */
+static bool names_row(const char *message, const char *row)
+{
+    const size_t length = strlen(row);
+    for (const char *at = strstr(message, row); at != NULL; at = strstr(at + 1, row))
+        if ((at == message || strchr(" [(", at[-1]) != NULL) && strchr(",])", at[length]) != NULL)
+            return true;
+    return false;
+}
+
 int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
 {
     if (run->rule_count == 0)
         return -1;
+    int32_t at = 0; /* the first, where none is named */
+    for (int32_t i = run->rule_count - 1; err != NULL && i >= 0; i--)
+        if (run->rule[i].logical != NULL && names_row(err->message, run->rule[i].logical))
+            at = i;
     if (err != NULL && err->status == SW_UNMET)
         err->status = SW_BAD_INPUT;
-    return blame(run->rule[0].place,
+    return blame(run->rule[at].place,
                  "these rules do not go together, let each axis split a tensor once", err);
 }
 

@@ -14,11 +14,16 @@
 #include "core/programs/compile.h"
 #include "core/ir/walk.h"
 #include "tests/support/recompute.h"
+#include "tests/support/rule_draws.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { FLIGHTS = 256 };
+
+static int64_t draws = 100; /* of rules */
+static uint64_t seed = 1;
+static char about[SW_RULE_DRAW_BYTES]; /* the draw at hand, for messages */
 
 struct walk {
     const struct sw_program *p;
@@ -67,9 +72,11 @@ static void each(struct walk *w, struct sw_ref ref, int32_t layer, bool write, c
                 w->owner[b] = tag;
             else if (coarse ? w->owner[b] / 1000 != tag / 1000 : w->owner[b] != tag)
                 if (w->owner[b] != 0 || value->role == SW_ROLE_ACTIVATION)
-                    fail_msg(
-                        "%s: '%s' instance %d is overwritten by '%s'", what, value->name, instance,
-                        w->owner[b] > 0 ? w->p->values[w->owner[b] / 1000 - 1].name : "scratch");
+                    fail_msg("%s: '%s' instance %d is overwritten by '%s'; %s", what, value->name,
+                             instance,
+                             w->owner[b] > 0 ? w->p->values[w->owner[b] / 1000 - 1].name
+                                             : "scratch",
+                             about);
         }
     }
 }
@@ -118,7 +125,7 @@ static void land_writers(struct walk *w, int32_t value, int32_t layer)
         found = found || writes;
     }
     if (!found && !(once && w->at.pass == SW_PASS_MICRO_STEP))
-        fail_msg("a wait for '%s' without a collective", w->p->values[value].name);
+        fail_msg("a wait for '%s' without a collective; %s", w->p->values[value].name, about);
 }
 
 static void run_op(struct walk *w, int32_t index, int32_t layer)
@@ -154,15 +161,11 @@ static void run_region(struct walk *w)
     for (int32_t f = 0; f < FLIGHTS; f++)
         if (w->flight[f].active &&
             (region->phase == SW_PHASE_UPDATE || !w->p->ops[w->flight[f].op].last_micro_step))
-            fail_msg("%s: a collective is never waited for", region->name);
+            fail_msg("%s: a collective is never waited for; %s", region->name, about);
 }
 
-static void check(const struct sw_program_options *o)
+static void check_program(const struct sw_program *p)
 {
-    struct sw_error err = {0};
-    struct sw_program *p = NULL;
-    if (sw_program_compile(o, SW_LAID_OUT, &p, &err) != 0)
-        fail_msg("%s", err.message);
     struct walk *w = calloc(1, sizeof *w);
     assert_non_null(w);
     w->p = p;
@@ -183,6 +186,15 @@ static void check(const struct sw_program_options *o)
                                       p->activation_bytes + p->workspace_bytes);
     free(w->owner);
     free(w);
+}
+
+static void check(const struct sw_program_options *o)
+{
+    struct sw_error err = {0};
+    struct sw_program *p = NULL;
+    if (sw_program_compile(o, SW_LAID_OUT, &p, &err) != 0)
+        fail_msg("%s", err.message);
+    check_program(p);
     sw_program_free(p);
 }
 
@@ -247,6 +259,47 @@ static void test_no_overlap_on_any_mesh(void **state)
     for (int32_t ranks = 1; ranks <= 8; ranks *= 2)
         assert_int_equal(sw_mesh_enumerate(ranks, check_mesh, &checked), 0);
     assert_int_equal(checked, 35 * 384);
+}
+
+/* A weight that is cast and gathered in two steps, over one axis and then over another. */
+static void test_gathers_in_two_steps(void **state)
+{
+    (void)state;
+    const struct sw_mesh mesh = sw_mesh_make(1, 2, 1, 2);
+    for (int32_t layers = 1; layers <= 4; layers++) {
+        struct sw_program_options o = options(&mesh);
+        sw_rules_default(&o.rules, SW_ATTENTION_RING);
+        o.rules.axes[SW_L_EMBED] = (struct sw_axes){1, {SW_FSDP}};
+        o.rules.axes[SW_L_MLP] = (struct sw_axes){1, {SW_SP}};
+        o.compute = SW_BF16_T;
+        o.model.layers = layers;
+        o.layout = SW_ZIGZAG;
+        check(&o);
+    }
+}
+
+/* Training and evaluation under any rows of `rules` that are admitted. */
+static void test_no_overlap_under_any_rules(void **state)
+{
+    (void)state;
+    int32_t checked = 0;
+    for (int64_t i = 1; i <= draws; i++) {
+        static const enum sw_program_kind kinds[] = {SW_PROGRAM_TRAIN, SW_PROGRAM_EVALUATE};
+        struct sw_rule_draw d;
+        sw_rule_draw_make(seed, i, &d);
+        sw_rule_draw_describe(&d, about);
+        for (int32_t k = 0; k < 2 && !d.serves; k++) {
+            struct sw_program *p = NULL;
+            d.options.kind = kinds[k];
+            if (sw_program_compile(&d.options, SW_LAID_OUT, &p, NULL) != 0)
+                continue;
+            check_program(p);
+            sw_program_free(p);
+            checked++;
+        }
+    }
+    about[0] = '\0';
+    assert_true(checked > 0);
 }
 
 enum { TEMPLATES = 65536 };
@@ -364,28 +417,76 @@ static int check_retarget_serving(const struct sw_mesh *mesh, void *context)
     return 0;
 }
 
-static void test_retarget_is_compile(void **state)
+/* The same under rows of `rules`, from a logical program to all meshes of as many ranks. */
+struct redrawn {
+    struct sw_program_options options;
+    struct templates *templates;
+};
+
+static int check_retarget_rules(const struct sw_mesh *mesh, void *context)
 {
-    (void)state;
-    struct templates *templates = calloc(1, sizeof *templates);
-    assert_non_null(templates);
-    templates->logicals = sw_logicals_new();
-    assert_non_null(templates->logicals);
-    assert_int_equal(sw_mesh_enumerate(64, check_retarget, templates), 0);
-    assert_int_equal(sw_mesh_enumerate(32, check_retarget, templates), 0);
-    /* 3 divides neither hidden_size nor the batch */
-    assert_int_equal(sw_mesh_enumerate(24, check_retarget, templates), 0);
-    assert_int_equal(sw_mesh_enumerate(64, check_retarget_serving, templates), 0);
-    assert_int_equal(sw_mesh_enumerate(24, check_retarget_serving, templates), 0);
+    struct redrawn *drawn = context;
+    struct sw_program *p = NULL;
+    drawn->options.mesh = *mesh;
+    drawn->options.micro_batch_per_rank = 1;
+    if (sw_program_compile(&drawn->options, SW_PARTITIONED, &p, NULL) == 0)
+        retarget(&drawn->options, drawn->templates);
+    sw_program_free(p);
+    return 0;
+}
+
+static void free_templates(struct templates *templates)
+{
     for (int32_t i = 0; i < TEMPLATES; i++)
         sw_program_free(templates->of[i].program);
     sw_logicals_free(templates->logicals);
     free(templates);
 }
 
-int main(void)
+static struct templates *make_templates(void)
 {
+    struct templates *templates = calloc(1, sizeof *templates);
+    assert_non_null(templates);
+    templates->logicals = sw_logicals_new();
+    assert_non_null(templates->logicals);
+    return templates;
+}
+
+static void test_retarget_is_compile_under_any_rules(void **state)
+{
+    (void)state;
+    for (int64_t i = 1; i <= draws / 10; i++) {
+        struct redrawn drawn = {.templates = make_templates()};
+        struct sw_rule_draw d;
+        sw_rule_draw_make(seed, i, &d);
+        drawn.options = d.options;
+        assert_int_equal(sw_mesh_enumerate(8, check_retarget_rules, &drawn), 0);
+        assert_int_equal(sw_mesh_enumerate(16, check_retarget_rules, &drawn), 0);
+        free_templates(drawn.templates);
+    }
+}
+
+static void test_retarget_is_compile(void **state)
+{
+    (void)state;
+    struct templates *templates = make_templates();
+    assert_int_equal(sw_mesh_enumerate(64, check_retarget, templates), 0);
+    assert_int_equal(sw_mesh_enumerate(32, check_retarget, templates), 0);
+    /* 3 divides neither hidden_size nor the batch */
+    assert_int_equal(sw_mesh_enumerate(24, check_retarget, templates), 0);
+    assert_int_equal(sw_mesh_enumerate(64, check_retarget_serving, templates), 0);
+    assert_int_equal(sw_mesh_enumerate(24, check_retarget_serving, templates), 0);
+    free_templates(templates);
+}
+
+int main(int argc, char **argv)
+{
+    draws = argc > 1 ? strtoll(argv[1], NULL, 10) : draws;
+    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : seed;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_overlap_on_any_mesh),
-                                       cmocka_unit_test(test_retarget_is_compile)};
+                                       cmocka_unit_test(test_gathers_in_two_steps),
+                                       cmocka_unit_test(test_no_overlap_under_any_rules),
+                                       cmocka_unit_test(test_retarget_is_compile),
+                                       cmocka_unit_test(test_retarget_is_compile_under_any_rules)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,6 +109,8 @@ static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
 {
     if (dtype == SW_F64)
         ((double *)data)[i] = value;
+    else if (dtype == SW_BF16_T)
+        ((uint16_t *)data)[i] = sw_bf16_from_float((float)value);
     else
         ((float *)data)[i] = (float)value;
 }

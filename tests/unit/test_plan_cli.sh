@@ -160,7 +160,7 @@ sed -e "s,\.\./,$PWD/configs/,; s/^mesh_dim: .*/mesh_dim: '1,3,'/" $runs/quickst
 annotates "::error file=$escaped,line=8,col=11::mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1', or names as in 'tp:8,fsdp:-1'" "$odd"
 expect 2 "$odd:8:11: error: mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1', or names as in 'tp:8,fsdp:-1'" check "$odd"
 sed -e "s,\.\./,$PWD/configs/,; s/^mesh_dim: .*/rules: {embed: [dp, tp]}/" $runs/quickstart.yaml >"$odd"
-annotates "::error file=$escaped,line=8,col=9::these rules do not go together, let each axis split a tensor once: layer, linear: resharding 'wq': the given sharding uses axis tp twice" "$odd"
+annotates "::error file=$escaped,line=8,col=9::these rules do not go together, let each axis split a tensor once: layer, linear: resharding 'wq' [embed, heads]: the given sharding uses axis tp twice" "$odd"
 printf 'hidden_size: 4\nhiden_size: 4\n' >"$odd"
 annotates "::error file=$escaped,line=2,col=1::unknown key 'hiden_size'; did you mean 'hidden_size'?" "$odd"
 
@@ -252,7 +252,7 @@ expect 1 "$scratch/three.yaml:8:11: error: mesh_dim 3,1,1,1 needs 3 accelerators
     check "$scratch/three.yaml"
 expect 2 "plan: error: mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1', or names as in 'tp:8,fsdp:-1'" \
     search $runs/quickstart.yaml --mesh_dim 1,3,
-expect 2 "--set:1:7: error: these rules do not go together, let each axis split a tensor once: layer, linear: resharding 'wq': the given sharding uses axis tp twice" \
+expect 2 "--set:1:7: error: these rules do not go together, let each axis split a tensor once: layer, linear: resharding 'wq' [embed, heads]: the given sharding uses axis tp twice" \
     search $runs/quickstart.yaml --set 'rules.embed=[dp, tp]'
 expect 1 "    help: use global_batch_size: 8" \
     search $runs/quickstart.yaml --mesh_dim 1,8,1,1 --set global_batch_size=4

@@ -1,0 +1,217 @@
+#include "tests/support/rule_draws.h"
+
+#include "core/base/hash.h"
+#include "core/models/parameters.h"
+#include "core/programs/compile.h"
+#include "tests/support/recompute.h"
+
+#include <stdio.h>
+
+enum { MOST_MESHES = 64, ATTEMPTS = 60 };
+
+struct draws {
+    uint64_t seed, count;
+};
+
+/* Both ends are drawn. */
+static int64_t between(struct draws *d, int64_t least, int64_t most)
+{
+    const uint64_t x = sw_hash_mix(d->seed + ++d->count * UINT64_C(0x9e3779b97f4a7c15));
+    return least + (int64_t)((x >> 16) % (uint64_t)(most - least + 1));
+}
+
+struct meshes {
+    int32_t count;
+    struct sw_mesh at[MOST_MESHES];
+};
+
+static int add_mesh(const struct sw_mesh *mesh, void *context)
+{
+    struct meshes *meshes = context;
+    meshes->at[meshes->count++] = *mesh;
+    return 0;
+}
+
+static struct sw_mesh draw_mesh(struct draws *d)
+{
+    static const int32_t ranks[] = {2, 3, 4, 4, 6, 8, 8, 8};
+    struct meshes meshes = {0};
+    sw_mesh_enumerate(ranks[between(d, 0, 7)], add_mesh, &meshes);
+    return meshes.at[between(d, 0, meshes.count - 1)];
+}
+
+/* Mesh axes in any order, each at most once; a row may name none. Of a table of many rows most name
+ * none: else they do not go together. */
+static struct sw_axes draw_axes(struct draws *d, bool few)
+{
+    static const uint8_t counts[] = {0, 0, 1, 1, 1, 1, 2, 2, 3, 4};
+    uint8_t left[SW_AXIS_COUNT] = {SW_DP, SW_FSDP, SW_TP, SW_SP};
+    struct sw_axes axes = {.count = counts[between(d, 0, 9)]};
+    if (few)
+        axes.count = between(d, 0, 9) < 7 ? 0 : (uint8_t)between(d, 1, 2);
+    for (uint8_t i = 0; i < axes.count; i++) {
+        const int64_t at = between(d, i, SW_AXIS_COUNT - 1);
+        axes.axis[i] = left[at];
+        left[at] = left[i];
+    }
+    return axes;
+}
+
+struct precision {
+    enum sw_dtype compute, params, reduce, ring;
+    bool keep_copy;
+};
+static const struct precision precisions[] = {
+    {SW_F64, SW_F64, SW_F64, SW_F32, false},       {SW_F64, SW_F64, SW_F64, SW_F32, false},
+    {SW_F32, SW_F32, SW_F32, SW_F32, false},       {SW_BF16_T, SW_F32, SW_F32, SW_F32, false},
+    {SW_BF16_T, SW_F32, SW_BF16_T, SW_F32, false}, {SW_BF16_T, SW_BF16_T, SW_F32, SW_F32, false},
+    {SW_BF16_T, SW_F32, SW_F32, SW_BF16_T, true},
+};
+enum { PRECISIONS = sizeof precisions / sizeof precisions[0] };
+
+/* Sizes that most lists of axes divide; embed, and the batch, may be split unevenly. */
+static void draw_options(struct draws *d, struct sw_program_options *o)
+{
+    const struct precision *p = &precisions[between(d, 0, PRECISIONS - 1)];
+    const struct sw_mesh mesh = draw_mesh(d);
+    const int64_t n = sw_mesh_rank_count(&mesh) % 3 == 0 ? 6 : 8;
+    const int64_t heads = n * between(d, 1, 2);
+    *o = (struct sw_program_options){
+        .model.vocab_size = n * between(d, 2, 6) + (between(d, 0, 5) == 0),
+        .model.hidden_size = between(d, 0, 3) == 0 ? 2 * between(d, 4, 14) : 24,
+        .model.intermediate_size = n * between(d, 2, 4),
+        .model.layers = (int32_t)between(d, 1, 3),
+        .model.heads = (int32_t)heads,
+        .model.kv_heads = (int32_t)(between(d, 0, 2) == 0   ? 1
+                                    : between(d, 0, 1) == 0 ? heads
+                                                            : heads / (heads % 2 == 0 ? 2 : 1)),
+        .model.head_dim = (int32_t)(2 * between(d, 2, 4)), /* a norm of 2 elements may be near 0 */
+        .model.rope.theta = 100.0,
+        .model.rms_norm_eps = 1e-5,
+        .model.tied = between(d, 0, 1),
+        .model.qkv_bias = between(d, 0, 3) == 0,
+        .model.qk_norm = between(d, 0, 3) == 0,
+        .sequence_length = 48 / (between(d, 0, 1) + 1),
+        .global_batch = n * between(d, 1, 2) - (between(d, 0, 3) == 0 && n > 1),
+        .compute = p->compute,
+        .params = p->params,
+        .reduce = p->reduce,
+        .ring = p->ring,
+        .keep_copy = p->keep_copy,
+        .mesh = mesh,
+        .layout = between(d, 0, 1) ? SW_ZIGZAG : SW_CONTIGUOUS,
+    };
+    o->recompute = sw_test_recompute((uint32_t)between(d, 0, 7), &o->model, o->model.layers);
+    sw_rules_default(&o->rules, (enum sw_attention_strategy)between(d, 0, 2));
+    if (between(d, 0, 3) == 0) /* all but a few of the parameters, or those few */
+        o->frozen = (uint32_t)(sw_hash_mix((uint64_t)between(d, 0, 1000)) &
+                               sw_hash_mix((uint64_t)between(d, 0, 1000))) &
+                    sw_parameters_all(&o->model);
+    if (o->frozen == sw_parameters_all(&o->model))
+        o->frozen = 0;
+}
+
+static void draw_rows(struct draws *d, struct sw_rule_draw *out)
+{
+    static const int32_t counts[] = {1, 1, 1, 2, 2, 3, SW_RULE_ROWS, SW_RULE_ROWS};
+    enum sw_logical left[SW_RULE_ROWS];
+    for (int32_t i = 0; i < SW_RULE_ROWS; i++)
+        left[i] = (enum sw_logical)(i + 1);
+    out->rows = counts[between(d, 0, 7)];
+    for (int32_t i = 0; i < out->rows; i++) {
+        const int64_t at = between(d, i, SW_RULE_ROWS - 1);
+        out->row[i].logical = sw_logical_name(left[at]);
+        out->row[i].axes = draw_axes(d, out->rows == SW_RULE_ROWS);
+        left[at] = left[i];
+        if (sw_rules_set(&out->options.rules, out->row[i].logical, out->row[i].axes, NULL) != 0)
+            abort();
+    }
+}
+
+static void draw_one(struct draws *d, struct sw_rule_draw *out)
+{
+    struct sw_program_options *o = &out->options;
+    memset(out, 0, sizeof *out);
+    draw_options(d, o);
+    draw_rows(d, out);
+    const int64_t ways = sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]);
+    o->micro_batch_per_rank = between(d, 1, (o->global_batch + ways - 1) / ways);
+    out->ignored = between(d, 0, 1) ? 7 : 0;
+}
+
+/* Of serving, in double, so that no token changes. */
+static void draw_serving(struct draws *d, struct sw_rule_draw *out)
+{
+    struct sw_program_options *o = &out->options;
+    o->compute = o->params = o->reduce = SW_F64;
+    o->keep_copy = false;
+    o->frozen = 0;
+    out->serves = true;
+    out->serving = (struct sw_serving){.max_batch = between(d, 1, 6),
+                                       .max_tokens = 24,
+                                       .chunk = between(d, 0, 2) * 4,
+                                       .token_budget = between(d, 0, 2) * 9,
+                                       .cache = SW_F64,
+                                       .weights = SW_F64,
+                                       .stream_weights = between(d, 0, 1),
+                                       .gathers = (enum sw_prefill_gather)between(d, 0, 1)};
+}
+
+/* True if every program that the draw runs goes through partitioning. */
+static bool is_admitted(const struct sw_rule_draw *d)
+{
+    struct sw_program *p = NULL;
+    struct sw_program_options o = d->options;
+    bool good = true;
+    for (int32_t kind = 0; kind < SW_PROGRAM_KINDS && good; kind++) {
+        const bool serves =
+            sw_program_traits((enum sw_program_kind)kind)->state == SW_STATE_SERVING;
+        if (serves != d->serves || kind == SW_PROGRAM_SAVE ||
+            (serves && !sw_serving_has(&d->options, &d->serving, (enum sw_program_kind)kind)))
+            continue;
+        o.kind = (enum sw_program_kind)kind;
+        good = (!serves || sw_serving_options(&d->options, &d->serving, o.kind, &o, NULL) == 0) &&
+               sw_program_compile(&o, SW_PARTITIONED, &p, NULL) == 0;
+        sw_program_free(p);
+        p = NULL;
+    }
+    return good;
+}
+
+/* Most lists of axes do not go together: in three of four draws others are drawn until they do. */
+void sw_rule_draw_make(uint64_t seed, int64_t number, struct sw_rule_draw *out)
+{
+    struct draws d = {.seed = sw_hash_mix(sw_hash_mix(seed + 1) + (uint64_t)number)};
+    for (int64_t left = between(&d, 0, 3) == 0 ? 1 : ATTEMPTS; left > 0; left--) {
+        draw_one(&d, out);
+        if (between(&d, 0, 3) == 0)
+            draw_serving(&d, out);
+        if (is_admitted(out))
+            left = 0;
+    }
+}
+
+const char *sw_rule_draw_describe(const struct sw_rule_draw *d, char text[SW_RULE_DRAW_BYTES])
+{
+    const struct sw_program_options *o = &d->options;
+    const struct sw_model *m = &o->model;
+    char mesh[64], axes[48];
+    int used = snprintf(
+        text, SW_RULE_DRAW_BYTES,
+        "mesh %s; vocabulary %lld, hidden %lld, intermediate %lld, %d layers, %d heads, %d kv "
+        "heads of %d%s%s%s; %lld sequences of %lld, %lld at a time; compute %s, params %s, reduce "
+        "%s%s; "
+        "%s; recompute %x in %d, %x; frozen %x; rules:",
+        sw_mesh_format(&o->mesh, mesh, sizeof mesh), (long long)m->vocab_size,
+        (long long)m->hidden_size, (long long)m->intermediate_size, (int)m->layers, (int)m->heads,
+        (int)m->kv_heads, (int)m->head_dim, m->tied ? ", tied" : "", m->qkv_bias ? ", biases" : "",
+        m->qk_norm ? ", head norms" : "", (long long)o->global_batch, (long long)o->sequence_length,
+        (long long)o->micro_batch_per_rank, sw_dtype_name(o->compute), sw_dtype_name(o->params),
+        sw_dtype_name(o->reduce), o->keep_copy ? ", copies" : "",
+        o->layout == SW_ZIGZAG ? "zigzag" : "contiguous", (unsigned)o->recompute.values,
+        (int)o->recompute.layers, (unsigned)o->recompute.rest, (unsigned)o->frozen);
+    for (int32_t i = 0; i < d->rows && used < SW_RULE_DRAW_BYTES - 60; i++)
+        used += snprintf(text + used, (size_t)(SW_RULE_DRAW_BYTES - used), " %s: [%s]",
+                         d->row[i].logical, sw_axes_format(d->row[i].axes, axes, sizeof axes));
+    return text;
+}

@@ -1,0 +1,27 @@
+/* Random rows of `rules` with a mesh, a model, a precision and micro-steps, for tests of what must
+ * hold under any of them. */
+#ifndef SW_TEST_RULE_DRAWS_H
+#define SW_TEST_RULE_DRAWS_H
+
+#include "core/ir/serving.h"
+
+enum { SW_RULE_ROWS = SW_L_COUNT - 1, SW_RULE_DRAW_BYTES = 900 };
+
+struct sw_rule_draw {
+    struct sw_program_options options;
+    int32_t rows;
+    struct {
+        const char *logical;
+        struct sw_axes axes;
+    } row[SW_RULE_ROWS];
+    int64_t ignored; /* labels, as struct sw_harness has it */
+    bool serves;     /* else it trains */
+    struct sw_serving serving;
+};
+
+/* A pure function of seed and number. The rows are in options.rules, too. */
+void sw_rule_draw_make(uint64_t seed, int64_t number, struct sw_rule_draw *out);
+/* The draw, for a message. Returns text. */
+const char *sw_rule_draw_describe(const struct sw_rule_draw *d, char text[SW_RULE_DRAW_BYTES]);
+
+#endif
