@@ -246,6 +246,7 @@ int main(int argc, char **argv)
     keep_memory();
     /* a reader that goes away ends nothing half-way: files are written first */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file above the limit is a failed write, as on a full disk */
     int status = run(argc, argv);
     errno = 0;
     const bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;

@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -381,6 +382,7 @@ static int show_version(void)
 int main(int argc, char **argv)
 {
     sw_file_hold_streams();
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file above the limit is a failed write: a full disk */
     if (argc < 2)
         return no_command(NULL);
     for (size_t i = 0; i < COMMANDS; i++)

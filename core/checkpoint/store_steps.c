@@ -25,7 +25,8 @@ int sw_store_fail(struct sw_error *err, const char *what, const char *path)
 
 bool sw_store_lacks_room(const struct sw_error *err)
 {
-    return err != NULL && err->status != SW_OK && (err->reason == ENOSPC || err->reason == EDQUOT);
+    return err != NULL && err->status != SW_OK &&
+           (err->reason == ENOSPC || err->reason == EDQUOT || err->reason == EFBIG);
 }
 
 static int out_of_memory(struct sw_error *err, const char *folder)

@@ -98,6 +98,7 @@ static _Noreturn void become(const char *const *argv, char **environment, int in
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     setpgid(0, 0); /* so that a time-out ends what it started, too */
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
         _exit(127);
@@ -267,6 +268,7 @@ int sw_process_start(const char *const *argv, int out, pid_t *child, struct sw_e
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         signal(SIGPIPE, SIG_DFL);
+        signal(SIGXFSZ, SIG_DFL);
         signal(SIGINT, SIG_IGN); /* as a shell does of what it does not wait for */
         signal(SIGQUIT, SIG_IGN);
         if (dup2(in, 0) < 0 || (out >= 0 && (dup2(out, 1) < 0 || dup2(out, 2) < 0)))

@@ -25,7 +25,8 @@ struct sw_life {
     int checkpoint_signal;
     double user_at[2];   /* when USR1 and USR2 came; 0: they did not */
     double interrupt_at; /* the first INT */
-    double terminate_at; /* the first TERM */
+    double terminate_at; /* the first TERM or HUP */
+    bool hung_up;        /* it was HUP */
     bool hurried;        /* a second one came, and the process finishes */
     struct sw_life_hooks hooks;
 };
@@ -94,8 +95,10 @@ static bool note(struct sw_life *life, int number)
     double *at = interrupt ? &life->interrupt_at : &life->terminate_at;
     const double other = interrupt ? life->terminate_at : life->interrupt_at;
     const double first = *at > 0 && (other <= 0 || *at < other) ? *at : other;
-    if (*at <= 0)
+    if (*at <= 0) {
         *at = now;
+        life->hung_up = number == SIGHUP;
+    }
     return first > 0 && now - first >= same_seconds;
 }
 
@@ -148,6 +151,7 @@ static void *wait_for_signals(void *argument)
             pending ? sigtimedwait(&life->waited, &info, &poll) : sigwaitinfo(&life->waited, &info);
         pthread_mutex_lock(&life->mutex);
         const bool stopping = life->stopping;
+        const enum sw_request before = asked(life, &at);
         const bool second = !stopping && number > 0 && note(life, number);
         const enum sw_request request = asked(life, &at);
         const enum phase phase = life->phase;
@@ -157,6 +161,9 @@ static void *wait_for_signals(void *argument)
             return NULL;
         if (phase == PHASE_STARTING && request > SW_REQUEST_REQUEUE)
             _exit(sw_request_exit_code(request));
+        if (phase == PHASE_ARMED && before <= SW_REQUEST_REQUEUE && request > SW_REQUEST_REQUEUE &&
+            hooks.heard != NULL)
+            hooks.heard(hooks.context, request);
         if (phase == PHASE_ARMED && second && hooks.finishes)
             hurry(life, request);
         else if (phase == PHASE_ARMED && second)
@@ -244,6 +251,15 @@ double sw_life_requested_at(const struct sw_life *life)
     double at;
     (void)ask(life, &at);
     return at;
+}
+
+bool sw_life_hung_up(const struct sw_life *life)
+{
+    pthread_mutex_t *mutex = (pthread_mutex_t *)&life->mutex;
+    pthread_mutex_lock(mutex);
+    const bool hung_up = life->hung_up;
+    pthread_mutex_unlock(mutex);
+    return hung_up;
 }
 
 bool sw_life_hurried(const struct sw_life *life)

@@ -34,6 +34,8 @@ struct sw_life_hooks {
     /* Whether another rank has ended the run already, asked every half second while a request waits
      * for the end of a step; this process then leaves without a word. */
     bool (*is_over)(void *context);
+    /* A first INT, TERM or HUP came, which is obeyed behind the step at hand; may be NULL. */
+    void (*heard)(void *context, enum sw_request request);
     /* Before leaving at once; may take 3 s, then the process leaves all the same. */
     void (*leave)(void *context, enum sw_request request);
     /* Instead: a second signal says so (sw_life_hurried), and the process ends by itself, or leaves
@@ -59,6 +61,8 @@ void sw_life_disarm(struct sw_life *life);
 enum sw_request sw_life_requested(const struct sw_life *life);
 /* Whether a second INT or TERM came to one that finishes; any thread. */
 bool sw_life_hurried(const struct sw_life *life);
+/* Whether what asked to terminate first was HUP: a terminal or connection that is gone. */
+bool sw_life_hung_up(const struct sw_life *life);
 /* When the strongest request came (sw_clock_now), 0: there is none. */
 double sw_life_requested_at(const struct sw_life *life);
 /* Exit code of a run that ends so. */

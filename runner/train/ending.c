@@ -33,6 +33,19 @@ static bool is_over(void *context)
     return sw_attempt_is_claimed(e->board->folder, e->board->attempt.attempt);
 }
 
+/* A first signal, on the signals' thread: a step may take minutes. */
+static void heard(void *context, enum sw_request request)
+{
+    const struct sw_ending *e = context;
+    const char *name = request == SW_REQUEST_INTERRUPT ? "SIGINT"
+                       : sw_life_hung_up(e->life)      ? "SIGHUP"
+                                                       : "SIGTERM";
+    if (e->launch->rank == 0)
+        fprintf(stderr,
+                "%s%s: stops after step %" PRId64 " and saves; a second one leaves at once\n",
+                isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", name, e->board->step_done + 1);
+}
+
 /* A second signal, on the signals' thread: rank 0 first, the others where it does not. */
 static void leave_at_once(void *context, enum sw_request request)
 {
@@ -97,7 +110,8 @@ void sw_ending_begin(struct sw_ending *e, const char *folder, int64_t first_step
     board->size = e->launch->size;
     board->step_done = first_step;
     board->running = true;
-    const struct sw_life_hooks hooks = {.is_over = is_over, .leave = leave_at_once, .context = e};
+    const struct sw_life_hooks hooks = {
+        .is_over = is_over, .heard = heard, .leave = leave_at_once, .context = e};
     sw_life_arm(e->life, &hooks);
 }
 

@@ -11,7 +11,8 @@ double sw_learning_rate(const struct sw_optimizer_config *o, int64_t step)
         return o->learning_rate * (double)step / (double)o->warmup_steps;
     if (o->schedule == SW_SCHEDULE_CONSTANT)
         return o->learning_rate;
-    double progress = 1;
+    /* one step has no way to go: at its end it would train at min_learning_rate alone */
+    double progress = step == o->total_steps && step == o->warmup_steps + 1 ? 0 : 1;
     if (o->total_steps > o->warmup_steps && step < o->total_steps)
         progress = (double)(step - o->warmup_steps) / (double)(o->total_steps - o->warmup_steps);
     const double left =

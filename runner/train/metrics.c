@@ -29,10 +29,29 @@ struct sw_metrics {
 /* Of lines that wait; some ten thousand of them. Those after them are lost. */
 enum { MOST_WAITING = 4 << 20 };
 
-/* A run that was killed may have left the beginning of a line; the next one starts below it. */
-static bool ends_inside_line(FILE *file)
+/* Where the last line begins, which may be cut; the end, where it is whole. *inside: its end is not
+ * written, but all of the object is. */
+static off_t whole_lines(FILE *file, bool *inside)
 {
-    return fseeko(file, -1, SEEK_END) == 0 && fgetc(file) != '\n';
+    off_t at = 0, begin = 0;
+    int depth = 0;
+    bool text = false, escaped = false, closed = false;
+    rewind(file);
+    for (int c = fgetc(file); c != EOF; c = fgetc(file)) {
+        at++;
+        if (c == '\n') {
+            begin = at;
+            depth = 0;
+            text = escaped = closed = false;
+            continue;
+        }
+        text = text != (c == '"' && !escaped);
+        escaped = text && c == '\\' && !escaped;
+        depth += text ? 0 : (c == '{') - (c == '}');
+        closed = closed || (c == '}' && !text && depth == 0);
+    }
+    *inside = closed && at > begin;
+    return *inside ? at : begin;
 }
 
 /* Opens m->path to append to. */
@@ -41,7 +60,14 @@ static int open_file(struct sw_metrics *m, struct sw_error *err)
     m->file = fopen(m->path, "a+e");
     if (m->file == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: %s", m->path, strerror(errno));
-    m->inside = ends_inside_line(m->file);
+    /* a run that was killed may have left the beginning of a line, which no reader of lines takes
+     */
+    struct stat is;
+    if (fstat(fileno(m->file), &is) == 0 && S_ISREG(is.st_mode)) {
+        const off_t whole = whole_lines(m->file, &m->inside);
+        if (whole < is.st_size && ftruncate(fileno(m->file), whole) != 0)
+            m->inside = true; /* the next line begins below it */
+    }
     (void)fseeko(m->file, 0, SEEK_END);
     m->whole = ftello(m->file);
     return 0;
@@ -255,6 +281,22 @@ int sw_metrics_holdout(struct sw_metrics *m, int64_t step, double bits_per_token
     sw_json_digits(&j, "held_out_bits_per_token", bits_per_token, DIGITS);
     sw_json_digits(&j, "bigram_bits_per_token", bigram_bits, DIGITS);
     return end_line(m, &j, err);
+}
+
+bool sw_metrics_has_holdout(const char *directory, int64_t step)
+{
+    char path[4096], wanted[64], *line = NULL;
+    size_t room = 0;
+    bool found = false;
+    snprintf(path, sizeof path, "%s/metrics.jsonl", directory);
+    snprintf(wanted, sizeof wanted, "{\"step\":%" PRId64 ",\"held_out_bits_per_token\":", step);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && !found && getline(&line, &room, file) > 0)
+        found = strncmp(line, wanted, strlen(wanted)) == 0 && strchr(line, '}') != NULL;
+    free(line);
+    if (file != NULL)
+        fclose(file);
+    return found;
 }
 
 int sw_metrics_save(struct sw_metrics *m, const struct sw_metrics_save *s, struct sw_error *err)

@@ -46,6 +46,8 @@ struct sw_metrics_save {
 };
 int sw_metrics_save(struct sw_metrics *metrics, const struct sw_metrics_save *save,
                     struct sw_error *err);
+/* True if the directory's metrics.jsonl has the held-out loss behind that step. */
+bool sw_metrics_has_holdout(const char *directory, int64_t step);
 void sw_metrics_close(struct sw_metrics *metrics);
 
 #endif

@@ -23,6 +23,21 @@ void sw_progress_line_begin(struct sw_progress_line *p, int64_t first)
     p->started = p->last_line = sw_clock_now();
 }
 
+void sw_progress_line_first(struct sw_progress_line *p, int64_t last, double predicted_s)
+{
+    char time[32];
+    if (p->quiet || p->first >= last || isatty(STDERR_FILENO) != 1)
+        return;
+    if (predicted_s < 1)
+        snprintf(time, sizeof time, "%.2g s", predicted_s);
+    else
+        format_duration(predicted_s, time);
+    fprintf(stderr, "step %" PRId64 "/%" PRId64 " is under way, predicted to take %s", p->first + 1,
+            last, time);
+    fflush(stderr);
+    p->line_open = true;
+}
+
 void sw_progress_line_step(struct sw_progress_line *p, int64_t step, int64_t last, double loss,
                            double tokens_per_second, bool final)
 {

@@ -14,6 +14,9 @@ struct sw_progress_line {
 
 /* Keeps `quiet`. */
 void sw_progress_line_begin(struct sw_progress_line *progress, int64_t first);
+/* On a terminal, before the first step: its number, and how long it is to take. The line of the
+ * first step replaces it. */
+void sw_progress_line_first(struct sw_progress_line *p, int64_t last, double predicted_s);
 /* On a terminal one line that is written over, at most ten times a second; else a line about every
  * twentieth of the run, or every 10 s. final: whatever the time. */
 void sw_progress_line_step(struct sw_progress_line *progress, int64_t step, int64_t last,

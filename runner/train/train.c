@@ -1,6 +1,7 @@
 #include "runner/train/train.h"
 
 #include "core/base/clock.h"
+#include "core/base/file.h"
 #include "core/cost/checkpoint.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/lock.h"
@@ -15,10 +16,12 @@
 #include "runner/train/progress_line.h"
 #include "runner/rank/version.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What the ranks tell each other between steps: for each request how many ranks got it, how many
@@ -387,6 +390,8 @@ static int run_steps(struct training *t)
     /* an attempt without a step would be the last of its chain */
     if (t->request == SW_REQUEST_REQUEUE)
         t->request = SW_REQUEST_NONE;
+    if (t->rank->launch->rank == 0 && t->request == SW_REQUEST_NONE)
+        sw_progress_line_first(&t->progress, t->last, t->rank->plan->prediction.step_seconds);
     for (int64_t number = t->resume.step + 1; number <= t->last && t->request == SW_REQUEST_NONE;
          number++)
         if (run_step(t, number) != 0 || between_steps(t, number) != 0)
@@ -548,6 +553,31 @@ static int open_saver(struct training *t)
     return sw_saver_create(t->rank, &options, &t->saver);
 }
 
+/* Rank 0. Fails where no checkpoint can be made, before hours of steps that would be lost. */
+static int check_folder(struct training *t)
+{
+    const char *folder = t->rank->plan->run->checkpoint_directory;
+    char probe[4096], target[1024];
+    const ssize_t length = readlink(folder, target, sizeof target - 1);
+    if (length >= 0 && access(folder, F_OK) != 0) {
+        target[length] = '\0';
+        return sw_fail(&t->rank->err, SW_ENVIRONMENT,
+                       "checkpoints cannot be written to '%s', a symlink to '%s', which is not "
+                       "there; make that folder, or remove the link",
+                       folder, target);
+    }
+    if (sw_file_make_folder(folder, &t->rank->err) != 0)
+        return sw_fail_context(&t->rank->err, "checkpoints cannot be written");
+    if (snprintf(probe, sizeof probe, "%s/.writable", folder) >= (int)sizeof probe)
+        return 0; /* a save says so */
+    if ((mkdir(probe, 0777) != 0 && errno != EEXIST) || rmdir(probe) != 0)
+        return sw_fail(&t->rank->err, SW_ENVIRONMENT,
+                       "checkpoints cannot be written to '%s': %s; make it writable, or name "
+                       "another folder as checkpoint.directory",
+                       folder, strerror(errno));
+    return 0;
+}
+
 /* One at the end, and those before it. */
 static void tell_room(const struct training *t)
 {
@@ -574,7 +604,7 @@ static enum sw_status begin(struct training *t, const struct sw_train_options *o
     status = find_start(t, finished);
     if (status != SW_OK || *finished)
         return status;
-    if (open_saver(t) == 0 && rank->launch->rank == 0 &&
+    if (open_saver(t) == 0 && rank->launch->rank == 0 && check_folder(t) == 0 &&
         sw_metrics_open(rank->plan->run->directory, &t->metrics, &rank->err) == 0)
         tell_room(t);
     return sw_rank_agree(rank);
@@ -624,8 +654,9 @@ static int leave(struct training *t, bool judging)
         else
             fprintf(stderr, "%s: the last checkpoint is of step %" PRId64 "\n", why, kept);
     }
-    snprintf(cause, sizeof cause, "%s, after step %" PRId64 " of %" PRId64, names[t->request], done,
-             t->last);
+    const bool hung_up = t->request == SW_REQUEST_TERMINATE && sw_life_hung_up(t->ending.life);
+    snprintf(cause, sizeof cause, "%s, after step %" PRId64 " of %" PRId64,
+             hung_up ? "SIGHUP" : names[t->request], done, t->last);
     return sw_ending_leave(&t->ending, (enum sw_verdict)code, cause);
 }
 
@@ -669,13 +700,52 @@ static int run(struct training *t)
     return sw_ending_leave(&t->ending, SW_VERDICT_DONE, "every step was done");
 }
 
-/* Nothing is left to do. An attempt that was killed behind the last save did not say so. */
+/* Collective. True if the held-out loss of the last step was never written: the attempt before was
+ * ended while it judged. */
+static bool lacks_held_out(const struct training *t)
+{
+    const bool lacks = t->rank->launch->rank == 0 &&
+                       sw_dataset_holdout_labels(t->trainer.data) > 0 &&
+                       !sw_metrics_has_holdout(t->rank->plan->run->directory, t->resume.step);
+    return sw_launch_max(t->rank->launch, lacks) > 0;
+}
+
+/* The loss that was cut off, of the finished model. Errors as run(). */
+static int make_up_held_out(struct training *t)
+{
+    struct sw_rank *rank = t->rank;
+    if (rank->launch->rank == 0 && !t->progress.quiet)
+        fprintf(stderr, "its held-out loss was cut off; it is made now\n");
+    (void)fill_state(t, &t->from);
+    if (rank->launch->rank == 0 && rank->err.status == SW_OK)
+        (void)sw_metrics_open(rank->plan->run->directory, &t->metrics, &rank->err);
+    t->together = sw_rank_agree(rank) != SW_OK;
+    if (t->together)
+        return -1;
+    if (rank->launch->rank == 0)
+        begin_metrics(t);
+    return judge(t, t->resume.step);
+}
+
+/* No step is left to do. An attempt that was killed behind the last save did not say so. */
 static int leave_finished(struct training *t)
 {
     if (t->rank->launch->rank == 0 && !t->progress.quiet)
         fprintf(stderr, "%s is finished: step %" PRId64 " of %" PRId64 " is in %s\n",
                 t->rank->plan->run->name, t->resume.step, t->last, t->resume.folder);
+    const bool lacks = lacks_held_out(t);
     sw_ending_begin(&t->ending, t->rank->plan->run->directory, t->resume.step);
+    if (lacks && make_up_held_out(t) != 0) {
+        if (!t->together)
+            sw_ending_abort(&t->ending, &t->rank->err);
+        return sw_ending_fail(&t->ending, t->rank->err.status == SW_OK ? NULL : &t->rank->err);
+    }
+    if (lacks && t->request != SW_REQUEST_NONE) {
+        if (t->rank->launch->rank == 0)
+            fprintf(stderr, "stopped before the held-out loss was known\n");
+        return sw_ending_leave(&t->ending, (enum sw_verdict)sw_request_exit_code(t->request),
+                               "stopped before the held-out loss was known");
+    }
     return sw_ending_leave(&t->ending, SW_VERDICT_DONE, "every step was done before");
 }
 

@@ -79,7 +79,7 @@ ends() { # SECONDS CODE CAUSE-PATTERN
 # was copying from the memory of a rank that died.)
 said() { # PATTERN TIMES
     [ "$(grep -acE "$1" "$out/log")" -eq "$2" ] || fail "not $2 lines of '$1'"
-    [ "$(grep -avcE "^(training|step|held-out|resuming from|checkpoint of step|note: took)|$1|Read -1, expected" "$out/log")" -eq 0 ] ||
+    [ "$(grep -avcE "^(training|step|held-out|resuming from|checkpoint of step|note: took|SIG(INT|TERM): stops after step)|$1|Read -1, expected" "$out/log")" -eq 0 ] ||
         fail "other lines than '$1'"
 }
 
@@ -103,6 +103,7 @@ begin "INT to the script"
 kill -INT "$job"
 ends 20 130 'SIGINT, after step [0-9]+ of 1000000'
 said "$stopped" 1
+grep -q '^SIGINT: stops after step [0-9]* and saves; a second one leaves at once$' "$out/log" || fail "the signal was not answered"
 
 begin "TERM to the script"
 kill -TERM "$job"

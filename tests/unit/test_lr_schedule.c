@@ -71,6 +71,22 @@ static void test_constant(void **state)
     expect(&o, 105, 8e-4);
 }
 
+/* The only step behind the warm-up, or of all, trains: it does not end a decay that had no way. */
+static void test_one_step(void **state)
+{
+    (void)state;
+    for (int32_t schedule = 0; schedule < 2; schedule++)
+        for (int32_t warmup = 0; warmup < 5; warmup++) {
+            struct sw_optimizer_config o = base;
+            o.schedule = schedule == 0 ? SW_SCHEDULE_COSINE : SW_SCHEDULE_LINEAR;
+            o.min_learning_rate = 0;
+            o.warmup_steps = warmup;
+            o.total_steps = warmup + 1;
+            expect(&o, warmup + 1, 8e-4);
+            expect(&o, warmup + 2, 0);
+        }
+}
+
 /* Nothing but warm-up: no step is divided by a length of 0. */
 static void test_only_warmup(void **state)
 {
@@ -86,7 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_warmup),      cmocka_unit_test(test_cosine),
         cmocka_unit_test(test_linear),      cmocka_unit_test(test_constant),
-        cmocka_unit_test(test_only_warmup),
+        cmocka_unit_test(test_only_warmup), cmocka_unit_test(test_one_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,11 +138,44 @@ static void test_torn_line(void **state)
     assert_non_null(file);
     fputs("{\"step\":1}\n{\"st", file);
     fclose(file);
+    assert_false(sw_metrics_has_holdout(directory, 2));
     open_good(directory, &metrics);
     assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), 0);
     sw_metrics_close(metrics);
-    expect_file(directory, "{\"step\":1}\n{\"st\n{\"step\":2,\"held_out_bits_per_token\":2.5,"
+    expect_file(directory, "{\"step\":1}\n{\"step\":2,\"held_out_bits_per_token\":2.5,"
                            "\"bigram_bits_per_token\":3.75}\n");
+    assert_true(sw_metrics_has_holdout(directory, 2));
+    assert_false(sw_metrics_has_holdout(directory, 1));
+}
+
+/* Cut behind each of its bytes, a file keeps the whole lines, and a last object whose end of line
+ * alone is missing. */
+static void test_torn_anywhere(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"a\":{\"b\":\"}\\\"{\"},\"c\":1}\n{\"step\":1,\"x\":\"}\"}\n";
+    static const char added[] =
+        "{\"step\":2,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":3.75}\n";
+    const size_t first = strchr(text, '\n') + 1 - text, all = sizeof text - 1;
+    char directory[4096], path[4200], wanted[400];
+    snprintf(directory, sizeof directory, "%s/anywhere", folder);
+    snprintf(path, sizeof path, "%s/metrics.jsonl", directory);
+    for (size_t cut = 0; cut <= all; cut++) {
+        struct sw_metrics *metrics = NULL;
+        struct sw_error err = {0};
+        open_good(directory, &metrics);
+        sw_metrics_close(metrics);
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fwrite(text, 1, cut, file);
+        fclose(file);
+        open_good(directory, &metrics);
+        assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), 0);
+        sw_metrics_close(metrics);
+        const size_t kept = cut >= all - 1 ? all : cut >= first - 1 ? first : 0;
+        snprintf(wanted, sizeof wanted, "%.*s%s", (int)kept, text, added);
+        expect_file(directory, wanted);
+    }
 }
 
 /* A line that does not fit is taken back whole, and kept for later. */
@@ -286,10 +319,10 @@ static void test_loaded(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),     cmocka_unit_test(test_no_directory),
-        cmocka_unit_test(test_torn_line), cmocka_unit_test(test_no_half_line),
-        cmocka_unit_test(test_full_disk), cmocka_unit_test(test_removed),
-        cmocka_unit_test(test_loaded),
+        cmocka_unit_test(test_lines),        cmocka_unit_test(test_no_directory),
+        cmocka_unit_test(test_torn_line),    cmocka_unit_test(test_torn_anywhere),
+        cmocka_unit_test(test_no_half_line), cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_removed),      cmocka_unit_test(test_loaded),
     };
     snprintf(folder, sizeof folder, "%s/metrics.XXXXXX", argc > 1 ? argv[1] : ".");
     if (mkdtemp(folder) == NULL) {

@@ -812,6 +812,9 @@ static void test_signal(void **state)
     kill(child, SIGINT);
     kill(child, SIGTERM);
     assert_int_equal(finish(child, "stop"), 143);
+    const char *heard = strstr(output, ": stops after step ");
+    assert_non_null(heard);
+    assert_null(strstr(heard + 1, ": stops after step ")); /* once */
     const char *line = strstr(output, "stopped after step ");
     assert_non_null(line);
     assert_non_null(strstr(line, " of 1000000; the checkpoint is in "));
@@ -838,7 +841,7 @@ static void test_verdicts(void **state)
     expect_attempt("ends", 2, "75", "the checkpoint signal, after step ");
     expect_exit(0, "rm ends/metrics.jsonl");
     assert_int_equal(stop(start("ends"), "ends", SIGHUP), 143);
-    expect_attempt("ends", 3, "143", "SIGTERM, after step ");
+    expect_attempt("ends", 3, "143", "SIGHUP, after step ");
     expect_exit(0, "head -n 1 ends/metrics.jsonl");
     expect_output("\"attempt\":3,");
     /* a killed watcher takes its rank along, and nothing says how that ended */
