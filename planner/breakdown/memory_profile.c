@@ -59,19 +59,40 @@ static enum sw_memory_kind kind_of_block(const struct sw_program *p,
                                                                    : SW_MEMORY_ACTIVATIONS;
 }
 
+/* True if a model of one layer, whose values have no stack, has the value for its layer: what its
+ * regions carry, its parameters, and what ops of these regions write. */
+static bool is_of_single_layer(const struct sw_program *p, const struct sw_value *value)
+{
+    const int32_t v = (int32_t)(value - p->values);
+    if (p->layers > 1 || value->carried)
+        return p->layers == 1;
+    if (value->parameter != NULL)
+        return value->parameter->part == SW_OF_LAYER;
+    for (int32_t r = 0; r < p->region_count; r++)
+        for (int32_t i = 0; i < p->regions[r].op_count && p->regions[r].carry >= 0; i++) {
+            const struct sw_op *op = &p->ops[p->regions[r].first_op + i];
+            for (uint16_t k = 0; k < op->n_out; k++)
+                if (op->out[k].value == v || p->values[op->out[k].value].alias == v)
+                    return true;
+        }
+    return false;
+}
+
 /* A stack over layers is shared out among them (the residual has one instance more), one over a
  * part of them, too: what a layer keeps is the average then. The rest belongs to no layer. */
 static void add_by_layer(const struct sw_program *p, const struct sw_value *value,
-                         enum sw_memory_kind kind, int64_t bytes, struct sw_memory_profile *out)
+                         enum sw_memory_kind kind, int64_t bytes, bool single,
+                         struct sw_memory_profile *out)
 {
     const bool part = value->part != SW_LAYERS_WHOLE && value->slots > 1;
-    const bool whole = p->layers > 1 && value->stack >= p->layers && value->slots >= p->layers;
+    const bool whole =
+        single || (p->layers > 1 && value->stack >= p->layers && value->slots >= p->layers);
     const bool stacked = part || whole;
     struct sw_layer_memory *to = stacked ? &out->layer : &out->outside;
     const int64_t share = part ? bytes / p->layers : whole ? value->slot_bytes : bytes;
     if (stacked)
         add_by_layer(p, &(struct sw_value){.stack = 1, .slots = 1}, kind, bytes - share * p->layers,
-                     out);
+                     false, out);
     if (kind == SW_MEMORY_PARAMETERS)
         to->parameters += share;
     else if (kind == SW_MEMORY_GRADIENTS)
@@ -125,14 +146,15 @@ int sw_memory_profile_make(const struct sw_program *p, struct sw_memory_profile 
             continue;
         const int64_t bytes = sw_align(value->slot_bytes * value->slots, SW_ARENA_ALIGNMENT);
         add(out, 0, p->op_count - 1, kind_of_role(value->role), bytes);
-        add_by_layer(p, value, kind_of_role(value->role), bytes, out);
+        add_by_layer(p, value, kind_of_role(value->role), bytes, is_of_single_layer(p, value), out);
     }
     for (int32_t i = 0; i < sw_program_block_count(p); i++) {
         const struct sw_arena_block block = sw_program_block(p, i);
         const enum sw_memory_kind kind = kind_of_block(p, &block);
         add(out, block.first, block.last, kind, block.bytes);
         if (block.value >= 0)
-            add_by_layer(p, &p->values[block.value], kind, block.bytes, out);
+            add_by_layer(p, &p->values[block.value], kind, block.bytes,
+                         is_of_single_layer(p, &p->values[block.value]), out);
     }
     find_peak(out);
     return 0;

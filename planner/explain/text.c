@@ -95,7 +95,8 @@ static void print_memory(FILE *out, const struct sw_explain *x)
     for (int32_t i = 0; i < 2; i++) {
         char name[40] = "embedding, head, rest";
         if (i == 0)
-            snprintf(name, sizeof name, "each of %d layers", m->layers);
+            snprintf(name, sizeof name, m->layers == 1 ? "its layer" : "each of %d layers",
+                     m->layers);
         fprintf(out, "%-20s %10s %10s %10s %10s\n", name,
                 sw_format_bytes((double)row[i]->parameters, a),
                 sw_format_bytes((double)row[i]->gradients, b),

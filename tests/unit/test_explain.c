@@ -18,16 +18,22 @@ struct explained {
     struct sw_explain x;
 };
 
-static void explain(const char *mesh_dim, struct explained *e)
+static void explain_layers(const char *mesh_dim, int32_t layers, struct explained *e)
 {
     struct sw_error err = {0};
     e->config = sw_test_read_run(&sw_test_llama_7b);
     assert_non_null(e->config);
     e->run = *sw_config_run(e->config);
     e->run.mesh_dim = mesh_dim;
+    e->run.model.shape.layers = layers > 0 ? layers : e->run.model.shape.layers;
     assert_int_equal(sw_search_run(&e->run, SW_FOR_TRAIN, SW_EVERY_ROW, &e->search, &err), 0);
     assert_int_equal(sw_explain_make(&e->run, &e->search.mesh[0], &e->search, false, &e->x, &err),
                      0);
+}
+
+static void explain(const char *mesh_dim, struct explained *e)
+{
+    explain_layers(mesh_dim, 0, e);
 }
 
 static void done(struct explained *e)
@@ -80,6 +86,26 @@ static void memory_is_the_layout(void **state)
                          p->parameter_bytes);
         assert_int_equal(m->layer.optimizer * m->layers + m->outside.optimizer, p->optimizer_bytes);
         done(&e);
+    }
+}
+
+/* A model's only layer has what each of two has. */
+static void one_layer_has_its_memory(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {
+        struct explained one, two;
+        explain_layers(meshes[i], 1, &one);
+        explain_layers(meshes[i], 2, &two);
+        const struct sw_layer_memory *a = &one.x.memory.layer, *b = &two.x.memory.layer;
+        assert_true(a->parameters > 0);
+        assert_int_equal(a->parameters, b->parameters);
+        assert_int_equal(a->gradients, b->gradients);
+        assert_int_equal(a->optimizer, b->optimizer);
+        if (one.x.c.decision.train.recompute.values == two.x.c.decision.train.recompute.values)
+            assert_int_equal(a->saved, b->saved);
+        done(&one);
+        done(&two);
     }
 }
 
@@ -422,6 +448,7 @@ int main(void)
         cmocka_unit_test(checkpoints_are_told),
         cmocka_unit_test(time_limits_are_told),
         cmocka_unit_test(memory_is_the_layout),
+        cmocka_unit_test(one_layer_has_its_memory),
         cmocka_unit_test(timeline_is_the_price),
         cmocka_unit_test(sums_add_up),
         cmocka_unit_test(axes_lie_where_ranks_do),
