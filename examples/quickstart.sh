@@ -30,10 +30,24 @@ fi
 say() {
     printf '\n== %s\n' "$*"
 }
-quietly() { # shows the output only when the command fails
-    local log status=0
+quietly() { # shows the output only when the command fails, and its last line on a terminal meanwhile
+    local log status=0 command
     log=$(mktemp)
-    "$@" >"$log" 2>&1 </dev/null || status=$?
+    if [ -t 2 ]; then
+        "$@" >"$log" 2>&1 </dev/null &
+        command=$!
+        # what runs in the background of a script ignores Ctrl-C
+        trap 'kill "$command"; printf "\n" >&2; exit 130' INT
+        while kill -0 "$command" 2>/dev/null; do
+            printf '\r\033[K%s' "$(tail -n 1 "$log" | cut -c 1-79)" >&2
+            sleep 0.2
+        done
+        printf '\r\033[K' >&2
+        wait "$command" || status=$?
+        trap - INT
+    else
+        "$@" >"$log" 2>&1 </dev/null || status=$?
+    fi
     [ $status -eq 0 ] || tail -n 40 "$log" >&2
     rm -f "$log"
     return $status

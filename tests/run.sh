@@ -61,6 +61,19 @@ export LSAN_OPTIONS=suppressions=$root/tests/support/lsan.supp:print_suppression
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=suppressions=$root/tests/support/tsan.supp:halt_on_error=1:exitcode=98
 
+# On a terminal: the last line of the log that grows, written over each second, since a step may take many minutes.
+teller=
+if [ -t 2 ]; then
+    while sleep 1 && kill -0 $$ 2>/dev/null; do
+        newest=$(find "$logs" -name '*.log' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d ' ' -f 2-)
+        [ -z "$newest" ] || printf '\r\033[K%s' "$(tail -n 1 "$newest" | tr -d '\r' | cut -c 1-79)" >&2
+    done &
+    teller=$!
+fi
+clear_line() {
+    [ -z "$teller" ] || printf '\r\033[K' >&2
+}
+
 # What runs beside us, each a process group of its own.
 beside=()
 # start_beside LOG COMMAND...: its process group is the last of `beside`. It is a session of its own, whose share of the
@@ -74,6 +87,8 @@ start_beside() {
 finish() {
     local failure group
     for group in ${beside[@]+"${beside[@]}"}; do kill -- "-$group" 2>/dev/null; done
+    [ -z "$teller" ] || kill "$teller" 2>/dev/null
+    clear_line
     if [ "$failed" -gt 0 ]; then
         echo
         for failure in "${failures[@]}"; do printf 'FAILED: %s\n' "$failure"; done
@@ -87,6 +102,7 @@ trap 'echo; failed=$((failed + 1)); failures+=("interrupted"); finish' INT TERM
 
 count_pass() {
     passed=$((passed + 1))
+    clear_line
     echo "ok   $1${2:+ ($2 s)}"
 }
 # The lines of a log that most likely say what was wrong, for the closing lines.
@@ -95,6 +111,7 @@ reasons() {
 }
 count_fail() { # NAME LOG
     failed=$((failed + 1))
+    clear_line
     echo "FAIL $1"
     if [ -n "${2:-}" ] && [ -s "$2" ]; then
         awk '{ line[NR] = $0 }

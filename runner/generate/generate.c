@@ -1,5 +1,6 @@
 #include "runner/generate/generate.h"
 
+#include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
@@ -32,7 +33,9 @@ struct run {
     int64_t done; /* texts that were there when a run goes on */
     int64_t cut;  /* texts that found no room for all the tokens that they might have had */
     FILE *out;    /* rank 0's */
-    bool streams; /* one text to stdout as it comes */
+    int64_t ended, wanted; /* texts, of this run and part */
+    double told;           /* when the terminal's line was written */
+    bool streams;          /* one text to stdout as it comes */
     size_t streamed;
 };
 
@@ -207,6 +210,20 @@ static enum sw_status go_on(struct run *r)
     return SW_OK;
 }
 
+/* On rank 0's terminal, where the texts go to a file: a line that is written over. */
+static void tell_progress(struct run *r)
+{
+    const double now = sw_clock_now();
+    if (r->session->rank->launch->rank != 0 || r->options->out_path == NULL ||
+        isatty(STDERR_FILENO) != 1 || (now - r->told < 0.1 && r->ended < r->wanted))
+        return;
+    r->told = now;
+    fprintf(stderr, "\r\033[K");
+    if (r->ended < r->wanted)
+        fprintf(stderr, "%" PRId64 " of %" PRId64 " texts", r->ended, r->wanted);
+    fflush(stderr);
+}
+
 /* Texts are written in the order of their prompts: those that ended behind one that did not wait.
  */
 static void text_ended(void *context, const struct sw_text *text, bool full)
@@ -226,6 +243,8 @@ static void text_ended(void *context, const struct sw_text *text, bool full)
             sw_lines_flush(&r->lines);
         sw_generation_free(&r->text[r->written].text);
     }
+    r->ended++;
+    tell_progress(r);
 }
 
 /* ---- The command ---- */
@@ -357,10 +376,17 @@ static enum sw_status make_texts(struct run *r)
         sw_fail(&s->rank->err, SW_ENVIRONMENT, "out of memory for %" PRId64 " texts",
                 r->prompts.samples);
     ban_ends(r);
+    r->wanted = -r->next_sample; /* of the first prompt, those are there */
+    for (int64_t i = r->next_prompt; i < r->end_prompt; i++)
+        r->wanted += r->prompts.at[i].params.n;
+    tell_progress(r);
     const enum sw_status status = sw_rank_agree(s->rank);
     if (status != SW_OK)
         return status;
-    if (sw_engine_run(s->engine, &calls, &s->rank->err) != 0) /* the others wait for this rank */
+    const int failed = sw_engine_run(s->engine, &calls, &s->rank->err);
+    r->wanted = r->ended; /* no line of progress stays */
+    tell_progress(r);
+    if (failed) /* the others wait for this rank */
         sw_launch_abort(s->rank->launch, &s->rank->err, (int)s->rank->err.status);
     return sw_rank_agree(s->rank);
 }
