@@ -279,6 +279,11 @@ static int look(const struct sw_plan *plan, bool own, int64_t data_tokens, int64
     if (status == 0 && resume) {
         out->step = then.step;
         out->next_sequence = then.next_sequence;
+        if (own && strcmp(then.run, now.run) != 0)
+            fprintf(stderr,
+                    "note: %s is of run '%s', and this one is '%s'; if it is another run, give it "
+                    "a checkpoint.directory of its own\n",
+                    out->folder, then.run, now.run);
         if (then.step < last) {
             fprintf(stderr, "resuming from %s, after step %" PRId64 "\n", out->folder, then.step);
             say_differences(&then, &now);
