@@ -52,11 +52,15 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
           ARGS 2)
   sw_test(test_frozen SOURCES test_frozen.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads)
-  # "25": draws of seed 1; tests/soak.sh has more.
+  # "25": draws of seed 1; tests/soak.sh has more. Each takes sanitizers ten times as long.
+  set(sw_rule_draws 25)
+  if(SW_SANITIZE)
+    set(sw_rule_draws 6)
+  endif()
   sw_test(test_rules SOURCES test_rules.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/rule_draws.c ${CMAKE_SOURCE_DIR}/tests/support/texts.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
-          ARGS 25 1)
+          ARGS ${sw_rule_draws} 1)
   # "30": draws of seed 1; tests/soak.sh has more.
   sw_test(test_saves SOURCES test_saves.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
