@@ -187,16 +187,21 @@ says "plan: error: the Slurm controller does not answer within 3.5 s; see 'scont
 
 # Two kinds of GPUs, types that are written in full, a partition with limits, and no topology.
 cat >"$scratch/mixed.conf" <<'END'
-NodeName=old[1-3] CPUs=64 Boards=1 SocketsPerBoard=2 CoresPerSocket=16 ThreadsPerCore=2 RealMemory=500000 Gres=gpu:nvidia_a100-sxm4-40gb:4 State=CLOUD
+NodeName=old[1-3] CPUs=64 Boards=1 SocketsPerBoard=2 CoresPerSocket=16 ThreadsPerCore=2 RealMemory=500000 MemSpecLimit=4000 Gres=gpu:nvidia_a100-sxm4-40gb:4 State=CLOUD
 NodeName=odd[1-2] CPUs=16 Boards=1 SocketsPerBoard=1 CoresPerSocket=16 ThreadsPerCore=1 RealMemory=100000 Gres=gpu:v100:2 State=CLOUD
 NodeName=thin[01-12] CPUs=32 Boards=1 SocketsPerBoard=2 CoresPerSocket=16 ThreadsPerCore=1 RealMemory=64000 State=CLOUD
 PartitionName=old Nodes=old[1-3],thin[01-02] MaxTime=1:00:00 MaxNodes=2 AllowAccounts=physics,chemistry State=UP
 PartitionName=odd Nodes=odd[1-2] State=UP
 PartitionName=thin Nodes=thin[01-12] State=UP
+PartitionName=tight Nodes=old[1-3] MaxMemPerNode=300000 DefMemPerNode=1000 TRESBillingWeights=CPU=1.0,Mem=0.25G ReqResv=YES RootOnly=YES State=UP
+PartitionName=cores Nodes=old[1-3] MaxMemPerCPU=4000 DefMemPerCPU=500 OverSubscribe=EXCLUSIVE State=UP
+MaxArraySize=4001
+MaxMemPerCPU=9000
+SchedulerParameters=bf_continue,max_array_tasks=500
 END
 up nodes 2 leaf 0 conf "$scratch/mixed.conf"
 "$plan" import-cluster --partition old >"$scratch/old.yaml" 2>/dev/null || complain "import of old"
-holds "$scratch/old.yaml" 'nodes: 2' 'accelerators_per_node: 4' '  name: a100-sxm-40gb' 'host_memory: 500000 MiB' \
+holds "$scratch/old.yaml" 'nodes: 2' 'accelerators_per_node: 4' '  name: a100-sxm-40gb' 'host_memory: 496000 MiB' \
     "  time: '1:00:00'" "  gpus_per_node: 'nvidia_a100-sxm4-40gb:4'" '  cpus_per_task: 16' \
     '  - {name: infiniband, spans: all, bandwidth: 200 Gb/s, latency: 6 us,' \
     '# note: 2 nodes of partition old with other accelerators left out: thin[01-02]' \
@@ -207,7 +212,11 @@ holds "$scratch/old.yaml" 'nodes: 2' 'accelerators_per_node: 4' '  name: a100-sx
 holds "$scratch/thin.yaml" 'nodes: 12' 'accelerators_per_node: 32' '  name: cpu-core' '  cpus_per_task: 1' \
     '  - {name: network, spans: all, bandwidth_per_node: 10 Gb/s, latency: 50 us, rails: false}'
 grep -q gpus_per_node "$scratch/thin.yaml" && complain "nodes without GPUs ask for some"
-for file in old thin; do
+"$plan" import-cluster --partition tight >"$scratch/tight.yaml" 2>/dev/null || complain "import of tight"
+holds "$scratch/tight.yaml" "  mem: '300000M'" '# note: partition tight takes only jobs of a reservation: set slurm.reservation'
+"$plan" import-cluster --partition cores >"$scratch/cores.yaml" 2>/dev/null || complain "import of cores"
+holds "$scratch/cores.yaml" "  mem: '256000M'"
+for file in old thin tight cores; do
     "$plan" check "$scratch/$file.yaml" >"$scratch/stdout" 2>&1 || complain "check: $(cat "$scratch/stdout")"
 done
 "$plan" import-cluster --partition odd >"$scratch/odd.yaml" 2>/dev/null || complain "import of odd"
