@@ -203,6 +203,10 @@ static void types_of_gpus(void **state)
         {"h200_1g.18gb", "slice"},
         {"nvidia_b200", "b200-sxm-180gb"},
         {"b200_180gb", "b200-sxm-180gb"},
+        {"nvidia_b300_sxm6_ac", "b300-sxm-270gb"},
+        {"b300", "b300-sxm-270gb"},
+        {"mi355x", "mi355x-288gb"},
+        {"gb300", ""},
         {"gb200", ""},
         {"nvidia_gb200", ""},
         {"nvidia_l40s", "l40s-48gb"},
@@ -241,6 +245,7 @@ static void types_of_gpus(void **state)
         assert_int_equal(slice, strcmp(rows[i].want, "slice") == 0);
     }
     assert_string_equal(sw_sheet_match("h100_96gb", NULL).near, "h100-sxm-96gb-hbm2e-500w");
+    assert_string_equal(sw_sheet_match("nvidia_gb200", NULL).near, "gb200-186gb");
 }
 
 /* Features tell what the type leaves open, and nodes of other accelerators apart. */

@@ -67,6 +67,10 @@ static const struct card {
     {"a100", FORM_ANY, -1, "a100-sxm-80gb", "80 GB (others have 40 GB)", NULL},
     {"a40", FORM_ANY, 0, "a40-48gb", NULL, NULL},
     {"b200", FORM_ANY, 0, "b200-sxm-180gb", NULL, NULL},
+    {"b300", FORM_ANY, 0, "b300-sxm-270gb", NULL, NULL},
+    /* NVLink of theirs spans nodes: links of a node and a network would be another machine */
+    {"gb200", FORM_ANY, 0, NULL, NULL, "gb200-186gb"},
+    {"gb300", FORM_ANY, 0, NULL, NULL, "gb300-279gb"},
     {"gh200", FORM_ANY, -1, "gh200-96gb", "96 GB (others have 144 GB)", NULL},
     {"gh200", FORM_ANY, 96, "gh200-96gb", NULL, NULL},
     /* what nvml calls it after the memory of its processor: 96 GB have 120 or 480 beside them */
@@ -87,6 +91,7 @@ static const struct card {
      NULL},
     {"mi250x", FORM_ANY, 0, "mi250x-64gb", NULL, NULL},
     {"mi300x", FORM_ANY, 0, "mi300x-192gb", NULL, NULL},
+    {"mi355x", FORM_ANY, 0, "mi355x-288gb", NULL, NULL},
 };
 
 /* Facts of a name so far. */

@@ -7,10 +7,10 @@
 
 /* The files themselves, each a text. */
 extern const char sw_sheet_a100_sxm_40gb_yaml[], sw_sheet_a100_sxm_80gb_yaml[],
-    sw_sheet_a40_48gb_yaml[], sw_sheet_b200_sxm_180gb_yaml[], sw_sheet_gh200_96gb_yaml[],
-    sw_sheet_mi250x_64gb_yaml[], sw_sheet_cpu_core_yaml[], sw_sheet_h100_pcie_80gb_yaml[],
-    sw_sheet_h100_sxm_80gb_yaml[], sw_sheet_h200_sxm_141gb_yaml[], sw_sheet_l40s_48gb_yaml[],
-    sw_sheet_mi300x_192gb_yaml[];
+    sw_sheet_a40_48gb_yaml[], sw_sheet_b200_sxm_180gb_yaml[], sw_sheet_b300_sxm_270gb_yaml[],
+    sw_sheet_mi355x_288gb_yaml[], sw_sheet_gh200_96gb_yaml[], sw_sheet_mi250x_64gb_yaml[],
+    sw_sheet_cpu_core_yaml[], sw_sheet_h100_pcie_80gb_yaml[], sw_sheet_h100_sxm_80gb_yaml[],
+    sw_sheet_h200_sxm_141gb_yaml[], sw_sheet_l40s_48gb_yaml[], sw_sheet_mi300x_192gb_yaml[];
 
 /* Of configs/curves. */
 extern const char sw_curve_nccl_network_yaml[], sw_curve_nccl_nvlink_yaml[],
