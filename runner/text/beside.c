@@ -149,9 +149,15 @@ static int add_named(struct sw_tokenizer *t, const json_t *named, const char *ke
     if (value == NULL)
         return sw_beside_refuse(t->beside, "tokenizer_config.json", key, err,
                                 "a text shall have a %s (add_%s), but none is named", key, key);
+    const int32_t id = id_of_text(t, value);
+    if (id < 0 || strpbrk(t->arena.byte + t->token[id].text, " \t\r\n") != NULL)
+        return sw_beside_refuse(t->beside, "tokenizer_config.json", key, err,
+                                "transformers 4 fails to put a %s with spaces round a text "
+                                "(add_%s); name another one",
+                                key, key);
     if (sw_ids_reserve(out, 1) != 0)
         return sw_out_of_memory(t, err);
-    out->id[out->count++] = id_of_text(t, value);
+    out->id[out->count++] = id;
     return 0;
 }
 
@@ -218,6 +224,12 @@ static int set_scheme(struct sw_tokenizer *t, enum sw_prefix wanted, struct sw_e
 /* Llama 2 and its kin: their normalizer is not what version 5 makes of them. */
 static int note_normalizer(struct sw_tokenizer *t, struct sw_error *err)
 {
+    const char *unlike = sw_beside_unlike(t->beside);
+    if (unlike != NULL)
+        return sw_tokenizer_add_note(t, "tokenizer.json", err,
+                                     "read as it is; transformers 5 takes %s by the model_type of "
+                                     "config.json, whose normalizer and pre-tokenizer differ",
+                                     unlike);
     for (int32_t i = 0; i < t->normal_count; i++)
         if (t->normal[i].kind == SW_NORMAL_PREPEND && sw_beside_is_older_piece(t->beside))
             return sw_tokenizer_add_note(

@@ -147,13 +147,13 @@ def write_all(directory, version):
     t = of_class(directory, "LlamaTokenizerFast", "spm", legacy=False, pad_token="<|pad|>")
     t.add_tokens(["<|user|>", AddedToken("<|end|>", rstrip=True, special=True), AddedToken("<tool>"), AddedToken("<tool>x", lstrip=True)])
     put("phi3", t, eos_token_id=2, bos_token_id=1, generation=dict(eos_token_id=[2, t.convert_tokens_to_ids("<|end|>")]))
-    put("gemma", of_class(directory, "GemmaTokenizerFast", "spm", bos_token="<s>", eos_token="</s>", pad_token="<unk>"), "gemma", eos_token_id=2)
+    put("gemma", of_class(directory, "GemmaTokenizerFast", "spm", bos_token="<s>", eos_token="</s>", pad_token="<unk>"), eos_token_id=2)
     for name, base in (("Qwen2Tokenizer", "qwen2"), ("GPT2Tokenizer", "gpt2")):
         t = of_class(directory, name + "Fast", base)
         t.add_special_tokens({more: ["<|im_start|>", "<|im_end|>"]})
         t.add_tokens([AddedToken("<tool_call>", special=False, normalized=False), AddedToken("</tool_call>", normalized=False)])
         t.add_special_tokens({"eos_token": "<|im_end|>"})
-        put(name.lower(), t, name[:5].rstrip("T").lower().replace("qwen2t", "qwen2"), eos_token_id=t.eos_token_id)
+        put(name.lower(), t, "qwen2" if base == "qwen2" else "llama", eos_token_id=t.eos_token_id)
     if version == 4:
         t = of_class(directory, "LlamaTokenizer", "spm", legacy=False)
         t.add_tokens(["<tool>", AddedToken("<|end|>", special=True)])
@@ -239,7 +239,7 @@ def published(directory):
     put("gemma", "4_gemma", dict(pieces, added_tokens_decoder=decoder("4_gemma"), bos_token="<s>", eos_token="</s>", pad_token="<unk>",
                                  unk_token="<unk>", additional_special_tokens=["<s>"], spaces_between_special_tokens=False,
                                  tokenizer_class="GemmaTokenizer", chat_template=CHAT),
-        "gemma", flat, eos_token_id=2, generation=dict(bos_token_id=1, eos_token_id=[2, 0]))
+        "llama", flat, eos_token_id=2, generation=dict(bos_token_id=1, eos_token_id=[2, 0]))
     put("finetuned", "4_llama2", dict(pieces, legacy=False, **plain), "llama",
         dict(flat, pad_token="[PAD]", additional_special_tokens=["<|im_start|>"]),
         {"added_tokens.json": {"[PAD]": 420, "<|im_start|>": 421, "<|im_end|>": 422}}, bos_token_id=1, eos_token_id=2)
@@ -534,8 +534,8 @@ def read_one(folder):
     answer["plain"] = [t(text, add_special_tokens=False).input_ids for text in texts]
     answer["skipped"] = [t.decode(ids, skip_special_tokens=True) for ids in answer["plain"]]
     answer["bos"], answer["eos"], answer["size"] = t.bos_token_id, t.eos_token_id, len(t)
-    answer["special"] = sorted(i for i in t.added_tokens_decoder
-                               if t.decode([i]) != "" and t.decode([i], skip_special_tokens=True) == "")
+    answer["special"] = sorted(i for i, a in t.added_tokens_decoder.items() if a.special or (
+        t.decode([i]) != "" and t.decode([i], skip_special_tokens=True) == ""))
     answer["class"] = type(t).__name__
     chats = []
     for tools in (None, TOOLS):
@@ -571,16 +571,13 @@ def python(interpreter, *arguments):
                    env=dict(os.environ, HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", PYTHONHASHSEED="0"))
 
 
-BASES = ["4_gpt2_special", "5_gpt2_special", "4_qwen2_flags", "5_qwen2_flags", "4_llama2", "5_llama2", "4_phi3", "5_phi3",
-         "4_qwen2tokenizer", "5_qwen2tokenizer", "4_llama3_framed", "5_llama3_framed", "4_lower_flags", "4_gpt2_limit",
-         "4_added_later", "5_added_later", "4_templates", "5_templates", "4_model_specific"]
-
-
 def draw(written, out, count, seed):
     """One to three edits of a folder that a version wrote."""
     rng = random.Random(seed)
+    bases = sorted(name for name in os.listdir(written) if name[:2] in ("4_", "5_", "p_") and
+                   not any(word in name for word in ("slow", "unigram", "wordpiece", "wordlevel")))
     for i in range(count):
-        base = rng.choice(BASES)
+        base = rng.choice(bases)
         edits = [list(EDITS)[i % len(EDITS)]] + rng.sample(sorted(EDITS), rng.choice((0, 0, 1, 2)))
         folder = os.path.join(out, "%03d_%s_%s" % (i, base, "_".join(edits)))
         shutil.copytree(os.path.join(written, base), folder)

@@ -13,6 +13,7 @@ enum {
     SW_TEXT_MOST_IDS = 1 << 22,      /* ids of tokens are below */
     SW_TEXT_ADDED_BYTES = 512,       /* longest added token */
     SW_TEXT_CONFIG_BYTES = 16 << 20, /* a file beside tokenizer.json */
+    SW_TEXT_FILE_BYTES = 128 << 20,  /* tokenizer.json */
     SW_TEXT_CONTENT_BYTES = 64,      /* longest text that a normalizer or decoder puts in */
     SW_TEXT_SHOWN_BYTES = 60         /* of a text in a message */
 };

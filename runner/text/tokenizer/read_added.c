@@ -150,7 +150,7 @@ int sw_read_added(struct sw_tokenizer *t, const json_t *root, struct sw_error *e
     int status = 0;
     if (list != NULL && !json_is_null(list) && !json_is_array(list))
         return sw_refuse(t, err, "'added_tokens' is not a list");
-    if (t->beside != NULL && sw_beside_settle(t->beside, t->bpe.of_bytes, err) != 0)
+    if (t->beside != NULL && sw_beside_settle(t->beside, root, err) != 0)
         return -1;
     const bool counts = t->beside == NULL || !sw_beside_replaces(t->beside);
     json_array_foreach((json_t *)list, i, value)

@@ -108,8 +108,13 @@ static int add_own(const struct sw_beside *b, json_t *out, struct sw_error *err)
 json_t *sw_beside_named(const struct sw_beside *b, struct sw_error *err)
 {
     const struct sw_tokenizer_class *c = b->class;
-    const char *const usual[] = {c != NULL ? c->bos : NULL, c != NULL ? c->eos : NULL,
-                                 c != NULL ? c->unk : NULL, NULL, c != NULL ? c->pad : NULL};
+    const char *const usual[] = {c != NULL ? c->bos : NULL,
+                                 c != NULL ? c->eos : NULL,
+                                 c != NULL ? c->unk : NULL,
+                                 NULL,
+                                 c != NULL ? c->pad : NULL,
+                                 NULL,
+                                 c != NULL && b->is_version_5 ? c->mask : NULL};
     json_t *out = json_object();
     for (size_t i = 0; i < NAMES; i++) {
         json_t *value = json_object_get(b->config, names[i]);
@@ -197,13 +202,23 @@ static json_t *special_in_order(const struct sw_beside *b, const json_t *named, 
     return out;
 }
 
+/* Objects of tokenizer_config.json are not yet tokens where special ones are looked for. */
+static void append_untyped(json_t *out, json_t *token)
+{
+    if (token != NULL && json_object_get(token, "__type") == NULL)
+        json_array_append(out, token);
+}
+
 static int gather_older(struct gathering *g, const json_t *in_file, const json_t *named)
 {
-    size_t count;
-    json_t *special = special_in_order(g->b, named, g->b->first_list, &count), *value;
+    json_t *special = json_array(), *value;
     const char *key;
     size_t i;
     int status = 0;
+    for (i = 0; i < NAMES; i++)
+        append_untyped(special, json_object_get(named, names[i]));
+    for (i = 0; i < json_array_size(g->b->first_list); i++)
+        append_untyped(special, json_array_get(g->b->first_list, i));
     json_object_foreach(g->b->added, key, value)
     {
         if (status == 0 && !json_is_integer(value))
@@ -263,13 +278,15 @@ static void put_out(struct gathering *g, const json_t *token, bool special,
     json_array_append_new(g->out, one);
 }
 
-/* A name stands for the token of that text, flags and all. */
+/* A name stands for the token of that text, flags and all; in version 4 not for one of
+ * added_tokens.json. */
 static void resolve(const struct gathering *g, json_t *named)
 {
     for (size_t i = 0; i < NAMES; i++) {
         const json_t *value = json_object_get(named, names[i]);
         for (size_t j = g->count; value != NULL && j-- > 0;)
-            if (same_text(g->row[j].token, value)) {
+            if ((g->b->is_version_5 || g->row[j].file != added_file) &&
+                same_text(g->row[j].token, value)) {
                 json_object_set(named, names[i], g->row[j].token);
                 break;
             }

@@ -17,7 +17,8 @@
 /* Classes with special tokens of their own. frames: version 4 puts bos and eos round a text by
  * add_bos_token and add_eos_token, whatever tokenizer.json says. */
 struct sw_tokenizer_class {
-    const char *name, *bos, *eos, *unk, *pad;
+    const char *name, *bos, *eos, *unk, *pad, *mask; /* mask: in version 5 only */
+    const char *normalizer, *pre_tokenizer;          /* types of version 5's own; NULL: none */
     bool frames, adds_bos;
     bool of_pieces; /* a sentencepiece model's, not bytes */
     bool is_plain;  /* version 5 takes no flags of special tokens */
@@ -30,7 +31,7 @@ struct sw_beside {
     json_t *added;  /* added_tokens.json; NULL: not there, or not looked at */
     json_t *model;  /* config.json; NULL: not there */
     json_t *list, *first_list; /* special tokens without a name; NULL: none */
-    const char *list_key;
+    const char *list_key, *unlike;
     bool is_version_5, has_list;            /* has_list: added_tokens_decoder is there */
     const struct sw_tokenizer_class *class; /* NULL: none of these */
 };
@@ -38,9 +39,13 @@ struct sw_beside {
 int sw_beside_open(const char *folder, struct sw_beside **out, struct sw_error *err);
 void sw_beside_free(struct sw_beside *beside); /* may be NULL */
 const char *sw_beside_folder(const struct sw_beside *beside);
-/* Drops a class that does not fit; bytes: true if tokenizer.json is of bytes. Errors: version 5
- * would make a tokenizer of bytes of one that is none. */
-int sw_beside_settle(struct sw_beside *beside, bool bytes, struct sw_error *err);
+/* Compares the class with root, tokenizer.json. Errors: the class that is named is another
+ * tokenizer in version 5. */
+int sw_beside_settle(struct sw_beside *beside, const json_t *root, struct sw_error *err);
+/* Class that version 5 takes by the kind of model, though tokenizer.json is another one; NULL:
+ * none.
+ */
+const char *sw_beside_unlike(const struct sw_beside *beside);
 /* true if the folder is read as transformers 5 reads it, not 4. */
 bool sw_beside_is_version_5(const struct sw_beside *beside);
 /* true if the folder is read as version 4 does, and 5 would make another tokenizer of its pieces.

@@ -13,15 +13,18 @@
 static const char config_file[] = "tokenizer_config.json", map_file[] = "special_tokens_map.json",
                   added_file[] = "added_tokens.json";
 static const struct sw_tokenizer_class classes[] = {
-    {"LlamaTokenizer", "<s>", "</s>", "<unk>", NULL, true, true, true, false},
-    {"CodeLlamaTokenizer", "<s>", "</s>", "<unk>", NULL, true, true, true, false},
-    {"GemmaTokenizer", "<bos>", "<eos>", "<unk>", "<pad>", true, true, true, false},
-    {"GPTNeoXTokenizer", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL, true, false,
-     false, false},
-    {"GPT2Tokenizer", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL, false, false, false,
+    {"LlamaTokenizer", "<s>", "</s>", "<unk>", NULL, NULL, NULL, "Metaspace", true, true, true,
      false},
-    {"Qwen2Tokenizer", NULL, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", false, false, false,
-     true},
+    {"CodeLlamaTokenizer", "<s>", "</s>", "<unk>", NULL, NULL, NULL, "Metaspace", true, true, true,
+     false},
+    {"GemmaTokenizer", "<bos>", "<eos>", "<unk>", "<pad>", "<mask>", "Replace", "Split", true, true,
+     true, false},
+    {"GPTNeoXTokenizer", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL, NULL, "NFC",
+     "ByteLevel", true, false, false, false},
+    {"GPT2Tokenizer", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL, NULL, NULL,
+     "ByteLevel", false, false, false, false},
+    {"Qwen2Tokenizer", NULL, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL, "NFC",
+     "Sequence", false, false, false, true},
 };
 
 /* ---- places ---- */
@@ -82,12 +85,16 @@ static bool is_of_version_5(const json_t *config)
            json_is_array(json_object_get(config, "extra_special_tokens"));
 }
 
-/* Version 5 takes its class for Qwen2 whatever is written, and for Qwen3 without any. */
-static const struct sw_tokenizer_class *class_of(const json_t *config, const json_t *model)
+/* Version 5 takes its class for Qwen2 whatever is written, for Qwen3 without any, none for Mistral.
+ */
+static const struct sw_tokenizer_class *class_of(const json_t *config, const json_t *model,
+                                                 bool is_version_5)
 {
     const char *name = json_string_value(json_object_get(config, "tokenizer_class"));
     const char *kind = json_string_value(json_object_get(model, "model_type"));
-    if (kind != NULL && is_of_version_5(config) &&
+    if (kind != NULL && is_version_5 && strcmp(kind, "mistral") == 0)
+        return NULL;
+    if (kind != NULL && is_version_5 &&
         (strcmp(kind, "qwen2") == 0 || (name == NULL && strcmp(kind, "qwen3") == 0)))
         name = "Qwen2Tokenizer";
     for (size_t i = 0; name != NULL && i < sizeof classes / sizeof classes[0]; i++) {
@@ -130,8 +137,10 @@ static void take_lists(struct sw_beside *b, const json_t *map)
     static const char older[] = "additional_special_tokens", newer[] = "extra_special_tokens";
     json_t *more = json_object_get(b->config, older), *extra = json_object_get(b->config, newer);
     const json_t *in_map = json_object_get(map, b->is_version_5 ? newer : older);
-    b->list_key = b->is_version_5 && is_list(extra) ? newer : older;
-    b->list = b->is_version_5 && (json_array_size(extra) > 0 || !is_list(more)) ? extra : more;
+    const bool is_newer = b->is_version_5 && (json_array_size(extra) > 0 ||
+                                              json_object_size(extra) > 0 || !is_list(more));
+    b->list_key = is_newer ? newer : older;
+    b->list = is_newer ? extra : more;
     b->list = is_list(b->list) ? json_incref(b->list) : NULL;
     if (json_is_array(in_map)) {
         json_t *joined = join(b->list, in_map);
@@ -139,8 +148,11 @@ static void take_lists(struct sw_beside *b, const json_t *map)
         b->list = joined;
     }
     b->first_list = b->list != NULL ? json_incref(b->list) : NULL;
-    if (b->is_version_5 && b->list == NULL && is_list(json_object_get(map, older)))
-        b->list = json_incref(json_object_get(map, older));
+    if (is_newer && b->list == NULL) {
+        json_t *left = is_list(json_object_get(map, older)) ? json_object_get(map, older) : more;
+        b->list = is_list(left) ? json_incref(left) : NULL;
+        b->list_key = older;
+    }
 }
 
 /* Takes names from special_tokens_map.json, which is not given if there is an added_tokens_decoder.
@@ -201,6 +213,23 @@ static bool has_pieces(const char *folder)
     return found;
 }
 
+/* Version 5 takes no class of pieces for such a tokenizer. */
+static bool declares_bytes(const char *folder)
+{
+    char *path = sw_path_join(folder, "tokenizer.json"), *text = NULL;
+    size_t bytes;
+    bool found = false;
+    if (path != NULL && sw_file_read(path, true, SW_TEXT_FILE_BYTES, &text, &bytes, NULL) == 0)
+        for (const char *at = text; !found && (at = strstr(at, "\"type\"")) != NULL;) {
+            at += 6;
+            at += strspn(at, " \t\r\n:");
+            found = strncmp(at, "\"ByteLevel\"", 11) == 0;
+        }
+    free(text);
+    free(path);
+    return found;
+}
+
 int sw_beside_open(const char *folder, struct sw_beside **out, struct sw_error *err)
 {
     struct sw_beside *b = calloc(1, sizeof *b);
@@ -215,9 +244,13 @@ int sw_beside_open(const char *folder, struct sw_beside **out, struct sw_error *
         check_object(b, config_file, config, err) != 0)
         goto out;
     b->is_version_5 = is_of_version_5(config);
-    b->class = class_of(config, b->model);
-    if (makes_anew(b, config) && !has_pieces(folder))
+    b->class = class_of(config, b->model, b->is_version_5);
+    if (makes_anew(b, config) && !has_pieces(folder)) {
         b->is_version_5 = true;
+        b->class = class_of(config, b->model, true);
+    }
+    if (b->is_version_5 && b->class != NULL && b->class->of_pieces && declares_bytes(folder))
+        b->class = NULL;
     b->has_list = json_is_object(json_object_get(config, "added_tokens_decoder"));
     b->config = config != NULL ? json_deep_copy(config) : json_object();
     if (b->config == NULL) {
@@ -256,17 +289,40 @@ void sw_beside_free(struct sw_beside *b)
     free(b);
 }
 
-int sw_beside_settle(struct sw_beside *b, bool bytes, struct sw_error *err)
+static bool is_type(const json_t *part, const char *wanted)
 {
-    if (!b->is_version_5 || b->class == NULL || b->class->of_pieces != bytes)
+    const char *type = json_string_value(json_object_get(part, "type"));
+    return wanted == NULL ? type == NULL : type != NULL && strcmp(type, wanted) == 0;
+}
+
+/* Version 5's own stages of the class are those of tokenizer.json, as far as their kinds tell. */
+static bool is_like(const struct sw_tokenizer_class *class, const json_t *root)
+{
+    return is_type(json_object_get(root, "normalizer"), class->normalizer) &&
+           is_type(json_object_get(root, "pre_tokenizer"), class->pre_tokenizer);
+}
+
+int sw_beside_settle(struct sw_beside *b, const json_t *root, struct sw_error *err)
+{
+    if (!b->is_version_5 || b->class == NULL)
         return 0;
-    if (!bytes)
+    const bool named = json_object_get(b->config, "tokenizer_class") != NULL;
+    if (is_like(b->class, root))
+        return 0;
+    if (named)
         return sw_beside_refuse(b, config_file, "tokenizer_class", err,
-                                "transformers 5 makes a tokenizer of bytes of it (%s), which "
-                                "tokenizer.json is not; write the class TokenizersBackend",
+                                "transformers 5 takes %s with a normalizer and a pre-tokenizer of "
+                                "its own, not those of tokenizer.json; write the class "
+                                "TokenizersBackend for these",
                                 b->class->name);
+    b->unlike = b->class->name;
     b->class = NULL;
     return 0;
+}
+
+const char *sw_beside_unlike(const struct sw_beside *b)
+{
+    return b->unlike;
 }
 
 bool sw_beside_is_version_5(const struct sw_beside *b)

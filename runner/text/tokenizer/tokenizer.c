@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_FILE_BYTES = 128 << 20 };
-
 static int make(const char *path, struct sw_tokenizer **out, struct sw_error *err)
 {
     struct sw_tokenizer *t = calloc(1, sizeof *t);
@@ -148,10 +146,10 @@ int sw_tokenizer_open(const char *path, struct sw_tokenizer **out, struct sw_err
     char *text;
     size_t bytes;
     const struct sw_place place = {.file = path};
-    if (sw_file_read(path, true, MOST_FILE_BYTES, &text, &bytes, NULL) != 0) {
+    if (sw_file_read(path, true, SW_TEXT_FILE_BYTES, &text, &bytes, NULL) != 0) {
         if (errno == EFBIG)
             return sw_fail_at(err, SW_BAD_INPUT, place, "more than %d MiB, so not a tokenizer",
-                              (int)(MOST_FILE_BYTES >> 20));
+                              (int)(SW_TEXT_FILE_BYTES >> 20));
         return sw_fail_at(err, sw_path_status(errno, false), place,
                           "cannot read the tokenizer: %s; name a tokenizer.json",
                           errno == ESPIPE ? "not a regular file" : strerror(errno));
