@@ -551,7 +551,9 @@ const struct field sw_run_fields[] = {
      .about = "which mesh is best: fsdp is the largest fsdp among those at most prefer_within "
               "slower than the fastest, of equals the faster; fsdp-strict is the largest fsdp that "
               "fits however slow, then tp within the fastest link domain, then the least tp x sp, "
-              "then the fastest; time is the fastest"},
+              "then the fastest; time is the fastest. But for time, the mesh then gets, of its "
+              "options within 1 % of its fastest, the fastest that leave 20 % of memory free, else "
+              "those that need least"},
     {.key = "prefer_within",
      .type = FIELD_SHARE,
      AT(prefer_within),

@@ -90,9 +90,9 @@ static void margin_step(const struct sw_explain *x, const struct sw_candidate *o
 {
     const int32_t mine = x->c.decision.mesh.size[SW_FSDP], its = other->decision.mesh.size[SW_FSDP];
     const double limit =
-        x->all->mesh[x->all->fastest].cost.step_seconds * (1 + x->run->prefer_within);
-    const bool mine_is_near = x->c.cost.step_seconds <= limit;
-    const bool other_is_near = other->cost.step_seconds <= limit;
+        x->all->mesh[x->all->fastest].fastest_seconds * (1 + x->run->prefer_within);
+    const bool mine_is_near = x->c.fastest_seconds <= limit;
+    const bool other_is_near = other->fastest_seconds <= limit;
     buffer[0] = '\0';
     if (mine_is_near && other_is_near && mine != its)
         snprintf(buffer, bytes, "%s fsdp (%d against %d)", its < mine ? "smaller" : "larger", its,

@@ -153,6 +153,8 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
     if (sw_search_model_flops(run, &flops, err) != 0 ||
         sw_search_evaluate(run, &candidate->decision, flops, &x->c, NULL, err) != 0)
         return -1;
+    x->c.fastest_seconds = candidate->fastest_seconds;
+    x->c.fastest_bytes = candidate->fastest_bytes;
     if (x->c.reason != SW_FITS && x->c.reason != SW_REJECT_MEMORY)
         return sw_fail(err, SW_UNMET, "this mesh cannot be explained: %s", x->c.detail);
     if (make_programs(x, err) != 0)

@@ -40,7 +40,7 @@ static int find_fastest(const struct sw_run_config *run, const struct sw_search 
     open.prefer = SW_PREFER_TIME;
     if (sw_search_meshes_alone(&open, 1, &all, &why) != 0)
         return fail_for_advice(&why, err);
-    if (all.feasible > 0 && all.mesh[0].cost.step_seconds < chosen->cost.step_seconds)
+    if (all.feasible > 0 && all.mesh[0].cost.step_seconds < chosen->fastest_seconds)
         *out = all.mesh[0];
     sw_search_free(&all);
     return 0;
@@ -78,6 +78,7 @@ int sw_search_advise(const struct sw_run_config *run, const struct sw_search *se
         find_fewer(run, chosen, out, err) != 0)
         return -1;
     out->slower = chosen->cost.step_seconds / out->fastest.cost.step_seconds - 1;
+    out->slower = out->slower > 0 ? out->slower : 0; /* options that spare memory */
     return 0;
 }
 

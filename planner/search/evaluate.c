@@ -263,7 +263,8 @@ int64_t sw_searcher_state_bytes(const struct sw_searcher *s, const struct sw_siz
 int64_t sw_searcher_limit(const struct sw_searcher *s)
 {
     const int64_t all = s->run->cluster.accelerator.memory_bytes;
-    return s->spends_headroom ? all : all - sw_headroom_bytes(s->run);
+    const int64_t limit = s->spends_headroom ? all : all - sw_headroom_bytes(s->run);
+    return s->most_bytes > 0 && s->most_bytes < limit ? s->most_bytes : limit;
 }
 
 struct sw_memory sw_memory_with_arena(const struct sw_run_config *run, int64_t arena_bytes)

@@ -433,7 +433,7 @@ int sw_search_fits(struct sw_searcher *s, const struct sw_preference *p, struct 
                 continue;
         }
         *out = (struct sw_candidate){
-            .decision = sized.decision, .reason = SW_FITS, .cost.step_seconds = INFINITY};
+            .decision = sized.decision, .reason = SW_FITS, .fastest_seconds = INFINITY};
         *fits = true;
         break;
     }
@@ -447,7 +447,7 @@ int sw_search_exactly(const struct sw_searcher *like, double limit, struct sw_ca
     struct sw_preference preference;
     struct sw_floors none = {.micro_batch = {0}};
     bool may = true;
-    if (!isinf(c->cost.step_seconds))
+    if (!isinf(c->fastest_seconds))
         return 0;
     if (sw_search_prefer(&s, &c->decision.mesh, &preference, err) != 0 ||
         (!isinf(limit) &&

@@ -48,6 +48,7 @@ struct sw_searcher {
     bool keep_order;      /* the axis order is the user's */
     bool asked;           /* mesh_dim names the mesh: it may use the headroom up */
     bool spends_headroom; /* and does, since no options keep it */
+    int64_t most_bytes;   /* that options may need, below what they may use anyway; 0: no less */
     bool residual_fixed;  /* the run's rules decide residual_seq */
     bool residual_tp;     /* what they decided, when they name sp, tp */
     struct sw_program_cache *cache;
@@ -326,6 +327,11 @@ void sw_search_list_variants(const struct sw_searcher *s, const struct sw_mesh *
 /* mesh.c: one mesh, for training, with the preference of its tp and sp. */
 int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err);
+
+/* The same mesh with the options that are worth it: of those that take 1 % longer than its fastest
+ * at most, the fastest that leave a fifth of the memory free; where none do, those that need least.
+ * c: as sw_search_mesh left it. prefer: time is content with the fastest. */
+int sw_search_spare(struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err);
 
 /* floor.c. What a step takes at least, in seconds: nothing made again but what does not fit, the
  * best places on the links. That fewer micro-steps, less to make again and better links are never

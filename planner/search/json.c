@@ -73,6 +73,10 @@ void sw_candidate_write_json(struct sw_json *j, const char *key,
     sw_json_text(j, "verdict", sw_verdict_name(sw_candidate_verdict(c)));
     write_memory(j, &c->memory);
     sw_json_number(j, "step_seconds", c->cost.step_seconds);
+    if (c->fastest_seconds > 0) {
+        sw_json_number(j, "fastest_step_seconds", c->fastest_seconds);
+        sw_json_number(j, "fastest_memory", (double)c->fastest_bytes);
+    }
     sw_json_number(j, "compute_seconds", c->cost.compute_seconds);
     sw_json_number(j, "padding_seconds", c->padding_seconds);
     sw_json_number(j, "band_low_seconds", c->cost.band_low_seconds);

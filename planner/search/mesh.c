@@ -26,12 +26,18 @@ static const double worth_padded = 1.25;
 /* And of either residual_seq: what a guess leaves out, both lack. Of one without a price, against
  * the guess at the best price. */
 static const double worth_beside = 1.05;
+/* Less memory is worth so much more time: once this part of it is free, no more. Steps of memory:
+ * as near as what needs least is looked for. */
+static const double spare_for = 1.01;
+enum { SPARE_PART = 5, SPARE_STEPS = 200 };
 /* A price that another axis order may bring down to the best. */
 static const double another_order_up_to = 1.3;
 
+/* What makes everything again need not need least: below the limit other levels may fit. */
 static bool hopeless(const struct sw_searcher *s, const struct sw_sized *sized)
 {
-    return sized->least_bytes > sw_searcher_limit(s);
+    return sized->least_bytes >
+           (s->most_bytes > 0 ? s->run->cluster.accelerator.memory_bytes : sw_searcher_limit(s));
 }
 
 /* What is known while a mesh is searched. */
@@ -44,8 +50,10 @@ struct looking {
     int64_t least_bytes;
     /* of either residual_seq, and of either way: which suits depends on the axis order */
     struct sw_candidate best[SW_RING_WAYS][2];
-    double guess_at_best; /* of all; 0: none fits yet */
-    bool hopeless;        /* the state alone does not fit, headroom or not, or the batch does not */
+    double guess_at_best;           /* of all; 0: none fits yet */
+    double up_to;                   /* seconds beyond which nothing is looked for */
+    const struct sw_decision *like; /* options that are tried whatever is guessed; NULL: none */
+    bool hopeless; /* the state alone does not fit, headroom or not, or the batch does not */
 };
 
 /* NULL, or it does not fit: INFINITY. */
@@ -64,6 +72,7 @@ static const struct sw_candidate *best_of(const struct looking *l, int32_t way)
     return fits ? one : other_fits ? other : NULL;
 }
 
+/* Of all so far; INFINITY: none fits. */
 static double best_seconds(const struct looking *l)
 {
     const double one = seconds_of(best_of(l, SW_ONE_RING)),
@@ -176,24 +185,42 @@ static int price_smallest(struct sw_searcher *s, const struct looking *l, int32_
     return 0;
 }
 
+static bool is_variant_of(const struct sw_variant *v, const struct sw_decision *decision)
+{
+    return v->strategy == decision->train.strategy && v->layout == decision->train.layout &&
+           v->residual_seq_tp == decision->train.residual_seq_tp;
+}
+
+/* Whether an option differs from those at hand in what is made again alone. */
+static bool is_like(const struct looking *l, const struct sw_option *o)
+{
+    const struct sw_decision *d = l->like;
+    return d != NULL && o->micro_batch_size == d->train.micro_batch_size &&
+           is_variant_of(&l->preference->variant[o->variant / SW_RING_WAYS], d) &&
+           sw_way_is_of_rings(o->variant) == (d->train.inner_ring > 0);
+}
+
 /* Whether an option may be the best: by its guess, and by its guess as a price of its variant
  * corrects it. */
 static int is_worth(struct sw_searcher *s, const struct looking *l, const struct sw_option *o,
                     struct known *k, bool *worth, struct sw_error *err)
 {
-    const double best = best_seconds(l), limit = (double)sw_searcher_limit(s);
+    const double found = best_seconds(l), best = found < l->up_to ? found : l->up_to;
+    const double limit = (double)sw_searcher_limit(s);
     const struct sw_guess *g = &l->guess[o->variant];
     const bool slower = o->micro_batch_size <= k->fits &&
                         sw_guess_places(g, o->micro_batch_size) >= sw_guess_places(g, k->fits);
     const bool residual = l->base[o->variant].train.residual_seq_tp;
     const bool beside = l->best[sw_way_is_of_rings(o->variant)][residual].reason != SW_FITS &&
                         o->seconds <= worth_beside * l->guess_at_best;
-    *worth = false;
+    *worth = is_like(l, o);
+    if (*worth)
+        return 0;
     if (o->bytes > try_up_to * limit || slower ||
         (k->fails > 0 && o->micro_batch_size >= k->fails) ||
         (k->guess == 0 && !beside && o->seconds > SW_WORTH_PRICING * best))
         return 0;
-    if (k->guess == 0 && !beside && !isinf(best) && !sw_way_is_of_rings(o->variant) &&
+    if (k->guess == 0 && !beside && !isinf(found) && !sw_way_is_of_rings(o->variant) &&
         price_smallest(s, l, o->variant, k, err) != 0)
         return -1;
     const double up_to = (g->padded  ? worth_padded
@@ -260,7 +287,7 @@ static int search_variants(struct sw_searcher *s, struct looking *l, int32_t fir
     double seconds;
     if (search_either(s, l, first, end, SW_ONE_RING, may_fit, err) != 0)
         return -1;
-    for (int32_t i = first; i < end && isinf(best_seconds(l)); i++) {
+    for (int32_t i = first; i < end && isinf(best_seconds(l)) && isinf(l->up_to); i++) {
         const int32_t way = sw_way_make(i, SW_ONE_RING);
         const struct sw_option least = {.micro_batch_size = l->base[way].train.micro_batch_size,
                                         .variant = way};
@@ -346,12 +373,6 @@ static int keep_faster(struct sw_searcher *s, const struct sw_decision *decision
     if (*fits && c.cost.step_seconds * times < best->cost.step_seconds)
         *best = c;
     return 0;
-}
-
-static bool is_variant_of(const struct sw_variant *v, const struct sw_decision *decision)
-{
-    return v->strategy == decision->train.strategy && v->layout == decision->train.layout &&
-           v->residual_seq_tp == decision->train.residual_seq_tp;
 }
 
 /* The best decision with its ring made of inner rings. Where their blocks do not fit, more is made
@@ -457,7 +478,10 @@ static int search_around(struct sw_searcher *s, struct looking *l, struct sw_can
     return 0;
 }
 
+/* up_to: seconds; where nothing is found that is as fast, less is told of what is not. like (may be
+ * NULL): options that are among those that may be. */
 static int search_within_limit(struct sw_searcher *s, const struct sw_preference *preference,
+                               double up_to, const struct sw_decision *like,
                                struct sw_candidate *out, struct sw_error *err)
 {
     struct sw_mesh mesh = out->decision.mesh;
@@ -467,6 +491,8 @@ static int search_within_limit(struct sw_searcher *s, const struct sw_preference
     l.closest = -1;
     l.least_bytes = 0;
     l.guess_at_best = 0;
+    l.up_to = up_to;
+    l.like = like;
     l.hopeless = false;
     for (int32_t i = 0; i < MOST_WAYS; i++)
         l.guess[i].sequences = l.guess[i].levels.count = 0;
@@ -477,7 +503,7 @@ static int search_within_limit(struct sw_searcher *s, const struct sw_preference
         l.best[i / 2][i % 2].reason = SW_REJECT_MEMORY;
     if (search_variants(s, &l, 0, preference->likely, err) != 0 || search_others(s, &l, err) != 0)
         return -1;
-    if (best_of(&l, SW_ONE_RING) == NULL)
+    if (best_of(&l, SW_ONE_RING) == NULL && isinf(up_to))
         return reject(s, &l, out, err);
     if (search_either(s, &l, 0, preference->count, SW_OF_RINGS, NULL, err) != 0)
         return -1;
@@ -487,19 +513,111 @@ static int search_within_limit(struct sw_searcher *s, const struct sw_preference
 /* Where nothing keeps the headroom, what uses it up is looked for, too: a mesh that is asked for
  * may use it. And making everything again, which a mesh is rejected by, is not always what needs
  * least: where that is found now, it keeps the headroom after all. */
-int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
-                   struct sw_candidate *out, struct sw_error *err)
+static int search_with_headroom(struct sw_searcher *s, const struct sw_preference *preference,
+                                struct sw_candidate *out, struct sw_error *err)
 {
-    int status = search_within_limit(s, preference, out, err);
+    int status = search_within_limit(s, preference, INFINITY, NULL, out, err);
     if (status != 0 || out->reason != SW_REJECT_MEMORY ||
         (!s->asked && out->memory.total > s->run->cluster.accelerator.memory_bytes))
         return status;
     struct sw_candidate wide = *out;
     s->spends_headroom = true;
-    status = search_within_limit(s, preference, &wide, err);
+    status = search_within_limit(s, preference, INFINITY, NULL, &wide, err);
     s->spends_headroom = false;
     if (status == 0 &&
         (s->asked || (wide.reason == SW_FITS && wide.memory.total <= sw_searcher_limit(s))))
         *out = wide;
+    return status;
+}
+
+int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
+                   struct sw_candidate *out, struct sw_error *err)
+{
+    const int status = search_with_headroom(s, preference, out, err);
+    out->fastest_seconds = out->cost.step_seconds;
+    out->fastest_bytes = out->memory.total;
+    return status;
+}
+
+/* ---- Memory that little time buys ---- */
+
+/* What is looked for: options within `seconds`. */
+struct sparing {
+    struct sw_searcher *s;
+    struct sw_preference preference;
+    double seconds;
+    int64_t low;        /* bytes in which there are none */
+    double low_seconds; /* of the fastest in these; 0: not known */
+    bool found;
+};
+
+/* Layers that are not all made alike are two loops, which may take longer than one that makes more
+ * again. */
+static int try_whole(struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err)
+{
+    const struct sw_recompute again = c->decision.train.recompute;
+    const int32_t layers = s->run->model.shape.layers;
+    struct sw_decision decision = c->decision;
+    struct sw_candidate whole;
+    if (!s->run->recompute_auto || c->reason != SW_FITS || again.layers >= layers)
+        return 0;
+    decision.train.recompute =
+        sw_recompute_normal((struct sw_recompute){again.values, layers, again.rest}, layers);
+    if (price(s, &decision, &whole, err) != 0)
+        return -1;
+    if (whole.reason == SW_FITS && whole.cost.step_seconds < c->cost.step_seconds)
+        *c = whole;
+    return 0;
+}
+
+/* The fastest options that need no more than so many bytes, where there are any. */
+static int try_bytes(struct sparing *p, int64_t bytes, struct sw_candidate *out,
+                     struct sw_error *err)
+{
+    struct sw_candidate c = *out;
+    p->s->most_bytes = bytes;
+    int status = search_within_limit(p->s, &p->preference, p->seconds, &out->decision, &c, err);
+    if (status == 0)
+        status = try_whole(p->s, &c, err);
+    p->s->most_bytes = 0;
+    p->found = status == 0 && c.reason == SW_FITS && c.cost.step_seconds <= p->seconds;
+    if (p->found) {
+        c.fastest_seconds = out->fastest_seconds;
+        c.fastest_bytes = out->fastest_bytes;
+        *out = c;
+    } else {
+        p->low = bytes;
+        p->low_seconds = status == 0 && c.reason == SW_FITS ? c.cost.step_seconds : 0;
+    }
+    return status;
+}
+
+/* Bytes to try between p->low and those of the options at hand: where the time runs out if it grows
+ * evenly; at least a step from both. */
+static int64_t between(const struct sparing *p, const struct sw_candidate *c, int64_t step)
+{
+    const double mine = c->cost.step_seconds, other = p->low_seconds;
+    const double share = other > p->seconds ? (p->seconds - mine) / (other - mine) : 0.5;
+    const int64_t high = c->memory.total - step;
+    int64_t bytes = c->memory.total - (int64_t)(share * (double)(c->memory.total - p->low));
+    bytes = bytes < p->low + step ? p->low + step : bytes;
+    return bytes > high ? high : bytes;
+}
+
+int sw_search_spare(struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err)
+{
+    const int64_t all = s->run->cluster.accelerator.memory_bytes, step = all / SPARE_STEPS;
+    struct sparing p = {.s = s, .seconds = spare_for * c->fastest_seconds};
+    p.low = all - all / SPARE_PART;
+    if (c->reason != SW_FITS || s->run->prefer == SW_PREFER_TIME || c->memory.total <= p.low)
+        return 0;
+    int status = sw_search_prefer(s, &c->decision.mesh, &p.preference, err);
+    s->spends_headroom = c->memory.total > sw_searcher_limit(s);
+    if (status == 0)
+        status = try_bytes(&p, p.low, c, err);
+    if (!p.found)
+        while (status == 0 && c->memory.total - p.low > step)
+            status = try_bytes(&p, between(&p, c, step), c, err);
+    s->spends_headroom = false;
     return status;
 }

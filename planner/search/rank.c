@@ -3,7 +3,8 @@
  * best, but what is sent to a group that is too large for its links costs more than that is worth.
  * The bare rule (fsdp-strict, LWM's): the largest fsdp; then tp inside the fastest link domain,
  * where such a mesh exists for that fsdp; then the least tp x sp, whose communication does not
- * overlap; then time. By time alone no bound is needed: links decide. sw_rank_why says it. */
+ * overlap; then time. By time alone no bound is needed: links decide. sw_rank_why says it. Meshes
+ * are compared by their fastest options; which of its options the mesh gets, mesh.c says. */
 #include "planner/search/purpose.h"
 
 #include "core/cost/links.h"
@@ -28,8 +29,8 @@ int sw_rank_meshes(const struct sw_mesh *a, const struct sw_mesh *b)
 
 int sw_rank_time(const struct sw_candidate *a, const struct sw_candidate *b)
 {
-    if (a->cost.step_seconds != b->cost.step_seconds)
-        return a->cost.step_seconds < b->cost.step_seconds ? -1 : 1;
+    if (a->fastest_seconds != b->fastest_seconds)
+        return a->fastest_seconds < b->fastest_seconds ? -1 : 1;
     return sw_rank_meshes(&a->decision.mesh, &b->decision.mesh);
 }
 
@@ -109,16 +110,16 @@ int sw_rank_late(const struct sw_search *search, const struct sw_candidate *a,
                  const struct sw_candidate *b)
 {
     const double near = search->near_seconds;
-    return a->cost.step_seconds <= near && b->cost.step_seconds <= near ? by_fsdp(a, b)
-                                                                        : sw_rank_time(a, b);
+    return a->fastest_seconds <= near && b->fastest_seconds <= near ? by_fsdp(a, b)
+                                                                    : sw_rank_time(a, b);
 }
 
 double sw_rank_limit(const struct sw_search *search, const struct sw_candidate *row,
                      const struct sw_candidate *c)
 {
     const int32_t fsdp = c->decision.mesh.size[SW_FSDP], its = row->decision.mesh.size[SW_FSDP];
-    if (row->cost.step_seconds > search->near_seconds || fsdp == its)
-        return row->cost.step_seconds;
+    if (row->fastest_seconds > search->near_seconds || fsdp == its)
+        return row->fastest_seconds;
     return fsdp > its ? search->near_seconds : 0;
 }
 
@@ -156,13 +157,13 @@ void sw_rank_to_train(struct sw_search *search, const struct sw_run_config *run)
     const enum sw_prefer prefer = run->prefer;
     int32_t near = 0;
     sw_rank_sort(search, by_fit); /* the fastest is first, what has no price last */
-    while (search->priced > 0 && isinf(mesh[search->priced - 1].cost.step_seconds))
+    while (search->priced > 0 && isinf(mesh[search->priced - 1].fastest_seconds))
         search->priced--;
     if (search->feasible == 0)
         return;
     const struct sw_mesh fastest = mesh[0].decision.mesh;
-    const double limit = mesh[0].cost.step_seconds * (1 + run->prefer_within);
-    while (near < search->feasible && mesh[near].cost.step_seconds <= limit)
+    const double limit = mesh[0].fastest_seconds * (1 + run->prefer_within);
+    while (near < search->feasible && mesh[near].fastest_seconds <= limit)
         near++;
     search->near_seconds = prefer == SW_PREFER_FSDP ? limit : 0;
     if (prefer == SW_PREFER_FSDP)

@@ -170,6 +170,16 @@ const char *sw_report_rings(const struct sw_decision *decision, char *buffer, si
     return buffer;
 }
 
+/* Options that are not the fastest: what these would need and save. */
+static void print_spared(FILE *out, const struct sw_candidate *c)
+{
+    char spared[SW_FORMAT_BYTES];
+    if (c->fastest_seconds > 0 && c->fastest_bytes > c->memory.total)
+        fprintf(out, "          %s less than the fastest options need, for %.2g %% of the step\n",
+                sw_format_bytes((double)(c->fastest_bytes - c->memory.total), spared),
+                100 * (c->cost.step_seconds / c->fastest_seconds - 1));
+}
+
 void sw_report_choice(FILE *out, const struct sw_run_config *run,
                       const struct sw_layer_values *values, const struct sw_candidate *c)
 {
@@ -196,6 +206,7 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run,
     sw_report_bytes(out, "activations", c->memory.activations);
     sw_report_bytes(out, "workspace", c->memory.workspace);
     sw_report_bytes(out, "reserved", c->memory.reserved);
+    print_spared(out, c);
     if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')
         fprintf(out, "warning   %s\n", warning);
     fprintf(out, "step      %s: %s compute", sw_format_seconds(c->cost.step_seconds, a),

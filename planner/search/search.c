@@ -116,9 +116,9 @@ static double limit_of(const struct least *l, int32_t fsdp)
 static void note_priced(struct least *l, const struct sw_candidate *c)
 {
     int32_t at = l->count++;
-    for (; at > 0 && l->priced[at - 1].seconds > c->cost.step_seconds; at--)
+    for (; at > 0 && l->priced[at - 1].seconds > c->fastest_seconds; at--)
         l->priced[at] = l->priced[at - 1];
-    l->priced[at] = (struct priced){c->cost.step_seconds, c->decision.mesh.size[SW_FSDP]};
+    l->priced[at] = (struct priced){c->fastest_seconds, c->decision.mesh.size[SW_FSDP]};
 }
 
 /* What is known of it by now. */
@@ -307,7 +307,7 @@ static int search_skipped(const struct pool *pool, struct sw_search *search, str
             continue;
         if (sw_search_exactly(&pool->searcher[0], limit, c, err) != 0)
             return -1;
-        least->skipped[i] = isinf(c->cost.step_seconds) ? limit : 0;
+        least->skipped[i] = isinf(c->fastest_seconds) ? limit : 0;
         if (least->skipped[i] == 0) {
             note_priced(least, c);
             i = -1; /* what it moves */
@@ -337,6 +337,65 @@ static int search_rows(const struct sw_run_config *run, struct pool *pool, int32
     free(least.priced);
     free(least.skipped);
     return status;
+}
+
+/* Rows whose options are chosen again, each by itself: the first `rows`, and the fastest. */
+struct sparing {
+    struct sw_search *search;
+    int32_t rows, count;
+    atomic_int next, failed_at;
+    pthread_mutex_t lock; /* of err */
+    struct sw_error err;
+};
+struct sparer {
+    struct sparing *work;
+    struct sw_searcher *searcher;
+};
+
+static void *spare_some(void *context)
+{
+    const struct sparer *task = context;
+    struct sparing *w = task->work;
+    for (;;) {
+        const int32_t i = atomic_fetch_add(&w->next, 1);
+        if (i >= w->count || atomic_load(&w->failed_at) < i)
+            return NULL;
+        struct sw_error err = {0};
+        struct sw_candidate *c = &w->search->mesh[i < w->rows ? i : w->search->fastest];
+        if (sw_search_spare(task->searcher, c, &err) == 0)
+            continue;
+        pthread_mutex_lock(&w->lock);
+        if (i < atomic_load(&w->failed_at)) {
+            atomic_store(&w->failed_at, i);
+            w->err = err;
+        }
+        pthread_mutex_unlock(&w->lock);
+    }
+}
+
+static int spare_rows(const struct sw_run_config *run, struct pool *pool, int32_t rows,
+                      struct sw_search *search, struct sw_error *err)
+{
+    pthread_t threads[MAX_THREADS];
+    struct sparer tasks[MAX_THREADS];
+    struct sparing w = {.search = search, .rows = rows < search->priced ? rows : search->priced};
+    int32_t started = 1;
+    if (search->purpose != SW_FOR_TRAIN || run->prefer == SW_PREFER_TIME || search->feasible == 0)
+        return 0;
+    w.count = w.rows + (search->fastest >= w.rows);
+    atomic_init(&w.next, 0);
+    atomic_init(&w.failed_at, w.count);
+    pthread_mutex_init(&w.lock, NULL);
+    for (int32_t i = 0; i < pool->threads; i++)
+        tasks[i] = (struct sparer){&w, &pool->searcher[i]};
+    while (started < pool->threads && started < w.count &&
+           pthread_create(&threads[started], NULL, spare_some, &tasks[started]) == 0)
+        started++;
+    spare_some(&tasks[0]);
+    for (int32_t i = 1; i < started; i++)
+        pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&w.lock);
+    return atomic_load(&w.failed_at) < w.count ? sw_fail_as(err, &w.err) : 0;
 }
 
 struct enumeration {
@@ -527,6 +586,8 @@ static int search_meshes(const struct sw_run_config *run, enum sw_purpose purpos
     if (!wrong_product && search_rows(run, pool, rows, out, err) != 0)
         goto fail;
     sw_purpose(purpose)->rank(out, run);
+    if (spare_rows(run, pool, rows, out, err) != 0)
+        goto fail;
     return 0;
 fail:
     sw_search_free(out);

@@ -90,6 +90,10 @@ struct sw_candidate {
     struct sw_decision decision;
     struct sw_memory memory; /* of a mesh rejected for memory: of its smallest options */
     struct sw_cost cost;     /* of a step; of serving, of a token of every text, with full caches */
+    /* of training: a step with its fastest options, by which meshes are ordered, and what these
+     * need; those that it has may take 1 % longer and need less. 0: not searched */
+    double fastest_seconds;
+    int64_t fastest_bytes;
     double tokens_per_second, mfu; /* over all accelerators; a fraction */
     struct sw_serve_price serve;
     /* places of the last micro-step that no sequence of the batch takes, and their share of the

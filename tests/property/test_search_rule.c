@@ -137,17 +137,17 @@ static void check_strict(const struct sw_search *s, const char *why, const char 
                 continue;
             if (pass == 0 && both < inner)
                 inner = both;
-            if (pass == 1 && both == inner && s->mesh[i].cost.step_seconds < seconds)
-                seconds = s->mesh[i].cost.step_seconds;
+            if (pass == 1 && both == inner && s->mesh[i].fastest_seconds < seconds)
+                seconds = s->mesh[i].fastest_seconds;
         }
     if (mine[SW_FSDP] != fsdp || tp_is_inside(&chosen->decision.mesh, domain) != inside ||
-        mine[SW_TP] * mine[SW_SP] != inner || chosen->cost.step_seconds != seconds)
+        mine[SW_TP] * mine[SW_SP] != inner || chosen->fastest_seconds != seconds)
         fail_msg(
             "%s, order %s, %g s is chosen, but the rule (%s) says fsdp %d, tp inside %d, tp x sp "
             "%d, %g s:\n%s",
             sw_mesh_format(&chosen->decision.mesh, mesh, sizeof mesh),
             sw_mesh_format_order(&chosen->decision.mesh, order, sizeof order),
-            chosen->cost.step_seconds, why, fsdp, inside, inner, seconds, text);
+            chosen->fastest_seconds, why, fsdp, inside, inner, seconds, text);
 }
 
 /* No mesh is in an order that takes tp out of the domain where another keeps it there. */
@@ -176,21 +176,21 @@ static void check_margin(const struct sw_search *s, const char *why, const char 
         strstr(why, " % slower than the fastest; ties by time (prefer: fsdp)") == NULL)
         fail_msg("the rule has other clauses: %s", why);
     for (int32_t i = 0; i < s->feasible; i++)
-        least = s->mesh[i].cost.step_seconds < least ? s->mesh[i].cost.step_seconds : least;
+        least = s->mesh[i].fastest_seconds < least ? s->mesh[i].fastest_seconds : least;
     const double limit = least * (1 + atof(why + strlen(clause)) / 100);
     for (int32_t i = 0; i < s->feasible; i++) {
         const int32_t its = s->mesh[i].decision.mesh.size[SW_FSDP];
-        const double time = s->mesh[i].cost.step_seconds;
+        const double time = s->mesh[i].fastest_seconds;
         if (time > limit || its < fsdp)
             continue;
         seconds = its > fsdp || time < seconds ? time : seconds;
         fsdp = its;
     }
-    if (chosen->decision.mesh.size[SW_FSDP] != fsdp || chosen->cost.step_seconds != seconds ||
-        s->mesh[s->fastest].cost.step_seconds != least)
+    if (chosen->decision.mesh.size[SW_FSDP] != fsdp || chosen->fastest_seconds != seconds ||
+        s->mesh[s->fastest].fastest_seconds != least)
         fail_msg("fsdp %d and %g s are chosen, but the rule (%s) says %d and %g s:\n%s",
-                 (int)chosen->decision.mesh.size[SW_FSDP], chosen->cost.step_seconds, why,
-                 (int)fsdp, seconds, text);
+                 (int)chosen->decision.mesh.size[SW_FSDP], chosen->fastest_seconds, why, (int)fsdp,
+                 seconds, text);
 }
 
 static void chosen_by_the_printed_rule(void **state)
@@ -217,7 +217,7 @@ static void chosen_by_the_printed_rule(void **state)
             assert_string_equal(why,
                                 "the fastest of the meshes that fit with headroom (prefer: time)");
             for (int32_t k = 0; k < s.feasible; k++)
-                assert_true(s.mesh[0].cost.step_seconds <= s.mesh[k].cost.step_seconds);
+                assert_true(s.mesh[0].fastest_seconds <= s.mesh[k].fastest_seconds);
         }
         chosen += s.feasible > 0;
         sw_search_free(&s);

@@ -476,7 +476,7 @@ grep -qE '^snapshot +5.[0-9] MB  while a checkpoint is written$' "$scratch/stdou
     complain "explain: no snapshot in the memory: $(grep '^snapshot' "$scratch/stdout")"
 ! grep -q 'time limit' "$scratch/stdout" || complain "explain: mpirun has no time limit"
 # 5 MB do not fit beside what is reserved: written in the pause
-expect 0 '' explain $runs/quickstart.yaml --set 'cluster.accelerator.memory=230 MB' --set memory_headroom=0 --json
+expect 0 '' explain $runs/quickstart.yaml --set 'cluster.accelerator.memory=230 MB' --set memory_headroom=0 --set prefer=time --json
 python3 - "$scratch/stdout" <<'PYTHON' || complain "explain --json: a checkpoint in the pause"
 import json, sys
 c = json.load(open(sys.argv[1]))["checkpoint"]
