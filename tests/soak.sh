@@ -122,6 +122,8 @@ export -f limit_draws
 export limits
 trial limits "$limits sites' limits under a controller" bash -c limit_draws
 trial imports "$settings sites, imported" python3 tests/unit/test_import_sites.py "$build/plan" "$out/imports" "$settings" "$seed"
+trial variables "every variable of Slurm's commands" bash -c "bash tests/cluster/test_environment.sh '$build' each &&
+    bash tests/unit/test_slurm_environment.sh '$build/plan' '$out/variables' each"
 trial kill "$kills kills" bash tests/property/test_kill.sh "$build" "$kills" "$seed" "$out/kill"
 trial faults "faults: $faults" bash tests/property/test_faults.sh "$build" "$faults" "$seed" \
     "$out/faults"
@@ -287,7 +289,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in saves search rules settings kill faults flips damages architectures streams lock counts serve fuzz sanitized threads each disturbed lives; do
+    for name in saves search rules settings variables kill faults flips damages architectures streams lock counts serve fuzz sanitized threads each disturbed lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }

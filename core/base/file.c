@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 void sw_file_hold_streams(void)
@@ -266,4 +267,12 @@ const char *sw_path_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == NULL ? path : slash + 1;
+}
+
+bool sw_file_disk_is_full(const char *path)
+{
+    enum { FULL_BYTES = 1 << 16 };
+    struct statvfs disk;
+    return statvfs(path, &disk) == 0 && disk.f_blocks > 0 &&
+           disk.f_bavail * disk.f_frsize < FULL_BYTES;
 }

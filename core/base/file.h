@@ -47,6 +47,8 @@ int sw_file_sync_folder(const char *path);
 
 /* Makes a folder and those above it, unless they are there. Errors: SW_ENVIRONMENT, and errno. */
 int sw_file_make_folder(const char *path, struct sw_error *err);
+/* True if the disk of an existing path has no room left, but for some KiB. */
+bool sw_file_disk_is_full(const char *path);
 
 /* Whose fault it is that a path which a user named cannot be opened, by errno: SW_BAD_INPUT where
  * it is the name of nothing, or of something of another kind; else SW_ENVIRONMENT. writes: where

@@ -1,5 +1,6 @@
 #include "core/run/launcher.h"
 
+#include "core/base/file.h"
 #include "core/base/text.h"
 
 #include <stdio.h>
@@ -49,18 +50,32 @@ static bool take_rank(const char *line, struct sw_launcher_word *out)
     return true;
 }
 
-/* What rank 0 says of itself bears no rank (sw_launch_agree): "runner: error: cannot ...". It tells
- * more than the launcher, for which the ranks left with an exit code. */
-static const char of_rank_0[] = "runner: error: ";
-enum { OF_RANK_0_BYTES = sizeof of_rank_0 - 1 };
+/* What rank 0 says of itself bears no rank (sw_launch_agree): "runner: error: cannot ...", "runner
+ * train: error: ...", or of a file "/r/x.plan.yaml:3:10: error: the plan was changed ...". It tells
+ * more than the launcher, for which the ranks left with an exit code. Returns what tells the cause;
+ * NULL: it is no such line. */
+static const char *error_of_rank_0(const char *line, const struct sw_launcher_lines *lines)
+{
+    static const char mark[] = ": error: ", runner[] = "runner";
+    const char *end = strstr(line, mark), *name = line;
+    if (end == NULL || (lines != NULL && lines->is_own(line)))
+        return NULL;
+    if (begins(&name, runner) && name + strspn(name, "abcdefghijklmnopqrstuvwxyz- ") >= end)
+        return end + sizeof mark - 1;
+    while (end > line && ((end[-1] >= '0' && end[-1] <= '9') || end[-1] == ':'))
+        end--;
+    static const char yaml[] = ".yaml";
+    const size_t length = (size_t)(end - line), tail = sizeof yaml - 1;
+    return length > tail && strncmp(end - tail, yaml, tail) == 0 ? line : NULL;
+}
 
 static void set_error(struct sw_launcher_word *out, const char *error, const char *host)
 {
     char text[LINE_BYTES + 300];
     if (host[0] != '\0')
-        snprintf(text, sizeof text, "rank 0 (host %s): %s", host, error + OF_RANK_0_BYTES);
+        snprintf(text, sizeof text, "rank 0 (host %s): %s", host, error);
     else
-        snprintf(text, sizeof text, "rank 0: %s", error + OF_RANK_0_BYTES);
+        snprintf(text, sizeof text, "rank 0: %s", error);
     sw_launcher_word_set(out, host, strlen(host), text);
 }
 
@@ -96,8 +111,9 @@ void sw_launcher_parse(const char *text, const struct sw_launcher_lines *lines,
                  p);
         const enum sw_launcher_tells tells = take(line, lines, &word);
         take_first_host(line, lines, first_host);
-        if (strncmp(line, of_rank_0, OF_RANK_0_BYTES) == 0)
-            memcpy(error, line, sizeof error);
+        const char *of_rank_0 = error_of_rank_0(line, lines);
+        if (of_rank_0 != NULL)
+            snprintf(error, sizeof error, "%s", of_rank_0);
         if (best == SW_LAUNCHER_TASK && word.cannot_start && strcmp(word.host, out->host) != 0)
             everywhere = true;
         if (tells > best) {
@@ -168,6 +184,17 @@ void sw_launcher_find_missing(const char *text, const struct sw_launcher_lines *
     }
 }
 
+static void blame_disk(const char *path, struct sw_launcher_word *out)
+{
+    char text[LINE_BYTES];
+    char *folder = sw_path_folder(path);
+    if (folder != NULL && sw_file_disk_is_full(folder)) {
+        snprintf(text, sizeof text, "no room is left in %.300s", folder);
+        sw_launcher_word_set(out, "", 0, text);
+    }
+    free(folder);
+}
+
 void sw_launcher_read(const char *path, const struct sw_launcher_lines *lines,
                       const char *const *hosts, int32_t count, struct sw_launcher_word *out,
                       struct sw_launcher_missing *missing)
@@ -185,4 +212,6 @@ void sw_launcher_read(const char *path, const struct sw_launcher_lines *lines,
     free(text);
     if (file != NULL)
         (void)fclose(file);
+    if (path != NULL && (out->text[0] == '\0' || out->by_itself))
+        blame_disk(path, out);
 }

@@ -56,7 +56,8 @@ struct sw_launcher_missing {
  *
  * Looks through a text that ends with a 0. The first line of a rank about itself; else what the
  * launcher says of memory, of a node or of the first rank that was not merely told to end; where
- * that left with an exit code, the last error that rank 0 told without its name. */
+ * that left with an exit code, the last error that rank 0 told without its name, of itself or
+ * of a file that it read. */
 void sw_launcher_parse(const char *text, const struct sw_launcher_lines *lines,
                        struct sw_launcher_word *out);
 /* Whether a rank on this host, or the launcher of one there, says anything in the text. Names count
@@ -69,8 +70,9 @@ bool sw_launcher_is_heard_of(const char *text, const struct sw_launcher_lines *l
 void sw_launcher_find_missing(const char *text, const struct sw_launcher_lines *lines,
                               const char *const *hosts, int32_t count,
                               struct sw_launcher_missing *out);
-/* Both of a file; one that cannot be read says nothing. At most its first 4 MiB count. missing is
- * filled where ranks waited in vain for others; may be NULL. */
+/* Both of a file; one that cannot be read says nothing. At most its first 4 MiB count. Where no
+ * rank gave a reason and the disk of the file is full, that is the reason: nobody could write
+ * another. missing is filled where ranks waited in vain for others; may be NULL. */
 void sw_launcher_read(const char *path, const struct sw_launcher_lines *lines,
                       const char *const *hosts, int32_t count, struct sw_launcher_word *out,
                       struct sw_launcher_missing *missing);

@@ -1,6 +1,7 @@
 #include "planner/command/process.h"
 
 #include "core/base/clock.h"
+#include "core/base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -309,6 +310,46 @@ const char *sw_process_complaint(struct sw_process_result *result)
     line = line != NULL ? line + 1 : text;
     char *mark = strstr(line, "error: ");
     return mark != NULL ? mark + strlen("error: ") : line;
+}
+
+/* The line from `text` on without "PROGRAM: " and "error: " before it, of *bytes. */
+static const char *bare_line(const char *text, size_t *bytes)
+{
+    static const char *const marks[] = {"error: ", "fatal: "};
+    const char *line = text, *end = text + strcspn(text, "\n");
+    while (end > line && (end[-1] == ' ' || end[-1] == '\r'))
+        end--;
+    const size_t name = strspn(line, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+    if (name > 0 && name + 2 <= (size_t)(end - line) && strncmp(line + name, ": ", 2) == 0)
+        line += name + 2;
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        if (starts_with(line, marks[i]))
+            line += strlen(marks[i]);
+    *bytes = line < end ? (size_t)(end - line) : 0;
+    return line;
+}
+
+char *sw_process_words(const struct sw_process_result *result, char *buffer, size_t bytes)
+{
+    const char *text = result->diagnostics != NULL ? result->diagnostics : "";
+    size_t used = 0;
+    buffer[0] = '\0';
+    for (const char *p = text; *p != '\0';) {
+        size_t length = 0;
+        const char *line = bare_line(p, &length);
+        p += strcspn(p, "\n");
+        p += *p == '\n';
+        if (length == 0)
+            continue;
+        const int wrote = snprintf(buffer + used, bytes - used, "%s%.*s", used > 0 ? "; " : "",
+                                   (int)length, line);
+        if ((size_t)wrote >= bytes - used) {
+            memcpy(buffer + bytes - 4, "...", 4);
+            break;
+        }
+        used += (size_t)wrote;
+    }
+    return sw_text_show(buffer);
 }
 
 bool sw_process_exists(const char *program)

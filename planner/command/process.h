@@ -55,6 +55,9 @@ int sw_process_code(int status);
 /* The last line of its standard error without the "PROGRAM: error: " before it; "" where it said
  * nothing. Points into the result, which it changes. */
 const char *sw_process_complaint(struct sw_process_result *result);
+/* All lines of its standard error, joined by "; ", each without "PROGRAM: error: " before it; what
+ * does not fit ends with "...", and nothing in it steers a terminal. Returns buffer. */
+char *sw_process_words(const struct sw_process_result *result, char *buffer, size_t bytes);
 
 /* Whether a program of this name can be started from PATH. */
 bool sw_process_exists(const char *program);

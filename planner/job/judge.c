@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -126,14 +127,36 @@ static bool may_go_on(const struct sw_statuses *all, const struct sw_run_status 
            !sw_next_is_final(s->attempt.verdict);
 }
 
+/* Why the scheduler told the ranks of its attempt to end, in words; "": it does not say so. */
+static const char *told_why(const struct sw_run_status *s)
+{
+    const bool says = s->job.id != NULL && !s->job.is_live &&
+                      strcmp(s->job.id, s->attempt.job) == 0 && strcmp(s->job.state, "FAILED") != 0;
+    return says ? s->scheduler->queue->end_words(s->job.state) : "";
+}
+
+/* Puts the setting that would let the job end otherwise before what there is to advise. */
+static void add_end_advice(struct sw_run_status *s)
+{
+    const char *setting = s->job.id != NULL ? s->scheduler->queue->end_advice(s->job.state) : "";
+    char advice[SW_STATUS_WORDS];
+    if (setting[0] == '\0')
+        return;
+    snprintf(advice, sizeof advice, "%s%s%.500s", setting, s->advice[0] != '\0' ? "; " : "",
+             s->advice);
+    memcpy(s->advice, advice, sizeof advice);
+}
+
 static void judge_verdict(const struct sw_statuses *all, struct sw_run_status *s)
 {
     const int32_t verdict = s->attempt.verdict;
     const bool stopped = verdict == SW_VERDICT_REQUEUE || verdict == SW_VERDICT_INTERRUPTED ||
                          verdict == SW_VERDICT_TERMINATED;
     s->state = verdict == SW_VERDICT_DONE ? SW_RUN_DONE : stopped ? SW_RUN_STOPPED : SW_RUN_FAILED;
+    const bool told = verdict == SW_VERDICT_TERMINATED && told_why(s)[0] != '\0';
+    const char *why = told ? told_why(s) : sw_verdict_words(verdict);
     if (verdict != SW_VERDICT_DONE)
-        snprintf(s->words, sizeof s->words, "%s%s%.500s", sw_verdict_words(verdict),
+        snprintf(s->words, sizeof s->words, "%s%s%.500s", why,
                  s->attempt.cause[0] != '\0' ? ": " : "", s->attempt.cause);
     if (may_go_on(all, s)) {
         s->state = SW_RUN_UNKNOWN;
@@ -142,6 +165,8 @@ static void judge_verdict(const struct sw_statuses *all, struct sw_run_status *s
     }
     sw_verdict_advice(verdict, s->is_queued, s->is_queued ? s->scheduler->queue->exclude : NULL,
                       s->advice, sizeof s->advice);
+    if (told)
+        add_end_advice(s);
     if (script_was_killed(s)) {
         s->state = SW_RUN_FAILED;
         snprintf(s->words, sizeof s->words,
@@ -196,16 +221,51 @@ static const char *work_of(const struct sw_run_status *s)
     return s->submission.token[0] != '\0' && s->submission.steps == 0 ? "make texts" : "train";
 }
 
+/* Seconds by which the last word of the job's attempt came after the job's last start; NAN: not
+ * known. The clocks of files and of the scheduler may differ a little. */
+static double attempt_after_start(const struct sw_run_status *s)
+{
+    struct tm tm = {.tm_isdst = -1};
+    if (s->job.id == NULL || s->attempt_at <= 0 || strcmp(s->attempt.job, s->job.id) != 0 ||
+        strptime(s->job.starts_at, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
+        return NAN;
+    return difftime(s->attempt_at, mktime(&tm));
+}
+
+/* True if an attempt of this start of the job ended: by its files, which are newer than the
+ * scheduler's answer, or where that is late in noting the end. */
+static bool attempt_ended(const struct sw_run_status *s)
+{
+    return strcmp(s->job.state, "RUNNING") == 0 && !sw_status_does_steps(s) &&
+           (s->did_steps ||
+            (sw_status_attempt_is_current(s) && s->attempt.verdict != SW_VERDICT_RUNNING &&
+             attempt_after_start(s) >= 0));
+}
+
+/* A job may start its ranks again after any verdict but a final one. */
+static void judge_ended_attempt(struct sw_run_status *s)
+{
+    const char *cause = s->attempt.cause;
+    if (s->did_steps || sw_next_is_final(s->attempt.verdict) ||
+        s->attempt.verdict == SW_VERDICT_REQUEUE) {
+        s->state = SW_RUN_ENDING;
+        say_of(s, "", "it has ended%s%.500s; its job is about to", cause[0] != '\0' ? ": " : "",
+               cause);
+    } else {
+        s->state = SW_RUN_STARTING;
+        say_of(s, "", "attempt %" PRId64 " ended%s%.500s; its job may start its ranks again",
+               s->attempt.attempt, cause[0] != '\0' ? ": " : "", cause);
+    }
+}
+
 static void judge_live_job(struct sw_run_status *s)
 {
     const struct sw_queued_job *job = &s->job;
     char why[SW_STATUS_WORDS];
     const bool steps = sw_status_does_steps(s);
     const bool waits = strcmp(job->state, "PENDING") == 0;
-    /* The scheduler's answer may be half a minute old; the files are not */
-    if (s->did_steps && !steps && strcmp(job->state, "RUNNING") == 0) {
-        s->state = SW_RUN_ENDING;
-        say(s, "it has ended, and its job is about to", "");
+    if (attempt_ended(s)) {
+        judge_ended_attempt(s);
     } else if (strcmp(job->state, "RUNNING") == 0 || (waits && steps && !s->did_steps)) {
         s->state = steps ? SW_RUN_RUNNING : SW_RUN_STARTING;
         if (!steps)
@@ -223,7 +283,9 @@ static void judge_live_job(struct sw_run_status *s)
         say(s, "its nodes are being prepared", "");
     } else {
         s->state = SW_RUN_PENDING;
-        say(s, s->scheduler->queue->reason_words(job->reason, why, sizeof why, &s->never_starts),
+        say(s,
+            s->scheduler->queue->reason_words(job->reason, s->job_id, why, sizeof why,
+                                              &s->never_starts),
             "");
         advise_fewer(s);
     }
@@ -246,6 +308,7 @@ static void judge_lost(struct sw_run_status *s)
     snprintf(s->advice, sizeof s->advice, "%s",
              s->is_queued ? "'plan submit' resumes from the last checkpoint"
                           : "starting it again resumes from the last checkpoint");
+    add_end_advice(s);
 }
 
 /* The newest launcher-JOB.*.log, which a supervised job keeps, into out; "": none. */
@@ -283,17 +346,11 @@ static void read_launcher(const struct sw_run_status *s, struct sw_launcher_word
     sw_launcher_read(path, within != NULL ? within->lines : NULL, NULL, 0, out, NULL);
 }
 
-/* Whether the job's last start came after the last word of its ranks: they began nothing then. The
- * clocks of files and of the scheduler may differ a little. */
+/* True if the job's last start came after the last word of its ranks: they began nothing then. */
 static bool ended_without_attempt(const struct sw_run_status *s)
 {
     enum { CLOCKS_SECONDS = 5 };
-    struct tm tm = {.tm_isdst = -1};
-    const char *starts = s->job.id != NULL && !s->job.is_live ? s->job.starts_at : "";
-    if (s->attempt_at <= 0 || strcmp(s->attempt.job, s->job_id) != 0 ||
-        strptime(starts, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
-        return false;
-    return difftime(mktime(&tm), s->attempt_at) > CLOCKS_SECONDS;
+    return s->job.id != NULL && !s->job.is_live && attempt_after_start(s) < -CLOCKS_SECONDS;
 }
 
 /* Of the log that the record names, else of the run. */
@@ -334,6 +391,7 @@ static void judge_job_without_attempt(struct sw_run_status *s)
              word.text[0] != '\0' ? ": " : "", word.text);
     snprintf(s->advice, sizeof s->advice, "%s",
              s->state == SW_RUN_STOPPED ? "" : "'plan logs' says why");
+    add_end_advice(s);
 }
 
 /* What ranks say of others that a cancel ended first is not why the run ended. */
@@ -509,7 +567,11 @@ void sw_status_judge(const struct sw_statuses *all, struct sw_run_status *s)
         s->attempt_number = sub->attempt;
     s->step = s->progress.step > 0 ? s->progress.step : s->attempt.step;
     if (s->attempt.verdict != SW_VERDICT_RUNNING && s->attempt.attempt > 0)
-        s->step = s->attempt.step;   /* what is kept of it */
+        s->step = s->attempt.step; /* what is kept of it */
+    /* metrics.jsonl may have lost lines that a checkpoint is newer than */
+    const int64_t kept = s->state == SW_RUN_RUNNING ? s->attempt.first_step : s->checkpoint_step;
+    if (kept > s->step)
+        s->step = kept;
     if (s->step != s->progress.step) /* whose loss it is */
         s->progress.loss = NAN;
     s->steps = sub->steps > 0 ? sub->steps : s->told_steps;

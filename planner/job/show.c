@@ -75,8 +75,11 @@ static void show_where(struct lines *l, const struct sw_run_status *s)
         return;
     begin(l, "where");
     if (!job->is_running) {
-        fprintf(l->out, "waits for %s, ", sw_format_counted((double)job->node_count, "node", text));
-        if (job->starts_at[0] != '\0')
+        sw_format_counted((double)job->node_count, "node", text);
+        fprintf(l->out, "%s %s, ", s->never_starts ? "wants" : "waits for", text);
+        if (s->never_starts)
+            fprintf(l->out, "and does not start by itself\n");
+        else if (job->starts_at[0] != '\0')
             fprintf(l->out, "starts at %s by %s's estimate\n", job->starts_at, s->scheduler->title);
         else
             fprintf(l->out, "%s gives no estimate of its start\n", s->scheduler->title);
@@ -220,7 +223,7 @@ static void write_job(struct sw_json *j, const struct sw_run_status *s)
     text_or_null(j, "scheduler_state", known ? job->state : NULL);
     text_or_null(j, "reason", known && job->is_live ? job->reason : NULL);
     sw_json_bool(j, "never_starts", s->never_starts);
-    text_or_null(j, "starts_at", known ? job->starts_at : NULL);
+    text_or_null(j, "starts_at", known && !s->never_starts ? job->starts_at : NULL);
     text_or_null(j, "node_list", known ? job->nodes : NULL);
     count_or_null(j, "nodes", known ? job->node_count : s->submission.nodes, 1);
     seconds_or_null(j, "elapsed_seconds", known ? job->elapsed_seconds : -1);

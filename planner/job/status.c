@@ -14,11 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { FULL_BYTES = 1 << 16 }; /* free on a disk: as good as none */
 
 static const char *const state_names[] = {
     [SW_RUN_NONE] = "none",           [SW_RUN_SUBMITTING] = "submitting",
@@ -142,10 +139,8 @@ static bool started_is_current(const struct sw_run_status *s)
 /* A run goes on training where its checkpoints and metrics find no room any more. */
 static void note_full(struct sw_run_status *s, const char *folder)
 {
-    struct statvfs disk;
     char text[256];
-    if (folder[0] == '\0' || statvfs(folder, &disk) != 0 || disk.f_blocks == 0 ||
-        disk.f_bavail * disk.f_frsize >= FULL_BYTES)
+    if (folder[0] == '\0' || !sw_file_disk_is_full(folder))
         return;
     snprintf(text, sizeof text, "no room is left in %.180s: nothing is saved until some is freed",
              folder);

@@ -59,20 +59,22 @@ int sw_job_request_vary(const struct sw_job_request *from, const char *name, con
                         struct sw_job_request *out, struct sw_error *err);
 void sw_job_request_free(struct sw_job_request *request);
 
+enum { SW_JOB_REFUSAL_BYTES = 900 }; /* a site may explain in several lines */
 struct sw_job_start {
     bool starts;         /* else the scheduler refuses it: see refusal */
     bool waits;          /* it does not start now, but the queue takes it: see refusal */
     int64_t at;          /* when, by its estimate; seconds since 1970 */
     char partition[128]; /* where */
     char *nodes;         /* "gpu[0-3]" */
-    char refusal[256];
+    char refusal[SW_JOB_REFUSAL_BYTES];
 };
 void sw_job_starts_free(struct sw_job_start *starts, int32_t count);
 
 /* What the scheduler said of a job before it was submitted. */
 struct sw_admission {
-    char waits[256]; /* for what, where the scheduler cannot say when it starts; "": nothing */
-    int32_t left;    /* nodes that it could have without those that it waits for; 0: not known */
+    char waits[SW_JOB_REFUSAL_BYTES]; /* for what, where the scheduler cannot say when it starts;
+                                         "": nothing */
+    int32_t left; /* nodes that it could have without those that it waits for; 0: not known */
     char cluster[128];
     int64_t asked, estimate; /* when it was asked, and when the job would start */
 };

@@ -54,11 +54,15 @@ struct sw_queue_row {
     /* The same of those that are long over; where nothing is kept of them the answer is empty. */
     int (*ask_history)(const char *const *ids, int32_t count, double limit_seconds,
                        struct sw_queued_jobs *out, struct sw_error *err);
-    /* Why a job waits, in words; a reason that is not known is shown as it is. never (may be NULL):
-     * it will not start unless something is changed. Returns buffer. */
-    const char *(*reason_words)(const char *reason, char *buffer, int32_t bytes, bool *never);
+    /* Why a job waits, in words; a reason that is not known is shown as it is. job: its number, for
+     * commands. never (may be NULL): true if it will not start unless something is changed. Returns
+     * buffer. */
+    const char *(*reason_words)(const char *reason, const char *job, char *buffer, int32_t bytes,
+                                bool *never);
     /* What the state of a job that is over means; "" where it says nothing. */
     const char *(*end_words)(const char *state);
+    /* The setting that lets such a job end otherwise; "": none does. */
+    const char *(*end_advice)(const char *state);
     /* Where a script without a word on it prints to, beside it: "slurm-%j.out"; of an array. */
     const char *log, *log_of_task;
 

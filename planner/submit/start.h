@@ -21,7 +21,7 @@ struct sw_start_choice {
     bool waits;          /* it cannot now, but the queue takes it: why_not says what it waits for */
     bool fastest, own;   /* which mesh it is: the fastest, that which the run itself prefers */
     bool submitted;      /* it is what `plan submit` takes as the run stands */
-    char why_not[256];
+    char why_not[SW_JOB_REFUSAL_BYTES];
     int64_t at;    /* by the controller, seconds since 1970 */
     char *where;   /* nodes that it would get now */
     double wait_s; /* expected, of each job */
@@ -39,9 +39,9 @@ struct sw_start_choice {
 struct sw_start_choices {
     struct sw_start_choice *choice; /* soonest result first; those that cannot start last */
     int32_t count;
-    bool taken;        /* by the queue, what `plan submit` takes as the run stands */
-    char refused[256]; /* else why not */
-    bool settled;      /* by a plan: there was nothing to choose but the partition */
+    bool taken; /* by the queue, what `plan submit` takes as the run stands */
+    char refused[SW_JOB_REFUSAL_BYTES]; /* else why not */
+    bool settled; /* by a plan: there was nothing to choose but the partition */
     int64_t now;
     int32_t log_jobs; /* of ours, that estimates were compared with */
     double log_ratio; /* median of actual / estimated wait; 1: not enough of them */

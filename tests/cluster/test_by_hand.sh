@@ -18,7 +18,11 @@ complain() {
     echo "FAIL: $*"
     bad=$((bad + 1))
 }
-line=$(bash tests/cluster/controller.sh up nodes 8)
+# A plugin of the site's, which Slurm's clients load, explains in several lines.
+lua=$(find /usr/lib*/ -name cli_filter_lua.so 2>/dev/null | head -n 1)
+: >"$scratch/more.conf"
+[ -z "$lua" ] || echo 'CliFilterPlugins=lua' >"$scratch/more.conf"
+line=$(bash tests/cluster/controller.sh up nodes 8 conf "$scratch/more.conf")
 status=$?
 if [ $status -ne 0 ]; then
     echo "$line"
@@ -27,6 +31,17 @@ fi
 trap 'bash tests/cluster/controller.sh down "$SLURM_CONF"' EXIT
 trap 'exit 3' INT TERM
 export SLURM_CONF=${line#SLURM_CONF=}
+
+cat >"$(dirname "$SLURM_CONF")/cli_filter.lua" <<'END'
+function slurm_cli_setup_defaults(options, early_pass) return slurm.SUCCESS end
+function slurm_cli_pre_submit(options, offset)
+    if options["job-name"] ~= "refused" then return slurm.SUCCESS end
+    slurm.log_error("jobs of this site need a project")
+    slurm.log_error("'sprojects' lists yours")
+    return slurm.ERROR
+end
+function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end
+END
 
 expect() { # CODE TEXT ARGUMENTS...: of plan
     local code=$1 text=$2
@@ -83,6 +98,42 @@ rm "$run/submission.json"
 sbatch --parsable --hold --chdir="$run" --wrap=true >"$scratch/other" || complain "sbatch"
 expect 2 "is not a run's directory" status "$run"
 scancel "$(cat "$scratch/other")"
+
+# ---- What a site's plugin says of a job that it refuses: every line.
+if [ -n "$lua" ]; then
+    expect 1 "Slurm refuses the job: lua: jobs of this site need a project; lua: 'sprojects' lists yours; cli_filter plugin terminated with error" \
+        submit "$scratch/run.yaml" --set directory="$scratch/refused" --set slurm.job_name=refused
+    [ ! -e "$scratch/refused/submission.json" ] || complain "a record of a job that was refused"
+fi
+
+# ---- Why a job waits, in Slurm's whole sentences: requeued and held; then for nodes that are drained.
+until_true() { # WHAT: of squeue's reason
+    local i
+    for ((i = 0; i < 100; i++)); do
+        case $(squeue -h -j "$job" -o %r) in *"$1"*) return ;; esac
+        sleep 0.2
+    done
+    complain "no '$1': $(squeue)"
+}
+job=$("$plan" submit "$scratch/run.yaml" --set directory="$scratch/waits" 2>"$scratch/said") || complain "submit: $(cat "$scratch/said")"
+for ((i = 0; i < 100; i++)); do
+    [ "$(squeue -h -j "$job" -o %t)" = CF ] && break
+    sleep 0.1
+done
+{ scontrol update jobid="$job" requeue=1 && scontrol requeuehold "$job"; } || complain "requeuehold"
+until_true 'held state'
+expect 0 "now      it was requeued and is held: 'scontrol release $job' lets it go" status "$scratch/waits"
+grep -qF 'where    wants 8 nodes, and does not start by itself' "$scratch/said" || complain "a held job: $(cat "$scratch/said")"
+"$plan" status "$scratch/waits" --json >"$scratch/said" || complain "status --json"
+grep -q '"starts_at":.*null' "$scratch/said" || complain "a held job has a start: $(cat "$scratch/said")"
+scontrol update nodename='gpu[0-3]' state=drain reason=test
+scontrol update jobid="$job" starttime=now
+scontrol release "$job"
+until_true DRAINED
+expect 0 "now      too few of the nodes that it may have are up: " status "$scratch/waits"
+expect 0 "" cancel "$scratch/waits"
+scontrol update nodename='gpu[0-3]' state=resume
+[ "$(queue)" -eq 0 ] || complain "cancel leaves $(squeue -h)"
 
 # ---- Arrays: more tasks than a record holds jobs.
 for ((i = 0; i < 5; i++)); do echo "{\"prompt\": \"text $i\"}"; done >"$scratch/prompts.jsonl"

@@ -40,7 +40,8 @@ static void check_jobs(const struct sw_queued_jobs *jobs)
         fuzz_require(job->elapsed_seconds >= 0 || job->elapsed_seconds == -1, "no time", job->id);
         fuzz_require(job->is_live || !job->is_running, "it runs and is over", job->id);
         fuzz_require(sw_queued_jobs_find(jobs, job->id) != NULL, "not found", job->id);
-        fuzz_require_plain(sw_slurm_reason_words(job->reason, words, sizeof words, &never));
+        fuzz_require_plain(
+            sw_slurm_reason_words(job->reason, job->id, words, sizeof words, &never));
         fuzz_require_plain(sw_slurm_end_words(job->state));
     }
 }

@@ -147,17 +147,33 @@ static void test_reasons(void **state)
         {"Priority", "higher priority", false},
         {"Resources", "enough nodes", false},
         {"PartitionTimeLimit", "never start", true},
-        {"AssocGrpGRES", "account's jobs together", false},
-        {"QOSMaxJobsPerUserLimit", "QOS's limit", false},
+        {"AssocGrpGRES", "the account's jobs together use as many accelerators", false},
+        {"AssocGrpCPUMinutesLimit", "account has used up its time of CPUs", false},
+        {"AssocMaxNodePerJobLimit", "the account does not allow so many nodes in a job", true},
+        {"QOSMaxMemoryPerNode", "the QOS does not allow so much memory on a node", true},
+        {"QOSMaxGRESMinutesPerJob", "accelerators times its time limit", true},
+        {"QOSMaxGRESPerUser",
+         "the QOS's jobs together use as many accelerators as they may for you", false},
+        {"MaxGRESPerAccount", "as many accelerators as they may for the account", false},
+        {"MaxCpuRunMinsPerUser", "running jobs hold as many CPUs as they may for you", false},
+        {"QOSMaxJobsPerUserLimit", "the QOS's limit of jobs that run is reached for you", false},
+        {"QOSMinGRES", "asks for less accelerators than the QOS wants", true},
         {"QOSMaxWallDurationPerJobLimit", "longer than the QOS allows", true},
         {"ReqNodeNotAvail, UnavailableNodes:n[1-3]", "are back: n[1-3]", false},
+        {"ReqNodeNotAvail,_Reserved_for_maintenance", "shorter slurm.time", false},
+        {"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority "
+         "partitions",
+         "'sinfo -R' says which and why", false},
         {"Dependency", "another job to end", false},
         {"DependencyNeverSatisfied", "never start", true},
         {"BeginTime", "time to begin", false},
-        {"JobHeldUser", "scontrol release", true},
+        {"JobHeldUser", "'scontrol release 42'", true},
         {"JobHeldAdmin", "administrator", true},
+        {"job requeued in held state", "'scontrol release 42'", true},
+        {"job_requeued_in_held_state", "'scontrol release 42'", true},
         {"Reservation", "has not begun", false},
         {"ReservationDeleted", "deleted", true},
+        {"Reservation of_today was deleted", "deleted", true},
         {"None", "not looked at it", false},
         {"", "not looked at it", false},
         {"SomethingNew", "Slurm says 'SomethingNew'", false},
@@ -165,10 +181,43 @@ static void test_reasons(void **state)
     char text[512];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool never = !rows[i].never;
-        sw_slurm_reason_words(rows[i].reason, text, sizeof text, &never);
+        sw_slurm_reason_words(rows[i].reason, "42", text, sizeof text, &never);
         if (strstr(text, rows[i].says) == NULL || never != rows[i].never)
             fail_msg("'%s': '%s'", rows[i].reason, text);
     }
+}
+
+/* Every reason of Slurm's has words of ours, which say that a job never starts where it does not,
+ * also as scontrol writes it. Words that are cut stay in their buffer. */
+static void test_all_reasons(void **state)
+{
+    (void)state;
+    FILE *in = fopen("tests/support/slurm_reasons.txt", "re");
+    char line[256], text[512], small[24];
+    int32_t count = 0;
+    assert_non_null(in);
+    while (fgets(line, sizeof line, in) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        if (line[0] == '#')
+            continue;
+        for (int32_t spelling = 0; spelling < 2; spelling++) {
+            bool never = false;
+            for (char *p = line + 2; spelling == 1 && *p != '\0'; p++)
+                if (*p == ' ')
+                    *p = '_';
+            sw_slurm_reason_words(line + 2, "42", text, sizeof text, &never);
+            if (strstr(text, "Slurm says") != NULL || never != (line[0] == '!'))
+                fail_msg("'%s': '%s'%s", line + 2, text, never ? ", never" : "");
+            /* what holds a job for good names what to do */
+            if (strstr(text, "held") != NULL && strstr(line, "HeldAdmin") == NULL)
+                assert_non_null(strstr(text, "'scontrol "));
+            sw_slurm_reason_words(line + 2, "42", small, sizeof small, NULL);
+            assert_int_equal(strncmp(small, text, sizeof small - 1), 0);
+        }
+        count++;
+    }
+    fclose(in);
+    assert_true(count > 200);
 }
 
 static void test_ids(void **state)
@@ -221,6 +270,24 @@ static void test_submit(void **state)
                      SW_SUBMIT_NONE);
     assert_int_equal(err.status, SW_UNMET);
     assert_string_equal(err.message, "Slurm refuses the job: no such partition");
+    /* a site's plugin explains in several lines; all are told */
+    assert_int_equal(
+        submit_with("printf 'sbatch: error: you must name an account\\nsbatch: error: "
+                    "see \\033[1mhttps://help\\033[0m\\r\\n\\nsbatch: lua: not today\\n"
+                    "sbatch: error: Batch job submission failed: Unspecified error\\n' "
+                    ">&2; exit 1",
+                    id, &err),
+        SW_SUBMIT_NONE);
+    assert_string_equal(err.message,
+                        "Slurm refuses the job: you must name an account; see "
+                        "?[1mhttps://help?[0m; lua: not today; Batch job submission failed: "
+                        "Unspecified error");
+    assert_int_equal(submit_with("for i in $(seq 200); do echo \"sbatch: error: line $i of the "
+                                 "site's rules\"; done >&2; exit 1",
+                                 id, &err),
+                     SW_SUBMIT_NONE);
+    assert_non_null(strstr(err.message, "; line 20 of the site's rules; "));
+    assert_string_equal(err.message + strlen(err.message) - 3, "...");
     assert_int_equal(submit_with("exit 1", id, &err), SW_SUBMIT_UNSURE);
     assert_string_equal(err.message, "sbatch did not say what became of the job; 'plan status "
                                      "runs/x' finds it, if there is one");
@@ -328,10 +395,10 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_squeue),        cmocka_unit_test(test_hostile_squeue),
         cmocka_unit_test(test_sacct),         cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_reasons),       cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_logs),          cmocka_unit_test(test_logs_of_tasks),
-        cmocka_unit_test(test_ids_of_arrays), cmocka_unit_test(test_owner),
-        cmocka_unit_test(test_submit),
+        cmocka_unit_test(test_reasons),       cmocka_unit_test(test_all_reasons),
+        cmocka_unit_test(test_ids),           cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_logs_of_tasks), cmocka_unit_test(test_ids_of_arrays),
+        cmocka_unit_test(test_owner),         cmocka_unit_test(test_submit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

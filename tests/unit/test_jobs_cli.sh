@@ -155,7 +155,7 @@ cat >"$scratch/slurm/squeue" <<'END'
 #!/bin/sh
 [ -n "$STATE" ] || { echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1; }
 case $* in *--me*) exit ;; esac
-printf '42\037%s\037%s\0371\037%s\037%s\037%s\0370:10\03730:00\037n1\037\037\037\036' $STATE $REASON $STARTS $STARTS $STARTS
+printf '42\037%s\037%s\0371\037%s\037%s\037%s\0370:10\03730:00\037n1\037\037\037\036' "$STATE" "$REASON" $STARTS $STARTS $STARTS
 END
 printf '#!/bin/sh\nexit 1\n' >"$scratch/slurm/sacct"
 chmod +x "$scratch/slurm/squeue" "$scratch/slurm/sacct"
@@ -187,6 +187,57 @@ for killed in 143 null; do
     shows "  next     'plan submit' resumes from the last checkpoint"
 done
 
+# What ended the ranks is what Slurm says, not the signal that it sent.
+asks "$scratch/ends/143" TIMEOUT TimeLimit '-1 minute'
+shows "143: stopped, job 42, attempt 2"
+shows "  end      its time limit was reached: why"
+shows "  next     a longer slurm.time gives it more steps a job; 'plan submit' resumes from the last checkpoint"
+asks "$scratch/ends/143" PREEMPTED None '-1 minute'
+shows "  end      another job took its nodes: why"
+asks "$scratch/ends/null" OUT_OF_MEMORY OutOfMemory '-1 minute'
+shows "  end      a node ran out of memory"
+shows "  next     slurm.mem asks for more; 'plan submit' resumes from the last checkpoint"
+for state in NODE_FAIL BOOT_FAIL DEADLINE; do
+    asks "$scratch/ends/143" $state None '-1 minute'
+    if grep -qE 'told to end|SIGTERM' "$scratch/stdout"; then complain "$state: $(cat "$scratch/stdout")"; fi
+done
+# A job that Slurm has not ended yet, whose attempt ended since its last start, is not about to begin; one that started
+# after that is.
+for verdict in 0 1 2 75 93 130 143; do
+    asks "$scratch/ends/$verdict" RUNNING None '-1 hour'
+    shows "$verdict: ending, job 42"
+    shows "  now      it has ended: why; its job is about to"
+    asks "$scratch/ends/$verdict" RUNNING None '+1 minute'
+    shows "$verdict: starting, job 42"
+    shows "its job has nodes, and has not begun to train"
+done
+for verdict in 3 76 137; do
+    asks "$scratch/ends/$verdict" RUNNING None '-1 hour'
+    shows "$verdict: starting, job 42"
+    shows "  now      attempt 2 ended: why; its job may start its ranks again"
+done
+# Held jobs start at no time that Slurm may still name.
+mkdir "$scratch/held"
+cp "$scratch/ends/null/attempt.json" "$scratch/held/"
+for reason in 'job requeued in held state' JobHeldUser 'launch failed requeued held'; do
+    asks "$scratch/held" PENDING "$reason" '+1 hour'
+    shows "'scontrol release 42'"
+    shows "  where    wants 1 node, and does not start by itself"
+done
+asks "$scratch/held" PENDING Priority '+1 hour'
+shows "  where    waits for 1 node, starts at "
+asks "$scratch/held" PENDING 'Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions' '+1 hour'
+shows "'sinfo -R' says which and why"
+# The steps that are told are not fewer than those that are saved.
+mkdir -p "$scratch/held/checkpoints/step-000010"
+ln -s step-000010 "$scratch/held/checkpoints/latest"
+for state in PENDING FAILED CANCELLED NODE_FAIL COMPLETING; do
+    asks "$scratch/held" $state None '-1 hour'
+    shows "  steps    step 10"
+    shows "  saved    step 10, "
+done
+asks "$scratch/held" RUNNING None '+1 hour' # its attempt goes on from step 3, and may have begun anew
+shows "  steps    step 7"
 # A controller that does not answer, as a person has it.
 asks "$scratch/ends/3" '' '' now
 shows "3: unknown, job 42, attempt 2"
@@ -211,6 +262,14 @@ record() { # FOLDER STATE JOBS: of a submission
  "band_low_seconds": null, "band_high_seconds": null, "predicted_run_seconds": null}
 END
 }
+# A disk that is full says why nobody else could.
+if mkdir -p "$scratch/full" && mount -t tmpfs -o size=64k none "$scratch/full" 2>/dev/null; then
+    record "$scratch/full" submitted '"42"'
+    sed -i "s#\"log\": \"[^\"]*\"#\"log\": \"$scratch/full/slurm-%j.out\"#" "$scratch/full/submission.json"
+    asks "$scratch/full" FAILED NonZeroExitCode '-1 hour'
+    umount "$scratch/full"
+    shows "  end      it failed before training began: no room is left in $scratch/full"
+fi
 # sbatch was cut off: whether there is a job
 record "$scratch/cut" submitting ''
 asks "$scratch/cut" '' '' now

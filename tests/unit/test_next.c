@@ -656,6 +656,26 @@ static void test_error_without_name(void **state)
         "srun: error: n3: tasks 10-11: Exited with exit code 2\n",
         &sw_srun_lines, &word);
     assert_string_equal(word.text, "rank 0: no such data");
+    /* nor where it read a file that is wrong, or its own options */
+    sw_launcher_parse(
+        "/a b/x.plan.yaml:3:10: error: the plan was changed after it was written; emit it\n"
+        "srun: error: n2: tasks 2-3: Exited with exit code 2\n",
+        &sw_srun_lines, &word);
+    assert_string_equal(word.text, "rank 0: /a b/x.plan.yaml:3:10: error: the plan was changed "
+                                   "after it was written; emit it");
+    sw_launcher_parse("x.plan.yaml: error: it has digest 7\n"
+                      "srun: error: n1: tasks 0-1: Exited with exit code 2\n",
+                      &sw_srun_lines, &word);
+    assert_string_equal(word.text, "rank 0 (host n1): x.plan.yaml: error: it has digest 7");
+    sw_launcher_parse("runner train: error: no such option\n"
+                      "srun: error: n1: tasks 0-1: Exited with exit code 2\n",
+                      &sw_srun_lines, &word);
+    assert_string_equal(word.text, "rank 0 (host n1): no such option");
+    /* others' words, and a launcher's own, are no rank's */
+    sw_launcher_parse("module: error: no x.yaml: error: y\nsrun: error: x.yaml: error: z\n"
+                      "srun: error: n1: task 0: Exited with exit code 2\n",
+                      &sw_srun_lines, &word);
+    assert_string_equal(word.text, "task 0 (host n1): Exited with exit code 2");
     /* what was given up before is not why a rank was killed, or the node failed */
     sw_launcher_parse("runner: error: the checkpoint of step 5 is abandoned: x\n"
                       "srun: error: n3: task 5: Killed\n",

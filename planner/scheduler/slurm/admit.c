@@ -450,13 +450,13 @@ bool sw_slurm_waits_for_nodes(const struct sw_job_request *request,
 /* --test-only refuses what sbatch queues: a job for which there are not enough nodes just now.
  * sbatch itself says whether there ever are. */
 bool sw_slurm_refusal_waits(const struct sw_job_request *request,
-                            const struct sw_slurm_facts *facts, const char *refusal, char why[WHY],
-                            int32_t *left)
+                            const struct sw_slurm_facts *facts, const char *refusal,
+                            char why[SW_JOB_REFUSAL_BYTES], int32_t *left)
 {
     if (sw_slurm_waits_for_nodes(request, facts, why, left))
         return true;
     const bool waits = strstr(refusal, "node configuration is not available") != NULL;
-    snprintf(why, WHY, "%sSlurm says%s: %.180s", waits ? "waits for nodes: " : "",
+    snprintf(why, SW_JOB_REFUSAL_BYTES, "%sSlurm says%s: %.850s", waits ? "waits for nodes: " : "",
              waits ? " now" : "", refusal);
     return waits;
 }
@@ -467,7 +467,7 @@ static int ask_start(struct sw_slurm *slurm, const struct sw_job_request *reques
                      struct sw_error *err)
 {
     struct sw_job_start start = {0};
-    char why[WHY];
+    char why[SW_JOB_REFUSAL_BYTES];
     int status = sw_slurm_will_run(slurm, request, 1, &start, err);
     if (status == 0 && !start.starts) {
         if (sw_slurm_refusal_waits(request, facts, start.refusal, why, &out->left))

@@ -23,8 +23,8 @@ bool sw_slurm_waits_for_nodes(const struct sw_job_request *request,
 /* What a refusal of sbatch --test-only means for a submission: true if sbatch would queue the job.
  * Then why says what it waits for, and *left is as above; else why is the refusal. */
 bool sw_slurm_refusal_waits(const struct sw_job_request *request,
-                            const struct sw_slurm_facts *facts, const char *refusal, char why[256],
-                            int32_t *left);
+                            const struct sw_slurm_facts *facts, const char *refusal,
+                            char why[SW_JOB_REFUSAL_BYTES], int32_t *left);
 
 /* The same of a script that is about to be submitted, in any of its partitions, with the
  * controller's own word on when it would start. Nodes that are down are waited for. Errors:

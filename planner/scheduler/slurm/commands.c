@@ -378,14 +378,14 @@ int sw_slurm_commands_will_run(const struct sw_job_request *request, struct sw_j
     } else if (result.exit_code == 0) {
         status = read_start(result.diagnostics, out, err);
     } else {
-        const char *why = sw_process_complaint(&result);
-        if (strstr(why, "Unable to contact") != NULL) {
+        static const char mark[] = "allocation failure: ";
+        char *after = strstr(sw_process_words(&result, out->refusal, sizeof out->refusal), mark);
+        if (strstr(out->refusal, "Unable to contact") != NULL) {
             sw_slurm_complain(&result, SW_SLURM_LATER_SECONDS, err);
             goto out;
         }
-        const char *after = strstr(why, "allocation failure: ");
-        snprintf(out->refusal, sizeof out->refusal, "%.250s",
-                 after != NULL ? after + strlen("allocation failure: ") : why);
+        if (after != NULL)
+            memmove(after, after + strlen(mark), strlen(after + strlen(mark)) + 1);
         status = 0;
     }
 out:

@@ -42,6 +42,7 @@ static const struct sw_queue_row queue = {
     .ask_history = sw_slurm_ask_history,
     .reason_words = sw_slurm_reason_words,
     .end_words = sw_slurm_end_words,
+    .end_advice = sw_slurm_end_advice,
     .log = "slurm-%j.out",
     .log_of_task = "slurm-%A_%a.out",
     .resume = "scontrol resume",

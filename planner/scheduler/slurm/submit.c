@@ -116,7 +116,10 @@ enum sw_submitted sw_slurm_submit(const char *script, const char *token, const c
             fputs(result.diagnostics, stderr);
     } else if (is_refusal(&result)) {
         done = SW_SUBMIT_NONE;
-        sw_fail(err, SW_UNMET, "Slurm refuses the job: %.600s", sw_process_complaint(&result));
+        /* a site's plugin explains in several lines, and the last one is Slurm's own */
+        char said[SW_ERROR_BYTES - 64];
+        sw_fail(err, SW_UNMET, "Slurm refuses the job: %s",
+                sw_process_words(&result, said, sizeof said));
     } else {
         done = unsure(sw_process_complaint(&result), folder, err);
     }
