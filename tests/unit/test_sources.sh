@@ -34,7 +34,7 @@ refuses --program
 refuses --for serve --program decode
 refuses --html "$scratch/page.html"
 
-mesh=(--mesh_dim '1,64,1,1')
+mesh=(--mesh_dim '1,64,1,1' --prefer time)
 fitted=configs/profiles/llm-foundry-2023-h100-sxm-80gb.yaml
 says ' none: fitted to all rows, step -30 to +30 % default of cuda devices' "$run" --sources "${mesh[@]}"
 says 'links.nvlink.collectives 0.00423 to 1 1.10 % -0.011 % 6.5 %, signed -0.8 % configs/curves/nccl-nvlink-h100.yaml:' "$run" --sources "${mesh[@]}"
@@ -87,7 +87,7 @@ says ' plan fit runs.csv configs/clusters/h100-8x8.yaml model.yaml' "$run" --sou
     --set 'model={vocab_size: 32000, hidden_size: 4096, num_hidden_layers: 8, num_attention_heads: 32, intermediate_size: 11008}'
 
 # What is assumed of tiles and depths where no kernels were measured.
-says 'device.half_depth 128 0.78 % +0.008 % none: assumed default of cuda devices' configs/runs/llama-7b-256.yaml --sources
+says 'device.half_depth 128 0.78 % +0.008 % none: assumed default of cuda devices' configs/runs/llama-7b-256.yaml --prefer time --sources
 says 'device.small_tile 0.65 71.01 % -0.710 % none: assumed default of cuda devices' "$run" --sources --for serve \
     --set serve.max_batch=8 --set cluster="$PWD/configs/clusters/mi300x-8x8.yaml"
 
