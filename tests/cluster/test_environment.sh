@@ -63,7 +63,7 @@ asks() { # WHAT VARIABLES...
         status) env "${@:2}" "$plan" status "$run" ;;
         logs) env "${@:2}" "$plan" logs "$run" ;;
         submit) env "${@:2}" "$plan" submit "$scratch/run.yaml" --set directory="$run" ;;
-        dry) env "${@:2}" "$plan" submit --dry-run "$scratch/run.yaml" --set directory="$scratch/dry" --json | sed -E 's/[0-9]{10}|20[0-9-]+T[0-9:]+//' ;;
+        dry) env "${@:2}" "$plan" submit --dry-run "$scratch/run.yaml" --set directory="$scratch/dry" --json | sed -E 's/[0-9]{10}|20[0-9-]+T[0-9:]+//; /"(wait|result)_seconds"/d' ;;
         import) env "${@:2}" "$plan" import-cluster ;;
     esac >"$scratch/$1.said" 2>&1
     echo "exit $?" >>"$scratch/$1.said"
