@@ -289,7 +289,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in saves search rules settings variables kill faults flips damages architectures streams lock counts serve fuzz sanitized threads each disturbed lives; do
+    for name in saves search rules settings limits imports variables kill faults flips damages architectures streams lock counts serve fuzz sanitized threads each disturbed lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }
