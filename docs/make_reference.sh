@@ -80,6 +80,10 @@ then.
 
 END
     block "$build/runner" --help
+    "$build/runner" --help | sed -nE 's/^  runner ([a-z-]+) .*/\1/p' | while read -r command; do
+        printf '\n### runner %s\n\n' "$command"
+        block "$build/runner" "$command" --help
+    done
     cat <<'END'
 
 ## Environment

@@ -16,7 +16,7 @@
 
 /* What the columns of a table of runs are called, and what they hold. */
 static const char diff_details[] =
-    "\n--set changes both runs; a run named alone is compared with what --set makes of it.\n";
+    "\nWith one RUN: compare it before and after --set. With two, --set changes both.\n";
 static const char fit_details[] =
     "\nMEASUREMENTS: a metrics.jsonl of 'runner train' (its plan file before it), the output of "
     "nccl-tests,\n"
@@ -66,17 +66,19 @@ static const char submit_details[] =
     "one job\n"
     "waits or runs. With a plan file, the script beside it is submitted.\n";
 
-static const char status_details[] =
-    "\nDIR: the run's directory; default the working directory. --watch ends with the run, and its "
-    "exit code\n"
-    "is then the run's verdict: 0 done, else as of 'runner train'. The scheduler is asked at most "
-    "every 10 s.\n"
-    "Exit code 3 when it does not answer; what the directory says is shown all the same.\n";
+static const char status_details[] = "\nDIR: the run's directory; default the working directory. "
+                                     "--watch ends with the run, and its\n"
+                                     "exit code is then the run's verdict: 0 done, else as of "
+                                     "'runner train'. The scheduler is asked "
+                                     "at\n"
+                                     "most every 10 s. Exit code 3 when it does not answer; what "
+                                     "the directory says is shown all the "
+                                     "same.\n";
 
 static const char cancel_details[] =
     "\nA job that trains gets INT: it ends after the current step with a checkpoint, and is not "
-    "started again.\n"
-    "One that waits or has not begun to train is cancelled. Returns when it is over.\n";
+    "started\n"
+    "again. One that waits or has not begun to train is cancelled. Returns when it is over.\n";
 
 static const struct command {
     const char *name, *arguments, *about;
@@ -84,7 +86,7 @@ static const struct command {
     int (*run)(const struct sw_options *options); /* NULL: reads its own command line */
     const char *details;                          /* after the options; NULL: none */
 } commands[] = {
-    {"check", "FILE...", "validate YAML: models, accelerators, profiles, clusters, runs, plans",
+    {"check", "FILE...", "validate YAML files of every kind",
      SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_JSON, sw_command_check, NULL},
     {"search", "RUN.yaml", "predict memory and time of every mesh, best first",
      SW_OPTION_JSON | SW_OPTION_TOP | SW_OPTION_REJECTED | SW_OPTION_FOR | SW_OPTION_PREFER |
@@ -102,7 +104,7 @@ static const struct command {
      SW_OPTION_DRY_RUN | SW_OPTION_SOONEST | SW_OPTION_FORCE | SW_OPTION_TEMPLATE |
          SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_JSON,
      sw_command_submit, submit_details},
-    {"status", "[RUN.yaml|JOB|DIR]", "show the state of a run: its job, its steps, how it ended",
+    {"status", "[RUN.yaml|JOB|DIR]", "show a run's state: its job, steps, how it ended",
      SW_OPTION_WATCH | SW_OPTION_JSON | SW_OPTION_SET, sw_command_status, status_details},
     {"logs", "[RUN.yaml|JOB|DIR]", "show what a run's job printed",
      SW_OPTION_FOLLOW | SW_OPTION_LINES | SW_OPTION_SET, sw_command_logs, NULL},
@@ -110,10 +112,9 @@ static const struct command {
      SW_OPTION_NOW | SW_OPTION_SET, sw_command_cancel, cancel_details},
     {"runs", "[DIR]", "list the runs in a folder and below it", SW_OPTION_WATCH | SW_OPTION_JSON,
      sw_command_runs, NULL},
-    {"fit", "MEASUREMENTS FILE.yaml...", "fit profiles, and constants of links, to measurements",
+    {"fit", "MEASUREMENTS FILE.yaml...", "fit profiles, or a cluster's links, to measurements",
      SW_OPTION_COLLECTIVE, sw_command_fit, fit_details},
-    {"diff", "OLD NEW | RUN --set KEY=VALUE",
-     "compare two runs, plans or folders: settings, time, memory",
+    {"diff", "OLD NEW | RUN --set KEY=VALUE", "compare two runs, plans or folders of them",
      SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_FAIL_ALL | SW_OPTION_SET,
      sw_command_diff, diff_details},
     {"import-cluster", "[--partition NAME] [--into FILE]",
@@ -137,12 +138,13 @@ static void print_help(void)
                length > ABOUT_COLUMN - 1 ? ABOUT_COLUMN : ABOUT_COLUMN - length, "",
                commands[i].about);
     }
-    printf("\n  plan COMMAND --help      the options of a command\n"
-           "  plan --version\n\n"
-           "RUN.yaml may be -, standard input: its paths are seen from the working directory\n"
-           "exit codes: 0 done, 1 no mesh fits, or the named one does not, 2 bad input, 3 the "
-           "environment\nfailed; diff: 4 differs; 141 the reader of the output went away, as with "
-           "'| head'\n");
+    printf(
+        "\n  plan COMMAND --help      the options of a command; also: COMMAND -h or help COMMAND\n"
+        "  plan --version\n\n"
+        "RUN.yaml may be -, standard input: its paths are seen from the working directory\n"
+        "exit codes: 0 done, 1 no mesh fits, or the named one does not, 2 bad input, 3 the "
+        "environment\nfailed; diff: 4 differs; 141 the reader of the output went away, as with "
+        "'| head'\n");
 }
 
 static void print_command_help(const struct command *command)
@@ -166,10 +168,12 @@ static void print_version(void)
 static int unknown_command(const char *name)
 {
     struct sw_error err = {0};
-    const char *names[COMMANDS];
+    const char *names[COMMANDS + 2];
     for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
-    const char *near = sw_text_nearest(name, names, COMMANDS);
+    names[COMMANDS] = "--version";
+    names[COMMANDS + 1] = "--help";
+    const char *near = sw_text_nearest(name, names, COMMANDS + 2);
     if (near != NULL)
         sw_fail(&err, SW_BAD_INPUT, "unknown command '%.40s'; did you mean '%s'?", name, near);
     else
@@ -183,6 +187,10 @@ static int run(int argc, char **argv)
         struct sw_error err = {0};
         sw_fail(&err, SW_BAD_INPUT, "give a command; see 'plan --help'");
         return sw_command_fail(&err);
+    }
+    if (strcmp(argv[1], "help") == 0 && argc > 2) {
+        char help[] = "--help", *asked[] = {argv[0], argv[2], help, NULL};
+        return run(3, asked);
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {

@@ -23,28 +23,24 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Behind the help of all commands. */
+/* Behind the list of all commands. */
 static const char environment[] =
-    "  runner --version | --help | -h\n"
-    "\n"
+    "\n  runner COMMAND --help    the options of a command; also: COMMAND -h or help COMMAND\n"
+    "  runner --version\n\n"
     "A plan is written by 'plan emit RUN.yaml'. The number of ranks must be the product of its "
     "mesh.\n"
     "OMP_NUM_THREADS sets the threads of a rank (default: its share of the node's cores).\n"
-    "SHARDWRIGHT_STALL_SECONDS sets how long a rank waits for one that gives no sign of life "
-    "(default: "
-    "20\n"
-    "predicted steps, at least 60 s and at most 240 s, or 4 steps where these are longer).\n"
-    "Signals act after the current step; a second INT or TERM ends the run at once. Exit codes: 0 "
-    "done,\n"
-    "1 cannot be met, or the loss or the gradient norm is zero or not finite, 2 bad input, 3 the "
-    "environment failed;\n"
-    "a training also: 75 stopped by USR1, to resume in another job, 76 as 3, and the node is "
-    "broken, "
-    "93 as\n"
-    "75, but no step was gained, 130 stopped by INT, 143 stopped by TERM. attempt.json in the "
-    "run's "
-    "folder\n"
-    "says it too, with the cause, before any rank leaves.\n";
+    "SHARDWRIGHT_STALL_SECONDS sets how long a rank waits for one that gives no sign of life\n"
+    "(default: 20 predicted steps, at least 60 s and at most 240 s, or 4 steps where these are "
+    "longer).\n"
+    "Signals act after the current step; a second INT or TERM ends the run at once.\n"
+    "Exit codes: 0 done, 1 cannot be met, or the loss or the gradient norm is zero or not finite,\n"
+    "2 bad input, 3 the environment failed; a training also: 75 stopped by USR1, to resume in "
+    "another\n"
+    "job, 76 as 3, and the node is broken, 93 as 75, but no step was gained, 130 stopped by INT,\n"
+    "143 stopped by TERM. attempt.json in the run's folder says it too, with the cause, before any "
+    "rank\n"
+    "leaves.\n";
 
 static int show_help(const char *name);
 
@@ -249,43 +245,42 @@ static int calibrate(int argc, char **argv)
 }
 
 static const struct command {
-    const char *name;
+    const char *name, *about;          /* about: one line, for the list of all commands */
     int (*run)(int argc, char **argv); /* of what stands behind the name */
     const struct sw_argument *options; /* NULL: details tell of them */
     const char *usage;                 /* lines: how it is called, and what it does */
     const char *details;               /* behind the options; NULL: none */
 } commands[] = {
-    {"train", train, sw_train_rows,
+    {"train", "train what a plan says", train, sw_train_rows,
      "usage: runner train NAME.plan.yaml [OPTIONS]\n"
      "trains what a plan says; started by srun --mpi=pmix, mpirun or, for one rank, alone\n",
      NULL},
-    {"evaluate", evaluate, sw_evaluate_rows,
+    {"evaluate", "compute a checkpoint's loss on held-out data", evaluate, sw_evaluate_rows,
      "usage: runner evaluate NAME.plan.yaml --checkpoint DIR [--json]\n"
      "the loss of a checkpoint or a Hugging Face model directory on the data that the run holds "
      "out (on\n"
      "all of it when it holds nothing out), on any mesh; started like train\n",
      NULL},
-    {"generate", generate, sw_generate_rows,
+    {"generate", "complete prompts", generate, sw_generate_rows,
      "usage: runner generate NAME.plan.yaml --checkpoint DIR --prompt TEXT | --prompts FILE "
      "[OPTIONS]\n"
      "completes prompts, on the plan's mesh, with the weights of a checkpoint or a Hugging Face "
      "model\n"
      "directory; started like train\n",
      NULL},
-    {"score", score, sw_score_rows,
+    {"score", "print how probable the model finds texts", score, sw_score_rows,
      "usage: runner score NAME.plan.yaml --checkpoint DIR [--json] FILE...\n"
      "       runner score NAME.plan.yaml --checkpoint DIR --texts FILE.jsonl [OPTIONS]\n"
-     "prints how probable the model finds the text of files, or of lines of {\"text\": TEXT} or "
-     "{\"tokens\": [1, 2]};\n"
-     "started like train\n",
+     "prints how probable the model finds the text of files, or of lines of {\"text\": TEXT} or\n"
+     "{\"tokens\": [1, 2]}; started like train\n",
      NULL},
-    {"serve", serve, sw_serve_rows,
+    {"serve", "serve the model over HTTP, with OpenAI's API", serve, sw_serve_rows,
      "usage: runner serve NAME.plan.yaml --checkpoint DIR [OPTIONS]\n"
      "serves the model over HTTP, with OpenAI's API; started like train. TERM or INT "
      "ends it\n"
      "when what it took is answered; a second one at once\n",
      NULL},
-    {"checkpoint", checkpoint, NULL,
+    {"checkpoint", "list, verify or compare checkpoints", checkpoint, NULL,
      "usage: runner checkpoint ls DIR [--json] | verify DIR... | diff DIR DIR\n"
      "lists checkpoints, reads them and compares every checksum, or says how far two are apart\n",
      "  DIR is a checkpoint, a folder of them, or a run's folder with such a folder inside.\n"
@@ -294,20 +289,21 @@ static const struct command {
      "and\n"
      "  takes any Hugging Face directory; of a folder, its newest checkpoint. Exit code 4: they "
      "differ.\n"},
-    {"export", export, sw_export_rows,
+    {"export", "copy the model of a checkpoint, in another number format if wanted", export,
+     sw_export_rows,
      "usage: runner export [--dtype bf16|fp16|fp32] CHECKPOINT OUT\n"
      "copies the model of a checkpoint, or of any Hugging Face directory, with its tokenizer\n",
      NULL},
-    {"tokenize", tokenize, sw_tokenize_rows,
+    {"tokenize", "write text files as tokens to train on", tokenize, sw_tokenize_rows,
      "usage: runner tokenize --bytes IN... OUT.bin\n"
      "       runner tokenize --tokenizer TOKENIZER.json [OPTIONS] IN... OUT.bin\n"
      "writes files as tokens to train on, in llm.c's form\n",
      NULL},
-    {"calibrate", calibrate, calibrate_rows,
+    {"calibrate", "measure this machine's speed, for better predictions", calibrate, calibrate_rows,
      "usage: runner calibrate -o PROFILE.yaml [OPTIONS]\n"
      "measures this machine, or the nodes of the job it runs in, and writes the YAML for 'plan'\n",
      NULL},
-    {"preflight", preflight, sw_preflight_rows,
+    {"preflight", "test the nodes before a training", preflight, sw_preflight_rows,
      "usage: runner preflight NAME.plan.yaml [--full] [--digest HEX]\n"
      "tests every node as the plan will use it: layers of its shapes, messages between nodes, "
      "the\n"
@@ -315,7 +311,7 @@ static const struct command {
      "broken,\n"
      "and named in attempt.json\n",
      NULL},
-    {"next", next, sw_next_rows,
+    {"next", "tell a job script what to do after a run ended", next, sw_next_rows,
      "usage: runner next RUNDIR [--status N --before N] [OPTIONS]\n"
      "what a job script does next, for scripts: 'go', 'end', 'again' or 'requeue', an exit code, "
      "and "
@@ -327,10 +323,12 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static int no_command(const char *name)
 {
-    const char *names[COMMANDS];
+    const char *names[COMMANDS + 2];
     for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
-    const char *near = name != NULL ? sw_text_nearest(name, names, COMMANDS) : NULL;
+    names[COMMANDS] = "--version";
+    names[COMMANDS + 1] = "--help";
+    const char *near = name != NULL ? sw_text_nearest(name, names, COMMANDS + 2) : NULL;
     if (sw_launch_number() != 0)
         return SW_BAD_INPUT;
     if (name == NULL)
@@ -351,21 +349,18 @@ static void print_command(const struct command *command)
         fputs(command->details, stdout);
 }
 
-/* The part that is about a command, and where the rest is; of none, all. */
+/* Prints the help of a command; of no such command: a line for each. */
 static int show_help(const char *name)
 {
-    bool found = false;
-    for (size_t i = 0; i < COMMANDS; i++) {
-        if (name != NULL && strcmp(name, commands[i].name) != 0)
-            continue;
-        print_command(&commands[i]);
-        putchar('\n');
-        found = true;
-    }
-    if (name != NULL && !found)
-        return show_help(NULL);
-    return show(name != NULL ? "Exit codes, signals and the environment: 'runner --help'.\n"
-                             : environment);
+    for (size_t i = 0; name != NULL && i < COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0) {
+            print_command(&commands[i]);
+            return show("\nExit codes, signals and the environment: 'runner --help'.\n");
+        }
+    printf("usage: runner COMMAND ARGUMENTS\n\n");
+    for (size_t i = 0; i < COMMANDS; i++)
+        printf("  runner %-12s %s\n", commands[i].name, commands[i].about);
+    return show(environment);
 }
 
 static int show_version(void)
@@ -379,19 +374,28 @@ static int show_version(void)
     return show(sw_version_text(http, text, sizeof text));
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    sw_file_hold_streams();
-    (void)signal(SIGXFSZ, SIG_IGN); /* a file above the limit is a failed write: a full disk */
     if (argc < 2)
         return no_command(NULL);
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 2, argv + 2);
+    if (strcmp(argv[1], "help") == 0 && argc > 2) {
+        char help[] = "--help", *asked[] = {argv[0], argv[2], help, NULL};
+        return run(3, asked);
+    }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0)
         return show_help(NULL);
     if (strcmp(argv[1], "--version") == 0)
         return show_version();
     return no_command(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    sw_file_hold_streams();
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file above the limit is a failed write: a full disk */
+    return run(argc, argv);
 }

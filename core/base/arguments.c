@@ -104,15 +104,16 @@ void sw_arguments_help(FILE *out, const struct sw_argument *options, uint32_t ac
 
 /* ---- What an unknown option was meant to be ---- */
 
-/* Whether the words of max-tokens stand in max-new-tokens, in the same order. */
+/* True if all words of `wrong` stand in `option` in the same order: of max-tokens in
+ * max-new-tokens, of mesh in mesh_dim. */
 static bool has_words_of(const char *option, const char *wrong)
 {
     const char *word = wrong + 2, *at = option + 2;
     while (*word != '\0' && *at != '\0') {
-        const size_t length = strcspn(word, "-"), here = strcspn(at, "-");
+        const size_t length = strcspn(word, "-_"), here = strcspn(at, "-_");
         if (length == here && memcmp(at, word, length) == 0)
-            word += length + (word[length] == '-');
-        at += here + (at[here] == '-');
+            word += length + (word[length] != '\0');
+        at += here + (at[here] != '\0');
     }
     return *word == '\0' && word > wrong + 2;
 }

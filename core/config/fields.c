@@ -511,6 +511,19 @@ static const char *key_elsewhere(const char *key)
     return NULL;
 }
 
+/* The first of at most two keys that begin with this word: hidden is hidden_size. Of more the list
+ * of all keys tells better. */
+static const struct field *field_beginning(const struct field *fields, const char *word)
+{
+    const size_t length = strlen(word);
+    const struct field *first = NULL;
+    int32_t count = 0;
+    for (const struct field *f = fields; length > 0 && f->key != NULL; f++)
+        if (!f->old && strncmp(f->key, word, length) == 0 && f->key[length] == '_' && count++ == 0)
+            first = f;
+    return count <= 2 ? first : NULL;
+}
+
 const struct field *sw_field_meant(const struct field *fields, const char *key,
                                    const struct node *written)
 {
@@ -526,7 +539,7 @@ const struct field *sw_field_meant(const struct field *fields, const char *key,
             best = distance;
             near = f;
         }
-    return near;
+    return near != NULL || written != NULL ? near : field_beginning(fields, key);
 }
 
 /* Reports the keys that no row has; `meant` gets the bits of the rows they were probably meant for.

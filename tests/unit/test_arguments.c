@@ -64,6 +64,7 @@ static const struct sw_argument rows[] = {
     {.name = "--number", .value = "N", .least = 1, .most = 9, INTO(number)},
     {.name = "--small", .value = "N", INTO(small)},
     {.name = "--large", .value = "N", INTO(number)},
+    {.name = "--mesh_dim", .value = "M", INTO(text)},
     {.name = "--listen", .value = "ADDRESS", INTO(text)},
     {.name = "max_new_tokens", .value = "N", INTO(number)},
     {.name = "top_k", .value = "K", .take = take_even, INTO(taken)},
@@ -261,6 +262,7 @@ static void test_near(void **state)
     parse(true, 6, "unknown option '--port'; did you mean '--listen'?", "--port", "3", NULL);
     parse(true, 6, "unknown option '--max-tokens'; did you mean '--max-new-tokens'?",
           "--max-tokens", NULL);
+    parse(true, 6, "unknown option '--dim'; did you mean '--mesh_dim'?", "--dim", NULL);
     parse(true, 6, "unknown option '--cheese'", "--cheese", NULL);
     parse(true, 6, "unknown option '-c'", "-c", NULL);
     /* another command's is no guess */

@@ -648,6 +648,7 @@ static void overrides(void **state)
         {"=1", "--set:1:1: '=1' is not 'key=value' | for example: --set "
                "optimizer.learning_rate=1e-4\n"},
         {"slurm.tme=1", "--set:1:7: unknown key 'tme'; did you mean 'time'?\n"},
+        {"model.hidden=1", "--set:1:7: unknown key 'hidden'; did you mean 'hidden_size'?\n"},
         {"precision.\xc3\xa9=1", "--set:1:11: unknown key '\xc3\xa9' | known keys: compute, "
                                  "params, reduce, ring, keep_copy\n"},
         {"name.x=1", "--set:1:1: 'name' has no keys inside | set it as a whole: --set name=...\n"},

@@ -57,6 +57,19 @@ if [ -x "$(dirname "$plan")/plan-slurm" ]; then
     grep -qE '^  libslurm: [0-9]+\.[0-9]+\.[0-9]+$' "$scratch/stdout" || complain "--version lacks libslurm"
 fi
 for command in check search explain emit schema; do expect 0 '' $command --help; done
+# Help fits 100 columns, and `help COMMAND` is that of `COMMAND --help`.
+for tool in "$plan" "$(dirname "$plan")/runner"; do
+    commands=$("$tool" --help | sed -nE "s/^  ${tool##*/} ([a-z-]+) .*/\1/p")
+    [ "$(wc -w <<<"$commands")" -ge 10 ] || complain "${tool##*/} --help lists: $commands"
+    for command in --help $commands; do
+        "$tool" "$command" --help >"$scratch/help" 2>&1 || complain "$tool $command --help: exit $?"
+        awk -v of="${tool##*/} $command" 'length > 100 { print "FAIL: help of " of ": " length " columns: " $0; bad = 1 }
+            END { exit bad }' "$scratch/help" || bad=$((bad + 1))
+        "$tool" help "$command" 2>&1 | cmp -s - "$scratch/help" || complain "${tool##*/} help $command: another help"
+    done
+done
+expect 2 "plan: error: unknown command 'serch'; did you mean 'search'?" help serch
+expect 2 "plan: error: unknown command '--verison'; did you mean '--version'?" --verison
 expect 2 "plan: error: give a command; see 'plan --help'"
 expect 2 "plan: error: unknown command 'serch'; did you mean 'search'?" serch
 expect 2 "plan: error: unknown command 'frobnicate'; see 'plan --help'" frobnicate
