@@ -1,7 +1,6 @@
 /* What each number of nodes costs that an elastic run may have (`nodes: 3-4`). */
 #include "planner/search/report.h"
 
-#include "core/base/json.h"
 #include "planner/command/format.h"
 
 #include <inttypes.h>
@@ -74,27 +73,4 @@ void sw_report_node_counts(FILE *out, const struct sw_run_config *run,
                     sw_format_accelerator_hours(n->accelerator_hours, hours));
         fprintf(out, "\n");
     }
-}
-
-void sw_node_counts_write_json(struct sw_json *j, const char *key, const struct sw_run_config *run,
-                               const struct sw_node_count *counts, int32_t count)
-{
-    char mesh[64];
-    sw_json_array(j, key);
-    for (int32_t i = 0; i < count; i++) {
-        const struct sw_node_count *n = &counts[i];
-        sw_json_object(j, NULL);
-        sw_json_integer(j, "nodes", n->nodes);
-        sw_json_text(j, "mesh_dim", n->fits ? sw_mesh_format(&n->mesh, mesh, sizeof mesh) : NULL);
-        if (n->fits)
-            sw_json_number(j, "step_seconds", n->step_seconds);
-        else
-            sw_json_null(j, "step_seconds");
-        if (n->fits && run->says_steps)
-            sw_json_number(j, "accelerator_hours", n->accelerator_hours);
-        else
-            sw_json_null(j, "accelerator_hours");
-        sw_json_end(j);
-    }
-    sw_json_end(j);
 }

@@ -43,7 +43,7 @@ struct sw_searcher {
     const struct sw_run_config *run;
     struct sw_layer_values layer_values; /* of its model */
     struct sw_recompute recompute;       /* the run's of these, unless that is auto */
-    enum sw_purpose purpose;
+    const struct sw_purpose_row *row;    /* purpose.h; NULL while one decision is priced */
     double model_flops;
     bool keep_order;      /* the axis order is the user's */
     bool asked;           /* mesh_dim names the mesh: it may use the headroom up */
@@ -148,11 +148,15 @@ struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struc
 int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search, int32_t first,
                            int32_t count, struct sw_error *err);
 
-/* A run with changes. */
+/* trial.c: a run with changes. */
 struct sw_trial {
     struct sw_run_config run;
     struct sw_suggestion changes; /* from the run that was asked for */
 };
+/* One more change; none where the suggestion is full. */
+void sw_suggestion_note(struct sw_suggestion *suggestion, const char *setting, const char *to);
+/* "use nodes: 4 and mesh_dim: 1,8,1,1" */
+void sw_suggestion_describe(const struct sw_suggestion *suggestion, char *out, size_t bytes);
 void sw_trial_note(struct sw_trial *trial, const char *setting, const char *to);
 void sw_trial_note_integer(struct sw_trial *trial, const char *setting, int64_t to);
 /* Lets the search choose recomputation or else the micro-batch, where the run fixed it; true if
@@ -176,15 +180,16 @@ void sw_rescue_free(struct sw_rescue *rescue);
 
 /* search.c: all but sw_search_explain. rows: as sw_search_run. kept (may be NULL): a searcher with
  * the programs that it made; its cache is the caller's to free, unless there was an error. */
-int sw_search_meshes(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
-                     struct sw_search *out, struct sw_searcher *kept, struct sw_error *err);
+int sw_search_meshes(const struct sw_run_config *run, const struct sw_purpose_row *row,
+                     int32_t rows, struct sw_search *out, struct sw_searcher *kept,
+                     struct sw_error *err);
 /* Rules of the run's own may ask for what no program can have (an axis for two dimensions of a
  * weight): then the error gets the place where they stand. Returns -1. */
 int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err);
 /* All but the cache. model_flops stays 0. Errors (SW_BAD_INPUT): the run names a value to be made
  * again that its model has not, at the name's place. */
 int sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
-                     enum sw_purpose purpose, const struct sw_mesh_request *request,
+                     const struct sw_purpose_row *row, const struct sw_mesh_request *request,
                      struct sw_error *err);
 
 /* What is made again, from nothing (level 0) to everything. Level i x layers + k: units 0 .. i - 1
@@ -203,6 +208,10 @@ struct sw_levels {
 /* Of a program in which everything is made again, as it is sized, with the seconds of its ops. */
 void sw_levels_find(const struct sw_units *units, const struct sw_program *full,
                     const struct sw_run_config *run, const double *seconds, struct sw_levels *out);
+/* The same, a unit for each value. */
+void sw_levels_find_each(const struct sw_units *units, const struct sw_program *full,
+                         const struct sw_run_config *run, const double *seconds,
+                         struct sw_levels *out);
 /* That of a sized program whose ops' seconds are known (sw_guess_compute), with its units. */
 int sw_sized_levels(const struct sw_sized *full, const struct sw_run_config *run,
                     struct sw_levels *out, struct sw_error *err);
@@ -213,10 +222,11 @@ double sw_level_bytes(const struct sw_levels *levels, int32_t level);
 double sw_level_seconds(const struct sw_levels *levels, int32_t level);
 /* The least level that keeps no more than so many bytes. */
 int32_t sw_level_keeping(const struct sw_levels *levels, double bytes);
-/* The least level with which the decision stays within `limit` bytes of an accelerator, priced;
- * out->reason is SW_REJECT_MEMORY where none does. level: where to begin; times: how many times as
- * large the decision's micro-batch is as that of the levels' program. What is no faster `than` so
- * many seconds before its buffers have places has those in *out and SW_FITS, and nothing else. */
+/* recompute_fit.c: the least level with which the decision stays within `limit` bytes of an
+ * accelerator, priced; out->reason is SW_REJECT_MEMORY where none does. level: where to begin;
+ * times: how many times as large the decision's micro-batch is as that of the levels' program. What
+ * is no faster `than` so many seconds before its buffers have places has those in *out and SW_FITS,
+ * and nothing else. */
 int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *decision,
                     const struct sw_levels *levels, double times, int32_t level, int64_t limit,
                     double than, struct sw_candidate *out, struct sw_error *err);

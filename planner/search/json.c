@@ -160,6 +160,29 @@ static void write_rejected(struct sw_json *j, enum sw_purpose purpose, const str
     sw_json_end(j);
 }
 
+void sw_node_counts_write_json(struct sw_json *j, const char *key, const struct sw_run_config *run,
+                               const struct sw_node_count *counts, int32_t count)
+{
+    char mesh[64];
+    sw_json_array(j, key);
+    for (int32_t i = 0; i < count; i++) {
+        const struct sw_node_count *n = &counts[i];
+        sw_json_object(j, NULL);
+        sw_json_integer(j, "nodes", n->nodes);
+        sw_json_text(j, "mesh_dim", n->fits ? sw_mesh_format(&n->mesh, mesh, sizeof mesh) : NULL);
+        if (n->fits)
+            sw_json_number(j, "step_seconds", n->step_seconds);
+        else
+            sw_json_null(j, "step_seconds");
+        if (n->fits && run->says_steps)
+            sw_json_number(j, "accelerator_hours", n->accelerator_hours);
+        else
+            sw_json_null(j, "accelerator_hours");
+        sw_json_end(j);
+    }
+    sw_json_end(j);
+}
+
 static void write_advice(struct sw_json *j, const struct sw_run_config *run,
                          const struct sw_advice *advice)
 {
@@ -207,19 +230,19 @@ void sw_train_write_head(struct sw_json *j, const struct sw_run_config *run,
 void sw_search_print_json(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
                           const struct sw_options *options, const struct sw_search_told *told)
 {
-    const struct sw_purpose_row *purpose = sw_purpose(s->purpose);
+    const struct sw_purpose_row *row = s->row;
     struct sw_json json = {.out = out, .style = SW_JSON_TABS}, *j = &json;
     sw_json_object(j, NULL);
-    sw_json_text(j, "schema", purpose->schema);
+    sw_json_text(j, "schema", row->schema);
     sw_json_text(j, "run", run->name);
     sw_json_number(j, "accelerators", s->accelerators);
     sw_run_parameters_write_json(j, run);
     sw_json_number(j, "evaluated", s->count);
     sw_json_number(j, "feasible", s->feasible);
-    purpose->write_head(j, run, s, told);
+    row->write_head(j, run, s, told);
     sw_json_array(j, "candidates");
     for (int32_t i = 0; i < s->feasible && (options->top < 0 || i < options->top); i++)
-        purpose->write_mesh(j, NULL, &s->layer_values, &s->mesh[i]);
+        row->write_mesh(j, NULL, &s->layer_values, &s->mesh[i]);
     sw_json_end(j);
     if (s->purpose == SW_FOR_TRAIN) {
         sw_json_array(j, "unpriced"); /* every mesh has its price, whatever their number */

@@ -9,13 +9,14 @@ struct sw_json;
 struct sw_search_told; /* planner/command/command.h */
 
 struct sw_purpose_row {
-    const char *schema; /* of `plan search --json` */
+    enum sw_purpose purpose;
+    const struct sw_purpose_row *training; /* the row of SW_FOR_TRAIN: suggestions search with it */
+    const char *schema;                    /* of `plan search --json` */
     /* Programs, options, order and price of one mesh, as sw_search_mesh. */
     int (*search_mesh)(struct sw_searcher *s, const struct sw_preference *preference,
                        struct sw_candidate *out, struct sw_error *err);
     /* Sorts the meshes; sets feasible, keeping and fastest. */
     void (*rank)(struct sw_search *search, const struct sw_run_config *run);
-    const char *(*why)(const struct sw_run_config *run, char *buffer, size_t bytes);
     /* As sw_search_explain. */
     int (*explain)(const struct sw_searcher *s, struct sw_search *search, int32_t first,
                    int32_t count, struct sw_error *err);
@@ -33,6 +34,7 @@ struct sw_purpose_row {
     void (*write_mesh)(struct sw_json *json, const char *key, const struct sw_layer_values *values,
                        const struct sw_candidate *c);
 };
+/* For those who begin a search: everyone below has the row from the searcher or the search. */
 const struct sw_purpose_row *sw_purpose(enum sw_purpose purpose);
 
 /* "... and 3 more (--top 13)" where fewer than fit are shown. */
@@ -50,7 +52,6 @@ int sw_rank_fit(const struct sw_candidate *a, const struct sw_candidate *b);
 
 /* rank.c, report.c, json.c: training. */
 void sw_rank_to_train(struct sw_search *search, const struct sw_run_config *run);
-const char *sw_rank_why_to_train(const struct sw_run_config *run, char *buffer, size_t bytes);
 void sw_train_tell_work(FILE *out, const struct sw_run_config *run);
 void sw_train_tell_missing(FILE *out, const struct sw_search *search);
 void sw_train_tell_mesh(FILE *out, const struct sw_run_config *run,
@@ -65,7 +66,6 @@ int sw_search_mesh_to_serve(struct sw_searcher *s, const struct sw_preference *p
 int sw_search_explain_to_serve(const struct sw_searcher *s, struct sw_search *search, int32_t first,
                                int32_t count, struct sw_error *err);
 void sw_rank_to_serve(struct sw_search *search, const struct sw_run_config *run);
-const char *sw_rank_why_to_serve(const struct sw_run_config *run, char *buffer, size_t bytes);
 void sw_serve_tell_work(FILE *out, const struct sw_run_config *run);
 void sw_serve_tell_missing(FILE *out, const struct sw_search *search);
 void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run,

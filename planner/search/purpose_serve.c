@@ -543,18 +543,6 @@ void sw_rank_to_serve(struct sw_search *search, const struct sw_run_config *run)
         search->keeping--;
 }
 
-const char *sw_rank_why_to_serve(const struct sw_run_config *run, char *buffer, size_t bytes)
-{
-    const bool goals = run->serve_token_latency > 0 || run->serve_first_token_latency > 0;
-    snprintf(buffer, bytes,
-             "of those that fit%s%s: the least time per token, then the least time to the first "
-             "one, then the most tokens/s per accelerator, then the least memory, then the "
-             "largest fsdp, dp and sp",
-             run->memory_headroom > 0 ? " with headroom" : "",
-             goals ? " and keep the latency goals" : "");
-    return buffer;
-}
-
 /* ---- What would make it fit ---- */
 
 /* Whether the mesh would fit with these. */
@@ -626,8 +614,7 @@ int sw_search_evaluate_serving(const struct sw_run_config *run, const struct sw_
                                struct sw_candidate *out, struct sw_error *err)
 {
     struct sw_run_config served = *run;
-    struct sw_searcher s = {
-        .run = &served, .purpose = SW_FOR_SERVE, .keep_order = true, .asked = true};
+    struct sw_searcher s = {.run = &served, .keep_order = true, .asked = true};
     sw_profile_for_serving(&served.cluster);
     s.cache = sw_program_cache_new(1);
     if (s.cache == NULL)

@@ -46,7 +46,7 @@ static int compare_strict(const struct sw_candidate *a, const struct sw_candidat
     return inner_x != inner_y ? compare_i64(inner_x, inner_y) : sw_rank_time(a, b);
 }
 
-const char *sw_rank_why_to_train(const struct sw_run_config *run, char *buffer, size_t bytes)
+static void why_to_train(const struct sw_run_config *run, char *buffer, size_t bytes)
 {
     const struct sw_cluster_config *cluster = &run->cluster;
     const int32_t accelerators = cluster->nodes * cluster->accelerators_per_node;
@@ -70,15 +70,32 @@ const char *sw_rank_why_to_train(const struct sw_run_config *run, char *buffer, 
             "then the least tp x sp, then time (prefer: fsdp-strict)",
             headroom, domain == accelerators ? "all " : "", (int)domain, link->name);
     }
-    return buffer;
+}
+
+static void why_to_serve(const struct sw_run_config *run, char *buffer, size_t bytes)
+{
+    const bool goals = run->serve_token_latency > 0 || run->serve_first_token_latency > 0;
+    snprintf(buffer, bytes,
+             "of those that fit%s%s: the least time per token, then the least time to the first "
+             "one, then the most tokens/s per accelerator, then the least memory, then the "
+             "largest fsdp, dp and sp",
+             run->memory_headroom > 0 ? " with headroom" : "",
+             goals ? " and keep the latency goals" : "");
+}
+
+bool sw_search_mesh_is_named(const struct sw_run_config *run)
+{
+    struct sw_mesh_request request;
+    return sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && !request.is_auto;
 }
 
 const char *sw_rank_why(const struct sw_run_config *run, enum sw_purpose purpose, char *buffer,
                         size_t bytes)
 {
-    if (!sw_search_mesh_is_named(run))
-        return sw_purpose(purpose)->why(run, buffer, bytes);
-    snprintf(buffer, bytes, "the only mesh that mesh_dim allows");
+    if (sw_search_mesh_is_named(run))
+        snprintf(buffer, bytes, "the only mesh that mesh_dim allows");
+    else
+        (purpose == SW_FOR_SERVE ? why_to_serve : why_to_train)(run, buffer, bytes);
     return buffer;
 }
 

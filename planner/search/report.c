@@ -339,7 +339,7 @@ void sw_train_tell_mesh(FILE *out, const struct sw_run_config *run,
 void sw_report_search(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
                       const struct sw_options *options)
 {
-    const struct sw_purpose_row *purpose = sw_purpose(s->purpose);
+    const struct sw_purpose_row *row = s->row;
     const int32_t rejected = s->count - s->feasible;
     char a[SW_FORMAT_RATE];
     if (s->feasible > 0) {
@@ -348,25 +348,18 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
         if (run->nodes_least < run->nodes_most)
             fprintf(out, ", all %d of 'nodes: %s'", (int)run->nodes_most, run->nodes);
         fprintf(out, "), ");
-        purpose->tell_work(out, run);
+        row->tell_work(out, run);
         fprintf(out, "searched  %d mesh%s in %s: %d fit, %d %s not", s->count,
                 s->count == 1 ? "" : "es", sw_format_seconds(s->seconds, a), s->feasible, rejected,
                 rejected == 1 ? "does" : "do");
-        purpose->tell_missing(out, s);
+        row->tell_missing(out, s);
         fprintf(out, "\n");
         sw_report_model_line(out, run);
-        purpose->tell_mesh(out, run, &s->layer_values, &s->mesh[0]);
+        row->tell_mesh(out, run, &s->layer_values, &s->mesh[0]);
         sw_report_why(out, run, s->purpose);
-        purpose->tell_table(out, s, options->top > 0 ? options->top : SW_SHOWN_ROWS);
+        row->tell_table(out, s, options->top > 0 ? options->top : SW_SHOWN_ROWS);
     }
     if (rejected > 0 && (options->rejected || s->feasible > 0))
         print_rejected(
             out, s, options->rejected || rejected < NEAREST_REJECTED ? rejected : NEAREST_REJECTED);
-}
-
-enum sw_purpose sw_search_purpose(const struct sw_options *options, const struct sw_run_config *run)
-{
-    if (options->purpose == NULL)
-        return sw_run_purpose(run);
-    return strcmp(options->purpose, "serve") == 0 ? SW_FOR_SERVE : SW_FOR_TRAIN;
 }

@@ -5,7 +5,7 @@
 #include "planner/command/command.h"
 #include "planner/search/search.h"
 
-/* What meshes are ranked for: --for, or `job` of the run. */
+/* purpose.c. What meshes are ranked for: --for, or `job` of the run. */
 enum sw_purpose sw_search_purpose(const struct sw_options *options,
                                   const struct sw_run_config *run);
 
@@ -83,7 +83,7 @@ void sw_report_note_device(const char *path, const struct sw_run_config *run);
 void sw_report_warn_of_choice(const char *path, const struct sw_run_config *run,
                               const struct sw_candidate *chosen, const struct sw_advice *advice);
 
-/* counts.c: a line for each number of nodes; the same as the member `key`. */
+/* counts.c, json.c: a line for each number of nodes; the same as the member `key`. */
 void sw_report_node_counts(FILE *out, const struct sw_run_config *run,
                            const struct sw_node_count *counts, int32_t count);
 struct sw_json;

@@ -1,7 +1,7 @@
 /* The smallest change that makes a run fit which fits on no mesh: other nodes, another
  * sequence_length, another global_batch_size, each tried by itself. Nothing here is guessed: bounds
  * only skip what cannot fit, and every change that is named was searched. */
-#include "planner/search/internal.h"
+#include "planner/search/purpose.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -167,7 +167,7 @@ static int prove(const struct sw_searcher *like, const struct sw_trial *trial, s
             (sw_mesh_request_parse(t.run.mesh_dim, &request, err) != 0 || request.is_auto))
             continue;
         memset(&way->found, 0, sizeof way->found);
-        if (sw_search_meshes(&t.run, SW_FOR_TRAIN, 1, &way->found, NULL, &why) != 0) {
+        if (sw_search_meshes(&t.run, like->row->training, 1, &way->found, NULL, &why) != 0) {
             if (why.status == SW_ENVIRONMENT)
                 return sw_fail_as(err, &why);
             continue; /* else it fits nowhere */

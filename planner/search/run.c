@@ -9,16 +9,10 @@ bool sw_search_settles(const struct sw_search *search)
     return search->keeping > 0;
 }
 
-bool sw_search_mesh_is_named(const struct sw_run_config *run)
-{
-    struct sw_mesh_request request;
-    return sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && !request.is_auto;
-}
-
 int sw_search_meshes_alone(const struct sw_run_config *run, int32_t rows, struct sw_search *out,
                            struct sw_error *err)
 {
-    return sw_search_meshes(run, SW_FOR_TRAIN, rows, out, NULL, err);
+    return sw_search_meshes(run, sw_purpose(SW_FOR_TRAIN), rows, out, NULL, err);
 }
 
 /* explain: the nearest of the rejected, even where others fit. */
@@ -37,10 +31,10 @@ static int search_run(const struct sw_run_config *run, enum sw_purpose purpose, 
             sw_fail_place(err, run->job.place);
         return -1;
     }
-    if (sw_search_meshes(run, purpose, rows, out, &kept, err) != 0)
+    if (sw_search_meshes(run, sw_purpose(purpose), rows, out, &kept, err) != 0)
         return -1;
     const int32_t count = explain || out->feasible == 0 ? EXPLAINED : 0;
-    const int status = sw_purpose(purpose)->explain(&kept, out, out->feasible, count, err);
+    const int status = out->row->explain(&kept, out, out->feasible, count, err);
     sw_program_cache_free(kept.cache);
     if (status != 0) {
         sw_search_free(out);

@@ -177,7 +177,7 @@ static int search_one(struct sw_searcher *s, struct work *w, struct group *group
         return 0;
     }
     if (rank_group(s, group, err) != 0 ||
-        sw_purpose(s->purpose)->search_mesh(s, &group->preference, mesh, err) != 0)
+        s->row->search_mesh(s, &group->preference, mesh, err) != 0)
         return -1;
     if (w->least == NULL || mesh->reason != SW_FITS)
         return 0;
@@ -470,13 +470,11 @@ int sw_search_model_flops(const struct sw_run_config *run, double *out, struct s
 }
 
 int sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
-                     enum sw_purpose purpose, const struct sw_mesh_request *request,
+                     const struct sw_purpose_row *row, const struct sw_mesh_request *request,
                      struct sw_error *err)
 {
-    *s = (struct sw_searcher){.run = run,
-                              .purpose = purpose,
-                              .keep_order = request->keep_order,
-                              .asked = !request->is_auto};
+    *s = (struct sw_searcher){
+        .run = run, .row = row, .keep_order = request->keep_order, .asked = !request->is_auto};
     /* the run's rules may settle residual_seq */
     for (int32_t i = 0; i < run->rule_count; i++) {
         const struct sw_rule_config *rule = &run->rule[i];
@@ -561,19 +559,21 @@ int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
 }
 
 /* With a pool that is to be closed whatever the result. */
-static int search_meshes(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
-                         struct pool *pool, struct sw_search *out, struct sw_error *err)
+static int search_meshes(const struct sw_run_config *run, const struct sw_purpose_row *row,
+                         int32_t rows, struct pool *pool, struct sw_search *out,
+                         struct sw_error *err)
 {
     struct sw_mesh_request request;
     struct sw_searcher like;
     bool wrong_product = false;
     memset(out, 0, sizeof *out);
-    out->purpose = purpose;
+    out->purpose = row->purpose;
+    out->row = row;
     out->fastest = -1;
     out->accelerators = run->cluster.nodes * run->cluster.accelerators_per_node;
     if (parse_request(run, &request, err) != 0)
         return -1;
-    if (sw_searcher_init(&like, run, purpose, &request, err) != 0)
+    if (sw_searcher_init(&like, run, row, &request, err) != 0)
         return -1;
     out->layer_values = like.layer_values;
     if (sw_search_model_flops(run, &like.model_flops, err) != 0) {
@@ -585,7 +585,7 @@ static int search_meshes(const struct sw_run_config *run, enum sw_purpose purpos
         goto fail;
     if (!wrong_product && search_rows(run, pool, rows, out, err) != 0)
         goto fail;
-    sw_purpose(purpose)->rank(out, run);
+    row->rank(out, run);
     if (spare_rows(run, pool, rows, out, err) != 0)
         goto fail;
     return 0;
@@ -594,11 +594,12 @@ fail:
     return -1;
 }
 
-int sw_search_meshes(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
-                     struct sw_search *out, struct sw_searcher *kept, struct sw_error *err)
+int sw_search_meshes(const struct sw_run_config *run, const struct sw_purpose_row *row,
+                     int32_t rows, struct sw_search *out, struct sw_searcher *kept,
+                     struct sw_error *err)
 {
     struct pool pool = {.threads = 0};
-    const int status = search_meshes(run, purpose, rows, &pool, out, err);
+    const int status = search_meshes(run, row, rows, &pool, out, err);
     if (status == 0 && kept != NULL) {
         *kept = pool.searcher[0];
         pool.searcher[0].cache = NULL;

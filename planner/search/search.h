@@ -109,6 +109,7 @@ struct sw_candidate {
 
 struct sw_search {
     enum sw_purpose purpose;
+    const struct sw_purpose_row *row; /* of the purpose (purpose.h) */
     int32_t accelerators;
     int32_t count; /* meshes enumerated */
     int32_t
@@ -234,8 +235,8 @@ bool sw_search_serving_fits(const struct sw_run_config *run, const struct sw_pro
 int sw_search_serving_digests(const struct sw_run_config *run, struct sw_decision *decision,
                               uint64_t digest[SW_PROGRAM_KINDS], struct sw_error *err);
 
-/* recompute.c: a value of a layer that backward needs, or those that one op makes, with all that
- * has to be made again for it. */
+/* recompute_fit.c: a value of a layer that backward needs, or those that one op makes, with all
+ * that has to be made again for it. */
 struct sw_recomputed {
     uint32_t values;
     int32_t layers; /* in which the decision makes it again */

@@ -13,35 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void note(struct sw_suggestion *s, const char *change, const char *to)
-{
-    if (s->count == SW_MAX_CHANGES)
-        return;
-    snprintf(s->change[s->count].setting, sizeof s->change[0].setting, "%s", change);
-    snprintf(s->change[s->count++].to, sizeof s->change[0].to, "%s", to);
-}
-
-void sw_trial_note(struct sw_trial *t, const char *setting, const char *to)
-{
-    note(&t->changes, setting, to);
-}
-
-void sw_trial_note_integer(struct sw_trial *t, const char *setting, int64_t to)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%" PRId64, to);
-    sw_trial_note(t, setting, text);
-}
-
-static void describe(const struct sw_suggestion *s, char *out, size_t bytes)
-{
-    size_t used = 0;
-    out[0] = '\0';
-    for (int32_t i = 0; i < s->count && used < bytes; i++)
-        used += (size_t)snprintf(out + used, bytes - used, "%s%s: %s", i == 0 ? "use " : " and ",
-                                 s->change[i].setting, s->change[i].to);
-}
-
 /* The mesh's verdict under that run, which a mesh that is asked for must reach with headroom, too:
  * a suggestion should not end in a warning. */
 static int judge(const struct sw_searcher *like, const struct sw_run_config *run,
@@ -83,24 +54,6 @@ static void lower_headroom(struct sw_trial *t, const struct sw_candidate *c)
     snprintf(text, sizeof text, "%.10g %%", tenths / 10);
     t->run.memory_headroom = tenths / 1000;
     sw_trial_note(t, "memory_headroom", text);
-}
-
-bool sw_trial_relax(const struct sw_searcher *like, struct sw_trial *t)
-{
-    const struct sw_recompute fixed =
-        sw_recompute_normal(like->recompute, t->run.model.shape.layers);
-    if (!t->run.recompute_auto && !sw_recompute_equal(fixed, sw_recompute_full())) {
-        t->run.recompute_auto = true;
-        t->run.recompute = (struct sw_recompute_config){0};
-        sw_trial_note(t, "recompute", "auto");
-        return true;
-    }
-    if (t->run.micro_batch_size > 1) {
-        t->run.micro_batch_size = 0;
-        sw_trial_note(t, "micro_batch_size", "auto");
-        return true;
-    }
-    return false;
 }
 
 /* Which settings may be changed: what the run fixed and its headroom; batch and length, too; or
@@ -253,7 +206,7 @@ static int move(const struct sw_searcher *like, const struct sw_candidate *to,
     char mesh[48], steps[96], frees[SW_FORMAT_BYTES], needed[SW_FORMAT_BYTES];
     describe_move(&c->decision.mesh, &to->decision.mesh, steps, sizeof steps);
     sw_mesh_format(&to->decision.mesh, mesh, sizeof mesh);
-    note(&c->suggestion, "mesh_dim", mesh);
+    sw_suggestion_note(&c->suggestion, "mesh_dim", mesh);
     if (c->reason == SW_REJECT_PRODUCT)
         return 0; /* its help says which sizes would do */
     if (c->reason != SW_REJECT_MEMORY) {
@@ -288,8 +241,8 @@ static void take_rescue(const struct sw_rescue *r, struct sw_candidate *c)
         if (strcmp(c->suggestion.change[i].setting, "mesh_dim") == 0)
             c->suggestion.count = i;
     if (memcmp(to->size, c->decision.mesh.size, sizeof to->size) != 0)
-        note(&c->suggestion, "mesh_dim", sw_mesh_format(to, text, sizeof text));
-    describe(&c->suggestion, c->help, sizeof c->help);
+        sw_suggestion_note(&c->suggestion, "mesh_dim", sw_mesh_format(to, text, sizeof text));
+    sw_suggestion_describe(&c->suggestion, c->help, sizeof c->help);
 }
 
 /* ---- Verdicts ---- */
@@ -327,7 +280,7 @@ static void allow_by_name(const struct sw_mesh *to, char *help, size_t bytes)
 static void take_settings(const struct sw_trial *t, struct sw_candidate *c)
 {
     c->suggestion = t->changes;
-    describe(&t->changes, c->help, sizeof c->help);
+    sw_suggestion_describe(&t->changes, c->help, sizeof c->help);
     if (strcmp(t->changes.change[0].setting, "memory_headroom") == 0)
         allow_by_name(&c->decision.mesh, c->help, sizeof c->help);
 }
@@ -346,8 +299,8 @@ static int suggest_memory(const struct sw_searcher *like, const struct sw_search
     if (other >= 0) {
         char text[48];
         t = (struct sw_trial){.run = *like->run};
-        note(&t.changes, "mesh_dim",
-             sw_mesh_format(&all->mesh[other].decision.mesh, text, sizeof text));
+        sw_suggestion_note(&t.changes, "mesh_dim",
+                           sw_mesh_format(&all->mesh[other].decision.mesh, text, sizeof text));
         if (fix_all(like, &all->mesh[other].decision.mesh, ANY_FIX, &t, &fits, err) != 0)
             return -1;
     }
@@ -363,7 +316,7 @@ static int suggest_where_none_fits(const struct sw_searcher *like, const struct 
     const struct sw_mesh mesh = c->decision.mesh;
     struct sw_trial t = {.run = *like->run};
     bool fits = false;
-    if (like->purpose != SW_FOR_TRAIN)
+    if (like->row->purpose != SW_FOR_TRAIN)
         return 0;
     if (c->reason != SW_REJECT_PRODUCT && fix_all(like, &mesh, FREE_FIX, &t, &fits, err) != 0)
         return -1;
@@ -408,7 +361,7 @@ static void add_help(struct sw_search *search, const struct sw_suggestion *chang
     if (search->help_count == SW_MAX_HELPS || changes->count == 0)
         return;
     *help = (struct sw_help){.changes = *changes, .mesh = *mesh, .step_seconds = step_seconds};
-    describe(changes, help->text, sizeof help->text);
+    sw_suggestion_describe(changes, help->text, sizeof help->text);
     if (strcmp(changes->change[0].setting, "memory_headroom") == 0)
         allow_by_name(mesh, help->text, sizeof help->text);
     search->help_count++;
@@ -471,7 +424,7 @@ int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search
     struct sw_search *all = request.is_auto ? search : &others;
     any.mesh_dim = "auto";
     if (!request.is_auto && count > 0 &&
-        sw_search_meshes(&any, SW_FOR_TRAIN, SW_EVERY_ROW, &others, NULL, err) != 0)
+        sw_search_meshes(&any, s->row->training, SW_EVERY_ROW, &others, NULL, err) != 0)
         goto out;
     for (int32_t i = first; i < search->count && i < first + count; i++) {
         struct sw_candidate *c = &search->mesh[i];
@@ -484,7 +437,7 @@ int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search
         c->explained = true;
     }
     if (search->count > 0 && count > 0 && all->feasible == 0 && search->feasible == 0 &&
-        search->help_count == 0 && search->mesh[0].explained && s->purpose == SW_FOR_TRAIN &&
+        search->help_count == 0 && search->mesh[0].explained && s->row->purpose == SW_FOR_TRAIN &&
         list_helps(s, all, &rescue, search, err) != 0)
         goto out;
     status = 0;
@@ -501,12 +454,12 @@ int sw_search_explain(const struct sw_run_config *run, struct sw_search *search,
     struct sw_searcher s;
     if (sw_mesh_request_parse(run->mesh_dim, &request, err) != 0)
         return -1;
-    if (sw_searcher_init(&s, run, search->purpose, &request, err) != 0)
+    if (sw_searcher_init(&s, run, search->row, &request, err) != 0)
         return -1;
     s.cache = sw_program_cache_new(search->count);
     if (s.cache == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
-    const int status = sw_purpose(s.purpose)->explain(&s, search, first, count, err);
+    const int status = search->row->explain(&s, search, first, count, err);
     sw_program_cache_free(s.cache);
     return status;
 }
