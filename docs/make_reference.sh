@@ -113,7 +113,8 @@ Launchers say who is who in `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`, `OMP
 `PMI_RANK`, `PMI2_RANK`, `PMI_LOCAL_RANK`, `SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_STEP_NUM_TASKS`; `runner
 calibrate` notes `SLURM_JOB_PARTITION` of the job `SLURM_JOB_ID` in the cluster file it writes, `runner train` the job
 in attempt.json. `plan supervise` reads of its job `SLURM_JOB_NODELIST`, `SLURM_JOB_NUM_NODES`, `SLURM_RESTART_COUNT`,
-`SLURM_ARRAY_JOB_ID` and `SLURM_ARRAY_TASK_ID`.
+`SLURM_ARRAY_JOB_ID` and `SLURM_ARRAY_TASK_ID`; for mpirun it sets `SLURM_OVERLAP` and takes away `SLURM_CPUS_PER_TASK` and
+`SRUN_CPUS_PER_TASK`, so that its daemons have the whole job.
 
 ## Exit codes
 

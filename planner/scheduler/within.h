@@ -30,8 +30,9 @@ struct sw_within_job {
 struct sw_within_start {
     int32_t nodes, ranks_per_node;
     const char *mpi;
-    const char *without; /* nodes of the job that get none, with commas; "": none */
-    bool again;          /* others may still be on the nodes */
+    const char *without;        /* nodes of the job that get none, with commas; "": none */
+    const struct sw_argv *used; /* the other nodes, in order; none: it is not chosen among them */
+    bool again;                 /* others may still be on the nodes */
 };
 
 enum sw_within_answer {
@@ -44,8 +45,9 @@ enum sw_within_answer {
 enum { SW_WITHIN_WORD_BYTES = 48 };
 
 struct sw_within {
-    const char *title;   /* for messages: "Slurm" */
-    const char *starter; /* what starts the ranks: "srun" */
+    const char *title; /* for messages: "Slurm" */
+    /* What starts the ranks, as `mpi` says: "srun" */
+    const char *(*starter)(const char *mpi);
     const struct sw_launcher_lines
         *lines;               /* how what its launcher prints is read; NULL: it is not */
     const char *continue_key; /* the setting that lets a run go on by itself, for messages */
@@ -59,6 +61,9 @@ struct sw_within {
     bool (*ends_at)(const char *job, time_t *out);
     /* Adds those of the job's nodes that the scheduler itself holds for gone. */
     void (*find_gone)(const struct sw_within_job *job, struct sw_hosts *out);
+    /* The signal that the starter gets for one that the job's process heard, since the scheduler
+     * sends it to no rank; 0: none, the ranks heard of it by themselves. */
+    int (*passed)(const char *mpi, int heard);
     /* Whether a program can be started on a node of this job. */
     bool (*answers)(const char *node);
     /* Orders; true: they were taken. What the scheduler complains of goes to stderr. */

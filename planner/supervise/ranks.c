@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A scheduler sends the script what it sends to the ranks: they hear of it by themselves, and it
- * ends nothing here. */
+/* A scheduler sends the script what it sends to the ranks: they hear of it by themselves, or from
+ * here (sw_supervise_pass), and it ends nothing here. */
 static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 
 static sigset_t heard(void)
@@ -47,6 +47,7 @@ void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bo
                                     .ranks_per_node = set->ranks_per_node,
                                     .mpi = set->mpi,
                                     .without = s->without_list != NULL ? s->without_list : "",
+                                    .used = &s->used,
                                     .again = s->again};
     struct sw_argv argv = {0};
     struct sw_error err = {0};
@@ -72,6 +73,12 @@ void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bo
         (void)sw_supervise_fail(&err);
     }
     sw_argv_free(&argv);
+}
+
+bool sw_supervise_pass(const struct sw_supervisor *s, int heard)
+{
+    const int signal = s->scheduler->passed(s->set->mpi, heard);
+    return signal != 0 && s->ranks.process > 0 && kill(s->ranks.process, signal) == 0;
 }
 
 /* The ranks are over. */
@@ -103,8 +110,10 @@ enum sw_course_event sw_supervise_wait(struct sw_supervisor *s)
         const int heard_now = sigtimedwait(&set, NULL, &time);
         if (heard_now == SIGUSR1)
             return SW_COURSE_LIMIT_EVENT;
-        if (heard_now > 0 && heard_now != SIGCHLD)
+        if (heard_now > 0 && heard_now != SIGCHLD) {
+            (void)sw_supervise_pass(s, heard_now);
             return SW_COURSE_NOTED_EVENT;
+        }
     }
     return end(r);
 }

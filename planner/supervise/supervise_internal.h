@@ -58,7 +58,9 @@ int sw_supervise_fail(const struct sw_error *err);
 /* ranks.c. Starts them with words of the runner (NULL-ended); filtered: what launchers say goes to
  * s->launcher. What cannot be started has ended with 127. */
 void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bool filtered);
-/* Waits for their end, a signal or the timer. */
+/* Tells their starter of a signal, where the scheduler does not tell them; true: it did. */
+bool sw_supervise_pass(const struct sw_supervisor *s, int heard);
+/* Waits for their end, a signal or the timer; signals but USR1 are passed. */
 enum sw_course_event sw_supervise_wait(struct sw_supervisor *s);
 /* Signals are waited for from now on. */
 void sw_supervise_listen(void);

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <netdb.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,7 +196,7 @@ static event do_texts(struct sw_supervisor *s)
 static event do_tell(struct sw_supervisor *s)
 {
     s->at_limit = true;
-    return done(s->scheduler->end_ranks(s->job.itself));
+    return done(sw_supervise_pass(s, SIGTERM) || s->scheduler->end_ranks(s->job.itself));
 }
 
 /* Whether somebody listens there; at most a second is waited for it. */

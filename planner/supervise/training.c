@@ -204,8 +204,8 @@ static void end_start(struct sw_supervisor *s)
     if (s->ranks.status == 0)
         (void)unlink(s->launcher);
     else if (stat(s->launcher, &file) == 0 && file.st_size > 0)
-        fprintf(stderr, "what %s and Open MPI said of it is in %s\n", s->scheduler->starter,
-                s->launcher);
+        fprintf(stderr, "what %s and Open MPI said of it is in %s\n",
+                s->scheduler->starter(s->set->mpi), s->launcher);
 }
 
 static event do_preflight(struct sw_supervisor *s)
@@ -222,10 +222,13 @@ static event do_preflight(struct sw_supervisor *s)
 }
 
 /* A scheduler sends the checkpoint signal once, and only to ranks that are there: one that comes
- * between two starts is lost. So it is sent from here when it is due, as "USR1@30" says. */
+ * between two starts is lost. So it is sent from here when it is due, as "USR1@30" says, or
+ * "B:USR1@30". */
 static int signal_of(const char *text, long *lead_s)
 {
     char *end;
+    if (strncmp(text, "B:", 2) == 0)
+        text += 2;
     const int number = strncmp(text, "USR1@", 5) == 0   ? SIGUSR1
                        : strncmp(text, "USR2@", 5) == 0 ? SIGUSR2
                                                         : 0;
@@ -250,6 +253,8 @@ static event do_train(struct sw_supervisor *s)
         else
             e = SW_COURSE_BADLY_EVENT; /* so a launcher says of ranks that it lost */
     }
+    if (e == SW_COURSE_LIMIT_EVENT)
+        (void)sw_supervise_pass(s, SIGUSR1);
     return e == SW_COURSE_LIMIT_EVENT ? SW_COURSE_NOTED_EVENT : e;
 }
 

@@ -8,16 +8,16 @@
 # (a node dies: three go on), cancel (never comes back), array (two jobs, one folder), cut (a link),
 # host (the batch host dies), stop (a rank hangs), library (missing on one node), crash (of a start),
 # slow (the preflight names a node), full (the disk), readonly (that of the checkpoints), slowd (a slurmd
-# that does not answer while the limit's signal is delivered), starting (a node is lost while MPI starts),
+# that does not answer while the limit's signal is delivered), mpirun (starts the ranks, not srun), starting (a node is lost while MPI starts),
 # overwrite (a node dies of a job that deleted the run before it), requeue, hold, suspend, preempt, drain (by
 # an administrator or another job), controller (down for 40 s while a rank dies), random (faults as they
 # come). LIFE:SEED is another choice of steps and ranks.
-# Without any: slowd node starting stop library readonly; tests/soak.sh does the others.
+# Without any: slowd node mpirun starting stop library readonly; tests/soak.sh does the others.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 build=$(cd "${1:-build}" && pwd) || exit 2
 shift
-[ $# -gt 0 ] || set -- slowd node starting stop library readonly
+[ $# -gt 0 ] || set -- slowd node mpirun starting stop library readonly
 name=quickstart-slurm
 out=$build/slurm-lives
 cluster=tests/cluster/slurm_cluster.sh
@@ -79,7 +79,7 @@ emit() { # LIFE SETTING...: the run of this life, in a folder of its own
     run=$out/$1
     shift
     rm -rf "$run"
-    write_job $pace "$@"
+    write_job "$pace" "$@"
 }
 submit() { job=$(sbatch --parsable "$@" "$run/$name.sbatch") || fail "sbatch refused the script"; }
 state() { scontrol show job "$job" 2>/dev/null | sed -nE 's/.*JobState=([A-Z_]+).*/\1/p'; }
@@ -258,9 +258,9 @@ life_unchain() { # plan cancel of a chain: saved, and its link is gone as well
     "$build/runner" checkpoint verify "$run/checkpoints/latest" >/dev/null || fail "no whole checkpoint"
     [ "$(find "$run" -name 'slurm-*.out' | wc -l)" -eq 1 ] || fail "the link has started"
 }
-elastic() { # LIFE [STEPS]
+elastic() { # LIFE [STEPS [SETTING...]]
     emit "$1" slurm.continue=requeue optimizer.total_steps="${2:-20}" checkpoint.every_steps=5 nodes=3-4 \
-        mesh_dim=auto global_batch_size=12
+        mesh_dim=auto global_batch_size=12 "${@:3}"
     if [ "${elastic_submit:-}" ]; then
         job=$("$build/plan" submit "$run/$name.4.plan.yaml") || fail "plan submit"
     else
@@ -309,6 +309,31 @@ life_node() {
     goes_on_with_three n3
     elastic_reference
     same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
+}
+life_mpirun() { # mpirun starts the ranks: warned, requeued and cancelled, with the losses of srun's
+    local begin=$SECONDS saved steps i
+    elastic_submit=1 elastic mpirun 20 slurm.mpi=mpirun
+    grep -q '^#SBATCH --signal=B:USR1@' "$run/$name.sbatch" || fail "Slurm would signal the daemons"
+    squeue -h -s -j "$job" -o '%j' | grep -qx orted || fail "mpirun's daemons are no step of Slurm's: $(squeue -s)"
+    scancel --batch --signal=USR1 "$job" # as before the limit
+    until_logged '^attempt 1 ended: the checkpoint signal, after step .* when the job is requeued$' 30
+    saved=$(readlink "$run/checkpoints/latest")
+    for ((i = 0; i < 300; i++)); do # until the second attempt has a checkpoint of its own
+        hurry
+        [ "$(readlink "$run/checkpoints/latest")" = "$saved" ] || break
+        sleep 0.2
+    done
+    "$build/plan" cancel "$run" || fail "plan cancel"
+    nothing_runs || fail "plan cancel left a process"
+    grep -qx '  "verdict": 130,' "$run/attempt.json" || fail "another verdict"
+    grep -qx '  "attempt": 2,' "$run/attempt.json" || fail "another attempt"
+    "$build/runner" checkpoint verify "$run/checkpoints/latest" >/dev/null || fail "no whole checkpoint"
+    logs | grep -q "resuming from .*$saved" || fail "the second attempt did not resume from $saved"
+    local took=$((SECONDS - begin))
+    elastic_reference
+    steps=$(losses "$run" | wc -l)
+    diff <(losses "$run") <(losses "$reference" | head -n "$steps") || fail "the losses are not those of ranks that srun started"
+    echo "mpirun: requeued and cancelled, $steps steps, every loss bit-equal ($took s)"
 }
 life_overwrite() { # what the script was given holds for the first attempt: the second resumes, and deletes nothing
     local i

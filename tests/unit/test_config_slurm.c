@@ -64,7 +64,9 @@ static const struct {
      {"USR1", "USR1@300", "none"},
      {"''", "TERM", "USR1@", "USR1@0", "'USR1@65536'", "'B:USR1'", "USR1@5s"}},
     {"requeue", {"true", "false", "auto", "expedite"}, {"yes", "''", "1"}},
-    {"mpi", {"pmix", "pmix_v4"}, {"pmi2", "none", "pmix_v", "pmix_v0", "'pmix;x'", "''"}},
+    {"mpi",
+     {"pmix", "pmix_v4", "mpirun"},
+     {"pmi2", "mpirun_v4", "none", "pmix_v", "pmix_v0", "'pmix;x'", "''"}},
     {"modules",
      {"[]", "a", "[a/1.2, b+c, 'd=e']"},
      {"[a b]", "-x", "[a, {b: c}]", "[$(x)]", "{a: b}"}},
@@ -207,6 +209,15 @@ static void checks_between_settings(void **state)
          "one: ask for 8, or use 'accelerators_per_node: 6'\n"},
         {GPUS("slurm: {gres: gpu:8, gpus_per_node: 8}\n"),
          "t:6:15: 'gres' and 'gpus_per_node' both ask for GPUs | write them in one of the two\n"},
+        {RUN_HEAD "slurm: {mpi: mpirun, cpu_bind: cores, container: {image: i}}\n",
+         "t:6:32: 'cpu_bind' is for srun, and 'mpi' is mpirun | leave it out, or use 'mpi: pmix'\n"
+         "t:6:50: 'container' is for srun, and 'mpi' is mpirun | leave it out, or use 'mpi: "
+         "pmix'\n"},
+        {RUN_HEAD "slurm: {mpi: mpirun, gpu_bind: none, srun_options: [--unbuffered]}\n",
+         "t:6:32: 'gpu_bind' is for srun, and 'mpi' is mpirun | leave it out, or use 'mpi: pmix'\n"
+         "t:6:52: 'srun_options' is for srun, and 'mpi' is mpirun | leave it out, or use 'mpi: "
+         "pmix'\n"},
+        {RUN_HEAD "slurm: {mpi: mpirun, container: {image: i, type: none}}\n", ""},
         {GPUS("slurm: {gres: nvme:1, gpus_per_node: 8}\n"), ""},
         {GPUS("slurm: {gres: gpu:8}\n"), ""},
     };

@@ -281,6 +281,35 @@ grep -qx '42 0 0' "$out/serve/job.ended" || fail "a server did not say that it h
 rm "$out/squeue"
 expect 0 'quickstart: done, job 42' status "$out/serve"
 
+# Ranks that mpirun starts hear of the limit from the job's process alone, whatever they do.
+cat >"$out/bin/mpirun" <<END
+#!/usr/bin/env bash
+trap 'echo told >>"\$STAND_IN/calls"; exit 0' 40
+touch "$out/started"
+for ((i = 0; i < 100; i++)); do sleep 0.1; done
+END
+chmod +x "$out/bin/mpirun"
+for kind in generate:USR1 serve:TERM; do
+    rm -rf "$out/started" "$out/mpirun"
+    : >"$out/calls"
+    more=(--set job.input="$out/prompts.jsonl")
+    [ "${kind%:*}" != serve ] || more=(--set job.token_file="$out/token")
+    emit "$out/mpirun" "${weights[@]}" --set job.type="${kind%:*}" --set slurm.mpi=mpirun --set slurm.continue=requeue \
+        "${more[@]}" >"$out/emit.log" 2>&1 || fail "emit for mpirun: $(cat "$out/emit.log")"
+    script=$out/mpirun/quickstart.sbatch
+    grep -qx "#SBATCH --signal=B:${kind#*:}@60" "$script" || fail "mpirun: the signal is for its daemons"
+    PATH=$out/bin:$PATH SLURM_JOB_ID=42 SLURM_JOB_NUM_NODES=1 SHARDWRIGHT_RUNNER=$out/serves bash "$script" \
+        >"$out/job.log" 2>&1 &
+    process=$!
+    for ((i = 0; i < 500; i++)); do
+        [ ! -e "$out/started" ] || break
+        sleep 0.02
+    done
+    kill "-${kind#*:}" "$process"
+    wait "$process" || fail "mpirun: exit code $?: $(cat "$out/job.log")"
+    [ "$(cat "$out/calls")" = told ] || fail "mpirun: $(cat "$out/calls")"
+done
+
 # what is refused
 expect 2 "'job' of type generate needs 'input'" emit "$out/no" --set job.type=generate
 expect 2 "'job' of type serve needs 'token_file'" emit "$out/no" --set job.type=serve

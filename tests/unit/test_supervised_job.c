@@ -104,6 +104,19 @@ static void find_gone(const struct sw_within_job *job, struct sw_hosts *out)
         assert_int_equal(sw_hosts_add(out, slurm.gone, NULL), 0);
 }
 
+static const char *starter(const char *mpi)
+{
+    return mpi;
+}
+
+/* Of "mpirun" ranks get what the job's process hears, as other numbers. */
+static int passed(const char *mpi, int heard)
+{
+    if (strcmp(mpi, "mpirun") != 0)
+        return 0;
+    return heard == SIGTERM ? SIGUSR2 : heard;
+}
+
 static bool answers(const char *node)
 {
     note("node", node);
@@ -174,6 +187,8 @@ static const struct sw_within stand_in = {
     .ask = ask,
     .ends_at = ends_at,
     .find_gone = find_gone,
+    .starter = starter,
+    .passed = passed,
     .answers = answers,
     .requeue = requeue,
     .release = release,
@@ -507,6 +522,35 @@ static void signals_end_nothing_here(void **state)
     }
 }
 
+/* Where the scheduler tells no rank, each signal is passed, and the one that is due has a prefix.
+ */
+static void signals_are_passed(void **state)
+{
+    static const struct {
+        int heard;
+        const char *told;
+    } rows[] = {
+        {SIGTERM, "USR2"}, {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}, {SIGHUP, "HUP"}, {0, "USR1"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sw_supervise_settings set = settings(SW_CONTINUE_REQUEUE);
+        char first[256];
+        clean();
+        set.mpi = "mpirun";
+        if (rows[i].heard == 0)
+            set.signal = "B:USR1@30";
+        slurm.answers = "R";
+        slurm.orders = "t";
+        snprintf(first, sizeof first,
+                 "trap 'told=1' %s; kill -%d $PPID; i=0; while [ -z \"$told\" ]; do sleep 0.02; "
+                 "i=$((i + 1)); [ $i -lt 500 ] || exit 99; done",
+                 rows[i].told, rows[i].heard);
+        plan_start(1, first, 1, 75, NULL, 75);
+        assert_int_equal(sw_supervise(&set, &stand_in), 75);
+        assert_string_equal(slurm.calls, "start=4 ask requeue");
+    }
+}
+
 /* The signal before the limit comes once, and only to ranks that are there: it is sent when due. */
 static void the_ranks_are_reminded(void **state)
 {
@@ -531,6 +575,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(goes_on_without_a_node),
         cmocka_unit_test(tries_nodes_before_it_trains),
         cmocka_unit_test(signals_end_nothing_here),
+        cmocka_unit_test(signals_are_passed),
         cmocka_unit_test(the_ranks_are_reminded),
         cmocka_unit_test(only_the_first_start_starts_over),
         cmocka_unit_test(a_start_that_began_nothing_is_no_first_one),

@@ -334,4 +334,28 @@ echo 'exit 0' >"$out/ranks"
 job once RUNNING
 [ $status -eq 0 ] || fail "a job that runs once and is done: exit $status"
 
+# mpirun starts the ranks, also of a job that runs once: on the nodes that it is given, by a daemon on each
+# with all processors of the job; Slurm's signal is for this process, which passes it.
+emit mpirun --set slurm.mpi=mpirun --set slurm.continue=none --set slurm.preflight=off --set slurm.signal=USR1@90
+folder=$out/mpirun
+grep -qx '#SBATCH --signal=B:USR1@90' "$folder/$name.sbatch" || fail "the signal is for the daemons"
+# shellcheck disable=SC2016 # the stand-in's
+{
+    echo '#!/usr/bin/env bash'
+    echo 'echo "mpirun $* ${SLURM_OVERLAP-} ${SRUN_CPUS_PER_TASK-all}" >>"$STAND_IN/calls"'
+    echo 'end() { echo "told $1" >>"$STAND_IN/calls"; cp "$STAND_IN/saved.json" '"$folder"'/attempt.json; exit "$2"; }'
+    echo 'trap "end USR1 75" USR1; trap "end TERM 75" 40; trap "end INT 75" 41'
+    echo 'kill -"$(cat "$STAND_IN/signal")" "$PPID"; for ((i = 0; i < 50; i++)); do '"$real"' 0.1; done; exit 3'
+} >"$out/bin/mpirun"
+chmod +x "$out/bin/mpirun"
+for signal in USR1:USR1 TERM:TERM INT:INT HUP:TERM; do
+    rm -f "$folder/attempt.json"
+    echo "${signal%:*}" >"$out/signal"
+    job mpirun RUNNING
+    [ $status -eq 75 ] || fail "mpirun: exit $status, not 75"
+    was_called 1 'mpirun --quiet .*--mca ess_base_forward_signals 40,41 -np 8 --host n1:2 --host n2:2 --host n3:2 --host n4:2 .*--map-by ppr:2:node --bind-to none .*runner train .* 1 all'
+    was_called 1 "told ${signal#*:}"
+    was_called 0 'srun .*'
+done
+
 echo "the script of a training goes on, or says that it does not"

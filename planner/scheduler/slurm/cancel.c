@@ -21,20 +21,27 @@ static int run(const char *const *argv, struct sw_error *err)
     return status;
 }
 
+/* Asks for a job's steps, as squeue's format has them. Frees: result. false: no answer. */
+static bool list_steps(const char *id, const char *format, struct sw_process_result *result)
+{
+    char which[192];
+    struct sw_error ignored = {0};
+    snprintf(which, sizeof which, "--jobs=%s", id);
+    const char *const list[] = {"squeue", "--noheader", "-a", "--steps", which, "-o", format, NULL};
+    return sw_slurm_process(list, NULL, command_seconds, result, &ignored) == 0 &&
+           result->exit_code == 0 && result->out != NULL;
+}
+
 /* KILL to every step, which on its way to the end of a job would get TERM first and save. What
  * cannot be killed so ends as the job is cancelled. */
 static void kill_steps(const char *id)
 {
     enum { MOST_STEPS = 16 };
-    char which[192];
     struct sw_process_result result = {0};
     struct sw_error ignored = {0};
-    snprintf(which, sizeof which, "--jobs=%s", id);
-    const char *const list[] = {"squeue", "--noheader", "-a", "--steps", which, "-o", "%i", NULL};
     const char *kill[MOST_STEPS + 3] = {"scancel", "--signal=KILL"};
     int32_t count = 0;
-    if (sw_slurm_process(list, NULL, command_seconds, &result, &ignored) == 0 &&
-        result.exit_code == 0) {
+    if (list_steps(id, "%i", &result)) {
         char *rest = NULL;
         for (char *step = strtok_r(result.out, " \n", &rest); step != NULL && count < MOST_STEPS;
              step = strtok_r(NULL, " \n", &rest)) {
@@ -67,10 +74,29 @@ void sw_slurm_forbid_requeue(const char *id)
     (void)run(argv, &ignored);
 }
 
+/* true if the ranks are no step of their own: mpirun's daemons are the steps ("orted", of Open MPI
+ * 5 "prted"), or it needs none, on one node. */
+static bool is_of_mpirun(const char *id)
+{
+    struct sw_process_result result = {0};
+    bool answered = list_steps(id, "%i %j", &result), of_srun = false;
+    char *rest = NULL;
+    for (char *step = answered ? strtok_r(result.out, "\n", &rest) : NULL; step != NULL;
+         step = strtok_r(NULL, "\n", &rest)) {
+        const char *dot = strchr(step, '.'), *name = strchr(step, ' ');
+        if (dot != NULL && dot[1] >= '0' && dot[1] <= '9' && name != NULL)
+            of_srun = of_srun || (strcmp(name, " orted") != 0 && strcmp(name, " prted") != 0);
+    }
+    sw_process_free(&result);
+    return answered && !of_srun;
+}
+
+/* mpirun's daemons would end at it; the job's process passes it on. */
 int sw_slurm_interrupt(const char *id, struct sw_error *err)
 {
     const char *const argv[] = {"scancel", "--signal=INT", id, NULL};
-    return run(argv, err);
+    const char *const batch[] = {"scancel", "--batch", "--signal=INT", id, NULL};
+    return run(is_of_mpirun(id) ? batch : argv, err);
 }
 
 /* squeue's "42_[4-15%8]" as scancel takes it, without what limits how many run at a time. false: it

@@ -351,9 +351,14 @@ bool sw_text_is_slurm_log(const char *text)
     return job;
 }
 
+bool sw_slurm_is_mpirun(const char *mpi)
+{
+    return mpi != NULL && strcmp(mpi, "mpirun") == 0;
+}
+
 bool sw_text_is_slurm_mpi(const char *text)
 {
-    return strcmp(text, "pmix") == 0 ||
+    return strcmp(text, "pmix") == 0 || sw_slurm_is_mpirun(text) ||
            (strncmp(text, "pmix_v", 6) == 0 && text[6] >= '1' && text[6] <= '9' &&
             strspn(text + 6, digits) == strlen(text + 6) && strlen(text) < 9);
 }

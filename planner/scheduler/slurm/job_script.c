@@ -114,12 +114,21 @@ static double least_limit_s(const struct sw_cluster_config *cluster, int64_t lea
     return fmax(least, none ? 0 : (lead + EARLY_SECONDS) * LEADS_IN_LIMIT);
 }
 
+/* A signal before the limit. It is sent to the ranks; of mpirun they get it from the job's process,
+ * which alone hears it. */
+static void set_sent(struct script *s, const char *signal)
+{
+    const struct sw_slurm_config *slurm = sw_slurm_settings(&s->request->run->cluster);
+    set(s, PLACE_SIGNAL,
+        sw_slurm_is_mpirun(slurm->mpi) ? sw_script_keep(s->texts, "B:%s", signal) : signal);
+}
+
 /* A server is told to drain: its ranks get TERM. Texts are safe line by line: only a script that
  * goes on in another job must hear of the end. */
 static void set_inference_signal(struct script *s, const struct sw_run_config *run, bool is_short)
 {
     if (run->job.type == SW_JOB_SERVE && !is_short)
-        set(s, PLACE_SIGNAL, "TERM@60");
+        set_sent(s, "TERM@60");
     else if (run->job.type != SW_JOB_SERVE &&
              sw_slurm_settings(&run->cluster)->continues == SW_CONTINUE_REQUEUE)
         set(s, PLACE_SIGNAL, "B:USR1@60");
@@ -157,9 +166,9 @@ static void set_signal(struct script *s, const struct sw_run_config *run, int64_
     const char *name = sw_word(sw_words_signal, run->checkpoint_signal);
     const bool is_short = (double)(lead + EARLY_SECONDS) * LEADS_IN_LIMIT > limit;
     if (wanted != NULL && strchr(wanted, '@') != NULL)
-        set(s, PLACE_SIGNAL, wanted);
+        set_sent(s, wanted);
     else if (run->job.type == SW_JOB_TRAIN && name != NULL && unwarned_at(run, limit, lead) == NULL)
-        set(s, PLACE_SIGNAL, sw_script_keep(s->texts, "%s@%" PRId64, name, lead));
+        set_sent(s, sw_script_keep(s->texts, "%s@%" PRId64, name, lead));
     else if (run->job.type != SW_JOB_TRAIN && name != NULL &&
              (wanted == NULL || strcmp(wanted, "none") != 0))
         set_inference_signal(s, run, isinf(limit) || is_short);
@@ -534,7 +543,8 @@ static bool runs_once(const struct sw_run_config *run)
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
     return run->job.type == SW_JOB_TRAIN && run->nodes_least == run->nodes_most &&
-           slurm->continues == SW_CONTINUE_NONE && slurm->preflight == SW_PREFLIGHT_OFF &&
+           !sw_slurm_is_mpirun(slurm->mpi) && slurm->continues == SW_CONTINUE_NONE &&
+           slurm->preflight == SW_PREFLIGHT_OFF &&
            (slurm->requeue == SW_REQUEUE_AUTO || slurm->requeue == SW_REQUEUE_NO);
 }
 

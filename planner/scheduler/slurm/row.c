@@ -69,6 +69,11 @@ static struct sw_job_terms terms(const struct sw_cluster_config *cluster)
 static void write_start(FILE *out, const struct sw_cluster_config *cluster, int32_t nodes,
                         int32_t per_node)
 {
+    if (sw_slurm_is_mpirun(sw_slurm_settings(cluster)->mpi)) {
+        fprintf(out, "mpirun -n %d --oversubscribe --map-by ppr:%d:node ", (int)(nodes * per_node),
+                (int)per_node);
+        return;
+    }
     fprintf(out, "srun --nodes=%d --ntasks-per-node=%d --distribution=block ", (int)nodes,
             (int)per_node);
     if (sw_device_row(cluster->accelerator.device)->allocated)

@@ -249,6 +249,27 @@ static void check_directory(struct checking *k)
          "use a folder without one");
 }
 
+/* srun starts mpirun's daemons, not the ranks: what it would do for these is not done. */
+static void check_mpirun(struct checking *k)
+{
+    static const char help[] = "leave it out, or use 'mpi: pmix'";
+    const struct sw_slurm_config *s = k->slurm;
+    const struct {
+        const char *key;
+        bool used;
+    } keys[] = {
+        {"srun_options", s->srun_options.count > 0},
+        {"cpu_bind", s->cpu_bind != NULL},
+        {"gpu_bind", s->gpu_bind != NULL},
+        {"container", s->container.kind != SW_CONTAINER_NONE && s->container.image != NULL},
+    };
+    for (size_t i = 0; sw_slurm_is_mpirun(s->mpi) && i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].used)
+            fail(k, place_of(k, keys[i].key, NULL),
+                 sw_config_format(k->c, "'%s' is for srun, and 'mpi' is mpirun", keys[i].key),
+                 help);
+}
+
 static void warn_of_mail(struct checking *k)
 {
     if (k->slurm->mail_user != NULL && k->slurm->mail_type == NULL)
@@ -267,6 +288,7 @@ static void check_settings(struct checking *k)
     check_options(k, "directives", NULL, &k->slurm->directives);
     check_options(k, "srun_options", NULL, &k->slurm->srun_options);
     check_container(k);
+    check_mpirun(k);
 }
 
 static bool check_cluster(struct sw_config *c, const struct node *root,

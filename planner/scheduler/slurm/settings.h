@@ -32,7 +32,7 @@ struct sw_slurm_config {
     const char *log;    /* a name inside the run's directory; with Slurm's %j */
     const char *signal; /* "USR1", "USR1@300", "none" */
     enum sw_requeue requeue;
-    const char *mpi; /* of srun */
+    const char *mpi; /* of srun; or mpirun, which starts the ranks instead */
     struct sw_texts modules, setup, setup_node;
     struct sw_environment environment;
     struct sw_fabric_config fabric;
@@ -50,6 +50,8 @@ double sw_slurm_time_seconds(const char *time);
 /* GPUs of a node that gpus_per_node, or else gres, asks for; -1: neither says. */
 int64_t sw_slurm_gpus(const struct sw_slurm_config *slurm);
 const struct sw_slurm_config *sw_slurm_settings(const struct sw_cluster_config *cluster);
+/* true if mpirun starts the ranks, not srun; mpi: slurm.mpi, may be NULL. */
+bool sw_slurm_is_mpirun(const char *mpi);
 
 extern const struct sw_launcher sw_launcher_slurm;
 

@@ -230,8 +230,9 @@ const struct field sw_slurm_fields[] = {
      .about = "sbatch --requeue: whether Slurm may start the job again when a node fails or an "
               "administrator says so; expedite: first in the queue, from Slurm 25.11; default: "
               "auto, only with continue: requeue"},
-    TEXT("mpi", mpi, sw_text_is_slurm_mpi, "pmix, or pmix_v and a number", "pmix_v4",
-         "srun --mpi: how ranks find each other; default: pmix"),
+    TEXT("mpi", mpi, sw_text_is_slurm_mpi, "pmix, pmix_v and a number, or mpirun", "pmix_v4",
+         "srun --mpi: how ranks find each other; mpirun: Open MPI's starts them instead of srun, "
+         "for a Slurm without PMIx; default: pmix"),
     TEXTS(modules, sw_text_is_module, "names of modules", "[cuda/12.4, openmpi/4.1]",
           "environment modules that the job loads, in their order"),
     {.key = "setup",

@@ -2,16 +2,21 @@
 #include "planner/scheduler/slurm/row.h"
 
 #include "planner/scheduler/slurm/client.h"
+#include "planner/scheduler/slurm/settings.h"
 #include "planner/scheduler/slurm/srun/lines.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 /* A busy controller may take minutes over a requeue; a node answers at once or not at all. */
 enum { ANSWER_SECONDS = 120, ORDER_SECONDS = 300, NODE_SECONDS = 20 };
+/* What ranks take for TERM and INT: runner/rank/life.h. */
+enum { PASSED_TERM = 40, PASSED_INT = 41 };
 
 static int64_t number_of(const char *variable, int64_t usual)
 {
@@ -47,8 +52,68 @@ void sw_within_job_free(struct sw_within_job *job)
     sw_hosts_free(&job->hosts);
 }
 
+static const char *starter(const char *mpi)
+{
+    return sw_slurm_is_mpirun(mpi) ? "mpirun" : "srun";
+}
+
+/* mpirun starts a daemon of its own on each node of the allocation, by srun, and the ranks from
+ * there: what a rank inherits is the daemon's, of which srun makes the same as this job's. */
+static void start_mpirun(const struct sw_within_start *s, struct sw_argv *out)
+{
+    /* a step that says how many processors its one task has gets no others */
+    (void)unsetenv("SRUN_CPUS_PER_TASK");
+    (void)unsetenv("SLURM_CPUS_PER_TASK");
+    /* others may still be on the nodes */
+    (void)setenv("SLURM_OVERLAP", "1", 1);
+    char forward[32];
+    snprintf(forward, sizeof forward, "%d,%d", PASSED_TERM, PASSED_INT);
+    sw_argv_add(out, "mpirun");
+    sw_argv_add(out, "--quiet");
+    if (geteuid() == 0)
+        sw_argv_add(out, "--allow-run-as-root");
+    sw_argv_add(out, "--mca");
+    sw_argv_add(out, "ess_base_forward_signals");
+    sw_argv_add(out, "%s", forward);
+    sw_argv_add(out, "-np");
+    sw_argv_add(out, "%d", (int)(s->nodes * s->ranks_per_node));
+    for (int32_t i = 0; i < s->used->count; i++) {
+        sw_argv_add(out, "--host");
+        sw_argv_add(out, "%s:%d", s->used->item[i], (int)s->ranks_per_node);
+    }
+    sw_argv_add(out, "--oversubscribe");
+    sw_argv_add(out, "--map-by");
+    sw_argv_add(out, "ppr:%d:node", (int)s->ranks_per_node);
+    sw_argv_add(out, "--bind-to");
+    sw_argv_add(out, "none");
+}
+
+/* Its daemons would end at what Slurm sends to steps, so all goes to the job's process alone.
+ * mpirun itself makes TERM of INT, and KILL a second later; the two numbers it leaves alone. */
+static int passed(const char *mpi, int heard)
+{
+    if (!sw_slurm_is_mpirun(mpi))
+        return 0;
+    switch (heard) {
+    case SIGUSR1:
+    case SIGUSR2:
+        return heard;
+    case SIGINT:
+        return PASSED_INT;
+    case SIGTERM:
+    case SIGHUP:
+        return PASSED_TERM;
+    default:
+        return 0;
+    }
+}
+
 static void start(const struct sw_within_start *s, struct sw_argv *out)
 {
+    if (sw_slurm_is_mpirun(s->mpi)) {
+        start_mpirun(s, out);
+        return;
+    }
     sw_argv_add(out, "srun");
     sw_argv_add(out, "--mpi=%s", s->mpi);
     sw_argv_add(out, "--nodes=%d", (int)s->nodes);
@@ -237,7 +302,7 @@ static bool submit(const char *script, const struct sw_arguments_words *argument
 
 const struct sw_within sw_within_slurm = {
     .title = "Slurm",
-    .starter = "srun",
+    .starter = starter,
     .lines = &sw_srun_lines,
     .continue_key = "slurm.continue",
     .find = find,
@@ -245,6 +310,7 @@ const struct sw_within sw_within_slurm = {
     .ask = ask,
     .ends_at = ends_at,
     .find_gone = find_gone,
+    .passed = passed,
     .answers = answers,
     .requeue = requeue,
     .release = release,
