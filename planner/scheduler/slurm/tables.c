@@ -110,12 +110,10 @@ const struct field sw_slurm_fields[] = {
     WORD(account, "research",
          "sbatch --account: whom the job is charged to; default: the user's own"),
     WORD(qos, "normal", "sbatch --qos: quality of service; default: Slurm's own"),
-    TEXT(
-        "time", time, sw_text_is_slurm_time, TIME_EXPECTS, "'24:00:00'",
-        "sbatch --time: limit of the job's time. A run's is taken as it stands; a cluster's is the "
-        "most that a job asks for: where the run says how many steps it has, a job asks for half "
-        "as long again as they are predicted to take, and ten minutes; default: no such ceiling, "
-        "and the partition's own limit where the number of steps is unknown"),
+    TEXT("time", time, sw_text_is_slurm_time, TIME_EXPECTS, "'24:00:00'",
+         "sbatch --time. The run's value if set; else 1.5 x the predicted time of all steps + 10 "
+         "minutes, at most the cluster's value. Default, where the run gives no number of steps: "
+         "the partition's limit"),
     TEXT("time_min", time_min, sw_text_is_slurm_time, TIME_EXPECTS, "'4:00:00'",
          "sbatch --time-min: what the limit may be shortened to so that the job starts earlier"),
     TEXT("gpus_per_node", gpus_per_node, sw_text_is_slurm_gpus, "a number of GPUs or 'type:number'",
