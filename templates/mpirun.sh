@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Written by plan {{version}} from {{run_path}}: do not edit, change the run file and emit again.
+# Written by plan {{version}} from {{run_path}}; the next emit overwrites edits.
 # mesh_dim {{mesh_dim}} ({{axis_order}}), plan digest {{digest}}
 # predicted: {{memory}} of {{memory_limit}} per accelerator, {{step_seconds}} a step; {{run_time}}
 #
