@@ -177,11 +177,11 @@ def says_what_is_wrong(page, server, pictures):
 def asks_for_the_token(page, server, pictures):
     page.goto(f"http://{server.address}/")
     said = page.locator("#said")
-    expect(said).to_have_text("401: the server wants its token")  # at once, before anything is typed
+    expect(said).to_have_text("401: the server wants its API key")  # at once, before anything is typed
     pictures("token")
     page.fill("#token", "wrong")
     page.click("#go")
-    expect(said).to_have_text("401: the server wants another token")
+    expect(said).to_have_text("401: the server wants another API key")
     expect(page.locator("#token")).to_be_focused()
     page.fill("#token", "se-cret")
     page.fill("#max_tokens", "20")
