@@ -63,7 +63,7 @@ done
 "$bin/plan" check mine/*/*.yaml >said 2>&1 || fail 'the configurations that are installed' said
 for page in plan:submit runner:calibrate; do
     name=${page%%:*}
-    [ -e "$build/docs/$name.1" ] || continue # only the programs were built
+    [ -s "there/share/man/man1/$name.1" ] || { echo "share/man/man1/$name.1" >missing && fail 'not installed' missing; }
     groff -man -Tutf8 -ww "there/share/man/man1/$name.1" >page 2>said
     if command -v groff >/dev/null && { [ -s said ] || ! grep -q -- "$name.*${page#*:}" page; }; then
         fail "man $name" said
