@@ -135,11 +135,14 @@ void sw_diff_print_json(FILE *out, const struct sw_diff *diff);
 
 /* What the times rest on: "profile NAME, in 80 % of cases 1.2 s to 1.4 s", of the new side, or of
  * both where they rest on different profiles; "": nothing fits. Returns buffer. */
-/* What all steps take: "17.7 days, 217,360 accelerator-hours -> 9.7 days, 29,660 accelerator-hours
- * (-86 %)", once where both are the same; "" where no side says how many steps it has. Returns
- * buffer. */
+/* Cost of all steps: "all steps: 17.7 days, 217,360 accelerator-hours -> 9.7 days, 29,660
+ * accelerator-hours
+ * (-86 %)", once where both are the same; where no side says how many steps it has,
+ * accelerator-hours of a billion tokens; "": a side does not train. Returns buffer. */
 enum { SW_DIFF_COST = 256 };
 char *sw_diff_cost(const struct sw_diff_file *file, char buffer[SW_DIFF_COST]);
+/* Accelerator-hours after / before, of all steps, else of a token; NAN unless both sides train. */
+double sw_diff_cost_ratio(const struct sw_diff_file *file);
 enum { SW_DIFF_TRUST = 512 };
 char *sw_diff_trust(const struct sw_diff_file *file, char buffer[SW_DIFF_TRUST]);
 /* Whether the two steps rest on profiles of different software: they must not be compared as if

@@ -224,7 +224,8 @@ static void put_file(struct writer *w, const struct sw_diff_file *f, bool detail
         return;
     }
     if (sw_diff_cost(f, cost)[0] != '\0') {
-        fputs("\nAll steps: ", w->out);
+        cost[0] = (char)toupper((unsigned char)cost[0]);
+        fputs("\n", w->out);
         put_text(w->out, cost, sizeof cost);
         fputs("\n", w->out);
     }
@@ -263,6 +264,8 @@ static void put_verdict(FILE *out, const struct sw_diff_file *f)
         }
     if (separator[0] == '\0')
         fputs(f->status == SW_DIFF_REMOVED ? "removed" : sw_diff_verdict_text(&f->after), out);
+    if (sw_diff_cost_ratio(f) >= 1.5)
+        fprintf(out, ", **%.3g x accelerator-hours**", sw_diff_cost_ratio(f));
 }
 
 static void put_row(FILE *out, const struct sw_diff_file *f)

@@ -99,7 +99,7 @@ void sw_diff_print_text(FILE *out, const struct sw_diff *diff)
             fprintf(out, "\n%s: ", f->path);
         fprintf(out, "%s\n", f->headline);
         if (sw_diff_cost(f, cost)[0] != '\0')
-            fprintf(out, "  all steps: %s\n", cost);
+            fprintf(out, "  %s\n", cost);
         if (sw_diff_trust(f, trust)[0] != '\0')
             fprintf(out, "  times: %s\n", trust);
         print_changes(out, f, "settings", f->setting, f->setting_count);

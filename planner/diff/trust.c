@@ -4,6 +4,7 @@
 
 #include "planner/command/format.h"
 
+#include <math.h>
 #include <string.h>
 
 bool sw_diff_mixes_profiles(const struct sw_diff_file *f)
@@ -46,11 +47,48 @@ static void say_cost(const struct sw_diff_side *side, char out[96])
              sw_format_accelerator_hours(value[SW_MEASURE_ACCELERATOR_HOURS], hours));
 }
 
+static bool trains(const struct sw_diff_side *side)
+{
+    return side->fits && side->purpose == SW_FOR_TRAIN;
+}
+
+/* Accelerator-hours of a billion tokens. */
+static double hours_of_tokens(const struct sw_diff_side *side)
+{
+    const double *value = side->measures.value;
+    return value[SW_MEASURE_ACCELERATORS] / value[SW_MEASURE_TOKENS_PER_SECOND] * 1e9 / 3600;
+}
+
+double sw_diff_cost_ratio(const struct sw_diff_file *f)
+{
+    const struct sw_diff_side *was = &f->before, *is = &f->after;
+    if (!trains(was) || !trains(is))
+        return (double)NAN;
+    if (was->run->says_steps && is->run->says_steps)
+        return is->measures.value[SW_MEASURE_ACCELERATOR_HOURS] /
+               was->measures.value[SW_MEASURE_ACCELERATOR_HOURS];
+    return hours_of_tokens(is) / hours_of_tokens(was);
+}
+
+/* Cost of runs that do not say how many steps they take. */
+static void say_token_cost(const struct sw_diff_file *f, char buffer[SW_DIFF_COST])
+{
+    char before[SW_FORMAT_RATE], after[SW_FORMAT_RATE], percent[32] = "";
+    const double was = hours_of_tokens(&f->before), is = hours_of_tokens(&f->after);
+    sw_format_accelerator_hours(was, before);
+    sw_format_accelerator_hours(is, after);
+    sw_diff_percent(was, is, percent);
+    if (strcmp(before, after) == 0)
+        snprintf(buffer, SW_DIFF_COST, "a billion tokens: %s", after);
+    else
+        snprintf(buffer, SW_DIFF_COST, "a billion tokens: %s -> %s (%s)", before, after, percent);
+}
+
 char *sw_diff_cost(const struct sw_diff_file *f, char buffer[SW_DIFF_COST])
 {
     const struct sw_diff_side *was = &f->before, *is = &f->after;
-    const bool has_old = was->fits && was->purpose == SW_FOR_TRAIN && was->run->says_steps,
-               has_new = is->fits && is->purpose == SW_FOR_TRAIN && is->run->says_steps;
+    const bool has_old = trains(was) && was->run->says_steps,
+               has_new = trains(is) && is->run->says_steps;
     char before[96] = "", after[96] = "", percent[32] = "";
     buffer[0] = '\0';
     if (has_old)
@@ -61,9 +99,11 @@ char *sw_diff_cost(const struct sw_diff_file *f, char buffer[SW_DIFF_COST])
         sw_diff_percent(was->measures.value[SW_MEASURE_ACCELERATOR_HOURS],
                         is->measures.value[SW_MEASURE_ACCELERATOR_HOURS], percent);
     if (has_old || has_new)
-        snprintf(buffer, SW_DIFF_COST, "%s%s%s%s%s%s", before,
+        snprintf(buffer, SW_DIFF_COST, "all steps: %s%s%s%s%s%s", before,
                  has_old && has_new && strcmp(before, after) != 0 ? " -> " : "",
                  strcmp(before, after) != 0 ? after : "", percent[0] != '\0' ? " (" : "", percent,
                  percent[0] != '\0' ? ")" : "");
+    else if (trains(was) && trains(is))
+        say_token_cost(f, buffer);
     return buffer;
 }

@@ -69,6 +69,16 @@ f = json.load(open(sys.argv[1]))["files"][0]
 for side in "old", "new":
     assert f[side]["duration"] is None and f[side]["accelerator_hours"] is None and f[side]["step"] > 0
 PYTHON
+says_nothing_of_double() { ! grep -q 'x accelerator-hours' "$scratch/stdout" || complain "a doubling: $(cat "$scratch/stdout")"; }
+# Twice the nodes for the same batch: the speed hardly moves, the cost doubles, and the row says so.
+for given in default endless; do
+    sed "s|^cluster: .*|cluster: {name: twice, nodes: 16, accelerators_per_node: 8, accelerator: $scratch/old/accelerators/h100-sxm-80gb.yaml, links: [{name: nvlink, spans: 8, bandwidth: 450 GB/s, latency: 3 us}, {name: slow, spans: all, bandwidth: 2 GB/s, latency: 6 us}]}|" \
+        "$scratch/$given.yaml" >"$scratch/twice.yaml"
+    expect 4 diff "$scratch/$given.yaml" "$scratch/twice.yaml" --markdown
+    says '^\| .*fits, \*\*[0-9.]+ x accelerator-hours\*\* \|$'
+    says '^(All steps|A billion tokens): .* accelerator-hours -&gt; .* accelerator-hours \(\+[0-9]+ %\)$'
+done
+expect 4 diff "$scratch/twice.yaml" "$scratch/endless.yaml" --markdown && says_nothing_of_double
 cp "$scratch/endless.yaml" "$scratch/endless-too.yaml"
 expect 0 diff "$scratch/endless.yaml" "$scratch/endless-too.yaml" --json
 expect 4 diff "$scratch/default.yaml" "$scratch/smaller.yaml" --markdown && says '^All steps: .* accelerator-hours -&gt; '
@@ -196,10 +206,10 @@ expect 4 diff "$scratch/old" "$scratch/new" --markdown
     complain "no overview: $(head -n 9 "$scratch/stdout")"
 says '^\| <code>runs/another.yaml</code> \| none \| [0-9],[0-9]{3} \|  \| [0-9]+ ms \| 0.[0-9]+ of 2.00 GB \| fits \|$'
 says '^\| <code>runs/quickstart-slurm.yaml</code> \| [0-9,]+ \| none \|  \| [0-9]+ ms \| 0.[0-9]+ of 2.00 GB \| removed \|$'
-says '^\| <code>runs/quickstart.yaml</code> \| [0-9]{2},[0-9]{3} \| [0-9],[0-9]{3} \| -[0-9]+ % \| [0-9]+ ms -> [0-9]+ ms \| 0.[0-9]+ -&gt; 0.[0-9]+ of 2.00 GB \| fits \|$'
+says '^\| <code>runs/quickstart.yaml</code> \| [0-9]{2},[0-9]{3} \| [0-9],[0-9]{3} \| -[0-9]+ % \| [0-9]+ ms -> [0-9]+ ms \| 0.[0-9]+ -&gt; 0.[0-9]+ of 2.00 GB \| fits, \*\*[0-9.]+ x accelerator-hours\*\* \|$'
 ! grep -qE '[0-9]e[+-][0-9]' "$scratch/stdout" || complain "an exponent: $(grep -E '[0-9]e[+-][0-9]' "$scratch/stdout")"
 expect 1 diff "$scratch/old" "$scratch/new" --markdown --fail-if 'slower: tokens_per_second < -5%'
-says '^\| <code>runs/quickstart.yaml</code> .* \| \*\*failed\*\* <code>slower</code> \|$'
+says '^\| <code>runs/quickstart.yaml</code> .* \| \*\*failed\*\* <code>slower</code>, \*\*[0-9.]+ x accelerator-hours\*\* \|$'
 
 # A run that no longer fits: exit 1, and which meshes it was.
 sed -i 's/^memory: .*/memory: 201 MB/; s/^reserved_memory:.*/reserved_memory: 200 MB/' "$scratch/new/accelerators/cpu-core.yaml"
