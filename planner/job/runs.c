@@ -29,6 +29,7 @@ static void fill(struct row *row, const struct sw_run_status *s)
     snprintf(row->cell[1], CELL_BYTES, "%s%s", sw_run_state_name(s->state),
              s->never_starts                           ? " (never starts)"
              : s->slower && s->state == SW_RUN_RUNNING ? " (slow)"
+             : sw_show_is_early(s)                     ? " (as asked)"
                                                        : "");
     snprintf(row->cell[2], CELL_BYTES, "%s", s->job_id);
     if (s->step > 0 || s->steps > 0)

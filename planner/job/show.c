@@ -30,9 +30,15 @@ static void write_steps(FILE *out, const struct sw_run_status *s)
         fprintf(out, ", %s left", sw_format_duration(s->left_seconds, number));
 }
 
+bool sw_show_is_early(const struct sw_run_status *s)
+{
+    return s->state == SW_RUN_DONE && s->started.type[0] == '\0' && s->step > 0 &&
+           s->step < s->steps;
+}
+
 void sw_show_line(FILE *out, const struct sw_run_status *s)
 {
-    fputs(sw_run_state_name(s->state), out);
+    fputs(sw_show_is_early(s) ? "stopped as asked" : sw_run_state_name(s->state), out);
     if (s->started.type[0] != '\0') {
         fprintf(out, ", %s", s->started.type);
     } else if (s->state != SW_RUN_PENDING && (s->step > 0 || s->steps > 0)) {
@@ -58,7 +64,13 @@ static void begin(struct lines *l, const char *label)
 
 static void show_head(struct lines *l, const struct sw_run_status *s)
 {
-    fprintf(l->out, "%s: %s", sw_show_name(s), sw_run_state_name(s->state));
+    char step[SW_FORMAT_BYTES], steps[SW_FORMAT_BYTES];
+    fprintf(l->out, "%s: ", sw_show_name(s));
+    if (sw_show_is_early(s))
+        fprintf(l->out, "stopped at step %s of %s, as asked",
+                sw_format_count((double)s->step, step), sw_format_count((double)s->steps, steps));
+    else
+        fputs(sw_run_state_name(s->state), l->out);
     if (s->job_id[0] != '\0')
         fprintf(l->out, ", job %s", s->job_id);
     if (s->attempt_number > 0)
@@ -149,7 +161,7 @@ int32_t sw_show_text(FILE *out, const struct sw_run_status *s)
     struct lines l = {.out = out};
     char number[SW_FORMAT_BYTES];
     show_head(&l, s);
-    if (s->words[0] != '\0') {
+    if (s->words[0] != '\0' && !sw_show_is_early(s)) {
         begin(&l, sw_run_state_is_live(s->state) ? "now" : "end");
         fprintf(out, "%s\n", s->words);
     }

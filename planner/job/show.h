@@ -4,10 +4,13 @@
 
 #include "planner/job/status.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Its name: as submitted, else that of its folder. */
 const char *sw_show_name(const struct sw_run_status *status);
+/* True if a training ended well before its last step: it was started with --steps. */
+bool sw_show_is_early(const struct sw_run_status *status);
 /* A paragraph; returns how many lines. */
 int32_t sw_show_text(FILE *out, const struct sw_run_status *status);
 /* "running, step 61 of 150, loss 2.413, 51 s left", without a newline. */

@@ -125,6 +125,14 @@ echo step-999999 >"$scratch/run/checkpoints/latest"
 expect 0 '' status "$scratch/run"
 grep -q '  saved  ' "$scratch/stdout" && complain "a checkpoint that is not there: $(cat "$scratch/stdout")"
 
+# A run that was told to do fewer steps than its plan has did not do all of it.
+"$plan" emit "$scratch/tiny.yaml" -o "$scratch/early" --set directory="$scratch/early/run" >/dev/null || complain "emit failed"
+"$runner" train "$scratch/early/tiny.plan.yaml" --steps 2 >"$scratch/log" 2>&1 || complain "train --steps 2: $(cat "$scratch/log")"
+expect 0 '' status "$scratch/early/tiny.plan.yaml"
+shows "run: stopped at step 2 of 1,000,000, as asked, attempt 1"
+expect 0 '' status "$scratch/early/tiny.plan.yaml" --json
+grep -qE '"state":[[:space:]]*"done"' "$scratch/stdout" || complain "a state of another name: $(cat "$scratch/stdout")"
+
 # Every verdict in words.
 verdict() { # VERDICT STATE TEXT
     mkdir -p "$scratch/ends/$1"
