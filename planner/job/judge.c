@@ -4,7 +4,7 @@
 #include "core/run/launcher.h"
 #include "core/run/next.h"
 #include "planner/command/format.h"
-#include "planner/job/logs.h"
+#include "planner/job/log_file.h"
 #include "planner/job/owned.h"
 #include "planner/job/show.h"
 #include "planner/job/words.h"

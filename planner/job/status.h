@@ -27,6 +27,7 @@ enum sw_run_state {
     SW_RUN_LOST,   /* it is gone and could not say why: killed, or its node was */
     SW_RUN_UNKNOWN /* it may run or not: the scheduler does not answer */
 };
+/* state.c */
 const char *sw_run_state_name(enum sw_run_state state); /* "pending" ... */
 /* Whether something of it may still change the folder. */
 bool sw_run_state_is_live(enum sw_run_state state);

@@ -4,7 +4,7 @@
 #include "core/run/progress.h"
 #include "core/run/submission.h"
 #include "planner/scheduler/slurm/queue.h"
-#include "planner/job/logs.h"
+#include "planner/job/log_file.h"
 #include "planner/scheduler/slurm/submit.h"
 #include "planner/job/words.h"
 #include "planner/scheduler/slurm/words.h"

@@ -1,7 +1,7 @@
 /* What squeue and sacct print, whatever is in it; Slurm's words in ours; which job is a run's. */
 #include "core/base/file.h"
 #include "planner/scheduler/slurm/queue.h"
-#include "planner/job/logs.h"
+#include "planner/job/log_file.h"
 #include "planner/job/status.h"
 #include "planner/scheduler/slurm/submit.h"
 #include "planner/job/words.h"

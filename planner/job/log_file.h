@@ -1,6 +1,6 @@
 /* Which file a job of a run prints to. */
-#ifndef SW_JOB_LOGS_H
-#define SW_JOB_LOGS_H
+#ifndef SW_JOB_LOG_FILE_H
+#define SW_JOB_LOG_FILE_H
 
 #include <limits.h>
 #include <stdbool.h>
