@@ -190,6 +190,12 @@ bool sw_diff_compares(const struct sw_diff_file *f)
     return f->before.fits && f->after.fits && f->before.purpose == f->after.purpose;
 }
 
+bool sw_diff_mixes_profiles(const struct sw_diff_file *f)
+{
+    return sw_diff_compares(f) &&
+           strcmp(f->before.chosen.cost.profile, f->after.chosen.cost.profile) != 0;
+}
+
 /* "step 1.82 -> 1.61 s (-12 %)", or "step 1.82 s" when nothing changed. */
 static void say_seconds(struct line *line, const char *what, double before, double after)
 {

@@ -43,23 +43,6 @@ const char *sw_fail_if_verdict_name(enum sw_fail_if_verdict verdict)
     return names[verdict];
 }
 
-int32_t sw_fail_if_column(const struct sw_fail_if_parser *p, const char *at)
-{
-    return (int32_t)(at - p->out->text) + 1;
-}
-
-int sw_fail_if_mistake(const struct sw_fail_if_parser *p, int32_t column, const char *what,
-                       const char *help)
-{
-    return sw_fail_at(p->err, SW_BAD_INPUT, (struct sw_place){"--fail-if", 1, column}, "%s; %s",
-                      what, help);
-}
-
-void sw_fail_if_skip_spaces(struct sw_fail_if_parser *p)
-{
-    p->at += strspn(p->at, " \t");
-}
-
 static int add_node(struct sw_fail_if_parser *p, struct sw_fail_if_node node)
 {
     if (p->out->count == SW_FAIL_IF_NODES)
@@ -335,21 +318,6 @@ static int parse_product(struct sw_fail_if_parser *p)
 static int parse_sum(struct sw_fail_if_parser *p)
 {
     return parse_chain(p, "+-", parse_product);
-}
-
-int sw_fail_if_parse_comparison(struct sw_fail_if_parser *p)
-{
-    sw_fail_if_skip_spaces(p);
-    const size_t length = strspn(p->at, "<>=!");
-    static const char *const known[] = {"<", "<=", ">", ">=", "==", "!="};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strlen(known[i]) == length && memcmp(known[i], p->at, length) == 0) {
-            memcpy(p->out->comparison, p->at, length);
-            p->at += length;
-            return 0;
-        }
-    return sw_fail_if_mistake(p, sw_fail_if_column(p, p->at), "expected a comparison",
-                              "use < <= > >= == or !=");
 }
 
 /* Whether the side asks for something that an accelerator has gigabytes of. What a rank sends may

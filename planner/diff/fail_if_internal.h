@@ -1,5 +1,5 @@
-/* What the two halves of the conditions share: fail_if.c reads and compares numbers,
- * fail_if_words.c words. Nothing else includes this. */
+/* Shared by the files of the conditions: fail_if.c reads and compares numbers, fail_if_words.c
+ * words, and both scan with fail_if_scan.c. Nothing else includes this. */
 #ifndef SW_PLANNER_FAIL_IF_INTERNAL_H
 #define SW_PLANNER_FAIL_IF_INTERNAL_H
 
@@ -12,7 +12,7 @@ struct sw_fail_if_parser {
     struct sw_error *err;
 };
 
-/* From 1. */
+/* fail_if_scan.c. From 1. */
 int32_t sw_fail_if_column(const struct sw_fail_if_parser *p, const char *at);
 /* Fills p->err with the place; returns -1. */
 int sw_fail_if_mistake(const struct sw_fail_if_parser *p, int32_t column, const char *what,
@@ -20,8 +20,8 @@ int sw_fail_if_mistake(const struct sw_fail_if_parser *p, int32_t column, const 
 void sw_fail_if_skip_spaces(struct sw_fail_if_parser *p);
 int sw_fail_if_parse_comparison(struct sw_fail_if_parser *p);
 
-/* A whole condition, when it is one on words or `rejected`. 1: it is; 0: it is none, and nothing
- * was read but spaces; -1: failed. */
+/* fail_if_words.c. A whole condition, when it is one on words or `rejected`. 1: it is; 0: it is
+ * none, and nothing was read but spaces; -1: failed. */
 int sw_fail_if_parse_words(struct sw_fail_if_parser *p);
 /* As sw_fail_if_test, of a comparison of words. */
 enum sw_fail_if_verdict sw_fail_if_test_words(const struct sw_fail_if *condition,

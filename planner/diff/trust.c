@@ -7,12 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-bool sw_diff_mixes_profiles(const struct sw_diff_file *f)
-{
-    return sw_diff_compares(f) &&
-           strcmp(f->before.chosen.cost.profile, f->after.chosen.cost.profile) != 0;
-}
-
 static void say(const struct sw_cost *c, char *out, size_t bytes)
 {
     char low[SW_FORMAT_BYTES], high[SW_FORMAT_BYTES];
