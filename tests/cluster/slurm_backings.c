@@ -153,6 +153,13 @@ static int make_requests(struct sw_job_request *out, struct sw_error *err)
 
 enum { MOST = 64 };
 
+/* Slurm's own sentence, the last one of a refusal. */
+static const char *own_sentence(const char *refusal)
+{
+    const char *last = strrchr(refusal, ';');
+    return last == NULL ? refusal : last + strspn(last, "; ");
+}
+
 static int compare_starts(struct sw_slurm *a, struct sw_slurm *b, struct sw_error *err)
 {
     struct sw_job_request requests[MOST] = {0};
@@ -167,7 +174,9 @@ static int compare_starts(struct sw_slurm *a, struct sw_slurm *b, struct sw_erro
         same_number(what, x[i].starts, y[i].starts);
         same_text(what, x[i].nodes, y[i].nodes);
         same_text(what, x[i].partition, y[i].partition);
-        same_text(what, x[i].refusal, y[i].refusal);
+        /* sbatch explains in lines before Slurm's own sentence, which is all that libslurm returns
+         */
+        same_text(what, own_sentence(x[i].refusal), own_sentence(y[i].refusal));
         /* they were asked one after the other */
         if (fabs((double)(x[i].at - y[i].at)) > 30)
             same_number(what, (double)x[i].at, (double)y[i].at);

@@ -75,14 +75,15 @@ count_operations() { # RANKS
     rm -rf "$out/straight$ranks"
     mv "$out/run" "$out/straight$ranks"
 }
-# A line for each: RANKS RANK NUMBER OPERATION MODE SAVE PATH; SAVE is 1 or 2.
+# A line for each: RANKS RANK NUMBER OPERATION MODE SAVE PATH; SAVE is 1 or 2, or 0 where rank 0 tries the folder at the start.
 list_points() { # RANKS RANK MODES...
     local ranks=$1 rank=$2
     shift 2
     sed "s|$out/run/||" "$out/ops$ranks.$rank" |
-        awk -v head="$ranks $rank" -v modes="$*" -v last="$(printf '%06d' $steps)" '
-        BEGIN { count = split(modes, mode); save = 1 }
-        index($3, "step-" last) || ($1 > 1 && $2 == "mkdir" && $3 == "checkpoints") { save = 2 }
+        awk -v head="$ranks $rank" -v rank="$rank" -v modes="$*" -v last="$(printf '%06d' $steps)" '
+        BEGIN { count = split(modes, mode); save = rank == 0 ? 0 : 1 }
+        $1 > 1 && $2 == "mkdir" && $3 == "checkpoints" { save++ }
+        index($3, "step-" last) { save = 2 }
         { for (i = 1; i <= count; i++)
               if ($2 ~ /write/ || (mode[i] != "short" && mode[i] != "torn"))
                   print head, $1, $2, mode[i], save, $3 }'
@@ -128,6 +129,11 @@ prepare() {
 judge_failure() { # STATUS RANKS MODE SAVE
     local at=$((every * $4)) lines
     lines=$(grep -a 'error: ' "$out/faulted.log")
+    if [ "$4" -eq 0 ]; then # refused before the first step, where there may be no folder for a verdict
+        [ "$1" -eq 3 ] || fail "exit code $1"
+        [ "$(grep -c 'checkpoints cannot be written' <<<"$lines")" = "$(wc -l <<<"$lines")" ] || fail "it says: $lines"
+        return
+    fi
     if [ "$1" -eq 0 ]; then
         [ "$(check_store)" -eq $steps ] || fail "exit code 0, but no last checkpoint"
         compare "$2"
@@ -147,11 +153,11 @@ judge_failure() { # STATUS RANKS MODE SAVE
         fail "it says: $lines"
     [ -z "$lines" ] || given_up=$((given_up + 1))
 }
-judge_kill() { # STATUS RANK
+judge_kill() { # STATUS RANK SAVE
     local lines
     lines=$(grep -a 'error: ' "$out/faulted.log")
     [ "$1" -eq 3 ] || fail "exit code $1"
-    [ "$(verdict)" = 3 ] || fail "verdict $(verdict)"
+    [ "$3" -eq 0 ] || [ "$(verdict)" = 3 ] || fail "verdict $(verdict)"
     [ "$(wc -l <<<"$lines")" -eq 1 ] || fail "more than one line: $lines"
     grep -q "^rank $2 (host .*): error: ended by signal 9 (Killed)" <<<"$lines" ||
         fail "it says: $lines"
@@ -167,7 +173,7 @@ try_point() { # RANKS RANK NUMBER OPERATION MODE SAVE PATH
     check_store >/dev/null
     case $mode in
     fail | short) judge_failure $status "$1" "$mode" "$6" ;;
-    *) judge_kill $status "$2" ;;
+    *) judge_kill $status "$2" "$6" ;;
     esac
     train "$1" "$out/after.log" || fail "the run after it: exit code $?"
     [ "$(verdict)" = 0 ] || fail "the run after it: verdict $(verdict)"

@@ -25,7 +25,7 @@ expect() { # PATTERN
 }
 
 emit() { # NAME MESH RANKS
-    head -c 4000 /dev/zero | tr '\0' '\1' >"$out/text.bin"
+    head -c 2000 /dev/zero | sed 's/\x00/\x01\x00/g' >"$out/text.bin"
     cat >"$out/$1.yaml" <<YAML
 name: $1
 model: {vocab_size: 64, hidden_size: 16, intermediate_size: 24, num_hidden_layers: 2,
