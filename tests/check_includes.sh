@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Who may include whom, folder by folder: planner -> core, runner -> core; inside core plan -> config, programs;
-# cost -> config, programs; programs -> passes, models -> ir -> sharding; everything -> base. Devices and collectives know
-# programs, never YAML. Project headers are included by their path from the root, with quotes.
+# config -> schema; cost -> config, programs; programs -> passes, models -> ir -> sharding; everything -> base. Devices and
+# collectives know programs, never YAML. Project headers are included by their path from the root, with quotes.
 #
 #   tests/check_includes.sh [DIR]     DIR: the tree to check (default: this one)
 set -uo pipefail
@@ -14,7 +14,8 @@ checked=0
 # stands in planner/ and runner/ themselves is the executables' main, and knows all.
 rules='
 core/base:
-core/config: core/base
+core/schema: core/base
+core/config: core/schema core/base
 core/sharding: core/base
 core/ir: core/sharding core/base
 core/passes: core/ir core/sharding core/base

@@ -1,7 +1,8 @@
 /* Checked descriptions of a model, an accelerator, a cluster and a run, read from YAML (or JSON).
  *
- * Owns: the text, the field tables, the diagnostics. Knows nothing of meshes, programs or prices.
- * A description and all its strings live in one arena, freed by sw_config_free. */
+ * Owns: the keys, their tables and types, over the engine in core/schema. Knows nothing of meshes,
+ * programs or prices. A description and all its strings live in one arena, freed by sw_config_free.
+ */
 #ifndef SW_CONFIG_H
 #define SW_CONFIG_H
 
@@ -11,6 +12,7 @@
 #include "core/base/recompute.h"
 #include "core/base/words.h"
 #include "core/config/launcher.h"
+#include "core/schema/schema.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -519,21 +521,6 @@ enum sw_config_kind {
     SW_CONFIG_UNKNOWN
 };
 
-/* All mistakes found, sorted by file position; at most 64 kept, the rest counted. */
-struct sw_diagnostic {
-    const char *file;        /* in the config's arena */
-    int32_t line, column;    /* 0,0: the file as a whole (cannot open) */
-    const char *message;     /* "unknown key 'hiden_size'; did you mean 'hidden_size'?" */
-    const char *help;        /* may be NULL */
-    const char *source_line; /* the text of the line, may be NULL; at most 200 characters */
-    bool is_note;            /* no error: ignored keys, old words, doubtful choices */
-    bool is_warning;         /* a note that says that the result is probably not what was meant */
-};
-/* "error", "warning" or "note". */
-const char *sw_diagnostic_level(const struct sw_diagnostic *diagnostic);
-
-struct sw_config; /* opaque: arena + one description + diagnostics */
-
 /* "key.path=value" overrides of a run file (--set); the place of a mistake is "--set", 1, column.
  */
 struct sw_override {
@@ -582,15 +569,6 @@ const struct sw_plan_config *sw_config_plan(const struct sw_config *config);
 /* Where the digest of a plan stands, also when there are errors; file NULL: nowhere. */
 struct sw_place sw_config_digest_place(const struct sw_config *config);
 
-/* Writes one diagnostic in the house form: "file:line:col: error: message" + source line + caret +
- * "help: ..." ; colour when asked. */
-void sw_diagnostic_print(FILE *out, const struct sw_diagnostic *diagnostic, bool colour);
-
-/* Parses a quantity: "80 GB", "2.5 TB/s", "3 us", "989 TFLOP/s", bare number. dimension: 'B' bytes,
- * 'b' bytes/s, 's' seconds, 'f' FLOP/s, '%' a share ("5 %" is 0.05). Returns 0, or -1 with the
- * reason in err. */
-int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_error *err);
-
 /* JSON Schema of that kind (draft 2020-12) to out, from the same field tables. */
 void sw_config_schema(FILE *out, enum sw_config_kind kind, const struct sw_launchers *launchers);
 /* The same tables as a page of Markdown. values: all that layers of models may have, for a run.
@@ -608,7 +586,6 @@ void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t ind
  * (prefix may be "") and the value without quotes; one with other than printable ASCII stands in
  * double quotes with escapes. An entry of a list is called by its name:
  * "cluster.links.nvlink.bandwidth". Both texts live until visit returns. */
-typedef void (*sw_config_visitor)(void *context, const char *path, const char *value);
 void sw_run_config_visit(const struct sw_run_config *run, const char *prefix,
                          sw_config_visitor visit, void *context);
 

@@ -2,7 +2,6 @@
 #include "core/config/internal.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 static bool complain(struct sw_config *c, const struct node *at, const struct field *field,
                      const char *message)
@@ -30,20 +29,6 @@ static bool read_pair(const struct node *node, double *a, double *b)
     return node->kind == NODE_SEQUENCE && node->count == 2 && node->first->kind == NODE_SCALAR &&
            node->last->kind == NODE_SCALAR && node->first->plain && node->last->plain &&
            sw_number_parse(node->first->text, a) && sw_number_parse(node->last->text, b);
-}
-
-bool sw_config_describe_curve(struct sw_config *c, struct node *root, struct sw_curve_file *out)
-{
-    if (root->kind != NODE_MAPPING) {
-        if (root->kind != NODE_BROKEN)
-            sw_config_error_at(
-                c, root,
-                sw_config_format(c, "the description of a curve must be a mapping, not %s",
-                                 sw_node_describe(c, root)),
-                "write 'points: [[1e6, 0.2], [1e9, 0.8]]'");
-        return false;
-    }
-    return sw_config_read_section(c, root, sw_curve_fields, out, UNKNOWN_ERROR).bad == 0;
 }
 
 /* A fraction, of a peak where the field tells no other maximum. */
@@ -138,7 +123,7 @@ static bool read_link_curve(struct sw_config *c, const struct field *field, stru
         return read_curve(c, field, value, base);
     struct node *root = sw_config_follow(c, field, value);
     struct sw_curve_file file = {.error = 0};
-    if (root == NULL || !sw_config_describe_curve(c, root, &file))
+    if (root == NULL || !c->hooks->describe(c, SW_CONFIG_CURVE, root, &file))
         return false;
     link->efficiency = file.curve;
     link->efficiency_error = file.error;
@@ -269,7 +254,7 @@ static bool read_links(struct sw_config *c, const struct field *field, struct no
             continue;
         }
         struct section section =
-            sw_config_read_section(c, item, sw_link_fields, link, UNKNOWN_ERROR);
+            sw_config_read_section(c, item, field->fields, link, UNKNOWN_ERROR);
         const bool in_words = link->spans < 0;
         good = read_bandwidth(c, &section, cluster, link) && section.bad == 0 && good;
         resolve_spans(cluster, link);
@@ -304,7 +289,7 @@ static void write_links(struct writer *w, const struct field *field, const void 
     w->open(w, field->key);
     for (int32_t i = 0; i < cluster->link_count; i++) {
         w->open_item(w, cluster->link[i].name);
-        sw_config_write_fields(w, sw_link_fields, &cluster->link[i]);
+        sw_config_write_fields(w, field->fields, &cluster->link[i]);
         w->close(w);
     }
     w->close(w);
@@ -312,12 +297,11 @@ static void write_links(struct writer *w, const struct field *field, const void 
 
 static void schema_links(struct sw_json *j, const struct field *field)
 {
-    (void)field;
     sw_json_text(j, "type", "array");
     sw_json_integer(j, "maxItems", SW_MAX_LINKS);
     sw_json_object(j, "items");
     sw_json_array(j, "allOf");
-    sw_config_schema_object(j, NULL, false, sw_link_fields);
+    sw_config_schema_object(j, NULL, false, field->fields);
     sw_json_end(j);
     sw_json_array(j, "oneOf");
     for (int32_t i = 0; i < 2; i++) {
@@ -458,47 +442,19 @@ static void write_betas(struct writer *w, const struct field *field, const void 
 
 const struct field_type sw_type_betas = {read_betas, write_betas, NULL, INSIDE_NOTHING, NULL};
 
-struct node *sw_config_follow(struct sw_config *c, const struct field *field, struct node *value)
-{
-    if (value->kind == NODE_MAPPING)
-        return value;
-    if (value->kind != NODE_SCALAR || value->text[0] == 0) {
-        sw_config_wrong_type(c, field, value, "a path or a mapping");
-        return NULL;
-    }
-    if (!sw_config_path_is_plain(c, value))
-        return NULL;
-    const char *path = sw_config_resolve(c, value->source, value->text);
-    struct stat info;
-    /* a Hugging Face folder is a model, too */
-    if (field->kind == SW_CONFIG_MODEL && path != NULL) {
-        const char *inside = sw_config_format(c, "%s/config.json", path);
-        path = stat(inside, &info) == 0 ? inside : path;
-    }
-    return sw_config_load(c, path, value);
-}
-
 static bool read_reference(struct sw_config *c, const struct field *field, struct node *value,
                            void *base)
 {
     void *out = (char *)base + field->offset;
     struct node *root = sw_config_follow(c, field, value);
-    if (root == NULL || !sw_config_is_kind(c, root, value, field->kind))
-        return false;
-    switch (field->kind) {
-    case SW_CONFIG_MODEL:
-        return sw_config_describe_model(c, root, out);
-    case SW_CONFIG_ACCELERATOR:
-        return sw_config_describe_accelerator(c, root, out);
-    default:
-        return sw_config_describe_cluster(c, root, out);
-    }
+    return root != NULL && c->hooks->is_kind(c, root, value, field->kind) &&
+           c->hooks->describe(c, field->kind, root, out);
 }
 
 static void write_reference(struct writer *w, const struct field *field, const void *base)
 {
     w->open(w, field->key);
-    sw_config_write_fields(w, sw_field_described(field), (const char *)base + field->offset);
+    sw_config_write_fields(w, field->described, (const char *)base + field->offset);
     w->close(w);
 }
 
@@ -508,7 +464,7 @@ static void schema_reference(struct sw_json *j, const struct field *field)
     sw_json_inline(j, NULL);
     sw_json_text(j, "type", "string");
     sw_json_end(j);
-    sw_config_schema_object(j, NULL, field->kind == SW_CONFIG_MODEL, sw_field_described(field));
+    sw_config_schema_object(j, NULL, field->kind == SW_CONFIG_MODEL, field->described);
     sw_json_end(j);
 }
 

@@ -93,13 +93,13 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
     if (!is_mapping(c, root, SW_CONFIG_MODEL))
         return false;
     out->path = root->source->file;
-    const enum family_fate family = sw_model_read_family(c, root, &out->shape);
+    const enum family_fate family = sw_model_read_family(c, sw_model_fields, root, &out->shape);
     if (family == FAMILY_REFUSED)
         return false;
-    struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_HUGGING_FACE);
-    c->knows_longest = sw_section_wrote(&s, "max_position_embeddings");
+    struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_ASKED);
+    c->keys->knows_longest = sw_section_wrote(&s, "max_position_embeddings");
     warn_of_dtypes(c, root);
-    c->plain_tokens = sw_model_plain_tokens(root);
+    c->keys->plain_tokens = sw_model_plain_tokens(root);
     const bool applied = family == FAMILY_KNOWN && sw_model_apply_family(c, &s, out);
     const bool agrees = s.bad != 0 || sw_model_check_rope(c, root, &out->shape);
     check_heads(c, &s, &out->shape);
@@ -152,9 +152,9 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
     if (!is_mapping(c, root, SW_CONFIG_CLUSTER))
         return false;
     out->path = root->source->file;
-    out->launchers = c->launchers;
+    out->launchers = c->keys->launchers;
     struct section s =
-        sw_config_read_section(c, root, c->tables->cluster, out, sw_unknown_settings(c));
+        sw_config_read_section(c, root, c->keys->tables->cluster, out, sw_unknown_settings(c));
     if (!sw_section_good(&s, "nodes", "accelerators_per_node", "links", NULL))
         return false;
     int64_t count = (int64_t)out->nodes * out->accelerators_per_node;
@@ -181,11 +181,11 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
         sw_config_warn_of_cluster(c, root, out);
     /* in a run, what it says counts as well */
     bool good = s.bad == 0;
-    for (int32_t i = 0; s.bad == 0 && c->kind == SW_CONFIG_CLUSTER && c->launchers != NULL &&
-                        c->launchers->row[i] != NULL;
+    for (int32_t i = 0; s.bad == 0 && c->keys->kind == SW_CONFIG_CLUSTER &&
+                        c->keys->launchers != NULL && c->keys->launchers->row[i] != NULL;
          i++)
-        if (c->launchers->row[i]->check_cluster != NULL)
-            good = c->launchers->row[i]->check_cluster(c, root, out) && good;
+        if (c->keys->launchers->row[i]->check_cluster != NULL)
+            good = c->keys->launchers->row[i]->check_cluster(c, root, out) && good;
     return good;
 }
 
@@ -321,8 +321,8 @@ static void check_job(struct sw_config *c, struct section *s, struct sw_run_conf
     if (run->nodes_least < run->nodes_most)
         complain(c, s, "job", "'nodes' must be one number for a job that does not train",
                  sw_config_format(c, "use nodes: %d", (int)run->nodes_most));
-    for (int32_t i = 0; c->launchers != NULL && c->launchers->row[i] != NULL; i++) {
-        const struct sw_launcher *row = c->launchers->row[i];
+    for (int32_t i = 0; c->keys->launchers != NULL && c->keys->launchers->row[i] != NULL; i++) {
+        const struct sw_launcher *row = c->keys->launchers->row[i];
         if (row->check_job != NULL && !row->check_job(c, sw_section_place(s, "job"), run))
             s->bad |= UINT64_C(1) << (sw_field_find(s->fields, "job") - s->fields);
     }
@@ -332,9 +332,9 @@ static bool check_settings(struct sw_config *c, const struct node *root,
                            const struct sw_run_config *run)
 {
     bool good = true;
-    for (int32_t i = 0; c->launchers != NULL && c->launchers->row[i] != NULL; i++)
-        if (c->launchers->row[i]->check_run != NULL)
-            good = c->launchers->row[i]->check_run(c, root, run) && good;
+    for (int32_t i = 0; c->keys->launchers != NULL && c->keys->launchers->row[i] != NULL; i++)
+        if (c->keys->launchers->row[i]->check_run != NULL)
+            good = c->keys->launchers->row[i]->check_run(c, root, run) && good;
     return good;
 }
 
@@ -346,7 +346,8 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     out->optimizer.beta1 = 0.9;
     out->optimizer.beta2 = 0.95;
     out->recompute_auto = true;
-    struct section s = sw_config_read_section(c, root, c->tables->run, out, sw_unknown_settings(c));
+    struct section s =
+        sw_config_read_section(c, root, c->keys->tables->run, out, sw_unknown_settings(c));
     out->mesh_dim_place = place_of(&s, "mesh_dim");
     out->batch_place = place_of(&s, "global_batch_size");
     out->sequence_place = place_of(&s, "sequence_length");
@@ -365,7 +366,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     out->says_steps = steps != NULL && !sw_node_is_null(steps);
     out->time_is_ceiling = time == NULL || sw_node_is_null(time);
     if (out->time_is_ceiling)
-        time = sw_launcher_time(&out->cluster, c->cluster_root);
+        time = sw_launcher_time(&out->cluster, c->keys->cluster_root);
     if (time != NULL)
         out->time_place = (struct sw_place){time->source->file, time->line, time->column};
     if (out->directory == NULL)
@@ -392,7 +393,8 @@ bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_p
         return false;
     const struct node *digest = sw_node_find(root, "digest"), *old = sw_node_find(root, "program");
     if (digest != NULL)
-        c->digest_place = (struct sw_place){digest->source->file, digest->line, digest->column};
+        c->keys->digest_place =
+            (struct sw_place){digest->source->file, digest->line, digest->column};
     if (old != NULL) {
         sw_config_error_at(
             c, old->key,
@@ -425,5 +427,19 @@ bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_p
         out->program_place[k] = key_place_of(programs, kind[k].key);
     out->mesh_place = key_place_of(decision, "mesh_dim");
     out->order_place = key_place_of(decision, "axis_order");
-    return sw_config_read_section(c, root, c->tables->plan, out, UNKNOWN_ERROR).bad == 0;
+    return sw_config_read_section(c, root, c->keys->tables->plan, out, UNKNOWN_ERROR).bad == 0;
+}
+
+bool sw_config_describe_curve(struct sw_config *c, struct node *root, struct sw_curve_file *out)
+{
+    if (root->kind != NODE_MAPPING) {
+        if (root->kind != NODE_BROKEN)
+            sw_config_error_at(
+                c, root,
+                sw_config_format(c, "the description of a curve must be a mapping, not %s",
+                                 sw_node_describe(c, root)),
+                "write 'points: [[1e6, 0.2], [1e9, 0.8]]'");
+        return false;
+    }
+    return sw_config_read_section(c, root, sw_curve_fields, out, UNKNOWN_ERROR).bad == 0;
 }

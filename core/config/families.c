@@ -324,9 +324,9 @@ static int read_name(struct sw_config *c, const struct node *item, const char *c
 }
 
 /* The family that a list of architectures (or one) names; -1: reported. */
-static int read_architectures(struct sw_config *c, const struct node *value, bool *refused)
+static int read_architectures(struct sw_config *c, const struct field *field,
+                              const struct node *value, bool *refused)
 {
-    const struct field *field = sw_field_find(sw_model_fields, "architectures");
     if (value->kind == NODE_SEQUENCE && value->count == 0)
         sw_config_error_at(c, value, "'architectures' is an empty list",
                            sw_config_example(c, field));
@@ -349,8 +349,8 @@ static int read_architectures(struct sw_config *c, const struct node *value, boo
     return family;
 }
 
-enum family_fate sw_model_read_family(struct sw_config *c, const struct node *root,
-                                      struct sw_model *model)
+enum family_fate sw_model_read_family(struct sw_config *c, const struct field *fields,
+                                      const struct node *root, struct sw_model *model)
 {
     const struct node *names = sw_node_find(root, "architectures");
     const struct node *type = sw_node_find(root, "model_type");
@@ -359,13 +359,13 @@ enum family_fate sw_model_read_family(struct sw_config *c, const struct node *ro
     int named = SW_FAMILY_LLAMA, typed = SW_FAMILY_LLAMA;
     bool refused = false;
     if (has_names)
-        named = read_architectures(c, names, &refused);
+        named = read_architectures(c, sw_field_find(fields, "architectures"), names, &refused);
     if (has_type && !refused) {
         typed = -1;
         if (type->kind == NODE_SCALAR)
             typed = read_name(c, type, sw_family_model_types, "model_type", &refused);
         else
-            sw_config_wrong_type(c, sw_field_find(sw_model_fields, "model_type"), type, "a string");
+            sw_config_wrong_type(c, sw_field_find(fields, "model_type"), type, "a string");
     }
     if (refused)
         return FAMILY_REFUSED;
@@ -644,4 +644,31 @@ bool sw_model_apply_family(struct sw_config *c, struct section *s, struct sw_mod
     const bool good = apply_keys(c, s, m);
     require_keys(c, s, m->shape.family);
     return good;
+}
+
+/* A file from a hub has keys that no list can foresee. */
+bool sw_model_is_hugging_face(const struct node *map)
+{
+    const char *dot = strrchr(map->source->file, '.');
+    return (dot != NULL && strcmp(dot, ".json") == 0) || sw_node_find(map, "model_type") != NULL ||
+           sw_node_find(map, "torch_dtype") != NULL ||
+           sw_node_find(map, "transformers_version") != NULL;
+}
+
+/* Whether it is a model's name as Hugging Face has it, OWNER/NAME, rather than a path. */
+static bool is_of_a_hub(const struct node *value)
+{
+    const char *slash = strchr(value->text, '/'), *dot = strrchr(value->text, '.');
+    return value->key != NULL && strcmp(value->key->text, "model") == 0 && slash != NULL &&
+           slash != value->text && slash[1] != '\0' && strchr(slash + 1, '/') == NULL &&
+           value->text[0] != '.' && value->text[0] != '~' &&
+           (dot == NULL ||
+            (strcmp(dot, ".yaml") != 0 && strcmp(dot, ".yml") != 0 && strcmp(dot, ".json") != 0));
+}
+
+const char *sw_model_no_file(const struct node *value)
+{
+    return is_of_a_hub(value)
+               ? "models are not downloaded here: save its config.json, and name that file"
+               : NULL;
 }

@@ -68,7 +68,7 @@ const char *sw_launcher_key_with(const struct sw_launchers *launchers,
 
 enum unknown_keys sw_unknown_settings(const struct sw_config *c)
 {
-    return c->launchers == NULL ? UNKNOWN_SETTINGS : UNKNOWN_ERROR;
+    return c->keys->launchers == NULL ? UNKNOWN_MAPPINGS : UNKNOWN_ERROR;
 }
 
 /* The sections in place of the row that holds it. Returns how many. */
@@ -132,12 +132,36 @@ void sw_tables_make(struct tables *out, const struct sw_launchers *launchers)
     copy_table(out->plan, sw_plan_fields, out, launchers);
 }
 
+static const struct field *fields_of(enum sw_config_kind kind)
+{
+    switch (kind) {
+    case SW_CONFIG_MODEL:
+        return sw_model_fields;
+    case SW_CONFIG_ACCELERATOR:
+        return sw_accelerator_fields;
+    case SW_CONFIG_CLUSTER:
+        return sw_cluster_fields;
+    case SW_CONFIG_RUN:
+        return sw_run_fields;
+    case SW_CONFIG_PLAN:
+        return sw_plan_fields;
+    case SW_CONFIG_PROFILE:
+        return sw_profile_fields;
+    case SW_CONFIG_CURVE:
+        return sw_curve_fields;
+    case SW_CONFIG_FABRIC:
+        return sw_fabric_fields;
+    default:
+        return NULL;
+    }
+}
+
 const struct field *sw_tables_of(const struct tables *tables, enum sw_config_kind kind)
 {
     return kind == SW_CONFIG_CLUSTER ? tables->cluster
            : kind == SW_CONFIG_RUN   ? tables->run
            : kind == SW_CONFIG_PLAN  ? tables->plan
-                                     : sw_config_fields(kind);
+                                     : fields_of(kind);
 }
 
 /* ---- What null takes away ---- */

@@ -1,5 +1,5 @@
-/* Warnings of what is allowed and hardly meant: figures without their unit, sizes that do not go
- * together. Each says what was probably meant; none changes anything. */
+/* Warnings of what is allowed and hardly meant: sizes that do not go together. Each says what was
+ * probably meant; none changes anything. */
 #include "core/base/device.h"
 #include "core/config/internal.h"
 
@@ -7,58 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double far_from_usual = 1e4; /* no guess of a unit goes so far from the example */
-
 /* A step of more tokens than this, and of more on each accelerator, is no training run: the largest
  * published ones have some 16 million in all ("The Llama 3 Herd of Models", arXiv:2407.21783,
  * section 3.4.1). */
 static const double many_tokens = 1 << 30, many_tokens_each = 1 << 24;
-
-/* What a figure without a unit was probably meant to be, NULL: nobody knows. */
-static const char *guess_unit(struct sw_config *c, const struct field *field, char dimension,
-                              const char *text, double number)
-{
-    double usual = 0, meant = 0;
-    const char *end;
-    sw_quantity_scan(field->example, dimension, &usual, &end);
-    const char *unit = sw_quantity_nearest_unit(dimension, number, usual);
-    const char *guess = sw_config_format(c, "%s %s", text, unit);
-    if (sw_quantity_scan(guess, dimension, &meant, &end) != QUANTITY_OK || meant < field->least ||
-        meant > field->most || meant > usual * far_from_usual || meant < usual / far_from_usual)
-        return NULL;
-    /* the same figure of a link is found in both units */
-    if (strncmp(field->key, "bandwidth", 9) == 0 && strcmp(unit + 1, "B/s") == 0)
-        return sw_config_format(c, "did you mean '%s', or in bits '%s %cb/s'?", guess, text,
-                                unit[0]);
-    return sw_config_format(c, "did you mean '%s'?", guess);
-}
-
-void sw_config_warn_of_quantity(struct sw_config *c, const struct field *field,
-                                const struct node *value, double number, const char *unit)
-{
-    static const char dimensions[] = {'B', 'b', 's', 'f'};
-    static const char *const plain[] = {"bytes", "bytes per second", "seconds", "FLOP/s"};
-    const int kind = (int)field->type - (int)FIELD_BYTES;
-    /* 0 is a word of its own where a row admits it: none, no limit; a default has no place */
-    if ((field->least == 0 && field->most == 0) || number == 0 || value->source == NULL ||
-        (number >= field->least && number <= field->most))
-        return;
-    const char *text = sw_config_shown(c, value->text);
-    const char *help =
-        unit[0] == '\0' ? guess_unit(c, field, dimensions[kind], text, number) : NULL;
-    if (help != NULL)
-        sw_config_warn_at(
-            c, value,
-            sw_config_format(c, "'%s: %s' has no unit, so it is %s", field->key, text, plain[kind]),
-            help);
-    else
-        sw_config_warn_at(
-            c, value,
-            sw_config_format(c, "'%s: %s'%s%s is %s than any known one", field->key, text,
-                             unit[0] == '\0' ? " " : "", unit[0] == '\0' ? plain[kind] : "",
-                             number < field->least ? "less" : "more"),
-            sw_config_format(c, "look at the unit: a usual figure is '%s'", field->example));
-}
 
 /* ---- A cluster ---- */
 
@@ -201,17 +153,17 @@ static void warn_of_links(struct sw_config *c, const struct node *root,
 static void warn_of_settings(struct sw_config *c, const struct node *root,
                              const struct sw_cluster_config *cluster)
 {
-    for (int32_t i = 0; c->launchers != NULL && c->launchers->row[i] != NULL; i++)
-        if (c->launchers->row[i]->warn != NULL)
-            c->launchers->row[i]->warn(c, root, cluster);
+    for (int32_t i = 0; c->keys->launchers != NULL && c->keys->launchers->row[i] != NULL; i++)
+        if (c->keys->launchers->row[i]->warn != NULL)
+            c->keys->launchers->row[i]->warn(c, root, cluster);
 }
 
 void sw_config_warn_of_cluster(struct sw_config *c, const struct node *root,
                                const struct sw_cluster_config *cluster)
 {
     warn_of_links(c, root, cluster);
-    c->cluster_root = root;
-    if (c->kind == SW_CONFIG_CLUSTER) /* a run may say otherwise */
+    c->keys->cluster_root = root;
+    if (c->keys->kind == SW_CONFIG_CLUSTER) /* a run may say otherwise */
         warn_of_settings(c, root, cluster);
 }
 
@@ -248,7 +200,7 @@ static void warn_of_sequence(struct sw_config *c, const struct node *at,
         sw_config_warn_at(c, at, "'sequence_length: 1' leaves nothing to attend to",
                           "it is the number of tokens of one sequence, for example: "
                           "sequence_length: 4096");
-    if (c->knows_longest && run->sequence_length > longest)
+    if (c->keys->knows_longest && run->sequence_length > longest)
         sw_config_warn_at(
             c, at,
             sw_config_format(c,
@@ -266,7 +218,7 @@ static void warn_of_sequence(struct sw_config *c, const struct node *at,
 static void warn_of_chunks(struct sw_config *c, const struct node *at, const char *key,
                            int64_t tokens)
 {
-    if (at == NULL || c->plain_tokens == 0 || tokens <= c->plain_tokens)
+    if (at == NULL || c->keys->plain_tokens == 0 || tokens <= c->keys->plain_tokens)
         return;
     sw_config_warn_at(
         c, at,
@@ -274,11 +226,11 @@ static void warn_of_chunks(struct sw_config *c, const struct node *at, const cha
                          "'%s: %" PRId64 "' is beyond %" PRId64
                          " tokens, from where on the model's 'dual_chunk_attention_config' "
                          "changes attention; here it is computed as without",
-                         key, tokens, c->plain_tokens),
+                         key, tokens, c->keys->plain_tokens),
         sw_config_format(c,
                          "transformers passes that key over, too, and vLLM does not; use %s: "
                          "%" PRId64,
-                         key, c->plain_tokens));
+                         key, c->keys->plain_tokens));
 }
 
 /* A sequence that is made may be longer than one that is trained. */
@@ -286,7 +238,7 @@ static void warn_of_served(struct sw_config *c, const struct node *at,
                            const struct sw_run_config *run)
 {
     const int64_t longest = run->model.shape.max_position_embeddings;
-    if (at == NULL || !c->knows_longest || run->serve_max_tokens <= longest)
+    if (at == NULL || !c->keys->knows_longest || run->serve_max_tokens <= longest)
         return;
     sw_config_warn_at(c, at,
                       sw_config_format(c,

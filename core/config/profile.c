@@ -172,14 +172,14 @@ static bool read_profile(struct sw_config *c, const struct field *field, struct 
 {
     struct sw_profile_config *out =
         (struct sw_profile_config *)(void *)((char *)base + field->offset);
-    c->profile_at = value;
+    c->keys->profile_at = value;
     memset(out, 0, sizeof *out);
     if (is_auto(value))
         return true;
     if (value->kind != NODE_MAPPING && (value->kind != NODE_SCALAR || value->text[0] == 0))
         return sw_config_wrong_type(c, field, value, "'auto', a path or a mapping");
     struct node *root = sw_config_follow(c, field, value);
-    return root != NULL && sw_config_is_kind(c, root, value, SW_CONFIG_PROFILE) &&
+    return root != NULL && c->hooks->is_kind(c, root, value, SW_CONFIG_PROFILE) &&
            sw_config_describe_profile(c, root, out);
 }
 
@@ -224,7 +224,7 @@ static bool take_measured(struct sw_config *c, struct sw_cluster_config *cluster
     if (path == NULL)
         return true;
     struct node *root = sw_config_load(c, path, NULL);
-    c->profile_at = root;
+    c->keys->profile_at = root;
     return root != NULL && sw_config_describe_profile(c, root, &cluster->profile);
 }
 
@@ -306,8 +306,8 @@ static void adopt(struct sw_config *c, struct sw_profile_config *p,
         p->matmul.point[i].fraction =
             p->matmul.point[i].fraction < best ? p->matmul.point[i].fraction : best;
     widen_band(c, p, assumed, &about);
-    if (c->profile_at != NULL)
-        sw_config_note_at(c, c->profile_at,
+    if (c->keys->profile_at != NULL)
+        sw_config_note_at(c, c->keys->profile_at,
                           sw_config_format(c,
                                            "the profile %s was measured on %s, a sibling of %s: "
                                            "the band around its times %s%s%s%s",
@@ -362,7 +362,7 @@ static bool settle_serving(struct sw_config *c, const struct sw_cluster_config *
 {
     if (!has_serving(&cluster->accelerator)) {
         sw_config_error_at(
-            c, c->profile_at,
+            c, c->keys->profile_at,
             sw_config_format(c, "the profile '%s' is of servers on GPUs; device %s has none",
                              serving_name,
                              sw_word(sw_words_device, (int32_t)cluster->accelerator.device)),
@@ -388,9 +388,9 @@ bool sw_config_settle_profile(struct sw_config *c, struct sw_cluster_config *clu
     if (is_of_other(p, a) && has_name(a->siblings, p->accelerator)) {
         adopt(c, p, a, &assumed);
     } else if (is_of_other(p, a)) {
-        if (c->profile_at != NULL)
+        if (c->keys->profile_at != NULL)
             sw_config_note_at(
-                c, c->profile_at,
+                c, c->keys->profile_at,
                 sw_config_format(
                     c, "the profile %s was measured on %s, not on %s: the default profile is used",
                     sw_config_quote(c, p->name), p->accelerator, a->name));

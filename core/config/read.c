@@ -13,7 +13,7 @@ static void count_keys(const struct sw_config *c, const struct node *root,
         hits[kind] = 0;
         if (kind == SW_CONFIG_PLAN)
             continue;
-        for (const struct field *f = sw_tables_of(c->tables, (enum sw_config_kind)kind);
+        for (const struct field *f = sw_tables_of(c->keys->tables, (enum sw_config_kind)kind);
              f->key != NULL; f++)
             hits[kind] += strcmp(f->key, "name") != 0 && sw_node_find(root, f->key) != NULL;
     }
@@ -34,6 +34,12 @@ static enum sw_config_kind guess_kind(const struct sw_config *c, const struct no
             best = (enum sw_config_kind)kind;
         }
     return best;
+}
+
+static void set_kind(struct sw_config *c, enum sw_config_kind kind)
+{
+    c->keys->kind = kind;
+    c->generated = kind == SW_CONFIG_PLAN;
 }
 
 /* What the mapping is, where it is plainly not of that kind. */
@@ -77,7 +83,7 @@ static const char *other_kind_help(struct sw_config *c, const struct node *root,
         return sw_config_format(c, "a link of a cluster names it, 'efficiency: %s'", file);
     if (found == SW_CONFIG_FABRIC)
         return sw_config_format(c, "a cluster or a run names it, '%s: {fabric: %s}'",
-                                sw_launcher_key_with(c->launchers, &sw_type_fabric), file);
+                                sw_launcher_key_with(c->keys->launchers, &sw_type_fabric), file);
     if (found == SW_CONFIG_ACCELERATOR)
         return sw_config_format(c, "a cluster names it, 'accelerator: %s'; a run names the cluster",
                                 file);
@@ -99,9 +105,10 @@ static const char *other_kind_help(struct sw_config *c, const struct node *root,
                             known ? ", '" : "", sw_config_shown_path(c, run), known ? "'" : "");
 }
 
-bool sw_config_is_kind(struct sw_config *c, const struct node *root, const struct node *place,
-                       enum sw_config_kind kind)
+static bool is_kind(struct sw_config *c, const struct node *root, const struct node *place,
+                    int32_t wanted)
 {
+    const enum sw_config_kind kind = (enum sw_config_kind)wanted;
     const enum sw_config_kind found = plain_kind(c, root, kind);
     if (found == kind)
         return true;
@@ -173,48 +180,48 @@ static void note_paths(const struct node *root, struct sw_run_config *run)
 
 static void describe_kind(struct sw_config *c, struct node *root)
 {
-    switch (c->kind) {
+    switch (c->keys->kind) {
     case SW_CONFIG_MODEL:
-        c->model = sw_config_alloc(c, sizeof *c->model);
-        if (c->model != NULL)
-            sw_config_describe_model(c, root, c->model);
+        c->keys->model = sw_config_alloc(c, sizeof *c->keys->model);
+        if (c->keys->model != NULL)
+            sw_config_describe_model(c, root, c->keys->model);
         break;
     case SW_CONFIG_ACCELERATOR:
-        c->accelerator = sw_config_alloc(c, sizeof *c->accelerator);
-        if (c->accelerator != NULL)
-            sw_config_describe_accelerator(c, root, c->accelerator);
+        c->keys->accelerator = sw_config_alloc(c, sizeof *c->keys->accelerator);
+        if (c->keys->accelerator != NULL)
+            sw_config_describe_accelerator(c, root, c->keys->accelerator);
         break;
     case SW_CONFIG_CLUSTER:
-        c->cluster = sw_config_alloc(c, sizeof *c->cluster);
-        if (c->cluster != NULL && sw_config_describe_cluster(c, root, c->cluster))
-            sw_config_settle_profile(c, c->cluster);
+        c->keys->cluster = sw_config_alloc(c, sizeof *c->keys->cluster);
+        if (c->keys->cluster != NULL && sw_config_describe_cluster(c, root, c->keys->cluster))
+            sw_config_settle_profile(c, c->keys->cluster);
         break;
     case SW_CONFIG_PROFILE:
-        c->profile = sw_config_alloc(c, sizeof *c->profile);
-        if (c->profile != NULL)
-            sw_config_describe_profile(c, root, c->profile);
+        c->keys->profile = sw_config_alloc(c, sizeof *c->keys->profile);
+        if (c->keys->profile != NULL)
+            sw_config_describe_profile(c, root, c->keys->profile);
         break;
     case SW_CONFIG_CURVE:
-        c->curve = sw_config_alloc(c, sizeof *c->curve);
-        if (c->curve != NULL)
-            sw_config_describe_curve(c, root, c->curve);
+        c->keys->curve = sw_config_alloc(c, sizeof *c->keys->curve);
+        if (c->keys->curve != NULL)
+            sw_config_describe_curve(c, root, c->keys->curve);
         break;
     case SW_CONFIG_FABRIC:
-        c->fabric = sw_config_alloc(c, sizeof *c->fabric);
-        if (c->fabric != NULL)
-            sw_config_describe_fabric(c, root, c->fabric);
+        c->keys->fabric = sw_config_alloc(c, sizeof *c->keys->fabric);
+        if (c->keys->fabric != NULL)
+            sw_config_describe_fabric(c, root, c->keys->fabric);
         break;
     case SW_CONFIG_PLAN:
-        c->plan = sw_config_alloc(c, sizeof *c->plan);
-        if (c->plan == NULL || !sw_config_describe_plan(c, root, c->plan))
+        c->keys->plan = sw_config_alloc(c, sizeof *c->keys->plan);
+        if (c->keys->plan == NULL || !sw_config_describe_plan(c, root, c->keys->plan))
             break;
-        c->run = &c->plan->run;
-        note_paths(sw_node_find(root, "run"), c->run);
+        c->keys->run = &c->keys->plan->run;
+        note_paths(sw_node_find(root, "run"), c->keys->run);
         break;
     default:
-        c->run = sw_config_alloc(c, sizeof *c->run);
-        if (c->run != NULL && sw_config_describe_run(c, root, c->run))
-            note_paths(root, c->run);
+        c->keys->run = sw_config_alloc(c, sizeof *c->keys->run);
+        if (c->keys->run != NULL && sw_config_describe_run(c, root, c->keys->run))
+            note_paths(root, c->keys->run);
         break;
     }
 }
@@ -222,24 +229,25 @@ static void describe_kind(struct sw_config *c, struct node *root)
 static void describe(struct sw_config *c, struct node *root, const struct sw_override *overrides,
                      int32_t override_count)
 {
-    if (c->kind == SW_CONFIG_UNKNOWN)
-        c->kind = guess_kind(c, root);
-    if (c->kind == SW_CONFIG_UNKNOWN) {
+    if (c->keys->kind == SW_CONFIG_UNKNOWN)
+        set_kind(c, guess_kind(c, root));
+    if (c->keys->kind == SW_CONFIG_UNKNOWN) {
         sw_config_error_at(
             c, root, "neither a model, an accelerator, a profile, a cluster, a run nor a plan",
             "a model has 'hidden_size', an accelerator 'peak', a profile 'matmul', "
             "a cluster 'nodes', a run 'global_batch_size'");
         return;
     }
-    if (!sw_config_is_kind(c, root, root, c->kind))
+    if (!is_kind(c, root, root, (int32_t)c->keys->kind))
         return;
-    const bool planned = c->kind == SW_CONFIG_PLAN;
+    const bool planned = c->keys->kind == SW_CONFIG_PLAN;
     if (planned && !is_plan(c, root))
         return;
     struct node *changed = planned ? sw_node_find(root, "run") : root;
-    const struct field *fields = sw_tables_of(c->tables, planned ? SW_CONFIG_RUN : c->kind);
+    const struct field *fields =
+        sw_tables_of(c->keys->tables, planned ? SW_CONFIG_RUN : c->keys->kind);
     for (int32_t i = 0; i < override_count && changed != NULL && changed->kind == NODE_MAPPING; i++)
-        sw_config_apply_override(c, changed, fields, overrides[i].text, i);
+        sw_config_apply_override(c, changed, fields, c->keys->tables->run, overrides[i].text, i);
     describe_kind(c, root);
 }
 
@@ -253,17 +261,61 @@ static struct sw_config *finish(struct sw_config *c, struct sw_error *err)
     return NULL;
 }
 
+/* What the engine asks. */
+static enum key_fate fate(struct sw_config *c, const struct node *value)
+{
+    const enum key_fate found = sw_model_key_fate(c, value);
+    /* what is known to be without effect is told of the model's own file, not of every run that
+     * names it; what nobody knows is told always */
+    return found == KEY_NOTED && c->keys->kind != SW_CONFIG_MODEL ? KEY_IGNORED : found;
+}
+
+static void forget(struct sw_config *c, const struct field *fields, const struct field *field,
+                   void *base)
+{
+    sw_launcher_clear(c->keys->launchers, fields, field, base);
+}
+
+static bool describe_reference(struct sw_config *c, int32_t kind, struct node *root, void *out)
+{
+    switch (kind) {
+    case SW_CONFIG_MODEL:
+        return sw_config_describe_model(c, root, out);
+    case SW_CONFIG_ACCELERATOR:
+        return sw_config_describe_accelerator(c, root, out);
+    case SW_CONFIG_CURVE:
+        return sw_config_describe_curve(c, root, out);
+    case SW_CONFIG_RUN:
+        return sw_config_describe_run(c, root, out);
+    default:
+        return sw_config_describe_cluster(c, root, out);
+    }
+}
+
+static const struct sw_key_hooks hooks = {
+    .fate = fate,
+    .is_foreign = sw_model_is_hugging_face,
+    .no_file = sw_model_no_file,
+    .own_name = sw_key_elsewhere,
+    .forget = forget,
+    .is_kind = is_kind,
+    .describe = describe_reference,
+};
+
 /* NULL: no memory (err filled). */
 static struct sw_config *begin(enum sw_config_kind kind, const struct sw_launchers *launchers,
                                struct sw_error *err)
 {
     struct sw_config *c = calloc(1, sizeof *c);
     if (c != NULL) {
-        c->kind = kind;
-        c->launchers = launchers;
-        c->tables = sw_config_alloc(c, sizeof *c->tables);
-        if (c->tables != NULL) {
-            sw_tables_make(c->tables, launchers);
+        c->hooks = &hooks;
+        c->keys = sw_config_alloc(c, sizeof *c->keys);
+        struct tables *tables = sw_config_alloc(c, sizeof *tables);
+        if (c->keys != NULL && tables != NULL) {
+            set_kind(c, kind);
+            c->keys->launchers = launchers;
+            c->keys->tables = tables;
+            sw_tables_make(c->keys->tables, launchers);
             return c;
         }
         sw_config_free(c);
@@ -281,8 +333,8 @@ struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
     if (c == NULL)
         return NULL;
     struct node *root = sw_config_load(c, path, NULL);
-    c->is_yaml = root != NULL;
-    if (c->is_yaml)
+    c->keys->is_yaml = root != NULL;
+    if (c->keys->is_yaml)
         describe(c, root, overrides, override_count);
     return finish(c, err);
 }
@@ -299,8 +351,8 @@ struct sw_config *sw_config_read_text(const char *name, const char *text, size_t
     struct source *source =
         sw_config_new_source(c, name, sw_config_copy(c, text, text_bytes), text_bytes);
     struct node *root = source != NULL && !c->failed ? sw_config_parse(c, source) : NULL;
-    c->is_yaml = root != NULL;
-    if (c->is_yaml)
+    c->keys->is_yaml = root != NULL;
+    if (c->keys->is_yaml)
         describe(c, root, overrides, override_count);
     return finish(c, err);
 }
@@ -315,7 +367,7 @@ void sw_config_free(struct sw_config *config)
 
 int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err)
 {
-    struct sw_run_config *run = config->run;
+    struct sw_run_config *run = config->keys->run;
     if (run == NULL || config->error_count > 0)
         return 0;
     char *here = getcwd(NULL, 0);
@@ -338,12 +390,12 @@ int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err
 
 enum sw_config_kind sw_config_get_kind(const struct sw_config *config)
 {
-    return config->kind;
+    return config->keys->kind;
 }
 
 bool sw_config_is_yaml(const struct sw_config *config)
 {
-    return config->is_yaml;
+    return config->keys->is_yaml;
 }
 
 int32_t sw_config_error_count(const struct sw_config *config)
@@ -363,45 +415,46 @@ const struct sw_diagnostic *sw_config_diagnostic(const struct sw_config *config,
 
 const struct sw_model_config *sw_config_model(const struct sw_config *config)
 {
-    return config->error_count == 0 ? config->model : NULL;
+    return config->error_count == 0 ? config->keys->model : NULL;
 }
 
 const struct sw_accelerator_config *sw_config_accelerator(const struct sw_config *config)
 {
-    return config->error_count == 0 ? config->accelerator : NULL;
+    return config->error_count == 0 ? config->keys->accelerator : NULL;
 }
 
 const struct sw_cluster_config *sw_config_cluster(const struct sw_config *config)
 {
-    return config->error_count == 0 ? config->cluster : NULL;
+    return config->error_count == 0 ? config->keys->cluster : NULL;
 }
 
 const struct sw_profile_config *sw_config_profile(const struct sw_config *config)
 {
-    return config->error_count == 0 ? config->profile : NULL;
+    return config->error_count == 0 ? config->keys->profile : NULL;
 }
 
 const struct sw_curve *sw_config_curve(const struct sw_config *config)
 {
-    return config->error_count == 0 && config->curve != NULL ? &config->curve->curve : NULL;
+    return config->error_count == 0 && config->keys->curve != NULL ? &config->keys->curve->curve
+                                                                   : NULL;
 }
 
 const struct sw_fabric_config *sw_config_fabric(const struct sw_config *config)
 {
-    return config->error_count == 0 ? config->fabric : NULL;
+    return config->error_count == 0 ? config->keys->fabric : NULL;
 }
 
 const struct sw_run_config *sw_config_run(const struct sw_config *config)
 {
-    return config->error_count == 0 ? config->run : NULL;
+    return config->error_count == 0 ? config->keys->run : NULL;
 }
 
 const struct sw_plan_config *sw_config_plan(const struct sw_config *config)
 {
-    return config->error_count == 0 ? config->plan : NULL;
+    return config->error_count == 0 ? config->keys->plan : NULL;
 }
 
 struct sw_place sw_config_digest_place(const struct sw_config *config)
 {
-    return config->digest_place;
+    return config->keys->digest_place;
 }

@@ -89,14 +89,10 @@ static void write_texts(struct writer *w, const struct field *field, const void 
     free(text);
 }
 
-/* A text, or a list of them. */
 static void schema_texts(struct sw_json *j, const struct field *field)
 {
-    static const char schema[] =
-        "\"anyOf\": [{\"type\": [\"string\", \"number\"]}, {\"type\": \"array\", \"items\": "
-        "{\"type\": [\"string\", \"number\"]}}]";
     (void)field;
-    sw_json_raw(j, NULL, schema, sizeof schema - 1);
+    sw_config_schema_texts(j);
 }
 
 const struct field_type sw_type_texts = {read_texts, write_texts, schema_texts, INSIDE_NOTHING,
@@ -162,8 +158,8 @@ static const char *variable_is_taken(const struct sw_config *c, const char *name
                                         "SHELLOPTS", "UID",           "BASH_ENV", "ENV",
                                         "IFS",       "PS4",           "_"};
     *help = "set another one";
-    for (int32_t i = 0; c->launchers != NULL && c->launchers->row[i] != NULL; i++) {
-        const struct sw_launcher *row = c->launchers->row[i];
+    for (int32_t i = 0; c->keys->launchers != NULL && c->keys->launchers->row[i] != NULL; i++) {
+        const struct sw_launcher *row = c->keys->launchers->row[i];
         const char *why = row->variable_is_taken != NULL ? row->variable_is_taken(name) : NULL;
         if (row->variable_help != NULL)
             *help = row->variable_help;
@@ -213,7 +209,7 @@ static bool read_variable(struct sw_config *c, const struct field *field, const 
                                        "characters, not %s",
                                        name, sw_node_describe(c, value)),
                       sw_config_example(c, field));
-    for (const char *p = strchr(value->text, '$'); p != NULL && c->kind != SW_CONFIG_PLAN;
+    for (const char *p = strchr(value->text, '$'); p != NULL && c->keys->kind != SW_CONFIG_PLAN;
          p = strchr(p + 1, '$'))
         if ((p[1] == '{' || p[1] == '(') && sw_shell_variable_length(p) == 0)
             return refuse(c, value,
@@ -339,7 +335,7 @@ static bool read_fabric(struct sw_config *c, const struct field *field, struct n
                         void *base)
 {
     struct node *root = sw_config_follow(c, field, value);
-    return root != NULL && sw_config_is_kind(c, root, value, SW_CONFIG_FABRIC) &&
+    return root != NULL && c->hooks->is_kind(c, root, value, SW_CONFIG_FABRIC) &&
            sw_config_describe_fabric(
                c, root, (struct sw_fabric_config *)(void *)((char *)base + field->offset));
 }

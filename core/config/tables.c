@@ -446,6 +446,7 @@ const struct field sw_link_fields[] = {
               "number, those of all nodes"},
     {.key = "bandwidth",
      .type = FIELD_BANDWIDTH,
+     .in_bits = true,
      KEPT(bandwidth, bandwidth),
      .least = 1e6,
      .most = 1e14,
@@ -457,6 +458,7 @@ const struct field sw_link_fields[] = {
               "second; this or bandwidth_per_node is needed"},
     {.key = "bandwidth_per_node",
      .type = FIELD_BANDWIDTH,
+     .in_bits = true,
      KEPT(bandwidth_per_node, bandwidth),
      .least = 1e6,
      .most = 1e15,
@@ -550,6 +552,7 @@ const struct field sw_link_fields[] = {
 static const struct field storage_fields[] = {
     {.key = "bandwidth",
      .type = FIELD_BANDWIDTH,
+     .in_bits = true,
      AT(storage_bandwidth),
      .least = 1e6,
      .most = 1e15,
@@ -610,6 +613,7 @@ const struct field sw_cluster_fields[] = {
      .required = true,
      .custom = &sw_type_reference,
      .kind = SW_CONFIG_ACCELERATOR,
+     .described = sw_accelerator_fields,
      .example = "h100.yaml",
      .about = "the accelerator that all nodes have: its file, or its keys"},
     {.key = "host_memory",
@@ -638,6 +642,8 @@ const struct field sw_cluster_fields[] = {
      AT(profile),
      .custom = &sw_type_profile,
      .kind = SW_CONFIG_PROFILE,
+     .described = sw_profile_fields,
+     .zero_word = SW_PROFILE_AUTO,
      .example = "../profiles/llm-foundry-2023-h100-sxm-80gb.yaml",
      .about = "what software reaches on these accelerators, which every time rests on: a file, its "
               "keys, or auto: NAME.profile.yaml beside this NAME.yaml where `runner calibrate` "
@@ -660,39 +666,3 @@ const struct field sw_cluster_fields[] = {
     {.key = NULL},
 };
 #undef AT
-
-const struct field *sw_config_fields(enum sw_config_kind kind)
-{
-    switch (kind) {
-    case SW_CONFIG_MODEL:
-        return sw_model_fields;
-    case SW_CONFIG_ACCELERATOR:
-        return sw_accelerator_fields;
-    case SW_CONFIG_CLUSTER:
-        return sw_cluster_fields;
-    case SW_CONFIG_RUN:
-        return sw_run_fields;
-    case SW_CONFIG_PLAN:
-        return sw_plan_fields;
-    case SW_CONFIG_PROFILE:
-        return sw_profile_fields;
-    case SW_CONFIG_CURVE:
-        return sw_curve_fields;
-    case SW_CONFIG_FABRIC:
-        return sw_fabric_fields;
-    default:
-        return NULL;
-    }
-}
-
-const struct field *sw_field_described(const struct field *field)
-{
-    return field->described != NULL ? field->described : sw_config_fields(field->kind);
-}
-
-const char *sw_config_kind_name(enum sw_config_kind kind)
-{
-    static const char *const names[] = {"model", "accelerator", "cluster", "run",
-                                        "plan",  "profile",     "curve",   "fabric"};
-    return kind < SW_CONFIG_UNKNOWN ? names[kind] : "description";
-}

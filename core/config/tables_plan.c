@@ -148,21 +148,20 @@ static const struct field_type inputs_type = {read_inputs, write_inputs, NULL, I
 static bool read_run(struct sw_config *c, const struct field *field, struct node *value, void *base)
 {
     (void)field;
-    return sw_config_describe_run(c, value, &((struct sw_plan_config *)base)->run);
+    return c->hooks->describe(c, SW_CONFIG_RUN, value, &((struct sw_plan_config *)base)->run);
 }
 
 static void write_run(struct writer *w, const struct field *field, const void *base)
 {
     w->open(w, field->key);
-    sw_config_write_fields(w, sw_field_described(field),
-                           &((const struct sw_plan_config *)base)->run);
+    sw_config_write_fields(w, field->described, &((const struct sw_plan_config *)base)->run);
     w->close(w);
 }
 
 static void schema_run(struct sw_json *j, const struct field *field)
 {
     sw_json_array(j, "allOf");
-    sw_config_schema_object(j, NULL, false, sw_field_described(field));
+    sw_config_schema_object(j, NULL, false, field->described);
     sw_json_end(j);
 }
 
@@ -408,6 +407,7 @@ const struct field sw_plan_fields[] = {
      .required = true,
      .custom = &run_type,
      .kind = SW_CONFIG_RUN,
+     .described = sw_run_fields,
      .example = "{name: quickstart}",
      .about = "the whole run, with every default"},
     {.key = NULL},

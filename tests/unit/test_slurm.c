@@ -1,7 +1,7 @@
 /* What is read from Slurm's texts and what a cluster file is made of; controllers are asked in
  * tests/cluster. */
 #include "core/config/config.h"
-#include "core/config/edit.h"
+#include "core/schema/edit.h"
 #include "planner/scheduler/slurm/accounting.h"
 #include "planner/scheduler/slurm/controller.h"
 #include "planner/scheduler/slurm/admit.h"

@@ -3,7 +3,7 @@
 #include "planner/scheduler/slurm/settings.h"
 
 #include "core/base/file.h"
-#include "core/config/edit.h"
+#include "core/schema/edit.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -59,7 +59,8 @@ static const struct node *written(const struct node *map, const char *key)
 /* Where a setting stands: in the run, in the cluster, nowhere (the run as a whole). */
 static const struct node *place_of(const struct checking *k, const char *key, const char *inside)
 {
-    const struct node *maps[] = {sw_node_find(k->root, KEY), sw_node_find(k->c->cluster_root, KEY)};
+    const struct node *maps[] = {sw_node_find(k->root, KEY),
+                                 sw_node_find(k->c->keys->cluster_root, KEY)};
     for (size_t i = 0; i < 2; i++) {
         const struct node *value = written(maps[i], key);
         const struct node *inner = value != NULL && inside != NULL ? written(value, inside) : value;
@@ -239,7 +240,7 @@ static void check_container(struct checking *k)
 static void check_directory(struct checking *k)
 {
     const struct node *at = written(k->root, "directory");
-    if (strchr(k->run->directory, '\\') == NULL || k->c->kind == SW_CONFIG_PLAN)
+    if (strchr(k->run->directory, '\\') == NULL || k->c->keys->kind == SW_CONFIG_PLAN)
         return; /* what a plan holds was written, and is not submitted again */
     fail(k, at != NULL ? at : k->root,
          sw_config_format(k->c,
@@ -332,7 +333,7 @@ static void warn_of_gpus(struct sw_config *c, const struct node *at,
     const int64_t gpus = sw_slurm_gpus(slurm);
     if (at == NULL || text == NULL || !is_launcher_of(cluster) ||
         !sw_device_row(cluster->accelerator.device)->allocated || gpus == per_node ||
-        (gpus < per_node && c->kind != SW_CONFIG_CLUSTER)) /* a mistake in a run */
+        (gpus < per_node && c->keys->kind != SW_CONFIG_CLUSTER)) /* a mistake in a run */
         return;
     const char *colon = strchr(text, ':');
     const char *type = colon != NULL && strchr(text, ',') == NULL
@@ -353,7 +354,8 @@ static void warn(struct sw_config *c, const struct node *root,
 {
     static const char key[] = "gpus_per_node";
     const struct node *gpus = written(sw_node_find(root, KEY), key);
-    warn_of_gpus(c, gpus != NULL ? gpus : sw_node_find(sw_node_find(c->cluster_root, KEY), key),
+    warn_of_gpus(c,
+                 gpus != NULL ? gpus : sw_node_find(sw_node_find(c->keys->cluster_root, KEY), key),
                  cluster);
 }
 

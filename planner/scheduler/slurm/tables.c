@@ -265,6 +265,7 @@ const struct field sw_slurm_fields[] = {
      AT(fabric),
      .custom = &sw_type_fabric,
      .kind = SW_CONFIG_FABRIC,
+     .described = sw_fabric_fields,
      .example = "../fabrics/infiniband.yaml",
      .about = "variables that the network wants; those of environment come after them"},
     {.key = "container",

@@ -1,7 +1,7 @@
 /* One arena per description, and the texts that live in it. */
 #include "core/base/number.h"
 #include "core/base/text.h"
-#include "core/config/internal.h"
+#include "core/schema/internal.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

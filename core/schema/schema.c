@@ -1,6 +1,6 @@
 /* JSON Schema (draft 2020-12) from the field tables. */
 #include "core/base/json.h"
-#include "core/config/internal.h"
+#include "core/schema/internal.h"
 
 #include <string.h>
 
@@ -58,6 +58,14 @@ static void write_words(struct sw_json *j, const struct field *field)
     sw_json_end(j);
 }
 
+void sw_config_schema_texts(struct sw_json *j)
+{
+    static const char schema[] =
+        "\"anyOf\": [{\"type\": [\"string\", \"number\"]}, {\"type\": \"array\", \"items\": "
+        "{\"type\": [\"string\", \"number\"]}}]";
+    sw_json_raw(j, NULL, schema, sizeof schema - 1);
+}
+
 static void write_type(struct sw_json *j, const struct field *field)
 {
     switch (field->type) {
@@ -75,10 +83,10 @@ static void write_type(struct sw_json *j, const struct field *field)
         break;
     case FIELD_TEXT:
         if (field->commas) {
-            sw_type_texts.schema(j, field);
+            sw_config_schema_texts(j);
             break;
         }
-        /* Names and launchers' settings may be written as bare numbers. */
+        /* Names and settings may be written as bare numbers. */
         sw_json_array(j, "type");
         sw_json_text(j, NULL, "string");
         sw_json_text(j, NULL, "number");
@@ -164,21 +172,4 @@ void sw_config_schema_object(struct sw_json *j, const char *key, bool open_ended
     /* A config.json from a hub has keys that no table can foresee. */
     sw_json_bool(j, "additionalProperties", open_ended);
     sw_json_end(j);
-}
-
-void sw_config_schema(FILE *out, enum sw_config_kind kind, const struct sw_launchers *launchers)
-{
-    struct tables tables;
-    char title[64];
-    struct sw_json json = {.out = out, .style = SW_JSON_SPACES}, *j = &json;
-    sw_tables_make(&tables, launchers);
-    snprintf(title, sizeof title, "Shardwright %s", sw_config_kind_name(kind));
-    sw_json_object(j, NULL);
-    sw_json_text(j, "$schema", "https://json-schema.org/draft/2020-12/schema");
-    sw_json_text(j, "title", title);
-    sw_json_array(j, "allOf");
-    sw_config_schema_object(j, NULL, kind == SW_CONFIG_MODEL, sw_tables_of(&tables, kind));
-    sw_json_end(j);
-    sw_json_end(j);
-    fputc('\n', out);
 }

@@ -1,7 +1,7 @@
 /* Texts of JSON into trees of nodes: a config.json has what no YAML has, such as the escapes of
  * characters beyond U+FFFF. */
 #include "core/base/json_read.h"
-#include "core/config/internal.h"
+#include "core/schema/internal.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Files and texts into trees of nodes that know their place. The only user of libyaml. */
 #include "core/base/file.h"
-#include "core/config/internal.h"
+#include "core/schema/internal.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -534,17 +534,6 @@ static const char *find_cycle(struct sw_config *c, const struct source *opened)
     return NULL;
 }
 
-/* Whether it is a model's name as Hugging Face has it, OWNER/NAME, rather than a path. */
-static bool is_of_a_hub(const struct node *value)
-{
-    const char *slash = strchr(value->text, '/'), *dot = strrchr(value->text, '.');
-    return value->key != NULL && strcmp(value->key->text, "model") == 0 && slash != NULL &&
-           slash != value->text && slash[1] != '\0' && strchr(slash + 1, '/') == NULL &&
-           value->text[0] != '.' && value->text[0] != '~' &&
-           (dot == NULL ||
-            (strcmp(dot, ".yaml") != 0 && strcmp(dot, ".yml") != 0 && strcmp(dot, ".json") != 0));
-}
-
 struct node *sw_config_load(struct sw_config *c, const char *path, const struct node *named_by)
 {
     struct source *source = sw_config_new_source(c, path, NULL, 0);
@@ -556,18 +545,18 @@ struct node *sw_config_load(struct sw_config *c, const char *path, const struct 
     if (bytes < 0) {
         const char *message = sw_config_format(
             c, "cannot open '%s': %s", sw_config_shown_path(c, path), open_reason(c, reason));
+        const char *help =
+            reason == ENOENT && named_by != NULL ? c->hooks->no_file(named_by) : NULL;
         if (named_by == NULL)
             sw_config_error(c, source, 0, 0, message,
                             reason == ENOENT ? "a path is relative to the working directory"
                                              : "name a YAML file of text that you may read");
         else
-            sw_config_error_at(
-                c, named_by, message,
-                reason == ENOENT && is_of_a_hub(named_by)
-                    ? "models are not downloaded here: save its config.json, and name that file"
-                : named_by->source->is_override
-                    ? "a path after --set is relative to the working directory"
-                    : "a path is relative to the file that names it");
+            sw_config_error_at(c, named_by, message,
+                               help != NULL ? help
+                               : named_by->source->is_override
+                                   ? "a path after --set is relative to the working directory"
+                                   : "a path is relative to the file that names it");
         return NULL;
     }
     source->bytes = (size_t)bytes;

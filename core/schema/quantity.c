@@ -1,6 +1,6 @@
 /* Numbers with units. */
 #include "core/base/text.h"
-#include "core/config/internal.h"
+#include "core/schema/internal.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -266,4 +266,27 @@ int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_e
                        shown(unit, unit_shown), shown(text, text_shown),
                        sw_quantity_units(dimension));
     }
+}
+
+const char *sw_real_format(double value, char buffer[32])
+{
+    int digits = 1;
+    for (; digits < 17; digits++) {
+        snprintf(buffer, 32, "%.*e", digits - 1, value);
+        if (strtod(buffer, NULL) == value)
+            break;
+    }
+    snprintf(buffer, 32, "%.*e", digits - 1, value);
+    const char *e = strchr(buffer, 'e');
+    int exponent = e != NULL ? atoi(e + 1) : 0;
+    if (exponent >= -4 && exponent < 15) {
+        int decimals = digits - 1 - exponent;
+        snprintf(buffer, 32, "%.*f", decimals > 1 ? decimals : 1, value);
+        return buffer;
+    }
+    /* YAML 1.1 wants a point in a number with an exponent. */
+    char mantissa[24];
+    snprintf(mantissa, sizeof mantissa, "%.*s", e != NULL ? (int)(e - buffer) : 0, buffer);
+    snprintf(buffer, 32, "%s%se%+d", mantissa, strchr(mantissa, '.') != NULL ? "" : ".0", exponent);
+    return buffer;
 }

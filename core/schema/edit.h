@@ -2,8 +2,8 @@
  * order, quotes and blank lines.
  *
  * A path is keys joined by dots: "nodes", "optimizer.total_steps". Pure functions; any thread. */
-#ifndef SW_CONFIG_EDIT_H
-#define SW_CONFIG_EDIT_H
+#ifndef SW_SCHEMA_EDIT_H
+#define SW_SCHEMA_EDIT_H
 
 #include "core/base/error.h"
 

@@ -1,7 +1,7 @@
 /* --set key.path=value: changes the tree before it is described, so that every check still applies.
  */
 #include "core/base/text.h"
-#include "core/config/internal.h"
+#include "core/schema/internal.h"
 
 #include <string.h>
 
@@ -85,7 +85,7 @@ static struct node *add_entry(struct sw_config *c, struct node *map, const struc
 static void unknown_key(struct sw_config *c, const struct source *source, size_t at,
                         const char *name, const struct field *fields)
 {
-    const struct field *near = sw_field_meant(fields, name, NULL);
+    const struct field *near = sw_field_meant(c, fields, name, NULL);
     const char *list = "known keys: ";
     for (const struct field *f = fields; f->key != NULL; f++)
         if (!f->old)
@@ -116,8 +116,8 @@ static bool open_entry(struct sw_config *c, const struct field *field, struct no
                                             (int)(at + strlen(field->key)), source->text));
         return false;
     }
-    const bool is_auto = entry->kind == NODE_SCALAR && field->custom == &sw_type_profile &&
-                         strcmp(entry->text, SW_PROFILE_AUTO) == 0;
+    const bool is_auto = entry->kind == NODE_SCALAR && field->zero_word != NULL &&
+                         strcmp(entry->text, field->zero_word) == 0;
     if (is_auto || sw_node_is_null(entry)) {
         replace(entry, place);
     } else if (inside == INSIDE_DESCRIPTION) {
@@ -199,7 +199,7 @@ static bool add_item(struct sw_config *c, struct node *list, struct source *sour
 /* From the root along the keys of 'key.path=value', making what is not there, and the value at its
  * end. */
 static void set_at_path(struct sw_config *c, struct node *root, const struct field *fields,
-                        struct source *source)
+                        const struct field *known, struct source *source)
 {
     const char *text = source->text;
     struct node *map = root;
@@ -208,7 +208,7 @@ static void set_at_path(struct sw_config *c, struct node *root, const struct fie
         const char *name = sw_config_copy(c, text + at, length);
         const struct field *field = fields != NULL ? sw_field_find(fields, name) : NULL;
         if (length == 0 || (fields != NULL && field == NULL)) {
-            unknown_key(c, source, at, name, fields != NULL ? fields : c->tables->run);
+            unknown_key(c, source, at, name, fields != NULL ? fields : known);
             return;
         }
         struct node *entry = sw_node_find(map, name);
@@ -255,14 +255,14 @@ static void set_at_path(struct sw_config *c, struct node *root, const struct fie
         }
         map = entry;
         fields = field->fields != NULL                         ? field->fields
-                 : field->custom->inside == INSIDE_DESCRIPTION ? sw_field_described(field)
+                 : field->custom->inside == INSIDE_DESCRIPTION ? field->described
                                                                : NULL; /* any name */
         at += length + 1;
     }
 }
 
 void sw_config_apply_override(struct sw_config *c, struct node *root, const struct field *fields,
-                              const char *text, int32_t index)
+                              const struct field *known, const char *text, int32_t index)
 {
     size_t bytes = strlen(text);
     struct source *source = sw_config_new_source(c, "--set", sw_config_copy(c, text, bytes), bytes);
@@ -279,5 +279,5 @@ void sw_config_apply_override(struct sw_config *c, struct node *root, const stru
                         "for example: --set optimizer.learning_rate=1e-4");
         return;
     }
-    set_at_path(c, root, fields, source);
+    set_at_path(c, root, fields, known, source);
 }

@@ -1,6 +1,6 @@
 /* Collects, sorts and prints the mistakes. */
 #include "core/base/text.h"
-#include "core/config/internal.h"
+#include "core/schema/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ void sw_config_error_at(struct sw_config *c, const struct node *node, const char
 void sw_config_warn_at(struct sw_config *c, const struct node *node, const char *message,
                        const char *help)
 {
-    if (c->kind != SW_CONFIG_PLAN)
+    if (!c->generated)
         store(c, node->source, node->line, node->column, message, help, LEVEL_WARNING);
 }
 

@@ -1,6 +1,6 @@
 /* What a path in a file means: relative to the file that names it; after --set, to the working
  * directory. */
-#include "core/config/internal.h"
+#include "core/schema/internal.h"
 
 #include "core/base/shell.h"
 
@@ -69,7 +69,7 @@ bool sw_config_path_is_plain(struct sw_config *c, const struct node *value)
         length = (int)sw_shell_variable_length(p);
         path = length > 0 ? p : path;
     }
-    if (length == 0 || c->kind == SW_CONFIG_PLAN)
+    if (length == 0 || c->generated)
         return true;
     sw_config_error_at(
         c, value,
@@ -91,7 +91,7 @@ const char *sw_config_join(struct sw_config *c, const char *directory, const cha
      * plan that is asked of the folder that the last '..' leads to: its checkpoints, say, are not
      * there yet, and must not be made in another place. */
     const char *long_way = joined, *short_way = shorter;
-    if (c->kind == SW_CONFIG_PLAN && last_up(joined) > 0) {
+    if (c->generated && last_up(joined) > 0) {
         long_way = sw_config_copy(c, joined, last_up(joined));
         short_way = shorten(c, long_way);
     }

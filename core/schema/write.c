@@ -1,36 +1,13 @@
 /* Walks what a description holds by its field tables: written as YAML that reads back to the same
  * description, or listed as paths and values. */
 #include "core/base/text.h"
-#include "core/config/internal.h"
+#include "core/schema/internal.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *sw_real_format(double value, char buffer[32])
-{
-    int digits = 1;
-    for (; digits < 17; digits++) {
-        snprintf(buffer, 32, "%.*e", digits - 1, value);
-        if (strtod(buffer, NULL) == value)
-            break;
-    }
-    snprintf(buffer, 32, "%.*e", digits - 1, value);
-    const char *e = strchr(buffer, 'e');
-    int exponent = e != NULL ? atoi(e + 1) : 0;
-    if (exponent >= -4 && exponent < 15) {
-        int decimals = digits - 1 - exponent;
-        snprintf(buffer, 32, "%.*f", decimals > 1 ? decimals : 1, value);
-        return buffer;
-    }
-    /* YAML 1.1 wants a point in a number with an exponent. */
-    char mantissa[24];
-    snprintf(mantissa, sizeof mantissa, "%.*s", e != NULL ? (int)(e - buffer) : 0, buffer);
-    snprintf(buffer, 32, "%s%se%+d", mantissa, strchr(mantissa, '.') != NULL ? "" : ".0", exponent);
-    return buffer;
-}
 
 static bool is_printable(const char *text)
 {
@@ -294,7 +271,7 @@ static void yaml_value(struct writer *w, const char *key, const char *text, enum
         fputc('\n', y->out);
 }
 
-static void write_yaml(FILE *out, int32_t indent, const struct field *fields, const void *base)
+void sw_config_write_yaml(FILE *out, int32_t indent, const struct field *fields, const void *base)
 {
     struct yaml_writer y = {
         {yaml_open, yaml_open_item, yaml_close, yaml_value}, out, indent, false, false};
@@ -309,7 +286,7 @@ static char *yaml_of(const struct field *fields, const void *base)
     FILE *out = open_memstream(&text, &bytes);
     if (out == NULL)
         return NULL;
-    write_yaml(out, 0, fields, base);
+    sw_config_write_yaml(out, 0, fields, base);
     if (fclose(out) == 0)
         return text;
     free(text);
@@ -323,20 +300,6 @@ bool sw_config_same_fields(const struct field *fields, const void *a, const void
     free(one);
     free(other);
     return same;
-}
-
-void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t indent)
-{
-    struct tables tables;
-    sw_tables_make(&tables, run->cluster.launchers);
-    write_yaml(out, indent, tables.run, run);
-}
-
-void sw_plan_config_write(FILE *out, const struct sw_plan_config *plan)
-{
-    struct tables tables;
-    sw_tables_make(&tables, plan->run.cluster.launchers);
-    write_yaml(out, 0, tables.plan, plan);
 }
 
 /* ---- As paths and values ---- */
@@ -392,26 +355,11 @@ static void list_value(struct writer *w, const char *key, const char *text, enum
     free(quoted);
 }
 
-static void list(const char *prefix, const struct field *fields, const void *base,
-                 sw_config_visitor visit, void *context)
+void sw_config_visit_fields(const char *prefix, const struct field *fields, const void *base,
+                            sw_config_visitor visit, void *context)
 {
     struct lister l = {{list_open, list_open, list_close, list_value}, visit, context, "", {0}, 0};
     if (prefix[0] != '\0')
         list_open(&l.writer, prefix);
     sw_config_write_fields(&l.writer, fields, base);
-}
-
-void sw_run_config_visit(const struct sw_run_config *run, const char *prefix,
-                         sw_config_visitor visit, void *context)
-{
-    struct tables tables;
-    sw_tables_make(&tables, run->cluster.launchers);
-    list(prefix, tables.run, run, visit, context);
-}
-
-void sw_plan_config_visit(const struct sw_plan_config *plan, sw_config_visitor visit, void *context)
-{
-    struct tables tables;
-    sw_tables_make(&tables, plan->run.cluster.launchers);
-    list("", tables.plan, plan, visit, context);
 }

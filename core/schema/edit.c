@@ -1,4 +1,4 @@
-#include "core/config/edit.h"
+#include "core/schema/edit.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Reads mappings by their field tables. */
 #include "core/base/text.h"
-#include "core/config/internal.h"
+#include "core/schema/internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -453,15 +453,6 @@ static void read_fallback(struct sw_config *c, const struct field *field, void *
     }
 }
 
-/* A file from a hub has keys that no list can foresee. */
-static bool is_hugging_face(const struct node *map)
-{
-    const char *dot = strrchr(map->source->file, '.');
-    return (dot != NULL && strcmp(dot, ".json") == 0) || sw_node_find(map, "model_type") != NULL ||
-           sw_node_find(map, "torch_dtype") != NULL ||
-           sw_node_find(map, "transformers_version") != NULL;
-}
-
 static const char *known_keys(struct sw_config *c, const struct field *fields)
 {
     const char *list = "known keys: ";
@@ -484,33 +475,6 @@ static void ignore(struct sw_config *c, struct ignored *ignored, const char *key
                                          sw_config_shown(c, key));
 }
 
-/* What other software calls a key. */
-static const char *key_elsewhere(const char *key)
-{
-    static const char *const names[][2] = {{"lr", "learning_rate"},
-                                           {"min_lr", "min_learning_rate"},
-                                           {"max_grad_norm", "grad_clip"},
-                                           {"max_steps", "total_steps"},
-                                           {"train_steps", "total_steps"},
-                                           {"batch_size", "global_batch_size"},
-                                           {"train_batch_size", "global_batch_size"},
-                                           {"seq_len", "sequence_length"},
-                                           {"seq_length", "sequence_length"},
-                                           {"max_seq_len", "sequence_length"},
-                                           {"context_length", "sequence_length"},
-                                           {"activation_checkpointing", "recompute"},
-                                           {"gradient_checkpointing", "recompute"},
-                                           {"mesh", "mesh_dim"},
-                                           {"output_dir", "directory"},
-                                           {"num_nodes", "nodes"},
-                                           {"gpus_per_node", "accelerators_per_node"},
-                                           {"walltime", "time"}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i][0], key) == 0)
-            return names[i][1];
-    return NULL;
-}
-
 /* The first of at most two keys that begin with this word: hidden is hidden_size. Of more the list
  * of all keys tells better. */
 static const struct field *field_beginning(const struct field *fields, const char *word)
@@ -524,10 +488,10 @@ static const struct field *field_beginning(const struct field *fields, const cha
     return count <= 2 ? first : NULL;
 }
 
-const struct field *sw_field_meant(const struct field *fields, const char *key,
+const struct field *sw_field_meant(struct sw_config *c, const struct field *fields, const char *key,
                                    const struct node *written)
 {
-    const char *elsewhere = key_elsewhere(key);
+    const char *elsewhere = c->hooks->own_name(key);
     const struct field *near =
         written == NULL && elsewhere != NULL ? sw_field_find(fields, elsewhere) : NULL;
     int32_t best = 1000, distance;
@@ -549,7 +513,7 @@ static void check_unknown_keys(struct sw_config *c, struct node *map, const stru
 {
     struct ignored ignored = {.list = ""};
     const char *known = NULL;
-    bool hub = unknown == UNKNOWN_HUGGING_FACE && is_hugging_face(map);
+    bool hub = unknown == UNKNOWN_ASKED && c->hooks->is_foreign(map);
     for (const struct node *entry = map->first; entry != NULL; entry = entry->next) {
         const char *key = entry->key->text;
         if (entry->key->kind == NODE_BROKEN || sw_field_find(fields, key) != NULL)
@@ -557,17 +521,15 @@ static void check_unknown_keys(struct sw_config *c, struct node *map, const stru
         bool duplicate = entry->kind == NODE_BROKEN && sw_node_find(map, key) != entry;
         if (duplicate)
             continue;
-        if (unknown == UNKNOWN_SETTINGS && (entry->kind == NODE_MAPPING || sw_node_is_null(entry)))
+        if (unknown == UNKNOWN_MAPPINGS && (entry->kind == NODE_MAPPING || sw_node_is_null(entry)))
             continue;
         const enum key_fate fate =
-            unknown == UNKNOWN_HUGGING_FACE ? sw_model_key_fate(c, entry) : KEY_UNKNOWN;
-        /* what is known to be without effect is told of the model's own file, not of every run that
-         * names it; what nobody knows is told always */
-        if (fate == KEY_NOTED && c->kind == SW_CONFIG_MODEL)
+            unknown == UNKNOWN_ASKED ? c->hooks->fate(c, entry) : KEY_UNKNOWN;
+        if (fate == KEY_NOTED)
             ignore(c, &ignored, key);
         if (fate != KEY_UNKNOWN)
             continue;
-        const struct field *near = sw_field_meant(fields, key, hub ? map : NULL);
+        const struct field *near = sw_field_meant(c, fields, key, hub ? map : NULL);
         if (hub && near == NULL) {
             ignore(c, &ignored, key);
             continue;
@@ -619,7 +581,7 @@ struct section sw_config_read_section(struct sw_config *c, struct node *map,
         }
         if (!field->required) {
             if (value != NULL)
-                sw_launcher_clear(c->launchers, fields, field, base);
+                c->hooks->forget(c, fields, field, base);
             read_fallback(c, field, base);
             section.bad |= meant & bit;
             continue;
