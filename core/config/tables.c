@@ -381,7 +381,6 @@ const struct field sw_accelerator_fields[] = {
     {.key = "product_source",
      .type = FIELD_TEXT,
      AT(product_source),
-     .brief = true,
      .example = "'mamf-finder, 668 TFLOP/s'",
      .about = "what 'best_product' and 'training_product' rest on; shown beside times that rest on "
               "them"},

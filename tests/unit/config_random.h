@@ -37,7 +37,7 @@ static const char *some_path(uint64_t *state)
         "data/text.txt",
         "/abs/olute",
         "null",
-        "~",
+        "data/~",
         "true",
         "12",
         "1e5",
@@ -286,7 +286,7 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
     if (draw(s) & 1) {
         static const char *const texts[] = {"a", "b c: d", "it's [1, 2]", "--x=\"y\\z\"", "null"};
         static const struct sw_variable variables[] = {
-            {"PLAIN", "x"}, {"EMPTY", ""}, {"_odd", "'\"\\$(x) # {}, é"}, {"n", "yes"}};
+            {"PLAIN", "x"}, {"EMPTY", ""}, {"_odd", "'\"\\(x) # {}, é"}, {"n", "yes"}};
         w->version = "25.11";
         w->requeue = (enum sw_requeue)between(s, 0, 3);
         w->nice = (int32_t)between(s, -5, 5);
