@@ -142,7 +142,7 @@ for forge in github gitlab; do
     after $forge 1 '\*\*failed\*\* <code>slower</code>' slower
     # the next push
     after $forge 0 '^\*\*Plan:\*\* no plan changes.$' same
-    after $forge 0 '^\| <code>runs/llama-8b-64.yaml</code> .* \| fits \|$' larger
+    after $forge 0 '^\| <code>runs/llama-8b-64.yaml</code> .* \| fits, \*\*2 x accelerator-hours\*\* \|$' larger
     after $forge 0 'Conditions not judged: the plan is the same' learns slower
     after $forge 2 '^\*\*Plan:\*\* not compared; the job says why.$' broken
     after $forge 1 '\| does not fit \| .*\*\*failed\*\* <code>slower</code>, <code>room</code>, <code>rejected</code> \|$' unfit
