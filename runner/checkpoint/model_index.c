@@ -46,6 +46,9 @@ static int check_file(const char *path, const char *tensor, const char *name, st
         return sw_fail_at(err, SW_BAD_INPUT, place,
                           "'%s' is not the name of a tensor: it has %zu bytes, of 1 to %d",
                           shown_tensor, strlen(tensor), (int)SW_SAFETENSORS_NAME_BYTES - 1);
+    if (strstr(tensor, "\xc0\x80") != NULL) /* a NUL in a key (json_text.h) */
+        return sw_fail_at(err, SW_BAD_INPUT, place,
+                          "'%s' is not the name of a tensor: it has a NUL", shown_tensor);
     return 0;
 }
 
