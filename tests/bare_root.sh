@@ -96,12 +96,12 @@ review_jobs() {
 
     root=$scratch/github
     printf '#!/bin/sh\nexec "$@"\n' >"$root/usr/local/bin/sudo" && chmod +x "$root/usr/local/bin/sudo"
-    mkdir "$root/work" && mv "$root/shardwright" "$root/work/new" && mkdir "$root/shardwright" && cp -r "$root/work/new" "$root/work/old"
+    mkdir "$root/pull" && mv "$root/shardwright" "$root/pull/new" && mkdir "$root/shardwright" && cp -r "$root/pull/new" "$root/pull/old"
     for step in 'Build plan' Check Diff Verdict; do
         python3 tests/support/review_steps.py examples/review/github-workflow.yaml "$step" >"$root/step.sh"
         [ -s "$root/step.sh" ] || return 1
-        steps=/work
-        if [ "$step" = Check ]; then steps=/work/new; fi # its working-directory
+        steps=/pull
+        if [ "$step" = Check ]; then steps=/pull/new; fi # its working-directory
         inside "$root" "cd $steps && GITHUB_STEP_SUMMARY=/summary GITHUB_OUTPUT=/output STATUS=0 bash -eo pipefail /step.sh" || return 1
     done
     grep -qx 'status=0' "$root/output"

@@ -52,7 +52,7 @@ struct sw_usual_software {
     double own;         /* of what the chip's own matrix products reach */
     const char *source; /* what these rest on, for people */
     double band_low, band_high;
-    /* Of models with fewer parameters the band is this one; 0: it is the same of all */
+    /* Parameters below which the band is this one; 0: the same band for all models */
     double small_parameters, small_low, small_high;
     const char *small_source; /* why, for people */
 };

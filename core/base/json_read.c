@@ -202,7 +202,7 @@ static bool starts_with(const struct sw_json_reader *r, const char *word)
     return bytes <= r->bytes - r->at && memcmp(r->text + r->at, word, bytes) == 0;
 }
 
-/* Whether what is left of the text begins the word and ends within it. */
+/* True if what is left of the text begins the word and ends within it. */
 static bool cuts_off(const struct sw_json_reader *r, const char *word)
 {
     const size_t left = r->bytes - r->at;

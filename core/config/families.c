@@ -655,7 +655,7 @@ bool sw_model_is_hugging_face(const struct node *map)
            sw_node_find(map, "transformers_version") != NULL;
 }
 
-/* Whether it is a model's name as Hugging Face has it, OWNER/NAME, rather than a path. */
+/* True if it is a model's name as Hugging Face has it, OWNER/NAME, rather than a path. */
 static bool is_of_a_hub(const struct node *value)
 {
     const char *slash = strchr(value->text, '/'), *dot = strrchr(value->text, '.');

@@ -106,7 +106,7 @@ struct sw_program {
     struct sw_pool *pool;           /* of the ops' operands */
 };
 
-/* Whether rows of any number are made as few are: what runs and what is priced go by it. */
+/* True if rows of any number are made as few are: what runs and what is priced go by it. */
 static inline bool sw_program_makes_as_few(const struct sw_program *p)
 {
     return p->sequence_length == 1 && sw_program_traits(p->kind)->as_few;
@@ -114,7 +114,7 @@ static inline bool sw_program_makes_as_few(const struct sw_program *p)
 
 void sw_program_free(struct sw_program *program); /* may be NULL */
 
-/* Whether a program of any stage is one: operands exist and fit their op's factors, what is read
+/* Verifies a program of any stage: operands exist and fit their op's factors, what is read
  * was written, sums over ranks are complete where they must be. Compiling looks after every pass.
  * Errors (SW_ENVIRONMENT): a mistake of ours, with the op. */
 int sw_program_verify(const struct sw_program *program, struct sw_error *err);
@@ -141,7 +141,7 @@ struct sw_arena_block {
 };
 int32_t sw_program_block_count(const struct sw_program *program);
 struct sw_arena_block sw_program_block(const struct sw_program *program, int32_t i);
-/* Whether a value that shares no other's storage has a place of its own in the arena. */
+/* True if a value that shares no other's storage has a place of its own in the arena. */
 bool sw_program_is_stored(const struct sw_program *program, int32_t value);
 
 /* The first op that costs what op `i` does on every mesh (time, bytes, workspace): of the same

@@ -30,7 +30,7 @@ enum sw_logical {
     SW_L_COUNT
 };
 const char *sw_logical_name(enum sw_logical axis);
-/* Whether it may be split into shards that its size does not fill: embed. */
+/* True if it may be split into shards that its size does not fill: embed. */
 static inline bool sw_logical_pads(enum sw_logical axis)
 {
     return axis == SW_L_EMBED;

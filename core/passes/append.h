@@ -8,7 +8,7 @@
  * as backward has it, perhaps made again. */
 struct sw_ref sw_autodiff_cotangent(struct sw_autodiff *a, struct sw_ref out);
 struct sw_ref sw_autodiff_use(struct sw_autodiff *a, struct sw_ref primal);
-/* Whether the cotangent of an op's operand is wanted: rules leave out what makes no other. */
+/* True if the cotangent of an op's operand is wanted: rules leave out what makes no other. */
 bool sw_autodiff_wants(const struct sw_autodiff *a, struct sw_ref primal);
 int32_t sw_autodiff_op(struct sw_autodiff *a, enum sw_op_kind kind);
 void sw_autodiff_in(struct sw_autodiff *a, int32_t op, struct sw_ref ref);

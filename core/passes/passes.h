@@ -11,9 +11,9 @@ enum { SW_STATS_PER_SHARD = 3 }; /* lm_head_stats: max, sum of exponentials, lab
 struct sw_sizes {
     int64_t of[SW_SIZE_COUNT];
 };
-/* Whether embedding and head lie by rows of the vocabulary, as rules say of SW_L_TABLE. */
+/* True if embedding and head lie by rows of the vocabulary, as rules say of SW_L_TABLE. */
 bool sw_table_rows(const struct sw_program_options *options);
-/* Whether they are used in the shards in which they lie. */
+/* True if they are used in the shards in which they lie. */
 bool sw_table_lies_where_used(const struct sw_program_options *options);
 void sw_sizes_of(const struct sw_program_options *options, struct sw_sizes *out);
 /* Gives the program what depends on these, which programs of one structure may differ in. */

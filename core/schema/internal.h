@@ -275,9 +275,9 @@ struct section sw_config_read_section(struct sw_config *c, struct node *map,
                                       enum unknown_keys unknown);
 bool sw_config_read_field(struct sw_config *c, const struct field *field, struct node *value,
                           void *base);
-/* Whether every one of the named fields (ending with NULL) has a usable value. */
+/* True if every one of the named fields (ending with NULL) has a usable value. */
 bool sw_section_good(const struct section *section, const char *key, ...);
-/* Whether the key stands in the text with a value. */
+/* True if the key stands in the text with a value. */
 bool sw_section_wrote(const struct section *section, const char *key);
 /* Where to point when the value of `key` is wrong: the value, or the mapping when it is a default.
  */
@@ -332,7 +332,7 @@ void sw_config_write_yaml(FILE *out, int32_t indent, const struct field *fields,
 /* The same as paths and values; prefix: of all paths, may be "". */
 void sw_config_visit_fields(const char *prefix, const struct field *fields, const void *base,
                             sw_config_visitor visit, void *context);
-/* Whether two structs are written alike; false without memory. */
+/* True if two structs are written alike; false without memory. */
 bool sw_config_same_fields(const struct field *fields, const void *a, const void *b);
 
 /* schema.c */

@@ -191,7 +191,7 @@ static bool is_variant_of(const struct sw_variant *v, const struct sw_decision *
            v->residual_seq_tp == decision->train.residual_seq_tp;
 }
 
-/* Whether an option differs from those at hand in what is made again alone. */
+/* True if an option differs from those at hand in what is made again alone. */
 static bool is_like(const struct looking *l, const struct sw_option *o)
 {
     const struct sw_decision *d = l->like;

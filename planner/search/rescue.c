@@ -130,7 +130,7 @@ static int visit(const struct sw_mesh *mesh, void *context)
     return p->status != 0 || p->fits;
 }
 
-/* Whether the run fits on any mesh of its cluster, headroom kept. */
+/* True if the run fits on any mesh of its cluster, headroom kept. */
 static int fits_anywhere(const struct sw_searcher *like, const struct sw_run_config *run,
                          bool *fits, struct sw_error *err)
 {
@@ -315,7 +315,7 @@ static int bound_of(struct bounds *b, int32_t tp, int32_t sp, int32_t *out, stru
     return 0;
 }
 
-/* Whether some mesh of so many accelerators may fit, as far as bounds tell. */
+/* True if some mesh of so many accelerators may fit, as far as bounds tell. */
 static int is_promising(struct bounds *b, int32_t accelerators, bool *out, struct sw_error *err)
 {
     const int64_t batch = b->trial.run.global_batch_size;
