@@ -174,7 +174,7 @@ static int write_value(struct sw_json *j, const char *key, json_t *value)
     case JSON_ARRAY:
         if (j->depth == SW_JSON_DEPTH)
             return -1;
-        if (json_is_object(value))
+        if (sw_json_is_object(value))
             sw_json_object(j, key);
         else
             sw_json_array(j, key);
@@ -269,7 +269,7 @@ static int read_original(const char *original, const struct sw_model *model, jso
                    ? out_of_memory(err)
                    : sw_fail_at(err, SW_BAD_INPUT, place, "not valid JSON: %s", why.what);
     }
-    if (!json_is_object(*root))
+    if (!sw_json_is_object(*root))
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){"config.json", 1, 1},
                           "is not a mapping");
     if (read_model(original, &described, &was, err) != 0)

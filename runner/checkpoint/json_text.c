@@ -17,6 +17,11 @@ const char *sw_json_big(const json_t *value)
                : NULL;
 }
 
+bool sw_json_is_object(const json_t *value)
+{
+    return json_is_object(value) && sw_json_big(value) == NULL;
+}
+
 static json_t *big(const char *digits)
 {
     json_t *object = json_object();

@@ -3,6 +3,7 @@
 #define SW_JSON_TEXT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,5 +29,7 @@ json_t *sw_json_load(const char *text, size_t bytes, uint32_t refuses, struct sw
 /* A number that jansson has no value for, as it is written: an integer beyond 64 bits, 1e400, NaN,
  * Infinity or -Infinity. NULL: the value is another one. */
 const char *sw_json_big(const json_t *value);
+/* An object of the text: json_is_object would call such a number one, too. */
+bool sw_json_is_object(const json_t *value);
 
 #endif

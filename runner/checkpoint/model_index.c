@@ -135,7 +135,7 @@ int sw_model_index_parse(const char *path, const char *text, size_t bytes,
                    : sw_fail_at(err, SW_BAD_INPUT, place, "not valid JSON: %s", why.what);
     }
     const json_t *map = json_object_get(root, "weight_map");
-    if (!json_is_object(map) || json_object_size(map) == 0)
+    if (!sw_json_is_object(map) || json_object_size(map) == 0)
         sw_fail_at(err, SW_BAD_INPUT, place, "has no 'weight_map' of tensors to files");
     else if (collect_files(path, map, out, err) == 0)
         status = collect_tensors(path, map, out, err);

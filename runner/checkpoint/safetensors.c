@@ -137,7 +137,7 @@ static int read_tensor(struct parse *p, const char *name, const json_t *info)
         return REFUSE(p, name, "has a name of %zu bytes, of at most %zu", length,
                       sizeof t->name - 1);
     memcpy(t->name, name, length + 1);
-    if (!json_is_object(info))
+    if (!sw_json_is_object(info))
         return REFUSE(p, name, "is described by no mapping%s", DAMAGED);
     if (read_dtype(p, info, t, &bits) != 0 || read_shape(p, info, t, bits, &needed) != 0 ||
         read_offsets(p, info, t) != 0)
@@ -153,7 +153,7 @@ static int check_metadata(struct parse *p, json_t *metadata)
 {
     const char *key;
     json_t *value;
-    bool texts = json_is_object(metadata);
+    bool texts = sw_json_is_object(metadata);
     if (texts)
         json_object_foreach(metadata, key, value) texts = texts && json_is_string(value);
     return texts ? 0

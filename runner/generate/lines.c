@@ -1,5 +1,7 @@
 #include "runner/generate/lines.h"
 
+#include "runner/checkpoint/json_text.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -36,7 +38,7 @@ static int read_lines(struct sw_lines *lines, const char *path, sw_lines_check c
                            ? json_loadb(line, (size_t)length, JSON_ALLOW_NUL, NULL)
                            : NULL;
         number++;
-        if (!json_is_object(root)) {
+        if (!sw_json_is_object(root)) {
             bad = bad > 0 ? bad : number;
         } else if (bad > 0) {
             status = sw_fail_at(

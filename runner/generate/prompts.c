@@ -270,7 +270,7 @@ static int read_line(const struct reading *r, const char *line, size_t bytes,
     if (root == NULL)
         return why.what == NULL ? out_of_memory(err)
                                 : sw_fail(err, SW_BAD_INPUT, "not valid JSON: %s", why.what);
-    if (!json_is_object(root)) {
+    if (!sw_json_is_object(root)) {
         sw_fail(err, SW_BAD_INPUT, "a line must be an object, {\"%s\": ...}", text_key(r));
         goto out;
     }

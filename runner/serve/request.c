@@ -288,7 +288,7 @@ static int read_stream_options(struct reading *r, const json_t *value)
     const char *key;
     json_t *member;
     char shown[SHOWN_BYTES + 4];
-    if (!json_is_object(value))
+    if (!sw_json_is_object(value))
         return REFUSE(r, "'stream_options' must be an object");
     json_object_foreach((json_t *)value, key, member)
     {
@@ -346,12 +346,12 @@ struct key {
 static int read_nothing(struct reading *r, const json_t *value)
 {
     const json_t *only = json_array_size(value) == 1 ? json_array_get(value, 0)
-                         : json_is_object(value)     ? json_object_get(value, "type")
+                         : sw_json_is_object(value)  ? json_object_get(value, "type")
                                                      : value;
     const char *text = json_object_size(value) <= 1 ? json_string_value(only) : NULL;
     bool neutral = (json_is_number(value) && json_number_value(value) == 0) ||
                    json_is_false(value) || (json_is_array(value) && json_array_size(value) == 0) ||
-                   (json_is_object(value) && json_object_size(value) == 0);
+                   (sw_json_is_object(value) && json_object_size(value) == 0);
     for (size_t i = 0; i < MOST_NEUTRAL && text != NULL; i++)
         neutral |= r->key->neutral[i] != NULL && strcmp(r->key->neutral[i], text) == 0;
     return neutral ? 0 : REFUSE(r, "'%s' is not supported; leave it out", r->param);
@@ -536,7 +536,7 @@ int sw_api_request_read(const struct sw_request_rules *rules, enum sw_endpoint e
             out_of_memory(&r);
         else
             REFUSE(&r, "not valid JSON: %s", why.what);
-    } else if (!json_is_object(root)) {
+    } else if (!sw_json_is_object(root)) {
         REFUSE(&r, "the body must be an object, {\"%s\": ...}",
                endpoint == SW_COMPLETIONS ? "prompt" : "messages");
     } else if (read_keys(&r) == 0) {

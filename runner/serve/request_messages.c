@@ -89,7 +89,7 @@ static json_t *read_calls(const json_t *value)
         json_t *arguments = json_is_string(text) ? sw_json_load(json_string_value(text),
                                                                 json_string_length(text), 0, NULL)
                                                  : NULL;
-        if (json_is_object(arguments) && sw_json_big(arguments) == NULL)
+        if (sw_json_is_object(arguments))
             (void)json_object_set(function, "arguments", arguments);
         json_decref(arguments);
     }
@@ -194,7 +194,7 @@ int sw_request_check_tools(const struct sw_request_rules *rules, const json_t *v
         return -1;
     bool objects = json_is_array(value);
     for (size_t i = 0; i < json_array_size(value); i++)
-        objects = objects && json_is_object(json_array_get(value, i));
+        objects = objects && sw_json_is_object(json_array_get(value, i));
     if (!objects)
         return REFUSE(r, "'tools' must be a list of objects");
     if (json_array_size(value) > 0 && (!sw_chat_template_is_own(r->rules->chat) ||
@@ -213,7 +213,7 @@ int sw_request_check_variables(const struct sw_request_rules *rules, const json_
     char shown[SHOWN_BYTES + 4];
     if (check_template(r) != 0)
         return -1;
-    if (!json_is_object(value) || sw_json_big(value) != NULL)
+    if (!sw_json_is_object(value))
         return REFUSE(r, "'chat_template_kwargs' must be an object");
     if (json_object_size(value) > SW_CHAT_VARIABLES)
         return REFUSE(r, "'chat_template_kwargs' has at most %d variables", SW_CHAT_VARIABLES);

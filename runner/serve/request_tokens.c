@@ -1,6 +1,7 @@
 #include "runner/serve/request_tokens.h"
 
 #include "core/base/text.h"
+#include "runner/checkpoint/json_text.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -56,7 +57,7 @@ int sw_request_read_biases(const struct sw_request_rules *rules, const json_t *v
     const char *key;
     json_t *bias;
     char shown[SHOWN_BYTES + 4];
-    if (!json_is_object(value) || json_object_size(value) > SW_BIASED_TOKENS)
+    if (!sw_json_is_object(value) || json_object_size(value) > SW_BIASED_TOKENS)
         return sw_fail(
             err, SW_BAD_INPUT,
             "'logit_bias' must be an object of at most %d tokens, as in {\"50256\": -100}",

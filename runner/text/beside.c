@@ -2,6 +2,7 @@
  */
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "runner/checkpoint/json_text.h"
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/json_mistake.h"
 #include "runner/text/tokenizer/special.h"
@@ -36,7 +37,7 @@ int sw_text_load_json(const char *folder, const char *name, json_t **root, struc
 
 static int32_t id_of_text(const struct sw_tokenizer *t, const json_t *value)
 {
-    const json_t *text = json_is_object(value) ? json_object_get(value, "content") : value;
+    const json_t *text = sw_json_is_object(value) ? json_object_get(value, "content") : value;
     return json_is_string(text)
                ? sw_word_find(t, &t->names, json_string_value(text), json_string_length(text))
                : -1;
@@ -44,7 +45,7 @@ static int32_t id_of_text(const struct sw_tokenizer *t, const json_t *value)
 
 static const char *shown(const json_t *value, char buffer[SW_TEXT_SHOWN_BYTES + 4])
 {
-    const json_t *text = json_is_object(value) ? json_object_get(value, "content") : value;
+    const json_t *text = sw_json_is_object(value) ? json_object_get(value, "content") : value;
     return sw_text_shown(json_string_value(text), SW_TEXT_SHOWN_BYTES, buffer);
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "runner/checkpoint/json_text.h"
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/jinja/jinja.h"
 #include "runner/text/tokenizer/special.h"
@@ -141,7 +142,7 @@ static int read_specials(struct sw_chat_template *chat, const struct sw_beside *
         return -1;
     json_object_foreach(named, key, value)
     {
-        value = json_is_object(value) ? json_object_get(value, "content") : value;
+        value = sw_json_is_object(value) ? json_object_get(value, "content") : value;
         if (json_string_length(value) > 0)
             (void)json_object_set(chat->special, key, value);
     }

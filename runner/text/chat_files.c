@@ -4,6 +4,7 @@
  * sounds, and counts where there is nothing else. */
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "runner/checkpoint/json_text.h"
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/special.h"
 
@@ -117,7 +118,7 @@ static const json_t *named(const json_t *value, const char *wanted)
 {
     const json_t *one, *found = NULL;
     size_t i;
-    if (json_is_object(value))
+    if (sw_json_is_object(value))
         return json_object_get(value, wanted);
     json_array_foreach((json_t *)value, i, one)
     {

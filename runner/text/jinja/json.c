@@ -59,7 +59,7 @@ struct jinja_value sw_jinja_from_json(struct jinja_run *run, const json_t *value
         made = jinja_undefined(NULL);
     } else if (sw_json_big(value) != NULL) {
         made = from_big(run, sw_json_big(value));
-    } else if (json_is_object(value)) {
+    } else if (sw_json_is_object(value)) {
         made = from_object(run, value, marked);
     } else if (json_is_array(value)) {
         made = sw_jinja_list(run, json_array_size(value));

@@ -1,5 +1,6 @@
 /* The vocabulary and the merges of tokenizer.json. */
 #include "core/base/text.h"
+#include "runner/checkpoint/json_text.h"
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/utf8.h"
 
@@ -35,7 +36,7 @@ static int check_type(const struct sw_tokenizer *t, const json_t *model, struct 
 {
     char shown[SW_TEXT_SHOWN_BYTES + 4];
     const char *type = json_string_value(json_object_get(model, "type"));
-    if (!json_is_object(model))
+    if (!sw_json_is_object(model))
         return sw_refuse(t, err, "there is no 'model', so this is not a tokenizer.json");
     if (type == NULL && json_is_array(json_object_get(model, "merges")))
         return 0;
@@ -61,7 +62,7 @@ static int read_vocabulary(struct sw_tokenizer *t, const json_t *model, struct s
 {
     json_t *vocabulary = json_object_get(model, "vocab"), *value;
     const char *text;
-    if (!json_is_object(vocabulary))
+    if (!sw_json_is_object(vocabulary))
         return sw_refuse(t, err, "the model has no 'vocab' of tokens and ids");
     json_object_foreach(vocabulary, text, value)
     {

@@ -1,6 +1,8 @@
 /* Special and added tokens in the order in which `transformers` adds them. */
 #include "runner/text/tokenizer/special.h"
 
+#include "runner/checkpoint/json_text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +20,7 @@ static int out_of_memory(struct sw_error *err)
 
 const json_t *sw_special_text(const json_t *token)
 {
-    const json_t *text = json_is_object(token) ? json_object_get(token, "content") : token;
+    const json_t *text = sw_json_is_object(token) ? json_object_get(token, "content") : token;
     return json_is_string(text) ? text : NULL;
 }
 
@@ -94,7 +96,7 @@ static int add_own(const struct sw_beside *b, json_t *out, struct sw_error *err)
             !is_usual(key) && sw_special_text(value) != NULL)
             json_object_set(out, key, value);
     }
-    if (!json_is_object(extra))
+    if (!sw_json_is_object(extra))
         return 0;
     json_object_foreach((json_t *)extra, key, value)
     {
@@ -176,7 +178,7 @@ static int gather_list(struct gathering *g)
     {
         char *end;
         const int64_t id = strtoll(key, &end, 10);
-        if (*key == '\0' || *end != '\0' || !json_is_object(value) ||
+        if (*key == '\0' || *end != '\0' || !sw_json_is_object(value) ||
             sw_special_text(value) == NULL)
             return sw_beside_refuse(g->b, config_file, key, g->err,
                                     "'%.60s' of added_tokens_decoder is no id with a token", key);
@@ -306,7 +308,7 @@ static void put_special(struct gathering *g, const json_t *in_file, const json_t
             holds_text(in_file, SIZE_MAX, token) || holds_text(g->tokens, SIZE_MAX, token);
         const bool twice =
             newer ? sw_special_holds(seen, token) : holds_text(seen, SIZE_MAX, token);
-        json_t *full = json_is_object(token) ? sw_special_whole(token, false) : NULL;
+        json_t *full = sw_json_is_object(token) ? sw_special_whole(token, false) : NULL;
         json_array_append(seen, token);
         if (!twice && !(is_there && (newer || full == NULL)) &&
             (full == NULL || !sw_special_holds(g->tokens, full))) {

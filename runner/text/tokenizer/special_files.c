@@ -1,6 +1,7 @@
 /* Files beside tokenizer.json: which class and version they are of, and what counts in them. */
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "runner/checkpoint/json_text.h"
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/special.h"
 
@@ -108,7 +109,7 @@ static const struct sw_tokenizer_class *class_of(const json_t *config, const jso
 
 static bool is_list(const json_t *value)
 {
-    return value != NULL && !json_is_null(value) && !json_is_object(value);
+    return value != NULL && !json_is_null(value) && !sw_json_is_object(value);
 }
 
 /* Tokens of the configuration's list, then those of the map's that it lacks. */
@@ -119,7 +120,7 @@ static json_t *join(const json_t *first, const json_t *second)
     size_t i;
     json_array_foreach((json_t *)second, i, one)
     {
-        json_t *token = json_is_object(one) && sw_special_text(one) != NULL
+        json_t *token = sw_json_is_object(one) && sw_special_text(one) != NULL
                             ? sw_special_whole(one, true)
                             : json_incref((json_t *)one);
         if (!sw_special_holds(out, token))
@@ -163,7 +164,7 @@ static void take_map(struct sw_beside *b, const json_t *map)
     json_t *value;
     json_object_foreach((json_t *)map, key, value)
     {
-        if (json_is_object(value) && sw_special_text(value) != NULL)
+        if (sw_json_is_object(value) && sw_special_text(value) != NULL)
             json_object_set_new(b->config, key, sw_special_whole(value, true));
         else if (!json_is_array(value))
             json_object_set(b->config, key, value);
@@ -179,7 +180,7 @@ static int check_map(const struct sw_beside *b, const json_t *map, struct sw_err
     char shown[SW_TEXT_SHOWN_BYTES + 4];
     json_array_foreach(json_object_get(map, key), i, one)
     {
-        if (json_is_object(one) && json_object_get(one, "__type") == NULL &&
+        if (sw_json_is_object(one) && json_object_get(one, "__type") == NULL &&
             sw_special_text(one) != NULL)
             return sw_beside_refuse(
                 b, map_file, key, err,
@@ -193,7 +194,7 @@ static int check_map(const struct sw_beside *b, const json_t *map, struct sw_err
 static int check_object(const struct sw_beside *b, const char *file, const json_t *value,
                         struct sw_error *err)
 {
-    return value == NULL || json_is_object(value)
+    return value == NULL || sw_json_is_object(value)
                ? 0
                : sw_beside_refuse(b, file, "", err, "not a JSON object; remove it or write {}");
 }
@@ -251,7 +252,7 @@ int sw_beside_open(const char *folder, struct sw_beside **out, struct sw_error *
     }
     if (b->is_version_5 && b->class != NULL && b->class->of_pieces && declares_bytes(folder))
         b->class = NULL;
-    b->has_list = json_is_object(json_object_get(config, "added_tokens_decoder"));
+    b->has_list = sw_json_is_object(json_object_get(config, "added_tokens_decoder"));
     b->config = config != NULL ? json_deep_copy(config) : json_object();
     if (b->config == NULL) {
         out_of_memory(err);

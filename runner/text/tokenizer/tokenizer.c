@@ -2,6 +2,7 @@
 
 #include "core/base/file.h"
 #include "core/base/tokenizer_file.h"
+#include "runner/checkpoint/json_text.h"
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/json_mistake.h"
 #include "runner/text/tokenizer/special.h"
@@ -100,7 +101,7 @@ int sw_tokenizer_bytes(struct sw_tokenizer **out, struct sw_error *err)
 
 static int read_parts(struct sw_tokenizer *t, const json_t *root, struct sw_error *err)
 {
-    if (!json_is_object(root))
+    if (!sw_json_is_object(root))
         return sw_refuse(t, err, "not a JSON object, so not a tokenizer");
     if (sw_read_pre_tokenizer(t, root, err) != 0 || sw_read_model(t, root, err) != 0 ||
         sw_read_added(t, root, err) != 0 || sw_read_normalizer(t, root, err) != 0 ||
