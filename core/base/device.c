@@ -53,8 +53,8 @@
  * `untried` goes when it has run on a GPU, with the README's section on CUDA. */
 static const struct sw_device_row rows[] = {
     [SW_DEVICE_CPU] = {.target = {.weight_tiles = true,
-                                  .like_rows = SW_CPU_LIKE_ROWS,
-                                  .like_elems = SW_CPU_LIKE_ELEMS},
+                                  .invariant_rows = SW_CPU_INVARIANT_ROWS,
+                                  .invariant_elems = SW_CPU_INVARIANT_ELEMS},
                        .copies = true,
                        .adds_apart = true,
                        .transport = SW_CARRIER_HOST,

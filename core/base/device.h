@@ -21,9 +21,9 @@ enum sw_carrier {
  * BA16a32b2a. */
 enum { SW_TILE_LINES = 32, SW_TILE_COLUMNS = 32 };
 
-/* A CPU's products of a few rows: what of them is alike. runner/device/cpu/streamed.c is held to
- * that when it is compiled. */
-enum { SW_CPU_LIKE_ROWS = 32, SW_CPU_LIKE_ELEMS = 1000000 };
+/* A CPU's products of a few rows: limits up to which they are batch invariant.
+ * runner/device/cpu/streamed.c asserts them. */
+enum { SW_CPU_INVARIANT_ROWS = 32, SW_CPU_INVARIANT_ELEMS = 1000000 };
 
 /* What a program is compiled for. All zero: a device that needs and lacks nothing. */
 struct sw_program_target {
@@ -34,8 +34,9 @@ struct sw_program_target {
     bool lacks_whole_cache; /* it has no attention over a whole cache, of keys that are gathered */
     /* Products of a program with so many rows at most, and so many elements of rows and of results,
      * make each row as those with fewer do, to the bit; 0: it goes by their number. Of programs of
-     * single tokens (as_few of their traits) any number of rows, with so many elements each */
-    int32_t like_rows, like_elems;
+     * single tokens (always_skinny of their traits) any number of rows, with so many elements each
+     */
+    int32_t invariant_rows, invariant_elems;
 };
 
 enum { SW_USUAL_ATTENTIONS = 3 };

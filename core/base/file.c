@@ -217,12 +217,12 @@ bool sw_path_same(const char *one, const char *other)
 enum sw_status sw_path_status(int reason, bool writes)
 {
     static const int names[] = {ENOENT, ENOTDIR, EISDIR, ESPIPE, ELOOP, ENAMETOOLONG};
-    static const int places[] = {EACCES, EPERM, EROFS, EEXIST};
+    static const int denials[] = {EACCES, EPERM, EROFS, EEXIST};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (reason == names[i])
             return SW_BAD_INPUT;
-    for (size_t i = 0; writes && i < sizeof places / sizeof places[0]; i++)
-        if (reason == places[i])
+    for (size_t i = 0; writes && i < sizeof denials / sizeof denials[0]; i++)
+        if (reason == denials[i])
             return SW_BAD_INPUT;
     return SW_ENVIRONMENT;
 }

@@ -5,7 +5,7 @@
 /* What the closing character of a frame ends. */
 enum frame { DOUBLE = 1, PAREN, BRACE, ARITH, ARITH_PAREN, BACKTICK };
 
-const char *sw_shell_place_name(enum sw_shell_place place)
+const char *sw_shell_context_name(enum sw_shell_context context)
 {
     static const char *const names[] = {
         [SW_SHELL_WORD] = "a word",
@@ -21,7 +21,7 @@ const char *sw_shell_place_name(enum sw_shell_place place)
         [SW_SHELL_DOLLAR] = "a '$'",
         [SW_SHELL_OPEN] = "parentheses",
     };
-    return names[place];
+    return names[context];
 }
 
 static enum frame top(const struct sw_shell_scan *s)
@@ -291,9 +291,9 @@ void sw_shell_scan_word(struct sw_shell_scan *s, const char *to)
     s->dollar = s->escaped = s->wants_word = false;
 }
 
-enum sw_shell_place sw_shell_scan_place(const struct sw_shell_scan *s)
+enum sw_shell_context sw_shell_scan_context(const struct sw_shell_scan *s)
 {
-    static const enum sw_shell_place places[] = {
+    static const enum sw_shell_context contexts[] = {
         [0] = SW_SHELL_WORD,           [DOUBLE] = SW_SHELL_DOUBLE,
         [PAREN] = SW_SHELL_WORD,       [BRACE] = SW_SHELL_PARAMETER,
         [ARITH] = SW_SHELL_ARITHMETIC, [ARITH_PAREN] = SW_SHELL_ARITHMETIC,
@@ -317,10 +317,10 @@ enum sw_shell_place sw_shell_scan_place(const struct sw_shell_scan *s)
         return SW_SHELL_DOUBLE;
     if (top(s) == 0 || top(s) == PAREN)
         return s->subscript ? SW_SHELL_ARITHMETIC : SW_SHELL_WORD;
-    return places[top(s)];
+    return contexts[top(s)];
 }
 
-enum sw_shell_place sw_shell_leaves_open(const char *text)
+enum sw_shell_context sw_shell_leaves_open(const char *text)
 {
     struct sw_shell_scan scan = {.text = text};
     sw_shell_scan_to(&scan, text + strlen(text));
@@ -330,8 +330,8 @@ enum sw_shell_place sw_shell_leaves_open(const char *text)
         return SW_SHELL_HEREDOC;
     if (scan.comment)
         scan.comment = false;
-    const enum sw_shell_place place = sw_shell_scan_place(&scan);
-    return place == SW_SHELL_WORD && scan.depth > 0 ? SW_SHELL_OPEN : place;
+    const enum sw_shell_context context = sw_shell_scan_context(&scan);
+    return context == SW_SHELL_WORD && scan.depth > 0 ? SW_SHELL_OPEN : context;
 }
 
 size_t sw_shell_variable_length(const char *text)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum sw_shell_place {
+enum sw_shell_context {
     SW_SHELL_WORD, /* where a word of the shell may stand */
     SW_SHELL_COMMENT,
     SW_SHELL_SINGLE,     /* '...' */
@@ -26,7 +26,7 @@ enum sw_shell_place {
     SW_SHELL_OPEN        /* $(...) or (...) that does not end: of a whole text only */
 };
 /* "single quotes", "a here-document", ... */
-const char *sw_shell_place_name(enum sw_shell_place place);
+const char *sw_shell_context_name(enum sw_shell_context context);
 
 enum { SW_SHELL_DEPTH = 32, SW_SHELL_HEREDOCS = 4 };
 
@@ -51,11 +51,11 @@ void sw_shell_scan_to(struct sw_shell_scan *scan, const char *to);
 /* Goes to `to` as if one word of the shell, safely quoted, stood between. */
 void sw_shell_scan_word(struct sw_shell_scan *scan, const char *to);
 /* What a word would be put into here. */
-enum sw_shell_place sw_shell_scan_place(const struct sw_shell_scan *scan);
+enum sw_shell_context sw_shell_scan_context(const struct sw_shell_scan *scan);
 
 /* What a text leaves open at its end (a quote, a here-document, a '$('), SW_SHELL_WORD: nothing. A
  * backslash at the end counts, a comment does not. */
-enum sw_shell_place sw_shell_leaves_open(const char *text);
+enum sw_shell_context sw_shell_leaves_open(const char *text);
 
 /* Bytes of the "$NAME" or "${NAME}" that a text begins with; 0: it begins with neither. */
 size_t sw_shell_variable_length(const char *text);

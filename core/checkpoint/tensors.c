@@ -48,27 +48,27 @@ static struct sw_stored_tensor describe(const struct sw_state *state, int32_t in
 }
 
 /* One tensor and what orders it. */
-struct placed {
-    uint8_t group, part, place;
+struct listed {
+    uint8_t group, part, file_order;
     int32_t instance, row;
 };
 
 /* Group by group: before, in (layer by layer) and behind the layers. */
 static int compare(const void *left, const void *right)
 {
-    const struct placed *a = left, *b = right;
+    const struct listed *a = left, *b = right;
     if (a->group != b->group)
         return a->group - b->group;
     if (a->part != b->part)
         return a->part - b->part;
     if (a->instance != b->instance)
         return a->instance < b->instance ? -1 : 1;
-    return a->place - b->place;
+    return a->file_order - b->file_order;
 }
 
 /* Every instance of every row but the cache's, which is of texts, not of the model, and scales
  * and copies, which follow from the files' numbers. -1: a row that no file has. */
-static int32_t place_rows(const struct sw_state *state, struct placed *out, struct sw_error *err)
+static int32_t list_rows(const struct sw_state *state, struct listed *out, struct sw_error *err)
 {
     int32_t count = 0;
     for (int32_t i = 0; i < state->count; i++) {
@@ -80,9 +80,9 @@ static int32_t place_rows(const struct sw_state *state, struct placed *out, stru
                            "'%s' of the state has no counterpart in Hugging Face's files",
                            row->name);
         for (int32_t instance = 0; instance < row->stack; instance++)
-            out[count++] = (struct placed){.group = row->moment,
+            out[count++] = (struct listed){.group = row->moment,
                                            .part = row->parameter->part,
-                                           .place = row->parameter->place,
+                                           .file_order = row->parameter->file_order,
                                            .instance = instance,
                                            .row = i};
     }
@@ -96,17 +96,17 @@ int sw_stored_tensors(const struct sw_state *state, struct sw_stored_tensor **ou
     size_t most = 1;
     for (int32_t i = 0; i < state->count; i++)
         most += (size_t)state->row[i].stack;
-    struct placed *placed = malloc(most * sizeof *placed);
+    struct listed *listed = malloc(most * sizeof *listed);
     struct sw_stored_tensor *tensors = malloc(most * sizeof *tensors);
-    if (placed == NULL || tensors == NULL) {
-        free(placed);
+    if (listed == NULL || tensors == NULL) {
+        free(listed);
         free(tensors);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the tensors of a checkpoint");
     }
-    *count = place_rows(state, placed, err);
+    *count = list_rows(state, listed, err);
     for (int32_t i = 0; i < *count; i++)
-        tensors[i] = describe(state, placed[i].row, placed[i].instance);
-    free(placed);
+        tensors[i] = describe(state, listed[i].row, listed[i].instance);
+    free(listed);
     if (*count < 0) {
         free(tensors);
         return -1;

@@ -135,11 +135,11 @@ static bool read_lines(struct sw_config *c, const struct field *field, struct no
             p += length + (p[length] == '\n');
         }
     texts.item = item;
-    const enum sw_shell_place open = good ? sw_shell_leaves_open(whole) : SW_SHELL_WORD;
+    const enum sw_shell_context open = good ? sw_shell_leaves_open(whole) : SW_SHELL_WORD;
     if (open != SW_SHELL_WORD)
         good = refuse(c, value,
                       sw_config_format(c, "'%s' ends inside %s, which would continue in the script",
-                                       field->key, sw_shell_place_name(open)),
+                                       field->key, sw_shell_context_name(open)),
                       "close what is open");
     if (good)
         memcpy((char *)base + field->offset, &texts, sizeof texts);

@@ -144,9 +144,9 @@ static double link_seconds(struct pricing *c, struct sw_axes axes, enum sw_colle
 static void time_ring(struct pricing *c, const struct sw_op *op, double bytes, struct timing *t)
 {
     const struct spans *spans = spans_of(c, op->axes);
-    const struct sw_ring_place place = {spans->of, spans->count, c->ideal != NULL};
+    const struct sw_ring_route route = {spans->of, spans->count, c->ideal != NULL};
     struct sw_ring_timing ring;
-    sw_ring_time_op(c->cluster, c->p, op, &place, t->compute, bytes, &ring);
+    sw_ring_time_op(c->cluster, c->p, op, &route, t->compute, bytes, &ring);
     t->axes = sw_axes_set(op->axes);
     t->compute = ring.seconds;
     t->inside = ring.inside;
@@ -237,16 +237,16 @@ static void look_at_collective(struct pricing *c, int32_t i, const struct sw_reg
                                struct sw_traffic_walk *walk)
 {
     const struct sw_cost_step *step = &c->known->step[i];
-    struct timing *t = &c->timing[step->alike];
+    struct timing *t = &c->timing[step->first_equal];
     t->axes = step->axes & c->splits;
     if (t->axes == 0 ||
         (c->ideal != NULL && c->ideal->batch_alone && is_left_out(c, step, t->axes)))
         return;
-    if (step->alike == i && sw_traffic_at(walk, region, &c->p->ops[i]))
+    if (step->first_equal == i && sw_traffic_at(walk, region, &c->p->ops[i]))
         time_collective(c, &c->p->ops[i], walk->axes, &walk->sent, t);
     const double calls = sw_walk_times(c->p, region, step->when);
     if (c->ideal == NULL)
-        count_bytes(c, t->axes, calls, c->known->sent[step->alike].bytes);
+        count_bytes(c, t->axes, calls, c->known->sent[step->first_equal].bytes);
     count_alone(c, step->of_weights, calls, t);
 }
 
@@ -284,7 +284,7 @@ static void time_ops(struct pricing *c)
     for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
         const struct sw_region *region = &p->regions[w.region];
         const struct sw_cost_step *step = &c->known->step[w.op];
-        const bool first = step->alike == w.op;
+        const bool first = step->first_equal == w.op;
         c->ahead[w.region] |= (step->when & SW_WHEN_AHEAD) != 0;
         if (first)
             c->timing[w.op] = (struct timing){0};
@@ -381,7 +381,7 @@ static void run_ops(struct pricing *c, int32_t first, int32_t end, uint8_t skip)
     const double issue = c->cluster->profile.host_time_s;
     for (const struct sw_cost_step *op = c->known->step + first, *behind = c->known->step + end;
          op < behind; op++) {
-        const struct timing *t = &timing[op->alike];
+        const struct timing *t = &timing[op->first_equal];
         if (op->when & skip)
             continue;
         if (op->stream == SW_STREAM_WAIT) {
@@ -444,7 +444,7 @@ static void observe_op(struct pricing *c, const struct sw_walk *w)
     run_ops(c, w->op, w->op + 1, 0);
     const bool collective = step->stream == SW_STREAM_COMMUNICATION;
     const double end = collective ? c->now.communication : c->now.compute;
-    const double took = collective ? c->timing[step->alike].communication : 0;
+    const double took = collective ? c->timing[step->first_equal].communication : 0;
     const struct sw_cost_event event = {.op = w->op,
                                         .region = w->region,
                                         .layer = w->layer,

@@ -81,15 +81,15 @@ enum sw_cost_work { SW_WORK_WEIGHTS, SW_WORK_CACHE, SW_WORK_REST, SW_WORKS };
 
 /* What an op is to a price, whatever its sizes and the axis order. */
 struct sw_cost_step {
-    int32_t alike;    /* sw_program_alike; itself where it talks */
-    int16_t ends;     /* a collective, or a wait for it: which of those that are waited for */
-    uint8_t stream;   /* enum sw_cost_stream */
-    uint8_t when;     /* sw_walk_when */
-    uint8_t work;     /* enum sw_cost_work */
-    sw_axis_set axes; /* of ranks that it talks to, those that split nothing as well */
-    bool of_batch;    /* of the compute stream: sw_traffic_op_of_batch */
-    bool talks;       /* of the compute stream: a ring, or an exchange */
-    bool of_weights;  /* a collective that reads a parameter */
+    int32_t first_equal; /* sw_program_first_equal_op; itself where it talks */
+    int16_t ends;        /* a collective, or a wait for it: which of those that are waited for */
+    uint8_t stream;      /* enum sw_cost_stream */
+    uint8_t when;        /* sw_walk_when */
+    uint8_t work;        /* enum sw_cost_work */
+    sw_axis_set axes;    /* of ranks that it talks to, those that split nothing as well */
+    bool of_batch;       /* of the compute stream: sw_traffic_op_of_batch */
+    bool talks;          /* of the compute stream: a ring, or an exchange */
+    bool of_weights;     /* a collective that reads a parameter */
 };
 
 /* What prices of several programs on one cluster have in common, whatever programs: the seconds of

@@ -116,9 +116,10 @@ double sw_cost_few_rows_reads(const struct sw_program *p, const struct sw_op *op
  * many rows are products like all others. */
 static bool is_measured(const struct sw_program *p, const struct sw_few_rows *few, double rows)
 {
-    const double alike = p->target.like_rows; /* 0: nothing is said */
-    const bool as_few = !(alike > 0) || rows <= alike || sw_program_makes_as_few(p);
-    return as_few && few->count > 0 && rows <= few->point[few->count - 1].rows;
+    const double invariant_rows = p->target.invariant_rows; /* 0: nothing is said */
+    const bool always_skinny =
+        !(invariant_rows > 0) || rows <= invariant_rows || sw_program_is_always_skinny(p);
+    return always_skinny && few->count > 0 && rows <= few->point[few->count - 1].rows;
 }
 
 /* Weights in 8 bits, which are not measured: the first row waits for their bytes, at the rate of

@@ -27,7 +27,7 @@ static void read_steps(struct sw_cost_known *known, const struct sw_program *p, 
     for (int32_t i = 0; i < p->op_count; i++) {
         const struct sw_op *op = &p->ops[i];
         struct sw_cost_step *step = &known->step[i];
-        *step = (struct sw_cost_step){.alike = sw_program_alike(p, i),
+        *step = (struct sw_cost_step){.first_equal = sw_program_first_equal_op(p, i),
                                       .when = sw_walk_when(op),
                                       .axes = sw_axes_set(op->axes)};
         known->once = known->once || op->last_micro_step;
@@ -41,12 +41,12 @@ static void read_steps(struct sw_cost_known *known, const struct sw_program *p, 
         } else {
             step->stream = SW_STREAM_COMPUTE;
             step->work = (uint8_t)work_of(p, op);
-            step->of_batch =
-                step->alike < i ? known->step[step->alike].of_batch : sw_traffic_op_of_batch(p, op);
+            step->of_batch = step->first_equal < i ? known->step[step->first_equal].of_batch
+                                                   : sw_traffic_op_of_batch(p, op);
             step->talks = step->axes != 0 && (sw_op_is_ring(op) || sw_op_is_exchange(op->kind));
-            step->alike = step->talks ? i : step->alike;
+            step->first_equal = step->talks ? i : step->first_equal;
         }
-        if (step->alike == i)
+        if (step->first_equal == i)
             known->first[known->first_count++] = i;
     }
 }
@@ -106,7 +106,7 @@ double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_progra
                              const struct sw_cluster_config *cluster,
                              const struct sw_workload *workload)
 {
-    double *seconds = &known->compute_seconds[known->step[i].alike];
+    double *seconds = &known->compute_seconds[known->step[i].first_equal];
     if (*seconds < 0)
         *seconds = sw_cost_compute_seconds_within(p, &p->ops[i], cluster, workload,
                                                   &known->step_bytes, known->shared);

@@ -5,7 +5,7 @@
 #include <math.h>
 
 /* Where a size lies on an ascending side: from point *at, `share` of the way in the logarithm. */
-static double place(const double *side, int32_t count, double size, int32_t *at)
+static double find_interval(const double *side, int32_t count, double size, int32_t *at)
 {
     *at = 0;
     if (count == 1)
@@ -21,9 +21,9 @@ static void corners(const struct sw_products *p, double rows, double columns, do
                     double weight[8], double share[8])
 {
     int32_t r, n, k;
-    const double y = place(p->row, p->rows, rows, &r),
-                 x = place(p->column, p->columns, columns, &n),
-                 z = place(p->depth, p->depths, depth, &k);
+    const double y = find_interval(p->row, p->rows, rows, &r),
+                 x = find_interval(p->column, p->columns, columns, &n),
+                 z = find_interval(p->depth, p->depths, depth, &k);
     for (int32_t i = 0; i < 8; i++) {
         const int32_t up = i & 1, right = i >> 1 & 1, deep = i >> 2;
         const int32_t at = p->depths > 1 ? k + deep : 0; /* of a single depth all is at it */

@@ -78,12 +78,12 @@ static void time_inner_rings(const struct sw_cluster_config *cluster,
  * takes the least of either, and so do its messages. They may be shorter where it takes longer, and
  * what waits behind other messages then waits less. */
 static void time_ideal_rings(const struct sw_cluster_config *cluster,
-                             const struct sw_ring_place *place, const struct sw_ring_blocks *one,
+                             const struct sw_ring_route *route, const struct sw_ring_blocks *one,
                              double compute, struct sw_ring_timing *out)
 {
     const int32_t outside = sw_links_fastest(cluster) + 1;
-    for (int32_t i = 0; i < place->count; i++) {
-        const struct sw_span *span = &place->span[i];
+    for (int32_t i = 0; i < route->count; i++) {
+        const struct sw_span *span = &route->span[i];
         struct sw_ring_blocks blocks = *one;
         struct sw_ring_time time;
         const int32_t inner = outside < span->levels ? span->members[outside] : span->ranks;
@@ -102,12 +102,12 @@ static void time_ideal_rings(const struct sw_cluster_config *cluster,
  * at the end, when nothing is left to compute. A rank's blocks take alike (zigzag) or the longest
  * is assumed (op.c). */
 void sw_ring_time_op(const struct sw_cluster_config *cluster, const struct sw_program *program,
-                     const struct sw_op *op, const struct sw_ring_place *place, double compute,
+                     const struct sw_op *op, const struct sw_ring_route *route, double compute,
                      double bytes, struct sw_ring_timing *out)
 {
     struct sw_ring_blocks blocks;
     *out = (struct sw_ring_timing){.seconds = compute};
-    if (place->span->ranks <= 1)
+    if (route->span->ranks <= 1)
         return;
     sw_ring_blocks_of(program, op, &blocks);
     if (blocks.rings > 1) {
@@ -115,11 +115,11 @@ void sw_ring_time_op(const struct sw_cluster_config *cluster, const struct sw_pr
         return;
     }
     const bool home = sw_op_returns_to_owner(op->kind);
-    const double ranks = place->span->ranks, hops = home ? ranks : ranks - 1,
+    const double ranks = route->span->ranks, hops = home ? ranks : ranks - 1,
                  block = compute / ranks;
     double hop = INFINITY;
-    for (int32_t i = 0; i < place->count; i++) {
-        const double seconds = sw_links_hop_seconds(cluster, &place->span[i], bytes / hops);
+    for (int32_t i = 0; i < route->count; i++) {
+        const double seconds = sw_links_hop_seconds(cluster, &route->span[i], bytes / hops);
         hop = seconds < hop ? seconds : hop;
     }
     out->seconds = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);
@@ -127,8 +127,8 @@ void sw_ring_time_op(const struct sw_cluster_config *cluster, const struct sw_pr
     out->block = block;
     out->hop = hop;
     out->home = home;
-    if (place->ideal)
-        time_ideal_rings(cluster, place, &blocks, compute, out);
+    if (route->ideal)
+        time_ideal_rings(cluster, route, &blocks, compute, out);
 }
 
 void sw_ring_check(const struct sw_cluster_config *cluster, const struct sw_program *program,

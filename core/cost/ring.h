@@ -25,7 +25,7 @@ void sw_ring_time_of(const struct sw_cluster_config *cluster, const struct sw_pr
 
 /* Where a ring lies on the links; ideal: in the best of `count` places, and of one ring and inner
  * rings the best, too. */
-struct sw_ring_place {
+struct sw_ring_route {
     const struct sw_span *span; /* [count] */
     int32_t count;
     bool ideal;
@@ -39,7 +39,7 @@ struct sw_ring_timing {
 };
 /* Of an op whose ranks compute `compute` seconds and send `bytes` each. Pure. */
 void sw_ring_time_op(const struct sw_cluster_config *cluster, const struct sw_program *program,
-                     const struct sw_op *op, const struct sw_ring_place *place, double compute,
+                     const struct sw_op *op, const struct sw_ring_route *route, double compute,
                      double bytes, struct sw_ring_timing *out);
 
 /* The ring's messages are calls of the communication stream like any other: the first goes behind

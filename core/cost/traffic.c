@@ -61,7 +61,7 @@ bool sw_traffic_at(struct sw_traffic_walk *w, const struct sw_region *region,
         return true;
     }
     struct sw_traffic_sent *known =
-        &w->known[sw_program_alike(w->program, (int32_t)(op - w->program->ops))];
+        &w->known[sw_program_first_equal_op(w->program, (int32_t)(op - w->program->ops))];
     if (known->bytes < 0)
         *known = count_sent(w->program, op);
     w->sent = *known;

@@ -63,8 +63,8 @@ struct sw_program_traits {
     const char *name;         /* "train", "evaluate", "save" ... */
     enum sw_state_kind state; /* that it is over */
     bool backward;            /* forward is differentiated: gradients, and an update */
-    bool rows_alike;          /* as device.h has it: what a row comes to is its own affair */
-    bool as_few;              /* and, of rows of one token, what it comes to in few of them */
+    bool batch_invariant; /* a row's results depend neither on its index nor on others (device.h) */
+    bool always_skinny;   /* and rows of one token use the skinny kernels, whatever their number */
 };
 const struct sw_program_traits *sw_program_traits(enum sw_program_kind kind);
 static inline const char *sw_program_kind_name(enum sw_program_kind kind)
@@ -106,10 +106,10 @@ struct sw_program {
     struct sw_pool *pool;           /* of the ops' operands */
 };
 
-/* True if rows of any number are made as few are: what runs and what is priced go by it. */
-static inline bool sw_program_makes_as_few(const struct sw_program *p)
+/* True if products use the skinny kernels for any number of rows: execution and prices ask it. */
+static inline bool sw_program_is_always_skinny(const struct sw_program *p)
 {
-    return p->sequence_length == 1 && sw_program_traits(p->kind)->as_few;
+    return p->sequence_length == 1 && sw_program_traits(p->kind)->always_skinny;
 }
 
 void sw_program_free(struct sw_program *program); /* may be NULL */
@@ -147,7 +147,7 @@ bool sw_program_is_stored(const struct sw_program *program, int32_t value);
 /* The first op that costs what op `i` does on every mesh (time, bytes, workspace): of the same
  * kind, on operands of the same shapes; `i` itself where it is the first. The program must have
  * been laid out or resized. */
-int32_t sw_program_alike(const struct sw_program *program, int32_t i);
+int32_t sw_program_first_equal_op(const struct sw_program *program, int32_t i);
 
 /* The layer that iteration i of a region runs. */
 int32_t sw_region_layer(const struct sw_region *region, int32_t iteration);

@@ -115,14 +115,14 @@ bool sw_serving_may_gather_kv(const struct sw_program_options *training,
 }
 
 /* Whether programs of single tokens make each as any number of rows would. */
-static bool makes_rows_alike(const struct sw_program_options *o)
+static bool is_batch_invariant(const struct sw_program_options *o)
 {
     const struct sw_model *m = &o->model;
     const int64_t sizes[] = {m->hidden_size, m->intermediate_size, m->vocab_size,
                              (int64_t)m->heads * m->head_dim};
-    bool fits = o->target.like_rows > 0;
+    bool fits = o->target.invariant_rows > 0;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        fits = fits && sizes[i] <= o->target.like_elems;
+        fits = fits && sizes[i] <= o->target.invariant_elems;
     return fits;
 }
 
@@ -133,7 +133,7 @@ static bool may_mix(const struct sw_program_options *training, const struct sw_s
                     int64_t budget, int64_t slots, int64_t ranks)
 {
     return want->chunk <= 1 && ranks == 1 && budget > slots && !want->stream_weights &&
-           budget <= MIX_ROWS && makes_rows_alike(training);
+           budget <= MIX_ROWS && is_batch_invariant(training);
 }
 
 /* Tokens; budget 0: whatever that makes. */
@@ -173,7 +173,7 @@ int32_t sw_serving_sizes(const struct sw_program_options *o, int64_t rows[SW_SER
     int32_t count = 0;
     int64_t fewer = 1;
     rows[count++] = o->micro_batch_per_rank;
-    if (!makes_rows_alike(o) || (o->kind != SW_PROGRAM_DECODE && !o->serving.mixes))
+    if (!is_batch_invariant(o) || (o->kind != SW_PROGRAM_DECODE && !o->serving.mixes))
         return count;
     while (2 * fewer < rows[0])
         fewer *= 2;
@@ -205,7 +205,7 @@ static int64_t read_rows(const struct sw_program_options *training, const struct
         return rows >= 2 * s->budget ? rows : 0;
     const int64_t tokens = chunk_rows(s) * s->chunk;
     rows = tokens < rows ? tokens : rows;
-    const bool fits = makes_rows_alike(training) && s->ranks == 1 && !want->stream_weights;
+    const bool fits = is_batch_invariant(training) && s->ranks == 1 && !want->stream_weights;
     return fits && rows > s->slots && s->chunk > 2 ? rows : 0;
 }
 

@@ -6,12 +6,12 @@
  * of, any slot that lies with it on a rank of the batch, and a prompt may have several rows of a
  * call, one behind the other. Decoding has a row for every slot, or fewer (sizes, below).
  *
- * Where the device makes a row alike in calls of any size (like_rows of its target) and a rank's
- * budget lies between its slots and 64, chunks are single tokens and prefill mixes: its rows have
- * the next tokens of texts that run as well as those of prompts, each made as `decode` makes it, to
- * the bit; the first ones of a rank, as many as slots at most, are sampled. `read` is the same
- * program of many more rows, for prompts beside which nobody waits for a token: its rows have the
- * same bits, and take less each.
+ * Where the device makes a row alike in calls of any size (invariant_rows of its target) and a
+ * rank's budget lies between its slots and 64, chunks are single tokens and prefill mixes: its rows
+ * have the next tokens of texts that run as well as those of prompts, each made as `decode` makes
+ * it, to the bit; the first ones of a rank, as many as slots at most, are sampled. `read` is the
+ * same program of many more rows, for prompts beside which nobody waits for a token: its rows have
+ * the same bits, and take less each.
  *
  * Where prefill does not mix but there is `read` (sw_serving_has), it has what is behind the whole
  * chunks of a prompt where that is less than half a chunk, and the next tokens of texts that run:
@@ -154,14 +154,14 @@ static inline int64_t sw_cache_owner(int64_t p, int64_t block, int64_t ranks)
 {
     return p / block % ranks;
 }
-static inline int64_t sw_cache_place(int64_t p, int64_t block, int64_t ranks)
+static inline int64_t sw_cache_index(int64_t p, int64_t block, int64_t ranks)
 {
     return p / (block * ranks) * block + p % block;
 }
 /* The position at a place of a rank's part. */
-static inline int64_t sw_cache_position(int64_t place, int64_t rank, int64_t block, int64_t ranks)
+static inline int64_t sw_cache_position(int64_t index, int64_t rank, int64_t block, int64_t ranks)
 {
-    return (place / block * ranks + rank) * block + place % block;
+    return (index / block * ranks + rank) * block + index % block;
 }
 
 #endif

@@ -64,7 +64,7 @@ struct sw_parameter {
     const char *name;   /* "wq" */
     const char *stored; /* as Hugging Face's files call it; of a layer behind "model.layers.N." */
     uint8_t part;       /* enum sw_parameter_part */
-    uint8_t place;      /* among those of its part, in the order of transformers' modules */
+    uint8_t file_order; /* among those of its part, in the order of transformers' modules */
     bool transposed;    /* in files, as torch.nn.Linear has it: outputs first; the others are so */
     bool decays;        /* weight decay applies */
     uint8_t initial;    /* enum sw_initial */

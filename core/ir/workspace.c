@@ -161,15 +161,15 @@ int64_t sw_workspace_attention_grad(const struct sw_program *program, const stru
  * the cache. */
 enum { LEAST_RANGE = 256, MOST_RANGES = 1024, MOST_TASKS = 1 << 14 };
 
-void sw_decode_ranges_of(int64_t slots, int64_t heads, int64_t kv_heads, int64_t places,
+void sw_decode_ranges_of(int64_t slots, int64_t heads, int64_t kv_heads, int64_t positions,
                          int32_t head_dim, struct sw_decode_ranges *out)
 {
-    *out = (struct sw_decode_ranges){.places = LEAST_RANGE};
-    out->count = (places + LEAST_RANGE - 1) / LEAST_RANGE;
+    *out = (struct sw_decode_ranges){.positions = LEAST_RANGE};
+    out->count = (positions + LEAST_RANGE - 1) / LEAST_RANGE;
     while (out->count > 1 &&
            (out->count > MOST_RANGES || slots * kv_heads * out->count > MOST_TASKS)) {
-        out->places *= 2;
-        out->count = (places + out->places - 1) / out->places;
+        out->positions *= 2;
+        out->count = (positions + out->positions - 1) / out->positions;
     }
     if (out->count <= 1)
         return;

@@ -91,12 +91,12 @@ int64_t sw_attention_library_bytes(const int64_t q[3], const int64_t k[3], int32
  * `places`, each made by itself and then merged in order. A function of the shapes alone, so that
  * what becomes of a slot depends neither on its neighbours nor on the hardware. */
 struct sw_decode_ranges {
-    int64_t places, count; /* of a range, the last may be shorter; 1: nothing to merge */
-    int64_t stats;         /* offset of f32 [slots, heads, count, 2] (maximum, sum), behind f32
-                              [slots, heads, count, head_dim], sums that are not divided yet */
-    int64_t bytes;         /* of both; 0: nothing to merge */
+    int64_t positions, count; /* of a range, the last may be shorter; 1: nothing to merge */
+    int64_t stats;            /* offset of f32 [slots, heads, count, 2] (maximum, sum), behind f32
+                                 [slots, heads, count, head_dim], sums that are not divided yet */
+    int64_t bytes;            /* of both; 0: nothing to merge */
 };
-void sw_decode_ranges_of(int64_t slots, int64_t heads, int64_t kv_heads, int64_t places,
+void sw_decode_ranges_of(int64_t slots, int64_t heads, int64_t kv_heads, int64_t positions,
                          int32_t head_dim, struct sw_decode_ranges *out);
 
 /* How a GPU multiplies rows [rows, inputs] with weights in 8 bits. A few rows in bf16 go through a

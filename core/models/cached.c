@@ -21,15 +21,15 @@ static void add_cache(struct sw_decoder *d, struct cache *cache)
     const bool copied = d->sizes.of[SW_SIZE_COPIES] > 1;
     const enum sw_logical heads = copied ? SW_L_HEADS : SW_L_KV_HEADS;
     const struct sw_dim slots = {SW_L_BATCH, d->sizes.of[SW_SIZE_SLOTS], 1, SW_SIZE_SLOTS};
-    const struct sw_dim places = {SW_L_CACHE_SEQ, o->serving.max_tokens, 1, SW_SIZE_FIXED};
+    const struct sw_dim positions = {SW_L_CACHE_SEQ, o->serving.max_tokens, 1, SW_SIZE_FIXED};
     const struct sw_dim dims[3] = {
         slots,
-        places,
+        positions,
         {heads, d->sizes.of[SW_SIZE_KV], o->model.head_dim, copied ? SW_SIZE_KV : SW_SIZE_FIXED}};
     /* split as what they scale */
     const struct sw_dim scales[3] = {
         slots,
-        places,
+        positions,
         {heads, d->sizes.of[SW_SIZE_SCALES], 1, copied ? SW_SIZE_SCALES : SW_SIZE_FIXED}};
     const enum sw_dtype dtype = o->serving.cache;
     cache->keys = sw_builder_value(b, "key cache", SW_ROLE_CACHE, dtype, 3, dims, n);

@@ -36,13 +36,13 @@ static const struct declaration {
     uint16_t wanted;
 } declarations[SW_DECODER_WEIGHTS] = {
 #define IF(member) offsetof(struct sw_model, member)
-#define SW_MATRIX(KIND, name, stored, PART, place, transposed, ROWS, COLUMNS, tied)                \
-    {{name, stored, SW_##PART, place, transposed, true, SW_INITIAL_NORMAL, tied},                  \
+#define SW_MATRIX(KIND, name, stored, PART, file_order, transposed, ROWS, COLUMNS, tied)           \
+    {{name, stored, SW_##PART, file_order, transposed, true, SW_INITIAL_NORMAL, tied},             \
      ROWS,                                                                                         \
      COLUMNS,                                                                                      \
      ALWAYS},
-#define SW_VECTOR(KIND, name, stored, PART, place, INITIAL, COLUMNS, wanted)                       \
-    {{name, stored, SW_##PART, place, false, false, SW_INITIAL_##INITIAL, NULL},                   \
+#define SW_VECTOR(KIND, name, stored, PART, file_order, INITIAL, COLUMNS, wanted)                  \
+    {{name, stored, SW_##PART, file_order, false, false, SW_INITIAL_##INITIAL, NULL},              \
      NOTHING,                                                                                      \
      COLUMNS,                                                                                      \
      wanted},

@@ -121,8 +121,8 @@ static void measure_groups(const struct sw_program *p)
 
 /* Places what lasts longer than a micro-step: the state first, each tensor where the state has it;
  * behind the state what lasts as long as a run of the program. */
-static int place_persistent(struct sw_program *p, const struct sw_state *state,
-                            struct sw_error *err)
+static int assign_persistent_offsets(struct sw_program *p, const struct sw_state *state,
+                                     struct sw_error *err)
 {
     struct sw_lifetimes *l = p->lifetimes;
     int64_t of_role[SW_ROLE_COUNT] = {0};
@@ -183,7 +183,7 @@ int sw_layout_measure(struct sw_program *p, const struct sw_sizes *sizes,
         set_shapes(p, sizes, err) != 0)
         return -1;
     measure_groups(p);
-    if (place_persistent(p, state, err) != 0)
+    if (assign_persistent_offsets(p, state, err) != 0)
         return -1;
     set_arena(p, most_alive(p));
     p->stage = SW_SCHEDULED;
@@ -209,7 +209,7 @@ static void sort_by_size(struct sw_lifetimes *l)
         const int32_t group = l->by_size[i];
         if (i == 0 || groups[group].bytes != groups[same].bytes) {
             same = group;
-            groups[same].place = next;
+            groups[same].cursor = next;
         }
         groups[group].same = same;
         next += groups[group].count;
@@ -217,17 +217,17 @@ static void sort_by_size(struct sw_lifetimes *l)
     for (int32_t i = 0; i < l->block_count; i++) {
         struct group *group = &groups[l->alive[i].group];
         l->blocks[i].bytes = group->bytes;
-        l->order[groups[group->same].place++] = i;
+        l->order[groups[group->same].cursor++] = i;
     }
 }
 
 /* The lowest gap from `offset` on among the blocks of the list whose lifetimes overlap. The
  * innermost loop of a search over meshes. */
-static int64_t find_gap(struct placed_list *list, const struct block *block, int64_t offset)
+static int64_t find_gap(struct occupied_list *list, const struct block *block, int64_t offset)
 {
     const int32_t first = block->first, last = block->last;
     const int64_t bytes = block->bytes;
-    const struct placed *p = list->at;
+    const struct occupied *p = list->at;
     if (offset < list->floor)
         offset = list->floor;
     for (; p->offset < offset + bytes;
@@ -240,7 +240,7 @@ static int64_t find_gap(struct placed_list *list, const struct block *block, int
 }
 
 /* Into the gap that was found last. */
-static void insert(struct placed_list *list, const struct placed *new)
+static void insert(struct occupied_list *list, const struct occupied *new)
 {
     int32_t at = list->stop;
     while (at > 0 && list->at[at - 1].offset > new->offset)
@@ -249,7 +249,8 @@ static void insert(struct placed_list *list, const struct placed *new)
     list->at[at] = *new;
 }
 
-static void take(struct placed_list *list, const struct sw_region *region, const struct placed *new)
+static void take(struct occupied_list *list, const struct sw_region *region,
+                 const struct occupied *new)
 {
     if (new->offset == list->floor &&new->first <= region->first_op &&new->last >=
                            region->first_op + region->op_count - 1)
@@ -262,45 +263,45 @@ static void take(struct placed_list *list, const struct sw_region *region, const
 static int64_t find_common_gap(const struct sw_lifetimes *l, const struct block *block,
                                int64_t base)
 {
-    int64_t offset = find_gap(&l->placed[block->from], block, base);
+    int64_t offset = find_gap(&l->occupied[block->from], block, base);
     for (int64_t before = base - 1; block->to > block->from && offset != before;) {
         before = offset;
         for (int32_t r = block->from; r <= block->to; r++)
-            offset = find_gap(&l->placed[r], block, offset);
+            offset = find_gap(&l->occupied[r], block, offset);
     }
     return offset;
 }
 
 /* First fit, largest first. Returns the end. */
-static int64_t place(struct sw_program *p)
+static int64_t assign_block_offsets(struct sw_program *p)
 {
     struct sw_lifetimes *l = p->lifetimes;
     int64_t end = l->state_bytes;
     sort_by_size(l);
     for (int32_t r = 0; r < p->region_count; r++) {
-        l->placed[r].count = 0;
-        l->placed[r].floor = l->state_bytes;
-        l->placed[r].at[0] = (struct placed){.offset = INT64_MAX};
+        l->occupied[r].count = 0;
+        l->occupied[r].floor = l->state_bytes;
+        l->occupied[r].at[0] = (struct occupied){.offset = INT64_MAX};
     }
     for (int32_t i = 0; i < l->block_count; i++) {
         struct block *block = &l->blocks[l->order[i]];
         if (block->bytes == 0)
             break; /* the rest is empty, too */
         block->offset = find_common_gap(l, block, l->state_bytes);
-        const struct placed new = {block->offset, block->offset + block->bytes, block->first,
-                                   block->last};
+        const struct occupied new = {block->offset, block->offset + block->bytes, block->first,
+                                     block->last};
         for (int32_t r = block->from; r <= block->to; r++)
-            take(&l->placed[r], &p->regions[r], &new);
+            take(&l->occupied[r], &p->regions[r], &new);
         if (new.end > end)
             end = new.end;
     }
     return end;
 }
 
-void sw_layout_place(struct sw_program *p)
+void sw_layout_assign_offsets(struct sw_program *p)
 {
     const struct sw_lifetimes *l = p->lifetimes;
-    set_arena(p, place(p) - l->state_bytes);
+    set_arena(p, assign_block_offsets(p) - l->state_bytes);
     for (int32_t i = 0; i < l->block_count; i++) {
         const struct block *block = &l->blocks[i];
         if (block->value >= 0) {
@@ -320,7 +321,7 @@ int sw_layout(struct sw_program *program, const struct sw_state *state, struct s
 {
     if (sw_layout_measure(program, NULL, state, err) != 0)
         return -1;
-    sw_layout_place(program);
+    sw_layout_assign_offsets(program);
     return 0;
 }
 
@@ -355,9 +356,9 @@ const int32_t *sw_layout_symbolic_ops(const struct sw_program *program, int32_t 
     return program->lifetimes->symbolic;
 }
 
-int32_t sw_program_alike(const struct sw_program *program, int32_t i)
+int32_t sw_program_first_equal_op(const struct sw_program *program, int32_t i)
 {
-    return program->lifetimes->alike[i];
+    return program->lifetimes->first_equal[i];
 }
 
 bool sw_program_is_stored(const struct sw_program *program, int32_t value)

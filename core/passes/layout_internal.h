@@ -23,7 +23,7 @@ struct group {
     int32_t value, op;           /* of the first of them */
     int64_t needed_bytes, bytes; /* bytes: aligned */
     /* as long as the order of placing is being found: a group of this size, where its next goes */
-    int32_t same, place;
+    int32_t same, cursor;
 };
 
 /* When a block is alive: all of it that sizes are added up by, since a search does so for thousands
@@ -32,14 +32,14 @@ struct alive {
     int32_t first, end, group; /* end: behind the last op */
 };
 
-struct placed {
+struct occupied {
     int64_t offset, end;
     int32_t first, last;
 };
 
 /* By offset. Behind them one that no gap lies behind. */
-struct placed_list {
-    struct placed *at;
+struct occupied_list {
+    struct occupied *at;
     int32_t count;
     int32_t stop;  /* where the last search for a gap ended: all from there lie behind the gap */
     int64_t floor; /* below, all is taken throughout the region, by blocks that are not listed */
@@ -68,19 +68,19 @@ struct sw_lifetimes {
     int32_t kept_count;
     struct shape *shapes; /* [shape_count]: by their first value */
     int32_t shape_count;
-    int32_t *shape_of; /* [value_count] */
-    int32_t *by_shape; /* [value_count]: the values, shape by shape */
-    int32_t *alike;    /* [op_count]: the first op that costs the same */
-    int32_t *symbolic; /* [symbolic_count]: ops with attributes that follow from sizes */
+    int32_t *shape_of;    /* [value_count] */
+    int32_t *by_shape;    /* [value_count]: the values, shape by shape */
+    int32_t *first_equal; /* [op_count]: the first op that costs the same */
+    int32_t *symbolic;    /* [symbolic_count]: ops with attributes that follow from sizes */
     int32_t symbolic_count;
     bool *started;                        /* [value_count]: some op touches it */
     int64_t state_bytes, workspace_bytes; /* of all that is kept; of the largest workspace */
     /* scratch */
-    int32_t *order;             /* [block_count]: in which they are placed */
-    int32_t *by_size;           /* [group_count]: as placed last; the next time differs little */
-    struct placed_list *placed; /* [region_count]: the blocks alive in that region */
-    struct placed *room;        /* of those lists */
-    int64_t *change;            /* [op_count + 2] */
+    int32_t *order;   /* [block_count]: in which they are placed */
+    int32_t *by_size; /* [group_count]: as placed last; the next time differs little */
+    struct occupied_list *occupied;    /* [region_count]: the blocks alive in that region */
+    struct occupied *occupied_storage; /* of those lists */
+    int64_t *change;                   /* [op_count + 2] */
 };
 
 /* Fills program->lifetimes and its values' slots. Errors: memory. */

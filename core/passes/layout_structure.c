@@ -245,13 +245,13 @@ static int32_t find_blocks(const struct layout *l)
 static void sort_blocks(const struct layout *f, struct sw_lifetimes *l)
 {
     const struct sw_program *p = f->p;
-    int64_t *place = l->change; /* where the next block that begins with an op goes */
+    int64_t *cursor = l->change; /* where the next block that begins with an op goes */
     for (int32_t i = 0; i < l->block_count; i++)
-        place[f->found[i].first + 1]++;
+        cursor[f->found[i].first + 1]++;
     for (int32_t i = 0; i < p->op_count; i++)
-        place[i + 1] += place[i];
+        cursor[i + 1] += cursor[i];
     for (int32_t i = 0; i < l->block_count; i++)
-        l->blocks[place[f->found[i].first]++] = f->found[i];
+        l->blocks[cursor[f->found[i].first]++] = f->found[i];
     int32_t from = 0;
     for (int32_t i = 0; i < l->block_count; i++) {
         struct block *block = &l->blocks[i];
@@ -304,7 +304,7 @@ static uint64_t hash_cost(const struct sw_lifetimes *l, const struct sw_op *op)
 
 /* Each op is compared with those of its hash that are the first of theirs: `previous` (scratch,
  * [op_count]) chains them, the latest first. */
-static void find_alike(const struct sw_program *p, struct sw_lifetimes *l, int32_t *previous)
+static void find_equal_ops(const struct sw_program *p, struct sw_lifetimes *l, int32_t *previous)
 {
     int32_t bucket[1 << BUCKET_BITS];
     memset(bucket, -1, sizeof bucket);
@@ -313,7 +313,7 @@ static void find_alike(const struct sw_program *p, struct sw_lifetimes *l, int32
         int32_t *latest = &bucket[bucket_of(hash_cost(l, op))], like = *latest;
         while (like >= 0 && !same_cost(p, l, &p->ops[like], op))
             like = previous[like];
-        l->alike[i] = like >= 0 ? like : i;
+        l->first_equal[i] = like >= 0 ? like : i;
         if (like < 0) {
             previous[i] = *latest;
             *latest = i;
@@ -328,7 +328,7 @@ static int64_t group_key(const struct sw_program *p, const struct sw_lifetimes *
                          const struct block *block)
 {
     if (block->value < 0)
-        return -1 - l->alike[block->op];
+        return -1 - l->first_equal[block->op];
     const struct sw_value *value = &p->values[block->value];
     const bool part = value->part != SW_LAYERS_WHOLE && value->slots > 1;
     const int64_t slots = part ? INT64_C(1) << 31 | value->part : value->slots;
@@ -380,15 +380,15 @@ static int make_room(const struct sw_program *p, struct sw_lifetimes *l)
     for (int32_t i = 0; i < l->block_count; i++) {
         total += (size_t)(l->blocks[i].to - l->blocks[i].from + 1);
         for (int32_t r = l->blocks[i].from; r <= l->blocks[i].to; r++)
-            l->placed[r].count++;
+            l->occupied[r].count++;
     }
-    l->room = malloc((total + 1) * sizeof *l->room);
-    if (l->room == NULL)
+    l->occupied_storage = malloc((total + 1) * sizeof *l->occupied_storage);
+    if (l->occupied_storage == NULL)
         return -1;
-    struct placed *next = l->room;
+    struct occupied *next = l->occupied_storage;
     for (size_t r = 0; r < regions; r++) {
-        l->placed[r].at = next;
-        next += l->placed[r].count + 1;
+        l->occupied[r].at = next;
+        next += l->occupied[r].count + 1;
     }
     return 0;
 }
@@ -403,14 +403,14 @@ void sw_lifetimes_free(struct sw_lifetimes *l)
     free(l->shapes);
     free(l->shape_of);
     free(l->by_shape);
-    free(l->alike);
+    free(l->first_equal);
     free(l->symbolic);
     free(l->started);
     free(l->groups);
     free(l->order);
     free(l->by_size);
-    free(l->placed);
-    free(l->room);
+    free(l->occupied);
+    free(l->occupied_storage);
     free(l->change);
     free(l);
 }
@@ -443,20 +443,20 @@ static int keep(const struct layout *f, struct sw_lifetimes *l)
     l->shape_of = malloc((values + 1) * sizeof *l->shape_of);
     l->by_shape = malloc((values + 1) * sizeof *l->by_shape);
     l->started = malloc((values + 1) * sizeof *l->started);
-    l->alike = malloc((ops + 1) * sizeof *l->alike);
+    l->first_equal = malloc((ops + 1) * sizeof *l->first_equal);
     l->symbolic = malloc((ops + 1) * sizeof *l->symbolic);
-    l->placed = calloc((size_t)p->region_count + 1, sizeof *l->placed);
+    l->occupied = calloc((size_t)p->region_count + 1, sizeof *l->occupied);
     if (l->blocks == NULL || l->alive == NULL || l->order == NULL || l->groups == NULL ||
         l->by_size == NULL || l->change == NULL || l->kept == NULL || l->shapes == NULL ||
-        l->shape_of == NULL || l->by_shape == NULL || l->started == NULL || l->alike == NULL ||
-        l->symbolic == NULL || l->placed == NULL)
+        l->shape_of == NULL || l->by_shape == NULL || l->started == NULL ||
+        l->first_equal == NULL || l->symbolic == NULL || l->occupied == NULL)
         return -1;
     for (int32_t v = 0; v < p->value_count; v++)
         l->started[v] = f->life[v].started;
     sort_blocks(f, l);
     collect_kept(p, l);
     collect_shapes(p, l);
-    find_alike(p, l, f->wait); /* the waits are not looked at any more */
+    find_equal_ops(p, l, f->wait); /* the waits are not looked at any more */
     collect_groups(p, l);
     collect_symbolic(p, l);
     trim(l);

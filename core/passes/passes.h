@@ -40,7 +40,7 @@ int sw_layout(struct sw_program *program, const struct sw_state *state, struct s
  * them. Then offsets. */
 int sw_layout_measure(struct sw_program *program, const struct sw_sizes *sizes,
                       const struct sw_state *state, struct sw_error *err);
-void sw_layout_place(struct sw_program *program);
+void sw_layout_assign_offsets(struct sw_program *program);
 /* Ops with attributes that follow from sizes, and how many. NULL: not known yet, *count stays. */
 const int32_t *sw_layout_symbolic_ops(const struct sw_program *program, int32_t *count);
 

@@ -280,9 +280,9 @@ void sw_program_retarget_logical(struct sw_program *p, const struct sw_program_o
         retarget_value(&p->values[v], &sizes, split);
 }
 
-void sw_program_place(struct sw_program *p)
+void sw_program_assign_offsets(struct sw_program *p)
 {
-    sw_layout_place(p);
+    sw_layout_assign_offsets(p);
 }
 
 int sw_program_retarget(struct sw_program *p, const struct sw_program_options *o,
@@ -290,6 +290,6 @@ int sw_program_retarget(struct sw_program *p, const struct sw_program_options *o
 {
     if (sw_program_resize(p, o, err) != 0)
         return -1;
-    sw_layout_place(p);
+    sw_layout_assign_offsets(p);
     return 0;
 }

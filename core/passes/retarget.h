@@ -37,11 +37,11 @@ int sw_program_retarget(struct sw_program *program, const struct sw_program_opti
 
 /* The first half of that, for a search that rejects most: sizes and shapes, on which time depends,
  * and in arena_bytes a bound that no arrangement of the buffers can go below. Offsets are wrong
- * until sw_program_place. Errors: as sw_program_retarget. */
+ * until sw_program_assign_offsets. Errors: as sw_program_retarget. */
 int sw_program_resize(struct sw_program *program, const struct sw_program_options *options,
                       struct sw_error *err);
 /* The second half. */
-void sw_program_place(struct sw_program *program);
+void sw_program_assign_offsets(struct sw_program *program);
 /* Of a program with sizes: what the arena is at most, wherever its buffers come to lie. */
 int64_t sw_program_most_bytes(const struct sw_program *program);
 

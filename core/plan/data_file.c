@@ -147,10 +147,10 @@ static bool is_shard(const struct head *h)
     if (h->bytes < 12 || count == 0 || last > (uint64_t)h->file_bytes || number_at(h, 4, 4) != last)
         return false;
     for (uint64_t i = 1; i <= count && 4 + 4 * (i + 1) <= h->bytes; i++) {
-        const uint64_t place = number_at(h, (size_t)(4 + 4 * i), 4);
-        if (place < last || place > (uint64_t)h->file_bytes)
+        const uint64_t offset = number_at(h, (size_t)(4 + 4 * i), 4);
+        if (offset < last || offset > (uint64_t)h->file_bytes)
             return false;
-        last = place;
+        last = offset;
     }
     return 4 + 4 * (count + 1) > h->bytes || last == (uint64_t)h->file_bytes;
 }

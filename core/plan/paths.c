@@ -83,7 +83,7 @@ char *sw_path_relative(const char *base, const char *path)
 }
 
 /* Where a path leads once every link is followed, and every folder that is missing made. */
-static char *real_place(const char *path)
+static char *resolve_links(const char *path)
 {
     size_t kept = strlen(path);
     char *head = strdup(path), *real = NULL, *whole = NULL, *out = NULL;
@@ -109,8 +109,8 @@ char *sw_path_seen_from(const char *base, const char *path)
 {
     char *out = sw_path_relative(base, path);
     char *way = out == NULL ? NULL : sw_path_join(base, out);
-    char *there = way == NULL ? NULL : real_place(way), *wanted = real_place(path);
-    char *from = real_place(base);
+    char *there = way == NULL ? NULL : resolve_links(way), *wanted = resolve_links(path);
+    char *from = resolve_links(base);
     if (there == NULL || wanted == NULL || from == NULL) {
         free(out);
         out = NULL;
@@ -125,8 +125,8 @@ char *sw_path_seen_from(const char *base, const char *path)
     return out;
 }
 
-int sw_plan_run_place(const struct sw_run_config *run, const char *plan_directory,
-                      struct sw_plan_run *out, struct sw_error *err)
+int sw_plan_run_relocate(const struct sw_run_config *run, const char *plan_directory,
+                         struct sw_plan_run *out, struct sw_error *err)
 {
     out->run = *run;
     memset(out->path, 0, sizeof out->path);
@@ -154,10 +154,10 @@ int sw_plan_run_place(const struct sw_run_config *run, const char *plan_director
     return 0;
 }
 
-void sw_plan_run_free(struct sw_plan_run *placed)
+void sw_plan_run_free(struct sw_plan_run *relocated)
 {
-    for (size_t i = 0; i < sizeof placed->path / sizeof placed->path[0]; i++) {
-        free(placed->path[i]);
-        placed->path[i] = NULL;
+    for (size_t i = 0; i < sizeof relocated->path / sizeof relocated->path[0]; i++) {
+        free(relocated->path[i]);
+        relocated->path[i] = NULL;
     }
 }

@@ -24,8 +24,8 @@ struct sw_plan_run {
 /* The run with data_path, init_from, directory and checkpoint_directory seen from plan_directory,
  * but for those written absolute. Errors: SW_ENVIRONMENT. Free with sw_plan_run_free, before the
  * run. */
-int sw_plan_run_place(const struct sw_run_config *run, const char *plan_directory,
-                      struct sw_plan_run *out, struct sw_error *err);
-void sw_plan_run_free(struct sw_plan_run *placed);
+int sw_plan_run_relocate(const struct sw_run_config *run, const char *plan_directory,
+                         struct sw_plan_run *out, struct sw_error *err);
+void sw_plan_run_free(struct sw_plan_run *relocated);
 
 #endif

@@ -51,8 +51,8 @@ struct sw_workload sw_plan_workload(const struct sw_run_config *run);
 
 /* Writes the plan file: YAML, `schema: shardwright.plan/1`, `digest:` over the rest, the decision,
  * the prediction, the digests of the `programs:`, the inputs (NULL: none) and the whole run
- * (sw_run_config_write) with its paths as it has them: sw_plan_run_place gives those that the file
- * needs. Same input, same bytes. digest (may be NULL): that of the file. */
+ * (sw_run_config_write) with its paths as it has them: sw_plan_run_relocate gives those that the
+ * file needs. Same input, same bytes. digest (may be NULL): that of the file. */
 int sw_plan_write(FILE *out, const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
                   const struct sw_decision *decision, const struct sw_plan_prediction *prediction,
                   const uint64_t program_digest[SW_PROGRAM_KINDS], uint64_t *digest,

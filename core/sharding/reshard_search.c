@@ -13,8 +13,8 @@
 enum {
     MAX_NODES = 2424, /* sum over k axes in dimensions: C(4,k) k! C(k+3,3) 2^(4-k) */
     TABLE_SIZE = 4096,
-    PLACE_PARTIAL = 4,
-    PLACE_NOWHERE = 5
+    POSITION_PARTIAL = 4,
+    POSITION_NONE = 5
 };
 
 struct node {
@@ -42,14 +42,14 @@ struct search {
 
 static uint32_t encode(const struct sw_sharding *sharding)
 {
-    uint32_t place[SW_AXIS_COUNT];
+    uint32_t position[SW_AXIS_COUNT];
     for (int a = 0; a < SW_AXIS_COUNT; a++)
-        place[a] = (sharding->partial >> a & 1u ? PLACE_PARTIAL : PLACE_NOWHERE) * 4;
+        position[a] = (sharding->partial >> a & 1u ? POSITION_PARTIAL : POSITION_NONE) * 4;
     for (uint32_t d = 0; d < sharding->spec.ndim; d++) {
         for (uint32_t i = 0; i < sharding->spec.dim[d].count; i++)
-            place[sharding->spec.dim[d].axis[i]] = d * 4 + i;
+            position[sharding->spec.dim[d].axis[i]] = d * 4 + i;
     }
-    return place[0] | place[1] << 5 | place[2] << 10 | place[3] << 15;
+    return position[0] | position[1] << 5 | position[2] << 10 | position[3] << 15;
 }
 
 static bool is_before(const struct node *a, const struct node *b)
@@ -63,7 +63,7 @@ static bool is_before(const struct node *a, const struct node *b)
     return a->code < b->code;
 }
 
-static void heap_place(struct search *s, int at, int16_t index)
+static void heap_set(struct search *s, int at, int16_t index)
 {
     s->heap[at] = index;
     s->node[index].heap = (int16_t)at;
@@ -73,10 +73,10 @@ static void heap_up(struct search *s, int at)
 {
     int16_t index = s->heap[at];
     while (at > 0 && is_before(&s->node[index], &s->node[s->heap[(at - 1) / 2]])) {
-        heap_place(s, at, s->heap[(at - 1) / 2]);
+        heap_set(s, at, s->heap[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
-    heap_place(s, at, index);
+    heap_set(s, at, index);
 }
 
 static int16_t heap_pop(struct search *s)
@@ -90,11 +90,11 @@ static int16_t heap_pop(struct search *s)
             child++;
         if (!is_before(&s->node[s->heap[child]], &s->node[last]))
             break;
-        heap_place(s, at, s->heap[child]);
+        heap_set(s, at, s->heap[child]);
         at = child;
     }
     if (s->heap_size > 0)
-        heap_place(s, at, last);
+        heap_set(s, at, last);
     s->node[top].heap = -1;
     return top;
 }

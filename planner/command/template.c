@@ -98,18 +98,18 @@ static int check_place(struct filling *f, const struct sw_template_value *v, enu
 {
     char what[256];
     sw_shell_scan_to(&f->scan, at);
-    const enum sw_shell_place place = sw_shell_scan_place(&f->scan);
+    const enum sw_shell_context context = sw_shell_scan_context(&f->scan);
     sw_shell_scan_word(&f->scan, end);
     if (kind == LINE_DIRECTIVE && is_quoted(from, at))
         snprintf(what, sizeof what,
                  "'{{%.40s}}' stands in quotes or behind a backslash; values are quoted for %s "
                  "where they need it: leave yours out",
                  v->name, f->dialect->reader);
-    else if (kind == LINE_SHELL && place != SW_SHELL_WORD && place != SW_SHELL_COMMENT)
+    else if (kind == LINE_SHELL && context != SW_SHELL_WORD && context != SW_SHELL_COMMENT)
         snprintf(what, sizeof what,
                  "'{{%.40s}}' stands in %s, where its value could be read as code; give it to a "
                  "variable, name={{%.40s}}, and use \"$name\"",
-                 v->name, sw_shell_place_name(place), v->name);
+                 v->name, sw_shell_context_name(context), v->name);
     else if (v->kind != SW_TEMPLATE_TEXT && kind != LINE_SHELL)
         snprintf(what, sizeof what, "'{{%.40s}}' cannot stand in a comment or an %s line", v->name,
                  f->dialect->directive);
@@ -189,15 +189,16 @@ static enum line_kind line_kind(struct filling *f, const char **from)
     }
     /* what looks like a comment is none in a here-document or in quotes over several lines */
     sw_shell_scan_to(&f->scan, *from);
-    return **from == '#' && sw_shell_scan_place(&f->scan) == SW_SHELL_WORD ? LINE_COMMENT
-                                                                           : LINE_SHELL;
+    return **from == '#' && sw_shell_scan_context(&f->scan) == SW_SHELL_WORD ? LINE_COMMENT
+                                                                             : LINE_SHELL;
 }
 
 static int check_directive(struct filling *f, const char *from)
 {
     const char *text = from + strspn(from, " \t");
     sw_shell_scan_to(&f->scan, from);
-    if (!f->has_command || !is_directive(f, text) || sw_shell_scan_place(&f->scan) != SW_SHELL_WORD)
+    if (!f->has_command || !is_directive(f, text) ||
+        sw_shell_scan_context(&f->scan) != SW_SHELL_WORD)
         return 0;
     char what[128];
     snprintf(what, sizeof what, "%s reads no '%s' behind the first command; put it further up",

@@ -29,7 +29,7 @@ static int write_plan(const struct sw_run_config *run, const struct sw_program_s
         return -1;
     if (sw_plan_inputs_gather(run, directory, &inputs, err) != 0)
         return -1;
-    if (sw_plan_run_place(run, directory, &placed, err) != 0) {
+    if (sw_plan_run_relocate(run, directory, &placed, err) != 0) {
         sw_plan_inputs_free(&inputs);
         return -1;
     }

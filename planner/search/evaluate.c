@@ -249,7 +249,7 @@ int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
 void sw_sized_place(struct sw_sized *sized)
 {
     if (!sized->cached->placed)
-        sw_program_place(sized->program);
+        sw_program_assign_offsets(sized->program);
     sized->cached->placed = true;
 }
 

@@ -129,7 +129,7 @@ static int run_cached(struct timing *t, const struct sw_product *s, double *seco
     op.as.attention.chunk = (int32_t)count;
     const struct sw_step step = {.step = 1};
     const struct sw_call call = {
-        .op = &op, .in = in, .out = out, .step = &step, .rows_alike = true};
+        .op = &op, .in = in, .out = out, .step = &step, .batch_invariant = true};
     if (m->device->vtable->copy_in(m->device, in[3].data, slot, sizeof slot) != 0)
         return sw_fail(err, SW_ENVIRONMENT, "cannot copy to the device");
     return sw_grid_call(m, &call, seconds, err);

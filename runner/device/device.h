@@ -53,10 +53,10 @@ struct sw_call {
     const struct sw_ring *ring; /* attention(_grad) */
     /* Of the program: what is made of a row (a token) may not depend on which row it is, to the
      * bit. */
-    bool rows_alike;
-    /* And what it is in programs of few rows, however many there are, where the device makes these
-     * alike (like_rows of its target). */
-    bool as_few;
+    bool batch_invariant;
+    /* Products use the kernels of few rows, whatever the number of rows, on devices whose results
+     * for these are batch invariant (invariant_rows of the target). */
+    bool always_skinny;
     /* Of serving: texts that the plan has at a time on a rank, whatever the rows of this call, by
      * which a device may choose how it makes few of them. */
     int64_t planned_slots;

@@ -23,10 +23,10 @@ static inline struct sw_ring_step sw_ring_step(const struct sw_ring *ring, int32
     const int32_t inner = ring->inner, rings = ring->size / inner;
     const int32_t round = step / inner, at = step % inner;
     const int32_t from = (ring->index / inner - round + rings) % rings;
-    const int32_t place = (ring->index % inner - at + inner) % inner;
+    const int32_t position = (ring->index % inner - at + inner) % inner;
     return (struct sw_ring_step){.round = round,
                                  .at = at,
-                                 .owner = from * inner + place,
+                                 .owner = from * inner + position,
                                  .passes = at < inner - 1,
                                  .crosses = round < rings - 1};
 }

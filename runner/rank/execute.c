@@ -112,8 +112,9 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
                            .out = x->tensors + op->n_in,
                            .workspace = x->arena + op->workspace_offset,
                            .step = step,
-                           .rows_alike = sw_program_traits(x->now->program->kind)->rows_alike,
-                           .as_few = sw_program_makes_as_few(x->now->program),
+                           .batch_invariant =
+                               sw_program_traits(x->now->program->kind)->batch_invariant,
+                           .always_skinny = sw_program_is_always_skinny(x->now->program),
                            .planned_slots = x->now->program->planned_slots};
     struct sw_ring ring = {
         .context = &x->transfers, .start = ring_start, .wait = ring_wait, .size = 1, .inner = 1};

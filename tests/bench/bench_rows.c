@@ -109,7 +109,7 @@ static double multiply(const struct bench *b, struct sw_cpu_device *device, int6
                                         .c_dtype = b->format->rows,
                                         .scales =
                                             sw_has_scales(b->format->weights) ? b->scales : NULL,
-                                        .as_few = true,
+                                        .always_skinny = true,
                                         .tiled = b->tiled,
                                         .in_amx = b->in_amx && device->amx};
         if (sw_cpu_matmul(device, &g, NULL) != 0)

@@ -36,7 +36,7 @@ struct operand {
 struct kernel {
     const char *name;
     enum sw_op_kind kind;
-    bool rows_alike;
+    bool batch_invariant;
     union sw_attributes as;
     struct operand in[OPERANDS], out[OPERANDS]; /* to the first without dimensions */
     uint8_t same[OPERANDS];                     /* n > 0: result i is operand n - 1, in place */
@@ -313,7 +313,7 @@ static void prepare(struct work *work, const struct kernel *kernel, struct sw_de
         .in = work->in,
         .out = work->out,
         .step = &step,
-        .rows_alike = kernel->rows_alike,
+        .batch_invariant = kernel->batch_invariant,
         .workspace = device->vtable->allocate(device, (size_t)work->op.workspace_bytes + 64)};
 }
 

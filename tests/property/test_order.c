@@ -419,7 +419,7 @@ static void check_mixing(const struct sw_program_options *training, const struct
                          int32_t ran[SW_PROGRAM_KINDS], int32_t *sizes, const char *what)
 {
     struct sw_program_options o = *training;
-    o.target = (struct sw_program_target){.like_rows = 32, .like_elems = 1 << 20};
+    o.target = (struct sw_program_target){.invariant_rows = 32, .invariant_elems = 1 << 20};
     const int64_t ways = sw_axes_size(&o.mesh, o.rules.axes[SW_L_BATCH]);
     const struct sw_serving servings[] = {
         {.max_batch = 16, .max_tokens = 64, .token_budget = 24 * ways, .cache = o.compute},

@@ -105,7 +105,7 @@ static void run(struct sw_device *device, enum sw_op_kind kind, const struct sw_
     op.kind = (uint8_t)kind;
     op.n_in = n_in;
     op.n_out = n_out;
-    const struct sw_call call = {.op = &op, .in = in, .out = out, .rows_alike = true};
+    const struct sw_call call = {.op = &op, .in = in, .out = out, .batch_invariant = true};
     if (device->vtable->run[kind](device, &call, &err) != 0)
         fail_msg("%s: %s", sw_op_info(kind)->name, err.message);
 }

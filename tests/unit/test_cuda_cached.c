@@ -9,7 +9,7 @@
 enum { FIRST_SLOT = 8 };
 
 struct attention_case {
-    int64_t kv_heads, group, dim, seq, chunk, rank, ranks, places, batch;
+    int64_t kv_heads, group, dim, seq, chunk, rank, ranks, positions, batch;
     enum sw_dtype q, cache;
     int32_t slots[4][SW_SLOT_FIELDS]; /* of each row; its slot is made below */
 };
@@ -23,10 +23,10 @@ static void hide(struct sw_tensor *cache, const struct attention_case *c)
     if (cache->dtype == SW_I8)
         return;
     for (int64_t i = 0; i < cache->elems; i++) {
-        const int64_t of_row = i / row / c->places - 1;
+        const int64_t of_row = i / row / c->positions - 1;
         const int32_t *slot = of_row < 0 ? nobody : c->slots[of_row];
-        const int64_t place = i / row % c->places;
-        const int64_t position = sw_cache_position(place, c->rank, block, c->ranks);
+        const int64_t index = i / row % c->positions;
+        const int64_t position = sw_cache_position(index, c->rank, block, c->ranks);
         if (slot[1] > 0 && position < slot[0] + slot[1])
             continue;
         put(cache, i, NAN);
@@ -36,7 +36,7 @@ static void hide(struct sw_tensor *cache, const struct attention_case *c)
 static struct both describe(const struct attention_case *c)
 {
     const int64_t q[3] = {c->batch, c->seq, c->kv_heads * c->group * c->dim};
-    const int64_t k[3] = {c->batch + 1, c->places, c->kv_heads * c->dim};
+    const int64_t k[3] = {c->batch + 1, c->positions, c->kv_heads * c->dim};
     const int64_t out[4] = {c->batch, c->seq, q[2], 1};
     const int64_t stats[4] = {c->batch, c->seq, 2 * c->kv_heads * c->group, 1};
     const bool scaled = c->cache == SW_I8;
@@ -58,7 +58,7 @@ static struct both describe(const struct attention_case *c)
         ((int32_t *)slots->data)[i * SW_SLOT_FIELDS + SW_SLOT_NUMBER] =
             (int32_t)(FIRST_SLOT + 1 + i);
     for (int i = 0; scaled && i < 2; i++) { /* of keys and values up to 2, as the others */
-        const int64_t each[3] = {c->batch + 1, c->places, c->kv_heads};
+        const int64_t each[3] = {c->batch + 1, c->positions, c->kv_heads};
         struct sw_tensor *scales = add_scales(&b, 3, each, 0, 2.0 / 127);
         in_parts(scales, c->rank, c->ranks);
         hide(scales, c);
@@ -115,8 +115,8 @@ static void compare_attention(struct both *b, const struct attention_case *c)
 static size_t workspace_of(const struct attention_case *c)
 {
     struct sw_decode_ranges ranges;
-    sw_decode_ranges_of(c->batch, c->kv_heads * c->group, c->kv_heads, c->places, (int32_t)c->dim,
-                        &ranges);
+    sw_decode_ranges_of(c->batch, c->kv_heads * c->group, c->kv_heads, c->positions,
+                        (int32_t)c->dim, &ranges);
     return c->seq == 1 ? (size_t)ranges.bytes : 0;
 }
 
@@ -145,7 +145,7 @@ static void test_decode_attention(void **unused)
                                        .seq = 1,
                                        .chunk = 32,
                                        .ranks = 1 + i % 3 / 2,
-                                       .places = whole ? 4128 : 288,
+                                       .positions = whole ? 4128 : 288,
                                        .batch = 4,
                                        .q = dtype,
                                        .cache = i % 4 == 3 ? SW_F32 : dtype,
@@ -154,7 +154,7 @@ static void test_decode_attention(void **unused)
             if (whole)
                 c.slots[3][0] = (int32_t)(4096 * c.ranks);
             if (i % 5 == 4)
-                c.slots[1][0] = (int32_t)between(0, c.places * c.ranks - 1);
+                c.slots[1][0] = (int32_t)between(0, c.positions * c.ranks - 1);
             attend(&c, i % 2 == 0);
             c.cache = SW_I8;
             if (round_ == narrow_) /* once with each kind of queries */
@@ -179,7 +179,7 @@ static void test_chunk_attention(void **unused)
                                        .seq = seq,
                                        .chunk = 2 * seq,
                                        .ranks = 1 + i % 3 / 2,
-                                       .places = 6 * seq,
+                                       .positions = 6 * seq,
                                        .batch = 4,
                                        .q = dtype,
                                        .cache = i % 4 == 3 ? SW_F32 : dtype};
@@ -208,7 +208,7 @@ static void test_slots_are_alike(void **unused)
                                    .seq = seq,
                                    .chunk = 24,
                                    .ranks = 1,
-                                   .places = 1200,
+                                   .positions = 1200,
                                    .batch = 4,
                                    .q = SW_BF16_T,
                                    .cache = k < 2 ? SW_BF16_T : SW_I8,
@@ -248,7 +248,7 @@ static void test_chunks_are_alike(void **unused)
                                    .seq = SEQ,
                                    .chunk = 280,
                                    .ranks = 1,
-                                   .places = 280,
+                                   .positions = 280,
                                    .batch = 1,
                                    .q = kinds[k / 4][0],
                                    .cache = kinds[k / 4][1],
@@ -288,7 +288,7 @@ static void test_errors(void **unused)
                                .seq = 1,
                                .chunk = 4,
                                .ranks = 1,
-                               .places = 4,
+                               .positions = 4,
                                .batch = 1,
                                .q = SW_F32,
                                .cache = SW_F32,

@@ -320,7 +320,7 @@ static void test_sums_are_rounded_once(void **unused)
     static const float row[] = {256, 1, 256, 1, 1, 0, 1, 0};
     const int64_t k = 8, m = 3, x[3] = {1, m, k}, w[2] = {k, 4}, y[3] = {1, m, 4};
     struct both b = begin(SW_OP_LINEAR, 0);
-    b.call.rows_alike = true; /* the library's first choice */
+    b.call.batch_invariant = true; /* the library's first choice */
     struct sw_tensor *rows = add_in(&b, SW_BF16_T, 3, x, 1);
     struct sw_tensor *ones = add_in(&b, SW_BF16_T, 2, w, 1);
     for (int64_t i = 0; i < rows->elems; i++)

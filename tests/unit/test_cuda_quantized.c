@@ -30,7 +30,7 @@ static struct both describe(const struct shape *s, enum sw_dtype dtype, enum sw_
     const int64_t w[2] = {transposed ? s->outputs : s->inputs,
                           (transposed ? s->inputs : s->outputs) + padding};
     struct both b = begin(transposed ? SW_OP_LINEAR_T : SW_OP_LINEAR, skew);
-    b.call.rows_alike = true;
+    b.call.batch_invariant = true;
     struct sw_tensor *t = add_in(&b, dtype, 3, x, 1);
     for (int64_t i = 0; i < t->elems; i++)
         put(t, i, (float)between(-2, 2));

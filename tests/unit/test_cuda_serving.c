@@ -361,7 +361,7 @@ static void test_products_are_settled(void **unused)
     const int64_t x[3] = {1, 144, 640}, w[2] = {640, 640};
     for (int alike = 0; alike < 2; alike++) {
         struct both b = begin(SW_OP_LINEAR, 0);
-        b.call.rows_alike = alike;
+        b.call.batch_invariant = alike;
         add_in(&b, SW_F32, 3, x, 1);
         add_in(&b, SW_F32, 2, w, 1);
         add_out(&b, SW_F32, 3, x);
@@ -381,7 +381,7 @@ static void test_logits_of_one_shape(void **unused)
     const int64_t tokens[2] = {1, 2103}, x[3] = {1, 2103, 4}, w[2] = {2501, 4};
     const int64_t stats[3] = {1, 2103, 3}, chunk = sw_lm_head_chunk_tokens(2103, 2501);
     struct both b = begin(SW_OP_LM_HEAD_STATS, 0);
-    b.call.rows_alike = true;
+    b.call.batch_invariant = true;
     add_in(&b, SW_F32, 3, x, 1);
     add_in(&b, SW_F32, 2, w, 1);
     add_integers(&b, 2, tokens, 0, 2500);

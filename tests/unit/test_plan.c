@@ -135,7 +135,7 @@ static void reads_back(void **state)
     assert_string_equal(plan.run->directory, directory);
     /* a plan's run written again for the same folder is the same plan */
     struct sw_plan_run placed;
-    assert_int_equal(sw_plan_run_place(plan.run, folder, &placed, &err), 0);
+    assert_int_equal(sw_plan_run_relocate(plan.run, folder, &placed, &err), 0);
     char *third = write_text(&placed.run, &again_bytes);
     assert_int_equal(bytes, again_bytes);
     assert_memory_equal(text, third, bytes);
@@ -180,7 +180,7 @@ static char *plan_in(const char *run_name, const char *more, const char *out)
     struct sw_config *config =
         sw_config_read_text(name, text, strlen(text), SW_CONFIG_RUN, NULL, NULL, 0, &err);
     assert_non_null(sw_config_run(config));
-    assert_int_equal(sw_plan_run_place(sw_config_run(config), directory, &placed, &err), 0);
+    assert_int_equal(sw_plan_run_relocate(sw_config_run(config), directory, &placed, &err), 0);
     char *plan = write_text(&placed.run, &bytes);
     store_at(placed_path, plan, bytes);
     sw_plan_run_free(&placed);

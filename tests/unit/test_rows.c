@@ -223,10 +223,10 @@ static void check_many(struct sw_device *const device[2], struct sw_cpu_matmul g
     float *c = g.c;
     for (size_t i = 0; i < 2 * (sizeof many / sizeof *many); i++) {
         g.m = many[i / 2];
-        g.as_few = false;
+        g.always_skinny = false;
         const bool few = sw_cpu_matmul_is_streamed(&g);
         assert_true(g.m <= 32 || !few);
-        g.as_few = true;
+        g.always_skinny = true;
         assert_true(
             sw_cpu_matmul_is_streamed(&g)); /* of few rows that scratch has no room for, too */
         memset(c, 0xff, (size_t)(g.m * g.n) * sizeof *c);
@@ -307,7 +307,8 @@ static void check_same_rows(const struct sw_cpu_matmul *g, const float *declared
                             const float *tiled)
 {
     const int64_t count = g->m * g->n;
-    if (g->as_few || g->a_dtype != SW_BF16_T || g->b_dtype != SW_BF16_T || !sw_onednn_has_amx()) {
+    if (g->always_skinny || g->a_dtype != SW_BF16_T || g->b_dtype != SW_BF16_T ||
+        !sw_onednn_has_amx()) {
         assert_memory_equal(declared, tiled, (size_t)count * sizeof *declared);
         return;
     }
@@ -355,9 +356,9 @@ static void tiles_give_the_same_rows(void **state)
                 device->vtable->tile(device, g.b_dtype, tiles, b, g.k, g.n, false);
                 for (size_t r = 0; r < 2 * (sizeof rows / sizeof *rows); r++) {
                     g.m = rows[r / 2];
-                    g.as_few = r % 2 == 0;
+                    g.always_skinny = r % 2 == 0;
                     g.panel = sw_cpu_panel_rows(g.m);
-                    if (!g.as_few && g.a_dtype == SW_F32 && g.m > 32)
+                    if (!g.always_skinny && g.a_dtype == SW_F32 && g.m > 32)
                         continue; /* programs have operands of one type */
                     for (int tiled = 0; tiled < 2; tiled++) {
                         g.tiled = tiled != 0;
@@ -438,7 +439,7 @@ static void check_in_amx(struct sw_cpu_device *device, struct sw_cpu_matmul g, c
     const size_t element = sw_dtype_bytes(g.c_dtype), row = (size_t)g.n * element;
     char *c = g.c;
     for (int few = 0; few < 2; few++) {
-        g.as_few = few == 0;
+        g.always_skinny = few == 0;
         if (!sw_cpu_matmul_is_streamed(&g))
             continue; /* of many rows another product */
         memset(c, 0xff, (size_t)((g.m + 1) * g.c_row) * element);
@@ -474,7 +475,7 @@ static void rows_in_amx_are_those_of_one(void **state)
         struct sw_cpu_matmul g = {.k = sizes[s / 2][0], .n = sizes[s / 2][1], .b = tiles};
         const int64_t most = g.k > 60000 ? 16 : MOST;
         g.a_dtype = g.b_dtype = SW_BF16_T, g.c_dtype = s % 2 == 0 ? SW_F32 : SW_BF16_T;
-        g.tiled = g.as_few = g.in_amx = true;
+        g.tiled = g.always_skinny = g.in_amx = true;
         g.a_row = g.k, g.a_column = 1, g.c_row = g.n;
         for (int64_t i = 0; i < most * g.k; i++)
             put(a, SW_BF16_T, i, value((uint64_t)(i % (DIFFERENT * g.k))));
@@ -532,7 +533,7 @@ static void rows_in_amx_are_those_of_many_texts(void **state)
             struct sw_tensor out = {y, SW_F32, 3, {1, m, N}, .elems = m * N};
             struct sw_op op = {.kind = SW_OP_LINEAR, .n_in = 2, .n_out = 1};
             struct sw_call call = {.op = &op, .in = in, .out = &out, .workspace = logits};
-            call.rows_alike = call.as_few = true, call.planned_slots = slots;
+            call.batch_invariant = call.always_skinny = true, call.planned_slots = slots;
             assert_int_equal(device->vtable->run[op.kind](device, &call, NULL), 0);
             for (int64_t i = 0; i < m; i++)
                 assert_memory_equal(y + i * N, expected, sizeof sums[0]);
@@ -577,11 +578,13 @@ static void blocks_need_no_panels(void **state)
             struct sw_cpu_matmul padded = g;
             bool alike;
             *(by_column ? &padded.b_column : &padded.b_row) += 2;
-            assert_int_equal(
-                sw_cpu_matmul_alike((struct sw_cpu_device *)device, &padded, &alike, NULL), 0);
-            assert_false(alike);
-            assert_int_equal(sw_cpu_matmul_alike((struct sw_cpu_device *)device, &g, &alike, NULL),
+            assert_int_equal(sw_cpu_matmul_is_batch_invariant((struct sw_cpu_device *)device,
+                                                              &padded, &alike, NULL),
                              0);
+            assert_false(alike);
+            assert_int_equal(
+                sw_cpu_matmul_is_batch_invariant((struct sw_cpu_device *)device, &g, &alike, NULL),
+                0);
             if (blocks && !alike)
                 fail_msg("%s, %s to %s: oneDNN's rows are not taken to be alike", isa,
                          sw_dtype_name(dtypes[d][0]), sw_dtype_name(dtypes[d][1]));

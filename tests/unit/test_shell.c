@@ -63,7 +63,7 @@ static void places(void **state)
         size_t count = 0;
         for (const char *p = strchr(cases[i].text, '@'); p != NULL; p = strchr(p + 1, '@')) {
             sw_shell_scan_to(&scan, p);
-            are[count++] = letters[sw_shell_scan_place(&scan)];
+            are[count++] = letters[sw_shell_scan_context(&scan)];
             sw_shell_scan_word(&scan, p + 1);
         }
         if (strcmp(are, cases[i].are) != 0)
@@ -77,7 +77,7 @@ static void left_open(void **state)
     (void)state;
     static const struct {
         const char *text;
-        enum sw_shell_place is;
+        enum sw_shell_context is;
     } cases[] = {
         {"", SW_SHELL_WORD},
         {"a 'b' \"c\" $(d) # it's\n", SW_SHELL_WORD},
@@ -102,7 +102,7 @@ static void left_open(void **state)
             print_error("%s\n", cases[i].text);
         assert_int_equal(sw_shell_leaves_open(cases[i].text), cases[i].is);
     }
-    assert_string_equal(sw_shell_place_name(SW_SHELL_HEREDOC), "a here-document");
+    assert_string_equal(sw_shell_context_name(SW_SHELL_HEREDOC), "a here-document");
 }
 
 static void depth_has_an_end(void **state)
@@ -113,7 +113,7 @@ static void depth_has_an_end(void **state)
         strcat(text, "$(");
     struct sw_shell_scan scan = {.text = text};
     sw_shell_scan_to(&scan, text + strlen(text));
-    assert_int_equal(sw_shell_scan_place(&scan), SW_SHELL_DOUBLE); /* nothing may stand there */
+    assert_int_equal(sw_shell_scan_context(&scan), SW_SHELL_DOUBLE); /* nothing may stand there */
 }
 
 /* What write_value of job scripts expands, and paths are refused for. */

@@ -104,8 +104,8 @@ static void check_mixing(const struct sw_program_options *usual, const struct sw
 {
     struct sw_program_options training = *usual, o;
     struct sw_serving want = *serving;
-    training.target.like_rows = 32;
-    training.target.like_elems = INT32_MAX;
+    training.target.invariant_rows = 32;
+    training.target.invariant_elems = INT32_MAX;
     want.chunk = 0;
     want.stream_weights = false;
     want.token_budget = 16 * sw_axes_size(&training.mesh, training.rules.axes[SW_L_BATCH]);

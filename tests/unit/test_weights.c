@@ -286,7 +286,7 @@ static void product_is_exact(struct sw_device *device, enum sw_dtype dtype, enum
         set(&z, i, (double)(draw(seed) % 100) / 8);
     const enum sw_op_kind kind = s->transposed ? SW_OP_LINEAR_T : SW_OP_LINEAR;
     const struct sw_op op = {.kind = (uint8_t)kind, .n_in = s->adds ? 4 : 3, .n_out = 1};
-    const struct sw_call call = {.op = &op, .in = in, .out = &y, .rows_alike = true};
+    const struct sw_call call = {.op = &op, .in = in, .out = &y, .batch_invariant = true};
     struct sw_error err = {0};
     if (device->vtable->run[kind](device, &call, &err) != 0)
         fail_msg("%s", err.message);

@@ -90,8 +90,8 @@ struct sw_cpu_matmul {
      * (sw_cpu_panel_rows), the last one filled up with zeros; a is row-major, nothing is
      * accumulated. 0: it may depend. */
     int64_t panel;
-    /* Rows are those that products of few rows have, to the bit, however many there are. */
-    bool as_few;
+    /* Uses the kernels of few rows, whatever the number of rows: each row has the same bits. */
+    bool always_skinny;
     bool tiled;  /* b, of bf16 or 8 bits, lies in tiles (core/base/device.h): its strides say
                     nothing */
     bool in_amx; /* and few rows meet it in the processor's (sw_cpu_takes_amx), which the device
@@ -106,8 +106,9 @@ int64_t sw_cpu_panel_rows(int64_t m);
 int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                          struct sw_error *err);
 /* Whether oneDNN makes all rows of that product in the same way, so that no panels are needed. */
-int sw_cpu_matmul_alike(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul, bool *out,
-                        struct sw_error *err);
+int sw_cpu_matmul_is_batch_invariant(struct sw_cpu_device *device,
+                                     const struct sw_cpu_matmul *matmul, bool *out,
+                                     struct sw_error *err);
 /* The same for bf16 operands and a b of 8 bits through fp32 products of blocks in the first
  * thread's scratch: sums are fp32, a bf16 result is rounded once. sw_cpu_matmul_onednn takes it
  * where the library has no product of bf16 (x86 without AVX-512). */
@@ -115,8 +116,8 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
                           struct sw_error *err);
 /* The same for a few rows of a, every element of b read once; scratch is used. Rows do not depend
  * on each other: sums are fp32 in one order. Whether it is for this product: a row-major, fp32 or
- * bf16, b these or of 8 bits, at most 32 rows that scratch holds or as_few, no accumulation. More
- * rows are gone over in blocks that the second cache holds, weights packed for each. */
+ * bf16, b these or of 8 bits, at most 32 rows that scratch holds or always_skinny, no accumulation.
+ * More rows are gone over in blocks that the second cache holds, weights packed for each. */
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
 /* The same of a^T b in bf16, to fp32, where the library would multiply pairs, too, and sooner; to
@@ -130,7 +131,7 @@ bool sw_cpu_tiles(enum sw_dtype dtype); /* those of struct sw_device_vtable */
 void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
                  const void *weights, int64_t k, int64_t n, bool turned);
 /* Where element (line, column) of weights in tiles is, of so many lines. */
-static inline int64_t sw_cpu_tile_place(int64_t k, int64_t line, int64_t column)
+static inline int64_t sw_cpu_tile_index(int64_t k, int64_t line, int64_t column)
 {
     return column / SW_TILE_COLUMNS * k * SW_TILE_COLUMNS + line / 2 * 2 * SW_TILE_COLUMNS +
            column % SW_TILE_COLUMNS * 2 + line % 2;

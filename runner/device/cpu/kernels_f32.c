@@ -79,11 +79,11 @@ static void widen_tiles(int32_t threads, const struct sw_cpu_matmul *g, int64_t 
 {
     SW_PARALLEL_FOR(threads)
     for (int64_t group = 0; group < columns; group += SW_TILE_COLUMNS) {
-        const int64_t place = sw_cpu_tile_place(g->k, line, column + group);
+        const int64_t tile_offset = sw_cpu_tile_index(g->k, line, column + group);
         for (int64_t i = 0; i < rows; i += 2) {
             float *restrict even = to + i * columns + group, *restrict odd = even + columns;
             float pairs[2 * SW_TILE_COLUMNS];
-            load_converted(g->b, g->b_dtype, place + i * SW_TILE_COLUMNS, 2 * SW_TILE_COLUMNS,
+            load_converted(g->b, g->b_dtype, tile_offset + i * SW_TILE_COLUMNS, 2 * SW_TILE_COLUMNS,
                            pairs);
             for (int64_t j = 0; j < SW_TILE_COLUMNS; j++) {
                 even[j] = pairs[2 * j];

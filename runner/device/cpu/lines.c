@@ -99,13 +99,13 @@ INLINE const char *find_next(const struct stretch *s, const int lines, int64_t l
 {
     const int64_t runs = (s->bytes + RUN_BYTES - 1) / RUN_BYTES;
     const char *here = s->at + line * s->stride + run; /* which is there */
-    int64_t next = line - s->lines, place = run;
+    int64_t next = line - s->lines, offset = run;
     if (s->groups == 1) {
         const int64_t later = run / RUN_BYTES + AHEAD_BYTES / (lines * RUN_BYTES);
         next += later / runs * lines;
-        place = later % runs * RUN_BYTES;
+        offset = later % runs * RUN_BYTES;
         if (next + lines <= 0)
-            return s->at + (next + s->lines) * s->stride + place;
+            return s->at + (next + s->lines) * s->stride + offset;
     } else {
         if (line / lines % s->groups != s->turn)
             return here;
@@ -113,7 +113,7 @@ INLINE const char *find_next(const struct stretch *s, const int lines, int64_t l
     }
     if (s->then == NULL || next + lines > BLOCK_LINES)
         return here;
-    return s->then + (next > 0 ? next : 0) * s->stride + place;
+    return s->then + (next > 0 ? next : 0) * s->stride + offset;
 }
 
 /* total[lines, group] of `rows` of the group's rows. */

@@ -19,7 +19,7 @@ struct matmul_key {
 struct matmul_entry {
     struct matmul_key key;
     dnnl_primitive_t primitive; /* NULL: the library has none, the operands are widened */
-    bool is_alike;              /* every row is made in the same way */
+    bool is_batch_invariant;    /* every row is made in the same way */
     dnnl_memory_t a, b, c;
 };
 
@@ -138,10 +138,10 @@ static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entr
      * a thread gets. tests/unit/test_rows.c holds that against the library that there is. What is
      * asked is a product of weights without padding; of others it says nothing. */
     if ((key->tiled || has_dense_weights(key)) &&
-        (status = sw_onednn_blocks_weights(&entry->is_alike, cache->engine, primitive, &a, key->k,
-                                           key->n, data_type(key->b_dtype), &c, attr)))
+        (status = sw_onednn_blocks_weights(&entry->is_batch_invariant, cache->engine, primitive, &a,
+                                           key->k, key->n, data_type(key->b_dtype), &c, attr)))
         goto out;
-    if (key->tiled && !entry->is_alike)
+    if (key->tiled && !entry->is_batch_invariant)
         status = dnnl_unimplemented; /* it would take them by loops over single elements */
     else if ((status = dnnl_primitive_create(&entry->primitive, primitive)) == dnnl_success &&
              (status = sw_onednn_memory(&entry->a, &a, cache->engine, DNNL_MEMORY_NONE)) ==
@@ -329,7 +329,7 @@ int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmu
 #endif
     struct matmul_entry *entry = entry_find(device->matmuls, &key, err);
     int status = entry == NULL ? -1 : 0;
-    const bool in_panels = entry != NULL && matmul->panel > 0 && !entry->is_alike;
+    const bool in_panels = entry != NULL && matmul->panel > 0 && !entry->is_batch_invariant;
     if (entry != NULL &&
         (entry->primitive == NULL || (in_panels && matmul->m % matmul->panel != 0))) {
         status = sw_cpu_matmul_widened(device, matmul, err);
@@ -348,12 +348,13 @@ int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmu
     return status;
 }
 
-int sw_cpu_matmul_alike(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul, bool *out,
-                        struct sw_error *err)
+int sw_cpu_matmul_is_batch_invariant(struct sw_cpu_device *device,
+                                     const struct sw_cpu_matmul *matmul, bool *out,
+                                     struct sw_error *err)
 {
     const struct matmul_key key = key_of(matmul);
     const struct matmul_entry *entry = entry_find(device->matmuls, &key, err);
-    *out = entry != NULL && entry->is_alike;
+    *out = entry != NULL && entry->is_batch_invariant;
     return entry == NULL ? -1 : 0;
 }
 
@@ -423,7 +424,7 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
                                    .tiled = w->tiled,
                                    .in_amx = sw_cpu_takes_amx(device, call),
                                    .c_row = y->size[y->ndim - 1],
-                                   .as_few = call->as_few};
+                                   .always_skinny = call->always_skinny};
     const uint16_t own = sw_has_scales(w->dtype) ? 3 : 2; /* what is behind them is added */
     bool fits;
     if (sw_has_scales(w->dtype) && (matmul.scales = scales_of(call, y_columns, err)) == NULL)
@@ -452,7 +453,7 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
         matmul.accumulate = sw_call_adds_now(call);
         break;
     }
-    matmul.panel = call->rows_alike ? sw_cpu_panel_rows(matmul.m) : 0;
+    matmul.panel = call->batch_invariant ? sw_cpu_panel_rows(matmul.m) : 0;
     if (!fits)
         return sw_fail(
             err, SW_ENVIRONMENT, "%s got [%lld, %lld] and [%lld, %lld] for a result [%lld, %lld]",

@@ -102,15 +102,15 @@ INLINE void pack_part(const enum kind kind, const struct part *part, int64_t str
 INLINE void pack_ahead(const enum kind kind, const struct packing *packing, int64_t panel,
                        int64_t steps)
 {
-    const int64_t place = panel * panel_bytes(kind), stride = packing->stride;
+    const int64_t offset = panel * panel_bytes(kind), stride = packing->stride;
     EACH(i, lines_of_step(kind))
-    for (int64_t byte = place; byte < place + panel_bytes(kind); byte += LINE_BYTES) {
+    for (int64_t byte = offset; byte < offset + panel_bytes(kind); byte += LINE_BYTES) {
         if (panel_bytes(kind) < LINE_BYTES && byte % LINE_BYTES != 0)
             continue;
         __builtin_prefetch(packing->far + i * stride + byte, 0, 2);
         __builtin_prefetch(packing->near + i * stride + byte, 0, 3);
     }
-    pack_step(kind, packing->at + place, packing->at + stride + place,
+    pack_step(kind, packing->at + offset, packing->at + stride + offset,
               packing->to + panel * steps * PANEL);
 }
 

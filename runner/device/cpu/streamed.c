@@ -35,8 +35,9 @@ enum {
 };
 
 /* A program that counts on rows of either size being alike has them all made here. */
-_Static_assert((int64_t)MOST_ROWS >= SW_CPU_LIKE_ROWS, "rows that programs take to be alike");
-_Static_assert((int64_t)MOST_X >= SW_CPU_LIKE_ELEMS && (int64_t)MOST_Y >= SW_CPU_LIKE_ELEMS,
+_Static_assert((int64_t)MOST_ROWS >= SW_CPU_INVARIANT_ROWS, "rows that programs take to be alike");
+_Static_assert((int64_t)MOST_X >= SW_CPU_INVARIANT_ELEMS &&
+                   (int64_t)MOST_Y >= SW_CPU_INVARIANT_ELEMS,
                "and their elements");
 
 /* Rows of pairs take half of what floats do: of MOST_X, filled up to a tile and apart by a line. */
@@ -78,19 +79,20 @@ INLINE void add_tile(const struct streamed *s, const enum kind kind, const int r
         const char *second = d + 1 < depth ? at + stride : no_weights;
         EACH(b, blocks)
         {
-            const int64_t place = b * block_bytes(kind);
+            const int64_t offset = b * block_bytes(kind);
             if (kind == FLOATS) {
-                w[b] = load((const float *)(const void *)(at + place));
+                w[b] = load((const float *)(const void *)(at + offset));
             } else if (kind == WIDENED) {
-                EACH(half, 2) w[2 * b + half] = widen(at + place, half);
+                EACH(half, 2) w[2 * b + half] = widen(at + offset, half);
             } else if (is_narrow(kind) && !in_pairs(kind)) {
-                EACH(half, 2) w[2 * b + half] = widen_bytes(kind, at + place, half);
+                EACH(half, 2) w[2 * b + half] = widen_bytes(kind, at + offset, half);
             } else if (is_narrow(kind)) {
-                EACH(half, 2) w[2 * b + half] = pair_lines(kind, at + place, second + place, half);
+                EACH(half, 2)
+                w[2 * b + half] = pair_lines(kind, at + offset, second + offset, half);
             } else {
 #ifdef __AVX512BF16__
-                const bits even = *(const loose_bits *)(const void *)(at + place);
-                const bits odd = *(const loose_bits *)(const void *)(second + place);
+                const bits even = *(const loose_bits *)(const void *)(at + offset);
+                const bits odd = *(const loose_bits *)(const void *)(second + offset);
                 EACH(half, 2) w[2 * b + half] = (vec)interleave(even, odd, half);
 #else
                 (void)second;
@@ -171,17 +173,17 @@ struct segment {
     int64_t first, end, stride, bytes, strip;
 };
 
-/* What comes AHEAD_BYTES after the part at `line` and `place`: as far below it, and behind the last
- * lines at the top of the next strip or segment. */
-INLINE const char *find_next(const struct segment *s, int64_t line, int64_t place, int64_t k)
+/* What comes AHEAD_BYTES after the part at `line` and `offset`: as far below it, and behind the
+ * last lines at the top of the next strip or segment. */
+INLINE const char *find_next(const struct segment *s, int64_t line, int64_t offset, int64_t k)
 {
     const int64_t apart = AHEAD_BYTES / s->strip / LINES * LINES;
     const int64_t later = line + (apart > LINES ? apart : LINES), top = s->first + later - s->end;
     if (later < s->end)
-        return s->at + later * s->stride + place;
-    if (place / s->strip * s->strip + s->strip < s->bytes)
-        return s->at + (top < s->end ? top : s->first) * s->stride + place + s->strip;
-    return s->at + (later < k ? later : line) * s->stride + place % s->strip;
+        return s->at + later * s->stride + offset;
+    if (offset / s->strip * s->strip + s->strip < s->bytes)
+        return s->at + (top < s->end ? top : s->first) * s->stride + offset + s->strip;
+    return s->at + (later < k ? later : line) * s->stride + offset % s->strip;
 }
 
 /* Columns behind the last whole block, at most a block of them. */
@@ -216,12 +218,12 @@ INLINE void add_lines(const struct streamed *s, const enum kind kind, int64_t fi
         const int64_t next = begin + strip < segment.bytes ? begin + strip : segment.bytes;
         for (int64_t line = first; line < end; line += LINES) {
             const int64_t depth = end - line < LINES ? end - line : LINES;
-            for (int64_t place = begin; place < next; place += PART_BYTES) {
+            for (int64_t offset = begin; offset < next; offset += PART_BYTES) {
                 const struct strip part = {line, depth, segment.stride,
-                                           segment.at + line * segment.stride + place,
-                                           find_next(&segment, line, place, s->k)};
-                add_part(s, kind, part, next - place < PART_BYTES ? next - place : PART_BYTES,
-                         y + place / element, padded);
+                                           segment.at + line * segment.stride + offset,
+                                           find_next(&segment, line, offset, s->k)};
+                add_part(s, kind, part, next - offset < PART_BYTES ? next - offset : PART_BYTES,
+                         y + offset / element, padded);
             }
         }
     }
@@ -346,7 +348,7 @@ static int64_t block_rows(const struct sw_cpu_matmul *g)
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
 {
     /* few rows are made alike whether calls of many are among the plan's or not */
-    const bool fits = g->as_few
+    const bool fits = g->always_skinny
                           ? block_rows(g) > 0
                           : g->m <= MOST_ROWS && g->m * g->k <= MOST_X && g->m * g->n <= MOST_Y;
     return fits && !g->accumulate && g->a_column == 1 &&
@@ -534,7 +536,7 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
 
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
 {
-    const int64_t most = g->as_few ? block_rows(g) : g->m;
+    const int64_t most = g->always_skinny ? block_rows(g) : g->m;
     const int64_t a = g->a_row * (int64_t)sw_dtype_bytes(g->a_dtype);
     const int64_t c = g->c_row * (int64_t)sw_dtype_bytes(g->c_dtype);
     for (int64_t row = 0; row < g->m; row += most) {

@@ -118,7 +118,7 @@ static int64_t k_elems(const struct ring *r)
     return r->a.batch * r->a.sk * r->a.kv_heads * r->a.dim;
 }
 
-static void *place(const struct ring *r, int64_t offset)
+static void *workspace_at(const struct ring *r, int64_t offset)
 {
     return (char *)r->call->workspace + offset;
 }
@@ -267,7 +267,7 @@ static char *extra_memory(const struct ring *r, size_t bytes, struct sw_error *e
     struct sw_cuda_library *library = &r->device->library;
     const int64_t planned = r->call->op->workspace_bytes - r->layout.bytes;
     if ((int64_t)bytes <= planned)
-        return place(r, r->layout.bytes);
+        return workspace_at(r, r->layout.bytes);
     if (planned > 0 && !library->more_noted) {
         library->more_noted = true;
         sw_cuda_note(r->device,
@@ -323,7 +323,7 @@ static int prepare(const struct ring *r, struct assembly *as, struct sw_error *e
     if (at == NULL)
         return -1;
     as->stats = (float *)at;
-    as->carry = r->hops == 1 ? (float *)(at + stats) : place(r, r->layout.carry);
+    as->carry = r->hops == 1 ? (float *)(at + stats) : workspace_at(r, r->layout.carry);
     at += stats + carry;
     as->out[0] = at;
     as->out[1] = at + q_piece;
@@ -390,12 +390,12 @@ static int forward_hop(const struct ring *r, const struct assembly *as, const vo
     a.k = k;
     a.v = v;
     a.sequence.k_start = key_start(r, hop);
-    return queued(r,
-                  sw_cuda_attention_forward(&a, hop == 0, hop == r->hops - 1,
-                                            r->hops > 1 ? (float *)place(r, r->layout.carry) : NULL,
-                                            r->call->out[0].data, r->call->out[1].data,
-                                            r->device->stream),
-                  err);
+    return queued(
+        r,
+        sw_cuda_attention_forward(&a, hop == 0, hop == r->hops - 1,
+                                  r->hops > 1 ? (float *)workspace_at(r, r->layout.carry) : NULL,
+                                  r->call->out[0].data, r->call->out[1].data, r->device->stream),
+        err);
 }
 
 static int convert(const struct ring *r, const struct sw_tensor *from, const struct sw_tensor *to,
@@ -407,7 +407,7 @@ static int convert(const struct ring *r, const struct sw_tensor *from, const str
 /* This rank's k and v beside each other in the first block that travels, as they do. */
 static int pack(const struct ring *r, struct sw_error *err)
 {
-    char *block = place(r, sw_ring_first(r->call->ring, &r->layout, 0));
+    char *block = workspace_at(r, sw_ring_first(r->call->ring, &r->layout, 0));
     for (int i = 0; i < 2; i++) {
         const struct sw_tensor *from = &r->call->in[1 + i];
         const struct sw_tensor to = {.data = block + i * r->layout.travel_bytes / 2,
@@ -423,12 +423,12 @@ static int pack(const struct ring *r, struct sw_error *err)
  * too, see them as they travel. */
 static char *unpack(const struct ring *r, int32_t step, struct sw_error *err)
 {
-    char *block = place(r, sw_ring_at_hand(r->call->ring, &r->layout, step));
+    char *block = workspace_at(r, sw_ring_at_hand(r->call->ring, &r->layout, step));
     const struct sw_tensor from = {.data = block, .dtype = SW_BF16_T, .elems = 2 * k_elems(r)};
     struct sw_tensor to = {.dtype = r->a.dtype, .elems = 2 * k_elems(r)};
     if (!r->layout.widened)
         return block;
-    to.data = place(r, r->layout.at_hand);
+    to.data = workspace_at(r, r->layout.at_hand);
     return convert(r, &from, &to, err) == 0 ? to.data : NULL;
 }
 
@@ -556,7 +556,7 @@ struct sums {
 static struct sw_tensor sums_at(const struct ring *r, int32_t which, bool travels)
 {
     const bool narrow = travels && r->layout.sum_bytes < r->layout.cotangent_bytes;
-    return (struct sw_tensor){.data = place(r, r->layout.cotangent[which]),
+    return (struct sw_tensor){.data = workspace_at(r, r->layout.cotangent[which]),
                               .dtype = narrow ? SW_BF16_T : SW_F32,
                               .elems = 2 * k_elems(r)};
 }
@@ -661,14 +661,14 @@ int sw_cuda_run_attention_grad(struct sw_device *device, const struct sw_call *c
         if (scratch == NULL)
             return -1;
         delta = (float *)scratch;
-        dq = r.hops == 1 ? (float *)(scratch + delta_bytes) : place(&r, r.layout.carry);
+        dq = r.hops == 1 ? (float *)(scratch + delta_bytes) : workspace_at(&r, r.layout.carry);
         if (queued(&r,
                    sw_cuda_attention_delta(&r.a, call->in[3].data, call->in[5].data, delta,
                                            r.device->stream),
                    err) != 0)
             return -1;
     }
-    float *home = place(&r, r.layout.cotangent[0]);
+    float *home = workspace_at(&r, r.layout.cotangent[0]);
     if (r.hops == 1) {
         if (backward_hop(&r, as, delta, dq, call->in[1].data, call->in[2].data, 0, home, err) != 0)
             return -1;

@@ -1,7 +1,7 @@
 /* What the kernels of serving know of a cache that lies in parts on the ranks of the sequence.
  *
  * A position's place on a rank grows with the position, so what a token may see of this rank's part
- * is its first so many places. runner/device/cpu/serving.inc says the same in C. */
+ * is its first so many positions. runner/device/cpu/serving.inc says the same in C. */
 #ifndef SW_CUDA_CACHED_CUH
 #define SW_CUDA_CACHED_CUH
 
@@ -31,9 +31,9 @@ static inline view view_of(const struct sw_tensor *t)
     return v;
 }
 
-/* Which slots and positions this rank's part of a cache [slots, places, width] has. */
+/* Which slots and positions this rank's part of a cache [slots, positions, width] has. */
 struct part {
-    int64_t rank, ranks, block, places;
+    int64_t rank, ranks, block, positions;
     int64_t first_slot, slots;
 };
 
@@ -43,7 +43,7 @@ static inline part part_of(const struct sw_tensor *cache, int64_t chunk)
     p.ranks = cache->global[1] / cache->size[1];
     p.rank = cache->start[1] / cache->size[1];
     p.block = chunk / p.ranks;
-    p.places = cache->size[1];
+    p.positions = cache->size[1];
     p.first_slot = cache->start[0];
     p.slots = cache->size[0];
     return p;
@@ -57,13 +57,13 @@ __device__ static inline int64_t local_slot(const part &p, const int32_t *slot)
 }
 
 /* Places that hold positions up to `last`: the first so many. */
-__device__ static inline int64_t visible_places(const part &p, int64_t last)
+__device__ static inline int64_t visible_positions(const part &p, int64_t last)
 {
     const int64_t round = p.block * p.ranks;
     int64_t here = last % round + 1 - p.rank * p.block;
     here = here < 0 ? 0 : here > p.block ? p.block : here;
     const int64_t visible = last / round * p.block + here;
-    return visible < p.places ? visible : p.places;
+    return visible < p.positions ? visible : p.positions;
 }
 
 enum { WARPS = SW_THREADS / SW_WARP };
@@ -74,9 +74,9 @@ struct cached {
     float scale; /* of scores, times log2(e) */
     struct part part;
     view q;            /* [batch, sq, heads * dim] */
-    const void *k, *v; /* [slots, places, kv_heads * dim] */
+    const void *k, *v; /* [slots, positions, kv_heads * dim] */
     int dtype;         /* theirs */
-    const float *k_scales, *v_scales; /* [slots, places, kv_heads] of i8; else NULL */
+    const float *k_scales, *v_scales; /* [slots, positions, kv_heads] of i8; else NULL */
     const int32_t *slots;
     float *out, *stats; /* [batch, sq, heads, dim] and [.., 2] */
 };
@@ -105,7 +105,7 @@ static inline cached describe(const struct sw_call *call)
     return a;
 }
 
-/* Elements [d, d + n) of head `head`, which counts slots, places and kv heads; zeros behind them. */
+/* Elements [d, d + n) of head `head`, which counts slots, positions and kv heads; zeros behind them. */
 __device__ static inline void load_cached(const cached &a, const void *x, const float *scales,
                                           int64_t head, int d, int n, float *to)
 {
@@ -124,14 +124,14 @@ __device__ static inline void load_cached(const cached &a, const void *x, const 
 __device__ static inline int64_t visible_to(const part &p, const int32_t *slot)
 {
     return slot[SW_SLOT_TOKENS] > 0 && slot[SW_SLOT_FIRST] >= 0 && local_slot(p, slot) >= 0
-               ? visible_places(p, slot[SW_SLOT_FIRST])
+               ? visible_positions(p, slot[SW_SLOT_FIRST])
                : 0;
 }
 
-/* A range of one slot's places is a block's, for some of the query heads that share a kv head. */
+/* A range of one slot's positions is a block's, for some of the query heads that share a kv head. */
 struct ranges {
     int lanes, row_blocks;        /* lanes: of decode.cu alone */
-    int64_t places, count, tasks; /* as in sw_decode_ranges */
+    int64_t positions, count, tasks; /* as in sw_decode_ranges */
     float *out, *stats;           /* [batch, heads, count, dim], [.., 2] */
 };
 

@@ -2,7 +2,7 @@
  * in f32, probabilities rounded to bf16 for their product with the values (FlashAttention-2; Dao
  * 2023). A warp does sixteen rows, a row being a query head of a token that shares the kv head.
  *
- * A rank's places are taken in tiles that begin at its first one, in order: a row's bits depend on
+ * A rank's positions are taken in tiles that begin at its first one, in order: a row's bits depend on
  * what it sees, not on the rows beside it nor on where its chunk begins. What a row may not see
  * adds zeros, which leaves every sum as it is but the sign of a zero (written_zero). Of int8 the
  * integers, which bf16 has exactly, go through the products; a key's scale is taken to its scores,
@@ -14,7 +14,7 @@
 enum { ROW_TILE = 16, PAD = 8, PIECE_BYTES = 16 };
 
 /* The two rows of a lane, g and g + 8 of its warp's sixteen, and of them the columns that the
- * layout of results gives it (mma.cuh). sum: of this lane's places alone, until sum_quads(). */
+ * layout of results gives it (mma.cuh). sum: of this lane's positions alone, until sum_quads(). */
 template <int DIM> struct row_pair {
     float out[DIM / 8][4];
     float maximum[2], sum[2];
@@ -22,14 +22,14 @@ template <int DIM> struct row_pair {
 
 /* Shared memory: queries [rows, STRIDE]; two stages, each keys, then values, as they lie in the
  * cache [PLACES, ..], each with its scales; of int8 both widened [2, PLACES, STRIDE]. */
-template <int DIM, int PLACES, bool INT8> struct shape {
+template <int DIM, int POSITIONS, bool INT8> struct shape {
     enum {
         STRIDE = DIM + PAD,
         EACH = INT8 ? 1 : 2, /* bytes of an element */
         ROW_BYTES = INT8 ? DIM : 2 * STRIDE,
-        SIDE_BYTES = PLACES * (ROW_BYTES + (INT8 ? (int)sizeof(float) : 0)),
+        SIDE_BYTES = POSITIONS * (ROW_BYTES + (INT8 ? (int)sizeof(float) : 0)),
         STAGE_BYTES = 2 * SIDE_BYTES,
-        WIDE_ELEMS = PLACES * STRIDE,
+        WIDE_ELEMS = POSITIONS * STRIDE,
         BYTES = 2 * STAGE_BYTES + (INT8 ? 4 * WIDE_ELEMS : 0)
     };
 };
@@ -58,33 +58,33 @@ __device__ static inline int piece_of(int at, int row_bytes)
 }
 
 /* Queues the copy of a tile of both sides into a stage; zeros from `end` on and behind a head. */
-template <int DIM, int PLACES, bool INT8>
-__device__ static void fetch_places(const cached &a, int64_t slot, int64_t kv_head, int64_t first,
+template <int DIM, int POSITIONS, bool INT8>
+__device__ static void fetch_positions(const cached &a, int64_t slot, int64_t kv_head, int64_t first,
                                     int64_t end, char *stage)
 {
-    typedef shape<DIM, PLACES, INT8> S;
+    typedef shape<DIM, POSITIONS, INT8> S;
     enum { PIECES = DIM * S::EACH / PIECE_BYTES };
     const int row_bytes = a.dim * S::EACH;
     for (int side = 0; side < 2; side++) {
         const char *data = (const char *)(side == 0 ? a.k : a.v);
         char *to = stage + side * S::SIDE_BYTES;
         const bool aligned = is_aligned(data, row_bytes);
-        for (int i = (int)threadIdx.x; i < PLACES * PIECES; i += (int)blockDim.x) {
+        for (int i = (int)threadIdx.x; i < POSITIONS * PIECES; i += (int)blockDim.x) {
             const int row = i / PIECES, at = i % PIECES * PIECE_BYTES;
             const int n = first + row < end ? piece_of(at, row_bytes) : 0;
-            const int64_t place = slot * a.part.places + (n > 0 ? first + row : first);
+            const int64_t index = slot * a.part.positions + (n > 0 ? first + row : first);
             copy_piece(to + row * S::ROW_BYTES + at,
-                       data + (place * a.kv_heads + kv_head) * row_bytes + (n > 0 ? at : 0), n,
+                       data + (index * a.kv_heads + kv_head) * row_bytes + (n > 0 ? at : 0), n,
                        aligned);
         }
         if (!INT8)
             continue;
         const float *scales = side == 0 ? a.k_scales : a.v_scales;
-        for (int row = (int)threadIdx.x; row < PLACES; row += (int)blockDim.x) {
+        for (int row = (int)threadIdx.x; row < POSITIONS; row += (int)blockDim.x) {
             const bool there = first + row < end;
-            const int64_t place = slot * a.part.places + (there ? first + row : first);
-            sw_copy4(to + PLACES * S::ROW_BYTES + row * (int)sizeof(float),
-                     scales + place * a.kv_heads + kv_head, there ? (int)sizeof(float) : 0);
+            const int64_t index = slot * a.part.positions + (there ? first + row : first);
+            sw_copy4(to + POSITIONS * S::ROW_BYTES + row * (int)sizeof(float),
+                     scales + index * a.kv_heads + kv_head, there ? (int)sizeof(float) : 0);
         }
     }
 }
@@ -102,13 +102,13 @@ __device__ static inline void fetch_query(const cached &a, int64_t head, bool th
 }
 
 /* Both sides of a stage of integers into wide [2, PLACES, STRIDE]. */
-template <int DIM, int PLACES>
-__device__ static void widen_places(const char *stage, uint16_t *wide)
+template <int DIM, int POSITIONS>
+__device__ static void widen_positions(const char *stage, uint16_t *wide)
 {
-    typedef shape<DIM, PLACES, true> S;
+    typedef shape<DIM, POSITIONS, true> S;
     enum { VECTORS = DIM / SW_VECTOR };
-    for (int i = (int)threadIdx.x; i < 2 * PLACES * VECTORS; i += (int)blockDim.x) {
-        const int side = i / (PLACES * VECTORS), row = i / VECTORS % PLACES, v = i % VECTORS;
+    for (int i = (int)threadIdx.x; i < 2 * POSITIONS * VECTORS; i += (int)blockDim.x) {
+        const int side = i / (POSITIONS * VECTORS), row = i / VECTORS % POSITIONS, v = i % VECTORS;
         const uint2 x = *(const uint2 *)(stage + side * S::SIDE_BYTES + row * S::ROW_BYTES +
                                          v * SW_VECTOR);
         *(uint4 *)(wide + side * S::WIDE_ELEMS + row * S::STRIDE + v * SW_VECTOR) =
@@ -125,21 +125,21 @@ struct tile {
     const float *k_scales, *v_scales;
 };
 
-template <int DIM, int PLACES, bool INT8>
+template <int DIM, int POSITIONS, bool INT8>
 __device__ static inline tile tile_of(const char *stage, const uint16_t *wide)
 {
-    typedef shape<DIM, PLACES, INT8> S;
+    typedef shape<DIM, POSITIONS, INT8> S;
     tile t;
     t.keys = INT8 ? wide : (const uint16_t *)stage;
     t.values = INT8 ? wide + S::WIDE_ELEMS : (const uint16_t *)(stage + S::SIDE_BYTES);
-    t.k_scales = INT8 ? (const float *)(stage + PLACES * S::ROW_BYTES) : NULL;
-    t.v_scales = INT8 ? (const float *)(stage + S::SIDE_BYTES + PLACES * S::ROW_BYTES) : NULL;
+    t.k_scales = INT8 ? (const float *)(stage + POSITIONS * S::ROW_BYTES) : NULL;
+    t.v_scales = INT8 ? (const float *)(stage + S::SIDE_BYTES + POSITIONS * S::ROW_BYTES) : NULL;
     return t;
 }
 
-/* scores = queries keys^T, of sixteen rows and COLUMNS places. */
+/* scores = queries keys^T, of sixteen rows and COLUMNS positions. */
 template <int DIM, int COLUMNS>
-__device__ static inline void score_places(const cached &a, const uint16_t *queries,
+__device__ static inline void score_positions(const cached &a, const uint16_t *queries,
                                            const uint16_t *keys, float (*scores)[4])
 {
     enum { STRIDE = DIM + PAD };
@@ -161,7 +161,7 @@ __device__ static inline void score_places(const cached &a, const uint16_t *quer
     }
 }
 
-/* Scores become exp2(score - maximum); what lies behind a row's `left` places counts for nothing.
+/* Scores become exp2(score - maximum); what lies behind a row's `left` positions counts for nothing.
  */
 template <int DIM, int COLUMNS>
 __device__ static inline void soften(float (*scores)[4], float scale, const float *k_scales,
@@ -173,9 +173,9 @@ __device__ static inline void soften(float (*scores)[4], float scale, const floa
     for (int j = 0; j < COLUMNS / 8; j++)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            const int place = 8 * j + column + e % 2;
-            const float s = scores[j][e] * scale * (k_scales != NULL ? k_scales[place] : 1.0f);
-            scores[j][e] = place < left[e / 2] ? s : -INFINITY;
+            const int index = 8 * j + column + e % 2;
+            const float s = scores[j][e] * scale * (k_scales != NULL ? k_scales[index] : 1.0f);
+            scores[j][e] = index < left[e / 2] ? s : -INFINITY;
             most[e / 2] = fmaxf(most[e / 2], scores[j][e]);
         }
 #pragma unroll
@@ -213,11 +213,11 @@ __device__ static inline void add_values(const cached &a, float (*scores)[4],
     for (int j = 0; j < COLUMNS / 16; j++) {
         uint32_t p[4], v[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) { /* rows g and g + 8 of the first eight places, then the rest */
+        for (int i = 0; i < 4; i++) { /* rows g and g + 8 of the first eight positions, then the rest */
             const float *s = &scores[2 * j + i / 2][2 * (i % 2)];
-            const int place = 16 * j + 8 * (i / 2) + column;
+            const int index = 16 * j + 8 * (i / 2) + column;
             p[i] = v_scales == NULL ? sw_narrow2(s[0], s[1])
-                                    : sw_narrow2(s[0] * v_scales[place], s[1] * v_scales[place + 1]);
+                                    : sw_narrow2(s[0] * v_scales[index], s[1] * v_scales[index + 1]);
         }
 #pragma unroll
         for (int d = 0; d < DIM; d += 16) {
@@ -230,16 +230,16 @@ __device__ static inline void add_values(const cached &a, float (*scores)[4],
     }
 }
 
-/* A warp's rows over COLUMNS places of a tile from `from` on; left: how many of them each of the
+/* A warp's rows over COLUMNS positions of a tile from `from` on; left: how many of them each of the
  * lane's two rows sees. */
 template <int DIM, int COLUMNS>
-__device__ static inline void attend_places(const cached &a, const uint16_t *queries,
+__device__ static inline void attend_positions(const cached &a, const uint16_t *queries,
                                             const tile &t, int from, const int *left,
                                             row_pair<DIM> &r)
 {
     enum { STRIDE = DIM + PAD };
     float scores[COLUMNS / 8][4] = {};
-    score_places<DIM, COLUMNS>(a, queries, t.keys + from * STRIDE, scores);
+    score_positions<DIM, COLUMNS>(a, queries, t.keys + from * STRIDE, scores);
     soften<DIM, COLUMNS>(scores, a.scale, t.k_scales != NULL ? t.k_scales + from : NULL, left, r);
     add_values<DIM, COLUMNS>(a, scores, t.values + from * STRIDE,
                              t.v_scales != NULL ? t.v_scales + from : NULL, r);
@@ -275,7 +275,7 @@ __device__ static inline float written_zero(float x)
     return x + 0.0f;
 }
 
-__device__ static inline int places_left(int64_t limit, int64_t first, int most)
+__device__ static inline int positions_left(int64_t limit, int64_t first, int most)
 {
     const int64_t left = limit - first;
     return left < 0 ? 0 : left < most ? (int)left : most;
@@ -283,27 +283,27 @@ __device__ static inline int places_left(int64_t limit, int64_t first, int most)
 
 /* All tiles [first, end) through two stages: the next one is on its way while one is counted.
  * `attend(tile, first)` is called by all threads of the block. */
-template <int DIM, int PLACES, bool INT8, typename ATTEND>
+template <int DIM, int POSITIONS, bool INT8, typename ATTEND>
 __device__ static inline void go_through(const cached &a, int64_t slot, int64_t kv_head,
                                          int64_t first, int64_t end, char *stages, ATTEND attend)
 {
-    typedef shape<DIM, PLACES, INT8> S;
+    typedef shape<DIM, POSITIONS, INT8> S;
     uint16_t *wide = (uint16_t *)(stages + 2 * S::STAGE_BYTES);
     if (first < end)
-        fetch_places<DIM, PLACES, INT8>(a, slot, kv_head, first, end, stages);
+        fetch_positions<DIM, POSITIONS, INT8>(a, slot, kv_head, first, end, stages);
     sw_copies_commit();
-    for (int stage = 0; first < end; first += PLACES, stage ^= 1) {
-        if (first + PLACES < end)
-            fetch_places<DIM, PLACES, INT8>(a, slot, kv_head, first + PLACES, end,
+    for (int stage = 0; first < end; first += POSITIONS, stage ^= 1) {
+        if (first + POSITIONS < end)
+            fetch_positions<DIM, POSITIONS, INT8>(a, slot, kv_head, first + POSITIONS, end,
                                             stages + (stage ^ 1) * S::STAGE_BYTES);
         sw_copies_commit();
         sw_copies_wait<1>();
         __syncthreads();
         if (INT8) {
-            widen_places<DIM, PLACES>(stages + stage * S::STAGE_BYTES, wide);
+            widen_positions<DIM, POSITIONS>(stages + stage * S::STAGE_BYTES, wide);
             __syncthreads();
         }
-        attend(tile_of<DIM, PLACES, INT8>(stages + stage * S::STAGE_BYTES, wide), first);
+        attend(tile_of<DIM, POSITIONS, INT8>(stages + stage * S::STAGE_BYTES, wide), first);
         __syncthreads(); /* the stage is filled again */
     }
     sw_copies_wait<0>();
@@ -314,8 +314,8 @@ __device__ static inline void go_through(const cached &a, int64_t slot, int64_t 
 
 enum { CHUNK_ROWS = WARPS * ROW_TILE };
 
-/* A tile's places, so that a block stays below the 99 KiB of compute 8.6 up to dim 128. */
-static constexpr int chunk_places(int dim)
+/* A tile's positions, so that a block stays below the 99 KiB of compute 8.6 up to dim 128. */
+static constexpr int chunk_positions(int dim)
 {
     return dim <= 64 ? 64 : 32;
 }
@@ -334,7 +334,7 @@ __device__ static void fetch_chunk(const cached &a, int64_t b, int64_t kv_head, 
         if (i % PIECES == 0)
             limits[row] = token < a.sq && token < slot[SW_SLOT_TOKENS] &&
                                   slot[SW_SLOT_FIRST] >= 0 && local_slot(a.part, slot) >= 0
-                              ? visible_places(a.part, slot[SW_SLOT_FIRST] + token)
+                              ? visible_positions(a.part, slot[SW_SLOT_FIRST] + token)
                               : 0;
     }
 }
@@ -364,7 +364,7 @@ __device__ static void write_chunk(const cached &a, int64_t b, int64_t kv_head, 
     }
 }
 
-template <int DIM, int PLACES, bool INT8>
+template <int DIM, int POSITIONS, bool INT8>
 __global__ static void __launch_bounds__(SW_THREADS, DIM <= 128 ? 2 : 1)
     chunk_mma_kernel(cached a, int64_t row_blocks, int64_t tasks)
 {
@@ -389,12 +389,12 @@ __global__ static void __launch_bounds__(SW_THREADS, DIM <= 128 ? 2 : 1)
         const int64_t high = limits[warp * ROW_TILE + lane / 4 + 8];
         const int64_t slot = local_slot(a.part, a.slots + b * SW_SLOT_FIELDS);
         const uint16_t *queries = (const uint16_t *)shared + warp * ROW_TILE * (DIM + PAD);
-        go_through<DIM, PLACES, INT8>(
+        go_through<DIM, POSITIONS, INT8>(
             a, slot, kv_head, 0, end, stages, [&](const tile &t, int64_t first) {
-                const int left[2] = {places_left(low, first, PLACES),
-                                     places_left(high, first, PLACES)};
+                const int left[2] = {positions_left(low, first, POSITIONS),
+                                     positions_left(high, first, POSITIONS)};
                 if (first < own_end)
-                    attend_places<DIM, PLACES>(a, queries, t, 0, left, r);
+                    attend_positions<DIM, POSITIONS>(a, queries, t, 0, left, r);
             });
         sum_quads<DIM>(r);
         write_chunk<DIM>(a, b, kv_head, first_row + warp * ROW_TILE, r);
@@ -408,7 +408,7 @@ static int tile_width(int dim)
 
 template <int DIM, bool INT8> static constexpr size_t chunk_bytes()
 {
-    return (size_t)CHUNK_ROWS * 2 * (DIM + PAD) + shape<DIM, chunk_places(DIM), INT8>::BYTES;
+    return (size_t)CHUNK_ROWS * 2 * (DIM + PAD) + shape<DIM, chunk_positions(DIM), INT8>::BYTES;
 }
 
 size_t chunk_mma_shared(int dim, bool int8)
@@ -430,7 +430,7 @@ static cudaError_t launch_chunk(const cached &a, cudaStream_t stream)
     const size_t bytes = chunk_bytes<DIM, INT8>();
     const int64_t row_blocks = (a.sq * a.group + CHUNK_ROWS - 1) / CHUNK_ROWS;
     const int64_t tasks = row_blocks * a.kv_heads * a.batch;
-    const auto kernel = chunk_mma_kernel<DIM, chunk_places(DIM), INT8>;
+    const auto kernel = chunk_mma_kernel<DIM, chunk_positions(DIM), INT8>;
     /* more than 48 KiB of shared memory must be asked for */
     const cudaError_t code = cudaFuncSetAttribute(
         (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
@@ -460,8 +460,8 @@ cudaError_t chunk_mma(const cached &a, cudaStream_t stream)
 /* ---- One token of each slot ---- */
 
 /* The rows of a block are the query heads of one kv head, sixteen of them; its warps share a tile's
- * places out, sixteen each, and are joined at the end, in order. */
-static constexpr int decode_places(int dim)
+ * positions out, sixteen each, and are joined at the end, in order. */
+static constexpr int decode_positions(int dim)
 {
     return dim <= 128 ? 64 : 32;
 }
@@ -513,11 +513,11 @@ __device__ static void join_warps(const cached &a, const ranges &s, const float 
     }
 }
 
-template <int DIM, int PLACES, bool INT8>
-__global__ static void __launch_bounds__(PLACES / ROW_TILE *SW_WARP, DIM <= 128 ? 3 : 1)
+template <int DIM, int POSITIONS, bool INT8>
+__global__ static void __launch_bounds__(POSITIONS / ROW_TILE *SW_WARP, DIM <= 128 ? 3 : 1)
     decode_mma_kernel(cached a, ranges s)
 {
-    enum { OWN_WARPS = PLACES / ROW_TILE, PIECES = DIM * 2 / PIECE_BYTES };
+    enum { OWN_WARPS = POSITIONS / ROW_TILE, PIECES = DIM * 2 / PIECE_BYTES };
     SW_DYNAMIC_SHARED(char, shared);
     char *stages = shared + ROW_TILE * 2 * (DIM + PAD);
     const int warp = (int)threadIdx.x / SW_WARP;
@@ -528,8 +528,8 @@ __global__ static void __launch_bounds__(PLACES / ROW_TILE *SW_WARP, DIM <= 128 
         const int64_t range = heads_done / a.kv_heads / a.batch;
         const int in_group = (int)(task % s.row_blocks) * ROW_TILE;
         const int32_t *slot = a.slots + b * SW_SLOT_FIELDS;
-        const int64_t visible = visible_to(a.part, slot), from = range * s.places;
-        const int64_t end = from + s.places < visible ? from + s.places : visible;
+        const int64_t visible = visible_to(a.part, slot), from = range * s.positions;
+        const int64_t end = from + s.positions < visible ? from + s.positions : visible;
         if (range > 0 && from >= visible)
             continue; /* the merge knows */
         const int64_t head = b * a.heads + kv_head * a.group + in_group;
@@ -539,12 +539,12 @@ __global__ static void __launch_bounds__(PLACES / ROW_TILE *SW_WARP, DIM <= 128 
         for (int i = (int)threadIdx.x; i < ROW_TILE * PIECES; i += (int)blockDim.x)
             fetch_query<DIM>(a, head + i / PIECES, i / PIECES < rows, i / PIECES, i % PIECES,
                              shared);
-        go_through<DIM, PLACES, INT8>(
+        go_through<DIM, POSITIONS, INT8>(
             a, local_slot(a.part, slot), kv_head, from, end, stages,
             [&](const tile &t, int64_t first) {
-                const int n = places_left(end, first + warp * ROW_TILE, ROW_TILE);
+                const int n = positions_left(end, first + warp * ROW_TILE, ROW_TILE);
                 const int left[2] = {n, n};
-                attend_places<DIM, ROW_TILE>(a, (const uint16_t *)shared, t, warp * ROW_TILE, left,
+                attend_positions<DIM, ROW_TILE>(a, (const uint16_t *)shared, t, warp * ROW_TILE, left,
                                              r);
             });
         sum_quads<DIM>(r);
@@ -558,16 +558,16 @@ __global__ static void __launch_bounds__(PLACES / ROW_TILE *SW_WARP, DIM <= 128 
 template <int DIM, bool INT8>
 static cudaError_t launch_decode(const cached &a, const ranges &s, cudaStream_t stream)
 {
-    enum { PLACES = decode_places(DIM), BETWEEN = PLACES * (DIM + 2) * (int)sizeof(float) };
-    typedef shape<DIM, PLACES, INT8> S;
+    enum { POSITIONS = decode_positions(DIM), BETWEEN = POSITIONS * (DIM + 2) * (int)sizeof(float) };
+    typedef shape<DIM, POSITIONS, INT8> S;
     static_assert((int)BETWEEN <= (int)S::BYTES, "what the warps made lies in the stages");
     const size_t bytes = ROW_TILE * 2 * (DIM + PAD) + S::BYTES;
-    const auto kernel = decode_mma_kernel<DIM, PLACES, INT8>;
+    const auto kernel = decode_mma_kernel<DIM, POSITIONS, INT8>;
     const cudaError_t code = cudaFuncSetAttribute(
         (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (code != cudaSuccess)
         return code;
-    SW_LAUNCH(kernel, blocks_for(s.tasks), PLACES / ROW_TILE * SW_WARP, bytes, stream, a, s);
+    SW_LAUNCH(kernel, blocks_for(s.tasks), POSITIONS / ROW_TILE * SW_WARP, bytes, stream, a, s);
     return cudaGetLastError();
 }
 

@@ -3,22 +3,22 @@
  * Queries in bf16 go to cached_mma.cu unless the cache is in f32. */
 #include "runner/device/cuda/cached.cuh"
 
-/* A block does TILE rows (token, query head of one kv head) and takes TILE places at a time; a
+/* A block does TILE rows (token, query head of one kv head) and takes TILE positions at a time; a
  * thread does squares of SQUARE x SQUARE of the products. */
 enum { TILE = 64, SQUARE = 4, SCORE_STRIDE = TILE + SQUARE };
 
 /* TILE rows of keys or values into tile [TILE, DIM + SQUARE], zeros behind the end and the rows'
  * own. */
 template <int DIM>
-__device__ static void load_places(const cached &a, const void *x, const float *scales, int64_t b,
+__device__ static void load_positions(const cached &a, const void *x, const float *scales, int64_t b,
                                    int64_t kv_head, int64_t first, int64_t end, float *tile)
 {
     for (int i = (int)threadIdx.x; i < TILE * (DIM / SW_VECTOR); i += SW_THREADS) {
         const int row = i / (DIM / SW_VECTOR), d = i % (DIM / SW_VECTOR) * SW_VECTOR;
         const int n = first + row < end && d < a.dim ? sw_left(d, a.dim) : 0;
         float p[SW_VECTOR];
-        const int64_t place = n > 0 ? first + row : 0;
-        load_cached(a, x, scales, (b * a.part.places + place) * a.kv_heads + kv_head, d, n, p);
+        const int64_t index = n > 0 ? first + row : 0;
+        load_cached(a, x, scales, (b * a.part.positions + index) * a.kv_heads + kv_head, d, n, p);
 #pragma unroll
         for (int k = 0; k < SW_VECTOR; k++)
             tile[row * (DIM + SQUARE) + d + k] = p[k];
@@ -45,7 +45,7 @@ __device__ static void load_queries(const cached &a, int64_t b, int64_t kv_head,
         if (d == 0)
             limits[row] = token < a.sq && token < slot[SW_SLOT_TOKENS] &&
                                   slot[SW_SLOT_FIRST] >= 0 && local_slot(a.part, slot) >= 0
-                              ? visible_places(a.part, slot[SW_SLOT_FIRST] + token)
+                              ? visible_positions(a.part, slot[SW_SLOT_FIRST] + token)
                               : 0;
     }
 }
@@ -177,11 +177,11 @@ __global__ static void __launch_bounds__(SW_THREADS, 1)
             end = limits[i] > end ? limits[i] : end;
         const int64_t slot = local_slot(a.part, a.slots + b * SW_SLOT_FIELDS);
         for (int64_t first = 0; first < end; first += TILE) {
-            load_places<DIM>(a, a.k, a.k_scales, slot, kv_head, first, end, tile);
+            load_positions<DIM>(a, a.k, a.k_scales, slot, kv_head, first, end, tile);
             __syncthreads();
             score_tile<DIM>(queries, tile, first, limits, scores);
             __syncthreads();
-            load_places<DIM>(a, a.v, a.v_scales, slot, kv_head, first, end, tile);
+            load_positions<DIM>(a, a.v, a.v_scales, slot, kv_head, first, end, tile);
             soften(scores, maximum, sum, shrink);
             __syncthreads();
             add_values<DIM>(scores, tile, shrink, k);

@@ -1,4 +1,4 @@
-/* Attention of one token of each slot over the cache: ranges of its places by blocks of their own,
+/* Attention of one token of each slot over the cache: ranges of its positions by blocks of their own,
  * each byte read once for all query heads that share it (up to eight), then merged in order
  * (flash-decoding; Dao et al. 2023). No atomics: the same bits every time. In f32; queries in bf16
  * go to cached_mma.cu unless the cache is in f32. */
@@ -132,8 +132,8 @@ __device__ static inline void attend_keys(const cached &a, const float (*q)[SW_V
     float score[KEYS][ROWS], k_scale[KEYS], v_scale[KEYS];
 #pragma unroll
     for (int u = 0; u < KEYS; u++) {
-        const int64_t place = j + u * step < end ? j + u * step : end - 1;
-        const int64_t head = first_head + place * a.kv_heads;
+        const int64_t index = j + u * step < end ? j + u * step : end - 1;
+        const int64_t head = first_head + index * a.kv_heads;
         keys[u].load(a.k, head * a.dim + column, n);
         values[u].load(a.v, head * a.dim + column, n);
         k_scale[u] = DTYPE == SW_I8 ? a.k_scales[head] : 1.0f;
@@ -269,8 +269,8 @@ __global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
         const int in_group = (int)(task % s.row_blocks) * ROWS;
         const int32_t *slot = a.slots + b * SW_SLOT_FIELDS;
         const int64_t visible = visible_to(a.part, slot);
-        const int64_t first = range * s.places;
-        const int64_t end = first + s.places < visible ? first + s.places : visible;
+        const int64_t first = range * s.positions;
+        const int64_t end = first + s.positions < visible ? first + s.positions : visible;
         if (range > 0 && first >= visible)
             continue; /* the merge knows */
         const int64_t head = kv_head * a.group + in_group;
@@ -279,7 +279,7 @@ __global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
         running<ROWS> r;
         begin_rows<ROWS>(a, b * a.heads + head, rows, d, n, q, r);
         /* lanes behind the end of a row read its beginning and multiply with zeros */
-        const int64_t first_head = local_slot(a.part, slot) * a.part.places * a.kv_heads + kv_head;
+        const int64_t first_head = local_slot(a.part, slot) * a.part.positions * a.kv_heads + kv_head;
         for (int64_t j = first; j < end; j += step * KEYS)
             attend_keys<ROWS, KEYS, DTYPE, ALIGNED>(a, q, first_head, n > 0 ? d : 0, j + mine, step,
                                                     end, s.lanes, n, r);
@@ -296,7 +296,7 @@ __global__ static void merge_ranges_kernel(cached a, ranges s, int columns)
     const int64_t row = blockIdx.x;
     const int32_t *slot = a.slots + row / a.heads * SW_SLOT_FIELDS;
     const int64_t visible = visible_to(a.part, slot);
-    int64_t count = (visible + s.places - 1) / s.places;
+    int64_t count = (visible + s.positions - 1) / s.positions;
     count = count < 1 ? 1 : count; /* the first is always there */
     const float *stats = s.stats + row * s.count * 2, *out = s.out + row * s.count * a.dim;
     const int slices = SW_THREADS / columns, slice = (int)threadIdx.x / columns;
@@ -389,7 +389,7 @@ extern "C" cudaError_t sw_cuda_decode_token(const struct sw_call *call,
     const decoder kernel = choose_decoder(a, &rows_of_block);
     s.lanes = power_of_two((a.dim + SW_VECTOR - 1) / SW_VECTOR, SW_WARP);
     s.row_blocks = (a.group + rows_of_block - 1) / rows_of_block;
-    s.places = shares->places;
+    s.positions = shares->positions;
     s.count = shares->count < 1 ? 1 : shares->count;
     s.tasks = s.count * a.batch * a.kv_heads * s.row_blocks;
     s.out = s.count > 1 ? (float *)between : a.out;

@@ -258,7 +258,7 @@ __global__ static void count_tokens_kernel(const int32_t *tokens, int32_t *count
 }
 
 /* One block. next[row]: how many tokens are in the rows before. */
-__global__ static void place_rows_kernel(const int32_t *counts, int32_t *next, int64_t rows)
+__global__ static void start_rows_kernel(const int32_t *counts, int32_t *next, int64_t rows)
 {
     __shared__ int32_t sums[SW_THREADS];
     const int64_t each = (rows + SW_THREADS - 1) / SW_THREADS;
@@ -370,7 +370,7 @@ extern "C" cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, const 
         return code;
     SW_LAUNCH(count_tokens_kernel, sw_grid(count), SW_THREADS, 0, stream, tokens, counts,
               table->start[0], rows, count);
-    SW_LAUNCH(place_rows_kernel, 1, SW_THREADS, 0, stream, (const int32_t *)counts, next, rows);
+    SW_LAUNCH(start_rows_kernel, 1, SW_THREADS, 0, stream, (const int32_t *)counts, next, rows);
     SW_LAUNCH(sort_tokens_kernel, 1, SW_THREADS, 0, stream, tokens, next, order, table->start[0],
               rows, count);
     SW_LAUNCH(embedding_grad_kernel, grid, SW_THREADS, 0, stream, (const int32_t *)counts,

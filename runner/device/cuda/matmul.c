@@ -425,7 +425,7 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
                                     .addend =
                                         call->op->n_in > own && !adds ? call->in[own].data : NULL,
                                     .keep = sw_cuda_kept_of(d, call),
-                                    .settled = call->rows_alike,
+                                    .settled = call->batch_invariant,
                                     .c = y->data,
                                     .a_dtype = x->dtype,
                                     .b_dtype = w->dtype,
@@ -480,7 +480,7 @@ static int make_logits(struct sw_cuda_device *device, const struct sw_call *call
                                           .b_row = 1,
                                           .b_column = w->size[1],
                                           .c_row = sw_lm_head_row_elems(vocab),
-                                          .settled = call->rows_alike,
+                                          .settled = call->batch_invariant,
                                           .a_dtype = x->dtype,
                                           .b_dtype = w->dtype,
                                           .c_dtype = SW_F32};
@@ -499,7 +499,7 @@ int sw_cuda_run_lm_head_stats(struct sw_device *device, const struct sw_call *ca
         const int64_t left = tokens - begin;
         /* alike, whatever chunk they are in: the last is as long as the others and makes some again
          */
-        const int64_t first = call->rows_alike && left < chunk ? tokens - chunk : begin;
+        const int64_t first = call->batch_invariant && left < chunk ? tokens - chunk : begin;
         const int64_t n = tokens - first < chunk ? tokens - first : chunk;
         if (make_logits(d, call, first, n, err) != 0 ||
             queued(call, sw_cuda_logits_stats(call, call->workspace, first, n, d->stream), err) !=

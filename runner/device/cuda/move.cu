@@ -20,11 +20,11 @@ __global__ static void move_kernel(UNIT *strided, UNIT *packed, rows r, bool unp
         /* a division of 64 bits is many instructions */
         const uint64_t row =
             ((at | r.row) >> 32) == 0 ? (uint32_t)at / (uint32_t)r.row : at / r.row;
-        UNIT *place = block + (int64_t)row * r.stride + (int64_t)(at - row * r.row);
+        UNIT *cell = block + (int64_t)row * r.stride + (int64_t)(at - row * r.row);
         if (unpack)
-            *place = piece[i];
+            *cell = piece[i];
         else
-            piece[i] = *place;
+            piece[i] = *cell;
     }
 }
 

@@ -9,14 +9,14 @@
 /* This rank's place, over its slots, for token `token` of a row; -1: it is not of the row, or
  * another rank's. A position that the cache has no room for is left out as well, and a slot that it
  * has not: nobody could be told. */
-__device__ static inline int64_t place_of(const part &p, const int32_t *slot, int64_t token)
+__device__ static inline int64_t index_of(const part &p, const int32_t *slot, int64_t token)
 {
     const int64_t first = slot[SW_SLOT_FIRST], position = first + token, here = local_slot(p, slot);
     if (first < 0 || here < 0 || token >= slot[SW_SLOT_TOKENS] ||
         position / p.block % p.ranks != p.rank)
         return -1;
-    const int64_t place = position / (p.block * p.ranks) * p.block + position % p.block;
-    return place < p.places ? here * p.places + place : -1;
+    const int64_t index = position / (p.block * p.ranks) * p.block + position % p.block;
+    return index < p.positions ? here * p.positions + index : -1;
 }
 
 __global__ static void append_kernel(view cache, view x, const int32_t *slots, part p,
@@ -27,13 +27,13 @@ __global__ static void append_kernel(view cache, view x, const int32_t *slots, p
     {
         const int64_t row = i / groups, j = i % groups * SW_VECTOR;
         const int64_t b = row / seq;
-        const int64_t place = place_of(p, slots + b * SW_SLOT_FIELDS, start + row % seq);
-        if (place < 0)
+        const int64_t index = index_of(p, slots + b * SW_SLOT_FIELDS, start + row % seq);
+        if (index < 0)
             continue;
         const int n = sw_left(j, width);
         float values[SW_VECTOR];
         sw_load8(x.data, x.dtype, row * width + j, n, values);
-        sw_store8(cache.data, cache.dtype, place * width + j, n, values);
+        sw_store8(cache.data, cache.dtype, index * width + j, n, values);
     }
 }
 
@@ -60,8 +60,8 @@ __global__ static void append_int8_kernel(int8_t *cache, float *scales, view x,
     for (int64_t i = (int64_t)blockIdx.x * WARPS + (int)threadIdx.x / SW_WARP;
          i < batch * seq * heads; i += warps) {
         const int64_t row = i / heads, b = row / seq;
-        const int64_t place = place_of(p, slots + b * SW_SLOT_FIELDS, start + row % seq);
-        if (place < 0) /* the same in all lanes */
+        const int64_t index = index_of(p, slots + b * SW_SLOT_FIELDS, start + row % seq);
+        if (index < 0) /* the same in all lanes */
             continue;
         float most = 0;
         for (int d = lane; d < dim; d += SW_WARP) {
@@ -71,7 +71,7 @@ __global__ static void append_int8_kernel(int8_t *cache, float *scales, view x,
         for (int other = SW_WARP / 2; other > 0; other /= 2)
             most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, other));
         const float scale = most <= FLT_MAX ? (float)((double)most / SW_CACHE_INT8_MOST) : NAN;
-        const int64_t to = place * heads + i % heads;
+        const int64_t to = index * heads + i % heads;
         for (int d = lane; d < dim; d += SW_WARP) {
             double q = 0;
             if (scale > 0) /* beyond the largest only where the scale is subnormal */
