@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { SW_MAX_LINKS = 8, SW_MAX_RULES = 16, SW_MAX_CURVE = 32, SW_MAX_FEW_ROWS = 32 };
+enum { SW_MAX_LINKS = 8, SW_MAX_RULES = 16, SW_MAX_CURVE = 32, SW_MAX_SKINNY_GEMM = 32 };
 
 /* How Qwen's config.json says which layers have a window. In a read description
  * shape.sliding_window alone counts, and the rest is what a plan has to write beside it. */
@@ -99,18 +99,18 @@ struct sw_curve_file {
  * attention of its cache, where each weight or key meets that many rows or query heads; in a
  * program that reads `bytes` in all before it reads the same again, so that they may still be in a
  * cache. */
-struct sw_few_rows_point {
+struct sw_skinny_gemm_point {
     double rows, bytes, bandwidth;
 };
-struct sw_few_rows {
-    int32_t count;                                   /* 0: not measured */
-    struct sw_few_rows_point point[SW_MAX_FEW_ROWS]; /* rows ascending; of the same, bytes */
+struct sw_skinny_gemm {
+    int32_t count;                                         /* 0: not measured */
+    struct sw_skinny_gemm_point point[SW_MAX_SKINNY_GEMM]; /* rows ascending; of the same, bytes */
 };
 
 /* Products [rows, k] x [k, n] and [rows, k] x [n, k]^T, whose weights lie otherwise; attention to a
  * cache. Of weights or cache in fp32 and in bf16. */
-enum sw_few_kind { SW_FEW_LINEAR, SW_FEW_LINEAR_T, SW_FEW_ATTENTION, SW_FEW_KINDS };
-enum sw_few_dtype { SW_FEW_FP32, SW_FEW_BF16, SW_FEW_DTYPES };
+enum sw_skinny_kind { SW_SKINNY_LINEAR, SW_SKINNY_LINEAR_T, SW_SKINNY_ATTENTION, SW_SKINNY_KINDS };
+enum sw_rate_dtype { SW_RATE_FP32, SW_RATE_BF16, SW_RATE_DTYPES };
 
 /* What products [rows, depth] x [depth, columns] reach, on a grid of measured sizes: shares of the
  * least time that peak and memory bandwidth allow, max(2 rows columns depth / peak, e (rows depth +
@@ -148,10 +148,10 @@ struct sw_profile_config {
     const char *accelerator; /* the chip's name; NULL: whichever the cluster has */
     struct sw_curve matmul, attention, memory; /* shares of peak, of peak, of memory bandwidth */
     struct sw_curve attention_backward; /* of attention's gradient; count 0: as `attention` */
-    struct sw_few_rows few_rows[SW_FEW_KINDS][SW_FEW_DTYPES];
-    /* Its own, by how operands lie (enum sw_product_kind) and enum sw_few_dtype. NULL: in bf16 the
+    struct sw_skinny_gemm skinny_gemm[SW_SKINNY_KINDS][SW_RATE_DTYPES];
+    /* Its own, by how operands lie (enum sw_product_kind) and enum sw_rate_dtype. NULL: in bf16 the
      * accelerator's, where it has some, else `matmul` alone. */
-    const struct sw_products *products[SW_PRODUCT_KINDS][SW_FEW_DTYPES];
+    const struct sw_products *products[SW_PRODUCT_KINDS][SW_RATE_DTYPES];
     /* Of what these say, what they reach in a step that moves so many bytes before it comes to the
      * same weights again, so that caches may hold them; count 0: as much as `matmul` of their
      * asymptote. */
@@ -161,7 +161,7 @@ struct sw_profile_config {
     double products_error;
     struct sw_signed_error products_signed_error;
     /* NULL: what `attention` and `attention_backward` say. */
-    const struct sw_products *attention_by_size[SW_ATTENTION_PHASES][SW_FEW_DTYPES];
+    const struct sw_products *attention_by_size[SW_ATTENTION_PHASES][SW_RATE_DTYPES];
     struct sw_curve attention_scale; /* as products_scale; count 0: all of it */
     double attention_error;          /* as products_error */
     struct sw_signed_error attention_signed_error;
@@ -191,9 +191,9 @@ struct sw_profile_config {
                      launch_latency_s aside */
     struct {
         struct sw_place matmul, attention, attention_backward, memory,
-            few_rows[SW_FEW_KINDS][SW_FEW_DTYPES], products_scale, attention_scale, launch_latency,
-            angle_time, host_time, peak_bf16, peak_fp32, peak_int8, memory_bandwidth, band,
-            direct_reductions, joined_products, products, attention_by_size;
+            skinny_gemm[SW_SKINNY_KINDS][SW_RATE_DTYPES], products_scale, attention_scale,
+            launch_latency, angle_time, host_time, peak_bf16, peak_fp32, peak_int8,
+            memory_bandwidth, band, direct_reductions, joined_products, products, attention_by_size;
     } at; /* where each constant stands; file NULL: nowhere, it is the default */
 };
 

@@ -72,7 +72,7 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile
     "\"prefixItems\": [{\"enum\": [\"all_gather\", \"reduce_scatter\", \"all_reduce\", "           \
     "\"all_to_all\"]}, {\"type\": \"integer\", \"minimum\": 2}, " SW_POSITIVE_SCHEMA               \
     ", " SW_SHARE_SCHEMA "], \"items\": false, \"minItems\": 4}}"
-#define SW_FEW_ROWS_SCHEMA                                                                         \
+#define SW_SKINNY_GEMM_SCHEMA                                                                      \
     "{\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", "                    \
     "\"prefixItems\": [" SW_BELOW_BIG_SCHEMA ", " SW_BELOW_BIG_SCHEMA ", " SW_BELOW_BIG_SCHEMA     \
     "], \"items\": false, \"minItems\": 3}}"
@@ -148,7 +148,7 @@ extern const struct field_type sw_type_rope_parameters, sw_type_rope_scaling;
 
 /* custom.c: the values that are no scalars */
 extern const struct field_type sw_type_unsupported, sw_type_curve, sw_type_link_curve,
-    sw_type_collectives, sw_type_few_rows, sw_type_products, sw_type_attention_grid,
+    sw_type_collectives, sw_type_skinny_gemm, sw_type_products, sw_type_attention_grid,
     sw_type_products_by_kind, sw_type_links, sw_type_rules, sw_type_betas, sw_type_reference;
 
 /* profile.c */

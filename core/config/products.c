@@ -181,7 +181,7 @@ const struct field_type sw_type_attention_grid = {read_products, write_products,
 
 /* ---- Of a profile ---- */
 
-enum { GRIDS = SW_PRODUCT_KINDS * SW_FEW_DTYPES };
+enum { GRIDS = SW_PRODUCT_KINDS * SW_RATE_DTYPES };
 
 static bool has_none(const void *at)
 {
@@ -193,10 +193,10 @@ static bool has_none(const void *at)
 }
 
 /* Whether it is what a list says: of bf16, the same for every kind. */
-static bool is_list(const struct sw_products *const grid[SW_PRODUCT_KINDS][SW_FEW_DTYPES])
+static bool is_list(const struct sw_products *const grid[SW_PRODUCT_KINDS][SW_RATE_DTYPES])
 {
     for (int32_t k = 0; k < SW_PRODUCT_KINDS; k++)
-        if (grid[k][SW_FEW_FP32] != NULL || grid[k][SW_FEW_BF16] != grid[0][SW_FEW_BF16])
+        if (grid[k][SW_RATE_FP32] != NULL || grid[k][SW_RATE_BF16] != grid[0][SW_RATE_BF16])
             return false;
     return true;
 }
@@ -205,15 +205,15 @@ static bool is_list(const struct sw_products *const grid[SW_PRODUCT_KINDS][SW_FE
 static struct field list_field(const struct field *field)
 {
     struct field list = *field;
-    list.offset += SW_FEW_BF16 * sizeof(const struct sw_products *);
+    list.offset += SW_RATE_BF16 * sizeof(const struct sw_products *);
     return list;
 }
 
 static bool read_by_kind(struct sw_config *c, const struct field *field, struct node *value,
                          void *base)
 {
-    const struct sw_products *(*grid)[SW_FEW_DTYPES] =
-        (const struct sw_products *(*)[SW_FEW_DTYPES])(void *)((char *)base + field->offset);
+    const struct sw_products *(*grid)[SW_RATE_DTYPES] =
+        (const struct sw_products *(*)[SW_RATE_DTYPES])(void *)((char *)base + field->offset);
     memset(grid, 0, GRIDS * sizeof **grid);
     if (value->kind == NODE_MAPPING)
         return sw_config_read_section(c, value, field->fields, base, UNKNOWN_ERROR).bad == 0;
@@ -224,15 +224,15 @@ static bool read_by_kind(struct sw_config *c, const struct field *field, struct 
     if (!read_products(c, &list, value, base))
         return false;
     for (int32_t k = 1; k < SW_PRODUCT_KINDS; k++)
-        grid[k][SW_FEW_BF16] = grid[0][SW_FEW_BF16];
+        grid[k][SW_RATE_BF16] = grid[0][SW_RATE_BF16];
     return true;
 }
 
 static void write_by_kind(struct writer *w, const struct field *field, const void *base)
 {
-    const struct sw_products *const(*grid)[SW_FEW_DTYPES] =
-        (const struct sw_products *const(*)[SW_FEW_DTYPES])(const void *)((const char *)base +
-                                                                          field->offset);
+    const struct sw_products *const(*grid)[SW_RATE_DTYPES] =
+        (const struct sw_products *const(*)[SW_RATE_DTYPES])(const void *)((const char *)base +
+                                                                           field->offset);
     const struct field list = list_field(field);
     if (is_list(grid)) {
         write_products(w, &list, base);

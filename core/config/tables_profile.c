@@ -74,29 +74,32 @@ static const struct field peak_fields[] = {
     {.key = NULL},
 };
 
-#define FEW_ROWS(word, kind, dtype, what)                                                          \
+#define SKINNY_GEMM(word, kind, dtype, what)                                                       \
     {                                                                                              \
-        .key = word, .type = FIELD_CUSTOM, KEPT(few_rows[kind][dtype], few_rows[kind][dtype]),     \
-        .custom = &sw_type_few_rows, .example = "[[1, 1e8, 12e9], [4, 1e8, 7e9]]",                 \
-        .schema = SW_FEW_ROWS_SCHEMA, .about = what                                                \
+        .key = word, .type = FIELD_CUSTOM,                                                         \
+        KEPT(skinny_gemm[kind][dtype], skinny_gemm[kind][dtype]), .custom = &sw_type_skinny_gemm,  \
+        .example = "[[1, 1e8, 12e9], [4, 1e8, 7e9]]", .schema = SW_SKINNY_GEMM_SCHEMA,             \
+        .about = what                                                                              \
     }
-static const struct field few_rows_fields[] = {
-    FEW_ROWS("linear_fp32", SW_FEW_LINEAR, SW_FEW_FP32,
-             "products with weights in fp32: points [rows, bytes, bytes of weights per second], "
-             "rows ascending and, of the same rows, bytes; the bytes are all that a token reads, "
-             "which may fit a cache"),
-    FEW_ROWS("linear_bf16", SW_FEW_LINEAR, SW_FEW_BF16, "the same for weights in bf16"),
-    FEW_ROWS("linear_t_fp32", SW_FEW_LINEAR_T, SW_FEW_FP32,
-             "products with transposed weights in fp32, such as the head's"),
-    FEW_ROWS("linear_t_bf16", SW_FEW_LINEAR_T, SW_FEW_BF16, "the same for weights in bf16"),
-    FEW_ROWS(
-        "attention_fp32", SW_FEW_ATTENTION, SW_FEW_FP32,
+static const struct field skinny_gemm_fields[] = {
+    SKINNY_GEMM(
+        "linear_fp32", SW_SKINNY_LINEAR, SW_RATE_FP32,
+        "products with weights in fp32: points [rows, bytes, bytes of weights per second], "
+        "rows ascending and, of the same rows, bytes; the bytes are all that a token reads, "
+        "which may fit a cache"),
+    SKINNY_GEMM("linear_bf16", SW_SKINNY_LINEAR, SW_RATE_BF16, "the same for weights in bf16"),
+    SKINNY_GEMM("linear_t_fp32", SW_SKINNY_LINEAR_T, SW_RATE_FP32,
+                "products with transposed weights in fp32, such as the head's"),
+    SKINNY_GEMM("linear_t_bf16", SW_SKINNY_LINEAR_T, SW_RATE_BF16, "the same for weights in bf16"),
+    SKINNY_GEMM(
+        "attention_fp32", SW_SKINNY_ATTENTION, SW_RATE_FP32,
         "attention to a cache in fp32; rows are the query heads of a head of keys, and what is "
         "read is the cache"),
-    FEW_ROWS("attention_bf16", SW_FEW_ATTENTION, SW_FEW_BF16, "the same for a cache in bf16"),
+    SKINNY_GEMM("attention_bf16", SW_SKINNY_ATTENTION, SW_RATE_BF16,
+                "the same for a cache in bf16"),
     {.key = NULL},
 };
-#undef FEW_ROWS
+#undef SKINNY_GEMM
 
 #define PRODUCTS(word, kind, dtype, what)                                                          \
     {                                                                                              \
@@ -105,15 +108,15 @@ static const struct field few_rows_fields[] = {
         .about = what                                                                              \
     }
 static const struct field products_fields[] = {
-    PRODUCTS("linear_fp32", SW_PRODUCT_LINEAR, SW_FEW_FP32,
+    PRODUCTS("linear_fp32", SW_PRODUCT_LINEAR, SW_RATE_FP32,
              "products x W in fp32, forward: rows are tokens, and the depth is what is summed"),
-    PRODUCTS("linear_bf16", SW_PRODUCT_LINEAR, SW_FEW_BF16, "the same in bf16"),
-    PRODUCTS("linear_t_fp32", SW_PRODUCT_LINEAR_T, SW_FEW_FP32,
+    PRODUCTS("linear_bf16", SW_PRODUCT_LINEAR, SW_RATE_BF16, "the same in bf16"),
+    PRODUCTS("linear_t_fp32", SW_PRODUCT_LINEAR_T, SW_RATE_FP32,
              "products with transposed weights in fp32, such as backward to the input"),
-    PRODUCTS("linear_t_bf16", SW_PRODUCT_LINEAR_T, SW_FEW_BF16, "the same in bf16"),
-    PRODUCTS("linear_dw_fp32", SW_PRODUCT_LINEAR_DW, SW_FEW_FP32,
+    PRODUCTS("linear_t_bf16", SW_PRODUCT_LINEAR_T, SW_RATE_BF16, "the same in bf16"),
+    PRODUCTS("linear_dw_fp32", SW_PRODUCT_LINEAR_DW, SW_RATE_FP32,
              "gradients of weights in fp32: the depth is of tokens"),
-    PRODUCTS("linear_dw_bf16", SW_PRODUCT_LINEAR_DW, SW_FEW_BF16, "the same in bf16"),
+    PRODUCTS("linear_dw_bf16", SW_PRODUCT_LINEAR_DW, SW_RATE_BF16, "the same in bf16"),
     {.key = NULL},
 };
 #undef PRODUCTS
@@ -125,20 +128,20 @@ static const struct field products_fields[] = {
         .schema = SW_PRODUCTS_SCHEMA, .about = what                                                \
     }
 static const struct field attention_fields[] = {
-    ATTENTION_BY_SIZE("forward_fp32", SW_ATTENTION_FORWARD, SW_FEW_FP32,
+    ATTENTION_BY_SIZE("forward_fp32", SW_ATTENTION_FORWARD, SW_RATE_FP32,
                       "causal attention over a sequence in fp32: points [heads, length, head_dim, "
                       "share of peak], a full grid, head_dim ascending first, then lengths, then "
                       "heads, which are query heads of all sequences of a micro-batch"),
-    ATTENTION_BY_SIZE("forward_bf16", SW_ATTENTION_FORWARD, SW_FEW_BF16, "the same in bf16"),
-    ATTENTION_BY_SIZE("backward_fp32", SW_ATTENTION_BACKWARD, SW_FEW_FP32, "its gradient in fp32"),
-    ATTENTION_BY_SIZE("backward_bf16", SW_ATTENTION_BACKWARD, SW_FEW_BF16, "the same in bf16"),
+    ATTENTION_BY_SIZE("forward_bf16", SW_ATTENTION_FORWARD, SW_RATE_BF16, "the same in bf16"),
+    ATTENTION_BY_SIZE("backward_fp32", SW_ATTENTION_BACKWARD, SW_RATE_FP32, "its gradient in fp32"),
+    ATTENTION_BY_SIZE("backward_bf16", SW_ATTENTION_BACKWARD, SW_RATE_BF16, "the same in bf16"),
     ATTENTION_BY_SIZE(
-        "cached_fp32", SW_ATTENTION_CACHED, SW_FEW_FP32,
+        "cached_fp32", SW_ATTENTION_CACHED, SW_RATE_FP32,
         "attention to a cache in fp32: points [queries, positions, head_dim, share "
         "of peak]; queries of a sequence, a chunk of a prompt or the one that decodes, "
         "for which 'few_rows' counts where it tells it; positions that one meets in "
         "the mean"),
-    ATTENTION_BY_SIZE("cached_bf16", SW_ATTENTION_CACHED, SW_FEW_BF16, "the same in bf16"),
+    ATTENTION_BY_SIZE("cached_bf16", SW_ATTENTION_CACHED, SW_RATE_BF16, "the same in bf16"),
     {.key = NULL},
 };
 #undef ATTENTION_BY_SIZE
@@ -269,7 +272,7 @@ const struct field sw_profile_fields[] = {
     {.key = "few_rows",
      .type = FIELD_SECTION,
      .offset = 0,
-     .fields = few_rows_fields,
+     .fields = skinny_gemm_fields,
      .brief = true,
      .example = "{linear_fp32: [[1, 1e8, 12e9], [4, 1e8, 7e9]]}",
      .about =

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum form { NUMBER, CURVE, FEW_ROWS, GRID, CURVES };
+enum form { NUMBER, CURVE, SKINNY_GEMM, GRID, CURVES };
 
 /* Offsets are in the profile, the accelerator, the link or the device's prices, whose place is
  * nowhere in a description. */
@@ -25,10 +25,10 @@ static const struct row {
     AT(sw_profile_config, member, member), offsetof(struct sw_profile_config, told), count
 #define PROFILE_SCALE(member, told)                                                                \
     AT(sw_profile_config, member, member), offsetof(struct sw_profile_config, told), 0
-#define FEW(word, kind, dtype)                                                                     \
+#define SKINNY(word, kind, dtype)                                                                  \
     {                                                                                              \
-        word, SW_OWNER_PROFILE, SW_UNIT_BYTES, FEW_ROWS,                                           \
-            PROFILE(few_rows[kind][dtype], few_rows[kind][dtype])                                  \
+        word, SW_OWNER_PROFILE, SW_UNIT_BYTES, SKINNY_GEMM,                                        \
+            PROFILE(skinny_gemm[kind][dtype], skinny_gemm[kind][dtype])                            \
     }
 #define SHEET(member, word) AT(sw_accelerator_config, member, word), 0, 0
 #define SHEET_GRID(member, word, told)                                                             \
@@ -42,18 +42,18 @@ static const struct row {
     {"attention_backward", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE,
      PROFILE(attention_backward, attention_backward)},
     {"memory", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE, PROFILE(memory, memory)},
-    FEW("few_rows.linear_fp32", SW_FEW_LINEAR, SW_FEW_FP32),
-    FEW("few_rows.linear_bf16", SW_FEW_LINEAR, SW_FEW_BF16),
-    FEW("few_rows.linear_t_fp32", SW_FEW_LINEAR_T, SW_FEW_FP32),
-    FEW("few_rows.linear_t_bf16", SW_FEW_LINEAR_T, SW_FEW_BF16),
-    FEW("few_rows.attention_fp32", SW_FEW_ATTENTION, SW_FEW_FP32),
-    FEW("few_rows.attention_bf16", SW_FEW_ATTENTION, SW_FEW_BF16),
+    SKINNY("few_rows.linear_fp32", SW_SKINNY_LINEAR, SW_RATE_FP32),
+    SKINNY("few_rows.linear_bf16", SW_SKINNY_LINEAR, SW_RATE_BF16),
+    SKINNY("few_rows.linear_t_fp32", SW_SKINNY_LINEAR_T, SW_RATE_FP32),
+    SKINNY("few_rows.linear_t_bf16", SW_SKINNY_LINEAR_T, SW_RATE_BF16),
+    SKINNY("few_rows.attention_fp32", SW_SKINNY_ATTENTION, SW_RATE_FP32),
+    SKINNY("few_rows.attention_bf16", SW_SKINNY_ATTENTION, SW_RATE_BF16),
     {"products", SW_OWNER_PROFILE, SW_UNIT_SHARE, GRID,
-     PROFILE_GRIDS(products, SW_PRODUCT_KINDS *SW_FEW_DTYPES, products_error)},
+     PROFILE_GRIDS(products, SW_PRODUCT_KINDS *SW_RATE_DTYPES, products_error)},
     {"products_scale", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE,
      PROFILE_SCALE(products_scale, products_error)},
     {"attention_by_size", SW_OWNER_PROFILE, SW_UNIT_SHARE, GRID,
-     PROFILE_GRIDS(attention_by_size, SW_ATTENTION_PHASES *SW_FEW_DTYPES, attention_error)},
+     PROFILE_GRIDS(attention_by_size, SW_ATTENTION_PHASES *SW_RATE_DTYPES, attention_error)},
     {"attention_scale", SW_OWNER_PROFILE, SW_UNIT_SHARE, CURVE,
      PROFILE_SCALE(attention_scale, attention_error)},
     {"launch_latency", SW_OWNER_PROFILE, SW_UNIT_SECONDS, NUMBER,
@@ -98,7 +98,7 @@ static const struct row {
 #undef PROFILE
 #undef PROFILE_GRIDS
 #undef PROFILE_SCALE
-#undef FEW
+#undef SKINNY
 #undef SHEET
 #undef SHEET_GRID
 #undef DEVICE
@@ -157,10 +157,10 @@ static struct numbers numbers_of(const char *base, const struct row *row)
         return (struct numbers){&curve->point[0].fraction, curve->count,
                                 sizeof curve->point[0] / sizeof(double)};
     }
-    if (row->form == FEW_ROWS) {
-        struct sw_few_rows *few = (struct sw_few_rows *)(void *)value;
-        return (struct numbers){&few->point[0].bandwidth, few->count,
-                                sizeof few->point[0] / sizeof(double)};
+    if (row->form == SKINNY_GEMM) {
+        struct sw_skinny_gemm *skinny = (struct sw_skinny_gemm *)(void *)value;
+        return (struct numbers){&skinny->point[0].bandwidth, skinny->count,
+                                sizeof skinny->point[0] / sizeof(double)};
     }
     return (struct numbers){(double *)(void *)value, 1, 1};
 }

@@ -56,7 +56,7 @@ int32_t sw_constants_list(const struct sw_cluster_config *cluster,
 
 /* Where changed grids stand: a description only points at its own. */
 struct sw_constant_room {
-    struct sw_products grid[SW_ATTENTION_PHASES * SW_FEW_DTYPES];
+    struct sw_products grid[SW_ATTENTION_PHASES * SW_RATE_DTYPES];
     struct sw_collective_curves collectives;
     struct sw_device_prices device;
 };

@@ -238,18 +238,20 @@ double sw_cost_serving_bytes(const struct sw_program *program, const struct sw_w
  * rows than any that was measured. Between measured numbers of rows the time of a byte is
  * interpolated linearly.
  */
-double sw_cost_few_rows_bandwidth(const struct sw_few_rows *few, double rows, double bytes);
-/* Which of the rates an op has; SW_FEW_KINDS: none. */
-enum sw_few_kind sw_cost_few_rows_kind(const struct sw_program *program, const struct sw_op *op);
+double sw_cost_skinny_gemm_bandwidth(const struct sw_skinny_gemm *skinny, double rows,
+                                     double bytes);
+/* Which of the rates an op has; SW_SKINNY_KINDS: none. */
+enum sw_skinny_kind sw_cost_skinny_gemm_kind(const struct sw_program *program,
+                                             const struct sw_op *op);
 /* Of an op that has one: bytes that it reads of weights, or of a full cache; *rows that each meets.
  */
-double sw_cost_few_rows_reads(const struct sw_program *program, const struct sw_op *op,
-                              double *rows);
+double sw_cost_skinny_gemm_reads(const struct sw_program *program, const struct sw_op *op,
+                                 double *rows);
 /* Of an op of serving, with what is added to it but without its launch; -1: it has no such rate, or
  * none of as many rows was measured. */
-double sw_cost_few_rows_seconds(const struct sw_program *program, const struct sw_op *op,
-                                const struct sw_profile_config *profile,
-                                const struct sw_workload *workload);
+double sw_cost_skinny_gemm_seconds(const struct sw_program *program, const struct sw_op *op,
+                                   const struct sw_profile_config *profile,
+                                   const struct sw_workload *workload);
 
 /* Share of the least time that a product reaches (struct sw_products): interpolated in the
  * logarithms of its sizes; beyond the grid, as at its edge. */
@@ -263,8 +265,8 @@ double sw_cost_attention_grid_share(const struct sw_products *grid, double rows,
 /* Of an op of attention over a cache in bf16 or int8, without a launch, where the chip's kernels
  * were measured; of a cache's positions `met` are met, 1: all. No less than the smallest size that
  * was measured takes. -1: they were not, it is none, or the profile tells attention by size. */
-double sw_cost_chip_attention_seconds(const struct sw_program *program, const struct sw_op *op,
-                                      const struct sw_cluster_config *cluster, double met);
+double sw_cost_kernel_grid_seconds(const struct sw_program *program, const struct sw_op *op,
+                                   const struct sw_cluster_config *cluster, double met);
 
 /* Fraction of peak at a size: interpolated in the logarithm of the size, constant beyond the ends;
  * `fallback` where nothing was measured. */

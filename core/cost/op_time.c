@@ -139,7 +139,7 @@ static double sized_attention_seconds(const struct sw_program *p, const struct s
         (phase == SW_ATTENTION_CACHED && p->values[op->in[1].value].dtype != dtype))
         return -1;
     const struct sw_products *grid =
-        profile->attention_by_size[phase][dtype == SW_BF16_T ? SW_FEW_BF16 : SW_FEW_FP32];
+        profile->attention_by_size[phase][dtype == SW_BF16_T ? SW_RATE_BF16 : SW_RATE_FP32];
     if (grid == NULL)
         return -1;
     const double reached = sw_cost_efficiency(&profile->attention_scale, step_bytes, 1) *
@@ -187,7 +187,7 @@ static const struct sw_products *products_of(const struct sw_cluster_config *clu
     if (dtype != SW_BF16_T && dtype != SW_F32)
         return NULL;
     const struct sw_products *own =
-        profile->products[kind][dtype == SW_BF16_T ? SW_FEW_BF16 : SW_FEW_FP32];
+        profile->products[kind][dtype == SW_BF16_T ? SW_RATE_BF16 : SW_RATE_FP32];
     if (own != NULL || dtype != SW_BF16_T || !sw_device_row(cluster->accelerator.device)->tiled)
         return own;
     return is_measured(&profile->matmul) ? NULL : cluster->accelerator.products;
@@ -423,9 +423,9 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
     if (info->cost_class == SW_CLASS_NONE || info->cost_class == SW_CLASS_COLLECTIVE ||
         info->cost_class == SW_CLASS_WAIT)
         return 0;
-    const double few_rows = sw_cost_few_rows_seconds(p, op, &cluster->profile, workload);
-    if (few_rows >= 0)
-        return few_rows + launch;
+    const double skinny_gemm_s = sw_cost_skinny_gemm_seconds(p, op, &cluster->profile, workload);
+    if (skinny_gemm_s >= 0)
+        return skinny_gemm_s + launch;
     struct sw_op_cost cost = sw_op_cost(p, op);
     const struct sw_op_met met = sw_cost_met(p, op, workload);
     cost.flops *= met.flops;
@@ -445,7 +445,7 @@ static double seconds_in_step(const struct sw_program *p, const struct sw_op *op
             sized_attention_seconds(p, op, cluster, cost.flops, met.flops, step_bytes);
         if (sized >= 0)
             return sized + launch + after;
-        const double chip = sw_cost_chip_attention_seconds(p, op, cluster, met.flops);
+        const double chip = sw_cost_kernel_grid_seconds(p, op, cluster, met.flops);
         if (chip >= 0)
             return launch +
                    chip / sw_cost_efficiency(&cluster->profile.attention_scale, step_bytes, 1);

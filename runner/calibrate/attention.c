@@ -155,10 +155,10 @@ static int run(void *context, const struct sw_product *s, double *seconds, struc
 }
 
 int sw_calibrate_attention(struct sw_device *device, struct sw_comm *world,
-                           enum sw_attention_phase phase, enum sw_few_dtype dtype, double seconds,
+                           enum sw_attention_phase phase, enum sw_rate_dtype dtype, double seconds,
                            struct sw_grid_rates *out, struct sw_error *err)
 {
-    static const enum sw_dtype dtypes[SW_FEW_DTYPES] = {SW_F32, SW_BF16_T};
+    static const enum sw_dtype dtypes[SW_RATE_DTYPES] = {SW_F32, SW_BF16_T};
     struct timing t = {.phase = phase, .dtype = dtypes[dtype]};
     const struct sw_grid_source source = {
         .context = &t,

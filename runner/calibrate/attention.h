@@ -18,7 +18,7 @@ double sw_attention_flops(enum sw_attention_phase phase, const struct sw_product
  * fewer lengths where all would take longer, and at least two. Errors: memory, the device's, the
  * collectives'. */
 int sw_calibrate_attention(struct sw_device *device, struct sw_comm *world,
-                           enum sw_attention_phase phase, enum sw_few_dtype dtype, double seconds,
+                           enum sw_attention_phase phase, enum sw_rate_dtype dtype, double seconds,
                            struct sw_grid_rates *out, struct sw_error *err);
 
 #endif

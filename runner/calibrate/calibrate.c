@@ -8,7 +8,7 @@
 #include "runner/rank/accelerator.h"
 #include "runner/calibrate/attention.h"
 #include "runner/calibrate/doubt.h"
-#include "runner/calibrate/few_rows.h"
+#include "runner/calibrate/skinny_gemm.h"
 #include "runner/calibrate/gpu.h"
 #include "runner/calibrate/gpu_links.h"
 #include "runner/calibrate/products.h"
@@ -28,7 +28,7 @@
 /* Shares of the time: kernels, products of few rows, and all levels of links; the rest is for
  * starting and compiling. */
 static const double kernels_alone = 0.62, kernels_of_job = 0.36, links_of_job = 0.27;
-static const double few_rows_share = 0.19, products_share = 0.08, attention_share = 0.06;
+static const double skinny_gemm_share = 0.19, products_share = 0.08, attention_share = 0.06;
 
 struct calibrating {
     struct sw_rank *rank;
@@ -264,10 +264,10 @@ static void announce_part(const struct calibrating *c, double seconds, const cha
 
 /* One grid, of products or of attention, on a device of its own, whose kernels go with it. */
 static int measure_grid(struct calibrating *c, int32_t kind, bool attention,
-                        enum sw_few_dtype dtype, struct sw_grid_rates *rates, struct sw_error *err)
+                        enum sw_rate_dtype dtype, struct sw_grid_rates *rates, struct sw_error *err)
 {
     const double seconds =
-        c->options->seconds / SW_FEW_DTYPES *
+        c->options->seconds / SW_RATE_DTYPES *
         (attention ? attention_share / SW_ATTENTION_PHASES : products_share / SW_PRODUCT_KINDS);
     struct sw_device *device =
         sw_accelerator_device(c->rank->launch, c->options->device, c->threads, err);
@@ -285,7 +285,7 @@ static int measure_grid(struct calibrating *c, int32_t kind, bool attention,
 static int measure_grids(struct calibrating *c, struct sw_kernel_rates *rates, struct sw_error *err)
 {
     int status = 0;
-    for (int32_t d = 0; d < SW_FEW_DTYPES; d++) {
+    for (int32_t d = 0; d < SW_RATE_DTYPES; d++) {
         for (int32_t k = 0; k < SW_PRODUCT_KINDS && status == 0; k++)
             status = measure_grid(c, k, false, d, &rates->products[k][d], err);
         for (int32_t k = 0; k < SW_ATTENTION_PHASES && status == 0; k++)
@@ -298,15 +298,15 @@ static int measure_kernels(struct calibrating *c, double seconds, struct sw_erro
 {
     struct sw_kernel_rates rates;
     const int32_t ranks = c->rank->launch->size;
-    const double few_rows = c->options->seconds * few_rows_share;
+    const double skinny_gemm_s = c->options->seconds * skinny_gemm_share;
     const double grids = c->options->seconds * (products_share + attention_share);
     if (!queues(c)) {
         announce_part(c, seconds, "training steps of small models");
         if (sw_calibrate_kernels(c->rank->device, c->rank->comm, seconds, &rates, err) != 0)
             return -1;
-        announce_part(c, few_rows, "products of few rows, as decoding has them");
-        if (sw_calibrate_few_rows(c->rank->device, c->rank->comm, few_rows, &rates.few_rows, err) !=
-            0)
+        announce_part(c, skinny_gemm_s, "products of few rows, as decoding has them");
+        if (sw_calibrate_skinny_gemm(c->rank->device, c->rank->comm, skinny_gemm_s,
+                                     &rates.skinny_gemm, err) != 0)
             return -1;
         announce_part(c, grids, "matrix products and attention by size");
         if (measure_grids(c, &rates, err) != 0)
@@ -316,9 +316,9 @@ static int measure_kernels(struct calibrating *c, double seconds, struct sw_erro
     /* of GPUs, all of it is for programs */
     int32_t shapes;
     const struct sw_gpu_shape *shape = sw_gpu_shapes(&shapes);
-    announce_part(c, seconds + few_rows + grids, "training steps of small models");
-    if (sw_gpu_kernels(c->rank->device, c->rank->comm, seconds + few_rows + grids, shape, shapes,
-                       &rates, err) != 0)
+    announce_part(c, seconds + skinny_gemm_s + grids, "training steps of small models");
+    if (sw_gpu_kernels(c->rank->device, c->rank->comm, seconds + skinny_gemm_s + grids, shape,
+                       shapes, &rates, err) != 0)
         return -1;
     return sw_gpu_calibration(&rates, ranks, c->sheet, &c->calibration, err);
 }
@@ -560,9 +560,9 @@ static void report_gpus(const struct calibrating *c)
 /* Of all grids the median of their medians of points that are left out. */
 static void report_attention(const struct sw_calibration *found)
 {
-    double errors[SW_ATTENTION_PHASES * SW_FEW_DTYPES];
+    double errors[SW_ATTENTION_PHASES * SW_RATE_DTYPES];
     int32_t count = 0, points = 0, all = 0;
-    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++) {
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_RATE_DTYPES; i++) {
         const double error = sw_grid_left_out(&(&found->attention_by_size[0][0])[i], &points);
         if (points > 0)
             errors[count++] = error;

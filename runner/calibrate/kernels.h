@@ -29,27 +29,29 @@ struct sw_rate_bucket {
     double calls, size, seconds;
 };
 
-/* What decoding reads (few_rows.h): by kind (enum sw_few_kind) and precision, by rows (1, 2, 4, 8,
- * 16, and those of the program `read`) and by the size of the program. Sums over calls; `reads` of
- * what a token reads in all. */
+/* What decoding reads (skinny_gemm.h): by kind (enum sw_skinny_kind) and precision, by rows (1, 2,
+ * 4, 8, 16, and those of the program `read`) and by the size of the program. Sums over calls;
+ * `reads` of what a token reads in all. */
 enum {
-    SW_FEW_ROWS_COUNTS = 6,
-    SW_FEW_ROWS_SIZES = 6,
-    SW_FEW_ROWS_WIDE = 128,     /* of `read` */
-    SW_FEW_ROWS_WIDE_SIZES = 2, /* of which that is measured: arithmetic counts, not the caches */
-    SW_FEW_ROWS_POINTS = (SW_FEW_ROWS_COUNTS - 1) * SW_FEW_ROWS_SIZES + SW_FEW_ROWS_WIDE_SIZES
+    SW_SKINNY_GEMM_COUNTS = 6,
+    SW_SKINNY_GEMM_SIZES = 6,
+    SW_SKINNY_GEMM_WIDE = 128, /* of `read` */
+    SW_SKINNY_GEMM_WIDE_SIZES =
+        2, /* of which that is measured: arithmetic counts, not the caches */
+    SW_SKINNY_GEMM_POINTS =
+        (SW_SKINNY_GEMM_COUNTS - 1) * SW_SKINNY_GEMM_SIZES + SW_SKINNY_GEMM_WIDE_SIZES
 };
-static inline int32_t sw_few_rows_of(int32_t index) /* below SW_FEW_ROWS_COUNTS */
+static inline int32_t sw_skinny_gemm_rows(int32_t index) /* below SW_SKINNY_GEMM_COUNTS */
 {
-    return index == SW_FEW_ROWS_COUNTS - 1 ? SW_FEW_ROWS_WIDE : 1 << index;
+    return index == SW_SKINNY_GEMM_COUNTS - 1 ? SW_SKINNY_GEMM_WIDE : 1 << index;
 }
-struct sw_few_rows_bucket {
+struct sw_skinny_gemm_bucket {
     double calls, bytes, seconds, reads;
 };
 /* Doubles only, as below. */
-struct sw_few_rows_rates {
-    struct sw_few_rows_bucket bucket[SW_FEW_KINDS][SW_FEW_DTYPES][SW_FEW_ROWS_COUNTS]
-                                    [SW_FEW_ROWS_SIZES];
+struct sw_skinny_gemm_rates {
+    struct sw_skinny_gemm_bucket bucket[SW_SKINNY_KINDS][SW_RATE_DTYPES][SW_SKINNY_GEMM_COUNTS]
+                                       [SW_SKINNY_GEMM_SIZES];
     double wall_seconds, busy_seconds;
 };
 
@@ -87,13 +89,13 @@ struct sw_kernel_rates {
     /* Rotary embeddings, which take sines besides the memory that they move, and of how many. */
     struct sw_rate_bucket rope[SW_RATE_BUCKETS];
     double angles;
-    double wall_seconds, busy_seconds; /* of the same steps */
-    double fp32_seconds, bf16_seconds; /* of the same matrix products */
-    double least_seconds;              /* of the shortest op, over ranks: a sum */
-    double programs, steps;            /* measured, over ranks: sums */
-    struct sw_few_rows_rates few_rows; /* of the CPU device, as are products */
-    struct sw_grid_rates products[SW_PRODUCT_KINDS][SW_FEW_DTYPES];
-    struct sw_grid_rates attention[SW_ATTENTION_PHASES][SW_FEW_DTYPES];
+    double wall_seconds, busy_seconds;       /* of the same steps */
+    double fp32_seconds, bf16_seconds;       /* of the same matrix products */
+    double least_seconds;                    /* of the shortest op, over ranks: a sum */
+    double programs, steps;                  /* measured, over ranks: sums */
+    struct sw_skinny_gemm_rates skinny_gemm; /* of the CPU device, as are products */
+    struct sw_grid_rates products[SW_PRODUCT_KINDS][SW_RATE_DTYPES];
+    struct sw_grid_rates attention[SW_ATTENTION_PHASES][SW_RATE_DTYPES];
     double step_products; /* sum over ranks of how many there are; in fp32, of one product each */
     struct sw_step_product step_product[SW_STEP_PRODUCTS];
     double step_attentions;

@@ -14,7 +14,7 @@ void sw_products_sizes(enum sw_product_kind kind, int32_t tokens, struct sw_prod
  * keeps no kernels of others, which it may have to search. Errors: memory, the device's, the
  * collectives'. */
 int sw_calibrate_products(struct sw_device *device, struct sw_comm *world,
-                          enum sw_product_kind kind, enum sw_few_dtype dtype, double seconds,
+                          enum sw_product_kind kind, enum sw_rate_dtype dtype, double seconds,
                           struct sw_grid_rates *out, struct sw_error *err);
 
 #endif

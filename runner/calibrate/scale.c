@@ -48,7 +48,7 @@ static int32_t find_products(const struct sw_kernel_rates *rates, int32_t ranks,
         const struct sw_step_product *p = &rates->step_product[i];
         const struct sw_product s = {.m = p->m / ranks, .n = p->n / ranks, .k = p->k / ranks};
         const struct sw_products *grid = c->products[(int32_t)(p->kind / ranks + 0.5)];
-        const double priced = seconds_by_grid(c, &grid[SW_FEW_FP32], &s);
+        const double priced = seconds_by_grid(c, &grid[SW_RATE_FP32], &s);
         const double took = p->seconds / p->calls / c->share - c->launch_latency_s;
         if (priced > 0 && took > 0)
             reached[count++] = (struct reached){p->step_bytes / ranks, priced / took};
@@ -66,7 +66,7 @@ static int32_t find_attention(const struct sw_kernel_rates *rates, int32_t ranks
         const struct sw_step_product *p = &rates->step_attention[i];
         const struct sw_product s = {.m = p->m / ranks, .n = p->n / ranks, .k = p->k / ranks};
         const enum sw_attention_phase phase = (int32_t)(p->kind / ranks + 0.5);
-        const struct sw_products *grid = &c->attention_by_size[phase][SW_FEW_FP32];
+        const struct sw_products *grid = &c->attention_by_size[phase][SW_RATE_FP32];
         const double took = p->seconds / p->calls / c->share - c->launch_latency_s;
         if (grid->rows == 0 || s.n < grid->column[0] || took <= 0)
             continue;

@@ -46,39 +46,41 @@ static double make_curve(const struct sw_rate_bucket *buckets, double stretch, d
 
 static int compare_points(const void *a, const void *b)
 {
-    const struct sw_few_rows_point *p = a, *q = b;
+    const struct sw_skinny_gemm_point *p = a, *q = b;
     if (p->rows != q->rows)
         return p->rows < q->rows ? -1 : 1;
     return p->bytes < q->bytes ? -1 : p->bytes > q->bytes;
 }
 
-_Static_assert((int)SW_FEW_ROWS_POINTS <= (int)SW_MAX_FEW_ROWS, "all that is measured");
+_Static_assert((int)SW_SKINNY_GEMM_POINTS <= (int)SW_MAX_SKINNY_GEMM, "all that is measured");
 
 /* Without the time that every op takes, as rate_of. */
-static void make_few_rows(const struct sw_few_rows_bucket (*buckets)[SW_FEW_ROWS_SIZES],
-                          double stretch, double launch, struct sw_few_rows *few)
+static void make_skinny_gemm(const struct sw_skinny_gemm_bucket (*buckets)[SW_SKINNY_GEMM_SIZES],
+                             double stretch, double launch, struct sw_skinny_gemm *skinny)
 {
-    for (int32_t i = 0; i < SW_FEW_ROWS_COUNTS * SW_FEW_ROWS_SIZES; i++) {
-        const struct sw_few_rows_bucket *b = &buckets[i / SW_FEW_ROWS_SIZES][i % SW_FEW_ROWS_SIZES];
+    for (int32_t i = 0; i < SW_SKINNY_GEMM_COUNTS * SW_SKINNY_GEMM_SIZES; i++) {
+        const struct sw_skinny_gemm_bucket *b =
+            &buckets[i / SW_SKINNY_GEMM_SIZES][i % SW_SKINNY_GEMM_SIZES];
         const struct sw_rate_bucket bucket = {b->calls, b->bytes, b->seconds};
         if (b->calls > 0 && b->seconds > 0)
-            few->point[few->count++] =
-                (struct sw_few_rows_point){.rows = sw_few_rows_of(i / SW_FEW_ROWS_SIZES),
-                                           .bytes = b->reads / b->calls,
-                                           .bandwidth = rate_of(&bucket, stretch, launch)};
+            skinny->point[skinny->count++] =
+                (struct sw_skinny_gemm_point){.rows = sw_skinny_gemm_rows(i / SW_SKINNY_GEMM_SIZES),
+                                              .bytes = b->reads / b->calls,
+                                              .bandwidth = rate_of(&bucket, stretch, launch)};
     }
-    qsort(few->point, (size_t)few->count, sizeof few->point[0], compare_points);
+    qsort(skinny->point, (size_t)skinny->count, sizeof skinny->point[0], compare_points);
 }
 
-static void make_all_few_rows(const struct sw_few_rows_rates *rates, struct sw_calibration *out)
+static void make_all_skinny_gemm(const struct sw_skinny_gemm_rates *rates,
+                                 struct sw_calibration *out)
 {
     double stretch = rates->busy_seconds > 0 ? rates->wall_seconds / rates->busy_seconds : 1;
     stretch = stretch > 1 ? stretch : 1;
     out->share = 1 / stretch < out->share ? 1 / stretch : out->share;
-    for (int32_t k = 0; k < SW_FEW_KINDS; k++)
-        for (int32_t d = 0; d < SW_FEW_DTYPES; d++)
-            make_few_rows(rates->bucket[k][d], stretch, out->launch_latency_s,
-                          &out->few_rows[k][d]);
+    for (int32_t k = 0; k < SW_SKINNY_KINDS; k++)
+        for (int32_t d = 0; d < SW_RATE_DTYPES; d++)
+            make_skinny_gemm(rates->bucket[k][d], stretch, out->launch_latency_s,
+                             &out->skinny_gemm[k][d]);
 }
 
 /* ---- Products ---- */
@@ -88,8 +90,8 @@ static void make_all_few_rows(const struct sw_few_rows_rates *rates, struct sw_c
 static double stretch_of(const struct sw_kernel_rates *rates)
 {
     double wall = rates->wall_seconds, busy = rates->busy_seconds;
-    for (int32_t i = 0; i < (SW_PRODUCT_KINDS + SW_ATTENTION_PHASES) * SW_FEW_DTYPES; i++) {
-        const int32_t attention = i - SW_PRODUCT_KINDS * SW_FEW_DTYPES;
+    for (int32_t i = 0; i < (SW_PRODUCT_KINDS + SW_ATTENTION_PHASES) * SW_RATE_DTYPES; i++) {
+        const int32_t attention = i - SW_PRODUCT_KINDS * SW_RATE_DTYPES;
         const struct sw_grid_rates *grid =
             attention < 0 ? &(&rates->products[0][0])[i] : &(&rates->attention[0][0])[attention];
         wall += grid->wall_seconds;
@@ -121,7 +123,7 @@ static void raise_peaks(struct sw_calibration *out, double by)
 
 static double *peak_of(struct sw_calibration *out, int32_t dtype)
 {
-    return dtype == SW_FEW_FP32 ? &out->fp32_flops : &out->bf16_flops;
+    return dtype == SW_RATE_FP32 ? &out->fp32_flops : &out->bf16_flops;
 }
 
 /* Whether all points took time by every rank's clock. One that did not has no rate. */
@@ -167,10 +169,10 @@ static void make_shares(const struct sw_calibration *c, double peak, double byte
 static void make_attention(const struct sw_kernel_rates *rates, int32_t ranks,
                            struct sw_calibration *out)
 {
-    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++) {
-        const enum sw_attention_phase phase = i / SW_FEW_DTYPES;
-        const struct sw_grid_rates *measured = &rates->attention[phase][i % SW_FEW_DTYPES];
-        struct sw_products *grid = &out->attention_by_size[phase][i % SW_FEW_DTYPES];
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_RATE_DTYPES; i++) {
+        const enum sw_attention_phase phase = i / SW_RATE_DTYPES;
+        const struct sw_grid_rates *measured = &rates->attention[phase][i % SW_RATE_DTYPES];
+        struct sw_products *grid = &out->attention_by_size[phase][i % SW_RATE_DTYPES];
         if (measured->levels <= 0)
             continue;
         sw_attention_sizes(phase, (int32_t)(measured->levels / ranks + 0.5), grid);
@@ -181,7 +183,7 @@ static void make_attention(const struct sw_kernel_rates *rates, int32_t ranks,
             const double share =
                 product_rate(measured->seconds[p], ranks, sw_attention_flops(phase, &s),
                              1 / out->share, out->launch_latency_s) /
-                *peak_of(out, i % SW_FEW_DTYPES);
+                *peak_of(out, i % SW_RATE_DTYPES);
             grid->share[p] = share < 1 ? share : 1;
         }
     }
@@ -192,8 +194,8 @@ static void make_products(const struct sw_kernel_rates *rates, int32_t ranks,
                           struct sw_calibration *out)
 {
     double by = 1;
-    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++) {
-        const int32_t kind = i / SW_FEW_DTYPES, dtype = i % SW_FEW_DTYPES;
+    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_RATE_DTYPES; i++) {
+        const int32_t kind = i / SW_RATE_DTYPES, dtype = i % SW_RATE_DTYPES;
         struct sw_products *grid = &out->products[kind][dtype];
         if (rates->products[kind][dtype].levels <= 0)
             continue;
@@ -205,10 +207,10 @@ static void make_products(const struct sw_kernel_rates *rates, int32_t ranks,
         }
     }
     raise_peaks(out, by);
-    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++) {
-        const int32_t dtype = i % SW_FEW_DTYPES;
-        make_shares(out, *peak_of(out, dtype), dtype == SW_FEW_FP32 ? 4 : 2,
-                    &out->products[i / SW_FEW_DTYPES][dtype]);
+    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_RATE_DTYPES; i++) {
+        const int32_t dtype = i % SW_RATE_DTYPES;
+        make_shares(out, *peak_of(out, dtype), dtype == SW_RATE_FP32 ? 4 : 2,
+                    &out->products[i / SW_RATE_DTYPES][dtype]);
     }
     sw_products_scale_find(rates, ranks, out);
 }
@@ -264,7 +266,7 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
     make_angle_time(rates, stretch, best[SW_RATE_MEMORY], out);
     make_products(rates, ranks, out);
     make_attention(rates, ranks, out);
-    make_all_few_rows(&rates->few_rows, out);
+    make_all_skinny_gemm(&rates->skinny_gemm, out);
     return 0;
 }
 
@@ -305,13 +307,13 @@ static void write_points(FILE *out, const struct sw_calibration_point *point, in
     fputc(']', out);
 }
 
-static const char *const dtypes[SW_FEW_DTYPES] = {"fp32", "bf16"};
+static const char *const dtypes[SW_RATE_DTYPES] = {"fp32", "bf16"};
 
-static void write_few_rows(FILE *out, const struct sw_few_rows *few)
+static void write_skinny_gemm(FILE *out, const struct sw_skinny_gemm *skinny)
 {
-    for (int32_t i = 0; i < few->count; i++) {
-        const struct sw_few_rows_point *p = &few->point[i];
-        const bool next = i > 0 && p->rows > few->point[i - 1].rows;
+    for (int32_t i = 0; i < skinny->count; i++) {
+        const struct sw_skinny_gemm_point *p = &skinny->point[i];
+        const bool next = i > 0 && p->rows > skinny->point[i - 1].rows;
         fprintf(out, "%s[%g, %.6g, %.4g]",
                 next    ? ",\n    "
                 : i > 0 ? ", "
@@ -320,17 +322,17 @@ static void write_few_rows(FILE *out, const struct sw_few_rows *few)
     }
 }
 
-static void write_all_few_rows(FILE *out, const struct sw_calibration *c)
+static void write_all_skinny_gemm(FILE *out, const struct sw_calibration *c)
 {
-    static const char *const kinds[SW_FEW_KINDS] = {"linear", "linear_t", "attention"};
+    static const char *const kinds[SW_SKINNY_KINDS] = {"linear", "linear_t", "attention"};
     bool begun = false;
-    for (int32_t k = 0; k < SW_FEW_KINDS; k++)
-        for (int32_t d = 0; d < SW_FEW_DTYPES; d++) {
-            if (c->few_rows[k][d].count == 0)
+    for (int32_t k = 0; k < SW_SKINNY_KINDS; k++)
+        for (int32_t d = 0; d < SW_RATE_DTYPES; d++) {
+            if (c->skinny_gemm[k][d].count == 0)
                 continue;
             fprintf(out, "%s  %s_%s:\n    [", begun ? "" : "few_rows:\n", kinds[k], dtypes[d]);
             begun = true;
-            write_few_rows(out, &c->few_rows[k][d]);
+            write_skinny_gemm(out, &c->skinny_gemm[k][d]);
             fputs("]\n", out);
         }
 }
@@ -352,11 +354,11 @@ static void write_grid(FILE *out, const struct sw_products *grid)
 
 /* Grids by kind and precision, of those that were measured. */
 static void write_grids(FILE *out, const char *key, const char *const *kinds, int32_t count,
-                        const struct sw_products (*grid)[SW_FEW_DTYPES])
+                        const struct sw_products (*grid)[SW_RATE_DTYPES])
 {
     bool begun = false;
     for (int32_t k = 0; k < count; k++)
-        for (int32_t d = 0; d < SW_FEW_DTYPES; d++) {
+        for (int32_t d = 0; d < SW_RATE_DTYPES; d++) {
             if (grid[k][d].rows == 0)
                 continue;
             if (!begun)
@@ -473,7 +475,7 @@ void sw_calibration_write_profile(FILE *out, const struct sw_calibration *c,
         write_points(out, c->curve[k].point, c->curve[k].count, "  ");
         fputc('\n', out);
     }
-    write_all_few_rows(out, c);
+    write_all_skinny_gemm(out, c);
     write_products(out, c);
     write_attention(out, c);
 }

@@ -25,15 +25,15 @@ struct sw_calibration {
     double fp32_flops, bf16_flops, memory_bandwidth, launch_latency_s;
     double angle_time_s; /* of rope (struct sw_profile_config) */
     struct sw_calibration_curve curve[SW_RATE_COUNT];
-    struct sw_few_rows few_rows[SW_FEW_KINDS][SW_FEW_DTYPES];
-    struct sw_products products[SW_PRODUCT_KINDS][SW_FEW_DTYPES]; /* rows 0: not measured */
+    struct sw_skinny_gemm skinny_gemm[SW_SKINNY_KINDS][SW_RATE_DTYPES];
+    struct sw_products products[SW_PRODUCT_KINDS][SW_RATE_DTYPES]; /* rows 0: not measured */
     struct sw_curve products_scale; /* what they reach in whole steps; count 0: there are none */
     /* Of prices by them of other sizes in such steps: median |error|, mean measured / predicted - 1
      */
     double products_error, products_signed_error;
     int32_t products_tried;
     /* The same of attention. */
-    struct sw_products attention_by_size[SW_ATTENTION_PHASES][SW_FEW_DTYPES];
+    struct sw_products attention_by_size[SW_ATTENTION_PHASES][SW_RATE_DTYPES];
     struct sw_curve attention_scale;
     double attention_error, attention_signed_error;
     int32_t attention_tried;

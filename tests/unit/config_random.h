@@ -99,18 +99,18 @@ static const struct sw_collective_curves *any_collectives(uint64_t *s)
     return all.count > 0 && draw(s) & 1 ? &all : NULL;
 }
 
-static void fill_few_rows(uint64_t *s, struct sw_few_rows *few)
+static void fill_skinny_gemm(uint64_t *s, struct sw_skinny_gemm *skinny)
 {
-    few->count = (int32_t)between(s, 0, SW_MAX_FEW_ROWS);
+    skinny->count = (int32_t)between(s, 0, SW_MAX_SKINNY_GEMM);
     double rows = 1, bytes = 1;
-    for (int32_t i = 0; i < few->count; i++) {
+    for (int32_t i = 0; i < skinny->count; i++) {
         if (draw(s) & 1) {
             rows *= real(s, 1.001, 3);
             bytes = real(s, 1, 1e9);
         } else {
             bytes *= real(s, 1.001, 10);
         }
-        few->point[i] = (struct sw_few_rows_point){rows, bytes, real(s, 1, 1e12)};
+        skinny->point[i] = (struct sw_skinny_gemm_point){rows, bytes, real(s, 1, 1e12)};
     }
 }
 
@@ -192,15 +192,15 @@ static void fill_profile(uint64_t *s, struct sw_profile_config *p)
 {
     struct sw_curve *const curves[] = {&p->matmul, &p->attention, &p->memory};
     p->name = draw(s) & 1 ? "no" : "1.5";
-    for (int32_t i = 0; i < SW_FEW_KINDS * SW_FEW_DTYPES; i++)
-        fill_few_rows(s, &p->few_rows[i / SW_FEW_DTYPES][i % SW_FEW_DTYPES]);
+    for (int32_t i = 0; i < SW_SKINNY_KINDS * SW_RATE_DTYPES; i++)
+        fill_skinny_gemm(s, &p->skinny_gemm[i / SW_RATE_DTYPES][i % SW_RATE_DTYPES]);
     const struct sw_products *list = any_products(s); /* of bf16, for every kind */
-    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++)
+    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_RATE_DTYPES; i++)
         (&p->products[0][0])[i] = list == NULL ? any_products(s) : i % 2 != 0 ? list : NULL;
     fill_curve(s, &p->products_scale);
     for (int32_t i = 0; i < p->products_scale.count; i++)
         p->products_scale.point[i].fraction *= 2;
-    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++)
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_RATE_DTYPES; i++)
         (&p->attention_by_size[0][0])[i] = any_products(s);
     fill_curve(s, &p->attention_scale);
     p->attention_error = draw(s) & 1 ? real(s, 1e-3, 1) : 0;

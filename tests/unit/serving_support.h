@@ -107,9 +107,9 @@ static inline double sum_of(const struct sw_program *p, const struct sw_cluster_
     return all;
 }
 
-static inline double few_seconds(const struct sw_program *p, enum sw_op_kind kind,
-                                 const struct sw_cluster_config *cluster,
-                                 const struct sw_workload *workload)
+static inline double skinny_seconds(const struct sw_program *p, enum sw_op_kind kind,
+                                    const struct sw_cluster_config *cluster,
+                                    const struct sw_workload *workload)
 {
     double seconds = 0;
     for (int32_t i = 0; i < p->op_count; i++)

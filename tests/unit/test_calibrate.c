@@ -165,23 +165,23 @@ static void few_rows_are_told_by_rows_and_bytes(void **state)
     struct sw_error err = {0};
     struct sw_kernel_rates rates = example();
     assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
-    assert_int_equal(c.few_rows[0][0].count, 0);
-    rates.few_rows = (struct sw_few_rows_rates){.wall_seconds = 3, .busy_seconds = 1.5};
+    assert_int_equal(c.skinny_gemm[0][0].count, 0);
+    rates.skinny_gemm = (struct sw_skinny_gemm_rates){.wall_seconds = 3, .busy_seconds = 1.5};
     /* 1 MB in each of 10 calls at 5 GB/s, one row, large; then at 10, small; 4 rows at 2 */
-    rates.few_rows.bucket[0][0][0][0] =
-        (struct sw_few_rows_bucket){10, 10e6, 10 * (1e6 / 5e9 + 1e-6) / 2, 10 * 3e8};
-    rates.few_rows.bucket[0][0][0][1] =
-        (struct sw_few_rows_bucket){10, 10e6, 10 * (1e6 / 10e9 + 1e-6) / 2, 10 * 2e6};
-    rates.few_rows.bucket[0][0][2][0] =
-        (struct sw_few_rows_bucket){10, 10e6, 10 * (1e6 / 2e9 + 1e-6) / 2, 10 * 3e8};
+    rates.skinny_gemm.bucket[0][0][0][0] =
+        (struct sw_skinny_gemm_bucket){10, 10e6, 10 * (1e6 / 5e9 + 1e-6) / 2, 10 * 3e8};
+    rates.skinny_gemm.bucket[0][0][0][1] =
+        (struct sw_skinny_gemm_bucket){10, 10e6, 10 * (1e6 / 10e9 + 1e-6) / 2, 10 * 2e6};
+    rates.skinny_gemm.bucket[0][0][2][0] =
+        (struct sw_skinny_gemm_bucket){10, 10e6, 10 * (1e6 / 2e9 + 1e-6) / 2, 10 * 3e8};
     assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
-    assert_int_equal(c.few_rows[0][0].count, 3);
-    assert_int_equal(c.few_rows[1][0].count, 0);
+    assert_int_equal(c.skinny_gemm[0][0].count, 3);
+    assert_int_equal(c.skinny_gemm[1][0].count, 0);
     static const double wanted[3][3] = {{1, 2e6, 10e9}, {1, 3e8, 5e9}, {4, 3e8, 2e9}};
     for (int32_t i = 0; i < 3; i++) {
-        close_to(c.few_rows[0][0].point[i].rows, wanted[i][0]);
-        close_to(c.few_rows[0][0].point[i].bytes, wanted[i][1]);
-        close_to(c.few_rows[0][0].point[i].bandwidth, wanted[i][2]);
+        close_to(c.skinny_gemm[0][0].point[i].rows, wanted[i][0]);
+        close_to(c.skinny_gemm[0][0].point[i].bytes, wanted[i][1]);
+        close_to(c.skinny_gemm[0][0].point[i].bandwidth, wanted[i][2]);
     }
 }
 
@@ -229,7 +229,7 @@ static void expect_good(const struct sw_config *config)
 
 static void fill_grids(struct sw_calibration *c)
 {
-    struct sw_products *products = &c->products[SW_PRODUCT_LINEAR_T][SW_FEW_FP32];
+    struct sw_products *products = &c->products[SW_PRODUCT_LINEAR_T][SW_RATE_FP32];
     sw_products_sizes(SW_PRODUCT_LINEAR_T, 3, products);
     for (int32_t i = 0; i < sw_products_points(products); i++)
         products->share[i] = 0.5;
@@ -248,17 +248,17 @@ static void fill_grids(struct sw_calibration *c)
 
 static void expect_grids(const struct sw_profile_config *p)
 {
-    const struct sw_products *grid = p->products[SW_PRODUCT_LINEAR_T][SW_FEW_FP32];
+    const struct sw_products *grid = p->products[SW_PRODUCT_LINEAR_T][SW_RATE_FP32];
     assert_non_null(grid);
-    assert_null(p->products[SW_PRODUCT_LINEAR][SW_FEW_FP32]);
+    assert_null(p->products[SW_PRODUCT_LINEAR][SW_RATE_FP32]);
     assert_true(grid->rows == 3 && grid->columns == SW_PRODUCT_WIDTHS && grid->row[2] == 512);
     close_to(grid->share[sw_products_points(grid) - 1], 0.5);
     assert_int_equal(p->products_scale.count, 2);
     close_to(p->products_scale.point[0].fraction, 1.25);
     close_to(p->products_scale.point[1].fraction, 0.95);
     close_to(p->angle_time_s, 15e-9);
-    const struct sw_products *cached = p->attention_by_size[SW_ATTENTION_CACHED][SW_FEW_BF16];
-    assert_null(p->attention_by_size[SW_ATTENTION_FORWARD][SW_FEW_BF16]);
+    const struct sw_products *cached = p->attention_by_size[SW_ATTENTION_CACHED][SW_RATE_BF16];
+    assert_null(p->attention_by_size[SW_ATTENTION_FORWARD][SW_RATE_BF16]);
     assert_true(cached != NULL && cached->columns == 2 && cached->row[0] == 1);
     close_to(cached->share[7], 0.25);
     close_to(p->attention_scale.point[1].fraction, 0.875);
@@ -327,12 +327,13 @@ static void plan_reads_what_is_written(void **state)
                                 .across = &across}};
     struct sw_error err = {0};
     struct sw_kernel_rates rates = example();
-    rates.few_rows.wall_seconds = rates.few_rows.busy_seconds = 1;
-    for (int32_t r = 0; r < SW_FEW_ROWS_COUNTS; r++)
+    rates.skinny_gemm.wall_seconds = rates.skinny_gemm.busy_seconds = 1;
+    for (int32_t r = 0; r < SW_SKINNY_GEMM_COUNTS; r++)
         for (int32_t s = 0;
-             s < (r + 1 < SW_FEW_ROWS_COUNTS ? SW_FEW_ROWS_SIZES : SW_FEW_ROWS_WIDE_SIZES); s++)
-            rates.few_rows.bucket[2][1][r][s] =
-                (struct sw_few_rows_bucket){1, 8e6, 1e-6 + 1e-3 * (r + 1), 1e6 * (1 << s)};
+             s < (r + 1 < SW_SKINNY_GEMM_COUNTS ? SW_SKINNY_GEMM_SIZES : SW_SKINNY_GEMM_WIDE_SIZES);
+             s++)
+            rates.skinny_gemm.bucket[2][1][r][s] =
+                (struct sw_skinny_gemm_bucket){1, 8e6, 1e-6 + 1e-3 * (r + 1), 1e6 * (1 << s)};
     assert_int_equal(sw_calibration_make(&rates, 2, &t.calibration, &err), 0);
     fill_grids(&t.calibration);
     assert_int_equal(sw_calibration_save("o'rank: 1.yaml", write_profile, &t, &err), 0);
@@ -356,12 +357,12 @@ static void plan_reads_what_is_written(void **state)
     expect_grids(p);
     assert_int_equal(p->attention_backward.count, 1);
     close_to(p->attention_backward.point[0].fraction, 0.15);
-    assert_int_equal(p->few_rows[0][0].count, 0);
-    assert_int_equal(p->few_rows[2][1].count, SW_FEW_ROWS_POINTS);
-    close_to(p->few_rows[2][1].point[SW_FEW_ROWS_POINTS - 1].rows, 128);
-    close_to(p->few_rows[2][1].point[7].rows, 2);
-    close_to(p->few_rows[2][1].point[7].bytes, 2e6);
-    close_to(p->few_rows[2][1].point[7].bandwidth, 4e9);
+    assert_int_equal(p->skinny_gemm[0][0].count, 0);
+    assert_int_equal(p->skinny_gemm[2][1].count, SW_SKINNY_GEMM_POINTS);
+    close_to(p->skinny_gemm[2][1].point[SW_SKINNY_GEMM_POINTS - 1].rows, 128);
+    close_to(p->skinny_gemm[2][1].point[7].rows, 2);
+    close_to(p->skinny_gemm[2][1].point[7].bytes, 2e6);
+    close_to(p->skinny_gemm[2][1].point[7].bandwidth, 4e9);
     sw_config_free(config);
 }
 
@@ -649,7 +650,7 @@ static void write_plan(void)
 static void expect_measured_grids(const struct sw_profile_config *a, const char *text)
 {
     /* of every kind and precision, and in steps about what they are by themselves */
-    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++) {
+    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_RATE_DTYPES; i++) {
         const struct sw_products *grid = (&a->products[0][0])[i];
         assert_true(grid != NULL && grid->rows * grid->columns * grid->depths >= 50);
         assert_true(grid->share[0] < 1);
@@ -666,7 +667,7 @@ static void expect_measured_grids(const struct sw_profile_config *a, const char 
     assert_non_null(strstr(text, "\nproducts  in steps "));
     /* of every phase and precision, and between its points as far off as other figures are */
     double left_out = 0;
-    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++) {
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_RATE_DTYPES; i++) {
         const struct sw_products *grid = (&a->attention_by_size[0][0])[i];
         assert_true(grid != NULL && grid->rows * grid->columns * grid->depths >= 12);
         assert_true(grid->share[0] < 1);
@@ -731,9 +732,9 @@ static void one_rank_calibrates(void **state)
     assert_true(a->matmul.count >= 3 && a->attention.count >= 3 &&
                 a->attention_backward.count >= 3 && a->memory.count >= 3);
     /* products of one row at the least, in fp32 and in bf16 */
-    assert_true(a->few_rows[0][0].count > 0 && a->few_rows[0][0].point[0].rows == 1);
-    assert_true(a->few_rows[0][0].point[0].bandwidth > 1e6);
-    assert_true(a->few_rows[0][0].point[0].bandwidth < 1e13);
+    assert_true(a->skinny_gemm[0][0].count > 0 && a->skinny_gemm[0][0].point[0].rows == 1);
+    assert_true(a->skinny_gemm[0][0].point[0].bandwidth > 1e6);
+    assert_true(a->skinny_gemm[0][0].point[0].bandwidth < 1e13);
     expect_measured_grids(a, text);
     /* a large product is nearer to the peak than the smallest */
     assert_true(a->matmul.point[0].fraction < 0.95);

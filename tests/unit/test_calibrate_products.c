@@ -41,7 +41,7 @@ static struct sw_kernel_rates example(void)
 /* Every product of a grid at so many FLOP/s besides its launch, as two ranks with a core half of
  * the time add it up. */
 static void add_grid(struct sw_kernel_rates *rates, enum sw_product_kind kind,
-                     enum sw_few_dtype dtype, int32_t tokens, double flops_per_s)
+                     enum sw_rate_dtype dtype, int32_t tokens, double flops_per_s)
 {
     struct sw_grid_rates *to = &rates->products[kind][dtype];
     struct sw_products grid;
@@ -93,20 +93,20 @@ static void products_are_shares_of_the_least_time(void **state)
     struct sw_kernel_rates rates = example();
     assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
     assert_true(c.products_scale.count == 0 && c.products[0][0].rows == 0);
-    add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 20e9);
-    add_grid(&rates, SW_PRODUCT_LINEAR_DW, SW_FEW_BF16, 2, 60e9);
+    add_grid(&rates, SW_PRODUCT_LINEAR, SW_RATE_FP32, SW_PRODUCT_TOKENS, 20e9);
+    add_grid(&rates, SW_PRODUCT_LINEAR_DW, SW_RATE_BF16, 2, 60e9);
     add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 19e9);
     add_step_product(&rates, SW_PRODUCT_LINEAR, 100, 1024, 500, 18e9);
     add_step_product(&rates, SW_PRODUCT_LINEAR, 300, 800, 200, 9e9);
     add_step_product(&rates, SW_PRODUCT_LINEAR, 16, 800, 200, 1e9);     /* below the grid */
     add_step_product(&rates, SW_PRODUCT_LINEAR_DW, 300, 800, 200, 1e9); /* none in fp32 */
     assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
-    const struct sw_products *forward = &c.products[SW_PRODUCT_LINEAR][SW_FEW_FP32],
-                             *gradient = &c.products[SW_PRODUCT_LINEAR_DW][SW_FEW_BF16];
+    const struct sw_products *forward = &c.products[SW_PRODUCT_LINEAR][SW_RATE_FP32],
+                             *gradient = &c.products[SW_PRODUCT_LINEAR_DW][SW_RATE_BF16];
     assert_int_equal(forward->rows, SW_PRODUCT_TOKENS);
     assert_int_equal(gradient->rows, SW_PRODUCT_WIDTHS); /* tokens are its depth */
     assert_int_equal(gradient->depths, 2);
-    assert_int_equal(c.products[SW_PRODUCT_LINEAR_T][SW_FEW_FP32].rows, 0);
+    assert_int_equal(c.products[SW_PRODUCT_LINEAR_T][SW_RATE_FP32].rows, 0);
     close_to(c.fp32_flops, 40e9);
     close_to(forward->share[sw_products_points(forward) - 1], 0.5);
     /* 32 x 32 x 32: 12,288 bytes at 4 GB/s where its 65,536 FLOP took 3.3 us */
@@ -118,7 +118,7 @@ static void products_are_shares_of_the_least_time(void **state)
     close_to(c.products_signed_error, (18.0 / 19 + 18.0 / 18 + 18.0 / 9) / 3 - 1);
     assert_int_equal(c.products_tried, 3);
     /* no product is above its peak: what the curves say in FLOP/s stays */
-    add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 50e9);
+    add_grid(&rates, SW_PRODUCT_LINEAR, SW_RATE_FP32, SW_PRODUCT_TOKENS, 50e9);
     assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
     close_to(c.fp32_flops, 50e9);
     close_to(c.bf16_flops, 100e9);
@@ -136,23 +136,23 @@ static void grids_that_the_clock_missed_are_left_out(void **state)
     struct sw_calibration c;
     struct sw_error err = {0};
     struct sw_kernel_rates rates = example();
-    add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 50e9);
-    add_grid(&rates, SW_PRODUCT_LINEAR_T, SW_FEW_FP32, SW_PRODUCT_TOKENS, 20e9);
+    add_grid(&rates, SW_PRODUCT_LINEAR, SW_RATE_FP32, SW_PRODUCT_TOKENS, 50e9);
+    add_grid(&rates, SW_PRODUCT_LINEAR_T, SW_RATE_FP32, SW_PRODUCT_TOKENS, 20e9);
     add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 19e9);
-    rates.products[SW_PRODUCT_LINEAR][SW_FEW_FP32].seconds[1] = 0;
+    rates.products[SW_PRODUCT_LINEAR][SW_RATE_FP32].seconds[1] = 0;
     assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
-    assert_int_equal(c.products[SW_PRODUCT_LINEAR][SW_FEW_FP32].rows, 0);
-    assert_int_equal(c.products[SW_PRODUCT_LINEAR_T][SW_FEW_FP32].rows, SW_PRODUCT_TOKENS);
+    assert_int_equal(c.products[SW_PRODUCT_LINEAR][SW_RATE_FP32].rows, 0);
+    assert_int_equal(c.products[SW_PRODUCT_LINEAR_T][SW_RATE_FP32].rows, SW_PRODUCT_TOKENS);
     close_to(c.fp32_flops, 40e9);
     assert_int_equal(c.products_tried, 0);
     assert_int_equal(c.products_scale.count, 0);
     /* of one of the ranks: what the other took makes a sum of it, and a rate twice as high */
-    add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 20e9);
-    rates.products[SW_PRODUCT_LINEAR][SW_FEW_FP32].seconds[7] /= 2;
-    rates.products[SW_PRODUCT_LINEAR][SW_FEW_FP32].missed = 1;
+    add_grid(&rates, SW_PRODUCT_LINEAR, SW_RATE_FP32, SW_PRODUCT_TOKENS, 20e9);
+    rates.products[SW_PRODUCT_LINEAR][SW_RATE_FP32].seconds[7] /= 2;
+    rates.products[SW_PRODUCT_LINEAR][SW_RATE_FP32].missed = 1;
     assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
-    assert_int_equal(c.products[SW_PRODUCT_LINEAR][SW_FEW_FP32].rows, 0);
-    assert_int_equal(c.products[SW_PRODUCT_LINEAR_T][SW_FEW_FP32].rows, SW_PRODUCT_TOKENS);
+    assert_int_equal(c.products[SW_PRODUCT_LINEAR][SW_RATE_FP32].rows, 0);
+    assert_int_equal(c.products[SW_PRODUCT_LINEAR_T][SW_RATE_FP32].rows, SW_PRODUCT_TOKENS);
 }
 
 /* Products of steps that hardly took time: what is written is what a profile may say, and no
@@ -163,7 +163,7 @@ static void scales_are_what_a_profile_takes(void **state)
     struct sw_calibration c;
     struct sw_error err = {0};
     struct sw_kernel_rates rates = example();
-    add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 20e9);
+    add_grid(&rates, SW_PRODUCT_LINEAR, SW_RATE_FP32, SW_PRODUCT_TOKENS, 20e9);
     add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 1e13);
     add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 1e17);
     add_step_product(&rates, SW_PRODUCT_LINEAR, 600, 600, 600, 1e17);
@@ -181,7 +181,7 @@ static void small_steps_find_their_weights_in_caches(void **state)
     struct sw_calibration c;
     struct sw_error err = {0};
     struct sw_kernel_rates rates = example();
-    add_grid(&rates, SW_PRODUCT_LINEAR, SW_FEW_FP32, SW_PRODUCT_TOKENS, 20e9);
+    add_grid(&rates, SW_PRODUCT_LINEAR, SW_RATE_FP32, SW_PRODUCT_TOKENS, 20e9);
     for (int32_t i = 0; i < 3; i++)
         add_product_of(&rates, 100e6, SW_PRODUCT_LINEAR, 600, 600, 600, 28e9);
     add_product_of(&rates, 40e6, SW_PRODUCT_LINEAR, 600, 600, 600, 24e9); /* disturbed */
@@ -224,7 +224,7 @@ static void rope_takes_time_for_its_angles(void **state)
 static void add_attention(struct sw_kernel_rates *rates, enum sw_attention_phase phase,
                           int32_t lengths, double flops_per_s)
 {
-    struct sw_grid_rates *to = &rates->attention[phase][SW_FEW_FP32];
+    struct sw_grid_rates *to = &rates->attention[phase][SW_RATE_FP32];
     struct sw_products grid;
     sw_attention_sizes(phase, lengths, &grid);
     *to = (struct sw_grid_rates){.levels = 2 * lengths, .wall_seconds = 2, .busy_seconds = 1};
@@ -252,11 +252,11 @@ static void attention_is_told_by_size(void **state)
     rates.step_attention[1] = rates.step_attention[0]; /* shorter than any of the grid */
     rates.step_attention[1].n = 2 * 8;
     assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
-    const struct sw_products *forward = &c.attention_by_size[SW_ATTENTION_FORWARD][SW_FEW_FP32];
-    const struct sw_products *cached = &c.attention_by_size[SW_ATTENTION_CACHED][SW_FEW_FP32];
+    const struct sw_products *forward = &c.attention_by_size[SW_ATTENTION_FORWARD][SW_RATE_FP32];
+    const struct sw_products *cached = &c.attention_by_size[SW_ATTENTION_CACHED][SW_RATE_FP32];
     assert_true(forward->columns == 4 && forward->column[3] == 512 && forward->row[1] == 8);
     assert_true(cached->columns == 3 && cached->row[0] == 1 && cached->depth[2] == 128);
-    assert_int_equal(c.attention_by_size[SW_ATTENTION_BACKWARD][SW_FEW_FP32].rows, 0);
+    assert_int_equal(c.attention_by_size[SW_ATTENTION_BACKWARD][SW_RATE_FP32].rows, 0);
     close_to(forward->share[0], 0.25);
     close_to(forward->share[sw_products_points(forward) - 1], 0.25);
     close_to(cached->share[0], 1);
@@ -265,7 +265,7 @@ static void attention_is_told_by_size(void **state)
     close_to(sw_cost_efficiency(&c.attention_scale, 1e8, -1), 1.2);
     assert_true(sw_cost_efficiency(&c.attention_scale, far, -1) == 1);
     assert_true(c.attention_error < 1e-9);
-    rates.attention[SW_ATTENTION_FORWARD][SW_FEW_FP32].missed = 1;
+    rates.attention[SW_ATTENTION_FORWARD][SW_RATE_FP32].missed = 1;
     assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
     assert_true(forward->rows == 0 && cached->rows > 0 && c.attention_scale.count == 0);
 }

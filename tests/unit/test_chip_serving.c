@@ -152,7 +152,7 @@ static void what_a_profile_measured_counts(void **state)
         struct sw_profile_config *const both[] = {&with.profile, &without.profile};
         for (int32_t k = 0; k < 2; k++)
             if (i == 0)
-                both[k]->attention_by_size[SW_ATTENTION_CACHED][SW_FEW_BF16] = &own;
+                both[k]->attention_by_size[SW_ATTENTION_CACHED][SW_RATE_BF16] = &own;
             else
                 both[k]->attention = (struct sw_curve){2, {{1, 0.01}, {1e12, 0.02}}};
         close_to(sw_cost_compute_seconds(p, op, &with, NULL),

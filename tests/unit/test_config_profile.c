@@ -98,18 +98,19 @@ static void a_mapping_changes_what_it_names(void **state)
 #define FOR_EXAMPLE " | for example: linear_fp32: [[1, 1e8, 12e9], [4, 1e8, 7e9]]\n"
 
 /* Products of few rows: what decoding is priced by. */
-static void few_rows_are_points(void **state)
+static void skinny_gemms_are_points(void **state)
 {
     (void)state;
     struct sw_config *c =
         read_named("here.yaml", FEW("[[1, 1e6, 2e10], [1, 1e8, 1e10], [4, 5e5, 7e9]]"),
                    SW_CONFIG_CLUSTER, NULL);
-    const struct sw_few_rows *few =
-        &sw_config_cluster(c)->profile.few_rows[SW_FEW_LINEAR][SW_FEW_FP32];
-    assert_int_equal(few->count, 3);
-    assert_true(few->point[1].rows == 1 && few->point[1].bytes == 1e8);
-    assert_true(few->point[2].bandwidth == 7e9);
-    assert_int_equal(sw_config_cluster(c)->profile.few_rows[SW_FEW_LINEAR_T][SW_FEW_FP32].count, 0);
+    const struct sw_skinny_gemm *skinny =
+        &sw_config_cluster(c)->profile.skinny_gemm[SW_SKINNY_LINEAR][SW_RATE_FP32];
+    assert_int_equal(skinny->count, 3);
+    assert_true(skinny->point[1].rows == 1 && skinny->point[1].bytes == 1e8);
+    assert_true(skinny->point[2].bandwidth == 7e9);
+    assert_int_equal(
+        sw_config_cluster(c)->profile.skinny_gemm[SW_SKINNY_LINEAR_T][SW_RATE_FP32].count, 0);
     sw_config_free(c);
     expect_cluster(FEW("fast"),
                    "here.yaml:5:35: 'linear_fp32' must be a list of [rows, bytes, bytes per "
@@ -136,7 +137,7 @@ static void few_rows_are_points(void **state)
                    "bytes" FOR_EXAMPLE,
                    NULL);
     char text[2048] = "", points[1600] = "[";
-    for (int32_t i = 0; i < SW_MAX_FEW_ROWS + 1; i++)
+    for (int32_t i = 0; i < SW_MAX_SKINNY_GEMM + 1; i++)
         snprintf(points + strlen(points), sizeof points - strlen(points), "%s[%d, 1, 1]",
                  i > 0 ? ", " : "", i + 1);
     snprintf(text, sizeof text,
@@ -437,16 +438,16 @@ static void products_are_a_grid(void **state)
     put("p.yaml", "name: mine\nproducts: " GRID "[9, 8, 4, 0.5], [9, 8, 16, 0.6], [9, 64, 4, "
                   "0.7], [9, 64, 16, 0.94]]\n");
     struct sw_config *c = sw_config_read("p.yaml", SW_CONFIG_PROFILE, NULL, NULL, 0, NULL);
-    const struct sw_products *const(*all)[SW_FEW_DTYPES] = sw_config_profile(c)->products;
-    const struct sw_products *p = all[SW_PRODUCT_LINEAR][SW_FEW_BF16];
+    const struct sw_products *const(*all)[SW_RATE_DTYPES] = sw_config_profile(c)->products;
+    const struct sw_products *p = all[SW_PRODUCT_LINEAR][SW_RATE_BF16];
     assert_non_null(p);
     assert_true(p->rows == 2 && p->columns == 2 && p->depths == 2);
     assert_true(p->row[1] == 9 && p->column[1] == 64 && p->depth[1] == 16);
     assert_true(p->share[3] == 0.4 && p->share[4] == 0.5);
     assert_true(p->asymptote == 1); /* none is large: the last, over what tiles leave */
-    assert_true(all[SW_PRODUCT_LINEAR_T][SW_FEW_BF16] == p); /* a list is of every kind */
-    assert_true(all[SW_PRODUCT_LINEAR_DW][SW_FEW_BF16] == p);
-    assert_null(all[SW_PRODUCT_LINEAR][SW_FEW_FP32]);
+    assert_true(all[SW_PRODUCT_LINEAR_T][SW_RATE_BF16] == p); /* a list is of every kind */
+    assert_true(all[SW_PRODUCT_LINEAR_DW][SW_RATE_BF16] == p);
+    assert_null(all[SW_PRODUCT_LINEAR][SW_RATE_FP32]);
     sw_config_free(c);
     expect_cluster(PRODUCTS("0.7"),
                    "here.yaml:5:21: 'products' must be a list of [rows, columns, depth, share] or "
@@ -490,10 +491,10 @@ static void attention_by_size(void **state)
     struct sw_config *c = sw_config_read("p.yaml", SW_CONFIG_PROFILE, NULL, NULL, 0, NULL);
     const struct sw_profile_config *p = sw_config_profile(c);
     assert_non_null(p);
-    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++)
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_RATE_DTYPES; i++)
         assert_true(((&p->attention_by_size[0][0])[i] != NULL) ==
-                    (i == SW_ATTENTION_BACKWARD * SW_FEW_DTYPES + SW_FEW_BF16));
-    const struct sw_products *grid = p->attention_by_size[SW_ATTENTION_BACKWARD][SW_FEW_BF16];
+                    (i == SW_ATTENTION_BACKWARD * SW_RATE_DTYPES + SW_RATE_BF16));
+    const struct sw_products *grid = p->attention_by_size[SW_ATTENTION_BACKWARD][SW_RATE_BF16];
     assert_true(grid->rows == 2 && grid->column[1] == 256 && grid->depth[1] == 128);
     assert_true(grid->share[5] == 0.6);
     assert_true(p->attention_scale.count == 2 && p->attention_scale.point[0].fraction == 1.25);
@@ -537,12 +538,12 @@ static void products_by_kind(void **state)
     assert_true(p->products_scale.count == 1 && p->products_scale.point[0].fraction == 0.9 &&
                 p->at.products_scale.line == 2);
     for (int32_t k = 0; k < SW_PRODUCT_KINDS; k++)
-        for (int32_t d = 0; d < SW_FEW_DTYPES; d++)
+        for (int32_t d = 0; d < SW_RATE_DTYPES; d++)
             assert_true((p->products[k][d] != NULL) ==
-                        ((k == SW_PRODUCT_LINEAR && d == SW_FEW_FP32) ||
-                         (k == SW_PRODUCT_LINEAR_DW && d == SW_FEW_BF16)));
-    assert_true(p->products[SW_PRODUCT_LINEAR][SW_FEW_FP32]->row[1] == 9);
-    assert_true(p->products[SW_PRODUCT_LINEAR_DW][SW_FEW_BF16]->row[1] == 8);
+                        ((k == SW_PRODUCT_LINEAR && d == SW_RATE_FP32) ||
+                         (k == SW_PRODUCT_LINEAR_DW && d == SW_RATE_BF16)));
+    assert_true(p->products[SW_PRODUCT_LINEAR][SW_RATE_FP32]->row[1] == 9);
+    assert_true(p->products[SW_PRODUCT_LINEAR_DW][SW_RATE_BF16]->row[1] == 8);
     sw_config_free(c);
 }
 
@@ -554,7 +555,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default_is_of_the_device),
         cmocka_unit_test(a_mapping_changes_what_it_names),
-        cmocka_unit_test(few_rows_are_points),
+        cmocka_unit_test(skinny_gemms_are_points),
         cmocka_unit_test(auto_takes_what_was_measured),
         cmocka_unit_test(a_profile_is_of_its_chip),
         cmocka_unit_test(a_siblings_profile_has_a_wider_band),

@@ -122,9 +122,9 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     same_curve(&a->profile.attention, &b->profile.attention);
     same_curve(&a->profile.memory, &b->profile.memory);
     same_curve(&a->profile.products_scale, &b->profile.products_scale);
-    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_FEW_DTYPES; i++)
+    for (int32_t i = 0; i < SW_PRODUCT_KINDS * SW_RATE_DTYPES; i++)
         same_products((&a->profile.products[0][0])[i], (&b->profile.products[0][0])[i]);
-    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++)
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_RATE_DTYPES; i++)
         same_products((&a->profile.attention_by_size[0][0])[i],
                       (&b->profile.attention_by_size[0][0])[i]);
     same_curve(&a->profile.attention_scale, &b->profile.attention_scale);

@@ -511,8 +511,8 @@ static void attention_goes_by_its_size(void **state)
     int32_t seen[2] = {0};
     c.profile.launch_latency_s = 0;
     c.accelerator.memory_bandwidth = 1; /* which would take ages */
-    c.profile.attention_by_size[SW_ATTENTION_FORWARD][SW_FEW_BF16] = &grid[SW_ATTENTION_FORWARD];
-    c.profile.attention_by_size[SW_ATTENTION_BACKWARD][SW_FEW_BF16] = &grid[SW_ATTENTION_BACKWARD];
+    c.profile.attention_by_size[SW_ATTENTION_FORWARD][SW_RATE_BF16] = &grid[SW_ATTENTION_FORWARD];
+    c.profile.attention_by_size[SW_ATTENTION_BACKWARD][SW_RATE_BF16] = &grid[SW_ATTENTION_BACKWARD];
     c.profile.attention_scale = (struct sw_curve){2, {{1, 1.5}, {1e30, 1}}};
     const double bytes = sw_cost_step_bytes(p, NULL), scale = 1.5 - 0.5 * log(bytes) / log(1e30);
     assert_true(bytes > 0);

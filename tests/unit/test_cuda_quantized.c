@@ -69,7 +69,7 @@ static void multiply(const struct shape *s, enum sw_dtype dtype, enum sw_dtype r
 }
 
 /* A few rows of bf16, as many as sixteen, above, as decoding has them. */
-static void test_few_rows(void **unused)
+static void test_skinny_gemm(void **unused)
 {
     (void)unused;
     static const struct shape shapes[] = {{1, 64, 32},   {16, 64, 96},  {17, 192, 32},
@@ -189,10 +189,8 @@ static void test_scales_are_asked_for(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_few_rows),
-        cmocka_unit_test(test_panels),
-        cmocka_unit_test(test_codes_of_e4m3),
-        cmocka_unit_test(test_rows_are_alike),
+        cmocka_unit_test(test_skinny_gemm),          cmocka_unit_test(test_panels),
+        cmocka_unit_test(test_codes_of_e4m3),        cmocka_unit_test(test_rows_are_alike),
         cmocka_unit_test(test_scales_are_asked_for),
     };
     RUN_ON_BOTH_DEVICES(argc, argv, tests);

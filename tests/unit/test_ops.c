@@ -2221,9 +2221,9 @@ static void widened_products_agree_with_f64(void **state)
 }
 
 /* One product of `rows` rows; the weights [k, n] lie by their columns, or by their rows. */
-static struct sw_cpu_matmul few_rows(int64_t rows, const int64_t size[2], bool by_column,
-                                     const struct sw_tensor *a, const struct sw_tensor *b,
-                                     const struct sw_tensor *c)
+static struct sw_cpu_matmul skinny_gemm(int64_t rows, const int64_t size[2], bool by_column,
+                                        const struct sw_tensor *a, const struct sw_tensor *b,
+                                        const struct sw_tensor *c)
 {
     const int64_t k = size[0], n = size[1];
     return (struct sw_cpu_matmul){.m = rows,
@@ -2262,9 +2262,9 @@ static void products_of_few_rows_agree_with_f64_and_with_themselves(void **state
         const struct sw_tensor wide_b = filled(tensor(SW_F64, 2, k, n, 0), 2, 1);
         const struct sw_tensor c = tensor(t, 2, MOST, n, 0), other = tensor(t, 2, MOST, n, 0);
         const struct sw_tensor exact = tensor(SW_F64, 2, MOST, n, 0);
-        const struct sw_cpu_matmul all = few_rows(MOST, size, by_column, &a, &b, &c);
+        const struct sw_cpu_matmul all = skinny_gemm(MOST, size, by_column, &a, &b, &c);
         const struct sw_cpu_matmul truth =
-            few_rows(MOST, size, by_column, &wide_a, &wide_b, &exact);
+            skinny_gemm(MOST, size, by_column, &wide_a, &wide_b, &exact);
         sw_cpu_gemm_f64((struct sw_cpu_device *)alone, &truth);
         assert_true(sw_cpu_matmul_is_streamed(&all));
         assert_int_equal(sw_cpu_matmul((struct sw_cpu_device *)alone, &all, NULL), 0);
@@ -2273,7 +2273,7 @@ static void products_of_few_rows_agree_with_f64_and_with_themselves(void **state
             assert_true(fabs(get(&c, j) - get(&exact, j)) <= rounding + (double)(k * k) * 0x1p-24);
         }
         for (int64_t rows = 1; rows <= MOST; rows++) {
-            struct sw_cpu_matmul fewer = few_rows(rows, size, by_column, &a, &b, &other);
+            struct sw_cpu_matmul fewer = skinny_gemm(rows, size, by_column, &a, &b, &other);
             const size_t bytes = (size_t)(rows * n) * sw_dtype_bytes(t), skip = MOST - (size_t)rows;
             fewer.a = (const char *)a.data + skip * (size_t)k * sw_dtype_bytes(t);
             assert_int_equal(sw_cpu_matmul((struct sw_cpu_device *)three, &fewer, NULL), 0);

@@ -61,7 +61,7 @@ static void measured_products(void **state)
     close_to(product(&c, SW_BF16_T, 4096, 16384, 16384), 2.0 * 4096 * 16384 * 16384 / 1e15);
     struct sw_products mine = own; /* the profile's own */
     mine.asymptote = 2;
-    c.profile.products[SW_PRODUCT_LINEAR][SW_FEW_BF16] = &mine;
+    c.profile.products[SW_PRODUCT_LINEAR][SW_RATE_BF16] = &mine;
     close_to(product(&c, SW_BF16_T, 4096, 16384, 16384), 2.0 * 4096 * 16384 * 16384 / 4.5e14);
     c.profile.matmul = (struct sw_curve){2, {{1e6, 0.2}, {1e18, 0.5}}}; /* measured by size */
     assert_true(product(&c, SW_BF16_T, 4096, 16384, 16384) > 2.0 * 4096 * 16384 * 16384 / 0.5e15);
@@ -94,8 +94,8 @@ static void measured_products_by_kind(void **state)
     c.profile = sw_profile_default(&c.accelerator);
     const double untold = sw_cost_product_seconds(&c, SW_F32, &s, far);
     c.profile.products_scale = (struct sw_curve){1, {{1, 1}}};
-    c.profile.products[SW_PRODUCT_LINEAR][SW_FEW_FP32] = &forward;
-    c.profile.products[SW_PRODUCT_LINEAR_DW][SW_FEW_FP32] = &gradient;
+    c.profile.products[SW_PRODUCT_LINEAR][SW_RATE_FP32] = &forward;
+    c.profile.products[SW_PRODUCT_LINEAR_DW][SW_RATE_FP32] = &gradient;
     close_to(sw_cost_product_seconds(&c, SW_F32, &s, far), untold); /* linear_t has none */
     s.kind = SW_PRODUCT_LINEAR;
     close_to(sw_cost_product_seconds(&c, SW_F32, &s, far), flops / 1e11 / 0.9);
@@ -126,7 +126,7 @@ static void products_go_by_the_bytes_of_their_step(void **state)
                                                   .memory_bandwidth = 1e10}};
     struct sw_product s = {.m = 256, .n = 256, .k = 256, .kind = SW_PRODUCT_LINEAR};
     c.profile = sw_profile_default(&c.accelerator);
-    c.profile.products[SW_PRODUCT_LINEAR][SW_FEW_FP32] = &grid;
+    c.profile.products[SW_PRODUCT_LINEAR][SW_RATE_FP32] = &grid;
     c.profile.products_scale = (struct sw_curve){2, {{1e7, 1.6}, {1e9, 1}}};
     const double alone = sw_cost_product_seconds(&c, SW_F32, &s, 1e9);
     close_to(sw_cost_product_seconds(&c, SW_F32, &s, far), alone);

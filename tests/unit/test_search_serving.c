@@ -342,7 +342,7 @@ static void a_token_waits_for_the_longest_call(void **state)
     run.serve_max_tokens = 2048;
     run.serve_chunk = 64;
     run.serve_token_budget = 100; /* of which a chunk fits once */
-    const enum sw_few_dtype dtype = run.compute == SW_F32 ? SW_FEW_FP32 : SW_FEW_BF16;
+    const enum sw_rate_dtype dtype = run.compute == SW_F32 ? SW_RATE_FP32 : SW_RATE_BF16;
     run.cluster.profile.attention_by_size[SW_ATTENTION_CACHED][dtype] = &grid;
     for (int slow = 0; slow < 2; slow++) {
         struct sw_program_set *set = NULL;

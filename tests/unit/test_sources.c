@@ -100,7 +100,7 @@ static void grids_are_constants(void **state)
     assert_int_equal(chip->untold, SW_UNTOLD_FILE);
     assert_string_equal(chip->at.file, "chip.yaml");
     sw_constant_scale(&cluster, own, 0.5, &room);
-    const struct sw_products *(*to)[SW_FEW_DTYPES] = cluster.profile.products;
+    const struct sw_products *(*to)[SW_RATE_DTYPES] = cluster.profile.products;
     assert_ptr_equal(to[0][0], to[1][1]);
     assert_null(to[1][0]);
     assert_true(to[0][0]->share[0] == 0.05 && grid.share[0] == 0.1);

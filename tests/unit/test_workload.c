@@ -33,9 +33,11 @@ static void a_chunk_meets_its_prompt(void **state)
     } cases[] = {{64, 32}, {32, 16}, {16, 8}, {3, 8}, {0, 8}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct sw_workload workload = {.prompt_tokens = cases[i].prompt};
-        close_to(few_seconds(prefill, SW_OP_ATTENTION, &cluster, &workload), pair * cases[i].met);
-        close_to(few_seconds(set->program[SW_PROGRAM_DECODE], SW_OP_ATTENTION, &cluster, &workload),
-                 pair / 16 * 64);
+        close_to(skinny_seconds(prefill, SW_OP_ATTENTION, &cluster, &workload),
+                 pair * cases[i].met);
+        close_to(
+            skinny_seconds(set->program[SW_PROGRAM_DECODE], SW_OP_ATTENTION, &cluster, &workload),
+            pair / 16 * 64);
     }
     sw_program_set_free(set);
 }
@@ -67,19 +69,19 @@ static void rows_that_mix_meet_what_they_are_of(void **state)
     const double pair = 4.0 * 4 * 32 / (0.5 * 100e9); /* 4 heads of 32, 4 FLOP for each pair */
     const struct sw_workload alone = {.prompt_tokens = 32},
                              beside = {.prompt_tokens = 32, .running = SLOTS};
-    close_to(few_seconds(p, SW_OP_ATTENTION, &cluster, &alone), pair * ROWS * 16);
-    close_to(few_seconds(p, SW_OP_ATTENTION, &cluster, &beside),
+    close_to(skinny_seconds(p, SW_OP_ATTENTION, &cluster, &alone), pair * ROWS * 16);
+    close_to(skinny_seconds(p, SW_OP_ATTENTION, &cluster, &beside),
              pair * (SLOTS * MOST + (ROWS - SLOTS) * 16));
     /* bytes of 2 slots: 16 positions of each, or all */
     const double reads[] = {sw_cost_serving_bytes(p, &alone), sw_cost_serving_bytes(p, &beside)};
     assert_true(reads[0] < reads[1] - 0.7 * (double)set->state.cache_bytes);
     cluster = cluster_of();
     cluster.profile.launch_latency_s = 0;
-    for (int32_t kind = 0; kind < SW_FEW_KINDS; kind++)
-        cluster.profile.few_rows[kind][SW_FEW_FP32] =
-            (struct sw_few_rows){.count = 1, .point = {{16, 1, 1e9}}};
-    const double full = few_seconds(p, SW_OP_ATTENTION, &cluster, &beside);
-    close_to(few_seconds(p, SW_OP_ATTENTION, &cluster, &alone), full / 4);
+    for (int32_t kind = 0; kind < SW_SKINNY_KINDS; kind++)
+        cluster.profile.skinny_gemm[kind][SW_RATE_FP32] =
+            (struct sw_skinny_gemm){.count = 1, .point = {{16, 1, 1e9}}};
+    const double full = skinny_seconds(p, SW_OP_ATTENTION, &cluster, &beside);
+    close_to(skinny_seconds(p, SW_OP_ATTENTION, &cluster, &alone), full / 4);
     struct sw_cost_known known = {0};
     struct sw_cost cost[3];
     assert_int_equal(sw_cost_known_make(p, &known, &err), 0);
@@ -135,13 +137,13 @@ static void asks_for_top_tokens(void **state)
     cluster.profile.memory = (struct sw_curve){.count = 1, .point = {{1, 0.5}}};
     struct sw_workload workload = {.top_share = 1};
     const double launch = cluster.profile.launch_latency_s;
-    const double always = few_seconds(decode, SW_OP_TOP_TOKENS, &cluster, &workload) - launch;
+    const double always = skinny_seconds(decode, SW_OP_TOP_TOKENS, &cluster, &workload) - launch;
     /* 2 texts on a rank, a vocabulary of 1000 */
     assert_true(always >= 2 * 1000 * 4 / (0.5 * 10e9));
     workload.top_share = 0.25;
-    close_to(few_seconds(decode, SW_OP_TOP_TOKENS, &cluster, &workload) - launch, always / 4);
+    close_to(skinny_seconds(decode, SW_OP_TOP_TOKENS, &cluster, &workload) - launch, always / 4);
     workload.top_share = 0;
-    close_to(few_seconds(decode, SW_OP_TOP_TOKENS, &cluster, &workload), launch);
+    close_to(skinny_seconds(decode, SW_OP_TOP_TOKENS, &cluster, &workload), launch);
     sw_program_set_free(set);
 }
 

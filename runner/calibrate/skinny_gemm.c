@@ -1,4 +1,4 @@
-#include "runner/calibrate/few_rows.h"
+#include "runner/calibrate/skinny_gemm.h"
 
 #include "core/base/clock.h"
 #include "core/base/number.h"
@@ -29,18 +29,18 @@ enum {
 static const struct size {
     int32_t hidden, layers;
 } sizes[] = {{512, 5}, {256, 2}, {256, 4}, {512, 2}, {1024, 4}, {128, 2}};
-_Static_assert(sizeof sizes / sizeof sizes[0] == SW_FEW_ROWS_SIZES, "a bucket for each size");
+_Static_assert(sizeof sizes / sizeof sizes[0] == SW_SKINNY_GEMM_SIZES, "a bucket for each size");
 
 /* In this order, too: the others lie between. Then those of `read`. */
-static const int32_t row_order[SW_FEW_ROWS_COUNTS - 1] = {1, 4, 8, 2, 16};
+static const int32_t row_order[SW_SKINNY_GEMM_COUNTS - 1] = {1, 4, 8, 2, 16};
 
 /* Whose products many rows meet: one that fits no cache or hardly, and a larger one. */
-static const int32_t wide_sizes[SW_FEW_ROWS_WIDE_SIZES] = {0, 4};
+static const int32_t wide_sizes[SW_SKINNY_GEMM_WIDE_SIZES] = {0, 4};
 
 static int32_t index_of(int32_t rows)
 {
     int32_t index = 0;
-    while (index + 1 < SW_FEW_ROWS_COUNTS && sw_few_rows_of(index) < rows)
+    while (index + 1 < SW_SKINNY_GEMM_COUNTS && sw_skinny_gemm_rows(index) < rows)
         index++;
     return index;
 }
@@ -127,7 +127,7 @@ static int fill_state(struct run *r, struct sw_device *device, struct sw_error *
 static int run_create(struct run *r, struct sw_device *device, const struct size *size,
                       int32_t rows, enum sw_dtype compute, struct sw_error *err)
 {
-    const bool reads = rows == SW_FEW_ROWS_WIDE;
+    const bool reads = rows == SW_SKINNY_GEMM_WIDE;
     *r = (struct run){.kind = reads ? SW_PROGRAM_READ : SW_PROGRAM_DECODE,
                       .rows = rows,
                       .texts = reads ? 1 : rows};
@@ -181,7 +181,7 @@ static int decode(struct run *r, struct sw_error *err)
 }
 
 /* The tokens that are measured; all ranks begin together. */
-static int run_measured(struct run *r, struct sw_comm *world, struct sw_few_rows_rates *rates,
+static int run_measured(struct run *r, struct sw_comm *world, struct sw_skinny_gemm_rates *rates,
                         struct sw_error *err)
 {
     if (world->size > 1 && world->vtable->barrier(world, err) != 0)
@@ -199,23 +199,23 @@ static int run_measured(struct run *r, struct sw_comm *world, struct sw_few_rows
 }
 
 /* index: of the program's size; dtype: of its weights and its cache. */
-static void collect(struct run *r, int32_t index, enum sw_few_dtype dtype,
-                    struct sw_few_rows_rates *rates)
+static void collect(struct run *r, int32_t index, enum sw_rate_dtype dtype,
+                    struct sw_skinny_gemm_rates *rates)
 {
     const struct sw_program *p = r->program;
     const double reads = sw_cost_serving_bytes(p, NULL);
     for (int32_t g = 0; g < p->region_count; g++) {
         const struct sw_region *region = &p->regions[g];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const enum sw_few_kind kind = sw_cost_few_rows_kind(p, &p->ops[i]);
-            if (kind == SW_FEW_KINDS)
+            const enum sw_skinny_kind kind = sw_cost_skinny_gemm_kind(p, &p->ops[i]);
+            if (kind == SW_SKINNY_KINDS)
                 continue;
             double rows, *samples = r->samples + (size_t)i * MAX_TOKENS;
-            const double bytes = sw_cost_few_rows_reads(p, &p->ops[i], &rows);
+            const double bytes = sw_cost_skinny_gemm_reads(p, &p->ops[i], &rows);
             if (r->kind == SW_PROGRAM_READ &&
-                (kind == SW_FEW_ATTENTION || (int32_t)rows != r->rows))
+                (kind == SW_SKINNY_ATTENTION || (int32_t)rows != r->rows))
                 continue; /* a prompt's attention, and logits of the last token, are others' */
-            struct sw_few_rows_bucket *bucket =
+            struct sw_skinny_gemm_bucket *bucket =
                 &rates->bucket[kind][dtype][index_of((int32_t)rows)][index];
             qsort(samples, (size_t)r->tokens, sizeof *samples, sw_compare_doubles);
             bucket->calls += region->repeat;
@@ -235,10 +235,10 @@ static int mean(struct sw_comm *world, double *value, struct sw_error *err)
 }
 
 static int measure(struct sw_device *device, struct sw_comm *world, int32_t size, int32_t rows,
-                   enum sw_few_dtype dtype, double slot, struct sw_few_rows_rates *rates,
+                   enum sw_rate_dtype dtype, double slot, struct sw_skinny_gemm_rates *rates,
                    struct sw_error *err)
 {
-    static const enum sw_dtype dtypes[SW_FEW_DTYPES] = {SW_F32, SW_BF16_T};
+    static const enum sw_dtype dtypes[SW_RATE_DTYPES] = {SW_F32, SW_BF16_T};
     struct run r;
     int status = run_create(&r, device, &sizes[size], rows, dtypes[dtype], err);
     if (status == 0)
@@ -267,23 +267,23 @@ static double work_of(const struct size *size)
     return (double)size->hidden * size->hidden * size->layers;
 }
 
-int sw_calibrate_few_rows(struct sw_device *device, struct sw_comm *world, double seconds,
-                          struct sw_few_rows_rates *out, struct sw_error *err)
+int sw_calibrate_skinny_gemm(struct sw_device *device, struct sw_comm *world, double seconds,
+                             struct sw_skinny_gemm_rates *out, struct sw_error *err)
 {
     enum {
-        EACH = SW_FEW_DTYPES * (SW_FEW_ROWS_COUNTS - 1),
-        FEW = EACH * SW_FEW_ROWS_SIZES,
-        PROGRAMS = FEW + SW_FEW_DTYPES * SW_FEW_ROWS_WIDE_SIZES,
+        EACH = SW_RATE_DTYPES * (SW_SKINNY_GEMM_COUNTS - 1),
+        NARROW = EACH * SW_SKINNY_GEMM_SIZES,
+        PROGRAMS = NARROW + SW_RATE_DTYPES * SW_SKINNY_GEMM_WIDE_SIZES,
         WIDE_TIMES = 8 /* as long as the slowest of few rows, at most */
     };
-    struct sw_few_rows_rates rates = {.wall_seconds = 0};
+    struct sw_skinny_gemm_rates rates = {.wall_seconds = 0};
     const double begin = sw_clock_now();
     double per_work = 0, before = 0;
     for (int32_t i = 0; i < PROGRAMS; i++) {
-        const bool is_wide = i >= FEW;
-        const int32_t s = is_wide ? wide_sizes[(i - FEW) / SW_FEW_DTYPES] : i / EACH;
-        const int32_t rows = is_wide ? SW_FEW_ROWS_WIDE : row_order[i % EACH / SW_FEW_DTYPES];
-        const enum sw_few_dtype dtype = i % SW_FEW_DTYPES;
+        const bool is_wide = i >= NARROW;
+        const int32_t s = is_wide ? wide_sizes[(i - NARROW) / SW_RATE_DTYPES] : i / EACH;
+        const int32_t rows = is_wide ? SW_SKINNY_GEMM_WIDE : row_order[i % EACH / SW_RATE_DTYPES];
+        const enum sw_rate_dtype dtype = i % SW_RATE_DTYPES;
         double spent = sw_clock_now() - begin;
         if (mean(world, &spent, err) != 0)
             return -1;

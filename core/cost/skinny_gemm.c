@@ -31,12 +31,12 @@ double sw_cost_serving_bytes(const struct sw_program *p, const struct sw_workloa
 }
 
 /* Between the points of one number of rows as with every curve (curve.c). */
-static double bandwidth_at(const struct sw_few_rows_point *point, int32_t count, double bytes)
+static double bandwidth_at(const struct sw_skinny_gemm_point *point, int32_t count, double bytes)
 {
     if (bytes <= point[0].bytes)
         return point[0].bandwidth;
     for (int32_t i = 1; i < count; i++) {
-        const struct sw_few_rows_point *a = &point[i - 1], *b = &point[i];
+        const struct sw_skinny_gemm_point *a = &point[i - 1], *b = &point[i];
         if (bytes <= b->bytes)
             return a->bandwidth +
                    (b->bandwidth - a->bandwidth) * log(bytes / a->bytes) / log(b->bytes / a->bytes);
@@ -44,12 +44,12 @@ static double bandwidth_at(const struct sw_few_rows_point *point, int32_t count,
     return point[count - 1].bandwidth;
 }
 
-double sw_cost_few_rows_bandwidth(const struct sw_few_rows *few, double rows, double bytes)
+double sw_cost_skinny_gemm_bandwidth(const struct sw_skinny_gemm *skinny, double rows, double bytes)
 {
     double rows_before = 0, before = 0; /* seconds of a byte */
-    for (int32_t i = 0, end; i < few->count; i = end) {
-        const struct sw_few_rows_point *first = &few->point[i];
-        for (end = i + 1; end < few->count && few->point[end].rows == first->rows;)
+    for (int32_t i = 0, end; i < skinny->count; i = end) {
+        const struct sw_skinny_gemm_point *first = &skinny->point[i];
+        for (end = i + 1; end < skinny->count && skinny->point[end].rows == first->rows;)
             end++;
         const double here = 1 / bandwidth_at(first, end - i, bytes);
         if (rows <= first->rows && i == 0)
@@ -95,17 +95,17 @@ static bool keeps_last(const struct sw_program *p, const struct sw_op *op)
     return found != NULL && (end == NULL || found < end);
 }
 
-enum sw_few_kind sw_cost_few_rows_kind(const struct sw_program *p, const struct sw_op *op)
+enum sw_skinny_kind sw_cost_skinny_gemm_kind(const struct sw_program *p, const struct sw_op *op)
 {
     if (sw_op_info(op->kind)->held == 0)
-        return SW_FEW_KINDS;
+        return SW_SKINNY_KINDS;
     if (sw_op_info(op->kind)->cost_class == SW_CLASS_ATTENTION)
-        return sw_op_reads(p, op, SW_ROLE_CACHE) ? SW_FEW_ATTENTION : SW_FEW_KINDS;
-    return keeps_last(p, op) ? SW_FEW_LINEAR : SW_FEW_LINEAR_T;
+        return sw_op_reads(p, op, SW_ROLE_CACHE) ? SW_SKINNY_ATTENTION : SW_SKINNY_KINDS;
+    return keeps_last(p, op) ? SW_SKINNY_LINEAR : SW_SKINNY_LINEAR_T;
 }
 
 /* A multiplication and an addition of each element with each row. */
-double sw_cost_few_rows_reads(const struct sw_program *p, const struct sw_op *op, double *rows)
+double sw_cost_skinny_gemm_reads(const struct sw_program *p, const struct sw_op *op, double *rows)
 {
     const double elems = held_elems(p, op);
     *rows = sw_op_cost(p, op).flops / (2 * elems);
@@ -114,62 +114,63 @@ double sw_cost_few_rows_reads(const struct sw_program *p, const struct sw_op *op
 
 /* Beyond what a device makes as few rows only programs that say so have them made so: of others
  * many rows are products like all others. */
-static bool is_measured(const struct sw_program *p, const struct sw_few_rows *few, double rows)
+static bool is_measured(const struct sw_program *p, const struct sw_skinny_gemm *skinny,
+                        double rows)
 {
     const double invariant_rows = p->target.invariant_rows; /* 0: nothing is said */
     const bool always_skinny =
         !(invariant_rows > 0) || rows <= invariant_rows || sw_program_is_always_skinny(p);
-    return always_skinny && few->count > 0 && rows <= few->point[few->count - 1].rows;
+    return always_skinny && skinny->count > 0 && rows <= skinny->point[skinny->count - 1].rows;
 }
 
 /* Weights in 8 bits, which are not measured: the first row waits for their bytes, at the rate of
  * those in bf16 (fp32 where there is none); what each row more takes is arithmetic, of as many
  * elements as theirs. */
-static double narrow_seconds(const struct sw_program *p, const struct sw_few_rows *of_kind,
+static double narrow_seconds(const struct sw_program *p, const struct sw_skinny_gemm *of_kind,
                              double rows, double elems, double all)
 {
-    const bool narrow = of_kind[SW_FEW_BF16].count > 0;
-    const struct sw_few_rows *few = &of_kind[narrow ? SW_FEW_BF16 : SW_FEW_FP32];
-    if (!is_measured(p, few, rows) || !(all > 0))
+    const bool narrow = of_kind[SW_RATE_BF16].count > 0;
+    const struct sw_skinny_gemm *skinny = &of_kind[narrow ? SW_RATE_BF16 : SW_RATE_FP32];
+    if (!is_measured(p, skinny, rows) || !(all > 0))
         return -1;
-    const double first = 1 / sw_cost_few_rows_bandwidth(few, 1, all);
-    const double more = 1 / sw_cost_few_rows_bandwidth(few, rows, all) - first;
+    const double first = 1 / sw_cost_skinny_gemm_bandwidth(skinny, 1, all);
+    const double more = 1 / sw_cost_skinny_gemm_bandwidth(skinny, rows, all) - first;
     return elems * (first + (narrow ? 2 : 4) * (more > 0 ? more : 0));
 }
 
 /* Whether anything was measured: of most profiles nothing was, and a search asks for every op. */
-static bool has_few_rows(const struct sw_profile_config *profile)
+static bool has_skinny_gemm(const struct sw_profile_config *profile)
 {
     int32_t count = 0;
-    for (int32_t kind = 0; kind < SW_FEW_KINDS; kind++)
-        for (int32_t dtype = 0; dtype < SW_FEW_DTYPES; dtype++)
-            count += profile->few_rows[kind][dtype].count;
+    for (int32_t kind = 0; kind < SW_SKINNY_KINDS; kind++)
+        for (int32_t dtype = 0; dtype < SW_RATE_DTYPES; dtype++)
+            count += profile->skinny_gemm[kind][dtype].count;
     return count > 0;
 }
 
-double sw_cost_few_rows_seconds(const struct sw_program *p, const struct sw_op *op,
-                                const struct sw_profile_config *profile,
-                                const struct sw_workload *workload)
+double sw_cost_skinny_gemm_seconds(const struct sw_program *p, const struct sw_op *op,
+                                   const struct sw_profile_config *profile,
+                                   const struct sw_workload *workload)
 {
-    if (!has_few_rows(profile))
+    if (!has_skinny_gemm(profile))
         return -1;
-    const enum sw_few_kind kind = sw_cost_few_rows_kind(p, op);
+    const enum sw_skinny_kind kind = sw_cost_skinny_gemm_kind(p, op);
     double rows;
-    if (kind == SW_FEW_KINDS)
+    if (kind == SW_SKINNY_KINDS)
         return -1;
     const enum sw_dtype dtype = p->values[op->in[1].value].dtype;
     const struct sw_op_met met = sw_cost_met(p, op, workload);
-    const double bytes = sw_cost_few_rows_reads(p, op, &rows) * met.bytes;
+    const double bytes = sw_cost_skinny_gemm_reads(p, op, &rows) * met.bytes;
     rows *= met.flops / met.bytes;
-    if (sw_has_scales(dtype) && kind != SW_FEW_ATTENTION)
-        return narrow_seconds(p, profile->few_rows[kind], rows, bytes,
+    if (sw_has_scales(dtype) && kind != SW_SKINNY_ATTENTION)
+        return narrow_seconds(p, profile->skinny_gemm[kind], rows, bytes,
                               sw_cost_serving_bytes(p, workload));
     if (dtype != SW_F32 && dtype != SW_BF16_T)
         return -1;
-    const struct sw_few_rows *few =
-        &profile->few_rows[kind][dtype == SW_F32 ? SW_FEW_FP32 : SW_FEW_BF16];
-    if (!is_measured(p, few, rows))
+    const struct sw_skinny_gemm *skinny =
+        &profile->skinny_gemm[kind][dtype == SW_F32 ? SW_RATE_FP32 : SW_RATE_BF16];
+    if (!is_measured(p, skinny, rows))
         return -1;
     const double all = sw_cost_serving_bytes(p, workload);
-    return all > 0 ? bytes / sw_cost_few_rows_bandwidth(few, rows, all) : -1;
+    return all > 0 ? bytes / sw_cost_skinny_gemm_bandwidth(skinny, rows, all) : -1;
 }

@@ -45,15 +45,15 @@ static double prefill_seconds(const struct sw_products *grid, double peak, doubl
 static bool measures_attention(const struct sw_cluster_config *cluster)
 {
     const struct sw_profile_config *profile = &cluster->profile;
-    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_FEW_DTYPES; i++)
-        if (profile->attention_by_size[i / SW_FEW_DTYPES][i % SW_FEW_DTYPES] != NULL)
+    for (int32_t i = 0; i < SW_ATTENTION_PHASES * SW_RATE_DTYPES; i++)
+        if (profile->attention_by_size[i / SW_RATE_DTYPES][i % SW_RATE_DTYPES] != NULL)
             return true;
     return profile->attention.count > 1 &&
            !sw_profile_assumes_attention(profile, &cluster->accelerator);
 }
 
-double sw_cost_chip_attention_seconds(const struct sw_program *p, const struct sw_op *op,
-                                      const struct sw_cluster_config *cluster, double met)
+double sw_cost_kernel_grid_seconds(const struct sw_program *p, const struct sw_op *op,
+                                   const struct sw_cluster_config *cluster, double met)
 {
     const struct sw_accelerator_config *chip = &cluster->accelerator;
     if (measures_attention(cluster) ||

@@ -6,15 +6,15 @@
  *
  * All ranks of a job measure at the same time, as in training (kernels.h). Owns nothing that lasts.
  */
-#ifndef SW_CALIBRATE_FEW_ROWS_H
-#define SW_CALIBRATE_FEW_ROWS_H
+#ifndef SW_CALIBRATE_SKINNY_GEMM_H
+#define SW_CALIBRATE_SKINNY_GEMM_H
 
 #include "runner/calibrate/kernels.h"
 
-/* Collective over `world`; rates->few_rows becomes the sums over all ranks, and what took their
+/* Collective over `world`; rates->skinny_gemm becomes the sums over all ranks, and what took their
  * time. Takes about `seconds`, at least one program. Errors: memory, the device's, the
  * collectives'. */
-int sw_calibrate_few_rows(struct sw_device *device, struct sw_comm *world, double seconds,
-                          struct sw_few_rows_rates *out, struct sw_error *err);
+int sw_calibrate_skinny_gemm(struct sw_device *device, struct sw_comm *world, double seconds,
+                             struct sw_skinny_gemm_rates *out, struct sw_error *err);
 
 #endif

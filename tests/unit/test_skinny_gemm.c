@@ -7,24 +7,24 @@
 #include <string.h>
 
 /* 1 row at 10 GB/s from memory and 20 GB/s from a cache, 4 rows at 4 and 5. */
-static const struct sw_few_rows example = {
+static const struct sw_skinny_gemm example = {
     4, {{1, 1e6, 20e9}, {1, 1e8, 10e9}, {4, 1e6, 5e9}, {4, 1e8, 4e9}}};
 
 static void lies_between_what_was_measured(void **state)
 {
     (void)state;
-    close_to(sw_cost_few_rows_bandwidth(&example, 1, 1), 20e9);
-    close_to(sw_cost_few_rows_bandwidth(&example, 1, 1e6), 20e9);
-    close_to(sw_cost_few_rows_bandwidth(&example, 1, 1e7), 15e9); /* half way in the logarithm */
-    close_to(sw_cost_few_rows_bandwidth(&example, 1, 1e8), 10e9);
-    close_to(sw_cost_few_rows_bandwidth(&example, 1, 1e12), 10e9);
-    close_to(sw_cost_few_rows_bandwidth(&example, 4, 1e9), 4e9);
+    close_to(sw_cost_skinny_gemm_bandwidth(&example, 1, 1), 20e9);
+    close_to(sw_cost_skinny_gemm_bandwidth(&example, 1, 1e6), 20e9);
+    close_to(sw_cost_skinny_gemm_bandwidth(&example, 1, 1e7), 15e9); /* half way in the logarithm */
+    close_to(sw_cost_skinny_gemm_bandwidth(&example, 1, 1e8), 10e9);
+    close_to(sw_cost_skinny_gemm_bandwidth(&example, 1, 1e12), 10e9);
+    close_to(sw_cost_skinny_gemm_bandwidth(&example, 4, 1e9), 4e9);
     /* a byte takes 0.1 ns of one row and 0.25 of four: 0.15 of two */
-    close_to(sw_cost_few_rows_bandwidth(&example, 2, 1e9), 1 / 0.15e-9);
-    close_to(sw_cost_few_rows_bandwidth(&example, 0.5, 1e9), 10e9);
-    assert_true(sw_cost_few_rows_bandwidth(&example, 5, 1e9) == 0);
-    const struct sw_few_rows none = {0};
-    assert_true(sw_cost_few_rows_bandwidth(&none, 1, 1e9) == 0);
+    close_to(sw_cost_skinny_gemm_bandwidth(&example, 2, 1e9), 1 / 0.15e-9);
+    close_to(sw_cost_skinny_gemm_bandwidth(&example, 0.5, 1e9), 10e9);
+    assert_true(sw_cost_skinny_gemm_bandwidth(&example, 5, 1e9) == 0);
+    const struct sw_skinny_gemm none = {0};
+    assert_true(sw_cost_skinny_gemm_bandwidth(&none, 1, 1e9) == 0);
 }
 
 /* The ops of one layer and the head, of weights and a cache in either precision: those that are
@@ -37,19 +37,19 @@ static void decoding_rests_on_it(void **state)
     /* wq, wk, wv, gate and up; wo, down and the head; keys and values of 2 texts of 64 tokens */
     static const double elements[] = {128 * (128 + 64 + 64 + 2 * 320), 128 * (128 + 320 + 1000),
                                       2 * 2 * 64 * 64};
-    for (int32_t i = 0; i < SW_FEW_DTYPES * SW_FEW_KINDS; i++) {
-        const int32_t d = i % SW_FEW_DTYPES, k = i / SW_FEW_DTYPES;
+    for (int32_t i = 0; i < SW_RATE_DTYPES * SW_SKINNY_KINDS; i++) {
+        const int32_t d = i % SW_RATE_DTYPES, k = i / SW_RATE_DTYPES;
         struct sw_cluster_config cluster = cluster_of(), with = cluster;
         struct sw_program_set *set = serving_of(dtypes[d]);
         const struct sw_program *p = set->program[SW_PROGRAM_DECODE];
         double products, same;
-        with.profile.few_rows[k][d] = (struct sw_few_rows){2, {{1, 1e6, 3e6}, {2, 1e6, 2e6}}};
-        close_to(few_seconds(p, ops[k], &with, NULL), elements[k] * (d == 0 ? 4 : 2) / 2e6);
-        close_to(sum_of(p, &with, &products) - few_seconds(p, ops[k], &with, NULL),
-                 sum_of(p, &cluster, &same) - few_seconds(p, ops[k], &cluster, NULL));
+        with.profile.skinny_gemm[k][d] = (struct sw_skinny_gemm){2, {{1, 1e6, 3e6}, {2, 1e6, 2e6}}};
+        close_to(skinny_seconds(p, ops[k], &with, NULL), elements[k] * (d == 0 ? 4 : 2) / 2e6);
+        close_to(sum_of(p, &with, &products) - skinny_seconds(p, ops[k], &with, NULL),
+                 sum_of(p, &cluster, &same) - skinny_seconds(p, ops[k], &cluster, NULL));
         /* of the other precision nothing is known */
         with = cluster;
-        with.profile.few_rows[k][1 - d] = (struct sw_few_rows){1, {{16, 1e6, 1}}};
+        with.profile.skinny_gemm[k][1 - d] = (struct sw_skinny_gemm){1, {{16, 1e6, 1}}};
         close_to(sum_of(p, &with, &products), sum_of(p, &cluster, &same));
         sw_program_set_free(set);
     }
@@ -64,16 +64,17 @@ static void int8_rests_on_what_is_measured(void **state)
     struct sw_cluster_config cluster = cluster_of(), with = cluster;
     struct sw_program_set *set = serving_in(SW_BF16_T, SW_I8);
     const struct sw_program *p = set->program[SW_PROGRAM_DECODE];
-    const double before = few_seconds(p, SW_OP_LINEAR, &cluster, NULL);
-    with.profile.few_rows[SW_FEW_LINEAR][SW_FEW_FP32] =
-        (struct sw_few_rows){2, {{1, 1e6, 8e6}, {2, 1e6, 4e6}}};
-    close_to(few_seconds(p, SW_OP_LINEAR, &with, NULL), elements * (1 / 8e6 + 4 * (1 / 8e6)));
-    with.profile.few_rows[SW_FEW_LINEAR][SW_FEW_BF16] =
-        (struct sw_few_rows){2, {{1, 1e6, 3e6}, {2, 1e6, 2e6}}};
-    close_to(few_seconds(p, SW_OP_LINEAR, &with, NULL), elements * (1 / 3e6 + 2 * (1 / 6e6)));
+    const double before = skinny_seconds(p, SW_OP_LINEAR, &cluster, NULL);
+    with.profile.skinny_gemm[SW_SKINNY_LINEAR][SW_RATE_FP32] =
+        (struct sw_skinny_gemm){2, {{1, 1e6, 8e6}, {2, 1e6, 4e6}}};
+    close_to(skinny_seconds(p, SW_OP_LINEAR, &with, NULL), elements * (1 / 8e6 + 4 * (1 / 8e6)));
+    with.profile.skinny_gemm[SW_SKINNY_LINEAR][SW_RATE_BF16] =
+        (struct sw_skinny_gemm){2, {{1, 1e6, 3e6}, {2, 1e6, 2e6}}};
+    close_to(skinny_seconds(p, SW_OP_LINEAR, &with, NULL), elements * (1 / 3e6 + 2 * (1 / 6e6)));
     /* of one row more than was measured, as without */
-    with.profile.few_rows[SW_FEW_LINEAR][SW_FEW_BF16] = (struct sw_few_rows){1, {{1, 1e6, 3e6}}};
-    close_to(few_seconds(p, SW_OP_LINEAR, &with, NULL), before);
+    with.profile.skinny_gemm[SW_SKINNY_LINEAR][SW_RATE_BF16] =
+        (struct sw_skinny_gemm){1, {{1, 1e6, 3e6}}};
+    close_to(skinny_seconds(p, SW_OP_LINEAR, &with, NULL), before);
     sw_program_set_free(set);
 }
 
@@ -89,8 +90,8 @@ static void many_rows_are_few_where_they_are_made_so(void **state)
     double some[2];
     o.mesh = sw_mesh_make(1, 1, 1, 1);
     o.target = sw_device_row(SW_DEVICE_CPU)->target;
-    with.profile.few_rows[SW_FEW_LINEAR][SW_FEW_BF16] =
-        (struct sw_few_rows){2, {{16, 1e6, 3e6}, {ROWS, 1e6, 2e6}}};
+    with.profile.skinny_gemm[SW_SKINNY_LINEAR][SW_RATE_BF16] =
+        (struct sw_skinny_gemm){2, {{16, 1e6, 3e6}, {ROWS, 1e6, 2e6}}};
     const double weights = 128 * (128 + 64 + 64 + 2 * 320) * 2;
     for (int32_t chunks = 0; chunks < 2; chunks++) {
         const struct sw_serving want = {.max_batch = 4,
@@ -103,8 +104,8 @@ static void many_rows_are_few_where_they_are_made_so(void **state)
         struct sw_program_set *set = NULL;
         if (sw_program_set_compile_serving(&o, &want, 1u << kind, &set, &err) != 0)
             fail_msg("%s", err.message);
-        some[0] = few_seconds(set->program[kind], SW_OP_LINEAR, &cluster, NULL);
-        some[1] = few_seconds(set->program[kind], SW_OP_LINEAR, &with, NULL);
+        some[0] = skinny_seconds(set->program[kind], SW_OP_LINEAR, &cluster, NULL);
+        some[1] = skinny_seconds(set->program[kind], SW_OP_LINEAR, &with, NULL);
         sw_program_set_free(set);
         assert_true(some[0] > 0);
         close_to(some[1], chunks == 0 ? weights / 2e6 : some[0]);
@@ -116,8 +117,8 @@ static void nothing_else_does(void **state)
 {
     (void)state;
     struct sw_cluster_config cluster = cluster_of(), with = cluster;
-    for (int32_t k = 0; k < SW_FEW_KINDS; k++)
-        with.profile.few_rows[k][SW_FEW_FP32] = (struct sw_few_rows){1, {{2, 1e6, 1e3}}};
+    for (int32_t k = 0; k < SW_SKINNY_KINDS; k++)
+        with.profile.skinny_gemm[k][SW_RATE_FP32] = (struct sw_skinny_gemm){1, {{2, 1e6, 1e3}}};
     struct sw_program_set *set = serving_of(SW_F32);
     double products, same;
     const struct sw_program *prefill = set->program[SW_PROGRAM_PREFILL];
@@ -253,9 +254,9 @@ static void gpus_attend_a_cache_apart(void **state)
                 close_to(sw_cost_compute_seconds(decode, op, &cluster, NULL), token / (0.5 * rate));
             }
         }
-        assert_true(few_seconds(decode, SW_OP_ATTENTION, &cluster, &workload) > 0);
-        close_to(few_seconds(prefill, SW_OP_ATTENTION, &cluster, &workload),
-                 few_seconds(decode, SW_OP_ATTENTION, &cluster, &workload) * 16 / 2);
+        assert_true(skinny_seconds(decode, SW_OP_ATTENTION, &cluster, &workload) > 0);
+        close_to(skinny_seconds(prefill, SW_OP_ATTENTION, &cluster, &workload),
+                 skinny_seconds(decode, SW_OP_ATTENTION, &cluster, &workload) * 16 / 2);
         sw_program_set_free(set);
     }
 }
@@ -317,9 +318,9 @@ static void a_cache_is_attended_by_size(void **state)
                                      .share = {0.02, 0.02, 0.04, 0.04, 0.2, 0.2, 0.4, 0.4}};
     struct sw_cluster_config cluster = cluster_of();
     const struct sw_workload workload = {.prompt_tokens = 64}; /* a query meets 32 of the 64 */
-    memset(cluster.profile.few_rows, 0, sizeof cluster.profile.few_rows);
+    memset(cluster.profile.skinny_gemm, 0, sizeof cluster.profile.skinny_gemm);
     cluster.profile.launch_latency_s = 0;
-    cluster.profile.attention_by_size[SW_ATTENTION_CACHED][SW_FEW_FP32] = &grid;
+    cluster.profile.attention_by_size[SW_ATTENTION_CACHED][SW_RATE_FP32] = &grid;
     const double peak = cluster.accelerator.peak_fp32_flops;
     int32_t seen = 0;
     for (int32_t i = 0; i < prefill->op_count; i++) {
@@ -337,12 +338,12 @@ static void a_cache_is_attended_by_size(void **state)
             continue;
         close_to(sw_cost_compute_seconds(decode, op, &cluster, &workload),
                  sw_op_cost(decode, op).flops / (peak * 0.04));
-        cluster.profile.few_rows[SW_FEW_ATTENTION][SW_FEW_FP32] =
-            (struct sw_few_rows){1, {{16, 1e6, 1e9}}};
+        cluster.profile.skinny_gemm[SW_SKINNY_ATTENTION][SW_RATE_FP32] =
+            (struct sw_skinny_gemm){1, {{16, 1e6, 1e9}}};
         double rows;
         close_to(sw_cost_compute_seconds(decode, op, &cluster, &workload),
-                 sw_cost_few_rows_reads(decode, op, &rows) / 1e9);
-        cluster.profile.few_rows[SW_FEW_ATTENTION][SW_FEW_FP32].count = 0;
+                 sw_cost_skinny_gemm_reads(decode, op, &rows) / 1e9);
+        cluster.profile.skinny_gemm[SW_SKINNY_ATTENTION][SW_RATE_FP32].count = 0;
         seen++;
     }
     assert_true(seen >= 2);
@@ -369,9 +370,9 @@ static void another_cache_is_not_attended_by_size(void **state)
         const struct sw_op *op = &p->ops[i];
         if (op->kind != SW_OP_ATTENTION)
             continue;
-        cluster.profile.attention_by_size[SW_ATTENTION_CACHED][SW_FEW_FP32] = NULL;
+        cluster.profile.attention_by_size[SW_ATTENTION_CACHED][SW_RATE_FP32] = NULL;
         const double without = sw_cost_compute_seconds(p, op, &cluster, &workload);
-        cluster.profile.attention_by_size[SW_ATTENTION_CACHED][SW_FEW_FP32] = &grid;
+        cluster.profile.attention_by_size[SW_ATTENTION_CACHED][SW_RATE_FP32] = &grid;
         close_to(sw_cost_compute_seconds(p, op, &cluster, &workload), without);
         seen++;
     }
