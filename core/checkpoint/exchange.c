@@ -235,19 +235,29 @@ static int32_t cut_rows(int64_t columns, int64_t first, int64_t end, struct box 
     return count;
 }
 
-/* What a rank has of a tensor, in the file's orientation; padding is no part of it, so it may be
+/* A rank's part of a tensor, in the file's orientation; padding is no part of it, so it may be
  * empty. */
-static struct box shard_of(const struct sw_exchange *x, const struct sw_stored_tensor *t,
-                           int32_t rank)
+struct shard {
+    struct box box;           /* of each matrix */
+    int64_t matrix, matrices; /* of the row; one where it is no stack */
+    int64_t rows;             /* of a matrix, in the orientation of the state */
+};
+
+static struct shard shard_of(const struct sw_exchange *x, const struct sw_stored_tensor *t,
+                             int32_t rank)
 {
     const struct sw_state_row *row = row_of(x, t);
-    struct box box = {{0, 0}, {1, 1}};
+    const uint8_t lead = sw_stored_is_of_stack(t, row) ? 1 : 0;
+    struct shard shard = {{{0, 0}, {1, 1}}, 0, 1, row->local[lead]};
     for (uint8_t d = 0; d < row->ndim; d++) {
-        const int32_t to = t->transposed ? 1 - d : d;
-        box.start[to] = row->local[d] * sw_axes_index(&x->mesh, row->sharding.spec.dim[d], rank);
-        box.size[to] = sw_shard_owned(row->size[d], box.start[to], row->local[d]);
+        const int64_t start =
+            row->local[d] * sw_axes_index(&x->mesh, row->sharding.spec.dim[d], rank);
+        const int64_t owned = sw_shard_owned(row->size[d], start, row->local[d]);
+        const int32_t to = t->transposed ? 1 + lead - d : d - lead;
+        *(d < lead ? &shard.matrix : &shard.box.start[to]) = start;
+        *(d < lead ? &shard.matrices : &shard.box.size[to]) = owned;
     }
-    return box;
+    return shard;
 }
 
 static bool intersect(const struct box *a, const struct box *b, struct box *out)
@@ -280,6 +290,36 @@ static bool is_sender(const struct pair *pair, const struct sw_stored_tensor *t)
            (pair->differ & ~sw_spec_axes(&row_of(pair->x, t)->sharding.spec)) == 0;
 }
 
+/* Elements [first, end) of one matrix of a tensor, whose element 0 is at `at` in the chunk.
+ * `before`: matrices in the holder's shard before it. */
+static int visit_matrix(struct pair *pair, int32_t tensor, const struct shard *shard,
+                        int64_t before, int64_t first, int64_t end, int64_t at,
+                        struct sw_error *err)
+{
+    const struct sw_stored_tensor *t = &pair->x->placement->tensor[tensor];
+    const int64_t of_row = (int64_t)sw_dtype_bytes(row_of(pair->x, t)->dtype);
+    struct box boxes[3], found;
+    const int32_t count = cut_rows(t->size[1], first, end, boxes);
+    for (int32_t i = 0; i < count; i++) {
+        if (!intersect(&boxes[i], &shard->box, &found))
+            continue;
+        const int64_t local[2] = {found.start[0] - shard->box.start[0],
+                                  found.start[1] - shard->box.start[1]};
+        const struct sw_piece piece = {
+            .tensor = tensor,
+            .start = {found.start[0], found.start[1]},
+            .size = {found.size[0], found.size[1]},
+            .at = at,
+            .local = {local[t->transposed ? 1 : 0] + before * shard->rows,
+                      local[t->transposed ? 0 : 1]},
+            .message = pair->bytes};
+        pair->bytes += found.size[0] * found.size[1] * of_row;
+        if (pair->visit != NULL && pair->visit(pair->context, &piece, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* The pieces of the part of one tensor that lies in a span. */
 static int visit_tensor(struct pair *pair, int32_t tensor, const struct sw_span_of_file *span,
                         struct sw_error *err)
@@ -287,25 +327,16 @@ static int visit_tensor(struct pair *pair, int32_t tensor, const struct sw_span_
     const struct sw_stored_tensor *t = &pair->x->placement->tensor[tensor];
     if (!is_sender(pair, t))
         return 0;
-    const int64_t width = width_of(t), of_row = (int64_t)sw_dtype_bytes(row_of(pair->x, t)->dtype);
-    const int64_t begin = span->begin > t->offset ? span->begin - t->offset : 0;
-    const int64_t end = span->end - t->offset < t->bytes ? span->end - t->offset : t->bytes;
-    const struct box shard = shard_of(pair->x, t, pair->holder);
-    struct box boxes[3], found;
-    const int32_t count = cut_rows(t->size[1], begin / width, end / width, boxes);
-    for (int32_t i = 0; i < count; i++) {
-        if (!intersect(&boxes[i], &shard, &found))
-            continue;
-        const int64_t local[2] = {found.start[0] - shard.start[0], found.start[1] - shard.start[1]};
-        const struct sw_piece piece = {
-            .tensor = tensor,
-            .start = {found.start[0], found.start[1]},
-            .size = {found.size[0], found.size[1]},
-            .at = span->at + t->offset - span->begin,
-            .local = {local[t->transposed ? 1 : 0], local[t->transposed ? 0 : 1]},
-            .message = pair->bytes};
-        pair->bytes += found.size[0] * found.size[1] * of_row;
-        if (pair->visit != NULL && pair->visit(pair->context, &piece, err) != 0)
+    const int64_t width = width_of(t), elems = t->size[0] * t->size[1];
+    const int64_t begin = (span->begin > t->offset ? span->begin - t->offset : 0) / width;
+    const int64_t end = smaller(span->end - t->offset, t->bytes) / width;
+    const struct shard shard = shard_of(pair->x, t, pair->holder);
+    for (int64_t m = begin / elems; m * elems < end; m++) {
+        const int64_t before = t->first_matrix + m - shard.matrix;
+        const int64_t first = larger(begin - m * elems, 0);
+        if (before >= 0 && before < shard.matrices &&
+            visit_matrix(pair, tensor, &shard, before, first, smaller(end - m * elems, elems),
+                         span->at + t->offset - span->begin + m * elems * width, err) != 0)
             return -1;
     }
     return 0;

@@ -61,9 +61,11 @@ struct sw_piece {
     int32_t tensor;            /* of the placement */
     int64_t start[2], size[2]; /* box in the file's tensor, its orientation; ndim 1: start[1] 0,
                                   size[1] 1 */
-    int64_t at; /* offset in the chunk of the tensor's element (0, 0): may be negative; element
-                   (i, j) is at + (i size[1] of the tensor + j) elements of the file's dtype */
-    int64_t local[2]; /* where it begins in the holder's shard, in the orientation of the state */
+    int64_t at; /* offset in the chunk of element (0, 0) of the tensor, or of the matrix of a stack
+                   that the piece is of: may be negative; element (i, j) is at + (i size[1] of the
+                   tensor + j) elements of the file's dtype */
+    int64_t local[2]; /* where it begins in the holder's shard, in the orientation of the state; the
+                         matrices of a stack are one behind the other, as rows of one matrix */
     int64_t message;  /* offset in the message, bytes */
 };
 typedef int (*sw_piece_visitor)(void *context, const struct sw_piece *piece, struct sw_error *err);

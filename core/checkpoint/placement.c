@@ -127,8 +127,10 @@ static void write_header(const struct sw_placement *p, int32_t file, FILE *out)
         sw_json_object(&j, t->name);
         sw_json_text(&j, "dtype", sw_stored_dtype_name(t->dtype));
         sw_json_array(&j, "shape");
-        for (uint8_t d = 0; d < t->ndim; d++)
-            sw_json_integer(&j, NULL, t->size[d]);
+        int64_t shape[SW_STORED_DIMS];
+        const uint8_t ndim = sw_stored_shape(t, shape);
+        for (uint8_t d = 0; d < ndim; d++)
+            sw_json_integer(&j, NULL, shape[d]);
         sw_json_end(&j);
         sw_json_array(&j, "data_offsets");
         sw_json_integer(&j, NULL, t->offset - f->data_begin);
@@ -363,6 +365,8 @@ uint64_t sw_placement_digest(const struct sw_placement *p)
         mix_int(&hash, t->transposed);
         mix_int(&hash, t->size[0]);
         mix_int(&hash, t->size[1]);
+        if (t->ndim == SW_STORED_DIMS)
+            mix_int(&hash, t->matrices);
         mix_int(&hash, t->file);
         mix_int(&hash, t->offset);
     }

@@ -1,8 +1,11 @@
 #include "core/checkpoint/tensors.h"
 
+#include "core/base/quantize.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
     const char *name;
@@ -22,8 +25,37 @@ const char *sw_stored_dtype_name(enum sw_stored_dtype dtype)
     return dtypes[dtype].name;
 }
 
+uint8_t sw_stored_shape(const struct sw_stored_tensor *tensor, int64_t shape[SW_STORED_DIMS])
+{
+    uint8_t n = 0;
+    if (tensor->ndim == SW_STORED_DIMS)
+        shape[n++] = tensor->matrices;
+    for (uint8_t d = 0; n < tensor->ndim; d++)
+        shape[n++] = tensor->size[d];
+    return tensor->ndim;
+}
+
+/* True if files have a tensor for each index of the row's first dimension. */
+static bool is_dealt_out(const struct sw_state_row *row)
+{
+    return strchr(row->parameter->stored, '*') != NULL;
+}
+
+static void write_name(struct sw_stored_tensor *t, const struct sw_parameter *is)
+{
+    const char *star = strchr(is->stored, '*');
+    const int head = (int)(star != NULL ? (size_t)(star - is->stored) : strlen(is->stored));
+    int at = 0;
+    if (is->part == SW_OF_LAYER)
+        at = snprintf(t->name, sizeof t->name, "model.layers.%" PRId32 ".", t->instance);
+    at += snprintf(t->name + at, sizeof t->name - (size_t)at, "%.*s", head, is->stored);
+    if (star != NULL && (size_t)at < sizeof t->name)
+        snprintf(t->name + at, sizeof t->name - (size_t)at, "%" PRId64 "%s", t->first_matrix,
+                 star + 1);
+}
+
 static struct sw_stored_tensor describe(const struct sw_state *state, int32_t index,
-                                        int32_t instance)
+                                        int32_t instance, int64_t matrix)
 {
     static const enum sw_stored_dtype stored[SW_DTYPE_COUNT] = {
         [SW_F32] = SW_STORED_F32, [SW_BF16_T] = SW_STORED_BF16, [SW_F64] = SW_STORED_F64};
@@ -34,16 +66,18 @@ static struct sw_stored_tensor describe(const struct sw_state *state, int32_t in
                                  .tied = row->moment == 0 ? is->tied : NULL,
                                  .group = (enum sw_stored_group)row->moment,
                                  .dtype = stored[row->dtype],
-                                 .ndim = row->ndim,
+                                 .ndim = (uint8_t)(row->ndim - (is_dealt_out(row) ? 1 : 0)),
                                  .transposed = is->transposed,
+                                 .first_matrix = matrix,
+                                 .matrices = 1,
                                  .file = -1};
-    t.size[0] = row->size[is->transposed ? 1 : 0];
-    t.size[1] = row->ndim == 1 ? 1 : row->size[is->transposed ? 0 : 1];
-    t.bytes = t.size[0] * t.size[1] * (int64_t)sw_stored_dtype_bytes(t.dtype);
-    if (is->part == SW_OF_LAYER)
-        snprintf(t.name, sizeof t.name, "model.layers.%" PRId32 ".%s", instance, is->stored);
-    else
-        snprintf(t.name, sizeof t.name, "%s", is->stored);
+    const int64_t *size = row->size + (sw_stored_is_of_stack(&t, row) ? 1 : 0);
+    t.size[0] = size[is->transposed ? 1 : 0];
+    t.size[1] = t.ndim == 1 ? 1 : size[is->transposed ? 0 : 1];
+    if (t.ndim == SW_STORED_DIMS)
+        t.matrices = row->size[0];
+    t.bytes = t.matrices * t.size[0] * t.size[1] * (int64_t)sw_stored_dtype_bytes(t.dtype);
+    write_name(&t, is);
     return t;
 }
 
@@ -51,9 +85,11 @@ static struct sw_stored_tensor describe(const struct sw_state *state, int32_t in
 struct listed {
     uint8_t group, part, file_order;
     int32_t instance, row;
+    int64_t matrix;
 };
 
-/* Group by group: before, in (layer by layer) and behind the layers. */
+/* Group by group: before, in (layer by layer) and behind the layers; of experts one projection
+ * behind the other. */
 static int compare(const void *left, const void *right)
 {
     const struct listed *a = left, *b = right;
@@ -63,7 +99,15 @@ static int compare(const void *left, const void *right)
         return a->part - b->part;
     if (a->instance != b->instance)
         return a->instance < b->instance ? -1 : 1;
-    return a->file_order - b->file_order;
+    if (a->file_order != b->file_order)
+        return a->file_order - b->file_order;
+    return (a->matrix > b->matrix) - (a->matrix < b->matrix);
+}
+
+/* Tensors that files have of one instance of a row. */
+static int64_t tensors_each(const struct sw_state_row *row)
+{
+    return row->parameter != NULL && is_dealt_out(row) ? row->size[0] : 1;
 }
 
 /* Every instance of every row but the cache's, which is of texts, not of the model, and scales
@@ -75,16 +119,19 @@ static int32_t list_rows(const struct sw_state *state, struct listed *out, struc
         const struct sw_state_row *row = &state->row[i];
         if (row->role == SW_ROLE_CACHE || row->scales || row->copy)
             continue;
-        if (row->parameter == NULL || row->ndim > 2 || row->dtype == SW_I32)
+        const bool quantized_stack = row->ndim == SW_STORED_DIMS && sw_has_scales(row->dtype);
+        if (row->parameter == NULL || row->ndim > SW_STORED_DIMS || row->dtype == SW_I32 ||
+            quantized_stack)
             return sw_fail(err, SW_ENVIRONMENT,
                            "'%s' of the state has no counterpart in Hugging Face's files",
                            row->name);
-        for (int32_t instance = 0; instance < row->stack; instance++)
+        for (int64_t n = 0, each = tensors_each(row); n < row->stack * each; n++)
             out[count++] = (struct listed){.group = row->moment,
                                            .part = row->parameter->part,
                                            .file_order = row->parameter->file_order,
-                                           .instance = instance,
-                                           .row = i};
+                                           .instance = (int32_t)(n / each),
+                                           .row = i,
+                                           .matrix = n % each};
     }
     qsort(out, (size_t)count, sizeof *out, compare);
     return count;
@@ -95,7 +142,7 @@ int sw_stored_tensors(const struct sw_state *state, struct sw_stored_tensor **ou
 {
     size_t most = 1;
     for (int32_t i = 0; i < state->count; i++)
-        most += (size_t)state->row[i].stack;
+        most += (size_t)(state->row[i].stack * tensors_each(&state->row[i]));
     struct listed *listed = malloc(most * sizeof *listed);
     struct sw_stored_tensor *tensors = malloc(most * sizeof *tensors);
     if (listed == NULL || tensors == NULL) {
@@ -105,7 +152,7 @@ int sw_stored_tensors(const struct sw_state *state, struct sw_stored_tensor **ou
     }
     *count = list_rows(state, listed, err);
     for (int32_t i = 0; i < *count; i++)
-        tensors[i] = describe(state, listed[i].row, listed[i].instance);
+        tensors[i] = describe(state, listed[i].row, listed[i].instance, listed[i].matrix);
     free(listed);
     if (*count < 0) {
         free(tensors);

@@ -2,14 +2,17 @@
  * orientation that Hugging Face's files have.
  *
  * A projection that programs read as x W (wq, wk, wv, w_gate, w_up: [in, out]) is stored
- * transposed, [out, in], as torch.nn.Linear has it; the others as they are. The optimizer's moments
- * have their parameter's name, shape and orientation, in files of their own. Pure values. */
+ * transposed, [out, in], as torch.nn.Linear has it; the others as they are. A parameter of three
+ * dimensions is a stack of matrices (one for each expert), in files either one tensor of three
+ * dimensions or, where its name has a second number, one tensor for each matrix. The optimizer's
+ * moments have their parameter's name, shape and orientation, in files of their own. Pure values.
+ */
 #ifndef SW_CHECKPOINT_TENSORS_H
 #define SW_CHECKPOINT_TENSORS_H
 
 #include "core/ir/state_table.h"
 
-enum { SW_STORED_NAME_BYTES = 80 };
+enum { SW_STORED_NAME_BYTES = 80, SW_STORED_DIMS = 3 };
 
 enum sw_stored_group { SW_STORED_MODEL, SW_STORED_EXP_AVG, SW_STORED_EXP_AVG_SQ, SW_STORED_GROUPS };
 
@@ -24,16 +27,20 @@ enum sw_stored_dtype {
 size_t sw_stored_dtype_bytes(enum sw_stored_dtype dtype);
 const char *sw_stored_dtype_name(enum sw_stored_dtype dtype); /* "F32", as safetensors has it */
 
-/* One tensor of one layer. Which instance of which row it is, and where its bytes are. */
+/* One tensor of one layer: the instance of a row that it is, or is a part of, and its bytes' place.
+ */
 struct sw_stored_tensor {
     char name[SW_STORED_NAME_BYTES]; /* "model.layers.3.self_attn.q_proj.weight" */
     int32_t row, instance;           /* of the state */
     const char *tied; /* what files call a copy of it; NULL: there is none, or of a moment */
     enum sw_stored_group group;
     enum sw_stored_dtype dtype; /* in the file; may differ from the row's when loading */
-    uint8_t ndim;               /* 1 or 2 */
+    uint8_t ndim;               /* 1 to 3 */
     bool transposed;            /* size[] is the row's, exchanged */
-    int64_t size[2];            /* in the file, row-major; ndim 1: size[1] = 1 */
+    int64_t size[2];            /* of a matrix in the file, row-major; ndim 1: size[1] = 1 */
+    /* of a row that is a stack of matrices: the first that this tensor has, and their number, which
+     * is its leading dimension where ndim is 3; else 0 and 1 */
+    int64_t first_matrix, matrices;
     int64_t bytes;
     int32_t file;   /* of the placement */
     int64_t offset; /* of the first byte, in the file (not: behind its header) */
@@ -45,5 +52,16 @@ struct sw_stored_tensor {
  * memory; a parameter whose name has no counterpart. */
 int sw_stored_tensors(const struct sw_state *state, struct sw_stored_tensor **out, int32_t *count,
                       struct sw_error *err);
+
+/* The tensor's shape in its file; returns its number of dimensions. */
+uint8_t sw_stored_shape(const struct sw_stored_tensor *tensor, int64_t shape[SW_STORED_DIMS]);
+
+/* True if the first dimension of the tensor's row counts matrices, or vectors: the row is a stack.
+ */
+static inline bool sw_stored_is_of_stack(const struct sw_stored_tensor *tensor,
+                                         const struct sw_state_row *row)
+{
+    return tensor->ndim == SW_STORED_DIMS || tensor->ndim < row->ndim;
+}
 
 #endif

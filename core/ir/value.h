@@ -61,8 +61,10 @@ enum sw_layer_part {
  * the optimizer go by. Nobody else lists parameters. */
 enum sw_parameter_part { SW_BEFORE_LAYERS, SW_OF_LAYER, SW_BEHIND_LAYERS, SW_PARAMETER_PARTS };
 struct sw_parameter {
-    const char *name;   /* "wq" */
-    const char *stored; /* as Hugging Face's files call it; of a layer behind "model.layers.N." */
+    const char *name; /* "wq" */
+    /* as Hugging Face's files call it, of a layer behind "model.layers.N."; with '*' for the index
+     * in its first dimension (an expert's number) where each has a tensor */
+    const char *stored;
     uint8_t part;       /* enum sw_parameter_part */
     uint8_t file_order; /* among those of its part, in the order of transformers' modules */
     bool transposed;    /* in files, as torch.nn.Linear has it: outputs first; the others are so */

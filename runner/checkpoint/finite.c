@@ -22,16 +22,36 @@ static bool all_finite(enum sw_dtype dtype, const void *numbers, int64_t count)
     return others == 0;
 }
 
+/* The bytes of this rank's shard of an instance that are of that tensor: of the matrices of a stack
+ * that it has; else all. */
+static void find_bytes(const struct sw_executor *x, const struct sw_stored_tensor *t,
+                       const struct sw_state_row *row, int64_t *begin, int64_t *end)
+{
+    *begin = 0;
+    *end = row->instance_bytes;
+    if (!sw_stored_is_of_stack(t, row))
+        return;
+    const struct sw_comm *comm = sw_executor_comm(x);
+    const int64_t held = row->local[0], each = row->instance_bytes / held;
+    const int64_t first =
+        t->first_matrix - held * sw_axes_index(&comm->mesh, row->sharding.spec.dim[0], comm->rank);
+    const int64_t last = first + t->matrices;
+    *begin = each * (first < 0 ? 0 : first);
+    *end = each * (last > held ? held : last);
+}
+
 /* *finite: of this rank's part of one tensor; `buffer` [PIECE_BYTES] is for a device's memory. */
-static int look(struct sw_executor *x, const struct sw_state_row *row, int32_t instance,
-                void *buffer, bool *finite, struct sw_error *err)
+static int look(struct sw_executor *x, const struct sw_stored_tensor *t,
+                const struct sw_state_row *row, void *buffer, bool *finite, struct sw_error *err)
 {
     struct sw_device *device = sw_executor_device(x);
-    const char *from = sw_executor_state(x, row, instance);
+    const char *from = sw_executor_state(x, row, t->instance);
     const int64_t width = (int64_t)sw_dtype_bytes(row->dtype);
+    int64_t begin, end;
+    find_bytes(x, t, row, &begin, &end);
     *finite = true;
-    for (int64_t at = 0; at < row->instance_bytes && *finite; at += PIECE_BYTES) {
-        const int64_t left = row->instance_bytes - at;
+    for (int64_t at = begin; at < end && *finite; at += PIECE_BYTES) {
+        const int64_t left = end - at;
         const int64_t bytes = left < PIECE_BYTES ? left : PIECE_BYTES;
         if (!device->vtable->in_host_memory &&
             device->vtable->copy_out(device, buffer, from + at, (size_t)bytes) != 0)
@@ -62,7 +82,7 @@ int sw_check_finite_loaded(struct sw_executor *x, const struct sw_placement *pla
     for (int32_t i = 0; i < placement->tensor_count && status == 0; i++) {
         const struct sw_stored_tensor *t = &placement->tensor[i];
         bool finite = true;
-        status = look(x, telling(state, &state->row[t->row]), t->instance, buffer, &finite, err);
+        status = look(x, t, telling(state, &state->row[t->row]), buffer, &finite, err);
         if (!finite)
             status = sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = folder},
                                 "%s'%s' has numbers that are not finite (NaN or infinity); use %s",

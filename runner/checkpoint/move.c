@@ -51,7 +51,7 @@ static struct view view_of(const struct sw_mover *m, const struct sw_piece *piec
     const int64_t in_file = (int64_t)sw_stored_dtype_bytes(t->dtype);
     const int64_t in_state = (int64_t)sw_dtype_bytes(row->dtype);
     const bool line = t->ndim == 1; /* lies in one piece: a row, not a column */
-    const int64_t shard_columns = line ? 1 : row->local[1];
+    const int64_t shard_columns = line ? 1 : row->local[row->ndim - 1];
     struct view v = {.in_file = t->dtype, .in_state = stored(row->dtype), .quantized = row->dtype};
     v.transposed = t->transposed && !line;
     v.file_rows = line ? 1 : piece->size[0];

@@ -72,12 +72,12 @@ static int match(struct place *p, struct sw_stored_tensor *t, const struct sw_fo
                  is->dtype_name);
         return refuse(p, found->file, message);
     }
-    bool same = is->ndim == t->ndim;
-    for (int32_t i = 0; same && i < t->ndim; i++)
-        same = is->size[i] == t->size[i];
+    int64_t shape[SW_STORED_DIMS];
+    const uint8_t ndim = sw_stored_shape(t, shape);
+    const bool same = is->ndim == ndim && memcmp(is->size, shape, ndim * sizeof shape[0]) == 0;
     if (!same) {
         snprintf(message, sizeof message, "tensor '%s' has the shape %s, not %s", t->name,
-                 write_shape(is->size, is->ndim, was), write_shape(t->size, t->ndim, wanted));
+                 write_shape(is->size, is->ndim, was), write_shape(shape, ndim, wanted));
         return refuse(p, found->file, message);
     }
     t->dtype = is->dtype;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/programs/program_set.h"
+#include "tests/support/stacks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +37,10 @@ static int below(uint64_t *state, int n)
 /* ---- Elements ---- */
 
 /* Values are bits. Narrow ones are numbers of 16 bits (BF16), whatever dtype they are stored as. */
-static uint64_t element(const struct sw_state_row *row, int32_t instance, int64_t i, int64_t j,
+static uint64_t element(const struct sw_state_row *row, int32_t instance, int64_t index,
                         bool narrow, size_t width)
 {
-    uint64_t key = (uint64_t)instance << 48 ^ (uint64_t)(i << 24) ^ (uint64_t)j;
+    uint64_t key = (uint64_t)instance << 48 ^ (uint64_t)index;
     for (const char *c = row->name; *c != '\0'; c++)
         key = mix(key + (uint64_t)*c);
     const uint64_t bits = mix(key);
@@ -65,19 +66,18 @@ static void each_element(struct world *w, int32_t rank,
     for (int32_t r = 0; r < w->set->state.count; r++) {
         const struct sw_state_row *row = &w->set->state.row[r];
         const size_t width = sw_dtype_bytes(row->dtype);
-        const int64_t columns = row->ndim == 2 ? row->local[1] : 1;
-        int64_t offset[SW_MAX_DIMS] = {0};
+        int64_t offset[SW_MAX_DIMS] = {0}, elems = 1;
         sw_shard_offset(&w->options.mesh, &row->sharding.spec, row->padded, rank, offset);
-        const int64_t own_rows = sw_shard_owned(row->size[0], offset[0], row->local[0]);
-        const int64_t own_columns =
-            row->ndim == 2 ? sw_shard_owned(row->size[1], offset[1], columns) : 1;
+        for (uint8_t d = 0; d < row->ndim; d++)
+            elems *= row->local[d];
         for (int32_t instance = 0; instance < row->stack; instance++)
-            for (int64_t i = 0; i < own_rows; i++)
-                for (int64_t j = 0; j < own_columns; j++)
+            for (int64_t i = 0; i < elems; i++) {
+                const int64_t index = sw_test_in_shard(row, offset, i);
+                if (index >= 0)
                     visit(w->shard[rank] + row->offset + instance * row->instance_bytes +
-                              (i * columns + j) * (int64_t)width,
-                          element(row, instance, offset[0] + i, offset[1] + j, w->narrow, width),
-                          width);
+                              i * (int64_t)width,
+                          element(row, instance, index, w->narrow, width), width);
+            }
     }
 }
 
@@ -156,12 +156,10 @@ static void fill_image(const struct world *w, const struct sw_placement *p, stru
         const struct sw_state_row *row = &w->set->state.row[tensor->row];
         const size_t width = sw_stored_dtype_bytes(tensor->dtype);
         unsigned char *at = image->file[tensor->file] + tensor->offset;
-        for (int64_t i = 0; i < tensor->size[0]; i++)
-            for (int64_t j = 0; j < tensor->size[1]; j++, at += width)
-                put(at,
-                    tensor->transposed ? element(row, tensor->instance, j, i, w->narrow, width)
-                                       : element(row, tensor->instance, i, j, w->narrow, width),
-                    width);
+        for (int64_t i = 0; i < sw_test_tensor_elems(tensor); i++, at += width)
+            put(at,
+                element(row, tensor->instance, sw_test_in_file(row, tensor, i), w->narrow, width),
+                width);
     }
 }
 
@@ -213,10 +211,13 @@ static void locate(const struct side *s, const struct sw_piece *piece, int64_t i
 {
     const struct sw_stored_tensor *t = &s->x->placement->tensor[piece->tensor];
     const struct sw_state_row *row = &s->x->state->row[t->row];
-    const int64_t columns = row->ndim == 2 ? row->local[1] : 1;
+    const bool vector = t->ndim == 1;
+    const int64_t columns = vector ? 1 : row->local[row->ndim - 1];
     const int64_t fi = piece->start[0] + (t->transposed ? j : i),
                   fj = piece->start[1] + (t->transposed ? i : j);
-    assert_true(piece->local[0] + i < row->local[0] && piece->local[1] + j < columns);
+    assert_true((piece->local[0] + i) * columns + piece->local[1] + j <
+                row->instance_bytes / (int64_t)sw_dtype_bytes(row->dtype));
+    assert_true(piece->local[1] + j < columns);
     assert_true(fi < t->size[0] && fj < t->size[1]);
     *in_shard = s->shard + row->offset + t->instance * row->instance_bytes +
                 ((piece->local[0] + i) * columns + piece->local[1] + j) *
@@ -451,7 +452,7 @@ static struct sw_placement foreign(uint64_t *rng, const struct world *w)
         file->bytes += below(rng, 3) == 0 ? below(rng, 40) : 0;
         if (below(rng, 2) == 0)
             t->dtype = t->dtype == SW_STORED_F32 ? SW_STORED_BF16 : SW_STORED_F32;
-        t->bytes = t->size[0] * t->size[1] * (int64_t)sw_stored_dtype_bytes(t->dtype);
+        t->bytes = sw_test_tensor_elems(t) * (int64_t)sw_stored_dtype_bytes(t->dtype);
         t->file = p.file_count - 1;
         t->offset = file->bytes;
         file->bytes += t->bytes + (below(rng, 8) == 0 ? below(rng, 200) : 0);
@@ -543,6 +544,7 @@ static void test_every_mesh(void **state)
     (void)state;
     struct list list = {.count = 0};
     uint64_t rng = 12;
+    int32_t stacked = 0;
     for (int32_t ranks = 1; ranks <= MAX_RANKS; ranks++)
         sw_mesh_enumerate(ranks, add_mesh, &list);
     for (int32_t trial = 0; trial < 3 * list.count; trial++) {
@@ -551,7 +553,10 @@ static void test_every_mesh(void **state)
         choose_mesh(&rng, &list, trial, &o);
         choose_mesh(&rng, &list, below(&rng, list.count), &other);
         struct world from = make_world(&o, narrow), to = make_world(&other, narrow);
+        struct sw_test_stacks stacks = {.count = 0};
         struct sw_placement p;
+        if (trial % 3 == 2)
+            stacked += sw_test_stack((uint64_t)trial, &from.set->state, &to.set->state, &stacks);
         assert_int_equal(sw_placement_make(&from.set->state, from.ranks, &p, NULL), 0);
         check_dealing(&p);
         deal(&rng, &p, from.ranks);
@@ -562,6 +567,7 @@ static void test_every_mesh(void **state)
         free_world(&from);
         free_world(&to);
     }
+    assert_true(stacked > list.count / 2); /* of a third of the trials, some parameters */
 }
 
 static void test_files_of_others(void **state)
@@ -575,6 +581,9 @@ static void test_files_of_others(void **state)
         struct sw_program_options o = random_model(&rng);
         choose_mesh(&rng, &list, trial, &o);
         struct world w = make_world(&o, true);
+        struct sw_test_stacks stacks = {.count = 0};
+        if (trial % 3 == 2)
+            sw_test_stack((uint64_t)trial, &w.set->state, &w.set->state, &stacks);
         struct sw_placement p = foreign(&rng, &w);
         deal(&rng, &p, w.ranks);
         load(&w, &p, chunk_bytes(&rng), false);

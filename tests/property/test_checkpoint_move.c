@@ -12,6 +12,7 @@
 #include "runner/checkpoint/move.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/staged.h"
+#include "tests/support/stacks.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -46,9 +47,9 @@ static int below(uint64_t *state, int n)
 /* ---- Elements ---- */
 
 /* Of an instance of a row: any bits; or an integer that every dtype has. */
-static uint64_t element(const struct sw_state_row *row, int32_t instance, int64_t i, int64_t j)
+static uint64_t element(const struct sw_state_row *row, int32_t instance, int64_t index)
 {
-    uint64_t key = (uint64_t)instance << 48 ^ (uint64_t)(i << 24) ^ (uint64_t)j;
+    uint64_t key = (uint64_t)instance << 48 ^ (uint64_t)index;
     for (const char *c = row->name; *c != '\0'; c++)
         key = mix(key + (uint64_t)*c);
     return mix(key);
@@ -171,7 +172,8 @@ static float scale_of(const struct sw_state_row *matrix, int32_t instance, int64
     const bool columns = matrix->parameter->transposed;
     double most = 0;
     for (int64_t i = 0; i < matrix->size[columns ? 0 : 1]; i++) {
-        const uint64_t bits = element(matrix, instance, columns ? i : output, columns ? output : i);
+        const uint64_t bits = element(
+            matrix, instance, (columns ? i : output) * matrix->size[1] + (columns ? output : i));
         most = fmax(most, fabs(integer_of(bits)));
     }
     return (float)(most / (matrix->dtype == SW_E4M3 ? 448 : 127));
@@ -188,17 +190,19 @@ static uint8_t e4m3_of(double q)
     return (uint8_t)((signbit(q) ? 0x80 : 0) + (int)code);
 }
 
-/* Element (i, j) of a row in 8 bits, or i of its scales. */
+/* That element of a row in 8 bits, or of its scales. */
 static void write_quantized(const struct sw_state *state, const struct sw_state_row *row,
-                            int32_t instance, int64_t i, int64_t j, unsigned char out[WIDEST])
+                            int32_t instance, int64_t index, unsigned char out[WIDEST])
 {
     const struct sw_state_row *matrix = row;
     for (int32_t r = 0; row->scales && r < state->count; r++)
         if (state->row[r].parameter == row->parameter && !state->row[r].scales)
             matrix = &state->row[r];
-    const float scale =
-        scale_of(matrix, instance, row->scales || !row->parameter->transposed ? i : j);
-    const double q = integer_of(element(matrix, instance, i, j)) / (double)scale;
+    const int64_t output = row->scales                   ? index
+                           : !row->parameter->transposed ? index / matrix->size[1]
+                                                         : index % matrix->size[1];
+    const float scale = scale_of(matrix, instance, output);
+    const double q = integer_of(element(matrix, instance, index)) / (double)scale;
     if (row->scales)
         memcpy(out, &scale, sizeof scale);
     else
@@ -213,28 +217,23 @@ static int shard(const struct job *job, int32_t rank, bool compare, unsigned cha
 {
     for (int32_t r = 0; r < job->set->state.count; r++) {
         const struct sw_state_row *row = &job->set->state.row[r];
-        const int64_t columns = row->ndim == 2 ? row->local[1] : 1;
         bool stored_somewhere = false;
         for (int32_t t = 0; t < job->placement->tensor_count; t++)
             stored_somewhere = stored_somewhere || job->placement->tensor[t].row == r;
         stored_somewhere = stored_somewhere || row->scales;
         int64_t first[SW_MAX_DIMS] = {0};
         sw_shard_offset(&job->options.mesh, &row->sharding.spec, row->padded, rank, first);
-        const int64_t own_rows = sw_shard_owned(row->size[0], first[0], row->local[0]);
-        const int64_t own_columns =
-            row->ndim == 2 ? sw_shard_owned(row->size[1], first[1], columns) : 1;
+        const int64_t elems = row->instance_bytes / (int64_t)sw_dtype_bytes(row->dtype);
         for (int32_t n = 0; n < row->stack; n++) {
             unsigned char *at = state + row->offset + n * row->instance_bytes, wanted[WIDEST];
-            for (int64_t i = 0; i < row->local[0] * columns; i++) {
+            for (int64_t i = 0; i < elems; i++) {
                 size_t width = sw_dtype_bytes(row->dtype);
-                const bool own = i / columns < own_rows && i % columns < own_columns;
-                if (own && (sw_has_scales(row->dtype) || row->scales))
-                    write_quantized(&job->set->state, row, n, first[0] + i / columns,
-                                    first[1] + i % columns, wanted);
-                else if (own)
-                    (void)write_element(
-                        element(row, n, first[0] + i / columns, first[1] + i % columns),
-                        job->integer, stored(row->dtype), wanted);
+                const int64_t index = sw_test_in_shard(row, first, i);
+                if (index >= 0 && (sw_has_scales(row->dtype) || row->scales))
+                    write_quantized(&job->set->state, row, n, index, wanted);
+                else if (index >= 0)
+                    (void)write_element(element(row, n, index), job->integer, stored(row->dtype),
+                                        wanted);
                 else /* padding is zero and stays so */
                     memset(wanted, 0, width);
                 if (!compare)
@@ -376,11 +375,9 @@ static int make_files(struct job *job, struct sw_error *err)
         if (job->file[tensor->file] == NULL)
             break;
         unsigned char *at = job->file[tensor->file] + tensor->offset;
-        for (int64_t i = 0; i < tensor->size[0]; i++)
-            for (int64_t j = 0; j < tensor->size[1]; j++)
-                at += write_element(tensor->transposed ? element(row, tensor->instance, j, i)
-                                                       : element(row, tensor->instance, i, j),
-                                    job->integer, tensor->dtype, at);
+        for (int64_t i = 0; i < sw_test_tensor_elems(tensor); i++)
+            at += write_element(element(row, tensor->instance, sw_test_in_file(row, tensor, i)),
+                                job->integer, tensor->dtype, at);
     }
     for (int32_t f = 0; job->file != NULL && f < p->file_count; f++)
         if (job->file[f] == NULL)
@@ -483,7 +480,7 @@ static int foreign(uint64_t *rng, const struct sw_state *state, struct sw_placem
         }
         file->bytes += below(rng, 3) == 0 ? below(rng, 40) : 0;
         t->dtype = (enum sw_stored_dtype)below(rng, SW_STORED_DTYPES);
-        t->bytes = t->size[0] * t->size[1] * (int64_t)sw_stored_dtype_bytes(t->dtype);
+        t->bytes = sw_test_tensor_elems(t) * (int64_t)sw_stored_dtype_bytes(t->dtype);
         t->file = p->file_count - 1;
         t->offset = file->bytes;
         file->bytes += t->bytes + (below(rng, 8) == 0 ? below(rng, 200) : 0);
@@ -569,7 +566,8 @@ static int try(uint64_t *rng, int32_t from_ranks, int32_t to_ranks, int device,
 {
     struct sw_placement p = {0};
     struct job save = {.placement = &p, .far = device > 0, .queued = device == 2}, load = save;
-    const bool others = below(rng, 2);
+    struct sw_test_stacks stacks = {.count = 0};
+    const bool others = below(rng, 2), stacked = below(rng, 2);
     int result = -1;
     save.options = load.options = random_model(rng);
     choose_mesh(rng, from_ranks, &save.options);
@@ -578,6 +576,8 @@ static int try(uint64_t *rng, int32_t from_ranks, int32_t to_ranks, int device,
     load.integer = others;
     if (make_set(&save, below(rng, 2), err) != 0 || make_set(&load, below(rng, 2), err) != 0)
         goto out;
+    if (stacked)
+        sw_test_stack(mix(*rng), &save.set->state, &load.set->state, &stacks);
     if (!others && (sw_placement_make(&save.set->state, from_ranks, &p, err) != 0 ||
                     deal_and_run(rng, &save, err) != 0))
         goto out;

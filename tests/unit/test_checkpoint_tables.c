@@ -164,6 +164,60 @@ static void test_tied_layers(void **state)
     sw_program_set_free(set);
 }
 
+/* Experts are a dimension of the state; files have a tensor for each, or all in one. */
+static void test_stacks(void **state)
+{
+    (void)state;
+    static const struct sw_parameter each = {.name = "w_gate",
+                                             .stored = "mlp.experts.*.gate_proj.weight",
+                                             .part = SW_OF_LAYER,
+                                             .file_order = 1,
+                                             .transposed = true};
+    static const struct sw_parameter bias = {.name = "b_gate",
+                                             .stored = "mlp.experts.*.gate_proj.bias",
+                                             .part = SW_OF_LAYER,
+                                             .file_order = 2};
+    static const struct sw_parameter all = {
+        .name = "w_down", .stored = "mlp.experts.down_proj", .part = SW_OF_LAYER, .file_order = 3};
+    static const char *const names[] = {"model.layers.0.mlp.experts.0.gate_proj.weight",
+                                        "model.layers.0.mlp.experts.1.gate_proj.weight",
+                                        "model.layers.0.mlp.experts.0.gate_proj.bias",
+                                        "model.layers.0.mlp.experts.1.gate_proj.bias",
+                                        "model.layers.0.mlp.experts.down_proj",
+                                        "model.layers.1.mlp.experts.0.gate_proj.weight"};
+    static const int64_t shapes[][SW_STORED_DIMS] = {{5, 3}, {5, 3}, {5}, {5}, {2, 5, 3}, {5, 3}};
+    static const uint8_t ndim[] = {2, 2, 1, 1, 3, 2};
+    struct sw_state_row rows[3];
+    memset(rows, 0, sizeof rows);
+    for (int i = 0; i < 3; i++) {
+        rows[i] = (struct sw_state_row){.role = SW_ROLE_PARAMETER,
+                                        .parameter = i == 0   ? &each
+                                                     : i == 1 ? &bias
+                                                              : &all,
+                                        .ndim = i == 1 ? 2 : 3,
+                                        .size = {2, i == 0 ? 3 : 5, i == 0 ? 5 : 3},
+                                        .stack = 2};
+    }
+    const struct sw_state s = {.row = rows, .count = 3};
+    struct tensors t;
+    struct sw_error err = {0};
+    assert_int_equal(sw_stored_tensors(&s, &t.at, &t.count, NULL), 0);
+    assert_int_equal(t.count, 2 * (2 + 2 + 1));
+    for (int32_t i = 0; i < 6; i++) {
+        int64_t shape[SW_STORED_DIMS], elems = 1;
+        assert_string_equal(t.at[i].name, names[i]);
+        assert_int_equal(sw_stored_shape(&t.at[i], shape), ndim[i]);
+        for (int d = 0; d < ndim[i]; d++) {
+            assert_int_equal(shape[d], shapes[i][d]);
+            elems *= shape[d];
+        }
+        assert_int_equal(t.at[i].bytes, elems * 4);
+    }
+    free(t.at);
+    rows[2].dtype = SW_I8; /* scales have one dimension */
+    assert_int_equal(sw_stored_tensors(&s, &t.at, &t.count, &err), -1);
+}
+
 static void test_dtypes(void **state)
 {
     (void)state;
@@ -444,10 +498,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),       cmocka_unit_test(test_tied_layers),
-        cmocka_unit_test(test_dtypes),      cmocka_unit_test(test_header),
-        cmocka_unit_test(test_huge),        cmocka_unit_test(test_few_files),
-        cmocka_unit_test(test_slices),      cmocka_unit_test(test_chunk_bytes),
-        cmocka_unit_test(test_unknown_row), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_stacks),      cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_header),      cmocka_unit_test(test_huge),
+        cmocka_unit_test(test_few_files),   cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_chunk_bytes), cmocka_unit_test(test_unknown_row),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Model directories, whoever wrote them: what is found in them, and every refusal with its text. */
 #include "core/models/parameters.h"
 #include "runner/checkpoint/model_index.h"
+#include "tests/support/stacks.h"
 #include "tests/unit/model_folder_support.h"
 
 #define INDEX "model.safetensors.index.json"
@@ -62,10 +63,13 @@ static void expect_unplaced(const char *name, const struct sw_program_set *set, 
 static void checkpoint_is_found(void **state)
 {
     (void)state;
-    for (int tied = 0; tied < 2; tied++) {
-        struct sw_program_options options = small_options(tied != 0);
+    for (int i = 0; i < 4; i++) {
+        struct sw_program_options options = small_options(i % 2 != 0);
         struct sw_program_set *set = make_set(&options);
+        struct sw_test_stacks stacks = {.count = 0};
         struct sw_placement made, found;
+        if (i / 2 > 0) /* parameters of three dimensions, too */
+            assert_true(sw_test_stack(i, &set->state, &set->state, &stacks) > 2);
         struct sw_stored_tensor copy;
         put_checkpoint("good", &options, set, &made);
         struct sw_model_folder f = open_good("good", true);
@@ -77,10 +81,10 @@ static void checkpoint_is_found(void **state)
         assert_int_equal(copy.file, -1);
         assert_int_equal(found.file_count, made.file_count);
         assert_int_equal(found.tensor_count, made.tensor_count);
-        for (int32_t i = 0; i < made.file_count; i++)
-            assert_memory_equal(&found.file[i], &made.file[i], sizeof made.file[i]);
-        for (int32_t i = 0; i < made.tensor_count; i++)
-            assert_memory_equal(&found.tensor[i], &made.tensor[i], sizeof made.tensor[i]);
+        for (int32_t n = 0; n < made.file_count; n++)
+            assert_memory_equal(&found.file[n], &made.file[n], sizeof made.file[n]);
+        for (int32_t n = 0; n < made.tensor_count; n++)
+            assert_memory_equal(&found.tensor[n], &made.tensor[n], sizeof made.tensor[n]);
         assert_int_equal(sw_placement_deal(&found, 3, NULL), 0);
         sw_placement_free(&found);
         /* without the optimizer, whether it was opened or not */
