@@ -43,10 +43,9 @@ struct clocks {
 };
 
 /* How the groups over a set of axes lie on the links. */
-struct spans {
-    int32_t count; /* 0: not known */
-    const struct sw_span *of;
-    struct sw_span one;
+struct route {
+    bool known;
+    struct sw_span span;
     uint8_t idle_known;             /* a bit for each collective: */
     double idle[SW_ALL_TO_ALL + 1]; /* seconds of one without a byte */
 };
@@ -61,92 +60,36 @@ struct pricing {
     struct flight
         *flight; /* [flights], in their order: what ended before compute came is dropped */
     int32_t flights, flight_capacity;
-    const struct sw_cost_ideal *ideal; /* NULL: what it takes */
-    struct sw_span *ideal_spans; /* [AXIS_SETS, SW_MAX_SPANS]: where no other price shares them */
-    bool failed;                 /* no memory for them */
+    bool failed; /* no memory for them */
     struct clocks now;
     double contention;
     sw_axis_set splits;              /* axes of more than one rank */
     bool ahead[SW_COST_MAX_REGIONS]; /* some ops of the region are */
     struct sw_cost *out;
     const struct sw_cost_observer *observer; /* NULL: none */
-    struct spans spans[AXIS_SETS];           /* from here on most is never looked at */
+    struct route route[AXIS_SETS];           /* from here on most is never looked at */
     struct flight few[FEW_FLIGHTS];          /* as long as they are enough */
 };
 
-/* In all orders of the axes, for which other prices may have asked. */
-static void find_all(struct pricing *c, struct sw_axes axes, struct spans *out)
+/* How the groups over these axes lie on the links. */
+static struct route *route_of(struct pricing *c, struct sw_axes axes)
 {
-    struct sw_cost_shared *shared = c->known->shared;
-    const sw_axis_set set = sw_axes_set(axes);
-    if (shared == NULL) {
-        struct sw_span *list = c->ideal_spans + (size_t)set * SW_MAX_SPANS;
-        out->of = list;
-        out->count = sw_links_spans(c->cluster, &c->p->mesh, axes, list);
-        return;
-    }
-    if (shared->cluster != c->cluster ||
-        memcmp(shared->mesh, c->p->mesh.size, sizeof shared->mesh) != 0) {
-        for (int32_t i = 0; i < AXIS_SETS; i++)
-            shared->spans[i].count = 0;
-        shared->cluster = c->cluster;
-        memcpy(shared->mesh, c->p->mesh.size, sizeof shared->mesh);
-    }
-    struct sw_cost_spans *known = &shared->spans[set];
-    if (known->count == 0)
-        known->count = sw_links_spans(c->cluster, &c->p->mesh, axes, known->of);
-    out->count = known->count;
-    out->of = known->of;
-}
-
-/* As it lies, or in an ideal step as it may. */
-static const struct spans *spans_of(struct pricing *c, struct sw_axes axes)
-{
-    const sw_axis_set set = sw_axes_set(axes);
-    struct spans *spans = &c->spans[set];
-    if (spans->count > 0)
-        return spans;
-    if (c->ideal == NULL) {
-        sw_links_span(c->cluster, &c->p->mesh, axes, &spans->one);
-        spans->count = 1;
-        spans->of = &spans->one;
-    } else if (c->ideal->order_count == 0) {
-        find_all(c, axes, spans);
-    } else {
-        struct sw_span *list = c->ideal_spans + (size_t)set * SW_MAX_SPANS;
-        spans->count =
-            sw_links_spans_in(c->cluster, c->ideal->orders, c->ideal->order_count, axes, list);
-        spans->of = list;
-    }
-    return spans;
+    struct route *route = &c->route[sw_axes_set(axes)];
+    if (!route->known)
+        sw_links_span(c->cluster, &c->p->mesh, axes, &route->span);
+    route->known = true;
+    return route;
 }
 
 static const struct sw_span *span_of(struct pricing *c, struct sw_axes axes)
 {
-    return spans_of(c, axes)->of;
+    return &route_of(c, axes)->span;
 }
 
-/* Seconds of a collective on the best of its spans. */
-static double link_seconds(struct pricing *c, struct sw_axes axes, enum sw_collective kind,
-                           double bytes)
-{
-    const struct spans *spans = spans_of(c, axes);
-    double least = INFINITY;
-    for (int32_t i = 0; i < spans->count; i++) {
-        const struct sw_span *span = &spans->of[i];
-        const double seconds = sw_links_seconds(c->cluster, span, kind, bytes);
-        least = seconds < least ? seconds : least;
-    }
-    return least;
-}
-
-/* A ring: whose place on the links is known, or in an ideal step the best of some. */
 static void time_ring(struct pricing *c, const struct sw_op *op, double bytes, struct timing *t)
 {
-    const struct spans *spans = spans_of(c, op->axes);
-    const struct sw_ring_route route = {spans->of, spans->count, c->ideal != NULL};
     struct sw_ring_timing ring;
-    sw_ring_time_op(c->cluster, c->p, op, &route, t->compute, bytes, &ring);
+    sw_ring_time_op(c->cluster, c->p, op, span_of(c, op->axes), t->compute, bytes, &ring);
     t->axes = sw_axes_set(op->axes);
     t->compute = ring.seconds;
     t->inside = ring.inside;
@@ -211,25 +154,14 @@ static void time_collective(struct pricing *c, const struct sw_op *op, struct sw
     const double messages =
         sw_accelerator_message_seconds(&c->cluster->accelerator, sent->messages);
     const enum sw_collective kind = sw_op_collective(op->kind);
-    t->communication = link_seconds(c, axes, kind, sent->bytes) + messages;
-    if (c->ideal != NULL) /* nobody asks for the rest */
-        return;
-    struct spans *spans = &c->spans[sw_axes_set(axes)];
-    if (!(spans->idle_known >> kind & 1u))
-        spans->idle[kind] = link_seconds(c, axes, kind, 0);
-    spans->idle_known |= (uint8_t)(1u << kind);
-    const double idle = spans->idle[kind];
+    struct route *route = route_of(c, axes);
+    t->communication = sw_links_seconds(c->cluster, &route->span, kind, sent->bytes) + messages;
+    if (!(route->idle_known >> kind & 1u))
+        route->idle[kind] = sw_links_seconds(c->cluster, &route->span, kind, 0);
+    route->idle_known |= (uint8_t)(1u << kind);
+    const double idle = route->idle[kind];
     t->latency = idle + messages;
     t->copying = copying_seconds(c, axes, t->communication, idle);
-}
-
-/* Whether a step of the batch alone has no such collective: one over dp or fsdp, and one of weights
- * where fsdp would make its groups larger and quicker, which is so where nodes of six cut eight
- * ranks and hold four parts of 24, whose ports they share. */
-static bool is_left_out(const struct pricing *c, const struct sw_cost_step *step, sw_axis_set axes)
-{
-    return axes & (1u << SW_DP | 1u << SW_FSDP) ||
-           (!step->of_batch && sw_links_cut_neighbours(c->cluster, &c->p->mesh, axes));
 }
 
 /* Those alike take as long. */
@@ -239,14 +171,12 @@ static void look_at_collective(struct pricing *c, int32_t i, const struct sw_reg
     const struct sw_cost_step *step = &c->known->step[i];
     struct timing *t = &c->timing[step->first_equal];
     t->axes = step->axes & c->splits;
-    if (t->axes == 0 ||
-        (c->ideal != NULL && c->ideal->batch_alone && is_left_out(c, step, t->axes)))
+    if (t->axes == 0)
         return;
     if (step->first_equal == i && sw_traffic_at(walk, region, &c->p->ops[i]))
         time_collective(c, &c->p->ops[i], walk->axes, &walk->sent, t);
     const double calls = sw_walk_times(c->p, region, step->when);
-    if (c->ideal == NULL)
-        count_bytes(c, t->axes, calls, c->known->sent[step->first_equal].bytes);
+    count_bytes(c, t->axes, calls, c->known->sent[step->first_equal].bytes);
     count_alone(c, step->of_weights, calls, t);
 }
 
@@ -256,8 +186,6 @@ static void look_at_compute(struct pricing *c, int32_t i, const struct sw_region
     const struct sw_cost_step *step = &c->known->step[i];
     const struct sw_op *op = &c->p->ops[i];
     struct timing *t = &c->timing[i];
-    if (c->ideal != NULL && c->ideal->batch_alone && !step->of_batch)
-        return;
     t->compute = sw_cost_known_seconds(c->known, c->p, i, c->cluster, c->workload);
     if (!step->talks || !sw_traffic_at(walk, region, op))
         return;
@@ -268,12 +196,10 @@ static void look_at_compute(struct pricing *c, int32_t i, const struct sw_region
         t->compute += t->inside;
     } else {
         time_ring(c, op, walk->sent.bytes, t);
-        if (c->ideal == NULL)
-            sw_ring_check(c->cluster, c->p, op, span_of(c, op->axes), c->out);
+        sw_ring_check(c->cluster, c->p, op, span_of(c, op->axes), c->out);
     }
     t->talks = t->inside > 0 || t->hop > 0;
-    if (c->ideal == NULL)
-        count_bytes(c, sw_axes_set(walk->axes), walk->calls, walk->sent.bytes);
+    count_bytes(c, sw_axes_set(walk->axes), walk->calls, walk->sent.bytes);
 }
 
 static void time_ops(struct pricing *c)
@@ -616,28 +542,25 @@ int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_clust
 }
 
 /* With room for all that a price looks at, in one piece. NULL: no memory. */
-static struct pricing *pricing_new(const struct sw_program *program, struct sw_cost_known *known,
-                                   const struct sw_cost_ideal *ideal)
+static struct pricing *pricing_new(const struct sw_program *program, struct sw_cost_known *known)
 {
     const size_t timings = ((size_t)program->op_count + 1) * sizeof(struct timing);
     const size_t done = ((size_t)known->ends + 1) * sizeof(double);
-    const bool lists = ideal != NULL && (known->shared == NULL || ideal->order_count > 0);
-    const size_t spans = lists ? (size_t)AXIS_SETS * SW_MAX_SPANS * sizeof(struct sw_span) : 0;
-    struct pricing *c = malloc(sizeof *c + timings + done + spans);
+    struct pricing *c = malloc(sizeof *c + timings + done);
     if (c == NULL)
         return NULL;
-    memset(c, 0, offsetof(struct pricing, spans));
-    for (int32_t i = 0; i < AXIS_SETS; i++)
-        c->spans[i].count = c->spans[i].idle_known = 0;
+    memset(c, 0, offsetof(struct pricing, route));
+    for (int32_t i = 0; i < AXIS_SETS; i++) {
+        c->route[i].known = false;
+        c->route[i].idle_known = 0;
+    }
     c->timing = (struct timing *)(void *)(c + 1);
     c->done = (double *)(void *)((char *)(c + 1) + timings);
     memset(c->done, 0, done);
-    c->ideal_spans = (struct sw_span *)(void *)((char *)(c + 1) + timings + done);
     c->flight = c->few;
     c->flight_capacity = FEW_FLIGHTS;
     c->p = program;
     c->known = known;
-    c->ideal = ideal;
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         c->splits |= (sw_axis_set)(program->mesh.size[a] > 1 ? 1u << a : 0);
     return c;
@@ -645,15 +568,14 @@ static struct pricing *pricing_new(const struct sw_program *program, struct sw_c
 
 static int price(const struct sw_program *program, const struct sw_cluster_config *cluster,
                  const struct sw_workload *workload, struct sw_cost_known *known,
-                 const struct sw_cost_ideal *ideal, const struct sw_cost_observer *observer,
-                 struct sw_cost *out, struct sw_error *err)
+                 const struct sw_cost_observer *observer, struct sw_cost *out, struct sw_error *err)
 {
     int status = -1;
     memset(out, 0, sizeof *out);
     if (program->region_count > SW_COST_MAX_REGIONS)
         return sw_fail(err, SW_ENVIRONMENT, "a program of %d regions cannot be priced",
                        program->region_count);
-    struct pricing *c = pricing_new(program, known, ideal);
+    struct pricing *c = pricing_new(program, known);
     if (c == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
     c->cluster = cluster;
@@ -671,8 +593,7 @@ static int price(const struct sw_program *program, const struct sw_cluster_confi
         goto out;
     }
     out->step_seconds = c->now.compute;
-    if (ideal == NULL)
-        tell_profile(out, cluster, program);
+    tell_profile(out, cluster, program);
     out->compute_seconds = c->now.busy;
     memcpy(out->exposed_seconds, c->now.exposed, sizeof out->exposed_seconds);
     out->parts.weights = c->now.work[SW_WORK_WEIGHTS];
@@ -692,14 +613,7 @@ int sw_cost_price_known(const struct sw_program *program, const struct sw_cluste
                         struct sw_cost *out, struct sw_error *err)
 {
     sw_cost_known_meets(known, workload);
-    return price(program, cluster, workload, known, NULL, NULL, out, err);
-}
-
-int sw_cost_price_ideal(const struct sw_program *program, const struct sw_cluster_config *cluster,
-                        const struct sw_cost_ideal *ideal, struct sw_cost_known *known,
-                        struct sw_cost *out, struct sw_error *err)
-{
-    return price(program, cluster, NULL, known, ideal, NULL, out, err);
+    return price(program, cluster, workload, known, NULL, out, err);
 }
 
 int sw_cost_trace(const struct sw_program *program, const struct sw_cluster_config *cluster,
@@ -709,7 +623,7 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_cluster_conf
     struct sw_cost_known known;
     if (sw_cost_known_make(program, &known, err) != 0)
         return -1;
-    const int status = price(program, cluster, workload, &known, NULL, observer, out, err);
+    const int status = price(program, cluster, workload, &known, observer, out, err);
     sw_cost_known_free(&known);
     return status;
 }

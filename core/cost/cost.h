@@ -92,22 +92,15 @@ struct sw_cost_step {
     bool of_weights;     /* a collective that reads a parameter */
 };
 
-/* What prices of several programs on one cluster have in common, whatever programs: the seconds of
- * the products that were met last, and how the groups of the last mesh lie on the links in all
- * orders of its axes. All zero at first. */
-enum { SW_COST_PRODUCTS = 256, SW_COST_AXIS_SETS = 1 << SW_AXIS_COUNT };
+/* Shared by prices of several programs on one cluster: the seconds of the products that were met
+ * last. All zero at first. */
+enum { SW_COST_PRODUCTS = 256 };
 struct sw_cost_shared {
     struct sw_cost_product {
         struct sw_product size; /* m 0: nothing yet */
         enum sw_dtype dtype;
         double step_bytes, seconds;
     } product[SW_COST_PRODUCTS];
-    const struct sw_cluster_config *cluster;
-    int32_t mesh[SW_AXIS_COUNT]; /* sizes of the axes */
-    struct sw_cost_spans {
-        int32_t count; /* 0: not known */
-        struct sw_span of[SW_MAX_SPANS];
-    } spans[SW_COST_AXIS_SETS];
 };
 
 /* What several prices of a program have in common. seconds and sent follow from its sizes, the
@@ -144,24 +137,6 @@ double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_progra
 int sw_cost_price_known(const struct sw_program *program, const struct sw_cluster_config *cluster,
                         const struct sw_workload *workload, struct sw_cost_known *known,
                         struct sw_cost *out, struct sw_error *err);
-/* A step without some of what it takes: no slower than sw_cost_price_known of the same program on
- * any order of the mesh's axes, for each collective lies on the links as well as in any of them,
- * nor than that with a ring there made of inner rings, each in the fastest link domain. Of *out
- * there are the seconds, what of them is exposed, and parts.gathers, reduces and waiting.
- */
-struct sw_cost_ideal {
-    bool batch_alone; /* no op counts that touches nothing of the batch, no collective over dp or
-                         fsdp, and none that a larger fsdp may make quicker: no more then than
-                         however these share their product */
-    /* [order_count] orders of the mesh's axes, SW_MAX_SPANS at most, in the best of which each
-     * collective lies; 0: in the best of all */
-    const struct sw_mesh *orders;
-    int32_t order_count;
-};
-int sw_cost_price_ideal(const struct sw_program *program, const struct sw_cluster_config *cluster,
-                        const struct sw_cost_ideal *ideal, struct sw_cost_known *known,
-                        struct sw_cost *out, struct sw_error *err);
-
 /* One op as the walk issues it; of the iterations that are extrapolated there are none. */
 struct sw_cost_event {
     int32_t op, region, layer, micro_step; /* as in core/ir/walk.h */

@@ -167,18 +167,6 @@ void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh
     find_crossed(out);
 }
 
-bool sw_links_cut_neighbours(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
-                             sw_axis_set axes)
-{
-    int32_t ranks = 1;
-    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
-        ranks *= axes >> a & 1u ? mesh->size[a] : 1;
-    for (int32_t l = 0; l + 1 < cluster->link_count; l++)
-        if (ranks % cluster->link[l].spans != 0 && cluster->link[l].spans % ranks != 0)
-            return true;
-    return false;
-}
-
 void sw_links_cut(struct sw_span *span, int32_t levels)
 {
     span->levels = levels;
@@ -198,71 +186,6 @@ uint16_t sw_links_placement(const struct sw_mesh *mesh, sw_axis_set group)
         inside |= 1u << axis;
     }
     return (uint16_t)placement;
-}
-
-static bool is_listed(const struct sw_span *list, int32_t count, const struct sw_span *span)
-{
-    for (int32_t i = 0; i < count; i++)
-        if (memcmp(&list[i], span, sizeof *span) == 0)
-            return true;
-    return false;
-}
-
-/* The k-th order of those axes, innermost first, in `out`, whose others split nothing. */
-static void order_inside(const uint8_t *axes, int32_t count, int32_t k, struct sw_mesh *out)
-{
-    uint8_t left[SW_AXIS_COUNT];
-    int32_t at = SW_AXIS_COUNT;
-    memcpy(left, axes, (size_t)count);
-    for (int32_t n = count; n > 0; n--) {
-        const int32_t pick = k % n;
-        k /= n;
-        out->order[--at] = left[pick];
-        left[pick] = left[n - 1];
-    }
-    for (uint8_t a = 0; a < SW_AXIS_COUNT; a++)
-        if (out->size[a] <= 1)
-            out->order[--at] = a;
-}
-
-int32_t sw_links_spans_in(const struct sw_cluster_config *cluster, const struct sw_mesh *orders,
-                          int32_t order_count, struct sw_axes axes,
-                          struct sw_span out[SW_MAX_SPANS])
-{
-    const sw_axis_set set = sw_axes_set(axes);
-    uint16_t placement[SW_MAX_SPANS];
-    int32_t count = 0, placements = 0;
-    for (int32_t k = 0; k < order_count; k++) {
-        int32_t known = 0;
-        placement[placements] = sw_links_placement(&orders[k], set);
-        while (placement[known] != placement[placements])
-            known++;
-        if (known < placements)
-            continue;
-        placements++;
-        memset(&out[count], 0, sizeof out[count]);
-        sw_links_span(cluster, &orders[k], axes, &out[count]);
-        count += !is_listed(out, count, &out[count]);
-    }
-    return count;
-}
-
-int32_t sw_links_spans(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
-                       struct sw_axes axes, struct sw_span out[SW_MAX_SPANS])
-{
-    uint8_t splitting[SW_AXIS_COUNT];
-    struct sw_mesh ordered[SW_MAX_SPANS];
-    int32_t split = 0, orders = 1;
-    for (uint8_t a = 0; a < SW_AXIS_COUNT; a++)
-        if (mesh->size[a] > 1) {
-            splitting[split++] = a;
-            orders *= split;
-        }
-    for (int32_t k = 0; k < orders; k++) {
-        ordered[k] = *mesh;
-        order_inside(splitting, split, k, &ordered[k]);
-    }
-    return sw_links_spans_in(cluster, ordered, orders, axes, out);
 }
 
 static double log2_ceiling(int32_t n)

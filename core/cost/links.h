@@ -26,27 +26,12 @@ struct sw_span {
 void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                    struct sw_axes axes, struct sw_span *out);
 
-/* Whether link domains cut the groups over these axes even where their ranks are neighbours, as
- * nodes of six cut eight. */
-bool sw_links_cut_neighbours(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
-                             sw_axis_set axes);
-
 /* Leaves it only its innermost links, so many levels of them. */
 void sw_links_cut(struct sw_span *span, int32_t levels);
 
 /* How the groups over a set of axes lie depends on which axes lie inside each of its own, which is
  * alike in many orders of the mesh's axes: four bits for each axis of the set. */
 uint16_t sw_links_placement(const struct sw_mesh *mesh, sw_axis_set group);
-
-/* The spans of those groups in all orders of the mesh's axes, each once. Returns how many. */
-enum { SW_MAX_SPANS = 24 };
-int32_t sw_links_spans(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
-                       struct sw_axes axes, struct sw_span out[SW_MAX_SPANS]);
-
-/* The same in the orders at hand, meshes of the same sizes: at most SW_MAX_SPANS of them. */
-int32_t sw_links_spans_in(const struct sw_cluster_config *cluster, const struct sw_mesh *orders,
-                          int32_t order_count, struct sw_axes axes,
-                          struct sw_span out[SW_MAX_SPANS]);
 
 /* Share of its bandwidth that a link of that level is assumed to reach where it tells none. */
 double sw_links_assumed_share(int32_t level);

@@ -2,7 +2,6 @@
 
 #include "core/cost/cost.h"
 
-#include <math.h>
 #include <stdio.h>
 
 /* Messages between members of an inner ring, and to the next ring. */
@@ -74,40 +73,16 @@ static void time_inner_rings(const struct sw_cluster_config *cluster,
     out->home = blocks->sum_bytes > 0;
 }
 
-/* A ring of an ideal step may as well be made of those that lie together, wherever it lies: it
- * takes the least of either, and so do its messages. They may be shorter where it takes longer, and
- * what waits behind other messages then waits less. */
-static void time_ideal_rings(const struct sw_cluster_config *cluster,
-                             const struct sw_ring_route *route, const struct sw_ring_blocks *one,
-                             double compute, struct sw_ring_timing *out)
-{
-    const int32_t outside = sw_links_fastest(cluster) + 1;
-    for (int32_t i = 0; i < route->count; i++) {
-        const struct sw_span *span = &route->span[i];
-        struct sw_ring_blocks blocks = *one;
-        struct sw_ring_time time;
-        const int32_t inner = outside < span->levels ? span->members[outside] : span->ranks;
-        if (inner <= 1 || inner >= span->ranks || span->ranks % inner != 0)
-            continue;
-        blocks.rings = span->ranks / inner;
-        sw_ring_time(cluster, span, true, &blocks, compute, &time);
-        const double hop = time.messages / blocks.ranks;
-        out->seconds = time.seconds < out->seconds ? time.seconds : out->seconds;
-        out->hop = hop < out->hop ? hop : out->hop;
-    }
-    out->inside = out->seconds - compute;
-}
-
 /* The ring computes on one block while the next travels; the gradient's dk and dv also travel home
  * at the end, when nothing is left to compute. A rank's blocks take alike (zigzag) or the longest
  * is assumed (op.c). */
 void sw_ring_time_op(const struct sw_cluster_config *cluster, const struct sw_program *program,
-                     const struct sw_op *op, const struct sw_ring_route *route, double compute,
+                     const struct sw_op *op, const struct sw_span *span, double compute,
                      double bytes, struct sw_ring_timing *out)
 {
     struct sw_ring_blocks blocks;
     *out = (struct sw_ring_timing){.seconds = compute};
-    if (route->span->ranks <= 1)
+    if (span->ranks <= 1)
         return;
     sw_ring_blocks_of(program, op, &blocks);
     if (blocks.rings > 1) {
@@ -115,20 +90,13 @@ void sw_ring_time_op(const struct sw_cluster_config *cluster, const struct sw_pr
         return;
     }
     const bool home = sw_op_returns_to_owner(op->kind);
-    const double ranks = route->span->ranks, hops = home ? ranks : ranks - 1,
-                 block = compute / ranks;
-    double hop = INFINITY;
-    for (int32_t i = 0; i < route->count; i++) {
-        const double seconds = sw_links_hop_seconds(cluster, &route->span[i], bytes / hops);
-        hop = seconds < hop ? seconds : hop;
-    }
+    const double ranks = span->ranks, hops = home ? ranks : ranks - 1, block = compute / ranks;
+    const double hop = sw_links_hop_seconds(cluster, span, bytes / hops);
     out->seconds = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);
     out->inside = out->seconds - compute;
     out->block = block;
     out->hop = hop;
     out->home = home;
-    if (route->ideal)
-        time_ideal_rings(cluster, route, &blocks, compute, out);
 }
 
 void sw_ring_check(const struct sw_cluster_config *cluster, const struct sw_program *program,

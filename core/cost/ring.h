@@ -23,13 +23,6 @@ void sw_ring_time(const struct sw_cluster_config *cluster, const struct sw_span 
 void sw_ring_time_of(const struct sw_cluster_config *cluster, const struct sw_program *program,
                      const struct sw_op *op, double compute, struct sw_ring_time *out);
 
-/* Where a ring lies on the links; ideal: in the best of `count` places, and of one ring and inner
- * rings the best, too. */
-struct sw_ring_route {
-    const struct sw_span *span; /* [count] */
-    int32_t count;
-    bool ideal;
-};
 /* An op's ring in seconds, with the communication stream at rest; sw_ring_delay has the rest. */
 struct sw_ring_timing {
     double seconds;    /* of the op */
@@ -37,9 +30,9 @@ struct sw_ring_timing {
     double block, hop; /* of computing on a block; of a message. hop 0: there is one rank */
     bool home;         /* the last message has nothing to compute beside it */
 };
-/* Of an op whose ranks compute `compute` seconds and send `bytes` each. Pure. */
+/* Of an op whose ranks compute `compute` seconds and send `bytes` each; span: of its ring. Pure. */
 void sw_ring_time_op(const struct sw_cluster_config *cluster, const struct sw_program *program,
-                     const struct sw_op *op, const struct sw_ring_route *route, double compute,
+                     const struct sw_op *op, const struct sw_span *span, double compute,
                      double bytes, struct sw_ring_timing *out);
 
 /* The ring's messages are calls of the communication stream like any other: the first goes behind

@@ -343,54 +343,9 @@ int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference
  * c: as sw_search_mesh left it. prefer: time is content with the fastest. */
 int sw_search_spare(struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err);
 
-/* floor.c. What a step takes at least, in seconds: nothing made again but what does not fit, the
- * best places on the links. That fewer micro-steps, less to make again and better links are never
- * slower is how prices are made but not proved of them; a margin is taken off, and tests compare
- * with searches that look at every mesh. */
-#define SW_FLOOR_MARGIN 0.005
-/* Off what has to be made again, in bytes and seconds. */
-#define SW_FLOOR_SLACK 0.05
-/* On all meshes with these tp and sp and dp x fsdp = shards, of each variant; found when wanted,
- * all zero at first. */
-struct sw_floors {
-    bool known[SW_MAX_VARIANTS];
-    double seconds[SW_MAX_VARIANTS]; /* INFINITY: no such mesh admits it */
-    /* what can be made again, of a micro-batch of at least half of a rank's sequences: found when
-     * wanted. micro_batch 0: not yet */
-    struct sw_levels levels[SW_MAX_VARIANTS];
-    int64_t micro_batch[SW_MAX_VARIANTS];
-};
-/* Whether the step of any mesh of the group may take no more than `limit` seconds, as far as floors
- * tell; whatever the order of the preference. */
-int sw_search_group_may_take(struct sw_searcher *s, const struct sw_preference *preference,
-                             int32_t shards, struct sw_floors *floors, double limit, bool *out,
-                             struct sw_error *err);
-/* The floors in the order of another preference for the same meshes, without levels. */
-void sw_floors_reorder(struct sw_floors *floors, const struct sw_preference *from,
-                       const struct sw_preference *to);
-/* Whether a mesh's step may take no more than `limit` seconds. group: its own. */
-int sw_search_may_take(struct sw_searcher *s, const struct sw_preference *preference,
-                       const struct sw_mesh *mesh, struct sw_floors *group, double limit, bool *out,
-                       struct sw_error *err);
-/* Whether it is seen at once that some options of the mesh fit. Then *out has those, a price of
- * INFINITY and no memory; else it stays, and sw_search_mesh says. */
-int sw_search_fits(struct sw_searcher *s, const struct sw_preference *preference,
-                   struct sw_candidate *out, bool *fits, struct sw_error *err);
-/* Searches a mesh that sw_search_fits looked at, if that is all that is known of it and its step
- * may take no more than `limit` seconds. */
-int sw_search_exactly(const struct sw_searcher *like, double limit, struct sw_candidate *c,
-                      struct sw_error *err);
-
 /* rank.c: the order of meshes that are equals in all else, by axis sizes and then axis order.
  * Nothing is left to chance: same input, same order. */
 int sw_rank_meshes(const struct sw_mesh *a, const struct sw_mesh *b);
 /* By time, then those. */
 int sw_rank_time(const struct sw_candidate *a, const struct sw_candidate *b);
-/* Of candidates that are no rows, as if they were, once they have their prices; and a step that no
- * candidate takes longer than that ranks before the row (0: none does). */
-int sw_rank_late(const struct sw_search *search, const struct sw_candidate *a,
-                 const struct sw_candidate *b);
-double sw_rank_limit(const struct sw_search *search, const struct sw_candidate *row,
-                     const struct sw_candidate *c);
-
 #endif

@@ -9,7 +9,6 @@
 
 #include "core/cost/links.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,23 +122,6 @@ static int by_fsdp(const void *a, const void *b)
     return sw_rank_time(x, y);
 }
 
-int sw_rank_late(const struct sw_search *search, const struct sw_candidate *a,
-                 const struct sw_candidate *b)
-{
-    const double near = search->near_seconds;
-    return a->fastest_seconds <= near && b->fastest_seconds <= near ? by_fsdp(a, b)
-                                                                    : sw_rank_time(a, b);
-}
-
-double sw_rank_limit(const struct sw_search *search, const struct sw_candidate *row,
-                     const struct sw_candidate *c)
-{
-    const int32_t fsdp = c->decision.mesh.size[SW_FSDP], its = row->decision.mesh.size[SW_FSDP];
-    if (row->fastest_seconds > search->near_seconds || fsdp == its)
-        return row->fastest_seconds;
-    return fsdp > its ? search->near_seconds : 0;
-}
-
 int sw_rank_fit(const struct sw_candidate *x, const struct sw_candidate *y)
 {
     if ((x->reason == SW_FITS) != (y->reason == SW_FITS))
@@ -162,7 +144,7 @@ void sw_rank_sort(struct sw_search *search, int (*compare)(const void *, const v
     search->feasible = 0;
     while (search->feasible < search->count && mesh[search->feasible].reason == SW_FITS)
         search->feasible++;
-    search->priced = search->keeping = search->feasible;
+    search->keeping = search->feasible;
     search->fastest = search->feasible > 0 ? 0 : -1;
 }
 
@@ -173,16 +155,13 @@ void sw_rank_to_train(struct sw_search *search, const struct sw_run_config *run)
     struct sw_candidate *mesh = search->mesh;
     const enum sw_prefer prefer = run->prefer;
     int32_t near = 0;
-    sw_rank_sort(search, by_fit); /* the fastest is first, what has no price last */
-    while (search->priced > 0 && isinf(mesh[search->priced - 1].fastest_seconds))
-        search->priced--;
+    sw_rank_sort(search, by_fit); /* the fastest is first */
     if (search->feasible == 0)
         return;
     const struct sw_mesh fastest = mesh[0].decision.mesh;
     const double limit = mesh[0].fastest_seconds * (1 + run->prefer_within);
     while (near < search->feasible && mesh[near].fastest_seconds <= limit)
         near++;
-    search->near_seconds = prefer == SW_PREFER_FSDP ? limit : 0;
     if (prefer == SW_PREFER_FSDP)
         qsort(mesh, (size_t)near, sizeof *mesh, by_fsdp);
     else if (prefer == SW_PREFER_FSDP_STRICT)

@@ -83,6 +83,27 @@ static int may_fit(struct sw_searcher *s, const struct sw_mesh *mesh, bool *out,
     return 0;
 }
 
+/* Sets *fits where some smallest options of the mesh fit; else the mesh's search says. */
+static int smallest_fit(struct sw_searcher *s, const struct sw_mesh *mesh, bool *fits,
+                        struct sw_error *err)
+{
+    struct sw_preference p;
+    sw_search_list_variants(s, mesh, &p);
+    for (int32_t i = 0; i < p.count && !*fits; i++) {
+        const struct sw_decision smallest = sw_searcher_smallest(s, mesh, &p.variant[i]);
+        struct sw_candidate c;
+        struct sw_sized sized;
+        if (sw_searcher_size(s, &smallest, &sized, err) != 0)
+            return -1;
+        if (sized.program == NULL || sized.least_bytes > sw_searcher_limit(s))
+            continue;
+        if (sw_searcher_measure(s, &sized, &c, err) != 0)
+            return -1;
+        *fits = c.reason == SW_FITS;
+    }
+    return 0;
+}
+
 /* The search's own verdict on one mesh. */
 static int probe_mesh(struct probe *p, const struct sw_mesh *mesh)
 {
@@ -93,8 +114,7 @@ static int probe_mesh(struct probe *p, const struct sw_mesh *mesh)
         return -1;
     if (least < 0 || least > p->s.run->cluster.accelerator.memory_bytes)
         return 0;
-    sw_search_list_variants(&p->s, mesh, &preference);
-    if (sw_search_fits(&p->s, &preference, &c, &p->fits, p->err) != 0)
+    if (smallest_fit(&p->s, mesh, &p->fits, p->err) != 0)
         return -1;
     if (p->fits)
         return 0;

@@ -3,7 +3,6 @@
 #include "core/programs/compile.h"
 #include "planner/search/purpose.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -15,59 +14,72 @@ enum {
     PARALLEL_FROM = 64 /* meshes; threads do not pay below */
 };
 
-/* Meshes that share tp and sp, and with them a preference, are visited together, those of like
- * structure one after the other: few programs do. */
-struct stretch {
-    int32_t first, count; /* in order */
-};
-struct plan_of_work {
-    int32_t *order;         /* [count]: meshes */
-    struct stretch *groups; /* [group_count] */
-    int32_t group_count;
+/* ---- Threads ---- */
+
+/* A thread's programs are its own. */
+struct pool {
+    struct sw_searcher searcher[MAX_THREADS];
+    int32_t threads;
 };
 
-/* What is known of a group while it is visited. Most are slow altogether, and nobody asks which
- * variant is the best of a slow mesh. */
-struct group {
-    const struct sw_mesh *mesh; /* the first of them */
-    bool ranked;                /* the preference is one; else all variants in no order */
-    struct sw_preference preference;
-    struct sw_floors floors; /* no step of these meshes takes less */
-};
-
-/* What is priced so far. Wanted are the first rows, and the fastest: other meshes need not be
- * searched. */
-struct priced {
-    double seconds;
-    int32_t fsdp;
-};
-struct least {
-    int32_t rows, count;
-    double within;         /* of the fastest: those near it are ranked by fsdp */
-    struct priced *priced; /* [meshes], ascending; the first `count` are known */
-    double *skipped;       /* [meshes]: slower than that, and so not searched; 0: not skipped */
-};
-
-/* Groups come in any order; meshes of like structure one after the other, whatever is wanted of
- * them, since compiling takes longest. */
+/* Pieces of work that the threads take in turn. */
 struct work {
-    struct sw_search *search;
-    const struct plan_of_work *plan;
-    struct least *least;        /* NULL: every mesh is searched */
-    atomic_int next, failed_at; /* failed_at: the smallest index that failed */
-    pthread_mutex_t lock;       /* of err and least */
+    int (*piece)(struct sw_searcher *s, void *context, int32_t index, struct sw_error *err);
+    void *context;
+    int32_t count;
+    atomic_int next, failed_at; /* failed_at: the smallest index that failed; count: none did */
+    pthread_mutex_t lock;       /* of err */
     struct sw_error err;
 };
+struct task {
+    struct work *work;
+    struct sw_searcher *searcher;
+};
 
+/* The same mistake is reported whatever the threads did. */
 static void record_failure(struct work *w, int32_t index, const struct sw_error *err)
 {
     pthread_mutex_lock(&w->lock);
-    if (index <
-        atomic_load(&w->failed_at)) { /* the same mistake is reported whatever the threads did */
+    if (index < atomic_load(&w->failed_at)) {
         atomic_store(&w->failed_at, index);
         w->err = *err;
     }
     pthread_mutex_unlock(&w->lock);
+}
+
+static void *take_pieces(void *context)
+{
+    const struct task *task = context;
+    struct work *w = task->work;
+    for (;;) {
+        const int32_t i = atomic_fetch_add(&w->next, 1);
+        if (i >= w->count || atomic_load(&w->failed_at) < i)
+            return NULL;
+        struct sw_error err = {0};
+        if (w->piece(task->searcher, w->context, i, &err) != 0)
+            record_failure(w, i, &err);
+    }
+}
+
+/* Does w->count pieces of work. */
+static int share_out(struct pool *pool, struct work *w, struct sw_error *err)
+{
+    pthread_t threads[MAX_THREADS];
+    struct task tasks[MAX_THREADS];
+    int32_t started = 1;
+    atomic_init(&w->next, 0);
+    atomic_init(&w->failed_at, w->count);
+    pthread_mutex_init(&w->lock, NULL);
+    for (int32_t i = 0; i < pool->threads; i++)
+        tasks[i] = (struct task){w, &pool->searcher[i]};
+    while (started < pool->threads && started < w->count &&
+           pthread_create(&threads[started], NULL, take_pieces, &tasks[started]) == 0)
+        started++;
+    take_pieces(&tasks[0]);
+    for (int32_t i = 1; i < started; i++)
+        pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&w->lock);
+    return atomic_load(&w->failed_at) < w->count ? sw_fail_as(err, &w->err) : 0;
 }
 
 static int32_t thread_count(int32_t meshes)
@@ -80,161 +92,19 @@ static int32_t thread_count(int32_t meshes)
     return cores < MAX_THREADS ? cores : MAX_THREADS;
 }
 
-/* A thread's programs are its own. */
-struct pool {
-    struct sw_searcher searcher[MAX_THREADS];
-    int32_t threads;
+/* ---- All meshes ---- */
+
+/* Meshes that share tp and sp, and with them a preference, are visited together, those of like
+ * structure one after the other: few programs do. */
+struct group {
+    int32_t first, count; /* in order */
 };
-
-struct task {
-    struct work *work;
-    struct sw_searcher *searcher;
+struct schedule {
+    struct sw_search *search;
+    int32_t *order;       /* [count]: meshes */
+    struct group *groups; /* [group_count] */
+    int32_t group_count;
 };
-
-/* Slower meshes with such fsdp are no rows that are wanted. Once there are enough rows near the
- * fastest, that is the fastest itself for those with less fsdp than they. */
-static double limit_of(const struct least *l, int32_t fsdp)
-{
-    if (l->count < l->rows)
-        return INFINITY;
-    const double near = l->priced[0].seconds * (1 + l->within);
-    int32_t first = 0; /* rows before those of that fsdp, and then with them */
-    if (l->priced[l->rows - 1].seconds > near)
-        return l->priced[l->rows - 1].seconds;
-    for (int32_t i = 0; i < l->count && l->priced[i].seconds <= near; i++)
-        first += l->priced[i].fsdp > fsdp;
-    if (first >= l->rows)
-        return l->priced[0].seconds;
-    for (int32_t i = 0; i < l->count && l->priced[i].seconds <= near; i++) {
-        first += l->priced[i].fsdp == fsdp;
-        if (first == l->rows)
-            return l->priced[i].seconds;
-    }
-    return near;
-}
-
-static void note_priced(struct least *l, const struct sw_candidate *c)
-{
-    int32_t at = l->count++;
-    for (; at > 0 && l->priced[at - 1].seconds > c->fastest_seconds; at--)
-        l->priced[at] = l->priced[at - 1];
-    l->priced[at] = (struct priced){c->fastest_seconds, c->decision.mesh.size[SW_FSDP]};
-}
-
-/* What is known of it by now. */
-static double limit_now(struct work *w, const struct sw_mesh *mesh)
-{
-    if (w->least == NULL)
-        return INFINITY;
-    pthread_mutex_lock(&w->lock);
-    const double limit = limit_of(w->least, mesh->size[SW_FSDP]);
-    pthread_mutex_unlock(&w->lock);
-    return limit;
-}
-
-static int rank_group(struct sw_searcher *s, struct group *group, struct sw_error *err)
-{
-    struct sw_preference ranked;
-    if (group->ranked)
-        return 0;
-    if (sw_search_prefer(s, group->mesh, &ranked, err) != 0)
-        return -1;
-    sw_floors_reorder(&group->floors, &group->preference, &ranked);
-    group->preference = ranked;
-    group->ranked = true;
-    return 0;
-}
-
-/* Whether the mesh may be a row that is wanted. */
-static int may_be_row(struct sw_searcher *s, double limit, struct group *group,
-                      const struct sw_mesh *mesh, bool *out, struct sw_error *err)
-{
-    *out = isinf(limit);
-    if (*out)
-        return 0;
-    if (sw_search_group_may_take(s, &group->preference, mesh->size[SW_DP] * mesh->size[SW_FSDP],
-                                 &group->floors, limit, out, err) != 0)
-        return -1;
-    if (!*out)
-        return 0;
-    if (rank_group(s, group, err) != 0)
-        return -1;
-    return sw_search_may_take(s, &group->preference, mesh, &group->floors, limit, out, err);
-}
-
-/* Of a mesh that cannot be a row it is settled whether it fits. */
-static int search_one(struct sw_searcher *s, struct work *w, struct group *group,
-                      struct sw_candidate *mesh, struct sw_error *err)
-{
-    const double limit = limit_now(w, &mesh->decision.mesh);
-    bool wanted, fits = false;
-    if (may_be_row(s, limit, group, &mesh->decision.mesh, &wanted, err) != 0)
-        return -1;
-    if (!wanted && sw_search_fits(s, &group->preference, mesh, &fits, err) != 0)
-        return -1;
-    if (fits) {
-        w->least->skipped[mesh - w->search->mesh] = limit;
-        return 0;
-    }
-    if (rank_group(s, group, err) != 0 ||
-        s->row->search_mesh(s, &group->preference, mesh, err) != 0)
-        return -1;
-    if (w->least == NULL || mesh->reason != SW_FITS)
-        return 0;
-    pthread_mutex_lock(&w->lock);
-    note_priced(w->least, mesh);
-    pthread_mutex_unlock(&w->lock);
-    return 0;
-}
-
-static int search_group(struct sw_searcher *s, struct work *w, struct stretch of,
-                        struct sw_error *err)
-{
-    const int32_t *order = &w->plan->order[of.first];
-    struct group group = {.mesh = &w->search->mesh[order[0]].decision.mesh};
-    sw_search_list_variants(s, group.mesh, &group.preference);
-    for (int32_t k = 0; k < of.count; k++)
-        if (search_one(s, w, &group, &w->search->mesh[order[k]], err) != 0)
-            return -1;
-    return 0;
-}
-
-static void *worker(void *context)
-{
-    const struct task *task = context;
-    struct work *w = task->work;
-    for (;;) {
-        const int32_t i = atomic_fetch_add(&w->next, 1);
-        if (i >= w->plan->group_count || atomic_load(&w->failed_at) < i)
-            return NULL;
-        struct sw_error err = {0};
-        if (search_group(task->searcher, w, w->plan->groups[i], &err) != 0)
-            record_failure(w, i, &err);
-    }
-}
-
-static int run_all(struct pool *pool, struct work *w, struct sw_error *err)
-{
-    pthread_t threads[MAX_THREADS];
-    struct task tasks[MAX_THREADS];
-    int32_t started = 1;
-    atomic_init(&w->next, 0);
-    atomic_init(&w->failed_at, w->plan->group_count);
-    pthread_mutex_init(&w->lock, NULL);
-    for (int32_t i = 0; i < pool->threads; i++)
-        tasks[i] = (struct task){w, &pool->searcher[i]};
-    /* fewer threads than asked for only take longer */
-    while (started < pool->threads && started < w->plan->group_count &&
-           pthread_create(&threads[started], NULL, worker, &tasks[started]) == 0)
-        started++;
-    worker(&tasks[0]);
-    for (int32_t i = 1; i < started; i++)
-        pthread_join(threads[i], NULL);
-    pthread_mutex_destroy(&w->lock);
-    if (atomic_load(&w->failed_at) < w->plan->group_count)
-        return sw_fail_as(err, &w->err);
-    return 0;
-}
 
 struct sorted {
     int32_t key[5]; /* whether tp and sp split anything, tp, sp, which of dp and fsdp do, index */
@@ -249,20 +119,14 @@ static int compare_sorted(const void *a, const void *b)
     return 0;
 }
 
-static void free_plan(struct plan_of_work *plan)
-{
-    free(plan->order);
-    free(plan->groups);
-}
-
-static int make_plan(const struct sw_search *search, struct plan_of_work *plan,
-                     struct sw_error *err)
+static int make_schedule(struct sw_search *search, struct schedule *out, struct sw_error *err)
 {
     const size_t n = (size_t)search->count + 1;
     struct sorted *sorted = calloc(n, sizeof *sorted);
-    *plan = (struct plan_of_work){.order = calloc(n, sizeof *plan->order),
-                                  .groups = calloc(n, sizeof *plan->groups)};
-    if (sorted == NULL || plan->order == NULL || plan->groups == NULL) {
+    *out = (struct schedule){.search = search,
+                             .order = calloc(n, sizeof *out->order),
+                             .groups = calloc(n, sizeof *out->groups)};
+    if (sorted == NULL || out->order == NULL || out->groups == NULL) {
         free(sorted);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     }
@@ -273,130 +137,70 @@ static int make_plan(const struct sw_search *search, struct plan_of_work *plan,
     }
     qsort(sorted, (size_t)search->count, sizeof *sorted, compare_sorted);
     for (int32_t i = 0; i < search->count; i++) {
-        plan->order[i] = sorted[i].key[4];
+        out->order[i] = sorted[i].key[4];
         if (i == 0 || sorted[i].key[1] != sorted[i - 1].key[1] ||
             sorted[i].key[2] != sorted[i - 1].key[2])
-            plan->groups[plan->group_count++].first = i;
-        plan->groups[plan->group_count - 1].count++;
+            out->groups[out->group_count++].first = i;
+        out->groups[out->group_count - 1].count++;
     }
     free(sorted);
     return 0;
 }
 
-static int search_all(struct pool *pool, struct sw_search *search, struct least *least,
-                      struct sw_error *err)
+static int search_group(struct sw_searcher *s, void *context, int32_t index, struct sw_error *err)
 {
-    struct plan_of_work plan = {0};
-    int status = make_plan(search, &plan, err);
-    if (status == 0) {
-        struct work w = {.search = search, .plan = &plan, .least = least};
-        status = run_all(pool, &w, err);
-    }
-    free_plan(&plan);
-    return status;
-}
-
-/* A row that was known first may be near the fastest no more, and others be rows in its place. */
-static int search_skipped(const struct pool *pool, struct sw_search *search, struct least *least,
-                          struct sw_error *err)
-{
-    for (int32_t i = 0; i < search->count; i++) {
-        struct sw_candidate *c = &search->mesh[i];
-        const double limit = limit_of(least, c->decision.mesh.size[SW_FSDP]);
-        if (least->skipped[i] == 0 || limit <= least->skipped[i])
-            continue;
-        if (sw_search_exactly(&pool->searcher[0], limit, c, err) != 0)
+    const struct schedule *w = context;
+    const struct group *group = &w->groups[index];
+    const int32_t *order = &w->order[group->first];
+    struct sw_preference preference;
+    if (sw_search_prefer(s, &w->search->mesh[order[0]].decision.mesh, &preference, err) != 0)
+        return -1;
+    for (int32_t k = 0; k < group->count; k++)
+        if (s->row->search_mesh(s, &preference, &w->search->mesh[order[k]], err) != 0)
             return -1;
-        least->skipped[i] = isinf(c->fastest_seconds) ? limit : 0;
-        if (least->skipped[i] == 0) {
-            note_priced(least, c);
-            i = -1; /* what it moves */
-        }
-    }
     return 0;
 }
 
-/* What so many rows need. The bare rule ranks by size first, and any mesh may be a row. */
-static int search_rows(const struct sw_run_config *run, struct pool *pool, int32_t rows,
-                       struct sw_search *search, struct sw_error *err)
+static int search_all(struct pool *pool, struct sw_search *search, struct sw_error *err)
 {
-    struct least least = {.rows = rows > 0 ? rows : 1,
-                          .within = run->prefer == SW_PREFER_FSDP ? run->prefer_within : 0};
-    if (search->purpose != SW_FOR_TRAIN || run->prefer == SW_PREFER_FSDP_STRICT ||
-        search->count <= least.rows)
-        return search_all(pool, search, NULL, err);
-    least.priced = calloc((size_t)search->count, sizeof *least.priced);
-    least.skipped = calloc((size_t)search->count, sizeof *least.skipped);
-    int status = -1;
-    if (least.priced == NULL || least.skipped == NULL)
-        sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
-    else
-        status = search_all(pool, search, &least, err);
-    if (status == 0)
-        status = search_skipped(pool, search, &least, err);
-    free(least.priced);
-    free(least.skipped);
+    struct schedule schedule;
+    int status = make_schedule(search, &schedule, err);
+    if (status == 0) {
+        struct work w = {
+            .piece = search_group, .context = &schedule, .count = schedule.group_count};
+        status = share_out(pool, &w, err);
+    }
+    free(schedule.order);
+    free(schedule.groups);
     return status;
 }
 
-/* Rows whose options are chosen again, each by itself: the first `rows`, and the fastest. */
+/* Options of the first rows, and of the fastest, are chosen again, each by itself. */
 struct sparing {
     struct sw_search *search;
-    int32_t rows, count;
-    atomic_int next, failed_at;
-    pthread_mutex_t lock; /* of err */
-    struct sw_error err;
-};
-struct sparer {
-    struct sparing *work;
-    struct sw_searcher *searcher;
+    int32_t rows;
 };
 
-static void *spare_some(void *context)
+static int spare_one(struct sw_searcher *s, void *context, int32_t index, struct sw_error *err)
 {
-    const struct sparer *task = context;
-    struct sparing *w = task->work;
-    for (;;) {
-        const int32_t i = atomic_fetch_add(&w->next, 1);
-        if (i >= w->count || atomic_load(&w->failed_at) < i)
-            return NULL;
-        struct sw_error err = {0};
-        struct sw_candidate *c = &w->search->mesh[i < w->rows ? i : w->search->fastest];
-        if (sw_search_spare(task->searcher, c, &err) == 0)
-            continue;
-        pthread_mutex_lock(&w->lock);
-        if (i < atomic_load(&w->failed_at)) {
-            atomic_store(&w->failed_at, i);
-            w->err = err;
-        }
-        pthread_mutex_unlock(&w->lock);
-    }
+    const struct sparing *w = context;
+    const int32_t row = index < w->rows ? index : w->search->fastest;
+    return sw_search_spare(s, &w->search->mesh[row], err);
 }
 
 static int spare_rows(const struct sw_run_config *run, struct pool *pool, int32_t rows,
                       struct sw_search *search, struct sw_error *err)
 {
-    pthread_t threads[MAX_THREADS];
-    struct sparer tasks[MAX_THREADS];
-    struct sparing w = {.search = search, .rows = rows < search->priced ? rows : search->priced};
-    int32_t started = 1;
+    struct sparing sparing = {search, rows < search->feasible ? rows : search->feasible};
+    struct work w = {.piece = spare_one,
+                     .context = &sparing,
+                     .count = sparing.rows + (search->fastest >= sparing.rows)};
     if (search->purpose != SW_FOR_TRAIN || run->prefer == SW_PREFER_TIME || search->feasible == 0)
         return 0;
-    w.count = w.rows + (search->fastest >= w.rows);
-    atomic_init(&w.next, 0);
-    atomic_init(&w.failed_at, w.count);
-    pthread_mutex_init(&w.lock, NULL);
-    for (int32_t i = 0; i < pool->threads; i++)
-        tasks[i] = (struct sparer){&w, &pool->searcher[i]};
-    while (started < pool->threads && started < w.count &&
-           pthread_create(&threads[started], NULL, spare_some, &tasks[started]) == 0)
-        started++;
-    spare_some(&tasks[0]);
-    for (int32_t i = 1; i < started; i++)
-        pthread_join(threads[i], NULL);
-    pthread_mutex_destroy(&w.lock);
-    return atomic_load(&w.failed_at) < w.count ? sw_fail_as(err, &w.err) : 0;
+    return share_out(pool, &w, err);
 }
+
+/* ---- The list of meshes ---- */
 
 struct enumeration {
     struct sw_search *search;
@@ -583,7 +387,7 @@ static int search_meshes(const struct sw_run_config *run, const struct sw_purpos
     if (list_meshes(&request, out, &wrong_product, err) != 0 ||
         open_pool(pool, &like, out->count, err) != 0)
         goto fail;
-    if (!wrong_product && search_rows(run, pool, rows, out, err) != 0)
+    if (!wrong_product && search_all(pool, out, err) != 0)
         goto fail;
     row->rank(out, run);
     if (spare_rows(run, pool, rows, out, err) != 0)

@@ -2,8 +2,7 @@
  * each with the options that suit it: what the same mesh gets when it is asked for alone.
  *
  * Owns the list of meshes. A mesh is either a candidate, with a decision, or rejected with a
- * reason; every number of a candidate is that of its own compiled program, never an estimate.
- * Where few rows are wanted, meshes that are too slow for them are not looked at closely. */
+ * reason; every number of a candidate is that of its own compiled program, never an estimate. */
 #ifndef SW_PLANNER_SEARCH_H
 #define SW_PLANNER_SEARCH_H
 
@@ -116,12 +115,6 @@ struct sw_search {
         feasible; /* the first `feasible` of `mesh` are candidates, best first; then the rejected */
     int32_t keeping; /* of these, the first keep all goals of the run; training has none */
     int32_t fastest; /* index, -1: none */
-    /* of the candidates, the first have the options that suit them, and a price; of the others no
-     * more is known than that their options fit: they rank behind the rows that were wanted */
-    int32_t priced;
-    /* candidates that are no slower are near the fastest, and those with the largest fsdp first;
-     * 0: no such rule, by time or with all of them priced */
-    double near_seconds;
     struct sw_candidate *mesh;
     struct sw_help help[SW_MAX_HELPS]; /* the smallest change first; once the first of the rejected
                                           are explained */
@@ -138,13 +131,12 @@ enum sw_fit_verdict sw_candidate_verdict(const struct sw_candidate *candidate);
 /* One line on memory without headroom or too little of it; "" where it fits. Returns buffer. */
 const char *sw_headroom_warning(const struct sw_memory *memory, char *buffer, size_t bytes);
 
-/* Every mesh is to be searched, the slow ones, too. */
 #define SW_EVERY_ROW INT32_MAX
-/* Searches. rows: of the candidates, how many the caller looks at; these, the fastest and the
- * counts are the same whatever it is, and which row is the fastest, if it is one of these. Serving
- * prices all. A mesh that the search chooses by itself keeps memory_headroom free; one that
- * mesh_dim names may use it up, with options that keep it where any do. prefer is run->prefer. When
- * the sizes of mesh_dim do not make the number of accelerators, the only mesh is rejected with
+/* Searches every mesh. rows: candidates that the caller shows, the best first; these and the
+ * fastest get the options that need less memory for little time, the others have their fastest
+ * options. A mesh that the search chooses by itself keeps memory_headroom free; one that mesh_dim
+ * names may use it up, with options that keep it where any do. prefer is run->prefer. When the
+ * sizes of mesh_dim do not make the number of accelerators, the only mesh is rejected with
  * SW_REJECT_PRODUCT. Finding no mesh that fits is no error: out->feasible is 0. Errors:
  * SW_BAD_INPUT (mesh_dim, rules; the run says nothing of serving), SW_ENVIRONMENT. Free with
  * sw_search_free. Threads: starts and joins its own. */

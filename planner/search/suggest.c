@@ -139,14 +139,6 @@ static bool fixable(enum sw_reject reason)
     return reason == SW_REJECT_MEMORY || reason == SW_REJECT_BATCH || reason == SW_REJECT_SEQUENCE;
 }
 
-/* Of meshes that fit, whether one ranks before another. */
-static bool better(const struct sw_search *search, int32_t a, int32_t b)
-{
-    return a < search->priced && b < search->priced
-               ? a < b
-               : sw_rank_late(search, &search->mesh[a], &search->mesh[b]) < 0;
-}
-
 /* The nearest mesh that fits, or (fitting false) whose rejection a setting can lift; of equals the
  * better one. -1: none. */
 static int32_t nearest(const struct sw_search *search, const struct sw_mesh *mesh, bool fitting)
@@ -159,31 +151,12 @@ static int32_t nearest(const struct sw_search *search, const struct sw_mesh *mes
         const double d = distance(&search->mesh[i].decision.mesh, mesh);
         if (!fitting && !fixable(search->mesh[i].reason))
             continue;
-        if (best < 0 || d < least - 1e-9 ||
-            (fitting && d < least + 1e-9 && better(search, i, best))) {
+        if (best < 0 || d < least - 1e-9 || (fitting && d < least + 1e-9 && i < best)) {
             best = i;
             least = d;
         }
     }
     return best;
-}
-
-/* The same of those that fit, once those that are as near, and may be as good, have their prices.
- */
-static int nearest_fitting(const struct sw_searcher *s, struct sw_search *search,
-                           const struct sw_mesh *mesh, int32_t *out, struct sw_error *err)
-{
-    *out = nearest(search, mesh, true);
-    const double least = *out < 0 ? 0 : distance(&search->mesh[*out].decision.mesh, mesh);
-    for (int32_t i = search->priced; i < search->feasible; i++) {
-        const double limit = sw_rank_limit(search, &search->mesh[*out], &search->mesh[i]);
-        if (limit == 0 || distance(&search->mesh[i].decision.mesh, mesh) >= least + 1e-9)
-            continue;
-        if (sw_search_exactly(s, limit, &search->mesh[i], err) != 0)
-            return -1;
-        *out = nearest(search, mesh, true);
-    }
-    return 0;
 }
 
 /* "tp 4 -> 8, fsdp 64 -> 32" */
@@ -332,15 +305,13 @@ static int suggest_where_none_fits(const struct sw_searcher *like, const struct 
     return 0;
 }
 
-static int suggest(const struct sw_searcher *like, struct sw_search *all, bool settings_first,
+static int suggest(const struct sw_searcher *like, const struct sw_search *all, bool settings_first,
                    struct sw_rescue *rescue, struct sw_candidate *c, struct sw_error *err)
 {
     const struct sw_mesh mesh = c->decision.mesh;
     struct sw_trial t = {.run = *like->run};
     bool fits = false;
-    int32_t near;
-    if (nearest_fitting(like, all, &mesh, &near, err) != 0)
-        return -1;
+    const int32_t near = nearest(all, &mesh, true);
     if (near < 0)
         return suggest_where_none_fits(like, all, rescue, c, err);
     if (!settings_first)

@@ -394,32 +394,6 @@ static void groups_of_six(void **state)
     assert_false(sw_links_leave_fastest(&c, &span));
 }
 
-/* Of some orders the spans are those of each, each once; of all, those of any of them. */
-static void spans_of_orders(void **state)
-{
-    (void)state;
-    const struct sw_cluster_config c = cluster_of(8);
-    const struct sw_axes tp = {1, {SW_TP}};
-    const struct sw_mesh inside = {{4, 2, 4, 2}, {SW_DP, SW_FSDP, SW_SP, SW_TP}};
-    const struct sw_mesh beside = {{4, 2, 4, 2}, {SW_FSDP, SW_DP, SW_SP, SW_TP}};
-    const struct sw_mesh outside = {{4, 2, 4, 2}, {SW_TP, SW_SP, SW_DP, SW_FSDP}};
-    const struct sw_mesh orders[] = {inside, beside, outside};
-    struct sw_span some[SW_MAX_SPANS], all[SW_MAX_SPANS], one;
-    assert_int_equal(sw_links_spans_in(&c, orders, 2, tp, some), 1);
-    assert_int_equal(sw_links_spans_in(&c, orders, 3, tp, some), 2);
-    const int32_t count = sw_links_spans(&c, &inside, tp, all);
-    assert_in_range(count, 2, SW_MAX_SPANS);
-    for (int32_t i = 0; i < 2; i++) {
-        bool found = false;
-        memset(&one, 0, sizeof one);
-        sw_links_span(&c, i == 0 ? &inside : &outside, tp, &one);
-        assert_memory_equal(&some[i], &one, sizeof one);
-        for (int32_t k = 0; k < count; k++)
-            found = found || memcmp(&all[k], &one, sizeof one) == 0;
-        assert_true(found);
-    }
-}
-
 /* A collective that was measured apart: over so many ranks, between two numbers of them (in the
  * logarithm), over more, and over fewer, where the link's own share counts, as for all others. */
 static void measured_apart(void **state)
@@ -461,13 +435,19 @@ static void measured_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spans_of_orders), cmocka_unit_test(one_level),
-        cmocka_unit_test(two_levels),      cmocka_unit_test(between_nodes),
-        cmocka_unit_test(shared_egress),   cmocka_unit_test(exchange),
-        cmocka_unit_test(other_links),     cmocka_unit_test(by_node),
-        cmocka_unit_test(direct_sums),     cmocka_unit_test(hops),
-        cmocka_unit_test(inner_rings),     cmocka_unit_test(launches),
-        cmocka_unit_test(measured_apart),  cmocka_unit_test(worst_of_all_groups),
+        cmocka_unit_test(one_level),
+        cmocka_unit_test(two_levels),
+        cmocka_unit_test(between_nodes),
+        cmocka_unit_test(shared_egress),
+        cmocka_unit_test(exchange),
+        cmocka_unit_test(other_links),
+        cmocka_unit_test(by_node),
+        cmocka_unit_test(direct_sums),
+        cmocka_unit_test(hops),
+        cmocka_unit_test(inner_rings),
+        cmocka_unit_test(launches),
+        cmocka_unit_test(measured_apart),
+        cmocka_unit_test(worst_of_all_groups),
         cmocka_unit_test(groups_of_six),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
