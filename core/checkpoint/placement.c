@@ -183,7 +183,7 @@ int sw_placement_make(const struct sw_state *state, int32_t ranks, struct sw_pla
                       struct sw_error *err)
 {
     *out = (struct sw_placement){0};
-    if (sw_stored_tensors(state, &out->tensor, &out->tensor_count, err) != 0 ||
+    if (sw_stored_tensors(state, SW_STORED_SAVED, &out->tensor, &out->tensor_count, err) != 0 ||
         make_files(out, ranks, err) != 0 || set_offsets(out, err) != 0 ||
         sw_placement_deal(out, ranks, err) != 0) {
         sw_placement_free(out);

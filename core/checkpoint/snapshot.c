@@ -16,6 +16,8 @@ static int32_t add_value(struct sw_builder *b, const struct sw_state_row *row)
     value->initial = (uint8_t)row->initial;
     value->decay = row->decay;
     value->frozen = row->frozen;
+    value->saved = row->saved;
+    value->origin = row->origin;
     memcpy(value->padded, row->padded, sizeof value->padded);
     value->declared = value->sharding = row->sharding;
     return index;

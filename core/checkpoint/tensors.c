@@ -110,14 +110,16 @@ static int64_t tensors_each(const struct sw_state_row *row)
     return row->parameter != NULL && is_dealt_out(row) ? row->size[0] : 1;
 }
 
-/* Every instance of every row but the cache's, which is of texts, not of the model, and scales
+/* Every instance of every such row but the cache's, which is of texts, not of the model, and scales
  * and copies, which follow from the files' numbers. -1: a row that no file has. */
-static int32_t list_rows(const struct sw_state *state, struct listed *out, struct sw_error *err)
+static int32_t list_rows(const struct sw_state *state, int32_t which, struct listed *out,
+                         struct sw_error *err)
 {
     int32_t count = 0;
     for (int32_t i = 0; i < state->count; i++) {
         const struct sw_state_row *row = &state->row[i];
-        if (row->role == SW_ROLE_CACHE || row->scales || row->copy)
+        if (row->role == SW_ROLE_CACHE || row->scales || row->copy ||
+            !(which == SW_STORED_SAVED ? row->saved : row->origin == which - SW_STORED_FROM))
             continue;
         const bool quantized_stack = row->ndim == SW_STORED_DIMS && sw_has_scales(row->dtype);
         if (row->parameter == NULL || row->ndim > SW_STORED_DIMS || row->dtype == SW_I32 ||
@@ -137,8 +139,8 @@ static int32_t list_rows(const struct sw_state *state, struct listed *out, struc
     return count;
 }
 
-int sw_stored_tensors(const struct sw_state *state, struct sw_stored_tensor **out, int32_t *count,
-                      struct sw_error *err)
+int sw_stored_tensors(const struct sw_state *state, int32_t which, struct sw_stored_tensor **out,
+                      int32_t *count, struct sw_error *err)
 {
     size_t most = 1;
     for (int32_t i = 0; i < state->count; i++)
@@ -150,7 +152,7 @@ int sw_stored_tensors(const struct sw_state *state, struct sw_stored_tensor **ou
         free(tensors);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the tensors of a checkpoint");
     }
-    *count = list_rows(state, listed, err);
+    *count = list_rows(state, which, listed, err);
     for (int32_t i = 0; i < *count; i++)
         tensors[i] = describe(state, listed[i].row, listed[i].instance, listed[i].matrix);
     free(listed);

@@ -46,12 +46,16 @@ struct sw_stored_tensor {
     int64_t offset; /* of the first byte, in the file (not: behind its header) */
 };
 
-/* Every tensor of the state, the model's in the order of Hugging Face's modules (embedding, layers,
- * norm, head), then both moments of each in the same order. dtype is the row's; file -1, offset 0:
- * placement sets them. A tied head is not listed. *out is malloc'ed. Errors (SW_ENVIRONMENT):
- * memory; a parameter whose name has no counterpart. */
-int sw_stored_tensors(const struct sw_state *state, struct sw_stored_tensor **out, int32_t *count,
-                      struct sw_error *err);
+/* Which rows of the state are listed: those that checkpoints have, or those that are read from
+ * files of an origin (`SW_STORED_FROM + origin`). */
+enum { SW_STORED_SAVED, SW_STORED_FROM };
+
+/* Every such tensor of the state, the model's in the order of Hugging Face's modules (embedding,
+ * layers, norm, head), then both moments of each in the same order. dtype is the row's; file -1,
+ * offset 0: placement sets them. A tied head is not listed. *out is malloc'ed. Errors
+ * (SW_ENVIRONMENT): memory; a parameter whose name has no counterpart. */
+int sw_stored_tensors(const struct sw_state *state, int32_t which, struct sw_stored_tensor **out,
+                      int32_t *count, struct sw_error *err);
 
 /* The tensor's shape in its file; returns its number of dimensions. */
 uint8_t sw_stored_shape(const struct sw_stored_tensor *tensor, int64_t shape[SW_STORED_DIMS]);

@@ -571,10 +571,9 @@ struct sw_place sw_config_digest_place(const struct sw_config *config);
 
 /* JSON Schema of that kind (draft 2020-12) to out, from the same field tables. */
 void sw_config_schema(FILE *out, enum sw_config_kind kind, const struct sw_launchers *launchers);
-/* The same tables as a page of Markdown. values: all that layers of models may have, for a run.
- * Returns -1, nothing written, for a kind without a table. */
-int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_launchers *launchers,
-                        const struct sw_layer_values *values);
+/* The same tables as a page of Markdown. Returns -1, nothing written, for a kind without a table.
+ */
+int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_launchers *launchers);
 
 /* Writes the run as one self-contained, commented-free YAML block (every default spelled out,
  * model, cluster, accelerator and profile inline, paths as the run has them), each line indented by

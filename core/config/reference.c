@@ -232,16 +232,16 @@ static bool has_units(const struct field *fields)
 }
 
 /* The names that stand in recompute, and the printed program. */
-static void write_values(FILE *out, const struct sw_layer_values *values)
+static void write_values(FILE *out)
 {
     fputs(
         "\n## Values of a layer\n\nThe names that `recompute` takes, in the order in which a layer "
         "makes them; `plan search` and `plan explain` print the same. A\nmodel has not all of "
         "them.\n\n| name | value |\n| --- | --- |\n",
         out);
-    for (int32_t i = 0; i < values->count; i++) {
-        fprintf(out, "| `%s` | ", values->of[i].name);
-        write_cell(out, values->of[i].about);
+    for (int32_t i = 0; i < SW_LAYER_VALUES; i++) {
+        fprintf(out, "| `%s` | ", sw_layer_value_name(i));
+        write_cell(out, sw_layer_value_about(i));
         fputs(" |\n", out);
     }
 }
@@ -288,8 +288,7 @@ static void write_intro(FILE *out, const char *intro, const char *key)
     fputs(intro, out);
 }
 
-int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_launchers *launchers,
-                        const struct sw_layer_values *values)
+int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_launchers *launchers)
 {
     struct tables tables;
     static const struct {
@@ -314,7 +313,7 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_lau
             kind == SW_CONFIG_MODEL ? "Duplicate" : "Unknown and duplicate");
     write_table(out, NULL, fields);
     if (kind == SW_CONFIG_RUN)
-        write_values(out, values);
+        write_values(out);
     if (!has_units(fields))
         return 0;
     fputs("\n## Units\n\nA quantity is a number with a unit, as in `80 GB`; a bare number is in "

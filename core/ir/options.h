@@ -20,7 +20,7 @@ struct sw_serving_shape {
                                 first ones of a rank, as many as slots at most, are sampled */
 };
 
-/* What to compile. Plain values; strings and pointers are not kept. */
+/* What to compile. Plain values; strings are read while compiling and not kept. */
 struct sw_program_options {
     struct sw_model model;
     /* run */
@@ -36,7 +36,7 @@ struct sw_program_options {
     struct sw_rules rules;
     enum sw_sequence_layout layout;
     struct sw_recompute recompute; /* any form; of training alone */
-    uint32_t frozen;               /* parameters that are not trained: sw_parameters_match */
+    const char *freeze;            /* names of what is not trained (models/parameters.h), or NULL */
     enum sw_program_kind kind;
     struct sw_program_target target;
     bool logits; /* evaluate: the head also writes logits [batch, seq, vocab] (oracle, tests) */

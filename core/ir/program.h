@@ -88,7 +88,7 @@ struct sw_program {
     int64_t sequence_length;
     int64_t planned_slots; /* as in the options */
     int32_t layers;
-    struct sw_layer_values layer_values; /* that backward may keep: the same on every mesh */
+    struct sw_layer_values layer_values; /* of a layer: the same on every mesh */
     int64_t tokens_per_step;
     enum sw_sequence_layout sequence_layout;
     int32_t sequence_shards;

@@ -12,6 +12,8 @@ struct sw_state_row {
     enum sw_initial initial;              /* normal: of the model's initializer_range */
     bool decay;                           /* weight decay applies */
     bool frozen;                          /* of a parameter: it is not trained, has no moments */
+    bool saved;                           /* as in struct sw_value */
+    uint8_t origin;                       /* as in struct sw_value */
     bool scales;                          /* f32 [outputs], of the one in 8 bits: quantize.h */
     bool copy;                            /* as in struct sw_value */
     bool tiled;                           /* as in struct sw_value */

@@ -57,6 +57,12 @@ enum sw_layer_part {
     SW_LAYERS_COUNT
 };
 
+/* Files that a parameter is read from. */
+enum sw_origin {
+    SW_ORIGIN_RUN, /* what a run starts from: a checkpoint, or the folder that `init` names */
+    SW_ORIGIN_BASE /* a model that what is trained stands on */
+};
+
 /* A parameter as its model's builder declares it, in static memory: what the state, checkpoints and
  * the optimizer go by. Nobody else lists parameters. */
 enum sw_parameter_part { SW_BEFORE_LAYERS, SW_OF_LAYER, SW_BEHIND_LAYERS, SW_PARAMETER_PARTS };
@@ -71,6 +77,11 @@ struct sw_parameter {
     bool decays;        /* weight decay applies */
     uint8_t initial;    /* enum sw_initial */
     const char *tied;   /* what files call a copy of it where it is the head as well; else NULL */
+    /* Three properties, each by itself: weights under an adapter are neither trained nor saved, and
+     * are read from another model's files. A builder may change the two last of a value. */
+    bool trained;   /* unless a run freezes it */
+    bool saved;     /* checkpoints have it, and its moments */
+    uint8_t origin; /* enum sw_origin */
 };
 
 /* Of a matrix: it lies as files have it, outputs first, and linear_t multiplies with it. */
@@ -87,6 +98,8 @@ struct sw_value {
     bool carried;    /* handed from iteration to iteration of a region: stack = repeat + 1 */
     bool decay;      /* parameters: weight decay applies */
     bool frozen;     /* parameters: no gradient, no moments, no update */
+    bool saved;      /* parameters and moments: checkpoints have it */
+    uint8_t origin;  /* the same: enum sw_origin */
     bool scales;     /* of a parameter in 8 bits: what its numbers stand for (quantize.h) */
     bool copy;       /* of the parameter before it: in the precision that products take it in, made
                         when the state is and by what updates the parameter */
@@ -94,7 +107,7 @@ struct sw_value {
     bool tiles;      /* a parameter that may lie in tiles (device.h): its products alone read it */
     bool tiled;      /* set by layout: and lies so: a rank's shard is whole tiles */
     uint8_t moment;  /* of the optimizer: 1 exp_avg, 2 exp_avg_sq; else 0 */
-    int8_t ordinal;  /* among layer_values, that it is one of them, perhaps made again; else -1 */
+    int16_t ordinal; /* in layer_values.def, that it is one of them, perhaps made again; else -1 */
     uint8_t part;    /* enum sw_layer_part: the layers that it has instances of */
     int32_t base;    /* index of the logical value this one is a version of; itself if none */
     int32_t alias;   /* shares the storage of that value (all_reduce is in place); -1: its own */

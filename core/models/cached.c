@@ -71,7 +71,7 @@ static int32_t take_rows(struct sw_decoder *d, int32_t cache, const char *name, 
     const int32_t op = sw_builder_op(b, SW_OP_CACHE_ROWS, SW_STAGE_MODEL);
     sw_builder_in(b, op, sw_builder_ref(b, cache));
     sw_builder_in(b, op, sw_builder_ref(b, d->positions));
-    return sw_build_result(b, op, kept.dtype, 3, &(struct sw_made){name, dims, n, NULL});
+    return sw_build_result(b, op, kept.dtype, 3, &(struct sw_made){name, dims, n, false});
 }
 
 /* This rank's part of the softmax over the cache, or all of it. */
@@ -98,9 +98,9 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
     const struct sw_dim merged[3] = {
         d->batch, d->seq, {SW_L_MERGED_HEADS, m->heads * dim, 1, SW_SIZE_FIXED}};
     append(d, cache->keys, cache->key_scales,
-           sw_build_replicate(b, k, copies, (struct sw_made){"k2", copied, n, NULL}));
+           sw_build_replicate(b, k, copies, (struct sw_made){"k2", copied, n, false}));
     append(d, cache->values, cache->value_scales,
-           sw_build_replicate(b, v, copies, (struct sw_made){"v2", copied, n, NULL}));
+           sw_build_replicate(b, v, copies, (struct sw_made){"v2", copied, n, false}));
     const int32_t keys = gathers ? take_rows(d, cache->keys, "k3", n) : cache->keys;
     const int32_t values = gathers ? take_rows(d, cache->values, "v3", n) : cache->values;
     int32_t op = sw_build_apply(b, SW_OP_ATTENTION, q, keys);
@@ -119,12 +119,12 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
         .parts = gathers ? (int32_t)d->sizes.of[SW_SIZE_PARTS] : 0};
     if (gathers)
         return sw_build_result(b, op, b->options->compute, 3,
-                               &(struct sw_made){"o", merged, n, NULL});
-    const int32_t o = sw_build_result(b, op, wide, 4, &(struct sw_made){"parts", parts, n, NULL});
+                               &(struct sw_made){"o", merged, n, false});
+    const int32_t o = sw_build_result(b, op, wide, 4, &(struct sw_made){"parts", parts, n, false});
     const int32_t ml =
-        sw_build_result(b, op, wide, 4, &(struct sw_made){"softmax", stats, n, NULL});
+        sw_build_result(b, op, wide, 4, &(struct sw_made){"softmax", stats, n, false});
     op = sw_build_apply(b, SW_OP_SOFTMAX_MERGE, o, ml);
-    return sw_build_result(b, op, b->options->compute, 3, &(struct sw_made){"o", merged, n, NULL});
+    return sw_build_result(b, op, b->options->compute, 3, &(struct sw_made){"o", merged, n, false});
 }
 
 /* ---- Behind the layers ---- */
@@ -138,9 +138,9 @@ static void publish(struct sw_decoder *d, const char *name, int32_t value)
                                    {SW_L_NONE, made.size[1], 1, SW_SIZE_FIXED}};
     const int32_t everywhere =
         sw_build_result(b, sw_build_apply(b, SW_OP_CONSTRAIN, value, -1), made.dtype, 2,
-                        &(struct sw_made){"everywhere", dims, 1, NULL});
+                        &(struct sw_made){"everywhere", dims, 1, false});
     const int32_t out = sw_build_result(b, sw_build_apply(b, SW_OP_CAST, everywhere, -1),
-                                        made.dtype, 2, &(struct sw_made){name, dims, 1, NULL});
+                                        made.dtype, 2, &(struct sw_made){name, dims, 1, false});
     b->program->values[out].role = SW_ROLE_ACCUMULATOR; /* read after the run */
     sw_builder_port(b, &b->program->outputs, name, out);
 }
@@ -178,19 +178,19 @@ static void add_sampling(struct sw_decoder *d)
     if (mixes)
         sw_builder_in(b, op, sw_builder_ref(b, settings));
     const int32_t picked =
-        sw_build_result(b, op, b->options->compute, 3, &(struct sw_made){"last", last, 1, NULL});
+        sw_build_result(b, op, b->options->compute, 3, &(struct sw_made){"last", last, 1, false});
     const int32_t n = sw_decoder_final_norm(d, sw_builder_ref(b, picked), last);
     const int32_t made = sw_build_result(b, sw_build_apply(b, SW_OP_LINEAR_T, n, d->w[SW_W_HEAD]),
-                                         wide, 3, &(struct sw_made){"logits", logits, 1, NULL});
+                                         wide, 3, &(struct sw_made){"logits", logits, 1, false});
     op = sw_build_apply(b, SW_OP_SAMPLE, made, seen);
     sw_builder_in(b, op, sw_builder_ref(b, settings));
     sw_builder_in(b, op, sw_builder_ref(b, adjustments));
     const int32_t choice =
-        sw_build_result(b, op, wide, 2, &(struct sw_made){"choice", pair, 1, NULL});
+        sw_build_result(b, op, wide, 2, &(struct sw_made){"choice", pair, 1, false});
     op = sw_build_apply(b, SW_OP_TOP_TOKENS, made, settings);
     sw_builder_in(b, op, sw_builder_ref(b, choice));
     publish(d, "sampled",
-            sw_build_result(b, op, wide, 2, &(struct sw_made){"top", numbers, 1, NULL}));
+            sw_build_result(b, op, wide, 2, &(struct sw_made){"top", numbers, 1, false}));
 }
 
 /* The log-probability of every token's label. */
@@ -206,7 +206,7 @@ static void add_scores(struct sw_decoder *d)
     (void)sw_decoder_head(d, SW_OP_LM_HEAD_STATS, n, labels, &stats);
     const int32_t op = sw_build_apply(b, SW_OP_LM_HEAD_LOGPROBS, stats, labels);
     publish(d, "logprobs",
-            sw_build_result(b, op, wide, 2, &(struct sw_made){"token logprobs", tokens, 1, NULL}));
+            sw_build_result(b, op, wide, 2, &(struct sw_made){"token logprobs", tokens, 1, false}));
 }
 
 int sw_build_cached(struct sw_builder *b, struct sw_error *err)

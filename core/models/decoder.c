@@ -9,9 +9,12 @@
 
 #include <fnmatch.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Parameters ---- */
+
+enum { SW_PATTERN_BYTES = 128 };
 
 enum width {
     NOTHING,
@@ -36,18 +39,20 @@ static const struct declaration {
     uint16_t wanted;
 } declarations[SW_DECODER_WEIGHTS] = {
 #define IF(member) offsetof(struct sw_model, member)
+#define KEPT true, true, SW_ORIGIN_RUN /* trained, saved, read from the run's files */
 #define SW_MATRIX(KIND, name, stored, PART, file_order, transposed, ROWS, COLUMNS, tied)           \
-    {{name, stored, SW_##PART, file_order, transposed, true, SW_INITIAL_NORMAL, tied},             \
+    {{name, stored, SW_##PART, file_order, transposed, true, SW_INITIAL_NORMAL, tied, KEPT},       \
      ROWS,                                                                                         \
      COLUMNS,                                                                                      \
      ALWAYS},
 #define SW_VECTOR(KIND, name, stored, PART, file_order, INITIAL, COLUMNS, wanted)                  \
-    {{name, stored, SW_##PART, file_order, false, false, SW_INITIAL_##INITIAL, NULL},              \
+    {{name, stored, SW_##PART, file_order, false, false, SW_INITIAL_##INITIAL, NULL, KEPT},        \
      NOTHING,                                                                                      \
      COLUMNS,                                                                                      \
      wanted},
 #include "core/models/weights.def"
 #undef IF
+#undef KEPT
 };
 
 static bool has(const struct sw_model *m, int32_t i)
@@ -59,7 +64,7 @@ static bool has(const struct sw_model *m, int32_t i)
 /* A parameter's name, or that of a module around it: what ends at one of its dots. */
 static bool matches(const char *pattern, uint8_t part, const char *stored)
 {
-    char name[96];
+    char name[SW_PATTERN_BYTES];
     snprintf(name, sizeof name, "%s%s", part == SW_OF_LAYER ? "model.layers.*." : "", stored);
     for (char *end = name + strlen(name); end != NULL; end = strrchr(name, '.')) {
         *end = '\0';
@@ -69,30 +74,38 @@ static bool matches(const char *pattern, uint8_t part, const char *stored)
     return false;
 }
 
-uint32_t sw_parameters_all(const struct sw_model *model)
+/* True if one of the patterns, which stand with commas between them, names that parameter; NULL:
+ * none does. */
+static bool is_named(const struct sw_model *model, const struct sw_parameter *is,
+                     const char *patterns)
 {
-    uint32_t all = 0;
-    for (int32_t i = 0; i < SW_DECODER_WEIGHTS; i++)
-        if (has(model, i) && !(i == SW_W_HEAD && model->tied))
-            all |= 1u << i;
-    return all;
-}
-
-uint32_t sw_parameters_match(const struct sw_model *model, const char *pattern)
-{
-    const uint32_t all = sw_parameters_all(model);
-    uint32_t found = 0;
-    for (int32_t i = 0; i < SW_DECODER_WEIGHTS; i++) {
-        const struct sw_parameter *is = &declarations[i].is;
-        const bool tied = model->tied && is->tied != NULL;
-        if (all >> i & 1u && (matches(pattern, is->part, is->stored) ||
-                              (tied && matches(pattern, SW_BEHIND_LAYERS, is->tied))))
-            found |= 1u << i;
+    for (const char *at = patterns; at != NULL && *at != '\0';) {
+        char pattern[SW_PATTERN_BYTES];
+        const size_t length = strcspn(at, ",");
+        snprintf(pattern, sizeof pattern, "%.*s", (int)length, at);
+        if (length < sizeof pattern &&
+            (matches(pattern, is->part, is->stored) ||
+             (model->tied && is->tied != NULL && matches(pattern, SW_BEHIND_LAYERS, is->tied))))
+            return true;
+        at += length + (at[length] == ',');
     }
-    return found;
+    return false;
 }
 
-_Static_assert(SW_DECODER_WEIGHTS <= 32, "a bit of a set for every parameter");
+int32_t sw_parameters_count(const struct sw_model *model, const char *patterns)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < SW_DECODER_WEIGHTS; i++)
+        count += has(model, i) && !(i == SW_W_HEAD && model->tied) &&
+                 (patterns == NULL || is_named(model, &declarations[i].is, patterns));
+    return count;
+}
+
+/* True if a parameter of these options is trained, in a program that trains. */
+static bool is_trained(const struct sw_program_options *o, int32_t i)
+{
+    return declarations[i].is.trained && !is_named(&o->model, &declarations[i].is, o->freeze);
+}
 
 void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *d)
 {
@@ -114,7 +127,7 @@ static bool keeps_copy(const struct sw_builder *b, int32_t i, enum sw_dtype stor
 {
     const struct sw_program_options *o = b->options;
     return o->keep_copy && sw_program_traits(o->kind)->state == SW_STATE_TRAINING &&
-           (o->frozen >> i & 1u) == 0 && stored == SW_F32 && o->compute == SW_BF16_T &&
+           is_trained(o, i) && stored == SW_F32 && o->compute == SW_BF16_T &&
            (i != SW_W_EMBEDDING || o->model.tied);
 }
 
@@ -152,7 +165,7 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
             i == SW_W_HEAD && m->tied
                 ? d->w[SW_W_EMBEDDING]
                 : sw_build_parameter(b, &declared->is, is, matrix ? 2 : 1, matrix ? dims : &dims[1],
-                                     trained && (b->options->frozen >> i & 1u) == 0);
+                                     trained && is_trained(b->options, i));
         if (keeps_copy(b, i, is) && matrix && !(i == SW_W_HEAD && m->tied))
             sw_build_copy(b, d->w[i]);
         if (sw_has_scales(is))
@@ -211,46 +224,34 @@ static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_par
         d->batch, d->seq, {SW_L_MLP, m->intermediate_size, 1, SW_SIZE_FIXED}};
     const struct sw_ref x_in = {d->x, SW_INDEX_LAYER, 0}, x_out = {d->x, SW_INDEX_LAYER, 1};
 
-    const int32_t n1 = build_norm(
-        b, x_in, w[SW_W_ATTENTION_NORM],
-        (struct sw_made){"n1", residual, n,
-                         "the layer's input, normalized: what the attention projections read"});
+    const int32_t n1 =
+        build_norm(b, x_in, w[SW_W_ATTENTION_NORM], (struct sw_made){"n1", residual, n, true});
     int32_t q = sw_build_linear(b, false, n1, w[SW_W_Q], w[SW_W_Q_BIAS],
-                                (struct sw_made){"q0", heads, n, "queries, as projected"});
+                                (struct sw_made){"q0", heads, n, true});
     int32_t k = sw_build_linear(b, false, n1, w[SW_W_K], w[SW_W_K_BIAS],
-                                (struct sw_made){"k0", kv, n, "keys, as projected"});
-    const int32_t v =
-        sw_build_linear(b, false, n1, w[SW_W_V], w[SW_W_V_BIAS],
-                        (struct sw_made){"v0", kv, n, "values of attention, as projected"});
-    q = build_head_norm(b, q, w[SW_W_Q_NORM],
-                        (struct sw_made){"qn", heads, n, "queries, each head normalized"});
-    k = build_head_norm(b, k, w[SW_W_K_NORM],
-                        (struct sw_made){"kn", kv, n, "keys, each head normalized"});
-    q = sw_build_rope(b, q, d->positions,
-                      (struct sw_made){"q1", heads, n, "queries with their rotary positions"});
-    k = sw_build_rope(b, k, d->positions,
-                      (struct sw_made){"k1", kv, n, "keys with their rotary positions"});
+                                (struct sw_made){"k0", kv, n, true});
+    const int32_t v = sw_build_linear(b, false, n1, w[SW_W_V], w[SW_W_V_BIAS],
+                                      (struct sw_made){"v0", kv, n, true});
+    q = build_head_norm(b, q, w[SW_W_Q_NORM], (struct sw_made){"qn", heads, n, true});
+    k = build_head_norm(b, k, w[SW_W_K_NORM], (struct sw_made){"kn", kv, n, true});
+    q = sw_build_rope(b, q, d->positions, (struct sw_made){"q1", heads, n, true});
+    k = sw_build_rope(b, k, d->positions, (struct sw_made){"k1", kv, n, true});
     const int32_t o = d->attend(d, q, k, v, n);
     const int32_t a = sw_build_linear(b, true, o, w[SW_W_O], w[SW_W_O_BIAS],
-                                      (struct sw_made){"a", residual, n, NULL});
-    const int32_t mid = sw_build_value(
-        b, c, 3, &(struct sw_made){"y", residual, n, "the residual stream behind attention"});
+                                      (struct sw_made){"a", residual, n, false});
+    const int32_t mid = sw_build_value(b, c, 3, &(struct sw_made){"y", residual, n, true});
     sw_build_add_into(b, x_in, a, sw_builder_ref(b, mid));
 
-    const int32_t n2 =
-        build_norm(b, sw_builder_ref(b, mid), w[SW_W_MLP_NORM],
-                   (struct sw_made){"n2", residual, n, "the same, normalized: what the MLP reads"});
-    const int32_t gate =
-        sw_build_linear(b, false, n2, w[SW_W_GATE], w[SW_W_GATE_BIAS],
-                        (struct sw_made){"gate", mlp, n, "the MLP's gate projection"});
+    const int32_t n2 = build_norm(b, sw_builder_ref(b, mid), w[SW_W_MLP_NORM],
+                                  (struct sw_made){"n2", residual, n, true});
+    const int32_t gate = sw_build_linear(b, false, n2, w[SW_W_GATE], w[SW_W_GATE_BIAS],
+                                         (struct sw_made){"gate", mlp, n, true});
     const int32_t up = sw_build_linear(b, false, n2, w[SW_W_UP], w[SW_W_UP_BIAS],
-                                       (struct sw_made){"up", mlp, n, "the MLP's up projection"});
-    const int32_t h = sw_build_result(
-        b, sw_build_apply(b, SW_OP_SWIGLU, gate, up), c, 3,
-        &(struct sw_made){"h", mlp, n,
-                          "gate and up combined: what the MLP's down projection reads"});
+                                       (struct sw_made){"up", mlp, n, true});
+    const int32_t h = sw_build_result(b, sw_build_apply(b, SW_OP_SWIGLU, gate, up), c, 3,
+                                      &(struct sw_made){"h", mlp, n, true});
     const int32_t down = sw_build_linear(b, true, h, w[SW_W_DOWN], w[SW_W_DOWN_BIAS],
-                                         (struct sw_made){"m", residual, n, NULL});
+                                         (struct sw_made){"m", residual, n, false});
     sw_build_add_into(b, sw_builder_ref(b, mid), down, x_out);
 }
 
@@ -275,7 +276,7 @@ void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)
 
 int32_t sw_decoder_final_norm(struct sw_decoder *d, struct sw_ref x, const struct sw_dim dims[3])
 {
-    return build_norm(d->b, x, d->w[SW_W_FINAL_NORM], (struct sw_made){"nf", dims, 1, NULL});
+    return build_norm(d->b, x, d->w[SW_W_FINAL_NORM], (struct sw_made){"nf", dims, 1, false});
 }
 
 int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, int32_t labels,
@@ -289,6 +290,6 @@ int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, i
     const int32_t op = sw_build_apply(b, kind, n, sw_build_table(b, d->w[SW_W_HEAD]));
     sw_builder_in(b, op, sw_builder_ref(b, labels));
     *stats = sw_build_result(b, op, sw_accumulate_dtype(b->options->compute), 3,
-                             &(struct sw_made){"stats", dims, 1, NULL});
+                             &(struct sw_made){"stats", dims, 1, false});
     return op;
 }

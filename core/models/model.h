@@ -12,9 +12,7 @@ struct sw_made {
     const char *name;
     const struct sw_dim *dims; /* [3]: batch, sequence, width */
     int32_t stack;
-    /* what people are told of a value of a layer that backward may keep: with it the value gets the
-     * next ordinal of its layer, and `recompute` its name; NULL: it is none */
-    const char *about;
+    bool listed; /* true if layer_values.def has the name: backward may keep it */
 };
 
 /* A parameter, of each layer or once. declared: in static memory; trained: not frozen. */

@@ -6,10 +6,10 @@
 
 #include <stdint.h>
 
-/* A set of parameters of a model: 1 << place in model/weights.def. Those that `pattern` means: by
- * Hugging Face's name of a parameter or of a module that has some, of a layer with '*' for its
- * number ("model.layers.*.mlp"), as fnmatch() reads it; 0: none. */
-uint32_t sw_parameters_match(const struct sw_model *model, const char *pattern);
-uint32_t sw_parameters_all(const struct sw_model *model);
+/* Number of the model's parameters (weights.def, those of a layer once) that patterns name, with
+ * commas between them; NULL: of all. A pattern is Hugging Face's name of a parameter or of a module
+ * that has some, of a layer with '*' for its number ("model.layers.*.mlp"), as fnmatch() reads
+ * it. */
+int32_t sw_parameters_count(const struct sw_model *model, const char *patterns);
 
 #endif

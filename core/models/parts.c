@@ -15,6 +15,8 @@ int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *decl
     b->program->values[value].parameter = declared;
     b->program->values[value].initial = declared->initial;
     b->program->values[value].frozen = !trained;
+    b->program->values[value].saved = declared->saved;
+    b->program->values[value].origin = declared->origin;
     b->program->values[value].decay = trained && declared->decays;
     b->program->values[value].tiles =
         b->options->serving.tiles && (dtype == SW_BF16_T || sw_has_scales(dtype)) && ndim == 2;
@@ -62,10 +64,11 @@ int32_t sw_build_apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, in
 
 static int32_t ordinal_of(struct sw_builder *b, const struct sw_made *made)
 {
-    if (made->about == NULL)
+    if (!made->listed)
         return -1;
-    const int32_t ordinal = sw_layer_values_add(&b->program->layer_values, made->name, made->about);
+    const int32_t ordinal = sw_layer_value_find(made->name);
     assert(ordinal >= 0);
+    sw_layer_values_add(&b->program->layer_values, ordinal);
     return ordinal;
 }
 
@@ -74,7 +77,7 @@ int32_t sw_build_value(struct sw_builder *b, enum sw_dtype dtype, uint8_t ndim,
 {
     const int32_t value =
         sw_builder_value(b, made->name, SW_ROLE_ACTIVATION, dtype, ndim, made->dims, made->stack);
-    b->program->values[value].ordinal = (int8_t)ordinal_of(b, made);
+    b->program->values[value].ordinal = (int16_t)ordinal_of(b, made);
     return value;
 }
 
@@ -108,7 +111,7 @@ static int32_t bring_rows(struct sw_builder *b, int32_t lies)
     const struct sw_dim dims[2] = {{SW_L_VOCAB, is.size[0], 1, SW_SIZE_FIXED},
                                    {SW_L_NONE, is.size[1], 1, SW_SIZE_FIXED}};
     return sw_build_result(b, sw_build_apply(b, SW_OP_CONSTRAIN, lies, -1), is.dtype, 2,
-                           &(struct sw_made){is.name, dims, 1, NULL});
+                           &(struct sw_made){is.name, dims, 1, false});
 }
 
 int32_t sw_build_table(struct sw_builder *b, int32_t parameter)
@@ -138,7 +141,6 @@ int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_
     char name[SW_NAME_BYTES];
     sw_builder_name(name, made.name, SW_NAME_BYTES - 8, "+b", 2);
     made.name = name;
-    made.about = made.about != NULL ? "the same with its bias" : NULL;
     return sw_build_result(b, sw_build_apply(b, SW_OP_ADD_BIAS, y, bias), b->options->compute, 3,
                            &made);
 }

@@ -21,14 +21,11 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
         d->batch, aseq, {SW_L_ATTN_HEADS, m->heads * dim, dim, SW_SIZE_FIXED}};
     const struct sw_dim k_in[3] = {d->batch, kseq, {SW_L_ATTN_HEADS, kv_size, dim, kv_symbol}};
     const struct sw_dim lse[3] = {d->batch, aseq, {SW_L_ATTN_HEADS, m->heads, 1, SW_SIZE_FIXED}};
-    k = sw_build_replicate(
-        b, k, copies,
-        (struct sw_made){"k2", copied, n, "keys, copied for ranks of tp that share a kv head"});
-    v = sw_build_replicate(
-        b, v, copies, (struct sw_made){"v2", copied, n, "values of attention, copied likewise"});
-    q = sw_build_constrain(b, q, (struct sw_made){"q", q_in, n, NULL});
-    k = sw_build_constrain(b, k, (struct sw_made){"k", k_in, n, NULL});
-    v = sw_build_constrain(b, v, (struct sw_made){"v", k_in, n, NULL});
+    k = sw_build_replicate(b, k, copies, (struct sw_made){"k2", copied, n, true});
+    v = sw_build_replicate(b, v, copies, (struct sw_made){"v2", copied, n, true});
+    q = sw_build_constrain(b, q, (struct sw_made){"q", q_in, n, false});
+    k = sw_build_constrain(b, k, (struct sw_made){"k", k_in, n, false});
+    v = sw_build_constrain(b, v, (struct sw_made){"v", k_in, n, false});
     const int32_t op = sw_build_apply(b, SW_OP_ATTENTION, q, k);
     sw_builder_in(b, op, sw_builder_ref(b, v));
     p->ops[op].as.attention =
@@ -39,13 +36,9 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
                                          .sequence_layout = (int32_t)p->sequence_layout,
                                          .bf16_hops = b->options->ring == SW_BF16_T,
                                          .inner_ring = (int32_t)d->sizes.of[SW_SIZE_INNER]};
-    const int32_t o = sw_build_result(
-        b, op, c, 3,
-        &(struct sw_made){"o", q_in, n, "attention's result, before its output projection"});
-    sw_build_result(
-        b, op, sw_accumulate_dtype(c), 3,
-        &(struct sw_made){"lse", lse, n, "log-sum-exp of each row of attention scores"});
-    return sw_build_constrain(b, o, (struct sw_made){"o1", heads, n, NULL});
+    const int32_t o = sw_build_result(b, op, c, 3, &(struct sw_made){"o", q_in, n, true});
+    sw_build_result(b, op, sw_accumulate_dtype(c), 3, &(struct sw_made){"lse", lse, n, true});
+    return sw_build_constrain(b, o, (struct sw_made){"o1", heads, n, false});
 }
 
 static void add_loss(struct sw_decoder *d)
@@ -64,7 +57,7 @@ static void add_loss(struct sw_decoder *d)
     if (b->options->logits) {
         const int32_t op = sw_build_apply(b, SW_OP_LINEAR_T, n, sw_build_table(b, d->w[SW_W_HEAD]));
         const int32_t value = sw_build_result(b, op, b->options->compute, 3,
-                                              &(struct sw_made){"logits", logits, 1, NULL});
+                                              &(struct sw_made){"logits", logits, 1, false});
         p->values[value].role = SW_ROLE_ACCUMULATOR; /* read after the step */
         sw_builder_port(b, &p->outputs, "logits", value);
     }
@@ -72,8 +65,8 @@ static void add_loss(struct sw_decoder *d)
     int32_t stats;
     const int32_t op = sw_decoder_head(d, SW_OP_LM_HEAD, n, labels, &stats);
     sw_builder_in(b, op, loss);
-    sw_build_result(b, op, wide, 1, &(struct sw_made){"micro loss", scalar, 1, NULL});
-    sw_build_result(b, op, wide, 2, &(struct sw_made){"token lse", tokens, 1, NULL});
+    sw_build_result(b, op, wide, 1, &(struct sw_made){"micro loss", scalar, 1, false});
+    sw_build_result(b, op, wide, 2, &(struct sw_made){"token lse", tokens, 1, false});
     sw_builder_out(b, op, loss);
 }
 

@@ -332,15 +332,16 @@ static void update_region(struct sw_autodiff *a)
 /* Whether a result of an op in a region of layers is made again where `values` are. What has no
  * name of its own (the residual's other addend) backward asks for only on the way to something that
  * has one. */
-static bool again_in_layer(const struct sw_autodiff *a, int32_t value, uint32_t values)
+static bool again_in_layer(const struct sw_autodiff *a, int32_t value,
+                           struct sw_layer_values values)
 {
     const int32_t named = a->b->program->values[value].ordinal;
-    return named >= 0 ? (values >> named & 1u) != 0 : values != 0;
+    return named >= 0 ? sw_layer_values_has(values, named) : !sw_layer_values_empty(values);
 }
 
 /* A constraint is no op: its result goes with its operand. */
 static bool is_again(const struct sw_autodiff *a, const struct sw_op *op, int32_t value,
-                     const struct sw_region *region, uint32_t values)
+                     const struct sw_region *region, struct sw_layer_values values)
 {
     if (op->kind == SW_OP_CONSTRAIN)
         return a->again[op->in[0].value];
@@ -356,9 +357,9 @@ static void mark_again(struct sw_autodiff *a)
     const struct sw_recompute chosen = sw_recompute_normal(a->b->options->recompute, p->layers);
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
-        const uint32_t values = region->carry < 0                ? 0
-                                : region->part == SW_LAYERS_LAST ? chosen.rest
-                                                                 : chosen.values;
+        const struct sw_layer_values values = region->carry < 0 ? (struct sw_layer_values){0}
+                                              : region->part == SW_LAYERS_LAST ? chosen.rest
+                                                                               : chosen.values;
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
             for (uint16_t j = 0; j < p->ops[i].n_out; j++) {
                 const int32_t v = p->ops[i].out[j].value;

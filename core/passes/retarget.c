@@ -160,7 +160,7 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
         out->recompute = sw_recompute_normal(o->recompute, o->model.layers);
     if (first > 1 && o->model.layers - first > 1) /* both parts are loops */
         out->recompute.layers = 0;
-    out->frozen = o->frozen;
+    out->freeze = o->freeze;
     out->kind = (uint8_t)o->kind;
     out->logits = o->logits;
     out->target = o->target;

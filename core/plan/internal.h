@@ -16,11 +16,11 @@ enum { SW_PLAN_DIGEST_DIGITS = 16 };
 
 /* The names that a description of recomputation refers to. */
 struct sw_recompute_names {
-    struct sw_name_config values[SW_MOST_LAYER_VALUES], rest[SW_MOST_LAYER_VALUES];
+    struct sw_name_config values[SW_LAYER_VALUES], rest[SW_LAYER_VALUES];
 };
-/* As a file is to have it; *out refers to names and values. */
-void sw_plan_name_recompute(struct sw_recompute recompute, const struct sw_layer_values *values,
-                            struct sw_recompute_names *names, struct sw_recompute_config *out);
+/* As a file is to have it; *out refers to names. */
+void sw_plan_name_recompute(struct sw_recompute recompute, struct sw_recompute_names *names,
+                            struct sw_recompute_config *out);
 
 /* A hash of every byte but the digest's digits, which start at `at`; at + 16 <= bytes. */
 uint64_t sw_plan_text_digest(const char *text, size_t bytes, size_t at);

@@ -39,25 +39,23 @@ static int apply_rule(struct sw_rules *rules, const struct sw_rule_config *rule,
 
 /* Each of the patterns, which stand with commas between them, means something; not all of the
  * parameters. */
-static int apply_freeze(const struct sw_run_config *run, uint32_t *frozen, struct sw_error *err)
+static int check_freeze(const struct sw_run_config *run, struct sw_error *err)
 {
     const struct sw_model *model = &run->model.shape;
-    *frozen = 0;
     for (const char *at = run->freeze; at != NULL && *at != '\0';) {
         char pattern[128];
         const size_t length = strcspn(at, ",");
         snprintf(pattern, sizeof pattern, "%.*s", (int)length, at);
-        const uint32_t found = length < sizeof pattern ? sw_parameters_match(model, pattern) : 0;
-        if (found == 0)
+        if (length >= sizeof pattern || sw_parameters_count(model, pattern) == 0)
             return sw_fail_at(err, SW_BAD_INPUT, run->freeze_place,
                               "the model has no parameter '%s' to freeze; use names as "
                               "model.embed_tokens and model.layers.*.mlp: layers are frozen "
                               "together",
                               pattern);
-        *frozen |= found;
         at += length + (at[length] == ',');
     }
-    if (*frozen == sw_parameters_all(model))
+    if (run->freeze != NULL &&
+        sw_parameters_count(model, run->freeze) == sw_parameters_count(model, NULL))
         return sw_fail_at(err, SW_BAD_INPUT, run->freeze_place,
                           "'freeze' leaves no parameter to train; name fewer of them");
     return 0;
@@ -84,7 +82,8 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     sw_rules_default(&out->rules, decision->train.strategy);
     if (decision->train.residual_seq_tp)
         out->rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
-    if (apply_freeze(run, &out->frozen, err) != 0)
+    out->freeze = run->freeze;
+    if (check_freeze(run, err) != 0)
         return -1;
     for (int32_t i = 0; i < run->rule_count; i++)
         if (apply_rule(&out->rules, &run->rule[i], err) != 0)
@@ -125,7 +124,6 @@ struct sw_workload sw_plan_workload(const struct sw_run_config *run)
  * made. */
 struct texts {
     char mesh[64], order[64];
-    struct sw_layer_values values;
     struct sw_recompute_names decided, wanted;
 };
 
@@ -153,9 +151,10 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
         sw_fail(err, SW_BAD_INPUT, "a plan needs every choice made, none may be auto");
         return NULL;
     }
+    struct sw_layer_values has;
     struct sw_recompute wanted;
-    if (sw_program_layer_values(&run->model.shape, &texts->values, err) != 0 ||
-        sw_plan_recompute(&run->recompute, &texts->values, &wanted, err) != 0)
+    if (sw_program_layer_values(&run->model.shape, &has, err) != 0 ||
+        sw_plan_recompute(&run->recompute, &has, &wanted, err) != 0)
         return NULL;
     struct sw_plan_config *plan = malloc(sizeof *plan);
     if (plan == NULL) {
@@ -174,8 +173,8 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
         .prediction = *prediction,
         .run = *run};
     memcpy(plan->program, program_digest, sizeof plan->program);
-    sw_plan_name_recompute(train.recompute, &texts->values, &texts->decided, &plan->recompute);
-    sw_plan_name_recompute(wanted, &texts->values, &texts->wanted, &plan->run.recompute);
+    sw_plan_name_recompute(train.recompute, &texts->decided, &plan->recompute);
+    sw_plan_name_recompute(wanted, &texts->wanted, &plan->run.recompute);
     if (decision->serve.stream_weights != SW_STREAM_AUTO)
         plan->run.serve_stream_weights = decision->serve.stream_weights;
     if (decision->serve.token_budget > 0)

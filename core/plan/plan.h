@@ -30,10 +30,10 @@ struct sw_decision {
     } serve;
 };
 
-/* Which of these values a file means. Errors (SW_BAD_INPUT): a name of none, at its place. */
-int sw_plan_recompute(const struct sw_recompute_config *written,
-                      const struct sw_layer_values *values, struct sw_recompute *out,
-                      struct sw_error *err);
+/* Which values a file means, of a model that has these. Errors (SW_BAD_INPUT): a name of none, at
+ * its place. */
+int sw_plan_recompute(const struct sw_recompute_config *written, const struct sw_layer_values *has,
+                      struct sw_recompute *out, struct sw_error *err);
 
 /* Options for sw_program_compile. Errors (SW_BAD_INPUT): a rule names an unknown logical axis, at
  * its place. */

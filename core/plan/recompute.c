@@ -4,60 +4,67 @@
 
 #include <stdio.h>
 
+/* The value of that name of a model that has these, -1: none. */
+static int32_t find(const struct sw_layer_values *has, const char *name)
+{
+    const int32_t ordinal = sw_layer_value_find(name);
+    return ordinal >= 0 && sw_layer_values_has(*has, ordinal) ? ordinal : -1;
+}
+
 /* The first name that the model has no value of: says all of them that are there. */
 static int fail(const struct sw_values_config *named, int32_t first,
-                const struct sw_layer_values *values, struct sw_error *err)
+                const struct sw_layer_values *has, struct sw_error *err)
 {
     char all[SW_VALUES_BYTES], missing[128] = "";
     size_t used = 0;
     for (int32_t i = first; i < named->count && used < sizeof missing; i++)
-        if (sw_layer_values_find(values, named->of[i].name) < 0)
+        if (find(has, named->of[i].name) < 0)
             used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%.40s",
                                      used > 0 ? ", " : "", named->of[i].name);
     return sw_fail_at(err, SW_BAD_INPUT, named->of[first].place,
                       "the layers of this model have no %s; use some of: %s", missing,
-                      sw_layer_values_format(values, SW_ALL_VALUES, all));
+                      sw_layer_values_format(*has, all));
 }
 
-static int find(const struct sw_values_config *named, const struct sw_layer_values *values,
-                uint32_t *out, struct sw_error *err)
+static int read(const struct sw_values_config *named, const struct sw_layer_values *has,
+                struct sw_layer_values *out, struct sw_error *err)
 {
-    *out = named->all ? SW_ALL_VALUES : 0;
+    *out = named->all ? sw_layer_values_all() : (struct sw_layer_values){0};
     for (int32_t i = 0; i < named->count; i++) {
-        const int32_t ordinal = sw_layer_values_find(values, named->of[i].name);
+        const int32_t ordinal = find(has, named->of[i].name);
         if (ordinal < 0)
-            return fail(named, i, values, err);
-        *out |= UINT32_C(1) << ordinal;
+            return fail(named, i, has, err);
+        sw_layer_values_add(out, ordinal);
     }
     return 0;
 }
 
-int sw_plan_recompute(const struct sw_recompute_config *written,
-                      const struct sw_layer_values *values, struct sw_recompute *out,
-                      struct sw_error *err)
+int sw_plan_recompute(const struct sw_recompute_config *written, const struct sw_layer_values *has,
+                      struct sw_recompute *out, struct sw_error *err)
 {
     *out = (struct sw_recompute){.layers = written->layers};
-    if (find(&written->values, values, &out->values, err) != 0 ||
-        find(&written->rest, values, &out->rest, err) != 0)
+    if (read(&written->values, has, &out->values, err) != 0 ||
+        read(&written->rest, has, &out->rest, err) != 0)
         return -1;
     if (written->before_attention)
-        out->values = sw_layer_values_before(values, "o");
+        out->values = sw_layer_values_before(*has, "o");
     return 0;
 }
 
-static void name(const struct sw_layer_values *values, uint32_t set,
-                 struct sw_name_config room[SW_MOST_LAYER_VALUES], struct sw_values_config *out)
+static void name(struct sw_layer_values set, struct sw_name_config room[SW_LAYER_VALUES],
+                 struct sw_values_config *out)
 {
-    *out = (struct sw_values_config){.of = room, .all = set == SW_ALL_VALUES};
-    for (int32_t i = 0; !out->all && i < values->count; i++)
-        if (set >> i & 1u)
-            room[out->count++] = (struct sw_name_config){.name = values->of[i].name};
+    *out = (struct sw_values_config){.of = room,
+                                     .all = sw_layer_values_equal(set, sw_layer_values_all())};
+    for (int32_t i = 0; !out->all && i < SW_LAYER_VALUES; i++)
+        if (sw_layer_values_has(set, i))
+            room[out->count++] = (struct sw_name_config){.name = sw_layer_value_name(i)};
 }
 
-void sw_plan_name_recompute(struct sw_recompute recompute, const struct sw_layer_values *values,
-                            struct sw_recompute_names *names, struct sw_recompute_config *out)
+void sw_plan_name_recompute(struct sw_recompute recompute, struct sw_recompute_names *names,
+                            struct sw_recompute_config *out)
 {
     *out = (struct sw_recompute_config){.layers = recompute.layers};
-    name(values, recompute.values, names->values, &out->values);
-    name(values, recompute.rest, names->rest, &out->rest);
+    name(recompute.values, names->values, &out->values);
+    name(recompute.rest, names->rest, &out->rest);
 }

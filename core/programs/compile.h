@@ -37,8 +37,8 @@ struct sw_parameter_count {
     int64_t of_layer;       /* in one of the layers */
     int32_t layers;
 };
-/* frozen: as in the options. Errors: as sw_program_compile. */
-int sw_program_count_parameters(const struct sw_model *model, uint32_t frozen,
+/* freeze: as in the options. Errors: as sw_program_compile. */
+int sw_program_count_parameters(const struct sw_model *model, const char *freeze,
                                 struct sw_parameter_count *out, struct sw_error *err);
 
 /* Flops of the matrix products and attention of one step over all ranks, each counted once and

@@ -1,6 +1,6 @@
 #include "core/programs/compile.h"
 
-int sw_program_count_parameters(const struct sw_model *model, uint32_t frozen,
+int sw_program_count_parameters(const struct sw_model *model, const char *freeze,
                                 struct sw_parameter_count *out, struct sw_error *err)
 {
     struct sw_program_options options = {.model = *model,
@@ -8,7 +8,7 @@ int sw_program_count_parameters(const struct sw_model *model, uint32_t frozen,
                                          .global_batch = 1,
                                          .micro_batch_per_rank = 1,
                                          .mesh = sw_mesh_make(1, 1, 1, 1),
-                                         .frozen = frozen,
+                                         .freeze = freeze,
                                          .kind = SW_PROGRAM_TRAIN,
                                          .unverified = true};
     struct sw_program *p = NULL;

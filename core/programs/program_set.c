@@ -32,6 +32,8 @@ static int collect(const struct sw_program *p, struct sw_state *state, struct sw
             row->initial = (enum sw_initial)value->initial;
             row->decay = value->decay;
             row->frozen = value->frozen;
+            row->saved = value->saved;
+            row->origin = value->origin;
             row->scales = value->scales;
             row->copy = value->copy;
             row->tiled = value->tiled;

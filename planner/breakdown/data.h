@@ -62,8 +62,7 @@ struct sw_explain {
     struct sw_axis_place place[SW_AXIS_COUNT];
     struct sw_choice choice[SW_EXPLAIN_CHOICES];
     int32_t choice_count;
-    struct sw_recomputed
-        again[SW_MOST_LAYER_VALUES]; /* in the order in which they are made again */
+    struct sw_recomputed again[SW_LAYER_VALUES]; /* in the order in which they are made again */
     int32_t again_count;
     struct sw_memory_profile memory;
     struct sw_timeline timeline;

@@ -345,18 +345,9 @@ int sw_command_check(const struct sw_options *options)
     return status;
 }
 
-/* Of a model that has all that any of ours has. */
-static int every_layer_value(struct sw_layer_values *out, struct sw_error *err)
-{
-    static const struct sw_model every = {
-        .qkv_bias = true, .output_bias = true, .mlp_bias = true, .qk_norm = true};
-    return sw_program_layer_values(&every, out, err);
-}
-
 int sw_command_schema(const struct sw_options *options)
 {
     struct sw_error err = {0};
-    struct sw_layer_values values;
     if (options->file_count != 1) {
         sw_fail(&err, SW_BAD_INPUT,
                 "one kind: 'plan schema "
@@ -374,10 +365,8 @@ int sw_command_schema(const struct sw_options *options)
     }
     for (int i = 0; i < KINDS; i++)
         if (strcmp(options->files[0], kind_names[i]) == 0) {
-            if (options->markdown && every_layer_value(&values, &err) != 0)
-                return sw_command_fail(&err);
             if (options->markdown)
-                sw_config_reference(stdout, (enum sw_config_kind)i, &sw_launchers, &values);
+                sw_config_reference(stdout, (enum sw_config_kind)i, &sw_launchers);
             else
                 sw_config_schema(stdout, (enum sw_config_kind)i, &sw_launchers);
             return SW_OK;

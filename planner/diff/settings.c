@@ -190,40 +190,45 @@ static bool format_quantity(double value, const char *unit, char buffer[SW_SETTI
     return false;
 }
 
-/* The set that a list is of the names met so far, "[n1, h]" or "all" as plans and runs have it,
- * behind a key; 0: it is not there. */
-static uint32_t read_values(const char *text, const char *key, struct sw_layer_values *names)
+/* The set that a list is, "[n1, h]" or "all" as plans and runs have it, behind a key; none where
+ * the key is not there. Returns false for names that this version does not know. */
+static bool read_values(const char *text, const char *key, struct sw_layer_values *set)
 {
-    uint32_t set = 0;
     const char *at = strstr(text, key);
+    *set = (struct sw_layer_values){0};
     if (at == NULL)
-        return 0;
+        return true;
     at += strlen(key);
-    if (*at != '[')
-        return SW_ALL_VALUES;
+    if (*at != '[') {
+        *set = sw_layer_values_all();
+        return true;
+    }
     for (at++; *at != '\0' && *at != ']';) {
         char name[SW_LAYER_NAME_BYTES];
         const size_t length = strcspn(at, ", ]");
         snprintf(name, sizeof name, "%.*s", (int)length, at);
-        const int32_t ordinal = sw_layer_values_add(names, name, NULL);
-        set |= ordinal >= 0 ? UINT32_C(1) << ordinal : 0;
+        const int32_t ordinal = sw_layer_value_find(name);
+        if (ordinal < 0)
+            return false;
+        sw_layer_values_add(set, ordinal);
         at += length;
         at += strspn(at, ", ");
     }
-    return set;
+    return true;
 }
 
 /* "{values: [n1, h], layers: 56, rest: [n1]}" in the words that `search` has for it. */
-static void format_recompute(const char *value, char buffer[SW_SETTING_TEXT])
+static bool format_recompute(const char *value, char buffer[SW_SETTING_TEXT])
 {
     char text[SW_RECOMPUTE_BYTES];
     const char *layers = strstr(value, "layers: ");
     const long count = layers != NULL ? strtol(layers + strlen("layers: "), NULL, 10) : 0;
-    struct sw_layer_values names = {.count = 0};
     struct sw_recompute recompute = {.layers = count > 0 ? (int32_t)count : SW_ALL_LAYERS};
-    recompute.values = read_values(value, "values: ", &names);
-    recompute.rest = read_values(value, "rest: ", &names);
-    sw_text_shorten(sw_recompute_describe(recompute, &names, 0, text), SHOWN_BYTES, buffer);
+    if (!read_values(value, "values: ", &recompute.values) ||
+        !read_values(value, "rest: ", &recompute.rest))
+        return false;
+    sw_text_shorten(sw_recompute_describe(recompute, 0, text), SHOWN_BYTES, buffer);
+    return true;
 }
 
 char *sw_setting_format(const char *key, const char *value, const char *base,
@@ -235,10 +240,9 @@ char *sw_setting_format(const char *key, const char *value, const char *base,
     if (unit != NULL && stop != value && *stop == '\0' && format_quantity(number, unit, buffer))
         return buffer;
     const char *last = strrchr(key, '.');
-    if (strcmp(last != NULL ? last + 1 : key, "recompute") == 0 && value[0] == '{') {
-        format_recompute(value, buffer);
+    if (strcmp(last != NULL ? last + 1 : key, "recompute") == 0 && value[0] == '{' &&
+        format_recompute(value, buffer))
         return buffer;
-    }
     if (is_path(key))
         path = sw_path_relative(base, value);
     sw_text_shorten(path != NULL ? path : value, SHOWN_BYTES, buffer);

@@ -127,8 +127,7 @@ static void print_again(FILE *out, const struct sw_explain *x)
     fprintf(out, "\n%-20s %10s %10s %12s\n", "recomputed", "frees", "takes", "in layers");
     for (int32_t i = 0; i < x->again_count; i++) {
         const struct sw_recomputed *again = &x->again[i];
-        fprintf(out, "%-20s %10s %10s %5d of %3d\n",
-                sw_layer_values_format(&x->program->layer_values, again->values, values),
+        fprintf(out, "%-20s %10s %10s %5d of %3d\n", sw_layer_values_format(again->values, values),
                 sw_format_bytes(again->bytes, a), sw_format_seconds(again->seconds, b),
                 again->layers, x->program->layers);
     }
@@ -256,7 +255,7 @@ void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected)
 {
     fprintf(out, "%s on %s\n", x->run->name, x->run->cluster.name);
     sw_report_model_line(out, x->run);
-    sw_report_choice(out, x->run, &x->program->layer_values, &x->c);
+    sw_report_choice(out, x->run, &x->c);
     sw_report_why(out, x->run, SW_FOR_TRAIN);
     print_evaluation(out, x);
     print_serving(out, x);

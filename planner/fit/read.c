@@ -291,7 +291,7 @@ static int compile_level(const struct sw_fit_table *t, struct sw_fit_run *r, str
     else if (selective && sw_program_layer_values(&r->run.model.shape, &values, err) != 0)
         return -1;
     else if (selective)
-        r->decision.train.recompute = sw_recompute_all(sw_layer_values_before(&values, "y"));
+        r->decision.train.recompute = sw_recompute_all(sw_layer_values_before(values, "y"));
     if (compile(r, err) != 0)
         return -1;
     if (selective && r->skipped[0] == '\0' &&

@@ -94,7 +94,7 @@ struct sw_unit_part {
 };
 struct sw_units {
     bool known;
-    uint32_t values[SW_MOST_LAYER_VALUES]; /* [count]; 0: has become part of another */
+    struct sw_layer_values values[SW_LAYER_VALUES]; /* [count]; none: is part of another now */
     int32_t count, kept_count, made_count;
     struct sw_unit_part *kept, *made; /* values that would be kept; ops that make again */
 };
@@ -195,14 +195,13 @@ int sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
 /* What is made again, from nothing (level 0) to everything. Level i x layers + k: units 0 .. i - 1
  * in every layer, unit i in the first k. */
 struct sw_unit {
-    uint32_t values;
+    struct sw_layer_values values;
     bool moves;            /* made by nothing but moving memory */
     bool attends;          /* attention's result is among them */
     double bytes, seconds; /* of one layer: what keeping it takes; making it again, alone */
 };
 struct sw_levels {
-    struct sw_unit
-        unit[SW_MOST_LAYER_VALUES]; /* [count], the most bytes for the least time first */
+    struct sw_unit unit[SW_LAYER_VALUES]; /* [count], the most bytes for the least time first */
     int32_t count, layers;
 };
 /* Of a program in which everything is made again, as it is sized, with the seconds of its ops. */

@@ -34,12 +34,12 @@ static void write_memory(struct sw_json *j, const struct sw_memory *m)
 }
 
 void sw_layer_values_write_json(struct sw_json *j, const char *key,
-                                const struct sw_layer_values *values, uint32_t set)
+                                const struct sw_layer_values *has, struct sw_layer_values set)
 {
     sw_json_array(j, key);
-    for (int32_t i = 0; i < values->count; i++)
-        if (set >> i & 1u)
-            sw_json_text(j, NULL, values->of[i].name);
+    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
+        if (sw_layer_values_has(*has, i) && sw_layer_values_has(set, i))
+            sw_json_text(j, NULL, sw_layer_value_name(i));
     sw_json_end(j);
 }
 

@@ -14,12 +14,12 @@ enum { NOBODY = -1 };
 /* What is known of the values of one program, by the logical value that each is a version of. */
 struct reading {
     const struct sw_program *p;
-    const struct sw_region *region; /* backward through a layer */
-    bool *again;                    /* [value_count]: made again */
-    bool *counted;                  /* [value_count]: its bytes are in a unit */
-    int32_t *owner;                 /* [value_count]: the unit that it is made for, or NOBODY */
-    int32_t *writer;                /* [value_count]: op of the region, or -1 */
-    int32_t of_name[SW_MOST_LAYER_VALUES]; /* the unit of a value that backward itself reads */
+    const struct sw_region *region;   /* backward through a layer */
+    bool *again;                      /* [value_count]: made again */
+    bool *counted;                    /* [value_count]: its bytes are in a unit */
+    int32_t *owner;                   /* [value_count]: the unit that it is made for, or NOBODY */
+    int32_t *writer;                  /* [value_count]: op of the region, or -1 */
+    int32_t of_name[SW_LAYER_VALUES]; /* the unit of a value that backward itself reads */
     struct sw_units *out;
 };
 
@@ -48,7 +48,7 @@ static void count_read(struct reading *r, int32_t value)
     r->counted[stored] = true;
     if (r->of_name[name] == NOBODY) {
         r->of_name[name] = out->count;
-        out->values[out->count++] = UINT32_C(1) << name;
+        sw_layer_values_add(&out->values[out->count++], name);
     }
     out->kept[out->kept_count++] = (struct sw_unit_part){value, r->of_name[name]};
 }
@@ -60,13 +60,13 @@ static void join(struct reading *r, int32_t into, int32_t name)
     const int32_t from = r->of_name[name];
     if (from == NOBODY || from == into)
         return;
-    out->values[into] |= out->values[from];
-    out->values[from] = 0;
+    out->values[into] = sw_layer_values_join(out->values[into], out->values[from]);
+    out->values[from] = (struct sw_layer_values){0};
     for (int32_t i = 0; i < out->kept_count; i++)
         out->kept[i].unit = out->kept[i].unit == from ? into : out->kept[i].unit;
     for (int32_t i = 0; i < out->made_count; i++)
         out->made[i].unit = out->made[i].unit == from ? into : out->made[i].unit;
-    for (int32_t i = 0; i < SW_MOST_LAYER_VALUES; i++)
+    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
         r->of_name[i] = r->of_name[i] == from ? into : r->of_name[i];
 }
 
@@ -99,7 +99,7 @@ static void count_made(struct reading *r, int32_t index)
     for (uint16_t k = 0; k < op->n_out; k++) {
         const int32_t name = name_of(r, r->p->values[op->out[k].value].base);
         if (name >= 0)
-            r->out->values[unit] |= UINT32_C(1) << name;
+            sw_layer_values_add(&r->out->values[unit], name);
     }
     for (uint16_t k = 0; k < op->n_in; k++) {
         const int32_t base = r->p->values[op->in[k].value].base, name = name_of(r, base);
@@ -128,7 +128,7 @@ static void read_units(struct reading *r)
 {
     const int32_t first = r->region->first_op, end = first + r->region->op_count;
     find_made_again(r);
-    for (int32_t i = 0; i < SW_MOST_LAYER_VALUES; i++)
+    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
         r->of_name[i] = NOBODY;
     for (int32_t i = first; i < end; i++)
         for (uint16_t k = 0; r->p->ops[i].stage == SW_STAGE_BACKWARD && k < r->p->ops[i].n_in; k++)
@@ -155,7 +155,7 @@ static int by_price(const void *a, const void *b)
     const int mine = price_class(x), theirs = price_class(y);
     if (mine != theirs)
         return mine < theirs ? -1 : 1;
-    return (x->values > y->values) - (x->values < y->values);
+    return sw_layer_values_compare(x->values, y->values);
 }
 
 /* Small ones that cost alike go together, as long as they are no larger than the largest: fewer
@@ -171,7 +171,7 @@ static void gather_small(struct sw_levels *levels)
         const struct sw_unit unit = levels->unit[i];
         if (count > 0 && price_class(into) == price_class(&unit) &&
             into->bytes + unit.bytes <= largest) {
-            into->values |= unit.values;
+            into->values = sw_layer_values_join(into->values, unit.values);
             into->bytes += unit.bytes;
             into->seconds += unit.seconds;
             into->attends |= unit.attends;
@@ -220,7 +220,7 @@ void sw_levels_find_each(const struct sw_units *units, const struct sw_program *
                          const struct sw_run_config *run, const double *seconds,
                          struct sw_levels *out)
 {
-    struct sw_unit unit[SW_MOST_LAYER_VALUES] = {{0}};
+    struct sw_unit unit[SW_LAYER_VALUES] = {0};
     for (int32_t i = 0; i < units->count; i++)
         unit[i].moves = true;
     *out = (struct sw_levels){.layers = p->layers};
@@ -237,7 +237,7 @@ void sw_levels_find_each(const struct sw_units *units, const struct sw_program *
                 : seconds[op];
     }
     for (int32_t i = 0; i < units->count; i++)
-        if (units->values[i] != 0) {
+        if (!sw_layer_values_empty(units->values[i])) {
             unit[i].values = units->values[i];
             out->unit[out->count++] = unit[i];
         }
@@ -268,12 +268,13 @@ int32_t sw_levels_last(const struct sw_levels *levels)
 struct sw_recompute sw_level_recompute(const struct sw_levels *levels, int32_t level)
 {
     const int32_t whole = level / levels->layers, layers = level % levels->layers;
-    uint32_t rest = 0;
+    struct sw_layer_values rest = {0};
     if (level >= sw_levels_last(levels))
         return sw_recompute_full();
     for (int32_t i = 0; i < whole; i++)
-        rest |= levels->unit[i].values;
-    const struct sw_recompute chosen = {rest | levels->unit[whole].values, layers, rest};
+        rest = sw_layer_values_join(rest, levels->unit[i].values);
+    const struct sw_recompute chosen = {sw_layer_values_join(rest, levels->unit[whole].values),
+                                        layers, rest};
     return sw_recompute_normal(chosen, levels->layers);
 }
 

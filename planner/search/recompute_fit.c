@@ -5,15 +5,15 @@
 enum { MAX_TRIES = 10 };
 
 /* In how many layers a unit is made again. */
-static int32_t layers_of(struct sw_recompute again, uint32_t values, int32_t layers)
+static int32_t layers_of(struct sw_recompute again, struct sw_layer_values values, int32_t layers)
 {
     const int32_t first = again.layers < layers ? again.layers : layers;
-    return ((again.values & values) == values ? first : 0) +
-           ((again.rest & values) == values ? layers - first : 0);
+    return (sw_layer_values_cover(again.values, values) ? first : 0) +
+           (sw_layer_values_cover(again.rest, values) ? layers - first : 0);
 }
 
 int sw_search_recompute(const struct sw_run_config *run, const struct sw_decision *decision,
-                        struct sw_recomputed out[SW_MOST_LAYER_VALUES], struct sw_error *err)
+                        struct sw_recomputed out[SW_LAYER_VALUES], struct sw_error *err)
 {
     struct sw_searcher s = {.run = run};
     struct sw_decision full = *decision;

@@ -180,8 +180,7 @@ static void print_spared(FILE *out, const struct sw_candidate *c)
                 100 * (c->cost.step_seconds / c->fastest_seconds - 1));
 }
 
-void sw_report_choice(FILE *out, const struct sw_run_config *run,
-                      const struct sw_layer_values *values, const struct sw_candidate *c)
+void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], warning[192],
         again[SW_RECOMPUTE_BYTES], text[SW_RECOMPUTE_BYTES + 16];
@@ -195,9 +194,8 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run,
             sw_report_rings(decision, text, sizeof text),
             sw_word(sw_words_layout, decision->train.layout),
             decision->train.residual_seq_tp ? "sp,tp" : "sp");
-    snprintf(
-        text, sizeof text, "recompute %s",
-        sw_recompute_describe(decision->train.recompute, values, run->model.shape.layers, again));
+    snprintf(text, sizeof text, "recompute %s",
+             sw_recompute_describe(decision->train.recompute, run->model.shape.layers, again));
     sw_format_wrapped(out, text, 10, 20, WIDTH);
     sw_report_memory_line(out, c);
     sw_report_bytes(out, "parameters", c->memory.parameters);
@@ -327,11 +325,10 @@ void sw_train_tell_missing(FILE *out, const struct sw_search *s)
         fprintf(out, ", %d of them for lack of headroom", count);
 }
 
-void sw_train_tell_mesh(FILE *out, const struct sw_run_config *run,
-                        const struct sw_layer_values *values, const struct sw_candidate *c)
+void sw_train_tell_mesh(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
 {
     char line[160];
-    sw_report_choice(out, run, values, c);
+    sw_report_choice(out, run, c);
     if (run->says_steps)
         fprintf(out, "run       %s\n", sw_report_run(run, c->cost.step_seconds, line, sizeof line));
 }
@@ -355,7 +352,7 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
         row->tell_missing(out, s);
         fprintf(out, "\n");
         sw_report_model_line(out, run);
-        row->tell_mesh(out, run, &s->layer_values, &s->mesh[0]);
+        row->tell_mesh(out, run, &s->mesh[0]);
         sw_report_why(out, run, s->purpose);
         row->tell_table(out, s, options->top > 0 ? options->top : SW_SHOWN_ROWS);
     }

@@ -48,8 +48,7 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
 /* " of rings of 8" into buffer, "" for one ring; returns buffer. */
 const char *sw_report_rings(const struct sw_decision *decision, char *buffer, size_t bytes);
 /* mesh, memory, step, and how MFU counts */
-void sw_report_choice(FILE *out, const struct sw_run_config *run,
-                      const struct sw_layer_values *values, const struct sw_candidate *c);
+void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c);
 /* "100,000 steps take 2.5 days, 3,859 accelerator-hours" of a step of so many seconds. Returns
  * buffer. */
 char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *buffer,
@@ -99,7 +98,7 @@ struct sw_search_told {
 };
 /* The names of a set of a layer's values, as an array. */
 void sw_layer_values_write_json(struct sw_json *json, const char *key,
-                                const struct sw_layer_values *values, uint32_t set);
+                                const struct sw_layer_values *has, struct sw_layer_values set);
 
 /* json.c: one object and a newline; a mesh as the member `key` of another one. */
 void sw_search_print_json(FILE *out, const struct sw_run_config *run,

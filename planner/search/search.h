@@ -230,7 +230,7 @@ int sw_search_serving_digests(const struct sw_run_config *run, struct sw_decisio
 /* recompute_fit.c: a value of a layer that backward needs, or those that one op makes, with all
  * that has to be made again for it. */
 struct sw_recomputed {
-    uint32_t values;
+    struct sw_layer_values values;
     int32_t layers; /* in which the decision makes it again */
     double bytes;   /* that this frees, in all layers; nothing else of the layout changes them */
     double seconds; /* that its ops take, in all layers of a step, each alone */
@@ -238,7 +238,7 @@ struct sw_recomputed {
 /* Of the decision's mesh, in the order in which the search takes them. Returns how many, -1: err
  * (SW_ENVIRONMENT). */
 int sw_search_recompute(const struct sw_run_config *run, const struct sw_decision *decision,
-                        struct sw_recomputed out[SW_MOST_LAYER_VALUES], struct sw_error *err);
+                        struct sw_recomputed out[SW_LAYER_VALUES], struct sw_error *err);
 
 /* rank.c: the rule that chose, every clause of it, for people: "the largest fsdp that fits, then
  * ...". Returns buffer. */

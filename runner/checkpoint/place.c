@@ -257,7 +257,8 @@ int sw_model_folder_place(const struct sw_model_folder *folder, const struct sw_
     p.out_file = calloc((size_t)folder->count + 1, sizeof *p.out_file);
     if (p.out_file == NULL)
         return out_of_memory(&p);
-    if (sw_stored_tensors(state, &out->tensor, &out->tensor_count, err) != 0)
+    if (sw_stored_tensors(state, SW_STORED_FROM + SW_ORIGIN_RUN, &out->tensor, &out->tensor_count,
+                          err) != 0)
         goto out;
     if (!optimizer)
         keep_model(out);

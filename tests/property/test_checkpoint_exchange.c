@@ -435,7 +435,8 @@ static void shuffle(uint64_t *rng, struct sw_stored_tensor *tensor, int32_t coun
 static struct sw_placement foreign(uint64_t *rng, const struct world *w)
 {
     struct sw_placement p = {0};
-    assert_int_equal(sw_stored_tensors(&w->set->state, &p.tensor, &p.tensor_count, NULL), 0);
+    assert_int_equal(
+        sw_stored_tensors(&w->set->state, SW_STORED_SAVED, &p.tensor, &p.tensor_count, NULL), 0);
     while (p.tensor[p.tensor_count - 1].group != SW_STORED_MODEL)
         p.tensor_count--;
     shuffle(rng, p.tensor, p.tensor_count);

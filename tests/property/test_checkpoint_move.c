@@ -459,7 +459,7 @@ static int foreign(uint64_t *rng, const struct sw_state *state, struct sw_placem
                    struct sw_error *err)
 {
     *p = (struct sw_placement){0};
-    if (sw_stored_tensors(state, &p->tensor, &p->tensor_count, err) != 0)
+    if (sw_stored_tensors(state, SW_STORED_SAVED, &p->tensor, &p->tensor_count, err) != 0)
         return -1;
     while (p->tensor[p->tensor_count - 1].group != SW_STORED_MODEL)
         p->tensor_count--;

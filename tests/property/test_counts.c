@@ -515,7 +515,7 @@ static void test_recompute_partly(void **state)
 {
     (void)state;
     struct sw_program_options o = make_options(sw_mesh_make(1, 4, 1, 1), SW_ATTENTION_RING);
-    o.recompute = (struct sw_recompute){SW_ALL_VALUES, 2, 0};
+    o.recompute = (struct sw_recompute){.values = sw_layer_values_all(), .layers = 2};
     struct sw_program *p = compile(&o);
     const struct counts layer = {.all_gather = 7},
                         backward = {.all_gather = 7, .reduce_scatter = 7};
@@ -524,14 +524,16 @@ static void test_recompute_partly(void **state)
                     compare(p, "last layers backward", backward);
     sw_program_free(p);
     o = make_options(sw_mesh_make(4, 1, 1, 1), SW_ATTENTION_RING);
-    o.recompute = (struct sw_recompute){sw_test_values(&o.model, "n1, h"), 2, 0};
+    o.recompute = (struct sw_recompute){.values = sw_test_values(&o.model, "n1, h"), .layers = 2};
     p = compile(&o);
     wrong += compare(p, "first layers backward", (struct counts){.all_reduce = 7}) +
              compare(p, "last layers backward", (struct counts){.all_reduce = 7}) +
              compare(p, "update", (struct counts){.all_reduce = 1});
     sw_program_free(p);
     o = make_options(sw_mesh_make(1, 1, 4, 1), SW_ATTENTION_RING);
-    o.recompute = (struct sw_recompute){SW_ALL_VALUES & ~sw_test_values(&o.model, "y"), 2, 0};
+    o.recompute = (struct sw_recompute){
+        .values = sw_layer_values_without(sw_layer_values_all(), sw_test_values(&o.model, "y")),
+        .layers = 2};
     p = compile(&o); /* y is kept: nothing is reduced again for it */
     wrong += compare(p, "first layers backward", (struct counts){.all_reduce = 2});
     sw_program_free(p);

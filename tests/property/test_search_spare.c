@@ -83,22 +83,22 @@ static void meet(const struct sw_candidate *c, struct met *out)
 static void meet_levels(const struct sw_run_config *run, const struct sw_decision *base,
                         struct met *out)
 {
-    struct sw_recomputed unit[SW_MOST_LAYER_VALUES];
+    struct sw_recomputed unit[SW_LAYER_VALUES];
     const int32_t layers = run->model.shape.layers;
     struct sw_candidate c;
     struct sw_decision d = *base;
     const int32_t count = sw_search_recompute(run, base, unit, NULL);
-    uint32_t rest = 0;
+    struct sw_layer_values rest = {0};
     assert_true(count >= 0);
     for (int32_t u = 0; u < count; u++) {
         out->step = unit[u].bytes / layers > out->step ? unit[u].bytes / layers : out->step;
         for (int32_t l = 0; l <= layers; l++) {
-            d.train.recompute =
-                sw_recompute_normal((struct sw_recompute){rest | unit[u].values, l, rest}, layers);
+            d.train.recompute = sw_recompute_normal(
+                (struct sw_recompute){sw_layer_values_join(rest, unit[u].values), l, rest}, layers);
             assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, NULL), 0);
             meet(&c, out);
         }
-        rest |= unit[u].values;
+        rest = sw_layer_values_join(rest, unit[u].values);
     }
     d.train.recompute = sw_recompute_full();
     assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, NULL), 0);
@@ -119,8 +119,7 @@ static int32_t missed(const char *format, ...)
 }
 
 /* 1: something better was met, as far as guesses may miss it. */
-static int32_t check_row(const struct sw_run_config *run, const struct sw_layer_values *values,
-                         const struct sw_candidate *row, int r)
+static int32_t check_row(const struct sw_run_config *run, const struct sw_candidate *row, int r)
 {
     const int32_t layers = run->model.shape.layers;
     char a[SW_RECOMPUTE_BYTES], b[SW_RECOMPUTE_BYTES];
@@ -152,28 +151,25 @@ static int32_t check_row(const struct sw_run_config *run, const struct sw_layer_
      * time, and of the memory beside the largest value of a layer */
     const int64_t near = all / 200 + (int64_t)met.step;
     if (met.fastest < 1e300 && row->memory.total > met.free + near)
-        return missed(
-            "run %d, %s: %lld bytes, though %g s leave a fifth free, of %g s (%s; %s)", r, mesh,
-            (long long)row->memory.total, met.fastest, row->fastest_seconds,
-            sw_recompute_describe(row->decision.train.recompute, values, layers, a),
-            sw_recompute_describe(met.of_fastest.decision.train.recompute, values, layers, b));
+        return missed("run %d, %s: %lld bytes, though %g s leave a fifth free, of %g s (%s; %s)", r,
+                      mesh, (long long)row->memory.total, met.fastest, row->fastest_seconds,
+                      sw_recompute_describe(row->decision.train.recompute, layers, a),
+                      sw_recompute_describe(met.of_fastest.decision.train.recompute, layers, b));
     if (row->memory.total <= met.free && row->cost.step_seconds > 1.005 * met.fastest)
-        return missed(
-            "run %d, %s: %g s, though %g s leave a fifth free (%s; %s)", r, mesh,
-            row->cost.step_seconds, met.fastest,
-            sw_recompute_describe(row->decision.train.recompute, values, layers, a),
-            sw_recompute_describe(met.of_fastest.decision.train.recompute, values, layers, b));
+        return missed("run %d, %s: %g s, though %g s leave a fifth free (%s; %s)", r, mesh,
+                      row->cost.step_seconds, met.fastest,
+                      sw_recompute_describe(row->decision.train.recompute, layers, a),
+                      sw_recompute_describe(met.of_fastest.decision.train.recompute, layers, b));
     if (row->memory.total > met.free && met.least > 0 && row->memory.total > met.least + near)
-        return missed(
-            "run %d, %s: %lld bytes in %g s (micro-batch %d, %s), though %lld do in %g s "
-            "(micro-batch %d, %s) within 1 %% of %g s",
-            r, mesh, (long long)row->memory.total, row->cost.step_seconds,
-            (int)row->decision.train.micro_batch_size,
-            sw_recompute_describe(row->decision.train.recompute, values, layers, a),
-            (long long)met.least, met.of_least.cost.step_seconds,
-            (int)met.of_least.decision.train.micro_batch_size,
-            sw_recompute_describe(met.of_least.decision.train.recompute, values, layers, b),
-            row->fastest_seconds);
+        return missed("run %d, %s: %lld bytes in %g s (micro-batch %d, %s), though %lld do in %g s "
+                      "(micro-batch %d, %s) within 1 %% of %g s",
+                      r, mesh, (long long)row->memory.total, row->cost.step_seconds,
+                      (int)row->decision.train.micro_batch_size,
+                      sw_recompute_describe(row->decision.train.recompute, layers, a),
+                      (long long)met.least, met.of_least.cost.step_seconds,
+                      (int)met.of_least.decision.train.micro_batch_size,
+                      sw_recompute_describe(met.of_least.decision.train.recompute, layers, b),
+                      row->fastest_seconds);
     return 0;
 }
 
@@ -196,7 +192,7 @@ static void of_each_mesh(void **state)
             if (run->prefer == SW_PREFER_TIME)
                 assert_true(row->cost.step_seconds == row->fastest_seconds);
             else
-                misses += check_row(run, &s.layer_values, row, r);
+                misses += check_row(run, row, r);
             rows++;
             spared += row->cost.step_seconds != row->fastest_seconds;
             least += row->memory.total > row->memory.limit - row->memory.limit / 5;

@@ -18,17 +18,18 @@ static inline struct sw_layer_values sw_test_layer_values(const struct sw_model 
 }
 
 /* The set that a list of names is: "n1, h". All of them are values of the model. */
-static inline uint32_t sw_test_values(const struct sw_model *model, const char *list)
+static inline struct sw_layer_values sw_test_values(const struct sw_model *model, const char *list)
 {
-    const struct sw_layer_values values = sw_test_layer_values(model);
-    uint32_t set = 0;
+    const struct sw_layer_values has = sw_test_layer_values(model);
+    struct sw_layer_values set = {0};
     while (*list != '\0') {
         char name[SW_LAYER_NAME_BYTES] = "";
         const size_t length = strcspn(list, ", ");
         memcpy(name, list, length < sizeof name ? length : sizeof name - 1);
-        if (sw_layer_values_find(&values, name) < 0)
+        const int32_t ordinal = sw_layer_value_find(name);
+        if (ordinal < 0 || !sw_layer_values_has(has, ordinal))
             abort();
-        set |= UINT32_C(1) << sw_layer_values_find(&values, name);
+        sw_layer_values_add(&set, ordinal);
         list += length;
         list += strspn(list, ", ");
     }
@@ -36,10 +37,21 @@ static inline uint32_t sw_test_values(const struct sw_model *model, const char *
 }
 
 /* What a layer makes before the value of that name. */
-static inline uint32_t sw_test_values_before(const struct sw_model *model, const char *name)
+static inline struct sw_layer_values sw_test_values_before(const struct sw_model *model,
+                                                           const char *name)
 {
-    const struct sw_layer_values values = sw_test_layer_values(model);
-    return sw_layer_values_before(&values, name);
+    return sw_layer_values_before(sw_test_layer_values(model), name);
+}
+
+/* Those of a model's values whose number in its layer is that of a bit. */
+static inline struct sw_layer_values sw_test_values_at(struct sw_layer_values has, uint64_t bits)
+{
+    struct sw_layer_values set = {0};
+    int32_t count = 0;
+    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
+        if (sw_layer_values_has(has, i) && bits >> count++ % 64 & 1u)
+            sw_layer_values_add(&set, i);
+    return set;
 }
 
 /* 0: nothing, 1: what comes before attention, 2: everything; beyond, a set of values drawn from the
@@ -54,9 +66,10 @@ static inline struct sw_recompute sw_test_recompute(uint32_t number, const struc
                              : sw_recompute_all(sw_test_values_before(model, "o"));
     uint64_t x = number * UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
-    const uint32_t all = (UINT32_C(1) << sw_test_layer_values(model).count) - 1;
-    const uint32_t values = (uint32_t)(x >> 32) & all;
-    const uint32_t rest = x & 1 ? values & (uint32_t)(x >> 12) : 0;
+    const struct sw_layer_values has = sw_test_layer_values(model);
+    const struct sw_layer_values values = sw_test_values_at(has, x >> 32);
+    const struct sw_layer_values rest =
+        sw_layer_values_common(values, sw_test_values_at(has, x & 1 ? x >> 12 & UINT32_MAX : 0));
     return (struct sw_recompute){values, 1 + (int32_t)((x >> 8 & 0xffff) % (uint64_t)layers), rest};
 }
 

@@ -57,6 +57,22 @@ static struct sw_axes draw_axes(struct draws *d, bool few)
     return axes;
 }
 
+/* All but a few of the parameters, or those few; some of them no model has. */
+static const char *const freezes[] = {
+    "model.embed_tokens",
+    "model.norm,*.bias",
+    "*norm.weight",
+    "model.layers.*.mlp,lm_head",
+    "model.layers.*.self_attn",
+    "model.layers.*.self_attn.[qk]_proj.weight,model.layers.*.mlp.up_proj",
+    "model.layers.*.*_proj.weight",
+    "model.layers.*,model.norm",
+    "model.layers.*,model.embed_tokens",
+    "model",
+    "model.[!l]*,lm_head,model.layers.*.[!s]*",
+    "*[!d]_proj.weight,*[!_]norm.weight",
+};
+
 struct precision {
     enum sw_dtype compute, params, reduce, ring;
     bool keep_copy;
@@ -103,12 +119,10 @@ static void draw_options(struct draws *d, struct sw_program_options *o)
     };
     o->recompute = sw_test_recompute((uint32_t)between(d, 0, 7), &o->model, o->model.layers);
     sw_rules_default(&o->rules, (enum sw_attention_strategy)between(d, 0, 2));
-    if (between(d, 0, 3) == 0) /* all but a few of the parameters, or those few */
-        o->frozen = (uint32_t)(sw_hash_mix((uint64_t)between(d, 0, 1000)) &
-                               sw_hash_mix((uint64_t)between(d, 0, 1000))) &
-                    sw_parameters_all(&o->model);
-    if (o->frozen == sw_parameters_all(&o->model))
-        o->frozen = 0;
+    if (between(d, 0, 3) == 0)
+        o->freeze = freezes[between(d, 0, sizeof freezes / sizeof *freezes - 1)];
+    if (sw_parameters_count(&o->model, o->freeze) == sw_parameters_count(&o->model, NULL))
+        o->freeze = NULL; /* nothing would be left to train */
 }
 
 static void draw_rows(struct draws *d, struct sw_rule_draw *out)
@@ -145,7 +159,7 @@ static void draw_serving(struct draws *d, struct sw_rule_draw *out)
     struct sw_program_options *o = &out->options;
     o->compute = o->params = o->reduce = SW_F64;
     o->keep_copy = false;
-    o->frozen = 0;
+    o->freeze = NULL;
     out->serves = true;
     out->serving = (struct sw_serving){.max_batch = between(d, 1, 6),
                                        .max_tokens = 24,
@@ -195,21 +209,22 @@ const char *sw_rule_draw_describe(const struct sw_rule_draw *d, char text[SW_RUL
 {
     const struct sw_program_options *o = &d->options;
     const struct sw_model *m = &o->model;
-    char mesh[64], axes[48];
+    char mesh[64], axes[48], again[SW_RECOMPUTE_BYTES];
     int used = snprintf(
         text, SW_RULE_DRAW_BYTES,
         "mesh %s; vocabulary %lld, hidden %lld, intermediate %lld, %d layers, %d heads, %d kv "
         "heads of %d%s%s%s; %lld sequences of %lld, %lld at a time; compute %s, params %s, reduce "
         "%s%s; "
-        "%s; recompute %x in %d, %x; frozen %x; rules:",
+        "%s; recompute %s; freeze %s; rules:",
         sw_mesh_format(&o->mesh, mesh, sizeof mesh), (long long)m->vocab_size,
         (long long)m->hidden_size, (long long)m->intermediate_size, (int)m->layers, (int)m->heads,
         (int)m->kv_heads, (int)m->head_dim, m->tied ? ", tied" : "", m->qkv_bias ? ", biases" : "",
         m->qk_norm ? ", head norms" : "", (long long)o->global_batch, (long long)o->sequence_length,
         (long long)o->micro_batch_per_rank, sw_dtype_name(o->compute), sw_dtype_name(o->params),
         sw_dtype_name(o->reduce), o->keep_copy ? ", copies" : "",
-        o->layout == SW_ZIGZAG ? "zigzag" : "contiguous", (unsigned)o->recompute.values,
-        (int)o->recompute.layers, (unsigned)o->recompute.rest, (unsigned)o->frozen);
+        o->layout == SW_ZIGZAG ? "zigzag" : "contiguous",
+        sw_recompute_describe(sw_recompute_normal(o->recompute, m->layers), m->layers, again),
+        o->freeze != NULL ? o->freeze : "nothing");
     for (int32_t i = 0; i < d->rows && used < SW_RULE_DRAW_BYTES - 60; i++)
         used += snprintf(text + used, (size_t)(SW_RULE_DRAW_BYTES - used), " %s: [%s]",
                          d->row[i].logical, sw_axes_format(d->row[i].axes, axes, sizeof axes));

@@ -5,7 +5,7 @@
 
 #include "core/ir/serving.h"
 
-enum { SW_RULE_ROWS = SW_L_COUNT - 1, SW_RULE_DRAW_BYTES = 900 };
+enum { SW_RULE_ROWS = SW_L_COUNT - 1, SW_RULE_DRAW_BYTES = 2000 };
 
 struct sw_rule_draw {
     struct sw_program_options options;

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/base/clock.h"
+#include "core/base/hash.h"
 #include "core/programs/program_set.h"
 #include "tests/support/small_model.h"
 
@@ -83,7 +84,7 @@ static struct tensors list(const struct sw_program_set *set)
 {
     struct tensors t;
     struct sw_error err = {0};
-    if (sw_stored_tensors(&set->state, &t.at, &t.count, &err) != 0)
+    if (sw_stored_tensors(&set->state, SW_STORED_SAVED, &t.at, &t.count, &err) != 0)
         fail_msg("%s", err.message);
     return t;
 }
@@ -201,7 +202,8 @@ static void test_stacks(void **state)
     const struct sw_state s = {.row = rows, .count = 3};
     struct tensors t;
     struct sw_error err = {0};
-    assert_int_equal(sw_stored_tensors(&s, &t.at, &t.count, NULL), 0);
+    assert_int_equal(sw_stored_tensors(&s, SW_STORED_FROM + SW_ORIGIN_RUN, &t.at, &t.count, NULL),
+                     0);
     assert_int_equal(t.count, 2 * (2 + 2 + 1));
     for (int32_t i = 0; i < 6; i++) {
         int64_t shape[SW_STORED_DIMS], elems = 1;
@@ -215,7 +217,8 @@ static void test_stacks(void **state)
     }
     free(t.at);
     rows[2].dtype = SW_I8; /* scales have one dimension */
-    assert_int_equal(sw_stored_tensors(&s, &t.at, &t.count, &err), -1);
+    assert_int_equal(sw_stored_tensors(&s, SW_STORED_FROM + SW_ORIGIN_RUN, &t.at, &t.count, &err),
+                     -1);
 }
 
 static void test_dtypes(void **state)
@@ -445,6 +448,47 @@ static void test_chunk_bytes(void **state)
     }
 }
 
+/* ---- Rows that are saved, or read from elsewhere ---- */
+
+/* Each property by itself, drawn: as an adapter has it, whose base lies in another model's files.
+ */
+static void test_saved_and_origin(void **state)
+{
+    (void)state;
+    struct sw_program_options o = small_model();
+    struct sw_program_set *set = compile(&o);
+    const struct tensors all = list(set);
+    uint64_t x = 1;
+    for (int32_t round = 0; round < 50; round++) {
+        for (int32_t i = 0; i < set->state.count; i++) {
+            x = sw_hash_mix(x + 1);
+            set->state.row[i].saved = x % 3 != 0;
+            set->state.row[i].origin = x / 3 % 2 ? SW_ORIGIN_BASE : SW_ORIGIN_RUN;
+        }
+        for (int32_t which = SW_STORED_SAVED; which <= SW_STORED_FROM + SW_ORIGIN_BASE; which++) {
+            struct sw_stored_tensor *some;
+            int32_t count, at = 0;
+            assert_int_equal(sw_stored_tensors(&set->state, which, &some, &count, NULL), 0);
+            for (int32_t t = 0; t < all.count; t++) {
+                const struct sw_state_row *row = &set->state.row[all.at[t].row];
+                if (which == SW_STORED_SAVED ? row->saved : row->origin == which - SW_STORED_FROM) {
+                    assert_true(at < count);
+                    assert_string_equal(some[at++].name, all.at[t].name);
+                }
+            }
+            assert_int_equal(at, count);
+            free(some);
+        }
+        struct sw_placement p; /* of the saved ones alone */
+        assert_int_equal(sw_placement_make(&set->state, 2, &p, NULL), 0);
+        for (int32_t t = 0; t < p.tensor_count; t++)
+            assert_true(set->state.row[p.tensor[t].row].saved);
+        sw_placement_free(&p);
+    }
+    free(all.at);
+    sw_program_set_free(set);
+}
+
 /* ---- Errors ---- */
 
 static void test_unknown_row(void **state)
@@ -457,7 +501,7 @@ static void test_unknown_row(void **state)
     int32_t count;
     snprintf(set->state.row[3].name, sizeof set->state.row[3].name, "w_router");
     set->state.row[3].parameter = NULL;
-    assert_int_equal(sw_stored_tensors(&set->state, &tensors, &count, &err), -1);
+    assert_int_equal(sw_stored_tensors(&set->state, SW_STORED_SAVED, &tensors, &count, &err), -1);
     assert_int_equal(err.status, SW_ENVIRONMENT);
     assert_string_equal(err.message,
                         "'w_router' of the state has no counterpart in Hugging Face's files");
@@ -502,7 +546,7 @@ int main(void)
         cmocka_unit_test(test_header),      cmocka_unit_test(test_huge),
         cmocka_unit_test(test_few_files),   cmocka_unit_test(test_slices),
         cmocka_unit_test(test_chunk_bytes), cmocka_unit_test(test_unknown_row),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory),      cmocka_unit_test(test_saved_and_origin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,8 @@ static void one_layer_has_its_memory(void **state)
         assert_int_equal(a->parameters, b->parameters);
         assert_int_equal(a->gradients, b->gradients);
         assert_int_equal(a->optimizer, b->optimizer);
-        if (one.x.c.decision.train.recompute.values == two.x.c.decision.train.recompute.values)
+        if (sw_layer_values_equal(one.x.c.decision.train.recompute.values,
+                                  two.x.c.decision.train.recompute.values))
             assert_int_equal(a->saved, b->saved);
         done(&one);
         done(&two);
