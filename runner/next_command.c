@@ -33,7 +33,7 @@ static int take_dead(const struct sw_argument *row, void *to, const char *text,
                      struct sw_error *err)
 {
     struct request *r = to;
-    char *place = NULL;
+    char *saved = NULL;
     (void)row;
     (void)err;
     free(r->dead);
@@ -41,8 +41,8 @@ static int take_dead(const struct sw_argument *row, void *to, const char *text,
     r->decide.facts.dead_count = 0;
     if (r->dead == NULL)
         return -1;
-    for (char *name = strtok_r(r->dead, ", ", &place); name != NULL;
-         name = strtok_r(NULL, ", ", &place))
+    for (char *name = strtok_r(r->dead, ", ", &saved); name != NULL;
+         name = strtok_r(NULL, ", ", &saved))
         if (r->decide.facts.dead_count < SW_ATTEMPT_NODES)
             r->dead_name[r->decide.facts.dead_count++] = name;
     r->decide.facts.dead = r->dead_name;
@@ -54,7 +54,7 @@ static int take_hosts(const struct sw_argument *row, void *to, const char *text,
                       struct sw_error *err)
 {
     struct request *r = to;
-    char *place = NULL;
+    char *saved = NULL;
     (void)row;
     (void)err;
     size_t most = 1;
@@ -67,8 +67,8 @@ static int take_hosts(const struct sw_argument *row, void *to, const char *text,
     r->decide.facts.host_count = 0;
     if (r->hosts == NULL || r->host_name == NULL || most > INT32_MAX)
         return -1;
-    for (char *name = strtok_r(r->hosts, ",", &place); name != NULL;
-         name = strtok_r(NULL, ",", &place))
+    for (char *name = strtok_r(r->hosts, ",", &saved); name != NULL;
+         name = strtok_r(NULL, ",", &saved))
         r->host_name[r->decide.facts.host_count++] = name;
     r->decide.facts.hosts = r->host_name;
     return 0;

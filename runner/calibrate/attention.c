@@ -111,16 +111,17 @@ static int run_cached(struct timing *t, const struct sw_product *s, double *seco
                       struct sw_error *err)
 {
     const int64_t count = (int64_t)s->m, dim = (int64_t)s->k, width = CACHED_HEADS * dim;
-    const int64_t first = (int64_t)s->n - (count + 1) / 2, places = first + count;
+    const int64_t first = (int64_t)s->n - (count + 1) / 2, cached_positions = first + count;
     struct sw_grid_memory *m = &t->memory;
     const int64_t parts[4] = {1, count, width, 1}, stats[4] = {1, count, 2 * CACHED_HEADS, 1};
     const int64_t fields[4] = {1, SW_SLOT_FIELDS};
     int32_t slot[SW_SLOT_FIELDS] = {0};
     slot[SW_SLOT_FIRST] = (int32_t)first;
     slot[SW_SLOT_TOKENS] = (int32_t)count;
-    struct sw_tensor in[4] = {
-        rows(&m->near, t->dtype, count, width), rows(&m->near, t->dtype, places, width),
-        rows(&m->near, t->dtype, places, width), sw_grid_tensor(&m->results, SW_I32, 2, fields)};
+    struct sw_tensor in[4] = {rows(&m->near, t->dtype, count, width),
+                              rows(&m->near, t->dtype, cached_positions, width),
+                              rows(&m->near, t->dtype, cached_positions, width),
+                              sw_grid_tensor(&m->results, SW_I32, 2, fields)};
     struct sw_tensor out[2] = {sw_grid_tensor(&m->results, SW_F32, 4, parts),
                                sw_grid_tensor(&m->results, SW_F32, 4, stats)};
     struct sw_op op = {

@@ -7,7 +7,7 @@
 #include "core/cost/cost.h"
 #include "runner/rank/accelerator.h"
 #include "runner/calibrate/attention.h"
-#include "runner/calibrate/doubt.h"
+#include "runner/calibrate/sanity.h"
 #include "runner/calibrate/skinny_gemm.h"
 #include "runner/calibrate/gpu.h"
 #include "runner/calibrate/gpu_links.h"
@@ -38,11 +38,11 @@ struct calibrating {
     struct sw_calibration_facts facts;
     struct sw_link_rates inside, across;
     double fair_share;                 /* of a core that a rank's thread can have; 0: of GPUs */
-    struct sw_doubts doubts;           /* of the newest measurement */
+    struct sw_sanity sanity;           /* of the newest measurement */
     double step_s, predicted_s;        /* of the step that it ends with */
     struct sw_device_facts gpu;        /* of a device that has them */
     const struct sw_data_sheet *sheet; /* its; NULL: not known */
-    char versions[800], basis[600], doubted[800], accelerator_name[64], cluster_name[64];
+    char versions[800], basis[600], noted[800], accelerator_name[64], cluster_name[64];
 };
 
 /* Whether the device works off a queue, with a clock of its own, as GPUs do. */
@@ -397,12 +397,12 @@ static int measure_believably(struct calibrating *c, struct sw_error *err)
     for (int32_t attempt = 1; attempt <= ATTEMPTS; attempt++) {
         if (measure(c, err) != 0)
             return -1;
-        sw_calibration_doubt(&c->calibration, c->fair_share, c->facts.inside, c->facts.across,
-                             &c->doubts);
-        if (c->doubts.count == 0)
+        sw_calibration_check(&c->calibration, c->fair_share, c->facts.inside, c->facts.across,
+                             &c->sanity);
+        if (c->sanity.count == 0)
             return 0;
         if (c->rank->launch->rank == 0 && attempt < ATTEMPTS)
-            fprintf(stderr, "measuring again: %s\n", c->doubts.text[0]);
+            fprintf(stderr, "measuring again: %s\n", c->sanity.text[0]);
     }
     return 0;
 }
@@ -410,23 +410,23 @@ static int measure_believably(struct calibrating *c, struct sw_error *err)
 /* ---- Results ---- */
 
 /* What is kept all the same says so in the file. Errors (SW_ENVIRONMENT): it is not to be kept. */
-static int settle_doubts(struct calibrating *c, struct sw_error *err)
+static int settle_sanity(struct calibrating *c, struct sw_error *err)
 {
-    if (c->doubts.count == 0)
+    if (c->sanity.count == 0)
         return 0;
     if (!c->options->force)
         return sw_fail(err, SW_ENVIRONMENT,
                        "measured %d times and not written: %s; stop other programs on this "
                        "machine, or add --force, which writes it with a band as wide as that",
-                       ATTEMPTS, c->doubts.text[0]);
+                       ATTEMPTS, c->sanity.text[0]);
     size_t used = 0;
-    for (int32_t i = 0; i < c->doubts.count; i++)
-        used += (size_t)snprintf(c->doubted + used, sizeof c->doubted - used,
+    for (int32_t i = 0; i < c->sanity.count; i++)
+        used += (size_t)snprintf(c->noted + used, sizeof c->noted - used,
                                  "# Kept with --force, though measured %d times: %s.\n", ATTEMPTS,
-                                 c->doubts.text[i]);
-    c->facts.doubts = c->doubted;
-    c->facts.band_low = c->doubts.band_low;
-    c->facts.band_high = c->doubts.band_high;
+                                 c->sanity.text[i]);
+    c->facts.notes = c->noted;
+    c->facts.band_low = c->sanity.band_low;
+    c->facts.band_high = c->sanity.band_high;
     return 0;
 }
 
@@ -504,7 +504,7 @@ static int predict_step(struct calibrating *c, struct sw_error *err)
 static void report_step(const struct calibrating *c)
 {
     const struct sw_plan *plan = c->rank->plan;
-    char mesh[64], doubt[160];
+    char mesh[64], note[160];
     fprintf(stderr, "a step    %.3g ms predicted, %.3g ms measured, %+.0f %%, of ",
             c->predicted_s * 1e3, c->step_s * 1e3, 100 * (c->predicted_s / c->step_s - 1));
     if (plan == NULL)
@@ -512,8 +512,8 @@ static void report_step(const struct calibrating *c)
     else
         fprintf(stderr, "'%s' with mesh_dim %s\n", plan->run->name,
                 sw_mesh_format(&plan->decision.mesh, mesh, sizeof mesh));
-    if (*sw_calibration_doubt_step(c->predicted_s, c->step_s, doubt) != '\0')
-        fprintf(stderr, "warning: %s\n", doubt);
+    if (*sw_calibration_check_step(c->predicted_s, c->step_s, note) != '\0')
+        fprintf(stderr, "warning: %s\n", note);
 }
 
 static void report_link(const char *name, const struct sw_link_rates *r)
@@ -599,8 +599,8 @@ static void report(const struct calibrating *c)
                 found->products_tried);
     report_attention(found);
     report_step(c);
-    if (c->doubts.count > 0)
-        fprintf(stderr, "not reliable: %s\n", c->doubts.text[0]);
+    if (c->sanity.count > 0)
+        fprintf(stderr, "not reliable: %s\n", c->sanity.text[0]);
     fprintf(stderr, "wrote %s%s%s\n", c->options->profile_path,
             c->options->cluster_path == NULL ? "" : " and ",
             c->options->cluster_path == NULL ? "" : c->options->cluster_path);
@@ -643,7 +643,7 @@ int sw_calibrate(struct sw_rank *rank, const void *given)
         announce(options->seconds);
     if (connect(&c, err) != 0 || measure_believably(&c, err) != 0)
         sw_launch_abort(rank->launch, err, (int)err->status); /* the others wait in a collective */
-    if (rank->launch->rank == 0 && settle_doubts(&c, err) == 0 &&
+    if (rank->launch->rank == 0 && settle_sanity(&c, err) == 0 &&
         (!queues(&c) || set_gpu_facts(&c, err) == 0))
         (void)save(&c, err);
     status = sw_rank_agree(rank);

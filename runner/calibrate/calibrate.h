@@ -21,7 +21,7 @@ struct sw_calibrate_options {
 
 /* Collective, of a rank with or without a plan. options: struct sw_calibrate_options. Prints what
  * it found and its errors; returns the exit code. Nothing is written unless everything was measured
- * and, measured a second time if need be, can be (doubt.h). */
+ * and, measured a second time if need be, can be (sanity.h). */
 int sw_calibrate(struct sw_rank *rank, const void *options);
 
 #endif

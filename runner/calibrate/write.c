@@ -446,8 +446,8 @@ static void write_basis(FILE *out, const struct sw_calibration *c,
                 "time.\n# Peaks are the best rates that were measured, fractions are shares of "
                 "them.\n",
                 c->share * 100);
-    if (f->doubts != NULL)
-        fputs(f->doubts, out);
+    if (f->notes != NULL)
+        fputs(f->notes, out);
 }
 
 void sw_calibration_write_profile(FILE *out, const struct sw_calibration *c,

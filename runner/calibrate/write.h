@@ -51,7 +51,7 @@ struct sw_calibration_facts {
     bool known; /* the accelerator is one of configs/accelerators: the profile is of that only */
     const char *versions; /* e.g. "runner 0.1.0, oneDNN 2.6.3, Open MPI v4.1.4" */
     enum sw_device_kind device;
-    const char *doubts;         /* comment lines: what was kept all the same; NULL: nothing */
+    const char *notes;          /* comment lines: what was kept all the same; NULL: nothing */
     double band_low, band_high; /* of a profile that was; 0: not told */
     const char *basis;          /* comment lines: what the figures rest on; NULL: a CPU's */
     int32_t compute_units;      /* multiprocessors; 0: not told */

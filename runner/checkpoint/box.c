@@ -7,7 +7,7 @@
 #include "runner/checkpoint/box.h"
 
 #include "core/base/number.h"
-#include "runner/checkpoint/numbers.h"
+#include "runner/checkpoint/convert.h"
 
 #include <string.h>
 #ifdef __SSE2__
@@ -191,7 +191,7 @@ static void transpose(const struct sw_box *box)
             columns =
                 smaller(box->columns - column, (TILE_TO_BYTES - (column == 0 ? skew : 0)) / width);
             for (int64_t c = 0; c < columns; c++)
-                sw_numbers_convert(t.from + c * FROM_STRIDE, box->to_dtype,
+                sw_convert_numbers(t.from + c * FROM_STRIDE, box->to_dtype,
                                    (const char *)box->from + (column + c) * box->from_stride_bytes +
                                        row * from_width,
                                    box->from_dtype, rows);
@@ -228,7 +228,7 @@ void sw_box_copy(const struct sw_box *box)
         rows = 1;
     }
     for (int64_t row = 0; row < rows; row++)
-        sw_numbers_convert((char *)box->to + row * box->to_stride_bytes, box->to_dtype,
+        sw_convert_numbers((char *)box->to + row * box->to_stride_bytes, box->to_dtype,
                            (const char *)box->from + row * box->from_stride_bytes, box->from_dtype,
                            columns);
 }

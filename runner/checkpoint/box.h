@@ -14,7 +14,7 @@ struct sw_box {
     bool transposed; /* (i, j) of `to` is (j, i) of `from`, else (i, j) */
 };
 
-/* Converted as sw_numbers_convert does. `to` and `from` do not overlap. One thread; about half as
+/* Converted as sw_convert_numbers does. `to` and `from` do not overlap. One thread; about half as
  * fast as memcpy where it transposes. */
 void sw_box_copy(const struct sw_box *box);
 

@@ -5,7 +5,7 @@
 #include "runner/checkpoint/checked.h"
 #include "runner/checkpoint/folder.h"
 #include "runner/checkpoint/model_index.h"
-#include "runner/checkpoint/numbers.h"
+#include "runner/checkpoint/convert.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -246,11 +246,11 @@ static int convert(struct export *e, const struct source *source, const struct c
         [SW_STORED_F32] = "beyond the range of fp32; export other weights"};
     const enum sw_stored_dtype from = c->from->dtype;
     double number;
-    sw_numbers_convert(e->converted, c->to, e->piece, from, count);
-    const int64_t beyond = sw_numbers_find_overflow(e->converted, c->to, e->piece, from, count);
+    sw_convert_numbers(e->converted, c->to, e->piece, from, count);
+    const int64_t beyond = sw_convert_find_overflow(e->converted, c->to, e->piece, from, count);
     if (beyond < 0)
         return 0;
-    sw_numbers_convert(&number, SW_STORED_F64,
+    sw_convert_numbers(&number, SW_STORED_F64,
                        e->piece + beyond * (int64_t)sw_stored_dtype_bytes(from), from, 1);
     return sw_fail_at(e->err, SW_BAD_INPUT, (struct sw_place){.file = source->path},
                       "'%s' has %g, which is %s", c->from->name, number, why[c->to]);

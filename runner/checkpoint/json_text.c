@@ -87,7 +87,7 @@ static bool take_key(struct tree *t)
 }
 
 /* Puts the value, which may be NULL, where it belongs. */
-static bool place(struct tree *t, json_t *value, bool is_container)
+static bool attach(struct tree *t, json_t *value, bool is_container)
 {
     json_t *parent = t->depth > 0 ? t->open[t->depth - 1] : NULL;
     if (value == NULL)
@@ -127,8 +127,8 @@ json_t *sw_json_load(const char *text, size_t bytes, uint32_t refuses, struct sw
                 good = false;
             }
         } else if (good) {
-            good = place(&t, value_of(event, &t.reader),
-                         event == SW_JSON_OBJECT || event == SW_JSON_ARRAY);
+            good = attach(&t, value_of(event, &t.reader),
+                          event == SW_JSON_OBJECT || event == SW_JSON_ARRAY);
         }
     }
     if (!good && why != NULL) {

@@ -186,7 +186,7 @@ static int find(const struct sw_program_set *set, const struct sw_model *model,
                    other);
         goto out;
     }
-    if (sw_model_folder_place(&folder, &set->state, loading->resume, &f->placement, &tied, err) !=
+    if (sw_model_folder_match(&folder, &set->state, loading->resume, &f->placement, &tied, err) !=
             0 ||
         (f->text != NULL && check_listed(loading->folder, &f->manifest, &f->placement, err) != 0) ||
         check_tied(loading->folder, &f->placement, &tied, err) != 0)
@@ -328,7 +328,7 @@ static int measure(struct sw_rank *rank, const struct sw_exchange *x, struct sw_
         return -1;
     sw_launch_max_floats(rank->launch, scales->value, scales->count);
     sw_scales_settle(scales);
-    status = sw_scales_place(scales, x, rank->executor, &rank->err);
+    status = sw_scales_store(scales, x, rank->executor, &rank->err);
     return sw_launch_max(rank->launch, status != 0) > 0 ? -1 : 0;
 }
 

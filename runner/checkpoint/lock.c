@@ -18,10 +18,10 @@
 enum { TEXT_BYTES = 1024, COUNT_DIGITS = 12, RENEWALS_UNTIL_STALE = 3, MOST_TRIES = 64 };
 static const double default_renew_s = 30;
 
-/* Who holds it. `place` is the machine since it was started and its space of process ids: only
+/* Who holds it. `pid_space` is the machine since it was started and its space of process ids: only
  * there a pid means anything. */
 struct record {
-    char host[256], job[64], place[128];
+    char host[256], job[64], pid_space[128];
     int64_t pid, attempt;
     uint64_t start; /* of the process, in the kernel's ticks; 0: unknown */
 };
@@ -62,7 +62,7 @@ static uint64_t start_of(int64_t pid)
     return gone ? 0 : start;
 }
 
-static void find_place(char *out, size_t bytes)
+static void find_pid_space(char *out, size_t bytes)
 {
     char boot[64], space[48];
     sw_file_first_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
@@ -78,7 +78,7 @@ static int write_record(const struct record *r, char text[TEXT_BYTES])
     return snprintf(text, TEXT_BYTES,
                     "shardwright lock\nhost %s\nplace %s\npid %" PRId64 "\nstart %" PRIu64
                     "\njob %s\nattempt %" PRId64 "\nrenewals %0*d\n",
-                    r->host, r->place, r->pid, r->start, r->job, r->attempt, COUNT_DIGITS, 0);
+                    r->host, r->pid_space, r->pid, r->start, r->job, r->attempt, COUNT_DIGITS, 0);
 }
 
 static bool is_shown(const char *text)
@@ -105,7 +105,7 @@ static bool read_record(const char *text, struct record *out)
     char number[3][24];
     *out = (struct record){{0}, {0}, {0}, 0, 0, 0};
     if (!read_word(text, "\nhost ", out->host, sizeof out->host) ||
-        !read_word(text, "\nplace ", out->place, sizeof out->place) ||
+        !read_word(text, "\nplace ", out->pid_space, sizeof out->pid_space) ||
         !read_word(text, "\njob ", out->job, sizeof out->job) ||
         !read_word(text, "\npid ", number[0], sizeof number[0]) ||
         !read_word(text, "\nstart ", number[1], sizeof number[1]) ||
@@ -180,7 +180,7 @@ static enum judgement judge(const struct record *me, const struct record *other)
 {
     if (me->job[0] != '\0' && strcmp(me->job, other->job) == 0 && other->attempt < me->attempt)
         return IS_EARLIER;
-    if (strcmp(me->host, other->host) != 0 || strcmp(me->place, other->place) != 0)
+    if (strcmp(me->host, other->host) != 0 || strcmp(me->pid_space, other->pid_space) != 0)
         return IS_UNKNOWN;
     if (kill((pid_t)other->pid, 0) != 0 && errno == ESRCH)
         return IS_DEAD;
@@ -414,7 +414,7 @@ static struct sw_lock *create(const char *folder, const struct sw_lock_owner *me
     atomic_init(&lock->lost, false);
     snprintf(lock->me.host, sizeof lock->me.host, "%s", me->host);
     snprintf(lock->me.job, sizeof lock->me.job, "%s", me->job);
-    find_place(lock->me.place, sizeof lock->me.place);
+    find_pid_space(lock->me.pid_space, sizeof lock->me.pid_space);
     lock->me.pid = me->pid;
     lock->me.attempt = me->attempt;
     lock->me.start = start_of(me->pid);

@@ -53,7 +53,7 @@ const char *sw_model_difference(const struct sw_model *stored, const struct sw_m
  * when they are known to be harmless. Errors (SW_BAD_INPUT, at the file): a tensor that is missing,
  * has another shape, or a dtype that is not F32, BF16, F16 or F64; one that no model of the family
  * has. */
-int sw_model_folder_place(const struct sw_model_folder *folder, const struct sw_state *state,
+int sw_model_folder_match(const struct sw_model_folder *folder, const struct sw_state *state,
                           bool optimizer, struct sw_placement *out,
                           struct sw_stored_tensor *tied_copy, struct sw_error *err);
 

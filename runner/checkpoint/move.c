@@ -6,7 +6,7 @@
 #include "core/base/number.h"
 #include "core/base/quantize.h"
 #include "runner/checkpoint/box.h"
-#include "runner/checkpoint/numbers.h"
+#include "runner/checkpoint/convert.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static void quantize_from_chunk(const struct view *v, char *to, int64_t to_row_b
             const int64_t rows = v->file_rows - i < ROWS ? v->file_rows - i : ROWS;
             const int64_t columns = v->file_columns - j < COLUMNS ? v->file_columns - j : COLUMNS;
             for (int64_t r = 0; r < rows; r++) {
-                sw_numbers_convert(numbers, SW_STORED_F32,
+                sw_convert_numbers(numbers, SW_STORED_F32,
                                    v->chunk + (i + r) * v->chunk_row_bytes + j * bytes, v->in_file,
                                    columns);
                 sw_quantize(v->quantized, numbers, columns, v->scales[i + r], tile[r]);
@@ -157,7 +157,7 @@ static int unpack(void *context, const struct sw_piece *piece, struct sw_error *
                : fail_copy(m, err);
 }
 
-static int place(void *context, const struct sw_piece *piece, struct sw_error *err)
+static int from_message(void *context, const struct sw_piece *piece, struct sw_error *err)
 {
     struct sw_mover *m = context;
     const struct view v = view_of(m, piece);
@@ -176,7 +176,7 @@ static int fill(void *context, const struct sw_piece *piece, struct sw_error *er
 }
 
 /* Between the chunk and this rank's own shard, where the host can reach that. */
-static int place_own(void *context, const struct sw_piece *piece, struct sw_error *err)
+static int from_own(void *context, const struct sw_piece *piece, struct sw_error *err)
 {
     const struct view v = view_of(context, piece);
     (void)err;
@@ -238,8 +238,7 @@ static int move_own(struct sw_mover *m, int32_t round, struct sw_error *err)
     const int32_t me = m->comm->rank;
     int64_t bytes = 0;
     if (m->device->vtable->in_host_memory)
-        return sw_exchange_pieces(x, me, me, round, x->loading ? fill_own : place_own, m, NULL,
-                                  err);
+        return sw_exchange_pieces(x, me, me, round, x->loading ? fill_own : from_own, m, NULL, err);
     if (sw_exchange_pieces(x, me, me, round, x->loading ? fill : pack, m, &bytes, err) != 0)
         return -1;
     if (x->loading)
@@ -248,7 +247,7 @@ static int move_own(struct sw_mover *m, int32_t round, struct sw_error *err)
                    : sw_exchange_pieces(x, me, me, round, unpack, m, NULL, err);
     return to_host(m, m->host_receive, m->send, bytes, err) != 0
                ? -1
-               : sw_exchange_pieces(x, me, me, round, place, m, NULL, err);
+               : sw_exchange_pieces(x, me, me, round, from_message, m, NULL, err);
 }
 
 int sw_mover_collect(struct sw_mover *m, int32_t round, void *chunk, struct sw_error *err)
@@ -267,7 +266,7 @@ int sw_mover_collect(struct sw_mover *m, int32_t round, void *chunk, struct sw_e
         if ((!m->comm->queued && to_host(m, m->host_send, m->send, sent, err) != 0) ||
             transfer(m, to, sent, from, received, true, err) != 0 ||
             (m->comm->queued && to_host(m, m->host_receive, m->receive, received, err) != 0) ||
-            sw_exchange_pieces(x, me, from, round, place, m, NULL, err) != 0)
+            sw_exchange_pieces(x, me, from, round, from_message, m, NULL, err) != 0)
             return -1;
     }
     return 0;

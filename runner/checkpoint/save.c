@@ -195,7 +195,7 @@ static int replace(const struct sw_store_save *save, const char *old, struct sw_
 
 /* What is at the place of the checkpoint makes room for it. *gone: the name from now on of one that
  * is replaced; NULL: there was none. What is no whole checkpoint is kept aside. */
-static int take_place(const struct sw_store_save *save, char **gone, struct sw_error *err)
+static int move_into_place(const struct sw_store_save *save, char **gone, struct sw_error *err)
 {
     struct sw_store_name name;
     *gone = NULL;
@@ -297,7 +297,7 @@ int sw_store_commit(struct sw_store_save *save, const struct sw_manifest *manife
     int status = -1;
     if (note != NULL)
         note[0] = '\0';
-    if (complete(save, manifest, err) == 0 && take_place(save, &gone, err) == 0)
+    if (complete(save, manifest, err) == 0 && move_into_place(save, &gone, err) == 0)
         status = sw_store_point_latest(save->folder, save->final, err);
     if (status == 0) {
         if ((gone != NULL && sw_store_remove(gone, &later) != 0) ||

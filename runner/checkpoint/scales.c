@@ -1,7 +1,7 @@
 #include "runner/checkpoint/scales.h"
 
 #include "core/base/quantize.h"
-#include "runner/checkpoint/numbers.h"
+#include "runner/checkpoint/convert.h"
 
 #include <stdlib.h>
 
@@ -44,7 +44,7 @@ static void meet_numbers(float *most, const struct sw_stored_tensor *t, int64_t 
         n = width - i % width;
         n = n < end - i ? n : end - i;
         n = n < TILE ? n : TILE;
-        sw_numbers_convert(tile, SW_STORED_F32, from, t->dtype, n);
+        sw_convert_numbers(tile, SW_STORED_F32, from, t->dtype, n);
         most[i / width] = sw_quantize_most(most[i / width], tile, n);
     }
 }
@@ -76,7 +76,7 @@ void sw_scales_settle(struct sw_scales *scales)
         scales->value[i] = sw_quantize_scale(scales->dtype, (double)scales->value[i]);
 }
 
-int sw_scales_place(const struct sw_scales *scales, const struct sw_exchange *exchange,
+int sw_scales_store(const struct sw_scales *scales, const struct sw_exchange *exchange,
                     struct sw_executor *executor, struct sw_error *err)
 {
     const struct sw_placement *p = exchange->placement;

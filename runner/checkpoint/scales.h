@@ -27,7 +27,7 @@ void sw_scales_meet(struct sw_scales *scales, const struct sw_exchange *exchange
 void sw_scales_settle(struct sw_scales *scales);
 /* This rank's share of them goes to their rows of the state. Errors (SW_ENVIRONMENT): memory, the
  * device's. */
-int sw_scales_place(const struct sw_scales *scales, const struct sw_exchange *exchange,
+int sw_scales_store(const struct sw_scales *scales, const struct sw_exchange *exchange,
                     struct sw_executor *executor, struct sw_error *err);
 
 /* Those of a tensor's rows; NULL: it is not in 8 bits. */

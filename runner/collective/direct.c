@@ -18,10 +18,10 @@ int sw_direct_init(struct sw_direct *direct, struct sw_transport *transport,
     direct->sends = calloc(count, sizeof *direct->sends);
     direct->receives = calloc(count, sizeof *direct->receives);
     direct->parts = calloc(count, sizeof *direct->parts);
-    direct->places.place = calloc(count, sizeof *direct->places.place);
+    direct->topology.order = calloc(count, sizeof *direct->topology.order);
     direct->sources = calloc(count, sizeof *direct->sources);
     if (direct->sends == NULL || direct->receives == NULL || direct->parts == NULL ||
-        direct->places.place == NULL || direct->sources == NULL)
+        direct->topology.order == NULL || direct->sources == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for a group of %d", (int)group_max);
     return 0;
 }
@@ -31,10 +31,10 @@ void sw_direct_free(struct sw_direct *direct)
     free(direct->sends);
     free(direct->receives);
     free(direct->parts);
-    free(direct->places.place);
+    free(direct->topology.order);
     free(direct->sources);
     direct->sends = direct->receives = direct->parts = NULL;
-    direct->places.place = NULL;
+    direct->topology.order = NULL;
     direct->sources = NULL;
 }
 
@@ -68,26 +68,26 @@ static int32_t further(const struct member *m, int32_t k)
     return (m->index + k) % m->group;
 }
 
-static int32_t member_at(const struct member *m, int32_t place)
+static int32_t member_at(const struct member *m, int32_t position)
 {
-    return m->direct->places.place[place].member;
+    return m->direct->topology.order[position].member;
 }
 
-static int32_t rank_at(const struct member *m, int32_t place)
+static int32_t rank_at(const struct member *m, int32_t position)
 {
-    return sw_axes_member(&m->direct->mesh, m->call->axes, m->direct->rank, member_at(m, place));
+    return sw_axes_member(&m->direct->mesh, m->call->axes, m->direct->rank, member_at(m, position));
 }
 
-static void add_send(struct member *m, int32_t place, const void *data, int64_t bytes)
+static void add_send(struct member *m, int32_t position, const void *data, int64_t bytes)
 {
-    m->direct->sends[m->send_count++] =
-        (struct sw_transfer){.peer = rank_at(m, place), .bytes = (size_t)bytes, .data.send = data};
+    m->direct->sends[m->send_count++] = (struct sw_transfer){
+        .peer = rank_at(m, position), .bytes = (size_t)bytes, .data.send = data};
 }
 
-static void add_receive(struct member *m, int32_t place, void *data, int64_t bytes)
+static void add_receive(struct member *m, int32_t position, void *data, int64_t bytes)
 {
     m->direct->receives[m->receive_count++] = (struct sw_transfer){
-        .peer = rank_at(m, place), .bytes = (size_t)bytes, .data.receive = data};
+        .peer = rank_at(m, position), .bytes = (size_t)bytes, .data.receive = data};
 }
 
 static int run(struct member *m, struct sw_error *err)
@@ -101,11 +101,12 @@ static int run(struct member *m, struct sw_error *err)
 
 /* ---- Places ---- */
 
-static void find_places(struct member *m)
+static void find_topology(struct member *m)
 {
     struct sw_direct *e = m->direct;
     m->each = m->group;
-    m->on_node = sw_places_find(&e->places, &e->mesh, m->call->axes, e->rank, e->transport->node);
+    m->on_node =
+        sw_topology_find(&e->topology, &e->mesh, m->call->axes, e->rank, e->transport->node);
     for (m->index = 0; member_at(m, m->index) != m->own; m->index++)
         ;
 }
@@ -131,9 +132,9 @@ static int32_t neighbour(const struct member *m, int32_t k)
 }
 
 /* That one's place so many nodes before. */
-static int32_t counterpart(const struct member *m, int32_t place, int32_t nodes)
+static int32_t counterpart(const struct member *m, int32_t position, int32_t nodes)
 {
-    return (place + m->group - nodes * m->each) % m->group;
+    return (position + m->group - nodes * m->each) % m->group;
 }
 
 /* ---- What goes to all members ---- */
@@ -276,17 +277,17 @@ static const void *read_range(const struct member *m, int64_t first, int64_t ele
 
 /* Where elements [first, first + elems) of the outputs can be written: in place, or in `spare`,
  * from where write_range brings them to their place. */
-static void *write_place(const struct member *m, int64_t first, int64_t elems, void *spare)
+static void *write_target(const struct member *m, int64_t first, int64_t elems, void *spare)
 {
     int64_t offset;
     const int32_t operand = sw_call_operand_find(m->call, first, elems, &offset);
     return operand >= 0 ? (unsigned char *)m->call->out[operand] + offset : spare;
 }
 
-static void write_range(const struct member *m, int64_t first, int64_t elems, const void *place)
+static void write_range(const struct member *m, int64_t first, int64_t elems, const void *from)
 {
-    if (place != write_place(m, first, elems, NULL))
-        sw_call_operands_unpack(m->call, first, elems, place);
+    if (from != write_target(m, first, elems, NULL))
+        sw_call_operands_unpack(m->call, first, elems, from);
 }
 
 static void *spare_own_slot(const struct member *m)
@@ -295,16 +296,16 @@ static void *spare_own_slot(const struct member *m)
 }
 
 /* Where the part of the one in that place begins in all operands of an all_reduce, in elements. */
-static int64_t part_begin(const struct member *m, int32_t place)
+static int64_t part_begin(const struct member *m, int32_t position)
 {
-    return member_at(m, place) * m->share;
+    return member_at(m, position) * m->share;
 }
 
 /* Bytes of [first, first + bytes) that there are of its part of the sum: of an all_reduce the last
  * parts may end before. */
-static int64_t part_bytes(const struct member *m, int32_t place, int64_t first, int64_t bytes)
+static int64_t part_bytes(const struct member *m, int32_t position, int64_t first, int64_t bytes)
 {
-    const int64_t all = sw_call_total_elems(m->call) - part_begin(m, place);
+    const int64_t all = sw_call_total_elems(m->call) - part_begin(m, position);
     const int64_t left = smaller(all, m->share) * m->element - first;
     if (m->call->kind == SW_REDUCE_SCATTER)
         return bytes;
@@ -313,14 +314,14 @@ static int64_t part_bytes(const struct member *m, int32_t place, int64_t first, 
 
 /* This rank's bytes [first, first + bytes) of the part of the one in that place: where they lie, or
  * packed into that slot. */
-static const void *own_part(struct member *m, int32_t place, int64_t first, int64_t bytes,
+static const void *own_part(struct member *m, int32_t position, int64_t first, int64_t bytes,
                             int32_t spare)
 {
     const struct sw_collective_call *call = m->call;
     if (call->kind == SW_ALL_REDUCE)
-        return read_range(m, part_begin(m, place) + first / m->element, bytes / m->element,
+        return read_range(m, part_begin(m, position) + first / m->element, bytes / m->element,
                           call->count > 1 ? slot(m, spare) : NULL);
-    const struct sw_block block = sw_call_send_block(call, m->group, member_at(m, place));
+    const struct sw_block block = sw_call_send_block(call, m->group, member_at(m, position));
     if (sw_block_contiguous(&block))
         return (const unsigned char *)call->in[0] + block.offset_bytes + first;
     sw_block_pack(slot(m, spare), call->in[0], &block, first, bytes);
@@ -329,10 +330,10 @@ static const void *own_part(struct member *m, int32_t place, int64_t first, int6
 
 /* Of `count` that stand in a ring, sources[] of those but the one in that place: what came from the
  * k-th before it lies in slot k - 1, behind `done` bytes. */
-static void find_sources(const struct member *m, int32_t count, int32_t place, int64_t done)
+static void find_sources(const struct member *m, int32_t count, int32_t position, int64_t done)
 {
     for (int32_t k = 1; k < count; k++)
-        m->direct->sources[(place + count - k) % count] = (unsigned char *)slot(m, k - 1) + done;
+        m->direct->sources[(position + count - k) % count] = (unsigned char *)slot(m, k - 1) + done;
 }
 
 /* Sums sources[], of all places each node's first: those of others lie in slots, where a node's sum
@@ -352,15 +353,16 @@ static void sum_sources(const struct member *m, void *to, int64_t elems)
 
 /* The sum over this node of bytes [first, first + bytes) of the part of the one in that place, the
  * others' in the first slots. Rows that are worth a sum each are read where they lie. */
-static void sum_inside(struct member *m, int32_t place, int64_t first, int64_t bytes, void *to)
+static void sum_inside(struct member *m, int32_t position, int64_t first, int64_t bytes, void *to)
 {
     enum { ROW_BYTES_MIN = 256 };
     const int32_t here = m->index % m->each;
-    const struct sw_block block = m->call->kind == SW_REDUCE_SCATTER
-                                      ? sw_call_send_block(m->call, m->group, member_at(m, place))
-                                      : (struct sw_block){.rows = 1};
+    const struct sw_block block =
+        m->call->kind == SW_REDUCE_SCATTER
+            ? sw_call_send_block(m->call, m->group, member_at(m, position))
+            : (struct sw_block){.rows = 1};
     const bool in_rows = !sw_block_contiguous(&block) && block.row_bytes >= ROW_BYTES_MIN;
-    const void *own = in_rows ? NULL : own_part(m, place, first, bytes, 2 * (m->group - 1));
+    const void *own = in_rows ? NULL : own_part(m, position, first, bytes, 2 * (m->group - 1));
     for (int64_t done = 0, run = bytes; done < bytes; done += run) {
         int64_t at = 0;
         if (in_rows)
@@ -384,12 +386,12 @@ static void *node_sum_slot(const struct member *m, int32_t node)
 static int sum_on_node(struct member *m, int64_t first, int64_t bytes, void *to,
                        struct sw_error *err)
 {
-    const int32_t nodes = m->group / m->each, place = m->index % m->each;
+    const int32_t nodes = m->group / m->each, position = m->index % m->each;
     for (int32_t node = 0; node < nodes; node++) {
-        const int32_t own = node * m->each + place;
+        const int32_t own = node * m->each + position;
         const int64_t own_bytes = part_bytes(m, own, first, bytes);
         for (int32_t k = 1; k < m->each; k++) {
-            const int32_t receiver = node * m->each + (place + k) % m->each;
+            const int32_t receiver = node * m->each + (position + k) % m->each;
             const int64_t sent = part_bytes(m, receiver, first, bytes);
             if (sent > 0)
                 add_send(m, neighbour(m, k), own_part(m, receiver, first, sent, m->group - 2 + k),
@@ -463,9 +465,9 @@ static int all_reduce_small(struct member *m, int64_t elems, struct sw_error *er
         }
         if (run(m, err) != 0)
             return -1;
-        void *place = write_place(m, first, length, spare_own_slot(m));
-        sum_sources(m, place, length);
-        write_range(m, first, length, place);
+        void *target = write_target(m, first, length, spare_own_slot(m));
+        sum_sources(m, target, length);
+        write_range(m, first, length, target);
     }
     return 0;
 }
@@ -486,14 +488,14 @@ static int all_reduce_large(struct member *m, int64_t elems, struct sw_error *er
         const int64_t own_length = part_bytes(m, m->index, first, bytes) / m->element;
         void *own = NULL;
         if (own_length > 0)
-            own = write_place(m, own_first, own_length, spare_own_slot(m));
+            own = write_target(m, own_first, own_length, spare_own_slot(m));
         if (sum_part(m, first, bytes, own, err) != 0)
             return -1;
         for (int32_t k = 1; k < m->group; k++) {
             const int32_t from = further(m, m->group - k);
             const int64_t length = part_bytes(m, from, first, bytes) / m->element;
             expect(m, from,
-                   length > 0 ? write_place(m, part_begin(m, from) + at, length, slot(m, k - 1))
+                   length > 0 ? write_target(m, part_begin(m, from) + at, length, slot(m, k - 1))
                               : NULL,
                    length * m->element);
         }
@@ -504,7 +506,7 @@ static int all_reduce_large(struct member *m, int64_t elems, struct sw_error *er
             const int64_t length = part_bytes(m, from, first, bytes) / m->element;
             if (length > 0)
                 write_range(m, part_begin(m, from) + at, length,
-                            write_place(m, part_begin(m, from) + at, length, slot(m, k - 1)));
+                            write_target(m, part_begin(m, from) + at, length, slot(m, k - 1)));
         }
         if (own_length > 0)
             write_range(m, own_first, own_length, own);
@@ -541,7 +543,7 @@ int sw_direct_collective(struct sw_direct *direct, const struct sw_collective_ca
                 memcpy(call->out[i], call->in[i], (size_t)(call->elems[i] * m.element));
         return 0;
     }
-    find_places(&m);
+    find_topology(&m);
     if (m.slots.slots > 0 && call->workspace == NULL)
         return sw_fail(err, SW_BAD_INPUT, "no workspace, it needs %lld bytes",
                        (long long)(m.slots.slots * m.slots.slot_bytes));

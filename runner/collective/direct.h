@@ -21,7 +21,7 @@
 #define SW_COLLECTIVE_DIRECT_H
 
 #include "runner/collective/call.h"
-#include "runner/collective/places.h"
+#include "runner/collective/topology.h"
 
 /* Shorter blocks go to each member: rounds inside a node would take longer than they save. */
 enum { SW_BY_NODE_BYTES = 8 << 10 };
@@ -69,7 +69,7 @@ struct sw_direct {
     int64_t shift_bytes_max;              /* of a shift or a transfer */
     struct sw_transfer *sends, *receives; /* [group_max] each */
     struct sw_transfer *parts;            /* [group_max] what comes from each place */
-    struct sw_places places;
+    struct sw_topology topology;
     const void **sources; /* [group_max] */
 };
 

@@ -1,12 +1,12 @@
 /* Ranks are MPI processes. All communication is messages between two of them, on one node without
- * MPI (near.c) where that can be, else nonblocking on one duplicate of MPI_COMM_WORLD, completed by
+ * MPI (shm.c) where that can be, else nonblocking on one duplicate of MPI_COMM_WORLD, completed by
  * the thread that executes them (queue.c): groups need no communicators of their own, since every
  * pair of ranks makes its calls in the same order and MPI keeps messages between two ranks in
  * order. */
 #include "core/base/clock.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/inquiry.h"
-#include "runner/collective/near.h"
+#include "runner/collective/shm.h"
 #include "runner/collective/queue.h"
 
 #include <errno.h>
@@ -63,8 +63,8 @@ struct mpi_transport {
     MPI_Status *statuses;     /* [capacity * PIECES] */
     int *indices;             /* [capacity * PIECES] */
     size_t piece_bytes;       /* between nodes */
-    struct sw_near *near;     /* NULL: MPI carries what stays on this node, too */
-    int *place;               /* [ranks] on this rank's node; MPI_UNDEFINED: on another */
+    struct sw_shm *shm;       /* NULL: MPI carries what stays on this node, too */
+    int *local;               /* [ranks] on this rank's node; MPI_UNDEFINED: on another */
     int32_t *node;            /* [ranks] as the lowest rank on it */
     int32_t ranks;
     double stall_seconds;
@@ -105,14 +105,14 @@ static void take_a_nap(double waited, bool far)
     (void)nanosleep(&nap, NULL);
 }
 
-static bool is_near(const struct mpi_transport *t, int32_t rank)
+static bool is_on_node(const struct mpi_transport *t, int32_t rank)
 {
-    return t->place[rank] != MPI_UNDEFINED;
+    return t->local[rank] != MPI_UNDEFINED;
 }
 
 static size_t piece_bytes(const struct mpi_transport *t, const struct sw_transfer *x)
 {
-    return is_near(t, x->peer) || x->bytes < t->piece_bytes ? x->bytes : t->piece_bytes;
+    return is_on_node(t, x->peer) || x->bytes < t->piece_bytes ? x->bytes : t->piece_bytes;
 }
 
 /* Starts the next piece of a message in a free slot, if it has one left. */
@@ -147,8 +147,8 @@ static int start_batch(struct mpi_transport *t, const struct sw_transfer *sends,
         const size_t piece = piece_bytes(t, x), pieces = (x->bytes + piece - 1) / piece;
         const int32_t slots = pieces < PIECES ? (int32_t)pieces : PIECES;
         t->messages[i] = (struct message){.transfer = x};
-        b->far = b->far || !is_near(t, x->peer);
-        if (t->near != NULL && is_near(t, x->peer)) {
+        b->far = b->far || !is_on_node(t, x->peer);
+        if (t->shm != NULL && is_on_node(t, x->peer)) {
             t->messages[i].state = i < b->receives ? TO_TAKE : TO_POST;
             b->neighbours++;
         } else {
@@ -271,21 +271,21 @@ static int look_at_mpi(struct mpi_transport *t, struct batch *b, int32_t *progre
 static int step_of_neighbour(struct mpi_transport *t, struct message *m, struct sw_error *err)
 {
     const struct sw_transfer *x = m->transfer;
-    const int32_t place = (int32_t)t->place[x->peer];
+    const int32_t local = (int32_t)t->local[x->peer];
     size_t sent = 0;
     switch (m->state) {
     case TO_POST:
-        if (!sw_near_post(t->near, place, x->data.send, x->bytes))
+        if (!sw_shm_post(t->shm, local, x->data.send, x->bytes))
             return 0;
-        m->state = sw_near_is_released(t->near, place) ? DONE : TO_RELEASE;
+        m->state = sw_shm_is_released(t->shm, local) ? DONE : TO_RELEASE;
         return 1;
     case TO_RELEASE:
-        if (!sw_near_is_released(t->near, place))
+        if (!sw_shm_is_released(t->shm, local))
             return 0;
         m->state = DONE;
         return 1;
     case TO_TAKE:
-        switch (sw_near_take(t->near, place, x, &sent)) {
+        switch (sw_shm_take(t->shm, local, x, &sent)) {
         case 0:
             return 0;
         case 1:
@@ -325,7 +325,7 @@ static int32_t sleeps_for(const struct mpi_transport *t, const struct batch *b)
     for (size_t k = 0; b->neighbours > 0 && k < sizeof order / sizeof *order; k++)
         for (int32_t i = 0; i < b->count; i++)
             if (t->messages[i].state == order[k])
-                return (int32_t)t->place[t->messages[i].transfer->peer];
+                return (int32_t)t->local[t->messages[i].transfer->peer];
     return -1;
 }
 
@@ -336,9 +336,9 @@ static void rest(struct mpi_transport *t, const struct batch *b, uint32_t heard,
     if (neighbour < 0)
         take_a_nap(waited, b->far);
     else
-        sw_near_sleep(t->near, heard, neighbour,
-                      b->flying > 0 ? nap_seconds(waited, b->far)
-                                    : fmin(NEAR_REST_SECONDS, t->stall_seconds / 20));
+        sw_shm_sleep(t->shm, heard, neighbour,
+                     b->flying > 0 ? nap_seconds(waited, b->far)
+                                   : fmin(NEAR_REST_SECONDS, t->stall_seconds / 20));
 }
 
 static int exchange(struct mpi_transport *t, struct batch *b, struct sw_error *err)
@@ -346,7 +346,7 @@ static int exchange(struct mpi_transport *t, struct batch *b, struct sw_error *e
     int32_t looks = 0;
     double last = 0, looked = 0; /* when waiting began; when it was last looked */
     while (b->flying > 0 || b->neighbours > 0) {
-        const uint32_t heard = t->near != NULL ? sw_near_heard(t->near) : 0;
+        const uint32_t heard = t->shm != NULL ? sw_shm_heard(t->shm) : 0;
         int32_t progress = 0;
         if (look_at_neighbours(t, b, &progress, err) != 0 || look_at_mpi(t, b, &progress, err) != 0)
             return -1;
@@ -390,7 +390,7 @@ static int mpi_exchange(struct sw_transport *transport, const struct sw_transfer
 static bool mpi_scatters(const struct sw_transport *transport, int32_t peer, int64_t row_bytes)
 {
     const struct mpi_transport *t = (const struct mpi_transport *)transport;
-    return t->near != NULL && is_near(t, peer) && row_bytes >= ROW_BYTES_MIN;
+    return t->shm != NULL && is_on_node(t, peer) && row_bytes >= ROW_BYTES_MIN;
 }
 
 static void mpi_leave(struct sw_transport *transport)
@@ -408,9 +408,9 @@ static void mpi_destroy(struct sw_transport *transport)
     free(t->requests);
     free(t->statuses);
     free(t->indices);
-    free(t->place);
+    free(t->local);
     free(t->node);
-    sw_near_free(t->near);
+    sw_shm_free(t->shm);
     free(t);
 }
 
@@ -436,7 +436,7 @@ static int check_environment(const struct sw_mesh *mesh, struct sw_error *err)
 }
 
 /* Which ranks share this rank's node, and what it takes to talk to them; an MPI error code. */
-static int find_near(struct mpi_transport *t)
+static int find_shm(struct mpi_transport *t)
 {
     MPI_Comm node = MPI_COMM_NULL;
     MPI_Group all = MPI_GROUP_NULL, here = MPI_GROUP_NULL;
@@ -447,15 +447,15 @@ static int find_near(struct mpi_transport *t)
     if (code == MPI_SUCCESS)
         code = MPI_Comm_group(node, &here);
     for (int rank = 0; rank < t->ranks && code == MPI_SUCCESS; rank++) {
-        t->place[rank] = MPI_UNDEFINED;
-        code = MPI_Group_translate_ranks(all, 1, &rank, here, &t->place[rank]);
-        t->transport.network |= t->place[rank] == MPI_UNDEFINED;
-        lowest = lowest < 0 && t->place[rank] != MPI_UNDEFINED ? rank : lowest;
+        t->local[rank] = MPI_UNDEFINED;
+        code = MPI_Group_translate_ranks(all, 1, &rank, here, &t->local[rank]);
+        t->transport.network |= t->local[rank] == MPI_UNDEFINED;
+        lowest = lowest < 0 && t->local[rank] != MPI_UNDEFINED ? rank : lowest;
     }
     if (code == MPI_SUCCESS)
         code = MPI_Allgather(&lowest, 1, MPI_INT32_T, t->node, 1, MPI_INT32_T, t->comm);
     if (code == MPI_SUCCESS)
-        t->near = sw_near_create(&node);
+        t->shm = sw_shm_create(&node);
     if (here != MPI_GROUP_NULL)
         (void)MPI_Group_free(&here);
     if (all != MPI_GROUP_NULL)
@@ -482,11 +482,11 @@ static struct mpi_transport *transport_new(int32_t ranks, int32_t group_max, dou
     t->requests = calloc(pieces, sizeof *t->requests);
     t->statuses = calloc(pieces, sizeof *t->statuses);
     t->indices = calloc(pieces, sizeof *t->indices);
-    t->place = calloc((size_t)t->ranks, sizeof *t->place);
+    t->local = calloc((size_t)t->ranks, sizeof *t->local);
     t->node = calloc((size_t)t->ranks, sizeof *t->node);
     t->transport.node = t->node;
     if (t->messages != NULL && t->requests != NULL && t->statuses != NULL && t->indices != NULL &&
-        t->place != NULL && t->node != NULL)
+        t->local != NULL && t->node != NULL)
         return t;
     mpi_destroy(&t->transport);
     return NULL;
@@ -520,7 +520,7 @@ int sw_comm_mpi_create(const struct sw_mesh *mesh, const struct sw_axes *groups,
     if (code == MPI_SUCCESS)
         code = MPI_Comm_rank(t->comm, &rank);
     if (code == MPI_SUCCESS)
-        code = find_near(t);
+        code = find_shm(t);
     if (code == MPI_SUCCESS && (t->inquiry = sw_inquiry_create(&t->comm, t->ranks)) == NULL)
         code = MPI_ERR_NO_MEM;
     if (code != MPI_SUCCESS) {
@@ -541,6 +541,6 @@ void sw_comm_mpi_cut_messages(struct sw_comm *comm, size_t bytes, int32_t node_r
     for (int32_t rank = 0; rank < t->ranks; rank++) {
         t->node[rank] = rank - rank % node_ranks;
         if (node_ranks == 1 || t->node[rank] != comm->rank - comm->rank % node_ranks)
-            t->place[rank] = MPI_UNDEFINED;
+            t->local[rank] = MPI_UNDEFINED;
     }
 }

@@ -111,7 +111,7 @@ const struct sw_argument sw_score_rows[] = {
     {"--against", NULL, "FILE",
      "with --texts: how far the log-probabilities are, on average and at most, from those that "
      "score --logprobs wrote to FILE, of other weights or another precision",
-     INTO(against_path)},
+     INTO(logprob_diff_path)},
     {"--json", NULL, NULL, "with files: JSON instead of text", INTO(json)},
     {"--bytes", NULL, NULL,
      "each byte of a text is a token; without it a model with no tokenizer takes texts only where "
@@ -142,15 +142,16 @@ int sw_score_arguments(int argc, char **argv, struct sw_score_options *out, stru
         return sw_fail(err, SW_BAD_INPUT, "score needs --checkpoint DIR");
     if ((out->file_count == 0) == (out->texts_path == NULL))
         return sw_fail(err, SW_BAD_INPUT, "score needs files, or --texts FILE");
-    if (out->texts_path == NULL && (out->out_path != NULL || out->logprobs ||
-                                    out->against_path != NULL || out->resume || out->part[1] > 1))
+    if (out->texts_path == NULL &&
+        (out->out_path != NULL || out->logprobs || out->logprob_diff_path != NULL || out->resume ||
+         out->part[1] > 1))
         return sw_fail(err, SW_BAD_INPUT,
                        "-o, --logprobs, --against, --resume and --shard go with --texts FILE");
     if (out->texts_path != NULL && out->json)
         return sw_fail(err, SW_BAD_INPUT, "--texts writes lines of JSON; --json is about files");
     if (out->resume && out->out_path == NULL)
         return sw_fail(err, SW_BAD_INPUT, "--resume continues a file: it needs -o");
-    if (out->resume && out->against_path != NULL)
+    if (out->resume && out->logprob_diff_path != NULL)
         return sw_fail(err, SW_BAD_INPUT,
                        "--against is about all texts; a file that is continued has some already");
     return 0;

@@ -5,7 +5,7 @@
 #include "core/ir/serving.h"
 #include "runner/generate/prefix.h"
 #include "runner/generate/rows.h"
-#include "runner/generate/turns.h"
+#include "runner/generate/batch_scheduler.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct sw_engine {
     int64_t max_tokens, vocab;
     struct slot *slot;
     int32_t *seen; /* of each slot [slots, words] */
-    struct sw_turns turns;
+    struct sw_batch_scheduler scheduler;
     struct sw_prefixes prefixes;
     struct sw_adjustments adjustments;
     struct sw_engine_counts counts;
@@ -53,7 +53,7 @@ static bool allocate(struct sw_engine *e, const struct sw_program *p)
     e->slot = calloc((size_t)slots, sizeof *e->slot);
     e->seen = calloc((size_t)(slots * e->rows.words), sizeof *e->seen);
     return e->slot != NULL && e->seen != NULL &&
-           sw_turns_create(slots, e->rows.shards, &e->turns) &&
+           sw_batch_scheduler_create(slots, e->rows.shards, &e->scheduler) &&
            sw_adjustments_create(slots, e->rows.adjustments, &e->adjustments) &&
            sw_prefixes_create(slots, e->max_tokens + 1, e->rows.chunk, &e->prefixes);
 }
@@ -72,7 +72,7 @@ int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struc
         sw_engine_free(e);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the engine");
     }
-    e->turns.mixes = e->rows.mixes;
+    e->scheduler.mixes = e->rows.mixes;
     *out = e;
     return 0;
 }
@@ -84,7 +84,7 @@ void sw_engine_free(struct sw_engine *e)
     free(e->slot);
     free(e->seen);
     sw_rows_free(&e->rows);
-    sw_turns_free(&e->turns);
+    sw_batch_scheduler_free(&e->scheduler);
     sw_adjustments_free(&e->adjustments);
     sw_prefixes_free(&e->prefixes);
     free(e);
@@ -136,7 +136,7 @@ static bool has_tail(const struct sw_engine *e, const struct slot *s)
 
 static bool is_busy(const struct sw_engine *e, int64_t slot)
 {
-    return sw_turns_is_busy(&e->turns, slot);
+    return sw_batch_scheduler_is_busy(&e->scheduler, slot);
 }
 
 /* Uniform in [0, 1), as an fp32 number: of the text's seed and the token's place in it. */
@@ -155,8 +155,9 @@ static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
         return;
     const bool rests = sw_rows_tokens(&e->rows, row) == 0;
     to[SW_SAMPLING_TOP] = rests ? 0 : (float)s->text.top;
-    if (rests || (s->cached + 1 < s->text.token_count &&
-                  !sw_turns_reads(&e->turns, slot))) { /* which is the most probable? */
+    if (rests ||
+        (s->cached + 1 < s->text.token_count &&
+         !sw_batch_scheduler_reads(&e->scheduler, slot))) { /* which is the most probable? */
         to[SW_SAMPLING_TEMPERATURE] = to[SW_SAMPLING_TOP_K] = to[SW_SAMPLING_MIN_P] = 0;
         to[SW_SAMPLING_DRAW] = to[SW_SAMPLING_ADJUSTED] = 0;
         to[SW_SAMPLING_TOP_P] = to[SW_SAMPLING_PENALTY] = 1;
@@ -189,7 +190,7 @@ static int run_rows(struct sw_engine *e, enum sw_program_kind kind, struct sw_er
         if (e->adjustments.count[i] > state.most)
             state.most = e->adjustments.count[i];
     }
-    sw_turns_run(&e->turns, kind);
+    sw_batch_scheduler_run(&e->scheduler, kind);
     return sw_rows_run(&e->rows, e->executor, &state, err);
 }
 
@@ -198,7 +199,7 @@ static int run_rows(struct sw_engine *e, enum sw_program_kind kind, struct sw_er
 static void end_text(struct sw_engine *e, int64_t slot, const struct sw_engine_calls *calls,
                      bool full)
 {
-    sw_turns_end(&e->turns, slot);
+    sw_batch_scheduler_end(&e->scheduler, slot);
     if (calls->ended != NULL)
         calls->ended(calls->context, &e->slot[slot].text, full);
 }
@@ -249,7 +250,7 @@ static void take_token(struct sw_engine *e, int64_t row, const struct sw_engine_
 static void leave_chunks(struct sw_engine *e, int64_t slot, const struct sw_engine_calls *calls)
 {
     struct slot *s = &e->slot[slot];
-    sw_turns_is_read(&e->turns, slot);
+    sw_batch_scheduler_is_read(&e->scheduler, slot);
     if (s->text.top > 0)
         s->cached = 0;
     if (s->text.max_new_tokens == 0 && s->cached + 1 >= s->text.token_count)
@@ -336,8 +337,8 @@ void sw_engine_admit(struct sw_engine *e, int64_t slot, const struct sw_text *te
     const int64_t room =
         text->max_new_tokens > 0 ? e->max_tokens - 1 : e->max_tokens + text->scored;
     *s = (struct slot){.text = *text};
-    sw_turns_begin(&e->turns, slot, text->scored ? SW_PROGRAM_SCORE : SW_PROGRAM_PREFILL,
-                   text->ahead);
+    sw_batch_scheduler_begin(&e->scheduler, slot,
+                             text->scored ? SW_PROGRAM_SCORE : SW_PROGRAM_PREFILL, text->ahead);
     memset(e->seen + slot * e->rows.words, 0, (size_t)e->rows.words * sizeof *e->seen);
     for (int64_t t = 0; t < text->token_count; t++)
         mark_seen(e, slot, text->tokens[t]);
@@ -350,14 +351,14 @@ void sw_engine_admit(struct sw_engine *e, int64_t slot, const struct sw_text *te
     if (kept != NULL)
         *kept = s->cached;
     if (has_tail(e, s))
-        sw_turns_goes_on(&e->turns, slot);
+        sw_batch_scheduler_goes_on(&e->scheduler, slot);
     if (read_tokens(s) == 0)
         leave_chunks(e, slot, calls);
 }
 
 void sw_engine_drop(struct sw_engine *e, int64_t slot)
 {
-    sw_turns_end(&e->turns, slot);
+    sw_batch_scheduler_end(&e->scheduler, slot);
 }
 
 /* The log-probabilities of the tokens behind those that were just fed. */
@@ -381,13 +382,13 @@ static void take_chunk(struct sw_engine *e, int64_t row, const struct sw_engine_
     else
         sw_prefixes_made(&e->prefixes, sw_rows_slot(&e->rows, row), s->cached);
     if (has_tail(e, s))
-        sw_turns_goes_on(&e->turns, sw_rows_slot(&e->rows, row));
+        sw_batch_scheduler_goes_on(&e->scheduler, sw_rows_slot(&e->rows, row));
     if (s->cached < read_tokens(s))
         return;
     if (s->text.scored) {
         leave_chunks(e, sw_rows_slot(&e->rows, row), calls);
     } else {
-        sw_turns_is_read(&e->turns, sw_rows_slot(&e->rows, row));
+        sw_batch_scheduler_is_read(&e->scheduler, sw_rows_slot(&e->rows, row));
         take_token(e, row, calls);
     }
 }
@@ -415,7 +416,7 @@ static int64_t read_row(struct sw_engine *e, int64_t row, int64_t slot, int64_t 
 static void feed_row(struct sw_engine *e, int64_t row, int64_t slot)
 {
     const struct slot *s = &e->slot[slot];
-    sw_rows_place(&e->rows, row, slot, s->cached, 1);
+    sw_rows_set(&e->rows, row, slot, s->cached, 1);
     set_settings(e, row, slot);
     e->rows.tokens[row] = s->cached < s->text.token_count ? s->text.tokens[s->cached] : s->pending;
 }
@@ -440,7 +441,7 @@ static int64_t wanted_rows(const struct sw_engine *e, enum sw_program_kind kind)
     const int64_t each = e->rows.slots / e->rows.shards;
     int64_t wanted = 0, most = 0;
     for (int64_t i = 0; i < e->rows.slots; i++) {
-        const enum sw_program_kind waits = e->turns.of[i].waits;
+        const enum sw_program_kind waits = e->scheduler.of[i].waits;
         wanted = i % each == 0 ? 0 : wanted;
         if (waits == SW_PROGRAM_DECODE)
             wanted++;
@@ -458,8 +459,9 @@ static void fill_rows(struct sw_engine *e, enum sw_program_kind kind)
     const int64_t each = e->rows.count / e->rows.shards;
     for (int64_t shard = 0; shard < e->rows.shards; shard++) {
         const int64_t end = (shard + 1) * each;
-        int64_t row = shard * each, slot = sw_turns_first(&e->turns, kind, shard, -1);
-        for (; row < end && slot >= 0; slot = sw_turns_first(&e->turns, kind, shard, slot)) {
+        int64_t row = shard * each, slot = sw_batch_scheduler_first(&e->scheduler, kind, shard, -1);
+        for (; row < end && slot >= 0;
+             slot = sw_batch_scheduler_first(&e->scheduler, kind, shard, slot)) {
             const int64_t chunked = chunked_tokens(e, &e->slot[slot]);
             int64_t at = e->slot[slot].cached;
             for (; row < end && at < chunked; row++)
@@ -475,8 +477,9 @@ static void fill_rows(struct sw_engine *e, enum sw_program_kind kind)
  * What is left between them is [returned, *back). */
 static int64_t fill_prompts(struct sw_engine *e, int64_t shard, int64_t front, int64_t *back)
 {
-    for (int64_t slot = sw_turns_first(&e->turns, singles(e), shard, -1);
-         slot >= 0 && front < *back; slot = sw_turns_first(&e->turns, singles(e), shard, slot)) {
+    for (int64_t slot = sw_batch_scheduler_first(&e->scheduler, singles(e), shard, -1);
+         slot >= 0 && front < *back;
+         slot = sw_batch_scheduler_first(&e->scheduler, singles(e), shard, slot)) {
         const struct slot *s = &e->slot[slot];
         const int64_t left = read_tokens(s) - s->cached;
         const bool ends = left <= *back - front;
@@ -498,7 +501,7 @@ static void fill_tokens(struct sw_engine *e, enum sw_program_kind kind)
         int64_t front = shard * each;
         int64_t back = front + each;
         for (int64_t i = shard * slots; i < (shard + 1) * slots; i++)
-            if (is_busy(e, i) && !sw_turns_reads(&e->turns, i))
+            if (is_busy(e, i) && !sw_batch_scheduler_reads(&e->scheduler, i))
                 feed_row(e, front++, i);
         if (kind != SW_PROGRAM_DECODE)
             front = fill_prompts(e, shard, front, &back);
@@ -547,7 +550,7 @@ static int run_program(struct sw_engine *e, enum sw_program_kind kind,
         const int64_t row = mixes ? e->rows.count - 1 - i : i; /* a prompt's last at its end */
         if (sw_rows_tokens(&e->rows, row) == 0)
             continue;
-        if (sw_turns_reads(&e->turns, sw_rows_slot(&e->rows, row)))
+        if (sw_batch_scheduler_reads(&e->scheduler, sw_rows_slot(&e->rows, row)))
             take_chunk(e, row, calls);
         else
             take_decoded(e, row, calls);
@@ -572,7 +575,7 @@ static enum sw_program_kind widened(const struct sw_engine *e, enum sw_program_k
 {
     const struct sw_rows *r = &e->rows;
     if (kind != SW_PROGRAM_PREFILL || !r->mixes || r->read_rows == 0 ||
-        (waits && sw_turns_any_waits(&e->turns, SW_PROGRAM_DECODE)))
+        (waits && sw_batch_scheduler_any_waits(&e->scheduler, SW_PROGRAM_DECODE)))
         return kind;
     return sw_serving_widens(wanted_rows(e, kind), r->chunk_rows / r->shards) ? SW_PROGRAM_READ
                                                                               : kind;
@@ -580,7 +583,7 @@ static enum sw_program_kind widened(const struct sw_engine *e, enum sw_program_k
 
 int sw_engine_step(struct sw_engine *e, const struct sw_engine_calls *calls, struct sw_error *err)
 {
-    const enum sw_program_kind kind = widened(e, sw_turns_next(&e->turns), true);
+    const enum sw_program_kind kind = widened(e, sw_batch_scheduler_next(&e->scheduler), true);
     return kind != SW_PROGRAM_KINDS ? run_program(e, kind, calls, err) : 0;
 }
 
@@ -609,7 +612,8 @@ int sw_engine_run(struct sw_engine *e, const struct sw_engine_calls *calls, stru
         if (!sw_engine_is_busy(e))
             return 0;
         /* nobody waits for a token */
-        const enum sw_program_kind kind = widened(e, sw_turns_next_of_many(&e->turns), false);
+        const enum sw_program_kind kind =
+            widened(e, sw_batch_scheduler_next_of_many(&e->scheduler), false);
         if (run_program(e, kind, calls, err) != 0)
             return -1;
     }

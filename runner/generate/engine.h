@@ -34,7 +34,7 @@ struct sw_text {
     int64_t min_tokens;             /* so many new ones before one that is banned; 0: none is */
     const struct sw_biases *biases; /* the caller's until the text has ended; NULL: none */
     uint64_t seed;                  /* of this text: with its place in it decides what is drawn */
-    bool ahead; /* its prompt may be read before those that came before it (turns.h) */
+    bool ahead; /* its prompt may be read before those that came before it (batch_scheduler.h) */
     /* Log-probabilities of the prompt's own tokens are wanted. */
     bool scored;
     /* So many of the most probable tokens are wanted in the place of each new one, at most

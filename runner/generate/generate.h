@@ -31,10 +31,10 @@ struct sw_score_options {
     char *const *files; /* [file_count] */
     int32_t file_count;
     bool json;
-    const char *texts_path;   /* NULL: files; of lines of JSON, "-": stdin */
-    const char *out_path;     /* with texts_path; NULL: stdout */
-    bool logprobs, resume;    /* with texts_path, as of generating */
-    const char *against_path; /* with texts_path: against.h; NULL: none */
+    const char *texts_path;        /* NULL: files; of lines of JSON, "-": stdin */
+    const char *out_path;          /* with texts_path; NULL: stdout */
+    bool logprobs, resume;         /* with texts_path, as of generating */
+    const char *logprob_diff_path; /* with texts_path: logprob_diff.h; NULL: none */
     int64_t part[2];
 };
 /* Collective. options: struct sw_score_options. `runner score`: how probable texts are. */

@@ -92,7 +92,7 @@ static int64_t row_of_sampled(const struct sw_rows *r, int64_t i)
     return i / sampled * each + i % sampled;
 }
 
-void sw_rows_place(struct sw_rows *r, int64_t row, int64_t slot, int64_t first, int64_t count)
+void sw_rows_set(struct sw_rows *r, int64_t row, int64_t slot, int64_t first, int64_t count)
 {
     int32_t *to = r->where + row * SW_SLOT_FIELDS;
     to[SW_SLOT_FIRST] = (int32_t)first;
@@ -105,7 +105,7 @@ int64_t sw_rows_read(struct sw_rows *r, int64_t row, int64_t slot, const int32_t
 {
     const int64_t left = count - first, n = left < r->length ? left : r->length;
     int32_t *to = r->tokens + row * r->length, *label = r->labels + row * r->length;
-    sw_rows_place(r, row, slot, first, n);
+    sw_rows_set(r, row, slot, first, n);
     for (int64_t t = 0; t < r->length; t++) {
         to[t] = t < n ? tokens[first + t] : 0;
         label[t] = t < n && labels ? tokens[first + t + 1] : -1;

@@ -52,7 +52,7 @@ void sw_rows_free(struct sw_rows *rows); /* zeros are allowed */
  * most: all of its rows are to be placed. */
 void sw_rows_begin(struct sw_rows *rows, enum sw_program_kind kind, int64_t wanted);
 /* The row has `count` tokens of the slot from position `first` on; 0: it rests. */
-void sw_rows_place(struct sw_rows *rows, int64_t row, int64_t slot, int64_t first, int64_t count);
+void sw_rows_set(struct sw_rows *rows, int64_t row, int64_t slot, int64_t first, int64_t count);
 /* As that, fed tokens [first, ..) of `count`, as many as a row has; of none it rests. labels:
  * each token's is the one behind it. Returns where the next row begins. */
 int64_t sw_rows_read(struct sw_rows *rows, int64_t row, int64_t slot, const int32_t *tokens,

@@ -2,7 +2,7 @@
  * as there are slots are scored at a time, in the order of the lines. */
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "runner/generate/against.h"
+#include "runner/generate/logprob_diff.h"
 #include "runner/generate/generate.h"
 #include "runner/generate/lines.h"
 
@@ -20,7 +20,7 @@ struct scoring {
     int64_t done;      /* that were there when the command goes on */
     struct sw_lines lines;
     FILE *out; /* rank 0's */
-    struct sw_against against;
+    struct sw_logprob_diff diff;
     bool compares;         /* rank 0, with --against, as long as that goes well */
     struct sw_text *batch; /* [slots]: windows; number: of the text */
     float **to;            /* [slots] */
@@ -125,8 +125,8 @@ static void take_batch(struct scoring *s, int64_t count)
         if (s->out != NULL)
             write_line(s, s->next);
         if (s->compares)
-            s->compares = sw_against_take(&s->against, s->next, s->scores, s->have,
-                                          &s->session->rank->err) == 0;
+            s->compares = sw_logprob_diff_take(&s->diff, s->next, s->scores, s->have,
+                                               &s->session->rank->err) == 0;
         if (s->lines.out != NULL)
             sw_lines_flush(&s->lines);
         s->next++;
@@ -170,10 +170,11 @@ static enum sw_status open_output(struct scoring *s, struct sw_new_file *file)
     if (first && s->options->resume)
         (void)sw_lines_open(&s->lines, path, check_line, s, &session->rank->err);
     else if (first && path != NULL)
-        (void)sw_lines_begin(file, path, s->options->texts_path, s->options->against_path,
+        (void)sw_lines_begin(file, path, s->options->texts_path, s->options->logprob_diff_path,
                              &session->rank->err);
-    s->compares = first && s->options->against_path != NULL && session->rank->err.status == SW_OK &&
-                  sw_against_open(&s->against, s->options->against_path, &session->rank->err) == 0;
+    s->compares =
+        first && s->options->logprob_diff_path != NULL && session->rank->err.status == SW_OK &&
+        sw_logprob_diff_open(&s->diff, s->options->logprob_diff_path, &session->rank->err) == 0;
     const enum sw_status status = sw_rank_agree(session->rank);
     if (status != SW_OK) {
         sw_file_abandon(file);
@@ -225,9 +226,9 @@ enum sw_status sw_score_lines(struct sw_session *session, const struct sw_score_
     if (first && status == SW_OK)
         say_counts(&s);
     if (status == SW_OK && s.compares)
-        sw_against_say(stderr, &s.against);
+        sw_logprob_diff_say(stderr, &s.diff);
 out:
-    sw_against_close(&s.against);
+    sw_logprob_diff_close(&s.diff);
     sw_lines_abandon(&s.lines);
     free(s.batch);
     free(s.to);

@@ -69,13 +69,13 @@ static bool find_self(char self[PATH_MAX])
 /* As built, beside the runner; as installed, bin/runner and lib/shardwright/runner-cuda.so. */
 static bool find(char path[PATH_MAX])
 {
-    static const char *const places[] = {"runner-cuda.so", "../lib/shardwright/runner-cuda.so"};
+    static const char *const candidates[] = {"runner-cuda.so", "../lib/shardwright/runner-cuda.so"};
     char self[PATH_MAX];
     if (!find_self(self))
         return false;
     strrchr(self, '/')[1] = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        const int wanted = snprintf(path, PATH_MAX, "%s%s", self, places[i]);
+    for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
+        const int wanted = snprintf(path, PATH_MAX, "%s%s", self, candidates[i]);
         if (wanted < PATH_MAX && access(path, R_OK) == 0)
             return true;
     }

@@ -29,12 +29,12 @@ static void *address(const struct sw_executor *x, const struct operand *o, int32
 static int32_t ring_member(const struct transfers *t, bool across, int32_t on)
 {
     const int32_t rings = t->size / t->inner;
-    int32_t ring = t->index / t->inner, place = t->index % t->inner;
+    int32_t ring = t->index / t->inner, position = t->index % t->inner;
     if (across)
         ring = (ring + on + rings) % rings;
     else
-        place = (place + on + t->inner) % t->inner;
-    return sw_axes_member(&t->comm->mesh, t->axes, t->comm->rank, ring * t->inner + place);
+        position = (position + on + t->inner) % t->inner;
+    return sw_axes_member(&t->comm->mesh, t->axes, t->comm->rank, ring * t->inner + position);
 }
 
 static int ring_start(void *context, bool across, const void *send, void *receive, size_t bytes,

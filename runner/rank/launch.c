@@ -190,20 +190,20 @@ static void end_missed(void *context, int32_t rank, const char *host, double sec
 }
 
 /* This rank's place among the others, who do not go unmissed from now on. */
-static void find_place(struct sw_launch *launch)
+static void find_local_rank(struct sw_launch *launch)
 {
-    int rank, size, local, place;
+    int rank, size, local, local_rank;
     MPI_Comm node;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
     MPI_Comm_size(node, &local);
-    MPI_Comm_rank(node, &place);
+    MPI_Comm_rank(node, &local_rank);
     MPI_Comm_free(&node);
     launch->rank = rank;
     launch->size = size;
     launch->local_size = local;
-    launch->local_rank = place;
+    launch->local_rank = local_rank;
     launch->mpi = true;
     launch->pulse = sw_pulse_begin(launch->host, sw_launch_stall_seconds(0), end_missed, launch);
 }
@@ -222,7 +222,7 @@ static int init_mpi(struct sw_launch *launch, int *provided)
     const bool watched = pthread_create(&thread, NULL, watch_start, &watch) == 0;
     const int status = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, provided);
     if (status == MPI_SUCCESS && *provided == MPI_THREAD_MULTIPLE)
-        find_place(launch);
+        find_local_rank(launch);
     if (watched) {
         pthread_mutex_lock(&watch.lock);
         watch.over = true;

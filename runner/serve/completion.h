@@ -13,7 +13,7 @@
 enum sw_completion_stage { SW_TEXT_WAITS, SW_TEXT_RUNS, SW_TEXT_ENDED };
 
 /* Whose a request is: compared byte by byte. */
-struct sw_asker {
+struct sw_client_id {
     unsigned char address[8]; /* as clients.h has it */
     char key[56]; /* what it shows where the server has no token, its end, for tokens begin alike;
                      zeros */
@@ -22,7 +22,7 @@ struct sw_asker {
 struct sw_completion_text {
     enum sw_completion_stage stage;
     bool begun; /* it had a slot, and gave it up when it waits again */
-    bool ahead; /* its asker had no other slot when it got its own */
+    bool ahead; /* its client had no other slot when it got its own */
     int64_t prompt, slot;
     int64_t cached; /* tokens of its prompt that stood in the slot when it first began */
     double token_s; /* when its last token came, sw_clock_now; 0: it has none */
@@ -47,10 +47,10 @@ struct sw_completion {
     double arrived_s, first_token_s; /* sw_clock_now; 0: not yet */
     /* guarded */
     struct sw_completion *next;
-    struct sw_party *party;   /* of the queue */
-    int64_t arrived_calls;    /* programs that had ended when it came */
-    int64_t waiting, running; /* texts */
-    struct sw_chars out;      /* of which `sent` are sent; of a stream the newest part */
+    struct sw_client_queue *client_queue; /* of the queue */
+    int64_t arrived_calls;                /* programs that had ended when it came */
+    int64_t waiting, running;             /* texts */
+    struct sw_chars out; /* of which `sent` are sent; of a stream the newest part */
     size_t sent;
     int32_t status; /* of HTTP; set when finished */
     bool finished;  /* all is in `out` */

@@ -225,17 +225,18 @@ static enum MHD_Result answer(struct sw_http *http, struct MHD_Connection *conne
 }
 
 /* Where the server has no token, what a client shows tells it from others of its address. */
-static struct sw_asker asker_of(const struct sw_http *http, struct MHD_Connection *connection,
-                                const struct sw_client *client)
+static struct sw_client_id client_id_of(const struct sw_http *http,
+                                        struct MHD_Connection *connection,
+                                        const struct sw_client *client)
 {
-    struct sw_asker asker = {.key = ""};
+    struct sw_client_id id = {.key = ""};
     const char *shown = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization");
-    sw_client_address(client, asker.address);
-    const size_t length = shown != NULL ? strlen(shown) : 0, size = sizeof asker.key;
+    sw_client_address(client, id.address);
+    const size_t length = shown != NULL ? strlen(shown) : 0, size = sizeof id.key;
     if (http->options.token == NULL && length > 0)
-        memcpy(asker.key, length > size ? shown + length - size : shown,
+        memcpy(id.key, length > size ? shown + length - size : shown,
                length > size ? size : length);
-    return asker;
+    return id;
 }
 
 static enum MHD_Result submit(struct sw_http *http, struct MHD_Connection *connection,
@@ -247,9 +248,9 @@ static enum MHD_Result submit(struct sw_http *http, struct MHD_Connection *conne
     struct sw_completion *completion = sw_completion_new(&exchange->body.request);
     if (completion == NULL)
         return MHD_NO;
-    const struct sw_asker asker = asker_of(http, connection, exchange->client);
+    const struct sw_client_id id = client_id_of(http, connection, exchange->client);
     const bool streams = completion->request.stream;
-    if (sw_request_queue_submit(http->queue, &asker, completion, &refusal, &retry_s) != 0) {
+    if (sw_request_queue_submit(http->queue, &id, completion, &refusal, &retry_s) != 0) {
         snprintf(seconds, sizeof seconds, "%d", (int)retry_s);
         return refuse(http, connection, &refusal, refusal.status == 400 ? NULL : "Retry-After",
                       seconds);

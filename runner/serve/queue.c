@@ -13,10 +13,10 @@
 
 enum { MOST_RETRY_S = 60 };
 
-/* An asker, for as long as there are completions of his. */
-struct sw_party {
-    struct sw_party *next;
-    struct sw_asker asker;
+/* A client, for as long as there are completions of his. */
+struct sw_client_queue {
+    struct sw_client_queue *next;
+    struct sw_client_id client;
     int64_t completions, waiting, running; /* texts wait and run */
     int64_t turn;                          /* when one of them began last */
 };
@@ -28,7 +28,7 @@ struct sw_request_queue {
     int64_t slots, queue;
     void (*wake)(void *connection);
     struct sw_completion *first, *last; /* in the order in which they came */
-    struct sw_party *parties;
+    struct sw_client_queue *client_queues;
     int64_t turns;
     struct sw_request_queue_counts counts;
     const char *closed;
@@ -67,29 +67,30 @@ static void free_completion(struct sw_completion *completion)
     free(completion);
 }
 
-/* The asker's; NULL: no memory. */
-static struct sw_party *join_party(struct sw_request_queue *d, const struct sw_asker *asker)
+/* The client's; NULL: no memory. */
+static struct sw_client_queue *join_client_queue(struct sw_request_queue *d,
+                                                 const struct sw_client_id *client)
 {
-    struct sw_party *p = d->parties;
-    while (p != NULL && memcmp(&p->asker, asker, sizeof *asker) != 0)
+    struct sw_client_queue *p = d->client_queues;
+    while (p != NULL && memcmp(&p->client, client, sizeof *client) != 0)
         p = p->next;
     if (p == NULL && (p = calloc(1, sizeof *p)) != NULL) {
-        p->asker = *asker;
-        p->next = d->parties;
-        d->parties = p;
+        p->client = *client;
+        p->next = d->client_queues;
+        d->client_queues = p;
     }
     return p;
 }
 
-static void leave_party(struct sw_request_queue *d, struct sw_party *party)
+static void leave_client_queue(struct sw_request_queue *d, struct sw_client_queue *client_queue)
 {
-    struct sw_party **at = &d->parties;
-    if (--party->completions > 0)
+    struct sw_client_queue **at = &d->client_queues;
+    if (--client_queue->completions > 0)
         return;
-    while (*at != party)
+    while (*at != client_queue)
         at = &(*at)->next;
-    *at = party->next;
-    free(party);
+    *at = client_queue->next;
+    free(client_queue);
 }
 
 /* So many of a completion's texts more, or less, wait and run. */
@@ -98,8 +99,8 @@ static void count_texts(struct sw_request_queue *d, struct sw_completion *comple
 {
     completion->waiting += waiting;
     completion->running += running;
-    completion->party->waiting += waiting;
-    completion->party->running += running;
+    completion->client_queue->waiting += waiting;
+    completion->client_queue->running += running;
     d->counts.waiting += waiting;
     d->counts.running += running;
     if (d->counts.running == 0)
@@ -113,7 +114,7 @@ void sw_request_queue_free(struct sw_request_queue *d)
     while (d->first != NULL) {
         struct sw_completion *completion = d->first;
         d->first = completion->next;
-        leave_party(d, completion->party);
+        leave_client_queue(d, completion->client_queue);
         free_completion(completion);
     }
     (void)pthread_cond_destroy(&d->news);
@@ -200,7 +201,7 @@ static int refuse_full(struct sw_request_queue *d, struct sw_refusal *refusal, i
 }
 
 /* Whether it is taken, with the mutex held. Texts that get a slot at once do not wait. */
-static int check_submitted(struct sw_request_queue *d, const struct sw_party *party,
+static int check_submitted(struct sw_request_queue *d, const struct sw_client_queue *client_queue,
                            const struct sw_completion *completion, struct sw_refusal *refusal,
                            int32_t retry_s)
 {
@@ -224,12 +225,12 @@ static int check_submitted(struct sw_request_queue *d, const struct sw_party *pa
     }
     if (more > 0 && d->counts.waiting + more > d->queue)
         return refuse_full(d, refusal, 503, d->counts.waiting, retry_s);
-    if (more > 0 && party->waiting + more > share_of(d))
-        return refuse_full(d, refusal, 429, party->waiting, retry_s);
+    if (more > 0 && client_queue->waiting + more > share_of(d))
+        return refuse_full(d, refusal, 429, client_queue->waiting, retry_s);
     return 0;
 }
 
-static void append(struct sw_request_queue *d, struct sw_party *party,
+static void append(struct sw_request_queue *d, struct sw_client_queue *client_queue,
                    struct sw_completion *completion)
 {
     if (d->last != NULL)
@@ -237,14 +238,14 @@ static void append(struct sw_request_queue *d, struct sw_party *party,
     else
         d->first = completion;
     d->last = completion;
-    completion->party = party;
+    completion->client_queue = client_queue;
     completion->arrived_calls = d->counts.calls;
     d->counts.requests++;
     count_texts(d, completion, completion->text_count, 0);
     tell(d);
 }
 
-int sw_request_queue_submit(struct sw_request_queue *d, const struct sw_asker *asker,
+int sw_request_queue_submit(struct sw_request_queue *d, const struct sw_client_id *client,
                             struct sw_completion *completion, struct sw_refusal *refusal,
                             int32_t *retry_s)
 {
@@ -252,16 +253,16 @@ int sw_request_queue_submit(struct sw_request_queue *d, const struct sw_asker *a
     *refusal = (struct sw_refusal){.status = 500, .type = "server_error"};
     pthread_mutex_lock(&d->mutex);
     *retry_s = retry_seconds(d);
-    struct sw_party *party = join_party(d, asker);
-    if (party == NULL) {
+    struct sw_client_queue *client_queue = join_client_queue(d, client);
+    if (client_queue == NULL) {
         sw_fail(&refusal->err, SW_ENVIRONMENT, "out of memory for a request");
     } else {
-        party->completions++;
-        status = check_submitted(d, party, completion, refusal, *retry_s);
+        client_queue->completions++;
+        status = check_submitted(d, client_queue, completion, refusal, *retry_s);
         if (status == 0)
-            append(d, party, completion);
+            append(d, client_queue, completion);
         else
-            leave_party(d, party);
+            leave_client_queue(d, client_queue);
     }
     pthread_mutex_unlock(&d->mutex);
     if (status != 0)
@@ -398,7 +399,7 @@ void sw_request_queue_reap(struct sw_request_queue *d,
             kept->next = next;
         else
             d->first = next;
-        leave_party(d, completion->party);
+        leave_client_queue(d, completion->client_queue);
         free_completion(completion);
     }
     d->last = kept;
@@ -406,10 +407,10 @@ void sw_request_queue_reap(struct sw_request_queue *d,
 }
 
 /* Whose turn it is; NULL: nobody waits. Who came first stands last. */
-static struct sw_party *next_party(const struct sw_request_queue *d)
+static struct sw_client_queue *next_client_queue(const struct sw_request_queue *d)
 {
-    struct sw_party *best = NULL;
-    for (struct sw_party *p = d->parties; p != NULL; p = p->next)
+    struct sw_client_queue *best = NULL;
+    for (struct sw_client_queue *p = d->client_queues; p != NULL; p = p->next)
         if (p->waiting > 0 && (best == NULL || p->running < best->running ||
                                (p->running == best->running && p->turn <= best->turn)))
             best = p;
@@ -421,19 +422,20 @@ struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *d,
 {
     struct sw_completion_text *found = NULL;
     pthread_mutex_lock(&d->mutex);
-    struct sw_party *party = next_party(d);
+    struct sw_client_queue *client_queue = next_client_queue(d);
     struct sw_completion *completion = d->first;
-    while (party != NULL && (completion->party != party || completion->waiting == 0))
+    while (client_queue != NULL &&
+           (completion->client_queue != client_queue || completion->waiting == 0))
         completion = completion->next;
-    for (int64_t i = 0; party != NULL && found == NULL; i++)
+    for (int64_t i = 0; client_queue != NULL && found == NULL; i++)
         if (completion->text[i].stage == SW_TEXT_WAITS)
             found = &completion->text[i];
     if (found != NULL) {
         *out = completion;
         found->stage = SW_TEXT_RUNS;
         count_texts(d, completion, -1, 1);
-        found->ahead = party->running == 1;
-        party->turn = ++d->turns;
+        found->ahead = client_queue->running == 1;
+        client_queue->turn = ++d->turns;
         d->counts.texts += !found->begun;
         found->begun = true;
     }
@@ -441,14 +443,15 @@ struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *d,
     return found;
 }
 
-/* Of a party's texts that run the one that loses least. */
+/* Of a client's texts that run the one that loses least. */
 static struct sw_completion_text *shortest_text(const struct sw_request_queue *d,
-                                                const struct sw_party *party,
+                                                const struct sw_client_queue *client_queue,
                                                 struct sw_completion **of)
 {
     struct sw_completion_text *found = NULL;
     for (struct sw_completion *c = d->first; c != NULL; c = c->next)
-        for (int64_t i = 0; c->party == party && c->running > 0 && i < c->text_count; i++)
+        for (int64_t i = 0; c->client_queue == client_queue && c->running > 0 && i < c->text_count;
+             i++)
             if (c->text[i].stage == SW_TEXT_RUNS &&
                 (found == NULL || c->text[i].generation.count <= found->generation.count)) {
                 found = &c->text[i];
@@ -462,9 +465,9 @@ struct sw_completion_text *sw_request_queue_yield(struct sw_request_queue *d)
     struct sw_completion_text *text = NULL;
     struct sw_completion *completion = NULL;
     pthread_mutex_lock(&d->mutex);
-    const struct sw_party *poor = next_party(d);
-    const struct sw_party *rich = d->parties;
-    for (const struct sw_party *p = d->parties; p != NULL; p = p->next)
+    const struct sw_client_queue *poor = next_client_queue(d);
+    const struct sw_client_queue *rich = d->client_queues;
+    for (const struct sw_client_queue *p = d->client_queues; p != NULL; p = p->next)
         if (p->running > rich->running)
             rich = p;
     if (poor != NULL && poor->running == 0 && rich->running > 1)

@@ -1,11 +1,11 @@
 /* Where the thread of HTTP and the one that runs the programs meet: completions come in, as many as
  * there is room for, and their bytes go out. Owns the completions.
  *
- * Room and turns are counted in texts, and by who asks. At most `queue` texts wait, of one asker
- * half as many, so that nobody's texts are all that there is room for. A slot goes to the asker who
- * has fewest, of equals to the one whose last turn is longest ago; his texts begin in the order in
- * which they came. One who has none while another has several is given one of those: the text that
- * has it begins again later and makes the same tokens, which are not told twice. */
+ * Room and turns are counted in texts, and by who asks. At most `queue` texts wait, of one client
+ * half as many, so that nobody's texts are all that there is room for. A slot goes to the client
+ * who has fewest, of equals to the one whose last turn is longest ago; his texts begin in the order
+ * in which they came. One who has none while another has several is given one of those: the text
+ * that has it begins again later and makes the same tokens, which are not told twice. */
 #ifndef SW_SERVE_QUEUE_H
 #define SW_SERVE_QUEUE_H
 
@@ -51,10 +51,10 @@ void sw_request_queue_free(struct sw_request_queue *queue); /* and the completio
 /* A completion of the request, which it takes over. NULL: no memory, the request is the caller's.
  */
 struct sw_completion *sw_completion_new(struct sw_api_request *request);
-/* The queue takes the asker's completion over. Returns 0, or -1 and *refusal: 400: it never fits;
- * 429: the asker's own texts wait; 503: too many of all do, or the queue is closed; then the
+/* The queue takes the client's completion over. Returns 0, or -1 and *refusal: 400: it never fits;
+ * 429: the client's own texts wait; 503: too many of all do, or the queue is closed; then the
  * completion is freed. *retry_s: when to come again. */
-int sw_request_queue_submit(struct sw_request_queue *queue, const struct sw_asker *asker,
+int sw_request_queue_submit(struct sw_request_queue *queue, const struct sw_client_id *client,
                             struct sw_completion *completion, struct sw_refusal *refusal,
                             int32_t *retry_s);
 /* Copies what is there to send, at most `most` bytes; -1: that was all. When nothing is there, and
@@ -82,10 +82,10 @@ void sw_request_queue_reap(struct sw_request_queue *queue,
                            void (*drop)(void *context, struct sw_completion_text *text),
                            void *context);
 /* The text whose turn it is; NULL: none waits. It has a slot then, and goes ahead of those of
- * askers who have several. */
+ * clients who have several. */
 struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *queue,
                                                  struct sw_completion **completion);
-/* A text that runs and whose slot another asker, who has none, is to have; NULL: none need be. It
+/* A text that runs and whose slot another client, who has none, is to have; NULL: none need be. It
  * waits then, and its slot is to be emptied. When every slot is taken. */
 struct sw_completion_text *sw_request_queue_yield(struct sw_request_queue *queue);
 /* A text that runs has ended. */

@@ -20,7 +20,7 @@ static const double flush_s = 2;  /* for the last bytes to be sent */
 enum { TOKEN_FILE_BYTES = 4096 };
 
 /* What a slot works on. */
-struct place {
+struct slot {
     struct sw_completion *completion; /* NULL: nothing */
     struct sw_completion_text *text;
 };
@@ -33,7 +33,7 @@ struct server {
     struct sw_http *http;
     struct sw_control control;
     struct sw_engine_calls calls;
-    struct place *place;      /* [slots] */
+    struct slot *slot;        /* [slots] */
     double looked_s, until_s; /* until_s: when what is not done by then is cut off; 0: not closed */
     bool cut;
 };
@@ -71,7 +71,7 @@ static void tell_news(struct server *s, struct sw_completion *completion,
     sw_chars_free(&out);
 }
 
-static void note_time(struct server *s, const struct place *p)
+static void note_time(struct server *s, const struct slot *p)
 {
     const double now = sw_clock_now();
     const bool first = p->completion->first_token_s <= 0;
@@ -86,7 +86,7 @@ static bool take_token(void *context, const struct sw_text *text, int64_t index,
                        double logprob, const struct sw_top *top)
 {
     struct server *s = context;
-    struct place *p = &s->place[text->number];
+    struct slot *p = &s->slot[text->number];
     struct sw_error err = {0};
     if (index < p->text->generation.count) /* it gave its slot up and began again */
         return !p->completion->finished;
@@ -103,14 +103,14 @@ static bool take_token(void *context, const struct sw_text *text, int64_t index,
 static void take_score(void *context, const struct sw_text *text, int64_t index, double logprob)
 {
     const struct server *s = context;
-    s->place[text->number].text->prompt_logprobs[index] = logprob;
+    s->slot[text->number].text->prompt_logprobs[index] = logprob;
 }
 
 static void take_rank(void *context, const struct sw_text *text, int64_t index,
                       const struct sw_top *top)
 {
     const struct server *s = context;
-    const struct sw_completion_text *to = s->place[text->number].text;
+    const struct sw_completion_text *to = s->slot[text->number].text;
     for (int32_t i = 0; i < text->top; i++) {
         to->top[index * text->top + i] = i < top->count ? top->token[i] : -1;
         to->top_logprobs[index * text->top + i] = i < top->count ? top->logprob[i] : 0;
@@ -149,10 +149,10 @@ static void end_text(struct server *s, struct sw_completion *completion,
 static void text_ended(void *context, const struct sw_text *text, bool full)
 {
     struct server *s = context;
-    struct place *p = &s->place[text->number];
-    const struct place done = *p;
+    struct slot *p = &s->slot[text->number];
+    const struct slot done = *p;
     (void)full;
-    *p = (struct place){0};
+    *p = (struct slot){0};
     /* the others do not know which tokens end a text */
     if (sw_control_drop(&s->control, text->number) != 0)
         sw_fail(&s->session->rank->err, SW_ENVIRONMENT, "out of memory for commands");
@@ -165,7 +165,7 @@ static void drop(void *context, struct sw_completion_text *text)
 {
     struct server *s = context;
     sw_engine_drop(s->session->engine, text->slot);
-    s->place[text->slot] = (struct place){0};
+    s->slot[text->slot] = (struct slot){0};
     if (sw_control_drop(&s->control, text->slot) != 0)
         sw_fail(&s->session->rank->err, SW_ENVIRONMENT, "out of memory for commands");
 }
@@ -245,7 +245,7 @@ static void admit(struct server *s, struct sw_completion *completion,
             out_of_memory(s, completion);
             return;
         }
-        s->place[slot] = (struct place){completion, text};
+        s->slot[slot] = (struct slot){completion, text};
         /* one that yielded finds its own prompt again, which is not told */
         sw_engine_admit(s->session->engine, slot, &made, &s->calls, first ? &text->cached : NULL);
     }
@@ -323,9 +323,9 @@ static void count_tokens(const struct server *s)
     const struct sw_engine_counts *c = sw_engine_counts(s->session->engine);
     int64_t cached = 0;
     for (int64_t i = 0; i < sw_engine_slots(s->session->engine); i++)
-        if (s->place[i].text != NULL)
-            cached += s->place[i].completion->request.prompt[s->place[i].text->prompt].count +
-                      s->place[i].text->generation.count;
+        if (s->slot[i].text != NULL)
+            cached += s->slot[i].completion->request.prompt[s->slot[i].text->prompt].count +
+                      s->slot[i].text->generation.count;
     sw_request_queue_count_tokens(s->queue, c->prompt_tokens, c->cached_tokens, c->new_tokens,
                                   cached);
 }
@@ -467,8 +467,8 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
                                         .scored = take_score,
                                         .ranked = take_rank,
                                         .context = s};
-    s->place = calloc((size_t)slots, sizeof *s->place);
-    if (s->place == NULL)
+    s->slot = calloc((size_t)slots, sizeof *s->slot);
+    if (s->slot == NULL)
         return sw_fail(&session->rank->err, SW_ENVIRONMENT, "out of memory for the server");
     if (sw_request_queue_create(slots, (int64_t)o->queue, sw_http_wake, &s->queue,
                                 &session->rank->err) != 0 ||
@@ -522,7 +522,7 @@ int sw_serve(struct sw_rank *rank, const void *given)
     sw_request_queue_free(s.queue);
     sw_control_free(&s.control);
     sw_chat_template_free(chat);
-    free(s.place);
+    free(s.slot);
     free(token);
     sw_listener_close(&listener);
     sw_session_close(&session);

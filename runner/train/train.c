@@ -5,14 +5,14 @@
 #include "core/cost/checkpoint.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/lock.h"
-#include "runner/checkpoint/room.h"
+#include "runner/checkpoint/disk_space.h"
 #include "runner/checkpoint/saver.h"
 #include "core/checkpoint/store.h"
 #include "runner/train/ending.h"
 #include "runner/train/trainer.h"
 #include "runner/train/learning_rate.h"
 #include "runner/train/metrics.h"
-#include "runner/train/numbers.h"
+#include "runner/train/check_finite.h"
 #include "runner/train/progress_line.h"
 #include "runner/rank/version.h"
 
@@ -583,8 +583,8 @@ static void tell_room(const struct training *t)
 {
     const struct sw_run_config *run = t->rank->plan->run;
     const int64_t steps = t->last - t->resume.step, every = run->checkpoint_every_steps;
-    sw_room_tell(run->checkpoint_directory, sw_placement_bytes(&t->rank->programs->placement),
-                 run->checkpoint_keep, every > 0 ? (steps + every - 1) / every : 1);
+    sw_disk_space_warn(run->checkpoint_directory, sw_placement_bytes(&t->rank->programs->placement),
+                       run->checkpoint_keep, every > 0 ? (steps + every - 1) / every : 1);
 }
 
 /* Everything up to the first step. *finished: there is none, the run is over. */

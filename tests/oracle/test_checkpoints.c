@@ -198,7 +198,7 @@ static void load(const char *name, struct loaded *out)
     if (sw_program_compile(&options, SW_LAID_OUT, &program, &err) != 0 ||
         sw_program_set_single(program, options.kind, &set, &err) != 0)
         fail_msg("%s: %s", name, err.message);
-    if (sw_model_folder_place(&model, &set->state, false, &placement, &tied_copy, &err) != 0)
+    if (sw_model_folder_match(&model, &set->state, false, &placement, &tied_copy, &err) != 0)
         fail_msg("%s: %s: %s", name, err.file, err.message);
     read_tensors(name, &set->state, &placement, &tied_copy, out);
     sw_placement_free(&placement);

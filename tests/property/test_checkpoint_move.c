@@ -303,7 +303,7 @@ static int measure(const struct job *job, const struct sw_exchange *x, struct sw
         }
     free(memory);
     sw_scales_settle(scales);
-    return result != 0 ? -1 : sw_scales_place(scales, x, executor, err);
+    return result != 0 ? -1 : sw_scales_store(scales, x, executor, err);
 }
 
 /* Takes the communicator. */

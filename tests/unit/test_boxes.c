@@ -3,7 +3,7 @@
  */
 #include "core/base/number.h"
 #include "runner/checkpoint/box.h"
-#include "runner/checkpoint/numbers.h"
+#include "runner/checkpoint/convert.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static void check_box(int64_t rows, int64_t columns, enum sw_stored_dtype to_dty
     for (int64_t i = 0; i < from_rows && to_dtype != from_dtype; i++)
         for (int64_t j = 0; j < from_columns; j++) { /* what every dtype has */
             const float single = (float)(below(511) - 255);
-            sw_numbers_convert(from + from_skew + i * from_stride + j * from_width, from_dtype,
+            sw_convert_numbers(from + from_skew + i * from_stride + j * from_width, from_dtype,
                                &single, SW_STORED_F32, 1);
         }
     sw_box_copy(&(struct sw_box){.rows = rows,
@@ -115,7 +115,7 @@ static double rounded(double value, enum sw_stored_dtype to, enum sw_stored_dtyp
     const float single = (float)value;
     memcpy(in, from == SW_STORED_F64 ? (const void *)&value : &single,
            from == SW_STORED_F64 ? 8 : 4);
-    sw_numbers_convert(out, to, in, from, 1);
+    sw_convert_numbers(out, to, in, from, 1);
     return read_number(out, to);
 }
 

@@ -5,7 +5,7 @@
  * busy: only what is made of a busy machine, which nobody need keep quiet for it. */
 #include "core/config/config.h"
 #include "runner/calibrate/attention.h"
-#include "runner/calibrate/doubt.h"
+#include "runner/calibrate/sanity.h"
 #include "runner/calibrate/products.h"
 #include "runner/calibrate/write.h"
 #include "runner/collective/comm.h"
@@ -104,28 +104,28 @@ static void what_cannot_be_is_doubted(void **state)
                                 gpu = {.memory_bandwidth = 3.35e12};
     const struct sw_link_rates fast = {.latency_s = 99e-6, .bandwidth = 463e9},
                                slow = {.latency_s = 99e-6, .bandwidth = 13e9};
-    struct sw_doubts d;
-    sw_calibration_doubt(&alone, 1, &slow, NULL, &d);
+    struct sw_sanity d;
+    sw_calibration_check(&alone, 1, &slow, NULL, &d);
     assert_int_equal(d.count, 0);
-    sw_calibration_doubt(&shared, 0.25, NULL, &slow, &d);
+    sw_calibration_check(&shared, 0.25, NULL, &slow, &d);
     assert_int_equal(d.count, 0);
-    sw_calibration_doubt(&gpu, 0, &fast, &slow, &d);
+    sw_calibration_check(&gpu, 0, &fast, &slow, &d);
     assert_int_equal(d.count, 0);
     assert_true(d.band_low == 0 && d.band_high == 0);
-    sw_calibration_doubt(&shared, 1, &slow, NULL, &d);
+    sw_calibration_check(&shared, 1, &slow, NULL, &d);
     assert_int_equal(d.count, 1);
     assert_string_equal(d.text[0],
                         "other programs took the processors: a rank's thread ran for 12 % "
                         "of its time, where an idle machine lets it run for 100 %");
     close_to(d.band_low, 0.7 * 0.12);
     close_to(d.band_high, 1.3);
-    sw_calibration_doubt(&alone, 1, &fast, NULL, &d);
+    sw_calibration_check(&alone, 1, &fast, NULL, &d);
     assert_int_equal(d.count, 1);
     assert_string_equal(d.text[0],
                         "463 GB/s with 99 us inside a node, where a rank's memory does 14 GB/s");
     close_to(d.band_low, 0.7);
     close_to(d.band_high, 1.3 * 463 / 14);
-    sw_calibration_doubt(&shared, 1, &fast, &fast, &d);
+    sw_calibration_check(&shared, 1, &fast, &fast, &d);
     assert_int_equal(d.count, 3);
     assert_string_equal(d.text[2],
                         "463 GB/s with 99 us between nodes, where a rank's memory does 14 GB/s");
@@ -139,20 +139,20 @@ static void what_cannot_be_is_doubted(void **state)
         .point = {{1e6, 6e-4}},
         .curves = 2,
         .curve = {{SW_ALL_GATHER, 2, {{1e6, 5e-4}}}, {SW_ALL_REDUCE, 4, {{1e6, 1}}}}};
-    sw_calibration_doubt(&alone, 1, NULL, &one, &d);
+    sw_calibration_check(&alone, 1, NULL, &one, &d);
     assert_int_equal(d.count, 1);
     assert_string_equal(d.text[0], "2.1e+04 GB/s of all_reduce over 4 ranks between nodes, where a "
                                    "rank's memory does 14 GB/s");
     close_to(d.band_high, 100);
     one.curve[1].point[0].fraction = 50.0 / 20970; /* messages in caches */
-    sw_calibration_doubt(&alone, 1, NULL, &one, &d);
+    sw_calibration_check(&alone, 1, NULL, &one, &d);
     assert_int_equal(d.count, 0);
     char text[160];
-    assert_string_equal(sw_calibration_doubt_step(0.1, 0.129, text), "");
-    assert_string_equal(sw_calibration_doubt_step(82e-3, 211e-3, text),
+    assert_string_equal(sw_calibration_check_step(0.1, 0.129, text), "");
+    assert_string_equal(sw_calibration_check_step(82e-3, 211e-3, text),
                         "the step took 2.6 times as long as predicted, where 0.7 to 1.3 is usual; "
                         "measure again when nothing else runs");
-    assert_string_equal(sw_calibration_doubt_step(0.1, 0.06, text),
+    assert_string_equal(sw_calibration_check_step(0.1, 0.06, text),
                         "the step took 0.6 times as long as predicted, where 0.7 to 1.3 is usual; "
                         "measure again when nothing else runs");
 }

@@ -3,7 +3,7 @@
 #include "runner/checkpoint/export_command.h"
 #include "core/checkpoint/manifest.h"
 #include "runner/checkpoint/model_index.h"
-#include "runner/checkpoint/numbers.h"
+#include "runner/checkpoint/convert.h"
 #include "tests/unit/model_folder_support.h"
 
 #include <dirent.h>
@@ -23,10 +23,10 @@ static void same_dtype_is_bit_exact(void **state)
     assert_non_null(out);
     for (int32_t i = 0; i < 65536; i++)
         in[i] = (uint16_t)i;
-    sw_numbers_convert(out, SW_STORED_BF16, in, SW_STORED_BF16, 65536);
+    sw_convert_numbers(out, SW_STORED_BF16, in, SW_STORED_BF16, 65536);
     assert_memory_equal(in, out, 131072);
     memset(out, 0, 131072);
-    sw_numbers_convert(out, SW_STORED_F16, in, SW_STORED_F16, 65536);
+    sw_convert_numbers(out, SW_STORED_F16, in, SW_STORED_F16, 65536);
     assert_memory_equal(in, out, 131072);
     free(in);
     free(out);
@@ -47,8 +47,8 @@ static void wider_and_back_is_bit_exact(void **state)
         in[i] = (uint16_t)i;
     for (int n = 0; n < 2; n++)
         for (int w = 0; w < 2; w++) {
-            sw_numbers_convert(between + 1, wide[w], in, narrow[n], 65536);
-            sw_numbers_convert(out, narrow[n], between + 1, wide[w], 65536);
+            sw_convert_numbers(between + 1, wide[w], in, narrow[n], 65536);
+            sw_convert_numbers(out, narrow[n], between + 1, wide[w], 65536);
             for (int32_t i = 0; i < 65536; i++) {
                 const bool nan = n == 0 ? (i & 0x7fff) > 0x7f80 : (i & 0x7fff) > 0x7c00;
                 const int32_t quiet = n == 0 ? 0x40 : 0x200;
@@ -67,15 +67,15 @@ static void numbers_are_rounded(void **state)
     static const uint16_t half[] = {0x3c01, 0xfc00, 0x7c00, 0x0000, 0x8000};
     float single[5];
     uint16_t out[5];
-    sw_numbers_convert(out, SW_STORED_F16, in, SW_STORED_F64, 5);
+    sw_convert_numbers(out, SW_STORED_F16, in, SW_STORED_F64, 5);
     assert_memory_equal(out, half, sizeof half);
-    sw_numbers_convert(single, SW_STORED_F32, in, SW_STORED_F64, 5);
+    sw_convert_numbers(single, SW_STORED_F32, in, SW_STORED_F64, 5);
     assert_true(single[0] == 1 + 0x1p-11f && single[1] == -65520 && isinf(single[2]));
-    sw_numbers_convert(out, SW_STORED_F16, single, SW_STORED_F32, 5);
+    sw_convert_numbers(out, SW_STORED_F16, single, SW_STORED_F32, 5);
     assert_int_equal(out[0], 0x3c00); /* the middle, to even */
-    sw_numbers_convert(out, SW_STORED_BF16, single, SW_STORED_F32, 5);
+    sw_convert_numbers(out, SW_STORED_BF16, single, SW_STORED_F32, 5);
     assert_int_equal(out[1], sw_bf16_from_float(-65520));
-    sw_numbers_convert(out, SW_STORED_F16, out + 1, SW_STORED_BF16, 1);
+    sw_convert_numbers(out, SW_STORED_F16, out + 1, SW_STORED_BF16, 1);
     assert_int_equal(out[0], 0xfc00); /* -65536 in bf16 */
 }
 

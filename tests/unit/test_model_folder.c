@@ -53,7 +53,7 @@ static void expect_unplaced(const char *name, const struct sw_program_set *set, 
     struct sw_placement out;
     struct sw_error err = {0};
     struct sw_model_folder f = open_good(name, optimizer);
-    assert_int_equal(sw_model_folder_place(&f, &set->state, optimizer, &out, NULL, &err), -1);
+    assert_int_equal(sw_model_folder_match(&f, &set->state, optimizer, &out, NULL, &err), -1);
     expect_message(&err, place, wanted);
     assert_null(out.tensor);
     sw_model_folder_free(&f);
@@ -76,7 +76,7 @@ static void checkpoint_is_found(void **state)
         assert_memory_equal(&f.model, &options.model, sizeof f.model);
         assert_int_equal(f.count, made.file_count);
         assert_string_equal(f.path, in_folder("good"));
-        if (sw_model_folder_place(&f, &set->state, true, &found, &copy, NULL) != 0)
+        if (sw_model_folder_match(&f, &set->state, true, &found, &copy, NULL) != 0)
             fail_msg("not placed");
         assert_int_equal(copy.file, -1);
         assert_int_equal(found.file_count, made.file_count);
@@ -88,7 +88,7 @@ static void checkpoint_is_found(void **state)
         assert_int_equal(sw_placement_deal(&found, 3, NULL), 0);
         sw_placement_free(&found);
         /* without the optimizer, whether it was opened or not */
-        assert_int_equal(sw_model_folder_place(&f, &set->state, false, &found, NULL, NULL), 0);
+        assert_int_equal(sw_model_folder_match(&f, &set->state, false, &found, NULL, NULL), 0);
         assert_int_equal(found.tensor_count, made.tensor_count / 3);
         assert_int_equal(found.file_count, made.file_count / 3);
         sw_placement_free(&found);
@@ -315,7 +315,7 @@ static void wrong_tensors_are_refused(void **state)
         }
         struct sw_model_folder f = open_good("m", false);
         struct sw_placement out;
-        assert_int_equal(sw_model_folder_place(&f, &set->state, false, &out, NULL, NULL), 0);
+        assert_int_equal(sw_model_folder_match(&f, &set->state, false, &out, NULL, NULL), 0);
         sw_placement_free(&out);
         sw_model_folder_free(&f);
     }
@@ -333,7 +333,7 @@ static void tied_copy_is_told(void **state)
     put_config("m", &options.model);
     put_single(other, &(struct change){NULL, NULL, NULL}); /* with lm_head.weight */
     struct sw_model_folder f = open_good("m", false);
-    assert_int_equal(sw_model_folder_place(&f, &set->state, false, &out, &copy, NULL), 0);
+    assert_int_equal(sw_model_folder_match(&f, &set->state, false, &out, &copy, NULL), 0);
     const struct sw_stored_tensor *embedding = &out.tensor[0];
     const struct sw_safetensor *head = &f.file[0].header.tensor[f.file[0].header.count - 1];
     assert_string_equal(head->name, "lm_head.weight");

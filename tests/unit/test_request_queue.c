@@ -39,7 +39,7 @@ static struct sw_request_queue *new_queue(void)
     return queue;
 }
 
-/* A request of one prompt and n texts, of the asker with this key. */
+/* A request of one prompt and n texts, of the client with this key. */
 static struct sw_completion *new_completion(int64_t n)
 {
     struct sw_api_request request = {.prompt_count = 1, .params = sw_sampling_params_default()};
@@ -53,23 +53,23 @@ static struct sw_completion *new_completion(int64_t n)
 
 static struct sw_completion *submit(struct sw_request_queue *queue, const char *key, int64_t n)
 {
-    struct sw_asker asker = {.key = ""};
+    struct sw_client_id client = {.key = ""};
     struct sw_completion *completion = new_completion(n);
     struct sw_refusal refusal;
     int32_t retry_s = 0;
-    memcpy(asker.key, key, strlen(key));
-    assert_int_equal(sw_request_queue_submit(queue, &asker, completion, &refusal, &retry_s), 0);
+    memcpy(client.key, key, strlen(key));
+    assert_int_equal(sw_request_queue_submit(queue, &client, completion, &refusal, &retry_s), 0);
     return completion;
 }
 
 static void refuse(struct sw_request_queue *queue, const char *key, int64_t n, int32_t status,
                    const char *code, const char *message)
 {
-    struct sw_asker asker = {.key = ""};
+    struct sw_client_id client = {.key = ""};
     struct sw_refusal refusal;
     int32_t retry_s = 0;
-    memcpy(asker.key, key, strlen(key));
-    assert_int_equal(sw_request_queue_submit(queue, &asker, new_completion(n), &refusal, &retry_s),
+    memcpy(client.key, key, strlen(key));
+    assert_int_equal(sw_request_queue_submit(queue, &client, new_completion(n), &refusal, &retry_s),
                      -1);
     assert_int_equal(refusal.status, status);
     assert_string_equal(refusal.code, code);
@@ -115,7 +115,7 @@ static void texts_are_counted_not_requests(void **state)
     sw_request_queue_free(queue);
 }
 
-static void askers_take_turns(void **state)
+static void clients_take_turns(void **state)
 {
     struct sw_request_queue *queue = new_queue();
     (void)state;
@@ -560,7 +560,7 @@ int main(void)
         cmocka_unit_test(servers_that_begin_at_once),
         cmocka_unit_test(an_error_is_always_json),
         cmocka_unit_test(texts_are_counted_not_requests),
-        cmocka_unit_test(askers_take_turns),
+        cmocka_unit_test(clients_take_turns),
         cmocka_unit_test(who_had_none_goes_ahead),
         cmocka_unit_test(calls_are_counted_from_a_request_on),
         cmocka_unit_test(who_has_none_gets_a_slot),

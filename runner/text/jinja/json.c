@@ -141,26 +141,26 @@ static void dump_key(struct dumping *d, struct jinja_value key)
 /* The places of a dict's keys in the order of the keys. */
 static size_t *sorted_keys(struct jinja_run *run, const struct jinja_dict *dict)
 {
-    size_t *place = sw_jinja_take(run, (dict->count + 1) * sizeof *place);
-    for (size_t i = 0; place != NULL && i < dict->count; i++) {
+    size_t *order = sw_jinja_take(run, (dict->count + 1) * sizeof *order);
+    for (size_t i = 0; order != NULL && i < dict->count; i++) {
         size_t at = i;
-        for (; at > 0 && sw_jinja_order(run, dict->key[place[at - 1]], dict->key[i]) > 0; at--)
-            place[at] = place[at - 1];
-        place[at] = i;
+        for (; at > 0 && sw_jinja_order(run, dict->key[order[at - 1]], dict->key[i]) > 0; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
         sw_jinja_charge(run, 0);
     }
-    return place;
+    return order;
 }
 
 static void dump_members(struct dumping *d, struct jinja_value v)
 {
     const bool dict = v.kind == JINJA_MAPPING;
     const size_t count = dict ? v.of.dict->count : v.of.list->count;
-    const size_t *place = dict && d->sorts ? sorted_keys(d->out.run, v.of.dict) : NULL;
+    const size_t *order = dict && d->sorts ? sorted_keys(d->out.run, v.of.dict) : NULL;
     sw_jinja_put_words(&d->out, dict ? "{" : "[");
     d->level++;
     for (size_t i = 0; i < count && !d->out.run->failed; i++) {
-        const size_t at = place != NULL ? place[i] : i;
+        const size_t at = order != NULL ? order[i] : i;
         if (i > 0)
             sw_jinja_put_text(&d->out, d->item, 0, d->item->count);
         new_line(d);

@@ -277,11 +277,11 @@ int sw_pattern_find(const struct sw_pattern *p, const struct sw_matcher *m, cons
         return 0;
     if (found < 0)
         return -1;
-    const PCRE2_SIZE *place = pcre2_get_ovector_pointer(m->data);
-    if (place[0] > place[1] || place[0] < from)
+    const PCRE2_SIZE *span = pcre2_get_ovector_pointer(m->data);
+    if (span[0] > span[1] || span[0] < from)
         return -1;
-    *begin = place[0];
-    *end = place[1];
+    *begin = span[0];
+    *end = span[1];
     return 1;
 }
 

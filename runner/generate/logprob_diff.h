@@ -1,15 +1,15 @@
 /* `runner score --texts --against`: how far log-probabilities are from those that an earlier
  * command wrote, with --logprobs, of the same texts: what another precision, serve.weights or
  * serve.cache costs. Owns an open file; of rank 0. */
-#ifndef SW_AGAINST_H
-#define SW_AGAINST_H
+#ifndef SW_LOGPROB_DIFF_H
+#define SW_LOGPROB_DIFF_H
 
 #include "core/base/error.h"
 
 #include <stdint.h>
 #include <stdio.h>
 
-struct sw_against {
+struct sw_logprob_diff {
     const char *path;
     FILE *file;
     char *line;
@@ -24,15 +24,15 @@ struct sw_against {
 };
 
 /* Errors: SW_BAD_INPUT at the file, or SW_ENVIRONMENT: it cannot be read. */
-int sw_against_open(struct sw_against *against, const char *path, struct sw_error *err);
-void sw_against_close(struct sw_against *against); /* also a zeroed one */
+int sw_logprob_diff_open(struct sw_logprob_diff *diff, const char *path, struct sw_error *err);
+void sw_logprob_diff_close(struct sw_logprob_diff *diff); /* also a zeroed one */
 
 /* The next text, in ascending order of `index`: logprobs [count], of tokens from the second on.
  * Errors: SW_BAD_INPUT at a line of the file that is no such text's; SW_ENVIRONMENT. */
-int sw_against_take(struct sw_against *against, int64_t index, const float *logprobs, int64_t count,
-                    struct sw_error *err);
+int sw_logprob_diff_take(struct sw_logprob_diff *diff, int64_t index, const float *logprobs,
+                         int64_t count, struct sw_error *err);
 
 /* A line for people. */
-void sw_against_say(FILE *out, const struct sw_against *against);
+void sw_logprob_diff_say(FILE *out, const struct sw_logprob_diff *diff);
 
 #endif

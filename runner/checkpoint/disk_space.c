@@ -1,4 +1,4 @@
-#include "runner/checkpoint/room.h"
+#include "runner/checkpoint/disk_space.h"
 
 #include "core/base/file.h"
 #include "core/checkpoint/store.h"
@@ -40,7 +40,7 @@ static int find_disk(const char *folder, struct statvfs *disk)
     return status;
 }
 
-void sw_room_tell(const char *folder, int64_t bytes, int64_t keep, int64_t saves)
+void sw_disk_space_warn(const char *folder, int64_t bytes, int64_t keep, int64_t saves)
 {
     struct statvfs disk;
     if (saves <= 0 || bytes <= 0 || find_disk(folder, &disk) != 0 || disk.f_blocks == 0)

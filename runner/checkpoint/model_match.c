@@ -9,7 +9,7 @@
 
 enum { SHOWN_BYTES = 100, SHAPE_BYTES = 200 };
 
-struct place {
+struct matching {
     const struct sw_model_folder *folder;
     struct sw_placement *out;
     struct sw_stored_tensor *tied_copy;
@@ -17,14 +17,14 @@ struct place {
     struct sw_error *err;
 };
 
-static int out_of_memory(struct place *p)
+static int out_of_memory(struct matching *p)
 {
     return sw_fail(p->err, SW_ENVIRONMENT, "out of memory for the tensors of '%s'",
                    p->folder->path);
 }
 
 /* What is wrong in a file of the folder. */
-static int refuse(struct place *p, int32_t file, const char *message)
+static int refuse(struct matching *p, int32_t file, const char *message)
 {
     char *path = sw_folder_path(p->folder, p->folder->file[file].name, p->err);
     if (path != NULL)
@@ -62,7 +62,8 @@ static const char *write_shape(const int64_t *size, int32_t ndim, char text[SHAP
 }
 
 /* Fills in where a tensor of the state is. */
-static int match(struct place *p, struct sw_stored_tensor *t, const struct sw_folder_tensor *found)
+static int match(struct matching *p, struct sw_stored_tensor *t,
+                 const struct sw_folder_tensor *found)
 {
     const struct sw_safetensor *is = &p->folder->file[found->file].header.tensor[found->tensor];
     char message[768], was[SHAPE_BYTES], wanted[SHAPE_BYTES];
@@ -88,7 +89,7 @@ static int match(struct place *p, struct sw_stored_tensor *t, const struct sw_fo
 }
 
 /* A copy of a tensor that a tied model's files hold as well, the head: has its shape. 1: is one. */
-static int match_tied(struct place *p, const struct sw_folder_tensor *found)
+static int match_tied(struct matching *p, const struct sw_folder_tensor *found)
 {
     for (int32_t i = 0; i < p->out->tensor_count; i++) {
         struct sw_stored_tensor copy = p->out->tensor[i];
@@ -110,7 +111,7 @@ static int compare_wanted(const void *left, const void *right)
 }
 
 /* Whether the state has that parameter: a moment of it in files was saved before it was frozen. */
-static bool has_parameter(const struct place *p, const char *name)
+static bool has_parameter(const struct matching *p, const char *name)
 {
     for (int32_t i = 0; i < p->out->tensor_count; i++)
         if (p->out->tensor[i].group == SW_STORED_MODEL && strcmp(p->out->tensor[i].name, name) == 0)
@@ -119,8 +120,8 @@ static bool has_parameter(const struct place *p, const char *name)
 }
 
 /* Every tensor of the group's files is one of those that the state has, or may be passed over. */
-static int check_others(struct place *p, const struct sw_folder_tensor *found, int32_t found_count,
-                        const char *const *wanted, int32_t wanted_count)
+static int check_others(struct matching *p, const struct sw_folder_tensor *found,
+                        int32_t found_count, const char *const *wanted, int32_t wanted_count)
 {
     static const char ending[] = "ForCausalLM";
     const char *architecture = sw_family_architectures[p->folder->model.family];
@@ -151,7 +152,7 @@ static int check_others(struct place *p, const struct sw_folder_tensor *found, i
     return 0;
 }
 
-static int place_group(struct place *p, enum sw_stored_group group)
+static int match_group(struct matching *p, enum sw_stored_group group)
 {
     struct sw_folder_tensor *found = NULL;
     int32_t found_count = 0, wanted_count = 0;
@@ -192,7 +193,7 @@ out:
 }
 
 /* Every file of the groups, whether the state needs anything of it or not. */
-static int place_files(struct place *p, bool optimizer)
+static int match_files(struct matching *p, bool optimizer)
 {
     const struct sw_model_folder *folder = p->folder;
     p->out->file = calloc((size_t)folder->count + 1, sizeof *p->out->file);
@@ -245,11 +246,11 @@ static void keep_model(struct sw_placement *out)
     out->tensor_count = kept;
 }
 
-int sw_model_folder_place(const struct sw_model_folder *folder, const struct sw_state *state,
+int sw_model_folder_match(const struct sw_model_folder *folder, const struct sw_state *state,
                           bool optimizer, struct sw_placement *out,
                           struct sw_stored_tensor *tied_copy, struct sw_error *err)
 {
-    struct place p = {.folder = folder, .out = out, .tied_copy = tied_copy, .err = err};
+    struct matching p = {.folder = folder, .out = out, .tied_copy = tied_copy, .err = err};
     int status = -1;
     *out = (struct sw_placement){0};
     if (tied_copy != NULL)
@@ -262,9 +263,9 @@ int sw_model_folder_place(const struct sw_model_folder *folder, const struct sw_
         goto out;
     if (!optimizer)
         keep_model(out);
-    if (place_files(&p, optimizer) != 0 || place_group(&p, SW_STORED_MODEL) != 0 ||
+    if (match_files(&p, optimizer) != 0 || match_group(&p, SW_STORED_MODEL) != 0 ||
         (optimizer &&
-         (place_group(&p, SW_STORED_EXP_AVG) != 0 || place_group(&p, SW_STORED_EXP_AVG_SQ) != 0)))
+         (match_group(&p, SW_STORED_EXP_AVG) != 0 || match_group(&p, SW_STORED_EXP_AVG_SQ) != 0)))
         goto out;
     count_tensors(out);
     status = 0;

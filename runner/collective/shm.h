@@ -6,35 +6,34 @@
  *
  * Between two processes at most one message each way is under way that was not taken. Used by one
  * thread of each process at a time. Owns its part of the shared memory. */
-#ifndef SW_COLLECTIVE_NEAR_H
-#define SW_COLLECTIVE_NEAR_H
+#ifndef SW_COLLECTIVE_SHM_H
+#define SW_COLLECTIVE_SHM_H
 
 #include "runner/collective/direct.h"
 
-struct sw_near;
+struct sw_shm;
 
 /* mpi_comm: the address of an MPI_Comm of processes of one node (this header stands without MPI's);
  * needed only here. Collective. NULL, for all of them: one has no memory, or its kernel does not
  * let it read another's, as in some containers; MPI does without it. */
-struct sw_near *sw_near_create(const void *mpi_comm);
-void sw_near_free(struct sw_near *near);
+struct sw_shm *sw_shm_create(const void *mpi_comm);
+void sw_shm_free(struct sw_shm *shm);
 
 /* Members are ranks of that MPI_Comm. `bytes` at `data` stay as they are until they are taken; it
  * is memory of this process, none that a driver maps, which the kernel would not read for another.
  * false: the member has not taken the message before. */
-bool sw_near_post(struct sw_near *near, int32_t to, const void *data, size_t bytes);
+bool sw_shm_post(struct sw_shm *shm, int32_t to, const void *data, size_t bytes);
 /* Whether nothing of what was posted still needs its memory. */
-bool sw_near_is_released(const struct sw_near *near, int32_t to);
+bool sw_shm_is_released(const struct sw_shm *shm, int32_t to);
 /* Whether there was a message, of *sent bytes: if as many as wanted, they are where they belong,
  * from rows, too. One whose sender is dead never comes. -1: errno says why the kernel did not copy
  * it. */
-int sw_near_take(struct sw_near *near, int32_t from, const struct sw_transfer *wanted,
-                 size_t *sent);
+int sw_shm_take(struct sw_shm *shm, int32_t from, const struct sw_transfer *wanted, size_t *sent);
 
 /* What this process has heard of the others: to be asked before it looks for messages. */
-uint32_t sw_near_heard(const struct sw_near *near);
+uint32_t sw_shm_heard(const struct sw_shm *shm);
 /* Sleeps unless it has heard more than that: until `member` posts or takes something, or for so
  * long. */
-void sw_near_sleep(struct sw_near *near, uint32_t heard, int32_t member, double seconds);
+void sw_shm_sleep(struct sw_shm *shm, uint32_t heard, int32_t member, double seconds);
 
 #endif

@@ -1,4 +1,4 @@
-#include "runner/checkpoint/numbers.h"
+#include "runner/checkpoint/convert.h"
 
 #include "core/base/number.h"
 
@@ -56,7 +56,7 @@ static void narrow(char *to, enum sw_stored_dtype dtype, const float *from, int6
     memcpy(to, &b, (size_t)count * sw_stored_dtype_bytes(dtype));
 }
 
-void sw_numbers_convert(void *to, enum sw_stored_dtype to_dtype, const void *from,
+void sw_convert_numbers(void *to, enum sw_stored_dtype to_dtype, const void *from,
                         enum sw_stored_dtype from_dtype, int64_t count)
 {
     const int64_t width = (int64_t)sw_stored_dtype_bytes(to_dtype);
@@ -85,7 +85,7 @@ static bool is_finite(const char *number, enum sw_stored_dtype dtype)
     return isfinite(single);
 }
 
-int64_t sw_numbers_find_overflow(const void *to, enum sw_stored_dtype to_dtype, const void *from,
+int64_t sw_convert_find_overflow(const void *to, enum sw_stored_dtype to_dtype, const void *from,
                                  enum sw_stored_dtype from_dtype, int64_t count)
 {
     const int64_t width = (int64_t)sw_stored_dtype_bytes(to_dtype);

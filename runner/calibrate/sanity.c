@@ -1,4 +1,4 @@
-#include "runner/calibrate/doubt.h"
+#include "runner/calibrate/sanity.h"
 
 #include "runner/collective/comm.h"
 
@@ -66,7 +66,7 @@ int sw_calibrate_fair_share(struct sw_comm *world, int32_t nodes, uint64_t machi
     return status;
 }
 
-static void widen(struct sw_doubts *out, double low, double high)
+static void widen(struct sw_sanity *out, double low, double high)
 {
     low = low > least_low ? low : least_low;
     high = high < most_high ? high : most_high;
@@ -76,7 +76,7 @@ static void widen(struct sw_doubts *out, double low, double high)
 
 /* Of all kinds the fastest: a rate of its own, from times that were lost in others'. */
 static void doubt_kind(const struct sw_calibration *c, const char *where,
-                       const struct sw_link_rates *link, struct sw_doubts *out)
+                       const struct sw_link_rates *link, struct sw_sanity *out)
 {
     const struct sw_link_curve *fastest = NULL;
     double best = 0;
@@ -98,7 +98,7 @@ static void doubt_kind(const struct sw_calibration *c, const char *where,
 
 /* Bytes between ranks are written to a memory once and read once, so that no link is faster. */
 static void doubt_link(const struct sw_calibration *c, const char *where,
-                       const struct sw_link_rates *link, struct sw_doubts *out)
+                       const struct sw_link_rates *link, struct sw_sanity *out)
 {
     const double reached = link != NULL ? sw_link_reached(link) : 0;
     if (link != NULL && !(reached > c->memory_bandwidth))
@@ -111,11 +111,11 @@ static void doubt_link(const struct sw_calibration *c, const char *where,
     widen(out, usual_low, usual_high * reached / c->memory_bandwidth);
 }
 
-void sw_calibration_doubt(const struct sw_calibration *c, double fair,
+void sw_calibration_check(const struct sw_calibration *c, double fair,
                           const struct sw_link_rates *inside, const struct sw_link_rates *across,
-                          struct sw_doubts *out)
+                          struct sw_sanity *out)
 {
-    *out = (struct sw_doubts){.count = 0};
+    *out = (struct sw_sanity){.count = 0};
     if (c->share > 0 && c->share < least_part * fair) {
         snprintf(out->text[out->count++], sizeof out->text[0],
                  "other programs took the processors: a rank's thread ran for %.0f %% of its "
@@ -127,7 +127,7 @@ void sw_calibration_doubt(const struct sw_calibration *c, double fair,
     doubt_link(c, "between nodes", across, out);
 }
 
-const char *sw_calibration_doubt_step(double predicted_s, double measured_s, char text[160])
+const char *sw_calibration_check_step(double predicted_s, double measured_s, char text[160])
 {
     const double times = measured_s / predicted_s;
     text[0] = '\0';

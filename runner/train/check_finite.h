@@ -1,6 +1,6 @@
 /* Whether what a step gives is any use. */
-#ifndef SW_NUMBERS_H
-#define SW_NUMBERS_H
+#ifndef SW_CHECK_FINITE_H
+#define SW_CHECK_FINITE_H
 
 #include "core/base/error.h"
 

@@ -1,4 +1,4 @@
-#include "runner/generate/against.h"
+#include "runner/generate/logprob_diff.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct sw_place place_of(const struct sw_against *a)
+static struct sw_place place_of(const struct sw_logprob_diff *a)
 {
     return (struct sw_place){.file = a->path,
                              .line = a->number > INT32_MAX ? INT32_MAX : (int32_t)a->number,
                              .column = a->number > 0};
 }
 
-int sw_against_open(struct sw_against *a, const char *path, struct sw_error *err)
+int sw_logprob_diff_open(struct sw_logprob_diff *a, const char *path, struct sw_error *err)
 {
-    *a = (struct sw_against){.path = path, .file = fopen(path, "re")};
+    *a = (struct sw_logprob_diff){.path = path, .file = fopen(path, "re")};
     if (a->file == NULL)
         return sw_fail_at(err, errno == ENOENT ? SW_BAD_INPUT : SW_ENVIRONMENT, place_of(a),
                           "cannot read it: %s; name a file that score --logprobs wrote",
@@ -24,17 +24,17 @@ int sw_against_open(struct sw_against *a, const char *path, struct sw_error *err
     return 0;
 }
 
-void sw_against_close(struct sw_against *a)
+void sw_logprob_diff_close(struct sw_logprob_diff *a)
 {
     if (a->file != NULL)
         fclose(a->file);
     free(a->line);
-    *a = (struct sw_against){0};
+    *a = (struct sw_logprob_diff){0};
 }
 
 /* The text's line; NULL: the file has none. Those of texts before it are passed over: of another
  * shard. */
-static json_t *find(struct sw_against *a, int64_t index)
+static json_t *find(struct sw_logprob_diff *a, int64_t index)
 {
     ssize_t length;
     while ((length = getline(&a->line, &a->room, a->file)) > 0) {
@@ -51,7 +51,8 @@ static json_t *find(struct sw_against *a, int64_t index)
     return NULL;
 }
 
-static void meet(struct sw_against *a, int64_t index, int64_t token, double ours, double theirs)
+static void meet(struct sw_logprob_diff *a, int64_t index, int64_t token, double ours,
+                 double theirs)
 {
     const double apart = fabs(ours - theirs);
     a->tokens++;
@@ -66,8 +67,8 @@ static void meet(struct sw_against *a, int64_t index, int64_t token, double ours
     }
 }
 
-int sw_against_take(struct sw_against *a, int64_t index, const float *logprobs, int64_t count,
-                    struct sw_error *err)
+int sw_logprob_diff_take(struct sw_logprob_diff *a, int64_t index, const float *logprobs,
+                         int64_t count, struct sw_error *err)
 {
     json_t *root = find(a, index);
     const json_t *number = json_object_get(root, "index"),
@@ -94,7 +95,7 @@ int sw_against_take(struct sw_against *a, int64_t index, const float *logprobs, 
     return status;
 }
 
-void sw_against_say(FILE *out, const struct sw_against *a)
+void sw_logprob_diff_say(FILE *out, const struct sw_logprob_diff *a)
 {
     const double count = (double)a->tokens;
     if (a->tokens == 0)

@@ -1,5 +1,5 @@
 /* Losses and gradient norms that end a training. */
-#include "runner/train/numbers.h"
+#include "runner/train/check_finite.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@ static void expect(double loss, double grad_norm, const char *message)
     expect_at(7, loss, grad_norm, message);
 }
 
-static void test_numbers(void **state)
+static void test_check_finite(void **state)
 {
     (void)state;
     static const char loss[] = "the loss of step 7 is not finite; use a lower learning_rate or "
@@ -50,6 +50,6 @@ static void test_numbers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_check_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

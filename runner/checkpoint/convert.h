@@ -1,17 +1,17 @@
 /* Numbers of files from one dtype to another. Pure functions over the caller's memory, which may
  * lie at any address; any thread. */
-#ifndef SW_CHECKPOINT_NUMBERS_H
-#define SW_CHECKPOINT_NUMBERS_H
+#ifndef SW_CHECKPOINT_CONVERT_H
+#define SW_CHECKPOINT_CONVERT_H
 
 #include "core/checkpoint/tensors.h"
 
 /* Rounded once, to nearest, ties to even; beyond the range infinity, a NaN stays one. The same
  * dtype: bit by bit. `to` and `from` do not overlap. */
-void sw_numbers_convert(void *to, enum sw_stored_dtype to_dtype, const void *from,
+void sw_convert_numbers(void *to, enum sw_stored_dtype to_dtype, const void *from,
                         enum sw_stored_dtype from_dtype, int64_t count);
 
 /* Of what was so converted the first number that was finite and no longer is; -1: none. */
-int64_t sw_numbers_find_overflow(const void *to, enum sw_stored_dtype to_dtype, const void *from,
+int64_t sw_convert_find_overflow(const void *to, enum sw_stored_dtype to_dtype, const void *from,
                                  enum sw_stored_dtype from_dtype, int64_t count);
 
 #endif

@@ -1,4 +1,4 @@
-#include "runner/collective/near.h"
+#include "runner/collective/shm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ struct bell {
 };
 
 /* The shared memory: a bell of each process, then the boxes by sender and receiver. */
-struct sw_near {
+struct sw_shm {
     int32_t members, index;
     int32_t *process; /* [members] */
     struct bell *bells;
@@ -42,22 +42,22 @@ struct sw_near {
     int file; /* -1: closed */
 };
 
-static struct box *box_of(const struct sw_near *near, int32_t from, int32_t to)
+static struct box *box_of(const struct sw_shm *shm, int32_t from, int32_t to)
 {
-    return &near->boxes[(size_t)from * (size_t)near->members + (size_t)to];
+    return &shm->boxes[(size_t)from * (size_t)shm->members + (size_t)to];
 }
 
-static void ring(const struct sw_near *near, int32_t member)
+static void ring(const struct sw_shm *shm, int32_t member)
 {
-    struct bell *bell = &near->bells[member];
+    struct bell *bell = &shm->bells[member];
     atomic_fetch_add(&bell->rings, 1);
-    if (atomic_load(&bell->awaited) == near->index)
+    if (atomic_load(&bell->awaited) == shm->index)
         (void)syscall(SYS_futex, &bell->rings, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-bool sw_near_post(struct sw_near *near, int32_t to, const void *data, size_t bytes)
+bool sw_shm_post(struct sw_shm *shm, int32_t to, const void *data, size_t bytes)
 {
-    struct box *box = box_of(near, near->index, to);
+    struct box *box = box_of(shm, shm->index, to);
     const uint64_t posted = atomic_load_explicit(&box->posted, memory_order_relaxed);
     if (atomic_load_explicit(&box->taken, memory_order_acquire) != posted)
         return false;
@@ -66,13 +66,13 @@ bool sw_near_post(struct sw_near *near, int32_t to, const void *data, size_t byt
     if (bytes <= SHORT_BYTES)
         memcpy(box->copy, data, bytes);
     atomic_store_explicit(&box->posted, posted + 1, memory_order_release);
-    ring(near, to);
+    ring(shm, to);
     return true;
 }
 
-bool sw_near_is_released(const struct sw_near *near, int32_t to)
+bool sw_shm_is_released(const struct sw_shm *shm, int32_t to)
 {
-    const struct box *box = box_of(near, near->index, to);
+    const struct box *box = box_of(shm, shm->index, to);
     return box->bytes <= SHORT_BYTES ||
            atomic_load_explicit(&box->taken, memory_order_acquire) ==
                atomic_load_explicit(&box->posted, memory_order_relaxed);
@@ -114,15 +114,15 @@ static int copy_from(int32_t process, const struct sw_transfer *wanted, uint64_t
     return 0;
 }
 
-int sw_near_take(struct sw_near *near, int32_t from, const struct sw_transfer *wanted, size_t *sent)
+int sw_shm_take(struct sw_shm *shm, int32_t from, const struct sw_transfer *wanted, size_t *sent)
 {
-    struct box *box = box_of(near, from, near->index);
+    struct box *box = box_of(shm, from, shm->index);
     const uint64_t taken = atomic_load_explicit(&box->taken, memory_order_relaxed);
     if (atomic_load_explicit(&box->posted, memory_order_acquire) == taken)
         return 0;
     *sent = (size_t)box->bytes;
     if (*sent != wanted->bytes || *sent > SHORT_BYTES) {
-        if (*sent == wanted->bytes && copy_from(near->process[from], wanted, box->address) != 0)
+        if (*sent == wanted->bytes && copy_from(shm->process[from], wanted, box->address) != 0)
             return errno == ESRCH ? 0 : -1; /* it has died: whoever watches over it says of what */
     } else if (wanted->block.rows > 0) {
         sw_block_unpack(wanted->data.receive, &wanted->block, wanted->first, (int64_t)*sent,
@@ -131,18 +131,18 @@ int sw_near_take(struct sw_near *near, int32_t from, const struct sw_transfer *w
         memcpy(wanted->data.receive, box->copy, *sent);
     }
     atomic_store_explicit(&box->taken, taken + 1, memory_order_release);
-    ring(near, from);
+    ring(shm, from);
     return 1;
 }
 
-uint32_t sw_near_heard(const struct sw_near *near)
+uint32_t sw_shm_heard(const struct sw_shm *shm)
 {
-    return atomic_load(&near->bells[near->index].rings);
+    return atomic_load(&shm->bells[shm->index].rings);
 }
 
-void sw_near_sleep(struct sw_near *near, uint32_t heard, int32_t member, double seconds)
+void sw_shm_sleep(struct sw_shm *shm, uint32_t heard, int32_t member, double seconds)
 {
-    struct bell *bell = &near->bells[near->index];
+    struct bell *bell = &shm->bells[shm->index];
     const struct timespec limit = {(time_t)seconds,
                                    (long)(1e9 * (seconds - (double)(time_t)seconds))};
     atomic_store(&bell->awaited, member);
@@ -154,7 +154,7 @@ void sw_near_sleep(struct sw_near *near, uint32_t heard, int32_t member, double 
 /* ---- How it begins ---- */
 
 /* What the first process tells the others of the memory that it has made. */
-struct place {
+struct segment {
     int32_t process, file;
     uint64_t sign; /* stands in the memory, too */
 };
@@ -166,84 +166,84 @@ static bool all_can(MPI_Comm comm, bool here)
 }
 
 /* Its memory is that of the first one. The sign lies behind all boxes. */
-static bool map(struct sw_near *near, const struct place *place)
+static bool map(struct sw_shm *shm, const struct segment *segment)
 {
     char path[64];
-    near->bytes = (size_t)near->members * sizeof(struct bell) +
-                  (size_t)near->members * (size_t)near->members * sizeof(struct box);
-    const size_t length = near->bytes + sizeof place->sign;
-    if (near->index == 0) {
-        if (ftruncate(near->file, (off_t)length) != 0)
+    shm->bytes = (size_t)shm->members * sizeof(struct bell) +
+                 (size_t)shm->members * (size_t)shm->members * sizeof(struct box);
+    const size_t length = shm->bytes + sizeof segment->sign;
+    if (shm->index == 0) {
+        if (ftruncate(shm->file, (off_t)length) != 0)
             return false;
     } else {
-        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)place->process, (int)place->file);
-        near->file = open(path, O_RDWR | O_CLOEXEC);
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)segment->process, (int)segment->file);
+        shm->file = open(path, O_RDWR | O_CLOEXEC);
         struct stat status; /* in another container that number is another file */
-        if (near->file >= 0 && (fstat(near->file, &status) != 0 || !S_ISREG(status.st_mode) ||
-                                status.st_size != (off_t)length))
+        if (shm->file >= 0 && (fstat(shm->file, &status) != 0 || !S_ISREG(status.st_mode) ||
+                               status.st_size != (off_t)length))
             return false;
     }
-    near->memory = near->file < 0
-                       ? MAP_FAILED
-                       : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, near->file, 0);
-    if (near->memory == MAP_FAILED)
+    shm->memory = shm->file < 0
+                      ? MAP_FAILED
+                      : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, shm->file, 0);
+    if (shm->memory == MAP_FAILED)
         return false;
-    near->bells = near->memory;
-    near->boxes = (struct box *)(void *)(near->bells + near->members);
-    near->bytes = length;
+    shm->bells = shm->memory;
+    shm->boxes = (struct box *)(void *)(shm->bells + shm->members);
+    shm->bytes = length;
     return true;
 }
 
-static uint64_t *sign_of(const struct sw_near *near)
+static uint64_t *sign_of(const struct sw_shm *shm)
 {
-    return (uint64_t *)(void *)(near->boxes + (size_t)near->members * (size_t)near->members);
+    return (uint64_t *)(void *)(shm->boxes + (size_t)shm->members * (size_t)shm->members);
 }
 
 /* Numbers of processes mean nothing between containers: what is read must be the other's sign. */
-static bool reads_all(const struct sw_near *near, const uint64_t *addresses, uint64_t sign)
+static bool reads_all(const struct sw_shm *shm, const uint64_t *addresses, uint64_t sign)
 {
-    for (int32_t i = 0; i < near->members; i++) {
+    for (int32_t i = 0; i < shm->members; i++) {
         uint64_t read = 0;
         const struct sw_transfer wanted = {.bytes = sizeof read, .data.receive = &read};
-        if (copy_from(near->process[i], &wanted, addresses[i]) != 0 || read != sign + (uint64_t)i)
+        if (copy_from(shm->process[i], &wanted, addresses[i]) != 0 || read != sign + (uint64_t)i)
             return false;
     }
     return true;
 }
 
-static bool share(struct sw_near *near, MPI_Comm comm)
+static bool share(struct sw_shm *shm, MPI_Comm comm)
 {
-    struct place place = {(int32_t)getpid(), -1, 0};
-    if (near->index == 0) {
-        near->file = memfd_create("shardwright", MFD_CLOEXEC);
-        place.file = near->file;
-        place.sign = (uint64_t)(uintptr_t)near ^ ((uint64_t)place.process << 40);
+    struct segment segment = {(int32_t)getpid(), -1, 0};
+    if (shm->index == 0) {
+        shm->file = memfd_create("shardwright", MFD_CLOEXEC);
+        segment.file = shm->file;
+        segment.sign = (uint64_t)(uintptr_t)shm ^ ((uint64_t)segment.process << 40);
     }
     const int32_t process = (int32_t)getpid();
-    if (MPI_Bcast(&place, sizeof place, MPI_BYTE, 0, comm) != MPI_SUCCESS)
+    if (MPI_Bcast(&segment, sizeof segment, MPI_BYTE, 0, comm) != MPI_SUCCESS)
         return false;
-    bool can = near->index != 0 || map(near, &place);
-    if (can && near->index == 0) {
-        *sign_of(near) = place.sign;
-        for (int32_t i = 0; i < near->members; i++)
-            atomic_store(&near->bells[i].awaited, -1);
+    bool can = shm->index != 0 || map(shm, &segment);
+    if (can && shm->index == 0) {
+        *sign_of(shm) = segment.sign;
+        for (int32_t i = 0; i < shm->members; i++)
+            atomic_store(&shm->bells[i].awaited, -1);
     }
     if (!all_can(comm, can)) /* and the first one's memory stands */
         return false;
-    can = near->index == 0 || (map(near, &place) && *sign_of(near) == place.sign);
-    uint64_t *addresses = calloc((size_t)near->members, sizeof *addresses);
-    volatile uint64_t own = place.sign + (uint64_t)near->index;
+    can = shm->index == 0 || (map(shm, &segment) && *sign_of(shm) == segment.sign);
+    uint64_t *addresses = calloc((size_t)shm->members, sizeof *addresses);
+    volatile uint64_t own = segment.sign + (uint64_t)shm->index;
     const uint64_t address = (uint64_t)(uintptr_t)&own;
     can =
         all_can(comm, can && addresses != NULL) &&
         MPI_Allgather(&address, 1, MPI_UINT64_T, addresses, 1, MPI_UINT64_T, comm) == MPI_SUCCESS &&
-        MPI_Allgather(&process, 1, MPI_INT32_T, near->process, 1, MPI_INT32_T, comm) == MPI_SUCCESS;
-    can = all_can(comm, can && reads_all(near, addresses, place.sign));
+        MPI_Allgather(&process, 1, MPI_INT32_T, shm->process, 1, MPI_INT32_T, comm) == MPI_SUCCESS;
+    can = all_can(comm, can && reads_all(shm, addresses, segment.sign));
     free(addresses);
     return can;
 }
 
-struct sw_near *sw_near_create(const void *mpi_comm)
+struct sw_shm *sw_shm_create(const void *mpi_comm)
 {
     MPI_Comm comm;
     int members = 0, index = 0;
@@ -251,31 +251,31 @@ struct sw_near *sw_near_create(const void *mpi_comm)
     if (MPI_Comm_size(comm, &members) != MPI_SUCCESS ||
         MPI_Comm_rank(comm, &index) != MPI_SUCCESS || members < 2)
         return NULL;
-    struct sw_near *near = calloc(1, sizeof *near);
+    struct sw_shm *shm = calloc(1, sizeof *shm);
     int32_t *process = calloc((size_t)members, sizeof *process);
-    if (!all_can(comm, near != NULL && process != NULL)) {
-        free(near);
+    if (!all_can(comm, shm != NULL && process != NULL)) {
+        free(shm);
         free(process);
         return NULL;
     }
-    *near = (struct sw_near){
+    *shm = (struct sw_shm){
         .members = members, .index = index, .process = process, .memory = MAP_FAILED, .file = -1};
-    const bool shared = share(near, comm);
-    if (near->file >= 0)
-        (void)close(near->file);
-    near->file = -1;
+    const bool shared = share(shm, comm);
+    if (shm->file >= 0)
+        (void)close(shm->file);
+    shm->file = -1;
     if (shared)
-        return near;
-    sw_near_free(near);
+        return shm;
+    sw_shm_free(shm);
     return NULL;
 }
 
-void sw_near_free(struct sw_near *near)
+void sw_shm_free(struct sw_shm *shm)
 {
-    if (near == NULL)
+    if (shm == NULL)
         return;
-    if (near->memory != MAP_FAILED)
-        (void)munmap(near->memory, near->bytes);
-    free(near->process);
-    free(near);
+    if (shm->memory != MAP_FAILED)
+        (void)munmap(shm->memory, shm->bytes);
+    free(shm->process);
+    free(shm);
 }

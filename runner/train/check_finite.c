@@ -1,4 +1,4 @@
-#include "runner/train/numbers.h"
+#include "runner/train/check_finite.h"
 
 #include <inttypes.h>
 #include <math.h>
