@@ -72,8 +72,8 @@ enum unknown_keys sw_unknown_settings(const struct sw_config *c)
 }
 
 /* The sections in place of the row that holds it. Returns how many. */
-static int32_t place_sections(struct field *out, const struct field *place,
-                              const struct sw_launchers *launchers)
+static int32_t insert_sections(struct field *out, const struct field *section,
+                               const struct sw_launchers *launchers)
 {
     int32_t count = 0;
     for (int32_t i = 0; launchers != NULL && launchers->row[i] != NULL; i++) {
@@ -82,13 +82,13 @@ static int32_t place_sections(struct field *out, const struct field *place,
             continue;
         const size_t offset = sw_launcher_offset(launchers, row);
         assert(offset + row->bytes <= SW_SETTINGS_BYTES);
-        out[count] = *place;
+        out[count] = *section;
         out[count].key = row->key;
         out[count].type = FIELD_SECTION;
         out[count].offset += offset;
         out[count].fields = row->fields;
-        out[count].example = place->elsewhere ? row->example_in_run : "{}";
-        out[count++].about = place->elsewhere ? row->about_in_run : row->about;
+        out[count].example = section->elsewhere ? row->example_in_run : "{}";
+        out[count++].about = section->elsewhere ? row->about_in_run : row->about;
     }
     return count;
 }
@@ -100,7 +100,7 @@ static void copy_table(struct field out[MAX_FIELDS + 1], const struct field *fie
     for (; fields->key != NULL; fields++) {
         assert(count + SW_MAX_LAUNCHERS < MAX_FIELDS);
         if (fields->type == FIELD_SETTINGS) {
-            count += place_sections(&out[count], fields, launchers);
+            count += insert_sections(&out[count], fields, launchers);
             continue;
         }
         struct field *field = &out[count++];

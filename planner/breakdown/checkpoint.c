@@ -47,7 +47,7 @@ static void say_pause(const struct sw_checkpoint_cost *c, struct sw_explain_line
 }
 
 /* Where the snapshot is, or why there is none. */
-static void say_place(const struct sw_explain *x, struct sw_explain_line *line)
+static void say_snapshot(const struct sw_explain *x, struct sw_explain_line *line)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES];
     const struct sw_checkpoint_cost *c = &x->checkpoint;
@@ -129,7 +129,7 @@ void sw_explain_checkpoint(const struct sw_explain *x, struct sw_explain_lines *
     say(add(out, "checkpoint"), "%s in %d file%s, at most %s of one rank",
         sw_format_bytes((double)c->bytes, a), c->files, c->files == 1 ? "" : "s",
         sw_format_bytes((double)c->most_bytes, b));
-    say_place(x, add(out, "snapshot"));
+    say_snapshot(x, add(out, "snapshot"));
     say_pause(c, add(out, "pause"));
     say_writing(c, add(out, "writing"));
     say_failures(x, add(out, "failures"));

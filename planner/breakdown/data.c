@@ -100,7 +100,7 @@ static void sum_ops(struct sw_explain *x)
     }
 }
 
-static void place_axes(struct sw_explain *x)
+static void span_axes(struct sw_explain *x)
 {
     const struct sw_mesh *mesh = &x->program->mesh;
     const struct sw_cluster_config nodes = {
@@ -113,11 +113,11 @@ static void place_axes(struct sw_explain *x)
         struct sw_span links, in_nodes;
         sw_links_span(&x->run->cluster, mesh, axes, &links);
         sw_links_span(&nodes, mesh, axes, &in_nodes);
-        x->place[axis] = (struct sw_axis_place){.size = mesh->size[axis],
-                                                .stride = stride,
-                                                .per_node = in_nodes.members[1],
-                                                .nodes = in_nodes.parts[1],
-                                                .link = sw_links_outermost(&links)};
+        x->span[axis] = (struct sw_axis_span){.size = mesh->size[axis],
+                                              .stride = stride,
+                                              .per_node = in_nodes.members[1],
+                                              .nodes = in_nodes.parts[1],
+                                              .link = sw_links_outermost(&links)};
         stride *= mesh->size[axis];
     }
 }
@@ -166,7 +166,7 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
     if (sum_traffic(x, err) != 0)
         return -1;
     sum_ops(x);
-    place_axes(x);
+    span_axes(x);
     x->memory_total = x->c.memory.reserved + x->programs->arena_bytes;
     x->run_seconds = sw_report_run_seconds(run, x->c.cost.step_seconds);
     const struct sw_saved_run saved = {.memory_total = x->memory_total,

@@ -28,7 +28,7 @@ struct sw_axis_time {
 };
 
 /* How an axis lies on the cluster. */
-struct sw_axis_place {
+struct sw_axis_span {
     int32_t size, stride; /* ranks between neighbours along the axis */
     int32_t per_node;     /* of its ranks in one node; the fewest, where groups differ */
     int32_t nodes;        /* that one group spans; the most */
@@ -59,7 +59,7 @@ struct sw_explain {
     int32_t kind_count;
     double slowed_seconds; /* compute_seconds beyond the sum of kind[]: slower beside collectives */
     struct sw_axis_time axis[SW_AXIS_COUNT];
-    struct sw_axis_place place[SW_AXIS_COUNT];
+    struct sw_axis_span span[SW_AXIS_COUNT];
     struct sw_choice choice[SW_EXPLAIN_CHOICES];
     int32_t choice_count;
     struct sw_recomputed again[SW_LAYER_VALUES]; /* in the order in which they are made again */

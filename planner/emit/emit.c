@@ -208,7 +208,7 @@ static void tell_time(const char *path, const struct sw_run_config *run,
                       const struct sw_script *script, FILE *said)
 {
     const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
-    const char *time = script->value[SW_PLACE_TIME_LIMIT].value;
+    const char *time = script->value[SW_PLACEHOLDER_TIME_LIMIT].value;
     if (row->launcher->time == NULL)
         return;
     if (time != NULL && time == sw_job_terms(&run->cluster).time)
@@ -230,7 +230,7 @@ static int make_output_folder(const struct sw_run_config *run, const struct sw_s
                               struct sw_error *err)
 {
     const bool writes = run->job.type == SW_JOB_GENERATE || run->job.type == SW_JOB_SCORE;
-    char *folder = writes ? sw_path_folder(script->value[SW_PLACE_JOB_OUTPUT].value) : NULL;
+    char *folder = writes ? sw_path_folder(script->value[SW_PLACEHOLDER_JOB_OUTPUT].value) : NULL;
     const int status = folder != NULL ? sw_file_make_folder(folder, err) : 0;
     free(folder);
     return status;
@@ -249,7 +249,7 @@ static void print_json(const struct sw_run_config *run, const struct sw_script *
     sw_json_text(j, "run", run->name);
     sw_json_text(j, "script", path);
     sw_json_text(j, "starter", row->starter);
-    sw_json_text(j, "time", script->value[SW_PLACE_TIME_LIMIT].value);
+    sw_json_text(j, "time", script->value[SW_PLACEHOLDER_TIME_LIMIT].value);
     sw_json_array(j, "plans");
     for (int32_t i = 0; i < count; i++) {
         const struct sw_candidate *c = &plan[i].candidate;

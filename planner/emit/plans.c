@@ -16,7 +16,7 @@ static int write_plan(const struct sw_run_config *run, const struct sw_program_s
 {
     struct sw_candidate *c = &plan->candidate;
     struct sw_plan_inputs inputs;
-    struct sw_plan_run placed;
+    struct sw_plan_run relocated;
     uint64_t program_digest[SW_PROGRAM_KINDS];
     const struct sw_plan_prediction prediction = {.step_seconds = c->cost.step_seconds,
                                                   .memory_total = c->memory.total,
@@ -29,7 +29,7 @@ static int write_plan(const struct sw_run_config *run, const struct sw_program_s
         return -1;
     if (sw_plan_inputs_gather(run, directory, &inputs, err) != 0)
         return -1;
-    if (sw_plan_run_relocate(run, directory, &placed, err) != 0) {
+    if (sw_plan_run_relocate(run, directory, &relocated, err) != 0) {
         sw_plan_inputs_free(&inputs);
         return -1;
     }
@@ -39,12 +39,12 @@ static int write_plan(const struct sw_run_config *run, const struct sw_program_s
         sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
         goto out;
     }
-    status = sw_plan_write(memory, &placed.run, &inputs, &c->decision, &prediction, program_digest,
-                           &plan->digest, err);
+    status = sw_plan_write(memory, &relocated.run, &inputs, &c->decision, &prediction,
+                           program_digest, &plan->digest, err);
     if (fclose(memory) != 0 && status == 0)
         status = sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
 out:
-    sw_plan_run_free(&placed);
+    sw_plan_run_free(&relocated);
     sw_plan_inputs_free(&inputs);
     return status;
 }

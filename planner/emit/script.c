@@ -66,12 +66,12 @@ static void prepare_life(struct sw_script *s, const struct sw_run_config *run,
                                  i == 0 ? "" : ",", (int)plan[i].nodes, plan[i].digest);
     snprintf(s->plans, sizeof s->plans, "%d-%d", (int)run->nodes_least, (int)run->nodes_most);
     snprintf(s->nodes, sizeof s->nodes, "%d", (int)run->nodes_most);
-    s->value[SW_PLACE_NODES].value = elastic ? s->plans : s->nodes;
-    s->value[SW_PLACE_PLAN_STEM].value = s->stem;
-    s->value[SW_PLACE_PLANS].value = s->plans;
-    s->value[SW_PLACE_DIGESTS].value = s->digests;
-    s->value[SW_PLACE_ELASTIC].value = elastic ? "yes" : NULL;
-    s->value[SW_PLACE_CHECKPOINTS].value = run->checkpoint_directory;
+    s->value[SW_PLACEHOLDER_NODES].value = elastic ? s->plans : s->nodes;
+    s->value[SW_PLACEHOLDER_PLAN_STEM].value = s->stem;
+    s->value[SW_PLACEHOLDER_PLANS].value = s->plans;
+    s->value[SW_PLACEHOLDER_DIGESTS].value = s->digests;
+    s->value[SW_PLACEHOLDER_ELASTIC].value = elastic ? "yes" : NULL;
+    s->value[SW_PLACEHOLDER_CHECKPOINTS].value = run->checkpoint_directory;
 }
 
 static int prepare_job(struct sw_script *s, const struct sw_run_config *run, struct sw_error *err)
@@ -83,22 +83,23 @@ static int prepare_job(struct sw_script *s, const struct sw_run_config *run, str
         return sw_fail(err, SW_ENVIRONMENT, "the path of the output is too long");
     snprintf(s->shards, sizeof s->shards, "%d", (int)job->shards);
     snprintf(s->port, sizeof s->port, "%d", (int)job->port);
-    s->value[SW_PLACE_JOB_TYPE].value = types[job->type];
-    s->value[SW_PLACE_JOB_CHECKPOINT].value =
+    s->value[SW_PLACEHOLDER_JOB_TYPE].value = types[job->type];
+    s->value[SW_PLACEHOLDER_JOB_CHECKPOINT].value =
         job->checkpoint != NULL ? job->checkpoint : run->checkpoint_directory;
-    s->value[SW_PLACE_JOB_INPUT].value = job->input;
-    s->value[SW_PLACE_JOB_OUTPUT].value = job->output != NULL ? job->output : s->output;
-    s->value[SW_PLACE_JOB_SHARDS].value = s->shards;
-    s->value[SW_PLACE_JOB_HOST].value = job->host;
-    s->value[SW_PLACE_JOB_PORT].value = job->port > 0 ? s->port : NULL;
-    s->value[SW_PLACE_JOB_TOKEN_FILE].value = job->token_file;
+    s->value[SW_PLACEHOLDER_JOB_INPUT].value = job->input;
+    s->value[SW_PLACEHOLDER_JOB_OUTPUT].value = job->output != NULL ? job->output : s->output;
+    s->value[SW_PLACEHOLDER_JOB_SHARDS].value = s->shards;
+    s->value[SW_PLACEHOLDER_JOB_HOST].value = job->host;
+    s->value[SW_PLACEHOLDER_JOB_PORT].value = job->port > 0 ? s->port : NULL;
+    s->value[SW_PLACEHOLDER_JOB_TOKEN_FILE].value = job->token_file;
     return 0;
 }
 
 /* Names and kinds of all values, none of which is set. */
 static int make_values(struct sw_script *s, struct sw_error *err)
 {
-#define X(id, shown, form, about) [SW_PLACE_##id] = {.name = (shown), .kind = SW_TEMPLATE_##form},
+#define X(id, shown, form, about)                                                                  \
+    [SW_PLACEHOLDER_##id] = {.name = (shown), .kind = SW_TEMPLATE_##form},
     static const struct sw_template_value own[SW_PLACEHOLDER_COUNT] = {SW_PLACEHOLDERS(X)};
 #undef X
     size_t count = SW_PLACEHOLDER_COUNT;
@@ -158,34 +159,34 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
     sw_format_seconds(c->cost.step_seconds, s->seconds);
     snprintf(s->ranks, sizeof s->ranks, "%d", sw_mesh_rank_count(&c->decision.mesh));
     snprintf(s->per_node, sizeof s->per_node, "%d", run->cluster.accelerators_per_node);
-    s->value[SW_PLACE_VERSION].value = s->version;
+    s->value[SW_PLACEHOLDER_VERSION].value = s->version;
     /* its name only: the same run gives the same script from whatever folder */
-    s->value[SW_PLACE_RUN_PATH].value = sw_path_name(sw_command_shown(run_path));
-    s->value[SW_PLACE_NAME].value = run->name;
-    s->value[SW_PLACE_MESH_DIM].value = s->mesh;
-    s->value[SW_PLACE_AXIS_ORDER].value = s->order;
-    s->value[SW_PLACE_DIGEST].value = s->digest;
-    s->value[SW_PLACE_MEMORY].value = s->memory;
-    s->value[SW_PLACE_MEMORY_LIMIT].value = s->limit;
-    s->value[SW_PLACE_STEP_SECONDS].value = s->seconds;
+    s->value[SW_PLACEHOLDER_RUN_PATH].value = sw_path_name(sw_command_shown(run_path));
+    s->value[SW_PLACEHOLDER_NAME].value = run->name;
+    s->value[SW_PLACEHOLDER_MESH_DIM].value = s->mesh;
+    s->value[SW_PLACEHOLDER_AXIS_ORDER].value = s->order;
+    s->value[SW_PLACEHOLDER_DIGEST].value = s->digest;
+    s->value[SW_PLACEHOLDER_MEMORY].value = s->memory;
+    s->value[SW_PLACEHOLDER_MEMORY_LIMIT].value = s->limit;
+    s->value[SW_PLACEHOLDER_STEP_SECONDS].value = s->seconds;
     if (run->says_steps)
         sw_report_run(run, c->cost.step_seconds, s->run_time, sizeof s->run_time);
     else
         snprintf(s->run_time, sizeof s->run_time, "the run does not say how many steps it takes");
-    s->value[SW_PLACE_RUN_TIME].value = s->run_time;
-    s->value[SW_PLACE_PLAN].value = s->plan;
-    s->value[SW_PLACE_PLAN_NAME].value = s->plan_name;
-    s->value[SW_PLACE_RUNNER].value = s->runner;
-    s->value[SW_PLACE_SUPERVISOR].value = s->supervisor;
-    s->value[SW_PLACE_DIRECTORY].value = run->directory;
-    s->value[SW_PLACE_LOG].value = s->log;
-    s->value[SW_PLACE_RANKS].value = s->ranks;
-    s->value[SW_PLACE_RANKS_PER_NODE].value = s->per_node;
+    s->value[SW_PLACEHOLDER_RUN_TIME].value = s->run_time;
+    s->value[SW_PLACEHOLDER_PLAN].value = s->plan;
+    s->value[SW_PLACEHOLDER_PLAN_NAME].value = s->plan_name;
+    s->value[SW_PLACEHOLDER_RUNNER].value = s->runner;
+    s->value[SW_PLACEHOLDER_SUPERVISOR].value = s->supervisor;
+    s->value[SW_PLACEHOLDER_DIRECTORY].value = run->directory;
+    s->value[SW_PLACEHOLDER_LOG].value = s->log;
+    s->value[SW_PLACEHOLDER_RANKS].value = s->ranks;
+    s->value[SW_PLACEHOLDER_RANKS_PER_NODE].value = s->per_node;
     prepare_life(s, run, plan, count);
     if (prepare_job(s, run, err) != 0)
         return -1;
     if (row->queue != NULL)
-        s->value[SW_PLACE_TIME_LIMIT].value =
+        s->value[SW_PLACEHOLDER_TIME_LIMIT].value =
             sw_script_time_limit(row, run, c->cost.step_seconds, request.lead_seconds, s->time);
     return fill_rows(s, &request, err);
 }

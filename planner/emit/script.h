@@ -54,8 +54,8 @@
     X(JOB_PORT, "job.port", TEXT, "`job.port`; not set: one that follows from the job's number")   \
     X(JOB_TOKEN_FILE, "job.token_file", TEXT, "`job.token_file`")
 
-#define X(id, name, kind, about) SW_PLACE_##id,
-enum sw_emit_place { SW_PLACEHOLDERS(X) SW_PLACEHOLDER_COUNT };
+#define X(id, name, kind, about) SW_PLACEHOLDER_##id,
+enum sw_emit_placeholder { SW_PLACEHOLDERS(X) SW_PLACEHOLDER_COUNT };
 #undef X
 
 /* Room for the texts of one script; the values point into it and into the run. */

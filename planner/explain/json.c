@@ -199,7 +199,7 @@ static void write_axes(struct sw_json *j, const struct sw_explain *x)
     sw_json_array(j, "axes");
     for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
         const uint8_t axis = x->program->mesh.order[i];
-        const struct sw_axis_place *p = &x->place[axis];
+        const struct sw_axis_span *p = &x->span[axis];
         sw_json_object(j, NULL);
         sw_json_text(j, "axis", sw_axis_name((enum sw_axis)axis));
         sw_json_number(j, "size", p->size);

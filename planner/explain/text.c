@@ -202,7 +202,7 @@ static void print_axes(FILE *out, const struct sw_explain *x)
             "per node", "nodes", "link", "bandwidth", "communicates", "exposed", "hidden");
     for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
         const uint8_t axis = x->program->mesh.order[i];
-        const struct sw_axis_place *p = &x->place[axis];
+        const struct sw_axis_span *p = &x->span[axis];
         const struct sw_axis_time *t = &x->axis[axis];
         if (p->size == 1)
             continue;

@@ -22,7 +22,7 @@ static double y_of(const struct chart *c, double bytes)
 }
 
 /* Every region is wide enough for its name; what is left is shared by time. */
-static void place_regions(struct chart *c)
+static void lay_out_regions(struct chart *c)
 {
     const struct sw_cost *cost = &c->x->c.cost;
     const struct sw_program *p = c->x->program;
@@ -41,7 +41,7 @@ static void place_regions(struct chart *c)
 
 /* x of the start of an op in its region: by the time of what computes, with a little for the rest.
  */
-static void place_ops(const struct chart *c, double *start /* [op_count + 1] */)
+static void lay_out_ops(const struct chart *c, double *start /* [op_count + 1] */)
 {
     const struct sw_program *p = c->x->program;
     for (int32_t r = 0; r < p->region_count; r++) {
@@ -203,8 +203,8 @@ void sw_html_memory(FILE *out, const struct sw_explain *x)
         fputs("<p>There is no memory left to draw this.</p>\n", out);
         goto out;
     }
-    place_regions(&chart);
-    place_ops(&chart, start);
+    lay_out_regions(&chart);
+    lay_out_ops(&chart, start);
     snprintf(description, sizeof description,
              "Stacked areas by kind over the regions of the step: at most %s and %s reserved, of "
              "%s.",

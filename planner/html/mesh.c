@@ -61,7 +61,7 @@ static double draw_legend(FILE *out, const struct sw_explain *x)
     double y = 6;
     for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
         const uint8_t axis = x->program->mesh.order[i];
-        const struct sw_axis_place *p = &x->place[axis];
+        const struct sw_axis_span *p = &x->span[axis];
         char text[224], rate[SW_FORMAT_BYTES];
         if (p->size == 1)
             continue;

@@ -143,7 +143,7 @@ static void communication_tables(FILE *out, const struct sw_explain *x)
                "axis|#size|#stride|#in a node|#nodes|link|#communicates|#exposed|#hidden");
     for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
         const uint8_t axis = x->program->mesh.order[i];
-        const struct sw_axis_place *p = &x->place[axis];
+        const struct sw_axis_span *p = &x->span[axis];
         fputs("<tr>", out);
         cell(out, "", sw_axis_name((enum sw_axis)axis));
         count_cell(out, p->size);

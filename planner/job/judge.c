@@ -337,13 +337,13 @@ static void find_launcher(const struct sw_run_status *s, char out[PATH_MAX + 300
  * log, as long as that is of this job alone. */
 static void read_launcher(const struct sw_run_status *s, struct sw_launcher_word *out)
 {
-    const struct sw_within *within = s->scheduler->within;
+    const struct sw_allocation_ops *allocation = s->scheduler->allocation;
     const char *pattern = s->submission.log;
     char path[PATH_MAX + 300];
     find_launcher(s, path);
     if (path[0] == '\0' && strstr(pattern, "%j") != NULL)
         sw_log_expand(pattern, s->job.id, "", sw_show_name(s), path);
-    sw_launcher_read(path, within != NULL ? within->lines : NULL, NULL, 0, out, NULL);
+    sw_launcher_read(path, allocation != NULL ? allocation->lines : NULL, NULL, 0, out, NULL);
 }
 
 /* True if the job's last start came after the last word of its ranks: they began nothing then. */

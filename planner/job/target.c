@@ -148,11 +148,11 @@ static int ask_for_job(const char *id, struct sw_target *out, struct sw_error *e
     if (status == 0) {
         char *beside = sw_path_folder(job->command);
         char works_in[PATH_MAX];
-        const char *place[2] = {beside != NULL ? beside : "", job->folder};
+        const char *folders[2] = {beside != NULL ? beside : "", job->folder};
         status = -1;
         for (int32_t i = 0; status != 0 && i < 2; i++)
-            if (place[i][0] == '/' && has_job(place[i], id))
-                status = take(out, place[i], err);
+            if (folders[i][0] == '/' && has_job(folders[i], id))
+                status = take(out, folders[i], err);
         /* its script was submitted by hand, and none of its ranks has begun */
         if (status != 0 && realpath(job->folder, works_in) != NULL &&
             sw_owned_by_folder(job, works_in))

@@ -10,7 +10,7 @@
 #include "planner/command/options.h"
 #include "planner/scheduler/job.h"
 #include "planner/scheduler/script.h"
-#include "planner/scheduler/within.h"
+#include "planner/scheduler/allocation.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -137,9 +137,9 @@ struct sw_scheduler {
     const char *starter;                /* the command that takes its script: "sbatch" */
     const char *suffix;                 /* of its script's name: "sbatch" */
     const struct sw_script_row *script;
-    const struct sw_queue_row *queue;       /* NULL: none, what it starts is no job */
-    const struct sw_forecast_row *forecast; /* NULL: it does not say when a job would start */
-    const struct sw_within *within;         /* NULL: `plan supervise` is not for its jobs */
+    const struct sw_queue_row *queue;           /* NULL: none, what it starts is no job */
+    const struct sw_forecast_row *forecast;     /* NULL: it does not say when a job would start */
+    const struct sw_allocation_ops *allocation; /* NULL: `plan supervise` is not for its jobs */
 
     /* Seconds of a time limit as it is written; INFINITY: none, NULL. */
     double (*seconds)(const char *time);

@@ -53,8 +53,8 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
                                  size_t bytes)
 {
     const struct sw_job_terms terms = sw_job_terms(&run->cluster);
-    const struct sw_within *within = sw_scheduler_of(&run->cluster)->within;
-    const char *continue_key = within != NULL ? within->continue_key : "continue";
+    const struct sw_allocation_ops *allocation = sw_scheduler_of(&run->cluster)->allocation;
+    const char *continue_key = allocation != NULL ? allocation->continue_key : "continue";
     const struct sw_script_row *script = sw_scheduler_of(&run->cluster)->script;
     buffer[0] = '\0';
     if (run_seconds <= terms.time_s)

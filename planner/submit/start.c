@@ -56,14 +56,14 @@ static int make_request(const struct gathering *g, int32_t nodes, const char *pa
                         const char *time, struct sw_job_request *out, struct sw_error *err)
 {
     char number[16];
-    struct sw_job_request placed = {0}, timed = {0};
+    struct sw_job_request with_nodes = {0}, timed = {0};
     int status = -1;
     snprintf(number, sizeof number, "%d", nodes);
-    if (sw_job_request_vary(g->base, "nodes", number, &placed, err) == 0 &&
-        (time == NULL || sw_job_request_vary(&placed, "time", time, &timed, err) == 0))
-        status =
-            sw_job_request_vary(time != NULL ? &timed : &placed, "partition", partition, out, err);
-    sw_job_request_free(&placed);
+    if (sw_job_request_vary(g->base, "nodes", number, &with_nodes, err) == 0 &&
+        (time == NULL || sw_job_request_vary(&with_nodes, "time", time, &timed, err) == 0))
+        status = sw_job_request_vary(time != NULL ? &timed : &with_nodes, "partition", partition,
+                                     out, err);
+    sw_job_request_free(&with_nodes);
     sw_job_request_free(&timed);
     return status;
 }

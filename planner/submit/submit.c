@@ -61,7 +61,7 @@ static int fail_long(const char *what, struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "the path of the %s is too long", what);
 }
 
-static int place(struct submitting *s, const char *folder, struct sw_error *err)
+static int find_paths(struct submitting *s, const char *folder, struct sw_error *err)
 {
     char name[PATH_MAX];
     if (realpath(s->run->directory, s->folder) == NULL)
@@ -144,7 +144,7 @@ static int open_run(struct submitting *s, const struct sw_options *options)
         if (sw_file_make_folder(s->run->directory, &err) != 0)
             (void)sw_path_blame(&err, errno, "name another folder as 'directory' of the run");
     if (err.status == SW_OK)
-        (void)place(s, folder != NULL ? folder : s->run->directory, &err);
+        (void)find_paths(s, folder != NULL ? folder : s->run->directory, &err);
     free(folder);
     return err.status == SW_OK ? SW_OK : sw_command_fail(&err);
 }

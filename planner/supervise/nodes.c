@@ -37,9 +37,9 @@ void sw_supervise_set_excluded(struct sw_supervisor *s)
     free(s->leave_out);
     s->leave_out = s->excluded->count > 0 ? join(&names) : NULL;
     sw_argv_free(&names);
-    s->course.facts &= ~(uint32_t)SW_COURSE_EXCLUDES;
+    s->machine.facts &= ~(uint32_t)SW_SUPERVISE_EXCLUDES;
     if (s->leave_out != NULL)
-        s->course.facts |= SW_COURSE_EXCLUDES;
+        s->machine.facts |= SW_SUPERVISE_EXCLUDES;
 }
 
 /* The digest of the plan for so many nodes, of "3:0123456789abcdef,4:...". */
@@ -85,13 +85,13 @@ bool sw_supervise_choose(struct sw_supervisor *s)
     free(s->without_list);
     s->without_list = join(&s->without);
     const int32_t nodes = s->job.node_count - s->without.count;
-    s->course.facts &= ~(uint32_t)(SW_COURSE_WITHOUT | SW_COURSE_TRIES);
+    s->machine.facts &= ~(uint32_t)(SW_SUPERVISE_WITHOUT | SW_SUPERVISE_TRIES);
     if (s->without.count > 0)
-        s->course.facts |= SW_COURSE_WITHOUT;
+        s->machine.facts |= SW_SUPERVISE_WITHOUT;
     snprintf(choice, sizeof choice, "%d %s", (int)nodes,
              s->without_list != NULL ? s->without_list : "");
     if (strcmp(s->set->preflight, "off") != 0 && strcmp(choice, s->tried) != 0)
-        s->course.facts |= SW_COURSE_TRIES;
+        s->machine.facts |= SW_SUPERVISE_TRIES;
     find_plan(s, nodes);
     return find_digest(s->set->digests, nodes, s->digest);
 }

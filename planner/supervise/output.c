@@ -54,7 +54,7 @@ static bool is_mpi(const char *line)
     return end != NULL && (end[1] == '[' || end[1] == ' ');
 }
 
-enum sw_output_place sw_output_place(struct sw_output_lines *lines, const char *line)
+enum sw_output_route sw_output_route(struct sw_output_lines *lines, const char *line)
 {
     if (is_rank(line) && strstr(line, ": MPI does not start for ") != NULL) {
         const bool again = lines->waited;
@@ -112,16 +112,16 @@ static void *read_lines(void *argument)
     while ((bytes = getline(&line, &room, o->from)) > 0) {
         const bool ends = line[bytes - 1] == '\n';
         line[bytes - (ends ? 1 : 0)] = '\0';
-        const enum sw_output_place place = sw_output_place(&lines, line);
+        const enum sw_output_route route = sw_output_route(&lines, line);
         if (ends)
             line[bytes - 1] = '\n';
-        if (place != SW_OUTPUT_LOG) {
+        if (route != SW_OUTPUT_LOG) {
             if (aside < 0)
                 aside = open(o->aside, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
             if (aside >= 0)
                 write_all(aside, line, (size_t)bytes);
         }
-        if (place != SW_OUTPUT_ASIDE)
+        if (route != SW_OUTPUT_ASIDE)
             write_all(STDOUT_FILENO, line, (size_t)bytes);
     }
     if (aside >= 0)

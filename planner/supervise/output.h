@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum sw_output_place {
+enum sw_output_route {
     SW_OUTPUT_LOG,
     SW_OUTPUT_ASIDE,
     SW_OUTPUT_BOTH /* a rank's own error: both need it */
@@ -26,7 +26,7 @@ struct sw_output_lines {
 };
 
 /* Where a line goes, without its newline. */
-enum sw_output_place sw_output_place(struct sw_output_lines *lines, const char *line);
+enum sw_output_route sw_output_route(struct sw_output_lines *lines, const char *line);
 
 /* Reads what is written to *in by a thread of its own, until everybody has closed it. aside: the
  * file, made when there is something to write; launcher: as above. Errors: SW_ENVIRONMENT. */

@@ -43,12 +43,12 @@ void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bo
 {
     const struct sw_supervise_settings *set = s->set;
     struct sw_supervised_ranks *r = &s->ranks;
-    struct sw_within_start start = {.nodes = s->job.node_count - s->without.count,
-                                    .ranks_per_node = set->ranks_per_node,
-                                    .mpi = set->mpi,
-                                    .without = s->without_list != NULL ? s->without_list : "",
-                                    .used = &s->used,
-                                    .again = s->again};
+    struct sw_allocation_start start = {.nodes = s->job.node_count - s->without.count,
+                                        .ranks_per_node = set->ranks_per_node,
+                                        .mpi = set->mpi,
+                                        .without = s->without_list != NULL ? s->without_list : "",
+                                        .used = &s->used,
+                                        .again = s->again};
     struct sw_argv argv = {0};
     struct sw_error err = {0};
     int out = -1;
@@ -82,15 +82,15 @@ bool sw_supervise_pass(const struct sw_supervisor *s, int heard)
 }
 
 /* The ranks are over. */
-static enum sw_course_event end(struct sw_supervised_ranks *r)
+static enum sw_supervise_event end(struct sw_supervised_ranks *r)
 {
     sw_output_end(r->output);
     r->output = NULL;
     r->process = 0;
-    return r->status == 0 ? SW_COURSE_WELL_EVENT : SW_COURSE_BADLY_EVENT;
+    return r->status == 0 ? SW_SUPERVISE_WELL_EVENT : SW_SUPERVISE_BADLY_EVENT;
 }
 
-enum sw_course_event sw_supervise_wait(struct sw_supervisor *s)
+enum sw_supervise_event sw_supervise_wait(struct sw_supervisor *s)
 {
     enum { MOST_SECONDS = 3600 };
     struct sw_supervised_ranks *r = &s->ranks;
@@ -104,15 +104,15 @@ enum sw_course_event sw_supervise_wait(struct sw_supervisor *s)
         }
         const double left = r->timer - sw_clock_now();
         if (left <= 0)
-            return SW_COURSE_TIMER_EVENT;
+            return SW_SUPERVISE_TIMER_EVENT;
         const double wait = fmin(left, MOST_SECONDS);
         const struct timespec time = {(time_t)wait, (long)((wait - floor(wait)) * 1e9)};
         const int heard_now = sigtimedwait(&set, NULL, &time);
         if (heard_now == SIGUSR1)
-            return SW_COURSE_LIMIT_EVENT;
+            return SW_SUPERVISE_LIMIT_EVENT;
         if (heard_now > 0 && heard_now != SIGCHLD) {
             (void)sw_supervise_pass(s, heard_now);
-            return SW_COURSE_NOTED_EVENT;
+            return SW_SUPERVISE_NOTED_EVENT;
         }
     }
     return end(r);

@@ -136,10 +136,10 @@ int sw_command_supervise(int argc, char **argv)
         return SW_OK;
     }
     const struct sw_scheduler *row = sw_scheduler_of_script(settings.script);
-    if (row->within == NULL) {
+    if (row->allocation == NULL) {
         sw_fail(&err, SW_UNMET, "plan supervises no jobs of %s; start the ranks in the script",
                 row->title);
         return sw_command_fail(&err);
     }
-    return sw_supervise(&settings, row->within);
+    return sw_supervise(&settings, row->allocation);
 }

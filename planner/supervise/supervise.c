@@ -50,11 +50,11 @@ static void rest(const struct sw_supervisor *s, int32_t seconds)
 
 /* The last orders are to be heard, whatever ends this job meanwhile: what carries them inherits it.
  * No state behind these starts ranks. */
-static void ignore_signals(enum sw_course_state state)
+static void ignore_signals(enum sw_supervise_state state)
 {
     static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
-    if (state != SW_COURSE_ASK && state != SW_COURSE_FOLLOW && state != SW_COURSE_CANCEL_LINK &&
-        state != SW_COURSE_ASK_TEXTS)
+    if (state != SW_SUPERVISE_ASK && state != SW_SUPERVISE_FOLLOW &&
+        state != SW_SUPERVISE_CANCEL_LINK && state != SW_SUPERVISE_ASK_TEXTS)
         return;
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         (void)signal(ignored[i], SIG_IGN);
@@ -63,20 +63,20 @@ static void ignore_signals(enum sw_course_state state)
 static void live(struct sw_supervisor *s, const sw_supervise_do *doing)
 {
     for (;;) {
-        const enum sw_course_state state = s->course.state;
+        const enum sw_supervise_state state = s->machine.state;
         if (doing[state] == NULL)
             return;
         ignore_signals(state);
-        const enum sw_course_event event = doing[state](s);
-        if (sw_course_is_end(state))
+        const enum sw_supervise_event event = doing[state](s);
+        if (sw_transitions_is_end(state))
             return;
-        const int32_t pause = sw_course_step(&s->course, event);
+        const int32_t pause = sw_transitions_step(&s->machine, event);
         if (pause > 0)
             rest(s, pause);
     }
 }
 
-int sw_supervise(const struct sw_supervise_settings *set, const struct sw_within *scheduler)
+int sw_supervise(const struct sw_supervise_settings *set, const struct sw_allocation_ops *scheduler)
 {
     struct sw_error err = {0};
     int code = SW_ENVIRONMENT;
@@ -90,9 +90,10 @@ int sw_supervise(const struct sw_supervise_settings *set, const struct sw_within
     s->scheduler = scheduler;
     s->second = find_second();
     const bool trains = strcmp(set->job, "train") == 0;
-    s->course = (struct sw_course){.state = trains ? SW_COURSE_BEGIN : SW_COURSE_TEXTS,
-                                   .facts = set->how == SW_CONTINUE_CHAIN ? SW_COURSE_CHAINS : 0,
-                                   .patience = SW_COURSE_PATIENCE};
+    s->machine = (struct sw_supervise_machine){
+        .state = trains ? SW_SUPERVISE_BEGIN : SW_SUPERVISE_TEXTS,
+        .facts = set->how == SW_CONTINUE_CHAIN ? SW_SUPERVISE_CHAINS : 0,
+        .patience = SW_SUPERVISE_PATIENCE};
     if (scheduler->find(&s->job, &err) != 0) {
         code = sw_supervise_fail(&err);
         goto out;
@@ -105,7 +106,7 @@ int sw_supervise(const struct sw_supervise_settings *set, const struct sw_within
     code = s->code;
 out:
     if (s != NULL) {
-        sw_within_job_free(&s->job);
+        sw_allocation_free(&s->job);
         sw_hosts_free(&s->dead);
         sw_argv_free(&s->used);
         sw_argv_free(&s->without);

@@ -1,11 +1,11 @@
 /* `plan supervise`: the job's own process. It picks the nodes and their plan, starts the ranks,
- * listens for signals, reads attempt.json, decides what comes next, and does it, as course.h says.
- * The only writer of job.json, and with the ranks (core/run/attempt.h) of attempt.json. */
+ * listens for signals, reads attempt.json, decides what comes next, and does it, as transitions.h
+ * says. The only writer of job.json, and with the ranks (core/run/attempt.h) of attempt.json. */
 #ifndef SW_SUPERVISE_H
 #define SW_SUPERVISE_H
 
 #include "core/base/arguments.h"
-#include "planner/scheduler/within.h"
+#include "planner/scheduler/allocation.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,6 +43,7 @@ int sw_supervise_parse(int argc, char **argv, struct sw_supervise_settings *out,
 void sw_supervise_help(void);
 
 /* Does it; returns the job's exit code. */
-int sw_supervise(const struct sw_supervise_settings *settings, const struct sw_within *scheduler);
+int sw_supervise(const struct sw_supervise_settings *settings,
+                 const struct sw_allocation_ops *scheduler);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "core/run/attempt.h"
 #include "core/run/excluded.h"
-#include "planner/supervise/course.h"
+#include "planner/supervise/transitions.h"
 #include "planner/supervise/output.h"
 #include "planner/supervise/supervise.h"
 
@@ -21,14 +21,14 @@ struct sw_supervised_ranks {
 
 struct sw_supervisor {
     const struct sw_supervise_settings *set;
-    const struct sw_within *scheduler;
-    struct sw_within_job job;
-    struct sw_course course;
+    const struct sw_allocation_ops *scheduler;
+    struct sw_allocation job;
+    struct sw_supervise_machine machine;
     double second; /* how long a second of a pause is */
     const char *runner;
     struct sw_supervised_ranks ranks;
-    char word[SW_WITHIN_WORD_BYTES]; /* the scheduler's last one of the state of this job */
-    int32_t code;                    /* the job's exit code */
+    char word[SW_ALLOCATION_WORD_BYTES]; /* the scheduler's last one of the state of this job */
+    int32_t code;                        /* the job's exit code */
 
     /* a training */
     struct sw_excluded *excluded; /* the nodes that the run does without */
@@ -39,12 +39,12 @@ struct sw_supervisor {
     char launcher[PATH_MAX],
         launcher_before[PATH_MAX]; /* what launcher and MPI said; "": nothing */
     int64_t attempt_before;
-    int32_t starts;                  /* since something was last begun */
-    int32_t start_number;            /* of this job */
-    bool again, began;               /* the job started ranks before; these began an attempt */
-    time_t end;                      /* of this job; 0: not told */
-    struct sw_hosts dead;            /* nodes that do not answer */
-    char link[SW_WITHIN_WORD_BYTES]; /* the next one of a chain; "": none */
+    int32_t starts;                      /* since something was last begun */
+    int32_t start_number;                /* of this job */
+    bool again, began;                   /* the job started ranks before; these began an attempt */
+    time_t end;                          /* of this job; 0: not told */
+    struct sw_hosts dead;                /* nodes that do not answer */
+    char link[SW_ALLOCATION_WORD_BYTES]; /* the next one of a chain; "": none */
 
     /* texts */
     char made[PATH_MAX], shard[48], listen[NAME_MAX], port[16];
@@ -61,7 +61,7 @@ void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bo
 /* Tells their starter of a signal, where the scheduler does not tell them; true: it did. */
 bool sw_supervise_pass(const struct sw_supervisor *s, int heard);
 /* Waits for their end, a signal or the timer; signals but USR1 are passed. */
-enum sw_course_event sw_supervise_wait(struct sw_supervisor *s);
+enum sw_supervise_event sw_supervise_wait(struct sw_supervisor *s);
 /* Signals are waited for from now on. */
 void sw_supervise_listen(void);
 
@@ -73,16 +73,16 @@ void sw_supervise_probe(struct sw_supervisor *s);
 void sw_supervise_set_excluded(struct sw_supervisor *s);
 
 /* training.c, texts.c: what is done in each state. */
-typedef enum sw_course_event (*sw_supervise_do)(struct sw_supervisor *s);
-extern const sw_supervise_do sw_supervise_training[SW_COURSE_STATE_COUNT],
-    sw_supervise_texts[SW_COURSE_STATE_COUNT];
+typedef enum sw_supervise_event (*sw_supervise_do)(struct sw_supervisor *s);
+extern const sw_supervise_do sw_supervise_training[SW_SUPERVISE_STATE_COUNT],
+    sw_supervise_texts[SW_SUPERVISE_STATE_COUNT];
 /* Before the first of them; false: *code of s says why not. */
 bool sw_supervise_begin_texts(struct sw_supervisor *s);
 
 /* The attempt in the run's folder; 0: there is none. */
 struct sw_attempt sw_supervise_attempt(const struct sw_supervisor *s);
 /* Doings of a job of either kind: asks what the scheduler says of it; has it requeued. */
-enum sw_course_event sw_supervise_ask(struct sw_supervisor *s);
-enum sw_course_event sw_supervise_requeue(struct sw_supervisor *s);
+enum sw_supervise_event sw_supervise_ask(struct sw_supervisor *s);
+enum sw_supervise_event sw_supervise_requeue(struct sw_supervisor *s);
 
 #endif

@@ -18,13 +18,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-typedef enum sw_course_event event;
+typedef enum sw_supervise_event event;
 
 enum { LISTEN_SECONDS = 1, FIRST_PORT = 20000, PORTS = 10000 };
 
 static event done(bool taken)
 {
-    return taken ? SW_COURSE_DONE_EVENT : SW_COURSE_REFUSED_EVENT;
+    return taken ? SW_SUPERVISE_DONE_EVENT : SW_SUPERVISE_REFUSED_EVENT;
 }
 
 static bool serves(const struct sw_supervisor *s)
@@ -184,11 +184,11 @@ static event do_texts(struct sw_supervisor *s)
     if (s->ranks.process == 0)
         start(s);
     const event e = sw_supervise_wait(s);
-    if (e == SW_COURSE_WELL_EVENT || e == SW_COURSE_BADLY_EVENT) {
+    if (e == SW_SUPERVISE_WELL_EVENT || e == SW_SUPERVISE_BADLY_EVENT) {
         s->code = s->ranks.status;
         /* a bad request (1, 2) is as bad the next time */
         if (s->set->how == SW_CONTINUE_REQUEUE && s->code > SW_BAD_INPUT)
-            s->course.facts |= SW_COURSE_REQUEUES;
+            s->machine.facts |= SW_SUPERVISE_REQUEUES;
     }
     return e;
 }
@@ -230,7 +230,7 @@ static event do_listen(struct sw_supervisor *s)
     const char *here = strcmp(set->host, "0.0.0.0") == 0 ? "127.0.0.1" : set->host;
     if (!listens(here, s->port)) {
         s->ranks.timer = sw_clock_now() + LISTEN_SECONDS * s->second;
-        return SW_COURSE_REFUSED_EVENT;
+        return SW_SUPERVISE_REFUSED_EVENT;
     }
     s->ranks.timer = INFINITY;
     gethostname(name, sizeof name - 1);
@@ -241,7 +241,7 @@ static event do_listen(struct sw_supervisor *s)
     if (fflush(stdout) != 0)
         clearerr(stdout); /* the log is full: no reason to end otherwise than the ranks */
     tell(s, true);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 /* ---- The end ---- */
@@ -266,16 +266,16 @@ static event do_judge(struct sw_supervisor *s)
         fprintf(stderr, ", after %" PRId64 " new jobs: it is not tried again\n",
                 s->set->max_attempts);
     } else {
-        return SW_COURSE_DONE_EVENT;
+        return SW_SUPERVISE_DONE_EVENT;
     }
-    return SW_COURSE_REFUSED_EVENT;
+    return SW_SUPERVISE_REFUSED_EVENT;
 }
 
 static event do_texts_follow(struct sw_supervisor *s)
 {
     say_end(s);
     fputs(", and resumes in a new job\n", stderr);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 static event do_texts_stay(struct sw_supervisor *s)
@@ -283,7 +283,7 @@ static event do_texts_stay(struct sw_supervisor *s)
     say_end(s);
     fprintf(stderr, ", and %s does not requeue it: 'plan submit' resumes it\n",
             s->scheduler->title);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 static event do_texts_over(struct sw_supervisor *s)
@@ -291,7 +291,7 @@ static event do_texts_over(struct sw_supervisor *s)
     say_end(s);
     fprintf(stderr, ", and is not requeued: %s says '%s' of it; 'plan submit' resumes it\n",
             s->scheduler->title, s->word[0] != '\0' ? s->word : "nothing");
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 /* FOLDER/job.ended: a line for every task. */
@@ -307,25 +307,25 @@ static event do_record(struct sw_supervisor *s)
         fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
     if (fd >= 0)
         close(fd);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 static event do_end(struct sw_supervisor *s)
 {
     (void)s;
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
-const sw_supervise_do sw_supervise_texts[SW_COURSE_STATE_COUNT] = {
-    [SW_COURSE_TEXTS] = do_texts,
-    [SW_COURSE_LISTEN] = do_listen,
-    [SW_COURSE_TELL] = do_tell,
-    [SW_COURSE_JUDGE] = do_judge,
-    [SW_COURSE_ASK_TEXTS] = sw_supervise_ask,
-    [SW_COURSE_REQUEUE_TEXTS] = sw_supervise_requeue,
-    [SW_COURSE_TEXTS_STAY] = do_texts_stay,
-    [SW_COURSE_TEXTS_OVER] = do_texts_over,
-    [SW_COURSE_RECORD] = do_record,
-    [SW_COURSE_ENDS] = do_end,
-    [SW_COURSE_TEXTS_FOLLOW] = do_texts_follow,
+const sw_supervise_do sw_supervise_texts[SW_SUPERVISE_STATE_COUNT] = {
+    [SW_SUPERVISE_TEXTS] = do_texts,
+    [SW_SUPERVISE_LISTEN] = do_listen,
+    [SW_SUPERVISE_TELL] = do_tell,
+    [SW_SUPERVISE_JUDGE] = do_judge,
+    [SW_SUPERVISE_ASK_TEXTS] = sw_supervise_ask,
+    [SW_SUPERVISE_REQUEUE_TEXTS] = sw_supervise_requeue,
+    [SW_SUPERVISE_TEXTS_STAY] = do_texts_stay,
+    [SW_SUPERVISE_TEXTS_OVER] = do_texts_over,
+    [SW_SUPERVISE_RECORD] = do_record,
+    [SW_SUPERVISE_ENDS] = do_end,
+    [SW_SUPERVISE_TEXTS_FOLLOW] = do_texts_follow,
 };

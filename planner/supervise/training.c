@@ -16,11 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-typedef enum sw_course_event event;
+typedef enum sw_supervise_event event;
 
 static event done(bool taken)
 {
-    return taken ? SW_COURSE_DONE_EVENT : SW_COURSE_REFUSED_EVENT;
+    return taken ? SW_SUPERVISE_DONE_EVENT : SW_SUPERVISE_REFUSED_EVENT;
 }
 
 struct sw_attempt sw_supervise_attempt(const struct sw_supervisor *s)
@@ -64,9 +64,9 @@ static event do_begin(struct sw_supervisor *s)
     struct sw_decide_request request = {.after = false};
     struct sw_next next;
     if (!decide(s, &request, &next) || next.action != SW_NEXT_END)
-        return SW_COURSE_GO_EVENT;
+        return SW_SUPERVISE_GO_EVENT;
     s->code = next.code;
-    return SW_COURSE_END_EVENT;
+    return SW_SUPERVISE_END_EVENT;
 }
 
 static event do_decide(struct sw_supervisor *s)
@@ -96,16 +96,16 @@ static event do_decide(struct sw_supervisor *s)
         const bool told =
             attempt.attempt != s->attempt_before && attempt.verdict != SW_VERDICT_RUNNING;
         s->code = told ? attempt.verdict : s->ranks.status;
-        return SW_COURSE_END_EVENT;
+        return SW_SUPERVISE_END_EVENT;
     }
     s->code = next.code;
     switch (next.action) {
     case SW_NEXT_AGAIN:
-        return SW_COURSE_AGAIN_EVENT;
+        return SW_SUPERVISE_AGAIN_EVENT;
     case SW_NEXT_REQUEUE:
-        return SW_COURSE_ELSEWHERE_EVENT;
+        return SW_SUPERVISE_ELSEWHERE_EVENT;
     default:
-        return SW_COURSE_END_EVENT;
+        return SW_SUPERVISE_END_EVENT;
     }
 }
 
@@ -146,17 +146,17 @@ static event do_choose_again(struct sw_supervisor *s)
 {
     const bool idle = sw_supervise_attempt(s).attempt == s->attempt_before;
     if (!sw_supervise_choose(s))
-        return SW_COURSE_REFUSED_EVENT;
-    s->course.facts &= ~(uint32_t)SW_COURSE_IDLE;
+        return SW_SUPERVISE_REFUSED_EVENT;
+    s->machine.facts &= ~(uint32_t)SW_SUPERVISE_IDLE;
     if (idle) {
-        s->course.facts |= SW_COURSE_IDLE;
+        s->machine.facts |= SW_SUPERVISE_IDLE;
     } else {
         s->starts = 0;
         s->launcher[0] = '\0';
     }
     s->again = true;
     prepare_start(s);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 /* Adds the runner's arguments. --resume and --overwrite are of a run's first attempt alone: a later
@@ -213,12 +213,12 @@ static event do_preflight(struct sw_supervisor *s)
     if (s->ranks.process == 0)
         start(s, "preflight", strcmp(s->set->preflight, "full") == 0 ? "--full" : NULL);
     const event e = sw_supervise_wait(s);
-    if (e == SW_COURSE_WELL_EVENT)
+    if (e == SW_SUPERVISE_WELL_EVENT)
         snprintf(s->tried, sizeof s->tried, "%d %s", (int)(s->job.node_count - s->without.count),
                  s->without_list != NULL ? s->without_list : "");
-    else if (e == SW_COURSE_BADLY_EVENT)
+    else if (e == SW_SUPERVISE_BADLY_EVENT)
         end_start(s);
-    return e == SW_COURSE_LIMIT_EVENT ? SW_COURSE_NOTED_EVENT : e;
+    return e == SW_SUPERVISE_LIMIT_EVENT ? SW_SUPERVISE_NOTED_EVENT : e;
 }
 
 /* A scheduler sends the checkpoint signal once, and only to ranks that are there: one that comes
@@ -246,16 +246,16 @@ static event do_train(struct sw_supervisor *s)
             s->ranks.timer = sw_clock_now();
     }
     event e = sw_supervise_wait(s);
-    if (e == SW_COURSE_WELL_EVENT || e == SW_COURSE_BADLY_EVENT) {
+    if (e == SW_SUPERVISE_WELL_EVENT || e == SW_SUPERVISE_BADLY_EVENT) {
         end_start(s);
         if (sw_supervise_attempt(s).attempt != s->attempt_before)
             s->began = true;
         else
-            e = SW_COURSE_BADLY_EVENT; /* so a launcher says of ranks that it lost */
+            e = SW_SUPERVISE_BADLY_EVENT; /* so a launcher says of ranks that it lost */
     }
-    if (e == SW_COURSE_LIMIT_EVENT)
+    if (e == SW_SUPERVISE_LIMIT_EVENT)
         (void)sw_supervise_pass(s, SIGUSR1);
-    return e == SW_COURSE_LIMIT_EVENT ? SW_COURSE_NOTED_EVENT : e;
+    return e == SW_SUPERVISE_LIMIT_EVENT ? SW_SUPERVISE_NOTED_EVENT : e;
 }
 
 /* The limit may have been changed, so it is asked for again when the signal is due; else the
@@ -270,12 +270,12 @@ static event do_tick(struct sw_supervisor *s)
         s->end = end;
         if (end == 0) {
             s->ranks.timer = INFINITY;
-            return SW_COURSE_REFUSED_EVENT;
+            return SW_SUPERVISE_REFUSED_EVENT;
         }
     }
     if (s->end == 0) {
         s->ranks.timer = sw_clock_now() + SILENT_SECONDS * s->second;
-        return SW_COURSE_SILENT_EVENT;
+        return SW_SUPERVISE_SILENT_EVENT;
     }
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -288,7 +288,7 @@ static event do_remind(struct sw_supervisor *s)
 {
     long lead_s;
     (void)kill(s->ranks.process, signal_of(s->set->signal, &lead_s));
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 static event do_probe(struct sw_supervisor *s)
@@ -301,7 +301,7 @@ static event do_probe(struct sw_supervisor *s)
 static event do_drop(struct sw_supervisor *s)
 {
     sw_hosts_free(&s->dead);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 /* ---- The scheduler ---- */
@@ -309,12 +309,12 @@ static event do_drop(struct sw_supervisor *s)
 event sw_supervise_ask(struct sw_supervisor *s)
 {
     switch (s->scheduler->ask(s->job.itself, s->word)) {
-    case SW_WITHIN_SILENT:
-        return SW_COURSE_SILENT_EVENT;
-    case SW_WITHIN_RUNS:
-        return SW_COURSE_RUNS_EVENT;
+    case SW_ALLOCATION_SILENT:
+        return SW_SUPERVISE_SILENT_EVENT;
+    case SW_ALLOCATION_RUNS:
+        return SW_SUPERVISE_RUNS_EVENT;
     default:
-        return SW_COURSE_OVER_EVENT;
+        return SW_SUPERVISE_OVER_EVENT;
     }
 }
 
@@ -352,7 +352,7 @@ static void record_link(const struct sw_supervisor *s, const char *number)
         fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
 }
 
-static bool submit(struct sw_supervisor *s, char number[SW_WITHIN_WORD_BYTES])
+static bool submit(struct sw_supervisor *s, char number[SW_ALLOCATION_WORD_BYTES])
 {
     struct sw_argv words = {0};
     add_arguments(s, true, &words);
@@ -366,34 +366,34 @@ static bool submit(struct sw_supervisor *s, char number[SW_WITHIN_WORD_BYTES])
 
 static event do_submit(struct sw_supervisor *s)
 {
-    char number[SW_WITHIN_WORD_BYTES];
+    char number[SW_ALLOCATION_WORD_BYTES];
     if (!submit(s, number))
-        return SW_COURSE_REFUSED_EVENT;
+        return SW_SUPERVISE_REFUSED_EVENT;
     record_link(s, number);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 static event do_queue_link(struct sw_supervisor *s)
 {
     if (!submit(s, s->link)) {
         s->link[0] = '\0';
-        return SW_COURSE_REFUSED_EVENT;
+        return SW_SUPERVISE_REFUSED_EVENT;
     }
     record_link(s, s->link);
-    s->course.facts |= SW_COURSE_LINKED;
-    return SW_COURSE_DONE_EVENT;
+    s->machine.facts |= SW_SUPERVISE_LINKED;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 static event do_follow(struct sw_supervisor *s)
 {
-    char word[SW_WITHIN_WORD_BYTES];
+    char word[SW_ALLOCATION_WORD_BYTES];
     switch (s->scheduler->ask(s->link, word)) {
-    case SW_WITHIN_SILENT:
-        return SW_COURSE_SILENT_EVENT;
-    case SW_WITHIN_CANCELLED:
-        return SW_COURSE_OVER_EVENT;
+    case SW_ALLOCATION_SILENT:
+        return SW_SUPERVISE_SILENT_EVENT;
+    case SW_ALLOCATION_CANCELLED:
+        return SW_SUPERVISE_OVER_EVENT;
     default:
-        return SW_COURSE_RUNS_EVENT;
+        return SW_SUPERVISE_RUNS_EVENT;
     }
 }
 
@@ -416,7 +416,7 @@ static event do_link_stays(struct sw_supervisor *s)
     for (int32_t i = 0; i < s->excluded->count; i++)
         fprintf(stderr, "%s%s", i > 0 ? "," : "", s->excluded->node[i].node);
     fputc('\n', stderr);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 /* As planned: the site need not take it for a failure; attempt.json says 75. */
@@ -424,13 +424,13 @@ static event do_follows(struct sw_supervisor *s)
 {
     if (s->set->how == SW_CONTINUE_CHAIN && s->code == SW_VERDICT_REQUEUE)
         s->code = 0;
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 static event do_end(struct sw_supervisor *s)
 {
     (void)s;
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 static event do_no_plan(struct sw_supervisor *s)
@@ -444,21 +444,21 @@ static event do_no_plan(struct sw_supervisor *s)
     fprintf(stderr, "there is no plan for %d nodes: '%s' was written for %s\n",
             (int)s->job.node_count, s->set->script, planned);
     s->code = SW_BAD_INPUT;
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 static event do_not_asked(struct sw_supervisor *s)
 {
     fprintf(stderr, "no other job is asked for: this one is %s, by a cancel or by %s itself\n",
             s->word, s->scheduler->title);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 static event do_not_answered(struct sw_supervisor *s)
 {
     fprintf(stderr, "no other job follows: %s does not answer; 'plan submit' resumes it\n",
             s->scheduler->title);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 static event do_not_taken(struct sw_supervisor *s)
@@ -467,7 +467,7 @@ static event do_not_taken(struct sw_supervisor *s)
             "no other job follows: %s takes neither a requeue nor a new one; 'plan submit' resumes "
             "it\n",
             s->scheduler->title);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
 static event do_link_gone(struct sw_supervisor *s)
@@ -476,40 +476,40 @@ static event do_link_gone(struct sw_supervisor *s)
         stderr,
         "no other job follows: the next link, job %s, was cancelled; 'plan submit' resumes it\n",
         s->link);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
-const sw_supervise_do sw_supervise_training[SW_COURSE_STATE_COUNT] = {
-    [SW_COURSE_BEGIN] = do_begin,
-    [SW_COURSE_QUEUE_LINK] = do_queue_link,
-    [SW_COURSE_CHOOSE] = do_choose,
-    [SW_COURSE_CHOOSE_ALL] = do_choose_all,
-    [SW_COURSE_PREFLIGHT] = do_preflight,
-    [SW_COURSE_TRAIN] = do_train,
-    [SW_COURSE_TICK] = do_tick,
-    [SW_COURSE_REMIND] = do_remind,
-    [SW_COURSE_PROBE] = do_probe,
-    [SW_COURSE_CONFIRM] = sw_supervise_ask,
-    [SW_COURSE_DROP] = do_drop,
-    [SW_COURSE_DECIDE] = do_decide,
-    [SW_COURSE_STAY] = sw_supervise_ask,
-    [SW_COURSE_CHOOSE_AGAIN] = do_choose_again,
-    [SW_COURSE_ASK] = sw_supervise_ask,
-    [SW_COURSE_REQUEUE] = sw_supervise_requeue,
-    [SW_COURSE_HOLD] = do_hold,
-    [SW_COURSE_EXCLUDE] = do_exclude,
-    [SW_COURSE_RELEASE] = do_release,
-    [SW_COURSE_ASK_ANEW] = sw_supervise_ask,
-    [SW_COURSE_SUBMIT] = do_submit,
-    [SW_COURSE_FOLLOW] = do_follow,
-    [SW_COURSE_EXCLUDE_LINK] = do_exclude_link,
-    [SW_COURSE_CANCEL_LINK] = do_cancel_link,
-    [SW_COURSE_LINK_STAYS] = do_link_stays,
-    [SW_COURSE_FOLLOWS] = do_follows,
-    [SW_COURSE_ENDS] = do_end,
-    [SW_COURSE_NO_PLAN] = do_no_plan,
-    [SW_COURSE_NOT_ASKED] = do_not_asked,
-    [SW_COURSE_NOT_ANSWERED] = do_not_answered,
-    [SW_COURSE_NOT_TAKEN] = do_not_taken,
-    [SW_COURSE_LINK_GONE] = do_link_gone,
+const sw_supervise_do sw_supervise_training[SW_SUPERVISE_STATE_COUNT] = {
+    [SW_SUPERVISE_BEGIN] = do_begin,
+    [SW_SUPERVISE_QUEUE_LINK] = do_queue_link,
+    [SW_SUPERVISE_CHOOSE] = do_choose,
+    [SW_SUPERVISE_CHOOSE_ALL] = do_choose_all,
+    [SW_SUPERVISE_PREFLIGHT] = do_preflight,
+    [SW_SUPERVISE_TRAIN] = do_train,
+    [SW_SUPERVISE_TICK] = do_tick,
+    [SW_SUPERVISE_REMIND] = do_remind,
+    [SW_SUPERVISE_PROBE] = do_probe,
+    [SW_SUPERVISE_CONFIRM] = sw_supervise_ask,
+    [SW_SUPERVISE_DROP] = do_drop,
+    [SW_SUPERVISE_DECIDE] = do_decide,
+    [SW_SUPERVISE_STAY] = sw_supervise_ask,
+    [SW_SUPERVISE_CHOOSE_AGAIN] = do_choose_again,
+    [SW_SUPERVISE_ASK] = sw_supervise_ask,
+    [SW_SUPERVISE_REQUEUE] = sw_supervise_requeue,
+    [SW_SUPERVISE_HOLD] = do_hold,
+    [SW_SUPERVISE_EXCLUDE] = do_exclude,
+    [SW_SUPERVISE_RELEASE] = do_release,
+    [SW_SUPERVISE_ASK_ANEW] = sw_supervise_ask,
+    [SW_SUPERVISE_SUBMIT] = do_submit,
+    [SW_SUPERVISE_FOLLOW] = do_follow,
+    [SW_SUPERVISE_EXCLUDE_LINK] = do_exclude_link,
+    [SW_SUPERVISE_CANCEL_LINK] = do_cancel_link,
+    [SW_SUPERVISE_LINK_STAYS] = do_link_stays,
+    [SW_SUPERVISE_FOLLOWS] = do_follows,
+    [SW_SUPERVISE_ENDS] = do_end,
+    [SW_SUPERVISE_NO_PLAN] = do_no_plan,
+    [SW_SUPERVISE_NOT_ASKED] = do_not_asked,
+    [SW_SUPERVISE_NOT_ANSWERED] = do_not_answered,
+    [SW_SUPERVISE_NOT_TAKEN] = do_not_taken,
+    [SW_SUPERVISE_LINK_GONE] = do_link_gone,
 };

@@ -171,8 +171,8 @@ static void axes_lie_where_ranks_do(void **state)
     (void)state;
     struct explained e;
     explain("!1,16,4,4", &e); /* order as written: dp,fsdp,tp,sp */
-    const struct sw_axis_place *sp = &e.x.place[SW_SP], *tp = &e.x.place[SW_TP];
-    const struct sw_axis_place *fsdp = &e.x.place[SW_FSDP];
+    const struct sw_axis_span *sp = &e.x.span[SW_SP], *tp = &e.x.span[SW_TP];
+    const struct sw_axis_span *fsdp = &e.x.span[SW_FSDP];
     assert_int_equal(sp->stride, 1);
     assert_int_equal(sp->per_node, 4);
     assert_int_equal(sp->nodes, 1);
@@ -183,7 +183,7 @@ static void axes_lie_where_ranks_do(void **state)
     assert_int_equal(tp->link, 1);
     assert_int_equal(fsdp->stride, 16);
     assert_int_equal(fsdp->nodes, 16);
-    assert_int_equal(e.x.place[SW_DP].link, -1);
+    assert_int_equal(e.x.span[SW_DP].link, -1);
     done(&e);
 }
 

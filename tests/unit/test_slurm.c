@@ -233,8 +233,8 @@ static void types_of_gpus(void **state)
         {"", ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct sw_sheet_match match = sw_sheet_match(rows[i].type, NULL);
-        const bool slice = sw_sheet_is_slice(rows[i].type);
+        const struct sw_catalog_match match = sw_catalog_match(rows[i].type, NULL);
+        const bool slice = sw_catalog_is_slice(rows[i].type);
         char got[64];
         snprintf(got, sizeof got, "%s%s", match.assumed != NULL ? "?" : "",
                  match.sheet != NULL ? match.sheet->name
@@ -244,8 +244,8 @@ static void types_of_gpus(void **state)
             fail_msg("'%s' means '%s', not '%s'", rows[i].type, got, rows[i].want);
         assert_int_equal(slice, strcmp(rows[i].want, "slice") == 0);
     }
-    assert_string_equal(sw_sheet_match("h100_96gb", NULL).near, "h100-sxm-96gb-hbm2e-500w");
-    assert_string_equal(sw_sheet_match("nvidia_gb200", NULL).near, "gb200-186gb");
+    assert_string_equal(sw_catalog_match("h100_96gb", NULL).near, "h100-sxm-96gb-hbm2e-500w");
+    assert_string_equal(sw_catalog_match("nvidia_gb200", NULL).near, "gb200-186gb");
 }
 
 /* Features tell what the type leaves open, and nodes of other accelerators apart. */
@@ -281,7 +281,7 @@ static void features_of_nodes(void **state)
         {"h100-47", "h100,sxm", "h100-47", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct sw_sheet_match match = sw_sheet_match(rows[i].type, rows[i].features);
+        const struct sw_catalog_match match = sw_catalog_match(rows[i].type, rows[i].features);
         if (strcmp(match.known, rows[i].known) != 0 || (match.assumed != NULL) != rows[i].assumed)
             fail_msg("'%s' with '%s': %s, assumed %s", rows[i].type,
                      rows[i].features != NULL ? rows[i].features : "", match.known,
@@ -293,7 +293,7 @@ static void features_of_nodes(void **state)
 static void sheets_are_the_shipped_ones(void **state)
 {
     (void)state;
-    for (const struct sw_sheet *s = sw_sheets(); s->name != NULL; s++) {
+    for (const struct sw_catalog_entry *s = sw_catalog(); s->name != NULL; s++) {
         char path[256];
         struct sw_error err = {0};
         double value = 0;
@@ -308,7 +308,7 @@ static void sheets_are_the_shipped_ones(void **state)
         if (cluster == NULL)
             fail_msg("%s cannot be read", path);
         assert_string_equal(cluster->accelerator.name, s->name);
-        const struct sw_sheet_link *links[] = {&s->inside, &s->network};
+        const struct sw_catalog_link *links[] = {&s->inside, &s->network};
         for (size_t i = 0; i < 2; i++) {
             bool found = links[i]->name == NULL;
             for (int32_t k = 0; k < cluster->link_count && !found; k++) {

@@ -3,7 +3,7 @@
  * answers goes on for ever. And where what its ranks print goes. */
 #include "core/base/file.h"
 #include "planner/scheduler/slurm/srun/lines.h"
-#include "planner/supervise/course.h"
+#include "planner/supervise/transitions.h"
 #include "planner/supervise/output.h"
 
 #include <setjmp.h>
@@ -17,17 +17,17 @@
 enum { ALL_FACTS = 1 << 7 };
 
 /* Rows that a story went through: [state][event][next]. */
-static bool was[SW_COURSE_STATE_COUNT][SW_COURSE_EVENT_COUNT][SW_COURSE_STATE_COUNT];
+static bool was[SW_SUPERVISE_STATE_COUNT][SW_SUPERVISE_EVENT_COUNT][SW_SUPERVISE_STATE_COUNT];
 
 static uint32_t fact_of(const char *name)
 {
     static const struct {
         const char *name;
         uint32_t fact;
-    } facts[] = {{"chains", SW_COURSE_CHAINS},    {"linked", SW_COURSE_LINKED},
-                 {"without", SW_COURSE_WITHOUT},  {"excludes", SW_COURSE_EXCLUDES},
-                 {"tries", SW_COURSE_TRIES},      {"idle", SW_COURSE_IDLE},
-                 {"requeues", SW_COURSE_REQUEUES}};
+    } facts[] = {{"chains", SW_SUPERVISE_CHAINS},    {"linked", SW_SUPERVISE_LINKED},
+                 {"without", SW_SUPERVISE_WITHOUT},  {"excludes", SW_SUPERVISE_EXCLUDES},
+                 {"tries", SW_SUPERVISE_TRIES},      {"idle", SW_SUPERVISE_IDLE},
+                 {"requeues", SW_SUPERVISE_REQUEUES}};
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         if (strcmp(facts[i].name, name) == 0)
             return facts[i].fact;
@@ -35,33 +35,34 @@ static uint32_t fact_of(const char *name)
     return 0;
 }
 
-static enum sw_course_state state_of(const char *name)
+static enum sw_supervise_state state_of(const char *name)
 {
-    for (int s = 0; s < SW_COURSE_STATE_COUNT; s++)
-        if (strcmp(sw_course_state_name((enum sw_course_state)s), name) == 0)
-            return (enum sw_course_state)s;
+    for (int s = 0; s < SW_SUPERVISE_STATE_COUNT; s++)
+        if (strcmp(sw_transitions_state_name((enum sw_supervise_state)s), name) == 0)
+            return (enum sw_supervise_state)s;
     fail_msg("no state %s", name);
-    return SW_COURSE_ENDS;
+    return SW_SUPERVISE_ENDS;
 }
 
-static enum sw_course_event event_of(const char *name, size_t length)
+static enum sw_supervise_event event_of(const char *name, size_t length)
 {
-    for (int e = 0; e < SW_COURSE_EVENT_COUNT; e++) {
-        const char *known = sw_course_event_name((enum sw_course_event)e);
+    for (int e = 0; e < SW_SUPERVISE_EVENT_COUNT; e++) {
+        const char *known = sw_transitions_event_name((enum sw_supervise_event)e);
         if (strlen(known) == length && strncmp(known, name, length) == 0)
-            return (enum sw_course_event)e;
+            return (enum sw_supervise_event)e;
     }
     fail_msg("no event %.*s", (int)length, name);
-    return SW_COURSE_DONE_EVENT;
+    return SW_SUPERVISE_DONE_EVENT;
 }
 
-static int32_t step(struct sw_course *course, enum sw_course_event event)
+static int32_t step(struct sw_supervise_machine *machine, enum sw_supervise_event event)
 {
-    const enum sw_course_state from = course->state;
-    const int32_t pause = sw_course_step(course, event);
+    const enum sw_supervise_state from = machine->state;
+    const int32_t pause = sw_transitions_step(machine, event);
     if (pause < 0)
-        fail_msg("%s has no row for %s", sw_course_state_name(from), sw_course_event_name(event));
-    was[from][event][course->state] = true;
+        fail_msg("%s has no row for %s", sw_transitions_state_name(from),
+                 sw_transitions_event_name(event));
+    was[from][event][machine->state] = true;
     return pause;
 }
 
@@ -69,36 +70,37 @@ static int32_t step(struct sw_course *course, enum sw_course_event event)
  * times, the state being the same in between. Returns the seconds of all pauses. */
 static int32_t tell(const char *story)
 {
-    char text[1024], *place = NULL;
-    struct sw_course course = {.patience = SW_COURSE_PATIENCE};
+    char text[1024], *saved = NULL;
+    struct sw_supervise_machine machine = {.patience = SW_SUPERVISE_PATIENCE};
     int32_t pauses = 0;
     bool begun = false, wants_state = true;
     snprintf(text, sizeof text, "%s", story);
-    for (char *word = strtok_r(text, " ", &place); word != NULL;
-         word = strtok_r(NULL, " ", &place)) {
+    for (char *word = strtok_r(text, " ", &saved); word != NULL;
+         word = strtok_r(NULL, " ", &saved)) {
         if (word[0] == '+' || word[0] == '-') {
-            course.facts = word[0] == '+' ? course.facts | fact_of(word + 1)
-                                          : course.facts & ~fact_of(word + 1);
+            machine.facts = word[0] == '+' ? machine.facts | fact_of(word + 1)
+                                           : machine.facts & ~fact_of(word + 1);
         } else if (wants_state) {
             if (!begun)
-                course.state = state_of(word);
+                machine.state = state_of(word);
             begun = true;
-            if (course.state != state_of(word))
-                fail_msg("'%s': %s instead of %s", story, sw_course_state_name(course.state), word);
+            if (machine.state != state_of(word))
+                fail_msg("'%s': %s instead of %s", story, sw_transitions_state_name(machine.state),
+                         word);
             wants_state = false;
         } else {
             const char *star = strchr(word, '*');
-            const enum sw_course_event event = event_of(word, strcspn(word, "*"));
-            const enum sw_course_state from = course.state;
+            const enum sw_supervise_event event = event_of(word, strcspn(word, "*"));
+            const enum sw_supervise_state from = machine.state;
             for (long times = star != NULL ? strtol(star + 1, NULL, 10) : 1; times > 0; times--) {
-                assert_int_equal(course.state, from);
-                pauses += step(&course, event);
+                assert_int_equal(machine.state, from);
+                pauses += step(&machine, event);
             }
             wants_state = true;
         }
     }
-    if (!sw_course_is_end(course.state))
-        fail_msg("'%s' ends in %s", story, sw_course_state_name(course.state));
+    if (!sw_transitions_is_end(machine.state))
+        fail_msg("'%s' ends in %s", story, sw_transitions_state_name(machine.state));
     return pauses;
 }
 
@@ -212,34 +214,37 @@ static void stories_come_true(void **state)
 static void every_row_is_in_a_story(void **state)
 {
     (void)state;
-    for (int s = 0; s < SW_COURSE_STATE_COUNT; s++)
-        for (int e = 0; e < SW_COURSE_EVENT_COUNT; e++) {
+    for (int s = 0; s < SW_SUPERVISE_STATE_COUNT; s++)
+        for (int e = 0; e < SW_SUPERVISE_EVENT_COUNT; e++) {
             int32_t known = 0;
             for (uint32_t facts = 0; facts < ALL_FACTS; facts++) {
-                struct sw_course course = {.state = (enum sw_course_state)s,
-                                           .facts = facts,
-                                           .patience = facts % 2 == 0 ? 0 : SW_COURSE_PATIENCE};
-                if (sw_course_step(&course, (enum sw_course_event)e) < 0)
+                struct sw_supervise_machine machine = {
+                    .state = (enum sw_supervise_state)s,
+                    .facts = facts,
+                    .patience = facts % 2 == 0 ? 0 : SW_SUPERVISE_PATIENCE};
+                if (sw_transitions_step(&machine, (enum sw_supervise_event)e) < 0)
                     continue;
                 known++;
-                if (!was[s][e][course.state])
-                    fail_msg("no story has %s %s %s", sw_course_state_name((enum sw_course_state)s),
-                             sw_course_event_name((enum sw_course_event)e),
-                             sw_course_state_name(course.state));
+                if (!was[s][e][machine.state])
+                    fail_msg("no story has %s %s %s",
+                             sw_transitions_state_name((enum sw_supervise_state)s),
+                             sw_transitions_event_name((enum sw_supervise_event)e),
+                             sw_transitions_state_name(machine.state));
             }
             if (known != 0 && known != ALL_FACTS)
                 fail_msg("%s knows %s only sometimes",
-                         sw_course_state_name((enum sw_course_state)s),
-                         sw_course_event_name((enum sw_course_event)e));
-            if (sw_course_is_end((enum sw_course_state)s))
+                         sw_transitions_state_name((enum sw_supervise_state)s),
+                         sw_transitions_event_name((enum sw_supervise_event)e));
+            if (sw_transitions_is_end((enum sw_supervise_state)s))
                 assert_int_equal(known, 0);
         }
 }
 
-static bool is_question(enum sw_course_state state)
+static bool is_question(enum sw_supervise_state state)
 {
-    return state == SW_COURSE_CONFIRM || state == SW_COURSE_STAY || state == SW_COURSE_ASK ||
-           state == SW_COURSE_ASK_ANEW || state == SW_COURSE_ASK_TEXTS;
+    return state == SW_SUPERVISE_CONFIRM || state == SW_SUPERVISE_STAY ||
+           state == SW_SUPERVISE_ASK || state == SW_SUPERVISE_ASK_ANEW ||
+           state == SW_SUPERVISE_ASK_TEXTS;
 }
 
 /* Events come as they like, facts change under way: between two ends of the ranks a controller is
@@ -249,25 +254,27 @@ static void no_life_goes_on_for_ever(void **state)
     (void)state;
     srand(20261125);
     for (int32_t walk = 0; walk < 20000; walk++) {
-        struct sw_course course = {.state = walk % 4 == 0 ? SW_COURSE_TEXTS : SW_COURSE_BEGIN,
-                                   .patience = SW_COURSE_PATIENCE};
+        struct sw_supervise_machine machine = {.state = walk % 4 == 0 ? SW_SUPERVISE_TEXTS
+                                                                      : SW_SUPERVISE_BEGIN,
+                                               .patience = SW_SUPERVISE_PATIENCE};
         const int silence = rand() % 100; /* how often nobody answers, of a hundred */
         int32_t steps = 0, questions = 0;
-        while (!sw_course_is_end(course.state)) {
-            struct sw_course next = course;
-            const enum sw_course_event event =
-                rand() % 100 < silence ? SW_COURSE_SILENT_EVENT
-                                       : (enum sw_course_event)(rand() % SW_COURSE_EVENT_COUNT);
+        while (!sw_transitions_is_end(machine.state)) {
+            struct sw_supervise_machine next = machine;
+            const enum sw_supervise_event event =
+                rand() % 100 < silence
+                    ? SW_SUPERVISE_SILENT_EVENT
+                    : (enum sw_supervise_event)(rand() % SW_SUPERVISE_EVENT_COUNT);
             next.facts = (uint32_t)rand() % ALL_FACTS;
-            if (sw_course_step(&next, event) < 0)
+            if (sw_transitions_step(&next, event) < 0)
                 continue; /* no answer to this question */
-            questions += is_question(course.state);
-            if (event == SW_COURSE_WELL_EVENT || event == SW_COURSE_BADLY_EVENT)
+            questions += is_question(machine.state);
+            if (event == SW_SUPERVISE_WELL_EVENT || event == SW_SUPERVISE_BADLY_EVENT)
                 questions = 0;
-            course = next;
+            machine = next;
             assert_true(++steps < 100000);
             assert_true(questions <= 70);
-            assert_true(course.patience <= SW_COURSE_PATIENCE);
+            assert_true(machine.patience <= SW_SUPERVISE_PATIENCE);
         }
     }
 }
@@ -277,18 +284,18 @@ static void nothing_is_ordered_in_a_job_that_is_over(void **state)
 {
     (void)state;
     for (uint32_t facts = 0; facts < ALL_FACTS; facts++) {
-        struct sw_course course = {
-            .state = SW_COURSE_ASK, .facts = facts, .patience = SW_COURSE_PATIENCE};
-        (void)sw_course_step(&course, SW_COURSE_OVER_EVENT);
-        assert_int_equal(course.state, SW_COURSE_NOT_ASKED);
-        course = (struct sw_course){
-            .state = SW_COURSE_ASK_ANEW, .facts = facts, .patience = SW_COURSE_PATIENCE};
-        (void)sw_course_step(&course, SW_COURSE_OVER_EVENT);
-        assert_int_equal(course.state, SW_COURSE_NOT_ASKED);
-        course = (struct sw_course){
-            .state = SW_COURSE_ASK_TEXTS, .facts = facts, .patience = SW_COURSE_PATIENCE};
-        (void)sw_course_step(&course, SW_COURSE_OVER_EVENT);
-        assert_int_equal(course.state, SW_COURSE_TEXTS_OVER);
+        struct sw_supervise_machine machine = {
+            .state = SW_SUPERVISE_ASK, .facts = facts, .patience = SW_SUPERVISE_PATIENCE};
+        (void)sw_transitions_step(&machine, SW_SUPERVISE_OVER_EVENT);
+        assert_int_equal(machine.state, SW_SUPERVISE_NOT_ASKED);
+        machine = (struct sw_supervise_machine){
+            .state = SW_SUPERVISE_ASK_ANEW, .facts = facts, .patience = SW_SUPERVISE_PATIENCE};
+        (void)sw_transitions_step(&machine, SW_SUPERVISE_OVER_EVENT);
+        assert_int_equal(machine.state, SW_SUPERVISE_NOT_ASKED);
+        machine = (struct sw_supervise_machine){
+            .state = SW_SUPERVISE_ASK_TEXTS, .facts = facts, .patience = SW_SUPERVISE_PATIENCE};
+        (void)sw_transitions_step(&machine, SW_SUPERVISE_OVER_EVENT);
+        assert_int_equal(machine.state, SW_SUPERVISE_TEXTS_OVER);
     }
 }
 
@@ -298,7 +305,7 @@ static void nothing_is_ordered_in_a_job_that_is_over(void **state)
 
 static const struct {
     const char *line;
-    enum sw_output_place place;
+    enum sw_output_route route;
 } lines[] = {
     {"step 1/8  loss 5.5", SW_OUTPUT_LOG},
     {"", SW_OUTPUT_LOG},
@@ -331,13 +338,13 @@ static void lines_go_where_they_are_looked_for(void **state)
     (void)state;
     struct sw_output_lines seen = {.launcher = &sw_srun_lines};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        if (sw_output_place(&seen, lines[i].line) != lines[i].place)
-            fail_msg("'%s' does not go to place %d", lines[i].line, (int)lines[i].place);
+        if (sw_output_route(&seen, lines[i].line) != lines[i].route)
+            fail_msg("'%s' does not go to place %d", lines[i].line, (int)lines[i].route);
     /* a ruler that has no other ends by itself */
-    assert_int_equal(sw_output_place(&seen, RULER), SW_OUTPUT_ASIDE);
+    assert_int_equal(sw_output_route(&seen, RULER), SW_OUTPUT_ASIDE);
     for (int32_t i = 0; i < 39; i++)
-        assert_int_equal(sw_output_place(&seen, "step"), SW_OUTPUT_ASIDE);
-    assert_int_equal(sw_output_place(&seen, "step"), SW_OUTPUT_LOG);
+        assert_int_equal(sw_output_route(&seen, "step"), SW_OUTPUT_ASIDE);
+    assert_int_equal(sw_output_route(&seen, "step"), SW_OUTPUT_LOG);
 }
 
 /* All that is written is in the file when the end is there, also a last line without an end, and

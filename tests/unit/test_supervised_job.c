@@ -44,10 +44,10 @@ static void note(const char *call, const char *more)
              more[0] != '\0' ? "=" : "", more);
 }
 
-static int find(struct sw_within_job *out, struct sw_error *err)
+static int find(struct sw_allocation *out, struct sw_error *err)
 {
     static char names[4][4] = {"n1", "n2", "n3", "n4"};
-    *out = (struct sw_within_job){.id = "17", .array_id = "17", .itself = "17", .node_count = 4};
+    *out = (struct sw_allocation){.id = "17", .array_id = "17", .itself = "17", .node_count = 4};
     out->restarts = slurm.restarts;
     for (int32_t i = 0; i < 4; i++)
         assert_int_equal(sw_hosts_add(&out->hosts, names[i], err), 0);
@@ -55,7 +55,7 @@ static int find(struct sw_within_job *out, struct sw_error *err)
 }
 
 /* The ranks are a program of the test's: start 1 does what FOLDER/start-1 says, and so on. */
-static void start(const struct sw_within_start *s, struct sw_argv *out)
+static void start(const struct sw_allocation_start *s, struct sw_argv *out)
 {
     char nodes[64];
     snprintf(nodes, sizeof nodes, "%d%s%s%s", (int)s->nodes, s->without[0] != '\0' ? "-" : "",
@@ -65,21 +65,21 @@ static void start(const struct sw_within_start *s, struct sw_argv *out)
     sw_argv_add(out, "%s/start-%d", folder, (int)++slurm.starts);
 }
 
-static enum sw_within_answer answer(char letter, char word[SW_WITHIN_WORD_BYTES])
+static enum sw_allocation_answer answer(char letter, char word[SW_ALLOCATION_WORD_BYTES])
 {
     const char *said = letter == 'R'   ? "RUNNING"
                        : letter == 'G' ? "SIGNALING"
                        : letter == 'O' ? "COMPLETING"
                        : letter == 'C' ? "CANCELLED"
                                        : "";
-    snprintf(word, SW_WITHIN_WORD_BYTES, "%s", said);
-    return letter == 'R' || letter == 'G' ? SW_WITHIN_RUNS
-           : letter == 'C'                ? SW_WITHIN_CANCELLED
-           : letter == 'O'                ? SW_WITHIN_OTHER
-                                          : SW_WITHIN_SILENT;
+    snprintf(word, SW_ALLOCATION_WORD_BYTES, "%s", said);
+    return letter == 'R' || letter == 'G' ? SW_ALLOCATION_RUNS
+           : letter == 'C'                ? SW_ALLOCATION_CANCELLED
+           : letter == 'O'                ? SW_ALLOCATION_OTHER
+                                          : SW_ALLOCATION_SILENT;
 }
 
-static enum sw_within_answer ask(const char *job, char word[SW_WITHIN_WORD_BYTES])
+static enum sw_allocation_answer ask(const char *job, char word[SW_ALLOCATION_WORD_BYTES])
 {
     if (strcmp(job, "17") != 0)
         return answer(next_of(&slurm.link), word);
@@ -97,7 +97,7 @@ static bool ends_at(const char *job, time_t *out)
     return true;
 }
 
-static void find_gone(const struct sw_within_job *job, struct sw_hosts *out)
+static void find_gone(const struct sw_allocation *job, struct sw_hosts *out)
 {
     (void)job;
     if (slurm.gone != NULL)
@@ -167,7 +167,7 @@ static bool end_ranks(const char *job)
 }
 
 static bool submit(const char *script, const struct sw_arguments_words *arguments, const char *job,
-                   const char *without, char number[SW_WITHIN_WORD_BYTES])
+                   const char *without, char number[SW_ALLOCATION_WORD_BYTES])
 {
     slurm.submitted[0] = '\0';
     for (int32_t i = 0; i < arguments->count; i++) {
@@ -177,11 +177,11 @@ static bool submit(const char *script, const struct sw_arguments_words *argument
     }
     assert_string_equal(script, "job.sbatch");
     assert_string_equal(job, "17");
-    snprintf(number, SW_WITHIN_WORD_BYTES, "18");
+    snprintf(number, SW_ALLOCATION_WORD_BYTES, "18");
     return take("submit", without);
 }
 
-static const struct sw_within stand_in = {
+static const struct sw_allocation_ops stand_in = {
     .find = find,
     .start = start,
     .ask = ask,

@@ -41,8 +41,8 @@ static int32_t main_type(const struct sw_slurm_gpus *gpus)
 {
     int32_t best = 0;
     for (int32_t i = 1; i < gpus->types; i++) {
-        const bool slice = sw_sheet_is_slice(gpus->of[i].type);
-        const bool other = sw_sheet_is_slice(gpus->of[best].type);
+        const bool slice = sw_catalog_is_slice(gpus->of[i].type);
+        const bool other = sw_catalog_is_slice(gpus->of[best].type);
         if (slice != other ? other : gpus->of[i].count > gpus->of[best].count)
             best = i;
     }
@@ -77,7 +77,7 @@ static struct weight gpus_of(const struct sw_slurm_facts *facts, const struct sw
             continue;
         const int64_t nodes = sw_hosts_common(&facts->nodes[i].hosts, &p->hosts);
         for (int32_t k = 0; k < gpus.types; k++)
-            *(sw_sheet_is_slice(gpus.of[k].type) ? &total.slices : &total.whole) +=
+            *(sw_catalog_is_slice(gpus.of[k].type) ? &total.slices : &total.whole) +=
                 nodes * gpus.of[k].count;
     }
     return total;
@@ -107,8 +107,8 @@ static int32_t cores_of(const struct sw_slurm_nodes *n)
 static bool same_sheets(const char *type, const struct sw_slurm_nodes *a,
                         const struct sw_slurm_nodes *b)
 {
-    const struct sw_sheet_match x = sw_sheet_match(type, a->features);
-    const struct sw_sheet_match y = sw_sheet_match(type, b->features);
+    const struct sw_catalog_match x = sw_catalog_match(type, a->features);
+    const struct sw_catalog_match y = sw_catalog_match(type, b->features);
     return x.assumed == y.assumed && strcmp(x.known, y.known) == 0;
 }
 
@@ -155,8 +155,8 @@ static struct weight weight_of(const struct sw_slurm_facts *facts,
         return (struct weight){.cores = nodes * cores_of(like)};
     const int32_t main = main_type(&gpus);
     const int64_t count = nodes * gpus.of[main].count;
-    return sw_sheet_is_slice(gpus.of[main].type) ? (struct weight){.slices = count}
-                                                 : (struct weight){.whole = count};
+    return sw_catalog_is_slice(gpus.of[main].type) ? (struct weight){.slices = count}
+                                                   : (struct weight){.whole = count};
 }
 
 static const struct sw_slurm_nodes *choose_nodes(const struct sw_slurm_facts *facts,
@@ -255,8 +255,8 @@ static int take_least(const struct sw_slurm_facts *facts, const struct sw_slurm_
 static int find_sheet(const struct sw_slurm_nodes *chosen, struct sw_import *out,
                       struct sw_error *err)
 {
-    const struct sw_sheet_match match = sw_sheet_match(out->gpu_type, chosen->features);
-    const bool typed = out->gpu_type[0] != '\0', slice = sw_sheet_is_slice(out->gpu_type);
+    const struct sw_catalog_match match = sw_catalog_match(out->gpu_type, chosen->features);
+    const bool typed = out->gpu_type[0] != '\0', slice = sw_catalog_is_slice(out->gpu_type);
     out->sheet = match.sheet;
     if (out->sheet == NULL && match.near != NULL &&
         sw_import_note(out, err,
@@ -340,7 +340,7 @@ static int take_accelerators(const struct sw_slurm_nodes *chosen, struct sw_impo
         out->per_node = cores_of(chosen);
         if (out->named)
             return 0;
-        out->sheet = sw_sheet_of_core();
+        out->sheet = sw_catalog_core();
         return sw_import_note(out, err,
                               "no GPUs: every core is an accelerator of its own, with "
                               "assumed speed; measure it with 'runner calibrate'");

@@ -7,7 +7,7 @@
 
 #include "planner/scheduler/slurm/accounting.h"
 #include "planner/scheduler/slurm/controller.h"
-#include "planner/scheduler/slurm/sheets.h"
+#include "planner/scheduler/slurm/gpu_catalog.h"
 
 #include <stdio.h>
 
@@ -15,20 +15,20 @@ enum { SW_IMPORT_NOTES = 32, SW_IMPORT_LEVELS = 4 };
 
 struct sw_import {
     char slurm_cluster[128], version[32], partition[128], name[65];
-    int32_t nodes, per_node;      /* that a job may have; accelerators of each */
-    char gpu_type[64];            /* as gres has it; "": not told, or no GPUs */
-    bool has_gpus;                /* else its cores are the accelerators */
-    const struct sw_sheet *sheet; /* NULL: a GPU that none is shipped of */
-    bool named;                   /* the user named the accelerator: nothing of it is assumed */
-    const char *accelerator;      /* the file of it, as the cluster's names it; NULL: the sheet */
-    int64_t memory_mb;            /* of the node with the least */
-    int64_t given_mb;             /* of a node's memory, for a job; 0: all of it */
-    int32_t cpus_per_task;        /* 0: not told */
-    char constraint[64];          /* feature that only these nodes have; "": none is needed */
-    bool shared;                  /* a job may not have whole nodes */
-    double max_time;              /* seconds of a job; INFINITY: no limit */
-    char account[64];             /* "": not told */
-    int32_t levels;               /* of switches that part the nodes */
+    int32_t nodes, per_node;              /* that a job may have; accelerators of each */
+    char gpu_type[64];                    /* as gres has it; "": not told, or no GPUs */
+    bool has_gpus;                        /* else its cores are the accelerators */
+    const struct sw_catalog_entry *sheet; /* NULL: a GPU that none is shipped of */
+    bool named;              /* the user named the accelerator: nothing of it is assumed */
+    const char *accelerator; /* the file of it, as the cluster's names it; NULL: the sheet */
+    int64_t memory_mb;       /* of the node with the least */
+    int64_t given_mb;        /* of a node's memory, for a job; 0: all of it */
+    int32_t cpus_per_task;   /* 0: not told */
+    char constraint[64];     /* feature that only these nodes have; "": none is needed */
+    bool shared;             /* a job may not have whole nodes */
+    double max_time;         /* seconds of a job; INFINITY: no limit */
+    char account[64];        /* "": not told */
+    int32_t levels;          /* of switches that part the nodes */
     struct {
         char name[64];
         int32_t nodes; /* under one switch, or in one block */
@@ -40,8 +40,8 @@ struct sw_import {
 
 /* An accelerator that the user names: a shipped one, or a file. */
 struct sw_import_accelerator {
-    const struct sw_sheet *sheet; /* NULL: not shipped */
-    const char *path;             /* as the cluster file names it; NULL: the sheet's */
+    const struct sw_catalog_entry *sheet; /* NULL: not shipped */
+    const char *path;                     /* as the cluster file names it; NULL: the sheet's */
 };
 
 /* accelerator NULL: told by gres and features. partition NULL: the default one, or where that has

@@ -86,13 +86,14 @@ static void print_notes(const struct sw_options *options, const struct sw_import
 static int find_accelerator(const char *name, const char *folder, struct sw_import_accelerator *out,
                             char **path, struct sw_error *err)
 {
-    *out = (struct sw_import_accelerator){.sheet = sw_sheet_find(name)};
+    *out = (struct sw_import_accelerator){.sheet = sw_catalog_find(name)};
     if (out->sheet != NULL)
         return SW_OK;
     if (access(name, R_OK) != 0) {
         char list[512] = "";
         size_t used = 0;
-        for (const struct sw_sheet *s = sw_sheets(); s->name != NULL && used < sizeof list; s++)
+        for (const struct sw_catalog_entry *s = sw_catalog(); s->name != NULL && used < sizeof list;
+             s++)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "",
                                      s->name);
         sw_fail(err, SW_BAD_INPUT,
@@ -106,7 +107,7 @@ static int find_accelerator(const char *name, const char *folder, struct sw_impo
         return sw_command_fail(err);
     const int32_t errors = sw_command_diagnose(config, SW_NOTES_SHORT);
     if (errors == 0)
-        out->sheet = sw_sheet_find(sw_config_accelerator(config)->name);
+        out->sheet = sw_catalog_find(sw_config_accelerator(config)->name);
     sw_config_free(config);
     if (errors > 0)
         return SW_BAD_INPUT;

@@ -14,9 +14,9 @@
 
 /* What is written where no sheet tells: PCIe 4.0 x16 inside a node (31.5 GB/s after encoding), one
  * port of 100 Gb/s for a node of GPUs and of 10 Gb/s for one of cores. Guesses, and called so. */
-static const struct sw_sheet_link unknown_inside = {"pcie", "32 GB/s", NULL, "5.7 us", NULL};
-static const struct sw_sheet_link gpu_port = {"network", "100 Gb/s", NULL, "10 us", NULL},
-                                  core_port = {"network", "10 Gb/s", NULL, "50 us", NULL};
+static const struct sw_catalog_link unknown_inside = {"pcie", "32 GB/s", NULL, "5.7 us", NULL};
+static const struct sw_catalog_link gpu_port = {"network", "100 Gb/s", NULL, "10 us", NULL},
+                                    core_port = {"network", "10 Gb/s", NULL, "50 us", NULL};
 
 /* A YAML text: as it is where it can be nothing else, else in quotes. */
 static void write_text(FILE *out, const char *text)
@@ -151,7 +151,7 @@ static void write_points(FILE *out, const char *text, const char *from, const ch
  * single collectives. */
 static void write_curve(FILE *out, const char *file)
 {
-    const char *text = sw_sheet_curve(file);
+    const char *text = sw_catalog_curve(file);
     if (text == NULL)
         return;
     fprintf(out, ",\n     # configs/curves/%s\n     ", file);
@@ -163,7 +163,7 @@ static void write_curve(FILE *out, const char *file)
 }
 
 static void write_link(FILE *out, const char *spans, bool whole_node,
-                       const struct sw_sheet_link *link, const char *folder)
+                       const struct sw_catalog_link *link, const char *folder)
 {
     const char *curve = link->curve;
     fprintf(out, "  - {name: %s, spans: %s, bandwidth%s: %s", link->name, spans,
@@ -181,9 +181,9 @@ static void write_link(FILE *out, const char *spans, bool whole_node,
 /* The network between nodes, once for each level of switches. */
 static void write_network(FILE *out, const struct sw_import *import, const char *folder)
 {
-    const struct sw_sheet_link *network = import->sheet != NULL ? &import->sheet->network : NULL;
+    const struct sw_catalog_link *network = import->sheet != NULL ? &import->sheet->network : NULL;
     const bool known = network != NULL && network->name != NULL;
-    struct sw_sheet_link link = known ? *network : import->has_gpus ? gpu_port : core_port;
+    struct sw_catalog_link link = known ? *network : import->has_gpus ? gpu_port : core_port;
     char text[256], spans[16];
     if (known)
         snprintf(text, sizeof text,
@@ -218,7 +218,7 @@ static void write_network(FILE *out, const struct sw_import *import, const char 
 
 static void write_links(FILE *out, const struct sw_import *import, const char *folder)
 {
-    const struct sw_sheet_link *inside =
+    const struct sw_catalog_link *inside =
         import->sheet != NULL ? &import->sheet->inside : &unknown_inside;
     char text[256];
     if (import->nodes * import->per_node <= 1)

@@ -76,14 +76,14 @@ enum { EARLY_SECONDS = 60, LEADS_IN_LIMIT = 4, MINUTES_OF_DAY = 1440 };
     X(CONTAINER, "container", WORDS,                                                               \
       "words before the runner: apptainer or singularity with `slurm.container`")
 
-#define X(id, name, kind, about) PLACE_##id,
-enum placeholder { PLACEHOLDERS(X) PLACE_COUNT };
+#define X(id, name, kind, about) PLACEHOLDER_##id,
+enum placeholder { PLACEHOLDERS(X) PLACEHOLDER_COUNT };
 #undef X
 
 /* A script as it is filled. */
 struct script {
     const struct sw_script_request *request;
-    struct sw_template_value *value; /* [PLACE_COUNT] */
+    struct sw_template_value *value; /* [PLACEHOLDER_COUNT] */
     struct sw_argv *texts;           /* what values may point into */
 };
 
@@ -97,9 +97,9 @@ static void format_time(int64_t minutes, char out[SW_TIME_BYTES])
         snprintf(out, SW_TIME_BYTES, "%" PRId64 ":%02" PRId64 ":00", hours, minutes % 60);
 }
 
-static void set(struct script *s, enum placeholder place, const char *value)
+static void set(struct script *s, enum placeholder id, const char *value)
 {
-    s->value[place].value = value;
+    s->value[id].value = value;
 }
 
 /* What a limit must leave room for: the shortest that the job takes, and a signal, the run's or
@@ -119,7 +119,7 @@ static double least_limit_s(const struct sw_cluster_config *cluster, int64_t lea
 static void set_sent(struct script *s, const char *signal)
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(&s->request->run->cluster);
-    set(s, PLACE_SIGNAL,
+    set(s, PLACEHOLDER_SIGNAL,
         sw_slurm_is_mpirun(slurm->mpi) ? sw_script_keep(s->texts, "B:%s", signal) : signal);
 }
 
@@ -131,7 +131,7 @@ static void set_inference_signal(struct script *s, const struct sw_run_config *r
         set_sent(s, "TERM@60");
     else if (run->job.type != SW_JOB_SERVE &&
              sw_slurm_settings(&run->cluster)->continues == SW_CONTINUE_REQUEUE)
-        set(s, PLACE_SIGNAL, "B:USR1@60");
+        set(s, PLACEHOLDER_SIGNAL, "B:USR1@60");
 }
 
 /* Why ranks that train get no signal `lead` seconds before such a limit, NULL: they get one. With a
@@ -162,7 +162,7 @@ static void set_signal(struct script *s, const struct sw_run_config *run, int64_
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
     const char *wanted = slurm->signal;
-    const double limit = sw_slurm_time_seconds(s->value[PLACE_TIME].value);
+    const double limit = sw_slurm_time_seconds(s->value[PLACEHOLDER_TIME].value);
     const char *name = sw_word(sw_words_signal, run->checkpoint_signal);
     const bool is_short = (double)(lead + EARLY_SECONDS) * LEADS_IN_LIMIT > limit;
     if (wanted != NULL && strchr(wanted, '@') != NULL)
@@ -213,26 +213,26 @@ static void set_shares(struct script *s, const struct sw_cluster_config *cluster
     const enum sw_exclusive exclusive = slurm->exclusive != SW_EXCLUSIVE_AUTO ? slurm->exclusive
                                         : all                                 ? SW_EXCLUSIVE_YES
                                                                               : SW_EXCLUSIVE_NO;
-    set(s, PLACE_EXCLUSIVE, values[exclusive]);
+    set(s, PLACEHOLDER_EXCLUSIVE, values[exclusive]);
     const bool told = slurm->mem_per_cpu != NULL || slurm->mem_per_gpu != NULL;
-    set(s, PLACE_MEM,
+    set(s, PLACEHOLDER_MEM,
         slurm->mem != NULL                       ? slurm->mem
         : exclusive == SW_EXCLUSIVE_YES && !told ? "0"
                                                  : NULL);
-    set(s, PLACE_MEM_PER_CPU, slurm->mem_per_cpu);
-    set(s, PLACE_MEM_PER_GPU, slurm->mem_per_gpu);
-    set(s, PLACE_GRES, slurm->gres);
-    set(s, PLACE_GPUS_PER_NODE, slurm->gpus_per_node);
+    set(s, PLACEHOLDER_MEM_PER_CPU, slurm->mem_per_cpu);
+    set(s, PLACEHOLDER_MEM_PER_GPU, slurm->mem_per_gpu);
+    set(s, PLACEHOLDER_GRES, slurm->gres);
+    set(s, PLACEHOLDER_GPUS_PER_NODE, slurm->gpus_per_node);
     if (slurm->gpus_per_node == NULL && gpu && asked < 0)
-        set(s, PLACE_GPUS_PER_NODE,
+        set(s, PLACEHOLDER_GPUS_PER_NODE,
             sw_script_keep(s->texts, "%d", (int)cluster->accelerators_per_node));
 }
 
 /* A number that is set where it is not 0. */
-static void set_number(struct script *s, enum placeholder place, int32_t number)
+static void set_number(struct script *s, enum placeholder id, int32_t number)
 {
     if (number != 0)
-        set(s, place, sw_script_keep(s->texts, "%d", (int)number));
+        set(s, id, sw_script_keep(s->texts, "%d", (int)number));
 }
 
 static void set_plain(struct script *s, const struct sw_run_config *run)
@@ -244,30 +244,30 @@ static void set_plain(struct script *s, const struct sw_run_config *run)
     const enum sw_requeue asked = slurm->requeue != SW_REQUEUE_AUTO         ? slurm->requeue
                                   : slurm->continues == SW_CONTINUE_REQUEUE ? SW_REQUEUE_YES
                                                                             : SW_REQUEUE_NO;
-    set(s, PLACE_REQUEUE, requeue[asked]);
-    set(s, PLACE_JOB_NAME, slurm->job_name != NULL ? slurm->job_name : run->name);
-    set(s, PLACE_PARTITION, slurm->partition);
-    set(s, PLACE_ACCOUNT, slurm->account);
-    set(s, PLACE_QOS, slurm->qos);
-    set(s, PLACE_TIME_MIN, slurm->time_min);
-    set(s, PLACE_CONSTRAINT, slurm->constraint);
-    set(s, PLACE_RESERVATION, slurm->reservation);
-    set(s, PLACE_NODELIST, slurm->nodelist);
-    set(s, PLACE_EXCLUDE, slurm->exclude);
-    set_number(s, PLACE_CPUS_PER_TASK, slurm->cpus_per_task);
-    set(s, PLACE_SWITCHES, slurm->switches);
-    set_number(s, PLACE_SEGMENT, slurm->segment);
-    set(s, PLACE_DEPENDENCY, slurm->dependency);
-    set(s, PLACE_BEGIN, slurm->begin);
-    set_number(s, PLACE_NICE, slurm->nice);
-    set(s, PLACE_LICENSES, slurm->licenses);
-    set(s, PLACE_MAIL_TYPE, slurm->mail_type);
-    set(s, PLACE_MAIL_USER, slurm->mail_user);
-    set(s, PLACE_COMMENT, slurm->comment);
-    set(s, PLACE_WCKEY, slurm->wckey);
-    set(s, PLACE_MPI, slurm->mpi != NULL ? slurm->mpi : "pmix");
+    set(s, PLACEHOLDER_REQUEUE, requeue[asked]);
+    set(s, PLACEHOLDER_JOB_NAME, slurm->job_name != NULL ? slurm->job_name : run->name);
+    set(s, PLACEHOLDER_PARTITION, slurm->partition);
+    set(s, PLACEHOLDER_ACCOUNT, slurm->account);
+    set(s, PLACEHOLDER_QOS, slurm->qos);
+    set(s, PLACEHOLDER_TIME_MIN, slurm->time_min);
+    set(s, PLACEHOLDER_CONSTRAINT, slurm->constraint);
+    set(s, PLACEHOLDER_RESERVATION, slurm->reservation);
+    set(s, PLACEHOLDER_NODELIST, slurm->nodelist);
+    set(s, PLACEHOLDER_EXCLUDE, slurm->exclude);
+    set_number(s, PLACEHOLDER_CPUS_PER_TASK, slurm->cpus_per_task);
+    set(s, PLACEHOLDER_SWITCHES, slurm->switches);
+    set_number(s, PLACEHOLDER_SEGMENT, slurm->segment);
+    set(s, PLACEHOLDER_DEPENDENCY, slurm->dependency);
+    set(s, PLACEHOLDER_BEGIN, slurm->begin);
+    set_number(s, PLACEHOLDER_NICE, slurm->nice);
+    set(s, PLACEHOLDER_LICENSES, slurm->licenses);
+    set(s, PLACEHOLDER_MAIL_TYPE, slurm->mail_type);
+    set(s, PLACEHOLDER_MAIL_USER, slurm->mail_user);
+    set(s, PLACEHOLDER_COMMENT, slurm->comment);
+    set(s, PLACEHOLDER_WCKEY, slurm->wckey);
+    set(s, PLACEHOLDER_MPI, slurm->mpi != NULL ? slurm->mpi : "pmix");
     if (slurm->container.kind != SW_CONTAINER_NONE)
-        set(s, PLACE_CONTAINER_RUNNER, slurm->container.runner);
+        set(s, PLACEHOLDER_CONTAINER_RUNNER, slurm->container.runner);
 }
 
 /* How the run goes on, and an array of jobs. */
@@ -275,15 +275,15 @@ static void set_life(struct script *s, const struct sw_run_config *run)
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
     const struct sw_job_config *job = &run->job;
-    set(s, PLACE_CONTINUE, sw_word(sw_words_continue, slurm->continues));
-    set_number(s, PLACE_MAX_ATTEMPTS,
+    set(s, PLACEHOLDER_CONTINUE, sw_word(sw_words_continue, slurm->continues));
+    set_number(s, PLACEHOLDER_MAX_ATTEMPTS,
                slurm->max_attempts > 0 ? slurm->max_attempts : SW_MAX_ATTEMPTS);
-    set(s, PLACE_PREFLIGHT, sw_word(sw_words_preflight, slurm->preflight));
+    set(s, PLACEHOLDER_PREFLIGHT, sw_word(sw_words_preflight, slurm->preflight));
     if (job->shards > 1 && job->at_once > 0)
-        set(s, PLACE_ARRAY,
+        set(s, PLACEHOLDER_ARRAY,
             sw_script_keep(s->texts, "0-%d%%%d", (int)job->shards - 1, (int)job->at_once));
     else if (job->shards > 1)
-        set(s, PLACE_ARRAY, sw_script_keep(s->texts, "0-%d", (int)job->shards - 1));
+        set(s, PLACEHOLDER_ARRAY, sw_script_keep(s->texts, "0-%d", (int)job->shards - 1));
 }
 
 /* ---- Lines ---- */
@@ -463,9 +463,10 @@ static int out_of_memory(struct sw_error *err)
 /* Lines and words of the shell, ready. */
 static int set_blocks(struct script *s, struct sw_error *err)
 {
-    static const enum placeholder places[] = {
-        PLACE_DIRECTIVES, PLACE_MODULES,      PLACE_ENVIRONMENT, PLACE_SETUP,
-        PLACE_SETUP_NODE, PLACE_SRUN_OPTIONS, PLACE_CONTAINER};
+    static const enum placeholder places[] = {PLACEHOLDER_DIRECTIVES,  PLACEHOLDER_MODULES,
+                                              PLACEHOLDER_ENVIRONMENT, PLACEHOLDER_SETUP,
+                                              PLACEHOLDER_SETUP_NODE,  PLACEHOLDER_SRUN_OPTIONS,
+                                              PLACEHOLDER_CONTAINER};
     enum { DIRECTIVES, MODULES, ENVIRONMENT, SETUP, SETUP_NODE, SRUN_OPTIONS, CONTAINER, BLOCKS };
     const struct sw_slurm_config *slurm = sw_slurm_settings(&s->request->run->cluster);
     FILE *out[BLOCKS] = {NULL};
@@ -511,7 +512,7 @@ static int fill(const struct sw_script_request *request, struct sw_template_valu
     set_life(&s, run);
     const char *time = sw_script_time_limit(&sw_scheduler_slurm, run, request->step_seconds,
                                             request->lead_seconds, buffer);
-    set(&s, PLACE_TIME, time == buffer ? sw_script_keep(texts, "%s", time) : time);
+    set(&s, PLACEHOLDER_TIME, time == buffer ? sw_script_keep(texts, "%s", time) : time);
     set_signal(&s, run, request->lead_seconds);
     return set_blocks(&s, err);
 }

@@ -7,7 +7,7 @@
 
 extern const struct sw_scheduler sw_scheduler_slurm;
 extern const struct sw_forecast_row sw_slurm_forecast;
-extern const struct sw_within sw_within_slurm;
+extern const struct sw_allocation_ops sw_slurm_allocation_ops;
 
 /* import_command.c */
 int sw_slurm_import_cluster(const struct sw_options *options);

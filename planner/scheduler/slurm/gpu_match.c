@@ -1,6 +1,6 @@
 /* Accelerators by the names that sites give them: family, form factor and gigabytes, in any order
  * and with any separator, as nvml and rocm-smi print them or as administrators write them. */
-#include "planner/scheduler/slurm/sheets.h"
+#include "planner/scheduler/slurm/gpu_catalog.h"
 
 #include <ctype.h>
 #include <stdint.h>
@@ -285,21 +285,21 @@ static bool has_slice_word(const char *type)
     return false;
 }
 
-bool sw_sheet_is_slice(const char *type)
+bool sw_catalog_is_slice(const char *type)
 {
     const struct told told = read_names(type, NULL);
     return has_slice_word(type) ||
            (told.family != NULL && told.odd && told.size < told.family->size[0]);
 }
 
-struct sw_sheet_match sw_sheet_match(const char *type, const char *features)
+struct sw_catalog_match sw_catalog_match(const char *type, const char *features)
 {
     static const char *const forms[] = {"", " sxm", " pcie", " nvl", ""};
-    struct sw_sheet_match match = {0};
+    struct sw_catalog_match match = {0};
     const struct told told = read_names(type, features);
     char size[16] = "";
     snprintf(match.known, sizeof match.known, "%s", type);
-    if (told.family == NULL || sw_sheet_is_slice(type))
+    if (told.family == NULL || sw_catalog_is_slice(type))
         return match;
     if (told.size > 0)
         snprintf(size, sizeof size, " %d", (int)told.size);
@@ -310,7 +310,7 @@ struct sw_sheet_match sw_sheet_match(const char *type, const char *features)
             (card->form != FORM_ANY && card->form != told.form) ||
             (card->size != 0 && card->size != told.size))
             continue;
-        match.sheet = card->sheet != NULL ? sw_sheet_find(card->sheet) : NULL;
+        match.sheet = card->sheet != NULL ? sw_catalog_find(card->sheet) : NULL;
         match.assumed = card->assumed;
         match.near = card->near;
         if (match.sheet != NULL)

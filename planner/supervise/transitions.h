@@ -3,14 +3,14 @@
  *
  * A state is something to be done, or to be waited for; an event is how that came out. Each step
  * says the next state and how long to pause before it. */
-#ifndef SW_SUPERVISE_COURSE_H
-#define SW_SUPERVISE_COURSE_H
+#ifndef SW_SUPERVISE_TRANSITIONS_H
+#define SW_SUPERVISE_TRANSITIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Identifier, and what is done in it. */
-#define SW_COURSE_STATES(X)                                                                        \
+#define SW_SUPERVISE_STATES(X)                                                                     \
     X(BEGIN)        /* decide whether the ranks are started at all */                              \
     X(QUEUE_LINK)   /* submit the next link of the chain, so that it is there if this node dies */ \
     X(CHOOSE)       /* the nodes and their plan, without those that the run does without */        \
@@ -55,11 +55,11 @@
     X(LINK_GONE)    /* say that somebody cancelled the link */                                     \
     X(TEXTS_FOLLOW) /* say that a job of texts goes on */
 
-#define X(id) SW_COURSE_##id,
-enum sw_course_state { SW_COURSE_STATES(X) SW_COURSE_STATE_COUNT };
+#define X(id) SW_SUPERVISE_##id,
+enum sw_supervise_state { SW_SUPERVISE_STATES(X) SW_SUPERVISE_STATE_COUNT };
 #undef X
 
-#define SW_COURSE_EVENTS(X)                                                                        \
+#define SW_SUPERVISE_EVENTS(X)                                                                     \
     X(DONE)      /* an order was taken; a choice was made; it was said */                          \
     X(REFUSED)   /* it was not; there is none */                                                   \
     X(RUNS)      /* this job, or this link, is there still */                                      \
@@ -75,37 +75,37 @@ enum sw_course_state { SW_COURSE_STATES(X) SW_COURSE_STATE_COUNT };
     X(LIMIT)     /* the signal that the limit is near */                                           \
     X(NOTED)     /* another signal, which the ranks get by themselves */
 
-#define X(id) SW_COURSE_##id##_EVENT,
-enum sw_course_event { SW_COURSE_EVENTS(X) SW_COURSE_EVENT_COUNT };
+#define X(id) SW_SUPERVISE_##id##_EVENT,
+enum sw_supervise_event { SW_SUPERVISE_EVENTS(X) SW_SUPERVISE_EVENT_COUNT };
 #undef X
 
 /* What is so; whoever does things sets it before a step. */
-enum sw_course_fact {
-    SW_COURSE_CHAINS = 1 << 0,   /* another job is a link of a chain, not this one requeued */
-    SW_COURSE_LINKED = 1 << 1,   /* the next link is queued */
-    SW_COURSE_WITHOUT = 1 << 2,  /* nodes of this job are left out */
-    SW_COURSE_EXCLUDES = 1 << 3, /* the run does without nodes, here or elsewhere */
-    SW_COURSE_TRIES = 1 << 4,    /* a preflight is due before the ranks train */
-    SW_COURSE_IDLE = 1 << 5,     /* the start that ended began nothing */
-    SW_COURSE_REQUEUES = 1 << 6, /* texts: the job may go on in another */
+enum sw_supervise_fact {
+    SW_SUPERVISE_CHAINS = 1 << 0,   /* another job is a link of a chain, not this one requeued */
+    SW_SUPERVISE_LINKED = 1 << 1,   /* the next link is queued */
+    SW_SUPERVISE_WITHOUT = 1 << 2,  /* nodes of this job are left out */
+    SW_SUPERVISE_EXCLUDES = 1 << 3, /* the run does without nodes, here or elsewhere */
+    SW_SUPERVISE_TRIES = 1 << 4,    /* a preflight is due before the ranks train */
+    SW_SUPERVISE_IDLE = 1 << 5,     /* the start that ended began nothing */
+    SW_SUPERVISE_REQUEUES = 1 << 6, /* texts: the job may go on in another */
 };
 
-enum { SW_COURSE_PATIENCE = 60 };
+enum { SW_SUPERVISE_PATIENCE = 60 };
 
-struct sw_course {
-    enum sw_course_state state;
-    uint32_t facts;   /* of sw_course_fact */
+struct sw_supervise_machine {
+    enum sw_supervise_state state;
+    uint32_t facts;   /* of sw_supervise_fact */
     int32_t patience; /* left: a question without an answer takes 1, a refused order 10 */
 };
 
 /* Goes on to the next state. Returns how many seconds to wait before it is entered; -1: the event
  * does not belong to the state, which is a mistake of the caller's: the job ends. */
-int32_t sw_course_step(struct sw_course *course, enum sw_course_event event);
+int32_t sw_transitions_step(struct sw_supervise_machine *machine, enum sw_supervise_event event);
 
 /* Whether nothing comes after this state. */
-bool sw_course_is_end(enum sw_course_state state);
+bool sw_transitions_is_end(enum sw_supervise_state state);
 /* "BEGIN", "DONE": for tests and messages. */
-const char *sw_course_state_name(enum sw_course_state state);
-const char *sw_course_event_name(enum sw_course_event event);
+const char *sw_transitions_state_name(enum sw_supervise_state state);
+const char *sw_transitions_event_name(enum sw_supervise_event event);
 
 #endif

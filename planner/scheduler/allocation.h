@@ -1,7 +1,8 @@
 /* What a job's own process asks of its scheduler, from within the job. A scheduler is one
- * struct sw_within; what each of its functions starts, it waits for at most some minutes. */
-#ifndef SW_SCHEDULER_WITHIN_H
-#define SW_SCHEDULER_WITHIN_H
+ * struct sw_allocation_ops; what each of its functions starts, it waits for at most some minutes.
+ */
+#ifndef SW_SCHEDULER_ALLOCATION_H
+#define SW_SCHEDULER_ALLOCATION_H
 
 #include "core/base/arguments.h"
 #include "core/run/launcher.h"
@@ -13,7 +14,7 @@
 #include <time.h>
 
 /* What the scheduler has told the job about itself. Texts live as long as the environment. */
-struct sw_within_job {
+struct sw_allocation {
     const char *id;       /* its number */
     const char *array_id; /* of the array that it is a task of; else its own */
     /* What the scheduler is asked about and gets orders for: the last task of an array may have the
@@ -27,7 +28,7 @@ struct sw_within_job {
 };
 
 /* A start of the ranks. */
-struct sw_within_start {
+struct sw_allocation_start {
     int32_t nodes, ranks_per_node;
     const char *mpi;
     const char *without;        /* nodes of the job that get none, with commas; "": none */
@@ -35,32 +36,32 @@ struct sw_within_start {
     bool again;                 /* others may still be on the nodes */
 };
 
-enum sw_within_answer {
-    SW_WITHIN_SILENT,    /* nobody answered */
-    SW_WITHIN_RUNS,      /* also while a signal is delivered to it */
-    SW_WITHIN_CANCELLED, /* by somebody */
-    SW_WITHIN_OTHER      /* it waits, is ending, or is over */
+enum sw_allocation_answer {
+    SW_ALLOCATION_SILENT,    /* nobody answered */
+    SW_ALLOCATION_RUNS,      /* also while a signal is delivered to it */
+    SW_ALLOCATION_CANCELLED, /* by somebody */
+    SW_ALLOCATION_OTHER      /* it waits, is ending, or is over */
 };
 
-enum { SW_WITHIN_WORD_BYTES = 48 };
+enum { SW_ALLOCATION_WORD_BYTES = 48 };
 
-struct sw_within {
+struct sw_allocation_ops {
     const char *title; /* for messages: "Slurm" */
     /* What starts the ranks, as `mpi` says: "srun" */
     const char *(*starter)(const char *mpi);
     const struct sw_launcher_lines
         *lines;               /* how what its launcher prints is read; NULL: it is not */
     const char *continue_key; /* the setting that lets a run go on by itself, for messages */
-    /* Free the hosts with sw_within_job_free. Errors: SW_BAD_INPUT: not in a job. */
-    int (*find)(struct sw_within_job *out, struct sw_error *err);
+    /* Free the hosts with sw_allocation_free. Errors: SW_BAD_INPUT: not in a job. */
+    int (*find)(struct sw_allocation *out, struct sw_error *err);
     /* Adds the words that start the ranks, up to the program. */
-    void (*start)(const struct sw_within_start *start, struct sw_argv *out);
+    void (*start)(const struct sw_allocation_start *start, struct sw_argv *out);
     /* word: the scheduler's own of that state; "" where nobody answered */
-    enum sw_within_answer (*ask)(const char *job, char word[SW_WITHIN_WORD_BYTES]);
+    enum sw_allocation_answer (*ask)(const char *job, char word[SW_ALLOCATION_WORD_BYTES]);
     /* When the job ends at the latest; 0: never. False: nobody answered. */
     bool (*ends_at)(const char *job, time_t *out);
     /* Adds those of the job's nodes that the scheduler itself holds for gone. */
-    void (*find_gone)(const struct sw_within_job *job, struct sw_hosts *out);
+    void (*find_gone)(const struct sw_allocation *job, struct sw_hosts *out);
     /* The signal that the starter gets for one that the job's process heard, since the scheduler
      * sends it to no rank; 0: none, the ranks heard of it by themselves. */
     int (*passed)(const char *mpi, int heard);
@@ -75,9 +76,9 @@ struct sw_within {
     /* A job of this script that begins when `job` is over, without these nodes ("": all will do),
      * which is told that it is a link, and gets these arguments; number: its own. */
     bool (*submit)(const char *script, const struct sw_arguments_words *arguments, const char *job,
-                   const char *without, char number[SW_WITHIN_WORD_BYTES]);
+                   const char *without, char number[SW_ALLOCATION_WORD_BYTES]);
 };
 
-void sw_within_job_free(struct sw_within_job *job);
+void sw_allocation_free(struct sw_allocation *job);
 
 #endif

@@ -24,9 +24,9 @@ static int64_t number_of(const char *variable, int64_t usual)
     return text != NULL && *text != '\0' ? strtoll(text, NULL, 10) : usual;
 }
 
-static int find(struct sw_within_job *out, struct sw_error *err)
+static int find(struct sw_allocation *out, struct sw_error *err)
 {
-    *out = (struct sw_within_job){.id = getenv("SLURM_JOB_ID")};
+    *out = (struct sw_allocation){.id = getenv("SLURM_JOB_ID")};
     if (out->id == NULL || *out->id == '\0')
         return sw_fail(err, SW_BAD_INPUT,
                        "this is not a job of Slurm: submit the script that 'plan emit' wrote");
@@ -47,7 +47,7 @@ static int find(struct sw_within_job *out, struct sw_error *err)
     return 0;
 }
 
-void sw_within_job_free(struct sw_within_job *job)
+void sw_allocation_free(struct sw_allocation *job)
 {
     sw_hosts_free(&job->hosts);
 }
@@ -59,7 +59,7 @@ static const char *starter(const char *mpi)
 
 /* mpirun starts a daemon of its own on each node of the allocation, by srun, and the ranks from
  * there: what a rank inherits is the daemon's, of which srun makes the same as this job's. */
-static void start_mpirun(const struct sw_within_start *s, struct sw_argv *out)
+static void start_mpirun(const struct sw_allocation_start *s, struct sw_argv *out)
 {
     /* a step that says how many processors its one task has gets no others */
     (void)unsetenv("SRUN_CPUS_PER_TASK");
@@ -108,7 +108,7 @@ static int passed(const char *mpi, int heard)
     }
 }
 
-static void start(const struct sw_within_start *s, struct sw_argv *out)
+static void start(const struct sw_allocation_start *s, struct sw_argv *out)
 {
     if (sw_slurm_is_mpirun(s->mpi)) {
         start_mpirun(s, out);
@@ -142,30 +142,30 @@ static bool field(const char *text, const char *name, char *out, size_t bytes)
 }
 
 /* "": nobody answered */
-static void show(const char *job, const char *name, char out[SW_WITHIN_WORD_BYTES])
+static void show(const char *job, const char *name, char out[SW_ALLOCATION_WORD_BYTES])
 {
     const char *const argv[] = {"scontrol", "show", "job", job, NULL};
     struct sw_process_result result = {0};
     if (sw_slurm_process(argv, NULL, ANSWER_SECONDS, &result, NULL) != 0 || result.out == NULL ||
-        !field(result.out, name, out, SW_WITHIN_WORD_BYTES))
+        !field(result.out, name, out, SW_ALLOCATION_WORD_BYTES))
         out[0] = '\0';
     sw_process_free(&result);
 }
 
 /* SIGNALING: Slurm delivers a signal, as that before the limit, and has not heard of every node. */
-static enum sw_within_answer ask(const char *job, char word[SW_WITHIN_WORD_BYTES])
+static enum sw_allocation_answer ask(const char *job, char word[SW_ALLOCATION_WORD_BYTES])
 {
     show(job, "JobState", word);
     if (word[0] == '\0')
-        return SW_WITHIN_SILENT;
+        return SW_ALLOCATION_SILENT;
     if (strcmp(word, "RUNNING") == 0 || strcmp(word, "SIGNALING") == 0)
-        return SW_WITHIN_RUNS;
-    return strcmp(word, "CANCELLED") == 0 ? SW_WITHIN_CANCELLED : SW_WITHIN_OTHER;
+        return SW_ALLOCATION_RUNS;
+    return strcmp(word, "CANCELLED") == 0 ? SW_ALLOCATION_CANCELLED : SW_ALLOCATION_OTHER;
 }
 
 static bool ends_at(const char *job, time_t *out)
 {
-    char text[SW_WITHIN_WORD_BYTES];
+    char text[SW_ALLOCATION_WORD_BYTES];
     struct tm when = {.tm_isdst = -1};
     show(job, "EndTime", text);
     *out = 0;
@@ -177,18 +177,18 @@ static bool ends_at(const char *job, time_t *out)
 }
 
 /* "down", "down*", "idle*", "failing": a star stands for a node that does not answer. */
-static void find_gone(const struct sw_within_job *job, struct sw_hosts *out)
+static void find_gone(const struct sw_allocation *job, struct sw_hosts *out)
 {
     const char *const argv[] = {"sinfo",        "-a", "-h",    "-N", "-n",
                                 job->node_list, "-o", "%N %T", NULL};
     struct sw_process_result result = {0};
-    char *place = NULL;
+    char *saved = NULL;
     if (job->node_list == NULL)
         return;
     if (sw_slurm_process(argv, NULL, ANSWER_SECONDS, &result, NULL) == 0 && result.exit_code == 0 &&
         result.out != NULL)
-        for (char *line = strtok_r(result.out, "\n", &place); line != NULL;
-             line = strtok_r(NULL, "\n", &place)) {
+        for (char *line = strtok_r(result.out, "\n", &saved); line != NULL;
+             line = strtok_r(NULL, "\n", &saved)) {
             char *state = strchr(line, ' ');
             if (state == NULL)
                 continue;
@@ -275,7 +275,7 @@ static bool end_ranks(const char *job)
 }
 
 static bool submit(const char *script, const struct sw_arguments_words *arguments, const char *job,
-                   const char *without, char number[SW_WITHIN_WORD_BYTES])
+                   const char *without, char number[SW_ALLOCATION_WORD_BYTES])
 {
     struct sw_argv argv = {0};
     char *said = NULL;
@@ -294,13 +294,13 @@ static bool submit(const char *script, const struct sw_arguments_words *argument
     const bool taken = !argv.failed && order((const char *const *)argv.item, &said);
     number[0] = '\0';
     if (taken && said != NULL) /* "42", "42;cluster" */
-        snprintf(number, SW_WITHIN_WORD_BYTES, "%.*s", (int)strcspn(said, ";\n"), said);
+        snprintf(number, SW_ALLOCATION_WORD_BYTES, "%.*s", (int)strcspn(said, ";\n"), said);
     free(said);
     sw_argv_free(&argv);
     return taken && number[0] != '\0';
 }
 
-const struct sw_within sw_within_slurm = {
+const struct sw_allocation_ops sw_slurm_allocation_ops = {
     .title = "Slurm",
     .starter = starter,
     .lines = &sw_srun_lines,

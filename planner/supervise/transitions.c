@@ -1,4 +1,4 @@
-#include "planner/supervise/course.h"
+#include "planner/supervise/transitions.h"
 
 #include <stddef.h>
 
@@ -8,28 +8,28 @@ enum { PAUSE = 10, SHORT_PAUSE = 2, RELEASE_PAUSE = 1, QUESTION = 1, ORDER = 10 
 
 /* The first row of a state, an event and facts that are all so counts. */
 struct row {
-    enum sw_course_state state;
-    enum sw_course_event event;
+    enum sw_supervise_state state;
+    enum sw_supervise_event event;
     uint32_t facts;
     int32_t cost, pause_s;
-    enum sw_course_state next;
-    enum sw_course_state tired; /* where the patience does not suffice for the cost */
+    enum sw_supervise_state next;
+    enum sw_supervise_state tired; /* where the patience does not suffice for the cost */
 };
 
 /* clang-format off */
-#define S(id) SW_COURSE_##id
-#define E(id) SW_COURSE_##id##_EVENT
+#define S(id) SW_SUPERVISE_##id
+#define E(id) SW_SUPERVISE_##id##_EVENT
 static const struct row rows[] = {
     {S(BEGIN),        E(END),       0,                0, 0, S(ENDS), 0},
-    {S(BEGIN),        E(GO),        SW_COURSE_CHAINS,   0, 0, S(QUEUE_LINK), 0},
+    {S(BEGIN),        E(GO),        SW_SUPERVISE_CHAINS,   0, 0, S(QUEUE_LINK), 0},
     {S(BEGIN),        E(GO),        0,                0, 0, S(CHOOSE), 0},
     {S(QUEUE_LINK),   E(DONE),      0,                0, 0, S(CHOOSE), 0},
     {S(QUEUE_LINK),   E(REFUSED),   0,                0, 0, S(CHOOSE), 0},
-    {S(CHOOSE),       E(DONE),      SW_COURSE_TRIES,    0, 0, S(PREFLIGHT), 0},
+    {S(CHOOSE),       E(DONE),      SW_SUPERVISE_TRIES,    0, 0, S(PREFLIGHT), 0},
     {S(CHOOSE),       E(DONE),      0,                0, 0, S(TRAIN), 0},
-    {S(CHOOSE),       E(REFUSED),   SW_COURSE_WITHOUT,  0, 0, S(CHOOSE_ALL), 0},
+    {S(CHOOSE),       E(REFUSED),   SW_SUPERVISE_WITHOUT,  0, 0, S(CHOOSE_ALL), 0},
     {S(CHOOSE),       E(REFUSED),   0,                0, 0, S(NO_PLAN), 0},
-    {S(CHOOSE_ALL),   E(DONE),      SW_COURSE_TRIES,    0, 0, S(PREFLIGHT), 0},
+    {S(CHOOSE_ALL),   E(DONE),      SW_SUPERVISE_TRIES,    0, 0, S(PREFLIGHT), 0},
     {S(CHOOSE_ALL),   E(DONE),      0,                0, 0, S(TRAIN), 0},
     {S(CHOOSE_ALL),   E(REFUSED),   0,                0, 0, S(NO_PLAN), 0},
 
@@ -52,25 +52,25 @@ static const struct row rows[] = {
     {S(CONFIRM),      E(SILENT),    0,                QUESTION, PAUSE, S(CONFIRM), S(DROP)},
     {S(DROP),         E(DONE),      0,                0, 0, S(DECIDE), 0},
 
-    {S(DECIDE),       E(END),       SW_COURSE_LINKED,   0, 0, S(CANCEL_LINK), 0},
+    {S(DECIDE),       E(END),       SW_SUPERVISE_LINKED,   0, 0, S(CANCEL_LINK), 0},
     {S(DECIDE),       E(END),       0,                0, 0, S(ENDS), 0},
     {S(DECIDE),       E(AGAIN),     0,                0, 0, S(STAY), 0},
-    {S(DECIDE),       E(ELSEWHERE), SW_COURSE_LINKED,   0, 0, S(FOLLOW), 0},
+    {S(DECIDE),       E(ELSEWHERE), SW_SUPERVISE_LINKED,   0, 0, S(FOLLOW), 0},
     {S(DECIDE),       E(ELSEWHERE), 0,                0, 0, S(ASK), 0},
     {S(STAY),         E(RUNS),      0,                0, 0, S(CHOOSE_AGAIN), 0},
-    {S(STAY),         E(OVER),      SW_COURSE_LINKED,   0, 0, S(FOLLOW), 0},
+    {S(STAY),         E(OVER),      SW_SUPERVISE_LINKED,   0, 0, S(FOLLOW), 0},
     {S(STAY),         E(OVER),      0,                0, 0, S(ASK), 0},
-    {S(STAY),         E(SILENT),    SW_COURSE_LINKED,   QUESTION, PAUSE, S(STAY), S(FOLLOW)},
+    {S(STAY),         E(SILENT),    SW_SUPERVISE_LINKED,   QUESTION, PAUSE, S(STAY), S(FOLLOW)},
     {S(STAY),         E(SILENT),    0,                QUESTION, PAUSE, S(STAY), S(ASK)},
-    {S(CHOOSE_AGAIN), E(DONE),      SW_COURSE_IDLE | SW_COURSE_TRIES, 0, SHORT_PAUSE, S(PREFLIGHT), 0},
-    {S(CHOOSE_AGAIN), E(DONE),      SW_COURSE_IDLE,     0, SHORT_PAUSE, S(TRAIN), 0},
-    {S(CHOOSE_AGAIN), E(DONE),      SW_COURSE_TRIES,    0, 0, S(PREFLIGHT), 0},
+    {S(CHOOSE_AGAIN), E(DONE),      SW_SUPERVISE_IDLE | SW_SUPERVISE_TRIES, 0, SHORT_PAUSE, S(PREFLIGHT), 0},
+    {S(CHOOSE_AGAIN), E(DONE),      SW_SUPERVISE_IDLE,     0, SHORT_PAUSE, S(TRAIN), 0},
+    {S(CHOOSE_AGAIN), E(DONE),      SW_SUPERVISE_TRIES,    0, 0, S(PREFLIGHT), 0},
     {S(CHOOSE_AGAIN), E(DONE),      0,                0, 0, S(TRAIN), 0},
-    {S(CHOOSE_AGAIN), E(REFUSED),   SW_COURSE_LINKED,   0, 0, S(FOLLOW), 0},
+    {S(CHOOSE_AGAIN), E(REFUSED),   SW_SUPERVISE_LINKED,   0, 0, S(FOLLOW), 0},
     {S(CHOOSE_AGAIN), E(REFUSED),   0,                0, 0, S(ASK), 0},
 
-    {S(ASK),          E(RUNS),      SW_COURSE_CHAINS,   0, 0, S(SUBMIT), 0},
-    {S(ASK),          E(RUNS),      SW_COURSE_EXCLUDES, 0, 0, S(HOLD), 0},
+    {S(ASK),          E(RUNS),      SW_SUPERVISE_CHAINS,   0, 0, S(SUBMIT), 0},
+    {S(ASK),          E(RUNS),      SW_SUPERVISE_EXCLUDES, 0, 0, S(HOLD), 0},
     {S(ASK),          E(RUNS),      0,                0, 0, S(REQUEUE), 0},
     {S(ASK),          E(OVER),      0,                0, 0, S(NOT_ASKED), 0},
     {S(ASK),          E(SILENT),    0,                QUESTION, PAUSE, S(ASK), S(NOT_ANSWERED)},
@@ -91,9 +91,9 @@ static const struct row rows[] = {
 
     /* the link is queued, whatever the scheduler says of this job, or whether it says anything */
     {S(FOLLOW),       E(OVER),      0,                0, 0, S(LINK_GONE), 0},
-    {S(FOLLOW),       E(RUNS),      SW_COURSE_EXCLUDES, 0, 0, S(EXCLUDE_LINK), 0},
+    {S(FOLLOW),       E(RUNS),      SW_SUPERVISE_EXCLUDES, 0, 0, S(EXCLUDE_LINK), 0},
     {S(FOLLOW),       E(RUNS),      0,                0, 0, S(FOLLOWS), 0},
-    {S(FOLLOW),       E(SILENT),    SW_COURSE_EXCLUDES, 0, 0, S(EXCLUDE_LINK), 0},
+    {S(FOLLOW),       E(SILENT),    SW_SUPERVISE_EXCLUDES, 0, 0, S(EXCLUDE_LINK), 0},
     {S(FOLLOW),       E(SILENT),    0,                0, 0, S(FOLLOWS), 0},
     {S(EXCLUDE_LINK), E(DONE),      0,                0, 0, S(FOLLOWS), 0},
     {S(EXCLUDE_LINK), E(REFUSED),   0,                ORDER, PAUSE, S(EXCLUDE_LINK), S(LINK_STAYS)},
@@ -105,7 +105,7 @@ static const struct row rows[] = {
     {S(TEXTS),        E(TIMER),     0,                0, 0, S(LISTEN), 0},
     {S(TEXTS),        E(NOTED),     0,                0, 0, S(TEXTS), 0},
     {S(TEXTS),        E(WELL),      0,                0, 0, S(RECORD), 0},
-    {S(TEXTS),        E(BADLY),     SW_COURSE_REQUEUES, 0, 0, S(JUDGE), 0},
+    {S(TEXTS),        E(BADLY),     SW_SUPERVISE_REQUEUES, 0, 0, S(JUDGE), 0},
     {S(TEXTS),        E(BADLY),     0,                0, 0, S(RECORD), 0},
     {S(LISTEN),       E(DONE),      0,                0, 0, S(TEXTS), 0},
     {S(LISTEN),       E(REFUSED),   0,                0, 0, S(TEXTS), 0},
@@ -126,42 +126,42 @@ static const struct row rows[] = {
 #undef E
 /* clang-format on */
 
-int32_t sw_course_step(struct sw_course *course, enum sw_course_event event)
+int32_t sw_transitions_step(struct sw_supervise_machine *machine, enum sw_supervise_event event)
 {
     /* every end of the ranks has a patience of its own */
-    if (event == SW_COURSE_WELL_EVENT || event == SW_COURSE_BADLY_EVENT)
-        course->patience = SW_COURSE_PATIENCE;
+    if (event == SW_SUPERVISE_WELL_EVENT || event == SW_SUPERVISE_BADLY_EVENT)
+        machine->patience = SW_SUPERVISE_PATIENCE;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *row = &rows[i];
-        if (row->state != course->state || row->event != event ||
-            (course->facts & row->facts) != row->facts)
+        if (row->state != machine->state || row->event != event ||
+            (machine->facts & row->facts) != row->facts)
             continue;
-        course->patience -= row->cost;
-        const bool tired = row->cost > 0 && course->patience < 0;
-        course->state = tired ? row->tired : row->next;
+        machine->patience -= row->cost;
+        const bool tired = row->cost > 0 && machine->patience < 0;
+        machine->state = tired ? row->tired : row->next;
         return tired ? 0 : row->pause_s;
     }
-    course->state = SW_COURSE_ENDS;
+    machine->state = SW_SUPERVISE_ENDS;
     return -1;
 }
 
-bool sw_course_is_end(enum sw_course_state state)
+bool sw_transitions_is_end(enum sw_supervise_state state)
 {
-    return state >= SW_COURSE_FOLLOWS;
+    return state >= SW_SUPERVISE_FOLLOWS;
 }
 
-const char *sw_course_state_name(enum sw_course_state state)
+const char *sw_transitions_state_name(enum sw_supervise_state state)
 {
-#define X(id) [SW_COURSE_##id] = #id,
-    static const char *const names[] = {SW_COURSE_STATES(X)};
+#define X(id) [SW_SUPERVISE_##id] = #id,
+    static const char *const names[] = {SW_SUPERVISE_STATES(X)};
 #undef X
     return names[state];
 }
 
-const char *sw_course_event_name(enum sw_course_event event)
+const char *sw_transitions_event_name(enum sw_supervise_event event)
 {
-#define X(id) [SW_COURSE_##id##_EVENT] = #id,
-    static const char *const names[] = {SW_COURSE_EVENTS(X)};
+#define X(id) [SW_SUPERVISE_##id##_EVENT] = #id,
+    static const char *const names[] = {SW_SUPERVISE_EVENTS(X)};
 #undef X
     return names[event];
 }

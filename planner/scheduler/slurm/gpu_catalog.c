@@ -1,4 +1,4 @@
-#include "planner/scheduler/slurm/sheets.h"
+#include "planner/scheduler/slurm/gpu_catalog.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -13,7 +13,7 @@
     }
 
 /* The links of the named files of configs/clusters, where their sources stand; a test compares. */
-static const struct sw_sheet sheets[] = {
+static const struct sw_catalog_entry entries[] = {
     {"a100-sxm-40gb", sw_sheet_a100_sxm_40gb_yaml, "dgx-a100-40gb-16x8.yaml",
      NVLINK("300 GB/s", "8 us", "0.95 us", "nccl-nvlink-a100.yaml"), PORT("200 Gb/s")},
     {"a100-sxm-80gb", sw_sheet_a100_sxm_80gb_yaml, "dgx-a100-16x8.yaml",
@@ -69,15 +69,15 @@ static const struct sw_sheet sheets[] = {
     {NULL, NULL, NULL, {NULL, NULL, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}},
 };
 
-const struct sw_sheet *sw_sheet_find(const char *name)
+const struct sw_catalog_entry *sw_catalog_find(const char *name)
 {
-    for (const struct sw_sheet *s = sheets; name != NULL && s->name != NULL; s++)
+    for (const struct sw_catalog_entry *s = entries; name != NULL && s->name != NULL; s++)
         if (strcmp(s->name, name) == 0)
             return s;
     return NULL;
 }
 
-const char *sw_sheet_curve(const char *file)
+const char *sw_catalog_curve(const char *file)
 {
     static const struct {
         const char *file, *text;
@@ -93,12 +93,12 @@ const char *sw_sheet_curve(const char *file)
     return NULL;
 }
 
-const struct sw_sheet *sw_sheet_of_core(void)
+const struct sw_catalog_entry *sw_catalog_core(void)
 {
-    return sw_sheet_find("cpu-core");
+    return sw_catalog_find("cpu-core");
 }
 
-const struct sw_sheet *sw_sheets(void)
+const struct sw_catalog_entry *sw_catalog(void)
 {
-    return sheets;
+    return entries;
 }
