@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct slot {
-    struct sw_text text;
+    struct sw_sequence sequence;
     int64_t cached;  /* positions that the cache has */
     int64_t made;    /* new tokens */
     int32_t pending; /* the newest token, which the cache has not */
@@ -116,14 +116,14 @@ const struct sw_engine_counts *sw_engine_counts(const struct sw_engine *e)
  * `decode` takes it from there. */
 static int64_t read_tokens(const struct slot *s)
 {
-    return s->text.scored ? s->text.token_count - 1 : s->text.token_count;
+    return s->sequence.scored ? s->sequence.token_count - 1 : s->sequence.token_count;
 }
 
 /* Of these the first ones, which are fed in chunks of several tokens. */
 static int64_t chunked_tokens(const struct sw_engine *e, const struct slot *s)
 {
     const int64_t all = read_tokens(s);
-    if (s->text.scored)
+    if (s->sequence.scored)
         return all;
     return e->rows.mixes ? 0 : e->rows.tails ? all - sw_serving_tail(all, e->rows.chunk) : all;
 }
@@ -142,8 +142,8 @@ static bool is_busy(const struct sw_engine *e, int64_t slot)
 /* Uniform in [0, 1), as an fp32 number: of the text's seed and the token's place in it. */
 static float draw(const struct slot *s)
 {
-    const uint64_t mixed =
-        sw_hash_mix(sw_hash_mix(s->text.seed) + (uint64_t)s->made * UINT64_C(0x9e3779b97f4a7c15));
+    const uint64_t mixed = sw_hash_mix(sw_hash_mix(s->sequence.seed) +
+                                       (uint64_t)s->made * UINT64_C(0x9e3779b97f4a7c15));
     return (float)(mixed >> 40) * 0x1p-24f;
 }
 
@@ -154,20 +154,20 @@ static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
     if (to == NULL)
         return;
     const bool rests = sw_rows_tokens(&e->rows, row) == 0;
-    to[SW_SAMPLING_TOP] = rests ? 0 : (float)s->text.top;
+    to[SW_SAMPLING_TOP] = rests ? 0 : (float)s->sequence.top;
     if (rests ||
-        (s->cached + 1 < s->text.token_count &&
+        (s->cached + 1 < s->sequence.token_count &&
          !sw_batch_scheduler_reads(&e->scheduler, slot))) { /* which is the most probable? */
         to[SW_SAMPLING_TEMPERATURE] = to[SW_SAMPLING_TOP_K] = to[SW_SAMPLING_MIN_P] = 0;
         to[SW_SAMPLING_DRAW] = to[SW_SAMPLING_ADJUSTED] = 0;
         to[SW_SAMPLING_TOP_P] = to[SW_SAMPLING_PENALTY] = 1;
         return;
     }
-    to[SW_SAMPLING_TEMPERATURE] = (float)s->text.sampling.temperature;
-    to[SW_SAMPLING_TOP_K] = (float)s->text.sampling.top_k;
-    to[SW_SAMPLING_TOP_P] = (float)s->text.sampling.top_p;
-    to[SW_SAMPLING_MIN_P] = (float)s->text.sampling.min_p;
-    to[SW_SAMPLING_PENALTY] = (float)s->text.sampling.penalty;
+    to[SW_SAMPLING_TEMPERATURE] = (float)s->sequence.sampling.temperature;
+    to[SW_SAMPLING_TOP_K] = (float)s->sequence.sampling.top_k;
+    to[SW_SAMPLING_TOP_P] = (float)s->sequence.sampling.top_p;
+    to[SW_SAMPLING_MIN_P] = (float)s->sequence.sampling.min_p;
+    to[SW_SAMPLING_PENALTY] = (float)s->sequence.sampling.penalty;
     to[SW_SAMPLING_DRAW] = draw(s);
     to[SW_SAMPLING_ADJUSTED] = (float)e->adjustments.count[slot];
 }
@@ -185,7 +185,7 @@ static int run_rows(struct sw_engine *e, enum sw_program_kind kind, struct sw_er
     for (int64_t i = 0; i < e->rows.slots; i++) {
         if (!is_busy(e, i))
             continue;
-        if (e->slot[i].text.sampling.penalty != 1)
+        if (e->slot[i].sequence.sampling.penalty != 1)
             state.seen = e->seen;
         if (e->adjustments.count[i] > state.most)
             state.most = e->adjustments.count[i];
@@ -196,17 +196,17 @@ static int run_rows(struct sw_engine *e, enum sw_program_kind kind, struct sw_er
 
 /* ---- Texts ---- */
 
-static void end_text(struct sw_engine *e, int64_t slot, const struct sw_engine_calls *calls,
-                     bool full)
+static void end_sequence(struct sw_engine *e, int64_t slot, const struct sw_engine_calls *calls,
+                         bool full)
 {
     sw_batch_scheduler_end(&e->scheduler, slot);
     if (calls->ended != NULL)
-        calls->ended(calls->context, &e->slot[slot].text, full);
+        calls->ended(calls->context, &e->slot[slot].sequence, full);
 }
 
 static void read_top(const struct sw_engine *e, int64_t row, struct sw_top *top)
 {
-    const int32_t wanted = e->slot[sw_rows_slot(&e->rows, row)].text.top;
+    const int32_t wanted = e->slot[sw_rows_slot(&e->rows, row)].sequence.top;
     *top = (struct sw_top){0};
     for (; top->count < wanted && sw_rows_sampled(&e->rows, row, 2 + 2 * top->count) >= 0;) {
         top->token[top->count] = (int32_t)sw_rows_sampled(&e->rows, row, 2 + 2 * top->count);
@@ -218,14 +218,14 @@ static void read_top(const struct sw_engine *e, int64_t row, struct sw_top *top)
 /* What a text's next token depends on beside the cache. */
 static void note_made(struct sw_engine *e, int64_t i, int32_t token)
 {
-    const struct sw_text *text = &e->slot[i].text;
+    const struct sw_sequence *sequence = &e->slot[i].sequence;
     mark_seen(e, i, token);
-    if ((text->sampling.presence != 0 || text->sampling.frequency != 0) && token >= 0 &&
+    if ((sequence->sampling.presence != 0 || sequence->sampling.frequency != 0) && token >= 0 &&
         token < e->vocab)
-        sw_adjustments_made(&e->adjustments, i, token, text->sampling.presence,
-                            text->sampling.frequency);
-    if (e->slot[i].made + 1 == text->min_tokens && text->biases != NULL)
-        sw_adjustments_allow(&e->adjustments, i, text->biases);
+        sw_adjustments_made(&e->adjustments, i, token, sequence->sampling.presence,
+                            sequence->sampling.frequency);
+    if (e->slot[i].made + 1 == sequence->min_tokens && sequence->biases != NULL)
+        sw_adjustments_allow(&e->adjustments, i, sequence->biases);
 }
 
 /* What the program sampled behind the row's last token. */
@@ -237,13 +237,13 @@ static void take_token(struct sw_engine *e, int64_t row, const struct sw_engine_
     note_made(e, sw_rows_slot(&e->rows, row), s->pending);
     read_top(e, row, &top);
     e->counts.new_tokens++;
-    const bool more = calls->token(calls->context, &s->text, s->made, s->pending,
+    const bool more = calls->token(calls->context, &s->sequence, s->made, s->pending,
                                    sw_rows_sampled(&e->rows, row, 1), &top);
     s->made++;
-    if (!more || s->made >= s->text.max_new_tokens)
-        end_text(e, sw_rows_slot(&e->rows, row), calls, false);
+    if (!more || s->made >= s->sequence.max_new_tokens)
+        end_sequence(e, sw_rows_slot(&e->rows, row), calls, false);
     else if (s->cached + 1 >= e->max_tokens) /* the newest one counts, too */
-        end_text(e, sw_rows_slot(&e->rows, row), calls, true);
+        end_sequence(e, sw_rows_slot(&e->rows, row), calls, true);
 }
 
 /* Behind the chunks of a scored prompt: what is left for `decode`. */
@@ -251,22 +251,22 @@ static void leave_chunks(struct sw_engine *e, int64_t slot, const struct sw_engi
 {
     struct slot *s = &e->slot[slot];
     sw_batch_scheduler_is_read(&e->scheduler, slot);
-    if (s->text.top > 0)
+    if (s->sequence.top > 0)
         s->cached = 0;
-    if (s->text.max_new_tokens == 0 && s->cached + 1 >= s->text.token_count)
-        end_text(e, slot, calls, false);
+    if (s->sequence.max_new_tokens == 0 && s->cached + 1 >= s->sequence.token_count)
+        end_sequence(e, slot, calls, false);
 }
 
 /* Of the free slots the one whose cache saves the text most; -1: none saves more than it loses. */
-static int64_t slot_with_prefix(const struct sw_engine *e, const struct sw_text *text)
+static int64_t slot_with_prefix(const struct sw_engine *e, const struct sw_sequence *sequence)
 {
-    const int64_t chunked = chunked_tokens(e, &(struct slot){.text = *text});
+    const int64_t chunked = chunked_tokens(e, &(struct slot){.sequence = *sequence});
     int64_t best = -1, most = 0;
-    for (int64_t i = 0; i < e->rows.slots && !text->scored; i++) {
+    for (int64_t i = 0; i < e->rows.slots && !sequence->scored; i++) {
         if (is_busy(e, i))
             continue;
         const int64_t found =
-            sw_prefixes_found(&e->prefixes, i, text->tokens, text->token_count, chunked);
+            sw_prefixes_found(&e->prefixes, i, sequence->tokens, sequence->token_count, chunked);
         if (found > most && sw_prefixes_pays(&e->prefixes, i, found)) {
             most = found;
             best = i;
@@ -302,9 +302,9 @@ bool sw_engine_has_room(const struct sw_engine *e)
     return slot_of_fewest(e) >= 0;
 }
 
-int64_t sw_engine_free_slot(const struct sw_engine *e, const struct sw_text *text)
+int64_t sw_engine_free_slot(const struct sw_engine *e, const struct sw_sequence *sequence)
 {
-    const int64_t slot = slot_with_prefix(e, text);
+    const int64_t slot = slot_with_prefix(e, sequence);
     return slot >= 0 ? slot : slot_of_fewest(e);
 }
 
@@ -318,36 +318,38 @@ bool sw_engine_is_busy(const struct sw_engine *e)
 
 /* Positions of the text that stand in its slot already. A text that is scored is told of every
  * token, and leaves nothing: `score` and `decode` make its positions. */
-static int64_t keep_prefix(struct sw_engine *e, int64_t slot, const struct sw_text *text)
+static int64_t keep_prefix(struct sw_engine *e, int64_t slot, const struct sw_sequence *sequence)
 {
     const int64_t chunked = chunked_tokens(e, &e->slot[slot]);
     int64_t found = 0;
-    if (!text->scored)
-        found = sw_prefixes_found(&e->prefixes, slot, text->tokens, text->token_count, chunked);
-    sw_prefixes_take(&e->prefixes, slot, text->tokens, text->token_count, chunked, found);
+    if (!sequence->scored)
+        found =
+            sw_prefixes_found(&e->prefixes, slot, sequence->tokens, sequence->token_count, chunked);
+    sw_prefixes_take(&e->prefixes, slot, sequence->tokens, sequence->token_count, chunked, found);
     e->counts.cached_tokens += found;
     return found;
 }
 
-void sw_engine_admit(struct sw_engine *e, int64_t slot, const struct sw_text *text,
+void sw_engine_admit(struct sw_engine *e, int64_t slot, const struct sw_sequence *sequence,
                      const struct sw_engine_calls *calls, int64_t *kept)
 {
     struct slot *s = &e->slot[slot];
     /* of a text that is scored the last token is only predicted */
     const int64_t room =
-        text->max_new_tokens > 0 ? e->max_tokens - 1 : e->max_tokens + text->scored;
-    *s = (struct slot){.text = *text};
+        sequence->max_new_tokens > 0 ? e->max_tokens - 1 : e->max_tokens + sequence->scored;
+    *s = (struct slot){.sequence = *sequence};
     sw_batch_scheduler_begin(&e->scheduler, slot,
-                             text->scored ? SW_PROGRAM_SCORE : SW_PROGRAM_PREFILL, text->ahead);
+                             sequence->scored ? SW_PROGRAM_SCORE : SW_PROGRAM_PREFILL,
+                             sequence->ahead);
     memset(e->seen + slot * e->rows.words, 0, (size_t)e->rows.words * sizeof *e->seen);
-    for (int64_t t = 0; t < text->token_count; t++)
-        mark_seen(e, slot, text->tokens[t]);
-    sw_adjustments_begin(&e->adjustments, slot, text->biases, text->min_tokens > 0);
-    if (text->token_count > room) {
-        end_text(e, slot, calls, true);
+    for (int64_t t = 0; t < sequence->token_count; t++)
+        mark_seen(e, slot, sequence->tokens[t]);
+    sw_adjustments_begin(&e->adjustments, slot, sequence->biases, sequence->min_tokens > 0);
+    if (sequence->token_count > room) {
+        end_sequence(e, slot, calls, true);
         return;
     }
-    s->cached = keep_prefix(e, slot, text);
+    s->cached = keep_prefix(e, slot, sequence);
     if (kept != NULL)
         *kept = s->cached;
     if (has_tail(e, s))
@@ -367,7 +369,7 @@ static void tell_scores(struct sw_engine *e, int64_t row, const struct sw_engine
     const struct slot *s = &e->slot[sw_rows_slot(&e->rows, row)];
     const int64_t count = sw_rows_tokens(&e->rows, row);
     for (int64_t t = 0; t < count && calls->scored != NULL; t++)
-        calls->scored(calls->context, &s->text, s->cached - count + t + 1,
+        calls->scored(calls->context, &s->sequence, s->cached - count + t + 1,
                       sw_rows_output(&e->rows, row * e->rows.length + t));
 }
 
@@ -377,7 +379,7 @@ static void take_chunk(struct sw_engine *e, int64_t row, const struct sw_engine_
     struct slot *s = &e->slot[sw_rows_slot(&e->rows, row)];
     s->cached += sw_rows_tokens(&e->rows, row);
     e->counts.prompt_tokens += sw_rows_tokens(&e->rows, row);
-    if (s->text.scored)
+    if (s->sequence.scored)
         tell_scores(e, row, calls);
     else
         sw_prefixes_made(&e->prefixes, sw_rows_slot(&e->rows, row), s->cached);
@@ -385,7 +387,7 @@ static void take_chunk(struct sw_engine *e, int64_t row, const struct sw_engine_
         sw_batch_scheduler_goes_on(&e->scheduler, sw_rows_slot(&e->rows, row));
     if (s->cached < read_tokens(s))
         return;
-    if (s->text.scored) {
+    if (s->sequence.scored) {
         leave_chunks(e, sw_rows_slot(&e->rows, row), calls);
     } else {
         sw_batch_scheduler_is_read(&e->scheduler, sw_rows_slot(&e->rows, row));
@@ -407,7 +409,7 @@ static int64_t read_row(struct sw_engine *e, int64_t row, int64_t slot, int64_t 
 {
     const struct slot *s = &e->slot[slot];
     const int64_t next =
-        sw_rows_read(&e->rows, row, slot, s->text.tokens, first, end, s->text.scored);
+        sw_rows_read(&e->rows, row, slot, s->sequence.tokens, first, end, s->sequence.scored);
     set_settings(e, row, slot);
     return next;
 }
@@ -418,7 +420,8 @@ static void feed_row(struct sw_engine *e, int64_t row, int64_t slot)
     const struct slot *s = &e->slot[slot];
     sw_rows_set(&e->rows, row, slot, s->cached, 1);
     set_settings(e, row, slot);
-    e->rows.tokens[row] = s->cached < s->text.token_count ? s->text.tokens[s->cached] : s->pending;
+    e->rows.tokens[row] =
+        s->cached < s->sequence.token_count ? s->sequence.tokens[s->cached] : s->pending;
 }
 
 /* What prompts wait for whose tokens are read one by one. */
@@ -516,20 +519,20 @@ static void take_decoded(struct sw_engine *e, int64_t row, const struct sw_engin
 {
     const int64_t slot = sw_rows_slot(&e->rows, row);
     struct slot *s = &e->slot[slot];
-    if ((e->rows.mixes || e->rows.tails) && !s->text.scored) /* as its prompt's last ones */
+    if ((e->rows.mixes || e->rows.tails) && !s->sequence.scored) /* as its prompt's last ones */
         sw_prefixes_add(&e->prefixes, slot, s->cached, e->rows.tokens[row]);
     s->cached++;
-    if (s->cached >= s->text.token_count) {
+    if (s->cached >= s->sequence.token_count) {
         take_token(e, row, calls);
         return;
     }
     if (calls->ranked != NULL) {
         struct sw_top top;
         read_top(e, row, &top);
-        calls->ranked(calls->context, &s->text, s->cached, &top);
+        calls->ranked(calls->context, &s->sequence, s->cached, &top);
     }
-    if (s->text.max_new_tokens == 0 && s->cached + 1 >= s->text.token_count)
-        end_text(e, slot, calls, false);
+    if (s->sequence.max_new_tokens == 0 && s->cached + 1 >= s->sequence.token_count)
+        end_sequence(e, slot, calls, false);
 }
 
 /* The next chunks of the prompts that wait for this program; or a token of every text that runs;
@@ -592,13 +595,13 @@ static int fill_slots(struct sw_engine *e, const struct sw_engine_calls *calls, 
                       struct sw_error *err)
 {
     while (!*none_left && sw_engine_has_room(e)) {
-        struct sw_text text = {0};
-        const int got = calls->next(calls->context, &text, err);
+        struct sw_sequence sequence = {0};
+        const int got = calls->next(calls->context, &sequence, err);
         if (got < 0)
             return -1;
         *none_left = got == 0;
         if (got > 0)
-            sw_engine_admit(e, sw_engine_free_slot(e, &text), &text, calls, NULL);
+            sw_engine_admit(e, sw_engine_free_slot(e, &sequence), &sequence, calls, NULL);
     }
     return 0;
 }
@@ -625,30 +628,31 @@ struct scores {
     float *const *logprobs; /* the caller's */
 };
 
-static void keep_score(void *context, const struct sw_text *text, int64_t index, double logprob)
+static void keep_score(void *context, const struct sw_sequence *sequence, int64_t index,
+                       double logprob)
 {
     const struct scores *scores = context;
-    scores->logprobs[text->number][index - 1] = (float)logprob;
+    scores->logprobs[sequence->number][index - 1] = (float)logprob;
 }
 
-int sw_engine_score(struct sw_engine *e, const struct sw_text *texts, int64_t count,
+int sw_engine_score(struct sw_engine *e, const struct sw_sequence *sequences, int64_t count,
                     float *const *logprobs, struct sw_error *err)
 {
     struct scores scores = {logprobs};
     const struct sw_engine_calls calls = {.scored = keep_score, .context = &scores};
     int64_t longest = 0;
     for (int64_t i = 0; i < count; i++)
-        longest = texts[i].token_count - 1 > longest ? texts[i].token_count - 1 : longest;
+        longest = sequences[i].token_count - 1 > longest ? sequences[i].token_count - 1 : longest;
     if (count > e->rows.slots || longest > e->max_tokens)
         return sw_fail(err, SW_ENVIRONMENT, "texts of %lld tokens do not fit the cache",
                        (long long)longest);
     assert(!sw_engine_is_busy(e));
     for (int64_t i = 0; i < count; i++) {
-        struct sw_text text = texts[i];
-        text.number = i;
-        text.scored = true;
-        text.max_new_tokens = text.top = 0;
-        sw_engine_admit(e, sw_engine_free_slot(e, &text), &text, &calls, NULL);
+        struct sw_sequence sequence = sequences[i];
+        sequence.number = i;
+        sequence.scored = true;
+        sequence.max_new_tokens = sequence.top = 0;
+        sw_engine_admit(e, sw_engine_free_slot(e, &sequence), &sequence, &calls, NULL);
     }
     while (sw_engine_is_busy(e))
         if (run_program(e, SW_PROGRAM_SCORE, &calls, err) != 0)

@@ -25,7 +25,7 @@ struct sw_sampling {
 };
 
 /* A text to go on with. */
-struct sw_text {
+struct sw_sequence {
     int64_t number;        /* the caller's */
     const int32_t *tokens; /* of the prompt, >= 1; the caller's until the text has ended */
     int64_t token_count;
@@ -52,17 +52,18 @@ struct sw_top {
 
 struct sw_engine_calls {
     /* The next text: 1; there is none: 0; -1 (err filled). The same on every rank. */
-    int (*next)(void *context, struct sw_text *out, struct sw_error *err);
+    int (*next)(void *context, struct sw_sequence *out, struct sw_error *err);
     /* A token of a text, its index-th new one, its log-probability and the most probable ones
      * there; whether more are wanted. */
-    bool (*token)(void *context, const struct sw_text *text, int64_t index, int32_t token,
+    bool (*token)(void *context, const struct sw_sequence *sequence, int64_t index, int32_t token,
                   double logprob, const struct sw_top *top);
     /* It has ended; full: for want of room in the cache. */
-    void (*ended)(void *context, const struct sw_text *text, bool full);
+    void (*ended)(void *context, const struct sw_sequence *sequence, bool full);
     /* Of a text that is scored: of its prompt's token `index` >= 1 the log-probability; the most
      * probable ones there. Each in order. NULL: nobody asks. */
-    void (*scored)(void *context, const struct sw_text *text, int64_t index, double logprob);
-    void (*ranked)(void *context, const struct sw_text *text, int64_t index,
+    void (*scored)(void *context, const struct sw_sequence *sequence, int64_t index,
+                   double logprob);
+    void (*ranked)(void *context, const struct sw_sequence *sequence, int64_t index,
                    const struct sw_top *top);
     void *context;
 };
@@ -97,12 +98,12 @@ bool sw_engine_has_room(const struct sw_engine *engine); /* a slot is free */
  * and that is at least half of what stands there, the one with the longest; else, of the rank of
  * the batch that has fewest texts, the one that was taken longest ago. -1: every slot has a text.
  */
-int64_t sw_engine_free_slot(const struct sw_engine *engine, const struct sw_text *text);
+int64_t sw_engine_free_slot(const struct sw_engine *engine, const struct sw_sequence *sequence);
 /* The slot, a free one, takes the text. As in sw_engine_run one without room ends at once. *kept
  * (may be NULL; left alone where it ends at once for want of room): how many of the prompt's tokens
  * stood in the slot and are not read again (prefix.h). What is said of the text does not depend on
  * them. */
-void sw_engine_admit(struct sw_engine *engine, int64_t slot, const struct sw_text *text,
+void sw_engine_admit(struct sw_engine *engine, int64_t slot, const struct sw_sequence *sequence,
                      const struct sw_engine_calls *calls, int64_t *kept);
 /* The slot is free; what text it had is not heard of again. */
 void sw_engine_drop(struct sw_engine *engine, int64_t slot);
@@ -117,7 +118,7 @@ int sw_engine_step(struct sw_engine *engine, const struct sw_engine_calls *calls
 /* Collective. Log-probabilities of tokens 1 .. of `count` texts, at most as many as there are slots
  * and each at most max_tokens + 1 long: logprobs[i][t - 1] is that of token t given those before
  * it. */
-int sw_engine_score(struct sw_engine *engine, const struct sw_text *texts, int64_t count,
+int sw_engine_score(struct sw_engine *engine, const struct sw_sequence *sequences, int64_t count,
                     float *const *logprobs, struct sw_error *err);
 
 const struct sw_engine_counts *sw_engine_counts(const struct sw_engine *engine);

@@ -50,7 +50,7 @@ static void pass_text(struct run *r)
     }
 }
 
-static int next_text(void *context, struct sw_text *out, struct sw_error *err)
+static int next_sequence(void *context, struct sw_sequence *out, struct sw_error *err)
 {
     struct run *r = context;
     if (r->next_prompt == r->end_prompt)
@@ -63,18 +63,19 @@ static int next_text(void *context, struct sw_text *out, struct sw_error *err)
                             err) != 0)
         return -1;
     m->text.min_tokens = params->min_new_tokens;
-    *out = (struct sw_text){.number = r->started++,
-                            .tokens = prompt->tokens,
-                            .token_count = prompt->token_count,
-                            .max_new_tokens = params->max_new_tokens,
-                            .top = r->options->top,
-                            .sampling = sw_sampling_params_sampling(params),
-                            .min_tokens = params->min_new_tokens,
-                            .biases = params->min_new_tokens > 0 ? &r->biases : NULL,
-                            /* a text's own, whatever else is in the file: prompts that are alike
-                               differ by their place */
-                            .seed = sw_hash_mix((uint64_t)params->seed) +
-                                    (uint64_t)r->next_prompt * 1000003u + (uint64_t)r->next_sample};
+    *out = (struct sw_sequence){.number = r->started++,
+                                .tokens = prompt->tokens,
+                                .token_count = prompt->token_count,
+                                .max_new_tokens = params->max_new_tokens,
+                                .top = r->options->top,
+                                .sampling = sw_sampling_params_sampling(params),
+                                .min_tokens = params->min_new_tokens,
+                                .biases = params->min_new_tokens > 0 ? &r->biases : NULL,
+                                /* a text's own, whatever else is in the file: prompts that are
+                                   alike differ by their place */
+                                .seed = sw_hash_mix((uint64_t)params->seed) +
+                                        (uint64_t)r->next_prompt * 1000003u +
+                                        (uint64_t)r->next_sample};
     pass_text(r);
     return 1;
 }
@@ -91,11 +92,11 @@ static void stream(struct run *r, const struct completion *m)
     }
 }
 
-static bool take_token(void *context, const struct sw_text *text, int64_t index, int32_t token,
-                       double logprob, const struct sw_top *top)
+static bool take_token(void *context, const struct sw_sequence *sequence, int64_t index,
+                       int32_t token, double logprob, const struct sw_top *top)
 {
     struct run *r = context;
-    struct completion *m = &r->text[text->number];
+    struct completion *m = &r->text[sequence->number];
     const bool more = sw_generation_take(&m->text, r->session->codec, token, logprob, top,
                                          &r->session->rank->err);
     (void)index;
@@ -226,10 +227,10 @@ static void tell_progress(struct run *r)
 
 /* Texts are written in the order of their prompts: those that ended behind one that did not wait.
  */
-static void text_ended(void *context, const struct sw_text *text, bool full)
+static void sequence_ended(void *context, const struct sw_sequence *sequence, bool full)
 {
     struct run *r = context;
-    struct completion *m = &r->text[text->number];
+    struct completion *m = &r->text[sequence->number];
     sw_generation_end(&m->text, &r->session->rank->err);
     r->cut += full && strcmp(m->text.reason, "length") == 0;
     if (r->streams && r->out != NULL) {
@@ -370,7 +371,7 @@ static enum sw_status make_texts(struct run *r)
 {
     struct sw_session *s = r->session;
     const struct sw_engine_calls calls = {
-        .next = next_text, .token = take_token, .ended = text_ended, .context = r};
+        .next = next_sequence, .token = take_token, .ended = sequence_ended, .context = r};
     r->text = calloc((size_t)r->prompts.samples + 1, sizeof *r->text);
     if (r->text == NULL)
         sw_fail(&s->rank->err, SW_ENVIRONMENT, "out of memory for %" PRId64 " texts",

@@ -22,11 +22,11 @@ static int score_tokens(struct sw_session *s, const int32_t *tokens, int64_t cou
                         struct scored *out)
 {
     const int64_t window = sw_engine_max_tokens(s->engine), slots = sw_engine_slots(s->engine);
-    struct sw_text *text = calloc((size_t)slots, sizeof *text);
+    struct sw_sequence *sequence = calloc((size_t)slots, sizeof *sequence);
     float **to = calloc((size_t)slots, sizeof *to);
     float *logprobs = malloc((size_t)(slots * window) * sizeof *logprobs);
     int status = -1;
-    if (text == NULL || to == NULL || logprobs == NULL) {
+    if (sequence == NULL || to == NULL || logprobs == NULL) {
         sw_fail(&s->rank->err, SW_ENVIRONMENT, "out of memory for the scores of a text");
         goto out;
     }
@@ -34,21 +34,21 @@ static int score_tokens(struct sw_session *s, const int32_t *tokens, int64_t cou
         int64_t n = 0;
         for (; n < slots && at + 1 < count; n++) {
             const int64_t left = count - 1 - at, these = left < window ? left : window;
-            text[n] = (struct sw_text){.tokens = tokens + at, .token_count = these + 1};
+            sequence[n] = (struct sw_sequence){.tokens = tokens + at, .token_count = these + 1};
             to[n] = logprobs + n * window;
             at += these;
         }
-        if (sw_engine_score(s->engine, text, n, to, &s->rank->err) != 0)
+        if (sw_engine_score(s->engine, sequence, n, to, &s->rank->err) != 0)
             sw_launch_abort(s->rank->launch, &s->rank->err, (int)s->rank->err.status);
         for (int64_t i = 0; i < n; i++)
-            for (int64_t t = 0; t + 1 < text[i].token_count; t++) {
+            for (int64_t t = 0; t + 1 < sequence[i].token_count; t++) {
                 out->sum += (double)to[i][t];
                 out->tokens++;
             }
     }
     status = 0;
 out:
-    free(text);
+    free(sequence);
     free(to);
     free(logprobs);
     return status;

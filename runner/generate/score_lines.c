@@ -21,12 +21,12 @@ struct scoring {
     struct sw_lines lines;
     FILE *out; /* rank 0's */
     struct sw_logprob_diff diff;
-    bool compares;         /* rank 0, with --against, as long as that goes well */
-    struct sw_text *batch; /* [slots]: windows; number: of the text */
-    float **to;            /* [slots] */
-    float *made;           /* [slots, window] */
-    float *scores;         /* [tokens of the longest text] of the text that is not whole yet */
-    int64_t have;          /* of them */
+    bool compares;             /* rank 0, with --against, as long as that goes well */
+    struct sw_sequence *batch; /* [slots]: windows; number: of the text */
+    float **to;                /* [slots] */
+    float *made;               /* [slots, window] */
+    float *scores;             /* [tokens of the longest text] of the text that is not whole yet */
+    int64_t have;              /* of them */
 };
 
 static int check_line(void *context, int64_t number, const json_t *line, char text[160])
@@ -102,8 +102,8 @@ static int64_t fill_batch(struct scoring *s, int64_t *text, int64_t *at)
     for (; n < slots && *text < s->end; n++) {
         const struct sw_prompt *p = &s->texts.at[*text];
         const int64_t left = p->token_count - 1 - *at, these = left < window ? left : window;
-        s->batch[n] =
-            (struct sw_text){.number = *text, .tokens = p->tokens + *at, .token_count = these + 1};
+        s->batch[n] = (struct sw_sequence){
+            .number = *text, .tokens = p->tokens + *at, .token_count = these + 1};
         s->to[n] = s->made + n * window;
         *at += these;
         if (*at + 1 == p->token_count) {

@@ -120,9 +120,9 @@ static void add_legacy(const struct sw_answerer *a, const struct sw_completion *
 
 /* The prompt's tokens, spelled once more for where they begin. */
 static void add_prompt(const struct sw_answerer *a, const struct sw_completion *completion,
-                       const struct sw_completion_text *text, struct legacy_lists *to)
+                       const struct sw_completion_sequence *sequence, struct legacy_lists *to)
 {
-    const struct sw_request_prompt *prompt = &completion->request.prompt[text->prompt];
+    const struct sw_request_prompt *prompt = &completion->request.prompt[sequence->prompt];
     struct sw_detokenizer *detokenizer = NULL;
     if (sw_detokenizer_new(a->codec, false, &detokenizer, NULL) != 0)
         return;
@@ -131,11 +131,11 @@ static void add_prompt(const struct sw_answerer *a, const struct sw_completion *
         const char *spelled = sw_detokenizer_text(detokenizer, &t.begin);
         if (i > 0) {
             t.known = true;
-            t.logprob = text->prompt_logprobs[i];
+            t.logprob = sequence->prompt_logprobs[i];
         }
-        if (text->top != NULL) {
-            t.top = text->top + i * completion->request.logprobs;
-            t.top_logprob = text->top_logprobs + i * completion->request.logprobs;
+        if (sequence->top != NULL) {
+            t.top = sequence->top + i * completion->request.logprobs;
+            t.top_logprob = sequence->top_logprobs + i * completion->request.logprobs;
         }
         add_legacy(a, completion, spelled, &t, to);
         (void)sw_detokenizer_feed(detokenizer, prompt->tokens[i], NULL);
@@ -155,7 +155,7 @@ static struct token new_token(const struct sw_generation *m, int64_t i)
 
 /* New tokens from `first` on. */
 static json_t *legacy_logprobs(const struct sw_answerer *a, const struct sw_completion *completion,
-                               const struct sw_completion_text *text, int64_t first,
+                               const struct sw_completion_sequence *sequence, int64_t first,
                                bool with_prompt)
 {
     struct legacy_lists lists = {.tokens = json_array(),
@@ -163,11 +163,11 @@ static json_t *legacy_logprobs(const struct sw_answerer *a, const struct sw_comp
                                  .best = json_array(),
                                  .offsets = json_array()};
     size_t bytes;
-    const char *spelled = sw_generation_text(&text->generation, &bytes);
+    const char *spelled = sw_generation_text(&sequence->generation, &bytes);
     if (with_prompt)
-        add_prompt(a, completion, text, &lists);
-    for (int64_t i = first; i < text->generation.count; i++) {
-        const struct token t = new_token(&text->generation, i);
+        add_prompt(a, completion, sequence, &lists);
+    for (int64_t i = first; i < sequence->generation.count; i++) {
+        const struct token t = new_token(&sequence->generation, i);
         add_legacy(a, completion, spelled, &t, &lists);
     }
     if (completion->request.logprobs == 0) {
@@ -190,11 +190,11 @@ static json_t *chat_token(const struct sw_answerer *a, int32_t id, double logpro
 }
 
 static json_t *chat_logprobs(const struct sw_answerer *a, const struct sw_completion *completion,
-                             const struct sw_completion_text *text, int64_t first)
+                             const struct sw_completion_sequence *sequence, int64_t first)
 {
     json_t *content = json_array();
-    for (int64_t i = first; i < text->generation.count; i++) {
-        const struct token t = new_token(&text->generation, i);
+    for (int64_t i = first; i < sequence->generation.count; i++) {
+        const struct token t = new_token(&sequence->generation, i);
         json_t *one = chat_token(a, t.id, t.logprob), *best = json_array();
         for (int32_t k = 0; k < completion->request.logprobs && t.top[k] >= 0; k++)
             (void)json_array_append_new(best, chat_token(a, t.top[k], t.top_logprob[k]));
@@ -205,13 +205,14 @@ static json_t *chat_logprobs(const struct sw_answerer *a, const struct sw_comple
 }
 
 static json_t *logprobs_of(const struct sw_answerer *a, const struct sw_completion *completion,
-                           const struct sw_completion_text *text, int64_t first, bool with_prompt)
+                           const struct sw_completion_sequence *sequence, int64_t first,
+                           bool with_prompt)
 {
     if (completion->request.logprobs < 0)
         return json_null();
     return completion->request.endpoint == SW_CHAT_COMPLETIONS
-               ? chat_logprobs(a, completion, text, first)
-               : legacy_logprobs(a, completion, text, first, with_prompt);
+               ? chat_logprobs(a, completion, sequence, first)
+               : legacy_logprobs(a, completion, sequence, first, with_prompt);
 }
 
 /* ---- Whole answers ---- */
@@ -222,10 +223,10 @@ static json_t *usage_of(const struct sw_completion *completion)
     json_int_t prompt = 0, cached = 0, made = 0;
     for (int64_t i = 0; i < completion->request.prompt_count; i++) {
         prompt += completion->request.prompt[i].count;
-        cached += completion->text[i * samples].cached; /* a prompt counts once, of its first */
+        cached += completion->sequence[i * samples].cached; /* a prompt counts once, of its first */
     }
-    for (int64_t i = 0; i < completion->text_count; i++)
-        made += completion->text[i].generation.count;
+    for (int64_t i = 0; i < completion->sequence_count; i++)
+        made += completion->sequence[i].generation.count;
     return json_pack("{s:I, s:I, s:I, s:{s:I}}", "prompt_tokens", prompt, "completion_tokens", made,
                      "total_tokens", prompt + made, "prompt_tokens_details", "cached_tokens",
                      cached);
@@ -243,11 +244,13 @@ static json_t *frame(const struct sw_answerer *a, const struct sw_completion *co
                      choices);
 }
 
-static json_t *choice(const struct sw_completion *completion, const struct sw_completion_text *text,
-                      const char *key, json_t *content, json_t *logprobs, const char *reason)
+static json_t *choice(const struct sw_completion *completion,
+                      const struct sw_completion_sequence *sequence, const char *key,
+                      json_t *content, json_t *logprobs, const char *reason)
 {
-    return json_pack("{s:I, s:o, s:o, s:s?}", "index", (json_int_t)(text - completion->text), key,
-                     content, "logprobs", logprobs, "finish_reason", reason);
+    return json_pack("{s:I, s:o, s:o, s:s?}", "index",
+                     (json_int_t)(sequence - completion->sequence), key, content, "logprobs",
+                     logprobs, "finish_reason", reason);
 }
 
 int sw_answer_whole(const struct sw_answerer *a, const struct sw_completion *completion,
@@ -255,18 +258,18 @@ int sw_answer_whole(const struct sw_answerer *a, const struct sw_completion *com
 {
     const bool chat = completion->request.endpoint == SW_CHAT_COMPLETIONS;
     json_t *choices = json_array();
-    for (int64_t i = 0; i < completion->text_count; i++) {
-        const struct sw_completion_text *text = &completion->text[i];
+    for (int64_t i = 0; i < completion->sequence_count; i++) {
+        const struct sw_completion_sequence *sequence = &completion->sequence[i];
         size_t bytes;
-        const char *spelled = sw_generation_text(&text->generation, &bytes);
+        const char *spelled = sw_generation_text(&sequence->generation, &bytes);
         json_t *content = json_stringn(spelled, bytes);
         if (chat)
             content =
                 json_pack("{s:s, s:o, s:n}", "role", "assistant", "content", content, "refusal");
         (void)json_array_append_new(
-            choices, choice(completion, text, chat ? "message" : "text", content,
-                            logprobs_of(a, completion, text, 0, completion->request.echo),
-                            text->generation.reason));
+            choices, choice(completion, sequence, chat ? "message" : "text", content,
+                            logprobs_of(a, completion, sequence, 0, completion->request.echo),
+                            sequence->generation.reason));
     }
     json_t *root = frame(a, completion, false, choices);
     (void)json_object_set_new(root, "usage", usage_of(completion));
@@ -276,29 +279,29 @@ int sw_answer_whole(const struct sw_answerer *a, const struct sw_completion *com
 /* ---- Streams ---- */
 
 int sw_answer_chunk(const struct sw_answerer *a, const struct sw_completion *completion,
-                    struct sw_completion_text *text, struct sw_chars *out)
+                    struct sw_completion_sequence *sequence, struct sw_chars *out)
 {
     const bool chat = completion->request.endpoint == SW_CHAT_COMPLETIONS,
-               first = !text->told_prompt;
-    const char *reason = text->generation.reason;
+               first = !sequence->told_prompt;
+    const char *reason = sequence->generation.reason;
     size_t bytes;
-    const char *spelled = sw_generation_text(&text->generation, &bytes);
-    const size_t told = text->told_bytes;
+    const char *spelled = sw_generation_text(&sequence->generation, &bytes);
+    const size_t told = sequence->told_bytes;
     if (bytes <= told && reason == NULL)
         return 0;
     json_t *content = json_stringn(spelled + told, bytes > told ? bytes - told : 0);
-    json_t *logprobs =
-        logprobs_of(a, completion, text, text->told_tokens, first && completion->request.echo);
+    json_t *logprobs = logprobs_of(a, completion, sequence, sequence->told_tokens,
+                                   first && completion->request.echo);
     if (chat && first)
         content = json_pack("{s:s, s:o}", "role", "assistant", "content", content);
     else if (chat)
         content = json_pack("{s:o}", "content", content);
-    text->told_bytes = bytes;
-    text->told_tokens = text->generation.count;
-    text->told_prompt = true;
+    sequence->told_bytes = bytes;
+    sequence->told_tokens = sequence->generation.count;
+    sequence->told_prompt = true;
     json_t *choices = json_array();
     (void)json_array_append_new(
-        choices, choice(completion, text, chat ? "delta" : "text", content, logprobs, reason));
+        choices, choice(completion, sequence, chat ? "delta" : "text", content, logprobs, reason));
     json_t *root = frame(a, completion, true, choices);
     if (completion->request.include_usage) /* as OpenAI has it: null until the last chunk */
         (void)json_object_set_new(root, "usage", json_null());

@@ -16,7 +16,7 @@ int sw_answer_whole(const struct sw_answerer *a, const struct sw_completion *com
                     struct sw_chars *out);
 /* What is new of a text; nothing, when nothing is. */
 int sw_answer_chunk(const struct sw_answerer *a, const struct sw_completion *completion,
-                    struct sw_completion_text *text, struct sw_chars *out);
+                    struct sw_completion_sequence *sequence, struct sw_chars *out);
 /* The end of a stream whose texts have ended. */
 int sw_answer_done(const struct sw_answerer *a, const struct sw_completion *completion,
                    struct sw_chars *out);

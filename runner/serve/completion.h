@@ -10,7 +10,7 @@
 #include "runner/generate/generation.h"
 #include "runner/serve/request.h"
 
-enum sw_completion_stage { SW_TEXT_WAITS, SW_TEXT_RUNS, SW_TEXT_ENDED };
+enum sw_completion_stage { SW_SEQUENCE_WAITS, SW_SEQUENCE_RUNS, SW_SEQUENCE_ENDED };
 
 /* Whose a request is: compared byte by byte. */
 struct sw_client_id {
@@ -19,7 +19,7 @@ struct sw_client_id {
                      zeros */
 };
 
-struct sw_completion_text {
+struct sw_completion_sequence {
     enum sw_completion_stage stage;
     bool begun; /* it had a slot, and gave it up when it waits again */
     bool ahead; /* its client had no other slot when it got its own */
@@ -40,8 +40,9 @@ struct sw_completion_text {
 
 struct sw_completion {
     struct sw_api_request request;
-    struct sw_completion_text *text; /* [text_count]: prompt p's sample s at p * n + s */
-    int64_t text_count, ended;
+    struct sw_completion_sequence
+        *sequence; /* [sequence_count]: prompt p's sample s at p * n + s */
+    int64_t sequence_count, ended;
     char id[40];
     int64_t created;                 /* seconds since 1970 */
     double arrived_s, first_token_s; /* sw_clock_now; 0: not yet */

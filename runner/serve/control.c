@@ -11,16 +11,17 @@ struct header {
 /* Ranks are of one build: they agree on how this lies in memory. */
 struct entry {
     int64_t order, slot;
-    struct sw_text text; /* ORDER_ADMIT; its tokens follow, and its biases where it has any */
+    struct sw_sequence
+        sequence; /* ORDER_ADMIT; its tokens follow, and its biases where it has any */
 };
 
 static int add(struct sw_control *o, const struct entry *entry)
 {
     const size_t before = o->bytes.count;
-    const int64_t count = entry->order == ORDER_ADMIT ? entry->text.token_count : 0;
-    const struct sw_biases *biases = entry->text.biases;
+    const int64_t count = entry->order == ORDER_ADMIT ? entry->sequence.token_count : 0;
+    const struct sw_biases *biases = entry->sequence.biases;
     if (sw_chars_add(&o->bytes, (const char *)entry, sizeof *entry) == 0 &&
-        (count == 0 || sw_chars_add(&o->bytes, (const char *)entry->text.tokens,
+        (count == 0 || sw_chars_add(&o->bytes, (const char *)entry->sequence.tokens,
                                     (size_t)count * sizeof(int32_t)) == 0) &&
         (biases == NULL || sw_chars_add(&o->bytes, (const char *)biases, sizeof *biases) == 0))
         return 0;
@@ -28,13 +29,13 @@ static int add(struct sw_control *o, const struct entry *entry)
     return -1;
 }
 
-int sw_control_admit(struct sw_control *o, int64_t slot, const struct sw_text *text)
+int sw_control_admit(struct sw_control *o, int64_t slot, const struct sw_sequence *sequence)
 {
     struct entry entry;
     memset(&entry, 0, sizeof entry); /* what lies between its fields is sent, too */
     entry.order = ORDER_ADMIT;
     entry.slot = slot;
-    entry.text = *text;
+    entry.sequence = *sequence;
     return add(o, &entry);
 }
 
@@ -70,12 +71,12 @@ struct follower {
 };
 
 /* Which token ends a text is rank 0's to know. */
-static bool go_on(void *context, const struct sw_text *text, int64_t index, int32_t token,
+static bool go_on(void *context, const struct sw_sequence *sequence, int64_t index, int32_t token,
                   double logprob, const struct sw_top *top)
 {
     (void)top;
     (void)context;
-    (void)text;
+    (void)sequence;
     (void)index;
     (void)token;
     (void)logprob;
@@ -100,9 +101,9 @@ static int obey(const struct follower *f, const char *bytes, size_t count, struc
             sw_engine_drop(f->engine, entry.slot);
             continue;
         }
-        const size_t size = (size_t)entry.text.token_count * sizeof(int32_t);
-        const size_t more = entry.text.biases != NULL ? sizeof *f->biases : 0;
-        if (entry.order != ORDER_ADMIT || entry.text.token_count < 1 || size + more > count)
+        const size_t size = (size_t)entry.sequence.token_count * sizeof(int32_t);
+        const size_t more = entry.sequence.biases != NULL ? sizeof *f->biases : 0;
+        if (entry.order != ORDER_ADMIT || entry.sequence.token_count < 1 || size + more > count)
             break;
         free(f->tokens[entry.slot]);
         f->tokens[entry.slot] = malloc(size);
@@ -112,9 +113,9 @@ static int obey(const struct follower *f, const char *bytes, size_t count, struc
         memcpy(&f->biases[entry.slot], bytes + size, more);
         bytes += size + more;
         count -= size + more;
-        entry.text.tokens = f->tokens[entry.slot];
-        entry.text.biases = more > 0 ? &f->biases[entry.slot] : NULL;
-        sw_engine_admit(f->engine, entry.slot, &entry.text, &calls, NULL);
+        entry.sequence.tokens = f->tokens[entry.slot];
+        entry.sequence.biases = more > 0 ? &f->biases[entry.slot] : NULL;
+        sw_engine_admit(f->engine, entry.slot, &entry.sequence, &calls, NULL);
     }
     return count == 0 ? 0 : sw_fail(err, SW_ENVIRONMENT, "rank 0 sent commands that make no sense");
 }

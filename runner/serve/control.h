@@ -12,7 +12,7 @@
 struct sw_control {
     struct sw_chars bytes;
 };
-int sw_control_admit(struct sw_control *control, int64_t slot, const struct sw_text *text);
+int sw_control_admit(struct sw_control *control, int64_t slot, const struct sw_sequence *sequence);
 int sw_control_drop(struct sw_control *control, int64_t slot);
 void sw_control_free(struct sw_control *control);
 

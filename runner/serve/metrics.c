@@ -40,7 +40,7 @@ void sw_serve_metrics(const struct sw_request_queue_counts *c, int64_t slots, in
         {"requests_failed_total", "counter", "Requests that failed in the server.",
          (double)c->failed},
         {"requests_answered_total", "counter", "Requests answered.", (double)c->answered},
-        {"sequences_total", "counter", "Sequences started.", (double)c->texts},
+        {"sequences_total", "counter", "Sequences started.", (double)c->sequences},
         {"sequences_yielded_total", "counter", "Sequences that gave a slot to another client.",
          (double)c->yielded},
         {"sequences_waiting", "gauge", "Sequences waiting for a slot.", (double)c->waiting},

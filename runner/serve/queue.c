@@ -55,13 +55,13 @@ int sw_request_queue_create(int64_t slots, int64_t queue, void (*wake)(void *con
 
 static void free_completion(struct sw_completion *completion)
 {
-    for (int64_t i = 0; i < completion->text_count; i++) {
-        sw_generation_free(&completion->text[i].generation);
-        free(completion->text[i].prompt_logprobs);
-        free(completion->text[i].top);
-        free(completion->text[i].top_logprobs);
+    for (int64_t i = 0; i < completion->sequence_count; i++) {
+        sw_generation_free(&completion->sequence[i].generation);
+        free(completion->sequence[i].prompt_logprobs);
+        free(completion->sequence[i].top);
+        free(completion->sequence[i].top_logprobs);
     }
-    free(completion->text);
+    free(completion->sequence);
     sw_chars_free(&completion->out);
     sw_api_request_free(&completion->request);
     free(completion);
@@ -94,8 +94,8 @@ static void leave_client_queue(struct sw_request_queue *d, struct sw_client_queu
 }
 
 /* So many of a completion's texts more, or less, wait and run. */
-static void count_texts(struct sw_request_queue *d, struct sw_completion *completion,
-                        int64_t waiting, int64_t running)
+static void count_sequences(struct sw_request_queue *d, struct sw_completion *completion,
+                            int64_t waiting, int64_t running)
 {
     completion->waiting += waiting;
     completion->running += running;
@@ -131,14 +131,14 @@ struct sw_completion *sw_completion_new(struct sw_api_request *request)
     uint64_t number = 0;
     if (completion == NULL)
         return NULL;
-    completion->text_count = request->prompt_count * n;
-    completion->text = calloc((size_t)completion->text_count, sizeof *completion->text);
-    if (completion->text == NULL) {
+    completion->sequence_count = request->prompt_count * n;
+    completion->sequence = calloc((size_t)completion->sequence_count, sizeof *completion->sequence);
+    if (completion->sequence == NULL) {
         free(completion);
         return NULL;
     }
-    for (int64_t i = 0; i < completion->text_count; i++)
-        completion->text[i].prompt = i / n;
+    for (int64_t i = 0; i < completion->sequence_count; i++)
+        completion->sequence[i].prompt = i / n;
     if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
         number = (uint64_t)(sw_clock_now() * 1e9);
     snprintf(completion->id, sizeof completion->id, "%s%016llx",
@@ -205,7 +205,7 @@ static int check_submitted(struct sw_request_queue *d, const struct sw_client_qu
                            const struct sw_completion *completion, struct sw_refusal *refusal,
                            int32_t retry_s)
 {
-    const int64_t count = completion->text_count, most = share_of(d) + d->slots;
+    const int64_t count = completion->sequence_count, most = share_of(d) + d->slots;
     const int64_t taken = d->counts.running + d->counts.waiting;
     const int64_t at_once = d->slots > taken ? d->slots - taken : 0;
     const int64_t more = count > at_once ? count - at_once : 0;
@@ -241,7 +241,7 @@ static void append(struct sw_request_queue *d, struct sw_client_queue *client_qu
     completion->client_queue = client_queue;
     completion->arrived_calls = d->counts.calls;
     d->counts.requests++;
-    count_texts(d, completion, completion->text_count, 0);
+    count_sequences(d, completion, completion->sequence_count, 0);
     tell(d);
 }
 
@@ -369,19 +369,21 @@ void sw_request_queue_wait(struct sw_request_queue *d, double seconds)
 
 /* Texts of a completion that nobody reads. */
 static void end_texts(struct sw_request_queue *d, struct sw_completion *completion,
-                      void (*drop)(void *context, struct sw_completion_text *text), void *context)
+                      void (*drop)(void *context, struct sw_completion_sequence *sequence),
+                      void *context)
 {
-    for (int64_t i = 0; i < completion->text_count; i++) {
-        struct sw_completion_text *text = &completion->text[i];
-        count_texts(d, completion, -(text->stage == SW_TEXT_WAITS), -(text->stage == SW_TEXT_RUNS));
-        if (text->stage == SW_TEXT_RUNS)
-            drop(context, text);
-        text->stage = SW_TEXT_ENDED;
+    for (int64_t i = 0; i < completion->sequence_count; i++) {
+        struct sw_completion_sequence *sequence = &completion->sequence[i];
+        count_sequences(d, completion, -(sequence->stage == SW_SEQUENCE_WAITS),
+                        -(sequence->stage == SW_SEQUENCE_RUNS));
+        if (sequence->stage == SW_SEQUENCE_RUNS)
+            drop(context, sequence);
+        sequence->stage = SW_SEQUENCE_ENDED;
     }
 }
 
 void sw_request_queue_reap(struct sw_request_queue *d,
-                           void (*drop)(void *context, struct sw_completion_text *text),
+                           void (*drop)(void *context, struct sw_completion_sequence *sequence),
                            void *context)
 {
     struct sw_completion *kept = NULL;
@@ -417,10 +419,10 @@ static struct sw_client_queue *next_client_queue(const struct sw_request_queue *
     return best;
 }
 
-struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *d,
-                                                 struct sw_completion **out)
+struct sw_completion_sequence *sw_request_queue_next(struct sw_request_queue *d,
+                                                     struct sw_completion **out)
 {
-    struct sw_completion_text *found = NULL;
+    struct sw_completion_sequence *found = NULL;
     pthread_mutex_lock(&d->mutex);
     struct sw_client_queue *client_queue = next_client_queue(d);
     struct sw_completion *completion = d->first;
@@ -428,15 +430,15 @@ struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *d,
            (completion->client_queue != client_queue || completion->waiting == 0))
         completion = completion->next;
     for (int64_t i = 0; client_queue != NULL && found == NULL; i++)
-        if (completion->text[i].stage == SW_TEXT_WAITS)
-            found = &completion->text[i];
+        if (completion->sequence[i].stage == SW_SEQUENCE_WAITS)
+            found = &completion->sequence[i];
     if (found != NULL) {
         *out = completion;
-        found->stage = SW_TEXT_RUNS;
-        count_texts(d, completion, -1, 1);
+        found->stage = SW_SEQUENCE_RUNS;
+        count_sequences(d, completion, -1, 1);
         found->ahead = client_queue->running == 1;
         client_queue->turn = ++d->turns;
-        d->counts.texts += !found->begun;
+        d->counts.sequences += !found->begun;
         found->begun = true;
     }
     pthread_mutex_unlock(&d->mutex);
@@ -444,25 +446,25 @@ struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *d,
 }
 
 /* Of a client's texts that run the one that loses least. */
-static struct sw_completion_text *shortest_text(const struct sw_request_queue *d,
-                                                const struct sw_client_queue *client_queue,
-                                                struct sw_completion **of)
+static struct sw_completion_sequence *shortest_sequence(const struct sw_request_queue *d,
+                                                        const struct sw_client_queue *client_queue,
+                                                        struct sw_completion **of)
 {
-    struct sw_completion_text *found = NULL;
+    struct sw_completion_sequence *found = NULL;
     for (struct sw_completion *c = d->first; c != NULL; c = c->next)
-        for (int64_t i = 0; c->client_queue == client_queue && c->running > 0 && i < c->text_count;
-             i++)
-            if (c->text[i].stage == SW_TEXT_RUNS &&
-                (found == NULL || c->text[i].generation.count <= found->generation.count)) {
-                found = &c->text[i];
+        for (int64_t i = 0;
+             c->client_queue == client_queue && c->running > 0 && i < c->sequence_count; i++)
+            if (c->sequence[i].stage == SW_SEQUENCE_RUNS &&
+                (found == NULL || c->sequence[i].generation.count <= found->generation.count)) {
+                found = &c->sequence[i];
                 *of = c;
             }
     return found;
 }
 
-struct sw_completion_text *sw_request_queue_yield(struct sw_request_queue *d)
+struct sw_completion_sequence *sw_request_queue_yield(struct sw_request_queue *d)
 {
-    struct sw_completion_text *text = NULL;
+    struct sw_completion_sequence *sequence = NULL;
     struct sw_completion *completion = NULL;
     pthread_mutex_lock(&d->mutex);
     const struct sw_client_queue *poor = next_client_queue(d);
@@ -471,22 +473,22 @@ struct sw_completion_text *sw_request_queue_yield(struct sw_request_queue *d)
         if (p->running > rich->running)
             rich = p;
     if (poor != NULL && poor->running == 0 && rich->running > 1)
-        text = shortest_text(d, rich, &completion);
-    if (text != NULL) {
-        text->stage = SW_TEXT_WAITS;
-        count_texts(d, completion, 1, -1);
+        sequence = shortest_sequence(d, rich, &completion);
+    if (sequence != NULL) {
+        sequence->stage = SW_SEQUENCE_WAITS;
+        count_sequences(d, completion, 1, -1);
         d->counts.yielded++;
     }
     pthread_mutex_unlock(&d->mutex);
-    return text;
+    return sequence;
 }
 
 void sw_request_queue_ended(struct sw_request_queue *d, struct sw_completion *completion,
-                            struct sw_completion_text *text)
+                            struct sw_completion_sequence *sequence)
 {
     pthread_mutex_lock(&d->mutex);
-    count_texts(d, completion, 0, -1);
-    text->stage = SW_TEXT_ENDED;
+    count_sequences(d, completion, 0, -1);
+    sequence->stage = SW_SEQUENCE_ENDED;
     completion->ended++;
     pthread_mutex_unlock(&d->mutex);
 }

@@ -27,7 +27,7 @@ struct sw_request_queue_counts {
     int64_t refused, busy; /* of others; 429 and 503 */
     int64_t cached;        /* tokens of the texts that have slots, now */
     int64_t yielded;       /* texts that gave up their slots */
-    int64_t texts, prompt_tokens, new_tokens;
+    int64_t sequences, prompt_tokens, new_tokens;
     int64_t prompt_tokens_cached; /* that were not read */
     int64_t waiting, running;     /* texts, now */
     /* programs that ran; of them those that ended behind a request and up to its first token, of
@@ -79,18 +79,18 @@ void sw_request_queue_wait(struct sw_request_queue *queue, double seconds);
 /* Frees completions that are over. Calls `drop` for each text that runs and that nobody waits for.
  */
 void sw_request_queue_reap(struct sw_request_queue *queue,
-                           void (*drop)(void *context, struct sw_completion_text *text),
+                           void (*drop)(void *context, struct sw_completion_sequence *sequence),
                            void *context);
 /* The text whose turn it is; NULL: none waits. It has a slot then, and goes ahead of those of
  * clients who have several. */
-struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *queue,
-                                                 struct sw_completion **completion);
+struct sw_completion_sequence *sw_request_queue_next(struct sw_request_queue *queue,
+                                                     struct sw_completion **completion);
 /* A text that runs and whose slot another client, who has none, is to have; NULL: none need be. It
  * waits then, and its slot is to be emptied. When every slot is taken. */
-struct sw_completion_text *sw_request_queue_yield(struct sw_request_queue *queue);
+struct sw_completion_sequence *sw_request_queue_yield(struct sw_request_queue *queue);
 /* A text that runs has ended. */
 void sw_request_queue_ended(struct sw_request_queue *queue, struct sw_completion *completion,
-                            struct sw_completion_text *text);
+                            struct sw_completion_sequence *sequence);
 /* Adds to what the completion's client gets; finished: that was all, with this status. */
 void sw_request_queue_write(struct sw_request_queue *queue, struct sw_completion *completion,
                             const struct sw_chars *bytes, bool finished, int32_t status);

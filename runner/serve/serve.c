@@ -22,7 +22,7 @@ enum { TOKEN_FILE_BYTES = 4096 };
 /* What a slot works on. */
 struct slot {
     struct sw_completion *completion; /* NULL: nothing */
-    struct sw_completion_text *text;
+    struct sw_completion_sequence *sequence;
 };
 
 struct server {
@@ -61,10 +61,10 @@ static void out_of_memory(struct server *s, struct sw_completion *completion)
 
 /* What is new of a text that streams. */
 static void tell_news(struct server *s, struct sw_completion *completion,
-                      struct sw_completion_text *text)
+                      struct sw_completion_sequence *sequence)
 {
     struct sw_chars out = {0};
-    if (sw_answer_chunk(&s->answerer, completion, text, &out) != 0)
+    if (sw_answer_chunk(&s->answerer, completion, sequence, &out) != 0)
         out_of_memory(s, completion);
     else if (out.count > 0)
         sw_request_queue_write(s->queue, completion, &out, false, 200);
@@ -77,43 +77,44 @@ static void note_time(struct server *s, const struct slot *p)
     const bool first = p->completion->first_token_s <= 0;
     if (first)
         p->completion->first_token_s = now;
-    if (first || p->text->token_s > 0)
-        sw_request_queue_count_token(s->queue, p->completion, first, now - p->text->token_s);
-    p->text->token_s = now;
+    if (first || p->sequence->token_s > 0)
+        sw_request_queue_count_token(s->queue, p->completion, first, now - p->sequence->token_s);
+    p->sequence->token_s = now;
 }
 
-static bool take_token(void *context, const struct sw_text *text, int64_t index, int32_t token,
-                       double logprob, const struct sw_top *top)
+static bool take_token(void *context, const struct sw_sequence *sequence, int64_t index,
+                       int32_t token, double logprob, const struct sw_top *top)
 {
     struct server *s = context;
-    struct slot *p = &s->slot[text->number];
+    struct slot *p = &s->slot[sequence->number];
     struct sw_error err = {0};
-    if (index < p->text->generation.count) /* it gave its slot up and began again */
+    if (index < p->sequence->generation.count) /* it gave its slot up and began again */
         return !p->completion->finished;
     note_time(s, p);
     const bool more =
-        sw_generation_take(&p->text->generation, s->session->codec, token, logprob, top, &err);
+        sw_generation_take(&p->sequence->generation, s->session->codec, token, logprob, top, &err);
     if (err.status != SW_OK)
         fail_completion(s, p->completion, &err);
     if (more && p->completion->request.stream && !p->completion->finished)
-        tell_news(s, p->completion, p->text);
+        tell_news(s, p->completion, p->sequence);
     return more && !p->completion->finished;
 }
 
-static void take_score(void *context, const struct sw_text *text, int64_t index, double logprob)
+static void take_score(void *context, const struct sw_sequence *sequence, int64_t index,
+                       double logprob)
 {
     const struct server *s = context;
-    s->slot[text->number].text->prompt_logprobs[index] = logprob;
+    s->slot[sequence->number].sequence->prompt_logprobs[index] = logprob;
 }
 
-static void take_rank(void *context, const struct sw_text *text, int64_t index,
+static void take_rank(void *context, const struct sw_sequence *sequence, int64_t index,
                       const struct sw_top *top)
 {
     const struct server *s = context;
-    const struct sw_completion_text *to = s->slot[text->number].text;
-    for (int32_t i = 0; i < text->top; i++) {
-        to->top[index * text->top + i] = i < top->count ? top->token[i] : -1;
-        to->top_logprobs[index * text->top + i] = i < top->count ? top->logprob[i] : 0;
+    const struct sw_completion_sequence *to = s->slot[sequence->number].sequence;
+    for (int32_t i = 0; i < sequence->top; i++) {
+        to->top[index * sequence->top + i] = i < top->count ? top->token[i] : -1;
+        to->top_logprobs[index * sequence->top + i] = i < top->count ? top->logprob[i] : 0;
     }
 }
 
@@ -130,43 +131,43 @@ static void finish_completion(struct server *s, struct sw_completion *completion
     sw_chars_free(&out);
 }
 
-static void end_text(struct server *s, struct sw_completion *completion,
-                     struct sw_completion_text *text)
+static void end_sequence(struct server *s, struct sw_completion *completion,
+                         struct sw_completion_sequence *sequence)
 {
     struct sw_error err = {0};
-    sw_generation_end(&text->generation, &err);
-    sw_request_queue_ended(s->queue, completion, text);
+    sw_generation_end(&sequence->generation, &err);
+    sw_request_queue_ended(s->queue, completion, sequence);
     if (err.status != SW_OK)
         fail_completion(s, completion, &err);
     if (completion->finished)
         return;
     if (completion->request.stream)
-        tell_news(s, completion, text);
-    if (completion->ended == completion->text_count && !completion->finished)
+        tell_news(s, completion, sequence);
+    if (completion->ended == completion->sequence_count && !completion->finished)
         finish_completion(s, completion);
 }
 
-static void text_ended(void *context, const struct sw_text *text, bool full)
+static void sequence_ended(void *context, const struct sw_sequence *sequence, bool full)
 {
     struct server *s = context;
-    struct slot *p = &s->slot[text->number];
+    struct slot *p = &s->slot[sequence->number];
     const struct slot done = *p;
     (void)full;
     *p = (struct slot){0};
     /* the others do not know which tokens end a text */
-    if (sw_control_drop(&s->control, text->number) != 0)
+    if (sw_control_drop(&s->control, sequence->number) != 0)
         sw_fail(&s->session->rank->err, SW_ENVIRONMENT, "out of memory for commands");
-    end_text(s, done.completion, done.text);
+    end_sequence(s, done.completion, done.sequence);
 }
 
 /* ---- Slots ---- */
 
-static void drop(void *context, struct sw_completion_text *text)
+static void drop(void *context, struct sw_completion_sequence *sequence)
 {
     struct server *s = context;
-    sw_engine_drop(s->session->engine, text->slot);
-    s->slot[text->slot] = (struct slot){0};
-    if (sw_control_drop(&s->control, text->slot) != 0)
+    sw_engine_drop(s->session->engine, sequence->slot);
+    s->slot[sequence->slot] = (struct slot){0};
+    if (sw_control_drop(&s->control, sequence->slot) != 0)
         sw_fail(&s->session->rank->err, SW_ENVIRONMENT, "out of memory for commands");
 }
 
@@ -177,77 +178,78 @@ static int32_t top_of(const struct sw_api_request *r)
 
 /* Everything a text needs while it is made. */
 static int prepare(struct server *s, const struct sw_completion *completion,
-                   struct sw_completion_text *text, struct sw_error *err)
+                   struct sw_completion_sequence *sequence, struct sw_error *err)
 {
     const struct sw_api_request *r = &completion->request;
-    const struct sw_request_prompt *prompt = &r->prompt[text->prompt];
+    const struct sw_request_prompt *prompt = &r->prompt[sequence->prompt];
     const size_t count = (size_t)prompt->count;
-    if (sw_generation_begin(&text->generation, s->session->codec, &r->stops, top_of(r),
+    if (sw_generation_begin(&sequence->generation, s->session->codec, &r->stops, top_of(r),
                             r->echo ? prompt->tokens : NULL, r->echo ? prompt->count : 0, err) != 0)
         return -1;
-    text->generation.end = r->end;
-    text->generation.ignores_ends = r->ignore_eos;
-    text->generation.stop_token = r->stop_token;
-    text->generation.stop_token_count = r->stop_token_count;
-    text->generation.min_tokens = r->params.min_new_tokens;
+    sequence->generation.end = r->end;
+    sequence->generation.ignores_ends = r->ignore_eos;
+    sequence->generation.stop_token = r->stop_token;
+    sequence->generation.stop_token_count = r->stop_token_count;
+    sequence->generation.min_tokens = r->params.min_new_tokens;
     if (!r->echo || r->logprobs < 0)
         return 0;
-    text->prompt_logprobs = calloc(count, sizeof *text->prompt_logprobs);
+    sequence->prompt_logprobs = calloc(count, sizeof *sequence->prompt_logprobs);
     if (r->logprobs > 0) {
         const size_t all = count * (size_t)r->logprobs;
-        text->top = calloc(all, sizeof *text->top);
-        text->top_logprobs = calloc(all, sizeof *text->top_logprobs);
+        sequence->top = calloc(all, sizeof *sequence->top);
+        sequence->top_logprobs = calloc(all, sizeof *sequence->top_logprobs);
     }
-    return text->prompt_logprobs != NULL &&
-                   (r->logprobs == 0 || (text->top != NULL && text->top_logprobs != NULL))
+    return sequence->prompt_logprobs != NULL &&
+                   (r->logprobs == 0 || (sequence->top != NULL && sequence->top_logprobs != NULL))
                ? 0
                : sw_fail(err, SW_ENVIRONMENT, "the server is out of memory for this sequence");
 }
 
 /* The seed is that of `runner generate` for the same place in a file. */
-static struct sw_text text_of(const struct sw_completion *completion,
-                              const struct sw_completion_text *text)
+static struct sw_sequence sequence_of(const struct sw_completion *completion,
+                                      const struct sw_completion_sequence *sequence)
 {
     const struct sw_api_request *r = &completion->request;
     const struct sw_sampling_params *params = &r->params;
-    const int64_t sample = (text - completion->text) % params->n;
-    return (struct sw_text){.tokens = r->prompt[text->prompt].tokens,
-                            .token_count = r->prompt[text->prompt].count,
-                            .max_new_tokens = params->max_new_tokens,
-                            .sampling = sw_sampling_params_sampling(params),
-                            .min_tokens = params->min_new_tokens,
-                            .biases =
-                                r->biases.count + r->biases.banned_count > 0 ? &r->biases : NULL,
-                            .seed = sw_hash_mix((uint64_t)params->seed) +
-                                    (uint64_t)text->prompt * 1000003u + (uint64_t)sample,
-                            .ahead = text->ahead,
-                            .scored = r->echo && r->logprobs >= 0,
-                            .top = top_of(r)};
+    const int64_t sample = (sequence - completion->sequence) % params->n;
+    return (struct sw_sequence){.tokens = r->prompt[sequence->prompt].tokens,
+                                .token_count = r->prompt[sequence->prompt].count,
+                                .max_new_tokens = params->max_new_tokens,
+                                .sampling = sw_sampling_params_sampling(params),
+                                .min_tokens = params->min_new_tokens,
+                                .biases = r->biases.count + r->biases.banned_count > 0 ? &r->biases
+                                                                                       : NULL,
+                                .seed = sw_hash_mix((uint64_t)params->seed) +
+                                        (uint64_t)sequence->prompt * 1000003u + (uint64_t)sample,
+                                .ahead = sequence->ahead,
+                                .scored = r->echo && r->logprobs >= 0,
+                                .top = top_of(r)};
 }
 
 /* A free slot takes the text. */
 static void admit(struct server *s, struct sw_completion *completion,
-                  struct sw_completion_text *text)
+                  struct sw_completion_sequence *sequence)
 {
-    struct sw_text made = text_of(completion, text);
+    struct sw_sequence made = sequence_of(completion, sequence);
     const int64_t slot = sw_engine_free_slot(s->session->engine, &made);
-    const bool first = text->generation.detokenizer == NULL;
+    const bool first = sequence->generation.detokenizer == NULL;
     struct sw_error err = {0};
-    made.number = text->slot = slot;
-    if (first && prepare(s, completion, text, &err) != 0) {
-        sw_request_queue_ended(s->queue, completion, text);
+    made.number = sequence->slot = slot;
+    if (first && prepare(s, completion, sequence, &err) != 0) {
+        sw_request_queue_ended(s->queue, completion, sequence);
         fail_completion(s, completion, &err);
     } else if (made.max_new_tokens == 0 && !made.scored) {
-        end_text(s, completion, text);
+        end_sequence(s, completion, sequence);
     } else {
         if (sw_control_admit(&s->control, slot, &made) != 0) {
-            sw_request_queue_ended(s->queue, completion, text);
+            sw_request_queue_ended(s->queue, completion, sequence);
             out_of_memory(s, completion);
             return;
         }
-        s->slot[slot] = (struct slot){completion, text};
+        s->slot[slot] = (struct slot){completion, sequence};
         /* one that yielded finds its own prompt again, which is not told */
-        sw_engine_admit(s->session->engine, slot, &made, &s->calls, first ? &text->cached : NULL);
+        sw_engine_admit(s->session->engine, slot, &made, &s->calls,
+                        first ? &sequence->cached : NULL);
     }
 }
 
@@ -256,14 +258,14 @@ static void fill_slots(struct server *s)
     struct sw_completion *completion = NULL;
     for (;;) {
         const bool room = sw_engine_has_room(s->session->engine);
-        struct sw_completion_text *text =
+        struct sw_completion_sequence *sequence =
             room ? sw_request_queue_next(s->queue, &completion) : sw_request_queue_yield(s->queue);
-        if (text == NULL)
+        if (sequence == NULL)
             return;
         if (room)
-            admit(s, completion, text);
+            admit(s, completion, sequence);
         else
-            drop(s, text);
+            drop(s, sequence);
     }
 }
 
@@ -323,9 +325,9 @@ static void count_tokens(const struct server *s)
     const struct sw_engine_counts *c = sw_engine_counts(s->session->engine);
     int64_t cached = 0;
     for (int64_t i = 0; i < sw_engine_slots(s->session->engine); i++)
-        if (s->slot[i].text != NULL)
-            cached += s->slot[i].completion->request.prompt[s->slot[i].text->prompt].count +
-                      s->slot[i].text->generation.count;
+        if (s->slot[i].sequence != NULL)
+            cached += s->slot[i].completion->request.prompt[s->slot[i].sequence->prompt].count +
+                      s->slot[i].sequence->generation.count;
     sw_request_queue_count_tokens(s->queue, c->prompt_tokens, c->cached_tokens, c->new_tokens,
                                   cached);
 }
@@ -463,7 +465,7 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
         return -1;
     s->answerer = (struct sw_answerer){session->codec, model};
     s->calls = (struct sw_engine_calls){.token = take_token,
-                                        .ended = text_ended,
+                                        .ended = sequence_ended,
                                         .scored = take_score,
                                         .ranked = take_rank,
                                         .context = s};

@@ -114,15 +114,15 @@ static int run_texts(const struct fixture *f, struct sw_mesh mesh, enum sw_dtype
                                          .params = dtype,
                                          .reduce = dtype,
                                          .mesh = mesh};
-    struct sw_text texts[MAX_TEXTS] = {{0}};
+    struct sw_sequence texts[MAX_TEXTS] = {{0}};
     struct sw_error err = {0};
     sw_rules_default(&options.rules, SW_ATTENTION_RING);
     for (int64_t t = 0; t < f->count; t++)
         texts[t] =
-            (struct sw_text){.tokens = f->text[t].token,
-                             .token_count = f->text[t].prompt + (scores ? f->text[t].made : 0),
-                             .max_new_tokens = f->text[t].made,
-                             .sampling = {.top_p = 1, .penalty = 1}};
+            (struct sw_sequence){.tokens = f->text[t].token,
+                                 .token_count = f->text[t].prompt + (scores ? f->text[t].made : 0),
+                                 .max_new_tokens = f->text[t].made,
+                                 .sampling = {.top_p = 1, .penalty = 1}};
     *run = (struct sw_test_texts){
         .options = &options,
         .serving = {.max_batch = 3, .max_tokens = MAX_TOKENS, .chunk = CHUNK, .cache = dtype},

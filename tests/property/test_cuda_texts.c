@@ -171,20 +171,20 @@ static struct sw_test_texts make(struct sw_mesh mesh, const struct variant *v,
                                  enum sw_dtype compute, enum sw_dtype cache, bool scores, bool cuda)
 {
     static int32_t prompt[TEXTS][MAX_TOKENS];
-    static struct sw_text texts[TEXTS];
+    static struct sw_sequence texts[TEXTS];
     struct sw_error err = {0};
     const enum sw_dtype weights = sw_has_scales(v->weights) ? v->weights : compute;
     const struct sw_program_options options = make_options(mesh, v, compute);
     for (int64_t t = 0; t < TEXTS; t++) {
         for (int64_t i = 0; i < lengths[t]; i++)
             prompt[t][i] = prompt_token(t, i);
-        texts[t] = (struct sw_text){.tokens = prompt[t],
-                                    .token_count = lengths[t],
-                                    .max_new_tokens = NEW_TOKENS,
-                                    .sampling = v->sampling,
-                                    .biases = v->sampling.frequency != 0 ? &biases : NULL,
-                                    .min_tokens = v->sampling.frequency != 0 ? 3 : 0,
-                                    .seed = (uint64_t)t + 5};
+        texts[t] = (struct sw_sequence){.tokens = prompt[t],
+                                        .token_count = lengths[t],
+                                        .max_new_tokens = NEW_TOKENS,
+                                        .sampling = v->sampling,
+                                        .biases = v->sampling.frequency != 0 ? &biases : NULL,
+                                        .min_tokens = v->sampling.frequency != 0 ? 3 : 0,
+                                        .seed = (uint64_t)t + 5};
     }
     struct sw_test_texts run = {.options = &options,
                                 .serving = {.max_batch = v->slots,

@@ -146,16 +146,16 @@ static int make_texts(const struct sw_program_options *options, const struct sw_
                       bool scores, struct sw_test_texts *out, struct sw_error *err)
 {
     static int32_t prompt[TEXTS][MAX_TOKENS];
-    static struct sw_text texts[TEXTS];
+    static struct sw_sequence texts[TEXTS];
     for (int64_t t = 0; t < TEXTS; t++) {
         for (int64_t i = 0; i < lengths[t]; i++)
             prompt[t][i] = (int32_t)(sw_hash_mix((uint64_t)(t * 100 + i) + 1) %
                                      (uint64_t)options->model.vocab_size);
-        texts[t] = (struct sw_text){.tokens = prompt[t],
-                                    .token_count = lengths[t],
-                                    .max_new_tokens = NEW_TOKENS,
-                                    .sampling = {.top_p = 1, .penalty = 1},
-                                    .top = 3};
+        texts[t] = (struct sw_sequence){.tokens = prompt[t],
+                                        .token_count = lengths[t],
+                                        .max_new_tokens = NEW_TOKENS,
+                                        .sampling = {.top_p = 1, .penalty = 1},
+                                        .top = 3};
     }
     *out = (struct sw_test_texts){.options = options,
                                   .serving = *serving,

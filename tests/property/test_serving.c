@@ -198,7 +198,7 @@ static int32_t make_ranked(struct sw_mesh mesh, const struct variant *v,
                            struct texts *out)
 {
     const struct sw_program_options options = make_options(mesh, v, SW_F64);
-    struct sw_text texts[TEXTS];
+    struct sw_sequence texts[TEXTS];
     int32_t prompt[TEXTS][MAX_TOKENS], wrong = 0;
     struct sw_error err = {0};
     char text[128];
@@ -207,15 +207,15 @@ static int32_t make_ranked(struct sw_mesh mesh, const struct variant *v,
     for (int64_t t = 0; t < TEXTS; t++) {
         for (int64_t i = 0; i < lengths[t]; i++)
             prompt[t][i] = prompt_token(t, i);
-        texts[t] = (struct sw_text){.tokens = prompt[t],
-                                    .biases = adjusted ? &biases : NULL,
-                                    .min_tokens = adjusted ? MIN_TOKENS : 0,
-                                    .token_count = lengths[t],
-                                    .max_new_tokens = NEW_TOKENS,
-                                    .sampling = sampling,
-                                    .scored = ranked,
-                                    .top = top_of(t),
-                                    .seed = (uint64_t)t + 5};
+        texts[t] = (struct sw_sequence){.tokens = prompt[t],
+                                        .biases = adjusted ? &biases : NULL,
+                                        .min_tokens = adjusted ? MIN_TOKENS : 0,
+                                        .token_count = lengths[t],
+                                        .max_new_tokens = NEW_TOKENS,
+                                        .sampling = sampling,
+                                        .scored = ranked,
+                                        .top = top_of(t),
+                                        .seed = (uint64_t)t + 5};
     }
     struct sw_test_texts run = {.options = &options,
                                 .serving = make_serving(v, SW_F64),
@@ -488,7 +488,7 @@ static void make_tiled(struct sw_mesh mesh, const struct variant *v, bool tiles,
                        struct sw_test_texts *run)
 {
     static struct sw_program_options options;
-    static struct sw_text texts[TEXTS];
+    static struct sw_sequence texts[TEXTS];
     static int32_t prompt[TEXTS][MAX_TOKENS];
     struct sw_error err = {0};
     options = make_options(mesh, v, SW_BF16_T);
@@ -499,10 +499,10 @@ static void make_tiled(struct sw_mesh mesh, const struct variant *v, bool tiles,
     for (int64_t t = 0; t < TEXTS; t++) {
         for (int64_t i = 0; i < lengths[t]; i++)
             prompt[t][i] = prompt_token(t, i);
-        texts[t] = (struct sw_text){.tokens = prompt[t],
-                                    .token_count = lengths[t],
-                                    .max_new_tokens = NEW_TOKENS,
-                                    .sampling = greedy};
+        texts[t] = (struct sw_sequence){.tokens = prompt[t],
+                                        .token_count = lengths[t],
+                                        .max_new_tokens = NEW_TOKENS,
+                                        .sampling = greedy};
     }
     *run = (struct sw_test_texts){.options = &options,
                                   .serving = make_serving(v, SW_BF16_T),

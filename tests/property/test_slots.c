@@ -84,7 +84,7 @@ static int64_t prompt_of(int64_t rotation, int64_t text)
 
 /* Of every other prompt: all that changes logits. The others have none of it, and stand beside
  * these or alone. */
-static void ask(struct sw_text *text, int64_t prompt)
+static void ask(struct sw_sequence *text, int64_t prompt)
 {
     static const struct sw_biases biases = {.count = 3,
                                             .banned_count = 2,
@@ -156,7 +156,7 @@ static int32_t run_in_order(const struct sw_program_options *options, enum sw_dt
 {
     const int64_t count = rotation < 0 ? 1 : TEXTS;
     static int32_t prompt[KINDS_OF_PROMPT][MAX_TOKENS];
-    struct sw_text texts[TEXTS];
+    struct sw_sequence texts[TEXTS];
     int64_t of[TEXTS];
     int32_t wrong = 0;
     struct sw_error err = {0};
@@ -167,11 +167,11 @@ static int32_t run_in_order(const struct sw_program_options *options, enum sw_dt
     for (int64_t t = 0; t < count; t++) {
         const int64_t p = prompt_of(rotation, t);
         of[t] = p;
-        texts[t] = (struct sw_text){.tokens = prompt[p],
-                                    .token_count = prompt_length(p),
-                                    .max_new_tokens = NEW_TOKENS,
-                                    .sampling = {.top_p = 1, .penalty = 1},
-                                    .seed = (uint64_t)p};
+        texts[t] = (struct sw_sequence){.tokens = prompt[p],
+                                        .token_count = prompt_length(p),
+                                        .max_new_tokens = NEW_TOKENS,
+                                        .sampling = {.top_p = 1, .penalty = 1},
+                                        .seed = (uint64_t)p};
         ask(&texts[t], p);
     }
     struct sw_test_texts run = {.options = options,
@@ -327,8 +327,8 @@ static void check_answer(struct sw_mesh mesh, const struct types *types, const s
     assert_int_equal(sw_serving_options(&options, &serving, SW_PROGRAM_PREFILL, &prefill, NULL), 0);
     for (int64_t i = 0; i < ALL; i++)
         tokens[i] = (int32_t)(sw_hash_mix((uint64_t)i + 7) % VOCAB);
-    struct sw_text texts[2] = {{.tokens = tokens, .token_count = ASKED},
-                               {.tokens = tokens, .token_count = ALL}};
+    struct sw_sequence texts[2] = {{.tokens = tokens, .token_count = ASKED},
+                                   {.tokens = tokens, .token_count = ALL}};
     for (int t = 0; t < 2; t++) {
         texts[t].max_new_tokens = NEW_TOKENS;
         texts[t].sampling = (struct sw_sampling){.top_p = 1, .penalty = 1};

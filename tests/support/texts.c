@@ -73,7 +73,7 @@ static void spread_vectors(const struct rank *rank, struct sw_executor *executor
     }
 }
 
-static int next_text(void *context, struct sw_text *out, struct sw_error *err)
+static int next_sequence(void *context, struct sw_sequence *out, struct sw_error *err)
 {
     struct rank *rank = context;
     (void)err;
@@ -84,13 +84,13 @@ static int next_text(void *context, struct sw_text *out, struct sw_error *err)
     return 1;
 }
 
-static bool take(void *context, const struct sw_text *text, int64_t index, int32_t token,
+static bool take(void *context, const struct sw_sequence *sequence, int64_t index, int32_t token,
                  double logprob, const struct sw_top *top)
 {
     const struct rank *rank = context;
-    struct sw_made_text *made = &rank->made[text->number];
+    struct sw_made_text *made = &rank->made[sequence->number];
     if (rank->run->took != NULL)
-        rank->run->took(rank->comm->rank, text->number, index);
+        rank->run->took(rank->comm->rank, sequence->number, index);
     made->tokens[index] = token;
     made->logprobs[index] = logprob;
     made->top[index] = *top;
@@ -98,16 +98,16 @@ static bool take(void *context, const struct sw_text *text, int64_t index, int32
     return true;
 }
 
-static void ranked(void *context, const struct sw_text *text, int64_t index,
+static void ranked(void *context, const struct sw_sequence *sequence, int64_t index,
                    const struct sw_top *top)
 {
     const struct rank *rank = context;
-    rank->made[text->number].top[rank->max_tokens + index] = *top;
+    rank->made[sequence->number].top[rank->max_tokens + index] = *top;
 }
 
-static void ended(void *context, const struct sw_text *text, bool full)
+static void ended(void *context, const struct sw_sequence *sequence, bool full)
 {
-    ((const struct rank *)context)->made[text->number].full = full;
+    ((const struct rank *)context)->made[sequence->number].full = full;
 }
 
 static void score(struct rank *rank, struct sw_engine *engine)
@@ -141,7 +141,7 @@ static void *rank_main(void *argument)
         run->device != NULL ? run->device(&err) : sw_cpu_device_create(1, &err);
     const struct sw_executor_options options = {.poisons = !run->unpoisoned};
     const struct sw_engine_calls calls = {
-        .next = next_text, .token = take, .ranked = ranked, .ended = ended, .context = rank};
+        .next = next_sequence, .token = take, .ranked = ranked, .ended = ended, .context = rank};
     if (device == NULL ||
         (run->connect != NULL &&
          run->connect(run->context, rank->set, device, &rank->comm, &err) != 0) ||

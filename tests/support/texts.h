@@ -24,7 +24,7 @@ struct sw_test_texts {
     struct sw_serving serving;
     uint64_t seed;
     double stddev;
-    const struct sw_text *texts; /* [count]; numbers are set */
+    const struct sw_sequence *texts; /* [count]; numbers are set */
     int64_t count;
     bool scores;                                             /* of these tokens; none are made */
     bool unpoisoned;                                         /* as in a job; else as sw_harness's */

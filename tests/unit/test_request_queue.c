@@ -77,17 +77,18 @@ static void refuse(struct sw_request_queue *queue, const char *key, int64_t n, i
     assert_true(retry_s >= 1 && retry_s <= 60);
 }
 
-static struct sw_completion_text *take(struct sw_request_queue *queue, struct sw_completion *wanted)
+static struct sw_completion_sequence *take(struct sw_request_queue *queue,
+                                           struct sw_completion *wanted)
 {
     struct sw_completion *completion = NULL;
-    struct sw_completion_text *text = sw_request_queue_next(queue, &completion);
+    struct sw_completion_sequence *text = sw_request_queue_next(queue, &completion);
     assert_non_null(text);
     assert_ptr_equal(completion, wanted);
-    assert_int_equal(text->stage, SW_TEXT_RUNS);
+    assert_int_equal(text->stage, SW_SEQUENCE_RUNS);
     return text;
 }
 
-static void forget(void *context, struct sw_completion_text *text)
+static void forget(void *context, struct sw_completion_sequence *text)
 {
     (void)text;
     ++*(int *)context;
@@ -125,7 +126,7 @@ static void clients_take_turns(void **state)
     struct sw_completion *b = submit(queue, "b", 3);
     /* who has fewest; of equals who was served longest ago */
     (void)take(queue, b);
-    struct sw_completion_text *second = take(queue, b);
+    struct sw_completion_sequence *second = take(queue, b);
     (void)take(queue, a);
     (void)take(queue, b);
     sw_request_queue_ended(queue, b, second);
@@ -173,7 +174,7 @@ static void calls_are_counted_from_a_request_on(void **state)
 static void who_has_none_gets_a_slot(void **state)
 {
     struct sw_request_queue *queue = new_queue();
-    struct sw_completion_text *held[SLOTS];
+    struct sw_completion_sequence *held[SLOTS];
     (void)state;
     struct sw_completion *a = submit(queue, "a", 8);
     for (int32_t i = 0; i < SLOTS; i++) {
@@ -183,7 +184,7 @@ static void who_has_none_gets_a_slot(void **state)
     assert_null(sw_request_queue_yield(queue)); /* nobody else waits */
     struct sw_completion *b = submit(queue, "b", 2);
     assert_ptr_equal(sw_request_queue_yield(queue), held[3]); /* the newest of the shortest */
-    assert_int_equal(held[3]->stage, SW_TEXT_WAITS);
+    assert_int_equal(held[3]->stage, SW_SEQUENCE_WAITS);
     (void)take(queue, b);
     assert_null(sw_request_queue_yield(queue)); /* b has one */
     struct sw_completion *c = submit(queue, "c", 1), *d = submit(queue, "d", 1);
@@ -198,7 +199,7 @@ static void who_has_none_gets_a_slot(void **state)
     const struct sw_request_queue_counts counts = sw_request_queue_counts(queue);
     assert_int_equal(counts.yielded, 3);
     assert_int_equal(counts.running, SLOTS);
-    assert_int_equal(counts.texts, 7);
+    assert_int_equal(counts.sequences, 7);
     sw_request_queue_free(queue);
 }
 
