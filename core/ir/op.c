@@ -6,14 +6,71 @@
 
 /* ---- Factors ---- */
 
-/* Patterns up to the end of a side, which have as many letters as the operands dimensions. */
+static void add_factor(struct sw_dims *dims, uint8_t factor)
+{
+    if (dims->count < SW_MAX_DIMS)
+        dims->factor[dims->count] = factor;
+    dims->count += dims->count <= SW_MAX_DIMS;
+    dims->set |= 1u << factor;
+}
+
+/* One dimension that is a product: from '(' to ')', which is returned. */
+static const char *add_compound(const char *at, struct sw_dims *dims)
+{
+    uint32_t inner = 0;
+    if (dims->inner == 0)
+        memset(dims->inner_of, 0, sizeof dims->inner_of);
+    add_factor(dims, sw_factor_of(*++at));
+    while (*++at != ')')
+        inner |= 1u << sw_factor_of(*at);
+    if (dims->count <= SW_MAX_DIMS)
+        dims->inner_of[dims->count - 1] = inner;
+    dims->inner |= inner;
+    dims->set |= inner;
+    return at;
+}
+
+/* Dimensions that a pattern lists, without those of '.'. */
+static uint8_t count_listed(const char *at)
+{
+    uint8_t count = 0;
+    for (bool inside = false; *at != '\0' && *at != ',' && *at != '-' && *at != '|'; at++) {
+        inside = *at == '(' || (inside && *at != ')');
+        count += *at != '.' && !inside;
+    }
+    return count;
+}
+
+const char *sw_dims_read(const char *pattern, uint8_t ndim, struct sw_dims *out)
+{
+    const char *at = pattern;
+    out->count = 0;
+    out->set = out->inner = 0;
+    for (; *at != '\0' && *at != ',' && *at != '-' && *at != '|'; at++) {
+        if (*at == '(') {
+            at = add_compound(at, out);
+        } else if (*at != '.') {
+            add_factor(out, sw_factor_of(*at));
+        } else {
+            const int rest = ndim - count_listed(pattern);
+            for (int d = 0; d < rest; d++)
+                add_factor(out, (uint8_t)(SW_FACTOR_REST + d));
+        }
+    }
+    return at;
+}
+
+/* Patterns up to the end of a side, which have as many dimensions as the operands. */
 static const char *match_side(const struct sw_program *p, const char *at, const struct sw_ref *refs,
                               uint16_t count, bool *fits)
 {
     for (uint16_t i = 0; *fits; i++) {
-        const size_t letters = strcspn(at, ",-|");
-        *fits = i < count && p->values[refs[i].value].ndim == letters;
-        at += letters;
+        const uint8_t ndim = i < count ? p->values[refs[i].value].ndim : 0;
+        struct sw_dims dims;
+        dims.count = (uint8_t)strcspn(at, ",-|(."); /* of letters alone */
+        const char after = at[dims.count];
+        at = after == '(' || after == '.' ? sw_dims_read(at, ndim, &dims) : at + dims.count;
+        *fits = i < count && dims.count == ndim;
         if (*at != ',') {
             *fits = *fits && i + 1 == count;
             break;

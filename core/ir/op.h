@@ -74,10 +74,14 @@ struct sw_attribute {
 struct sw_op_info {
     const char *name;
     /* Factors, one letter per dimension: "bse,ef->bsf". A letter in the result is parallel, one
-     * only in operands is reduced. '.' matches any dimensions of an elementwise op; the last
-     * pattern of a side repeats. Where operands may be of several forms, these stand one behind
-     * the other with '|' between them, each with patterns for all of its operands and results:
-     * sw_op_factors finds the one that fits. */
+     * only in operands is reduced. A dimension may be compound: "b(sx)e->xbse", several letters,
+     * major to minor; only the first is ever split, the others are whole in all of the op's
+     * operands, so a rank's block is the same elements wherever the letters stand (as Shardy's
+     * `([i, j])->([ij])`). '.' is one letter over as many dimensions as the operand has beside
+     * those listed: "x.e,xef->x.f", or ".,.->." of an elementwise op. The last pattern of a side
+     * repeats. Where operands may be of several forms, these stand one behind the other with '|'
+     * between them, each with patterns for all of its operands and results: sw_op_factors finds the
+     * one that fits. */
     const char *factors;
     const char *whole; /* letters that are never split */
     const char *pair;  /* two letters that are split together, as `pairing` says, or NULL */
@@ -154,6 +158,24 @@ static inline bool sw_op_is_wait(enum sw_op_kind kind)
 {
     return sw_op_rows[kind]->cost_class == SW_CLASS_WAIT;
 }
+
+/* An operand's factors, one for each dimension; of a compound one the major one. A factor is its
+ * letter's number, 'a': 1; SW_FACTOR_SCALAR for '1'; dimensions of '.' from SW_FACTOR_REST on. */
+enum { SW_FACTOR_SCALAR = 0, SW_FACTOR_REST = 27, SW_FACTORS = 32 };
+struct sw_dims {
+    uint8_t count; /* SW_MAX_DIMS + 1: more than any value has */
+    uint8_t factor[SW_MAX_DIMS];
+    uint32_t set;                   /* one bit for each, minor ones too */
+    uint32_t inner;                 /* one bit for each minor factor of compound dimensions */
+    uint32_t inner_of[SW_MAX_DIMS]; /* of that dimension; valid where `inner` is not 0 */
+};
+static inline uint8_t sw_factor_of(char letter)
+{
+    return letter == '1' ? SW_FACTOR_SCALAR : (uint8_t)(letter - 'a' + 1);
+}
+/* Reads one pattern for an operand of `ndim` dimensions; returns its end: ',', '-', '|' or the
+ * text's. */
+const char *sw_dims_read(const char *pattern, uint8_t ndim, struct sw_dims *out);
 
 /* The factors of its form, up to '|' or the end. */
 const char *sw_op_factors(const struct sw_program *program, const struct sw_op *op);

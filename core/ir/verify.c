@@ -63,23 +63,21 @@ static int check_read(struct verify *v, struct sw_ref ref)
     return 0;
 }
 
-/* The next operand's letters in a pattern; '.' is any number of them. Returns where the pattern
- * after it begins: the same one again where it was the side's last. */
-static const char *next_pattern(const char *at, const char **begin, size_t *length)
-{
-    *begin = at;
-    *length = strcspn(at, ",-|");
-    return at[*length] == ',' ? at + *length + 1 : at;
-}
-
-/* Where a letter was met first. */
-struct letter {
+/* Where a factor has a dimension of its own first. */
+struct alone {
     const struct sw_value *value; /* NULL: not yet */
     size_t dim;
 };
 
+/* One side of an op: its operands, or its results, with their patterns. */
+struct side {
+    const char *pattern;
+    const struct sw_ref *refs;
+    uint16_t count;
+};
+
 /* Shards of what is padded and of what is not, or otherwise, are not of the same elements. */
-static bool splits_unlike(const struct verify *v, const struct letter *known,
+static bool splits_unlike(const struct verify *v, const struct alone *known,
                           const struct sw_value *value, size_t d)
 {
     const struct sw_value *other = known->value;
@@ -91,35 +89,71 @@ static bool splits_unlike(const struct verify *v, const struct letter *known,
             other->sharding.spec.dim[known->dim].count > 0);
 }
 
-/* As many dimensions as the pattern has letters, and the same letter the same size wherever it
- * means the same axis in the same units. Heads of queries and of keys are two. */
-static int check_side(struct verify *v, const char *pattern, const struct sw_ref *refs,
-                      uint16_t count, struct letter of_letter[128])
+/* A factor is of the same size wherever it means the same axis in the same units. Heads of queries
+ * and of keys are two. */
+static int check_dimension(struct verify *v, const struct sw_value *value, uint8_t d,
+                           struct alone *known)
+{
+    const struct sw_value *first = known->value;
+    if (first == NULL) {
+        *known = (struct alone){value, d};
+        return 0;
+    }
+    for (uint8_t e = 0; e < first->ndim; e++)
+        if (first->axis[e] == value->axis[d] && first->unit[e] == value->unit[d] &&
+            value->axis[d] != SW_L_NONE && first->symbol[e] == value->symbol[d] &&
+            first->size[e] != value->size[d])
+            return wrong(v, "disagrees with another operand about a size", value);
+    if (splits_unlike(v, known, value, d))
+        return wrong(v, "is split along what another operand pads otherwise", value);
+    return 0;
+}
+
+/* A compound dimension is as long as its factors make it, and is split in whole blocks of the minor
+ * ones. Factors that have no dimension of their own are not told. */
+static int check_compound(struct verify *v, const struct sw_value *value, uint8_t d,
+                          const struct sw_dims *dims, const struct alone alone[SW_FACTORS])
+{
+    const uint32_t factors = dims->inner_of[d] | 1u << dims->factor[d];
+    int64_t all = 1, minor = 1;
+    for (uint32_t factor = 0; factor < SW_FACTORS; factor++) {
+        if (!(factors >> factor & 1u))
+            continue;
+        if (alone[factor].value == NULL)
+            return 0;
+        const int64_t size = alone[factor].value->size[alone[factor].dim];
+        all *= size;
+        minor *= dims->factor[d] == factor ? 1 : size;
+    }
+    if (value->size[d] != all)
+        return wrong(v, "is not as long as the factors of its dimension", value);
+    return value->unit[d] % minor == 0
+               ? 0
+               : wrong(v, "may be split inside of its dimension's minor factors", value);
+}
+
+/* As many dimensions as the pattern says; then those of one factor, or the compound ones. */
+static int check_side(struct verify *v, struct side side, bool compound,
+                      struct alone alone[SW_FACTORS])
 {
     const bool sizes = !sw_op_is_ring(&v->p->ops[v->at]);
-    for (uint16_t i = 0; i < count; i++) {
-        const struct sw_value *value = &v->p->values[refs[i].value];
-        const char *begin;
-        size_t length;
-        pattern = next_pattern(pattern, &begin, &length);
-        if (length == 1 && (*begin == '.' || *begin == '1'))
+    for (uint16_t i = 0; i < side.count; i++) {
+        const struct sw_value *value = &v->p->values[side.refs[i].value];
+        const char *begin = side.pattern;
+        struct sw_dims dims;
+        const char *end = sw_dims_read(begin, value->ndim, &dims);
+        side.pattern = *end == ',' ? end + 1 : begin; /* the last one repeats */
+        if (end - begin == 1 && (*begin == '.' || *begin == '1'))
             continue;
-        if (length != value->ndim)
+        if (dims.count != value->ndim)
             return wrong(v, "has another number of dimensions than its op's factors", value);
-        for (size_t d = 0; d < length && sizes; d++) {
-            struct letter *known = &of_letter[(unsigned char)begin[d] & 127];
-            if (known->value == NULL) {
-                *known = (struct letter){value, d};
+        for (uint8_t d = 0; d < dims.count && sizes; d++) {
+            const bool is_compound = dims.inner != 0 && dims.inner_of[d] != 0;
+            if (is_compound != compound)
                 continue;
-            }
-            const struct sw_value *first = known->value;
-            for (uint8_t e = 0; e < first->ndim; e++)
-                if (first->axis[e] == value->axis[d] && first->unit[e] == value->unit[d] &&
-                    value->axis[d] != SW_L_NONE && first->symbol[e] == value->symbol[d] &&
-                    first->size[e] != value->size[d])
-                    return wrong(v, "disagrees with another operand about a size", value);
-            if (splits_unlike(v, known, value, d))
-                return wrong(v, "is split along what another operand pads otherwise", value);
+            if ((compound ? check_compound(v, value, d, &dims, alone)
+                          : check_dimension(v, value, d, &alone[dims.factor[d]])) != 0)
+                return -1;
         }
     }
     return 0;
@@ -127,18 +161,24 @@ static int check_side(struct verify *v, const char *pattern, const struct sw_ref
 
 static int check_factors(struct verify *v, const struct sw_op *op)
 {
-    struct letter of_letter[128] = {{NULL, 0}};
+    struct alone alone[SW_FACTORS] = {{NULL, 0}};
     const char *factors = sw_op_factors(v->p, op);
     if (factors == NULL)
         return 0;
     /* what was added to an op by a later pass is shaped as its result */
-    const uint16_t own = sw_op_own_operands(v->p, op);
+    const struct side in = {factors, op->in, sw_op_own_operands(v->p, op)};
     const char *arrow = strstr(factors, "->");
-    if (arrow == NULL || check_side(v, factors, op->in, own, of_letter) != 0)
-        return -1;
+    if (arrow == NULL)
+        return wrong(v, "has no result in its op's factors", &v->p->values[op->in[0].value]);
     const size_t results = strcspn(arrow, "|");
-    const uint16_t made = op->n_out > 1 && memchr(arrow, ',', results) == NULL ? 1 : op->n_out;
-    return check_side(v, arrow + 2, op->out, made, of_letter);
+    const struct side out = {arrow + 2, op->out,
+                             op->n_out > 1 && memchr(arrow, ',', results) == NULL ? 1 : op->n_out};
+    if (check_side(v, in, false, alone) != 0 || check_side(v, out, false, alone) != 0)
+        return -1;
+    return memchr(factors, '(', (size_t)(arrow - factors) + results) != NULL &&
+                   (check_side(v, in, true, alone) != 0 || check_side(v, out, true, alone) != 0)
+               ? -1
+               : 0;
 }
 
 /* An unreduced sum may only be added to, moved by what reduces it, or waited for. */

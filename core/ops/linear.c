@@ -141,12 +141,12 @@ const struct sw_op_info sw_row_bias_grad = {.name = "bias_grad",
                                             .cost = sw_cost_memory,
                                             .workspace = sw_workspace_bias_grad};
 const struct sw_op_info sw_row_swiglu = {.name = "swiglu",
-                                         .factors = "bsf,bsf->bsf",
+                                         .factors = ".,.->.",
                                          .cost_class = SW_CLASS_MEMORY,
                                          .gradient_kind = SW_OP_SWIGLU_GRAD,
                                          .vjp = vjp_swiglu,
                                          .cost = sw_cost_memory};
 const struct sw_op_info sw_row_swiglu_grad = {.name = "swiglu_grad",
-                                              .factors = "bsf,bsf,bsf->bsf,bsf",
+                                              .factors = ".,.,.->.,.",
                                               .cost_class = SW_CLASS_MEMORY,
                                               .cost = sw_cost_memory};

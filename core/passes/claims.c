@@ -4,63 +4,38 @@
 
 #include <string.h>
 
-enum { LETTERS = 32 };
-
-/* An op's factors with '.' spelled out. A factor is its letter's number (factor_of); SCALAR is a
- * scalar's only dimension. */
-enum { SCALAR = 0 };
+/* An op's factors, with the axes that split them. */
 struct factors {
-    struct dims *in, *out;
-    struct sw_axes claim[LETTERS]; /* of those decided */
-    uint32_t decided;              /* one bit for each factor */
+    struct sw_dims *in, *out;
+    struct sw_axes claim[SW_FACTORS]; /* of those decided */
+    uint32_t decided;                 /* one bit for each factor */
     sw_axis_set claimed;
 };
 
-static uint8_t factor_of(char letter)
-{
-    return letter == '1' ? SCALAR : (uint8_t)(letter - 'a' + 1);
-}
-
-static void add_factor(struct dims *dims, uint8_t factor)
-{
-    dims->factor[dims->count++] = factor;
-    dims->set |= 1u << factor;
-}
-
 /* The operands' patterns of one side; returns where they end. */
-static const char *parse_side(const char *at, struct dims *dims, uint16_t count,
-                              uint8_t elementwise)
+static const char *parse_side(struct sw_partition *part, const char *at, struct factors *f,
+                              struct sw_dims *dims, const struct sw_ref *refs, uint16_t count)
 {
+    const char *end = at;
     for (uint16_t i = 0; i < count; i++) {
-        const char *start = at;
-        dims[i].count = 0;
-        dims[i].set = 0;
-        for (; *at != '\0' && *at != ',' && *at != '-' && *at != '|'; at++) {
-            if (*at != '.')
-                add_factor(&dims[i], factor_of(*at));
-            for (uint8_t d = 0; *at == '.' && d < elementwise; d++)
-                add_factor(&dims[i], (uint8_t)(factor_of('w') + d));
-        }
-        if (*at == ',')
-            at++;
-        else if (i + 1 < count) /* the last pattern repeats: grad_norm's scalars */
-            at = start;
+        end = sw_dims_read(at, sw_partition_value(part, refs[i].value)->ndim, &dims[i]);
+        f->decided |= dims[i].inner;     /* whole: only the major factor of a dimension is split */
+        at = *end == ',' ? end + 1 : at; /* the last pattern repeats: grad_norm's scalars */
     }
-    while (*at != '\0' && *at != '-' && *at != '|')
-        at++;
-    return at;
+    return end + strcspn(end, "-|");
 }
 
-static void parse_factors(struct sw_partition *part, const struct sw_op *op, struct factors *f)
+static void parse_factors(struct sw_partition *part, const struct sw_op *logical,
+                          const struct sw_op *op, struct factors *f)
 {
-    const uint8_t elementwise = sw_partition_value(part, op->in[0].value)->ndim;
     f->in = part->dims;
     f->out = part->dims + op->n_in;
-    const char *arrow = parse_side(sw_op_factors(part->logical, op), f->in, op->n_in, elementwise);
-    parse_side(*arrow == '-' ? arrow + 2 : arrow, f->out, op->n_out, elementwise);
     memset(f->claim, 0, sizeof f->claim);
-    f->decided = 1u << SCALAR;
+    f->decided = 1u << SW_FACTOR_SCALAR;
     f->claimed = 0;
+    const char *arrow =
+        parse_side(part, sw_op_factors(part->logical, logical), f, f->in, op->in, op->n_in);
+    parse_side(part, *arrow == '-' ? arrow + 2 : arrow, f, f->out, op->out, op->n_out);
 }
 
 static struct sw_axes common_prefix(struct sw_axes a, struct sw_axes b)
@@ -146,7 +121,7 @@ static void claim_pair(struct sw_partition *part, struct sw_op *op, struct facto
     const struct sw_op_info *info = sw_op_info(op->kind);
     if (info->pair == NULL)
         return;
-    const uint8_t first = factor_of(info->pair[0]), second = factor_of(info->pair[1]);
+    const uint8_t first = sw_factor_of(info->pair[0]), second = sw_factor_of(info->pair[1]);
     if (info->pairing == SW_PAIR_RING)
         claim_ring(part, op, f, in, first, second);
     else if (info->pairing == SW_PAIR_NESTED)
@@ -163,17 +138,21 @@ static void leave_padded_whole(struct sw_partition *part, const struct sw_op *op
 {
     if (!part->pads)
         return;
-    int64_t length[LETTERS] = {0};
+    int64_t length[SW_FACTORS] = {0};
     uint32_t padded = 0, differ = 0; /* one bit for each factor */
     for (uint16_t i = 0; i < op->n_in + op->n_out; i++) {
         const bool given = i < op->n_in;
         const struct sw_value *value =
             sw_partition_value(part, given ? in[i].value : op->out[i - op->n_in].value);
-        const struct dims *dims = given ? &f->in[i] : &f->out[i - op->n_in];
+        const struct sw_dims *dims = given ? &f->in[i] : &f->out[i - op->n_in];
         for (uint8_t d = 0; d < dims->count; d++) {
             const uint32_t bit = 1u << dims->factor[d];
             int64_t *known = &length[dims->factor[d]];
             padded |= value->padded[d] != value->size[d] ? bit : 0;
+            if (dims->inner != 0 && dims->inner_of[d] != 0) { /* its length is several factors' */
+                f->decided |= value->padded[d] != value->size[d] ? bit : 0;
+                continue;
+            }
             differ |= *known != 0 && *known != value->padded[d] ? bit : 0;
             *known = value->padded[d];
         }
@@ -187,7 +166,7 @@ static void decide_claims(struct sw_partition *part, struct sw_op *op, struct fa
     const char *whole = sw_op_info(op->kind)->whole;
     uint32_t in_every_result = UINT32_MAX;
     for (; whole != NULL && *whole != '\0'; whole++)
-        f->decided |= 1u << factor_of(*whole);
+        f->decided |= 1u << sw_factor_of(*whole);
     leave_padded_whole(part, op, f, in);
     claim_pair(part, op, f, in);
     for (uint16_t i = 0; i < op->n_out; i++)
@@ -205,7 +184,7 @@ static void decide_claims(struct sw_partition *part, struct sw_op *op, struct fa
                       sw_partition_value(part, op->out[i].value)->declared.spec.dim[d]);
 }
 
-static struct sw_sharding claimed_sharding(const struct factors *f, const struct dims *dims)
+static struct sw_sharding claimed_sharding(const struct factors *f, const struct sw_dims *dims)
 {
     struct sw_sharding sharding;
     memset(&sharding, 0, sizeof sharding);
@@ -234,10 +213,10 @@ static void claim_all(struct sw_partition *part, const struct sw_op *logical, st
                       struct sw_sharding *wanted, struct sw_sharding *results)
 {
     struct factors f;
-    parse_factors(part, logical, &f);
+    parse_factors(part, logical, op, &f);
     decide_claims(part, op, &f, op->in);
     for (uint16_t i = 0; i < op->n_in; i++) {
-        const bool scalar = f.in[i].count > 0 && f.in[i].factor[0] == SCALAR;
+        const bool scalar = f.in[i].count > 0 && f.in[i].factor[0] == SW_FACTOR_SCALAR;
         wanted[i] = scalar ? sw_partition_value(part, op->in[i].value)->sharding
                            : claimed_sharding(&f, &f.in[i]);
     }

@@ -285,7 +285,7 @@ static int make_room(struct sw_partition *part, const struct sw_op *op)
     const int32_t wanted = op->n_in + op->n_out;
     if (wanted <= part->dims_capacity)
         return 0;
-    struct dims *dims = realloc(part->dims, (size_t)wanted * 2 * sizeof *dims);
+    struct sw_dims *dims = realloc(part->dims, (size_t)wanted * 2 * sizeof *dims);
     part->dims = dims != NULL ? dims : part->dims;
     struct sw_ref *into = realloc(part->into, (size_t)wanted * 2 * sizeof *into);
     part->into = into != NULL ? into : part->into;

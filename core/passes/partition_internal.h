@@ -35,13 +35,6 @@ struct decision {
     struct sw_axes axes;                       /* of a ring */
 };
 
-/* One operand's factors, one for each dimension. */
-struct dims {
-    uint8_t count;
-    uint8_t factor[SW_MAX_DIMS];
-    uint32_t set; /* one bit for each */
-};
-
 struct sw_partition {
     const struct sw_program *logical;
     struct sw_builder b;
@@ -55,7 +48,8 @@ struct sw_partition {
     bool *gradient_placed; /* [logical values]: its sharding is settled by its first contribution */
     struct memo *memo;     /* [memo_capacity] */
     int32_t memo_count, memo_capacity;
-    struct dims *dims;   /* [dims_capacity]: of the op at hand, its operands and then its results */
+    struct sw_dims
+        *dims;           /* [dims_capacity]: of the op at hand, its operands and then its results */
     struct sw_ref *into; /* [dims_capacity]: where the op at hand is to write */
     struct sw_sharding *results; /* [dims_capacity]: as they fall out */
     struct sw_sharding *wanted;  /* [dims_capacity]: of the op's operands */
