@@ -59,7 +59,7 @@ double sw_cost_kernel_grid_seconds(const struct sw_program *p, const struct sw_o
     if (measures_attention(cluster) ||
         (chip->prefill_attention == NULL && chip->decode_attention == NULL))
         return -1;
-    if (op->kind != SW_OP_ATTENTION || sw_attention_keys(op) == SW_KEYS_SEQUENCE)
+    if (op->kind != SW_OP_ATTENTION || op->as.attention.keys == SW_KEYS_SEQUENCE)
         return -1;
     const struct sw_value *q = &p->values[op->in[0].value], *keys = &p->values[op->in[1].value];
     const double head_dim = op->as.attention.head_dim, sequences = (double)q->local[0],

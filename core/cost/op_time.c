@@ -114,7 +114,7 @@ enum sw_attention_phase sw_cost_attention_phase(const struct sw_program *p, cons
                                                 double met, struct sw_product *size)
 {
     const struct sw_value *q = &p->values[op->in[0].value], *keys = &p->values[op->in[1].value];
-    const bool cached = sw_attention_keys(op) != SW_KEYS_SEQUENCE;
+    const bool cached = op->as.attention.keys != SW_KEYS_SEQUENCE;
     const double heads = (double)(q->local[2] / op->as.attention.head_dim);
     /* of a ring's blocks the whole sequence: as much of it lies above the diagonal */
     *size = (struct sw_product){.m = cached ? (double)q->local[1] : heads * (double)q->local[0],

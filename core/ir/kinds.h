@@ -23,17 +23,24 @@ struct sw_rope_attributes {
     struct sw_rope rope;
     int32_t head_dim;
     bool inverse; /* rotate back: the VJP */
+    bool slots;   /* positions are those of slots (serving.h); else one list for all sequences */
 };
 struct sw_copies_attributes { /* replicate_heads(_grad) */
     int32_t head_dim, copies;
 };
+/* Keys of attention(_grad): a sequence, whose parts travel along the ring if it is split; this
+ * rank's part of a cache; a whole cache. */
+enum sw_attention_keys { SW_KEYS_SEQUENCE, SW_KEYS_CACHE_PART, SW_KEYS_CACHE };
 struct sw_attention_attributes { /* attention(_grad) */
     double scale;                /* of scores: 1/sqrt(head_dim) */
     int32_t head_dim;
     int32_t group; /* query heads per kv head */
-    /* where the keys are a sequence: its storage order (sequence.h) */
+    int32_t keys;  /* enum sw_attention_keys */
+    /* where they are a sequence: its storage order (sequence.h), and operands besides */
     int32_t sequence_shards;
-    int32_t sequence_layout; /* enum sw_sequence_layout; -1: the keys are a cache */
+    int32_t sequence_layout; /* enum sw_sequence_layout; -1: of a cache */
+    bool positions;          /* of queries and keys; without, they are those of the storage order */
+    bool segments;           /* of queries and keys: those of different ones do not meet */
     bool bf16_hops;          /* what travels along a ring is bf16 (workspace.h) */
     int32_t inner_ring; /* ranks of a ring that is made of such rings (workspace.h); 0: it is not */
     /* where they are a cache (serving.h) */

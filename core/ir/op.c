@@ -103,9 +103,15 @@ uint16_t sw_op_own_operands(const struct sw_program *p, const struct sw_op *op)
 
 const char *sw_op_factors(const struct sw_program *p, const struct sw_op *op)
 {
-    const char *first = sw_op_rows[op->kind]->factors, *form = first;
+    const struct sw_op_info *info = sw_op_rows[op->kind];
+    const char *first = info->factors, *form = first;
     if (first == NULL || strchr(first, '|') == NULL)
         return first;
+    if (info->form != NULL) {
+        for (int32_t before = info->form(p, op); before > 0; before--)
+            form = strchr(form, '|') + 1;
+        return form;
+    }
     const uint16_t given = sw_op_own_operands(p, op);
     while (form != NULL) {
         bool fits = true;
@@ -138,11 +144,14 @@ bool sw_op_reads(const struct sw_program *p, const struct sw_op *op, enum sw_rol
     return false;
 }
 
-enum sw_attention_keys sw_attention_keys(const struct sw_op *op)
+int32_t sw_attention_operand(const struct sw_op *op, enum sw_attention_pair pair)
 {
-    if (op->kind != SW_OP_ATTENTION || op->n_in <= SW_ATTENTION_SLOTS)
-        return SW_KEYS_SEQUENCE;
-    return op->n_out > 1 ? SW_KEYS_CACHE_PART : SW_KEYS_CACHE;
+    const struct sw_attention_attributes *as = &op->as.attention;
+    const int32_t first = op->kind == SW_OP_ATTENTION_GRAD ? 6 : 3; /* q, k, v (, o, lse, do) */
+    if (as->keys != SW_KEYS_SEQUENCE ||
+        !(pair == SW_ATTENTION_POSITIONS ? as->positions : as->segments))
+        return -1;
+    return first + (pair == SW_ATTENTION_SEGMENTS && as->positions ? 2 : 0);
 }
 
 /* ---- Costs ---- */
@@ -191,7 +200,7 @@ int64_t sw_attribute_int(const struct sw_op *op, const struct sw_attribute *attr
     const char *at = (const char *)&op->as + attribute->offset;
     switch ((enum sw_attribute_type)attribute->type) {
     case SW_ATTRIBUTE_INT:
-    case SW_ATTRIBUTE_LAYOUT:
+    case SW_ATTRIBUTE_WORD:
         return *(const int32_t *)(const void *)at;
     case SW_ATTRIBUTE_LONG:
         return *(const int64_t *)(const void *)at;

@@ -49,11 +49,11 @@ enum sw_pairing {
 /* One described field of the attributes. */
 enum sw_attribute_type {
     SW_ATTRIBUTE_END,
-    SW_ATTRIBUTE_INT,   /* int32_t */
-    SW_ATTRIBUTE_LONG,  /* int64_t */
-    SW_ATTRIBUTE_REAL,  /* double */
-    SW_ATTRIBUTE_FLAG,  /* bool, printed by its name */
-    SW_ATTRIBUTE_LAYOUT /* int32_t, enum sw_sequence_layout, printed by its word; -1: none */
+    SW_ATTRIBUTE_INT,  /* int32_t */
+    SW_ATTRIBUTE_LONG, /* int64_t */
+    SW_ATTRIBUTE_REAL, /* double */
+    SW_ATTRIBUTE_FLAG, /* bool, printed by its name */
+    SW_ATTRIBUTE_WORD  /* int32_t, printed by its word; -1: none */
 };
 enum sw_attribute_print {
     SW_PRINT_ALWAYS,
@@ -68,7 +68,9 @@ struct sw_attribute {
     bool may_be_zero; /* with a symbol: 0 is a size like others, not an op of another form */
     bool costs;       /* ops that differ in it cost differently */
     bool newer;       /* no part of a digest where it is zero: older plans keep theirs */
+    bool asks;        /* an op with it runs on devices alone that name it (device.h) */
     uint16_t offset;  /* in union sw_attributes */
+    const struct sw_word *words; /* SW_ATTRIBUTE_WORD */
 };
 
 struct sw_op_info {
@@ -80,9 +82,10 @@ struct sw_op_info {
      * `([i, j])->([ij])`). '.' is one letter over as many dimensions as the operand has beside
      * those listed: "x.e,xef->x.f", or ".,.->." of an elementwise op. The last pattern of a side
      * repeats. Where operands may be of several forms, these stand one behind the other with '|'
-     * between them, each with patterns for all of its operands and results: sw_op_factors finds the
-     * one that fits. */
+     * between them, each with patterns for all of its operands and results. */
     const char *factors;
+    /* Index of the op's form, told from attributes and types. NULL: the first that fits. */
+    int32_t (*form)(const struct sw_program *program, const struct sw_op *op);
     const char *whole; /* letters that are never split */
     const char *pair;  /* two letters that are split together, as `pairing` says, or NULL */
     enum sw_pairing pairing;
@@ -180,17 +183,20 @@ const char *sw_dims_read(const char *pattern, uint8_t ndim, struct sw_dims *out)
 /* The factors of its form, up to '|' or the end. */
 const char *sw_op_factors(const struct sw_program *program, const struct sw_op *op);
 
-/* What the keys of attention(_grad) are, as its operands and results say. */
-enum sw_attention_keys { SW_KEYS_SEQUENCE, SW_KEYS_CACHE_PART, SW_KEYS_CACHE };
-enum { SW_ATTENTION_SLOTS = 3 }; /* its operand with the slots of a cache; a sequence has none */
-enum sw_attention_keys sw_attention_keys(const struct sw_op *op);
+/* Operands of attention over a cache: slots, which have the positions of queries and keys, and the
+ * scales of keys and values in int8. */
+enum { SW_ATTENTION_SLOTS = 3, SW_ATTENTION_SCALES = 4 };
+/* Pairs of operands of attention(_grad) of a sequence, the queries' one first. */
+enum sw_attention_pair { SW_ATTENTION_POSITIONS, SW_ATTENTION_SEGMENTS };
+/* Index of the first of a pair; -1: the op has none. */
+int32_t sw_attention_operand(const struct sw_op *op, enum sw_attention_pair pair);
 
 /* attention(_grad) of a sequence, whose keys travel along the ring */
 static inline bool sw_op_is_ring(const struct sw_op *op)
 {
     const struct sw_op_info *info = sw_op_rows[op->kind];
     return info->pair != NULL && info->pairing == SW_PAIR_RING &&
-           sw_attention_keys(op) == SW_KEYS_SEQUENCE;
+           op->as.attention.keys == SW_KEYS_SEQUENCE;
 }
 
 /* Whether a ring's last hop brings results back to their owner: some have what travels. */

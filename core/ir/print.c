@@ -52,9 +52,9 @@ static void print_attribute(FILE *out, const struct sw_op *op, const struct sw_a
         fprintf(out, " %s=%g", a->name, sw_attribute_real(op, a));
     else if (a->type == SW_ATTRIBUTE_FLAG)
         fprintf(out, "%s%s", set ? " " : "", set ? a->name : "");
-    else if (a->type == SW_ATTRIBUTE_LAYOUT && sw_attribute_int(op, a) >= 0)
-        fprintf(out, " %s", sw_word(sw_words_layout, sw_attribute_int(op, a)));
-    else if (a->type == SW_ATTRIBUTE_LAYOUT)
+    else if (a->type == SW_ATTRIBUTE_WORD && sw_attribute_int(op, a) >= 0)
+        fprintf(out, " %s", sw_word(a->words, (int32_t)sw_attribute_int(op, a)));
+    else if (a->type == SW_ATTRIBUTE_WORD)
         return;
     else
         fprintf(out, " %s=%" PRId64, a->name, sw_attribute_int(op, a));

@@ -89,6 +89,15 @@ static bool splits_unlike(const struct verify *v, const struct alone *known,
             other->sharding.spec.dim[known->dim].count > 0);
 }
 
+/* True if a side has a pattern for each of so many operands. */
+static bool fits_count(const char *side, uint16_t count)
+{
+    uint16_t patterns = 1;
+    for (; *side != '\0' && *side != '-' && *side != '|'; side++)
+        patterns += *side == ',';
+    return patterns == count;
+}
+
 /* A factor is of the same size wherever it means the same axis in the same units. Heads of queries
  * and of keys are two. */
 static int check_dimension(struct verify *v, const struct sw_value *value, uint8_t d,
@@ -170,6 +179,12 @@ static int check_factors(struct verify *v, const struct sw_op *op)
     const char *arrow = strstr(factors, "->");
     if (arrow == NULL)
         return wrong(v, "has no result in its op's factors", &v->p->values[op->in[0].value]);
+    if (sw_op_info(op->kind)->form != NULL &&
+        (!fits_count(factors, in.count) || !fits_count(arrow + 2, op->n_out)))
+        return sw_fail(v->err, SW_ENVIRONMENT,
+                       "op %d, %s of '%s' has %d operands and %d results, its form '%.*s'", v->at,
+                       sw_op_info(op->kind)->name, v->region->name, in.count, op->n_out,
+                       (int)strcspn(factors, "|"), factors);
     const size_t results = strcspn(arrow, "|");
     const struct side out = {arrow + 2, op->out,
                              op->n_out > 1 && memchr(arrow, ',', results) == NULL ? 1 : op->n_out};

@@ -192,7 +192,7 @@ static int64_t cached_bytes(const struct sw_program *program, const struct sw_op
 
 int64_t sw_workspace_attention(const struct sw_program *program, const struct sw_op *op)
 {
-    switch (sw_attention_keys(op)) {
+    switch ((enum sw_attention_keys)op->as.attention.keys) {
     case SW_KEYS_SEQUENCE:
         return attention_bytes(program, op, false);
     case SW_KEYS_CACHE_PART:

@@ -114,6 +114,7 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
         .scale = 1.0 / sqrt((double)dim),
         .head_dim = m->head_dim,
         .group = (int32_t)d->sizes.of[SW_SIZE_GROUP],
+        .keys = gathers ? SW_KEYS_CACHE : SW_KEYS_CACHE_PART,
         .sequence_layout = -1,
         .chunk = (int32_t)b->options->serving.chunk,
         .parts = gathers ? (int32_t)d->sizes.of[SW_SIZE_PARTS] : 0};
@@ -228,6 +229,7 @@ int sw_build_cached(struct sw_builder *b, struct sw_error *err)
     const struct sw_dim tokens[2] = {d.batch, {SW_L_NONE, d.seq.size, 1, SW_SIZE_FIXED}};
     const struct sw_dim slots[2] = {d.batch, {SW_L_NONE, SW_SLOT_FIELDS, 1, SW_SIZE_FIXED}};
     const int32_t input = sw_decoder_input(b, "tokens", SW_I32, 2, tokens);
+    d.slots = true;
     d.positions = sw_decoder_input(b, "slots", SW_I32, 2, slots);
     sw_decoder_layers(&d, input);
     if (o->kind == SW_PROGRAM_SCORE)

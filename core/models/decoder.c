@@ -234,8 +234,8 @@ static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_par
                                       (struct sw_made){"v0", kv, n, true});
     q = build_head_norm(b, q, w[SW_W_Q_NORM], (struct sw_made){"qn", heads, n, true});
     k = build_head_norm(b, k, w[SW_W_K_NORM], (struct sw_made){"kn", kv, n, true});
-    q = sw_build_rope(b, q, d->positions, (struct sw_made){"q1", heads, n, true});
-    k = sw_build_rope(b, k, d->positions, (struct sw_made){"k1", kv, n, true});
+    q = sw_build_rope(b, q, d->positions, d->slots, (struct sw_made){"q1", heads, n, true});
+    k = sw_build_rope(b, k, d->positions, d->slots, (struct sw_made){"k1", kv, n, true});
     const int32_t o = d->attend(d, q, k, v, n);
     const int32_t a = sw_build_linear(b, true, o, w[SW_W_O], w[SW_W_O_BIAS],
                                       (struct sw_made){"a", residual, n, false});

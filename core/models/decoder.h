@@ -26,6 +26,7 @@ struct sw_decoder {
     struct sw_dim residual[3];     /* [batch, residual_seq, act_embed] */
     int32_t x;                     /* the residual stream, carried from layer to layer */
     int32_t positions;             /* of tokens, as rope takes them */
+    bool slots;                    /* they are those of slots (core/ir/serving.h) */
     /* The site's: from q, k (rotated) and v, without copies of kv heads, to what the output
      * projection takes; n instances. */
     int32_t (*attend)(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int32_t n);

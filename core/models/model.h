@@ -44,8 +44,9 @@ int32_t sw_build_value(struct sw_builder *b, enum sw_dtype dtype, uint8_t ndim,
 /* x W (transposed: x W^T), and a bias, -1: none. */
 int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_t w, int32_t bias,
                         struct sw_made made);
-/* positions: of each token, or slots. */
-int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, struct sw_made made);
+/* positions: of each token, or those that slots have. */
+int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, bool slots,
+                      struct sw_made made);
 int32_t sw_build_constrain(struct sw_builder *b, int32_t x, struct sw_made made);
 /* Copies of each kv head so that heads can be split; copies 1: x as it is, with an ordinal for the
  * copies all the same, so that ordinals are the model's. */

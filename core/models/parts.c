@@ -145,10 +145,12 @@ int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_
                            &made);
 }
 
-int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, struct sw_made made)
+int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, bool slots,
+                      struct sw_made made)
 {
     const int32_t op = sw_build_apply(b, SW_OP_ROPE, x, positions);
     b->program->ops[op].as.rope.head_dim = b->options->model.head_dim;
+    b->program->ops[op].as.rope.slots = slots;
     b->program->ops[op].as.rope.rope.theta = b->options->model.rope.theta;
     if (b->options->model.rope.scaling != SW_ROPE_PLAIN)
         b->program->ops[op].as.rope.rope = b->options->model.rope;

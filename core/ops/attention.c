@@ -5,7 +5,27 @@
 
 #include <math.h>
 
+static const struct sw_word words_keys[] = {{"sequence", SW_KEYS_SEQUENCE, NULL},
+                                            {"cache_part", SW_KEYS_CACHE_PART, NULL},
+                                            {"cache", SW_KEYS_CACHE, NULL},
+                                            {NULL, 0, NULL}};
+
 static const struct sw_attribute attention_attributes[] = {
+    {.name = "keys",
+     .type = SW_ATTRIBUTE_WORD,
+     .words = words_keys,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, attention.keys)},
+    {.name = "positions",
+     .type = SW_ATTRIBUTE_FLAG,
+     .costs = true,
+     .asks = true,
+     .offset = offsetof(union sw_attributes, attention.positions)},
+    {.name = "segments",
+     .type = SW_ATTRIBUTE_FLAG,
+     .costs = true,
+     .asks = true,
+     .offset = offsetof(union sw_attributes, attention.segments)},
     {.name = "head_dim",
      .type = SW_ATTRIBUTE_INT,
      .costs = true,
@@ -16,7 +36,8 @@ static const struct sw_attribute attention_attributes[] = {
      .costs = true,
      .offset = offsetof(union sw_attributes, attention.group)},
     {.name = "layout",
-     .type = SW_ATTRIBUTE_LAYOUT,
+     .type = SW_ATTRIBUTE_WORD,
+     .words = sw_words_layout,
      .costs = true,
      .offset = offsetof(union sw_attributes, attention.sequence_layout)},
     {.name = "sequence_shards",
@@ -83,6 +104,10 @@ static const struct sw_attribute rope_attributes[] = {
     {.name = "inverse",
      .type = SW_ATTRIBUTE_FLAG,
      .offset = offsetof(union sw_attributes, rope.inverse)},
+    {.name = "slots",
+     .type = SW_ATTRIBUTE_FLAG,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, rope.slots)},
     {.type = SW_ATTRIBUTE_END}};
 
 static const struct sw_attribute copies_attributes[] = {
@@ -117,12 +142,36 @@ double sw_rope_frequency(const struct sw_rope_attributes *a, int64_t j)
     return kept * plain + (1 - kept) * plain / rope->factor;
 }
 
-/* The forms of attention's factors in this order: a sequence; a part of a cache, and one in int8
- * with scales; a whole cache. */
+/* Of a sequence: with positions, segments or both behind; of a part of a cache; of one in int8; of
+ * a whole cache. */
+enum { FORM_PART = 4, FORM_PART_SCALED, FORM_CACHE };
 static const char attention_factors[] = "bqh,bkh,bkh->bqh,bqh"
+                                        "|bqh,bkh,bkh,q,k->bqh,bqh"
+                                        "|bqh,bkh,bkh,bq,bk->bqh,bqh"
+                                        "|bqh,bkh,bkh,q,k,bq,bk->bqh,bqh"
                                         "|bsh,bth,bth,bn->bsht,bsht"
                                         "|bsh,bth,bth,bn,bth,bth->bsht,bsht"
                                         "|bsh,buh,buh,bn->bsh";
+static const char attention_grad_factors[] = "bqh,bkh,bkh,bqh,bqh,bqh->bqh,bkh,bkh"
+                                             "|bqh,bkh,bkh,bqh,bqh,bqh,q,k->bqh,bkh,bkh"
+                                             "|bqh,bkh,bkh,bqh,bqh,bqh,bq,bk->bqh,bkh,bkh"
+                                             "|bqh,bkh,bkh,bqh,bqh,bqh,q,k,bq,bk->bqh,bkh,bkh";
+
+static int32_t form_of_attention(const struct sw_program *p, const struct sw_op *op)
+{
+    const struct sw_attention_attributes *as = &op->as.attention;
+    if (as->keys == SW_KEYS_SEQUENCE)
+        return as->positions + 2 * as->segments;
+    if (as->keys == SW_KEYS_CACHE)
+        return FORM_CACHE;
+    return sw_has_scales(p->values[op->in[1].value].dtype) ? FORM_PART_SCALED : FORM_PART;
+}
+
+static int32_t form_of_rope(const struct sw_program *p, const struct sw_op *op)
+{
+    (void)p;
+    return op->as.rope.slots;
+}
 
 /* Query-key pairs that the busiest rank scores, per sequence and head. Causal: half of the square
  * of a rank's own block, then, for every hop, half a block (zigzag) or at worst a whole one
@@ -214,20 +263,25 @@ static int64_t communication_attention(const struct sw_program *p, const struct 
                              : blocks.travel_bytes * (blocks.ranks - 1) + blocks.sum_bytes * sums;
 }
 
+/* Behind o, lse and do what stands behind q, k and v. */
 static int vjp_attention(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
 {
     (void)err;
+    enum { MOST = 10 };
     const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
-    struct sw_ref in[5];
+    struct sw_ref in[MOST];
+    int32_t n = 0;
     for (int32_t i = 0; i < 3; i++)
-        in[i] = sw_autodiff_use(a, op->in[i]);
+        in[n++] = sw_autodiff_use(a, op->in[i]);
     for (int32_t i = 0; i < 2; i++)
-        in[3 + i] = sw_autodiff_use(a, op->out[i]);
+        in[n++] = sw_autodiff_use(a, op->out[i]);
+    in[n++] = dy;
+    for (uint16_t i = 3; i < op->n_in && n < MOST; i++)
+        in[n++] = sw_autodiff_use(a, op->in[i]);
     const int32_t g = sw_autodiff_op(a, SW_OP_ATTENTION_GRAD);
     sw_autodiff_get(a, g)->as = op->as;
-    for (int32_t i = 0; i < 5; i++)
+    for (int32_t i = 0; i < n; i++)
         sw_autodiff_in(a, g, in[i]);
-    sw_autodiff_in(a, g, dy);
     for (int32_t i = 0; i < 3; i++)
         sw_autodiff_out(a, g, op->in[i]);
     return 0;
@@ -255,6 +309,7 @@ static int vjp_replicate_heads(struct sw_autodiff *a, const struct sw_op *op, st
 
 const struct sw_op_info sw_row_rope = {.name = "rope",
                                        .factors = "bsh,s->bsh|bsh,bn->bsh",
+                                       .form = form_of_rope,
                                        .attributes = rope_attributes,
                                        .cost_class = SW_CLASS_MEMORY,
                                        .vjp = vjp_rope,
@@ -277,6 +332,7 @@ const struct sw_op_info sw_row_replicate_heads_grad = {.name = "replicate_heads_
                                                        .cost = sw_cost_memory};
 const struct sw_op_info sw_row_attention = {.name = "attention",
                                             .factors = attention_factors,
+                                            .form = form_of_attention,
                                             .pair = "qk",
                                             .pairing = SW_PAIR_RING,
                                             .whole = "u",
@@ -289,7 +345,8 @@ const struct sw_op_info sw_row_attention = {.name = "attention",
                                             .communication = communication_attention,
                                             .workspace = sw_workspace_attention};
 const struct sw_op_info sw_row_attention_grad = {.name = "attention_grad",
-                                                 .factors = "bqh,bkh,bkh,bqh,bqh,bqh->bqh,bkh,bkh",
+                                                 .factors = attention_grad_factors,
+                                                 .form = form_of_attention,
                                                  .pair = "qk",
                                                  .pairing = SW_PAIR_RING,
                                                  .attributes = attention_attributes,

@@ -14,6 +14,11 @@ static const struct sw_attribute append_attributes[] = {
      .offset = offsetof(union sw_attributes, append.chunk)},
     {.type = SW_ATTRIBUTE_END}};
 
+static int32_t form_of_append(const struct sw_program *p, const struct sw_op *op)
+{
+    return sw_has_scales(p->values[op->in[0].value].dtype);
+}
+
 /* What is appended is read and written, in int8 a byte of each element and a scale of each head;
  * the rest of the cache is not touched. */
 static struct sw_op_cost cost_append(const struct sw_program *p, const struct sw_op *op)
@@ -64,6 +69,7 @@ static int64_t workspace_sample(const struct sw_program *p, const struct sw_op *
 
 const struct sw_op_info sw_row_cache_append = {.name = "cache_append",
                                                .factors = "btg,bsg,bn->btg|btg,bsg,bn,btg->btg,btg",
+                                               .form = form_of_append,
                                                .pair = "ts",
                                                .pairing = SW_PAIR_CO_SPLIT,
                                                .attributes = append_attributes,

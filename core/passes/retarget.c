@@ -247,7 +247,7 @@ static void set_layout(struct sw_op *op, enum sw_sequence_layout layout)
 {
     for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
          a != NULL && a->type != SW_ATTRIBUTE_END; a++)
-        if (a->type == SW_ATTRIBUTE_LAYOUT && sw_attribute_int(op, a) >= 0)
+        if (a->words == sw_words_layout && sw_attribute_int(op, a) >= 0)
             *(int32_t *)(void *)((char *)&op->as + a->offset) = (int32_t)layout;
 }
 

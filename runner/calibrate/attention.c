@@ -126,6 +126,7 @@ static int run_cached(struct timing *t, const struct sw_product *s, double *seco
                                sw_grid_tensor(&m->results, SW_F32, 4, stats)};
     struct sw_op op = {
         .kind = SW_OP_ATTENTION, .n_in = 4, .n_out = 2, .as.attention = attributes_of(dim)};
+    op.as.attention.keys = SW_KEYS_CACHE_PART;
     op.as.attention.sequence_layout = -1;
     op.as.attention.chunk = (int32_t)count;
     const struct sw_step step = {.step = 1};

@@ -84,6 +84,8 @@ struct sw_recording;
 struct sw_device_vtable {
     const char *name;    /* "cpu", "cuda" */
     bool in_host_memory; /* what it allocates may be read and written as any memory */
+    const char *takes;   /* attributes that ask for a device with them (op.h): names with spaces
+                            around each; NULL: none */
     /* Fresh memory, zeroed; NULL when there is none. */
     void *(*allocate)(struct sw_device *device, size_t bytes);
     void (*release)(struct sw_device *device, void *memory);

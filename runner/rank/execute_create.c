@@ -83,6 +83,20 @@ static void prepare(struct sw_executor *x)
     }
 }
 
+/* An attribute of the op that the device does not take; NULL: it runs the op as it is. */
+static const char *not_taken(const struct sw_device *device, const struct sw_op *op)
+{
+    char name[32];
+    for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
+         a != NULL && a->type != SW_ATTRIBUTE_END; a++) {
+        snprintf(name, sizeof name, " %s ", a->name);
+        if (a->asks && sw_attribute_int(op, a) != 0 &&
+            (device->vtable->takes == NULL || strstr(device->vtable->takes, name) == NULL))
+            return a->name;
+    }
+    return NULL;
+}
+
 /* Whether the device runs every op of the program, and room for what is known of each. */
 static int prepare_program(struct sw_executor *x, const struct sw_program *p, struct sw_error *err)
 {
@@ -95,6 +109,12 @@ static int prepare_program(struct sw_executor *x, const struct sw_program *p, st
             return sw_fail(
                 err, SW_ENVIRONMENT, "device %s cannot run the program '%s': it has no %s",
                 x->device->vtable->name, sw_program_kind_name(p->kind), sw_op_info(kind)->name);
+        const char *lacks = not_taken(x->device, &p->ops[i]);
+        if (lacks != NULL)
+            return sw_fail(err, SW_ENVIRONMENT,
+                           "device %s cannot run the program '%s': its %s has no '%s'",
+                           x->device->vtable->name, sw_program_kind_name(p->kind),
+                           sw_op_info(kind)->name, lacks);
     }
     x->now->program = p;
     x->now->prepared = calloc((size_t)p->op_count + 1, sizeof *x->now->prepared);

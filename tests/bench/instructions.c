@@ -92,6 +92,7 @@ static const float sampling[SW_SAMPLING_SETTINGS] = {0.75f, 40, 0.9f, 0.02f, 1.2
             .scale = 0.125,                                                                        \
             .head_dim = DIM,                                                                       \
             .group = HEADS / KV,                                                                   \
+            .keys = SW_KEYS_CACHE_PART,                                                            \
             .sequence_layout = -1,                                                                 \
             .chunk = 64                                                                            \
         }                                                                                          \

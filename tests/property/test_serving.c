@@ -930,6 +930,44 @@ static void expect_refused_without(const struct sw_program_set *set, const struc
     device->vtable->destroy(device);
 }
 
+/* What no kernel reads yet is refused where programs are taken, never passed over. */
+static void operands_that_a_device_lacks_are_refused(void **state)
+{
+    (void)state;
+    const struct sw_mesh mesh = sw_mesh_make(1, 1, 1, 1);
+    const struct sw_program_options options = make_options(mesh, &variants[0], SW_F32);
+    struct sw_program_set *set = NULL;
+    struct sw_error err = {0};
+    if (sw_program_set_compile(&options, &set, &err) != 0)
+        fail_msg("%s", err.message);
+    for (int kind = 0; kind < 4; kind++) {
+        struct sw_program *p = set->program[SW_PROGRAM_TRAIN];
+        struct sw_comm *comm = NULL;
+        struct sw_executor *executor = NULL;
+        struct sw_device *device = sw_cpu_device_create(1, &err);
+        int32_t op = 0;
+        while (p->ops[op].kind != (kind < 2 ? SW_OP_ATTENTION : SW_OP_ATTENTION_GRAD))
+            op++;
+        bool *flag =
+            kind % 2 ? &p->ops[op].as.attention.segments : &p->ops[op].as.attention.positions;
+        *flag = true;
+        err = (struct sw_error){0};
+        assert_non_null(device);
+        assert_int_equal(sw_comm_threads_create(&mesh, &comm, &err), 0);
+        assert_int_equal(sw_executor_create(set, device, comm, NULL, &executor, &err), -1);
+        assert_int_equal(err.status, SW_ENVIRONMENT);
+        char message[128];
+        snprintf(message, sizeof message,
+                 "device cpu cannot run the program 'train': its %s has no '%s'",
+                 kind < 2 ? "attention" : "attention_grad", kind % 2 ? "segments" : "positions");
+        assert_string_equal(err.message, message);
+        *flag = false;
+        comm->vtable->destroy(comm);
+        device->vtable->destroy(device);
+    }
+    sw_program_set_free(set);
+}
+
 /* What an earlier call was fed is not there any more. */
 static void every_call_is_fed_all_inputs(void **state)
 {
@@ -1018,6 +1056,7 @@ int main(void)
         cmocka_unit_test(what_goes_round_is_fewer_bytes),
         cmocka_unit_test(a_gpu_has_room_for_its_attention),
         cmocka_unit_test(prefill_is_evaluate_to_the_bit),
+        cmocka_unit_test(operands_that_a_device_lacks_are_refused),
         cmocka_unit_test(every_call_is_fed_all_inputs),
         cmocka_unit_test(what_cannot_be_served_is_said),
     };

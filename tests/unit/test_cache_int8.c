@@ -20,6 +20,7 @@ enum { B = 3, S = 13, DIM = 10, HEADS = 6, KV = 2, PLACES = 48, CHUNK = 24 };
 static const struct sw_op attend_op = {.as.attention = {.scale = 0.31,
                                                         .head_dim = DIM,
                                                         .group = HEADS / KV,
+                                                        .keys = SW_KEYS_CACHE_PART,
                                                         .sequence_layout = -1,
                                                         .chunk = CHUNK}},
                           append_op = {.as.append = {.head_dim = DIM, .chunk = CHUNK}};

@@ -45,6 +45,7 @@ static struct both describe(const struct attention_case *c)
                                                          .head_dim = (int32_t)c->dim,
                                                          .group = (int32_t)c->group,
                                                          .chunk = (int32_t)c->chunk,
+                                                         .keys = SW_KEYS_CACHE_PART,
                                                          .sequence_layout = -1};
     add_in(&b, c->q, 3, q, 2);
     for (int i = 0; i < 2; i++) {

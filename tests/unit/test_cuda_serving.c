@@ -33,6 +33,7 @@ static void test_rope_slots(void **unused)
         int32_t slots[4][SW_SLOT_FIELDS];
         any_slots(batch, x[1], 5000, slots);
         struct both b = begin(SW_OP_ROPE, any_skew());
+        b.op.as.rope.slots = true;
         b.op.as.rope.head_dim = (int32_t)dim;
         b.op.as.rope.rope = (struct sw_rope){.theta = 10000};
         add_in(&b, dtype, 3, x, 1)->start[1] = between(0, 5);

@@ -409,11 +409,13 @@ static struct example serving_example(int kind, enum sw_dtype t, int64_t seq)
         e.op.as.attention = (struct sw_attention_attributes){.scale = 1 / sqrt((double)DIM),
                                                              .head_dim = DIM,
                                                              .group = HEADS / KV,
+                                                             .keys = SW_KEYS_CACHE_PART,
                                                              .sequence_layout = -1,
                                                              .chunk = 24};
     switch (kind) {
     case FORM_ROPE_SLOTS:
         memset(&e.op.as, 0, sizeof e.op.as);
+        e.op.as.rope.slots = true;
         e.op.as.rope.head_dim = DIM;
         e.op.as.rope.rope.theta = 10000;
         add_in(&e, filled(tensor(t, 3, B, seq, HEADS * DIM), 1, 1));
@@ -435,6 +437,7 @@ static struct example serving_example(int kind, enum sw_dtype t, int64_t seq)
         add_out(&e, with_last(tensor(wide(t), 3, B, seq, HEADS * 2), 1));
         break;
     case FORM_WHOLE: /* of a cache in three parts */
+        e.op.as.attention.keys = SW_KEYS_CACHE;
         e.op.as.attention.parts = 3;
         add_in(&e, filled(tensor(t, 3, B, seq, HEADS * DIM), 1, 1));
         add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 2, 1));
@@ -770,6 +773,7 @@ static void rows_of_a_text_attend_as_alone(void **state)
         e.op.as.attention = (struct sw_attention_attributes){.scale = 1 / sqrt((double)DIM),
                                                              .head_dim = DIM,
                                                              .group = HEADS / KV,
+                                                             .keys = SW_KEYS_CACHE_PART,
                                                              .sequence_layout = -1,
                                                              .chunk = 1};
         add_in(&e, filled(tensor(dtypes[t], 3, ROWS, 1, HEADS * DIM), 1, 1));

@@ -9,6 +9,8 @@
 
 #include "core/ir/op.h"
 #include "core/ir/serving.h"
+#include "core/passes/passes.h"
+#include "core/programs/compile.h"
 #include "core/programs/program_set.h"
 #include "tests/support/recompute.h"
 #include "tests/support/small_model.h"
@@ -224,6 +226,141 @@ static void broken_programs_are_found(void **state)
     p->values[loss].sharding.partial = 0;
     op->out[0].value = kept.value; /* nobody makes what it made */
     expect(p, "is read and was not written");
+    sw_program_free(p);
+}
+
+/* ---- Operands of attention that no model has yet ---- */
+
+static int32_t input_of(struct sw_builder *b, const char *name, uint8_t ndim,
+                        const struct sw_dim *dims)
+{
+    const int32_t value = sw_builder_value(b, name, SW_ROLE_INPUT, SW_I32, ndim, dims, 1);
+    sw_builder_port(b, &b->program->inputs, name, value);
+    return value;
+}
+
+/* Gives every attention of a logical program these pairs of operands. */
+static void add_pairs(struct sw_builder *b, bool positions, bool segments)
+{
+    struct sw_program *p = b->program;
+    const struct sw_dim batch = {SW_L_BATCH, p->micro_batch, 1, SW_SIZE_BATCH};
+    const struct sw_dim queries[2] = {batch, {SW_L_ATTN_SEQ, p->sequence_length, 1, SW_SIZE_FIXED}};
+    const struct sw_dim keys[2] = {batch, {SW_L_KEY_SEQ, p->sequence_length, 1, SW_SIZE_FIXED}};
+    const int32_t of[4] = {positions ? input_of(b, "q positions", 1, &queries[1]) : -1,
+                           positions ? input_of(b, "k positions", 1, &keys[1]) : -1,
+                           segments ? input_of(b, "q segments", 2, queries) : -1,
+                           segments ? input_of(b, "k segments", 2, keys) : -1};
+    for (int32_t i = 0; i < p->op_count; i++) {
+        if (p->ops[i].kind != SW_OP_ATTENTION)
+            continue;
+        p->ops[i].as.attention.positions = positions;
+        p->ops[i].as.attention.segments = segments;
+        for (int k = 0; k < 4; k++)
+            if (of[k] >= 0)
+                sw_builder_in(b, i, (struct sw_ref){of[k], SW_INDEX_FIXED, 0});
+    }
+}
+
+/* The op's pair is there, named so, and nothing else is behind it. */
+static void expect_pairs(const struct sw_program *p, enum sw_op_kind kind, bool positions,
+                         bool segments)
+{
+    const struct sw_op *op = &p->ops[find(p, kind)];
+    const int32_t own = kind == SW_OP_ATTENTION ? 3 : 6;
+    const int32_t first = sw_attention_operand(op, SW_ATTENTION_POSITIONS),
+                  second = sw_attention_operand(op, SW_ATTENTION_SEGMENTS);
+    assert_int_equal(first, positions ? own : -1);
+    assert_int_equal(second, segments ? own + 2 * positions : -1);
+    assert_int_equal(op->n_in, own + 2 * positions + 2 * segments);
+    for (int k = 0; k < 2; k++) {
+        const char *const names[2][2] = {{"q positions", "k positions"},
+                                         {"q segments", "k segments"}};
+        if (positions)
+            assert_string_equal(p->values[op->in[first + k].value].name, names[0][k]);
+        if (segments)
+            assert_string_equal(p->values[op->in[second + k].value].name, names[1][k]);
+    }
+}
+
+static char *text_of(const struct sw_program *p)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    sw_program_print(out, p, SW_CARRIER_HOST);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+/* Through all passes, on a mesh. */
+static uint64_t lower_with_pairs(const struct sw_program_options *o, bool positions, bool segments)
+{
+    struct sw_error err = {0};
+    struct sw_program *p = compile(o, SW_LOGICAL), *lowered = NULL;
+    struct sw_builder b = {.program = p, .options = o, .region = -1};
+    add_pairs(&b, positions, segments);
+    assert_false(b.failed);
+    if (sw_program_verify(p, &err) != 0 || sw_differentiate(&b, &err) != 0)
+        fail_msg("%s", err.message);
+    p->stage = SW_DIFFERENTIATED;
+    sw_program_retarget_logical(p, o);
+    if (sw_program_verify(p, &err) != 0 || sw_partition(p, &lowered, &err) != 0 ||
+        sw_program_number_names(lowered, &err) != 0 || sw_program_verify(lowered, &err) != 0 ||
+        sw_schedule(lowered, &err) != 0 || sw_program_verify(lowered, &err) != 0 ||
+        sw_layout(lowered, NULL, &err) != 0 || sw_program_verify(lowered, &err) != 0)
+        fail_msg("%s", err.message);
+    expect_pairs(lowered, SW_OP_ATTENTION, positions, segments);
+    expect_pairs(lowered, SW_OP_ATTENTION_GRAD, positions, segments);
+    char *text = text_of(lowered);
+    assert_true((strstr(text, ") sequence segments head_dim") != NULL) == (segments && !positions));
+    assert_true((strstr(text, " positions segments head_dim") != NULL) == (segments && positions));
+    free(text);
+    const uint64_t digest = sw_program_digest(lowered);
+    struct sw_op *op = &lowered->ops[find(lowered, SW_OP_ATTENTION_GRAD)];
+    op->n_in--; /* without its last operand */
+    expect(lowered, positions || segments ? "attention_grad of 'layer backward' has"
+                                          : "has 5 operands and 3 results, its form");
+    op->n_in++;
+    op->as.attention.segments = !segments;
+    expect(lowered, "results, its form 'bqh,bkh,bkh,bqh,bqh,bqh");
+    sw_program_free(lowered);
+    sw_program_free(p);
+    return digest;
+}
+
+static void attention_takes_positions_and_segments(void **state)
+{
+    (void)state;
+    for (int variant = 0; variant < 18; variant++) {
+        struct sw_program_options o =
+            model(variant / 3 % 2 ? sw_mesh_make(1, 2, 2, 2) : sw_mesh_make(2, 1, 1, 4));
+        uint64_t digests[4];
+        sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
+        o.recompute = sw_test_recompute((uint32_t)(variant / 6), &o.model, o.model.layers);
+        if (sw_program_admits(&o, NULL, NULL) != SW_FITS)
+            fail_msg("variant %d is not admitted", variant);
+        for (int i = 0; i < 4; i++)
+            digests[i] = lower_with_pairs(&o, i & 1, i >> 1);
+        for (int i = 0; i < 4; i++)
+            for (int j = 0; j < i; j++)
+                assert_true(digests[i] != digests[j]);
+    }
+}
+
+/* Over a cache slots say positions: no form of it has segments. */
+static void attention_over_a_cache_has_no_segments(void **state)
+{
+    (void)state;
+    struct sw_program_options training = model(sw_mesh_make(1, 2, 2, 2)), o;
+    const struct sw_serving want = {.max_batch = 4, .max_tokens = 64, .chunk = 16};
+    assert_int_equal(sw_serving_options(&training, &want, SW_PROGRAM_PREFILL, &o, NULL), 0);
+    struct sw_program *p = compile(&o, SW_LAID_OUT);
+    struct sw_op *op = &p->ops[find(p, SW_OP_ATTENTION)];
+    assert_int_equal(op->as.attention.keys, SW_KEYS_CACHE_PART);
+    assert_int_equal(sw_attention_operand(op, SW_ATTENTION_SEGMENTS), -1);
+    op->as.attention.keys = SW_KEYS_SEQUENCE; /* slots are no sequence's */
+    expect(p, "has 4 operands and 2 results, its form 'bqh,bkh,bkh->bqh,bqh'");
     sw_program_free(p);
 }
 
@@ -464,6 +601,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_leaves_a_whole_program),
         cmocka_unit_test(broken_programs_are_found),
+        cmocka_unit_test(attention_takes_positions_and_segments),
+        cmocka_unit_test(attention_over_a_cache_has_no_segments),
         cmocka_unit_test(a_parameter_written_without_its_copy_is_found),
         cmocka_unit_test(padding_that_is_split_is_found),
         cmocka_unit_test(the_gradient_norm_is_over_all_parameters),

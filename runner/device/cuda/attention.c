@@ -463,7 +463,7 @@ int sw_cuda_run_attention(struct sw_device *device, const struct sw_call *call,
 {
     struct ring r;
     struct assembly assembly;
-    if (sw_attention_keys(call->op) != SW_KEYS_SEQUENCE)
+    if (call->op->as.attention.keys != SW_KEYS_SEQUENCE)
         return sw_cuda_attend_cached(device, call, err);
     if (describe(device, call, false, &r, err) != 0)
         return -1;

@@ -447,7 +447,7 @@ __global__ static void rope_kernel(view x, view y, const int32_t *positions, int
 /* positions i32[s], or slots i32[b,3] */
 static cudaError_t rope_launch(const struct sw_call *call, cudaStream_t stream)
 {
-    const bool of_slots = call->in[1].ndim == 2;
+    const bool of_slots = call->op->as.rope.slots;
     const struct sw_tensor *x = &call->in[0], *y = &call->out[0];
     const int dim = call->op->as.rope.head_dim;
     struct frequencies frequency;

@@ -34,11 +34,11 @@ static int check_integers(const struct sw_call *call, const struct sw_tensor *t,
                                         name_of(call), sw_dtype_name(t->dtype));
 }
 
-/* Integers, and of each head its scale. */
+/* Integers, and of each head its scale; NULL: it has none. */
 static int check_scaled(const struct sw_call *call, const struct sw_tensor *cache,
                         const struct sw_tensor *scales, int32_t head_dim, struct sw_error *err)
 {
-    if (cache->dtype != SW_I8 || scales->dtype != SW_F32 ||
+    if (cache->dtype != SW_I8 || scales == NULL || scales->dtype != SW_F32 ||
         scales->size[2] * head_dim != cache->size[2])
         return sw_fail(err, SW_ENVIRONMENT, "%s takes i8 with a scale for each head",
                        name_of(call));
@@ -48,7 +48,7 @@ static int check_scaled(const struct sw_call *call, const struct sw_tensor *cach
 int sw_cuda_run_cache_append(struct sw_device *device, const struct sw_call *call,
                              struct sw_error *err)
 {
-    const bool scaled = call->op->n_in > 3;
+    const bool scaled = call->out[0].dtype == SW_I8 || call->op->n_in > 3;
     if (check_dtype(call, &call->in[1], false, err) != 0 ||
         check_integers(call, &call->in[2], err) != 0)
         return -1;
@@ -119,14 +119,18 @@ int sw_cuda_attend_cached(struct sw_device *device, const struct sw_call *call,
                           struct sw_error *err)
 {
     const int32_t dim = call->op->as.attention.head_dim;
-    if (sw_attention_keys(call->op) == SW_KEYS_CACHE)
+    if (call->op->as.attention.keys == SW_KEYS_CACHE)
         return sw_fail(err, SW_UNMET, "the cuda device has no attention over a gathered cache");
     if (check_attention(call, err) != 0)
         return -1;
-    if (call->op->n_in > 4 ? check_scaled(call, &call->in[1], &call->in[4], dim, err) != 0 ||
-                                 check_scaled(call, &call->in[2], &call->in[5], dim, err) != 0
-                           : check_dtype(call, &call->in[1], false, err) != 0)
-        return -1;
+    for (uint16_t i = 1; i < 3; i++) {
+        const uint16_t scales = SW_ATTENTION_SCALES + i - 1;
+        if (call->in[i].dtype != SW_I8 && call->op->n_in <= SW_ATTENTION_SCALES
+                ? check_dtype(call, &call->in[i], false, err) != 0
+                : check_scaled(call, &call->in[i],
+                               scales < call->op->n_in ? &call->in[scales] : NULL, dim, err) != 0)
+            return -1;
+    }
     return attend(cuda_of(device), call, err);
 }
 

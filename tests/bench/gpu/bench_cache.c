@@ -118,6 +118,7 @@ static int prepare(struct bench *b, const struct shape *s, struct sw_error *err)
                            .as.attention = {.scale = 1 / sqrt(HEAD_DIM),
                                             .head_dim = HEAD_DIM,
                                             .group = (int32_t)s->group,
+                                            .keys = SW_KEYS_CACHE_PART,
                                             .sequence_layout = -1,
                                             .chunk = (int32_t)s->cached}};
     b->in[0] = tensor(b, SW_BF16_T, 3, q);
