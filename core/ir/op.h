@@ -67,7 +67,6 @@ struct sw_attribute {
     uint8_t symbol;   /* enum sw_size: an int that follows the mesh */
     bool may_be_zero; /* with a symbol: 0 is a size like others, not an op of another form */
     bool costs;       /* ops that differ in it cost differently */
-    bool newer;       /* no part of a digest where it is zero: older plans keep theirs */
     bool asks;        /* an op with it runs on devices alone that name it (device.h) */
     uint16_t offset;  /* in union sw_attributes */
     const struct sw_word *words; /* SW_ATTRIBUTE_WORD */

@@ -223,7 +223,9 @@ void sw_program_print(FILE *out, const struct sw_program *p, enum sw_carrier tra
     }
 }
 
-/* ---- Digest: FNV-1a 64, field by field (structs have padding) ---- */
+/* ---- Digest: FNV-1a 64, field by field (structs have padding). What is counted from a list that
+ * grows (kinds, roles, types, attributes) by its name, so that what the list gains changes no
+ * digest of a program without it; an attribute that is not set is no part of it. ---- */
 
 static void mix(uint64_t *hash, const void *data, size_t bytes)
 {
@@ -233,6 +235,12 @@ static void mix(uint64_t *hash, const void *data, size_t bytes)
 static void mix_int(uint64_t *hash, int64_t value)
 {
     mix(hash, &value, sizeof value);
+}
+
+/* With its end, which parts it from the next. */
+static void mix_name(uint64_t *hash, const char *name)
+{
+    mix(hash, name, strlen(name) + 1);
 }
 
 static void mix_axes(uint64_t *hash, struct sw_axes axes)
@@ -252,19 +260,14 @@ static void mix_refs(uint64_t *hash, const struct sw_ref *refs, uint16_t count)
     }
 }
 
-/* As it was before there were caches, so that plans keep their digests. */
-static int32_t role_number(enum sw_role role)
-{
-    return role == SW_ROLE_CACHE ? SW_ROLE_COUNT : role - (role > SW_ROLE_CACHE);
-}
-
 static void mix_value(uint64_t *hash, const struct sw_value *value)
 {
-    mix(hash, value->name, strlen(value->name));
-    mix_int(hash, role_number(value->role));
+    mix_name(hash, value->name);
+    mix_name(hash, role_name(value->role));
     mix_int(hash, value->initial);
     mix_int(hash, value->decay);
-    mix_int(hash, value->dtype);
+    mix_name(hash, sw_dtype_name(value->dtype));
+    mix_int(hash, value->ndim);
     for (uint8_t d = 0; d < value->ndim; d++) {
         mix_int(hash, value->size[d]);
         mix_int(hash, value->local[d]);
@@ -272,31 +275,42 @@ static void mix_value(uint64_t *hash, const struct sw_value *value)
     }
     mix_int(hash, value->sharding.partial);
     mix_int(hash, value->stack);
-    if (value->first_layer > 0)
-        mix_int(hash, value->first_layer);
+    mix_int(hash, value->first_layer);
     mix_int(hash, value->alias);
     mix_int(hash, value->slots);
     mix_int(hash, value->slot_bytes);
-    if (value->tiled)
-        mix_int(hash, value->tiled);
+    mix_int(hash, value->tiled);
     mix_int(hash, value->offset);
+}
+
+/* Its name, then its word or value; nothing where that is zero. */
+static void mix_attribute(uint64_t *hash, const struct sw_op *op, const struct sw_attribute *a)
+{
+    const bool is_real = a->type == SW_ATTRIBUTE_REAL;
+    const double real = is_real ? sw_attribute_real(op, a) : 0;
+    const int64_t integer = is_real ? 0 : sw_attribute_int(op, a);
+    if (integer == 0 && real == 0)
+        return;
+    const char *word = a->type == SW_ATTRIBUTE_WORD ? sw_word(a->words, (int32_t)integer) : NULL;
+    mix_name(hash, a->name);
+    if (is_real)
+        mix(hash, &real, sizeof real);
+    else if (word != NULL)
+        mix_name(hash, word);
+    else
+        mix_int(hash, integer);
 }
 
 static void mix_op(uint64_t *hash, const struct sw_op *op)
 {
-    mix_int(hash, op->kind);
+    mix_name(hash, sw_op_info(op->kind)->name);
     mix_refs(hash, op->in, op->n_in);
     mix_refs(hash, op->out, op->n_out);
     mix_int(hash, op->ahead);
     mix_int(hash, op->last_micro_step);
     for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
-         a != NULL && a->type != SW_ATTRIBUTE_END; a++) {
-        const double real = a->type == SW_ATTRIBUTE_REAL ? sw_attribute_real(op, a) : 0;
-        if (a->newer && sw_attribute_int(op, a) == 0)
-            continue;
-        mix_int(hash, sw_attribute_int(op, a));
-        mix(hash, &real, sizeof real);
-    }
+         a != NULL && a->type != SW_ATTRIBUTE_END; a++)
+        mix_attribute(hash, op, a);
     mix_axes(hash, op->axes);
     mix_int(hash, op->workspace_bytes);
     mix_int(hash, op->workspace_offset);
@@ -311,8 +325,7 @@ uint64_t sw_program_digest(const struct sw_program *p)
     }
     mix_int(&hash, p->accumulation_steps);
     mix_int(&hash, p->micro_batch);
-    if (p->padding_sequences > 0)
-        mix_int(&hash, p->padding_sequences);
+    mix_int(&hash, p->padding_sequences);
     mix_int(&hash, p->sequence_length);
     mix_int(&hash, p->layers);
     mix_int(&hash, p->sequence_layout);
@@ -327,8 +340,7 @@ uint64_t sw_program_digest(const struct sw_program *p)
     for (int32_t r = 0; r < p->region_count; r++) {
         mix_int(&hash, p->regions[r].phase);
         mix_int(&hash, p->regions[r].repeat);
-        if (p->regions[r].first_layer > 0)
-            mix_int(&hash, p->regions[r].first_layer);
+        mix_int(&hash, p->regions[r].first_layer);
         mix_int(&hash, p->regions[r].reverse);
         mix_int(&hash, p->regions[r].carry);
         mix_int(&hash, p->regions[r].op_count);

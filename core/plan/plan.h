@@ -80,5 +80,8 @@ struct sw_plan {
 int sw_plan_read(const char *path, const struct sw_launchers *launchers, struct sw_plan *out,
                  struct sw_error *err);
 void sw_plan_free(struct sw_plan *plan);
+/* Says that a program of the plan has another digest than the one made of it here. Returns -1. */
+int sw_plan_refuse_program(const struct sw_plan *plan, enum sw_program_kind kind,
+                           struct sw_error *err);
 
 #endif

@@ -174,6 +174,17 @@ out:
     return status;
 }
 
+int sw_plan_refuse_program(const struct sw_plan *plan, enum sw_program_kind kind,
+                           struct sw_error *err)
+{
+    const struct sw_place place = plan->program_place[kind];
+    return sw_fail_at(err, SW_BAD_INPUT, place.file != NULL ? place : plan->decision_place,
+                      "this version makes another '%s' program of the plan than the version that "
+                      "wrote it, or numbers it otherwise; write it again with 'plan emit': its "
+                      "checkpoints can be resumed",
+                      sw_program_kind_name(kind));
+}
+
 void sw_plan_free(struct sw_plan *plan)
 {
     if (plan == NULL)

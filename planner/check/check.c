@@ -223,10 +223,7 @@ static int check_plan(const struct sw_options *options, const char *path)
                 other = (enum sw_program_kind)k;
     }
     if (other != SW_PROGRAM_KINDS) {
-        sw_fail_at(&err, SW_BAD_INPUT, plan.program_place[other],
-                   "this version of plan compiles a different '%s' program from it; write it again "
-                   "with 'plan emit'",
-                   sw_program_kind_name(other));
+        (void)sw_plan_refuse_program(&plan, other, &err);
         status = fail(options, path, &err);
         goto out;
     }

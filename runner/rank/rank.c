@@ -46,11 +46,7 @@ static int check_digests(struct sw_rank *rank)
     const enum sw_program_kind other = sw_program_set_differs(rank->programs, planned);
     if (!told || other == SW_PROGRAM_KINDS)
         return 0;
-    return sw_fail_at(
-        &rank->err, SW_BAD_INPUT, plan_place(rank),
-        "this runner compiles a different '%s' program from the plan than the plan tool that wrote "
-        "it; emit the plan again with the plan tool of the same version",
-        sw_program_kind_name(other));
+    return sw_plan_refuse_program(rank->plan, other, &rank->err);
 }
 
 /* Of a run that says nothing of serving no more texts than there are. */

@@ -655,7 +655,7 @@ PYTHON
 }
 for program in train:19 evaluate:20 save:21; do
     signed "$scratch/a b/quickstart.plan.yaml" "s/^  ${program%:*}: .*/  ${program%:*}: '0123456789abcdef'/"
-    expect 2 "$scratch/signed.yaml:${program#*:}:3: error: this version of plan compiles a different '${program%:*}' program from it; write it again with 'plan emit'" \
+    expect 2 "$scratch/signed.yaml:${program#*:}:3: error: this version makes another '${program%:*}' program of the plan than the version that wrote it, or numbers it otherwise; write it again with 'plan emit': its checkpoints can be resumed" \
         check "$scratch/signed.yaml"
 done
 signed "$scratch/a b/quickstart.plan.yaml" "/^  train: /d; /^  evaluate: /d; /^  save: /d; s/^programs:/program: '0123456789abcdef'/"

@@ -12,6 +12,7 @@
 #include "tests/support/small_model.h"
 #include "core/programs/program_set.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,6 +213,44 @@ static void test_cost_of_compiling_is_that_of_one_layer(void **state)
     sw_program_free(many);
 }
 
+static void add_digests(FILE *out, const char *name, const struct sw_program_options *o,
+                        const struct sw_serving *serving)
+{
+    struct sw_program_set *set = NULL;
+    struct sw_error err = {0};
+    uint64_t digests[SW_PROGRAM_KINDS];
+    const uint32_t kinds = 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE;
+    if ((serving == NULL ? sw_program_set_compile(o, &set, &err)
+                         : sw_program_set_compile_serving(o, serving, kinds, &set, &err)) != 0)
+        fail_msg("%s", err.message);
+    sw_program_set_digests(set, digests);
+    for (int k = 0; k < SW_PROGRAM_KINDS; k++)
+        if (set->program[k] != NULL)
+            fprintf(out, "%s %s %016" PRIx64 "\n", name, sw_program_kind_name(k), digests[k]);
+    sw_program_set_free(set);
+}
+
+/* A plan that was written stays good: a kind of op, a role, a type or an attribute that is added
+ * changes no program without it. Whoever changes these digests refuses all plans there are. */
+static void test_digests_last(void **state)
+{
+    (void)state;
+    struct sw_program_options o = small_model(sw_mesh_make(1, 2, 2, 2));
+    const struct sw_serving serving = {
+        .max_batch = 4, .max_tokens = 64, .chunk = 16, .cache = SW_I8};
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    add_digests(out, "ring", &o, NULL);
+    add_digests(out, "cache", &o, &serving);
+    o.compute = SW_BF16_T;
+    sw_rules_default(&o.rules, SW_ATTENTION_ULYSSES);
+    add_digests(out, "ulysses", &o, NULL);
+    assert_int_equal(fclose(out), 0);
+    compare("digests", text);
+}
+
 static void test_digest(void **state)
 {
     (void)state;
@@ -369,6 +408,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_forward_only_keeps_two_residuals),
         cmocka_unit_test(test_cost_of_compiling_is_that_of_one_layer),
         cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_digests_last),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_logits_once),
         cmocka_unit_test(test_gradients_added_by_makers),
