@@ -377,7 +377,7 @@ double sw_cost_angles(const struct sw_program *p, const struct sw_op *op)
     if (op->kind != SW_OP_ROPE)
         return 0;
     const struct sw_value *x = &p->values[op->in[0].value];
-    const bool of_slots = p->values[op->in[1].value].ndim == 2;
+    const bool of_slots = op->as.rope.slots;
     return (double)((of_slots ? x->local[0] : 1) * x->local[1] * (op->as.rope.head_dim / 2));
 }
 
