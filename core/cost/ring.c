@@ -20,6 +20,19 @@ static double across(const struct hops *h, double bytes)
     return bytes > 0 ? sw_links_across_seconds(h->cluster, &h->all, h->inside.ranks, bytes) : 0;
 }
 
+/* Steps that send as much, one by one: a sum is rounded as of different steps. */
+static void add_steps(struct sw_ring_time *out, int32_t steps, double sent, double block)
+{
+    const double taken = sent > block ? sent : block;
+    double seconds = out->seconds, messages = out->messages;
+    for (int32_t i = 0; i < steps; i++) {
+        seconds += taken;
+        messages += sent;
+    }
+    out->seconds = seconds;
+    out->messages = messages;
+}
+
 void sw_ring_time(const struct sw_cluster_config *cluster, const struct sw_span *span, bool inside,
                   const struct sw_ring_blocks *blocks, double compute, struct sw_ring_time *out)
 {
@@ -32,18 +45,22 @@ void sw_ring_time(const struct sw_cluster_config *cluster, const struct sw_span 
     const double pass = within(&h, keys), piece = across(&h, keys / inner);
     const double sum_pass = within(&h, sums), sum_piece = across(&h, sums / inner);
     const double block = compute / blocks->ranks;
-    double seconds = 0, messages = 0, before = 0; /* of sums of the step before */
-    for (int32_t round = 0; round < rings; round++)
-        for (int32_t at = 0; at < inner; at++) {
-            const double sent =
-                before + (at < inner - 1 ? pass : 0) + (round < rings - 1 ? piece : 0);
-            seconds += sent > block ? sent : block;
-            messages += sent;
-            before = sum_pass + (round > 0 ? sum_piece : 0);
+    double before = 0; /* of sums of the step before */
+    *out = (struct sw_ring_time){0};
+    for (int32_t round = 0; round < rings; round++) {
+        const double late = sum_pass + (round > 0 ? sum_piece : 0),
+                     next = round < rings - 1 ? piece : 0;
+        if (inner > 1) {
+            add_steps(out, 1, before + pass + next, block);
+            add_steps(out, inner - 2, late + pass + next, block);
+            before = late;
         }
+        add_steps(out, 1, before + next, block);
+        before = late;
+    }
     const double home = before + across(&h, sums);
-    out->seconds = seconds + home;
-    out->messages = messages + home;
+    out->seconds += home;
+    out->messages += home;
 }
 
 void sw_ring_time_of(const struct sw_cluster_config *cluster, const struct sw_program *program,

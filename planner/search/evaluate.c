@@ -12,7 +12,7 @@
 /* Programs by structure, one cache for each thread: compiling takes ten times as long as resizing.
  * Meshes come sorted by structure, so that a few programs are enough. They share a search's memory
  * with the meshes and some logical programs: of few meshes more are kept. */
-enum { PROGRAM_BYTES = 150000, MEMORY_BYTES = 19000000, FEWEST_PROGRAMS = 64 };
+enum { PROGRAM_BYTES = 150000, MEMORY_BYTES = 40000000, FEWEST_PROGRAMS = 64 };
 
 struct sw_cached_program {
     struct sw_program_key key;

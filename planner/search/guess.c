@@ -368,6 +368,21 @@ static void find_orders(struct sw_orders *o, const struct sw_cluster_config *clu
         o->of[set].count = 0;
 }
 
+/* The place in the list of the span of order k, which becomes the last where it is new. */
+static int32_t list_span(const struct sw_orders *o, int32_t k, struct sw_axes axes,
+                         struct sw_placements *p)
+{
+    struct sw_span *last = &p->span[p->count];
+    int32_t i = 0;
+    memset(last, 0, sizeof *last);
+    sw_links_span(o->cluster, &o->mesh[k], axes, last);
+    p->inner[p->count] = sw_links_inner_ring(o->cluster, &o->mesh[k], axes);
+    while (p->inner[i] != p->inner[p->count] || memcmp(&p->span[i], last, sizeof *last) != 0)
+        i++;
+    p->count += i == p->count;
+    return i;
+}
+
 /* How the groups over these axes lie on the links in each order. */
 static const struct sw_placements *find_placements(struct sw_orders *o, struct sw_axes axes)
 {
@@ -377,17 +392,11 @@ static const struct sw_placements *find_placements(struct sw_orders *o, struct s
     if (p->count > 0)
         return p;
     for (int32_t k = 0; k < o->count; k++) {
-        const uint16_t now = sw_links_placement(&o->mesh[k], set);
-        int32_t at = 0;
-        while (at < p->count && placement[at] != now)
-            at++;
-        p->at[k] = (uint8_t)at;
-        if (at < p->count)
-            continue;
-        placement[at] = now;
-        p->inner[at] = sw_links_inner_ring(o->cluster, &o->mesh[k], axes);
-        sw_links_span(o->cluster, &o->mesh[k], axes, &p->span[at]);
-        p->count++;
+        int32_t known = 0;
+        placement[k] = sw_links_placement(&o->mesh[k], set);
+        while (placement[known] != placement[k])
+            known++;
+        p->at[k] = known < k ? p->at[known] : (uint8_t)list_span(o, k, axes, p);
     }
     return p;
 }
