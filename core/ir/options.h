@@ -57,6 +57,7 @@ enum sw_reject {
     SW_REJECT_INTERMEDIATE,
     SW_REJECT_VOCAB,
     SW_REJECT_SEQUENCE,
+    SW_REJECT_RULES, /* the run's rules ask for what no program of this mesh can have */
     SW_REJECT_MEMORY
 };
 const char *sw_reject_name(enum sw_reject reason);

@@ -16,6 +16,7 @@ const char *sw_reject_name(enum sw_reject reason)
         [SW_REJECT_INTERMEDIATE] = "intermediate",
         [SW_REJECT_VOCAB] = "vocab",
         [SW_REJECT_SEQUENCE] = "sequence",
+        [SW_REJECT_RULES] = "rules",
         [SW_REJECT_MEMORY] = "memory",
     };
     return names[reason];

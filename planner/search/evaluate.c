@@ -209,11 +209,27 @@ int sw_searcher_program(struct sw_searcher *s, const struct sw_program_options *
     out->reason = sw_program_admits(options, NULL, NULL);
     if (out->reason != SW_FITS)
         return 0;
-    struct sw_cached_program *cached = find_program(s->cache, options, err);
+    struct sw_error why = {0};
+    struct sw_cached_program *cached = find_program(s->cache, options, &why);
+    if (cached == NULL && (why.status != SW_UNMET || s->run->rule_count == 0))
+        return sw_fail_as(err, &why);
     if (cached == NULL)
-        return -1;
-    fill_sized(s, cached, out);
+        out->reason = SW_REJECT_RULES;
+    else
+        fill_sized(s, cached, out);
     return 0;
+}
+
+enum sw_reject sw_searcher_admits(struct sw_searcher *s, const struct sw_program_options *options,
+                                  char detail[256], char help[256])
+{
+    struct sw_error why = {0};
+    const enum sw_reject reason = sw_program_admits(options, detail, help);
+    if (reason != SW_FITS || find_program(s->cache, options, &why) != NULL)
+        return reason;
+    snprintf(detail, 256, "%.255s", why.message);
+    snprintf(help, 256, "let rules use each mesh axis once in a tensor, or give that axis size 1");
+    return SW_REJECT_RULES;
 }
 
 /* A decision is often asked for again at once: whether the latest is that one, byte for byte. */
@@ -303,7 +319,7 @@ int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw
         struct sw_program_options options;
         if (sw_plan_program_options(run, &sized->decision, &options, err) != 0)
             return -1;
-        sw_program_admits(&options, out->detail, out->help);
+        sw_searcher_admits(s, &options, out->detail, out->help);
         return 0;
     }
     p->mesh = sized->decision.mesh; /* the axis order may have changed since: no size follows it */
@@ -413,6 +429,8 @@ int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision
     int status = sw_searcher_size(&s, decision, &sized, err);
     if (status == 0)
         status = sw_searcher_price(&s, &sized, true, out, err);
+    if (status == 0 && out->reason == SW_REJECT_RULES)
+        status = sw_fail(err, SW_UNMET, "%s", out->detail);
     if (status == 0 && program != NULL) {
         *program = sw_program_cache_take(s.cache, sized.program);
         if (*program != NULL && sw_program_number_names(*program, err) != 0) {

@@ -110,9 +110,13 @@ struct sw_orders *sw_program_cache_orders(struct sw_program_cache *cache);
 /* Takes a program out of the cache. */
 struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
                                          const struct sw_program *program);
-/* The program of those options in out, but for the decision. Not admitted is no error. */
+/* The program of those options in out, but for the decision. Not admitted is no error, nor are the
+ * run's rules where they fit other meshes. */
 int sw_searcher_program(struct sw_searcher *s, const struct sw_program_options *options,
                         struct sw_sized *out, struct sw_error *err);
+/* sw_program_admits with the run's rules. */
+enum sw_reject sw_searcher_admits(struct sw_searcher *s, const struct sw_program_options *options,
+                                  char detail[256], char help[256]);
 /* Gives its buffers their offsets, unless they have them. */
 void sw_sized_place(struct sw_sized *sized);
 /* What has the arena and the reserved memory of an accelerator. */

@@ -76,7 +76,7 @@ static int size_kind(struct sw_searcher *s, const struct sw_program_options *tra
     if (size_passing(s, training, want, kind, SW_GATHER_QUERIES, &options, out, err) != 0)
         return -1;
     if (out->program == NULL) {
-        served->reason = sw_program_admits(&options, served->detail, served->help);
+        served->reason = sw_searcher_admits(s, &options, served->detail, served->help);
         return 0;
     }
     bytes[SW_GATHER_QUERIES] = sw_program_sent_bytes(out->program);

@@ -101,10 +101,13 @@ const char *sw_rank_why(const struct sw_run_config *run, enum sw_purpose purpose
 static int compare_rejected(const struct sw_candidate *a, const struct sw_candidate *b)
 {
     const bool memory_a = a->reason == SW_REJECT_MEMORY, memory_b = b->reason == SW_REJECT_MEMORY;
+    const bool rules_a = a->reason == SW_REJECT_RULES, rules_b = b->reason == SW_REJECT_RULES;
     if (memory_a != memory_b)
         return memory_a ? -1 : 1;
     if (memory_a && a->memory.total != b->memory.total)
         return compare_i64(a->memory.total, b->memory.total);
+    if (rules_a != rules_b)
+        return rules_a ? -1 : 1;
     return sw_rank_meshes(&a->decision.mesh, &b->decision.mesh);
 }
 

@@ -362,6 +362,13 @@ int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
                  "these rules do not go together, let each axis split a tensor once", err);
 }
 
+/* True if the rules serve none of the meshes that the model and the batch admit: a mistake. Ranked,
+ * such meshes stand first then. */
+static bool are_all_refused(const struct sw_search *search)
+{
+    return search->count > 0 && search->mesh[0].reason == SW_REJECT_RULES;
+}
+
 /* With a pool that is to be closed whatever the result. */
 static int search_meshes(const struct sw_run_config *run, const struct sw_purpose_row *row,
                          int32_t rows, struct pool *pool, struct sw_search *out,
@@ -390,6 +397,10 @@ static int search_meshes(const struct sw_run_config *run, const struct sw_purpos
     if (!wrong_product && search_all(pool, out, err) != 0)
         goto fail;
     row->rank(out, run);
+    if (are_all_refused(out)) {
+        sw_fail(err, SW_UNMET, "%s", out->mesh[0].detail);
+        goto fail;
+    }
     if (spare_rows(run, pool, rows, out, err) != 0)
         goto fail;
     return 0;

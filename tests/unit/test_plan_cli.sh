@@ -172,8 +172,11 @@ escaped=${odd//:/%3A}
 sed -e "s,\.\./,$PWD/configs/,; s/^mesh_dim: .*/mesh_dim: '1,3,'/" $runs/quickstart.yaml >"$odd"
 annotates "::error file=$escaped,line=8,col=11::mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1', or names as in 'tp:8,fsdp:-1'" "$odd"
 expect 2 "$odd:8:11: error: mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1', or names as in 'tp:8,fsdp:-1'" check "$odd"
+sed -e "s,\.\./,$PWD/configs/,; s/^mesh_dim: .*/rules: {embed: [dp, fsdp, tp, sp], mlp: [dp, fsdp, tp, sp]}/" $runs/quickstart.yaml >"$odd"
+annotates "::error file=$escaped,line=8,col=9::these rules do not go together, let each axis split a tensor once: layer, linear: resharding 'w_gate' [embed, mlp]: the given sharding uses axis fsdp twice" "$odd"
 sed -e "s,\.\./,$PWD/configs/,; s/^mesh_dim: .*/rules: {embed: [dp, tp]}/" $runs/quickstart.yaml >"$odd"
-annotates "::error file=$escaped,line=8,col=9::these rules do not go together, let each axis split a tensor once: layer, linear: resharding 'wq' [embed, heads]: the given sharding uses axis tp twice" "$odd"
+expect 0 '' search "$odd" --json --rejected
+tr '\t' ' ' <"$scratch/stdout" | grep -q '"reason": *"rules"' || complain "rules: no mesh is rejected for them alone"
 printf 'hidden_size: 4\nhiden_size: 4\n' >"$odd"
 annotates "::error file=$escaped,line=2,col=1::unknown key 'hiden_size'; did you mean 'hidden_size'?" "$odd"
 

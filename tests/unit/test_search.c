@@ -249,6 +249,43 @@ static void same_every_time(void **state)
     sw_config_free(config);
 }
 
+static void search_with_rules(const char *rules, struct sw_search *out, struct sw_error *err)
+{
+    struct sw_test_run t = sw_test_small_run();
+    t.more = rules;
+    struct sw_config *config = sw_test_read_run(&t);
+    const int status = sw_search_run(sw_config_run(config), SW_FOR_TRAIN, 1, out, err);
+    assert_int_equal(status, err->status == SW_OK ? 0 : -1);
+    sw_config_free(config);
+}
+
+/* Rules that one mesh cannot keep reject it alone; those that no mesh can are a mistake. */
+static void rules_reject_meshes(void **state)
+{
+    (void)state;
+    struct sw_search s;
+    struct sw_error err = {0};
+    int32_t refused = 0;
+    search_with_rules("rules: {heads: [dp, tp]}\n", &s, &err);
+    assert_true(s.feasible > 0);
+    for (int32_t i = 0; i < s.count; i++) {
+        const struct sw_candidate *c = &s.mesh[i];
+        const bool clashes = c->decision.mesh.size[SW_DP] > 1;
+        if (c->reason == SW_REJECT_RULES) {
+            assert_non_null(strstr(c->detail, "uses axis dp twice"));
+            assert_true(c->help[0] != '\0');
+            refused++;
+        }
+        assert_true(clashes ? c->reason != SW_FITS : c->reason != SW_REJECT_RULES);
+    }
+    assert_string_equal(sw_reject_name(SW_REJECT_RULES), "rules");
+    assert_true(refused > 0);
+    sw_search_free(&s);
+    search_with_rules("rules: {embed: [dp, fsdp, tp, sp], mlp: [dp, fsdp, tp, sp]}\n", &s, &err);
+    assert_int_equal(err.status, SW_BAD_INPUT);
+    assert_non_null(strstr(err.message, "these rules do not go together"));
+}
+
 static void says_why_not(void **state)
 {
     (void)state;
@@ -395,6 +432,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(largest_fsdp_within_the_margin),
         cmocka_unit_test(pruning_loses_nothing),
         cmocka_unit_test(same_every_time),
+        cmocka_unit_test(rules_reject_meshes),
         cmocka_unit_test(says_why_not),
         cmocka_unit_test(headroom_is_the_users),
         cmocka_unit_test(state_in_the_headroom_needs_the_same_alone),
