@@ -24,13 +24,23 @@ struct sw_rope {
     int64_t scaling; /* enum sw_rope_scaling */
 };
 
-enum sw_family { SW_FAMILY_LLAMA, SW_FAMILY_MISTRAL, SW_FAMILY_QWEN2, SW_FAMILY_QWEN3 };
+enum sw_family {
+    SW_FAMILY_LLAMA,
+    SW_FAMILY_MISTRAL,
+    SW_FAMILY_QWEN2,
+    SW_FAMILY_QWEN3,
+    SW_FAMILY_OLMO2,
+    SW_FAMILY_GRANITE
+};
 
 struct sw_model {
     int64_t vocab_size, hidden_size, intermediate_size;
     int64_t max_position_embeddings;
     int64_t sliding_window; /* tokens that attention looks back over; 0: all */
     double rms_norm_eps, initializer_range;
+    /* Granite's, of the embedding, of attention's scores (else 1/sqrt(head_dim)), of what a block
+     * adds to the residual stream, and the logits' divisor; 0: none */
+    double embedding_multiplier, attention_multiplier, residual_multiplier, logits_scaling;
     struct sw_rope rope;
     int32_t layers, heads,
         kv_heads;               /* num_hidden_layers, num_attention_heads, num_key_value_heads */
@@ -39,9 +49,10 @@ struct sw_model {
     bool tied;                  /* tie_word_embeddings */
     bool qkv_bias, output_bias; /* of the attention's projections */
     bool mlp_bias;
-    bool qk_norm;      /* RMSNorm of each head of q and k, before the rotation (Qwen3) */
-    uint8_t unused[2]; /* zero */
+    bool qk_norm;       /* RMSNorm of each head of q and k, before the rotation (Qwen3) */
+    bool qk_norm_whole; /* RMSNorm of all heads of q together, and of k (OLMo 2) */
+    bool post_norm;     /* norms behind attention and MLP instead of before them (OLMo 2) */
 };
-_Static_assert(sizeof(struct sw_model) == 16 * 8, "no padding: models are compared as bytes");
+_Static_assert(sizeof(struct sw_model) == 20 * 8, "no padding: models are compared as bytes");
 
 #endif

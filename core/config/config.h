@@ -41,7 +41,8 @@ enum sw_family_key {
     SW_READS_ATTENTION_BIAS = 1, /* of q, k, v and of the output */
     SW_READS_MLP_BIAS = 2,
     SW_READS_WINDOW = 4,
-    SW_READS_WINDOW_SWITCH = 8 /* use_sliding_window, max_window_layers, layer_types */
+    SW_READS_WINDOW_SWITCH = 8, /* use_sliding_window, max_window_layers, layer_types */
+    SW_READS_MULTIPLIERS = 16   /* of embeddings, attention, residuals; the divisor of logits */
 };
 bool sw_family_reads(uint8_t family, enum sw_family_key key);
 

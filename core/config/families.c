@@ -8,24 +8,26 @@
 #include <strings.h>
 
 /* clang-format off */
-/*      family   architecture          model_type  qkv_bias  qk_norm  reads */
-#define FAMILIES(ROW)                                                                                              \
-    ROW(LLAMA,   "LlamaForCausalLM",   "llama",    false,    false,   SW_READS_ATTENTION_BIAS | SW_READS_MLP_BIAS) \
-    ROW(MISTRAL, "MistralForCausalLM", "mistral",  false,    false,   SW_READS_WINDOW)                             \
-    ROW(QWEN2,   "Qwen2ForCausalLM",   "qwen2",    true,     false,   SW_READS_WINDOW | SW_READS_WINDOW_SWITCH)    \
-    ROW(QWEN3,   "Qwen3ForCausalLM",   "qwen3",    false,    true,    SW_READS_ATTENTION_BIAS | SW_READS_WINDOW | SW_READS_WINDOW_SWITCH)
+/*      family   architecture          model_type  has always                reads */
+#define FAMILIES(ROW)                                                                                                  \
+    ROW(LLAMA,   "LlamaForCausalLM",   "llama",    0,                        SW_READS_ATTENTION_BIAS | SW_READS_MLP_BIAS) \
+    ROW(MISTRAL, "MistralForCausalLM", "mistral",  0,                        SW_READS_WINDOW)                          \
+    ROW(QWEN2,   "Qwen2ForCausalLM",   "qwen2",    QKV_BIAS,                 SW_READS_WINDOW | SW_READS_WINDOW_SWITCH) \
+    ROW(QWEN3,   "Qwen3ForCausalLM",   "qwen3",    HEAD_NORMS,               SW_READS_ATTENTION_BIAS | SW_READS_WINDOW | SW_READS_WINDOW_SWITCH) \
+    ROW(OLMO2,   "Olmo2ForCausalLM",   "olmo2",    WHOLE_NORMS | POST_NORMS, SW_READS_ATTENTION_BIAS)                  \
+    ROW(GRANITE, "GraniteForCausalLM", "granite",  0,                        SW_READS_ATTENTION_BIAS | SW_READS_MLP_BIAS | SW_READS_MULTIPLIERS)
 /* clang-format on */
+enum { QKV_BIAS = 1, HEAD_NORMS = 2, WHOLE_NORMS = 4, POST_NORMS = 8 };
 
-#define ARCHITECTURE(family, architecture, type, bias, norm, reads)                                \
+#define ARCHITECTURE(family, architecture, type, always, reads)                                    \
     [SW_FAMILY_##family] = (architecture),
-#define MODEL_TYPE(family, architecture, type, bias, norm, reads) [SW_FAMILY_##family] = (type),
-#define ROW(family, architecture, type, bias, norm, keys)                                          \
-    [SW_FAMILY_##family] = {.qkv_bias = (bias), .qk_norm = (norm), .reads = (keys)},
+#define MODEL_TYPE(family, architecture, type, always, reads) [SW_FAMILY_##family] = (type),
+#define ROW(family, architecture, type, always, keys) [SW_FAMILY_##family] = {(always), (keys)},
 const char *const sw_family_architectures[] = {FAMILIES(ARCHITECTURE) NULL};
 const char *const sw_family_model_types[] = {FAMILIES(MODEL_TYPE) NULL};
 static const struct family {
-    bool qkv_bias, qk_norm; /* always */
-    int reads;              /* SW_READS_... */
+    int has;   /* QKV_BIAS ... */
+    int reads; /* SW_READS_... */
 } families[] = {FAMILIES(ROW)};
 
 bool sw_family_reads(uint8_t family, enum sw_family_key key)
@@ -46,7 +48,9 @@ static const struct needed {
     {ONLY(QWEN2) | ONLY(QWEN3), "num_key_value_heads", "32", "as many as num_attention_heads"},
     {ONLY(QWEN3), "head_dim", "128", NULL},
     {ONLY(MISTRAL), "sliding_window", "4096", "none"},
-    {ONLY(MISTRAL) | ONLY(QWEN2) | ONLY(QWEN3), "rms_norm_eps", "1.0e-6", NULL},
+    {ONLY(MISTRAL) | ONLY(QWEN2) | ONLY(QWEN3) | ONLY(GRANITE), "rms_norm_eps", "1.0e-6", NULL},
+    {ONLY(OLMO2), "rms_norm_eps", "1.0e-5", NULL},
+    {ONLY(GRANITE), "attention_multiplier", "1.0", NULL},
 };
 
 #define EXPERTS "a mixture of experts"
@@ -86,7 +90,6 @@ static const struct refusal {
     {"Glm4", "glm4", "norms after each block, and " PARTIAL},
     {"Glm4Moe", "glm4_moe", EXPERTS},
     {"GptOss", "gpt_oss", EXPERTS " and attention sinks"},
-    {"Granite", "granite", "multipliers on embeddings, attention, residuals and logits"},
     {"GraniteMoe", "granitemoe", EXPERTS},
     {"InternLM2", "internlm2", FUSED},
     {"Jamba", "jamba", "state-space layers and " EXPERTS},
@@ -104,8 +107,7 @@ static const struct refusal {
     {"Nemotron", "nemotron", "LayerNorm, squared ReLU, and " PARTIAL},
     {"OPT", "opt", "learned positions, LayerNorm and ReLU"},
     {"Olmo", "olmo", "LayerNorm without weights"},
-    {"Olmo2", "olmo2", "norms after each block instead of before it"},
-    {"Olmo3", "olmo3", "norms after each block instead of before it"},
+    {"Olmo3", "olmo3", "layers with a window and layers without"},
     {"Olmoe", "olmoe", EXPERTS},
     {"Phi", "phi", "LayerNorm, GELU, and " PARTIAL},
     {"Phi3", "phi3", FUSED " and positions scaled by longrope"},
@@ -133,7 +135,6 @@ static const struct other_key {
     {"alibi", "false", "ALiBi positions"},
     {"attention_chunk_size", NULL, "attention in chunks"},
     {"attention_dropout", "0.0", "dropout"},
-    {"attention_multiplier", NULL, "a multiplier on attention"},
     {"attn_logit_softcapping", NULL, "soft caps on attention"},
     {"attn_pdrop", "0.0", "dropout"},
     {"auto_map", NULL, NULL},
@@ -152,7 +153,6 @@ static const struct other_key {
     {"dual_chunk_attention_config", NULL, NULL}, /* sw_model_plain_tokens */
     {"early_stopping", NULL, NULL},
     {"embd_pdrop", "0.0", "dropout"},
-    {"embedding_multiplier", "1.0", "a multiplier on embeddings"},
     {"encoder_no_repeat_ngram_size", NULL, NULL},
     {"eos_token_id", NULL, NULL},
     {"exponential_decay_length_penalty", NULL, NULL},
@@ -171,7 +171,6 @@ static const struct other_key {
     {"label2id", NULL, NULL},
     {"length_penalty", NULL, NULL},
     {"logit_scale", "1.0", "a multiplier on logits"},
-    {"logits_scaling", "1.0", "a divisor of logits"},
     {"max_length", NULL, NULL},
     {"max_sequence_length", NULL, NULL},
     {"min_length", NULL, NULL},
@@ -207,7 +206,6 @@ static const struct other_key {
     {"remove_invalid_values", NULL, NULL},
     {"repetition_penalty", NULL, NULL},
     {"resid_pdrop", "0.0", "dropout"},
-    {"residual_multiplier", "1.0", "a multiplier on residuals"},
     {"return_dict", NULL, NULL},
     {"return_dict_in_generate", NULL, NULL},
     {"rope_interleaved", "false", "rotary positions in interleaved pairs"},
@@ -618,11 +616,33 @@ static bool apply_window(struct sw_config *c, const struct section *s, struct sw
     return good;
 }
 
+/* A multiplier of 1 is none; but of attention's scores, where none is 1/sqrt(head_dim). */
+static bool apply_multipliers(struct sw_config *c, const struct section *s, struct sw_model *m,
+                              bool reads)
+{
+    const struct {
+        const char *key;
+        double *value;
+    } keys[] = {{"embedding_multiplier", &m->embedding_multiplier},
+                {"residual_multiplier", &m->residual_multiplier},
+                {"logits_scaling", &m->logits_scaling},
+                {"attention_multiplier", &m->attention_multiplier}};
+    bool good = true;
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        if (keys[i].value != &m->attention_multiplier && *keys[i].value == 1)
+            *keys[i].value = 0;
+        if (!reads && *keys[i].value != 0)
+            good = not_read(c, s, keys[i].key, m->family);
+    }
+    return good;
+}
+
 static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_model_config *m)
 {
     if (!sw_section_good(s, "num_hidden_layers", "rope_scaling", "rope_parameters",
                          "attention_bias", "mlp_bias", "sliding_window", "use_sliding_window",
-                         "max_window_layers", "layer_types", NULL))
+                         "max_window_layers", "layer_types", "embedding_multiplier",
+                         "attention_multiplier", "residual_multiplier", "logits_scaling", NULL))
         return false;
     const struct family *family = &families[m->shape.family];
     bool good = true;
@@ -632,8 +652,12 @@ static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_m
         good = not_read(c, s, "mlp_bias", m->shape.family);
     if (!apply_window(c, s, m, family->reads))
         good = false;
-    m->shape.qkv_bias = family->qkv_bias || m->shape.output_bias;
-    m->shape.qk_norm = family->qk_norm;
+    if (!apply_multipliers(c, s, &m->shape, (family->reads & SW_READS_MULTIPLIERS) != 0))
+        good = false;
+    m->shape.qkv_bias = (family->has & QKV_BIAS) != 0 || m->shape.output_bias;
+    m->shape.qk_norm = (family->has & HEAD_NORMS) != 0;
+    m->shape.qk_norm_whole = (family->has & WHOLE_NORMS) != 0;
+    m->shape.post_norm = (family->has & POST_NORMS) != 0;
     if (m->shape.rope.factor == 0)
         m->shape.rope.factor = 1;
     return good;

@@ -18,6 +18,10 @@ enum sw_op_kind { /* core/ir/ops.def says what each is */
 struct sw_norm_attributes {
     double eps;
     int32_t head_dim; /* head_norm(_grad); else 0 */
+    int32_t width;    /* split_norm(_grad): elements of a whole row; else 0 */
+};
+struct sw_scale_attributes {
+    double factor;
 };
 struct sw_rope_attributes {
     struct sw_rope rope;
@@ -74,6 +78,7 @@ struct sw_snapshot_attributes {   /* of a whole save; core/checkpoint */
 };
 union sw_attributes {
     struct sw_norm_attributes norm;
+    struct sw_scale_attributes scale;
     struct sw_rope_attributes rope;
     struct sw_copies_attributes copies;
     struct sw_attention_attributes attention;

@@ -111,7 +111,7 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
         sw_builder_in(b, op, sw_builder_ref(b, cache->value_scales));
     }
     b->program->ops[op].as.attention = (struct sw_attention_attributes){
-        .scale = 1.0 / sqrt((double)dim),
+        .scale = sw_decoder_score_scale(m),
         .head_dim = m->head_dim,
         .group = (int32_t)d->sizes.of[SW_SIZE_GROUP],
         .keys = gathers ? SW_KEYS_CACHE : SW_KEYS_CACHE_PART,

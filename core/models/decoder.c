@@ -1,13 +1,15 @@
 /* A dense decoder as ops on logical values: pre-norm blocks with RMSNorm, rotary positions,
  * grouped-query attention and SwiGLU, tied or untied head. Llama (Touvron et al. 2023, Grattafiori
  * et al. 2024) and Mistral (Jiang et al. 2023) are this; Qwen2 (Yang et al. 2024) adds biases to q,
- * k and v, Qwen3 (Yang et al. 2025) norms to the heads of q and k: struct sw_model says which of
- * these a model has. */
+ * k and v, Qwen3 (Yang et al. 2025) norms to the heads of q and k, OLMo 2 (OLMo et al. 2024) has
+ * norms of all of q and k, and others behind blocks instead of before them, Granite (IBM 2024)
+ * multipliers: struct sw_model says which of these a model has. */
 #include "core/models/decoder.h"
 #include "core/base/quantize.h"
 #include "core/models/parameters.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,15 +32,16 @@ enum width {
     WIDTHS
 };
 
-/* What there is of it besides struct sw_parameter: a matrix [rows, columns] or a vector [columns],
- * and the member of struct sw_model without which there is none, ALWAYS. */
-enum { ALWAYS = 0 };
+/* Declaration of a weight: a matrix [rows, columns] or a vector [columns], and the member of struct
+ * sw_model without which there is none (with WITHOUT: with which), or ALWAYS. */
+enum { ALWAYS = 0, WITHOUT = 0x8000 };
 static const struct declaration {
     struct sw_parameter is;
     uint8_t rows, columns; /* enum width */
     uint16_t wanted;
 } declarations[SW_DECODER_WEIGHTS] = {
 #define IF(member) offsetof(struct sw_model, member)
+#define UNLESS(member) (WITHOUT | IF(member))
 #define KEPT true, true, SW_ORIGIN_RUN /* trained, saved, read from the run's files */
 #define SW_MATRIX(KIND, name, stored, PART, file_order, transposed, ROWS, COLUMNS, tied)           \
     {{name, stored, SW_##PART, file_order, transposed, true, SW_INITIAL_NORMAL, tied, KEPT},       \
@@ -52,13 +55,15 @@ static const struct declaration {
      wanted},
 #include "core/models/weights.def"
 #undef IF
+#undef UNLESS
 #undef KEPT
 };
 
 static bool has(const struct sw_model *m, int32_t i)
 {
     const uint16_t wanted = declarations[i].wanted;
-    return wanted == ALWAYS || *((const char *)m + wanted);
+    const bool set = ((const char *)m)[wanted & ~WITHOUT] != 0;
+    return wanted == ALWAYS || set == ((wanted & WITHOUT) == 0);
 }
 
 /* A parameter's name, or that of a module around it: what ends at one of its dots. */
@@ -183,8 +188,16 @@ int32_t sw_decoder_input(struct sw_builder *b, const char *name, enum sw_dtype d
 
 /* ---- Layers ---- */
 
+double sw_decoder_score_scale(const struct sw_model *m)
+{
+    return m->attention_multiplier != 0 ? m->attention_multiplier : 1.0 / sqrt((double)m->head_dim);
+}
+
+/* w -1: x as it is. */
 static int32_t build_norm(struct sw_builder *b, struct sw_ref x, int32_t w, struct sw_made made)
 {
+    if (w < 0)
+        return x.value;
     const int32_t op = sw_builder_op(b, SW_OP_RMSNORM, SW_STAGE_MODEL);
     sw_builder_in(b, op, x);
     sw_builder_in(b, op, sw_builder_ref(b, w));
@@ -201,6 +214,36 @@ static int32_t build_head_norm(struct sw_builder *b, int32_t x, int32_t w, struc
     b->program->ops[op].as.norm.eps = b->options->model.rms_norm_eps;
     b->program->ops[op].as.norm.head_dim = b->options->model.head_dim;
     return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
+/* All heads together, whose parts lie on the ranks of tp: a sum of squares that is added up over
+ * these, never a gathered row; w -1: x as it is. sums: the name of that sum. */
+static int32_t build_whole_norm(struct sw_builder *b, int32_t x, int32_t w, const char *sums,
+                                struct sw_made made)
+{
+    if (w < 0)
+        return x;
+    const int32_t squares = sw_build_result(b, sw_build_apply(b, SW_OP_ROW_SUMS, x, -1),
+                                            sw_accumulate_dtype(b->options->compute), 2,
+                                            &(struct sw_made){sums, made.dims, made.stack, true});
+    const int32_t op = sw_build_apply(b, SW_OP_SPLIT_NORM, x, squares);
+    sw_builder_in(b, op, sw_builder_ref(b, w));
+    b->program->ops[op].as.norm.eps = b->options->model.rms_norm_eps;
+    b->program->ops[op].as.norm.width = (int32_t)made.dims[2].size;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
+/* into = x + what a block made of it, with a norm (-1: none) and a multiplier behind the block. */
+static void add_block(struct sw_decoder *d, struct sw_ref x, int32_t block, int32_t norm,
+                      struct sw_ref into)
+{
+    struct sw_builder *b = d->b;
+    const int32_t n = b->program->regions[b->region].repeat;
+    block = build_norm(b, sw_builder_ref(b, block), norm,
+                       (struct sw_made){"nb", d->residual, n, false});
+    block = sw_build_scale(b, block, b->options->model.residual_multiplier,
+                           (struct sw_made){"sb", d->residual, n, false});
+    sw_build_add_into(b, x, block, into);
 }
 
 static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_part part)
@@ -234,13 +277,15 @@ static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_par
                                       (struct sw_made){"v0", kv, n, true});
     q = build_head_norm(b, q, w[SW_W_Q_NORM], (struct sw_made){"qn", heads, n, true});
     k = build_head_norm(b, k, w[SW_W_K_NORM], (struct sw_made){"kn", kv, n, true});
+    q = build_whole_norm(b, q, w[SW_W_Q_NORM_WHOLE], "qs", (struct sw_made){"qn", heads, n, true});
+    k = build_whole_norm(b, k, w[SW_W_K_NORM_WHOLE], "ks", (struct sw_made){"kn", kv, n, true});
     q = sw_build_rope(b, q, d->positions, d->slots, (struct sw_made){"q1", heads, n, true});
     k = sw_build_rope(b, k, d->positions, d->slots, (struct sw_made){"k1", kv, n, true});
     const int32_t o = d->attend(d, q, k, v, n);
     const int32_t a = sw_build_linear(b, true, o, w[SW_W_O], w[SW_W_O_BIAS],
-                                      (struct sw_made){"a", residual, n, false});
+                                      (struct sw_made){"a", residual, n, m->post_norm});
     const int32_t mid = sw_build_value(b, c, 3, &(struct sw_made){"y", residual, n, true});
-    sw_build_add_into(b, x_in, a, sw_builder_ref(b, mid));
+    add_block(d, x_in, a, w[SW_W_ATTENTION_POST_NORM], sw_builder_ref(b, mid));
 
     const int32_t n2 = build_norm(b, sw_builder_ref(b, mid), w[SW_W_MLP_NORM],
                                   (struct sw_made){"n2", residual, n, true});
@@ -251,8 +296,8 @@ static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_par
     const int32_t h = sw_build_result(b, sw_build_apply(b, SW_OP_SWIGLU, gate, up), c, 3,
                                       &(struct sw_made){"h", mlp, n, true});
     const int32_t down = sw_build_linear(b, true, h, w[SW_W_DOWN], w[SW_W_DOWN_BIAS],
-                                         (struct sw_made){"m", residual, n, false});
-    sw_build_add_into(b, sw_builder_ref(b, mid), down, x_out);
+                                         (struct sw_made){"m", residual, n, m->post_norm});
+    add_block(d, sw_builder_ref(b, mid), down, w[SW_W_MLP_POST_NORM], x_out);
 }
 
 void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)
@@ -262,7 +307,14 @@ void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)
                             b->program->layers + 1);
     b->program->values[d->x].carried = true;
     sw_builder_region(b, "embed", SW_PHASE_FORWARD, 1, false);
-    const int32_t op = sw_build_lookup(b, tokens, d->w[SW_W_EMBEDDING]);
+    const double factor = b->options->model.embedding_multiplier;
+    int32_t op = sw_build_lookup(b, tokens, d->w[SW_W_EMBEDDING]);
+    if (factor != 0) {
+        const int32_t rows = sw_build_result(b, op, b->options->compute, 3,
+                                             &(struct sw_made){"rows", d->residual, 1, false});
+        op = sw_build_apply(b, SW_OP_SCALE, rows, -1);
+        b->program->ops[op].as.scale.factor = factor;
+    }
     sw_builder_out(b, op, (struct sw_ref){d->x, SW_INDEX_FIXED, 0});
     if (sw_first_layers(b->options) == 0) {
         add_layers(d, "layer", SW_LAYERS_WHOLE);
@@ -276,7 +328,11 @@ void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)
 
 int32_t sw_decoder_final_norm(struct sw_decoder *d, struct sw_ref x, const struct sw_dim dims[3])
 {
-    return build_norm(d->b, x, d->w[SW_W_FINAL_NORM], (struct sw_made){"nf", dims, 1, false});
+    const double scaling = d->b->options->model.logits_scaling;
+    const int32_t n =
+        build_norm(d->b, x, d->w[SW_W_FINAL_NORM], (struct sw_made){"nf", dims, 1, false});
+    return sw_build_scale(d->b, n, scaling != 0 ? 1 / scaling : 0,
+                          (struct sw_made){"scaled", dims, 1, false});
 }
 
 int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, int32_t labels,

@@ -41,7 +41,8 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
                         struct sw_dim output_width, bool trained);
 /* Embedding of `tokens` and all layers; the value `x` stands in d->x. */
 void sw_decoder_layers(struct sw_decoder *d, int32_t tokens);
-/* Of the last layer's output, in the open region, or of another value shaped as `made`. */
+/* Norm of the last layer's output, in the open region, or of another value shaped as `dims`, by the
+ * logits' divisor. */
 int32_t sw_decoder_final_norm(struct sw_decoder *d, struct sw_ref x, const struct sw_dim dims[3]);
 static inline struct sw_ref sw_decoder_output(const struct sw_decoder *d)
 {
@@ -50,6 +51,8 @@ static inline struct sw_ref sw_decoder_output(const struct sw_decoder *d)
 /* lm_head or lm_head_stats of n against labels, with their first result; returns the op. */
 int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, int32_t labels,
                         int32_t *stats);
+/* Factor of attention's scores. */
+double sw_decoder_score_scale(const struct sw_model *model);
 /* An input of the program. */
 int32_t sw_decoder_input(struct sw_builder *b, const char *name, enum sw_dtype dtype, uint8_t ndim,
                          const struct sw_dim *dims);

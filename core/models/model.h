@@ -47,6 +47,8 @@ int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_
 /* positions: of each token, or those that slots have. */
 int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, bool slots,
                       struct sw_made made);
+/* factor x; factor 0: x as it is. */
+int32_t sw_build_scale(struct sw_builder *b, int32_t x, double factor, struct sw_made made);
 int32_t sw_build_constrain(struct sw_builder *b, int32_t x, struct sw_made made);
 /* Copies of each kv head so that heads can be split; copies 1: x as it is, with an ordinal for the
  * copies all the same, so that ordinals are the model's. */

@@ -157,6 +157,15 @@ int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, bool s
     return sw_build_result(b, op, b->options->compute, 3, &made);
 }
 
+int32_t sw_build_scale(struct sw_builder *b, int32_t x, double factor, struct sw_made made)
+{
+    if (factor == 0)
+        return x;
+    const int32_t op = sw_build_apply(b, SW_OP_SCALE, x, -1);
+    b->program->ops[op].as.scale.factor = factor;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
 int32_t sw_build_constrain(struct sw_builder *b, int32_t x, struct sw_made made)
 {
     const enum sw_dtype dtype = b->program->values[x].dtype;

@@ -29,7 +29,7 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
     const int32_t op = sw_build_apply(b, SW_OP_ATTENTION, q, k);
     sw_builder_in(b, op, sw_builder_ref(b, v));
     p->ops[op].as.attention =
-        (struct sw_attention_attributes){.scale = 1.0 / sqrt((double)dim),
+        (struct sw_attention_attributes){.scale = sw_decoder_score_scale(m),
                                          .head_dim = m->head_dim,
                                          .group = (int32_t)d->sizes.of[SW_SIZE_GROUP],
                                          .sequence_shards = p->sequence_shards,

@@ -1,4 +1,4 @@
-/* RMSNorm: of whole rows, and of each head by itself. */
+/* RMSNorm: of whole rows, of each head by itself, and of rows that lie split. */
 #include "core/ops/rows.h"
 
 static const struct sw_attribute norm_attributes[] = {
@@ -7,6 +7,10 @@ static const struct sw_attribute norm_attributes[] = {
      .prints = SW_PRINT_SET,
      .costs = true,
      .offset = offsetof(union sw_attributes, norm.head_dim)},
+    {.name = "width",
+     .type = SW_ATTRIBUTE_INT,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, norm.width)},
     {.name = "eps", .type = SW_ATTRIBUTE_REAL, .offset = offsetof(union sw_attributes, norm.eps)},
     {.type = SW_ATTRIBUTE_END}};
 
@@ -47,3 +51,46 @@ const struct sw_op_info sw_row_head_norm_grad = {.name = "head_norm_grad",
                                                  .cost_class = SW_CLASS_MEMORY,
                                                  .cost = sw_cost_memory,
                                                  .workspace = sw_workspace_norm_grad};
+
+/* With r = 1 / sqrt(sums / width + eps): dx = r w dy - x r^3 / width D, D the whole row's sum of x
+ * w dy. The sums of squares are no variable of their own: dx has what comes through them. */
+static int vjp_split_norm(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+{
+    (void)err;
+    const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
+    const struct sw_ref x = sw_autodiff_use(a, op->in[0]), sums = sw_autodiff_use(a, op->in[1]),
+                        w = sw_autodiff_use(a, op->in[2]);
+    const int32_t dots = sw_autodiff_op(a, SW_OP_ROW_SUMS);
+    sw_autodiff_in(a, dots, x);
+    sw_autodiff_in(a, dots, w);
+    sw_autodiff_in(a, dots, dy);
+    sw_autodiff_out(a, dots, op->in[1]);
+    const struct sw_ref sum = sw_autodiff_get(a, dots)->out[0];
+    const int32_t g = sw_autodiff_op(a, SW_OP_SPLIT_NORM_GRAD);
+    sw_autodiff_get(a, g)->as = op->as;
+    sw_autodiff_in(a, g, x);
+    sw_autodiff_in(a, g, sums);
+    sw_autodiff_in(a, g, w);
+    sw_autodiff_in(a, g, dy);
+    sw_autodiff_in(a, g, sum);
+    sw_autodiff_out(a, g, op->in[0]);
+    sw_autodiff_out(a, g, op->in[2]);
+    return 0;
+}
+
+const struct sw_op_info sw_row_row_sums = {.name = "row_sums",
+                                           .factors = "bsh->bs|bsh,h,bsh->bs",
+                                           .cost_class = SW_CLASS_MEMORY,
+                                           .cost = sw_cost_memory};
+const struct sw_op_info sw_row_split_norm = {.name = "split_norm",
+                                             .factors = "bsh,bs,h->bsh",
+                                             .attributes = norm_attributes,
+                                             .cost_class = SW_CLASS_MEMORY,
+                                             .vjp = vjp_split_norm,
+                                             .cost = sw_cost_memory};
+const struct sw_op_info sw_row_split_norm_grad = {.name = "split_norm_grad",
+                                                  .factors = "bsh,bs,h,bsh,bs->bsh,h",
+                                                  .attributes = norm_attributes,
+                                                  .cost_class = SW_CLASS_MEMORY,
+                                                  .cost = sw_cost_memory,
+                                                  .workspace = sw_workspace_norm_grad};

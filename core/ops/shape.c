@@ -7,7 +7,14 @@ static const struct sw_attribute accumulate_attributes[] = {
      .offset = offsetof(union sw_attributes, accumulate.first)},
     {.type = SW_ATTRIBUTE_END}};
 
-static int vjp_constrain(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+static const struct sw_attribute scale_attributes[] = {
+    {.name = "factor",
+     .type = SW_ATTRIBUTE_REAL,
+     .offset = offsetof(union sw_attributes, scale.factor)},
+    {.type = SW_ATTRIBUTE_END}};
+
+/* An op that is linear in one operand and its own transpose. */
+static int vjp_same(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
 {
     (void)err;
     return sw_vjp_usual(a, op, 0, 1);
@@ -28,13 +35,21 @@ const struct sw_op_info sw_row_constrain = {.name = "constrain",
                                             .partition = sw_partition_constrain,
                                             .linear = true,
                                             .gradient_kind = SW_OP_CONSTRAIN,
-                                            .vjp = vjp_constrain};
+                                            .vjp = vjp_same};
 const struct sw_op_info sw_row_add = {.name = "add",
                                       .factors = ".,.->.",
                                       .cost_class = SW_CLASS_MEMORY,
                                       .linear = true,
                                       .vjp = vjp_add,
                                       .cost = sw_cost_memory};
+const struct sw_op_info sw_row_scale = {.name = "scale",
+                                        .factors = ".->.",
+                                        .attributes = scale_attributes,
+                                        .cost_class = SW_CLASS_MEMORY,
+                                        .linear = true,
+                                        .gradient_kind = SW_OP_SCALE,
+                                        .vjp = vjp_same,
+                                        .cost = sw_cost_memory};
 const struct sw_op_info sw_row_accumulate = {.name = "accumulate",
                                              .factors = ".,.->.",
                                              .attributes = accumulate_attributes,

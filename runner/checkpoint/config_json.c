@@ -86,6 +86,15 @@ static void set_sizes(struct keys *k, const struct sw_model *m)
     set(k, "tie_word_embeddings", json_boolean(m->tied));
 }
 
+static void set_multipliers(struct keys *k, const struct sw_model *m)
+{
+    const double embedding = m->embedding_multiplier, residual = m->residual_multiplier;
+    set(k, "embedding_multiplier", json_real(embedding != 0 ? embedding : 1));
+    set(k, "attention_multiplier", json_real(m->attention_multiplier));
+    set(k, "residual_multiplier", json_real(residual != 0 ? residual : 1));
+    set(k, "logits_scaling", json_real(m->logits_scaling != 0 ? m->logits_scaling : 1));
+}
+
 /* keep_window: the original's keys mean this window. */
 static void set_attention(struct keys *k, const struct sw_model *m, bool keep_window)
 {
@@ -97,6 +106,8 @@ static void set_attention(struct keys *k, const struct sw_model *m, bool keep_wi
         set(k, "attention_bias", json_boolean(m->output_bias));
     if (sw_family_reads(m->family, SW_READS_MLP_BIAS))
         set(k, "mlp_bias", json_boolean(m->mlp_bias));
+    if (sw_family_reads(m->family, SW_READS_MULTIPLIERS))
+        set_multipliers(k, m);
     set_unless_there(k, "attention_dropout", json_real(0));
     if (!sw_family_reads(m->family, SW_READS_WINDOW) || keep_window)
         return;

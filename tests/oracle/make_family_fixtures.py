@@ -2,7 +2,7 @@
 """Makes the fixtures of the model families: loss and gradients by Hugging Face transformers, fp32.
 
     pip install torch transformers numpy
-    python3 tests/oracle/make_family_fixtures.py     # rewrites tests/oracle/fixtures/families/*
+    python3 tests/oracle/make_family_fixtures.py [NAME...]     # rewrites tests/oracle/fixtures/families/*
 
 A fixture is two files: NAME.json, the config.json as transformers writes it, which the C test reads
 as any user's would be; and NAME.bin, what transformers computes from it. Parameters are those of
@@ -22,11 +22,13 @@ NAME.bin, little endian:
 """
 import pathlib
 import struct
+import sys
 
 import numpy as np
 import torch
 import transformers
-from transformers import LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import (GraniteConfig, LlamaConfig, MistralConfig, Olmo2Config, Qwen2Config,
+                          Qwen3Config)
 
 from generator import normal, token_rows
 
@@ -51,6 +53,15 @@ FAMILIES = {
     "qwen3": (17, Qwen3Config, dict(head_dim=8, rms_norm_eps=1e-6)),
     "qwen3_bias": (18, Qwen3Config, dict(head_dim=4, rms_norm_eps=1e-6, attention_bias=True,
                                          tie_word_embeddings=True)),
+    # Without a padding token, whose row of the embedding transformers does not train.
+    "olmo2": (19, Olmo2Config, dict(num_key_value_heads=4, pad_token_id=None, eos_token_id=2)),
+    "olmo2_gqa": (20, Olmo2Config, dict(head_dim=8, num_key_value_heads=1, attention_bias=True,
+                                        pad_token_id=None, eos_token_id=2)),
+    "granite": (21, GraniteConfig, dict(embedding_multiplier=3.0, attention_multiplier=0.25,
+                                        residual_multiplier=0.22, logits_scaling=2.5)),
+    # Most at what they are unless told: attention's scores are not scaled at all.
+    "granite_tied": (22, GraniteConfig, dict(attention_bias=True, mlp_bias=True, logits_scaling=0.3,
+                                             tie_word_embeddings=True)),
 }
 # Ours: (theirs in a layer, whether theirs is the transpose).
 LAYER = {
@@ -72,6 +83,12 @@ LAYER = {
     "b_gate": ("mlp.gate_proj.bias", False),
     "b_up": ("mlp.up_proj.bias", False),
     "b_down": ("mlp.down_proj.bias", False),
+}
+# With norms behind their blocks.
+POST_NORMS = {
+    "attention_post_norm": ("post_attention_layernorm.weight", False),
+    "mlp_post_norm": ("post_feedforward_layernorm.weight", False),
+    **{ours: theirs for ours, theirs in LAYER.items() if ours not in ("attention_norm", "mlp_norm")},
 }
 SINGLE = {"embedding": "model.embed_tokens.weight", "final_norm": "model.norm.weight",
           "head": "lm_head.weight"}
@@ -98,7 +115,8 @@ def build(seed, config_class, changes):
             known[theirs] = (ours, None, False)
             fill(parameters[theirs], seed, ours, False)
     for layer in range(config.num_hidden_layers):
-        for ours, (theirs, transposed) in LAYER.items():
+        names = POST_NORMS if config_class is Olmo2Config else LAYER
+        for ours, (theirs, transposed) in names.items():
             full = f"model.layers.{layer}.{theirs}"
             if full in parameters:
                 known[full] = (ours, layer, transposed)
@@ -139,7 +157,8 @@ def make(folder, name, seed, config_class, changes):
 def main():
     folder = pathlib.Path(__file__).parent / "fixtures" / "families"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, (seed, config_class, changes) in FAMILIES.items():
+    for name in sys.argv[1:] or FAMILIES:
+        seed, config_class, changes = FAMILIES[name]
         make(folder, name, seed, config_class, changes)
 
 

@@ -2,7 +2,7 @@
 """Makes the texts of the model families: 200 greedy tokens of Hugging Face transformers' generate, fp32.
 
     pip install torch transformers numpy
-    python3 tests/oracle/make_family_texts.py     # rewrites tests/oracle/fixtures/families/*.texts
+    python3 tests/oracle/make_family_texts.py [NAME...]     # rewrites tests/oracle/fixtures/families/*.texts
 
 The models are those of make_family_fixtures.py (Mistral's without its window, which generating would
 outgrow), their caches fp32. Of random prompts of each length the first is taken for which the best two
@@ -21,6 +21,7 @@ NAME.texts, little endian:
 """
 import pathlib
 import struct
+import sys
 
 import numpy as np
 import torch
@@ -53,7 +54,8 @@ def main():
     folder = pathlib.Path(__file__).parent / "fixtures" / "families"
     make_family_fixtures.STDDEV = STDDEV
     torch.set_num_threads(1)
-    for name, (seed, config_class, changes) in FAMILIES.items():
+    for name in sys.argv[1:] or FAMILIES:
+        seed, config_class, changes = FAMILIES[name]
         if "sliding_window" in changes:
             changes = {**changes, "sliding_window": None}
         config, model, _ = build(seed, config_class, changes)

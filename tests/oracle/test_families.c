@@ -87,6 +87,8 @@ int main(int argc, char **argv)
         FAMILY(llama_bias), FAMILY(llama_rope_linear),
         FAMILY(mistral),    FAMILY(qwen2),
         FAMILY(qwen3),      FAMILY(qwen3_bias),
+        FAMILY(olmo2),      FAMILY(olmo2_gqa),
+        FAMILY(granite),    FAMILY(granite_tied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

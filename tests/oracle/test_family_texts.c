@@ -201,6 +201,10 @@ TEST(mistral)
 TEST(qwen2)
 TEST(qwen3)
 TEST(qwen3_bias)
+TEST(olmo2)
+TEST(olmo2_gqa)
+TEST(granite)
+TEST(granite_tied)
 
 int main(int argc, char **argv)
 {
@@ -221,6 +225,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_qwen2),
         cmocka_unit_test(test_qwen3),
         cmocka_unit_test(test_qwen3_bias),
+        cmocka_unit_test(test_olmo2),
+        cmocka_unit_test(test_olmo2_gqa),
+        cmocka_unit_test(test_granite),
+        cmocka_unit_test(test_granite_tied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

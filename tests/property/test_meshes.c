@@ -73,6 +73,13 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
         .layout = v->zigzag ? SW_ZIGZAG : SW_CONTIGUOUS,
         .inner_ring = v->inner_ring,
     };
+    if (v->other_blocks) { /* OLMo 2's norms and Granite's multipliers */
+        o.model.qk_norm_whole = o.model.post_norm = true;
+        o.model.embedding_multiplier = 3;
+        o.model.attention_multiplier = 0.5;
+        o.model.residual_multiplier = 0.25;
+        o.model.logits_scaling = 0.75;
+    }
     o.recompute = sw_test_recompute(v->recompute, &o.model, 2);
     sw_rules_default(&o.rules, v->strategy);
     if (v->residual_tp)
@@ -369,6 +376,17 @@ static void test_train_tied_few_kv_heads(void **state)
     check_training(&v);
 }
 
+/* Norms of all heads, whose sums cross tp, norms behind blocks, multipliers. */
+static void test_train_other_blocks(void **state)
+{
+    (void)state;
+    const struct sw_test_variant v = {.zigzag = true, .other_blocks = true, .recompute = 1};
+    const struct sw_test_variant few = {
+        .tied = true, .few_kv_heads = true, .residual_tp = true, .other_blocks = true};
+    check_training(&v);
+    check_training(&few);
+}
+
 /* What travels round the ring in bf16. */
 static void test_train_bf16_hops(void **state)
 {
@@ -405,6 +423,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_inner_rings),
         cmocka_unit_test(test_train_untied),
         cmocka_unit_test(test_train_tied_few_kv_heads),
+        cmocka_unit_test(test_train_other_blocks),
         cmocka_unit_test(test_train_bf16_hops),
         cmocka_unit_test(test_train_inner_rings),
     };

@@ -41,12 +41,12 @@ static int train(const struct sw_rule_draw *d, const struct sw_program_options *
                                   "w_up",
                                   "w_gate",
                                   "w_down",
-                                  "mlp_norm",
-                                  "attention_norm",
+                                  m->post_norm ? "mlp_post_norm" : "mlp_norm",
+                                  m->post_norm ? "attention_post_norm" : "attention_norm",
                                   "final_norm",
                                   m->tied ? "wq" : "head",
                                   m->qkv_bias ? "bk" : "wk",
-                                  m->qk_norm ? "q_norm" : "wq",
+                                  m->qk_norm || m->qk_norm_whole ? "q_norm" : "wq",
                                   NULL};
     const struct sw_harness harness = {
         .options = options,

@@ -117,6 +117,13 @@ static void draw_options(struct draws *d, struct sw_program_options *o)
         .mesh = mesh,
         .layout = between(d, 0, 1) ? SW_ZIGZAG : SW_CONTIGUOUS,
     };
+    if (between(d, 0, 4) == 0) { /* OLMo 2's norms and Granite's multipliers */
+        o->model.qk_norm_whole = !o->model.qk_norm;
+        o->model.post_norm = true;
+        o->model.embedding_multiplier = 3;
+        o->model.residual_multiplier = 0.25;
+        o->model.logits_scaling = 0.75;
+    }
     o->recompute = sw_test_recompute((uint32_t)between(d, 0, 7), &o->model, o->model.layers);
     sw_rules_default(&o->rules, (enum sw_attention_strategy)between(d, 0, 2));
     if (between(d, 0, 3) == 0)
@@ -213,13 +220,15 @@ const char *sw_rule_draw_describe(const struct sw_rule_draw *d, char text[SW_RUL
     int used = snprintf(
         text, SW_RULE_DRAW_BYTES,
         "mesh %s; vocabulary %lld, hidden %lld, intermediate %lld, %d layers, %d heads, %d kv "
-        "heads of %d%s%s%s; %lld sequences of %lld, %lld at a time; compute %s, params %s, reduce "
+        "heads of %d%s%s%s%s; %lld sequences of %lld, %lld at a time; compute %s, params %s, "
+        "reduce "
         "%s%s; "
         "%s; recompute %s; freeze %s; rules:",
         sw_mesh_format(&o->mesh, mesh, sizeof mesh), (long long)m->vocab_size,
         (long long)m->hidden_size, (long long)m->intermediate_size, (int)m->layers, (int)m->heads,
         (int)m->kv_heads, (int)m->head_dim, m->tied ? ", tied" : "", m->qkv_bias ? ", biases" : "",
-        m->qk_norm ? ", head norms" : "", (long long)o->global_batch, (long long)o->sequence_length,
+        m->qk_norm ? ", head norms" : "", m->post_norm ? ", other blocks" : "",
+        (long long)o->global_batch, (long long)o->sequence_length,
         (long long)o->micro_batch_per_rank, sw_dtype_name(o->compute), sw_dtype_name(o->params),
         sw_dtype_name(o->reduce), o->keep_copy ? ", copies" : "",
         o->layout == SW_ZIGZAG ? "zigzag" : "contiguous",

@@ -35,6 +35,9 @@ const char *sw_test_variant_describe(const struct sw_mesh *mesh, const struct sw
              sw_mesh_format_order(mesh, order, sizeof order), v->tied ? "tied" : "untied",
              v->few_kv_heads ? "few" : "all", v->zigzag ? "zigzag" : "contiguous",
              v->residual_tp ? "sp,tp" : "sp", v->accumulate ? "more" : "1", v->recompute,
-             strategies[v->strategy], rings, v->bf16_hops ? " bf16 hops" : "");
+             strategies[v->strategy], rings,
+             v->bf16_hops      ? " bf16 hops"
+             : v->other_blocks ? " other blocks"
+                               : "");
     return text;
 }

@@ -13,6 +13,7 @@ struct sw_test_variant {
     uint8_t recompute; /* as sw_test_recompute */
     enum sw_attention_strategy strategy;
     bool bf16_hops;     /* in none of sw_test_variant_at, like */
+    bool other_blocks;  /* norms and multipliers of other families */
     int32_t inner_ring; /* of this many ranks, where sp has more; 0: one ring */
 };
 enum { SW_TEST_VARIANTS = 2 * 2 * 2 * 2 * 2 * 3 * 3 };

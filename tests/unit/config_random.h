@@ -118,12 +118,19 @@ static void fill_skinny_gemm(uint64_t *s, struct sw_skinny_gemm *skinny)
 static void fill_family(uint64_t *s, struct sw_model_config *config)
 {
     struct sw_model *m = &config->shape;
-    m->family = (uint8_t)between(s, SW_FAMILY_LLAMA, SW_FAMILY_QWEN3);
-    m->output_bias = (m->family == SW_FAMILY_LLAMA || m->family == SW_FAMILY_QWEN3) && draw(s) & 1;
+    m->family = (uint8_t)between(s, SW_FAMILY_LLAMA, SW_FAMILY_GRANITE);
+    m->output_bias = sw_family_reads(m->family, SW_READS_ATTENTION_BIAS) && draw(s) & 1;
     m->qkv_bias = m->output_bias || m->family == SW_FAMILY_QWEN2;
-    m->mlp_bias = m->family == SW_FAMILY_LLAMA && draw(s) & 1;
+    m->mlp_bias = sw_family_reads(m->family, SW_READS_MLP_BIAS) && draw(s) & 1;
     m->qk_norm = m->family == SW_FAMILY_QWEN3;
-    if (m->family != SW_FAMILY_LLAMA && draw(s) & 1)
+    m->qk_norm_whole = m->post_norm = m->family == SW_FAMILY_OLMO2;
+    if (m->family == SW_FAMILY_GRANITE) {
+        m->attention_multiplier = real(s, 1e-3, 2);
+        m->embedding_multiplier = draw(s) & 1 ? real(s, 1.001, 100) : 0;
+        m->residual_multiplier = draw(s) & 1 ? real(s, 1e-3, 0.999) : 0;
+        m->logits_scaling = draw(s) & 1 ? real(s, 1.001, 100) : 0;
+    }
+    if (sw_family_reads(m->family, SW_READS_WINDOW) && draw(s) & 1)
         m->sliding_window = between(s, 1 << 30, INT64_C(1) << 53);
     config->use_sliding_window = m->sliding_window != 0 && m->family != SW_FAMILY_MISTRAL;
     config->max_window_layers = config->use_sliding_window ? 0 : SW_MAX_WINDOW_LAYERS;

@@ -9,8 +9,9 @@
 #define NULL_HEADS "num_key_value_heads: null\n"
 #define FULL NULL_HEADS "sliding_window: null\nhead_dim: 4\nrms_norm_eps: 1e-6\n"
 #define SUPPORTED                                                                                  \
-    " | supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM\n"
-#define TYPES " | supported: llama, mistral, qwen2, qwen3\n"
+    " | supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "     \
+    "Olmo2ForCausalLM, GraniteForCausalLM\n"
+#define TYPES " | supported: llama, mistral, qwen2, qwen3, olmo2, granite\n"
 
 struct one {
     const char *text, *expected;
@@ -56,9 +57,9 @@ static void kinds_of_model(void **state)
         {"architectures: [Phi3ForCausalLM]\n",
          "t:6:17: the architecture 'Phi3ForCausalLM' is not supported: projections stored as one "
          "matrix and positions scaled by longrope" SUPPORTED},
-        {"architectures: [GraniteForCausalLM]\n",
-         "t:6:17: the architecture 'GraniteForCausalLM' is not supported: multipliers on "
-         "embeddings, attention, residuals and logits" SUPPORTED},
+        {"architectures: [Olmo3ForCausalLM]\n",
+         "t:6:17: the architecture 'Olmo3ForCausalLM' is not supported: layers with a window and "
+         "layers without" SUPPORTED},
         {"architectures: [GPT2LMHeadModel]\n",
          "t:6:17: the architecture 'GPT2LMHeadModel' is not supported: learned positions, "
          "LayerNorm and GELU" SUPPORTED},
@@ -114,9 +115,11 @@ static void keys_that_change_the_arithmetic(void **state)
          "t:6:19: 'rope_interleaved: true' is not supported: rotary positions in interleaved pairs "
          "| this model cannot be planned; "
          "'rope_interleaved: false' would be another one\n"},
-        {"residual_multiplier: 0.22\n", "t:6:22: 'residual_multiplier: 0.22' is not supported: a "
-                                        "multiplier on residuals | this model cannot be planned; "
-                                        "'residual_multiplier: 1.0' would be another one\n"},
+        {"residual_multiplier: 0.22\n",
+         "t:6:22: 'residual_multiplier' does not apply to LlamaForCausalLM | leave it out\n"},
+        {"attention_multiplier: 1.0\n",
+         "t:6:23: 'attention_multiplier' does not apply to LlamaForCausalLM | leave it out\n"},
+        {"embedding_multiplier: 1.0\nlogits_scaling: 1\n", ""},
         {"vision_config: {a: 1}\n",
          "t:6:16: 'vision_config' is not supported: an image encoder | a model that uses it cannot "
          "be planned; null says that it is not used\n"},
@@ -350,6 +353,14 @@ static void families_fix_what_they_are(void **state)
          {.family = SW_FAMILY_QWEN3, .qk_norm = true}},
         {"model_type: qwen3\nattention_bias: true\n" FULL,
          {.family = SW_FAMILY_QWEN3, .qk_norm = true, .qkv_bias = true, .output_bias = true}},
+        {"model_type: olmo2\nrms_norm_eps: 1e-6\n",
+         {.family = SW_FAMILY_OLMO2, .qk_norm_whole = true, .post_norm = true}},
+        {"model_type: granite\nrms_norm_eps: 1e-6\nattention_multiplier: 0.25\nlogits_scaling: 8\n"
+         "embedding_multiplier: 1\nmlp_bias: true\n",
+         {.family = SW_FAMILY_GRANITE,
+          .mlp_bias = true,
+          .attention_multiplier = 0.25,
+          .logits_scaling = 8}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[512];
@@ -358,7 +369,12 @@ static void families_fix_what_they_are(void **state)
         const struct sw_model *m = read_model(&c, text), *e = &cases[i].expected;
         assert_int_equal(m->family, e->family);
         assert_true(m->qkv_bias == e->qkv_bias && m->output_bias == e->output_bias &&
-                    m->mlp_bias == e->mlp_bias && m->qk_norm == e->qk_norm);
+                    m->mlp_bias == e->mlp_bias && m->qk_norm == e->qk_norm &&
+                    m->qk_norm_whole == e->qk_norm_whole && m->post_norm == e->post_norm);
+        assert_true(m->embedding_multiplier == e->embedding_multiplier &&
+                    m->attention_multiplier == e->attention_multiplier &&
+                    m->residual_multiplier == e->residual_multiplier &&
+                    m->logits_scaling == e->logits_scaling);
         sw_config_free(c);
     }
 }

@@ -208,7 +208,8 @@ static void models(void **state)
          "max_position_embeddings, rope_theta, rope_parameters, rope_scaling, sliding_window, "
          "use_sliding_window, max_window_layers, layer_types, "
          "quantization_config, rms_norm_eps, initializer_range, tie_word_embeddings, hidden_act, "
-         "attention_bias, mlp_bias\n"},
+         "attention_bias, mlp_bias, embedding_multiplier, attention_multiplier, "
+         "residual_multiplier, logits_scaling\n"},
     };
 #undef M
     for (size_t i = 0; i < COUNT(cases); i++)

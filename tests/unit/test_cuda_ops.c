@@ -39,6 +39,22 @@ static void test_add_cast_accumulate(void **unused)
     }
 }
 
+static void test_scale(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t size[3] = {between(1, 3), between(1, 19), between(1, 45)};
+        struct both b = begin(SW_OP_SCALE, any_skew());
+        b.op.as.scale.factor = (double)between(1, 100) / 16;
+        add_in(&b, dtype, 3, size, 1);
+        add_out(&b, dtype, 3, size);
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+    }
+}
+
 static void test_swiglu(void **unused)
 {
     (void)unused;
@@ -181,6 +197,51 @@ static void test_norms(void **unused)
     /* the rows of several blocks, and of a part of one */
     const int64_t many[3] = {1, 131, 24};
     norm_case(SW_F32, many, 8);
+}
+
+/* A part of the columns of rows. */
+static void test_split_norms(void **unused)
+{
+    (void)unused;
+    static const int64_t widths[] = {3, 8, 9, 100, 513, 2061};
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t width = round_ == 0 ? widths[between(0, 5)] : between(1, 600);
+        const int64_t x[3] = {between(1, 2), between(1, 40), width};
+        const union sw_attributes as = {
+            .norm = {.eps = 0.5, .width = (int32_t)(width * between(1, 4))}};
+        for (int k = 0; k < 2; k++) {
+            struct both b = begin(SW_OP_ROW_SUMS, any_skew());
+            add_in(&b, dtype, 3, x, 2);
+            if (k == 1) {
+                add_in(&b, dtype, 1, &width, 1);
+                add_in(&b, dtype, 3, x, 1);
+            }
+            add_out(&b, SW_F32, 2, x);
+            run_both(&b, 0, NULL);
+            compare(&b, tolerance_of(SW_F32));
+            end(&b);
+        }
+        for (int k = 0; k < 2; k++) {
+            struct both b = begin(k == 0 ? SW_OP_SPLIT_NORM : SW_OP_SPLIT_NORM_GRAD, any_skew());
+            b.op.as = as;
+            add_in(&b, dtype, 3, x, 2);
+            struct sw_tensor *sums = add_in(&b, SW_F32, 2, x, 9);
+            for (int64_t i = 0; i < sums->elems; i++)
+                ((float *)sums->data)[i] = fabsf(((float *)sums->data)[i]);
+            add_in(&b, dtype, 1, &width, 1);
+            if (k == 1) {
+                add_in(&b, dtype, 3, x, 1);
+                add_in(&b, SW_F32, 2, x, 3);
+            }
+            add_out(&b, dtype, 3, x);
+            if (k == 1)
+                add_out(&b, dtype, 1, &width);
+            run_both(&b, k == 1 ? slices_bytes(width) : 0, NULL);
+            compare(&b, tolerance_of(dtype));
+            end(&b);
+        }
+    }
 }
 
 static void test_biases(void **unused)
@@ -830,6 +891,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_embedding),
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_biases),
+        cmocka_unit_test(test_split_norms),
+        cmocka_unit_test(test_scale),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_linear),
         cmocka_unit_test(test_sums_are_rounded_once),

@@ -33,6 +33,12 @@ static struct sw_model small(enum sw_family family)
     m.family = (uint8_t)family;
     m.qkv_bias = family == SW_FAMILY_QWEN2;
     m.qk_norm = family == SW_FAMILY_QWEN3;
+    m.qk_norm_whole = m.post_norm = family == SW_FAMILY_OLMO2;
+    if (family == SW_FAMILY_GRANITE) {
+        m.attention_multiplier = 0.0625;
+        m.embedding_multiplier = 12;
+        m.logits_scaling = 3.3;
+    }
     return m;
 }
 
@@ -67,16 +73,16 @@ static void every_model_comes_back(void **state)
         {500000.1, 8, 1, 4, 8192, SW_ROPE_LLAMA3},
     };
     int32_t count = 0;
-    for (int32_t family = SW_FAMILY_LLAMA; family <= SW_FAMILY_QWEN3; family++)
+    for (int32_t family = SW_FAMILY_LLAMA; family <= SW_FAMILY_GRANITE; family++)
         for (int32_t i = 0; i < 3 * 2 * 2 * 2 * 2; i++) {
             struct sw_model m = small((enum sw_family)family);
             m.rope = ropes[i % 3];
             m.tied = i / 3 % 2;
-            if (i / 6 % 2 != 0 && family == SW_FAMILY_LLAMA)
+            if (i / 6 % 2 != 0 && sw_family_reads((uint8_t)family, SW_READS_MLP_BIAS))
                 m.mlp_bias = true;
-            if (i / 12 % 2 != 0 && (family == SW_FAMILY_LLAMA || family == SW_FAMILY_QWEN3))
+            if (i / 12 % 2 != 0 && sw_family_reads((uint8_t)family, SW_READS_ATTENTION_BIAS))
                 m.output_bias = m.qkv_bias = true;
-            if (i / 24 % 2 != 0 && family != SW_FAMILY_LLAMA)
+            if (i / 24 % 2 != 0 && sw_family_reads((uint8_t)family, SW_READS_WINDOW))
                 m.sliding_window = 4096;
             char *text = write(&m, SW_STORED_F32, NULL), *again;
             expect_model(text, &m);
@@ -86,7 +92,7 @@ static void every_model_comes_back(void **state)
             free(text);
             count++;
         }
-    assert_int_equal(count, 4 * 48);
+    assert_int_equal(count, 6 * 48);
 }
 
 static void looks_like_this(void **state)
@@ -294,6 +300,12 @@ static void tells_the_first_difference(void **state)
         {AT(output_bias), "bias of attention's output is true, not false"},
         {AT(mlp_bias), "mlp_bias is true, not false"},
         {AT(qk_norm), "norm of q and k is true, not false"},
+        {AT(qk_norm_whole), "norm of all heads of q and k is true, not false"},
+        {AT(post_norm), "norms behind attention and MLP is true, not false"},
+        {AT(embedding_multiplier), "embedding_multiplier is 4.94065645841247e-324, not 0"},
+        {AT(attention_multiplier), "attention_multiplier is 4.94065645841247e-324, not 0"},
+        {AT(residual_multiplier), "residual_multiplier is 4.94065645841247e-324, not 0"},
+        {AT(logits_scaling), "logits_scaling is 4.94065645841247e-324, not 0"},
         {AT(sliding_window), "sliding_window is 1, not 0"},
         {AT(rope.original_positions), "rope's original_max_position_embeddings is 1, not 0"},
         {AT(rope.scaling), "rope_type is linear, not default"},

@@ -145,13 +145,15 @@ enum {
     FORM_WHOLE,
     FORM_APPEND_INT8,
     FORM_PART_INT8,
+    FORM_ROW_SQUARES,
     FORMS
 };
 
 static enum sw_op_kind kind_of(int form)
 {
-    static const enum sw_op_kind kinds[FORMS - SW_OP_COUNT] = {
-        SW_OP_ROPE, SW_OP_ATTENTION, SW_OP_ATTENTION, SW_OP_CACHE_APPEND, SW_OP_ATTENTION};
+    static const enum sw_op_kind kinds[FORMS - SW_OP_COUNT] = {SW_OP_ROPE,      SW_OP_ATTENTION,
+                                                               SW_OP_ATTENTION, SW_OP_CACHE_APPEND,
+                                                               SW_OP_ATTENTION, SW_OP_ROW_SUMS};
     return form < SW_OP_COUNT ? (enum sw_op_kind)form
                               : kinds[(form - SW_OP_COUNT) % (FORMS - SW_OP_COUNT)];
 }
@@ -516,6 +518,38 @@ static struct example serving_example(int kind, enum sw_dtype t, int64_t seq)
     return e;
 }
 
+/* Of the rows of norm_operands, or of as many of their elements; a whole row has twice as many. */
+static void split_norm_operands(struct example *e, int kind, enum sw_dtype t, int64_t width)
+{
+    const struct sw_tensor x = filled(tensor(t, 3, B, S, width), 1, 1);
+    const struct sw_tensor w = filled(tensor(wide(t), 1, width, 0, 0), 2, 1);
+    const struct sw_tensor dy = filled(tensor(t, 3, B, S, width), 3, 1);
+    struct sw_tensor sums[2];
+    for (uint64_t i = 0; i < 2; i++)
+        sums[i] = filled(tensor(wide(t), 2, B, S, 0), 4 + i, 20);
+    for (int64_t i = 0; i < sums[0].elems; i++)
+        set(&sums[0], i, fabs(get(&sums[0], i)));
+    const bool norm = kind == SW_OP_SPLIT_NORM || kind == SW_OP_SPLIT_NORM_GRAD;
+    if (norm)
+        e->op.as.norm = (struct sw_norm_attributes){.eps = 1e-3, .width = (int32_t)(2 * width)};
+    const struct {
+        bool takes;
+        struct sw_tensor tensor;
+    } operands[] = {{true, x},
+                    {norm, sums[0]},
+                    {kind != FORM_ROW_SQUARES, w},
+                    {kind == SW_OP_ROW_SUMS || kind == SW_OP_SPLIT_NORM_GRAD, dy},
+                    {kind == SW_OP_SPLIT_NORM_GRAD, sums[1]}};
+    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
+        if (operands[i].takes)
+            add_in(e, operands[i].tensor);
+        else
+            free(operands[i].tensor.data);
+    add_out(e, norm ? tensor(t, 3, B, S, width) : tensor(wide(t), 2, B, S, 0));
+    if (kind == SW_OP_SPLIT_NORM_GRAD)
+        add_out(e, tensor(wide(t), 1, width, 0, 0));
+}
+
 /* Fails for a kind without an example: what a device runs is tested. */
 static struct example make(struct sw_device *device, int kind, enum sw_dtype t)
 {
@@ -621,6 +655,17 @@ static struct example make(struct sw_device *device, int kind, enum sw_dtype t)
         add_out(&e, e.in[0]);
         add_out(&e, e.in[2]);
         add_out(&e, e.in[3]);
+        break;
+    case SW_OP_SCALE:
+        e.op.as.scale.factor = 0.22;
+        add_in(&e, filled(tensor(t, 3, B, S, E), 1, 1));
+        add_out(&e, tensor(t, 3, B, S, E));
+        break;
+    case SW_OP_ROW_SUMS:
+    case FORM_ROW_SQUARES:
+    case SW_OP_SPLIT_NORM:
+    case SW_OP_SPLIT_NORM_GRAD:
+        split_norm_operands(&e, kind, t, E);
         break;
     case SW_OP_CAST:
         add_in(&e, filled(tensor(t, 3, B, S, E), 1, 1));
@@ -1309,6 +1354,74 @@ static void gradients_of_rowwise_ops(void **state)
     check_gradient(device, &f, 0, &g.in[0], &g.out[0]);
     release(&f);
     release(&g);
+    device->vtable->destroy(device);
+}
+
+/* Copies a part of the columns of each row, or of a vector, there or back. */
+static void copy_columns(const struct sw_tensor *whole, const struct sw_tensor *part, int64_t first,
+                         bool back)
+{
+    const int64_t width = whole->size[whole->ndim - 1], n = part->size[part->ndim - 1];
+    for (int64_t i = 0; i < part->elems; i++) {
+        const int64_t at = i / n * width + first + i % n;
+        if (back)
+            set(whole, at, get(part, i));
+        else
+            set(part, i, get(whole, at));
+    }
+}
+
+/* y, dx and dw of rows that lie in two parts, with sums of both, are those of rmsnorm. */
+static void a_norm_of_parts_is_that_of_the_rows(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    struct example y = make(device, SW_OP_RMSNORM, SW_F64);
+    struct example grad = make(device, SW_OP_RMSNORM_GRAD, SW_F64);
+    const int64_t first[3] = {0, E / 3, E};
+    const struct sw_tensor found[3] = {tensor(SW_F64, 3, B, S, E), tensor(SW_F64, 3, B, S, E),
+                                       tensor(SW_F64, 1, E, 0, 0)};
+    struct sw_tensor sums[2];
+    run(device, &y);
+    run(device, &grad);
+    for (int what = 0; what < 4; what++) { /* both sums, then what goes by them */
+        const int kinds[] = {FORM_ROW_SQUARES, SW_OP_ROW_SUMS, SW_OP_SPLIT_NORM,
+                             SW_OP_SPLIT_NORM_GRAD};
+        if (what < 2)
+            sums[what] = tensor(SW_F64, 2, B, S, 0);
+        for (int part = 0; part < 2; part++) {
+            struct example e = example(kinds[what]);
+            const int64_t width = first[part + 1] - first[part];
+            split_norm_operands(&e, kinds[what], SW_F64, width);
+            e.op.as.norm.width = what < 2 ? 0 : (int32_t)E;
+            int32_t k = 0;
+            copy_columns(&grad.in[0], &e.in[k++], first[part], false);
+            if (what >= 2)
+                memcpy(e.in[k++].data, sums[0].data, (size_t)sums[0].elems * 8);
+            if (what > 0)
+                copy_columns(&grad.in[1], &e.in[k++], first[part], false);
+            if (what == 1 || what == 3)
+                copy_columns(&grad.in[2], &e.in[k++], first[part], false);
+            if (what == 3)
+                memcpy(e.in[k++].data, sums[1].data, (size_t)sums[1].elems * 8);
+            assert_int_equal(k, e.op.n_in);
+            run(device, &e);
+            for (int64_t i = 0; what < 2 && i < sums[what].elems; i++)
+                set(&sums[what], i, get(&sums[what], i) + get(&e.out[0], i));
+            for (uint16_t i = 0; what >= 2 && i < e.op.n_out; i++)
+                copy_columns(&found[what - 2 + i], &e.out[i], first[part], true);
+            release(&e);
+        }
+    }
+    assert_true(distance(&found[0], &y.out[0]) < 1e-14 * E);
+    assert_true(distance(&found[1], &grad.out[0]) < 1e-14 * E);
+    assert_true(distance(&found[2], &grad.out[1]) < 1e-14 * E);
+    for (int i = 0; i < 3; i++)
+        free(found[i].data);
+    free(sums[0].data);
+    free(sums[1].data);
+    release(&y);
+    release(&grad);
     device->vtable->destroy(device);
 }
 
@@ -2324,6 +2437,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_allocates_and_reports),
         cmocka_unit_test(narrow_dtypes_agree_with_f64),
+        cmocka_unit_test(a_norm_of_parts_is_that_of_the_rows),
         cmocka_unit_test(widened_products_agree_with_f64),
         cmocka_unit_test(products_of_few_rows_agree_with_f64_and_with_themselves),
         cmocka_unit_test(a_token_attends_as_in_a_chunk),

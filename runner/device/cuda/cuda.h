@@ -229,6 +229,8 @@ size_t sw_cuda_embedding_grad_bytes(const struct sw_call *call);
 cudaError_t sw_cuda_zero_padding(const struct sw_tensor *matrix, cudaStream_t stream);
 /* inverse: f32 [rows] of scratch. */
 cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *inverse, cudaStream_t stream);
+cudaError_t sw_cuda_split_norm_grad(const struct sw_call *call, float *inverse,
+                                    cudaStream_t stream);
 /* Of n tokens from `first`, whose logits f32 [n, vocab] are given. */
 cudaError_t sw_cuda_logits_stats(const struct sw_call *call, const float *logits, int64_t first,
                                  int64_t n, cudaStream_t stream);

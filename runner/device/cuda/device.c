@@ -441,19 +441,35 @@ int sw_cuda_run_slice(struct sw_device *device, const struct sw_call *call, stru
     return launched(call, sw_cuda_slice(&call->in[0], &call->out[0], cuda_of(device)->stream), err);
 }
 
-int sw_cuda_run_rmsnorm_grad(struct sw_device *device, const struct sw_call *call,
-                             struct sw_error *err)
+/* With scratch for a number of each row. */
+static int run_norm_grad(struct sw_device *device, const struct sw_call *call, int64_t width,
+                         cudaError_t (*launch)(const struct sw_call *, float *, cudaStream_t),
+                         struct sw_error *err)
 {
     struct sw_cuda_device *d = cuda_of(device);
-    const struct sw_tensor *x = &call->in[0];
-    const int64_t head_dim = call->op->as.norm.head_dim;
-    const int64_t rows = x->elems / (head_dim > 0 ? head_dim : x->size[x->ndim - 1]);
+    const int64_t rows = call->in[0].elems / width;
     if (check_dtypes(call, err) != 0)
         return -1;
     float *inverse = sw_cuda_scratch(d, (size_t)rows * sizeof *inverse, err);
     if (inverse == NULL)
         return -1;
-    return launched(call, sw_cuda_rmsnorm_grad(call, inverse, d->stream), err);
+    return launched(call, launch(call, inverse, d->stream), err);
+}
+
+int sw_cuda_run_rmsnorm_grad(struct sw_device *device, const struct sw_call *call,
+                             struct sw_error *err)
+{
+    const struct sw_tensor *x = &call->in[0];
+    const int64_t head_dim = call->op->as.norm.head_dim;
+    return run_norm_grad(device, call, head_dim > 0 ? head_dim : x->size[x->ndim - 1],
+                         sw_cuda_rmsnorm_grad, err);
+}
+
+int sw_cuda_run_split_norm_grad(struct sw_device *device, const struct sw_call *call,
+                                struct sw_error *err)
+{
+    const struct sw_tensor *x = &call->in[0];
+    return run_norm_grad(device, call, x->size[x->ndim - 1], sw_cuda_split_norm_grad, err);
 }
 
 int sw_cuda_run_head_norm_grad(struct sw_device *device, const struct sw_call *call,

@@ -101,6 +101,30 @@ extern "C" cudaError_t sw_cuda_cast(const struct sw_tensor *x, const struct sw_t
     return cudaGetLastError();
 }
 
+__global__ static void scale_kernel(view x, view y, int64_t elems, float factor)
+{
+    SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
+    {
+        float p[SW_VECTOR];
+        const int64_t at = i * SW_VECTOR;
+        const int n = sw_left(at, elems);
+        sw_load8(x.data, x.dtype, at, n, p);
+#pragma unroll
+        for (int j = 0; j < SW_VECTOR; j++)
+            p[j] *= factor;
+        sw_store8(y.data, y.dtype, at, n, p);
+    }
+}
+
+static cudaError_t scale_launch(const struct sw_call *call, cudaStream_t stream)
+{
+    const int64_t elems = call->out[0].elems;
+    SW_LAUNCH(scale_kernel, sw_grid(vectors(elems)), SW_THREADS, 0, stream, view_of(&call->in[0]),
+              view_of(&call->out[0]), elems, (float)call->op->as.scale.factor);
+    return cudaGetLastError();
+}
+SW_CUDA_RUN(scale)
+
 /* ---- SwiGLU ---- */
 
 __global__ static void swiglu_kernel(view gate, view up, view h, int64_t elems)

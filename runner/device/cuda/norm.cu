@@ -321,6 +321,126 @@ extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *i
     return cudaGetLastError();
 }
 
+/* ---- RMSNorm of rows that lie split ---- */
+
+/* The sum of x w dy over a row, or (w.data null) of x^2. */
+__global__ static void row_sums_kernel(view x, view w, view dy, view sums, int64_t width)
+{
+    const int64_t row = blockIdx.x;
+    float sum = 0;
+    for (int64_t j = (int64_t)threadIdx.x * SW_VECTOR; j < width; j += SW_THREADS * SW_VECTOR) {
+        float p[SW_VECTOR], q[SW_VECTOR], d[SW_VECTOR];
+        const int n = sw_left(j, width);
+        sw_load8(x.data, x.dtype, row * width + j, n, p);
+        if (w.data != nullptr) {
+            sw_load8(w.data, w.dtype, j, n, q);
+            sw_load8(dy.data, dy.dtype, row * width + j, n, d);
+        }
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            sum += w.data != nullptr ? p[k] * q[k] * d[k] : p[k] * p[k];
+    }
+    sum = sw_block_sum(sum);
+    if (threadIdx.x == 0)
+        sw_store(sums.data, sums.dtype, row, sum);
+}
+
+/* 1 / sqrt(mean of squares + eps) of a row of `whole` elements. */
+__device__ static float split_inverse(view sums, int64_t row, float whole, float eps)
+{
+    return 1.0f / sqrtf(sw_load(sums.data, sums.dtype, row) / whole + eps);
+}
+
+__global__ static void split_norm_kernel(view x, view sums, view w, view y, int64_t rows,
+                                         int64_t width, float whole, float eps)
+{
+    const int64_t groups = (width + SW_VECTOR - 1) / SW_VECTOR;
+    SW_GRID_STRIDE(i, rows * groups)
+    {
+        const int64_t row = i / groups, j = i % groups * SW_VECTOR;
+        const float r = split_inverse(sums, row, whole, eps);
+        const int n = sw_left(j, width);
+        float p[SW_VECTOR], q[SW_VECTOR];
+        sw_load8(x.data, x.dtype, row * width + j, n, p);
+        sw_load8(w.data, w.dtype, j, n, q);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            p[k] = p[k] * r * q[k];
+        sw_store8(y.data, y.dtype, row * width + j, n, p);
+    }
+}
+
+/* dx = r w dy - x r^3 / whole * the sum of x w dy; r is kept for dw. */
+__global__ static void split_norm_dx_kernel(view x, view sums, view w, view dy, view dots, view dx,
+                                            float *inverses, int64_t rows, int64_t width,
+                                            float whole, float eps)
+{
+    const int64_t groups = (width + SW_VECTOR - 1) / SW_VECTOR;
+    SW_GRID_STRIDE(i, rows * groups)
+    {
+        const int64_t row = i / groups, j = i % groups * SW_VECTOR;
+        const float r = split_inverse(sums, row, whole, eps);
+        const float pull = sw_load(dots.data, dots.dtype, row) * r * r * r / whole;
+        const int n = sw_left(j, width);
+        float p[SW_VECTOR], q[SW_VECTOR], d[SW_VECTOR];
+        sw_load8(x.data, x.dtype, row * width + j, n, p);
+        sw_load8(w.data, w.dtype, j, n, q);
+        sw_load8(dy.data, dy.dtype, row * width + j, n, d);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            d[k] = d[k] * q[k] * r - p[k] * pull;
+        sw_store8(dx.data, dx.dtype, row * width + j, n, d);
+        if (j == 0)
+            inverses[row] = r;
+    }
+}
+
+static cudaError_t row_sums_launch(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *x = &call->in[0];
+    const int64_t width = last_size(x), rows = x->elems / width;
+    view w = {}, dy = {};
+    if (call->op->n_in > 1) {
+        w = view_of(&call->in[1]);
+        dy = view_of(&call->in[2]);
+    }
+    if (rows > 0)
+        SW_LAUNCH(row_sums_kernel, (unsigned)rows, SW_THREADS, 0, stream, view_of(x), w, dy,
+                  view_of(&call->out[0]), width);
+    return cudaGetLastError();
+}
+SW_CUDA_RUN(row_sums)
+
+static cudaError_t split_norm_launch(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *x = &call->in[0];
+    const int64_t width = last_size(x), rows = x->elems / width;
+    SW_LAUNCH(split_norm_kernel, sw_grid(rows * ((width + SW_VECTOR - 1) / SW_VECTOR)), SW_THREADS,
+              0, stream, view_of(x), view_of(&call->in[1]), view_of(&call->in[2]),
+              view_of(&call->out[0]), rows, width, (float)call->op->as.norm.width,
+              (float)call->op->as.norm.eps);
+    return cudaGetLastError();
+}
+SW_CUDA_RUN(split_norm)
+
+extern "C" cudaError_t sw_cuda_split_norm_grad(const struct sw_call *call, float *inverse,
+                                               cudaStream_t stream)
+{
+    const struct sw_tensor *x = &call->in[0], *dy = &call->in[3];
+    const int64_t width = last_size(x), rows = x->elems / width;
+    const dim3 grid((unsigned)((width + DW_COLUMNS - 1) / DW_COLUMNS), SW_NORM_SLICES);
+    float *parts = (float *)call->workspace;
+    SW_LAUNCH(split_norm_dx_kernel, sw_grid(rows * ((width + SW_VECTOR - 1) / SW_VECTOR)),
+              SW_THREADS, 0, stream, view_of(x), view_of(&call->in[1]), view_of(&call->in[2]),
+              view_of(dy), view_of(&call->in[4]), view_of(&call->out[0]), inverse, rows, width,
+              (float)call->op->as.norm.width, (float)call->op->as.norm.eps);
+    SW_LAUNCH(rmsnorm_dw_kernel, grid, SW_THREADS, 0, stream, view_of(x), view_of(dy), inverse,
+              parts, rows, width);
+    SW_LAUNCH(rmsnorm_dw_sum_kernel, sw_grid(width), SW_THREADS, 0, stream, parts,
+              view_of(&call->out[1]), width);
+    return cudaGetLastError();
+}
+
 /* ---- Biases ---- */
 
 __global__ static void add_bias_kernel(view x, view w, view y, int64_t rows, int64_t width)
