@@ -52,7 +52,14 @@ struct sw_model {
     bool qk_norm;       /* RMSNorm of each head of q and k, before the rotation (Qwen3) */
     bool qk_norm_whole; /* RMSNorm of all heads of q together, and of k (OLMo 2) */
     bool post_norm;     /* norms behind attention and MLP instead of before them (OLMo 2) */
+    uint8_t period;     /* layers l and l + period are of one kind; 0: all are */
+    uint8_t unused[7];  /* zero */
 };
-_Static_assert(sizeof(struct sw_model) == 20 * 8, "no padding: models are compared as bytes");
+_Static_assert(sizeof(struct sw_model) == 21 * 8, "no padding: models are compared as bytes");
+
+static inline int32_t sw_model_period(const struct sw_model *model)
+{
+    return model->period > 0 ? model->period : 1;
+}
 
 #endif

@@ -175,7 +175,7 @@ static void look_at_collective(struct pricing *c, int32_t i, const struct sw_reg
         return;
     if (step->first_equal == i && sw_traffic_at(walk, region, &c->p->ops[i]))
         time_collective(c, &c->p->ops[i], walk->axes, &walk->sent, t);
-    const double calls = sw_walk_times(c->p, region, step->when);
+    const double calls = sw_walk_count(c->p, region, &c->p->ops[i]);
     count_bytes(c, t->axes, calls, c->known->sent[step->first_equal].bytes);
     count_alone(c, step->of_weights, calls, t);
 }
@@ -385,10 +385,15 @@ static void observe_op(struct pricing *c, const struct sw_walk *w)
 static void run_iteration(struct pricing *c, struct sw_walk *w)
 {
     const struct sw_region *region = &c->p->regions[w->region];
-    if (c->observer == NULL)
+    const bool whole = sw_walk_is_whole(w);
+    if (c->observer == NULL && whole)
         run_ops(c, region->first_op, region->first_op + region->op_count, w->skip);
-    while (c->observer != NULL && sw_walk_op(w))
-        observe_op(c, w);
+    while ((c->observer != NULL || !whole) && sw_walk_op(w)) {
+        if (c->observer != NULL)
+            observe_op(c, w);
+        else
+            run_ops(c, w->op, w->op + 1, 0);
+    }
 }
 
 /* Everything `times` more as between `before` and now: the clocks move on, and with them what is in
@@ -415,12 +420,14 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
 
 static void run_region(struct pricing *c, struct sw_walk *w)
 {
-    const int32_t more = c->p->regions[w->region].repeat - WARM - 1; /* all but the last */
+    int32_t first, whole; /* iterations that run all layers of a period, and the next one's first */
+    sw_walk_whole(w, &first, &whole);
+    const int32_t more = whole - WARM;
     struct clocks before;
     while (sw_walk_iteration(w)) {
         if (w->iteration < 0 && !c->ahead[w->region])
             continue; /* nothing is issued */
-        const bool repeats = w->iteration == WARM - 1 && more > 0;
+        const bool repeats = w->iteration == first + WARM - 1 && more > 0;
         if (repeats)
             before = c->now;
         run_iteration(c, w);

@@ -294,8 +294,8 @@ double sw_cost_step_bytes(const struct sw_program *p, const struct sw_workload *
     for (int32_t r = 0; r < p->region_count; r++)
         for (int32_t i = 0; i < p->regions[r].op_count; i++) {
             const struct sw_op *op = &p->ops[p->regions[r].first_op + i];
-            bytes += p->regions[r].repeat * (double)sw_op_cost(p, op).memory_bytes *
-                     sw_cost_met(p, op, workload).bytes;
+            bytes += sw_region_times(&p->regions[r], op->position) *
+                     (double)sw_op_cost(p, op).memory_bytes * sw_cost_met(p, op, workload).bytes;
         }
     return bytes;
 }

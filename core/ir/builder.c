@@ -197,10 +197,11 @@ int sw_builder_number_names(struct sw_program *p)
     return 0;
 }
 
-void sw_builder_instances(const struct sw_region *region, struct sw_value *value)
+void sw_builder_instances(const struct sw_region *region, int32_t position, struct sw_value *value)
 {
-    value->stack = region->repeat;
-    value->first_layer = region->first_layer;
+    value->stack = sw_region_times(region, position);
+    value->first_layer = region->layers > 0 ? sw_region_first(region, position) : 0;
+    value->period = region->period;
     value->part = region->part;
 }
 
@@ -225,8 +226,9 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
     value->base = p->value_count;
     value->alias = -1;
     value->ordinal = -1;
-    if (b->region >= 0 && p->regions[b->region].part != SW_LAYERS_WHOLE)
-        sw_builder_instances(&p->regions[b->region], value);
+    value->period = 1;
+    if (b->region >= 0 && p->regions[b->region].layers > 0)
+        sw_builder_instances(&p->regions[b->region], b->position, value);
     value->declared.spec.ndim = ndim;
     for (uint8_t d = 0; d < SW_MAX_DIMS; d++) {
         value->size[d] = value->padded[d] = value->unit[d] = 1;
@@ -277,8 +279,8 @@ int32_t sw_builder_value_here(struct sw_builder *b, int32_t like, const char *pr
                               enum sw_dtype dtype)
 {
     const struct sw_region *region = &b->program->regions[b->region];
-    const int32_t value = sw_builder_value_like(b, like, prefix, dtype, region->repeat);
-    sw_builder_instances(region, &b->program->values[value]);
+    const int32_t value = sw_builder_value_like(b, like, prefix, dtype, 1);
+    sw_builder_instances(region, b->position, &b->program->values[value]);
     return value;
 }
 
@@ -298,30 +300,35 @@ void sw_builder_region(struct sw_builder *b, const char *name, enum sw_phase pha
     sw_builder_name(region->name, name, SW_NAME_BYTES - 1, "", 0);
     region->phase = phase;
     region->repeat = repeat;
+    region->period = 1;
     region->reverse = reverse;
     region->carry = -1;
     region->first_op = p->op_count;
+    b->position = 0;
     b->region = p->region_count++;
 }
 
 void sw_builder_region_like(struct sw_builder *b, const char *name, enum sw_phase phase,
                             const struct sw_region *like, bool reverse)
 {
-    const int32_t repeat = like->repeat, first_layer = like->first_layer; /* the array may move */
-    const uint8_t part = like->part;
-    sw_builder_region(b, name, phase, repeat, reverse);
-    b->program->regions[b->region].first_layer = first_layer;
-    b->program->regions[b->region].part = part;
+    const struct sw_region as = *like; /* the array may move */
+    sw_builder_region(b, name, phase, as.repeat, reverse);
+    struct sw_region *region = &b->program->regions[b->region];
+    region->first_layer = as.first_layer;
+    region->layers = as.layers;
+    region->period = as.period;
+    region->part = as.part;
 }
 
 void sw_builder_layers(struct sw_builder *b, const char *name, enum sw_layer_part part)
 {
     const int32_t layers = b->program->layers, first = sw_first_layers(b->options);
-    const struct sw_region like = {.repeat = part == SW_LAYERS_WHOLE   ? layers
-                                             : part == SW_LAYERS_FIRST ? first
-                                                                       : layers - first,
-                                   .first_layer = part == SW_LAYERS_LAST ? first : 0,
-                                   .part = (uint8_t)part};
+    struct sw_region like = {.part = (uint8_t)part};
+    sw_region_span(&like, part == SW_LAYERS_LAST ? first : 0,
+                   part == SW_LAYERS_WHOLE   ? layers
+                   : part == SW_LAYERS_FIRST ? first
+                                             : layers - first,
+                   sw_model_period(&b->options->model));
     sw_builder_region_like(b, name, SW_PHASE_FORWARD, &like, false);
 }
 
@@ -336,6 +343,7 @@ int32_t sw_builder_add(struct sw_builder *b, const struct sw_op *op)
     p->ops = grown;
     p->regions[b->region].op_count++;
     p->ops[p->op_count] = *op;
+    p->ops[p->op_count].position = b->position;
     return p->op_count++;
 }
 
@@ -392,7 +400,8 @@ void sw_builder_port(struct sw_builder *b, struct sw_ports *ports, const char *n
 
 struct sw_ref sw_builder_ref(const struct sw_builder *b, int32_t value)
 {
-    bool stacked = b->program->values[value].stack > 1;
+    const struct sw_value *of = &b->program->values[value];
+    const bool stacked = of->stack > 1 || of->period > 1;
     struct sw_ref ref = {value, SW_INDEX_FIXED, 0};
     if (stacked)
         ref.mode = b->region >= 0 && b->program->regions[b->region].phase == SW_PHASE_UPDATE

@@ -16,7 +16,8 @@ struct sw_builder {
     struct sw_program *program;
     const struct sw_program_options *options;
     bool failed;
-    int32_t region; /* the open one, -1: none */
+    int32_t region;   /* the open one, -1: none */
+    uint8_t position; /* of the layer at hand in its period: of what is added to the region */
 };
 
 struct sw_dim {
@@ -38,11 +39,11 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
 /* A copy of value `like` under another name, as a fresh activation of that dtype. */
 int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *prefix,
                               enum sw_dtype dtype, int32_t stack);
-/* That, with an instance for each iteration of the open region. */
+/* That, with an instance for each time that the open region runs the layer at hand. */
 int32_t sw_builder_value_here(struct sw_builder *b, int32_t like, const char *prefix,
                               enum sw_dtype dtype);
-/* Gives the value an instance for each iteration of the region. */
-void sw_builder_instances(const struct sw_region *region, struct sw_value *value);
+/* Gives the value an instance for each layer of the region at that position. */
+void sw_builder_instances(const struct sw_region *region, int32_t position, struct sw_value *value);
 /* Appends an op to the open region and returns its index. */
 int32_t sw_builder_op(struct sw_builder *b, enum sw_op_kind kind, enum sw_op_stage stage);
 /* Appends an op that was detached. */

@@ -189,7 +189,8 @@ int64_t sw_program_sent_bytes(const struct sw_program *p)
     for (int32_t r = 0; r < p->region_count; r++)
         for (int32_t i = p->regions[r].first_op;
              i < p->regions[r].first_op + p->regions[r].op_count; i++)
-            bytes += sw_op_communication_bytes(p, &p->ops[i]) * p->regions[r].repeat;
+            bytes += sw_op_communication_bytes(p, &p->ops[i]) *
+                     sw_region_times(&p->regions[r], p->ops[i].position);
     return bytes;
 }
 

@@ -161,13 +161,14 @@ static bool mentioned(const struct sw_program *p, int32_t value)
 /* The layers that a region runs, in its order. */
 static void print_layers(FILE *out, const struct sw_program *p, const struct sw_region *region)
 {
-    const int32_t last = region->first_layer + region->repeat - 1;
+    const int32_t count = region->layers > 0 ? region->layers : region->repeat;
+    const int32_t last = region->first_layer + count - 1;
     char end[16] = "last";
-    if (region->repeat == 1 && region->part == SW_LAYERS_WHOLE)
+    if (count == 1 && region->part == SW_LAYERS_WHOLE)
         return;
     if (last + 1 < p->layers && region->part != SW_LAYERS_WHOLE)
         snprintf(end, sizeof end, "%d", last);
-    if (region->repeat == 1)
+    if (count == 1)
         fprintf(out, ", l = %s", end);
     else if (region->reverse)
         fprintf(out, ", l = %s .. %d", end, region->first_layer);
@@ -276,6 +277,8 @@ static void mix_value(uint64_t *hash, const struct sw_value *value)
     mix_int(hash, value->sharding.partial);
     mix_int(hash, value->stack);
     mix_int(hash, value->first_layer);
+    if (value->period > 1)
+        mix_int(hash, value->period);
     mix_int(hash, value->alias);
     mix_int(hash, value->slots);
     mix_int(hash, value->slot_bytes);
@@ -304,6 +307,8 @@ static void mix_attribute(uint64_t *hash, const struct sw_op *op, const struct s
 static void mix_op(uint64_t *hash, const struct sw_op *op)
 {
     mix_name(hash, sw_op_info(op->kind)->name);
+    if (op->position > 0)
+        mix_int(hash, op->position);
     mix_refs(hash, op->in, op->n_in);
     mix_refs(hash, op->out, op->n_out);
     mix_int(hash, op->ahead);
@@ -341,6 +346,8 @@ uint64_t sw_program_digest(const struct sw_program *p)
         mix_int(&hash, p->regions[r].phase);
         mix_int(&hash, p->regions[r].repeat);
         mix_int(&hash, p->regions[r].first_layer);
+        if (p->regions[r].period > 1)
+            mix_int(&hash, p->regions[r].period);
         mix_int(&hash, p->regions[r].reverse);
         mix_int(&hash, p->regions[r].carry);
         mix_int(&hash, p->regions[r].op_count);

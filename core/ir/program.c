@@ -36,15 +36,40 @@ int32_t sw_program_output(const struct sw_program *program, const char *name)
     return find_port(&program->outputs, name);
 }
 
-int32_t sw_region_layer(const struct sw_region *region, int32_t iteration)
+void sw_region_span(struct sw_region *region, int32_t first, int32_t layers, int32_t period)
 {
-    return region->first_layer + (region->reverse ? region->repeat - 1 - iteration : iteration);
+    region->first_layer = first;
+    region->layers = layers;
+    region->period = period;
+    region->repeat = (first % period + layers + period - 1) / period;
+}
+
+int32_t sw_region_layer(const struct sw_region *region, int32_t iteration, int32_t position)
+{
+    const int32_t base = region->first_layer - region->first_layer % region->period;
+    const int32_t up = region->reverse ? region->repeat - 1 - iteration : iteration;
+    return base + up * region->period + position;
+}
+
+int32_t sw_region_first(const struct sw_region *region, int32_t position)
+{
+    const int32_t period = region->period, lead = region->first_layer % period;
+    return region->first_layer + (position + period - lead) % period;
+}
+
+int32_t sw_region_times(const struct sw_region *region, int32_t position)
+{
+    const int32_t left = region->first_layer + region->layers - sw_region_first(region, position);
+    if (region->layers == 0)
+        return region->repeat;
+    return left > 0 ? (left + region->period - 1) / region->period : 0;
 }
 
 int32_t sw_ref_instance(const struct sw_program *program, struct sw_ref ref, int32_t layer)
 {
-    return ref.shift +
-           (ref.mode == SW_INDEX_LAYER ? layer - program->values[ref.value].first_layer : 0);
+    const struct sw_value *value = &program->values[ref.value];
+    return ref.mode == SW_INDEX_LAYER ? (layer + ref.shift - value->first_layer) / value->period
+                                      : ref.shift;
 }
 
 int32_t sw_first_layers(const struct sw_program_options *o)

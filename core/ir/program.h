@@ -31,10 +31,13 @@ struct sw_region {
     char name[SW_NAME_BYTES]; /* "embed", "layer", "head", "head backward", ... */
     enum sw_phase phase;
     int32_t first_op, op_count;
-    int32_t repeat; /* 1, or the number of its layers: iteration i runs layer first_layer + i */
-    int32_t first_layer;
+    int32_t repeat; /* iterations; of layers: sw_region_span */
+    /* Of layers: an iteration runs `period` of them, layer l at position l % period, each with ops
+     * of its own. The first and the last iteration leave out the ops of layers that are not the
+     * region's. Else 0, 0, 1. */
+    int32_t first_layer, layers, period;
     uint8_t part; /* enum sw_layer_part */
-    bool reverse; /* iteration i runs layer first_layer + repeat-1-i */
+    bool reverse; /* the last layers first */
     /* Handed from one iteration to the next, -1: nothing. Iteration i reads instance i of the value
      * and writes i + 1; instance 0 comes from a region before, the last goes to one behind. */
     int32_t carry;
@@ -149,8 +152,24 @@ bool sw_program_is_stored(const struct sw_program *program, int32_t value);
  * been laid out or resized. */
 int32_t sw_program_first_equal_op(const struct sw_program *program, int32_t i);
 
-/* The layer that iteration i of a region runs. */
-int32_t sw_region_layer(const struct sw_region *region, int32_t iteration);
+/* Layers first .. first + layers - 1 of a period as a region's: sets its repeat as well. */
+void sw_region_span(struct sw_region *region, int32_t first, int32_t layers, int32_t period);
+/* The layer at that position of an iteration; it need not be one of the region's. */
+int32_t sw_region_layer(const struct sw_region *region, int32_t iteration, int32_t position);
+static inline bool sw_region_has(const struct sw_region *region, int32_t layer)
+{
+    return region->layers == 0 ||
+           (layer >= region->first_layer && layer < region->first_layer + region->layers);
+}
+/* True if what it runs is run again: several iterations, or several layers. */
+static inline bool sw_region_loops(const struct sw_region *region)
+{
+    return region->repeat > 1 || region->layers > 1;
+}
+/* Its first layer at that position, and how many there are; iterations where it is not of layers.
+ */
+int32_t sw_region_first(const struct sw_region *region, int32_t position);
+int32_t sw_region_times(const struct sw_region *region, int32_t position);
 /* The instance that a ref which is not SW_INDEX_WHOLE means in that layer. */
 int32_t sw_ref_instance(const struct sw_program *program, struct sw_ref ref, int32_t layer);
 

@@ -112,7 +112,7 @@ struct sw_value {
     int32_t base;    /* index of the logical value this one is a version of; itself if none */
     int32_t alias;   /* shares the storage of that value (all_reduce is in place); -1: its own */
     int32_t stack;   /* 1, or the number of instances (layers, or layers + 1 of what is carried) */
-    int32_t first_layer;         /* instance 0 is this layer's */
+    int32_t first_layer, period; /* instance i is of layer first_layer + i * period */
     int64_t offset;              /* set by layout, bytes: in the arena */
     uint8_t axis[SW_MAX_DIMS];   /* enum sw_logical */
     uint8_t symbol[SW_MAX_DIMS]; /* enum sw_size: where the size comes from */
@@ -132,7 +132,7 @@ struct sw_value {
 
 /* Which instance(s) of a value an operand means. */
 enum sw_index_mode {
-    SW_INDEX_LAYER, /* instance (layer of this iteration) - (value's first layer) + shift */
+    SW_INDEX_LAYER, /* the instance of layer (of the op) + shift */
     SW_INDEX_FIXED, /* instance `shift` */
     SW_INDEX_WHOLE /* the whole stack as one dense tensor with the instances as leading dimension */
 };

@@ -28,9 +28,11 @@ static int check_ref(struct verify *v, struct sw_ref ref)
                        v->at, v->region->name);
     const struct sw_value *value = &p->values[ref.value];
     const bool fixed = ref.mode == SW_INDEX_FIXED && ref.shift >= 0 && ref.shift < value->stack;
-    const int32_t first = sw_ref_instance(p, ref, v->region->first_layer);
-    const bool layer =
-        ref.mode == SW_INDEX_LAYER && first >= 0 && first + v->region->repeat <= value->stack;
+    const int32_t position = p->ops[v->at].position, times = sw_region_times(v->region, position);
+    const int32_t from = sw_region_first(v->region, position);
+    const int32_t last = sw_ref_instance(p, ref, from + (times - 1) * v->region->period);
+    const bool layer = ref.mode == SW_INDEX_LAYER &&
+                       (times <= 0 || (sw_ref_instance(p, ref, from) >= 0 && last < value->stack));
     if (!fixed && !layer && ref.mode != SW_INDEX_WHOLE)
         return wrong(v, "has no such instance", value);
     return 0;
@@ -46,7 +48,7 @@ static bool written_in_loop(const struct verify *v, int32_t value)
 {
     const struct sw_region *region = v->region;
     for (int32_t i = region->first_op;
-         region->repeat > 1 && i < region->first_op + region->op_count; i++)
+         sw_region_loops(region) && i < region->first_op + region->op_count; i++)
         for (uint16_t k = 0; k < v->p->ops[i].n_out; k++)
             if (storage(v->p, v->p->ops[i].out[k].value) == storage(v->p, value) &&
                 (v->p->ops[i].ahead || v->p->values[storage(v->p, value)].carried))

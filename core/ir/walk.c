@@ -50,11 +50,40 @@ bool sw_walk_iteration(struct sw_walk *w)
 bool sw_walk_op(struct sw_walk *w)
 {
     const struct sw_op *ops = w->program->ops;
-    do
-        w->op++;
-    while (w->op < w->end && (sw_walk_when(&ops[w->op]) & w->skip) != 0);
-    if (w->op < w->end)
-        w->layer = sw_region_layer(&w->program->regions[w->region],
-                                   w->iteration + (ops[w->op].ahead ? 1 : 0));
-    return w->op < w->end;
+    const struct sw_region *region = &w->program->regions[w->region];
+    for (w->op++; w->op < w->end; w->op++) {
+        const struct sw_op *op = &ops[w->op];
+        if ((sw_walk_when(op) & w->skip) != 0)
+            continue;
+        w->layer = sw_region_layer(region, w->iteration + (op->ahead ? 1 : 0), op->position);
+        if (sw_region_has(region, w->layer))
+            return true;
+    }
+    return false;
+}
+
+/* Iterations at the two ends in which not all positions are the region's. */
+static void find_ends(const struct sw_region *region, bool *first, bool *last)
+{
+    const bool low = region->first_layer % region->period != 0;
+    const bool high = (region->first_layer + region->layers) % region->period != 0;
+    *first = region->reverse ? high : low;
+    *last = region->reverse ? low : high;
+}
+
+bool sw_walk_is_whole(const struct sw_walk *w)
+{
+    const struct sw_region *region = &w->program->regions[w->region];
+    bool first, last;
+    find_ends(region, &first, &last);
+    return !(first && w->iteration <= 0) && !(last && w->iteration >= region->repeat - 1);
+}
+
+void sw_walk_whole(const struct sw_walk *w, int32_t *begin, int32_t *count)
+{
+    const struct sw_region *region = &w->program->regions[w->region];
+    bool first, last;
+    find_ends(region, &first, &last);
+    *begin = first ? 1 : 0;
+    *count = region->repeat - *begin - 1; /* the last one has none to be ahead of */
 }

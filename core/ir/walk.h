@@ -5,7 +5,8 @@
  * and backward, then one over those of the update where there are any. A region runs its
  * iterations, an iteration its ops in the program's order. Ops marked `ahead` are issued one
  * iteration early, those of the first in an iteration -1 that has nothing else. Ops marked
- * `last_micro_step` are issued in the last micro-step only.
+ * `last_micro_step` are issued in the last micro-step only. What is of a layer that the region does
+ * not run is left out (sw_region).
  *
  *     struct sw_walk w = sw_walk_begin(program);
  *     while (sw_walk_pass(&w))
@@ -53,6 +54,10 @@ bool sw_walk_pass(struct sw_walk *walk);
 bool sw_walk_region(struct sw_walk *walk);
 bool sw_walk_iteration(struct sw_walk *walk);
 bool sw_walk_op(struct sw_walk *walk);
+/* True if the iteration at hand leaves out no layer, of its own or of those that it is ahead of. */
+bool sw_walk_is_whole(const struct sw_walk *walk);
+/* The iterations of the region at hand that issue alike: the first of them, and how many. */
+void sw_walk_whole(const struct sw_walk *walk, int32_t *first, int32_t *count);
 
 /* Every op of the program once, with its region: for what follows from the ops, however often they
  * are issued. On a walk that is at its beginning; not to be mixed with the others. */
@@ -75,17 +80,12 @@ static inline uint8_t sw_walk_when(const struct sw_op *op)
                      (op->last_micro_step ? SW_WHEN_LAST_MICRO_STEP : 0));
 }
 
-/* How many times a run of the program issues an op of that region; when: enum sw_when. */
-static inline double sw_walk_times(const struct sw_program *program, const struct sw_region *region,
-                                   uint8_t when)
-{
-    const bool once = region->phase == SW_PHASE_UPDATE || (when & SW_WHEN_LAST_MICRO_STEP) != 0;
-    return (double)region->repeat * (once ? 1 : program->accumulation_steps);
-}
+/* How many times a run of the program issues an op of that region. */
 static inline double sw_walk_count(const struct sw_program *program, const struct sw_region *region,
                                    const struct sw_op *op)
 {
-    return sw_walk_times(program, region, sw_walk_when(op));
+    const bool once = region->phase == SW_PHASE_UPDATE || op->last_micro_step;
+    return (double)sw_region_times(region, op->position) * (once ? 1 : program->accumulation_steps);
 }
 
 #endif

@@ -238,7 +238,7 @@ static void add_block(struct sw_decoder *d, struct sw_ref x, int32_t block, int3
                       struct sw_ref into)
 {
     struct sw_builder *b = d->b;
-    const int32_t n = b->program->regions[b->region].repeat;
+    const int32_t n = b->program->regions[b->region].layers;
     block = build_norm(b, sw_builder_ref(b, block), norm,
                        (struct sw_made){"nb", d->residual, n, false});
     block = sw_build_scale(b, block, b->options->model.residual_multiplier,
@@ -246,16 +246,15 @@ static void add_block(struct sw_decoder *d, struct sw_ref x, int32_t block, int3
     sw_build_add_into(b, x, block, into);
 }
 
-static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_part part)
+/* One layer of the open region. */
+static void add_layer(struct sw_decoder *d)
 {
     struct sw_builder *b = d->b;
     struct sw_program *p = b->program;
     const struct sw_model *m = &b->options->model;
     const int32_t *w = d->w;
     const enum sw_dtype c = b->options->compute;
-    sw_builder_layers(b, name, part);
-    p->regions[b->region].carry = d->x;
-    const int32_t n = p->regions[b->region].repeat;
+    const int32_t n = p->regions[b->region].layers;
     const int64_t dim = m->head_dim;
     const enum sw_logical kv_axis = (enum sw_logical)p->values[w[SW_W_K]].axis[1];
     const struct sw_dim *residual = d->residual;
@@ -298,6 +297,18 @@ static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_par
     const int32_t down = sw_build_linear(b, true, h, w[SW_W_DOWN], w[SW_W_DOWN_BIAS],
                                          (struct sw_made){"m", residual, n, m->post_norm});
     add_block(d, sw_builder_ref(b, mid), down, w[SW_W_MLP_POST_NORM], x_out);
+}
+
+static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_part part)
+{
+    struct sw_builder *b = d->b;
+    sw_builder_layers(b, name, part);
+    b->program->regions[b->region].carry = d->x;
+    for (int32_t i = 0; i < sw_model_period(&b->options->model) && !b->failed; i++) {
+        b->position = (uint8_t)i;
+        add_layer(d);
+    }
+    b->region = -1;
 }
 
 void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)

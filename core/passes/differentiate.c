@@ -175,15 +175,15 @@ void sw_autodiff_out(struct sw_autodiff *a, int32_t op, struct sw_ref primal)
     sw_autodiff_contribute(a, primal, ref);
 }
 
-/* Lets the op that computed the cotangent of a region's input write it straight into `to`. */
-static void redirect(struct sw_autodiff *a, struct sw_ref primal, struct sw_ref to)
+/* Lets the op, from `first` on, that computed the cotangent of a region's input write it straight
+ * into `to`. */
+static void redirect(struct sw_autodiff *a, struct sw_ref primal, struct sw_ref to, int32_t first)
 {
     struct sw_program *p = a->b->program;
-    const struct sw_region *region = &p->regions[a->b->region];
     int32_t value = slot(a, primal)->ref.value;
     if (!slot(a, primal)->present)
         return;
-    for (int32_t i = p->op_count - 1; i >= region->first_op; i--)
+    for (int32_t i = p->op_count - 1; i >= first; i--)
         for (uint16_t j = 0; j < p->ops[i].n_out; j++)
             if (p->ops[i].out[j].value == value) {
                 p->ops[i].out[j] = to;
@@ -191,10 +191,11 @@ static void redirect(struct sw_autodiff *a, struct sw_ref primal, struct sw_ref 
             }
 }
 
-/* Each layer's gradient begins in the region that runs the layer. */
-static void begin_layers(struct sw_autodiff *a, const struct sw_region *region)
+/* Each layer's gradient begins where the layer runs: in its region, at its position. */
+static void begin_layer(struct sw_autodiff *a, const struct sw_region *region)
 {
-    for (int32_t v = 0; region->part != SW_LAYERS_WHOLE && v < a->forward_values; v++)
+    const bool whole = region->part == SW_LAYERS_WHOLE && region->period == 1;
+    for (int32_t v = 0; !whole && v < a->forward_values; v++)
         if (a->b->program->values[v].stack > 1)
             a->contributed[v] = false;
 }
@@ -208,30 +209,22 @@ static bool wants_region(const struct sw_autodiff *a, const struct sw_region *re
     return wanted;
 }
 
-/* The transposed region. What it carries: the op of a later region that made the cotangent of the
- * last instance writes it into the cotangent's stack, each iteration passes on from instance l + 1
- * to l, and instance 0 is what the regions before go on with. */
-static int backward_region(struct sw_autodiff *a, int32_t forward, struct sw_error *err)
+/* The VJPs of the ops first .. end - 1 of a forward region, all of one position, in reverse. x:
+ * what the region carries, dx: its cotangent's stack; -1: nothing. */
+static int backward_layer(struct sw_autodiff *a, const struct sw_region *region, int32_t first,
+                          int32_t end, int32_t dx, struct sw_error *err)
 {
     struct sw_builder *b = a->b;
-    const struct sw_region region = b->program->regions[forward];
-    const int32_t x = region.carry, dx = x >= 0 ? a->carried[x] : -1;
-    const int32_t end = region.first_layer + region.repeat;
+    const int32_t x = region->carry, begin = b->program->op_count;
     const struct sw_ref x_in = {x, SW_INDEX_LAYER, 0}, x_out = {x, SW_INDEX_LAYER, 1};
+    if (first < end)
+        b->position = b->program->ops[first].position;
     if (x >= 0) {
-        redirect(a, x_out, (struct sw_ref){dx, SW_INDEX_FIXED, (int16_t)end});
         *slot(a, x_out) = (struct cotangent){true, {dx, SW_INDEX_LAYER, 1}};
         slot(a, x_in)->present = false;
     }
-    char name[SW_NAME_BYTES];
-    sw_builder_name(name, region.name, 28, " backward", 9);
-    sw_builder_region_like(b, name, SW_PHASE_BACKWARD, &region, region.repeat > 1);
-    b->program->regions[b->region].carry = dx;
-    for (int32_t v = 0; v < a->forward_values; v++)
-        a->clone[v] = -1;
-    begin_layers(a, &region);
-    for (int32_t i = region.first_op + region.op_count - 1; i >= region.first_op && !b->failed;
-         i--) {
+    begin_layer(a, region);
+    for (int32_t i = end - 1; i >= first && !b->failed; i--) {
         const struct sw_op op = b->program->ops[i];
         const struct sw_op_info *info = sw_op_info(op.kind);
         bool wanted = false;
@@ -240,8 +233,40 @@ static int backward_region(struct sw_autodiff *a, int32_t forward, struct sw_err
         if (wanted && info->vjp != NULL && info->vjp(a, &op, err) != 0)
             return -1;
     }
+    if (x >= 0)
+        redirect(a, x_in, (struct sw_ref){dx, SW_INDEX_LAYER, 0}, begin);
+    return 0;
+}
+
+/* The transposed region. What it carries: the op of a later region that made the cotangent of the
+ * last instance writes it into the cotangent's stack, each layer passes on from instance l + 1
+ * to l, and instance 0 is what the regions before go on with. */
+static int backward_region(struct sw_autodiff *a, int32_t forward, struct sw_error *err)
+{
+    struct sw_builder *b = a->b;
+    const struct sw_region region = b->program->regions[forward];
+    const int32_t x = region.carry, dx = x >= 0 ? a->carried[x] : -1;
+    const int32_t last = region.first_layer + region.layers;
+    const struct sw_ref x_in = {x, SW_INDEX_LAYER, 0}, x_out = {x, SW_INDEX_LAYER, 1};
+    if (x >= 0)
+        redirect(a, x_out, (struct sw_ref){dx, SW_INDEX_FIXED, (int16_t)last},
+                 b->program->regions[b->region].first_op);
+    char name[SW_NAME_BYTES];
+    sw_builder_name(name, region.name, 28, " backward", 9);
+    sw_builder_region_like(b, name, SW_PHASE_BACKWARD, &region, region.layers > 1);
+    b->program->regions[b->region].carry = dx;
+    for (int32_t v = 0; v < a->forward_values; v++)
+        a->clone[v] = -1;
+    for (int32_t end = region.first_op + region.op_count, first; end > region.first_op;
+         end = first) {
+        first = end - 1;
+        while (first > region.first_op &&
+               b->program->ops[first - 1].position == b->program->ops[end - 1].position)
+            first--;
+        if (backward_layer(a, &region, first, end, dx, err) != 0)
+            return -1;
+    }
     if (x >= 0) {
-        redirect(a, x_in, (struct sw_ref){dx, SW_INDEX_LAYER, 0});
         *slot(a, x_in) =
             (struct cotangent){true, {dx, SW_INDEX_FIXED, (int16_t)region.first_layer}};
         slot(a, x_out)->present = false;

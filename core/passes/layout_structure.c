@@ -91,8 +91,8 @@ static void find_lifetimes(struct layout *l)
         const struct touched t = {.position = w.op,
                                   .until = l->wait[w.op],
                                   .region = w.region,
-                                  .upwards = region->repeat > 1 && !region->reverse,
-                                  .downwards = region->repeat > 1 && region->reverse,
+                                  .upwards = sw_region_loops(region) && !region->reverse,
+                                  .downwards = sw_region_loops(region) && region->reverse,
                                   .ahead = op->ahead};
         for (uint16_t k = 0; k < op->n_out; k++)
             touch(l, op->out[k], &t, true);
@@ -111,8 +111,8 @@ static int32_t settle(struct layout *l, int32_t v)
         return value->stack;
     if (life->region >= 0) {
         const struct sw_region *region = &p->regions[life->region];
-        if (region->repeat == 1)
-            return value->stack;
+        if (!sw_region_loops(region)) /* a layer that is left out shares its buffer with others */
+            return value->stack > 1 ? value->stack : 1;
         if (life->local)
             return 1;
         life->first = region->first_op;
@@ -323,7 +323,7 @@ static void find_equal_ops(const struct sw_program *p, struct sw_lifetimes *l, i
 
 /* Values of one shape in as many slots, workspaces of ops that are alike: alike for blocks of a
  * group, different for others. How many layers a part has may change, so its stacks are told by the
- * part. */
+ * part and the position. */
 static int64_t group_key(const struct sw_program *p, const struct sw_lifetimes *l,
                          const struct block *block)
 {
@@ -331,7 +331,8 @@ static int64_t group_key(const struct sw_program *p, const struct sw_lifetimes *
         return -1 - l->first_equal[block->op];
     const struct sw_value *value = &p->values[block->value];
     const bool part = value->part != SW_LAYERS_WHOLE && value->slots > 1;
-    const int64_t slots = part ? INT64_C(1) << 31 | value->part : value->slots;
+    const int32_t position = value->first_layer % value->period;
+    const int64_t slots = part ? INT64_C(1) << 31 | position << 8 | value->part : value->slots;
     return (int64_t)l->shape_of[block->value] << 32 | slots;
 }
 

@@ -34,7 +34,7 @@ static int32_t add_version(struct sw_partition *part, struct sw_ref like, const 
     int32_t version = sw_builder_value_like(&part->b, like.value, "", dtype, stack);
     struct sw_value *value = sw_partition_value(part, version);
     if (like.mode == SW_INDEX_LAYER)
-        sw_builder_instances(&p->regions[part->b.region], value);
+        sw_builder_instances(&p->regions[part->b.region], part->b.position, value);
     sw_builder_name(value->name, value->name, 28, suffix, 11);
     value->base = base;
     value->sharding = sharding;
@@ -113,6 +113,7 @@ static int emit_reshard(struct sw_partition *part, struct sw_ref from, const str
                 value->alias = summand->alias >= 0 ? summand->alias : at.value;
                 value->stack = summand->stack;
                 value->first_layer = summand->first_layer;
+                value->period = summand->period;
                 value->part = summand->part;
                 value->role = summand->role;
                 replace_current(part, at.value, version);
@@ -264,6 +265,7 @@ static int emit_op(struct sw_partition *part, struct sw_op *op)
             sw_partition_value(part, version)->alias = v;
             sw_partition_value(part, version)->stack = pinned.stack;
             sw_partition_value(part, version)->first_layer = pinned.first_layer;
+            sw_partition_value(part, version)->period = pinned.period;
             sw_partition_value(part, version)->part = pinned.part;
             op->out[i] = (struct sw_ref){version, part->into[i].mode, part->into[i].shift};
         }
@@ -418,12 +420,16 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
             goto memory;
         p->regions[part->b.region].carry = region->carry;
         part->memo_count = 0;
-        for (int32_t i = 0; i < region->op_count; i++)
-            if (sw_partition_op(part, &logical->ops[region->first_op + i]) != 0) {
-                sw_fail_context(err, "%s, %s", region->name,
-                                sw_op_info(logical->ops[region->first_op + i].kind)->name);
+        for (int32_t i = 0; i < region->op_count; i++) {
+            const struct sw_op *op = &logical->ops[region->first_op + i];
+            if (op->position != part->b.position)
+                part->memo_count = 0; /* what a layer gathers is another's no more */
+            part->b.position = op->position;
+            if (sw_partition_op(part, op) != 0) {
+                sw_fail_context(err, "%s, %s", region->name, sw_op_info(op->kind)->name);
                 goto out;
             }
+        }
     }
     for (int32_t i = 0; i < p->outputs.count; i++)
         p->outputs.at[i].value = part->current[p->outputs.at[i].value];

@@ -158,7 +158,9 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     out->layout = (uint8_t)o->layout;
     if (sw_program_traits(o->kind)->backward)
         out->recompute = sw_recompute_normal(o->recompute, o->model.layers);
-    if (first > 1 && o->model.layers - first > 1) /* both parts are loops */
+    /* both parts are loops, and every position of a period has a stack */
+    const int32_t period = sw_model_period(&o->model);
+    if (first > 2 * period - 1 && o->model.layers - first > 2 * period - 1)
         out->recompute.layers = 0;
     out->freeze = o->freeze;
     out->kind = (uint8_t)o->kind;
@@ -205,24 +207,26 @@ static void resize_parts(struct sw_program *p, int32_t first)
 {
     const int32_t count[] = {
         [SW_LAYERS_WHOLE] = 0, [SW_LAYERS_FIRST] = first, [SW_LAYERS_LAST] = p->layers - first};
+    const struct sw_region *of[SW_LAYERS_COUNT] = {NULL};
     bool any = false;
     for (int32_t r = 0; r < p->region_count; r++) {
         struct sw_region *region = &p->regions[r];
         if (region->part == SW_LAYERS_WHOLE)
             continue;
-        if (region->repeat == count[region->part])
+        if (region->layers == count[region->part])
             return; /* as they are */
         any = true;
-        region->repeat = count[region->part];
-        region->first_layer = region->part == SW_LAYERS_LAST ? first : 0;
+        sw_region_span(region, region->part == SW_LAYERS_LAST ? first : 0, count[region->part],
+                       region->period);
+        of[region->part] = region;
     }
     for (int32_t v = 0; any && v < p->value_count; v++) {
         struct sw_value *value = &p->values[v];
         if (value->part == SW_LAYERS_WHOLE)
             continue;
-        value->slots = value->slots > 1 ? count[value->part] : value->slots;
-        value->stack = count[value->part];
-        value->first_layer = value->part == SW_LAYERS_LAST ? first : 0;
+        const bool kept = value->slots > 1;
+        sw_builder_instances(of[value->part], value->first_layer % value->period, value);
+        value->slots = kept ? value->stack : value->slots;
     }
 }
 

@@ -36,8 +36,8 @@ static bool is_collective(const struct sw_op *op, enum sw_collective kind)
 /* ---- 1. With one micro-step the first contribution to a gradient, or its only one, is written
  * where it belongs at once ---- */
 
-/* To what the ref means. No other region runs this one's layers. */
-static int32_t contributions(const struct schedule *s, struct sw_ref gradient)
+/* To what the ref of an op at that position means. No other region runs this one's layers. */
+static int32_t contributions(const struct schedule *s, struct sw_ref gradient, uint8_t position)
 {
     const struct sw_program *p = s->p;
     const bool here = gradient.mode == SW_INDEX_LAYER;
@@ -45,7 +45,8 @@ static int32_t contributions(const struct schedule *s, struct sw_ref gradient)
     const int32_t end = here ? first + s->region->op_count : p->op_count;
     int32_t count = 0;
     for (int32_t i = first; i < end; i++)
-        count += sw_op_accumulates(&p->ops[i]) && p->ops[i].in[0].value == gradient.value;
+        count += sw_op_accumulates(&p->ops[i]) && p->ops[i].in[0].value == gradient.value &&
+                 (!here || p->ops[i].position == position);
     return count;
 }
 
@@ -58,7 +59,7 @@ static void write_in_place(struct schedule *s)
         if (!sw_op_accumulates(list->ops[i]))
             continue;
         const struct sw_op op = *list->ops[i];
-        if (contributions(s, op.in[0]) != 1 && !op.as.accumulate.first)
+        if (contributions(s, op.in[0], op.position) != 1 && !op.as.accumulate.first)
             continue;
         const struct sw_value *total = &s->p->values[op.in[0].value];
         const struct sw_value *x = &s->p->values[op.in[1].value];
@@ -147,9 +148,11 @@ static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struc
         return false;
     if (!sw_schedule_only_between(s, result, sum, maker))
         return false;
-    /* what is added is there by then; were it a collective's result, its maker would wait for it */
+    /* what is added is there by then; were it a collective's result, its maker would wait for it;
+     * what another layer made is there as what another iteration did */
     const int32_t from = sw_schedule_last(s, WRITES, addend.value, sum);
-    if (from > maker || (from >= 0 && sw_op_is_collective(s->list.ops[from]->kind)))
+    if (from > maker || (from >= 0 && sw_op_is_collective(s->list.ops[from]->kind) &&
+                         s->list.ops[from]->position == op->position))
         return false;
     return sw_schedule_next(s, TOUCHES, op->out[0].value, maker, sum) == sum;
 }
@@ -181,6 +184,61 @@ static void fold_sums(struct schedule *s)
 
 /* ---- 4. Parameters one layer ahead ---- */
 
+/* Whether an op with one operand makes of a parameter's instance, or of what such an op made, what
+ * is gathered, or gathers it. */
+static bool makes_gathered(const struct sw_program *p, const struct sw_region *region, int32_t i)
+{
+    const struct sw_op *op = &p->ops[i];
+    const int32_t end = region->first_op + region->op_count;
+    if (op->n_in != 1 || op->n_out != 1)
+        return false;
+    if (is_collective(op, SW_ALL_GATHER))
+        return true;
+    if (!sw_op_info(op->kind)->always_recompute)
+        return false;
+    for (int32_t j = i + 1; j < end; j++)
+        if (sw_schedule_names(p->values, p->ops[j].in, p->ops[j].n_in, op->out[0].value))
+            return is_collective(&p->ops[j], SW_ALL_GATHER);
+    return false;
+}
+
+static bool same_move(const struct sw_program *p, const struct sw_op *a, const struct sw_op *b)
+{
+    const struct sw_value *x = &p->values[a->out[0].value], *y = &p->values[b->out[0].value];
+    return a->kind == b->kind && a->n_in == 1 && a->n_out == 1 && a->position != b->position &&
+           sw_axes_equal(a->axes, b->axes) &&
+           sw_schedule_storage(p, a->in[0].value) == sw_schedule_storage(p, b->in[0].value) &&
+           x->dtype == y->dtype && sw_sharding_equal(&x->sharding, &y->sharding);
+}
+
+/* The value that op i of a region may write over: what a layer before in the period made likewise,
+ * and none of its own layer was written over. -1: none. */
+static int32_t find_buffer(const struct sw_program *p, const struct sw_region *region, int32_t i)
+{
+    const struct sw_op *op = &p->ops[i];
+    for (int32_t j = region->first_op; j < i; j++) {
+        if (!same_move(p, &p->ops[j], op) || p->values[p->ops[j].out[0].value].alias >= 0)
+            continue;
+        bool taken = false;
+        for (int32_t k = j + 1; k < i; k++)
+            taken |= p->ops[k].position == op->position && p->ops[k].n_out == 1 &&
+                     p->values[p->ops[k].out[0].value].alias == p->ops[j].out[0].value;
+        if (!taken)
+            return p->ops[j].out[0].value;
+    }
+    return -1;
+}
+
+/* The layers of a period gather a parameter into one buffer, one behind the other. */
+static void share_gathers(struct sw_program *p, const struct sw_region *region)
+{
+    const int32_t end = region->first_op + region->op_count;
+    for (int32_t i = region->first_op; region->period > 1 && i < end; i++)
+        if (p->ops[i].n_in == 1 && p->ops[i].in[0].mode == SW_INDEX_LAYER &&
+            makes_gathered(p, region, i))
+            p->values[p->ops[i].out[0].value].alias = find_buffer(p, region, i);
+}
+
 static bool is_ahead_result(const struct list *list, struct sw_ref ref)
 {
     for (int32_t i = 0; i < list->count; i++)
@@ -189,11 +247,14 @@ static bool is_ahead_result(const struct list *list, struct sw_ref ref)
     return false;
 }
 
-/* Only this op reads the value? */
+/* Only this op reads the value, whatever else its buffer is for? */
 static bool only_reader(const struct schedule *s, int32_t value, int32_t op)
 {
-    return sw_schedule_next(s, READS, value, 0, op) == op &&
-           sw_schedule_next(s, READS, value, op + 1, s->list.count) == s->list.count;
+    for (int32_t i = 0; i < s->list.count; i++)
+        for (uint16_t k = 0; k < s->list.ops[i]->n_in; k++)
+            if (s->list.ops[i]->in[k].value == value && i != op)
+                return false;
+    return true;
 }
 
 /* Brings what is made ahead for the gather at `at` right before it, and so on from there: a cast
@@ -207,13 +268,58 @@ static void move_makers(struct list *list, int32_t at)
         }
 }
 
-/* Gathers of parameters, with the cast or slice before them, are made for the next iteration as
- * soon as this one's have been used for the last time: the same buffer, so prefetching costs no
- * memory. */
+/* The first op of that position that is not prefetched. */
+static int32_t layer_begin(const struct list *list, uint8_t position)
+{
+    int32_t i = 0;
+    while (i < list->count && (list->ops[i]->position != position || list->ops[i]->ahead))
+        i++;
+    return i;
+}
+
+/* Moves what is prefetched at `at`, and before it what makes its operand, to `to`, before it.
+ * Returns the place behind them. */
+static int32_t move_early(struct list *list, int32_t at, int32_t to)
+{
+    for (int32_t j = to; j < at; j++)
+        if (list->ops[j]->ahead && list->ops[j]->position == list->ops[at]->position &&
+            list->ops[j]->out[0].value == list->ops[at]->in[0].value) {
+            to = move_early(list, j, to);
+            break;
+        }
+    sw_schedule_move(list, at, to);
+    return to + 1;
+}
+
+/* Of a period's layers all but the first: in the layer before, behind the last use there of what
+ * they are written over. They are in time for their iteration. */
+static void prefetch_inside(struct schedule *s, uint8_t first)
+{
+    struct list *list = &s->list;
+    for (int32_t i = 0; i < list->count; i++) {
+        const struct sw_op *op = list->ops[i];
+        if (!op->ahead || op->position == first || !is_collective(op, SW_ALL_GATHER))
+            continue;
+        const int32_t before = op->position + (s->region->reverse ? 1 : -1);
+        int32_t to = layer_begin(list, (uint8_t)before);
+        for (int32_t j = to; j < i; j++)
+            if (list->ops[j]->position == before && !list->ops[j]->ahead &&
+                sw_schedule_is(s, TOUCHES, op->out[0].value, j))
+                to = j + 1;
+        if (to < i)
+            move_early(list, i, to);
+    }
+    for (int32_t i = 0; i < list->count; i++)
+        list->ops[i]->ahead &= list->ops[i]->position == first;
+}
+
+/* Gathers of parameters, with the cast or slice before them, are made for the next layer as soon as
+ * this one's have been used for the last time: the same buffer, so prefetching costs no memory. */
 static void prefetch(struct schedule *s)
 {
     struct list *list = &s->list;
-    if (s->region->repeat == 1)
+    const uint8_t first_position = (uint8_t)(s->region->reverse ? s->region->period - 1 : 0);
+    if (!sw_region_loops(s->region))
         return;
     for (int32_t i = 0; i < list->count; i++) {
         struct sw_op *op = list->ops[i];
@@ -229,7 +335,12 @@ static void prefetch(struct schedule *s)
                     op->ahead = true;
         }
     }
-    /* each chain goes behind the last use of what it makes */
+    prefetch_inside(s, first_position);
+    /* each chain goes behind the last use of what it makes, in the last layer of an iteration */
+    const int32_t begin =
+        s->region->period == 1
+            ? 0
+            : layer_begin(list, (uint8_t)(s->region->period - 1 - first_position));
     for (int32_t i = list->count - 1; i >= 0; i--) {
         if (!list->ops[i]->ahead || !is_collective(list->ops[i], SW_ALL_GATHER))
             continue;
@@ -239,6 +350,7 @@ static void prefetch(struct schedule *s)
              j = sw_schedule_next(s, READS, made, j + 1, list->count))
             if (!list->ops[j]->ahead)
                 last = j;
+        last = last < begin - 1 ? begin - 1 : last;
         if (last == i)
             continue;
         sw_schedule_move(list, i, last + 1);
@@ -280,7 +392,7 @@ static void coalesce(struct schedule *s)
             if (!small(s->p, list->ops[j]))
                 continue;
             const struct sw_op other = *list->ops[j];
-            if (!sw_axes_equal(other.axes, into->axes) ||
+            if (!sw_axes_equal(other.axes, into->axes) || other.position != into->position ||
                 s->p->values[other.in[0].value].dtype != s->p->values[into->in[0].value].dtype ||
                 into->n_in == SW_COLLECTIVE_MAX_OPERANDS)
                 continue;
@@ -344,17 +456,35 @@ static int32_t completed_in(const struct sw_program *p, int32_t before, int32_t 
     return -1;
 }
 
-/* The reduction `op` of the update, of what backward has complete in that region. */
-static void add_early(struct schedule *s, const struct sw_op *op, int32_t region, struct sw_ref ref)
+/* The reduction `op` of the update, of what backward has complete in that region at that position.
+ */
+static void add_early(struct schedule *s, const struct sw_op *op, int32_t region, struct sw_ref ref,
+                      uint8_t position)
 {
     struct early *early = &s->early[s->early_count++];
     *early = (struct early){.op = *op, .from = op, .region = region};
     early->op.last_micro_step = true;
+    early->op.position = position;
     early->op.n_in = early->op.n_out = 0;
     const struct sw_ref in = {op->in[0].value, ref.mode, ref.shift};
     const struct sw_ref out = {op->out[0].value, ref.mode, ref.shift};
     s->failed = s->failed || sw_refs_append(s->p, &early->op.in, &early->op.n_in, in) != 0 ||
                 sw_refs_append(s->p, &early->op.out, &early->op.n_out, out) != 0;
+}
+
+/* In each layer of its period. */
+static void add_early_layers(struct schedule *s, const struct sw_op *op, int32_t r,
+                             struct sw_ref ref)
+{
+    const struct sw_region *region = &s->p->regions[r];
+    int32_t position = -1;
+    for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+        const struct sw_op *from = &s->p->ops[i];
+        if (from->position != position &&
+            sw_schedule_names(s->p->values, from->out, from->n_out,
+                              sw_schedule_storage(s->p, op->in[0].value)))
+            add_early(s, op, r, ref, (uint8_t)(position = from->position));
+    }
 }
 
 /* Norms' gradients stay in the update, where all of them are one all_reduce: their latency counts.
@@ -378,7 +508,7 @@ static void find_early(struct schedule *s)
                 ready = !sw_schedule_touches(p, &p->ops[j], op->in[0].value);
             int32_t from = ready ? completed_in(p, r, op->in[0].value, &ref) : -1;
             while (from >= 0 && !s->failed) {
-                add_early(s, op, from, ref);
+                add_early_layers(s, op, from, ref);
                 from =
                     ref.mode == SW_INDEX_LAYER ? completed_in(p, from, op->in[0].value, &ref) : -1;
             }
@@ -408,7 +538,10 @@ static void reduce_early(struct schedule *s)
         struct early *early = &s->early[e];
         if (early->region != region)
             continue;
-        int32_t at = sw_schedule_last(s, WRITES, early->op.in[0].value, list->count);
+        int32_t at = list->count;
+        do
+            at = sw_schedule_last(s, WRITES, early->op.in[0].value, at);
+        while (at > 0 && list->ops[at]->position != early->op.position);
         at = is_collective(list->ops[at], SW_REDUCE_SCATTER) ? next_gradient(list, at + 1) : at + 1;
         sw_schedule_insert(list, at, &early->op);
     }
@@ -426,6 +559,7 @@ static void add_wait(struct schedule *s, int32_t at, const struct sw_op *op)
     wait->stage = op->stage;
     wait->axes = op->axes;
     wait->ahead = ahead;
+    wait->position = op->position;
     wait->n_in = 1;
     wait->in = op->out; /* of which it reads the first */
     sw_schedule_insert(&s->list, at, wait);
@@ -478,9 +612,11 @@ static void waits(struct schedule *s)
             const int32_t value = op.out[k].value;
             int32_t first = sw_schedule_next(s, TOUCHES, value, from, at);
             /* not itself, nor the wait for what scattered its operand, nor what the stream does
-             * with it by itself */
-            while (first < at && (first == i || (scatters && follows_scatter(s, first)) ||
-                                  (op.last_micro_step && is_wait_for(list->ops[first], op.in[0]))))
+             * with it by itself, nor another layer's gradient */
+            while (first < at &&
+                   (first == i || (scatters && follows_scatter(s, first)) ||
+                    (op.last_micro_step && (is_wait_for(list->ops[first], op.in[0]) ||
+                                            list->ops[first]->position != op.position))))
                 first = sw_schedule_next(s, TOUCHES, value, first + 1, at);
             at = first;
         }
@@ -547,6 +683,8 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
         schedule_free(&s);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while scheduling the program");
     }
+    for (int32_t r = 0; r < program->region_count; r++)
+        share_gathers(program, &program->regions[r]);
     sw_schedule_find_regions(&s);
     find_early(&s);
     int32_t total = 0;

@@ -21,7 +21,7 @@ int sw_program_model_flops(const struct sw_program_options *options, double *out
                 (info->cost_class != SW_CLASS_MATMUL && info->cost_class != SW_CLASS_ATTENTION))
                 continue;
             const double share = info->model_share != NULL ? info->model_share(op) : 1;
-            *out += sw_op_cost(p, op).flops * share * region->repeat;
+            *out += sw_op_cost(p, op).flops * share * sw_region_times(region, op->position);
         }
     }
     *out *= (double)options->global_batch;

@@ -10,7 +10,7 @@ static int32_t instance_of(const struct operand *o, int32_t layer)
 {
     switch (o->mode) {
     case SW_INDEX_LAYER:
-        return layer + o->shift;
+        return (layer + o->shift) / o->period;
     case SW_INDEX_FIXED:
         return o->shift;
     default:

@@ -12,7 +12,8 @@ static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref
                         .slots = value->slots,
                         .value = ref.value,
                         .mode = ref.mode,
-                        .shift = sw_ref_instance(p, ref, 0)};
+                        .shift = ref.shift - (ref.mode == SW_INDEX_LAYER ? value->first_layer : 0),
+                        .period = value->period};
     struct sw_tensor *t = &o.tensor;
     t->dtype = value->dtype;
     t->ndim = value->ndim;

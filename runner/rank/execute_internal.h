@@ -14,7 +14,7 @@ struct operand {
     int64_t offset, slot_bytes;
     int32_t slots, value;
     uint8_t mode;
-    int32_t shift; /* its instance in layer 0, or in any */
+    int32_t shift, period; /* its instance of a layer is (layer + shift) / period; or shift */
 };
 
 struct prepared {

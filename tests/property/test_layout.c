@@ -238,6 +238,7 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
         o.keep_copy = variant % 5 == 1;
         v /= 2;
         o.model.layers = v % 2 ? 1 : 4;
+        o.model.period = v % 8 == 4 ? 3 : 0;
         o.recompute = sw_test_recompute(level < 3 ? level : set++, &o.model, o.model.layers);
         v /= 2;
         o.kind = v % 2 ? SW_PROGRAM_EVALUATE : SW_PROGRAM_TRAIN;
@@ -273,6 +274,7 @@ static void test_gathers_in_two_steps(void **state)
         o.rules.axes[SW_L_MLP] = (struct sw_axes){1, {SW_SP}};
         o.compute = SW_BF16_T;
         o.model.layers = layers;
+        o.model.period = (uint8_t)(layers % 3);
         o.layout = SW_ZIGZAG;
         check(&o);
     }

@@ -148,23 +148,29 @@ static void add_issue(struct issues *list, struct issue issue)
     list->at[list->count++] = issue;
 }
 
-/* The price goes through the first two of what repeats and through the last iteration. */
+/* The price goes through the first two of what repeats, behind an iteration that leaves out layers,
+ * and through the last iteration. */
 enum { PRICED = 2 };
 
 static void expect_region(const struct sw_program *p, int32_t r, int32_t micro_step, bool last,
                           bool priced, struct issues *out)
 {
     const struct sw_region *region = &p->regions[r];
+    const int32_t lead = region->first_layer % region->period;
+    const int32_t end = region->first_layer + region->layers;
+    const bool cut = (region->reverse ? end : lead) % region->period != 0;
     for (int32_t i = -1; i < region->repeat; i++)
         for (int32_t o = region->first_op; o < region->first_op + region->op_count; o++) {
             const int32_t iteration = p->ops[o].ahead ? i + 1 : i;
             if (iteration < 0 || (p->ops[o].ahead && iteration == region->repeat) ||
                 (p->ops[o].last_micro_step && !last))
                 continue;
-            const int32_t layer = region->reverse
-                                      ? region->first_layer + region->repeat - 1 - iteration
-                                      : region->first_layer + iteration;
-            const bool walked = i < PRICED || i == region->repeat - 1;
+            const int32_t up = region->reverse ? region->repeat - 1 - iteration : iteration;
+            const int32_t layer =
+                region->first_layer - lead + up * region->period + p->ops[o].position;
+            if (region->layers > 0 && (layer < region->first_layer || layer >= end))
+                continue;
+            const bool walked = i < PRICED + cut || i == region->repeat - 1;
             add_issue(out, (struct issue){o, r, layer, micro_step, priced && walked});
         }
 }
@@ -352,11 +358,13 @@ enum { MESHES = sizeof meshes / sizeof meshes[0], VARIANTS = 8 };
 static struct sw_program_options make_options(const struct sw_mesh *mesh, int32_t variant)
 {
     static const int32_t layers[] = {1, 2, 3, 5};
+    static const uint8_t periods[] = {0, 2, 3};
     const int32_t replicas = mesh->size[SW_DP] * mesh->size[SW_FSDP];
     struct sw_program_options o = {.model = {.vocab_size = 64,
                                              .hidden_size = 64,
                                              .intermediate_size = 128,
                                              .layers = layers[variant % 4],
+                                             .period = periods[variant / 4 % 3],
                                              .heads = 8,
                                              .kv_heads = 4,
                                              .head_dim = 8,
