@@ -8,6 +8,22 @@ static bool is_all(struct sw_layer_values set)
     return sw_layer_values_equal(set, sw_layer_values_all());
 }
 
+struct sw_recompute sw_recompute_none(void)
+{
+    return (struct sw_recompute){.layers = 0};
+}
+
+struct sw_recompute sw_recompute_full(void)
+{
+    return (struct sw_recompute){.values = sw_layer_values_all(), .layers = SW_ALL_LAYERS};
+}
+
+struct sw_recompute sw_recompute_all(struct sw_layer_values values)
+{
+    return (struct sw_recompute){.values = values,
+                                 .layers = sw_layer_values_empty(values) ? 0 : SW_ALL_LAYERS};
+}
+
 struct sw_recompute sw_recompute_normal(struct sw_recompute recompute, int32_t layers)
 {
     const struct sw_layer_values none = {0};

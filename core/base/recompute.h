@@ -18,22 +18,10 @@ struct sw_recompute {
     struct sw_layer_values rest; /* the same of the other layers */
 };
 
-static inline struct sw_recompute sw_recompute_none(void)
-{
-    return (struct sw_recompute){0};
-}
-
-static inline struct sw_recompute sw_recompute_full(void)
-{
-    return (struct sw_recompute){.values = sw_layer_values_all(), .layers = SW_ALL_LAYERS};
-}
-
+struct sw_recompute sw_recompute_none(void);
+struct sw_recompute sw_recompute_full(void);
 /* Those values in every layer. */
-static inline struct sw_recompute sw_recompute_all(struct sw_layer_values values)
-{
-    return (struct sw_recompute){.values = values,
-                                 .layers = sw_layer_values_empty(values) ? 0 : SW_ALL_LAYERS};
-}
+struct sw_recompute sw_recompute_all(struct sw_layer_values values);
 
 /* The same recomputation of a model of so many layers in the one form that decisions and keys have:
  * nothing as {0}, all as sw_recompute_full; else no more layers than there are, and where these are

@@ -173,7 +173,7 @@ struct sw_dims {
 };
 static inline uint8_t sw_factor_of(char letter)
 {
-    return letter == '1' ? SW_FACTOR_SCALAR : (uint8_t)(letter - 'a' + 1);
+    return letter == '1' ? (uint8_t)SW_FACTOR_SCALAR : (uint8_t)(letter - 'a' + 1);
 }
 /* Reads one pattern for an operand of `ndim` dimensions; returns its end: ',', '-', '|' or the
  * text's. */
