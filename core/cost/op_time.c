@@ -7,7 +7,7 @@
 
 #include "core/cost/links.h"
 #include "core/ir/messages.h"
-#include "core/ir/workspace.h"
+#include "core/ir/ring.h"
 
 #include <math.h>
 
@@ -170,7 +170,10 @@ static double attention_seconds(const struct sw_program *p, const struct sw_op *
         p->values[op->in[1].value].role == SW_ROLE_CACHE)
         return cached_seconds(p, op, cluster, flops);
     const struct sw_profile_config *profile = &cluster->profile;
-    const double calls = sw_op_is_ring(op) ? sw_axes_size(&p->mesh, op->axes) : 1; /* hops */
+    struct sw_ring_blocks blocks = {.ranks = 1, .rings = 1};
+    if (sw_op_is_ring(op))
+        sw_ring_blocks_of(p, op, &blocks);
+    const double calls = sw_ring_sum(&blocks).attends;
     const bool backward = op->kind == SW_OP_ATTENTION_GRAD && profile->attention_backward.count > 0;
     return flops /
            (peak_of(cluster, p->values[op->in[0].value].dtype) *
@@ -391,11 +394,12 @@ static double conversion_seconds(const struct sw_program *p, const struct sw_op 
     if (!sw_op_is_ring(op) || !op->as.attention.bf16_hops)
         return 0;
     sw_ring_blocks_of(p, op, &blocks);
+    const struct sw_ring_sum sum = sw_ring_sum(&blocks);
     if (blocks.widen_bytes > 0)
-        seconds += blocks.ranks * (memory_seconds(cluster, (double)blocks.widen_bytes) + launch);
+        seconds += sum.attends * (memory_seconds(cluster, (double)blocks.widen_bytes) + launch);
     if (blocks.narrow_bytes > 0)
         seconds +=
-            (blocks.ranks + 1) * (memory_seconds(cluster, (double)blocks.narrow_bytes) + launch);
+            (sum.attends + 1) * (memory_seconds(cluster, (double)blocks.narrow_bytes) + launch);
     return seconds;
 }
 

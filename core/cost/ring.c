@@ -4,20 +4,40 @@
 
 #include <stdio.h>
 
-/* Messages between members of an inner ring, and to the next ring. */
+/* Messages between members of an inner ring, and to the next ring; seconds of the lengths that were
+ * asked for last: a ring has few. */
+enum { KNOWN = 4 };
 struct hops {
     struct sw_span inside, all;
     const struct sw_cluster_config *cluster;
+    struct {
+        int64_t bytes[KNOWN];
+        double seconds[KNOWN];
+        int32_t next;
+    } known[SW_HOP_WAYS];
 };
 
-static double within(const struct hops *h, double bytes)
+static double seconds_of(struct hops *h, enum sw_hop_way way, int64_t bytes)
 {
-    return bytes > 0 ? sw_links_hop_seconds(h->cluster, &h->inside, bytes) : 0;
+    if (bytes == 0)
+        return 0;
+    for (int32_t i = 0; i < KNOWN; i++)
+        if (h->known[way].bytes[i] == bytes)
+            return h->known[way].seconds[i];
+    const int32_t at = h->known[way].next++ % KNOWN;
+    h->known[way].bytes[at] = bytes;
+    return h->known[way].seconds[at] =
+               way == SW_HOP_WITHIN
+                   ? sw_links_hop_seconds(h->cluster, &h->inside, (double)bytes)
+                   : sw_links_across_seconds(h->cluster, &h->all, h->inside.ranks, (double)bytes);
 }
 
-static double across(const struct hops *h, double bytes)
+/* Seconds until messages are sent, one after the other, where others took `before`. */
+static double sent_seconds(struct hops *h, double before,
+                           const struct sw_ring_message of[SW_HOP_WAYS])
 {
-    return bytes > 0 ? sw_links_across_seconds(h->cluster, &h->all, h->inside.ranks, bytes) : 0;
+    return before + seconds_of(h, SW_HOP_WITHIN, of[SW_HOP_WITHIN].bytes) +
+           seconds_of(h, SW_HOP_ACROSS, of[SW_HOP_ACROSS].bytes);
 }
 
 /* Steps that send as much, one by one: a sum is rounded as of different steps. */
@@ -36,29 +56,23 @@ static void add_steps(struct sw_ring_time *out, int32_t steps, double sent, doub
 void sw_ring_time(const struct sw_cluster_config *cluster, const struct sw_span *span, bool inside,
                   const struct sw_ring_blocks *blocks, double compute, struct sw_ring_time *out)
 {
-    const int32_t rings = blocks->rings, inner = blocks->ranks / rings;
-    struct hops h = {*span, *span, cluster};
+    struct hops h = {.inside = *span, .all = *span, .cluster = cluster};
     if (inside)
         sw_links_cut(&h.inside, sw_links_fastest(cluster) + 1);
-    h.inside.ranks = inner;
-    const double keys = (double)blocks->travel_bytes, sums = (double)blocks->sum_bytes;
-    const double pass = within(&h, keys), piece = across(&h, keys / inner);
-    const double sum_pass = within(&h, sums), sum_piece = across(&h, sums / inner);
-    const double block = compute / blocks->ranks;
-    double before = 0; /* of sums of the step before */
+    h.inside.ranks = blocks->ranks / blocks->rings;
+    const double block = compute / sw_ring_sum(blocks).attends;
+    double before = 0; /* of sums of the hop before */
     *out = (struct sw_ring_time){0};
-    for (int32_t round = 0; round < rings; round++) {
-        const double late = sum_pass + (round > 0 ? sum_piece : 0),
-                     next = round < rings - 1 ? piece : 0;
-        if (inner > 1) {
-            add_steps(out, 1, before + pass + next, block);
-            add_steps(out, inner - 2, late + pass + next, block);
-            before = late;
-        }
-        add_steps(out, 1, before + next, block);
-        before = late;
+    for (int32_t i = 0; i < blocks->ranks;) {
+        const struct sw_ring_hop hop = sw_ring_hop(blocks, 0, i);
+        const double sums = sent_seconds(&h, 0, hop.sums);
+        add_steps(out, 1, sent_seconds(&h, before, hop.keys), block);
+        add_steps(out, hop.alike - 1, sent_seconds(&h, sums, hop.keys), block);
+        before = sums;
+        i += hop.alike;
     }
-    const double home = before + across(&h, sums);
+    const struct sw_ring_hop behind = sw_ring_hop(blocks, 0, blocks->ranks);
+    const double home = sent_seconds(&h, before, behind.sums);
     out->seconds += home;
     out->messages += home;
 }
@@ -85,7 +99,7 @@ static void time_inner_rings(const struct sw_cluster_config *cluster,
     sw_ring_time_of(cluster, program, op, compute, &time);
     out->seconds = time.seconds;
     out->inside = time.seconds - compute;
-    out->block = compute / blocks->ranks;
+    out->block = compute / sw_ring_sum(blocks).attends;
     out->hop = time.messages / blocks->ranks;
     out->home = blocks->sum_bytes > 0;
 }
@@ -107,9 +121,10 @@ void sw_ring_time_op(const struct sw_cluster_config *cluster, const struct sw_pr
         return;
     }
     const bool home = sw_op_returns_to_owner(op->kind);
-    const double ranks = span->ranks, hops = home ? ranks : ranks - 1, block = compute / ranks;
-    const double hop = sw_links_hop_seconds(cluster, span, bytes / hops);
-    out->seconds = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);
+    const struct sw_ring_sum sum = sw_ring_sum(&blocks);
+    const double block = compute / sum.attends;
+    const double hop = sw_links_hop_seconds(cluster, span, bytes / sum.sends);
+    out->seconds = block + (sum.attends - 1) * (hop > block ? hop : block) + (home ? hop : 0);
     out->inside = out->seconds - compute;
     out->block = block;
     out->hop = hop;

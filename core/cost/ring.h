@@ -5,7 +5,7 @@
 #define SW_COST_RING_H
 
 #include "core/cost/links.h"
-#include "core/ir/workspace.h"
+#include "core/ir/ring.h"
 
 struct sw_cost;
 

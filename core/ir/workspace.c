@@ -55,25 +55,6 @@ int32_t sw_attention_inner_ring(const struct sw_op *op, int32_t ranks)
     return inner > 1 && inner < ranks && ranks % inner == 0 ? inner : ranks;
 }
 
-void sw_ring_blocks_of(const struct sw_program *program, const struct sw_op *op,
-                       struct sw_ring_blocks *out)
-{
-    const bool backward = op->kind == SW_OP_ATTENTION_GRAD;
-    const struct sw_value *q = operand(program, op->in[0]), *k = operand(program, op->in[1]);
-    const int32_t ranks = sw_axes_size(&program->mesh, op->axes);
-    struct sw_attention_workspace layout;
-    sw_attention_workspace_layout(q->local, k->local, op->as.attention.head_dim, q->dtype,
-                                  sw_attention_hops(op, ranks), backward, &layout);
-    *out = (struct sw_ring_blocks){.ranks = ranks,
-                                   .rings = ranks / sw_attention_inner_ring(op, ranks),
-                                   .travel_bytes = layout.travel_bytes,
-                                   .sum_bytes = backward ? layout.sum_bytes : 0};
-    if (ranks > 1 && layout.widened)
-        out->widen_bytes = layout.travel_bytes + 2 * elems(k) * (int64_t)sw_dtype_bytes(q->dtype);
-    if (ranks > 1 && backward && layout.sum_bytes < layout.cotangent_bytes)
-        out->narrow_bytes = layout.cotangent_bytes + layout.sum_bytes;
-}
-
 void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32_t head_dim,
                                    enum sw_dtype dtype, enum sw_hops hops, bool backward,
                                    struct sw_attention_workspace *out)
@@ -88,8 +69,8 @@ void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32
     out->padded_dim =
         (head_dim + SW_HEAD_DIM_PADDING - 1) / SW_HEAD_DIM_PADDING * SW_HEAD_DIM_PADDING;
     out->travel_bytes = k_elems * sent;
-    out->cotangent_bytes = 2 * k_rows * out->padded_dim * wide;
-    out->sum_bytes = 2 * k_rows * out->padded_dim * sum;
+    out->cotangent_bytes = backward ? 2 * k_rows * out->padded_dim * wide : 0;
+    out->sum_bytes = backward ? 2 * k_rows * out->padded_dim * sum : 0;
     out->widened = bf16 && dtype != SW_BF16_T;
     if (hops != SW_HOPS_NONE) {
         for (int i = 0; i < (rings ? 4 : 2); i++)

@@ -44,7 +44,7 @@ struct sw_attention_workspace {
     int64_t carry;        /* wide [batch, heads, sq, padded_dim]: forward o, backward dq */
     int64_t maximum,
         sum; /* forward: wide [batch, heads, sq], running max and sum of exponentials */
-    int64_t cotangent_bytes, sum_bytes; /* of dk and dv wide; as they are sent */
+    int64_t cotangent_bytes, sum_bytes; /* backward: of dk and dv wide; as they are sent */
     int64_t
         cotangent[5]; /* backward: [2 (dk, dv), batch, kv heads, sk, padded_dim]: being computed,
                          wide; arriving, being sent, as they are sent; without hops only the
@@ -62,17 +62,6 @@ static inline int64_t sw_lm_head_row_elems(int64_t local_vocab)
 enum sw_hops sw_attention_hops(const struct sw_op *op, int32_t ranks);
 /* Ranks of an inner ring: all where it is one ring, or the op's do not divide them. */
 int32_t sw_attention_inner_ring(const struct sw_op *op, int32_t ranks);
-
-/* An attention(_grad) op's ring as it is priced. */
-struct sw_ring_blocks {
-    int32_t ranks, rings;            /* all of them; inner rings, 1: it is one */
-    int64_t travel_bytes, sum_bytes; /* a rank's k and v; dk and dv (attention: 0), as sent */
-    /* What converting a block moves, read and written: with each hop k and v that came as bf16, and
-     * dk and dv before they leave as such and once when they are home; 0: they are as computed. */
-    int64_t widen_bytes, narrow_bytes;
-};
-void sw_ring_blocks_of(const struct sw_program *program, const struct sw_op *op,
-                       struct sw_ring_blocks *out);
 
 /* q, k: local shapes [batch, s, heads * head_dim] of that dtype. */
 void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32_t head_dim,

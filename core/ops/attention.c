@@ -1,6 +1,7 @@
 /* Attention, over the ring or over a cache, and what prepares its operands: positions and copies of
  * kv heads. */
 #include "core/ops/rows.h"
+#include "core/ir/ring.h"
 #include "core/ir/serving.h"
 
 #include <math.h>
@@ -256,9 +257,7 @@ static int64_t communication_attention(const struct sw_program *p, const struct 
     if (!sw_op_is_ring(op))
         return 0;
     sw_ring_blocks_of(p, op, &blocks);
-    const int32_t sums = blocks.ranks + (blocks.rings > 1 ? blocks.rings : 0);
-    return blocks.ranks <= 1 ? 0
-                             : blocks.travel_bytes * (blocks.ranks - 1) + blocks.sum_bytes * sums;
+    return sw_ring_sum(&blocks).bytes;
 }
 
 /* Behind o, lse and do what stands behind q, k and v. */

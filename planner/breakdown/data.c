@@ -12,11 +12,10 @@ static double ring_seconds(const struct sw_explain *x, const struct sw_traffic_w
                            const struct sw_span *span)
 {
     const struct sw_cluster_config *cluster = &x->run->cluster;
-    const enum sw_op_kind kind = (enum sw_op_kind)sent->op->kind;
-    const double hops = sw_op_returns_to_owner(kind) ? span->ranks : span->ranks - 1;
     struct sw_ring_blocks blocks;
     struct sw_ring_time time;
     sw_ring_blocks_of(x->program, sent->op, &blocks);
+    const double hops = sw_ring_sum(&blocks).sends;
     if (blocks.rings <= 1)
         return hops * sw_links_hop_seconds(cluster, span, sent->sent.bytes / hops);
     sw_ring_time_of(cluster, x->program, sent->op, 0, &time);

@@ -33,9 +33,9 @@ static struct ring ring_of(const struct sw_program *p, const struct sw_traffic *
     struct ring ring = {0};
     if (t->part != SW_TRAFFIC_RING)
         return ring;
-    ring.block = sw_cost_op_seconds(p, &p->ops[t->op], &run->cluster, NULL) /
-                 sw_axes_size(&p->mesh, t->axes);
     sw_ring_blocks_of(p, &p->ops[t->op], &ring.blocks);
+    ring.block = sw_cost_op_seconds(p, &p->ops[t->op], &run->cluster, NULL) /
+                 sw_ring_sum(&ring.blocks).attends;
     return ring;
 }
 
@@ -43,9 +43,11 @@ static struct ring ring_of(const struct sw_program *p, const struct sw_traffic *
 static double ring_seconds(const struct sw_traffic *t, const struct ring *ring,
                            const struct sw_run_config *run, const struct sw_span *span)
 {
-    const double hops = span->ranks - (sw_op_returns_to_owner(t->kind) ? 0 : 1);
-    const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / hops);
-    return t->calls * (hop > ring->block ? (hop - ring->block) * (span->ranks - 1) : 0) +
+    struct sw_ring_blocks one = ring->blocks;
+    one.rings = 1;
+    const struct sw_ring_sum sum = sw_ring_sum(&one);
+    const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / sum.sends);
+    return t->calls * (hop > ring->block ? (hop - ring->block) * (sum.attends - 1) : 0) +
            t->calls * (sw_op_returns_to_owner(t->kind) ? hop : 0);
 }
 

@@ -33,15 +33,14 @@ struct sw_step {
 
 /* How attention's blocks travel; implemented over the collectives. The ring is made of inner rings
  * of `inner` consecutive members, or is one of all (inner = size). `start` begins sending `bytes`
- * from `send` to the next member of the inner ring (across: to the same place in the next inner
- * ring) and receiving as much from the previous into `receive`; `wait` ends the oldest start.
- * index/size: this rank's place in the whole ring; size 1: never called. runner/device/ring.h says
- * what is sent when. */
+ * from `send` to member `to` of the whole ring and receiving as much from member `from` into
+ * `receive`; `wait` ends the oldest start. index/size: this rank's place in the whole ring; size 1:
+ * never called. core/ir/ring.h says what is sent when. */
 struct sw_ring {
     int32_t index, size, inner;
     void *context;
-    int (*start)(void *context, bool across, const void *send, void *receive, size_t bytes,
-                 struct sw_error *err);
+    int (*start)(void *context, int32_t to, int32_t from, const void *send, void *receive,
+                 size_t bytes, struct sw_error *err);
     int (*wait)(void *context, struct sw_error *err);
 };
 

@@ -25,28 +25,18 @@ static void *address(const struct sw_executor *x, const struct operand *o, int32
 
 /* ---- The ring, over the collectives' order ---- */
 
-/* The member that many places on in the inner ring, or (across) inner rings on. */
-static int32_t ring_member(const struct transfers *t, bool across, int32_t on)
-{
-    const int32_t rings = t->size / t->inner;
-    int32_t ring = t->index / t->inner, position = t->index % t->inner;
-    if (across)
-        ring = (ring + on + rings) % rings;
-    else
-        position = (position + on + t->inner) % t->inner;
-    return sw_axes_member(&t->comm->mesh, t->axes, t->comm->rank, ring * t->inner + position);
-}
-
-static int ring_start(void *context, bool across, const void *send, void *receive, size_t bytes,
-                      struct sw_error *err)
+static int ring_start(void *context, int32_t to, int32_t from, const void *send, void *receive,
+                      size_t bytes, struct sw_error *err)
 {
     struct transfers *t = context;
     if (t->count == RING_TRANSFERS)
         return sw_fail(err, SW_ENVIRONMENT, "more than %d ring transfers at once", RING_TRANSFERS);
     uint64_t *ticket = &t->ticket[(t->first + t->count++) % RING_TRANSFERS];
+    const struct sw_mesh *mesh = &t->comm->mesh;
     if (t->inner < t->size)
-        return t->comm->vtable->transfer(t->comm, ring_member(t, across, 1), send, bytes,
-                                         ring_member(t, across, -1), receive, bytes, ticket, err);
+        return t->comm->vtable->transfer(
+            t->comm, sw_axes_member(mesh, t->axes, t->comm->rank, to), send, bytes,
+            sw_axes_member(mesh, t->axes, t->comm->rank, from), receive, bytes, ticket, err);
     return t->comm->vtable->shift(t->comm, t->axes, send, receive, bytes, ticket, err);
 }
 
@@ -122,11 +112,8 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
         ring.size = sw_axes_size(&x->now->program->mesh, op->axes);
         ring.index = sw_axes_index(&x->now->program->mesh, op->axes, x->comm->rank);
         ring.inner = sw_attention_inner_ring(op, ring.size);
-        x->transfers = (struct transfers){.comm = x->comm,
-                                          .axes = op->axes,
-                                          .index = ring.index,
-                                          .size = ring.size,
-                                          .inner = ring.inner};
+        x->transfers = (struct transfers){
+            .comm = x->comm, .axes = op->axes, .size = ring.size, .inner = ring.inner};
         call.ring = &ring;
     }
     return x->device->vtable->run[op->kind](x->device, &call, err);

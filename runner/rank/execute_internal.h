@@ -37,7 +37,7 @@ struct running {
 struct transfers {
     struct sw_comm *comm;
     struct sw_axes axes;
-    int32_t index, size, inner; /* as in struct sw_ring */
+    int32_t size, inner; /* as in struct sw_ring; one ring: all that is sent goes to the next */
     uint64_t ticket[RING_TRANSFERS];
     int32_t first, count;
 };

@@ -46,12 +46,13 @@ static int leave(const char *what)
     exit(3);
 }
 
-static int start(void *context, bool across, const void *send, void *receive, size_t bytes,
-                 struct sw_error *err)
+static int start(void *context, int32_t to, int32_t from, const void *send, void *receive,
+                 size_t bytes, struct sw_error *err)
 {
     const struct sw_axes axes = {1, {SW_SP}};
     struct rank *r = context;
-    (void)across; /* it is one ring */
+    (void)to; /* it is one ring: the next member */
+    (void)from;
     if (r->count == TICKETS)
         return sw_fail(err, SW_ENVIRONMENT, "more than %d messages at once", TICKETS);
     return r->comm->vtable->shift(r->comm, axes, send, receive, bytes,

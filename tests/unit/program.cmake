@@ -1,5 +1,6 @@
 sw_test(test_program SOURCES test_program.c LIBRARIES sw_programs ARGS ${CMAKE_SOURCE_DIR}/tests/unit/golden)
 sw_test(test_messages SOURCES test_messages.c LIBRARIES sw_programs)
+sw_test(test_ring SOURCES test_ring.c LIBRARIES sw_programs)
 sw_test(test_verify SOURCES test_verify.c LIBRARIES sw_programs)
 if(TARGET test_verify)
   target_link_options(test_verify PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)

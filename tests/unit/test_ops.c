@@ -1651,20 +1651,21 @@ struct member {
     struct exchange *exchange;
     int32_t index, inner;
     int32_t waited;
-    bool across[RING_STARTS];
+    int32_t to[RING_STARTS], from[RING_STARTS];
     void *receive[RING_STARTS];
     size_t bytes[RING_STARTS];
 };
 
-static int ring_start(void *context, bool across, const void *send, void *receive, size_t bytes,
-                      struct sw_error *err)
+static int ring_start(void *context, int32_t to, int32_t from, const void *send, void *receive,
+                      size_t bytes, struct sw_error *err)
 {
     (void)err;
     struct member *m = context;
     struct exchange *x = m->exchange;
     pthread_mutex_lock(&x->lock);
     const int32_t n = x->posted[m->index]++;
-    m->across[n] = across;
+    m->to[n] = to;
+    m->from[n] = from;
     m->receive[n] = receive;
     m->bytes[n] = bytes;
     x->sent_bytes += (int64_t)bytes;
@@ -1682,11 +1683,7 @@ static int ring_wait(void *context, struct sw_error *err)
     struct member *m = context;
     struct exchange *x = m->exchange;
     const int32_t n = m->waited++;
-    const int32_t inner = m->inner, first = m->index / inner * inner;
-    const int32_t previous = m->across[n] ? (m->index + x->size - inner) % x->size
-                                          : first + (m->index - first + inner - 1) % inner;
-    const int32_t next =
-        m->across[n] ? (m->index + inner) % x->size : first + (m->index - first + 1) % inner;
+    const int32_t previous = m->from[n], next = m->to[n];
     pthread_mutex_lock(&x->lock);
     while (x->posted[previous] <= n)
         pthread_cond_wait(&x->changed, &x->lock);

@@ -46,7 +46,7 @@ static int64_t key_start(const struct ring *r, int32_t hop)
     const struct sw_ring *ring = r->call->ring;
     if (r->hops == 1)
         return r->call->in[1].start[1];
-    return sw_ring_step(ring, hop).owner * r->a.sk;
+    return sw_ring_step(ring, &r->layout, hop).owner * r->a.sk;
 }
 
 static int describe(struct sw_device *device, const struct sw_call *call, bool backward,
@@ -569,7 +569,7 @@ static int add(const struct ring *r, const struct sw_tensor *a, const struct sw_
 
 /* What arrived belongs to the block at hand. Where a round begins it is all that an inner ring made
  * of the block that the round before began with: with what the rings before made, that goes on. */
-static int take_arrived(const struct ring *r, const struct sw_ring_step *s, const struct sums *sums,
+static int take_arrived(const struct ring *r, const struct sw_ring_hop *s, const struct sums *sums,
                         struct sw_error *err)
 {
     if (s->at > 0)
@@ -585,11 +585,12 @@ static int bring_home(const struct ring *r, const struct sums *sums, float **hom
     const struct sw_ring *ring = r->call->ring;
     const struct sw_tensor *last = &sums->arriving;
     if (ring->inner < ring->size) {
-        const struct sw_ring_step behind = sw_ring_step(ring, ring->size);
+        const struct sw_ring_hop behind = sw_ring_step(ring, &r->layout, ring->size);
+        int sent;
         if (take_arrived(r, &behind, sums, err) != 0 ||
-            ring->start(ring->context, true, sums->left.data, sums->came.data,
-                        (size_t)r->layout.sum_bytes, err) != 0 ||
-            ring->wait(ring->context, err) != 0)
+            (sent = sw_ring_start_sums(ring, &r->layout, r->call->workspace, ring->size, NULL,
+                                       err)) < 0 ||
+            sw_ring_wait(ring, sent, err) != 0)
             return -1;
         last = &sums->came;
     }
@@ -612,7 +613,7 @@ static int backward_ring(const struct ring *r, const struct assembly *as, const 
     if (pack(r, err) != 0)
         return -1;
     for (int32_t step = 0; step < r->hops; step++) {
-        const struct sw_ring_step s = sw_ring_step(ring, step);
+        const struct sw_ring_hop s = sw_ring_step(ring, &r->layout, step);
         const int keys = sw_ring_start_keys(ring, &r->layout, workspace, step, err);
         char *k = keys < 0 ? NULL : unpack(r, step, err);
         if (k == NULL ||
