@@ -1,8 +1,8 @@
 /* What is known of each kind of device before it runs: what programs for it need and lack, what
  * prices, checks and scripts ask. One row a kind, whose word is in words.c; the running half of a
  * kind is its row in runner/rank/accelerator.c. Owns nothing. */
-#ifndef SW_DEVICE_ROW_H
-#define SW_DEVICE_ROW_H
+#ifndef SW_BASE_DEVICE_H
+#define SW_BASE_DEVICE_H
 
 #include "core/base/words.h"
 

@@ -1,6 +1,6 @@
 /* How the state gets into the files of a checkpoint, as a program like any other. Owns nothing. */
-#ifndef SW_PROGRAM_SNAPSHOT_H
-#define SW_PROGRAM_SNAPSHOT_H
+#ifndef SW_CHECKPOINT_SNAPSHOT_H
+#define SW_CHECKPOINT_SNAPSHOT_H
 
 #include "core/checkpoint/exchange.h"
 

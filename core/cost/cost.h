@@ -5,8 +5,8 @@
  * latency. Collectives: launch + latency of their steps + bytes / bandwidth of the slowest link
  * that the group spans, see links.h. Owns nothing; every number comes from the program, an op's
  * cost rule or the cluster description. */
-#ifndef SW_PLANNER_COST_H
-#define SW_PLANNER_COST_H
+#ifndef SW_COST_COST_H
+#define SW_COST_COST_H
 
 #include "core/base/device.h"
 #include "core/config/config.h"

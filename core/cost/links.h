@@ -3,8 +3,8 @@
  * Level l of the cluster joins the domains of level l - 1 (level 0 joins single accelerators) into
  * one of link[l].spans accelerators. Ranks fill domains in order, so a group's members per domain
  * follow from the mesh's axis order. Owns nothing. */
-#ifndef SW_PLANNER_LINKS_H
-#define SW_PLANNER_LINKS_H
+#ifndef SW_COST_LINKS_H
+#define SW_COST_LINKS_H
 
 #include "core/config/config.h"
 #include "core/ir/op.h"

@@ -1,7 +1,7 @@
 /* The two streams of a step, compute and communication, as the price walked them: what ran from
  * when to when. Owns its events. */
-#ifndef SW_PLANNER_TIMELINE_H
-#define SW_PLANNER_TIMELINE_H
+#ifndef SW_COST_TIMELINE_H
+#define SW_COST_TIMELINE_H
 
 #include "core/cost/cost.h"
 

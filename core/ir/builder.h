@@ -5,8 +5,8 @@
  * calls; an op's operands stay where they are. Running out of memory is sticky (`failed`) and
  * checked once at the end of a pass; until then additions go to the first element, which always
  * exists. */
-#ifndef SW_PROGRAM_BUILDER_H
-#define SW_PROGRAM_BUILDER_H
+#ifndef SW_IR_BUILDER_H
+#define SW_IR_BUILDER_H
 
 #include "core/ir/op.h"
 #include "core/ir/options.h"

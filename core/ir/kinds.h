@@ -1,6 +1,6 @@
 /* Kinds of ops, the attributes of each, and an op over values. */
-#ifndef SW_OP_KINDS_H
-#define SW_OP_KINDS_H
+#ifndef SW_IR_KINDS_H
+#define SW_IR_KINDS_H
 
 #include "core/base/model.h"
 #include "core/ir/value.h"

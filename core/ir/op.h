@@ -1,6 +1,6 @@
 /* The table of op kinds: everything the passes know about an op stands in one row, and every pass
- * asks the row. Kinds and their semantics are listed in ops.def; rows stand by family in the folder
- * op/: linear.c, attention.c, norm.c, head.c, optimizer.c, shape.c, collective.c, snapshot.c,
+ * asks the row. Kinds and their semantics are listed in ops.def; rows stand by family in
+ * core/ops: linear.c, attention.c, norm.c, head.c, optimizer.c, shape.c, collective.c, snapshot.c,
  * serving.c. */
 #ifndef SW_OP_H
 #define SW_OP_H

@@ -1,5 +1,5 @@
 /* The state as a table: what outlives programs, row by row, as every rank has it
- * (set/program_set.h). Plain data. */
+ * (programs/program_set.h). Plain data. */
 #ifndef SW_STATE_TABLE_H
 #define SW_STATE_TABLE_H
 

@@ -1,6 +1,6 @@
 /* From a model to its logical programs: what core/models has for others. Owns nothing. */
-#ifndef SW_PROGRAM_BUILD_H
-#define SW_PROGRAM_BUILD_H
+#ifndef SW_MODELS_BUILD_H
+#define SW_MODELS_BUILD_H
 
 #include "core/ir/builder.h"
 

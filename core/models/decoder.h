@@ -1,11 +1,11 @@
-/* A dense decoder, whatever it is for. Internal to core/ir/model.
+/* A dense decoder, whatever it is for. Internal to core/models.
  *
  * Weights, layers and embedding stand in decoder.c once; what programs differ in is their site:
  * which positions tokens have, how attention reads keys and values and where these are kept, and
  * what becomes of the last layer's output. sequence.c is that of whole sequences (train, evaluate),
  * cached.c that of texts that go on (prefill, decode, score). */
-#ifndef SW_PROGRAM_DECODER_H
-#define SW_PROGRAM_DECODER_H
+#ifndef SW_MODELS_DECODER_H
+#define SW_MODELS_DECODER_H
 
 #include "core/models/build.h"
 #include "core/passes/passes.h"

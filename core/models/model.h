@@ -3,8 +3,8 @@
  *
  * Every function appends to the open region and returns the value it makes. A `struct sw_made` says
  * what that value is: name, dimensions, instances. */
-#ifndef SW_PROGRAM_MODEL_H
-#define SW_PROGRAM_MODEL_H
+#ifndef SW_MODELS_MODEL_H
+#define SW_MODELS_MODEL_H
 
 #include "core/ir/builder.h"
 

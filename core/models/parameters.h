@@ -1,6 +1,6 @@
 /* Which parameters a model has, by the names that files give them. Pure functions. */
-#ifndef SW_PROGRAM_PARAMETERS_H
-#define SW_PROGRAM_PARAMETERS_H
+#ifndef SW_MODELS_PARAMETERS_H
+#define SW_MODELS_PARAMETERS_H
 
 #include "core/base/model.h"
 

@@ -1,7 +1,7 @@
 /* The rows of the op table, one for each kind, in the file of their family; and what several of
  * them share. Internal to core/ops. */
-#ifndef SW_OP_ROWS_H
-#define SW_OP_ROWS_H
+#ifndef SW_OPS_ROWS_H
+#define SW_OPS_ROWS_H
 
 #include "core/passes/append.h"
 #include "core/ir/op.h"

@@ -1,7 +1,7 @@
 /* From the options of a run to one program of it: a model's builder, then the passes in their
  * order. Owns nothing. */
-#ifndef SW_PROGRAM_COMPILE_H
-#define SW_PROGRAM_COMPILE_H
+#ifndef SW_PROGRAMS_COMPILE_H
+#define SW_PROGRAMS_COMPILE_H
 
 #include "core/ir/options.h"
 

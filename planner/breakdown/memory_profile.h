@@ -2,8 +2,8 @@
  *
  * Read from the program's own layout, so the peak is never above its arena; what the arena has
  * beyond the peak is lost between buffers. Owns its arrays. */
-#ifndef SW_PLANNER_MEMORY_PROFILE_H
-#define SW_PLANNER_MEMORY_PROFILE_H
+#ifndef SW_BREAKDOWN_MEMORY_PROFILE_H
+#define SW_BREAKDOWN_MEMORY_PROFILE_H
 
 #include "core/ir/program.h"
 

@@ -1,6 +1,6 @@
 /* The words of a command, as they are added; what cannot be had is told once, at the end. */
-#ifndef SW_PLANNER_ARGV_H
-#define SW_PLANNER_ARGV_H
+#ifndef SW_COMMAND_ARGV_H
+#define SW_COMMAND_ARGV_H
 
 #include "core/base/error.h"
 

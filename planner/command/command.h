@@ -1,7 +1,7 @@
 /* What the commands of `plan` share: reading a run file, reporting mistakes, and the commands
  * themselves, each in its own file. Nothing below planner/ but main and the commands prints. */
-#ifndef SW_PLANNER_COMMAND_H
-#define SW_PLANNER_COMMAND_H
+#ifndef SW_COMMAND_COMMAND_H
+#define SW_COMMAND_COMMAND_H
 
 #include "core/config/config.h"
 #include "planner/command/options.h"

@@ -1,6 +1,6 @@
 /* Numbers for people: short, with a unit. Each returns buffer. */
-#ifndef SW_PLANNER_FORMAT_H
-#define SW_PLANNER_FORMAT_H
+#ifndef SW_COMMAND_FORMAT_H
+#define SW_COMMAND_FORMAT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The command line after the command's name. Owns the table of options. */
-#ifndef SW_PLANNER_OPTIONS_H
-#define SW_PLANNER_OPTIONS_H
+#ifndef SW_COMMAND_OPTIONS_H
+#define SW_COMMAND_OPTIONS_H
 
 #include "core/config/config.h"
 

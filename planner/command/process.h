@@ -1,8 +1,8 @@
 /* A program that plan asks something of, as of a scheduler: started without a shell, with a time
  * limit, and everything that it prints in memory. plan answers within seconds, whatever a program
  * waits for. */
-#ifndef SW_JOB_PROCESS_H
-#define SW_JOB_PROCESS_H
+#ifndef SW_COMMAND_PROCESS_H
+#define SW_COMMAND_PROCESS_H
 
 #include "core/base/error.h"
 

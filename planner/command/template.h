@@ -5,8 +5,8 @@
  *   # ...         as it is
  *   any other     as one word of the shell, in single quotes where needed; '' when not set
  * A placeholder where such a word would be no word (in quotes, in a here-document) is refused. */
-#ifndef SW_PLANNER_TEMPLATE_H
-#define SW_PLANNER_TEMPLATE_H
+#ifndef SW_COMMAND_TEMPLATE_H
+#define SW_COMMAND_TEMPLATE_H
 
 #include "core/base/error.h"
 

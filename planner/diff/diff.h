@@ -1,12 +1,11 @@
 /* `plan diff`: what two runs or plans differ in, and what the difference costs.
  *
  * A side is a run, searched as `plan search` does, for training or for serving as its job is, or a
- * plan, priced as it was decided. A diff is a
- * list of file pairs; it owns both sides of each. diff.c is the command, diff_files.c pairs files,
- * diff_side.c reads and prices one, diff_compare.c compares, diff_text.c, diff_markdown.c and
- * diff_json.c print. */
-#ifndef SW_PLANNER_DIFF_H
-#define SW_PLANNER_DIFF_H
+ * plan, priced as it was decided. A diff is a list of file pairs; it owns both sides of each.
+ * command.c is the command, files.c pairs files, side.c reads and prices one, compare.c compares,
+ * text.c, markdown.c and json.c print. */
+#ifndef SW_DIFF_DIFF_H
+#define SW_DIFF_DIFF_H
 
 #include "core/cost/traffic.h"
 #include "planner/search/report.h"

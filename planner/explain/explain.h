@@ -1,6 +1,6 @@
 /* `plan explain` for people and as JSON; HTML is planner/html's. */
-#ifndef SW_PLANNER_EXPLAIN_H
-#define SW_PLANNER_EXPLAIN_H
+#ifndef SW_EXPLAIN_EXPLAIN_H
+#define SW_EXPLAIN_EXPLAIN_H
 
 #include "planner/breakdown/data.h"
 

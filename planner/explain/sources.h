@@ -1,8 +1,8 @@
 /* `plan explain --sources`: the constants that a predicted time rests on, each with where it
  * stands, what share of the time goes with it and how far it has been off; and the measurement that
  * would tell most. Owns nothing beyond itself; strings are the run's. */
-#ifndef SW_PLANNER_SOURCES_H
-#define SW_PLANNER_SOURCES_H
+#ifndef SW_EXPLAIN_SOURCES_H
+#define SW_EXPLAIN_SOURCES_H
 
 #include "core/cost/constants.h"
 #include "planner/search/report.h"

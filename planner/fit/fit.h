@@ -3,8 +3,8 @@
  *
  * Owns the measured runs: each is a run description with every choice made, its compiled program
  * and what was measured. A prediction is sw_cost_price of that program and nothing else. */
-#ifndef SW_PLANNER_FIT_H
-#define SW_PLANNER_FIT_H
+#ifndef SW_FIT_FIT_H
+#define SW_FIT_FIT_H
 
 #include "core/plan/plan.h"
 #include "core/cost/cost.h"

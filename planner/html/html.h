@@ -1,6 +1,6 @@
 /* `plan explain --html`. */
-#ifndef SW_PLANNER_HTML_H
-#define SW_PLANNER_HTML_H
+#ifndef SW_HTML_HTML_H
+#define SW_HTML_HTML_H
 
 #include "planner/breakdown/data.h"
 

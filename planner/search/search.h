@@ -3,8 +3,8 @@
  *
  * Owns the list of meshes. A mesh is either a candidate, with a decision, or rejected with a
  * reason; every number of a candidate is that of its own compiled program, never an estimate. */
-#ifndef SW_PLANNER_SEARCH_H
-#define SW_PLANNER_SEARCH_H
+#ifndef SW_SEARCH_SEARCH_H
+#define SW_SEARCH_SEARCH_H
 
 #include "core/plan/plan.h"
 #include "core/cost/cost.h"

@@ -1,6 +1,6 @@
 /* `plan submit --dry-run` and `--soonest`: the controller is asked before anything is submitted. */
-#ifndef SW_JOB_DRY_RUN_H
-#define SW_JOB_DRY_RUN_H
+#ifndef SW_SUBMIT_DRY_RUN_H
+#define SW_SUBMIT_DRY_RUN_H
 
 #include "core/plan/plan.h"
 #include "planner/command/command.h"

@@ -1,4 +1,4 @@
-/* What the kernels of a device that queues its work (a GPU) reach, measured as calibrate_kernels.h
+/* What the kernels of a device that queues its work (a GPU) reach, measured as kernels.h
  * does, with the device's clock: whole training steps of transformers of GPU sizes run as training
  * runs them, as recordings (CUDA graphs), with a mark of the device after every op.
  *

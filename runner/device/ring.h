@@ -1,7 +1,7 @@
 /* Where in the workspace attention's blocks lie at each hop of a ring (core/ir/ring.h), on every
  * device, and the sends of a hop. Owns nothing. */
-#ifndef SW_RUNNER_RING_H
-#define SW_RUNNER_RING_H
+#ifndef SW_DEVICE_RING_H
+#define SW_DEVICE_RING_H
 
 #include "core/ir/ring.h"
 #include "runner/device/device.h"

@@ -1,6 +1,6 @@
 /* Which device and which collectives a rank uses, from the plan's kind of accelerator. */
-#ifndef SW_RUNNER_ACCELERATOR_H
-#define SW_RUNNER_ACCELERATOR_H
+#ifndef SW_RANK_ACCELERATOR_H
+#define SW_RANK_ACCELERATOR_H
 
 #include "core/base/device.h"
 #include "runner/collective/collective.h"

@@ -1,6 +1,6 @@
 /* Finds and loads runner-cuda.so, in which the CUDA device is (runner/rank/cuda_module.h). */
-#ifndef SW_RUNNER_CUDA_LOAD_H
-#define SW_RUNNER_CUDA_LOAD_H
+#ifndef SW_RANK_CUDA_LOAD_H
+#define SW_RANK_CUDA_LOAD_H
 
 #include "runner/rank/cuda_module.h"
 

@@ -1,8 +1,8 @@
 /* The CUDA device as a file of its own, runner-cuda.so, which the runner loads when a plan asks for
  * cuda (runner/rank/cuda_load.h): the runner itself names no library of NVIDIA's and starts without
  * them. The file has code of its own for everything that both use; they share no state. */
-#ifndef SW_RUNNER_CUDA_MODULE_H
-#define SW_RUNNER_CUDA_MODULE_H
+#ifndef SW_RANK_CUDA_MODULE_H
+#define SW_RANK_CUDA_MODULE_H
 
 #include "runner/collective/collective.h"
 #include "runner/device/cuda/device.h"

@@ -1,6 +1,6 @@
 /* What an executor is made of: execute_create.c makes it and frees it, execute.c runs it. */
-#ifndef SW_RUNNER_EXECUTE_INTERNAL_H
-#define SW_RUNNER_EXECUTE_INTERNAL_H
+#ifndef SW_RANK_EXECUTE_INTERNAL_H
+#define SW_RANK_EXECUTE_INTERNAL_H
 
 #include "core/ir/walk.h"
 #include "runner/collective/call.h"

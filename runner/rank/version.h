@@ -1,6 +1,6 @@
 /* What this build is made of. */
-#ifndef SW_RUNNER_VERSION_H
-#define SW_RUNNER_VERSION_H
+#ifndef SW_RANK_VERSION_H
+#define SW_RANK_VERSION_H
 
 #include <stddef.h>
 

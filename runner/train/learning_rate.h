@@ -1,6 +1,6 @@
 /* The learning rate of a step. Pure. */
-#ifndef SW_RUNNER_SCHEDULE_H
-#define SW_RUNNER_SCHEDULE_H
+#ifndef SW_TRAIN_LEARNING_RATE_H
+#define SW_TRAIN_LEARNING_RATE_H
 
 #include "core/config/config.h"
 

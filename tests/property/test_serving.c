@@ -39,7 +39,7 @@ static int32_t prompt_token(int64_t text, int64_t i)
 
 /* ---- Models ---- */
 
-/* What the families of dense.c differ in; kv heads fewer than some tp. */
+/* What the families of decoder.c differ in; kv heads fewer than some tp. */
 static const struct variant {
     const char *name;
     bool tied, biases, head_norms, few_kv_heads, stream, uneven_widths;

@@ -1,4 +1,4 @@
-/* core/cost/checkpoint: prices worked out by hand on a table of two files and two ranks. */
+/* core/cost/checkpoint.c: prices worked out by hand on a table of two files and two ranks. */
 #include "core/cost/checkpoint.h"
 #include "core/plan/plan.h"
 

@@ -4,8 +4,8 @@
  * float and double. They compute in REAL whatever the storage: operands of another dtype (bf16)
  * pass through small tiles. A device is used by one thread; its scratch is split among its OpenMP
  * threads. */
-#ifndef SW_DEVICE_CPU_H
-#define SW_DEVICE_CPU_H
+#ifndef SW_CPU_CPU_H
+#define SW_CPU_CPU_H
 
 #include "core/ir/workspace.h"
 #include "runner/device/device.h"

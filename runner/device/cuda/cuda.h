@@ -4,8 +4,8 @@
  * Everything is queued on one compute stream; nothing waits for the host except copy_out,
  * synchronize and the first use of a shape. What changes from step to step is read from device
  * memory, so that a recording can be replayed. A device is used by one thread. */
-#ifndef SW_DEVICE_CUDA_H
-#define SW_DEVICE_CUDA_H
+#ifndef SW_CUDA_CUDA_H
+#define SW_CUDA_CUDA_H
 
 #include "runner/device/cuda/cudnn_attention.h"
 #include "runner/device/cuda/device.h"

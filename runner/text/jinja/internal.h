@@ -1,7 +1,6 @@
-/* What the files of the Jinja subset share: tokens (jinja_lex.c), nodes (jinja_parse.c), values
- * (jinja_value.c, jinja_number.c), how they are evaluated (jinja_eval.c, jinja_call.c,
- * jinja_statement.c), filters and tests (jinja_filter.c, jinja_sequence.c, jinja_test.c), methods
- * (jinja_method.c), JSON (jinja_json.c). */
+/* Shared by the files of the Jinja subset: tokens (lex.c), nodes (parse.c, tags.c), values
+ * (value.c, collection.c, number.c), evaluation (eval.c, statement.c), filters and tests (filter.c,
+ * sequence.c, test.c), methods (method.c), JSON (json.c). */
 #ifndef SW_JINJA_INTERNAL_H
 #define SW_JINJA_INTERNAL_H
 

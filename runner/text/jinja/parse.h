@@ -1,4 +1,4 @@
-/* What the parser's two files share: expressions (jinja_parse.c), tags (jinja_tags.c). */
+/* Shared by the parser's two files: expressions (parse.c), tags (tags.c). */
 #ifndef SW_JINJA_PARSE_H
 #define SW_JINJA_PARSE_H
 

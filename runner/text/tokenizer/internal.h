@@ -1,6 +1,6 @@
 /* What the files of this folder share: a tokenizer once it is read, and a thread's scratch. */
-#ifndef SW_TEXT_INTERNAL_H
-#define SW_TEXT_INTERNAL_H
+#ifndef SW_TOKENIZER_INTERNAL_H
+#define SW_TOKENIZER_INTERNAL_H
 
 #include "core/base/hash.h"
 #include "runner/text/tokenizer/pattern.h"

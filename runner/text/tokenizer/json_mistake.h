@@ -1,6 +1,6 @@
 /* What is wrong with a JSON file of a tokenizer, as an error in its place. */
-#ifndef SW_TEXT_JSON_MISTAKE_H
-#define SW_TEXT_JSON_MISTAKE_H
+#ifndef SW_TOKENIZER_JSON_MISTAKE_H
+#define SW_TOKENIZER_JSON_MISTAKE_H
 
 #include "core/base/error.h"
 #include "runner/checkpoint/json_text.h"
