@@ -9,6 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct sw_attempt sw_supervise_attempt(const struct sw_supervisor *s)
+{
+    struct sw_attempt attempt;
+    char note[256];
+    if (sw_attempt_read(s->set->folder, &attempt, note, NULL) != 0)
+        attempt = (struct sw_attempt){.verdict = SW_VERDICT_RUNNING};
+    return attempt;
+}
+
 /* ---- The choice ---- */
 
 /* "a,b"; malloc'ed. NULL: no memory. */

@@ -165,3 +165,10 @@ void sw_output_end(struct sw_output *o)
     free(o->aside);
     free(o);
 }
+
+int sw_supervise_fail(const struct sw_error *err)
+{
+    char text[SW_ERROR_TEXT_BYTES];
+    fprintf(stderr, "%s\n", sw_error_format(err, "plan supervise", text));
+    return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
+}

@@ -36,4 +36,7 @@ struct sw_output *sw_output_begin(const char *aside, const struct sw_launcher_li
 /* Waits for the end, and frees it; the caller has closed its *in. NULL: nothing. */
 void sw_output_end(struct sw_output *output);
 
+/* Prints an error as `plan` does; returns its exit code. */
+int sw_supervise_fail(const struct sw_error *err);
+
 #endif

@@ -10,13 +10,6 @@
 
 enum { USUAL_PAUSE_SECONDS = 10 };
 
-int sw_supervise_fail(const struct sw_error *err)
-{
-    char text[SW_ERROR_TEXT_BYTES];
-    fprintf(stderr, "%s\n", sw_error_format(err, "plan supervise", text));
-    return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
-}
-
 /* One that stands in an image is not to be found here. */
 static bool find_runner(struct sw_supervisor *s)
 {

@@ -52,9 +52,6 @@ struct sw_supervisor {
     bool announced, at_limit;
 };
 
-/* Prints an error as `plan` does; returns its exit code. */
-int sw_supervise_fail(const struct sw_error *err);
-
 /* ranks.c. Starts them with words of the runner (NULL-ended); filtered: what launchers say goes to
  * s->launcher. What cannot be started has ended with 127. */
 void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bool filtered);

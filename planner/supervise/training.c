@@ -23,15 +23,6 @@ static event done(bool taken)
     return taken ? SW_SUPERVISE_DONE_EVENT : SW_SUPERVISE_REFUSED_EVENT;
 }
 
-struct sw_attempt sw_supervise_attempt(const struct sw_supervisor *s)
-{
-    struct sw_attempt attempt;
-    char note[256];
-    if (sw_attempt_read(s->set->folder, &attempt, note, NULL) != 0)
-        attempt = (struct sw_attempt){.verdict = SW_VERDICT_RUNNING};
-    return attempt;
-}
-
 /* ---- Decisions ---- */
 
 /* false: nothing could be decided. */

@@ -211,24 +211,7 @@ static int read_lines(const char *const *argv, const char *what,
     return status;
 }
 
-/* "Name                = value" */
-void sw_slurm_config_value(const char *text, const char *key, char *out, size_t bytes)
-{
-    const size_t length = strlen(key);
-    for (const char *p = text; p != NULL; p = strchr(p, '\n')) {
-        p += *p == '\n';
-        if (strncmp(p, key, length) != 0 || p[length] != ' ')
-            continue;
-        const char *value = strchr(p, '=');
-        if (value == NULL)
-            return;
-        value += 1 + strspn(value + 1, " ");
-        snprintf(out, bytes, "%.*s", (int)strcspn(value, "\n"), value);
-        return;
-    }
-}
-
-/* The same as a number; none: 0. */
+/* The value of a key as a number; none: 0. */
 static int64_t config_number(const char *text, const char *key)
 {
     char value[64] = "";

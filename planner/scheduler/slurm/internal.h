@@ -18,12 +18,16 @@ struct sw_slurm {
     struct sw_slurm_site site;
 };
 
+/* client.c */
 /* Runs a program that must succeed, with at most `seconds`. what: for messages, "nodes". */
 int sw_slurm_run(const char *const *argv, const char *input, double seconds, const char *what,
                  struct sw_process_result *out, struct sw_error *err);
 /* What a program that failed says, or that it was not heard of in time. Returns -1. */
 int sw_slurm_complain(struct sw_process_result *result, double seconds, struct sw_error *err);
+/* The value of a key of `scontrol show config`; out stays where the text has no such key. */
+void sw_slurm_config_value(const char *text, const char *key, char *out, size_t bytes);
 
+/* facts.c */
 /* One node as the controller has it; texts are copied, "" and "(null)" are none. */
 struct sw_slurm_node {
     const char *name, *gres, *features;
@@ -42,8 +46,6 @@ struct sw_slurm_switch *sw_slurm_add_switch(struct sw_slurm_facts *facts, struct
 int sw_slurm_copy(char **out, const char *text, const char *all, struct sw_error *err);
 
 /* commands.c */
-/* The value of a key of `scontrol show config`; out stays where the text has no such key. */
-void sw_slurm_config_value(const char *text, const char *key, char *out, size_t bytes);
 int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err);
 int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err);
 int sw_slurm_commands_load_switches(struct sw_slurm_facts *out, struct sw_error *err);
