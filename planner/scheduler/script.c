@@ -1,8 +1,5 @@
 #include "planner/scheduler/scheduler.h"
 
-#include "core/base/file.h"
-#include "core/plan/plan.h"
-
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -58,32 +55,4 @@ const char *sw_script_keep(struct sw_argv *texts, const char *format, ...)
         sw_argv_add(texts, "%s", text);
     free(text);
     return texts->count > before ? texts->item[before] : NULL;
-}
-
-int sw_script_find_job(const char *path, struct sw_plan *plan, struct sw_run_config *suited,
-                       struct sw_error *err)
-{
-    enum { SCRIPT_BYTES_MAX = 1 << 22 };
-    static const enum sw_job_type types[] = {SW_JOB_GENERATE, SW_JOB_SCORE, SW_JOB_SERVE};
-    char line[32];
-    char *folder = sw_path_folder(path), *script = NULL, *text = NULL;
-    size_t bytes = 0;
-    *suited = *plan->run;
-    plan->run = suited;
-    if (folder == NULL || asprintf(&script, "%s/%s.%s", folder, suited->name,
-                                   sw_scheduler_of(&suited->cluster)->suffix) < 0) {
-        free(folder);
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while reading '%s'", path);
-    }
-    /* that there is none is said where one is needed */
-    if (sw_file_read(script, true, SCRIPT_BYTES_MAX, &text, &bytes, NULL) == 0)
-        for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-            snprintf(line, sizeof line, "\ntype=%s\n", sw_job_type_name(types[i]));
-            if (strstr(text, line) != NULL)
-                suited->job.type = types[i];
-        }
-    free(text);
-    free(script);
-    free(folder);
-    return 0;
 }

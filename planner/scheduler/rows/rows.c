@@ -1,8 +1,11 @@
+#include "core/base/file.h"
+#include "core/plan/plan.h"
 #include "planner/command/command.h"
 #include "planner/command/process.h"
 #include "planner/scheduler/mpirun/row.h"
 #include "planner/scheduler/slurm/row.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const struct sw_scheduler *const sw_schedulers[] = {&sw_scheduler_slurm, &sw_scheduler_mpirun,
@@ -47,6 +50,34 @@ const struct sw_scheduler *sw_scheduler_of_script(const char *path)
         if (sw_schedulers[i]->queue != NULL && strcmp(dot + 1, sw_schedulers[i]->suffix) == 0)
             return sw_schedulers[i];
     return sw_scheduler_here();
+}
+
+int sw_script_find_job(const char *path, struct sw_plan *plan, struct sw_run_config *suited,
+                       struct sw_error *err)
+{
+    enum { SCRIPT_BYTES_MAX = 1 << 22 };
+    static const enum sw_job_type types[] = {SW_JOB_GENERATE, SW_JOB_SCORE, SW_JOB_SERVE};
+    char line[32];
+    char *folder = sw_path_folder(path), *script = NULL, *text = NULL;
+    size_t bytes = 0;
+    *suited = *plan->run;
+    plan->run = suited;
+    if (folder == NULL || asprintf(&script, "%s/%s.%s", folder, suited->name,
+                                   sw_scheduler_of(&suited->cluster)->suffix) < 0) {
+        free(folder);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while reading '%s'", path);
+    }
+    /* that there is none is said where one is needed */
+    if (sw_file_read(script, true, SCRIPT_BYTES_MAX, &text, &bytes, NULL) == 0)
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+            snprintf(line, sizeof line, "\ntype=%s\n", sw_job_type_name(types[i]));
+            if (strstr(text, line) != NULL)
+                suited->job.type = types[i];
+        }
+    free(text);
+    free(script);
+    free(folder);
+    return 0;
 }
 
 struct sw_job_terms sw_job_terms(const struct sw_cluster_config *cluster)

@@ -44,10 +44,11 @@ static char *make_text(const struct sw_options *options, struct sw_import *impor
 }
 
 /* Reads what was written as plan reads it. Returns an exit code. */
-static int check(const char *name, const char *text, struct sw_error *err)
+static int check(const struct sw_options *options, const char *name, const char *text,
+                 struct sw_error *err)
 {
     struct sw_config *config = sw_config_read_text(name, text, strlen(text), SW_CONFIG_CLUSTER,
-                                                   &sw_launchers, NULL, 0, err);
+                                                   options->launchers, NULL, 0, err);
     if (config == NULL)
         return sw_command_fail(err);
     const int32_t errors = sw_command_diagnose(config, SW_NOTES_SHORT);
@@ -83,9 +84,10 @@ static void print_notes(const struct sw_options *options, const struct sw_import
 
 /* The accelerator that --accelerator names, a shipped one or a file. *path: malloc'ed, the file as
  * a cluster file in `folder` names it. Returns an exit code. */
-static int find_accelerator(const char *name, const char *folder, struct sw_import_accelerator *out,
-                            char **path, struct sw_error *err)
+static int find_accelerator(const struct sw_options *options, const char *folder,
+                            struct sw_import_accelerator *out, char **path, struct sw_error *err)
 {
+    const char *name = options->accelerator;
     *out = (struct sw_import_accelerator){.sheet = sw_catalog_find(name)};
     if (out->sheet != NULL)
         return SW_OK;
@@ -102,7 +104,7 @@ static int find_accelerator(const char *name, const char *folder, struct sw_impo
         return sw_command_fail(err);
     }
     struct sw_config *config =
-        sw_config_read(name, SW_CONFIG_ACCELERATOR, &sw_launchers, NULL, 0, err);
+        sw_config_read(name, SW_CONFIG_ACCELERATOR, options->launchers, NULL, 0, err);
     if (config == NULL)
         return sw_command_fail(err);
     const int32_t errors = sw_command_diagnose(config, SW_NOTES_SHORT);
@@ -135,7 +137,7 @@ static int import_cluster(const struct sw_options *options, struct sw_slurm *slu
         goto out;
     }
     if (options->accelerator != NULL)
-        status = find_accelerator(options->accelerator, folder, &accelerator, &named, err);
+        status = find_accelerator(options, folder, &accelerator, &named, err);
     if (status != SW_OK)
         goto out;
     if (sw_slurm_load(slurm, &facts, err) != 0 ||
@@ -152,7 +154,7 @@ static int import_cluster(const struct sw_options *options, struct sw_slurm *slu
     }
     /* an accelerator that nobody knows yet is a file that is still to be written */
     if (import.sheet != NULL || import.named || options->into != NULL)
-        status = check(path != NULL ? path : "<imported>", text, err);
+        status = check(options, path != NULL ? path : "<imported>", text, err);
     if (status == SW_OK && write_text(options, &import, text, err) != 0)
         status = sw_command_fail(err);
     if (status == SW_OK)
