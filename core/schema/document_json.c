@@ -69,7 +69,7 @@ static struct node *new_node(struct parse *p, enum sw_json_event event)
 }
 
 /* Puts a value where it belongs. false: it cannot be (reported). */
-static bool place(struct parse *p, enum sw_json_event event)
+static bool attach(struct parse *p, enum sw_json_event event)
 {
     struct node *node = new_node(p, event);
     struct node *parent = p->depth > 0 ? p->open[p->depth - 1] : NULL;
@@ -113,7 +113,7 @@ static bool take(struct parse *p, enum sw_json_event event)
     case SW_JSON_KEY:
         return (p->key = new_node(p, event)) != NULL;
     default:
-        return place(p, event);
+        return attach(p, event);
     }
 }
 

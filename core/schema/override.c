@@ -90,16 +90,16 @@ static void unknown_key(struct sw_config *c, const struct source *source, size_t
     for (const struct field *f = fields; f->key != NULL; f++)
         if (!f->old)
             list = sw_config_format(c, "%s%s%s", list, f > fields ? ", " : "", f->key);
-    const struct node *place = make_node(c, source, at, NODE_SCALAR);
-    if (place == NULL)
+    const struct node *made = make_node(c, source, at, NODE_SCALAR);
+    if (made == NULL)
         return;
     const char *quoted = sw_config_quote(c, name);
     if (near != NULL)
         sw_config_error_at(
-            c, place, sw_config_format(c, "unknown key %s; did you mean '%s'?", quoted, near->key),
+            c, made, sw_config_format(c, "unknown key %s; did you mean '%s'?", quoted, near->key),
             NULL);
     else
-        sw_config_error_at(c, place, sw_config_format(c, "unknown key %s", quoted), list);
+        sw_config_error_at(c, made, sw_config_format(c, "unknown key %s", quoted), list);
 }
 
 /* Makes the entry a mapping that can be stepped into; false: it cannot be, reported. */
@@ -107,11 +107,11 @@ static bool open_entry(struct sw_config *c, const struct field *field, struct no
                        const struct source *source, size_t at)
 {
     const enum inside inside = field->type == FIELD_CUSTOM ? field->custom->inside : INSIDE_NOTHING;
-    struct node *place = make_node(c, source, at, NODE_MAPPING);
-    if (place == NULL || entry->kind == NODE_BROKEN)
+    struct node *made = make_node(c, source, at, NODE_MAPPING);
+    if (made == NULL || entry->kind == NODE_BROKEN)
         return false;
     if (field->type != FIELD_SECTION && inside == INSIDE_NOTHING) {
-        sw_config_error_at(c, place, sw_config_format(c, "'%s' has no keys inside", field->key),
+        sw_config_error_at(c, made, sw_config_format(c, "'%s' has no keys inside", field->key),
                            sw_config_format(c, "set it as a whole: --set %.*s=...",
                                             (int)(at + strlen(field->key)), source->text));
         return false;
@@ -119,7 +119,7 @@ static bool open_entry(struct sw_config *c, const struct field *field, struct no
     const bool is_auto = entry->kind == NODE_SCALAR && field->zero_word != NULL &&
                          strcmp(entry->text, field->zero_word) == 0;
     if (is_auto || sw_node_is_null(entry)) {
-        replace(entry, place);
+        replace(entry, made);
     } else if (inside == INSIDE_DESCRIPTION) {
         struct node *root = sw_config_follow(c, field, entry);
         if (root == NULL || root->kind != NODE_MAPPING) {
@@ -160,10 +160,10 @@ static struct node *find_item(struct sw_config *c, const struct field *field, st
         names = sw_config_format(c, "%s%s%s", names, i > 0 ? ", " : "", sw_config_shown(c, text));
     }
     if (found == NULL || found->kind != NODE_MAPPING) {
-        const struct node *place = make_node(c, source, at, NODE_SCALAR);
-        if (place != NULL)
+        const struct node *made = make_node(c, source, at, NODE_SCALAR);
+        if (made != NULL)
             sw_config_error_at(
-                c, place,
+                c, made,
                 sw_config_format(c, "'%s' has no %s", field->key, sw_config_quote(c, name)),
                 i > 0 ? sw_config_format(c, "it has: %s", names) : sw_config_example(c, field));
         return NULL;

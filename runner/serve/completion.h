@@ -41,7 +41,7 @@ struct sw_completion_sequence {
 struct sw_completion {
     struct sw_api_request request;
     struct sw_completion_sequence
-        *sequence; /* [sequence_count]: prompt p's sample s at p * n + s */
+        *sequence; /* [sequence_count]: at p * n + s prompt p's sample s */
     int64_t sequence_count, ended;
     char id[40];
     int64_t created;                 /* seconds since 1970 */
