@@ -19,6 +19,7 @@ struct sw_norm_attributes {
     double eps;
     int32_t head_dim; /* head_norm(_grad); else 0 */
     int32_t width;    /* split_norm(_grad): elements of a whole row; else 0 */
+    bool plus_one;    /* true if 1 + w multiplies, not w; of row_sums too */
 };
 struct sw_scale_attributes {
     double factor;

@@ -1,6 +1,11 @@
 /* RMSNorm: of whole rows, of each head by itself, and of rows that lie split. */
 #include "core/ops/rows.h"
 
+#define PLUS_ONE                                                                                   \
+    {                                                                                              \
+        .name = "plus_one", .type = SW_ATTRIBUTE_FLAG, .prints = SW_PRINT_SET,                     \
+        .offset = offsetof(union sw_attributes, norm.plus_one)                                     \
+    }
 static const struct sw_attribute norm_attributes[] = {
     {.name = "head_dim",
      .type = SW_ATTRIBUTE_INT,
@@ -12,7 +17,9 @@ static const struct sw_attribute norm_attributes[] = {
      .prints = SW_PRINT_SET,
      .offset = offsetof(union sw_attributes, norm.width)},
     {.name = "eps", .type = SW_ATTRIBUTE_REAL, .offset = offsetof(union sw_attributes, norm.eps)},
+    PLUS_ONE,
     {.type = SW_ATTRIBUTE_END}};
+static const struct sw_attribute sums_attributes[] = {PLUS_ONE, {.type = SW_ATTRIBUTE_END}};
 
 static int vjp_norm(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
 {
@@ -61,6 +68,7 @@ static int vjp_split_norm(struct sw_autodiff *a, const struct sw_op *op, struct 
     const struct sw_ref x = sw_autodiff_use(a, op->in[0]), sums = sw_autodiff_use(a, op->in[1]),
                         w = sw_autodiff_use(a, op->in[2]);
     const int32_t dots = sw_autodiff_op(a, SW_OP_ROW_SUMS);
+    sw_autodiff_get(a, dots)->as.norm.plus_one = op->as.norm.plus_one;
     sw_autodiff_in(a, dots, x);
     sw_autodiff_in(a, dots, w);
     sw_autodiff_in(a, dots, dy);
@@ -80,6 +88,7 @@ static int vjp_split_norm(struct sw_autodiff *a, const struct sw_op *op, struct 
 
 const struct sw_op_info sw_row_row_sums = {.name = "row_sums",
                                            .factors = "bsh->bs|bsh,h,bsh->bs",
+                                           .attributes = sums_attributes,
                                            .cost_class = SW_CLASS_MEMORY,
                                            .cost = sw_cost_memory};
 const struct sw_op_info sw_row_split_norm = {.name = "split_norm",

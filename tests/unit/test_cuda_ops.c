@@ -152,6 +152,7 @@ static void norm_case(enum sw_dtype dtype, const int64_t *x, int64_t head_dim)
     struct both b = begin(head_dim > 0 ? SW_OP_HEAD_NORM : SW_OP_RMSNORM, any_skew());
     b.op.as.norm.eps = 1e-5;
     b.op.as.norm.head_dim = (int32_t)head_dim;
+    b.op.as.norm.plus_one = between(0, 1) == 1;
     const union sw_attributes as = b.op.as;
     add_in(&b, dtype, 3, x, 2);
     add_in(&b, dtype, 1, &width, 1);
@@ -208,12 +209,14 @@ static void test_split_norms(void **unused)
     {
         const int64_t width = round_ == 0 ? widths[between(0, 5)] : between(1, 600);
         const int64_t x[3] = {between(1, 2), between(1, 40), width};
-        const union sw_attributes as = {
-            .norm = {.eps = 0.5, .width = (int32_t)(width * between(1, 4))}};
+        const union sw_attributes as = {.norm = {.eps = 0.5,
+                                                 .width = (int32_t)(width * between(1, 4)),
+                                                 .plus_one = between(0, 1) == 1}};
         for (int k = 0; k < 2; k++) {
             struct both b = begin(SW_OP_ROW_SUMS, any_skew());
             add_in(&b, dtype, 3, x, 2);
             if (k == 1) {
+                b.op.as.norm.plus_one = as.norm.plus_one;
                 add_in(&b, dtype, 1, &width, 1);
                 add_in(&b, dtype, 3, x, 1);
             }

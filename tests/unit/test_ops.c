@@ -146,14 +146,19 @@ enum {
     FORM_APPEND_INT8,
     FORM_PART_INT8,
     FORM_ROW_SQUARES,
+    FORM_NORM_PLUS_ONE,
+    FORM_NORM_GRAD_PLUS_ONE,
+    FORM_HEAD_NORM_PLUS_ONE,
+    FORM_HEAD_NORM_GRAD_PLUS_ONE,
     FORMS
 };
 
 static enum sw_op_kind kind_of(int form)
 {
-    static const enum sw_op_kind kinds[FORMS - SW_OP_COUNT] = {SW_OP_ROPE,      SW_OP_ATTENTION,
-                                                               SW_OP_ATTENTION, SW_OP_CACHE_APPEND,
-                                                               SW_OP_ATTENTION, SW_OP_ROW_SUMS};
+    static const enum sw_op_kind kinds[FORMS - SW_OP_COUNT] = {
+        SW_OP_ROPE,      SW_OP_ATTENTION,     SW_OP_ATTENTION, SW_OP_CACHE_APPEND,
+        SW_OP_ATTENTION, SW_OP_ROW_SUMS,      SW_OP_RMSNORM,   SW_OP_RMSNORM_GRAD,
+        SW_OP_HEAD_NORM, SW_OP_HEAD_NORM_GRAD};
     return form < SW_OP_COUNT ? (enum sw_op_kind)form
                               : kinds[(form - SW_OP_COUNT) % (FORMS - SW_OP_COUNT)];
 }
@@ -567,10 +572,16 @@ static struct example make(struct sw_device *device, int kind, enum sw_dtype t)
         break;
     case SW_OP_RMSNORM:
     case SW_OP_RMSNORM_GRAD:
+    case FORM_NORM_PLUS_ONE:
+    case FORM_NORM_GRAD_PLUS_ONE:
+        e.op.as.norm.plus_one = kind >= FORM_NORM_PLUS_ONE;
         norm_operands(&e, t, E, E);
         break;
     case SW_OP_HEAD_NORM:
     case SW_OP_HEAD_NORM_GRAD:
+    case FORM_HEAD_NORM_PLUS_ONE:
+    case FORM_HEAD_NORM_GRAD_PLUS_ONE:
+        e.op.as.norm.plus_one = kind >= FORM_NORM_PLUS_ONE;
         e.op.as.norm.head_dim = DIM;
         norm_operands(&e, t, HEADS * DIM, DIM);
         break;
@@ -1311,9 +1322,11 @@ static void gradients_of_rowwise_ops(void **state)
 {
     (void)state;
     struct sw_device *device = device_with(1);
-    static const enum sw_op_kind pairs[][2] = {{SW_OP_RMSNORM, SW_OP_RMSNORM_GRAD},
-                                               {SW_OP_HEAD_NORM, SW_OP_HEAD_NORM_GRAD},
-                                               {SW_OP_SWIGLU, SW_OP_SWIGLU_GRAD}};
+    static const int pairs[][2] = {{SW_OP_RMSNORM, SW_OP_RMSNORM_GRAD},
+                                   {SW_OP_HEAD_NORM, SW_OP_HEAD_NORM_GRAD},
+                                   {SW_OP_SWIGLU, SW_OP_SWIGLU_GRAD},
+                                   {FORM_NORM_PLUS_ONE, FORM_NORM_GRAD_PLUS_ONE},
+                                   {FORM_HEAD_NORM_PLUS_ONE, FORM_HEAD_NORM_GRAD_PLUS_ONE}};
     struct example f, g;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         f = make(device, pairs[i][0], SW_F64);
@@ -1357,6 +1370,33 @@ static void gradients_of_rowwise_ops(void **state)
     device->vtable->destroy(device);
 }
 
+/* plus_one gives to the bit what the sums 1 + w give as weights; dw is the same. */
+static void norms_multiply_by_one_and_the_weight(void **state)
+{
+    (void)state;
+    static const int forms[] = {FORM_NORM_PLUS_ONE, FORM_NORM_GRAD_PLUS_ONE,
+                                FORM_HEAD_NORM_PLUS_ONE, FORM_HEAD_NORM_GRAD_PLUS_ONE};
+    static const enum sw_dtype dtypes[] = {SW_F64, SW_F32, SW_BF16_T};
+    struct sw_device *device = device_with(1);
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+            struct example asked = make(device, forms[f], dtypes[d]);
+            struct example plain = make(device, forms[f], dtypes[d]);
+            plain.op.as.norm.plus_one = false;
+            for (int64_t i = 0; i < plain.in[1].elems; i++)
+                set(&plain.in[1], i, 1 + get(&plain.in[1], i));
+            run(device, &asked);
+            run(device, &plain);
+            for (uint16_t i = 0; i < asked.op.n_out; i++)
+                assert_memory_equal(asked.out[i].data, plain.out[i].data,
+                                    (size_t)asked.out[i].elems *
+                                        sw_dtype_bytes(asked.out[i].dtype));
+            release(&asked);
+            release(&plain);
+        }
+    device->vtable->destroy(device);
+}
+
 /* Copies a part of the columns of each row, or of a vector, there or back. */
 static void copy_columns(const struct sw_tensor *whole, const struct sw_tensor *part, int64_t first,
                          bool back)
@@ -1372,12 +1412,12 @@ static void copy_columns(const struct sw_tensor *whole, const struct sw_tensor *
 }
 
 /* y, dx and dw of rows that lie in two parts, with sums of both, are those of rmsnorm. */
-static void a_norm_of_parts_is_that_of_the_rows(void **state)
+static void check_norm_of_parts(bool plus_one)
 {
-    (void)state;
     struct sw_device *device = device_with(1);
-    struct example y = make(device, SW_OP_RMSNORM, SW_F64);
-    struct example grad = make(device, SW_OP_RMSNORM_GRAD, SW_F64);
+    struct example y = make(device, plus_one ? FORM_NORM_PLUS_ONE : SW_OP_RMSNORM, SW_F64);
+    struct example grad =
+        make(device, plus_one ? FORM_NORM_GRAD_PLUS_ONE : SW_OP_RMSNORM_GRAD, SW_F64);
     const int64_t first[3] = {0, E / 3, E};
     const struct sw_tensor found[3] = {tensor(SW_F64, 3, B, S, E), tensor(SW_F64, 3, B, S, E),
                                        tensor(SW_F64, 1, E, 0, 0)};
@@ -1394,6 +1434,7 @@ static void a_norm_of_parts_is_that_of_the_rows(void **state)
             const int64_t width = first[part + 1] - first[part];
             split_norm_operands(&e, kinds[what], SW_F64, width);
             e.op.as.norm.width = what < 2 ? 0 : (int32_t)E;
+            e.op.as.norm.plus_one = plus_one;
             int32_t k = 0;
             copy_columns(&grad.in[0], &e.in[k++], first[part], false);
             if (what >= 2)
@@ -1423,6 +1464,13 @@ static void a_norm_of_parts_is_that_of_the_rows(void **state)
     release(&y);
     release(&grad);
     device->vtable->destroy(device);
+}
+
+static void a_norm_of_parts_is_that_of_the_rows(void **state)
+{
+    (void)state;
+    check_norm_of_parts(false);
+    check_norm_of_parts(true);
 }
 
 /* y = x W and y = x W^T, with dx from the other one and dW from linear_dw. */
@@ -2448,6 +2496,7 @@ int main(void)
         cmocka_unit_test(rope_turns_by_stretched_angles),
         cmocka_unit_test(rope_rounds_angles_once),
         cmocka_unit_test(gradients_of_rowwise_ops),
+        cmocka_unit_test(norms_multiply_by_one_and_the_weight),
         cmocka_unit_test(gradients_of_linear),
         cmocka_unit_test(gradients_of_attention),
         cmocka_unit_test(gradients_of_the_head),

@@ -25,6 +25,21 @@ static int64_t last_size(const struct sw_tensor *t)
 
 /* ---- RMSNorm ---- */
 
+/* Added to weights: 1 where the op asks for 1 + w, else -0, which changes no number. */
+static float weight_offset(const struct sw_call *call)
+{
+    return call->op->as.norm.plus_one ? 1.0f : -0.0f;
+}
+
+/* The n weights from j on, and zeros behind them, plus `offset`. */
+__device__ static inline void load_weights(view w, int64_t j, int n, float offset, float *q)
+{
+    sw_load8(w.data, w.dtype, j, n, q);
+#pragma unroll
+    for (int k = 0; k < SW_VECTOR; k++)
+        q[k] += offset;
+}
+
 /* 1 / sqrt(mean of squares + eps) of a row; all threads of the block. */
 __device__ static float inverse_rms(view x, int64_t row, int64_t width, float eps)
 {
@@ -39,7 +54,8 @@ __device__ static float inverse_rms(view x, int64_t row, int64_t width, float ep
     return 1.0f / sqrtf(sw_block_sum(sum) / (float)width + eps);
 }
 
-__global__ static void rmsnorm_kernel(view x, view w, view y, int64_t width, float eps)
+__global__ static void rmsnorm_kernel(view x, view w, view y, int64_t width, float eps,
+                                      float offset)
 {
     const int64_t row = blockIdx.x;
     const float inverse = inverse_rms(x, row, width, eps);
@@ -47,7 +63,7 @@ __global__ static void rmsnorm_kernel(view x, view w, view y, int64_t width, flo
         float p[SW_VECTOR], q[SW_VECTOR];
         const int n = sw_left(j, width);
         sw_load8(x.data, x.dtype, row * width + j, n, p);
-        sw_load8(w.data, w.dtype, j, n, q);
+        load_weights(w, j, n, offset, q);
 #pragma unroll
         for (int k = 0; k < SW_VECTOR; k++)
             p[k] = p[k] * inverse * q[k];
@@ -58,7 +74,7 @@ __global__ static void rmsnorm_kernel(view x, view w, view y, int64_t width, flo
 /* With r = 1/rms: dx = r w dy - x r^3 / width * sum(x w dy), and the addend where there is one. r
  * is kept for dw. */
 __global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view addend, view dx,
-                                         float *inverses, int64_t width, float eps)
+                                         float *inverses, int64_t width, float eps, float offset)
 {
     const int64_t row = blockIdx.x;
     const float r = inverse_rms(x, row, width, eps);
@@ -67,7 +83,7 @@ __global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view addend, v
         float p[SW_VECTOR], q[SW_VECTOR], d[SW_VECTOR];
         const int n = sw_left(j, width);
         sw_load8(x.data, x.dtype, row * width + j, n, p);
-        sw_load8(w.data, w.dtype, j, n, q);
+        load_weights(w, j, n, offset, q);
         sw_load8(dy.data, dy.dtype, row * width + j, n, d);
 #pragma unroll
         for (int k = 0; k < SW_VECTOR; k++)
@@ -78,7 +94,7 @@ __global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view addend, v
         float p[SW_VECTOR], q[SW_VECTOR], d[SW_VECTOR];
         const int n = sw_left(j, width);
         sw_load8(x.data, x.dtype, row * width + j, n, p);
-        sw_load8(w.data, w.dtype, j, n, q);
+        load_weights(w, j, n, offset, q);
         sw_load8(dy.data, dy.dtype, row * width + j, n, d);
 #pragma unroll
         for (int k = 0; k < SW_VECTOR; k++)
@@ -169,13 +185,16 @@ __device__ static inline float short_inverse_rms(const float p[][SW_VECTOR], int
 
 template <int VECTORS>
 __global__ static void short_rmsnorm_kernel(view x, view w, view y, int64_t rows, int width,
-                                            int lanes, float eps)
+                                            int lanes, float eps, float offset)
 {
     const int64_t row = short_row(lanes), start = row * width;
     const int here = row < rows ? width : 0;
     float p[VECTORS][SW_VECTOR], q[VECTORS][SW_VECTOR];
     short_load<VECTORS>(x, start, here, lanes, p);
     short_load<VECTORS>(w, 0, here, lanes, q);
+#pragma unroll
+    for (int i = 0; i < VECTORS * SW_VECTOR; i++)
+        q[i / SW_VECTOR][i % SW_VECTOR] += offset;
     const float inverse = short_inverse_rms<VECTORS>(p, width, lanes, eps);
 #pragma unroll
     for (int i = 0; i < VECTORS * SW_VECTOR; i++)
@@ -187,13 +206,16 @@ __global__ static void short_rmsnorm_kernel(view x, view w, view y, int64_t rows
 template <int VECTORS>
 __global__ static void short_rmsnorm_dx_kernel(view x, view w, view dy, view addend, view dx,
                                                float *inverses, int64_t rows, int width, int lanes,
-                                               float eps)
+                                               float eps, float offset)
 {
     const int64_t row = short_row(lanes), start = row * width;
     const int here = row < rows ? width : 0;
     float p[VECTORS][SW_VECTOR], q[VECTORS][SW_VECTOR], d[VECTORS][SW_VECTOR];
     short_load<VECTORS>(x, start, here, lanes, p);
     short_load<VECTORS>(w, 0, here, lanes, q);
+#pragma unroll
+    for (int i = 0; i < VECTORS * SW_VECTOR; i++)
+        q[i / SW_VECTOR][i % SW_VECTOR] += offset;
     short_load<VECTORS>(dy, start, here, lanes, d);
     const float r = short_inverse_rms<VECTORS>(p, width, lanes, eps);
     float dot = 0;
@@ -284,11 +306,12 @@ static cudaError_t rmsnorm_launch(const struct sw_call *call, cudaStream_t strea
                                                        : short_rmsnorm_kernel<SHORT_VECTORS>;
         SW_LAUNCH(kernel, short_blocks(rows, lanes), SW_THREADS, 0, stream, view_of(x),
                   view_of(&call->in[1]), view_of(&call->out[0]), rows, (int)width, lanes,
-                  (float)call->op->as.norm.eps);
+                  (float)call->op->as.norm.eps, weight_offset(call));
         return cudaGetLastError();
     }
     SW_LAUNCH(rmsnorm_kernel, (unsigned)rows, SW_THREADS, 0, stream, view_of(x),
-              view_of(&call->in[1]), view_of(&call->out[0]), width, (float)call->op->as.norm.eps);
+              view_of(&call->in[1]), view_of(&call->out[0]), width, (float)call->op->as.norm.eps,
+              weight_offset(call));
     return cudaGetLastError();
 }
 SW_CUDA_RUN(rmsnorm)
@@ -309,11 +332,11 @@ extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *i
                                                        : short_rmsnorm_dx_kernel<SHORT_VECTORS>;
         SW_LAUNCH(kernel, short_blocks(rows, lanes), SW_THREADS, 0, stream, view_of(x),
                   view_of(&call->in[1]), view_of(dy), addend, view_of(&call->out[0]), inverse, rows,
-                  (int)width, lanes, (float)call->op->as.norm.eps);
+                  (int)width, lanes, (float)call->op->as.norm.eps, weight_offset(call));
     } else if (rows > 0)
         SW_LAUNCH(rmsnorm_dx_kernel, (unsigned)rows, SW_THREADS, 0, stream, view_of(x),
                   view_of(&call->in[1]), view_of(dy), addend, view_of(&call->out[0]), inverse,
-                  width, (float)call->op->as.norm.eps);
+                  width, (float)call->op->as.norm.eps, weight_offset(call));
     SW_LAUNCH(rmsnorm_dw_kernel, grid, SW_THREADS, 0, stream, view_of(x), view_of(dy), inverse,
               parts, rows, width);
     SW_LAUNCH(rmsnorm_dw_sum_kernel, sw_grid(width), SW_THREADS, 0, stream, parts,
@@ -324,7 +347,8 @@ extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *i
 /* ---- RMSNorm of rows that lie split ---- */
 
 /* The sum of x w dy over a row, or (w.data null) of x^2. */
-__global__ static void row_sums_kernel(view x, view w, view dy, view sums, int64_t width)
+__global__ static void row_sums_kernel(view x, view w, view dy, view sums, int64_t width,
+                                       float offset)
 {
     const int64_t row = blockIdx.x;
     float sum = 0;
@@ -333,7 +357,7 @@ __global__ static void row_sums_kernel(view x, view w, view dy, view sums, int64
         const int n = sw_left(j, width);
         sw_load8(x.data, x.dtype, row * width + j, n, p);
         if (w.data != nullptr) {
-            sw_load8(w.data, w.dtype, j, n, q);
+            load_weights(w, j, n, offset, q);
             sw_load8(dy.data, dy.dtype, row * width + j, n, d);
         }
 #pragma unroll
@@ -352,7 +376,7 @@ __device__ static float split_inverse(view sums, int64_t row, float whole, float
 }
 
 __global__ static void split_norm_kernel(view x, view sums, view w, view y, int64_t rows,
-                                         int64_t width, float whole, float eps)
+                                         int64_t width, float whole, float eps, float offset)
 {
     const int64_t groups = (width + SW_VECTOR - 1) / SW_VECTOR;
     SW_GRID_STRIDE(i, rows * groups)
@@ -362,7 +386,7 @@ __global__ static void split_norm_kernel(view x, view sums, view w, view y, int6
         const int n = sw_left(j, width);
         float p[SW_VECTOR], q[SW_VECTOR];
         sw_load8(x.data, x.dtype, row * width + j, n, p);
-        sw_load8(w.data, w.dtype, j, n, q);
+        load_weights(w, j, n, offset, q);
 #pragma unroll
         for (int k = 0; k < SW_VECTOR; k++)
             p[k] = p[k] * r * q[k];
@@ -373,7 +397,7 @@ __global__ static void split_norm_kernel(view x, view sums, view w, view y, int6
 /* dx = r w dy - x r^3 / whole * the sum of x w dy; r is kept for dw. */
 __global__ static void split_norm_dx_kernel(view x, view sums, view w, view dy, view dots, view dx,
                                             float *inverses, int64_t rows, int64_t width,
-                                            float whole, float eps)
+                                            float whole, float eps, float offset)
 {
     const int64_t groups = (width + SW_VECTOR - 1) / SW_VECTOR;
     SW_GRID_STRIDE(i, rows * groups)
@@ -384,7 +408,7 @@ __global__ static void split_norm_dx_kernel(view x, view sums, view w, view dy, 
         const int n = sw_left(j, width);
         float p[SW_VECTOR], q[SW_VECTOR], d[SW_VECTOR];
         sw_load8(x.data, x.dtype, row * width + j, n, p);
-        sw_load8(w.data, w.dtype, j, n, q);
+        load_weights(w, j, n, offset, q);
         sw_load8(dy.data, dy.dtype, row * width + j, n, d);
 #pragma unroll
         for (int k = 0; k < SW_VECTOR; k++)
@@ -406,7 +430,7 @@ static cudaError_t row_sums_launch(const struct sw_call *call, cudaStream_t stre
     }
     if (rows > 0)
         SW_LAUNCH(row_sums_kernel, (unsigned)rows, SW_THREADS, 0, stream, view_of(x), w, dy,
-                  view_of(&call->out[0]), width);
+                  view_of(&call->out[0]), width, weight_offset(call));
     return cudaGetLastError();
 }
 SW_CUDA_RUN(row_sums)
@@ -418,7 +442,7 @@ static cudaError_t split_norm_launch(const struct sw_call *call, cudaStream_t st
     SW_LAUNCH(split_norm_kernel, sw_grid(rows * ((width + SW_VECTOR - 1) / SW_VECTOR)), SW_THREADS,
               0, stream, view_of(x), view_of(&call->in[1]), view_of(&call->in[2]),
               view_of(&call->out[0]), rows, width, (float)call->op->as.norm.width,
-              (float)call->op->as.norm.eps);
+              (float)call->op->as.norm.eps, weight_offset(call));
     return cudaGetLastError();
 }
 SW_CUDA_RUN(split_norm)
@@ -433,7 +457,7 @@ extern "C" cudaError_t sw_cuda_split_norm_grad(const struct sw_call *call, float
     SW_LAUNCH(split_norm_dx_kernel, sw_grid(rows * ((width + SW_VECTOR - 1) / SW_VECTOR)),
               SW_THREADS, 0, stream, view_of(x), view_of(&call->in[1]), view_of(&call->in[2]),
               view_of(dy), view_of(&call->in[4]), view_of(&call->out[0]), inverse, rows, width,
-              (float)call->op->as.norm.width, (float)call->op->as.norm.eps);
+              (float)call->op->as.norm.width, (float)call->op->as.norm.eps, weight_offset(call));
     SW_LAUNCH(rmsnorm_dw_kernel, grid, SW_THREADS, 0, stream, view_of(x), view_of(dy), inverse,
               parts, rows, width);
     SW_LAUNCH(rmsnorm_dw_sum_kernel, sw_grid(width), SW_THREADS, 0, stream, parts,
