@@ -52,6 +52,9 @@ struct sw_attention_attributes { /* attention(_grad) */
     int32_t chunk; /* positions that prefill takes at a time */
     int32_t parts; /* ranks whose parts a whole cache is made of; 0: this rank's part */
 };
+struct sw_swiglu_attributes { /* swiglu(_grad) */
+    bool gelu;                /* true if the gate goes through GELU, not SiLU */
+};
 struct sw_append_attributes { /* cache_append */
     int32_t head_dim;         /* of a cache in int8, which has a scale for each head; else 0 */
     int32_t chunk;            /* positions that prefill takes at a time: serving.h */
@@ -83,6 +86,7 @@ union sw_attributes {
     struct sw_rope_attributes rope;
     struct sw_copies_attributes copies;
     struct sw_attention_attributes attention;
+    struct sw_swiglu_attributes swiglu;
     struct sw_append_attributes append;
     struct sw_accumulate_attributes accumulate;
     struct sw_gradient_attributes gradient;

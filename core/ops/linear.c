@@ -140,13 +140,21 @@ const struct sw_op_info sw_row_bias_grad = {.name = "bias_grad",
                                             .cost_class = SW_CLASS_MEMORY,
                                             .cost = sw_cost_memory,
                                             .workspace = sw_workspace_bias_grad};
+static const struct sw_attribute swiglu_attributes[] = {
+    {.name = "gelu",
+     .type = SW_ATTRIBUTE_FLAG,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, swiglu.gelu)},
+    {.type = SW_ATTRIBUTE_END}};
 const struct sw_op_info sw_row_swiglu = {.name = "swiglu",
                                          .factors = ".,.->.",
+                                         .attributes = swiglu_attributes,
                                          .cost_class = SW_CLASS_MEMORY,
                                          .gradient_kind = SW_OP_SWIGLU_GRAD,
                                          .vjp = vjp_swiglu,
                                          .cost = sw_cost_memory};
 const struct sw_op_info sw_row_swiglu_grad = {.name = "swiglu_grad",
                                               .factors = ".,.,.->.,.",
+                                              .attributes = swiglu_attributes,
                                               .cost_class = SW_CLASS_MEMORY,
                                               .cost = sw_cost_memory};

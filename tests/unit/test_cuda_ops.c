@@ -61,7 +61,9 @@ static void test_swiglu(void **unused)
     FOR_EACH_CASE(dtype)
     {
         const int64_t size[3] = {1, between(1, 19), between(1, 45)};
+        const bool gelu = (round_ + narrow_) % 2 == 1;
         struct both b = begin(SW_OP_SWIGLU, any_skew());
+        b.op.as.swiglu.gelu = gelu;
         add_in(&b, dtype, 3, size, 6);
         add_in(&b, dtype, 3, size, 2);
         add_out(&b, dtype, 3, size);
@@ -69,6 +71,7 @@ static void test_swiglu(void **unused)
         compare(&b, tolerance_of(dtype));
         end(&b);
         b = begin(SW_OP_SWIGLU_GRAD, any_skew());
+        b.op.as.swiglu.gelu = gelu;
         for (int i = 0; i < 3; i++)
             add_in(&b, dtype, 3, size, i == 0 ? 6 : 2);
         add_out(&b, dtype, 3, size);

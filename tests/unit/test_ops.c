@@ -150,15 +150,17 @@ enum {
     FORM_NORM_GRAD_PLUS_ONE,
     FORM_HEAD_NORM_PLUS_ONE,
     FORM_HEAD_NORM_GRAD_PLUS_ONE,
+    FORM_GELU,
+    FORM_GELU_GRAD,
     FORMS
 };
 
 static enum sw_op_kind kind_of(int form)
 {
     static const enum sw_op_kind kinds[FORMS - SW_OP_COUNT] = {
-        SW_OP_ROPE,      SW_OP_ATTENTION,     SW_OP_ATTENTION, SW_OP_CACHE_APPEND,
-        SW_OP_ATTENTION, SW_OP_ROW_SUMS,      SW_OP_RMSNORM,   SW_OP_RMSNORM_GRAD,
-        SW_OP_HEAD_NORM, SW_OP_HEAD_NORM_GRAD};
+        SW_OP_ROPE,      SW_OP_ATTENTION,      SW_OP_ATTENTION, SW_OP_CACHE_APPEND,
+        SW_OP_ATTENTION, SW_OP_ROW_SUMS,       SW_OP_RMSNORM,   SW_OP_RMSNORM_GRAD,
+        SW_OP_HEAD_NORM, SW_OP_HEAD_NORM_GRAD, SW_OP_SWIGLU,    SW_OP_SWIGLU_GRAD};
     return form < SW_OP_COUNT ? (enum sw_op_kind)form
                               : kinds[(form - SW_OP_COUNT) % (FORMS - SW_OP_COUNT)];
 }
@@ -624,9 +626,12 @@ static struct example make(struct sw_device *device, int kind, enum sw_dtype t)
         return attention_example(device, kind, t);
     case SW_OP_SWIGLU:
     case SW_OP_SWIGLU_GRAD:
-        for (uint64_t i = 0; i < (kind == SW_OP_SWIGLU ? 2 : 3); i++)
+    case FORM_GELU:
+    case FORM_GELU_GRAD:
+        e.op.as.swiglu.gelu = kind >= FORM_GELU;
+        for (uint64_t i = 0; i < (e.op.kind == SW_OP_SWIGLU ? 2 : 3); i++)
             add_in(&e, filled(tensor(t, 3, B, S * 7, F), 1 + i, i == 0 ? 8 : 1));
-        for (int i = 0; i < (kind == SW_OP_SWIGLU ? 1 : 2); i++)
+        for (int i = 0; i < (e.op.kind == SW_OP_SWIGLU ? 1 : 2); i++)
             add_out(&e, tensor(t, 3, B, S * 7, F));
         break;
     case SW_OP_ADD:
@@ -1326,7 +1331,8 @@ static void gradients_of_rowwise_ops(void **state)
                                    {SW_OP_HEAD_NORM, SW_OP_HEAD_NORM_GRAD},
                                    {SW_OP_SWIGLU, SW_OP_SWIGLU_GRAD},
                                    {FORM_NORM_PLUS_ONE, FORM_NORM_GRAD_PLUS_ONE},
-                                   {FORM_HEAD_NORM_PLUS_ONE, FORM_HEAD_NORM_GRAD_PLUS_ONE}};
+                                   {FORM_HEAD_NORM_PLUS_ONE, FORM_HEAD_NORM_GRAD_PLUS_ONE},
+                                   {FORM_GELU, FORM_GELU_GRAD}};
     struct example f, g;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         f = make(device, pairs[i][0], SW_F64);
@@ -1394,6 +1400,64 @@ static void norms_multiply_by_one_and_the_weight(void **state)
             release(&asked);
             release(&plain);
         }
+    device->vtable->destroy(device);
+}
+
+/* x (1 + tanh u) / 2 of Hendrycks & Gimpel 2016 and its derivative, by functions of the C library
+ * that keep their digits where tanh is near -1: 1 + tanh u = exp(u) / cosh(u), tanh' = 1 / cosh^2.
+ */
+static double gelu(double x, double *slope)
+{
+    const double rate = sqrt(2 / acos(-1));
+    const double u = fmax(-40, fmin(rate * (x + 0.044715 * x * x * x), 40));
+    const double share = exp(u) / cosh(u) / 2;
+    *slope = share + x / 2 / (cosh(u) * cosh(u)) * rate * (1 + 3 * 0.044715 * x * x);
+    return x * share;
+}
+
+/* Gates far on both sides of 0 too. In roundings of the larger of a result and 1/8: about ten,
+ * those of the argument of exp, of exp, and of the products. */
+static void gelu_is_that_of_the_formula(void **state)
+{
+    (void)state;
+    enum { GATES = 20001 };
+    struct sw_device *device = device_with(1);
+    for (int f32 = 0; f32 < 2; f32++) {
+        const enum sw_dtype t = f32 ? SW_F32 : SW_F64;
+        const double tolerance = (f32 ? 0x1p-24 : 0x1p-53) * 16;
+        struct example e = example(SW_OP_SWIGLU_GRAD), y = example(SW_OP_SWIGLU);
+        e.op.as.swiglu.gelu = y.op.as.swiglu.gelu = true;
+        for (int i = 0; i < 3; i++)
+            add_in(&e, tensor(t, 3, 1, 1, GATES));
+        for (int i = 0; i < 2; i++) {
+            add_in(&y, tensor(t, 3, 1, 1, GATES));
+            add_out(&e, tensor(t, 3, 1, 1, GATES));
+        }
+        add_out(&y, tensor(t, 3, 1, 1, GATES));
+        for (int64_t i = 0; i < GATES; i++) {
+            const double x = (double)(float)((double)(i - GATES / 2) / 1000);
+            set(&e.in[0], i, i == 0 ? -1e6 : i == 1 ? 1e6 : x);
+            set(&y.in[0], i, get(&e.in[0], i));
+            set(&e.in[1], i, 1);
+            set(&e.in[2], i, 1);
+            set(&y.in[1], i, 1);
+        }
+        run(device, &e);
+        run(device, &y);
+        for (int64_t i = 0; i < GATES; i++) {
+            double slope;
+            const double value = gelu(get(&e.in[0], i), &slope);
+            const double off[3] = {fabs(get(&y.out[0], i) - value) / fmax(0.125, fabs(value)),
+                                   fabs(get(&e.out[1], i) - value) / fmax(0.125, fabs(value)),
+                                   fabs(get(&e.out[0], i) - slope) / fmax(0.125, fabs(slope))};
+            for (int k = 0; k < 3; k++)
+                if (!(off[k] <= tolerance))
+                    fail_msg("gelu(%g), result %d in %s is off by %g", get(&e.in[0], i), k,
+                             sw_dtype_name(t), off[k]);
+        }
+        release(&e);
+        release(&y);
+    }
     device->vtable->destroy(device);
 }
 
@@ -2497,6 +2561,7 @@ int main(void)
         cmocka_unit_test(rope_rounds_angles_once),
         cmocka_unit_test(gradients_of_rowwise_ops),
         cmocka_unit_test(norms_multiply_by_one_and_the_weight),
+        cmocka_unit_test(gelu_is_that_of_the_formula),
         cmocka_unit_test(gradients_of_linear),
         cmocka_unit_test(gradients_of_attention),
         cmocka_unit_test(gradients_of_the_head),

@@ -127,7 +127,19 @@ SW_CUDA_RUN(scale)
 
 /* ---- SwiGLU ---- */
 
-__global__ static void swiglu_kernel(view gate, view up, view h, int64_t elems)
+/* What the gate gives, and its slope: as the CPU's gate_vec, with an exponential that is finite. */
+__device__ static inline float gate_value(float x, bool gelu, float *slope)
+{
+    const float square = x * x;
+    const float e =
+        gelu ? expf(fminf(-1.59576912f * x * (1.0f + 0.044715f * square), 80.0f)) : expf(-x);
+    const float s = 1.0f / (1.0f + e), gated = x * s;
+    *slope = gelu ? s + gated * (s * e) * (1.59576912f * (1.0f + 0.134145f * square))
+                  : s + gated * (1.0f - s);
+    return gated;
+}
+
+__global__ static void swiglu_kernel(view gate, view up, view h, int64_t elems, bool gelu)
 {
     SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
     {
@@ -137,15 +149,17 @@ __global__ static void swiglu_kernel(view gate, view up, view h, int64_t elems)
         sw_load8(gate.data, gate.dtype, at, n, g);
         sw_load8(up.data, up.dtype, at, n, u);
 #pragma unroll
-        for (int j = 0; j < SW_VECTOR; j++)
-            u[j] *= g[j] / (1.0f + expf(-g[j]));
+        for (int j = 0; j < SW_VECTOR; j++) {
+            float slope;
+            u[j] *= gelu ? gate_value(g[j], true, &slope) : g[j] / (1.0f + expf(-g[j]));
+        }
         sw_store8(h.data, h.dtype, at, n, u);
     }
 }
 
-/* h = g s(g) u, s the sigmoid: dg = dh u (s + g s (1 - s)), du = dh g s. */
+/* h = a(g) u: dg = dh u a'(g), du = dh a(g). */
 __global__ static void swiglu_grad_kernel(view gate, view up, view dh, view dgate, view dup,
-                                          int64_t elems)
+                                          int64_t elems, bool gelu)
 {
     SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
     {
@@ -157,9 +171,10 @@ __global__ static void swiglu_grad_kernel(view gate, view up, view dh, view dgat
         sw_load8(dh.data, dh.dtype, at, n, d);
 #pragma unroll
         for (int j = 0; j < SW_VECTOR; j++) {
-            const float s = 1.0f / (1.0f + expf(-g[j])), silu = g[j] * s;
-            g[j] = d[j] * u[j] * (s + silu * (1.0f - s));
-            u[j] = d[j] * silu;
+            float slope;
+            const float gated = gate_value(g[j], gelu, &slope);
+            g[j] = d[j] * u[j] * slope;
+            u[j] = d[j] * gated;
         }
         sw_store8(dgate.data, dgate.dtype, at, n, g);
         sw_store8(dup.data, dup.dtype, at, n, u);
@@ -170,7 +185,7 @@ static cudaError_t swiglu_launch(const struct sw_call *call, cudaStream_t stream
 {
     const int64_t elems = call->out[0].elems;
     SW_LAUNCH(swiglu_kernel, sw_grid(vectors(elems)), SW_THREADS, 0, stream, view_of(&call->in[0]),
-              view_of(&call->in[1]), view_of(&call->out[0]), elems);
+              view_of(&call->in[1]), view_of(&call->out[0]), elems, call->op->as.swiglu.gelu);
     return cudaGetLastError();
 }
 SW_CUDA_RUN(swiglu)
@@ -180,7 +195,7 @@ static cudaError_t swiglu_grad_launch(const struct sw_call *call, cudaStream_t s
     const int64_t elems = call->in[2].elems;
     SW_LAUNCH(swiglu_grad_kernel, sw_grid(vectors(elems)), SW_THREADS, 0, stream,
               view_of(&call->in[0]), view_of(&call->in[1]), view_of(&call->in[2]),
-              view_of(&call->out[0]), view_of(&call->out[1]), elems);
+              view_of(&call->out[0]), view_of(&call->out[1]), elems, call->op->as.swiglu.gelu);
     return cudaGetLastError();
 }
 SW_CUDA_RUN(swiglu_grad)
