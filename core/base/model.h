@@ -30,18 +30,23 @@ enum sw_family {
     SW_FAMILY_QWEN2,
     SW_FAMILY_QWEN3,
     SW_FAMILY_OLMO2,
-    SW_FAMILY_GRANITE
+    SW_FAMILY_GRANITE,
+    SW_FAMILY_GEMMA3 /* of text; its files may stand inside those of a model of images */
 };
 
 struct sw_model {
     int64_t vocab_size, hidden_size, intermediate_size;
     int64_t max_position_embeddings;
-    int64_t sliding_window; /* tokens that attention looks back over; 0: all */
+    /* tokens that attention looks back over; 0: all. Where layers are local: in these */
+    int64_t sliding_window;
     double rms_norm_eps, initializer_range;
     /* Granite's, of the embedding, of attention's scores (else 1/sqrt(head_dim)), of what a block
      * adds to the residual stream, and the logits' divisor; 0: none */
     double embedding_multiplier, attention_multiplier, residual_multiplier, logits_scaling;
+    double query_pre_attn_scalar; /* attention's scores are divided by its root; 0: see above */
     struct sw_rope rope;
+    struct sw_rope local_rope; /* of local layers; zero: there are none */
+    uint64_t local;            /* bit p: layers at position p of the period are local */
     int32_t layers, heads,
         kv_heads;               /* num_hidden_layers, num_attention_heads, num_key_value_heads */
     int32_t head_dim;           /* even; hidden_size / heads need not be it */
@@ -49,17 +54,30 @@ struct sw_model {
     bool tied;                  /* tie_word_embeddings */
     bool qkv_bias, output_bias; /* of the attention's projections */
     bool mlp_bias;
-    bool qk_norm;       /* RMSNorm of each head of q and k, before the rotation (Qwen3) */
-    bool qk_norm_whole; /* RMSNorm of all heads of q together, and of k (OLMo 2) */
-    bool post_norm;     /* norms behind attention and MLP instead of before them (OLMo 2) */
-    uint8_t period;     /* layers l and l + period are of one kind; 0: all are */
-    uint8_t unused[7];  /* zero */
+    bool qk_norm;        /* RMSNorm of each head of q and k, before the rotation (Qwen3) */
+    bool qk_norm_whole;  /* RMSNorm of all heads of q together, and of k (OLMo 2) */
+    bool post_norm;      /* norms behind attention and MLP instead of before them (OLMo 2) */
+    bool both_norms;     /* with post_norm: before them, too (Gemma 3) */
+    bool norms_plus_one; /* norms multiply by 1 + weight */
+    bool gelu;           /* the MLP's gate is GELU, by tanh, not SiLU */
+    bool embedding_root; /* embeddings are multiplied by the root of hidden_size */
+    uint8_t period;      /* layers l and l + period are of one kind; 0: all are */
+    uint8_t unused[3];   /* zero */
 };
-_Static_assert(sizeof(struct sw_model) == 21 * 8, "no padding: models are compared as bytes");
+_Static_assert(sizeof(struct sw_model) == 29 * 8, "no padding: models are compared as bytes");
 
+enum { SW_MOST_PERIOD = 64 };
+
+static inline bool sw_model_is_local(const struct sw_model *model, int32_t position)
+{
+    return (model->local >> position & 1u) != 0;
+}
+
+/* Positions behind the last layer are none. */
 static inline int32_t sw_model_period(const struct sw_model *model)
 {
-    return model->period > 0 ? model->period : 1;
+    const int32_t period = model->period > 0 ? model->period : 1;
+    return period < model->layers ? period : model->layers;
 }
 
 #endif

@@ -30,6 +30,9 @@ struct sw_model_config {
     const char *path; /* file it came from */
     struct sw_model shape;
     enum sw_layer_types layer_types;
+    const char *layer_kinds;        /* a letter for each layer: 'w' with a window, 'f'; or NULL */
+    int32_t sliding_window_pattern; /* Gemma 3: each so manieth layer has no window; 0: not told */
+    int hidden_activation;          /* word of the MLP's activation, as Gemma 3 calls the key */
     int32_t max_window_layers;
     bool use_sliding_window;
 };
@@ -42,7 +45,9 @@ enum sw_family_key {
     SW_READS_MLP_BIAS = 2,
     SW_READS_WINDOW = 4,
     SW_READS_WINDOW_SWITCH = 8, /* use_sliding_window, max_window_layers, layer_types */
-    SW_READS_MULTIPLIERS = 16   /* of embeddings, attention, residuals; the divisor of logits */
+    SW_READS_MULTIPLIERS = 16,  /* of embeddings, attention, residuals; the divisor of logits */
+    SW_READS_LOCAL_LAYERS = 32  /* layer_types or sliding_window_pattern, rope_local_base_freq,
+                                   query_pre_attn_scalar, hidden_activation */
 };
 bool sw_family_reads(uint8_t family, enum sw_family_key key);
 

@@ -93,9 +93,11 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
     if (!is_mapping(c, root, SW_CONFIG_MODEL))
         return false;
     out->path = root->source->file;
+    root = sw_model_text_part(c, root);
     const enum family_fate family = sw_model_read_family(c, sw_model_fields, root, &out->shape);
     if (family == FAMILY_REFUSED)
         return false;
+    sw_model_add_defaults(c, root, out->shape.family);
     struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_ASKED);
     c->keys->knows_longest = sw_section_wrote(&s, "max_position_embeddings");
     warn_of_dtypes(c, root);

@@ -4,6 +4,8 @@
 #include "core/base/text.h"
 #include "core/config/internal.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -15,9 +17,10 @@
     ROW(QWEN2,   "Qwen2ForCausalLM",   "qwen2",    QKV_BIAS,                 SW_READS_WINDOW | SW_READS_WINDOW_SWITCH) \
     ROW(QWEN3,   "Qwen3ForCausalLM",   "qwen3",    HEAD_NORMS,               SW_READS_ATTENTION_BIAS | SW_READS_WINDOW | SW_READS_WINDOW_SWITCH) \
     ROW(OLMO2,   "Olmo2ForCausalLM",   "olmo2",    WHOLE_NORMS | POST_NORMS, SW_READS_ATTENTION_BIAS)                  \
-    ROW(GRANITE, "GraniteForCausalLM", "granite",  0,                        SW_READS_ATTENTION_BIAS | SW_READS_MLP_BIAS | SW_READS_MULTIPLIERS)
+    ROW(GRANITE, "GraniteForCausalLM", "granite",  0,                        SW_READS_ATTENTION_BIAS | SW_READS_MLP_BIAS | SW_READS_MULTIPLIERS) \
+    ROW(GEMMA3,  "Gemma3ForCausalLM",  "gemma3_text", HEAD_NORMS | POST_NORMS | GEMMA, SW_READS_ATTENTION_BIAS | SW_READS_LOCAL_LAYERS)
 /* clang-format on */
-enum { QKV_BIAS = 1, HEAD_NORMS = 2, WHOLE_NORMS = 4, POST_NORMS = 8 };
+enum { QKV_BIAS = 1, HEAD_NORMS = 2, WHOLE_NORMS = 4, POST_NORMS = 8, GEMMA = 16 };
 
 #define ARCHITECTURE(family, architecture, type, always, reads)                                    \
     [SW_FAMILY_##family] = (architecture),
@@ -82,9 +85,7 @@ static const struct refusal {
     {"GPTNeoX", "gpt_neox", "LayerNorm, GELU, and " PARTIAL},
     {"Gemma", "gemma", GEMMA},
     {"Gemma2", "gemma2", GEMMA ", with norms after each block and soft caps on logits"},
-    {"Gemma3", "gemma3", GEMMA ", with norms after each block and two kinds of rotary positions"},
-    {"Gemma3", "gemma3_text",
-     GEMMA ", with norms after each block and two kinds of rotary positions"},
+    {"Gemma3", "gemma3", "a model of text and images without its 'text_config'"},
     {"Gemma3n", "gemma3n", GEMMA ", with embeddings for every layer"},
     {"Glm", "glm", PARTIAL},
     {"Glm4", "glm4", "norms after each block, and " PARTIAL},
@@ -131,6 +132,7 @@ static const struct other_key {
 } other_keys[] = {
     {"_attn_implementation", NULL, NULL},
     {"_name_or_path", NULL, NULL},
+    {"_sliding_window_pattern", NULL, NULL}, /* of layer_types, which stands beside it */
     {"add_cross_attention", "false", "cross-attention"},
     {"alibi", "false", "ALiBi positions"},
     {"attention_chunk_size", NULL, "attention in chunks"},
@@ -160,7 +162,6 @@ static const struct other_key {
     {"finetuning_task", NULL, NULL},
     {"forced_bos_token_id", NULL, NULL},
     {"forced_eos_token_id", NULL, NULL},
-    {"hidden_activation", "silu", "another activation"},
     {"hidden_dropout", "0.0", "dropout"},
     {"id2label", NULL, NULL},
     {"is_causal", "true", "attention to what follows"},
@@ -202,7 +203,6 @@ static const struct other_key {
     {"qk_nope_head_dim", NULL, LATENT},
     {"qk_rope_head_dim", NULL, LATENT},
     {"qkv_bias", "false", "a bias that its family does not read"},
-    {"query_pre_attn_scalar", NULL, "another scale of attention"},
     {"remove_invalid_values", NULL, NULL},
     {"repetition_penalty", NULL, NULL},
     {"resid_pdrop", "0.0", "dropout"},
@@ -487,11 +487,17 @@ static bool read_layer_types(struct sw_config *c, const struct field *field, str
     struct sw_model_config *model = base;
     if (value->kind != NODE_SEQUENCE)
         return sw_config_wrong_type(c, field, value, "a list of strings");
+    char *kinds = sw_config_alloc(c, (size_t)value->count + 1);
+    if (kinds == NULL)
+        return false;
     model->layer_types = SW_LAYERS_FULL;
+    model->layer_kinds = kinds;
     for (const struct node *item = value->first; item != NULL; item = item->next) {
         if (item->kind != NODE_SCALAR)
             return sw_config_wrong_type(c, field, item, "a list of strings");
-        if (strcmp(item->text, "sliding_attention") == 0) {
+        const bool windowed = strcmp(item->text, "sliding_attention") == 0;
+        *kinds++ = windowed ? 'w' : 'f';
+        if (windowed) {
             model->layer_types = SW_LAYERS_WINDOWED;
         } else if (strcmp(item->text, "full_attention") != 0) {
             sw_config_error_at(c, item,
@@ -504,11 +510,30 @@ static bool read_layer_types(struct sw_config *c, const struct field *field, str
     return true;
 }
 
+static void write_layer_types(struct writer *w, const struct field *field,
+                              const struct sw_model *shape)
+{
+    enum { TYPE_BYTES = sizeof "sliding_attention, " };
+    const int32_t layers = shape->layers;
+    char *text = shape->local != 0 ? malloc((size_t)layers * TYPE_BYTES + 3) : NULL;
+    size_t used = 0;
+    if (text == NULL)
+        return;
+    for (int32_t l = 0; l < layers; l++)
+        used += (size_t)snprintf(text + used, TYPE_BYTES + 2, "%s%s", l == 0 ? "[" : ", ",
+                                 sw_model_is_local(shape, l % sw_model_period(shape))
+                                     ? "sliding_attention"
+                                     : "full_attention");
+    memcpy(text + used, "]", 2);
+    w->value(w, field->key, text, STYLE_BARE);
+    free(text);
+}
+
 /* Where a window is what the family has without the key, none is written too. */
 static void write_no_window(struct writer *w, const struct field *field, const void *base)
 {
     const struct sw_model *shape = &((const struct sw_model_config *)base)->shape;
-    (void)field;
+    write_layer_types(w, field, shape);
     if (shape->family == SW_FAMILY_MISTRAL && shape->sliding_window == 0)
         w->value(w, "sliding_window", "null", STYLE_BARE);
 }
@@ -557,22 +582,30 @@ static bool has_windows(const struct sw_model_config *m)
 
 /* A list of another length, or layers with a window where there is none, is a model that
  * transformers does not run. */
+static bool check_layer_count(struct sw_config *c, const struct section *s,
+                              const struct sw_model_config *m)
+{
+    const struct node *types = sw_section_place(s, "layer_types");
+    if (!sw_section_wrote(s, "layer_types") || types->kind != NODE_SEQUENCE ||
+        types->count == m->shape.layers ||
+        sw_section_place(s, "num_hidden_layers")->source->is_override)
+        return true;
+    sw_config_error_at(
+        c, types,
+        sw_config_format(c, "'layer_types' names %d layers, and 'num_hidden_layers' is %d",
+                         (int)types->count, (int)m->shape.layers),
+        "write a type for each layer, or leave it out");
+    return false;
+}
+
 static bool check_layer_types(struct sw_config *c, const struct section *s,
                               const struct sw_model_config *m)
 {
     const struct node *types = sw_section_place(s, "layer_types");
     if (!sw_section_wrote(s, "layer_types") || types->kind != NODE_SEQUENCE)
         return true;
-    if (types->count != m->shape.layers &&
-        !sw_section_place(s, "num_hidden_layers")->source->is_override) {
-        sw_config_error_at(c, types,
-                           sw_config_format(c,
-                                            "'layer_types' names %d layers, and "
-                                            "'num_hidden_layers' is %d",
-                                            (int)types->count, (int)m->shape.layers),
-                           "write a type for each layer, or leave it out");
+    if (!check_layer_count(c, s, m))
         return false;
-    }
     if (m->layer_types != SW_LAYERS_WINDOWED || m->use_sliding_window)
         return true;
     sw_config_error_at(c, types,
@@ -637,12 +670,92 @@ static bool apply_multipliers(struct sw_config *c, const struct section *s, stru
     return good;
 }
 
+/* The least period of a list of layers, of which the last may be cut off. */
+static int32_t period_of(const char *kinds, int32_t layers)
+{
+    int32_t period = 1, l = 1;
+    while (l < layers) {
+        if (kinds[l] == kinds[l % period])
+            l++;
+        else
+            l = ++period;
+    }
+    return period;
+}
+
+/* Gemma 3's: which layers are local, with a window and rotary positions of their own. */
+static bool apply_local_layers(struct sw_config *c, const struct section *s,
+                               struct sw_model_config *m)
+{
+    struct sw_model *shape = &m->shape;
+    const int32_t layers = shape->layers,
+                  told = m->layer_kinds != NULL ? (int32_t)strlen(m->layer_kinds) : 0;
+    const int32_t each = m->sliding_window_pattern > 0 ? m->sliding_window_pattern : 6;
+    char *kinds = sw_config_alloc(c, (size_t)layers + 1);
+    if (kinds == NULL || !check_layer_count(c, s, m))
+        return false;
+    const int32_t repeat = told > 0 ? period_of(m->layer_kinds, told) : each;
+    for (int32_t l = 0; l < layers; l++)
+        kinds[l] = told > 0 ? m->layer_kinds[l % repeat] : (l + 1) % each != 0 ? 'w' : 'f';
+    const int32_t period = period_of(kinds, layers);
+    if (period > SW_MOST_PERIOD) {
+        sw_config_error_at(
+            c, sw_section_place(s, "layer_types"),
+            sw_config_format(c, "'layer_types' repeats nothing in %d layers", period),
+            "supported: periods of up to 64 layers");
+        return false;
+    }
+    for (int32_t l = 0; l < period && l < layers; l++)
+        shape->local |= (uint64_t)(kinds[l] == 'w') << l;
+    shape->period = (uint8_t)(period > 1 ? period : 0);
+    m->sliding_window_pattern = 0; /* as a plan writes it: layer_types */
+    m->layer_kinds = NULL;
+    if (shape->local_rope.theta == 0)
+        shape->local_rope.theta = 10000;
+    shape->local_rope.factor = 1;
+    if (shape->local == 0) {
+        shape->local_rope = (struct sw_rope){0};
+        shape->sliding_window = 0;
+    }
+    return true;
+}
+
+/* The keys that Gemma 3 alone reads. */
+static bool apply_gemma(struct sw_config *c, const struct section *s, struct sw_model_config *m,
+                        bool reads)
+{
+    struct sw_model *shape = &m->shape;
+    if (!reads) {
+        static const char *const keys[] = {"sliding_window_pattern", "rope_local_base_freq",
+                                           "query_pre_attn_scalar"};
+        const bool there[] = {m->sliding_window_pattern != 0, shape->local_rope.theta != 0,
+                              shape->query_pre_attn_scalar != 0};
+        for (size_t i = 0; i < COUNT(keys); i++)
+            if (there[i])
+                return not_read(c, s, keys[i], shape->family);
+        return m->hidden_activation == 0 || not_read(c, s, "hidden_activation", shape->family);
+    }
+    if (sw_section_wrote(s, "hidden_activation") && m->hidden_activation == 0) {
+        sw_config_error_at(c, sw_section_place(s, "hidden_activation"),
+                           "'hidden_activation: silu' is not supported: another activation",
+                           "Gemma 3 has gelu_pytorch_tanh");
+        return false;
+    }
+    m->hidden_activation = 1;
+    if (shape->query_pre_attn_scalar == 0)
+        shape->query_pre_attn_scalar = 256;
+    shape->both_norms = shape->norms_plus_one = shape->gelu = shape->embedding_root = true;
+    return apply_local_layers(c, s, m);
+}
+
 static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_model_config *m)
 {
     if (!sw_section_good(s, "num_hidden_layers", "rope_scaling", "rope_parameters",
                          "attention_bias", "mlp_bias", "sliding_window", "use_sliding_window",
                          "max_window_layers", "layer_types", "embedding_multiplier",
-                         "attention_multiplier", "residual_multiplier", "logits_scaling", NULL))
+                         "attention_multiplier", "residual_multiplier", "logits_scaling",
+                         "sliding_window_pattern", "rope_local_base_freq", "query_pre_attn_scalar",
+                         "hidden_activation", NULL))
         return false;
     const struct family *family = &families[m->shape.family];
     bool good = true;
@@ -650,7 +763,8 @@ static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_m
         good = not_read(c, s, "attention_bias", m->shape.family);
     if (m->shape.mlp_bias && (family->reads & SW_READS_MLP_BIAS) == 0)
         good = not_read(c, s, "mlp_bias", m->shape.family);
-    if (!apply_window(c, s, m, family->reads))
+    const bool local = (family->reads & SW_READS_LOCAL_LAYERS) != 0;
+    if (!local && !apply_window(c, s, m, family->reads))
         good = false;
     if (!apply_multipliers(c, s, &m->shape, (family->reads & SW_READS_MULTIPLIERS) != 0))
         good = false;
@@ -658,6 +772,8 @@ static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_m
     m->shape.qk_norm = (family->has & HEAD_NORMS) != 0;
     m->shape.qk_norm_whole = (family->has & WHOLE_NORMS) != 0;
     m->shape.post_norm = (family->has & POST_NORMS) != 0;
+    if (!apply_gemma(c, s, m, local))
+        good = false;
     if (m->shape.rope.factor == 0)
         m->shape.rope.factor = 1;
     return good;

@@ -138,6 +138,13 @@ int64_t sw_model_plain_tokens(const struct node *root);
 bool sw_model_apply_family(struct sw_config *c, struct section *section,
                            struct sw_model_config *model);
 extern const struct field_type sw_type_architectures, sw_type_model_type, sw_type_layer_types;
+extern const char *const sw_activation_words[];
+
+/* text_part.c */
+/* The mapping inside a model of text and images that describes the text (noted); else the root. */
+struct node *sw_model_text_part(struct sw_config *c, struct node *root);
+/* Adds what the family's class has for keys that the mapping leaves out. */
+void sw_model_add_defaults(struct sw_config *c, struct node *root, uint8_t family);
 
 /* rope.c */
 /* Compares what stands in two places, outside of and inside of rope_parameters or rope_scaling, and

@@ -166,11 +166,10 @@ static bool check_rope(struct sw_config *c, const struct field *field, const str
     return good;
 }
 
-static bool read_rope(struct sw_config *c, const struct field *field, struct node *value,
-                      void *base)
+static bool read_one_rope(struct sw_config *c, const struct field *field, struct node *value,
+                          struct sw_rope *rope)
 {
     const bool is_scaling = strcmp(field->key, "rope_scaling") == 0;
-    struct sw_rope *rope = &((struct sw_model_config *)base)->shape.rope;
     struct rope_text text = {.rope.theta = rope->theta};
     if (value->kind != NODE_MAPPING)
         return sw_config_wrong_type(c, field, value, "a mapping");
@@ -204,6 +203,24 @@ static bool read_rope(struct sw_config *c, const struct field *field, struct nod
     }
     *rope = text.rope;
     return true;
+}
+
+/* Of rope_parameters perhaps a mapping for each kind of layers. */
+static bool read_rope(struct sw_config *c, const struct field *field, struct node *value,
+                      void *base)
+{
+    struct sw_model *shape = &((struct sw_model_config *)base)->shape;
+    struct node *full = NULL, *local = NULL;
+    if (value->kind != NODE_MAPPING || !sw_family_reads(shape->family, SW_READS_LOCAL_LAYERS))
+        return read_one_rope(c, field, value, &shape->rope);
+    for (struct node *entry = value->first; entry != NULL; entry = entry->next) {
+        full = strcmp(entry->key->text, "full_attention") == 0 ? entry : full;
+        local = strcmp(entry->key->text, "sliding_attention") == 0 ? entry : local;
+    }
+    if (full == NULL)
+        return read_one_rope(c, field, value, &shape->rope);
+    return read_one_rope(c, field, full, &shape->rope) &&
+           (local == NULL || read_one_rope(c, field, local, &shape->local_rope));
 }
 
 /* A number written in two places, of which transformers 4 reads the one and 5 the other. Returns

@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const char *const silu_words[] = {"silu", NULL};
+const char *const sw_activation_words[] = {"silu", "gelu_pytorch_tanh", NULL};
 static const char *const span_words[] = {"node", "all", NULL}; /* as SW_SPANS_NODE, SW_SPANS_ALL */
 
 #define AT(member) .offset = offsetof(struct sw_model_config, shape.member)
@@ -144,7 +145,42 @@ const struct field sw_model_fields[] = {
      .example = "[full_attention, full_attention]",
      .schema = "{\"type\": [\"array\", \"null\"], \"items\": {\"enum\": [\"full_attention\", "
                "\"sliding_attention\"]}}",
-     .about = "which layers have a window (Qwen); default: those from max_window_layers on"},
+     .about = "which layers have a window (Qwen, Gemma 3); default: those from max_window_layers "
+              "on, or by sliding_window_pattern"},
+    {.key = "sliding_window_pattern",
+     .type = FIELD_INTEGER32,
+     .offset = offsetof(struct sw_model_config, sliding_window_pattern),
+     .brief = true,
+     .min = 1,
+     .max = SW_MOST_PERIOD,
+     .example = "6",
+     .about = "each so manieth layer has no window (Gemma 3); older spelling of layer_types"},
+    {.key = "rope_local_base_freq",
+     .type = FIELD_REAL,
+     AT(local_rope.theta),
+     .brief = true,
+     .min = 0,
+     .above_min = true,
+     .max = SW_BIG,
+     .example = "10000.0",
+     .about = "base of the rotary angles in layers with a window (Gemma 3)"},
+    {.key = "query_pre_attn_scalar",
+     .type = FIELD_REAL,
+     AT(query_pre_attn_scalar),
+     .brief = true,
+     .min = 0,
+     .above_min = true,
+     .max = SW_BIG,
+     .example = "256.0",
+     .about = "attention's scores are divided by its root (Gemma 3)"},
+    {.key = "hidden_activation",
+     .type = FIELD_WORD,
+     .offset = offsetof(struct sw_model_config, hidden_activation),
+     .words = sw_activation_words,
+     .fallback = "silu",
+     .brief = true,
+     .example = "silu",
+     .about = "activation of the MLP; gelu_pytorch_tanh (Gemma 3), else silu"},
     {.key = "quantization_config",
      .type = FIELD_CUSTOM,
      .offset = FIELD_NOWHERE,

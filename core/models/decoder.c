@@ -5,6 +5,7 @@
  * norms of all of q and k, and others behind blocks instead of before them, Granite (IBM 2024)
  * multipliers: struct sw_model says which of these a model has. */
 #include "core/models/decoder.h"
+#include "core/base/number.h"
 #include "core/base/quantize.h"
 #include "core/models/parameters.h"
 
@@ -171,6 +172,8 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
                 ? d->w[SW_W_EMBEDDING]
                 : sw_build_parameter(b, &declared->is, is, matrix ? 2 : 1, matrix ? dims : &dims[1],
                                      trained && is_trained(b->options, i));
+        if (m->norms_plus_one && declared->is.initial == SW_INITIAL_ONES)
+            b->program->values[d->w[i]].initial = SW_INITIAL_ZEROS;
         if (keeps_copy(b, i, is) && matrix && !(i == SW_W_HEAD && m->tied))
             sw_build_copy(b, d->w[i]);
         if (sw_has_scales(is))
@@ -190,7 +193,10 @@ int32_t sw_decoder_input(struct sw_builder *b, const char *name, enum sw_dtype d
 
 double sw_decoder_score_scale(const struct sw_model *m)
 {
-    return m->attention_multiplier != 0 ? m->attention_multiplier : 1.0 / sqrt((double)m->head_dim);
+    return m->attention_multiplier != 0
+               ? m->attention_multiplier
+               : 1.0 / sqrt(m->query_pre_attn_scalar != 0 ? m->query_pre_attn_scalar
+                                                          : (double)m->head_dim);
 }
 
 /* w -1: x as it is. */
@@ -202,6 +208,7 @@ static int32_t build_norm(struct sw_builder *b, struct sw_ref x, int32_t w, stru
     sw_builder_in(b, op, x);
     sw_builder_in(b, op, sw_builder_ref(b, w));
     b->program->ops[op].as.norm.eps = b->options->model.rms_norm_eps;
+    b->program->ops[op].as.norm.plus_one = b->options->model.norms_plus_one;
     return sw_build_result(b, op, b->options->compute, 3, &made);
 }
 
@@ -213,6 +220,7 @@ static int32_t build_head_norm(struct sw_builder *b, int32_t x, int32_t w, struc
     const int32_t op = sw_build_apply(b, SW_OP_HEAD_NORM, x, w);
     b->program->ops[op].as.norm.eps = b->options->model.rms_norm_eps;
     b->program->ops[op].as.norm.head_dim = b->options->model.head_dim;
+    b->program->ops[op].as.norm.plus_one = b->options->model.norms_plus_one;
     return sw_build_result(b, op, b->options->compute, 3, &made);
 }
 
@@ -266,8 +274,11 @@ static void add_layer(struct sw_decoder *d)
         d->batch, d->seq, {SW_L_MLP, m->intermediate_size, 1, SW_SIZE_FIXED}};
     const struct sw_ref x_in = {d->x, SW_INDEX_LAYER, 0}, x_out = {d->x, SW_INDEX_LAYER, 1};
 
+    const int32_t attention_norm = w[m->both_norms ? SW_W_ATTENTION_PRE_NORM : SW_W_ATTENTION_NORM];
+    const int32_t mlp_norm = w[m->both_norms ? SW_W_MLP_PRE_NORM : SW_W_MLP_NORM];
+
     const int32_t n1 =
-        build_norm(b, x_in, w[SW_W_ATTENTION_NORM], (struct sw_made){"n1", residual, n, true});
+        build_norm(b, x_in, attention_norm, (struct sw_made){"n1", residual, n, true});
     int32_t q = sw_build_linear(b, false, n1, w[SW_W_Q], w[SW_W_Q_BIAS],
                                 (struct sw_made){"q0", heads, n, true});
     int32_t k = sw_build_linear(b, false, n1, w[SW_W_K], w[SW_W_K_BIAS],
@@ -286,14 +297,15 @@ static void add_layer(struct sw_decoder *d)
     const int32_t mid = sw_build_value(b, c, 3, &(struct sw_made){"y", residual, n, true});
     add_block(d, x_in, a, w[SW_W_ATTENTION_POST_NORM], sw_builder_ref(b, mid));
 
-    const int32_t n2 = build_norm(b, sw_builder_ref(b, mid), w[SW_W_MLP_NORM],
-                                  (struct sw_made){"n2", residual, n, true});
+    const int32_t n2 =
+        build_norm(b, sw_builder_ref(b, mid), mlp_norm, (struct sw_made){"n2", residual, n, true});
     const int32_t gate = sw_build_linear(b, false, n2, w[SW_W_GATE], w[SW_W_GATE_BIAS],
                                          (struct sw_made){"gate", mlp, n, true});
     const int32_t up = sw_build_linear(b, false, n2, w[SW_W_UP], w[SW_W_UP_BIAS],
                                        (struct sw_made){"up", mlp, n, true});
-    const int32_t h = sw_build_result(b, sw_build_apply(b, SW_OP_SWIGLU, gate, up), c, 3,
-                                      &(struct sw_made){"h", mlp, n, true});
+    const int32_t act = sw_build_apply(b, SW_OP_SWIGLU, gate, up);
+    p->ops[act].as.swiglu.gelu = m->gelu;
+    const int32_t h = sw_build_result(b, act, c, 3, &(struct sw_made){"h", mlp, n, true});
     const int32_t down = sw_build_linear(b, true, h, w[SW_W_DOWN], w[SW_W_DOWN_BIAS],
                                          (struct sw_made){"m", residual, n, m->post_norm});
     add_block(d, sw_builder_ref(b, mid), down, w[SW_W_MLP_POST_NORM], x_out);
@@ -311,6 +323,17 @@ static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_par
     b->region = -1;
 }
 
+/* 0: none. The root of the width has the type of the embeddings, as transformers rounds it. */
+static double embedding_factor(const struct sw_program_options *o)
+{
+    const double root = sqrt((double)o->model.hidden_size);
+    if (!o->model.embedding_root)
+        return o->model.embedding_multiplier;
+    return o->compute == SW_F64      ? root
+           : o->compute == SW_BF16_T ? sw_bf16_to_float(sw_bf16_from_float((float)root))
+                                     : (double)(float)root;
+}
+
 void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)
 {
     struct sw_builder *b = d->b;
@@ -318,7 +341,7 @@ void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)
                             b->program->layers + 1);
     b->program->values[d->x].carried = true;
     sw_builder_region(b, "embed", SW_PHASE_FORWARD, 1, false);
-    const double factor = b->options->model.embedding_multiplier;
+    const double factor = embedding_factor(b->options);
     int32_t op = sw_build_lookup(b, tokens, d->w[SW_W_EMBEDDING]);
     if (factor != 0) {
         const int32_t rows = sw_build_result(b, op, b->options->compute, 3,

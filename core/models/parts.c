@@ -151,9 +151,11 @@ int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, bool s
     const int32_t op = sw_build_apply(b, SW_OP_ROPE, x, positions);
     b->program->ops[op].as.rope.head_dim = b->options->model.head_dim;
     b->program->ops[op].as.rope.slots = slots;
-    b->program->ops[op].as.rope.rope.theta = b->options->model.rope.theta;
-    if (b->options->model.rope.scaling != SW_ROPE_PLAIN)
-        b->program->ops[op].as.rope.rope = b->options->model.rope;
+    const struct sw_model *m = &b->options->model;
+    const struct sw_rope *rope = sw_model_is_local(m, b->position) ? &m->local_rope : &m->rope;
+    b->program->ops[op].as.rope.rope.theta = rope->theta;
+    if (rope->scaling != SW_ROPE_PLAIN)
+        b->program->ops[op].as.rope.rope = *rope;
     return sw_build_result(b, op, b->options->compute, 3, &made);
 }
 

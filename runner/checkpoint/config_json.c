@@ -80,7 +80,12 @@ static void set_sizes(struct keys *k, const struct sw_model *m)
     set(k, "num_key_value_heads", json_integer(m->kv_heads));
     set(k, "head_dim", json_integer(m->head_dim));
     set(k, "max_position_embeddings", json_integer(m->max_position_embeddings));
-    set(k, "hidden_act", json_string("silu"));
+    if (sw_family_reads(m->family, SW_READS_LOCAL_LAYERS)) {
+        (void)json_object_del(k->object, "hidden_act");
+        set(k, "hidden_activation", json_string("gelu_pytorch_tanh"));
+    } else {
+        set(k, "hidden_act", json_string("silu"));
+    }
     set(k, "rms_norm_eps", json_real(m->rms_norm_eps));
     set(k, "initializer_range", json_real(m->initializer_range));
     set(k, "tie_word_embeddings", json_boolean(m->tied));
@@ -95,6 +100,32 @@ static void set_multipliers(struct keys *k, const struct sw_model *m)
     set(k, "logits_scaling", json_real(m->logits_scaling != 0 ? m->logits_scaling : 1));
 }
 
+/* Gemma 3's kinds of layers, in all spellings that versions of transformers read. */
+static void set_local_layers(struct keys *k, const struct sw_model *m)
+{
+    json_t *types = json_array(), *ropes = json_object();
+    const int32_t period = sw_model_period(m);
+    for (int32_t l = 0; l < m->layers; l++)
+        if (json_array_append_new(types, json_string(sw_model_is_local(m, l % period)
+                                                         ? "sliding_attention"
+                                                         : "full_attention")) != 0)
+            k->failed = true;
+    const struct sw_rope *local = m->local != 0 ? &m->local_rope : &m->rope;
+    if (json_object_set_new(ropes, "full_attention", rope_object(&m->rope, true)) != 0 ||
+        json_object_set_new(ropes, "sliding_attention", rope_object(local, true)) != 0)
+        k->failed = true;
+    set(k, "layer_types", types);
+    set(k, "rope_parameters", ropes);
+    set(k, "rope_local_base_freq", json_real(local->theta));
+    set(k, "query_pre_attn_scalar", json_real(m->query_pre_attn_scalar));
+    set(k, "sliding_window",
+        m->sliding_window != 0 ? json_integer(m->sliding_window) : json_null());
+    if (m->local != 0 && m->local == (UINT64_C(1) << (period - 1)) - 1)
+        set(k, "sliding_window_pattern", json_integer(period));
+    else
+        (void)json_object_del(k->object, "sliding_window_pattern");
+}
+
 /* keep_window: the original's keys mean this window. */
 static void set_attention(struct keys *k, const struct sw_model *m, bool keep_window)
 {
@@ -102,6 +133,8 @@ static void set_attention(struct keys *k, const struct sw_model *m, bool keep_wi
     set(k, "rope_scaling",
         m->rope.scaling == SW_ROPE_PLAIN ? json_null() : rope_object(&m->rope, false));
     set(k, "rope_parameters", rope_object(&m->rope, true));
+    if (sw_family_reads(m->family, SW_READS_LOCAL_LAYERS))
+        set_local_layers(k, m);
     if (sw_family_reads(m->family, SW_READS_ATTENTION_BIAS))
         set(k, "attention_bias", json_boolean(m->output_bias));
     if (sw_family_reads(m->family, SW_READS_MLP_BIAS))
@@ -267,11 +300,28 @@ static int check(const char *text, const struct sw_model *model, struct sw_error
                    what != NULL ? ": read back, its " : "", what != NULL ? what : "");
 }
 
+/* Of a model of text and images, whose tokens stand outside. */
+static void take_text_part(json_t **root)
+{
+    static const char *const outside[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
+    json_t *text = json_object_get(*root, "text_config");
+    if (!sw_json_is_object(text))
+        return;
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+        json_t *value = json_object_get(*root, outside[i]);
+        if (value != NULL && json_object_get(text, outside[i]) == NULL)
+            (void)json_object_set(text, outside[i], value);
+    }
+    json_incref(text);
+    json_decref(*root);
+    *root = text;
+}
+
 static int read_original(const char *original, const struct sw_model *model, json_t **root,
                          bool *keep_window, struct sw_error *err)
 {
     struct sw_json_mistake why;
-    struct sw_model was;
+    struct sw_model was = {0};
     bool described;
     *root = sw_json_load(original, strlen(original), 0, &why);
     if (*root == NULL) {
@@ -285,6 +335,7 @@ static int read_original(const char *original, const struct sw_model *model, jso
                           "is not a mapping");
     if (read_model(original, &described, &was, err) != 0)
         return -1;
+    take_text_part(root);
     *keep_window = described && was.family == model->family && was.layers == model->layers &&
                    was.sliding_window == model->sliding_window;
     return 0;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum form { FORM_INT64, FORM_INT32, FORM_REAL, FORM_BOOL, FORM_SCALING };
+enum form { FORM_INT64, FORM_INT32, FORM_REAL, FORM_BOOL, FORM_BYTE, FORM_SCALING };
 
 #define AT(member) offsetof(struct sw_model, member)
 /* Names as config.json has them; in the order in which a difference is told. Not here: the family,
@@ -31,8 +31,16 @@ static const struct setting {
     {"norm of q and k", AT(qk_norm), FORM_BOOL},
     {"norm of all heads of q and k", AT(qk_norm_whole), FORM_BOOL},
     {"norms behind attention and MLP", AT(post_norm), FORM_BOOL},
+    {"norms before and behind them", AT(both_norms), FORM_BOOL},
+    {"norms' 1 + weight", AT(norms_plus_one), FORM_BOOL},
+    {"GELU", AT(gelu), FORM_BOOL},
+    {"embeddings' factor by width", AT(embedding_root), FORM_BOOL},
+    {"layers with a window", AT(local), FORM_INT64},
+    {"period of layers", AT(period), FORM_BYTE},
+    {"rope_local_base_freq", AT(local_rope.theta), FORM_REAL},
     {"embedding_multiplier", AT(embedding_multiplier), FORM_REAL},
     {"attention_multiplier", AT(attention_multiplier), FORM_REAL},
+    {"query_pre_attn_scalar", AT(query_pre_attn_scalar), FORM_REAL},
     {"residual_multiplier", AT(residual_multiplier), FORM_REAL},
     {"logits_scaling", AT(logits_scaling), FORM_REAL},
     {"rms_norm_eps", AT(rms_norm_eps), FORM_REAL},
@@ -64,6 +72,9 @@ static const char *write(const struct setting *s, const struct sw_model *model, 
     case FORM_INT32:
         memcpy(&narrow, at, sizeof narrow);
         wide = narrow;
+        break;
+    case FORM_BYTE:
+        wide = (uint8_t)*at;
         break;
     case FORM_REAL:
         memcpy(&real, at, sizeof real);

@@ -27,7 +27,7 @@ import sys
 import numpy as np
 import torch
 import transformers
-from transformers import (GraniteConfig, LlamaConfig, MistralConfig, Olmo2Config, Qwen2Config,
+from transformers import (Gemma3TextConfig, GraniteConfig, LlamaConfig, MistralConfig, Olmo2Config, Qwen2Config,
                           Qwen3Config)
 
 from generator import normal, token_rows
@@ -57,6 +57,14 @@ FAMILIES = {
     "olmo2": (19, Olmo2Config, dict(num_key_value_heads=4, pad_token_id=None, eos_token_id=2)),
     "olmo2_gqa": (20, Olmo2Config, dict(head_dim=8, num_key_value_heads=1, attention_bias=True,
                                         pad_token_id=None, eos_token_id=2)),
+    # Periods of three layers and a rest of two; the whole sequence is within the window.
+    "gemma3": (23, Gemma3TextConfig, dict(
+        num_hidden_layers=5, head_dim=8, rms_norm_eps=1e-6, query_pre_attn_scalar=5,
+        sliding_window=SEQUENCE, pad_token_id=None, eos_token_id=2,
+        layer_types=((["sliding_attention"] * 2 + ["full_attention"]) * 2)[:5],
+        rope_parameters=dict(
+            full_attention=dict(rope_type="linear", factor=8.0, rope_theta=100000.0),
+            sliding_attention=dict(rope_type="default", rope_theta=100.0)))),
     "granite": (21, GraniteConfig, dict(embedding_multiplier=3.0, attention_multiplier=0.25,
                                         residual_multiplier=0.22, logits_scaling=2.5)),
     # Most at what they are unless told: attention's scores are not scaled at all.
@@ -90,14 +98,20 @@ POST_NORMS = {
     "mlp_post_norm": ("post_feedforward_layernorm.weight", False),
     **{ours: theirs for ours, theirs in LAYER.items() if ours not in ("attention_norm", "mlp_norm")},
 }
+# With norms before them, too.
+BOTH_NORMS = {
+    **POST_NORMS,
+    "attention_norm": ("input_layernorm.weight", False),
+    "mlp_norm": ("pre_feedforward_layernorm.weight", False),
+}
 SINGLE = {"embedding": "model.embed_tokens.weight", "final_norm": "model.norm.weight",
           "head": "lm_head.weight"}
 
 
-def fill(parameter, seed, name, transposed):
+def fill(parameter, seed, name, transposed, ones):
     shape = tuple(parameter.shape)
     value = normal(seed, name, shape[::-1] if transposed else shape, STDDEV)
-    if "norm" in name:
+    if "norm" in name and ones:
         value = np.float32(1.0) + value
     with torch.no_grad():
         parameter.copy_(torch.from_numpy(value.T.copy() if transposed else value))
@@ -106,21 +120,21 @@ def fill(parameter, seed, name, transposed):
 def build(seed, config_class, changes):
     """The model with the generator's parameters, and what each of them is called here."""
     config = config_class(**{**SMALL, **changes})
-    config.architectures = [config_class.__name__.replace("Config", "ForCausalLM")]
+    config.architectures = [config_class.__name__.replace("Text", "").replace("Config", "ForCausalLM")]
     model = getattr(transformers, config.architectures[0])(config).float()
     parameters = dict(model.named_parameters())
-    known = {}
+    known, ones = {}, config_class is not Gemma3TextConfig  # whose norms multiply by 1 + weight
     for ours, theirs in SINGLE.items():
         if theirs in parameters:
             known[theirs] = (ours, None, False)
-            fill(parameters[theirs], seed, ours, False)
+            fill(parameters[theirs], seed, ours, False, ones)
     for layer in range(config.num_hidden_layers):
-        names = POST_NORMS if config_class is Olmo2Config else LAYER
+        names = {Olmo2Config: POST_NORMS, Gemma3TextConfig: BOTH_NORMS}.get(config_class, LAYER)
         for ours, (theirs, transposed) in names.items():
             full = f"model.layers.{layer}.{theirs}"
             if full in parameters:
                 known[full] = (ours, layer, transposed)
-                fill(parameters[full], seed, f"{ours}.{layer}", transposed)
+                fill(parameters[full], seed, f"{ours}.{layer}", transposed, ones)
     assert set(known) == set(parameters), set(parameters) - set(known)
     return config, model, known
 

@@ -31,6 +31,7 @@ from make_family_fixtures import FAMILIES, build
 
 # With larger parameters than the fixtures of gradients have, so that texts do not end up repeating a token.
 STDDEV = 0.5
+LARGER = {"gemma3": 1.2}  # whose embeddings are multiplied: else a token is its own best successor
 NEW_TOKENS, GAP, TRIES = 200, 1e-3, 400
 LENGTHS = (1, 5, 16, 17, 33)
 
@@ -52,12 +53,12 @@ def text(model, prompt):
 
 def main():
     folder = pathlib.Path(__file__).parent / "fixtures" / "families"
-    make_family_fixtures.STDDEV = STDDEV
     torch.set_num_threads(1)
     for name in sys.argv[1:] or FAMILIES:
         seed, config_class, changes = FAMILIES[name]
+        make_family_fixtures.STDDEV = stddev = LARGER.get(name, STDDEV)
         if "sliding_window" in changes:
-            changes = {**changes, "sliding_window": None}
+            changes = {**changes, "sliding_window": 4096 if "layer_types" in changes else None}
         config, model, _ = build(seed, config_class, changes)
         model.eval()
         random = np.random.default_rng(seed)
@@ -72,7 +73,7 @@ def main():
             smallest = min(smallest, gap)
             texts.append((length, tokens, logprobs))
         with open(folder / f"{name}.texts", "wb") as out:
-            out.write(b"SWTEXTS1" + struct.pack("<2qd", len(texts), seed, STDDEV))
+            out.write(b"SWTEXTS1" + struct.pack("<2qd", len(texts), seed, stddev))
             for length, tokens, logprobs in texts:
                 out.write(struct.pack("<2q", length, NEW_TOKENS))
                 out.write(np.ascontiguousarray(tokens, dtype="<i4").tobytes())

@@ -89,6 +89,7 @@ int main(int argc, char **argv)
         FAMILY(qwen3),      FAMILY(qwen3_bias),
         FAMILY(olmo2),      FAMILY(olmo2_gqa),
         FAMILY(granite),    FAMILY(granite_tied),
+        FAMILY(gemma3),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

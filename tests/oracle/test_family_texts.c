@@ -205,6 +205,7 @@ TEST(olmo2)
 TEST(olmo2_gqa)
 TEST(granite)
 TEST(granite_tied)
+TEST(gemma3)
 
 int main(int argc, char **argv)
 {
@@ -229,6 +230,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_olmo2_gqa),
         cmocka_unit_test(test_granite),
         cmocka_unit_test(test_granite_tied),
+        cmocka_unit_test(test_gemma3),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,14 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
         .layout = v->zigzag ? SW_ZIGZAG : SW_CONTIGUOUS,
         .inner_ring = v->inner_ring,
     };
-    if (v->other_blocks) { /* OLMo 2's norms and Granite's multipliers */
+    if (v->other_blocks && v->zigzag) { /* Gemma 3's layers of two kinds */
+        o.model.qk_norm = o.model.post_norm = o.model.both_norms = true;
+        o.model.norms_plus_one = o.model.gelu = o.model.embedding_root = true;
+        o.model.query_pre_attn_scalar = 5;
+        o.model.period = 2;
+        o.model.local = 1;
+        o.model.local_rope = (struct sw_rope){.theta = 30, .factor = 1};
+    } else if (v->other_blocks) { /* OLMo 2's norms and Granite's multipliers */
         o.model.qk_norm_whole = o.model.post_norm = true;
         o.model.embedding_multiplier = 3;
         o.model.attention_multiplier = 0.5;

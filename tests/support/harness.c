@@ -200,8 +200,8 @@ static void gather_values(struct rank *rank, struct sw_executor *executor)
     }
 }
 
-/* Norm weights become 1 + normal and biases normal: with the 1 and 0 that they start from a
- * forgotten one would not show. */
+/* Vectors become normal, beside the 1 that norms start from where they multiply by their weight:
+ * with 1 and 0 a forgotten one would not show. */
 static void spread_norms(struct rank *rank, struct sw_executor *executor)
 {
     const struct sw_harness *h = rank->shared->harness;
@@ -211,7 +211,7 @@ static void spread_norms(struct rank *rank, struct sw_executor *executor)
         if (value->role != SW_ROLE_PARAMETER || value->ndim != 1 || value->alias >= 0)
             continue;
         const int64_t n = value->size[0];
-        const double start = strstr(value->name, "norm") != NULL ? 1 : 0;
+        const double start = value->initial == SW_INITIAL_ONES ? 1 : 0;
         char *global = malloc((size_t)n * sw_dtype_bytes(value->dtype));
         if (global == NULL)
             fail(rank, "norms", &(struct sw_error){.message = "out of memory"});

@@ -117,7 +117,15 @@ static void draw_options(struct draws *d, struct sw_program_options *o)
         .mesh = mesh,
         .layout = between(d, 0, 1) ? SW_ZIGZAG : SW_CONTIGUOUS,
     };
-    if (between(d, 0, 4) == 0) { /* OLMo 2's norms and Granite's multipliers */
+    const int64_t blocks = between(d, 0, 4);
+    if (blocks == 1) { /* Gemma 3's layers of two kinds */
+        o->model.qk_norm = o->model.post_norm = o->model.both_norms = true;
+        o->model.norms_plus_one = o->model.gelu = o->model.embedding_root = true;
+        o->model.query_pre_attn_scalar = 5;
+        o->model.period = 2;
+        o->model.local = 1;
+        o->model.local_rope = (struct sw_rope){.theta = 30, .factor = 1};
+    } else if (blocks == 0) { /* OLMo 2's norms and Granite's multipliers */
         o->model.qk_norm_whole = !o->model.qk_norm;
         o->model.post_norm = true;
         o->model.embedding_multiplier = 3;
@@ -227,7 +235,10 @@ const char *sw_rule_draw_describe(const struct sw_rule_draw *d, char text[SW_RUL
         sw_mesh_format(&o->mesh, mesh, sizeof mesh), (long long)m->vocab_size,
         (long long)m->hidden_size, (long long)m->intermediate_size, (int)m->layers, (int)m->heads,
         (int)m->kv_heads, (int)m->head_dim, m->tied ? ", tied" : "", m->qkv_bias ? ", biases" : "",
-        m->qk_norm ? ", head norms" : "", m->post_norm ? ", other blocks" : "",
+        m->qk_norm ? ", head norms" : "",
+        m->both_norms  ? ", two kinds"
+        : m->post_norm ? ", other blocks"
+                       : "",
         (long long)o->global_batch, (long long)o->sequence_length,
         (long long)o->micro_batch_per_rank, sw_dtype_name(o->compute), sw_dtype_name(o->params),
         sw_dtype_name(o->reduce), o->keep_copy ? ", copies" : "",

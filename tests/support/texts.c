@@ -33,7 +33,7 @@ static void *memory(size_t count, size_t bytes)
     return got;
 }
 
-/* Norms are 1 + the generator's value, biases its value. */
+/* What starts as ones is 1 + the generator's value, the rest its value. */
 static void spread_vectors(const struct rank *rank, struct sw_executor *executor)
 {
     struct sw_device *device = sw_executor_device(executor);
@@ -53,7 +53,7 @@ static void spread_vectors(const struct rank *rank, struct sw_executor *executor
             const uint64_t key = sw_init_key(rank->run->seed, name);
             for (int64_t i = 0; i < row->size[0]; i++) {
                 const double value =
-                    (strstr(row->name, "norm") != NULL ? 1 : 0) +
+                    (row->initial == SW_INITIAL_ONES ? 1 : 0) +
                     (double)(float)(rank->run->stddev * sw_init_normal(key, (uint64_t)i));
                 if (row->dtype == SW_F64)
                     ((double *)(void *)whole)[i] = value;

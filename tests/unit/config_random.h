@@ -114,11 +114,22 @@ static void fill_skinny_gemm(uint64_t *s, struct sw_skinny_gemm *skinny)
     }
 }
 
+static void fill_rope(uint64_t *s, struct sw_model *m)
+{
+    m->rope.scaling = between(s, SW_ROPE_PLAIN, SW_ROPE_LLAMA3);
+    m->rope.factor = m->rope.scaling == SW_ROPE_PLAIN ? 1 : real(s, 1, 1e6);
+    if (m->rope.scaling == SW_ROPE_LLAMA3) {
+        m->rope.low_freq_factor = real(s, 1e-9, 1);
+        m->rope.high_freq_factor = real(s, 1.001, 1e6);
+        m->rope.original_positions = between(s, 1, INT64_C(1) << 53);
+    }
+}
+
 /* What each family can say, and nothing else. */
 static void fill_family(uint64_t *s, struct sw_model_config *config)
 {
     struct sw_model *m = &config->shape;
-    m->family = (uint8_t)between(s, SW_FAMILY_LLAMA, SW_FAMILY_GRANITE);
+    m->family = (uint8_t)between(s, SW_FAMILY_LLAMA, SW_FAMILY_GEMMA3);
     m->output_bias = sw_family_reads(m->family, SW_READS_ATTENTION_BIAS) && draw(s) & 1;
     m->qkv_bias = m->output_bias || m->family == SW_FAMILY_QWEN2;
     m->mlp_bias = sw_family_reads(m->family, SW_READS_MLP_BIAS) && draw(s) & 1;
@@ -130,17 +141,25 @@ static void fill_family(uint64_t *s, struct sw_model_config *config)
         m->residual_multiplier = draw(s) & 1 ? real(s, 1e-3, 0.999) : 0;
         m->logits_scaling = draw(s) & 1 ? real(s, 1.001, 100) : 0;
     }
+    if (m->family == SW_FAMILY_GEMMA3) {
+        const int32_t each = (int32_t)between(s, 2, 6);
+        m->qk_norm = m->post_norm = m->both_norms = true;
+        m->norms_plus_one = m->gelu = m->embedding_root = true;
+        m->query_pre_attn_scalar = real(s, 1, 1000);
+        m->period = m->layers < each ? 0 : (uint8_t)each;
+        m->local = m->layers < each ? 1 : (UINT64_C(1) << (each - 1)) - 1;
+        m->local_rope = (struct sw_rope){.theta = real(s, 1, 1e6), .factor = 1};
+        m->sliding_window = between(s, 1 << 30, INT64_C(1) << 53);
+        config->hidden_activation = 1;
+        config->layer_types = SW_LAYERS_WINDOWED;
+        fill_rope(s, m);
+        return;
+    }
     if (sw_family_reads(m->family, SW_READS_WINDOW) && draw(s) & 1)
         m->sliding_window = between(s, 1 << 30, INT64_C(1) << 53);
     config->use_sliding_window = m->sliding_window != 0 && m->family != SW_FAMILY_MISTRAL;
     config->max_window_layers = config->use_sliding_window ? 0 : SW_MAX_WINDOW_LAYERS;
-    m->rope.scaling = between(s, SW_ROPE_PLAIN, SW_ROPE_LLAMA3);
-    m->rope.factor = m->rope.scaling == SW_ROPE_PLAIN ? 1 : real(s, 1, 1e6);
-    if (m->rope.scaling == SW_ROPE_LLAMA3) {
-        m->rope.low_freq_factor = real(s, 1e-9, 1);
-        m->rope.high_freq_factor = real(s, 1.001, 1e6);
-        m->rope.original_positions = between(s, 1, INT64_C(1) << 53);
-    }
+    fill_rope(s, m);
 }
 
 static void fill_model(uint64_t *s, struct sw_model *m)

@@ -10,8 +10,8 @@
 #define FULL NULL_HEADS "sliding_window: null\nhead_dim: 4\nrms_norm_eps: 1e-6\n"
 #define SUPPORTED                                                                                  \
     " | supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "     \
-    "Olmo2ForCausalLM, GraniteForCausalLM\n"
-#define TYPES " | supported: llama, mistral, qwen2, qwen3, olmo2, granite\n"
+    "Olmo2ForCausalLM, GraniteForCausalLM, Gemma3ForCausalLM\n"
+#define TYPES " | supported: llama, mistral, qwen2, qwen3, olmo2, granite, gemma3_text\n"
 
 struct one {
     const char *text, *expected;
@@ -51,9 +51,8 @@ static void kinds_of_model(void **state)
          "that multiply by 1 + weight, and GELU, with norms after each block and soft caps on "
          "logits" SUPPORTED},
         {"architectures: Gemma3ForConditionalGeneration\n",
-         "t:6:16: the architecture 'Gemma3ForConditionalGeneration' is not supported: scaled "
-         "embeddings, norms that multiply by 1 + weight, and GELU, with norms after each block and "
-         "two kinds of rotary positions" SUPPORTED},
+         "t:6:16: the architecture 'Gemma3ForConditionalGeneration' is not supported: a "
+         "model of text and images without its 'text_config'" SUPPORTED},
         {"architectures: [Phi3ForCausalLM]\n",
          "t:6:17: the architecture 'Phi3ForCausalLM' is not supported: projections stored as one "
          "matrix and positions scaled by longrope" SUPPORTED},
@@ -355,6 +354,8 @@ static void families_fix_what_they_are(void **state)
          {.family = SW_FAMILY_QWEN3, .qk_norm = true, .qkv_bias = true, .output_bias = true}},
         {"model_type: olmo2\nrms_norm_eps: 1e-6\n",
          {.family = SW_FAMILY_OLMO2, .qk_norm_whole = true, .post_norm = true}},
+        {"model_type: gemma3_text\n",
+         {.family = SW_FAMILY_GEMMA3, .qk_norm = true, .post_norm = true, .both_norms = true}},
         {"model_type: granite\nrms_norm_eps: 1e-6\nattention_multiplier: 0.25\nlogits_scaling: 8\n"
          "embedding_multiplier: 1\nmlp_bias: true\n",
          {.family = SW_FAMILY_GRANITE,
@@ -370,7 +371,9 @@ static void families_fix_what_they_are(void **state)
         assert_int_equal(m->family, e->family);
         assert_true(m->qkv_bias == e->qkv_bias && m->output_bias == e->output_bias &&
                     m->mlp_bias == e->mlp_bias && m->qk_norm == e->qk_norm &&
-                    m->qk_norm_whole == e->qk_norm_whole && m->post_norm == e->post_norm);
+                    m->qk_norm_whole == e->qk_norm_whole && m->post_norm == e->post_norm &&
+                    m->both_norms == e->both_norms && m->gelu == e->both_norms &&
+                    m->norms_plus_one == e->both_norms && m->embedding_root == e->both_norms);
         assert_true(m->embedding_multiplier == e->embedding_multiplier &&
                     m->attention_multiplier == e->attention_multiplier &&
                     m->residual_multiplier == e->residual_multiplier &&

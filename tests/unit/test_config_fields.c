@@ -206,7 +206,8 @@ static void models(void **state)
          "intermediate_size, num_hidden_layers, num_attention_heads, num_key_value_heads, "
          "head_dim, "
          "max_position_embeddings, rope_theta, rope_parameters, rope_scaling, sliding_window, "
-         "use_sliding_window, max_window_layers, layer_types, "
+         "use_sliding_window, max_window_layers, layer_types, sliding_window_pattern, "
+         "rope_local_base_freq, query_pre_attn_scalar, hidden_activation, "
          "quantization_config, rms_norm_eps, initializer_range, tie_word_embeddings, hidden_act, "
          "attention_bias, mlp_bias, embedding_multiplier, attention_multiplier, "
          "residual_multiplier, logits_scaling\n"},
@@ -649,7 +650,8 @@ static void overrides(void **state)
         {"=1", "--set:1:1: '=1' is not 'key=value' | for example: --set "
                "optimizer.learning_rate=1e-4\n"},
         {"slurm.tme=1", "--set:1:7: unknown key 'tme'; did you mean 'time'?\n"},
-        {"model.hidden=1", "--set:1:7: unknown key 'hidden'; did you mean 'hidden_size'?\n"},
+        {"model.hidden_siz=1",
+         "--set:1:7: unknown key 'hidden_siz'; did you mean 'hidden_size'?\n"},
         {"precision.\xc3\xa9=1", "--set:1:11: unknown key '\xc3\xa9' | known keys: compute, "
                                  "params, reduce, ring, keep_copy\n"},
         {"name.x=1", "--set:1:1: 'name' has no keys inside | set it as a whole: --set name=...\n"},

@@ -34,6 +34,15 @@ static struct sw_model small(enum sw_family family)
     m.qkv_bias = family == SW_FAMILY_QWEN2;
     m.qk_norm = family == SW_FAMILY_QWEN3;
     m.qk_norm_whole = m.post_norm = family == SW_FAMILY_OLMO2;
+    if (family == SW_FAMILY_GEMMA3) {
+        m.qk_norm = m.post_norm = m.both_norms = true;
+        m.norms_plus_one = m.gelu = m.embedding_root = true;
+        m.query_pre_attn_scalar = 24;
+        m.sliding_window = 96;
+        m.period = 2;
+        m.local = 1;
+        m.local_rope = (struct sw_rope){.theta = 12345, .factor = 1};
+    }
     if (family == SW_FAMILY_GRANITE) {
         m.attention_multiplier = 0.0625;
         m.embedding_multiplier = 12;
@@ -73,7 +82,7 @@ static void every_model_comes_back(void **state)
         {500000.1, 8, 1, 4, 8192, SW_ROPE_LLAMA3},
     };
     int32_t count = 0;
-    for (int32_t family = SW_FAMILY_LLAMA; family <= SW_FAMILY_GRANITE; family++)
+    for (int32_t family = SW_FAMILY_LLAMA; family <= SW_FAMILY_GEMMA3; family++)
         for (int32_t i = 0; i < 3 * 2 * 2 * 2 * 2; i++) {
             struct sw_model m = small((enum sw_family)family);
             m.rope = ropes[i % 3];
@@ -92,7 +101,7 @@ static void every_model_comes_back(void **state)
             free(text);
             count++;
         }
-    assert_int_equal(count, 6 * 48);
+    assert_int_equal(count, 7 * 48);
 }
 
 static void looks_like_this(void **state)
