@@ -6,6 +6,7 @@
 #include "runner/checkpoint/json_text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,7 +118,10 @@ static void set_local_layers(struct keys *k, const struct sw_model *m)
     set(k, "layer_types", types);
     set(k, "rope_parameters", ropes);
     set(k, "rope_local_base_freq", json_real(local->theta));
-    set(k, "query_pre_attn_scalar", json_real(m->query_pre_attn_scalar));
+    /* transformers 5 takes no real number for it */
+    const double scalar = m->query_pre_attn_scalar;
+    set(k, "query_pre_attn_scalar",
+        scalar == floor(scalar) ? json_integer((json_int_t)scalar) : json_real(scalar));
     set(k, "sliding_window",
         m->sliding_window != 0 ? json_integer(m->sliding_window) : json_null());
     if (m->local != 0 && m->local == (UINT64_C(1) << (period - 1)) - 1)
