@@ -2,10 +2,11 @@
  * (docs/architecture.md, One program).
  *
  * A program is values (tensors with logical axes and a sharding), ops over them, and regions:
- * stretches of ops that run once or once per layer. The layers of a transformer are alike, so a
- * layer is described once and its region repeats num_hidden_layers times: a value of a layer is a
- * stack with one instance per layer. Compiling, laying out and pricing a program therefore costs
- * the same for 2 layers and for 200, and for 1 rank and for 10^6.
+ * stretches of ops that run once or once per layer. Most layers of a transformer are alike, so a
+ * layer, or a period of layers that differ, is described once and its region repeats it: a value of
+ * a layer is a stack with an instance per layer at its position of the period. Compiling, laying
+ * out and pricing a program therefore costs the same for 2 periods and for 200, and for 1 rank and
+ * for 10^6.
  *
  * Every rank has the same ops and shapes; what differs (offsets, positions) is read from the rank's
  * coordinate when an op runs. A program owns its arrays; it refers to nothing outside. Threads:

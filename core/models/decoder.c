@@ -3,7 +3,8 @@
  * et al. 2024) and Mistral (Jiang et al. 2023) are this; Qwen2 (Yang et al. 2024) adds biases to q,
  * k and v, Qwen3 (Yang et al. 2025) norms to the heads of q and k, OLMo 2 (OLMo et al. 2024) has
  * norms of all of q and k, and others behind blocks instead of before them, Granite (IBM 2024)
- * multipliers: struct sw_model says which of these a model has. */
+ * multipliers; Gemma 3 (Gemma Team 2025) has norms before and behind blocks, which multiply by
+ * 1 + weight, GELU, and layers of two kinds: struct sw_model says which of these a model has. */
 #include "core/models/decoder.h"
 #include "core/base/number.h"
 #include "core/base/quantize.h"
