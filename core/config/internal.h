@@ -141,7 +141,8 @@ extern const struct field_type sw_type_architectures, sw_type_model_type, sw_typ
 extern const char *const sw_activation_words[];
 
 /* text_part.c */
-/* The mapping inside a model of text and images that describes the text (noted); else the root. */
+/* The mapping inside a model of text and images that describes the text (noted), with what --set
+ * says of the model; else the root. */
 struct node *sw_model_text_part(struct sw_config *c, struct node *root);
 /* Adds what the family's class has for keys that the mapping leaves out. */
 void sw_model_add_defaults(struct sw_config *c, struct node *root, uint8_t family);

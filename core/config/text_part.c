@@ -1,10 +1,10 @@
-/* Where a model's text part stands, and what its files leave out. */
+/* The text part of a model of text and images, and defaults of a family's class. */
 #include "core/config/internal.h"
 
 #include <string.h>
 
-/* What transformers' Gemma3TextConfig has for keys that are not written; the files of the larger
- * models rely on it. */
+/* Defaults of transformers' Gemma3TextConfig; the files of the larger models leave out keys that
+ * have them. */
 static const char gemma3[] = "{\"vocab_size\": 262208, \"hidden_size\": 2304, "
                              "\"intermediate_size\": 9216, \"num_hidden_layers\": 26, "
                              "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, "
@@ -18,19 +18,55 @@ static bool is_text(const struct node *node, const char *text)
     return node != NULL && node->kind == NODE_SCALAR && strcmp(node->text, text) == 0;
 }
 
+static struct node *find(struct node *map, const char *key)
+{
+    for (struct node *entry = map->first; entry != NULL; entry = entry->next)
+        if (strcmp(entry->key->text, key) == 0)
+            return entry;
+    return NULL;
+}
+
+static void append(struct node *map, struct node *entry)
+{
+    entry->next = NULL;
+    if (map->last != NULL)
+        map->last->next = entry;
+    else
+        map->first = entry;
+    map->last = entry;
+    map->count++;
+}
+
+/* Gives the text part what --set says of the model. */
+static void move_overrides(struct sw_config *c, const struct node *root, struct node *text)
+{
+    for (const struct node *entry = root->first; entry != NULL; entry = entry->next) {
+        struct node *there = find(text, entry->key->text);
+        if (entry == text || !entry->source->is_override)
+            continue;
+        if (there != NULL) {
+            struct node *next = there->next;
+            *there = *entry;
+            there->next = next;
+        } else if ((there = sw_config_alloc(c, sizeof *there)) != NULL) {
+            *there = *entry;
+            append(text, there);
+        }
+    }
+}
+
 struct node *sw_model_text_part(struct sw_config *c, struct node *root)
 {
-    struct node *text = NULL;
+    struct node *text;
     const struct node *names = sw_node_find(root, "architectures");
     const struct node *first = names != NULL && names->kind == NODE_SEQUENCE ? names->first : names;
     if (!is_text(sw_node_find(root, "model_type"), "gemma3") &&
         !is_text(first, "Gemma3ForConditionalGeneration"))
         return root;
-    for (struct node *entry = root->first; entry != NULL; entry = entry->next)
-        if (strcmp(entry->key->text, "text_config") == 0 && entry->kind == NODE_MAPPING)
-            text = entry;
-    if (text == NULL)
+    text = find(root, "text_config");
+    if (text == NULL || text->kind != NODE_MAPPING)
         return root;
+    move_overrides(c, root, text);
     sw_config_note_at(c, text->key,
                       "the text part of the model is read, and its vision part is left out");
     return text;
@@ -51,14 +87,11 @@ void sw_model_add_defaults(struct sw_config *c, struct node *root, uint8_t famil
         next = entry->next;
         const bool inside = strcmp(entry->key->text, "rope_theta") == 0 &&
                             sw_node_find(root, "rope_parameters") != NULL;
-        if (inside || sw_node_find(root, entry->key->text) != NULL)
+        if (inside || find(root, entry->key->text) != NULL)
             continue;
-        entry->next = NULL;
-        if (root->last != NULL)
-            root->last->next = entry;
-        else
-            root->first = entry;
-        root->last = entry;
-        root->count++;
+        entry->source = root->source; /* a mistake points at the mapping that leaves it out */
+        entry->line = root->line;
+        entry->column = root->column;
+        append(root, entry);
     }
 }

@@ -382,6 +382,35 @@ static void families_fix_what_they_are(void **state)
     }
 }
 
+/* As the files of the larger Gemma 3 are: keys of the class left out, the text inside, and what
+ * --set says of the model is said of the text. */
+static void text_parts_are_models(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"architectures\": [\"Gemma3ForConditionalGeneration\"], \"model_type\": \"gemma3\", "
+        "\"text_config\": {\"hidden_size\": 2560, \"model_type\": \"gemma3_text\", "
+        "\"num_hidden_layers\": 34, \"rope_scaling\": {\"factor\": 8.0, \"rope_type\": "
+        "\"linear\"}, "
+        "\"sliding_window\": 1024}, \"vision_config\": {\"num_hidden_layers\": 27}}";
+    static const struct sw_override set[] = {{"num_hidden_layers=5"}, {"sliding_window_pattern=3"}};
+    for (int32_t changes = 0; changes <= 2; changes += 2) {
+        struct sw_config *c = sw_config_read_text("config.json", text, sizeof text - 1,
+                                                  SW_CONFIG_MODEL, NULL, set, changes, NULL);
+        assert_non_null(sw_config_model(c));
+        const struct sw_model *m = &sw_config_model(c)->shape;
+        assert_int_equal(m->family, SW_FAMILY_GEMMA3);
+        assert_int_equal(m->layers, changes ? 5 : 34);
+        assert_int_equal(m->period, changes ? 3 : 6);
+        assert_int_equal(m->local, changes ? 3 : 31);
+        assert_int_equal(m->vocab_size, 262208);
+        assert_int_equal(m->kv_heads, 4);
+        assert_int_equal(m->sliding_window, 1024);
+        assert_true(m->tied && m->rope.factor == 8 && m->local_rope.theta == 1e4);
+        sw_config_free(c);
+    }
+}
+
 /* As Qwen2Config decides which layers have a window. */
 static void windows_count_where_they_are_used(void **state)
 {
@@ -517,6 +546,7 @@ int main(void)
         cmocka_unit_test(keys_of_transformers_are_known),
         cmocka_unit_test(rotary_positions_are_read),
         cmocka_unit_test(families_fix_what_they_are),
+        cmocka_unit_test(text_parts_are_models),
         cmocka_unit_test(windows_count_where_they_are_used),
         cmocka_unit_test(a_window_limits_the_sequence),
         cmocka_unit_test(parts_can_be_overridden),
