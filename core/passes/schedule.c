@@ -28,11 +28,6 @@ static void drop_unread(struct schedule *s)
     }
 }
 
-static bool is_collective(const struct sw_op *op, enum sw_collective kind)
-{
-    return sw_op_is_collective(op->kind) && sw_op_collective(op->kind) == kind;
-}
-
 /* ---- 1. With one micro-step the first contribution to a gradient, or its only one, is written
  * where it belongs at once ---- */
 
@@ -182,181 +177,7 @@ static void fold_sums(struct schedule *s)
     }
 }
 
-/* ---- 4. Parameters one layer ahead ---- */
-
-/* Whether an op with one operand makes of a parameter's instance, or of what such an op made, what
- * is gathered, or gathers it. */
-static bool makes_gathered(const struct sw_program *p, const struct sw_region *region, int32_t i)
-{
-    const struct sw_op *op = &p->ops[i];
-    const int32_t end = region->first_op + region->op_count;
-    if (op->n_in != 1 || op->n_out != 1)
-        return false;
-    if (is_collective(op, SW_ALL_GATHER))
-        return true;
-    if (!sw_op_info(op->kind)->always_recompute)
-        return false;
-    for (int32_t j = i + 1; j < end; j++)
-        if (sw_schedule_names(p->values, p->ops[j].in, p->ops[j].n_in, op->out[0].value))
-            return is_collective(&p->ops[j], SW_ALL_GATHER);
-    return false;
-}
-
-static bool same_move(const struct sw_program *p, const struct sw_op *a, const struct sw_op *b)
-{
-    const struct sw_value *x = &p->values[a->out[0].value], *y = &p->values[b->out[0].value];
-    return a->kind == b->kind && a->n_in == 1 && a->n_out == 1 && a->position != b->position &&
-           sw_axes_equal(a->axes, b->axes) &&
-           sw_schedule_storage(p, a->in[0].value) == sw_schedule_storage(p, b->in[0].value) &&
-           x->dtype == y->dtype && sw_sharding_equal(&x->sharding, &y->sharding);
-}
-
-/* The value that op i of a region may write over: what a layer before in the period made likewise,
- * and none of its own layer was written over. -1: none. */
-static int32_t find_buffer(const struct sw_program *p, const struct sw_region *region, int32_t i)
-{
-    const struct sw_op *op = &p->ops[i];
-    for (int32_t j = region->first_op; j < i; j++) {
-        if (!same_move(p, &p->ops[j], op) || p->values[p->ops[j].out[0].value].alias >= 0)
-            continue;
-        bool taken = false;
-        for (int32_t k = j + 1; k < i; k++)
-            taken |= p->ops[k].position == op->position && p->ops[k].n_out == 1 &&
-                     p->values[p->ops[k].out[0].value].alias == p->ops[j].out[0].value;
-        if (!taken)
-            return p->ops[j].out[0].value;
-    }
-    return -1;
-}
-
-/* The layers of a period gather a parameter into one buffer, one behind the other. */
-static void share_gathers(struct sw_program *p, const struct sw_region *region)
-{
-    const int32_t end = region->first_op + region->op_count;
-    for (int32_t i = region->first_op; region->period > 1 && i < end; i++)
-        if (p->ops[i].n_in == 1 && p->ops[i].in[0].mode == SW_INDEX_LAYER &&
-            makes_gathered(p, region, i))
-            p->values[p->ops[i].out[0].value].alias = find_buffer(p, region, i);
-}
-
-static bool is_ahead_result(const struct list *list, struct sw_ref ref)
-{
-    for (int32_t i = 0; i < list->count; i++)
-        if (list->ops[i]->ahead && list->ops[i]->out[0].value == ref.value)
-            return true;
-    return false;
-}
-
-/* Only this op reads the value, whatever else its buffer is for? */
-static bool only_reader(const struct schedule *s, int32_t value, int32_t op)
-{
-    for (int32_t i = 0; i < s->list.count; i++)
-        for (uint16_t k = 0; k < s->list.ops[i]->n_in; k++)
-            if (s->list.ops[i]->in[k].value == value && i != op)
-                return false;
-    return true;
-}
-
-/* Brings what is made ahead for the gather at `at` right before it, and so on from there: a cast
- * that stayed where it was would write over what the gather of this iteration may still read. */
-static void move_makers(struct list *list, int32_t at)
-{
-    for (int32_t j = 0; j < at; j++)
-        if (list->ops[j]->ahead && list->ops[j]->out[0].value == list->ops[at]->in[0].value) {
-            sw_schedule_move(list, j, at--);
-            j = -1; /* what makes the input of this one may stand anywhere before it */
-        }
-}
-
-/* The first op of that position that is not prefetched. */
-static int32_t layer_begin(const struct list *list, uint8_t position)
-{
-    int32_t i = 0;
-    while (i < list->count && (list->ops[i]->position != position || list->ops[i]->ahead))
-        i++;
-    return i;
-}
-
-/* Moves what is prefetched at `at`, and before it what makes its operand, to `to`, before it.
- * Returns the place behind them. */
-static int32_t move_early(struct list *list, int32_t at, int32_t to)
-{
-    for (int32_t j = to; j < at; j++)
-        if (list->ops[j]->ahead && list->ops[j]->position == list->ops[at]->position &&
-            list->ops[j]->out[0].value == list->ops[at]->in[0].value) {
-            to = move_early(list, j, to);
-            break;
-        }
-    sw_schedule_move(list, at, to);
-    return to + 1;
-}
-
-/* Of a period's layers all but the first: in the layer before, behind the last use there of what
- * they are written over. They are in time for their iteration. */
-static void prefetch_inside(struct schedule *s, uint8_t first)
-{
-    struct list *list = &s->list;
-    for (int32_t i = 0; i < list->count; i++) {
-        const struct sw_op *op = list->ops[i];
-        if (!op->ahead || op->position == first || !is_collective(op, SW_ALL_GATHER))
-            continue;
-        const int32_t before = op->position + (s->region->reverse ? 1 : -1);
-        int32_t to = layer_begin(list, (uint8_t)before);
-        for (int32_t j = to; j < i; j++)
-            if (list->ops[j]->position == before && !list->ops[j]->ahead &&
-                sw_schedule_is(s, TOUCHES, op->out[0].value, j))
-                to = j + 1;
-        if (to < i)
-            move_early(list, i, to);
-    }
-    for (int32_t i = 0; i < list->count; i++)
-        list->ops[i]->ahead &= list->ops[i]->position == first;
-}
-
-/* Gathers of parameters, with the cast or slice before them, are made for the next layer as soon as
- * this one's have been used for the last time: the same buffer, so prefetching costs no memory. */
-static void prefetch(struct schedule *s)
-{
-    struct list *list = &s->list;
-    const uint8_t first_position = (uint8_t)(s->region->reverse ? s->region->period - 1 : 0);
-    if (!sw_region_loops(s->region))
-        return;
-    for (int32_t i = 0; i < list->count; i++) {
-        struct sw_op *op = list->ops[i];
-        const bool parameter = op->n_in == 1 && op->in[0].mode == SW_INDEX_LAYER &&
-                               s->p->values[op->in[0].value].role == SW_ROLE_PARAMETER;
-        if (is_collective(op, SW_ALL_GATHER) && (parameter || is_ahead_result(list, op->in[0]))) {
-            op->ahead = true;
-        } else if (sw_op_info(op->kind)->always_recompute && parameter) {
-            for (int32_t j = i + 1; j < list->count; j++)
-                if (is_collective(list->ops[j], SW_ALL_GATHER) &&
-                    list->ops[j]->in[0].value == op->out[0].value &&
-                    only_reader(s, op->out[0].value, j))
-                    op->ahead = true;
-        }
-    }
-    prefetch_inside(s, first_position);
-    /* each chain goes behind the last use of what it makes, in the last layer of an iteration */
-    const int32_t begin =
-        s->region->period == 1
-            ? 0
-            : layer_begin(list, (uint8_t)(s->region->period - 1 - first_position));
-    for (int32_t i = list->count - 1; i >= 0; i--) {
-        if (!list->ops[i]->ahead || !is_collective(list->ops[i], SW_ALL_GATHER))
-            continue;
-        int32_t last = i;
-        const int32_t made = list->ops[i]->out[0].value;
-        for (int32_t j = sw_schedule_next(s, READS, made, 0, list->count); j < list->count;
-             j = sw_schedule_next(s, READS, made, j + 1, list->count))
-            if (!list->ops[j]->ahead)
-                last = j;
-        last = last < begin - 1 ? begin - 1 : last;
-        if (last == i)
-            continue;
-        sw_schedule_move(list, i, last + 1);
-        move_makers(list, last);
-    }
-}
+/* ---- 4. Parameters one layer ahead: schedule_prefetch.c ---- */
 
 /* ---- 5. Reductions early, small ones together ---- */
 
@@ -367,7 +188,7 @@ static void hoist_reductions(struct schedule *s)
         return;
     int32_t front = 0;
     for (int32_t i = 0; i < list->count; i++) {
-        if (!is_collective(list->ops[i], SW_ALL_REDUCE))
+        if (!sw_schedule_is_collective(list->ops[i], SW_ALL_REDUCE))
             continue;
         if (sw_schedule_next(s, TOUCHES, list->ops[i]->in[0].value, 0, i) == i)
             sw_schedule_move(list, i, front++);
@@ -378,7 +199,7 @@ static void hoist_reductions(struct schedule *s)
  * the ops of a program do not depend on how large its dimensions are (sw_program_retarget). */
 static bool small(const struct sw_program *p, const struct sw_op *op)
 {
-    return is_collective(op, SW_ALL_REDUCE) && p->values[op->in[0].value].ndim <= 1;
+    return sw_schedule_is_collective(op, SW_ALL_REDUCE) && p->values[op->in[0].value].ndim <= 1;
 }
 
 static void coalesce(struct schedule *s)
@@ -425,7 +246,8 @@ static void sink_accumulates(struct schedule *s)
     struct list *list = &s->list;
     for (int32_t i = list->count - 1; i > 0; i--) {
         const struct sw_op *op = list->ops[i];
-        if (!sw_op_accumulates(op) || !is_collective(list->ops[i - 1], SW_REDUCE_SCATTER) ||
+        if (!sw_op_accumulates(op) ||
+            !sw_schedule_is_collective(list->ops[i - 1], SW_REDUCE_SCATTER) ||
             !sw_schedule_is(s, READS, list->ops[i - 1]->out[0].value, i))
             continue;
         const int32_t to = next_gradient(list, i + 1);
@@ -499,7 +321,7 @@ static void find_early(struct schedule *s)
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
             struct sw_ref ref;
-            if (!is_collective(op, SW_ALL_REDUCE) || op->n_in != 1 || small(p, op) ||
+            if (!sw_schedule_is_collective(op, SW_ALL_REDUCE) || op->n_in != 1 || small(p, op) ||
                 p->values[sw_schedule_storage(p, op->in[0].value)].role != SW_ROLE_GRADIENT ||
                 sw_schedule_storage(p, op->out[0].value) != sw_schedule_storage(p, op->in[0].value))
                 continue;
@@ -542,7 +364,9 @@ static void reduce_early(struct schedule *s)
         do
             at = sw_schedule_last(s, WRITES, early->op.in[0].value, at);
         while (at > 0 && list->ops[at]->position != early->op.position);
-        at = is_collective(list->ops[at], SW_REDUCE_SCATTER) ? next_gradient(list, at + 1) : at + 1;
+        at = sw_schedule_is_collective(list->ops[at], SW_REDUCE_SCATTER)
+                 ? next_gradient(list, at + 1)
+                 : at + 1;
         sw_schedule_insert(list, at, &early->op);
     }
 }
@@ -572,7 +396,7 @@ static bool follows_scatter(const struct schedule *s, int32_t i)
     if (!s->list.ops[i]->last_micro_step)
         return false;
     const int32_t from = sw_schedule_last(s, WRITES, s->list.ops[i]->in[0].value, i);
-    return from >= 0 && is_collective(s->list.ops[from], SW_REDUCE_SCATTER);
+    return from >= 0 && sw_schedule_is_collective(s->list.ops[from], SW_REDUCE_SCATTER);
 }
 
 static bool is_wait_for(const struct sw_op *wait, struct sw_ref ref)
@@ -603,7 +427,7 @@ static void waits(struct schedule *s)
         if (!sw_op_is_collective(list->ops[i]->kind) || list->ops[i]->n_out == 0)
             continue;
         const struct sw_op op = *list->ops[i];
-        const bool scatters = is_collective(&op, SW_REDUCE_SCATTER);
+        const bool scatters = sw_schedule_is_collective(&op, SW_REDUCE_SCATTER);
         bool next = false; /* of what a step reduces once */
         int32_t at = list->count;
         /* a prefetched value is waited for in the next iteration, before its first use */
@@ -684,7 +508,7 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while scheduling the program");
     }
     for (int32_t r = 0; r < program->region_count; r++)
-        share_gathers(program, &program->regions[r]);
+        sw_schedule_share_gathers(program, &program->regions[r]);
     sw_schedule_find_regions(&s);
     find_early(&s);
     int32_t total = 0;
@@ -701,7 +525,7 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
         write_in_place(&s);
         add_in_place(&s);
         fold_sums(&s);
-        prefetch(&s);
+        sw_schedule_prefetch(&s);
         hoist_reductions(&s);
         coalesce(&s);
         sink_accumulates(&s);

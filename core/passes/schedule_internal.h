@@ -1,5 +1,5 @@
 /* What the files of schedule share: a region's ops while they are moved about, and which of them
- * name a value. Nothing outside core/passes/schedule.c and schedule_list.c includes this. */
+ * name a value. Nothing outside core/passes/schedule*.c includes this. */
 #ifndef SW_SCHEDULE_INTERNAL_H
 #define SW_SCHEDULE_INTERNAL_H
 
@@ -31,6 +31,19 @@ struct schedule {
     struct named *named; /* [op_count]: of the program's ops before they are moved, the same */
     bool failed;         /* out of memory */
 };
+
+static inline bool sw_schedule_is_collective(const struct sw_op *op, enum sw_collective kind)
+{
+    return sw_op_is_collective(op->kind) && sw_op_collective(op->kind) == kind;
+}
+
+/* ---- Parameters one layer ahead (schedule_prefetch.c) ---- */
+
+/* Lets the layers of a period gather a parameter into one buffer, one behind the other. */
+void sw_schedule_share_gathers(struct sw_program *program, const struct sw_region *region);
+/* Makes gathers of parameters, with the cast or slice before them, for the next layer as soon as
+ * this one's have been used for the last time: the same buffer, so prefetching costs no memory. */
+void sw_schedule_prefetch(struct schedule *schedule);
 
 /* ---- The list ---- */
 
