@@ -205,7 +205,7 @@ static bool read_one_rope(struct sw_config *c, const struct field *field, struct
     return true;
 }
 
-/* Of rope_parameters perhaps a mapping for each kind of layers. */
+/* Reads the section, or the mapping of each kind of layers in rope_parameters. */
 static bool read_rope(struct sw_config *c, const struct field *field, struct node *value,
                       void *base)
 {

@@ -39,7 +39,8 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
 /* A copy of value `like` under another name, as a fresh activation of that dtype. */
 int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *prefix,
                               enum sw_dtype dtype, int32_t stack);
-/* That, with an instance for each time that the open region runs the layer at hand. */
+/* sw_builder_value_like with an instance for each time that the open region runs the layer at hand.
+ */
 int32_t sw_builder_value_here(struct sw_builder *b, int32_t like, const char *prefix,
                               enum sw_dtype dtype);
 /* Gives the value an instance for each layer of the region at that position. */

@@ -33,9 +33,9 @@ struct sw_region {
     enum sw_phase phase;
     int32_t first_op, op_count;
     int32_t repeat; /* iterations; of layers: sw_region_span */
-    /* Of layers: an iteration runs `period` of them, layer l at position l % period, each with ops
-     * of its own. The first and the last iteration leave out the ops of layers that are not the
-     * region's. Else 0, 0, 1. */
+    /* The layers of a region of layers: an iteration runs `period` of them, layer l at position
+     * l % period, each with ops of its own. The first and the last iteration leave out the ops of
+     * layers that are not the region's. Else 0, 0, 1. */
     int32_t first_layer, layers, period;
     uint8_t part; /* enum sw_layer_part */
     bool reverse; /* the last layers first */

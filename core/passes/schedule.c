@@ -31,7 +31,8 @@ static void drop_unread(struct schedule *s)
 /* ---- 1. With one micro-step the first contribution to a gradient, or its only one, is written
  * where it belongs at once ---- */
 
-/* To what the ref of an op at that position means. No other region runs this one's layers. */
+/* Contributions to what the ref of an op at that position means. No other region runs this one's
+ * layers. */
 static int32_t contributions(const struct schedule *s, struct sw_ref gradient, uint8_t position)
 {
     const struct sw_program *p = s->p;
@@ -294,7 +295,7 @@ static void add_early(struct schedule *s, const struct sw_op *op, int32_t region
                 sw_refs_append(s->p, &early->op.out, &early->op.n_out, out) != 0;
 }
 
-/* In each layer of its period. */
+/* Adds it for each layer of the region's period. */
 static void add_early_layers(struct schedule *s, const struct sw_op *op, int32_t r,
                              struct sw_ref ref)
 {

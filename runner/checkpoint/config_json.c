@@ -304,7 +304,7 @@ static int check(const char *text, const struct sw_model *model, struct sw_error
                    what != NULL ? ": read back, its " : "", what != NULL ? what : "");
 }
 
-/* Of a model of text and images, whose tokens stand outside. */
+/* Takes the text part of a model of text and images, whose tokens stand outside. */
 static void take_text_part(json_t **root)
 {
     static const char *const outside[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
