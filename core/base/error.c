@@ -14,6 +14,7 @@ static int fail(struct sw_error *err, enum sw_status status, struct sw_place at,
         return -1;
     err->status = status;
     vsnprintf(err->message, sizeof err->message, format, args);
+    sw_text_show(err->message); /* what it quotes may be anybody's text */
     err->file[0] = '\0';
     return sw_fail_place(err, at);
 }
@@ -56,7 +57,7 @@ int sw_fail_context(struct sw_error *err, const char *format, ...)
     char message[sizeof err->message];
     snprintf(message, sizeof message, "%s: %.*s", context,
              (int)(sizeof message - sizeof context - 3), err->message);
-    memcpy(err->message, message, sizeof message);
+    memcpy(err->message, sw_text_show(message), sizeof message);
     if (err->status == SW_OK)
         err->status = SW_ENVIRONMENT;
     return -1;

@@ -32,7 +32,8 @@ struct sw_error {
     int32_t culprit;              /* the rank whose fault it is, from 1; 0: not told */
     int32_t reason;               /* the errno that whoever failed had; 0: not told */
     char file[SW_ERROR_BYTES];    /* its own copy; "": no place */
-    char message[SW_ERROR_BYTES]; /* lower case, no full stop; may end in "; what to do" */
+    char message[SW_ERROR_BYTES]; /* lower case, no full stop, one line without hidden characters;
+                                   * may end in "; what to do" */
 };
 
 /* Fills *err (may be NULL) unless it already holds an error, and returns -1. */

@@ -66,12 +66,24 @@ static void has_room(void **state)
     assert_string_equal(text + strlen(text) - strlen(err.message), err.message);
 }
 
+/* A message may quote anybody's text: JSON, HTTP and a log take it as it stands. */
+static void is_one_line(void **state)
+{
+    (void)state;
+    struct sw_error err = {0};
+    sw_fail(&err, SW_BAD_INPUT, "'%s' is no token", "a\tb\n\x1b[2J\xe2\x80\xae");
+    assert_string_equal(err.message, "'a?b??[2J?' is no token");
+    sw_fail_context(&err, "line\r");
+    assert_string_equal(err.message, "line?: 'a?b??[2J?' is no token");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_the_first),
         cmocka_unit_test(says_where),
         cmocka_unit_test(has_room),
+        cmocka_unit_test(is_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

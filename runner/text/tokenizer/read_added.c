@@ -34,11 +34,14 @@ static int32_t number(struct sw_tokenizer *t, const struct added_text *a, struct
     if (known >= 0)
         return known;
     const int32_t id = t->next_added;
-    if (id < t->size && t->token[id].exists)
+    if (id < t->size && t->token[id].exists) {
+        char shown[SW_TEXT_SHOWN_BYTES + 4];
+        sw_text_shown(t->arena.byte + t->token[id].text, SW_TEXT_SHOWN_BYTES, shown);
         return sw_refuse(t, err,
-                         "an added token gets the id %d from transformers, which '%.60s' has "
-                         "already; the vocabulary has gaps",
-                         (int)id, t->arena.byte + t->token[id].text);
+                         "an added token gets the id %d from transformers, which '%s' has already; "
+                         "the vocabulary has gaps",
+                         (int)id, shown);
+    }
     if (sw_token_add(t, id, a->text, a->bytes, err) != 0)
         return -1;
     t->next_added++;

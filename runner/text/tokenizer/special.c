@@ -1,6 +1,7 @@
 /* Special and added tokens in the order in which `transformers` adds them. */
 #include "runner/text/tokenizer/special.h"
 
+#include "core/base/text.h"
 #include "runner/checkpoint/json_text.h"
 
 #include <stdlib.h>
@@ -9,7 +10,10 @@
 static const char config_file[] = "tokenizer_config.json", added_file[] = "added_tokens.json";
 static const char *const names[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                     "pad_token", "cls_token", "mask_token"};
-enum { NAMES = sizeof names / sizeof names[0] };
+enum {
+    NAMES = sizeof names / sizeof names[0],
+    SHOWN_BYTES = 60 /* of a text in a message */
+};
 
 static int out_of_memory(struct sw_error *err)
 {
@@ -77,10 +81,12 @@ static bool is_usual(const char *key)
 static int check_token(const struct sw_beside *b, const char *key, const json_t *value,
                        struct sw_error *err)
 {
+    char shown[SHOWN_BYTES + 4];
     return sw_special_text(value) != NULL
                ? 0
                : sw_beside_refuse(b, config_file, key, err,
-                                  "'%.60s' names no token; write its text, or null", key);
+                                  "'%s' names no token; write its text, or null",
+                                  sw_text_shown(key, SHOWN_BYTES, shown));
 }
 
 /* Names that only this model has, image_token and the like. */
@@ -172,6 +178,7 @@ static int gather(struct gathering *g, json_t *token, int64_t id, const char *fi
 
 static int gather_list(struct gathering *g)
 {
+    char shown[SHOWN_BYTES + 4];
     const char *key;
     json_t *value;
     json_object_foreach(json_object_get(g->b->config, "added_tokens_decoder"), key, value)
@@ -181,7 +188,8 @@ static int gather_list(struct gathering *g)
         if (*key == '\0' || *end != '\0' || !sw_json_is_object(value) ||
             sw_special_text(value) == NULL)
             return sw_beside_refuse(g->b, config_file, key, g->err,
-                                    "'%.60s' of added_tokens_decoder is no id with a token", key);
+                                    "'%s' of added_tokens_decoder is no id with a token",
+                                    sw_text_shown(key, SHOWN_BYTES, shown));
         if (gather(g, sw_special_whole(value, false), id, config_file) != 0)
             return -1;
     }
@@ -214,6 +222,7 @@ static void append_untyped(json_t *out, json_t *token)
 static int gather_older(struct gathering *g, const json_t *in_file, const json_t *named)
 {
     json_t *special = json_array(), *value;
+    char shown[SHOWN_BYTES + 4];
     const char *key;
     size_t i;
     int status = 0;
@@ -225,7 +234,8 @@ static int gather_older(struct gathering *g, const json_t *in_file, const json_t
     {
         if (status == 0 && !json_is_integer(value))
             status = sw_beside_refuse(g->b, added_file, key, g->err,
-                                      "the token '%.60s' has no id; write a whole number", key);
+                                      "the token '%s' has no id; write a whole number",
+                                      sw_text_shown(key, SHOWN_BYTES, shown));
         if (status != 0)
             break;
         json_t *text = json_string(key);
