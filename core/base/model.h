@@ -37,13 +37,16 @@ enum sw_family {
 struct sw_model {
     int64_t vocab_size, hidden_size, intermediate_size;
     int64_t max_position_embeddings;
-    /* tokens that attention looks back over; 0: all. Where layers are local: in these */
+    /* tokens that attention looks back over, itself one of them; 0: all. Where some layers are
+     * local: in these */
     int64_t sliding_window;
     double rms_norm_eps, initializer_range;
     /* Granite's, of the embedding, of attention's scores (else 1/sqrt(head_dim)), of what a block
      * adds to the residual stream, and the logits' divisor; 0: none */
     double embedding_multiplier, attention_multiplier, residual_multiplier, logits_scaling;
     double query_pre_attn_scalar; /* attention's scores are divided by its root; 0: see above */
+    /* of attention's scores and of the logits: c tanh(x / c); 0: they stay (Gemma 2) */
+    double attention_softcap, final_softcap;
     struct sw_rope rope;
     struct sw_rope local_rope; /* of local layers; zero: there are none */
     uint64_t local;            /* bit p: layers at position p of the period are local */
@@ -62,15 +65,22 @@ struct sw_model {
     bool gelu;           /* the MLP's gate is GELU, by tanh, not SiLU */
     bool embedding_root; /* embeddings are multiplied by the root of hidden_size */
     uint8_t period;      /* layers l and l + period are of one kind; 0: all are */
-    uint8_t unused[3];   /* zero */
+    bool sinks;          /* a learned score of each head in attention's sum (gpt-oss) */
+    uint8_t unused[2];   /* zero */
 };
-_Static_assert(sizeof(struct sw_model) == 29 * 8, "no padding: models are compared as bytes");
+_Static_assert(sizeof(struct sw_model) == 31 * 8, "no padding: models are compared as bytes");
 
 enum { SW_MOST_PERIOD = 64 };
 
 static inline bool sw_model_is_local(const struct sw_model *model, int32_t position)
 {
     return (model->local >> position & 1u) != 0;
+}
+
+/* Tokens that attention of layers at that position of the period looks back over; 0: all. */
+static inline int64_t sw_model_window(const struct sw_model *model, int32_t position)
+{
+    return model->local == 0 || sw_model_is_local(model, position) ? model->sliding_window : 0;
 }
 
 /* Positions behind the last layer are none. */

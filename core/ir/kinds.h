@@ -40,7 +40,11 @@ struct sw_attention_attributes { /* attention(_grad) */
     double scale;                /* of scores: 1/sqrt(head_dim) */
     int32_t head_dim;
     int32_t group; /* query heads per kv head */
-    int32_t keys;  /* enum sw_attention_keys */
+    bool sink; /* the last operand: a score of each query head that is in the sum, without value */
+    /* A query at position p meets keys from p - window + 1 to p; 0: all up to p. */
+    int64_t window;
+    double softcap; /* scores s become softcap tanh(s / softcap), before the mask; 0: they stay */
+    int32_t keys;   /* enum sw_attention_keys */
     /* where they are a sequence: its storage order (sequence.h), and operands besides */
     int32_t sequence_shards;
     int32_t sequence_layout; /* enum sw_sequence_layout; -1: of a cache */

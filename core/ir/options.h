@@ -39,6 +39,8 @@ struct sw_program_options {
     const char *freeze;            /* names of what is not trained (models/parameters.h), or NULL */
     enum sw_program_kind kind;
     struct sw_program_target target;
+    /* train, evaluate: tokens have segments, inputs of the program, of which none sees another */
+    bool segments;
     bool logits; /* evaluate: the head also writes logits [batch, seq, vocab] (oracle, tests) */
     struct sw_serving_shape serving;
     /* Not looked over between passes, and values of one name not told apart: a search compiles

@@ -114,6 +114,8 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
         .scale = sw_decoder_score_scale(m),
         .head_dim = m->head_dim,
         .group = (int32_t)d->sizes.of[SW_SIZE_GROUP],
+        .window = sw_decoder_window(d),
+        .softcap = m->attention_softcap,
         .keys = gathers ? SW_KEYS_CACHE : SW_KEYS_CACHE_PART,
         .sequence_layout = -1,
         .chunk = (int32_t)b->options->serving.chunk,

@@ -31,6 +31,7 @@ enum width {
     OUTPUT,
     MLP,
     HEAD_DIM,
+    HEADS,
     WIDTHS
 };
 
@@ -154,6 +155,7 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
         [TABLE] = {rows ? SW_L_TABLE : SW_L_VOCAB, m->vocab_size, 1, SW_SIZE_FIXED},
         [TABLE_WIDTH] = {rows ? SW_L_NONE : SW_L_EMBED, m->hidden_size, 1, SW_SIZE_FIXED},
         [QUERIES] = {SW_L_HEADS, m->heads * dim, dim, SW_SIZE_FIXED},
+        [HEADS] = {SW_L_HEADS, m->heads, 1, SW_SIZE_FIXED},
         [KEYS] = {split_kv ? SW_L_KV_HEADS : SW_L_NONE, m->kv_heads * dim, dim, SW_SIZE_FIXED},
         [OUTPUT] = output_width,
         [MLP] = {SW_L_MLP, m->intermediate_size, 1, SW_SIZE_FIXED},
@@ -191,6 +193,15 @@ int32_t sw_decoder_input(struct sw_builder *b, const char *name, enum sw_dtype d
 }
 
 /* ---- Layers ---- */
+
+int64_t sw_decoder_window(const struct sw_decoder *d)
+{
+    const struct sw_program_options *o = d->b->options;
+    const int64_t cached = o->serving.max_tokens,
+                  longest = cached > 0 ? cached : o->sequence_length;
+    const int64_t window = sw_model_window(&o->model, d->b->position);
+    return window < longest ? window : 0;
+}
 
 double sw_decoder_score_scale(const struct sw_model *m)
 {

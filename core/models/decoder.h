@@ -53,6 +53,9 @@ int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, i
                         int32_t *stats);
 /* Factor of attention's scores. */
 double sw_decoder_score_scale(const struct sw_model *model);
+/* The window of the layer that is being built (ops.def); 0: it sees all, as one does that is no
+ * shorter than the longest text of the program. */
+int64_t sw_decoder_window(const struct sw_decoder *d);
 /* An input of the program. */
 int32_t sw_decoder_input(struct sw_builder *b, const char *name, enum sw_dtype dtype, uint8_t ndim,
                          const struct sw_dim *dims);

@@ -3,6 +3,9 @@
 
 #include <math.h>
 
+/* Of queries and of keys; tokens of different ones do not see each other. */
+static const char *const segments[] = {"segments", "key segments"};
+
 static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int32_t n)
 {
     struct sw_builder *b = d->b;
@@ -28,10 +31,18 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
     v = sw_build_constrain(b, v, (struct sw_made){"v", k_in, n, false});
     const int32_t op = sw_build_apply(b, SW_OP_ATTENTION, q, k);
     sw_builder_in(b, op, sw_builder_ref(b, v));
+    for (int i = 0; b->options->segments && i < 2; i++)
+        sw_builder_in(b, op, sw_builder_ref(b, sw_program_input(p, segments[i])));
+    if (m->sinks)
+        sw_builder_in(b, op, sw_builder_ref(b, d->w[SW_W_SINKS]));
     p->ops[op].as.attention =
         (struct sw_attention_attributes){.scale = sw_decoder_score_scale(m),
                                          .head_dim = m->head_dim,
                                          .group = (int32_t)d->sizes.of[SW_SIZE_GROUP],
+                                         .sink = m->sinks,
+                                         .window = sw_decoder_window(d),
+                                         .softcap = m->attention_softcap,
+                                         .segments = b->options->segments,
                                          .sequence_shards = p->sequence_shards,
                                          .sequence_layout = (int32_t)p->sequence_layout,
                                          .bf16_hops = b->options->ring == SW_BF16_T,
@@ -83,6 +94,11 @@ int sw_build_sequence(struct sw_builder *b, struct sw_error *err)
     const int32_t tokens = sw_decoder_input(b, "tokens", SW_I32, 2, dims);
     (void)sw_decoder_input(b, "labels", SW_I32, 2, dims);
     d.positions = sw_decoder_input(b, "positions", SW_I32, 1, &dims[1]);
+    if (o->segments) {
+        const struct sw_dim all[2] = {d.batch, {SW_L_NONE, d.seq.size, 1, SW_SIZE_FIXED}};
+        (void)sw_decoder_input(b, segments[0], SW_I32, 2, dims);
+        (void)sw_decoder_input(b, segments[1], SW_I32, 2, all);
+    }
     sw_decoder_weights(&d, o->params, o->params, width, true);
     sw_builder_port(b, &b->program->outputs, "loss",
                     sw_builder_value(b, "loss", SW_ROLE_ACCUMULATOR,

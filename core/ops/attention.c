@@ -27,6 +27,23 @@ static const struct sw_attribute attention_attributes[] = {
      .costs = true,
      .asks = true,
      .offset = offsetof(union sw_attributes, attention.segments)},
+    {.name = "sink",
+     .type = SW_ATTRIBUTE_FLAG,
+     .costs = true,
+     .asks = true,
+     .offset = offsetof(union sw_attributes, attention.sink)},
+    {.name = "window",
+     .type = SW_ATTRIBUTE_LONG,
+     .prints = SW_PRINT_SET,
+     .costs = true,
+     .asks = true,
+     .offset = offsetof(union sw_attributes, attention.window)},
+    {.name = "softcap",
+     .type = SW_ATTRIBUTE_REAL,
+     .prints = SW_PRINT_SET,
+     .costs = true,
+     .asks = true,
+     .offset = offsetof(union sw_attributes, attention.softcap)},
     {.name = "head_dim",
      .type = SW_ATTRIBUTE_INT,
      .costs = true,
@@ -141,28 +158,38 @@ double sw_rope_frequency(const struct sw_rope_attributes *a, int64_t j)
     return kept * plain + (1 - kept) * plain / rope->factor;
 }
 
-/* Of a sequence: with positions, segments or both behind; of a part of a cache; of one in int8; of
- * a whole cache. */
-enum { FORM_PART = 4, FORM_PART_SCALED, FORM_CACHE };
+/* Sequences with positions (1), segments (2), a sink (4) behind; a part of a cache, then one in
+ * int8; a whole cache, then one with a sink. Segments of keys are those of the whole sequence: of
+ * them nothing travels. */
+enum { FORM_PART = 8, FORM_PART_SCALED, FORM_CACHE };
 static const char attention_factors[] = "bqh,bkh,bkh->bqh,bqh"
                                         "|bqh,bkh,bkh,q,k->bqh,bqh"
-                                        "|bqh,bkh,bkh,bq,bk->bqh,bqh"
-                                        "|bqh,bkh,bkh,q,k,bq,bk->bqh,bqh"
+                                        "|bqh,bkh,bkh,bq,bw->bqh,bqh"
+                                        "|bqh,bkh,bkh,q,k,bq,bw->bqh,bqh"
+                                        "|bqh,bkh,bkh,h->bqh,bqh"
+                                        "|bqh,bkh,bkh,q,k,h->bqh,bqh"
+                                        "|bqh,bkh,bkh,bq,bw,h->bqh,bqh"
+                                        "|bqh,bkh,bkh,q,k,bq,bw,h->bqh,bqh"
                                         "|bsh,bth,bth,bn->bsht,bsht"
                                         "|bsh,bth,bth,bn,bth,bth->bsht,bsht"
-                                        "|bsh,buh,buh,bn->bsh";
+                                        "|bsh,buh,buh,bn->bsh"
+                                        "|bsh,buh,buh,bn,h->bsh";
 static const char attention_grad_factors[] = "bqh,bkh,bkh,bqh,bqh,bqh->bqh,bkh,bkh"
                                              "|bqh,bkh,bkh,bqh,bqh,bqh,q,k->bqh,bkh,bkh"
-                                             "|bqh,bkh,bkh,bqh,bqh,bqh,bq,bk->bqh,bkh,bkh"
-                                             "|bqh,bkh,bkh,bqh,bqh,bqh,q,k,bq,bk->bqh,bkh,bkh";
+                                             "|bqh,bkh,bkh,bqh,bqh,bqh,bq,bw->bqh,bkh,bkh"
+                                             "|bqh,bkh,bkh,bqh,bqh,bqh,q,k,bq,bw->bqh,bkh,bkh"
+                                             "|bqh,bkh,bkh,bqh,bqh,bqh,h->bqh,bkh,bkh,h"
+                                             "|bqh,bkh,bkh,bqh,bqh,bqh,q,k,h->bqh,bkh,bkh,h"
+                                             "|bqh,bkh,bkh,bqh,bqh,bqh,bq,bw,h->bqh,bkh,bkh,h"
+                                             "|bqh,bkh,bkh,bqh,bqh,bqh,q,k,bq,bw,h->bqh,bkh,bkh,h";
 
 static int32_t form_of_attention(const struct sw_program *p, const struct sw_op *op)
 {
     const struct sw_attention_attributes *as = &op->as.attention;
     if (as->keys == SW_KEYS_SEQUENCE)
-        return as->positions + 2 * as->segments;
+        return as->positions + 2 * as->segments + 4 * as->sink;
     if (as->keys == SW_KEYS_CACHE)
-        return FORM_CACHE;
+        return FORM_CACHE + as->sink;
     return sw_has_scales(p->values[op->in[1].value].dtype) ? FORM_PART_SCALED : FORM_PART;
 }
 
@@ -172,13 +199,25 @@ static int32_t form_of_rope(const struct sw_program *p, const struct sw_op *op)
     return op->as.rope.slots;
 }
 
+/* Keys that the first n positions of a sequence see together, of a window. */
+static double seen_up_to(double n, double window)
+{
+    return n <= window ? n * (n + 1) / 2 : window * (window + 1) / 2 + (n - window) * window;
+}
+
 /* Query-key pairs that the busiest rank scores, per sequence and head. Causal: half of the square
  * of a rank's own block, then, for every hop, half a block (zigzag) or at worst a whole one
- * (contiguous). */
+ * (contiguous). Of a window those of the last chunk (contiguous), or of the two in the middle. */
 static double causal_pairs(const struct sw_program *p, const struct sw_op *op)
 {
     const double queries = (double)p->values[op->in[0].value].local[1];
     const double length = (double)p->values[op->in[0].value].size[1];
+    const double window = (double)op->as.attention.window;
+    const bool zigzag = op->as.attention.sequence_layout == SW_ZIGZAG && queries < length;
+    if (window > 0 && window < length) {
+        const double behind = zigzag ? (length + queries) / 2 : length;
+        return seen_up_to(behind, window) - seen_up_to(behind - queries, window);
+    }
     if (op->as.attention.sequence_layout == SW_ZIGZAG || queries == length)
         return queries * length / 2;
     return queries * (length - queries / 2);
@@ -264,7 +303,7 @@ static int64_t communication_attention(const struct sw_program *p, const struct 
 static int vjp_attention(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
 {
     (void)err;
-    enum { MOST = 10 };
+    enum { MOST = 11 };
     const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
     struct sw_ref in[MOST];
     int32_t n = 0;
@@ -281,6 +320,8 @@ static int vjp_attention(struct sw_autodiff *a, const struct sw_op *op, struct s
         sw_autodiff_in(a, g, in[i]);
     for (int32_t i = 0; i < 3; i++)
         sw_autodiff_out(a, g, op->in[i]);
+    if (op->as.attention.sink)
+        sw_autodiff_out(a, g, op->in[op->n_in - 1]);
     return 0;
 }
 
@@ -332,7 +373,7 @@ const struct sw_op_info sw_row_attention = {.name = "attention",
                                             .form = form_of_attention,
                                             .pair = "qk",
                                             .pairing = SW_PAIR_RING,
-                                            .whole = "u",
+                                            .whole = "uw",
                                             .attributes = attention_attributes,
                                             .cost_class = SW_CLASS_ATTENTION,
                                             .vjp = vjp_attention,

@@ -91,7 +91,9 @@ static const char *not_taken(const struct sw_device *device, const struct sw_op 
     for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
          a != NULL && a->type != SW_ATTRIBUTE_END; a++) {
         snprintf(name, sizeof name, " %s ", a->name);
-        if (a->asks && sw_attribute_int(op, a) != 0 &&
+        const bool told = a->type == SW_ATTRIBUTE_REAL ? sw_attribute_real(op, a) != 0
+                                                       : sw_attribute_int(op, a) != 0;
+        if (a->asks && told &&
             (device->vtable->takes == NULL || strstr(device->vtable->takes, name) == NULL))
             return a->name;
     }
