@@ -195,10 +195,13 @@ static struct sw_sharding claimed_sharding(const struct factors *f, const struct
 }
 
 /* What is split but not in the result is an unreduced sum there, except along a ring, which visits
- * every block. */
+ * every block of what has queries or keys. */
 static sw_axis_set partial_of(const struct sw_op *op, const struct factors *f, uint16_t out)
 {
-    sw_axis_set partial = 0, split = sw_axes_set(op->axes);
+    const char *pair = sw_op_info(op->kind)->pair;
+    const uint32_t visited =
+        pair != NULL ? 1u << sw_factor_of(pair[0]) | 1u << sw_factor_of(pair[1]) : 0;
+    sw_axis_set partial = 0, split = f->out[out].set & visited ? sw_axes_set(op->axes) : 0;
     for (uint16_t i = 0; i < op->n_in; i++)
         for (uint8_t d = 0; d < f->in[i].count; d++)
             if (!(f->out[out].set >> f->in[i].factor[d] & 1u))

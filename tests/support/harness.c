@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { MOST_FEEDS = SW_BATCH_FEEDS + 2 };
+
 struct shared {
     const struct sw_harness *harness;
     struct sw_program_set *set;
@@ -81,6 +83,30 @@ static int batch(void *context, const struct sw_ask *ask, void *to, struct sw_er
         }
     }
     return 0;
+}
+
+static int read_segments(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
+{
+    (void)err;
+    const struct shared *shared = context;
+    const struct sw_harness *h = shared->harness;
+    const int64_t first = (ask->step->step - 1) * h->options->global_batch +
+                          ask->step->micro_step * shared->program->micro_batch + ask->first_row;
+    memcpy(to, h->segments + first * ask->row_elems,
+           (size_t)(ask->rows * ask->row_elems) * sizeof *h->segments);
+    return 0;
+}
+
+/* Returns how many. */
+static int32_t make_feeds(struct shared *shared, struct sw_feed out[MOST_FEEDS])
+{
+    const struct sw_feed segments = {.name = "segments", .read = read_segments, .context = shared};
+    sw_batch_feeds(batch, shared, out);
+    if (shared->harness->segments == NULL)
+        return SW_BATCH_FEEDS;
+    out[SW_BATCH_FEEDS] = out[SW_BATCH_FEEDS + 1] = segments;
+    out[SW_BATCH_FEEDS + 1].name = "key segments";
+    return MOST_FEEDS;
 }
 
 static double loss_scale(const struct sw_harness *h)
@@ -324,11 +350,10 @@ static void evaluate(struct rank *rank, struct sw_executor *executor, int64_t nu
     const struct sw_step step = {.step = number, .loss_scale = loss_scale(shared->harness)};
     double loss;
     const struct sw_fetch fetch = {.name = "loss", .number = &loss};
-    struct sw_feed feeds[SW_BATCH_FEEDS];
+    struct sw_feed feeds[MOST_FEEDS];
     struct sw_error err = {0};
-    sw_batch_feeds(batch, shared, feeds);
-    if (sw_executor_run(executor, SW_PROGRAM_EVALUATE, &step, feeds, SW_BATCH_FEEDS, &fetch, 1,
-                        &err) != 0)
+    const int32_t fed = make_feeds(shared, feeds);
+    if (sw_executor_run(executor, SW_PROGRAM_EVALUATE, &step, feeds, fed, &fetch, 1, &err) != 0)
         fail(rank, "evaluation", &err);
     if (rank->number == 0)
         shared->result->evaluated[number - 1] = loss;
@@ -351,16 +376,16 @@ static void run_steps(struct rank *rank, struct sw_executor *executor)
     double loss, norm = 0;
     const struct sw_fetch fetches[] = {{.name = "loss", .number = &loss},
                                        {.name = "grad_norm", .number = &norm}};
-    struct sw_feed feeds[SW_BATCH_FEEDS];
+    struct sw_feed feeds[MOST_FEEDS];
     struct sw_error err = {0};
-    sw_batch_feeds(batch, shared, feeds);
+    const int32_t fed = make_feeds(shared, feeds);
     for (int64_t s = 1; s <= h->steps; s++) {
         struct sw_step step = h->step;
         step.step = s;
         step.loss_scale = loss_scale(h);
         const enum sw_program_kind kind = h->options->kind;
         run_hook(rank, s, true);
-        if (sw_executor_run(executor, kind, &step, feeds, SW_BATCH_FEEDS, fetches,
+        if (sw_executor_run(executor, kind, &step, feeds, fed, fetches,
                             kind == SW_PROGRAM_TRAIN ? 2 : 1, &err) != 0)
             fail(rank, "step", &err);
         run_hook(rank, s, false);

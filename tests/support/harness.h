@@ -32,6 +32,8 @@ struct sw_harness {
     void *parameter_context;
     const int32_t *rows; /* [steps * global batch, sequence + 1] tokens, given instead of the
                             generator's; may be NULL */
+    /* [steps * global batch, sequence]: of the tokens, where the options have segments */
+    const int32_t *segments;
     int64_t ignored;     /* k > 0: the label of every k-th token of a step is -1 */
     int64_t steps;       /* >= 1 */
     struct sw_step step; /* hyper-parameters; step and micro_step are set by the harness */
