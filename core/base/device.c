@@ -52,7 +52,8 @@
  *
  * `untried` goes when it has run on a GPU, with the README's section on CUDA. */
 static const struct sw_device_row rows[] = {
-    [SW_DEVICE_CPU] = {.target = {.weight_tiles = true,
+    [SW_DEVICE_CPU] = {.target = {.halos = true,
+                                  .weight_tiles = true,
                                   .invariant_rows = SW_CPU_INVARIANT_ROWS,
                                   .invariant_elems = SW_CPU_INVARIANT_ELEMS},
                        .copies = true,

@@ -27,10 +27,11 @@ enum { SW_CPU_INVARIANT_ROWS = 32, SW_CPU_INVARIANT_ELEMS = 1000000 };
 
 /* What a program is compiled for. All zero: a device that needs and lacks nothing. */
 struct sw_program_target {
-    bool cudnn_attention;   /* attention also works in what cuDNN or its stand-in asks for, and */
-    bool cache_ranges;      /* over a cache in partial results (core/ir/workspace.h) */
-    bool quantized_panels;  /* weights of 8 bits are widened in panels, too (the same header) */
-    bool weight_tiles;      /* products read weights that lie in tiles (SW_TILE_LINES) */
+    bool cudnn_attention;  /* attention also works in what cuDNN or its stand-in asks for, and */
+    bool cache_ranges;     /* over a cache in partial results (core/ir/workspace.h) */
+    bool quantized_panels; /* weights of 8 bits are widened in panels, too (the same header) */
+    bool weight_tiles;     /* products read weights that lie in tiles (SW_TILE_LINES) */
+    bool halos; /* attention takes what a window reaches of other parts without a ring (ring.h) */
     bool lacks_whole_cache; /* it has no attention over a whole cache, of keys that are gathered */
     /* Products of a program with so many rows at most, and so many elements of rows and of results,
      * make each row as those with fewer do, to the bit; 0: it goes by their number. Of programs of

@@ -104,6 +104,21 @@ static void time_inner_rings(const struct sw_cluster_config *cluster,
     out->home = blocks->sum_bytes > 0;
 }
 
+/* A rank attends with its own keys while ends of chunks travel, then with these; of dk and dv those
+ * of the last end are waited for. */
+static void time_halos(const struct sw_cluster_config *cluster, const struct sw_span *span,
+                       const struct sw_ring_blocks *blocks, double compute,
+                       struct sw_ring_timing *out)
+{
+    const double sent = (double)blocks->travel_bytes, sums = (double)blocks->sum_bytes;
+    out->hop = blocks->halos * sw_links_hop_seconds(cluster, span, sent);
+    out->block = compute * (1 - blocks->beside);
+    out->home = blocks->sum_bytes > 0;
+    out->seconds = (out->hop > out->block ? out->hop : out->block) + compute * blocks->beside +
+                   (out->home ? sw_links_hop_seconds(cluster, span, sums) : 0);
+    out->inside = out->seconds - compute;
+}
+
 /* The ring computes on one block while the next travels; the gradient's dk and dv also travel home
  * at the end, when nothing is left to compute. A rank's blocks take alike (zigzag) or the longest
  * is assumed (op.c). */
@@ -122,6 +137,12 @@ void sw_ring_time_op(const struct sw_cluster_config *cluster, const struct sw_pr
     }
     const bool home = sw_op_returns_to_owner(op->kind);
     const struct sw_ring_sum sum = sw_ring_sum(&blocks);
+    if (sum.sends == 0)
+        return;
+    if (blocks.halos > 0) {
+        time_halos(cluster, span, &blocks, compute, out);
+        return;
+    }
     const double block = compute / sum.attends;
     const double hop = sw_links_hop_seconds(cluster, span, bytes / sum.sends);
     out->seconds = block + (sum.attends - 1) * (hop > block ? hop : block) + (home ? hop : 0);

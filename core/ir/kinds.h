@@ -52,6 +52,7 @@ struct sw_attention_attributes { /* attention(_grad) */
     bool segments;           /* of queries and keys: those of different ones do not meet */
     bool bf16_hops;          /* what travels along a ring is bf16 (workspace.h) */
     int32_t inner_ring; /* ranks of a ring that is made of such rings (workspace.h); 0: it is not */
+    bool halo; /* the device takes what a window reaches of other parts without a ring (ring.h) */
     /* where they are a cache (serving.h) */
     int32_t chunk; /* positions that prefill takes at a time */
     int32_t parts; /* ranks whose parts a whole cache is made of; 0: this rank's part */

@@ -5,21 +5,22 @@
 void sw_ring_blocks_of(const struct sw_program *program, const struct sw_op *op,
                        struct sw_ring_blocks *out)
 {
-    const bool backward = op->kind == SW_OP_ATTENTION_GRAD;
     const struct sw_value *q = &program->values[op->in[0].value];
     const struct sw_value *k = &program->values[op->in[1].value];
     const int32_t ranks = sw_axes_size(&program->mesh, op->axes);
     struct sw_attention_workspace layout;
-    sw_attention_workspace_layout(q->local, k->local, op->as.attention.head_dim, q->dtype,
-                                  sw_attention_hops(op, ranks), backward, &layout);
-    *out = (struct sw_ring_blocks){.ranks = ranks,
-                                   .rings = ranks / sw_attention_inner_ring(op, ranks),
-                                   .travel_bytes = layout.travel_bytes,
-                                   .sum_bytes = layout.sum_bytes};
+    sw_attention_workspace_of(op, ranks, q->local, k->local, q->dtype, &layout);
+    *out = (struct sw_ring_blocks){
+        .ranks = ranks,
+        .rings = layout.halos > 0 ? 1 : ranks / sw_attention_inner_ring(op, ranks),
+        .halos = layout.halos,
+        .beside = (double)(layout.halos * layout.halo) / (2 * (double)k->local[1]),
+        .travel_bytes = layout.travel_bytes,
+        .sum_bytes = layout.sum_bytes};
     if (ranks > 1 && layout.widened)
         out->widen_bytes =
             layout.travel_bytes + 2 * sw_value_local_elems(k) * (int64_t)sw_dtype_bytes(q->dtype);
-    if (ranks > 1 && layout.sum_bytes < layout.cotangent_bytes)
+    if (ranks > 1 && layout.halos == 0 && layout.sum_bytes < layout.cotangent_bytes)
         out->narrow_bytes = layout.cotangent_bytes + layout.sum_bytes;
 }
 
@@ -46,8 +47,46 @@ static int32_t pieces_alike(int64_t bytes, int32_t pieces, int32_t at)
     return at < whole ? whole - at : at == whole && bytes > piece * whole ? 1 : pieces - at;
 }
 
+int32_t sw_ring_hops(const struct sw_ring_blocks *ring)
+{
+    if (ring->halos == 0)
+        return ring->ranks;
+    return ring->travel_bytes > 0 ? 1 + ring->halos : 1;
+}
+
+int64_t sw_ring_halo_position(int32_t ranks, int32_t rank, int32_t i, int64_t halo, int64_t chunk)
+{
+    const int64_t behind =
+        i == 0 ? rank : 2 * (int64_t)ranks - 1 - rank;     /* that chunk of the rank */
+    const bool has = i == 0 ? rank > 0 : rank < ranks - 1; /* in the middle it has both */
+    return has ? behind * chunk - halo : INT64_MAX;
+}
+
+/* Ends of chunks go to the rank of those behind, their sums back. */
+static struct sw_ring_hop halo_hop(const struct sw_ring_blocks *ring, int32_t rank, int32_t hop)
+{
+    const int32_t next = (rank + 1) % ring->ranks, last = (rank + ring->ranks - 1) % ring->ranks;
+    const bool own = hop == 0, behind = hop == sw_ring_hops(ring);
+    struct sw_ring_hop h = {.at = hop,
+                            .owner = own        ? rank
+                                     : hop == 1 ? last
+                                                : next,
+                            .attends = !behind,
+                            .alike = 1};
+    for (int way = 0; way < SW_HOP_WAYS; way++) {
+        const int64_t keys = own && way < ring->halos ? ring->travel_bytes : 0;
+        const int64_t sums = !behind && hop == 1 + way ? ring->sum_bytes : 0;
+        const int32_t to = way == 0 ? next : last, from = way == 0 ? last : next;
+        h.keys[way] = (struct sw_ring_message){.to = to, .from = from, .bytes = keys};
+        h.sums[way] = (struct sw_ring_message){.to = from, .from = to, .bytes = sums};
+    }
+    return h;
+}
+
 struct sw_ring_hop sw_ring_hop(const struct sw_ring_blocks *ring, int32_t rank, int32_t hop)
 {
+    if (ring->halos > 0)
+        return halo_hop(ring, rank, hop);
     const int32_t ranks = ring->ranks, rings = ring->rings, inner = ranks / rings;
     const int32_t my_ring = rank / inner, my_place = rank % inner;
     const bool behind = hop == ranks;
@@ -82,7 +121,7 @@ struct sw_ring_hop sw_ring_hop(const struct sw_ring_blocks *ring, int32_t rank, 
 struct sw_ring_sum sw_ring_sum(const struct sw_ring_blocks *ring)
 {
     struct sw_ring_sum sum = {0, 0, 0};
-    for (int32_t hop = 0; hop <= ring->ranks;) {
+    for (int32_t hop = 0; hop <= sw_ring_hops(ring);) {
         const struct sw_ring_hop h = sw_ring_hop(ring, 0, hop); /* all ranks send alike */
         int64_t bytes = 0;
         for (int way = 0; way < SW_HOP_WAYS; way++)

@@ -8,6 +8,12 @@
  * their starts, and a whole block over a slow link would hold up the hops behind it. Behind the
  * last hop of inner rings dk and dv go on to the ring where their block is at home.
  *
+ * A window that reaches no further than the chunk before needs no ring: each rank sends the last
+ * positions of its chunks straight to the rank that has the chunk behind, the next one, and of the
+ * chunks that zigzag has beyond the middle the one before. Hop 0 is of the rank's own keys, the
+ * others of what came; dk and dv go back as k and v came. Where no rank has the chunk before, what
+ * comes is seen by nobody (sw_ring_halo_position).
+ *
  * Pure functions of sizes; nothing is owned. */
 #ifndef SW_RING_H
 #define SW_RING_H
@@ -16,7 +22,9 @@
 
 /* An attention(_grad) op's ring. */
 struct sw_ring_blocks {
-    int32_t ranks, rings;            /* all of them; inner rings, 1: it is one */
+    int32_t ranks, rings; /* all of them; inner rings, 1: it is one */
+    int32_t halos;        /* chunks of which the end travels; 0: all keys do, around */
+    double beside;        /* of what a rank attends with, the share that such ends are; else 0 */
     int64_t travel_bytes, sum_bytes; /* a rank's k and v; dk and dv (attention: 0), as sent */
     /* What converting a block moves, read and written: with each hop k and v that came as bf16, and
      * dk and dv before they leave as such and once when they are home; 0: they are as computed. */
@@ -35,13 +43,16 @@ struct sw_ring_message {
 enum sw_hop_way { SW_HOP_WITHIN, SW_HOP_ACROSS, SW_HOP_WAYS };
 struct sw_ring_hop {
     int32_t round, at; /* of the rounds; in it */
-    int32_t owner;     /* whose k and v are at hand */
+    int32_t owner;     /* whose k and v are at hand, or the end of one of whose chunks */
     bool attends;      /* the rank attends with them: all of the owner's part */
     struct sw_ring_message keys[SW_HOP_WAYS], sums[SW_HOP_WAYS]; /* k and v; dk and dv */
     int32_t alike; /* hops from this one on, itself too, that differ in owner, place and first bytes
                       alone */
 };
-/* Hop `hop` of a rank, 0 <= rank < ranks. hop == ranks: behind the last, nothing is at hand. */
+/* How many hops there are. */
+int32_t sw_ring_hops(const struct sw_ring_blocks *ring);
+/* Hop `hop` of a rank, 0 <= rank < ranks. hop == sw_ring_hops: behind the last, nothing is at hand.
+ */
 struct sw_ring_hop sw_ring_hop(const struct sw_ring_blocks *ring, int32_t rank, int32_t hop);
 
 /* All hops of the rank that has most of them. */
@@ -50,5 +61,9 @@ struct sw_ring_sum {
     int64_t bytes;          /* that it sends */
 };
 struct sw_ring_sum sw_ring_sum(const struct sw_ring_blocks *ring);
+
+/* First position of what hop 1 + i of a rank has at hand: `halo` positions, of a sequence in chunks
+ * of `chunk`. INT64_MAX: it comes from no chunk before one of the rank's. */
+int64_t sw_ring_halo_position(int32_t ranks, int32_t rank, int32_t i, int64_t halo, int64_t chunk);
 
 #endif

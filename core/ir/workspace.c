@@ -55,6 +55,59 @@ int32_t sw_attention_inner_ring(const struct sw_op *op, int32_t ranks)
     return inner > 1 && inner < ranks && ranks % inner == 0 ? inner : ranks;
 }
 
+int64_t sw_attention_halo(const struct sw_op *op, int32_t ranks, int64_t part, enum sw_dtype dtype)
+{
+    const struct sw_attention_attributes *as = &op->as.attention;
+    const int64_t chunk = as->sequence_layout == SW_ZIGZAG ? part / 2 : part;
+    const bool widened = as->bf16_hops && dtype != SW_BF16_T; /* a rank sees its own so, too */
+    return as->halo && !widened && ranks > 1 && as->window > 0 && as->window - 1 <= chunk
+               ? as->window - 1
+               : -1;
+}
+
+/* Own keys stay where they are; of the carry as of a ring. */
+static void lay_out_halos(const struct sw_op *op, const int64_t q[3], const int64_t k[3],
+                          int64_t halo, enum sw_dtype dtype, struct sw_attention_workspace *out)
+{
+    const struct sw_attention_attributes *as = &op->as.attention;
+    const bool backward = op->kind == SW_OP_ATTENTION_GRAD;
+    const int64_t wide = wide_bytes(dtype), heads = k[2] / as->head_dim;
+    const int64_t q_rows = q[0] * q[1] * (q[2] / as->head_dim);
+    memset(out, 0, sizeof *out);
+    out->padded_dim = sw_align(as->head_dim, SW_HEAD_DIM_PADDING);
+    out->halos = as->sequence_layout == SW_ZIGZAG ? 2 : 1;
+    out->halo = halo;
+    out->travel_bytes = 2 * k[0] * halo * k[2] * (int64_t)sw_dtype_bytes(dtype);
+    for (int i = 0; i < 4; i++)
+        if (halo > 0 && i % 2 < out->halos)
+            out->travel[i] = reserve(out, out->travel_bytes);
+    out->carry = reserve(out, q_rows * out->padded_dim * wide);
+    if (!backward) {
+        out->maximum = reserve(out, q_rows * wide);
+        out->sum = reserve(out, q_rows * wide);
+        return;
+    }
+    out->cotangent_bytes = 2 * k[0] * heads * k[1] * out->padded_dim * wide;
+    out->sum_bytes = 2 * k[0] * heads * halo * out->padded_dim * wide;
+    out->cotangent[0] = reserve(out, out->cotangent_bytes);
+    for (int i = 0; i < 4; i++)
+        if (halo > 0 && i % 2 < out->halos)
+            out->cotangent[1 + i] = reserve(out, out->sum_bytes);
+}
+
+void sw_attention_workspace_of(const struct sw_op *op, int32_t ranks, const int64_t q[3],
+                               const int64_t k[3], enum sw_dtype dtype,
+                               struct sw_attention_workspace *out)
+{
+    const int64_t halo = sw_attention_halo(op, ranks, k[1], dtype);
+    if (halo >= 0)
+        lay_out_halos(op, q, k, halo, dtype, out);
+    else
+        sw_attention_workspace_layout(q, k, op->as.attention.head_dim, dtype,
+                                      sw_attention_hops(op, ranks),
+                                      op->kind == SW_OP_ATTENTION_GRAD, out);
+}
+
 void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32_t head_dim,
                                    enum sw_dtype dtype, enum sw_hops hops, bool backward,
                                    struct sw_attention_workspace *out)
@@ -120,11 +173,11 @@ static int64_t attention_bytes(const struct sw_program *program, const struct sw
 {
     const struct sw_value *q = operand(program, op->in[0]), *k = operand(program, op->in[1]);
     const struct sw_attention_attributes *as = &op->as.attention;
-    const enum sw_hops hops = sw_attention_hops(op, sw_axes_size(&program->mesh, op->axes));
+    const int32_t ranks = sw_axes_size(&program->mesh, op->axes);
+    const enum sw_hops hops = sw_attention_hops(op, ranks);
     const bool in_order = as->sequence_shards <= 1 || as->sequence_layout == SW_CONTIGUOUS;
     struct sw_attention_workspace layout;
-    sw_attention_workspace_layout(q->local, k->local, as->head_dim, q->dtype, hops, backward,
-                                  &layout);
+    sw_attention_workspace_of(op, ranks, q->local, k->local, q->dtype, &layout);
     if (!program->target.cudnn_attention)
         return layout.bytes;
     return layout.bytes + sw_attention_library_bytes(

@@ -34,7 +34,13 @@ enum sw_hops { SW_HOPS_NONE, SW_HOPS_AS_COMPUTED, SW_HOPS_BF16, SW_HOPS_OF_RINGS
  * SW_ARENA_ALIGNMENT; `wide` is fp32, or fp64 when the operands are. Without hops forward needs
  * nothing and backward one cotangent block. */
 struct sw_attention_workspace {
-    int64_t padded_dim;   /* head_dim rounded up to SW_HEAD_DIM_PADDING */
+    int64_t padded_dim; /* head_dim rounded up to SW_HEAD_DIM_PADDING */
+    /* 0: all of a rank's keys travel. Else the last `halo` positions of each of that many chunks
+     * that a rank has (ring.h): the members below then are of one of those, for which there is room
+     * in travel[0, 1], leaving, and [2, 3], arriving, and in cotangent[1, 2], computed and leaving,
+     * and [3, 4], arriving */
+    int32_t halos;
+    int64_t halo;
     int64_t travel_bytes; /* k and v of one rank beside each other, as they are sent */
     int64_t travel[4];    /* the block at hand, the block arriving; of inner rings, besides, that
                              which its round began with and leaves for the next ring, and the one
@@ -63,10 +69,19 @@ enum sw_hops sw_attention_hops(const struct sw_op *op, int32_t ranks);
 /* Ranks of an inner ring: all where it is one ring, or the op's do not divide them. */
 int32_t sw_attention_inner_ring(const struct sw_op *op, int32_t ranks);
 
+/* Positions behind each of a rank's chunks, `part` keys of that type in all, that attention takes
+ * from its neighbours in place of a ring; -1: it has a ring, or one rank. So it is where a window
+ * reaches no further than the chunk before. */
+int64_t sw_attention_halo(const struct sw_op *op, int32_t ranks, int64_t part, enum sw_dtype dtype);
+
 /* q, k: local shapes [batch, s, heads * head_dim] of that dtype. */
 void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32_t head_dim,
                                    enum sw_dtype dtype, enum sw_hops hops, bool backward,
                                    struct sw_attention_workspace *out);
+/* The same of an attention(_grad) op whose ring has so many ranks. */
+void sw_attention_workspace_of(const struct sw_op *op, int32_t ranks, const int64_t q[3],
+                               const int64_t k[3], enum sw_dtype dtype,
+                               struct sw_attention_workspace *out);
 
 /* What a GPU's attention works in besides that: cuDNN's workspace, and what lies between its pieces
  * and the op's results; or what the own kernels keep between them. `direct`: one piece is all there

@@ -35,18 +35,19 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
         sw_builder_in(b, op, sw_builder_ref(b, sw_program_input(p, segments[i])));
     if (m->sinks)
         sw_builder_in(b, op, sw_builder_ref(b, d->w[SW_W_SINKS]));
-    p->ops[op].as.attention =
-        (struct sw_attention_attributes){.scale = sw_decoder_score_scale(m),
-                                         .head_dim = m->head_dim,
-                                         .group = (int32_t)d->sizes.of[SW_SIZE_GROUP],
-                                         .sink = m->sinks,
-                                         .window = sw_decoder_window(d),
-                                         .softcap = m->attention_softcap,
-                                         .segments = b->options->segments,
-                                         .sequence_shards = p->sequence_shards,
-                                         .sequence_layout = (int32_t)p->sequence_layout,
-                                         .bf16_hops = b->options->ring == SW_BF16_T,
-                                         .inner_ring = (int32_t)d->sizes.of[SW_SIZE_INNER]};
+    p->ops[op].as.attention = (struct sw_attention_attributes){
+        .scale = sw_decoder_score_scale(m),
+        .head_dim = m->head_dim,
+        .group = (int32_t)d->sizes.of[SW_SIZE_GROUP],
+        .sink = m->sinks,
+        .window = sw_decoder_window(d),
+        .halo = b->options->target.halos && sw_decoder_window(d) > 0,
+        .softcap = m->attention_softcap,
+        .segments = b->options->segments,
+        .sequence_shards = p->sequence_shards,
+        .sequence_layout = (int32_t)p->sequence_layout,
+        .bf16_hops = b->options->ring == SW_BF16_T,
+        .inner_ring = (int32_t)d->sizes.of[SW_SIZE_INNER]};
     const int32_t o = sw_build_result(b, op, c, 3, &(struct sw_made){"o", q_in, n, true});
     sw_build_result(b, op, sw_accumulate_dtype(c), 3, &(struct sw_made){"lse", lse, n, true});
     return sw_build_constrain(b, o, (struct sw_made){"o1", heads, n, false});

@@ -17,7 +17,7 @@ static double ring_seconds(const struct sw_explain *x, const struct sw_traffic_w
     sw_ring_blocks_of(x->program, sent->op, &blocks);
     const double hops = sw_ring_sum(&blocks).sends;
     if (blocks.rings <= 1)
-        return hops * sw_links_hop_seconds(cluster, span, sent->sent.bytes / hops);
+        return hops == 0 ? 0 : hops * sw_links_hop_seconds(cluster, span, sent->sent.bytes / hops);
     sw_ring_time_of(cluster, x->program, sent->op, 0, &time);
     return time.messages;
 }

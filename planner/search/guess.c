@@ -46,6 +46,8 @@ static double ring_seconds(const struct sw_traffic *t, const struct ring *ring,
     struct sw_ring_blocks one = ring->blocks;
     one.rings = 1;
     const struct sw_ring_sum sum = sw_ring_sum(&one);
+    if (sum.sends == 0)
+        return 0;
     const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / sum.sends);
     return t->calls * (hop > ring->block ? (hop - ring->block) * (sum.attends - 1) : 0) +
            t->calls * (sw_op_returns_to_owner(t->kind) ? hop : 0);

@@ -6,14 +6,21 @@
 #include "core/ir/ring.h"
 #include "runner/device/device.h"
 
-/* This rank's hop; step == ring->size: behind the last. */
+static inline struct sw_ring_blocks sw_ring_of(const struct sw_ring *ring,
+                                               const struct sw_attention_workspace *layout)
+{
+    return (struct sw_ring_blocks){.ranks = ring->size,
+                                   .rings = layout->halos > 0 ? 1 : ring->size / ring->inner,
+                                   .halos = layout->halos,
+                                   .travel_bytes = layout->travel_bytes,
+                                   .sum_bytes = layout->sum_bytes};
+}
+
+/* This rank's hop; behind the last: sw_ring_hops of sw_ring_of. */
 static inline struct sw_ring_hop
 sw_ring_step(const struct sw_ring *ring, const struct sw_attention_workspace *layout, int32_t step)
 {
-    const struct sw_ring_blocks blocks = {.ranks = ring->size,
-                                          .rings = ring->size / ring->inner,
-                                          .travel_bytes = layout->travel_bytes,
-                                          .sum_bytes = layout->sum_bytes};
+    const struct sw_ring_blocks blocks = sw_ring_of(ring, layout);
     return sw_ring_hop(&blocks, ring->index, step);
 }
 
@@ -74,6 +81,35 @@ static inline int sw_ring_start_sums(const struct sw_ring *ring,
                         err) != 0 ||
                    sw_ring_send(ring, &hop.sums[SW_HOP_ACROSS], base + layout->cotangent[3],
                                 base + layout->cotangent[4], &started, err) != 0
+               ? -1
+               : started;
+}
+
+/* Ends of chunks leave for those behind them, and arrive; as above. */
+static inline int sw_ring_start_halos(const struct sw_ring *ring,
+                                      const struct sw_attention_workspace *layout, void *workspace,
+                                      struct sw_error *err)
+{
+    const struct sw_ring_hop hop = sw_ring_step(ring, layout, 0);
+    char *base = workspace;
+    int started = 0;
+    for (int way = 0; way < SW_HOP_WAYS; way++)
+        if (sw_ring_send(ring, &hop.keys[way], base + layout->travel[way],
+                         base + layout->travel[2 + way], &started, err) != 0)
+            return -1;
+    return started;
+}
+
+/* dk and dv of the end that a step had at hand go back, and those of the rank's own come. */
+static inline int sw_ring_send_back(const struct sw_ring *ring,
+                                    const struct sw_attention_workspace *layout, void *workspace,
+                                    int32_t step, struct sw_error *err)
+{
+    const struct sw_ring_hop hop = sw_ring_step(ring, layout, step);
+    char *base = workspace;
+    int started = 0;
+    return sw_ring_send(ring, &hop.sums[step - 1], base + layout->cotangent[step],
+                        base + layout->cotangent[2 + step], &started, err) != 0
                ? -1
                : started;
 }

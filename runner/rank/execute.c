@@ -112,8 +112,10 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
         ring.size = sw_axes_size(&x->now->program->mesh, op->axes);
         ring.index = sw_axes_index(&x->now->program->mesh, op->axes, x->comm->rank);
         ring.inner = sw_attention_inner_ring(op, ring.size);
-        x->transfers = (struct transfers){
-            .comm = x->comm, .axes = op->axes, .size = ring.size, .inner = ring.inner};
+        x->transfers = (struct transfers){.comm = x->comm,
+                                          .axes = op->axes,
+                                          .size = ring.size,
+                                          .inner = op->as.attention.halo ? 1 : ring.inner};
         call.ring = &ring;
     }
     return x->device->vtable->run[op->kind](x->device, &call, err);

@@ -70,9 +70,7 @@ static void run(struct sw_device *device, struct sw_op *op, const struct sw_tens
     struct sw_attention_workspace layout;
     struct sw_error err = {0};
     const struct sw_step step = {.step = 1, .loss_scale = 1};
-    sw_attention_workspace_layout(in[0].size, in[1].size, op->as.attention.head_dim, in[0].dtype,
-                                  sw_attention_hops(op, 1), op->kind == SW_OP_ATTENTION_GRAD,
-                                  &layout);
+    sw_attention_workspace_of(op, 1, in[0].size, in[1].size, in[0].dtype, &layout);
     op->workspace_bytes = layout.bytes;
     void *workspace = device->vtable->allocate(device, (size_t)layout.bytes + 64);
     const struct sw_call call = {

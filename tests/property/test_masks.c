@@ -58,6 +58,7 @@ static struct sw_program_options draw_options(void)
         o.model.local_rope = o.model.rope;
     }
     o.segments = draw(3) > 0;
+    o.target.halos = draw(4) > 0;
     o.compute = o.params = o.reduce = draw(3) > 0 ? SW_F64 : SW_F32;
     return o;
 }
@@ -110,14 +111,15 @@ static void run(const struct sw_program_options *options, const int32_t *rows,
 static void describe(const struct sw_program_options *o, char text[256])
 {
     char sizes[64];
-    snprintf(text, 256, "mesh %s %s, layout %d, window %d of layers %x by %d, softcap %g%s%s%s",
+    snprintf(text, 256, "mesh %s %s, layout %d, window %d of layers %x by %d, softcap %g%s%s%s%s",
              sw_mesh_format(&o->mesh, sizes, sizeof sizes),
              o->rules.axes[SW_L_KEY_SEQ].count > 0    ? "ring"
              : o->rules.axes[SW_L_ATTN_SEQ].count > 0 ? "gather"
                                                       : "ulysses",
              (int)o->layout, (int)o->model.sliding_window, (unsigned)o->model.local,
              (int)o->model.period, o->model.attention_softcap, o->model.sinks ? ", sinks" : "",
-             o->segments ? ", documents" : "", o->compute == SW_F64 ? ", fp64" : "");
+             o->segments ? ", documents" : "", o->target.halos ? ", halos" : "",
+             o->compute == SW_F64 ? ", fp64" : "");
 }
 
 static int32_t differs(const struct sw_program_options *o, const char *text, const char *what,

@@ -36,6 +36,17 @@ static struct sw_ring_blocks any_ring(void)
                                    .sum_bytes = draw(2) ? 1 + (int64_t)draw(6000) : 0};
 }
 
+/* Ends of one or two chunks of each rank in its place; of a window of one token nothing travels. */
+static struct sw_ring_blocks any_halos(void)
+{
+    const int64_t bytes = draw(4) > 0 ? 1 + (int64_t)draw(4000) : 0;
+    return (struct sw_ring_blocks){.ranks = 2 + (int32_t)draw(MOST - 1),
+                                   .rings = 1,
+                                   .halos = 1 + (int32_t)draw(2),
+                                   .travel_bytes = bytes,
+                                   .sum_bytes = draw(2) ? 2 * bytes : 0};
+}
+
 /* A block is where it began, and each hop moves it as messages say: a rank has at hand what hops
  * say, and each block once. */
 static void blocks_go_where_hops_say(void **state)
@@ -78,9 +89,9 @@ static void messages_have_two_ends(void **state)
 {
     (void)state;
     for (int32_t i = 0; i < draws; i++) {
-        const struct sw_ring_blocks ring = any_ring();
+        const struct sw_ring_blocks ring = draw(3) == 0 ? any_halos() : any_ring();
         const int32_t n = ring.ranks;
-        for (int32_t hop = 0; hop <= n; hop++)
+        for (int32_t hop = 0; hop <= sw_ring_hops(&ring); hop++)
             for (int32_t r = 0; r < n; r++) {
                 const struct sw_ring_hop mine = sw_ring_hop(&ring, r, hop);
                 for (int k = 0; k < 2 * SW_HOP_WAYS; k++) {
@@ -96,6 +107,44 @@ static void messages_have_two_ends(void **state)
                     assert_int_equal(theirs->first, m->first);
                 }
             }
+    }
+}
+
+/* Of each rank, whose own chunks and what comes beside them are all that a window reaches, once
+ * each; a rank sends what others get. */
+static void halos_are_what_a_window_reaches(void **state)
+{
+    (void)state;
+    enum { MOST_LENGTH = 12 * MOST };
+    for (int32_t i = 0; i < draws; i++) {
+        const int32_t ranks = 2 + (int32_t)draw(5), zigzag = (int32_t)draw(2);
+        const int64_t chunk = 1 + (int64_t)draw(12), halo = 1 + (int64_t)draw((uint64_t)chunk);
+        const int64_t part = chunk * (1 + zigzag), length = part * ranks;
+        const enum sw_sequence_layout layout = zigzag ? SW_ZIGZAG : SW_CONTIGUOUS;
+        const struct sw_ring_blocks ring = {
+            .ranks = ranks, .rings = 1, .halos = 1 + zigzag, .travel_bytes = halo, .sum_bytes = 8};
+        for (int32_t rank = 0; rank < ranks; rank++) {
+            int32_t met[MOST_LENGTH] = {0};
+            for (int64_t k = 0; k < part; k++)
+                met[sw_sequence_position(layout, length, ranks, rank * part + k)]++;
+            for (int32_t hop = 1; hop < sw_ring_hops(&ring); hop++) {
+                const struct sw_ring_hop h = sw_ring_hop(&ring, rank, hop);
+                const int64_t first = sw_ring_halo_position(ranks, rank, hop - 1, halo, chunk);
+                for (int64_t k = 0; k < halo && first != INT64_MAX; k++) {
+                    const int64_t end = (hop == 1 ? 0 : chunk) + chunk - halo + k; /* its owner's */
+                    assert_int_equal(
+                        sw_sequence_position(layout, length, ranks, h.owner * part + end),
+                        first + k);
+                    met[first + k]++;
+                }
+            }
+            for (int64_t k = 0; k < part; k++) {
+                const int64_t q = sw_sequence_position(layout, length, ranks, rank * part + k);
+                for (int64_t j = q > halo ? q - halo : 0; j <= q; j++)
+                    assert_int_equal(met[j], 1);
+            }
+        }
+        assert_int_equal(sw_ring_sum(&ring).bytes, (1 + zigzag) * (halo + 8));
     }
 }
 
@@ -158,6 +207,8 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
         o.layout = variant % 2 ? SW_ZIGZAG : SW_CONTIGUOUS;
         o.ring = variant / 2 % 2 ? SW_BF16_T : SW_F32;
         o.inner_ring = variant / 4 * 2;
+        o.target.halos = true;
+        o.model.sliding_window = variant % 3 == 0 ? 1 + variant % 4 : 0;
         if (sw_program_admits(&o, NULL, NULL) != SW_FITS)
             continue;
         if (sw_program_compile(&o, SW_LAID_OUT, &p, &err) != 0)
@@ -170,7 +221,7 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
             assert_int_equal(ring.ranks, mesh->size[SW_SP]);
             for (int32_t rank = 0; rank < ring.ranks; rank++) {
                 int64_t bytes = 0;
-                for (int32_t hop = 0; hop <= ring.ranks; hop++) {
+                for (int32_t hop = 0; hop <= sw_ring_hops(&ring); hop++) {
                     const struct sw_ring_hop h = sw_ring_hop(&ring, rank, hop);
                     for (int way = 0; way < SW_HOP_WAYS; way++)
                         bytes += h.keys[way].bytes + h.sums[way].bytes;
@@ -198,6 +249,7 @@ int main(int argc, char **argv)
     seed = argc > 2 ? strtoull(argv[2], NULL, 10) : seed;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_go_where_hops_say),
+        cmocka_unit_test(halos_are_what_a_window_reaches),
         cmocka_unit_test(messages_have_two_ends),
         cmocka_unit_test(hops_are_what_they_were),
         cmocka_unit_test(ops_send_what_their_hops_carry),
