@@ -453,8 +453,9 @@ struct sw_run_config {
     const char *data_path; /* resolved against the file that names it; NULL: no data */
     enum sw_data_format data_format;
     uint64_t data_seed;
-    double data_holdout;   /* fraction of the file's tail kept for evaluation; default 0 */
-    const char *directory; /* resolved; default runs/NAME beside the run file */
+    int64_t data_document_end; /* token behind which another document begins; -1: none */
+    double data_holdout;       /* fraction of the file's tail kept for evaluation; default 0 */
+    const char *directory;     /* resolved; default runs/NAME beside the run file */
     const char *checkpoint_directory; /* resolved; default checkpoints inside directory */
     /* Written from the root on ('/data/x'), where a resolved path may have become so: a plan keeps
      * the one as it is and writes the other as seen from its folder. */

@@ -256,6 +256,24 @@ static void check_window(struct sw_config *c, struct section *s, const struct sw
              sw_config_format(c, "use sequence_length <= %lld", (long long)window));
 }
 
+/* A token that the model has not ends nothing. */
+static void check_document_end(struct sw_config *c, const struct node *root, struct section *s,
+                               const struct sw_run_config *out)
+{
+    const struct node *at = sw_node_find(sw_node_find(root, "data"), "document_end");
+    if (at == NULL || !sw_section_good(s, "model", "data", NULL) ||
+        out->data_document_end < out->model.shape.vocab_size)
+        return;
+    sw_config_error_at(c, at,
+                       sw_config_format(c,
+                                        "'document_end: %lld' is no token of the model, which "
+                                        "has %lld",
+                                        (long long)out->data_document_end,
+                                        (long long)out->model.shape.vocab_size),
+                       "use the eos_token_id of the model that the data was tokenized for");
+    s->bad |= UINT64_C(1) << (sw_field_find(s->fields, "data") - s->fields);
+}
+
 /* What a prompt takes is told of one that a slot has room for. */
 static void check_prompt(struct sw_config *c, const struct node *at, struct section *s,
                          const struct sw_run_config *run)
@@ -357,6 +375,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     check_schedule(c, &s, out);
     warn_of_precision(c, root, out);
     check_window(c, &s, out);
+    check_document_end(c, root, &s, out);
     take_nodes(c, &s, out);
     check_job(c, &s, out);
     check_prompt(c, sw_node_find(sw_node_find(root, "serve"), "prompt_tokens"), &s, out);

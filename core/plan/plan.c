@@ -74,6 +74,7 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     out->reduce = run->reduce;
     out->ring = run->ring;
     out->keep_copy = run->keep_copy;
+    out->segments = run->data_document_end >= 0;
     out->inner_ring = decision->train.inner_ring;
     out->mesh = decision->mesh;
     out->layout = decision->train.layout;

@@ -85,8 +85,9 @@ int sw_rate_step(struct sw_executor *x, int64_t vocab_size, int64_t number, stru
                                  .eps = 1e-8,
                                  .grad_clip = 1,
                                  .loss_scale = sw_batch_loss_scale(p->tokens_per_step)};
-    sw_batch_feeds(read_batch, &vocab, feeds);
-    return sw_executor_run(x, SW_PROGRAM_TRAIN, &step, feeds, SW_BATCH_FEEDS, NULL, 0, err);
+    const struct sw_batch batch = {read_batch, &vocab, -1};
+    const int32_t fed = sw_batch_feeds(&batch, p, feeds);
+    return sw_executor_run(x, SW_PROGRAM_TRAIN, &step, feeds, fed, NULL, 0, err);
 }
 
 struct run {

@@ -1,15 +1,23 @@
 /* The feeds of programs that train or evaluate: tokens and labels of who reads batches, positions
- * from 0 on. */
+ * from 0 on, and the documents that tokens belong to. */
 #ifndef SW_RANK_BATCH_H
 #define SW_RANK_BATCH_H
 
 #include "runner/rank/execute.h"
 
-enum { SW_BATCH_FEEDS = 3 };
+enum { SW_BATCH_FEEDS = 5 };
 
-/* read: asked for "tokens" and for "labels", int32_t each; a label below 0 is ignored, as are those
- * of sequences that pad the batch. */
-void sw_batch_feeds(sw_feed_reader read, void *context, struct sw_feed out[SW_BATCH_FEEDS]);
+/* read: asked for labels by that name, else for tokens, int32_t each; a label below 0 is ignored,
+ * as are those of sequences that pad the batch. document_end: the token behind which another
+ * document begins. */
+struct sw_batch {
+    sw_feed_reader read;
+    void *context;
+    int64_t document_end; /* -1: a sequence is one document */
+};
+/* Of the inputs that the program has; returns how many. `batch` outlives them. */
+int32_t sw_batch_feeds(const struct sw_batch *batch, const struct sw_program *program,
+                       struct sw_feed out[SW_BATCH_FEEDS]);
 /* Which of the two. */
 bool sw_batch_wants_labels(const struct sw_ask *ask);
 

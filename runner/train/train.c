@@ -340,9 +340,10 @@ static int run_step(struct training *t, int64_t number)
     struct sw_step step = make_step(&run->optimizer, number);
     step.loss_scale =
         sw_batch_loss_scale(rank->programs->program[SW_PROGRAM_TRAIN]->tokens_per_step);
-    sw_batch_feeds(train_batch, t, feeds);
+    const struct sw_batch batch = {train_batch, t, run->data_document_end};
+    const int32_t fed = sw_batch_feeds(&batch, rank->programs->program[SW_PROGRAM_TRAIN], feeds);
     const double begin = sw_clock_now();
-    if (sw_executor_run(rank->executor, SW_PROGRAM_TRAIN, &step, feeds, SW_BATCH_FEEDS, fetches, 2,
+    if (sw_executor_run(rank->executor, SW_PROGRAM_TRAIN, &step, feeds, fed, fetches, 2,
                         &t->rank->err) != 0)
         return sw_fail_context(&t->rank->err, "step %" PRId64, number);
     const double seconds = sw_clock_now() - begin;

@@ -112,14 +112,17 @@ int sw_trainer_held_out(struct sw_trainer *trainer, int (*stop)(void *context, b
     double sum = 0, mean;
     const struct sw_fetch fetch = {.name = "loss", .number = &mean};
     struct sw_feed feeds[SW_BATCH_FEEDS];
-    sw_batch_feeds(held_out_batch, trainer, feeds);
+    const struct sw_rank *rank = trainer->rank;
+    const struct sw_batch reader = {held_out_batch, trainer, rank->plan->run->data_document_end};
+    const int32_t fed =
+        sw_batch_feeds(&reader, rank->programs->program[SW_PROGRAM_EVALUATE], feeds);
     *loss = NAN;
     for (int64_t b = 1; b <= batches; b++) {
         const int64_t labels = sw_dataset_holdout_counted(trainer->data, (b - 1) * batch, batch);
         const struct sw_step step = {.step = b, .loss_scale = sw_batch_loss_scale(labels)};
         bool stops = false;
-        if (sw_executor_run(trainer->rank->executor, SW_PROGRAM_EVALUATE, &step, feeds,
-                            SW_BATCH_FEEDS, &fetch, 1, &trainer->rank->err) != 0)
+        if (sw_executor_run(trainer->rank->executor, SW_PROGRAM_EVALUATE, &step, feeds, fed, &fetch,
+                            1, &trainer->rank->err) != 0)
             return sw_fail_context(&trainer->rank->err, "held-out loss");
         if (stop(context, &stops) != 0)
             return -1;

@@ -71,7 +71,8 @@ int main(int argc, char **argv)
     double loss;
     const struct sw_fetch fetch = {.name = "loss", .number = &loss};
     struct sw_feed feeds[SW_BATCH_FEEDS];
-    sw_batch_feeds(batch, NULL, feeds);
+    const struct sw_batch reader = {batch, NULL, -1};
+    const int32_t fed = sw_batch_feeds(&reader, p, feeds);
     for (int i = 0; i <= steps; i++) {
         struct sw_step step = {.step = i + 1,
                                .learning_rate = 1e-4,
@@ -80,8 +81,7 @@ int main(int argc, char **argv)
                                .eps = 1e-8,
                                .loss_scale = sw_batch_loss_scale(p->tokens_per_step)};
         const double begin = sw_clock_now();
-        if (sw_executor_run(x, SW_PROGRAM_TRAIN, &step, feeds, SW_BATCH_FEEDS, &fetch, 1, &err) !=
-            0) {
+        if (sw_executor_run(x, SW_PROGRAM_TRAIN, &step, feeds, fed, &fetch, 1, &err) != 0) {
             fprintf(stderr, "error: %s\n", err.message);
             return 3;
         }

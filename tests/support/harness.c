@@ -14,12 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_FEEDS = SW_BATCH_FEEDS + 2 };
-
 struct shared {
     const struct sw_harness *harness;
     struct sw_program_set *set;
     const struct sw_program *program; /* that is run */
+    struct sw_batch batch;            /* the ranks read by */
     struct sw_harness_result *result;
     int32_t *rows;                                 /* [steps * global batch, sequence + 1] */
     pthread_mutex_t lock;                          /* results are gathered one rank at a time */
@@ -98,15 +97,16 @@ static int read_segments(void *context, const struct sw_ask *ask, void *to, stru
 }
 
 /* Returns how many. */
-static int32_t make_feeds(struct shared *shared, struct sw_feed out[MOST_FEEDS])
+static int32_t make_feeds(struct shared *shared, const struct sw_program *program,
+                          struct sw_feed out[SW_BATCH_FEEDS])
 {
-    const struct sw_feed segments = {.name = "segments", .read = read_segments, .context = shared};
-    sw_batch_feeds(batch, shared, out);
-    if (shared->harness->segments == NULL)
-        return SW_BATCH_FEEDS;
-    out[SW_BATCH_FEEDS] = out[SW_BATCH_FEEDS + 1] = segments;
-    out[SW_BATCH_FEEDS + 1].name = "key segments";
-    return MOST_FEEDS;
+    const int32_t count = sw_batch_feeds(&shared->batch, program, out);
+    for (int32_t i = 0; i < count; i++)
+        if (strstr(out[i].name, "segments") != NULL) {
+            out[i].read = read_segments;
+            out[i].context = shared;
+        }
+    return count;
 }
 
 static double loss_scale(const struct sw_harness *h)
@@ -350,9 +350,9 @@ static void evaluate(struct rank *rank, struct sw_executor *executor, int64_t nu
     const struct sw_step step = {.step = number, .loss_scale = loss_scale(shared->harness)};
     double loss;
     const struct sw_fetch fetch = {.name = "loss", .number = &loss};
-    struct sw_feed feeds[MOST_FEEDS];
+    struct sw_feed feeds[SW_BATCH_FEEDS];
     struct sw_error err = {0};
-    const int32_t fed = make_feeds(shared, feeds);
+    const int32_t fed = make_feeds(shared, shared->set->program[SW_PROGRAM_EVALUATE], feeds);
     if (sw_executor_run(executor, SW_PROGRAM_EVALUATE, &step, feeds, fed, &fetch, 1, &err) != 0)
         fail(rank, "evaluation", &err);
     if (rank->number == 0)
@@ -376,9 +376,9 @@ static void run_steps(struct rank *rank, struct sw_executor *executor)
     double loss, norm = 0;
     const struct sw_fetch fetches[] = {{.name = "loss", .number = &loss},
                                        {.name = "grad_norm", .number = &norm}};
-    struct sw_feed feeds[MOST_FEEDS];
+    struct sw_feed feeds[SW_BATCH_FEEDS];
     struct sw_error err = {0};
-    const int32_t fed = make_feeds(shared, feeds);
+    const int32_t fed = make_feeds(shared, shared->program, feeds);
     for (int64_t s = 1; s <= h->steps; s++) {
         struct sw_step step = h->step;
         step.step = s;
@@ -515,6 +515,7 @@ int sw_harness_run(const struct sw_harness *harness, struct sw_harness_result *o
 {
     int status = -1;
     struct shared shared = {.harness = harness, .result = out};
+    shared.batch = (struct sw_batch){batch, &shared, -1};
     memset(out, 0, sizeof *out);
     pthread_mutex_init(&shared.lock, NULL);
     if (compile(&shared, err) != 0)

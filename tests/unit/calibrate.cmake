@@ -23,6 +23,7 @@ if(TARGET runner)
   endif()
 endif()
 if(TARGET sw_runner)
+  sw_test(test_batch SOURCES test_batch.c LIBRARIES sw_runner sw_programs)
   sw_test(test_calibrate_products SOURCES test_calibrate_products.c LIBRARIES sw_runner)
 endif()
 # With stand-ins for GPUs.
