@@ -24,6 +24,9 @@ struct sw_norm_attributes {
 struct sw_scale_attributes {
     double factor;
 };
+struct sw_softcap_attributes {
+    double cap;
+};
 struct sw_rope_attributes {
     struct sw_rope rope;
     int32_t head_dim;
@@ -71,6 +74,10 @@ struct sw_gradient_attributes { /* of what makes a gradient; begins as that of a
     bool first;
     bool adds; /* to the sum that is its last operand and its result, in place */
 };
+struct sw_head_attributes { /* lm_head, its parts and gradients; begins as that of gradient */
+    bool first, adds;
+    double softcap; /* logits x become softcap tanh(x / softcap); 0: they stay */
+};
 struct sw_adamw_attributes {
     bool decay; /* weight decay applies */
 };
@@ -88,6 +95,7 @@ struct sw_snapshot_attributes {   /* of a whole save; core/checkpoint */
 union sw_attributes {
     struct sw_norm_attributes norm;
     struct sw_scale_attributes scale;
+    struct sw_softcap_attributes softcap;
     struct sw_rope_attributes rope;
     struct sw_copies_attributes copies;
     struct sw_attention_attributes attention;
@@ -95,6 +103,7 @@ union sw_attributes {
     struct sw_append_attributes append;
     struct sw_accumulate_attributes accumulate;
     struct sw_gradient_attributes gradient;
+    struct sw_head_attributes head;
     struct sw_adamw_attributes adamw;
     struct sw_move_attributes move;
     struct sw_snapshot_attributes snapshot;

@@ -183,8 +183,7 @@ static void add_sampling(struct sw_decoder *d)
     const int32_t picked =
         sw_build_result(b, op, b->options->compute, 3, &(struct sw_made){"last", last, 1, false});
     const int32_t n = sw_decoder_final_norm(d, sw_builder_ref(b, picked), last);
-    const int32_t made = sw_build_result(b, sw_build_apply(b, SW_OP_LINEAR_T, n, d->w[SW_W_HEAD]),
-                                         wide, 3, &(struct sw_made){"logits", logits, 1, false});
+    const int32_t made = sw_build_logits(b, n, d->w[SW_W_HEAD], wide, logits);
     op = sw_build_apply(b, SW_OP_SAMPLE, made, seen);
     sw_builder_in(b, op, sw_builder_ref(b, settings));
     sw_builder_in(b, op, sw_builder_ref(b, adjustments));

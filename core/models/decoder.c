@@ -391,6 +391,7 @@ int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, i
         {SW_L_VOCAB, d->sizes.of[SW_SIZE_STATS], SW_STATS_PER_SHARD, SW_SIZE_STATS}};
     const int32_t op = sw_build_apply(b, kind, n, sw_build_table(b, d->w[SW_W_HEAD]));
     sw_builder_in(b, op, sw_builder_ref(b, labels));
+    b->program->ops[op].as.head.softcap = b->options->model.final_softcap;
     *stats = sw_build_result(b, op, sw_accumulate_dtype(b->options->compute), 3,
                              &(struct sw_made){"stats", dims, 1, false});
     return op;

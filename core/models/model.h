@@ -49,6 +49,9 @@ int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, bool s
                       struct sw_made made);
 /* factor x; factor 0: x as it is. */
 int32_t sw_build_scale(struct sw_builder *b, int32_t x, double factor, struct sw_made made);
+/* Logits of n, by the model's softcap. */
+int32_t sw_build_logits(struct sw_builder *b, int32_t n, int32_t table, enum sw_dtype dtype,
+                        const struct sw_dim dims[3]);
 int32_t sw_build_constrain(struct sw_builder *b, int32_t x, struct sw_made made);
 /* Copies of each kv head so that heads can be split; copies 1: x as it is, with an ordinal for the
  * copies all the same, so that ordinals are the model's. */

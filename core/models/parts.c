@@ -168,6 +168,20 @@ int32_t sw_build_scale(struct sw_builder *b, int32_t x, double factor, struct sw
     return sw_build_result(b, op, b->options->compute, 3, &made);
 }
 
+int32_t sw_build_logits(struct sw_builder *b, int32_t n, int32_t table, enum sw_dtype dtype,
+                        const struct sw_dim dims[3])
+{
+    const double cap = b->options->model.final_softcap;
+    const int32_t op = sw_build_apply(b, SW_OP_LINEAR_T, n, table);
+    const int32_t made = sw_build_result(
+        b, op, dtype, 3, &(struct sw_made){cap != 0 ? "uncapped" : "logits", dims, 1, false});
+    if (cap == 0)
+        return made;
+    const int32_t capped = sw_build_apply(b, SW_OP_SOFTCAP, made, -1);
+    b->program->ops[capped].as.softcap.cap = cap;
+    return sw_build_result(b, capped, dtype, 3, &(struct sw_made){"logits", dims, 1, false});
+}
+
 int32_t sw_build_constrain(struct sw_builder *b, int32_t x, struct sw_made made)
 {
     const enum sw_dtype dtype = b->program->values[x].dtype;

@@ -67,9 +67,8 @@ static void add_loss(struct sw_decoder *d)
     sw_builder_region(b, "head", SW_PHASE_FORWARD, 1, false);
     const int32_t n = sw_decoder_final_norm(d, sw_decoder_output(d), d->residual);
     if (b->options->logits) {
-        const int32_t op = sw_build_apply(b, SW_OP_LINEAR_T, n, sw_build_table(b, d->w[SW_W_HEAD]));
-        const int32_t value = sw_build_result(b, op, b->options->compute, 3,
-                                              &(struct sw_made){"logits", logits, 1, false});
+        const int32_t value =
+            sw_build_logits(b, n, sw_build_table(b, d->w[SW_W_HEAD]), b->options->compute, logits);
         p->values[value].role = SW_ROLE_ACCUMULATOR; /* read after the step */
         sw_builder_port(b, &p->outputs, "logits", value);
     }

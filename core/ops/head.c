@@ -82,6 +82,7 @@ static int vjp_lm_head(struct sw_autodiff *a, const struct sw_op *op, struct sw_
     const struct sw_ref x = sw_autodiff_use(a, op->in[0]), w = sw_autodiff_use(a, op->in[1]);
     const bool trained = sw_autodiff_wants(a, op->in[1]);
     const int32_t g = sw_autodiff_op(a, trained ? SW_OP_LM_HEAD_GRAD : SW_OP_LM_HEAD_DX);
+    sw_autodiff_get(a, g)->as.head.softcap = op->as.head.softcap;
     sw_autodiff_in(a, g, x);
     sw_autodiff_in(a, g, w);
     sw_autodiff_in(a, g, op->in[2]);
@@ -147,7 +148,7 @@ static int accumulate_loss(struct sw_partition *part, const struct sw_op *head)
     sum.n_in = 2;
     sum.out = &head->out[3];
     sum.n_out = 1;
-    sum.as.accumulate.first = true;
+    sum.as = (union sw_attributes){.accumulate = {true}};
     return sw_partition_op(part, &sum);
 }
 
@@ -161,6 +162,7 @@ static int partition_lm_head(struct sw_partition *part, const struct sw_op *op)
     stats.n_in = 3;
     stats.n_out = 1;
     loss.kind = SW_OP_LM_HEAD_LOSS;
+    loss.as = (union sw_attributes){.norm = {0}};
     loss.in = in;
     loss.n_in = 2;
     loss.out = &op->out[1];
@@ -199,8 +201,27 @@ const struct sw_op_info sw_row_embedding_grad = {.name = "embedding_grad",
                                                  .cost_class = SW_CLASS_MEMORY,
                                                  .gradient = 1,
                                                  .cost = cost_embedding_grad};
+#define SOFTCAP                                                                                    \
+    {                                                                                              \
+        .name = "softcap", .type = SW_ATTRIBUTE_REAL, .prints = SW_PRINT_SET,                      \
+        .offset = offsetof(union sw_attributes, head.softcap)                                      \
+    }
+static const struct sw_attribute head_attributes[] = {SOFTCAP, {.type = SW_ATTRIBUTE_END}};
+static const struct sw_attribute head_gradient_attributes[] = {
+    {.name = "adds",
+     .type = SW_ATTRIBUTE_FLAG,
+     .prints = SW_PRINT_SET,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, head.adds)},
+    {.name = "first",
+     .type = SW_ATTRIBUTE_FLAG,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, head.first)},
+    SOFTCAP,
+    {.type = SW_ATTRIBUTE_END}};
 const struct sw_op_info sw_row_lm_head = {.name = "lm_head",
                                           .factors = "bse,ve,bs,1->bsv,1,bs,1",
+                                          .attributes = head_attributes,
                                           .cost_class = SW_CLASS_NONE,
                                           .vjp = vjp_lm_head,
                                           .partition = partition_lm_head};
@@ -208,6 +229,7 @@ const struct sw_op_info sw_row_lm_head_stats = {.name = "lm_head_stats",
                                                 .tiled = 1,
                                                 .factors = "bse,ve,bs->bsv",
                                                 .whole = "e", /* sums of exponentials of logits */
+                                                .attributes = head_attributes,
                                                 .cost_class = SW_CLASS_MATMUL,
                                                 .cost = cost_lm_head,
                                                 .products = products_stats,
@@ -221,7 +243,7 @@ const struct sw_op_info sw_row_lm_head_grad = {.name = "lm_head_grad",
                                                .factors =
                                                    "bse,ve,bs,bs->bse,ve|bse,ve,bs->bse,ve,1,bs",
                                                .whole = "e", /* logits are made again */
-                                               .attributes = sw_op_gradient_attributes,
+                                               .attributes = head_gradient_attributes,
                                                .cost_class = SW_CLASS_MATMUL,
                                                .gradient = 2,
                                                .partition = partition_lm_head_grad,
@@ -232,6 +254,7 @@ const struct sw_op_info sw_row_lm_head_grad = {.name = "lm_head_grad",
 const struct sw_op_info sw_row_lm_head_dx = {.name = "lm_head_dx",
                                              .factors = "bse,ve,bs,bs->bse|bse,ve,bs->bse,1,bs",
                                              .whole = "e",
+                                             .attributes = head_attributes,
                                              .cost_class = SW_CLASS_MATMUL,
                                              .partition = partition_lm_head_grad,
                                              .cost = cost_lm_head,

@@ -13,6 +13,12 @@ static const struct sw_attribute scale_attributes[] = {
      .offset = offsetof(union sw_attributes, scale.factor)},
     {.type = SW_ATTRIBUTE_END}};
 
+static const struct sw_attribute softcap_attributes[] = {
+    {.name = "cap",
+     .type = SW_ATTRIBUTE_REAL,
+     .offset = offsetof(union sw_attributes, softcap.cap)},
+    {.type = SW_ATTRIBUTE_END}};
+
 /* An op that is linear in one operand and its own transpose. */
 static int vjp_same(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
 {
@@ -50,6 +56,11 @@ const struct sw_op_info sw_row_scale = {.name = "scale",
                                         .gradient_kind = SW_OP_SCALE,
                                         .vjp = vjp_same,
                                         .cost = sw_cost_memory};
+const struct sw_op_info sw_row_softcap = {.name = "softcap",
+                                          .factors = ".->.",
+                                          .attributes = softcap_attributes,
+                                          .cost_class = SW_CLASS_MEMORY,
+                                          .cost = sw_cost_memory};
 const struct sw_op_info sw_row_accumulate = {.name = "accumulate",
                                              .factors = ".,.->.",
                                              .attributes = accumulate_attributes,

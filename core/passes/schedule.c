@@ -97,7 +97,7 @@ static bool can_add_in_place(const struct schedule *s, int32_t sum, int32_t make
     const struct sw_value *total = &s->p->values[op->in[0].value];
     const struct sw_value *x = &s->p->values[op->in[1].value];
     const struct sw_op_info *info = sw_op_info(made_by->kind);
-    if (info->attributes != sw_op_gradient_attributes || made_by->as.gradient.adds ||
+    if (info->gradient == 0 || made_by->as.gradient.adds ||
         !sw_ref_equal(made_by->out[info->gradient - 1], op->in[1]) || x->alias >= 0 ||
         total->dtype != x->dtype || total->dtype != added_dtype(s->p, made_by) ||
         !sw_schedule_only_between(s, op->in[1].value, sum, maker))
@@ -121,7 +121,8 @@ static void add_in_place(struct schedule *s)
             return;
         }
         into->out[sw_op_info(into->kind)->gradient - 1] = op.out[0];
-        into->as.gradient = (struct sw_gradient_attributes){op.as.accumulate.first, true};
+        into->as.gradient.first = op.as.accumulate.first;
+        into->as.gradient.adds = true;
         sw_schedule_name(list, maker);
         sw_schedule_erase(list, i--);
     }

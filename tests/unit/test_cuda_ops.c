@@ -55,6 +55,22 @@ static void test_scale(void **unused)
     }
 }
 
+static void test_softcap(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t size[3] = {between(1, 3), between(1, 19), between(1, 45)};
+        struct both b = begin(SW_OP_SOFTCAP, any_skew());
+        b.op.as.softcap.cap = (double)between(1, 100) / 16;
+        add_in(&b, dtype, 3, size, 4);
+        add_out(&b, dtype, 3, size);
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+    }
+}
+
 static void test_swiglu(void **unused)
 {
     (void)unused;
@@ -423,7 +439,9 @@ static void test_head(void **unused)
         const int64_t x[3] = {1, tokens[1], e}, w[2] = {vocab, e}, stats[3] = {1, tokens[1], 3};
         const int64_t start = between(0, 9), one = 1,
                       chunk = sw_lm_head_chunk_tokens(tokens[1], vocab);
+        const double softcap = round_ % 2 == 0 ? 0 : 0.25 * (double)between(1, 9);
         struct both b = begin(SW_OP_LM_HEAD_STATS, 0);
+        b.op.as.head.softcap = softcap;
         add_in(&b, dtype, 3, x, 1);
         add_in(&b, dtype, 2, w, 1)->start[0] = start;
         add_integers(&b, 2, tokens, -2, start + vocab + 3);
@@ -434,6 +452,7 @@ static void test_head(void **unused)
         for (int form = 0; form < 4; form++) { /* own loss or not, table trained or frozen */
             const bool own_loss = form % 2, trained = form < 2;
             b = begin(trained ? SW_OP_LM_HEAD_GRAD : SW_OP_LM_HEAD_DX, 0);
+            b.op.as.head.softcap = softcap;
             add_in(&b, dtype, 3, x, 1);
             add_in(&b, dtype, 2, w, 1)->start[0] = start;
             add_integers(&b, 2, tokens, -2, start + vocab + 3);
@@ -458,7 +477,7 @@ static void test_head(void **unused)
             struct sw_step step = an_eighth;
             step.micro_step = k % 2;
             b = begin(SW_OP_LM_HEAD_GRAD, 0);
-            b.op.as.gradient = (struct sw_gradient_attributes){k < 2, true};
+            b.op.as.head = (struct sw_head_attributes){k < 2, true, softcap};
             add_in(&b, dtype, 3, x, 1);
             add_in(&b, dtype, 2, w, 1)->start[0] = start;
             add_integers(&b, 2, tokens, -2, start + vocab + 3);
@@ -899,6 +918,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_biases),
         cmocka_unit_test(test_split_norms),
         cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_softcap),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_linear),
         cmocka_unit_test(test_sums_are_rounded_once),

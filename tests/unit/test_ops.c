@@ -677,6 +677,11 @@ static struct example make(struct sw_device *device, int kind, enum sw_dtype t)
         add_in(&e, filled(tensor(t, 3, B, S, E), 1, 1));
         add_out(&e, tensor(t, 3, B, S, E));
         break;
+    case SW_OP_SOFTCAP:
+        e.op.as.softcap.cap = 0.75;
+        add_in(&e, filled(tensor(t, 3, B, S, E), 1, 2));
+        add_out(&e, tensor(t, 3, B, S, E));
+        break;
     case SW_OP_ROW_SUMS:
     case FORM_ROW_SQUARES:
     case SW_OP_SPLIT_NORM:
@@ -1573,16 +1578,19 @@ static void gradients_of_attention(void **state)
     device->vtable->destroy(device);
 }
 
-static void gradients_of_the_head(void **state)
+static void check_gradients_of_the_head(struct sw_device *device, double softcap)
 {
-    (void)state;
-    struct sw_device *device = device_with(1);
     struct example grad = make(device, SW_OP_LM_HEAD_GRAD, SW_F64);
     struct example stats = make(device, SW_OP_LM_HEAD_STATS, SW_F64);
     struct example loss = make(device, SW_OP_LM_HEAD_LOSS, SW_F64);
-    run(device, &grad);
+    grad.op.as.head.softcap = stats.op.as.head.softcap = softcap;
     free(loss.in[0].data);
     loss.in[0] = stats.out[0];
+    run(device, &stats);
+    run(device, &loss);
+    free(grad.in[3].data);
+    grad.in[3] = loss.out[1];
+    run(device, &grad);
     for (int index = 0; index < 2; index++)
         for (int64_t i = 0; i < stats.in[index].elems; i += 41) {
             const double before = get(&stats.in[index], i), h = 1e-4;
@@ -1596,10 +1604,56 @@ static void gradients_of_the_head(void **state)
             set(&stats.in[index], i, before);
             assert_true(fabs((value[1] - value[0]) / (2 * h) - get(&grad.out[index], i)) < 1e-9);
         }
-    loss.in[0].data = NULL;
+    loss.in[0].data = grad.in[3].data = NULL;
     release(&grad);
     release(&stats);
     release(&loss);
+}
+
+static void gradients_of_the_head(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    check_gradients_of_the_head(device, 0);
+    check_gradients_of_the_head(device, 0.7);
+    check_gradients_of_the_head(device, 50);
+    device->vtable->destroy(device);
+}
+
+/* Statistics of the formula's logits, in the C library's functions, and each logit by itself. */
+static void logits_have_a_softcap(void **state)
+{
+    (void)state;
+    const double cap = 0.6;
+    struct sw_device *device = device_with(1);
+    struct example stats = make(device, SW_OP_LM_HEAD_STATS, SW_F64);
+    struct example alone = example(SW_OP_SOFTCAP);
+    add_in(&alone, tensor(SW_F64, 3, B, S, V));
+    add_out(&alone, tensor(SW_F64, 3, B, S, V));
+    stats.op.as.head.softcap = alone.op.as.softcap.cap = cap;
+    run(device, &stats);
+    for (int64_t t = 0; t < B * S; t++) {
+        double largest = -1, sum = 0, at_label = 0;
+        for (int64_t v = 0; v < V; v++) {
+            double logit = 0;
+            for (int64_t i = 0; i < E; i++)
+                logit += get(&stats.in[0], t * E + i) * get(&stats.in[1], v * E + i);
+            set(&alone.in[0], t * V + v, logit);
+            logit = cap * tanh(logit / cap);
+            largest = fmax(largest, logit);
+            sum += exp(logit);
+            at_label = (double)v == get(&stats.in[2], t) ? logit : at_label;
+        }
+        const double lse = get(&stats.out[0], 3 * t) + log(get(&stats.out[0], 3 * t + 1));
+        assert_true(fabs(get(&stats.out[0], 3 * t) - largest) < 1e-14);
+        assert_true(fabs(lse - log(sum)) < 1e-14);
+        assert_true(fabs(get(&stats.out[0], 3 * t + 2) - at_label) < 1e-14);
+    }
+    run(device, &alone);
+    for (int64_t i = 0; i < B * S * V; i++)
+        assert_true(fabs(get(&alone.out[0], i) - cap * tanh(get(&alone.in[0], i) / cap)) < 1e-15);
+    release(&alone);
+    release(&stats);
     device->vtable->destroy(device);
 }
 
@@ -1608,6 +1662,7 @@ static void check_dx_alone(struct sw_device *device, const struct example *grad)
 {
     struct example dx = example(SW_OP_LM_HEAD_DX);
     dx.loss_scale = grad->loss_scale;
+    dx.op.as.head.softcap = grad->op.as.head.softcap;
     for (uint16_t i = 0; i < grad->op.n_in; i++)
         add_in(&dx, grad->in[i]);
     for (uint16_t i = 0; i < grad->op.n_out; i++)
@@ -1625,44 +1680,58 @@ static void check_dx_alone(struct sw_device *device, const struct example *grad)
 }
 
 /* Without the log-sum-exp the gradient's op makes the loss as well. */
+static void check_own_loss(struct sw_device *device, enum sw_dtype t, double softcap)
+{
+    /* of losses near log V, and of gradients whose largest are scale: a few roundings */
+    const double eps = t == SW_F64 ? 1e-14 : 1e-6;
+    struct example grad = make(device, SW_OP_LM_HEAD_GRAD, t);
+    struct example stats = make(device, SW_OP_LM_HEAD_STATS, t);
+    struct example loss = make(device, SW_OP_LM_HEAD_LOSS, t);
+    struct example own = example(SW_OP_LM_HEAD_GRAD);
+    own.loss_scale = grad.loss_scale;
+    stats.op.as.head.softcap = grad.op.as.head.softcap = own.op.as.head.softcap = softcap;
+    for (int i = 0; i < 3; i++)
+        add_in(&own, grad.in[i]);
+    add_out(&own, tensor(t, 3, B, S, E));
+    add_out(&own, tensor(t, 2, V, E, 0));
+    add_out(&own, tensor(wide(t), 1, 1, 0, 0));
+    add_out(&own, tensor(wide(t), 2, B, S, 0));
+    free(loss.in[0].data);
+    loss.in[0] = stats.out[0];
+    run(device, &stats);
+    run(device, &loss);
+    free(grad.in[3].data);
+    grad.in[3] = loss.out[1];
+    run(device, &grad);
+    run(device, &own);
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; i < own.out[k].elems; i++)
+            assert_true(fabs(get(&own.out[k], i) - get(&grad.out[k], i)) <=
+                        (t == SW_BF16_T ? 0x1p-8 * fabs(get(&grad.out[k], i)) : 0) + eps);
+    assert_true(fabs(get(&own.out[2], 0) / get(&loss.out[0], 0) - 1) <= eps);
+    double sum = 0;
+    for (int64_t i = 0; i < own.out[3].elems; i++)
+        sum += get(&own.out[3], i);
+    assert_true(fabs(sum * own.loss_scale / get(&loss.out[0], 0) - 1) <= eps);
+    assert_true(get(&own.out[3], 5) == 0); /* an ignored token */
+    check_dx_alone(device, &grad);
+    check_dx_alone(device, &own);
+    for (int k = 0; k < 4; k++)
+        free(own.out[k].data);
+    loss.in[0].data = grad.in[3].data = NULL;
+    release(&grad);
+    release(&stats);
+    release(&loss);
+}
+
 static void head_with_its_own_loss(void **state)
 {
     (void)state;
     struct sw_device *device = device_with(2);
     static const enum sw_dtype dtypes[] = {SW_F64, SW_F32, SW_BF16_T};
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
-        const enum sw_dtype t = dtypes[d];
-        /* of losses near log V, and of gradients whose largest are scale: a few roundings */
-        const double eps = t == SW_F64 ? 1e-14 : 1e-6;
-        struct example grad = make(device, SW_OP_LM_HEAD_GRAD, t);
-        struct example loss = make(device, SW_OP_LM_HEAD_LOSS, t);
-        struct example own = example(SW_OP_LM_HEAD_GRAD);
-        own.loss_scale = grad.loss_scale;
-        for (int i = 0; i < 3; i++)
-            add_in(&own, grad.in[i]);
-        add_out(&own, tensor(t, 3, B, S, E));
-        add_out(&own, tensor(t, 2, V, E, 0));
-        add_out(&own, tensor(wide(t), 1, 1, 0, 0));
-        add_out(&own, tensor(wide(t), 2, B, S, 0));
-        run(device, &grad);
-        run(device, &loss);
-        run(device, &own);
-        for (int k = 0; k < 2; k++)
-            for (int64_t i = 0; i < own.out[k].elems; i++)
-                assert_true(fabs(get(&own.out[k], i) - get(&grad.out[k], i)) <=
-                            (t == SW_BF16_T ? 0x1p-8 * fabs(get(&grad.out[k], i)) : 0) + eps);
-        assert_true(fabs(get(&own.out[2], 0) / get(&loss.out[0], 0) - 1) <= eps);
-        double sum = 0;
-        for (int64_t i = 0; i < own.out[3].elems; i++)
-            sum += get(&own.out[3], i);
-        assert_true(fabs(sum * own.loss_scale / get(&loss.out[0], 0) - 1) <= eps);
-        assert_true(get(&own.out[3], 5) == 0); /* an ignored token */
-        check_dx_alone(device, &grad);
-        check_dx_alone(device, &own);
-        for (int k = 0; k < 4; k++)
-            free(own.out[k].data);
-        release(&grad);
-        release(&loss);
+        check_own_loss(device, dtypes[d], 0);
+        check_own_loss(device, dtypes[d], 0.7);
     }
     device->vtable->destroy(device);
 }
@@ -2565,6 +2634,7 @@ int main(void)
         cmocka_unit_test(gradients_of_linear),
         cmocka_unit_test(gradients_of_attention),
         cmocka_unit_test(gradients_of_the_head),
+        cmocka_unit_test(logits_have_a_softcap),
         cmocka_unit_test(head_with_its_own_loss),
         cmocka_unit_test(head_is_vocabulary_parallel),
         cmocka_unit_test(attention_is_softmax),

@@ -218,6 +218,8 @@ cudaError_t sw_cuda_add(const struct sw_tensor *a, const struct sw_tensor *b,
 cudaError_t sw_cuda_accumulate(const struct sw_tensor *a, const struct sw_tensor *b,
                                const struct sw_tensor *y, bool first,
                                const struct sw_cuda_step *step, cudaStream_t stream);
+/* x becomes cap tanh(x / cap). */
+cudaError_t sw_cuda_softcap(float *x, int64_t elems, float cap, cudaStream_t stream);
 cudaError_t sw_cuda_cast(const struct sw_tensor *x, const struct sw_tensor *y, cudaStream_t stream);
 cudaError_t sw_cuda_slice(const struct sw_tensor *in, const struct sw_tensor *out,
                           cudaStream_t stream);

@@ -125,6 +125,38 @@ static cudaError_t scale_launch(const struct sw_call *call, cudaStream_t stream)
 }
 SW_CUDA_RUN(scale)
 
+/* In place as well. */
+__global__ static void softcap_kernel(view x, view y, int64_t elems, float cap)
+{
+    SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
+    {
+        float p[SW_VECTOR];
+        const int64_t at = i * SW_VECTOR;
+        const int n = sw_left(at, elems);
+        sw_load8(x.data, x.dtype, at, n, p);
+#pragma unroll
+        for (int j = 0; j < SW_VECTOR; j++)
+            p[j] = cap * tanhf(p[j] / cap);
+        sw_store8(y.data, y.dtype, at, n, p);
+    }
+}
+
+static cudaError_t softcap_launch(const struct sw_call *call, cudaStream_t stream)
+{
+    const int64_t elems = call->out[0].elems;
+    SW_LAUNCH(softcap_kernel, sw_grid(vectors(elems)), SW_THREADS, 0, stream, view_of(&call->in[0]),
+              view_of(&call->out[0]), elems, (float)call->op->as.softcap.cap);
+    return cudaGetLastError();
+}
+SW_CUDA_RUN(softcap)
+
+extern "C" cudaError_t sw_cuda_softcap(float *x, int64_t elems, float cap, cudaStream_t stream)
+{
+    const view of = {x, SW_F32};
+    SW_LAUNCH(softcap_kernel, sw_grid(vectors(elems)), SW_THREADS, 0, stream, of, of, elems, cap);
+    return cudaGetLastError();
+}
+
 /* ---- SwiGLU ---- */
 
 /* What the gate gives, and its slope: as the CPU's gate_vec, with an exponential that is finite. */

@@ -462,7 +462,8 @@ int sw_cuda_run_linear_dw(struct sw_device *device, const struct sw_call *call,
 
 /* ---- The head ---- */
 
-/* logits[n, vocab] = x[n, e] W[vocab, e]^T for n tokens from `first`, f32, into the workspace. */
+/* logits[n, vocab] = x[n, e] W[vocab, e]^T for n tokens from `first`, by their softcap, f32, into
+ * the workspace. */
 static int make_logits(struct sw_cuda_device *device, const struct sw_call *call, int64_t first,
                        int64_t n, struct sw_error *err)
 {
@@ -484,7 +485,14 @@ static int make_logits(struct sw_cuda_device *device, const struct sw_call *call
                                           .a_dtype = x->dtype,
                                           .b_dtype = w->dtype,
                                           .c_dtype = SW_F32};
-    return sw_cuda_matmul(device, &matmul, err);
+    const double cap = call->op->as.head.softcap;
+    if (sw_cuda_matmul(device, &matmul, err) != 0)
+        return -1;
+    return cap == 0 ? 0
+                    : queued(call,
+                             sw_cuda_softcap(call->workspace, n * sw_lm_head_row_elems(vocab),
+                                             (float)cap, device->stream),
+                             err);
 }
 
 int sw_cuda_run_lm_head_stats(struct sw_device *device, const struct sw_call *call,

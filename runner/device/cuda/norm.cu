@@ -558,16 +558,20 @@ __device__ static float row_statistics(const float *row, int64_t vocab, float *l
 /* scale * (softmax - one-hot of the label) where the logits stand. Narrow rows keep their distance
  * in floats: the tile that is written never reaches beyond the tiles already read. */
 __device__ static void row_gradient(float *row, int64_t vocab, int64_t label, bool ignored,
-                                    float lse, float scale, bool narrow)
+                                    float lse, float scale, float cap, bool narrow)
 {
+    const float rate = cap != 0.0f ? 1.0f / cap : 0.0f;
     for (int64_t first = 0; first < vocab; first += SW_THREADS * SW_VECTOR) {
         const int64_t i = first + (int64_t)threadIdx.x * SW_VECTOR;
         const int n = i < vocab ? sw_left(i, vocab) : 0;
         float g[SW_VECTOR];
         sw_load8(row, SW_F32, i, n, g);
 #pragma unroll
-        for (int k = 0; k < SW_VECTOR; k++)
-            g[k] = ignored ? 0.0f : expf(g[k] - lse) * scale - (i + k == label ? scale : 0.0f);
+        for (int k = 0; k < SW_VECTOR; k++) {
+            const float slope = 1.0f - (g[k] * rate) * (g[k] * rate);
+            g[k] = ignored ? 0.0f
+                           : (expf(g[k] - lse) * scale - (i + k == label ? scale : 0.0f)) * slope;
+        }
         if (narrow)
             __syncthreads(); /* everyone has read this tile */
         sw_store8(row, narrow ? SW_BF16_T : SW_F32, i, n, g);
@@ -592,17 +596,17 @@ __global__ static void logits_stats_kernel(const float *logits, const int32_t *l
 
 __global__ static void logits_grad_kernel(float *logits, const int32_t *labels, const float *lse,
                                           int64_t vocab, int64_t row_elems, int64_t start,
-                                          const struct sw_cuda_step *step, bool narrow)
+                                          const struct sw_cuda_step *step, float cap, bool narrow)
 {
     const int64_t t = blockIdx.x;
     row_gradient(logits + t * row_elems, vocab, labels[t] < 0 ? -1 : labels[t] - start,
-                 labels[t] < 0, lse[t], (float)step->loss_scale, narrow);
+                 labels[t] < 0, lse[t], (float)step->loss_scale, cap, narrow);
 }
 
 /* Both, for a vocabulary that is whole here: the token's loss and the gradient. */
 __global__ static void logits_loss_kernel(float *logits, const int32_t *labels, float *losses,
                                           int64_t vocab, int64_t row_elems, int64_t start,
-                                          const struct sw_cuda_step *step, bool narrow)
+                                          const struct sw_cuda_step *step, float cap, bool narrow)
 {
     const int64_t t = blockIdx.x, label = labels[t] < 0 ? -1 : labels[t] - start;
     float *row = logits + t * row_elems;
@@ -613,7 +617,8 @@ __global__ static void logits_loss_kernel(float *logits, const int32_t *labels, 
     const double lse = (double)largest + log((double)sum);
     if (threadIdx.x == 0)
         losses[t] = labels[t] < 0 ? 0.0f : (float)(lse - (double)label_logit);
-    row_gradient(row, vocab, label, labels[t] < 0, (float)lse, (float)step->loss_scale, narrow);
+    row_gradient(row, vocab, label, labels[t] < 0, (float)lse, (float)step->loss_scale, cap,
+                 narrow);
 }
 
 __global__ static void sum_losses_kernel(const float *losses, float *loss, int64_t tokens,
@@ -670,7 +675,8 @@ extern "C" cudaError_t sw_cuda_logits_grad(const struct sw_call *call, float *lo
     const struct sw_tensor *w = &call->in[1];
     SW_LAUNCH(logits_grad_kernel, (unsigned)n, SW_THREADS, 0, stream, logits,
               (const int32_t *)call->in[2].data + first, (const float *)call->in[3].data + first,
-              w->size[0], sw_lm_head_row_elems(w->size[0]), w->start[0], step, narrow);
+              w->size[0], sw_lm_head_row_elems(w->size[0]), w->start[0], step,
+              (float)call->op->as.head.softcap, narrow);
     return cudaGetLastError();
 }
 
@@ -682,7 +688,8 @@ extern "C" cudaError_t sw_cuda_logits_loss(const struct sw_call *call, float *lo
     SW_LAUNCH(logits_loss_kernel, (unsigned)n, SW_THREADS, 0, stream, logits,
               (const int32_t *)call->in[2].data + first,
               (float *)call->out[call->op->n_out - 1].data + first, w->size[0],
-              sw_lm_head_row_elems(w->size[0]), w->start[0], step, narrow);
+              sw_lm_head_row_elems(w->size[0]), w->start[0], step, (float)call->op->as.head.softcap,
+              narrow);
     return cudaGetLastError();
 }
 
