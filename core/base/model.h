@@ -31,7 +31,9 @@ enum sw_family {
     SW_FAMILY_QWEN3,
     SW_FAMILY_OLMO2,
     SW_FAMILY_GRANITE,
-    SW_FAMILY_GEMMA3 /* of text; its files may stand inside those of a model of images */
+    SW_FAMILY_GEMMA3, /* of text; its files may stand inside those of a model of images */
+    SW_FAMILY_GEMMA2,
+    SW_FAMILY_OLMO3
 };
 
 struct sw_model {
@@ -48,7 +50,7 @@ struct sw_model {
     /* of attention's scores and of the logits: c tanh(x / c); 0: they stay (Gemma 2) */
     double attention_softcap, final_softcap;
     struct sw_rope rope;
-    struct sw_rope local_rope; /* of local layers; zero: there are none */
+    struct sw_rope local_rope; /* of local layers; zero: there are none, or it is that of all */
     uint64_t local;            /* bit p: layers at position p of the period are local */
     int32_t layers, heads,
         kv_heads;               /* num_hidden_layers, num_attention_heads, num_key_value_heads */
@@ -60,7 +62,7 @@ struct sw_model {
     bool qk_norm;        /* RMSNorm of each head of q and k, before the rotation (Qwen3) */
     bool qk_norm_whole;  /* RMSNorm of all heads of q together, and of k (OLMo 2) */
     bool post_norm;      /* norms behind attention and MLP instead of before them (OLMo 2) */
-    bool both_norms;     /* with post_norm: before them, too (Gemma 3) */
+    bool both_norms;     /* with post_norm: before them, too (Gemma 2, 3) */
     bool norms_plus_one; /* norms multiply by 1 + weight */
     bool gelu;           /* the MLP's gate is GELU, by tanh, not SiLU */
     bool embedding_root; /* embeddings are multiplied by the root of hidden_size */

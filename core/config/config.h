@@ -32,7 +32,8 @@ struct sw_model_config {
     enum sw_layer_types layer_types;
     const char *layer_kinds;        /* a letter for each layer: 'w' with a window, 'f'; or NULL */
     int32_t sliding_window_pattern; /* Gemma 3: each so manieth layer has no window; 0: not told */
-    int hidden_activation;          /* word of the MLP's activation, as Gemma 3 calls the key */
+    int hidden_activation;          /* word of the MLP's activation, as Gemma calls the key */
+    int hidden_act;                 /* the same, as others call it */
     int32_t max_window_layers;
     bool use_sliding_window;
 };
@@ -44,10 +45,13 @@ enum sw_family_key {
     SW_READS_ATTENTION_BIAS = 1, /* of q, k, v and of the output */
     SW_READS_MLP_BIAS = 2,
     SW_READS_WINDOW = 4,
-    SW_READS_WINDOW_SWITCH = 8, /* use_sliding_window, max_window_layers, layer_types */
-    SW_READS_MULTIPLIERS = 16,  /* of embeddings, attention, residuals; the divisor of logits */
-    SW_READS_LOCAL_LAYERS = 32  /* layer_types or sliding_window_pattern, rope_local_base_freq,
-                                   query_pre_attn_scalar, hidden_activation */
+    SW_READS_WINDOW_SWITCH = 8,  /* use_sliding_window, max_window_layers, layer_types */
+    SW_READS_MULTIPLIERS = 16,   /* of embeddings, attention, residuals; the divisor of logits */
+    SW_READS_LOCAL_LAYERS = 32,  /* layer_types, and some layers have a window without it */
+    SW_READS_LAYER_PATTERN = 64, /* sliding_window_pattern */
+    SW_READS_LOCAL_ROPE = 128,   /* rope_local_base_freq, rope_parameters of each kind of layers */
+    SW_READS_QUERY_SCALAR = 256, /* query_pre_attn_scalar; hidden_activation for hidden_act */
+    SW_READS_SOFTCAPS = 512      /* attn_logit_softcapping, final_logit_softcapping */
 };
 bool sw_family_reads(uint8_t family, enum sw_family_key key);
 

@@ -18,9 +18,11 @@
     ROW(QWEN3,   "Qwen3ForCausalLM",   "qwen3",    HEAD_NORMS,               SW_READS_ATTENTION_BIAS | SW_READS_WINDOW | SW_READS_WINDOW_SWITCH) \
     ROW(OLMO2,   "Olmo2ForCausalLM",   "olmo2",    WHOLE_NORMS | POST_NORMS, SW_READS_ATTENTION_BIAS)                  \
     ROW(GRANITE, "GraniteForCausalLM", "granite",  0,                        SW_READS_ATTENTION_BIAS | SW_READS_MLP_BIAS | SW_READS_MULTIPLIERS) \
-    ROW(GEMMA3,  "Gemma3ForCausalLM",  "gemma3_text", HEAD_NORMS | POST_NORMS | GEMMA, SW_READS_ATTENTION_BIAS | SW_READS_LOCAL_LAYERS)
+    ROW(GEMMA3,  "Gemma3ForCausalLM",  "gemma3_text", HEAD_NORMS | POST_NORMS, SW_READS_ATTENTION_BIAS | SW_READS_LOCAL_LAYERS | SW_READS_LAYER_PATTERN | SW_READS_LOCAL_ROPE | SW_READS_QUERY_SCALAR | SW_READS_SOFTCAPS) \
+    ROW(GEMMA2,  "Gemma2ForCausalLM",  "gemma2",   POST_NORMS,               SW_READS_ATTENTION_BIAS | SW_READS_LOCAL_LAYERS | SW_READS_QUERY_SCALAR | SW_READS_SOFTCAPS) \
+    ROW(OLMO3,   "Olmo3ForCausalLM",   "olmo3",    WHOLE_NORMS | POST_NORMS, SW_READS_ATTENTION_BIAS | SW_READS_LOCAL_LAYERS | SW_READS_LOCAL_ROPE)
 /* clang-format on */
-enum { QKV_BIAS = 1, HEAD_NORMS = 2, WHOLE_NORMS = 4, POST_NORMS = 8, GEMMA = 16 };
+enum { QKV_BIAS = 1, HEAD_NORMS = 2, WHOLE_NORMS = 4, POST_NORMS = 8 };
 
 #define ARCHITECTURE(family, architecture, type, always, reads)                                    \
     [SW_FAMILY_##family] = (architecture),
@@ -84,7 +86,6 @@ static const struct refusal {
     {"GPTJ", "gptj", "LayerNorm, GELU, and " PARTIAL},
     {"GPTNeoX", "gpt_neox", "LayerNorm, GELU, and " PARTIAL},
     {"Gemma", "gemma", GEMMA},
-    {"Gemma2", "gemma2", GEMMA ", with norms after each block and soft caps on logits"},
     {"Gemma3", "gemma3", "a model of text and images without its 'text_config'"},
     {"Gemma3n", "gemma3n", GEMMA ", with embeddings for every layer"},
     {"Glm", "glm", PARTIAL},
@@ -108,7 +109,6 @@ static const struct refusal {
     {"Nemotron", "nemotron", "LayerNorm, squared ReLU, and " PARTIAL},
     {"OPT", "opt", "learned positions, LayerNorm and ReLU"},
     {"Olmo", "olmo", "LayerNorm without weights"},
-    {"Olmo3", "olmo3", "layers with a window and layers without"},
     {"Olmoe", "olmoe", EXPERTS},
     {"Phi", "phi", "LayerNorm, GELU, and " PARTIAL},
     {"Phi3", "phi3", FUSED " and positions scaled by longrope"},
@@ -137,7 +137,6 @@ static const struct other_key {
     {"alibi", "false", "ALiBi positions"},
     {"attention_chunk_size", NULL, "attention in chunks"},
     {"attention_dropout", "0.0", "dropout"},
-    {"attn_logit_softcapping", NULL, "soft caps on attention"},
     {"attn_pdrop", "0.0", "dropout"},
     {"auto_map", NULL, NULL},
     {"bad_words_ids", NULL, NULL},
@@ -158,7 +157,6 @@ static const struct other_key {
     {"encoder_no_repeat_ngram_size", NULL, NULL},
     {"eos_token_id", NULL, NULL},
     {"exponential_decay_length_penalty", NULL, NULL},
-    {"final_logit_softcapping", NULL, "soft caps on logits"},
     {"finetuning_task", NULL, NULL},
     {"forced_bos_token_id", NULL, NULL},
     {"forced_eos_token_id", NULL, NULL},
@@ -515,7 +513,8 @@ static void write_layer_types(struct writer *w, const struct field *field,
 {
     enum { TYPE_BYTES = sizeof "sliding_attention, " };
     const int32_t layers = shape->layers;
-    char *text = shape->local != 0 ? malloc((size_t)layers * TYPE_BYTES + 3) : NULL;
+    const bool told = shape->local != 0 || sw_family_reads(shape->family, SW_READS_LOCAL_LAYERS);
+    char *text = told ? malloc((size_t)layers * TYPE_BYTES + 3) : NULL;
     size_t used = 0;
     if (text == NULL)
         return;
@@ -529,13 +528,17 @@ static void write_layer_types(struct writer *w, const struct field *field,
     free(text);
 }
 
-/* Where a window is what the family has without the key, none is written too. */
+/* Where a window or a softcap is what the family has without the key, none is written too. */
 static void write_no_window(struct writer *w, const struct field *field, const void *base)
 {
     const struct sw_model *shape = &((const struct sw_model_config *)base)->shape;
     write_layer_types(w, field, shape);
     if (shape->family == SW_FAMILY_MISTRAL && shape->sliding_window == 0)
         w->value(w, "sliding_window", "null", STYLE_BARE);
+    if (shape->family == SW_FAMILY_GEMMA2 && shape->attention_softcap == 0)
+        w->value(w, "attn_logit_softcapping", "null", STYLE_BARE);
+    if (shape->family == SW_FAMILY_GEMMA2 && shape->final_softcap == 0)
+        w->value(w, "final_logit_softcapping", "null", STYLE_BARE);
 }
 
 const struct field_type sw_type_layer_types = {.read = read_layer_types, .write = write_no_window};
@@ -570,14 +573,6 @@ static bool not_read(struct sw_config *c, const struct section *s, const char *k
         sw_config_format(c, "'%s' does not apply to %s", key, sw_family_architectures[family]),
         "leave it out");
     return false;
-}
-
-/* Whether layers look back over a window, as Qwen2Config decides it. */
-static bool has_windows(const struct sw_model_config *m)
-{
-    if (!m->use_sliding_window || m->layer_types == SW_LAYERS_FULL)
-        return false;
-    return m->layer_types == SW_LAYERS_WINDOWED || m->max_window_layers < m->shape.layers;
 }
 
 /* A list of another length, or layers with a window where there is none, is a model that
@@ -615,6 +610,86 @@ static bool check_layer_types(struct sw_config *c, const struct section *s,
     return false;
 }
 
+/* The least period of a list of layers, of which the last may be cut off. */
+static int32_t period_of(const char *kinds, int32_t layers)
+{
+    int32_t period = 1, l = 1;
+    while (l < layers) {
+        if (kinds[l] == kinds[l % period])
+            l++;
+        else
+            l = ++period;
+    }
+    return period;
+}
+
+/* The kind of each layer that layer_types does not tell, as the families' classes decide it. */
+static char default_kind(const struct sw_model_config *m, int32_t layer)
+{
+    const int32_t each = m->sliding_window_pattern > 0         ? m->sliding_window_pattern
+                         : m->shape.family == SW_FAMILY_GEMMA2 ? 2
+                         : m->shape.family == SW_FAMILY_OLMO3  ? 4
+                                                               : 6;
+    if (sw_family_reads(m->shape.family, SW_READS_WINDOW_SWITCH))
+        return layer < m->max_window_layers ? 'f' : 'w';
+    return (layer + 1) % each != 0 ? 'w' : 'f';
+}
+
+/* Which layers are local, with a window; without any, the window is none. */
+static bool apply_layer_kinds(struct sw_config *c, const struct section *s,
+                              struct sw_model_config *m)
+{
+    struct sw_model *shape = &m->shape;
+    const int32_t layers = shape->layers,
+                  told = m->layer_kinds != NULL ? (int32_t)strlen(m->layer_kinds) : 0;
+    const char *const key = told > 0                         ? "layer_types"
+                            : m->sliding_window_pattern != 0 ? "sliding_window_pattern"
+                                                             : "max_window_layers";
+    char *kinds = sw_config_alloc(c, (size_t)layers + 1);
+    if (kinds == NULL || !check_layer_count(c, s, m))
+        return false;
+    const int32_t repeat = told > 0 ? period_of(m->layer_kinds, told) : 1;
+    for (int32_t l = 0; l < layers; l++)
+        kinds[l] = told > 0 ? m->layer_kinds[l % repeat] : default_kind(m, l);
+    const int32_t period = period_of(kinds, layers);
+    if (period > SW_MOST_PERIOD) {
+        sw_config_error_at(c, sw_section_place(s, key),
+                           sw_config_format(c, "'%s' repeats nothing in %d layers", key, period),
+                           "supported: periods of up to 64 layers");
+        return false;
+    }
+    for (int32_t l = 0; l < period && l < layers; l++)
+        shape->local |= (uint64_t)(kinds[l] == 'w') << l;
+    shape->period = (uint8_t)(period > 1 ? period : 0);
+    m->sliding_window_pattern = 0; /* as a plan writes it: layer_types */
+    m->layer_kinds = NULL;
+    if (shape->local == 0)
+        shape->sliding_window = 0;
+    return true;
+}
+
+/* Qwen's: use_sliding_window says whether sliding_window counts. */
+static bool apply_window_switch(struct sw_config *c, const struct section *s,
+                                struct sw_model_config *m)
+{
+    struct sw_model *shape = &m->shape;
+    if (!check_layer_types(c, s, m))
+        return false;
+    if (m->use_sliding_window && shape->sliding_window == 0) {
+        sw_config_error_at(c, sw_section_place(s, "use_sliding_window"),
+                           "'use_sliding_window: true' needs a 'sliding_window'",
+                           "for example: sliding_window: 4096");
+        return false;
+    }
+    if (!m->use_sliding_window)
+        shape->sliding_window = 0;
+    else if (!apply_layer_kinds(c, s, m))
+        return false;
+    if (shape->period == 0)
+        shape->local = 0; /* all layers have the window */
+    return true;
+}
+
 static bool apply_window(struct sw_config *c, const struct section *s, struct sw_model_config *m,
                          int reads)
 {
@@ -622,16 +697,7 @@ static bool apply_window(struct sw_config *c, const struct section *s, struct sw
     const bool off = sw_section_wrote(s, "use_sliding_window") && !m->use_sliding_window;
     bool good = true;
     if ((reads & SW_READS_WINDOW_SWITCH) != 0) {
-        if (!check_layer_types(c, s, m))
-            return false;
-        if (m->use_sliding_window && m->shape.sliding_window == 0) {
-            sw_config_error_at(c, sw_section_place(s, "use_sliding_window"),
-                               "'use_sliding_window: true' needs a 'sliding_window'",
-                               "for example: sliding_window: 4096");
-            return false;
-        }
-        if (!has_windows(m))
-            m->shape.sliding_window = 0;
+        good = apply_window_switch(c, s, m);
     } else {
         if (m->shape.sliding_window != 0 && (reads & SW_READS_WINDOW) == 0 && !off)
             good = not_read(c, s, "sliding_window", family);
@@ -670,82 +736,97 @@ static bool apply_multipliers(struct sw_config *c, const struct section *s, stru
     return good;
 }
 
-/* The least period of a list of layers, of which the last may be cut off. */
-static int32_t period_of(const char *kinds, int32_t layers)
+/* The rotary positions of local layers, where they are their own. */
+static bool apply_local_rope(struct sw_config *c, const struct section *s, struct sw_model *shape)
 {
-    int32_t period = 1, l = 1;
-    while (l < layers) {
-        if (kinds[l] == kinds[l % period])
-            l++;
-        else
-            l = ++period;
-    }
-    return period;
-}
-
-/* Gemma 3's: which layers are local, with a window and rotary positions of their own. */
-static bool apply_local_layers(struct sw_config *c, const struct section *s,
-                               struct sw_model_config *m)
-{
-    struct sw_model *shape = &m->shape;
-    const int32_t layers = shape->layers,
-                  told = m->layer_kinds != NULL ? (int32_t)strlen(m->layer_kinds) : 0;
-    const int32_t each = m->sliding_window_pattern > 0 ? m->sliding_window_pattern : 6;
-    char *kinds = sw_config_alloc(c, (size_t)layers + 1);
-    if (kinds == NULL || !check_layer_count(c, s, m))
-        return false;
-    const int32_t repeat = told > 0 ? period_of(m->layer_kinds, told) : each;
-    for (int32_t l = 0; l < layers; l++)
-        kinds[l] = told > 0 ? m->layer_kinds[l % repeat] : (l + 1) % each != 0 ? 'w' : 'f';
-    const int32_t period = period_of(kinds, layers);
-    if (period > SW_MOST_PERIOD) {
-        sw_config_error_at(
-            c, sw_section_place(s, "layer_types"),
-            sw_config_format(c, "'layer_types' repeats nothing in %d layers", period),
-            "supported: periods of up to 64 layers");
+    struct sw_rope *local = &shape->local_rope;
+    if (local->scaling != SW_ROPE_PLAIN) {
+        sw_config_error_at(c, sw_section_place(s, "rope_parameters"),
+                           "'rope_parameters.sliding_attention' is not supported: angles that are "
+                           "stretched in layers with a window",
+                           "supported: rope_type: default");
         return false;
     }
-    for (int32_t l = 0; l < period && l < layers; l++)
-        shape->local |= (uint64_t)(kinds[l] == 'w') << l;
-    shape->period = (uint8_t)(period > 1 ? period : 0);
-    m->sliding_window_pattern = 0; /* as a plan writes it: layer_types */
-    m->layer_kinds = NULL;
-    if (shape->local_rope.theta == 0)
-        shape->local_rope.theta = 10000;
-    shape->local_rope.factor = 1;
-    if (shape->local == 0) {
-        shape->local_rope = (struct sw_rope){0};
-        shape->sliding_window = 0;
-    }
+    if (local->theta == 0)
+        local->theta = shape->family == SW_FAMILY_OLMO3 ? shape->rope.theta : 10000;
+    local->factor = 1;
+    if (shape->local == 0)
+        *local = (struct sw_rope){0};
     return true;
 }
 
-/* The keys that Gemma 3 alone reads. */
-static bool apply_gemma(struct sw_config *c, const struct section *s, struct sw_model_config *m,
-                        bool reads)
+/* Gemma's and OLMo 3's: some layers are local, unless the file says otherwise. */
+static bool apply_local_layers(struct sw_config *c, const struct section *s,
+                               struct sw_model_config *m, int reads)
 {
-    struct sw_model *shape = &m->shape;
-    if (!reads) {
-        static const char *const keys[] = {"sliding_window_pattern", "rope_local_base_freq",
-                                           "query_pre_attn_scalar"};
-        const bool there[] = {m->sliding_window_pattern != 0, shape->local_rope.theta != 0,
-                              shape->query_pre_attn_scalar != 0};
-        for (size_t i = 0; i < COUNT(keys); i++)
-            if (there[i])
-                return not_read(c, s, keys[i], shape->family);
-        return m->hidden_activation == 0 || not_read(c, s, "hidden_activation", shape->family);
-    }
-    if (sw_section_wrote(s, "hidden_activation") && m->hidden_activation == 0) {
-        sw_config_error_at(c, sw_section_place(s, "hidden_activation"),
-                           "'hidden_activation: silu' is not supported: another activation",
-                           "Gemma 3 has gelu_pytorch_tanh");
+    if (sw_section_wrote(s, "use_sliding_window") && !m->use_sliding_window)
+        return not_read(c, s, "use_sliding_window", m->shape.family);
+    m->use_sliding_window = false;
+    m->max_window_layers = SW_MAX_WINDOW_LAYERS;
+    if (!apply_layer_kinds(c, s, m))
+        return false;
+    if (m->shape.local != 0 && m->shape.sliding_window == 0) {
+        sw_config_error_at(c, sw_section_place(s, "sliding_window"),
+                           "layers of sliding_attention need a 'sliding_window'",
+                           "for example: sliding_window: 4096");
         return false;
     }
-    m->hidden_activation = 1;
-    if (shape->query_pre_attn_scalar == 0)
+    return (reads & SW_READS_LOCAL_ROPE) == 0 || apply_local_rope(c, s, &m->shape);
+}
+
+/* Refuses what only few families read. */
+static bool check_rare_keys(struct sw_config *c, const struct section *s,
+                            const struct sw_model_config *m, int reads)
+{
+    const struct sw_model *shape = &m->shape;
+    const struct {
+        const char *key;
+        enum sw_family_key reads;
+        bool there;
+    } keys[] = {
+        {"sliding_window_pattern", SW_READS_LAYER_PATTERN, m->sliding_window_pattern != 0},
+        {"rope_local_base_freq", SW_READS_LOCAL_ROPE, shape->local_rope.theta != 0},
+        {"query_pre_attn_scalar", SW_READS_QUERY_SCALAR, shape->query_pre_attn_scalar != 0},
+        {"attn_logit_softcapping", SW_READS_SOFTCAPS, shape->attention_softcap != 0},
+        {"final_logit_softcapping", SW_READS_SOFTCAPS, shape->final_softcap != 0},
+        {"hidden_activation", SW_READS_QUERY_SCALAR, m->hidden_activation != 0},
+    };
+    for (size_t i = 0; i < COUNT(keys); i++)
+        if (keys[i].there && (reads & (int)keys[i].reads) == 0)
+            return not_read(c, s, keys[i].key, shape->family);
+    return true;
+}
+
+/* Gemma's class goes by hidden_activation, and passes hidden_act over. */
+static bool apply_activation(struct sw_config *c, const struct section *s,
+                             struct sw_model_config *m, bool gemma)
+{
+    const bool wrote = sw_section_wrote(s, "hidden_activation");
+    const char *key = gemma ? "hidden_activation" : "hidden_act";
+    if (gemma ? wrote && m->hidden_activation == 0 : m->hidden_act != 0) {
+        sw_config_error_at(c, sw_section_place(s, key),
+                           sw_config_format(c, "'%s: %s' is not supported: another activation", key,
+                                            sw_activation_words[gemma ? 0 : 1]),
+                           sw_config_format(c, "%s has %s",
+                                            sw_family_architectures[m->shape.family],
+                                            sw_activation_words[gemma ? 1 : 0]));
+        return false;
+    }
+    m->hidden_activation = gemma;
+    m->hidden_act = 0;
+    return true;
+}
+
+static bool apply_gemma(struct sw_config *c, const struct section *s, struct sw_model_config *m,
+                        bool gemma)
+{
+    struct sw_model *shape = &m->shape;
+    if (!apply_activation(c, s, m, gemma))
+        return false;
+    if (gemma && shape->query_pre_attn_scalar == 0)
         shape->query_pre_attn_scalar = 256;
-    shape->both_norms = shape->norms_plus_one = shape->gelu = shape->embedding_root = true;
-    return apply_local_layers(c, s, m);
+    shape->both_norms = shape->norms_plus_one = shape->gelu = shape->embedding_root = gemma;
+    return true;
 }
 
 static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_model_config *m)
@@ -755,7 +836,8 @@ static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_m
                          "max_window_layers", "layer_types", "embedding_multiplier",
                          "attention_multiplier", "residual_multiplier", "logits_scaling",
                          "sliding_window_pattern", "rope_local_base_freq", "query_pre_attn_scalar",
-                         "hidden_activation", NULL))
+                         "attn_logit_softcapping", "final_logit_softcapping", "hidden_activation",
+                         "hidden_act", NULL))
         return false;
     const struct family *family = &families[m->shape.family];
     bool good = true;
@@ -764,7 +846,8 @@ static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_m
     if (m->shape.mlp_bias && (family->reads & SW_READS_MLP_BIAS) == 0)
         good = not_read(c, s, "mlp_bias", m->shape.family);
     const bool local = (family->reads & SW_READS_LOCAL_LAYERS) != 0;
-    if (!local && !apply_window(c, s, m, family->reads))
+    if (!check_rare_keys(c, s, m, family->reads) ||
+        !(local ? apply_local_layers : apply_window)(c, s, m, family->reads))
         good = false;
     if (!apply_multipliers(c, s, &m->shape, (family->reads & SW_READS_MULTIPLIERS) != 0))
         good = false;
@@ -772,7 +855,7 @@ static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_m
     m->shape.qk_norm = (family->has & HEAD_NORMS) != 0;
     m->shape.qk_norm_whole = (family->has & WHOLE_NORMS) != 0;
     m->shape.post_norm = (family->has & POST_NORMS) != 0;
-    if (!apply_gemma(c, s, m, local))
+    if (!apply_gemma(c, s, m, (family->reads & SW_READS_QUERY_SCALAR) != 0))
         good = false;
     if (m->shape.rope.factor == 0)
         m->shape.rope.factor = 1;

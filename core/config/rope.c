@@ -211,7 +211,7 @@ static bool read_rope(struct sw_config *c, const struct field *field, struct nod
 {
     struct sw_model *shape = &((struct sw_model_config *)base)->shape;
     struct node *full = NULL, *local = NULL;
-    if (value->kind != NODE_MAPPING || !sw_family_reads(shape->family, SW_READS_LOCAL_LAYERS))
+    if (value->kind != NODE_MAPPING || !sw_family_reads(shape->family, SW_READS_LOCAL_ROPE))
         return read_one_rope(c, field, value, &shape->rope);
     for (struct node *entry = value->first; entry != NULL; entry = entry->next) {
         full = strcmp(entry->key->text, "full_attention") == 0 ? entry : full;

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <string.h>
 
-static const char *const silu_words[] = {"silu", NULL};
 const char *const sw_activation_words[] = {"silu", "gelu_pytorch_tanh", NULL};
 static const char *const span_words[] = {"node", "all", NULL}; /* as SW_SPANS_NODE, SW_SPANS_ALL */
 
@@ -120,8 +119,8 @@ const struct field sw_model_fields[] = {
      .min = 1,
      .max = SW_MANY,
      .example = "4096",
-     .about =
-         "tokens that attention looks back over (Mistral, Qwen); default, not of Mistral: all"},
+     .about = "tokens that attention looks back over, itself one of them, in layers with a window; "
+              "default, not of Mistral, Gemma and OLMo 3: all"},
     {.key = "use_sliding_window",
      .type = FIELD_BOOL,
      .offset = offsetof(struct sw_model_config, use_sliding_window),
@@ -145,8 +144,9 @@ const struct field sw_model_fields[] = {
      .example = "[full_attention, full_attention]",
      .schema = "{\"type\": [\"array\", \"null\"], \"items\": {\"enum\": [\"full_attention\", "
                "\"sliding_attention\"]}}",
-     .about = "which layers have a window (Qwen, Gemma 3); default: those from max_window_layers "
-              "on, or by sliding_window_pattern"},
+     .about = "which layers have a window (Qwen, Gemma, OLMo 3); default: of Qwen those from "
+              "max_window_layers on, of Gemma 2 every other one, of OLMo 3 three of four, of "
+              "Gemma 3 by sliding_window_pattern"},
     {.key = "sliding_window_pattern",
      .type = FIELD_INTEGER32,
      .offset = offsetof(struct sw_model_config, sliding_window_pattern),
@@ -163,7 +163,8 @@ const struct field sw_model_fields[] = {
      .above_min = true,
      .max = SW_BIG,
      .example = "10000.0",
-     .about = "base of the rotary angles in layers with a window (Gemma 3)"},
+     .about = "base of the rotary angles in layers with a window (Gemma 3, OLMo 3); default: "
+              "10000, of OLMo 3 rope_theta"},
     {.key = "query_pre_attn_scalar",
      .type = FIELD_REAL,
      AT(query_pre_attn_scalar),
@@ -172,7 +173,25 @@ const struct field sw_model_fields[] = {
      .above_min = true,
      .max = SW_BIG,
      .example = "256.0",
-     .about = "attention's scores are divided by its root (Gemma 3)"},
+     .about = "attention's scores are divided by its root (Gemma 2, Gemma 3)"},
+    {.key = "attn_logit_softcapping",
+     .type = FIELD_REAL,
+     AT(attention_softcap),
+     .brief = true,
+     .min = 0,
+     .above_min = true,
+     .max = SW_BIG,
+     .example = "50.0",
+     .about = "softcap c of attention's scores: s becomes c tanh(s / c) (Gemma 2, Gemma 3)"},
+    {.key = "final_logit_softcapping",
+     .type = FIELD_REAL,
+     AT(final_softcap),
+     .brief = true,
+     .min = 0,
+     .above_min = true,
+     .max = SW_BIG,
+     .example = "30.0",
+     .about = "softcap of the logits (Gemma 2, Gemma 3)"},
     {.key = "hidden_activation",
      .type = FIELD_WORD,
      .offset = offsetof(struct sw_model_config, hidden_activation),
@@ -180,7 +199,7 @@ const struct field sw_model_fields[] = {
      .fallback = "silu",
      .brief = true,
      .example = "silu",
-     .about = "activation of the MLP; gelu_pytorch_tanh (Gemma 3), else silu"},
+     .about = "activation of the MLP; gelu_pytorch_tanh (Gemma 2, Gemma 3), else silu"},
     {.key = "quantization_config",
      .type = FIELD_CUSTOM,
      .offset = FIELD_NOWHERE,
@@ -215,18 +234,20 @@ const struct field sw_model_fields[] = {
      .about = "whether the output head is the embedding, transposed"},
     {.key = "hidden_act",
      .type = FIELD_WORD,
-     .offset = FIELD_NOWHERE,
-     .words = silu_words,
+     .offset = offsetof(struct sw_model_config, hidden_act),
+     .words = sw_activation_words,
+     .fallback = "silu",
+     .brief = true,
      .example = "silu",
-     .about = "activation of the MLP; only silu"},
+     .about = "activation of the MLP; only silu, but of Gemma, which goes by hidden_activation"},
     {.key = "attention_bias",
      .type = FIELD_BOOL,
      AT(output_bias),
      .fallback = "false",
      .brief = true,
      .example = "false",
-     .about = "whether q, k, v and the output of attention have a bias (Llama, Qwen3, OLMo 2, "
-              "Granite)"},
+     .about = "whether q, k, v and the output of attention have a bias (Llama, Qwen3, OLMo, "
+              "Granite, Gemma)"},
     {.key = "mlp_bias",
      .type = FIELD_BOOL,
      AT(mlp_bias),

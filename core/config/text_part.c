@@ -3,8 +3,21 @@
 
 #include <string.h>
 
-/* Defaults of transformers' Gemma3TextConfig; the files of the larger models leave out keys that
- * have them. */
+/* Defaults of transformers' classes; published files leave out keys that have them. */
+static const char gemma2[] = "{\"vocab_size\": 256000, \"hidden_size\": 2304, "
+                             "\"intermediate_size\": 9216, \"num_hidden_layers\": 26, "
+                             "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, "
+                             "\"head_dim\": 256, \"max_position_embeddings\": 8192, "
+                             "\"initializer_range\": 0.02, \"rms_norm_eps\": 1.0e-6, "
+                             "\"rope_theta\": 10000.0, \"tie_word_embeddings\": true, "
+                             "\"sliding_window\": 4096, \"attn_logit_softcapping\": 50.0, "
+                             "\"final_logit_softcapping\": 30.0}";
+static const char olmo3[] = "{\"vocab_size\": 50304, \"hidden_size\": 4096, "
+                            "\"intermediate_size\": 11008, \"num_hidden_layers\": 32, "
+                            "\"num_attention_heads\": 32, \"max_position_embeddings\": 2048, "
+                            "\"initializer_range\": 0.02, \"rms_norm_eps\": 1.0e-5, "
+                            "\"rope_theta\": 500000.0, \"tie_word_embeddings\": false, "
+                            "\"sliding_window\": 4096}";
 static const char gemma3[] = "{\"vocab_size\": 262208, \"hidden_size\": 2304, "
                              "\"intermediate_size\": 9216, \"num_hidden_layers\": 26, "
                              "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, "
@@ -74,12 +87,16 @@ struct node *sw_model_text_part(struct sw_config *c, struct node *root)
 
 void sw_model_add_defaults(struct sw_config *c, struct node *root, uint8_t family)
 {
-    struct source *source = family == SW_FAMILY_GEMMA3 ? sw_config_alloc(c, sizeof *source) : NULL;
+    const char *text = family == SW_FAMILY_GEMMA3   ? gemma3
+                       : family == SW_FAMILY_GEMMA2 ? gemma2
+                       : family == SW_FAMILY_OLMO3  ? olmo3
+                                                    : NULL;
+    struct source *source = text != NULL ? sw_config_alloc(c, sizeof *source) : NULL;
     if (source == NULL)
         return;
     *source = *root->source;
-    source->text = gemma3;
-    source->bytes = sizeof gemma3 - 1;
+    source->text = text;
+    source->bytes = strlen(text);
     const struct node *defaults = sw_config_parse(c, source);
     struct node *next;
     for (struct node *entry = defaults != NULL ? defaults->first : NULL; entry != NULL;

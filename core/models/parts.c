@@ -152,7 +152,8 @@ int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, bool s
     b->program->ops[op].as.rope.head_dim = b->options->model.head_dim;
     b->program->ops[op].as.rope.slots = slots;
     const struct sw_model *m = &b->options->model;
-    const struct sw_rope *rope = sw_model_is_local(m, b->position) ? &m->local_rope : &m->rope;
+    const bool own = m->local_rope.theta != 0 && sw_model_is_local(m, b->position);
+    const struct sw_rope *rope = own ? &m->local_rope : &m->rope;
     b->program->ops[op].as.rope.rope.theta = rope->theta;
     if (rope->scaling != SW_ROPE_PLAIN)
         b->program->ops[op].as.rope.rope = *rope;

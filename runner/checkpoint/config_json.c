@@ -81,7 +81,7 @@ static void set_sizes(struct keys *k, const struct sw_model *m)
     set(k, "num_key_value_heads", json_integer(m->kv_heads));
     set(k, "head_dim", json_integer(m->head_dim));
     set(k, "max_position_embeddings", json_integer(m->max_position_embeddings));
-    if (sw_family_reads(m->family, SW_READS_LOCAL_LAYERS)) {
+    if (sw_family_reads(m->family, SW_READS_QUERY_SCALAR)) {
         (void)json_object_del(k->object, "hidden_act");
         set(k, "hidden_activation", json_string("gelu_pytorch_tanh"));
     } else {
@@ -101,33 +101,69 @@ static void set_multipliers(struct keys *k, const struct sw_model *m)
     set(k, "logits_scaling", json_real(m->logits_scaling != 0 ? m->logits_scaling : 1));
 }
 
-/* Gemma 3's kinds of layers, in all spellings that versions of transformers read. */
-static void set_local_layers(struct keys *k, const struct sw_model *m)
+static void set_layer_types(struct keys *k, const struct sw_model *m)
 {
-    json_t *types = json_array(), *ropes = json_object();
+    json_t *types = json_array();
     const int32_t period = sw_model_period(m);
     for (int32_t l = 0; l < m->layers; l++)
         if (json_array_append_new(types, json_string(sw_model_is_local(m, l % period)
                                                          ? "sliding_attention"
                                                          : "full_attention")) != 0)
             k->failed = true;
+    set(k, "layer_types", types);
+}
+
+/* The rotary positions of both kinds of layers. */
+static void set_local_rope(struct keys *k, const struct sw_model *m)
+{
+    json_t *ropes = json_object();
     const struct sw_rope *local = m->local != 0 ? &m->local_rope : &m->rope;
     if (json_object_set_new(ropes, "full_attention", rope_object(&m->rope, true)) != 0 ||
         json_object_set_new(ropes, "sliding_attention", rope_object(local, true)) != 0)
         k->failed = true;
-    set(k, "layer_types", types);
     set(k, "rope_parameters", ropes);
-    set(k, "rope_local_base_freq", json_real(local->theta));
+    if (m->family == SW_FAMILY_GEMMA3)
+        set(k, "rope_local_base_freq", json_real(local->theta));
+}
+
+static json_t *softcap(double cap)
+{
+    return cap != 0 ? json_real(cap) : json_null();
+}
+
+/* Kinds of layers and what goes with them, in all spellings that versions of transformers read. */
+static void set_local_layers(struct keys *k, const struct sw_model *m)
+{
+    const int32_t period = sw_model_period(m);
+    set_layer_types(k, m);
+    set(k, "sliding_window",
+        m->sliding_window != 0 ? json_integer(m->sliding_window) : json_null());
+    if (sw_family_reads(m->family, SW_READS_LOCAL_ROPE))
+        set_local_rope(k, m);
+    if (sw_family_reads(m->family, SW_READS_SOFTCAPS)) {
+        set(k, "attn_logit_softcapping", softcap(m->attention_softcap));
+        set(k, "final_logit_softcapping", softcap(m->final_softcap));
+    }
+    if (sw_family_reads(m->family, SW_READS_LAYER_PATTERN) && m->local != 0 &&
+        m->local == (UINT64_C(1) << (period - 1)) - 1)
+        set(k, "sliding_window_pattern", json_integer(period));
+    else
+        (void)json_object_del(k->object, "sliding_window_pattern");
+    if (!sw_family_reads(m->family, SW_READS_QUERY_SCALAR))
+        return;
     /* transformers 5 takes no real number for it */
     const double scalar = m->query_pre_attn_scalar;
     set(k, "query_pre_attn_scalar",
         scalar == floor(scalar) ? json_integer((json_int_t)scalar) : json_real(scalar));
-    set(k, "sliding_window",
-        m->sliding_window != 0 ? json_integer(m->sliding_window) : json_null());
-    if (m->local != 0 && m->local == (UINT64_C(1) << (period - 1)) - 1)
-        set(k, "sliding_window_pattern", json_integer(period));
-    else
-        (void)json_object_del(k->object, "sliding_window_pattern");
+}
+
+/* Layers before the first with a window: what max_window_layers says. */
+static int32_t layers_before_window(const struct sw_model *m)
+{
+    int32_t layer = 0;
+    while (m->local != 0 && !sw_model_is_local(m, layer))
+        layer++;
+    return m->sliding_window != 0 ? layer : m->layers;
 }
 
 /* keep_window: the original's keys mean this window. */
@@ -150,11 +186,13 @@ static void set_attention(struct keys *k, const struct sw_model *m, bool keep_wi
         return;
     const bool window = m->sliding_window != 0;
     (void)json_object_del(k->object, "layer_types");
+    if (m->local != 0)
+        set_layer_types(k, m);
     set(k, "sliding_window", window ? json_integer(m->sliding_window) : json_null());
     if (!sw_family_reads(m->family, SW_READS_WINDOW_SWITCH))
         return;
     set(k, "use_sliding_window", json_boolean(window));
-    set(k, "max_window_layers", json_integer(window ? 0 : m->layers));
+    set(k, "max_window_layers", json_integer(layers_before_window(m)));
 }
 
 static void set_dtype(struct keys *k, enum sw_stored_dtype dtype, bool keep_original)
@@ -341,7 +379,8 @@ static int read_original(const char *original, const struct sw_model *model, jso
         return -1;
     take_text_part(root);
     *keep_window = described && was.family == model->family && was.layers == model->layers &&
-                   was.sliding_window == model->sliding_window;
+                   was.sliding_window == model->sliding_window && was.local == model->local &&
+                   was.period == model->period;
     return 0;
 }
 

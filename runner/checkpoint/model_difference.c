@@ -41,6 +41,8 @@ static const struct setting {
     {"embedding_multiplier", AT(embedding_multiplier), FORM_REAL},
     {"attention_multiplier", AT(attention_multiplier), FORM_REAL},
     {"query_pre_attn_scalar", AT(query_pre_attn_scalar), FORM_REAL},
+    {"attn_logit_softcapping", AT(attention_softcap), FORM_REAL},
+    {"final_logit_softcapping", AT(final_softcap), FORM_REAL},
     {"residual_multiplier", AT(residual_multiplier), FORM_REAL},
     {"logits_scaling", AT(logits_scaling), FORM_REAL},
     {"rms_norm_eps", AT(rms_norm_eps), FORM_REAL},

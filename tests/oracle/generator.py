@@ -19,7 +19,7 @@ def splitmix64(x):
         return x ^ (x >> np.uint64(31))
 
 
-def normal(seed, name, shape, stddev):
+def normal(seed, name, shape, stddev, dtype=np.float32):
     key = splitmix64(np.array([seed ^ fnv1a64(name)], dtype=np.uint64))
     i = np.arange(int(np.prod(shape)), dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -28,7 +28,7 @@ def normal(seed, name, shape, stddev):
     u1 = ((a >> np.uint64(11)).astype(np.float64) + 1.0) / 2.0**53
     u2 = (b >> np.uint64(11)).astype(np.float64) / 2.0**53
     value = stddev * np.sqrt(-2.0 * np.log(u1)) * np.cos(2.0 * np.pi * u2)
-    return value.astype(np.float32).reshape(shape)
+    return value.astype(dtype).reshape(shape)
 
 
 def token_rows(seed, vocab, rows, sequence):

@@ -10,6 +10,10 @@ the generator in generator.py under the names of our program (wq.0 is layer 0's 
 are 1 + its value and biases its value, so that a forgotten one shows (tests/support/harness.c does the
 same). Tokens are token_rows of generator.py: inputs the first `sequence` of a row, labels the last.
 
+Models with a window shorter than their sequence run by transformers' eager attention on masks that are made
+here, one number for each query and key, so that nothing of transformers decides which keys a query sees; and in
+fp64: of five layers and 64 tokens transformers' fp32 is off by up to 1e-5, as much as a test allows ours.
+
 NAME.bin, little endian:
 
     8 bytes    "SWFAMILY"
@@ -20,6 +24,7 @@ NAME.bin, little endian:
         int64     number of elements
         float32[] row-major elements; gradients of layers are stacks, the layer is the first dimension
 """
+import contextlib
 import pathlib
 import struct
 import sys
@@ -27,12 +32,13 @@ import sys
 import numpy as np
 import torch
 import transformers
-from transformers import (Gemma3TextConfig, GraniteConfig, LlamaConfig, MistralConfig, Olmo2Config, Qwen2Config,
-                          Qwen3Config)
+from transformers import (Gemma2Config, Gemma3TextConfig, GraniteConfig, LlamaConfig, MistralConfig, Olmo2Config,
+                          Olmo3Config, Qwen2Config, Qwen3Config)
 
 from generator import normal, token_rows
 
 SEQUENCE, BATCH, STDDEV = 32, 2, 0.2
+LONG, WINDOW = 64, 12  # of models with a window that is shorter, than a rank's part of 1,2,2,2 too
 SMALL = dict(vocab_size=32, hidden_size=16, intermediate_size=24, num_hidden_layers=2,
              num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256,
              rms_norm_eps=1e-5, attention_dropout=0.0)
@@ -70,6 +76,31 @@ FAMILIES = {
     # Most at what they are unless told: attention's scores are not scaled at all.
     "granite_tied": (22, GraniteConfig, dict(attention_bias=True, mlp_bias=True, logits_scaling=0.3,
                                              tie_word_embeddings=True)),
+}
+# Beyond their windows. Softcaps are small, and scores and logits large enough to be bent by them.
+FAMILIES |= {
+    "mistral_window": (24, MistralConfig, dict(sliding_window=WINDOW)),
+    # The last of the layers have a window: 5 layers, of which nothing repeats.
+    "qwen2_window": (25, Qwen2Config, dict(num_hidden_layers=5, use_sliding_window=True, sliding_window=WINDOW,
+                                           max_window_layers=2)),
+    "qwen3_window": (26, Qwen3Config, dict(head_dim=8, num_hidden_layers=4, use_sliding_window=True, sliding_window=7,
+                                           layer_types=["full_attention", "sliding_attention"] * 2)),
+    "gemma2": (27, Gemma2Config, dict(
+        num_hidden_layers=5, head_dim=8, rms_norm_eps=1e-6, query_pre_attn_scalar=1, sliding_window=WINDOW,
+        tie_word_embeddings=False,
+        attn_logit_softcapping=5.0, final_logit_softcapping=6.0, pad_token_id=None, eos_token_id=2)),
+    "gemma3_window": (28, Gemma3TextConfig, dict(
+        num_hidden_layers=5, head_dim=8, rms_norm_eps=1e-6, query_pre_attn_scalar=5, sliding_window=WINDOW,
+        tie_word_embeddings=False,
+        pad_token_id=None, eos_token_id=2, layer_types=((["sliding_attention"] * 2 + ["full_attention"]) * 2)[:5],
+        rope_parameters=dict(
+            full_attention=dict(rope_type="linear", factor=8.0, rope_theta=100000.0),
+            sliding_attention=dict(rope_type="default", rope_theta=100.0)))),
+    "olmo3": (29, Olmo3Config, dict(
+        num_hidden_layers=6, num_key_value_heads=4, sliding_window=WINDOW, pad_token_id=None, eos_token_id=2,
+        rope_parameters=dict(
+            full_attention=dict(rope_type="linear", factor=8.0, rope_theta=10000.0),
+            sliding_attention=dict(rope_type="default", rope_theta=10000.0)))),
 }
 # Ours: (theirs in a layer, whether theirs is the transpose).
 LAYER = {
@@ -110,26 +141,65 @@ SINGLE = {"embedding": "model.embed_tokens.weight", "final_norm": "model.norm.we
 
 def fill(parameter, seed, name, transposed, ones):
     shape = tuple(parameter.shape)
-    value = normal(seed, name, shape[::-1] if transposed else shape, STDDEV)
+    fp64 = torch.float32 is torch.float64
+    rounded = not fp64 or "norm" in name or name[0] == "b"  # as tests/support/harness.c has them
+    value = normal(seed, name, shape[::-1] if transposed else shape, STDDEV, np.float32 if rounded else np.float64)
+    value = value.astype(np.float64 if fp64 else np.float32)
     if "norm" in name and ones:
-        value = np.float32(1.0) + value
+        value = value.dtype.type(1.0) + value
     with torch.no_grad():
         parameter.copy_(torch.from_numpy(value.T.copy() if transposed else value))
+
+
+def is_windowed(config):
+    return (getattr(config, "sliding_window", None) or SEQUENCE) < SEQUENCE
+
+
+def masks(config, length):
+    """What transformers adds to the scores [1, 1, queries, keys]: of layers of each kind, where there are kinds."""
+    query, key = torch.arange(length)[:, None], torch.arange(length)[None]
+    seen, hidden = (torch.tensor(x, dtype=torch.float32) for x in (0.0, torch.finfo(torch.float32).min))
+    full = torch.where(key <= query, seen, hidden)[None, None]
+    local = torch.where((key <= query) & (query - key < config.sliding_window), seen, hidden)[None, None]
+    if getattr(config, "layer_types", None) is None:
+        return local
+    return {"full_attention": full, "sliding_attention": local}
+
+
+@contextlib.contextmanager
+def in_fp64():
+    """Makes fp32 another name of fp64: models round to it here and there, whatever their own type."""
+    names = [(torch, "float32", torch.float64), (torch, "float", torch.float64), (torch.Tensor, "float", torch.Tensor.double)]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in names]
+    for owner, name, value in names:
+        setattr(owner, name, value)
+    yield
+    for owner, name, value in before:
+        setattr(owner, name, value)
+
+
+def run(model, ids):
+    """Logits of every token, without a cache."""
+    mask = masks(model.config, ids.shape[1]) if is_windowed(model.config) else None
+    return model(input_ids=ids, attention_mask=mask, use_cache=False).logits
 
 
 def build(seed, config_class, changes):
     """The model with the generator's parameters, and what each of them is called here."""
     config = config_class(**{**SMALL, **changes})
     config.architectures = [config_class.__name__.replace("Text", "").replace("Config", "ForCausalLM")]
-    model = getattr(transformers, config.architectures[0])(config).float()
+    if is_windowed(config):
+        config._attn_implementation = "eager"
+    model = getattr(transformers, config.architectures[0])(config).to(torch.float32)
     parameters = dict(model.named_parameters())
-    known, ones = {}, config_class is not Gemma3TextConfig  # whose norms multiply by 1 + weight
+    known, ones = {}, config_class not in (Gemma2Config, Gemma3TextConfig)  # whose norms multiply by 1 + weight
     for ours, theirs in SINGLE.items():
         if theirs in parameters:
             known[theirs] = (ours, None, False)
             fill(parameters[theirs], seed, ours, False, ones)
     for layer in range(config.num_hidden_layers):
-        names = {Olmo2Config: POST_NORMS, Gemma3TextConfig: BOTH_NORMS}.get(config_class, LAYER)
+        names = {Olmo2Config: POST_NORMS, Olmo3Config: POST_NORMS, Gemma2Config: BOTH_NORMS,
+                 Gemma3TextConfig: BOTH_NORMS}.get(config_class, LAYER)
         for ours, (theirs, transposed) in names.items():
             full = f"model.layers.{layer}.{theirs}"
             if full in parameters:
@@ -140,12 +210,20 @@ def build(seed, config_class, changes):
 
 
 def make(folder, name, seed, config_class, changes):
+    if changes.get("sliding_window", SEQUENCE) >= SEQUENCE:
+        return make_one(folder, name, seed, config_class, changes)
+    with in_fp64():
+        return make_one(folder, name, seed, config_class, changes)
+
+
+def make_one(folder, name, seed, config_class, changes):
     config, model, known = build(seed, config_class, changes)
     model.train()
     parameters = dict(model.named_parameters())
 
-    rows = torch.from_numpy(token_rows(seed, config.vocab_size, BATCH, SEQUENCE))
-    logits = model(input_ids=rows[:, :-1], use_cache=False).logits
+    sequence = LONG if is_windowed(config) else SEQUENCE
+    rows = torch.from_numpy(token_rows(seed, config.vocab_size, BATCH, sequence))
+    logits = run(model, rows[:, :-1])
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
     loss.backward()
 
@@ -160,7 +238,7 @@ def make(folder, name, seed, config_class, changes):
     (folder / f"{name}.json").write_text(config.to_json_string())
     with open(folder / f"{name}.bin", "wb") as out:
         out.write(b"SWFAMILY")
-        out.write(struct.pack("<4q", SEQUENCE, BATCH, seed, len(tensors)))
+        out.write(struct.pack("<4q", sequence, BATCH, seed, len(tensors)))
         out.write(struct.pack("<3d", STDDEV, loss.item(), norm))
         for tensor, value in tensors.items():
             out.write(struct.pack("<40sq", tensor.encode(), value.size))

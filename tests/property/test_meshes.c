@@ -80,12 +80,14 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
         o.model.period = 2;
         o.model.local = 1;
         o.model.local_rope = (struct sw_rope){.theta = 30, .factor = 1};
-    } else if (v->other_blocks) { /* OLMo 2's norms and Granite's multipliers */
+    } else if (v->other_blocks) { /* OLMo 2's norms, Granite's multipliers, and Gemma 2's softcap of
+                                     logits */
         o.model.qk_norm_whole = o.model.post_norm = true;
         o.model.embedding_multiplier = 3;
         o.model.attention_multiplier = 0.5;
         o.model.residual_multiplier = 0.25;
         o.model.logits_scaling = 0.75;
+        o.model.final_softcap = 0.5;
     }
     o.recompute = sw_test_recompute(v->recompute, &o.model, 2);
     sw_rules_default(&o.rules, v->strategy);

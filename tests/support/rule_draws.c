@@ -125,12 +125,14 @@ static void draw_options(struct draws *d, struct sw_program_options *o)
         o->model.period = 2;
         o->model.local = 1;
         o->model.local_rope = (struct sw_rope){.theta = 30, .factor = 1};
-    } else if (blocks == 0) { /* OLMo 2's norms and Granite's multipliers */
+    } else if (blocks ==
+               0) { /* OLMo 2's norms, Granite's multipliers, and Gemma 2's softcap of logits */
         o->model.qk_norm_whole = !o->model.qk_norm;
         o->model.post_norm = true;
         o->model.embedding_multiplier = 3;
         o->model.residual_multiplier = 0.25;
         o->model.logits_scaling = 0.75;
+        o->model.final_softcap = 0.5;
     }
     o->recompute = sw_test_recompute((uint32_t)between(d, 0, 7), &o->model, o->model.layers);
     sw_rules_default(&o->rules, (enum sw_attention_strategy)between(d, 0, 2));

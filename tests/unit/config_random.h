@@ -129,34 +129,52 @@ static void fill_rope(uint64_t *s, struct sw_model *m)
 static void fill_family(uint64_t *s, struct sw_model_config *config)
 {
     struct sw_model *m = &config->shape;
-    m->family = (uint8_t)between(s, SW_FAMILY_LLAMA, SW_FAMILY_GEMMA3);
+    m->family = (uint8_t)between(s, SW_FAMILY_LLAMA, SW_FAMILY_OLMO3);
     m->output_bias = sw_family_reads(m->family, SW_READS_ATTENTION_BIAS) && draw(s) & 1;
     m->qkv_bias = m->output_bias || m->family == SW_FAMILY_QWEN2;
     m->mlp_bias = sw_family_reads(m->family, SW_READS_MLP_BIAS) && draw(s) & 1;
     m->qk_norm = m->family == SW_FAMILY_QWEN3;
-    m->qk_norm_whole = m->post_norm = m->family == SW_FAMILY_OLMO2;
+    m->qk_norm_whole = m->post_norm = m->family == SW_FAMILY_OLMO2 || m->family == SW_FAMILY_OLMO3;
     if (m->family == SW_FAMILY_GRANITE) {
         m->attention_multiplier = real(s, 1e-3, 2);
         m->embedding_multiplier = draw(s) & 1 ? real(s, 1.001, 100) : 0;
         m->residual_multiplier = draw(s) & 1 ? real(s, 1e-3, 0.999) : 0;
         m->logits_scaling = draw(s) & 1 ? real(s, 1.001, 100) : 0;
     }
-    if (m->family == SW_FAMILY_GEMMA3) {
-        const int32_t each = (int32_t)between(s, 2, 6);
-        m->qk_norm = m->post_norm = m->both_norms = true;
+    if (sw_family_reads(m->family, SW_READS_QUERY_SCALAR)) {
+        m->qk_norm = m->family == SW_FAMILY_GEMMA3;
+        m->post_norm = m->both_norms = true;
         m->norms_plus_one = m->gelu = m->embedding_root = true;
         m->query_pre_attn_scalar = real(s, 1, 1000);
+        m->attention_softcap = draw(s) & 1 ? real(s, 1, 100) : 0;
+        m->final_softcap = draw(s) & 1 ? real(s, 1, 100) : 0;
+        config->hidden_activation = 1;
+    }
+    if (sw_family_reads(m->family, SW_READS_LOCAL_LAYERS)) {
+        const int32_t each = (int32_t)between(s, 2, 6);
         m->period = m->layers < each ? 0 : (uint8_t)each;
         m->local = m->layers < each ? 1 : (UINT64_C(1) << (each - 1)) - 1;
-        m->local_rope = (struct sw_rope){.theta = real(s, 1, 1e6), .factor = 1};
+        if (sw_family_reads(m->family, SW_READS_LOCAL_ROPE))
+            m->local_rope = (struct sw_rope){.theta = real(s, 1, 1e6), .factor = 1};
         m->sliding_window = between(s, 1 << 30, INT64_C(1) << 53);
-        config->hidden_activation = 1;
         config->layer_types = SW_LAYERS_WINDOWED;
+        config->max_window_layers = SW_MAX_WINDOW_LAYERS;
         fill_rope(s, m);
+        if (draw(s) % 4 == 0) { /* no layer has a window */
+            config->layer_types = SW_LAYERS_FULL;
+            m->sliding_window = m->period = 0;
+            m->local = 0;
+            m->local_rope = (struct sw_rope){0};
+        }
         return;
     }
     if (sw_family_reads(m->family, SW_READS_WINDOW) && draw(s) & 1)
         m->sliding_window = between(s, 1 << 30, INT64_C(1) << 53);
+    if (m->sliding_window != 0 && m->family != SW_FAMILY_MISTRAL && draw(s) & 1 && m->layers > 1) {
+        m->period = 2;
+        m->local = 2;
+        config->layer_types = SW_LAYERS_WINDOWED;
+    }
     config->use_sliding_window = m->sliding_window != 0 && m->family != SW_FAMILY_MISTRAL;
     config->max_window_layers = config->use_sliding_window ? 0 : SW_MAX_WINDOW_LAYERS;
     fill_rope(s, m);

@@ -10,8 +10,10 @@
 #define FULL NULL_HEADS "sliding_window: null\nhead_dim: 4\nrms_norm_eps: 1e-6\n"
 #define SUPPORTED                                                                                  \
     " | supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "     \
-    "Olmo2ForCausalLM, GraniteForCausalLM, Gemma3ForCausalLM\n"
-#define TYPES " | supported: llama, mistral, qwen2, qwen3, olmo2, granite, gemma3_text\n"
+    "Olmo2ForCausalLM, GraniteForCausalLM, Gemma3ForCausalLM, Gemma2ForCausalLM, "                 \
+    "Olmo3ForCausalLM\n"
+#define TYPES                                                                                      \
+    " | supported: llama, mistral, qwen2, qwen3, olmo2, granite, gemma3_text, gemma2, olmo3\n"
 
 struct one {
     const char *text, *expected;
@@ -46,19 +48,15 @@ static void kinds_of_model(void **state)
         {"architectures: [DeepseekV3ForCausalLM]\n",
          "t:6:17: the architecture 'DeepseekV3ForCausalLM' is not supported: multi-head latent "
          "attention and a mixture of experts" SUPPORTED},
-        {"architectures: [Gemma2ForCausalLM]\n",
-         "t:6:17: the architecture 'Gemma2ForCausalLM' is not supported: scaled embeddings, norms "
-         "that multiply by 1 + weight, and GELU, with norms after each block and soft caps on "
-         "logits" SUPPORTED},
+        {"architectures: [GemmaForCausalLM]\n",
+         "t:6:17: the architecture 'GemmaForCausalLM' is not supported: scaled embeddings, norms "
+         "that multiply by 1 + weight, and GELU" SUPPORTED},
         {"architectures: Gemma3ForConditionalGeneration\n",
          "t:6:16: the architecture 'Gemma3ForConditionalGeneration' is not supported: a "
          "model of text and images without its 'text_config'" SUPPORTED},
         {"architectures: [Phi3ForCausalLM]\n",
          "t:6:17: the architecture 'Phi3ForCausalLM' is not supported: projections stored as one "
          "matrix and positions scaled by longrope" SUPPORTED},
-        {"architectures: [Olmo3ForCausalLM]\n",
-         "t:6:17: the architecture 'Olmo3ForCausalLM' is not supported: layers with a window and "
-         "layers without" SUPPORTED},
         {"architectures: [GPT2LMHeadModel]\n",
          "t:6:17: the architecture 'GPT2LMHeadModel' is not supported: learned positions, "
          "LayerNorm and GELU" SUPPORTED},
@@ -356,6 +354,10 @@ static void families_fix_what_they_are(void **state)
          {.family = SW_FAMILY_OLMO2, .qk_norm_whole = true, .post_norm = true}},
         {"model_type: gemma3_text\n",
          {.family = SW_FAMILY_GEMMA3, .qk_norm = true, .post_norm = true, .both_norms = true}},
+        {"model_type: gemma2\nhidden_act: gelu_pytorch_tanh\n",
+         {.family = SW_FAMILY_GEMMA2, .post_norm = true, .both_norms = true}},
+        {"model_type: olmo3\n",
+         {.family = SW_FAMILY_OLMO3, .qk_norm_whole = true, .post_norm = true}},
         {"model_type: granite\nrms_norm_eps: 1e-6\nattention_multiplier: 0.25\nlogits_scaling: 8\n"
          "embedding_multiplier: 1\nmlp_bias: true\n",
          {.family = SW_FAMILY_GRANITE,
@@ -418,31 +420,103 @@ static void windows_count_where_they_are_used(void **state)
     static const struct {
         const char *text;
         int64_t window;
+        uint64_t local; /* 0: all layers, where there is a window */
     } cases[] = {
-        {"use_sliding_window: false\nsliding_window: 64\n", 0}, /* a Llama */
-        {"model_type: mistral\nsliding_window: 64\n", 64},
-        {"model_type: mistral\nsliding_window: null\n", 0},
-        {"model_type: qwen2\nsliding_window: 64\n", 0},
-        {"model_type: qwen2\nsliding_window: 64\nuse_sliding_window: true\n", 0},
+        {"use_sliding_window: false\nsliding_window: 64\n", 0, 0}, /* a Llama */
+        {"model_type: mistral\nsliding_window: 64\n", 64, 0},
+        {"model_type: mistral\nsliding_window: null\n", 0, 0},
+        {"model_type: qwen2\nsliding_window: 64\n", 0, 0},
+        {"model_type: qwen2\nsliding_window: 64\nuse_sliding_window: true\n", 0, 0},
         {"model_type: qwen2\nsliding_window: 64\nuse_sliding_window: true\nmax_window_layers: 1\n",
-         64},
+         64, 2},
         {"model_type: qwen2\nsliding_window: 64\nuse_sliding_window: true\nmax_window_layers: 2\n",
-         0},
+         0, 0},
         {"model_type: qwen3\nsliding_window: 64\nuse_sliding_window: true\nmax_window_layers: 0\n"
          "layer_types: [full_attention, full_attention]\n",
-         0},
+         0, 0},
         {"model_type: qwen3\nsliding_window: 64\nuse_sliding_window: true\n"
          "layer_types: [full_attention, sliding_attention]\n",
-         64},
+         64, 2},
+        {"model_type: qwen3\nsliding_window: 64\nuse_sliding_window: true\nmax_window_layers: 0\n",
+         64, 0},
+        {"model_type: qwen3\nsliding_window: 64\nuse_sliding_window: true\n"
+         "layer_types: [sliding_attention, sliding_attention]\n",
+         64, 0},
+        {"model_type: gemma2\nsliding_window: 64\n", 64, 1},
+        {"model_type: gemma2\n", 4096, 1},
+        {"model_type: gemma2\nlayer_types: [full_attention, full_attention]\n", 0, 0},
+        {"model_type: gemma2\nsliding_window: 64\nlayer_types: [full_attention, "
+         "sliding_attention]\n",
+         64, 2},
+        {"model_type: olmo3\n", 4096, 1},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[512];
         struct sw_config *c;
         snprintf(text, sizeof text, "%s%s%s", M, cases[i].text,
                  NULL_HEADS "head_dim: 4\nrms_norm_eps: 1e-6\n");
-        assert_int_equal(read_model(&c, text)->sliding_window, cases[i].window);
+        const struct sw_model *m = read_model(&c, text);
+        assert_int_equal(m->sliding_window, cases[i].window);
+        assert_int_equal(m->local, cases[i].local);
+        assert_true(m->period == (cases[i].local != 0 && m->family != SW_FAMILY_OLMO3 ? 2 : 0));
         sw_config_free(c);
     }
+}
+
+/* Lists that repeat within 64 layers, and keys that only their family reads. */
+static void kinds_of_layers_are_told(void **state)
+{
+    (void)state;
+    static const char qwen[] = "vocab_size: 256\nhidden_size: 64\nintermediate_size: 128\n"
+                               "num_attention_heads: 4\nnum_key_value_heads: 4\nhead_dim: 16\n"
+                               "rms_norm_eps: 1e-6\nmodel_type: qwen2\nuse_sliding_window: true\n"
+                               "sliding_window: 64\n";
+    char text[512];
+    struct sw_config *c;
+    snprintf(text, sizeof text, "%snum_hidden_layers: 64\nmax_window_layers: 40\n", qwen);
+    const struct sw_model *m = read_model(&c, text);
+    assert_int_equal(m->period, 64);
+    assert_true(m->local == UINT64_MAX << 40 && m->sliding_window == 64);
+    assert_true(m->local_rope.theta == 0);
+    sw_config_free(c);
+    snprintf(text, sizeof text, "%snum_hidden_layers: 80\nmax_window_layers: 40\n", qwen);
+    expect(
+        SW_CONFIG_MODEL, text,
+        "t:12:20: 'max_window_layers' repeats nothing in 80 layers | supported: periods of up to "
+        "64 layers\n");
+    static const struct one cases[] = {
+        {"attn_logit_softcapping: 50\n",
+         "t:6:25: 'attn_logit_softcapping' does not apply to LlamaForCausalLM | leave it out\n"},
+        {"final_logit_softcapping: 30\nattn_logit_softcapping: null\n",
+         "t:6:26: 'final_logit_softcapping' does not apply to LlamaForCausalLM | leave it out\n"},
+        {"hidden_act: gelu_pytorch_tanh\n",
+         "t:6:13: 'hidden_act: gelu_pytorch_tanh' is not supported: another activation | "
+         "LlamaForCausalLM has silu\n"},
+        {"model_type: gemma2\nhidden_activation: silu\n",
+         "t:7:20: 'hidden_activation: silu' is not supported: another activation | "
+         "Gemma2ForCausalLM has gelu_pytorch_tanh\n"},
+        {"model_type: gemma2\nsliding_window: null\n",
+         "t:7:17: layers of sliding_attention need a 'sliding_window' | for example: "
+         "sliding_window: 4096\n"},
+        {"model_type: gemma2\nuse_sliding_window: false\n",
+         "t:7:21: 'use_sliding_window' does not apply to Gemma2ForCausalLM | leave it out\n"},
+        {"model_type: gemma2\nsliding_window_pattern: 2\n",
+         "t:7:25: 'sliding_window_pattern' does not apply to Gemma2ForCausalLM | leave it out\n"},
+        {"model_type: gemma2\nrope_local_base_freq: 100\n",
+         "t:7:23: 'rope_local_base_freq' does not apply to Gemma2ForCausalLM | leave it out\n"},
+        {"model_type: olmo3\nrope_parameters: {sliding_attention: {rope_type: linear, factor: 2},\n"
+         "  full_attention: {rope_type: default}}\n",
+         "t:7:18: 'rope_parameters.sliding_attention' is not supported: angles that are stretched "
+         "in layers with a window | supported: rope_type: default\n"},
+    };
+    check(cases, COUNT(cases));
+    m = read_model(&c, M "model_type: gemma2\nattn_logit_softcapping: null\n");
+    assert_true(m->attention_softcap == 0 && m->final_softcap == 30 && m->tied);
+    sw_config_free(c);
+    m = read_model(&c, M "model_type: olmo3\nrope_scaling: {rope_type: linear, factor: 2}\n");
+    assert_true(m->rope.factor == 2 && m->rope.theta == 5e5 && m->local_rope.theta == 5e5 &&
+                m->local_rope.scaling == SW_ROPE_PLAIN);
+    sw_config_free(c);
 }
 
 static void a_window_limits_the_sequence(void **state)
@@ -548,6 +622,7 @@ int main(void)
         cmocka_unit_test(families_fix_what_they_are),
         cmocka_unit_test(text_parts_are_models),
         cmocka_unit_test(windows_count_where_they_are_used),
+        cmocka_unit_test(kinds_of_layers_are_told),
         cmocka_unit_test(a_window_limits_the_sequence),
         cmocka_unit_test(parts_can_be_overridden),
     };

@@ -196,7 +196,8 @@ static void models(void **state)
          "t:6:16: 'architectures' is an empty list | for example: architectures: "
          "[LlamaForCausalLM]\n"},
         {M "hidden_size: 16\nnum_attention_heads: 4\nhidden_act: gelu\n",
-         "t:6:13: 'hidden_act' must be silu, not 'gelu' | for example: hidden_act: silu\n"},
+         "t:6:13: 'hidden_act' must be one of silu, gelu_pytorch_tanh, not 'gelu' | for example: "
+         "hidden_act: silu\n"},
         {M "hidden_size: 16\nnum_attention_heads: 4\nrope_theta: -1\n",
          "t:6:13: 'rope_theta' must be more than 0, not -1 | for example: rope_theta: 10000.0\n"},
         /* Outside a hub's file an unknown key stays a mistake. */
@@ -207,7 +208,8 @@ static void models(void **state)
          "head_dim, "
          "max_position_embeddings, rope_theta, rope_parameters, rope_scaling, sliding_window, "
          "use_sliding_window, max_window_layers, layer_types, sliding_window_pattern, "
-         "rope_local_base_freq, query_pre_attn_scalar, hidden_activation, "
+         "rope_local_base_freq, query_pre_attn_scalar, attn_logit_softcapping, "
+         "final_logit_softcapping, hidden_activation, "
          "quantization_config, rms_norm_eps, initializer_range, tie_word_embeddings, hidden_act, "
          "attention_bias, mlp_bias, embedding_multiplier, attention_multiplier, "
          "residual_multiplier, logits_scaling\n"},

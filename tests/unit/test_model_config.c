@@ -33,7 +33,22 @@ static struct sw_model small(enum sw_family family)
     m.family = (uint8_t)family;
     m.qkv_bias = family == SW_FAMILY_QWEN2;
     m.qk_norm = family == SW_FAMILY_QWEN3;
-    m.qk_norm_whole = m.post_norm = family == SW_FAMILY_OLMO2;
+    m.qk_norm_whole = m.post_norm = family == SW_FAMILY_OLMO2 || family == SW_FAMILY_OLMO3;
+    if (family == SW_FAMILY_OLMO3) {
+        m.sliding_window = 96;
+        m.period = 3;
+        m.local = 3;
+        m.local_rope = (struct sw_rope){.theta = 23456, .factor = 1};
+    }
+    if (family == SW_FAMILY_GEMMA2) {
+        m.post_norm = m.both_norms = m.norms_plus_one = m.gelu = m.embedding_root = true;
+        m.query_pre_attn_scalar = 144;
+        m.attention_softcap = 50;
+        m.final_softcap = 30.5;
+        m.sliding_window = 96;
+        m.period = 2;
+        m.local = 1;
+    }
     if (family == SW_FAMILY_GEMMA3) {
         m.qk_norm = m.post_norm = m.both_norms = true;
         m.norms_plus_one = m.gelu = m.embedding_root = true;
@@ -82,7 +97,7 @@ static void every_model_comes_back(void **state)
         {500000.1, 8, 1, 4, 8192, SW_ROPE_LLAMA3},
     };
     int32_t count = 0;
-    for (int32_t family = SW_FAMILY_LLAMA; family <= SW_FAMILY_GEMMA3; family++)
+    for (int32_t family = SW_FAMILY_LLAMA; family <= SW_FAMILY_OLMO3; family++)
         for (int32_t i = 0; i < 3 * 2 * 2 * 2 * 2; i++) {
             struct sw_model m = small((enum sw_family)family);
             m.rope = ropes[i % 3];
@@ -93,6 +108,11 @@ static void every_model_comes_back(void **state)
                 m.output_bias = m.qkv_bias = true;
             if (i / 24 % 2 != 0 && sw_family_reads((uint8_t)family, SW_READS_WINDOW))
                 m.sliding_window = 4096;
+            if (m.sliding_window != 0 && i % 3 == 1 &&
+                sw_family_reads((uint8_t)family, SW_READS_WINDOW_SWITCH)) {
+                m.period = 3;
+                m.local = i % 2 != 0 ? 4 : 6;
+            }
             char *text = write(&m, SW_STORED_F32, NULL), *again;
             expect_model(text, &m);
             again = write(&m, SW_STORED_F32, text);
@@ -101,7 +121,7 @@ static void every_model_comes_back(void **state)
             free(text);
             count++;
         }
-    assert_int_equal(count, 7 * 48);
+    assert_int_equal(count, 9 * 48);
 }
 
 static void looks_like_this(void **state)
