@@ -243,19 +243,6 @@ static void warn_of_precision(struct sw_config *c, const struct node *root,
                           "remove it, or use compute: bf16 and params: fp32");
 }
 
-/* Within its window attention is like any other. */
-static void check_window(struct sw_config *c, struct section *s, const struct sw_run_config *out)
-{
-    const int64_t window = out->model.shape.sliding_window;
-    if (!sw_section_good(s, "model", "sequence_length", NULL) || window == 0 ||
-        out->sequence_length <= window)
-        return;
-    complain(c, s, "sequence_length",
-             sw_config_format(c, "sliding-window attention beyond %lld tokens is not supported",
-                              (long long)window),
-             sw_config_format(c, "use sequence_length <= %lld", (long long)window));
-}
-
 /* A token that the model has not ends nothing. */
 static void check_document_end(struct sw_config *c, const struct node *root, struct section *s,
                                const struct sw_run_config *out)
@@ -374,7 +361,6 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     out->freeze_place = place_of(&s, "freeze");
     check_schedule(c, &s, out);
     warn_of_precision(c, root, out);
-    check_window(c, &s, out);
     check_document_end(c, root, &s, out);
     take_nodes(c, &s, out);
     check_job(c, &s, out);
