@@ -67,6 +67,9 @@ struct sw_append_attributes { /* cache_append */
     int32_t head_dim;         /* of a cache in int8, which has a scale for each head; else 0 */
     int32_t chunk;            /* positions that prefill takes at a time: serving.h */
 };
+struct sw_merge_attributes { /* softmax_merge */
+    bool sink;               /* the last operand: a score of each head, once in the sum */
+};
 struct sw_accumulate_attributes {
     bool first; /* overwrites in the first micro-step */
 };
@@ -101,6 +104,7 @@ union sw_attributes {
     struct sw_attention_attributes attention;
     struct sw_swiglu_attributes swiglu;
     struct sw_append_attributes append;
+    struct sw_merge_attributes merge;
     struct sw_accumulate_attributes accumulate;
     struct sw_gradient_attributes gradient;
     struct sw_head_attributes head;

@@ -110,10 +110,13 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
         sw_builder_in(b, op, sw_builder_ref(b, cache->key_scales));
         sw_builder_in(b, op, sw_builder_ref(b, cache->value_scales));
     }
+    if (gathers && m->sinks)
+        sw_builder_in(b, op, sw_builder_ref(b, d->w[SW_W_SINKS]));
     b->program->ops[op].as.attention = (struct sw_attention_attributes){
         .scale = sw_decoder_score_scale(m),
         .head_dim = m->head_dim,
         .group = (int32_t)d->sizes.of[SW_SIZE_GROUP],
+        .sink = gathers && m->sinks,
         .window = sw_decoder_window(d),
         .softcap = m->attention_softcap,
         .keys = gathers ? SW_KEYS_CACHE : SW_KEYS_CACHE_PART,
@@ -127,6 +130,9 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
     const int32_t ml =
         sw_build_result(b, op, wide, 4, &(struct sw_made){"softmax", stats, n, false});
     op = sw_build_apply(b, SW_OP_SOFTMAX_MERGE, o, ml);
+    if (m->sinks)
+        sw_builder_in(b, op, sw_builder_ref(b, d->w[SW_W_SINKS]));
+    b->program->ops[op].as.merge.sink = m->sinks;
     return sw_build_result(b, op, b->options->compute, 3, &(struct sw_made){"o", merged, n, false});
 }
 

@@ -14,6 +14,19 @@ static const struct sw_attribute append_attributes[] = {
      .offset = offsetof(union sw_attributes, append.chunk)},
     {.type = SW_ATTRIBUTE_END}};
 
+static const struct sw_attribute merge_attributes[] = {
+    {.name = "sink",
+     .type = SW_ATTRIBUTE_FLAG,
+     .asks = true,
+     .offset = offsetof(union sw_attributes, merge.sink)},
+    {.type = SW_ATTRIBUTE_END}};
+
+static int32_t form_of_merge(const struct sw_program *p, const struct sw_op *op)
+{
+    (void)p;
+    return op->as.merge.sink;
+}
+
 static int32_t form_of_append(const struct sw_program *p, const struct sw_op *op)
 {
     return sw_has_scales(p->values[op->in[0].value].dtype);
@@ -80,8 +93,10 @@ const struct sw_op_info sw_row_cache_rows = {.name = "cache_rows",
                                              .cost_class = SW_CLASS_MEMORY,
                                              .cost = cost_rows};
 const struct sw_op_info sw_row_softmax_merge = {.name = "softmax_merge",
-                                                .factors = "bsht,bshu->bsh",
+                                                .factors = "bsht,bshu->bsh|bsht,bshu,h->bsh",
+                                                .form = form_of_merge,
                                                 .whole = "u",
+                                                .attributes = merge_attributes,
                                                 .cost_class = SW_CLASS_MEMORY,
                                                 .cost = sw_cost_memory};
 const struct sw_op_info sw_row_pick_token = {.name = "pick_token",

@@ -11,6 +11,8 @@ sw_test(test_memory SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_memory.c
         LIBRARIES sw_device_cpu sw_ir sw_sharding sw_base pthread)
 sw_test(test_cache_int8 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cache_int8.c
         LIBRARIES sw_device_cpu sw_ir sw_sharding sw_base pthread)
+sw_test(test_cached_masks SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cached_masks.c
+        LIBRARIES sw_device_cpu sw_ir sw_sharding sw_base pthread)
 sw_test(test_weights SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_weights.c
         LIBRARIES sw_device_cpu sw_ir sw_sharding sw_base pthread)
 # Sanitizers see a third of the large products: each type and each shape, not each with each (tests/soak.sh: all).

@@ -479,6 +479,7 @@ static struct example serving_example(int kind, enum sw_dtype t, int64_t seq)
         add_out(&e, with_last(tensor(wide(t), 3, B, seq, HEADS * 2), 1));
         break;
     case SW_OP_SOFTMAX_MERGE: /* the second of three parts */
+        memset(&e.op.as, 0, sizeof e.op.as);
         add_in(&e, with_last(filled(tensor(wide(t), 3, B, seq, HEADS * DIM), 1, 1), 1));
         e.in[0].start[3] = 1;
         add_in(&e, filled(with_last(tensor(wide(t), 3, B, seq, HEADS * 2), 3), 2, 4));
