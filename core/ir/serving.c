@@ -93,11 +93,6 @@ static int check(const struct sw_program_options *training, const struct sw_serv
         return sw_fail(err, SW_UNMET,
                        "vocab_size %" PRId64 " is above 2^24, the most that serving supports",
                        training->model.vocab_size);
-    if (training->model.sliding_window > 0 && training->model.sliding_window < want->max_tokens)
-        return sw_fail(err, SW_UNMET,
-                       "the model attends over a window of %" PRId64
-                       " tokens, which serving does not support; use max_tokens of at most that",
-                       training->model.sliding_window);
     return 0;
 }
 

@@ -47,6 +47,10 @@ static const struct variant {
     enum sw_dtype narrow; /* of weights; 0: they are wide */
     enum sw_prefill_gather gathers;
     int64_t chunk, slots, budget;
+    int64_t window; /* of all layers, or of the local ones; none is a multiple of a chunk */
+    uint64_t local;
+    double softcap; /* of scores */
+    bool sinks;
 } variants[] = {
     {.name = "llama", .chunk = CHUNK, .slots = 8, .budget = 4 * CHUNK},
     {.name = "tied, few kv heads", .tied = true, .few_kv_heads = true, .chunk = CHUNK, .slots = 3},
@@ -60,21 +64,34 @@ static const struct variant {
     {.name = "head norms, streamed",
      .head_norms = true,
      .stream = true,
+     .window = 5,
+     .sinks = true,
      .chunk = 1,
      .slots = 2,
      .budget = 7},
-    {.name = "widths that sp does not divide",
+    {.name = "widths that sp does not divide, local layers",
      .uneven_widths = true,
      .few_kv_heads = true,
      .biases = true,
+     .window = 6,
+     .local = 1,
+     .softcap = 0.75,
      .chunk = 16,
      .slots = 5},
-    {.name = "cache in int8", .int8 = true, .chunk = CHUNK, .slots = 8, .budget = 3 * CHUNK},
-    {.name = "cache in int8, few kv heads, uneven widths",
+    {.name = "cache in int8",
+     .int8 = true,
+     .chunk = CHUNK,
+     .slots = 8,
+     .budget = 3 * CHUNK,
+     .window = 11,
+     .sinks = true},
+    {.name = "cache in int8, few kv heads, uneven widths, local layers",
      .int8 = true,
      .few_kv_heads = true,
      .uneven_widths = true,
      .head_norms = true,
+     .window = 4,
+     .local = 2,
      .chunk = 1,
      .slots = 3,
      .budget = 16},
@@ -97,12 +114,17 @@ static const struct variant {
      .gathers = SW_GATHER_KV,
      .chunk = CHUNK,
      .slots = 8,
-     .budget = 2 * CHUNK},
+     .budget = 2 * CHUNK,
+     .window = 7,
+     .softcap = 0.5,
+     .sinks = true},
     {.name = "queries are gathered, one chunk, few kv heads",
      .gathers = SW_GATHER_QUERIES,
      .few_kv_heads = true,
      .chunk = MAX_TOKENS,
-     .slots = 4},
+     .slots = 4,
+     .window = 1,
+     .sinks = true},
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
@@ -125,6 +147,11 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
         .model.tied = v->tied,
         .model.qkv_bias = v->biases,
         .model.qk_norm = v->head_norms,
+        .model.sliding_window = v->window,
+        .model.local = v->local,
+        .model.local_rope.theta = v->local ? 30.0 : 0,
+        .model.attention_softcap = v->softcap,
+        .model.sinks = v->sinks,
         .sequence_length = MAX_TOKENS,
         .global_batch = 16,
         .micro_batch_per_rank = 16 / (mesh.size[SW_DP] * mesh.size[SW_FSDP]),
@@ -1022,15 +1049,6 @@ static void what_cannot_be_served_is_said(void **state)
     assert_string_equal(err.message, "token_budget -1 is not between 0 and 2^31 - 1");
     err = (struct sw_error){0};
     serving = make_serving(&variants[0], SW_F32);
-    options.model.sliding_window = 16;
-    assert_int_equal(sw_program_set_compile_serving(&options, &serving, generating, &set, &err),
-                     -1);
-    assert_int_equal(err.status, SW_UNMET);
-    assert_string_equal(err.message, "the model attends over a window of 16 tokens, which serving "
-                                     "does not support; use max_tokens of at most that");
-    err = (struct sw_error){0};
-    serving = make_serving(&variants[0], SW_F32);
-    options.model.sliding_window = 0;
     assert_int_equal(sw_program_set_compile_serving(&options, &serving, generating, &set, &err), 0);
     expect_refused_without(set, &options.mesh, SW_OP_SAMPLE, "sample");
     sw_program_set_free(set);

@@ -1,4 +1,4 @@
-/* Attention over a cache, with sinks, against plain loops in double: drawn
+/* Attention over a cache with a window, a softcap and sinks, against plain loops in double: drawn
  * shapes, parts, precisions, single tokens and chunks. Usage: test_cached_masks [DRAWS [SEED]] */
 #include "core/base/number.h"
 #include "core/ir/op.h"
@@ -88,6 +88,8 @@ static struct draw draw_call(uint64_t *state)
     d.rows = d.form == TOKENS ? drawn(state, 1, 40) : drawn(state, 1, 3);
     d.seq = d.form == TOKENS ? 1 : drawn(state, 2, 150);
     d.scale = 3 / sqrt((double)d.dim);
+    d.softcap = drawn(state, 0, 1) ? 0.5 + drawn(state, 0, 8) * 0.5 : 0;
+    d.window = drawn(state, 0, 4) == 0 ? 0 : drawn(state, 1, (int64_t)1 << drawn(state, 1, 9));
     d.sink = drawn(state, 0, 1) != 0;
     d.slots = calloc((size_t)(d.rows * SW_SLOT_FIELDS), sizeof *d.slots);
     assert_non_null(d.slots);
