@@ -66,6 +66,7 @@ struct sw_swiglu_attributes { /* swiglu(_grad) */
 struct sw_append_attributes { /* cache_append */
     int32_t head_dim;         /* of a cache in int8, which has a scale for each head; else 0 */
     int32_t chunk;            /* positions that prefill takes at a time: serving.h */
+    bool ring;                /* position p lies where p modulo the cache's positions would */
 };
 struct sw_merge_attributes { /* softmax_merge */
     bool sink;               /* the last operand: a score of each head, once in the sum */

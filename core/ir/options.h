@@ -6,9 +6,10 @@
 
 /* Of a program of serving; all zero otherwise. sw_serving_options fills it in. */
 struct sw_serving_shape {
-    int64_t max_tokens;      /* positions of the cache; a multiple of chunk */
-    int64_t chunk;           /* of a prompt, that prefill takes at a time; divides by the sequence's
-                                ranks */
+    int64_t max_tokens;  /* positions of the cache; a multiple of chunk */
+    int64_t ring_tokens; /* positions that a layer with a window keeps; max_tokens: all of them */
+    int64_t chunk;       /* of a prompt, that prefill takes at a time; divides by the sequence's
+                            ranks */
     int64_t slots_per_rank;  /* texts of the cache on one rank of the batch */
     int64_t planned_slots;   /* that the plan has of them, whatever there is to serve */
     enum sw_dtype cache;     /* of keys and values as they are kept */

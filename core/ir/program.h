@@ -91,6 +91,7 @@ struct sw_program {
     int64_t padding_sequences;    /* of the last micro-step, at its end: no labels count */
     int64_t sequence_length;
     int64_t planned_slots; /* as in the options */
+    int64_t max_tokens;    /* of a text, as in the options; 0: the program does not serve */
     int32_t layers;
     struct sw_layer_values layer_values; /* of a layer: the same on every mesh */
     int64_t tokens_per_step;

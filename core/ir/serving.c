@@ -211,6 +211,19 @@ bool sw_serving_has(const struct sw_program_options *training, const struct sw_s
     return kind != SW_PROGRAM_READ || read_rows(training, want, &s) > 0;
 }
 
+/* Positions that a layer with a window keeps of a text: those before a call's that its first query
+ * sees, and all that one call may append. A slot's rows are on one rank of the batch. */
+static int64_t ring_tokens(const struct sw_program_options *training, const struct sw_serving *want,
+                           const struct sizes *s, int64_t max_tokens)
+{
+    const int64_t window = training->model.sliding_window;
+    const int64_t chunks = chunk_rows(s) * s->chunk, read = read_rows(training, want, s);
+    if (window == 0 || window >= max_tokens)
+        return max_tokens;
+    const int64_t ring = rounded_up(window - 1 + (chunks > read ? chunks : read), s->chunk);
+    return ring < max_tokens ? ring : max_tokens;
+}
+
 int sw_serving_options(const struct sw_program_options *training, const struct sw_serving *want,
                        enum sw_program_kind kind, struct sw_program_options *out,
                        struct sw_error *err)
@@ -232,6 +245,7 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     o.micro_batch_per_rank = rows;
     o.sequence_length = kind == SW_PROGRAM_DECODE || kind == SW_PROGRAM_READ ? 1 : s.chunk;
     o.serving.max_tokens = rounded_up(want->max_tokens, s.chunk);
+    o.serving.ring_tokens = ring_tokens(training, want, &s, o.serving.max_tokens);
     o.serving.chunk = s.chunk;
     o.serving.slots_per_rank = s.slots;
     o.serving.planned_slots =

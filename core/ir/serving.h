@@ -28,6 +28,10 @@
  * their rotation, so the order of storage means nothing to attention. Decoding puts each new token
  * where prefill would have. Pure functions; nothing is owned.
  *
+ * A layer with a window of w tokens keeps the last w - 1 positions before those that a call appends
+ * to a slot, and these: w - 1 and the longest such run, in whole chunks, where that is less than
+ * max_tokens. They are a ring: position p lies where p modulo that number would, on the same rank.
+ *
  * A cache in int8 keeps head h of position p as integers q and one number s in fp32, which stand
  * for q s: s = max|x| / 127 and q = x / s, rounded to the nearest, of ties to the even one. So zero
  * stays zero, -127 .. 127 are used, an element is off by s / 2 at most, and a row depends on

@@ -7,21 +7,46 @@
 #include "core/ir/serving.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* Both halves of the cache, and their scales in int8, else -1. */
 struct cache {
     int32_t keys, values, key_scales, value_scales;
+    bool ring;
 };
 
-static void add_cache(struct sw_decoder *d, struct cache *cache)
+/* Positions that layers at that position of the period keep. */
+static int64_t kept_tokens(const struct sw_program_options *o, int32_t position)
+{
+    return sw_model_window(&o->model, position) > 0 ? o->serving.ring_tokens
+                                                    : o->serving.max_tokens;
+}
+
+/* A value of all layers, or (position >= 0) of those at that position of the period. */
+static int32_t cache_value(struct sw_builder *b, const char *name, enum sw_dtype dtype,
+                           const struct sw_dim dims[3], int32_t position)
+{
+    const int32_t layers = b->program->layers;
+    struct sw_region all = {.part = SW_LAYERS_WHOLE};
+    char of_position[SW_NAME_BYTES];
+    if (position < 0)
+        return sw_builder_value(b, name, SW_ROLE_CACHE, dtype, 3, dims, layers);
+    snprintf(of_position, sizeof of_position, "%s %d", name, (int)position);
+    sw_region_span(&all, 0, layers, sw_model_period(&b->options->model));
+    const int32_t value = sw_builder_value(b, of_position, SW_ROLE_CACHE, dtype, 3, dims, 1);
+    if (!b->failed)
+        sw_builder_instances(&all, position, &b->program->values[value]);
+    return value;
+}
+
+static void add_cache(struct sw_decoder *d, int64_t tokens, int32_t position, struct cache *cache)
 {
     struct sw_builder *b = d->b;
     const struct sw_program_options *o = b->options;
-    const int32_t n = b->program->layers;
     const bool copied = d->sizes.of[SW_SIZE_COPIES] > 1;
     const enum sw_logical heads = copied ? SW_L_HEADS : SW_L_KV_HEADS;
     const struct sw_dim slots = {SW_L_BATCH, d->sizes.of[SW_SIZE_SLOTS], 1, SW_SIZE_SLOTS};
-    const struct sw_dim positions = {SW_L_CACHE_SEQ, o->serving.max_tokens, 1, SW_SIZE_FIXED};
+    const struct sw_dim positions = {SW_L_CACHE_SEQ, tokens, 1, SW_SIZE_FIXED};
     const struct sw_dim dims[3] = {
         slots,
         positions,
@@ -32,16 +57,33 @@ static void add_cache(struct sw_decoder *d, struct cache *cache)
         positions,
         {heads, d->sizes.of[SW_SIZE_SCALES], 1, copied ? SW_SIZE_SCALES : SW_SIZE_FIXED}};
     const enum sw_dtype dtype = o->serving.cache;
-    cache->keys = sw_builder_value(b, "key cache", SW_ROLE_CACHE, dtype, 3, dims, n);
-    cache->values = sw_builder_value(b, "value cache", SW_ROLE_CACHE, dtype, 3, dims, n);
+    cache->ring = tokens < o->serving.max_tokens;
+    cache->keys = cache_value(b, "key cache", dtype, dims, position);
+    cache->values = cache_value(b, "value cache", dtype, dims, position);
     cache->key_scales = cache->value_scales = -1;
     if (dtype != SW_I8)
         return;
-    cache->key_scales = sw_builder_value(b, "key scales", SW_ROLE_CACHE, SW_F32, 3, scales, n);
-    cache->value_scales = sw_builder_value(b, "value scales", SW_ROLE_CACHE, SW_F32, 3, scales, n);
+    cache->key_scales = cache_value(b, "key scales", SW_F32, scales, position);
+    cache->value_scales = cache_value(b, "value scales", SW_F32, scales, position);
 }
 
-static void append(struct sw_decoder *d, int32_t cache, int32_t scales, int32_t x)
+/* One for all layers, or, where they keep different numbers of positions, one for each position of
+ * the period. */
+static void add_caches(struct sw_decoder *d, struct cache of[SW_MOST_PERIOD])
+{
+    const struct sw_program_options *o = d->b->options;
+    const int32_t period = sw_model_period(&o->model);
+    bool differ = false;
+    for (int32_t i = 1; i < period; i++)
+        differ = differ || kept_tokens(o, i) != kept_tokens(o, 0);
+    for (int32_t i = 0; i < period; i++)
+        if (differ || i == 0)
+            add_cache(d, kept_tokens(o, i), differ ? i : -1, &of[i]);
+        else
+            of[i] = of[0];
+}
+
+static void append(struct sw_decoder *d, int32_t cache, int32_t scales, bool ring, int32_t x)
 {
     struct sw_builder *b = d->b;
     const struct sw_ref to = sw_builder_ref(b, cache);
@@ -56,7 +98,8 @@ static void append(struct sw_decoder *d, int32_t cache, int32_t scales, int32_t 
         sw_builder_out(b, op, sw_builder_ref(b, scales));
     b->program->ops[op].as.append =
         (struct sw_append_attributes){.head_dim = scales >= 0 ? b->options->model.head_dim : 0,
-                                      .chunk = (int32_t)b->options->serving.chunk};
+                                      .chunk = (int32_t)b->options->serving.chunk,
+                                      .ring = ring};
 }
 
 /* What the slots of this call's rows have. */
@@ -78,7 +121,7 @@ static int32_t take_rows(struct sw_decoder *d, int32_t cache, const char *name, 
 static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int32_t n)
 {
     struct sw_builder *b = d->b;
-    const struct cache *cache = d->site;
+    const struct cache *caches = d->site, *cache = &caches[b->position];
     const struct sw_model *m = &b->options->model;
     const enum sw_dtype wide = sw_accumulate_dtype(b->options->compute);
     const int64_t dim = m->head_dim;
@@ -97,9 +140,9 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
         d->batch, whole, {SW_L_HEADS, 2 * (int64_t)m->heads, 2, SW_SIZE_FIXED}, rank};
     const struct sw_dim merged[3] = {
         d->batch, d->seq, {SW_L_MERGED_HEADS, m->heads * dim, 1, SW_SIZE_FIXED}};
-    append(d, cache->keys, cache->key_scales,
+    append(d, cache->keys, cache->key_scales, cache->ring,
            sw_build_replicate(b, k, copies, (struct sw_made){"k2", copied, n, false}));
-    append(d, cache->values, cache->value_scales,
+    append(d, cache->values, cache->value_scales, cache->ring,
            sw_build_replicate(b, v, copies, (struct sw_made){"v2", copied, n, false}));
     const int32_t keys = gathers ? take_rows(d, cache->keys, "k3", n) : cache->keys;
     const int32_t values = gathers ? take_rows(d, cache->values, "v3", n) : cache->values;
@@ -223,16 +266,16 @@ int sw_build_cached(struct sw_builder *b, struct sw_error *err)
     struct sw_program_options lie = *o; /* where the weights are, whatever the program */
     const struct sw_model *m = &o->model;
     const struct sw_dim width = {SW_L_MERGED_HEADS, m->heads * m->head_dim, 1, SW_SIZE_FIXED};
-    struct cache cache;
+    struct cache caches[SW_MOST_PERIOD];
     struct sw_decoder d;
     sw_decoder_begin(b, &d);
     d.attend = attend;
-    d.site = &cache;
+    d.site = caches;
     lie.rules = o->serving.weights;
     b->options = &lie;
     sw_decoder_weights(&d, o->compute, o->serving.matrices, width, false);
     b->options = o;
-    add_cache(&d, &cache);
+    add_caches(&d, caches);
     const struct sw_dim tokens[2] = {d.batch, {SW_L_NONE, d.seq.size, 1, SW_SIZE_FIXED}};
     const struct sw_dim slots[2] = {d.batch, {SW_L_NONE, SW_SLOT_FIELDS, 1, SW_SIZE_FIXED}};
     const int32_t input = sw_decoder_input(b, "tokens", SW_I32, 2, tokens);

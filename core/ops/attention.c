@@ -237,18 +237,32 @@ static struct sw_op_cost cost_pairs(const struct sw_program *p, const struct sw_
                                sw_operand_bytes(p, op)};
 }
 
-/* With full slots, each of which is read once for a row: 2 products over every pair of a query and
- * a position that this rank has. The rows' slots are not more than the cache has. */
+/* Share of a full cache's positions that a row's queries see: behind a window those of its length
+ * before the first query, and their own. */
+static double seen_share(const struct sw_program *p, const struct sw_op *op)
+{
+    const int64_t window = op->as.attention.window, queries = p->values[op->in[0].value].local[1];
+    const int64_t kept = p->values[op->in[1].value].size[1], seen = window + queries - 1;
+    return window > 0 && seen < kept ? (double)seen / (double)kept : 1;
+}
+
+/* With full slots, each of which is read once for a row as far as it sees: 2 products over every
+ * pair of a query and a position that this rank has. The rows' slots are not more than the cache
+ * has. */
 static struct sw_op_cost cost_cached(const struct sw_program *p, const struct sw_op *op)
 {
     const struct sw_value *q = &p->values[op->in[0].value], *keys = &p->values[op->in[1].value];
-    int64_t resting = 0; /* bytes of slots that no row has */
-    for (uint16_t i = 1; i < op->n_in && keys->local[0] > q->local[0]; i++)
-        if (i != SW_ATTENTION_SLOTS)
-            resting += sw_ref_bytes(p, op->in[i]) / keys->local[0] * (keys->local[0] - q->local[0]);
+    const double seen = seen_share(p, op);
+    const int64_t slots = keys->local[0], rows = slots < q->local[0] ? slots : q->local[0];
+    int64_t unread = 0; /* bytes of slots that no row has, and of positions that none sees */
+    for (uint16_t i = 1; i < op->n_in; i++)
+        if (p->values[op->in[i].value].size[1] == keys->size[1] && i != SW_ATTENTION_SLOTS) {
+            const int64_t bytes = sw_ref_bytes(p, op->in[i]) / slots;
+            unread += bytes * (slots - rows) + (int64_t)((double)(bytes * rows) * (1 - seen));
+        }
     return (struct sw_op_cost){4.0 * (double)q->local[0] * (double)q->local[1] *
-                                   (double)q->local[2] * (double)keys->local[1],
-                               sw_operand_bytes(p, op) - resting};
+                                   (double)q->local[2] * (double)keys->local[1] * seen,
+                               sw_operand_bytes(p, op) - unread};
 }
 
 /* Forward 2 matrix products over every pair (q kT, p v), backward 5 (q kT again, dv, dp, dq, dk).
@@ -272,7 +286,7 @@ static struct sw_op_met met_attention(const struct sw_program *p, const struct s
     if (sw_op_is_ring(op) || p->kind == SW_PROGRAM_DECODE)
         return (struct sw_op_met){1, 1};
     const struct sw_value *keys = &p->values[op->in[1].value];
-    const double cached = (double)keys->size[1], slots = (double)keys->local[0];
+    const double cached = (double)keys->size[1] * seen_share(p, op), slots = (double)keys->local[0];
     const double rows = (double)p->values[op->in[0].value].local[0];
     const double running = workload != NULL ? (double)workload->running : 0;
     const int64_t prompt = workload != NULL ? workload->prompt_tokens : 0;

@@ -12,6 +12,10 @@ static const struct sw_attribute append_attributes[] = {
     {.name = "chunk",
      .type = SW_ATTRIBUTE_INT,
      .offset = offsetof(union sw_attributes, append.chunk)},
+    {.name = "ring",
+     .type = SW_ATTRIBUTE_FLAG,
+     .asks = true,
+     .offset = offsetof(union sw_attributes, append.ring)},
     {.type = SW_ATTRIBUTE_END}};
 
 static const struct sw_attribute merge_attributes[] = {

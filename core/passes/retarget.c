@@ -75,6 +75,7 @@ void sw_sizes_apply(const struct sw_program_options *o, const struct sw_sizes *s
     p->sequence_shards = (int32_t)sizes->of[SW_SIZE_SHARDS];
     p->target = o->target;
     p->planned_slots = o->serving.planned_slots;
+    p->max_tokens = o->serving.max_tokens;
     p->sequence_layout = p->sequence_shards > 1 ? o->layout : SW_CONTIGUOUS;
 }
 
@@ -105,6 +106,7 @@ static void serving_structure(const struct sw_program_options *o, struct sw_prog
     }
     split_axes(&o->mesh, &o->serving.weights, out->serving.weights);
     out->serving.max_tokens = o->serving.max_tokens;
+    out->serving.ring_tokens = o->serving.ring_tokens;
     out->serving.chunk = o->serving.chunk;
     out->serving.cache = (uint8_t)o->serving.cache;
     out->serving.matrices = (uint8_t)o->serving.matrices;

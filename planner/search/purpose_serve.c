@@ -169,10 +169,12 @@ static int size_decided(struct sw_searcher *s, struct sw_decision *decision, str
 /* Of a value of the state, with all its instances; 0: there is none. */
 static int64_t state_bytes(const struct sw_program *p, const char *name)
 {
+    int64_t bytes = 0;
     for (int32_t v = 0; v < p->value_count; v++)
-        if (strcmp(p->values[v].name, name) == 0)
-            return p->values[v].slot_bytes * p->values[v].stack;
-    return 0;
+        if (p->values[v].role == SW_ROLE_CACHE &&
+            strncmp(p->values[v].name, name, strlen(name)) == 0)
+            bytes += p->values[v].slot_bytes * p->values[v].stack;
+    return bytes;
 }
 
 /* running: rows of a rank that have tokens of texts that run, of a program that mixes. */

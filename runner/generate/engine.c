@@ -48,7 +48,7 @@ static bool allocate(struct sw_engine *e, const struct sw_program *p)
     if (!sw_rows_create(set, p, &e->rows))
         return false;
     const int64_t slots = e->rows.slots;
-    e->max_tokens = sw_state_find(&set->state, "key cache")->size[1];
+    e->max_tokens = p->max_tokens;
     e->vocab = sw_state_find(&set->state, "embedding")->size[0];
     e->slot = calloc((size_t)slots, sizeof *e->slot);
     e->seen = calloc((size_t)(slots * e->rows.words), sizeof *e->seen);
@@ -56,6 +56,18 @@ static bool allocate(struct sw_engine *e, const struct sw_program *p)
            sw_batch_scheduler_create(slots, e->rows.shards, &e->scheduler) &&
            sw_adjustments_create(slots, e->rows.adjustments, &e->adjustments) &&
            sw_prefixes_create(slots, e->max_tokens + 1, e->rows.chunk, &e->prefixes);
+}
+
+/* What layers with a window keep, where that is less than a text. */
+static void find_ring(const struct sw_program *p, struct sw_prefixes *prefixes)
+{
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        if (op->kind == SW_OP_CACHE_APPEND && op->as.append.ring)
+            prefixes->ring = p->values[op->in[0].value].size[1];
+        if (op->kind == SW_OP_ATTENTION && op->as.attention.window > 0)
+            prefixes->window = op->as.attention.window;
+    }
 }
 
 int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struct sw_error *err)
@@ -72,6 +84,7 @@ int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struc
         sw_engine_free(e);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the engine");
     }
+    find_ring(p, &e->prefixes);
     e->scheduler.mixes = e->rows.mixes;
     *out = e;
     return 0;
@@ -519,6 +532,7 @@ static void take_decoded(struct sw_engine *e, int64_t row, const struct sw_engin
 {
     const int64_t slot = sw_rows_slot(&e->rows, row);
     struct slot *s = &e->slot[slot];
+    sw_prefixes_wrote(&e->prefixes, slot, s->cached + 1);
     if ((e->rows.mixes || e->rows.tails) && !s->sequence.scored) /* as its prompt's last ones */
         sw_prefixes_add(&e->prefixes, slot, s->cached, e->rows.tokens[row]);
     s->cached++;

@@ -20,7 +20,11 @@ struct sw_prefixes {
     int64_t *standing;              /* [slots] positions that were made */
     int64_t *prompt;                /* [slots] those of them that its prompt has, whole chunks */
     int64_t *chunked;               /* [slots] the first positions, which are made by chunks */
-    int64_t *used;                  /* [slots] when it was taken: 1, 2, ...; 0: never */
+    /* Where layers with a window keep `ring` positions alone (core/ir/serving.h): a text that
+     * reached further has written over what a shorter beginning of it saw. ring 0: nothing is. */
+    int64_t ring, window;
+    int64_t *reached; /* [slots] positions that were written since it was empty */
+    int64_t *used;    /* [slots] when it was taken: 1, 2, ...; 0: never */
     int64_t uses;
 };
 
@@ -41,6 +45,8 @@ void sw_prefixes_take(struct sw_prefixes *prefixes, int64_t slot, const int32_t 
                       int64_t count, int64_t chunked, int64_t kept);
 /* The slot's first `made` positions are made, all of its prompt. */
 void sw_prefixes_made(struct sw_prefixes *prefixes, int64_t slot, int64_t made);
+/* Its first `positions` are written, whatever stands of them. */
+void sw_prefixes_wrote(struct sw_prefixes *prefixes, int64_t slot, int64_t positions);
 /* Position `at` of it is made, of that token, behind its prompt and alike. at < capacity; it stands
  * if all positions before it do. */
 void sw_prefixes_add(struct sw_prefixes *prefixes, int64_t slot, int64_t at, int32_t token);

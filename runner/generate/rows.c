@@ -9,19 +9,18 @@
 static void read_shapes(const struct sw_program_set *set, const struct sw_program *p,
                         struct sw_rows *r)
 {
-    const struct sw_state_row *cache = sw_state_find(&set->state, "key cache");
     const struct sw_value *tokens = &p->values[sw_program_input(p, "tokens")];
     const struct sw_value *out = &p->values[p->outputs.at[0].value];
     const int64_t vocab = sw_state_find(&set->state, "embedding")->size[0];
     const struct sw_program *read = set->program[SW_PROGRAM_READ];
     *r = (struct sw_rows){.set = set,
-                          .slots = cache->size[0],
+                          .slots = p->sizes[SW_SIZE_SLOTS],
                           .read_rows = read != NULL ? read->micro_batch : 0,
                           .chunk_rows = tokens->size[0],
                           .chunk = tokens->size[1],
                           .shards = tokens->size[0] / tokens->local[0],
                           .words = sw_sampling_words(vocab),
-                          .adjustments = sw_sampling_adjustments(vocab, cache->size[1]),
+                          .adjustments = sw_sampling_adjustments(vocab, p->max_tokens),
                           .wide = out->dtype == SW_F64,
                           .mixes = out->size[0] < tokens->size[0]};
     r->tails = read != NULL && !r->mixes;

@@ -210,7 +210,10 @@ int sw_test_texts_run(struct sw_test_texts *run, struct sw_error *err)
     run->made = NULL;
     if (sw_program_set_compile_serving(run->options, &run->serving, kinds, &set, err) != 0)
         return -1;
-    const int64_t max_tokens = sw_state_find(&set->state, "key cache")->size[1];
+    int64_t max_tokens = 0;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
+        if (set->program[k] != NULL)
+            max_tokens = set->program[k]->max_tokens;
     struct sw_comm **comms = memory((size_t)n, sizeof *comms);
     struct rank *ranks = memory((size_t)n, sizeof *ranks);
     if (sw_comm_threads_create(&run->options->mesh, comms, err) != 0)

@@ -42,6 +42,7 @@ struct draw {
     enum form form;
     enum sw_dtype queries, cache;
     int64_t dim, kv, group, parts, block, positions;
+    int64_t kept; /* of the positions: a ring, or all */
     int64_t rows, seq;
     double scale, softcap;
     int64_t window;
@@ -49,22 +50,48 @@ struct draw {
     int32_t *slots; /* [rows, SW_SLOT_FIELDS] */
 };
 
-/* Text of a slot goes on in the rows behind, or another slot's does; some rest. */
-static void draw_slots(struct draw *d, uint64_t *state)
+/* Text of a slot goes on in the rows behind, or another slot's does; some rest. Of a ring a slot's
+ * rows are one run. */
+static void draw_slots(struct draw *d, bool ring, uint64_t *state)
 {
     int64_t slot = drawn(state, 0, SLOTS - 1), first = drawn(state, 0, d->positions - 1);
+    int64_t behind[SLOTS];
+    for (int64_t s = 0; s < SLOTS; s++)
+        behind[s] = drawn(state, 0, d->positions - 1);
     for (int64_t r = 0; r < d->rows; r++) {
         int32_t *to = d->slots + r * SW_SLOT_FIELDS;
         if (drawn(state, 0, 9) == 0 || first >= d->positions || d->form != TOKENS) {
             slot = d->form == WHOLE ? r % SLOTS : drawn(state, 0, SLOTS - 1);
-            first = drawn(state, 0, d->positions - 1);
+            first = ring ? behind[slot] : drawn(state, 0, d->positions - 1);
+        }
+        if (first >= d->positions) { /* rests */
+            to[SW_SLOT_NUMBER] = (int32_t)slot;
+            continue;
         }
         const int64_t left = d->positions - first, tokens = left < d->seq ? left : d->seq;
         to[SW_SLOT_FIRST] = (int32_t)first;
         to[SW_SLOT_TOKENS] = drawn(state, 0, 14) == 0 ? 0 : (int32_t)tokens;
         to[SW_SLOT_NUMBER] = (int32_t)slot;
         first += d->seq;
+        behind[slot] = first;
     }
+}
+
+/* The fewest positions that a ring may have, if these are not all. */
+static void draw_ring(struct draw *d)
+{
+    int64_t most = 1;
+    for (int64_t r = 0; r < d->rows; r++)
+        for (int64_t o = 0; o < d->rows; o++) {
+            const int32_t *a = d->slots + r * SW_SLOT_FIELDS, *b = d->slots + o * SW_SLOT_FIELDS;
+            const int64_t run = b[SW_SLOT_FIRST] + b[SW_SLOT_TOKENS] - a[SW_SLOT_FIRST];
+            if (a[SW_SLOT_TOKENS] > 0 && b[SW_SLOT_TOKENS] > 0 &&
+                a[SW_SLOT_NUMBER] == b[SW_SLOT_NUMBER] && run > most)
+                most = run;
+        }
+    const int64_t chunk = d->block * d->parts;
+    const int64_t ring = (d->window - 1 + most + chunk - 1) / chunk * chunk;
+    d->kept = ring < d->positions ? ring : d->positions;
 }
 
 static struct draw draw_call(uint64_t *state)
@@ -93,7 +120,13 @@ static struct draw draw_call(uint64_t *state)
     d.sink = drawn(state, 0, 1) != 0;
     d.slots = calloc((size_t)(d.rows * SW_SLOT_FIELDS), sizeof *d.slots);
     assert_non_null(d.slots);
-    draw_slots(&d, state);
+    const bool ring = d.window > 0 && drawn(state, 0, 1) != 0;
+    if (ring) /* texts go round it, some of them twice */
+        d.positions *= 2;
+    draw_slots(&d, ring, state);
+    d.kept = d.positions;
+    if (ring)
+        draw_ring(&d);
     return d;
 }
 
@@ -137,7 +170,7 @@ static void set(const struct sw_tensor *t, int64_t i, double value)
         ((int8_t *)t->data)[i] = (int8_t)value;
 }
 
-/* Both halves of a cache [slots or rows, positions, kv dim], its parts one behind the other, and in
+/* Both halves of a cache [slots or rows, kept, kv dim], its parts one behind the other, and in
  * int8 the scales. */
 struct halves {
     struct sw_tensor of[2], scales[2];
@@ -145,14 +178,15 @@ struct halves {
 
 static int64_t place_of(const struct draw *d, int64_t position)
 {
-    return sw_cache_owner(position, d->block, d->parts) * (d->positions / d->parts) +
-           sw_cache_index(position, d->block, d->parts);
+    const int64_t p = position % d->kept;
+    return sw_cache_owner(p, d->block, d->parts) * (d->kept / d->parts) +
+           sw_cache_index(p, d->block, d->parts);
 }
 
 static double cached(const struct draw *d, const struct halves *h, int half, int64_t slot,
                      int64_t position, int64_t head, int64_t i)
 {
-    const int64_t row = (slot * d->positions + place_of(d, position)) * d->kv + head;
+    const int64_t row = (slot * d->kept + place_of(d, position)) * d->kv + head;
     const double x = get(&h->of[half], row * d->dim + i);
     return d->cache == SW_I8 ? x * get(&h->scales[half], row) : x;
 }
@@ -175,8 +209,8 @@ static void fill_caches(const struct draw *d, struct halves *h, uint64_t *state)
 {
     const int64_t slots = d->form == WHOLE ? d->rows : SLOTS;
     for (int half = 0; half < 2; half++) {
-        h->of[half] = tensor(d->cache, slots, d->positions, d->kv * d->dim);
-        h->scales[half] = tensor(SW_F32, slots, d->positions, d->kv);
+        h->of[half] = tensor(d->cache, slots, d->kept, d->kv * d->dim);
+        h->scales[half] = tensor(SW_F32, slots, d->kept, d->kv);
         for (int64_t i = 0; i < h->scales[half].elems; i++)
             set(&h->scales[half], i, (1.5 + uniform(state)) / 254);
         for (int64_t i = 0; i < h->of[half].elems; i++)
@@ -184,24 +218,28 @@ static void fill_caches(const struct draw *d, struct halves *h, uint64_t *state)
                 d->cache == SW_I8 ? nearbyint(uniform(state) * 127) : uniform(state));
     }
     for (int64_t slot = 0; slot < slots; slot++)
-        for (int64_t p = 0; p < d->positions; p++)
-            for (int half = 0; half < 2 && is_unseen(d, slot, p); half++) {
-                const int64_t row = slot * d->positions + place_of(d, p);
+        for (int64_t p = 0; p < d->kept; p++) {
+            bool unseen = true;
+            for (int64_t same = p; same < d->positions; same += d->kept)
+                unseen = unseen && is_unseen(d, slot, same);
+            for (int half = 0; half < 2 && unseen; half++) {
+                const int64_t row = slot * d->kept + place_of(d, p);
                 for (int64_t i = 0; i < d->kv; i++)
                     set(&h->scales[half], row * d->kv + i, (double)NAN);
                 for (int64_t i = 0; i < d->kv * d->dim && d->cache != SW_I8; i++)
                     set(&h->of[half], row * d->kv * d->dim + i, (double)NAN);
             }
+        }
 }
 
 /* What a rank has of it. */
 static struct sw_tensor part_of_cache(const struct draw *d, const struct sw_tensor *whole,
                                       int64_t part)
 {
-    const int64_t here = d->positions / d->parts, slots = whole->size[0], width = whole->size[2];
+    const int64_t here = d->kept / d->parts, slots = whole->size[0], width = whole->size[2];
     const size_t bytes = (size_t)(here * width) * sw_dtype_bytes(whole->dtype);
     struct sw_tensor t = tensor(whole->dtype, slots, here, width);
-    t.global[1] = d->positions;
+    t.global[1] = d->kept;
     t.start[1] = part * here;
     for (int64_t s = 0; s < slots; s++)
         memcpy((char *)t.data + (size_t)s * bytes,
@@ -324,15 +362,17 @@ static double attend_plainly(const struct draw *d, const struct halves *h,
     score = calloc((size_t)at + 1, sizeof *score);
     assert_non_null(score);
     for (int64_t p = 0; p <= at; p++) {
+        score[p] = -INFINITY;
+        if (d->window > 0 && p <= at - d->window)
+            continue;
+        score[p] = 0;
         for (int64_t i = 0; i < d->dim; i++)
             score[p] += get(q, ((row * d->seq + token) * heads + head) * d->dim + i) *
                         cached(d, h, 0, from, p, kv, i) * d->scale;
         if (d->softcap > 0)
             score[p] = d->softcap * tanh(score[p] / d->softcap);
-        if (d->window > 0 && p <= at - d->window)
-            score[p] = -INFINITY;
         most = fmax(most, score[p]);
-        largest = isinf(score[p]) ? largest : fmax(largest, fabs(score[p]));
+        largest = fmax(largest, fabs(score[p]));
     }
     sum = d->sink ? exp(get(sinks, head) - most) : 0;
     for (int64_t p = 0; p <= at; p++)
@@ -359,12 +399,13 @@ static void print_draw(const struct draw *d, int64_t number)
 {
     print_error(
         "draw %lld of seed %lld: form %d, types %d %d, dim %lld, kv %lld, group %lld, parts "
-        "%lld, block %lld, positions %lld, rows %lld, seq %lld, softcap %g, window %lld, "
+        "%lld, block %lld, positions %lld, kept %lld, rows %lld, seq %lld, softcap %g, window "
+        "%lld, "
         "sink %d\n",
         (long long)number, (long long)seed, (int)d->form, (int)d->queries, (int)d->cache,
         (long long)d->dim, (long long)d->kv, (long long)d->group, (long long)d->parts,
-        (long long)d->block, (long long)d->positions, (long long)d->rows, (long long)d->seq,
-        d->softcap, (long long)d->window, d->sink);
+        (long long)d->block, (long long)d->positions, (long long)d->kept, (long long)d->rows,
+        (long long)d->seq, d->softcap, (long long)d->window, d->sink);
 }
 
 /* ---- Tests ---- */

@@ -126,6 +126,94 @@ static void a_tail_is_found_behind_the_same_chunks(void **state)
     sw_prefixes_free(&p);
 }
 
+/* ---- Rings ---- */
+
+enum { RING = 12, WINDOW = 5, LONGEST_RUN = RING - WINDOW + 1, LENGTH = 40, DRAWS = 20000 };
+
+static uint32_t drawn(uint64_t *state, uint32_t below)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33) % below;
+}
+
+/* Position of the ring, and which text's beginning up to there was written. */
+struct written {
+    int64_t position;
+    uint64_t beginning;
+};
+
+static uint64_t beginning_of(const int32_t *tokens, int64_t count)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (int64_t i = 0; i < count; i++)
+        hash = (hash ^ (uint64_t)tokens[i]) * 1099511628211u;
+    return hash;
+}
+
+static void write_position(struct written ring[RING], const int32_t *tokens, int64_t position)
+{
+    ring[position % RING] = (struct written){position, beginning_of(tokens, position + 1)};
+}
+
+static bool stands(const struct written ring[RING], const int32_t *tokens, int64_t found)
+{
+    for (int64_t p = found - WINDOW + 1 > 0 ? found - WINDOW + 1 : 0; p < found; p++)
+        if (ring[p % RING].position != p || ring[p % RING].beginning != beginning_of(tokens, p + 1))
+            return false;
+    return true;
+}
+
+/* Texts that begin alike follow each other in a slot whose layers keep a ring: what is found has
+ * all that the next position sees, as it was written; and nothing is given up while nothing was
+ * written over. */
+static void what_was_written_over_is_not_found(void **state)
+{
+    (void)state;
+    struct sw_prefixes p;
+    struct written ring[RING];
+    uint64_t draws = 45;
+    int64_t found_behind = 0, given_up = 0;
+    assert_true(sw_prefixes_create(1, LENGTH, 1, &p));
+    p.ring = RING;
+    p.window = WINDOW;
+    for (int64_t i = 0; i < RING; i++)
+        ring[i] = (struct written){-1, 0};
+    for (int32_t n = 0; n < DRAWS; n++) {
+        int32_t tokens[LENGTH];
+        for (int64_t i = 0; i < LENGTH; i++) /* most are alike for long */
+            tokens[i] = drawn(&draws, 30) == 0;
+        const int64_t count = 1 + drawn(&draws, LENGTH - 1), reached = p.reached[0];
+        const bool chunks = drawn(&draws, 2) != 0;
+        const int64_t found = sw_prefixes_found(&p, 0, tokens, count, chunks ? count : 0);
+        assert_true(stands(ring, tokens, found));
+        p.ring = 0;
+        const int64_t any = sw_prefixes_found(&p, 0, tokens, count, chunks ? count : 0);
+        p.ring = RING;
+        assert_true(found == any || (found == 0 && reached > RING));
+        assert_true(found == any || any < reached - (RING - WINDOW + 1));
+        found_behind += found > 0 && reached > RING;
+        given_up += found < any;
+        sw_prefixes_take(&p, 0, tokens, count, chunks ? count : 0, found);
+        const int64_t until = found + drawn(&draws, (uint32_t)(count - found + 1));
+        int64_t at = found; /* some texts are dropped before their prompt is read */
+        while (at < until) {
+            const int64_t run = 1 + drawn(&draws, LONGEST_RUN);
+            for (int64_t i = 0; i < run && at < until; i++)
+                write_position(ring, tokens, at++);
+            sw_prefixes_made(&p, 0, at);
+        }
+        for (int64_t more = drawn(&draws, 12); at == count && at < LENGTH && more > 0; more--) {
+            write_position(ring, tokens, at);
+            sw_prefixes_wrote(&p, 0, at + 1);
+            if (!chunks)
+                sw_prefixes_add(&p, 0, at, tokens[at]);
+            at++;
+        }
+    }
+    assert_true(found_behind > DRAWS / 100 && given_up > DRAWS / 100);
+    sw_prefixes_free(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +223,7 @@ int main(void)
         cmocka_unit_test(a_longer_text_is_not_given_up_for_less),
         cmocka_unit_test(what_was_given_is_found),
         cmocka_unit_test(a_tail_is_found_behind_the_same_chunks),
+        cmocka_unit_test(what_was_written_over_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void cpu_tile(struct sw_device *device, enum sw_dtype dtype, void *to, co
 
 static const struct sw_device_vtable cpu_vtable = {
     .name = "cpu",
-    .takes = " segments sink window softcap halo ",
+    .takes = " ring segments sink window softcap halo ",
     .in_host_memory = true,
     .allocate = cpu_allocate,
     .release = cpu_release,
