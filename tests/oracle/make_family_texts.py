@@ -4,8 +4,9 @@
     pip install torch transformers numpy
     python3 tests/oracle/make_family_texts.py [NAME...]     # rewrites tests/oracle/fixtures/families/*.texts
 
-The models are those of make_family_fixtures.py (Mistral's without its window, which generating would
-outgrow), their caches fp32. Of random prompts of each length the first is taken for which the best two
+The models are those of make_family_fixtures.py (where the window is as long as the sequence there, without it),
+their caches fp32; beyond a window every token comes from a forward pass of its own over all tokens before it,
+without a cache. Of random prompts of each length the first is taken for which the best two
 candidates of every step differ by more than 1e-3 in logit, so that rounding cannot make another text.
 A text's log-probabilities are those of one forward pass over all of it, without a cache.
 
@@ -27,11 +28,12 @@ import numpy as np
 import torch
 
 import make_family_fixtures
-from make_family_fixtures import FAMILIES, build
+from make_family_fixtures import FAMILIES, SEQUENCE, build, is_windowed, run
 
 # With larger parameters than the fixtures of gradients have, so that texts do not end up repeating a token.
 STDDEV = 0.5
-LARGER = {"gemma3": 1.2}  # whose embeddings are multiplied: else a token is its own best successor
+# Embeddings of Gemma are multiplied: else a token is its own best successor. OLMo 3 has six layers.
+STDDEVS = {"gemma3": 1.2, "olmo3": 0.4}
 NEW_TOKENS, GAP, TRIES = 200, 1e-3, 400
 LENGTHS = (1, 5, 16, 17, 33)
 
@@ -40,9 +42,14 @@ def text(model, prompt):
     """The prompt with its new tokens, log-probabilities and the smallest gap between two candidates."""
     with torch.no_grad():
         ids = torch.from_numpy(prompt)[None]
-        made = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, use_cache=True,
-                              max_new_tokens=NEW_TOKENS, eos_token_id=None, pad_token_id=0)[0]
-        logits = model(input_ids=made[None], use_cache=False).logits[0].double()
+        if is_windowed(model.config):
+            for _ in range(NEW_TOKENS):
+                ids = torch.cat([ids, run(model, ids)[:, -1].argmax(-1, keepdim=True)], 1)
+            made = ids[0]
+        else:
+            made = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, use_cache=True,
+                                  max_new_tokens=NEW_TOKENS, eos_token_id=None, pad_token_id=0)[0]
+        logits = run(model, made[None])[0].double()
     assert len(made) == len(prompt) + NEW_TOKENS
     best = torch.topk(logits[len(prompt) - 1:-1], 2).values
     gap = float((best[:, 0] - best[:, 1]).min())
@@ -56,8 +63,8 @@ def main():
     torch.set_num_threads(1)
     for name in sys.argv[1:] or FAMILIES:
         seed, config_class, changes = FAMILIES[name]
-        make_family_fixtures.STDDEV = stddev = LARGER.get(name, STDDEV)
-        if "sliding_window" in changes:
+        make_family_fixtures.STDDEV = stddev = STDDEVS.get(name, STDDEV)
+        if changes.get("sliding_window", 0) >= SEQUENCE:
             changes = {**changes, "sliding_window": 4096 if "layer_types" in changes else None}
         config, model, _ = build(seed, config_class, changes)
         model.eval()
