@@ -66,9 +66,10 @@ struct sw_model {
     bool norms_plus_one; /* norms multiply by 1 + weight */
     bool gelu;           /* the MLP's gate is GELU, by tanh, not SiLU */
     bool embedding_root; /* embeddings are multiplied by the root of hidden_size */
+    bool fused;          /* files have q, k and v in one tensor, and gate and up (Phi-3) */
     uint8_t period;      /* layers l and l + period are of one kind; 0: all are */
     bool sinks;          /* a learned score of each head in attention's sum (gpt-oss) */
-    uint8_t unused[2];   /* zero */
+    uint8_t unused[1];   /* zero */
 };
 _Static_assert(sizeof(struct sw_model) == 31 * 8, "no padding: models are compared as bytes");
 

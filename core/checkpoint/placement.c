@@ -21,6 +21,14 @@ static int no_memory(struct sw_error *err)
 
 /* ---- Files ---- */
 
+/* Bytes of all parts of the tensor whose first part this is; 0 behind the first part. */
+static int64_t whole_bytes(const struct sw_stored_tensor *t)
+{
+    return t->first_row > 0     ? 0
+           : t->fused_rows == 0 ? t->bytes
+                                : t->bytes / t->size[0] * t->fused_rows;
+}
+
 /* How many files the tensors need, in order, when none is larger than that, but for those of one
  * tensor. file (may be NULL): which one each goes to. */
 static int32_t fill(const struct sw_stored_tensor *tensor, int32_t count, int64_t most_bytes,
@@ -29,11 +37,12 @@ static int32_t fill(const struct sw_stored_tensor *tensor, int32_t count, int64_
     int32_t files = 0;
     int64_t bytes = 0;
     for (int32_t i = 0; i < count; i++) {
-        if (files == 0 || bytes + tensor[i].bytes > most_bytes) {
+        if (files == 0 ||
+            (tensor[i].first_row == 0 && bytes + whole_bytes(&tensor[i]) > most_bytes)) {
             files++;
             bytes = 0;
         }
-        bytes += tensor[i].bytes;
+        bytes += whole_bytes(&tensor[i]);
         if (file != NULL)
             file[i] = files - 1;
     }
@@ -124,6 +133,8 @@ static void write_header(const struct sw_placement *p, int32_t file, FILE *out)
     sw_json_end(&j);
     for (int32_t i = f->first_tensor; i < f->first_tensor + f->tensor_count; i++) {
         const struct sw_stored_tensor *t = &p->tensor[i];
+        if (t->first_row > 0)
+            continue; /* told with its first part */
         sw_json_object(&j, t->name);
         sw_json_text(&j, "dtype", sw_stored_dtype_name(t->dtype));
         sw_json_array(&j, "shape");
@@ -134,7 +145,7 @@ static void write_header(const struct sw_placement *p, int32_t file, FILE *out)
         sw_json_end(&j);
         sw_json_array(&j, "data_offsets");
         sw_json_integer(&j, NULL, t->offset - f->data_begin);
-        sw_json_integer(&j, NULL, t->offset - f->data_begin + t->bytes);
+        sw_json_integer(&j, NULL, t->offset - f->data_begin + whole_bytes(t));
         sw_json_end(&j);
         sw_json_end(&j);
     }
@@ -365,6 +376,8 @@ uint64_t sw_placement_digest(const struct sw_placement *p)
         mix_int(&hash, t->transposed);
         mix_int(&hash, t->size[0]);
         mix_int(&hash, t->size[1]);
+        if (t->fused_rows > 0)
+            mix_int(&hash, t->first_row);
         if (t->ndim == SW_STORED_DIMS)
             mix_int(&hash, t->matrices);
         mix_int(&hash, t->file);

@@ -31,7 +31,7 @@ uint8_t sw_stored_shape(const struct sw_stored_tensor *tensor, int64_t shape[SW_
     if (tensor->ndim == SW_STORED_DIMS)
         shape[n++] = tensor->matrices;
     for (uint8_t d = 0; n < tensor->ndim; d++)
-        shape[n++] = tensor->size[d];
+        shape[n++] = d == 0 && tensor->fused_rows > 0 ? tensor->fused_rows : tensor->size[d];
     return tensor->ndim;
 }
 
@@ -139,6 +139,22 @@ static int32_t list_rows(const struct sw_state *state, int32_t which, struct lis
     return count;
 }
 
+/* Neighbours of one name are parts of one tensor. */
+static void join_parts(struct sw_stored_tensor *tensor, int32_t count)
+{
+    for (int32_t first = 0, end; first < count; first = end) {
+        int64_t rows = 0;
+        for (end = first; end < count && tensor[end].group == tensor[first].group &&
+                          strcmp(tensor[end].name, tensor[first].name) == 0;
+             end++) {
+            tensor[end].first_row = rows;
+            rows += tensor[end].size[0];
+        }
+        for (int32_t i = first; i < end && end - first > 1; i++)
+            tensor[i].fused_rows = rows;
+    }
+}
+
 int sw_stored_tensors(const struct sw_state *state, int32_t which, struct sw_stored_tensor **out,
                       int32_t *count, struct sw_error *err)
 {
@@ -156,6 +172,7 @@ int sw_stored_tensors(const struct sw_state *state, int32_t which, struct sw_sto
     for (int32_t i = 0; i < *count; i++)
         tensors[i] = describe(state, listed[i].row, listed[i].instance, listed[i].matrix);
     free(listed);
+    join_parts(tensors, *count);
     if (*count < 0) {
         free(tensors);
         return -1;

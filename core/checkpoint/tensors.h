@@ -5,7 +5,9 @@
  * transposed, [out, in], as torch.nn.Linear has it; the others as they are. A parameter of three
  * dimensions is a stack of matrices (one for each expert), in files either one tensor of three
  * dimensions or, where its name has a second number, one tensor for each matrix. The optimizer's
- * moments have their parameter's name, shape and orientation, in files of their own. Pure values.
+ * moments have their parameter's name, shape and orientation, in files of their own. Projections of
+ * one stored name (Phi-3's qkv_proj) are parts of one tensor there, row ranges in the order in
+ * which they are listed, and so consecutive bytes. Pure values.
  */
 #ifndef SW_CHECKPOINT_TENSORS_H
 #define SW_CHECKPOINT_TENSORS_H
@@ -38,6 +40,9 @@ struct sw_stored_tensor {
     uint8_t ndim;               /* 1 to 3 */
     bool transposed;            /* size[] is the row's, exchanged */
     int64_t size[2];            /* of a matrix in the file, row-major; ndim 1: size[1] = 1 */
+    /* of a matrix that is a part of a tensor of that name: its first row there, and the rows of all
+     * parts, which lie one behind the other in the file; else 0 and 0 */
+    int64_t first_row, fused_rows;
     /* of a row that is a stack of matrices: the first that this tensor has, and their number, which
      * is its leading dimension where ndim is 3; else 0 and 1 */
     int64_t first_matrix, matrices;
@@ -57,7 +62,7 @@ enum { SW_STORED_SAVED, SW_STORED_FROM };
 int sw_stored_tensors(const struct sw_state *state, int32_t which, struct sw_stored_tensor **out,
                       int32_t *count, struct sw_error *err);
 
-/* The tensor's shape in its file; returns its number of dimensions. */
+/* The shape of the tensor of that name in its file; returns its number of dimensions. */
 uint8_t sw_stored_shape(const struct sw_stored_tensor *tensor, int64_t shape[SW_STORED_DIMS]);
 
 /* True if the first dimension of the tensor's row counts matrices, or vectors: the row is a stack.

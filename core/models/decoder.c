@@ -57,10 +57,22 @@ static const struct declaration {
      COLUMNS,                                                                                      \
      wanted},
 #include "core/models/weights.def"
+};
+/* Instead of those above in models that are fused; name NULL: there is none. */
+static const struct sw_parameter fused[SW_DECODER_WEIGHTS] = {
+#define SW_FUSED(KIND, name, stored, file_order)                                                   \
+    [SW_W_##KIND] = {name, stored, SW_OF_LAYER, file_order, true, true, SW_INITIAL_NORMAL,         \
+                     NULL, KEPT},
+#include "core/models/weights.def"
 #undef IF
 #undef UNLESS
 #undef KEPT
 };
+
+static const struct sw_parameter *parameter_of(const struct sw_model *m, int32_t i)
+{
+    return m->fused && fused[i].name != NULL ? &fused[i] : &declarations[i].is;
+}
 
 static bool has(const struct sw_model *m, int32_t i)
 {
@@ -105,14 +117,15 @@ int32_t sw_parameters_count(const struct sw_model *model, const char *patterns)
     int32_t count = 0;
     for (int32_t i = 0; i < SW_DECODER_WEIGHTS; i++)
         count += has(model, i) && !(i == SW_W_HEAD && model->tied) &&
-                 (patterns == NULL || is_named(model, &declarations[i].is, patterns));
+                 (patterns == NULL || is_named(model, parameter_of(model, i), patterns));
     return count;
 }
 
 /* True if a parameter of these options is trained, in a program that trains. */
 static bool is_trained(const struct sw_program_options *o, int32_t i)
 {
-    return declarations[i].is.trained && !is_named(&o->model, &declarations[i].is, o->freeze);
+    return declarations[i].is.trained &&
+           !is_named(&o->model, parameter_of(&o->model, i), o->freeze);
 }
 
 void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *d)
@@ -170,11 +183,11 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
         d->w[i] = -1;
         if (!has(m, i))
             continue;
-        d->w[i] =
-            i == SW_W_HEAD && m->tied
-                ? d->w[SW_W_EMBEDDING]
-                : sw_build_parameter(b, &declared->is, is, matrix ? 2 : 1, matrix ? dims : &dims[1],
-                                     trained && is_trained(b->options, i));
+        d->w[i] = i == SW_W_HEAD && m->tied
+                      ? d->w[SW_W_EMBEDDING]
+                      : sw_build_parameter(b, parameter_of(m, i), is, matrix ? 2 : 1,
+                                           matrix ? dims : &dims[1],
+                                           trained && is_trained(b->options, i));
         if (m->norms_plus_one && declared->is.initial == SW_INITIAL_ONES)
             b->program->values[d->w[i]].initial = SW_INITIAL_ZEROS;
         if (keeps_copy(b, i, is) && matrix && !(i == SW_W_HEAD && m->tied))

@@ -194,7 +194,8 @@ int sw_model_index_json(const struct sw_placement *placement, char **out, struct
         const struct sw_stored_tensor *t = &placement->tensor[i];
         if (t->group != SW_STORED_MODEL)
             continue;
-        entry[count++] = (struct sw_index_entry){t->name, placement->file[t->file].name};
+        if (t->first_row == 0) /* one entry for all parts of a tensor */
+            entry[count++] = (struct sw_index_entry){t->name, placement->file[t->file].name};
         bytes += t->bytes;
     }
     const int status = sw_model_index_write(entry, count, bytes, out, err);

@@ -85,6 +85,10 @@ static int match(struct matching *p, struct sw_stored_tensor *t,
     t->file = p->out_file[found->file];
     t->offset = is->begin;
     t->bytes = is->bytes;
+    if (t->fused_rows > 0) {
+        t->bytes = is->bytes / t->fused_rows * t->size[0];
+        t->offset += is->bytes / t->fused_rows * t->first_row;
+    }
     return 0;
 }
 

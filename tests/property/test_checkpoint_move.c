@@ -508,6 +508,7 @@ static struct sw_program_options random_model(uint64_t *rng)
     o.model.qkv_bias = below(rng, 2);
     o.model.mlp_bias = below(rng, 4) == 0;
     o.model.qk_norm = below(rng, 2);
+    o.model.fused = !o.model.qkv_bias && !o.model.mlp_bias && o.model.layers != 2;
     o.sequence_length = 48;
     o.global_batch = 840; /* for any number of ranks along dp */
     o.micro_batch_per_rank = 1;

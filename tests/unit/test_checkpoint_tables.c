@@ -288,6 +288,63 @@ static void test_header(void **state)
     sw_program_set_free(set);
 }
 
+/* Phi-3's: one tensor in the file, parts one behind the other in the table, and never a file's end
+ * between them. */
+static void test_fused(void **state)
+{
+    (void)state;
+    static const char qkv[] = "\"model.layers.0.self_attn.qkv_proj.weight\":{\"dtype\":\"BF16\","
+                              "\"shape\":[64,32],\"data_offsets\":[4096,8192]},"
+                              "\"model.layers.0.self_attn.o_proj.weight\"",
+                      gate_up[] = "\"model.layers.0.mlp.gate_up_proj.weight\":{\"dtype\":\"BF16\","
+                                  "\"shape\":[96,32],\"data_offsets\":[10240,16384]},"
+                                  "\"model.layers.0.mlp.down_proj.weight\"";
+    struct sw_program_options o = small_model();
+    o.model.layers = 1;
+    o.model.fused = true;
+    o.params = SW_BF16_T;
+    struct sw_program_set *set = compile(&o);
+    struct sw_placement p;
+    char *header = NULL;
+    int32_t parts = 0;
+    assert_int_equal(sw_placement_make(&set->state, 1, &p, NULL), 0);
+    assert_int_equal(sw_placement_header(&p, 0, &header, NULL), 0);
+    header[p.file[0].data_begin - 1] = '\0'; /* of the spaces */
+    assert_non_null(strstr(header + 8, qkv));
+    assert_non_null(strstr(header + 8, gate_up));
+    assert_null(strstr(header + 8, "q_proj"));
+    for (int32_t t = 0; t < p.tensor_count; t++) {
+        const struct sw_stored_tensor *part = &p.tensor[t];
+        if (part->fused_rows == 0)
+            continue;
+        parts++;
+        assert_int_equal(part->fused_rows, strstr(part->name, "qkv") != NULL ? 64 : 96);
+        if (part->first_row > 0) {
+            assert_string_equal(part->name, part[-1].name);
+            assert_int_equal(part->first_row, part[-1].first_row + part[-1].size[0]);
+            assert_int_equal(part->offset, part[-1].offset + part[-1].bytes);
+        }
+    }
+    assert_int_equal(parts, 3 * 5); /* with both moments */
+    free(header);
+    sw_placement_free(&p);
+    sw_program_set_free(set);
+    o.model.hidden_size = 8192; /* tensors of a GB or so, in as many files as there may be */
+    o.model.head_dim = 8192;
+    o.model.intermediate_size = 65536;
+    o.model.layers = 3;
+    set = compile(&o);
+    for (int32_t ranks = 1; ranks <= 64; ranks *= 4) {
+        assert_int_equal(sw_placement_make(&set->state, ranks, &p, NULL), 0);
+        assert_true(p.file_count > 3);
+        for (int32_t t = 1; t < p.tensor_count; t++)
+            if (p.tensor[t].first_row > 0)
+                assert_int_equal(p.tensor[t].file, p.tensor[t - 1].file);
+        sw_placement_free(&p);
+    }
+    sw_program_set_free(set);
+}
+
 /* ---- Large models ---- */
 
 static void check_files(const struct sw_placement *p, int32_t ranks)
@@ -541,12 +598,19 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),       cmocka_unit_test(test_tied_layers),
-        cmocka_unit_test(test_stacks),      cmocka_unit_test(test_dtypes),
-        cmocka_unit_test(test_header),      cmocka_unit_test(test_huge),
-        cmocka_unit_test(test_few_files),   cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_chunk_bytes), cmocka_unit_test(test_unknown_row),
-        cmocka_unit_test(test_memory),      cmocka_unit_test(test_saved_and_origin),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_tied_layers),
+        cmocka_unit_test(test_stacks),
+        cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_header),
+        cmocka_unit_test(test_huge),
+        cmocka_unit_test(test_fused),
+        cmocka_unit_test(test_few_files),
+        cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_chunk_bytes),
+        cmocka_unit_test(test_unknown_row),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_saved_and_origin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
