@@ -6,22 +6,29 @@
 #define SW_MODEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* How the angles of rotary positions are stretched beyond the length a model was made for. */
 enum sw_rope_scaling {
     SW_ROPE_PLAIN,
-    SW_ROPE_LINEAR, /* position / factor (Chen et al. 2023) */
-    SW_ROPE_LLAMA3  /* by wavelength: long ones / factor, short ones as they are (Llama 3.1) */
+    SW_ROPE_LINEAR,  /* position / factor (Chen et al. 2023) */
+    SW_ROPE_LLAMA3,  /* by wavelength: long ones / factor, short ones as they are (Llama 3.1) */
+    SW_ROPE_YARN,    /* by pair of elements, and cos and sin times a factor (Peng et al. 2023) */
+    SW_ROPE_LONGROPE /* by a list of divisors, and cos and sin times a factor (Ding et al. 2024) */
 };
+enum { SW_ROPE_MOST_PAIRS = 128 }; /* of a list of divisors */
 struct sw_rope {
     double theta;  /* base of the angles */
-    double factor; /* linear, llama3; else 1 */
+    double factor; /* linear, llama3, yarn, longrope; else 1 */
     /* llama3: wavelengths above original_positions / low_freq_factor are stretched, those below
-     * original_positions / high_freq_factor are not, between them smoothly; else 0 */
+     * original_positions / high_freq_factor are not, between them smoothly. yarn: the same bounds
+     * as beta_slow and beta_fast, with a ramp by the number of the pair. Else 0 */
     double low_freq_factor, high_freq_factor;
+    double attention_factor; /* of cos and sin: yarn, longrope; 0: 1 */
     int64_t original_positions;
-    int64_t scaling; /* enum sw_rope_scaling */
+    int32_t scaling;  /* enum sw_rope_scaling */
+    int32_t truncate; /* yarn: true if the ramp begins and ends at whole pairs */
 };
 
 enum sw_family {
@@ -33,7 +40,8 @@ enum sw_family {
     SW_FAMILY_GRANITE,
     SW_FAMILY_GEMMA3, /* of text; its files may stand inside those of a model of images */
     SW_FAMILY_GEMMA2,
-    SW_FAMILY_OLMO3
+    SW_FAMILY_OLMO3,
+    SW_FAMILY_PHI3
 };
 
 struct sw_model {
@@ -50,8 +58,12 @@ struct sw_model {
     /* of attention's scores and of the logits: c tanh(x / c); 0: they stay (Gemma 2) */
     double attention_softcap, final_softcap;
     struct sw_rope rope;
-    struct sw_rope local_rope; /* of local layers; zero: there are none, or it is that of all */
-    uint64_t local;            /* bit p: layers at position p of the period are local */
+    struct sw_rope local_rope;    /* of local layers; zero: there are none, or it is that of all */
+    uint64_t local;               /* bit p: layers at position p of the period are local */
+    double partial_rotary_factor; /* share of a head, its first elements, that rotates; 0: all */
+    /* longrope: divisors of the angle of each pair; zeros behind the last. Which list is used
+     * depends on the longest sequence (sw_rope_divisors) */
+    float short_divisors[SW_ROPE_MOST_PAIRS], long_divisors[SW_ROPE_MOST_PAIRS];
     int32_t layers, heads,
         kv_heads;               /* num_hidden_layers, num_attention_heads, num_key_value_heads */
     int32_t head_dim;           /* even; hidden_size / heads need not be it */
@@ -71,7 +83,8 @@ struct sw_model {
     bool sinks;          /* a learned score of each head in attention's sum (gpt-oss) */
     uint8_t unused[1];   /* zero */
 };
-_Static_assert(sizeof(struct sw_model) == 31 * 8, "no padding: models are compared as bytes");
+_Static_assert(sizeof(struct sw_model) == (34 + SW_ROPE_MOST_PAIRS) * 8,
+               "no padding: models are compared as bytes");
 
 enum { SW_MOST_PERIOD = 64 };
 
@@ -84,6 +97,23 @@ static inline bool sw_model_is_local(const struct sw_model *model, int32_t posit
 static inline int64_t sw_model_window(const struct sw_model *model, int32_t position)
 {
     return model->local == 0 || sw_model_is_local(model, position) ? model->sliding_window : 0;
+}
+
+/* Elements of a head that rotate, as transformers rounds them. */
+static inline int32_t sw_model_rotated(const struct sw_model *model)
+{
+    return model->partial_rotary_factor != 0
+               ? (int32_t)((double)model->head_dim * model->partial_rotary_factor)
+               : model->head_dim;
+}
+
+/* The list of longrope for sequences of up to so many positions; NULL: there is none. */
+static inline const float *sw_rope_divisors(const struct sw_model *model, int64_t positions)
+{
+    if (model->rope.scaling != SW_ROPE_LONGROPE)
+        return NULL;
+    return positions > model->rope.original_positions ? model->long_divisors
+                                                      : model->short_divisors;
 }
 
 /* Positions behind the last layer are none. */

@@ -34,6 +34,7 @@ struct sw_model_config {
     int32_t sliding_window_pattern; /* Gemma 3: each so manieth layer has no window; 0: not told */
     int hidden_activation;          /* word of the MLP's activation, as Gemma calls the key */
     int hidden_act;                 /* the same, as others call it */
+    int64_t original_positions; /* original_max_position_embeddings beside rope_scaling; 0: none */
     int32_t max_window_layers;
     bool use_sliding_window;
 };
@@ -51,9 +52,17 @@ enum sw_family_key {
     SW_READS_LAYER_PATTERN = 64, /* sliding_window_pattern */
     SW_READS_LOCAL_ROPE = 128,   /* rope_local_base_freq, rope_parameters of each kind of layers */
     SW_READS_QUERY_SCALAR = 256, /* query_pre_attn_scalar; hidden_activation for hidden_act */
-    SW_READS_SOFTCAPS = 512      /* attn_logit_softcapping, final_logit_softcapping */
+    SW_READS_SOFTCAPS = 512,     /* attn_logit_softcapping, final_logit_softcapping */
+    SW_READS_PARTIAL_ROTATION = 1024
 };
 bool sw_family_reads(uint8_t family, enum sw_family_key key);
+
+/* original_max_position_embeddings of Phi-3's class, where its file has none. */
+enum { SW_PHI3_ORIGINAL_POSITIONS = 4096 };
+const char *sw_rope_type_name(const struct sw_rope *rope); /* "longrope" */
+/* What cos and sin are multiplied by where longrope's attention_factor is not told: original is at
+ * least 2 (Ding et al. 2024, as transformers has it). */
+double sw_longrope_attention_factor(double factor, int64_t original);
 
 /* Whether a text may be a `name`: 1 to 64 letters, digits, '.', '_' or '-', the first no '.' or
  * '-'.

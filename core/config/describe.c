@@ -105,7 +105,8 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
     const bool applied = family == FAMILY_KNOWN && sw_model_apply_family(c, &s, out);
     const bool agrees = s.bad != 0 || sw_model_check_rope(c, root, &out->shape);
     check_heads(c, &s, &out->shape);
-    return applied && agrees && s.bad == 0;
+    const bool turns = s.bad != 0 || sw_model_check_rotation(c, &s, &out->shape);
+    return applied && agrees && turns && s.bad == 0;
 }
 
 /* Files that older versions wrote stay good: measuring again takes a machine for minutes. */

@@ -20,9 +20,10 @@
     ROW(GRANITE, "GraniteForCausalLM", "granite",  0,                        SW_READS_ATTENTION_BIAS | SW_READS_MLP_BIAS | SW_READS_MULTIPLIERS) \
     ROW(GEMMA3,  "Gemma3ForCausalLM",  "gemma3_text", HEAD_NORMS | POST_NORMS, SW_READS_ATTENTION_BIAS | SW_READS_LOCAL_LAYERS | SW_READS_LAYER_PATTERN | SW_READS_LOCAL_ROPE | SW_READS_QUERY_SCALAR | SW_READS_SOFTCAPS) \
     ROW(GEMMA2,  "Gemma2ForCausalLM",  "gemma2",   POST_NORMS,               SW_READS_ATTENTION_BIAS | SW_READS_LOCAL_LAYERS | SW_READS_QUERY_SCALAR | SW_READS_SOFTCAPS) \
-    ROW(OLMO3,   "Olmo3ForCausalLM",   "olmo3",    WHOLE_NORMS | POST_NORMS, SW_READS_ATTENTION_BIAS | SW_READS_LOCAL_LAYERS | SW_READS_LOCAL_ROPE)
+    ROW(OLMO3,   "Olmo3ForCausalLM",   "olmo3",    WHOLE_NORMS | POST_NORMS, SW_READS_ATTENTION_BIAS | SW_READS_LOCAL_LAYERS | SW_READS_LOCAL_ROPE) \
+    ROW(PHI3,    "Phi3ForCausalLM",    "phi3",     FUSED_STORED,             SW_READS_WINDOW | SW_READS_PARTIAL_ROTATION)
 /* clang-format on */
-enum { QKV_BIAS = 1, HEAD_NORMS = 2, WHOLE_NORMS = 4, POST_NORMS = 8 };
+enum { QKV_BIAS = 1, HEAD_NORMS = 2, WHOLE_NORMS = 4, POST_NORMS = 8, FUSED_STORED = 16 };
 
 #define ARCHITECTURE(family, architecture, type, always, reads)                                    \
     [SW_FAMILY_##family] = (architecture),
@@ -54,7 +55,7 @@ static const struct needed {
     {ONLY(QWEN3), "head_dim", "128", NULL},
     {ONLY(MISTRAL), "sliding_window", "4096", "none"},
     {ONLY(MISTRAL) | ONLY(QWEN2) | ONLY(QWEN3) | ONLY(GRANITE), "rms_norm_eps", "1.0e-6", NULL},
-    {ONLY(OLMO2), "rms_norm_eps", "1.0e-5", NULL},
+    {ONLY(OLMO2) | ONLY(PHI3), "rms_norm_eps", "1.0e-5", NULL},
     {ONLY(GRANITE), "attention_multiplier", "1.0", NULL},
 };
 
@@ -111,7 +112,6 @@ static const struct refusal {
     {"Olmo", "olmo", "LayerNorm without weights"},
     {"Olmoe", "olmoe", EXPERTS},
     {"Phi", "phi", "LayerNorm, GELU, and " PARTIAL},
-    {"Phi3", "phi3", FUSED " and positions scaled by longrope"},
     {"PhiMoE", "phimoe", EXPERTS},
     {"Qwen2Moe", "qwen2_moe", EXPERTS},
     {"Qwen2VL", "qwen2_vl", "an image encoder"},
@@ -169,6 +169,7 @@ static const struct other_key {
     {"kv_lora_rank", NULL, LATENT},
     {"label2id", NULL, NULL},
     {"length_penalty", NULL, NULL},
+    {"lm_head_bias", "false", "a bias of the head"},
     {"logit_scale", "1.0", "a multiplier on logits"},
     {"max_length", NULL, NULL},
     {"max_sequence_length", NULL, NULL},
@@ -186,7 +187,6 @@ static const struct other_key {
     {"num_local_experts", "0", EXPERTS},
     {"num_nextn_predict_layers", "0", "layers that predict further tokens"},
     {"num_return_sequences", NULL, NULL},
-    {"original_max_position_embeddings", NULL, NULL}, /* sw_model_check_rope */
     {"output_attentions", NULL, NULL},
     {"output_hidden_states", NULL, NULL},
     {"output_scores", NULL, NULL},
@@ -855,6 +855,8 @@ static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_m
     m->shape.qk_norm = (family->has & HEAD_NORMS) != 0;
     m->shape.qk_norm_whole = (family->has & WHOLE_NORMS) != 0;
     m->shape.post_norm = (family->has & POST_NORMS) != 0;
+    m->shape.fused = (family->has & FUSED_STORED) != 0;
+    m->original_positions = 0; /* as a plan writes it: rope_scaling */
     if (!apply_gemma(c, s, m, (family->reads & SW_READS_QUERY_SCALAR) != 0))
         good = false;
     if (m->shape.rope.factor == 0)

@@ -151,6 +151,11 @@ void sw_model_add_defaults(struct sw_config *c, struct node *root, uint8_t famil
 /* Compares what stands in two places, outside of and inside of rope_parameters or rope_scaling, and
  * sets rope.theta; false: they differ (reported). */
 bool sw_model_check_rope(struct sw_config *c, const struct node *root, struct sw_model *model);
+/* The part of a head that rotates is of pairs, and longrope's lists have a number for each; false:
+ * reported. Behind head_dim is known. */
+bool sw_model_check_rotation(struct sw_config *c, const struct section *section,
+                             const struct sw_model *model);
+extern const struct field_type sw_type_partial_rotation;
 extern const struct field sw_rope_fields[]; /* of rope_parameters; from the second: rope_scaling */
 extern const struct field_type sw_type_rope_parameters, sw_type_rope_scaling;
 

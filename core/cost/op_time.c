@@ -381,7 +381,8 @@ double sw_cost_angles(const struct sw_program *p, const struct sw_op *op)
         return 0;
     const struct sw_value *x = &p->values[op->in[0].value];
     const bool of_slots = op->as.rope.slots;
-    return (double)((of_slots ? x->local[0] : 1) * x->local[1] * (op->as.rope.head_dim / 2));
+    return (double)((of_slots ? x->local[0] : 1) * x->local[1] *
+                    (sw_rope_rotated(&op->as.rope) / 2));
 }
 
 /* Of what travels along a ring in bf16 (precision.ring), where it is computed wider. */

@@ -28,10 +28,11 @@ struct sw_softcap_attributes {
     double cap;
 };
 struct sw_rope_attributes {
-    struct sw_rope rope;
+    struct sw_rope rope; /* longrope's list: struct sw_program */
     int32_t head_dim;
-    bool inverse; /* rotate back: the VJP */
-    bool slots;   /* positions are those of slots (serving.h); else one list for all sequences */
+    int32_t rotated; /* elements at the front of a head that rotate; 0: all */
+    bool inverse;    /* rotate back: the VJP */
+    bool slots;      /* positions are those of slots (serving.h); else one list for all sequences */
 };
 struct sw_copies_attributes { /* replicate_heads(_grad) */
     int32_t head_dim, copies;

@@ -256,9 +256,23 @@ int64_t sw_program_sent_bytes(const struct sw_program *program);
 int64_t sw_attribute_int(const struct sw_op *op, const struct sw_attribute *attribute);
 double sw_attribute_real(const struct sw_op *op, const struct sw_attribute *attribute);
 
-/* Radians by which position 1 rotates pair j of a head: theta^(-2j / head_dim), stretched as the
- * model says (core/base/model.h). */
-double sw_rope_frequency(const struct sw_rope_attributes *attributes, int64_t j);
+/* Elements at the front of a head that rotate. */
+static inline int32_t sw_rope_rotated(const struct sw_rope_attributes *attributes)
+{
+    return attributes->rotated > 0 ? attributes->rotated : attributes->head_dim;
+}
+
+/* Radians by which position 1 rotates pair j of a head: theta^(-2j / rotated), stretched as the
+ * model says (core/base/model.h). divisors: the program's, of longrope alone; else may be NULL. */
+double sw_rope_frequency(const struct sw_rope_attributes *attributes, const float *divisors,
+                         int64_t j);
+
+/* What cos and sin are multiplied by. */
+static inline double sw_rope_attention_factor(const struct sw_rope_attributes *attributes)
+{
+    const double factor = attributes->rope.attention_factor;
+    return factor != 0 ? factor : 1;
+}
 
 /* Tokens per chunk of lm_head_*: [chunk, local vocab] logits are the largest there ever are. */
 int64_t sw_lm_head_chunk_tokens(int64_t tokens, int64_t local_vocab);

@@ -199,6 +199,12 @@ void sw_program_print(FILE *out, const struct sw_program *p, enum sw_carrier tra
                 ", optimizer %" PRId64 ", activations %" PRId64 ", workspace %" PRId64 "\n",
                 p->arena_bytes, p->parameter_bytes, p->gradient_bytes, p->optimizer_bytes,
                 p->activation_bytes, p->workspace_bytes);
+    if (p->rope_divisors[0] != 0) {
+        fprintf(out, "longrope divides angles by");
+        for (int32_t j = 0; j < SW_ROPE_MOST_PAIRS && p->rope_divisors[j] != 0; j++)
+            fprintf(out, " %g", (double)p->rope_divisors[j]);
+        fprintf(out, "\n");
+    }
     fprintf(out, "values\n");
     for (int32_t v = 0; v < p->value_count; v++)
         if (mentioned(p, v))
@@ -340,6 +346,8 @@ uint64_t sw_program_digest(const struct sw_program *p)
     for (int32_t i = 0; i < p->outputs.count; i++)
         mix_int(&hash, p->outputs.at[i].value);
     mix_int(&hash, p->arena_bytes);
+    if (p->rope_divisors[0] != 0)
+        mix(&hash, p->rope_divisors, sizeof p->rope_divisors);
     for (int32_t v = 0; v < p->value_count; v++)
         mix_value(&hash, &p->values[v]);
     for (int32_t r = 0; r < p->region_count; r++) {

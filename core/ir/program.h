@@ -98,6 +98,9 @@ struct sw_program {
     enum sw_sequence_layout sequence_layout;
     int32_t sequence_shards;
     struct sw_program_target target; /* as in the options */
+    /* Divisors of the angles that ops with longrope's positions have; zero: there are no such ops
+     */
+    float rope_divisors[SW_ROPE_MOST_PAIRS];
     /* inputs: tokens, labels i32 [batch, seq], positions i32 [seq]; none (save). Outputs, complete
      * after the update phase: loss f32 [1] (mean of the step), grad_norm f32 [1] (train), logits
      * (asked for)

@@ -128,10 +128,23 @@ static bool is_trained(const struct sw_program_options *o, int32_t i)
            !is_named(&o->model, parameter_of(&o->model, i), o->freeze);
 }
 
+/* The list of longrope is that of the longest sequence that the program can meet, as in vLLM:
+ * a cache whose keys were rotated by one list cannot be read with the other. */
+static void choose_divisors(struct sw_builder *b)
+{
+    const struct sw_program_options *o = b->options;
+    const bool serves = sw_program_traits(o->kind)->state == SW_STATE_SERVING;
+    const float *divisors =
+        sw_rope_divisors(&o->model, serves ? o->serving.max_tokens : o->sequence_length);
+    if (divisors != NULL)
+        memcpy(b->program->rope_divisors, divisors, sizeof b->program->rope_divisors);
+}
+
 void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *d)
 {
     const struct sw_program *p = b->program;
     const struct sw_model *m = &b->options->model;
+    choose_divisors(b);
     *d = (struct sw_decoder){.b = b,
                              .batch = {SW_L_BATCH, p->micro_batch, 1, SW_SIZE_BATCH},
                              .seq = {SW_L_SEQ, p->sequence_length, 1, SW_SIZE_FIXED}};

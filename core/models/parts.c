@@ -155,6 +155,8 @@ int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, bool s
     const bool own = m->local_rope.theta != 0 && sw_model_is_local(m, b->position);
     const struct sw_rope *rope = own ? &m->local_rope : &m->rope;
     b->program->ops[op].as.rope.rope.theta = rope->theta;
+    if (m->partial_rotary_factor != 0)
+        b->program->ops[op].as.rope.rotated = sw_model_rotated(m);
     if (rope->scaling != SW_ROPE_PLAIN)
         b->program->ops[op].as.rope.rope = *rope;
     return sw_build_result(b, op, b->options->compute, 3, &made);

@@ -102,8 +102,13 @@ static const struct sw_attribute rope_attributes[] = {
     {.name = "theta",
      .type = SW_ATTRIBUTE_REAL,
      .offset = offsetof(union sw_attributes, rope.rope.theta)},
+    {.name = "rotated",
+     .type = SW_ATTRIBUTE_INT,
+     .prints = SW_PRINT_SET,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, rope.rotated)},
     {.name = "scaling",
-     .type = SW_ATTRIBUTE_LONG,
+     .type = SW_ATTRIBUTE_INT,
      .prints = SW_PRINT_SET,
      .offset = offsetof(union sw_attributes, rope.rope.scaling)},
     {.name = "factor",
@@ -122,6 +127,14 @@ static const struct sw_attribute rope_attributes[] = {
      .type = SW_ATTRIBUTE_LONG,
      .prints = SW_PRINT_SET,
      .offset = offsetof(union sw_attributes, rope.rope.original_positions)},
+    {.name = "attention_factor",
+     .type = SW_ATTRIBUTE_REAL,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, rope.rope.attention_factor)},
+    {.name = "truncate",
+     .type = SW_ATTRIBUTE_INT,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, rope.rope.truncate)},
     {.name = "inverse",
      .type = SW_ATTRIBUTE_FLAG,
      .offset = offsetof(union sw_attributes, rope.inverse)},
@@ -143,17 +156,50 @@ static const struct sw_attribute copies_attributes[] = {
      .offset = offsetof(union sw_attributes, copies.copies)},
     {.type = SW_ATTRIBUTE_END}};
 
-double sw_rope_frequency(const struct sw_rope_attributes *a, int64_t j)
+#define TWO_PI 6.283185307179586476925286766559
+
+/* The pair that makes so many turns over the original length, as a real number: j where turns =
+ * original / 2 pi theta^(-2j / rotated). */
+static double pair_of_turns(const struct sw_rope *rope, double turns, double rotated)
+{
+    return rotated * log((double)rope->original_positions / (turns * TWO_PI)) /
+           (2 * log(rope->theta));
+}
+
+/* Peng et al. 2023, as transformers 5 computes it (_compute_yarn_parameters): pairs up to one that
+ * turns high_freq_factor times keep their angles, those from one that turns low_freq_factor times
+ * have them divided, between them linearly. */
+static double yarn_frequency(const struct sw_rope *rope, double rotated, double plain, int64_t j)
+{
+    double low = pair_of_turns(rope, rope->high_freq_factor, rotated);
+    double high = pair_of_turns(rope, rope->low_freq_factor, rotated);
+    if (rope->truncate) {
+        low = floor(low);
+        high = ceil(high);
+    }
+    low = low > 0 ? low : 0;
+    high = high < rotated - 1 ? high : rotated - 1;
+    if (low == high)
+        high += 0.001; /* transformers' width of a step */
+    const double ramp = ((double)j - low) / (high - low);
+    const double stretched = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
+    return plain / rope->factor * stretched + plain * (1 - stretched);
+}
+
+double sw_rope_frequency(const struct sw_rope_attributes *a, const float *divisors, int64_t j)
 {
     const struct sw_rope *rope = &a->rope;
-    const double plain = pow(rope->theta, -2.0 * (double)j / (double)a->head_dim);
+    const double plain = pow(rope->theta, -2.0 * (double)j / (double)sw_rope_rotated(a));
     if (rope->scaling == SW_ROPE_LINEAR)
         return plain / rope->factor;
+    if (rope->scaling == SW_ROPE_YARN)
+        return yarn_frequency(rope, (double)sw_rope_rotated(a), plain, j);
+    if (rope->scaling == SW_ROPE_LONGROPE)
+        return plain / (double)divisors[j];
     if (rope->scaling != SW_ROPE_LLAMA3)
         return plain;
     /* turns that the pair makes over the length that the model was first made for */
-    const double turns =
-        (double)rope->original_positions * plain / 6.283185307179586476925286766559;
+    const double turns = (double)rope->original_positions * plain / TWO_PI;
     if (turns < rope->low_freq_factor)
         return plain / rope->factor;
     if (turns > rope->high_freq_factor)

@@ -47,26 +47,95 @@ static void set_unless_there(struct keys *k, const char *key, json_t *value)
         set(k, key, value);
 }
 
-/* As rope_scaling; with the base of the angles, as rope_parameters. NULL: no memory. */
-static json_t *rope_object(const struct sw_rope *rope, bool theta)
+static double share_of(const struct sw_model *model)
 {
-    static const char *const types[] = {
-        [SW_ROPE_PLAIN] = "default", [SW_ROPE_LINEAR] = "linear", [SW_ROPE_LLAMA3] = "llama3"};
+    return model->partial_rotary_factor != 0 ? model->partial_rotary_factor : 1;
+}
+
+static json_t *divisors_array(const float *divisors)
+{
+    json_t *array = json_array();
+    for (int32_t j = 0; j < SW_ROPE_MOST_PAIRS && divisors[j] != 0; j++)
+        if (json_array_append_new(array, json_real((double)divisors[j])) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+/* As rope_scaling; with the base of the angles, as rope_parameters. NULL: no memory. */
+static json_t *rope_object(const struct sw_model *model, const struct sw_rope *rope, bool theta)
+{
+    const bool yarn = rope->scaling == SW_ROPE_YARN, longrope = rope->scaling == SW_ROPE_LONGROPE;
     struct keys k = {.object = json_object()};
-    set(&k, "rope_type", json_string(types[rope->scaling]));
+    set(&k, "rope_type", json_string(sw_rope_type_name(rope)));
     if (theta)
         set(&k, "rope_theta", json_real(rope->theta));
+    if (theta && sw_family_reads(model->family, SW_READS_PARTIAL_ROTATION))
+        set(&k, "partial_rotary_factor", json_real(share_of(model)));
     if (rope->scaling != SW_ROPE_PLAIN)
         set(&k, "factor", json_real(rope->factor));
     if (rope->scaling == SW_ROPE_LLAMA3) {
         set(&k, "low_freq_factor", json_real(rope->low_freq_factor));
         set(&k, "high_freq_factor", json_real(rope->high_freq_factor));
+    }
+    if (rope->scaling == SW_ROPE_LLAMA3 || yarn || longrope)
         set(&k, "original_max_position_embeddings", json_integer(rope->original_positions));
+    if (yarn || longrope)
+        set(&k, "attention_factor", json_real(rope->attention_factor));
+    if (yarn) {
+        set(&k, "beta_fast", json_real(rope->high_freq_factor));
+        set(&k, "beta_slow", json_real(rope->low_freq_factor));
+        set(&k, "truncate", json_boolean(rope->truncate));
+    }
+    if (longrope) {
+        set(&k, "short_factor", divisors_array(model->short_divisors));
+        set(&k, "long_factor", divisors_array(model->long_divisors));
     }
     if (!k.failed)
         return k.object;
     json_decref(k.object);
     return NULL;
+}
+
+/* Phi-3's class in transformers 4 takes three keys and no other: the rest is what it makes of keys
+ * beside them. Where these say another model,
+ * all keys. NULL: no memory. */
+static json_t *phi3_scaling(const struct sw_model *m)
+{
+    const struct sw_rope *rope = &m->rope;
+    const double factor = (double)m->max_position_embeddings / (double)rope->original_positions;
+    if (rope->factor != (factor < 1 ? 1 : factor) ||
+        rope->attention_factor !=
+            sw_longrope_attention_factor(rope->factor, rope->original_positions))
+        return rope_object(m, rope, false);
+    struct keys k = {.object = json_object()};
+    set(&k, "type", json_string("longrope"));
+    set(&k, "short_factor", divisors_array(m->short_divisors));
+    set(&k, "long_factor", divisors_array(m->long_divisors));
+    if (!k.failed)
+        return k.object;
+    json_decref(k.object);
+    return NULL;
+}
+
+/* The keys of rotary positions, in all spellings. */
+static void set_rope(struct keys *k, const struct sw_model *m)
+{
+    const bool longrope = m->rope.scaling == SW_ROPE_LONGROPE;
+    const bool shares = sw_family_reads(m->family, SW_READS_PARTIAL_ROTATION);
+    set(k, "rope_theta", json_real(m->rope.theta));
+    if (m->rope.scaling == SW_ROPE_PLAIN)
+        set(k, "rope_scaling", json_null());
+    else
+        set(k, "rope_scaling",
+            longrope && m->family == SW_FAMILY_PHI3 ? phi3_scaling(m)
+                                                    : rope_object(m, &m->rope, false));
+    set(k, "rope_parameters", rope_object(m, &m->rope, true));
+    if (shares)
+        set(k, "partial_rotary_factor", json_real(share_of(m)));
+    if (m->rope.scaling == SW_ROPE_YARN || longrope)
+        set(k, "original_max_position_embeddings", json_integer(m->rope.original_positions));
 }
 
 static void set_sizes(struct keys *k, const struct sw_model *m)
@@ -118,8 +187,8 @@ static void set_local_rope(struct keys *k, const struct sw_model *m)
 {
     json_t *ropes = json_object();
     const struct sw_rope *local = m->local != 0 ? &m->local_rope : &m->rope;
-    if (json_object_set_new(ropes, "full_attention", rope_object(&m->rope, true)) != 0 ||
-        json_object_set_new(ropes, "sliding_attention", rope_object(local, true)) != 0)
+    if (json_object_set_new(ropes, "full_attention", rope_object(m, &m->rope, true)) != 0 ||
+        json_object_set_new(ropes, "sliding_attention", rope_object(m, local, true)) != 0)
         k->failed = true;
     set(k, "rope_parameters", ropes);
     if (m->family == SW_FAMILY_GEMMA3)
@@ -169,10 +238,7 @@ static int32_t layers_before_window(const struct sw_model *m)
 /* keep_window: the original's keys mean this window. */
 static void set_attention(struct keys *k, const struct sw_model *m, bool keep_window)
 {
-    set(k, "rope_theta", json_real(m->rope.theta));
-    set(k, "rope_scaling",
-        m->rope.scaling == SW_ROPE_PLAIN ? json_null() : rope_object(&m->rope, false));
-    set(k, "rope_parameters", rope_object(&m->rope, true));
+    set_rope(k, m);
     if (sw_family_reads(m->family, SW_READS_LOCAL_LAYERS))
         set_local_layers(k, m);
     if (sw_family_reads(m->family, SW_READS_ATTENTION_BIAS))
@@ -402,6 +468,8 @@ static int config_json(const struct sw_model *model, enum sw_stored_dtype dtype,
     if (original == NULL) { /* not the class's: the tokenizer is unknown */
         set(&k, "bos_token_id", json_null());
         set(&k, "eos_token_id", json_null());
+        if (model->family == SW_FAMILY_PHI3) /* 32000, which the vocabulary need not have */
+            set(&k, "pad_token_id", json_null());
     }
     set_dtype(&k, dtype, keep_original_dtype);
     if (k.failed) {

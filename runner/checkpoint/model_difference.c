@@ -1,4 +1,6 @@
 /* In what two models differ. */
+#include "core/base/hash.h"
+#include "core/config/config.h"
 #include "runner/checkpoint/model_folder.h"
 
 #include <inttypes.h>
@@ -7,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum form { FORM_INT64, FORM_INT32, FORM_REAL, FORM_BOOL, FORM_BYTE, FORM_SCALING };
+enum form { FORM_INT64, FORM_INT32, FORM_REAL, FORM_BOOL, FORM_BYTE, FORM_SCALING, FORM_LIST };
 
 #define AT(member) offsetof(struct sw_model, member)
 /* Names as config.json has them; in the order in which a difference is told. Not here: the family,
@@ -35,6 +37,7 @@ static const struct setting {
     {"norms' 1 + weight", AT(norms_plus_one), FORM_BOOL},
     {"GELU", AT(gelu), FORM_BOOL},
     {"embeddings' factor by width", AT(embedding_root), FORM_BOOL},
+    {"projections in one tensor", AT(fused), FORM_BOOL},
     {"layers with a window", AT(local), FORM_INT64},
     {"period of layers", AT(period), FORM_BYTE},
     {"rope_local_base_freq", AT(local_rope.theta), FORM_REAL},
@@ -53,14 +56,17 @@ static const struct setting {
     {"rope's low_freq_factor", AT(rope.low_freq_factor), FORM_REAL},
     {"rope's high_freq_factor", AT(rope.high_freq_factor), FORM_REAL},
     {"rope's original_max_position_embeddings", AT(rope.original_positions), FORM_INT64},
+    {"rope's attention_factor", AT(rope.attention_factor), FORM_REAL},
+    {"rope's truncate", AT(rope.truncate), FORM_INT32},
+    {"rope's short_factor", AT(short_divisors), FORM_LIST},
+    {"rope's long_factor", AT(long_divisors), FORM_LIST},
+    {"partial_rotary_factor", AT(partial_rotary_factor), FORM_REAL},
 };
 #undef AT
 
 /* As config.json has it. */
 static const char *write(const struct setting *s, const struct sw_model *model, char text[40])
 {
-    static const char *const scalings[] = {
-        [SW_ROPE_PLAIN] = "default", [SW_ROPE_LINEAR] = "linear", [SW_ROPE_LLAMA3] = "llama3"};
     const char *at = (const char *)model + s->offset;
     int64_t wide = 0;
     int32_t narrow;
@@ -68,9 +74,14 @@ static const char *write(const struct setting *s, const struct sw_model *model, 
     bool flag;
     switch (s->form) {
     case FORM_INT64:
-    case FORM_SCALING:
         memcpy(&wide, at, sizeof wide);
         break;
+    case FORM_SCALING:
+        return sw_rope_type_name((const struct sw_rope *)(at - offsetof(struct sw_rope, scaling)));
+    case FORM_LIST:
+        snprintf(text, 40, "the list %016" PRIx64,
+                 sw_hash_bytes(SW_HASH_START, at, sizeof model->short_divisors));
+        return text;
     case FORM_INT32:
         memcpy(&narrow, at, sizeof narrow);
         wide = narrow;
@@ -88,8 +99,6 @@ static const char *write(const struct setting *s, const struct sw_model *model, 
         memcpy(&flag, at, sizeof flag);
         return flag ? "true" : "false";
     }
-    if (s->form == FORM_SCALING)
-        return scalings[wide];
     snprintf(text, 40, "%" PRId64, wide);
     return text;
 }

@@ -59,6 +59,8 @@ struct sw_call {
     /* Of serving: texts that the plan has at a time on a rank, whatever the rows of this call, by
      * which a device may choose how it makes few of them. */
     int64_t planned_slots;
+    const float *rope_divisors; /* the program's, of rope: [SW_ROPE_MOST_PAIRS]; may be NULL where
+                                   no op reads them */
 };
 
 /* Whether a product adds its gradient to the sum in place now; else it writes over what the sum

@@ -105,7 +105,8 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
                            .batch_invariant =
                                sw_program_traits(x->now->program->kind)->batch_invariant,
                            .always_skinny = sw_program_is_always_skinny(x->now->program),
-                           .planned_slots = x->now->program->planned_slots};
+                           .planned_slots = x->now->program->planned_slots,
+                           .rope_divisors = x->now->program->rope_divisors};
     struct sw_ring ring = {
         .context = &x->transfers, .start = ring_start, .wait = ring_wait, .size = 1, .inner = 1};
     if (sw_op_is_ring(op)) {

@@ -3,7 +3,7 @@
 the logits and the loss that it computes from them in fp32.
 
     pip install torch 'transformers<5' safetensors numpy     # and, in another environment, >= 5
-    python3 tests/oracle/make_checkpoint_fixtures.py FOLDER           # once with either
+    python3 tests/oracle/make_checkpoint_fixtures.py FOLDER [NAME...]  # once with either
     python3 tests/oracle/make_checkpoint_fixtures.py --pack FOLDER    # rewrites the archive
 
 Both versions make every family, because their config.json differ (5 has `dtype` and
@@ -52,6 +52,10 @@ FAMILIES = {
     "mistral": ("Mistral", dict(sliding_window=SEQUENCE)),
     "qwen2": ("Qwen2", dict(rms_norm_eps=1e-6, **TIED)),
     "qwen3": ("Qwen3", dict(head_dim=16, rms_norm_eps=1e-6)),
+    # Projections in one tensor; beyond the original length, so that the long list counts.
+    "phi3": ("Phi3", dict(original_max_position_embeddings=16, pad_token_id=0, rope=dict(
+        rope_type="longrope", rope_theta=10000.0, short_factor=[1.0, 1.1, 1.3, 2.0],
+        long_factor=[1.05, 1.5, 4.0, 30.0]))),
 }
 
 
@@ -84,6 +88,8 @@ def build(model_class, changes, dtype):
         changes["rope_theta"] = rope["rope_theta"]
         if rope["rope_type"] != "default":
             changes["rope_scaling"] = {k: v for k, v in rope.items() if k != "rope_theta"}
+        if rope["rope_type"] == "longrope":
+            changes["rope_scaling"]["type"] = changes["rope_scaling"].pop("rope_type")
     elif rope is not None:
         changes["rope_parameters"] = rope
     config = getattr(transformers, model_class + "Config")(
@@ -181,14 +187,16 @@ def tokenizer(directory):
     (directory / "chat_template.jinja").write_text("{{ messages }}\n")
 
 
-def make(folder):
+def make(folder, only):
     import torch
     import transformers
     folder.mkdir(parents=True, exist_ok=True)
     version_4 = transformers.__version__.startswith("4.")
     for name, (model_class, changes) in FAMILIES.items():
+        if only and name not in only:
+            continue
         save(folder, name + (".hf4" if version_4 else ""), build(model_class, changes, torch.float32))
-    if version_4:
+    if version_4 or only:
         return
     np.asarray(tokens(SMALL["vocab_size"]), dtype="<u2").tofile(folder / "tokens.bin")
     save(folder, "llama_bf16", build("Llama", {}, torch.bfloat16))
@@ -224,12 +232,13 @@ def main():
     parser = argparse.ArgumentParser(description="makes the fixtures of checkpoints")
     parser.add_argument("--pack", action="store_true", help="write the archive of FOLDER")
     parser.add_argument("folder", type=pathlib.Path, metavar="FOLDER")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="families, and no more; default: all there is")
     arguments = parser.parse_args()
     if arguments.pack:
         pack(arguments.folder,
              pathlib.Path(__file__).parent / "fixtures" / "checkpoints.tar.xz")
     else:
-        make(arguments.folder)
+        make(arguments.folder, arguments.names)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ import numpy as np
 import torch
 import transformers
 from transformers import (Gemma2Config, Gemma3TextConfig, GraniteConfig, LlamaConfig, MistralConfig, Olmo2Config,
-                          Olmo3Config, Qwen2Config, Qwen3Config)
+                          Olmo3Config, Phi3Config, Qwen2Config, Qwen3Config)
 
 from generator import normal, token_rows
 
@@ -45,6 +45,14 @@ SMALL = dict(vocab_size=32, hidden_size=16, intermediate_size=24, num_hidden_lay
 LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0,
               high_freq_factor=4.0, original_max_position_embeddings=64)
 # With heads of 8 the wavelengths are 6, 63, 628 and 6283 tokens: one stays, one lies between, two stretch.
+# Its ramp leaves two pairs of four alone, and the factor of cosines and sines is 1.139.
+YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=64)
+# As DeepSeek has it: the bounds not rounded, another factor by mscale and mscale_all_dim.
+YARN_MSCALE = dict(YARN, factor=8.0, truncate=False, mscale=1.0, mscale_all_dim=0.4, beta_fast=4.0, beta_slow=0.5)
+# Of each pair another divisor; sequences of 32 tokens are longer than the original 16, and no longer than 64.
+LONGROPE = dict(rope_type="longrope", rope_theta=10000.0, short_factor=[1.0, 1.1, 1.3, 2.0],
+                long_factor=[1.05, 1.5, 4.0, 30.0])
+PHI = dict(pad_token_id=None, eos_token_id=2)
 FAMILIES = {
     "llama": (11, LlamaConfig, dict(num_key_value_heads=4, tie_word_embeddings=True)),
     "llama_rope_llama3": (12, LlamaConfig, dict(head_dim=8, rope_parameters=LLAMA3,
@@ -71,6 +79,20 @@ FAMILIES = {
         rope_parameters=dict(
             full_attention=dict(rope_type="linear", factor=8.0, rope_theta=100000.0),
             sliding_attention=dict(rope_type="default", rope_theta=100.0)))),
+    "llama_rope_yarn": (24, LlamaConfig, dict(head_dim=8, rope_parameters=YARN)),
+    "qwen2_rope_yarn": (25, Qwen2Config, dict(hidden_size=32, rms_norm_eps=1e-6, rope_parameters=YARN_MSCALE)),
+    "llama_rope_longrope": (26, LlamaConfig, dict(head_dim=8, rope_parameters=dict(
+        LONGROPE, factor=4.0, attention_factor=0.9, original_max_position_embeddings=16))),
+    # Phi-3-mini: all of a head rotates, within its window.
+    "phi3": (27, Phi3Config, dict(PHI, num_key_value_heads=4, sliding_window=SEQUENCE)),
+    # Phi-3-mini-128k and Phi-4-mini: three quarters of a head; beyond the original length, and within it.
+    "phi3_long": (28, Phi3Config, dict(
+        PHI, hidden_size=32, num_key_value_heads=4, original_max_position_embeddings=16,
+        rope_parameters=LONGROPE)),
+    "phi4": (29, Phi3Config, dict(
+        PHI, hidden_size=64, tie_word_embeddings=True, original_max_position_embeddings=64,
+        rope_parameters=dict(LONGROPE, partial_rotary_factor=0.75, short_factor=[1.0, 1.1, 1.3, 2.0, 2.5, 3.0],
+                             long_factor=[1.05, 1.5, 4.0, 30.0, 40.0, 50.0]))),
     "granite": (21, GraniteConfig, dict(embedding_multiplier=3.0, attention_multiplier=0.25,
                                         residual_multiplier=0.22, logits_scaling=2.5)),
     # Most at what they are unless told: attention's scores are not scaled at all.
@@ -135,6 +157,9 @@ BOTH_NORMS = {
     "attention_norm": ("input_layernorm.weight", False),
     "mlp_norm": ("pre_feedforward_layernorm.weight", False),
 }
+# Ours: (theirs in a layer, which has several of ours, one's outputs behind the other's).
+FUSED = {"wq": "self_attn.qkv_proj.weight", "wk": "self_attn.qkv_proj.weight", "wv": "self_attn.qkv_proj.weight",
+         "w_gate": "mlp.gate_up_proj.weight", "w_up": "mlp.gate_up_proj.weight"}
 SINGLE = {"embedding": "model.embed_tokens.weight", "final_norm": "model.norm.weight",
           "head": "lm_head.weight"}
 
@@ -184,6 +209,21 @@ def run(model, ids):
     return model(input_ids=ids, attention_mask=mask, use_cache=False).logits
 
 
+def parts(config, theirs):
+    """The outputs of each of ours in a fused tensor."""
+    heads, kv = config.num_attention_heads, config.num_key_value_heads
+    dim = config.hidden_size // heads
+    if "qkv" in theirs:
+        return {"wq": heads * dim, "wk": kv * dim, "wv": kv * dim}
+    return {"w_gate": config.intermediate_size, "w_up": config.intermediate_size}
+
+
+def fill_parts(parameter, seed, layer, sizes):
+    value = [normal(seed, f"{ours}.{layer}", (parameter.shape[1], rows), STDDEV) for ours, rows in sizes.items()]
+    with torch.no_grad():
+        parameter.copy_(torch.from_numpy(np.concatenate(value, axis=1).T.copy()))
+
+
 def build(seed, config_class, changes):
     """The model with the generator's parameters, and what each of them is called here."""
     config = config_class(**{**SMALL, **changes})
@@ -205,6 +245,11 @@ def build(seed, config_class, changes):
             if full in parameters:
                 known[full] = (ours, layer, transposed)
                 fill(parameters[full], seed, f"{ours}.{layer}", transposed, ones)
+        for theirs in sorted(set(FUSED.values())):
+            full = f"model.layers.{layer}.{theirs}"
+            if full in parameters:
+                known[full] = (parts(config, theirs), layer, True)
+                fill_parts(parameters[full], seed, layer, known[full][0])
     assert set(known) == set(parameters), set(parameters) - set(known)
     return config, model, known
 
@@ -230,6 +275,10 @@ def make_one(folder, name, seed, config_class, changes):
     stacks = {}
     for theirs, (ours, layer, transposed) in known.items():
         gradient = parameters[theirs].grad
+        if isinstance(ours, dict):
+            for part, rows in zip(ours, gradient.split(list(ours.values()))):
+                stacks.setdefault(part, []).append(rows.T.numpy())
+            continue
         stacks.setdefault(ours, []).append((gradient.T if transposed else gradient).numpy())
     tensors = {f"grad {t}": np.stack(g) for t, g in sorted(stacks.items())}
     norm = np.sqrt(sum(float(np.sum(np.square(g.astype(np.float64)))) for g in tensors.values()))

@@ -104,7 +104,10 @@ int main(int argc, char **argv)
         FAMILY(gemma3),        FAMILY(mistral_window),
         FAMILY(gemma2),        FAMILY(qwen2_window),
         FAMILY(olmo3),         FAMILY(qwen3_window),
-        FAMILY(gemma3_window),
+        FAMILY(gemma3_window), FAMILY(llama_rope_yarn),
+        FAMILY(phi3),          FAMILY(qwen2_rope_yarn),
+        FAMILY(phi3_long),     FAMILY(llama_rope_longrope),
+        FAMILY(phi4),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

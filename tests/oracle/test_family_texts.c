@@ -218,6 +218,9 @@ TEST(qwen3_window)
 TEST(gemma2)
 TEST(gemma3_window)
 TEST(olmo3)
+TEST(llama_rope_yarn)
+TEST(phi3)
+TEST(phi3_long)
 
 int main(int argc, char **argv)
 {
@@ -249,6 +252,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_gemma2),
         cmocka_unit_test(test_gemma3_window),
         cmocka_unit_test(test_olmo3),
+        cmocka_unit_test(test_llama_rope_yarn),
+        cmocka_unit_test(test_phi3),
+        cmocka_unit_test(test_phi3_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

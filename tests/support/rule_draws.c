@@ -125,6 +125,15 @@ static void draw_options(struct draws *d, struct sw_program_options *o)
         o->model.period = 2;
         o->model.local = 1;
         o->model.local_rope = (struct sw_rope){.theta = 30, .factor = 1};
+    } else if (blocks == 2) { /* Phi-3's positions, with either list */
+        o->model.partial_rotary_factor = o->model.head_dim % 4 == 0 ? 0.5 : 0;
+        o->model.rope.attention_factor = 0.8;
+        o->model.rope.original_positions = 32;
+        o->model.rope.scaling = SW_ROPE_LONGROPE;
+        for (int32_t j = 0; j < sw_model_rotated(&o->model) / 2; j++) {
+            o->model.short_divisors[j] = 1 + 0.5F * (float)j;
+            o->model.long_divisors[j] = 2 + 5.0F * (float)j;
+        }
     } else if (blocks ==
                0) { /* OLMo 2's norms, Granite's multipliers, and Gemma 2's softcap of logits */
         o->model.qk_norm_whole = !o->model.qk_norm;

@@ -116,12 +116,31 @@ static void fill_skinny_gemm(uint64_t *s, struct sw_skinny_gemm *skinny)
 
 static void fill_rope(uint64_t *s, struct sw_model *m)
 {
-    m->rope.scaling = between(s, SW_ROPE_PLAIN, SW_ROPE_LLAMA3);
+    const bool phi = m->family == SW_FAMILY_PHI3; /* whose yarn is longrope */
+    m->rope.scaling = (int32_t)between(s, SW_ROPE_PLAIN, SW_ROPE_LONGROPE);
+    if (phi && m->rope.scaling == SW_ROPE_YARN)
+        m->rope.scaling = SW_ROPE_LINEAR;
+    if (phi && m->head_dim % 4 == 0 && draw(s) & 1)
+        m->partial_rotary_factor = 0.5;
     m->rope.factor = m->rope.scaling == SW_ROPE_PLAIN ? 1 : real(s, 1, 1e6);
     if (m->rope.scaling == SW_ROPE_LLAMA3) {
         m->rope.low_freq_factor = real(s, 1e-9, 1);
         m->rope.high_freq_factor = real(s, 1.001, 1e6);
         m->rope.original_positions = between(s, 1, INT64_C(1) << 53);
+    }
+    if (m->rope.scaling == SW_ROPE_YARN || m->rope.scaling == SW_ROPE_LONGROPE) {
+        m->rope.original_positions = between(s, 2, INT64_C(1) << 53);
+        m->rope.attention_factor = real(s, 1e-3, 1e3);
+    }
+    if (m->rope.scaling == SW_ROPE_YARN) {
+        m->rope.theta += 1; /* at most 1 has no logarithm to divide by */
+        m->rope.low_freq_factor = real(s, 1e-3, 1e6);
+        m->rope.high_freq_factor = real(s, 1e-3, 1e6);
+        m->rope.truncate = draw(s) & 1;
+    }
+    for (int32_t j = 0; m->rope.scaling == SW_ROPE_LONGROPE && j < sw_model_rotated(m) / 2; j++) {
+        m->short_divisors[j] = (float)real(s, 1.001e-6, 0.999e6);
+        m->long_divisors[j] = (float)real(s, 1.001e-6, 0.999e6);
     }
 }
 
@@ -129,10 +148,11 @@ static void fill_rope(uint64_t *s, struct sw_model *m)
 static void fill_family(uint64_t *s, struct sw_model_config *config)
 {
     struct sw_model *m = &config->shape;
-    m->family = (uint8_t)between(s, SW_FAMILY_LLAMA, SW_FAMILY_OLMO3);
+    m->family = (uint8_t)between(s, SW_FAMILY_LLAMA, SW_FAMILY_PHI3);
     m->output_bias = sw_family_reads(m->family, SW_READS_ATTENTION_BIAS) && draw(s) & 1;
     m->qkv_bias = m->output_bias || m->family == SW_FAMILY_QWEN2;
     m->mlp_bias = sw_family_reads(m->family, SW_READS_MLP_BIAS) && draw(s) & 1;
+    m->fused = m->family == SW_FAMILY_PHI3;
     m->qk_norm = m->family == SW_FAMILY_QWEN3;
     m->qk_norm_whole = m->post_norm = m->family == SW_FAMILY_OLMO2 || m->family == SW_FAMILY_OLMO3;
     if (m->family == SW_FAMILY_GRANITE) {
@@ -170,12 +190,14 @@ static void fill_family(uint64_t *s, struct sw_model_config *config)
     }
     if (sw_family_reads(m->family, SW_READS_WINDOW) && draw(s) & 1)
         m->sliding_window = between(s, 1 << 30, INT64_C(1) << 53);
-    if (m->sliding_window != 0 && m->family != SW_FAMILY_MISTRAL && draw(s) & 1 && m->layers > 1) {
+    if (m->sliding_window != 0 && sw_family_reads(m->family, SW_READS_WINDOW_SWITCH) &&
+        draw(s) & 1 && m->layers > 1) {
         m->period = 2;
         m->local = 2;
         config->layer_types = SW_LAYERS_WINDOWED;
     }
-    config->use_sliding_window = m->sliding_window != 0 && m->family != SW_FAMILY_MISTRAL;
+    config->use_sliding_window =
+        m->sliding_window != 0 && sw_family_reads(m->family, SW_READS_WINDOW_SWITCH);
     config->max_window_layers = config->use_sliding_window ? 0 : SW_MAX_WINDOW_LAYERS;
     fill_rope(s, m);
 }

@@ -11,9 +11,10 @@
 #define SUPPORTED                                                                                  \
     " | supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, "     \
     "Olmo2ForCausalLM, GraniteForCausalLM, Gemma3ForCausalLM, Gemma2ForCausalLM, "                 \
-    "Olmo3ForCausalLM\n"
+    "Olmo3ForCausalLM, Phi3ForCausalLM\n"
 #define TYPES                                                                                      \
-    " | supported: llama, mistral, qwen2, qwen3, olmo2, granite, gemma3_text, gemma2, olmo3\n"
+    " | supported: llama, mistral, qwen2, qwen3, olmo2, granite, gemma3_text, gemma2, olmo3, "     \
+    "phi3\n"
 
 struct one {
     const char *text, *expected;
@@ -54,9 +55,6 @@ static void kinds_of_model(void **state)
         {"architectures: Gemma3ForConditionalGeneration\n",
          "t:6:16: the architecture 'Gemma3ForConditionalGeneration' is not supported: a "
          "model of text and images without its 'text_config'" SUPPORTED},
-        {"architectures: [Phi3ForCausalLM]\n",
-         "t:6:17: the architecture 'Phi3ForCausalLM' is not supported: projections stored as one "
-         "matrix and positions scaled by longrope" SUPPORTED},
         {"architectures: [GPT2LMHeadModel]\n",
          "t:6:17: the architecture 'GPT2LMHeadModel' is not supported: learned positions, "
          "LayerNorm and GELU" SUPPORTED},
@@ -127,7 +125,7 @@ static void keys_that_change_the_arithmetic(void **state)
         {"num_local_experts: 0\nattention_dropout: 0\nrope_interleaved: False\nq_lora_rank: null\n"
          "pruned_heads: {}\npartial_rotary_factor: 1\n",
          "t:1:1: note: ignored keys: num_local_experts, attention_dropout, rope_interleaved, "
-         "q_lora_rank, pruned_heads, partial_rotary_factor\n"},
+         "q_lora_rank, pruned_heads\n"},
         {"quantization_config: {bits: 4}\n",
          "t:6:22: 'quantization_config' is not supported | leave it out or write "
          "'quantization_config: null'\n"},
@@ -232,20 +230,47 @@ static void rotary_positions(void **state)
     (void)state;
 #define LLAMA3 "low_freq_factor: 1.0, high_freq_factor: 4.0, original_max_position_embeddings: 8192"
     static const struct one cases[] = {
-        {"rope_scaling: {rope_type: yarn, factor: 4.0, beta_fast: 32}\n",
-         "t:6:27: 'rope_type: yarn' is not supported: a factor by wavelength with a temperature on "
-         "attention | this model cannot be planned; "
-         "'rope_scaling: null' would be another one\n"},
+        {"rope_scaling: {rope_type: mrope, factor: 4.0}\n",
+         "t:6:27: 'rope_type: mrope' is not supported: positions of images | this model cannot be "
+         "planned; 'rope_scaling: null' would be another one\n"},
         {"rope_scaling: {type: dynamic, factor: 2.0}\n",
          "t:6:22: 'type: dynamic' is not supported: angles that change with the length of a "
          "sequence | this model cannot be planned; "
          "'rope_scaling: null' would be another one\n"},
         {"rope_parameters: {rope_type: longrope}\n",
-         "t:6:30: 'rope_type: longrope' is not supported: a factor for every wavelength | this "
-         "model cannot be planned; "
-         "'rope_parameters: null' would be another one\n"},
+         "t:6:18: 'rope_parameters' of type longrope has no 'short_factor' | for example: "
+         "short_factor: [1.0, 1.05, 1.1, 2.0]\n"
+         "t:6:18: 'rope_parameters' of type longrope has no 'long_factor' | for example: "
+         "long_factor: [1.0, 1.5, 4.0, 30.0]\n"},
+        {"rope_scaling: {type: su, short_factor: [1, 2], long_factor: [2, 4, 8]}\n",
+         "t:6:15: 'short_factor' and 'long_factor' have 2 and 3 numbers, not 2 | one for each pair "
+         "of elements of a head that rotates\n"},
+        {"rope_scaling: {type: longrope, short_factor: [1, 0], long_factor: [2, 4]}\n",
+         "t:6:50: 'short_factor' has the divisor 0; it is 0.000001 to 1000000 | for example: "
+         "short_factor: [1.0, 1.05, 1.1, 2.0]\n"},
+        {"rope_scaling: {type: longrope, short_factor: 1, long_factor: [2, 4]}\n",
+         "t:6:46: 'short_factor' must be a list of numbers, not the number 1 | for example: "
+         "short_factor: [1.0, 1.05, 1.1, 2.0]\n"},
+        {"rope_scaling: {type: longrope, short_factor: [1, 2], long_factor: [2, 4], "
+         "original_max_position_embeddings: 1}\n",
+         "t:6:15: 'rope_scaling' of type longrope has the original length 1 | give "
+         "'original_max_position_embeddings', at least 2\n"},
+        {"rope_scaling: {type: yarn, factor: 2, short_factor: [1, 2]}\n",
+         "t:6:53: 'rope_scaling' of type yarn does not use 'short_factor' | leave it out\n"},
+        {"rope_scaling: {type: yarn, original_max_position_embeddings: 1000000}\n",
+         "t:6:15: 'rope_scaling' of type yarn would have the factor 0.002048 | give 'factor', at "
+         "least 1\n"},
+        {"rope_theta: 1\nrope_scaling: {type: yarn, factor: 2}\n",
+         "t:7:15: yarn needs a 'rope_theta' above 1 | for example: rope_theta: 10000.0\n"},
+        {"rope_scaling: {type: yarn, factor: 2, original_max_position_embeddings: 8}\n"
+         "original_max_position_embeddings: 16\n",
+         "t:6:73: 'rope_scaling.original_max_position_embeddings: 8' contradicts "
+         "'original_max_position_embeddings: 16' | transformers 4 reads the one, 5 the other: "
+         "write "
+         "one of them, or both alike\n"},
         {"rope_scaling: {rope_type: llama4}\n",
-         "t:6:27: 'rope_type' must be one of default, linear, llama3, not 'llama4' | for example: "
+         "t:6:27: 'rope_type' must be one of default, linear, llama3, yarn, longrope, not 'llama4' "
+         "| for example: "
          "rope_type: llama3\n"},
         {"rope_scaling: 8\n",
          "t:6:15: 'rope_scaling' must be a mapping, not the number 8 | for example: rope_scaling: "
@@ -267,18 +292,32 @@ static void rotary_positions(void **state)
          "low_freq_factor: 1.0, high_freq_factor: 4.0\n"},
         {"rope_scaling: {rope_type: llama3, factor: 8, rope_theta: 1, " LLAMA3 "}\n",
          "t:6:46: unknown key 'rope_theta' | known keys: rope_type, type, factor, low_freq_factor, "
-         "high_freq_factor, original_max_position_embeddings, partial_rotary_factor\n"},
+         "high_freq_factor, original_max_position_embeddings, attention_factor, beta_fast, "
+         "beta_slow, mscale, mscale_all_dim, truncate, short_factor, long_factor, "
+         "partial_rotary_factor\n"},
         {"rope_parameters: {rope_theta: 1e4, partial_rotary_factor: 0.25}\n",
          "t:6:59: 'partial_rotary_factor: 0.25' is not supported: rotation of only a part of each "
          "head | this model cannot be planned; "
          "'partial_rotary_factor: 1.0' would be another one\n"},
+#define PHI3 "model_type: phi3\nrms_norm_eps: 1e-5\n"
+        {PHI3 "partial_rotary_factor: 0.3\n",
+         "t:8:24: 'partial_rotary_factor' lets 1 of a head's 4 elements rotate; rotary positions "
+         "turn pairs of elements | an even number of elements, at least 2, can rotate\n"},
+        {PHI3 "partial_rotary_factor: 1.5\n",
+         "t:8:24: 'partial_rotary_factor' must be at most 1, not 1.5 | for example: "
+         "partial_rotary_factor: 0.75\n"},
+        {PHI3 "partial_rotary_factor: 0.5\nrope_parameters: {partial_rotary_factor: 0.75}\n",
+         "t:9:42: 'partial_rotary_factor' is told twice, and differs | write one of them, or both "
+         "alike\n"},
+        {PHI3 "partial_rotary_factor: 0.5\nrope_scaling: {type: yarn, short_factor: [1], "
+              "long_factor: [2]}\n",
+         ""},
         {"rope_theta: 10000\nrope_parameters: {rope_theta: 5e5}\n",
          "t:7:31: 'rope_parameters.rope_theta: 5e5' contradicts 'rope_theta: 10000' | transformers "
          "4 reads the one, 5 the other: write one of them, or both alike\n"},
         {"rope_theta: 10000\nrope_parameters: {rope_theta: 1e4}\n", ""},
         {"rope_scaling: {rope_type: llama3, factor: 8, " LLAMA3
          "}\noriginal_max_position_embeddings: 4096\n",
-         "t:1:1: note: ignored keys: original_max_position_embeddings\n"
          "t:6:125: 'rope_scaling.original_max_position_embeddings: 8192' contradicts "
          "'original_max_position_embeddings: 4096' | transformers 4 reads the one, 5 the other: "
          "write one of them, or both alike\n"},

@@ -299,7 +299,23 @@ static void test_heads(void **unused)
                                             .low_freq_factor = 1,
                                             .high_freq_factor = 4,
                                             .original_positions = 500,
-                                            .scaling = SW_ROPE_LLAMA3}};
+                                            .scaling = SW_ROPE_LLAMA3},
+                                           {.theta = 10000,
+                                            .factor = 8,
+                                            .low_freq_factor = 1,
+                                            .high_freq_factor = 32,
+                                            .attention_factor = 1.2,
+                                            .original_positions = 500,
+                                            .scaling = SW_ROPE_YARN,
+                                            .truncate = 1},
+                                           {.theta = 10000,
+                                            .attention_factor = 0.8,
+                                            .original_positions = 500,
+                                            .scaling = SW_ROPE_LONGROPE}};
+    enum { ROPES = sizeof ropes / sizeof ropes[0] };
+    float divisors[SW_ROPE_MOST_PAIRS];
+    for (int j = 0; j < SW_ROPE_MOST_PAIRS; j++)
+        divisors[j] = 1 + 0.5F * (float)j;
     FOR_EACH_CASE(dtype)
     {
         /* in the first round no multiple of a vector */
@@ -307,11 +323,13 @@ static void test_heads(void **unused)
                       sources = between(1, 3);
         const int64_t batch = between(1, 2), seq = between(1, 9);
         const int64_t x[3] = {batch, seq, sources * dim}, y[3] = {batch, seq, x[2] * copies};
-        for (int k = 0; k < 6; k++) {
+        for (int k = 0; k < 4 * ROPES; k++) {
             struct both b = begin(SW_OP_ROPE, any_skew());
             b.op.as.rope.head_dim = (int32_t)dim;
-            b.op.as.rope.rope = ropes[k / 2];
+            b.op.as.rope.rope = ropes[k / 2 % ROPES];
             b.op.as.rope.inverse = k % 2;
+            b.op.as.rope.rotated = k < 2 * ROPES ? 0 : (int32_t)(2 * between(1, dim / 2));
+            b.call.rope_divisors = divisors;
             add_in(&b, dtype, 3, x, 1);
             add_integers(&b, 1, &seq, 0, 3000);
             add_out(&b, dtype, 3, x);

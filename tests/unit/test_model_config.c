@@ -3,6 +3,7 @@
 #include "core/config/config.h"
 #include "runner/checkpoint/folder.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,6 +32,7 @@ static struct sw_model small(enum sw_family family)
     m.kv_heads = 2;
     m.head_dim = 16;
     m.family = (uint8_t)family;
+    m.fused = family == SW_FAMILY_PHI3;
     m.qkv_bias = family == SW_FAMILY_QWEN2;
     m.qk_norm = family == SW_FAMILY_QWEN3;
     m.qk_norm_whole = m.post_norm = family == SW_FAMILY_OLMO2 || family == SW_FAMILY_OLMO3;
@@ -91,22 +93,55 @@ static void expect_model(const char *text, const struct sw_model *wanted)
 static void every_model_comes_back(void **state)
 {
     (void)state;
-    static const struct sw_rope ropes[] = {
+    enum { ROPES = 6 };
+    const struct sw_rope ropes[ROPES] = {
         {.theta = 10000, .factor = 1},
         {.theta = 1e6, .factor = 2.5, .scaling = SW_ROPE_LINEAR},
-        {500000.1, 8, 1, 4, 8192, SW_ROPE_LLAMA3},
+        {.theta = 500000.1,
+         .factor = 8,
+         .low_freq_factor = 1,
+         .high_freq_factor = 4,
+         .original_positions = 8192,
+         .scaling = SW_ROPE_LLAMA3},
+        {.theta = 10000,
+         .factor = 4.5,
+         .low_freq_factor = 0.5,
+         .high_freq_factor = 16,
+         .attention_factor = 1.15,
+         .original_positions = 64,
+         .scaling = SW_ROPE_YARN,
+         .truncate = 1},
+        {.theta = 10000,
+         .factor = 4.5,
+         .attention_factor = 1.15,
+         .original_positions = 64,
+         .scaling = SW_ROPE_LONGROPE},
+        {.theta = 10000,
+         .factor = 4, /* what files of Phi-3 leave out */
+         .attention_factor = sqrt(4.0 / 3),
+         .original_positions = 64,
+         .scaling = SW_ROPE_LONGROPE},
     };
     int32_t count = 0;
-    for (int32_t family = SW_FAMILY_LLAMA; family <= SW_FAMILY_OLMO3; family++)
-        for (int32_t i = 0; i < 3 * 2 * 2 * 2 * 2; i++) {
+    for (int32_t family = SW_FAMILY_LLAMA; family <= SW_FAMILY_PHI3; family++)
+        for (int32_t i = 0; i < ROPES * 2 * 2 * 2 * 2; i++) {
             struct sw_model m = small((enum sw_family)family);
-            m.rope = ropes[i % 3];
-            m.tied = i / 3 % 2;
-            if (i / 6 % 2 != 0 && sw_family_reads((uint8_t)family, SW_READS_MLP_BIAS))
+            m.rope = ropes[i % ROPES];
+            if (family == SW_FAMILY_PHI3 && m.rope.scaling == SW_ROPE_YARN)
+                continue; /* its files call longrope so */
+            m.tied = i / ROPES % 2;
+            if (sw_family_reads((uint8_t)family, SW_READS_PARTIAL_ROTATION) && i % 4 == 1)
+                m.partial_rotary_factor = 0.75;
+            for (int32_t j = 0; m.rope.scaling == SW_ROPE_LONGROPE && j < sw_model_rotated(&m) / 2;
+                 j++) {
+                m.short_divisors[j] = (float)(1 + 0.01 * j);
+                m.long_divisors[j] = (float)(1.3 + 7 * j);
+            }
+            if (i / ROPES / 2 % 2 != 0 && sw_family_reads((uint8_t)family, SW_READS_MLP_BIAS))
                 m.mlp_bias = true;
-            if (i / 12 % 2 != 0 && sw_family_reads((uint8_t)family, SW_READS_ATTENTION_BIAS))
+            if (i / ROPES / 4 % 2 != 0 && sw_family_reads((uint8_t)family, SW_READS_ATTENTION_BIAS))
                 m.output_bias = m.qkv_bias = true;
-            if (i / 24 % 2 != 0 && sw_family_reads((uint8_t)family, SW_READS_WINDOW))
+            if (i / ROPES / 8 % 2 != 0 && sw_family_reads((uint8_t)family, SW_READS_WINDOW))
                 m.sliding_window = 4096;
             if (m.sliding_window != 0 && i % 3 == 1 &&
                 sw_family_reads((uint8_t)family, SW_READS_WINDOW_SWITCH)) {
@@ -121,14 +156,19 @@ static void every_model_comes_back(void **state)
             free(text);
             count++;
         }
-    assert_int_equal(count, 9 * 48);
+    assert_int_equal(count, 10 * 96 - 16);
 }
 
 static void looks_like_this(void **state)
 {
     (void)state;
     struct sw_model m = small(SW_FAMILY_QWEN3);
-    m.rope = (struct sw_rope){500000, 8, 1, 4, 8192, SW_ROPE_LLAMA3};
+    m.rope = (struct sw_rope){.theta = 500000,
+                              .factor = 8,
+                              .low_freq_factor = 1,
+                              .high_freq_factor = 4,
+                              .original_positions = 8192,
+                              .scaling = SW_ROPE_LLAMA3};
     char *text = write(&m, SW_STORED_BF16, NULL);
     assert_string_equal(text, "{\n"
                               "  \"architectures\": [\"Qwen3ForCausalLM\"],\n"
@@ -336,6 +376,14 @@ static void tells_the_first_difference(void **state)
         {AT(residual_multiplier), "residual_multiplier is 4.94065645841247e-324, not 0"},
         {AT(logits_scaling), "logits_scaling is 4.94065645841247e-324, not 0"},
         {AT(sliding_window), "sliding_window is 1, not 0"},
+        {AT(rope.attention_factor), "rope's attention_factor is 4.94065645841247e-324, not 0"},
+        {AT(rope.truncate), "rope's truncate is 1, not 0"},
+        {AT(partial_rotary_factor), "partial_rotary_factor is 4.94065645841247e-324, not 0"},
+        {AT(fused), "projections in one tensor is true, not false"},
+        {AT(short_divisors),
+         "rope's short_factor is the list c01cd06959834324, not the list 7da144b97d054b25"},
+        {AT(long_divisors),
+         "rope's long_factor is the list c01cd06959834324, not the list 7da144b97d054b25"},
         {AT(rope.original_positions), "rope's original_max_position_embeddings is 1, not 0"},
         {AT(rope.scaling), "rope_type is linear, not default"},
         {AT(rms_norm_eps), "rms_norm_eps is 9.9999999999999974e-07, not 1e-06"},

@@ -164,7 +164,8 @@ static void what_is_no_model_is_refused(void **state)
                     "the architecture 'GPT2LMHeadModel' is not supported: learned positions, "
                     "LayerNorm and GELU; supported: LlamaForCausalLM, MistralForCausalLM, "
                     "Qwen2ForCausalLM, Qwen3ForCausalLM, Olmo2ForCausalLM, GraniteForCausalLM, "
-                    "Gemma3ForCausalLM, Gemma2ForCausalLM, Olmo3ForCausalLM");
+                    "Gemma3ForCausalLM, Gemma2ForCausalLM, Olmo3ForCausalLM, "
+                    "Phi3ForCausalLM");
     put_text("m/config.json", "{");
     expect_unopened(
         "m", "m/config.json:1:2",

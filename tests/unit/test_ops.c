@@ -239,6 +239,8 @@ static const struct sw_step step_one = {.step = 3,
                                         .weight_decay = 0.1,
                                         .grad_clip = 1};
 
+static const float divisors[SW_ROPE_MOST_PAIRS] = {1, 1.5F, 4, 2, 30}; /* of longrope */
+
 /* Runs with exactly the workspace asked for, behind it a guard. */
 static void run_with(struct sw_device *device, struct example *e, const struct sw_ring *ring,
                      const struct sw_step *step)
@@ -260,6 +262,7 @@ static void run_with(struct sw_device *device, struct example *e, const struct s
     with_scale.loss_scale = e->loss_scale;
     call.step = &with_scale;
     call.ring = ring;
+    call.rope_divisors = divisors;
     if (device->vtable->run[e->op.kind](device, &call, &err) != 0)
         fail_msg("%s: %s", sw_op_info(e->op.kind)->name, err.message);
     for (int i = 0; i < GUARD; i++)
@@ -1248,44 +1251,91 @@ static void check_gradient(struct sw_device *device, struct example *forward, in
     }
 }
 
-/* With pairs of a head of DIM in all three ranges of llama3: wavelengths of 6, 40, 250, 1580 and
- * 9950 positions. */
-static const struct sw_rope ropes[] = {{.theta = 10000},
-                                       {.theta = 10000, .factor = 4, .scaling = SW_ROPE_LINEAR},
-                                       {.theta = 10000,
-                                        .factor = 8,
-                                        .low_freq_factor = 1,
-                                        .high_freq_factor = 4,
-                                        .original_positions = 500,
-                                        .scaling = SW_ROPE_LLAMA3}};
+/* With pairs of a head of DIM in all three ranges of llama3 and of yarn's ramp, which begins behind
+ * pair 0 and ends before 4: wavelengths of 6, 40, 250, 1580 and 9950 positions. */
+static const struct sw_rope_attributes ropes[] = {
+    {.rope = {.theta = 10000}},
+    {.rope = {.theta = 10000, .factor = 4, .scaling = SW_ROPE_LINEAR}},
+    {.rope = {.theta = 10000,
+              .factor = 8,
+              .low_freq_factor = 1,
+              .high_freq_factor = 4,
+              .original_positions = 500,
+              .scaling = SW_ROPE_LLAMA3}},
+    {.rope = {.theta = 10000,
+              .factor = 8,
+              .low_freq_factor = 0.2,
+              .high_freq_factor = 30,
+              .attention_factor = 1.25,
+              .original_positions = 500,
+              .scaling = SW_ROPE_YARN}},
+    {.rope = {.theta = 10000,
+              .attention_factor = 0.75,
+              .original_positions = 500,
+              .scaling = SW_ROPE_LONGROPE}},
+    {.rope = {.theta = 10000}, .rotated = 6},
+    {.rope = {.theta = 10000,
+              .attention_factor = 1.5,
+              .original_positions = 500,
+              .scaling = SW_ROPE_LONGROPE},
+     .rotated = 4},
+};
 
-/* Each pair turned by its angle, in the words of the models' sources. Angles are made in double:
- * one of up to 1000 is off by 2^-43 for its frequency's rounding and 2^-44 for its own, on either
- * side, and with it a pair of numbers up to 1 by sqrt(2) times that. */
+static void take_rope(struct example *e, const struct sw_rope_attributes *as)
+{
+    e->op.as.rope.rope = as->rope;
+    e->op.as.rope.rotated = as->rotated;
+}
+
+/* The angle of pair j at position 1, in the words of the models' sources. */
+static double angle_of(const struct sw_rope *rope, int64_t j, double dims)
+{
+    const double pi = acos(-1.0), f = pow(rope->theta, -2.0 * (double)j / dims);
+    const double turns = (double)rope->original_positions * f / (2 * pi);
+    if (rope->scaling == SW_ROPE_LINEAR)
+        return f / rope->factor;
+    if (rope->scaling == SW_ROPE_LONGROPE)
+        return f / (double)divisors[j];
+    if (rope->scaling == SW_ROPE_YARN) {
+        /* pairs whose turns are so many: dims / 2 ln(original / 2 pi turns) / ln theta */
+        const double per_pair = 2 * log(rope->theta) / dims, all = log(turns / f);
+        const double low = (all - log(rope->high_freq_factor)) / per_pair;
+        const double high = (all - log(rope->low_freq_factor)) / per_pair;
+        const double kept = 1 - fmin(1, fmax(0, ((double)j - low) / (high - low)));
+        return kept * f + (1 - kept) * f / rope->factor;
+    }
+    if (rope->scaling != SW_ROPE_LLAMA3)
+        return f;
+    const double kept = fmin(1, fmax(0, (turns - rope->low_freq_factor) /
+                                            (rope->high_freq_factor - rope->low_freq_factor)));
+    return kept * f + (1 - kept) * f / rope->factor;
+}
+
+/* Each pair turned by its angle, times the factor; elements behind the pairs as they are. Angles
+ * are made in double: one of up to 1000 is off by 2^-43 for its frequency's rounding (yarn's: some
+ * more) and 2^-44 for its own, on either side, and with it a pair of numbers up to 1 by sqrt(2)
+ * times that. */
 static void rope_turns_by_stretched_angles(void **state)
 {
     (void)state;
     struct sw_device *device = device_with(1);
     for (size_t r = 0; r < sizeof ropes / sizeof *ropes; r++) {
-        const struct sw_rope *rope = &ropes[r];
+        const struct sw_rope *rope = &ropes[r].rope;
+        const int64_t dims = ropes[r].rotated > 0 ? ropes[r].rotated : DIM, half = dims / 2;
+        const double factor = rope->attention_factor != 0 ? rope->attention_factor : 1;
         struct example e = make(device, SW_OP_ROPE, SW_F64);
-        e.op.as.rope.rope = *rope;
+        take_rope(&e, &ropes[r]);
         run(device, &e);
         for (int64_t i = 0; i < B * S * HEADS * DIM; i++) {
-            const int64_t j = i % DIM % (DIM / 2), other = i % DIM < DIM / 2 ? DIM / 2 : -DIM / 2;
-            double f = pow(rope->theta, -2.0 * (double)j / DIM);
-            const double turns = (double)rope->original_positions * f / (2 * acos(-1.0));
-            if (rope->scaling == SW_ROPE_LINEAR)
-                f /= rope->factor;
-            if (rope->scaling == SW_ROPE_LLAMA3) {
-                const double kept =
-                    fmin(1, fmax(0, (turns - rope->low_freq_factor) /
-                                        (rope->high_freq_factor - rope->low_freq_factor)));
-                f = kept * f + (1 - kept) * f / rope->factor;
-            }
-            const double angle = get(&e.in[1], i / (HEADS * DIM) % S) * f;
-            const double expected = get(&e.in[0], i) * cos(angle) -
-                                    get(&e.in[0], i + other) * sin(angle) * (other > 0 ? 1 : -1);
+            const int64_t in_head = i % DIM, j = in_head % half;
+            const int64_t other = in_head < half ? half : -half;
+            const double angle =
+                get(&e.in[1], i / (HEADS * DIM) % S) * angle_of(rope, j, (double)dims);
+            const double expected =
+                in_head >= dims
+                    ? get(&e.in[0], i)
+                    : factor * (get(&e.in[0], i) * cos(angle) -
+                                get(&e.in[0], i + other) * sin(angle) * (other > 0 ? 1 : -1));
             assert_true(fabs(get(&e.out[0], i) - expected) <= 2 * 1.5 * (0x1p-43 + 0x1p-44));
         }
         release(&e);
@@ -1316,7 +1366,7 @@ static void rope_rounds_angles_once(void **state)
     int differ = 0;
     for (int64_t i = 0; i < POSITIONS; i++)
         for (int64_t j = 0; j < HALF; j++) {
-            const double angle = get(&e.in[1], i) * sw_rope_frequency(&e.op.as.rope, j);
+            const double angle = get(&e.in[1], i) * sw_rope_frequency(&e.op.as.rope, NULL, j);
             const double exact[2] = {cos(angle), sin(angle)};
             for (int part = 0; part < 2; part++) {
                 const double found = get(&e.out[0], i * DIMS + part * HALF + j);
@@ -1366,7 +1416,8 @@ static void gradients_of_rowwise_ops(void **state)
     for (size_t i = 0; i < sizeof ropes / sizeof *ropes; i++) { /* its VJP is itself, backwards */
         f = make(device, SW_OP_ROPE, SW_F64);
         g = make(device, SW_OP_ROPE, SW_F64);
-        f.op.as.rope.rope = g.op.as.rope.rope = ropes[i];
+        take_rope(&f, &ropes[i]);
+        take_rope(&g, &ropes[i]);
         g.op.as.rope.inverse = true;
         run(device, &g);
         check_gradient(device, &f, 0, &g.in[0], &g.out[0]);

@@ -482,18 +482,19 @@ struct frequencies {
  * position stands before the fields of the next slot and whose tokens here begin with `start`. */
 __global__ static void rope_kernel(view x, view y, const int32_t *positions, int64_t slot_fields,
                                    int64_t start, const struct frequencies frequency, int64_t batch,
-                                   int64_t seq, int64_t width, int dim, float sign)
+                                   int64_t seq, int64_t width, int dim, int rotated, float factor,
+                                   float sign)
 {
     __shared__ float cosine[SW_CUDA_MAX_HEAD_DIM / 2], sine[SW_CUDA_MAX_HEAD_DIM / 2];
     const int64_t s = (int64_t)blockIdx.x % seq, first_row = (int64_t)blockIdx.x / seq;
     const int64_t position =
         slot_fields > 0 ? positions[first_row * slot_fields] + start + s : positions[s];
-    const int half = dim / 2, groups = (half + SW_VECTOR - 1) / SW_VECTOR;
+    const int half = rotated / 2, groups = (half + SW_VECTOR - 1) / SW_VECTOR;
     for (int j = threadIdx.x; j < half; j += SW_THREADS) {
         const double turns = (double)position * frequency.turns[j];
         const float angle = (float)((turns - rint(turns)) * TWO_PI);
-        cosine[j] = cosf(angle);
-        sine[j] = sign * sinf(angle);
+        cosine[j] = factor * cosf(angle);
+        sine[j] = factor * sign * sinf(angle);
     }
     __syncthreads();
     const int64_t heads = width / dim, items = batch * heads * groups;
@@ -513,28 +514,40 @@ __global__ static void rope_kernel(view x, view y, const int32_t *positions, int
         sw_store8(y.data, y.dtype, at, n, first);
         sw_store8(y.data, y.dtype, at + half, n, second);
     }
+    /* the elements of a head that do not rotate */
+    const int kept = dim - rotated, kept_groups = (kept + SW_VECTOR - 1) / SW_VECTOR;
+    const int64_t kept_items = batch * heads * kept_groups;
+    for (int64_t i = threadIdx.x; i < kept_items; i += SW_THREADS) {
+        const int j = (int)(i % kept_groups) * SW_VECTOR, n = sw_left(j, kept);
+        const int64_t head = i / kept_groups % heads, b = first_row + i / kept_groups / heads;
+        const int64_t at = (b * seq + s) * width + head * dim + rotated + j;
+        float a[SW_VECTOR];
+        sw_load8(x.data, x.dtype, at, n, a);
+        sw_store8(y.data, y.dtype, at, n, a);
+    }
 }
 
 /* positions i32[s], or slots i32[b,3] */
 static cudaError_t rope_launch(const struct sw_call *call, cudaStream_t stream)
 {
-    const bool of_slots = call->op->as.rope.slots;
+    const struct sw_rope_attributes *as = &call->op->as.rope;
+    const bool of_slots = as->slots;
     const struct sw_tensor *x = &call->in[0], *y = &call->out[0];
-    const int dim = call->op->as.rope.head_dim;
+    const int dim = as->head_dim, rotated = sw_rope_rotated(as);
     struct frequencies frequency;
     if (dim > SW_CUDA_MAX_HEAD_DIM || dim % 2 != 0)
         return cudaErrorInvalidValue;
-    for (int j = 0; j < dim / 2; j++)
-        frequency.turns[j] = sw_rope_frequency(&call->op->as.rope, j) / TWO_PI;
-    for (int j = dim / 2; j < SW_CUDA_MAX_HEAD_DIM / 2; j++)
+    for (int j = 0; j < rotated / 2; j++)
+        frequency.turns[j] = sw_rope_frequency(as, call->rope_divisors, j) / TWO_PI;
+    for (int j = rotated / 2; j < SW_CUDA_MAX_HEAD_DIM / 2; j++)
         frequency.turns[j] = 0;
     if (y->elems == 0)
         return cudaSuccess;
     const int64_t rows = of_slots ? x->size[0] : 1;
     SW_LAUNCH(rope_kernel, (unsigned)(rows * x->size[1]), SW_THREADS, 0, stream, view_of(x),
               view_of(y), (const int32_t *)call->in[1].data, of_slots ? call->in[1].size[1] : 0,
-              x->start[1], frequency, x->size[0] / rows, x->size[1], x->size[2], dim,
-              call->op->as.rope.inverse ? -1.0f : 1.0f);
+              x->start[1], frequency, x->size[0] / rows, x->size[1], x->size[2], dim, rotated,
+              (float)sw_rope_attention_factor(as), as->inverse ? -1.0f : 1.0f);
     return cudaGetLastError();
 }
 SW_CUDA_RUN(rope)
