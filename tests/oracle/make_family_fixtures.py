@@ -123,6 +123,13 @@ FAMILIES |= {
         rope_parameters=dict(
             full_attention=dict(rope_type="linear", factor=8.0, rope_theta=10000.0),
             sliding_attention=dict(rope_type="default", rope_theta=10000.0)))),
+    # As OLMo 3 is published: yarn in layers without a window, whose original length a text outgrows.
+    "olmo3_yarn": (30, Olmo3Config, dict(
+        head_dim=8, num_hidden_layers=4, num_key_value_heads=4, sliding_window=WINDOW, pad_token_id=None,
+        eos_token_id=2, rope_parameters=dict(
+            full_attention=dict(rope_type="yarn", factor=8.0, original_max_position_embeddings=16, beta_fast=4.0,
+                                beta_slow=1.0, attention_factor=1.2079441541679836, rope_theta=10000.0),
+            sliding_attention=dict(rope_type="default", rope_theta=10000.0)))),
 }
 # Ours: (theirs in a layer, whether theirs is the transpose).
 LAYER = {

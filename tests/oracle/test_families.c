@@ -107,7 +107,7 @@ int main(int argc, char **argv)
         FAMILY(gemma3_window), FAMILY(llama_rope_yarn),
         FAMILY(phi3),          FAMILY(qwen2_rope_yarn),
         FAMILY(phi3_long),     FAMILY(llama_rope_longrope),
-        FAMILY(phi4),
+        FAMILY(phi4),          FAMILY(olmo3_yarn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
