@@ -346,6 +346,7 @@ check_seed() { # SEED
 part_check() {
     local device compute
     check_seed 1
+    attempt "attention's masks against f64" 60 "$bin/tests/test_cuda_masks" 4
     attempt "marks of the GPU's clock; what they find" 60 "$bin/tests/test_cuda_calibrate"
     for compute in fp32 bf16; do
         for device in cpu cuda; do

@@ -5,6 +5,8 @@ if(NOT TARGET sw_device_cuda_shared OR NOT TARGET sw_runner)
 endif()
 sw_test(test_cuda_ops SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_ops.c
         LIBRARIES sw_device_cuda_shared sw_device_cpu)
+sw_test(test_cuda_masks SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_masks.c
+        LIBRARIES sw_device_cuda_shared sw_device_cpu)
 sw_test(test_cuda_serving SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_serving.c
         LIBRARIES sw_device_cuda_shared sw_device_cpu)
 sw_test(test_cuda_cached SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_cached.c
@@ -33,7 +35,7 @@ add_custom_command(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/mma_kernel.o
   DEPENDS ${mma_kernel} ${mma_headers} COMMENT "nvcc mma_kernel.cu" VERBATIM)
 sw_test(test_cuda_mma SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_mma.c ${CMAKE_CURRENT_BINARY_DIR}/mma_kernel.o
         LIBRARIES sw_device_cuda_shared stdc++)
-foreach(test test_cuda_ops test_cuda_serving test_cuda_cached test_cuda_quantized test_cuda_mma test_cuda_meshes test_cuda_texts
+foreach(test test_cuda_ops test_cuda_masks test_cuda_serving test_cuda_cached test_cuda_quantized test_cuda_mma test_cuda_meshes test_cuda_texts
              test_cudnn_attention test_cuda_calibrate)
   if(TEST ${test})
     sw_test_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
@@ -42,7 +44,7 @@ endforeach()
 
 get_property(cudnn GLOBAL PROPERTY SW_CUDNN_VERSION)
 get_property(include GLOBAL PROPERTY SW_CUDA_INCLUDE)
-foreach(test test_cuda_ops test_cuda_serving test_cuda_cached test_cuda_quantized test_cuda_mma
+foreach(test test_cuda_ops test_cuda_masks test_cuda_serving test_cuda_cached test_cuda_quantized test_cuda_mma
              test_cudnn_attention)
   if(TARGET ${test})
     target_include_directories(${test} SYSTEM PRIVATE ${include})
@@ -140,6 +142,9 @@ endforeach()
 sw_test(test_cuda_ops_emulated SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_ops.c ${objects_256}
         LIBRARIES sw_device_cuda_emulated_absent sw_device_cpu stdc++)
 target_include_directories(test_cuda_ops_emulated SYSTEM PRIVATE ${include})
+sw_test(test_cuda_masks_emulated SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_masks.c ${objects_64}
+        LIBRARIES sw_device_cuda_emulated_absent sw_device_cpu stdc++ ARGS 2)
+target_include_directories(test_cuda_masks_emulated SYSTEM PRIVATE ${include})
 sw_test(test_cuda_mma_emulated SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_mma.c ${mma_objects}
         LIBRARIES sw_device_cuda_emulated_absent stdc++)
 target_include_directories(test_cuda_mma_emulated SYSTEM PRIVATE ${include})
@@ -259,7 +264,7 @@ if(nccl_sources)
                    $<TARGET_FILE:ceilings_emulated> $<TARGET_FILE:bench_cache_emulated> ${kernel_times}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
-foreach(test ${emulated_tests} test_cuda_ops_emulated test_cuda_serving_emulated test_cudnn_attention_emulated test_cuda_calibrate_emulated
+foreach(test ${emulated_tests} test_cuda_ops_emulated test_cuda_masks_emulated test_cuda_serving_emulated test_cudnn_attention_emulated test_cuda_calibrate_emulated
              test_cuda_meshes_emulated test_cuda_meshes_pieces_emulated test_saves_emulated)
   # link order: the device's own objects call the emulator's
   set_property(TARGET ${test} PROPERTY LINK_FLAGS "-Wl,--start-group")

@@ -129,6 +129,7 @@ struct reference {
     const uint16_t *q, *k, *v, *o, *d_o;    /* rows as in struct sw_cudnn_shape */
     double *lse;                            /* [batch, heads, n_q]: forward's result */
     struct sums out, dq, dk, dv;            /* [batch, n, heads * dim] */
+    int64_t window;                         /* 0: none */
 };
 
 static struct sums sums(int64_t elems)
@@ -172,19 +173,25 @@ static double score(const struct reference *r, int64_t b, int64_t h, int64_t i, 
            dot(r->q + q_at(r, b, i, h, r->q_rows), r->k + k_at(r, b, j, h, r->k_rows), r->dim);
 }
 
+static bool sees(const struct reference *r, int64_t i, int64_t j)
+{
+    const int64_t behind = r->q_position[i] - r->k_position[j];
+    return behind >= 0 && (r->window == 0 || behind < r->window);
+}
+
 static void forward_row(struct reference *r, int64_t b, int64_t h, int64_t i)
 {
     double most = -INFINITY, sum = 0;
     const int64_t to = q_at(r, b, i, h, r->n_q);
     for (int64_t j = 0; j < r->n_k; j++)
-        if (r->k_position[j] <= r->q_position[i])
+        if (sees(r, i, j))
             most = fmax(most, score(r, b, h, i, j));
     for (int64_t j = 0; j < r->n_k; j++)
-        if (r->k_position[j] <= r->q_position[i])
+        if (sees(r, i, j))
             sum += exp(score(r, b, h, i, j) - most);
     const double lse = r->lse[(b * r->heads + h) * r->n_q + i] = most + log(sum);
     for (int64_t j = 0; j < r->n_k; j++) {
-        if (r->k_position[j] > r->q_position[i])
+        if (!sees(r, i, j))
             continue;
         const double p = exp(score(r, b, h, i, j) - lse);
         const uint16_t *v = r->v + k_at(r, b, j, h, r->k_rows);
@@ -201,7 +208,7 @@ static void backward_row(struct reference *r, int64_t b, int64_t h, int64_t i)
     const double delta = dot(r->o + q_at(r, b, i, h, r->q_rows), d_o, r->dim);
     const int64_t to_q = q_at(r, b, i, h, r->n_q);
     for (int64_t j = 0; j < r->n_k; j++) {
-        if (r->k_position[j] > r->q_position[i])
+        if (!sees(r, i, j))
             continue;
         const double p = exp(score(r, b, h, i, j) - r->lse[(b * r->heads + h) * r->n_q + i]);
         const uint16_t *k = r->k + k_at(r, b, j, h, r->k_rows);
@@ -384,7 +391,8 @@ static void piece_case(bool causal, bool dense)
     struct reference r = {
         s.batch, s.heads,         s.kv_heads, s.n_q,      s.n_k,  s.q_rows, s.k_rows,
         s.dim,   (double)s.scale, q_position, k_position, q.host, k.host,   v.host,
-        o.host,  d_o.host,        NULL,       {0},        {0},    {0},      {0}};
+        o.host,  d_o.host,        NULL,       {0},        {0},    {0},      {0},
+        0};
     reference_sums(&r);
     float *stats = device_floats(NULL, rows);
     struct sw_cudnn_pointers p = {
@@ -484,8 +492,9 @@ static void run_op(struct sw_device *device, struct sw_call *call, struct sw_op 
 }
 
 /* The queries of one rank, everyone's keys in storage order: rectangles and squares of many sizes,
- * or, with one shard, a single square. */
-static void op_case(struct sw_device *device, int32_t shards, enum sw_sequence_layout layout)
+ * or, with one shard, a single square. With a window the own kernels, on both devices. */
+static void op_case(struct sw_device *device, int32_t shards, enum sw_sequence_layout layout,
+                    int64_t window)
 {
     const int64_t length = 2 * shards * between(2, LONGEST / (2 * shards)), sq = length / shards;
     const int64_t batch = between(1, 2), kv = between(1, 2), group = between(1, MOST_HEADS);
@@ -512,6 +521,7 @@ static void op_case(struct sw_device *device, int32_t shards, enum sw_sequence_l
                        .as.attention = {.scale = 1 / sqrt((double)dim),
                                         .head_dim = (int32_t)dim,
                                         .group = (int32_t)group,
+                                        .window = window,
                                         .sequence_shards = shards,
                                         .sequence_layout = (int32_t)layout}};
     struct sw_tensor in[6], out[3];
@@ -531,7 +541,8 @@ static void op_case(struct sw_device *device, int32_t shards, enum sw_sequence_l
                           q_position, k_position,   q.host,
                           k.host,     v.host,       o.host,
                           d_o.host,   NULL,         {0},
-                          {0},        {0},          {0}};
+                          {0},        {0},          {0},
+                          window};
     reference_sums(&r);
     each_row(&r, forward_row);
     fetch(&o);
@@ -580,10 +591,11 @@ static void test_ops(void **unused)
     for (int64_t i = 0; i < rounds; i++)
         for (int which = 0; which < 2; which++) {
             struct sw_device *device = which == 0 ? library : own;
-            op_case(device, 1, SW_CONTIGUOUS);
-            op_case(device, 2, SW_ZIGZAG);
-            op_case(device, 3, SW_CONTIGUOUS);
-            op_case(device, 4, SW_ZIGZAG);
+            op_case(device, 1, SW_CONTIGUOUS, 0);
+            op_case(device, 2, SW_ZIGZAG, 0);
+            op_case(device, 3, SW_CONTIGUOUS, 0);
+            op_case(device, 4, SW_ZIGZAG, 0);
+            op_case(device, between(1, 2), SW_ZIGZAG, between(1, 3));
         }
     sw_cuda_device_on_note(library, NULL, NULL);
     assert_int_equal(notes, 0); /* nothing was left to the own kernels */

@@ -119,7 +119,7 @@ shift 2
 exec "$@"
 SH
 for name in tests/test_cuda_ops tests/test_cuda_calibrate tests/test_cuda_meshes \
-    tests/test_cuda_serving tests/test_cuda_cached tests/test_cuda_quantized \
+    tests/test_cuda_masks tests/test_cuda_serving tests/test_cuda_cached tests/test_cuda_quantized \
     tests/test_cuda_mma tests/test_cuda_texts; do
     program "$build/pack/$name" </dev/null
 done

@@ -1,7 +1,7 @@
 /* Ring attention on the GPU: keys and values travel around the ring (Liu et al. 2023), hops are
- * merged in f32. bf16 goes to cuDNN, piece by piece; f32, and what cuDNN has no kernel for, to the
- * own kernels, which know any positions. Both keep the same things in the same places, so ranks
- * need not choose alike. */
+ * merged in f32. bf16 goes to cuDNN, piece by piece; f32, what cuDNN has no kernel for, and ops
+ * with a window, segments, a softcap or sinks to the own kernels, which know any positions. Both
+ * keep the same things in the same places, so ranks need not choose alike. */
 #include "core/base/number.h"
 #include "runner/device/cuda/cuda.h"
 #include "runner/device/cuda/serving.h"
@@ -49,6 +49,43 @@ static int64_t key_start(const struct ring *r, int32_t hop)
     return sw_ring_step(ring, &r->layout, hop).owner * r->a.sk;
 }
 
+/* What the op has behind its usual operands; false: err. */
+static bool describe_mask(const struct sw_call *call, struct sw_cuda_attention *a,
+                          struct sw_error *err)
+{
+    const struct sw_attention_attributes *as = &call->op->as.attention;
+    const int32_t segments = sw_attention_operand(call->op, SW_ATTENTION_SEGMENTS);
+    const struct sw_tensor *behind = segments >= 0 ? &call->in[segments] : NULL;
+    const struct sw_tensor *sink = &call->in[call->op->n_in - 1];
+    const char *name = sw_op_info((enum sw_op_kind)call->op->kind)->name;
+    a->mask = (struct sw_cuda_mask){
+        .window = as->window < call->in[0].global[1] ? as->window : 0,
+        .softcap = (float)as->softcap,
+    };
+    if (behind != NULL && (behind[0].dtype != SW_I32 || behind[1].dtype != SW_I32)) {
+        (void)sw_fail(err, SW_ENVIRONMENT, "%s takes segments in i32, got %s and %s", name,
+                      sw_dtype_name(behind[0].dtype), sw_dtype_name(behind[1].dtype));
+        return false;
+    }
+    if (as->sink &&
+        ((sink->dtype != SW_F32 && sink->dtype != SW_BF16_T) || sink->elems != a->heads)) {
+        (void)sw_fail(err, SW_ENVIRONMENT,
+                      "%s takes a sink in f32 or bf16 for each of %lld heads, got %lld in %s", name,
+                      (long long)a->heads, (long long)sink->elems, sw_dtype_name(sink->dtype));
+        return false;
+    }
+    if (behind != NULL) {
+        a->mask.q_segments = behind[0].data;
+        a->mask.k_segments = behind[1].data;
+        a->mask.length = behind[1].size[1];
+    }
+    if (as->sink) {
+        a->mask.sink = sink->data;
+        a->mask.sink_dtype = (int32_t)sink->dtype;
+    }
+    return true;
+}
+
 static int describe(struct sw_device *device, const struct sw_call *call, bool backward,
                     struct ring *r, struct sw_error *err)
 {
@@ -90,6 +127,8 @@ static int describe(struct sw_device *device, const struct sw_call *call, bool b
         return sw_fail(err, SW_ENVIRONMENT,
                        "%s got %lld query heads for %lld kv heads in groups of %d", name,
                        (long long)r->a.heads, (long long)r->a.kv_heads, (int)r->a.group);
+    if (!describe_mask(call, &r->a, err))
+        return -1;
     if (r->layout.bytes > 0 && (call->workspace == NULL || op->workspace_bytes < r->layout.bytes))
         return sw_fail(err, SW_ENVIRONMENT, "%s has %lld bytes of workspace and needs %lld", name,
                        (long long)op->workspace_bytes, (long long)r->layout.bytes);
@@ -294,7 +333,8 @@ static int prepare(const struct ring *r, struct assembly *as, struct sw_error *e
     int64_t workspace = 0, most_q = 0, most_k = 0;
     const size_t element = sw_dtype_bytes(r->a.dtype);
     memset(as, 0, sizeof *as);
-    if (r->a.dtype != SW_BF16_T || sw_cuda_cudnn(r->device) == NULL || !aligned_operands(r->call))
+    if (r->a.dtype != SW_BF16_T || sw_cuda_is_masked(&r->a.mask) ||
+        sw_cuda_cudnn(r->device) == NULL || !aligned_operands(r->call))
         return 0;
     for (int32_t hop = 0; hop < r->hops; hop++) {
         find_pieces(r, key_start(r, hop), &p);
@@ -666,7 +706,12 @@ int sw_cuda_run_attention_grad(struct sw_device *device, const struct sw_call *c
         if (queued(&r,
                    sw_cuda_attention_delta(&r.a, call->in[3].data, call->in[5].data, delta,
                                            r.device->stream),
-                   err) != 0)
+                   err) != 0 ||
+            (r.a.mask.sink != NULL &&
+             queued(&r,
+                    sw_cuda_attention_sink(&r.a, call->in[4].data, delta, call->out[3].data,
+                                           call->out[3].dtype, r.device->stream),
+                    err) != 0))
             return -1;
     }
     float *home = workspace_at(&r, r.layout.cotangent[0]);

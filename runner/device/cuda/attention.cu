@@ -2,7 +2,10 @@
  * what a ring needs around a library's kernel. Simple and correct; bf16 goes to cuDNN where it can.
  *
  * A block has TILE rows of one head; tiles of the other side pass through shared memory. A tile
- * that no row may see is skipped. No sum crosses blocks: no atomics, the same bits every time. */
+ * that no row may see is skipped. No sum crosses blocks: no atomics, the same bits every time.
+ *
+ * MASKED: kernels of ops with a window, segments, a softcap or sinks; the others are compiled
+ * without a trace of these. */
 #include "runner/device/cuda/kernel.cuh"
 
 #include <math.h>
@@ -76,17 +79,113 @@ __device__ static void load_positions(const struct sw_cuda_sequence *s, int64_t 
             first + threadIdx.x < size ? position_of(s, start + first + threadIdx.x) : -1;
 }
 
-/* Whether any query of the tile may see any key: the same answer in all threads. */
-__device__ static bool tiles_meet(const int64_t *q_positions, const int64_t *k_positions)
+/* A side of a pair of tiles, in shared memory: positions of TILE tokens and, if MASKED, segments.
+ */
+struct side {
+    int64_t *positions;
+    int32_t *segments;
+};
+
+template <bool MASKED>
+__device__ static inline void load_queries(const struct attention &a, const struct sw_cuda_mask &m,
+                                           int64_t b, int64_t first, const side &q)
 {
+    load_positions(&a.sequence, a.sequence.q_start, first, a.sq, q.positions);
+    if (MASKED && m.q_segments != NULL && threadIdx.x < TILE && first + threadIdx.x < a.sq)
+        q.segments[threadIdx.x] = m.q_segments[b * a.sq + first + threadIdx.x];
+}
+
+template <bool MASKED>
+__device__ static inline void load_keys(const struct attention &a, const struct sw_cuda_mask &m,
+                                        int64_t b, int64_t first, const side &k)
+{
+    load_positions(&a.sequence, a.sequence.k_start, first, a.sk, k.positions);
+    if (MASKED && m.q_segments != NULL && threadIdx.x < TILE && first + threadIdx.x < a.sk)
+        k.segments[threadIdx.x] = m.k_segments[b * m.length + k.positions[threadIdx.x]];
+}
+
+/* True if the query of that row may see the key of that column: the only mask there is. */
+template <bool MASKED>
+__device__ static inline bool sees(const struct sw_cuda_mask &m, const side &q, int row,
+                                   const side &k, int column)
+{
+    const bool causal = k.positions[column] >= 0 && k.positions[column] <= q.positions[row];
+    if (!MASKED || !causal)
+        return causal;
+    return (m.window == 0 || q.positions[row] - k.positions[column] < m.window) &&
+           (m.q_segments == NULL || q.segments[row] == k.segments[column]);
+}
+
+/* Whether any query of the tile may see any key: the same answer in all threads. */
+template <bool MASKED>
+__device__ static bool tiles_meet(const struct sw_cuda_mask &m, const side &q, const side &k)
+{
+    if (MASKED) {
+        bool meet = false;
+        for (int i = threadIdx.x; i < TILE * TILE; i += SW_THREADS)
+            meet = meet || sees<true>(m, q, i / TILE, k, i % TILE);
+        return __syncthreads_or(meet) != 0;
+    }
     int64_t latest = -1, earliest = INT64_MAX;
     for (int i = 0; i < TILE; i++) {
-        if (q_positions[i] > latest)
-            latest = q_positions[i];
-        if (k_positions[i] >= 0 && k_positions[i] < earliest)
-            earliest = k_positions[i];
+        if (q.positions[i] > latest)
+            latest = q.positions[i];
+        if (k.positions[i] >= 0 && k.positions[i] < earliest)
+            earliest = k.positions[i];
     }
     return earliest <= latest;
+}
+
+/* Positions, both ends too. */
+struct span {
+    int64_t least, most;
+};
+
+/* Positions of the tile's tokens, of which the first is never behind the end. */
+__device__ static span span_of(const int64_t *positions)
+{
+    span s = {positions[0], positions[0]};
+    for (int i = 1; i < TILE && positions[i] >= 0; i++) {
+        s.least = positions[i] < s.least ? positions[i] : s.least;
+        s.most = positions[i] > s.most ? positions[i] : s.most;
+    }
+    return s;
+}
+
+/* Positions that queries of the tile may see; that may see keys of the tile. */
+template <bool MASKED>
+__device__ static inline span seen_by(const struct sw_cuda_mask &m, const side &q)
+{
+    if (!MASKED)
+        return {0, INT64_MAX};
+    const span s = span_of(q.positions);
+    return {m.window > 0 ? s.least - m.window + 1 : 0, s.most};
+}
+template <bool MASKED>
+__device__ static inline span seeing(const struct sw_cuda_mask &m, const side &k)
+{
+    if (!MASKED)
+        return {0, INT64_MAX};
+    const span s = span_of(k.positions);
+    return {s.least, m.window > 0 ? s.most + m.window - 1 : INT64_MAX};
+}
+
+/* The first tile from `first` on of `size` tokens from storage index `start` on that may have
+ * positions of the span, run by run of consecutive positions; not MASKED: `first`. */
+template <bool MASKED>
+__device__ static inline int64_t tile_from(const struct sw_cuda_sequence &s, int64_t start,
+                                           int64_t size, int64_t first, const span &wanted)
+{
+    while (MASKED && first < size) {
+        const int64_t run = s.chunk - (start + first) % s.chunk;
+        const int64_t position = position_of(&s, start + first);
+        const int64_t before = wanted.least - position;
+        const int64_t passed = position > wanted.most || before > run ? run : before;
+        if (passed < TILE)
+            break;
+        first += passed / TILE * TILE;
+    }
+    return first;
 }
 
 __device__ static float dot_rows(const float *a, const float *b, int dim)
@@ -113,9 +212,11 @@ __device__ static inline int64_t row_of(const struct attention &a, const struct 
 }
 
 /* first: there is no carry; else it is normalized: as if it were one key with this score and
- * weight 1. */
-__device__ static inline void begin_rows(const struct attention &a, bool first, const float *carry,
-                                         const float *lse, const struct forward_rows &r)
+ * weight 1. A sink is one with its score and no value. */
+template <bool MASKED>
+__device__ static inline void begin_rows(const struct attention &a, const struct sw_cuda_mask &m,
+                                         bool first, const float *carry, const float *lse,
+                                         const struct forward_rows &r)
 {
     for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
         const int row = i / a.dim, d = i % a.dim;
@@ -128,19 +229,39 @@ __device__ static inline void begin_rows(const struct attention &a, bool first, 
         const bool seen = before > LEAST;
         r.maximum[threadIdx.x] = seen ? before : LEAST;
         r.sum[threadIdx.x] = seen ? 1.0f : 0.0f;
+        if (MASKED && first && m.sink != NULL) {
+            r.maximum[threadIdx.x] = fmaxf(sw_load(m.sink, m.sink_dtype, r.head), LEAST);
+            r.sum[threadIdx.x] = 1.0f;
+        }
     }
 }
 
+/* Score of a scaled product; *slope: what the score grows by with it. */
+template <bool MASKED>
+__device__ static inline float score_of(const struct sw_cuda_mask &m, float product,
+                                        float *slope = NULL)
+{
+    if (slope != NULL)
+        *slope = 1.0f;
+    if (!MASKED || m.softcap == 0)
+        return product;
+    const float capped = tanhf(product / m.softcap);
+    if (slope != NULL)
+        *slope = 1.0f - capped * capped;
+    return m.softcap * capped;
+}
+
 /* Of all queries with the tile's keys; -INFINITY where one sees not the other. */
-__device__ static inline void score_tile(const struct attention &a, const struct forward_rows &r,
-                                         const int64_t *q_positions, const int64_t *k_positions)
+template <bool MASKED>
+__device__ static inline void score_tile(const struct attention &a, const struct sw_cuda_mask &m,
+                                         const struct forward_rows &r, const side &q, const side &k)
 {
     for (int i = threadIdx.x; i < TILE * TILE; i += SW_THREADS) {
         const int row = i / TILE, column = i % TILE;
-        const bool visible = k_positions[column] >= 0 && k_positions[column] <= q_positions[row];
         r.scores[row * (TILE + 1) + column] =
-            visible
-                ? a.scale * dot_rows(r.queries + row * r.stride, r.tile + column * r.stride, a.dim)
+            sees<MASKED>(m, q, row, k, column)
+                ? score_of<MASKED>(m, a.scale * dot_rows(r.queries + row * r.stride,
+                                                         r.tile + column * r.stride, a.dim))
                 : -INFINITY;
     }
 }
@@ -175,6 +296,9 @@ __device__ static inline void add_tile(const struct attention &a, const struct f
     }
 }
 
+/* MASKED: the log-sum-exp of a row that met nothing is above every score, so that backward finds
+ * no probability. */
+template <bool MASKED>
 __device__ static inline void write_rows(const struct attention &a, bool last, float *carry,
                                          void *o, float *lse, const struct forward_rows &r)
 {
@@ -190,16 +314,21 @@ __device__ static inline void write_rows(const struct attention &a, bool last, f
             carry[at] = value;
     }
     if (threadIdx.x < TILE && r.q_first + threadIdx.x < a.sq)
-        lse[row_of(a, r, threadIdx.x)] =
-            r.sum[threadIdx.x] > 0 ? r.maximum[threadIdx.x] + logf(r.sum[threadIdx.x]) : LEAST;
+        lse[row_of(a, r, threadIdx.x)] = r.sum[threadIdx.x] > 0
+                                             ? r.maximum[threadIdx.x] + logf(r.sum[threadIdx.x])
+                                         : MASKED && last ? -LEAST
+                                                          : LEAST;
 }
 
-__global__ static void forward_kernel(struct attention a, bool first, bool last, float *carry,
-                                      void *o, float *lse)
+template <bool MASKED>
+__global__ static void forward_kernel(struct attention a, struct sw_cuda_mask m, bool first,
+                                      bool last, float *carry, void *o, float *lse)
 {
     SW_DYNAMIC_SHARED(float, shared);
     __shared__ int64_t q_positions[TILE], k_positions[TILE];
+    __shared__ int32_t q_segments[TILE], k_segments[TILE];
     __shared__ float maximum[TILE], sum[TILE], shrink[TILE];
+    const side q = {q_positions, q_segments}, k = {k_positions, k_segments};
     struct forward_rows r;
     r.stride = a.dim + 1;
     r.out = shared, r.queries = r.out + TILE * r.stride, r.tile = r.queries + TILE * r.stride;
@@ -209,16 +338,18 @@ __global__ static void forward_kernel(struct attention a, bool first, bool last,
     const int64_t kv_head = r.head / a.group;
 
     load_tile(a.q, a.dtype, r.b, a.sq, a.heads, r.head, a.dim, r.q_first, r.queries);
-    load_positions(&a.sequence, a.sequence.q_start, r.q_first, a.sq, q_positions);
-    begin_rows(a, first, carry, lse, r);
+    load_queries<MASKED>(a, m, r.b, r.q_first, q);
+    begin_rows<MASKED>(a, m, first, carry, lse, r);
     __syncthreads();
-    for (int64_t k_first = 0; k_first < a.sk; k_first += TILE) {
-        load_positions(&a.sequence, a.sequence.k_start, k_first, a.sk, k_positions);
+    const span seen = seen_by<MASKED>(m, q);
+    int64_t k_first = tile_from<MASKED>(a.sequence, a.sequence.k_start, a.sk, 0, seen);
+    while (k_first < a.sk) {
+        load_keys<MASKED>(a, m, r.b, k_first, k);
         __syncthreads();
-        if (tiles_meet(q_positions, k_positions)) {
+        if (tiles_meet<MASKED>(m, q, k)) {
             load_tile(a.k, a.dtype, r.b, a.sk, a.kv_heads, kv_head, a.dim, k_first, r.tile);
             __syncthreads();
-            score_tile(a, r, q_positions, k_positions);
+            score_tile<MASKED>(a, m, r, q, k);
             __syncthreads();
             load_tile(a.v, a.dtype, r.b, a.sk, a.kv_heads, kv_head, a.dim, k_first, r.tile);
             weigh_tile(r);
@@ -226,8 +357,9 @@ __global__ static void forward_kernel(struct attention a, bool first, bool last,
             add_tile(a, r);
         }
         __syncthreads(); /* positions and tiles are loaded again */
+        k_first = tile_from<MASKED>(a.sequence, a.sequence.k_start, a.sk, k_first + TILE, seen);
     }
-    write_rows(a, last, carry, o, lse, r);
+    write_rows<MASKED>(a, last, carry, o, lse, r);
 }
 
 /* One warp per row (token, head). */
@@ -245,26 +377,43 @@ __global__ static void delta_kernel(const void *o, const void *d_o, int dtype, f
         delta[row] = sum;
 }
 
+/* A block has a head: what its sink's score does to the loss, whose share of a row is
+ * exp(sink - lse) without value. */
+__global__ static void sink_kernel(struct attention a, struct sw_cuda_mask m, const float *lse,
+                                   const float *delta, void *d_sink, int dtype)
+{
+    const int64_t head = blockIdx.x, rows = a.batch * a.sq;
+    const float sink = sw_load(m.sink, m.sink_dtype, head);
+    double sum = 0;
+    for (int64_t row = threadIdx.x; row < rows; row += SW_THREADS)
+        sum -= (double)(expf(sink - lse[row * a.heads + head]) * delta[row * a.heads + head]);
+    sum = sw_block_sum_double(sum);
+    if (threadIdx.x == 0)
+        sw_store(d_sink, dtype, head, (float)sum);
+}
+
 /* What both backward kernels do for a pair of tiles: probabilities and their cotangents,
  * [TILE queries, TILE keys]. */
-__device__ static void score_cotangents(const struct attention *a, const float *queries,
-                                        const float *keys, const float *values,
-                                        const float *cotangents, const int64_t *q_positions,
-                                        const int64_t *k_positions, const float *lse,
-                                        const float *delta, float *p, float *ds)
+template <bool MASKED>
+__device__ static void
+score_cotangents(const struct attention *a, const struct sw_cuda_mask &m, const float *queries,
+                 const float *keys, const float *values, const float *cotangents, const side &q,
+                 const side &k, const float *lse, const float *delta, float *p, float *ds)
 {
     const int stride = a->dim + 1;
     for (int i = threadIdx.x; i < TILE * TILE; i += SW_THREADS) {
         const int row = i / TILE, column = i % TILE;
-        const bool visible = k_positions[column] >= 0 && k_positions[column] <= q_positions[row];
-        float probability = 0, cotangent = 0;
-        if (visible) {
-            const float score =
-                a->scale * dot_rows(queries + row * stride, keys + column * stride, a->dim);
+        float probability = 0, cotangent = 0, slope;
+        if (sees<MASKED>(m, q, row, k, column)) {
+            const float score = score_of<MASKED>(
+                m, a->scale * dot_rows(queries + row * stride, keys + column * stride, a->dim),
+                &slope);
             probability = expf(score - lse[row]);
             cotangent = probability * a->scale *
                         (dot_rows(cotangents + row * stride, values + column * stride, a->dim) -
                          delta[row]);
+            if (MASKED)
+                cotangent *= slope;
         }
         p[row * (TILE + 1) + column] = probability;
         ds[row * (TILE + 1) + column] = cotangent;
@@ -286,12 +435,16 @@ __device__ static void load_statistics(const struct attention *a, int64_t b, int
 
 /* Shared memory of both: four tiles [TILE, dim + 1], an accumulator or two of that size, p and ds.
  * dq of TILE queries of one head. */
-__global__ static void backward_queries_kernel(struct attention a, bool first, const void *d_o,
-                                               const float *lse, const float *delta, float *dq)
+template <bool MASKED>
+__global__ static void backward_queries_kernel(struct attention a, struct sw_cuda_mask m,
+                                               bool first, const void *d_o, const float *lse,
+                                               const float *delta, float *dq)
 {
     SW_DYNAMIC_SHARED(float, shared);
     __shared__ int64_t q_positions[TILE], k_positions[TILE];
+    __shared__ int32_t q_segments[TILE], k_segments[TILE];
     __shared__ float tile_lse[TILE], tile_delta[TILE];
+    const side q = {q_positions, q_segments}, k = {k_positions, k_segments};
     const int stride = a.dim + 1;
     float *queries = shared, *cotangents = queries + TILE * stride;
     float *keys = cotangents + TILE * stride, *values = keys + TILE * stride;
@@ -300,20 +453,24 @@ __global__ static void backward_queries_kernel(struct attention a, bool first, c
 
     load_tile(a.q, a.dtype, b, a.sq, a.heads, head, a.dim, q_first, queries);
     load_tile(d_o, a.dtype, b, a.sq, a.heads, head, a.dim, q_first, cotangents);
-    load_positions(&a.sequence, a.sequence.q_start, q_first, a.sq, q_positions);
+    load_queries<MASKED>(a, m, b, q_first, q);
     load_statistics(&a, b, head, q_first, lse, delta, tile_lse, tile_delta);
     for (int i = threadIdx.x; i < TILE * stride; i += SW_THREADS)
         sum[i] = 0;
-    for (int64_t k_first = 0; k_first < a.sk; k_first += TILE) {
-        load_positions(&a.sequence, a.sequence.k_start, k_first, a.sk, k_positions);
+    if (MASKED)
         __syncthreads();
-        const bool meet = tiles_meet(q_positions, k_positions);
+    const span seen = seen_by<MASKED>(m, q);
+    int64_t k_first = tile_from<MASKED>(a.sequence, a.sequence.k_start, a.sk, 0, seen);
+    while (k_first < a.sk) {
+        load_keys<MASKED>(a, m, b, k_first, k);
+        __syncthreads();
+        const bool meet = tiles_meet<MASKED>(m, q, k);
         if (meet) {
             load_tile(a.k, a.dtype, b, a.sk, a.kv_heads, head / a.group, a.dim, k_first, keys);
             load_tile(a.v, a.dtype, b, a.sk, a.kv_heads, head / a.group, a.dim, k_first, values);
             __syncthreads();
-            score_cotangents(&a, queries, keys, values, cotangents, q_positions, k_positions,
-                             tile_lse, tile_delta, p, ds);
+            score_cotangents<MASKED>(&a, m, queries, keys, values, cotangents, q, k, tile_lse,
+                                     tile_delta, p, ds);
             __syncthreads();
             for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
                 const int row = i / a.dim, d = i % a.dim;
@@ -324,6 +481,7 @@ __global__ static void backward_queries_kernel(struct attention a, bool first, c
             }
         }
         __syncthreads();
+        k_first = tile_from<MASKED>(a.sequence, a.sequence.k_start, a.sk, k_first + TILE, seen);
     }
     for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
         const int row = i / a.dim, d = i % a.dim;
@@ -335,12 +493,16 @@ __global__ static void backward_queries_kernel(struct attention a, bool first, c
 }
 
 /* dk, dv of TILE keys of one kv head: its group of query heads, all queries. */
-__global__ static void backward_keys_kernel(struct attention a, const void *d_o, const float *lse,
-                                            const float *delta, float *dk, float *dv)
+template <bool MASKED>
+__global__ static void backward_keys_kernel(struct attention a, struct sw_cuda_mask m,
+                                            const void *d_o, const float *lse, const float *delta,
+                                            float *dk, float *dv)
 {
     SW_DYNAMIC_SHARED(float, shared);
     __shared__ int64_t q_positions[TILE], k_positions[TILE];
+    __shared__ int32_t q_segments[TILE], k_segments[TILE];
     __shared__ float tile_lse[TILE], tile_delta[TILE];
+    const side q = {q_positions, q_segments}, k = {k_positions, k_segments};
     const int stride = a.dim + 1;
     float *queries = shared, *cotangents = queries + TILE * stride;
     float *keys = cotangents + TILE * stride, *values = keys + TILE * stride;
@@ -350,21 +512,25 @@ __global__ static void backward_keys_kernel(struct attention a, const void *d_o,
 
     load_tile(a.k, a.dtype, b, a.sk, a.kv_heads, kv_head, a.dim, k_first, keys);
     load_tile(a.v, a.dtype, b, a.sk, a.kv_heads, kv_head, a.dim, k_first, values);
-    load_positions(&a.sequence, a.sequence.k_start, k_first, a.sk, k_positions);
+    load_keys<MASKED>(a, m, b, k_first, k);
     for (int i = threadIdx.x; i < TILE * stride; i += SW_THREADS)
         sum_k[i] = sum_v[i] = 0;
-    for (int64_t head = kv_head * a.group; head < (kv_head + 1) * a.group; head++)
-        for (int64_t q_first = 0; q_first < a.sq; q_first += TILE) {
-            load_positions(&a.sequence, a.sequence.q_start, q_first, a.sq, q_positions);
+    if (MASKED)
+        __syncthreads();
+    const span wanted = seeing<MASKED>(m, k);
+    for (int64_t head = kv_head * a.group; head < (kv_head + 1) * a.group; head++) {
+        int64_t q_first = tile_from<MASKED>(a.sequence, a.sequence.q_start, a.sq, 0, wanted);
+        while (q_first < a.sq) {
+            load_queries<MASKED>(a, m, b, q_first, q);
             __syncthreads();
-            const bool meet = tiles_meet(q_positions, k_positions);
+            const bool meet = tiles_meet<MASKED>(m, q, k);
             if (meet) {
                 load_tile(a.q, a.dtype, b, a.sq, a.heads, head, a.dim, q_first, queries);
                 load_tile(d_o, a.dtype, b, a.sq, a.heads, head, a.dim, q_first, cotangents);
                 load_statistics(&a, b, head, q_first, lse, delta, tile_lse, tile_delta);
                 __syncthreads();
-                score_cotangents(&a, queries, keys, values, cotangents, q_positions, k_positions,
-                                 tile_lse, tile_delta, p, ds);
+                score_cotangents<MASKED>(&a, m, queries, keys, values, cotangents, q, k, tile_lse,
+                                         tile_delta, p, ds);
                 __syncthreads();
                 for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
                     const int row = i / a.dim, d = i % a.dim;
@@ -378,7 +544,10 @@ __global__ static void backward_keys_kernel(struct attention a, const void *d_o,
                 }
             }
             __syncthreads();
+            q_first =
+                tile_from<MASKED>(a.sequence, a.sequence.q_start, a.sq, q_first + TILE, wanted);
         }
+    }
     for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
         const int row = i / a.dim, d = i % a.dim;
         if (k_first + row >= a.sk)
@@ -415,11 +584,12 @@ extern "C" cudaError_t sw_cuda_attention_forward(const struct sw_cuda_attention 
                                                  cudaStream_t stream)
 {
     const size_t bytes = shared_bytes(a->dim, 3, 1);
-    const cudaError_t code = allow_shared((const void *)forward_kernel, bytes);
+    const auto kernel = sw_cuda_is_masked(&a->mask) ? forward_kernel<true> : forward_kernel<false>;
+    const cudaError_t code = allow_shared((const void *)kernel, bytes);
     if (code != cudaSuccess || a->batch * a->sq == 0)
         return code;
-    SW_LAUNCH(forward_kernel, tiles_grid(a->sq, a->heads, a->batch), SW_THREADS, bytes, stream,
-              describe(a), first, last, carry, o, lse);
+    SW_LAUNCH(kernel, tiles_grid(a->sq, a->heads, a->batch), SW_THREADS, bytes, stream, describe(a),
+              a->mask, first, last, carry, o, lse);
     return cudaGetLastError();
 }
 
@@ -434,21 +604,33 @@ extern "C" cudaError_t sw_cuda_attention_delta(const struct sw_cuda_attention *a
     return cudaGetLastError();
 }
 
+extern "C" cudaError_t sw_cuda_attention_sink(const struct sw_cuda_attention *a, const float *lse,
+                                              const float *delta, void *d_sink, enum sw_dtype dtype,
+                                              cudaStream_t stream)
+{
+    SW_LAUNCH(sink_kernel, (unsigned)a->heads, SW_THREADS, 0, stream, describe(a), a->mask, lse,
+              delta, d_sink, (int)dtype);
+    return cudaGetLastError();
+}
+
 extern "C" cudaError_t sw_cuda_attention_backward(const struct sw_cuda_attention *a, bool first,
                                                   const void *d_o, const float *lse,
                                                   const float *delta, float *dq, float *dk,
                                                   float *dv, cudaStream_t stream)
 {
     const size_t q_bytes = shared_bytes(a->dim, 5, 2), k_bytes = shared_bytes(a->dim, 6, 2);
-    cudaError_t code = allow_shared((const void *)backward_queries_kernel, q_bytes);
+    const bool masked = sw_cuda_is_masked(&a->mask);
+    const auto queries = masked ? backward_queries_kernel<true> : backward_queries_kernel<false>;
+    const auto keys = masked ? backward_keys_kernel<true> : backward_keys_kernel<false>;
+    cudaError_t code = allow_shared((const void *)queries, q_bytes);
     if (code == cudaSuccess)
-        code = allow_shared((const void *)backward_keys_kernel, k_bytes);
+        code = allow_shared((const void *)keys, k_bytes);
     if (code != cudaSuccess || a->batch * a->sq * a->sk == 0)
         return code;
-    SW_LAUNCH(backward_queries_kernel, tiles_grid(a->sq, a->heads, a->batch), SW_THREADS, q_bytes,
-              stream, describe(a), first, d_o, lse, delta, dq);
-    SW_LAUNCH(backward_keys_kernel, tiles_grid(a->sk, a->kv_heads, a->batch), SW_THREADS, k_bytes,
-              stream, describe(a), d_o, lse, delta, dk, dv);
+    SW_LAUNCH(queries, tiles_grid(a->sq, a->heads, a->batch), SW_THREADS, q_bytes, stream,
+              describe(a), a->mask, first, d_o, lse, delta, dq);
+    SW_LAUNCH(keys, tiles_grid(a->sk, a->kv_heads, a->batch), SW_THREADS, k_bytes, stream,
+              describe(a), a->mask, d_o, lse, delta, dk, dv);
     return cudaGetLastError();
 }
 

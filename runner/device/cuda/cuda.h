@@ -150,6 +150,21 @@ struct sw_cuda_sequence {
     int64_t k_start; /* storage index of the first key */
 };
 
+/* Attributes of attention beyond a causal mask (core/ir/ops.def); all zero: none. */
+struct sw_cuda_mask {
+    int64_t window; /* keys that a query sees, its own the last; 0: all */
+    int64_t length; /* tokens of a row of k_segments */
+    /* [batch, sq]; [batch, length], the whole sequence by position; both NULL: none */
+    const int32_t *q_segments, *k_segments;
+    const void *sink; /* [heads]; NULL: none */
+    int32_t sink_dtype;
+    float softcap; /* 0: none */
+};
+static inline bool sw_cuda_is_masked(const struct sw_cuda_mask *mask)
+{
+    return mask->window > 0 || mask->softcap != 0 || mask->q_segments != NULL || mask->sink != NULL;
+}
+
 /* One call of the own attention kernels. q, o, d_o, dq: [batch, sq, heads * dim]; k, v: [batch, sk,
  * kv_heads * dim], all of `dtype`; lse, delta: f32 [batch, sq, heads]. */
 struct sw_cuda_attention {
@@ -159,19 +174,24 @@ struct sw_cuda_attention {
     enum sw_dtype dtype;
     struct sw_cuda_sequence sequence;
     const void *q, *k, *v;
+    struct sw_cuda_mask mask;
 };
 
 /* Bytes of shared memory that a block of the own kernels takes, forward or backward. */
 size_t sw_cuda_attention_shared(int32_t dim, bool backward);
 
-/* Attends with all keys a query may see. carry f32 [batch, sq, heads, dim] and lse are read unless
- * `first`. `last`: the result goes to o, else to the carry; lse is written always. carry may be
- * NULL when first and last. */
+/* Attends with all keys a query may see, and if `first` with its sink. carry f32 [batch, sq, heads,
+ * dim] and lse are read unless `first`. `last`: the result goes to o, else to the carry; lse is
+ * written always. carry may be NULL when first and last. */
 cudaError_t sw_cuda_attention_forward(const struct sw_cuda_attention *a, bool first, bool last,
                                       float *carry, void *o, float *lse, cudaStream_t stream);
 /* delta[batch, sq, heads] = sum over dim of o * d_o. */
 cudaError_t sw_cuda_attention_delta(const struct sw_cuda_attention *a, const void *o,
                                     const void *d_o, float *delta, cudaStream_t stream);
+/* d_sink[heads] of dtype: -sum over rows of exp(sink - lse) delta. The mask has sinks. */
+cudaError_t sw_cuda_attention_sink(const struct sw_cuda_attention *a, const float *lse,
+                                   const float *delta, void *d_sink, enum sw_dtype dtype,
+                                   cudaStream_t stream);
 /* dq f32 [batch, sq, heads, dim] and dk, dv f32 [batch, sk, kv_heads, dim]; dq is added to unless
  * `first`; dk and dv are overwritten. */
 cudaError_t sw_cuda_attention_backward(const struct sw_cuda_attention *a, bool first,

@@ -31,14 +31,14 @@ if [ $as_built = no ]; then
     cmake -S . -B "$build" -DSW_NATIVE=OFF -DSW_CUDA=ON \
         -DSW_CUDA_ARCHITECTURES="$architecture" >/dev/null
     cmake --build "$build" -j "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)" --target plan runner test_cuda_ops test_cuda_meshes \
-        test_cuda_serving test_cuda_cached test_cuda_quantized test_cuda_mma test_cuda_texts \
+        test_cuda_masks test_cuda_serving test_cuda_cached test_cuda_quantized test_cuda_mma test_cuda_texts \
         test_cudnn_attention test_cuda_calibrate bench_attention bench_cache kernel_times op_times nccl_one ceilings
 fi
 rm -rf "$pack" "$out"/pack.tar.*
 mkdir -p "$pack/tests" "$pack/bench" "$pack/lib" "$pack/openmpi/bin"
 cp "$build/plan" "$build/runner" "$build/runner-cuda.so" "$pack"
 for name in tests/test_cuda_ops tests/test_cuda_meshes tests/test_cuda_serving tests/test_cuda_cached \
-    tests/test_cuda_quantized tests/test_cuda_mma tests/test_cuda_texts tests/test_cudnn_attention \
+    tests/test_cuda_masks tests/test_cuda_quantized tests/test_cuda_mma tests/test_cuda_texts tests/test_cudnn_attention \
     tests/test_cuda_calibrate bench/bench_attention bench/bench_cache \
     bench/kernel_times.so bench/op_times bench/nccl_one bench/ceilings; do
     if [ $as_built = yes ] && [ ! -e "$build/$name" ]; then continue; fi
