@@ -1,7 +1,8 @@
 /* Attention over a cache on the CUDA device against the CPU device: heads that share keys, heads of
- * odd sizes, slots that are empty, short and long, fp32, bf16 and int8, caches in parts. On a GPU
- * where there is one; test_cuda_cached_emulated runs the same kernels on the CPU (cuda_emulator.h).
- * ROUNDS and SEED draw other shapes. */
+ * odd sizes, slots that are empty, short and long, fp32, bf16 and int8, caches in parts; with
+ * windows and softcaps against a reference in f64. On a GPU where there is one;
+ * test_cuda_cached_emulated runs the same kernels on the CPU (cuda_emulator.h). ROUNDS and SEED
+ * draw other shapes. */
 #include "tests/unit/cuda_ops_support.h"
 
 /* This rank has one slot more than there are rows, from FIRST_SLOT on;
@@ -11,23 +12,34 @@ enum { FIRST_SLOT = 8 };
 struct attention_case {
     int64_t kv_heads, group, dim, seq, chunk, rank, ranks, positions, batch;
     enum sw_dtype q, cache;
+    int64_t window; /* 0: none, as the softcap */
+    double softcap;
     int32_t slots[4][SW_SLOT_FIELDS]; /* of each row; its slot is made below */
 };
+
+/* The newest position that lies at a place of a row's slot: place and position modulo the cache's
+ * positions, as a window allows. */
+static int64_t position_at(const struct attention_case *c, const int32_t *slot, int64_t index)
+{
+    const int64_t first = sw_cache_position(index, c->rank, c->chunk / c->ranks, c->ranks);
+    const int64_t all = c->positions * c->ranks, last = slot[0] + (slot[1] > 1 ? slot[1] - 1 : 0);
+    return last < first ? first : first + (last - first) / all * all;
+}
 
 /* What no token of a slot may see becomes NaN, so that it shows where it is read; of a cache in
  * int8 its scales do. */
 static void hide(struct sw_tensor *cache, const struct attention_case *c)
 {
     static const int32_t nobody[SW_SLOT_FIELDS] = {0};
-    const int64_t row = cache->size[2], block = c->chunk / c->ranks;
+    const int64_t row = cache->size[2];
     if (cache->dtype == SW_I8)
         return;
     for (int64_t i = 0; i < cache->elems; i++) {
         const int64_t of_row = i / row / c->positions - 1;
         const int32_t *slot = of_row < 0 ? nobody : c->slots[of_row];
-        const int64_t index = i / row % c->positions;
-        const int64_t position = sw_cache_position(index, c->rank, block, c->ranks);
-        if (slot[1] > 0 && position < slot[0] + slot[1])
+        const int64_t position = position_at(c, slot, i / row % c->positions);
+        if (slot[1] > 0 && position < slot[0] + slot[1] &&
+            (c->window == 0 || position > slot[0] - c->window))
             continue;
         put(cache, i, NAN);
     }
@@ -44,6 +56,8 @@ static struct both describe(const struct attention_case *c)
     b.op.as.attention = (struct sw_attention_attributes){.scale = 1 / sqrt((double)c->dim),
                                                          .head_dim = (int32_t)c->dim,
                                                          .group = (int32_t)c->group,
+                                                         .window = c->window,
+                                                         .softcap = c->softcap,
                                                          .chunk = (int32_t)c->chunk,
                                                          .keys = SW_KEYS_CACHE_PART,
                                                          .sequence_layout = -1};
@@ -121,11 +135,73 @@ static size_t workspace_of(const struct attention_case *c)
     return c->seq == 1 ? (size_t)ranges.bytes : 0;
 }
 
+/* Element d of head h of a place of row r's slot, of keys or values (which: 1, 2). */
+static double cached_at(const struct both *b, const struct attention_case *c, int which, int64_t r,
+                        int64_t index, int64_t h, int64_t d)
+{
+    const struct sw_tensor *t = &b->in[which];
+    const int64_t head = ((r + 1) * c->positions + index) * c->kv_heads + h / c->group;
+    const double scale = t->dtype == SW_I8 ? get(SW_F32, b->in[which + 3].data, head) : 1;
+    return get(t->dtype, t->data, head * c->dim + d) * scale;
+}
+
+/* Of row r's token at `position` and head h with a place; -INFINITY where it does not see it. */
+static double score_of(const struct both *b, const struct attention_case *c, int64_t r,
+                       int64_t token, int64_t h, int64_t index)
+{
+    const int64_t at = position_at(c, c->slots[r], index);
+    const int64_t behind = c->slots[r][0] + token - at, heads = c->kv_heads * c->group;
+    double sum = 0;
+    if (behind < 0 || (c->window > 0 && behind >= c->window))
+        return -INFINITY;
+    for (int64_t d = 0; d < c->dim; d++)
+        sum += get(c->q, b->in[0].data, ((r * c->seq + token) * heads + h) * c->dim + d) *
+               cached_at(b, c, 1, r, index, h, d);
+    sum *= b->op.as.attention.scale;
+    return c->softcap > 0 ? c->softcap * tanh(sum / c->softcap) : sum;
+}
+
+/* In place of the CPU device's results. */
+static void expect(struct both *b, const struct attention_case *c)
+{
+    const int64_t heads = c->kv_heads * c->group;
+    double *scores = calloc((size_t)c->positions, sizeof *scores);
+    assert_non_null(scores);
+    for (int64_t row = 0; row < c->batch * c->seq * heads; row++) {
+        const int64_t r = row / heads / c->seq, token = row / heads % c->seq, h = row % heads;
+        const bool rests = token >= c->slots[r][1];
+        float *out = (float *)b->out[0].data + row * c->dim;
+        float *stats = (float *)b->out[1].data + 2 * row;
+        double most = -1e30, sum = 0;
+        for (int64_t i = 0; i < c->positions; i++) {
+            scores[i] = rests ? -INFINITY : score_of(b, c, r, token, h, i);
+            most = fmax(most, scores[i]);
+        }
+        for (int64_t i = 0; i < c->positions; i++)
+            sum += scores[i] = exp(scores[i] - most);
+        for (int64_t d = 0; d < c->dim; d++) {
+            double value = 0;
+            for (int64_t i = 0; i < c->positions; i++)
+                value += scores[i] > 0 ? scores[i] * cached_at(b, c, 2, r, i, h, d) : 0;
+            out[d] = (float)value;
+        }
+        stats[0] = (float)most;
+        stats[1] = (float)sum;
+    }
+    free(scores);
+}
+
 /* planned: with room in the arena, as plans for a GPU have it. */
 static void attend(const struct attention_case *c, bool planned)
 {
     struct both b = describe(c);
-    run_both(&b, planned ? workspace_of(c) : 0, NULL);
+    const size_t workspace = planned ? workspace_of(c) : 0;
+    if (c->window > 0 || c->softcap > 0) {
+        run_on_cuda(&b, workspace, NULL);
+        expect(&b, c);
+    } else {
+        run_both(&b, workspace, NULL);
+    }
     compare_attention(&b, c);
     end(&b);
 }
@@ -196,13 +272,60 @@ static void test_chunk_attention(void **unused)
     }
 }
 
+/* Windows that end within tiles, ranges and blocks of positions and at their ends, of one token, no
+ * shorter than the text, and with texts of several times the cache; softcaps. What is too old for
+ * everyone is NaN (hide). */
+static void test_masks(void **unused)
+{
+    (void)unused;
+    static const int64_t windows[] = {0, 1, 2, 31, 32, 33, 63, 64, 65, 255, 256, 257, 300, 5000};
+    static const int64_t dims[] = {64, 128, 96, 20, 256, 6};
+    enum { WINDOWS = sizeof windows / sizeof *windows, DIMS = sizeof dims / sizeof *dims };
+    FOR_EACH_CASE(dtype)
+    {
+        for (int64_t i = 0; i < 2 * DIMS; i++) {
+            const bool decodes = i % 2 == 0;
+            const int64_t seq = decodes ? 1 : between(2, 30), ranks = between(1, 2);
+            const int64_t chunk = decodes ? 32 : 2 * seq;
+            struct attention_case c = {.kv_heads = between(1, 2),
+                                       .group = between(1, decodes ? 9 : 3),
+                                       .dim = dims[i / 2],
+                                       .seq = seq,
+                                       .chunk = chunk,
+                                       .rank = between(0, ranks - 1),
+                                       .ranks = ranks,
+                                       .positions = decodes ? 544 : chunk / ranks * 8,
+                                       .batch = between(1, 3),
+                                       .q = dtype,
+                                       .cache = (enum sw_dtype[]){SW_F32, dtype, SW_I8}[i % 3],
+                                       .window = windows[between(0, WINDOWS - 1)],
+                                       .softcap = between(0, 1) ? 0 : 0.3 + 10 * uniform()};
+            const int64_t all = c.positions * ranks;
+            const bool wraps = between(0, 1) == 1;
+            if (wraps)
+                c.window = between(1, between(0, 1) ? seq : all - seq + 1);
+            if (c.window == 0 && c.softcap == 0)
+                c.window = between(1, c.positions * ranks);
+            for (int64_t r = 0; r < c.batch; r++) {
+                c.slots[r][1] = between(0, 4) == 0 ? 0 : (int32_t)between(1, seq);
+                const int64_t latest = (wraps ? 4 : 1) * all - seq,
+                              edge = c.window - between(-1, 2);
+                c.slots[r][0] =
+                    (int32_t)(!wraps && edge >= 0 && edge <= latest && between(0, 1)
+                                  ? edge /* the first position is just hidden, or seen */
+                                  : between(0, latest));
+            }
+            attend(&c, i % 4 < 2);
+        }
+    }
+}
+
 /* To the bit: what becomes of a slot depends neither on which it is nor on who is beside it. */
 static void test_slots_are_alike(void **unused)
 {
     (void)unused;
-    static const int64_t seqs[] = {1, 24, 1, 24};
-    for (int k = 0; k < 4; k++) {
-        const int64_t seq = seqs[k];
+    for (int k = 0; k < 8; k++) {
+        const int64_t seq = k % 2 ? 24 : 1;
         struct attention_case c = {.kv_heads = 2,
                                    .group = 4,
                                    .dim = 64,
@@ -212,7 +335,8 @@ static void test_slots_are_alike(void **unused)
                                    .positions = 1200,
                                    .batch = 4,
                                    .q = SW_BF16_T,
-                                   .cache = k < 2 ? SW_BF16_T : SW_I8,
+                                   .cache = k / 2 % 2 ? SW_I8 : SW_BF16_T,
+                                   .window = k < 4 ? 0 : 300,
                                    .slots = {{700, 1}, {3, 1}, {700, 1}, {1100, 1}}};
         for (int i = 0; i < 4; i++)
             c.slots[i][1] = (int32_t)seq;
@@ -241,7 +365,7 @@ static void test_chunks_are_alike(void **unused)
         {SW_BF16_T, SW_BF16_T}, {SW_BF16_T, SW_I8}, {SW_F32, SW_F32}};
     static const int64_t skips[] = {1, 13, 16, 61}, dims[] = {64, 96};
     enum { SEQ = 70, FIRST = 37 };
-    for (int k = 0; k < 3 * 4; k++) {
+    for (int k = 0; k < 2 * 3 * 4; k++) { /* then with a window */
         const int64_t skipped = skips[k % 4];
         struct attention_case c = {.kv_heads = 2,
                                    .group = 3,
@@ -251,8 +375,10 @@ static void test_chunks_are_alike(void **unused)
                                    .ranks = 1,
                                    .positions = 280,
                                    .batch = 1,
-                                   .q = kinds[k / 4][0],
-                                   .cache = kinds[k / 4][1],
+                                   .q = kinds[k / 4 % 3][0],
+                                   .cache = kinds[k / 4 % 3][1],
+                                   .window = k < 3 * 4 ? 0 : 45,
+                                   .softcap = k < 3 * 4 ? 0 : 2,
                                    .slots = {{FIRST, SEQ}}};
         struct both whole = describe(&c);
         c.slots[0][0] = (int32_t)(FIRST + skipped);
@@ -316,8 +442,11 @@ static void test_errors(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decode_attention), cmocka_unit_test(test_chunk_attention),
-        cmocka_unit_test(test_slots_are_alike),  cmocka_unit_test(test_chunks_are_alike),
+        cmocka_unit_test(test_decode_attention),
+        cmocka_unit_test(test_chunk_attention),
+        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_slots_are_alike),
+        cmocka_unit_test(test_chunks_are_alike),
         cmocka_unit_test(test_errors),
     };
     RUN_ON_BOTH_DEVICES(argc, argv, tests);

@@ -56,14 +56,62 @@ __device__ static inline int64_t local_slot(const part &p, const int32_t *slot)
     return here >= 0 && here < p.slots ? here : -1;
 }
 
-/* Places that hold positions up to `last`: the first so many. */
-__device__ static inline int64_t visible_positions(const part &p, int64_t last)
+/* Window and softcap of the op. MASKED: kernels that know of them; the others are compiled without
+ * a trace of either, which is why they are no part of `cached`. */
+struct cache_mask {
+    int64_t window;
+    float softcap; /* times log2(e), as scores are */
+};
+
+static inline cache_mask mask_of(const struct sw_call *call)
+{
+    cache_mask m;
+    m.window = call->op->as.attention.window;
+    m.softcap = (float)(call->op->as.attention.softcap * (double)LOG2_E);
+    return m;
+}
+
+static inline bool is_masked(const cache_mask &m)
+{
+    return m.window > 0 || m.softcap > 0;
+}
+
+/* Places that hold positions up to `last`: the first so many. With a window they may be more than
+ * the cache has: place i then lies where i modulo their number does. */
+template <bool MASKED>
+__device__ static inline int64_t visible_positions(const part &p, const cache_mask &m, int64_t last)
 {
     const int64_t round = p.block * p.ranks;
     int64_t here = last % round + 1 - p.rank * p.block;
     here = here < 0 ? 0 : here > p.block ? p.block : here;
     const int64_t visible = last / round * p.block + here;
-    return visible < p.positions ? visible : p.positions;
+    return (MASKED && m.window > 0) || visible < p.positions ? visible : p.positions;
+}
+
+/* Of `visible` places those that are too old for a query at that position: the first so many. The
+ * cache has the others. */
+template <bool MASKED>
+__device__ static inline int64_t hidden_positions(const part &p, const cache_mask &m,
+                                                  int64_t position, int64_t visible)
+{
+    if (!MASKED || m.window == 0)
+        return 0;
+    const int64_t old =
+        position >= m.window ? visible_positions<MASKED>(p, m, position - m.window) : 0;
+    return old > visible - p.positions ? old : visible - p.positions;
+}
+
+/* Where place i lies within a slot if `from` lies at `first` and i is less than a slot behind. */
+template <bool MASKED>
+__device__ static inline int64_t place_of(const part &p, int64_t from, int64_t first, int64_t i)
+{
+    const int64_t place = first + (i - from);
+    return !MASKED ? i : place < p.positions ? place : place - p.positions;
+}
+
+template <bool MASKED> __device__ static inline float capped(const cache_mask &m, float score)
+{
+    return MASKED && m.softcap > 0 ? m.softcap * tanhf(score / m.softcap) : score;
 }
 
 enum { WARPS = SW_THREADS / SW_WARP };
@@ -73,9 +121,9 @@ struct cached {
     int dim, group;
     float scale; /* of scores, times log2(e) */
     struct part part;
-    view q;            /* [batch, sq, heads * dim] */
-    const void *k, *v; /* [slots, positions, kv_heads * dim] */
-    int dtype;         /* theirs */
+    view q;                           /* [batch, sq, heads * dim] */
+    const void *k, *v;                /* [slots, positions, kv_heads * dim] */
+    int dtype;                        /* theirs */
     const float *k_scales, *v_scales; /* [slots, positions, kv_heads] of i8; else NULL */
     const int32_t *slots;
     float *out, *stats; /* [batch, sq, heads, dim] and [.., 2] */
@@ -105,7 +153,8 @@ static inline cached describe(const struct sw_call *call)
     return a;
 }
 
-/* Elements [d, d + n) of head `head`, which counts slots, positions and kv heads; zeros behind them. */
+/* Elements [d, d + n) of head `head`, which counts slots, positions and kv heads; zeros behind
+ * them. */
 __device__ static inline void load_cached(const cached &a, const void *x, const float *scales,
                                           int64_t head, int d, int n, float *to)
 {
@@ -121,18 +170,20 @@ __device__ static inline void load_cached(const cached &a, const void *x, const 
 }
 
 /* Places that a row's one token sees. */
-__device__ static inline int64_t visible_to(const part &p, const int32_t *slot)
+template <bool MASKED>
+__device__ static inline int64_t visible_to(const part &p, const cache_mask &m, const int32_t *slot)
 {
     return slot[SW_SLOT_TOKENS] > 0 && slot[SW_SLOT_FIRST] >= 0 && local_slot(p, slot) >= 0
-               ? visible_positions(p, slot[SW_SLOT_FIRST])
+               ? visible_positions<MASKED>(p, m, slot[SW_SLOT_FIRST])
                : 0;
 }
 
-/* A range of one slot's positions is a block's, for some of the query heads that share a kv head. */
+/* A range of one slot's positions is a block's, for some of the query heads that share a kv head.
+ */
 struct ranges {
-    int lanes, row_blocks;        /* lanes: of decode.cu alone */
+    int lanes, row_blocks;           /* lanes: of decode.cu alone */
     int64_t positions, count, tasks; /* as in sw_decode_ranges */
-    float *out, *stats;           /* [batch, heads, count, dim], [.., 2] */
+    float *out, *stats;              /* [batch, heads, count, dim], [.., 2] */
 };
 
 /* What cached_mma.cu does: queries and cache in bf16, or a cache in int8. In fp32 nobody rounds. */
@@ -141,9 +192,9 @@ static inline bool on_tensor_cores(int q_dtype, int cache_dtype)
     return q_dtype == SW_BF16_T && (cache_dtype == SW_BF16_T || cache_dtype == SW_I8);
 }
 
-cudaError_t chunk_mma(const cached &a, cudaStream_t stream);
+cudaError_t chunk_mma(const cached &a, const cache_mask &m, cudaStream_t stream);
 /* s: but for row_blocks and tasks. */
-cudaError_t decode_mma(const cached &a, ranges s, cudaStream_t stream);
+cudaError_t decode_mma(const cached &a, ranges s, const cache_mask &m, cudaStream_t stream);
 /* Of a block's shared memory, in bytes. */
 size_t chunk_mma_shared(int dim, bool int8);
 

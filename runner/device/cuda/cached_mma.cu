@@ -2,8 +2,8 @@
  * in f32, probabilities rounded to bf16 for their product with the values (FlashAttention-2; Dao
  * 2023). A warp does sixteen rows, a row being a query head of a token that shares the kv head.
  *
- * A rank's positions are taken in tiles that begin at its first one, in order: a row's bits depend on
- * what it sees, not on the rows beside it nor on where its chunk begins. What a row may not see
+ * A rank's positions are taken in tiles that begin at its first one, in order: a row's bits depend
+ * on what it sees, not on the rows beside it nor on where its chunk begins. What a row may not see
  * adds zeros, which leaves every sum as it is but the sign of a zero (written_zero). Of int8 the
  * integers, which bf16 has exactly, go through the products; a key's scale is taken to its scores,
  * a value's to the probabilities before they are rounded. */
@@ -57,22 +57,38 @@ __device__ static inline int piece_of(int at, int row_bytes)
     return left < 0 ? 0 : left < PIECE_BYTES ? left : (int)PIECE_BYTES;
 }
 
-/* Queues the copy of a tile of both sides into a stage; zeros from `end` on and behind a head. */
-template <int DIM, int POSITIONS, bool INT8>
-__device__ static void fetch_positions(const cached &a, int64_t slot, int64_t kv_head, int64_t first,
-                                    int64_t end, char *stage)
+/* Where a tile's row lies within a slot if it is read, else any place; from, place: place_of. */
+template <bool MASKED>
+__device__ static inline int64_t place_of_row(const part &p, int64_t first, int row, bool there,
+                                              int64_t from, int64_t place)
+{
+    if (MASKED)
+        return there ? place_of<true>(p, from, place, first + row) : place;
+    return there ? first + row : first;
+}
+
+/* Queues the copy of a tile of both sides into a stage; zeros from `end` on, behind a head and if
+ * MASKED before `begin`. */
+template <int DIM, int POSITIONS, bool INT8, bool MASKED>
+__device__ static void fetch_positions(const cached &a, int64_t slot, int64_t kv_head,
+                                       int64_t first, int64_t begin, int64_t end, char *stage)
 {
     typedef shape<DIM, POSITIONS, INT8> S;
     enum { PIECES = DIM * S::EACH / PIECE_BYTES };
     const int row_bytes = a.dim * S::EACH;
+    const int64_t from = MASKED && begin > first ? begin : first;
+    const int64_t place = MASKED ? from % a.part.positions : first;
     for (int side = 0; side < 2; side++) {
         const char *data = (const char *)(side == 0 ? a.k : a.v);
         char *to = stage + side * S::SIDE_BYTES;
         const bool aligned = is_aligned(data, row_bytes);
         for (int i = (int)threadIdx.x; i < POSITIONS * PIECES; i += (int)blockDim.x) {
             const int row = i / PIECES, at = i % PIECES * PIECE_BYTES;
-            const int n = first + row < end ? piece_of(at, row_bytes) : 0;
-            const int64_t index = slot * a.part.positions + (n > 0 ? first + row : first);
+            const int n = first + row < end && (!MASKED || first + row >= begin)
+                              ? piece_of(at, row_bytes)
+                              : 0;
+            const int64_t index = slot * a.part.positions +
+                                  place_of_row<MASKED>(a.part, first, row, n > 0, from, place);
             copy_piece(to + row * S::ROW_BYTES + at,
                        data + (index * a.kv_heads + kv_head) * row_bytes + (n > 0 ? at : 0), n,
                        aligned);
@@ -81,8 +97,9 @@ __device__ static void fetch_positions(const cached &a, int64_t slot, int64_t kv
             continue;
         const float *scales = side == 0 ? a.k_scales : a.v_scales;
         for (int row = (int)threadIdx.x; row < POSITIONS; row += (int)blockDim.x) {
-            const bool there = first + row < end;
-            const int64_t index = slot * a.part.positions + (there ? first + row : first);
+            const bool there = first + row < end && (!MASKED || first + row >= begin);
+            const int64_t index = slot * a.part.positions +
+                                  place_of_row<MASKED>(a.part, first, row, there, from, place);
             sw_copy4(to + POSITIONS * S::ROW_BYTES + row * (int)sizeof(float),
                      scales + index * a.kv_heads + kv_head, there ? (int)sizeof(float) : 0);
         }
@@ -109,8 +126,8 @@ __device__ static void widen_positions(const char *stage, uint16_t *wide)
     enum { VECTORS = DIM / SW_VECTOR };
     for (int i = (int)threadIdx.x; i < 2 * POSITIONS * VECTORS; i += (int)blockDim.x) {
         const int side = i / (POSITIONS * VECTORS), row = i / VECTORS % POSITIONS, v = i % VECTORS;
-        const uint2 x = *(const uint2 *)(stage + side * S::SIDE_BYTES + row * S::ROW_BYTES +
-                                         v * SW_VECTOR);
+        const uint2 x =
+            *(const uint2 *)(stage + side * S::SIDE_BYTES + row * S::ROW_BYTES + v * SW_VECTOR);
         *(uint4 *)(wide + side * S::WIDE_ELEMS + row * S::STRIDE + v * SW_VECTOR) =
             make_uint4(sw_narrow2(sw_widen_int8(x.x), sw_widen_int8(x.x >> 8)),
                        sw_narrow2(sw_widen_int8(x.x >> 16), sw_widen_int8(x.x >> 24)),
@@ -140,7 +157,7 @@ __device__ static inline tile tile_of(const char *stage, const uint16_t *wide)
 /* scores = queries keys^T, of sixteen rows and COLUMNS positions. */
 template <int DIM, int COLUMNS>
 __device__ static inline void score_positions(const cached &a, const uint16_t *queries,
-                                           const uint16_t *keys, float (*scores)[4])
+                                              const uint16_t *keys, float (*scores)[4])
 {
     enum { STRIDE = DIM + PAD };
     const int lane = (int)threadIdx.x % SW_WARP;
@@ -161,11 +178,12 @@ __device__ static inline void score_positions(const cached &a, const uint16_t *q
     }
 }
 
-/* Scores become exp2(score - maximum); what lies behind a row's `left` positions counts for nothing.
- */
-template <int DIM, int COLUMNS>
+/* Scores become exp2(score - maximum); what lies behind a row's `left` positions counts for
+ * nothing, if MASKED also the first `hidden`. */
+template <int DIM, int COLUMNS, bool MASKED>
 __device__ static inline void soften(float (*scores)[4], float scale, const float *k_scales,
-                                     const int *left, row_pair<DIM> &r)
+                                     const cache_mask &m, const int *hidden, const int *left,
+                                     row_pair<DIM> &r)
 {
     const int column = 2 * ((int)threadIdx.x % 4);
     float most[2] = {r.maximum[0], r.maximum[1]};
@@ -175,7 +193,9 @@ __device__ static inline void soften(float (*scores)[4], float scale, const floa
         for (int e = 0; e < 4; e++) {
             const int index = 8 * j + column + e % 2;
             const float s = scores[j][e] * scale * (k_scales != NULL ? k_scales[index] : 1.0f);
-            scores[j][e] = index < left[e / 2] ? s : -INFINITY;
+            scores[j][e] = index < left[e / 2] && (!MASKED || index >= hidden[e / 2])
+                               ? capped<MASKED>(m, s)
+                               : -INFINITY;
             most[e / 2] = fmaxf(most[e / 2], scores[j][e]);
         }
 #pragma unroll
@@ -213,11 +233,13 @@ __device__ static inline void add_values(const cached &a, float (*scores)[4],
     for (int j = 0; j < COLUMNS / 16; j++) {
         uint32_t p[4], v[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) { /* rows g and g + 8 of the first eight positions, then the rest */
+        for (int i = 0; i < 4;
+             i++) { /* rows g and g + 8 of the first eight positions, then the rest */
             const float *s = &scores[2 * j + i / 2][2 * (i % 2)];
             const int index = 16 * j + 8 * (i / 2) + column;
-            p[i] = v_scales == NULL ? sw_narrow2(s[0], s[1])
-                                    : sw_narrow2(s[0] * v_scales[index], s[1] * v_scales[index + 1]);
+            p[i] = v_scales == NULL
+                       ? sw_narrow2(s[0], s[1])
+                       : sw_narrow2(s[0] * v_scales[index], s[1] * v_scales[index + 1]);
         }
 #pragma unroll
         for (int d = 0; d < DIM; d += 16) {
@@ -231,16 +253,17 @@ __device__ static inline void add_values(const cached &a, float (*scores)[4],
 }
 
 /* A warp's rows over COLUMNS positions of a tile from `from` on; left: how many of them each of the
- * lane's two rows sees. */
-template <int DIM, int COLUMNS>
-__device__ static inline void attend_positions(const cached &a, const uint16_t *queries,
-                                            const tile &t, int from, const int *left,
-                                            row_pair<DIM> &r)
+ * lane's two rows sees, but for the first `hidden`. */
+template <int DIM, int COLUMNS, bool MASKED>
+__device__ static inline void attend_positions(const cached &a, const cache_mask &m,
+                                               const uint16_t *queries, const tile &t, int from,
+                                               const int *hidden, const int *left, row_pair<DIM> &r)
 {
     enum { STRIDE = DIM + PAD };
     float scores[COLUMNS / 8][4] = {};
     score_positions<DIM, COLUMNS>(a, queries, t.keys + from * STRIDE, scores);
-    soften<DIM, COLUMNS>(scores, a.scale, t.k_scales != NULL ? t.k_scales + from : NULL, left, r);
+    soften<DIM, COLUMNS, MASKED>(scores, a.scale, t.k_scales != NULL ? t.k_scales + from : NULL, m,
+                                 hidden, left, r);
     add_values<DIM, COLUMNS>(a, scores, t.values + from * STRIDE,
                              t.v_scales != NULL ? t.v_scales + from : NULL, r);
 }
@@ -281,21 +304,24 @@ __device__ static inline int positions_left(int64_t limit, int64_t first, int mo
     return left < 0 ? 0 : left < most ? (int)left : most;
 }
 
-/* All tiles [first, end) through two stages: the next one is on its way while one is counted.
- * `attend(tile, first)` is called by all threads of the block. */
-template <int DIM, int POSITIONS, bool INT8, typename ATTEND>
+/* All tiles [first, end) through two stages: the next one is on its way while one is counted. Of
+ * the first nothing before `begin` is read if MASKED. `attend(tile, first)` is called by all
+ * threads of the block. */
+template <int DIM, int POSITIONS, bool INT8, bool MASKED, typename ATTEND>
 __device__ static inline void go_through(const cached &a, int64_t slot, int64_t kv_head,
-                                         int64_t first, int64_t end, char *stages, ATTEND attend)
+                                         int64_t first, int64_t begin, int64_t end, char *stages,
+                                         ATTEND attend)
 {
     typedef shape<DIM, POSITIONS, INT8> S;
     uint16_t *wide = (uint16_t *)(stages + 2 * S::STAGE_BYTES);
     if (first < end)
-        fetch_positions<DIM, POSITIONS, INT8>(a, slot, kv_head, first, end, stages);
+        fetch_positions<DIM, POSITIONS, INT8, MASKED>(a, slot, kv_head, first, begin, end, stages);
     sw_copies_commit();
     for (int stage = 0; first < end; first += POSITIONS, stage ^= 1) {
         if (first + POSITIONS < end)
-            fetch_positions<DIM, POSITIONS, INT8>(a, slot, kv_head, first + POSITIONS, end,
-                                            stages + (stage ^ 1) * S::STAGE_BYTES);
+            fetch_positions<DIM, POSITIONS, INT8, MASKED>(a, slot, kv_head, first + POSITIONS,
+                                                          begin, end,
+                                                          stages + (stage ^ 1) * S::STAGE_BYTES);
         sw_copies_commit();
         sw_copies_wait<1>();
         __syncthreads();
@@ -320,9 +346,9 @@ static constexpr int chunk_positions(int dim)
     return dim <= 64 ? 64 : 32;
 }
 
-template <int DIM>
-__device__ static void fetch_chunk(const cached &a, int64_t b, int64_t kv_head, int64_t first,
-                                   char *queries, int64_t *limits)
+template <int DIM, bool MASKED>
+__device__ static void fetch_chunk(const cached &a, const cache_mask &m, int64_t b, int64_t kv_head,
+                                   int64_t first, char *queries, int64_t *limits, int64_t *hidden)
 {
     enum { PIECES = DIM * 2 / PIECE_BYTES };
     const int32_t *slot = a.slots + b * SW_SLOT_FIELDS;
@@ -334,8 +360,11 @@ __device__ static void fetch_chunk(const cached &a, int64_t b, int64_t kv_head, 
         if (i % PIECES == 0)
             limits[row] = token < a.sq && token < slot[SW_SLOT_TOKENS] &&
                                   slot[SW_SLOT_FIRST] >= 0 && local_slot(a.part, slot) >= 0
-                              ? visible_positions(a.part, slot[SW_SLOT_FIRST] + token)
+                              ? visible_positions<MASKED>(a.part, m, slot[SW_SLOT_FIRST] + token)
                               : 0;
+        if (MASKED && i % PIECES == 0)
+            hidden[row] =
+                hidden_positions<MASKED>(a.part, m, slot[SW_SLOT_FIRST] + token, limits[row]);
     }
 }
 
@@ -364,12 +393,12 @@ __device__ static void write_chunk(const cached &a, int64_t b, int64_t kv_head, 
     }
 }
 
-template <int DIM, int POSITIONS, bool INT8>
+template <int DIM, int POSITIONS, bool INT8, bool MASKED>
 __global__ static void __launch_bounds__(SW_THREADS, DIM <= 128 ? 2 : 1)
-    chunk_mma_kernel(cached a, int64_t row_blocks, int64_t tasks)
+    chunk_mma_kernel(cached a, cache_mask m, int64_t row_blocks, int64_t tasks)
 {
     SW_DYNAMIC_SHARED(char, shared);
-    __shared__ int64_t limits[CHUNK_ROWS];
+    __shared__ int64_t limits[CHUNK_ROWS], hidden[CHUNK_ROWS];
     char *stages = shared + CHUNK_ROWS * 2 * (DIM + PAD);
     const int warp = (int)threadIdx.x / SW_WARP, lane = (int)threadIdx.x % SW_WARP;
     for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
@@ -377,24 +406,36 @@ __global__ static void __launch_bounds__(SW_THREADS, DIM <= 128 ? 2 : 1)
         const int64_t kv_head = task / row_blocks % a.kv_heads, b = task / row_blocks / a.kv_heads;
         row_pair<DIM> r;
         begin_rows<DIM>(r);
-        fetch_chunk<DIM>(a, b, kv_head, first_row, shared, limits);
+        fetch_chunk<DIM, MASKED>(a, m, b, kv_head, first_row, shared, limits, hidden);
         __syncthreads();
         int64_t end = 0, own_end = 0; /* what the block's rows see together, and the warp's */
+        int64_t begin = MASKED ? INT64_MAX : 0, own_begin = begin;
         for (int i = 0; i < CHUNK_ROWS; i++) {
             end = limits[i] > end ? limits[i] : end;
             if (i / ROW_TILE == warp && limits[i] > own_end)
                 own_end = limits[i];
+            if (!MASKED || hidden[i] >= limits[i])
+                continue;
+            begin = hidden[i] < begin ? hidden[i] : begin;
+            if (i / ROW_TILE == warp && hidden[i] < own_begin)
+                own_begin = hidden[i];
         }
-        const int64_t low = limits[warp * ROW_TILE + lane / 4];
-        const int64_t high = limits[warp * ROW_TILE + lane / 4 + 8];
+        if (MASKED && begin < end - a.part.positions)
+            begin = end - a.part.positions;
+        const int row = warp * ROW_TILE + lane / 4;
+        const int64_t low = limits[row], high = limits[row + 8];
         const int64_t slot = local_slot(a.part, a.slots + b * SW_SLOT_FIELDS);
         const uint16_t *queries = (const uint16_t *)shared + warp * ROW_TILE * (DIM + PAD);
-        go_through<DIM, POSITIONS, INT8>(
-            a, slot, kv_head, 0, end, stages, [&](const tile &t, int64_t first) {
+        go_through<DIM, POSITIONS, INT8, MASKED>(
+            a, slot, kv_head, MASKED ? begin / POSITIONS * POSITIONS : 0, begin, end, stages,
+            [&](const tile &t, int64_t first) {
                 const int left[2] = {positions_left(low, first, POSITIONS),
                                      positions_left(high, first, POSITIONS)};
-                if (first < own_end)
-                    attend_positions<DIM, POSITIONS>(a, queries, t, 0, left, r);
+                const int before[2] = {MASKED ? positions_left(hidden[row], first, POSITIONS) : 0,
+                                       MASKED ? positions_left(hidden[row + 8], first, POSITIONS)
+                                              : 0};
+                if (first < own_end && (!MASKED || first + POSITIONS > own_begin))
+                    attend_positions<DIM, POSITIONS, MASKED>(a, m, queries, t, 0, before, left, r);
             });
         sum_quads<DIM>(r);
         write_chunk<DIM>(a, b, kv_head, first_row + warp * ROW_TILE, r);
@@ -425,36 +466,38 @@ size_t chunk_mma_shared(int dim, bool int8)
 }
 
 template <int DIM, bool INT8>
-static cudaError_t launch_chunk(const cached &a, cudaStream_t stream)
+static cudaError_t launch_chunk(const cached &a, const cache_mask &m, cudaStream_t stream)
 {
     const size_t bytes = chunk_bytes<DIM, INT8>();
     const int64_t row_blocks = (a.sq * a.group + CHUNK_ROWS - 1) / CHUNK_ROWS;
     const int64_t tasks = row_blocks * a.kv_heads * a.batch;
-    const auto kernel = chunk_mma_kernel<DIM, chunk_positions(DIM), INT8>;
+    const auto kernel = is_masked(m) ? chunk_mma_kernel<DIM, chunk_positions(DIM), INT8, true>
+                                     : chunk_mma_kernel<DIM, chunk_positions(DIM), INT8, false>;
     /* more than 48 KiB of shared memory must be asked for */
     const cudaError_t code = cudaFuncSetAttribute(
         (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (code != cudaSuccess || tasks == 0)
         return code;
-    SW_LAUNCH(kernel, blocks_for(tasks), SW_THREADS, bytes, stream, a, row_blocks, tasks);
+    SW_LAUNCH(kernel, blocks_for(tasks), SW_THREADS, bytes, stream, a, m, row_blocks, tasks);
     return cudaGetLastError();
 }
 
-template <bool INT8> static cudaError_t choose_chunk(const cached &a, cudaStream_t stream)
+template <bool INT8>
+static cudaError_t choose_chunk(const cached &a, const cache_mask &m, cudaStream_t stream)
 {
     switch (tile_width(a.dim)) {
     case 64:
-        return launch_chunk<64, INT8>(a, stream);
+        return launch_chunk<64, INT8>(a, m, stream);
     case 128:
-        return launch_chunk<128, INT8>(a, stream);
+        return launch_chunk<128, INT8>(a, m, stream);
     default:
-        return launch_chunk<SW_CUDA_MAX_ATTENTION_DIM, INT8>(a, stream);
+        return launch_chunk<SW_CUDA_MAX_ATTENTION_DIM, INT8>(a, m, stream);
     }
 }
 
-cudaError_t chunk_mma(const cached &a, cudaStream_t stream)
+cudaError_t chunk_mma(const cached &a, const cache_mask &m, cudaStream_t stream)
 {
-    return a.dtype == SW_I8 ? choose_chunk<true>(a, stream) : choose_chunk<false>(a, stream);
+    return a.dtype == SW_I8 ? choose_chunk<true>(a, m, stream) : choose_chunk<false>(a, m, stream);
 }
 
 /* ---- One token of each slot ---- */
@@ -513,9 +556,9 @@ __device__ static void join_warps(const cached &a, const ranges &s, const float 
     }
 }
 
-template <int DIM, int POSITIONS, bool INT8>
-__global__ static void __launch_bounds__(POSITIONS / ROW_TILE *SW_WARP, DIM <= 128 ? 3 : 1)
-    decode_mma_kernel(cached a, ranges s)
+template <int DIM, int POSITIONS, bool INT8, bool MASKED>
+__global__ static void __launch_bounds__(POSITIONS / ROW_TILE * SW_WARP, DIM <= 128 ? 3 : 1)
+    decode_mma_kernel(cached a, ranges s, cache_mask m)
 {
     enum { OWN_WARPS = POSITIONS / ROW_TILE, PIECES = DIM * 2 / PIECE_BYTES };
     SW_DYNAMIC_SHARED(char, shared);
@@ -528,7 +571,9 @@ __global__ static void __launch_bounds__(POSITIONS / ROW_TILE *SW_WARP, DIM <= 1
         const int64_t range = heads_done / a.kv_heads / a.batch;
         const int in_group = (int)(task % s.row_blocks) * ROW_TILE;
         const int32_t *slot = a.slots + b * SW_SLOT_FIELDS;
-        const int64_t visible = visible_to(a.part, slot), from = range * s.positions;
+        const int64_t visible = visible_to<MASKED>(a.part, m, slot);
+        const int64_t hidden = hidden_positions<MASKED>(a.part, m, slot[SW_SLOT_FIRST], visible);
+        const int64_t from = hidden + range * s.positions;
         const int64_t end = from + s.positions < visible ? from + s.positions : visible;
         if (range > 0 && from >= visible)
             continue; /* the merge knows */
@@ -539,13 +584,13 @@ __global__ static void __launch_bounds__(POSITIONS / ROW_TILE *SW_WARP, DIM <= 1
         for (int i = (int)threadIdx.x; i < ROW_TILE * PIECES; i += (int)blockDim.x)
             fetch_query<DIM>(a, head + i / PIECES, i / PIECES < rows, i / PIECES, i % PIECES,
                              shared);
-        go_through<DIM, POSITIONS, INT8>(
-            a, local_slot(a.part, slot), kv_head, from, end, stages,
+        go_through<DIM, POSITIONS, INT8, MASKED>(
+            a, local_slot(a.part, slot), kv_head, from, from, end, stages,
             [&](const tile &t, int64_t first) {
                 const int n = positions_left(end, first + warp * ROW_TILE, ROW_TILE);
-                const int left[2] = {n, n};
-                attend_positions<DIM, ROW_TILE>(a, (const uint16_t *)shared, t, warp * ROW_TILE, left,
-                                             r);
+                const int left[2] = {n, n}, before[2] = {0, 0};
+                attend_positions<DIM, ROW_TILE, MASKED>(a, m, (const uint16_t *)shared, t,
+                                                        warp * ROW_TILE, before, left, r);
             });
         sum_quads<DIM>(r);
         keep_rows<DIM>(r, (float *)stages, OWN_WARPS);
@@ -556,38 +601,44 @@ __global__ static void __launch_bounds__(POSITIONS / ROW_TILE *SW_WARP, DIM <= 1
 }
 
 template <int DIM, bool INT8>
-static cudaError_t launch_decode(const cached &a, const ranges &s, cudaStream_t stream)
+static cudaError_t launch_decode(const cached &a, const ranges &s, const cache_mask &m,
+                                 cudaStream_t stream)
 {
-    enum { POSITIONS = decode_positions(DIM), BETWEEN = POSITIONS * (DIM + 2) * (int)sizeof(float) };
+    enum {
+        POSITIONS = decode_positions(DIM),
+        BETWEEN = POSITIONS * (DIM + 2) * (int)sizeof(float)
+    };
     typedef shape<DIM, POSITIONS, INT8> S;
     static_assert((int)BETWEEN <= (int)S::BYTES, "what the warps made lies in the stages");
     const size_t bytes = ROW_TILE * 2 * (DIM + PAD) + S::BYTES;
-    const auto kernel = decode_mma_kernel<DIM, POSITIONS, INT8>;
+    const auto kernel = is_masked(m) ? decode_mma_kernel<DIM, POSITIONS, INT8, true>
+                                     : decode_mma_kernel<DIM, POSITIONS, INT8, false>;
     const cudaError_t code = cudaFuncSetAttribute(
         (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (code != cudaSuccess)
         return code;
-    SW_LAUNCH(kernel, blocks_for(s.tasks), POSITIONS / ROW_TILE * SW_WARP, bytes, stream, a, s);
+    SW_LAUNCH(kernel, blocks_for(s.tasks), POSITIONS / ROW_TILE * SW_WARP, bytes, stream, a, s, m);
     return cudaGetLastError();
 }
 
 template <bool INT8>
-static cudaError_t choose_decode(const cached &a, const ranges &s, cudaStream_t stream)
+static cudaError_t choose_decode(const cached &a, const ranges &s, const cache_mask &m,
+                                 cudaStream_t stream)
 {
     switch (tile_width(a.dim)) {
     case 64:
-        return launch_decode<64, INT8>(a, s, stream);
+        return launch_decode<64, INT8>(a, s, m, stream);
     case 128:
-        return launch_decode<128, INT8>(a, s, stream);
+        return launch_decode<128, INT8>(a, s, m, stream);
     default:
-        return launch_decode<SW_CUDA_MAX_ATTENTION_DIM, INT8>(a, s, stream);
+        return launch_decode<SW_CUDA_MAX_ATTENTION_DIM, INT8>(a, s, m, stream);
     }
 }
 
-cudaError_t decode_mma(const cached &a, ranges s, cudaStream_t stream)
+cudaError_t decode_mma(const cached &a, ranges s, const cache_mask &m, cudaStream_t stream)
 {
     s.row_blocks = (a.group + ROW_TILE - 1) / ROW_TILE;
     s.tasks = s.count * a.batch * a.kv_heads * s.row_blocks;
-    return a.dtype == SW_I8 ? choose_decode<true>(a, s, stream)
-                            : choose_decode<false>(a, s, stream);
+    return a.dtype == SW_I8 ? choose_decode<true>(a, s, m, stream)
+                            : choose_decode<false>(a, s, m, stream);
 }

@@ -8,16 +8,21 @@
 enum { TILE = 64, SQUARE = 4, SCORE_STRIDE = TILE + SQUARE };
 
 /* TILE rows of keys or values into tile [TILE, DIM + SQUARE], zeros behind the end and the rows'
- * own. */
-template <int DIM>
-__device__ static void load_positions(const cached &a, const void *x, const float *scales, int64_t b,
-                                   int64_t kv_head, int64_t first, int64_t end, float *tile)
+ * own, if MASKED before `begin` too. */
+template <int DIM, bool MASKED>
+__device__ static void load_positions(const cached &a, const void *x, const float *scales,
+                                      int64_t b, int64_t kv_head, int64_t first, int64_t begin,
+                                      int64_t end, float *tile)
 {
+    const int64_t from = MASKED && begin > first ? begin : first;
+    const int64_t place = MASKED ? from % a.part.positions : first;
     for (int i = (int)threadIdx.x; i < TILE * (DIM / SW_VECTOR); i += SW_THREADS) {
         const int row = i / (DIM / SW_VECTOR), d = i % (DIM / SW_VECTOR) * SW_VECTOR;
-        const int n = first + row < end && d < a.dim ? sw_left(d, a.dim) : 0;
+        const int n = first + row < end && (!MASKED || first + row >= begin) && d < a.dim
+                          ? sw_left(d, a.dim)
+                          : 0;
         float p[SW_VECTOR];
-        const int64_t index = n > 0 ? first + row : 0;
+        const int64_t index = n > 0 ? place_of<MASKED>(a.part, from, place, first + row) : 0;
         load_cached(a, x, scales, (b * a.part.positions + index) * a.kv_heads + kv_head, d, n, p);
 #pragma unroll
         for (int k = 0; k < SW_VECTOR; k++)
@@ -25,10 +30,12 @@ __device__ static void load_positions(const cached &a, const void *x, const floa
     }
 }
 
-/* Queries, times the scale, and what each may see; rows behind the last see nothing. */
-template <int DIM>
-__device__ static void load_queries(const cached &a, int64_t b, int64_t kv_head, int64_t first,
-                                    float *tile, int64_t *limits)
+/* Queries, times the scale, and what each may see, the first `hidden` of it not; rows behind the
+ * last see nothing. */
+template <int DIM, bool MASKED>
+__device__ static void load_queries(const cached &a, const cache_mask &m, int64_t b,
+                                    int64_t kv_head, int64_t first, float *tile, int64_t *limits,
+                                    int64_t *hidden)
 {
     const int32_t *slot = a.slots + b * SW_SLOT_FIELDS;
     for (int i = (int)threadIdx.x; i < TILE * (DIM / SW_VECTOR); i += SW_THREADS) {
@@ -45,15 +52,19 @@ __device__ static void load_queries(const cached &a, int64_t b, int64_t kv_head,
         if (d == 0)
             limits[row] = token < a.sq && token < slot[SW_SLOT_TOKENS] &&
                                   slot[SW_SLOT_FIRST] >= 0 && local_slot(a.part, slot) >= 0
-                              ? visible_positions(a.part, slot[SW_SLOT_FIRST] + token)
+                              ? visible_positions<MASKED>(a.part, m, slot[SW_SLOT_FIRST] + token)
                               : 0;
+        if (MASKED && d == 0)
+            hidden[row] =
+                hidden_positions<MASKED>(a.part, m, slot[SW_SLOT_FIRST] + token, limits[row]);
     }
 }
 
 /* scores [TILE, TILE] = queries keys^T, nothing where a row may not see a place. */
-template <int DIM>
-__device__ static void score_tile(const float *queries, const float *keys, int64_t first,
-                                  const int64_t *limits, float *scores)
+template <int DIM, bool MASKED>
+__device__ static void score_tile(const cache_mask &m, const float *queries, const float *keys,
+                                  int64_t first, const int64_t *limits, const int64_t *hidden,
+                                  float *scores)
 {
     enum { SIDE = TILE / SQUARE, STRIDE = DIM + SQUARE };
     for (int i = (int)threadIdx.x; i < SIDE * SIDE; i += SW_THREADS) {
@@ -82,7 +93,10 @@ __device__ static void score_tile(const float *queries, const float *keys, int64
 #pragma unroll
             for (int c = 0; c < SQUARE; c++)
                 scores[(row + r * SIDE) * SCORE_STRIDE + column + c * SIDE] =
-                    first + column + c * SIDE < limits[row + r * SIDE] ? sum[r][c] : -INFINITY;
+                    first + column + c * SIDE < limits[row + r * SIDE] &&
+                            (!MASKED || first + column + c * SIDE >= hidden[row + r * SIDE])
+                        ? capped<MASKED>(m, sum[r][c])
+                        : -INFINITY;
     }
 }
 
@@ -153,12 +167,12 @@ __device__ static void add_values(const float *scores, const float *values, cons
 
 /* Shared memory: queries and one tile of keys, then values, each [TILE, DIM + SQUARE]; scores
  * [TILE, SCORE_STRIDE]. */
-template <int DIM>
+template <int DIM, bool MASKED>
 __global__ static void __launch_bounds__(SW_THREADS, 1)
-    chunk_kernel(cached a, int64_t row_blocks, int64_t tasks)
+    chunk_kernel(cached a, cache_mask m, int64_t row_blocks, int64_t tasks)
 {
     SW_DYNAMIC_SHARED(float, shared);
-    __shared__ int64_t limits[TILE];
+    __shared__ int64_t limits[TILE], hidden[TILE];
     __shared__ float maximum[TILE], sum[TILE], shrink[TILE];
     float *queries = shared, *tile = queries + TILE * (DIM + SQUARE);
     float *scores = tile + TILE * (DIM + SQUARE);
@@ -166,22 +180,28 @@ __global__ static void __launch_bounds__(SW_THREADS, 1)
         const int64_t first_row = task % row_blocks * TILE;
         const int64_t kv_head = task / row_blocks % a.kv_heads, b = task / row_blocks / a.kv_heads;
         kept<DIM> k = {};
-        load_queries<DIM>(a, b, kv_head, first_row, queries, limits);
+        load_queries<DIM, MASKED>(a, m, b, kv_head, first_row, queries, limits, hidden);
         for (int i = (int)threadIdx.x; i < TILE; i += SW_THREADS) {
             maximum[i] = LEAST;
             sum[i] = 0;
         }
         __syncthreads();
-        int64_t end = 0; /* what the block's rows see together */
-        for (int i = 0; i < TILE; i++)
+        int64_t begin = MASKED ? INT64_MAX : 0, end = 0; /* what the block's rows see together */
+        for (int i = 0; i < TILE; i++) {
             end = limits[i] > end ? limits[i] : end;
+            if (MASKED && hidden[i] < limits[i] && hidden[i] < begin)
+                begin = hidden[i];
+        }
+        if (MASKED && begin < end - a.part.positions)
+            begin = end - a.part.positions;
         const int64_t slot = local_slot(a.part, a.slots + b * SW_SLOT_FIELDS);
-        for (int64_t first = 0; first < end; first += TILE) {
-            load_positions<DIM>(a, a.k, a.k_scales, slot, kv_head, first, end, tile);
+        /* tiles begin at multiples of their size, so that a row's bits are those of any block */
+        for (int64_t first = MASKED ? begin / TILE * TILE : 0; first < end; first += TILE) {
+            load_positions<DIM, MASKED>(a, a.k, a.k_scales, slot, kv_head, first, begin, end, tile);
             __syncthreads();
-            score_tile<DIM>(queries, tile, first, limits, scores);
+            score_tile<DIM, MASKED>(m, queries, tile, first, limits, hidden, scores);
             __syncthreads();
-            load_positions<DIM>(a, a.v, a.v_scales, slot, kv_head, first, end, tile);
+            load_positions<DIM, MASKED>(a, a.v, a.v_scales, slot, kv_head, first, begin, end, tile);
             soften(scores, maximum, sum, shrink);
             __syncthreads();
             add_values<DIM>(scores, tile, shrink, k);
@@ -228,30 +248,33 @@ extern "C" size_t sw_cuda_chunk_shared(int32_t dim, enum sw_dtype q, enum sw_dty
                                                : shared_bytes(dim);
 }
 
-template <int DIM> static cudaError_t launch_chunk(const cached &a, cudaStream_t stream)
+template <int DIM>
+static cudaError_t launch_chunk(const cached &a, const cache_mask &m, cudaStream_t stream)
 {
+    const auto kernel = is_masked(m) ? chunk_kernel<DIM, true> : chunk_kernel<DIM, false>;
     const size_t bytes = shared_bytes(DIM);
     const int64_t row_blocks = (a.sq * a.group + TILE - 1) / TILE;
     const int64_t tasks = row_blocks * a.kv_heads * a.batch;
     /* more than 48 KiB of shared memory must be asked for */
     const cudaError_t code = cudaFuncSetAttribute(
-        (const void *)chunk_kernel<DIM>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+        (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (code != cudaSuccess || tasks == 0)
         return code;
-    SW_LAUNCH(chunk_kernel<DIM>, blocks_for(tasks), SW_THREADS, bytes, stream, a, row_blocks,
-              tasks);
+    SW_LAUNCH(kernel, blocks_for(tasks), SW_THREADS, bytes, stream, a, m, row_blocks, tasks);
     return cudaGetLastError();
 }
 
 extern "C" cudaError_t sw_cuda_decode_chunk(const struct sw_call *call, cudaStream_t stream)
 {
     const cached a = describe(call);
+    const cache_mask m = mask_of(call);
     if (on_tensor_cores(a.q.dtype, a.dtype) && a.dim <= SW_CUDA_MAX_ATTENTION_DIM)
-        return chunk_mma(a, stream);
+        return chunk_mma(a, m, stream);
     if (a.dim <= 64)
-        return launch_chunk<64>(a, stream);
+        return launch_chunk<64>(a, m, stream);
     if (a.dim <= 128)
-        return launch_chunk<128>(a, stream);
-    return a.dim <= SW_CUDA_MAX_ATTENTION_DIM ? launch_chunk<SW_CUDA_MAX_ATTENTION_DIM>(a, stream)
-                                              : cudaErrorInvalidValue;
+        return launch_chunk<128>(a, m, stream);
+    return a.dim <= SW_CUDA_MAX_ATTENTION_DIM
+               ? launch_chunk<SW_CUDA_MAX_ATTENTION_DIM>(a, m, stream)
+               : cudaErrorInvalidValue;
 }

@@ -1,5 +1,5 @@
-/* Attention of one token of each slot over the cache: ranges of its positions by blocks of their own,
- * each byte read once for all query heads that share it (up to eight), then merged in order
+/* Attention of one token of each slot over the cache: ranges of its positions by blocks of their
+ * own, each byte read once for all query heads that share it (up to eight), then merged in order
  * (flash-decoding; Dao et al. 2023). No atomics: the same bits every time. In f32; queries in bf16
  * go to cached_mma.cu unless the cache is in f32. */
 #include "runner/device/cuda/cached.cuh"
@@ -92,17 +92,18 @@ template <int ROWS> struct running {
 
 /* Scores of KEYS keys from j on, `step` apart, become the weights of their values, v_scale times
  * their exponentials, of those behind `end` zeros; what was there shrinks where one is larger. */
-template <int ROWS, int KEYS>
-__device__ static inline void weigh_keys(float (*score)[ROWS], const float *k_scale,
-                                         const float *v_scale, int64_t j, int step, int64_t end,
-                                         running<ROWS> &r)
+template <int ROWS, int KEYS, bool MASKED>
+__device__ static inline void weigh_keys(const cache_mask &m, float (*score)[ROWS],
+                                         const float *k_scale, const float *v_scale, int64_t j,
+                                         int step, int64_t end, running<ROWS> &r)
 {
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
         float most = r.maximum[i];
 #pragma unroll
         for (int u = 0; u < KEYS; u++) {
-            score[u][i] = j + u * step < end ? score[u][i] * k_scale[u] : -INFINITY;
+            score[u][i] =
+                j + u * step < end ? capped<MASKED>(m, score[u][i] * k_scale[u]) : -INFINITY;
             most = fmaxf(most, score[u][i]);
         }
         const float shrink = exp2f(r.maximum[i] - most);
@@ -123,8 +124,9 @@ __device__ static inline void weigh_keys(float (*score)[ROWS], const float *k_sc
 /* KEYS keys from j on, `step` apart, that end before `end` (the others count for nothing).
  * first_head: of the slot's first place; the scales of i8 are taken to the scores and to their
  * exponentials, once for a key instead of once for an element. */
-template <int ROWS, int KEYS, int DTYPE, bool ALIGNED>
-__device__ static inline void attend_keys(const cached &a, const float (*q)[SW_VECTOR],
+template <int ROWS, int KEYS, int DTYPE, bool ALIGNED, bool MASKED>
+__device__ static inline void attend_keys(const cached &a, const cache_mask &m, int64_t from,
+                                          int64_t place, const float (*q)[SW_VECTOR],
                                           int64_t first_head, int column, int64_t j, int step,
                                           int64_t end, int lanes, int n, running<ROWS> &r)
 {
@@ -133,7 +135,7 @@ __device__ static inline void attend_keys(const cached &a, const float (*q)[SW_V
 #pragma unroll
     for (int u = 0; u < KEYS; u++) {
         const int64_t index = j + u * step < end ? j + u * step : end - 1;
-        const int64_t head = first_head + index * a.kv_heads;
+        const int64_t head = first_head + place_of<MASKED>(a.part, from, place, index) * a.kv_heads;
         keys[u].load(a.k, head * a.dim + column, n);
         values[u].load(a.v, head * a.dim + column, n);
         k_scale[u] = DTYPE == SW_I8 ? a.k_scales[head] : 1.0f;
@@ -157,7 +159,7 @@ __device__ static inline void attend_keys(const cached &a, const float (*q)[SW_V
 #pragma unroll
             for (int i = 0; i < ROWS; i++)
                 score[u][i] += __shfl_xor_sync(0xffffffffu, score[u][i], lane);
-    weigh_keys<ROWS, KEYS>(score, k_scale, v_scale, j, step, end, r);
+    weigh_keys<ROWS, KEYS, MASKED>(m, score, k_scale, v_scale, j, step, end, r);
 #pragma unroll
     for (int u = 0; u < KEYS; u++) {
         float value[SW_VECTOR];
@@ -253,9 +255,9 @@ write_rows(const cached &a, const ranges &s, const running<ROWS> &r, int64_t fir
 
 /* Two blocks on a multiprocessor where their registers allow it: one loads while the other counts.
  */
-template <int ROWS, int KEYS, int DTYPE, bool ALIGNED>
+template <int ROWS, int KEYS, int DTYPE, bool ALIGNED, bool MASKED>
 __global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
-    decode_kernel(cached a, ranges s)
+    decode_kernel(cached a, ranges s, cache_mask m)
 {
     __shared__ float outs[WARPS][SW_CUDA_MAX_ATTENTION_DIM], maxima[WARPS], sums[WARPS];
     const int lane = (int)threadIdx.x % s.lanes, mine = (int)threadIdx.x / s.lanes;
@@ -268,8 +270,9 @@ __global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
         const int64_t range = heads_done / a.kv_heads / a.batch;
         const int in_group = (int)(task % s.row_blocks) * ROWS;
         const int32_t *slot = a.slots + b * SW_SLOT_FIELDS;
-        const int64_t visible = visible_to(a.part, slot);
-        const int64_t first = range * s.positions;
+        const int64_t visible = visible_to<MASKED>(a.part, m, slot);
+        const int64_t hidden = hidden_positions<MASKED>(a.part, m, slot[SW_SLOT_FIRST], visible);
+        const int64_t first = hidden + range * s.positions;
         const int64_t end = first + s.positions < visible ? first + s.positions : visible;
         if (range > 0 && first >= visible)
             continue; /* the merge knows */
@@ -279,10 +282,13 @@ __global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
         running<ROWS> r;
         begin_rows<ROWS>(a, b * a.heads + head, rows, d, n, q, r);
         /* lanes behind the end of a row read its beginning and multiply with zeros */
-        const int64_t first_head = local_slot(a.part, slot) * a.part.positions * a.kv_heads + kv_head;
+        const int64_t first_head =
+            local_slot(a.part, slot) * a.part.positions * a.kv_heads + kv_head;
+        const int64_t place = MASKED ? first % a.part.positions : first;
         for (int64_t j = first; j < end; j += step * KEYS)
-            attend_keys<ROWS, KEYS, DTYPE, ALIGNED>(a, q, first_head, n > 0 ? d : 0, j + mine, step,
-                                                    end, s.lanes, n, r);
+            attend_keys<ROWS, KEYS, DTYPE, ALIGNED, MASKED>(a, m, first, place, q, first_head,
+                                                            n > 0 ? d : 0, j + mine, step, end,
+                                                            s.lanes, n, r);
         join_lanes<ROWS>(r, s.lanes);
         write_rows<ROWS>(a, s, r, (b * a.heads + head) * s.count + range, rows, d, n, outs, maxima,
                          sums);
@@ -290,13 +296,15 @@ __global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
 }
 
 /* A block does a row: one query head of a slot. Threads share the ranges out by `slices`. */
-__global__ static void merge_ranges_kernel(cached a, ranges s, int columns)
+template <bool MASKED>
+__global__ static void merge_ranges_kernel(cached a, ranges s, cache_mask m, int columns)
 {
     __shared__ float parts[SW_THREADS];
     const int64_t row = blockIdx.x;
     const int32_t *slot = a.slots + row / a.heads * SW_SLOT_FIELDS;
-    const int64_t visible = visible_to(a.part, slot);
-    int64_t count = (visible + s.positions - 1) / s.positions;
+    const int64_t visible = visible_to<MASKED>(a.part, m, slot);
+    const int64_t hidden = hidden_positions<MASKED>(a.part, m, slot[SW_SLOT_FIRST], visible);
+    int64_t count = (visible - hidden + s.positions - 1) / s.positions;
     count = count < 1 ? 1 : count; /* the first is always there */
     const float *stats = s.stats + row * s.count * 2, *out = s.out + row * s.count * a.dim;
     const int slices = SW_THREADS / columns, slice = (int)threadIdx.x / columns;
@@ -332,36 +340,41 @@ static bool is_aligned(const cached &a)
     return a.dim % SW_VECTOR == 0 && ((uintptr_t)a.k & 15) == 0 && ((uintptr_t)a.v & 15) == 0;
 }
 
-typedef void (*decoder)(cached, ranges);
+typedef void (*decoder)(cached, ranges, cache_mask);
 
 /* *rows: query heads of a block. Registers allow two keys of a thread at once for four heads and
- * eight, four for fewer. */
-template <int DTYPE> static decoder decoder_of(const cached &a, int *rows)
+ * eight, four for fewer. Masked ones are few: caches in f32 are rare. */
+template <int DTYPE> static decoder decoder_of(const cached &a, bool masked, int *rows)
 {
+    if (masked) {
+        *rows = 4;
+        return is_aligned(a) ? decode_kernel<4, 2, DTYPE, true, true>
+                             : decode_kernel<4, 2, DTYPE, false, true>;
+    }
     *rows = a.group > 4 || !is_aligned(a) ? 8 : a.group > 2 ? 4 : a.group;
     if (!is_aligned(a))
-        return decode_kernel<8, 2, DTYPE, false>;
+        return decode_kernel<8, 2, DTYPE, false, false>;
     switch (*rows) {
     case 1:
-        return decode_kernel<1, 4, DTYPE, true>;
+        return decode_kernel<1, 4, DTYPE, true, false>;
     case 2:
-        return decode_kernel<2, 4, DTYPE, true>;
+        return decode_kernel<2, 4, DTYPE, true, false>;
     case 4:
-        return decode_kernel<4, 2, DTYPE, true>;
+        return decode_kernel<4, 2, DTYPE, true, false>;
     default:
-        return decode_kernel<8, 2, DTYPE, true>;
+        return decode_kernel<8, 2, DTYPE, true, false>;
     }
 }
 
-static decoder choose_decoder(const cached &a, int *rows)
+static decoder choose_decoder(const cached &a, bool masked, int *rows)
 {
     switch (a.dtype) {
     case SW_I8:
-        return decoder_of<SW_I8>(a, rows);
+        return decoder_of<SW_I8>(a, masked, rows);
     case SW_BF16_T:
-        return decoder_of<SW_BF16_T>(a, rows);
+        return decoder_of<SW_BF16_T>(a, masked, rows);
     default:
-        return decoder_of<SW_F32>(a, rows);
+        return decoder_of<SW_F32>(a, masked, rows);
     }
 }
 
@@ -378,6 +391,7 @@ extern "C" cudaError_t sw_cuda_decode_token(const struct sw_call *call,
                                             cudaStream_t stream)
 {
     const cached a = describe(call);
+    const cache_mask m = mask_of(call);
     const int64_t rows = a.batch * a.heads;
     ranges s;
     int rows_of_block;
@@ -386,7 +400,7 @@ extern "C" cudaError_t sw_cuda_decode_token(const struct sw_call *call,
     if (rows > INT32_MAX || a.dim > SW_CUDA_MAX_ATTENTION_DIM)
         return cudaErrorInvalidValue;
     const bool narrow = on_tensor_cores(a.q.dtype, a.dtype);
-    const decoder kernel = choose_decoder(a, &rows_of_block);
+    const decoder kernel = choose_decoder(a, is_masked(m), &rows_of_block);
     s.lanes = power_of_two((a.dim + SW_VECTOR - 1) / SW_VECTOR, SW_WARP);
     s.row_blocks = (a.group + rows_of_block - 1) / rows_of_block;
     s.positions = shares->positions;
@@ -395,10 +409,11 @@ extern "C" cudaError_t sw_cuda_decode_token(const struct sw_call *call,
     s.out = s.count > 1 ? (float *)between : a.out;
     s.stats = s.count > 1 ? (float *)((char *)between + shares->stats) : a.stats;
     if (!narrow)
-        SW_LAUNCH(kernel, blocks_for(s.tasks), SW_THREADS, 0, stream, a, s);
-    const cudaError_t code = narrow ? decode_mma(a, s, stream) : cudaGetLastError();
+        SW_LAUNCH(kernel, blocks_for(s.tasks), SW_THREADS, 0, stream, a, s, m);
+    const cudaError_t code = narrow ? decode_mma(a, s, m, stream) : cudaGetLastError();
+    const auto merge = is_masked(m) ? merge_ranges_kernel<true> : merge_ranges_kernel<false>;
     if (code == cudaSuccess && s.count > 1)
-        SW_LAUNCH(merge_ranges_kernel, (unsigned)rows, SW_THREADS, 0, stream, a, s,
+        SW_LAUNCH(merge, (unsigned)rows, SW_THREADS, 0, stream, a, s, m,
                   power_of_two(a.dim, SW_THREADS));
     return code != cudaSuccess ? code : cudaGetLastError();
 }

@@ -121,10 +121,6 @@ int sw_cuda_attend_cached(struct sw_device *device, const struct sw_call *call,
     const int32_t dim = call->op->as.attention.head_dim;
     if (call->op->as.attention.keys == SW_KEYS_CACHE)
         return sw_fail(err, SW_UNMET, "the cuda device has no attention over a gathered cache");
-    if (call->op->as.attention.window > 0 || call->op->as.attention.softcap != 0)
-        return sw_fail(err, SW_UNMET,
-                       "the cuda device attends over a cache without a window or a "
-                       "softcap");
     if (check_attention(call, err) != 0)
         return -1;
     for (uint16_t i = 1; i < 3; i++) {
