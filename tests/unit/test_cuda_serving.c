@@ -57,9 +57,11 @@ static void test_cache_append(void **unused)
                 const int64_t whole[3] = {batch, places, width};
                 const int64_t x[3] = {batch, between(1, chunk), width};
                 int32_t slots[4][SW_SLOT_FIELDS];
-                any_slots(batch, x[1] < places * ranks ? x[1] : places * ranks, places * ranks,
-                          slots);
+                const int64_t all = places * ranks; /* a ring's texts are longer than that */
+                const bool ring = between(0, 1) == 1;
+                any_slots(batch, x[1] < all ? x[1] : all, (ring ? 3 : 1) * all, slots);
                 struct both b = begin(SW_OP_CACHE_APPEND, any_skew());
+                b.op.as.append.ring = ring;
                 b.op.as.append.chunk = (int32_t)chunk;
                 in_parts(add_in(&b, wide ? SW_F32 : dtype, 3, whole, 1), between(0, ranks - 1),
                          ranks);
@@ -129,8 +131,11 @@ static void test_cache_append_int8(void **unused)
             const int64_t scales[3] = {batch, places, heads};
             const int64_t x[3] = {batch, between(1, chunk), heads * dim};
             int32_t slots[4][SW_SLOT_FIELDS];
-            any_slots(batch, x[1] < places * ranks ? x[1] : places * ranks, places * ranks, slots);
+            const int64_t all = places * ranks;
+            const bool ring = i % 2 == 1;
+            any_slots(batch, x[1] < all ? x[1] : all, (ring ? 3 : 1) * all, slots);
             struct both b = begin(SW_OP_CACHE_APPEND, any_skew());
+            b.op.as.append.ring = ring;
             b.op.as.append.chunk = (int32_t)chunk;
             b.op.as.append.head_dim = (int32_t)dim;
             in_parts(add_int8(&b, 3, whole), between(0, ranks - 1), ranks);
@@ -180,6 +185,9 @@ static void test_softmax_merge(void **unused)
                     if (nothing)
                         of[row * 2 * ranks + r] = -1e30f;
                 }
+            b.op.as.merge.sink = between(0, 1) == 1;
+            if (b.op.as.merge.sink)
+                add_in(&b, between(0, 1) ? SW_F32 : SW_BF16_T, 1, &heads, 4);
             add_out(&b, dtype, 3, y);
             run_both(&b, 0, NULL);
             compare(&b, tolerance_of(dtype));

@@ -485,7 +485,7 @@ static void cuda_destroy(struct sw_device *device)
 
 static const struct sw_device_vtable cuda_vtable = {
     .name = "cuda",
-    .takes = " window softcap sink segments ",
+    .takes = " window softcap sink segments ring ",
     .allocate = cuda_allocate,
     .release = cuda_release,
     .copy_in = cuda_copy_in,

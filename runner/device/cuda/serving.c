@@ -143,8 +143,8 @@ int sw_cuda_run_softmax_merge(struct sw_device *device, const struct sw_call *ca
         return -1;
     if (call->in[0].size[3] != 1)
         return sw_fail(err, SW_ENVIRONMENT, "softmax_merge takes one wide part");
-    if (call->op->as.merge.sink)
-        return sw_fail(err, SW_UNMET, "the cuda device has no softmax_merge with a sink");
+    if (call->op->as.merge.sink && check_dtype(call, &call->in[2], false, err) != 0)
+        return -1;
     return queued(call, sw_cuda_softmax_merge(call, cuda_of(device)->stream), err);
 }
 

@@ -6,12 +6,20 @@
 
 /* ---- The cache ---- */
 
+/* Positions after which a ring begins anew (core/ir/ops.def); 0: the cache is none. */
+static int64_t ring_of(const struct sw_call *call)
+{
+    return call->op->as.append.ring ? call->out[0].global[1] : 0;
+}
+
 /* This rank's place, over its slots, for token `token` of a row; -1: it is not of the row, or
  * another rank's. A position that the cache has no room for is left out as well, and a slot that it
  * has not: nobody could be told. */
-__device__ static inline int64_t index_of(const part &p, const int32_t *slot, int64_t token)
+__device__ static inline int64_t index_of(const part &p, const int32_t *slot, int64_t token,
+                                          int64_t ring)
 {
-    const int64_t first = slot[SW_SLOT_FIRST], position = first + token, here = local_slot(p, slot);
+    const int64_t first = slot[SW_SLOT_FIRST], here = local_slot(p, slot);
+    const int64_t position = ring > 0 ? (first + token) % ring : first + token;
     if (first < 0 || here < 0 || token >= slot[SW_SLOT_TOKENS] ||
         position / p.block % p.ranks != p.rank)
         return -1;
@@ -20,14 +28,15 @@ __device__ static inline int64_t index_of(const part &p, const int32_t *slot, in
 }
 
 __global__ static void append_kernel(view cache, view x, const int32_t *slots, part p,
-                                     int64_t batch, int64_t seq, int64_t start, int64_t width)
+                                     int64_t ring, int64_t batch, int64_t seq, int64_t start,
+                                     int64_t width)
 {
     const int64_t groups = (width + SW_VECTOR - 1) / SW_VECTOR;
     SW_GRID_STRIDE(i, batch * seq * groups)
     {
         const int64_t row = i / groups, j = i % groups * SW_VECTOR;
         const int64_t b = row / seq;
-        const int64_t index = index_of(p, slots + b * SW_SLOT_FIELDS, start + row % seq);
+        const int64_t index = index_of(p, slots + b * SW_SLOT_FIELDS, start + row % seq, ring);
         if (index < 0)
             continue;
         const int n = sw_left(j, width);
@@ -45,22 +54,23 @@ extern "C" cudaError_t sw_cuda_cache_append(const struct sw_call *call, cudaStre
         return cudaSuccess;
     SW_LAUNCH(append_kernel, sw_grid(x->elems / width * ((width + SW_VECTOR - 1) / SW_VECTOR)),
               SW_THREADS, 0, stream, view_of(cache), view_of(x), (const int32_t *)call->in[2].data,
-              part_of(cache, call->op->as.append.chunk), x->size[0], x->size[1], x->start[1], width);
+              part_of(cache, call->op->as.append.chunk), ring_of(call), x->size[0], x->size[1],
+              x->start[1], width);
     return cudaGetLastError();
 }
 
 /* A warp does a head of a token (core/ir/serving.h, Serving). Quotients in double, which round
  * once: one in fp32 may become a tie that it is not, and the bytes would differ from the CPU's. */
 __global__ static void append_int8_kernel(int8_t *cache, float *scales, view x,
-                                          const int32_t *slots, part p, int64_t batch, int64_t seq,
-                                          int64_t start, int64_t heads, int dim)
+                                          const int32_t *slots, part p, int64_t ring, int64_t batch,
+                                          int64_t seq, int64_t start, int64_t heads, int dim)
 {
     const int lane = (int)threadIdx.x % SW_WARP;
     const int64_t warps = (int64_t)gridDim.x * WARPS;
     for (int64_t i = (int64_t)blockIdx.x * WARPS + (int)threadIdx.x / SW_WARP;
          i < batch * seq * heads; i += warps) {
         const int64_t row = i / heads, b = row / seq;
-        const int64_t index = index_of(p, slots + b * SW_SLOT_FIELDS, start + row % seq);
+        const int64_t index = index_of(p, slots + b * SW_SLOT_FIELDS, start + row % seq, ring);
         if (index < 0) /* the same in all lanes */
             continue;
         float most = 0;
@@ -94,8 +104,8 @@ extern "C" cudaError_t sw_cuda_cache_append_int8(const struct sw_call *call, cud
         return cudaSuccess;
     SW_LAUNCH(append_int8_kernel, sw_grid(x->elems / dim * SW_WARP), SW_THREADS, 0, stream,
               (int8_t *)cache->data, (float *)call->out[1].data, view_of(x),
-              (const int32_t *)call->in[2].data, part_of(cache, call->op->as.append.chunk), x->size[0], x->size[1],
-              x->start[1], heads, dim);
+              (const int32_t *)call->in[2].data, part_of(cache, call->op->as.append.chunk),
+              ring_of(call), x->size[0], x->size[1], x->start[1], heads, dim);
     return cudaGetLastError();
 }
 
@@ -125,26 +135,33 @@ extern "C" cudaError_t sw_cuda_cache_rows(const struct sw_call *call, cudaStream
 /* ---- The ranks' parts ---- */
 
 /* What this rank's part of a head's softmax counts in the whole of it: exp(m - M) / L, with M the
- * largest maximum and L the sum of all parts brought to it. 0: no position was visible. */
-__device__ static float weight_of_part(const float *stats, int64_t ranks, int64_t mine)
+ * largest maximum and L the sum of all parts, and of exp(sink), brought to it. 0: no position was
+ * visible. sink: LEAST where there is none. */
+__device__ static float weight_of_part(const float *stats, int64_t ranks, int64_t mine, float sink)
 {
-    float most = LEAST, total = 0;
+    float most = sink, total = 0;
     for (int64_t p = 0; p < ranks; p++)
         most = fmaxf(most, stats[p]);
+    if (sink > LEAST)
+        total = expf(sink - most);
     for (int64_t p = 0; p < ranks; p++)
         total += stats[ranks + p] * expf(stats[p] - most);
     return total > 0 ? expf(stats[mine] - most) * (1 / total) : 0.0f;
 }
 
-__global__ static void merge_kernel(const float *parts, const float *stats, view y, int64_t rows,
-                                    int64_t ranks, int64_t mine, int dim)
+/* sinks: [heads]; its data NULL: none. */
+__global__ static void merge_kernel(const float *parts, const float *stats, view sinks, view y,
+                                    int64_t rows, int64_t heads, int64_t ranks, int64_t mine,
+                                    int dim)
 {
     const int groups = (dim + SW_VECTOR - 1) / SW_VECTOR;
     SW_GRID_STRIDE(i, rows * groups)
     {
         const int64_t row = i / groups;
         const int j = (int)(i % groups) * SW_VECTOR, n = sw_left(j, dim);
-        const float weight = weight_of_part(stats + row * 2 * ranks, ranks, mine);
+        const float sink =
+            sinks.data != NULL ? sw_load(sinks.data, sinks.dtype, row % heads) : LEAST;
+        const float weight = weight_of_part(stats + row * 2 * ranks, ranks, mine, sink);
         float p[SW_VECTOR];
         sw_load8(parts, SW_F32, row * dim + j, n, p);
 #pragma unroll
@@ -161,9 +178,13 @@ extern "C" cudaError_t sw_cuda_softmax_merge(const struct sw_call *call, cudaStr
     if (rows == 0)
         return cudaSuccess;
     const int dim = (int)(parts->size[2] / heads);
+    view sinks = view_of(parts);
+    sinks.data = NULL;
+    if (call->op->as.merge.sink)
+        sinks = view_of(&call->in[2]);
     SW_LAUNCH(merge_kernel, sw_grid(rows * ((dim + SW_VECTOR - 1) / SW_VECTOR)), SW_THREADS, 0,
               stream, (const float *)parts->data, (const float *)stats->data,
-              view_of(&call->out[0]), rows, stats->size[3], parts->start[3], dim);
+              sinks, view_of(&call->out[0]), rows, heads, stats->size[3], parts->start[3], dim);
     return cudaGetLastError();
 }
 
