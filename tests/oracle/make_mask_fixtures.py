@@ -5,7 +5,7 @@
     python3 tests/oracle/make_mask_fixtures.py
 
 Nothing here shares code with the C program. Inputs are not in the file: element i of an operand is
-2 u - 1, u = (x >> 33) / 2^31 of x <- 6364136223846793005 x + 1442695040888963407 mod 2^64, from
+2 (2 u - 1), u = (x >> 33) / 2^31 of x <- 6364136223846793005 x + 1442695040888963407 mod 2^64, from
 x = 1000 case + operand (q 1, k 2, v 3, dO 4), and sinks are told.
 
 File format, little endian: 8 bytes "SWMASKS1"; int32 number of cases; of each:
