@@ -245,11 +245,12 @@ static void add_pairs(struct sw_builder *b, bool positions, bool segments)
     struct sw_program *p = b->program;
     const struct sw_dim batch = {SW_L_BATCH, p->micro_batch, 1, SW_SIZE_BATCH};
     const struct sw_dim queries[2] = {batch, {SW_L_ATTN_SEQ, p->sequence_length, 1, SW_SIZE_FIXED}};
-    const struct sw_dim keys[2] = {batch, {SW_L_KEY_SEQ, p->sequence_length, 1, SW_SIZE_FIXED}};
+    const struct sw_dim keys[1] = {{SW_L_KEY_SEQ, p->sequence_length, 1, SW_SIZE_FIXED}};
+    const struct sw_dim all[2] = {batch, {SW_L_NONE, p->sequence_length, 1, SW_SIZE_FIXED}};
     const int32_t of[4] = {positions ? input_of(b, "q positions", 1, &queries[1]) : -1,
-                           positions ? input_of(b, "k positions", 1, &keys[1]) : -1,
+                           positions ? input_of(b, "k positions", 1, keys) : -1,
                            segments ? input_of(b, "q segments", 2, queries) : -1,
-                           segments ? input_of(b, "k segments", 2, keys) : -1};
+                           segments ? input_of(b, "k segments", 2, all) : -1};
     for (int32_t i = 0; i < p->op_count; i++) {
         if (p->ops[i].kind != SW_OP_ATTENTION)
             continue;
