@@ -31,6 +31,7 @@
 #include "runner/device/cpu/update.inc"
 #include "runner/device/cpu/head.inc"
 #include "runner/device/cpu/attention.inc"
+#include "runner/device/cpu/attention_hops.inc"
 #include "runner/device/cpu/attention_backward.inc"
 #include "runner/device/cpu/cache.inc"
 #include "runner/device/cpu/serving.inc"
