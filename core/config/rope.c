@@ -473,9 +473,12 @@ bool sw_model_check_rope(struct sw_config *c, const struct node *root, struct sw
 {
     static const char length[] = "original_max_position_embeddings";
     static const char *const sections[] = {"rope_parameters", "rope_scaling"};
-    const struct node *base = sw_node_find(sw_node_find(root, sections[0]), "rope_theta");
+    const struct node *told = sw_node_find(root, sections[0]);
+    const struct node *full = sw_node_find(told, "full_attention"); /* of kinds of layers */
+    const struct node *base = sw_node_find(full != NULL ? full : told, "rope_theta");
+    const char *where = full != NULL ? "rope_parameters.full_attention" : sections[0];
     const struct node *theta =
-        base == NULL ? NULL : pick_spelling(c, sw_node_find(root, "rope_theta"), base, sections[0]);
+        base == NULL ? NULL : pick_spelling(c, sw_node_find(root, "rope_theta"), base, where);
     bool good = base == NULL || theta != NULL;
     if (theta != NULL)
         (void)sw_number_parse(theta->text, &model->rope.theta);

@@ -547,6 +547,10 @@ static void kinds_of_layers_are_told(void **state)
          "  full_attention: {rope_type: default}}\n",
          "t:7:18: 'rope_parameters.sliding_attention' is not supported: angles that are stretched "
          "in layers with a window | supported: rope_type: default\n"},
+        {"model_type: olmo3\nrope_theta: 1e4\nrope_parameters: {full_attention: {rope_theta: "
+         "5e5}}\n",
+         "t:8:48: 'rope_parameters.full_attention.rope_theta: 5e5' contradicts 'rope_theta: 1e4' | "
+         "transformers 4 reads the one, 5 the other: write one of them, or both alike\n"},
     };
     check(cases, COUNT(cases));
     m = read_model(&c, M "model_type: gemma2\nattn_logit_softcapping: null\n");
@@ -599,15 +603,21 @@ static void parts_can_be_overridden(void **state)
 static void set_counts_before_rope_parameters(void **state)
 {
     (void)state;
-    static const char text[] = M "rope_parameters: {rope_type: default, rope_theta: 500000}\n";
+    static const char *const texts[] = {
+        M "rope_parameters: {rope_type: default, rope_theta: 500000}\n",
+        M "model_type: olmo3\nrope_parameters: {full_attention: {rope_theta: 500000}, "
+          "sliding_attention: {rope_theta: 30000}}\n"};
     const struct sw_override set = {"rope_theta=1000000"};
-    struct sw_error err = {0};
-    struct sw_config *c =
-        sw_config_read_text("t", text, sizeof text - 1, SW_CONFIG_MODEL, NULL, &set, 1, &err);
-    assert_non_null(c);
-    assert_non_null(sw_config_model(c));
-    assert_true(sw_config_model(c)->shape.rope.theta == 1000000);
-    sw_config_free(c);
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct sw_error err = {0};
+        struct sw_config *c = sw_config_read_text("t", texts[i], strlen(texts[i]), SW_CONFIG_MODEL,
+                                                  NULL, &set, 1, &err);
+        assert_non_null(c);
+        assert_non_null(sw_config_model(c));
+        assert_true(sw_config_model(c)->shape.rope.theta == 1000000);
+        assert_true(i == 0 || sw_config_model(c)->shape.local_rope.theta == 30000);
+        sw_config_free(c);
+    }
 }
 
 /* Every key of the configuration classes of transformers 4 and 5, with its default, has a fate: it
