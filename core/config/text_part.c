@@ -31,30 +31,11 @@ static bool is_text(const struct node *node, const char *text)
     return node != NULL && node->kind == NODE_SCALAR && strcmp(node->text, text) == 0;
 }
 
-static struct node *find(struct node *map, const char *key)
-{
-    for (struct node *entry = map->first; entry != NULL; entry = entry->next)
-        if (strcmp(entry->key->text, key) == 0)
-            return entry;
-    return NULL;
-}
-
-static void append(struct node *map, struct node *entry)
-{
-    entry->next = NULL;
-    if (map->last != NULL)
-        map->last->next = entry;
-    else
-        map->first = entry;
-    map->last = entry;
-    map->count++;
-}
-
 /* Gives the text part what --set says of the model. */
 static void move_overrides(struct sw_config *c, const struct node *root, struct node *text)
 {
     for (const struct node *entry = root->first; entry != NULL; entry = entry->next) {
-        struct node *there = find(text, entry->key->text);
+        struct node *there = sw_node_find(text, entry->key->text);
         if (entry == text || !entry->source->is_override)
             continue;
         if (there != NULL) {
@@ -63,7 +44,7 @@ static void move_overrides(struct sw_config *c, const struct node *root, struct 
             there->next = next;
         } else if ((there = sw_config_alloc(c, sizeof *there)) != NULL) {
             *there = *entry;
-            append(text, there);
+            sw_node_append(text, there);
         }
     }
 }
@@ -76,7 +57,7 @@ struct node *sw_model_text_part(struct sw_config *c, struct node *root)
     if (!is_text(sw_node_find(root, "model_type"), "gemma3") &&
         !is_text(first, "Gemma3ForConditionalGeneration"))
         return root;
-    text = find(root, "text_config");
+    text = sw_node_find(root, "text_config");
     if (text == NULL || text->kind != NODE_MAPPING)
         return root;
     move_overrides(c, root, text);
@@ -104,11 +85,11 @@ void sw_model_add_defaults(struct sw_config *c, struct node *root, uint8_t famil
         next = entry->next;
         const bool inside = strcmp(entry->key->text, "rope_theta") == 0 &&
                             sw_node_find(root, "rope_parameters") != NULL;
-        if (inside || find(root, entry->key->text) != NULL)
+        if (inside || sw_node_find(root, entry->key->text) != NULL)
             continue;
         entry->source = root->source; /* a mistake points at the mapping that leaves it out */
         entry->line = root->line;
         entry->column = root->column;
-        append(root, entry);
+        sw_node_append(root, entry);
     }
 }

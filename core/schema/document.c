@@ -218,6 +218,7 @@ static struct node *parse_scalar(struct parse *p, const yaml_event_t *event)
 
 void sw_node_append(struct node *parent, struct node *child)
 {
+    child->next = NULL;
     if (parent->last == NULL)
         parent->first = child;
     else

@@ -153,6 +153,7 @@ struct node *sw_config_load(struct sw_config *c, const char *path, const struct 
 /* A node without contents; NULL: memory ran out, or the config has as many as it may (reported). */
 struct node *sw_node_new(struct sw_config *c, const struct source *source, enum node_kind kind,
                          int32_t line, int32_t column);
+/* Puts the child behind the others; its own `next` is forgotten. */
 void sw_node_append(struct node *parent, struct node *child);
 /* Reports keys that stand twice and takes the later ones out. */
 void sw_node_check_duplicates(struct sw_config *c, struct node *map);

@@ -73,12 +73,7 @@ static struct node *add_entry(struct sw_config *c, struct node *map, const struc
         return NULL;
     key->text = name;
     entry->key = key;
-    if (map->last != NULL)
-        map->last->next = entry;
-    else
-        map->first = entry;
-    map->last = entry;
-    map->count++;
+    sw_node_append(map, entry);
     return entry;
 }
 
