@@ -60,8 +60,8 @@ bool sw_family_reads(uint8_t family, enum sw_family_key key);
 /* original_max_position_embeddings of Phi-3's class, where its file has none. */
 enum { SW_PHI3_ORIGINAL_POSITIONS = 4096 };
 const char *sw_rope_type_name(const struct sw_rope *rope); /* "longrope" */
-/* What cos and sin are multiplied by where longrope's attention_factor is not told: original is at
- * least 2 (Ding et al. 2024, as transformers has it). */
+/* Factor of cos and sin where longrope's attention_factor is not told; original is at least 2 (Ding
+ * et al. 2024, as transformers has it). */
 double sw_longrope_attention_factor(double factor, int64_t original);
 
 /* Whether a text may be a `name`: 1 to 64 letters, digits, '.', '_' or '-', the first no '.' or

@@ -528,7 +528,7 @@ static void write_layer_types(struct writer *w, const struct field *field,
     free(text);
 }
 
-/* Where a window or a softcap is what the family has without the key, none is written too. */
+/* Writes that there is none of a window or a softcap which the family has without the key. */
 static void write_no_window(struct writer *w, const struct field *field, const void *base)
 {
     const struct sw_model *shape = &((const struct sw_model_config *)base)->shape;
@@ -635,7 +635,7 @@ static char default_kind(const struct sw_model_config *m, int32_t layer)
     return (layer + 1) % each != 0 ? 'w' : 'f';
 }
 
-/* Which layers are local, with a window; without any, the window is none. */
+/* Settles which layers are local, with a window; without any, the window is none. */
 static bool apply_layer_kinds(struct sw_config *c, const struct section *s,
                               struct sw_model_config *m)
 {

@@ -267,7 +267,7 @@ static inline int32_t sw_rope_rotated(const struct sw_rope_attributes *attribute
 double sw_rope_frequency(const struct sw_rope_attributes *attributes, const float *divisors,
                          int64_t j);
 
-/* What cos and sin are multiplied by. */
+/* Factor of cos and sin. */
 static inline double sw_rope_attention_factor(const struct sw_rope_attributes *attributes)
 {
     const double factor = attributes->rope.attention_factor;

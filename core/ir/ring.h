@@ -49,7 +49,7 @@ struct sw_ring_hop {
     int32_t alike; /* hops from this one on, itself too, that differ in owner, place and first bytes
                       alone */
 };
-/* How many hops there are. */
+/* Returns the number of hops. */
 int32_t sw_ring_hops(const struct sw_ring_blocks *ring);
 /* Hop `hop` of a rank, 0 <= rank < ranks. hop == sw_ring_hops: behind the last, nothing is at hand.
  */

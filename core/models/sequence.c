@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* Of queries and of keys; tokens of different ones do not see each other. */
+/* Inputs with the segments of queries and of keys; tokens of different ones do not see each other.
+ */
 static const char *const segments[] = {"segments", "key segments"};
 
 static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int32_t n)

@@ -166,7 +166,7 @@ static int size_decided(struct sw_searcher *s, struct sw_decision *decision, str
 
 /* ---- The price ---- */
 
-/* Of a value of the state, with all its instances; 0: there is none. */
+/* Bytes of all parts of the cache whose names begin so, with all their instances. */
 static int64_t state_bytes(const struct sw_program *p, const char *name)
 {
     int64_t bytes = 0;

@@ -58,7 +58,7 @@ static bool allocate(struct sw_engine *e, const struct sw_program *p)
            sw_prefixes_create(slots, e->max_tokens + 1, e->rows.chunk, &e->prefixes);
 }
 
-/* What layers with a window keep, where that is less than a text. */
+/* Finds what layers with a window keep, where that is less than a text. */
 static void find_ring(const struct sw_program *p, struct sw_prefixes *prefixes)
 {
     for (int32_t i = 0; i < p->op_count; i++) {

@@ -45,7 +45,7 @@ void sw_prefixes_take(struct sw_prefixes *prefixes, int64_t slot, const int32_t 
                       int64_t count, int64_t chunked, int64_t kept);
 /* The slot's first `made` positions are made, all of its prompt. */
 void sw_prefixes_made(struct sw_prefixes *prefixes, int64_t slot, int64_t made);
-/* Its first `positions` are written, whatever stands of them. */
+/* Notes that the slot's first `positions` are written, whatever stands of them. */
 void sw_prefixes_wrote(struct sw_prefixes *prefixes, int64_t slot, int64_t positions);
 /* Position `at` of it is made, of that token, behind its prompt and alike. at < capacity; it stands
  * if all positions before it do. */

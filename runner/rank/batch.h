@@ -15,7 +15,7 @@ struct sw_batch {
     void *context;
     int64_t document_end; /* -1: a sequence is one document */
 };
-/* Of the inputs that the program has; returns how many. `batch` outlives them. */
+/* Feeds of the inputs that the program has; returns how many. `batch` outlives them. */
 int32_t sw_batch_feeds(const struct sw_batch *batch, const struct sw_program *program,
                        struct sw_feed out[SW_BATCH_FEEDS]);
 /* Which of the two. */
