@@ -27,6 +27,9 @@ const struct sw_word sw_words_weights[] = {{"int8", SW_I8, NULL},
                                            {"e4m3", SW_E4M3, NULL},
                                            {"auto", SW_DTYPE_COUNT, NULL},
                                            {NULL, 0, NULL}};
+const struct sw_word sw_words_base[] = {{"bf16", SW_BF16_T, NULL},      {"fp32", SW_F32, NULL},
+                                        {"int8", SW_I8, NULL},          {"e4m3", SW_E4M3, NULL},
+                                        {"auto", SW_DTYPE_COUNT, NULL}, {NULL, 0, NULL}};
 const struct sw_word sw_words_device[] = {
     {"cpu", SW_DEVICE_CPU, NULL}, {"cuda", SW_DEVICE_CUDA, NULL}, {NULL, 0, NULL}};
 const struct sw_word sw_words_continue[] = {{"none", SW_CONTINUE_NONE, NULL},

@@ -67,7 +67,7 @@ struct sw_word {
  * words follow. */
 extern const struct sw_word sw_words_strategy[], sw_words_layout[], sw_words_precision[],
     sw_words_device[], sw_words_continue[], sw_words_preflight[], sw_words_cache[],
-    sw_words_weights[], sw_words_collective[];
+    sw_words_weights[], sw_words_base[], sw_words_collective[];
 /* Of signals; their values are those of <signal.h>. */
 extern const struct sw_word sw_words_signal[];
 

@@ -45,9 +45,10 @@ static void write_name(struct sw_stored_tensor *t, const struct sw_parameter *is
 {
     const char *star = strchr(is->stored, '*');
     const int head = (int)(star != NULL ? (size_t)(star - is->stored) : strlen(is->stored));
-    int at = 0;
+    int at = snprintf(t->name, sizeof t->name, "%s", is->adapter ? "base_model.model." : "");
     if (is->part == SW_OF_LAYER)
-        at = snprintf(t->name, sizeof t->name, "model.layers.%" PRId32 ".", t->instance);
+        at += snprintf(t->name + at, sizeof t->name - (size_t)at, "model.layers.%" PRId32 ".",
+                       t->instance);
     at += snprintf(t->name + at, sizeof t->name - (size_t)at, "%.*s", head, is->stored);
     if (star != NULL && (size_t)at < sizeof t->name)
         snprintf(t->name + at, sizeof t->name - (size_t)at, "%" PRId64 "%s", t->first_matrix,

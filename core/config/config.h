@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/model.h"
 #include "core/base/recompute.h"
+#include "core/base/lora.h"
 #include "core/base/words.h"
 #include "core/config/launcher.h"
 #include "core/schema/schema.h"
@@ -434,6 +435,17 @@ struct sw_recompute_config {
     bool before_attention; /* an old word: `values` are all that a layer makes before attention */
 };
 
+/* Adapters, as a run writes them (core/base/lora.h). */
+struct sw_lora_config {
+    int32_t rank; /* 0: none */
+    bool rslora;
+    double alpha;
+    const char *targets; /* names with commas between them; NULL: q_proj and v_proj */
+    enum sw_dtype base;  /* of the frozen matrices; SW_DTYPE_COUNT: auto, the compute precision */
+    int32_t rank_of[SW_LORA_TARGETS]; /* instead of `rank`, `alpha`; 0: these */
+    double alpha_of[SW_LORA_TARGETS];
+};
+
 struct sw_run_config {
     const char *path, *name;
     struct sw_model_config model;
@@ -443,7 +455,7 @@ struct sw_run_config {
     int32_t nodes_least, nodes_most; /* of it; cluster.nodes is the most */
     int32_t cluster_nodes;           /* of the cluster's file */
     const char *mesh_dim;            /* text, parsed by core/sharding; default "auto" */
-    struct sw_place mesh_dim_place, batch_place, sequence_place, freeze_place;
+    struct sw_place mesh_dim_place, batch_place, sequence_place, freeze_place, lora_place;
     struct sw_place data_place, init_place; /* of data.path and init.from, else of the run */
     struct sw_place
         time_place; /* of the job's time limit, the run's or the cluster's; file NULL: nowhere */
@@ -456,6 +468,7 @@ struct sw_run_config {
     bool recompute_auto;      /* default; then `recompute` is none */
     struct sw_recompute_config recompute; /* sw_plan_recompute */
     const char *freeze; /* patterns of parameters' names, with commas; NULL: all are trained */
+    struct sw_lora_config lora;
     enum sw_dtype compute, params, reduce, ring; /* defaults bf16, fp32, fp32, fp32 */
     bool keep_copy;                              /* of weights, as products take them */
     enum sw_attention_strategy strategy;

@@ -360,6 +360,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     out->batch_place = place_of(&s, "global_batch_size");
     out->sequence_place = place_of(&s, "sequence_length");
     out->freeze_place = place_of(&s, "freeze");
+    out->lora_place = place_of(&s, "lora");
     check_schedule(c, &s, out);
     warn_of_precision(c, root, out);
     check_document_end(c, root, &s, out);

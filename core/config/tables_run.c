@@ -176,6 +176,97 @@ static const struct field run_checkpoint_fields[] = {
     {.key = NULL},
 };
 
+/* Of one target each, in the order of core/base/lora.h. */
+#define RANK_OF(target, name)                                                                      \
+    {                                                                                              \
+        .key = (name), .type = FIELD_INTEGER32, AT(lora.rank_of[target]), .brief = true,           \
+        .fallback = "0", .min = 0, .max = 65536, .example = "8",                                   \
+        .about = "rank of the adapter of " name "; 0: lora.rank"                                   \
+    }
+static const struct field run_lora_ranks[] = {
+    RANK_OF(0, "q_proj"),    RANK_OF(1, "k_proj"),  RANK_OF(2, "v_proj"),    RANK_OF(3, "o_proj"),
+    RANK_OF(4, "gate_proj"), RANK_OF(5, "up_proj"), RANK_OF(6, "down_proj"), {.key = NULL},
+};
+#undef RANK_OF
+#define ALPHA_OF(target, name)                                                                     \
+    {                                                                                              \
+        .key = (name), .type = FIELD_REAL, AT(lora.alpha_of[target]), .brief = true,               \
+        .fallback = "0", .min = 0, .max = SW_BIG, .example = "16",                                 \
+        .about = "alpha of the adapter of " name "; 0: lora.alpha"                                 \
+    }
+static const struct field run_lora_alphas[] = {
+    ALPHA_OF(0, "q_proj"),    ALPHA_OF(1, "k_proj"),
+    ALPHA_OF(2, "v_proj"),    ALPHA_OF(3, "o_proj"),
+    ALPHA_OF(4, "gate_proj"), ALPHA_OF(5, "up_proj"),
+    ALPHA_OF(6, "down_proj"), {.key = NULL},
+};
+#undef ALPHA_OF
+
+static const struct field run_lora_fields[] = {
+    {.key = "rank",
+     .type = FIELD_INTEGER32,
+     AT(lora.rank),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = 65536,
+     .example = "16",
+     .about = "rank of every adapter, PEFT's r; 0: no adapters, all weights are trained"},
+    {.key = "alpha",
+     .type = FIELD_REAL,
+     AT(lora.alpha),
+     .brief = true,
+     .fallback = "8",
+     .min = 0,
+     .above_min = true,
+     .max = SW_BIG,
+     .example = "32",
+     .about = "PEFT's lora_alpha: what an adapter adds is multiplied by alpha / rank"},
+    {.key = "targets",
+     .type = FIELD_TEXT,
+     AT(lora.targets),
+     .brief = true,
+     .commas = true,
+     .accept = sw_text_is_not_empty,
+     .expects = "names of projections",
+     .example = "[q_proj, v_proj]",
+     .about = "projections that get an adapter, by PEFT's names: q_proj, k_proj, v_proj, o_proj, "
+              "gate_proj, up_proj, down_proj; or all-linear, every one of them; default: [q_proj, "
+              "v_proj]"},
+    {.key = "rslora",
+     .type = FIELD_BOOL,
+     AT(lora.rslora),
+     .brief = true,
+     .fallback = "false",
+     .example = "true",
+     .about = "true: what an adapter adds is multiplied by alpha / sqrt(rank)"},
+    {.key = "rank_pattern",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .brief = true,
+     .fields = run_lora_ranks,
+     .example = "{down_proj: 8}",
+     .about = "ranks of single projections, the same in every layer"},
+    {.key = "alpha_pattern",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .brief = true,
+     .fields = run_lora_alphas,
+     .example = "{down_proj: 16}",
+     .about = "alphas of single projections, the same in every layer"},
+    {.key = "base",
+     .type = FIELD_WORD,
+     AT(lora.base),
+     .brief = true,
+     .fallback = "auto",
+     .vocabulary = sw_words_base,
+     .example = "int8",
+     .about = "number format in which the frozen weights are held; int8, e4m3: the layers' "
+              "matrices with a scale in fp32 for each of their outputs, widened layer by layer; "
+              "auto: precision.compute"},
+    {.key = NULL},
+};
+
 static const struct field run_init_fields[] = {
     {.key = "from",
      .type = FIELD_PATH,
@@ -645,6 +736,15 @@ const struct field sw_run_fields[] = {
      .about = "parameters that are not trained, by Hugging Face's name of each or of a module, '*' "
               "for any text and for the number of a layer: they get no gradient, no moments and no "
               "update, and stay as 'init' has them; layers are frozen together"},
+    {.key = "lora",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .brief = true,
+     .fields = run_lora_fields,
+     .example = "{rank: 16, alpha: 32, targets: all-linear}",
+     .about =
+         "adapters (LoRA), which are trained instead of the model; 'init' names the model that "
+         "they stand on, checkpoints have the adapters alone, as PEFT writes them"},
     {.key = "data",
      .type = FIELD_SECTION,
      .offset = 0,

@@ -2,6 +2,7 @@
 #ifndef SW_OPTIONS_H
 #define SW_OPTIONS_H
 
+#include "core/base/lora.h"
 #include "core/ir/program.h"
 
 /* Of a program of serving; all zero otherwise. sw_serving_options fills it in. */
@@ -38,6 +39,7 @@ struct sw_program_options {
     enum sw_sequence_layout layout;
     struct sw_recompute recompute; /* any form; of training alone */
     const char *freeze;            /* names of what is not trained (models/parameters.h), or NULL */
+    struct sw_lora lora;           /* {0}: no adapters; else all else is frozen */
     enum sw_program_kind kind;
     struct sw_program_target target;
     /* train, evaluate: tokens have segments, inputs of the program, of which none sees another */

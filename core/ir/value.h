@@ -27,7 +27,12 @@ enum sw_role {
 bool sw_role_is_state(enum sw_role role);
 
 /* What a tensor of the state starts as. */
-enum sw_initial { SW_INITIAL_ZEROS, SW_INITIAL_ONES, SW_INITIAL_NORMAL };
+enum sw_initial {
+    SW_INITIAL_ZEROS,
+    SW_INITIAL_ONES,
+    SW_INITIAL_NORMAL, /* of the model's initializer_range */
+    SW_INITIAL_FAN_IN  /* uniform, up to 1 / sqrt(rows of the matrix) either way */
+};
 
 /* Sizes of dimensions and attributes that follow from the mesh and the batch: what retargeting
  * evaluates anew. */
@@ -82,6 +87,7 @@ struct sw_parameter {
     bool trained;   /* unless a run freezes it */
     bool saved;     /* checkpoints have it, and its moments */
     uint8_t origin; /* enum sw_origin */
+    bool adapter;   /* files of PEFT have it: under `stored` behind "base_model.model." */
 };
 
 /* Of a matrix: it lies as files have it, outputs first, and linear_t multiplies with it. */

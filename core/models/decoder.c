@@ -32,12 +32,14 @@ enum width {
     MLP,
     HEAD_DIM,
     HEADS,
+    RANK,
     WIDTHS
 };
 
 /* Declaration of a weight: a matrix [rows, columns] or a vector [columns], and the member of struct
- * sw_model without which there is none (with WITHOUT: with which), or ALWAYS. */
-enum { ALWAYS = 0, WITHOUT = 0x8000 };
+ * sw_model without which there is none (with WITHOUT: with which), or ALWAYS; with ADAPTER the
+ * target of LoRA. */
+enum { ALWAYS = 0, WITHOUT = 0x8000, ADAPTER = 0x4000 };
 static const struct declaration {
     struct sw_parameter is;
     uint8_t rows, columns; /* enum width */
@@ -47,22 +49,29 @@ static const struct declaration {
 #define UNLESS(member) (WITHOUT | IF(member))
 #define KEPT true, true, SW_ORIGIN_RUN /* trained, saved, read from the run's files */
 #define SW_MATRIX(KIND, name, stored, PART, file_order, transposed, ROWS, COLUMNS, tied)           \
-    {{name, stored, SW_##PART, file_order, transposed, true, SW_INITIAL_NORMAL, tied, KEPT},       \
+    {{name, stored, SW_##PART, file_order, transposed, true, SW_INITIAL_NORMAL, tied, KEPT,        \
+      false},                                                                                      \
      ROWS,                                                                                         \
      COLUMNS,                                                                                      \
      ALWAYS},
 #define SW_VECTOR(KIND, name, stored, PART, file_order, INITIAL, COLUMNS, wanted)                  \
-    {{name, stored, SW_##PART, file_order, false, false, SW_INITIAL_##INITIAL, NULL, KEPT},        \
+    {{name, stored, SW_##PART, file_order, false, false, SW_INITIAL_##INITIAL, NULL, KEPT, false}, \
      NOTHING,                                                                                      \
      COLUMNS,                                                                                      \
      wanted},
+#define SW_ADAPTER(KIND, name, stored, file_order, transposed, INITIAL, ROWS, COLUMNS, TARGET)     \
+    {{name, stored, SW_OF_LAYER, file_order, transposed, true, SW_INITIAL_##INITIAL, NULL, KEPT,   \
+      true},                                                                                       \
+     ROWS,                                                                                         \
+     COLUMNS,                                                                                      \
+     ADAPTER | SW_LORA_##TARGET},
 #include "core/models/weights.def"
 };
 /* Instead of those above in models that are fused; name NULL: there is none. */
 static const struct sw_parameter fused[SW_DECODER_WEIGHTS] = {
 #define SW_FUSED(KIND, name, stored, file_order)                                                   \
     [SW_W_##KIND] = {name, stored, SW_OF_LAYER, file_order, true, true, SW_INITIAL_NORMAL,         \
-                     NULL, KEPT},
+                     NULL, KEPT,   false},
 #include "core/models/weights.def"
 #undef IF
 #undef UNLESS
@@ -74,9 +83,19 @@ static const struct sw_parameter *parameter_of(const struct sw_model *m, int32_t
     return m->fused && fused[i].name != NULL ? &fused[i] : &declarations[i].is;
 }
 
+/* The target of an adapter's matrix; -1: of a model's own. */
+static int32_t target_of(int32_t i)
+{
+    const uint16_t wanted = declarations[i].wanted;
+    return (wanted & ADAPTER) != 0 ? wanted & ~ADAPTER : -1;
+}
+
+/* Of the model's own. */
 static bool has(const struct sw_model *m, int32_t i)
 {
     const uint16_t wanted = declarations[i].wanted;
+    if ((wanted & ADAPTER) != 0)
+        return false;
     const bool set = ((const char *)m)[wanted & ~WITHOUT] != 0;
     return wanted == ALWAYS || set == ((wanted & WITHOUT) == 0);
 }
@@ -124,6 +143,8 @@ int32_t sw_parameters_count(const struct sw_model *model, const char *patterns)
 /* True if a parameter of these options is trained, in a program that trains. */
 static bool is_trained(const struct sw_program_options *o, int32_t i)
 {
+    if (sw_lora_is_set(&o->lora))
+        return declarations[i].is.adapter;
     return declarations[i].is.trained &&
            !is_named(&o->model, parameter_of(&o->model, i), o->freeze);
 }
@@ -165,6 +186,21 @@ static bool keeps_copy(const struct sw_builder *b, int32_t i, enum sw_dtype stor
            (i != SW_W_EMBEDDING || o->model.tied);
 }
 
+/* The rank of the adapter that a matrix is of; 0: it is of no adapter, or there is none. */
+static int32_t rank_of(const struct sw_program_options *o, int32_t i)
+{
+    return target_of(i) >= 0 ? o->lora.rank[target_of(i)] : 0;
+}
+
+/* What an adapter stands on is read from its own model's files, and no checkpoint has it. */
+static void rest_on_base(struct sw_builder *b, int32_t i, int32_t value)
+{
+    if (!sw_lora_is_set(&b->options->lora) || target_of(i) >= 0)
+        return;
+    b->program->values[value].saved = false;
+    b->program->values[value].origin = SW_ORIGIN_BASE;
+}
+
 void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype of_layers,
                         struct sw_dim output_width, bool trained)
 {
@@ -175,7 +211,7 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
     const bool split_kv =
         m->kv_heads % sw_axes_size(&b->program->mesh, b->options->rules.axes[SW_L_KV_HEADS]) == 0;
     const bool rows = sw_table_rows(b->options);
-    const struct sw_dim of[WIDTHS] = {
+    struct sw_dim of[WIDTHS] = {
         [EMBED] = {SW_L_EMBED, m->hidden_size, 1, SW_SIZE_FIXED},
         [ACT_EMBED] = {SW_L_ACT_EMBED, m->hidden_size, 1, SW_SIZE_FIXED},
         [TABLE] = {rows ? SW_L_TABLE : SW_L_VOCAB, m->vocab_size, 1, SW_SIZE_FIXED},
@@ -188,19 +224,23 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
         [HEAD_DIM] = {SW_L_NONE, dim, 1, SW_SIZE_FIXED}};
     for (int32_t i = 0; i < SW_DECODER_WEIGHTS; i++) {
         const struct declaration *declared = &declarations[i];
+        const int32_t rank = rank_of(b->options, i);
+        of[RANK] = (struct sw_dim){SW_L_NONE, rank, 1, SW_SIZE_FIXED};
         const struct sw_dim dims[2] = {of[declared->rows], of[declared->columns]};
         const bool matrix = declared->rows != NOTHING;
-        const enum sw_dtype is = !matrix                            ? b->options->params
+        const enum sw_dtype is = !matrix || (rank > 0 && trained)   ? b->options->params
+                                 : rank > 0                         ? dtype
                                  : declared->is.part == SW_OF_LAYER ? of_layers
                                                                     : dtype;
         d->w[i] = -1;
-        if (!has(m, i))
+        if (!has(m, i) && rank == 0)
             continue;
         d->w[i] = i == SW_W_HEAD && m->tied
                       ? d->w[SW_W_EMBEDDING]
                       : sw_build_parameter(b, parameter_of(m, i), is, matrix ? 2 : 1,
                                            matrix ? dims : &dims[1],
                                            trained && is_trained(b->options, i));
+        rest_on_base(b, i, d->w[i]);
         if (m->norms_plus_one && declared->is.initial == SW_INITIAL_ONES)
             b->program->values[d->w[i]].initial = SW_INITIAL_ZEROS;
         if (keeps_copy(b, i, is) && matrix && !(i == SW_W_HEAD && m->tied))
@@ -292,6 +332,53 @@ static void add_block(struct sw_decoder *d, struct sw_ref x, int32_t block, int3
     sw_build_add_into(b, x, block, into);
 }
 
+/* Names of what an adapter makes in a layer, by target: (x A), scaled. */
+static const char *const low[SW_LORA_TARGETS] = {"qa", "ka", "va", "oa", "ga", "ua", "da"};
+
+/* y + scale (x A) B. The product of low rank lies along the sequence as x W does, and is whole. */
+static int32_t build_adapter(struct sw_decoder *d, enum sw_lora_target target, int32_t x, int32_t y,
+                             struct sw_made made)
+{
+    struct sw_builder *b = d->b;
+    const int32_t *of = &d->w[SW_W_Q_A + 2 * target];
+    const bool turned = sw_parameter_is_turned(b->program->values[of[1]].parameter);
+    const struct sw_dim dims[3] = {
+        d->batch, made.dims[1], {SW_L_NONE, b->options->lora.rank[target], 1, SW_SIZE_FIXED}};
+    char plain[SW_NAME_BYTES], whole[SW_NAME_BYTES], sum[SW_NAME_BYTES];
+    sw_builder_name(plain, low[target], SW_NAME_BYTES - 8, " unscaled", 9);
+    sw_builder_name(whole, low[target], SW_NAME_BYTES - 8, " wide", 5);
+    sw_builder_name(sum, made.name, SW_NAME_BYTES - 8, "+a", 2);
+    int32_t u =
+        sw_build_linear(b, false, x, of[0], -1, (struct sw_made){plain, dims, made.stack, false});
+    u = sw_build_scale(b, u, b->options->lora.scale[target],
+                       (struct sw_made){low[target], dims, made.stack, true});
+    const int32_t z = sw_build_linear(b, turned, u, of[1], -1,
+                                      (struct sw_made){whole, made.dims, made.stack, false});
+    const int32_t op = sw_build_apply(b, SW_OP_ADD, y, z);
+    made.name = sum;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
+/* A projection of the layer: with its bias, and its adapter. */
+static int32_t project(struct sw_decoder *d, enum sw_lora_target target, int32_t x,
+                       struct sw_made made)
+{
+    static const struct {
+        uint8_t weight, bias;
+    } of[SW_LORA_TARGETS] = {{SW_W_Q, SW_W_Q_BIAS},       {SW_W_K, SW_W_K_BIAS},
+                             {SW_W_V, SW_W_V_BIAS},       {SW_W_O, SW_W_O_BIAS},
+                             {SW_W_GATE, SW_W_GATE_BIAS}, {SW_W_UP, SW_W_UP_BIAS},
+                             {SW_W_DOWN, SW_W_DOWN_BIAS}};
+    const int32_t weight = d->w[of[target].weight];
+    const bool adapted = d->w[SW_W_Q_A + 2 * target] >= 0;
+    struct sw_made plain = made;
+    plain.listed = made.listed && !adapted; /* backward needs the sum alone */
+    const int32_t y =
+        sw_build_linear(d->b, sw_parameter_is_turned(d->b->program->values[weight].parameter), x,
+                        weight, d->w[of[target].bias], plain);
+    return adapted ? build_adapter(d, target, x, y, made) : y;
+}
+
 /* One layer of the open region. */
 static void add_layer(struct sw_decoder *d)
 {
@@ -317,12 +404,9 @@ static void add_layer(struct sw_decoder *d)
 
     const int32_t n1 =
         build_norm(b, x_in, attention_norm, (struct sw_made){"n1", residual, n, true});
-    int32_t q = sw_build_linear(b, false, n1, w[SW_W_Q], w[SW_W_Q_BIAS],
-                                (struct sw_made){"q0", heads, n, true});
-    int32_t k = sw_build_linear(b, false, n1, w[SW_W_K], w[SW_W_K_BIAS],
-                                (struct sw_made){"k0", kv, n, true});
-    const int32_t v = sw_build_linear(b, false, n1, w[SW_W_V], w[SW_W_V_BIAS],
-                                      (struct sw_made){"v0", kv, n, true});
+    int32_t q = project(d, SW_LORA_Q, n1, (struct sw_made){"q0", heads, n, true});
+    int32_t k = project(d, SW_LORA_K, n1, (struct sw_made){"k0", kv, n, true});
+    const int32_t v = project(d, SW_LORA_V, n1, (struct sw_made){"v0", kv, n, true});
     q = build_head_norm(b, q, w[SW_W_Q_NORM], (struct sw_made){"qn", heads, n, true});
     k = build_head_norm(b, k, w[SW_W_K_NORM], (struct sw_made){"kn", kv, n, true});
     q = build_whole_norm(b, q, w[SW_W_Q_NORM_WHOLE], "qs", (struct sw_made){"qn", heads, n, true});
@@ -330,22 +414,19 @@ static void add_layer(struct sw_decoder *d)
     q = sw_build_rope(b, q, d->positions, d->slots, (struct sw_made){"q1", heads, n, true});
     k = sw_build_rope(b, k, d->positions, d->slots, (struct sw_made){"k1", kv, n, true});
     const int32_t o = d->attend(d, q, k, v, n);
-    const int32_t a = sw_build_linear(b, true, o, w[SW_W_O], w[SW_W_O_BIAS],
-                                      (struct sw_made){"a", residual, n, m->post_norm});
+    const int32_t a = project(d, SW_LORA_O, o, (struct sw_made){"a", residual, n, m->post_norm});
     const int32_t mid = sw_build_value(b, c, 3, &(struct sw_made){"y", residual, n, true});
     add_block(d, x_in, a, w[SW_W_ATTENTION_POST_NORM], sw_builder_ref(b, mid));
 
     const int32_t n2 =
         build_norm(b, sw_builder_ref(b, mid), mlp_norm, (struct sw_made){"n2", residual, n, true});
-    const int32_t gate = sw_build_linear(b, false, n2, w[SW_W_GATE], w[SW_W_GATE_BIAS],
-                                         (struct sw_made){"gate", mlp, n, true});
-    const int32_t up = sw_build_linear(b, false, n2, w[SW_W_UP], w[SW_W_UP_BIAS],
-                                       (struct sw_made){"up", mlp, n, true});
+    const int32_t gate = project(d, SW_LORA_GATE, n2, (struct sw_made){"gate", mlp, n, true});
+    const int32_t up = project(d, SW_LORA_UP, n2, (struct sw_made){"up", mlp, n, true});
     const int32_t act = sw_build_apply(b, SW_OP_SWIGLU, gate, up);
     p->ops[act].as.swiglu.gelu = m->gelu;
     const int32_t h = sw_build_result(b, act, c, 3, &(struct sw_made){"h", mlp, n, true});
-    const int32_t down = sw_build_linear(b, true, h, w[SW_W_DOWN], w[SW_W_DOWN_BIAS],
-                                         (struct sw_made){"m", residual, n, m->post_norm});
+    const int32_t down =
+        project(d, SW_LORA_DOWN, h, (struct sw_made){"m", residual, n, m->post_norm});
     add_block(d, sw_builder_ref(b, mid), down, w[SW_W_MLP_POST_NORM], x_out);
 }
 

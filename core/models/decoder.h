@@ -14,6 +14,7 @@
 enum sw_decoder_weight {
 #define SW_MATRIX(KIND, ...) SW_W_##KIND,
 #define SW_VECTOR SW_MATRIX
+#define SW_ADAPTER SW_MATRIX
 #include "core/models/weights.def"
     SW_DECODER_WEIGHTS
 };
@@ -36,7 +37,8 @@ struct sw_decoder {
 void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *out);
 /* The parameters: `dtype` of embedding and head, `of_layers` of the other matrices (of 8 bits: with
  * scales), `output_width` the second dimension of the output projection; trained: all but those
- * that the options say are frozen; else none. */
+ * that the options say are frozen; else none. Adapters have the options' `params` where they are
+ * trained, else `dtype`. */
 void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype of_layers,
                         struct sw_dim output_width, bool trained);
 /* Embedding of `tokens` and all layers; the value `x` stands in d->x. */

@@ -1,4 +1,5 @@
 /* Decoders over whole sequences, for train and evaluate: attention along the ring, and the loss. */
+#include "core/base/quantize.h"
 #include "core/models/decoder.h"
 
 #include <math.h>
@@ -100,7 +101,10 @@ int sw_build_sequence(struct sw_builder *b, struct sw_error *err)
         (void)sw_decoder_input(b, segments[0], SW_I32, 2, dims);
         (void)sw_decoder_input(b, segments[1], SW_I32, 2, all);
     }
-    sw_decoder_weights(&d, o->params, o->params, width, true);
+    const enum sw_dtype of_layers =
+        sw_lora_is_set(&o->lora) ? (enum sw_dtype)o->lora.base : o->params;
+    sw_decoder_weights(&d, sw_has_scales(of_layers) ? o->compute : of_layers, of_layers, width,
+                       true);
     sw_builder_port(b, &b->program->outputs, "loss",
                     sw_builder_value(b, "loss", SW_ROLE_ACCUMULATOR,
                                      sw_accumulate_dtype(o->compute), 1, scalar, 1));

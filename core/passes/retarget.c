@@ -151,6 +151,7 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     sw_sizes_of(o, &sizes);
     memset(out, 0, sizeof *out);
     out->model = o->model;
+    out->lora = o->lora;
     out->sequence_length = o->sequence_length;
     out->compute = (uint8_t)o->compute;
     out->params = (uint8_t)o->params;

@@ -19,6 +19,7 @@ struct sw_program_key {
     struct sw_program_target target;
     int64_t sequence_length, global_batch; /* serving has no batch to be divided by: 0 */
     struct sw_model model;
+    struct sw_lora lora;
     struct {
         struct sw_axes weights[SW_L_COUNT]; /* as `axes` */
         int64_t max_tokens, ring_tokens, chunk;

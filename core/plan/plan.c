@@ -61,6 +61,61 @@ static int check_freeze(const struct sw_run_config *run, struct sw_error *err)
     return 0;
 }
 
+static void add_target(const struct sw_run_config *run, int32_t target, struct sw_lora *out)
+{
+    const struct sw_lora_config *lora = &run->lora;
+    const int32_t rank = lora->rank_of[target] > 0 ? lora->rank_of[target] : lora->rank;
+    const double alpha = lora->alpha_of[target] > 0 ? lora->alpha_of[target] : lora->alpha;
+    out->rank[target] = rank;
+    out->scale[target] = sw_lora_scale(alpha, rank, lora->rslora);
+}
+
+/* Of the names, with commas between them. */
+static int add_targets(const struct sw_run_config *run, struct sw_lora *out, struct sw_error *err)
+{
+    const char *const targets = run->lora.targets != NULL ? run->lora.targets : "q_proj,v_proj";
+    for (const char *at = targets; *at != '\0';) {
+        const size_t length = strcspn(at, ",");
+        const bool all = length == strlen("all-linear") && strncmp(at, "all-linear", length) == 0;
+        const int32_t found = sw_lora_find(at, length);
+        if (found < 0 && !all)
+            return sw_fail_at(err, SW_BAD_INPUT, run->lora_place,
+                              "no adapter for '%.*s'; lora.targets are q_proj, k_proj, v_proj, "
+                              "o_proj, gate_proj, up_proj, down_proj, or all-linear",
+                              length < 128 ? (int)length : 128, at);
+        for (int32_t i = 0; i < SW_LORA_TARGETS; i++)
+            if (all || i == found)
+                add_target(run, i, out);
+        at += length + (at[length] == ',');
+    }
+    return 0;
+}
+
+int sw_plan_lora(const struct sw_run_config *run, struct sw_lora *out, struct sw_error *err)
+{
+    const struct sw_lora_config *lora = &run->lora;
+    memset(out, 0, sizeof *out);
+    if (lora->rank == 0)
+        return 0;
+    if (run->model.shape.fused)
+        return sw_fail_at(err, SW_BAD_INPUT, run->lora_place,
+                          "this model's files have several projections in one tensor, for which "
+                          "there are no adapters; leave out 'lora', or choose another model");
+    if (run->freeze != NULL)
+        return sw_fail_at(err, SW_BAD_INPUT, run->freeze_place,
+                          "with 'lora' every weight of the model is frozen; leave out 'freeze'");
+    out->base = (int32_t)(lora->base == SW_DTYPE_COUNT ? run->compute : lora->base);
+    if (add_targets(run, out, err) != 0)
+        return -1;
+    for (int32_t i = 0; i < SW_LORA_TARGETS; i++)
+        if (out->rank[i] == 0 && (lora->rank_of[i] > 0 || lora->alpha_of[i] > 0))
+            return sw_fail_at(err, SW_BAD_INPUT, run->lora_place,
+                              "lora.rank_pattern and alpha_pattern name '%s', which is none of "
+                              "lora.targets; add it there",
+                              sw_lora_names[i]);
+    return 0;
+}
+
 int sw_plan_program_options(const struct sw_run_config *run, const struct sw_decision *decision,
                             struct sw_program_options *out, struct sw_error *err)
 {
@@ -84,7 +139,7 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     if (decision->train.residual_seq_tp)
         out->rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
     out->freeze = run->freeze;
-    if (check_freeze(run, err) != 0)
+    if (check_freeze(run, err) != 0 || sw_plan_lora(run, &out->lora, err) != 0)
         return -1;
     for (int32_t i = 0; i < run->rule_count; i++)
         if (apply_rule(&out->rules, &run->rule[i], err) != 0)
@@ -154,7 +209,9 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
     }
     struct sw_layer_values has;
     struct sw_recompute wanted;
-    if (sw_program_layer_values(&run->model.shape, &has, err) != 0 ||
+    struct sw_lora lora;
+    if (sw_plan_lora(run, &lora, err) != 0 ||
+        sw_program_layer_values(&run->model.shape, &lora, &has, err) != 0 ||
         sw_plan_recompute(&run->recompute, &has, &wanted, err) != 0)
         return NULL;
     struct sw_plan_config *plan = malloc(sizeof *plan);

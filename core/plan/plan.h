@@ -35,6 +35,10 @@ struct sw_decision {
 int sw_plan_recompute(const struct sw_recompute_config *written, const struct sw_layer_values *has,
                       struct sw_recompute *out, struct sw_error *err);
 
+/* The adapters that a run asks for; {0}: none. Errors (SW_BAD_INPUT, at `lora`): a target that the
+ * model has not, or not in a tensor of its own; adapters with weights that 'freeze' names. */
+int sw_plan_lora(const struct sw_run_config *run, struct sw_lora *out, struct sw_error *err);
+
 /* Options for sw_program_compile. Errors (SW_BAD_INPUT): a rule names an unknown logical axis, at
  * its place. */
 int sw_plan_program_options(const struct sw_run_config *run, const struct sw_decision *decision,

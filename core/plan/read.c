@@ -123,7 +123,9 @@ static int read_recompute(const struct sw_plan_config *plan, struct sw_recompute
 {
     const struct sw_model *model = &plan->run.model.shape;
     struct sw_layer_values values;
-    if (sw_program_layer_values(model, &values, err) != 0 ||
+    struct sw_lora lora;
+    if (sw_plan_lora(&plan->run, &lora, err) != 0 ||
+        sw_program_layer_values(model, &lora, &values, err) != 0 ||
         sw_plan_recompute(&plan->recompute, &values, out, err) != 0)
         return -1;
     *out = sw_recompute_normal(*out, model->layers);

@@ -199,8 +199,8 @@ int sw_program_number_names(struct sw_program *p, struct sw_error *err)
                : sw_fail(err, SW_ENVIRONMENT, "out of memory while naming a program's values");
 }
 
-int sw_program_layer_values(const struct sw_model *model, struct sw_layer_values *out,
-                            struct sw_error *err)
+int sw_program_layer_values(const struct sw_model *model, const struct sw_lora *lora,
+                            struct sw_layer_values *out, struct sw_error *err)
 {
     struct sw_program_options options = {.model = *model,
                                          .sequence_length = 1,
@@ -214,6 +214,8 @@ int sw_program_layer_values(const struct sw_model *model, struct sw_layer_values
     options.model.vocab_size = options.model.hidden_size = options.model.intermediate_size = 2;
     options.model.layers = options.model.heads = options.model.kv_heads = 1;
     options.model.head_dim = 2;
+    if (lora != NULL)
+        options.lora = *lora;
     sw_rules_default(&options.rules, SW_ATTENTION_RING);
     if (sw_program_compile(&options, SW_LOGICAL, &p, err) != 0)
         return -1;

@@ -25,10 +25,10 @@ int sw_program_compile_with(struct sw_logicals *logicals, const struct sw_progra
  * SW_PARTITIONED or further. Errors (SW_ENVIRONMENT): memory. */
 int sw_program_number_names(struct sw_program *program, struct sw_error *err);
 
-/* The values of a layer of that model: those of every program that trains it. Errors: as
- * sw_program_compile. */
-int sw_program_layer_values(const struct sw_model *model, struct sw_layer_values *out,
-                            struct sw_error *err);
+/* The values of a layer of that model: those of every program that trains it, or adapters of it
+ * (lora; NULL: none). Errors: as sw_program_compile. */
+int sw_program_layer_values(const struct sw_model *model, const struct sw_lora *lora,
+                            struct sw_layer_values *out, struct sw_error *err);
 
 /* Numbers of a model, each of its matrices and vectors counted once: a head that is the embedding
  * is none of its own. */
@@ -37,9 +37,10 @@ struct sw_parameter_count {
     int64_t of_layer;       /* in one of the layers */
     int32_t layers;
 };
-/* freeze: as in the options. Errors: as sw_program_compile. */
+/* freeze, lora: as in the options, may be NULL. Errors: as sw_program_compile. */
 int sw_program_count_parameters(const struct sw_model *model, const char *freeze,
-                                struct sw_parameter_count *out, struct sw_error *err);
+                                const struct sw_lora *lora, struct sw_parameter_count *out,
+                                struct sw_error *err);
 
 /* Flops of the matrix products and attention of one step over all ranks, each counted once and
  * nothing that is recomputed (Chowdhery et al. 2022, section 4.1): what `mfu` is made of. */

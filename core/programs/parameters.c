@@ -1,7 +1,8 @@
 #include "core/programs/compile.h"
 
 int sw_program_count_parameters(const struct sw_model *model, const char *freeze,
-                                struct sw_parameter_count *out, struct sw_error *err)
+                                const struct sw_lora *lora, struct sw_parameter_count *out,
+                                struct sw_error *err)
 {
     struct sw_program_options options = {.model = *model,
                                          .sequence_length = 1,
@@ -13,6 +14,8 @@ int sw_program_count_parameters(const struct sw_model *model, const char *freeze
                                          .unverified = true};
     struct sw_program *p = NULL;
     *out = (struct sw_parameter_count){.layers = model->layers};
+    if (lora != NULL)
+        options.lora = *lora;
     sw_rules_default(&options.rules, SW_ATTENTION_RING);
     if (sw_program_compile(&options, SW_LOGICAL, &p, err) != 0)
         return -1;

@@ -265,8 +265,9 @@ static int check_file(const struct sw_options *options, const char *path, struct
         status = check_run(options, path, sw_config_run(config), out);
     } else {
         char text[160] = "";
-        if (kind == SW_CONFIG_MODEL && sw_program_count_parameters(&sw_config_model(config)->shape,
-                                                                   0, &out->parameters, NULL) == 0)
+        if (kind == SW_CONFIG_MODEL &&
+            sw_program_count_parameters(&sw_config_model(config)->shape, NULL, NULL,
+                                        &out->parameters, NULL) == 0)
             sw_report_parameters(&out->parameters, text, sizeof text);
         if (options->messages == NULL)
             printf("%s: ok, %s\n%s%s%s", path,

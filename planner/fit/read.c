@@ -288,7 +288,7 @@ static int compile_level(const struct sw_fit_table *t, struct sw_fit_run *r, str
     r->decision.train.recompute = sw_recompute_none();
     if (strcmp(level, "True") == 0 || starts(level, "full"))
         r->decision.train.recompute = sw_recompute_full();
-    else if (selective && sw_program_layer_values(&r->run.model.shape, &values, err) != 0)
+    else if (selective && sw_program_layer_values(&r->run.model.shape, NULL, &values, err) != 0)
         return -1;
     else if (selective)
         r->decision.train.recompute = sw_recompute_all(sw_layer_values_before(values, "y"));

@@ -14,7 +14,7 @@ int sw_search_parameters(const struct sw_run_config *run, struct sw_parameter_co
     struct sw_program_options options;
     if (sw_plan_program_options(run, &one, &options, err) != 0)
         return -1;
-    return sw_program_count_parameters(&run->model.shape, options.freeze, out, err);
+    return sw_program_count_parameters(&run->model.shape, options.freeze, &options.lora, out, err);
 }
 
 const char *sw_report_parameters(const struct sw_parameter_count *count, char *buffer, size_t bytes)

@@ -288,7 +288,9 @@ int sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
         s->residual_tp = rule->count == 2 && strcmp(rule->axis[0], "sp") == 0 &&
                          strcmp(rule->axis[1], "tp") == 0;
     }
-    if (sw_program_layer_values(&run->model.shape, &s->layer_values, err) != 0)
+    struct sw_lora lora;
+    if (sw_plan_lora(run, &lora, err) != 0 ||
+        sw_program_layer_values(&run->model.shape, &lora, &s->layer_values, err) != 0)
         return -1;
     return sw_plan_recompute(&run->recompute, &s->layer_values, &s->recompute, err);
 }

@@ -14,6 +14,12 @@ uint64_t sw_init_key(uint64_t seed, const char *name)
     return splitmix64(seed ^ sw_hash_text(name));
 }
 
+double sw_init_uniform(uint64_t key, uint64_t index)
+{
+    const uint64_t a = splitmix64(key + 2 * index);
+    return 2 * (((double)(a >> 11) + 1) / 9007199254740992.0) - 1;
+}
+
 double sw_init_normal(uint64_t key, uint64_t index)
 {
     const double two_pi = 6.283185307179586476925286766559;

@@ -14,5 +14,6 @@
 
 uint64_t sw_init_key(uint64_t seed, const char *name);
 double sw_init_normal(uint64_t key, uint64_t index);
+double sw_init_uniform(uint64_t key, uint64_t index); /* 2 u1 - 1 */
 
 #endif

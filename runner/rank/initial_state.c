@@ -4,6 +4,7 @@
 #include "runner/rank/execute.h"
 #include "runner/rank/init.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -90,6 +91,18 @@ static char quantized(const struct filling *f, int64_t index)
     return made;
 }
 
+static double initial_value(const struct filling *f, uint64_t index)
+{
+    switch (f->row->initial) {
+    case SW_INITIAL_ONES:
+        return 1;
+    case SW_INITIAL_FAN_IN:
+        return sw_init_uniform(f->key, index) / sqrt((double)f->row->size[0]);
+    default:
+        return f->stddev * sw_init_normal(f->key, index);
+    }
+}
+
 static void *fill_part(void *argument)
 {
     const struct filling *f = argument;
@@ -99,10 +112,7 @@ static void *fill_part(void *argument)
         for (int64_t j = 0; f->scales != NULL && index >= 0 && j < n; j++)
             ((char *)f->data)[i + j] = quantized(f, index + j);
         for (int64_t j = 0; f->scales == NULL && index >= 0 && j < n; j++)
-            store(f->row->dtype, f->data, i + j,
-                  f->row->initial == SW_INITIAL_ONES
-                      ? 1.0
-                      : f->stddev * sw_init_normal(f->key, (uint64_t)(index + j)));
+            store(f->row->dtype, f->data, i + j, initial_value(f, (uint64_t)(index + j)));
     }
     return NULL;
 }

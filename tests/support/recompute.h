@@ -12,7 +12,7 @@ static inline struct sw_layer_values sw_test_layer_values(const struct sw_model 
 {
     static const struct sw_model plain = {.layers = 1};
     struct sw_layer_values values;
-    if (sw_program_layer_values(model != NULL ? model : &plain, &values, NULL) != 0)
+    if (sw_program_layer_values(model != NULL ? model : &plain, NULL, &values, NULL) != 0)
         abort();
     return values;
 }

@@ -503,7 +503,8 @@ static void published_parameters(void **state)
         struct sw_config *config = sw_config_read(path, SW_CONFIG_MODEL, NULL, NULL, 0, NULL);
         assert_non_null(config);
         assert_int_equal(
-            sw_program_count_parameters(&sw_config_model(config)->shape, 0, &count, NULL), 0);
+            sw_program_count_parameters(&sw_config_model(config)->shape, NULL, NULL, &count, NULL),
+            0);
         if (count.total != cases[i].parameters)
             fail_msg("%s: %lld parameters, published %lld", cases[i].model, (long long)count.total,
                      (long long)cases[i].parameters);
@@ -541,7 +542,8 @@ static void drawn_parameters(void **state)
                               (m.qkv_bias ? queries + 2 * keys : 0) + (m.output_bias ? hidden : 0) +
                               (m.qk_norm ? 2 * m.head_dim : 0);
         struct sw_parameter_count count;
-        assert_int_equal(sw_program_count_parameters(&m, "model.layers.*.mlp", &count, NULL), 0);
+        assert_int_equal(sw_program_count_parameters(&m, "model.layers.*.mlp", NULL, &count, NULL),
+                         0);
         assert_int_equal(count.of_layer, layer);
         assert_int_equal(count.total,
                          m.layers * layer + hidden + (m.tied ? 1 : 2) * m.vocab_size * hidden);

@@ -1,0 +1,41 @@
+/* Adapters of low rank beside the projections of a frozen model (LoRA; Hu et al. 2021): a
+ * projection y = x W becomes x W + scale (x A) B, with A [inputs, rank] and B [rank, outputs].
+ * Names follow PEFT. Plain values without padding, so that two can be compared as bytes. */
+#ifndef SW_LORA_H
+#define SW_LORA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Projections of a layer, in the order in which a layer makes them. */
+enum sw_lora_target {
+    SW_LORA_Q,
+    SW_LORA_K,
+    SW_LORA_V,
+    SW_LORA_O,
+    SW_LORA_GATE,
+    SW_LORA_UP,
+    SW_LORA_DOWN,
+    SW_LORA_TARGETS
+};
+
+struct sw_lora {
+    double scale[SW_LORA_TARGETS]; /* alpha / rank, of rslora alpha / sqrt(rank); 0: no adapter */
+    int32_t rank[SW_LORA_TARGETS]; /* 0: no adapter */
+    int32_t base; /* enum sw_dtype: of the frozen matrices of layers; embedding and head are not
+                     in fewer bits than bf16 */
+};
+
+/* "q_proj"; a place of the list with NULL behind the last. */
+extern const char *const sw_lora_names[SW_LORA_TARGETS + 1];
+/* "self_attn.q_proj": behind a layer's own name. */
+extern const char *const sw_lora_modules[SW_LORA_TARGETS];
+/* The target of `bytes` characters that name one, as q_proj or self_attn.q_proj; -1: none. */
+int32_t sw_lora_find(const char *name, size_t bytes);
+/* true if any projection has an adapter */
+bool sw_lora_is_set(const struct sw_lora *lora);
+/* alpha / rank, of rslora alpha / sqrt(rank) (Kalajdzievski 2023). */
+double sw_lora_scale(double alpha, int32_t rank, bool rslora);
+
+#endif
