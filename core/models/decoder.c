@@ -246,7 +246,10 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
         if (keeps_copy(b, i, is) && matrix && !(i == SW_W_HEAD && m->tied))
             sw_build_copy(b, d->w[i]);
         if (sw_has_scales(is))
-            sw_build_scales(b, d->w[i], declared->is.transposed ? dims[1] : of[ACT_EMBED]);
+            sw_build_scales(b, d->w[i],
+                            declared->is.transposed ? dims[1]
+                            : trained               ? dims[0]
+                                                    : of[ACT_EMBED]);
     }
 }
 

@@ -30,8 +30,8 @@ int32_t sw_build_table(struct sw_builder *b, int32_t parameter);
 /* The op that looks tokens up, without its result. Where the table is not gathered, which it is in
  * the compute precision, rows are rounded as they are looked up, not the table before. */
 int32_t sw_build_lookup(struct sw_builder *b, int32_t tokens, int32_t parameter);
-/* A weight matrix as products take it: the parameter itself, in 8 bits, too, or its cast to the
- * compute precision. */
+/* A weight matrix as products take it: the parameter itself, in serving in 8 bits, too, or its cast
+ * to the compute precision. */
 int32_t sw_build_weight(struct sw_builder *b, int32_t parameter);
 /* Op with one or two operands (w -1: none) of the compute precision's result. */
 int32_t sw_build_apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, int32_t w);

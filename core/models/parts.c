@@ -92,8 +92,17 @@ int32_t sw_build_result(struct sw_builder *b, int32_t op, enum sw_dtype dtype, u
 int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
 {
     const enum sw_dtype compute = b->options->compute, is = b->program->values[parameter].dtype;
-    if (is == compute || sw_has_scales(is))
+    const bool trains = sw_program_traits(b->options->kind)->state == SW_STATE_TRAINING;
+    if (is == compute || (sw_has_scales(is) && !trains))
         return parameter;
+    if (sw_has_scales(is)) {
+        const bool turned = sw_parameter_is_turned(b->program->values[parameter].parameter);
+        const int32_t op =
+            sw_build_apply(b, turned ? SW_OP_WIDEN_T : SW_OP_WIDEN, parameter, parameter + 1);
+        const int32_t value = sw_builder_value_here(b, parameter, "c ", compute);
+        sw_builder_out(b, op, sw_builder_ref(b, value));
+        return value;
+    }
     if (copy_of(b, parameter) >= 0)
         return copy_of(b, parameter);
     const int32_t op = sw_build_apply(b, SW_OP_CAST, parameter, -1);
@@ -131,9 +140,9 @@ int32_t sw_build_lookup(struct sw_builder *b, int32_t tokens, int32_t parameter)
 int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_t w, int32_t bias,
                         struct sw_made made)
 {
-    const int32_t op =
-        sw_build_apply(b, transposed ? SW_OP_LINEAR_T : SW_OP_LINEAR, x, sw_build_weight(b, w));
-    if (sw_has_scales(b->program->values[w].dtype))
+    const int32_t weight = sw_build_weight(b, w);
+    const int32_t op = sw_build_apply(b, transposed ? SW_OP_LINEAR_T : SW_OP_LINEAR, x, weight);
+    if (sw_has_scales(b->program->values[weight].dtype))
         sw_builder_in(b, op, sw_builder_ref(b, w + 1)); /* sw_build_scales */
     const int32_t y = sw_build_result(b, op, b->options->compute, 3, &made);
     if (bias < 0)

@@ -74,3 +74,13 @@ const struct sw_op_info sw_row_cast = {.name = "cast",
                                        .linear = true,
                                        .always_recompute = true,
                                        .cost = sw_cost_memory};
+const struct sw_op_info sw_row_widen = {.name = "widen",
+                                        .factors = "ef,f->ef",
+                                        .cost_class = SW_CLASS_MEMORY,
+                                        .always_recompute = true,
+                                        .cost = sw_cost_memory};
+const struct sw_op_info sw_row_widen_t = {.name = "widen_t",
+                                          .factors = "ef,e->ef",
+                                          .cost_class = SW_CLASS_MEMORY,
+                                          .always_recompute = true,
+                                          .cost = sw_cost_memory};

@@ -58,6 +58,10 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   sw_test(test_masks SOURCES test_masks.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
           ARGS 1)
+  # "1": draws on each mesh.
+  sw_test(test_adapters SOURCES test_adapters.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
+          ARGS 1)
   sw_test(test_frozen SOURCES test_frozen.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads)
   # "25": draws of seed 1; tests/soak.sh has more. Each takes sanitizers ten times as long.

@@ -234,9 +234,11 @@ static void spread_norms(struct rank *rank, struct sw_executor *executor)
     const struct sw_program *p = rank->shared->program;
     for (int32_t v = 0; v < p->value_count; v++) {
         const struct sw_value *value = &p->values[v];
-        if (value->role != SW_ROLE_PARAMETER || value->ndim != 1 || value->alias >= 0)
+        const bool zeros = value->initial == SW_INITIAL_ZEROS && !value->copy;
+        if (value->role != SW_ROLE_PARAMETER || (value->ndim != 1 && !zeros) || value->scales ||
+            value->alias >= 0)
             continue;
-        const int64_t n = value->size[0];
+        const int64_t n = value->size[0] * (value->ndim > 1 ? value->size[1] : 1);
         const double start = value->initial == SW_INITIAL_ONES ? 1 : 0;
         char *global = malloc((size_t)n * sw_dtype_bytes(value->dtype));
         if (global == NULL)

@@ -26,8 +26,8 @@ struct sw_harness {
     const struct sw_program_options *options;
     uint64_t seed;
     double stddev;     /* of the initial parameters */
-    bool spread_norms; /* norm weights are 1 + the generator's value and biases its value, so that a
-                        * forgotten one shows */
+    bool spread_norms; /* norm weights are 1 + the generator's value, biases and other zeros its
+                        * value, so that a forgotten one shows */
     sw_harness_parameter parameter; /* given instead of the generator's, fp32; may be NULL */
     void *parameter_context;
     const int32_t *rows; /* [steps * global batch, sequence + 1] tokens, given instead of the

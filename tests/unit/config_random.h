@@ -402,6 +402,14 @@ static inline void fill_run(uint64_t *s, struct sw_run_config *r)
     r->serve_cache = caches[between(s, 0, r->cluster.accelerator.device == SW_DEVICE_CUDA ? 2 : 3)];
     const enum sw_dtype weights[] = {SW_DTYPE_COUNT, SW_I8, SW_E4M3};
     r->serve_weights = weights[between(s, 0, 2)];
+    const enum sw_dtype bases[] = {SW_DTYPE_COUNT, SW_F32, SW_BF16_T, SW_I8, SW_E4M3};
+    r->lora = (struct sw_lora_config){.rank = (int32_t)between(s, 0, 64),
+                                      .alpha = real(s, 1e-3, 100),
+                                      .rslora = between(s, 0, 1) == 0,
+                                      .targets = draw(s) & 1 ? NULL : "k_proj,o_proj",
+                                      .base = bases[between(s, 0, 4)]};
+    r->lora.rank_of[between(s, 0, SW_LORA_TARGETS - 1)] = (int32_t)between(s, 0, 9);
+    r->lora.alpha_of[between(s, 0, SW_LORA_TARGETS - 1)] = real(s, 1e-3, 100);
     r->strategy = (enum sw_attention_strategy)between(s, 0, 3);
     r->layout = (enum sw_sequence_layout)between(s, 0, 1);
     r->rule_count = (int32_t)between(s, 0, 4);

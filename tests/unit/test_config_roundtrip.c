@@ -189,6 +189,15 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(ring);
     SAME(serve_cache);
     SAME(serve_weights);
+    SAME(lora.rank);
+    SAME(lora.alpha);
+    SAME(lora.rslora);
+    SAME(lora.base);
+    same_text(a->lora.targets, b->lora.targets);
+    for (int32_t i = 0; i < SW_LORA_TARGETS; i++) {
+        SAME(lora.rank_of[i]);
+        SAME(lora.alpha_of[i]);
+    }
     SAME(strategy);
     SAME(layout);
     SAME(rule_count);

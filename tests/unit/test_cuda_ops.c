@@ -55,6 +55,28 @@ static void test_scale(void **unused)
     }
 }
 
+/* Every code but those that are none, by the scales of columns and of rows. */
+static void test_widen(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t size[2] = {between(1, 19), between(1, 45)};
+        const bool by_row = between(0, 1) == 1;
+        struct both b = begin(by_row ? SW_OP_WIDEN_T : SW_OP_WIDEN, any_skew());
+        struct sw_tensor *w = add_int8(&b, 2, size);
+        if (between(0, 1) == 1)
+            w->dtype = SW_E4M3; /* of 7 bits and a sign, none is 0x7f */
+        for (int64_t i = 0; w->dtype == SW_E4M3 && i < w->elems; i++)
+            ((uint8_t *)w->data)[i] = (uint8_t)(between(0, 0x7e) | between(0, 1) << 7);
+        add_scales(&b, 1, &size[by_row ? 0 : 1], 0.01f, 1);
+        add_out(&b, dtype, 2, size);
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+    }
+}
+
 static void test_softcap(void **unused)
 {
     (void)unused;
@@ -936,6 +958,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_biases),
         cmocka_unit_test(test_split_norms),
         cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_widen),
         cmocka_unit_test(test_softcap),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_linear),

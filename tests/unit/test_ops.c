@@ -696,6 +696,14 @@ static struct example make(struct sw_device *device, int kind, enum sw_dtype t)
         add_in(&e, filled(tensor(t, 3, B, S, E), 1, 1));
         add_out(&e, tensor(t == SW_F32 ? SW_BF16_T : wide(t), 3, B, S, E));
         break;
+    case SW_OP_WIDEN:
+    case SW_OP_WIDEN_T:
+        add_in(&e, tensor(SW_I8, 2, S, E, 0));
+        for (int64_t i = 0; i < e.in[0].elems; i++)
+            set(&e.in[0], i, (double)(i * 37 % 255 - 127));
+        add_in(&e, filled(tensor(SW_F32, 1, kind == SW_OP_WIDEN ? E : S, 0, 0), 2, 1));
+        add_out(&e, tensor(t, 2, S, E, 0));
+        break;
     case SW_OP_SLICE:
         add_in(&e, filled(tensor(t, 3, B, S, E), 1, 1));
         add_out(&e, tensor(t, 3, B, S - 4, E - 9));

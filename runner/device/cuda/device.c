@@ -1,6 +1,7 @@
 /* The CUDA device: memory, the stream, what changes from step to step, recordings, and which
  * function runs each kind of op. */
 #include "core/base/number.h"
+#include "core/base/quantize.h"
 #include "runner/device/cuda/serving.h"
 
 #include <cublasLt.h>
@@ -298,7 +299,9 @@ static int check_dtypes(const struct sw_call *call, struct sw_error *err)
     const struct sw_op *op = call->op;
     for (int i = 0; i < op->n_in + op->n_out; i++) {
         const struct sw_tensor *t = i < op->n_in ? &call->in[i] : &call->out[i - op->n_in];
-        if (t->dtype != SW_F32 && t->dtype != SW_BF16_T && t->dtype != SW_I32)
+        const bool coded = sw_has_scales(t->dtype) &&
+                           (op->kind == SW_OP_WIDEN || op->kind == SW_OP_WIDEN_T) && i == 0;
+        if (t->dtype != SW_F32 && t->dtype != SW_BF16_T && t->dtype != SW_I32 && !coded)
             return sw_fail(err, SW_UNMET, "the cuda device computes in f32 and bf16, %s got %s",
                            sw_op_info((enum sw_op_kind)op->kind)->name, sw_dtype_name(t->dtype));
     }

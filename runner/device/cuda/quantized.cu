@@ -295,3 +295,44 @@ extern "C" cudaError_t sw_cuda_quantized_scale(const struct sw_cuda_matmul *m, i
               count);
     return cudaGetLastError();
 }
+
+/* A matrix by the scales of its columns, or of its rows. */
+template <enum sw_dtype FORMAT>
+__global__ static void widen_matrix_kernel(const uint8_t *w, const float *scales, bool by_row,
+                                           int64_t rows, int64_t columns, void *wide, int dtype)
+{
+    const int64_t vectors = (columns + SW_VECTOR - 1) / SW_VECTOR;
+    SW_GRID_STRIDE(i, rows * vectors)
+    {
+        const int64_t row = i / vectors, column = i % vectors * SW_VECTOR;
+        const int n = sw_left(column, columns);
+        float x[SW_VECTOR] = {};
+        for (int j = 0; j < n; j++)
+            x[j] = widen_one<FORMAT>(w[row * columns + column + j]) *
+                   scales[by_row ? row : column + j];
+        sw_store8(wide, dtype, row * columns + column, n, x);
+    }
+}
+
+static cudaError_t widen_matrix(const struct sw_call *call, bool by_row, cudaStream_t stream)
+{
+    const struct sw_tensor *w = &call->in[0], *y = &call->out[0];
+    const auto kernel =
+        w->dtype == SW_I8 ? widen_matrix_kernel<SW_I8> : widen_matrix_kernel<SW_E4M3>;
+    SW_LAUNCH(kernel, sw_grid(w->size[0] * ((w->size[1] + SW_VECTOR - 1) / SW_VECTOR)), SW_THREADS,
+              0, stream, (const uint8_t *)w->data, (const float *)call->in[1].data, by_row,
+              w->size[0], w->size[1], y->data, (int)y->dtype);
+    return cudaGetLastError();
+}
+
+static cudaError_t widen_launch(const struct sw_call *call, cudaStream_t stream)
+{
+    return widen_matrix(call, false, stream);
+}
+SW_CUDA_RUN(widen)
+
+static cudaError_t widen_t_launch(const struct sw_call *call, cudaStream_t stream)
+{
+    return widen_matrix(call, true, stream);
+}
+SW_CUDA_RUN(widen_t)
