@@ -57,6 +57,19 @@ static struct sw_axes draw_axes(struct draws *d, bool few)
     return axes;
 }
 
+/* On all projections but one. */
+static void draw_adapters(struct draws *d, struct sw_program_options *o)
+{
+    const int64_t without = between(d, 0, SW_LORA_TARGETS - 1);
+    for (int64_t i = 0; i < SW_LORA_TARGETS; i++)
+        if (i != without) {
+            o->lora.rank[i] = (int32_t)between(d, 1, 5);
+            o->lora.scale[i] = 2;
+        }
+    o->lora.base = (int32_t)(between(d, 0, 1) == 0 ? o->params : o->compute);
+    o->freeze = NULL;
+}
+
 /* All but a few of the parameters, or those few; some of them no model has. */
 static const char *const freezes[] = {
     "model.embed_tokens",
@@ -149,6 +162,8 @@ static void draw_options(struct draws *d, struct sw_program_options *o)
         o->freeze = freezes[between(d, 0, sizeof freezes / sizeof *freezes - 1)];
     if (sw_parameters_count(&o->model, o->freeze) == sw_parameters_count(&o->model, NULL))
         o->freeze = NULL; /* nothing would be left to train */
+    if (between(d, 0, 4) == 0)
+        draw_adapters(d, o);
 }
 
 static void draw_rows(struct draws *d, struct sw_rule_draw *out)
@@ -242,7 +257,7 @@ const char *sw_rule_draw_describe(const struct sw_rule_draw *d, char text[SW_RUL
         "heads of %d%s%s%s%s; %lld sequences of %lld, %lld at a time; compute %s, params %s, "
         "reduce "
         "%s%s; "
-        "%s; recompute %s; freeze %s; rules:",
+        "%s; recompute %s; freeze %s%s; rules:",
         sw_mesh_format(&o->mesh, mesh, sizeof mesh), (long long)m->vocab_size,
         (long long)m->hidden_size, (long long)m->intermediate_size, (int)m->layers, (int)m->heads,
         (int)m->kv_heads, (int)m->head_dim, m->tied ? ", tied" : "", m->qkv_bias ? ", biases" : "",
@@ -255,7 +270,7 @@ const char *sw_rule_draw_describe(const struct sw_rule_draw *d, char text[SW_RUL
         sw_dtype_name(o->reduce), o->keep_copy ? ", copies" : "",
         o->layout == SW_ZIGZAG ? "zigzag" : "contiguous",
         sw_recompute_describe(sw_recompute_normal(o->recompute, m->layers), m->layers, again),
-        o->freeze != NULL ? o->freeze : "nothing");
+        o->freeze != NULL ? o->freeze : "nothing", sw_lora_is_set(&o->lora) ? "; adapters" : "");
     for (int32_t i = 0; i < d->rows && used < SW_RULE_DRAW_BYTES - 60; i++)
         used += snprintf(text + used, (size_t)(SW_RULE_DRAW_BYTES - used), " %s: [%s]",
                          d->row[i].logical, sw_axes_format(d->row[i].axes, axes, sizeof axes));
