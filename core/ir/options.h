@@ -8,6 +8,7 @@
 /* Of a program of serving; all zero otherwise. sw_serving_options fills it in. */
 struct sw_serving_shape {
     int64_t max_tokens;  /* positions of the cache; a multiple of chunk */
+    int64_t longest;     /* tokens that a text has at most: no more than these */
     int64_t ring_tokens; /* positions that a layer with a window keeps; max_tokens: all of them */
     int64_t chunk;       /* of a prompt, that prefill takes at a time; divides by the sequence's
                             ranks */

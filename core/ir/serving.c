@@ -245,6 +245,7 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     o.micro_batch_per_rank = rows;
     o.sequence_length = kind == SW_PROGRAM_DECODE || kind == SW_PROGRAM_READ ? 1 : s.chunk;
     o.serving.max_tokens = rounded_up(want->max_tokens, s.chunk);
+    o.serving.longest = want->max_tokens;
     o.serving.ring_tokens = ring_tokens(training, want, &s, o.serving.max_tokens);
     o.serving.chunk = s.chunk;
     o.serving.slots_per_rank = s.slots;

@@ -150,13 +150,14 @@ static bool is_trained(const struct sw_program_options *o, int32_t i)
 }
 
 /* The list of longrope is that of the longest sequence that the program can meet, as in vLLM:
- * a cache whose keys were rotated by one list cannot be read with the other. */
+ * a cache whose keys were rotated by one list cannot be read with the other. How long the cache is,
+ * which the mesh has a say in, does not matter. */
 static void choose_divisors(struct sw_builder *b)
 {
     const struct sw_program_options *o = b->options;
     const bool serves = sw_program_traits(o->kind)->state == SW_STATE_SERVING;
     const float *divisors =
-        sw_rope_divisors(&o->model, serves ? o->serving.max_tokens : o->sequence_length);
+        sw_rope_divisors(&o->model, serves ? o->serving.longest : o->sequence_length);
     if (divisors != NULL)
         memcpy(b->program->rope_divisors, divisors, sizeof b->program->rope_divisors);
 }

@@ -106,6 +106,7 @@ static void serving_structure(const struct sw_program_options *o, struct sw_prog
     }
     split_axes(&o->mesh, &o->serving.weights, out->serving.weights);
     out->serving.max_tokens = o->serving.max_tokens;
+    out->serving.longest = o->serving.longest;
     out->serving.ring_tokens = o->serving.ring_tokens;
     out->serving.chunk = o->serving.chunk;
     out->serving.cache = (uint8_t)o->serving.cache;

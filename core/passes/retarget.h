@@ -22,7 +22,7 @@ struct sw_program_key {
     struct sw_lora lora;
     struct {
         struct sw_axes weights[SW_L_COUNT]; /* as `axes` */
-        int64_t max_tokens, ring_tokens, chunk;
+        int64_t max_tokens, longest, ring_tokens, chunk;
         uint8_t cache, matrices;
         bool gathers_cache, mixes, tiles;
         /* of what is gathered along two dimensions the one with fewer ways goes first (reshard.c):

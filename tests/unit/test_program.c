@@ -251,6 +251,30 @@ static void test_digests_last(void **state)
     compare("digests", text);
 }
 
+/* Texts of up to 24 tokens, of a model whose lists part at 32: a cache that chunks of 20 make
+ * longer, which those of another mesh might not, has the same list. */
+static void test_longrope_goes_by_texts(void **state)
+{
+    (void)state;
+    struct sw_program_options o = small_model(sw_mesh_make(1, 1, 1, 1)), serves;
+    o.model.rope.scaling = SW_ROPE_LONGROPE;
+    o.model.rope.original_positions = 32;
+    for (int32_t i = 0; i < SW_ROPE_MOST_PAIRS; i++) {
+        o.model.short_divisors[i] = 2;
+        o.model.long_divisors[i] = 3;
+    }
+    for (int64_t most = 24; most <= 33; most += 9) {
+        struct sw_program *p = NULL;
+        const struct sw_serving serving = {
+            .max_batch = 1, .max_tokens = most, .chunk = 20, .cache = SW_F32};
+        assert_int_equal(sw_serving_options(&o, &serving, SW_PROGRAM_PREFILL, &serves, NULL), 0);
+        assert_int_equal(serves.serving.max_tokens, 40);
+        assert_int_equal(sw_program_compile(&serves, SW_LAID_OUT, &p, NULL), 0);
+        assert_true(p->rope_divisors[0] == (most == 24 ? 2 : 3));
+        sw_program_free(p);
+    }
+}
+
 static void test_digest(void **state)
 {
     (void)state;
@@ -408,6 +432,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_forward_only_keeps_two_residuals),
         cmocka_unit_test(test_cost_of_compiling_is_that_of_one_layer),
         cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_longrope_goes_by_texts),
         cmocka_unit_test(test_digests_last),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_logits_once),
