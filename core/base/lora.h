@@ -8,6 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Files of an adapter, as PEFT writes them. */
+#define SW_ADAPTER_CONFIG "adapter_config.json"
+#define SW_ADAPTER_FILE "adapter_model.safetensors"
+
 /* Projections of a layer, in the order in which a layer makes them. */
 enum sw_lora_target {
     SW_LORA_Q,

@@ -53,9 +53,16 @@ static const struct field {
     AT(TEXT, mesh),
     AT(FLAG, finished),
     AT(INTEGER, slice_bytes),
+    AT(TEXT, base_path),
+    AT(HEX, base_digest),
 };
 #undef AT
-enum { FIELDS = sizeof fields / sizeof fields[0], MEMBERS = FIELDS + 3 };
+/* The last ones are there together, where base_path says something, or not at all. */
+enum {
+    OPTIONAL_FIELDS = 2,
+    FIELDS = sizeof fields / sizeof fields[0] - OPTIONAL_FIELDS,
+    MEMBERS = FIELDS + 3
+};
 
 static void write_hex(char *out, uint64_t value)
 {
@@ -295,7 +302,7 @@ int sw_manifest_text(const struct sw_manifest *manifest, char **text, size_t *by
     struct sw_json j = {.out = out, .style = SW_JSON_SPACES};
     sw_json_object(&j, NULL);
     sw_json_text(&j, "schema", schema);
-    for (int i = 0; i < FIELDS; i++)
+    for (int i = 0; i < FIELDS + (*manifest->base_path != '\0' ? OPTIONAL_FIELDS : 0); i++)
         write_field(&j, &fields[i], (const char *)manifest + fields[i].offset);
     sw_json_array(&j, "files");
     for (int32_t i = 0; i < manifest->file_count; i++)
@@ -428,14 +435,15 @@ static int read_members(struct sw_place at, const json_t *root, struct sw_manife
     if (version == NULL || strcmp(version, schema) != 0)
         return sw_fail_at(err, SW_BAD_INPUT, at,
                           "its schema is not '%s'; it was written by another version", schema);
-    for (int i = 0; i < FIELDS; i++)
+    const int more = json_object_get(root, fields[FIELDS].key) != NULL ? OPTIONAL_FIELDS : 0;
+    for (int i = 0; i < FIELDS + more; i++)
         if (!read_field(&fields[i], json_object_get(root, fields[i].key),
                         (char *)out + fields[i].offset))
             return sw_fail_at(err, SW_BAD_INPUT, at, "its '%s' is missing or invalid",
                               fields[i].key);
     if (out->slice_bytes == 0)
         return sw_fail_at(err, SW_BAD_INPUT, at, "its 'slice_bytes' is missing or invalid");
-    if (json_object_size(root) != MEMBERS)
+    if (json_object_size(root) != (size_t)(MEMBERS + more))
         return sw_fail_at(err, SW_BAD_INPUT, at, "it has keys that a manifest does not have");
     return read_files(at, json_object_get(root, "files"), out, err);
 }

@@ -55,6 +55,10 @@ struct sw_manifest {
     int64_t sequence_length, global_batch_size, total_steps;
     char mesh[64]; /* for people: "1,2,2,2" */
     bool finished; /* the run's last step */
+    /* of adapters: the model that they stand on (runner/checkpoint/base_model.h); "": weights that
+     * the seed made, or no adapters */
+    char base_path[4096];
+    uint64_t base_digest;
     int64_t slice_bytes;
     struct sw_manifest_file *file; /* [file_count] */
     int32_t file_count;

@@ -2,6 +2,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/lora.h"
 #include "core/base/number.h"
 
 #include <inttypes.h>
@@ -92,8 +93,17 @@ static void name_file(struct sw_stored_file *file, int32_t number, int32_t of)
              stems[file->group], number, of);
 }
 
+/* PEFT reads one file, whatever its size. */
+static int32_t join_adapter(struct sw_stored_tensor *tensor, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        tensor[i].file = 0;
+    return 1;
+}
+
 /* Puts the tensors into files: all but where in the file they are. */
-static int make_files(struct sw_placement *p, int32_t ranks, struct sw_error *err)
+static int make_files(const struct sw_state *state, struct sw_placement *p, int32_t ranks,
+                      struct sw_error *err)
 {
     const size_t most = (size_t)p->tensor_count + 1; /* one each, at most */
     int32_t *scratch = malloc(most * sizeof *scratch);
@@ -106,14 +116,21 @@ static int make_files(struct sw_placement *p, int32_t ranks, struct sw_error *er
         const enum sw_stored_group group = p->tensor[first].group;
         for (end = first; end < p->tensor_count && p->tensor[end].group == group;)
             end++;
-        const int32_t files = choose_files(p->tensor + first, end - first, ranks, scratch);
+        const bool adapter =
+            group == SW_STORED_MODEL && state->row[p->tensor[first].row].parameter->adapter;
+        const int32_t files = adapter
+                                  ? join_adapter(p->tensor + first, end - first)
+                                  : choose_files(p->tensor + first, end - first, ranks, scratch);
         for (int32_t i = first; i < end; i++) {
             const int32_t number = p->tensor[i].file;
             struct sw_stored_file *file = &p->file[p->file_count + number];
             if (file->tensor_count++ == 0) {
                 file->group = group;
                 file->first_tensor = i;
-                name_file(file, number + 1, files);
+                if (adapter)
+                    strcpy(file->name, SW_ADAPTER_FILE);
+                else
+                    name_file(file, number + 1, files);
             }
             p->tensor[i].file = p->file_count + number;
         }
@@ -195,7 +212,7 @@ int sw_placement_make(const struct sw_state *state, int32_t ranks, struct sw_pla
 {
     *out = (struct sw_placement){0};
     if (sw_stored_tensors(state, SW_STORED_SAVED, &out->tensor, &out->tensor_count, err) != 0 ||
-        make_files(out, ranks, err) != 0 || set_offsets(out, err) != 0 ||
+        make_files(state, out, ranks, err) != 0 || set_offsets(out, err) != 0 ||
         sw_placement_deal(out, ranks, err) != 0) {
         sw_placement_free(out);
         return -1;

@@ -17,7 +17,8 @@ enum { SW_STORED_FILE_BYTES = 96, SW_STORED_DATA_ALIGNMENT = 4096, SW_SLICE_BYTE
 struct sw_stored_file {
     char name[SW_STORED_FILE_BYTES]; /* in the checkpoint's folder:
                                         "model-00001-of-00002.safetensors",
-                                        "optimizer/exp_avg-00001-of-00001.safetensors" */
+                                        "optimizer/exp_avg-00001-of-00001.safetensors",
+                                        "adapter_model.safetensors" */
     enum sw_stored_group group;
     int32_t first_tensor, tensor_count; /* of `tensor`, in the order of their offsets */
     int64_t data_begin;                 /* size of the header with its length and padding */
@@ -43,7 +44,8 @@ struct sw_placement {
 };
 
 /* The files of a checkpoint of the state, saved by `ranks` ranks: model files and both moments',
- * balanced by bytes, each of at most about 5 GB unless one tensor is larger. Errors
+ * balanced by bytes, each of at most about 5 GB unless one tensor is larger; adapters are one file.
+ * Errors
  * (SW_ENVIRONMENT): memory. */
 int sw_placement_make(const struct sw_state *state, int32_t ranks, struct sw_placement *out,
                       struct sw_error *err);

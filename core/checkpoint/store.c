@@ -1,5 +1,6 @@
 /* Which checkpoints a folder has. */
 #include "core/base/file.h"
+#include "core/base/lora.h"
 #include "core/checkpoint/store_internal.h"
 
 #include <dirent.h>
@@ -284,6 +285,17 @@ static int has(const char *folder, const char *name, struct sw_error *err)
     return there;
 }
 
+const char *const sw_store_model_files[] = {"config.json", SW_ADAPTER_CONFIG, NULL};
+
+/* Whether a folder is a model's, or an adapter's. -1: no memory. */
+static int is_model(const char *folder, struct sw_error *err)
+{
+    int found = 0;
+    for (int32_t i = 0; sw_store_model_files[i] != NULL && found == 0; i++)
+        found = has(folder, sw_store_model_files[i], err);
+    return found;
+}
+
 /* The newest of the checkpoints in a run's folder. */
 static int newest_of_run(const char *run, char **path, char note[SW_STORE_NOTE_BYTES],
                          struct sw_error *err)
@@ -301,7 +313,7 @@ int sw_store_resolve(const char *given, char **path, char note[SW_STORE_NOTE_BYT
 {
     *path = NULL;
     note[0] = '\0';
-    const int model = has(given, "config.json", err);
+    const int model = is_model(given, err);
     if (model < 0 || (model == 0 && sw_store_newest(given, NULL, path, note, err) != 0))
         return -1;
     if (model == 0 && *path == NULL && note[0] == '\0' &&

@@ -84,6 +84,9 @@ int sw_store_keep_damaged(const char *folder, const char *chosen,
  * line that says so, else "". */
 int sw_store_mend(const char *folder, char note[SW_STORE_NOTE_BYTES], struct sw_error *err);
 
+/* A folder with one of these files is a model's or an adapter's; NULL behind the last. */
+extern const char *const sw_store_model_files[];
+
 /* The model's folder that a path means: itself; the newest of a folder of checkpoints, or of the
  * `checkpoints` in a run's folder; malloc'ed. A path that is none of these is returned as it is:
  * reading it says what it lacks. note: as of sw_store_newest. */

@@ -456,7 +456,8 @@ struct sw_run_config {
     int32_t cluster_nodes;           /* of the cluster's file */
     const char *mesh_dim;            /* text, parsed by core/sharding; default "auto" */
     struct sw_place mesh_dim_place, batch_place, sequence_place, freeze_place, lora_place;
-    struct sw_place data_place, init_place; /* of data.path and init.from, else of the run */
+    /* of data.path, init.from and init.adapter, else of the run */
+    struct sw_place data_place, init_place, adapter_place;
     struct sw_place
         time_place; /* of the job's time limit, the run's or the cluster's; file NULL: nowhere */
     bool time_is_ceiling; /* it is the cluster's: a job asks for less where it is done */
@@ -486,7 +487,7 @@ struct sw_run_config {
     /* Written from the root on ('/data/x'), where a resolved path may have become so: a plan keeps
      * the one as it is and writes the other as seen from its folder. */
     bool data_path_is_absolute, directory_is_absolute, checkpoint_directory_is_absolute,
-        init_from_is_absolute;
+        init_from_is_absolute, init_adapter_is_absolute;
     int64_t checkpoint_every_steps; /* 0: at the end and on signals only; default 0 */
     int64_t checkpoint_keep;        /* the newest that stay */
     int64_t
@@ -494,6 +495,7 @@ struct sw_run_config {
     double checkpoint_bandwidth;  /* bytes/s of the whole job; 0: not limited; default 0 */
     int checkpoint_signal;        /* SIGUSR1 or SIGUSR2; default SIGUSR1 */
     const char *init_from;        /* Hugging Face directory, resolved; NULL: random weights */
+    const char *init_adapter;     /* folder of adapters, resolved; NULL: new ones */
     int64_t evaluate_every_steps; /* 0: at the end only; default 0 */
     /* What the run wants of serving; 0: auto. All of it auto: it says nothing of it. */
     int64_t serve_max_batch, serve_max_tokens, serve_prompt_tokens, serve_chunk, serve_token_budget;
@@ -577,10 +579,10 @@ struct sw_config *sw_config_read_text(const char *name, const char *text, size_t
                                       struct sw_error *err);
 void sw_config_free(struct sw_config *config);
 
-/* Makes the run's data_path, directory, checkpoint_directory and init_from absolute: what is
- * written for another working directory (a job script) needs that. Nothing happens when there is no
- * run or there are errors. Errors (SW_ENVIRONMENT): the working directory cannot be named, no
- * memory. */
+/* Makes the run's data_path, directory, checkpoint_directory, init_from and init_adapter absolute:
+ * what is written for another working directory (a job script) needs that. Nothing happens when
+ * there is no run or there are errors. Errors (SW_ENVIRONMENT): the working directory cannot be
+ * named, no memory. */
 int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err);
 
 enum sw_config_kind sw_config_get_kind(const struct sw_config *config);

@@ -168,11 +168,14 @@ static void note_paths(const struct node *root, struct sw_run_config *run)
     const struct node *checkpoint = sw_node_find(sw_node_find(root, "checkpoint"), "directory");
     run->data_path_is_absolute = is_absolute(sw_node_find(sw_node_find(root, "data"), "path"));
     run->init_from_is_absolute = is_absolute(sw_node_find(sw_node_find(root, "init"), "from"));
+    run->init_adapter_is_absolute =
+        is_absolute(sw_node_find(sw_node_find(root, "init"), "adapter"));
     run->directory_is_absolute = is_absolute(sw_node_find(root, "directory"));
     run->checkpoint_directory_is_absolute =
         is_written(checkpoint) ? is_absolute(checkpoint) : run->directory_is_absolute;
     run->data_place = place_of(root, "data", "path");
     run->init_place = place_of(root, "init", "from");
+    run->adapter_place = place_of(root, "init", "adapter");
     run->job.checkpoint_place = place_of(root, "job", "checkpoint");
     run->job.input_place = place_of(root, "job", "input");
     run->job.token_place = place_of(root, "job", "token_file");
@@ -377,6 +380,8 @@ int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err
         run->data_path = sw_config_join(config, here, run->data_path);
     if (run->init_from != NULL)
         run->init_from = sw_config_join(config, here, run->init_from);
+    if (run->init_adapter != NULL)
+        run->init_adapter = sw_config_join(config, here, run->init_adapter);
     const char **job[] = {&run->job.checkpoint, &run->job.input, &run->job.output,
                           &run->job.token_file};
     for (size_t i = 0; i < sizeof job / sizeof job[0]; i++)

@@ -273,7 +273,14 @@ static const struct field run_init_fields[] = {
      AT(init_from),
      .example = "../models/Llama-3.1-8B",
      .about = "Hugging Face directory (config.json and safetensors) of the weights that the run "
-              "starts from; default: random weights"},
+              "starts from, or its adapters ('lora') stand on; default: random weights"},
+    {.key = "adapter",
+     .type = FIELD_PATH,
+     AT(init_adapter),
+     .brief = true,
+     .example = "../adapters/first",
+     .about = "folder of adapters that training goes on with, as PEFT writes it or a checkpoint of "
+              "ours; without their optimizer's moments, from step 1; default: new ones"},
     {.key = NULL},
 };
 

@@ -19,7 +19,7 @@ char *sw_path_seen_from(const char *base, const char *path);
 /* A run as a plan in some folder says it. */
 struct sw_plan_run {
     struct sw_run_config run; /* its other texts are those of the run that it was made of */
-    char *path[4];
+    char *path[5];
 };
 /* The run with data_path, init_from, directory and checkpoint_directory seen from plan_directory,
  * but for those written absolute. Errors: SW_ENVIRONMENT. Free with sw_plan_run_free, before the

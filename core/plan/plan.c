@@ -96,7 +96,11 @@ int sw_plan_lora(const struct sw_run_config *run, struct sw_lora *out, struct sw
     const struct sw_lora_config *lora = &run->lora;
     memset(out, 0, sizeof *out);
     if (lora->rank == 0)
-        return 0;
+        return run->init_adapter == NULL
+                   ? 0
+                   : sw_fail_at(err, SW_BAD_INPUT, run->adapter_place,
+                                "'init.adapter' is of a run with adapters; add 'lora' with the "
+                                "rank and targets of its adapter_config.json");
     if (run->model.shape.fused)
         return sw_fail_at(err, SW_BAD_INPUT, run->lora_place,
                           "this model's files have several projections in one tensor, for which "

@@ -3,6 +3,7 @@
 #include "planner/scheduler/scheduler.h"
 
 #include "core/base/file.h"
+#include "core/base/lora.h"
 #include "core/base/text.h"
 
 #include <dirent.h>
@@ -82,6 +83,12 @@ static bool has(const char *path, const char *name)
     return there;
 }
 
+/* Whether a folder is a model's, or an adapter's. */
+static bool is_model(const char *path)
+{
+    return has(path, "config.json") || has(path, SW_ADAPTER_CONFIG);
+}
+
 /* Whether a folder holds the checkpoint of a step, and not just a folder of its name. One that
  * cannot be read may. */
 static bool has_checkpoint(const char *folder)
@@ -91,7 +98,7 @@ static bool has_checkpoint(const char *folder)
     bool found = files == NULL && errno == EACCES;
     while (files != NULL && !found && (entry = readdir(files)) != NULL) {
         char *step = is_step(entry->d_name) ? sw_path_join(folder, entry->d_name) : NULL;
-        found = step != NULL && has(step, "config.json");
+        found = step != NULL && is_model(step);
         free(step);
     }
     if (files != NULL)
@@ -109,8 +116,9 @@ static void look_at_weights(struct finding *f, struct sw_place at, const char *w
     const int32_t before = f->count;
     look(f, at, what, path, true, remedy);
     char *own = f->count == before ? sw_path_join(path, "checkpoints") : NULL;
-    const bool there = has(path, "config.json") || has(path, "latest/config.json") ||
-                       has_checkpoint(path) || (own != NULL && has_checkpoint(own));
+    const bool there = is_model(path) || has(path, "latest/config.json") ||
+                       has(path, "latest/" SW_ADAPTER_CONFIG) || has_checkpoint(path) ||
+                       (own != NULL && has_checkpoint(own));
     free(own);
     if (f->count > before || there)
         return;
@@ -131,8 +139,12 @@ static void look_at_training(struct finding *f, const struct sw_run_config *run,
         look(f, run->data_place, "the data file", run->data_path, false,
              "name another as data.path");
     }
-    /* a run that goes on reads its own checkpoint */
-    if (run->init_from != NULL && !may_come && !has_checkpoint(run->checkpoint_directory))
+    /* a run that goes on reads its own checkpoint, and the model that adapters stand on */
+    const bool goes_on = has_checkpoint(run->checkpoint_directory);
+    if (run->init_adapter != NULL && !may_come && !goes_on)
+        look_at_weights(f, run->adapter_place, "the adapters to go on with,", run->init_adapter,
+                        "name others as init.adapter");
+    if (run->init_from != NULL && !may_come && (!goes_on || run->lora.rank > 0))
         look_at_weights(f, run->init_place, "the model to start from,", run->init_from,
                         "name another as init.from");
 }

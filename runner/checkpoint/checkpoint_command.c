@@ -2,6 +2,7 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/lora.h"
 #include "core/base/text.h"
 #include "core/checkpoint/store.h"
 #include "core/checkpoint/store_internal.h"
@@ -335,7 +336,7 @@ static int find_model(const char *given, char **out, struct sw_error *err)
 {
     struct meant meant;
     char note[SW_STORE_NOTE_BYTES];
-    if (has(given, "config.json")) {
+    if (has(given, "config.json") || has(given, SW_ADAPTER_CONFIG)) {
         *out = strdup(given);
         return *out != NULL ? 0 : out_of_memory(err);
     }

@@ -68,18 +68,49 @@ static int read_manifest(const char *folder, bool needed, struct sw_manifest *ou
 }
 
 int sw_loader_look(const char *folder, bool resume, struct sw_manifest *manifest,
-                   struct sw_model *model, struct sw_error *err)
+                   struct sw_model_folder *opened, struct sw_error *err)
 {
-    struct sw_model_folder opened = {0};
+    *opened = (struct sw_model_folder){0};
     if (read_manifest(folder, resume, manifest, NULL, NULL, err) != 0)
         return -1;
-    if (sw_model_folder_open(folder, resume, &opened, err) != 0) {
-        sw_manifest_free(manifest);
+    if (sw_model_folder_open(folder, resume, opened, err) == 0)
+        return 0;
+    sw_manifest_free(manifest);
+    return -1;
+}
+
+int sw_loader_check(const struct sw_model_folder *opened, const struct sw_run_config *run,
+                    enum sw_origin origin, const char *advice, struct sw_error *err)
+{
+    const struct sw_place at = {.file = opened->path};
+    struct sw_lora lora;
+    char buffer[240];
+    if (sw_plan_lora(run, &lora, err) != 0)
         return -1;
-    }
-    *model = opened.model;
-    sw_model_folder_free(&opened);
-    return 0;
+    const bool adapters = origin == SW_ORIGIN_RUN && sw_lora_is_set(&lora);
+    if (opened->adapter && !adapters && origin == SW_ORIGIN_BASE)
+        return sw_fail_at(err, SW_BAD_INPUT, at,
+                          "init.from names adapters; name the model that they stand on");
+    if (opened->adapter && !adapters)
+        return sw_fail_at(
+            err, SW_BAD_INPUT, at,
+            "holds adapters, and the plan has none; emit a plan with 'lora' as in its "
+            "adapter_config.json and their model as init.from, or merge them with "
+            "'runner export'");
+    if (!opened->adapter && adapters)
+        return sw_fail_at(err, SW_BAD_INPUT, at,
+                          "holds a model, and the plan's 'lora' has adapters: it has no "
+                          "adapter_config.json; name a folder of adapters");
+    const char *other = adapters ? sw_adapter_config_difference(&opened->config, &lora,
+                                                                run->model.shape.layers, buffer)
+                                 : sw_model_difference(&opened->model, &run->model.shape, buffer);
+    if (other == NULL)
+        return 0;
+    return adapters
+               ? sw_fail_at(err, SW_BAD_INPUT, at,
+                            "holds other adapters than the plan: %s; make them the same", other)
+               : sw_fail_at(err, SW_BAD_INPUT, at, "holds another model than the plan: %s; %s",
+                            other, advice);
 }
 
 static int check_listed(const char *folder, const struct sw_manifest *m,
@@ -169,23 +200,17 @@ static int open_folder(struct sw_loading *loading, struct found *f, struct sw_mo
     return -1;
 }
 
-static int find(const struct sw_program_set *set, const struct sw_model *model,
-                struct sw_loading *loading, struct found *f, struct sw_error *err)
+static int find(const struct sw_rank *rank, enum sw_origin origin, struct sw_loading *loading,
+                struct found *f, struct sw_error *err)
 {
+    const struct sw_program_set *set = rank->programs;
     struct sw_model_folder folder = {0};
     struct sw_stored_tensor tied = {.file = -1};
-    char difference[160];
     int status = -1;
-    if (open_folder(loading, f, &folder, err) != 0)
+    if (open_folder(loading, f, &folder, err) != 0 ||
+        sw_loader_check(&folder, rank->plan->run, origin,
+                        "emit a plan with its config.json as the model", err) != 0)
         goto out;
-    const char *other = sw_model_difference(&folder.model, model, difference);
-    if (other != NULL) {
-        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = loading->folder},
-                   "holds another model than the plan: %s; emit a plan with its config.json as the "
-                   "model",
-                   other);
-        goto out;
-    }
     if (sw_model_folder_match(&folder, &set->state, loading->resume, &f->placement, &tied, err) !=
             0 ||
         (f->text != NULL && check_listed(loading->folder, &f->manifest, &f->placement, err) != 0) ||
@@ -240,11 +265,12 @@ static int tell(const struct sw_launch *launch, const char *folder, struct found
 
 /* ---- Reading and spreading ---- */
 
-/* Messages must fit the buffers that saving has. */
-static int64_t chunk_bytes(const struct sw_program_set *set)
+/* Messages must fit the buffers that saving has; those of the model that adapters stand on do not,
+ * since its tensors are so much larger. */
+static int64_t chunk_bytes(const struct sw_program_set *set, enum sw_origin origin)
 {
     const int64_t planned = set->save.chunk_bytes; /* 0: the set saves nothing */
-    return planned > 0 && planned < CHUNK_BYTES ? planned : CHUNK_BYTES;
+    return origin == SW_ORIGIN_RUN && planned > 0 && planned < CHUNK_BYTES ? planned : CHUNK_BYTES;
 }
 
 /* Bytes of the stream that were read and not yet spread. */
@@ -332,7 +358,8 @@ static int measure(struct sw_rank *rank, const struct sw_exchange *x, struct sw_
     return sw_launch_max(rank->launch, status != 0) > 0 ? -1 : 0;
 }
 
-static int load(struct sw_rank *rank, struct found *f, struct sw_loading *loading)
+static int load(struct sw_rank *rank, enum sw_origin origin, struct found *f,
+                struct sw_loading *loading)
 {
     const struct sw_launch *launch = rank->launch;
     struct sw_error *err = &rank->err;
@@ -344,7 +371,7 @@ static int load(struct sw_rank *rank, struct found *f, struct sw_loading *loadin
     int status = -1;
     if (sw_placement_deal(&f->placement, launch->size, err) == 0 &&
         sw_exchange_make(&rank->programs->state, &f->placement, &rank->comm->mesh, true,
-                         chunk_bytes(rank->programs), &x, err) == 0 &&
+                         chunk_bytes(rank->programs, origin), &x, err) == 0 &&
         sw_part_open(&f->placement, launch->rank, &part, err) == 0 &&
         sw_scales_create(&rank->programs->state, &f->placement, &scales, err) == 0 &&
         sw_mover_create(&x, rank->executor, &mover, err) == 0)
@@ -367,7 +394,7 @@ static int load(struct sw_rank *rank, struct found *f, struct sw_loading *loadin
     sw_scales_free(&scales);
     sw_part_close(&part);
     sw_exchange_free(&x);
-    return status == 0 ? sw_executor_settle_state(rank->executor, err) : status;
+    return status;
 }
 
 static void forget_files(struct sw_manifest *m)
@@ -378,24 +405,45 @@ static void forget_files(struct sw_manifest *m)
     m->file_count = 0;
 }
 
-int sw_loader_load(struct sw_rank *rank, struct sw_loading *loading, struct sw_manifest *manifest)
+/* Collective. The rows of one origin. */
+static int load_origin(struct sw_rank *rank, enum sw_origin origin, struct sw_loading *loading,
+                       struct sw_manifest *manifest)
 {
     const struct sw_launch *launch = rank->launch;
-    const struct sw_model *model = &rank->plan->run->model.shape;
+    const struct sw_run_config *run = rank->plan->run;
     struct sw_error *err = &rank->err;
-    const double begin = sw_clock_now();
-    const int64_t resident = resident_bytes("VmRSS:");
     struct found f = {0};
-    loading->bytes_read = loading->reads = 0;
-    loading->damaged = false;
-    const bool good = launch->rank != 0 || find(rank->programs, model, loading, &f, err) == 0;
+    *manifest = (struct sw_manifest){0};
+    if (loading->folder == NULL || *loading->folder == '\0')
+        return sw_executor_init_rows(rank->executor, run->data_seed,
+                                     run->model.shape.initializer_range, (int32_t)origin, err);
+    const bool good = launch->rank != 0 || find(rank, origin, loading, &f, err) == 0;
     int status = tell(launch, loading->folder, &f, good, err);
     if (sw_launch_max(launch, status != 0) == 0)
-        status = load(rank, &f, loading);
+        status = load(rank, origin, &f, loading);
     *manifest = f.manifest;
     forget_files(manifest);
     sw_placement_free(&f.placement);
     free(f.text);
+    return status;
+}
+
+int sw_loader_load(struct sw_rank *rank, struct sw_loading *loading, struct sw_manifest *manifest)
+{
+    const double begin = sw_clock_now();
+    const int64_t resident = resident_bytes("VmRSS:");
+    struct sw_loading base = {.folder = loading->base};
+    struct sw_manifest of_base;
+    loading->bytes_read = loading->reads = 0;
+    loading->damaged = false;
+    *manifest = (struct sw_manifest){0};
+    int status = load_origin(rank, SW_ORIGIN_BASE, &base, &of_base);
+    if (sw_launch_max(rank->launch, status != 0) == 0)
+        status = load_origin(rank, SW_ORIGIN_RUN, loading, manifest);
+    if (sw_launch_max(rank->launch, status != 0) == 0)
+        status = sw_executor_settle_state(rank->executor, &rank->err);
+    loading->bytes_read += base.bytes_read;
+    loading->reads += base.reads;
     loading->seconds = sw_clock_now() - begin;
     loading->resident_growth_bytes = resident_growth(resident);
     return status;

@@ -2,7 +2,7 @@
 #include "core/base/text.h"
 #include "core/config/config.h"
 #include "runner/checkpoint/folder.h"
-#include "core/checkpoint/manifest.h"
+#include "core/checkpoint/store.h"
 #include "runner/checkpoint/model_index.h"
 
 #include <dirent.h>
@@ -172,13 +172,23 @@ static int find_folder(struct sw_model_folder *folder, const char *path, struct 
         return sw_fail_at(
             err, SW_BAD_INPUT, place,
             "is not a folder; a Hugging Face model directory or a checkpoint is needed");
-    const bool latest = !has(path, "config.json") && has(path, "latest/config.json");
-    if (!latest && !has(path, "config.json"))
+    bool here = false, latest = false;
+    for (const char *const *name = sw_store_model_files; *name != NULL; name++) {
+        char within[64];
+        snprintf(within, sizeof within, "latest/%s", *name);
+        here = here || has(path, *name);
+        latest = latest || has(path, within);
+    }
+    if (!latest && !here)
         return sw_fail_at(err, SW_BAD_INPUT, place,
                           "has no config.json; a Hugging Face model directory or a checkpoint is "
                           "needed");
-    folder->path = latest ? sw_path_join(path, "latest") : strdup(path);
-    return folder->path != NULL ? 0 : out_of_memory(path, err);
+    folder->path = here ? strdup(path) : sw_path_join(path, "latest");
+    if (folder->path == NULL)
+        return out_of_memory(path, err);
+    folder->adapter = has(folder->path, SW_ADAPTER_CONFIG) && !has(folder->path, SW_MODEL_FILE) &&
+                      !has(folder->path, SW_MODEL_INDEX_FILE);
+    return 0;
 }
 
 /* What is small in a checkpoint of ours is what was written: what it seems to say is not believed
@@ -346,6 +356,21 @@ static int open_model(struct sw_model_folder *folder, struct sw_error *err)
     return 0;
 }
 
+static int open_adapter(struct sw_model_folder *folder, struct sw_error *err)
+{
+    const struct sw_place place = {.file = folder->path};
+    if (!has(folder->path, SW_ADAPTER_FILE))
+        return has(folder->path, "adapter_model.bin")
+                   ? sw_fail_at(err, SW_BAD_INPUT, place,
+                                "has no " SW_ADAPTER_FILE ", only adapter_model.bin, which can run "
+                                "code when it is read; save it again with safe_serialization=True")
+                   : sw_fail_at(err, SW_BAD_INPUT, place, "has no " SW_ADAPTER_FILE);
+    return sw_adapter_config_read(folder->path, &folder->config, err) == 0 &&
+                   make_room(folder, 1, err) == 0
+               ? open_file(folder, SW_ADAPTER_FILE, SW_STORED_MODEL, false, err)
+               : -1;
+}
+
 static int open_optimizer(struct sw_model_folder *folder, enum sw_stored_group group,
                           struct sw_error *err)
 {
@@ -433,7 +458,8 @@ int sw_model_folder_open(const char *path, bool optimizer, struct sw_model_folde
 {
     *out = (struct sw_model_folder){0};
     if (find_folder(out, path, err) == 0 && check_written(out, optimizer, err) == 0 &&
-        read_model(out, err) == 0 && open_model(out, err) == 0 &&
+        (out->adapter ? open_adapter(out, err) == 0
+                      : read_model(out, err) == 0 && open_model(out, err) == 0) &&
         (!optimizer || (open_optimizer(out, SW_STORED_EXP_AVG, err) == 0 &&
                         open_optimizer(out, SW_STORED_EXP_AVG_SQ, err) == 0)) &&
         find_other(out, err) == 0)
@@ -450,6 +476,7 @@ void sw_model_folder_free(struct sw_model_folder *folder)
     }
     for (int32_t i = 0; i < folder->other_count; i++)
         free(folder->other[i]);
+    sw_adapter_config_free(&folder->config);
     free(folder->file);
     free(folder->other);
     free(folder->path);

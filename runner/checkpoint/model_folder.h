@@ -1,5 +1,6 @@
 /* A Hugging Face model directory, whoever wrote it: config.json, model.safetensors or the files
- * that model.safetensors.index.json names, tokenizer files. A checkpoint of ours is one, too;
+ * that model.safetensors.index.json names, tokenizer files. Or an adapter of PEFT:
+ * adapter_config.json, adapter_model.safetensors. A checkpoint of ours is one or the other, too;
  * whether it can be trusted to resume is the manifest's matter (manifest.h).
  *
  * One process reads it (rank 0) and tells the others. Owns what it read. */
@@ -8,6 +9,7 @@
 
 #include "core/base/model.h"
 #include "core/checkpoint/placement.h"
+#include "runner/checkpoint/adapter_config.h"
 #include "runner/checkpoint/safetensors.h"
 
 struct sw_folder_file {
@@ -18,7 +20,9 @@ struct sw_folder_file {
 
 struct sw_model_folder {
     char *path;
-    struct sw_model model; /* of its config.json */
+    bool adapter;
+    struct sw_adapter_config config; /* of an adapter */
+    struct sw_model model;           /* of its config.json; all zero of an adapter */
     struct sw_folder_file
         *file; /* [count]: the model's files, then the optimizer's if there are any */
     int32_t count;
@@ -29,10 +33,12 @@ struct sw_model_folder {
     int32_t other_count;
 };
 
-/* A folder without config.json in which `latest` has one (a run's checkpoints) stands for that.
+/* A folder with adapter_config.json and no model's weights is an adapter's. One without either
+ * config in which `latest` has one (a run's checkpoints) stands for that.
  * optimizer: read optimizer/exp_avg-*.safetensors and optimizer/exp_avg_sq-*.safetensors, too.
  * Errors (SW_BAD_INPUT, at the file): no folder, no config.json or one of a model that we do not
- * have (as `plan check` says it), pytorch_model.bin only ("convert it to safetensors"), a file of
+ * have (as `plan check` says it), an adapter_config.json that is refused, pytorch_model.bin or
+ * adapter_model.bin only ("convert it to safetensors"), a file of
  * the index that is missing, a file that is not what its checkpoint's manifest says (what is small
  * is compared before it is believed), a tensor in two files or not in the file that the index says,
  * a header that is refused. SW_ENVIRONMENT: memory, a file that cannot be read. */
@@ -46,7 +52,8 @@ void sw_model_folder_free(struct sw_model_folder *folder);
 const char *sw_model_difference(const struct sw_model *stored, const struct sw_model *wanted,
                                 char buffer[160]);
 
-/* Where the tensors of the state lie in the folder's files: `out` has files and tensors, not yet
+/* Where the tensors of the state lie in the folder's files: of a state with adapters, these in an
+ * adapter's folder, all others in a model's. `out` has files and tensors, not yet
  * dealt. tied_copy (may be NULL): where the state has a tied head and the files hold lm_head.weight
  * as well, that tensor's entry, to be compared with the embedding's; tied_copy->file is -1 where
  * there is none. Tensors that the state does not have (rotary inv_freq buffers) are passed over

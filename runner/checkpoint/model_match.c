@@ -147,6 +147,10 @@ static int check_others(struct matching *p, const struct sw_folder_tensor *found
                      "tensor '%s' was trained, and 'freeze' names it now; use the 'freeze' that "
                      "the checkpoint was saved with",
                      sw_text_shown(name, SHOWN_BYTES, shown));
+        else if (p->folder->adapter)
+            snprintf(message, sizeof message,
+                     "tensor '%s' is of no adapter of 'lora.targets' in this model",
+                     sw_text_shown(name, SHOWN_BYTES, shown));
         else
             snprintf(message, sizeof message, "tensor '%s' is not part of this %.*s model",
                      sw_text_shown(name, SHOWN_BYTES, shown),
@@ -250,6 +254,14 @@ static void keep_model(struct sw_placement *out)
     out->tensor_count = kept;
 }
 
+static enum sw_origin origin_of(const struct sw_model_folder *folder, const struct sw_state *state)
+{
+    bool stands_on_base = false;
+    for (int32_t i = 0; i < state->count; i++)
+        stands_on_base = stands_on_base || state->row[i].origin == SW_ORIGIN_BASE;
+    return stands_on_base && !folder->adapter ? SW_ORIGIN_BASE : SW_ORIGIN_RUN;
+}
+
 int sw_model_folder_match(const struct sw_model_folder *folder, const struct sw_state *state,
                           bool optimizer, struct sw_placement *out,
                           struct sw_stored_tensor *tied_copy, struct sw_error *err)
@@ -262,8 +274,8 @@ int sw_model_folder_match(const struct sw_model_folder *folder, const struct sw_
     p.out_file = calloc((size_t)folder->count + 1, sizeof *p.out_file);
     if (p.out_file == NULL)
         return out_of_memory(&p);
-    if (sw_stored_tensors(state, SW_STORED_FROM + SW_ORIGIN_RUN, &out->tensor, &out->tensor_count,
-                          err) != 0)
+    if (sw_stored_tensors(state, SW_STORED_FROM + origin_of(folder, state), &out->tensor,
+                          &out->tensor_count, err) != 0)
         goto out;
     if (!optimizer)
         keep_model(out);

@@ -315,7 +315,8 @@ static int find_buffers(struct sw_mover *m, struct sw_error *err)
     const int64_t wanted = m->exchange->chunk_bytes;
     const int64_t planned = sw_executor_set(m->executor)->save.chunk_bytes;
     const int64_t bytes = sw_align(wanted, SW_ARENA_ALIGNMENT);
-    m->send = sw_executor_workspace(m->executor);
+    const bool fits = wanted <= planned || !m->exchange->loading;
+    m->send = fits ? sw_executor_workspace(m->executor) : NULL;
     if (m->send != NULL && wanted > planned)
         return sw_fail(err, SW_BAD_INPUT,
                        "messages of %lld bytes between a checkpoint and its state, `save` has room "

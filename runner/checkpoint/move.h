@@ -2,9 +2,9 @@
  * (core/checkpoint/exchange.h). Collective: every rank calls it for every round, in order.
  *
  * Two message buffers of chunk_bytes are the workspace of the set's program `save`, or of its own
- * where the set has none; where the device's memory is not the host's, it owns two more in the
- * host's. Borrows the rest. Nothing is allocated after sw_mover_create. One thread, the
- * compute thread. */
+ * where the set has none or loading has longer messages; where the device's memory is not the
+ * host's, it owns two more in the host's. Borrows the rest. Nothing is allocated after
+ * sw_mover_create. One thread, the compute thread. */
 #ifndef SW_CHECKPOINT_MOVE_H
 #define SW_CHECKPOINT_MOVE_H
 

@@ -2,6 +2,7 @@
 
 #include "core/base/file.h"
 #include "core/base/words.h"
+#include "runner/checkpoint/base_model.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/model_folder.h"
 #include "core/checkpoint/store.h"
@@ -157,28 +158,102 @@ static int find_named(const char *from, const char *what, const char *kinds, cha
 /* A model without an optimizer's state is not one that lost its manifest. */
 static int check_is_checkpoint(const char *folder, struct sw_error *err)
 {
-    static const char *const names[] = {"config.json", "manifest.json", "optimizer"};
-    bool has[3];
-    for (int32_t i = 0; i < 3; i++) {
+    static const char *const names[] = {"config.json", SW_ADAPTER_CONFIG, "manifest.json",
+                                        "optimizer"};
+    bool has[4];
+    for (int32_t i = 0; i < 4; i++) {
         char *path = sw_path_join(folder, names[i]);
         has[i] = path != NULL && access(path, F_OK) == 0;
         free(path);
     }
-    return !has[0] || has[1] || has[2]
+    return (!has[0] && !has[1]) || has[2] || has[3]
                ? 0
                : sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = folder},
-                            "--resume names a model without an optimizer's state; to start from "
-                            "it, name it as init.from in the run file");
+                            "--resume names %s without an optimizer's state; to start from "
+                            "%s in the run file",
+                            has[1] ? "adapters" : "a model",
+                            has[1] ? "them, name them as init.adapter"
+                                   : "it, name it as init.from");
+}
+
+/* ---- What adapters stand on ---- */
+
+/* Rank 0. Finds the model, base "": there is none, and what identifies it. */
+static int find_base(const struct sw_run_config *run, char base[4096], uint64_t *digest,
+                     struct sw_error *err)
+{
+    struct sw_model_folder folder;
+    *base = '\0';
+    *digest = 0;
+    if (run->lora.rank == 0 || run->init_from == NULL)
+        return 0;
+    if (find_named(run->init_from, "init.from", MODEL_KINDS, base, err) != 0 ||
+        sw_model_folder_open(base, false, &folder, err) != 0)
+        return -1;
+    int status = sw_loader_check(&folder, run, SW_ORIGIN_BASE,
+                                 "emit a plan with its config.json as the model", err);
+    if (status == 0)
+        status = sw_base_model_digest(&folder, digest, err);
+    sw_model_folder_free(&folder);
+    return status;
+}
+
+/* Adapters of a checkpoint go with the model that they were trained on, wherever it lies now; of
+ * others nothing tells that. */
+static int check_base(const struct sw_model_folder *opened, const struct sw_manifest *then,
+                      const char *base, uint64_t digest, struct sw_error *err)
+{
+    const struct sw_place at = {.file = opened->path};
+    const bool ours = then->slice_bytes > 0; /* it has a manifest */
+    const char *was = ours ? then->base_path : opened->config.base;
+    if (*base == '\0' && *was != '\0')
+        return sw_fail_at(err, SW_BAD_INPUT, at,
+                          "its adapters stand on the model '%.300s'; name that as init.from", was);
+    if (ours && *base != '\0' && *was == '\0')
+        return sw_fail_at(err, SW_BAD_INPUT, at,
+                          "its adapters stand on random weights, not on '%.300s'; leave out "
+                          "init.from",
+                          base);
+    if (ours && digest != then->base_digest)
+        return sw_fail_at(err, SW_BAD_INPUT, at,
+                          "its adapters stand on '%.300s', and the model in '%.300s' has other "
+                          "weights; name the one that they were trained on as init.from",
+                          was, base);
+    return 0;
+}
+
+/* Rank 0. What --checkpoint names, and what that stands on. */
+static int find_weights(const struct sw_run_config *run, const char *from, char folder[4096],
+                        char base[4096], struct sw_error *err)
+{
+    struct sw_manifest manifest;
+    struct sw_model_folder opened;
+    uint64_t digest;
+    if (find_named(from, "--checkpoint", MODEL_KINDS, folder, err) != 0)
+        return -1;
+    if (run->lora.rank == 0)
+        return 0;
+    if (find_base(run, base, &digest, err) != 0 ||
+        sw_loader_look(folder, false, &manifest, &opened, err) != 0)
+        return -1;
+    int status = sw_loader_check(&opened, run, SW_ORIGIN_RUN, "", err);
+    if (status == 0)
+        status = check_base(&opened, &manifest, base, digest, err);
+    sw_model_folder_free(&opened);
+    sw_manifest_free(&manifest);
+    return status;
 }
 
 enum sw_status sw_resume_load(struct sw_rank *rank, const char *from, char folder[4096],
-                              struct sw_manifest *manifest)
+                              char base[4096], struct sw_manifest *manifest)
 {
-    struct sw_loading loading = {.folder = folder};
+    struct sw_loading loading = {.folder = folder, .base = base};
     memset(folder, 0, 4096);
+    memset(base, 0, 4096);
     if (rank->launch->rank == 0)
-        (void)find_named(from, "--checkpoint", MODEL_KINDS, folder, &rank->err);
+        (void)find_weights(rank->plan->run, from, folder, base, &rank->err);
     sw_launch_broadcast(rank->launch, folder, 4096);
+    sw_launch_broadcast(rank->launch, base, 4096);
     const enum sw_status status = sw_rank_agree(rank);
     if (status != SW_OK)
         return status;
@@ -246,11 +321,16 @@ static int find(const struct sw_plan *plan, const char *plan_path,
             check_is_checkpoint(out->folder, err) != 0)
             return -1;
     }
-    if (out->start == SW_START_FRESH && run->init_from != NULL) {
+    const bool adapters = run->lora.rank > 0;
+    const char *model = adapters ? run->init_adapter : run->init_from;
+    if (out->start == SW_START_FRESH && model != NULL) {
         out->start = SW_START_MODEL;
-        return find_named(run->init_from, "init.from", MODEL_KINDS, out->folder, err);
+        if (find_named(model, adapters ? "init.adapter" : "init.from",
+                       adapters ? "a checkpoint or a folder as PEFT writes it" : MODEL_KINDS,
+                       out->folder, err) != 0)
+            return -1;
     }
-    return 0;
+    return find_base(run, out->base, &out->base_digest, err);
 }
 
 /* Whether what was found can be gone on with. own: in the run's own folder. */
@@ -259,21 +339,19 @@ static int look(const struct sw_plan *plan, bool own, int64_t data_tokens, int64
 {
     const struct sw_place at = {.file = out->folder};
     struct sw_manifest then = {0}, now;
-    struct sw_model model;
-    char buffer[160];
+    struct sw_model_folder opened;
     const bool resume = out->start == SW_START_RESUME;
-    if (sw_loader_look(out->folder, resume, &then, &model, err) != 0)
+    if (sw_loader_look(out->folder, resume, &then, &opened, err) != 0)
         return -1;
-    const char *difference = sw_model_difference(&model, &plan->run->model.shape, buffer);
-    int status = 0;
+    int status = sw_loader_check(&opened, plan->run, SW_ORIGIN_RUN,
+                                 own ? "give the run another directory, or start over with "
+                                       "--resume none --overwrite"
+                                     : "emit a plan with its config.json as the model",
+                                 err);
+    if (status == 0 && opened.adapter)
+        status = check_base(&opened, &then, out->base, out->base_digest, err);
     sw_resume_facts(plan, 0, 0, 0, data_tokens, false, &now);
-    if (difference != NULL)
-        status = sw_fail_at(err, SW_BAD_INPUT, at, "holds another model than the plan: %s; %s",
-                            difference,
-                            own ? "give the run another directory, or start over with --resume "
-                                  "none --overwrite"
-                                : "emit a plan with its config.json as the model");
-    else if (resume && strcmp(then.optimizer, now.optimizer) != 0)
+    if (status == 0 && resume && strcmp(then.optimizer, now.optimizer) != 0)
         status = sw_fail_at(err, SW_BAD_INPUT, at, "was trained with %s, the plan has %s",
                             then.optimizer, now.optimizer);
     if (status == 0 && resume) {
@@ -289,8 +367,10 @@ static int look(const struct sw_plan *plan, bool own, int64_t data_tokens, int64
             say_differences(&then, &now);
         }
     } else if (status == 0) {
-        fprintf(stderr, "starting from the model in %s\n", out->folder);
+        fprintf(stderr, "starting from the %s in %s\n", opened.adapter ? "adapters" : "model",
+                out->folder);
     }
+    sw_model_folder_free(&opened);
     sw_manifest_free(&then);
     return status;
 }
@@ -306,6 +386,10 @@ int sw_resume_find(const struct sw_launch *launch, const struct sw_plan *plan,
         if (status == 0 && out->start != SW_START_FRESH)
             status = look(plan, sw_resume_is_auto(options) && out->start == SW_START_RESUME,
                           data_tokens, last, out, err);
+        if (status == 0 && out->base[0] != '\0' &&
+            (out->start != SW_START_RESUME || out->step < last))
+            fprintf(stderr, "%s stand on the model in %s\n",
+                    out->start == SW_START_FRESH ? "new adapters" : "they", out->base);
     }
     sw_launch_broadcast(launch, out, sizeof *out);
     return status;

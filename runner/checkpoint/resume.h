@@ -18,6 +18,8 @@ enum sw_start { SW_START_FRESH, SW_START_RESUME, SW_START_MODEL };
 struct sw_resume {
     enum sw_start start;
     char folder[4096];     /* that is loaded; "" when fresh */
+    char base[4096];       /* the model that adapters stand on; "": initial weights, or none */
+    uint64_t base_digest;  /* of that */
     int64_t step;          /* steps done */
     int64_t next_sequence; /* first sequence that was not trained on */
 };
@@ -25,17 +27,19 @@ struct sw_resume {
 bool sw_resume_is_auto(const struct sw_resume_options *options);
 
 /* Collective, for --checkpoint of what does not train: finds the folder on rank 0
- * (sw_store_resolve; its note is said), and loads its parameters into the state. folder, manifest:
- * as found, on every rank. Returns what the ranks agreed on, the error printed once. Errors: as
+ * (sw_store_resolve; its note is said), and loads its parameters into the state, of adapters those
+ * of their model (init.from), too. folder, base ("": none), manifest: as found, on every rank.
+ * Returns what the ranks agreed on, the error printed once. Errors: as
  * there, and as sw_loader_load; SW_BAD_INPUT: it is no folder. */
 enum sw_status sw_resume_load(struct sw_rank *rank, const char *from, char folder[4096],
-                              struct sw_manifest *manifest);
+                              char base[4096], struct sw_manifest *manifest);
 
 /* Collective. data_tokens: of the data, all of it. Prints, on rank 0, what is gone on with (unless
  * `last` steps are done) and what differs from the run that saved it (batch, learning rate, data,
  * schedule). Errors, on rank 0 only: SW_BAD_INPUT: the checkpoint's model or optimizer is another,
- * at the folder; --resume none where there are checkpoints; auto where there are such as were meant
- * to be, and none is whole; a folder that is none. SW_ENVIRONMENT. */
+ * at the folder; adapters that stand on another model than init.from; --resume none where there are
+ * checkpoints; auto where there are such as were meant to be, and none is whole; a folder that is
+ * none. SW_ENVIRONMENT. */
 int sw_resume_find(const struct sw_launch *launch, const struct sw_plan *plan,
                    const char *plan_path, const struct sw_resume_options *options,
                    int64_t data_tokens, int64_t last, struct sw_resume *out, struct sw_error *err);

@@ -34,8 +34,9 @@ struct sw_saver {
     const struct sw_launch *launch; /* the rank's, as is set */
     const struct sw_program_set *set;
     struct sw_saver_options options; /* folder and source are its own copies */
-    char *folder, *config, *index;   /* texts of the last two: rank 0's */
-    struct copied *copied;           /* [copied_count], rank 0 */
+    char *folder, *config, *index;   /* texts of the last two: rank 0's; index NULL: of adapters */
+    bool adapter;
+    struct copied *copied; /* [copied_count], rank 0 */
     int32_t copied_count;
     struct sw_mover *mover;
     struct sw_part part; /* of the files, this rank's */
@@ -92,13 +93,49 @@ out:
     return status;
 }
 
+/* The tokenizer's files, but those that another folder gave before. */
+static int copy_others(struct sw_saver *s, const char *folder, struct sw_error *err)
+{
+    struct sw_model_folder source = {0};
+    int status = sw_model_folder_open(folder, false, &source, err);
+    const int32_t before = s->copied_count;
+    for (int32_t i = 0; i < source.other_count && status == 0; i++) {
+        bool has = false;
+        for (int32_t k = 0; k < before; k++)
+            has = has || strcmp(s->copied[k].name, source.other[i]) == 0;
+        if (!has)
+            status = copy_file(s, source.path, source.other[i], err);
+    }
+    sw_model_folder_free(&source);
+    return status;
+}
+
+/* adapter_config.json, and the tokenizer of the adapters' folder or else their model's. */
+static int prepare_adapter(struct sw_saver *s, struct sw_error *err)
+{
+    const struct sw_run_config *run = s->options.run;
+    struct sw_adapter_facts facts = {
+        .rank = run->lora.rank, .alpha = run->lora.alpha, .rslora = run->lora.rslora};
+    char *base = s->options.base != NULL ? realpath(s->options.base, NULL) : NULL;
+    int status = -1;
+    memcpy(facts.alpha_of, run->lora.alpha_of, sizeof facts.alpha_of);
+    facts.base = base != NULL ? base : s->options.base;
+    if (sw_plan_lora(run, &facts.lora, err) == 0 &&
+        (s->options.source == NULL || copy_others(s, s->options.source, err) == 0) &&
+        (s->options.base == NULL || copy_others(s, s->options.base, err) == 0))
+        status = sw_adapter_config_json(&facts, &s->config, err);
+    free(base);
+    return status;
+}
+
 /* config.json, the index and the source's tokenizer: the same in every checkpoint of the job. */
 static int prepare_files(struct sw_saver *s, struct sw_error *err)
 {
     char *original = NULL, *path = NULL;
     size_t bytes;
-    struct sw_model_folder source = {0};
     int status = -1;
+    if (s->adapter)
+        return prepare_adapter(s, err);
     if (s->options.source != NULL) {
         path = sw_path_join(s->options.source, "config.json");
         if (path == NULL ||
@@ -107,19 +144,15 @@ static int prepare_files(struct sw_saver *s, struct sw_error *err)
                        "its config.json cannot be read");
             goto out;
         }
-        if (sw_model_folder_open(s->options.source, false, &source, err) != 0)
+        if (copy_others(s, s->options.source, err) != 0)
             goto out;
-        for (int32_t i = 0; i < source.other_count; i++)
-            if (copy_file(s, s->options.source, source.other[i], err) != 0)
-                goto out;
     }
-    if (sw_model_config_json(s->options.model, parameter_dtype(s->set), original, &s->config,
-                             err) != 0 ||
+    if (sw_model_config_json(&s->options.run->model.shape, parameter_dtype(s->set), original,
+                             &s->config, err) != 0 ||
         sw_model_index_json(&s->set->placement, &s->index, err) != 0)
         goto out;
     status = 0;
 out:
-    sw_model_folder_free(&source);
     free(original);
     free(path);
     return status;
@@ -211,9 +244,10 @@ static int commit(struct sw_saver *s, struct sw_error *err)
         if (sw_store_write_file(&s->save, s->copied[i].name, s->copied[i].text, s->copied[i].bytes,
                                 m, err) != 0)
             return -1;
-    if (sw_store_write_file(&s->save, "config.json", s->config, strlen(s->config), m, err) != 0 ||
-        sw_store_write_file(&s->save, "model.safetensors.index.json", s->index, strlen(s->index), m,
-                            err) != 0)
+    if (sw_store_write_file(&s->save, s->adapter ? SW_ADAPTER_CONFIG : "config.json", s->config,
+                            strlen(s->config), m, err) != 0 ||
+        (s->index != NULL && sw_store_write_file(&s->save, "model.safetensors.index.json", s->index,
+                                                 strlen(s->index), m, err) != 0))
         return -1;
     return sw_store_commit(&s->save, m, s->options.keep, s->options.keep_every, s->note, err);
 }
@@ -259,6 +293,7 @@ int sw_saver_create(struct sw_rank *rank, const struct sw_saver_options *options
     s->launch = launch;
     s->set = set;
     s->options = *options;
+    s->adapter = options->run->lora.rank > 0;
     s->folder = strdup(options->folder);
     s->most_slices = sw_part_most_slices(p);
     atomic_init(&s->thread_done, true);

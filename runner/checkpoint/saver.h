@@ -19,8 +19,9 @@ struct sw_saver_options {
     int64_t keep, keep_every; /* as sw_store_commit */
     double bytes_per_second;  /* of this rank's writing; 0: unlimited */
     bool background; /* a snapshot of all that this rank writes; else it is streamed in the pause */
-    const struct sw_model *model;
+    const struct sw_run_config *run;
     const char *source; /* folder that config.json and tokenizer files come from; NULL: none */
+    const char *base;   /* likewise of the model that adapters stand on; NULL: none */
 };
 
 /* Allocates and touches what a save needs. The options' texts are copied. Errors (SW_ENVIRONMENT),

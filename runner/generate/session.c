@@ -1,5 +1,6 @@
 #include "runner/generate/session.h"
 
+#include "core/base/tokenizer_file.h"
 #include "runner/checkpoint/resume.h"
 
 #include <stdio.h>
@@ -13,10 +14,12 @@ enum sw_status sw_session_open(struct sw_session *s, uint32_t kinds, int64_t tex
     (void)sw_rank_compile(rank, kinds, texts);
     enum sw_status status = sw_rank_join(rank, NULL, 0, 0);
     if (status == SW_OK)
-        status = sw_resume_load(rank, s->checkpoint, s->folder, &manifest);
+        status = sw_resume_load(rank, s->checkpoint, s->folder, s->base, &manifest);
     if (status != SW_OK)
         return status;
-    const struct sw_codec_model model = {.folder = s->folder,
+    const bool of_base = s->base[0] != '\0' && sw_tokenizer_file(s->folder) == NULL;
+    s->texts = of_base ? s->base : s->folder;
+    const struct sw_codec_model model = {.folder = s->texts,
                                          .vocab_size = run->model.shape.vocab_size,
                                          .was_bytes = run->data_format == SW_DATA_BYTES,
                                          .wants_bytes = s->wants_bytes};

@@ -12,6 +12,8 @@ struct sw_session {
     const char *checkpoint; /* as given */
     bool wants_bytes;       /* --bytes */
     char folder[4096];      /* of the checkpoint that was loaded */
+    char base[4096];        /* of the model that its adapters stand on; "": none */
+    const char *texts;      /* the one of the two that the tokenizer is of */
     struct sw_codec *codec;
     struct sw_engine *engine;
 };

@@ -253,8 +253,8 @@ int sw_executor_settle_state(struct sw_executor *x, struct sw_error *err)
     return copy_state(x, err) != 0 ? -1 : tile_state(x, err);
 }
 
-int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
-                           struct sw_error *err)
+int sw_executor_init_rows(struct sw_executor *x, uint64_t seed, double stddev, int32_t origin,
+                          struct sw_error *err)
 {
     const struct sw_state *state = &sw_executor_set(x)->state;
     struct sw_device *device = sw_executor_device(x);
@@ -269,7 +269,7 @@ int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
     for (int32_t i = 0; i < state->count; i++) {
         const struct sw_state_row *row = &state->row[i];
         /* zeros: as the arena's memory is given */
-        if (row->initial == SW_INITIAL_ZEROS || row->scales)
+        if (row->initial == SW_INITIAL_ZEROS || row->scales || row->origin != origin)
             continue;
         memset(shard, 0, (size_t)row->instance_bytes);
         for (int32_t l = 0; l < row->stack; l++) {
@@ -286,5 +286,14 @@ int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
     }
     free(shard);
     return failed ? sw_fail(err, SW_ENVIRONMENT, "cannot copy initial parameters to the device")
-                  : sw_executor_settle_state(x, err);
+                  : 0;
+}
+
+int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
+                           struct sw_error *err)
+{
+    return sw_executor_init_rows(x, seed, stddev, SW_ORIGIN_BASE, err) != 0 ||
+                   sw_executor_init_rows(x, seed, stddev, SW_ORIGIN_RUN, err) != 0
+               ? -1
+               : sw_executor_settle_state(x, err);
 }

@@ -416,7 +416,7 @@ static int choose_chat(struct server *s, struct sw_chat_template **chat,
     struct sw_error why = {0};
     const char *name = NULL;
     if (s->options->chat_template == NULL &&
-        sw_chat_template_of_folder(session->folder, chat, &why) != 0) {
+        sw_chat_template_of_folder(session->texts, chat, &why) != 0) {
         if (why.status != SW_BAD_INPUT)
             return sw_fail_as(err, &why);
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){why.file, why.line, why.column},
@@ -431,13 +431,13 @@ static int choose_chat(struct server *s, struct sw_chat_template **chat,
         fprintf(stderr,
                 "%s: note: the model has no chat_template; conversations are written as '%s', "
                 "by its special tokens; --chat-template NAME takes another\n",
-                session->folder, name);
+                session->texts, name);
     }
     if (*chat != NULL && sw_chat_template_of_processor(*chat))
         fprintf(stderr,
                 "%s: note: the chat template is that of chat_template.json; there is no "
                 "other\n",
-                session->folder);
+                session->texts);
     rules->chat = *chat;
     return 0;
 }

@@ -58,12 +58,12 @@ static int evaluate(struct sw_trainer *trainer, const struct sw_evaluate_options
     struct sw_rank *rank = trainer->rank;
     const struct sw_run_config *run = rank->plan->run;
     struct sw_manifest manifest = {0};
-    char folder[4096];
+    char folder[4096], base[4096];
     double loss = NAN;
     enum sw_status status =
         sw_trainer_open(trainer, run->data_holdout > 0 ? run->data_holdout : 1, 0);
     if (status == SW_OK)
-        status = sw_resume_load(rank, options->checkpoint, folder, &manifest);
+        status = sw_resume_load(rank, options->checkpoint, folder, base, &manifest);
     if (status != SW_OK)
         return (int)status;
     if (sw_dataset_holdout_labels(trainer->data) == 0)

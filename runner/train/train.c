@@ -85,7 +85,7 @@ static void begin_metrics(struct training *t)
     char versions[512];
     (void)sw_metrics_header(t->metrics, t->rank->plan, sw_version_json(versions, sizeof versions),
                             t->ending.board->attempt.attempt,
-                            t->resume.start == SW_START_FRESH ? NULL : &t->loaded, &err);
+                            t->loaded.folder == NULL ? NULL : &t->loaded, &err);
     tell_metrics(t, &err);
 }
 
@@ -210,6 +210,8 @@ static int begin_save(struct training *t)
     bool begun;
     sw_resume_facts(t->rank->plan, t->ending.board->attempt.attempt, step, sequence_after(t, step),
                     data_tokens(t), step == t->last, &facts);
+    memcpy(facts.base_path, t->resume.base, sizeof facts.base_path);
+    facts.base_digest = t->resume.base_digest;
     t->save_due = false;
     t->save_begun = sw_clock_now();
     if (check_locks(t) != 0)
@@ -469,7 +471,7 @@ static void sum_loading(struct training *t, const struct sw_loading *mine)
     int64_t(*all)[2] = calloc((size_t)launch->size, sizeof *all);
     const bool room = sw_launch_max(launch, all == NULL) == 0;
     t->loaded = (struct sw_metrics_loaded){
-        .folder = t->resume.folder,
+        .folder = t->resume.folder[0] != '\0' ? t->resume.folder : t->resume.base,
         .seconds = (double)sw_launch_max(launch, (int64_t)(mine->seconds * 1e6)) / 1e6,
         .resident_growth_bytes = sw_launch_max(launch, mine->resident_growth_bytes)};
     if (room)
@@ -487,9 +489,10 @@ static bool fill_state(struct training *t, struct sw_resume_options *options)
     struct sw_rank *rank = t->rank;
     const struct sw_run_config *run = rank->plan->run;
     struct sw_loading loading = {.folder = t->resume.folder,
+                                 .base = t->resume.base,
                                  .resume = t->resume.start == SW_START_RESUME};
     struct sw_manifest manifest;
-    if (t->resume.start == SW_START_FRESH) {
+    if (t->resume.start == SW_START_FRESH && t->resume.base[0] == '\0') {
         (void)sw_executor_init_state(rank->executor, run->data_seed,
                                      run->model.shape.initializer_range, &rank->err);
         return false;
@@ -549,8 +552,9 @@ static int open_saver(struct training *t)
         .keep_every = run->checkpoint_keep_every,
         .bytes_per_second = run->checkpoint_bandwidth / t->rank->launch->size,
         .background = t->background,
-        .model = &run->model.shape,
-        .source = t->resume.folder[0] != '\0' ? t->resume.folder : NULL};
+        .run = run,
+        .source = t->resume.folder[0] != '\0' ? t->resume.folder : NULL,
+        .base = t->resume.base[0] != '\0' ? t->resume.base : NULL};
     return sw_saver_create(t->rank, &options, &t->saver);
 }
 

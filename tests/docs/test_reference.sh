@@ -60,11 +60,11 @@ form() { sed -nE "s/^ +X\\([A-Z_]+, \"([a-z_.]+)\", $1,.*/\\1/p" planner/emit/sc
 cat templates/* | grep -oE '\{\{[^}]*\}\}' | sort -u | comm -23 - "$scratch/documented" | grep . &&
     complain "a template has placeholders that are not documented"
 
-# Environment variables: every name that is looked up or stands in a list that is. (F8_E4M3 and its
+# Environment variables: every name that is looked up or stands in a list that is. (CAUSAL_LM is a task of PEFT, F8_E4M3 and its
 # like are dtypes of safetensors, some others states of Slurm's jobs and nodes and what it sends mail about, SLURM_VERSION a line
 # of its controller's, PMIX_MCA_ and SLURM_PMIX_ what a run may set.)
 grep -rhoE '"[A-Z][A-Z0-9]*_[A-Z0-9_]+"|\$\{?(SHARDWRIGHT_[A-Z_]+)' planner runner templates --include='*.[ch]' \
-    --include='*.sh' --include='*.sbatch' | tr -d '"${' | grep -vE '^F[0-9]_E[0-9]M[0-9]$|^(NODE|BOOT)_FAIL$|^OUT_OF_MEMORY$|^STAGE_OUT$|^SLURM_VERSION$|^(INVALID_REG|NOT_RESPONDING|REBOOT_ISSUED)$|^INVALID_DEPEND$|^TIME_LIMIT(_[0-9]0)?$|^(PMIX_MCA|SLURM_PMIX)_$' |
+    --include='*.sh' --include='*.sbatch' | tr -d '"${' | grep -vE '^F[0-9]_E[0-9]M[0-9]$|^(NODE|BOOT)_FAIL$|^OUT_OF_MEMORY$|^STAGE_OUT$|^SLURM_VERSION$|^(INVALID_REG|NOT_RESPONDING|REBOOT_ISSUED)$|^INVALID_DEPEND$|^CAUSAL_LM$|^TIME_LIMIT(_[0-9]0)?$|^(PMIX_MCA|SLURM_PMIX)_$' |
     sort -u >"$scratch/known"
 grep -oE '`[A-Z][A-Z0-9]*_[A-Z0-9_]+`' $reference/commands.md | tr -d '`' | sort -u >"$scratch/documented"
 same "environment variables" "$scratch/documented" "$scratch/known"

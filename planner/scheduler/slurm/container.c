@@ -79,6 +79,8 @@ static int gather(struct folders *f, const char *plan, const char *runner,
         return -1;
     if (run->init_from != NULL && add(f, mounts, strdup(run->init_from), err) != 0)
         return -1;
+    if (run->init_adapter != NULL && add(f, mounts, strdup(run->init_adapter), err) != 0)
+        return -1;
     const struct sw_job_config *job = &run->job;
     if (job->checkpoint != NULL && add(f, mounts, strdup(job->checkpoint), err) != 0)
         return -1;
