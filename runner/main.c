@@ -291,8 +291,10 @@ static const struct command {
      "differ.\n"},
     {"export", "copy the model of a checkpoint, in another number format if wanted", export,
      sw_export_rows,
-     "usage: runner export [--dtype bf16|fp16|fp32] CHECKPOINT OUT\n"
-     "copies the model of a checkpoint, or of any Hugging Face directory, with its tokenizer\n",
+     "usage: runner export [--dtype bf16|fp16|fp32] [--base DIR | --unmerged] CHECKPOINT OUT\n"
+     "copies the model of a checkpoint, or of any Hugging Face directory, with its tokenizer; "
+     "adapters\n"
+     "are merged into the model that they stand on\n",
      NULL},
     {"tokenize", "write text files as tokens to train on", tokenize, sw_tokenize_rows,
      "usage: runner tokenize --bytes IN... OUT.bin\n"

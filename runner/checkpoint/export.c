@@ -2,8 +2,10 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/number.h"
+#include "runner/checkpoint/base_model.h"
 #include "runner/checkpoint/checked.h"
 #include "runner/checkpoint/folder.h"
+#include "runner/checkpoint/merge.h"
 #include "runner/checkpoint/model_index.h"
 #include "runner/checkpoint/convert.h"
 
@@ -23,12 +25,15 @@ enum { PIECE_BYTES = 1 << 20, GROWTH = 4, LENGTH_BYTES = 8, CONFIG_MOST_BYTES = 
 struct export
 {
     struct sw_model_folder from;
-    struct sw_checked checked;
-    enum sw_stored_dtype dtype; /* SW_STORED_DTYPES: as they are */
-    char *to, *aside;           /* folders */
-    int claim;                  /* the folder aside, locked; -1: not made */
-    char *config;               /* of the original */
-    char *piece, *converted;    /* [PIECE_BYTES], [PIECE_BYTES * GROWTH] */
+    struct sw_checked checked;      /* of `from` */
+    struct sw_model_folder adapter; /* that is merged into `from`; path NULL: none */
+    struct sw_adapter_merge *merge; /* of that; NULL: none */
+    double *wide;                   /* [PIECE_BYTES / 2], of what is merged; NULL: nothing is */
+    enum sw_stored_dtype dtype;     /* SW_STORED_DTYPES: as they are */
+    char *to, *aside;               /* folders */
+    int claim;                      /* the folder aside, locked; -1: not made */
+    char *config;                   /* of the original */
+    char *piece, *converted;        /* [PIECE_BYTES], [PIECE_BYTES * GROWTH] */
     struct sw_error *err;
 };
 
@@ -256,9 +261,30 @@ static int convert(struct export *e, const struct source *source, const struct c
                       "'%s' has %g, which is %s", c->from->name, number, why[c->to]);
 }
 
+/* As that, of numbers [first, first + count) of a weight with an adapter, rounded once. */
+static int merge_piece(struct export *e, const struct source *source, const struct copied *c,
+                       int64_t first, int64_t count)
+{
+    struct copied wide = *c;
+    struct sw_safetensor numbers = *c->from;
+    char *piece = e->piece;
+    sw_convert_numbers(e->wide, SW_STORED_F64, e->piece, c->from->dtype, count);
+    sw_adapter_merge_add(e->merge, e->wide, first, count);
+    numbers.dtype = SW_STORED_F64;
+    wide.from = &numbers;
+    wide.to = c->to == SW_STORED_DTYPES ? c->from->dtype : c->to;
+    e->piece = (char *)e->wide;
+    const int status = convert(e, source, &wide, count);
+    e->piece = piece;
+    return status;
+}
+
 static int copy_tensor(struct export *e, struct source *source, int handle, const char *path,
                        const struct copied *c, int64_t data_begin)
 {
+    bool merged = false;
+    if (e->merge != NULL && sw_adapter_merge_begin(e->merge, c->from, &merged, e->err) != 0)
+        return -1;
     int64_t to = data_begin + c->at;
     for (int64_t done = 0; done < c->from->bytes;) {
         const int64_t left = c->from->bytes - done;
@@ -266,11 +292,12 @@ static int copy_tensor(struct export *e, struct source *source, int handle, cons
         size_t written = bytes;
         if (read_source(e, source, e->piece, bytes) != 0)
             return -1;
-        const bool same = c->to == SW_STORED_DTYPES || c->to == c->from->dtype;
+        const bool same = !merged && (c->to == SW_STORED_DTYPES || c->to == c->from->dtype);
         if (!same) {
-            const size_t count = bytes / sw_stored_dtype_bytes(c->from->dtype);
-            written = count * sw_stored_dtype_bytes(c->to);
-            if (convert(e, source, c, (int64_t)count) != 0)
+            const size_t width = sw_stored_dtype_bytes(c->from->dtype), count = bytes / width;
+            written = count * (size_t)c->element_bytes;
+            if ((merged ? merge_piece(e, source, c, done / (int64_t)width, (int64_t)count)
+                        : convert(e, source, c, (int64_t)count)) != 0)
                 return -1;
         }
         if (write_at(e, handle, path, same ? e->piece : e->converted, written, to) != 0)
@@ -427,7 +454,30 @@ static int read_config(struct export *e)
     return status;
 }
 
-static int write_all(struct export *e)
+/* The tokenizer's files, but those that the adapters' folder gave before. */
+static int copy_others(struct export *e)
+{
+    for (int32_t i = 0; i < e->from.other_count; i++) {
+        bool has = false;
+        for (int32_t k = 0; k < e->adapter.other_count; k++)
+            has = has || strcmp(e->adapter.other[k], e->from.other[i]) == 0;
+        if (!has && copy_other(e, e->from.other[i], false, true) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Adapters by themselves. */
+static int write_adapter(struct export *e)
+{
+    int64_t bytes = 0;
+    return copy_other(e, SW_ADAPTER_CONFIG, true, true) != 0 || copy_others(e) != 0 ||
+                   copy_model_file(e, &e->from.file[0], &bytes) != 0
+               ? -1
+               : sync_folder(e, e->aside);
+}
+
+static int write_model(struct export *e)
 {
     const bool single = strcmp(e->from.file[0].name, SW_MODEL_FILE) == 0;
     char *config = NULL;
@@ -439,9 +489,8 @@ static int write_all(struct export *e)
     if (status != 0 || copy_other(e, "config.json", true, false) != 0 ||
         (!single && copy_other(e, SW_MODEL_INDEX_FILE, true, false) != 0))
         return -1;
-    for (int32_t i = 0; i < e->from.other_count; i++)
-        if (copy_other(e, e->from.other[i], false, true) != 0)
-            return -1;
+    if (copy_others(e) != 0)
+        return -1;
     for (int32_t i = 0; i < e->from.count; i++)
         if (copy_model_file(e, &e->from.file[i], &bytes) != 0)
             return -1;
@@ -541,18 +590,111 @@ static int put_in_place(struct export *e)
     return status;
 }
 
-int sw_model_export(const char *from, const char *to, enum sw_stored_dtype dtype,
+/* ---- Adapters ---- */
+
+/* The folder of the model that adapters stand on. */
+static int open_base(struct export *e, const char *path)
+{
+    const struct sw_manifest *then = &e->checked.manifest;
+    const bool named = path != NULL;
+    uint64_t digest;
+    struct stat info;
+    path = named                          ? path
+           : e->checked.has_manifest      ? then->base_path
+           : *e->from.config.base != '\0' ? e->from.config.base
+                                          : "";
+    if (*path == '\0')
+        return sw_fail_at(e->err, SW_BAD_INPUT, (struct sw_place){.file = e->from.path},
+                          "its adapters do not say which model they stand on; name its folder with "
+                          "--base DIR, or take --unmerged");
+    if (!named && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
+        return sw_fail_at(e->err, SW_BAD_INPUT, (struct sw_place){.file = e->from.path},
+                          "its adapters stand on the model '%.300s', which is not a folder here; "
+                          "name its folder with --base DIR",
+                          path);
+    struct sw_model_folder base;
+    if (sw_model_folder_open(path, false, &base, e->err) != 0)
+        return -1;
+    int status = 0;
+    if (base.adapter)
+        status = sw_fail_at(e->err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                            "holds adapters; name the model that they stand on with --base DIR");
+    else if (e->checked.has_manifest && *then->base_path != '\0')
+        status = sw_base_model_digest(&base, &digest, e->err);
+    if (status == 0 && !base.adapter && e->checked.has_manifest && *then->base_path != '\0' &&
+        digest != then->base_digest)
+        status = sw_fail_at(e->err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                            "has other weights than the model that the adapters in '%.300s' stand "
+                            "on; name that with --base DIR",
+                            e->from.path);
+    e->adapter = e->from;
+    e->from = base;
+    return status;
+}
+
+/* Reads the adapters once, for their checksums, and takes what is beside them. */
+static int take_adapter(struct export *e)
+{
+    const struct sw_folder_file *file = &e->from.file[0];
+    struct source source = {.handle = -1};
+    int status = copy_others(e) != 0 || copy_other(e, SW_ADAPTER_CONFIG, true, false) != 0
+                     ? -1
+                     : open_source(e, file->name, true, &source);
+    for (int64_t at = 0; at < source.bytes && status == 0;) {
+        const int64_t left = source.bytes - at;
+        const size_t bytes = left < PIECE_BYTES ? (size_t)left : (size_t)PIECE_BYTES;
+        status = read_source(e, &source, e->piece, bytes);
+        at += (int64_t)bytes;
+    }
+    if (status == 0)
+        status = sw_checked_close(&e->checked, e->err);
+    close_source(&source);
+    return status;
+}
+
+/* From here on `from` is the model, into which its adapters are merged. */
+static int begin_merge(struct export *e, const char *base)
+{
+    e->wide = malloc((size_t)PIECE_BYTES * GROWTH);
+    if (e->wide == NULL)
+        return out_of_memory(e);
+    if (take_adapter(e) != 0 || open_base(e, base) != 0)
+        return -1;
+    sw_checked_end(&e->checked);
+    e->checked = (struct sw_checked){0};
+    return sw_adapter_merge_create(&e->adapter, &e->from, &e->merge, e->err) != 0 ||
+                   sw_checked_begin(&e->checked, e->from.path, e->err) != 0
+               ? -1
+               : 0;
+}
+
+static int write_all(struct export *e, const struct sw_export_options *options)
+{
+    if (e->from.adapter && options->unmerged)
+        return write_adapter(e);
+    if (e->from.adapter && begin_merge(e, options->base) != 0)
+        return -1;
+    if (read_config(e) != 0)
+        return -1;
+    if (e->dtype == SW_STORED_DTYPES)
+        e->dtype = sw_model_original_dtype(e->config);
+    return write_model(e);
+}
+
+int sw_model_export(const char *from, const char *to, const struct sw_export_options *options,
                     struct sw_error *err)
 {
-    struct export e = {.dtype = dtype, .claim = -1, .err = err};
+    struct export e = {.dtype = options->dtype, .claim = -1, .err = err};
     int status = -1;
     if (sw_model_folder_open(from, false, &e.from, err) != 0)
         return -1;
-    if (name_folders(&e, to) != 0 || read_config(&e) != 0 ||
-        sw_checked_begin(&e.checked, e.from.path, err) != 0)
+    if (!e.from.adapter && (options->unmerged || options->base != NULL)) {
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = e.from.path},
+                   "holds a model; --base and --unmerged are of adapters");
         goto out;
-    if (dtype == SW_STORED_DTYPES)
-        e.dtype = sw_model_original_dtype(e.config);
+    }
+    if (name_folders(&e, to) != 0 || sw_checked_begin(&e.checked, e.from.path, err) != 0)
+        goto out;
     e.piece = malloc(PIECE_BYTES);
     e.converted = malloc((size_t)PIECE_BYTES * GROWTH);
     if (e.piece == NULL || e.converted == NULL) {
@@ -560,7 +702,7 @@ int sw_model_export(const char *from, const char *to, enum sw_stored_dtype dtype
         goto out;
     }
     if (make_aside(&e) == 0)
-        status = write_all(&e) == 0 ? put_in_place(&e) : -1;
+        status = write_all(&e, options) == 0 ? put_in_place(&e) : -1;
 out:
     if (e.claim >= 0) {
         if (status != 0) {
@@ -570,11 +712,14 @@ out:
         close(e.claim);
     }
     sw_checked_end(&e.checked);
+    sw_adapter_merge_free(e.merge);
+    free(e.wide);
     free(e.piece);
     free(e.converted);
     free(e.config);
     free(e.aside);
     free(e.to);
+    sw_model_folder_free(&e.adapter);
     sw_model_folder_free(&e.from);
     return status;
 }

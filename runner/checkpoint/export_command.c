@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 struct arguments {
-    enum sw_stored_dtype dtype;
+    struct sw_export_options options;
     char **path; /* the two that it takes */
 };
 
@@ -18,12 +18,17 @@ static const struct sw_word dtypes[] = {{.text = "bf16", .value = SW_STORED_BF16
                                         {.text = "fp32", .value = SW_STORED_F32},
                                         {.text = NULL}};
 
-const struct sw_argument sw_export_rows[] = {{"--dtype", NULL, "bf16|fp16|fp32",
-                                              "number format of the copy (default: of the model "
-                                              "that the run started from, else as they are)",
-                                              .words = dtypes,
-                                              SW_ARGUMENT_TO(struct arguments, dtype)},
-                                             {.name = NULL}};
+const struct sw_argument sw_export_rows[] = {
+    {"--dtype", NULL, "bf16|fp16|fp32",
+     "number format of the copy (default: of the model that the run started from, else as they "
+     "are)",
+     .words = dtypes, SW_ARGUMENT_TO(struct arguments, options.dtype)},
+    {"--base", NULL, "DIR",
+     "model that adapters are merged into (default: the one that they were trained on)",
+     SW_ARGUMENT_TO(struct arguments, options.base)},
+    {"--unmerged", NULL, NULL, "adapters by themselves, as PEFT's folder",
+     SW_ARGUMENT_TO(struct arguments, options.unmerged)},
+    {.name = NULL}};
 
 static int parse(int argc, char **argv, struct arguments *out, struct sw_error *err)
 {
@@ -38,10 +43,17 @@ static int parse(int argc, char **argv, struct arguments *out, struct sw_error *
         sw_fail(err, SW_BAD_INPUT, "export takes CHECKPOINT OUT");
         return sw_arguments_hint("runner", "export", err);
     }
+    if (status == 0 && out->options.unmerged && out->options.base != NULL) {
+        sw_fail(err, SW_BAD_INPUT,
+                "--base is what adapters are merged into, and --unmerged does "
+                "not merge them; give one of the two");
+        return sw_arguments_hint("runner", "export", err);
+    }
     return status;
 }
 
-static int export(char *const path[2], enum sw_stored_dtype dtype, struct sw_error *err)
+static int export(char *const path[2], const struct sw_export_options *options,
+                  struct sw_error *err)
 {
     char *from, note[SW_STORE_NOTE_BYTES];
     struct stat info;
@@ -54,16 +66,16 @@ static int export(char *const path[2], enum sw_stored_dtype dtype, struct sw_err
         return -1;
     if (note[0] != '\0')
         fprintf(stderr, "%s\n", note);
-    const int status = sw_model_export(from, path[1], dtype, err);
+    const int status = sw_model_export(from, path[1], options, err);
     if (status == 0)
-        printf("wrote %s, the model of %s\n", path[1], from);
+        printf("wrote %s, the %s of %s\n", path[1], options->unmerged ? "adapters" : "model", from);
     free(from);
     return status;
 }
 
 int sw_export_command(int argc, char **argv, struct sw_error *err)
 {
-    struct arguments a = {.dtype = SW_STORED_DTYPES};
+    struct arguments a = {.options = {.dtype = SW_STORED_DTYPES}};
     const int status = parse(argc, argv, &a, err);
-    return status == 0 ? export(a.path, a.dtype, err) : status;
+    return status == 0 ? export(a.path, &a.options, err) : status;
 }

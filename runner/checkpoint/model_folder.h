@@ -77,15 +77,22 @@ int sw_model_config_json(const struct sw_model *model, enum sw_stored_dtype dtyp
 /* model.safetensors.index.json of a placement's model files. As above. */
 int sw_model_index_json(const struct sw_placement *placement, char **out, struct sw_error *err);
 
+struct sw_export_options {
+    enum sw_stored_dtype dtype; /* SW_STORED_DTYPES: the dtype of what the run started from, where
+                                   its checkpoint says so, else as they are */
+    bool unmerged;              /* adapters stay by themselves, as PEFT has them */
+    const char *base;           /* the model that adapters are merged into; NULL: as they name it */
+};
 /* `runner export`: a copy of the folder's model with numbers of that dtype, tokenizer files
  * included, optimizer and manifest not; complete or not at all (written aside, as .NAME.partial,
- * then renamed; what an export that was killed left there is written anew).
- * SW_STORED_DTYPES: the dtype of what the run started from, where its checkpoint says so, else as
- * they are. Rounds to nearest even; what is no number of a model (an integer, a rotary buffer) is
- * copied as it is. Needs a few MiB, whatever the size of a tensor. A checkpoint of ours is verified
- * while it is read. Errors: SW_BAD_INPUT (FROM is no such folder; a checksum that does not fit; TO
- * exists); SW_ENVIRONMENT (also: another process writes the same TO). */
-int sw_model_export(const char *from, const char *to, enum sw_stored_dtype dtype,
+ * then renamed; what an export that was killed left there is written anew). Adapters are added to
+ * the weights of their model (merge.h), whose files it has then.
+ * Rounds to nearest even; what is no number of a model (an integer, a rotary buffer) is copied as
+ * it is. Needs a few MiB, whatever the size of a tensor, and of adapters one projection's. A
+ * checkpoint of ours is verified while it is read. Errors: SW_BAD_INPUT (FROM is no such folder; a
+ * checksum that does not fit; TO exists; the adapters' model is not there, or another one);
+ * SW_ENVIRONMENT (also: another process writes the same TO). */
+int sw_model_export(const char *from, const char *to, const struct sw_export_options *options,
                     struct sw_error *err);
 
 #endif

@@ -148,7 +148,8 @@ static void export_good(const char *from, const char *to, enum sw_stored_dtype d
 {
     struct sw_error err = {0};
     char *source = strdup(in_folder(from));
-    if (sw_model_export(source, in_folder(to), dtype, &err) != 0)
+    if (sw_model_export(source, in_folder(to), &(struct sw_export_options){.dtype = dtype}, &err) !=
+        0)
         fail_msg("%s: %s", err.file, err.message);
     free(source);
 }
@@ -275,7 +276,9 @@ static void original_dtype_is_the_default(void **state)
     struct sw_error err = {0};
     char to[2200];
     snprintf(to, sizeof to, "%s/out//", folder);
-    assert_int_equal(sw_model_export(folder, to, SW_STORED_DTYPES, &err), 0);
+    assert_int_equal(
+        sw_model_export(folder, to, &(struct sw_export_options){.dtype = SW_STORED_DTYPES}, &err),
+        0);
     expect_tensor("out", "w", "BF16", zeros, sizeof zeros);
     expect_config("out", "\"torch_dtype\": \"bfloat16\"");
     assert_int_equal(count_entries("out"), 2);
@@ -291,7 +294,9 @@ static void expect_no_export(const char *from, const char *to, enum sw_stored_dt
 {
     struct sw_error err = {0};
     char said[SW_ERROR_TEXT_BYTES], *source = strdup(in_folder(from));
-    assert_int_equal(sw_model_export(source, in_folder(to), dtype, &err), -1);
+    assert_int_equal(
+        sw_model_export(source, in_folder(to), &(struct sw_export_options){.dtype = dtype}, &err),
+        -1);
     assert_string_equal(sw_error_format(&err, NULL, said), wanted);
     assert_int_equal(err.status, status);
     free(source);
@@ -391,7 +396,8 @@ static void full_disk_leaves_nothing(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     struct sw_error err = {0};
     char said[SW_ERROR_TEXT_BYTES], *source = strdup(in_folder("m"));
-    const int status = sw_model_export(source, in_folder("out"), SW_STORED_BF16, &err);
+    const int status = sw_model_export(source, in_folder("out"),
+                                       &(struct sw_export_options){.dtype = SW_STORED_BF16}, &err);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     (void)signal(SIGXFSZ, handler);
     assert_int_equal(status, -1);
@@ -460,7 +466,8 @@ static void checkpoints_are_verified(void **state)
             char *source = strdup(in_folder("m"));
             data[i] ^= (char)(1 << i % 8);
             put_file(path, data, bytes);
-            if (sw_model_export(source, in_folder("out"), SW_STORED_BF16, &err) == 0)
+            if (sw_model_export(source, in_folder("out"),
+                                &(struct sw_export_options){.dtype = SW_STORED_BF16}, &err) == 0)
                 fail_msg("bit %zu of byte %zu of %s", i % 8, i, names[f]);
             assert_int_equal(err.status, SW_BAD_INPUT);
             assert_int_equal(count_entries("."), 1);
