@@ -1,5 +1,6 @@
 sw_fuzzer(fuzz_safetensors LIBRARIES sw_checkpoint)
 sw_fuzzer(fuzz_model_index LIBRARIES sw_checkpoint)
+sw_fuzzer(fuzz_adapter_config LIBRARIES sw_checkpoint)
 sw_fuzzer(fuzz_manifest LIBRARIES sw_checkpoint_store)
 sw_fuzzer(fuzz_tokenizer LIBRARIES sw_text)
 pkg_check_modules(SW_JANSSON REQUIRED IMPORTED_TARGET jansson)

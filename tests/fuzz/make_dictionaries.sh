@@ -198,3 +198,26 @@ END
 "},"
 END
 } >fuzz_model_index.dict
+{
+    cat <<'END'
+"\"peft_type\":\"LORA\""
+"\"r\":4"
+"\"lora_alpha\":8"
+"\"target_modules\":["
+"\"target_modules\":\"all-linear\""
+"\"rank_pattern\":{"
+"\"alpha_pattern\":{"
+"\"layers_to_transform\":["
+"\"exclude_modules\":"
+"\"use_rslora\":true"
+"\"bias\":\"none\""
+"\"init_lora_weights\":"
+"\"q_proj\""
+"model.layers.0.self_attn.q_proj"
+".*\\\\.q_proj"
+"(?:"
+"\\\\d+"
+"[0-9]"
+"null"
+END
+} >fuzz_adapter_config.dict

@@ -220,6 +220,32 @@ def texts(name, case, checkpoint, model):
                   row, first)
 
 
+def eight_bits(name, case, adapter):
+    """A base held in int8 is the model whose matrices of layers are rounded so, one scale a row."""
+    base, held = f"{models}/{case['base']}", f"{scratch}/{name}-rounded"
+    shutil.copytree(base, held)
+    path = f"{held}/model.safetensors"
+    data = bytearray(open(path, "rb").read())
+    length, = struct.unpack("<Q", data[:8])
+    for key, t in json.loads(data[8:8 + length]).items():
+        if not key.startswith("model.layers.") or len(t["shape"]) != 2:
+            continue
+        width = t["shape"][1]
+        for at in range(8 + length + t["data_offsets"][0], 8 + length + t["data_offsets"][1], 4 * width):
+            row = struct.unpack_from(f"<{width}f", data, at)
+            by = rounded(max(map(abs, row)) / 127, "F32")
+            struct.pack_into(f"<{width}f", data, at,
+                             *(max(-127, min(127, round(x / by))) * by for x in row))
+    open(path, "wb").write(data)
+    found = []
+    for mesh, word, model in ((1, 1, 1, 1), "fp32", held), ((1, 1, 1, 1), "int8", base), ((1, 2, 2, 1), "int8", base):
+        plan_path = plan(f"{name}-{word}-{math.prod(mesh)}", case["base"], mesh,
+                         lora=dict(case["lora"], base=word), init={"from": model})
+        found.append(evaluate(plan_path, adapter, math.prod(mesh)))
+    check(close(found[1], found[0]) and close(found[2], found[0]), name, "a base in int8 has losses", found)
+    check(not close(found[0], case["loss"]), name, "rounding changes nothing", found)
+
+
 def refusals(case, adapter, checkpoint):
     """One line each, and nothing left behind."""
     base = f"{models}/{case['base']}"
@@ -302,6 +328,8 @@ def main():
         runner("export", "--unmerged", adapter, f"{scratch}/{number}-unmerged")
         check(tensors(f"{scratch}/{number}-unmerged") == tensors(adapter), number, "unmerged")
         texts(number, case, checkpoint, f"{scratch}/{number}-fp32")
+        if case["base"] == "qwen2":
+            eight_bits(number, case, adapter)
         if number == numbers[0]:
             refusals(case, adapter, checkpoint)
         print(f"{number}: loss {case['loss']:.9f}, ours {losses[0]:.9f} on 1 rank, {losses[1]:.9f} "
