@@ -441,6 +441,9 @@ static int read_members(struct sw_place at, const json_t *root, struct sw_manife
                         (char *)out + fields[i].offset))
             return sw_fail_at(err, SW_BAD_INPUT, at, "its '%s' is missing or invalid",
                               fields[i].key);
+    if (more > 0 && *out->base_path == '\0')
+        return sw_fail_at(err, SW_BAD_INPUT, at, "its '%s' is missing or invalid",
+                          fields[FIELDS].key);
     if (out->slice_bytes == 0)
         return sw_fail_at(err, SW_BAD_INPUT, at, "its 'slice_bytes' is missing or invalid");
     if (json_object_size(root) != (size_t)(MEMBERS + more))

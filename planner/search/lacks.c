@@ -159,6 +159,9 @@ static void look_at_texts(struct finding *f, const struct sw_run_config *run)
         add(f, job->place, "name one as job.checkpoint, or train first",
             "the run has no checkpoint in '%.300s' to take weights from",
             run->checkpoint_directory);
+    if (run->lora.rank > 0 && run->init_from != NULL)
+        look_at_weights(f, run->init_place, "the model that adapters stand on,", run->init_from,
+                        "name another as init.from");
     if (job->input != NULL && job->type != SW_JOB_SERVE)
         look(f, job->input_place, "the job's input", job->input, false,
              "name another as job.input");

@@ -287,6 +287,32 @@ def refusals(case, adapter, checkpoint):
                                                               f"{folder}/adapter_model.bin"))
     damaged("has no adapter_model.safetensors", lambda folder: os.remove(f"{folder}/adapter_model.safetensors"))
 
+    def header(change):
+        """The file anew, with what change(tensors) makes of {name: (dtype, shape, bytes)}."""
+        def write(folder):
+            data = open(f"{folder}/adapter_model.safetensors", "rb").read()
+            length, = struct.unpack("<Q", data[:8])
+            of = {name: (t["dtype"], t["shape"], data[8 + length + t["data_offsets"][0]:8 + length + t["data_offsets"][1]])
+                  for name, t in json.loads(data[8:8 + length]).items() if name != "__metadata__"}
+            change(of)
+            said, at = {}, 0
+            for name, (dtype, shape, raw) in of.items():
+                said[name] = dict(dtype=dtype, shape=shape, data_offsets=[at, at + len(raw)])
+                at += len(raw)
+            text = json.dumps(said).encode()
+            open(f"{folder}/adapter_model.safetensors", "wb").write(
+                struct.pack("<Q", len(text)) + text + b"".join(raw for _, _, raw in of.values()))
+        return write
+
+    first = sorted(tensors(adapter))[0]
+    damaged(first.split("lora_A")[0], header(lambda of: of.pop(first)))
+    damaged("lora_magnitude", header(lambda of: of.update(
+        {first.replace("lora_A.weight", "lora_magnitude_vector.weight"): of[first]})))
+    damaged(first, header(lambda of: of.update({first: (of[first][0], of[first][1][::-1], of[first][2])})))
+    damaged(first, header(lambda of: of.update({first: ("I8", [1, len(of[first][2])], of[first][2])})))
+    damaged("layers.7", header(lambda of: of.update({first.replace("layers.0", "layers.7"): of[first],
+                                                     first.replace("layers.0", "layers.7").replace("_A", "_B"): of[first]})))
+
     # another model under the path, and the same one elsewhere
     moved = f"{scratch}/moved"
     shutil.copytree(base, moved)

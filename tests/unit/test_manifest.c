@@ -101,6 +101,28 @@ static void slices_cover_a_file_once(void **state)
 
 /* ---- Text ---- */
 
+/* The model that adapters stand on is said of adapters alone, by path and digest together. */
+static void adapters_name_their_model(void **state)
+{
+    (void)state;
+    struct sw_manifest m = sample(), read;
+    struct sw_error err = {0};
+    size_t bytes;
+    char *text;
+    write_text(&m, &text, &bytes);
+    assert_null(strstr(text, "base_"));
+    free(text);
+    snprintf(m.base_path, sizeof m.base_path, "/models/one");
+    m.base_digest = UINT64_C(0xfedcba9876543210);
+    write_text(&m, &text, &bytes);
+    assert_int_equal(sw_manifest_parse("m", text, bytes, &read, &err), 0);
+    assert_string_equal(read.base_path, "/models/one");
+    assert_true(read.base_digest == m.base_digest);
+    sw_manifest_free(&read);
+    sw_manifest_free(&m);
+    free(text);
+}
+
 static void reads_what_it_writes(void **state)
 {
     (void)state;
@@ -438,6 +460,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(checksums),
         cmocka_unit_test(slices_cover_a_file_once),
         cmocka_unit_test(reads_what_it_writes),
+        cmocka_unit_test(adapters_name_their_model),
         cmocka_unit_test(refuses_what_is_none),
         cmocka_unit_test(refuses_files_that_do_not_fit),
         cmocka_unit_test_setup(a_whole_one_is_whole, save_one),
