@@ -384,13 +384,23 @@ enum sw_prefer {
     SW_PREFER_TIME
 };
 extern const char *const sw_prefer_words[];
-enum sw_lr_schedule { SW_SCHEDULE_CONSTANT, SW_SCHEDULE_LINEAR, SW_SCHEDULE_COSINE };
+enum sw_lr_schedule {
+    SW_SCHEDULE_CONSTANT,
+    SW_SCHEDULE_LINEAR,
+    SW_SCHEDULE_COSINE,
+    SW_SCHEDULE_WSD,
+    SW_SCHEDULE_INVERSE_SQRT
+};
+extern const char *const sw_schedule_words[];
 
 struct sw_optimizer_config {
     double learning_rate, beta1, beta2, eps, weight_decay, grad_clip; /* grad_clip 0: off */
     enum sw_lr_schedule schedule;
     int64_t warmup_steps, total_steps;
+    int64_t decay_steps; /* of wsd, at the end of total_steps; 0: a tenth of them */
     double min_learning_rate;
+    const char *no_decay; /* patterns of parameters' names, with commas; NULL: what is declared */
+    struct sw_place no_decay_place;
 };
 
 struct sw_rule_config {  /* one override of the logical axis -> mesh axes table */

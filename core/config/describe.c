@@ -217,6 +217,19 @@ static void check_schedule(struct sw_config *c, struct section *run,
                  sw_config_format(c, "'warmup_steps' (%lld) is more than 'total_steps' (%lld)",
                                   (long long)o->warmup_steps, (long long)o->total_steps),
                  sw_config_format(c, "use warmup_steps <= %lld", (long long)o->total_steps));
+    if (o->decay_steps > o->total_steps - o->warmup_steps && o->warmup_steps <= o->total_steps)
+        complain(c, &s, "decay_steps",
+                 sw_config_format(c,
+                                  "'decay_steps' (%lld) is more than the warm-up leaves of "
+                                  "'total_steps' (%lld)",
+                                  (long long)o->decay_steps,
+                                  (long long)(o->total_steps - o->warmup_steps)),
+                 sw_config_format(c, "use decay_steps <= %lld",
+                                  (long long)(o->total_steps - o->warmup_steps)));
+    if (o->schedule == SW_SCHEDULE_INVERSE_SQRT && o->warmup_steps == 0)
+        complain(c, &s, "schedule",
+                 "'inverse_sqrt' falls from the end of the warm-up, and 'warmup_steps' is 0",
+                 "use warmup_steps >= 1, or another schedule");
     if (o->min_learning_rate > o->learning_rate)
         complain(c, &s, "min_learning_rate",
                  sw_config_format(c, "'min_learning_rate' (%s) is more than 'learning_rate' (%s)",
@@ -224,6 +237,11 @@ static void check_schedule(struct sw_config *c, struct section *run,
                                   sw_real_format(o->learning_rate, rate)),
                  sw_config_format(c, "use min_learning_rate <= %s",
                                   sw_real_format(o->learning_rate, most)));
+    const struct node *decay = sw_node_find(map, "decay_steps");
+    if (decay != NULL && o->decay_steps > 0 && o->schedule != SW_SCHEDULE_WSD)
+        sw_config_note_at(c, decay,
+                          "'decay_steps' is of schedule wsd and does nothing here; remove it, or "
+                          "use schedule: wsd");
     run->bad |= s.bad;
 }
 

@@ -176,6 +176,7 @@ static void note_paths(const struct node *root, struct sw_run_config *run)
     run->data_place = place_of(root, "data", "path");
     run->init_place = place_of(root, "init", "from");
     run->adapter_place = place_of(root, "init", "adapter");
+    run->optimizer.no_decay_place = place_of(root, "optimizer", "no_decay");
     run->job.checkpoint_place = place_of(root, "job", "checkpoint");
     run->job.input_place = place_of(root, "job", "input");
     run->job.token_place = place_of(root, "job", "token_file");

@@ -5,7 +5,8 @@
 
 const char *const sw_prefer_words[] = {"fsdp", "fsdp-strict", "time", NULL};
 static const char *const data_format_words[] = {"auto", "bytes", NULL};
-static const char *const schedule_words[] = {"constant", "linear", "cosine", NULL};
+const char *const sw_schedule_words[] = {"constant", "linear",       "cosine",
+                                         "wsd",      "inverse_sqrt", NULL};
 static const char *const adamw_words[] = {"adamw", NULL};
 
 #define AT(member) .offset = offsetof(struct sw_run_config, member)
@@ -537,7 +538,7 @@ static const struct field optimizer_fields[] = {
      .max = 100,
      .example = "0.1",
      .about = "decoupled weight decay, as a fraction of the weight per step and unit of learning "
-              "rate; norms have none"},
+              "rate; norms and biases have none, nor has what no_decay names"},
     {.key = "grad_clip",
      .type = FIELD_REAL,
      AT(grad_clip),
@@ -550,10 +551,12 @@ static const struct field optimizer_fields[] = {
      .type = FIELD_WORD,
      AT(schedule),
      .fallback = "cosine",
-     .words = schedule_words,
+     .words = sw_schedule_words,
      .example = "cosine",
-     .about =
-         "how the learning rate goes from learning_rate to min_learning_rate after the warm-up"},
+     .about = "how the learning rate goes from learning_rate to min_learning_rate after the "
+              "warm-up: cosine and linear fall until total_steps; wsd (warm-up, stable, decay) "
+              "stays and falls linearly in the last decay_steps; inverse_sqrt is learning_rate "
+              "sqrt(warmup_steps / step) and needs warmup_steps; constant does not fall"},
     {.key = "warmup_steps",
      .type = FIELD_INTEGER64,
      AT(warmup_steps),
@@ -572,6 +575,16 @@ static const struct field optimizer_fields[] = {
      .about = "number of steps of the run; a run that leaves it out trains the default, and "
               "no command predicts the time of the whole run but 'plan submit --dry-run', which "
               "says what it assumes"},
+    {.key = "decay_steps",
+     .type = FIELD_INTEGER64,
+     AT(decay_steps),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = SW_MANY,
+     .example = "100",
+     .about = "number of steps in which the learning rate of schedule wsd falls, the last ones of "
+              "total_steps; 0: a tenth of total_steps"},
     {.key = "min_learning_rate",
      .type = FIELD_REAL,
      AT(min_learning_rate),
@@ -579,7 +592,17 @@ static const struct field optimizer_fields[] = {
      .min = 0,
      .max = 1000,
      .example = "3.0e-5",
-     .about = "learning rate at the last step"},
+     .about = "learning rate at the last step; of inverse_sqrt the least of all"},
+    {.key = "no_decay",
+     .type = FIELD_TEXT,
+     AT(no_decay),
+     .brief = true,
+     .commas = true,
+     .accept = sw_text_is_not_empty,
+     .expects = "names of parameters",
+     .example = "[model.embed_tokens, lm_head]",
+     .about = "parameters without weight decay, named as `freeze` names them; vectors (norms, "
+              "biases) have none in any case"},
     {.key = NULL},
 };
 #undef AT

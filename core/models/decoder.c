@@ -244,6 +244,8 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
         rest_on_base(b, i, d->w[i]);
         if (m->norms_plus_one && declared->is.initial == SW_INITIAL_ONES)
             b->program->values[d->w[i]].initial = SW_INITIAL_ZEROS;
+        if (is_named(m, parameter_of(m, i), b->options->no_decay))
+            b->program->values[d->w[i]].decay = false;
         if (keeps_copy(b, i, is) && matrix && !(i == SW_W_HEAD && m->tied))
             sw_build_copy(b, d->w[i]);
         if (sw_has_scales(is))

@@ -167,6 +167,7 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     if (first > 2 * period - 1 && o->model.layers - first > 2 * period - 1)
         out->recompute.layers = 0;
     out->freeze = o->freeze;
+    out->no_decay = o->no_decay;
     out->kind = (uint8_t)o->kind;
     out->logits = o->logits;
     out->target = o->target;

@@ -11,7 +11,7 @@
 struct sw_program_key {
     struct sw_axes axes[SW_L_COUNT]; /* those that split anything; first, since they differ most */
     struct sw_recompute recompute;   /* normal; layers 0: as many as retargeting likes */
-    const char *freeze;              /* as a pointer: keys that are compared are of one run */
+    const char *freeze, *no_decay;   /* as pointers: keys that are compared are of one run */
     uint8_t layout, compute, params, reduce, ring, kind;
     bool keep_copy, logits, one_micro_step, kv_copies, split_kv, padded, table_rows;
     bool table_lies_where_used;  /* of logical programs alone: of others the axes say it */

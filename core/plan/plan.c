@@ -37,23 +37,33 @@ static int apply_rule(struct sw_rules *rules, const struct sw_rule_config *rule,
     return sw_fail_as(err, &why);
 }
 
-/* Each of the patterns, which stand with commas between them, means something; not all of the
- * parameters. */
-static int check_freeze(const struct sw_run_config *run, struct sw_error *err)
+/* Each of the patterns, which stand with commas between them, means something. what: the purpose
+ * that the message names; layers: its advice. */
+static int check_named(const struct sw_model *model, const char *patterns, struct sw_place place,
+                       const char *what, const char *layers, struct sw_error *err)
 {
-    const struct sw_model *model = &run->model.shape;
-    for (const char *at = run->freeze; at != NULL && *at != '\0';) {
+    for (const char *at = patterns; at != NULL && *at != '\0';) {
         char pattern[128];
         const size_t length = strcspn(at, ",");
         snprintf(pattern, sizeof pattern, "%.*s", (int)length, at);
         if (length >= sizeof pattern || sw_parameters_count(model, pattern) == 0)
-            return sw_fail_at(err, SW_BAD_INPUT, run->freeze_place,
-                              "the model has no parameter '%s' to freeze; use names as "
-                              "model.embed_tokens and model.layers.*.mlp: layers are frozen "
-                              "together",
-                              pattern);
+            return sw_fail_at(err, SW_BAD_INPUT, place,
+                              "the model has no parameter '%s' %s; use names as "
+                              "model.embed_tokens and model.layers.*.mlp: %s",
+                              pattern, what, layers);
         at += length + (at[length] == ',');
     }
+    return 0;
+}
+
+static int check_names(const struct sw_run_config *run, struct sw_error *err)
+{
+    const struct sw_model *model = &run->model.shape;
+    if (check_named(model, run->freeze, run->freeze_place, "to freeze",
+                    "layers are frozen together", err) != 0 ||
+        check_named(model, run->optimizer.no_decay, run->optimizer.no_decay_place,
+                    "that 'no_decay' could name", "layers are named together", err) != 0)
+        return -1;
     if (run->freeze != NULL &&
         sw_parameters_count(model, run->freeze) == sw_parameters_count(model, NULL))
         return sw_fail_at(err, SW_BAD_INPUT, run->freeze_place,
@@ -143,7 +153,8 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     if (decision->train.residual_seq_tp)
         out->rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
     out->freeze = run->freeze;
-    if (check_freeze(run, err) != 0 || sw_plan_lora(run, &out->lora, err) != 0)
+    out->no_decay = run->optimizer.no_decay;
+    if (check_names(run, err) != 0 || sw_plan_lora(run, &out->lora, err) != 0)
         return -1;
     for (int32_t i = 0; i < run->rule_count; i++)
         if (apply_rule(&out->rules, &run->rule[i], err) != 0)

@@ -21,16 +21,14 @@
 static void format_settings(const struct sw_run_config *run, char *out, size_t bytes)
 {
     const struct sw_optimizer_config *o = &run->optimizer;
-    static const char *const schedules[] = {[SW_SCHEDULE_CONSTANT] = "constant",
-                                            [SW_SCHEDULE_LINEAR] = "linear",
-                                            [SW_SCHEDULE_COSINE] = "cosine"};
     snprintf(out, bytes,
              "learning_rate %g, betas %g and %g, eps %g, weight_decay %g, grad_clip %g, schedule "
              "%s, warmup_steps %" PRId64 ", min_learning_rate %g, precision.compute %s, "
-             "precision.params %s",
+             "precision.params %s, decay_steps %" PRId64,
              o->learning_rate, o->beta1, o->beta2, o->eps, o->weight_decay, o->grad_clip,
-             schedules[o->schedule], o->warmup_steps, o->min_learning_rate,
-             sw_word(sw_words_precision, run->compute), sw_word(sw_words_precision, run->params));
+             sw_schedule_words[o->schedule], o->warmup_steps, o->min_learning_rate,
+             sw_word(sw_words_precision, run->compute), sw_word(sw_words_precision, run->params),
+             o->decay_steps);
 }
 
 void sw_resume_facts(const struct sw_plan *plan, int64_t attempt, int64_t step,

@@ -4,6 +4,14 @@
 #include <math.h>
 #include <stdio.h>
 
+/* The last step before the rate falls. */
+static int64_t decays_from(const struct sw_optimizer_config *o)
+{
+    const int64_t tenth = o->total_steps >= 10 ? o->total_steps / 10 : 1;
+    const int64_t from = o->total_steps - (o->decay_steps > 0 ? o->decay_steps : tenth);
+    return o->schedule == SW_SCHEDULE_WSD && from > o->warmup_steps ? from : o->warmup_steps;
+}
+
 double sw_learning_rate(const struct sw_optimizer_config *o, int64_t step)
 {
     const double pi = 3.14159265358979323846;
@@ -11,10 +19,16 @@ double sw_learning_rate(const struct sw_optimizer_config *o, int64_t step)
         return o->learning_rate * (double)step / (double)o->warmup_steps;
     if (o->schedule == SW_SCHEDULE_CONSTANT)
         return o->learning_rate;
+    if (o->schedule == SW_SCHEDULE_INVERSE_SQRT)
+        return fmax(o->min_learning_rate,
+                    o->learning_rate * sqrt((double)o->warmup_steps / (double)step));
+    const int64_t from = decays_from(o);
+    if (step <= from)
+        return o->learning_rate;
     /* one step has no way to go: at its end it would train at min_learning_rate alone */
-    double progress = step == o->total_steps && step == o->warmup_steps + 1 ? 0 : 1;
-    if (o->total_steps > o->warmup_steps && step < o->total_steps)
-        progress = (double)(step - o->warmup_steps) / (double)(o->total_steps - o->warmup_steps);
+    double progress = step == o->total_steps && step == from + 1 ? 0 : 1;
+    if (o->total_steps > from && step < o->total_steps)
+        progress = (double)(step - from) / (double)(o->total_steps - from);
     const double left =
         o->schedule == SW_SCHEDULE_COSINE ? (1 + cos(pi * progress)) / 2 : 1 - progress;
     return o->min_learning_rate + (o->learning_rate - o->min_learning_rate) * left;

@@ -4,8 +4,11 @@
 
 #include "core/config/config.h"
 
-/* step from 1. Linear warm-up over warmup_steps, then constant, linear or half a cosine (Loshchilov
- * & Hutter 2017) down to min_learning_rate at total_steps and there for ever. */
+/* step from 1. Linear warm-up over warmup_steps, then constant, or down to min_learning_rate at
+ * total_steps and there for ever: linear; half a cosine (Loshchilov & Hutter 2017); wsd, linear in
+ * the last decay_steps alone (warm-up, stable, decay: MiniCPM, Hu et al. 2024). inverse_sqrt is
+ * learning_rate sqrt(warmup_steps / step) (Vaswani et al. 2017) without an end, min_learning_rate
+ * at least. */
 double sw_learning_rate(const struct sw_optimizer_config *optimizer, int64_t step);
 
 /* Whether the rate is 0 behind the schedule's end and `last`, the run's last step, lies there; then

@@ -101,6 +101,12 @@ static void scalars(void **state)
          "0.95]\n"},
         {"optimizer: {warmup_steps: 11, total_steps: 10}\n",
          "t:6:27: 'warmup_steps' (11) is more than 'total_steps' (10) | use warmup_steps <= 10\n"},
+        {"optimizer: {schedule: wsd, warmup_steps: 4, decay_steps: 7, total_steps: 10}\n",
+         "t:6:58: 'decay_steps' (7) is more than the warm-up leaves of 'total_steps' (6) | use "
+         "decay_steps <= 6\n"},
+        {"optimizer: {schedule: inverse_sqrt}\n",
+         "t:6:23: 'inverse_sqrt' falls from the end of the warm-up, and 'warmup_steps' is 0 | use "
+         "warmup_steps >= 1, or another schedule\n"},
         {"optimizer: {learning_rate: 1e-4, min_learning_rate: 1e-3}\n",
          "t:6:53: 'min_learning_rate' (0.001) is more than 'learning_rate' (0.0001) | use "
          "min_learning_rate <= 0.0001\n"},

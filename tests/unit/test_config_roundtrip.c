@@ -216,6 +216,8 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(optimizer.schedule);
     SAME(optimizer.warmup_steps);
     SAME(optimizer.total_steps);
+    SAME(optimizer.decay_steps);
+    same_text(a->optimizer.no_decay, b->optimizer.no_decay);
     SAME(optimizer.min_learning_rate);
     same_text(a->data_path, b->data_path);
     SAME(data_format);

@@ -87,6 +87,52 @@ static void test_one_step(void **state)
         }
 }
 
+/* As transformers' get_wsd_schedule with decay_type="linear" says of 4, 80 and 20 steps, and
+ * min_lr_ratio 0.25. */
+static void test_wsd(void **state)
+{
+    (void)state;
+    struct sw_optimizer_config o = base;
+    o.schedule = SW_SCHEDULE_WSD;
+    o.decay_steps = 20;
+    expect(&o, 1, 2e-4);
+    expect(&o, 4, 8e-4);
+    expect(&o, 5, 8e-4);
+    expect(&o, 84, 8e-4);
+    expect(&o, 85, 2e-4 + 6e-4 * 19 / 20);
+    expect(&o, 94, 5e-4);
+    expect(&o, 104, 2e-4);
+    expect(&o, 105, 2e-4);
+    o.decay_steps = 0; /* a tenth */
+    expect(&o, 94, 8e-4);
+    expect(&o, 99, 5e-4);
+    expect(&o, 104, 2e-4);
+    o.decay_steps = 100; /* all behind the warm-up: linear */
+    expect(&o, 29, 6.5e-4);
+    o.decay_steps = 0;
+    o.total_steps = 1;
+    o.warmup_steps = 0;
+    o.min_learning_rate = 0;
+    expect(&o, 1, 8e-4); /* it trains */
+}
+
+/* As transformers' get_inverse_sqrt_schedule with a warm-up. */
+static void test_inverse_sqrt(void **state)
+{
+    (void)state;
+    struct sw_optimizer_config o = base;
+    o.schedule = SW_SCHEDULE_INVERSE_SQRT;
+    o.min_learning_rate = 0;
+    expect(&o, 2, 4e-4);
+    expect(&o, 4, 8e-4);
+    expect(&o, 16, 4e-4);
+    expect(&o, 64, 2e-4);
+    expect(&o, 400, 8e-5); /* total_steps ends nothing */
+    o.min_learning_rate = 3e-4;
+    expect(&o, 16, 4e-4);
+    expect(&o, 64, 3e-4);
+}
+
 /* Nothing but warm-up: no step is divided by a length of 0. */
 static void test_only_warmup(void **state)
 {
@@ -103,6 +149,7 @@ int main(void)
         cmocka_unit_test(test_warmup),      cmocka_unit_test(test_cosine),
         cmocka_unit_test(test_linear),      cmocka_unit_test(test_constant),
         cmocka_unit_test(test_only_warmup), cmocka_unit_test(test_one_step),
+        cmocka_unit_test(test_wsd),         cmocka_unit_test(test_inverse_sqrt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

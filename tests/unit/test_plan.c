@@ -561,6 +561,47 @@ static void freeze_of_a_run(void **state)
     sw_config_free(config);
 }
 
+/* `optimizer.no_decay`: the same names; the others decay as they are declared to. */
+static void no_decay_of_a_run(void **state)
+{
+    (void)state;
+    struct sw_test_run t = sw_test_llama_7b;
+    t.more = "optimizer: {no_decay: ['model.layers.*.mlp', lm_head]}\n";
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    const struct sw_decision decision = decision_of();
+    struct sw_program_options options;
+    struct sw_program *program = NULL;
+    struct sw_error err = {0};
+    assert_int_equal(sw_plan_program_options(&run, &decision, &options, &err), 0);
+    assert_int_equal(sw_program_compile(&options, SW_SCHEDULED, &program, &err), 0);
+    int32_t decaying = 0, updates = 0;
+    for (int32_t i = 0; i < program->op_count; i++) {
+        const struct sw_op *op = &program->ops[i];
+        if (op->kind != SW_OP_ADAMW)
+            continue;
+        const char *name = program->values[op->in[0].value].name;
+        const bool decays = strcmp(name, "embedding") == 0 || strcmp(name, "wq") == 0 ||
+                            strcmp(name, "wk") == 0 || strcmp(name, "wv") == 0 ||
+                            strcmp(name, "wo") == 0;
+        assert_int_equal(op->as.adamw.decay, decays);
+        decaying += decays;
+        updates++;
+    }
+    assert_int_equal(decaying, 5);
+    assert_int_equal(updates, 12);
+    sw_program_free(program);
+    run.optimizer.no_decay = "model.layers.3.mlp";
+    assert_int_equal(sw_plan_program_options(&run, &decision, &options, &err), -1);
+    assert_int_equal(err.status, SW_BAD_INPUT);
+    assert_true(err.line > 1 && err.column > 1);
+    assert_string_equal(err.message,
+                        "the model has no parameter 'model.layers.3.mlp' that 'no_decay' could "
+                        "name; use names as model.embed_tokens and model.layers.*.mlp: layers are "
+                        "named together");
+    sw_config_free(config);
+}
+
 /* Names are looked up in the values of the model's own program, and told in its order. */
 static void recompute_of_a_run(void **state)
 {
@@ -613,6 +654,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(says_what_is_wrong),
         cmocka_unit_test(maps_options),
         cmocka_unit_test(freeze_of_a_run),
+        cmocka_unit_test(no_decay_of_a_run),
         cmocka_unit_test(recompute_of_a_run),
         cmocka_unit_test(is_a_description),
     };
