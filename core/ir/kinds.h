@@ -84,7 +84,9 @@ struct sw_head_attributes { /* lm_head, its parts and gradients; begins as that 
     double softcap; /* logits x become softcap tanh(x / softcap); 0: they stay */
 };
 struct sw_adamw_attributes {
-    bool decay; /* weight decay applies */
+    bool decay;   /* weight decay applies */
+    bool guarded; /* the last operand is the step's loss, and there is no update where it or the
+                     norm is more than the step takes (device.h) */
 };
 struct sw_move_attributes { /* slice and the collectives */
     int32_t dim, dim_to;

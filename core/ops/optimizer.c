@@ -5,6 +5,9 @@ static const struct sw_attribute adamw_attributes[] = {
     {.name = "decay",
      .type = SW_ATTRIBUTE_FLAG,
      .offset = offsetof(union sw_attributes, adamw.decay)},
+    {.name = "guarded",
+     .type = SW_ATTRIBUTE_FLAG,
+     .offset = offsetof(union sw_attributes, adamw.guarded)},
     {.type = SW_ATTRIBUTE_END}};
 
 const struct sw_op_info sw_row_sum_squares = {.name = "sum_squares",

@@ -346,6 +346,9 @@ static void update_region(struct sw_autodiff *a)
         sw_builder_in(b, op, sw_builder_ref(b, state[0]));
         sw_builder_in(b, op, sw_builder_ref(b, state[1]));
         sw_builder_in(b, op, sw_builder_ref(b, norm));
+        b->program->ops[op].as.adamw.guarded = b->options->guarded;
+        if (b->options->guarded)
+            sw_builder_in(b, op, sw_builder_ref(b, sw_program_output(b->program, "loss")));
         sw_builder_out(b, op, sw_builder_ref(b, v));
         sw_builder_out(b, op, sw_builder_ref(b, state[0]));
         sw_builder_out(b, op, sw_builder_ref(b, state[1]));

@@ -159,6 +159,7 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     out->reduce = (uint8_t)o->reduce;
     out->ring = (uint8_t)o->ring;
     out->keep_copy = o->keep_copy;
+    out->guarded = o->guarded;
     out->layout = (uint8_t)o->layout;
     if (sw_program_traits(o->kind)->backward)
         out->recompute = sw_recompute_normal(o->recompute, o->model.layers);

@@ -13,7 +13,7 @@ struct sw_program_key {
     struct sw_recompute recompute;   /* normal; layers 0: as many as retargeting likes */
     const char *freeze, *no_decay;   /* as pointers: keys that are compared are of one run */
     uint8_t layout, compute, params, reduce, ring, kind;
-    bool keep_copy, logits, one_micro_step, kv_copies, split_kv, padded, table_rows;
+    bool keep_copy, guarded, logits, one_micro_step, kv_copies, split_kv, padded, table_rows;
     bool table_lies_where_used;  /* of logical programs alone: of others the axes say it */
     int32_t ways[SW_AXIS_COUNT]; /* 0: values go from rule to rule one way, whatever these are */
     struct sw_program_target target;

@@ -29,7 +29,19 @@ struct sw_step {
     int32_t micro_step; /* from 0 */
     double learning_rate, beta1, beta2, eps, weight_decay, grad_clip;
     double loss_scale; /* of the sum of the tokens' losses: 1 / labels that count in the step */
+    /* true if AdamW leaves weights and moments as they are: a step in which no label counts */
+    bool no_update;
+    /* Largest loss and gradient norm with which a guarded AdamW updates; finite, so that an
+     * infinite or undefined one is above. */
+    double most_loss, most_norm;
 };
+
+/* True if AdamW updates in this step. loss: of a guarded one; every rank has the same numbers. */
+static inline bool sw_step_updates(const struct sw_step *step, bool guarded, double loss,
+                                   double norm)
+{
+    return !step->no_update && (!guarded || (loss <= step->most_loss && norm <= step->most_norm));
+}
 
 /* How attention's blocks travel; implemented over the collectives. The ring is made of inner rings
  * of `inner` consecutive members, or is one of all (inner = size). `start` begins sending `bytes`

@@ -707,9 +707,13 @@ static void test_update(void **unused)
                                      .beta2 = 0.95,
                                      .eps = 1e-8,
                                      .weight_decay = 0.1,
-                                     .grad_clip = round_ % 2 ? 0.5 : 0};
+                                     .grad_clip = round_ % 2 ? 0.5 : 0,
+                                     .no_update = between(0, 7) == 0,
+                                     .most_loss = between(0, 3) ? 1.5 : 1.25,
+                                     .most_norm = between(0, 3) ? 2.5 : 2.25};
         b = begin(SW_OP_ADAMW, any_skew());
         b.op.as.adamw.decay = round_ % 2 == 0;
+        b.op.as.adamw.guarded = between(0, 1);
         add_in(&b, SW_F32, 2, size, 1);
         add_in(&b, dtype, 2, size, 1);
         add_in(&b, SW_F32, 2, size, 0.1);
@@ -717,6 +721,8 @@ static void test_update(void **unused)
         for (int64_t i = 0; i < v->elems; i++)
             ((float *)v->data)[i] = fabsf(((float *)v->data)[i]);
         *(float *)add_in(&b, SW_F32, 1, &one, 1)->data = 2.5f;
+        if (b.op.as.adamw.guarded)
+            *(float *)add_in(&b, SW_F32, 1, &one, 1)->data = 1.5f;
         add_in_place(&b, 0, 0);
         add_in_place(&b, 1, 2);
         add_in_place(&b, 2, 3);

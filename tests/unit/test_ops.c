@@ -2259,6 +2259,63 @@ static void adamw_is_the_formula(void **state)
     device->vtable->destroy(device);
 }
 
+/* Weights, moments and copy of a step that does not update stay to the bit, whatever the
+ * gradient. */
+static void adamw_leaves_all_where_it_does_not_update(void **state)
+{
+    (void)state;
+    enum { N = 2500, CASES = 10 };
+    static const struct {
+        bool no_update, guarded;
+        double loss, norm;
+        bool updates;
+    } cases[CASES] = {{false, false, 0, 4, true},        {true, false, 0, 4, false},
+                      {false, false, 0, 1e30, true},     {false, true, 2, 3, true},
+                      {false, true, 2.5, 3, false},      {false, true, 2, 3.5, false},
+                      {false, true, NAN, 3, false},      {false, true, 2, NAN, false},
+                      {false, true, INFINITY, 3, false}, {true, true, 2, 3, false}};
+    struct sw_device *device = device_with(2);
+    for (int32_t c = 0; c < CASES; c++)
+        for (int32_t d = 0; d < 2; d++) {
+            const enum sw_dtype dtype = d == 0 ? SW_F64 : SW_F32;
+            struct sw_step step = step_one;
+            struct example e = example(SW_OP_ADAMW);
+            struct sw_tensor before[4], now[4];
+            step.no_update = cases[c].no_update;
+            step.most_loss = 2;
+            step.most_norm = 3;
+            e.op.as.adamw.guarded = cases[c].guarded;
+            for (uint64_t i = 0; i < 4; i++) { /* weights, means, squares, copy */
+                now[i] = filled(tensor(i == 3 ? SW_BF16_T : dtype, 1, N, 0, 0), 1 + i, 0.1);
+                before[i] = filled(tensor(now[i].dtype, 1, N, 0, 0), 1 + i, 0.1);
+            }
+            for (int64_t i = 0; i < N; i++) {
+                set(&now[2], i, fabs(get(&now[2], i)));
+                set(&before[2], i, fabs(get(&before[2], i)));
+            }
+            add_in(&e, now[0]);
+            add_in(&e, filled(tensor(dtype, 1, N, 0, 0), 9, 1));
+            add_in(&e, now[1]);
+            add_in(&e, now[2]);
+            add_in(&e, tensor(dtype, 1, 1, 0, 0));
+            set(&e.in[4], 0, cases[c].norm);
+            if (cases[c].guarded) {
+                add_in(&e, tensor(dtype, 1, 1, 0, 0));
+                set(&e.in[5], 0, cases[c].loss);
+            }
+            for (int32_t i = 0; i < 4; i++)
+                add_out(&e, now[i]);
+            run_with(device, &e, NULL, &step);
+            for (int32_t i = 0; i < 4; i++) {
+                const size_t bytes = (size_t)N * sw_dtype_bytes(now[i].dtype);
+                assert_int_equal(memcmp(now[i].data, before[i].data, bytes) != 0, cases[c].updates);
+                free(before[i].data);
+            }
+            release(&e);
+        }
+    device->vtable->destroy(device);
+}
+
 static void accumulate_adds_narrow_to_wide(void **state)
 {
     (void)state;
@@ -2701,6 +2758,7 @@ int main(void)
         cmocka_unit_test(attention_does_not_depend_on_sp),
         cmocka_unit_test(bf16_hops_round_what_travels),
         cmocka_unit_test(adamw_is_the_formula),
+        cmocka_unit_test(adamw_leaves_all_where_it_does_not_update),
         cmocka_unit_test(accumulate_adds_narrow_to_wide),
         cmocka_unit_test(products_without_memory_say_so),
         cmocka_unit_test(makers_add_gradients),

@@ -26,7 +26,8 @@ struct sw_cuda_step {
     float rate, root; /* learning rate and 1/sqrt, both with the bias correction */
     float eps, keep;  /* keep: what decay leaves of a weight */
     float one, sum;   /* sum: of a gradient's sum what stays: 0 in the first micro-step, then 1 */
-    double loss_scale;
+    double loss_scale, most_loss, most_norm; /* as in struct sw_step */
+    bool no_update;
 };
 
 enum {

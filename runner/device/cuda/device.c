@@ -184,6 +184,9 @@ static int cuda_set_step(struct sw_device *device, const struct sw_step *step, s
         .one = 1,
         .sum = step->micro_step > 0 ? 1.0f : 0.0f,
         .loss_scale = step->loss_scale,
+        .most_loss = step->most_loss,
+        .most_norm = step->most_norm,
+        .no_update = step->no_update,
     };
     code = cudaMemcpyAsync(d->step, &d->steps[slot], sizeof *d->step, cudaMemcpyHostToDevice,
                            d->stream);

@@ -758,13 +758,23 @@ __global__ static void grad_norm_kernel(struct norm_parts parts, int count, bool
     sw_store(out.data, out.dtype, 0, (float)(last ? sqrt(sum) : sum));
 }
 
+/* sw_step_updates. loss without data: of an update that is not guarded. */
+__device__ static bool updates(const struct sw_cuda_step &s, view loss, float length)
+{
+    return !s.no_update &&
+           (loss.data == NULL || ((double)sw_load(loss.data, loss.dtype, 0) <= s.most_loss &&
+                                  (double)length <= s.most_norm));
+}
+
 /* Loshchilov & Hutter 2019: m, v with bias correction; decay is not part of the gradient. copy: of
  * w; without data: none is kept. */
-__global__ static void adamw_kernel(view w, view g, view m, view v, view norm, view copy,
+__global__ static void adamw_kernel(view w, view g, view m, view v, view norm, view loss, view copy,
                                     bool decay, int64_t elems, const struct sw_cuda_step *step)
 {
     const struct sw_cuda_step s = *step;
     const float length = sw_load(norm.data, norm.dtype, 0);
+    if (!updates(s, loss, length))
+        return;
     const float shrink = s.clip > 0 && length > s.clip ? s.clip / length : 1.0f;
     const float keep = decay ? s.keep : 1.0f;
     SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
@@ -821,9 +831,10 @@ extern "C" cudaError_t sw_cuda_adamw(const struct sw_call *call, const struct sw
 {
     const int64_t elems = call->out[0].elems;
     const view copy = call->op->n_out > 3 ? view_of(&call->out[3]) : view{};
+    const view loss = call->op->as.adamw.guarded ? view_of(&call->in[5]) : view{};
     SW_LAUNCH(adamw_kernel, sw_grid((elems + SW_VECTOR - 1) / SW_VECTOR), SW_THREADS, 0, stream,
               view_of(&call->out[0]), view_of(&call->in[1]), view_of(&call->out[1]),
-              view_of(&call->out[2]), view_of(&call->in[4]), copy, call->op->as.adamw.decay, elems,
-              step);
+              view_of(&call->out[2]), view_of(&call->in[4]), loss, copy, call->op->as.adamw.decay,
+              elems, step);
     return cudaGetLastError();
 }
