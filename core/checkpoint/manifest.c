@@ -27,15 +27,16 @@ static const int64_t most_file_bytes = INT64_C(1) << 60;
 
 enum kind { INTEGER /* not negative */, HEX, REAL, TEXT, FLAG };
 
+struct field {
+    const char *key;
+    enum kind kind;
+    size_t offset, bytes;
+};
 #define AT(kind, field)                                                                            \
     {                                                                                              \
 #field, kind, offsetof(struct sw_manifest, field), sizeof((struct sw_manifest *)0)->field  \
     }
-static const struct field {
-    const char *key;
-    enum kind kind;
-    size_t offset, bytes;
-} fields[] = {
+static const struct field fields[] = {
     AT(TEXT, run),
     AT(INTEGER, step),
     AT(INTEGER, next_sequence),
@@ -56,11 +57,23 @@ static const struct field {
     AT(TEXT, base_path),
     AT(HEX, base_digest),
 };
+/* Of the object "spikes", which stands where such a run is watched. */
+#define SPIKES(kind, field)                                                                        \
+    {                                                                                              \
+#field, kind, offsetof(struct sw_spikes, field), sizeof((struct sw_spikes *)0)->field      \
+    }
+static const struct field spike_fields[] = {
+    SPIKES(INTEGER, seen),           SPIKES(REAL, loss_mean),     SPIKES(REAL, loss_variance),
+    SPIKES(REAL, norm_mean),         SPIKES(REAL, norm_variance), SPIKES(INTEGER, skips),
+    SPIKES(INTEGER, skips_in_a_row), SPIKES(INTEGER, rewinds),
+};
+#undef SPIKES
 #undef AT
 /* The last ones are there together, where base_path says something, or not at all. */
 enum {
     OPTIONAL_FIELDS = 2,
     FIELDS = sizeof fields / sizeof fields[0] - OPTIONAL_FIELDS,
+    SPIKE_FIELDS = sizeof spike_fields / sizeof spike_fields[0],
     MEMBERS = FIELDS + 3
 };
 
@@ -270,6 +283,16 @@ static void write_field(struct sw_json *j, const struct field *field, const void
     }
 }
 
+static void write_spikes(struct sw_json *j, const struct sw_spikes *spikes)
+{
+    if (!spikes->watched)
+        return;
+    sw_json_object(j, "spikes");
+    for (int i = 0; i < SPIKE_FIELDS; i++)
+        write_field(j, &spike_fields[i], (const char *)spikes + spike_fields[i].offset);
+    sw_json_end(j);
+}
+
 /* Returns false: no memory. */
 static bool write_file(struct sw_json *j, const struct sw_manifest_file *file)
 {
@@ -304,6 +327,7 @@ int sw_manifest_text(const struct sw_manifest *manifest, char **text, size_t *by
     sw_json_text(&j, "schema", schema);
     for (int i = 0; i < FIELDS + (*manifest->base_path != '\0' ? OPTIONAL_FIELDS : 0); i++)
         write_field(&j, &fields[i], (const char *)manifest + fields[i].offset);
+    write_spikes(&j, &manifest->spikes);
     sw_json_array(&j, "files");
     for (int32_t i = 0; i < manifest->file_count; i++)
         good = good && write_file(&j, &manifest->file[i]);
@@ -428,6 +452,17 @@ static int read_files(struct sw_place at, const json_t *files, struct sw_manifes
     return 0;
 }
 
+static bool read_spikes(const json_t *json, struct sw_spikes *out)
+{
+    for (int i = 0; i < SPIKE_FIELDS; i++)
+        if (!read_field(&spike_fields[i], json_object_get(json, spike_fields[i].key),
+                        (char *)out + spike_fields[i].offset))
+            return false;
+    out->watched = true;
+    return json_object_size(json) == SPIKE_FIELDS && out->loss_variance >= 0 &&
+           out->norm_variance >= 0;
+}
+
 static int read_members(struct sw_place at, const json_t *root, struct sw_manifest *out,
                         struct sw_error *err)
 {
@@ -446,7 +481,10 @@ static int read_members(struct sw_place at, const json_t *root, struct sw_manife
                           fields[FIELDS].key);
     if (out->slice_bytes == 0)
         return sw_fail_at(err, SW_BAD_INPUT, at, "its 'slice_bytes' is missing or invalid");
-    if (json_object_size(root) != (size_t)(MEMBERS + more))
+    const json_t *spikes = json_object_get(root, "spikes");
+    if (spikes != NULL && !read_spikes(spikes, &out->spikes))
+        return sw_fail_at(err, SW_BAD_INPUT, at, "its 'spikes' is invalid");
+    if (json_object_size(root) != (size_t)(MEMBERS + more + (spikes != NULL)))
         return sw_fail_at(err, SW_BAD_INPUT, at, "it has keys that a manifest does not have");
     return read_files(at, json_object_get(root, "files"), out, err);
 }

@@ -40,6 +40,15 @@ struct sw_manifest_file {
     int32_t slice_count;
 };
 
+/* What is known of the losses and gradient norms of a run, and how often it left a batch out
+ * (runner/train/spikes.h). */
+struct sw_spikes {
+    bool watched; /* true if the run asks for it; else the manifest says nothing */
+    int64_t seen; /* steps that the figures are of */
+    double loss_mean, loss_variance, norm_mean, norm_variance;
+    int64_t skips, skips_in_a_row, rewinds;
+};
+
 struct sw_manifest {
     int64_t step;          /* steps done */
     int64_t next_sequence; /* number of the first sequence of the data that was not trained on */
@@ -59,6 +68,7 @@ struct sw_manifest {
      * the seed made, or no adapters */
     char base_path[4096];
     uint64_t base_digest;
+    struct sw_spikes spikes;
     int64_t slice_bytes;
     struct sw_manifest_file *file; /* [file_count] */
     int32_t file_count;

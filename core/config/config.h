@@ -392,6 +392,8 @@ enum sw_lr_schedule {
     SW_SCHEDULE_INVERSE_SQRT
 };
 extern const char *const sw_schedule_words[];
+/* Answer to a loss or gradient norm far above those of the steps before. */
+enum sw_on_spike { SW_SPIKE_NONE, SW_SPIKE_STOP, SW_SPIKE_SKIP, SW_SPIKE_REWIND };
 
 struct sw_optimizer_config {
     double learning_rate, beta1, beta2, eps, weight_decay, grad_clip; /* grad_clip 0: off */
@@ -401,6 +403,10 @@ struct sw_optimizer_config {
     double min_learning_rate;
     const char *no_decay; /* patterns of parameters' names, with commas; NULL: what is declared */
     struct sw_place no_decay_place;
+    enum sw_on_spike on_spike;
+    double spike_threshold;         /* standard deviations above the mean */
+    int64_t spike_window;           /* steps that both are of */
+    int64_t max_skips, max_rewinds; /* skips: in a row */
 };
 
 struct sw_rule_config {  /* one override of the logical axis -> mesh axes table */

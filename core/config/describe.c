@@ -237,6 +237,11 @@ static void check_schedule(struct sw_config *c, struct section *run,
                                   sw_real_format(o->learning_rate, rate)),
                  sw_config_format(c, "use min_learning_rate <= %s",
                                   sw_real_format(o->learning_rate, most)));
+    const struct node *spike = sw_node_find(map, "on_spike");
+    if (o->on_spike == SW_SPIKE_REWIND && out->checkpoint_every_steps == 0)
+        sw_config_note_at(c, spike,
+                          "'on_spike: rewind' has nothing to go back to before the first "
+                          "checkpoint; set checkpoint.every_steps");
     const struct node *decay = sw_node_find(map, "decay_steps");
     if (decay != NULL && o->decay_steps > 0 && o->schedule != SW_SCHEDULE_WSD)
         sw_config_note_at(c, decay,

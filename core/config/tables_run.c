@@ -5,6 +5,7 @@
 
 const char *const sw_prefer_words[] = {"fsdp", "fsdp-strict", "time", NULL};
 static const char *const data_format_words[] = {"auto", "bytes", NULL};
+static const char *const spike_words[] = {"none", "stop", "skip", "rewind", NULL};
 const char *const sw_schedule_words[] = {"constant", "linear",       "cosine",
                                          "wsd",      "inverse_sqrt", NULL};
 static const char *const adamw_words[] = {"adamw", NULL};
@@ -603,6 +604,58 @@ static const struct field optimizer_fields[] = {
      .example = "[model.embed_tokens, lm_head]",
      .about = "parameters without weight decay, named as `freeze` names them; vectors (norms, "
               "biases) have none in any case"},
+    {.key = "on_spike",
+     .type = FIELD_WORD,
+     AT(on_spike),
+     .brief = true,
+     .fallback = "none",
+     .words = spike_words,
+     .example = "skip",
+     .about = "what happens at a step whose loss or gradient norm is not finite or more than "
+              "spike_threshold standard deviations above its mean: stop ends the run and names "
+              "the last checkpoint; skip drops the batch, weights, moments and step count stay; "
+              "rewind goes back to the last checkpoint and on behind that batch; none: only a "
+              "number that is not finite ends the run"},
+    {.key = "spike_threshold",
+     .type = FIELD_REAL,
+     AT(spike_threshold),
+     .brief = true,
+     .fallback = "6",
+     .min = 0,
+     .above_min = true,
+     .max = 1e6,
+     .example = "6.0",
+     .about = "number of standard deviations above the mean from which a step is a spike"},
+    {.key = "spike_window",
+     .type = FIELD_INTEGER64,
+     AT(spike_window),
+     .brief = true,
+     .fallback = "128",
+     .min = 2,
+     .max = SW_MANY,
+     .example = "128",
+     .about = "number of steps that mean and standard deviation are of; until there were so many "
+              "only a number that is not finite is a spike"},
+    {.key = "max_skips",
+     .type = FIELD_INTEGER64,
+     AT(max_skips),
+     .brief = true,
+     .fallback = "10",
+     .min = 1,
+     .max = SW_MANY,
+     .example = "10",
+     .about = "largest number of batches that `on_spike: skip` drops in a row; one more ends the "
+              "run"},
+    {.key = "max_rewinds",
+     .type = FIELD_INTEGER64,
+     AT(max_rewinds),
+     .brief = true,
+     .fallback = "3",
+     .min = 1,
+     .max = SW_MANY,
+     .example = "3",
+     .about = "largest number of times that `on_spike: rewind` goes back in the whole run; one "
+              "more ends it"},
     {.key = NULL},
 };
 #undef AT

@@ -22,6 +22,7 @@ struct sw_resume {
     uint64_t base_digest;  /* of that */
     int64_t step;          /* steps done */
     int64_t next_sequence; /* first sequence that was not trained on */
+    struct sw_spikes spikes;
 };
 
 bool sw_resume_is_auto(const struct sw_resume_options *options);

@@ -268,6 +268,8 @@ int sw_metrics_step(struct sw_metrics *m, const struct sw_metrics_step *s, struc
     sw_json_digits(&j, "tokens_per_second", (double)s->tokens / s->step_seconds, DIGITS);
     sw_json_digits(&j, "mfu", s->mfu, DIGITS);
     sw_json_integer(&j, "arena_bytes", s->arena_bytes);
+    if (s->spike != NULL)
+        sw_json_text(&j, "spike", s->spike);
     return end_line(m, &j, err);
 }
 

@@ -11,6 +11,7 @@ struct sw_metrics_step {
     int64_t step, tokens;
     double loss, grad_norm, learning_rate, step_seconds, mfu;
     int64_t arena_bytes;
+    const char *spike; /* the answer to it: "stop", "skip", "rewind"; NULL: it is none */
 };
 
 /* Appends to DIRECTORY/metrics.jsonl, creating the directory and its parents. Here and below,

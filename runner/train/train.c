@@ -13,6 +13,7 @@
 #include "runner/train/learning_rate.h"
 #include "runner/train/metrics.h"
 #include "runner/train/check_finite.h"
+#include "runner/train/spikes.h"
 #include "runner/train/progress_line.h"
 #include "runner/rank/version.h"
 
@@ -212,6 +213,8 @@ static int begin_save(struct training *t)
                     data_tokens(t), step == t->last, &facts);
     memcpy(facts.base_path, t->resume.base, sizeof facts.base_path);
     facts.base_digest = t->resume.base_digest;
+    facts.spikes = t->resume.spikes;
+    facts.spikes.watched = t->rank->plan->run->optimizer.on_spike != SW_SPIKE_NONE;
     t->save_due = false;
     t->save_begun = sw_clock_now();
     if (check_locks(t) != 0)
@@ -330,7 +333,100 @@ static int judge(struct training *t, int64_t steps)
     return 0;
 }
 
-/* One step and the ranks' word about it. */
+/* ---- Spikes: every rank decides alike ---- */
+
+/* The folder of the checkpoint of that step. */
+static const char *checkpoint_folder(const struct training *t, int64_t step, char folder[4096])
+{
+    char name[SW_STEP_NAME_BYTES];
+    if (t->resume.start == SW_START_RESUME && step == t->ending.board->attempt.first_step)
+        snprintf(folder, 4096, "%s", t->resume.folder);
+    else
+        snprintf(folder, 4096, "%s/%s", t->rank->plan->run->checkpoint_directory,
+                 sw_store_step_name(step, name));
+    return folder;
+}
+
+/* Collective. The step to go back to from `number`: that of the last checkpoint that was due, so
+ * that a run which was ended and saved in between goes back as one that was not; where it is not
+ * there, of the last one; 0: there is none. */
+static int64_t step_to_go_back_to(const struct training *t, int64_t number)
+{
+    const int64_t last = t->ending.board->attempt.step;
+    const int64_t every = t->rank->plan->run->checkpoint_every_steps;
+    const int64_t due = every > 0 ? (number - 1) / every * every : 0;
+    char folder[4096];
+    const bool there = t->rank->launch->rank == 0 && due > 0 && due < last &&
+                       sw_store_check(checkpoint_folder(t, due, folder), NULL, NULL) == 0;
+    return sw_launch_max(t->rank->launch, there) > 0 ? due : last;
+}
+
+/* All ranks leave for the same reason. */
+static int stop_at_spike(struct training *t, int64_t number, const char *what, const char *why)
+{
+    char folder[4096] = "";
+    if (t->ending.board->attempt.step > 0)
+        checkpoint_folder(t, t->ending.board->attempt.step, folder);
+    t->together = true;
+    return sw_fail(&t->rank->err, SW_UNMET, "step %" PRId64 ": %s%s; %s%.400s", number, what, why,
+                   *folder != '\0' ? "the last checkpoint is " : "there is no checkpoint", folder);
+}
+
+/* The state of the checkpoint of `step`, and the data behind `number`, which spiked. Durable before
+ * it goes on: after a kill that batch is not met again. */
+static int go_back(struct training *t, int64_t step, int64_t number)
+{
+    struct sw_rank *rank = t->rank;
+    const int64_t behind = sequence_after(t, number), rewinds = t->resume.spikes.rewinds + 1;
+    char folder[4096];
+    struct sw_manifest manifest;
+    struct sw_loading loading = {.folder = checkpoint_folder(t, step, folder), .resume = true};
+    (void)sw_loader_load(rank, &loading, &manifest);
+    t->together = sw_rank_agree(rank) != SW_OK;
+    if (t->together)
+        return -1;
+    t->resume.step = t->ending.board->step_done = manifest.step;
+    t->resume.next_sequence = behind;
+    t->resume.spikes = manifest.spikes;
+    t->resume.spikes.rewinds = rewinds;
+    return begin_save(t) != 0 ? -1 : finish_save(t);
+}
+
+/* Answers a spike: the run ends, or goes on behind board->step_done. */
+static int meet_spike(struct training *t, int64_t number, double loss, double norm)
+{
+    const struct sw_optimizer_config *o = &t->rank->plan->run->optimizer;
+    struct sw_spikes *spikes = &t->resume.spikes;
+    const bool skips = o->on_spike == SW_SPIKE_SKIP;
+    char what[200], why[100] = "";
+    sw_spikes_describe(o, spikes, loss, norm, what);
+    if (finish_save(t) != 0) /* one under way is of a step before */
+        return -1;
+    if (skips && spikes->skips_in_a_row == o->max_skips)
+        snprintf(why, sizeof why, ", after %" PRId64 " batches in a row that were skipped",
+                 o->max_skips);
+    else if (o->on_spike == SW_SPIKE_REWIND && spikes->rewinds >= o->max_rewinds)
+        snprintf(why, sizeof why, ", after %" PRId64 " rewinds", spikes->rewinds);
+    const int64_t back = skips ? 0 : step_to_go_back_to(t, number);
+    if (*why != '\0' || o->on_spike == SW_SPIKE_STOP || (!skips && back == 0))
+        return stop_at_spike(t, number, what, why);
+    if (t->rank->launch->rank == 0) {
+        sw_progress_line_end(&t->progress);
+        fprintf(stderr, "note: step %" PRId64 ": %s; ", number, what);
+        if (skips)
+            fprintf(stderr, "its batch is skipped\n");
+        else
+            fprintf(stderr, "going back to step %" PRId64 ", and on behind its batch\n", back);
+    }
+    if (!skips)
+        return go_back(t, back, number);
+    t->resume.next_sequence += t->rank->plan->run->global_batch_size;
+    spikes->skips++;
+    spikes->skips_in_a_row++;
+    return 0;
+}
+
+/* One step and the ranks' word about it. board->step_done is `number` then, unless it spiked. */
 static int run_step(struct training *t, int64_t number)
 {
     const struct sw_rank *rank = t->rank;
@@ -344,6 +440,7 @@ static int run_step(struct training *t, int64_t number)
         sw_batch_loss_scale(rank->programs->program[SW_PROGRAM_TRAIN]->tokens_per_step);
     const struct sw_batch batch = {train_batch, t, run->data_document_end};
     const int32_t fed = sw_batch_feeds(&batch, rank->programs->program[SW_PROGRAM_TRAIN], feeds);
+    sw_spikes_limits(&run->optimizer, &t->resume.spikes, &step.most_loss, &step.most_norm);
     const double begin = sw_clock_now();
     if (sw_executor_run(rank->executor, SW_PROGRAM_TRAIN, &step, feeds, fed, fetches, 2,
                         &t->rank->err) != 0)
@@ -351,7 +448,11 @@ static int run_step(struct training *t, int64_t number)
     const double seconds = sw_clock_now() - begin;
     if (exchange(t) != 0)
         return -1;
-    t->ending.board->step_done = number;
+    static const char *const answers[] = {NULL, "stop", "skip", "rewind"};
+    const bool watched = run->optimizer.on_spike != SW_SPIKE_NONE && step.loss_scale > 0;
+    const bool spiked = watched && !sw_step_updates(&step, true, loss, grad_norm);
+    if (!spiked)
+        t->ending.board->step_done = number;
     if (rank->launch->rank == 0) {
         const struct sw_metrics_step line = {
             .step = number,
@@ -361,12 +462,17 @@ static int run_step(struct training *t, int64_t number)
             .learning_rate = step.learning_rate,
             .step_seconds = seconds,
             .mfu = t->trainer.flops_per_step / seconds / (peak_flops(run) * rank->launch->size),
-            .arena_bytes = sw_executor_arena_bytes(rank->executor)};
+            .arena_bytes = sw_executor_arena_bytes(rank->executor),
+            .spike = spiked ? answers[run->optimizer.on_spike] : NULL};
         record(t, &line);
         sw_progress_line_step(&t->progress, number, t->last, loss, (double)line.tokens / seconds,
                               number == t->last || t->request != SW_REQUEST_NONE);
     }
+    if (spiked)
+        return meet_spike(t, number, loss, grad_norm);
     t->together = sw_check_finite(number, loss, grad_norm, &t->rank->err) != 0;
+    if (watched)
+        sw_spikes_add(&run->optimizer, &t->resume.spikes, loss, grad_norm);
     return t->together ? -1 : 0; /* every rank has the same numbers */
 }
 
@@ -379,6 +485,9 @@ static int between_steps(struct training *t, int64_t number)
         return 0;
     /* one that is due while another is under way comes as soon as that is durable */
     t->save_due = t->save_due || (save > 0 && number % save == 0);
+    /* but where a spike goes back to one: that does not depend on the disk */
+    if (t->save_due && run->optimizer.on_spike == SW_SPIKE_REWIND && finish_save(t) != 0)
+        return -1;
     if (t->save_due && !sw_saver_busy(t->saver) &&
         (begin_save(t) != 0 || (!t->background && finish_save(t) != 0)))
         return -1;
@@ -395,9 +504,10 @@ static int run_steps(struct training *t)
         t->request = SW_REQUEST_NONE;
     if (t->rank->launch->rank == 0 && t->request == SW_REQUEST_NONE)
         sw_progress_line_first(&t->progress, t->last, t->rank->plan->prediction.step_seconds);
+    const int64_t *done = &t->ending.board->step_done;
     for (int64_t number = t->resume.step + 1; number <= t->last && t->request == SW_REQUEST_NONE;
-         number++)
-        if (run_step(t, number) != 0 || between_steps(t, number) != 0)
+         number = *done + 1)
+        if (run_step(t, number) != 0 || (*done == number && between_steps(t, number) != 0))
             return -1;
     return 0;
 }

@@ -426,10 +426,18 @@ static inline void fill_run(uint64_t *s, struct sw_run_config *r)
                                                 .eps = real(s, 1e-300, 1),
                                                 .weight_decay = real(s, 1e-9, 1),
                                                 .grad_clip = draw(s) & 1 ? 0 : real(s, 1e-3, 1e9),
-                                                .schedule = (enum sw_lr_schedule)between(s, 0, 2),
-                                                .warmup_steps = between(s, 0, 100),
+                                                .schedule = (enum sw_lr_schedule)between(s, 0, 4),
+                                                .warmup_steps = between(s, 1, 50),
                                                 .total_steps = between(s, 100, 1000000),
-                                                .min_learning_rate = real(s, 1e-9, 1e-2)};
+                                                .min_learning_rate = real(s, 1e-9, 1e-2),
+                                                .no_decay = draw(s) & 1 ? "lm_head,a.*.b" : NULL,
+                                                .on_spike = (enum sw_on_spike)between(s, 0, 2),
+                                                .spike_threshold = real(s, 1e-3, 1e6),
+                                                .spike_window = between(s, 2, 1000),
+                                                .max_skips = between(s, 1, 1000),
+                                                .max_rewinds = between(s, 1, 1000)};
+    if (r->optimizer.schedule == SW_SCHEDULE_WSD)
+        r->optimizer.decay_steps = between(s, 0, 50);
     r->data_path = draw(s) & 1 ? some_path(s) : NULL;
     r->data_format = (enum sw_data_format)between(s, 0, 1);
     r->data_seed = draw(s);

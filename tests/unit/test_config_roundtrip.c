@@ -217,6 +217,11 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(optimizer.warmup_steps);
     SAME(optimizer.total_steps);
     SAME(optimizer.decay_steps);
+    SAME(optimizer.on_spike);
+    SAME(optimizer.spike_threshold);
+    SAME(optimizer.spike_window);
+    SAME(optimizer.max_skips);
+    SAME(optimizer.max_rewinds);
     same_text(a->optimizer.no_decay, b->optimizer.no_decay);
     SAME(optimizer.min_learning_rate);
     same_text(a->data_path, b->data_path);

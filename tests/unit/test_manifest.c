@@ -205,6 +205,45 @@ static void expect_refused_with(const char *part, const char *other, const char 
     sw_manifest_free(&m);
 }
 
+/* A manifest says something of spikes only where a run is watched for them. */
+static void keeps_spikes(void **state)
+{
+    (void)state;
+    struct sw_manifest m = sample(), read;
+    struct sw_error err = {0};
+    size_t bytes;
+    char *text;
+    write_text(&m, &text, &bytes);
+    assert_null(strstr(text, "spikes"));
+    assert_int_equal(sw_manifest_parse("m", text, bytes, &read, &err), 0);
+    assert_false(read.spikes.watched);
+    sw_manifest_free(&read);
+    free(text);
+    m.spikes = (struct sw_spikes){.watched = true,
+                                  .seen = 7,
+                                  .loss_mean = 0.1 + 0.2,
+                                  .loss_variance = 0x1.fffffffffffffp-3,
+                                  .norm_mean = 1e300,
+                                  .norm_variance = 5e-324,
+                                  .skips = 3,
+                                  .skips_in_a_row = 2,
+                                  .rewinds = 1};
+    write_text(&m, &text, &bytes);
+    assert_int_equal(sw_manifest_parse("m", text, bytes, &read, &err), 0);
+    const struct sw_spikes *a = &m.spikes, *b = &read.spikes;
+    assert_true(b->watched && a->seen == b->seen && a->loss_mean == b->loss_mean &&
+                a->loss_variance == b->loss_variance && a->norm_mean == b->norm_mean &&
+                a->norm_variance == b->norm_variance && a->skips == b->skips &&
+                a->skips_in_a_row == b->skips_in_a_row && a->rewinds == b->rewinds);
+    sw_manifest_free(&read);
+    free(text);
+    m.spikes.loss_variance = -1;
+    write_text(&m, &text, &bytes);
+    expect_refused(text, bytes, "its 'spikes' is invalid");
+    free(text);
+    sw_manifest_free(&m);
+}
+
 static void refuses_what_is_none(void **state)
 {
     (void)state;
@@ -459,6 +498,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checksums),
         cmocka_unit_test(slices_cover_a_file_once),
+        cmocka_unit_test(keeps_spikes),
         cmocka_unit_test(reads_what_it_writes),
         cmocka_unit_test(adapters_name_their_model),
         cmocka_unit_test(refuses_what_is_none),
