@@ -1,0 +1,42 @@
+/* Writes a file of tokens (llm.c's form) and its index (core/base/token_index.h) while the tokens
+ * are made, beside their places; both appear when all is written. */
+#ifndef SW_TOKEN_WRITER_H
+#define SW_TOKEN_WRITER_H
+
+#include "core/base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct sw_token_writer;
+
+struct sw_token_counts {
+    int64_t tokens, documents; /* those without a token are not counted */
+    int64_t largest;           /* -1: no token */
+    int64_t counted;           /* labels, as in struct sw_token_index */
+    int64_t uncounted;         /* documents without such a label, and more than one token */
+};
+
+/* Starts to write the file `path` and its index; width: bytes of a token, 2 or 4. Errors
+ * (SW_ENVIRONMENT; SW_BAD_INPUT where `path` cannot be meant), at `path`. */
+int sw_token_writer_open(const char *path, int32_t width, struct sw_token_writer **out,
+                         struct sw_error *err);
+/* Adds tokens id[count] to the document that is open. counts[count]: 0 where the token does not
+ * count as a label; NULL: all count. Errors: SW_ENVIRONMENT. */
+int sw_token_writer_add(struct sw_token_writer *writer, const int32_t *id, const uint8_t *counts,
+                        size_t count, struct sw_error *err);
+/* Ends the document. Errors: SW_ENVIRONMENT. */
+int sw_token_writer_end(struct sw_token_writer *writer, struct sw_error *err);
+struct sw_token_counts sw_token_writer_counts(const struct sw_token_writer *writer);
+/* Ends the document, puts both files on the disk and in their places, and frees the writer. source:
+ * a line for people and programs, without hidden characters. Errors (SW_ENVIRONMENT): something
+ * could not be written; then nothing is left of it.
+ *
+ * The index takes its place first: a process that dies between leaves the former tokens with an
+ * index that is refused, never masked tokens that all count. */
+int sw_token_writer_commit(struct sw_token_writer *writer, const char *source,
+                           struct sw_error *err);
+/* Forgets what was begun, and frees the writer (may be NULL): nothing is left of it. */
+void sw_token_writer_abandon(struct sw_token_writer *writer);
+
+#endif

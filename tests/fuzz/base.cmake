@@ -1,0 +1,1 @@
+sw_fuzzer(fuzz_token_index LIBRARIES sw_base)
