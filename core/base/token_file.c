@@ -17,8 +17,6 @@ static const struct {
     uint32_t magic;
     const char *what, *help;
 } headers[] = {
-    {20240801, "llm.c's tokens of Llama 3",
-     "write the numbers without their header, 'tail -c +1025 IN.bin >OUT.bin'"},
     {20240522, "llm.c's questions of an evaluation", "name a file of tokens"},
     {20240326, "weights of llm.c", "name a file of tokens"},
     {20240803, "weights of llm.c", "name a file of tokens"},
@@ -26,6 +24,12 @@ static const struct {
     {20240328, "a tokenizer of llm.c", "name a file of tokens"},
 };
 enum { HEADERS = sizeof headers / sizeof headers[0] };
+
+bool sw_token_has_header(const unsigned char *head, size_t bytes)
+{
+    return bytes >= SW_TOKEN_HEADER_BYTES &&
+           (word_at(head, 0) == SW_TOKEN_MAGIC || word_at(head, 0) == SW_TOKEN_MAGIC_LLAMA_3);
+}
 
 /* A number that reads as a day, before a header's zeros. */
 static bool is_unknown_header(const unsigned char *head, size_t bytes)
@@ -68,7 +72,8 @@ static int read_header(const unsigned char *head, int64_t file_bytes, struct sw_
     out->width = version == SW_TOKEN_UINT16 ? 2 : 4;
     out->begin_bytes = SW_TOKEN_HEADER_BYTES;
     out->tokens = (file_bytes - SW_TOKEN_HEADER_BYTES) / out->width;
-    if (out->tokens == count && (file_bytes - SW_TOKEN_HEADER_BYTES) % out->width == 0)
+    /* the count has 32 bits: of more tokens llm.c writes the lower ones */
+    if ((uint32_t)out->tokens == count && (file_bytes - SW_TOKEN_HEADER_BYTES) % out->width == 0)
         return 0;
     return sw_fail_at(err, SW_BAD_INPUT, place,
                       "the header says %u token%s, the file holds %" PRId64 "; write or copy it "
@@ -95,7 +100,7 @@ int sw_token_form(const unsigned char *head, size_t bytes, int64_t file_bytes, i
 {
     const int32_t usual = vocab_size <= 65536 ? 2 : 4;
     *out = (struct sw_token_form){.width = usual};
-    if (bytes >= SW_TOKEN_HEADER_BYTES && word_at(head, 0) == SW_TOKEN_MAGIC)
+    if (sw_token_has_header(head, bytes))
         return read_header(head, file_bytes, place, out, err);
     if (refuse_header(head, bytes, place, err) != 0)
         return -1;

@@ -1,14 +1,16 @@
-/* Files of tokens: llm.c's form (a header of 1024 bytes, magic 20240520, version 1 or 7), or plain
- * little-endian numbers of 2, 4 or 8 bytes. Pure functions; any thread. */
+/* Files of tokens: llm.c's form (a header of 1024 bytes, magic 20240520 or 20240801, version 1 or
+ * 7, the count modulo 2^32), or plain little-endian numbers of 2, 4 or 8 bytes. Pure functions; any
+ * thread. */
 #ifndef SW_TOKEN_FILE_H
 #define SW_TOKEN_FILE_H
 
 #include "core/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SW_TOKEN_HEADER_BYTES = 1024, SW_TOKEN_MAGIC = 20240520 };
+enum { SW_TOKEN_HEADER_BYTES = 1024, SW_TOKEN_MAGIC = 20240520, SW_TOKEN_MAGIC_LLAMA_3 = 20240801 };
 enum { SW_TOKEN_UINT16 = 1, SW_TOKEN_UINT32 = 7 }; /* versions of the header */
 
 struct sw_token_form {
@@ -16,6 +18,9 @@ struct sw_token_form {
     int64_t begin_bytes; /* where the first one stands */
     int64_t tokens;
 };
+
+/* True if a file that begins with head[bytes] has llm.c's header of tokens. */
+bool sw_token_has_header(const unsigned char *head, size_t bytes);
 
 /* The form of a file of file_bytes by its first bytes, head[bytes], for a model of vocab_size
  * tokens. Without a header a token has 2 bytes where vocab_size is at most 65536, else 4; or twice

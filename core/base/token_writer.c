@@ -97,8 +97,7 @@ int sw_token_writer_open(const char *path, int32_t width, struct sw_token_writer
     w->counts.largest = -1;
     w->path = strdup(path);
     w->index_path = sw_token_index_path(path);
-    w->span_path =
-        w->index_path != NULL ? sw_token_index_path(w->index_path) : NULL; /* only a name beside it */
+    w->span_path = w->index_path != NULL ? sw_token_index_path(w->index_path) : NULL;
     if (w->path == NULL || w->span_path == NULL)
         sw_fail(err, SW_ENVIRONMENT, "out of memory for '%.200s'", path);
     else if (sw_file_begin(&w->tokens, path, 0666, NULL) != 0)

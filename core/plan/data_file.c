@@ -261,11 +261,6 @@ static bool is_text(const struct head *head)
     return head->bytes > 0;
 }
 
-static bool has_token_header(const struct head *head)
-{
-    return head->bytes >= SW_TOKEN_HEADER_BYTES && number_at(head, 0, 4) == SW_TOKEN_MAGIC;
-}
-
 /* As far as its beginning tells, what the run will say when it reads the file. */
 static int check_tokens(const struct sw_run_config *run, const struct head *head,
                         struct sw_error *err)
@@ -387,7 +382,7 @@ static int check_bytes_wanted(const struct sw_run_config *run, const struct head
                           "bytes need a vocab_size of at least 256, the model has %" PRId64
                           "; use another model, or a .bin file of its tokens",
                           run->model.shape.vocab_size);
-    if (has_token_header(head))
+    if (sw_token_has_header(head->byte, head->bytes))
         return sw_fail_at(err, SW_BAD_INPUT, place_of(run),
                           "'%.200s' holds tokens, and data.format is bytes; leave data.format out",
                           sw_path_name(run->data_path));
@@ -413,7 +408,7 @@ static int check(const struct sw_run_config *run, const struct head *head, struc
         return refuse(run, reads_bytes ? &other : NULL, reads_bytes,
                       "is plain text, but a name that ends in .bin means tokens", err);
     }
-    if (has_token_header(head))
+    if (sw_token_has_header(head->byte, head->bytes))
         return sw_fail_at(err, SW_BAD_INPUT, place_of(run),
                           "'%.200s' holds tokens, but its name does not end in .bin; rename it",
                           sw_path_name(run->data_path));

@@ -16,11 +16,12 @@
 struct sw_dataset;
 
 /* is_bytes: each byte is a token (sw_data_is_bytes). Otherwise the file holds tokens: llm.c's
- * (magic 20240520, version 1: uint16, version 7: uint32), else plain little-endian uint16
- * (vocab_size <= 65536) or uint32. holdout: fraction of the tail kept for evaluation; 1: all of it,
- * nothing is trained on. Errors: SW_BAD_INPUT when path names no file, or one that is malformed,
- * too short, or of bytes that do not fit vocab_size; SW_ENVIRONMENT when the file is there and
- * cannot be read. Every message of this module about a file is "FILE: error: what; what to do". */
+ * (magic 20240520 or 20240801, version 1: uint16, version 7: uint32), else plain little-endian
+ * uint16 (vocab_size <= 65536) or uint32. holdout: fraction of the tail kept for evaluation; 1: all
+ * of it, nothing is trained on. Errors: SW_BAD_INPUT when path names no file, or one that is
+ * malformed, too short, or of bytes that do not fit vocab_size; SW_ENVIRONMENT when the file is
+ * there and cannot be read. Every message of this module about a file is "FILE: error: what; what
+ * to do". */
 int sw_dataset_open(const char *path, bool is_bytes, double holdout, uint64_t seed,
                     int64_t vocab_size, int64_t sequence_length, struct sw_dataset **out,
                     struct sw_error *err);

@@ -1,5 +1,6 @@
 /* Token data: every form of file, every message, and which sequences a step reads. */
 #include "runner/text/tokenize_files.h"
+#include "core/base/token_file.h"
 #include "core/plan/data_file.h"
 #include "runner/train/dataset.h"
 
@@ -15,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { MAGIC = 20240520, SEQUENCE = 16 };
+enum { MAGIC = 20240520, MAGIC_LLAMA_3 = 20240801, SEQUENCE = 16 };
 
 static char folder[2048]; /* made for this run, set by main */
 static char path[4096];
@@ -36,7 +37,7 @@ static void write_tokens(const char *name, int32_t version, int32_t header_count
     const size_t head = version != 0 ? 1024 : 0;
     unsigned char *data = calloc(1, head + (size_t)(count * width) + 1);
     assert_non_null(data);
-    const int32_t words[3] = {MAGIC, version, header_count};
+    const int32_t words[3] = {width == 4 ? MAGIC_LLAMA_3 : MAGIC, version, header_count};
     if (version != 0)
         memcpy(data, words, sizeof words);
     for (int32_t i = 0; i < count; i++)
@@ -124,6 +125,32 @@ static void test_forms(void **state)
     for (int64_t s = 0; s < 15; s++)
         assert_in_range(window_start(data, s), 0, 255 - SEQUENCE);
     sw_dataset_close(data);
+}
+
+/* Counts of llm.c's header are the lower 32 bits. */
+static void test_large_counts(void **state)
+{
+    (void)state;
+    const int64_t counts[] = {1, UINT32_MAX, INT64_C(1) << 32, (INT64_C(1) << 32) + 5,
+                              (INT64_C(7) << 32) + 77};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        for (int32_t width = 2; width <= 4; width += 2) {
+            uint32_t head[256] = {MAGIC, width == 2 ? 1 : 7, (uint32_t)counts[i]};
+            const int64_t bytes = 1024 + width * counts[i];
+            const struct sw_place nowhere = {.file = NULL};
+            struct sw_token_form form;
+            struct sw_error err = {0};
+            assert_int_equal(
+                sw_token_form((unsigned char *)head, sizeof head, bytes, 100, nowhere, &form, &err),
+                0);
+            assert_true(form.tokens == counts[i] && form.width == width);
+            assert_int_equal(sw_token_form((unsigned char *)head, sizeof head, bytes + width, 100,
+                                           nowhere, &form, &err),
+                             -1);
+            assert_int_equal(sw_token_form((unsigned char *)head, sizeof head, bytes + 1, 100,
+                                           nowhere, &form, &err),
+                             -1);
+        }
 }
 
 /* Every epoch reads each window once, in another order and from another offset. */
@@ -466,17 +493,12 @@ static void test_tokenize_to_full_disk(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_epochs_cover),
-        cmocka_unit_test(test_holdout),
-        cmocka_unit_test(test_bigram),
-        cmocka_unit_test(test_token_too_large),
-        cmocka_unit_test(test_late_token),
-        cmocka_unit_test(test_drawn_numbers),
-        cmocka_unit_test(test_cut_while_open),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_tokenize),
-        cmocka_unit_test(test_tokenize_to_full_disk),
+        cmocka_unit_test(test_forms),          cmocka_unit_test(test_large_counts),
+        cmocka_unit_test(test_epochs_cover),   cmocka_unit_test(test_holdout),
+        cmocka_unit_test(test_bigram),         cmocka_unit_test(test_token_too_large),
+        cmocka_unit_test(test_late_token),     cmocka_unit_test(test_drawn_numbers),
+        cmocka_unit_test(test_cut_while_open), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_tokenize),       cmocka_unit_test(test_tokenize_to_full_disk),
     };
     snprintf(folder, sizeof folder, "%s/dataset.XXXXXX", argc > 1 ? argv[1] : ".");
     if (mkdtemp(folder) == NULL) {
