@@ -1,13 +1,12 @@
 /* Our templates write what the families publish with their models: Meta's model card of Llama 3
  * ("Model cards & prompt formats"), OpenAI's ChatML as Qwen and SmolLM use it, and Mistral's first
  * one (mistralai/cookbook, "Chat templates", v1). */
-#include "runner/text/chat.h"
+#include "runner/text/chat_internal.h"
 
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "runner/checkpoint/json_text.h"
 #include "runner/text/tokenizer/internal.h"
-#include "runner/text/jinja/jinja.h"
 #include "runner/text/tokenizer/special.h"
 
 #include <errno.h>
@@ -17,14 +16,6 @@
 
 enum { MOST_TOKENS = 4, MOST_SPECIALS = 64, USUAL = 4 };
 enum { MOST_VARIABLES = SW_CHAT_VARIABLES + MOST_SPECIALS + USUAL };
-
-struct sw_chat_template {
-    char *name;
-    bool is_own, takes_parts, of_processor;
-    struct sw_jinja *jinja, *tool_use; /* tool_use NULL: the same; jinja NULL: with tools only */
-    json_t *special;                   /* {"bos_token": "<s>", ...} */
-    const char *const *token;          /* special ones that ours write; NULL: of the model's own */
-};
 
 #define KNOWN_ROLE                                                                                 \
     "{% if m.role not in ['system', 'user', 'assistant'] %}{{ raise_exception('message ' ~ "       \
@@ -262,13 +253,24 @@ static size_t add_variables(struct sw_jinja_variable *variable, size_t count, co
     return count;
 }
 
-int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_talk *talk,
-                   struct sw_chars *text, struct sw_text_span **spans, size_t *span_count,
-                   struct sw_error *err)
+const struct sw_jinja *sw_chat_jinja(const struct sw_chat_template *chat,
+                                     const struct sw_chat_talk *talk, struct sw_error *err)
 {
-    const json_t *const nothing = json_null(), *const answer = json_boolean(talk->answer);
     const struct sw_jinja *jinja =
         talk->tools != NULL && chat->tool_use != NULL ? chat->tool_use : chat->jinja;
+    if (jinja == NULL)
+        sw_fail(err, SW_BAD_INPUT,
+                "the model's chat template is one for conversations with tools, none is "
+                "named 'default'; give tools");
+    return jinja;
+}
+
+int sw_chat_write(const struct sw_chat_template *chat, const struct sw_chat_talk *talk, int64_t now,
+                  struct sw_chars *text, struct sw_text_spans *foreign,
+                  struct sw_text_spans *generated, struct sw_error *err)
+{
+    const json_t *const nothing = json_null(), *const answer = json_boolean(talk->answer);
+    const struct sw_jinja *jinja = sw_chat_jinja(chat, talk, err);
     const struct sw_jinja_variable usual[] = {
         {usual_names[0], talk->messages, true},
         {usual_names[1], talk->tools != NULL ? talk->tools : nothing, true},
@@ -278,20 +280,33 @@ int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_tal
     struct sw_jinja_variable variable[MOST_VARIABLES];
     struct sw_error why = {0};
     if (jinja == NULL)
-        return sw_fail(err, SW_BAD_INPUT,
-                       "the model's chat template is one for conversations with tools, none is "
-                       "named 'default'; give tools");
+        return -1;
     size_t count = add_variables(variable, 0, talk->variables, true);
     count = add_variables(variable, count, chat->special, false); /* a later one counts */
     memcpy(variable + count, usual, sizeof usual);
-    return sw_jinja_render(jinja, variable, count + USUAL, &SW_JINJA_USUAL_LIMITS,
-                           (int64_t)time(NULL), text, spans, span_count, &why) == 0
+    return sw_jinja_render(jinja, variable, count + USUAL, &SW_JINJA_USUAL_LIMITS, now, text,
+                           foreign, generated, &why) == 0
                ? 0
                : fail_within(&why, err);
 }
 
-static int check_tokens(const struct sw_chat_template *chat, const struct sw_tokenizer *t,
-                        struct sw_error *err)
+int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_talk *talk,
+                   struct sw_chars *text, struct sw_text_span **spans, size_t *span_count,
+                   struct sw_error *err)
+{
+    struct sw_text_spans foreign = {0};
+    if (sw_chat_write(chat, talk, (int64_t)time(NULL), text, spans != NULL ? &foreign : NULL, NULL,
+                      err) != 0)
+        return -1;
+    if (spans != NULL) {
+        *spans = foreign.span;
+        *span_count = foreign.count;
+    }
+    return 0;
+}
+
+int sw_chat_check_tokens(const struct sw_chat_template *chat, const struct sw_tokenizer *t,
+                         struct sw_error *err)
 {
     for (size_t i = 0; chat->token != NULL && chat->token[i] != NULL; i++)
         if (!sw_tokenizer_is_special(t, sw_tokenizer_id(t, chat->token[i], strlen(chat->token[i]))))
@@ -310,7 +325,7 @@ int sw_chat_encode(const struct sw_chat_template *chat, const struct sw_tokenize
     struct sw_encode_options options = {.add_special = false};
     struct sw_text_span *spans = NULL;
     int status = -1;
-    if (check_tokens(chat, t, err) == 0 &&
+    if (sw_chat_check_tokens(chat, t, err) == 0 &&
         sw_chat_render(chat, talk, &text, &spans, &options.literal_count, err) == 0) {
         options.literal = spans;
         *bytes = text.count;

@@ -64,6 +64,17 @@ int sw_chat_encode(const struct sw_chat_template *chat, const struct sw_tokenize
                    struct sw_text_scratch *scratch, const struct sw_chat_talk *talk,
                    size_t most_bytes, size_t *bytes, struct sw_ids *ids, struct sw_error *err);
 
+/* The same of a whole conversation (talk->answer is not looked at), and which of its tokens count
+ * in training: (*counts)[i] != 0 of token i that was added to *ids; malloc'ed, the caller's. What
+ * the assistant says counts: what stands in the template's generation blocks; in a template without
+ * them what the assistant's message adds to what begins an answer, up to the end-of-turn token.
+ * A token counts when any of its characters does. Errors: as above (*ids is then as before, *counts
+ * NULL); SW_BAD_INPUT: the template has no generation block and writes a beginning of the
+ * conversation otherwise than the whole, with the message's number. */
+int sw_chat_encode_counted(const struct sw_chat_template *chat, const struct sw_tokenizer *t,
+                           struct sw_text_scratch *scratch, const struct sw_chat_talk *talk,
+                           struct sw_ids *ids, uint8_t **counts, struct sw_error *err);
+
 /* The special token that the template writes behind an answer, where generation stops too; without
  * one the model's eos_token; -1: neither is known. */
 int32_t sw_chat_end(const struct sw_chat_template *chat, const struct sw_tokenizer *t,

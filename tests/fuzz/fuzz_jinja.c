@@ -22,10 +22,11 @@ static void check_error(const struct sw_error *err)
         fuzz_require_place(err->file, err->line, err->column, err->message);
 }
 
-static void check_text(const struct sw_chars *text, const struct sw_text_span *span, size_t count)
+static void check_text(const struct sw_chars *text, const struct sw_text_spans *spans)
 {
+    const struct sw_text_span *span = spans->span;
     fuzz_require(sw_utf8_valid(text->byte, text->count) == text->count, "no UTF-8", "");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < spans->count; i++) {
         fuzz_require(span[i].begin < span[i].end && span[i].end <= text->count, "a span", "");
         fuzz_require(i == 0 || span[i - 1].end < span[i].begin, "spans that touch", "");
     }
@@ -44,19 +45,21 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     char *copy = malloc(bytes + 1); /* sanitizers watch its end */
     struct sw_jinja *jinja = NULL;
     struct sw_chars text = {0};
-    struct sw_text_span *span = NULL;
+    struct sw_text_spans foreign = {0}, generated = {0};
     struct sw_error err = {0};
-    size_t count = 0;
     fuzz_require(root != NULL && copy != NULL, "no memory", "");
     if (bytes > 0)
         memcpy(copy, data, bytes);
     copy = realloc(copy, bytes > 0 ? bytes : 1);
     if (sw_jinja_parse("t.jinja", copy, bytes, &jinja, &err) != 0 ||
-        sw_jinja_render(jinja, variable, 3, &limits, 0, &text, &span, &count, &err) != 0)
+        sw_jinja_render(jinja, variable, 3, &limits, 0, &text, &foreign, &generated, &err) != 0)
         check_error(&err);
-    else
-        check_text(&text, span, count);
-    free(span);
+    else {
+        check_text(&text, &foreign);
+        check_text(&text, &generated);
+    }
+    sw_text_spans_free(&foreign);
+    sw_text_spans_free(&generated);
     sw_chars_free(&text);
     sw_jinja_free(jinja);
     free(copy);

@@ -54,6 +54,8 @@ if(TARGET sw_text)
   sw_test(test_tokenizer SOURCES test_tokenizer.c LIBRARIES sw_text sw_base PkgConfig::SW_JANSSON pthread
           ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_label(threads test_tokenizer)
+  sw_test(test_chat_counted SOURCES test_chat_counted.c LIBRARIES sw_text sw_base PkgConfig::SW_JANSSON
+          ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_jinja SOURCES test_jinja.c LIBRARIES sw_text sw_base PkgConfig::SW_JANSSON)
 endif()
 # What starts threads in the tool itself, under every build; the thread sanitizer's above all.

@@ -21,7 +21,8 @@ static const char variables[] =
     "\"tree\":[{\"n\":1,\"c\":[{\"n\":2,\"c\":[]}]},{\"n\":3,\"c\":[]}]}";
 
 static int render(const char *template, const struct sw_jinja_limits *limits, struct sw_chars *text,
-                  struct sw_text_span **spans, size_t *span_count, struct sw_error *err)
+                  struct sw_text_spans *foreign, struct sw_text_spans *generated,
+                  struct sw_error *err)
 {
     struct sw_jinja_variable variable[16];
     struct sw_jinja *jinja = NULL;
@@ -37,8 +38,8 @@ static int render(const char *template, const struct sw_jinja_limits *limits, st
     status = sw_jinja_parse("t.jinja", copy, strlen(copy), &jinja, err);
     free(copy);
     if (status == 0)
-        status = sw_jinja_render(jinja, variable, count, limits, 86400 * 366, text, spans,
-                                 span_count, err);
+        status = sw_jinja_render(jinja, variable, count, limits, 86400 * 366, text, foreign,
+                                 generated, err);
     sw_jinja_free(jinja);
     json_decref(root);
     return status;
@@ -324,41 +325,65 @@ static void test_nesting(void **state)
     }
 }
 
-/* Where the words of others stand, whatever a template makes of them. */
+/* The spans' texts, a '/' between them. */
+static void check_spans(const struct sw_chars *text, const struct sw_text_spans *spans,
+                        const char *wanted)
+{
+    struct sw_chars marked = {0};
+    assert_int_equal(sw_chars_add(&marked, "", 0), 0);
+    for (size_t k = 0; k < spans->count; k++) {
+        const struct sw_text_span *span = &spans->span[k];
+        assert_true(span->begin < span->end && span->end <= text->count);
+        assert_int_equal(sw_chars_add(&marked, "/", k > 0), 0);
+        assert_int_equal(sw_chars_add(&marked, text->byte + span->begin, span->end - span->begin),
+                         0);
+    }
+    assert_string_equal(marked.byte, wanted);
+    sw_chars_free(&marked);
+}
+
+/* Words of others and generation blocks, whatever a template makes of them. */
 static void test_spans(void **state)
 {
     (void)state;
     static const struct {
-        const char *template, *marked;
+        const char *template, *foreign, *generated;
     } cases[] = {
-        {"<{{ messages[0].content }}>", "Hi <b>"},
-        {"{{ bos_token }}{{ messages[0].content|upper }}", "HI <B>"},
-        {"{{ '<' ~ messages[0].content[:2] ~ '|' ~ messages[0].content.split(' ')[1] }}", "Hi/<b>"},
-        {"{{ messages[0].content|tojson }}", "Hi <b>"},
-        {"{{ messages[0].content.replace('i', '<s>') }}", "H/ <b>"},
-        {"{% set x %}[{{ t|trim }}]{% endset %}{{ x }}", "a b"},
-        {"{% macro m(x) %}({{ x }}){% endmacro %}{{ m(t.strip()) }}", "a b"},
-        {"{{ bos_token }}x", ""},
+        {"<{{ messages[0].content }}>", "Hi <b>", ""},
+        {"{{ bos_token }}{{ messages[0].content|upper }}", "HI <B>", ""},
+        {"{{ '<' ~ messages[0].content[:2] ~ '|' ~ messages[0].content.split(' ')[1] }}", "Hi/<b>",
+         ""},
+        {"{{ messages[0].content|tojson }}", "Hi <b>", ""},
+        {"{{ messages[0].content.replace('i', '<s>') }}", "H/ <b>", ""},
+        {"{% set x %}[{{ t|trim }}]{% endset %}{{ x }}", "a b", ""},
+        {"{% macro m(x) %}({{ x }}){% endmacro %}{{ m(t.strip()) }}", "a b", ""},
+        {"{{ bos_token }}x", "", ""},
+        {"a{% generation %}b {{ t|trim }} c{% endgeneration %}d", "a b", "b a b c"},
+        {"{% for x in [1, 2] %}{{ x }}{% generation %}({{ x }}){% endgeneration %}{% endfor %}", "",
+         "(1)/(2)"},
+        {"a {%- generation -%} b {%- endgeneration -%} c", "", "b"},
+        {"{% generation %}{% if false %}x{% endif %}{% endgeneration %}y", "", ""},
+        {"{% generation %}a{% generation %}b{% endgeneration %}c{% endgeneration %}d", "", "abc"},
+        {"{% set x %}a{% generation %} b{{ t }}{% endgeneration %}{% endset %}[{{ x|trim|upper }}]",
+         " A B", " B A B"},
+        {"{% macro m(x) %}({% generation %}{{ x }}{% endgeneration %}){% endmacro %}{{ m('a') }}",
+         "", "a"},
+        {"{% set x = 'a' %}{% generation %}{% set x = 'b' %}{{ x }}{% endgeneration %}{{ x }}", "",
+         "b"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct sw_chars text = {0}, marked = {0};
-        struct sw_text_span *span = NULL;
+        struct sw_chars text = {0};
+        struct sw_text_spans foreign = {0}, generated = {0};
         struct sw_error err = {0};
-        size_t count = 0;
         assert_int_equal(sw_chars_add(&text, "..", 2), 0);
         assert_int_equal(
-            render(cases[i].template, &SW_JINJA_USUAL_LIMITS, &text, &span, &count, &err), 0);
-        assert_int_equal(sw_chars_add(&marked, "", 0), 0);
-        for (size_t k = 0; k < count; k++) {
-            assert_true(span[k].begin < span[k].end && span[k].end <= text.count);
-            assert_int_equal(sw_chars_add(&marked, "/", k > 0), 0);
-            assert_int_equal(
-                sw_chars_add(&marked, text.byte + span[k].begin, span[k].end - span[k].begin), 0);
-        }
-        assert_string_equal(marked.byte, cases[i].marked);
-        free(span);
+            render(cases[i].template, &SW_JINJA_USUAL_LIMITS, &text, &foreign, &generated, &err),
+            0);
+        check_spans(&text, &foreign, cases[i].foreign);
+        check_spans(&text, &generated, cases[i].generated);
+        sw_text_spans_free(&foreign);
+        sw_text_spans_free(&generated);
         sw_chars_free(&text);
-        sw_chars_free(&marked);
     }
 }
 

@@ -256,7 +256,7 @@ void sw_jinja_put_escaped(struct jinja_out *out, struct jinja_value v)
         const char *letter = text->byte[i] != '\0' ? strchr(letters, text->byte[i]) : NULL;
         if (letter != NULL)
             sw_jinja_put(out, words[letter - letters], strlen(words[letter - letters]),
-                         text->mark != NULL && text->mark[i] != 0);
+                         jinja_mark(text, i));
         else
             sw_jinja_put_text(out, text, i, i + 1);
     }

@@ -87,15 +87,16 @@ enum jinja_node_kind {
     JINJA_CALL_BLOCK,   /* a: the call, b: JINJA_MACRO of caller */
     JINJA_FILTER_BLOCK, /* list: filters, body */
     JINJA_WITH,         /* named, body */
-    JINJA_GROUP,        /* body: generation */
+    JINJA_GENERATION,   /* body */
     JINJA_BREAK,
     JINJA_CONTINUE
 };
 
-/* A text; marked bytes were written by others. */
+/* Marks of a byte: others wrote it; a generation block holds it. */
+enum { JINJA_FOREIGN = 1, JINJA_GENERATED = 2 };
 struct jinja_text {
     const char *byte;          /* [count], 0-terminated */
-    const unsigned char *mark; /* [count]; NULL: none is */
+    const unsigned char *mark; /* [count]; NULL: none has any */
     size_t count;
     bool is_safe; /* of the filters safe and escape: what it is joined with is escaped */
 };
@@ -163,6 +164,7 @@ struct sw_jinja {
     struct jinja_source source;
     struct jinja_node *last;
     struct jinja_nodes body;
+    bool has_generation;
 };
 
 /* ---- a rendering ---- */
@@ -189,6 +191,7 @@ struct jinja_run {
     int64_t steps_left, now;
     int32_t depth;
     enum { JINJA_ON, JINJA_BROKEN, JINJA_CONTINUED } flow;
+    bool tracks; /* generation blocks are marked */
     bool failed; /* then values mean nothing, and everything ends soon */
     const struct jinja_node *at;
     struct sw_error *err;
@@ -266,6 +269,10 @@ static inline struct jinja_value jinja_undefined(const char *name)
 {
     return (struct jinja_value){JINJA_UNDEFINED, {.name = name}};
 }
+static inline unsigned char jinja_mark(const struct jinja_text *text, size_t at)
+{
+    return text->mark != NULL ? text->mark[at] : 0;
+}
 static inline bool jinja_is_number(struct jinja_value v)
 {
     return v.kind == JINJA_INT || v.kind == JINJA_REAL || v.kind == JINJA_BOOLEAN;
@@ -299,7 +306,9 @@ struct jinja_value sw_jinja_negate(struct jinja_run *run, struct jinja_value v);
 struct jinja_value sw_jinja_filter_round(struct jinja_run *run, struct jinja_value v,
                                          const struct jinja_arguments *a);
 
-void sw_jinja_put(struct jinja_out *out, const char *text, size_t bytes, bool marked);
+void sw_jinja_put(struct jinja_out *out, const char *text, size_t bytes, unsigned char mark);
+/* Adds the mark to all bytes from `begin` on. */
+void sw_jinja_mark(struct jinja_out *out, size_t begin, unsigned char mark);
 void sw_jinja_put_text(struct jinja_out *out, const struct jinja_text *text, size_t from,
                        size_t to);
 void sw_jinja_put_words(struct jinja_out *out, const char *text);     /* 0-terminated, unmarked */

@@ -5,8 +5,8 @@
  * What is there follows Jinja's "Template Designer Documentation": expressions with Python's rules,
  * if, for (else, filter, recursive, break, continue), set (also as a block, and of a namespace's
  * attribute), macro, call, filter, with, raw, and generation of `transformers`, which writes its
- * body. Tags, filters, tests and methods that are not there are refused when a template is parsed,
- * at their place. Rendering is bounded in steps, depth and memory.
+ * body and says where it stands. Tags, filters, tests and methods that are not there are refused
+ * when a template is parsed, at their place. Rendering is bounded in steps, depth and memory.
  *
  * A parsed template does not change: any number of threads may render it. */
 #ifndef SW_JINJA_H
@@ -30,6 +30,8 @@ struct sw_jinja_limits {
 int sw_jinja_parse(const char *file, const char *text, size_t bytes, struct sw_jinja **out,
                    struct sw_error *err);
 void sw_jinja_free(struct sw_jinja *jinja); /* may be NULL */
+/* true if the template has a generation block, perhaps one that nothing is written in. */
+bool sw_jinja_has_generation(const struct sw_jinja *jinja);
 /* Whether the template names this: a variable, an attribute or a text in an expression. */
 bool sw_jinja_mentions(const struct sw_jinja *jinja, const char *word);
 
@@ -37,19 +39,19 @@ bool sw_jinja_mentions(const struct sw_jinja *jinja, const char *word);
 struct sw_jinja_variable {
     const char *name;
     const json_t *value;
-    /* Others wrote its texts: *spans says where they stand in what is rendered. A "role" that is
+    /* Others wrote its texts: *foreign says where they stand in what is rendered. A "role" that is
      * one word counts as the template's. */
     bool is_foreign;
 };
 
-/* Adds the rendered text to *text; *spans (may be NULL) receives where foreign texts stand in it:
- * malloc'ed, [*span_count], sorted, the caller's. now: what strftime_now shows, seconds since 1970,
- * in local time. Errors (*text is then as before): SW_BAD_INPUT: without a place, what
- * raise_exception says; with file, line and column, any other failure of the template;
- * SW_ENVIRONMENT: no memory. */
+/* Adds the rendered text to *text; *foreign (may be NULL) receives where foreign texts stand in it,
+ * *generated (may be NULL) what generation blocks wrote: sorted, apart from each other, the
+ * caller's. now: what strftime_now shows, seconds since 1970, in local time. Errors (*text is then
+ * as before): SW_BAD_INPUT: without a place, what raise_exception says; with file, line and column,
+ * any other failure of the template; SW_ENVIRONMENT: no memory. */
 int sw_jinja_render(const struct sw_jinja *jinja, const struct sw_jinja_variable *variable,
                     size_t count, const struct sw_jinja_limits *limits, int64_t now,
-                    struct sw_chars *text, struct sw_text_span **spans, size_t *span_count,
-                    struct sw_error *err);
+                    struct sw_chars *text, struct sw_text_spans *foreign,
+                    struct sw_text_spans *generated, struct sw_error *err);
 
 #endif

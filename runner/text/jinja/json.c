@@ -109,7 +109,7 @@ static void put_escaped(struct jinja_out *out, const struct jinja_text *text, bo
             if ((uint32_t)letters[k] == c)
                 snprintf(escape, sizeof escape, "\\%c", letters[k + 1]);
         sw_jinja_put_text(out, text, from, i);
-        sw_jinja_put(out, escape, strlen(escape), text->mark != NULL && text->mark[i] != 0);
+        sw_jinja_put(out, escape, strlen(escape), jinja_mark(text, i));
         from = i + bytes;
     }
     sw_jinja_put_text(out, text, from, text->count);

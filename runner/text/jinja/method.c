@@ -86,7 +86,7 @@ struct jinja_value sw_jinja_recase(struct jinja_run *run, const struct jinja_tex
         const bool large =
             as == JINJA_UPPER || (as == JINJA_TITLE && !within) || (as == JINJA_CAPITAL && i == 0);
         const int32_t other = large ? utf8proc_toupper(c) : utf8proc_tolower(c);
-        const bool mark = text->mark != NULL && text->mark[i] != 0;
+        const unsigned char mark = jinja_mark(text, i);
         if (c == SHARP_S && large) /* as Python has it, not U+1E9E */
             sw_jinja_put(&out, as == JINJA_UPPER ? "SS" : "Ss", 2, mark);
         else

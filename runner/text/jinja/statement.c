@@ -280,6 +280,18 @@ static void with(struct jinja_run *run, const struct jinja_node *node)
     run->frame = frame;
 }
 
+/* As a call block of Jinja: a text of its own, with names of its own. */
+static void generation(struct jinja_run *run, const struct jinja_node *node)
+{
+    struct jinja_frame *frame = run->frame;
+    const size_t begin = run->out->count;
+    if (sw_jinja_enter(run, frame))
+        sw_jinja_execute(run, &node->body);
+    run->frame = frame;
+    if (run->tracks)
+        sw_jinja_mark(run->out, begin, JINJA_GENERATED);
+}
+
 static void execute_one(struct jinja_run *run, const struct jinja_node *node)
 {
     struct jinja_value v;
@@ -326,7 +338,7 @@ static void execute_one(struct jinja_run *run, const struct jinja_node *node)
         run->flow = node->kind == JINJA_BREAK ? JINJA_BROKEN : JINJA_CONTINUED;
         break;
     default:
-        sw_jinja_execute(run, &node->body);
+        generation(run, node);
         break;
     }
 }
@@ -345,38 +357,61 @@ void sw_jinja_execute(struct jinja_run *run, const struct jinja_nodes *body)
 
 /* ---- a rendering ---- */
 
-/* Where marked bytes stand, of a text that will follow `before` bytes. */
-static struct sw_text_span *find_spans(const struct jinja_out *out, size_t before, size_t *count)
+/* Finds the bytes with this mark, of a text that will follow `before` bytes. -1: no memory. */
+static int find_spans(const struct jinja_out *out, unsigned char mark, size_t before,
+                      struct sw_text_spans *spans)
 {
-    struct sw_text_span *span;
+    const unsigned char *m = out->mark;
     size_t runs = 0;
-    for (size_t i = 0; out->mark != NULL && i < out->count; i++)
-        runs += out->mark[i] != 0 && (i == 0 || out->mark[i - 1] == 0);
-    span = calloc(runs + 1, sizeof *span);
-    *count = span != NULL ? runs : 0;
-    for (size_t i = 0, at = 0; span != NULL && at < runs; i++) {
-        if (out->mark[i] == 0)
+    for (size_t i = 0; m != NULL && i < out->count; i++)
+        runs += (m[i] & mark) != 0 && (i == 0 || (m[i - 1] & mark) == 0);
+    *spans = (struct sw_text_spans){calloc(runs + 1, sizeof *spans->span), runs, runs + 1};
+    if (spans->span == NULL)
+        return -1;
+    for (size_t i = 0, at = 0; at < runs; i++) {
+        if ((m[i] & mark) == 0)
             continue;
-        span[at].begin = before + i;
-        while (i < out->count && out->mark[i] != 0)
+        spans->span[at].begin = before + i;
+        while (i < out->count && (m[i] & mark) != 0)
             i++;
-        span[at++].end = before + i;
+        spans->span[at++].end = before + i;
     }
-    return span;
+    return 0;
+}
+
+/* Adds the text to *text and says where marks stand; foreign, generated may be NULL. */
+static int hand_over(const struct jinja_out *out, struct sw_chars *text,
+                     struct sw_text_spans *foreign, struct sw_text_spans *generated,
+                     struct sw_error *err)
+{
+    struct sw_text_spans of[2] = {{0}, {0}};
+    if ((foreign != NULL && find_spans(out, JINJA_FOREIGN, text->count, &of[0]) != 0) ||
+        (generated != NULL && find_spans(out, JINJA_GENERATED, text->count, &of[1]) != 0) ||
+        sw_chars_add(text, out->count > 0 ? out->byte : "", out->count) != 0) {
+        free(of[0].span);
+        free(of[1].span);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for a conversation");
+    }
+    if (foreign != NULL)
+        *foreign = of[0];
+    if (generated != NULL)
+        *generated = of[1];
+    return 0;
 }
 
 int sw_jinja_render(const struct sw_jinja *jinja, const struct sw_jinja_variable *variable,
                     size_t count, const struct sw_jinja_limits *limits, int64_t now,
-                    struct sw_chars *text, struct sw_text_span **spans, size_t *span_count,
-                    struct sw_error *err)
+                    struct sw_chars *text, struct sw_text_spans *foreign,
+                    struct sw_text_spans *generated, struct sw_error *err)
 {
     struct jinja_run run = {.jinja = jinja,
                             .arena = {.most_bytes = limits->memory_bytes},
                             .steps_left = limits->steps,
                             .now = now,
+                            .tracks = generated != NULL,
                             .err = err};
     struct jinja_out out = {.run = &run};
-    struct sw_text_span *found = NULL;
+    int status = -1;
     run.out = &out;
     if (sw_jinja_enter(&run, NULL))
         for (size_t i = 0; i < count && !run.failed; i++)
@@ -384,19 +419,8 @@ int sw_jinja_render(const struct sw_jinja *jinja, const struct sw_jinja_variable
                           sw_jinja_from_json(&run, variable[i].value, variable[i].is_foreign));
     if (!run.failed)
         sw_jinja_execute(&run, &jinja->body);
-    if (!run.failed && spans != NULL &&
-        (found = find_spans(&out, text->count, span_count)) == NULL) {
-        sw_fail(err, SW_ENVIRONMENT, "out of memory for a conversation");
-        run.failed = true;
-    }
-    if (!run.failed && sw_chars_add(text, out.count > 0 ? out.byte : "", out.count) != 0) {
-        sw_fail(err, SW_ENVIRONMENT, "out of memory for a conversation");
-        run.failed = true;
-    }
+    if (!run.failed)
+        status = hand_over(&out, text, foreign, generated, err);
     sw_jinja_arena_free(&run.arena);
-    if (run.failed)
-        free(found);
-    else if (spans != NULL)
-        *spans = found;
-    return run.failed ? -1 : 0;
+    return status;
 }

@@ -137,7 +137,7 @@ static void parse_parameters(struct jinja_parsing *p, struct jinja_node *macro)
     sw_jinja_expect(p, ")");
 }
 
-/* The body of a macro has loops of its own. */
+/* The body of a macro, and of a generation block, has loops of its own. */
 static void parse_macro_body(struct jinja_parsing *p, struct jinja_node *macro,
                              const char *const *ends, const struct jinja_token *opened)
 {
@@ -213,10 +213,9 @@ static struct jinja_node *parse_generation(struct jinja_parsing *p,
                                            const struct jinja_token *opened)
 {
     static const char *const ends[] = {"endgeneration", NULL};
-    struct jinja_node *node = sw_jinja_node(p, JINJA_GROUP);
-    end_tag(p);
-    parse_body(p, &node->body, ends, opened);
-    close_body(p);
+    struct jinja_node *node = sw_jinja_node(p, JINJA_GENERATION);
+    p->jinja->has_generation = true;
+    parse_macro_body(p, node, ends, opened);
     return node;
 }
 
@@ -251,7 +250,7 @@ static struct jinja_node *parse_tag(struct jinja_parsing *p)
                             strncmp(name, "end", 3) == 0 || strncmp(name, "el", 2) == 0
                                 ? "' belongs here"
                                 : "' is in the subset of Jinja that is run here");
-    return sw_jinja_node(p, JINJA_GROUP);
+    return sw_jinja_node(p, JINJA_GENERATION);
 }
 
 static bool is_end(const struct jinja_parsing *p, const char *const *ends)
@@ -367,6 +366,11 @@ void sw_jinja_free(struct sw_jinja *jinja)
         return;
     sw_jinja_arena_free(&jinja->arena);
     free(jinja);
+}
+
+bool sw_jinja_has_generation(const struct sw_jinja *jinja)
+{
+    return jinja->has_generation;
 }
 
 bool sw_jinja_mentions(const struct sw_jinja *jinja, const char *word)

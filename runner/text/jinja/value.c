@@ -210,15 +210,24 @@ static bool reserve(struct jinja_out *out, size_t more, bool marked)
     return !out->run->failed;
 }
 
-void sw_jinja_put(struct jinja_out *out, const char *text, size_t bytes, bool marked)
+void sw_jinja_put(struct jinja_out *out, const char *text, size_t bytes, unsigned char mark)
 {
     sw_jinja_charge(out->run, bytes);
-    if (bytes == 0 || out->run->failed || !reserve(out, bytes, marked))
+    if (bytes == 0 || out->run->failed || !reserve(out, bytes, mark != 0))
         return;
     memcpy(out->byte + out->count, text, bytes);
-    if (marked)
-        memset(out->mark + out->count, 1, bytes);
+    if (mark != 0)
+        memset(out->mark + out->count, mark, bytes);
     out->count += bytes;
+}
+
+void sw_jinja_mark(struct jinja_out *out, size_t begin, unsigned char mark)
+{
+    if (begin == out->count || out->run->failed || !reserve(out, 0, true))
+        return;
+    sw_jinja_charge(out->run, out->count - begin);
+    for (size_t i = begin; i < out->count; i++)
+        out->mark[i] |= mark;
 }
 
 void sw_jinja_put_text(struct jinja_out *out, const struct jinja_text *text, size_t from, size_t to)
@@ -234,7 +243,7 @@ void sw_jinja_put_text(struct jinja_out *out, const struct jinja_text *text, siz
 
 void sw_jinja_put_words(struct jinja_out *out, const char *text)
 {
-    sw_jinja_put(out, text, strlen(text), false);
+    sw_jinja_put(out, text, strlen(text), 0);
 }
 
 struct jinja_value sw_jinja_text_of(const struct jinja_out *out)
@@ -304,7 +313,7 @@ static void put_real(struct jinja_out *out, double d)
     }
     write_shortest(fabs(d), text);
     const int32_t exponent = (int32_t)strtol(strchr(text, 'e') + 1, NULL, 10);
-    sw_jinja_put(out, "-", signbit(d) != 0, false);
+    sw_jinja_put(out, "-", signbit(d) != 0, 0);
     if (exponent < -4 || exponent >= 16) { /* as it is: 1e+16, 1e-05 */
         sw_jinja_put_words(out, text);
         return;
@@ -317,7 +326,7 @@ static void put_real(struct jinja_out *out, double d)
         if (at == exponent + 1)
             sw_jinja_put_words(out, exponent < 0 ? "0." : ".");
         if (at > exponent || exponent >= 0)
-            sw_jinja_put(out, at >= 0 && at < count ? &digit[at] : "0", 1, false);
+            sw_jinja_put(out, at >= 0 && at < count ? &digit[at] : "0", 1, 0);
     }
 }
 
@@ -327,10 +336,10 @@ static void put_quoted(struct jinja_out *out, const struct jinja_text *text)
                                 memchr(text->byte, '"', text->count) == NULL
                             ? "\""
                             : "'";
-    sw_jinja_put(out, quote, 1, false);
+    sw_jinja_put(out, quote, 1, 0);
     for (size_t i = 0; i < text->count && !out->run->failed; i++) {
         const unsigned char c = (unsigned char)text->byte[i];
-        const bool marked = text->mark != NULL && text->mark[i] != 0;
+        const unsigned char mark = jinja_mark(text, i);
         char escape[8] = {'\\', (char)c, '\0'};
         if (c == '\n' || c == '\r' || c == '\t')
             escape[1] = c == '\n' ? 'n' : c == '\r' ? 'r' : 't';
@@ -339,11 +348,11 @@ static void put_quoted(struct jinja_out *out, const struct jinja_text *text)
         else if (c != '\\' && c != (unsigned char)*quote)
             escape[0] = '\0';
         if (escape[0] != '\0')
-            sw_jinja_put(out, escape, strlen(escape), marked);
+            sw_jinja_put(out, escape, strlen(escape), mark);
         else
             sw_jinja_put_text(out, text, i, i + 1);
     }
-    sw_jinja_put(out, quote, 1, false);
+    sw_jinja_put(out, quote, 1, 0);
 }
 
 static void put_items(struct jinja_out *out, struct jinja_value v)

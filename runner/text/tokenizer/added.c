@@ -137,7 +137,7 @@ int sw_added_split(const struct sw_tokenizer *t, const struct sw_tree *tree, con
             end = spaces_behind(text, bytes, end);
         if (done < begin && visitor->rest(visitor->self, text, done, begin) != 0)
             return -1;
-        if (visitor->token(visitor->self, added->id) != 0)
+        if (visitor->token(visitor->self, added->id, begin, end) != 0)
             return -1;
         done = end;
     }
@@ -158,7 +158,7 @@ int sw_added_prepare(struct sw_tokenizer *t, struct sw_error *err)
             status = sw_out_of_memory(t, err);
         if (status != 0 || !added->in_normal)
             continue;
-        status = sw_normalize(t, scratch, &text, &bytes, err);
+        status = sw_normalize(t, scratch, &text, &bytes, NULL, err);
         if (status == 0 && bytes > 4 * SW_TEXT_ADDED_BYTES)
             status = sw_refuse(t, err, "an added token becomes %zu bytes when normalized", bytes);
         if (status == 0 && sw_tree_add(&t->normal_tree, text, bytes, i) != 0)

@@ -45,6 +45,19 @@ static int32_t id_of_character(const struct sw_tokenizer *t, const char *text, s
     return sw_word_find(t, &t->words, text, *bytes);
 }
 
+bool sw_bpe_has(const struct sw_tokenizer *t, const char *text, size_t *bytes)
+{
+    const struct sw_bpe *bpe = &t->bpe;
+    if (bpe->of_bytes)
+        return *bytes = 1, bpe->byte[(unsigned char)text[0]] >= 0;
+    if (id_of_character(t, text, bytes) >= 0)
+        return true;
+    bool falls = bpe->falls_back;
+    for (size_t i = 0; i < *bytes; i++)
+        falls = falls && bpe->byte[(unsigned char)text[i]] >= 0;
+    return falls;
+}
+
 /* The bytes of a character as tokens: 0 when one of them has none. */
 static size_t fall_back(const struct sw_bpe *bpe, const char *text, size_t bytes, int32_t *id)
 {

@@ -24,6 +24,12 @@ void sw_ids_free(struct sw_ids *ids)
     *ids = (struct sw_ids){0};
 }
 
+void sw_text_spans_free(struct sw_text_spans *spans)
+{
+    free(spans->span);
+    *spans = (struct sw_text_spans){0};
+}
+
 int sw_chars_add(struct sw_chars *chars, const char *text, size_t bytes)
 {
     if (bytes >= chars->capacity - chars->count) {

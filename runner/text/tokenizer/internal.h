@@ -206,6 +206,13 @@ struct sw_symbol {
     uint32_t previous, next; /* symbols; UINT32_MAX: none */
 };
 
+/* For each byte of a text that was made of a given one, the position in the given one of the
+ * character that it stands for. */
+struct sw_origins {
+    size_t *at; /* [capacity], of which [count] are set */
+    size_t count, capacity;
+};
+
 struct sw_text_scratch {
     struct sw_matcher matcher;
     struct sw_cached *cache; /* [SW_CACHE_SLOTS] */
@@ -215,6 +222,10 @@ struct sw_text_scratch {
     struct sw_chars repaired, normal[2], stage[SW_TEXT_STAGES];
     uint32_t *character; /* of normalizing */
     size_t character_capacity;
+    /* While offsets are asked for: else NULL, and nothing is kept of origins. */
+    struct sw_text_spans *offsets;
+    const char *given; /* the text that they are places of */
+    struct sw_origins given_origin, normal_origin[2], stage_origin[SW_TEXT_STAGES];
 };
 
 /* ---- vocabulary (vocabulary.c) ---- */
@@ -292,23 +303,42 @@ int sw_added_prepare(struct sw_tokenizer *t, struct sw_error *err);
 struct sw_added_visitor {
     void *self;
     int (*rest)(void *self, const char *text, size_t begin, size_t end);
-    int (*token)(void *self, int32_t id);
+    int (*token)(void *self, int32_t id, size_t begin, size_t end);
 };
 int sw_added_split(const struct sw_tokenizer *t, const struct sw_tree *tree, const char *text,
                    size_t bytes, const struct sw_encode_options *options,
                    const struct sw_added_visitor *visitor);
 
-/* *text is the result: the given text, or one in the scratch. */
+/* *text is the result: the given text, or one in the scratch. *origin: its bytes' origins;
+ * origin or *origin NULL: they are not asked for. */
 int sw_normalize(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, const char **text,
-                 size_t *bytes, struct sw_error *err);
+                 size_t *bytes, const size_t **origin, struct sw_error *err);
 int sw_normal_prepare(struct sw_normal *normal);
 
+/* origin: of the text's bytes; NULL: offsets are not asked for. */
 int sw_pre_tokenize(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, const char *text,
-                    size_t bytes, bool first, struct sw_ids *ids, struct sw_error *err);
+                    size_t bytes, const size_t *origin, bool first, struct sw_ids *ids,
+                    struct sw_error *err);
 
 /* The tokens of one piece. */
 int sw_bpe_encode(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, const char *text,
                   size_t bytes, struct sw_ids *ids, struct sw_error *err);
+/* true if the character at text (the byte, of a model of bytes) has a token; *bytes: its length. */
+bool sw_bpe_has(const struct sw_tokenizer *t, const char *text, size_t *bytes);
 void sw_bpe_free(struct sw_bpe *bpe);
+
+/* ---- offsets (offsets.c); -1: no memory ---- */
+
+int sw_origins_copy(struct sw_origins *origins, const size_t *from, size_t bytes);
+int sw_origins_fill(struct sw_origins *origins, size_t at, size_t bytes);
+/* The places of the characters of a text themselves. */
+int sw_origins_of_text(struct sw_origins *origins, const char *text, size_t bytes);
+/* The token of the characters of the given text from `first` to `last`, where they begin. */
+int sw_offsets_add(struct sw_text_scratch *scratch, size_t first, size_t last);
+/* Those of the tokens id [count] that a piece became. */
+int sw_offsets_of_piece(const struct sw_tokenizer *t, struct sw_text_scratch *scratch,
+                        const char *text, size_t bytes, const size_t *origin, const int32_t *id,
+                        size_t count);
+int sw_text_spans_add(struct sw_text_spans *spans, size_t begin, size_t end);
 
 #endif

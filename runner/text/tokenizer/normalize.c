@@ -66,9 +66,13 @@ static int reserve_characters(struct sw_text_scratch *s, size_t count)
     return 0;
 }
 
+/* Of a part of a character behind its first one, while a stretch is taken apart. */
+#define FOLLOWS 0x80000000u
+
 static uint8_t class_of(uint32_t character)
 {
-    return (uint8_t)utf8proc_get_property((utf8proc_int32_t)character)->combining_class;
+    const utf8proc_int32_t c = (utf8proc_int32_t)(character & ~FOLLOWS);
+    return (uint8_t)utf8proc_get_property(c)->combining_class;
 }
 
 /* Marks behind a character by class, those of one class as they stood; by counting, for there may
@@ -97,12 +101,122 @@ static void order(uint32_t *character, size_t count, uint32_t *room)
     }
 }
 
-/* A stretch that no safe character begins within. */
-static int put_stretch(const struct sw_normal *n, struct sw_text_scratch *s, const char *text,
-                       size_t bytes, struct sw_chars *out)
+/* A text that is normalized, with the origins of its bytes, and what it becomes. */
+struct change {
+    const char *text;
+    size_t bytes;
+    const size_t *origin; /* NULL: not asked for */
+    struct sw_chars *out;
+    struct sw_origins *origins;
+};
+
+static int put(const struct change *c, size_t begin, size_t end)
+{
+    return sw_chars_add(c->out, c->text + begin, end - begin) != 0 ||
+                   (c->origin != NULL &&
+                    sw_origins_copy(c->origins, c->origin + begin, end - begin) != 0)
+               ? -1
+               : 0;
+}
+
+/* Text that is new, which stands for the character that the byte `at` belongs to. */
+static int put_new(const struct change *c, const char *text, size_t bytes, size_t at)
+{
+    return sw_chars_add(c->out, text, bytes) != 0 ||
+                   (c->origin != NULL && sw_origins_fill(c->origins, c->origin[at], bytes) != 0)
+               ? -1
+               : 0;
+}
+
+/* Origins of a stretch: `tokenizers` lets each character of the result stand for the next one of
+ * the stretch, and where several are joined passes over those that vanish. */
+struct following {
+    const struct change *c;
+    size_t at, end; /* in the text */
+};
+
+static void pass_over(struct following *f)
+{
+    size_t bytes;
+    if (f->at < f->end) {
+        sw_utf8_get(f->c->text + f->at, &bytes);
+        f->at += bytes;
+    }
+}
+
+/* change: 1: the character is new; -n: it joins n more. */
+static int follow(struct following *f, uint32_t character, int64_t change)
+{
+    char utf8[4];
+    const size_t at = (change > 0 && f->at > 0) || f->at == f->end ? f->at - 1 : f->at;
+    for (int64_t i = change; i <= 0; i++)
+        pass_over(f);
+    return sw_origins_fill(f->c->origins, f->c->origin[at],
+                           sw_utf8_put(character & ~FOLLOWS, utf8));
+}
+
+/* The two as one character, or 0. */
+static uint32_t joined(uint32_t left, uint32_t right)
+{
+    utf8proc_int32_t pair[2] = {(utf8proc_int32_t)left, (utf8proc_int32_t)(right & ~FOLLOWS)};
+    return utf8proc_normalize_utf32(pair, 2, UTF8PROC_STABLE | UTF8PROC_COMPOSE) == 1
+               ? (uint32_t)pair[0]
+               : 0;
+}
+
+/* Composes as Unicode has it (UAX 15), a character at a time; changes what stands in character. */
+static int follow_composed(struct following *f, uint32_t *character, size_t count)
+{
+    uint32_t first = 0; /* what others join; 0: none yet */
+    int64_t change = 0;
+    size_t kept = 0; /* of those behind it */
+    int status = 0;
+    for (size_t i = 0; status == 0 && i <= count; i++) {
+        const uint32_t one = i < count ? character[i] : 0;
+        const uint8_t class = i < count ? class_of(one) : 0;
+        const bool blocked = kept > 0 && class_of(character[kept - 1]) >= class;
+        const uint32_t both = first != 0 && i < count && !blocked ? joined(first, one) : 0;
+        if (both != 0) {
+            first = both;
+            change += (one & FOLLOWS) != 0 ? 0 : -1;
+        } else if (first != 0 && class != 0) {
+            character[kept++] = one;
+        } else {
+            if (first != 0)
+                status = follow(f, first, change);
+            for (size_t k = 0; status == 0 && k < kept; k++)
+                status = follow(f, character[k], (character[k] & FOLLOWS) != 0);
+            kept = 0;
+            first = class == 0 ? one & ~FOLLOWS : 0;
+            change = (one & FOLLOWS) != 0;
+            if (status == 0 && class != 0)
+                status = follow(f, one, change);
+        }
+    }
+    return status;
+}
+
+/* room: [count], may be changed */
+static int put_origins(const struct sw_normal *n, const uint32_t *character, size_t count,
+                       uint32_t *room, const struct change *c, size_t begin, size_t end)
+{
+    struct following f = {c, begin, end};
+    int status = 0;
+    if (n->compose) {
+        memcpy(room, character, count * sizeof *room);
+        return follow_composed(&f, room, count);
+    }
+    for (size_t i = 0; status == 0 && i < count; i++)
+        status = follow(&f, character[i], (character[i] & FOLLOWS) != 0);
+    return status;
+}
+
+/* The characters of a text taken apart, in order, [*count] in s->character. */
+static int take_apart(const struct sw_normal *n, struct sw_text_scratch *s, const char *text,
+                      size_t bytes, size_t *count)
 {
     utf8proc_int32_t part[MOST_DECOMPOSED];
-    size_t count = 0;
+    *count = 0;
     for (size_t at = 0, step; at < bytes; at += step) {
         int boundary = UTF8PROC_BOUNDCLASS_START;
         const utf8proc_int32_t c = (utf8proc_int32_t)sw_utf8_get(text + at, &step);
@@ -112,12 +226,27 @@ static int put_stretch(const struct sw_normal *n, struct sw_text_scratch *s, con
             part[0] = c;
             parts = 1;
         }
-        if (reserve_characters(s, 2 * (count + (size_t)parts)) != 0)
+        if (reserve_characters(s, 2 * (*count + (size_t)parts)) != 0)
             return -1;
         for (utf8proc_ssize_t i = 0; i < parts; i++)
-            s->character[count++] = (uint32_t)part[i];
+            s->character[(*count)++] = (uint32_t)part[i] | (i > 0 ? FOLLOWS : 0);
     }
-    order(s->character, count, s->character + count);
+    order(s->character, *count, s->character + *count);
+    return 0;
+}
+
+/* A stretch that no safe character begins within. */
+static int put_stretch(const struct sw_normal *n, struct sw_text_scratch *s, const struct change *c,
+                       size_t begin, size_t end)
+{
+    size_t count;
+    if (take_apart(n, s, c->text + begin, end - begin, &count) != 0)
+        return -1;
+    if (c->origin != NULL &&
+        put_origins(n, s->character, count, s->character + count, c, begin, end) != 0)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        s->character[i] &= ~FOLLOWS;
     if (n->compose) {
         const utf8proc_ssize_t composed =
             utf8proc_normalize_utf32((utf8proc_int32_t *)s->character, (utf8proc_ssize_t)count,
@@ -126,7 +255,7 @@ static int put_stretch(const struct sw_normal *n, struct sw_text_scratch *s, con
     }
     for (size_t i = 0; i < count; i++) {
         char utf8[4];
-        if (sw_chars_add(out, utf8, sw_utf8_put(s->character[i], utf8)) != 0)
+        if (sw_chars_add(c->out, utf8, sw_utf8_put(s->character[i], utf8)) != 0)
             return -1;
     }
     return 0;
@@ -162,36 +291,32 @@ static size_t find_safe(const struct sw_normal *n, const char *text, size_t byte
 }
 
 /* 1: done, 0: nothing changes, -1: no memory. */
-static int put_form(const struct sw_normal *n, struct sw_text_scratch *s, const char *text,
-                    size_t bytes, struct sw_chars *out)
+static int put_form(const struct sw_normal *n, struct sw_text_scratch *s, const struct change *c)
 {
     size_t before, done = 0;
-    size_t at = find_unsafe(n, text, bytes, 0, &before);
-    if (at == bytes)
+    size_t at = find_unsafe(n, c->text, c->bytes, 0, &before);
+    if (at == c->bytes)
         return 0;
-    out->count = 0;
-    while (at < bytes) {
-        const size_t end = find_safe(n, text, bytes, at);
-        if (sw_chars_add(out, text + done, before - done) != 0 ||
-            put_stretch(n, s, text + before, end - before, out) != 0)
+    while (at < c->bytes) {
+        const size_t end = find_safe(n, c->text, c->bytes, at);
+        if (put(c, done, before) != 0 || put_stretch(n, s, c, before, end) != 0)
             return -1;
         done = end;
-        at = find_unsafe(n, text, bytes, end, &before);
+        at = find_unsafe(n, c->text, c->bytes, end, &before);
     }
-    return sw_chars_add(out, text + done, bytes - done) != 0 ? -1 : 1;
+    return put(c, done, c->bytes) != 0 ? -1 : 1;
 }
 
 /* 1: done, 0: nothing to replace, -1: no memory, -2: too many steps. */
-static int put_replaced(const struct sw_normal *n, struct sw_text_scratch *s, const char *text,
-                        size_t bytes, struct sw_chars *out)
+static int put_replaced(const struct sw_normal *n, struct sw_text_scratch *s,
+                        const struct change *c)
 {
-    struct sw_matches matches = sw_matches_of(&n->pattern, &s->matcher, text, bytes);
+    struct sw_matches matches = sw_matches_of(&n->pattern, &s->matcher, c->text, c->bytes);
     size_t done = 0, begin, end;
     int found;
-    out->count = 0;
     while ((found = sw_matches_next(&matches, &begin, &end)) > 0) {
-        if (sw_chars_add(out, text + done, begin - done) != 0 ||
-            sw_chars_add(out, n->content, n->content_bytes) != 0)
+        if (put(c, done, begin) != 0 ||
+            put_new(c, n->content, n->content_bytes, end > 0 ? end - 1 : 0) != 0)
             return -1;
         done = end;
     }
@@ -199,52 +324,54 @@ static int put_replaced(const struct sw_normal *n, struct sw_text_scratch *s, co
         return -2;
     if (matches.last_end == SIZE_MAX)
         return 0;
-    return sw_chars_add(out, text + done, bytes - done) != 0 ? -1 : 1;
+    return put(c, done, c->bytes) != 0 ? -1 : 1;
 }
 
 /* 1: done, -1: no memory. */
-static int put_prepended(const struct sw_normal *n, const char *text, size_t bytes,
-                         struct sw_chars *out)
+static int put_prepended(const struct sw_normal *n, const struct change *c)
 {
-    out->count = 0;
-    return sw_chars_add(out, n->content, n->content_bytes) != 0 ||
-                   sw_chars_add(out, text, bytes) != 0
-               ? -1
-               : 1;
+    return put_new(c, n->content, n->content_bytes, 0) != 0 || put(c, 0, c->bytes) != 0 ? -1 : 1;
 }
 
 static int normalize_once(const struct sw_tokenizer *t, const struct sw_normal *n,
-                          struct sw_text_scratch *s, const char **text, size_t *bytes,
-                          struct sw_chars *out, struct sw_error *err)
+                          struct sw_text_scratch *s, struct change *c, struct sw_error *err)
 {
     int status;
+    c->out->count = c->origins->count = 0;
     if (n->kind == SW_NORMAL_UNICODE)
-        status = put_form(n, s, *text, *bytes, out);
+        status = put_form(n, s, c);
     else if (n->kind == SW_NORMAL_PREPEND)
-        status = put_prepended(n, *text, *bytes, out);
+        status = put_prepended(n, c);
     else
-        status = put_replaced(n, s, *text, *bytes, out);
+        status = put_replaced(n, s, c);
     if (status == -2)
         return sw_refuse(t, err, "a pattern of the normalizer takes too many steps on this text");
     if (status < 0)
         return sw_out_of_memory(t, err);
     if (status > 0) {
-        *text = out->byte;
-        *bytes = out->count;
+        c->text = c->out->byte;
+        c->bytes = c->out->count;
+        c->origin = c->origin != NULL ? c->origins->at : NULL;
     }
     return 0;
 }
 
 int sw_normalize(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, const char **text,
-                 size_t *bytes, struct sw_error *err)
+                 size_t *bytes, const size_t **origin, struct sw_error *err)
 {
+    struct change c = {.text = *text, .bytes = *bytes, .origin = origin != NULL ? *origin : NULL};
     int32_t free_one = 0;
-    for (int32_t i = 0; i<t->normal_count && * bytes> 0; i++) {
-        struct sw_chars *out = &scratch->normal[free_one];
-        if (normalize_once(t, &t->normal[i], scratch, text, bytes, out, err) != 0)
+    for (int32_t i = 0; i < t->normal_count && c.bytes > 0; i++) {
+        c.out = &scratch->normal[free_one];
+        c.origins = &scratch->normal_origin[free_one];
+        if (normalize_once(t, &t->normal[i], scratch, &c, err) != 0)
             return -1;
-        if (*text == out->byte)
+        if (c.text == c.out->byte)
             free_one = 1 - free_one;
     }
+    *text = c.text;
+    *bytes = c.bytes;
+    if (origin != NULL)
+        *origin = c.origin;
     return 0;
 }

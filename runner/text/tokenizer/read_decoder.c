@@ -177,7 +177,7 @@ static int set_outs(struct sw_tokenizer *t, struct sw_error *err)
         /* an added token is found in normalized texts, and decodes to what was found there;
          * special ones stay as they are written */
         if (token->normalized && !token->special)
-            status = sw_normalize(t, scratch, &name, &bytes, err);
+            status = sw_normalize(t, scratch, &name, &bytes, NULL, err);
         if (status == 0 && put_out(t, name, bytes, &text, &room) != 0)
             status = sw_out_of_memory(t, err);
         if (status == 0)

@@ -10,7 +10,8 @@ struct cutting {
     struct sw_text_scratch *scratch;
     int32_t stage;
     const char *text;
-    bool first; /* whether the text begins where the whole text does */
+    const size_t *origin; /* of its bytes; NULL: offsets are not asked for */
+    bool first;           /* whether the text begins where the whole text does */
     struct sw_ids *ids;
     struct sw_error *err;
     /* what may still grow */
@@ -19,16 +20,30 @@ struct cutting {
 };
 
 static int run_stage(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, int32_t stage,
-                     const char *text, size_t bytes, bool first, struct sw_ids *ids,
-                     struct sw_error *err);
+                     const char *text, size_t bytes, const size_t *origin, bool first,
+                     struct sw_ids *ids, struct sw_error *err);
+
+static int encode_piece(const struct sw_tokenizer *t, struct sw_text_scratch *scratch,
+                        const char *text, size_t bytes, const size_t *origin, struct sw_ids *ids,
+                        struct sw_error *err)
+{
+    const size_t before = ids->count;
+    if (sw_bpe_encode(t, scratch, text, bytes, ids, err) != 0)
+        return -1;
+    if (origin != NULL && sw_offsets_of_piece(t, scratch, text, bytes, origin, ids->id + before,
+                                              ids->count - before) != 0)
+        return sw_out_of_memory(t, err);
+    return 0;
+}
 
 static int pass_on(const struct cutting *c, size_t begin, size_t end)
 {
+    const size_t *origin = c->origin != NULL ? c->origin + begin : NULL;
     if (begin == end)
         return 0;
     if (c->stage + 1 == c->t->pre_count)
-        return sw_bpe_encode(c->t, c->scratch, c->text + begin, end - begin, c->ids, c->err);
-    return run_stage(c->t, c->scratch, c->stage + 1, c->text + begin, end - begin,
+        return encode_piece(c->t, c->scratch, c->text + begin, end - begin, origin, c->ids, c->err);
+    return run_stage(c->t, c->scratch, c->stage + 1, c->text + begin, end - begin, origin,
                      c->first && begin == 0, c->ids, c->err);
 }
 
@@ -114,42 +129,59 @@ static bool begins_with_mark(const struct sw_pre *p, const char *text, size_t by
     return bytes >= p->mark_bytes && memcmp(text, p->mark, p->mark_bytes) == 0;
 }
 
-/* The text with marks for spaces and one before it; as it is where neither is wanted. */
-static int mark(const struct sw_pre *p, bool first, const char **text, size_t *bytes,
-                struct sw_chars *out)
+/* The same for origins. */
+static int replace_origins(const struct sw_pre *p, const char *text, size_t bytes,
+                           const size_t *origin, bool prefixed, struct sw_origins *out)
 {
+    int status = prefixed ? sw_origins_fill(out, origin[0], p->mark_bytes) : 0;
+    for (size_t i = 0; status == 0 && i < bytes; i++)
+        status = sw_origins_fill(out, origin[i], p->replaces && text[i] == ' ' ? p->mark_bytes : 1);
+    return status;
+}
+
+/* The text with marks for spaces and one before it; as it is where neither is wanted. */
+static int mark(struct cutting *c, const struct sw_pre *p, size_t *bytes)
+{
+    struct sw_chars *out = &c->scratch->stage[c->stage];
+    struct sw_origins *origins = &c->scratch->stage_origin[c->stage];
     const bool prefixed =
-        (p->prefix == SW_PREFIX_ALWAYS || (p->prefix == SW_PREFIX_FIRST && first)) &&
-        !begins_with_mark(p, *text, *bytes);
+        (p->prefix == SW_PREFIX_ALWAYS || (p->prefix == SW_PREFIX_FIRST && c->first)) &&
+        !begins_with_mark(p, c->text, *bytes);
     if (!p->replaces && !prefixed)
         return 0;
-    out->count = 0;
+    out->count = origins->count = 0;
     if (prefixed && sw_chars_add(out, p->mark, p->mark_bytes) != 0)
         return -1;
-    if ((p->replaces ? replace_spaces(p, *text, *bytes, out) : sw_chars_add(out, *text, *bytes)) !=
-        0)
+    if ((p->replaces ? replace_spaces(p, c->text, *bytes, out)
+                     : sw_chars_add(out, c->text, *bytes)) != 0)
         return -1;
-    *text = out->byte;
+    if (c->origin != NULL) {
+        if (replace_origins(p, c->text, *bytes, c->origin, prefixed, origins) != 0)
+            return -1;
+        c->origin = origins->at;
+    }
+    c->text = out->byte;
     *bytes = out->count;
     return 0;
 }
 
 static int run_stage(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, int32_t stage,
-                     const char *text, size_t bytes, bool first, struct sw_ids *ids,
-                     struct sw_error *err)
+                     const char *text, size_t bytes, const size_t *origin, bool first,
+                     struct sw_ids *ids, struct sw_error *err)
 {
-    struct cutting c = {t, scratch, stage, text, first, ids, err, false, false, 0, 0};
-    if (mark(&t->pre[stage], first, &c.text, &bytes, &scratch->stage[stage]) != 0)
+    struct cutting c = {t, scratch, stage, text, origin, first, ids, err, false, false, 0, 0};
+    if (mark(&c, &t->pre[stage], &bytes) != 0)
         return sw_out_of_memory(t, err);
     return t->pre[stage].splits ? cut(&c, bytes) : pass_on(&c, 0, bytes);
 }
 
 int sw_pre_tokenize(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, const char *text,
-                    size_t bytes, bool first, struct sw_ids *ids, struct sw_error *err)
+                    size_t bytes, const size_t *origin, bool first, struct sw_ids *ids,
+                    struct sw_error *err)
 {
     if (bytes == 0)
         return 0;
     if (t->pre_count == 0)
-        return sw_bpe_encode(t, scratch, text, bytes, ids, err);
-    return run_stage(t, scratch, 0, text, bytes, first, ids, err);
+        return encode_piece(t, scratch, text, bytes, origin, ids, err);
+    return run_stage(t, scratch, 0, text, bytes, origin, first, ids, err);
 }

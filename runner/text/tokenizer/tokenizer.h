@@ -102,6 +102,13 @@ void sw_text_scratch_free(struct sw_text_scratch *scratch);
 struct sw_text_span {
     size_t begin, end; /* positions in the text, begin <= end */
 };
+/* Spans, and room for more. {0} is empty; the caller's, who frees it. */
+struct sw_text_spans {
+    struct sw_text_span *span; /* [capacity], of which [count] are set */
+    size_t count, capacity;
+};
+void sw_text_spans_free(struct sw_text_spans *spans);
+
 struct sw_encode_options {
     bool add_special;   /* what the post-processor puts round a text: <s> and the like */
     bool plain_special; /* special tokens that stand in the text are plain text */
@@ -110,6 +117,11 @@ struct sw_encode_options {
      * is no UTF-8 they are plain everywhere then. */
     const struct sw_text_span *literal;
     size_t literal_count;
+    /* NULL, or receives for each token that is added to *ids the part of the text that it stands
+     * for, whole characters, as `tokenizers` says it: neighbours that share a character overlap,
+     * the characters that a normalizer joins are the first of them, and 0, 0 is what the
+     * post-processor adds. The text is UTF-8 then (SW_BAD_INPUT). */
+    struct sw_text_spans *offsets;
 };
 /* Adds the text's tokens to *ids. Bytes that are no UTF-8 count as U+FFFD, as Python's
  * errors='replace' has them; for bytes each is its own token. options may be NULL: none is set.

@@ -1,0 +1,327 @@
+/* Tokens of a conversation that count in training: those that the assistant says.
+ *
+ * A template with generation blocks says itself where these stand. For any other, a turn begins
+ * where the conversation before it ends once an answer is asked for, and ends where the
+ * conversation up to it ends: both must be beginnings of the whole conversation. A token counts
+ * where it overlaps what counts, as in `transformers` (return_assistant_tokens_mask). */
+#include "runner/text/chat_internal.h"
+#include "runner/text/tokenizer/internal.h"
+#include "runner/text/tokenizer/utf8.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A conversation, or a beginning of one. */
+struct written {
+    struct sw_chars text;
+    struct sw_text_spans foreign, generated;
+    struct sw_ids ids;
+    struct sw_text_spans offsets; /* of ids, in the text */
+};
+
+struct counting {
+    const struct sw_chat_template *chat;
+    const struct sw_tokenizer *t;
+    struct sw_text_scratch *scratch;
+    struct sw_chat_talk talk;
+    int64_t now;
+    struct written whole;
+    int32_t end_id; /* of a turn; -1: none is known */
+    struct sw_error *err;
+};
+
+static void free_written(struct written *w)
+{
+    sw_chars_free(&w->text);
+    sw_text_spans_free(&w->foreign);
+    sw_text_spans_free(&w->generated);
+    sw_ids_free(&w->ids);
+    sw_text_spans_free(&w->offsets);
+}
+
+static int fail_memory(struct sw_error *err)
+{
+    return sw_fail(err, SW_ENVIRONMENT, "out of memory for a conversation");
+}
+
+static int encode(const struct counting *c, struct written *w)
+{
+    const struct sw_encode_options options = {
+        .literal = w->foreign.span, .literal_count = w->foreign.count, .offsets = &w->offsets};
+    return sw_tokenizer_encode(c->t, c->scratch, w->text.count > 0 ? w->text.byte : "",
+                               w->text.count, &options, &w->ids, c->err);
+}
+
+/* The first messages of the conversation; answer: with what begins an answer. */
+static int write_first(const struct counting *c, size_t messages, bool answer, struct written *out,
+                       struct sw_error *err)
+{
+    json_t *first = json_array();
+    struct sw_chat_talk talk = c->talk;
+    int status = first == NULL ? fail_memory(err) : 0;
+    for (size_t i = 0; status == 0 && i < messages; i++)
+        if (json_array_append(first, json_array_get(c->talk.messages, i)) != 0)
+            status = fail_memory(err);
+    talk.messages = first;
+    talk.answer = answer;
+    if (status == 0)
+        status = sw_chat_write(c->chat, &talk, c->now, &out->text, &out->foreign, NULL, err);
+    json_decref(first);
+    return status;
+}
+
+/* How many bytes both begin with. */
+static size_t common_bytes(const struct written *a, const struct written *b)
+{
+    const size_t most = a->text.count < b->text.count ? a->text.count : b->text.count;
+    size_t i = 0;
+    while (i < most && a->text.byte[i] == b->text.byte[i])
+        i++;
+    return i;
+}
+
+static bool begins(const struct written *part, const struct written *whole)
+{
+    return common_bytes(part, whole) == part->text.count;
+}
+
+static int refuse(const struct counting *c, size_t message, const char *why)
+{
+    return sw_fail(c->err, SW_BAD_INPUT,
+                   "message %zu: the tokens that count cannot be told, %s; put {%% generation %%} "
+                   "and {%% endgeneration %%} round what the assistant says into the chat template",
+                   message + 1, why);
+}
+
+static int refuse_as(const struct counting *c, size_t message, const char *what,
+                     const struct sw_error *why)
+{
+    char text[400];
+    if (why->status != SW_BAD_INPUT)
+        return sw_fail_as(c->err, why);
+    snprintf(text, sizeof text, "%s: %.300s", what, why->message);
+    return refuse(c, message, text);
+}
+
+/* ---- where a turn ends ---- */
+
+/* The end of the last foreign text that begins before `at`, 0: none. */
+static size_t foreign_before(const struct written *w, size_t at)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < w->foreign.count && w->foreign.span[i].begin < at; i++)
+        end = w->foreign.span[i].end;
+    return end < at ? end : at;
+}
+
+static bool is_blank(const struct written *w, size_t begin, size_t end)
+{
+    for (size_t step; begin < end; begin += step)
+        if (!sw_utf8_is_space(sw_utf8_get(w->text.byte + begin, &step)))
+            return false;
+    return true;
+}
+
+/* Behind the end-of-turn token that stands in [begin, end) with no words of others behind it; 0:
+ * there is none. */
+static size_t find_end_token(const struct counting *c, size_t begin, size_t end)
+{
+    const struct written *w = &c->whole;
+    const size_t words = foreign_before(w, end);
+    size_t found = 0;
+    for (size_t i = 0; c->end_id >= 0 && i < w->ids.count; i++) {
+        const struct sw_text_span at = w->offsets.span[i];
+        if (w->ids.id[i] == c->end_id && at.begin >= begin && at.begin >= words && at.begin < end)
+            found = at.end;
+    }
+    return found;
+}
+
+/* Behind the last special token of [begin, end) when only white space follows it; else `end`. */
+static size_t without_blanks(const struct counting *c, size_t begin, size_t end)
+{
+    const struct written *w = &c->whole;
+    size_t found = end;
+    for (size_t i = 0; i < w->ids.count; i++) {
+        const struct sw_text_span at = w->offsets.span[i];
+        if (at.begin >= begin && at.end <= end && sw_tokenizer_is_special(c->t, w->ids.id[i]) &&
+            is_blank(w, at.end, end))
+            found = at.end;
+    }
+    return found;
+}
+
+/* true if nothing but special tokens and white space stands from `at` on. */
+static bool ends_special(const struct counting *c, const struct written *w, size_t at)
+{
+    for (size_t i = 0; i < w->ids.count; i++)
+        if (w->offsets.span[i].end > at && !sw_tokenizer_is_special(c->t, w->ids.id[i]) &&
+            !is_blank(w, w->offsets.span[i].begin, w->offsets.span[i].end))
+            return false;
+    return true;
+}
+
+/* Some templates write a token behind the whole conversation (Phi-3): a turn that has its end of
+ * turn before that ends there. */
+static int end_within(const struct counting *c, size_t message, struct written *upto, size_t begin,
+                      size_t *end)
+{
+    const size_t common = common_bytes(upto, &c->whole);
+    if (encode(c, upto) != 0)
+        return -1;
+    *end = foreign_before(upto, upto->text.count) <= common && ends_special(c, upto, common)
+               ? find_end_token(c, begin, common)
+               : 0;
+    return *end > 0
+               ? 0
+               : refuse(c, message, "the chat template writes it otherwise when messages follow");
+}
+
+static int find_end(const struct counting *c, size_t message, size_t begin, size_t *end)
+{
+    struct written upto = {0};
+    struct sw_error why = {0};
+    int status = 0;
+    if (message + 1 == json_array_size(c->talk.messages))
+        *end = c->whole.text.count;
+    else if (write_first(c, message + 1, false, &upto, &why) != 0)
+        status = refuse_as(c, message, "no conversation ends with it", &why);
+    else if (begins(&upto, &c->whole))
+        *end = upto.text.count;
+    else
+        status = end_within(c, message, &upto, begin, end);
+    free_written(&upto);
+    if (status != 0 || *end <= begin)
+        return status;
+    const size_t token = find_end_token(c, begin, *end);
+    *end = token > 0 ? token : without_blanks(c, begin, *end);
+    return 0;
+}
+
+/* ---- where a turn begins ---- */
+
+static bool is_foreign(const struct written *w, size_t at)
+{
+    for (size_t i = 0; i < w->foreign.count; i++)
+        if (w->foreign.span[i].begin <= at && at < w->foreign.span[i].end)
+            return true;
+    return false;
+}
+
+/* Some templates begin an answer with more than they keep of a turn (a <think> that is not there
+ * later): it begins behind the tokens that both have, where the assistant's words or an added token
+ * stand. */
+static int begin_within(const struct counting *c, size_t message, struct written *asked,
+                        size_t *begin)
+{
+    const struct written *w = &c->whole;
+    struct written before = {0};
+    struct sw_error why = {0};
+    size_t same = 0;
+    if (encode(c, asked) != 0)
+        return -1;
+    while (same < asked->ids.count && same < w->ids.count &&
+           asked->ids.id[same] == w->ids.id[same] &&
+           asked->offsets.span[same].end == w->offsets.span[same].end)
+        same++;
+    *begin = same > 0 ? w->offsets.span[same - 1].end : 0;
+    const int status = write_first(c, message, false, &before, &why);
+    const bool known =
+        status == 0 && begins(&before, w) && *begin > before.text.count &&
+        (same == w->ids.count || is_foreign(w, *begin) || c->t->token[w->ids.id[same]].added > 0);
+    free_written(&before);
+    if (status != 0 && why.status != SW_BAD_INPUT)
+        return sw_fail_as(c->err, &why);
+    return known ? 0
+                 : refuse(c, message,
+                          "the chat template begins an answer otherwise than this message");
+}
+
+static int find_begin(const struct counting *c, size_t message, size_t *begin)
+{
+    struct written asked = {0};
+    struct sw_error why = {0};
+    int status = 0;
+    if (write_first(c, message, true, &asked, &why) != 0)
+        status = refuse_as(c, message, "no answer can be asked for before it", &why);
+    else if (begins(&asked, &c->whole))
+        *begin = asked.text.count;
+    else
+        status = begin_within(c, message, &asked, begin);
+    free_written(&asked);
+    return status;
+}
+
+/* What the assistant says by the method of beginnings, into c->whole.generated. */
+static int find_turns(struct counting *c)
+{
+    const size_t count = json_array_size(c->talk.messages);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *message = json_array_get(c->talk.messages, i);
+        const char *role = json_string_value(json_object_get(message, "role"));
+        size_t begin = 0, end = 0;
+        if (role == NULL || strcmp(role, "assistant") != 0)
+            continue;
+        if (find_begin(c, i, &begin) != 0 || find_end(c, i, begin, &end) != 0)
+            return -1;
+        if (end > begin && sw_text_spans_add(&c->whole.generated, begin, end) != 0)
+            return fail_memory(c->err);
+    }
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+static void count_overlaps(const struct written *w, uint8_t *counts)
+{
+    const struct sw_text_spans *spans = &w->generated;
+    for (size_t i = 0, next = 0; i < w->ids.count; i++) {
+        const struct sw_text_span at = w->offsets.span[i];
+        while (next < spans->count && at.begin >= spans->span[next].end)
+            next++;
+        counts[i] = next < spans->count && at.end > spans->span[next].begin;
+    }
+}
+
+static int hand_over(const struct counting *c, struct sw_ids *ids, uint8_t **counts)
+{
+    const struct written *w = &c->whole;
+    if (sw_ids_reserve(ids, w->ids.count) != 0 || (*counts = malloc(w->ids.count + 1)) == NULL)
+        return fail_memory(c->err);
+    if (w->ids.count > 0)
+        memcpy(ids->id + ids->count, w->ids.id, w->ids.count * sizeof *w->ids.id);
+    ids->count += w->ids.count;
+    count_overlaps(w, *counts);
+    return 0;
+}
+
+int sw_chat_encode_counted(const struct sw_chat_template *chat, const struct sw_tokenizer *t,
+                           struct sw_text_scratch *scratch, const struct sw_chat_talk *talk,
+                           struct sw_ids *ids, uint8_t **counts, struct sw_error *err)
+{
+    struct counting c = {.chat = chat,
+                         .t = t,
+                         .scratch = scratch,
+                         .talk = *talk,
+                         .now = (int64_t)time(NULL),
+                         .err = err};
+    const struct sw_jinja *jinja = sw_chat_jinja(chat, talk, err);
+    int status = -1;
+    c.talk.answer = false;
+    *counts = NULL;
+    if (jinja == NULL || sw_chat_check_tokens(chat, t, err) != 0)
+        return -1;
+    const bool says = sw_jinja_has_generation(jinja);
+    if (sw_chat_write(chat, &c.talk, c.now, &c.whole.text, &c.whole.foreign,
+                      says ? &c.whole.generated : NULL, err) == 0 &&
+        encode(&c, &c.whole) == 0) {
+        c.end_id = says ? -1 : sw_chat_end(chat, t, scratch);
+        status = says ? 0 : find_turns(&c);
+    }
+    if (status == 0)
+        status = hand_over(&c, ids, counts);
+    free_written(&c.whole);
+    return status;
+}
