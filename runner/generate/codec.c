@@ -1,6 +1,7 @@
 #include "runner/generate/codec.h"
 
 #include "core/base/tokenizer_file.h"
+#include "runner/text/chat_messages.h"
 #include "runner/text/tokenizer/tokenizer.h"
 
 #include <inttypes.h>
@@ -161,17 +162,7 @@ int sw_codec_converse(struct sw_codec *codec, const struct sw_chat_template *cha
 
 const char *sw_codec_template(const struct sw_codec *codec)
 {
-    static const char *const names[] = {"llama-3", "chatml"};
-    static const char *const tokens[] = {"<|start_header_id|>", "<|im_start|>"};
-    const char *found = NULL;
-    for (size_t i = 0; codec->tokenizer != NULL && i < sizeof names / sizeof names[0]; i++)
-        if (sw_tokenizer_is_special(codec->tokenizer, sw_tokenizer_id(codec->tokenizer, tokens[i],
-                                                                      strlen(tokens[i])))) {
-            if (found != NULL)
-                return NULL;
-            found = names[i];
-        }
-    return found;
+    return sw_chat_template_by_tokens(codec->tokenizer);
 }
 
 const char *sw_codec_bytes(const struct sw_codec *codec, int32_t token, size_t *bytes)

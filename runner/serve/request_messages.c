@@ -2,6 +2,7 @@
 
 #include "core/base/text.h"
 #include "runner/checkpoint/json_text.h"
+#include "runner/text/chat_messages.h"
 
 #include <string.h>
 
@@ -19,81 +20,6 @@ struct talk {
 static int out_of_memory(const struct talk *r)
 {
     return sw_fail(r->err, SW_ENVIRONMENT, "out of memory for a request");
-}
-
-/* The keys of a part are those of a text. */
-static int check_part(const struct talk *r, size_t i, size_t p, const json_t *part)
-{
-    const char *key;
-    json_t *member;
-    char shown[SHOWN_BYTES + 4];
-    json_object_foreach((json_t *)part, key, member)
-    {
-        if (strcmp(key, "type") != 0 && strcmp(key, "text") != 0 && !json_is_null(member))
-            return REFUSE(r, "message %zu: part %zu: '%s' is not supported", i + 1, p + 1,
-                          sw_text_shown(key, SHOWN_BYTES, shown));
-    }
-    return 0;
-}
-
-/* A content is a text, or parts of it that are texts; as one text where the template takes no
- * parts. Returns a new value, NULL: refused. */
-static json_t *read_content(struct talk *r, size_t i, json_t *value)
-{
-    struct sw_chars text = {0};
-    const bool own = sw_chat_template_is_own(r->rules->chat);
-    json_t *made = NULL;
-    r->bytes += json_string_length(value);
-    if (json_is_string(value) || (own && (value == NULL || json_is_null(value))))
-        return value != NULL ? json_incref(value) : json_null();
-    if (!json_is_array(value))
-        return REFUSE(r, "message %zu: 'content' must be a string", i + 1), NULL;
-    if (sw_chars_add(&text, "", 0) != 0)
-        return out_of_memory(r), NULL;
-    for (size_t p = 0; p < json_array_size(value); p++) {
-        const json_t *part = json_array_get(value, p);
-        const char *type = json_string_value(json_object_get(part, "type"));
-        const json_t *content = json_object_get(part, "text");
-        if (type == NULL || strcmp(type, "text") != 0 || !json_is_string(content)) {
-            sw_chars_free(&text);
-            return REFUSE(r, "message %zu: part %zu is not text; only text can be read", i + 1,
-                          p + 1),
-                   NULL;
-        }
-        if (check_part(r, i, p, part) != 0) {
-            sw_chars_free(&text);
-            return NULL;
-        }
-        if (sw_chars_add(&text, json_string_value(content), json_string_length(content)) != 0) {
-            sw_chars_free(&text);
-            return out_of_memory(r), NULL;
-        }
-    }
-    r->bytes += text.count;
-    made = sw_chat_template_takes_parts(r->rules->chat) ? json_incref(value)
-                                                        : json_stringn(text.byte, text.count);
-    sw_chars_free(&text);
-    return made != NULL ? made : (out_of_memory(r), NULL);
-}
-
-/* The calls with their arguments as objects, which templates write; the API has them as texts. */
-static json_t *read_calls(const json_t *value)
-{
-    json_t *calls = json_deep_copy(value);
-    const json_t *call;
-    size_t i;
-    json_array_foreach(calls, i, call)
-    {
-        json_t *function = json_object_get(call, "function");
-        const json_t *text = json_object_get(function, "arguments");
-        json_t *arguments = json_is_string(text) ? sw_json_load(json_string_value(text),
-                                                                json_string_length(text), 0, NULL)
-                                                 : NULL;
-        if (sw_json_is_object(arguments))
-            (void)json_object_set(function, "arguments", arguments);
-        json_decref(arguments);
-    }
-    return calls;
 }
 
 /* Whether a key of a message is passed over, or is the template's. lm-evaluation-harness writes
@@ -144,12 +70,13 @@ static int read_message(struct talk *r, size_t i, json_t *value, json_t *message
         if (strcmp(key, "content") == 0 || json_is_null(member) || !known)
             continue;
         status = strcmp(key, "tool_calls") == 0
-                     ? json_object_set_new(message, key, read_calls(member))
+                     ? json_object_set_new(message, key, sw_chat_read_calls(member))
                      : json_object_set(message, key, member);
         if (status != 0)
             return out_of_memory(r);
     }
-    json_t *content = read_content(r, i, json_object_get(value, "content"));
+    json_t *content = sw_chat_read_content(r->rules->chat, i, json_object_get(value, "content"),
+                                           true, &r->bytes, r->err);
     if (content == NULL)
         return -1;
     return json_object_set_new(message, "content", content) == 0 ? 0 : out_of_memory(r);
