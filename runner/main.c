@@ -298,8 +298,10 @@ static const struct command {
      NULL},
     {"tokenize", "write text files as tokens to train on", tokenize, sw_tokenize_rows,
      "usage: runner tokenize --bytes IN... OUT.bin\n"
-     "       runner tokenize --tokenizer TOKENIZER.json [OPTIONS] IN... OUT.bin\n"
-     "writes files as tokens to train on, in llm.c's form\n",
+     "       runner tokenize --tokenizer TOKENIZER.json|DIR [OPTIONS] IN... OUT.bin\n"
+     "writes files as tokens to train on, in llm.c's form, and beside them OUT.bin.index: their "
+     "documents,\n"
+     "and which labels count\n",
      NULL},
     {"calibrate", "measure this machine's speed, for better predictions", calibrate, calibrate_rows,
      "usage: runner calibrate -o PROFILE.yaml [OPTIONS]\n"

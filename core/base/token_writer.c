@@ -78,6 +78,13 @@ static void release(struct sw_token_writer *w)
     free(w);
 }
 
+void sw_token_writer_remove(const struct sw_token_writer *w)
+{
+    (void)unlink(w->tokens.aside);
+    (void)unlink(w->index.aside);
+    (void)unlink(w->spans.aside);
+}
+
 void sw_token_writer_abandon(struct sw_token_writer *w)
 {
     if (w != NULL)

@@ -36,6 +36,9 @@ struct sw_token_counts sw_token_writer_counts(const struct sw_token_writer *writ
  * index that is refused, never masked tokens that all count. */
 int sw_token_writer_commit(struct sw_token_writer *writer, const char *source,
                            struct sw_error *err);
+/* Removes what is written so far, for a process that ends now: the only call that another thread
+ * may make meanwhile. */
+void sw_token_writer_remove(const struct sw_token_writer *writer);
 /* Forgets what was begun, and frees the writer (may be NULL): nothing is left of it. */
 void sw_token_writer_abandon(struct sw_token_writer *writer);
 

@@ -1,5 +1,6 @@
 #include "runner/text/tokenize_command.h"
 
+#include "core/base/file.h"
 #include "core/plan/data_file.h"
 #include "runner/text/tokenize_files.h"
 
@@ -10,10 +11,11 @@
 #include <sys/stat.h>
 
 struct arguments {
-    bool bytes, parses_special;
-    const char *tokenizer; /* NULL: none is named */
-    const char *end;       /* NULL: the tokenizer's own */
-    char **path;           /* the inputs, then the output */
+    bool bytes, parses_special, lines;
+    const char *tokenizer;     /* NULL: none is named */
+    const char *end;           /* NULL: the tokenizer's own */
+    const char *chat_template; /* NULL: the model's own */
+    char **path;               /* the inputs, then the output */
     int32_t paths;
 };
 
@@ -21,14 +23,20 @@ struct arguments {
 const struct sw_argument sw_tokenize_rows[] = {
     {"--tokenizer", NULL, "FILE|DIR",
      "a tokenizer.json, or the folder of a model that has one; a file is a document, of NAME.jsonl "
-     "each line, {\"text\": \"...\"}",
+     "each line, {\"text\": \"...\"} or {\"messages\": [...]}, of which the index marks what "
+     "the assistant says",
      INTO(tokenizer)},
+    {"--chat-template", NULL, "NAME",
+     "for messages: llama-3, chatml or mistral, or none, to refuse them (default: the model's own; "
+     "without one, by its special tokens)",
+     INTO(chat_template)},
     {"--end", NULL, "TOKEN|none",
-     "the token behind each document (default: the first eos_token_id of generation_config.json, "
+     "the token behind each text (default: the first eos_token_id of generation_config.json, "
      "or "
      "of config.json, or the eos_token of tokenizer_config.json beside the tokenizer)",
      INTO(end)},
     {"--bytes", NULL, NULL, "each byte is a token", INTO(bytes)},
+    {"--jsonl", NULL, NULL, "each input is JSONL, whatever its name", INTO(lines)},
     {"--parse-special", NULL, NULL, "special tokens in a text are tokens, not plain text",
      INTO(parses_special)},
     {.name = NULL}};
@@ -57,6 +65,9 @@ static int parse(int argc, char **argv, struct arguments *a, struct sw_error *er
     if (a->bytes && (a->end != NULL || a->parses_special))
         return sw_fail(err, SW_BAD_INPUT, "bytes have no special tokens; leave out %s",
                        a->end != NULL ? "--end" : "--parse-special");
+    if (a->bytes && (a->lines || a->chat_template != NULL))
+        return sw_fail(err, SW_BAD_INPUT, "with --bytes a file is only its bytes; leave out %s",
+                       a->lines ? "--jsonl" : "--chat-template");
     /* a forgotten OUT.bin must not cost the last text */
     const char *out = a->path[a->paths - 1];
     if (!sw_data_names_tokens(out))
@@ -101,15 +112,36 @@ static int choose_end(const struct arguments *a, const struct sw_tokenizer *t, i
     return 0;
 }
 
+static void report_labels(const char *to, const struct sw_tokenize_counts *c)
+{
+    const struct sw_token_counts *made = &c->made;
+    if (c->conversations == 0)
+        return;
+    fprintf(stderr, "%s: %" PRId64 " of %" PRId64 " labels count", to, made->counted,
+            made->tokens - made->documents);
+    if (made->uncounted > 0)
+        fprintf(stderr, "; %" PRId64 " document%s none that do%s", made->uncounted,
+                made->uncounted == 1 ? " has" : "s have", made->uncounted == 1 ? "es" : "");
+    fputc('\n', stderr);
+    if (c->guessed != NULL)
+        fprintf(stderr,
+                "note: the model has no chat_template; conversations are written as '%s', by its "
+                "special tokens; --chat-template NAME takes another\n",
+                c->guessed);
+}
+
 static void report(const struct arguments *a, const struct sw_tokenizer *t, int32_t end,
                    const struct sw_tokenize_counts *c)
 {
+    const char *to = a->path[a->paths - 1];
+    const int64_t tokens = c->made.tokens, texts = c->documents - c->conversations;
     fprintf(stderr,
             "%s: %" PRId64 " tokens of %" PRId64
             " document%s, %.2f bytes each; for a vocab_size of "
             "%" PRId32 " or more\n",
-            a->path[a->paths - 1], c->tokens, c->documents, c->documents == 1 ? "" : "s",
-            (double)c->bytes / (double)(c->tokens > 0 ? c->tokens : 1), sw_tokenizer_size(t));
+            to, tokens, c->documents, c->documents == 1 ? "" : "s",
+            (double)c->bytes / (double)(tokens > 0 ? tokens : 1), sw_tokenizer_size(t));
+    report_labels(to, c);
     if (c->foreign > 0)
         fprintf(stderr,
                 "note: %" PRId64 " byte%s no UTF-8 and became U+FFFD; convert a text of another "
@@ -117,23 +149,40 @@ static void report(const struct arguments *a, const struct sw_tokenizer *t, int3
                 c->foreign, c->foreign == 1 ? " was" : "s were");
     for (int32_t i = 0; sw_tokenizer_note(t, i) != NULL; i++)
         fprintf(stderr, "%s\n", sw_tokenizer_note(t, i));
-    if (end < 0 && c->documents > 1)
+    if (end < 0 && texts > 1)
         fprintf(stderr, "note: no token ends a document; name one with --end\n");
+}
+
+/* The model's folder: what --tokenizer names, or where its file is. Returns NULL: no memory. */
+static char *folder_of(const char *tokenizer)
+{
+    struct stat info;
+    const bool is_folder = stat(tokenizer, &info) == 0 && S_ISDIR(info.st_mode);
+    return is_folder ? strdup(tokenizer) : sw_path_folder(tokenizer);
 }
 
 static int run(const struct arguments *a, struct sw_error *err)
 {
     struct sw_tokenizer *t;
-    struct sw_tokenize_options options = {.end = -1, .parses_special = a->parses_special};
+    struct sw_tokenize_options options = {.end = -1,
+                                          .parses_special = a->parses_special,
+                                          .lines = a->lines,
+                                          .chat_template = a->chat_template,
+                                          .tokenizer = a->tokenizer};
     struct sw_tokenize_counts counts;
     if (open_tokenizer(a, &t, err) != 0)
         return -1;
     int status = choose_end(a, t, &options.end, err);
+    char *folder = a->bytes ? NULL : folder_of(a->tokenizer);
+    options.folder = folder;
+    if (status == 0 && !a->bytes && folder == NULL)
+        status = sw_fail(err, SW_ENVIRONMENT, "out of memory for the tokenizer");
     if (status == 0)
         status = sw_tokenize_files(t, (const char *const *)a->path, a->paths - 1,
                                    a->path[a->paths - 1], &options, &counts, err);
     if (status == 0 && !a->bytes)
         report(a, t, options.end, &counts);
+    free(folder);
     sw_tokenizer_free(t);
     return status;
 }

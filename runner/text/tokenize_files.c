@@ -1,83 +1,41 @@
 #include "runner/text/tokenize_files.h"
 
-#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/base/json_read.h"
+#include "core/base/text.h"
+#include "core/base/token_index.h"
 #include "core/plan/data_file.h"
+#include "runner/text/chat_messages.h"
+#include "runner/text/inputs.h"
+#include "runner/text/interrupts.h"
 #include "runner/text/tokenizer/json_mistake.h"
 #include "runner/text/tokenizer/utf8.h"
 
-#include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LLMC_HEADER_BYTES = 1024, LLMC_MAGIC = 20240520, LLMC_UINT16 = 1, LLMC_UINT32 = 7 };
-enum { BLOCK = 16384 };
+enum { MOST_NAMES = 64 }; /* inputs that the index names */
 
 /* What is being made. */
 struct making {
     const struct sw_tokenizer *t;
     struct sw_text_scratch *scratch;
     const struct sw_tokenize_options *options;
-    struct sw_new_file made;
+    struct sw_inputs inputs;
+    struct sw_token_writer *writer;
     struct sw_tokenize_counts counts;
-    struct sw_ids ids; /* of a document */
-    int32_t width;     /* bytes of a token: 2 or 4 */
-    const char *to, *from;
-    FILE *in; /* `from`, while it is read */
+    struct sw_chat_template *chat; /* NULL: not looked for yet */
+    struct sw_ids ids;             /* of a document */
     struct sw_error *err;
 };
 
 static struct sw_place at_input(const struct making *m)
 {
-    return (struct sw_place){.file = m->from};
+    return (struct sw_place){.file = m->inputs.from};
 }
 
-/* ---- writing ---- */
-
-static int fail_to_write(const struct making *m)
-{
-    const int reason = errno;
-    sw_fail_at(m->err, SW_ENVIRONMENT, (struct sw_place){.file = m->to}, "cannot write it: %s",
-               strerror(reason));
-    return sw_path_blame(m->err, reason, "name another file to write");
-}
-
-static int write_header(const struct making *m)
-{
-    unsigned char header[LLMC_HEADER_BYTES] = {0};
-    const uint32_t words[3] = {LLMC_MAGIC, m->width == 2 ? LLMC_UINT16 : LLMC_UINT32,
-                               (uint32_t)m->counts.tokens};
-    for (int32_t w = 0; w < 3; w++)
-        for (int32_t b = 0; b < 4; b++)
-            header[4 * w + b] = (unsigned char)(words[w] >> (8 * b));
-    rewind(m->made.out);
-    return fwrite(header, 1, sizeof header, m->made.out) == sizeof header ? 0 : fail_to_write(m);
-}
-
-static int write_ids(struct making *m, const int32_t *id, size_t count)
-{
-    unsigned char out[4 * BLOCK];
-    m->counts.tokens += (int64_t)count;
-    if (m->counts.tokens > INT32_MAX)
-        return sw_fail_at(m->err, SW_BAD_INPUT, at_input(m),
-                          sw_tokenizer_is_bytes(m->t)
-                              ? "more than 2^31 - 1 bytes; split the file"
-                              : "more than 2^31 - 1 tokens; write several files");
-    while (count > 0) {
-        const size_t n = count < BLOCK ? count : BLOCK;
-        for (size_t i = 0; i < n; i++)
-            for (int32_t b = 0; b < m->width; b++)
-                out[i * (size_t)m->width + (size_t)b] = (unsigned char)((uint32_t)id[i] >> (8 * b));
-        if (fwrite(out, (size_t)m->width, n, m->made.out) != n)
-            return fail_to_write(m);
-        id += n;
-        count -= n;
-    }
-    return 0;
-}
-
-/* ---- reading ---- */
+/* ---- documents ---- */
 
 /* How many tokens of a document's beginning stand twice: those that the post-processor put before a
  * text that began with them itself, as a chat template writes it. */
@@ -90,6 +48,13 @@ static size_t begun_twice(const struct making *m)
     return twice ? n : 0;
 }
 
+static int end_document(struct making *m, size_t bytes)
+{
+    m->counts.documents++;
+    m->counts.bytes += (int64_t)bytes;
+    return sw_token_writer_end(m->writer, m->err);
+}
+
 static int write_document(struct making *m, const char *text, size_t bytes)
 {
     const struct sw_encode_options options = {.add_special = true,
@@ -97,20 +62,143 @@ static int write_document(struct making *m, const char *text, size_t bytes)
     const int32_t end = m->options->end;
     m->ids.count = 0;
     if (sw_tokenizer_encode(m->t, m->scratch, text, bytes, &options, &m->ids, m->err) != 0)
-        return -1;
+        return sw_fail_place(m->err, at_input(m));
     const size_t twice = begun_twice(m);
-    if (write_ids(m, m->ids.id + twice, m->ids.count - twice) != 0)
+    if (m->ids.count > 0 &&
+        sw_token_writer_add(m->writer, m->ids.id + twice, NULL, m->ids.count - twice, m->err) != 0)
         return -1;
-    m->counts.documents++;
-    m->counts.bytes += (int64_t)bytes;
-    if (end < 0 || (m->ids.count > 0 && m->ids.id[m->ids.count - 1] == end))
-        return 0;
-    return write_ids(m, &end, 1);
+    const bool ends = end < 0 || (m->ids.count > 0 && m->ids.id[m->ids.count - 1] == end);
+    if (!ends && sw_token_writer_add(m->writer, &end, NULL, 1, m->err) != 0)
+        return -1;
+    return end_document(m, bytes);
 }
 
-static int fail_to_read(const struct making *m)
+/* ---- conversations ---- */
+
+static int choose_template(struct making *m)
 {
-    return sw_fail_at(m->err, SW_ENVIRONMENT, at_input(m), "cannot read it: %s", strerror(errno));
+    const struct sw_tokenize_options *o = m->options;
+    const char *name = o->chat_template;
+    if (m->chat != NULL)
+        return 0;
+    if (name == NULL && o->folder != NULL &&
+        sw_chat_template_of_folder(o->folder, &m->chat, m->err) != 0)
+        return -1;
+    if (name == NULL && m->chat == NULL)
+        name = m->counts.guessed = sw_chat_template_by_tokens(m->t);
+    if (m->chat == NULL && (name == NULL || strcmp(name, "none") == 0))
+        return sw_fail(m->err, SW_BAD_INPUT,
+                       "messages need a chat template, and the model has none; give "
+                       "--chat-template llama-3, chatml or mistral, or a folder that has one");
+    return m->chat != NULL ? 0 : sw_chat_template_named(name, &m->chat, m->err);
+}
+
+static int write_conversation(struct making *m, const json_t *object)
+{
+    struct sw_chat_talk talk = {.answer = false};
+    uint8_t *counts = NULL;
+    size_t bytes = 0;
+    json_t *messages = NULL, *tools = NULL;
+    int status = choose_template(m);
+    m->ids.count = 0;
+    if (status == 0)
+        messages =
+            sw_chat_read_messages(m->chat, json_object_get(object, "messages"), &bytes, m->err);
+    if (messages == NULL ||
+        sw_chat_read_tools(m->chat, json_object_get(object, "tools"), &tools, m->err) != 0)
+        status = -1;
+    talk.messages = messages;
+    talk.tools = tools;
+    if (status == 0)
+        status = sw_chat_encode_counted(m->chat, m->t, m->scratch, &talk, &m->ids, &counts, m->err);
+    if (status == 0)
+        status = sw_token_writer_add(m->writer, m->ids.id, counts, m->ids.count, m->err);
+    if (status == 0)
+        status = end_document(m, bytes);
+    m->counts.conversations += status == 0;
+    free(counts);
+    json_decref(messages);
+    json_decref(tools);
+    return status;
+}
+
+/* ---- lines ---- */
+
+/* Where a key of the object in this line stands; 1: nowhere. */
+static int32_t column_of(const char *line, size_t bytes, const char *key)
+{
+    struct sw_json_reader r;
+    enum sw_json_event event;
+    int32_t depth = 0, row, column = 1;
+    sw_json_reader_begin(&r, line, bytes);
+    while ((event = sw_json_next(&r)) != SW_JSON_END && event < SW_JSON_MISTAKE) {
+        depth += (event == SW_JSON_OBJECT || event == SW_JSON_ARRAY) - (event == SW_JSON_CLOSE);
+        if (event == SW_JSON_KEY && depth == 1 && strcmp(r.value, key) == 0)
+            sw_json_where(&r, &row, &column);
+    }
+    sw_json_reader_free(&r);
+    return column;
+}
+
+/* The line is no JSON; a first line that is no text at all is said to be so. */
+static int refuse_line(struct making *m, const char *line, size_t bytes,
+                       const struct sw_json_mistake *why)
+{
+    struct sw_json_mistake mistake = *why;
+    const struct sw_place at = sw_inputs_place(&m->inputs, why->column);
+    mistake.line = at.line;
+    if (at.line == 1 && why->what != NULL && sw_data_check_text(at.file, line, bytes, m->err) != 0)
+        return -1;
+    return sw_text_json_mistake(at.file, &mistake, m->err);
+}
+
+static const json_t *member(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+/* {"text": "..."} or {"messages": [...]}; its other members are not looked at, but for "tools"
+ * beside messages. */
+static int read_object(struct making *m, const char *line, size_t bytes, const json_t *object)
+{
+    const bool is_object = sw_json_is_object(object);
+    const json_t *text = is_object ? member(object, "text") : NULL;
+    const json_t *messages = is_object ? member(object, "messages") : NULL;
+    if ((text == NULL) == (messages == NULL))
+        return sw_fail_at(m->err, SW_BAD_INPUT, sw_inputs_place(&m->inputs, 1),
+                          text != NULL ? "both a 'text' and 'messages'; leave one out"
+                                       : "no object with a 'text' or with 'messages'; each line is "
+                                         "one, {\"text\": \"...\"} or {\"messages\": [...]}");
+    const char *key = text != NULL ? "text" : "messages";
+    int status;
+    if (text == NULL)
+        status = write_conversation(m, object);
+    else if (json_is_string(text))
+        status = write_document(m, json_string_value(text), json_string_length(text));
+    else
+        status = sw_fail(m->err, SW_BAD_INPUT, "'text' must be a string");
+    return status == 0
+               ? 0
+               : sw_fail_place(m->err, sw_inputs_place(&m->inputs, column_of(line, bytes, key)));
+}
+
+static int read_line(struct making *m, const char *line, size_t bytes)
+{
+    struct sw_json_mistake why;
+    json_t *object = sw_json_load(line, bytes, 0, &why);
+    const int status =
+        object == NULL ? refuse_line(m, line, bytes, &why) : read_object(m, line, bytes, object);
+    json_decref(object);
+    return status;
+}
+
+/* ---- inputs ---- */
+
+static void tell(struct making *m)
+{
+    if (m->inputs.tells)
+        sw_inputs_tell(&m->inputs, m->counts.documents, sw_token_writer_counts(m->writer).tokens);
 }
 
 static int fail_empty(const struct making *m)
@@ -118,44 +206,62 @@ static int fail_empty(const struct making *m)
     return sw_fail_at(m->err, SW_BAD_INPUT, at_input(m), "the file is empty; name one with a text");
 }
 
-static int fail_too_long(const struct making *m)
-{
-    return sw_fail_at(m->err, SW_BAD_INPUT, at_input(m),
-                      "more than 2^31 - 1 bytes; split the file");
-}
-
 static int read_bytes(struct making *m)
 {
-    char block[BLOCK];
-    const int64_t before = m->counts.tokens;
-    for (size_t n; (n = fread(block, 1, sizeof block, m->in)) > 0;) {
+    const char *block;
+    int64_t all = 0;
+    for (size_t n; sw_inputs_block(&m->inputs, &block, &n, m->err) == 0;) {
         m->ids.count = 0;
+        if (n == 0)
+            return all == 0 ? fail_empty(m) : end_document(m, (size_t)all);
         if (sw_tokenizer_encode(m->t, m->scratch, block, n, NULL, &m->ids, m->err) != 0 ||
-            write_ids(m, m->ids.id, m->ids.count) != 0)
+            sw_token_writer_add(m->writer, m->ids.id, NULL, m->ids.count, m->err) != 0)
             return -1;
-        m->counts.bytes += (int64_t)n;
+        all += (int64_t)n;
+        tell(m);
     }
-    m->counts.documents++;
-    return ferror(m->in) ? fail_to_read(m) : m->counts.tokens == before ? fail_empty(m) : 0;
+    return -1;
+}
+
+/* Where the first NUL of a text stands. */
+static int refuse_nul(const struct making *m, const struct sw_chars *text)
+{
+    struct sw_place at = at_input(m);
+    const char *nul = memchr(text->byte, 0, text->count), *from = text->byte;
+    at.line = at.column = 1;
+    for (const char *p = text->byte; p < nul; p++) {
+        from = *p == '\n' ? p + 1 : from;
+        at.line += *p == '\n' && at.line < INT32_MAX;
+    }
+    for (const char *p = from; p < nul; p++)
+        at.column += ((unsigned char)*p & 0xc0) != 0x80 && at.column < INT32_MAX;
+    return sw_fail_at(m->err, SW_BAD_INPUT, at,
+                      "a zero byte, which no text in UTF-8 has; name a text, or say --bytes to "
+                      "make a token of each byte");
 }
 
 static int read_text(struct making *m)
 {
     struct sw_chars text = {0};
-    char block[BLOCK];
+    const char *block;
     int status = 0;
-    for (size_t n; status == 0 && (n = fread(block, 1, sizeof block, m->in)) > 0;) {
+    for (size_t n; (status = sw_inputs_block(&m->inputs, &block, &n, m->err)) == 0 && n > 0;) {
         if (sw_chars_add(&text, block, n) != 0)
-            status = sw_fail(m->err, SW_ENVIRONMENT, "out of memory for '%s'", m->from);
+            status = sw_fail(m->err, SW_ENVIRONMENT, "out of memory for '%s'", m->inputs.from);
         else if (text.count > INT32_MAX)
-            status = fail_too_long(m);
+            status = sw_fail_at(m->err, SW_BAD_INPUT, at_input(m),
+                                "a text of more than 2^31 - 1 bytes; split the file, or write its "
+                                "documents to a NAME.jsonl, one a line");
+        if (status != 0)
+            break;
+        tell(m);
     }
-    if (status == 0 && ferror(m->in))
-        status = fail_to_read(m);
-    else if (status == 0 && text.count == 0)
+    if (status == 0 && text.count == 0)
         status = fail_empty(m);
     else if (status == 0)
-        status = sw_data_check_text(m->from, text.byte, text.count, m->err);
+        status = sw_data_check_text(m->inputs.from, text.byte, text.count, m->err);
+    if (status == 0 && memchr(text.byte, 0, text.count) != NULL)
+        status = refuse_nul(m, &text);
     m->counts.foreign += status == 0 ? sw_utf8_count_foreign(text.byte, text.count) : 0;
     if (status == 0)
         status = write_document(m, text.byte, text.count);
@@ -163,47 +269,25 @@ static int read_text(struct making *m)
     return status;
 }
 
-/* {"text": "..."}; its other members are not looked at. */
-static int read_line(struct making *m, const char *line, size_t bytes, int32_t number)
+static bool is_blank(const char *line, size_t bytes)
 {
-    struct sw_json_mistake why;
-    json_t *object = sw_json_load(line, bytes, 0, &why);
-    const json_t *text = json_object_get(object, "text");
-    int status;
-    if (object == NULL) {
-        why.line = number;
-        status = sw_text_json_mistake(m->from, &why, m->err);
-    } else if (!json_is_string(text)) {
-        status = sw_fail_at(m->err, SW_BAD_INPUT,
-                            (struct sw_place){.file = m->from, .line = number, .column = 1},
-                            "no object with a 'text'; each line is one, {\"text\": \"...\"}");
-    } else {
-        status = write_document(m, json_string_value(text), json_string_length(text));
-    }
-    json_decref(object);
-    return status;
+    size_t i = 0;
+    while (i < bytes && (line[i] == ' ' || line[i] == '\t' || line[i] == '\r'))
+        i++;
+    return i == bytes;
 }
 
 static int read_lines(struct making *m)
 {
-    char *line = NULL;
-    size_t room = 0;
-    int32_t number = 0;
-    int status = 0;
     const int64_t before = m->counts.documents;
-    for (ssize_t n; status == 0 && (errno = 0, n = getline(&line, &room, m->in)) > 0;) {
-        number++;
-        if (n > 0 && line[n - 1] == '\n')
-            n--;
-        if (strspn(line, " \t\r") < (size_t)n)
-            status = read_line(m, line, (size_t)n, number);
+    const char *line;
+    int status;
+    for (size_t n; (status = sw_inputs_line(&m->inputs, &line, &n, m->err)) == 0 && line != NULL;) {
+        if (!is_blank(line, n) && (status = read_line(m, line, n)) != 0)
+            return status;
+        tell(m);
     }
-    free(line);
-    if (status == 0 && ferror(m->in))
-        return fail_to_read(m);
-    if (status == 0 && m->counts.documents == before)
-        return fail_empty(m);
-    return status;
+    return status == 0 && m->counts.documents == before ? fail_empty(m) : status;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -212,70 +296,76 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* Whether the input can be tokenized and the output written meanwhile. */
-static int check_files(const struct making *m)
+static int read_input(struct making *m, int32_t i)
 {
-    struct stat source, there;
-    if (fstat(fileno(m->in), &source) != 0)
-        return fail_to_read(m);
-    if (S_ISDIR(source.st_mode))
-        return sw_fail_at(m->err, SW_BAD_INPUT, at_input(m),
-                          "this is a folder; name a file to tokenize");
-    if (S_ISREG(source.st_mode) && source.st_size > INT32_MAX && !ends_with(m->from, ".jsonl"))
-        return fail_too_long(m);
-    if (sw_path_same(m->from, m->to))
-        return sw_fail_at(m->err, SW_BAD_INPUT, (struct sw_place){.file = m->to},
-                          "this is the file to tokenize; name another one to write");
-    /* the rename at the end would put a file where a device or a pipe was */
-    if (stat(m->to, &there) == 0 && !S_ISREG(there.st_mode))
-        return sw_fail_at(m->err, SW_BAD_INPUT, (struct sw_place){.file = m->to},
-                          "not a regular file; name a file to write");
-    return 0;
+    if (sw_inputs_open(&m->inputs, i, m->err) != 0)
+        return -1;
+    return sw_tokenizer_is_bytes(m->t)                                ? read_bytes(m)
+           : m->options->lines || ends_with(m->inputs.from, ".jsonl") ? read_lines(m)
+                                                                      : read_text(m);
 }
 
-static int open_input(struct making *m)
+/* ---- the output ---- */
+
+/* The line about where the tokens come from. Returns NULL: no memory. */
+static char *write_source(const struct making *m)
 {
-    m->in = fopen(m->from, "rb");
-    if (m->in != NULL)
-        return check_files(m);
-    const enum sw_status status = sw_path_status(errno, false);
-    return sw_fail_at(m->err, status, at_input(m), "cannot open the file to tokenize: %s%s",
-                      strerror(errno), status == SW_BAD_INPUT ? "; name a file that exists" : "");
+    const struct sw_inputs *inputs = &m->inputs;
+    const int32_t end = m->options->end;
+    char *line = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&line, &bytes);
+    if (out == NULL)
+        return NULL;
+    struct sw_json j = {.out = out, .style = SW_JSON_LINE};
+    sw_json_object(&j, NULL);
+    sw_json_array(&j, "inputs");
+    for (int32_t i = 0; i < inputs->count && i < MOST_NAMES; i++)
+        sw_json_text(&j, NULL, inputs->path[i]);
+    sw_json_end(&j);
+    sw_json_integer(&j, "input_count", inputs->count);
+    sw_json_text(&j, "tokenizer", m->options->tokenizer);
+    sw_json_text(&j, "template", m->chat != NULL ? sw_chat_template_name(m->chat) : NULL);
+    sw_json_text(&j, "end", end >= 0 ? sw_tokenizer_token(m->t, end, NULL) : NULL);
+    sw_json_end(&j);
+    struct sw_chars repaired = {0}; /* names are any bytes */
+    const bool written = fclose(out) == 0 && sw_utf8_repair(line, bytes, &repaired) == 0;
+    free(line);
+    if (written)
+        return sw_text_show(repaired.byte);
+    sw_chars_free(&repaired);
+    return NULL;
 }
 
-static void close_input(struct making *m)
+static void remove_files(const void *writer)
 {
-    if (m->in != NULL)
-        fclose(m->in);
-    m->in = NULL;
+    sw_token_writer_remove(writer);
 }
 
-/* A mistake in the last name is told before anything is read. */
-static int check_inputs(struct making *m, const char *const *from, int32_t count)
+static int make(struct making *m, const char *to)
 {
-    int status = 0;
-    for (int32_t i = 0; status == 0 && i < count; i++) {
-        m->from = from[i];
-        status = open_input(m);
-        if (count > 1) /* what can be read but once is */
-            close_input(m);
-    }
-    return status;
-}
-
-static int read_inputs(struct making *m, const char *const *from, int32_t count)
-{
-    int status = 0;
-    for (int32_t i = 0; status == 0 && i < count; i++) {
-        m->from = from[i];
-        if (m->in == NULL)
-            status = open_input(m);
-        if (status == 0)
-            status = sw_tokenizer_is_bytes(m->t)    ? read_bytes(m)
-                     : ends_with(from[i], ".jsonl") ? read_lines(m)
-                                                    : read_text(m);
-        close_input(m);
-    }
+    const int32_t width = sw_tokenizer_size(m->t) <= 65536 ? 2 : 4;
+    struct sw_interrupts interrupts = {.remove = remove_files};
+    int status = sw_token_writer_open(to, width, &m->writer, m->err);
+    if (status != 0)
+        return status;
+    interrupts.context = m->writer;
+    sw_interrupts_begin(&interrupts);
+    for (int32_t i = 0; status == 0 && i < m->inputs.count; i++)
+        status = read_input(m, i);
+    sw_interrupts_hold(&interrupts);
+    char *source = status == 0 ? write_source(m) : NULL;
+    if (status == 0 && source == NULL)
+        status = sw_fail(m->err, SW_ENVIRONMENT, "out of memory for the index of '%.200s'", to);
+    if (status == 0)
+        status = sw_token_writer_end(m->writer, m->err);
+    m->counts.made = sw_token_writer_counts(m->writer);
+    if (status == 0)
+        status = sw_token_writer_commit(m->writer, source, m->err);
+    else
+        sw_token_writer_abandon(m->writer);
+    sw_interrupts_end(&interrupts);
+    free(source);
     return status;
 }
 
@@ -283,30 +373,22 @@ int sw_tokenize_files(const struct sw_tokenizer *t, const char *const *from, int
                       const char *to, const struct sw_tokenize_options *options,
                       struct sw_tokenize_counts *counts, struct sw_error *err)
 {
-    struct making m = {.t = t, .options = options, .to = to, .err = err};
-    int status = -1;
-    m.width = sw_tokenizer_size(t) <= 65536 ? 2 : 4;
-    if (sw_text_scratch_new(t, &m.scratch, err) != 0 || check_inputs(&m, from, count) != 0)
-        goto out;
-    if (sw_file_begin(&m.made, to, 0666, NULL) != 0) {
-        fail_to_write(&m);
-        goto out;
-    }
-    if (write_header(&m) == 0 && read_inputs(&m, from, count) == 0 && write_header(&m) == 0)
-        status = 0;
-    if (status != 0) {
-        sw_file_abandon(&m.made);
-    } else if (sw_file_commit(&m.made, NULL) != 0) {
-        const int reason = errno;
-        sw_file_abandon(&m.made);
-        errno = reason;
-        status = fail_to_write(&m);
+    struct making m = {.t = t, .options = options, .err = err};
+    char *index = sw_token_index_path(to);
+    int status = index != NULL ? 0 : sw_fail(err, SW_ENVIRONMENT, "out of memory for '%s'", to);
+    if (status == 0)
+        status = sw_inputs_begin(&m.inputs, from, count, to, index, err);
+    if (status == 0)
+        status = sw_text_scratch_new(t, &m.scratch, err);
+    if (status == 0) {
+        status = make(&m, to);
+        sw_inputs_end(&m.inputs);
     }
     if (status == 0 && counts != NULL)
         *counts = m.counts;
-out:
-    close_input(&m);
+    sw_chat_template_free(m.chat);
     sw_ids_free(&m.ids);
     sw_text_scratch_free(m.scratch);
+    free(index);
     return status;
 }

@@ -836,12 +836,13 @@ static void test_files(void **state)
     options.parses_special = true;
     options.end = -1;
     assert_int_equal(sw_tokenize_files(t, from, 1, to, &options, &counts, &err), 0);
-    assert_int_equal(counts.tokens, 2);
+    assert_int_equal(counts.made.tokens, 2);
 
     put_text("b.jsonl", "{\"text\": \"ab\"}\n{\"txt\": \"c\"}\n");
     assert_int_equal(sw_tokenize_files(t, from, 2, to, &options, &counts, &err), -1);
     assert_string_equal(err.message,
-                        "no object with a 'text'; each line is one, {\"text\": \"...\"}");
+                        "no object with a 'text' or with 'messages'; each line is one, "
+                        "{\"text\": \"...\"} or {\"messages\": [...]}");
     assert_string_equal(err.file, lines);
     assert_int_equal(err.line, 2);
     put_text("b.jsonl", "{\"text\": \"ab\"\n");
