@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "ends and spans are read in place");
@@ -197,10 +198,11 @@ int sw_token_index_parse(const char *name, const unsigned char *data, size_t byt
 
 /* ---- files ---- */
 
-/* Maps a regular file; an empty one has no mapping. Returns 0, or -1 and errno. */
-static int map_file(const char *path, unsigned char **data, size_t *bytes)
+/* Maps a regular file; an empty one has no mapping. *written: when it was last. Returns 0, or -1
+ * and errno. */
+static int map_file(const char *path, unsigned char **data, size_t *bytes, struct timespec *written)
 {
-    struct stat info;
+    struct stat info = {0};
     int reason = 0;
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     *data = NULL;
@@ -218,6 +220,7 @@ static int map_file(const char *path, unsigned char **data, size_t *bytes)
         *bytes = reason == 0 ? (size_t)info.st_size : 0;
     }
     close(file);
+    *written = info.st_mtim;
     errno = reason;
     return reason == 0 ? 0 : -1;
 }
@@ -236,27 +239,45 @@ static int fail_to_read(const char *path, struct sw_error *err)
                       kind ? "; name a file of tokens that 'runner tokenize' wrote" : "");
 }
 
+/* Where the index of `bin` would stand: beside it, or beside what a symbolic link leads to. Returns
+ * NULL: no memory. */
+static char *find_index(const char *bin)
+{
+    char *beside = sw_token_index_path(bin);
+    char *target = beside != NULL && access(beside, F_OK) != 0 ? realpath(bin, NULL) : NULL;
+    if (target == NULL)
+        return beside;
+    free(beside);
+    beside = sw_token_index_path(target);
+    free(target);
+    return beside;
+}
+
 int sw_token_index_open(const char *bin, bool *found, struct sw_token_index *out,
                         struct sw_error *err)
 {
     unsigned char *data = NULL, *tokens = NULL;
     size_t bytes = 0, token_bytes = 0;
+    struct timespec written, tokens_written;
     int status = -1;
-    char *path = sw_token_index_path(bin);
+    char *path = find_index(bin);
     *found = false;
     if (path == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the index of '%.200s'", bin);
-    if (map_file(path, &data, &bytes) != 0) {
+    if (map_file(path, &data, &bytes, &written) != 0) {
         status = errno == ENOENT ? 0 : fail_to_read(path, err);
         goto out;
     }
-    if (map_file(bin, &tokens, &token_bytes) != 0) {
+    if (map_file(bin, &tokens, &token_bytes, &tokens_written) != 0) {
         (void)fail_to_read(bin, err);
         goto out;
     }
     status = sw_token_index_parse(path, data, bytes, bin, tokens, token_bytes, out, err);
     if (status == 0) {
         *found = true;
+        if (tokens_written.tv_sec != written.tv_sec ? tokens_written.tv_sec > written.tv_sec
+                                                    : tokens_written.tv_nsec > written.tv_nsec)
+            out->largest = UINT32_MAX;
         out->mapping = data;
         out->mapping_bytes = bytes;
         data = NULL;

@@ -35,8 +35,9 @@ enum {
 struct sw_token_index {
     int64_t tokens; /* of the file of tokens */
     int64_t documents;
-    int64_t largest;     /* the largest token; -1: there is none */
-    int64_t counted;     /* labels that count: tokens of spans, but the first of each document */
+    int64_t largest; /* no token is larger; -1: there is none; UINT32_MAX if the file was written
+                      * to after its index: then any may stand where no digest looks */
+    int64_t counted; /* labels that count: tokens of spans, but the first of each document */
     const uint64_t *end; /* [documents]: end of each, in tokens; ascending; the last is `tokens` */
     bool masked;         /* false: every label counts, and there are no spans */
     int64_t spans;
@@ -47,9 +48,10 @@ struct sw_token_index {
     size_t mapping_bytes;
 };
 
-/* Opens the index of the file of tokens `bin`. *found: false if there is none; then *out is not to
- * be closed. Errors: SW_BAD_INPUT, at the index: it is damaged, of another version, or of other
- * data; at `bin`: its header is wrong; SW_ENVIRONMENT: a file cannot be read. */
+/* Opens the index of the file of tokens `bin`, which stands beside it or beside what a symbolic
+ * link leads to. *found: false if there is none; then *out is not to be closed. Errors:
+ * SW_BAD_INPUT, at the index: it is damaged, of another version, or of other data; at `bin`: its
+ * header is wrong; SW_ENVIRONMENT: a file cannot be read. */
 int sw_token_index_open(const char *bin, bool *found, struct sw_token_index *out,
                         struct sw_error *err);
 void sw_token_index_close(struct sw_token_index *index);

@@ -1,5 +1,6 @@
 #include "runner/train/trainer.h"
 
+#include "core/base/token_index.h"
 #include "core/plan/data_file.h"
 #include "core/programs/compile.h"
 
@@ -12,14 +13,34 @@ enum { SLOW_TOKENS = 1000000000 }; /* of a rank, whose reading takes seconds */
 
 /* ---- Set-up ---- */
 
+/* *good: an index beside the file says that all its tokens are below vocab_size. */
+static int look_at_index(struct sw_trainer *trainer, bool *good)
+{
+    const struct sw_run_config *run = trainer->rank->plan->run;
+    struct sw_token_index index;
+    bool found;
+    *good = false;
+    if (sw_token_index_open(run->data_path, &found, &index, &trainer->rank->err) != 0)
+        return -1;
+    *good = found && index.largest < run->model.shape.vocab_size;
+    if (found)
+        sw_token_index_close(&index);
+    return 0;
+}
+
 /* A token that is none of the model's ends the run before its first step, not at the one that draws
- * it. Each rank reads its part of the file. */
+ * it. Without an index each rank reads its part of the file. */
 static int check_tokens(struct sw_trainer *trainer)
 {
     struct sw_rank *rank = trainer->rank;
     const int64_t tokens =
         sw_dataset_train_tokens(trainer->data) + sw_dataset_holdout_tokens(trainer->data);
+    bool good;
     if (sw_dataset_is_bytes(trainer->data))
+        return 0;
+    if (look_at_index(trainer, &good) != 0)
+        return -1;
+    if (good)
         return 0;
     if (rank->launch->rank == 0 && tokens / rank->launch->size > SLOW_TOKENS)
         fprintf(stderr, "checking the numbers of %.1f billion tokens\n", (double)tokens * 1e-9);

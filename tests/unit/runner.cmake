@@ -68,6 +68,13 @@ if(TARGET runner)
   sw_label(threads runner_threads)
   sw_label_needs(threads plan runner)
 endif()
+if(TARGET runner AND TARGET sw_text AND SW_PYTHON3)
+  add_test(NAME broken_data
+           COMMAND ${SW_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_broken_data.py ${CMAKE_BINARY_DIR}
+                   ${CMAKE_BINARY_DIR}/tests/broken_data
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  sw_label(release broken_data)
+endif()
 add_test(NAME test_gpu_script COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_script.sh
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 add_test(NAME test_install COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_install.sh ${CMAKE_COMMAND}

@@ -10,12 +10,14 @@
 #include "core/base/token_writer.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -24,7 +26,7 @@
 #define INDEX "data.bin.index"
 enum { MOST_TOKENS = 5000 };
 
-static int64_t draws = 60;
+static int64_t draws = 30;
 static uint64_t seed = 1;
 
 static uint64_t draw(uint64_t *state, uint64_t below)
@@ -366,6 +368,27 @@ static void leaves_nothing_half_written(void **state)
     forget();
 }
 
+/* As tokens that were written to where no digest looks. */
+static void knows_when_it_is_old(void **state)
+{
+    (void)state;
+    struct sw_token_index index;
+    struct sw_error err = {0};
+    bool found;
+    write_numbers(5, true, true);
+    for (int32_t later = 0; later < 3; later++) {
+        const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+                                          {.tv_sec = 1000000 + later / 2, .tv_nsec = later % 2}};
+        const struct timespec written[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1000000}};
+        assert_int_equal(utimensat(AT_FDCWD, INDEX, written, 0), 0);
+        assert_int_equal(utimensat(AT_FDCWD, BIN, times, 0), 0);
+        assert_int_equal(sw_token_index_open(BIN, &found, &index, &err), 0);
+        assert_true(index.largest == (later > 0 ? UINT32_MAX : 8));
+        sw_token_index_close(&index);
+    }
+    forget();
+}
+
 static void says_which_file(void **state)
 {
     (void)state;
@@ -388,6 +411,11 @@ static void says_which_file(void **state)
     assert_int_equal(sw_token_writer_open("none/data.bin", 2, &w, &err), -1);
     expect_refusal(&err, "none/data.bin");
     write_numbers(5, true, true);
+    assert_int_equal(symlink(BIN, "link"), 0);
+    assert_int_equal(sw_token_index_open("link", &found, &index, NULL), 0);
+    assert_true(found && index.masked);
+    sw_token_index_close(&index);
+    assert_int_equal(unlink("link"), 0);
     assert_int_equal(unlink(BIN), 0);
     err = (struct sw_error){0};
     assert_int_equal(sw_token_index_open(BIN, &found, &index, &err), -1);
@@ -424,7 +452,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_was_written), cmocka_unit_test(refuses_damages),
         cmocka_unit_test(refuses_other_data),     cmocka_unit_test(leaves_nothing_half_written),
-        cmocka_unit_test(says_which_file),        cmocka_unit_test(digests_what_it_says),
+        cmocka_unit_test(says_which_file),        cmocka_unit_test(knows_when_it_is_old),
+        cmocka_unit_test(digests_what_it_says),
     };
     char folder[] = "/tmp/sw_token_index_XXXXXX";
     draws = argc > 1 ? atoll(argv[1]) : draws;
