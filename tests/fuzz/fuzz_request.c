@@ -1,7 +1,10 @@
 /* Any bytes as the body of a request, the first of them for which address. A refusal is one line
  * and an error object that is JSON; what is accepted is within every limit, whatever was written.
+ * The same bytes as a line of training data, for two templates: a conversation, or one line, too.
  */
+#include "runner/checkpoint/json_text.h"
 #include "runner/serve/answer.h"
+#include "runner/text/chat_messages.h"
 #include "tests/fuzz/support.h"
 
 #include <jansson.h>
@@ -104,6 +107,44 @@ static void check_request(const struct sw_api_request *r)
         fuzz_require(r->stops.text[i][0] != '\0', "an empty stop", "");
 }
 
+/* As `runner tokenize` reads a line. */
+static void check_line(const struct sw_chat_template *chat, const char *line, size_t bytes)
+{
+    json_t *object = sw_json_load(line, bytes, 0, NULL), *tools = NULL;
+    struct sw_chars text = {0};
+    struct sw_error err = {0};
+    size_t contents = 0;
+    json_t *messages =
+        sw_chat_read_messages(chat, json_object_get(object, "messages"), &contents, &err);
+    int status = messages == NULL ? -1 : 0;
+    if (status == 0)
+        status = sw_chat_read_tools(chat, json_object_get(object, "tools"), &tools, &err);
+    const struct sw_chat_talk talk = {.messages = messages, .tools = tools};
+    if (status == 0)
+        status = sw_chat_render(chat, &talk, &text, NULL, NULL, &err);
+    fuzz_require((status == 0) == (err.message[0] == '\0'), "no message, or one too many",
+                 err.message);
+    fuzz_require_plain(err.message);
+    sw_chars_free(&text);
+    json_decref(tools);
+    json_decref(messages);
+    json_decref(object);
+}
+
+static void check_own(const char *line, size_t bytes)
+{
+    static const char own[] =
+        "{{ tools }}{% for m in messages %}{{ m.role }}{{ m.content }}{{ m|tojson }}"
+        "{% for c in m.tool_calls or [] %}{{ c.function.arguments|tojson }}{% endfor %}{% endfor "
+        "%}";
+    struct sw_chat_template *chat = NULL;
+    fuzz_add_file("m/chat_template.jinja", own, strlen(own));
+    fuzz_require(sw_chat_template_of_folder("m", &chat, NULL) == 0 && chat != NULL,
+                 "no template of its own", "");
+    check_line(chat, line, bytes);
+    sw_chat_template_free(chat);
+}
+
 void fuzz_one(const uint8_t *data, size_t bytes)
 {
     static const char nothing[1] = "";
@@ -126,8 +167,11 @@ void fuzz_one(const uint8_t *data, size_t bytes)
                                            .chat = chat};
     const enum sw_endpoint endpoint =
         bytes > 0 && data[0] % 2 == 1 ? SW_CHAT_COMPLETIONS : SW_COMPLETIONS;
-    if (sw_api_request_read(&rules, endpoint, bytes > 1 ? (const char *)data + 1 : nothing,
-                            bytes > 1 ? bytes - 1 : 0, &request, &refusal) == 0)
+    const char *body = bytes > 1 ? (const char *)data + 1 : nothing;
+    const size_t body_bytes = bytes > 1 ? bytes - 1 : 0;
+    check_line(chat, body, body_bytes);
+    check_own(body, body_bytes);
+    if (sw_api_request_read(&rules, endpoint, body, body_bytes, &request, &refusal) == 0)
         check_request(&request);
     else
         check_refusal(&refusal);
