@@ -1,6 +1,6 @@
 /* Any text as tokenizer.json, and any text behind a line "%%" to encode with it. A refusal is one
  * line; what is accepted encodes to tokens that it has, the same with the cache and without,
- * decodes to UTF-8, and gives token by token what it gives at once. */
+ * decodes to UTF-8, gives token by token what it gives at once, and offsets of whole characters. */
 #include "runner/text/tokenizer/tokenizer.h"
 #include "runner/text/tokenizer/utf8.h"
 #include "tests/fuzz/support.h"
@@ -49,6 +49,35 @@ static void check_decoding(const struct sw_tokenizer *t, const struct sw_ids *id
     sw_chars_free(&streamed);
 }
 
+/* Offsets lie in the text at whole characters, one for each token, and change none. */
+static void check_offsets(const struct sw_tokenizer *t, struct sw_text_scratch *scratch,
+                          const char *text, size_t bytes, const struct sw_encode_options *options,
+                          const struct sw_ids *ids)
+{
+    struct sw_encode_options more = options != NULL ? *options : (struct sw_encode_options){0};
+    struct sw_text_spans offsets = {0};
+    struct sw_ids again = {0};
+    struct sw_error err = {0};
+    more.offsets = &offsets;
+    if (sw_tokenizer_encode(t, scratch, text, bytes, &more, &again, &err) != 0) {
+        check_message(&err);
+        fuzz_require(sw_utf8_valid(text, bytes) != bytes, "no offsets", err.message);
+    } else {
+        fuzz_require(
+            offsets.count == ids->count && again.count == ids->count &&
+                (ids->count == 0 || memcmp(ids->id, again.id, ids->count * sizeof *ids->id) == 0),
+            "other tokens with offsets", "");
+        for (size_t i = 0; i < offsets.count; i++) {
+            const struct sw_text_span at = offsets.span[i];
+            fuzz_require(at.begin <= at.end && at.end <= bytes, "offsets outside of the text", "");
+            fuzz_require(sw_utf8_valid(text + at.begin, at.end - at.begin) == at.end - at.begin,
+                         "offsets within a character", "");
+        }
+    }
+    sw_text_spans_free(&offsets);
+    sw_ids_free(&again);
+}
+
 static void check_encoding(const struct sw_tokenizer *t, const char *text, size_t bytes,
                            const struct sw_encode_options *options)
 {
@@ -69,6 +98,7 @@ static void check_encoding(const struct sw_tokenizer *t, const char *text, size_
                 (ids.count == 0 || memcmp(ids.id, again.id, ids.count * sizeof *ids.id) == 0),
             "other tokens the second time", "");
         check_decoding(t, &ids);
+        check_offsets(t, scratch, text, bytes, options, &ids);
     }
     sw_ids_free(&ids);
     sw_ids_free(&again);

@@ -129,8 +129,15 @@ static int encode_text(struct encoding *e, const char *text, size_t bytes)
     const struct sw_added_visitor visitor = {e, add_rest, add_token};
     if (e->options->add_special && add_ids(e, &e->t->before) != 0)
         return -1;
+    const size_t first = e->ids->count;
     if (sw_added_split(e->t, &e->t->plain_tree, text, bytes, e->options, &visitor) != 0)
         return -1;
+    const size_t count = e->ids->count - first;
+    if (e->origin != NULL && e->t->trims_offsets && count > 0) {
+        struct sw_text_spans *offsets = e->scratch->offsets;
+        sw_offsets_strip(e->t, text, e->ids->id + first, offsets->span + offsets->count - count,
+                         count);
+    }
     return e->options->add_special ? add_ids(e, &e->t->after) : 0;
 }
 

@@ -184,6 +184,8 @@ struct sw_tokenizer {
     int32_t pre_count;
     struct sw_decoding decoding;
     struct sw_ids before, after; /* what the post-processor puts round a text */
+    bool trims_offsets;          /* spaces at both ends of a token are no part of its offsets */
+    bool keeps_prefix;           /* but for one before the first token */
     bool splits_special;         /* special tokens that stand in a text are always plain text */
     int32_t bos;
     struct sw_ids eos;
@@ -339,6 +341,9 @@ int sw_offsets_add(struct sw_text_scratch *scratch, size_t first, size_t last);
 int sw_offsets_of_piece(const struct sw_tokenizer *t, struct sw_text_scratch *scratch,
                         const char *text, size_t bytes, const size_t *origin, const int32_t *id,
                         size_t count);
+/* Takes spaces from the offsets span [count] of the tokens id [count], which begin the text. */
+void sw_offsets_strip(const struct sw_tokenizer *t, const char *text, const int32_t *id,
+                      struct sw_text_span *span, size_t count);
 int sw_text_spans_add(struct sw_text_spans *spans, size_t begin, size_t end);
 
 #endif

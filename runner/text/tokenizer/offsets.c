@@ -82,7 +82,7 @@ static size_t bytes_of_token(const struct sw_tokenizer *t, int32_t id, const cha
     const struct sw_token *token = &t->token[id];
     const char *word = t->arena.byte + token->word;
     size_t at = 0;
-    if (!t->bpe.of_bytes && token->fallback == (int16_t)(unsigned char)text[0])
+    if (t->bpe.falls_back && t->bpe.byte[(unsigned char)text[0]] == id)
         return 1;
     if (token->word_bytes > 0 && token->word_bytes <= bytes &&
         memcmp(word, text, token->word_bytes) == 0)
@@ -139,4 +139,59 @@ int sw_offsets_of_piece(const struct sw_tokenizer *t, struct sw_text_scratch *sc
         at += length;
     }
     return 0;
+}
+
+/* ---- spaces at the ends of tokens ---- */
+
+static bool is_blank(const char *text, size_t *bytes)
+{
+    const uint32_t character = sw_utf8_get(text, bytes);
+    return character == sw_character_of_byte(' ') || sw_utf8_is_space(character);
+}
+
+/* The blank characters that a text begins and ends with. */
+static void count_blanks(const char *text, size_t bytes, size_t *leading, size_t *trailing)
+{
+    bool begins = true;
+    *leading = *trailing = 0;
+    for (size_t at = 0, step; at < bytes; at += step) {
+        const bool blank = is_blank(text + at, &step);
+        begins = begins && blank;
+        *leading += begins;
+        *trailing = blank ? *trailing + 1 : 0;
+    }
+}
+
+static size_t step_over(const char *text, size_t at, size_t end, size_t characters)
+{
+    for (size_t step; characters > 0 && at < end; characters--, at += step)
+        sw_utf8_get(text + at, &step);
+    return at;
+}
+
+static size_t step_back(const char *text, size_t begin, size_t at, size_t characters)
+{
+    for (; characters > 0 && at > begin; characters--)
+        do
+            at--;
+        while (at > begin && ((unsigned char)text[at] & 0xc0) == 0x80);
+    return at;
+}
+
+void sw_offsets_strip(const struct sw_tokenizer *t, const char *text, const int32_t *id,
+                      struct sw_text_span *span, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct sw_token *token = &t->token[id[i]];
+        const bool stands = token->added > 0; /* as it is in the text, perhaps with more spaces */
+        size_t leading, trailing;
+        if (stands)
+            count_blanks(text + span[i].begin, span[i].end - span[i].begin, &leading, &trailing);
+        else
+            count_blanks(t->arena.byte + token->text, token->text_bytes, &leading, &trailing);
+        if (leading == 1 && t->keeps_prefix && (i == 0 || span[i].begin == 0))
+            leading = 0;
+        span[i].begin = step_over(text, span[i].begin, span[i].end, leading);
+        span[i].end = step_back(text, span[i].begin, span[i].end, trailing);
+    }
 }

@@ -238,7 +238,9 @@ static int read_post(struct sw_tokenizer *t, const json_t *part, const char *typ
                      struct sw_error *err)
 {
     if (strcmp(type, "ByteLevel") == 0) /* changes offsets only */
-        return 0;
+        return sw_read_flag(t, part, "trim_offsets", true, &t->trims_offsets, err) != 0
+                   ? -1
+                   : sw_read_flag(t, part, "add_prefix_space", true, &t->keeps_prefix, err);
     if (strcmp(type, "TemplateProcessing") == 0)
         return read_template(t, part, err);
     return sw_refuse_type(t, type, "post-processor", "TemplateProcessing, ByteLevel and Sequence",

@@ -30,8 +30,9 @@ static int encode_piece(const struct sw_tokenizer *t, struct sw_text_scratch *sc
     const size_t before = ids->count;
     if (sw_bpe_encode(t, scratch, text, bytes, ids, err) != 0)
         return -1;
-    if (origin != NULL && sw_offsets_of_piece(t, scratch, text, bytes, origin, ids->id + before,
-                                              ids->count - before) != 0)
+    if (origin != NULL && ids->count > before &&
+        sw_offsets_of_piece(t, scratch, text, bytes, origin, ids->id + before,
+                            ids->count - before) != 0)
         return sw_out_of_memory(t, err);
     return 0;
 }
