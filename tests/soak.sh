@@ -5,7 +5,7 @@
 #
 #   tests/soak.sh [--build DIR] [--seed N] [--saves N] [--kills N] [--faults N|all] [--flips N]
 #                 [--damages N|all] [--locks N] [--lives N] [--settings N] [--limits N] [--searches N]
-#                 [--rules N] [--broken N] [--fuzz SECONDS] [--only TRIAL] [--machine WORDS] [--report FILE.md] [--anew]
+#                 [--rules N] [--chats N] [--broken N] [--fuzz SECONDS] [--only TRIAL] [--machine WORDS] [--report FILE.md] [--anew]
 #
 # The fuzzers and the trial `sanitized` need build-checked, the trial `threads` build-threads, as tests/run.sh --all makes them.
 # What was done is in DIR/soak (removed by --anew). A trial that was begun with other programs than
@@ -13,7 +13,7 @@
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-build=build seed='' saves=200 kills=50 faults=all flips=1000 damages=all locks=20 lives=30 settings=1000 limits=300 searches=300 rules=300 broken=3000 fuzz=600
+build=build seed='' saves=200 kills=50 faults=all flips=1000 damages=all locks=20 lives=30 settings=1000 limits=300 searches=300 rules=300 chats=3000 broken=3000 fuzz=600
 report='' only='' anew=false
 machine="$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
 while [ $# -gt 0 ]; do
@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
         shift
         continue
         ;;
-    --build | --seed | --saves | --kills | --faults | --flips | --damages | --locks | --lives | --settings | --limits | --searches | --rules | --broken | --fuzz | --only | --machine | --report)
+    --build | --seed | --saves | --kills | --faults | --flips | --damages | --locks | --lives | --settings | --limits | --searches | --rules | --chats | --broken | --fuzz | --only | --machine | --report)
         [ $# -gt 1 ] || { echo "soak: $1 needs a value" >&2 && exit 2; }
         declare "${1#--}=$2"
         shift 2
@@ -111,6 +111,15 @@ rule_draws() {
 export -f rule_draws
 export rules
 trial rules "$rules random tables of rules" bash -c rule_draws
+
+# shellcheck disable=SC2317
+chat_draws() {
+    mkdir -p "$out/chats" && tar -C "$out/chats" -xf tests/oracle/fixtures/counted_chats.tar.xz &&
+        "$build/tests/test_counted_chats" "$out/chats" "$chats" "$seed" | grep 'drawn ones'
+}
+export -f chat_draws
+export chats
+trial chats "$chats conversations for each template and tokenizer" bash -c chat_draws
 
 trial settings "$settings runs' job scripts" bash tests/cluster/test_settings.sh "$build" "$settings" 5000 \
     "$out/settings"
@@ -290,7 +299,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in saves search rules settings limits imports broken variables kill faults flips damages architectures streams lock counts serve fuzz sanitized threads each disturbed lives; do
+    for name in saves search rules chats settings limits imports broken variables kill faults flips damages architectures streams lock counts serve fuzz sanitized threads each disturbed lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }

@@ -28,7 +28,6 @@ struct counting {
     struct sw_chat_talk talk;
     int64_t now;
     struct written whole;
-    int32_t end_id; /* of a turn; -1: none is known */
     struct sw_error *err;
 };
 
@@ -54,9 +53,10 @@ static int encode(const struct counting *c, struct written *w)
                                w->text.count, &options, &w->ids, c->err);
 }
 
-/* The first messages of the conversation; answer: with what begins an answer. */
-static int write_first(const struct counting *c, size_t messages, bool answer, struct written *out,
-                       struct sw_error *err)
+/* The first messages of the conversation and one more (may be NULL); answer: with what begins an
+ * answer. */
+static int write_first(const struct counting *c, size_t messages, json_t *more, bool answer,
+                       struct written *out, struct sw_error *err)
 {
     json_t *first = json_array();
     struct sw_chat_talk talk = c->talk;
@@ -64,6 +64,8 @@ static int write_first(const struct counting *c, size_t messages, bool answer, s
     for (size_t i = 0; status == 0 && i < messages; i++)
         if (json_array_append(first, json_array_get(c->talk.messages, i)) != 0)
             status = fail_memory(err);
+    if (status == 0 && more != NULL && json_array_append(first, more) != 0)
+        status = fail_memory(err);
     talk.messages = first;
     talk.answer = answer;
     if (status == 0)
@@ -124,90 +126,110 @@ static bool is_blank(const struct written *w, size_t begin, size_t end)
     return true;
 }
 
-/* Behind the end-of-turn token that stands in [begin, end) with no words of others behind it; 0:
- * there is none. */
-static size_t find_end_token(const struct counting *c, size_t begin, size_t end)
+/* Behind the last special token of [begin, end) when the template has only white space behind it;
+ * 0: there is none. */
+static size_t find_end_token(const struct counting *c, size_t begin, size_t end, int32_t *id)
 {
     const struct written *w = &c->whole;
     const size_t words = foreign_before(w, end);
-    size_t found = 0;
-    for (size_t i = 0; c->end_id >= 0 && i < w->ids.count; i++) {
-        const struct sw_text_span at = w->offsets.span[i];
-        if (w->ids.id[i] == c->end_id && at.begin >= begin && at.begin >= words && at.begin < end)
-            found = at.end;
+    for (size_t i = w->ids.count; i > 0; i--) {
+        const struct sw_text_span at = w->offsets.span[i - 1];
+        *id = w->ids.id[i - 1];
+        if (at.begin >= begin && at.begin < end && sw_tokenizer_is_special(c->t, *id))
+            return at.end >= words && (at.end >= end || is_blank(w, at.end, end)) ? at.end : 0;
     }
-    return found;
+    return 0;
 }
 
-/* Behind the last special token of [begin, end) when only white space follows it; else `end`. */
-static size_t without_blanks(const struct counting *c, size_t begin, size_t end)
-{
-    const struct written *w = &c->whole;
-    size_t found = end;
-    for (size_t i = 0; i < w->ids.count; i++) {
-        const struct sw_text_span at = w->offsets.span[i];
-        if (at.begin >= begin && at.end <= end && sw_tokenizer_is_special(c->t, w->ids.id[i]) &&
-            is_blank(w, at.end, end))
-            found = at.end;
-    }
-    return found;
-}
-
-/* true if nothing but special tokens and white space stands from `at` on. */
-static bool ends_special(const struct counting *c, const struct written *w, size_t at)
-{
-    for (size_t i = 0; i < w->ids.count; i++)
-        if (w->offsets.span[i].end > at && !sw_tokenizer_is_special(c->t, w->ids.id[i]) &&
-            !is_blank(w, w->offsets.span[i].begin, w->offsets.span[i].end))
-            return false;
-    return true;
-}
-
-/* Some templates write a token behind the whole conversation (Phi-3): a turn that has its end of
- * turn before that ends there. */
-static int end_within(const struct counting *c, size_t message, struct written *upto, size_t begin,
+/* The end of a turn that is `upto`'s last one, where another conversation that begins with it goes
+ * on otherwise: some templates write a token behind a whole conversation (Phi-3), which is no part
+ * of the turn, which ends before it where generation stops. 0: the two differ in more than that. */
+static int end_within(const struct counting *c, struct written *upto, size_t common, size_t begin,
                       size_t *end)
 {
-    const size_t common = common_bytes(upto, &c->whole);
+    size_t whole_tokens = 0;
     if (encode(c, upto) != 0)
         return -1;
-    *end = foreign_before(upto, upto->text.count) <= common && ends_special(c, upto, common)
-               ? find_end_token(c, begin, common)
+    for (size_t i = 0; i < upto->ids.count; i++) {
+        const struct sw_text_span at = upto->offsets.span[i];
+        if (at.end <= common)
+            whole_tokens = at.end;
+        else if (!sw_tokenizer_is_special(c->t, upto->ids.id[i]) &&
+                 !is_blank(upto, at.begin, at.end))
+            return *end = 0, 0;
+    }
+    int32_t id;
+    *end = foreign_before(upto, upto->text.count) <= whole_tokens
+               ? find_end_token(c, begin, whole_tokens, &id)
                : 0;
-    return *end > 0
-               ? 0
-               : refuse(c, message, "the chat template writes it otherwise when messages follow");
+    if (*end > 0 && id != sw_chat_end(c->chat, c->t, c->scratch))
+        *end = 0;
+    return 0;
 }
 
-static int find_end(const struct counting *c, size_t message, size_t begin, size_t *end)
+/* Where the last message's turn ends: a user's message after it shows what is no part of it. */
+static int end_of_last(const struct counting *c, size_t begin, size_t *end)
+{
+    const size_t count = json_array_size(c->talk.messages);
+    json_t *more = json_pack("{s:s,s:s}", "role", "user", "content", "a");
+    struct written on = {0}, upto = {0};
+    struct sw_error why = {0};
+    int status = more == NULL ? fail_memory(c->err) : 0;
+    *end = c->whole.text.count;
+    if (status == 0 && write_first(c, count, more, false, &on, &why) == 0 &&
+        !begins(&c->whole, &on) &&
+        (status = write_first(c, count, NULL, false, &upto, c->err)) == 0) {
+        size_t within = 0;
+        status = end_within(c, &upto, common_bytes(&upto, &on), begin, &within);
+        *end = within > 0 ? within : *end;
+    }
+    if (status == 0 && why.status != 0 && why.status != SW_BAD_INPUT)
+        status = sw_fail_as(c->err, &why);
+    json_decref(more);
+    free_written(&on);
+    free_written(&upto);
+    return status;
+}
+
+static int end_of_other(const struct counting *c, size_t message, size_t begin, size_t *end)
 {
     struct written upto = {0};
     struct sw_error why = {0};
     int status = 0;
-    if (message + 1 == json_array_size(c->talk.messages))
-        *end = c->whole.text.count;
-    else if (write_first(c, message + 1, false, &upto, &why) != 0)
+    if (write_first(c, message + 1, NULL, false, &upto, &why) != 0) {
         status = refuse_as(c, message, "no conversation ends with it", &why);
-    else if (begins(&upto, &c->whole))
+    } else if (begins(&upto, &c->whole)) {
         *end = upto.text.count;
-    else
-        status = end_within(c, message, &upto, begin, end);
+    } else {
+        status = end_within(c, &upto, common_bytes(&upto, &c->whole), begin, end);
+        if (status == 0 && *end == 0)
+            status =
+                refuse(c, message, "the chat template writes it otherwise when messages follow");
+    }
     free_written(&upto);
-    if (status != 0 || *end <= begin)
-        return status;
-    const size_t token = find_end_token(c, begin, *end);
-    *end = token > 0 ? token : without_blanks(c, begin, *end);
-    return 0;
+    return status;
+}
+
+static int find_end(const struct counting *c, size_t message, size_t begin, size_t *end)
+{
+    const int status = message + 1 == json_array_size(c->talk.messages)
+                           ? end_of_last(c, begin, end)
+                           : end_of_other(c, message, begin, end);
+    int32_t id;
+    const size_t token = status == 0 ? find_end_token(c, begin, *end, &id) : 0;
+    *end = token > 0 ? token : *end;
+    return status;
 }
 
 /* ---- where a turn begins ---- */
 
-static bool is_foreign(const struct written *w, size_t at)
+/* Where foreign text stands first from `at` on; the text's end: nowhere. */
+static size_t foreign_from(const struct written *w, size_t at)
 {
     for (size_t i = 0; i < w->foreign.count; i++)
-        if (w->foreign.span[i].begin <= at && at < w->foreign.span[i].end)
-            return true;
-    return false;
+        if (w->foreign.span[i].end > at)
+            return w->foreign.span[i].begin > at ? w->foreign.span[i].begin : at;
+    return w->text.count;
 }
 
 /* Some templates begin an answer with more than they keep of a turn (a <think> that is not there
@@ -227,10 +249,10 @@ static int begin_within(const struct counting *c, size_t message, struct written
            asked->offsets.span[same].end == w->offsets.span[same].end)
         same++;
     *begin = same > 0 ? w->offsets.span[same - 1].end : 0;
-    const int status = write_first(c, message, false, &before, &why);
-    const bool known =
-        status == 0 && begins(&before, w) && *begin > before.text.count &&
-        (same == w->ids.count || is_foreign(w, *begin) || c->t->token[w->ids.id[same]].added > 0);
+    const int status = write_first(c, message, NULL, false, &before, &why);
+    const bool known = status == 0 && begins(&before, w) && *begin > before.text.count &&
+                       (same == w->ids.count || c->t->token[w->ids.id[same]].added > 0 ||
+                        foreign_from(w, before.text.count) <= *begin);
     free_written(&before);
     if (status != 0 && why.status != SW_BAD_INPUT)
         return sw_fail_as(c->err, &why);
@@ -239,17 +261,20 @@ static int begin_within(const struct counting *c, size_t message, struct written
                           "the chat template begins an answer otherwise than this message");
 }
 
+/* Words of the message count though they are those that begin an answer. */
 static int find_begin(const struct counting *c, size_t message, size_t *begin)
 {
     struct written asked = {0};
     struct sw_error why = {0};
     int status = 0;
-    if (write_first(c, message, true, &asked, &why) != 0)
+    if (write_first(c, message, NULL, true, &asked, &why) != 0)
         status = refuse_as(c, message, "no answer can be asked for before it", &why);
     else if (begins(&asked, &c->whole))
         *begin = asked.text.count;
     else
         status = begin_within(c, message, &asked, begin);
+    const size_t words = foreign_from(&c->whole, foreign_before(&asked, asked.text.count));
+    *begin = words < *begin ? words : *begin;
     free_written(&asked);
     return status;
 }
@@ -316,10 +341,8 @@ int sw_chat_encode_counted(const struct sw_chat_template *chat, const struct sw_
     const bool says = sw_jinja_has_generation(jinja);
     if (sw_chat_write(chat, &c.talk, c.now, &c.whole.text, &c.whole.foreign,
                       says ? &c.whole.generated : NULL, err) == 0 &&
-        encode(&c, &c.whole) == 0) {
-        c.end_id = says ? -1 : sw_chat_end(chat, t, scratch);
+        encode(&c, &c.whole) == 0)
         status = says ? 0 : find_turns(&c);
-    }
     if (status == 0)
         status = hand_over(&c, ids, counts);
     free_written(&c.whole);

@@ -47,10 +47,21 @@ if(TARGET sw_text)
           LIBRARIES sw_text sw_base PkgConfig::SW_JANSSON
           ARGS ${CMAKE_BINARY_DIR}/tests/tokenizer_folders 10)
   sw_test_properties(test_tokenizer_folders PROPERTIES FIXTURES_REQUIRED tokenizer_folders)
-  # not a test: chat_templates.py runs it beside transformers
-  add_executable(render_chats EXCLUDE_FROM_ALL render_chats.c)
-  target_link_libraries(render_chats PRIVATE sw_text sw_base PkgConfig::SW_JANSSON)
-  set_target_properties(render_chats PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  # Conversations whose tokens transformers counts: counted_chats.py.
+  add_test(NAME unpack_counted_chats
+           COMMAND bash -c "rm -rf \"$1\" && mkdir -p \"$1\" && cd \"$1\" && \"$2\" -E tar xf \"$3\"" unpack
+                   ${CMAKE_BINARY_DIR}/tests/counted_chats ${CMAKE_COMMAND}
+                   ${CMAKE_CURRENT_SOURCE_DIR}/fixtures/counted_chats.tar.xz)
+  sw_test_properties(unpack_counted_chats PROPERTIES FIXTURES_SETUP counted_chats)
+  sw_test(test_counted_chats SOURCES test_counted_chats.c LIBRARIES sw_text sw_base PkgConfig::SW_JANSSON
+          ARGS ${CMAKE_BINARY_DIR}/tests/counted_chats)
+  sw_test_properties(test_counted_chats PROPERTIES FIXTURES_REQUIRED counted_chats)
+  # no tests: chat_templates.py and counted_chats.py run them beside transformers
+  foreach(sw_program render_chats count_chats)
+    add_executable(${sw_program} EXCLUDE_FROM_ALL ${sw_program}.c)
+    target_link_libraries(${sw_program} PRIVATE sw_text sw_base PkgConfig::SW_JANSSON)
+    set_target_properties(${sw_program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  endforeach()
 endif()
 # Texts of Python's json, made anew by json_texts.py: SEED COUNT FILE.
 find_package(Python3 COMPONENTS Interpreter)

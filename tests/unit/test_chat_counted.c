@@ -123,9 +123,10 @@ static const struct {
     {EACH "{{ m.content }}{% if not loop.last or m.role == 'user' %}<|end|>{% endif %}{% endfor %}",
      "u:Hi a:Yes", "Yes"},
     {EACH "{{ m.content }}<|text|>{{ '\\n' }}<|end|>{{ '\\n' }}{% endfor %}", "u:Hi a:Yes",
-     "Yes<|text|>"}, /* where generation stops, too */
+     "Yes<|text|>\n<|end|>"},
     {THINKS, "u:Hi a:Yes u:So a:No", "Yes<|end|>|No<|end|>"},
-    {THINKS, "u:Hi a:think^Yes", "Yes<|end|>"},
+    {THINKS, "u:Hi a:think^Yes", "think\nYes<|end|>"},
+    {THINKS, "u:Hi a:thin", "thin<|end|>"},
     {CLOSED, "u:Hi a:Yes u:So a:No", "Yes<|end|>|No<|end|>"},
     /* the template's blocks are taken at their word */
     {EACH "{% generation %}{{ m.content }}<|end|>{{ '\\n' }}{% endgeneration %}{% endfor %}",
