@@ -135,6 +135,8 @@ static size_t find_end_token(const struct counting *c, size_t begin, size_t end,
     for (size_t i = w->ids.count; i > 0; i--) {
         const struct sw_text_span at = w->offsets.span[i - 1];
         *id = w->ids.id[i - 1];
+        if (at.end <= begin)
+            break;
         if (at.begin >= begin && at.begin < end && sw_tokenizer_is_special(c->t, *id))
             return at.end >= words && (at.end >= end || is_blank(w, at.end, end)) ? at.end : 0;
     }

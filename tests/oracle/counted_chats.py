@@ -4,6 +4,7 @@ return_assistant_tokens_mask=True, beside runner/text/chat_counted.c.
 
     python3 -m venv v && v/bin/pip install transformers==5.* jinja2
     v/bin/python tests/oracle/counted_chats.py check build/tests/count_chats TOKENIZERS DIR [--draws N] [--seed N] [--table FILE]
+    v/bin/python tests/oracle/counted_chats.py blocks build/tests/render_chats [--draws N] [--seed N]
     v/bin/python tests/oracle/counted_chats.py fixtures TOKENIZERS     tests/oracle/fixtures/counted_chats.tar.xz
 
 TOKENIZERS: build/tests/tokenizers, which test_tokenizers unpacks. check: DIR holds published chat templates NAME.jinja,
@@ -203,6 +204,67 @@ def show(tokenizer, said, other):
     return repr([("*" if c else "") + tokenizer.convert_ids_to_tokens(i) for i, c in pairs[max(0, at - 8):at + 12]])
 
 
+# ---- generation blocks ----
+
+def drawn_tag(rng, words):
+    return "{%" + rng.choice(["", "-", ""]) + " " + words + " " + rng.choice(["", "-", ""]) + "%}"
+
+
+def drawn_body(rng, depth, in_loop):
+    return "".join(drawn_piece(rng, depth, in_loop) for _ in range(rng.randrange(1, 4)))
+
+
+def drawn_piece(rng, depth, in_loop):
+    """A piece of a template: text, an output, a set, or a block, a loop, a condition or a with round more of them."""
+    kind, tag = rng.randrange(13) if depth > 0 else rng.randrange(4), lambda words: drawn_tag(rng, words)
+    if kind == 2:
+        words = rng.choice(["m.content", "x", "'q\\n'", "m.role", "ns.v", "messages|length", "y", "x|upper"] + ["loop.index", "loop.last"] * in_loop)
+        return drawn_tag(rng, words).replace("{%", "{{").replace("%}", "}}")
+    if kind == 3:
+        return tag(rng.choice(["set x = x ~ 'z'", "set ns.v = ns.v + 1", "set y = m.content|trim"]))
+    if kind in (4, 5, 6):
+        return tag("generation") + drawn_body(rng, depth - 1, in_loop) + tag("endgeneration")
+    if kind in (7, 8):
+        return tag("for m in messages") + drawn_body(rng, depth - 1, True) + tag("endfor")
+    if kind == 9:
+        return tag("if " + rng.choice(["m.role == 'assistant'", "x", "ns.v > 2"])) + drawn_body(rng, depth - 1, in_loop) + tag("else") + drawn_body(rng, depth - 1, in_loop) + tag("endif")
+    if kind == 10 and in_loop and rng.random() < 0.5:
+        return tag(rng.choice(["break", "continue"]))
+    if kind == 11:
+        return tag("with x = m.role") + drawn_body(rng, depth - 1, in_loop) + tag("endwith")
+    return rng.choice(["", " ", "\n", "  \n  ", "a", "<|x|>", "é\n", "\n\n b"])
+
+
+def blocks(asked):
+    """Drawn templates with blocks: the same text of render_chats and transformers, the same parts of it generated."""
+    from transformers.utils import chat_template_utils as u
+    rng, talked = random.Random(asked.seed), [said("user", " Hi "), said("assistant", "Yo\né"), said("user", "x"), said("assistant", "")]
+    templates = ["{% set ns = namespace(v=1) %}{% set x = 's' %}{% set y = 't' %}{% set m = messages[1] %}" + drawn_body(rng, 4, False) for _ in range(asked.draws)]
+    own = ours(asked.program, [{"template": t, "variables": {"messages": talked}, "now": 0} for t in templates])
+    row = collections.Counter()
+    for template, one in zip(templates, own):
+        try:
+            text, spans = u._render_with_assistant_indices(compiled_template=u._compile_jinja_template(template), messages=talked, tools=None, documents=None,
+                                                           add_generation_prompt=False)
+        except Exception as e:  # a break in a block, a condition on what is no number
+            text, spans = None, str(e)
+        if text is None or "error" in one:
+            same = text is None and "error" in one
+        else:
+            at = [len(text[:i].encode()) for i in range(len(text) + 1)]
+            theirs = {i for a, b in spans for i in range(at[a], at[b])}
+            same = one["text"] == text and theirs == {i for a, b in zip(one["generated"][::2], one["generated"][1::2]) for i in range(a, b)}
+        row["refused" if text is None and same else "same" if same else "differ"] += 1
+        if not same:
+            print(f"{template!r}\n  transformers: {text!r} {spans}\n  here: {one}")
+    print(f"{asked.draws} templates, seed {asked.seed}: {row['same']} the same, {row['refused']} refused by both, {row['differ']} differ")
+    return 1 if row["differ"] else 0
+
+
+def said(role, content):
+    return {"role": role, "content": content}
+
+
 # ---- fixtures ----
 
 # Templates of our own in the forms that are published; what stands in [[ ]] is in a generation block of the copy. kinds:
@@ -294,12 +356,16 @@ def main():
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--table")
     one.add_argument("--verbose", action="store_true")
+    one = commands.add_parser("blocks")
+    one.add_argument("program")
+    one.add_argument("--draws", type=int, default=3000)
+    one.add_argument("--seed", type=int, default=1)
     one = commands.add_parser("fixtures")
     one.add_argument("tokenizers")
     one.add_argument("--draws", type=int, default=9)
     one.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    return check(asked) if asked.command == "check" else fixtures(asked)
+    return {"check": check, "blocks": blocks, "fixtures": fixtures}[asked.command](asked)
 
 
 if __name__ == "__main__":

@@ -183,6 +183,66 @@ static void test_cases(void **state)
     sw_tokenizer_free(t);
 }
 
+/* Our own templates have no blocks. */
+static void test_ours(void **state)
+{
+    (void)state;
+    struct sw_tokenizer *t = make_tokenizer();
+    struct sw_text_scratch *scratch;
+    struct sw_chat_template *chat = NULL;
+    struct sw_ids ids = {0};
+    struct sw_chars found = {0};
+    struct sw_error err = {0};
+    uint8_t *counts = NULL;
+    json_t *messages = messages_of("s:Be u:Hi a:Yes u:So a:No");
+    const struct sw_chat_talk talk = {.messages = messages};
+    assert_int_equal(sw_text_scratch_new(t, &scratch, NULL), 0);
+    assert_int_equal(sw_chat_template_named("mistral", &chat, NULL), 0);
+    assert_int_equal(sw_chat_encode_counted(chat, t, scratch, &talk, &ids, &counts, &err), 0);
+    decode_counted(t, &ids, counts, &found);
+    assert_string_equal(found.byte, " Yes</s>| No</s>");
+    sw_chat_template_free(chat);
+    free(counts);
+    assert_int_equal(sw_chat_template_named("chatml", &chat, NULL), 0);
+    assert_int_equal(sw_chat_encode_counted(chat, t, scratch, &talk, &ids, &counts, &err), -1);
+    assert_string_equal(err.message, "the chat template 'chatml' needs the special token "
+                                     "'<|im_start|>', which the tokenizer lacks");
+    assert_null(counts);
+    sw_chat_template_free(chat);
+    sw_chars_free(&found);
+    sw_ids_free(&ids);
+    sw_text_scratch_free(scratch);
+    sw_tokenizer_free(t);
+    json_decref(messages);
+}
+
+/* Offsets of characters that a token shares, and none of a text that is no UTF-8. */
+static void test_offsets(void **state)
+{
+    (void)state;
+    static const struct sw_text_span wanted[] = {{0, 1}, {1, 3}, {1, 3}, {3, 6}, {6, 8}};
+    struct sw_tokenizer *t = make_tokenizer();
+    struct sw_text_scratch *scratch;
+    struct sw_text_spans offsets = {0};
+    struct sw_ids ids = {0};
+    struct sw_error err = {0};
+    const struct sw_encode_options options = {.offsets = &offsets};
+    assert_int_equal(sw_text_scratch_new(t, &scratch, NULL), 0);
+    assert_int_equal(sw_tokenizer_encode(t, scratch, "a\303\251<s>\n\n", 8, &options, &ids, &err),
+                     0);
+    assert_int_equal(ids.count, 5);
+    assert_int_equal(offsets.count, 5);
+    assert_memory_equal(offsets.span, wanted, sizeof wanted);
+    assert_int_equal(sw_tokenizer_encode(t, scratch, "a\303", 2, &options, &ids, &err), -1);
+    assert_string_equal(err.message, "offsets are asked for of a text that is not UTF-8");
+    assert_int_equal(ids.count, 5);
+    assert_int_equal(offsets.count, 5);
+    sw_text_spans_free(&offsets);
+    sw_ids_free(&ids);
+    sw_text_scratch_free(scratch);
+    sw_tokenizer_free(t);
+}
+
 /* The tokens are those of sw_chat_encode, added to what is there. */
 static void test_same_tokens(void **state)
 {
@@ -216,7 +276,8 @@ static void test_same_tokens(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_ours),
+                                       cmocka_unit_test(test_offsets),
                                        cmocka_unit_test(test_same_tokens)};
     snprintf(folder, sizeof folder, "%s/counted.XXXXXX", argc > 1 ? argv[1] : ".");
     if (mkdtemp(folder) == NULL) {
