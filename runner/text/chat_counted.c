@@ -126,19 +126,36 @@ static bool is_blank(const struct written *w, size_t begin, size_t end)
     return true;
 }
 
+/* A special token without the white space that it takes with it (lstrip, rstrip). */
+static struct sw_text_span without_blanks(const struct written *w, struct sw_text_span at)
+{
+    size_t bytes;
+    while (at.begin < at.end && sw_utf8_is_space(sw_utf8_get(w->text.byte + at.begin, &bytes)))
+        at.begin += bytes;
+    for (size_t i = at.begin, end = at.begin; i < at.end; i += bytes) {
+        if (!sw_utf8_is_space(sw_utf8_get(w->text.byte + i, &bytes)))
+            end = i + bytes;
+        if (i + bytes >= at.end) {
+            at.end = end;
+            break;
+        }
+    }
+    return at;
+}
+
 /* Behind the last special token of [begin, end) when the template has only white space behind it;
  * 0: there is none. */
 static size_t find_end_token(const struct counting *c, size_t begin, size_t end, int32_t *id)
 {
     const struct written *w = &c->whole;
     const size_t words = foreign_before(w, end);
-    for (size_t i = w->ids.count; i > 0; i--) {
-        const struct sw_text_span at = w->offsets.span[i - 1];
+    for (size_t i = w->ids.count; i > 0 && w->offsets.span[i - 1].end > begin; i--) {
         *id = w->ids.id[i - 1];
-        if (at.end <= begin)
-            break;
-        if (at.begin >= begin && at.begin < end && sw_tokenizer_is_special(c->t, *id))
-            return at.end >= words && (at.end >= end || is_blank(w, at.end, end)) ? at.end : 0;
+        if (w->offsets.span[i - 1].begin >= end || !sw_tokenizer_is_special(c->t, *id))
+            continue;
+        const struct sw_text_span at = without_blanks(w, w->offsets.span[i - 1]);
+        if (at.begin >= begin && at.end <= end && at.begin < at.end)
+            return at.begin >= words && is_blank(w, at.end, end) ? at.end : 0;
     }
     return 0;
 }
@@ -234,6 +251,12 @@ static size_t foreign_from(const struct written *w, size_t at)
     return w->text.count;
 }
 
+static size_t end_of_token(const struct counting *c, const struct written *w, size_t i)
+{
+    const struct sw_text_span at = w->offsets.span[i];
+    return sw_tokenizer_is_special(c->t, w->ids.id[i]) ? without_blanks(w, at).end : at.end;
+}
+
 /* Some templates begin an answer with more than they keep of a turn (a <think> that is not there
  * later): it begins behind the tokens that both have, where the assistant's words or an added token
  * stand. */
@@ -248,9 +271,9 @@ static int begin_within(const struct counting *c, size_t message, struct written
         return -1;
     while (same < asked->ids.count && same < w->ids.count &&
            asked->ids.id[same] == w->ids.id[same] &&
-           asked->offsets.span[same].end == w->offsets.span[same].end)
+           end_of_token(c, asked, same) == end_of_token(c, w, same))
         same++;
-    *begin = same > 0 ? w->offsets.span[same - 1].end : 0;
+    *begin = same > 0 ? end_of_token(c, w, same - 1) : 0;
     const int status = write_first(c, message, NULL, false, &before, &why);
     const bool known = status == 0 && begins(&before, w) && *begin > before.text.count &&
                        (same == w->ids.count || c->t->token[w->ids.id[same]].added > 0 ||

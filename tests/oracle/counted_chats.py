@@ -17,6 +17,8 @@ import argparse, collections, io, json, os, random, re, subprocess, sys, tarfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 # of tests/oracle/tokenizer_oracle.py: byte-level BPE, one that normalizes, two that fall back on bytes
 TOKENIZERS = ("llama3", "qwen2", "llama2", "mistral")
+# and two more of their kinds: offsets without spaces, special tokens that take white space with them (Phi-3)
+VARIANTS = {"trimmed": "gpt2", "stripping": "llama2"}
 
 WORDS = ["the", "Wort", "a", "1,80 m", "слово", "字词", "é", "e\u0301", "\u0338x", "ﬁ", "😀", "👩‍👩‍👧", "İ", "ß", "=", "<b>", "{}", "\"", "\\",
          "\n", "\n\n", "  ", "\t", " ", "한국", "กำ", "\u00a0", "\u3000", "don't", "x" * 30, "3.14", "▁", "Ġ", "\r\n"]
@@ -75,9 +77,9 @@ def talk(rng, kinds=(), specials=False):
 
 # ---- tokenizers ----
 
-def with_tokens(path, tokens):
-    """tokenizer.json with these added tokens, behind those that are there; (token, special)."""
-    made = json.load(open(path, encoding="utf-8"))
+def with_tokens(folder, kind, tokens):
+    """tokenizer.json of this kind with these added tokens, behind those that are there; (token, special)."""
+    made = json.load(open(os.path.join(folder, VARIANTS.get(kind, kind) + ".json"), encoding="utf-8"))
     known = {t["content"] for t in made["added_tokens"]}
     next_id = 1 + max(list(made["model"]["vocab"].values()) + [t["id"] for t in made["added_tokens"]])
     for token, special in tokens:
@@ -86,8 +88,12 @@ def with_tokens(path, tokens):
         at = made["model"]["vocab"].get(token)
         made["added_tokens"].append({"id": next_id if at is None else at, "content": token, "special": special, "normalized": False,
                                      "lstrip": False, "rstrip": False, "single_word": False})
+        if kind == "stripping":
+            made["added_tokens"][-1]["rstrip" if next_id % 3 else "lstrip"] = True
         next_id += at is None
         known.add(token)
+    if kind == "trimmed":
+        made["post_processor"] = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
     made["added_tokens"].sort(key=lambda t: t["id"])
     return made
 
@@ -133,11 +139,11 @@ def check(asked):
         plain, copy = (open(os.path.join(asked.directory, name + e), encoding="utf-8", newline="").read() for e in (".jinja", ".generation.jinja"))
         row = collections.Counter()
         reason = ""
-        for kind in TOKENIZERS:
+        for kind in TOKENIZERS + tuple(VARIANTS):
             rng = random.Random(f"{asked.seed} {name} {kind}")
             of = settings.get(name, {})
             special = {"bos_token": "<s>", "eos_token": of.get("eos", "</s>")}
-            tokenizer = with_tokens(os.path.join(asked.tokenizers, kind + ".json"), tokens_of(plain) + [(special["eos_token"], True)])
+            tokenizer = with_tokens(asked.tokenizers, kind, tokens_of(plain) + [(special["eos_token"], True)])
             with tempfile.TemporaryDirectory() as folder:
                 a, b = os.path.join(folder, "a"), os.path.join(folder, "b")
                 put_folder(a, tokenizer, plain, special)
@@ -185,7 +191,7 @@ def check(asked):
     out = open(asked.table, "w", encoding="utf-8") if asked.table else sys.stdout
     import transformers
     print(f"# Tokens that count, of published chat templates\n\n`tests/oracle/counted_chats.py check`, seed {asked.seed}, {asked.draws} conversations for each of "
-          f"{len(TOKENIZERS)} tokenizers; transformers {transformers.__version__}. The method of beginnings refuses a conversation when the template writes a "
+          f"{len(TOKENIZERS) + len(VARIANTS)} tokenizers; transformers {transformers.__version__}. The method of beginnings refuses a conversation when the template writes a "
           "beginning of it otherwise: reasoning that is dropped once an answer follows (Qwen3), a system message or tools before the last question (Mistral), "
           "another end in the middle (gpt-oss), nothing that may stand before an assistant's first message.\n\n"
           "| template | conversations | refused by the template | by the method of beginnings | by transformers, the same | beginnings and blocks the same | tokens that count | differ |\n|---|---|---|---|---|---|---|---|", file=out)
@@ -319,11 +325,9 @@ def fixtures(asked):
             plain = form["template"].replace("[[", "").replace("]]", "")
             copy = form["template"].replace("[[", "{% generation %}").replace("]]", "{% endgeneration %}")
             special = {"bos_token": "<s>", "eos_token": "</s>"}
-            for kind in TOKENIZERS + ("trimmed",):
+            for kind in TOKENIZERS + tuple(VARIANTS):
                 rng = random.Random(f"{asked.seed} {name} {kind}")
-                tokenizer = with_tokens(os.path.join(asked.tokenizers, ("gpt2" if kind == "trimmed" else kind) + ".json"), tokens_of(plain) + SPECIAL_ROLES)
-                if kind == "trimmed":
-                    tokenizer["post_processor"] = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+                tokenizer = with_tokens(asked.tokenizers, kind, tokens_of(plain) + SPECIAL_ROLES)
                 with tempfile.TemporaryDirectory() as folder:
                     put_folder(folder, tokenizer, copy, special)
                     loaded = AutoTokenizer.from_pretrained(folder)
