@@ -1,0 +1,262 @@
+#include "runner/train/packing.h"
+
+#include "runner/train/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A step's rows lie in one block or in two that follow each other. */
+enum { BLOCKS_KEPT = 2 };
+
+struct block {
+    int64_t epoch, number; /* -1: none yet */
+    int64_t *document;     /* [block]: row by row */
+    int32_t *begin;        /* [block + 1]: of a row's documents */
+    int32_t rows;
+};
+
+struct sw_packing {
+    struct sw_packing_options options;
+    struct sw_packing_sums sums;
+    int64_t blocks;
+    int64_t epoch, first_row; /* at hand; rows of the epochs before it */
+    int64_t *before;          /* [blocks + 1]: rows of the blocks before, of the epoch at hand */
+    struct block kept[BLOCKS_KEPT];
+    int32_t oldest;
+    int64_t *in_order;            /* scratch: documents of a block [block] */
+    int32_t *length, *tree, *row; /* scratch: [block], and the tree of them */
+};
+
+/* ---- First-fit ---- */
+
+static int32_t leaves_of(int64_t rows)
+{
+    int32_t leaves = 1;
+    while (leaves < rows)
+        leaves *= 2;
+    return leaves;
+}
+
+size_t sw_pack_tree_elems(int32_t count)
+{
+    return 2 * (size_t)leaves_of(count);
+}
+
+/* The tree's leaves are rows, its nodes the most room below. Two rows that follow each other hold
+ * more than one row's tokens together, so twice the tokens' share are enough of them. */
+int32_t sw_pack_first_fit(const int32_t *length, int32_t count, int32_t row_tokens, int32_t *tree,
+                          int32_t *row)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < count; i++)
+        sum += length[i];
+    const int64_t enough = 2 * (sum / row_tokens) + 2;
+    const int32_t leaves = leaves_of(enough < count ? enough : count);
+    int32_t rows = 0;
+    for (int32_t i = 0; i < 2 * leaves; i++)
+        tree[i] = row_tokens;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t at = 1;
+        row[i] = -1;
+        if (length[i] == 0)
+            continue;
+        while (at < leaves) {
+            at *= 2;
+            at += tree[at] < length[i];
+        }
+        row[i] = at - leaves;
+        rows = row[i] >= rows ? row[i] + 1 : rows;
+        tree[at] -= length[i];
+        while ((at /= 2) > 0) {
+            const int32_t most = tree[2 * at] > tree[2 * at + 1] ? tree[2 * at] : tree[2 * at + 1];
+            if (tree[at] == most)
+                break;
+            tree[at] = most;
+        }
+    }
+    return rows;
+}
+
+/* ---- Blocks ---- */
+
+static int32_t cut_length(const struct sw_packing *p, int64_t document)
+{
+    const int64_t tokens = p->options.length(p->options.context, document);
+    return tokens < p->options.row_tokens ? (int32_t)tokens : p->options.row_tokens;
+}
+
+static uint64_t key_of(const struct sw_packing *p, int64_t epoch)
+{
+    return sw_order_key(p->options.seed, epoch);
+}
+
+static int32_t documents_of(const struct sw_packing *p, int64_t number)
+{
+    const int64_t left = p->options.documents - number * p->options.block;
+    return left < p->options.block ? (int32_t)left : p->options.block;
+}
+
+/* Packs a block: row[i] of its i-th document, which is in_order[i]. Returns the rows. */
+static int32_t pack(struct sw_packing *p, int64_t epoch, int64_t number)
+{
+    const uint64_t key = key_of(p, epoch);
+    const int32_t count = documents_of(p, number);
+    for (int32_t i = 0; i < count; i++) {
+        const int64_t at = number * p->options.block + i;
+        p->in_order[i] = p->options.ordered ? at : sw_order_permute(key, p->options.documents, at);
+        p->length[i] = cut_length(p, p->in_order[i]);
+    }
+    return sw_pack_first_fit(p->length, count, p->options.row_tokens, p->tree, p->row);
+}
+
+/* The block, packed; one of those kept where it is there. */
+static struct block *get_block(struct sw_packing *p, int64_t epoch, int64_t number)
+{
+    for (int32_t i = 0; i < BLOCKS_KEPT; i++)
+        if (p->kept[i].epoch == epoch && p->kept[i].number == number)
+            return &p->kept[i];
+    struct block *b = &p->kept[p->oldest];
+    p->oldest = (p->oldest + 1) % BLOCKS_KEPT;
+    const int32_t count = documents_of(p, number);
+    b->rows = pack(p, epoch, number);
+    b->epoch = epoch;
+    b->number = number;
+    memset(b->begin, 0, ((size_t)b->rows + 1) * sizeof *b->begin);
+    for (int32_t i = 0; i < count; i++)
+        if (p->row[i] >= 0)
+            b->begin[p->row[i] + 1]++;
+    for (int32_t r = 0; r < b->rows; r++)
+        b->begin[r + 1] += b->begin[r];
+    for (int32_t i = 0; i < count; i++)
+        if (p->row[i] >= 0)
+            b->document[b->begin[p->row[i]]++] = p->in_order[i];
+    memmove(b->begin + 1, b->begin, (size_t)b->rows * sizeof *b->begin);
+    b->begin[0] = 0;
+    return b;
+}
+
+/* Makes the epoch the one at hand, whose blocks' rows are counted. */
+static void begin_epoch(struct sw_packing *p, int64_t epoch, int64_t first_row)
+{
+    p->epoch = epoch;
+    p->first_row = first_row;
+    p->before[0] = 0;
+    for (int64_t b = 0; b < p->blocks; b++)
+        p->before[b + 1] = p->before[b] + pack(p, epoch, b);
+}
+
+/* ---- Rows ---- */
+
+int64_t sw_packing_rows(struct sw_packing *p, int64_t epoch)
+{
+    if (epoch < p->epoch)
+        begin_epoch(p, 0, 0);
+    while (p->epoch < epoch)
+        begin_epoch(p, p->epoch + 1, p->first_row + p->before[p->blocks]);
+    return p->before[p->blocks];
+}
+
+/* The block that has the row of the epoch at hand: the last that begins no later. */
+static int64_t block_of(const struct sw_packing *p, int64_t row)
+{
+    int64_t low = 0, high = p->blocks;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (p->before[middle] <= row)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void sw_packing_find(struct sw_packing *p, int64_t row, struct sw_packed_row *out)
+{
+    *out = (struct sw_packed_row){0};
+    if (p->options.ordered && row >= p->before[p->blocks])
+        return;
+    if (row < p->first_row)
+        begin_epoch(p, 0, 0);
+    while (row >= p->first_row + p->before[p->blocks])
+        begin_epoch(p, p->epoch + 1, p->first_row + p->before[p->blocks]);
+    const int64_t inside = row - p->first_row, number = block_of(p, inside);
+    const struct block *b = get_block(p, p->epoch, number);
+    int64_t at = inside - p->before[number];
+    if (!p->options.ordered)
+        at = sw_order_permute(key_of(p, p->epoch) + (uint64_t)number + 1, b->rows, at);
+    out->document = b->document + b->begin[at];
+    out->count = b->begin[at + 1] - b->begin[at];
+}
+
+struct sw_packing_sums sw_packing_sums(const struct sw_packing *p)
+{
+    return p->sums;
+}
+
+/* ---- Set-up ---- */
+
+static void sum_up(struct sw_packing *p)
+{
+    for (int64_t d = 0; d < p->options.documents; d++) {
+        const int64_t tokens = p->options.length(p->options.context, d), kept = cut_length(p, d);
+        p->sums.documents += kept > 0;
+        p->sums.tokens += kept;
+        p->sums.cut_documents += kept < tokens;
+        p->sums.cut_tokens += tokens - kept;
+    }
+}
+
+static bool make_room(struct sw_packing *p)
+{
+    const size_t block = (size_t)p->options.block;
+    bool good = true;
+    p->before = calloc((size_t)p->blocks + 1, sizeof *p->before);
+    p->length = calloc(block, sizeof *p->length);
+    p->in_order = calloc(block, sizeof *p->in_order);
+    p->tree = calloc(sw_pack_tree_elems(p->options.block), sizeof *p->tree);
+    p->row = calloc(block, sizeof *p->row);
+    for (int32_t i = 0; i < BLOCKS_KEPT; i++) {
+        p->kept[i].document = calloc(block, sizeof *p->kept[i].document);
+        p->kept[i].begin = calloc(block + 1, sizeof *p->kept[i].begin);
+        p->kept[i].epoch = -1;
+        good = good && p->kept[i].document != NULL && p->kept[i].begin != NULL;
+    }
+    return good && p->before != NULL && p->length != NULL && p->in_order != NULL &&
+           p->tree != NULL && p->row != NULL;
+}
+
+int sw_packing_create(const struct sw_packing_options *options, struct sw_packing **out,
+                      struct sw_error *err)
+{
+    struct sw_packing *p = calloc(1, sizeof *p);
+    if (p != NULL) {
+        p->options = *options;
+        if (p->options.block > options->documents)
+            p->options.block = (int32_t)options->documents;
+        p->blocks = (options->documents + p->options.block - 1) / p->options.block;
+    }
+    if (p == NULL || !make_room(p)) {
+        sw_packing_free(p);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the data");
+    }
+    sum_up(p);
+    begin_epoch(p, 0, 0);
+    *out = p;
+    return 0;
+}
+
+void sw_packing_free(struct sw_packing *p)
+{
+    if (p == NULL)
+        return;
+    for (int32_t i = 0; i < BLOCKS_KEPT; i++) {
+        free(p->kept[i].document);
+        free(p->kept[i].begin);
+    }
+    free(p->before);
+    free(p->length);
+    free(p->in_order);
+    free(p->tree);
+    free(p->row);
+    free(p);
+}
