@@ -373,15 +373,15 @@ static double matmul_seconds(const struct sw_program *p, const struct sw_op *op,
     return larger(memory_seconds(cluster, larger(bytes, 0)), seconds);
 }
 
-/* Positions have their angles once for all sequences and heads; each slot of a cache has its own.
- */
+/* Positions have their angles once for all sequences and heads, but where each sequence or slot of
+ * a cache has its own. */
 double sw_cost_angles(const struct sw_program *p, const struct sw_op *op)
 {
     if (op->kind != SW_OP_ROPE)
         return 0;
     const struct sw_value *x = &p->values[op->in[0].value];
-    const bool of_slots = op->as.rope.slots;
-    return (double)((of_slots ? x->local[0] : 1) * x->local[1] *
+    const bool of_rows = op->as.rope.slots || op->as.rope.rows;
+    return (double)((of_rows ? x->local[0] : 1) * x->local[1] *
                     (sw_rope_rotated(&op->as.rope) / 2));
 }
 

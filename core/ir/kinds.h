@@ -33,6 +33,7 @@ struct sw_rope_attributes {
     int32_t rotated; /* elements at the front of a head that rotate; 0: all */
     bool inverse;    /* rotate back: the VJP */
     bool slots;      /* positions are those of slots (serving.h); else one list for all sequences */
+    bool rows;       /* true if each sequence has a list of its own */
 };
 struct sw_copies_attributes { /* replicate_heads(_grad) */
     int32_t head_dim, copies;

@@ -47,6 +47,7 @@ struct sw_program_options {
     struct sw_program_target target;
     /* train, evaluate: tokens have segments, inputs of the program, of which none sees another */
     bool segments;
+    bool row_positions; /* train, evaluate: each sequence has positions of its own */
     bool logits; /* evaluate: the head also writes logits [batch, seq, vocab] (oracle, tests) */
     struct sw_serving_shape serving;
     /* Not looked over between passes, and values of one name not told apart: a search compiles

@@ -160,6 +160,7 @@ int32_t sw_build_rope(struct sw_builder *b, int32_t x, int32_t positions, bool s
     const int32_t op = sw_build_apply(b, SW_OP_ROPE, x, positions);
     b->program->ops[op].as.rope.head_dim = b->options->model.head_dim;
     b->program->ops[op].as.rope.slots = slots;
+    b->program->ops[op].as.rope.rows = !slots && b->options->row_positions;
     const struct sw_model *m = &b->options->model;
     const bool own = m->local_rope.theta != 0 && sw_model_is_local(m, b->position);
     const struct sw_rope *rope = own ? &m->local_rope : &m->rope;

@@ -95,7 +95,8 @@ int sw_build_sequence(struct sw_builder *b, struct sw_error *err)
     const struct sw_dim dims[2] = {d.batch, d.seq};
     const int32_t tokens = sw_decoder_input(b, "tokens", SW_I32, 2, dims);
     (void)sw_decoder_input(b, "labels", SW_I32, 2, dims);
-    d.positions = sw_decoder_input(b, "positions", SW_I32, 1, &dims[1]);
+    d.positions = o->row_positions ? sw_decoder_input(b, "positions", SW_I32, 2, dims)
+                                   : sw_decoder_input(b, "positions", SW_I32, 1, &dims[1]);
     if (o->segments) {
         const struct sw_dim all[2] = {d.batch, {SW_L_NONE, d.seq.size, 1, SW_SIZE_FIXED}};
         (void)sw_decoder_input(b, segments[0], SW_I32, 2, dims);

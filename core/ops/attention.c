@@ -142,6 +142,11 @@ static const struct sw_attribute rope_attributes[] = {
      .type = SW_ATTRIBUTE_FLAG,
      .costs = true,
      .offset = offsetof(union sw_attributes, rope.slots)},
+    {.name = "rows",
+     .type = SW_ATTRIBUTE_FLAG,
+     .prints = SW_PRINT_SET,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, rope.rows)},
     {.type = SW_ATTRIBUTE_END}};
 
 static const struct sw_attribute copies_attributes[] = {
@@ -247,7 +252,7 @@ static int32_t form_of_attention(const struct sw_program *p, const struct sw_op 
 static int32_t form_of_rope(const struct sw_program *p, const struct sw_op *op)
 {
     (void)p;
-    return op->as.rope.slots;
+    return op->as.rope.rows ? 2 : op->as.rope.slots;
 }
 
 /* Keys that the first n positions of a sequence see together, of a window. */
@@ -411,7 +416,7 @@ static int vjp_replicate_heads(struct sw_autodiff *a, const struct sw_op *op, st
 }
 
 const struct sw_op_info sw_row_rope = {.name = "rope",
-                                       .factors = "bsh,s->bsh|bsh,bn->bsh",
+                                       .factors = "bsh,s->bsh|bsh,bn->bsh|bsh,bs->bsh",
                                        .form = form_of_rope,
                                        .attributes = rope_attributes,
                                        .cost_class = SW_CLASS_MEMORY,

@@ -352,8 +352,9 @@ static void test_heads(void **unused)
             b.op.as.rope.inverse = k % 2;
             b.op.as.rope.rotated = k < 2 * ROPES ? 0 : (int32_t)(2 * between(1, dim / 2));
             b.call.rope_divisors = divisors;
+            b.op.as.rope.rows = k % 3 == 0;
             add_in(&b, dtype, 3, x, 1);
-            add_integers(&b, 1, &seq, 0, 3000);
+            add_integers(&b, b.op.as.rope.rows ? 2 : 1, b.op.as.rope.rows ? x : &seq, 0, 3000);
             add_out(&b, dtype, 3, x);
             run_both(&b, 0, NULL);
             compare(&b, tolerance_of(dtype));

@@ -1351,6 +1351,33 @@ static void rope_turns_by_stretched_angles(void **state)
     device->vtable->destroy(device);
 }
 
+/* Sequences with positions of their own turn as each does alone, to the bit. */
+static void rope_turns_each_row_by_its_positions(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    for (int t = 0; t < 2; t++) {
+        const enum sw_dtype dtype = t == 0 ? SW_F64 : SW_F32;
+        struct example rows = make(device, SW_OP_ROPE, dtype);
+        const int64_t row = S * HEADS * DIM;
+        free(rows.in[1].data);
+        rows.in[1] = integers(2, B, S, 2, 0, 1000);
+        rows.op.as.rope.rows = true;
+        run(device, &rows);
+        for (int64_t b = 0; b < B; b++) {
+            struct example one = make(device, SW_OP_ROPE, dtype);
+            for (int64_t i = 0; i < S; i++)
+                ((int32_t *)one.in[1].data)[i] = ((int32_t *)rows.in[1].data)[b * S + i];
+            run(device, &one);
+            for (int64_t i = b * row; i < (b + 1) * row; i++)
+                assert_true(get(&rows.out[0], i) == get(&one.out[0], i));
+            release(&one);
+        }
+        release(&rows);
+    }
+    device->vtable->destroy(device);
+}
+
 /* Cosines and sines in fp32 are libm's doubles, rounded. Both are right to a unit or two of a
  * double's last place, so that one number in 2^26 lies so near to the middle of two floats that it
  * may be rounded to the other: of these, at most one is. The longest angles are made by libm. */
@@ -2744,6 +2771,7 @@ int main(void)
         cmocka_unit_test(the_most_probable_come_in_order),
         cmocka_unit_test(threads_do_not_change_bits),
         cmocka_unit_test(rope_turns_by_stretched_angles),
+        cmocka_unit_test(rope_turns_each_row_by_its_positions),
         cmocka_unit_test(rope_rounds_angles_once),
         cmocka_unit_test(gradients_of_rowwise_ops),
         cmocka_unit_test(norms_multiply_by_one_and_the_weight),

@@ -478,8 +478,9 @@ struct frequencies {
 /* One block per position: its sines and cosines once, for all sequences and heads. Turns are
  * counted in double, and only what is left of the last one becomes an angle in fp32: an angle of
  * thousands of turns has no digits left for it. */
-/* A block does a position: of all sequences, or, `slot_fields` > 0, of one slot, whose first
- * position stands before the fields of the next slot and whose tokens here begin with `start`. */
+/* A block does a position: of all sequences, or of one, or, `slot_fields` > 0, of one slot, whose
+ * first position stands before the fields of the next slot and whose tokens here begin with
+ * `start`. */
 __global__ static void rope_kernel(view x, view y, const int32_t *positions, int64_t slot_fields,
                                    int64_t start, const struct frequencies frequency, int64_t batch,
                                    int64_t seq, int64_t width, int dim, int rotated, float factor,
@@ -488,7 +489,7 @@ __global__ static void rope_kernel(view x, view y, const int32_t *positions, int
     __shared__ float cosine[SW_CUDA_MAX_HEAD_DIM / 2], sine[SW_CUDA_MAX_HEAD_DIM / 2];
     const int64_t s = (int64_t)blockIdx.x % seq, first_row = (int64_t)blockIdx.x / seq;
     const int64_t position =
-        slot_fields > 0 ? positions[first_row * slot_fields] + start + s : positions[s];
+        slot_fields > 0 ? positions[first_row * slot_fields] + start + s : positions[blockIdx.x];
     const int half = rotated / 2, groups = (half + SW_VECTOR - 1) / SW_VECTOR;
     for (int j = threadIdx.x; j < half; j += SW_THREADS) {
         const double turns = (double)position * frequency.turns[j];
@@ -527,7 +528,7 @@ __global__ static void rope_kernel(view x, view y, const int32_t *positions, int
     }
 }
 
-/* positions i32[s], or slots i32[b,3] */
+/* positions i32[s] or i32[b,s], or slots i32[b,3] */
 static cudaError_t rope_launch(const struct sw_call *call, cudaStream_t stream)
 {
     const struct sw_rope_attributes *as = &call->op->as.rope;
@@ -543,7 +544,7 @@ static cudaError_t rope_launch(const struct sw_call *call, cudaStream_t stream)
         frequency.turns[j] = 0;
     if (y->elems == 0)
         return cudaSuccess;
-    const int64_t rows = of_slots ? x->size[0] : 1;
+    const int64_t rows = of_slots || as->rows ? x->size[0] : 1;
     SW_LAUNCH(rope_kernel, (unsigned)(rows * x->size[1]), SW_THREADS, 0, stream, view_of(x),
               view_of(y), (const int32_t *)call->in[1].data, of_slots ? call->in[1].size[1] : 0,
               x->start[1], frequency, x->size[0] / rows, x->size[1], x->size[2], dim, rotated,
