@@ -60,7 +60,7 @@ struct sw_manifest {
     char data_path[4096];         /* for a line when it changes */
     double data_holdout;
     int64_t data_tokens;
-    char settings[384]; /* of optimizer and precision, for a line when they change */
+    char settings[768]; /* of optimizer, precision and data, for a line when they change */
     int64_t sequence_length, global_batch_size, total_steps;
     char mesh[64]; /* for people: "1,2,2,2" */
     bool finished; /* the run's last step */

@@ -321,6 +321,20 @@ struct sw_texts {
     const char *const *item;
     int32_t count;
 };
+/* A path as it is resolved, written from the root on or not, and where it stands. */
+struct sw_path {
+    const char *text;
+    bool is_absolute;
+    struct sw_place place;
+};
+struct sw_paths {
+    const struct sw_path *item; /* [count] */
+    int32_t count;
+};
+struct sw_numbers {
+    const double *item; /* [count] */
+    int32_t count;
+};
 /* Variables of the environment, each name once, in the order in which they were first set. */
 struct sw_variable {
     const char *name, *value;
@@ -493,7 +507,13 @@ struct sw_run_config {
     int32_t rule_count;
     struct sw_rule_config rule[SW_MAX_RULES];
     struct sw_optimizer_config optimizer;
-    const char *data_path; /* resolved against the file that names it; NULL: no data */
+    /* Files to train on, or patterns of them (data_file.h), resolved against the file that names
+     * them. data_path is the first; NULL: no data */
+    struct sw_paths data_paths;
+    const char *data_path;
+    struct sw_numbers data_weights;  /* one for each of data_paths, or none */
+    struct sw_paths data_validation; /* files to evaluate; none: data_holdout */
+    bool data_pack;                  /* rows are whole documents */
     enum sw_data_format data_format;
     uint64_t data_seed;
     int64_t data_document_end; /* token behind which another document begins; -1: none */
@@ -502,8 +522,8 @@ struct sw_run_config {
     const char *checkpoint_directory; /* resolved; default checkpoints inside directory */
     /* Written from the root on ('/data/x'), where a resolved path may have become so: a plan keeps
      * the one as it is and writes the other as seen from its folder. */
-    bool data_path_is_absolute, directory_is_absolute, checkpoint_directory_is_absolute,
-        init_from_is_absolute, init_adapter_is_absolute;
+    bool directory_is_absolute, checkpoint_directory_is_absolute, init_from_is_absolute,
+        init_adapter_is_absolute;
     int64_t checkpoint_every_steps; /* 0: at the end and on signals only; default 0 */
     int64_t checkpoint_keep;        /* the newest that stay */
     int64_t

@@ -387,6 +387,9 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     check_schedule(c, &s, out);
     warn_of_precision(c, root, out);
     check_document_end(c, root, &s, out);
+    if (sw_section_good(&s, "data", NULL) && !sw_config_check_data(c, root, out))
+        s.bad |= UINT64_C(1) << (sw_field_find(s.fields, "data") - s.fields);
+    out->data_path = out->data_paths.count > 0 ? out->data_paths.item[0].text : NULL;
     take_nodes(c, &s, out);
     check_job(c, &s, out);
     check_prompt(c, sw_node_find(sw_node_find(root, "serve"), "prompt_tokens"), &s, out);

@@ -201,6 +201,12 @@ bool sw_text_is_value(const char *text); /* a line, or empty */
 bool sw_text_is_option(const char *text);
 size_t sw_option_name_length(const char *text);
 
+/* data.c: files of data, one or a list, and their weights */
+extern const struct field_type sw_type_paths, sw_type_weights;
+/* The keys of `data` go together; false: they do not (reported). */
+bool sw_config_check_data(struct sw_config *c, const struct node *root,
+                          const struct sw_run_config *run);
+
 /* settings.c: the values of launchers' sections that are no scalars, and fabrics */
 extern const struct field_type sw_type_texts, sw_type_lines, sw_type_environment, sw_type_fabric;
 bool sw_config_describe_fabric(struct sw_config *c, struct node *root,

@@ -166,7 +166,6 @@ static struct sw_place place_of(const struct node *root, const char *section, co
 static void note_paths(const struct node *root, struct sw_run_config *run)
 {
     const struct node *checkpoint = sw_node_find(sw_node_find(root, "checkpoint"), "directory");
-    run->data_path_is_absolute = is_absolute(sw_node_find(sw_node_find(root, "data"), "path"));
     run->init_from_is_absolute = is_absolute(sw_node_find(sw_node_find(root, "init"), "from"));
     run->init_adapter_is_absolute =
         is_absolute(sw_node_find(sw_node_find(root, "init"), "adapter"));
@@ -369,6 +368,18 @@ void sw_config_free(struct sw_config *config)
     free(config);
 }
 
+static void join_paths(struct sw_config *config, const char *here, struct sw_paths *paths)
+{
+    struct sw_path *item =
+        paths->count > 0 ? sw_config_alloc(config, sizeof *item * (size_t)paths->count) : NULL;
+    for (int32_t i = 0; item != NULL && i < paths->count; i++) {
+        item[i] = paths->item[i];
+        item[i].text = sw_config_join(config, here, item[i].text);
+    }
+    if (item != NULL)
+        paths->item = item;
+}
+
 int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err)
 {
     struct sw_run_config *run = config->keys->run;
@@ -377,8 +388,9 @@ int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err
     char *here = getcwd(NULL, 0);
     if (here == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "the working directory was deleted");
-    if (run->data_path != NULL)
-        run->data_path = sw_config_join(config, here, run->data_path);
+    join_paths(config, here, &run->data_paths);
+    join_paths(config, here, &run->data_validation);
+    run->data_path = run->data_paths.count > 0 ? run->data_paths.item[0].text : NULL;
     if (run->init_from != NULL)
         run->init_from = sw_config_join(config, here, run->init_from);
     if (run->init_adapter != NULL)

@@ -80,12 +80,44 @@ static const struct field run_attention_fields[] = {
 
 static const struct field run_data_fields[] = {
     {.key = "path",
-     .type = FIELD_PATH,
-     AT(data_path),
+     .type = FIELD_CUSTOM,
+     AT(data_paths),
+     .custom = &sw_type_paths,
+     .expects = "a path or pattern, or a list of these",
      .example = "data/text.txt",
      .about =
          "file of tokens that is trained on, NAME.bin, as 'runner tokenize' writes it; or, for "
-         "a model whose vocab_size is 256, a text, whose bytes are the tokens"},
+         "a model whose vocab_size is 256, a text, whose bytes are the tokens. Several files, "
+         "of a list or of a pattern (data/*.bin, in the order of their names), stand one behind "
+         "the other"},
+    {.key = "weights",
+     .type = FIELD_CUSTOM,
+     AT(data_weights),
+     .custom = &sw_type_weights,
+     .brief = true,
+     .schema = "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"type\": \"number\", "
+               "\"minimum\": 1e-9, \"maximum\": 1e9}}",
+     .example = "[0.7, 0.3]",
+     .about = "shares of rows that come from each item of the list 'path', which is then a source "
+              "of its own: a row comes from the one with the largest deficit"},
+    {.key = "pack",
+     .type = FIELD_BOOL,
+     AT(data_pack),
+     .brief = true,
+     .fallback = "false",
+     .example = "true",
+     .about =
+         "true: a row holds whole documents, which do not see each other, and whose last token "
+         "has no label; the files need the index that 'runner tokenize' writes. Longer "
+         "documents are cut to sequence_length"},
+    {.key = "validation",
+     .type = FIELD_CUSTOM,
+     AT(data_validation),
+     .custom = &sw_type_paths,
+     .brief = true,
+     .expects = "a path or pattern, or a list of these",
+     .example = "data/validation.bin",
+     .about = "files that are evaluated and not trained on, in place of 'holdout'"},
     {.key = "format",
      .type = FIELD_WORD,
      AT(data_format),
@@ -119,7 +151,9 @@ static const struct field run_data_fields[] = {
      .min = 0,
      .max = 0.5,
      .example = "0.05",
-     .about = "fraction of the file, at its end, that is not trained on but evaluated"},
+     .about = "fraction of each source, at its end, that is not trained on but evaluated: of its "
+              "tokens, or of "
+              "its documents where they are packed"},
     {.key = NULL},
 };
 

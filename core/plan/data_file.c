@@ -4,6 +4,7 @@
 #include "core/base/shell.h"
 #include "core/base/token_file.h"
 #include "core/base/tokenizer_file.h"
+#include "core/plan/data_files.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -430,7 +431,8 @@ static int check(const struct sw_run_config *run, const struct head *head, struc
     return refuse(run, reads_bytes ? &other : NULL, reads_bytes, why, err);
 }
 
-int sw_data_check(const struct sw_run_config *run, struct sw_error *err)
+/* Of one file, which `run` names alone. */
+static int check_one(const struct sw_run_config *run, struct sw_error *err)
 {
     unsigned char *buffer = malloc(HEAD_BYTES);
     struct head head = {.byte = buffer};
@@ -439,6 +441,52 @@ int sw_data_check(const struct sw_run_config *run, struct sw_error *err)
     read_head(run->data_path, buffer, &head);
     const int status = check(run, &head, err);
     free(buffer);
+    return status;
+}
+
+/* Tokens and texts as bytes are not one stream. */
+static int check_kind(const struct sw_run_config *run, const char *path, struct sw_place place,
+                      struct sw_error *err)
+{
+    const bool first = sw_data_is_bytes(run);
+    if (run->data_format == SW_DATA_BYTES || !sw_data_names_tokens(path) == first)
+        return 0;
+    return sw_fail_at(err, SW_BAD_INPUT, place,
+                      "'%.200s' is a %s, and '%.200s' a %s; name files "
+                      "of one kind",
+                      sw_path_name(path), first ? ".bin of tokens" : "text",
+                      sw_path_name(run->data_path), first ? "text" : ".bin of tokens");
+}
+
+static int check_files(const struct sw_run_config *run, const struct sw_paths *paths,
+                       struct sw_run_config *one, struct sw_error *err)
+{
+    struct sw_data_files files;
+    int status = 0;
+    if (sw_data_files_find(paths, &files, NULL) != 0)
+        return 0; /* whoever opens them says so */
+    for (int32_t i = 0; status == 0 && i < files.items; i++)
+        for (int32_t j = files.begin[i]; status == 0 && j < files.begin[i + 1]; j++) {
+            one->data_path = files.path[j];
+            one->data_place = paths->item[i].place;
+            status = check_kind(run, files.path[j], one->data_place, err);
+            status = status == 0 ? check_one(one, err) : status;
+        }
+    sw_data_files_free(&files);
+    return status;
+}
+
+int sw_data_check(const struct sw_run_config *run, struct sw_error *err)
+{
+    struct sw_run_config *one = malloc(sizeof *one);
+    if (one == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the data");
+    *one = *run;
+    const int status = check_files(run, &run->data_paths, one, err) != 0 ||
+                               check_files(run, &run->data_validation, one, err) != 0
+                           ? -1
+                           : 0;
+    free(one);
     return status;
 }
 

@@ -8,6 +8,9 @@
 
 #include "core/config/config.h"
 
+/* Documents that are packed together: rows go by it, and a checkpoint tells it. */
+enum { SW_DATA_PACK_BLOCK = 65536 };
+
 /* Whether a file's name says that it holds tokens: it ends in .bin. */
 bool sw_data_names_tokens(const char *path);
 
@@ -15,8 +18,9 @@ bool sw_data_names_tokens(const char *path);
  * not end in .bin. */
 bool sw_data_is_bytes(const struct sw_run_config *run);
 
-/* Whether training on run->data_path (not NULL), as it can be opened from here, can be meant. A
- * file that cannot be seen is judged by its name. Errors: SW_BAD_INPUT, at data.path: it holds
+/* Whether training on the files of run->data_paths and judging by those of data_validation, as they
+ * can be opened from here, can be meant. A file that cannot be seen is judged by its name. Errors:
+ * SW_BAD_INPUT, where the file is named: files of two kinds; one that holds
  * neither tokens nor a text whose bytes are the model's tokens; the message has the command that
  * makes tokens of it. SW_ENVIRONMENT: no memory. */
 int sw_data_check(const struct sw_run_config *run, struct sw_error *err);

@@ -125,16 +125,40 @@ char *sw_path_seen_from(const char *base, const char *path)
     return out;
 }
 
+static int fail_to_name(const char *path, struct sw_plan_run *out, struct sw_error *err)
+{
+    sw_fail(err, SW_ENVIRONMENT, "cannot name '%s' in the plan: %s", path, strerror(errno));
+    sw_plan_run_free(out);
+    return -1;
+}
+
+/* Paths as seen from the plan; those that stay have a copy, too. */
+static struct sw_path *see_paths(const struct sw_paths *paths, const char *plan_directory)
+{
+    struct sw_path *item = calloc((size_t)paths->count + 1, sizeof *item); /* ends with NULL */
+    for (int32_t i = 0; item != NULL && i < paths->count; i++) {
+        const struct sw_path *from = &paths->item[i];
+        item[i] = *from;
+        item[i].text =
+            from->is_absolute ? strdup(from->text) : sw_path_seen_from(plan_directory, from->text);
+        if (item[i].text == NULL) {
+            while (i-- > 0)
+                free((char *)item[i].text);
+            free(item);
+            return NULL;
+        }
+    }
+    return item;
+}
+
 int sw_plan_run_relocate(const struct sw_run_config *run, const char *plan_directory,
                          struct sw_plan_run *out, struct sw_error *err)
 {
-    out->run = *run;
-    memset(out->path, 0, sizeof out->path);
+    *out = (struct sw_plan_run){.run = *run};
     const struct {
         const char **path;
         bool stays;
-    } table[] = {{&out->run.data_path, run->data_path_is_absolute},
-                 {&out->run.init_from, run->init_from_is_absolute},
+    } table[] = {{&out->run.init_from, run->init_from_is_absolute},
                  {&out->run.init_adapter, run->init_adapter_is_absolute},
                  {&out->run.directory, run->directory_is_absolute},
                  {&out->run.checkpoint_directory, run->checkpoint_directory_is_absolute}};
@@ -144,14 +168,18 @@ int sw_plan_run_relocate(const struct sw_run_config *run, const char *plan_direc
         if (*table[i].path == NULL || table[i].stays)
             continue;
         out->path[i] = sw_path_seen_from(plan_directory, *table[i].path);
-        if (out->path[i] == NULL) {
-            sw_fail(err, SW_ENVIRONMENT, "cannot name '%s' in the plan: %s", *table[i].path,
-                    strerror(errno));
-            sw_plan_run_free(out);
-            return -1;
-        }
+        if (out->path[i] == NULL)
+            return fail_to_name(*table[i].path, out, err);
         *table[i].path = out->path[i];
     }
+    struct sw_paths *const data[2] = {&out->run.data_paths, &out->run.data_validation};
+    for (int i = 0; i < 2; i++) {
+        out->data[i] = see_paths(data[i], plan_directory);
+        if (out->data[i] == NULL)
+            return fail_to_name(data[i]->count > 0 ? data[i]->item[0].text : "data", out, err);
+        data[i]->item = out->data[i];
+    }
+    out->run.data_path = out->run.data_paths.count > 0 ? out->data[0][0].text : NULL;
     return 0;
 }
 
@@ -160,5 +188,11 @@ void sw_plan_run_free(struct sw_plan_run *relocated)
     for (size_t i = 0; i < sizeof relocated->path / sizeof relocated->path[0]; i++) {
         free(relocated->path[i]);
         relocated->path[i] = NULL;
+    }
+    for (int i = 0; i < 2; i++) {
+        for (struct sw_path *p = relocated->data[i]; p != NULL && p->text != NULL; p++)
+            free((char *)p->text);
+        free(relocated->data[i]);
+        relocated->data[i] = NULL;
     }
 }

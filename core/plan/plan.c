@@ -143,7 +143,8 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     out->reduce = run->reduce;
     out->ring = run->ring;
     out->keep_copy = run->keep_copy;
-    out->segments = run->data_document_end >= 0;
+    out->segments = run->data_document_end >= 0 || run->data_pack;
+    out->row_positions = run->data_pack;
     out->inner_ring = decision->train.inner_ring;
     out->mesh = decision->mesh;
     out->layout = decision->train.layout;

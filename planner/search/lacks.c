@@ -5,6 +5,7 @@
 #include "core/base/file.h"
 #include "core/base/lora.h"
 #include "core/base/text.h"
+#include "core/plan/data_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -130,14 +131,32 @@ static void look_at_weights(struct finding *f, struct sw_place at, const char *w
         what, shown);
 }
 
+static void look_at_data(struct finding *f, const struct sw_paths *paths, const char *remedy)
+{
+    struct sw_data_files files;
+    struct sw_error err = {0};
+    char help[sizeof f->out->help];
+    if (sw_data_files_find(paths, &files, &err) != 0) {
+        complete(f, remedy, help, sizeof help);
+        add(f, (struct sw_place){paths->item[0].place.file, err.line, err.column}, help, "%.*s",
+            (int)strcspn(err.message, ";"), err.message);
+        return;
+    }
+    const int32_t before = f->count; /* the first that lacks tells of the others */
+    for (int32_t i = 0; i < files.items; i++)
+        for (int32_t j = files.begin[i]; j < files.begin[i + 1] && f->count == before; j++)
+            look(f, paths->item[i].place, "the data file", files.path[j], false, remedy);
+    sw_data_files_free(&files);
+}
+
 static void look_at_training(struct finding *f, const struct sw_run_config *run, bool may_come)
 {
     if (run->data_path == NULL) {
         add(f, run->data_place, no_data_help, "%s", no_data);
         f->out[f->count - 1].anywhere = true;
     } else if (!may_come) {
-        look(f, run->data_place, "the data file", run->data_path, false,
-             "name another as data.path");
+        look_at_data(f, &run->data_paths, "name another as data.path");
+        look_at_data(f, &run->data_validation, "name another as data.validation");
     }
     /* a run that goes on reads its own checkpoint, and the model that adapters stand on */
     const bool goes_on = has_checkpoint(run->checkpoint_directory);

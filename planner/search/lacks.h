@@ -5,7 +5,7 @@
 
 #include "core/config/config.h"
 
-enum { SW_LACKS = 4 };
+enum { SW_LACKS = 5 };
 
 struct sw_lack {
     struct sw_place at;

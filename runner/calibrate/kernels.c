@@ -85,7 +85,7 @@ int sw_rate_step(struct sw_executor *x, int64_t vocab_size, int64_t number, stru
                                  .eps = 1e-8,
                                  .grad_clip = 1,
                                  .loss_scale = sw_batch_loss_scale(p->tokens_per_step)};
-    const struct sw_batch batch = {read_batch, &vocab, -1};
+    const struct sw_batch batch = {read_batch, &vocab, false};
     const int32_t fed = sw_batch_feeds(&batch, p, feeds);
     return sw_executor_run(x, SW_PROGRAM_TRAIN, &step, feeds, fed, NULL, 0, err);
 }

@@ -3,6 +3,7 @@
 #include "core/base/file.h"
 #include "core/base/words.h"
 #include "runner/checkpoint/base_model.h"
+#include "core/plan/data_file.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/model_folder.h"
 #include "core/checkpoint/store.h"
@@ -31,6 +32,35 @@ static void format_settings(const struct sw_run_config *run, char *out, size_t b
              o->decay_steps);
 }
 
+/* "0.7:0.3", or the first of many and a digest of all; "none". */
+static void format_weights(const struct sw_numbers *weights, char *out, size_t bytes)
+{
+    size_t used = (size_t)snprintf(out, bytes, "none");
+    for (int32_t i = 0; i < weights->count; i++) {
+        used = i == 0 ? 0 : used;
+        if (used + 32 > bytes) {
+            snprintf(out + used, bytes - used, ":%016" PRIx64,
+                     sw_checksum_of(weights->item, (size_t)weights->count * sizeof(double)).low);
+            return;
+        }
+        used +=
+            (size_t)snprintf(out + used, bytes - used, "%s%g", i == 0 ? "" : ":", weights->item[i]);
+    }
+}
+
+/* What else the order of the data and its labels follow from, behind the settings. */
+static void format_data(const struct sw_run_config *run, char *out, size_t bytes)
+{
+    const size_t used = strlen(out);
+    char weights[96], pack[32] = "false";
+    format_weights(&run->data_weights, weights, sizeof weights);
+    if (run->data_pack)
+        snprintf(pack, sizeof pack, "blocks of %d", SW_DATA_PACK_BLOCK);
+    snprintf(out + used, bytes - used,
+             ", data.document_end %" PRId64 ", data.pack %s, data.weights %s",
+             run->data_document_end, pack, weights);
+}
+
 void sw_resume_facts(const struct sw_plan *plan, int64_t attempt, int64_t step,
                      int64_t next_sequence, int64_t data_tokens, bool finished,
                      struct sw_manifest *out)
@@ -49,9 +79,14 @@ void sw_resume_facts(const struct sw_plan *plan, int64_t attempt, int64_t step,
                                 .finished = finished};
     snprintf(out->run, sizeof out->run, "%s", run->name);
     snprintf(out->optimizer, sizeof out->optimizer, "adamw");
-    snprintf(out->data_path, sizeof out->data_path, "%s",
-             run->data_path != NULL ? sw_path_name(run->data_path) : "");
+    const int32_t more = run->data_paths.count - 1;
+    if (run->data_path != NULL)
+        snprintf(out->data_path, sizeof out->data_path, "%s", sw_path_name(run->data_path));
+    if (more > 0)
+        snprintf(out->data_path + strlen(out->data_path),
+                 sizeof out->data_path - strlen(out->data_path), " and %d more", (int)more);
     format_settings(run, out->settings, sizeof out->settings);
+    format_data(run, out->settings, sizeof out->settings);
     sw_mesh_format(&plan->decision.mesh, out->mesh, sizeof out->mesh);
 }
 
@@ -64,14 +99,19 @@ static void say_number(const char *what, int64_t then, int64_t now)
                 now, then);
 }
 
-/* "precision.params fp32": whether an item is no setting of the optimizer; it is said. */
-static bool say_precision(const char *then, size_t then_bytes, const char *now, size_t now_bytes)
+/* "precision.params fp32", "data.pack false": whether an item is no setting of the optimizer; it is
+ * said. */
+static bool say_section(const char *then, size_t then_bytes, const char *now, size_t now_bytes)
 {
     const size_t key = strcspn(now, " ");
-    if (strncmp(now, "precision.", 10) != 0 || key >= now_bytes || key >= then_bytes)
+    const bool data = strncmp(now, "data.", 5) == 0;
+    if ((!data && strncmp(now, "precision.", 10) != 0) || key >= now_bytes || key >= then_bytes)
         return false;
-    fprintf(stderr, "note: %.*s is %.*s now, it was %.*s in the checkpoint\n", (int)key, now,
-            (int)(now_bytes - key - 1), now + key + 1, (int)(then_bytes - key - 1), then + key + 1);
+    fprintf(stderr, "note: %.*s is %.*s now, it was %.*s in the checkpoint%s\n", (int)key, now,
+            (int)(now_bytes - key - 1), now + key + 1, (int)(then_bytes - key - 1), then + key + 1,
+            !data                                         ? ""
+            : strncmp(now, "data.document_end", key) == 0 ? ": other tokens see each other"
+                                                          : ": the data comes in another order");
     return true;
 }
 
@@ -83,7 +123,7 @@ static void say_settings(const char *then, const char *now)
     while (*then != '\0' && *now != '\0') {
         const size_t a = strcspn(then, ","), b = strcspn(now, ",");
         const bool differs = a != b || strncmp(then, now, a) != 0;
-        if (differs && !say_precision(then, a, now, b)) {
+        if (differs && !say_section(then, a, now, b)) {
             const char *comma = *is != '\0' ? ", " : "";
             snprintf(was + strlen(was), sizeof was - strlen(was), "%s%.*s", comma, (int)a, then);
             snprintf(is + strlen(is), sizeof is - strlen(is), "%s%.*s", comma, (int)b, now);

@@ -12,20 +12,11 @@ static int read_positions(void *context, const struct sw_ask *ask, void *to, str
     return 0;
 }
 
-/* Numbers of documents from 0 on in each row, made of its tokens. */
 static int read_segments(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
-    const struct sw_batch *batch = context;
-    if (batch->read(batch->context, ask, to, err) != 0)
-        return -1;
-    for (int64_t row = 0; row < ask->rows; row++) {
-        int32_t *token = (int32_t *)to + row * ask->row_elems, number = 0;
-        for (int64_t i = 0; i < ask->row_elems; i++) {
-            const bool ends = token[i] == batch->document_end;
-            token[i] = number;
-            number += ends;
-        }
-    }
+    (void)context;
+    (void)err;
+    memset(to, 0, (size_t)(ask->rows * ask->row_elems) * sizeof(int32_t));
     return 0;
 }
 
@@ -33,13 +24,16 @@ int32_t sw_batch_feeds(const struct sw_batch *batch, const struct sw_program *pr
                        struct sw_feed out[SW_BATCH_FEEDS])
 {
     const sw_feed_reader read = batch->read;
-    void *context = batch->context, *whole = (void *)batch;
+    const sw_feed_reader segments = batch->documents ? read : read_segments;
+    const int32_t positions = sw_program_input(program, "positions");
+    const bool own = batch->documents && positions >= 0 && program->values[positions].ndim > 1;
+    void *context = batch->context;
     const struct sw_feed feeds[SW_BATCH_FEEDS] = {
         {.name = "tokens", .read = read, .context = context},
         {.name = "labels", .read = read, .context = context, .padding = -1},
-        {.name = "positions", .read = read_positions},
-        {.name = "segments", .read = read_segments, .context = whole},
-        {.name = "key segments", .read = read_segments, .context = whole}};
+        {.name = "positions", .read = own ? read : read_positions, .context = context},
+        {.name = "segments", .read = segments, .context = context},
+        {.name = "key segments", .read = segments, .context = context}};
     int32_t count = 0;
     for (int32_t i = 0; i < SW_BATCH_FEEDS; i++)
         if (sw_program_input(program, feeds[i].name) >= 0)

@@ -1,5 +1,5 @@
-/* The feeds of programs that train or evaluate: tokens and labels of who reads batches, positions
- * from 0 on, and the documents that tokens belong to. */
+/* The feeds of programs that train or evaluate: tokens and labels of who reads batches, positions,
+ * and the documents that tokens belong to. */
 #ifndef SW_RANK_BATCH_H
 #define SW_RANK_BATCH_H
 
@@ -8,12 +8,13 @@
 enum { SW_BATCH_FEEDS = 5 };
 
 /* read: asked for labels by that name, else for tokens, int32_t each; a label below 0 is ignored,
- * as are those of sequences that pad the batch. document_end: the token behind which another
- * document begins. */
+ * as are those of sequences that pad the batch. documents: true if it is also asked for "segments"
+ * and "key segments", and for "positions" where each sequence has its own; else a sequence is one
+ * document. */
 struct sw_batch {
     sw_feed_reader read;
     void *context;
-    int64_t document_end; /* -1: a sequence is one document */
+    bool documents;
 };
 /* Feeds of the inputs that the program has; returns how many. `batch` outlives them. */
 int32_t sw_batch_feeds(const struct sw_batch *batch, const struct sw_program *program,

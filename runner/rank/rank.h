@@ -59,7 +59,7 @@ struct sw_rank_same {
     const char *file; /* that the message is about; NULL: none */
     const char *otherwise;
 };
-enum { SW_RANK_SAME = 2 };
+enum { SW_RANK_SAME = 3 };
 /* Collective. The ranks agree on what each found so far, have the same plan, programs and `same`
  * [count <= SW_RANK_SAME; NULL with 0], and devices of one kind. Returns what they agreed on, the
  * error printed once; SW_OK. */

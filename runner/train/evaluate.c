@@ -25,7 +25,7 @@ static int agree(void *context, bool *stops)
 static int show(const struct sw_trainer *trainer, const struct sw_evaluate_options *options,
                 const char *folder, const struct sw_manifest *manifest, double loss)
 {
-    const int64_t labels = sw_dataset_holdout_labels(trainer->data);
+    const int64_t labels = sw_dataset_holdout_labels(sw_trainer_held(trainer));
     double bigram = NAN;
     char text[96];
     sw_trainer_describe_loss(trainer, loss, &bigram, text);
@@ -66,9 +66,11 @@ static int evaluate(struct sw_trainer *trainer, const struct sw_evaluate_options
         status = sw_resume_load(rank, options->checkpoint, folder, base, &manifest);
     if (status != SW_OK)
         return (int)status;
-    if (sw_dataset_holdout_labels(trainer->data) == 0)
+    if (sw_dataset_holdout_labels(sw_trainer_held(trainer)) == 0)
         sw_fail_at(&rank->err, SW_BAD_INPUT, (struct sw_place){.file = run->data_path},
-                   "none of it is held out; use more data or a larger data.holdout");
+                   run->data_validation.count > 0
+                       ? "no label of data.validation counts; name other files"
+                       : "none of it is held out; use more data or a larger data.holdout");
     else if (sw_trainer_held_out(trainer, agree, rank, &loss) != 0)
         sw_launch_abort(rank->launch, &rank->err, (int)rank->err.status);
     status = sw_rank_agree(rank);

@@ -264,6 +264,8 @@ int sw_metrics_step(struct sw_metrics *m, const struct sw_metrics_step *s, struc
     sw_json_digits(&j, "grad_norm", s->grad_norm, DIGITS);
     sw_json_digits(&j, "learning_rate", s->learning_rate, DIGITS);
     sw_json_integer(&j, "tokens", s->tokens);
+    if (s->varies)
+        sw_json_integer(&j, "labels", s->labels);
     sw_json_digits(&j, "step_seconds", s->step_seconds, DIGITS);
     sw_json_digits(&j, "tokens_per_second", (double)s->tokens / s->step_seconds, DIGITS);
     sw_json_digits(&j, "mfu", s->mfu, DIGITS);

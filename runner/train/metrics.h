@@ -9,6 +9,8 @@ struct sw_metrics;
 
 struct sw_metrics_step {
     int64_t step, tokens;
+    int64_t labels; /* that count; written where steps differ in them */
+    bool varies;
     double loss, grad_norm, learning_rate, step_seconds, mfu;
     int64_t arena_bytes;
     const char *spike; /* the answer to it: "stop", "skip", "rewind"; NULL: it is none */

@@ -276,7 +276,7 @@ static int train_batch(void *context, const struct sw_ask *ask, void *to, struct
 {
     struct training *t = context;
     (void)err;
-    sw_trainer_read(&t->trainer, sw_dataset_train,
+    sw_trainer_read(&t->trainer, t->trainer.data, sw_dataset_train,
                     sequence_after(t, ask->step->step - 1) +
                         ask->step->micro_step *
                             t->rank->programs->program[SW_PROGRAM_TRAIN]->micro_batch,
@@ -315,7 +315,7 @@ static int judge(struct training *t, int64_t steps)
 {
     double loss;
     char text[96];
-    if (sw_dataset_holdout_labels(t->trainer.data) == 0)
+    if (sw_dataset_holdout_labels(sw_trainer_held(&t->trainer)) == 0)
         return 0;
     if (sw_trainer_held_out(&t->trainer, stop_judging, t, &loss) != 0)
         return -1;
@@ -426,25 +426,46 @@ static int meet_spike(struct training *t, int64_t number, double loss, double no
     return 0;
 }
 
+/* The program of a step. Where no label counts there is no gradient: nothing runs, and parameters
+ * and moments stay. Every rank knows that from the index. */
+static int compute_step(struct training *t, const struct sw_step *step, double *loss,
+                        double *grad_norm)
+{
+    const struct sw_rank *rank = t->rank;
+    const struct sw_fetch fetches[] = {{.name = "loss", .number = loss},
+                                       {.name = "grad_norm", .number = grad_norm}};
+    const struct sw_batch batch = {train_batch, t, true};
+    struct sw_feed feeds[SW_BATCH_FEEDS];
+    *loss = *grad_norm = 0;
+    if (step->loss_scale == 0) {
+        if (rank->launch->rank != 0)
+            return 0;
+        sw_progress_line_end(&t->progress);
+        fprintf(stderr, "note: no label of step %" PRId64 " counts: it changes nothing\n",
+                step->step);
+        return 0;
+    }
+    const int32_t fed = sw_batch_feeds(&batch, rank->programs->program[SW_PROGRAM_TRAIN], feeds);
+    return sw_executor_run(rank->executor, SW_PROGRAM_TRAIN, step, feeds, fed, fetches, 2,
+                           &t->rank->err) != 0
+               ? sw_fail_context(&t->rank->err, "step %" PRId64, step->step)
+               : 0;
+}
+
 /* One step and the ranks' word about it. board->step_done is `number` then, unless it spiked. */
 static int run_step(struct training *t, int64_t number)
 {
     const struct sw_rank *rank = t->rank;
     const struct sw_run_config *run = rank->plan->run;
     double loss, grad_norm;
-    const struct sw_fetch fetches[] = {{.name = "loss", .number = &loss},
-                                       {.name = "grad_norm", .number = &grad_norm}};
-    struct sw_feed feeds[SW_BATCH_FEEDS];
     struct sw_step step = make_step(&run->optimizer, number);
-    step.loss_scale =
-        sw_batch_loss_scale(rank->programs->program[SW_PROGRAM_TRAIN]->tokens_per_step);
-    const struct sw_batch batch = {train_batch, t, run->data_document_end};
-    const int32_t fed = sw_batch_feeds(&batch, rank->programs->program[SW_PROGRAM_TRAIN], feeds);
     sw_spikes_limits(&run->optimizer, &t->resume.spikes, &step.most_loss, &step.most_norm);
     const double begin = sw_clock_now();
-    if (sw_executor_run(rank->executor, SW_PROGRAM_TRAIN, &step, feeds, fed, fetches, 2,
-                        &t->rank->err) != 0)
-        return sw_fail_context(&t->rank->err, "step %" PRId64, number);
+    const int64_t counted = sw_dataset_train_counted(t->trainer.data, sequence_after(t, number - 1),
+                                                     run->global_batch_size);
+    step.loss_scale = sw_batch_loss_scale(counted);
+    if (compute_step(t, &step, &loss, &grad_norm) != 0)
+        return -1;
     const double seconds = sw_clock_now() - begin;
     if (exchange(t) != 0)
         return -1;
@@ -457,11 +478,14 @@ static int run_step(struct training *t, int64_t number)
         const struct sw_metrics_step line = {
             .step = number,
             .tokens = rank->programs->tokens_per_step,
+            .labels = counted,
+            .varies = sw_dataset_varies(t->trainer.data),
             .loss = loss,
             .grad_norm = grad_norm,
             .learning_rate = step.learning_rate,
             .step_seconds = seconds,
-            .mfu = t->trainer.flops_per_step / seconds / (peak_flops(run) * rank->launch->size),
+            .mfu = (counted > 0 ? t->trainer.flops_per_step : 0) / seconds /
+                   (peak_flops(run) * rank->launch->size),
             .arena_bytes = sw_executor_arena_bytes(rank->executor),
             .spike = spiked ? answers[run->optimizer.on_spike] : NULL};
         record(t, &line);
@@ -470,7 +494,7 @@ static int run_step(struct training *t, int64_t number)
     }
     if (spiked)
         return meet_spike(t, number, loss, grad_norm);
-    t->together = sw_check_finite(number, loss, grad_norm, &t->rank->err) != 0;
+    t->together = counted > 0 && sw_check_finite(number, loss, grad_norm, &t->rank->err) != 0;
     if (watched)
         sw_spikes_add(&run->optimizer, &t->resume.spikes, loss, grad_norm);
     return t->together ? -1 : 0; /* every rank has the same numbers */
@@ -514,6 +538,25 @@ static int run_steps(struct training *t)
 
 /* ---- The beginning ---- */
 
+/* How full packed rows are, and what does not go into them. */
+static void say_data(const struct training *t)
+{
+    int64_t rows;
+    const struct sw_packing_sums sums = sw_dataset_sums(t->trainer.data, &rows);
+    if (rows == 0)
+        return;
+    fprintf(stderr, "data: %" PRId64 " documents in %" PRId64 " rows an epoch, %.1f %% full\n",
+            sums.documents, rows,
+            100 * (double)sums.tokens /
+                ((double)rows * (double)t->rank->plan->run->sequence_length));
+    if (sums.cut_tokens > 0)
+        fprintf(stderr,
+                "note: %" PRId64 " document%s longer than sequence_length: %" PRId64
+                " tokens of theirs (%.1f %% of all) are cut off\n",
+                sums.cut_documents, sums.cut_documents == 1 ? " is" : "s are", sums.cut_tokens,
+                100 * (double)sums.cut_tokens / (double)(sums.tokens + sums.cut_tokens));
+}
+
 static void announce(const struct training *t)
 {
     const struct sw_rank *rank = t->rank;
@@ -528,6 +571,7 @@ static void announce(const struct training *t)
             sw_mesh_format(&rank->plan->decision.mesh, mesh, sizeof mesh), rank->launch->size,
             rank->launch->size == 1 ? "" : "s",
             (double)sw_executor_arena_bytes(rank->executor) / 1e6, attempt);
+    say_data(t);
     if (sw_learning_rate_is_over(&rank->plan->run->optimizer, t->last, note, sizeof note))
         fprintf(stderr, "note: %s\n", note);
 }
@@ -820,7 +864,7 @@ static int run(struct training *t)
 static bool lacks_held_out(const struct training *t)
 {
     const bool lacks = t->rank->launch->rank == 0 &&
-                       sw_dataset_holdout_labels(t->trainer.data) > 0 &&
+                       sw_dataset_holdout_labels(sw_trainer_held(&t->trainer)) > 0 &&
                        !sw_metrics_has_holdout(t->rank->plan->run->directory, t->resume.step);
     return sw_launch_max(t->rank->launch, lacks) > 0;
 }

@@ -9,23 +9,28 @@
 
 struct sw_trainer {
     struct sw_rank *rank;
-    struct sw_dataset *data;
-    double flops_per_step; /* of the model, over all ranks */
+    struct sw_dataset *data;       /* to train on; `evaluate`: to judge by */
+    struct sw_dataset *validation; /* of data.validation, or NULL: `data` holds some out */
+    double flops_per_step;         /* of the model, over all ranks */
 };
 
 /* Collective. Sets up trainer->rank, everything but the state's contents, and the data. holdout: of
- * the data, as sw_dataset_open; steps: --steps, which must be the same on every rank. Returns what
- * the ranks agreed on, the error printed once; SW_OK. sw_trainer_close also after an error. */
+ * the data, as sw_dataset_open; where there is data.validation, 1: that alone is opened. steps:
+ * --steps, which must be the same on every rank. Returns what the ranks agreed on, the error
+ * printed once; SW_OK. sw_trainer_close also after an error. */
 enum sw_status sw_trainer_open(struct sw_trainer *trainer, double holdout, int64_t steps);
 void sw_trainer_close(struct sw_trainer *trainer);
 
-/* What sw_executor_run asks for of a micro-step that begins with sequence `first`. Where the data
- * is bad the step goes on with zeros: the other ranks are in its collectives and would wait for
- * this one; rank->err says so, and nothing of the step is to be reported. */
-typedef int (*sw_batch_reader)(const struct sw_dataset *data, int64_t sequence, int32_t *tokens,
-                               int32_t *labels, struct sw_error *err);
-void sw_trainer_read(struct sw_trainer *trainer, sw_batch_reader read, int64_t first,
-                     const struct sw_ask *ask, int32_t *to);
+/* What is judged by. */
+struct sw_dataset *sw_trainer_held(const struct sw_trainer *trainer);
+
+/* What sw_executor_run asks for of a micro-step that begins with row `first`. Where the data is bad
+ * the step goes on with zeros: the other ranks are in its collectives and would wait for this one;
+ * rank->err says so, and nothing of the step is to be reported. */
+typedef int (*sw_row_reader)(struct sw_dataset *data, int64_t row, const struct sw_row *out,
+                             struct sw_error *err);
+void sw_trainer_read(const struct sw_trainer *trainer, struct sw_dataset *data, sw_row_reader read,
+                     int64_t first, const struct sw_ask *ask, int32_t *to);
 
 /* Collective. Mean loss over the held-out tail, in nats for a label, every label counted once; in
  * the place of a step's transients. stop (may be NULL) is asked after every batch, with the ranks'

@@ -71,7 +71,7 @@ int main(int argc, char **argv)
     double loss;
     const struct sw_fetch fetch = {.name = "loss", .number = &loss};
     struct sw_feed feeds[SW_BATCH_FEEDS];
-    const struct sw_batch reader = {batch, NULL, -1};
+    const struct sw_batch reader = {batch, NULL, false};
     const int32_t fed = sw_batch_feeds(&reader, p, feeds);
     for (int i = 0; i <= steps; i++) {
         struct sw_step step = {.step = i + 1,

@@ -54,7 +54,7 @@ int sw_bench_run_step(struct sw_executor *executor, const struct sw_plan *plan,
                                  .loss_scale = sw_batch_loss_scale(p->tokens_per_step)};
     struct sw_feed feeds[SW_BATCH_FEEDS];
     int64_t vocab = plan->run->model.shape.vocab_size;
-    const struct sw_batch batch = {read_tokens, &vocab, -1};
+    const struct sw_batch batch = {read_tokens, &vocab, false};
     const int32_t fed = sw_batch_feeds(&batch, p, feeds);
     return sw_executor_run(executor, SW_PROGRAM_TRAIN, &step, feeds, fed, NULL, 0, err);
 }

@@ -12,6 +12,9 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
           ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           LIBRARIES sw_config sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base
           Threads::Threads)
+  sw_test(test_packed SOURCES test_packed.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
+          LIBRARIES sw_config sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base
+          Threads::Threads ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_rope_parameters SOURCES test_rope_parameters.c LIBRARIES sw_config sw_programs sw_base
           ARGS tests/oracle/fixtures/rope_parameters.txt)
   # "5": each family on every fifth mesh; "1" on all of them.

@@ -104,7 +104,7 @@ static int train(struct rank *rank, struct sw_device *device, struct sw_executor
         const struct sw_fetch fetches[] = {{.name = "loss", .number = &rank->loss[s]},
                                            {.name = "grad_norm", .number = &rank->norm[s]}};
         struct sw_feed feeds[SW_BATCH_FEEDS];
-        const struct sw_batch reader = {batch, (void *)(uintptr_t)t, -1};
+        const struct sw_batch reader = {batch, (void *)(uintptr_t)t, false};
         const int32_t fed = sw_batch_feeds(&reader, t->program, feeds);
         if (sw_executor_run(*executor, SW_PROGRAM_TRAIN, &step, feeds, fed, fetches, 2,
                             &rank->err) != 0)

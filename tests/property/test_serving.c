@@ -961,7 +961,7 @@ static void prefill_is_evaluate_to_the_bit(void **state)
                 struct sw_feed feeds[SW_BATCH_FEEDS];
                 const struct sw_step step = {.step = 1,
                                              .loss_scale = sw_batch_loss_scale(p->tokens_per_step)};
-                const struct sw_batch batch = {read_tokens, tokens, -1};
+                const struct sw_batch batch = {read_tokens, tokens, false};
                 const int32_t fed = sw_batch_feeds(&batch, p, feeds);
                 assert_int_equal(sw_executor_run(x, kind, &step, feeds, fed, NULL, 0, &err), 0);
             }

@@ -84,35 +84,66 @@ static int batch(void *context, const struct sw_ask *ask, void *to, struct sw_er
     return 0;
 }
 
+static int read_given(const struct shared *shared, const struct sw_ask *ask, const int32_t *given,
+                      void *to)
+{
+    const int64_t first = (ask->step->step - 1) * shared->harness->options->global_batch +
+                          ask->step->micro_step * shared->program->micro_batch + ask->first_row;
+    memcpy(to, given + first * ask->row_elems,
+           (size_t)(ask->rows * ask->row_elems) * sizeof *given);
+    return 0;
+}
+
 static int read_segments(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
-    (void)err;
     const struct shared *shared = context;
-    const struct sw_harness *h = shared->harness;
-    const int64_t first = (ask->step->step - 1) * h->options->global_batch +
-                          ask->step->micro_step * shared->program->micro_batch + ask->first_row;
-    memcpy(to, h->segments + first * ask->row_elems,
-           (size_t)(ask->rows * ask->row_elems) * sizeof *h->segments);
-    return 0;
+    (void)err;
+    return read_given(shared, ask, shared->harness->segments, to);
+}
+
+static int read_positions(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
+{
+    const struct shared *shared = context;
+    (void)err;
+    return read_given(shared, ask, shared->harness->positions, to);
+}
+
+static int read_labels(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
+{
+    const struct shared *shared = context;
+    (void)err;
+    return read_given(shared, ask, shared->harness->labels, to);
 }
 
 /* Returns how many. */
 static int32_t make_feeds(struct shared *shared, const struct sw_program *program,
                           struct sw_feed out[SW_BATCH_FEEDS])
 {
+    const struct sw_harness *h = shared->harness;
     const int32_t count = sw_batch_feeds(&shared->batch, program, out);
-    for (int32_t i = 0; i < count; i++)
-        if (strstr(out[i].name, "segments") != NULL) {
-            out[i].read = read_segments;
+    for (int32_t i = 0; i < count; i++) {
+        sw_feed_reader read = out[i].read;
+        if (strstr(out[i].name, "segments") != NULL)
+            read = read_segments;
+        else if (h->positions != NULL && strcmp(out[i].name, "positions") == 0)
+            read = read_positions;
+        else if (h->labels != NULL && strcmp(out[i].name, "labels") == 0)
+            read = read_labels;
+        if (read != out[i].read)
             out[i].context = shared;
-        }
+        out[i].read = read;
+    }
     return count;
 }
 
-static double loss_scale(const struct sw_harness *h)
+/* step: from 1. */
+static double loss_scale(const struct sw_harness *h, int64_t step)
 {
     const int64_t all = h->options->global_batch * h->options->sequence_length;
-    return sw_batch_loss_scale(h->ignored > 0 ? all - all / h->ignored : all);
+    int64_t counted = h->ignored > 0 ? all - all / h->ignored : all;
+    for (int64_t i = 0; h->labels != NULL && i < all; i++)
+        counted -= h->labels[(step - 1) * all + i] < 0;
+    return sw_batch_loss_scale(counted);
 }
 
 /* ---- Values ---- */
@@ -349,7 +380,7 @@ static void save(struct rank *rank, struct sw_executor *executor)
 static void evaluate(struct rank *rank, struct sw_executor *executor, int64_t number)
 {
     struct shared *shared = rank->shared;
-    const struct sw_step step = {.step = number, .loss_scale = loss_scale(shared->harness)};
+    const struct sw_step step = {.step = number, .loss_scale = loss_scale(shared->harness, number)};
     double loss;
     const struct sw_fetch fetch = {.name = "loss", .number = &loss};
     struct sw_feed feeds[SW_BATCH_FEEDS];
@@ -384,7 +415,7 @@ static void run_steps(struct rank *rank, struct sw_executor *executor)
     for (int64_t s = 1; s <= h->steps; s++) {
         struct sw_step step = h->step;
         step.step = s;
-        step.loss_scale = loss_scale(h);
+        step.loss_scale = loss_scale(h, s);
         const enum sw_program_kind kind = h->options->kind;
         run_hook(rank, s, true);
         if (sw_executor_run(executor, kind, &step, feeds, fed, fetches,
@@ -517,7 +548,7 @@ int sw_harness_run(const struct sw_harness *harness, struct sw_harness_result *o
 {
     int status = -1;
     struct shared shared = {.harness = harness, .result = out};
-    shared.batch = (struct sw_batch){batch, &shared, -1};
+    shared.batch = (struct sw_batch){batch, &shared, false};
     memset(out, 0, sizeof *out);
     pthread_mutex_init(&shared.lock, NULL);
     if (compile(&shared, err) != 0)

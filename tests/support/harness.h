@@ -32,8 +32,12 @@ struct sw_harness {
     void *parameter_context;
     const int32_t *rows; /* [steps * global batch, sequence + 1] tokens, given instead of the
                             generator's; may be NULL */
-    /* [steps * global batch, sequence]: of the tokens, where the options have segments */
-    const int32_t *segments;
+    /* [steps * global batch, sequence]: of the tokens, where the options have segments, and where
+     * they have positions of rows */
+    const int32_t *segments, *positions;
+    /* The same of labels, given instead of the next tokens; the loss is the mean over those of a
+     * step that are not -1. May be NULL */
+    const int32_t *labels;
     int64_t ignored;     /* k > 0: the label of every k-th token of a step is -1 */
     int64_t steps;       /* >= 1 */
     struct sw_step step; /* hyper-parameters; step and micro_step are set by the harness */

@@ -73,6 +73,17 @@ static const char *some_path(uint64_t *state)
     return paths[draw(state) % (sizeof paths / sizeof paths[0])];
 }
 
+/* None, one, or three. */
+static void some_paths(uint64_t *state, struct sw_paths *out)
+{
+    static struct sw_path room[8][3];
+    static int32_t next;
+    struct sw_path *item = room[next++ % 8];
+    *out = (struct sw_paths){item, (int32_t[]){0, 1, 1, 3}[draw(state) % 4]};
+    for (int32_t i = 0; i < out->count; i++)
+        item[i] = (struct sw_path){.text = some_path(state)};
+}
+
 static void fill_curve(uint64_t *s, struct sw_curve *curve)
 {
     curve->count = (int32_t)between(s, 0, SW_MAX_CURVE);
@@ -438,11 +449,17 @@ static inline void fill_run(uint64_t *s, struct sw_run_config *r)
                                                 .max_rewinds = between(s, 1, 1000)};
     if (r->optimizer.schedule == SW_SCHEDULE_WSD)
         r->optimizer.decay_steps = between(s, 0, 50);
-    r->data_path = draw(s) & 1 ? some_path(s) : NULL;
+    some_paths(s, &r->data_paths);
+    r->data_path = r->data_paths.count > 0 ? r->data_paths.item[0].text : NULL;
+    some_paths(s, &r->data_validation);
+    static const double shares[] = {0.7, 1e-9, 3, 1.25e8};
+    if (r->data_paths.count > 0 && draw(s) & 1)
+        r->data_weights = (struct sw_numbers){shares, r->data_paths.count};
     r->data_format = (enum sw_data_format)between(s, 0, 1);
     r->data_seed = draw(s);
     r->memory_headroom = draw(s) & 1 ? 0 : real(s, 1e-6, 0.9);
-    r->data_holdout = real(s, 1e-9, 0.5);
+    r->data_holdout = r->data_validation.count > 0 ? 0 : real(s, 1e-9, 0.5);
+    r->data_pack = r->data_format == SW_DATA_AUTO && draw(s) & 1;
     do /* Slurm takes a backslash out of the log's path, so that is refused */
         r->directory = some_path(s);
     while (strchr(r->directory, '\\') != NULL);

@@ -10,6 +10,8 @@ if(TARGET sw_runner)
   sw_test(test_dataset SOURCES test_dataset.c LIBRARIES sw_text sw_runner sw_plan
           ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_packing SOURCES test_packing.c LIBRARIES sw_runner)
+  sw_test(test_packed_rows SOURCES test_packed_rows.c LIBRARIES sw_runner sw_base
+          ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_attempt SOURCES test_attempt.c LIBRARIES sw_runner ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_preflight SOURCES test_preflight.c LIBRARIES sw_runner)
   sw_test(test_prefix SOURCES test_prefix.c LIBRARIES sw_runner)

@@ -1,4 +1,4 @@
-/* Feeds of batches: documents made of tokens, for programs that have them as inputs. */
+/* Feeds of batches, for programs that have them as inputs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { ROWS = 2, TOKENS = 8, END = 3 };
+enum { ROWS = 2, TOKENS = 8 };
 static const int32_t rows[ROWS][TOKENS] = {{3, 5, 3, 3, 1, 2, 3, 9}, {1, 2, 4, 5, 6, 7, 8, 3}};
 
 static int read_rows(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
@@ -47,7 +47,7 @@ static int32_t feeds_of(const struct sw_batch *batch, bool segments,
 static void programs_are_fed_what_they_have(void **state)
 {
     (void)state;
-    const struct sw_batch batch = {read_rows, NULL, END};
+    const struct sw_batch batch = {read_rows, NULL, true};
     struct sw_feed feeds[SW_BATCH_FEEDS];
     assert_int_equal(feeds_of(&batch, false, feeds), 3);
     assert_int_equal(feeds_of(&batch, true, feeds), 5);
@@ -55,30 +55,36 @@ static void programs_are_fed_what_they_have(void **state)
     assert_string_equal(feeds[4].name, "key segments");
 }
 
-static void a_document_begins_behind_its_end(void **state)
+static void a_sequence_is_one_document_unless_told(void **state)
 {
     (void)state;
-    static const int32_t wanted[ROWS][TOKENS] = {{0, 1, 1, 2, 3, 3, 3, 4}};
-    struct sw_batch batch = {read_rows, NULL, END};
+    const struct sw_batch batch = {read_rows, NULL, false};
     struct sw_feed feeds[SW_BATCH_FEEDS];
     int32_t made[ROWS][TOKENS];
     struct sw_error err = {0};
     assert_int_equal(feeds_of(&batch, true, feeds), 5);
-    for (int i = 3; i < 5; i++) {
+    for (int i = 2; i < 5; i++) {
         const struct sw_ask ask = {.name = feeds[i].name, .rows = ROWS, .row_elems = TOKENS};
         assert_int_equal(feeds[i].read(feeds[i].context, &ask, made, &err), 0);
-        assert_memory_equal(made, wanted, sizeof made);
+        for (int t = 0; t < TOKENS; t++)
+            assert_int_equal(made[1][t], i == 2 ? t : 0);
     }
-    batch.document_end = -1; /* no token */
-    const struct sw_ask ask = {.name = "segments", .rows = ROWS, .row_elems = TOKENS};
-    assert_int_equal(feeds[3].read(feeds[3].context, &ask, made, &err), 0);
-    for (int i = 0; i < TOKENS; i++)
-        assert_int_equal(made[0][i], 0);
+}
+
+static void whoever_knows_documents_is_asked(void **state)
+{
+    (void)state;
+    const struct sw_batch batch = {read_rows, NULL, true};
+    struct sw_feed feeds[SW_BATCH_FEEDS];
+    assert_int_equal(feeds_of(&batch, true, feeds), 5);
+    for (int i = 0; i < 5; i++)
+        assert_true((feeds[i].read == read_rows) == (i != 2)); /* positions are all sequences' */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(programs_are_fed_what_they_have),
-                                       cmocka_unit_test(a_document_begins_behind_its_end)};
+                                       cmocka_unit_test(a_sequence_is_one_document_unless_told),
+                                       cmocka_unit_test(whoever_knows_documents_is_asked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,8 +52,38 @@ static void scalars(void **state)
          "example: seed: 1\n"},
         {"data: {path: ''}\n",
          "t:6:14: 'path' is an empty path | for example: path: data/text.txt\n"},
-        {"data: {path: [x]}\n",
-         "t:6:14: 'path' must be a path, not a list | for example: path: data/text.txt\n"},
+        {"data: {path: {x: y}}\n",
+         "t:6:14: 'path' must be a path or a list of paths, not a mapping | for example: path: "
+         "data/text.txt\n"},
+        {"data: {path: []}\n",
+         "t:6:14: 'path' must be a path or a list of paths, not a list | for example: path: "
+         "data/text.txt\n"},
+        {"data: {path: [a, [b]]}\n",
+         "t:6:18: 'path' must be a path or a list of paths, not a list | for example: path: "
+         "data/text.txt\n"},
+        {"data: {path: [a, '']}\n",
+         "t:6:18: 'path' is an empty path | for example: path: data/text.txt\n"},
+        {"data: {path: [a, b], weights: [1]}\n",
+         "t:6:31: 'weights' has 1 number for 2 of 'path' | give one for each file or pattern of "
+         "the list\n"},
+        {"data: {path: a, weights: [1, 0]}\n",
+         "t:6:30: a weight must be 1e-9 to 1e9, not 0 | for example: weights: [0.7, 0.3]\n"},
+        {"data: {path: a, weights: [x]}\n",
+         "t:6:27: 'weights' must be a number, not the string 'x' | for example: weights: [0.7, "
+         "0.3]\n"},
+        {"data: {path: a, weights: 1}\n",
+         "t:6:26: 'weights' must be a list of numbers, not the number 1 | for example: weights: "
+         "[0.7, 0.3]\n"},
+        {"data: {path: a, holdout: 0.1, validation: b}\n",
+         "t:6:43: 'validation' and 'holdout' both say what is evaluated | remove one of them\n"},
+        {"data: {path: a, validation: 0.1}\n",
+         "t:6:29: 'validation' names files, not a share of the data | use holdout: 0.1 for a "
+         "share\n"},
+        {"data: {path: a, pack: true, format: bytes}\n",
+         "t:6:23: 'pack' needs documents, which data.format: bytes has not | make tokens and an "
+         "index with 'runner tokenize'\n"},
+        {"data: {path: a, pack: 1}\n",
+         "t:6:23: 'pack' must be 'true' or 'false', not the number 1 | for example: pack: true\n"},
         {"data: x\n",
          "t:6:7: 'data' must be a mapping, not the string 'x' | for example: data: {path: "
          "data/text.txt, seed: 1}\n"},

@@ -16,6 +16,13 @@ static void same_texts(const struct sw_texts *a, const struct sw_texts *b)
         assert_string_equal(a->item[i], b->item[i]);
 }
 
+static void same_paths(const struct sw_paths *a, const struct sw_paths *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (int32_t i = 0; i < a->count; i++)
+        assert_string_equal(a->item[i].text, b->item[i].text);
+}
+
 static void same_values(const struct sw_values_config *a, const struct sw_values_config *b)
 {
     assert_int_equal(a->all, b->all);
@@ -225,6 +232,12 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     same_text(a->optimizer.no_decay, b->optimizer.no_decay);
     SAME(optimizer.min_learning_rate);
     same_text(a->data_path, b->data_path);
+    same_paths(&a->data_paths, &b->data_paths);
+    same_paths(&a->data_validation, &b->data_validation);
+    SAME(data_weights.count);
+    for (int32_t i = 0; i < a->data_weights.count; i++)
+        SAME(data_weights.item[i]);
+    SAME(data_pack);
     SAME(data_format);
     SAME(data_seed);
     SAME(data_holdout);

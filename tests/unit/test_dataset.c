@@ -52,11 +52,27 @@ static bool is_bytes(void)
     return sw_data_is_bytes(&(struct sw_run_config){.data_path = path});
 }
 
+static int open_data(double holdout, uint64_t seed, int64_t vocab, struct sw_dataset **out,
+                     struct sw_error *err)
+{
+    const char *const files[] = {path};
+    const struct sw_dataset_source source = {files, 1};
+    return sw_dataset_open(&(struct sw_dataset_options){.source = &source,
+                                                        .sources = 1,
+                                                        .is_bytes = is_bytes(),
+                                                        .holdout = holdout,
+                                                        .seed = seed,
+                                                        .document_end = -1,
+                                                        .vocab_size = vocab,
+                                                        .sequence_length = SEQUENCE},
+                           out, err);
+}
+
 static struct sw_dataset *open_good(double holdout, uint64_t seed, int64_t vocab)
 {
     struct sw_dataset *data = NULL;
     struct sw_error err = {0};
-    if (sw_dataset_open(path, is_bytes(), holdout, seed, vocab, SEQUENCE, &data, &err) != 0)
+    if (open_data(holdout, seed, vocab, &data, &err) != 0)
         fail_msg("%s", err.message);
     return data;
 }
@@ -76,17 +92,18 @@ static void expect_no_open(int64_t vocab, enum sw_status status, const char *hea
 {
     struct sw_dataset *data = NULL;
     struct sw_error err = {0};
-    assert_int_equal(sw_dataset_open(path, is_bytes(), 0, 1, vocab, SEQUENCE, &data, &err), -1);
+    assert_int_equal(open_data(0, 1, vocab, &data, &err), -1);
     assert_null(data);
     expect_message(&err, status, head, rest);
 }
 
 /* Tokens and labels of a training sequence are consecutive; returns the first. */
-static int64_t window_start(const struct sw_dataset *data, int64_t sequence)
+static int64_t window_start(struct sw_dataset *data, int64_t sequence)
 {
     int32_t tokens[SEQUENCE], labels[SEQUENCE];
     struct sw_error err = {0};
-    assert_int_equal(sw_dataset_train(data, sequence, tokens, labels, &err), 0);
+    assert_int_equal(
+        sw_dataset_train(data, sequence, &(struct sw_row){tokens, labels, NULL, NULL}, &err), 0);
     for (int32_t i = 0; i < SEQUENCE; i++) {
         assert_int_equal(tokens[i], tokens[0] + i);
         assert_int_equal(labels[i], tokens[i] + 1);
@@ -200,7 +217,8 @@ static void test_holdout(void **state)
     assert_int_equal(sw_dataset_holdout_sequences(data), 7); /* 6 * 16 = 96 labels, then 3 */
     int32_t next = 900;
     for (int64_t s = 0; s < 9; s++) { /* two more than there are: a batch is filled up */
-        assert_int_equal(sw_dataset_holdout(data, s, tokens, labels, &err), 0);
+        assert_int_equal(
+            sw_dataset_holdout(data, s, &(struct sw_row){tokens, labels, NULL, NULL}, &err), 0);
         for (int32_t i = 0; i < SEQUENCE; i++) {
             assert_in_range(tokens[i], 0, 999);
             if (next == 999) {
@@ -240,7 +258,8 @@ static void test_token_too_large(void **state)
     struct sw_error err = {0};
     write_tokens("large.bin", 0, 0, SEQUENCE + 1, 2); /* one window: 0 .. 16 */
     struct sw_dataset *data = open_good(0, 1, SEQUENCE);
-    assert_int_equal(sw_dataset_train(data, 0, tokens, labels, &err), -1);
+    assert_int_equal(sw_dataset_train(data, 0, &(struct sw_row){tokens, labels, NULL, NULL}, &err),
+                     -1);
     expect_message(&err, SW_BAD_INPUT, "",
                    ": error: token 16 at position 16 is not below the model's vocab_size 16; use a "
                    "model made for these tokens, or tokenize again");
@@ -302,12 +321,14 @@ static void test_cut_while_open(void **state)
     write_tokens("cut.bin", 7, 10000, 10000, 4);
     struct sw_dataset *data = open_good(0.5, 1, 10000);
     assert_int_equal(truncate(path, 1), 0);
-    assert_int_equal(sw_dataset_train(data, 0, tokens, labels, &err), -1);
+    assert_int_equal(sw_dataset_train(data, 0, &(struct sw_row){tokens, labels, NULL, NULL}, &err),
+                     -1);
     expect_message(&err, SW_ENVIRONMENT, "",
                    ": error: the data file became shorter while it was in use; restore it and "
                    "start again");
     err = (struct sw_error){0};
-    assert_int_equal(sw_dataset_holdout(data, 0, tokens, labels, &err), -1);
+    assert_int_equal(
+        sw_dataset_holdout(data, 0, &(struct sw_row){tokens, labels, NULL, NULL}, &err), -1);
     assert_int_equal(err.status, SW_ENVIRONMENT);
     sw_dataset_close(data);
     write_file("cut.txt", "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz", 52);

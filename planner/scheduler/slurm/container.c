@@ -5,6 +5,7 @@
 
 #include "core/base/device.h"
 #include "core/base/file.h"
+#include "core/plan/data_files.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FOLDERS = 16 };
+enum { MOST_FOLDERS = 64 };
 
 struct folders {
     char *path[MOST_FOLDERS];
@@ -57,6 +58,12 @@ static int add(struct folders *f, const struct sw_texts *mounts, char *path, str
         free(path);
         return 0;
     }
+    if (f->count == MOST_FOLDERS) {
+        free(path);
+        return sw_fail(err, SW_BAD_INPUT,
+                       "more than %d folders to mount in a container; keep the data in fewer",
+                       MOST_FOLDERS);
+    }
     f->path[f->count++] = path;
     if (strpbrk(path, ",:") == NULL)
         return 0;
@@ -75,8 +82,11 @@ static int gather(struct folders *f, const char *plan, const char *runner,
         add(f, mounts, strdup(run->checkpoint_directory), err) != 0 ||
         add(f, mounts, sw_path_folder(plan), err) != 0)
         return -1;
-    if (run->data_path != NULL && add(f, mounts, sw_path_folder(run->data_path), err) != 0)
-        return -1;
+    const struct sw_paths *const data[2] = {&run->data_paths, &run->data_validation};
+    for (int i = 0; i < 2; i++)
+        for (int32_t j = 0; j < data[i]->count; j++)
+            if (add(f, mounts, sw_data_folder(data[i]->item[j].text), err) != 0)
+                return -1;
     if (run->init_from != NULL && add(f, mounts, strdup(run->init_from), err) != 0)
         return -1;
     if (run->init_adapter != NULL && add(f, mounts, strdup(run->init_adapter), err) != 0)
