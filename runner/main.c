@@ -11,6 +11,7 @@
 #include "runner/serve/serve.h"
 #include "runner/text/tokenize_command.h"
 #include "runner/train/arguments.h"
+#include "runner/data_command.h"
 #include "runner/train/train.h"
 #include "runner/rank/watch.h"
 #include "runner/rank/version.h"
@@ -186,6 +187,13 @@ static int tokenize(int argc, char **argv)
     return sw_tokenize_command(argc, argv, &err) == 0 ? SW_OK : report("tokenize", &err);
 }
 
+static int data(int argc, char **argv)
+{
+    struct sw_error err = {0};
+    const int status = sw_data_command(argc, argv, &err);
+    return status < 0 ? report("data", &err) : status;
+}
+
 static int export(int argc, char **argv)
 {
     struct sw_error err = {0};
@@ -302,6 +310,12 @@ static const struct command {
      "writes files as tokens to train on, in llm.c's form, and beside them OUT.bin.index: their "
      "documents,\n"
      "and which labels count\n",
+     NULL},
+    {"data", "show what a step of a run is trained on", data, sw_data_rows,
+     "usage: runner data RUN.yaml|NAME.plan.yaml [--step N] [--rows N] [--set KEY=VALUE] [--json]\n"
+     "shows the files of a run's data, the lengths of documents, how full packed rows are, how "
+     "many\n"
+     "labels of a step count, and its first rows as text, with what counts marked\n",
      NULL},
     {"calibrate", "measure this machine's speed, for better predictions", calibrate, calibrate_rows,
      "usage: runner calibrate -o PROFILE.yaml [OPTIONS]\n"

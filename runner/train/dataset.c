@@ -388,6 +388,16 @@ int64_t sw_dataset_train_counted(struct sw_dataset *d, int64_t first, int64_t co
     return counted;
 }
 
+int32_t sw_dataset_sources(const struct sw_dataset *d)
+{
+    return d->options.sources;
+}
+
+const struct sw_tokens *sw_dataset_tokens(const struct sw_dataset *d, int32_t i)
+{
+    return d->source[i].tokens;
+}
+
 int32_t sw_dataset_train_source(struct sw_dataset *d, int64_t row)
 {
     int64_t inside;

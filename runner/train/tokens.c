@@ -178,6 +178,17 @@ int32_t sw_tokens_files(const struct sw_tokens *t)
     return t->files;
 }
 
+struct sw_tokens_file sw_tokens_file(const struct sw_tokens *t, int32_t i)
+{
+    const struct file *f = &t->file[i];
+    return (struct sw_tokens_file){.path = f->path,
+                                   .tokens = f->count,
+                                   .documents = f->indexed ? f->index.documents : 0,
+                                   .labels = f->indexed ? f->index.counted : f->count - 1,
+                                   .indexed = f->indexed,
+                                   .masked = f->indexed && f->index.masked};
+}
+
 const char *sw_tokens_path(const struct sw_tokens *t)
 {
     return t->file[0].path;

@@ -28,6 +28,13 @@ void sw_tokens_close(struct sw_tokens *tokens);
 
 int64_t sw_tokens_count(const struct sw_tokens *tokens);
 int32_t sw_tokens_files(const struct sw_tokens *tokens);
+struct sw_tokens_file {
+    const char *path;
+    int64_t tokens, documents, labels; /* labels that count, in all documents; of all tokens where
+                                          it has no index */
+    bool indexed, masked;
+};
+struct sw_tokens_file sw_tokens_file(const struct sw_tokens *tokens, int32_t i);
 /* Path of the first file; where every error that is of no one of them stands. */
 const char *sw_tokens_path(const struct sw_tokens *tokens);
 

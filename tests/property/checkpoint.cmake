@@ -37,6 +37,13 @@ if(TARGET runner AND TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "threa
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_resume.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   sw_test_properties(resume PROPERTIES TIMEOUT 900 PROCESSORS 2)
+  add_executable(write_documents ${CMAKE_SOURCE_DIR}/tests/support/write_documents.c)
+  target_link_libraries(write_documents PRIVATE sw_base)
+  set_target_properties(write_documents PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME packed_runs
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_packed_runs.sh ${CMAKE_BINARY_DIR}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  sw_test_properties(packed_runs PROPERTIES TIMEOUT 300 PROCESSORS 2)
   add_test(NAME resume_eight_ranks
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_resume.sh ${CMAKE_BINARY_DIR} large
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
