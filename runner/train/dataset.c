@@ -388,6 +388,24 @@ int64_t sw_dataset_train_counted(struct sw_dataset *d, int64_t first, int64_t co
     return counted;
 }
 
+void sw_dataset_prefetch(struct sw_dataset *d, int64_t first, int64_t count)
+{
+    int64_t inside, begin;
+    for (int64_t row = first; row < first + count; row++) {
+        const struct source *s = &d->source[sw_mixture_find(d->mixture, row, &inside)];
+        struct sw_packed_row packed = {0};
+        if (s->packed)
+            sw_packing_find(s->packing, inside, &packed);
+        else
+            sw_tokens_prefetch(s->tokens, window_start(d, s, inside),
+                               d->options.sequence_length + 1);
+        for (int32_t i = 0; i < packed.count; i++) {
+            const int64_t n = document_of(d, s, packed.document[i], &begin);
+            sw_tokens_prefetch(s->tokens, begin, n);
+        }
+    }
+}
+
 int32_t sw_dataset_sources(const struct sw_dataset *d)
 {
     return d->options.sources;

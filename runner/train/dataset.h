@@ -73,6 +73,9 @@ int sw_dataset_train(struct sw_dataset *dataset, int64_t row, const struct sw_ro
 /* Labels that count in training rows [first, first + count): of the index alone, no token is read.
  * The rows are those of the next step: later calls go back to `first` quickly. */
 int64_t sw_dataset_train_counted(struct sw_dataset *dataset, int64_t first, int64_t count);
+/* Asks the system for the files' parts that these rows are read from, to have them when they are
+ * read; returns at once. */
+void sw_dataset_prefetch(struct sw_dataset *dataset, int64_t first, int64_t count);
 int32_t sw_dataset_sources(const struct sw_dataset *dataset);
 const struct sw_tokens *sw_dataset_tokens(const struct sw_dataset *dataset, int32_t i);
 /* The source of a training row. */

@@ -5,8 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step's rows lie in one block or in two that follow each other. */
-enum { BLOCKS_KEPT = 2 };
+/* The rows of a step and of the next one lie in one block or in two that follow each other, and so
+ * in as many epochs. */
+enum { BLOCKS_KEPT = 3, EPOCHS_KEPT = 2 };
+
+struct epoch {
+    int64_t number, first_row; /* rows of the epochs before */
+    int64_t *before;           /* [blocks + 1]: rows of the blocks before, in this one */
+};
 
 struct block {
     int64_t epoch, number; /* -1: none yet */
@@ -19,8 +25,7 @@ struct sw_packing {
     struct sw_packing_options options;
     struct sw_packing_sums sums;
     int64_t blocks;
-    int64_t epoch, first_row; /* at hand; rows of the epochs before it */
-    int64_t *before;          /* [blocks + 1]: rows of the blocks before, of the epoch at hand */
+    struct epoch known[EPOCHS_KEPT]; /* [0]: an epoch, [1]: the one behind it, or the same */
     struct block kept[BLOCKS_KEPT];
     int32_t oldest;
     int64_t *in_order;            /* scratch: documents of a block [block] */
@@ -135,34 +140,70 @@ static struct block *get_block(struct sw_packing *p, int64_t epoch, int64_t numb
     return b;
 }
 
-/* Makes the epoch the one at hand, whose blocks' rows are counted. */
-static void begin_epoch(struct sw_packing *p, int64_t epoch, int64_t first_row)
+/* Counts the rows of an epoch, block by block. */
+static void count_epoch(struct sw_packing *p, int64_t number, int64_t first_row, struct epoch *e)
 {
-    p->epoch = epoch;
-    p->first_row = first_row;
-    p->before[0] = 0;
+    e->number = number;
+    e->first_row = first_row;
+    e->before[0] = 0;
     for (int64_t b = 0; b < p->blocks; b++)
-        p->before[b + 1] = p->before[b] + pack(p, epoch, b);
+        e->before[b + 1] = e->before[b] + pack(p, number, b);
+}
+
+static int64_t end_of(const struct sw_packing *p, const struct epoch *e)
+{
+    return e->first_row + e->before[p->blocks];
+}
+
+static void begin(struct sw_packing *p)
+{
+    count_epoch(p, 0, 0, &p->known[0]);
+    p->known[1].number = -1;
+}
+
+/* Goes on by an epoch. */
+static void advance(struct sw_packing *p)
+{
+    const struct epoch last = p->known[p->known[1].number >= 0];
+    if (p->known[1].number >= 0) {
+        p->known[1] = p->known[0];
+        p->known[0] = last;
+    }
+    count_epoch(p, last.number + 1, end_of(p, &last), &p->known[1]);
 }
 
 /* ---- Rows ---- */
 
-int64_t sw_packing_rows(struct sw_packing *p, int64_t epoch)
+static const struct epoch *newest(const struct sw_packing *p)
 {
-    if (epoch < p->epoch)
-        begin_epoch(p, 0, 0);
-    while (p->epoch < epoch)
-        begin_epoch(p, p->epoch + 1, p->first_row + p->before[p->blocks]);
-    return p->before[p->blocks];
+    return &p->known[p->known[1].number >= 0];
 }
 
-/* The block that has the row of the epoch at hand: the last that begins no later. */
-static int64_t block_of(const struct sw_packing *p, int64_t row)
+int64_t sw_packing_rows(struct sw_packing *p, int64_t number)
+{
+    if (number < p->known[0].number)
+        begin(p);
+    while (newest(p)->number < number)
+        advance(p);
+    return p->known[p->known[0].number != number].before[p->blocks];
+}
+
+static const struct epoch *find_epoch(struct sw_packing *p, int64_t row)
+{
+    if (row < p->known[0].first_row)
+        begin(p);
+    while (row >= end_of(p, newest(p)))
+        advance(p);
+    return &p->known[row >= end_of(p, &p->known[0])];
+}
+
+/* The block that has a row of an epoch: the last that begins no later. */
+static int64_t block_of(const struct sw_packing *p, const struct epoch *e, int64_t row)
 {
     int64_t low = 0, high = p->blocks;
     while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
-        if (p->before[middle] <= row)
+        if (e->before[middle] <= row)
             low = middle;
         else
             high = middle;
@@ -173,17 +214,14 @@ static int64_t block_of(const struct sw_packing *p, int64_t row)
 void sw_packing_find(struct sw_packing *p, int64_t row, struct sw_packed_row *out)
 {
     *out = (struct sw_packed_row){0};
-    if (p->options.ordered && row >= p->before[p->blocks])
+    if (p->options.ordered && row >= p->known[0].before[p->blocks])
         return;
-    if (row < p->first_row)
-        begin_epoch(p, 0, 0);
-    while (row >= p->first_row + p->before[p->blocks])
-        begin_epoch(p, p->epoch + 1, p->first_row + p->before[p->blocks]);
-    const int64_t inside = row - p->first_row, number = block_of(p, inside);
-    const struct block *b = get_block(p, p->epoch, number);
-    int64_t at = inside - p->before[number];
+    const struct epoch *e = find_epoch(p, row);
+    const int64_t inside = row - e->first_row, number = block_of(p, e, inside);
+    const struct block *b = get_block(p, e->number, number);
+    int64_t at = inside - e->before[number];
     if (!p->options.ordered)
-        at = sw_order_permute(key_of(p, p->epoch) + (uint64_t)number + 1, b->rows, at);
+        at = sw_order_permute(key_of(p, e->number) + (uint64_t)number + 1, b->rows, at);
     out->document = b->document + b->begin[at];
     out->count = b->begin[at + 1] - b->begin[at];
 }
@@ -210,7 +248,10 @@ static bool make_room(struct sw_packing *p)
 {
     const size_t block = (size_t)p->options.block;
     bool good = true;
-    p->before = calloc((size_t)p->blocks + 1, sizeof *p->before);
+    for (int32_t i = 0; i < EPOCHS_KEPT; i++) {
+        p->known[i].before = calloc((size_t)p->blocks + 1, sizeof *p->known[i].before);
+        good = good && p->known[i].before != NULL;
+    }
     p->length = calloc(block, sizeof *p->length);
     p->in_order = calloc(block, sizeof *p->in_order);
     p->tree = calloc(sw_pack_tree_elems(p->options.block), sizeof *p->tree);
@@ -221,8 +262,7 @@ static bool make_room(struct sw_packing *p)
         p->kept[i].epoch = -1;
         good = good && p->kept[i].document != NULL && p->kept[i].begin != NULL;
     }
-    return good && p->before != NULL && p->length != NULL && p->in_order != NULL &&
-           p->tree != NULL && p->row != NULL;
+    return good && p->length != NULL && p->in_order != NULL && p->tree != NULL && p->row != NULL;
 }
 
 int sw_packing_create(const struct sw_packing_options *options, struct sw_packing **out,
@@ -240,7 +280,7 @@ int sw_packing_create(const struct sw_packing_options *options, struct sw_packin
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the data");
     }
     sum_up(p);
-    begin_epoch(p, 0, 0);
+    begin(p);
     *out = p;
     return 0;
 }
@@ -253,7 +293,8 @@ void sw_packing_free(struct sw_packing *p)
         free(p->kept[i].document);
         free(p->kept[i].begin);
     }
-    free(p->before);
+    for (int32_t i = 0; i < EPOCHS_KEPT; i++)
+        free(p->known[i].before);
     free(p->length);
     free(p->in_order);
     free(p->tree);

@@ -255,6 +255,21 @@ int sw_tokens_read(const struct sw_tokens *t, int64_t first, int64_t count, int3
     return 0;
 }
 
+void sw_tokens_prefetch(const struct sw_tokens *t, int64_t first, int64_t count)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    while (count > 0) {
+        const struct file *f = file_of(t, first);
+        const int64_t n = within(f, first, count);
+        const unsigned char *from = f->data + (first - f->first) * f->width;
+        const size_t into = (size_t)(from - (const unsigned char *)f->mapping) % page;
+        (void)madvise((void *)(uintptr_t)(from - into), (size_t)n * (size_t)f->width + into,
+                      MADV_WILLNEED);
+        first += n;
+        count -= n;
+    }
+}
+
 static int check_file(const struct sw_tokens *t, const struct file *f, int64_t part, int64_t parts,
                       struct sw_error *err)
 {

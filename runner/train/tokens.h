@@ -43,6 +43,8 @@ const char *sw_tokens_path(const struct sw_tokens *tokens);
  * holds is then unspecified. */
 int sw_tokens_read(const struct sw_tokens *tokens, int64_t first, int64_t count, int32_t *to,
                    struct sw_error *err);
+/* Asks the system to have these tokens in memory soon; returns at once. */
+void sw_tokens_prefetch(const struct sw_tokens *tokens, int64_t first, int64_t count);
 /* Reads part `part` (from 0) of `parts` of each file, but of those whose index knows the largest
  * token. Errors: as sw_tokens_read, of the first token that is none of the model's. */
 int sw_tokens_check(const struct sw_tokens *tokens, int64_t part, int64_t parts,

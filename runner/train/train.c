@@ -464,6 +464,7 @@ static int run_step(struct training *t, int64_t number)
     const int64_t counted = sw_dataset_train_counted(t->trainer.data, sequence_after(t, number - 1),
                                                      run->global_batch_size);
     step.loss_scale = sw_batch_loss_scale(counted);
+    sw_dataset_prefetch(t->trainer.data, sequence_after(t, number), run->global_batch_size);
     if (compute_step(t, &step, &loss, &grad_norm) != 0)
         return -1;
     const double seconds = sw_clock_now() - begin;
