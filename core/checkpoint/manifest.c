@@ -327,6 +327,8 @@ int sw_manifest_text(const struct sw_manifest *manifest, char **text, size_t *by
     sw_json_text(&j, "schema", schema);
     for (int i = 0; i < FIELDS + (*manifest->base_path != '\0' ? OPTIONAL_FIELDS : 0); i++)
         write_field(&j, &fields[i], (const char *)manifest + fields[i].offset);
+    if (manifest->idle_steps > 0)
+        sw_json_integer(&j, "idle_steps", manifest->idle_steps);
     write_spikes(&j, &manifest->spikes);
     sw_json_array(&j, "files");
     for (int32_t i = 0; i < manifest->file_count; i++)
@@ -484,7 +486,11 @@ static int read_members(struct sw_place at, const json_t *root, struct sw_manife
     const json_t *spikes = json_object_get(root, "spikes");
     if (spikes != NULL && !read_spikes(spikes, &out->spikes))
         return sw_fail_at(err, SW_BAD_INPUT, at, "its 'spikes' is invalid");
-    if (json_object_size(root) != (size_t)(MEMBERS + more + (spikes != NULL)))
+    const json_t *idle = json_object_get(root, "idle_steps");
+    if (idle != NULL && (!read_integer(idle, &out->idle_steps) || out->idle_steps == 0 ||
+                          out->idle_steps > out->step))
+        return sw_fail_at(err, SW_BAD_INPUT, at, "its 'idle_steps' is invalid");
+    if (json_object_size(root) != (size_t)(MEMBERS + more + (spikes != NULL) + (idle != NULL)))
         return sw_fail_at(err, SW_BAD_INPUT, at, "it has keys that a manifest does not have");
     return read_files(at, json_object_get(root, "files"), out, err);
 }

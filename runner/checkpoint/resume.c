@@ -396,6 +396,7 @@ static int look(const struct sw_plan *plan, bool own, int64_t data_tokens, int64
         out->step = then.step;
         out->next_sequence = then.next_sequence;
         out->spikes = then.spikes;
+        out->idle_steps = then.idle_steps;
         if (own && strcmp(then.run, now.run) != 0)
             fprintf(stderr,
                     "note: %s is of run '%s', and this one is '%s'; if it is another run, give it "

@@ -21,6 +21,7 @@ struct sw_resume {
     char base[4096];       /* the model that adapters stand on; "": initial weights, or none */
     uint64_t base_digest;  /* of that */
     int64_t step;          /* steps done */
+    int64_t idle_steps;    /* of these, without an update */
     int64_t next_sequence; /* first sequence that was not trained on */
     struct sw_spikes spikes;
 };

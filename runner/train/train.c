@@ -215,6 +215,7 @@ static int begin_save(struct training *t)
     facts.base_digest = t->resume.base_digest;
     facts.spikes = t->resume.spikes;
     facts.spikes.watched = t->rank->plan->run->optimizer.on_spike != SW_SPIKE_NONE;
+    facts.idle_steps = t->resume.idle_steps;
     t->save_due = false;
     t->save_begun = sw_clock_now();
     if (check_locks(t) != 0)
@@ -277,16 +278,18 @@ static int train_batch(void *context, const struct sw_ask *ask, void *to, struct
     struct training *t = context;
     (void)err;
     sw_trainer_read(&t->trainer, t->trainer.data, sw_dataset_train,
-                    sequence_after(t, ask->step->step - 1) +
+                    sequence_after(t, t->ending.board->step_done) +
                         ask->step->micro_step *
                             t->rank->programs->program[SW_PROGRAM_TRAIN]->micro_batch,
                     ask, to);
     return 0;
 }
 
-static struct sw_step make_step(const struct sw_optimizer_config *o, int64_t number)
+/* updates: those before, by which AdamW corrects its moments. */
+static struct sw_step make_step(const struct sw_optimizer_config *o, int64_t number,
+                                int64_t updates)
 {
-    return (struct sw_step){.step = number,
+    return (struct sw_step){.step = updates + 1,
                             .learning_rate = sw_learning_rate(o, number),
                             .beta1 = o->beta1,
                             .beta2 = o->beta2,
@@ -387,6 +390,7 @@ static int go_back(struct training *t, int64_t step, int64_t number)
         return -1;
     t->resume.step = t->ending.board->step_done = manifest.step;
     t->resume.next_sequence = behind;
+    t->resume.idle_steps = manifest.idle_steps;
     t->resume.spikes = manifest.spikes;
     t->resume.spikes.rewinds = rewinds;
     return begin_save(t) != 0 ? -1 : finish_save(t);
@@ -426,10 +430,10 @@ static int meet_spike(struct training *t, int64_t number, double loss, double no
     return 0;
 }
 
-/* The program of a step. Where no label counts there is no gradient: nothing runs, and parameters
- * and moments stay. Every rank knows that from the index. */
-static int compute_step(struct training *t, const struct sw_step *step, double *loss,
-                        double *grad_norm)
+/* The program of a step. Where no label counts there is no gradient: nothing runs; parameters,
+ * moments and AdamW's count of steps stay. Every rank knows that from the index. */
+static int compute_step(struct training *t, int64_t number, const struct sw_step *step,
+                        double *loss, double *grad_norm)
 {
     const struct sw_rank *rank = t->rank;
     const struct sw_fetch fetches[] = {{.name = "loss", .number = loss},
@@ -438,17 +442,17 @@ static int compute_step(struct training *t, const struct sw_step *step, double *
     struct sw_feed feeds[SW_BATCH_FEEDS];
     *loss = *grad_norm = 0;
     if (step->loss_scale == 0) {
+        t->resume.idle_steps++;
         if (rank->launch->rank != 0)
             return 0;
         sw_progress_line_end(&t->progress);
-        fprintf(stderr, "note: no label of step %" PRId64 " counts: it changes nothing\n",
-                step->step);
+        fprintf(stderr, "note: no label of step %" PRId64 " counts: it changes nothing\n", number);
         return 0;
     }
     const int32_t fed = sw_batch_feeds(&batch, rank->programs->program[SW_PROGRAM_TRAIN], feeds);
     return sw_executor_run(rank->executor, SW_PROGRAM_TRAIN, step, feeds, fed, fetches, 2,
                            &t->rank->err) != 0
-               ? sw_fail_context(&t->rank->err, "step %" PRId64, step->step)
+               ? sw_fail_context(&t->rank->err, "step %" PRId64, number)
                : 0;
 }
 
@@ -458,14 +462,14 @@ static int run_step(struct training *t, int64_t number)
     const struct sw_rank *rank = t->rank;
     const struct sw_run_config *run = rank->plan->run;
     double loss, grad_norm;
-    struct sw_step step = make_step(&run->optimizer, number);
+    struct sw_step step = make_step(&run->optimizer, number, number - 1 - t->resume.idle_steps);
     sw_spikes_limits(&run->optimizer, &t->resume.spikes, &step.most_loss, &step.most_norm);
     const double begin = sw_clock_now();
     const int64_t counted = sw_dataset_train_counted(t->trainer.data, sequence_after(t, number - 1),
                                                      run->global_batch_size);
     step.loss_scale = sw_batch_loss_scale(counted);
     sw_dataset_prefetch(t->trainer.data, sequence_after(t, number), run->global_batch_size);
-    if (compute_step(t, &step, &loss, &grad_norm) != 0)
+    if (compute_step(t, number, &step, &loss, &grad_norm) != 0)
         return -1;
     const double seconds = sw_clock_now() - begin;
     if (exchange(t) != 0)

@@ -167,7 +167,7 @@ check("plan emit --json", plan("emit", "--json", tiny, "-o", scratch))
 run(build + "/runner", "train", f"{scratch}/tiny.plan.yaml")
 # Packed, mixed, with files to evaluate; its run lies beside the folder: plan runs looks at what is below.
 beside = scratch_in(f"{sys.argv[2]}/packed")
-run(build + "/tests/write_documents", f"{scratch}/packed.bin", "40", "40", "1", "some")
+run(build + "/tests/write_documents", f"{scratch}/packed.bin", "40", "40", "1", "one")
 packed = "data={path: [packed.bin, packed.bin], weights: [1, 2], pack: true, validation: packed.bin}"
 check("runner data --json", json.loads(run(build + "/runner", "data", tiny, "--json", "--rows", "1")))
 here = os.getcwd()
@@ -176,6 +176,7 @@ check("runner data --json", json.loads(run(build + "/runner", "data", "tiny.yaml
 run(build + "/plan", "emit", "tiny.yaml", "--set", packed, "--set", "name=packed", "--set", f"directory={beside}")
 os.chdir(here)
 run(build + "/runner", "train", f"{scratch}/packed.plan.yaml")
+check("manifest.json", json.load(open(f"{beside}/checkpoints/latest/manifest.json")))
 for line in open(f"{beside}/metrics.jsonl"):
     if "loss" in json.loads(line):
         check("metrics.jsonl", json.loads(line), "step")

@@ -123,6 +123,8 @@ rm -rf "$out/few/run"
 for steps_done in $((last - 1)) "$last"; do
     train few --steps "$steps_done" || fail "few labels, $steps_done steps"
 done
+[ "$(grep -c . <<<"$none")" -eq "$(sed -nE 's/^  "idle_steps": ([0-9]+),$/\1/p' "$(saved "$last")/manifest.json")" ] ||
+    fail "the manifest does not have as many steps without labels"
 diff -rq -x manifest.json "$(saved $((last - 1)))" "$(saved "$last")" || fail "step $last changed something"
 
 # ---- What changes the order is said ----

@@ -15,6 +15,7 @@ static char folder[2048], checkpoint[2100];
 static struct sw_manifest sample(void)
 {
     struct sw_manifest m = {.step = 500,
+                            .idle_steps = 7,
                             .next_sequence = INT64_C(9007199254740993), /* no double */
                             .attempt = 2,
                             .seed = UINT64_MAX,
@@ -134,6 +135,7 @@ static void reads_what_it_writes(void **state)
     assert_int_equal(sw_manifest_parse("m", text, bytes, &read, &err), 0);
     assert_int_equal(read.step, 500);
     assert_int_equal(read.next_sequence, INT64_C(9007199254740993));
+    assert_int_equal(read.idle_steps, 7);
     assert_int_equal(read.attempt, 2);
     assert_true(read.seed == UINT64_MAX && read.plan_digest == 0x1234);
     assert_string_equal(read.run, "run \"one\"");
@@ -282,6 +284,8 @@ static void refuses_what_is_none(void **state)
                         "it is not JSON from line 4 on");
     expect_refused_with("\"step\": 500", "\"more\": 1, \"step\": 500",
                         "it has keys that a manifest does not have");
+    expect_refused_with("\"idle_steps\": 7", "\"idle_steps\": 501", "its 'idle_steps' is invalid");
+    expect_refused_with("\"idle_steps\": 7", "\"idle_steps\": 0", "its 'idle_steps' is invalid");
     expect_refused_with("ffffffffffffffff", "Ffffffffffffffff", "its 'seed' is missing or invalid");
     expect_refused_with("ffffffffffffffff", "fffffffffffffff", "its 'seed' is missing or invalid");
     expect_refused_with("true", "1", "its 'finished' is missing or invalid");
@@ -312,7 +316,7 @@ static void refuses_what_is_none(void **state)
         char quoted[64];
         snprintf(quoted, sizeof quoted, "\"%s\"", names[i]);
         expect_refused_with("\"config.json\"", quoted,
-                            strstr(names[i], "0000") != NULL ? "it is not JSON from line 21 on"
+                            strstr(names[i], "0000") != NULL ? "it is not JSON from line 22 on"
                                                              : name);
     }
 }
