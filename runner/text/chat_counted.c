@@ -160,30 +160,40 @@ static size_t find_end_token(const struct counting *c, size_t begin, size_t end,
     return 0;
 }
 
-/* The end of a turn that is `upto`'s last one, where another conversation that begins with it goes
- * on otherwise: some templates write a token behind a whole conversation (Phi-3), which is no part
- * of the turn, which ends before it where generation stops. 0: the two differ in more than that. */
-static int end_within(const struct counting *c, struct written *upto, size_t common, size_t begin,
-                      size_t *end)
+/* true if generation stops within [begin, end) of the whole, behind all words there. */
+static bool has_stop(const struct counting *c, size_t begin, size_t end)
 {
-    size_t whole_tokens = 0;
-    if (encode(c, upto) != 0)
-        return -1;
-    for (size_t i = 0; i < upto->ids.count; i++) {
-        const struct sw_text_span at = upto->offsets.span[i];
-        if (at.end <= common)
-            whole_tokens = at.end;
-        else if (!sw_tokenizer_is_special(c->t, upto->ids.id[i]) &&
-                 !is_blank(upto, at.begin, at.end))
-            return *end = 0, 0;
+    const struct written *w = &c->whole;
+    const size_t words = foreign_before(w, end);
+    const int32_t stop = sw_chat_end(c->chat, c->t, c->scratch);
+    for (size_t i = w->ids.count; i > 0 && w->offsets.span[i - 1].end > begin; i--) {
+        const struct sw_text_span at = without_blanks(w, w->offsets.span[i - 1]);
+        if (w->ids.id[i - 1] == stop && at.begin >= begin && at.begin >= words && at.end <= end)
+            return true;
     }
-    int32_t id;
-    *end = foreign_before(upto, upto->text.count) <= whole_tokens
-               ? find_end_token(c, begin, whole_tokens, &id)
-               : 0;
-    if (*end > 0 && id != sw_chat_end(c->chat, c->t, c->scratch))
-        *end = 0;
-    return 0;
+    return false;
+}
+
+/* The end of the turn that `upto` ends with, where the conversation goes on otherwise behind
+ * `common` bytes: some templates write more behind a whole conversation (Phi-3), which is no part
+ * of the turn; it has ended before that with the token where generation stops. 0: it has not;
+ * *stops: true if generation stops in what the two have in common. */
+static size_t end_within(const struct counting *c, const struct written *upto, size_t common,
+                         size_t begin, bool *stops)
+{
+    size_t same = 0, end = 0;
+    int32_t id = -1;
+    for (size_t i = 0; i < upto->ids.count && upto->offsets.span[i].end <= common; i++)
+        same = upto->offsets.span[i].end;
+    *stops = foreign_before(upto, upto->text.count) <= same && has_stop(c, begin, same);
+    if (*stops)
+        end = find_end_token(c, begin, same, &id);
+    return end > 0 && id == sw_chat_end(c->chat, c->t, c->scratch) ? end : 0;
+}
+
+static int refuse_end(const struct counting *c, size_t message)
+{
+    return refuse(c, message, "the chat template writes it otherwise when messages follow");
 }
 
 /* Where the last message's turn ends: a user's message after it shows what is no part of it. */
@@ -191,22 +201,21 @@ static int end_of_last(const struct counting *c, size_t begin, size_t *end)
 {
     const size_t count = json_array_size(c->talk.messages);
     json_t *more = json_pack("{s:s,s:s}", "role", "user", "content", "a");
-    struct written on = {0}, upto = {0};
+    struct written on = {0};
     struct sw_error why = {0};
     int status = more == NULL ? fail_memory(c->err) : 0;
     *end = c->whole.text.count;
     if (status == 0 && write_first(c, count, more, false, &on, &why) == 0 &&
-        !begins(&c->whole, &on) &&
-        (status = write_first(c, count, NULL, false, &upto, c->err)) == 0) {
-        size_t within = 0;
-        status = end_within(c, &upto, common_bytes(&upto, &on), begin, &within);
+        !begins(&c->whole, &on)) {
+        bool stops;
+        const size_t within = end_within(c, &c->whole, common_bytes(&c->whole, &on), begin, &stops);
         *end = within > 0 ? within : *end;
+        status = within == 0 && stops ? refuse_end(c, count - 1) : 0;
     }
     if (status == 0 && why.status != 0 && why.status != SW_BAD_INPUT)
         status = sw_fail_as(c->err, &why);
     json_decref(more);
     free_written(&on);
-    free_written(&upto);
     return status;
 }
 
@@ -219,11 +228,10 @@ static int end_of_other(const struct counting *c, size_t message, size_t begin, 
         status = refuse_as(c, message, "no conversation ends with it", &why);
     } else if (begins(&upto, &c->whole)) {
         *end = upto.text.count;
-    } else {
-        status = end_within(c, &upto, common_bytes(&upto, &c->whole), begin, end);
-        if (status == 0 && *end == 0)
-            status =
-                refuse(c, message, "the chat template writes it otherwise when messages follow");
+    } else if ((status = encode(c, &upto)) == 0) {
+        bool stops;
+        *end = end_within(c, &upto, common_bytes(&upto, &c->whole), begin, &stops);
+        status = *end == 0 ? refuse_end(c, message) : 0;
     }
     free_written(&upto);
     return status;

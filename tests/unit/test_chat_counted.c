@@ -128,11 +128,19 @@ static const struct {
     {THINKS, "u:Hi a:think^Yes", "think\nYes<|end|>"},
     {THINKS, "u:Hi a:thin", "thin<|end|>"},
     {CLOSED, "u:Hi a:Yes u:So a:No", "Yes<|end|>|No<|end|>"},
+    /* what begins an answer is always there */
+    {EACH "<|{{ m.role[0] }}|>{{ m.content }}<|end|>{% endfor %}<|a|>", "u:Hi a:Yes u:So a:No",
+     "Yes<|end|>|No<|end|>"},
+    {EACH "{{ m.role[0] }}:{{ m.content }}<|end|>{% endfor %}a:", "u:Hi a:Yes u:So a:No",
+     "Yes<|end|>|No<|end|>"},
     /* the template's blocks are taken at their word */
     {EACH "{% generation %}{{ m.content }}<|end|>{{ '\\n' }}{% endgeneration %}{% endfor %}",
      "u:Hi a:Yes", "Hi<|end|>\nYes<|end|>\n"},
     {"{% if false %}{% generation %}{% endgeneration %}{% endif %}" PLAIN, "u:Hi a:Yes", ""},
     /* what cannot be told */
+    {EACH "<|{{ m.role[0] }}|>{{ m.content }}<|end|><|text|>{% endfor %}<|a|>", "u:Hi a:Yes",
+     "!message 2: the tokens that count cannot be told, the chat template writes it otherwise when "
+     "messages follow" PUT},
     {EACH "{{ loop.last }}{{ m.content }}<|end|>{% endfor %}", "u:Hi a:Yes u:So",
      "!message 2: the tokens that count cannot be told, the chat template begins an answer "
      "otherwise than this message" PUT},
