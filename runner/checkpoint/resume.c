@@ -216,6 +216,15 @@ static int check_is_checkpoint(const char *folder, struct sw_error *err)
 
 /* ---- What adapters stand on ---- */
 
+/* A checkpoint may be read from another working directory. */
+static void make_absolute(char path[4096])
+{
+    char *whole = realpath(path, NULL);
+    if (whole != NULL && strlen(whole) < 4096)
+        strcpy(path, whole);
+    free(whole);
+}
+
 /* Rank 0. Finds the model, base "": there is none, and what identifies it. */
 static int find_base(const struct sw_run_config *run, char base[4096], uint64_t *digest,
                      struct sw_error *err)
@@ -228,6 +237,7 @@ static int find_base(const struct sw_run_config *run, char base[4096], uint64_t 
     if (find_named(run->init_from, "init.from", MODEL_KINDS, base, err) != 0 ||
         sw_model_folder_open(base, false, &folder, err) != 0)
         return -1;
+    make_absolute(base);
     int status = sw_loader_check(&folder, run, SW_ORIGIN_BASE,
                                  "emit a plan with its config.json as the model", err);
     if (status == 0)

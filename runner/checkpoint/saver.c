@@ -116,15 +116,13 @@ static int prepare_adapter(struct sw_saver *s, struct sw_error *err)
     const struct sw_run_config *run = s->options.run;
     struct sw_adapter_facts facts = {
         .rank = run->lora.rank, .alpha = run->lora.alpha, .rslora = run->lora.rslora};
-    char *base = s->options.base != NULL ? realpath(s->options.base, NULL) : NULL;
     int status = -1;
     memcpy(facts.alpha_of, run->lora.alpha_of, sizeof facts.alpha_of);
-    facts.base = base != NULL ? base : s->options.base;
+    facts.base = s->options.base;
     if (sw_plan_lora(run, &facts.lora, err) == 0 &&
         (s->options.source == NULL || copy_others(s, s->options.source, err) == 0) &&
         (s->options.base == NULL || copy_others(s, s->options.base, err) == 0))
         status = sw_adapter_config_json(&facts, &s->config, err);
-    free(base);
     return status;
 }
 

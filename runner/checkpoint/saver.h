@@ -21,7 +21,7 @@ struct sw_saver_options {
     bool background; /* a snapshot of all that this rank writes; else it is streamed in the pause */
     const struct sw_run_config *run;
     const char *source; /* folder that config.json and tokenizer files come from; NULL: none */
-    const char *base;   /* likewise of the model that adapters stand on; NULL: none */
+    const char *base;   /* absolute, of the model that adapters stand on; NULL: none */
 };
 
 /* Allocates and touches what a save needs. The options' texts are copied. Errors (SW_ENVIRONMENT),
