@@ -91,6 +91,9 @@ static bool is_default(const struct field *field, const void *at)
     case FIELD_SHARE:
         memcpy(&real, at, sizeof real);
         return real == sw_field_default_number(field);
+    case FIELD_TEXT:
+    case FIELD_PATH: /* is set */
+        return false;
     case FIELD_BYTES:
         memcpy(&wide, at, sizeof wide);
         return wide == llround(sw_field_default_number(field));

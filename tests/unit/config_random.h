@@ -471,6 +471,7 @@ static inline void fill_run(uint64_t *s, struct sw_run_config *r)
     r->checkpoint_bandwidth = draw(s) & 1 ? real(s, 1, 1e15) : 0;
     r->checkpoint_signal = draw(s) & 1 ? SIGUSR1 : SIGUSR2;
     r->init_from = draw(s) & 1 ? some_path(s) : NULL;
+    r->init_adapter = draw(s) & 1 ? some_path(s) : NULL;
 }
 
 #endif

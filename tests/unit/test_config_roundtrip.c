@@ -250,6 +250,7 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(checkpoint_bandwidth);
     SAME(checkpoint_signal);
     same_text(a->init_from, b->init_from);
+    same_text(a->init_adapter, b->init_adapter);
 }
 
 static char *written(const struct sw_run_config *run, const char *head, int32_t indent)
