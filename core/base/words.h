@@ -18,7 +18,16 @@ enum sw_sequence_layout { SW_CONTIGUOUS, SW_ZIGZAG };
 
 /* F64: tests only. I8 and E4M3: with scales (quantize.h), of a cache, which stays where it is and
  * is of I8, and of weights, which are gathered; they are not summed. */
-enum sw_dtype { SW_F32, SW_BF16_T, SW_F64, SW_I32, SW_I8, SW_E4M3, SW_DTYPE_COUNT };
+enum sw_dtype {
+    SW_F32,
+    SW_BF16_T,
+    SW_F64,
+    SW_I32,
+    SW_I8,
+    SW_E4M3,
+    SW_CODES, /* of numbers in blocks: blockwise.h */
+    SW_DTYPE_COUNT
+};
 /* How the operands of a matrix product lie: x W, x W^T, x^T y (a weight's gradient). */
 enum sw_product_kind {
     SW_PRODUCT_LINEAR,
@@ -67,7 +76,7 @@ struct sw_word {
  * words follow. */
 extern const struct sw_word sw_words_strategy[], sw_words_layout[], sw_words_precision[],
     sw_words_device[], sw_words_continue[], sw_words_preflight[], sw_words_cache[],
-    sw_words_weights[], sw_words_base[], sw_words_collective[];
+    sw_words_moments[], sw_words_weights[], sw_words_base[], sw_words_collective[];
 /* Of signals; their values are those of <signal.h>. */
 extern const struct sw_word sw_words_signal[];
 

@@ -13,7 +13,8 @@ static const struct {
 } dtypes[SW_STORED_DTYPES] = {[SW_STORED_F32] = {"F32", 4},
                               [SW_STORED_BF16] = {"BF16", 2},
                               [SW_STORED_F16] = {"F16", 2},
-                              [SW_STORED_F64] = {"F64", 8}};
+                              [SW_STORED_F64] = {"F64", 8},
+                              [SW_STORED_U8] = {"U8", 1}};
 
 size_t sw_stored_dtype_bytes(enum sw_stored_dtype dtype)
 {
@@ -58,8 +59,10 @@ static void write_name(struct sw_stored_tensor *t, const struct sw_parameter *is
 static struct sw_stored_tensor describe(const struct sw_state *state, int32_t index,
                                         int32_t instance, int64_t matrix)
 {
-    static const enum sw_stored_dtype stored[SW_DTYPE_COUNT] = {
-        [SW_F32] = SW_STORED_F32, [SW_BF16_T] = SW_STORED_BF16, [SW_F64] = SW_STORED_F64};
+    static const enum sw_stored_dtype stored[SW_DTYPE_COUNT] = {[SW_F32] = SW_STORED_F32,
+                                                                [SW_BF16_T] = SW_STORED_BF16,
+                                                                [SW_F64] = SW_STORED_F64,
+                                                                [SW_CODES] = SW_STORED_U8};
     const struct sw_state_row *row = &state->row[index];
     const struct sw_parameter *is = row->parameter;
     struct sw_stored_tensor t = {.row = index,
@@ -79,12 +82,15 @@ static struct sw_stored_tensor describe(const struct sw_state *state, int32_t in
         t.matrices = row->size[0];
     t.bytes = t.matrices * t.size[0] * t.size[1] * (int64_t)sw_stored_dtype_bytes(t.dtype);
     write_name(&t, is);
+    if (row->largest)
+        strncat(t.name, ".most", sizeof t.name - strlen(t.name) - 1);
     return t;
 }
 
 /* One tensor and what orders it. */
 struct listed {
     uint8_t group, part, file_order;
+    bool largest;
     int32_t instance, row;
     int64_t matrix;
 };
@@ -100,6 +106,8 @@ static int compare(const void *left, const void *right)
         return a->part - b->part;
     if (a->instance != b->instance)
         return a->instance < b->instance ? -1 : 1;
+    if (a->largest != b->largest)
+        return a->largest ? 1 : -1;
     if (a->file_order != b->file_order)
         return a->file_order - b->file_order;
     return (a->matrix > b->matrix) - (a->matrix < b->matrix);
@@ -132,6 +140,7 @@ static int32_t list_rows(const struct sw_state *state, int32_t which, struct lis
             out[count++] = (struct listed){.group = row->moment,
                                            .part = row->parameter->part,
                                            .file_order = row->parameter->file_order,
+                                           .largest = row->largest,
                                            .instance = (int32_t)(n / each),
                                            .row = i,
                                            .matrix = n % each};

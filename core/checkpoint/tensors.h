@@ -5,7 +5,9 @@
  * transposed, [out, in], as torch.nn.Linear has it; the others as they are. A parameter of three
  * dimensions is a stack of matrices (one for each expert), in files either one tensor of three
  * dimensions or, where its name has a second number, one tensor for each matrix. The optimizer's
- * moments have their parameter's name, shape and orientation, in files of their own. Projections of
+ * moments have their parameter's name, shape and orientation, in files of their own; of those in
+ * codes (base/blockwise.h) the largest of each block are a tensor of that name with ".most" behind
+ * it. Projections of
  * one stored name (Phi-3's qkv_proj) are parts of one tensor there, row ranges in the order in
  * which they are listed, and so consecutive bytes. Pure values.
  */
@@ -24,6 +26,7 @@ enum sw_stored_dtype {
     SW_STORED_BF16,
     SW_STORED_F16,
     SW_STORED_F64,
+    SW_STORED_U8, /* codes of moments, no numbers: never converted */
     SW_STORED_DTYPES
 };
 size_t sw_stored_dtype_bytes(enum sw_stored_dtype dtype);

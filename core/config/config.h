@@ -417,6 +417,7 @@ struct sw_optimizer_config {
     double min_learning_rate;
     const char *no_decay; /* patterns of parameters' names, with commas; NULL: what is declared */
     struct sw_place no_decay_place;
+    enum sw_dtype moments; /* SW_F32, SW_BF16_T; SW_CODES: int8 in blocks */
     enum sw_on_spike on_spike;
     double spike_threshold;         /* standard deviations above the mean */
     int64_t spike_window;           /* steps that both are of */

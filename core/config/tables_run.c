@@ -638,6 +638,16 @@ static const struct field optimizer_fields[] = {
      .example = "[model.embed_tokens, lm_head]",
      .about = "parameters without weight decay, named as `freeze` names them; vectors (norms, "
               "biases) have none in any case"},
+    {.key = "moments",
+     .type = FIELD_WORD,
+     AT(moments),
+     .brief = true,
+     .fallback = "fp32",
+     .vocabulary = sw_words_moments,
+     .example = "int8",
+     .about = "how the moments of gradients are kept: fp32; bf16, half as much memory; int8, a "
+              "quarter: 8 bits by blocks of at most 128 numbers with a scale in fp32 (Dettmers et "
+              "al. 2022), of matrices; norms and biases stay fp32"},
     {.key = "on_spike",
      .type = FIELD_WORD,
      AT(on_spike),

@@ -267,7 +267,7 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
     value->dtype = dtype;
     value->carried = false;
     value->parameter = NULL;
-    value->scales = value->copy = value->tiles = value->tiled = false;
+    value->scales = value->largest = value->copy = value->tiles = value->tiled = false;
     value->ordinal = -1;
     value->stack = stack;
     value->base = p->value_count;

@@ -86,8 +86,9 @@ struct sw_head_attributes { /* lm_head, its parts and gradients; begins as that 
 };
 struct sw_adamw_attributes {
     bool decay;   /* weight decay applies */
-    bool guarded; /* the last operand is the step's loss, and there is no update where it or the
-                     norm is more than the step takes (device.h) */
+    bool guarded; /* its operand behind the norm is the step's loss, and there is no update where it
+                     or the norm is more than the step takes (device.h) */
+    int32_t block; /* elements of a block where the moments are codes (blockwise.h); else 0 */
 };
 struct sw_move_attributes { /* slice and the collectives */
     int32_t dim, dim_to;

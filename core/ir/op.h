@@ -125,6 +125,24 @@ struct sw_op_info {
     int64_t (*workspace)(const struct sw_program *program, const struct sw_op *op);
 };
 
+/* Where the operands of an update are that not every one has, or has there; -1: it has none. */
+struct sw_adamw_operands {
+    int32_t norm, loss;                 /* of its operands */
+    int32_t m, v, most_m, most_v, copy; /* of its results */
+};
+static inline struct sw_adamw_operands sw_adamw_operands(const struct sw_op *op)
+{
+    const bool blocks = op->as.adamw.block > 0;
+    const int32_t norm = blocks ? 6 : 4, m = blocks ? 3 : 1;
+    return (struct sw_adamw_operands){.norm = norm,
+                                      .loss = op->as.adamw.guarded ? norm + 1 : -1,
+                                      .m = m,
+                                      .v = m + 1,
+                                      .most_m = blocks ? 1 : -1,
+                                      .most_v = blocks ? 2 : -1,
+                                      .copy = op->n_out > m + 2 ? m + 2 : -1};
+}
+
 extern const struct sw_op_info *const sw_op_rows[SW_OP_COUNT];
 
 static inline const struct sw_op_info *sw_op_info(enum sw_op_kind kind)

@@ -42,6 +42,7 @@ struct sw_program_options {
     const char *freeze;            /* names of what is not trained (models/parameters.h), or NULL */
     struct sw_lora lora;           /* {0}: no adapters; else all else is frozen */
     const char *no_decay;          /* the same of what has no weight decay, or NULL */
+    enum sw_dtype moments; /* SW_F32: as wide as sums; SW_BF16_T; SW_CODES: of matrices in blocks */
     bool guarded; /* AdamW updates only where loss and gradient norm are at most the step's */
     enum sw_program_kind kind;
     struct sw_program_target target;

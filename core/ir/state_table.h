@@ -15,6 +15,7 @@ struct sw_state_row {
     bool saved;                           /* as in struct sw_value */
     uint8_t origin;                       /* as in struct sw_value */
     bool scales;                          /* f32 [outputs], of the one in 8 bits: quantize.h */
+    bool largest;                         /* as in struct sw_value */
     bool copy;                            /* as in struct sw_value */
     bool tiled;                           /* as in struct sw_value */
     uint8_t moment;                       /* as in struct sw_value */

@@ -107,6 +107,7 @@ struct sw_value {
     bool saved;      /* parameters and moments: checkpoints have it */
     uint8_t origin;  /* the same: enum sw_origin */
     bool scales;     /* of a parameter in 8 bits: what its numbers stand for (quantize.h) */
+    bool largest;    /* of a moment in codes: the largest magnitude of each block (blockwise.h) */
     bool copy;       /* of the parameter before it: in the precision that products take it in, made
                         when the state is and by what updates the parameter */
     uint8_t initial; /* state: enum sw_initial */

@@ -1,5 +1,7 @@
 /* What a mesh must divide: sizes of activations. Of weights, embed may be split unevenly. */
+#include "core/base/blockwise.h"
 #include "core/ir/options.h"
+#include "core/passes/passes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -126,6 +128,52 @@ static bool admits_sequence(const struct sw_program_options *o, char detail[256]
     return true;
 }
 
+/* Blocks of moments lie within a rank's part of a row (blockwise.h): what a mesh has not in common
+ * with others it may not part. */
+static bool divides_blocks(const struct sw_program_options *o, const char *what, int64_t size,
+                           enum sw_logical row, char detail[256], char help[256])
+{
+    const struct sw_axes axes = sw_axes_effective(&o->mesh, o->rules.axes[row]);
+    const int64_t ways = sw_axes_size(&o->mesh, axes), block = sw_blockwise_elems(size);
+    if (o->moments != SW_CODES || block == 0 || ways == 1 || size % (ways * block) == 0)
+        return true;
+    if (detail == NULL)
+        return false;
+    char names[32], options[128];
+    sw_axes_format(axes, names, sizeof names);
+    divisors(size / block, options);
+    snprintf(detail, 256,
+             "%s, rows of %" PRId64 " in blocks of %" PRId64
+             " (optimizer.moments: int8), is not whole blocks on each of %s %" PRId64,
+             what, size, block, names, ways);
+    snprintf(help, 256, "use %s%s %s, or optimizer.moments: bf16",
+             axes.count > 1 ? "a product of " : "", names, options);
+    return false;
+}
+
+/* Rows of each matrix; a table's are whole where its rows are dealt out. */
+static enum sw_reject admits_moments(const struct sw_program_options *o, char detail[256],
+                                     char help[256])
+{
+    const struct sw_model *m = &o->model;
+    const int64_t dim = m->head_dim;
+    const bool split_kv = m->kv_heads % sw_axes_size(&o->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0;
+    if (o->moments != SW_CODES)
+        return SW_FITS;
+    if (!divides_blocks(o, "num_attention_heads", m->heads * dim, SW_L_HEADS, detail, help) ||
+        !divides_blocks(o, "num_attention_heads", m->heads * dim, SW_L_ATTN_HEADS, detail, help))
+        return SW_REJECT_HEADS;
+    if (split_kv &&
+        !divides_blocks(o, "num_key_value_heads", m->kv_heads * dim, SW_L_KV_HEADS, detail, help))
+        return SW_REJECT_KV_HEADS;
+    if (!divides_blocks(o, "intermediate_size", m->intermediate_size, SW_L_MLP, detail, help))
+        return SW_REJECT_INTERMEDIATE;
+    if (!sw_table_rows(o) &&
+        !divides_blocks(o, "hidden_size", m->hidden_size, SW_L_EMBED, detail, help))
+        return SW_REJECT_HIDDEN;
+    return SW_FITS;
+}
+
 /* Sizes in bytes are int64_t. What one rank holds at most: weights, gradients and moments in fp32
  * where nothing is sharded, and 16 values of each width for each token of each layer. */
 static bool admits_size(const struct sw_program_options *o, char detail[256], char help[256])
@@ -165,6 +213,9 @@ enum sw_reject sw_program_admits(const struct sw_program_options *o, char detail
         !admits_kv_heads(o, SW_L_KV_HEADS, detail, help) ||
         !admits_kv_heads(o, SW_L_ATTN_HEADS, detail, help))
         return SW_REJECT_KV_HEADS;
+    const enum sw_reject moments = admits_moments(o, detail, help);
+    if (moments != SW_FITS)
+        return moments;
     if (!divides(o, "hidden_size", o->model.hidden_size, SW_L_ACT_EMBED, detail, help))
         return SW_REJECT_HIDDEN;
     if (!divides(o, "intermediate_size", o->model.intermediate_size, SW_L_MLP, detail, help))

@@ -10,6 +10,7 @@
  * no cotangent: such a VJP is left out, with what forward would have kept for it. */
 #include "core/passes/append.h"
 #include "core/passes/passes.h"
+#include "core/base/blockwise.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -320,41 +321,89 @@ static int32_t gradient_norm(struct sw_autodiff *a)
     return norm;
 }
 
-/* Optimizer state beside each parameter, and the ops that clip and apply its gradient. */
-static void update_region(struct sw_autodiff *a)
+/* Elements of a block of a parameter's moments where they are codes; 0: they are not. Vectors have
+ * none: there are few of them, and what they scale is wide (Dettmers et al. 2022). Parts of one
+ * tensor of files have them together or not at all. */
+static int64_t block_of(const struct sw_autodiff *a, int32_t parameter)
+{
+    const struct sw_value *values = a->b->program->values, *is = &values[parameter];
+    if (a->b->options->moments != SW_CODES || is->ndim != 2)
+        return 0;
+    for (int32_t v = 0; v < a->forward_values; v++)
+        if (is_trained(&values[v]) && values[v].ndim == 2 &&
+            strcmp(values[v].parameter->stored, is->parameter->stored) == 0 &&
+            sw_blockwise_elems(values[v].size[1]) == 0)
+            return 0;
+    return sw_blockwise_elems(is->size[1]);
+}
+
+/* A tensor of the optimizer's beside a parameter. moment: 1 or 2. */
+static int32_t add_state(struct sw_autodiff *a, int32_t parameter, const char *prefix,
+                         enum sw_dtype dtype, uint8_t moment)
+{
+    struct sw_value *values;
+    const int32_t state = sw_builder_value_like(a->b, parameter, prefix, dtype,
+                                                a->b->program->values[parameter].stack);
+    values = a->b->program->values;
+    values[state].role = SW_ROLE_OPTIMIZER;
+    values[state].initial = SW_INITIAL_ZEROS;
+    values[state].moment = moment;
+    values[state].parameter = values[parameter].parameter;
+    return state;
+}
+
+/* A number for each block of a row. */
+static int32_t add_largest(struct sw_autodiff *a, int32_t parameter, const char *prefix,
+                           uint8_t moment, int64_t block)
+{
+    const int32_t state = add_state(a, parameter, prefix, SW_F32, moment);
+    struct sw_value *value = &a->b->program->values[state];
+    value->largest = true;
+    value->size[1] /= block;
+    value->padded[1] = value->size[1];
+    value->unit[1] = 1;
+    return state;
+}
+
+/* Both moments of a parameter and the op that clips and applies its gradient. loss -1: an update
+ * that is not guarded. */
+static void update(struct sw_autodiff *a, int32_t v, int32_t norm, int32_t loss)
 {
     struct sw_builder *b = a->b;
-    sw_build_mean_loss(b);
-    const int32_t norm = gradient_norm(a);
-    for (int32_t v = 0; v < a->forward_values; v++) {
-        if (!is_trained(&b->program->values[v]))
-            continue;
-        const enum sw_dtype dtype = sw_accumulate_dtype(b->program->values[v].dtype);
-        int32_t state[2];
-        for (int32_t i = 0; i < 2; i++) {
-            state[i] = sw_builder_value_like(b, v, i == 0 ? "adam_m " : "adam_v ", dtype,
-                                             b->program->values[v].stack);
-            b->program->values[state[i]].role = SW_ROLE_OPTIMIZER;
-            b->program->values[state[i]].initial = SW_INITIAL_ZEROS;
-            b->program->values[state[i]].moment = (uint8_t)(1 + i);
-            b->program->values[state[i]].parameter = b->program->values[v].parameter;
-        }
-        const int32_t op = sw_builder_op(b, SW_OP_ADAMW, SW_STAGE_UPDATE);
-        b->program->ops[op].as.adamw.decay = b->program->values[v].decay;
-        sw_builder_in(b, op, sw_builder_ref(b, v));
-        sw_builder_in(b, op, sw_builder_ref(b, a->gradient[v]));
-        sw_builder_in(b, op, sw_builder_ref(b, state[0]));
-        sw_builder_in(b, op, sw_builder_ref(b, state[1]));
-        sw_builder_in(b, op, sw_builder_ref(b, norm));
-        b->program->ops[op].as.adamw.guarded = b->options->guarded;
-        if (b->options->guarded)
-            sw_builder_in(b, op, sw_builder_ref(b, sw_program_output(b->program, "loss")));
-        sw_builder_out(b, op, sw_builder_ref(b, v));
-        sw_builder_out(b, op, sw_builder_ref(b, state[0]));
-        sw_builder_out(b, op, sw_builder_ref(b, state[1]));
-        if (b->program->values[v + 1].copy)
-            sw_builder_out(b, op, sw_builder_ref(b, v + 1));
+    const int64_t block = block_of(a, v);
+    const enum sw_dtype wide = sw_accumulate_dtype(b->program->values[v].dtype);
+    const enum sw_dtype dtype = block > 0                          ? SW_CODES
+                                : b->options->moments == SW_BF16_T ? SW_BF16_T
+                                                                   : wide;
+    int32_t m = add_state(a, v, "adam_m ", dtype, 1), most_m = -1;
+    int32_t s = add_state(a, v, "adam_v ", dtype, 2), most_s = -1;
+    if (block > 0) {
+        most_m = add_largest(a, v, "most_m ", 1, block);
+        most_s = add_largest(a, v, "most_v ", 2, block);
     }
+    const int32_t op = sw_builder_op(b, SW_OP_ADAMW, SW_STAGE_UPDATE);
+    b->program->ops[op].as.adamw = (struct sw_adamw_attributes){
+        .decay = b->program->values[v].decay, .guarded = loss >= 0, .block = (int32_t)block};
+    const int32_t in[] = {v, a->gradient[v], m, s, most_m, most_s, norm, loss};
+    for (size_t i = 0; i < sizeof in / sizeof in[0]; i++)
+        if (in[i] >= 0)
+            sw_builder_in(b, op, sw_builder_ref(b, in[i]));
+    const int32_t copy = b->program->values[v + 1].copy ? v + 1 : -1;
+    const int32_t out[] = {v, most_m, most_s, m, s, copy};
+    for (size_t i = 0; i < sizeof out / sizeof out[0]; i++)
+        if (out[i] >= 0)
+            sw_builder_out(b, op, sw_builder_ref(b, out[i]));
+}
+
+/* Optimizer state beside each parameter, and its update. */
+static void update_region(struct sw_autodiff *a)
+{
+    sw_build_mean_loss(a->b);
+    const int32_t norm = gradient_norm(a);
+    const int32_t loss = a->b->options->guarded ? sw_program_output(a->b->program, "loss") : -1;
+    for (int32_t v = 0; v < a->forward_values; v++)
+        if (is_trained(&a->b->program->values[v]))
+            update(a, v, norm, loss);
 }
 
 /* Whether a result of an op in a region of layers is made again where `values` are. What has no

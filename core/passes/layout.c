@@ -26,7 +26,9 @@ static struct extent extent_of(const struct sw_program *p, const struct sw_sizes
     struct extent e = {value->size[d], value->padded[d], 1};
     if (sizes != NULL && value->symbol[d] != SW_SIZE_FIXED)
         e.size = sizes->of[value->symbol[d]];
-    if (sizes != NULL)
+    if (value->largest && d > 0)
+        e.padded = e.size; /* blocks of whole ones: passes/admits.c */
+    else if (sizes != NULL)
         e.padded =
             sw_logical_pads((enum sw_logical)value->axis[d]) ? sizes->of[SW_SIZE_EMBED] : e.size;
     for (uint8_t i = 0; i < axes->count; i++)

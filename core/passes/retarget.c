@@ -160,6 +160,7 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     out->ring = (uint8_t)o->ring;
     out->keep_copy = o->keep_copy;
     out->guarded = o->guarded;
+    out->moments = (uint8_t)o->moments;
     out->layout = (uint8_t)o->layout;
     if (sw_program_traits(o->kind)->backward)
         out->recompute = sw_recompute_normal(o->recompute, o->model.layers);

@@ -12,7 +12,7 @@ struct sw_program_key {
     struct sw_axes axes[SW_L_COUNT]; /* those that split anything; first, since they differ most */
     struct sw_recompute recompute;   /* normal; layers 0: as many as retargeting likes */
     const char *freeze, *no_decay;   /* as pointers: keys that are compared are of one run */
-    uint8_t layout, compute, params, reduce, ring, kind;
+    uint8_t layout, compute, params, reduce, ring, moments, kind;
     bool keep_copy, guarded, logits, one_micro_step, kv_copies, split_kv, padded, table_rows;
     bool table_lies_where_used;  /* of logical programs alone: of others the axes say it */
     int32_t ways[SW_AXIS_COUNT]; /* 0: values go from rule to rule one way, whatever these are */

@@ -154,6 +154,7 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     if (decision->train.residual_seq_tp)
         out->rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
     out->freeze = run->freeze;
+    out->moments = run->optimizer.moments;
     out->guarded = run->optimizer.on_spike == SW_SPIKE_SKIP;
     out->no_decay = run->optimizer.no_decay;
     if (check_names(run, err) != 0 || sw_plan_lora(run, &out->lora, err) != 0)

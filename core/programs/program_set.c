@@ -35,6 +35,7 @@ static int collect(const struct sw_program *p, struct sw_state *state, struct sw
             row->saved = value->saved;
             row->origin = value->origin;
             row->scales = value->scales;
+            row->largest = value->largest;
             row->copy = value->copy;
             row->tiled = value->tiled;
             row->moment = value->moment;

@@ -18,7 +18,7 @@ enum {
     TILE_TO_BYTES = 512,   /* of a row of `to`, at most */
     TILE_FROM_BYTES = 512, /* of a row of `from` */
     TILE_COLUMNS = TILE_TO_BYTES / 2,
-    TILE_ROWS = TILE_FROM_BYTES / 2, /* both of `to`, of the narrowest dtype */
+    TILE_ROWS = TILE_FROM_BYTES / 2, /* both of `to`, of the narrowest numbers */
     TILE_PAD_BYTES = 16,             /* else rows of a tile would share a set of the cache */
     PAST_CACHES_BYTES = 1 << 20,
     LINE_BYTES = 64
@@ -97,11 +97,20 @@ static void turn8(struct tile *t, int64_t row, int64_t column)
         }
 }
 
+static void turn1(struct tile *t, int64_t row, int64_t column)
+{
+    for (int64_t r = row; r < row + BLOCK; r++)
+        for (int64_t c = column; c < column + BLOCK; c++)
+            t->to[r * TO_STRIDE + c] = t->from[c * FROM_STRIDE + r];
+}
+
 static void turn(struct tile *t, int64_t width, int64_t rows, int64_t columns)
 {
     for (int64_t c = 0; c < columns; c += BLOCK)
         for (int64_t r = 0; r < rows; r += BLOCK) {
-            if (width == 2)
+            if (width == 1)
+                turn1(t, r, c);
+            else if (width == 2)
                 turn2(t, r, c);
             else if (width == 4)
                 turn4(t, r, c);
@@ -138,7 +147,9 @@ static void turn(struct tile *t, int64_t width, int64_t rows, int64_t columns)
         for (int64_t c = 0; c < columns; c++) {
             char *to = t->to + r * TO_STRIDE + c * width;
             const char *from = t->from + c * FROM_STRIDE + r * width;
-            if (width == 2)
+            if (width == 1)
+                *to = *from;
+            else if (width == 2)
                 memcpy(to, from, 2);
             else if (width == 4)
                 memcpy(to, from, 4);
@@ -177,7 +188,8 @@ static void transpose(const struct sw_box *box)
 {
     const int64_t width = (int64_t)sw_stored_dtype_bytes(box->to_dtype);
     const int64_t from_width = (int64_t)sw_stored_dtype_bytes(box->from_dtype);
-    const int64_t most_rows = TILE_FROM_BYTES / width, most_columns = TILE_TO_BYTES / width;
+    const int64_t most_rows = smaller(TILE_FROM_BYTES / width, TILE_ROWS);
+    const int64_t most_columns = smaller(TILE_TO_BYTES / width, TILE_COLUMNS);
     const bool past_caches = box->rows * box->columns * width >= PAST_CACHES_BYTES;
     const int64_t skew = (int64_t)((uintptr_t)box->to % LINE_BYTES);
     struct tile t;
@@ -188,8 +200,8 @@ static void transpose(const struct sw_box *box)
         rows = smaller(box->rows - row, most_rows);
         for (int64_t column = 0; column < box->columns; column += columns) {
             /* the first ends with a line of memory, so do those behind it */
-            columns =
-                smaller(box->columns - column, (TILE_TO_BYTES - (column == 0 ? skew : 0)) / width);
+            columns = smaller(smaller(box->columns - column, most_columns),
+                              (TILE_TO_BYTES - (column == 0 ? skew : 0)) / width);
             for (int64_t c = 0; c < columns; c++)
                 sw_convert_numbers(t.from + c * FROM_STRIDE, box->to_dtype,
                                    (const char *)box->from + (column + c) * box->from_stride_bytes +

@@ -129,6 +129,7 @@ static double number_at(const char *data, enum sw_stored_dtype dtype, size_t i)
     case SW_STORED_F16:
         memcpy(&half, data + i * sizeof half, sizeof half);
         return (double)sw_fp16_to_float(half);
+    case SW_STORED_U8:
     case SW_STORED_DTYPES:
         break;
     }

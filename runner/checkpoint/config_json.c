@@ -505,7 +505,7 @@ enum sw_stored_dtype sw_model_original_dtype(const char *config)
     json_t *root = sw_json_load(config, strlen(config), 0, NULL);
     const char *word = json_string_value(json_object_get(root, ORIGINAL_DTYPE));
     for (int i = 0; word != NULL && i < SW_STORED_DTYPES; i++)
-        if (strcmp(word, dtype_words[i]) == 0)
+        if (dtype_words[i] != NULL && strcmp(word, dtype_words[i]) == 0)
             found = (enum sw_stored_dtype)i;
     json_decref(root);
     return found;

@@ -67,7 +67,14 @@ static int match(struct matching *p, struct sw_stored_tensor *t,
 {
     const struct sw_safetensor *is = &p->folder->file[found->file].header.tensor[found->tensor];
     char message[768], was[SHAPE_BYTES], wanted[SHAPE_BYTES];
-    if (is->dtype == SW_STORED_DTYPES) {
+    const bool codes = t->dtype == SW_STORED_U8;
+    if (codes && strcmp(is->dtype_name, sw_stored_dtype_name(t->dtype)) != 0) {
+        snprintf(message, sizeof message,
+                 "tensor '%s' holds %s; moments of int8 are read from U8 alone", t->name,
+                 is->dtype_name);
+        return refuse(p, found->file, message);
+    }
+    if (!codes && is->dtype == SW_STORED_DTYPES) {
         snprintf(message, sizeof message,
                  "tensor '%s' holds %s; only F32, BF16, F16 and F64 can be read", t->name,
                  is->dtype_name);
@@ -81,7 +88,7 @@ static int match(struct matching *p, struct sw_stored_tensor *t,
                  write_shape(is->size, is->ndim, was), write_shape(shape, ndim, wanted));
         return refuse(p, found->file, message);
     }
-    t->dtype = is->dtype;
+    t->dtype = codes ? SW_STORED_U8 : is->dtype;
     t->file = p->out_file[found->file];
     t->offset = is->begin;
     t->bytes = is->bytes;

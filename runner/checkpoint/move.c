@@ -41,7 +41,10 @@ struct view {
 
 static enum sw_stored_dtype stored(enum sw_dtype dtype)
 {
-    return dtype == SW_F64 ? SW_STORED_F64 : dtype == SW_BF16_T ? SW_STORED_BF16 : SW_STORED_F32;
+    return dtype == SW_F64      ? SW_STORED_F64
+           : dtype == SW_BF16_T ? SW_STORED_BF16
+           : dtype == SW_CODES  ? SW_STORED_U8
+                                : SW_STORED_F32;
 }
 
 static struct view view_of(const struct sw_mover *m, const struct sw_piece *piece)

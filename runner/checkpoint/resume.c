@@ -19,17 +19,19 @@
 
 /* ---- What a checkpoint says of its run ---- */
 
+#define MOMENTS "moments "
+
 static void format_settings(const struct sw_run_config *run, char *out, size_t bytes)
 {
     const struct sw_optimizer_config *o = &run->optimizer;
     snprintf(out, bytes,
              "learning_rate %g, betas %g and %g, eps %g, weight_decay %g, grad_clip %g, schedule "
              "%s, warmup_steps %" PRId64 ", min_learning_rate %g, precision.compute %s, "
-             "precision.params %s, decay_steps %" PRId64,
+             "precision.params %s, decay_steps %" PRId64 ", " MOMENTS "%s",
              o->learning_rate, o->beta1, o->beta2, o->eps, o->weight_decay, o->grad_clip,
              sw_schedule_words[o->schedule], o->warmup_steps, o->min_learning_rate,
              sw_word(sw_words_precision, run->compute), sw_word(sw_words_precision, run->params),
-             o->decay_steps);
+             o->decay_steps, sw_word(sw_words_moments, o->moments));
 }
 
 /* "0.7:0.3", or the first of many and a digest of all; "none". */
@@ -133,6 +135,24 @@ static void say_settings(const char *then, const char *now)
     }
     if (*is != '\0')
         fprintf(stderr, "note: the optimizer has %s now, it had %s in the checkpoint\n", is, was);
+}
+
+/* Moments of int8 are codes, which nothing else reads or makes; the others are converted. -1: these
+ * two do not go together. */
+static int check_moments(struct sw_place at, const struct sw_manifest *then, enum sw_dtype now,
+                         struct sw_error *err)
+{
+    const char *was = strstr(then->settings, MOMENTS);
+    was = was != NULL ? was + strlen(MOMENTS) : "fp32"; /* an older version's */
+    const int length = (int)strcspn(was, ",");
+    const char *is = sw_word(sw_words_moments, now);
+    const bool codes = strncmp(was, "int8", (size_t)length) == 0;
+    if (codes == (now == SW_CODES))
+        return 0;
+    return sw_fail_at(err, SW_BAD_INPUT, at,
+                      "its moments are %.*s, the plan's are %s (optimizer.moments); go on with "
+                      "moments: %.*s, or begin with its weights alone: init.from",
+                      length, was, is, length, was);
 }
 
 /* Of another file, or of this one when it was another. */
@@ -402,6 +422,8 @@ static int look(const struct sw_plan *plan, bool own, int64_t data_tokens, int64
     if (status == 0 && resume && strcmp(then.optimizer, now.optimizer) != 0)
         status = sw_fail_at(err, SW_BAD_INPUT, at, "was trained with %s, the plan has %s",
                             then.optimizer, now.optimizer);
+    if (status == 0 && resume)
+        status = check_moments(at, &then, plan->run->optimizer.moments, err);
     if (status == 0 && resume) {
         out->step = then.step;
         out->next_sequence = then.next_sequence;

@@ -343,7 +343,8 @@ void sw_sum(enum sw_dtype dtype, void *to, const void *const *from, int32_t coun
         sum_i32(to, from, count, elems);
         break;
     case SW_I8:
-    case SW_E4M3: /* sw_collective_call_check refuses them */
+    case SW_E4M3:
+    case SW_CODES: /* sw_collective_call_check refuses them */
     case SW_DTYPE_COUNT:
         break;
     }

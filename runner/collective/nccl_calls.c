@@ -14,7 +14,8 @@ ncclDataType_t sw_nccl_type(enum sw_dtype dtype)
     case SW_I32:
         return ncclInt32;
     case SW_I8:
-    case SW_E4M3: /* bytes: they are moved, not summed */
+    case SW_E4M3:
+    case SW_CODES: /* bytes: they are moved, not summed */
         return ncclInt8;
     default:
         return ncclFloat32;

@@ -442,6 +442,7 @@ static inline void fill_run(uint64_t *s, struct sw_run_config *r)
                                                 .total_steps = between(s, 100, 1000000),
                                                 .min_learning_rate = real(s, 1e-9, 1e-2),
                                                 .no_decay = draw(s) & 1 ? "lm_head,a.*.b" : NULL,
+                                                .moments = draw(s) & 1 ? SW_CODES : SW_BF16_T,
                                                 .on_spike = (enum sw_on_spike)between(s, 0, 2),
                                                 .spike_threshold = real(s, 1e-3, 1e6),
                                                 .spike_window = between(s, 2, 1000),

@@ -49,12 +49,12 @@ static inline double get(enum sw_dtype dtype, const void *data, int64_t i)
                            : (double)sw_bf16_to_float(((const uint16_t *)data)[i]);
 }
 
-/* Of a tensor in fp32 or bf16. */
+/* Of a tensor in fp32 or bf16; of codes: nothing. */
 static inline void put(const struct sw_tensor *t, int64_t i, float value)
 {
     if (t->dtype == SW_F32)
         ((float *)t->data)[i] = value;
-    else
+    else if (t->dtype != SW_CODES)
         ((uint16_t *)t->data)[i] = sw_bf16_from_float(value);
 }
 

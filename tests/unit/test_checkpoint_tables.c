@@ -224,8 +224,8 @@ static void test_stacks(void **state)
 static void test_dtypes(void **state)
 {
     (void)state;
-    static const char *const names[] = {"F32", "BF16", "F16", "F64"};
-    static const size_t bytes[] = {4, 2, 2, 8};
+    static const char *const names[] = {"F32", "BF16", "F16", "F64", "U8"};
+    static const size_t bytes[] = {4, 2, 2, 8, 1};
     for (int32_t d = 0; d < SW_STORED_DTYPES; d++) {
         assert_string_equal(sw_stored_dtype_name((enum sw_stored_dtype)d), names[d]);
         assert_int_equal(sw_stored_dtype_bytes((enum sw_stored_dtype)d), bytes[d]);

@@ -224,6 +224,7 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(optimizer.warmup_steps);
     SAME(optimizer.total_steps);
     SAME(optimizer.decay_steps);
+    SAME(optimizer.moments);
     SAME(optimizer.on_spike);
     SAME(optimizer.spike_threshold);
     SAME(optimizer.spike_window);

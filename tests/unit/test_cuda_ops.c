@@ -733,6 +733,76 @@ static void test_update(void **unused)
     }
 }
 
+static float value_of(const struct sw_blockwise_table *table, const void *codes, const void *most,
+                      int64_t block, int64_t i)
+{
+    return table->value[((const uint8_t *)codes)[i]] * ((const float *)most)[i / block];
+}
+
+/* Codes of both devices stand for the same numbers, within the entry beside: what lies between two
+ * may fall to either. */
+static void compare_codes(struct both *b, int codes, int most, bool has_sign, int64_t block)
+{
+    struct sw_blockwise_table table;
+    sw_blockwise_fill(has_sign, &table);
+    uint8_t *got = fetched(b, codes);
+    float *got_most = fetched(b, most);
+    int64_t others = 0;
+    for (int64_t i = 0; i < b->out[codes].elems; i++) {
+        const float is = value_of(&table, got, got_most, block, i);
+        const float wanted = value_of(&table, b->out[codes].data, b->out[most].data, block, i);
+        const float least = ((float *)b->out[most].data)[i / block];
+        others += got[i] != ((uint8_t *)b->out[codes].data)[i];
+        assert_true(fabsf(is - wanted) <= 0.0142f * least);
+    }
+    assert_true(others <= 2 + b->out[codes].elems / 100);
+    free(got);
+    free(got_most);
+}
+
+static void test_moments_in_codes(void **unused)
+{
+    (void)unused;
+    for (int64_t round = 0; round < rounds; round++) {
+        const int64_t block = 16ll << between(0, 3), one = 1;
+        const int64_t size[2] = {between(1, 5), block * between(1, 4)};
+        const int64_t blocks[2] = {size[0], size[1] / block};
+        const struct sw_step step = {.step = between(1, 50),
+                                     .learning_rate = 1e-2,
+                                     .beta1 = 0.9,
+                                     .beta2 = 0.95,
+                                     .eps = 1e-8,
+                                     .weight_decay = 0.1,
+                                     .grad_clip = round % 2 ? 0.5 : 0,
+                                     .most_loss = 2,
+                                     .most_norm = 3};
+        struct both b = begin(SW_OP_ADAMW, 0);
+        b.op.as.adamw = (struct sw_adamw_attributes){
+            .decay = between(0, 1), .guarded = between(0, 1), .block = (int32_t)block};
+        add_in(&b, SW_F32, 2, size, 1);
+        add_in(&b, SW_F32, 2, size, 1);
+        for (int k = 0; k < 2; k++) {
+            struct sw_tensor *codes = add_in(&b, SW_CODES, 2, size, 1);
+            for (int64_t i = 0; i < codes->elems; i++)
+                ((uint8_t *)codes->data)[i] = (uint8_t)between(0, 255);
+        }
+        add_scales(&b, 2, blocks, 0.01f, 0.1);
+        add_scales(&b, 2, blocks, 0.01f, 0.1);
+        *(float *)add_in(&b, SW_F32, 1, &one, 1)->data = 2.5f;
+        if (b.op.as.adamw.guarded)
+            *(float *)add_in(&b, SW_F32, 1, &one, 1)->data = 1.5f;
+        static const int in_place[] = {0, 4, 5, 2, 3};
+        for (int k = 0; k < 5; k++)
+            add_in_place(&b, k, in_place[k]);
+        run_both(&b, 0, &step);
+        compare_codes(&b, 3, 1, true, block);
+        compare_codes(&b, 4, 2, false, block);
+        b.op.n_out = 3; /* the weights and the largest */
+        compare(&b, 2e-6);
+        end(&b);
+    }
+}
+
 /* ---- Attention without hops ---- */
 
 static void attention_case(enum sw_dtype dtype, int64_t length, int32_t shards,
@@ -980,6 +1050,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_recorded_gradient),
         cmocka_unit_test(test_long_copies),
         cmocka_unit_test(test_copy_box),
+        cmocka_unit_test(test_moments_in_codes),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_every_kind_was_compared),
     };

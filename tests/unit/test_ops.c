@@ -2286,6 +2286,115 @@ static void adamw_is_the_formula(void **state)
     device->vtable->destroy(device);
 }
 
+/* The nearest entry, found by looking at all; of squares that are not 0 not that of 0. */
+static double nearest(const struct sw_blockwise_table *table, double ratio, bool squares)
+{
+    double best = 2;
+    for (int i = squares && ratio > 0; i < SW_BLOCKWISE_CODES; i++)
+        best = fmin(best, fabs((double)table->value[i] - ratio));
+    return best;
+}
+
+/* Moments in codes: the numbers that they stand for go through the formula, and the codes that come
+ * out are those of the nearest entries. */
+static void adamw_of_codes_is_the_formula(void **state)
+{
+    (void)state;
+    enum { ROWS = 7, WIDTH = 96, BLOCK = 32, N = ROWS * WIDTH };
+    struct sw_device *device = device_with(2);
+    struct sw_blockwise_table table[2];
+    sw_blockwise_fill(true, &table[0]);
+    sw_blockwise_fill(false, &table[1]);
+    for (int d = 0; d < 2; d++) {
+        const enum sw_dtype dtype = d == 0 ? SW_F64 : SW_F32;
+        const struct sw_step *s = &step_one;
+        struct example e = example(SW_OP_ADAMW);
+        double weight[N], moment[2][N], most[2][N / BLOCK] = {{0}};
+        uint64_t seed = 5;
+        e.op.as.adamw.decay = true;
+        e.op.as.adamw.block = BLOCK;
+        add_in(&e, filled(tensor(dtype, 2, ROWS, WIDTH, 0), 1, 1));
+        add_in(&e, filled(tensor(dtype, 2, ROWS, WIDTH, 0), 2, 1));
+        for (int k = 0; k < 2; k++)
+            add_in(&e, tensor(SW_CODES, 2, ROWS, WIDTH, 0));
+        for (int k = 0; k < 2; k++)
+            add_in(&e, filled(tensor(SW_F32, 2, ROWS, WIDTH / BLOCK, 0), 3, 0.1));
+        add_in(&e, tensor(dtype, 1, 1, 0, 0));
+        set(&e.in[6], 0, 4); /* clipped to 1 */
+        for (int64_t i = 0; i < N; i++) {
+            if (i % 5 == 0) /* numbers over many decades, and 0 */
+                set(&e.in[1], i, i % 10 == 0 ? 0 : 1e-6 * get(&e.in[1], i));
+            double *largest[2] = {&most[0][i / BLOCK], &most[1][i / BLOCK]};
+            const double g = get(&e.in[1], i) / 4;
+            for (int k = 0; k < 2; k++) {
+                uint8_t *code = (uint8_t *)e.in[2 + k].data + i;
+                const double scale = fabs(get(&e.in[4 + k], i / BLOCK));
+                *code = (uint8_t)(128 + 127 * uniform(&seed));
+                if (i % 10 == 0)
+                    *code = k == 0 ? 127 : 0; /* 0 */
+                if (i % BLOCK == 0)
+                    set(&e.in[4 + k], i / BLOCK, scale);
+                const double beta = k == 0 ? s->beta1 : s->beta2;
+                moment[k][i] = beta * (double)table[k].value[*code] * scale +
+                               (1 - beta) * (k == 0 ? g : g * g);
+                *largest[k] = fmax(*largest[k], fabs(moment[k][i]));
+            }
+            const double mean = moment[0][i] / (1 - pow(s->beta1, 3));
+            const double square = moment[1][i] / (1 - pow(s->beta2, 3));
+            weight[i] = get(&e.in[0], i) - s->learning_rate * (mean / (sqrt(square) + s->eps) +
+                                                               s->weight_decay * get(&e.in[0], i));
+        }
+        static const int in_place[] = {0, 4, 5, 2, 3};
+        for (int k = 0; k < 5; k++)
+            add_out(&e, e.in[in_place[k]]);
+        run(device, &e);
+        for (int64_t i = 0; i < N; i++) {
+            assert_true(fabs(get(&e.out[0], i) - weight[i]) <= (d == 0 ? 1e-13 : 2e-6));
+            for (int k = 0; k < 2; k++) {
+                const double is = get(&e.out[1 + k], i / BLOCK), wanted = most[k][i / BLOCK];
+                const double ratio = moment[k][i] / wanted;
+                const uint8_t code = ((uint8_t *)e.out[3 + k].data)[i];
+                assert_true(fabs(is - wanted) <= 1e-6 * wanted);
+                assert_true(fabs((double)table[k].value[code] - ratio) <=
+                            nearest(&table[k], ratio, k == 1) + 1e-6);
+                assert_true(k == 0 || (code > 0) == (moment[1][i] > 0));
+            }
+        }
+        release(&e);
+    }
+    device->vtable->destroy(device);
+}
+
+/* As bitsandbytes' create_dynamic_map, by its figures; rows are cut alike for up to eight ranks. */
+static void tables_of_codes(void **state)
+{
+    (void)state;
+    struct sw_blockwise_table table[2];
+    sw_blockwise_fill(true, &table[0]);
+    sw_blockwise_fill(false, &table[1]);
+    for (int k = 0; k < 2; k++)
+        for (int i = 1; i < SW_BLOCKWISE_CODES; i++) {
+            assert_true(table[k].value[i] > table[k].value[i - 1]);
+            assert_true(table[k].middle[i - 1] > table[k].value[i - 1] &&
+                        table[k].middle[i - 1] < table[k].value[i]);
+        }
+    assert_true(table[0].value[127] == 0 && table[0].value[255] == 1);
+    assert_true(table[0].value[254] == 0.99296875F && table[0].value[0] == -0.99296875F);
+    assert_true(table[0].value[128] == 5.5e-7F && table[0].value[126] == -5.5e-7F);
+    assert_true(table[1].value[0] == 0 && table[1].value[255] == 1);
+    assert_true(table[1].value[254] == 0.996484375F && table[1].value[1] == 3.25e-7F);
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < SW_BLOCKWISE_CODES; i++)
+            assert_int_equal(sw_blockwise_code(&table[k], table[k].value[i], 0), i);
+    assert_int_equal(sw_blockwise_code(&table[1], 1e-9F, 0), 0);
+    assert_int_equal(sw_blockwise_code(&table[1], 1e-9F, 1), 1);
+    static const int64_t rows[][2] = {{4096, 128}, {14336, 128}, {11008, 32}, {1024, 128},
+                                      {64, 16},    {128, 16},    {32, 16},    {50257, 0},
+                                      {24, 0},     {48, 16}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(sw_blockwise_elems(rows[i][0]), rows[i][1]);
+}
+
 /* Weights, moments and copy of a step that does not update stay to the bit, whatever the
  * gradient. */
 static void adamw_leaves_all_where_it_does_not_update(void **state)
@@ -2786,6 +2895,8 @@ int main(void)
         cmocka_unit_test(attention_does_not_depend_on_sp),
         cmocka_unit_test(bf16_hops_round_what_travels),
         cmocka_unit_test(adamw_is_the_formula),
+        cmocka_unit_test(adamw_of_codes_is_the_formula),
+        cmocka_unit_test(tables_of_codes),
         cmocka_unit_test(adamw_leaves_all_where_it_does_not_update),
         cmocka_unit_test(accumulate_adds_narrow_to_wide),
         cmocka_unit_test(products_without_memory_say_so),

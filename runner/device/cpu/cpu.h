@@ -7,8 +7,11 @@
 #ifndef SW_CPU_CPU_H
 #define SW_CPU_CPU_H
 
+#include "core/base/blockwise.h"
 #include "core/ir/workspace.h"
 #include "runner/device/device.h"
+
+#include <float.h>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -43,6 +46,7 @@ struct sw_cpu_device {
     bool amx;            /* bf16 is multiplied in the processor's tiles (amx.h) */
     bool pairs;          /* the library multiplies bf16 in pairs, and has nothing faster */
     char *scratch;       /* [threads, SW_CPU_SCRATCH_BYTES] */
+    struct sw_blockwise_table tables[2]; /* of moments in codes: with a sign, without */
     struct matmul_cache *matmuls;
     struct matmul_cache **of_thread; /* [threads], for products whose rows are alike */
 };

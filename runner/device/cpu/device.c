@@ -126,6 +126,8 @@ struct sw_device *sw_cpu_device_create(int32_t wanted, struct sw_error *err)
     cpu->base.vtable = &cpu_vtable;
     cpu->threads = threads;
     cpu->alone_elems = ALONE_ELEMS;
+    sw_blockwise_fill(true, &cpu->tables[0]);
+    sw_blockwise_fill(false, &cpu->tables[1]);
     cpu->amx = sw_cpu_amx_is_usable(sw_onednn_has_amx());
     cpu->pairs = sw_onednn_has_pairs();
     cpu->scratch = sw_cpu_memory_untouched((size_t)threads * SW_CPU_SCRATCH_BYTES);

@@ -9,6 +9,7 @@
 
 #include "runner/device/cuda/cudnn_attention.h"
 #include "runner/device/cuda/device.h"
+#include "core/base/blockwise.h"
 #include "core/ir/workspace.h"
 
 #include <cuda_runtime_api.h>
@@ -74,7 +75,8 @@ struct sw_cuda_device {
     struct sw_cuda_step *steps; /* [SW_CUDA_STEPS] pinned */
     cudaEvent_t step_free[SW_CUDA_STEPS];
     int32_t step_next;
-    struct sw_cuda_step *step; /* on the device */
+    struct sw_cuda_step *step;         /* on the device */
+    struct sw_blockwise_table *tables; /* on the device, [2]: with a sign, without */
     struct sw_cuda_scratch scratch;
     struct sw_cuda_matmuls *matmuls;
     struct sw_cuda_library library;
@@ -271,7 +273,7 @@ cudaError_t sw_cuda_lm_head_loss(const struct sw_call *call, const struct sw_cud
 /* parts: f64 [SW_CUDA_SQUARE_PARTS] of scratch. */
 cudaError_t sw_cuda_sum_squares(const struct sw_call *call, double *parts, cudaStream_t stream);
 cudaError_t sw_cuda_adamw(const struct sw_call *call, const struct sw_cuda_step *step,
-                          cudaStream_t stream);
+                          const struct sw_blockwise_table *tables, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

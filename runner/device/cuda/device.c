@@ -304,7 +304,8 @@ static int check_dtypes(const struct sw_call *call, struct sw_error *err)
         const struct sw_tensor *t = i < op->n_in ? &call->in[i] : &call->out[i - op->n_in];
         const bool coded = sw_has_scales(t->dtype) &&
                            (op->kind == SW_OP_WIDEN || op->kind == SW_OP_WIDEN_T) && i == 0;
-        if (t->dtype != SW_F32 && t->dtype != SW_BF16_T && t->dtype != SW_I32 && !coded)
+        if (t->dtype != SW_F32 && t->dtype != SW_BF16_T && t->dtype != SW_I32 &&
+            t->dtype != SW_CODES && !coded)
             return sw_fail(err, SW_UNMET, "the cuda device computes in f32 and bf16, %s got %s",
                            sw_op_info((enum sw_op_kind)op->kind)->name, sw_dtype_name(t->dtype));
     }
@@ -451,7 +452,7 @@ int sw_cuda_run_adamw(struct sw_device *device, const struct sw_call *call, stru
     struct sw_cuda_device *d = cuda_of(device);
     if (check_dtypes(call, err) != 0)
         return -1;
-    return launched(call, sw_cuda_adamw(call, d->step, d->stream), err);
+    return launched(call, sw_cuda_adamw(call, d->step, d->tables, d->stream), err);
 }
 
 /* ---- The device ---- */
@@ -470,6 +471,7 @@ static void cuda_destroy(struct sw_device *device)
     free(d->scratch.retired);
     (void)cudaFree(d->scratch.data);
     (void)cudaFree(d->step);
+    (void)cudaFree(d->tables);
     if (d->steps != NULL)
         (void)cudaFreeHost(d->steps);
     for (int i = 0; i < SW_CUDA_STEPS; i++)
@@ -532,6 +534,15 @@ static cudaError_t create_queues(struct sw_cuda_device *d)
         code = cudaMalloc((void **)&d->step, sizeof *d->step);
     if (code == cudaSuccess)
         code = cudaMemsetAsync(d->step, 0, sizeof *d->step, d->stream);
+    struct sw_blockwise_table tables[2];
+    sw_blockwise_fill(true, &tables[0]);
+    sw_blockwise_fill(false, &tables[1]);
+    if (code == cudaSuccess)
+        code = cudaMalloc((void **)&d->tables, sizeof tables);
+    if (code == cudaSuccess)
+        code = cudaMemcpyAsync(d->tables, tables, sizeof tables, cudaMemcpyHostToDevice, d->stream);
+    if (code == cudaSuccess)
+        code = cudaStreamSynchronize(d->stream);
     return code;
 }
 
