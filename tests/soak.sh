@@ -184,6 +184,8 @@ stream_orders() {
 }
 export -f stream_orders
 trial streams "orders of an emulated GPU's streams" bash -c stream_orders
+trial optimizer "runs of every moment, schedule and spike on five meshes, killed behind each checkpoint" \
+    python3 tests/oracle/test_optimizer.py "$build" "$out/optimizer" all
 trial lock "the lock" bash -c lock_trials
 trial counts "large counts of quick tests" bash -c count_trials
 
