@@ -64,7 +64,7 @@ static void each(struct walk *w, struct sw_ref ref, int32_t layer, bool write, c
         int32_t instance = ref.mode == SW_INDEX_WHOLE ? i : sw_ref_instance(w->p, ref, layer);
         int64_t first, last, tag;
         range(w, ref, layer, instance, &first, &last, &tag);
-        assert_true(instance >= 0 && instance < value->stack);
+        assert_true(instance >= 0 && instance < w->p->values[ref.value].stack);
         assert_true(last < w->p->arena_bytes);
         const bool coarse = value->slot_bytes % SW_ARENA_ALIGNMENT != 0 && value->slots > 1;
         for (int64_t b = first / SW_ARENA_ALIGNMENT; b <= last / SW_ARENA_ALIGNMENT; b++) {
