@@ -148,12 +148,12 @@ trial damages "damages of a folder of checkpoints: $damages" bash tests/property
 count_trials() {
     "$build/tests/test_store_faults" "$build/tests" 1 && "$build/tests/test_search_rows" 200 7 &&
         "$build/tests/test_search_rule" 4000 && "$build/tests/test_search_help" 60 "$seed" 200 && "$build/tests/test_search_spare" 200 "$seed" &&
-        "$build/tests/unit_token_index" 3000 "$seed" && "$build/tests/test_meshes" 13 && "$build/tests/test_factors" 100 && "$build/tests/test_cached_masks" 2000 "$seed" && "$build/tests/test_masks" 30 "$seed" && "$build/tests/test_adapters" 20 "$seed" && "$build/tests/test_adapter_fixtures" all &&
+        "$build/tests/unit_token_index" 3000 "$seed" && "$build/tests/test_packing" 20000 "$seed" && "$build/tests/test_packed_rows" "$out" 300 "$seed" && "$build/tests/test_meshes" 13 && "$build/tests/test_factors" 100 && "$build/tests/test_cached_masks" 2000 "$seed" && "$build/tests/test_masks" 30 "$seed" && "$build/tests/test_adapters" 20 "$seed" && "$build/tests/test_adapter_fixtures" all &&
         python3 tests/oracle/json_texts.py "$seed" 10000 "$out/json_texts.txt" && "$build/tests/test_json_texts" "$out/json_texts.txt" &&
         python3 tests/oracle/jinja_numbers.py "$seed" 100000 "$out/jinja_numbers.txt" &&
         "$build/tests/test_jinja_numbers" "$out/jinja_numbers.txt" &&
         "$build/tests/test_uneven_meshes" 41 && "$build/tests/test_slots" && bash tests/property/test_quickstart.sh "$build" || return 1
-    echo "a fault at every file operation of a save, 200 searches row by row, 4000 searches and their rule, 60 runs that fit nowhere and every smaller change than their help, more variants on every mesh, 300,000 rows of factors, 2,000 calls over a cache with masks, 1,020 training steps with masks, 10,000 texts of Python's json, 3,000 files of tokens with their index, written, read and damaged, 100,000 numbers in templates, texts in every slot of all meshes, types and shapes, all steps of the quickstart on eight ranks and on one"
+    echo "a fault at every file operation of a save, 200 searches row by row, 4000 searches and their rule, 60 runs that fit nowhere and every smaller change than their help, more variants on every mesh, 300,000 rows of factors, 2,000 calls over a cache with masks, 1,020 training steps with masks, 10,000 texts of Python's json, 3,000 files of tokens with their index, written, read and damaged, 20,000 packings by their definition, 900 drawn files packed, masked and mixed, 100,000 numbers in templates, texts in every slot of all meshes, types and shapes, all steps of the quickstart on eight ranks and on one"
 }
 export -f count_trials
 export -f lock_trials
