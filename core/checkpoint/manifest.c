@@ -488,7 +488,7 @@ static int read_members(struct sw_place at, const json_t *root, struct sw_manife
         return sw_fail_at(err, SW_BAD_INPUT, at, "its 'spikes' is invalid");
     const json_t *idle = json_object_get(root, "idle_steps");
     if (idle != NULL && (!read_integer(idle, &out->idle_steps) || out->idle_steps == 0 ||
-                          out->idle_steps > out->step))
+                         out->idle_steps > out->step))
         return sw_fail_at(err, SW_BAD_INPUT, at, "its 'idle_steps' is invalid");
     if (json_object_size(root) != (size_t)(MEMBERS + more + (spikes != NULL) + (idle != NULL)))
         return sw_fail_at(err, SW_BAD_INPUT, at, "it has keys that a manifest does not have");
