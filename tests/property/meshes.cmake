@@ -31,6 +31,14 @@ add_test(NAME quickstart_one_rank
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 sw_test_properties(quickstart_one_rank PROPERTIES TIMEOUT 1200 PROCESSORS 2 COST 100)
 
+# A dozen steps: that all of it goes through, not that it learns.
+if(TARGET sw_collective_mpi AND NOT SW_SANITIZE)
+  add_test(NAME finetune_example
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_finetune.sh ${CMAKE_BINARY_DIR} 12
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  sw_test_properties(finetune_example PROPERTIES TIMEOUT 600 PROCESSORS 2 RESOURCE_LOCK ranks)
+endif()
+
 if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
   add_library(stop_shim SHARED ${CMAKE_SOURCE_DIR}/tests/support/stop_shim.c)
   target_link_libraries(stop_shim PRIVATE sw_collective_mpi)
