@@ -383,7 +383,8 @@ static int go_back(struct training *t, int64_t step, int64_t number)
     const int64_t behind = sequence_after(t, number), rewinds = t->resume.spikes.rewinds + 1;
     char folder[4096];
     struct sw_manifest manifest;
-    struct sw_loading loading = {.folder = checkpoint_folder(t, step, folder), .resume = true};
+    struct sw_loading loading = {
+        .folder = checkpoint_folder(t, step, folder), .base = t->resume.base, .resume = true};
     (void)sw_loader_load(rank, &loading, &manifest);
     t->together = sw_rank_agree(rank) != SW_OK;
     if (t->together)

@@ -47,10 +47,10 @@ def run(*command, ranks=1, code=0):
     return done
 
 
-def plan(case, mesh):
+def plan(case, mesh, kind="", data="", more=""):
     """Folder and ranks of a planned run."""
     ranks = eval(mesh.replace(",", "*"))
-    folder = f"{scratch}/{case}-{mesh.replace(',', '')}"
+    folder = f"{scratch}/{kind}{case}-{mesh.replace(',', '')}"
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     settings = {**runs.COMMON, **runs.CASES[case]}
@@ -66,10 +66,11 @@ global_batch_size: {runs.BATCH}
 mesh_dim: '{mesh}'
 precision: {{compute: fp32, params: fp32, reduce: fp32}}
 optimizer: {{{text}, betas: [0.9, 0.95]}}
-data: {{path: {scratch}/data.bin, seed: {runs.SEED}}}
+data: {{path: {scratch}/data.bin, seed: {runs.SEED}{data}}}
 init: {{from: {scratch}/model}}
 directory: {folder}/out
 checkpoint: {{every_steps: {runs.EVERY}, keep: 100}}
+{more}
 """)
     run(f"{build}/plan", "emit", f"{folder}/run.yaml", "-o", folder)
     return folder, ranks
@@ -134,6 +135,22 @@ def killed(case, folder, ranks):
         check(last(folder) == whole, case, "resumed from step", step, last(folder), "not", whole)
 
 
+def adapters_go_back(mesh):
+    """What adapters stand on is the same behind a rewind: a run judges its last checkpoint as
+    `evaluate` does, which reads the model anew."""
+    folder, ranks = plan("rewind", mesh, "adapters-", ", holdout: 0.2", "lora: {rank: 2, targets: all-linear}")
+    train(folder, ranks)
+    with open(f"{folder}/out/metrics.jsonl") as file:
+        rows = [json.loads(line) for line in file]
+    check(any(row.get("spike") for row in rows), "no rewind with adapters")
+    held = [row["held_out_bits_per_token"] for row in rows if "held_out_bits_per_token" in row]
+    done = run(f"{build}/runner", "evaluate", f"{folder}/run.plan.yaml", "--checkpoint", f"{folder}/out/checkpoints",
+               "--json", ranks=ranks)
+    bits = json.loads(done.stdout)["bits_per_token"]
+    check(len(held) == 1 and abs(held[0] / bits - 1) < 1e-6, "behind a rewind", held, "not", bits)
+    print(f"adapters {mesh}: {held[0]} bits a token, {bits} of the checkpoint")
+
+
 runs.write(scratch)
 with open(f"{here}/fixtures/optimizer.json") as fixture:
     wanted = json.load(fixture)
@@ -143,4 +160,6 @@ for index, name in enumerate(runs.CASES):
         where, count = compare(name, of, wanted[name])
         if every_mesh or name in ("int8_wsd", "rewind"):
             killed(name, where, count)
+for of in MESHES if every_mesh else MESHES[2:3]:
+    adapters_go_back(of)
 sys.exit(failed > 0)
