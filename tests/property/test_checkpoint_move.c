@@ -479,7 +479,7 @@ static int foreign(uint64_t *rng, const struct sw_state *state, struct sw_placem
             file->data_begin = file->bytes = 9 + below(rng, 500);
         }
         file->bytes += below(rng, 3) == 0 ? below(rng, 40) : 0;
-        t->dtype = (enum sw_stored_dtype)below(rng, SW_STORED_DTYPES);
+        t->dtype = (enum sw_stored_dtype)below(rng, SW_STORED_U8);
         t->bytes = sw_test_tensor_elems(t) * (int64_t)sw_stored_dtype_bytes(t->dtype);
         t->file = p->file_count - 1;
         t->offset = file->bytes;

@@ -1,6 +1,5 @@
 #include "tests/unit/collective_reference.h"
 
-#include "core/base/quantize.h"
 #include "core/ir/workspace_collective.h"
 #include "runner/collective/call.h"
 
@@ -46,7 +45,7 @@ static double load(enum sw_dtype dtype, const void *data, int64_t i)
         return ((const double *)data)[i];
     if (dtype == SW_I32)
         return ((const int32_t *)data)[i];
-    if (sw_has_scales(dtype)) /* bytes */
+    if (sw_dtype_bytes(dtype) == 1)
         return ((const int8_t *)data)[i];
     const uint32_t bits = (uint32_t)((const uint16_t *)data)[i] << 16;
     float value;
@@ -62,7 +61,7 @@ static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
         ((double *)data)[i] = value;
     } else if (dtype == SW_I32) {
         ((int32_t *)data)[i] = (int32_t)value;
-    } else if (sw_has_scales(dtype)) /* bytes */ {
+    } else if (sw_dtype_bytes(dtype) == 1) {
         ((int8_t *)data)[i] = (int8_t)value;
     } else { /* exact: the value was rounded before */
         const float wide = (float)value;
@@ -77,9 +76,9 @@ static double held(const struct reference_case *c, int32_t rank, int32_t operand
 {
     const uint64_t h = mix(mix(mix(c->seed ^ (uint64_t)rank) ^ (uint64_t)operand) ^ (uint64_t)i);
     const double value = (double)(int64_t)(h >> 40) - 8388608.0; /* 24 bits */
-    return sw_has_scales(c->dtype) ? floor(value / 65536)
-           : c->dtype == SW_I32    ? floor(value / 64)
-                                   : round_to(c->dtype, value / 4095.0);
+    return sw_dtype_bytes(c->dtype) == 1 ? floor(value / 65536)
+           : c->dtype == SW_I32          ? floor(value / 64)
+                                         : round_to(c->dtype, value / 4095.0);
 }
 
 /* Members of each group on every node, where that is one number; else all. */
