@@ -134,7 +134,7 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Of all documents with a token. */
+/* Lengths of all documents that have a token. */
 static int measure(const struct look *l, struct lengths *out, struct sw_error *err)
 {
     int64_t count = 0, n = 0;

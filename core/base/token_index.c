@@ -239,8 +239,8 @@ static int fail_to_read(const char *path, struct sw_error *err)
                       kind ? "; name a file of tokens that 'runner tokenize' wrote" : "");
 }
 
-/* Where the index of `bin` would stand: beside it, or beside what a symbolic link leads to. Returns
- * NULL: no memory. */
+/* Path of the index of `bin`, which need not be there: beside it, or beside what a symbolic link
+ * leads to. NULL: no memory. */
 static char *find_index(const char *bin)
 {
     char *beside = sw_token_index_path(bin);

@@ -57,7 +57,7 @@ static const struct field fields[] = {
     AT(TEXT, base_path),
     AT(HEX, base_digest),
 };
-/* Of the object "spikes", which stands where such a run is watched. */
+/* Members of the object "spikes", which only a run that watches for spikes has. */
 #define SPIKES(kind, field)                                                                        \
     {                                                                                              \
 #field, kind, offsetof(struct sw_spikes, field), sizeof((struct sw_spikes *)0)->field      \

@@ -40,7 +40,7 @@ struct sw_manifest_file {
     int32_t slice_count;
 };
 
-/* What is known of the losses and gradient norms of a run, and how often it left a batch out
+/* Statistics of the losses and gradient norms of a run, and how often it left a batch out
  * (runner/train/spikes.h). */
 struct sw_spikes {
     bool watched; /* true if the run asks for it; else the manifest says nothing */

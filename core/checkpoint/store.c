@@ -287,7 +287,7 @@ static int has(const char *folder, const char *name, struct sw_error *err)
 
 const char *const sw_store_model_files[] = {"config.json", SW_ADAPTER_CONFIG, NULL};
 
-/* Whether a folder is a model's, or an adapter's. -1: no memory. */
+/* 1 if a folder is a model's or an adapter's, else 0. -1: no memory. */
 static int is_model(const char *folder, struct sw_error *err)
 {
     int found = 0;

@@ -212,7 +212,7 @@ static const struct field run_checkpoint_fields[] = {
     {.key = NULL},
 };
 
-/* Of one target each, in the order of core/base/lora.h. */
+/* Rows of one target each, in the order of core/base/lora.h. */
 #define RANK_OF(target, name)                                                                      \
     {                                                                                              \
         .key = (name), .type = FIELD_INTEGER32, AT(lora.rank_of[target]), .brief = true,           \

@@ -125,7 +125,7 @@ struct sw_op_info {
     int64_t (*workspace)(const struct sw_program *program, const struct sw_op *op);
 };
 
-/* Where the operands of an update are that not every one has, or has there; -1: it has none. */
+/* Indices of those operands of an update that not every update has; -1: it has none. */
 struct sw_adamw_operands {
     int32_t norm, loss;                 /* of its operands */
     int32_t m, v, most_m, most_v, copy; /* of its results */

@@ -90,7 +90,7 @@ static int32_t target_of(int32_t i)
     return (wanted & ADAPTER) != 0 ? wanted & ~ADAPTER : -1;
 }
 
-/* Of the model's own. */
+/* True if the model has that parameter of its own; adapters are none. */
 static bool has(const struct sw_model *m, int32_t i)
 {
     const uint16_t wanted = declarations[i].wanted;
@@ -193,7 +193,7 @@ static int32_t rank_of(const struct sw_program_options *o, int32_t i)
     return target_of(i) >= 0 ? o->lora.rank[target_of(i)] : 0;
 }
 
-/* What an adapter stands on is read from its own model's files, and no checkpoint has it. */
+/* The model under an adapter is read from its own files, and no checkpoint has it. */
 static void rest_on_base(struct sw_builder *b, int32_t i, int32_t value)
 {
     if (!sw_lora_is_set(&b->options->lora) || target_of(i) >= 0)

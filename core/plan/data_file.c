@@ -431,7 +431,7 @@ static int check(const struct sw_run_config *run, const struct head *head, struc
     return refuse(run, reads_bytes ? &other : NULL, reads_bytes, why, err);
 }
 
-/* Of one file, which `run` names alone. */
+/* Checks one file, the only one of `run`. */
 static int check_one(const struct sw_run_config *run, struct sw_error *err)
 {
     unsigned char *buffer = malloc(HEAD_BYTES);

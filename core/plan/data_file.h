@@ -18,11 +18,11 @@ bool sw_data_names_tokens(const char *path);
  * not end in .bin. */
 bool sw_data_is_bytes(const struct sw_run_config *run);
 
-/* Whether training on the files of run->data_paths and judging by those of data_validation, as they
- * can be opened from here, can be meant. A file that cannot be seen is judged by its name. Errors:
- * SW_BAD_INPUT, where the file is named: files of two kinds; one that holds
- * neither tokens nor a text whose bytes are the model's tokens; the message has the command that
- * makes tokens of it. SW_ENVIRONMENT: no memory. */
+/* Checks that training on the files of run->data_paths and judging by those of data_validation, as
+ * they can be opened from here, can be meant. A file that cannot be seen is judged by its name.
+ * Errors: SW_BAD_INPUT, where the file is named: files of two kinds; one that holds neither tokens
+ * nor a text whose bytes are the model's tokens; the message has the command that makes tokens of
+ * it. SW_ENVIRONMENT: no memory. */
 int sw_data_check(const struct sw_run_config *run, struct sw_error *err);
 
 /* Whether what a file holds, bytes > 0, can be a text to make tokens of, by how it begins. Errors

@@ -80,7 +80,7 @@ static void add_target(const struct sw_run_config *run, int32_t target, struct s
     out->scale[target] = sw_lora_scale(alpha, rank, lora->rslora);
 }
 
-/* Of the names, with commas between them. */
+/* Adds the targets of a list of names with commas between them. */
 static int add_targets(const struct sw_run_config *run, struct sw_lora *out, struct sw_error *err)
 {
     const char *const targets = run->lora.targets != NULL ? run->lora.targets : "q_proj,v_proj";

@@ -84,7 +84,7 @@ static bool has(const char *path, const char *name)
     return there;
 }
 
-/* Whether a folder is a model's, or an adapter's. */
+/* True if a folder is a model's or an adapter's. */
 static bool is_model(const char *path)
 {
     return has(path, "config.json") || has(path, SW_ADAPTER_CONFIG);

@@ -36,7 +36,7 @@ const char *sw_adapter_config_difference(const struct sw_adapter_config *config,
                                          const struct sw_lora *lora, int32_t layers,
                                          char buffer[240]);
 
-/* What adapter_config.json says of a run's adapters. */
+/* Facts for adapter_config.json of a run's adapters. */
 struct sw_adapter_facts {
     const char *base; /* path of the model; NULL: null */
     struct sw_lora lora;

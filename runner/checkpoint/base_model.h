@@ -5,9 +5,9 @@
 
 #include "runner/checkpoint/model_folder.h"
 
-/* Of every tensor of the folder its name, type, shape and one block of numbers, by name: in however
- * many files they lie. Reads 4 KiB of each tensor. Errors: SW_ENVIRONMENT: memory, a file that
- * cannot be read; SW_BAD_INPUT: as sw_folder_tensors. */
+/* Digest of every tensor of the folder: name, type, shape and one block of numbers, by name, in
+ * however many files they lie. Reads 4 KiB of each tensor. Errors: SW_ENVIRONMENT: memory, a file
+ * that cannot be read; SW_BAD_INPUT: as sw_folder_tensors. */
 int sw_base_model_digest(const struct sw_model_folder *folder, uint64_t *out, struct sw_error *err);
 
 #endif

@@ -261,7 +261,7 @@ static int convert(struct export *e, const struct source *source, const struct c
                       "'%s' has %g, which is %s", c->from->name, number, why[c->to]);
 }
 
-/* As that, of numbers [first, first + count) of a weight with an adapter, rounded once. */
+/* Converts likewise numbers [first, first + count) of a weight with an adapter, rounded once. */
 static int merge_piece(struct export *e, const struct source *source, const struct copied *c,
                        int64_t first, int64_t count)
 {

@@ -56,7 +56,7 @@ static const struct sw_safetensor *find(const struct sw_adapter_merge *m, const 
     return found == NULL ? NULL : header_of(m, (int32_t)(found - m->tensor));
 }
 
-/* What is wrong with a tensor of the adapter; NULL: nothing. */
+/* Reason for which a tensor of the adapter does not fit; NULL: it fits. */
 static const char *look(const struct sw_adapter_merge *m, const struct sw_safetensor *t,
                         const struct sw_model_folder *model,
                         const struct sw_folder_tensor *of_model, int32_t count)

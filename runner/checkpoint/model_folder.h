@@ -52,7 +52,7 @@ void sw_model_folder_free(struct sw_model_folder *folder);
 const char *sw_model_difference(const struct sw_model *stored, const struct sw_model *wanted,
                                 char buffer[160]);
 
-/* Where the tensors of the state lie in the folder's files: of a state with adapters, these in an
+/* Places of the tensors of the state in the folder's files: of a state with adapters, these in an
  * adapter's folder, all others in a model's. `out` has files and tensors, not yet
  * dealt. tied_copy (may be NULL): where the state has a tied head and the files hold lm_head.weight
  * as well, that tensor's entry, to be compared with the embedding's; tied_copy->file is -1 where

@@ -50,7 +50,7 @@ static void format_weights(const struct sw_numbers *weights, char *out, size_t b
     }
 }
 
-/* What else the order of the data and its labels follow from, behind the settings. */
+/* Adds to the settings those that the order of the data and its labels follow from. */
 static void format_data(const struct sw_run_config *run, char *out, size_t bytes)
 {
     const size_t used = strlen(out);

@@ -32,7 +32,7 @@ void sw_executor_free(struct sw_executor *executor);
  * zeros is not written: the arena's memory is zeroed. */
 int sw_executor_init_state(struct sw_executor *executor, uint64_t seed, double stddev,
                            struct sw_error *err);
-/* As that, of the rows that are read from files of one origin (enum sw_origin), and nothing that
+/* The same for the rows that are read from files of one origin (enum sw_origin), and nothing that
  * follows from them. */
 int sw_executor_init_rows(struct sw_executor *executor, uint64_t seed, double stddev,
                           int32_t origin, struct sw_error *err);

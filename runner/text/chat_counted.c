@@ -74,7 +74,7 @@ static int write_first(const struct counting *c, size_t messages, json_t *more, 
     return status;
 }
 
-/* How many bytes both begin with. */
+/* Number of bytes that both begin with. */
 static size_t common_bytes(const struct written *a, const struct written *b)
 {
     const size_t most = a->text.count < b->text.count ? a->text.count : b->text.count;
@@ -196,7 +196,7 @@ static int refuse_end(const struct counting *c, size_t message)
     return refuse(c, message, "the chat template writes it otherwise when messages follow");
 }
 
-/* Where the last message's turn ends: a user's message after it shows what is no part of it. */
+/* End of the last message's turn: a user's message after it shows what is no part of it. */
 static int end_of_last(const struct counting *c, size_t begin, size_t *end)
 {
     const size_t count = json_array_size(c->talk.messages);
@@ -250,7 +250,7 @@ static int find_end(const struct counting *c, size_t message, size_t begin, size
 
 /* ---- where a turn begins ---- */
 
-/* Where foreign text stands first from `at` on; the text's end: nowhere. */
+/* First foreign text from `at` on; the text's end: there is none. */
 static size_t foreign_from(const struct written *w, size_t at)
 {
     for (size_t i = 0; i < w->foreign.count; i++)
@@ -312,7 +312,7 @@ static int find_begin(const struct counting *c, size_t message, size_t *begin)
     return status;
 }
 
-/* What the assistant says by the method of beginnings, into c->whole.generated. */
+/* Finds what the assistant says by the method of beginnings, into c->whole.generated. */
 static int find_turns(struct counting *c)
 {
     const size_t count = json_array_size(c->talk.messages);

@@ -1,4 +1,4 @@
-/* What the files of chat templates share: chat.c, chat_counted.c. */
+/* Declarations that chat.c and chat_counted.c share. */
 #ifndef SW_CHAT_INTERNAL_H
 #define SW_CHAT_INTERNAL_H
 
@@ -16,7 +16,7 @@ struct sw_chat_template {
 /* The one that writes this conversation. NULL: SW_BAD_INPUT: there is none without tools. */
 const struct sw_jinja *sw_chat_jinja(const struct sw_chat_template *chat,
                                      const struct sw_chat_talk *talk, struct sw_error *err);
-/* As sw_chat_render, at a moment `now` (seconds since 1970); foreign and generated as in
+/* sw_chat_render at a moment `now` (seconds since 1970); foreign and generated as in
  * sw_jinja_render. */
 int sw_chat_write(const struct sw_chat_template *chat, const struct sw_chat_talk *talk, int64_t now,
                   struct sw_chars *text, struct sw_text_spans *foreign,

@@ -40,7 +40,7 @@ int sw_inputs_block(struct sw_inputs *inputs, const char **data, size_t *bytes,
  * first one is left out. Errors: SW_BAD_INPUT: more than 2^31 - 1 bytes. */
 int sw_inputs_line(struct sw_inputs *inputs, const char **line, size_t *bytes,
                    struct sw_error *err);
-/* Where the last line stands, and column `column` in it. */
+/* Place of the last line that was read, at column `column`. */
 struct sw_place sw_inputs_place(const struct sw_inputs *inputs, int32_t column);
 /* At most ten times a second a line about how far it is. */
 void sw_inputs_tell(struct sw_inputs *inputs, int64_t documents, int64_t tokens);

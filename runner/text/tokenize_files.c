@@ -124,7 +124,7 @@ static int write_conversation(struct making *m, const json_t *object)
 
 /* ---- lines ---- */
 
-/* Where a key of the object in this line stands; 1: nowhere. */
+/* Column of a key of the object in this line; 1: it has none. */
 static int32_t column_of(const char *line, size_t bytes, const char *key)
 {
     struct sw_json_reader r;
@@ -223,7 +223,7 @@ static int read_bytes(struct making *m)
     return -1;
 }
 
-/* Where the first NUL of a text stands. */
+/* Refuses a text at its first NUL. */
 static int refuse_nul(const struct making *m, const struct sw_chars *text)
 {
     struct sw_place at = at_input(m);

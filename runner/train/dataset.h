@@ -47,7 +47,8 @@ int sw_dataset_check(const struct sw_dataset *dataset, int64_t part, int64_t par
 
 /* true if indexes tell that every token is one of the model's: nothing is left to check. */
 bool sw_dataset_is_checked(const struct sw_dataset *dataset);
-/* Of the lengths of all files and documents, and of what counts: the same rows, the same digest. */
+/* Digest of the lengths of all files and documents and of what counts: the same rows have the same
+ * one. */
 uint64_t sw_dataset_digest(const struct sw_dataset *dataset);
 bool sw_dataset_is_bytes(const struct sw_dataset *dataset);
 /* true if labels of some rows do not count, so that steps differ in what they count. */

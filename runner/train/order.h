@@ -7,7 +7,7 @@
 
 /* Key of an epoch's orders. */
 uint64_t sw_order_key(uint64_t seed, int64_t epoch);
-/* Where entry i of [0, count) stands in the permutation of that key. */
+/* Place of entry i of [0, count) in the permutation of that key. */
 int64_t sw_order_permute(uint64_t key, int64_t count, int64_t i);
 
 #endif

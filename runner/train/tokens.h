@@ -52,14 +52,14 @@ int sw_tokens_check(const struct sw_tokens *tokens, int64_t part, int64_t parts,
 
 /* true if no file is left to check. */
 bool sw_tokens_is_checked(const struct sw_tokens *tokens);
-/* Of the files' lengths, and of those of their documents and of what counts. */
+/* Digest of the files' lengths, of those of their documents and of what counts. */
 uint64_t sw_tokens_digest(const struct sw_tokens *tokens);
 
 /* true if every file has an index. */
 bool sw_tokens_is_indexed(const struct sw_tokens *tokens);
 /* true if some tokens do not count as labels. */
 bool sw_tokens_is_masked(const struct sw_tokens *tokens);
-/* Of a source that is indexed: documents; the first token of one, and its tokens. */
+/* For a source that is indexed: its documents; the first token of one, and its tokens. */
 int64_t sw_tokens_documents(const struct sw_tokens *tokens);
 int64_t sw_tokens_document(const struct sw_tokens *tokens, int64_t document, int64_t *first);
 /* Labels that count in all documents, cut or not. */

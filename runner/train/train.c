@@ -544,7 +544,7 @@ static int run_steps(struct training *t)
 
 /* ---- The beginning ---- */
 
-/* How full packed rows are, and what does not go into them. */
+/* Says how full packed rows are, and what does not go into them. */
 static void say_data(const struct training *t)
 {
     int64_t rows;

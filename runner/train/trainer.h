@@ -21,12 +21,12 @@ struct sw_trainer {
 enum sw_status sw_trainer_open(struct sw_trainer *trainer, double holdout, int64_t steps);
 void sw_trainer_close(struct sw_trainer *trainer);
 
-/* What is judged by. */
+/* The data that a model is judged by. */
 struct sw_dataset *sw_trainer_held(const struct sw_trainer *trainer);
 
-/* What sw_executor_run asks for of a micro-step that begins with row `first`. Where the data is bad
- * the step goes on with zeros: the other ranks are in its collectives and would wait for this one;
- * rank->err says so, and nothing of the step is to be reported. */
+/* Reads what sw_executor_run asks for, for a micro-step that begins with row `first`. Where the
+ * data is bad the step goes on with zeros: the other ranks are in its collectives and would wait
+ * for this one; rank->err says so, and nothing of the step is to be reported. */
 typedef int (*sw_row_reader)(struct sw_dataset *data, int64_t row, const struct sw_row *out,
                              struct sw_error *err);
 void sw_trainer_read(const struct sw_trainer *trainer, struct sw_dataset *data, sw_row_reader read,

@@ -1,4 +1,4 @@
-/* What a step with adapters takes beside one that trains every weight: layers of Llama 3.2 1B's
+/* Time of a step with adapters beside one that trains every weight: layers of Llama 3.2 1B's
  * shape, rank 16 on all projections, nothing made again, the update with it; one rank.
  *
  *   bench_adapters [STEPS [THREADS [TOKENS [LAYERS [VOCABULARY [bf16|fp32]]]]]]

@@ -107,7 +107,7 @@ static void check_request(const struct sw_api_request *r)
         fuzz_require(r->stops.text[i][0] != '\0', "an empty stop", "");
 }
 
-/* As `runner tokenize` reads a line. */
+/* Reads a line like `runner tokenize`. */
 static void check_line(const struct sw_chat_template *chat, const char *line, size_t bytes)
 {
     json_t *object = sw_json_load(line, bytes, 0, NULL), *tools = NULL;

@@ -1,4 +1,4 @@
-/* What counted_chats.py asks for, a line of JSON for each of the input: of {"tokenizer": PATH,
+/* Answers counted_chats.py, a line of JSON for each of the input: of {"tokenizer": PATH,
  * "text": ...} {"ids": [...], "offsets": [begin, end, ...]} in bytes; of {"folder": DIR,
  * "messages": ..., "tools": ..., "variables": ...} {"ids": [...], "counts": [...]}; or {"error":
  * ...}. */

@@ -25,7 +25,7 @@ static int32_t draw(int32_t below)
     return (int32_t)((state_of_draws >> 33) % (uint64_t)below);
 }
 
-/* Of a difference, by the largest element. */
+/* Largest difference that is none, by the largest element. */
 static double tolerance(const struct sw_program_options *o)
 {
     return o->compute == SW_F64 ? 1e-9 : o->compute == SW_F32 ? 1e-3 : 0.1;
@@ -152,15 +152,15 @@ static int32_t differs(const struct sw_program_options *o, const char *text, con
     return 1;
 }
 
-/* Of two numbers, which may both be 0: keys of queries that see themselves alone have no gradient.
- */
+/* Relative difference of two numbers, which may both be 0: keys of queries that see themselves
+ * alone have no gradient. */
 static double apart(double is, double was)
 {
     return is == was ? 0 : fabs(is / was - 1);
 }
 
-/* By the largest element, or a hundredth of the whole gradient's norm: what is smaller carries the
- * rounding of what is larger. */
+/* Difference by the largest element, or by a hundredth of the whole gradient's norm: what is
+ * smaller carries the rounding of what is larger. */
 static double apart_by_norm(const struct sw_harness_value *is, const struct sw_harness_value *was,
                             double norm)
 {

@@ -49,7 +49,7 @@ static inline double get(enum sw_dtype dtype, const void *data, int64_t i)
                            : (double)sw_bf16_to_float(((const uint16_t *)data)[i]);
 }
 
-/* Of a tensor in fp32 or bf16; of codes: nothing. */
+/* Sets a number of a tensor in fp32 or bf16; codes stay. */
 static inline void put(const struct sw_tensor *t, int64_t i, float value)
 {
     if (t->dtype == SW_F32)

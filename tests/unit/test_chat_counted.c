@@ -90,7 +90,7 @@ static json_t *messages_of(const char *short_form)
 #define BLOCKS                                                                                     \
     EACH "<|{{ m.role[0] }}|>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|end|>" \
          "{% endgeneration %}{% else %}{{ m.content }}<|end|>{% endif %}{{ '\\n' }}{% endfor %}"
-/* What begins an answer is more than what a turn keeps. */
+/* A template whose prompt for an answer is more than what a turn keeps. */
 #define THINKS                                                                                     \
     EACH "<|{{ m.role[0] }}|>{{ m.content }}<|end|>{% endfor %}" ASK                               \
          "<|a|>think{{ '\\n' }}{% endif %}"

@@ -87,7 +87,7 @@ static void test_one_step(void **state)
         }
 }
 
-/* As transformers' get_wsd_schedule with decay_type="linear" says of 4, 80 and 20 steps, and
+/* Figures of transformers' get_wsd_schedule with decay_type="linear" for 4, 80 and 20 steps, and
  * min_lr_ratio 0.25. */
 static void test_wsd(void **state)
 {
@@ -116,7 +116,7 @@ static void test_wsd(void **state)
     expect(&o, 1, 8e-4); /* it trains */
 }
 
-/* As transformers' get_inverse_sqrt_schedule with a warm-up. */
+/* Figures of transformers' get_inverse_sqrt_schedule with a warm-up. */
 static void test_inverse_sqrt(void **state)
 {
     (void)state;

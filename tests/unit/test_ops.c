@@ -2365,7 +2365,7 @@ static void adamw_of_codes_is_the_formula(void **state)
     device->vtable->destroy(device);
 }
 
-/* As bitsandbytes' create_dynamic_map, by its figures; rows are cut alike for up to eight ranks. */
+/* Figures of bitsandbytes' create_dynamic_map; rows are cut alike for up to eight ranks. */
 static void tables_of_codes(void **state)
 {
     (void)state;

@@ -157,7 +157,7 @@ static void rows_are_documents(void **state)
     }
 }
 
-/* What is held out is no row that is trained on, and all of it is judged once. */
+/* Held-out documents are in no row that is trained on, and all of them are judged once. */
 static void documents_are_trained_on_or_held_out(void **state)
 {
     (void)state;

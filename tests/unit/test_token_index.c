@@ -99,7 +99,7 @@ static void write_content(uint64_t *state, const struct content *c)
     assert_int_equal(sw_token_writer_commit(w, "{\"inputs\":[\"a\"]}", &err), 0);
 }
 
-/* What an index says, token by token. */
+/* Compares an index, token by token. */
 static void expect_content(const struct sw_token_index *index, const struct content *c)
 {
     int64_t document = 0, span = 0;
@@ -368,7 +368,7 @@ static void leaves_nothing_half_written(void **state)
     forget();
 }
 
-/* As tokens that were written to where no digest looks. */
+/* Tokens that were written to where no digest looks. */
 static void knows_when_it_is_old(void **state)
 {
     (void)state;

@@ -769,7 +769,7 @@ __device__ static bool updates(const struct sw_cuda_step &s, view loss, float le
                                   (double)length <= s.most_norm));
 }
 
-/* What a step does to a number: Loshchilov & Hutter 2019, m, v with bias correction; decay is not
+/* AdamW's step for a number: Loshchilov & Hutter 2019, m, v with bias correction; decay is not
  * part of the gradient. keep: what decay leaves of a weight. */
 __device__ static void adamw(const struct sw_cuda_step &s, float shrink, float keep, float gradient,
                              float &weight, float &mean, float &square)

@@ -280,7 +280,7 @@ static void with(struct jinja_run *run, const struct jinja_node *node)
     run->frame = frame;
 }
 
-/* As a call block of Jinja: a text of its own, with names of its own. */
+/* Renders the block like a call block of Jinja: a text of its own, with names of its own. */
 static void generation(struct jinja_run *run, const struct jinja_node *node)
 {
     struct jinja_frame *frame = run->frame;

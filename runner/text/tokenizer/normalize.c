@@ -66,7 +66,7 @@ static int reserve_characters(struct sw_text_scratch *s, size_t count)
     return 0;
 }
 
-/* Of a part of a character behind its first one, while a stretch is taken apart. */
+/* Mark of a part of a character behind its first one, while a stretch is taken apart. */
 #define FOLLOWS 0x80000000u
 
 static uint8_t class_of(uint32_t character)

@@ -75,7 +75,7 @@ int sw_offsets_add(struct sw_text_scratch *scratch, size_t first, size_t last)
     return sw_text_spans_add(scratch->offsets, first, last + bytes);
 }
 
-/* How many of the bytes the token stands for; 0: not for these. */
+/* Number of the bytes that the token stands for; 0: it does not stand for these. */
 static size_t bytes_of_token(const struct sw_tokenizer *t, int32_t id, const char *text,
                              size_t bytes)
 {
