@@ -28,7 +28,7 @@ struct sw_keys {
     struct tables *tables;
 };
 
-/* tables.c, tables_profile.c, tables_run.c, tables_plan.c */
+/* tables.c, tables_profile.c, tables_run.c, tables_training.c, tables_plan.c */
 #define SW_BIG 1e30                /* a limit for reals that keeps products finite */
 #define SW_MANY 9007199254740992.0 /* 2^53: integers that a double holds exactly */
 #define SW_PLAN_SCHEMA "shardwright.plan/1"
@@ -36,8 +36,8 @@ struct sw_keys {
     "1 to 64 letters, digits, '.', '_' or '-', starting with a letter, digit or '_'"
 
 extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile_fields[],
-    sw_older_constants[], sw_cluster_fields[], sw_curve_fields[], sw_run_fields[], sw_plan_fields[],
-    sw_link_fields[], sw_fabric_fields[];
+    sw_older_constants[], sw_cluster_fields[], sw_curve_fields[], sw_run_fields[],
+    sw_optimizer_fields[], sw_lora_fields[], sw_plan_fields[], sw_link_fields[], sw_fabric_fields[];
 /* Points as their readers take them, but for their order. */
 #define SW_SHARE_SCHEMA "{\"type\": \"number\", \"exclusiveMinimum\": 0, \"maximum\": 1}"
 #define SW_POSITIVE_SCHEMA "{\"type\": \"number\", \"exclusiveMinimum\": 0}"
