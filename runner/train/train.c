@@ -4,18 +4,12 @@
 #include "core/base/file.h"
 #include "core/cost/checkpoint.h"
 #include "runner/checkpoint/loader.h"
-#include "runner/checkpoint/lock.h"
 #include "runner/checkpoint/disk_space.h"
-#include "runner/checkpoint/saver.h"
 #include "core/checkpoint/store.h"
-#include "runner/train/ending.h"
-#include "runner/train/trainer.h"
 #include "runner/train/learning_rate.h"
-#include "runner/train/metrics.h"
 #include "runner/train/check_finite.h"
 #include "runner/train/spikes.h"
-#include "runner/train/progress_line.h"
-#include "runner/rank/version.h"
+#include "runner/train/training.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,260 +19,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the ranks tell each other between steps: for each request how many ranks got it, how many
- * found something wrong, and how far the save under way is. */
-enum { FLAG_ERROR = SW_REQUEST_TERMINATE, FLAG_SAVER, FLAGS = FLAG_SAVER + SW_SAVER_FLAGS };
-
-enum { GRACE_SECONDS = 30 }; /* Slurm's KillWait, Kubernetes' default */
-
-struct training {
-    struct sw_rank *rank;
-    struct sw_trainer trainer;
-    int64_t last;                    /* the run's last step */
-    struct sw_resume_options from;   /* where it may begin */
-    struct sw_resume resume;         /* where it begins */
-    struct sw_metrics_loaded loaded; /* of that, by all ranks */
-    struct sw_metrics *metrics;      /* rank 0 */
-    struct sw_lock *lock[2]; /* rank 0: of the run's folder, of the checkpoints' elsewhere */
-    struct sw_saver *saver;
-    bool background; /* it writes while training goes on */
-    struct sw_progress_line progress;
-    double bigram; /* bits of the held-out data; NAN: not known yet */
-    bool together; /* every rank leaves at the same place: errors are agreed on */
-    struct sw_ending ending;
-    enum sw_request request; /* the strongest that any rank got; agreed on */
-    bool metrics_failing;    /* was said */
-    bool save_due, save_failed;
-    double save_begun, pause_s, save_s; /* of the save at hand, of the last one */
-};
-
-/* ---- Metrics (rank 0): a disk that is full, or a file that is removed, ends no run ---- */
-
-static int renew_metrics(struct training *t, struct sw_error *err)
-{
-    const int renewed = sw_metrics_renew(t->metrics, err);
-    if (renewed > 0) {
-        sw_progress_line_end(&t->progress);
-        fprintf(stderr, "note: %s/metrics.jsonl was removed; it is begun again\n",
-                t->rank->plan->run->directory);
-    }
-    return renewed < 0 ? -1 : 0;
-}
-
-/* Says once that lines have to wait, and once that they no longer do. */
-static void tell_metrics(struct training *t, const struct sw_error *err)
-{
-    const bool failing = err->status != SW_OK;
-    if (failing == t->metrics_failing)
-        return;
-    sw_progress_line_end(&t->progress);
-    if (failing)
-        fprintf(stderr, "note: %s; the run continues, and tries again at every step\n",
-                err->message);
-    else
-        fprintf(stderr, "note: %s/metrics.jsonl is written again\n", t->rank->plan->run->directory);
-    t->metrics_failing = failing;
-}
-
-static void begin_metrics(struct training *t)
-{
-    struct sw_error err = {0};
-    char versions[512];
-    (void)sw_metrics_header(t->metrics, t->rank->plan, sw_version_json(versions, sizeof versions),
-                            t->ending.board->attempt.attempt,
-                            t->loaded.folder == NULL ? NULL : &t->loaded, &err);
-    tell_metrics(t, &err);
-}
-
-static void record(struct training *t, const struct sw_metrics_step *line)
-{
-    struct sw_error err = {0};
-    (void)renew_metrics(t, &err);
-    (void)sw_metrics_step(t->metrics, line, &err);
-    tell_metrics(t, &err);
-}
-
-/* ---- What is said of saves, and of locks ---- */
-
-static void tell_save(struct training *t, int64_t step)
-{
-    const struct sw_placement *p = &t->rank->programs->placement;
-    struct sw_error err = {0};
-    t->save_s = sw_clock_now() - t->save_begun;
-    if (t->rank->launch->rank != 0)
-        return;
-    const struct sw_metrics_save line = {.step = step,
-                                         .bytes = sw_placement_bytes(p),
-                                         .pause_s = t->pause_s,
-                                         .write_s = sw_saver_times(t->saver).write_s,
-                                         .seconds = t->save_s};
-    (void)renew_metrics(t, &err);
-    (void)sw_metrics_save(t->metrics, &line, &err);
-    tell_metrics(t, &err);
-    sw_progress_line_end(&t->progress);
-    if (t->progress.quiet)
-        return;
-    fprintf(stderr,
-            "checkpoint of step %" PRId64 ": %.1f MB, paused %.3f s, durable after %.1f s\n", step,
-            (double)line.bytes / 1e6, line.pause_s, line.seconds);
-}
-
-/* Collective. Another job may have taken this one for dead. */
-static int check_locks(struct training *t)
-{
-    float lost = 0;
-    for (int32_t i = 0; i < 2; i++)
-        if (t->lock[i] != NULL && !sw_lock_held(t->lock[i])) {
-            lost = 1;
-            sw_fail(&t->rank->err, SW_ENVIRONMENT,
-                    "another job took over '%s' while this one did not answer",
-                    i == 0 ? t->rank->plan->run->directory
-                           : t->rank->plan->run->checkpoint_directory);
-        }
-    if (sw_rank_vote(t->rank, &lost, 1, &t->rank->err) != 0)
-        return -1;
-    t->together = lost > 0;
-    return t->together ? -1 : 0;
-}
-
-/* ---- Between steps ---- */
-
-/* One that may fit by now is due at once. */
-static void note_failure(struct training *t, bool failed)
-{
-    t->save_failed = t->save_failed || failed;
-    t->save_due = t->save_due || (failed && sw_saver_made_room(t->saver));
-}
-
-/* What came of the save under way. */
-static int advance_save(struct training *t, const float *sums)
-{
-    struct sw_watch_board *board = t->ending.board;
-    int64_t done;
-    bool failed;
-    if (t->saver == NULL)
-        return 0;
-    if (sw_saver_advance(t->saver, sums, &done, &failed, &t->rank->err) != 0)
-        return -1;
-    note_failure(t, failed);
-    if (done > 0)
-        tell_save(t, done);
-    if (done > 0)
-        board->attempt.step = done;
-    return 0;
-}
-
-/* Sets t->request when any rank was asked to stop, since signals do not reach all ranks in the same
- * step, nor the same ones all ranks; fails, on all ranks together, when any found something wrong.
- */
-static int exchange(struct training *t)
-{
-    float flags[FLAGS] = {0};
-    const enum sw_request mine = sw_life_requested(t->ending.life);
-    if (mine != SW_REQUEST_NONE)
-        flags[mine - 1] = 1;
-    flags[FLAG_ERROR] = t->rank->err.status != SW_OK ? 1 : 0;
-    if (t->saver != NULL)
-        sw_saver_flags(t->saver, flags + FLAG_SAVER);
-    if (sw_rank_vote(t->rank, flags, FLAGS, &t->rank->err) != 0)
-        return -1;
-    t->request = SW_REQUEST_NONE;
-    for (int32_t i = 0; i < FLAG_ERROR; i++)
-        if (flags[i] > 0)
-            t->request = (enum sw_request)(i + 1);
-    t->together = flags[FLAG_ERROR] > 0;
-    return t->together ? -1 : advance_save(t, flags + FLAG_SAVER);
-}
-
-/* ---- Checkpoints ---- */
-
-/* Data and generator go on behind the sequences that were trained on. */
-static int64_t sequence_after(const struct training *t, int64_t step)
-{
-    return t->resume.next_sequence +
-           (step - t->resume.step) * t->rank->plan->run->global_batch_size;
-}
-
-static int64_t data_tokens(const struct training *t)
-{
-    return sw_dataset_train_tokens(t->trainer.data) + sw_dataset_holdout_tokens(t->trainer.data);
-}
-
-static int begin_save(struct training *t)
-{
-    const int64_t step = t->ending.board->step_done;
-    struct sw_manifest facts;
-    bool begun;
-    sw_resume_facts(t->rank->plan, t->ending.board->attempt.attempt, step, sequence_after(t, step),
-                    data_tokens(t), step == t->last, &facts);
-    memcpy(facts.base_path, t->resume.base, sizeof facts.base_path);
-    facts.base_digest = t->resume.base_digest;
-    facts.spikes = t->resume.spikes;
-    facts.spikes.watched = t->rank->plan->run->optimizer.on_spike != SW_SPIKE_NONE;
-    facts.idle_steps = t->resume.idle_steps;
-    t->save_due = false;
-    t->save_begun = sw_clock_now();
-    if (check_locks(t) != 0)
-        return -1;
-    if (sw_saver_begin(t->saver, &facts, &begun, &t->pause_s, &t->rank->err) != 0)
-        return sw_fail_context(&t->rank->err, "the checkpoint of step %" PRId64, step);
-    note_failure(t, !begun);
-    return 0;
-}
-
-static int finish_save(struct training *t)
-{
-    int64_t done;
-    bool failed;
-    if (sw_saver_finish(t->saver, &done, &failed, &t->rank->err) != 0)
-        return -1;
-    note_failure(t, failed);
-    if (done > 0) {
-        t->ending.board->attempt.step = done;
-        tell_save(t, done);
-    }
-    return 0;
-}
-
-/* Makes the last step durable, unless it is. Collective. */
-static int save_last(struct training *t)
-{
-    const struct sw_watch_board *board = t->ending.board;
-    if (finish_save(t) != 0)
-        return -1;
-    t->save_failed = false; /* from here on it is the last one's */
-    if (board->attempt.step >= board->step_done)
-        return 0;
-    if (begin_save(t) != 0 || finish_save(t) != 0)
-        return -1;
-    if (!t->save_failed || !sw_saver_made_room(t->saver))
-        return 0;
-    t->save_failed = false;
-    return begin_save(t) != 0 || finish_save(t) != 0 ? -1 : 0;
-}
-
-/* Whether a save ends before the grace time does, as far as any rank can tell. */
-static int fits_grace(struct training *t, bool *fits)
-{
-    const double asked = sw_life_requested_at(t->ending.life);
-    const double needs = t->save_s > 0 ? t->save_s : t->rank->plan->prediction.save_seconds;
-    const double left =
-        asked > 0 ? asked + sw_launch_grace_seconds(GRACE_SECONDS) - sw_clock_now() : needs;
-    float late = left < needs ? 1 : 0;
-    if (sw_rank_vote(t->rank, &late, 1, &t->rank->err) != 0)
-        return -1;
-    *fits = late == 0;
-    return 0;
-}
-
 /* ---- The loop ---- */
 
 static int train_batch(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
-    struct training *t = context;
+    struct sw_training *t = context;
     (void)err;
     sw_trainer_read(&t->trainer, t->trainer.data, sw_dataset_train,
-                    sequence_after(t, t->ending.board->step_done) +
+                    sw_training_sequence_after(t, t->ending.board->step_done) +
                         ask->step->micro_step *
                             t->rank->programs->program[SW_PROGRAM_TRAIN]->micro_batch,
                     ask, to);
@@ -306,15 +54,15 @@ static double peak_flops(const struct sw_run_config *run)
 
 static int stop_judging(void *context, bool *stops)
 {
-    struct training *t = context;
-    if (exchange(t) != 0)
+    struct sw_training *t = context;
+    if (sw_training_exchange(t) != 0)
         return -1;
     *stops = t->request != SW_REQUEST_NONE;
     return 0;
 }
 
 /* Says how the model does on what was held out: at the end, and during training (`evaluate`). */
-static int judge(struct training *t, int64_t steps)
+static int judge(struct sw_training *t, int64_t steps)
 {
     double loss;
     char text[96];
@@ -330,110 +78,15 @@ static int judge(struct training *t, int64_t steps)
     if (!t->progress.quiet)
         fprintf(stderr, "held-out: %s\n", text);
     struct sw_error err = {0};
-    if (renew_metrics(t, &err) == 0)
+    if (sw_training_renew_metrics(t, &err) == 0)
         (void)sw_metrics_holdout(t->metrics, steps, loss / log(2), t->bigram, &err);
-    tell_metrics(t, &err);
-    return 0;
-}
-
-/* ---- Spikes: every rank decides alike ---- */
-
-/* The folder of the checkpoint of that step. */
-static const char *checkpoint_folder(const struct training *t, int64_t step, char folder[4096])
-{
-    char name[SW_STEP_NAME_BYTES];
-    if (t->resume.start == SW_START_RESUME && step == t->ending.board->attempt.first_step)
-        snprintf(folder, 4096, "%s", t->resume.folder);
-    else
-        snprintf(folder, 4096, "%s/%s", t->rank->plan->run->checkpoint_directory,
-                 sw_store_step_name(step, name));
-    return folder;
-}
-
-/* Collective. The step to go back to from `number`: that of the last checkpoint that was due, so
- * that a run which was ended and saved in between goes back as one that was not; where it is not
- * there, of the last one; 0: there is none. */
-static int64_t step_to_go_back_to(const struct training *t, int64_t number)
-{
-    const int64_t last = t->ending.board->attempt.step;
-    const int64_t every = t->rank->plan->run->checkpoint_every_steps;
-    const int64_t due = every > 0 ? (number - 1) / every * every : 0;
-    char folder[4096];
-    const bool there = t->rank->launch->rank == 0 && due > 0 && due < last &&
-                       sw_store_check(checkpoint_folder(t, due, folder), NULL, NULL) == 0;
-    return sw_launch_max(t->rank->launch, there) > 0 ? due : last;
-}
-
-/* All ranks leave for the same reason. */
-static int stop_at_spike(struct training *t, int64_t number, const char *what, const char *why)
-{
-    char folder[4096] = "";
-    if (t->ending.board->attempt.step > 0)
-        checkpoint_folder(t, t->ending.board->attempt.step, folder);
-    t->together = true;
-    return sw_fail(&t->rank->err, SW_UNMET, "step %" PRId64 ": %s%s; %s%.400s", number, what, why,
-                   *folder != '\0' ? "the last checkpoint is " : "there is no checkpoint", folder);
-}
-
-/* The state of the checkpoint of `step`, and the data behind `number`, which spiked. Durable before
- * it goes on: after a kill that batch is not met again. */
-static int go_back(struct training *t, int64_t step, int64_t number)
-{
-    struct sw_rank *rank = t->rank;
-    const int64_t behind = sequence_after(t, number), rewinds = t->resume.spikes.rewinds + 1;
-    char folder[4096];
-    struct sw_manifest manifest;
-    struct sw_loading loading = {
-        .folder = checkpoint_folder(t, step, folder), .base = t->resume.base, .resume = true};
-    (void)sw_loader_load(rank, &loading, &manifest);
-    t->together = sw_rank_agree(rank) != SW_OK;
-    if (t->together)
-        return -1;
-    t->resume.step = t->ending.board->step_done = manifest.step;
-    t->resume.next_sequence = behind;
-    t->resume.idle_steps = manifest.idle_steps;
-    t->resume.spikes = manifest.spikes;
-    t->resume.spikes.rewinds = rewinds;
-    return begin_save(t) != 0 ? -1 : finish_save(t);
-}
-
-/* Answers a spike: the run ends, or goes on behind board->step_done. */
-static int meet_spike(struct training *t, int64_t number, double loss, double norm)
-{
-    const struct sw_optimizer_config *o = &t->rank->plan->run->optimizer;
-    struct sw_spikes *spikes = &t->resume.spikes;
-    const bool skips = o->on_spike == SW_SPIKE_SKIP;
-    char what[200], why[100] = "";
-    sw_spikes_describe(o, spikes, loss, norm, what);
-    if (finish_save(t) != 0) /* one under way is of a step before */
-        return -1;
-    if (skips && spikes->skips_in_a_row == o->max_skips)
-        snprintf(why, sizeof why, ", after %" PRId64 " batches in a row that were skipped",
-                 o->max_skips);
-    else if (o->on_spike == SW_SPIKE_REWIND && spikes->rewinds >= o->max_rewinds)
-        snprintf(why, sizeof why, ", after %" PRId64 " rewinds", spikes->rewinds);
-    const int64_t back = skips ? 0 : step_to_go_back_to(t, number);
-    if (*why != '\0' || o->on_spike == SW_SPIKE_STOP || (!skips && back == 0))
-        return stop_at_spike(t, number, what, why);
-    if (t->rank->launch->rank == 0) {
-        sw_progress_line_end(&t->progress);
-        fprintf(stderr, "note: step %" PRId64 ": %s; ", number, what);
-        if (skips)
-            fprintf(stderr, "its batch is skipped\n");
-        else
-            fprintf(stderr, "going back to step %" PRId64 ", and on behind its batch\n", back);
-    }
-    if (!skips)
-        return go_back(t, back, number);
-    t->resume.next_sequence += t->rank->plan->run->global_batch_size;
-    spikes->skips++;
-    spikes->skips_in_a_row++;
+    sw_training_tell_metrics(t, &err);
     return 0;
 }
 
 /* The program of a step. Where no label counts there is no gradient: nothing runs; parameters,
  * moments and AdamW's count of steps stay. Every rank knows that from the index. */
-static int compute_step(struct training *t, int64_t number, const struct sw_step *step,
+static int compute_step(struct sw_training *t, int64_t number, const struct sw_step *step,
                         double *loss, double *grad_norm)
 {
     const struct sw_rank *rank = t->rank;
@@ -458,7 +111,7 @@ static int compute_step(struct training *t, int64_t number, const struct sw_step
 }
 
 /* One step and the ranks' word about it. board->step_done is `number` then, unless it spiked. */
-static int run_step(struct training *t, int64_t number)
+static int run_step(struct sw_training *t, int64_t number)
 {
     const struct sw_rank *rank = t->rank;
     const struct sw_run_config *run = rank->plan->run;
@@ -466,14 +119,15 @@ static int run_step(struct training *t, int64_t number)
     struct sw_step step = make_step(&run->optimizer, number, number - 1 - t->resume.idle_steps);
     sw_spikes_limits(&run->optimizer, &t->resume.spikes, &step.most_loss, &step.most_norm);
     const double begin = sw_clock_now();
-    const int64_t counted = sw_dataset_train_counted(t->trainer.data, sequence_after(t, number - 1),
-                                                     run->global_batch_size);
+    const int64_t counted = sw_dataset_train_counted(
+        t->trainer.data, sw_training_sequence_after(t, number - 1), run->global_batch_size);
     step.loss_scale = sw_batch_loss_scale(counted);
-    sw_dataset_prefetch(t->trainer.data, sequence_after(t, number), run->global_batch_size);
+    sw_dataset_prefetch(t->trainer.data, sw_training_sequence_after(t, number),
+                        run->global_batch_size);
     if (compute_step(t, number, &step, &loss, &grad_norm) != 0)
         return -1;
     const double seconds = sw_clock_now() - begin;
-    if (exchange(t) != 0)
+    if (sw_training_exchange(t) != 0)
         return -1;
     static const char *const answers[] = {NULL, "stop", "skip", "rewind"};
     const bool watched = run->optimizer.on_spike != SW_SPIKE_NONE && step.loss_scale > 0;
@@ -494,12 +148,12 @@ static int run_step(struct training *t, int64_t number)
                    (peak_flops(run) * rank->launch->size),
             .arena_bytes = sw_executor_arena_bytes(rank->executor),
             .spike = spiked ? answers[run->optimizer.on_spike] : NULL};
-        record(t, &line);
+        sw_training_write_step(t, &line);
         sw_progress_line_step(&t->progress, number, t->last, loss, (double)line.tokens / seconds,
                               number == t->last || t->request != SW_REQUEST_NONE);
     }
     if (spiked)
-        return meet_spike(t, number, loss, grad_norm);
+        return sw_training_meet_spike(t, number, loss, grad_norm);
     t->together = counted > 0 && sw_check_finite(number, loss, grad_norm, &t->rank->err) != 0;
     if (watched)
         sw_spikes_add(&run->optimizer, &t->resume.spikes, loss, grad_norm);
@@ -507,7 +161,7 @@ static int run_step(struct training *t, int64_t number)
 }
 
 /* What a step that is done brings with it, before the next one. */
-static int between_steps(struct training *t, int64_t number)
+static int between_steps(struct sw_training *t, int64_t number)
 {
     const struct sw_run_config *run = t->rank->plan->run;
     const int64_t save = run->checkpoint_every_steps, every = run->evaluate_every_steps;
@@ -516,18 +170,19 @@ static int between_steps(struct training *t, int64_t number)
     /* one that is due while another is under way comes as soon as that is durable */
     t->save_due = t->save_due || (save > 0 && number % save == 0);
     /* but where a spike goes back to one: that does not depend on the disk */
-    if (t->save_due && run->optimizer.on_spike == SW_SPIKE_REWIND && finish_save(t) != 0)
+    if (t->save_due && run->optimizer.on_spike == SW_SPIKE_REWIND &&
+        sw_training_finish_save(t) != 0)
         return -1;
     if (t->save_due && !sw_saver_busy(t->saver) &&
-        (begin_save(t) != 0 || (!t->background && finish_save(t) != 0)))
+        (sw_training_begin_save(t) != 0 || (!t->background && sw_training_finish_save(t) != 0)))
         return -1;
     return every > 0 && number % every == 0 ? judge(t, number) : 0;
 }
 
-static int run_steps(struct training *t)
+static int run_steps(struct sw_training *t)
 {
     sw_progress_line_begin(&t->progress, t->resume.step);
-    if (exchange(t) != 0)
+    if (sw_training_exchange(t) != 0)
         return -1;
     /* an attempt without a step would be the last of its chain */
     if (t->request == SW_REQUEST_REQUEUE)
@@ -545,7 +200,7 @@ static int run_steps(struct training *t)
 /* ---- The beginning ---- */
 
 /* Says how full packed rows are, and what does not go into them. */
-static void say_data(const struct training *t)
+static void say_data(const struct sw_training *t)
 {
     int64_t rows;
     const struct sw_packing_sums sums = sw_dataset_sums(t->trainer.data, &rows);
@@ -563,7 +218,7 @@ static void say_data(const struct training *t)
                 100 * (double)sums.cut_tokens / (double)(sums.tokens + sums.cut_tokens));
 }
 
-static void announce(const struct training *t)
+static void announce(const struct sw_training *t)
 {
     const struct sw_rank *rank = t->rank;
     char mesh[64], attempt[40] = "", note[240];
@@ -583,7 +238,7 @@ static void announce(const struct training *t)
 }
 
 /* Rank 0. What a copy of the folder, or a kill, has left in that of the checkpoints. */
-static int tidy(struct training *t)
+static int tidy(struct sw_training *t)
 {
     const char *folder = t->rank->plan->run->checkpoint_directory;
     char note[SW_STORE_NOTE_BYTES];
@@ -598,7 +253,7 @@ static int tidy(struct training *t)
 /* Rank 0. One job at a time in the run's folder, and in that of the checkpoints where it is
  * another's.
  */
-static int take_locks(struct training *t)
+static int take_locks(struct sw_training *t)
 {
     const struct sw_run_config *run = t->rank->plan->run;
     struct sw_lock_owner me = {.pid = getpid()};
@@ -624,7 +279,7 @@ static int take_locks(struct training *t)
 }
 
 /* Collective: of all ranks. */
-static void sum_loading(struct training *t, const struct sw_loading *mine)
+static void sum_loading(struct sw_training *t, const struct sw_loading *mine)
 {
     const struct sw_launch *launch = t->rank->launch;
     const int64_t counts[2] = {mine->bytes_read, mine->reads};
@@ -644,7 +299,7 @@ static void sum_loading(struct training *t, const struct sw_loading *mine)
 }
 
 /* The state's contents. Returns whether they are to be looked for once more. */
-static bool fill_state(struct training *t, struct sw_resume_options *options)
+static bool fill_state(struct sw_training *t, struct sw_resume_options *options)
 {
     struct sw_rank *rank = t->rank;
     const struct sw_run_config *run = rank->plan->run;
@@ -663,7 +318,7 @@ static bool fill_state(struct training *t, struct sw_resume_options *options)
 }
 
 /* Rank 0, once a checkpoint was read and is whole. */
-static int keep_damaged(struct training *t)
+static int keep_damaged(struct sw_training *t)
 {
     const char *folder = t->rank->plan->run->checkpoint_directory;
     char note[SW_STORE_NOTE_BYTES];
@@ -676,13 +331,13 @@ static int keep_damaged(struct training *t)
 
 /* Collective. The best checkpoint that proves to be whole, or another beginning. *finished: no step
  * is left to do. */
-static enum sw_status find_start(struct training *t, bool *finished)
+static enum sw_status find_start(struct sw_training *t, bool *finished)
 {
     struct sw_rank *rank = t->rank;
     bool again = true;
     while (again) {
-        (void)sw_resume_find(rank->launch, rank->plan, rank->plan_path, &t->from, data_tokens(t),
-                             t->last, &t->resume, &rank->err);
+        (void)sw_resume_find(rank->launch, rank->plan, rank->plan_path, &t->from,
+                             sw_training_data_tokens(t), t->last, &t->resume, &rank->err);
         const enum sw_status status = sw_rank_agree(rank);
         *finished =
             status == SW_OK && t->resume.start == SW_START_RESUME && t->resume.step >= t->last;
@@ -700,7 +355,7 @@ static enum sw_status find_start(struct training *t, bool *finished)
     return sw_rank_agree(rank);
 }
 
-static int open_saver(struct training *t)
+static int open_saver(struct sw_training *t)
 {
     const struct sw_run_config *run = t->rank->plan->run;
     t->background =
@@ -719,7 +374,7 @@ static int open_saver(struct training *t)
 }
 
 /* Rank 0. Fails where no checkpoint can be made, before hours of steps that would be lost. */
-static int check_folder(struct training *t)
+static int check_folder(struct sw_training *t)
 {
     const char *folder = t->rank->plan->run->checkpoint_directory;
     char probe[4096], target[1024];
@@ -744,7 +399,7 @@ static int check_folder(struct training *t)
 }
 
 /* One at the end, and those before it. */
-static void tell_room(const struct training *t)
+static void tell_room(const struct sw_training *t)
 {
     const struct sw_run_config *run = t->rank->plan->run;
     const int64_t steps = t->last - t->resume.step, every = run->checkpoint_every_steps;
@@ -753,7 +408,7 @@ static void tell_room(const struct training *t)
 }
 
 /* Everything up to the first step. *finished: there is none, the run is over. */
-static enum sw_status begin(struct training *t, const struct sw_train_options *options,
+static enum sw_status begin(struct sw_training *t, const struct sw_train_options *options,
                             bool *finished)
 {
     struct sw_rank *rank = t->rank;
@@ -775,7 +430,7 @@ static enum sw_status begin(struct training *t, const struct sw_train_options *o
     return sw_rank_agree(rank);
 }
 
-static void end(struct training *t)
+static void end(struct sw_training *t)
 {
     sw_metrics_close(t->metrics);
     sw_saver_free(t->saver);
@@ -789,7 +444,7 @@ static void end(struct training *t)
 /* ---- The end ---- */
 
 /* On a request: every rank leaves at the same place. */
-static int leave(struct training *t, bool judging)
+static int leave(struct sw_training *t, bool judging)
 {
     static const char *const names[] = {[SW_REQUEST_REQUEUE] = "the checkpoint signal",
                                         [SW_REQUEST_INTERRUPT] = "SIGINT",
@@ -799,8 +454,8 @@ static int leave(struct training *t, bool judging)
     const int code = sw_request_exit_code(t->request);
     bool fits = true;
     char cause[160];
-    if ((t->request == SW_REQUEST_TERMINATE && fits_grace(t, &fits) != 0) ||
-        (fits && save_last(t) != 0)) {
+    if ((t->request == SW_REQUEST_TERMINATE && sw_training_fits_grace(t, &fits) != 0) ||
+        (fits && sw_training_save_last(t) != 0)) {
         if (t->together)
             return sw_ending_fail(&t->ending, t->rank->err.status == SW_OK ? NULL : &t->rank->err);
         sw_ending_abort(&t->ending, &t->rank->err);
@@ -826,7 +481,7 @@ static int leave(struct training *t, bool judging)
 }
 
 /* The lowest rank that knows why says it; the last one knows at least that. */
-static void fail_unsaved(struct training *t)
+static void fail_unsaved(struct sw_training *t)
 {
     const struct sw_error *why = sw_saver_failure(t->saver);
     const bool told = why->status != SW_OK;
@@ -838,19 +493,19 @@ static void fail_unsaved(struct training *t)
 }
 
 /* Returns the exit code. */
-static int run(struct training *t)
+static int run(struct sw_training *t)
 {
     sw_ending_begin(&t->ending, t->rank->plan->run->directory, t->resume.step);
     sw_launch_started(t->rank->launch);
     if (t->rank->launch->rank == 0) {
-        begin_metrics(t);
+        sw_training_begin_metrics(t);
         if (!t->progress.quiet)
             announce(t);
     }
     bool failed = run_steps(t) != 0;
     const bool judging = !failed && t->request == SW_REQUEST_NONE;
     if (judging) /* what is done is kept first: judging takes long, and may be ended */
-        failed = save_last(t) != 0 || judge(t, t->ending.board->step_done) != 0;
+        failed = sw_training_save_last(t) != 0 || judge(t, t->ending.board->step_done) != 0;
     sw_progress_line_end(&t->progress);
     if (judging && !failed && t->save_failed) {
         t->together = failed = true;
@@ -867,7 +522,7 @@ static int run(struct training *t)
 
 /* Collective. True if the held-out loss of the last step was never written: the attempt before was
  * ended while it judged. */
-static bool lacks_held_out(const struct training *t)
+static bool lacks_held_out(const struct sw_training *t)
 {
     const bool lacks = t->rank->launch->rank == 0 &&
                        sw_dataset_holdout_labels(sw_trainer_held(&t->trainer)) > 0 &&
@@ -876,7 +531,7 @@ static bool lacks_held_out(const struct training *t)
 }
 
 /* The loss that was cut off, of the finished model. Errors as run(). */
-static int make_up_held_out(struct training *t)
+static int make_up_held_out(struct sw_training *t)
 {
     struct sw_rank *rank = t->rank;
     if (rank->launch->rank == 0 && !t->progress.quiet)
@@ -888,12 +543,12 @@ static int make_up_held_out(struct training *t)
     if (t->together)
         return -1;
     if (rank->launch->rank == 0)
-        begin_metrics(t);
+        sw_training_begin_metrics(t);
     return judge(t, t->resume.step);
 }
 
 /* No step is left to do. An attempt that was killed behind the last save did not say so. */
-static int leave_finished(struct training *t)
+static int leave_finished(struct sw_training *t)
 {
     if (t->rank->launch->rank == 0 && !t->progress.quiet)
         fprintf(stderr, "%s is finished: step %" PRId64 " of %" PRId64 " is in %s\n",
@@ -917,7 +572,7 @@ static int leave_finished(struct training *t)
 int sw_train(struct sw_rank *rank, const void *given)
 {
     const struct sw_train_options *options = given;
-    struct training t = {
+    struct sw_training t = {
         .rank = rank,
         .trainer = {.rank = rank},
         .from = options->resume,
