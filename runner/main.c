@@ -297,14 +297,14 @@ static const struct command {
      "and\n"
      "  takes any Hugging Face directory; of a folder, its newest checkpoint. Exit code 4: they "
      "differ.\n"},
-    {"export", "copy the model of a checkpoint, in another number format if wanted", export,
+    {"export", "copy the model of a checkpoint; merge adapters; change its number format", export,
      sw_export_rows,
      "usage: runner export [--dtype bf16|fp16|fp32] [--base DIR | --unmerged] CHECKPOINT OUT\n"
      "copies the model of a checkpoint, or of any Hugging Face directory, with its tokenizer; "
      "adapters\n"
      "are merged into the model that they stand on\n",
      NULL},
-    {"tokenize", "write text files as tokens to train on", tokenize, sw_tokenize_rows,
+    {"tokenize", "write texts and conversations as tokens to train on", tokenize, sw_tokenize_rows,
      "usage: runner tokenize --bytes IN... OUT.bin\n"
      "       runner tokenize --tokenizer TOKENIZER.json|DIR [OPTIONS] IN... OUT.bin\n"
      "writes files as tokens to train on, in llm.c's form, and beside them OUT.bin.index: their "
