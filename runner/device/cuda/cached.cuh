@@ -18,19 +18,6 @@
 #define LOG2_E 1.4426950408889634f
 #define LN_2 0.6931471805599453f
 
-struct view {
-    void *data;
-    int dtype;
-};
-
-static inline view view_of(const struct sw_tensor *t)
-{
-    view v;
-    v.data = t->data;
-    v.dtype = (int)t->dtype;
-    return v;
-}
-
 /* Which slots and positions this rank's part of a cache [slots, positions, width] has. */
 struct part {
     int64_t rank, ranks, block, positions;

@@ -4,19 +4,6 @@
 
 #include <math.h>
 
-struct view {
-    void *data;
-    int dtype;
-};
-
-static view view_of(const struct sw_tensor *t)
-{
-    view v;
-    v.data = t->data;
-    v.dtype = (int)t->dtype;
-    return v;
-}
-
 static int64_t vectors(int64_t elems)
 {
     return (elems + SW_VECTOR - 1) / SW_VECTOR;

@@ -18,6 +18,20 @@
     type *name = reinterpret_cast<type *>(name##_raw)
 #endif
 
+/* An operand as kernels take it. */
+struct view {
+    void *data;
+    int dtype; /* enum sw_dtype */
+};
+
+static inline view view_of(const struct sw_tensor *t)
+{
+    view v;
+    v.data = t->data;
+    v.dtype = (int)t->dtype;
+    return v;
+}
+
 /* What runs the op `name` by NAME_launch(call, stream) alone. */
 #define SW_CUDA_RUN(name)                                                                          \
     extern "C" int sw_cuda_run_##name(struct sw_device *device, const struct sw_call *call,        \
