@@ -57,6 +57,18 @@ static inline void read_numbers(FILE *in, struct tensor *t)
     }
 }
 
+/* Name, size and numbers of `count` tensors. */
+static inline void read_tensors(FILE *in, int64_t count, struct fixture *f)
+{
+    assert_in_range(count, 1, MAX_TENSORS);
+    for (f->count = 0; f->count < count; f->count++) {
+        struct tensor *t = &f->tensor[f->count];
+        assert_int_equal(fread(t->name, 1, sizeof t->name, in), sizeof t->name);
+        assert_int_equal(fread(&t->elems, sizeof t->elems, 1, in), 1);
+        read_numbers(in, t);
+    }
+}
+
 static inline void free_fixture(struct fixture *f)
 {
     for (int32_t i = 0; i < f->count; i++)

@@ -4,8 +4,8 @@
  * PEFT computes in fp64, ours in fp32: losses agree to LOSS, gradients to GRADIENT of the norm of
  * the whole gradient. Where PEFT's own losses in fp32 are further off, ours may be three times as
  * far. On some meshes, then on all, ours computes in fp64, too, and losses agree to EXACT. */
-#include "core/config/config.h"
 #include "tests/oracle/fixture.h"
+#include "tests/oracle/fixture_model.h"
 
 enum { STEPS = 20, MESHES = 9 };
 #define LOSS 1e-5
@@ -16,26 +16,13 @@ static bool every_mesh = false; /* else the first, the last and one of those bet
 static const char *models = "tests/oracle/fixtures/families";
 static const char *folder = "tests/oracle/fixtures/adapters";
 
-static void read_model(const char *name, struct sw_model *model)
-{
-    char path[512];
-    struct sw_error err = {0};
-    snprintf(path, sizeof path, "%s/%s.json", models, name);
-    struct sw_config *config = sw_config_read(path, SW_CONFIG_MODEL, NULL, NULL, 0, &err);
-    assert_non_null(config);
-    if (sw_config_model(config) == NULL)
-        fail_msg("'%s': %s", path, sw_config_diagnostic(config, 0)->message);
-    *model = sw_config_model(config)->shape;
-    sw_config_free(config);
-}
-
 static void read_fixture(const char *name, struct fixture *f, double losses[STEPS], double *own)
 {
     int64_t n[4], ranks[SW_LORA_TARGETS];
     double x[3];
     struct sw_lora *lora = &f->options.lora;
     memset(f, 0, sizeof *f);
-    read_model(name, &f->options.model);
+    read_model(models, name, &f->options.model);
     FILE *in = open_fixture(folder, name, "SWADAPTR");
     assert_int_equal(fread(n, sizeof n[0], 4, in), 4);
     assert_int_equal(fread(ranks, sizeof ranks[0], SW_LORA_TARGETS, in), SW_LORA_TARGETS);
@@ -52,13 +39,7 @@ static void read_fixture(const char *name, struct fixture *f, double losses[STEP
     f->stddev = x[0];
     f->grad_norm = x[1];
     *own = x[2];
-    assert_in_range(n[3], 1, MAX_TENSORS);
-    for (f->count = 0; f->count < n[3]; f->count++) {
-        struct tensor *t = &f->tensor[f->count];
-        assert_int_equal(fread(t->name, 1, sizeof t->name, in), sizeof t->name);
-        assert_int_equal(fread(&t->elems, sizeof t->elems, 1, in), 1);
-        read_numbers(in, t);
-    }
+    read_tensors(in, n[3], f);
     fclose(in);
 }
 

@@ -8,26 +8,13 @@
  * = 2e-6 on either side. TOLERANCE is five times that; models of five
  * layers with norms on all sides, whose gradients go through twice as many sums, have twice as
  * much. */
-#include "core/config/config.h"
 #include "tests/oracle/fixture.h"
+#include "tests/oracle/fixture_model.h"
 
 #define TOLERANCE 1e-5
 #define EXACT 0x1p-23
 
 static const char *folder = "tests/oracle/fixtures/families";
-
-static void read_model(const char *name, struct sw_model *model)
-{
-    char path[512];
-    struct sw_error err = {0};
-    snprintf(path, sizeof path, "%s/%s.json", folder, name);
-    struct sw_config *config = sw_config_read(path, SW_CONFIG_MODEL, NULL, NULL, 0, &err);
-    assert_non_null(config);
-    if (sw_config_model(config) == NULL)
-        fail_msg("'%s': %s", path, sw_config_diagnostic(config, 0)->message);
-    *model = sw_config_model(config)->shape;
-    sw_config_free(config);
-}
 
 /* The layout is in make_family_fixtures.py. */
 static void read_fixture(const char *name, struct fixture *f)
@@ -36,7 +23,7 @@ static void read_fixture(const char *name, struct fixture *f)
     double x[3];
     memset(f, 0, sizeof *f);
     f->tolerance = TOLERANCE;
-    read_model(name, &f->options.model);
+    read_model(folder, name, &f->options.model);
     FILE *in = open_fixture(folder, name, "SWFAMILY");
     assert_int_equal(fread(n, sizeof n[0], 4, in), 4);
     assert_int_equal(fread(x, sizeof x[0], 3, in), 3);
@@ -46,13 +33,7 @@ static void read_fixture(const char *name, struct fixture *f)
     f->stddev = x[0];
     f->loss = x[1];
     f->grad_norm = x[2];
-    assert_in_range(n[3], 1, MAX_TENSORS);
-    for (f->count = 0; f->count < n[3]; f->count++) {
-        struct tensor *t = &f->tensor[f->count];
-        assert_int_equal(fread(t->name, 1, sizeof t->name, in), sizeof t->name);
-        assert_int_equal(fread(&t->elems, sizeof t->elems, 1, in), 1);
-        read_numbers(in, t);
-    }
+    read_tensors(in, n[3], f);
     fclose(in);
 }
 

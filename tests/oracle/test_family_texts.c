@@ -8,7 +8,7 @@
  * What transformers' own fp32 is off by, 6e-6 to 4.3e-5 by family, is what rounding makes of these
  * models, whose parameters are large; ours, summed in 35 other orders, the largest of which counts,
  * may be off by twice that, OLMo 3's, which is by 2.2 times on one of them, by three times. */
-#include "core/config/config.h"
+#include "tests/oracle/fixture_model.h"
 #include "tests/support/harness.h"
 #include "tests/support/texts.h"
 
@@ -52,17 +52,11 @@ static void read_exactly(FILE *in, void *to, size_t bytes)
 static void read_fixture(const char *name, struct fixture *f)
 {
     char path[512], magic[8];
-    struct sw_error err = {0};
     memset(f, 0, sizeof *f);
     f->times = strcmp(name, "olmo3") == 0 ? 3 : 2;
-    snprintf(path, sizeof path, "%s/%s.json", folder, name);
-    struct sw_config *config = sw_config_read(path, SW_CONFIG_MODEL, NULL, NULL, 0, &err);
-    assert_non_null(config);
-    assert_non_null(sw_config_model(config));
-    f->model = sw_config_model(config)->shape;
+    read_model(folder, name, &f->model);
     if (f->model.sliding_window == WITHOUT)
         f->model.sliding_window = 0;
-    sw_config_free(config);
     snprintf(path, sizeof path, "%s/%s.texts", folder, name);
     FILE *in = fopen(path, "rb");
     if (in == NULL)

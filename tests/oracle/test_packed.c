@@ -6,9 +6,9 @@
  * the fixture are rounded to fp32. Then ours computes in fp32: a loss is within 1e-5, and of a
  * gradient, by its norm, 2e-5. */
 #include "core/base/token_writer.h"
-#include "core/config/config.h"
 #include "runner/train/dataset.h"
 #include "tests/oracle/fixture.h"
+#include "tests/oracle/fixture_model.h"
 
 enum { MAX_STEPS = 20 };
 
@@ -38,25 +38,12 @@ static void *make(int64_t count, size_t each)
     return out;
 }
 
-static void read_model(const char *name, struct sw_model *model)
-{
-    char path[512];
-    struct sw_error err = {0};
-    snprintf(path, sizeof path, "%s/%s.json", folder, name);
-    struct sw_config *config = sw_config_read(path, SW_CONFIG_MODEL, NULL, NULL, 0, &err);
-    assert_non_null(config);
-    if (sw_config_model(config) == NULL)
-        fail_msg("'%s': %s", path, sw_config_diagnostic(config, 0)->message);
-    *model = sw_config_model(config)->shape;
-    sw_config_free(config);
-}
-
 static void read_chats(const char *name, struct chats *c)
 {
     int64_t n[9];
     double x[6];
     memset(c, 0, sizeof *c);
-    read_model(name, &c->f.options.model);
+    read_model(folder, name, &c->f.options.model);
     FILE *in = open_fixture(folder, name, "SWPACKED");
     read_bytes(in, n, sizeof n);
     read_bytes(in, x, sizeof x);
