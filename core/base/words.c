@@ -18,6 +18,11 @@ const struct sw_word sw_words_layout[] = {
     {"zigzag", SW_ZIGZAG, NULL}, {"contiguous", SW_CONTIGUOUS, NULL}, {NULL, 0, NULL}};
 const struct sw_word sw_words_precision[] = {
     {"bf16", SW_BF16_T, NULL}, {"fp32", SW_F32, NULL}, {NULL, 0, NULL}};
+const struct sw_word sw_words_zero[] = {{"1", SW_ZERO_1, NULL},
+                                        {"2", SW_ZERO_2, NULL},
+                                        {"3", SW_ZERO_3, NULL},
+                                        {"auto", SW_ZERO_AUTO, NULL},
+                                        {NULL, 0, NULL}};
 const struct sw_word sw_words_moments[] = {
     {"fp32", SW_F32, NULL}, {"bf16", SW_BF16_T, NULL}, {"int8", SW_CODES, NULL}, {NULL, 0, NULL}};
 const struct sw_word sw_words_cache[] = {{"bf16", SW_BF16_T, NULL},

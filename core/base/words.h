@@ -66,6 +66,9 @@ enum sw_continue { SW_CONTINUE_NONE, SW_CONTINUE_REQUEUE, SW_CONTINUE_CHAIN };
 /* What is tried of the nodes before a job trains on them. */
 enum sw_preflight { SW_PREFLIGHT_OFF, SW_PREFLIGHT_QUICK, SW_PREFLIGHT_FULL };
 
+/* What is split over the axes of `embed` (ir/rules.h): the stage of ZeRO. */
+enum sw_zero { SW_ZERO_AUTO, SW_ZERO_1, SW_ZERO_2, SW_ZERO_3 };
+
 struct sw_word {
     const char *text; /* NULL: the end of a table */
     int32_t value;    /* of the enum */
@@ -76,7 +79,7 @@ struct sw_word {
  * words follow. */
 extern const struct sw_word sw_words_strategy[], sw_words_layout[], sw_words_precision[],
     sw_words_device[], sw_words_continue[], sw_words_preflight[], sw_words_cache[],
-    sw_words_moments[], sw_words_weights[], sw_words_base[], sw_words_collective[];
+    sw_words_moments[], sw_words_weights[], sw_words_base[], sw_words_collective[], sw_words_zero[];
 /* Of signals; their values are those of <signal.h>. */
 extern const struct sw_word sw_words_signal[];
 

@@ -503,6 +503,8 @@ struct sw_run_config {
     struct sw_lora_config lora;
     enum sw_dtype compute, params, reduce, ring; /* defaults bf16, fp32, fp32, fp32 */
     bool keep_copy;                              /* of weights, as products take them */
+    enum sw_zero zero;                           /* default 3 */
+    bool reshard_after_forward;                  /* default true */
     enum sw_attention_strategy strategy;
     enum sw_sequence_layout layout;
     int32_t rule_count;
@@ -562,6 +564,7 @@ struct sw_plan_prediction {
 };
 
 enum sw_residual_choice { SW_RESIDUAL_SP, SW_RESIDUAL_SP_TP };
+enum sw_weights_choice { SW_WEIGHTS_RULES, SW_WEIGHTS_FSDP };
 
 /* A plan file as it is written; core/plan gives it its meaning. */
 struct sw_plan_config {
@@ -573,6 +576,9 @@ struct sw_plan_config {
     enum sw_sequence_layout layout;
     int32_t inner_ring; /* 0: one ring */
     enum sw_residual_choice residual_seq;
+    int32_t zero; /* 1 to 3 */
+    enum sw_weights_choice embed;
+    bool moments_over_dp, reshard_after_forward;
     struct sw_plan_prediction prediction;
     uint64_t program[SW_PROGRAM_KINDS]; /* their digests */
     struct sw_plan_inputs inputs;

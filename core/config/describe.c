@@ -267,6 +267,20 @@ static void warn_of_precision(struct sw_config *c, const struct node *root,
                           "remove it, or use compute: bf16 and params: fp32");
 }
 
+/* What ZeRO keeps whole from step to step is not gathered between forward and backward. */
+static void check_sharding(struct sw_config *c, const struct node *root, struct section *s,
+                           const struct sw_run_config *out)
+{
+    const struct node *at = sw_node_find(root, "reshard_after_forward");
+    if (at == NULL || !sw_section_good(s, "zero", "reshard_after_forward", NULL) ||
+        out->reshard_after_forward || out->zero == SW_ZERO_3)
+        return;
+    complain(c, s, "reshard_after_forward",
+             "'reshard_after_forward: false' is of zero: 3, where weights are gathered layer by "
+             "layer",
+             "leave it out, or use zero: 3");
+}
+
 /* A token that the model has not ends nothing. */
 static void check_document_end(struct sw_config *c, const struct node *root, struct section *s,
                                const struct sw_run_config *out)
@@ -387,6 +401,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     check_schedule(c, &s, out);
     warn_of_precision(c, root, out);
     check_document_end(c, root, &s, out);
+    check_sharding(c, root, &s, out);
     if (sw_section_good(&s, "data", NULL) && !sw_config_check_data(c, root, out))
         s.bad |= UINT64_C(1) << (sw_field_find(s.fields, "data") - s.fields);
     out->data_path = out->data_paths.count > 0 ? out->data_paths.item[0].text : NULL;

@@ -9,6 +9,7 @@
 enum { DIGEST_DIGITS = 16 };
 
 static const char *const residual_words[] = {"sp", "sp,tp", NULL};
+static const char *const embed_words[] = {"rules", "fsdp", NULL};
 static const char *const schema_words[] = {SW_PLAN_SCHEMA, NULL};
 
 static bool digest_of(const struct node *value, uint64_t *digest)
@@ -244,6 +245,39 @@ static const struct field decision_fields[] = {
      .quoted = true,
      .example = "'sp'",
      .about = "axes that split the sequence between the blocks of a layer"},
+    {.key = "zero",
+     .type = FIELD_INTEGER32,
+     AT(zero),
+     .brief = true,
+     .fallback = "3",
+     .min = 1,
+     .max = 3,
+     .example = "1",
+     .about = "what is split over the axes of embed: 1: masters and moments; 2: gradients, too; 3: "
+              "weights, too"},
+    {.key = "embed",
+     .type = FIELD_WORD,
+     AT(embed),
+     .brief = true,
+     .fallback = "rules",
+     .words = embed_words,
+     .example = "fsdp",
+     .about = "axes that split weights: as the run's rules say, or fsdp alone"},
+    {.key = "moments_over_dp",
+     .type = FIELD_BOOL,
+     AT(moments_over_dp),
+     .brief = true,
+     .fallback = "false",
+     .example = "true",
+     .about = "whether dp splits fp32 weights and moments, behind what splits the weights that "
+              "products read"},
+    {.key = "reshard_after_forward",
+     .type = FIELD_BOOL,
+     AT(reshard_after_forward),
+     .brief = true,
+     .fallback = "true",
+     .example = "false",
+     .about = "whether gathered weights are freed behind forward"},
     {.key = NULL},
 };
 

@@ -577,6 +577,26 @@ const struct field sw_run_fields[] = {
                "{\"enum\": [\"dp\", \"fsdp\", \"tp\", \"sp\"]}, \"uniqueItems\": true}}",
      .about = "which mesh axes split a logical axis, where it is not as in the table of "
               "docs/architecture.md"},
+    {.key = "zero",
+     .type = FIELD_WORD,
+     AT(zero),
+     .brief = true,
+     .fallback = "3",
+     .vocabulary = sw_words_zero,
+     .example = "1",
+     .about =
+         "stage of ZeRO, what the axes of `rules.embed` split: 1: fp32 weights and moments, so "
+         "that products read whole weights in `compute`, gathered once a step; 2: gradients, "
+         "too; 3: also the weights that products read, gathered layer by layer; or whichever "
+         "is the fastest that fits"},
+    {.key = "reshard_after_forward",
+     .type = FIELD_BOOL,
+     AT(reshard_after_forward),
+     .brief = true,
+     .fallback = "true",
+     .example = "false",
+     .about = "whether weights that forward gathered are freed behind it and gathered again for "
+              "backward; if not, those of all layers are kept as long as a micro-step (zero: 3)"},
     {.key = "optimizer",
      .type = FIELD_SECTION,
      AT(optimizer),

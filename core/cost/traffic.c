@@ -97,7 +97,7 @@ enum sw_traffic_part sw_traffic_part(struct sw_traffic_walk *w)
     const struct sw_region *region = &p->regions[w->at.region];
     if (sw_op_is_ring(w->op))
         return SW_TRAFFIC_RING;
-    if (region->phase == SW_PHASE_UPDATE || w->op->last_micro_step)
+    if (region->phase == SW_PHASE_UPDATE || w->op->last_micro_step || w->op->first_micro_step)
         return SW_TRAFFIC_ONCE;
     if (!sw_traffic_of_batch(&p->values[w->op->in[0].value]))
         return region->phase == SW_PHASE_FORWARD ? SW_TRAFFIC_WEIGHT_FORWARD

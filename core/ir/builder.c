@@ -268,11 +268,23 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
     value->carried = false;
     value->parameter = NULL;
     value->scales = value->largest = value->copy = value->tiles = value->tiled = false;
+    value->gathered = false;
     value->ordinal = -1;
     value->stack = stack;
     value->base = p->value_count;
     value->alias = -1;
     return p->value_count++;
+}
+
+void sw_builder_place_as(struct sw_builder *b, int32_t value, enum sw_parameter_copy copy)
+{
+    struct sw_value *v = &b->program->values[value];
+    for (uint8_t d = 0; d < v->ndim; d++) {
+        v->axis[d] = (uint8_t)sw_logical_of((enum sw_logical)v->axis[d], copy);
+        v->declared.spec.dim[d] = b->options->rules.axes[v->axis[d]];
+    }
+    v->declared = sw_sharding_normalize(&b->program->mesh, v->declared);
+    v->sharding = v->declared;
 }
 
 int32_t sw_builder_value_here(struct sw_builder *b, int32_t like, const char *prefix,

@@ -43,6 +43,8 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
  */
 int32_t sw_builder_value_here(struct sw_builder *b, int32_t like, const char *prefix,
                               enum sw_dtype dtype);
+/* Lets a value that is like a parameter lie as that copy of one does. */
+void sw_builder_place_as(struct sw_builder *b, int32_t value, enum sw_parameter_copy copy);
 /* Gives the value an instance for each layer of the region at that position. */
 void sw_builder_instances(const struct sw_region *region, int32_t position, struct sw_value *value);
 /* Appends an op to the open region and returns its index. */

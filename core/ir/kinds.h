@@ -126,7 +126,8 @@ struct sw_op {
     /* runs in the last micro-step of a step only: what crosses dp does so once. Waits for it find
      * nothing under way in the others */
     bool last_micro_step;
-    uint8_t position; /* of its layer in the period of a region of layers; else 0 */
+    bool first_micro_step; /* the same of the first one: weights that are gathered once a step */
+    uint8_t position;      /* of its layer in the period of a region of layers; else 0 */
     uint16_t n_in, n_out;
     struct sw_ref *in, *out; /* [n_in], [n_out]: the program's (sw_builder_in, sw_builder_out) */
     struct sw_axes axes;     /* of ranks that it talks to: collectives; rings, count 0: no hops */

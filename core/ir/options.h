@@ -34,6 +34,7 @@ struct sw_program_options {
     enum sw_dtype compute, params, reduce;
     enum sw_dtype ring; /* SW_BF16_T: what travels along the ring is; else as it is computed */
     bool keep_copy;     /* of trained weights in another precision than `compute` */
+    bool keep_gathered; /* gathered weights stay from forward to backward of a micro-step */
     int32_t inner_ring; /* of attention; 0: one ring */
     struct sw_mesh mesh;
     struct sw_rules rules;

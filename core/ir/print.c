@@ -104,15 +104,20 @@ static void print_attributes(FILE *out, const struct sw_program *p, const struct
         fprintf(out, " ahead");
     if (op->last_micro_step)
         fprintf(out, " in the last micro-step");
+    if (op->first_micro_step)
+        fprintf(out, " in the first micro-step");
 }
 
 static const char *role_name(enum sw_role role)
 {
-    static const char *const names[] = {
-        [SW_ROLE_PARAMETER] = "parameter",  [SW_ROLE_OPTIMIZER] = "optimizer",
-        [SW_ROLE_CACHE] = "cache",          [SW_ROLE_GRADIENT] = "gradient",
-        [SW_ROLE_INPUT] = "input",          [SW_ROLE_ACCUMULATOR] = "accumulator",
-        [SW_ROLE_ACTIVATION] = "activation"};
+    static const char *const names[] = {[SW_ROLE_PARAMETER] = "parameter",
+                                        [SW_ROLE_OPTIMIZER] = "optimizer",
+                                        [SW_ROLE_CACHE] = "cache",
+                                        [SW_ROLE_GRADIENT] = "gradient",
+                                        [SW_ROLE_WEIGHTS] = "weights",
+                                        [SW_ROLE_INPUT] = "input",
+                                        [SW_ROLE_ACCUMULATOR] = "accumulator",
+                                        [SW_ROLE_ACTIVATION] = "activation"};
     _Static_assert(sizeof names / sizeof names[0] == SW_ROLE_COUNT, "a name for every role");
     return names[role];
 }
@@ -199,6 +204,8 @@ void sw_program_print(FILE *out, const struct sw_program *p, enum sw_carrier tra
                 ", optimizer %" PRId64 ", activations %" PRId64 ", workspace %" PRId64 "\n",
                 p->arena_bytes, p->parameter_bytes, p->gradient_bytes, p->optimizer_bytes,
                 p->activation_bytes, p->workspace_bytes);
+    if (p->stage == SW_LAID_OUT && p->weight_bytes > 0)
+        fprintf(out, "weights of the whole step %" PRId64 " bytes\n", p->weight_bytes);
     if (p->rope_divisors[0] != 0) {
         fprintf(out, "longrope divides angles by");
         for (int32_t j = 0; j < SW_ROPE_MOST_PAIRS && p->rope_divisors[j] != 0; j++)
@@ -319,6 +326,8 @@ static void mix_op(uint64_t *hash, const struct sw_op *op)
     mix_refs(hash, op->out, op->n_out);
     mix_int(hash, op->ahead);
     mix_int(hash, op->last_micro_step);
+    if (op->first_micro_step)
+        mix_name(hash, "first");
     for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
          a != NULL && a->type != SW_ATTRIBUTE_END; a++)
         mix_attribute(hash, op, a);

@@ -98,6 +98,7 @@ struct sw_program {
     enum sw_sequence_layout sequence_layout;
     int32_t sequence_shards;
     struct sw_program_target target; /* as in the options */
+    bool gathers_once;               /* some ops are of the first micro-step only */
     /* Divisors of the angles that ops with longrope's positions have; zero: there are no such ops
      */
     float rope_divisors[SW_ROPE_MOST_PAIRS];
@@ -110,6 +111,7 @@ struct sw_program {
     int64_t arena_bytes;
     int64_t parameter_bytes, gradient_bytes, optimizer_bytes, activation_bytes, workspace_bytes;
     int64_t cache_bytes;
+    int64_t weight_bytes;           /* of weights that are gathered once a step */
     struct sw_lifetimes *lifetimes; /* layout's own; NULL before layout */
     struct sw_pool *pool;           /* of the ops' operands */
 };

@@ -18,7 +18,8 @@ enum sw_role {
     SW_ROLE_CACHE,     /* keys and values of the texts at hand */
     /* lasts as long as a run of the program: survives micro-steps */
     SW_ROLE_GRADIENT,
-    SW_ROLE_INPUT, /* tokens, labels, positions: written by the runner before each micro-step */
+    SW_ROLE_WEIGHTS, /* of parameters, as products take them: gathered in the first micro-step */
+    SW_ROLE_INPUT,   /* tokens, labels, positions: written by the runner before each micro-step */
     SW_ROLE_ACCUMULATOR, /* the step's loss */
     /* everything else */
     SW_ROLE_ACTIVATION,
@@ -110,6 +111,7 @@ struct sw_value {
     bool largest;    /* of a moment in codes: the largest magnitude of each block (blockwise.h) */
     bool copy;       /* of the parameter before it: in the precision that products take it in, made
                         when the state is and by what updates the parameter */
+    bool gathered;   /* stands behind a parameter: its weights as more than one region takes them */
     uint8_t initial; /* state: enum sw_initial */
     bool tiles;      /* a parameter that may lie in tiles (device.h): its products alone read it */
     bool tiled;      /* set by layout: and lies so: a rank's shard is whole tiles */

@@ -18,7 +18,10 @@ static void find_region(struct sw_walk *w)
 bool sw_walk_pass(struct sw_walk *w)
 {
     const int32_t left = w->program->accumulation_steps - ++w->micro_step;
-    w->pass = left > 1 ? SW_PASS_MICRO_STEP : left == 1 ? SW_PASS_LAST_MICRO_STEP : SW_PASS_UPDATE;
+    w->pass = left < 1                                         ? SW_PASS_UPDATE
+              : left == 1                                      ? SW_PASS_LAST_MICRO_STEP
+              : w->micro_step == 0 && w->program->gathers_once ? SW_PASS_FIRST_MICRO_STEP
+                                                               : SW_PASS_MICRO_STEP;
     w->region = -1;
     if (left > 0)
         return true;
@@ -41,7 +44,8 @@ bool sw_walk_iteration(struct sw_walk *w)
     w->iteration++;
     w->skip = (uint8_t)((w->iteration < 0 ? SW_WHEN_IN_TIME : 0) |
                         (w->iteration == region->repeat - 1 ? SW_WHEN_AHEAD : 0) |
-                        (w->pass == SW_PASS_MICRO_STEP ? SW_WHEN_LAST_MICRO_STEP : 0));
+                        (w->pass < SW_PASS_LAST_MICRO_STEP ? SW_WHEN_LAST_MICRO_STEP : 0) |
+                        (w->micro_step > 0 ? SW_WHEN_FIRST_MICRO_STEP : 0));
     w->op = region->first_op - 1;
     w->end = region->first_op + region->op_count;
     return w->iteration < region->repeat;

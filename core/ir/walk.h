@@ -5,8 +5,8 @@
  * and backward, then one over those of the update where there are any. A region runs its
  * iterations, an iteration its ops in the program's order. Ops marked `ahead` are issued one
  * iteration early, those of the first in an iteration -1 that has nothing else. Ops marked
- * `last_micro_step` are issued in the last micro-step only. What is of a layer that the region does
- * not run is left out (sw_region).
+ * `first_micro_step` or `last_micro_step` are issued in that micro-step only. What is of a layer
+ * that the region does not run is left out (sw_region).
  *
  *     struct sw_walk w = sw_walk_begin(program);
  *     while (sw_walk_pass(&w))
@@ -22,15 +22,23 @@
 
 #include "core/ir/program.h"
 
-/* Passes of one kind issue the same ops. The last micro-step is often the only one. */
-enum sw_pass { SW_PASS_MICRO_STEP, SW_PASS_LAST_MICRO_STEP, SW_PASS_UPDATE, SW_PASS_COUNT };
+/* Passes of one kind issue the same ops. The last micro-step is often the only one; the first of
+ * several is one of its own where the program gathers weights once a step. */
+enum sw_pass {
+    SW_PASS_FIRST_MICRO_STEP,
+    SW_PASS_MICRO_STEP,
+    SW_PASS_LAST_MICRO_STEP,
+    SW_PASS_UPDATE,
+    SW_PASS_COUNT
+};
 
 /* When in a region an op is issued, bit by bit; an iteration skips the ops that have any bit of its
  * `skip`. */
 enum sw_when {
     SW_WHEN_IN_TIME = 1, /* for the iteration at hand */
     SW_WHEN_AHEAD = 2,   /* for the next one */
-    SW_WHEN_LAST_MICRO_STEP = 4
+    SW_WHEN_LAST_MICRO_STEP = 4,
+    SW_WHEN_FIRST_MICRO_STEP = 8
 };
 
 struct sw_walk {
@@ -77,14 +85,16 @@ static inline bool sw_walk_each(struct sw_walk *walk)
 static inline uint8_t sw_walk_when(const struct sw_op *op)
 {
     return (uint8_t)((op->ahead ? SW_WHEN_AHEAD : SW_WHEN_IN_TIME) |
-                     (op->last_micro_step ? SW_WHEN_LAST_MICRO_STEP : 0));
+                     (op->last_micro_step ? SW_WHEN_LAST_MICRO_STEP : 0) |
+                     (op->first_micro_step ? SW_WHEN_FIRST_MICRO_STEP : 0));
 }
 
 /* How many times a run of the program issues an op of that region. */
 static inline double sw_walk_count(const struct sw_program *program, const struct sw_region *region,
                                    const struct sw_op *op)
 {
-    const bool once = region->phase == SW_PHASE_UPDATE || op->last_micro_step;
+    const bool once =
+        region->phase == SW_PHASE_UPDATE || op->last_micro_step || op->first_micro_step;
     return (double)sw_region_times(region, op->position) * (once ? 1 : program->accumulation_steps);
 }
 

@@ -184,7 +184,7 @@ static bool keeps_copy(const struct sw_builder *b, int32_t i, enum sw_dtype stor
     const struct sw_program_options *o = b->options;
     return o->keep_copy && sw_program_traits(o->kind)->state == SW_STATE_TRAINING &&
            is_trained(o, i) && stored == SW_F32 && o->compute == SW_BF16_T &&
-           (i != SW_W_EMBEDDING || o->model.tied);
+           sw_placement_differs(o) == 0 && (i != SW_W_EMBEDDING || o->model.tied);
 }
 
 /* The rank of the adapter that a matrix is of; 0: it is of no adapter, or there is none. */
@@ -246,8 +246,12 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
             b->program->values[d->w[i]].initial = SW_INITIAL_ZEROS;
         if (is_named(m, parameter_of(m, i), b->options->no_decay))
             b->program->values[d->w[i]].decay = false;
-        if (keeps_copy(b, i, is) && matrix && !(i == SW_W_HEAD && m->tied))
+        if (i == SW_W_HEAD && m->tied)
+            continue;
+        if (keeps_copy(b, i, is) && matrix)
             sw_build_copy(b, d->w[i]);
+        if (trained && is_trained(b->options, i))
+            sw_build_place(b, d->w[i]);
         if (sw_has_scales(is))
             sw_build_scales(b, d->w[i],
                             declared->is.transposed ? dims[1]

@@ -25,6 +25,10 @@ void sw_build_scales(struct sw_builder *b, int32_t parameter, struct sw_dim outp
 /* A copy of a parameter in the precision of compute, which lasts as it does: a parameter as well,
  * which stands behind it. The parameter is the last value that was made. */
 void sw_build_copy(struct sw_builder *b, int32_t parameter);
+/* Lets the last value that was made, a parameter that is trained, lie where masters do, and makes
+ * what products read in its place if they take weights otherwise: gathered once in a step, or in a
+ * micro-step, where it is first read. Such a value stands behind the parameter. */
+void sw_build_place(struct sw_builder *b, int32_t parameter);
 /* Embedding or head as ops take them: rows that lie split are gathered to the vocabulary's axes. */
 int32_t sw_build_table(struct sw_builder *b, int32_t parameter);
 /* The op that looks tokens up, without its result. Where the table is not gathered, which it is in

@@ -53,6 +53,66 @@ static int32_t copy_of(const struct sw_builder *b, int32_t parameter)
     return parameter + 1 < p->value_count && p->values[parameter + 1].copy ? parameter + 1 : -1;
 }
 
+void sw_build_place(struct sw_builder *b, int32_t parameter)
+{
+    const bool each = b->options->keep_gathered;
+    const struct sw_value of = b->program->values[parameter];
+    const uint8_t apart = sw_placement_differs(b->options);
+    bool here = false;
+    for (uint8_t d = 0; d < of.ndim; d++)
+        here = here || (of.axis[d] == SW_L_EMBED && (apart & SW_DIFFERS_WEIGHTS)) ||
+               (of.axis[d] == SW_L_TABLE && (apart & SW_DIFFERS_WEIGHTS << SW_DIFFERS_TABLE));
+    if (!here)
+        return;
+    sw_builder_place_as(b, parameter, SW_COPY_MASTER);
+    if (!sw_program_traits(b->options->kind)->backward)
+        return;
+    const int32_t value =
+        sw_builder_value_like(b, parameter, "full ", b->options->compute, of.stack);
+    sw_builder_place_as(b, value, each ? SW_COPY_GATHERED : SW_COPY_WEIGHTS);
+    b->program->values[value].role = each ? SW_ROLE_ACTIVATION : SW_ROLE_WEIGHTS;
+    b->program->values[value].gathered = true;
+    b->program->gathers_once = !each;
+}
+
+static bool is_gathered(const struct sw_builder *b, int32_t parameter)
+{
+    const struct sw_program *p = b->program;
+    return parameter + 1 < p->value_count && p->values[parameter + 1].gathered;
+}
+
+/* True if an op has made it that is behind: of a layer's, in this layer. */
+static bool is_made(const struct sw_builder *b, int32_t value)
+{
+    const struct sw_program *p = b->program;
+    const bool layers = p->values[value].stack > 1;
+    bool made = false;
+    for (int32_t i = layers ? p->regions[b->region].first_op : 0; i < p->op_count; i++)
+        made = made || (p->ops[i].n_out > 0 && p->ops[i].out[0].value == value &&
+                        (!layers || p->ops[i].position == b->position));
+    return made;
+}
+
+/* The weights of a parameter, which stand behind it. */
+static int32_t gather(struct sw_builder *b, int32_t parameter)
+{
+    const int32_t gathered = parameter + 1;
+    const bool once = b->program->values[gathered].role == SW_ROLE_WEIGHTS;
+    int32_t from = parameter;
+    if (is_made(b, gathered))
+        return gathered;
+    if (b->program->values[parameter].dtype != b->options->compute) {
+        const int32_t cast = sw_build_apply(b, SW_OP_CAST, parameter, -1);
+        from = sw_builder_value_here(b, parameter, "c ", b->options->compute);
+        sw_builder_out(b, cast, sw_builder_ref(b, from));
+        b->program->ops[cast].first_micro_step = once;
+    }
+    const int32_t op = sw_build_apply(b, SW_OP_CONSTRAIN, from, -1);
+    sw_builder_out(b, op, sw_builder_ref(b, gathered));
+    b->program->ops[op].first_micro_step = once;
+    return gathered;
+}
+
 int32_t sw_build_apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, int32_t w)
 {
     const int32_t op = sw_builder_op(b, kind, SW_STAGE_MODEL);
@@ -93,6 +153,8 @@ int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
 {
     const enum sw_dtype compute = b->options->compute, is = b->program->values[parameter].dtype;
     const bool trains = sw_program_traits(b->options->kind)->state == SW_STATE_TRAINING;
+    if (is_gathered(b, parameter))
+        return gather(b, parameter);
     if (is == compute || (sw_has_scales(is) && !trains))
         return parameter;
     if (sw_has_scales(is)) {
@@ -115,7 +177,7 @@ int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
 static int32_t bring_rows(struct sw_builder *b, int32_t lies)
 {
     const struct sw_value is = b->program->values[lies];
-    if (is.axis[0] != SW_L_TABLE)
+    if (is.axis[0] != SW_L_TABLE && is.axis[0] != SW_L_MOMENT_TABLE)
         return lies;
     const struct sw_dim dims[2] = {{SW_L_VOCAB, is.size[0], 1, SW_SIZE_FIXED},
                                    {SW_L_NONE, is.size[1], 1, SW_SIZE_FIXED}};
@@ -133,8 +195,9 @@ int32_t sw_build_lookup(struct sw_builder *b, int32_t tokens, int32_t parameter)
     const struct sw_program_options *o = b->options;
     const bool rounds = b->program->values[parameter].dtype == SW_F32 && o->compute == SW_BF16_T;
     return sw_build_apply(b, SW_OP_EMBEDDING, tokens,
-                          rounds && sw_table_lies_where_used(o) ? bring_rows(b, parameter)
-                                                                : sw_build_table(b, parameter));
+                          rounds && sw_table_lies_where_used(o) && !is_gathered(b, parameter)
+                              ? bring_rows(b, parameter)
+                              : sw_build_table(b, parameter));
 }
 
 int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_t w, int32_t bias,

@@ -120,7 +120,8 @@ static sw_axis_set axes_of(const struct sw_program *p, struct sw_ref ref)
 static struct sw_ref lies(const struct sw_program *p, struct sw_ref table)
 {
     for (int32_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].kind == SW_OP_CONSTRAIN && p->ops[i].out[0].value == table.value)
+        if (p->ops[i].kind == SW_OP_CONSTRAIN && p->ops[i].out[0].value == table.value &&
+            !p->values[table.value].gathered)
             return p->ops[i].in[0];
     return table;
 }

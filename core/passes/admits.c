@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *sw_reject_name(enum sw_reject reason)
 {
@@ -169,7 +170,7 @@ static enum sw_reject admits_moments(const struct sw_program_options *o, char de
     if (!divides_blocks(o, "intermediate_size", m->intermediate_size, SW_L_MLP, detail, help))
         return SW_REJECT_INTERMEDIATE;
     if (!sw_table_rows(o) &&
-        !divides_blocks(o, "hidden_size", m->hidden_size, SW_L_EMBED, detail, help))
+        !divides_blocks(o, "hidden_size", m->hidden_size, SW_L_MOMENT_EMBED, detail, help))
         return SW_REJECT_HIDDEN;
     return SW_FITS;
 }
@@ -178,11 +179,11 @@ static enum sw_reject admits_moments(const struct sw_program_options *o, char de
  * where nothing is sharded, and 16 values of each width for each token of each layer. */
 static bool admits_size(const struct sw_program_options *o, char detail[256], char help[256])
 {
+    const int32_t ways = sw_axes_size(&o->mesh, o->rules.axes[SW_L_MOMENT_EMBED]);
     const double h = (double)o->model.hidden_size, f = (double)o->model.intermediate_size,
                  q = (double)o->model.heads * o->model.head_dim,
                  layers = (double)o->model.layers + 1,
-                 rows = (double)sw_padded_size(o->model.hidden_size,
-                                               sw_axes_size(&o->mesh, o->rules.axes[SW_L_EMBED]));
+                 rows = (double)sw_padded_size(o->model.hidden_size, ways);
     const double weights =
         layers * rows * (4 * q + 3 * f + 2) + 2 * rows * (double)o->model.vocab_size;
     const double values =
@@ -202,8 +203,16 @@ static bool admits_size(const struct sw_program_options *o, char detail[256], ch
 enum sw_reject sw_program_admits(const struct sw_program_options *o, char detail[256],
                                  char help[256])
 {
+    struct sw_error wrong = {0};
     if (detail != NULL)
         detail[0] = help[0] = '\0';
+    if (sw_rules_check(&o->rules, &wrong) != 0) {
+        if (detail != NULL) {
+            snprintf(detail, 256, "%.*s", (int)strcspn(wrong.message, ";"), wrong.message);
+            snprintf(help, 256, "write its other axes behind these");
+        }
+        return SW_REJECT_RULES;
+    }
     if (!admits_batch(o, detail, help))
         return SW_REJECT_BATCH;
     if (!divides(o, "num_attention_heads", o->model.heads, SW_L_HEADS, detail, help) ||

@@ -39,6 +39,19 @@ static bool is_trained(const struct sw_value *value)
     return value->role == SW_ROLE_PARAMETER && !value->frozen;
 }
 
+/* True if gradients of a parameter lie otherwise than its master. */
+static bool gradients_apart(const struct sw_autodiff *a, const struct sw_value *parameter)
+{
+    const uint8_t apart = sw_placement_differs(a->b->options);
+    bool here = false;
+    for (uint8_t d = 0; d < parameter->ndim; d++)
+        here = here ||
+               (parameter->axis[d] == SW_L_MOMENT_EMBED && (apart & SW_DIFFERS_GRADIENTS)) ||
+               (parameter->axis[d] == SW_L_MOMENT_TABLE &&
+                (apart & SW_DIFFERS_GRADIENTS << SW_DIFFERS_TABLE));
+    return here;
+}
+
 static struct cotangent *slot(struct sw_autodiff *a, struct sw_ref primal)
 {
     return &a->cotangent[primal.value * 2 + (primal.shift > 0)];
@@ -294,6 +307,25 @@ void sw_build_mean_loss(struct sw_builder *b)
     sw_builder_out(b, total, sw_builder_ref(b, loss->value));
 }
 
+/* Brings the gradients of parameters whose masters lie otherwise to where these do. */
+static void bring_gradients(struct sw_autodiff *a)
+{
+    struct sw_builder *b = a->b;
+    for (int32_t v = 0; v < a->forward_values; v++) {
+        const struct sw_value value = b->program->values[v];
+        if (!is_trained(&value) || !gradients_apart(a, &value))
+            continue;
+        const int32_t from = a->gradient[v];
+        const int32_t part =
+            sw_builder_value_like(b, v, "grad ", b->program->values[from].dtype, value.stack);
+        b->program->values[part].role = SW_ROLE_GRADIENT;
+        const int32_t op = sw_builder_op(b, SW_OP_CONSTRAIN, SW_STAGE_UPDATE);
+        sw_builder_in(b, op, sw_builder_ref(b, from));
+        sw_builder_out(b, op, sw_builder_ref(b, part));
+        a->gradient[v] = part;
+    }
+}
+
 /* Each gradient's sum of squares, and the norm of all of them. Returns the norm. */
 static int32_t gradient_norm(struct sw_autodiff *a)
 {
@@ -399,6 +431,7 @@ static void update(struct sw_autodiff *a, int32_t v, int32_t norm, int32_t loss)
 static void update_region(struct sw_autodiff *a)
 {
     sw_build_mean_loss(a->b);
+    bring_gradients(a);
     const int32_t norm = gradient_norm(a);
     const int32_t loss = a->b->options->guarded ? sw_program_output(a->b->program, "loss") : -1;
     for (int32_t v = 0; v < a->forward_values; v++)
@@ -420,6 +453,8 @@ static bool again_in_layer(const struct sw_autodiff *a, int32_t value,
 static bool is_again(const struct sw_autodiff *a, const struct sw_op *op, int32_t value,
                      const struct sw_region *region, struct sw_layer_values values)
 {
+    if (a->b->program->values[value].gathered)
+        return false;
     if (op->kind == SW_OP_CONSTRAIN)
         return a->again[op->in[0].value];
     return sw_op_info(op->kind)->always_recompute ||
@@ -458,8 +493,12 @@ static void make_gradients(struct sw_autodiff *a)
         const struct sw_value value = b->program->values[v];
         if (!is_trained(&value))
             continue;
-        a->gradient[v] = sw_builder_value_like(b, v, "grad ", kept, value.stack);
+        const bool apart = gradients_apart(a, &value);
+        a->gradient[v] =
+            sw_builder_value_like(b, v, apart ? "sum grad " : "grad ", kept, value.stack);
         b->program->values[a->gradient[v]].role = SW_ROLE_GRADIENT;
+        if (apart)
+            sw_builder_place_as(b, a->gradient[v], SW_COPY_GRADIENT);
     }
     for (int32_t v = 0; v < a->forward_values; v++) {
         const struct sw_value value = b->program->values[v];

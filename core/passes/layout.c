@@ -147,6 +147,7 @@ static int assign_persistent_offsets(struct sw_program *p, const struct sw_state
                                        : of_role[SW_ROLE_OPTIMIZER];
     p->cache_bytes = state != NULL ? state->cache_bytes : of_role[SW_ROLE_CACHE];
     p->gradient_bytes = of_role[SW_ROLE_GRADIENT];
+    p->weight_bytes = of_role[SW_ROLE_WEIGHTS];
     return 0;
 }
 
@@ -156,8 +157,9 @@ static void set_arena(struct sw_program *p, int64_t transient_bytes)
     const int64_t largest = p->lifetimes->workspace_bytes;
     p->arena_bytes = p->lifetimes->state_bytes + transient_bytes;
     p->workspace_bytes = largest < transient_bytes ? largest : transient_bytes;
-    p->activation_bytes = p->arena_bytes - p->parameter_bytes - p->gradient_bytes -
-                          p->optimizer_bytes - p->cache_bytes - p->workspace_bytes;
+    p->activation_bytes = p->arena_bytes - p->parameter_bytes - p->weight_bytes -
+                          p->gradient_bytes - p->optimizer_bytes - p->cache_bytes -
+                          p->workspace_bytes;
 }
 
 /* Bytes of the blocks that are alive at once, at most. */

@@ -15,6 +15,7 @@ struct lifetime {
     bool upwards, downwards; /* a loop over rising, or over falling, layers touches it */
     bool local; /* so far only touched by refs to the iteration's own layer, written before read */
     bool started;
+    bool ahead; /* written one iteration early: for the first, before all ops of its region */
 };
 
 /* What is found on the way. */
@@ -49,8 +50,12 @@ static void touch(struct layout *l, struct sw_ref ref, const struct touched *t, 
 {
     struct lifetime *life = &l->life[storage(l->p, ref.value)];
     if (!life->started)
-        *life = (struct lifetime){t->position, t->until,           t->region, false,
-                                  false,       write && !t->ahead, true};
+        *life = (struct lifetime){.first = t->position,
+                                  .last = t->until,
+                                  .region = t->region,
+                                  .local = write && !t->ahead,
+                                  .started = true};
+    life->ahead |= t->ahead;
     life->region = life->region == t->region ? t->region : -2;
     life->downwards |= t->downwards;
     life->upwards |= t->upwards;
@@ -123,7 +128,8 @@ static int32_t settle(struct layout *l, int32_t v)
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
         const int32_t end = region->first_op + region->op_count - 1;
-        if (region->repeat > 1 && life->first >= region->first_op && life->first <= end)
+        if ((region->repeat > 1 || life->ahead) && life->first >= region->first_op &&
+            life->first <= end)
             life->first = region->first_op;
         if (region->repeat > 1 && life->last >= region->first_op && life->last <= end)
             life->last = end;

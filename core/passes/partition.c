@@ -190,6 +190,42 @@ static int resolve(struct sw_partition *part, struct sw_ref *ref)
     return 0;
 }
 
+/* Weights that more than one region reads, and the part of a gradient that belongs to a master's,
+ * are made where the op stands. */
+static bool is_kept(const struct sw_value *value)
+{
+    return value->gathered || value->role == SW_ROLE_GRADIENT;
+}
+
+/* A sum of scattered parts is made in place. */
+static void share_sum(struct sw_partition *part, const struct sw_op *last)
+{
+    struct sw_value *summand = sw_partition_value(part, last->in[0].value);
+    if (last->kind == sw_op_of_collective(SW_ALL_REDUCE))
+        summand->alias = last->out[0].value;
+}
+
+static int keep(struct sw_partition *part, const struct sw_op *op, struct sw_ref from)
+{
+    const struct sw_ref into = op->out[0];
+    const struct sw_sharding target = sw_partition_value(part, into.value)->declared;
+    const int32_t first = part->b.program->op_count;
+    struct sw_ref result;
+    if (sw_sharding_equal(&sw_partition_value(part, from.value)->sharding, &target)) {
+        const int32_t copy = sw_builder_op(&part->b, SW_OP_SCALE, SW_STAGE_RESHARD);
+        sw_builder_in(&part->b, copy, from);
+        sw_builder_out(&part->b, copy, into);
+        part->b.program->ops[copy].as.scale.factor = 1;
+    } else if (emit_reshard(part, from, &target, &into, &result) != 0) {
+        return -1;
+    }
+    for (int32_t i = first; i < part->b.program->op_count; i++)
+        part->b.program->ops[i].first_micro_step = op->first_micro_step;
+    if (!part->b.failed)
+        share_sum(part, &part->b.program->ops[part->b.program->op_count - 1]);
+    return 0;
+}
+
 /* A sharding constraint is no op: the value goes on under another sharding. One that enlarges it (a
  * gather) lives in the region that uses it, like any gather; any other replaces it. */
 int sw_partition_constrain(struct sw_partition *part, const struct sw_op *op)
@@ -199,6 +235,8 @@ int sw_partition_constrain(struct sw_partition *part, const struct sw_op *op)
     struct sw_ref from, result;
     if (current_ref(part, op->in[0], &from) != 0)
         return -1;
+    if (is_kept(sw_partition_value(part, out)))
+        return keep(part, op, from);
     const struct sw_sharding *sharding = &sw_partition_value(part, from.value)->sharding;
     /* told by the axes, not by how many ways they split: sw_program_structure */
     const sw_axis_set now = sw_spec_axes(&sharding->spec), then = sw_spec_axes(&target.spec);

@@ -15,6 +15,14 @@ struct sw_sizes {
 bool sw_table_rows(const struct sw_program_options *options);
 /* True if they are used in the shards in which they lie. */
 bool sw_table_lies_where_used(const struct sw_program_options *options);
+/* Where the copies of a trained parameter lie otherwise than another on that mesh, bit by bit. Each
+ * pair is of `embed`, and shifted by SW_DIFFERS_TABLE of `table`. */
+enum sw_differs {
+    SW_DIFFERS_WEIGHTS = 1,   /* products take weights otherwise than masters lie */
+    SW_DIFFERS_GRADIENTS = 2, /* gradients lie otherwise than masters */
+    SW_DIFFERS_TABLE = 2      /* bits */
+};
+uint8_t sw_placement_differs(const struct sw_program_options *options);
 void sw_sizes_of(const struct sw_program_options *options, struct sw_sizes *out);
 /* Gives the program what depends on these, which programs of one structure may differ in. */
 void sw_sizes_apply(const struct sw_program_options *options, const struct sw_sizes *sizes,

@@ -17,7 +17,29 @@ static int32_t kv_copies(const struct sw_program_options *o)
 bool sw_table_rows(const struct sw_program_options *o)
 {
     return o->serving.max_tokens == 0 &&
-           o->model.vocab_size % sw_axes_size(&o->mesh, o->rules.axes[SW_L_TABLE]) == 0;
+           o->model.vocab_size % sw_axes_size(&o->mesh, o->rules.axes[SW_L_MOMENT_TABLE]) == 0;
+}
+
+static bool lie_alike(const struct sw_program_options *o, enum sw_logical a, enum sw_logical b)
+{
+    return sw_axes_equal(sw_axes_effective(&o->mesh, o->rules.axes[a]),
+                         sw_axes_effective(&o->mesh, o->rules.axes[b]));
+}
+
+uint8_t sw_placement_differs(const struct sw_program_options *o)
+{
+    static const enum sw_logical rows[] = {SW_L_EMBED, SW_L_TABLE};
+    uint8_t apart = 0;
+    for (int i = 0; i < 2 && sw_program_traits(o->kind)->state == SW_STATE_TRAINING; i++) {
+        const enum sw_logical masters = sw_logical_of(rows[i], SW_COPY_MASTER),
+                              gradients = sw_logical_of(rows[i], SW_COPY_GRADIENT),
+                              weights = o->keep_gathered ? sw_logical_of(rows[i], SW_COPY_GATHERED)
+                                                         : rows[i];
+        const int here = (lie_alike(o, masters, weights) ? 0 : SW_DIFFERS_WEIGHTS) |
+                         (lie_alike(o, masters, gradients) ? 0 : SW_DIFFERS_GRADIENTS);
+        apart |= (uint8_t)(here << i * SW_DIFFERS_TABLE);
+    }
+    return apart;
 }
 
 bool sw_table_lies_where_used(const struct sw_program_options *o)
@@ -25,8 +47,7 @@ bool sw_table_lies_where_used(const struct sw_program_options *o)
     const struct sw_axes *rules = o->rules.axes;
     if (!sw_table_rows(o))
         return sw_axes_size(&o->mesh, rules[SW_L_EMBED]) == 1;
-    return sw_axes_equal(sw_axes_effective(&o->mesh, rules[SW_L_TABLE]),
-                         sw_axes_effective(&o->mesh, rules[SW_L_VOCAB]));
+    return lie_alike(o, SW_L_TABLE, SW_L_VOCAB);
 }
 
 /* Ranks that share the vocabulary of one token: those of its row, but for axes that split tokens,
@@ -49,8 +70,8 @@ void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
     const int64_t rows = o->micro_batch_per_rank, slots = o->serving.slots_per_rank;
     *out = (struct sw_sizes){
         .of = {[SW_SIZE_BATCH] = rows * ways,
-               [SW_SIZE_EMBED] = sw_padded_size(o->model.hidden_size,
-                                                sw_axes_size(&o->mesh, o->rules.axes[SW_L_EMBED])),
+               [SW_SIZE_EMBED] = sw_padded_size(
+                   o->model.hidden_size, sw_axes_size(&o->mesh, o->rules.axes[SW_L_MOMENT_EMBED])),
                [SW_SIZE_STATS] = (int64_t)SW_STATS_PER_SHARD * vocab_ways(o),
                [SW_SIZE_KV] = kv_heads * o->model.head_dim,
                [SW_SIZE_COPIES] = copies,
@@ -159,6 +180,8 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     out->reduce = (uint8_t)o->reduce;
     out->ring = (uint8_t)o->ring;
     out->keep_copy = o->keep_copy;
+    out->keep_gathered = o->keep_gathered;
+    out->differs = sw_placement_differs(o);
     out->guarded = o->guarded;
     out->moments = (uint8_t)o->moments;
     out->layout = (uint8_t)o->layout;

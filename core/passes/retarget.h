@@ -14,6 +14,8 @@ struct sw_program_key {
     const char *freeze, *no_decay;   /* as pointers: keys that are compared are of one run */
     uint8_t layout, compute, params, reduce, ring, moments, kind;
     bool keep_copy, guarded, logits, one_micro_step, kv_copies, split_kv, padded, table_rows;
+    bool keep_gathered;
+    uint8_t differs;             /* enum sw_differs */
     bool table_lies_where_used;  /* of logical programs alone: of others the axes say it */
     int32_t ways[SW_AXIS_COUNT]; /* 0: values go from rule to rule one way, whatever these are */
     struct sw_program_target target;

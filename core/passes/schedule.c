@@ -311,6 +311,50 @@ static void add_early_layers(struct schedule *s, const struct sw_op *op, int32_t
     }
 }
 
+/* What reduces the part of a gradient that a scatter which leaves the update makes: wherever that
+ * goes. Returns whether it is such. */
+static bool add_behind_scatter(struct schedule *s, const struct sw_op *op)
+{
+    const int32_t scatters = s->early_count;
+    bool found = false;
+    for (int32_t e = 0; e < scatters && !s->failed; e++) {
+        struct early *first = &s->early[e];
+        if (!sw_schedule_is_collective(&first->op, SW_REDUCE_SCATTER) ||
+            sw_schedule_storage(s->p, op->in[0].value) !=
+                sw_schedule_storage(s->p, first->op.out[0].value))
+            continue;
+        first->waited = true; /* the stream is in order: what is behind it is waited for */
+        add_early(s, op, first->region, first->op.out[0], first->op.position);
+        found = true;
+    }
+    return found;
+}
+
+/* Moves a reduction of the update to where what it reduces is complete; or leaves it. */
+static void move_early(struct schedule *s, int32_t r, int32_t i)
+{
+    const struct sw_program *p = s->p;
+    const struct sw_op *op = &p->ops[i];
+    const bool scatters = sw_schedule_is_collective(op, SW_REDUCE_SCATTER);
+    struct sw_ref ref;
+    if ((!scatters && !sw_schedule_is_collective(op, SW_ALL_REDUCE)) || op->n_in != 1 ||
+        small(p, op))
+        return;
+    const int32_t in = sw_schedule_storage(p, op->in[0].value),
+                  out = sw_schedule_storage(p, op->out[0].value);
+    if ((!scatters && in != out) || add_behind_scatter(s, op) ||
+        p->values[in].role != SW_ROLE_GRADIENT)
+        return;
+    bool ready = true;
+    for (int32_t j = p->regions[r].first_op; j < i && ready; j++)
+        ready = !sw_schedule_touches(p, &p->ops[j], op->in[0].value);
+    int32_t from = ready ? completed_in(p, r, op->in[0].value, &ref) : -1;
+    while (from >= 0 && !s->failed) {
+        add_early_layers(s, op, from, ref);
+        from = ref.mode == SW_INDEX_LAYER ? completed_in(p, from, op->in[0].value, &ref) : -1;
+    }
+}
+
 /* Norms' gradients stay in the update, where all of them are one all_reduce: their latency counts.
  * Layers' gradients are complete where the layer is. */
 static void find_early(struct schedule *s)
@@ -318,25 +362,8 @@ static void find_early(struct schedule *s)
     const struct sw_program *p = s->p;
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
-        if (region->phase != SW_PHASE_UPDATE)
-            continue;
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const struct sw_op *op = &p->ops[i];
-            struct sw_ref ref;
-            if (!sw_schedule_is_collective(op, SW_ALL_REDUCE) || op->n_in != 1 || small(p, op) ||
-                p->values[sw_schedule_storage(p, op->in[0].value)].role != SW_ROLE_GRADIENT ||
-                sw_schedule_storage(p, op->out[0].value) != sw_schedule_storage(p, op->in[0].value))
-                continue;
-            bool ready = true;
-            for (int32_t j = region->first_op; j < i && ready; j++)
-                ready = !sw_schedule_touches(p, &p->ops[j], op->in[0].value);
-            int32_t from = ready ? completed_in(p, r, op->in[0].value, &ref) : -1;
-            while (from >= 0 && !s->failed) {
-                add_early_layers(s, op, from, ref);
-                from =
-                    ref.mode == SW_INDEX_LAYER ? completed_in(p, from, op->in[0].value, &ref) : -1;
-            }
-        }
+        for (int32_t i = 0; region->phase == SW_PHASE_UPDATE && i < region->op_count; i++)
+            move_early(s, r, region->first_op + i);
     }
 }
 
@@ -446,8 +473,8 @@ static void waits(struct schedule *s)
                 first = sw_schedule_next(s, TOUCHES, value, first + 1, at);
             at = first;
         }
-        /* of gradients there is one at a time */
-        for (int32_t j = from; scatters && j < at; j++)
+        /* of gradients there is one at a time, but for those that are kept whole */
+        for (int32_t j = from; scatters && !op.last_micro_step && j < at; j++)
             if (sw_op_info(list->ops[j]->kind)->gradient > 0)
                 at = j;
         if (op.last_micro_step)

@@ -49,8 +49,8 @@ void sw_schedule_share_gathers(struct sw_program *p, const struct sw_region *reg
 {
     const int32_t end = region->first_op + region->op_count;
     for (int32_t i = region->first_op; region->period > 1 && i < end; i++)
-        if (p->ops[i].n_in == 1 && p->ops[i].in[0].mode == SW_INDEX_LAYER &&
-            makes_gathered(p, region, i))
+        if (p->ops[i].n_in == 1 && !p->values[p->ops[i].out[0].value].gathered &&
+            p->ops[i].in[0].mode == SW_INDEX_LAYER && makes_gathered(p, region, i))
             p->values[p->ops[i].out[0].value].alias = find_buffer(p, region, i);
 }
 

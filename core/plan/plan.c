@@ -130,6 +130,64 @@ int sw_plan_lora(const struct sw_run_config *run, struct sw_lora *out, struct sw
     return 0;
 }
 
+struct sw_sharding_decision sw_plan_sharding(const struct sw_run_config *run)
+{
+    return (struct sw_sharding_decision){.zero = run->zero == SW_ZERO_AUTO ? SW_ZERO_3
+                                                                           : (uint8_t)run->zero,
+                                         .keep_gathered = !run->reshard_after_forward};
+}
+
+/* The row of rules that says what `zero` and `reshard_after_forward` say. */
+static int refuse_rows(const struct sw_run_config *run, struct sw_error *err)
+{
+    for (int32_t i = 0; i < run->rule_count; i++)
+        if (strcmp(run->rule[i].logical, sw_logical_name(SW_L_GRAD_EMBED)) == 0 ||
+            strcmp(run->rule[i].logical, sw_logical_name(SW_L_MOMENT_EMBED)) == 0)
+            return sw_fail_at(err, SW_BAD_INPUT, run->rule[i].place,
+                              "'%s' goes with zero: 3 and reshard_after_forward: true alone; leave "
+                              "out the one or the other",
+                              run->rule[i].logical);
+    return 0;
+}
+
+/* Behind the rules of the run. */
+static int apply_sharding(const struct sw_run_config *run,
+                          const struct sw_sharding_decision *sharding,
+                          struct sw_program_options *out, struct sw_error *err)
+{
+    struct sw_axes masters = out->rules.axes[SW_L_EMBED];
+    if ((sharding->keep_gathered || sharding->moments_over_dp || sharding->zero == SW_ZERO_1 ||
+         sharding->zero == SW_ZERO_2) &&
+        refuse_rows(run, err) != 0)
+        return -1;
+    if (sharding->moments_over_dp) {
+        masters.axis[masters.count++] = SW_DP;
+        if (sw_rules_set(&out->rules, "moment_embed", masters, err) != 0)
+            return -1;
+    }
+    if (sharding->zero == SW_ZERO_1 || sharding->zero == SW_ZERO_2)
+        sw_rules_set_zero(&out->rules, sharding->zero);
+    out->keep_gathered = sharding->keep_gathered;
+    return 0;
+}
+
+static int apply_rules(const struct sw_run_config *run, const struct sw_sharding_decision *sharding,
+                       struct sw_program_options *out, struct sw_error *err)
+{
+    const struct sw_axes fsdp = {1, {SW_FSDP}};
+    struct sw_error why = {0};
+    if (sharding->embed_fsdp && sw_rules_set(&out->rules, "embed", fsdp, err) != 0)
+        return -1;
+    for (int32_t i = 0; i < run->rule_count; i++)
+        if (apply_rule(&out->rules, &run->rule[i], err) != 0)
+            return -1;
+    if (sw_rules_check(&out->rules, &why) != 0) {
+        sw_fail_place(&why, run->rule[0].place);
+        return sw_fail_as(err, &why);
+    }
+    return apply_sharding(run, sharding, out, err);
+}
+
 int sw_plan_program_options(const struct sw_run_config *run, const struct sw_decision *decision,
                             struct sw_program_options *out, struct sw_error *err)
 {
@@ -159,10 +217,7 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     out->no_decay = run->optimizer.no_decay;
     if (check_names(run, err) != 0 || sw_plan_lora(run, &out->lora, err) != 0)
         return -1;
-    for (int32_t i = 0; i < run->rule_count; i++)
-        if (apply_rule(&out->rules, &run->rule[i], err) != 0)
-            return -1;
-    return 0;
+    return apply_rules(run, &decision->train.sharding, out, err);
 }
 
 bool sw_plan_serving(const struct sw_run_config *run, const struct sw_decision *decision,
@@ -246,6 +301,10 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
         .layout = train.layout,
         .inner_ring = train.inner_ring,
         .residual_seq = train.residual_seq_tp ? SW_RESIDUAL_SP_TP : SW_RESIDUAL_SP,
+        .zero = train.sharding.zero == 0 ? SW_ZERO_3 : train.sharding.zero,
+        .embed = train.sharding.embed_fsdp ? SW_WEIGHTS_FSDP : SW_WEIGHTS_RULES,
+        .moments_over_dp = train.sharding.moments_over_dp,
+        .reshard_after_forward = !train.sharding.keep_gathered,
         .prediction = *prediction,
         .run = *run};
     memcpy(plan->program, program_digest, sizeof plan->program);

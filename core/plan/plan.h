@@ -23,6 +23,12 @@ struct sw_decision {
         int32_t inner_ring;   /* ranks of sp that attend among themselves first; 0: one ring */
         bool residual_seq_tp; /* residual_seq over sp, tp and not sp alone; a rule of the run wins
                                */
+        struct sw_sharding_decision {
+            uint8_t zero;         /* 1, 2; 0 or 3: weights are split, too */
+            bool embed_fsdp;      /* weights over fsdp alone; a rule of the run wins */
+            bool moments_over_dp; /* masters and moments over dp, too */
+            bool keep_gathered;   /* not reshard_after_forward */
+        } sharding;
     } train;
     struct sw_serve_decision {
         enum sw_stream_weights stream_weights; /* AUTO: not decided */
@@ -39,6 +45,8 @@ int sw_plan_recompute(const struct sw_recompute_config *written, const struct sw
  * model has not, or not in a tensor of its own; adapters with weights that 'freeze' names. */
 int sw_plan_lora(const struct sw_run_config *run, struct sw_lora *out, struct sw_error *err);
 
+/* What a run says of sharding; zero: auto is 3. */
+struct sw_sharding_decision sw_plan_sharding(const struct sw_run_config *run);
 /* Options for sw_program_compile. Errors (SW_BAD_INPUT): a rule names an unknown logical axis, at
  * its place. */
 int sw_plan_program_options(const struct sw_run_config *run, const struct sw_decision *decision,

@@ -160,6 +160,11 @@ int sw_plan_read(const char *path, const struct sw_launchers *launchers, struct 
     out->decision.train.layout = plan->layout;
     out->decision.train.inner_ring = plan->inner_ring;
     out->decision.train.residual_seq_tp = plan->residual_seq == SW_RESIDUAL_SP_TP;
+    out->decision.train.sharding =
+        (struct sw_sharding_decision){.zero = (uint8_t)plan->zero,
+                                      .embed_fsdp = plan->embed == SW_WEIGHTS_FSDP,
+                                      .moments_over_dp = plan->moments_over_dp,
+                                      .keep_gathered = !plan->reshard_after_forward};
     out->decision.serve.stream_weights = plan->run.serve_stream_weights;
     out->decision.serve.token_budget = plan->run.serve_token_budget;
     out->run = &plan->run;

@@ -31,6 +31,8 @@ static enum sw_memory_kind kind_of_role(enum sw_role role)
         return SW_MEMORY_GRADIENTS;
     case SW_ROLE_OPTIMIZER:
         return SW_MEMORY_OPTIMIZER;
+    case SW_ROLE_WEIGHTS:
+        return SW_MEMORY_WEIGHTS;
     default:
         return SW_MEMORY_INPUTS;
     }

@@ -221,6 +221,8 @@ static int read_layout(const struct sw_fit_table *t, struct sw_fit_run *r, struc
     r->run.params = SW_F32;
     r->run.reduce = strcmp(sw_fit_cell(t, "reduce"), "bf16") == 0 ? SW_BF16_T : SW_F32;
     r->run.optimizer.grad_clip = 1;
+    r->run.zero = SW_ZERO_3;
+    r->run.reshard_after_forward = true;
     r->decision.train.residual_seq_tp = strcmp(sw_fit_cell(t, "residual_seq"), "sp+tp") == 0;
     if (!whole && number(t, "pp", 1) == 1)
         skip(t, r, "n_gpus", "dp x fsdp x tp x sp is not the number of accelerators");

@@ -272,7 +272,7 @@ void sw_sized_place(struct sw_sized *sized)
 int64_t sw_searcher_state_bytes(const struct sw_searcher *s, const struct sw_sized *sized)
 {
     const struct sw_program *p = sized->program;
-    return p->parameter_bytes + p->gradient_bytes + p->optimizer_bytes +
+    return p->parameter_bytes + p->weight_bytes + p->gradient_bytes + p->optimizer_bytes +
            s->run->cluster.accelerator.reserved_memory_bytes;
 }
 
@@ -297,7 +297,7 @@ static void fill_memory(const struct sw_run_config *run, const struct sw_program
                         struct sw_memory *m)
 {
     *m = sw_memory_with_arena(run, p->arena_bytes);
-    m->parameters = p->parameter_bytes;
+    m->parameters = p->parameter_bytes + p->weight_bytes;
     m->gradients = p->gradient_bytes;
     m->optimizer = p->optimizer_bytes;
     m->activations = p->activation_bytes;
@@ -414,7 +414,8 @@ struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struc
                                : sw_recompute_normal(s->recompute, run->model.shape.layers),
         .train.strategy = variant->strategy,
         .train.layout = variant->layout,
-        .train.residual_seq_tp = variant->residual_seq_tp};
+        .train.residual_seq_tp = variant->residual_seq_tp,
+        .train.sharding = sw_plan_sharding(run)};
 }
 
 int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision *decision,

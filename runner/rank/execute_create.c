@@ -36,6 +36,20 @@ static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref
     return o;
 }
 
+/* Gives the instances of a whole stack, of which each is cut, a dimension of their own. */
+static void part_stack(struct sw_tensor *t, int32_t stack)
+{
+    for (uint8_t d = t->ndim; d > 0; d--) {
+        t->size[d] = t->size[d - 1] / (d == 1 ? stack : 1);
+        t->global[d] = t->global[d - 1] / (d == 1 ? stack : 1);
+        t->start[d] = t->start[d - 1];
+        t->padding[d] = t->padding[d - 1];
+    }
+    t->ndim++;
+    t->size[0] = t->global[0] = stack;
+    t->start[0] = t->padding[0] = 0;
+}
+
 /* Whether the op behind a collective waits for it. */
 static bool waited_next(const struct sw_program *p, const struct sw_op *op)
 {
@@ -81,6 +95,10 @@ static void prepare(struct sw_executor *x)
             prepared->out[k] = prepare_operand(x, op->out[k]);
         if (sw_op_is_collective(op->kind))
             prepare_collective(x, op, prepared);
+        if (op->kind == SW_OP_SLICE && op->in[0].mode == SW_INDEX_WHOLE) {
+            part_stack(&prepared->in[0].tensor, x->now->program->values[op->in[0].value].stack);
+            part_stack(&prepared->out[0].tensor, x->now->program->values[op->out[0].value].stack);
+        }
     }
 }
 

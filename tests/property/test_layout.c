@@ -107,12 +107,17 @@ static void land(struct walk *w, int32_t flight)
 }
 
 /* Collectives run in order: once the newest writer of the value has landed, older ones have. What a
- * step reduces once is there in the last micro-step only. */
+ * step does once is there in one micro-step only. */
 static void land_writers(struct walk *w, int32_t value, int32_t layer)
 {
-    bool found = false, once = false;
-    for (int32_t i = 0; i < w->p->op_count; i++)
-        once = once || (w->p->ops[i].last_micro_step && w->p->ops[i].out[0].value == value);
+    enum { ONCE = SW_WHEN_LAST_MICRO_STEP | SW_WHEN_FIRST_MICRO_STEP };
+    bool found = false, once = false, left_out = false;
+    for (int32_t i = 0; i < w->p->op_count; i++) {
+        if (w->p->ops[i].out == NULL || w->p->ops[i].out[0].value != value)
+            continue;
+        once = once || w->p->ops[i].last_micro_step;
+        left_out = left_out || (sw_walk_when(&w->p->ops[i]) & w->at.skip & ONCE) != 0;
+    }
     for (int32_t f = 0; f < FLIGHTS; f++) {
         if (!w->flight[f].active || (!once && w->flight[f].layer != layer))
             continue;
@@ -124,7 +129,7 @@ static void land_writers(struct walk *w, int32_t value, int32_t layer)
             land(w, f);
         found = found || writes;
     }
-    if (!found && !(once && w->at.pass == SW_PASS_MICRO_STEP))
+    if (!found && !left_out)
         fail_msg("a wait for '%s' without a collective; %s", w->p->values[value].name, about);
 }
 
@@ -182,8 +187,9 @@ static void check_program(const struct sw_program *p)
             while (sw_walk_region(&w->at))
                 run_region(w);
     }
-    assert_true(p->arena_bytes == p->parameter_bytes + p->gradient_bytes + p->optimizer_bytes +
-                                      p->activation_bytes + p->workspace_bytes);
+    assert_true(p->arena_bytes == p->parameter_bytes + p->weight_bytes + p->gradient_bytes +
+                                      p->optimizer_bytes + p->activation_bytes +
+                                      p->workspace_bytes);
     free(w->owner);
     free(w);
 }
@@ -270,7 +276,7 @@ static void test_gathers_in_two_steps(void **state)
     for (int32_t layers = 1; layers <= 4; layers++) {
         struct sw_program_options o = options(&mesh);
         sw_rules_default(&o.rules, SW_ATTENTION_RING);
-        o.rules.axes[SW_L_EMBED] = (struct sw_axes){1, {SW_FSDP}};
+        assert_int_equal(sw_rules_set(&o.rules, "embed", (struct sw_axes){1, {SW_FSDP}}, NULL), 0);
         o.rules.axes[SW_L_MLP] = (struct sw_axes){1, {SW_SP}};
         o.compute = SW_BF16_T;
         o.model.layers = layers;
@@ -373,7 +379,8 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
         if (variant / 3 % 2)
             o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
         if (variant % 7 == 3) /* where the sizes of axes say which way it is brought */
-            o.rules.axes[SW_L_TABLE] = (struct sw_axes){1, {SW_FSDP}};
+            assert_int_equal(sw_rules_set(&o.rules, "table", (struct sw_axes){1, {SW_FSDP}}, NULL),
+                             0);
         o.recompute = sw_test_recompute((uint32_t)(variant / 6 % 3), &o.model, o.model.layers);
         if (variant / 6 % 3 == 1) /* 1 to 6 */
             o.recompute.layers = 1 + (mesh->size[SW_DP] + 2 * mesh->size[SW_TP]) % 6;

@@ -93,6 +93,7 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
     sw_rules_default(&o.rules, v->strategy);
     if (v->residual_tp)
         assert_int_equal(sw_rules_set(&o.rules, "residual_seq", residual_sp_tp, NULL), 0);
+    sw_test_sharding(&o, v->sharding);
     return o;
 }
 
@@ -230,6 +231,27 @@ static void test_one_step_in_double(void **state)
     }
     free_references(references);
     assert_int_equal(tested, expected);
+    assert_int_equal(wrong, 0);
+}
+
+/* Every choice of what is split, on all meshes: what each computes is what one rank does, gradient
+ * norms among it. */
+static void test_shardings(void **state)
+{
+    (void)state;
+    struct sw_harness_result references[2][2];
+    struct sw_mesh meshes[SW_HARNESS_MESHES];
+    int32_t wrong = 0, number = 0;
+    make_references(references);
+    sw_harness_meshes(meshes);
+    for (int32_t m = 0; m < SW_HARNESS_MESHES; m++)
+        for (uint8_t sharding = 1; sharding < SW_TEST_SHARDINGS; sharding++) {
+            number = (number + 53) % SW_TEST_VARIANTS; /* a prime: every choice with every other */
+            struct sw_test_variant v = sw_test_variant_at(number);
+            v.sharding = sharding;
+            wrong += check(meshes[m], &v, references);
+        }
+    free_references(references);
     assert_int_equal(wrong, 0);
 }
 
@@ -427,6 +449,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_variants_admitted),
+        cmocka_unit_test(test_shardings),
         cmocka_unit_test(test_one_step_in_double),
         cmocka_unit_test(test_axis_orders),
         cmocka_unit_test(test_inner_rings),

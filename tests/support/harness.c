@@ -263,8 +263,10 @@ static void spread_norms(struct rank *rank, struct sw_executor *executor)
 {
     const struct sw_harness *h = rank->shared->harness;
     const struct sw_program *p = rank->shared->program;
+    bool copies = false;
     for (int32_t v = 0; v < p->value_count; v++) {
         const struct sw_value *value = &p->values[v];
+        copies = copies || value->copy;
         const bool zeros = value->initial == SW_INITIAL_ZEROS && !value->copy;
         if (value->role != SW_ROLE_PARAMETER || (value->ndim != 1 && !zeros) || value->scales ||
             value->alias >= 0)
@@ -290,6 +292,9 @@ static void spread_norms(struct rank *rank, struct sw_executor *executor)
         }
         free(global);
     }
+    struct sw_error err = {0};
+    if (copies && sw_executor_settle_state(executor, &err) != 0)
+        fail(rank, "norms", &err);
 }
 
 static void put_parameters(struct rank *rank, struct sw_executor *executor)

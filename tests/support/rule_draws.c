@@ -183,6 +183,25 @@ static void draw_rows(struct draws *d, struct sw_rule_draw *out)
     }
 }
 
+/* What is split of weights, gradients and masters: a stage of ZeRO, weights that stay gathered, or
+ * masters, and gradients, over axes besides. */
+static void draw_sharding(struct draws *d, struct sw_rule_draw *out)
+{
+    struct sw_rules *rules = &out->options.rules;
+    struct sw_axes more = rules->axes[SW_L_EMBED];
+    out->zero = (int32_t)between(d, 0, 6);
+    if (out->zero >= 1 && out->zero <= 3)
+        sw_rules_set_zero(rules, out->zero);
+    out->options.keep_gathered = out->zero == 4;
+    if (out->zero < 5)
+        return;
+    for (int32_t i = 0; i < SW_AXIS_COUNT; i++)
+        if (memchr(more.axis, i, more.count) == NULL && between(d, 0, 1))
+            more.axis[more.count++] = (uint8_t)i;
+    if (sw_rules_set(rules, out->zero == 5 ? "moment_embed" : "grad_embed", more, NULL) != 0)
+        abort();
+}
+
 static void draw_one(struct draws *d, struct sw_rule_draw *out)
 {
     struct sw_program_options *o = &out->options;
@@ -192,6 +211,7 @@ static void draw_one(struct draws *d, struct sw_rule_draw *out)
     const int64_t ways = sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]);
     o->micro_batch_per_rank = between(d, 1, (o->global_batch + ways - 1) / ways);
     out->ignored = between(d, 0, 1) ? 7 : 0;
+    draw_sharding(d, out);
 }
 
 /* Of serving, in double, so that no token changes. */
@@ -274,5 +294,11 @@ const char *sw_rule_draw_describe(const struct sw_rule_draw *d, char text[SW_RUL
     for (int32_t i = 0; i < d->rows && used < SW_RULE_DRAW_BYTES - 60; i++)
         used += snprintf(text + used, (size_t)(SW_RULE_DRAW_BYTES - used), " %s: [%s]",
                          d->row[i].logical, sw_axes_format(d->row[i].axes, axes, sizeof axes));
+    for (int32_t row = SW_L_GRAD_EMBED; row <= SW_L_MOMENT_EMBED && d->zero > 0; row++)
+        used += snprintf(text + used, (size_t)(SW_RULE_DRAW_BYTES - used), " %s: [%s]",
+                         sw_logical_name((enum sw_logical)row),
+                         sw_axes_format(o->rules.axes[row], axes, sizeof axes));
+    if (o->keep_gathered)
+        snprintf(text + used, (size_t)(SW_RULE_DRAW_BYTES - used), " and gathered weights stay");
     return text;
 }

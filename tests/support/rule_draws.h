@@ -5,7 +5,7 @@
 
 #include "core/ir/serving.h"
 
-enum { SW_RULE_ROWS = SW_L_COUNT - 1, SW_RULE_DRAW_BYTES = 2000 };
+enum { SW_RULE_ROWS = SW_L_MERGED_HEADS, SW_RULE_DRAW_BYTES = 2000 };
 
 struct sw_rule_draw {
     struct sw_program_options options;
@@ -14,6 +14,7 @@ struct sw_rule_draw {
         const char *logical;
         struct sw_axes axes;
     } row[SW_RULE_ROWS];
+    int32_t zero;    /* 1, 2, 3; other numbers: other choices of what is split, or none */
     int64_t ignored; /* labels, as struct sw_harness has it */
     bool serves;     /* else it trains */
     struct sw_serving serving;
