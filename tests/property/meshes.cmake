@@ -23,6 +23,8 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
 endif()
 if(TARGET sw_programs)
   sw_test(test_counts SOURCES test_counts.c LIBRARIES sw_programs sw_sharding sw_base)
+  sw_test(test_sharding_counts SOURCES test_sharding_counts.c ../support/variants.c
+          LIBRARIES sw_cost sw_programs sw_sharding sw_base)
 endif()
 
 # 150 steps, twice; tests/soak.sh takes all 250.
