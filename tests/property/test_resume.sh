@@ -25,6 +25,7 @@ fail() {
 # ---- Runs ----
 
 hidden=32 length=32 # of the model, of a sequence
+sharding=()         # arguments of plan emit
 
 # Writes $out/NAME.plan/tiny.plan.yaml of a run in the folder $out/RUN.
 emit() { # NAME RUN MESH ARGUMENTS...
@@ -36,7 +37,7 @@ emit() { # NAME RUN MESH ARGUMENTS...
         --set model.hidden_size=$hidden --set model.intermediate_size=64 \
         --set model.num_hidden_layers=2 --set sequence_length=$length --set global_batch_size=8 \
         --set optimizer.total_steps=8 --set optimizer.warmup_steps=2 --set data.holdout=0 \
-        --set data.path="$text" "$@" >"$out/log" 2>&1 || fail "plan emit $name"
+        --set data.path="$text" "${sharding[@]}" "$@" >"$out/log" 2>&1 || fail "plan emit $name"
 }
 
 # The exit code is checked; $out/said is what was said, without the progress.
@@ -181,6 +182,40 @@ reshard() { # FROM-MESH MESHES...
         [ "$(fact "$(step "$name" 8)" next_sequence)" = 64 ] || fail "$name: sequences were left out"
         echo "saved on $from, loaded on $mesh: losses equal to $tolerance"
     done
+}
+
+# Whatever is split of weights, gradients and masters: a checkpoint does not know it, and a run that
+# is stopped goes on to the bit.
+shardings() {
+    rm -rf "$out/saved" "$out/straight"
+    emit saved saved 1,2,1,1
+    train 0 saved --steps 4
+    copy "$out/saved" "$out/straight"
+    emit straight straight 1,2,1,1
+    train 0 straight
+    resharded zero1 2,2,1,1 --set zero=1
+    resharded zero2 1,2,1,2 --set zero=2
+    resharded kept 1,2,1,2 --set reshard_after_forward=false
+    resharded masters 2,2,1,1 --set 'rules={moment_embed: [fsdp, sp, dp]}'
+    sharding=(--set zero=1 --set 'rules={embed: [fsdp]}' --set precision.compute=bf16)
+    stopped 1,2,1,2 3
+    sharding=()
+}
+
+resharded() { # NAME MESH ARGUMENTS...
+    local name=$1 mesh=$2
+    shift 2
+    copy "$out/saved" "$out/$name"
+    emit "$name" "$name" "$mesh" "$@"
+    train 0 "$name"
+    said "resuming from $(step "$name" 4), after step 4"
+    close_losses 5 straight "$name"
+    # back, from what was saved there, to where every rank has everything
+    copy "$out/$name" "$out/back"
+    emit back back 1,1,1,1
+    train 0 back --steps 9
+    said "resuming from $(step back 8), after step 8"
+    echo "saved by FSDP, loaded with $*: losses equal to $tolerance"
 }
 
 # Sizes that three ranks do not divide: hidden_size, and the batch of 8.
@@ -431,6 +466,7 @@ else
     stopped 1,2,1,1 3
     saves 1,2,1,1
     reshard 1,2,1,1 2,1,1,1 1,1,1,1 1,1,2,1
+    shardings
     uneven 1,4,1,1 1,3,1,1 # three of four nodes are left
     options
     base

@@ -822,6 +822,12 @@ static void notes(void **state)
            "t:8:11: note: 'params: bf16' keeps no fp32 weights: updates below 2^-9 of a weight "
            "vanish; use params: fp32\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "precision: {keep_copy: true, compute: bf16}\n", "");
+    expect(SW_CONFIG_RUN, RUN_HEAD "zero: 1\n", "");
+    expect(SW_CONFIG_RUN, RUN_HEAD "zero: auto\nreshard_after_forward: true\n", "");
+    expect(SW_CONFIG_RUN, RUN_HEAD "reshard_after_forward: false\n", "");
+    expect(SW_CONFIG_RUN, RUN_HEAD "reshard_after_forward: false\nzero: 2\n",
+           "t:6:24: 'reshard_after_forward: false' is of zero: 3, where weights are gathered layer "
+           "by layer | leave it out, or use zero: 3\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "precision: {keep_copy: true, compute: fp32}\n",
            "t:6:24: note: 'keep_copy' does nothing here: a copy is kept in bf16 of fp32 weights; "
            "remove it, or use compute: bf16 and params: fp32\n");
