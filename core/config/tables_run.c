@@ -511,12 +511,15 @@ const struct field sw_run_fields[] = {
      .fallback = "fsdp",
      .words = sw_prefer_words,
      .example = "fsdp",
-     .about = "which mesh is best: fsdp is the largest fsdp among those at most prefer_within "
-              "slower than the fastest, of equals the faster; fsdp-strict is the largest fsdp that "
-              "fits however slow, then tp within the fastest link domain, then the least tp x sp, "
-              "then the fastest; time is the fastest. But for time, the mesh then gets, of its "
-              "options within 1 % of its fastest, the fastest that leave 20 % of memory free, else "
-              "those that need least"},
+     .about =
+         "which mesh is best: fsdp is the largest fsdp among those at most prefer_within "
+         "slower than the fastest, of equals the faster, with tp within the fastest link domain "
+         "unless it leaves that for a gain of more than prefer_within; fsdp-strict is the largest "
+         "fsdp that "
+         "fits however slow, then tp within the fastest link domain, then the least tp x sp, "
+         "then the fastest; time is the fastest. But for time, the mesh then gets, of its "
+         "options within 1 % of its fastest, the fastest that leave 20 % of memory free, else "
+         "those that need least"},
     {.key = "prefer_within",
      .type = FIELD_SHARE,
      AT(prefer_within),
@@ -525,7 +528,7 @@ const struct field sw_run_fields[] = {
      .max = 10,
      .example = "5 %",
      .about = "how much longer a step may take than that of the fastest mesh, for the sake of a "
-              "larger fsdp (prefer: fsdp)"},
+              "larger fsdp and of tp within the fastest link domain (prefer: fsdp)"},
     {.key = "memory_headroom",
      .type = FIELD_SHARE,
      AT(memory_headroom),

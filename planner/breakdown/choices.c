@@ -89,17 +89,23 @@ static void margin_step(const struct sw_explain *x, const struct sw_candidate *o
                         size_t bytes)
 {
     const int32_t mine = x->c.decision.mesh.size[SW_FSDP], its = other->decision.mesh.size[SW_FSDP];
-    const double limit =
-        x->all->mesh[x->all->fastest].fastest_seconds * (1 + x->run->prefer_within);
-    const bool mine_is_near = x->c.fastest_seconds <= limit;
-    const bool other_is_near = other->fastest_seconds <= limit;
+    const double within = x->run->prefer_within;
+    struct sw_mesh fastest;
+    const double limit = sw_rank_fastest(x->all, &fastest) * (1 + within);
+    const bool mine_may =
+        x->at < 0 ? x->c.fastest_seconds <= limit : x->all->mesh[x->at].may_be_chosen;
+    const bool other_may = other->may_be_chosen;
+    const struct sw_candidate *not_chosen = mine_may ? other : &x->c;
     buffer[0] = '\0';
-    if (mine_is_near && other_is_near && mine != its)
+    if (mine_may && other_may && mine != its)
         snprintf(buffer, bytes, "%s fsdp (%d against %d)", its < mine ? "smaller" : "larger", its,
                  mine);
-    else if (mine_is_near != other_is_near)
+    else if (mine_may != other_may && not_chosen->fastest_seconds > limit)
         snprintf(buffer, bytes, "%s more than %.3g %% slower than the fastest",
-                 mine_is_near ? "it is" : "this mesh is", 100 * x->run->prefer_within);
+                 mine_may ? "it is" : "this mesh is", 100 * within);
+    else if (mine_may != other_may)
+        snprintf(buffer, bytes, "%s leaves the fastest link domain for no more than %.3g %%",
+                 mine_may ? "its tp" : "this mesh's tp", 100 * within);
 }
 
 /* The same of the bare rule. */
@@ -225,6 +231,9 @@ static int order_choice(struct sw_explain *x, struct sw_error *err)
         x->run->prefer == SW_PREFER_FSDP_STRICT)
         snprintf(choice->why + used, sizeof choice->why - used,
                  "; prefer: fsdp-strict keeps tp within the fastest link domain");
+    else if (!fixed && best.tp_leaves_domain && x->c.passed_over.seconds > 0)
+        snprintf(choice->why + used, sizeof choice->why - used,
+                 "; prefer_within keeps tp within the fastest link domain");
     return 0;
 }
 

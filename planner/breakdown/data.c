@@ -154,6 +154,9 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
         return -1;
     x->c.fastest_seconds = candidate->fastest_seconds;
     x->c.fastest_bytes = candidate->fastest_bytes;
+    x->c.order_settled = candidate->order_settled;
+    x->c.may_be_chosen = candidate->may_be_chosen;
+    x->c.passed_over = candidate->passed_over;
     if (x->c.reason != SW_FITS && x->c.reason != SW_REJECT_MEMORY)
         return sw_fail(err, SW_UNMET, "this mesh cannot be explained: %s", x->c.detail);
     if (make_programs(x, err) != 0)

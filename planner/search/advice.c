@@ -20,6 +20,18 @@ static int fail_for_advice(const struct sw_error *why, struct sw_error *err)
     return why->status == SW_ENVIRONMENT ? sw_fail_as(err, why) : 0;
 }
 
+/* The fastest of the table, and of it what an order that was passed over tells. */
+static void take_fastest(const struct sw_search *search, struct sw_candidate *out)
+{
+    struct sw_mesh least;
+    const double seconds = sw_rank_fastest(search, &least);
+    *out = search->mesh[search->fastest];
+    if (seconds < out->fastest_seconds && seconds < out->cost.step_seconds) {
+        out->decision.mesh = least;
+        out->cost.step_seconds = seconds;
+    }
+}
+
 /* The fastest of all meshes on these nodes, in whatever order of axes. */
 static int find_fastest(const struct sw_run_config *run, const struct sw_search *search,
                         const struct sw_candidate *chosen, struct sw_candidate *out,
@@ -32,7 +44,7 @@ static int find_fastest(const struct sw_run_config *run, const struct sw_search 
     if (!sw_search_mesh_is_named(run) && run->prefer != SW_PREFER_FSDP_STRICT) {
         /* the same table; without it, the margin says how much slower the choice can be */
         if (search != NULL)
-            *out = search->mesh[search->fastest];
+            take_fastest(search, out);
         if (search != NULL || run->prefer == SW_PREFER_TIME || run->prefer_within <= much_slower)
             return 0;
     }

@@ -312,9 +312,7 @@ int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw
     memset(out, 0, sizeof *out);
     out->decision = sized->decision;
     out->reason = sized->reason;
-    struct sw_span tp;
-    sw_links_span(&run->cluster, &out->decision.mesh, (struct sw_axes){1, {SW_TP}}, &tp);
-    out->tp_leaves_domain = sw_links_leave_fastest(&run->cluster, &tp);
+    out->tp_leaves_domain = sw_search_tp_leaves(&run->cluster, &out->decision.mesh);
     if (p == NULL) {
         struct sw_program_options options;
         if (sw_plan_program_options(run, &sized->decision, &options, err) != 0)

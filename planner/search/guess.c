@@ -460,16 +460,21 @@ static double guess_order(struct order_guess *g, const struct sw_compute *c, int
            combine(c->phase[1] + c->weights[1] + c->again, weight[1]) + rest;
 }
 
-/* The orders that keep tp within the fastest link domain, as fsdp-strict of rank.c wants it; all of
- * them where none does. Returns how many. */
+bool sw_search_tp_leaves(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh)
+{
+    struct sw_span tp;
+    sw_links_span(cluster, mesh, (struct sw_axes){1, {SW_TP}}, &tp);
+    return sw_links_leave_fastest(cluster, &tp);
+}
+
+/* The orders that keep tp within the fastest link domain; all of them where none does. Returns how
+ * many. */
 static int32_t keep_tp_inside(const struct sw_run_config *run, struct sw_mesh *order, double *guess,
                               int32_t count)
 {
     int32_t kept = 0;
     for (int32_t i = 0; i < count; i++) {
-        struct sw_span tp;
-        sw_links_span(&run->cluster, &order[i], (struct sw_axes){1, {SW_TP}}, &tp);
-        if (sw_links_leave_fastest(&run->cluster, &tp))
+        if (sw_search_tp_leaves(&run->cluster, &order[i]))
             continue;
         order[kept] = order[i];
         guess[kept++] = guess[i];
@@ -479,8 +484,8 @@ static int32_t keep_tp_inside(const struct sw_run_config *run, struct sw_mesh *o
 
 int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *c,
-                        bool of_rings, struct sw_orders *orders, struct sw_mesh out[SW_MAX_ORDERS],
-                        double *seconds, struct sw_error *err)
+                        bool of_rings, bool tp_inside, struct sw_orders *orders,
+                        struct sw_mesh out[SW_MAX_ORDERS], double *seconds, struct sw_error *err)
 {
     const int32_t *like = p->mesh.size;
     double guess[SW_MAX_ORDERS];
@@ -510,7 +515,7 @@ int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *
         out[at] = orders->mesh[k];
     }
     free(g.placed);
-    if (run->prefer == SW_PREFER_FSDP_STRICT)
+    if (tp_inside)
         count = keep_tp_inside(run, out, guess, count);
     if (seconds != NULL)
         memcpy(seconds, guess, (size_t)count * sizeof *guess);

@@ -45,8 +45,9 @@ struct sw_searcher {
     struct sw_recompute recompute;       /* the run's of these, unless that is auto */
     const struct sw_purpose_row *row;    /* purpose.h; NULL while one decision is priced */
     double model_flops;
-    bool keep_order;      /* the axis order is the user's */
-    bool asked;           /* mesh_dim names the mesh: it may use the headroom up */
+    bool keep_order; /* the axis order is the user's */
+    bool tp_inside;  /* only orders that keep tp within the fastest link domain, where any does */
+    bool asked;      /* mesh_dim names the mesh: it may use the headroom up */
     bool spends_headroom; /* and does, since no options keep it */
     int64_t most_bytes;   /* that options may need, below what they may use anyway; 0: no less */
     bool residual_fixed;  /* the run's rules decide residual_seq */
@@ -298,16 +299,19 @@ void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run
 double sw_guess_places(const struct sw_guess *guess, int64_t micro_batch_size);
 void sw_guess_option(const struct sw_guess *guess, struct sw_option *option);
 double sw_guess_seconds(const struct sw_guess *guess, int64_t micro_batch_size, int32_t level);
+/* True if some group of tp crosses links outside of the fastest link domain. */
+bool sw_search_tp_leaves(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh);
 /* Micro-batches that the run allows, largest first, of `per_rank` sequences; padded: they are not
  * that many on every rank. */
 int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, bool padded,
                          int32_t variant, struct sw_option out[SW_MAX_MICRO_BATCHES]);
 /* The axis orders of the program's mesh that differ, best guess first, with the guesses (seconds of
- * a step; 0 where there is one order only; NULL: not wanted). of_rings: as above. -1: no memory. */
+ * a step; 0 where there is one order only; NULL: not wanted). of_rings: as above. tp_inside: as in
+ * struct sw_searcher. -1: no memory. */
 int32_t sw_guess_orders(const struct sw_program *program, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *compute,
-                        bool of_rings, struct sw_orders *orders, struct sw_mesh out[SW_MAX_ORDERS],
-                        double *seconds, struct sw_error *err);
+                        bool of_rings, bool tp_inside, struct sw_orders *orders,
+                        struct sw_mesh out[SW_MAX_ORDERS], double *seconds, struct sw_error *err);
 /* The k-th order of the base's axes that have more than one rank, 0 the base's own; false: there
  * are no more. */
 bool sw_search_permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *out);
@@ -340,6 +344,12 @@ void sw_search_list_variants(const struct sw_searcher *s, const struct sw_mesh *
 /* mesh.c: one mesh, for training, with the preference of its tp and sp. */
 int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err);
+
+/* True if tp lies where it is to: sw_search_settle_order changes nothing. */
+bool sw_search_is_settled(const struct sw_searcher *s, const struct sw_candidate *c);
+/* Where tp leaves the fastest link domain for a gain of prefer_within at most, the same mesh with
+ * the order and the options that suit it with tp inside. c: as sw_search_mesh left it. */
+int sw_search_settle_order(struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err);
 
 /* The same mesh with the options that are worth it: of those that take 1 % longer than its fastest
  * at most, the fastest that leave a fifth of the memory free; where none do, those that need least.

@@ -55,6 +55,20 @@ static void write_recompute(struct sw_json *j, const struct sw_layer_values *val
     sw_layer_values_write_json(j, "recompute_rest", values, again.rest);
 }
 
+/* A faster order of axes that the mesh does not have, since tp would leave its domain. */
+static void write_passed_over(struct sw_json *j, const struct sw_candidate *c)
+{
+    char order[64];
+    if (c->passed_over.seconds == 0) {
+        sw_json_null(j, "faster_order");
+        return;
+    }
+    sw_json_object(j, "faster_order");
+    sw_json_text(j, "axis_order", sw_mesh_format_order(&c->passed_over.mesh, order, sizeof order));
+    sw_json_number(j, "step_seconds", c->passed_over.seconds);
+    sw_json_end(j);
+}
+
 void sw_candidate_write_json(struct sw_json *j, const char *key,
                              const struct sw_layer_values *values, const struct sw_candidate *c)
 {
@@ -62,6 +76,8 @@ void sw_candidate_write_json(struct sw_json *j, const char *key,
     sw_json_object(j, key);
     sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
     sw_json_text(j, "axis_order", sw_mesh_format_order(&c->decision.mesh, order, sizeof order));
+    sw_json_bool(j, "tp_leaves_domain", c->tp_leaves_domain);
+    write_passed_over(j, c);
     sw_json_number(j, "micro_batch_size", (double)c->decision.train.micro_batch_size);
     sw_json_number(j, "accumulation_steps", (double)c->decision.train.accumulation_steps);
     sw_json_number(j, "padding_sequences", (double)c->padding_sequences);

@@ -314,7 +314,7 @@ static int32_t guess_orders(struct sw_searcher *s, const struct sw_candidate *be
     if (sw_guess_traffic(&sized, &traffics, err) != 0)
         return -1;
     const int32_t count = sw_guess_orders(sized.program, s->run, &traffics, &compute,
-                                          best->decision.train.inner_ring > 0,
+                                          best->decision.train.inner_ring > 0, s->tp_inside,
                                           sw_program_cache_orders(s->cache), order, guess, err);
     sw_traffics_free(&traffics);
     return count;
@@ -539,6 +539,63 @@ int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference
     return status;
 }
 
+/* ---- tp inside the fastest link domain ---- */
+
+bool sw_search_is_settled(const struct sw_searcher *s, const struct sw_candidate *c)
+{
+    const int32_t *size = c->decision.mesh.size;
+    const struct sw_mesh inner = sw_mesh_make(size[SW_DP], size[SW_FSDP], size[SW_TP], size[SW_SP]);
+    return s->keep_order || s->run->prefer != SW_PREFER_FSDP || c->order_settled ||
+           !c->tp_leaves_domain || sw_search_tp_leaves(&s->run->cluster, &inner);
+}
+
+/* The decision in every order that keeps tp inside: the fastest that fits is kept where it is
+ * faster than the best. */
+static int price_inside(struct sw_searcher *s, const struct sw_decision *like,
+                        struct sw_candidate *best, struct sw_error *err)
+{
+    const struct sw_axes sp = {1, {SW_SP}};
+    struct sw_decision decision = *like;
+    for (int32_t k = 0; sw_search_permute(&like->mesh, k, &decision.mesh); k++) {
+        struct sw_candidate c;
+        struct sw_sized sized;
+        if (sw_search_tp_leaves(&s->run->cluster, &decision.mesh))
+            continue;
+        if (like->train.inner_ring > 0)
+            decision.train.inner_ring = sw_links_inner_ring(&s->run->cluster, &decision.mesh, sp);
+        if (sw_searcher_size(s, &decision, &sized, err) != 0 ||
+            sw_searcher_price_faster(s, &sized, seconds_of(best), &c, err) != 0)
+            return -1;
+        if (c.reason == SW_FITS && c.cost.step_seconds < seconds_of(best))
+            *best = c;
+    }
+    return 0;
+}
+
+int sw_search_settle_order(struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err)
+{
+    const double up_to = c->fastest_seconds * (1 + s->run->prefer_within);
+    struct sw_preference preference;
+    struct sw_candidate inside = *c;
+    if (sw_search_prefer(s, &c->decision.mesh, &preference, err) != 0)
+        return -1;
+    s->spends_headroom = c->memory.total > sw_searcher_limit(s);
+    s->tp_inside = true;
+    int status = search_within_limit(s, &preference, up_to, &c->decision, &inside, err);
+    if (status == 0) /* orders are guessed badly where many axes share a link */
+        status = price_inside(s, &c->decision, &inside, err);
+    s->spends_headroom = s->tp_inside = false;
+    c->order_settled = true;
+    if (status != 0 || inside.reason != SW_FITS || inside.cost.step_seconds > up_to)
+        return status;
+    inside.fastest_seconds = inside.cost.step_seconds;
+    inside.fastest_bytes = inside.memory.total;
+    inside.passed_over.mesh = c->decision.mesh;
+    inside.passed_over.seconds = c->fastest_seconds;
+    *c = inside;
+    return 0;
+}
+
 /* ---- Memory that little time buys ---- */
 
 /* What is looked for: options within `seconds`. */
@@ -580,10 +637,14 @@ static int try_bytes(struct sparing *p, int64_t bytes, struct sw_candidate *out,
     if (status == 0)
         status = try_whole(p->s, &c, err);
     p->s->most_bytes = 0;
-    p->found = status == 0 && c.reason == SW_FITS && c.cost.step_seconds <= p->seconds;
+    p->found = status == 0 && c.reason == SW_FITS && c.cost.step_seconds <= p->seconds &&
+               (out->tp_leaves_domain || !c.tp_leaves_domain);
     if (p->found) {
         c.fastest_seconds = out->fastest_seconds;
         c.fastest_bytes = out->fastest_bytes;
+        c.passed_over = out->passed_over;
+        c.order_settled = out->order_settled;
+        c.may_be_chosen = out->may_be_chosen;
         *out = c;
     } else {
         p->low = bytes;
@@ -611,7 +672,9 @@ int sw_search_spare(struct sw_searcher *s, struct sw_candidate *c, struct sw_err
     p.low = all - all / SPARE_PART;
     if (c->reason != SW_FITS || s->run->prefer == SW_PREFER_TIME || c->memory.total <= p.low)
         return 0;
+    const bool strict = s->tp_inside;
     int status = sw_search_prefer(s, &c->decision.mesh, &p.preference, err);
+    s->tp_inside = strict || c->passed_over.seconds > 0;
     s->spends_headroom = c->memory.total > sw_searcher_limit(s);
     if (status == 0)
         status = try_bytes(&p, p.low, c, err);
@@ -619,5 +682,6 @@ int sw_search_spare(struct sw_searcher *s, struct sw_candidate *c, struct sw_err
         while (status == 0 && c->memory.total - p.low > step)
             status = try_bytes(&p, between(&p, c, step), c, err);
     s->spends_headroom = false;
+    s->tp_inside = strict;
     return status;
 }

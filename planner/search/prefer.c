@@ -78,7 +78,7 @@ int32_t sw_way_guess(const struct sw_searcher *s, struct sw_sized *sized, int32_
     if (choose_order && !s->keep_order) {
         struct sw_mesh order[SW_MAX_ORDERS];
         count = sw_guess_orders(sized->program, s->run, &traffics, compute, sw_way_is_of_rings(way),
-                                sw_program_cache_orders(s->cache), order, NULL, err);
+                                s->tp_inside, sw_program_cache_orders(s->cache), order, NULL, err);
         if (count > 0)
             sized->decision.mesh = sized->program->mesh = order[0];
     }

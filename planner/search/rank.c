@@ -1,6 +1,9 @@
 /* Which mesh is best. By default (prefer: fsdp) the largest fsdp among the meshes that are nearly
  * as fast as the fastest (prefer_within): fsdp divides the state, and its communication overlaps
  * best, but what is sent to a group that is too large for its links costs more than that is worth.
+ * A mesh in which tp leaves the fastest link domain must be faster by more than prefer_within than
+ * all that keep tp there, and so must an order of a mesh's axes (mesh.c): experts keep tp there,
+ * and no measurement backs a smaller gain.
  * The bare rule (fsdp-strict, LWM's): the largest fsdp; then tp inside the fastest link domain,
  * where such a mesh exists for that fsdp; then the least tp x sp, whose communication does not
  * overlap; then time. By time alone no bound is needed: links decide. sw_rank_why says it. Meshes
@@ -9,6 +12,7 @@
 
 #include "core/cost/links.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,16 +57,25 @@ static void why_to_train(const struct sw_run_config *run, char *buffer, size_t b
     const char *headroom = run->memory_headroom > 0 ? " with headroom" : "";
     if (accelerators == 1 || fastest < 0) {
         snprintf(buffer, bytes, "the only mesh of one accelerator");
-    } else if (run->prefer == SW_PREFER_TIME) {
+        return;
+    }
+    const struct sw_link_config *link = &cluster->link[fastest];
+    const int32_t domain = link->spans < accelerators ? link->spans : accelerators;
+    if (run->prefer == SW_PREFER_TIME) {
         snprintf(buffer, bytes, "the fastest of the meshes that fit%s (prefer: time)", headroom);
     } else if (run->prefer == SW_PREFER_FSDP) {
-        snprintf(buffer, bytes,
-                 "the largest fsdp of the meshes that fit%s and are at most %.3g %% slower than "
-                 "the fastest; ties by time (prefer: fsdp)",
-                 headroom, 100 * run->prefer_within);
+        const double within = 100 * run->prefer_within;
+        int32_t used = snprintf(buffer, bytes,
+                                "the largest fsdp of the meshes that fit%s and are at most %.3g %% "
+                                "slower than the fastest",
+                                headroom, within);
+        if (domain < accelerators)
+            used += snprintf(buffer + used, bytes - (size_t)used,
+                             "; tp leaves the fastest link domain (%d of %.64s) only for more than "
+                             "%.3g %%",
+                             (int)domain, link->name, within);
+        snprintf(buffer + used, bytes - (size_t)used, "; ties by time (prefer: fsdp)");
     } else {
-        const struct sw_link_config *link = &cluster->link[fastest];
-        const int32_t domain = link->spans < accelerators ? link->spans : accelerators;
         snprintf(
             buffer, bytes,
             "the largest fsdp that fits%s, then tp within the fastest link domain (%s%d of %.64s), "
@@ -116,9 +129,14 @@ static int by_strict(const void *a, const void *b)
     return compare_strict(a, b);
 }
 
+/* What may be chosen first, the largest fsdp first; then the rest, the fastest first. */
 static int by_fsdp(const void *a, const void *b)
 {
     const struct sw_candidate *x = a, *y = b;
+    if (x->may_be_chosen != y->may_be_chosen)
+        return x->may_be_chosen ? -1 : 1;
+    if (!x->may_be_chosen)
+        return sw_rank_time(x, y);
     const int32_t fsdp_x = x->decision.mesh.size[SW_FSDP], fsdp_y = y->decision.mesh.size[SW_FSDP];
     if (fsdp_x != fsdp_y)
         return fsdp_x > fsdp_y ? -1 : 1;
@@ -151,24 +169,54 @@ void sw_rank_sort(struct sw_search *search, int (*compare)(const void *, const v
     search->fastest = search->feasible > 0 ? 0 : -1;
 }
 
-/* within: the share of the fastest step that the first may take longer; those that take longer
- * still follow, fastest first. */
+double sw_rank_fastest(const struct sw_search *search, struct sw_mesh *mesh)
+{
+    double least = INFINITY;
+    for (int32_t i = 0; i < search->feasible; i++) {
+        const struct sw_candidate *c = &search->mesh[i];
+        const bool passed = c->passed_over.seconds > 0;
+        const double seconds = passed ? c->passed_over.seconds : c->fastest_seconds;
+        if (seconds >= least)
+            continue;
+        least = seconds;
+        *mesh = passed ? c->passed_over.mesh : c->decision.mesh;
+    }
+    return least;
+}
+
+/* Marks the meshes that are at most prefer_within slower than the fastest in any order; one in
+ * which tp leaves the fastest link domain only where it is faster by more than prefer_within than
+ * all others. There always is one: an order that was passed over left its mesh as near. */
+static void mark_near(struct sw_search *search, double within)
+{
+    struct sw_mesh fastest;
+    const double limit = sw_rank_fastest(search, &fastest) * (1 + within);
+    double inside = INFINITY;
+    for (int32_t i = 0; i < search->feasible; i++) {
+        const struct sw_candidate *c = &search->mesh[i];
+        if (!c->tp_leaves_domain && c->fastest_seconds < inside)
+            inside = c->fastest_seconds;
+    }
+    for (int32_t i = 0; i < search->feasible; i++) {
+        struct sw_candidate *c = &search->mesh[i];
+        c->may_be_chosen = c->fastest_seconds <= limit &&
+                           (!c->tp_leaves_domain || c->fastest_seconds * (1 + within) < inside);
+    }
+}
+
 void sw_rank_to_train(struct sw_search *search, const struct sw_run_config *run)
 {
     struct sw_candidate *mesh = search->mesh;
-    const enum sw_prefer prefer = run->prefer;
-    int32_t near = 0;
     sw_rank_sort(search, by_fit); /* the fastest is first */
     if (search->feasible == 0)
         return;
     const struct sw_mesh fastest = mesh[0].decision.mesh;
-    const double limit = mesh[0].fastest_seconds * (1 + run->prefer_within);
-    while (near < search->feasible && mesh[near].fastest_seconds <= limit)
-        near++;
-    if (prefer == SW_PREFER_FSDP)
-        qsort(mesh, (size_t)near, sizeof *mesh, by_fsdp);
-    else if (prefer == SW_PREFER_FSDP_STRICT)
+    if (run->prefer == SW_PREFER_FSDP) {
+        mark_near(search, run->prefer_within);
+        qsort(mesh, (size_t)search->feasible, sizeof *mesh, by_fsdp);
+    } else if (run->prefer == SW_PREFER_FSDP_STRICT) {
         qsort(mesh, (size_t)search->feasible, sizeof *mesh, by_strict);
+    }
     while (memcmp(&mesh[search->fastest].decision.mesh, &fastest, sizeof fastest) != 0)
         search->fastest++;
 }

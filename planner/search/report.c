@@ -1,6 +1,7 @@
 /* What `plan search` and `plan explain` tell people. */
 #include "planner/search/report.h"
 
+#include "core/cost/links.h"
 #include "planner/command/format.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/search/purpose.h"
@@ -180,12 +181,38 @@ static void print_spared(FILE *out, const struct sw_candidate *c)
                 100 * (c->cost.step_seconds / c->fastest_seconds - 1));
 }
 
+/* On which side of the fastest link domain tp lies, where that was or is a choice. */
+static void print_tp(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
+{
+    char order[64], step[SW_FORMAT_BYTES], text[256];
+    const int32_t fastest = sw_links_fastest(&run->cluster);
+    const char *link = fastest >= 0 ? run->cluster.link[fastest].name : "";
+    if (c->passed_over.seconds > 0)
+        snprintf(text, sizeof text,
+                 "tp stays within %.64s: in the order %s a step takes %s, %.1f %% less time, which "
+                 "prefer_within (%.3g %%) passes over",
+                 link, sw_mesh_format_order(&c->passed_over.mesh, order, sizeof order),
+                 sw_format_seconds(c->passed_over.seconds, step),
+                 100 * (1 - c->passed_over.seconds / c->fastest_seconds), 100 * run->prefer_within);
+    else if (c->order_settled)
+        snprintf(text, sizeof text,
+                 "tp leaves %.64s: in orders that keep it inside a step takes over %.3g %% longer",
+                 link, 100 * run->prefer_within);
+    else if (c->tp_leaves_domain)
+        snprintf(text, sizeof text, "tp leaves %.64s", link);
+    else
+        return;
+    fprintf(out, "          ");
+    sw_format_wrapped(out, text, 10, 10, WIDTH);
+}
+
 void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], warning[192],
         again[SW_RECOMPUTE_BYTES], text[SW_RECOMPUTE_BYTES + 16];
     const struct sw_decision *decision = &c->decision;
     sw_report_mesh_line(out, &decision->mesh);
+    print_tp(out, run, c);
     fprintf(out, "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64 "\n",
             decision->train.micro_batch_size, decision->train.accumulation_steps);
     print_padding(out, run, c);
@@ -230,15 +257,37 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct s
 
 static void print_faster(FILE *out, const struct sw_search *s)
 {
-    char a[SW_FORMAT_BYTES], mesh[64];
+    char a[SW_FORMAT_BYTES], size[64], order[64];
     const struct sw_candidate *chosen = &s->mesh[0], *fastest = &s->mesh[s->fastest];
+    struct sw_mesh mesh = fastest->decision.mesh, least;
+    double seconds = fastest->cost.step_seconds;
+    const double passed_over = sw_rank_fastest(s, &least);
+    const bool other = passed_over < fastest->fastest_seconds && passed_over < seconds;
+    if (other) {
+        mesh = least;
+        seconds = passed_over;
+    }
     /* a twentieth of a percent is as fast */
-    if (chosen->cost.step_seconds < 1.0005 * fastest->cost.step_seconds)
+    if (chosen->cost.step_seconds < 1.0005 * seconds)
         return;
-    fprintf(out, "          faster by %.1f %%: mesh_dim %s, %s a step (--prefer time)\n",
-            (chosen->cost.step_seconds / fastest->cost.step_seconds - 1) * 100,
-            sw_mesh_format(&fastest->decision.mesh, mesh, sizeof mesh),
-            sw_format_seconds(fastest->cost.step_seconds, a));
+    fprintf(out, "          faster by %.1f %%: mesh_dim %s%s%s, %s a step (--prefer time)\n",
+            (chosen->cost.step_seconds / seconds - 1) * 100,
+            sw_mesh_format(&mesh, size, sizeof size), other ? " in the order " : "",
+            other ? sw_mesh_format_order(&mesh, order, sizeof order) : "",
+            sw_format_seconds(seconds, a));
+}
+
+/* Where tp lies, at the end of a row: "  tp inside, +4.6 %" of an order that is slower by so much
+ * than one that was passed over. Returns buffer. */
+static const char *format_tp(const struct sw_candidate *c, char *buffer, size_t bytes)
+{
+    buffer[0] = '\0';
+    if (c->passed_over.seconds > 0)
+        snprintf(buffer, bytes, "  tp inside, +%.1f %%",
+                 100 * (c->fastest_seconds / c->passed_over.seconds - 1));
+    else if (c->tp_leaves_domain)
+        snprintf(buffer, bytes, "  tp outside");
+    return buffer;
 }
 
 void sw_report_more(FILE *out, const struct sw_search *s, int32_t shown)
@@ -250,12 +299,12 @@ void sw_report_more(FILE *out, const struct sw_search *s, int32_t shown)
 void sw_train_tell_table(FILE *out, const struct sw_search *s, int64_t top)
 {
     char mesh[64], memory[SW_FORMAT_BYTES], step[SW_FORMAT_BYTES], wait[SW_FORMAT_BYTES],
-        rate[SW_FORMAT_BYTES];
+        rate[SW_FORMAT_BYTES], tp[32];
     const int32_t shown = top < s->feasible ? (int32_t)top : s->feasible;
     const int wide = (int)strlen("recompute");
     const int32_t columns = sw_format_columns();
     /* what follows from the rest goes first where there is no room */
-    const bool rates = columns >= 102, choices = columns >= 80;
+    const bool rates = columns >= 102, choices = columns >= 80, sides = columns >= 112;
     const struct sw_cost *best = &s->mesh[0].cost;
     print_faster(out, s);
     fprintf(out, "\nsteps by profile %s; measured ones take %.2f to %.2f times as long (%s)\n",
@@ -281,7 +330,8 @@ void sw_train_tell_table(FILE *out, const struct sw_search *s, int64_t top)
         if (rates)
             fprintf(out, " %9s %12s", sw_format_seconds(total_exposed(&c->cost), wait),
                     sw_format_count(c->tokens_per_second / s->accelerators, rate));
-        fprintf(out, " %5.1f%%%s\n", c->mfu * 100, i == s->fastest && i > 0 ? "  fastest" : "");
+        fprintf(out, " %5.1f%%%s%s\n", c->mfu * 100, i == s->fastest && i > 0 ? "  fastest" : "",
+                sides ? format_tp(c, tp, sizeof tp) : "");
     }
     sw_report_more(out, s, shown);
 }

@@ -175,6 +175,56 @@ static int search_all(struct pool *pool, struct sw_search *search, struct sw_err
     return status;
 }
 
+/* Rows whose order of axes is to be settled, each by itself. */
+struct settling {
+    struct sw_search *search;
+    int32_t *row; /* [feasible] at most */
+};
+
+static int settle_one(struct sw_searcher *s, void *context, int32_t index, struct sw_error *err)
+{
+    const struct settling *w = context;
+    return sw_search_settle_order(s, &w->search->mesh[w->row[index]], err);
+}
+
+/* Those that are shown or may be chosen and let tp leave its domain. Returns how many. */
+static int32_t list_unsettled(const struct sw_searcher *s, const struct sw_search *search,
+                              int32_t rows, int32_t *out)
+{
+    struct sw_mesh fastest;
+    const double limit = sw_rank_fastest(search, &fastest) * (1 + s->run->prefer_within);
+    int32_t count = 0;
+    for (int32_t i = 0; i < search->feasible; i++) {
+        const struct sw_candidate *c = &search->mesh[i];
+        if ((i < rows || i == search->fastest || c->fastest_seconds <= limit) &&
+            !sw_search_is_settled(s, c))
+            out[count++] = i;
+    }
+    return count;
+}
+
+/* Settles the orders of axes of the first rows, of the fastest and of all that may be chosen: with
+ * tp inside a mesh is slower, and others come before it. */
+static int settle_orders(const struct sw_run_config *run, struct pool *pool, int32_t rows,
+                         struct sw_search *search, struct sw_error *err)
+{
+    struct settling settling = {search, NULL};
+    struct work w = {.piece = settle_one, .context = &settling};
+    int status = 0;
+    if (search->purpose != SW_FOR_TRAIN || run->prefer != SW_PREFER_FSDP || search->feasible == 0)
+        return 0;
+    settling.row = malloc((size_t)search->feasible * sizeof *settling.row);
+    if (settling.row == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    while (status == 0 &&
+           (w.count = list_unsettled(&pool->searcher[0], search, rows, settling.row)) > 0) {
+        status = share_out(pool, &w, err);
+        search->row->rank(search, run);
+    }
+    free(settling.row);
+    return status;
+}
+
 /* Options of the first rows, and of the fastest, are chosen again, each by itself. */
 struct sparing {
     struct sw_search *search;
@@ -277,8 +327,11 @@ int sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
                      const struct sw_purpose_row *row, const struct sw_mesh_request *request,
                      struct sw_error *err)
 {
-    *s = (struct sw_searcher){
-        .run = run, .row = row, .keep_order = request->keep_order, .asked = !request->is_auto};
+    *s = (struct sw_searcher){.run = run,
+                              .row = row,
+                              .keep_order = request->keep_order,
+                              .tp_inside = run->prefer == SW_PREFER_FSDP_STRICT,
+                              .asked = !request->is_auto};
     /* the run's rules may settle residual_seq */
     for (int32_t i = 0; i < run->rule_count; i++) {
         const struct sw_rule_config *rule = &run->rule[i];
@@ -403,7 +456,7 @@ static int search_meshes(const struct sw_run_config *run, const struct sw_purpos
         sw_fail(err, SW_UNMET, "%s", out->mesh[0].detail);
         goto fail;
     }
-    if (spare_rows(run, pool, rows, out, err) != 0)
+    if (settle_orders(run, pool, rows, out, err) != 0 || spare_rows(run, pool, rows, out, err) != 0)
         goto fail;
     return 0;
 fail:

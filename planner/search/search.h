@@ -103,7 +103,15 @@ struct sw_candidate {
     char detail[256], help[384]; /* of a rejection */
     struct sw_suggestion suggestion;
     bool tp_leaves_domain; /* the fastest link domain */
-    bool explained;        /* detail, help and suggestion are complete: sw_search_explain */
+    bool order_settled;    /* with tp inside it takes more than prefer_within longer */
+    bool may_be_chosen; /* by time and where tp lies; the largest fsdp of these is (prefer: fsdp) */
+    /* The same mesh in an order in which tp leaves that domain, faster by prefer_within at most,
+     * for which it does not; seconds 0: there is none */
+    struct {
+        struct sw_mesh mesh;
+        double seconds; /* as fastest_seconds */
+    } passed_over;
+    bool explained; /* detail, help and suggestion are complete: sw_search_explain */
 };
 
 struct sw_search {
@@ -240,6 +248,9 @@ struct sw_recomputed {
 int sw_search_recompute(const struct sw_run_config *run, const struct sw_decision *decision,
                         struct sw_recomputed out[SW_LAYER_VALUES], struct sw_error *err);
 
+/* rank.c: the fastest step of the candidates, in any order of axes; *mesh: of which one. INFINITY:
+ * there are none. */
+double sw_rank_fastest(const struct sw_search *search, struct sw_mesh *mesh);
 /* rank.c: the rule that chose, every clause of it, for people: "the largest fsdp that fits, then
  * ...". Returns buffer. */
 const char *sw_rank_why(const struct sw_run_config *run, enum sw_purpose purpose, char *buffer,

@@ -126,6 +126,10 @@ check("plan explain --for serve --json", plan("explain", small, "--for", "serve"
                                               "serve.max_batch=8"))
 check("plan explain --sources --json", plan("explain", small, "--sources", "--json", "--set",
                                             "profile=configs/profiles/llm-foundry-2023-h100-sxm-80gb.yaml"))
+# tp stays inside a node, though an order that takes it out is faster.
+check("plan search --json", plan("search", small, "--json", "--top", "1", "--set",
+                                 "model=configs/models/llama-3.1-405b.yaml", "--set",
+                                 "cluster=configs/clusters/h100-64x8.yaml"))
 # Nothing fits; one change is not enough.
 check("plan search --json", plan("search", "configs/runs/quickstart-slurm.yaml", "--json", "--set", "nodes=3-4",
                                  "--set", "mesh_dim=auto", "--set", "global_batch_size=12"))

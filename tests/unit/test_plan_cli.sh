@@ -289,7 +289,7 @@ expect 1 '*' emit "$scratch/tiny-run.yaml" -o "$scratch/none"
 [ -e "$scratch/none" ] && complain "emit of nothing leaves a folder"
 
 # The rule that chose, every clause of it, wherever a choice is told.
-rule='the largest fsdp of the meshes that fit with headroom and are at most 5 % slower than the fastest; ties by time (prefer: fsdp)'
+rule='the largest fsdp of the meshes that fit with headroom and are at most 5 % slower than the fastest; tp leaves the fastest link domain (8 of nvlink) only for more than 5 %; ties by time (prefer: fsdp)'
 strict='the largest fsdp that fits with headroom, then tp within the fastest link domain (8 of nvlink), then the least tp x sp, then time (prefer: fsdp-strict)'
 for command in search explain; do
     for prefer in fsdp fsdp-strict; do

@@ -4,6 +4,7 @@
 #include "tests/unit/plan_support.h"
 #include "tests/support/recompute.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -158,28 +159,73 @@ static void largest_fsdp_within_the_margin(void **state)
         assert_true(run.prefer_within == 0.05);
         run.prefer_within = runs[i].within;
         search(&run, &s);
-        const double limit = s.mesh[s.fastest].fastest_seconds * (1 + runs[i].within);
-        assert_true(s.mesh[0].fastest_seconds <= limit);
+        struct sw_mesh mesh;
+        const double limit = sw_rank_fastest(&s, &mesh) * (1 + runs[i].within);
+        assert_true(s.mesh[0].may_be_chosen && s.mesh[0].fastest_seconds <= limit);
         bool within = true;
         for (int32_t k = 1; k < s.feasible; k++) {
             const struct sw_candidate *a = &s.mesh[k - 1], *b = &s.mesh[k];
-            assert_true(within || b->fastest_seconds > limit); /* the margin ends once */
-            within = b->fastest_seconds <= limit;
+            assert_true(within || !b->may_be_chosen); /* the margin ends once */
+            within = b->may_be_chosen;
+            assert_true(within || b->tp_leaves_domain || b->fastest_seconds > limit);
             if (within)
                 assert_true(a->decision.mesh.size[SW_FSDP] >= b->decision.mesh.size[SW_FSDP]);
-            if (a->fastest_seconds > limit ||
+            if (!a->may_be_chosen ||
                 (within && a->decision.mesh.size[SW_FSDP] == b->decision.mesh.size[SW_FSDP]))
                 assert_true(a->fastest_seconds <= b->fastest_seconds);
         }
         /* no bound makes it slower than the rule without any */
-        const double fastest = s.mesh[s.fastest].fastest_seconds;
+        const double fastest = limit / (1 + runs[i].within);
         sw_search_free(&s);
         run.prefer = SW_PREFER_TIME;
         search(&run, &s);
-        assert_true(s.mesh[0].fastest_seconds == fastest);
+        assert_true(fabs(s.mesh[0].fastest_seconds / fastest - 1) < 1e-12);
         sw_search_free(&s);
         sw_config_free(config);
     }
+}
+
+/* On H100 as published trainings choose: all accelerators in fsdp for 8B on 8 and 64 and for 70B on
+ * 64 and 512; for 405B on 512 tp inside a node, though in order dp,tp,fsdp,sp a step of 128
+ * sequences takes 4.4 % less. */
+static void as_experts_choose(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *nodes, *batch;
+        bool fsdp; /* over all */
+    } runs[] = {
+        {"model=configs/models/llama-3.1-8b.yaml", "cluster.nodes=1", "global_batch_size=16", true},
+        {"model=configs/models/llama-3.1-8b.yaml", "cluster.nodes=8", "global_batch_size=128",
+         true},
+        {"model=configs/models/llama-3.1-70b.yaml", "cluster.nodes=8", "global_batch_size=64",
+         true},
+        {"model=configs/models/llama-3.1-70b.yaml", "cluster.nodes=64", "global_batch_size=512",
+         true},
+        {"model=configs/models/llama-3.1-405b.yaml", "cluster.nodes=64", "global_batch_size=128",
+         false}};
+    int32_t passed = 0;
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        const struct sw_override over[] = {{"cluster=configs/clusters/h100-64x8.yaml"},
+                                           {runs[i].model},
+                                           {runs[i].nodes},
+                                           {runs[i].batch}};
+        struct sw_error err = {0};
+        struct sw_search s;
+        struct sw_config *config =
+            sw_config_read("configs/runs/llama-8b-64.yaml", SW_CONFIG_RUN, NULL, over, 4, &err);
+        assert_non_null(config);
+        if (sw_search_meshes_alone(sw_config_run(config), 1, &s, &err) != 0)
+            fail_msg("%s", err.message);
+        const struct sw_candidate *c = &s.mesh[0];
+        assert_false(c->tp_leaves_domain);
+        if (runs[i].fsdp)
+            assert_int_equal(c->decision.mesh.size[SW_FSDP], s.accelerators);
+        passed += c->passed_over.seconds > 0;
+        sw_search_free(&s);
+        sw_config_free(config);
+    }
+    assert_int_equal(passed, 1);
 }
 
 /* The first choice and the fastest are as good as trying everything on them; and nothing is
@@ -430,6 +476,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_mesh_once),
         cmocka_unit_test(ranks_by_every_rule),
         cmocka_unit_test(largest_fsdp_within_the_margin),
+        cmocka_unit_test(as_experts_choose),
         cmocka_unit_test(pruning_loses_nothing),
         cmocka_unit_test(same_every_time),
         cmocka_unit_test(rules_reject_meshes),
