@@ -3,7 +3,17 @@
  *
  * Compute: the roofline max(flops / (peak x efficiency), bytes / (bandwidth x efficiency)) + launch
  * latency. Collectives: launch + latency of their steps + bytes / bandwidth of the slowest link
- * that the group spans, see links.h. Owns nothing; every number comes from the program, an op's
+ * that the group spans, see links.h.
+ *
+ * Contention: all collectives of a rank, of whichever axes, and the hops of its rings take turns on
+ * the communication stream, in the order of issue, as in the runner (one stream of NCCL, one queue
+ * of calls):
+ *     start = max(end of the one before, when compute has issued it), end = start + its seconds
+ * and a ring's first hop starts behind what is under way (sw_ring_delay). So axes that share a NIC
+ * or a switch, tp over nodes beside fsdp's prefetched gathers, take the sum of their times over it:
+ * no link ever carries two messages of a rank at once. Seconds are those of all groups at once,
+ * which share the ports of a node (sw_links_crossing). Axes that share no link take turns, too,
+ * since the runner has one stream. Owns nothing; every number comes from the program, an op's
  * cost rule or the cluster description. */
 #ifndef SW_COST_COST_H
 #define SW_COST_COST_H

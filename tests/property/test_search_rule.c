@@ -1,7 +1,7 @@
 /* The mesh that is chosen obeys the rule that is printed: a second implementation of it, read from
  * the printed line and as naive as can be, over random runs.
  *
- *     test_search_rule [RUNS] */
+ *     test_search_rule [RUNS [SEED]] */
 #include "planner/search/search.h"
 
 #include <setjmp.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 static int runs = 300;
+static uint64_t first_seed = 20250117;
 
 static uint32_t draw(uint64_t *seed, uint32_t below)
 {
@@ -281,7 +282,7 @@ static void check_margin(const struct sw_run_config *run, const struct sw_search
 static void chosen_by_the_printed_rule(void **state)
 {
     (void)state;
-    uint64_t seed = 20250117;
+    uint64_t seed = first_seed;
     int32_t chosen = 0, left = 0;
     struct sides sides = {0, 0};
     for (int i = 0; i < runs; i++) {
@@ -320,6 +321,7 @@ static void chosen_by_the_printed_rule(void **state)
 int main(int argc, char **argv)
 {
     runs = argc > 1 ? atoi(argv[1]) : runs;
+    first_seed = argc > 2 ? strtoull(argv[2], NULL, 10) : first_seed;
     const struct CMUnitTest tests[] = {cmocka_unit_test(chosen_by_the_printed_rule)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
