@@ -72,11 +72,10 @@ static int64_t stream_bytes(const struct sw_exchange *x, int32_t owner)
     return x->stream[last] + p->extent[last].end - p->extent[last].begin;
 }
 
-/* Where in its stream the chunk of a round begins: at a whole element. */
-static int64_t cut(const struct sw_exchange *x, int32_t owner, int32_t round)
+int64_t sw_exchange_whole(const struct sw_exchange *x, int32_t owner, int64_t at)
 {
     const struct sw_placement *p = x->placement;
-    const int64_t at = round * x->step_bytes, all = stream_bytes(x, owner);
+    const int64_t all = stream_bytes(x, owner);
     if (at >= all)
         return all;
     const int32_t e = extent_at(x, owner, at);
@@ -88,17 +87,28 @@ static int64_t cut(const struct sw_exchange *x, int32_t owner, int32_t round)
     return at - (in_file - p->tensor[tensor].offset) % width_of(&p->tensor[tensor]);
 }
 
-/* A chunk, and where to look for its first span. */
+/* Where in its stream the chunk of a round begins: at a whole element. */
+static int64_t cut(const struct sw_exchange *x, int32_t owner, int32_t round)
+{
+    return sw_exchange_whole(x, owner, round * x->step_bytes);
+}
+
+struct sw_stretch sw_exchange_stretch(const struct sw_exchange *exchange, int32_t owner,
+                                      int32_t round)
+{
+    return (struct sw_stretch){owner, cut(exchange, owner, round), cut(exchange, owner, round + 1)};
+}
+
+/* A stretch, and where to look for its first span. */
 struct chunk {
     int64_t begin, end;  /* in the stream */
     int32_t first, last; /* extents, `last` exclusive: of the owner */
 };
 
-static struct chunk chunk_of(const struct sw_exchange *x, int32_t owner, int32_t round)
+static struct chunk chunk_of(const struct sw_exchange *x, const struct sw_stretch *s)
 {
-    struct chunk c = {cut(x, owner, round), cut(x, owner, round + 1), 0,
-                      x->placement->first_extent[owner + 1]};
-    c.first = extent_at(x, owner, c.begin);
+    struct chunk c = {s->begin, s->end, 0, x->placement->first_extent[s->owner + 1]};
+    c.first = extent_at(x, s->owner, c.begin);
     return c;
 }
 
@@ -119,7 +129,14 @@ static bool span_of(const struct sw_exchange *x, const struct chunk *c, int32_t 
 bool sw_exchange_span(const struct sw_exchange *exchange, int32_t owner, int32_t round, int32_t i,
                       struct sw_span_of_file *out)
 {
-    const struct chunk c = chunk_of(exchange, owner, round);
+    const struct sw_stretch stretch = sw_exchange_stretch(exchange, owner, round);
+    return sw_exchange_stretch_span(exchange, &stretch, i, out);
+}
+
+bool sw_exchange_stretch_span(const struct sw_exchange *exchange, const struct sw_stretch *stretch,
+                              int32_t i, struct sw_span_of_file *out)
+{
+    const struct chunk c = chunk_of(exchange, stretch);
     return span_of(exchange, &c, i, out);
 }
 
@@ -369,9 +386,18 @@ int sw_exchange_pieces(const struct sw_exchange *exchange, int32_t owner, int32_
                        int32_t round, sw_piece_visitor visit, void *context, int64_t *bytes,
                        struct sw_error *err)
 {
+    const struct sw_stretch stretch = sw_exchange_stretch(exchange, owner, round);
+    return sw_exchange_stretch_pieces(exchange, &stretch, holder, visit, context, bytes, err);
+}
+
+int sw_exchange_stretch_pieces(const struct sw_exchange *exchange, const struct sw_stretch *stretch,
+                               int32_t holder, sw_piece_visitor visit, void *context,
+                               int64_t *bytes, struct sw_error *err)
+{
+    const int32_t owner = stretch->owner;
     struct pair pair = {exchange, owner,   holder, axes_that_differ(&exchange->mesh, owner, holder),
                         visit,    context, 0};
-    const struct chunk chunk = chunk_of(exchange, owner, round);
+    const struct chunk chunk = chunk_of(exchange, stretch);
     const int rc = visit_chunk(&pair, &chunk, err);
     if (bytes != NULL)
         *bytes = pair.bytes;

@@ -57,6 +57,20 @@ bool sw_exchange_span(const struct sw_exchange *exchange, int32_t owner, int32_t
                       struct sw_span_of_file *out);
 int64_t sw_exchange_chunk(const struct sw_exchange *exchange, int32_t owner, int32_t round);
 
+/* Bytes [begin, end) of an owner's stream, at whole elements. */
+struct sw_stretch {
+    int32_t owner;
+    int64_t begin, end;
+};
+/* A chunk's stretch; and the nearest byte at or before `at` that no element of the owner's stream
+ * lies across, where a stretch may end. */
+struct sw_stretch sw_exchange_stretch(const struct sw_exchange *exchange, int32_t owner,
+                                      int32_t round);
+int64_t sw_exchange_whole(const struct sw_exchange *exchange, int32_t owner, int64_t at);
+/* As sw_exchange_span; `at` counts from where the stretch begins. */
+bool sw_exchange_stretch_span(const struct sw_exchange *exchange, const struct sw_stretch *stretch,
+                              int32_t i, struct sw_span_of_file *out);
+
 struct sw_piece {
     int32_t tensor;            /* of the placement */
     int64_t start[2], size[2]; /* box in the file's tensor, its orientation; ndim 1: start[1] 0,
@@ -74,6 +88,11 @@ typedef int (*sw_piece_visitor)(void *context, const struct sw_piece *piece, str
 int sw_exchange_pieces(const struct sw_exchange *exchange, int32_t owner, int32_t holder,
                        int32_t round, sw_piece_visitor visit, void *context, int64_t *bytes,
                        struct sw_error *err);
+
+/* The same for a stretch: `at` and `message` as if it were a chunk. */
+int sw_exchange_stretch_pieces(const struct sw_exchange *exchange, const struct sw_stretch *stretch,
+                               int32_t holder, sw_piece_visitor visit, void *context,
+                               int64_t *bytes, struct sw_error *err);
 
 /* In sub-step s of a round, 0 <= s < ranks, rank i sends to peer (i + s) mod ranks and receives
  * from (i - s) mod ranks: saving, it sends as a holder to an owner; loading, as an owner to a

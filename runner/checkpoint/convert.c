@@ -73,6 +73,52 @@ void sw_convert_numbers(void *to, enum sw_stored_dtype to_dtype, const void *fro
     }
 }
 
+/* Bits of the least magnitude that is not finite once converted: infinity, or what is rounded to
+ * it, from half way behind the largest number on (whose last bit is odd). */
+static uint64_t least_infinite(enum sw_stored_dtype from, enum sw_stored_dtype to)
+{
+    switch (from) {
+    case SW_STORED_BF16:
+        return to == SW_STORED_F16 ? 0x4780 : 0x7f80;
+    case SW_STORED_F16:
+        return 0x7c00;
+    case SW_STORED_F32:
+        return to == SW_STORED_BF16 ? 0x7f7f8000 : to == SW_STORED_F16 ? 0x477ff000 : 0x7f800000;
+    default:
+        return to == SW_STORED_F64    ? 0x7ff0000000000000
+               : to == SW_STORED_F32  ? 0x47effffff0000000
+               : to == SW_STORED_BF16 ? 0x47eff00000000000
+                                      : 0x40effe0000000000;
+    }
+}
+
+/* The highest bit of some sum: each magnitude with what lifts the least infinite one to that bit.
+ */
+#define FINITE(NAME, TYPE, SIGN)                                                                   \
+    static bool NAME(const char *from, TYPE least, int64_t count)                                  \
+    {                                                                                              \
+        const TYPE lift = (TYPE)((SIGN)-least);                                                    \
+        TYPE any = 0;                                                                              \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            TYPE bits;                                                                             \
+            memcpy(&bits, from + i * (int64_t)sizeof bits, sizeof bits);                           \
+            any |= (TYPE)((TYPE)(bits & (TYPE)((SIGN)-1)) + lift);                                 \
+        }                                                                                          \
+        return (any & (SIGN)) == 0;                                                                \
+    }
+FINITE(finite_16, uint16_t, 0x8000u)
+FINITE(finite_32, uint32_t, UINT32_C(0x80000000))
+FINITE(finite_64, uint64_t, UINT64_C(0x8000000000000000))
+
+bool sw_convert_is_finite(const void *from, enum sw_stored_dtype from_dtype,
+                          enum sw_stored_dtype to_dtype, int64_t count)
+{
+    const uint64_t least = least_infinite(from_dtype, to_dtype);
+    return from_dtype == SW_STORED_F64   ? finite_64(from, least, count)
+           : from_dtype == SW_STORED_F32 ? finite_32(from, (uint32_t)least, count)
+                                         : finite_16(from, (uint16_t)least, count);
+}
+
 static bool is_finite(const char *number, enum sw_stored_dtype dtype)
 {
     double wide;

@@ -2,10 +2,9 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
-#include "runner/checkpoint/finite.h"
 #include "runner/checkpoint/model_folder.h"
 #include "runner/checkpoint/move.h"
-#include "runner/checkpoint/part.h"
+#include "runner/checkpoint/reading.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    READ_AHEAD = 4 << 20,  /* beside a chunk: what is read at once */
-    CHUNK_BYTES = 16 << 20 /* the most: bounds what loading allocates */
-};
+enum { CHUNK_BYTES = 16 << 20 }; /* the most: bounds what loading allocates */
 
 /* ---- Resident memory ---- */
 
@@ -38,12 +34,12 @@ static int64_t resident_bytes(const char *which)
     return kib < 0 ? -1 : (int64_t)kib * 1024;
 }
 
-/* From what it was before. Where the process once had more than it needed now, at least the growth.
- */
-static int64_t resident_growth(int64_t before)
+/* Growth from what it was before, beside `filled` bytes of the arena, whose pages are nobody's
+ * before. Where the process once had more than it needed now, at least the growth. */
+static int64_t resident_growth(int64_t before, int64_t filled)
 {
     const int64_t most = resident_bytes("VmHWM:");
-    return before < 0 || most < before ? 0 : most - before;
+    return before < 0 || most < before + filled ? 0 : most - before - filled;
 }
 
 /* ---- What rank 0 looks at ---- */
@@ -273,89 +269,166 @@ static int64_t chunk_bytes(const struct sw_program_set *set, enum sw_origin orig
     return origin == SW_ORIGIN_RUN && planned > 0 && planned < CHUNK_BYTES ? planned : CHUNK_BYTES;
 }
 
-/* Bytes of the stream that were read and not yet spread. */
-struct window {
-    char *data;
-    int64_t used, filled, capacity;
+/* Everything that the load of one origin needs. */
+struct load {
+    struct sw_rank *rank;
+    const struct found *found;
+    struct sw_loading *loading;
+    struct sw_exchange exchange;
+    struct sw_reading reading;
+    struct sw_scales scales;
+    struct sw_mover *mover;
 };
 
-static int provide(struct window *w, struct sw_part *part, const struct sw_manifest *manifest,
-                   int64_t bytes, struct sw_loading *loading, struct sw_error *err)
+static int place(void *context, const struct sw_stretch *stretch, const char *data,
+                 struct sw_error *err)
 {
-    if (w->filled - w->used >= bytes)
-        return 0;
-    memmove(w->data, w->data + w->used, (size_t)(w->filled - w->used));
-    w->filled -= w->used;
-    w->used = 0;
-    const int64_t left = part->bytes - part->at;
-    const int64_t room = w->capacity - w->filled;
-    const int64_t now = left < room ? left : room;
+    const struct load *l = context;
+    return sw_mover_place(l->mover, stretch, data, err);
+}
+
+/* Each thread places, or meets, what it read: nobody else is to be told of it. */
+static int run_alone(struct load *l, sw_stretch_visitor visit, struct sw_error *err)
+{
     struct sw_error why = {0};
-    if (sw_part_read(part, manifest, w->data + w->filled, now, &loading->reads, &why) != 0) {
-        loading->damaged = manifest != NULL && why.status == SW_BAD_INPUT;
-        return sw_fail_as(err, &why);
-    }
-    w->filled += now;
-    loading->bytes_read += now;
-    return 0;
+    if (sw_reading_run(&l->reading, visit, l, &why) == 0)
+        return 0;
+    l->loading->damaged = l->reading.manifest != NULL && why.status == SW_BAD_INPUT;
+    return sw_fail_as(err, &why);
+}
+
+static int read_chunk(struct load *l, int32_t round, char *data, struct sw_error *err)
+{
+    struct sw_error why = {0};
+    if (sw_reading_chunk(&l->reading, round, data, &why) == 0)
+        return 0;
+    l->loading->damaged = l->reading.manifest != NULL && why.status == SW_BAD_INPUT;
+    return sw_fail_as(err, &why);
 }
 
 /* A rank whose files are bad goes on with what is in its memory: the others wait for its messages.
  * Nothing of it is used. */
-static int spread(const struct sw_exchange *x, int32_t rank, struct sw_mover *mover,
-                  struct sw_part *part, const struct sw_manifest *manifest,
-                  struct sw_loading *loading, struct sw_error *err)
+static int spread(struct load *l, struct sw_error *err)
 {
-    struct window w = {.capacity = x->chunk_bytes + READ_AHEAD};
     int status = 0;
-    w.data = calloc(1, (size_t)w.capacity);
-    if (w.data == NULL)
+    char *data = calloc(1, (size_t)l->exchange.chunk_bytes);
+    if (data == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for reading a checkpoint");
-    for (int32_t r = 0; r < x->rounds; r++) {
-        const int64_t bytes = sw_exchange_chunk(x, rank, r);
+    for (int32_t r = 0; r < l->exchange.rounds; r++) {
         struct sw_error moving = {0};
         if (status == 0)
-            status = provide(&w, part, manifest, bytes, loading, err);
-        if (status != 0)
-            w.used = 0;
-        if (sw_mover_spread(mover, r, w.data + w.used, &moving) != 0) {
+            status = read_chunk(l, r, data, err);
+        if (sw_mover_spread(l->mover, r, data, &moving) != 0) {
             status = sw_fail_as(err, &moving);
             break;
         }
-        w.used += bytes;
     }
-    if (status == 0 && part->at < part->bytes) /* what no tensor of ours lies in */
-        status =
-            provide(&w, part, manifest, part->bytes - part->at + w.filled - w.used, loading, err);
-    free(w.data);
+    free(data);
+    return status;
+}
+
+static bool is_alone(const struct load *l)
+{
+    return l->rank->launch->size == 1 && l->reading.by_blocks &&
+           l->rank->device->vtable->in_host_memory;
+}
+
+/* ---- Scales ---- */
+
+static int meet(void *context, const struct sw_stretch *stretch, const char *data,
+                struct sw_error *err)
+{
+    struct load *l = context;
+    (void)err;
+    sw_scales_meet(&l->scales, &l->exchange, stretch, data);
+    return 0;
+}
+
+static int meet_chunks(struct load *l, struct sw_error *err)
+{
+    int status = 0;
+    char *data = malloc((size_t)l->exchange.chunk_bytes);
+    if (data == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for reading a checkpoint");
+    for (int32_t r = 0; r < l->exchange.rounds && status == 0; r++) {
+        const struct sw_stretch chunk = sw_exchange_stretch(&l->exchange, l->rank->launch->rank, r);
+        status = read_chunk(l, r, data, err) != 0 ||
+                         sw_reading_visit(&l->reading, &chunk, data, meet, l, err) != 0
+                     ? -1
+                     : 0;
+    }
+    free(data);
     return status;
 }
 
 /* The scales of what is in 8 bits, from a reading of its own. Collective. */
-static int measure(struct sw_rank *rank, const struct sw_exchange *x, struct sw_part *part,
-                   const struct sw_manifest *manifest, struct sw_loading *loading,
-                   struct sw_scales *scales)
+static int measure(struct load *l)
 {
-    struct window w = {.capacity = x->chunk_bytes + READ_AHEAD};
-    int status = 0;
-    w.data = calloc(1, (size_t)w.capacity);
-    if (w.data == NULL)
-        status = sw_fail(&rank->err, SW_ENVIRONMENT, "out of memory for reading a checkpoint");
-    sw_part_begin_reading(part, loading->folder);
-    for (int32_t r = 0; r < x->rounds && status == 0; r++) {
-        const int64_t bytes = sw_exchange_chunk(x, rank->launch->rank, r);
-        status = provide(&w, part, manifest, bytes, loading, &rank->err);
-        if (status == 0)
-            sw_scales_meet(scales, x, rank->launch->rank, r, w.data + w.used);
-        w.used += bytes;
-    }
-    free(w.data);
+    struct sw_rank *rank = l->rank;
+    int status = l->reading.by_blocks ? run_alone(l, meet, &rank->err) : meet_chunks(l, &rank->err);
     if (sw_launch_max(rank->launch, status != 0) > 0)
         return -1;
-    sw_launch_max_floats(rank->launch, scales->value, scales->count);
-    sw_scales_settle(scales);
-    status = sw_scales_store(scales, x, rank->executor, &rank->err);
+    sw_launch_max_floats(rank->launch, l->scales.value, l->scales.count);
+    sw_scales_settle(&l->scales);
+    status = sw_scales_store(&l->scales, &l->exchange, rank->executor, &rank->err);
     return sw_launch_max(rank->launch, status != 0) > 0 ? -1 : 0;
+}
+
+/* ---- One origin ---- */
+
+/* Looks at what was found of the tensors of which this rank placed numbers, and at all scales. */
+static int check_finite(const struct load *l, struct sw_error *err)
+{
+    static const char *const of[] = {[SW_STORED_MODEL] = "",
+                                     [SW_STORED_EXP_AVG] = "the optimizer's exp_avg of ",
+                                     [SW_STORED_EXP_AVG_SQ] = "the optimizer's exp_avg_sq of "};
+    const struct sw_placement *p = &l->found->placement;
+    int32_t first = sw_mover_not_finite(l->mover);
+    for (int32_t t = 0; t < p->tensor_count && t < first; t++)
+        if (sw_scales_show_nan(&l->scales, p, t))
+            first = t;
+    if (first == INT32_MAX)
+        return 0;
+    return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = l->loading->folder},
+                      "%s'%s' has numbers that are not finite (NaN or infinity); use %s",
+                      of[p->tensor[first].group], p->tensor[first].name,
+                      l->loading->resume ? "an earlier checkpoint" : "other weights");
+}
+
+static int open_load(struct load *l, enum sw_origin origin, struct sw_error *err)
+{
+    struct sw_rank *rank = l->rank;
+    struct sw_placement *p = &((struct found *)(uintptr_t)l->found)->placement;
+    if (sw_placement_deal(p, rank->launch->size, err) != 0 ||
+        sw_exchange_make(&rank->programs->state, p, &rank->comm->mesh, true,
+                         chunk_bytes(rank->programs, origin), &l->exchange, err) != 0)
+        return -1;
+    l->reading =
+        (struct sw_reading){.folder = l->loading->folder,
+                            .exchange = &l->exchange,
+                            .manifest = l->found->text != NULL ? &l->found->manifest : NULL,
+                            .device = rank->device,
+                            .rank = rank->launch->rank};
+    return sw_reading_open(&l->reading, err) != 0 ||
+                   sw_scales_create(&rank->programs->state, p, &l->scales, err) != 0 ||
+                   sw_mover_create(&l->exchange, rank->executor, &l->mover, err) != 0
+               ? -1
+               : 0;
+}
+
+/* Bytes of the arena, where it is the host's, of the rows that the files have. */
+static int64_t filled_bytes(const struct load *l)
+{
+    const struct sw_state *state = &l->rank->programs->state;
+    const struct sw_placement *p = &l->found->placement;
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < state->count && l->rank->device->vtable->in_host_memory; i++) {
+        bool found = false;
+        for (int32_t t = 0; t < p->tensor_count && !found; t++)
+            found = p->tensor[t].row == i;
+        bytes += found ? state->row[i].instance_bytes * state->row[i].stack : 0;
+    }
+    return bytes;
 }
 
 static int load(struct sw_rank *rank, enum sw_origin origin, struct found *f,
@@ -363,37 +436,27 @@ static int load(struct sw_rank *rank, enum sw_origin origin, struct found *f,
 {
     const struct sw_launch *launch = rank->launch;
     struct sw_error *err = &rank->err;
-    struct sw_exchange x = {0};
-    struct sw_part part = {.fd = -1};
-    struct sw_mover *mover = NULL;
-    struct sw_scales scales = {0};
-    const struct sw_manifest *manifest = f->text != NULL ? &f->manifest : NULL;
-    int status = -1;
-    if (sw_placement_deal(&f->placement, launch->size, err) == 0 &&
-        sw_exchange_make(&rank->programs->state, &f->placement, &rank->comm->mesh, true,
-                         chunk_bytes(rank->programs, origin), &x, err) == 0 &&
-        sw_part_open(&f->placement, launch->rank, &part, err) == 0 &&
-        sw_scales_create(&rank->programs->state, &f->placement, &scales, err) == 0 &&
-        sw_mover_create(&x, rank->executor, &mover, err) == 0)
-        status = 0;
+    struct load l = {.rank = rank, .found = f, .loading = loading};
+    int status = open_load(&l, origin, err);
     /* the rounds need every rank */
     if (sw_launch_max(launch, status != 0) > 0) {
         status = -1;
-    } else if (scales.count == 0 || measure(rank, &x, &part, manifest, loading, &scales) == 0) {
-        sw_mover_quantize(mover, &scales);
-        sw_part_begin_reading(&part, loading->folder);
-        status = spread(&x, launch->rank, mover, &part, manifest, loading, err);
+    } else if (l.scales.count == 0 || measure(&l) == 0) {
+        sw_mover_quantize(l.mover, &l.scales);
+        status = is_alone(&l) ? run_alone(&l, place, err) : spread(&l, err);
         /* what a rank holds came from all of them */
         if (sw_launch_max(launch, status != 0) == 0)
-            status = sw_check_finite_loaded(rank->executor, &f->placement, loading->folder,
-                                            loading->resume, err);
+            status = check_finite(&l, err);
     } else {
         status = -1;
     }
-    sw_mover_free(mover);
-    sw_scales_free(&scales);
-    sw_part_close(&part);
-    sw_exchange_free(&x);
+    loading->filled_bytes += filled_bytes(&l);
+    loading->bytes_read += l.reading.bytes;
+    loading->reads += l.reading.reads;
+    sw_mover_free(l.mover);
+    sw_scales_free(&l.scales);
+    sw_reading_close(&l.reading);
+    sw_exchange_free(&l.exchange);
     return status;
 }
 
@@ -405,6 +468,11 @@ static void forget_files(struct sw_manifest *m)
     m->file_count = 0;
 }
 
+static bool is_named(const char *folder)
+{
+    return folder != NULL && *folder != '\0';
+}
+
 /* Collective. The rows of one origin. */
 static int load_origin(struct sw_rank *rank, enum sw_origin origin, struct sw_loading *loading,
                        struct sw_manifest *manifest)
@@ -414,7 +482,7 @@ static int load_origin(struct sw_rank *rank, enum sw_origin origin, struct sw_lo
     struct sw_error *err = &rank->err;
     struct found f = {0};
     *manifest = (struct sw_manifest){0};
-    if (loading->folder == NULL || *loading->folder == '\0')
+    if (!is_named(loading->folder))
         return sw_executor_init_rows(rank->executor, run->data_seed,
                                      run->model.shape.initializer_range, (int32_t)origin, err);
     const bool good = launch->rank != 0 || find(rank, origin, loading, &f, err) == 0;
@@ -434,17 +502,22 @@ int sw_loader_load(struct sw_rank *rank, struct sw_loading *loading, struct sw_m
     const int64_t resident = resident_bytes("VmRSS:");
     struct sw_loading base = {.folder = loading->base};
     struct sw_manifest of_base;
-    loading->bytes_read = loading->reads = 0;
+    loading->bytes_read = loading->reads = loading->filled_bytes = 0;
     loading->damaged = false;
     *manifest = (struct sw_manifest){0};
+    /* what is read goes into tiles at once */
+    const bool host = rank->device->vtable->in_host_memory;
+    const unsigned tiled = (host && is_named(base.folder) ? 1u << SW_ORIGIN_BASE : 0) |
+                           (host && is_named(loading->folder) ? 1u << SW_ORIGIN_RUN : 0);
     int status = load_origin(rank, SW_ORIGIN_BASE, &base, &of_base);
     if (sw_launch_max(rank->launch, status != 0) == 0)
         status = load_origin(rank, SW_ORIGIN_RUN, loading, manifest);
     if (sw_launch_max(rank->launch, status != 0) == 0)
-        status = sw_executor_settle_state(rank->executor, &rank->err);
+        status = sw_executor_settle_state(rank->executor, tiled, &rank->err);
     loading->bytes_read += base.bytes_read;
     loading->reads += base.reads;
     loading->seconds = sw_clock_now() - begin;
-    loading->resident_growth_bytes = resident_growth(resident);
+    loading->resident_growth_bytes =
+        resident_growth(resident, base.filled_bytes + loading->filled_bytes);
     return status;
 }

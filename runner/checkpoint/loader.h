@@ -1,9 +1,10 @@
 /* Reads a checkpoint, or any Hugging Face model directory, into the state of a job, on any mesh.
  *
  * Rank 0 reads what is small (manifest, config.json, headers), looks whether it fits and tells the
- * others; then every rank reads its part of the files' data once, in pieces of at least 1 MiB where
- * the files have so much, verifies it, and the elements go to the ranks that hold them. Where the
- * state has weights in 8 bits it reads the part once more, before, for their scales (scales.h). */
+ * others; then every rank reads its part of the files' data once, by all of its threads, in pieces
+ * of at least 1 MiB where the files have so much, verifies it, and the elements go to the ranks
+ * that hold them, each into its place of the arena, in tiles where it lies so. Where the state has
+ * weights in 8 bits it reads the part once more, before, for their scales (scales.h). */
 #ifndef SW_CHECKPOINT_LOADER_H
 #define SW_CHECKPOINT_LOADER_H
 
@@ -20,8 +21,9 @@ struct sw_loading {
                      written */
     int64_t bytes_read, reads;     /* set: of this rank, data only */
     double seconds;                /* set */
-    int64_t resident_growth_bytes; /* set: the most that this rank's resident memory grew; 0: the
-                                      system does not tell */
+    int64_t filled_bytes;          /* set: of the arena in the host's memory, by what was read */
+    int64_t resident_growth_bytes; /* set: the most that this rank's resident memory grew beside
+                                      these; 0: the system does not tell */
 };
 
 /* What rank 0 learns of a folder before anything is compiled or allocated: its manifest (all zero

@@ -20,7 +20,13 @@ struct sw_mover {
     char *send, *receive;           /* [chunk_bytes] in the device's memory */
     char *host_send, *host_receive; /* the same two where that is the host's; else malloc'ed */
     const struct sw_scales *scales; /* NULL: nothing is loaded into 8 bits */
-    char *chunk;                    /* of the round at hand; loading, it is not written to */
+    int32_t not_finite; /* the first tensor of the placement with such a number; INT32_MAX: none */
+};
+
+/* Context of a visitor of pieces: several threads at once have one each. */
+struct work {
+    struct sw_mover *m;
+    char *chunk; /* the numbers as files have them; loading, it is not written to */
 };
 
 /* ---- Places ---- */
@@ -29,14 +35,16 @@ struct sw_mover {
 struct view {
     int64_t rows, columns;                /* of the state */
     int64_t width_bytes, shard_row_bytes; /* of a row of the piece, of the shard */
+    char *instance;                       /* of the shard's row */
     char *shard;                          /* its first number, in the device's memory */
     char *chunk;                          /* the same one in the chunk */
     int64_t chunk_row_bytes;              /* of the file's tensor */
     int64_t file_rows, file_columns;      /* of the file */
     enum sw_stored_dtype in_file, in_state;
     bool transposed;
-    enum sw_dtype quantized; /* where there are scales */
-    const float *scales;     /* [file_rows]: the state is in 8 bits; else NULL */
+    const struct sw_state_row *row;
+    int64_t begin[2];    /* of the piece in the shard */
+    const float *scales; /* [file_rows]: the state is in 8 bits; else NULL */
 };
 
 static enum sw_stored_dtype stored(enum sw_dtype dtype)
@@ -47,15 +55,19 @@ static enum sw_stored_dtype stored(enum sw_dtype dtype)
                                 : SW_STORED_F32;
 }
 
-static struct view view_of(const struct sw_mover *m, const struct sw_piece *piece)
+static struct view view_of(const struct work *work, const struct sw_piece *piece)
 {
+    const struct sw_mover *m = work->m;
     const struct sw_stored_tensor *t = &m->exchange->placement->tensor[piece->tensor];
     const struct sw_state_row *row = &m->exchange->state->row[t->row];
     const int64_t in_file = (int64_t)sw_stored_dtype_bytes(t->dtype);
     const int64_t in_state = (int64_t)sw_dtype_bytes(row->dtype);
     const bool line = t->ndim == 1; /* lies in one piece: a row, not a column */
     const int64_t shard_columns = line ? 1 : row->local[row->ndim - 1];
-    struct view v = {.in_file = t->dtype, .in_state = stored(row->dtype), .quantized = row->dtype};
+    struct view v = {.in_file = t->dtype,
+                     .in_state = stored(row->dtype),
+                     .row = row,
+                     .begin = {piece->local[0], piece->local[1]}};
     v.transposed = t->transposed && !line;
     v.file_rows = line ? 1 : piece->size[0];
     v.file_columns = line ? piece->size[0] : piece->size[1];
@@ -63,13 +75,13 @@ static struct view view_of(const struct sw_mover *m, const struct sw_piece *piec
     v.columns = v.transposed ? v.file_rows : v.file_columns;
     v.width_bytes = v.columns * in_state;
     v.shard_row_bytes = line ? v.width_bytes : shard_columns * in_state;
-    v.shard = (char *)sw_executor_state(m->executor, row, t->instance) +
-              (piece->local[0] * shard_columns + piece->local[1]) * in_state;
+    v.instance = sw_executor_state(m->executor, row, t->instance);
+    v.shard = v.instance + (piece->local[0] * shard_columns + piece->local[1]) * in_state;
     v.chunk_row_bytes = t->size[1] * in_file;
     v.scales = sw_scales_of(m->scales, piece->tensor);
     if (v.scales != NULL)
         v.scales += piece->start[0];
-    v.chunk = m->chunk + piece->at + (piece->start[0] * t->size[1] + piece->start[1]) * in_file;
+    v.chunk = work->chunk + piece->at + (piece->start[0] * t->size[1] + piece->start[1]) * in_file;
     return v;
 }
 
@@ -86,22 +98,37 @@ static void box_to_chunk(const struct view *v, const char *from, int64_t from_ro
                                  .transposed = v->transposed});
 }
 
+/* Numbers of one row of the file as the state has them. */
+static void convert_row(const struct view *v, int64_t row, int64_t column, int64_t count, char *to)
+{
+    enum { AT_ONCE = 256 };
+    float numbers[AT_ONCE];
+    const int64_t bytes = (int64_t)sw_stored_dtype_bytes(v->in_file);
+    const char *from = v->chunk + row * v->chunk_row_bytes + column * bytes;
+    if (v->scales == NULL) {
+        sw_convert_numbers(to, v->in_state, from, v->in_file, count);
+        return;
+    }
+    for (int64_t i = 0, n; i < count; i += n) {
+        n = count - i < AT_ONCE ? count - i : AT_ONCE;
+        sw_convert_numbers(numbers, SW_STORED_F32, from + i * bytes, v->in_file, n);
+        sw_quantize(v->row->dtype, numbers, n, v->scales[row], to + i);
+    }
+}
+
 /* A tile of the file's rows and columns at a time: what is turned stays in the first cache. */
+enum { TILE_ROWS = 64, TILE_COLUMNS = 256 };
+
 static void quantize_from_chunk(const struct view *v, char *to, int64_t to_row_bytes)
 {
-    enum { ROWS = 64, COLUMNS = 256 };
-    float numbers[COLUMNS];
-    char tile[ROWS][COLUMNS];
-    const int64_t bytes = (int64_t)sw_stored_dtype_bytes(v->in_file);
-    for (int64_t i = 0; i < v->file_rows; i += ROWS)
-        for (int64_t j = 0; j < v->file_columns; j += COLUMNS) {
-            const int64_t rows = v->file_rows - i < ROWS ? v->file_rows - i : ROWS;
-            const int64_t columns = v->file_columns - j < COLUMNS ? v->file_columns - j : COLUMNS;
+    char tile[TILE_ROWS][TILE_COLUMNS];
+    for (int64_t i = 0; i < v->file_rows; i += TILE_ROWS)
+        for (int64_t j = 0; j < v->file_columns; j += TILE_COLUMNS) {
+            const int64_t rows = v->file_rows - i < TILE_ROWS ? v->file_rows - i : TILE_ROWS;
+            const int64_t left = v->file_columns - j;
+            const int64_t columns = left < TILE_COLUMNS ? left : TILE_COLUMNS;
             for (int64_t r = 0; r < rows; r++) {
-                sw_convert_numbers(numbers, SW_STORED_F32,
-                                   v->chunk + (i + r) * v->chunk_row_bytes + j * bytes, v->in_file,
-                                   columns);
-                sw_quantize(v->quantized, numbers, columns, v->scales[i + r], tile[r]);
+                convert_row(v, i + r, j, columns, tile[r]);
                 if (!v->transposed)
                     memcpy(to + (i + r) * to_row_bytes + j, tile[r], (size_t)columns);
             }
@@ -128,6 +155,89 @@ static void box_from_chunk(const struct view *v, char *to, int64_t to_row_bytes)
                                  .transposed = v->transposed});
 }
 
+/* ---- Tiles ---- */
+
+/* True if the row's weights are put into tiles as they come. */
+static bool is_tiled(const struct sw_mover *m, const struct view *v)
+{
+    return m->device->vtable->in_host_memory && v->row->tiled &&
+           sw_device_tiles(m->device, v->row->dtype);
+}
+
+/* Numbers of the piece from (row, column) of the state on, rows and columns so many bytes apart. */
+static void put_in_tiles(const struct sw_mover *m, const struct view *v, int64_t row,
+                         int64_t column, int64_t rows, int64_t columns, const char *from,
+                         int64_t row_apart, int64_t column_apart)
+{
+    const bool turned = sw_parameter_is_turned(v->row->parameter);
+    struct sw_tile_box box = {.from = from,
+                              .line = v->begin[0] + row,
+                              .lines = rows,
+                              .column = v->begin[1] + column,
+                              .columns = columns,
+                              .line_apart = row_apart,
+                              .column_apart = column_apart};
+    if (turned)
+        box = (struct sw_tile_box){from, box.column,   columns,  box.line,
+                                   rows, column_apart, row_apart};
+    m->device->vtable->tile_box(m->device, v->row->dtype, v->instance, v->row->local[turned], &box);
+}
+
+/* The same of the file's rows and columns from (row, column) on, which lie at `from`. */
+static void put_file_in_tiles(const struct sw_mover *m, const struct view *v, int64_t row,
+                              int64_t column, int64_t rows, int64_t columns, const char *from,
+                              int64_t row_apart)
+{
+    const int64_t width = (int64_t)sw_dtype_bytes(v->row->dtype);
+    if (v->transposed)
+        put_in_tiles(m, v, column, row, columns, rows, from, width, row_apart);
+    else
+        put_in_tiles(m, v, row, column, rows, columns, from, row_apart, width);
+}
+
+static void tile_from_chunk(const struct sw_mover *m, const struct view *v)
+{
+    char tile[TILE_ROWS * TILE_COLUMNS * sizeof(uint16_t)];
+    if (v->in_file == v->in_state && v->scales == NULL) {
+        put_file_in_tiles(m, v, 0, 0, v->file_rows, v->file_columns, v->chunk, v->chunk_row_bytes);
+        return;
+    }
+    const int64_t width = (int64_t)sw_dtype_bytes(v->row->dtype);
+    for (int64_t i = 0; i < v->file_rows; i += TILE_ROWS)
+        for (int64_t j = 0; j < v->file_columns; j += TILE_COLUMNS) {
+            const int64_t rows = v->file_rows - i < TILE_ROWS ? v->file_rows - i : TILE_ROWS;
+            const int64_t left = v->file_columns - j;
+            const int64_t columns = left < TILE_COLUMNS ? left : TILE_COLUMNS;
+            for (int64_t r = 0; r < rows; r++)
+                convert_row(v, i + r, j, columns, tile + r * columns * width);
+            put_file_in_tiles(m, v, i, j, rows, columns, tile, columns * width);
+        }
+}
+
+/* ---- Numbers that are not finite ---- */
+
+static void note_not_finite(struct sw_mover *m, int32_t tensor)
+{
+    int32_t was = __atomic_load_n(&m->not_finite, __ATOMIC_RELAXED);
+    while (tensor < was && !__atomic_compare_exchange_n(&m->not_finite, &was, tensor, true,
+                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+/* Codes are not looked at, what they are multiplied with is; of weights in 8 bits the scales
+ * tell. */
+static void look_at(struct sw_mover *m, const struct view *v, int32_t tensor)
+{
+    bool finite = true;
+    if (v->in_file == SW_STORED_U8 || v->scales != NULL)
+        return;
+    for (int64_t r = 0; r < v->file_rows && finite; r++)
+        finite = sw_convert_is_finite(v->chunk + r * v->chunk_row_bytes, v->in_file, v->in_state,
+                                      v->file_columns);
+    if (!finite)
+        note_not_finite(m, tensor);
+}
+
 /* ---- What is done with a piece ---- */
 
 static int fail_copy(const struct sw_mover *m, struct sw_error *err)
@@ -139,8 +249,9 @@ static int fail_copy(const struct sw_mover *m, struct sw_error *err)
 /* Of the shard to the message that is sent. */
 static int pack(void *context, const struct sw_piece *piece, struct sw_error *err)
 {
-    struct sw_mover *m = context;
-    const struct view v = view_of(m, piece);
+    const struct work *work = context;
+    const struct sw_mover *m = work->m;
+    const struct view v = view_of(work, piece);
     return m->device->vtable->copy_box(m->device, m->send + piece->message, (size_t)v.width_bytes,
                                        v.shard, (size_t)v.shard_row_bytes, (size_t)v.width_bytes,
                                        (size_t)v.rows) == 0
@@ -151,8 +262,14 @@ static int pack(void *context, const struct sw_piece *piece, struct sw_error *er
 /* Of the message that came to the shard. */
 static int unpack(void *context, const struct sw_piece *piece, struct sw_error *err)
 {
-    struct sw_mover *m = context;
-    const struct view v = view_of(m, piece);
+    const struct work *work = context;
+    const struct sw_mover *m = work->m;
+    const struct view v = view_of(work, piece);
+    if (is_tiled(m, &v)) {
+        put_in_tiles(m, &v, 0, 0, v.rows, v.columns, m->receive + piece->message, v.width_bytes,
+                     (int64_t)sw_dtype_bytes(v.row->dtype));
+        return 0;
+    }
     return m->device->vtable->copy_box(m->device, v.shard, (size_t)v.shard_row_bytes,
                                        m->receive + piece->message, (size_t)v.width_bytes,
                                        (size_t)v.width_bytes, (size_t)v.rows) == 0
@@ -162,19 +279,20 @@ static int unpack(void *context, const struct sw_piece *piece, struct sw_error *
 
 static int from_message(void *context, const struct sw_piece *piece, struct sw_error *err)
 {
-    struct sw_mover *m = context;
-    const struct view v = view_of(m, piece);
+    const struct work *work = context;
+    const struct view v = view_of(work, piece);
     (void)err;
-    box_to_chunk(&v, m->host_receive + piece->message, v.width_bytes);
+    box_to_chunk(&v, work->m->host_receive + piece->message, v.width_bytes);
     return 0;
 }
 
 static int fill(void *context, const struct sw_piece *piece, struct sw_error *err)
 {
-    struct sw_mover *m = context;
-    const struct view v = view_of(m, piece);
+    const struct work *work = context;
+    const struct view v = view_of(work, piece);
     (void)err;
-    box_from_chunk(&v, m->host_send + piece->message, v.width_bytes);
+    look_at(work->m, &v, piece->tensor);
+    box_from_chunk(&v, work->m->host_send + piece->message, v.width_bytes);
     return 0;
 }
 
@@ -189,9 +307,14 @@ static int from_own(void *context, const struct sw_piece *piece, struct sw_error
 
 static int fill_own(void *context, const struct sw_piece *piece, struct sw_error *err)
 {
-    const struct view v = view_of(context, piece);
+    const struct work *work = context;
+    const struct view v = view_of(work, piece);
     (void)err;
-    box_from_chunk(&v, v.shard, v.shard_row_bytes);
+    look_at(work->m, &v, piece->tensor);
+    if (is_tiled(work->m, &v))
+        tile_from_chunk(work->m, &v);
+    else
+        box_from_chunk(&v, v.shard, v.shard_row_bytes);
     return 0;
 }
 
@@ -235,41 +358,43 @@ static int transfer(struct sw_mover *m, int32_t to, int64_t sent, int32_t from, 
 }
 
 /* This rank's pieces of its own chunk, without a message. */
-static int move_own(struct sw_mover *m, int32_t round, struct sw_error *err)
+static int move_own(struct work *work, int32_t round, struct sw_error *err)
 {
+    struct sw_mover *m = work->m;
     const struct sw_exchange *x = m->exchange;
     const int32_t me = m->comm->rank;
     int64_t bytes = 0;
     if (m->device->vtable->in_host_memory)
-        return sw_exchange_pieces(x, me, me, round, x->loading ? fill_own : from_own, m, NULL, err);
-    if (sw_exchange_pieces(x, me, me, round, x->loading ? fill : pack, m, &bytes, err) != 0)
+        return sw_exchange_pieces(x, me, me, round, x->loading ? fill_own : from_own, work, NULL,
+                                  err);
+    if (sw_exchange_pieces(x, me, me, round, x->loading ? fill : pack, work, &bytes, err) != 0)
         return -1;
     if (x->loading)
         return to_device(m, m->receive, m->host_send, bytes, err) != 0
                    ? -1
-                   : sw_exchange_pieces(x, me, me, round, unpack, m, NULL, err);
+                   : sw_exchange_pieces(x, me, me, round, unpack, work, NULL, err);
     return to_host(m, m->host_receive, m->send, bytes, err) != 0
                ? -1
-               : sw_exchange_pieces(x, me, me, round, from_message, m, NULL, err);
+               : sw_exchange_pieces(x, me, me, round, from_message, work, NULL, err);
 }
 
 int sw_mover_collect(struct sw_mover *m, int32_t round, void *chunk, struct sw_error *err)
 {
     const struct sw_exchange *x = m->exchange;
     const int32_t me = m->comm->rank, ranks = m->comm->size;
-    m->chunk = chunk;
-    if (move_own(m, round, err) != 0)
+    struct work work = {m, chunk};
+    if (move_own(&work, round, err) != 0)
         return -1;
     for (int32_t s = 1; s < ranks; s++) {
         const int32_t to = (me + s) % ranks, from = (me + ranks - s) % ranks;
         int64_t sent = 0, received = 0;
-        if (sw_exchange_pieces(x, to, me, round, pack, m, &sent, err) != 0 ||
+        if (sw_exchange_pieces(x, to, me, round, pack, &work, &sent, err) != 0 ||
             sw_exchange_pieces(x, me, from, round, NULL, NULL, &received, err) != 0)
             return -1;
         if ((!m->comm->queued && to_host(m, m->host_send, m->send, sent, err) != 0) ||
             transfer(m, to, sent, from, received, true, err) != 0 ||
             (m->comm->queued && to_host(m, m->host_receive, m->receive, received, err) != 0) ||
-            sw_exchange_pieces(x, me, from, round, from_message, m, NULL, err) != 0)
+            sw_exchange_pieces(x, me, from, round, from_message, &work, NULL, err) != 0)
             return -1;
     }
     return 0;
@@ -279,22 +404,35 @@ int sw_mover_spread(struct sw_mover *m, int32_t round, const void *chunk, struct
 {
     const struct sw_exchange *x = m->exchange;
     const int32_t me = m->comm->rank, ranks = m->comm->size;
-    m->chunk = (char *)(uintptr_t)chunk;
-    if (move_own(m, round, err) != 0)
+    struct work work = {m, (char *)(uintptr_t)chunk};
+    if (move_own(&work, round, err) != 0)
         return -1;
     for (int32_t s = 1; s < ranks; s++) {
         const int32_t to = (me + s) % ranks, from = (me + ranks - s) % ranks;
         int64_t sent = 0, received = 0;
-        if (sw_exchange_pieces(x, me, to, round, fill, m, &sent, err) != 0 ||
+        if (sw_exchange_pieces(x, me, to, round, fill, &work, &sent, err) != 0 ||
             sw_exchange_pieces(x, from, me, round, NULL, NULL, &received, err) != 0)
             return -1;
         if ((m->comm->queued && to_device(m, m->send, m->host_send, sent, err) != 0) ||
             transfer(m, to, sent, from, received, s == ranks - 1, err) != 0 ||
             (!m->comm->queued && to_device(m, m->receive, m->host_receive, received, err) != 0) ||
-            sw_exchange_pieces(x, from, me, round, unpack, m, NULL, err) != 0)
+            sw_exchange_pieces(x, from, me, round, unpack, &work, NULL, err) != 0)
             return -1;
     }
     return m->device->vtable->synchronize(m->device, err);
+}
+
+int sw_mover_place(struct sw_mover *m, const struct sw_stretch *stretch, const void *data,
+                   struct sw_error *err)
+{
+    struct work work = {m, (char *)(uintptr_t)data};
+    return sw_exchange_stretch_pieces(m->exchange, stretch, m->comm->rank, fill_own, &work, NULL,
+                                      err);
+}
+
+int32_t sw_mover_not_finite(const struct sw_mover *m)
+{
+    return m->not_finite;
 }
 
 /* ---- The mover ---- */
@@ -352,6 +490,7 @@ int sw_mover_create(const struct sw_exchange *exchange, struct sw_executor *exec
     struct sw_mover *m = calloc(1, sizeof *m);
     if (m == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for moving a checkpoint");
+    m->not_finite = INT32_MAX;
     m->exchange = exchange;
     m->executor = executor;
     m->device = sw_executor_device(executor);

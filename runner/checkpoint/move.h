@@ -4,7 +4,7 @@
  * Two message buffers of chunk_bytes are the workspace of the set's program `save`, or of its own
  * where the set has none or loading has longer messages; where the device's memory is not the
  * host's, it owns two more in the host's. Borrows the rest. Nothing is allocated after
- * sw_mover_create. One thread, the compute thread. */
+ * sw_mover_create. One thread, the compute thread, unless said otherwise. */
 #ifndef SW_CHECKPOINT_MOVE_H
 #define SW_CHECKPOINT_MOVE_H
 
@@ -30,7 +30,15 @@ void sw_mover_quantize(struct sw_mover *mover, const struct sw_scales *scales);
  * round)] gets the bytes of this rank's chunk as the files have them. */
 int sw_mover_collect(struct sw_mover *mover, int32_t round, void *chunk, struct sw_error *err);
 /* Loading: the elements of this rank's chunk, as read from the files, go to the shards that they
- * belong to, converted from the file's dtype to the row's (rounded to nearest even). */
+ * belong to, converted from the file's dtype to the row's (rounded to nearest even), and into tiles
+ * where the row lies so on a device in the host's memory (sw_executor_settle_state). */
 int sw_mover_spread(struct sw_mover *mover, int32_t round, const void *chunk, struct sw_error *err);
+/* Loading, on a device in the host's memory: the elements of a stretch, as read from the files,
+ * that belong to this rank. Not collective; several threads may place other stretches at once. */
+int sw_mover_place(struct sw_mover *mover, const struct sw_stretch *stretch, const void *data,
+                   struct sw_error *err);
+/* The first tensor of the placement in which this rank found, so far, a number that is not finite
+ * in the state; INT32_MAX: none. Weights in 8 bits are not looked at (scales.h). */
+int32_t sw_mover_not_finite(const struct sw_mover *mover);
 
 #endif

@@ -18,8 +18,7 @@ enum { WRITE_BYTES = 1 << 17, START_BYTES = 1 << 23 };
 
 /* ---- Slices ---- */
 
-/* The number in its file of the slice that holds a byte of the data. */
-static int32_t slice_at(const struct sw_placement *p, int32_t file, int64_t position)
+int32_t sw_part_slice_at(const struct sw_placement *p, int32_t file, int64_t position)
 {
     return (int32_t)(1 + position / p->slice_bytes - p->file[file].data_begin / p->slice_bytes);
 }
@@ -28,15 +27,15 @@ static int64_t slice_end(const struct sw_placement *p, int32_t file, int64_t pos
 {
     int64_t begin, end;
     sw_manifest_slice(p->file[file].bytes, p->file[file].data_begin, p->slice_bytes,
-                      slice_at(p, file, position), &begin, &end);
+                      sw_part_slice_at(p, file, position), &begin, &end);
     return end;
 }
 
 void sw_part_slices(const struct sw_placement *p, int32_t e, int32_t *first, int32_t *count)
 {
     const struct sw_extent *x = &p->extent[e];
-    *first = slice_at(p, x->file, x->begin);
-    *count = x->end > x->begin ? slice_at(p, x->file, x->end - 1) - *first + 1 : 0;
+    *first = sw_part_slice_at(p, x->file, x->begin);
+    *count = x->end > x->begin ? sw_part_slice_at(p, x->file, x->end - 1) - *first + 1 : 0;
 }
 
 static int32_t slices_of(const struct sw_placement *p, int32_t rank)
@@ -194,132 +193,4 @@ int sw_part_end_writing(struct sw_part *part, struct sw_error *err)
                : sw_fail(err, SW_ENVIRONMENT,
                          "%" PRId64 " of %" PRId64 " bytes of a checkpoint were written", part->at,
                          part->bytes);
-}
-
-/* ---- Reading ---- */
-
-void sw_part_begin_reading(struct sw_part *part, const char *folder)
-{
-    rewind_part(part, folder);
-}
-
-static int open_extent(struct sw_part *part, struct sw_error *err)
-{
-    char *path = sw_path_join(part->folder, name(part));
-    if (path == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory for a file's name");
-    part->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (part->fd < 0)
-        sw_fail_at(err, errno == ENOENT ? SW_BAD_INPUT : SW_ENVIRONMENT,
-                   (struct sw_place){.file = path}, "cannot be read: %s", strerror(errno));
-    free(path);
-    return part->fd < 0 ? -1 : 0;
-}
-
-static int fail_file(const struct sw_part *part, enum sw_status status, const char *what,
-                     int64_t begin, int64_t end, struct sw_error *err)
-{
-    char *path = sw_path_join(part->folder, name(part));
-    sw_fail_at(err, status, (struct sw_place){.file = path != NULL ? path : name(part)},
-               "bytes %" PRId64 " to %" PRId64 " %s", begin, end, what);
-    free(path);
-    return -1;
-}
-
-static int read_run(struct sw_part *part, char *to, int64_t bytes, int64_t *reads,
-                    struct sw_error *err)
-{
-    int64_t done = 0;
-    while (done < bytes) {
-        const ssize_t got =
-            pread(part->fd, to + done, (size_t)(bytes - done), (off_t)(part->position + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (reads != NULL)
-            (*reads)++;
-        if (got == 0)
-            return fail_file(part, SW_BAD_INPUT, "are missing: the file is shorter than it was",
-                             part->position + done, part->position + bytes, err);
-        if (got < 0)
-            return fail_file(part, SW_ENVIRONMENT, strerror(errno), part->position + done,
-                             part->position + bytes, err);
-        done += got;
-    }
-    return 0;
-}
-
-/* "'lm_head.weight'", or "'lm_head.weight' and 3 more tensors": what lies in these bytes of a file.
- */
-static void name_tensors(const struct sw_placement *p, int32_t f, int64_t begin, int64_t end,
-                         char *out, size_t bytes)
-{
-    const char *first = NULL;
-    int32_t count = 0;
-    for (int32_t t = 0; t < p->tensor_count; t++)
-        if (p->tensor[t].file == f && p->tensor[t].offset < end &&
-            p->tensor[t].offset + p->tensor[t].bytes > begin && count++ == 0)
-            first = p->tensor[t].name;
-    snprintf(out, bytes, count == 0 ? "no tensor" : "'%.120s'", first);
-    if (count > 1)
-        snprintf(out + strlen(out), bytes - strlen(out), " and %" PRId32 " more tensor%s",
-                 count - 1, count == 2 ? "" : "s");
-}
-
-static int fail_slice(const struct sw_part *part, int64_t begin, int64_t end, struct sw_error *err)
-{
-    char tensors[192], what[320];
-    name_tensors(part->placement, extent(part)->file, begin, end, tensors, sizeof tensors);
-    snprintf(what, sizeof what,
-             "(%s) are not what was written: their checksum is wrong" SW_MANIFEST_ADVICE, tensors);
-    return fail_file(part, SW_BAD_INPUT, what, begin, end, err);
-}
-
-/* Of a run that was read: every slice that ends in it must have the manifest's checksum. */
-static int check_run(struct sw_part *part, const struct sw_manifest *manifest, const char *data,
-                     int64_t bytes, struct sw_error *err)
-{
-    const struct sw_manifest_file *file =
-        manifest == NULL ? NULL : sw_manifest_find(manifest, name(part));
-    const int32_t f = extent(part)->file;
-    while (bytes > 0) {
-        const struct sw_placement *p = part->placement;
-        const int32_t slice = slice_at(p, f, part->position);
-        int64_t begin, end;
-        sw_manifest_slice(p->file[f].bytes, p->file[f].data_begin, p->slice_bytes, slice, &begin,
-                          &end);
-        const int64_t now = bytes < end - part->position ? bytes : end - part->position;
-        if (file != NULL)
-            sw_checksum_add(part->stream, data, (size_t)now);
-        data += now;
-        bytes -= now;
-        part->position += now;
-        if (file != NULL && part->position == end &&
-            (slice >= file->slice_count ||
-             !sw_checksum_equal(sw_checksum_take(part->stream), file->slice[slice])))
-            return fail_slice(part, begin, end, err);
-    }
-    return 0;
-}
-
-int sw_part_read(struct sw_part *part, const struct sw_manifest *manifest, void *data,
-                 int64_t bytes, int64_t *reads, struct sw_error *err)
-{
-    char *to = data;
-    while (bytes > 0) {
-        const struct sw_extent *x = extent(part);
-        const int64_t now = bytes < x->end - part->position ? bytes : x->end - part->position;
-        if ((part->fd < 0 && open_extent(part, err) != 0) ||
-            read_run(part, to, now, reads, err) != 0 ||
-            check_run(part, manifest, to, now, err) != 0)
-            return -1;
-        to += now;
-        bytes -= now;
-        part->at += now;
-        if (part->position == x->end) {
-            sw_part_give_up(part);
-            part->extent++;
-            enter(part);
-        }
-    }
-    return 0;
 }

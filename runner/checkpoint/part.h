@@ -1,6 +1,6 @@
 /* One rank's part of the files of a checkpoint, as a stream of bytes: its extents one behind the
- * other (core/checkpoint/placement.h), written to or read from the files slice by slice
- * with their checksums. Owns an open file and the checksums; borrows the placement. */
+ * other (core/checkpoint/placement.h), written to the files slice by slice with their checksums;
+ * reading.h reads one. Owns an open file and the checksums; borrows the placement. */
 #ifndef SW_CHECKPOINT_PART_H
 #define SW_CHECKPOINT_PART_H
 
@@ -15,7 +15,7 @@ struct sw_part {
     /* its own */
     const char *folder;
     double bytes_per_second, begun;
-    int64_t at;     /* bytes of the stream that were written or read */
+    int64_t at;     /* bytes of the stream that were written */
     int32_t extent; /* at hand */
     int64_t position;
     int32_t slice; /* of this rank's */
@@ -46,12 +46,7 @@ int sw_part_write(struct sw_part *part, const void *data, int64_t bytes, struct 
 int sw_part_end_writing(struct sw_part *part, struct sw_error *err);
 void sw_part_give_up(struct sw_part *part);
 
-/* Reading begins at the start of the stream. manifest (may be NULL: nothing is compared). */
-void sw_part_begin_reading(struct sw_part *part, const char *folder);
-/* The next bytes of the stream, each read once, in contiguous pieces as long as they are asked for;
- * compares the checksums of the slices that end in them. reads (may be NULL) counts. Errors:
- * SW_BAD_INPUT at the file: a checksum is wrong, the file is shorter; SW_ENVIRONMENT. */
-int sw_part_read(struct sw_part *part, const struct sw_manifest *manifest, void *data,
-                 int64_t bytes, int64_t *reads, struct sw_error *err);
+/* The number in its file of the slice that holds a byte of the data. */
+int32_t sw_part_slice_at(const struct sw_placement *placement, int32_t file, int64_t position);
 
 #endif

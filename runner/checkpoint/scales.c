@@ -3,6 +3,7 @@
 #include "core/base/quantize.h"
 #include "runner/checkpoint/convert.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { TILE = 1024 };
@@ -34,6 +35,16 @@ void sw_scales_free(struct sw_scales *scales)
     *scales = (struct sw_scales){0};
 }
 
+/* *most = max(*most, x). */
+static void raise(float *most, float x)
+{
+    float was;
+    __atomic_load(most, &was, __ATOMIC_RELAXED);
+    while (was < x &&
+           !__atomic_compare_exchange(most, &was, &x, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
 /* Numbers [begin, end) of a tensor. */
 static void meet_numbers(float *most, const struct sw_stored_tensor *t, int64_t begin, int64_t end,
                          const char *from)
@@ -45,16 +56,16 @@ static void meet_numbers(float *most, const struct sw_stored_tensor *t, int64_t 
         n = n < end - i ? n : end - i;
         n = n < TILE ? n : TILE;
         sw_convert_numbers(tile, SW_STORED_F32, from, t->dtype, n);
-        most[i / width] = sw_quantize_most(most[i / width], tile, n);
+        raise(&most[i / width], sw_quantize_most(0, tile, n));
     }
 }
 
-void sw_scales_meet(struct sw_scales *scales, const struct sw_exchange *exchange, int32_t owner,
-                    int32_t round, const char *chunk)
+void sw_scales_meet(struct sw_scales *scales, const struct sw_exchange *exchange,
+                    const struct sw_stretch *stretch, const char *data)
 {
     const struct sw_placement *p = exchange->placement;
     struct sw_span_of_file span;
-    for (int32_t s = 0; sw_exchange_span(exchange, owner, round, s, &span); s++) {
+    for (int32_t s = 0; sw_exchange_stretch_span(exchange, stretch, s, &span); s++) {
         const struct sw_stored_file *file = &p->file[span.file];
         for (int32_t t = file->first_tensor; t < file->first_tensor + file->tensor_count; t++) {
             const struct sw_stored_tensor *tensor = &p->tensor[t];
@@ -65,9 +76,19 @@ void sw_scales_meet(struct sw_scales *scales, const struct sw_exchange *exchange
             if (scales->first[t] >= 0 && begin < end)
                 meet_numbers(scales->value + scales->first[t], tensor,
                              (begin - tensor->offset) / bytes, (end - tensor->offset) / bytes,
-                             chunk + span.at + (begin - span.begin));
+                             data + span.at + (begin - span.begin));
         }
     }
+}
+
+bool sw_scales_show_nan(const struct sw_scales *scales, const struct sw_placement *placement,
+                        int32_t tensor)
+{
+    const float *values = sw_scales_of(scales, tensor);
+    for (int64_t i = 0; values != NULL && i < placement->tensor[tensor].size[0]; i++)
+        if (isnan(values[i]))
+            return true;
+    return false;
 }
 
 void sw_scales_settle(struct sw_scales *scales)

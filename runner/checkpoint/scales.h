@@ -20,15 +20,20 @@ int sw_scales_create(const struct sw_state *state, const struct sw_placement *pl
                      struct sw_scales *out, struct sw_error *err);
 void sw_scales_free(struct sw_scales *scales); /* also a zeroed one */
 
-/* The numbers of an owner's chunk. */
-void sw_scales_meet(struct sw_scales *scales, const struct sw_exchange *exchange, int32_t owner,
-                    int32_t round, const char *chunk);
+/* The numbers of a stretch of an owner's stream, at `data`. Several threads may meet some at once.
+ */
+void sw_scales_meet(struct sw_scales *scales, const struct sw_exchange *exchange,
+                    const struct sw_stretch *stretch, const char *data);
 /* From the largest numbers, of all ranks' parts, to scales. */
 void sw_scales_settle(struct sw_scales *scales);
 /* This rank's share of them goes to their rows of the state. Errors (SW_ENVIRONMENT): memory, the
  * device's. */
 int sw_scales_store(const struct sw_scales *scales, const struct sw_exchange *exchange,
                     struct sw_executor *executor, struct sw_error *err);
+
+/* True if one of the scales of that tensor is NaN: not all of its numbers are finite. */
+bool sw_scales_show_nan(const struct sw_scales *scales, const struct sw_placement *placement,
+                        int32_t tensor);
 
 /* Those of a tensor's rows; NULL: it is not in 8 bits. */
 static inline const float *sw_scales_of(const struct sw_scales *scales, int32_t tensor)

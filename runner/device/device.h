@@ -91,6 +91,15 @@ struct sw_device_facts {
     int64_t memory_bytes; /* of the device, whoever uses them */
 };
 
+/* A box of weights [k, n] on its way into tiles: so many lines from `line` on, so many columns from
+ * `column` on. Number (l, c) of the box lies l * line_apart + c * column_apart bytes behind
+ * `from`, at any address. */
+struct sw_tile_box {
+    const void *from;
+    int64_t line, lines, column, columns;
+    int64_t line_apart, column_apart; /* bytes */
+};
+
 struct sw_device;
 struct sw_recording;
 
@@ -112,6 +121,14 @@ struct sw_device_vtable {
      * NULL: of a device without them. */
     void (*tile)(struct sw_device *device, enum sw_dtype dtype, void *to, const void *from,
                  int64_t k, int64_t n, bool turned);
+    /* The same for a part, on the caller's thread; several may do so at once, with other boxes. */
+    void (*tile_box)(struct sw_device *device, enum sw_dtype dtype, void *to, int64_t k,
+                     const struct sw_tile_box *box);
+    /* Calls each(context, i, thread) once for every i of [0, count), in about that order, on
+     * `host_threads` threads of the host, 0 <= thread < host_threads; all are done when it returns.
+     * NULL: sw_device_for_each does so on the caller's. */
+    void (*for_each)(struct sw_device *device, int64_t count,
+                     void (*each)(void *context, int64_t i, int32_t thread), void *context);
     /* Whether weights of this type that a plan has in tiles lie so: on some processors products are
      * faster where they stay as they are declared. NULL: all do. */
     bool (*tiles)(enum sw_dtype dtype);
@@ -140,7 +157,25 @@ struct sw_device_vtable {
 
 struct sw_device {
     const struct sw_device_vtable *vtable;
+    int32_t host_threads; /* of for_each; 0: one */
 };
+
+static inline int32_t sw_device_host_threads(const struct sw_device *device)
+{
+    return device->vtable->for_each == NULL || device->host_threads < 1 ? 1 : device->host_threads;
+}
+
+static inline void sw_device_for_each(struct sw_device *device, int64_t count,
+                                      void (*each)(void *context, int64_t i, int32_t thread),
+                                      void *context)
+{
+    if (device->vtable->for_each != NULL) {
+        device->vtable->for_each(device, count, each, context);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        each(context, i, 0);
+}
 
 /* Of a type that the plan has in tiles. */
 static inline bool sw_device_tiles(const struct sw_device *device, enum sw_dtype dtype)

@@ -36,10 +36,11 @@ int sw_executor_init_state(struct sw_executor *executor, uint64_t seed, double s
  * follows from them. */
 int sw_executor_init_rows(struct sw_executor *executor, uint64_t seed, double stddev,
                           int32_t origin, struct sw_error *err);
-/* Makes what follows from the state's numbers, after these were written as they are declared, once:
- * copies of weights, and the layout of those that lie in tiles. Errors: memory for one of them, the
+/* Makes what follows from the state's numbers, after these were written, once: copies of weights,
+ * and the layout of those that lie in tiles and were written as they are declared. tiled: bit o:
+ * those of origin o (enum sw_origin) already lie in tiles. Errors: memory for one of them, the
  * device's. */
-int sw_executor_settle_state(struct sw_executor *executor, struct sw_error *err);
+int sw_executor_settle_state(struct sw_executor *executor, unsigned tiled, struct sw_error *err);
 
 /* What an input's reader is asked for: rows [first_row, first_row + rows) of the input as it is
  * over the whole mesh. An input of one dimension is one row. */

@@ -178,13 +178,20 @@ static bool lies_in_tiles(const struct sw_device *device, const struct sw_state_
     return row->tiled && sw_device_tiles(device, row->dtype);
 }
 
-static int tile_state(struct sw_executor *x, struct sw_error *err)
+/* True if its weights lie in tiles and were written otherwise. */
+static bool is_to_tile(const struct sw_device *device, const struct sw_state_row *row,
+                       unsigned tiled)
+{
+    return lies_in_tiles(device, row) && (row->copy || (tiled >> row->origin & 1) == 0);
+}
+
+static int tile_state(struct sw_executor *x, unsigned tiled, struct sw_error *err)
 {
     const struct sw_state *state = &sw_executor_set(x)->state;
     struct sw_device *device = sw_executor_device(x);
     int64_t largest = 0;
     for (int32_t i = 0; i < state->count; i++)
-        if (lies_in_tiles(device, &state->row[i]) && state->row[i].instance_bytes > largest)
+        if (is_to_tile(device, &state->row[i], tiled) && state->row[i].instance_bytes > largest)
             largest = state->row[i].instance_bytes;
     if (largest == 0)
         return 0;
@@ -194,7 +201,7 @@ static int tile_state(struct sw_executor *x, struct sw_error *err)
     for (int32_t i = 0; i < state->count; i++) {
         const struct sw_state_row *row = &state->row[i];
         const bool turned = sw_parameter_is_turned(row->parameter);
-        for (int32_t l = 0; lies_in_tiles(device, row) && l < row->stack; l++) {
+        for (int32_t l = 0; is_to_tile(device, row, tiled) && l < row->stack; l++) {
             void *weights = sw_executor_state(x, row, l);
             memcpy(as_declared, weights, (size_t)row->instance_bytes);
             device->vtable->tile(device, row->dtype, weights, as_declared, row->local[turned],
@@ -248,9 +255,9 @@ static int copy_state(struct sw_executor *x, struct sw_error *err)
     return failed ? -1 : 0;
 }
 
-int sw_executor_settle_state(struct sw_executor *x, struct sw_error *err)
+int sw_executor_settle_state(struct sw_executor *x, unsigned tiled, struct sw_error *err)
 {
-    return copy_state(x, err) != 0 ? -1 : tile_state(x, err);
+    return copy_state(x, err) != 0 ? -1 : tile_state(x, tiled, err);
 }
 
 int sw_executor_init_rows(struct sw_executor *x, uint64_t seed, double stddev, int32_t origin,
@@ -271,7 +278,8 @@ int sw_executor_init_rows(struct sw_executor *x, uint64_t seed, double stddev, i
         /* zeros: as the arena's memory is given */
         if (row->initial == SW_INITIAL_ZEROS || row->scales || row->origin != origin)
             continue;
-        memset(shard, 0, (size_t)row->instance_bytes);
+        const bool in_place = device->vtable->in_host_memory && !sw_has_scales(row->dtype);
+        memset(shard, 0, in_place ? 0 : (size_t)row->instance_bytes);
         for (int32_t l = 0; l < row->stack; l++) {
             char name[SW_NAME_BYTES + 16];
             snprintf(name, sizeof name, row->stack > 1 ? "%s.%d" : "%s", row->name, l);
@@ -279,7 +287,10 @@ int sw_executor_init_rows(struct sw_executor *x, uint64_t seed, double stddev, i
                 failed |= init_quantized(x, row, l, sw_init_key(seed, name), stddev, shard);
                 continue;
             }
-            fill_shard(sw_executor_comm(x), row, sw_init_key(seed, name), stddev, NULL, shard);
+            void *data = in_place ? sw_executor_state(x, row, l) : shard;
+            fill_shard(sw_executor_comm(x), row, sw_init_key(seed, name), stddev, NULL, data);
+            if (in_place)
+                continue;
             failed |= device->vtable->copy_in(device, sw_executor_state(x, row, l), shard,
                                               (size_t)row->instance_bytes);
         }
@@ -295,5 +306,5 @@ int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
     return sw_executor_init_rows(x, seed, stddev, SW_ORIGIN_BASE, err) != 0 ||
                    sw_executor_init_rows(x, seed, stddev, SW_ORIGIN_RUN, err) != 0
                ? -1
-               : sw_executor_settle_state(x, err);
+               : sw_executor_settle_state(x, 0, err);
 }

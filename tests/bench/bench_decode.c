@@ -153,7 +153,7 @@ static void create(struct bench *b, const struct format *format, int64_t layers)
     if (b->tokens == NULL || b->slots == NULL || b->settings == NULL || b->sampled == NULL)
         leave("out of memory");
     fill_state(b);
-    if (sw_executor_settle_state(b->executor, &err) != 0)
+    if (sw_executor_settle_state(b->executor, 0, &err) != 0)
         leave(err.message);
 }
 

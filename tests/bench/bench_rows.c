@@ -65,7 +65,7 @@ static bool create(struct bench *b)
     const enum sw_dtype x = b->format->rows, w = b->format->weights;
     b->matrix_bytes = (size_t)(b->k * b->n) * sw_dtype_bytes(w);
     b->matrices = (all_bytes + b->matrix_bytes - 1) / b->matrix_bytes;
-    b->weights = sw_cpu_memory_allocate(b->matrices * b->matrix_bytes, 1);
+    b->weights = sw_cpu_memory_allocate(b->matrices * b->matrix_bytes);
     b->x = malloc((size_t)(MOST_ROWS * b->k) * sw_dtype_bytes(x));
     b->y = malloc((size_t)(MOST_ROWS * b->n) * sw_dtype_bytes(x));
     b->scales = malloc((size_t)b->n * sizeof *b->scales);

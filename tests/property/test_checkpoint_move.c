@@ -211,10 +211,22 @@ static void write_quantized(const struct sw_state *state, const struct sw_state_
 
 /* ---- One rank ---- */
 
-/* Its shard as it has to be, row by row, at the rows' offsets; written, or compared with. */
-static int shard(const struct job *job, int32_t rank, bool compare, unsigned char *state,
-                 struct sw_error *err)
+/* Where in its instance element i of a shard lies, whose row lies in tiles (core/base/device.h). */
+static int64_t index_in_tiles(const struct sw_state_row *row, int64_t i)
 {
+    const int64_t at[2] = {i / row->local[1], i % row->local[1]};
+    const int outputs_first = !row->parameter->transposed;
+    const int64_t k = row->local[outputs_first], line = at[outputs_first],
+                  column = at[!outputs_first];
+    const int64_t panel = column / 32, pair = line / 2;
+    return panel * 32 * k + pair * 64 + column % 32 * 2 + line % 2;
+}
+
+/* Its shard as it has to be, row by row, at the rows' offsets; written, or compared with. */
+static int shard(const struct job *job, const struct sw_device *device, int32_t rank, bool compare,
+                 unsigned char *state, struct sw_error *err)
+{
+    const bool host = device->vtable->in_host_memory;
     for (int32_t r = 0; r < job->set->state.count; r++) {
         const struct sw_state_row *row = &job->set->state.row[r];
         bool stored_somewhere = false;
@@ -225,9 +237,13 @@ static int shard(const struct job *job, int32_t rank, bool compare, unsigned cha
         sw_shard_offset(&job->options.mesh, &row->sharding.spec, row->padded, rank, first);
         const int64_t elems = row->instance_bytes / (int64_t)sw_dtype_bytes(row->dtype);
         for (int32_t n = 0; n < row->stack; n++) {
-            unsigned char *at = state + row->offset + n * row->instance_bytes, wanted[WIDEST];
+            unsigned char *instance = state + row->offset + n * row->instance_bytes;
+            unsigned char wanted[WIDEST];
             for (int64_t i = 0; i < elems; i++) {
                 size_t width = sw_dtype_bytes(row->dtype);
+                const bool tiled = row->tiled && host && sw_device_tiles(device, row->dtype);
+                unsigned char *at =
+                    instance + (tiled ? index_in_tiles(row, i) : i) * (int64_t)width;
                 const int64_t index = sw_test_in_shard(row, first, i);
                 if (index >= 0 && (sw_has_scales(row->dtype) || row->scales))
                     write_quantized(&job->set->state, row, n, index, wanted);
@@ -241,7 +257,6 @@ static int shard(const struct job *job, int32_t rank, bool compare, unsigned cha
                 else if (stored_somewhere && memcmp(at, wanted, width) != 0)
                     return sw_fail(err, SW_UNMET, "rank %d: %s, instance %d: element %lld",
                                    (int)rank, row->name, (int)n, (long long)i);
-                at += width;
             }
         }
     }
@@ -299,7 +314,8 @@ static int measure(const struct job *job, const struct sw_exchange *x, struct sw
     for (int32_t owner = 0; owner < x->placement->ranks && result == 0; owner++)
         for (int32_t round = 0; round < x->rounds && result == 0; round++) {
             result = chunk(job, x, owner, round, false, memory, err);
-            sw_scales_meet(scales, x, owner, round, (const char *)memory);
+            const struct sw_stretch stretch = sw_exchange_stretch(x, owner, round);
+            sw_scales_meet(scales, x, &stretch, (const char *)memory);
         }
     free(memory);
     sw_scales_settle(scales);
@@ -332,7 +348,7 @@ static int run_rank(const struct job *job, struct sw_comm *comm, struct sw_error
                          &x, err) != 0 ||
         sw_mover_create(&x, executor, &mover, err) != 0)
         goto out;
-    if (!job->loading && shard(job, comm->rank, false, host, err) != 0)
+    if (!job->loading && shard(job, device, comm->rank, false, host, err) != 0)
         goto out;
     char *first = (char *)sw_executor_state(executor, &state->row[0], 0) - state->row[0].offset;
     if (device->vtable->copy_in(device, first, host, (size_t)state->bytes) != 0 ||
@@ -342,7 +358,7 @@ static int run_rank(const struct job *job, struct sw_comm *comm, struct sw_error
     sw_mover_quantize(mover, &scales);
     if (run_rounds(job, &x, comm->rank, mover, err) != 0 ||
         device->vtable->copy_out(device, host, first, (size_t)state->bytes) != 0 ||
-        shard(job, comm->rank, true, host, err) != 0)
+        shard(job, device, comm->rank, true, host, err) != 0)
         goto out;
     result = 0;
 out:
@@ -595,7 +611,8 @@ out:
     return result;
 }
 
-/* Others' files become the state of a server with weights in 8 bits. */
+/* Others' files become the state of a server, with weights in 8 bits or in bf16, that may lie in
+ * tiles: whole ones on some meshes. */
 static int quantize(uint64_t *rng, int32_t ranks, int device, struct sw_error *err)
 {
     struct sw_placement p = {0};
@@ -605,12 +622,22 @@ static int quantize(uint64_t *rng, int32_t ranks, int device, struct sw_error *e
                       .loading = true,
                       .integer = true,
                       .options = random_model(rng)};
+    static const enum sw_dtype formats[] = {SW_I8, SW_E4M3, SW_BF16_T};
+    const enum sw_dtype weights = formats[below(rng, 3)];
     const struct sw_serving serving = {.max_batch = 4,
                                        .max_tokens = 48,
                                        .cache = SW_F32,
-                                       .weights = below(rng, 2) ? SW_E4M3 : SW_I8,
+                                       .weights = weights == SW_BF16_T ? SW_F32 : weights,
                                        .stream_weights = below(rng, 2)};
-    job.options.params = job.options.compute = job.options.reduce = SW_F32;
+    job.options.params = job.options.compute = weights == SW_BF16_T ? SW_BF16_T : SW_F32;
+    job.options.reduce = SW_F32;
+    job.options.target.weight_tiles = below(rng, 4) > 0;
+    if (below(rng, 2)) {
+        job.options.model.hidden_size = job.options.model.vocab_size = 64 << below(rng, 2);
+        job.options.model.intermediate_size = 96;
+        job.options.model.heads = 8;
+        job.options.model.head_dim = 8 << below(rng, 2);
+    }
     sw_rules_default(&job.options.rules, SW_ATTENTION_RING);
     choose_mesh(rng, ranks, &job.options);
     const int result =

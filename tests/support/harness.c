@@ -320,7 +320,7 @@ static void put_parameters(struct rank *rank, struct sw_executor *executor)
         free(global);
     }
     struct sw_error err = {0};
-    if (sw_executor_settle_state(executor, &err) != 0)
+    if (sw_executor_settle_state(executor, 0, &err) != 0)
         fail(rank, "parameters", &err);
 }
 

@@ -326,7 +326,7 @@ static int staged_transfers(struct sw_comm *comm, uint64_t seed, struct sw_error
 static void *staged_main(void *argument)
 {
     static const struct sw_device_vtable vtable = {.copy_in = copy_bytes, .copy_out = copy_bytes};
-    struct sw_device device = {&vtable};
+    struct sw_device device = {.vtable = &vtable};
     struct rank_thread *rank = argument;
     rank->result = sw_comm_staged_create(rank->comm, &device, &rank->comm, &rank->error);
     return rank->result == 0 ? rank_main(rank) : NULL;

@@ -20,14 +20,10 @@
     SW_PRAGMA(omp parallel for schedule(static) num_threads(threads) if (threads > 1))
 #define SW_PARALLEL_FOR_UNEVEN(threads)                                                            \
     SW_PRAGMA(omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1))
-/* The same thread always gets every threads-th. */
-#define SW_PARALLEL_FOR_TURNS(threads)                                                             \
-    SW_PRAGMA(omp parallel for schedule(static, 1) num_threads(threads) if (threads > 1))
 #define SW_THREAD_INDEX omp_get_thread_num()
 #else
 #define SW_PARALLEL_FOR(threads)
 #define SW_PARALLEL_FOR_UNEVEN(threads)
-#define SW_PARALLEL_FOR_TURNS(threads)
 #define SW_THREAD_INDEX 0
 #endif
 
@@ -71,9 +67,9 @@ static inline bool sw_cpu_takes_amx(const struct sw_cpu_device *device, const st
     return device->amx && call->planned_slots >= SW_CPU_AMX_SLOTS;
 }
 
-/* Zeroed memory that begins at a page, at a huge one where it is as large; touched by so many
- * threads in turns. NULL: there is none. Whoever writes past its last page is stopped. */
-void *sw_cpu_memory_allocate(size_t bytes, int32_t threads);
+/* Zeroed memory that begins at a page, at a huge one where it is as large, and that nobody touched
+ * yet. NULL: there is none. Whoever writes past its last page is stopped. */
+void *sw_cpu_memory_allocate(size_t bytes);
 void sw_cpu_memory_release(void *memory);
 /* Whole huge pages that nobody touched yet, with whatever they hold; the caller's, free(). NULL:
  * there is none. */
@@ -134,6 +130,7 @@ void sw_cpu_matmul_blocked(const struct sw_cpu_device *device, const struct sw_c
 bool sw_cpu_tiles(enum sw_dtype dtype); /* those of struct sw_device_vtable */
 void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
                  const void *weights, int64_t k, int64_t n, bool turned);
+void sw_cpu_tile_box(enum sw_dtype dtype, void *tiles, int64_t k, const struct sw_tile_box *box);
 /* Where element (line, column) of weights in tiles is, of so many lines. */
 static inline int64_t sw_cpu_tile_index(int64_t k, int64_t line, int64_t column)
 {

@@ -8,7 +8,8 @@
 
 static void *cpu_allocate(struct sw_device *device, size_t bytes)
 {
-    return sw_cpu_memory_allocate(bytes, ((struct sw_cpu_device *)device)->threads);
+    (void)device;
+    return sw_cpu_memory_allocate(bytes);
 }
 
 static void cpu_release(struct sw_device *device, void *memory)
@@ -74,6 +75,22 @@ static void cpu_tile(struct sw_device *device, enum sw_dtype dtype, void *to, co
     sw_cpu_tile((struct sw_cpu_device *)device, dtype, to, from, k, n, turned);
 }
 
+static void cpu_tile_box(struct sw_device *device, enum sw_dtype dtype, void *to, int64_t k,
+                         const struct sw_tile_box *box)
+{
+    (void)device;
+    sw_cpu_tile_box(dtype, to, k, box);
+}
+
+static void cpu_for_each(struct sw_device *device, int64_t count,
+                         void (*each)(void *context, int64_t i, int32_t thread), void *context)
+{
+    const int32_t threads = device->host_threads;
+    SW_PARALLEL_FOR_UNEVEN(threads)
+    for (int64_t i = 0; i < count; i++)
+        each(context, i, SW_THREAD_INDEX);
+}
+
 #define SW_KERNEL(KIND, name)                                                                      \
     static int run_##name(struct sw_device *device, const struct sw_call *call,                    \
                           struct sw_error *err)                                                    \
@@ -94,6 +111,8 @@ static const struct sw_device_vtable cpu_vtable = {
     .copy_out = cpu_copy,
     .copy_box = cpu_copy_box,
     .tile = cpu_tile,
+    .tile_box = cpu_tile_box,
+    .for_each = cpu_for_each,
     .tiles = sw_cpu_tiles,
     .synchronize = cpu_synchronize,
     .destroy = cpu_destroy,
@@ -123,7 +142,7 @@ struct sw_device *sw_cpu_device_create(int32_t wanted, struct sw_error *err)
     struct sw_cpu_device *cpu = calloc(1, sizeof *cpu);
     if (cpu == NULL)
         goto out_of_memory;
-    cpu->base.vtable = &cpu_vtable;
+    cpu->base = (struct sw_device){.vtable = &cpu_vtable, .host_threads = threads};
     cpu->threads = threads;
     cpu->alone_elems = ALONE_ELEMS;
     sw_blockwise_fill(true, &cpu->tables[0]);

@@ -1,4 +1,7 @@
-/* Memory of the CPU device: zeroed pages, touched by the threads that compute on them. */
+/* Memory of the CPU device: pages that the kernel zeroes when a thread first touches them, and then
+ * puts on that thread's memory node. Nobody touches them here: whoever loads a weight or computes
+ * on a value does, and of the former the kernel's zeros are still in the cache when they are
+ * written over. */
 #include "core/base/number.h"
 #include "runner/device/cpu/cpu.h"
 
@@ -15,21 +18,7 @@ struct mapping {
     size_t bytes;
 };
 
-/* Each page belongs to whom touches it first: to a memory node, and to this process. One thread
- * would take seconds for what all of them do in a part of it, and put all of it on its own node;
- * turns of huge pages spread it. The kernel hands out zeros. */
-static void touch(char *memory, size_t bytes, size_t page, int32_t threads)
-{
-    const int64_t pieces = (int64_t)((bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES);
-    SW_PARALLEL_FOR_TURNS(threads)
-    for (int64_t i = 0; i < pieces; i++) {
-        const size_t begin = (size_t)i * HUGE_PAGE_BYTES, left = bytes - begin;
-        for (size_t at = 0; at < HUGE_PAGE_BYTES && at < left; at += page)
-            ((volatile char *)memory)[begin + at] = 0;
-    }
-}
-
-void *sw_cpu_memory_allocate(size_t bytes, int32_t threads)
+void *sw_cpu_memory_allocate(size_t bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (bytes > INT64_MAX - 4 * HUGE_PAGE_BYTES)
@@ -49,7 +38,6 @@ void *sw_cpu_memory_allocate(size_t bytes, int32_t threads)
      * page tables. A kernel that has no large ones says so, and all is as before. */
     if (alignment == HUGE_PAGE_BYTES)
         (void)madvise(memory, size, MADV_HUGEPAGE);
-    touch(memory, size, page, threads);
     return memory;
 }
 

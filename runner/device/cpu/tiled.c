@@ -252,37 +252,10 @@ void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t col
     }
 }
 
-/* ---- Layout ---- */
-
-/* Of elements of so many bytes. */
-INLINE void lay_out(int32_t threads, const size_t element, char *tiles, const char *weights,
-                    int64_t k, int64_t n, bool turned)
-{
-    const int64_t size = (int64_t)element, line_apart = (turned ? 1 : n) * size;
-    const int64_t column_apart = (turned ? k : 1) * size;
-    SW_PARALLEL_FOR(threads)
-    for (int64_t column = 0; column < n; column += SW_TILE_COLUMNS) {
-        char *to = tiles + column * k * size;
-        for (int64_t line = 0; line < k; line += 2)
-            for (int64_t c = 0; c < SW_TILE_COLUMNS; c++, to += 2 * size) {
-                const char *pair = weights + line * line_apart + (column + c) * column_apart;
-                memcpy(to, pair, element);
-                memcpy(to + size, pair + line_apart, element);
-            }
-    }
-}
+/* ---- Layout: layout.c makes it ---- */
 
 /* Without tables 8 bits that lie by line are widened in half the instructions. */
 bool sw_cpu_tiles(enum sw_dtype dtype)
 {
     return dtype == SW_BF16_T || (sw_has_scales(dtype) && HAS_TABLES);
-}
-
-void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
-                 const void *weights, int64_t k, int64_t n, bool turned)
-{
-    if (sw_has_scales(dtype))
-        lay_out(device->threads, sizeof(int8_t), tiles, weights, k, n, turned);
-    else
-        lay_out(device->threads, sizeof(uint16_t), tiles, weights, k, n, turned);
 }
