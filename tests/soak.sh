@@ -149,7 +149,7 @@ trial damages "damages of a folder of checkpoints: $damages" bash tests/property
 count_trials() {
     "$build/tests/test_store_faults" "$build/tests" 1 && "$build/tests/test_search_rows" 200 7 &&
         "$build/tests/test_search_rule" 4000 && "$build/tests/test_search_help" 60 "$seed" 200 && "$build/tests/test_search_spare" 200 "$seed" &&
-        "$build/tests/unit_token_index" 3000 "$seed" && "$build/tests/test_packing" 20000 "$seed" && "$build/tests/test_packed_rows" "$out" 300 "$seed" && "$build/tests/test_meshes" 13 && "$build/tests/test_factors" 100 && "$build/tests/test_cached_masks" 2000 "$seed" && "$build/tests/test_masks" 30 "$seed" && "$build/tests/test_adapters" 20 "$seed" && "$build/tests/test_adapter_fixtures" all &&
+        "$build/tests/unit_token_index" 3000 "$seed" && "$build/tests/test_packing" 20000 "$seed" && "$build/tests/test_reading" 100 "$seed" && "$build/tests/test_packed_rows" "$out" 300 "$seed" && "$build/tests/test_meshes" 13 && "$build/tests/test_factors" 100 && "$build/tests/test_cached_masks" 2000 "$seed" && "$build/tests/test_masks" 30 "$seed" && "$build/tests/test_adapters" 20 "$seed" && "$build/tests/test_adapter_fixtures" all &&
         python3 tests/oracle/json_texts.py "$seed" 10000 "$out/json_texts.txt" && "$build/tests/test_json_texts" "$out/json_texts.txt" &&
         python3 tests/oracle/jinja_numbers.py "$seed" 100000 "$out/jinja_numbers.txt" &&
         "$build/tests/test_jinja_numbers" "$out/jinja_numbers.txt" &&

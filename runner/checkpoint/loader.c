@@ -5,6 +5,7 @@
 #include "runner/checkpoint/model_folder.h"
 #include "runner/checkpoint/move.h"
 #include "runner/checkpoint/reading.h"
+#include "runner/checkpoint/windows.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK_BYTES = 16 << 20 }; /* the most: bounds what loading allocates */
+/* Bytes of a chunk: a MiB for each rank, which messages are parts of. Few of them stay in a cache
+ * that cores share, the most bound what loading allocates. */
+enum { CHUNK_RANK_BYTES = 1 << 20, CHUNK_LEAST_BYTES = 4 << 20, CHUNK_MOST_BYTES = 16 << 20 };
 
 /* ---- Resident memory ---- */
 
@@ -263,10 +266,13 @@ static int tell(const struct sw_launch *launch, const char *folder, struct found
 
 /* Messages must fit the buffers that saving has; those of the model that adapters stand on do not,
  * since its tensors are so much larger. */
-static int64_t chunk_bytes(const struct sw_program_set *set, enum sw_origin origin)
+static int64_t chunk_bytes(const struct sw_rank *rank, enum sw_origin origin)
 {
-    const int64_t planned = set->save.chunk_bytes; /* 0: the set saves nothing */
-    return origin == SW_ORIGIN_RUN && planned > 0 && planned < CHUNK_BYTES ? planned : CHUNK_BYTES;
+    const int64_t planned = rank->programs->save.chunk_bytes; /* 0: the set saves nothing */
+    int64_t bytes = (int64_t)rank->launch->size * CHUNK_RANK_BYTES;
+    bytes = bytes < CHUNK_LEAST_BYTES ? CHUNK_LEAST_BYTES : bytes;
+    bytes = bytes > CHUNK_MOST_BYTES ? CHUNK_MOST_BYTES : bytes;
+    return origin == SW_ORIGIN_RUN && planned > 0 && planned < bytes ? planned : bytes;
 }
 
 /* Everything that the load of one origin needs. */
@@ -324,6 +330,45 @@ static int spread(struct load *l, struct sw_error *err)
         }
     }
     free(data);
+    return status;
+}
+
+/* The ranks of one machine read chunks into memory that all of them see, and each places what it
+ * holds of every chunk: nothing is sent. While one reads the next chunk others may place the one
+ * before; the barrier parts it from the one before that. */
+static int spread_windows(struct load *l, const struct sw_windows *windows, struct sw_error *err)
+{
+    const struct sw_comm *comm = l->rank->comm;
+    const int64_t bytes = l->exchange.chunk_bytes;
+    int status = 0;
+    for (int32_t r = 0; r < l->exchange.rounds; r++) {
+        struct sw_error other = {0};
+        const int64_t at = r % 2 * bytes;
+        if (status == 0)
+            status = read_chunk(l, r, windows->of_rank[comm->rank] + at, err);
+        if (comm->vtable->barrier(l->rank->comm, &other) != 0)
+            return sw_fail_as(err, &other);
+        for (int32_t i = 0; i < comm->size; i++) {
+            const int32_t owner = (comm->rank + i) % comm->size;
+            const struct sw_stretch chunk = sw_exchange_stretch(&l->exchange, owner, r);
+            if (sw_reading_visit(&l->reading, &chunk, windows->of_rank[owner] + at, place, l,
+                                 &other) != 0 &&
+                status == 0)
+                status = sw_fail_as(err, &other);
+        }
+    }
+    return status;
+}
+
+/* Collective, of several ranks. */
+static int spread_among(struct load *l, struct sw_error *err)
+{
+    struct sw_windows windows = {0};
+    if (l->rank->device->vtable->in_host_memory &&
+        sw_windows_open(l->rank->launch, 2 * (size_t)l->exchange.chunk_bytes, &windows, err) != 0)
+        return -1;
+    const int status = windows.of_rank != NULL ? spread_windows(l, &windows, err) : spread(l, err);
+    sw_windows_close(&windows);
     return status;
 }
 
@@ -401,7 +446,7 @@ static int open_load(struct load *l, enum sw_origin origin, struct sw_error *err
     struct sw_placement *p = &((struct found *)(uintptr_t)l->found)->placement;
     if (sw_placement_deal(p, rank->launch->size, err) != 0 ||
         sw_exchange_make(&rank->programs->state, p, &rank->comm->mesh, true,
-                         chunk_bytes(rank->programs, origin), &l->exchange, err) != 0)
+                         chunk_bytes(rank, origin), &l->exchange, err) != 0)
         return -1;
     l->reading =
         (struct sw_reading){.folder = l->loading->folder,
@@ -443,7 +488,7 @@ static int load(struct sw_rank *rank, enum sw_origin origin, struct found *f,
         status = -1;
     } else if (l.scales.count == 0 || measure(&l) == 0) {
         sw_mover_quantize(l.mover, &l.scales);
-        status = is_alone(&l) ? run_alone(&l, place, err) : spread(&l, err);
+        status = is_alone(&l) ? run_alone(&l, place, err) : spread_among(&l, err);
         /* what a rank holds came from all of them */
         if (sw_launch_max(launch, status != 0) == 0)
             status = check_finite(&l, err);

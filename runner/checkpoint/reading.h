@@ -1,6 +1,7 @@
 /* Reads one rank's part of the files of a checkpoint, a stream of bytes
- * (core/checkpoint/exchange.h), by all threads of the rank's device. Each byte is read once and
- * compared with the manifest before anybody gets it.
+ * (core/checkpoint/exchange.h), by all threads of the rank's device. Each byte is read once. A
+ * block is compared with the manifest before it is handed on, a chunk as far as its slices are
+ * whole: the one that it ends within, with the next. So nothing counts until all was read.
  *
  * A *block* is some whole slices of a file, or what of them lies in the part. Threads take blocks
  * in their order, and the disk is asked for those to come. Either each block is handed on by the

@@ -4,4 +4,8 @@ if(TARGET test_checkpoint_tables)
 endif()
 if(TARGET sw_runner)
   sw_test(test_boxes SOURCES test_boxes.c LIBRARIES sw_runner)
+  if(TARGET sw_device_cpu)
+    sw_test(test_reading SOURCES test_reading.c ${CMAKE_SOURCE_DIR}/runner/checkpoint/reading.c ${CMAKE_SOURCE_DIR}/runner/checkpoint/part.c
+            LIBRARIES sw_checkpoint sw_runner sw_device_cpu)
+  endif()
 endif()

@@ -119,6 +119,32 @@ static double rounded(double value, enum sw_stored_dtype to, enum sw_stored_dtyp
     return read_number(out, to);
 }
 
+/* Every number of 16 bits, and those around each least one that is not finite. */
+static void test_finite(void **state)
+{
+    (void)state;
+    for (int from = 0; from < SW_STORED_U8; from++)
+        for (int to = 0; to < SW_STORED_U8; to++)
+            for (int64_t i = 0; i < 1 << 17; i++) {
+                const int width = 8 * (int)sw_stored_dtype_bytes((enum sw_stored_dtype)from);
+                /* the last 16 bits are all or none, or nearly */
+                uint64_t bits = (uint64_t)(i >> 1) << (width - 16);
+                if (width > 16)
+                    bits += (i & 1 ? (UINT64_C(1) << (width - 17)) : 0) + (uint64_t)(below(5) - 2);
+                unsigned char in[8], out[8];
+                memcpy(in, &bits, 8);
+                sw_convert_numbers(out, (enum sw_stored_dtype)to, in, (enum sw_stored_dtype)from,
+                                   1);
+                const bool finite = isfinite(read_number(out, (enum sw_stored_dtype)to));
+                if (sw_convert_is_finite(in, (enum sw_stored_dtype)from, (enum sw_stored_dtype)to,
+                                         1) != finite)
+                    fail_msg("%d to %d: %llx", from, to, (unsigned long long)bits);
+            }
+    const float some[3] = {1, INFINITY, 2};
+    assert_false(sw_convert_is_finite(some, SW_STORED_F32, SW_STORED_BF16, 3));
+    assert_true(sw_convert_is_finite(some, SW_STORED_F32, SW_STORED_BF16, 1));
+}
+
 /* 1 and its neighbour are 2 steps apart: halfway, just below, just above; a half that only an f32
  * in between would round twice. */
 static void test_rounding(void **state)
@@ -153,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_every_pair),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
