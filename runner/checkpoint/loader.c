@@ -551,9 +551,9 @@ int sw_loader_load(struct sw_rank *rank, struct sw_loading *loading, struct sw_m
     loading->damaged = false;
     *manifest = (struct sw_manifest){0};
     /* what is read goes into tiles at once */
-    const bool host = rank->device->vtable->in_host_memory;
-    const unsigned tiled = (host && is_named(base.folder) ? 1u << SW_ORIGIN_BASE : 0) |
-                           (host && is_named(loading->folder) ? 1u << SW_ORIGIN_RUN : 0);
+    const bool tiles = sw_mover_tiles(rank->device);
+    const unsigned tiled = (tiles && is_named(base.folder) ? 1u << SW_ORIGIN_BASE : 0) |
+                           (tiles && is_named(loading->folder) ? 1u << SW_ORIGIN_RUN : 0);
     int status = load_origin(rank, SW_ORIGIN_BASE, &base, &of_base);
     if (sw_launch_max(rank->launch, status != 0) == 0)
         status = load_origin(rank, SW_ORIGIN_RUN, loading, manifest);

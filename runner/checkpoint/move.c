@@ -160,8 +160,7 @@ static void box_from_chunk(const struct view *v, char *to, int64_t to_row_bytes)
 /* True if the row's weights are put into tiles as they come. */
 static bool is_tiled(const struct sw_mover *m, const struct view *v)
 {
-    return m->device->vtable->in_host_memory && v->row->tiled &&
-           sw_device_tiles(m->device, v->row->dtype);
+    return v->row->tiled && sw_mover_tiles(m->device) && sw_device_tiles(m->device, v->row->dtype);
 }
 
 /* Numbers of the piece from (row, column) of the state on, rows and columns so many bytes apart. */

@@ -31,8 +31,13 @@ void sw_mover_quantize(struct sw_mover *mover, const struct sw_scales *scales);
 int sw_mover_collect(struct sw_mover *mover, int32_t round, void *chunk, struct sw_error *err);
 /* Loading: the elements of this rank's chunk, as read from the files, go to the shards that they
  * belong to, converted from the file's dtype to the row's (rounded to nearest even), and into tiles
- * where the row lies so on a device in the host's memory (sw_executor_settle_state). */
+ * where the row lies so and sw_mover_tiles (sw_executor_settle_state). */
 int sw_mover_spread(struct sw_mover *mover, int32_t round, const void *chunk, struct sw_error *err);
+/* True if loading puts weights that lie in tiles on the device there at once. */
+static inline bool sw_mover_tiles(const struct sw_device *device)
+{
+    return device->vtable->in_host_memory && device->vtable->tile_box != NULL;
+}
 /* Loading, on a device in the host's memory: the elements of a stretch, as read from the files,
  * that belong to this rank. Not collective; several threads may place other stretches at once. */
 int sw_mover_place(struct sw_mover *mover, const struct sw_stretch *stretch, const void *data,

@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { LEAST_REPEATS = 3, MOST_REPEATS = 200 };
 static const int64_t pair_bytes = 4 << 20, most_elems = 16 << 20;
@@ -151,12 +152,21 @@ static int exchange(struct sw_comm *comm, struct sw_device *device, int32_t part
     return 0;
 }
 
+/* Memory that is there before messages are timed: of the host's, pages that nobody touched are not.
+ */
+static void *allocate(struct sw_device *device, size_t bytes)
+{
+    void *memory = device->vtable->allocate(device, bytes);
+    if (memory != NULL && device->vtable->in_host_memory)
+        memset(memory, 0, bytes);
+    return memory;
+}
+
 int sw_probe_pair(struct sw_comm *comm, struct sw_device *device, int32_t partner, double budget_s,
                   double *rate, struct sw_error *err)
 {
     const size_t bytes = (size_t)pair_bytes;
-    void *send = device->vtable->allocate(device, bytes);
-    void *receive = device->vtable->allocate(device, bytes);
+    void *send = allocate(device, bytes), *receive = allocate(device, bytes);
     double seconds = INFINITY, once = INFINITY;
     int32_t repeats = 0;
     int status = send != NULL && receive != NULL
@@ -241,8 +251,8 @@ int sw_probe_collective(struct sw_comm *comm, struct sw_device *device,
     const struct sw_collective_slots slots = sw_call_slots(&call, ranks);
     const size_t in = (size_t)group->elems * sizeof(float);
     const size_t workspace = (size_t)(slots.slots * slots.slot_bytes);
-    void *send = on->allocate(device, in), *receive = on->allocate(device, in * (size_t)ranks);
-    call.workspace = on->allocate(device, workspace > 0 ? workspace : 1);
+    void *send = allocate(device, in), *receive = allocate(device, in * (size_t)ranks);
+    call.workspace = allocate(device, workspace > 0 ? workspace : 1);
     call.in[0] = send;
     call.out[0] = group->kind == SW_ALL_REDUCE ? send : receive;
     double once = INFINITY;
