@@ -278,7 +278,7 @@ static int64_t chunk_bytes(const struct sw_rank *rank, enum sw_origin origin)
 /* Everything that the load of one origin needs. */
 struct load {
     struct sw_rank *rank;
-    const struct found *found;
+    struct found *found;
     struct sw_loading *loading;
     struct sw_exchange exchange;
     struct sw_reading reading;
@@ -443,7 +443,7 @@ static int check_finite(const struct load *l, struct sw_error *err)
 static int open_load(struct load *l, enum sw_origin origin, struct sw_error *err)
 {
     struct sw_rank *rank = l->rank;
-    struct sw_placement *p = &((struct found *)(uintptr_t)l->found)->placement;
+    struct sw_placement *p = &l->found->placement;
     if (sw_placement_deal(p, rank->launch->size, err) != 0 ||
         sw_exchange_make(&rank->programs->state, p, &rank->comm->mesh, true,
                          chunk_bytes(rank, origin), &l->exchange, err) != 0)

@@ -1,14 +1,11 @@
 #include "runner/checkpoint/part.h"
 
 #include "core/base/clock.h"
-#include "core/base/file.h"
 #include "core/checkpoint/store.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
