@@ -302,8 +302,9 @@ static int32_t count_others(struct sw_mesh mesh, const struct types *types,
 static bool is_wanted(const struct types *types, const struct shape *shape)
 {
 #ifdef SW_AMX_EMULATED
-    return types->compute == SW_BF16_T && types->weights == SW_BF16_T &&
-           shape->slots >= SW_CPU_AMX_SLOTS;
+    enum { TILE_ROWS = 16 }; /* of 8 bits it is enough that some rows fill a tile and some do not */
+    const int64_t least = types->weights == SW_BF16_T ? SW_CPU_AMX_SLOTS : TILE_ROWS + 1;
+    return types->compute == SW_BF16_T && shape->slots >= least;
 #else
     return types != NULL && shape != NULL;
 #endif

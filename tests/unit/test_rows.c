@@ -396,13 +396,15 @@ static struct sw_device *device_with_tiles(int32_t threads)
 
 /* As Intel's manual has a sum in the processor's tiles: 32 products at a time, first and second
  * ones of pairs apart. */
-static float sum_in_amx(const uint16_t *a, const uint16_t *b, int64_t k, int64_t n)
+static float sum_in_amx(const uint16_t *a, const void *b, enum sw_dtype dtype, int64_t first,
+                        int64_t k, int64_t n)
 {
     float sum = 0;
     for (int64_t step = 0; step < k; step += 32) {
         float apart[2] = {0, 0};
         for (int64_t i = step; i < step + 32; i++)
-            apart[i % 2] = fmaf(sw_bf16_to_float(a[i]), sw_bf16_to_float(b[i * n]), apart[i % 2]);
+            apart[i % 2] =
+                fmaf(sw_bf16_to_float(a[i]), (float)get(b, dtype, first + i * n), apart[i % 2]);
         const volatile float both = apart[0] + apart[1];
         sum += both;
     }
@@ -412,7 +414,7 @@ static float sum_in_amx(const uint16_t *a, const uint16_t *b, int64_t k, int64_t
 /* A row by itself, which is the product, as the manual has it; of longer lines than rows have room
  * for it is, in `other`, that of pairs. b: the weights in order. */
 static void make_alone_in_amx(struct sw_cpu_device *device, const struct sw_cpu_matmul *like,
-                              const uint16_t *b, float *other)
+                              const void *b, float *other)
 {
     enum { MOST_LINES = 65536 };
     struct sw_cpu_matmul g = *like;
@@ -422,9 +424,9 @@ static void make_alone_in_amx(struct sw_cpu_device *device, const struct sw_cpu_
         const float made = ((const float *)g.c)[j];
         double exact = 0;
         for (int64_t l = 0; l < g.k; l++)
-            exact += get(g.a, SW_BF16_T, l) * get(b, SW_BF16_T, l * g.n + j);
+            exact += get(g.a, SW_BF16_T, l) * get(b, g.b_dtype, l * g.n + j);
         assert_true(fabs((double)made - exact) <= (double)(g.k * g.k) * 0x1p-24);
-        assert_true(g.k > MOST_LINES || made == sum_in_amx(g.a, b + j, g.k, g.n));
+        assert_true(g.k > MOST_LINES || made == sum_in_amx(g.a, b, g.b_dtype, j, g.k, g.n));
     }
     g.in_amx = false, g.c = other;
     sw_cpu_matmul_streamed(device, &g);
@@ -464,6 +466,9 @@ static void rows_in_amx_are_those_of_one(void **state)
     enum { DIFFERENT = 5, MOST = 129, GAP = 3, MOST_ELEMS = 16 * 65568 };
     static const int64_t sizes[][2] = {{32, 32}, {1056, 96}, {544, 288}, {65536, 32}, {65568, 32}};
     static const int64_t rows[] = {1, 2, 4, 8, 15, 16, 17, 31, 32, 33, 48, 61, 64, MOST};
+    static const enum sw_dtype weights[] = {SW_BF16_T, SW_I8, SW_E4M3};
+    enum { WEIGHTS = sizeof weights / sizeof *weights };
+    static float scales[288];
     struct sw_device *device[2] = {device_with_tiles(1), device_with_tiles(3)};
     struct sw_cpu_device *one = (struct sw_cpu_device *)device[0];
     uint16_t *a = malloc(MOST_ELEMS * sizeof *a), *b = malloc(2 * MOST_ELEMS * sizeof *b);
@@ -471,17 +476,25 @@ static void rows_in_amx_are_those_of_one(void **state)
     float *alone = malloc(DIFFERENT * 288 * sizeof *alone);
     float *c = malloc((MOST + 1) * (288 + GAP) * sizeof *c);
     assert_true(a != NULL && b != NULL && tiles != NULL && alone != NULL && c != NULL);
-    for (size_t s = 0; one->amx && s < 2 * (sizeof sizes / sizeof *sizes); s++) {
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
+        scales[i] = 1.0f / 128;
+    for (size_t t = 0; one->amx && t < 2 * WEIGHTS * (sizeof sizes / sizeof *sizes); t++) {
+        const size_t s = t / WEIGHTS;
         struct sw_cpu_matmul g = {.k = sizes[s / 2][0], .n = sizes[s / 2][1], .b = tiles};
         const int64_t most = g.k > 60000 ? 16 : MOST;
-        g.a_dtype = g.b_dtype = SW_BF16_T, g.c_dtype = s % 2 == 0 ? SW_F32 : SW_BF16_T;
+        g.a_dtype = SW_BF16_T, g.c_dtype = s % 2 == 0 ? SW_F32 : SW_BF16_T;
+        g.b_dtype = weights[t % WEIGHTS], g.scales = sw_has_scales(g.b_dtype) ? scales : NULL;
+        if (!device[0]->vtable->tiles(g.b_dtype))
+            continue; /* as 8 bits without the instructions that widen them so */
+        if (g.b_dtype != SW_BF16_T && g.k > 60000)
+            continue;
         g.tiled = g.always_skinny = g.in_amx = true;
         g.a_row = g.k, g.a_column = 1, g.c_row = g.n;
         for (int64_t i = 0; i < most * g.k; i++)
             put(a, SW_BF16_T, i, value((uint64_t)(i % (DIFFERENT * g.k))));
         for (int64_t i = 0; i < g.k * g.n; i++)
-            put(b, SW_BF16_T, i, value((uint64_t)(i + 1000)));
-        device[0]->vtable->tile(device[0], SW_BF16_T, tiles, b, g.k, g.n, false);
+            put(b, g.b_dtype, i, value((uint64_t)(i + 1000)));
+        device[0]->vtable->tile(device[0], g.b_dtype, tiles, b, g.k, g.n, false);
         for (int64_t i = 0; i < DIFFERENT; i++) {
             g.a = a + i * g.k;
             g.c = (char *)alone + (size_t)(i * g.n) * sw_dtype_bytes(g.c_dtype);

@@ -9,6 +9,8 @@
 #ifndef SW_DEVICE_CPU_AMX_H
 #define SW_DEVICE_CPU_AMX_H
 
+#include "runner/device/cpu/tables.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -161,10 +163,34 @@ struct sw_amx_operands {
     int64_t steps; /* of 16 pairs each */
     int64_t ahead; /* b is asked of the memory so many bytes before it is read; 0: it is near */
     bool accumulate;
+    /* Of sw_cpu_amx_widened_product: the pairs of b in 8 bits, which become b step by step; b has
+     * room for so many steps, and is begun anew behind them */
+    const char *narrow;
+    int64_t kept;
 };
 
-/* c[16 rows, 16 columns], one or two of both; all of it stays in tiles. */
-AMX_INLINE void amx_make_block(const int rows, const int columns, const struct sw_amx_operands *o)
+/* How b comes: as it lies, or from int8 or e4m3. */
+enum amx_form { AMX_READY, AMX_BYTES, AMX_CODES };
+
+/* A step of b, of two tiles' columns. */
+AMX_INLINE void amx_widen(const enum amx_form form, const struct sw_amx_operands *o, int64_t step)
+{
+#if HAS_TABLES
+    const char *from = o->narrow + step * AMX_ROWS * AMX_ROW_BYTES;
+    char *to = (char *)(uintptr_t)o->b + step % o->kept * (2 * AMX_ROWS * AMX_ROW_BYTES);
+    for (int64_t i = 0; i < AMX_ROWS * AMX_ROW_BYTES; i += AMX_ROW_BYTES) {
+        __builtin_prefetch(from + i + o->ahead, 0, 2);
+        widen_bytes_in_order(form == AMX_CODES, from + i, to + 2 * i);
+    }
+#else /* weights do not lie so (sw_cpu_tiles) */
+    (void)form, (void)o, (void)step;
+#endif
+}
+
+/* c[16 rows, 16 columns], one or two of both; all of it stays in tiles. A step is widened while the
+ * one before is multiplied. */
+AMX_INLINE void amx_make_block(const int rows, const int columns, const enum amx_form form,
+                               const struct sw_amx_operands *o)
 {
     const int64_t below_a = AMX_ROWS * o->a_bytes, below_c = AMX_ROWS * o->c_bytes;
     const char *a = o->a, *b = o->b;
@@ -182,8 +208,14 @@ AMX_INLINE void amx_make_block(const int rows, const int columns, const struct s
         amx_zero(2);
         amx_zero(3);
     }
+    if (form != AMX_READY)
+        amx_widen(form, o, 0);
     for (int64_t k = 0; k < o->steps; k++) {
-        for (int64_t i = 0; o->ahead > 0 && i < AMX_ROWS; i++)
+        if (form != AMX_READY && k + 1 < o->steps)
+            amx_widen(form, o, k + 1);
+        if (form != AMX_READY)
+            b = o->b + k % o->kept * (AMX_ROWS * o->b_bytes);
+        for (int64_t i = 0; form == AMX_READY && o->ahead > 0 && i < AMX_ROWS; i++)
             for (int j = 0; j < columns; j++)
                 __builtin_prefetch(b + i * o->b_bytes + j * AMX_ROW_BYTES + o->ahead, 0, 2);
         amx_load(4, a, o->a_bytes);
@@ -211,43 +243,54 @@ AMX_INLINE void amx_make_block(const int rows, const int columns, const struct s
         amx_store(3, o->c + below_c + AMX_ROW_BYTES, o->c_bytes);
 }
 
-/* The last rows of a product, fewer than a tile has: those behind them are made, too, elsewhere. */
-AMX_TARGET static void amx_make_rest(int64_t rows, const int columns, struct sw_amx_operands o)
+/* The last rows of a product, fewer than `tiles` tiles have: those behind them are made, too,
+ * elsewhere. */
+AMX_INLINE void amx_make_rest(int64_t rows, const int tiles, const int columns,
+                              const enum amx_form form, struct sw_amx_operands o)
 {
-    _Alignas(64) char rest[AMX_ROWS][2 * AMX_ROW_BYTES] = {{0}};
+    _Alignas(64) char rest[2 * AMX_ROWS][2 * AMX_ROW_BYTES];
     char *c = o.c;
     const int64_t c_bytes = o.c_bytes;
     const size_t bytes = (size_t)columns * AMX_ROW_BYTES;
     for (int64_t i = 0; o.accumulate && i < rows; i++)
         memcpy(rest[i], c + i * c_bytes, bytes);
+    for (int64_t i = rows; o.accumulate && i < tiles * AMX_ROWS; i++)
+        memset(rest[i], 0, bytes);
     o.c = rest[0];
     o.c_bytes = sizeof rest[0];
-    if (columns > 1)
-        amx_make_block(1, 2, &o);
-    else
-        amx_make_block(1, 1, &o);
+    amx_make_block(tiles, columns, form, &o);
     for (int64_t i = 0; i < rows; i++)
         memcpy(c + i * c_bytes, rest[i], bytes);
 }
 
-/* All rows of one or two tiles of columns; the first of them bring b near. */
-AMX_INLINE void amx_make_columns(int64_t m, const int columns, struct sw_amx_operands o)
+/* Up to two tiles of rows, of one or two tiles of columns; returns how many. */
+AMX_INLINE int64_t amx_make_some(int64_t m, const int columns, const enum amx_form form,
+                                 const struct sw_amx_operands *o)
 {
-    for (; m >= 2 * AMX_ROWS; m -= 2 * AMX_ROWS) {
-        amx_make_block(2, columns, &o);
-        o.a += 2 * AMX_ROWS * o.a_bytes;
-        o.c += 2 * AMX_ROWS * o.c_bytes;
+    const int64_t rows = m < 2 * AMX_ROWS ? m : 2 * AMX_ROWS;
+    if (rows == 2 * AMX_ROWS)
+        amx_make_block(2, columns, form, o);
+    else if (rows == AMX_ROWS)
+        amx_make_block(1, columns, form, o);
+    else if (rows > AMX_ROWS)
+        amx_make_rest(rows, 2, columns, form, *o);
+    else
+        amx_make_rest(rows, 1, columns, form, *o);
+    return rows;
+}
+
+/* All rows of one or two tiles of columns; the first of them bring b near. */
+AMX_INLINE void amx_make_columns(int64_t m, const int columns, const enum amx_form form,
+                                 struct sw_amx_operands o)
+{
+    int64_t made = m > 0 ? amx_make_some(m, columns, form, &o) : 0;
+    while (m > made) {
+        m -= made;
+        o.a += made * o.a_bytes;
+        o.c += made * o.c_bytes;
         o.ahead = 0;
+        made = amx_make_some(m, columns, AMX_READY, &o);
     }
-    if (m >= AMX_ROWS) {
-        amx_make_block(1, columns, &o);
-        o.a += AMX_ROWS * o.a_bytes;
-        o.c += AMX_ROWS * o.c_bytes;
-        o.ahead = 0;
-        m -= AMX_ROWS;
-    }
-    if (m > 0)
-        amx_make_rest(m, columns, o);
 }
 
 /* c[m, n] (+)= a b, n a multiple of 16. a has rows to a multiple of 16, those behind m with
@@ -256,12 +299,23 @@ AMX_INLINE void amx_make_columns(int64_t m, const int columns, struct sw_amx_ope
 AMX_TARGET static inline void sw_cpu_amx_product(int64_t m, int64_t n, struct sw_amx_operands o)
 {
     for (; n >= 2 * AMX_COLUMNS; n -= 2 * AMX_COLUMNS) {
-        amx_make_columns(m, 2, o);
+        amx_make_columns(m, 2, AMX_READY, o);
         o.b += 2 * AMX_ROW_BYTES;
         o.c += 2 * AMX_ROW_BYTES;
     }
     if (n > 0)
-        amx_make_columns(m, 1, o);
+        amx_make_columns(m, 1, AMX_READY, o);
+}
+
+/* The same of a b that is widened on the way, of n = 32 and b_bytes = 128. b keeps all steps where
+ * m is more than 32, else two or more. */
+AMX_TARGET static inline void sw_cpu_amx_widened_product(int64_t m, bool coded,
+                                                         struct sw_amx_operands o)
+{
+    if (coded)
+        amx_make_columns(m, 2, AMX_CODES, o);
+    else
+        amx_make_columns(m, 2, AMX_BYTES, o);
 }
 #else
 #define HAS_AMX 0

@@ -517,11 +517,11 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
     for (int64_t i = 0; i < share.columns * share.groups; i++) {
         const struct task t = task_of(device, &s, &share, i / share.columns, i % share.columns);
         if (in_amx)
-            sw_cpu_multiply_in_amx(&s, t.column, t.width, t.sums, t.padded);
+            sw_cpu_multiply_in_amx(&s, kind, t.column, t.width, t.pack, t.sums, t.padded);
         else if (by_line)
             sw_cpu_multiply_lines(&s, kind, t.column, t.width, t.sums, t.padded, t.pack);
         else if (g->tiled)
-            sw_cpu_multiply_tiles(&s, kind, t.column, t.width, t.sums, t.padded);
+            sw_cpu_multiply_tiles(&s, kind, t.column, t.width, t.pack, t.sums, t.padded);
         else
             add_segments(&s, kind, &t, share.groups > 1);
         if (share.groups == 1)

@@ -315,17 +315,18 @@ void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t lin
                            float *y, int64_t width, char *sums);
 
 /* Columns [column, column + width), whole panels, of weights that lie in tiles (cpu.h) into y[m,
- * padded]; x as packed.c takes it; not FLOATS: tiled.c. */
+ * padded]; x as packed.c takes it; not FLOATS; `wide` is PACK_BYTES of the thread's own: tiled.c.
+ */
 void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
-                           float *y, int64_t padded);
+                           char *wide, float *y, int64_t padded);
 
-/* Whether the processor's tiles make that product: by what the plan, the build and the weights are,
+/* true if the processor's tiles make that product: by what the plan, the build and the weights are,
  * never by the rows, for sums are other ones than those of pairs: tiled_amx.c. */
 bool sw_cpu_goes_through_amx(const struct sw_cpu_matmul *g, enum kind kind);
 
 /* Its rows in x, of as many bytes as for pairs in floats; then as sw_cpu_multiply_tiles. */
 void sw_cpu_put_amx_rows(const struct sw_cpu_matmul *g, void *x);
-void sw_cpu_multiply_in_amx(const struct streamed *s, int64_t column, int64_t width, float *y,
-                            int64_t padded);
+void sw_cpu_multiply_in_amx(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
+                            char *wide, float *y, int64_t padded);
 
 #endif

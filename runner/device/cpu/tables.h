@@ -44,9 +44,21 @@ static inline __attribute__((always_inline)) void look_up_bytes(const bool coded
     const __m512i *lower = (const void *)lower_bytes[coded];
     const __m512i *upper = (const void *)upper_bytes[coded];
     const __m512i size = coded ? all : _mm512_abs_epi8(all);
-    const __m512i sign = _mm512_and_si512(all, _mm512_set1_epi8((char)0x80));
+    const __m512i unsigned_high = _mm512_permutex2var_epi8(upper[0], size, upper[1]);
     *low = _mm512_permutex2var_epi8(lower[0], size, lower[1]);
-    *high = _mm512_or_si512(_mm512_permutex2var_epi8(upper[0], size, upper[1]), sign);
+    *high = _mm512_ternarylogic_epi32(unsigned_high, all, _mm512_set1_epi8((char)0x80), 0xf8);
+}
+
+/* bf16 of 64 numbers of 8 bits into to[128], in their order: what interleaving takes from each
+ * quarter of a vector is put there before. */
+static inline __attribute__((always_inline)) void widen_bytes_in_order(const bool coded,
+                                                                       const void *at, void *to)
+{
+    const __m512i order = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0);
+    __m512i low, high;
+    look_up_bytes(coded, _mm512_permutexvar_epi64(order, _mm512_loadu_si512(at)), &low, &high);
+    _mm512_storeu_si512(to, _mm512_unpacklo_epi8(low, high));
+    _mm512_storeu_si512((char *)to + 64, _mm512_unpackhi_epi8(low, high));
 }
 
 /* Of bytes low[64] and high[64] those of pairs: of numbers i and 32 + i. */

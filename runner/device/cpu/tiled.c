@@ -90,6 +90,21 @@ INLINE void load_piece(const enum kind kind, const char *at, bits w[VECTORS])
     }
 }
 
+/* `lines` of a panel of 8 bits as those of bf16 lie, exactly. */
+INLINE void widen_lines(const enum kind kind, const char *at, int64_t lines, char *wide)
+{
+#if HAS_TABLES
+    for (int64_t i = 0; i < lines * SW_TILE_COLUMNS; i += LINE_BYTES)
+        widen_bytes_in_order(is_coded(kind), at + i, wide + 2 * i);
+#else
+    for (int64_t i = 0; i < lines * SW_TILE_COLUMNS; i += pair_bytes(kind, PIECE_COLUMNS)) {
+        bits w[VECTORS];
+        load_piece(kind, at + i, w);
+        memcpy(wide + 2 * i, w, sizeof w);
+    }
+#endif
+}
+
 /* A row's sums of a piece, in the order of its columns. */
 INLINE void put_piece(const enum kind kind, const vec total[VECTORS], bool adds, float *y)
 {
@@ -111,6 +126,7 @@ INLINE void put_piece(const enum kind kind, const vec total[VECTORS], bool adds,
 struct asking {
     const char *at;
     int64_t from, count;
+    int64_t step_bytes; /* of weights as they are stored, which may be widened for the rows */
 };
 
 /* y[rows, pieces * VECTORS] (+)= x[steps, rows] panel[steps]. */
@@ -130,9 +146,9 @@ INLINE void add_pieces(const enum kind kind, const int rows, const int pieces, c
         const char *next = asking.at;
         for (; d < end; d++) {
             if (stage == 1) {
-                for (int64_t b = 0; b < step; b += LINE_BYTES)
+                for (int64_t b = 0; b < asking.step_bytes; b += LINE_BYTES)
                     __builtin_prefetch(next + b, 0, 2);
-                next += step;
+                next += asking.step_bytes;
             }
             bits w[MOST_PIECES * VECTORS];
             EACH(p, pieces) load_piece(kind, at + p * piece, w + p * VECTORS);
@@ -178,75 +194,93 @@ INLINE void add_rows(const enum kind kind, int64_t rows, const int pieces, const
 #undef ROWS
 }
 
-/* A panel for all rows and segments. */
-INLINE void add_panel(const struct streamed *s, const enum kind kind, const int pieces,
-                      int64_t panel, float *y, int64_t padded)
+/* A segment of a panel for all rows: `at` is where it lies, of 8 bits widened where that pays,
+ * `stored` where memory has it. */
+INLINE void add_segment(const struct streamed *s, const enum kind kind, const int pieces,
+                        int64_t line, const char *at, const char *stored, int64_t step_bytes,
+                        float *y, int64_t padded)
 {
     const int64_t at_once = sw_cpu_packed_group(s->m), groups = (s->m + at_once - 1) / at_once;
-    const int64_t pair = pair_bytes(kind, SW_TILE_COLUMNS), piece = pair_bytes(kind, PIECE_COLUMNS);
-    const int64_t panel_bytes = s->k / 2 * pair, step = lines_of_step(kind);
-    const char *at = s->weights + panel * panel_bytes;
+    const int64_t left = s->k - line, steps = (left < SEGMENT ? left : SEGMENT) / 2;
+    const int64_t piece = pair_bytes(kind, PIECE_COLUMNS), step = lines_of_step(kind);
+    for (int64_t g = 0, row = 0; row < s->m; g++, row += at_once) {
+        const int64_t rows = s->m - row < at_once ? s->m - row : at_once;
+        const float *x = s->x + row * (s->padded / step) + line / step * rows;
+        struct asking asking = {stored + (rows < MANY ? FAR_BYTES : FARTHER_BYTES), 0, steps,
+                                step_bytes};
+        if (groups > 1) {
+            asking.from = steps * g / groups;
+            asking.count = steps * (g + 1) / groups - asking.from;
+            asking.at = stored + (steps + asking.from) * step_bytes;
+        }
+        for (int64_t p = 0; p < PIECES; p += pieces) {
+            add_rows(kind, rows, pieces, x, steps, at + p * piece, asking, line > 0,
+                     y + row * padded + p * PIECE_COLUMNS, padded);
+            asking.count = 0;
+        }
+    }
+}
+
+/* A panel for all rows and segments. More groups of rows than one find 8 bits widened to pairs. */
+INLINE void add_panel(const struct streamed *s, const enum kind kind, const int pieces,
+                      int64_t panel, char *wide, float *y, int64_t padded)
+{
+    const int64_t pair = pair_bytes(kind, SW_TILE_COLUMNS);
+    const bool is_widened = is_narrow(kind) && in_pairs(kind) && s->m > MOST_AT_ONCE;
+    const char *at = s->weights + panel * (s->k / 2 * pair);
     for (int64_t line = 0; line < s->k; line += SEGMENT) {
-        const int64_t left = s->k - line, steps = (left < SEGMENT ? left : SEGMENT) / 2;
-        const char *here = at + line / 2 * pair;
-        for (int64_t g = 0, row = 0; row < s->m; g++, row += at_once) {
-            const int64_t rows = s->m - row < at_once ? s->m - row : at_once;
-            const float *x = s->x + row * (s->padded / step) + line / step * rows;
-            struct asking asking = {here + (rows < MANY ? FAR_BYTES : FARTHER_BYTES), 0, steps};
-            if (groups > 1)
-                asking =
-                    (struct asking){here + (steps + steps * g / groups) * pair, steps * g / groups,
-                                    steps * (g + 1) / groups - steps * g / groups};
-            for (int64_t p = 0; p < PIECES; p += pieces) {
-                add_rows(kind, rows, pieces, x, steps, here + p * piece, asking, line > 0,
-                         y + row * padded + p * PIECE_COLUMNS, padded);
-                asking.count = 0;
-            }
+        const int64_t left = s->k - line, lines = left < SEGMENT ? left : SEGMENT;
+        const char *stored = at + line / 2 * pair;
+        if (is_widened) {
+            widen_lines(kind, stored, lines, wide);
+            add_segment(s, PAIRS, pieces, line, wide, stored, pair, y, padded);
+        } else {
+            add_segment(s, kind, pieces, line, stored, stored, pair, y, padded);
         }
     }
 }
 
 INLINE void multiply_tiles(const struct streamed *s, const enum kind kind, int64_t column,
-                           int64_t width, float *y, int64_t padded)
+                           int64_t width, char *wide, float *y, int64_t padded)
 {
     const int64_t first = column / SW_TILE_COLUMNS, end = (column + width) / SW_TILE_COLUMNS;
     for (int64_t p = first; p < end; p++) {
         float *to = y + (p - first) * SW_TILE_COLUMNS;
         if (MOST_PIECES > 1 && s->m <= FEW)
-            add_panel(s, kind, MOST_PIECES, p, to, padded);
+            add_panel(s, kind, MOST_PIECES, p, wide, to, padded);
         else
-            add_panel(s, kind, 1, p, to, padded);
+            add_panel(s, kind, 1, p, wide, to, padded);
     }
 }
 
 void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
-                           float *y, int64_t padded)
+                           char *wide, float *y, int64_t padded)
 {
     switch (kind) {
     case FLOATS: /* lie as they are declared */
         break;
     case WIDENED:
-        multiply_tiles(s, WIDENED, column, width, y, padded);
+        multiply_tiles(s, WIDENED, column, width, wide, y, padded);
         break;
     case BYTES:
-        multiply_tiles(s, BYTES, column, width, y, padded);
+        multiply_tiles(s, BYTES, column, width, wide, y, padded);
         break;
     case PAIRS:
 #ifdef __AVX512BF16__
-        multiply_tiles(s, PAIRS, column, width, y, padded);
+        multiply_tiles(s, PAIRS, column, width, wide, y, padded);
 #endif
         break;
     case BYTE_PAIRS:
 #ifdef __AVX512BF16__
-        multiply_tiles(s, BYTE_PAIRS, column, width, y, padded);
+        multiply_tiles(s, BYTE_PAIRS, column, width, wide, y, padded);
 #endif
         break;
     case CODES:
-        multiply_tiles(s, CODES, column, width, y, padded);
+        multiply_tiles(s, CODES, column, width, wide, y, padded);
         break;
     case CODE_PAIRS:
 #ifdef __AVX512BF16__
-        multiply_tiles(s, CODE_PAIRS, column, width, y, padded);
+        multiply_tiles(s, CODE_PAIRS, column, width, wide, y, padded);
 #endif
         break;
     }

@@ -15,7 +15,8 @@ static int64_t row_bytes(int64_t k)
 
 bool sw_cpu_goes_through_amx(const struct sw_cpu_matmul *g, enum kind kind)
 {
-    return HAS_AMX && g->in_amx && g->tiled && kind == PAIRS && g->k <= MOST_AMX_LINES;
+    return HAS_AMX && g->in_amx && g->tiled && (kind == PAIRS || (HAS_TABLES && in_pairs(kind))) &&
+           g->k <= MOST_AMX_LINES;
 }
 
 /* To whole tiles, those behind the last one zeros. */
@@ -36,44 +37,55 @@ enum {
     PAIR_BYTES = 4 * SW_TILE_COLUMNS, /* of a panel's pair of lines */
     STEP_LINES = 2 * AMX_ROWS,
     AT_ONCE = 2 * AMX_ROWS, /* rows that meet a panel while it is read */
-    FAR_BYTES = 8192        /* of which the second cache is asked for that much before */
+    FAR_BYTES = 8192,       /* of which the second cache is asked for that much before */
+    FEW_STEPS = 2           /* of 8 bits that are widened, of few rows */
 };
 _Static_assert((int)AMX_ROWS == TILE_ROWS, "rows of a tile");
+_Static_assert((int)AT_ONCE == 2 * AMX_ROWS && SEGMENT / 2 * PAIR_BYTES <= PACK_BYTES,
+               "room for all steps that other rows find widened");
 _Static_assert(SW_TILE_COLUMNS % AMX_COLUMNS == 0 && SW_TILE_LINES % STEP_LINES == 0 &&
                    SEGMENT % STEP_LINES == 0,
                "weights in tiles, and segments, are whole ones of the processor's");
 
 /* A panel: of few rows all of it at once, of more a segment at a time, which stays in the first
  * cache while they go over it. Sums go on as they were kept, so that it is the same to the bit. */
-static void multiply_panel(const struct streamed *s, const char *panel, float *y, int64_t padded)
+static void multiply_panel(const struct streamed *s, enum kind kind, const char *panel, char *wide,
+                           float *y, int64_t padded)
 {
-    const int64_t most = s->m <= AT_ONCE ? s->k : SEGMENT;
+    const bool narrow = is_narrow(kind), few = s->m <= AT_ONCE;
+    const int64_t most = few ? s->k : SEGMENT;
     for (int64_t line = 0; line < s->k; line += most) {
         const int64_t left = s->k - line, lines = left < most ? left : most;
-        sw_cpu_amx_product(s->m, SW_TILE_COLUMNS,
-                           (struct sw_amx_operands){.a = (const char *)s->x + 2 * line,
-                                                    .b = panel + line / 2 * PAIR_BYTES,
-                                                    .c = (char *)y,
-                                                    .a_bytes = row_bytes(s->k),
-                                                    .b_bytes = PAIR_BYTES,
-                                                    .c_bytes = padded * (int64_t)sizeof *y,
-                                                    .steps = lines / STEP_LINES,
-                                                    .ahead = FAR_BYTES,
-                                                    .accumulate = line > 0});
+        const char *at = panel + line * SW_TILE_COLUMNS * bytes_of(kind);
+        const struct sw_amx_operands operands = {.a = (const char *)s->x + 2 * line,
+                                                 .b = narrow ? wide : at,
+                                                 .c = (char *)y,
+                                                 .a_bytes = row_bytes(s->k),
+                                                 .b_bytes = PAIR_BYTES,
+                                                 .c_bytes = padded * (int64_t)sizeof *y,
+                                                 .steps = lines / STEP_LINES,
+                                                 .ahead = FAR_BYTES,
+                                                 .accumulate = line > 0,
+                                                 .narrow = at,
+                                                 .kept = few ? FEW_STEPS : SEGMENT / STEP_LINES};
+        if (narrow)
+            sw_cpu_amx_widened_product(s->m, is_coded(kind), operands);
+        else
+            sw_cpu_amx_product(s->m, SW_TILE_COLUMNS, operands);
     }
 }
 #endif
 
-void sw_cpu_multiply_in_amx(const struct streamed *s, int64_t column, int64_t width, float *y,
-                            int64_t padded)
+void sw_cpu_multiply_in_amx(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
+                            char *wide, float *y, int64_t padded)
 {
 #if HAS_AMX
     sw_cpu_amx_configure();
     for (int64_t j = 0; j < width; j += SW_TILE_COLUMNS)
-        multiply_panel(s, s->weights + (column + j) * s->k * (int64_t)sizeof(uint16_t), y + j,
+        multiply_panel(s, kind, s->weights + (column + j) * s->k * bytes_of(kind), wide, y + j,
                        padded);
     sw_cpu_amx_release();
 #else /* no product goes through them */
-    (void)s, (void)column, (void)width, (void)y, (void)padded;
+    (void)s, (void)kind, (void)column, (void)width, (void)wide, (void)y, (void)padded;
 #endif
 }
