@@ -293,7 +293,7 @@ static void spread_norms(struct rank *rank, struct sw_executor *executor)
         free(global);
     }
     struct sw_error err = {0};
-    if (copies && sw_executor_settle_state(executor, &err) != 0)
+    if (copies && sw_executor_settle_state(executor, 0, &err) != 0)
         fail(rank, "norms", &err);
 }
 
