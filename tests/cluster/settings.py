@@ -334,7 +334,7 @@ PLACES = [["slurm", key] for key in (
 
 # Those of later keys, and of the script of a job that does not train. They are tried behind the
 # others, whose order is that of before.
-LATER_PLACES = [["slurm", key] for key in "segment nice cpus_per_task preflight mem_per_cpu mem_per_gpu setup_node".split()] + [
+LATER_PLACES = [["slurm", key] for key in "topology block_nodes leaf_nodes max_switch_wait segment nice cpus_per_task preflight mem_per_cpu mem_per_gpu setup_node".split()] + [
     ["job", key] for key in "type checkpoint input output host token_file port shards".split()]
 
 

@@ -224,6 +224,10 @@ static int compare(struct sw_error *err)
                     *b = a != NULL ? sw_slurm_open(SW_SLURM_COMMANDS, err) : NULL;
     if (b == NULL || sw_slurm_load(a, &x, err) != 0 || sw_slurm_load(b, &y, err) != 0)
         goto out;
+    same_text("topology", x.site.topology, y.site.topology);
+    same_text("slurm.conf", x.site.conf, y.site.conf);
+    same_number("dragonfly", x.site.dragonfly, y.site.dragonfly);
+    same_number("max_switch_wait", (int64_t)x.site.switch_wait_s, (int64_t)y.site.switch_wait_s);
     same_text("version", sw_slurm_version(a), sw_slurm_version(b));
     same_text("cluster", sw_slurm_cluster(a), sw_slurm_cluster(b));
     same_text("enforced", sw_slurm_enforced(a), sw_slurm_enforced(b));

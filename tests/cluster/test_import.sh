@@ -132,7 +132,7 @@ cat >"$scratch/expected" <<'END'
 11c11
 < slurm: {partition: gpu, time: '3-00:00:00', cpus_per_task: 8, account: physics} # ask Eve
 ---
-> slurm: {partition: gpu, time: '2-00:00:00', cpus_per_task: 8, account: physics, slurm_version: 'VERSION', gpus_per_node: 'h100:8'} # ask Eve
+> slurm: {partition: gpu, time: '2-00:00:00', cpus_per_task: 8, account: physics, slurm_version: 'VERSION', gpus_per_node: 'h100:8', topology: tree, leaf_nodes: 4, max_switch_wait: 300 s} # ask Eve
 12a13
 > host_memory: 2000000 MiB
 END

@@ -3,6 +3,8 @@
 # puts them into ./bin with a plan that has no plan-slurm beside it; `run PATH=bin:$PATH plan submit ...` uses them.
 #
 #   slurm/node, slurm/partition, slurm/topology    what scontrol shows, a line each; may be changed afterwards
+#   slurm/config                                   what scontrol show config does; none: the name and 22.05.8
+#   slurm/topology-NAME                            what scontrol show topology NAME does, of a topology.yaml
 #   slurm/qos, slurm/assoc, slurm/accounts, slurm/user    what sacctmgr shows; no assoc: there is no accounting
 #   slurm/refusal                                  what sbatch --test-only says when it refuses; none: it starts now
 #   slurm/submitted                                the arguments of sbatch, written by it
@@ -14,10 +16,13 @@ answer() { # the text of a file, if there is one
 case ${0##*/} in
 scontrol)
     case "$*" in
-    'show config') printf 'ClusterName             = standin\nSLURM_VERSION           = 22.05.8\n' ;;
+    'show config')
+        if [ -e slurm/config ]; then answer config; else printf 'ClusterName             = standin\nSLURM_VERSION           = 22.05.8\n'; fi
+        ;;
     *' show node '*) answer node ;;
     *' show partition '*) answer partition ;;
     *topology) answer topology ;;
+    'show topology '*) answer "topology-${!#}" ;;
     esac
     ;;
 sacctmgr)

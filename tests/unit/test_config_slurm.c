@@ -33,6 +33,10 @@ static const struct {
      {"1", "'2@1:00:00'", "'1@30'"},
      {"0", "''", "'1@'", "a", "'1@UNLIMITED'", "'1;x'"}},
     {"segment", {"1", "18"}, {"0", "-1", "a", "1.5"}},
+    {"topology", {"block", "tree", "flat", "unknown"}, {"''", "torus", "1", "[block]"}},
+    {"block_nodes", {"null"}, {"0", "-1", "a", "1.5", "65537"}},
+    {"leaf_nodes", {"null"}, {"0", "-1", "a", "1.5", "65537"}},
+    {"max_switch_wait", {"null"}, {"0", "-1", "a", "'1:00:00'", "1e9"}},
     {"dependency",
      {"singleton", "'afterok:1'", "'afterany:1:2,after:3+10'", "'afterok:1?singleton'",
       "[afterok:1, singleton]", "'aftercorr:1_2'", "'afternotok:7_*'"},
@@ -150,6 +154,20 @@ static void checks_between_settings(void **state)
          "out, or correct 'slurm_version' (sinfo --version)\n"},
         {RUN_HEAD "slurm: {slurm_version: 25.11, requeue: expedite, segment: 2}\n", ""},
         {RUN_HEAD "slurm: {segment: 2, requeue: expedite}\n", ""},
+        {RUN_HEAD "slurm: {topology: block, block_nodes: 18, segment: 18}\n", ""},
+        {RUN_HEAD "slurm: {topology: block, segment: 19}\n", ""},
+        {RUN_HEAD "slurm: {topology: tree, leaf_nodes: 32, max_switch_wait: 300}\n", ""},
+        {RUN_HEAD "slurm: {topology: block, block_nodes: 18, segment: 19}\n",
+         "t:6:52: 'segment' is 19 nodes, and a block has 18 ('block_nodes') | use a smaller one, "
+         "or "
+         "leave it out, and it follows from the plan\n"},
+        {RUN_HEAD "slurm: {topology: tree, block_nodes: 18}\n",
+         "t:6:38: 'block_nodes' is of 'topology: block' | set 'topology: block', or leave it "
+         "out\n"},
+        {RUN_HEAD "slurm: {leaf_nodes: 18, max_switch_wait: 300}\n",
+         "t:6:21: 'leaf_nodes' is of 'topology: tree' | set 'topology: tree', or leave it out\n"
+         "t:6:42: 'max_switch_wait' is of 'topology: tree' | set 'topology: tree', or leave it "
+         "out\n"},
         {RUN_HEAD "slurm: {time: 60, time_min: 2:00:00}\n",
          "t:6:29: 'time_min' (2:00:00) is more than 'time' (60) | it is what the limit may be "
          "shortened to\n"},

@@ -37,11 +37,22 @@ def node(name, gres="(null)", features="(null)", state="IDLE", cpus=64, memory=5
             f"State={state} ThreadsPerCore=1 Sockets=2 RealMemory={memory}")
 
 
-def site(nodes, topology="", partition=None):
+def config(version, plugin, **others):
+    """As `scontrol show config` prints the keys that matter here (Slurm, src/api/config_info.c)."""
+    keys = {"ClusterName": "standin", "SLURM_VERSION": version, "TopologyPlugin": plugin, "TopologyParam": "(null)"}
+    return "".join(f"{key:<24}= {value}\n" for key, value in {**keys, **others}.items())
+
+
+def site(nodes, topology="", partition=None, settings=None, files=None):
     names = ",".join(line.split()[0].split("=")[1] for line in nodes)
     (SCRATCH / "slurm" / "node").write_text("\n".join(nodes) + "\n")
     (SCRATCH / "slurm" / "partition").write_text((partition or PARTITION.format(name="gpu", nodes=names)) + "\n")
     (SCRATCH / "slurm" / "topology").write_text(topology)
+    for name, text in {"config": settings, **(files or {})}.items():
+        if text is None:
+            (SCRATCH / "slurm" / name).unlink(missing_ok=True)
+        else:
+            (SCRATCH / "slurm" / name).write_text(text)
 
 
 def plan(*arguments):
@@ -104,6 +115,76 @@ SITES = {
     "A40": (many(1, 4, "gpu:nvidia_a40:4"), "", [], ["name: a40-48gb", "name: pcie"], ["no data sheet"]),
     "LUMI": (many(1, 4, "gpu:mi250:8(S:0-3)"), "", [], ["name: mi250x-64gb", "assumed MI250X"], ["no data sheet"]),
 }
+
+
+# `scontrol show topology` prints these lines of topology/block in 24.05.8 (without sizes) and from 24.11 on
+# (src/plugins/topology/block/topology_block.c, _print_topo_record), these of topology/tree in all releases
+# (src/api/topo_info.c, src/plugins/topology/tree/topology_tree.c).
+NVL72 = [f"BlockName=b{i} BlockIndex={i} Nodes=n[{18 * i + 1}-{18 * i + 18}]" for i in range(4)]
+OLD_BLOCKS = "\n".join(NVL72) + "\n"
+NEW_BLOCKS = "\n".join(line + " BlockSize=18" for line in NVL72) + "\n" + "".join(
+    f"AggregatedBlock=b[{i}-{i + 1}] BlockIndex={4 + i // 2} Nodes=n[{18 * i + 1}-{18 * i + 36}] BlockSize=36\n" for i in (0, 2))
+TREE = "".join(f"SwitchName=leaf{i} Level=0 LinkSpeed=1 Nodes=n[{8 * i + 1}-{8 * i + 8}]\n" for i in range(3)) + \
+    "SwitchName=spine Level=1 LinkSpeed=1 Nodes=n[1-24] Switches=leaf[0-2]\n"
+GB200 = "gpu:h100:4"
+TOPOLOGY_CONF = "# ours\nBlockName=b0 Nodes=n[1-18]\n blocksizes = 16,32 # planned\n"
+CONF = str(SCRATCH / "slurm" / "slurm.conf")
+# name: nodes, what scontrol shows of the topology, of the settings, other files, what stands under slurm, what does not
+TOPOLOGIES = {
+    "blocks of 24.05": (many(1, 72, GB200), OLD_BLOCKS, config("24.05.8", "topology/block"), {},
+                        ["topology: block", "block_nodes: 18", "slurm_version: '24.05.8'"], ["leaf_nodes", "max_switch_wait"]),
+    "blocks of 24.05, and a topology.conf": (
+        many(1, 72, GB200), OLD_BLOCKS, config("24.05.8", "topology/block", SLURM_CONF=CONF), {"topology.conf": TOPOLOGY_CONF},
+        ["topology: block", "block_nodes: 16"], []),
+    "blocks of 25.11": (many(1, 72, GB200), NEW_BLOCKS, config("25.11.0", "topology/block", TopologyParam="BlockAsNodeRank"), {},
+                        ["topology: block", "block_nodes: 18", "{name: block, spans: 72,", "{name: level-36, spans: 144,"], []),
+    "larger blocks than are planned": (
+        many(1, 72, GB200), NEW_BLOCKS.replace("BlockSize=18", "BlockSize=16"), config("25.11.0", "topology/block"), {},
+        ["block_nodes: 16", "{name: block, spans: 72,"], []),
+    "a topology.yaml": (many(1, 72, GB200), NEW_BLOCKS, config("25.11.0", "topology/flat"), {}, ["topology: block"], []),
+    "a tree": (many(1, 24, GB200), TREE, config("22.05.8", "topology/tree", SchedulerParameters="bf_max,max_switch_wait=3600"), {},
+               ["topology: tree", "leaf_nodes: 8", "max_switch_wait: 3600 s"], ["block_nodes"]),
+    "a tree, and Slurm's own wait": (many(1, 24, GB200), TREE, config("25.11.0", "topology/tree"), {},
+                                     ["topology: tree", "max_switch_wait: 300 s"], []),
+    "a dragonfly": (many(1, 24, GB200), TREE, config("25.11.0", "topology/tree", TopologyParam="Dragonfly"), {}, [],
+                    ["topology:", "leaf_nodes"]),
+    "none, until 23.02": (many(1, 4, GB200), "", config("22.05.8", "topology/none"), {}, ["topology: flat"], ["_nodes:"]),
+    "none, 23.11 and 24.05": (many(1, 4, GB200), "", config("24.05.8", "topology/default"), {}, ["topology: flat"], []),
+    "none, since": (many(1, 4, GB200), "", config("25.11.0", "topology/flat"), {}, ["topology: flat"], []),
+    "a torus": (many(1, 4, GB200), "", config("22.05.8", "topology/3d_torus"), {}, [], ["topology:"]),
+    "a tree that is not told": (many(1, 4, GB200), "", config("22.05.8", "topology/tree"), {}, [], ["topology:"]),
+    "of nodes that are not ours": (many(1, 4, GB200), "SwitchName=s Level=0 LinkSpeed=1 Nodes=x[1-4]\n",
+                                   config("22.05.8", "topology/tree"), {}, [], ["topology:"]),
+}
+
+
+def topologies():
+    """What a job may ask of a site's topology; a partition's own comes before the cluster's."""
+    for name, (nodes, topology, settings, files, has, lacks) in TOPOLOGIES.items():
+        for own in (False, True):
+            names = ",".join(line.split()[0].split("=")[1] for line in nodes)
+            partition = PARTITION.format(name="gpu", nodes=names)
+            if own:
+                if not topology:
+                    continue
+                site(nodes, "SwitchName=x Level=0 LinkSpeed=1 Nodes=n[1-2]\n", partition.replace(" State=", " Topology=t1 State="),
+                     settings, {**files, "topology-t1": topology})
+            else:
+                site(nodes, topology, partition, settings, {"topology.conf": None, **files})
+            done = plan("import-cluster")
+            text = "\n".join(line for line in done.stdout.split("slurm:\n")[-1].splitlines() if "#" not in line)
+            for part in has:
+                if part not in done.stdout.replace("\n     ", " "):
+                    complain(f"{name}: no '{part}' in\n{done.stdout}{done.stderr}")
+            for part in lacks:
+                if part in text:
+                    complain(f"{name}: '{part}' in\n{done.stdout}")
+            (SCRATCH / "topology.yaml").write_text(done.stdout)
+            for tries in range(2):  # what is written stands, and a second import changes nothing
+                again = plan("import-cluster", "--into", "topology.yaml")
+                if again.returncode != 0 or (SCRATCH / "topology.yaml").read_text() != done.stdout:
+                    complain(f"{name}, again: {again.stderr}{again.stdout}")
+    site(many(1, 4, H100))
 
 
 def table():
@@ -207,8 +288,9 @@ os.makedirs(SCRATCH, exist_ok=True)
 subprocess.run(["bash", ROOT / "tests" / "mistakes" / "slurm.sh"], cwd=SCRATCH, check=True,
                env=dict(os.environ, PATH=f"{PLAN.parent}:{os.environ['PATH']}"))
 table()
+topologies()
 named_accelerators()
 into()
 draws()
-print(f"import of sites: {len(SITES)} of a table, {DRAWS} draws (seed {SEED}), {wrong} wrong")
+print(f"import of sites: {len(SITES) + len(TOPOLOGIES)} of tables, {DRAWS} draws (seed {SEED}), {wrong} wrong")
 sys.exit(wrong != 0)

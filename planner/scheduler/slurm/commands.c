@@ -160,6 +160,7 @@ static int read_partition(const char *line, struct sw_slurm_facts *out, struct s
     if (p == NULL || keep(&p->name, line, "PartitionName", NULL, err) != 0 ||
         keep(&p->billing, line, "TRESBillingWeights", NULL, err) != 0 ||
         keep(&p->own_qos, line, "QoS", "N/A", err) != 0 ||
+        keep(&p->topology, line, "Topology", NULL, err) != 0 ||
         keep(&p->accounts, line, "AllowAccounts", "ALL", err) != 0 ||
         keep(&p->denied_accounts, line, "DenyAccounts", NULL, err) != 0 ||
         keep(&p->qos, line, "AllowQos", "ALL", err) != 0 ||
@@ -195,6 +196,7 @@ static int read_switch(const char *line, struct sw_slurm_facts *out, struct sw_e
         return -1;
     s->block = kind > 0;
     s->level = kind == 1 ? 0 : (int32_t)number_of(line, kind == 0 ? "Level" : "BlockSize");
+    s->size = kind > 0 ? (int32_t)number_of(line, "BlockSize") : 0;
     return expand_value(line, "Nodes", &s->hosts, err);
 }
 
@@ -227,15 +229,28 @@ static struct sw_slurm_memory config_memory(const char *text, const char *per_no
                                     .per_cpu = of_cpu > 0};
 }
 
+double sw_slurm_switch_wait_s(const char *scheduler_parameters)
+{
+    static const char key[] = "max_switch_wait=";
+    const char *wait = scheduler_parameters != NULL ? strcasestr(scheduler_parameters, key) : NULL;
+    const double seconds = wait != NULL ? strtod(wait + strlen(key), NULL) : 0;
+    return seconds > 0 && seconds <= 1e8 ? seconds : 0;
+}
+
 static struct sw_slurm_site read_site(const char *text)
 {
-    char select[64] = "", shared[128] = "", priority[128] = "", scheduler[1024] = "";
+    struct sw_slurm_site site;
+    char select[64] = "", shared[128] = "", priority[128] = "", scheduler[1024] = "",
+         topology[128] = "";
     sw_slurm_config_value(text, "SelectType", select, sizeof select);
     sw_slurm_config_value(text, "SelectTypeParameters", shared, sizeof shared);
     sw_slurm_config_value(text, "PriorityFlags", priority, sizeof priority);
     sw_slurm_config_value(text, "SchedulerParameters", scheduler, sizeof scheduler);
     const char *tasks = strstr(scheduler, "max_array_tasks=");
-    return (struct sw_slurm_site){
+    sw_slurm_config_value(text, "TopologyParam", topology, sizeof topology);
+    site = (struct sw_slurm_site){
+        .dragonfly = strcasestr(topology, "dragonfly") != NULL,
+        .switch_wait_s = sw_slurm_switch_wait_s(scheduler),
         .most = config_memory(text, "MaxMemPerNode", "MaxMemPerCPU"),
         .given = config_memory(text, "DefMemPerNode", "DefMemPerCPU"),
         .max_array = config_number(text, "MaxArraySize"),
@@ -245,6 +260,9 @@ static struct sw_slurm_site read_site(const char *text)
         .no_memory = shared[0] != '\0' && strcasestr(shared, "memory") == NULL,
         .whole_nodes = strcmp(select, "select/linear") == 0,
         .billing_is_max = strcasestr(priority, "max_tres") != NULL};
+    sw_slurm_config_value(text, "TopologyPlugin", site.topology, sizeof site.topology);
+    sw_slurm_config_value(text, "SLURM_CONF", site.conf, sizeof site.conf);
+    return site;
 }
 
 int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err)
@@ -263,9 +281,10 @@ int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err)
     return status;
 }
 
-int sw_slurm_commands_load_switches(struct sw_slurm_facts *out, struct sw_error *err)
+int sw_slurm_commands_load_switches(const char *topology, struct sw_slurm_facts *out,
+                                    struct sw_error *err)
 {
-    static const char *const argv[] = {"scontrol", "show", "topology", NULL};
+    const char *const argv[] = {"scontrol", "show", "topology", topology, NULL};
     struct sw_process_result result = {0};
     struct sw_error ignored = {0};
     /* a cluster without a topology says so in one way or another: then there are no switches */
@@ -285,7 +304,7 @@ int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err)
     if (read_lines(nodes, "nodes", read_node, out, err) != 0 ||
         read_lines(partitions, "partitions", read_partition, out, err) != 0)
         return -1;
-    return sw_slurm_commands_load_switches(out, err);
+    return sw_slurm_commands_load_switches(NULL, out, err);
 }
 
 /* ---- When a job would start ---- */

@@ -90,6 +90,23 @@ static int compare_switches(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+static void sort_switches(struct sw_slurm_facts *facts)
+{
+    for (int32_t i = 0; i < facts->switch_count; i++)
+        sw_hosts_sort(&facts->switches[i].hosts);
+    if (facts->switch_count > 0)
+        qsort(facts->switches, (size_t)facts->switch_count, sizeof *facts->switches,
+              compare_switches);
+}
+
+int sw_slurm_load_topology(const char *name, struct sw_slurm_facts *facts, struct sw_error *err)
+{
+    sw_slurm_free_switches(facts);
+    const int status = sw_slurm_commands_load_switches(name, facts, err);
+    sort_switches(facts);
+    return status;
+}
+
 int sw_slurm_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, struct sw_error *err)
 {
     *out = (struct sw_slurm_facts){0};
@@ -102,10 +119,7 @@ int sw_slurm_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, struct sw_
         sw_hosts_sort(&out->nodes[i].hosts);
     for (int32_t i = 0; i < out->partition_count; i++)
         sw_hosts_sort(&out->partition[i].hosts);
-    for (int32_t i = 0; i < out->switch_count; i++)
-        sw_hosts_sort(&out->switches[i].hosts);
-    if (out->switch_count > 0)
-        qsort(out->switches, (size_t)out->switch_count, sizeof *out->switches, compare_switches);
+    sort_switches(out);
     return 0;
 }
 

@@ -51,6 +51,10 @@ struct sw_slurm_site {
     bool whole_nodes;                   /* select/linear: no two jobs share a node */
     bool no_memory;                     /* SelectTypeParameters: memory is no resource of jobs */
     bool billing_is_max;                /* PriorityFlags=MAX_TRES: billing is no sum */
+    char topology[40];                  /* TopologyPlugin: "topology/tree"; "": not told */
+    bool dragonfly;                     /* TopologyParam: its switches are no tree */
+    double switch_wait_s;               /* SchedulerParameters=max_switch_wait; 0: not told */
+    char conf[512];                     /* path of slurm.conf; "": not told */
 };
 
 /* Nodes that are the same in all of this. */
@@ -86,8 +90,9 @@ struct sw_slurm_partition {
     struct sw_slurm_memory most, given; /* as of the site; mb 0: the site's count */
     bool whole_nodes;                   /* OverSubscribe=EXCLUSIVE */
     bool needs_reservation, root_only;  /* ReqResv, RootOnly */
-    char *billing; /* TRESBillingWeights: "CPU=1.0,Mem=0.25G"; NULL: processors */
-    char *own_qos; /* whose limits hold for all of its jobs; NULL: none */
+    char *billing;  /* TRESBillingWeights: "CPU=1.0,Mem=0.25G"; NULL: processors */
+    char *topology; /* one of its own (topology.yaml, from 25.05); NULL: the cluster's */
+    char *own_qos;  /* whose limits hold for all of its jobs; NULL: none */
     char *accounts, *denied_accounts, *qos, *denied_qos, *groups; /* lists; NULL: all, or none */
 };
 
@@ -95,6 +100,7 @@ struct sw_slurm_switch {
     char *name;
     int32_t level; /* 0: its nodes are its own */
     bool block;    /* of topology/block: level is 0, or the nodes of an aggregated one */
+    int32_t size;  /* BlockSize, of a block from Slurm 24.11 on; 0: not told */
     struct sw_hosts hosts;
 };
 
@@ -110,6 +116,9 @@ struct sw_slurm_facts {
 
 /* Errors: SW_ENVIRONMENT. Free with sw_slurm_facts_free, also after an error. */
 int sw_slurm_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, struct sw_error *err);
+/* Puts the switches or blocks of the topology with that name (topology.yaml, from 25.05) in the
+ * place of those of the cluster. Errors: SW_ENVIRONMENT. */
+int sw_slurm_load_topology(const char *name, struct sw_slurm_facts *facts, struct sw_error *err);
 void sw_slurm_facts_free(struct sw_slurm_facts *facts);
 /* NULL: none of that name. name NULL: the default one. */
 const struct sw_slurm_partition *sw_slurm_find_partition(const struct sw_slurm_facts *facts,

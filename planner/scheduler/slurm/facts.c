@@ -135,6 +135,17 @@ struct sw_slurm_switch *sw_slurm_add_switch(struct sw_slurm_facts *facts, struct
     return grow((void **)&facts->switches, &facts->switch_count, sizeof *facts->switches, err);
 }
 
+void sw_slurm_free_switches(struct sw_slurm_facts *facts)
+{
+    for (int32_t i = 0; i < facts->switch_count; i++) {
+        sw_hosts_free(&facts->switches[i].hosts);
+        free(facts->switches[i].name);
+    }
+    free(facts->switches);
+    facts->switches = NULL;
+    facts->switch_count = 0;
+}
+
 void sw_slurm_facts_free(struct sw_slurm_facts *facts)
 {
     for (int32_t i = 0; i < facts->nodes_count; i++) {
@@ -148,19 +159,16 @@ void sw_slurm_facts_free(struct sw_slurm_facts *facts)
         free(p->name);
         free(p->billing);
         free(p->own_qos);
+        free(p->topology);
         free(p->accounts);
         free(p->denied_accounts);
         free(p->qos);
         free(p->denied_qos);
         free(p->groups);
     }
-    for (int32_t i = 0; i < facts->switch_count; i++) {
-        sw_hosts_free(&facts->switches[i].hosts);
-        free(facts->switches[i].name);
-    }
+    sw_slurm_free_switches(facts);
     free(facts->nodes);
     free(facts->partition);
-    free(facts->switches);
     *facts = (struct sw_slurm_facts){0};
 }
 

@@ -355,81 +355,6 @@ static int take_accelerators(const struct sw_slurm_nodes *chosen, struct sw_impo
     return out->named ? 0 : find_sheet(chosen, out, err);
 }
 
-/* ---- Topology ---- */
-
-static int compare_counts(const void *a, const void *b)
-{
-    return *(const int32_t *)a - *(const int32_t *)b;
-}
-
-/* Of the switches of a level, how many of the cluster's nodes most have; *switches: how many have
- * any. 0: none. */
-static int32_t usual_size(const struct sw_slurm_facts *facts, const struct sw_hosts *nodes,
-                          int32_t level, int32_t *switches, bool *uneven)
-{
-    int32_t *counts = calloc((size_t)facts->switch_count + 1, sizeof *counts), used = 0, best = 0;
-    if (counts == NULL)
-        return 0;
-    for (int32_t i = 0; i < facts->switch_count; i++) {
-        const int32_t common = facts->switches[i].level == level
-                                   ? sw_hosts_common(&facts->switches[i].hosts, nodes)
-                                   : 0;
-        if (common > 0)
-            counts[used++] = common;
-    }
-    qsort(counts, (size_t)used, sizeof *counts, compare_counts);
-    for (int32_t i = 0, most = 0; i < used;) {
-        int32_t end = i;
-        while (end < used && counts[end] == counts[i])
-            end++;
-        if (end - i >= most) {
-            most = end - i;
-            best = counts[i];
-        }
-        i = end;
-    }
-    /* the last of them is often not full */
-    *uneven = used > 0 && (counts[used - 1] != best || (used > 1 && counts[1] != best));
-    *switches = used;
-    free(counts);
-    return best;
-}
-
-static int take_topology(const struct sw_slurm_facts *facts, const struct sw_hosts *nodes,
-                         struct sw_import *out, struct sw_error *err)
-{
-    int32_t inner = 1, highest = 0;
-    for (int32_t i = 0; i < facts->switch_count; i++)
-        highest = facts->switches[i].level > highest ? facts->switches[i].level : highest;
-    if (facts->switch_count == 0)
-        return sw_import_note(out, err,
-                              "the controller knows no topology: one network joins all "
-                              "nodes, as far as is known");
-    for (int32_t level = 0; level <= highest && out->levels < SW_IMPORT_LEVELS; level++) {
-        int32_t switches = 0;
-        bool uneven = false;
-        const int32_t size = usual_size(facts, nodes, level, &switches, &uneven);
-        if (switches < 2 || size <= inner || size >= out->nodes)
-            continue;
-        const bool blocks = facts->switches[0].block;
-        snprintf(out->level[out->levels].name, sizeof out->level[0].name,
-                 level > 0 ? "level-%d"
-                 : blocks  ? "block"
-                           : "leaf",
-                 (int)level);
-        out->level[out->levels].block = blocks;
-        out->level[out->levels++].nodes = size;
-        inner = size;
-        if (uneven && sw_import_note(out, err,
-                                     "not all of the %d %s of level %d have %d of these "
-                                     "nodes: most do",
-                                     (int)switches, blocks ? "blocks" : "switches", (int)level,
-                                     (int)size) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* ---- All of it ---- */
 
 /* Letters that a name of a cluster may have. */
@@ -511,7 +436,7 @@ int sw_import_gather(const struct sw_slurm *slurm, const struct sw_slurm_facts *
         take_constraint(facts, p, chosen, out, err) != 0 ||
         note_other_nodes(facts, p, chosen, out, err) != 0 ||
         sw_import_take_limits(facts, p, accounting, out, err) != 0 ||
-        take_topology(facts, &hosts, out, err) != 0)
+        sw_import_take_topology(facts, p, &hosts, out, err) != 0)
         goto out;
     status = 0;
 out:

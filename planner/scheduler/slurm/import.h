@@ -8,6 +8,7 @@
 #include "planner/scheduler/slurm/accounting.h"
 #include "planner/scheduler/slurm/controller.h"
 #include "planner/scheduler/slurm/gpu_catalog.h"
+#include "planner/scheduler/slurm/settings.h"
 
 #include <stdio.h>
 
@@ -34,6 +35,9 @@ struct sw_import {
         int32_t nodes; /* under one switch, or in one block */
         bool block;
     } level[SW_IMPORT_LEVELS];
+    enum sw_slurm_topology topology;
+    int32_t block_nodes, leaf_nodes; /* of the topology; 0: not told */
+    double switch_wait_s;            /* of a tree */
     int32_t note_count;
     char *note[SW_IMPORT_NOTES];
 };
@@ -60,6 +64,11 @@ int sw_import_note(struct sw_import *import, struct sw_error *err, const char *f
 int sw_import_take_limits(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                           const struct sw_slurm_accounting *accounting, struct sw_import *out,
                           struct sw_error *err);
+
+/* How the nodes are joined, and what a job may ask of that (import_topology.c). */
+int sw_import_take_topology(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
+                            const struct sw_hosts *nodes, struct sw_import *out,
+                            struct sw_error *err);
 
 /* The YAML of a new file. folder: where it will lie, whose shipped neighbours (../accelerators,
  * ../curves) it names where they are there; else what they hold is written in their place. */

@@ -239,14 +239,46 @@ static void write_links(FILE *out, const struct sw_import *import, const char *f
         write_network(out, import, folder);
 }
 
+struct written_key {
+    const char *key;
+    char value[32];
+};
+enum { TOPOLOGY_KEYS = 3 };
+
+/* The keys of slurm that tell of the topology. Returns how many. */
+static int32_t topology_keys(const struct sw_import *import, struct written_key out[TOPOLOGY_KEYS])
+{
+    static const char *const words[] = {
+        [SW_TOPOLOGY_FLAT] = "flat", [SW_TOPOLOGY_TREE] = "tree", [SW_TOPOLOGY_BLOCK] = "block"};
+    int32_t count = 0;
+    if (import->topology == SW_TOPOLOGY_UNKNOWN)
+        return 0;
+    out[count].key = "topology";
+    snprintf(out[count++].value, sizeof out->value, "%s", words[import->topology]);
+    const int32_t size = import->block_nodes + import->leaf_nodes; /* one of them */
+    if (size > 0) {
+        out[count].key = import->block_nodes > 0 ? "block_nodes" : "leaf_nodes";
+        snprintf(out[count++].value, sizeof out->value, "%d", (int)size);
+    }
+    if (import->switch_wait_s > 0) {
+        out[count].key = "max_switch_wait";
+        snprintf(out[count++].value, sizeof out->value, "%.0f s", import->switch_wait_s);
+    }
+    return count;
+}
+
 static void write_slurm(FILE *out, const struct sw_import *import)
 {
     char text[128];
+    struct written_key keys[TOPOLOGY_KEYS];
+    const int32_t key_count = topology_keys(import, keys);
     fputs("slurm:\n", out);
     if (sw_text_is_slurm_version(import->version))
         fprintf(out, "  slurm_version: '%s'\n", import->version);
     fputs("  partition: ", out);
     write_text(out, import->partition);
+    for (int32_t i = 0; i < key_count; i++)
+        fprintf(out, "\n  %s: %s", keys[i].key, keys[i].value);
     if (import->account[0] != '\0') {
         fputs("\n  account: ", out);
         write_text(out, import->account);
@@ -373,6 +405,13 @@ static int merge_slurm(struct sw_import *import, char **text, struct sw_error *e
     if (status == 0 && import->given_mb > 0 && !stands(*text, "slurm.mem", err)) {
         snprintf(value, sizeof value, "'%" PRId64 "M'", import->given_mb);
         status = set(import, text, "slurm.mem", value, err);
+    }
+    struct written_key keys[TOPOLOGY_KEYS];
+    const int32_t key_count = topology_keys(import, keys);
+    for (int32_t i = 0; status == 0 && i < key_count; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "slurm.%s", keys[i].key);
+        status = set(import, text, path, keys[i].value, err);
     }
     /* less than there is may be what is wanted */
     const double cpus = number_at(*text, "slurm.cpus_per_task", err);

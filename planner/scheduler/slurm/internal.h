@@ -24,6 +24,8 @@ int sw_slurm_run(const char *const *argv, const char *input, double seconds, con
                  struct sw_process_result *out, struct sw_error *err);
 /* What a program that failed says, or that it was not heard of in time. Returns -1. */
 int sw_slurm_complain(struct sw_process_result *result, double seconds, struct sw_error *err);
+/* Seconds of max_switch_wait in SchedulerParameters; 0: not told. */
+double sw_slurm_switch_wait_s(const char *scheduler_parameters);
 /* The value of a key of `scontrol show config`; out stays where the text has no such key. */
 void sw_slurm_config_value(const char *text, const char *key, char *out, size_t bytes);
 
@@ -42,13 +44,16 @@ int sw_slurm_add_node(struct sw_slurm_facts *facts, const struct sw_slurm_node *
 struct sw_slurm_partition *sw_slurm_add_partition(struct sw_slurm_facts *facts,
                                                   struct sw_error *err);
 struct sw_slurm_switch *sw_slurm_add_switch(struct sw_slurm_facts *facts, struct sw_error *err);
+void sw_slurm_free_switches(struct sw_slurm_facts *facts);
 /* Copies text into *out; none of "", "(null)" and `all` (may be NULL) become NULL. */
 int sw_slurm_copy(char **out, const char *text, const char *all, struct sw_error *err);
 
 /* commands.c */
 int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err);
 int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err);
-int sw_slurm_commands_load_switches(struct sw_slurm_facts *out, struct sw_error *err);
+/* topology: its name; NULL: the cluster's. */
+int sw_slurm_commands_load_switches(const char *topology, struct sw_slurm_facts *out,
+                                    struct sw_error *err);
 int sw_slurm_commands_will_run(const struct sw_job_request *request, struct sw_job_start *out,
                                struct sw_error *err);
 

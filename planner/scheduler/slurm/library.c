@@ -111,6 +111,12 @@ static struct sw_slurm_memory memory_of(const json_t *line, const char *key, con
                                     .per_cpu = of_cpu > 0};
 }
 
+static void copy_text(const json_t *line, const char *key, char *out, size_t bytes)
+{
+    const char *text = text_of(line, key);
+    snprintf(out, bytes, "%s", text != NULL ? text : "");
+}
+
 int sw_slurm_library_open(struct sw_slurm *slurm, bool *timed_out, struct sw_error *err)
 {
     struct sw_process_result result = {0};
@@ -124,14 +130,19 @@ int sw_slurm_library_open(struct sw_slurm *slurm, bool *timed_out, struct sw_err
         snprintf(slurm->version, sizeof slurm->version, "%s", version != NULL ? version : "");
         snprintf(slurm->cluster, sizeof slurm->cluster, "%s", cluster != NULL ? cluster : "");
         snprintf(slurm->enforced, sizeof slurm->enforced, "%s", enforced != NULL ? enforced : "");
-        slurm->site = (struct sw_slurm_site){.most = memory_of(line, "max_mem", "max_mem_per_cpu"),
-                                             .given = memory_of(line, "def_mem", "def_mem_per_cpu"),
-                                             .max_array = integer_of(line, "max_array"),
-                                             .max_tasks = integer_of(line, "max_array_tasks"),
-                                             .whole_cores = truth_of(line, "whole_cores"),
-                                             .no_memory = truth_of(line, "no_memory"),
-                                             .whole_nodes = truth_of(line, "whole_nodes"),
-                                             .billing_is_max = truth_of(line, "billing_is_max")};
+        slurm->site =
+            (struct sw_slurm_site){.most = memory_of(line, "max_mem", "max_mem_per_cpu"),
+                                   .given = memory_of(line, "def_mem", "def_mem_per_cpu"),
+                                   .max_array = integer_of(line, "max_array"),
+                                   .max_tasks = integer_of(line, "max_array_tasks"),
+                                   .whole_cores = truth_of(line, "whole_cores"),
+                                   .no_memory = truth_of(line, "no_memory"),
+                                   .whole_nodes = truth_of(line, "whole_nodes"),
+                                   .billing_is_max = truth_of(line, "billing_is_max"),
+                                   .dragonfly = truth_of(line, "dragonfly"),
+                                   .switch_wait_s = (double)integer_of(line, "switch_wait")};
+        copy_text(line, "topology", slurm->site.topology, sizeof slurm->site.topology);
+        copy_text(line, "conf", slurm->site.conf, sizeof slurm->site.conf);
         status = version != NULL ? 0 : broken(err);
         json_decref(line);
     }
@@ -186,7 +197,7 @@ static int add_partition(const json_t *line, struct sw_slurm_facts *out, struct 
     p->whole_nodes = truth_of(line, "whole_nodes");
     p->needs_reservation = truth_of(line, "needs_reservation");
     p->root_only = truth_of(line, "root_only");
-    return 0;
+    return sw_slurm_copy(&p->topology, text_of(line, "topology"), NULL, err);
 }
 
 static int add_switch(const json_t *line, struct sw_slurm_facts *out, struct sw_error *err)
@@ -228,7 +239,7 @@ int sw_slurm_library_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, st
     sw_process_free(&result);
     /* slurm_load_topo of the releases before 25.05 tells switches; blocks, scontrol alone */
     if (status == 1 && (more || out->switch_count == 0))
-        return sw_slurm_commands_load_switches(out, err);
+        return sw_slurm_commands_load_switches(NULL, out, err);
     return status == 1 ? 0 : -1;
 }
 

@@ -95,6 +95,32 @@ static void check_version(struct checking *k)
                  "leave it out, or correct 'slurm_version' (sinfo --version)");
 }
 
+/* A size of another topology than the cluster has, and a segment that no block can hold. */
+static void check_topology(struct checking *k)
+{
+    const struct sw_slurm_config *s = k->slurm;
+    const struct {
+        const char *key, *topology;
+        bool used;
+        enum sw_slurm_topology wanted;
+    } sizes[] = {
+        {"block_nodes", "block", s->block_nodes > 0, SW_TOPOLOGY_BLOCK},
+        {"leaf_nodes", "tree", s->leaf_nodes > 0, SW_TOPOLOGY_TREE},
+        {"max_switch_wait", "tree", s->max_switch_wait_s > 0, SW_TOPOLOGY_TREE},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].used && s->topology != sizes[i].wanted)
+            fail(k, place_of(k, sizes[i].key, NULL),
+                 sw_config_format(k->c, "'%s' is of 'topology: %s'", sizes[i].key,
+                                  sizes[i].topology),
+                 sw_config_format(k->c, "set 'topology: %s', or leave it out", sizes[i].topology));
+    if (s->topology == SW_TOPOLOGY_BLOCK && s->block_nodes > 0 && s->segment > s->block_nodes)
+        fail(k, place_of(k, "segment", NULL),
+             sw_config_format(k->c, "'segment' is %d nodes, and a block has %d ('block_nodes')",
+                              (int)s->segment, (int)s->block_nodes),
+             "use a smaller one, or leave it out, and it follows from the plan");
+}
+
 /* What the run wants of its job against what the job says of itself. */
 static void check_continue(struct checking *k)
 {
@@ -283,6 +309,7 @@ static void warn_of_mail(struct checking *k)
 static void check_settings(struct checking *k)
 {
     check_version(k);
+    check_topology(k);
     check_continue(k);
     check_times(k);
     check_memory(k);

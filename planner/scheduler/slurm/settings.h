@@ -12,6 +12,13 @@ enum sw_exclusive {
     SW_EXCLUSIVE_USER,
     SW_EXCLUSIVE_MCS
 };
+/* Network topology by which the cluster's Slurm places jobs (its TopologyPlugin). */
+enum sw_slurm_topology {
+    SW_TOPOLOGY_UNKNOWN,
+    SW_TOPOLOGY_FLAT,
+    SW_TOPOLOGY_TREE,
+    SW_TOPOLOGY_BLOCK
+};
 enum sw_requeue { SW_REQUEUE_AUTO, SW_REQUEUE_YES, SW_REQUEUE_NO, SW_REQUEUE_EXPEDITE };
 
 /* NULL / 0: not set. Each string is checked against what Slurm allows. Lists that Slurm wants with
@@ -26,6 +33,10 @@ struct sw_slurm_config {
     const char *mem, *mem_per_cpu, *mem_per_gpu; /* one of them: '0' */
     const char *time, *time_min, *switches;
     int32_t segment; /* nodes */
+    enum sw_slurm_topology topology;
+    int32_t block_nodes;      /* of a base block; 0: unknown */
+    int32_t leaf_nodes;       /* under a leaf switch; 0: unknown */
+    double max_switch_wait_s; /* the most that a job may wait for few switches; 0: Slurm's own */
     const char *dependency, *begin;
     int32_t nice;
     const char *licenses, *mail_type, *mail_user, *comment, *job_name, *wckey;
@@ -43,6 +54,8 @@ struct sw_slurm_config {
     int32_t max_attempts;        /* of a run that goes on by itself; 0: SW_MAX_ATTEMPTS */
 };
 enum { SW_MAX_ATTEMPTS = 100 };
+/* Slurm's default of SchedulerParameters=max_switch_wait (slurm.conf(5)). */
+#define SW_SWITCH_WAIT_S 300.0
 _Static_assert(sizeof(struct sw_slurm_config) <= SW_SETTINGS_BYTES, "a cluster has room for it");
 /* Seconds that a time limit of Slurm means ("90", "24:00:00", "2-12"); INFINITY where there is
  * none: UNLIMITED, 0, NULL. */

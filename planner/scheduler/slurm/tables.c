@@ -5,6 +5,7 @@
 #include <string.h>
 
 static const char *const exclusive_words[] = {"auto", "true", "false", "user", "mcs", NULL};
+static const char *const topology_words[] = {"unknown", "flat", "tree", "block", NULL};
 static const char *const requeue_words[] = {"auto", "true", "false", "expedite", NULL};
 static const char *const container_words[] = {"pyxis", "apptainer", "singularity", "none", NULL};
 
@@ -177,6 +178,38 @@ const struct field sw_slurm_fields[] = {
      .example = "16",
      .about = "sbatch --segment: nodes that must lie in one block of topology/block; from Slurm "
               "24.05"},
+    {.key = "topology",
+     .type = FIELD_WORD,
+     AT(topology),
+     .brief = true,
+     .words = topology_words,
+     .example = "block",
+     .about = "topology by which the cluster's Slurm places jobs, as 'plan import-cluster' finds "
+              "it: block, tree or flat; default: unknown, and nothing is asked for"},
+    {.key = "block_nodes",
+     .type = FIELD_INTEGER32,
+     AT(block_nodes),
+     .min = 1,
+     .max = 65536,
+     .example = "18",
+     .about = "nodes of a base block of topology/block; default: unknown"},
+    {.key = "leaf_nodes",
+     .type = FIELD_INTEGER32,
+     AT(leaf_nodes),
+     .min = 1,
+     .max = 65536,
+     .example = "32",
+     .about = "nodes under a leaf switch of topology/tree; default: unknown"},
+    {.key = "max_switch_wait",
+     .type = FIELD_SECONDS,
+     AT(max_switch_wait_s),
+     .min = 1,
+     .max = 1e8,
+     .brief = true,
+     .example = "300 s",
+     .about =
+         "the most that a job may wait for few switches (SchedulerParameters=max_switch_wait); "
+         "default: Slurm's own, 300 s"},
     COMMAS("dependency", dependency, sw_text_is_slurm_dependency,
            "singleton, or after, afterany, afterok, afternotok, aftercorr or afterburstbuffer "
            "with job ids, as in afterok:1234",

@@ -60,7 +60,7 @@ static void write_memory(struct sw_json *j, const char *key, const char *per_cpu
 /* Settings of the site that decide about jobs. */
 static void write_site(struct sw_json *j, const slurm_conf_t *conf)
 {
-    static const char tasks[] = "max_array_tasks=";
+    static const char tasks[] = "max_array_tasks=", switches[] = "max_switch_wait=";
     const char *most = conf->sched_params != NULL ? strstr(conf->sched_params, tasks) : NULL;
     write_memory(j, "max_mem", "max_mem_per_cpu", conf->max_mem_per_cpu);
     write_memory(j, "def_mem", "def_mem_per_cpu", conf->def_mem_per_cpu);
@@ -72,6 +72,13 @@ static void write_site(struct sw_json *j, const slurm_conf_t *conf)
     sw_json_bool(j, "no_memory", (conf->select_type_param & SW_SLURM_MEMORY) == 0);
     sw_json_bool(j, "whole_nodes",
                  conf->select_type != NULL && strcmp(conf->select_type, "select/linear") == 0);
+    sw_json_text(j, "topology", conf->topology_plugin);
+    sw_json_text(j, "conf", conf->slurm_conf);
+    sw_json_bool(j, "dragonfly",
+                 conf->topology_param != NULL && strcasestr(conf->topology_param, "dragonfly"));
+    const char *wait = conf->sched_params != NULL ? strcasestr(conf->sched_params, switches) : NULL;
+    if (wait != NULL)
+        sw_json_integer(j, "switch_wait", strtoll(wait + strlen(switches), NULL, 10));
     sw_json_bool(j, "billing_is_max", (conf->priority_flags & SW_SLURM_BILLING_MAX) != 0);
 }
 
@@ -166,6 +173,7 @@ static int print_partitions(void)
         sw_json_text(&j, "partition", p->name);
         sw_json_text(&j, "nodes", p->nodes);
         sw_json_text(&j, "own_qos", p->qos_char);
+        sw_json_text(&j, "topology", SW_SLURM_PARTITION_TOPOLOGY(p));
         sw_json_bool(&j, "default", (p->flags & PART_FLAG_DEFAULT) != 0);
         sw_json_bool(&j, "up", p->state_up == PARTITION_UP);
         sw_json_integer(&j, "min_nodes", p->min_nodes);

@@ -33,8 +33,10 @@ extern void slurm_free_will_run_response_msg(will_run_response_msg_t *msg);
  * topology` says it then. */
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
 #define SW_SLURM_HAS_TOPOLOGY 0
+#define SW_SLURM_PARTITION_TOPOLOGY(partition) ((partition)->topology_name)
 #else
 #define SW_SLURM_HAS_TOPOLOGY 1
+#define SW_SLURM_PARTITION_TOPOLOGY(partition) NULL
 #endif
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
