@@ -366,6 +366,14 @@ struct sw_container_config {
     struct sw_texts options;
 };
 
+/* What a cluster's scheduler can be asked about where nodes of a job lie; all 0: nothing. */
+struct sw_placement_config {
+    int32_t group; /* accelerators of a block, or under a leaf switch */
+    bool segments; /* true if the job's nodes can be asked for in segments, each in one group */
+    bool groups;   /* true if the number of groups that a job is spread over can be asked for */
+    int32_t asked; /* accelerators of the segments that the settings ask for; 0: none */
+};
+
 struct sw_cluster_config {
     const char *path, *name;
     int32_t nodes, accelerators_per_node;
@@ -383,6 +391,7 @@ struct sw_cluster_config {
     int32_t launcher;                     /* its row of the list */
     const struct sw_launchers *launchers; /* that it was read with; NULL: none */
     struct sw_launcher_settings settings; /* the run's overrides are applied in sw_run_config */
+    struct sw_placement_config placement; /* what follows from them */
 };
 
 /* The same cluster with so many nodes: links that span all of them follow, and those that then join

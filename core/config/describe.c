@@ -383,6 +383,19 @@ static bool check_settings(struct sw_config *c, const struct node *root,
     return good;
 }
 
+/* An elastic run has numbers of nodes that follow each other: no segment divides them all. */
+static void find_placement(struct sw_run_config *run)
+{
+    struct sw_cluster_config *cluster = &run->cluster;
+    const struct sw_launcher *row =
+        cluster->launchers != NULL ? cluster->launchers->row[cluster->launcher] : NULL;
+    cluster->placement = (struct sw_placement_config){0};
+    if (row != NULL && row->placement != NULL)
+        row->placement(cluster, &cluster->placement);
+    if (run->nodes_least < run->nodes_most)
+        cluster->placement.segments = false;
+}
+
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out)
 {
     if (!is_mapping(c, root, SW_CONFIG_RUN))
@@ -424,6 +437,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
             sw_config_resolve(c, root->source, sw_config_format(c, "runs/%s", out->name));
     if (!check_settings(c, root, out))
         return false;
+    find_placement(out);
     if (out->checkpoint_directory == NULL)
         out->checkpoint_directory = sw_config_join(c, out->directory, "checkpoints");
     return true;

@@ -15,6 +15,7 @@ struct field; /* internal.h */
 struct node;
 struct sw_config;
 struct sw_cluster_config;
+struct sw_placement_config;
 struct sw_run_config;
 
 enum { SW_MAX_LAUNCHERS = 8, SW_SETTINGS_BYTES = 1024 };
@@ -40,6 +41,8 @@ struct sw_launcher {
                       const struct sw_run_config *run);
     bool (*check_job)(struct sw_config *c, const struct node *place,
                       const struct sw_run_config *run);
+    /* What its scheduler can be asked about where nodes lie; *out is all 0 before. May be NULL. */
+    void (*placement)(const struct sw_cluster_config *cluster, struct sw_placement_config *out);
     /* Warns of what is allowed and hardly meant. root: of the cluster's file, or of the run. */
     void (*warn)(struct sw_config *c, const struct node *root,
                  const struct sw_cluster_config *cluster);

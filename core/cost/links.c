@@ -114,6 +114,50 @@ static void find_crossed(struct sw_span *span)
     }
 }
 
+/* What lies outside of a group is filled with whole segments. */
+int32_t sw_links_domain(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
+                        int32_t level)
+{
+    const int32_t spans = cluster->link[level].spans, asked = mesh->domain;
+    if (asked == 0 || spans <= asked)
+        return spans;
+    return spans <= cluster->placement.group ? asked : spans - spans % asked;
+}
+
+int32_t sw_links_segment(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh)
+{
+    const struct sw_placement_config *placement = &cluster->placement;
+    const int32_t per_node = cluster->accelerators_per_node;
+    int64_t product = 1;
+    int32_t segment = 1;
+    if (placement->asked > 0 || !placement->segments)
+        return placement->asked;
+    for (int32_t i = SW_AXIS_COUNT - 1; i >= 0 && product <= placement->group; i--) {
+        segment = (int32_t)product;
+        product *= mesh->size[mesh->order[i]];
+    }
+    segment = product <= placement->group ? (int32_t)product : segment;
+    const bool whole = segment % per_node == 0 && segment > per_node;
+    return whole && cluster->nodes % (segment / per_node) == 0 ? segment : 0;
+}
+
+void sw_links_settle(struct sw_cluster_config *cluster, const struct sw_mesh *mesh)
+{
+    int32_t kept = 0;
+    for (int32_t l = 0; l < cluster->link_count; l++) {
+        struct sw_link_config link = cluster->link[l];
+        if (l < cluster->link_count - 1)
+            link.spans = sw_links_domain(cluster, mesh, l);
+        if (kept == 0 || link.spans > cluster->link[kept - 1].spans)
+            cluster->link[kept++] = link;
+        else if (link.spans_all)
+            cluster->beyond = link;
+    }
+    for (int32_t l = kept; l < cluster->link_count; l++)
+        cluster->link[l] = (struct sw_link_config){.name = NULL};
+    cluster->link_count = kept;
+}
+
 /* A search asks this for every placement of every mesh. Where axes that are not neighbours are cut
  * at once, the product of their worst is taken: a bound. */
 void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
@@ -138,7 +182,7 @@ void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh
     int32_t below = 1, least = 1; /* ranks of a domain of the level below, of them of the group */
     for (int32_t l = 0; l < cluster->link_count; l++) {
         const bool top = l == cluster->link_count - 1;
-        const int32_t domain = top ? stride : cluster->link[l].spans;
+        const int32_t domain = top ? stride : sw_links_domain(cluster, mesh, l);
         int32_t most = 1, parts = 1, next = 1;
         out->members[l] = least;
         if (least == ranks) {
@@ -351,7 +395,7 @@ int32_t sw_links_inner_ring(const struct sw_cluster_config *cluster, const struc
     int32_t stride = 1; /* of neighbours of the group */
     for (int32_t i = SW_AXIS_COUNT - 1; mesh->order[i] != splits.axis[0]; i--)
         stride *= mesh->size[mesh->order[i]];
-    const int32_t ranks = mesh->size[splits.axis[0]], domain = cluster->link[l].spans;
+    const int32_t ranks = mesh->size[splits.axis[0]], domain = sw_links_domain(cluster, mesh, l);
     const int32_t inner = domain / stride;
     return domain % stride == 0 && inner > 1 && inner < ranks && ranks % inner == 0 ? inner : 0;
 }

@@ -29,6 +29,19 @@ void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh
 /* Leaves it only its innermost links, so many levels of them. */
 void sw_links_cut(struct sw_span *span, int32_t levels);
 
+/* Accelerators of a domain of that level: what its link spans, or as much of it as the ranks fill
+ * that the job asks to have there together. */
+int32_t sw_links_domain(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
+                        int32_t level);
+/* Ranks of the segments that a job of the mesh can ask its scheduler for: those that the settings
+ * ask for; else the largest product of inner axes that a group of nodes holds, where it is whole
+ * nodes, more than one, and as many in every segment. 0: none. */
+int32_t sw_links_segment(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh);
+
+/* Gives the cluster the domains that the mesh asks for as what its links span, so that a mesh that
+ * asks for nothing lies on them alike. */
+void sw_links_settle(struct sw_cluster_config *cluster, const struct sw_mesh *mesh);
+
 /* How the groups over a set of axes lie depends on which axes lie inside each of its own, which is
  * alike in many orders of the mesh's axes: four bits for each axis of the set. */
 uint16_t sw_links_placement(const struct sw_mesh *mesh, sw_axis_set group);

@@ -196,7 +196,7 @@ int sw_layout_measure(struct sw_program *p, const struct sw_sizes *sizes,
 
 /* ---- Placing ---- */
 
-/* The order of placing: largest first, of equals the one used first. Groups come as they were
+/* The order of placement: largest first, of equals the one used first. Groups come as they were
  * sorted for the last mesh, where few were in another order: insertion sort. */
 static void sort_by_size(struct sw_lifetimes *l)
 {

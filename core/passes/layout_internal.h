@@ -22,7 +22,8 @@ struct group {
     int32_t count;               /* how many there are */
     int32_t value, op;           /* of the first of them */
     int64_t needed_bytes, bytes; /* bytes: aligned */
-    /* as long as the order of placing is being found: a group of this size, where its next goes */
+    /* as long as the order of placement is being found: a group of this size, where its next goes
+     */
     int32_t same, cursor;
 };
 

@@ -21,6 +21,9 @@ typedef uint8_t sw_axis_set;
 struct sw_mesh {
     int32_t size[SW_AXIS_COUNT];  /* every size >= 1 */
     uint8_t order[SW_AXIS_COUNT]; /* a permutation of the axes, outermost first */
+    /* Neighbouring ranks, so many each time, that the job asks its scheduler to keep in one domain
+     * of the cluster's links; 0: it asks for nothing. */
+    int32_t domain;
 };
 
 /* An ordered list of distinct axes, major to minor: the block index of coordinate c is

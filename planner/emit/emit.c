@@ -282,14 +282,21 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     const struct sw_emit_plan *most = &plan[count - 1]; /* on all of the nodes */
     char script_name[NAME_MAX], *text = NULL;
     struct sw_script *script = calloc(1, sizeof *script);
-    if (script == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
+    struct sw_run_config *scripted = malloc(sizeof *scripted);
+    if (script == NULL || scripted == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
+        goto out;
+    }
+    *scripted = *run;
     /* what a container mounts must be there */
     if (row->has_container(run) && sw_file_make_folder(run->checkpoint_directory, err) != 0)
         goto out;
-    if (sw_script_prepare(script, run, options->files[0], plan, count, directory, err) != 0)
+    /* the settings that the plan's mesh wants; which nodes an elastic run may have, it says itself
+     */
+    scripted->cluster.settings = most->placed.run.cluster.settings;
+    if (sw_script_prepare(script, scripted, options->files[0], plan, count, directory, err) != 0)
         goto out;
-    text = script_text(options, run, script, err);
+    text = script_text(options, scripted, script, err);
     if (text == NULL || make_output_folder(run, script, err) != 0 ||
         sw_job_guard(run->directory, script->plan, most->digest, err) != 0)
         goto out;
@@ -300,6 +307,8 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     if (row->queue != NULL)
         tell_time(options->files[0], run, script, said);
     tell(said, "wrote %s/%s\n", directory, script_name);
+    if (most->placed.placement.why[0] != '\0')
+        tell(said, "%s\n", most->placed.placement.why);
     if (out != NULL) {
         *out = (struct sw_emitted){.digest = most->digest, .candidate = most->candidate};
         snprintf(out->plan, sizeof out->plan, "%s", script->plan);
@@ -318,6 +327,7 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     status = 0;
 out:
     sw_script_free(script);
+    free(scripted);
     free(text);
     return status;
 }

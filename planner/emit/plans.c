@@ -96,9 +96,10 @@ static int make_plan(const struct sw_run_config *run, const char *directory,
         status = sw_report_unmet(run, &search);
     } else {
         plan->candidate = search.mesh[0];
-        status = make_programs(run, plan, &programs, &err) == 0 &&
+        status = sw_search_place(run, &search.mesh[0], &plan->placed, &err) == 0 &&
+                         make_programs(run, plan, &programs, &err) == 0 &&
                          make_folders(run, directory, &err) == 0 &&
-                         write_plan(run, programs, directory, plan, &err) == 0
+                         write_plan(&plan->placed.run, programs, directory, plan, &err) == 0
                      ? SW_OK
                      : sw_command_fail(&err);
     }

@@ -4,7 +4,7 @@
 
 #include "core/cost/checkpoint.h"
 #include "core/plan/plan.h"
-#include "planner/search/search.h"
+#include "planner/search/place.h"
 
 enum { SW_EMIT_PLANS = 64 };
 
@@ -12,6 +12,7 @@ enum { SW_EMIT_PLANS = 64 };
 struct sw_emit_plan {
     int32_t nodes;
     struct sw_candidate candidate;
+    struct sw_placement_run placed; /* the run with its mesh */
     struct sw_checkpoint_cost checkpoint;
     char *text; /* of the plan file */
     size_t bytes;

@@ -147,7 +147,8 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
                                         .step_seconds = c->cost.step_seconds,
                                         .lead_seconds = sw_emit_signal_lead_s(plan, count),
                                         .plan = s->plan,
-                                        .runner = s->runner};
+                                        .runner = s->runner,
+                                        .placement = &most->placed.placement};
     if (make_values(s, err) != 0 || prepare_paths(s, run, most->nodes, directory, err) != 0)
         return -1;
     snprintf(s->version, sizeof s->version, "%s", sw_version());

@@ -122,6 +122,18 @@ struct sw_forecast_row {
     struct sw_quantiles (*ratio)(const struct sw_forecast *forecast);
 };
 
+/* Where a job asks its nodes to lie, since the price of its mesh rests on it. */
+struct sw_node_request {
+    int32_t segment; /* nodes of each of its segments, which lie in one block; 0: not asked for */
+    int32_t groups;  /* that its nodes are spread over at most; 0: not asked for */
+    double seconds;  /* of a step where it gets that */
+    double apart_seconds; /* and where it does not */
+    double gain_s;        /* of all steps; INFINITY: their number is not said */
+    const char *name;     /* of the scheduler's option for it; NULL: there is none, or it is set */
+    char option[48];      /* what that is given; "": nothing is asked for */
+    char why[256];        /* for people, in a line; "": likewise */
+};
+
 /* What other parts of plan ask of a job's settings. */
 struct sw_job_terms {
     const char *time;           /* its limit as it is written; NULL: none is set */
@@ -144,6 +156,9 @@ struct sw_scheduler {
     /* Seconds of a time limit as it is written; INFINITY: none, NULL. */
     double (*seconds)(const char *time);
     struct sw_job_terms (*terms)(const struct sw_cluster_config *cluster);
+    /* Puts what is asked for into the settings, which may point into it, unless they ask for
+     * something themselves, and fills in its words. NULL: it cannot be asked. */
+    void (*place)(struct sw_cluster_config *cluster, struct sw_node_request *placement);
     /* Whether ranks run inside an image. */
     bool (*has_container)(const struct sw_run_config *run);
     /* The words before the runner that start so many ranks on each of the nodes, with a space

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct sw_plan;
+struct sw_node_request;
 struct sw_scheduler;
 
 struct sw_placeholder {
@@ -22,9 +23,10 @@ struct sw_placeholder {
 /* What a script is written for. */
 struct sw_script_request {
     const struct sw_run_config *run;
-    double step_seconds;       /* predicted */
-    int64_t lead_seconds;      /* before its limit the ranks are told to save */
-    const char *plan, *runner; /* absolute paths */
+    double step_seconds;                     /* predicted */
+    int64_t lead_seconds;                    /* before its limit the ranks are told to save */
+    const char *plan, *runner;               /* absolute paths */
+    const struct sw_node_request *placement; /* what the run's settings were given; never NULL */
 };
 
 /* Limits that follow from a plan are rounded up to what people write. */

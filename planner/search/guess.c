@@ -366,8 +366,10 @@ static void find_orders(struct sw_orders *o, const struct sw_cluster_config *clu
         return;
     o->cluster = cluster;
     o->count = 0;
-    while (sw_search_permute(base, o->count, &o->mesh[o->count]))
+    while (sw_search_permute(base, o->count, &o->mesh[o->count])) {
+        o->mesh[o->count].domain = o->segments ? sw_links_segment(cluster, &o->mesh[o->count]) : 0;
         o->count++;
+    }
     for (int32_t set = 0; set < 1 << SW_AXIS_COUNT; set++)
         o->of[set].count = 0;
 }
@@ -398,7 +400,7 @@ static const struct sw_placements *find_placements(struct sw_orders *o, struct s
     for (int32_t k = 0; k < o->count; k++) {
         int32_t known = 0;
         placement[k] = sw_links_placement(&o->mesh[k], set);
-        while (placement[known] != placement[k])
+        while (placement[known] != placement[k] || o->mesh[known].domain != o->mesh[k].domain)
             known++;
         p->at[k] = known < k ? p->at[known] : (uint8_t)list_span(o, k, axes, p);
     }
@@ -491,7 +493,8 @@ int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *
     double guess[SW_MAX_ORDERS];
     int32_t count = 0;
     struct sw_mesh mesh;
-    const struct sw_mesh base = sw_mesh_make(like[SW_DP], like[SW_FSDP], like[SW_TP], like[SW_SP]);
+    struct sw_mesh base = sw_mesh_make(like[SW_DP], like[SW_FSDP], like[SW_TP], like[SW_SP]);
+    base.domain = orders->segments ? sw_links_segment(&run->cluster, &base) : 0;
     out[0] = base;
     if (seconds != NULL)
         seconds[0] = 0;

@@ -50,6 +50,7 @@ struct sw_searcher {
     bool asked;      /* mesh_dim names the mesh: it may use the headroom up */
     bool spends_headroom; /* and does, since no options keep it */
     int64_t most_bytes;   /* that options may need, below what they may use anyway; 0: no less */
+    bool segments;        /* meshes get the segments that the job can ask its scheduler for */
     bool residual_fixed;  /* the run's rules decide residual_seq */
     bool residual_tp;     /* what they decided, when they name sp, tp */
     struct sw_program_cache *cache;
@@ -271,6 +272,7 @@ struct sw_placements {
 };
 struct sw_orders {
     const struct sw_cluster_config *cluster;
+    bool segments; /* true if the job asks for the segments of each order (sw_links_segment) */
     int32_t count;
     struct sw_mesh mesh[SW_MAX_ORDERS];
     struct sw_placements of[1 << SW_AXIS_COUNT]; /* by sets of axes */

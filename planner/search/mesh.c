@@ -499,6 +499,7 @@ static int search_within_limit(struct sw_searcher *s, const struct sw_preference
     if (!s->keep_order)
         mesh =
             sw_mesh_make(mesh.size[SW_DP], mesh.size[SW_FSDP], mesh.size[SW_TP], mesh.size[SW_SP]);
+    mesh.domain = s->segments ? sw_links_segment(&s->run->cluster, &mesh) : 0;
     for (int32_t i = 0; i < SW_RING_WAYS * 2; i++)
         l.best[i / 2][i % 2].reason = SW_REJECT_MEMORY;
     if (search_variants(s, &l, 0, preference->likely, err) != 0 || search_others(s, &l, err) != 0)
@@ -530,10 +531,53 @@ static int search_with_headroom(struct sw_searcher *s, const struct sw_preferenc
     return status;
 }
 
+static void use_segments(struct sw_searcher *s, bool segments)
+{
+    struct sw_orders *orders = sw_program_cache_orders(s->cache);
+    if (s->segments == segments)
+        return;
+    s->segments = orders->segments = segments;
+    orders->count = 0;
+}
+
+/* True if segments may make a step shorter by more than the margin: at best nothing waits. */
+static bool may_gain(const struct sw_searcher *s, const struct sw_candidate *c)
+{
+    double waits = 0;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        waits += c->cost.exposed_seconds[a];
+    return c->reason == SW_FITS && s->run->cluster.placement.segments &&
+           c->cost.step_seconds > (c->cost.step_seconds - waits) * (1 + s->run->prefer_within);
+}
+
+/* The same in segments, where without them the step takes longer by more than the margin: a job
+ * that asks for them may wait. */
+static int search_segments(struct sw_searcher *s, const struct sw_preference *preference,
+                           struct sw_candidate *out, struct sw_error *err)
+{
+    const double apart = out->cost.step_seconds;
+    struct sw_candidate placed = *out;
+    if (!may_gain(s, out))
+        return 0;
+    use_segments(s, true);
+    const int status = search_with_headroom(s, preference, &placed, err);
+    use_segments(s, false);
+    if (status != 0 || placed.reason != SW_FITS ||
+        placed.cost.step_seconds * (1 + s->run->prefer_within) >= apart)
+        return status;
+    *out = placed;
+    out->apart_seconds = apart;
+    return 0;
+}
+
 int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err)
 {
-    const int status = search_with_headroom(s, preference, out, err);
+    const bool asked = s->run->cluster.placement.asked > 0;
+    use_segments(s, asked);
+    int status = search_with_headroom(s, preference, out, err);
+    if (status == 0 && !asked)
+        status = search_segments(s, preference, out, err);
     out->fastest_seconds = out->cost.step_seconds;
     out->fastest_bytes = out->memory.total;
     return status;
@@ -559,6 +603,7 @@ static int price_inside(struct sw_searcher *s, const struct sw_decision *like,
     for (int32_t k = 0; sw_search_permute(&like->mesh, k, &decision.mesh); k++) {
         struct sw_candidate c;
         struct sw_sized sized;
+        decision.mesh.domain = s->segments ? sw_links_segment(&s->run->cluster, &decision.mesh) : 0;
         if (sw_search_tp_leaves(&s->run->cluster, &decision.mesh))
             continue;
         if (like->train.inner_ring > 0)
@@ -577,6 +622,7 @@ int sw_search_settle_order(struct sw_searcher *s, struct sw_candidate *c, struct
     const double up_to = c->fastest_seconds * (1 + s->run->prefer_within);
     struct sw_preference preference;
     struct sw_candidate inside = *c;
+    use_segments(s, c->decision.mesh.domain > 0);
     if (sw_search_prefer(s, &c->decision.mesh, &preference, err) != 0)
         return -1;
     s->spends_headroom = c->memory.total > sw_searcher_limit(s);
@@ -585,6 +631,7 @@ int sw_search_settle_order(struct sw_searcher *s, struct sw_candidate *c, struct
     if (status == 0) /* orders are guessed badly where many axes share a link */
         status = price_inside(s, &c->decision, &inside, err);
     s->spends_headroom = s->tp_inside = false;
+    use_segments(s, false);
     c->order_settled = true;
     if (status != 0 || inside.reason != SW_FITS || inside.cost.step_seconds > up_to)
         return status;
@@ -592,6 +639,7 @@ int sw_search_settle_order(struct sw_searcher *s, struct sw_candidate *c, struct
     inside.fastest_bytes = inside.memory.total;
     inside.passed_over.mesh = c->decision.mesh;
     inside.passed_over.seconds = c->fastest_seconds;
+    inside.apart_seconds = inside.decision.mesh.domain > 0 ? c->apart_seconds : 0;
     *c = inside;
     return 0;
 }
@@ -645,6 +693,7 @@ static int try_bytes(struct sparing *p, int64_t bytes, struct sw_candidate *out,
         c.passed_over = out->passed_over;
         c.order_settled = out->order_settled;
         c.may_be_chosen = out->may_be_chosen;
+        c.apart_seconds = out->apart_seconds;
         *out = c;
     } else {
         p->low = bytes;
@@ -673,6 +722,7 @@ int sw_search_spare(struct sw_searcher *s, struct sw_candidate *c, struct sw_err
     if (c->reason != SW_FITS || s->run->prefer == SW_PREFER_TIME || c->memory.total <= p.low)
         return 0;
     const bool strict = s->tp_inside;
+    use_segments(s, c->decision.mesh.domain > 0);
     int status = sw_search_prefer(s, &c->decision.mesh, &p.preference, err);
     s->tp_inside = strict || c->passed_over.seconds > 0;
     s->spends_headroom = c->memory.total > sw_searcher_limit(s);
@@ -683,5 +733,6 @@ int sw_search_spare(struct sw_searcher *s, struct sw_candidate *c, struct sw_err
             status = try_bytes(&p, between(&p, c, step), c, err);
     s->spends_headroom = false;
     s->tp_inside = strict;
+    use_segments(s, false);
     return status;
 }

@@ -145,6 +145,20 @@ static void print_padding(FILE *out, const struct sw_run_config *run, const stru
                 run->global_batch_size + c->padding_sequences);
 }
 
+/* What the job asks its scheduler for, since the price rests on it. */
+static void print_segments(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
+{
+    char without[SW_FORMAT_BYTES];
+    const int32_t nodes = c->decision.mesh.domain / run->cluster.accelerators_per_node;
+    if (nodes == 0)
+        return;
+    fprintf(out, "          in segments of %d nodes, each in one block", (int)nodes);
+    if (c->apart_seconds > 0)
+        fprintf(out, ": without them a step takes %s",
+                sw_format_seconds(c->apart_seconds, without));
+    fputc('\n', out);
+}
+
 void sw_report_mesh_line(FILE *out, const struct sw_mesh *mesh)
 {
     char text[64], order[64];
@@ -216,6 +230,7 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct s
     fprintf(out, "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64 "\n",
             decision->train.micro_batch_size, decision->train.accumulation_steps);
     print_padding(out, run, c);
+    print_segments(out, run, c);
     fprintf(out, "          attention %s%s, %s, residual_seq %s\n          ",
             sw_word(sw_words_strategy, decision->train.strategy),
             sw_report_rings(decision, text, sizeof text),

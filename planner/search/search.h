@@ -93,6 +93,7 @@ struct sw_candidate {
      * need; those that it has may take 1 % longer and need less. 0: not searched */
     double fastest_seconds;
     int64_t fastest_bytes;
+    double apart_seconds; /* of a step of a job that asks for no segments; 0: nor does this one */
     double tokens_per_second, mfu; /* over all accelerators; a fraction */
     struct sw_serve_price serve;
     /* places of the last micro-step that no sequence of the batch takes, and their share of the

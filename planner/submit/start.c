@@ -2,6 +2,7 @@
 
 #include "planner/emit/script.h"
 #include "planner/scheduler/scheduler.h"
+#include "planner/search/place.h"
 #include "planner/search/report.h"
 
 #include <math.h>
@@ -68,6 +69,28 @@ static int make_request(const struct gathering *g, int32_t nodes, const char *pa
     return status;
 }
 
+/* The request asks for what the candidate's mesh wants of its nodes, which the script asked for
+ * another. */
+static int place_request(const struct gathering *g, int32_t nodes,
+                         const struct sw_candidate *candidate, struct sw_job_request *request,
+                         struct sw_error *err)
+{
+    struct sw_placement_run *placed = malloc(sizeof *placed);
+    if (placed == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while asking when jobs start");
+    const struct sw_run_config run = sw_run_on_nodes(g->run, nodes);
+    int status = sw_search_place(&run, candidate, placed, err);
+    const struct sw_node_request *p = &placed->placement;
+    if (status == 0 && p->name != NULL) {
+        struct sw_job_request before = *request;
+        status = sw_job_request_vary(&before, p->name, p->option[0] != '\0' ? p->option : NULL,
+                                     request, err);
+        sw_job_request_free(&before);
+    }
+    free(placed);
+    return status;
+}
+
 /* What starts on so many nodes. */
 struct wanted {
     int32_t nodes;
@@ -103,7 +126,9 @@ static int add_choice(struct gathering *g, struct sw_start_choices *out,
     c->own = wanted->own;
     if (wanted->candidate != NULL)
         c->candidate = *wanted->candidate;
-    if (make_request(g, wanted->nodes, partition, limit, request, err) != 0)
+    if (make_request(g, wanted->nodes, partition, limit, request, err) != 0 ||
+        (g->only == NULL && wanted->candidate != NULL &&
+         place_request(g, wanted->nodes, wanted->candidate, request, err) != 0))
         return -1;
     c->limit_s = g->row->seconds(sw_job_request_get(request, "time"));
     const char *name = g->ask->partition(g->forecast, partition);

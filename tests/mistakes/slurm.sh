@@ -8,6 +8,7 @@
 #   slurm/qos, slurm/assoc, slurm/accounts, slurm/user    what sacctmgr shows; no assoc: there is no accounting
 #   slurm/refusal                                  what sbatch --test-only says when it refuses; none: it starts now
 #   slurm/submitted                                the arguments of sbatch, written by it
+#   slurm/asked                                    those of sbatch --test-only, likewise
 set -euo pipefail
 
 answer() { # the text of a file, if there is one
@@ -36,6 +37,7 @@ sacctmgr)
     ;;
 sbatch)
     if [ "$1" = --test-only ]; then
+        echo "$*" >>slurm/asked
         # as many nodes as are idle start
         idle=$(grep -c 'State=IDLE ' slurm/node || true)
         if [ -e slurm/refusal ] && ! { [ "$idle" -lt 4 ] && [[ " $* " == *" --nodes=$idle "* ]]; }; then

@@ -1,4 +1,5 @@
 sw_test(unit_links SOURCES test_links.c LIBRARIES sw_planner)
+sw_test(unit_segments SOURCES test_segments.c LIBRARIES sw_planner)
 sw_test(unit_cost SOURCES test_cost.c LIBRARIES sw_planner)
 sw_test(unit_cost_rings SOURCES test_cost_rings.c LIBRARIES sw_planner)
 sw_test(unit_products SOURCES test_products.c LIBRARIES sw_cost)
@@ -27,6 +28,10 @@ if(SW_PYTHON3)
   add_test(NAME unit_import_sites
            COMMAND ${SW_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_import_sites.py $<TARGET_FILE:plan>
                    ${CMAKE_BINARY_DIR}/tests/import_sites
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME unit_placement
+           COMMAND ${SW_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_placement.py $<TARGET_FILE:plan>
+                   ${CMAKE_BINARY_DIR}/tests/placement
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
 sw_test(unit_template SOURCES test_template.c LIBRARIES sw_planner)

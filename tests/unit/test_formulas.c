@@ -198,11 +198,13 @@ static void ring(void **state)
 
 /* ---- Memory ---- */
 
+#define DEFAULT_ORDER .order = {SW_DP, SW_FSDP, SW_SP, SW_TP}
 static const struct sw_mesh meshes[] = {
-    {{1, 1, 1, 1}, {SW_DP, SW_FSDP, SW_SP, SW_TP}}, {{4, 1, 1, 1}, {SW_DP, SW_FSDP, SW_SP, SW_TP}},
-    {{1, 8, 1, 1}, {SW_DP, SW_FSDP, SW_SP, SW_TP}}, {{1, 1, 4, 1}, {SW_DP, SW_FSDP, SW_SP, SW_TP}},
-    {{1, 1, 1, 4}, {SW_DP, SW_FSDP, SW_SP, SW_TP}}, {{2, 2, 2, 2}, {SW_DP, SW_FSDP, SW_SP, SW_TP}},
-    {{1, 4, 4, 8}, {SW_DP, SW_FSDP, SW_SP, SW_TP}}};
+    {.size = {1, 1, 1, 1}, DEFAULT_ORDER}, {.size = {4, 1, 1, 1}, DEFAULT_ORDER},
+    {.size = {1, 8, 1, 1}, DEFAULT_ORDER}, {.size = {1, 1, 4, 1}, DEFAULT_ORDER},
+    {.size = {1, 1, 1, 4}, DEFAULT_ORDER}, {.size = {2, 2, 2, 2}, DEFAULT_ORDER},
+    {.size = {1, 4, 4, 8}, DEFAULT_ORDER},
+};
 enum { MESHES = sizeof meshes / sizeof meshes[0] };
 
 static bool is_gradient_of(const struct sw_op *op, int32_t value)

@@ -382,10 +382,12 @@ static void groups_of_six(void **state)
     sw_links_span(&c, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
     assert_true(sw_links_leave_fastest(&c, &span));
     /* tp innermost or outermost */
-    sw_links_span(&c, &(struct sw_mesh){{1, 1, 8, 8}, {SW_DP, SW_FSDP, SW_SP, SW_TP}},
+    sw_links_span(&c,
+                  &(struct sw_mesh){.size = {1, 1, 8, 8}, .order = {SW_DP, SW_FSDP, SW_SP, SW_TP}},
                   (struct sw_axes){1, {SW_TP}}, &span);
     assert_false(sw_links_leave_fastest(&c, &span));
-    sw_links_span(&c, &(struct sw_mesh){{1, 1, 8, 8}, {SW_TP, SW_DP, SW_FSDP, SW_SP}},
+    sw_links_span(&c,
+                  &(struct sw_mesh){.size = {1, 1, 8, 8}, .order = {SW_TP, SW_DP, SW_FSDP, SW_SP}},
                   (struct sw_axes){1, {SW_TP}}, &span);
     assert_true(sw_links_leave_fastest(&c, &span));
     c.link_count = 1; /* one network for all hosts, as TPUs have */

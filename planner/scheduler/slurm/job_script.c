@@ -482,6 +482,8 @@ static int set_blocks(struct script *s, struct sw_error *err)
             fputs("# No --cpus-per-task, for slurm.cpus_per_task is not set: a rank gets Slurm's "
                   "default, usually one processor.\n",
                   out[DIRECTIVES]);
+        if (s->request->placement->why[0] != '\0')
+            fprintf(out[DIRECTIVES], "# %s\n", s->request->placement->why);
         write_directives(out[DIRECTIVES], &slurm->directives);
         write_modules(out[MODULES], &slurm->modules);
         write_environment(out[ENVIRONMENT], slurm);

@@ -7,6 +7,7 @@
 #include "planner/scheduler/slurm/controller.h"
 #include "planner/scheduler/slurm/job_script.h"
 #include "planner/scheduler/slurm/queue.h"
+#include "planner/scheduler/slurm/place.h"
 #include "planner/scheduler/slurm/ranks.h"
 #include "planner/scheduler/slurm/submit.h"
 #include "planner/scheduler/slurm/words.h"
@@ -94,6 +95,7 @@ const struct sw_scheduler sw_scheduler_slurm = {
     .allocation = &sw_slurm_allocation_ops,
     .seconds = sw_slurm_time_seconds,
     .terms = terms,
+    .place = sw_slurm_place,
     .has_container = sw_slurm_has_container,
     .write_start = write_start,
 };

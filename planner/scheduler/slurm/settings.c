@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define KEY "slurm"
-enum { SOON_VERSION = 2205 };
+enum { SOON_VERSION = 2205, SEGMENT_VERSION = 2405 };
 
 static bool refuse(struct sw_config *c, const struct node *at, const char *message,
                    const char *help)
@@ -82,7 +82,7 @@ static void check_version(struct checking *k)
         bool used;
         int32_t since;
     } gates[] = {
-        {"segment", "segment", k->slurm->segment > 0, 2405},
+        {"segment", "segment", k->slurm->segment > 0, SEGMENT_VERSION},
         {"requeue", "requeue: expedite", k->slurm->requeue == SW_REQUEUE_EXPEDITE, 2511},
     };
     const int32_t version = sw_slurm_release(k->slurm->version);
@@ -349,6 +349,26 @@ static bool check_job(struct sw_config *c, const struct node *place,
                   "use slurm.continue: requeue");
 }
 
+/* ---- Where nodes lie ---- */
+
+static int32_t accelerators_of(const struct sw_cluster_config *cluster, int32_t nodes)
+{
+    const int64_t all = (int64_t)nodes * cluster->accelerators_per_node;
+    return all > INT32_MAX ? INT32_MAX : (int32_t)all;
+}
+
+/* sbatch has --segment from 24.05 on. An unknown topology or version: nothing is asked for. */
+static void placement(const struct sw_cluster_config *cluster, struct sw_placement_config *out)
+{
+    const struct sw_slurm_config *s = sw_slurm_settings(cluster);
+    const bool blocks = s->topology == SW_TOPOLOGY_BLOCK;
+    out->group = accelerators_of(cluster, blocks ? s->block_nodes : s->leaf_nodes);
+    out->segments = blocks && s->block_nodes > 0 && sw_slurm_release(s->version) >= SEGMENT_VERSION;
+    out->groups = s->topology == SW_TOPOLOGY_TREE && s->leaf_nodes > 0;
+    if (blocks && s->segment > 1 && cluster->nodes % s->segment == 0)
+        out->asked = accelerators_of(cluster, s->segment);
+}
+
 /* ---- What is hardly meant ---- */
 
 static void warn_of_gpus(struct sw_config *c, const struct node *at,
@@ -400,5 +420,6 @@ const struct sw_launcher sw_launcher_slurm = {
     .check_cluster = check_cluster,
     .check_run = check_run,
     .check_job = check_job,
+    .placement = placement,
     .warn = warn,
 };
