@@ -133,6 +133,7 @@ export limits
 trial limits "$limits sites' limits under a controller" bash -c limit_draws
 trial imports "$settings sites, imported" python3 tests/unit/test_import_sites.py "$build/plan" "$out/imports" "$settings" "$seed"
 trial segments "$((settings * 100)) meshes on blocks" "$build/tests/unit_segments" $((settings * 100)) "$seed"
+trial topology "leaf switches of a real cluster" bash tests/cluster/test_topology.sh "$build"
 trial placement "$settings jobs on blocks" python3 tests/unit/test_placement.py "$build/plan" "$out/placement" "$settings" "$seed"
 trial broken "$broken data files, and damages of them" python3 tests/unit/test_broken_data.py "$build" "$out/broken" "$broken" "$seed"
 trial variables "every variable of Slurm's commands" bash -c "bash tests/cluster/test_environment.sh '$build' each &&

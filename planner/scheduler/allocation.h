@@ -34,6 +34,8 @@ struct sw_allocation_start {
     const char *without;        /* nodes of the job that get none, with commas; "": none */
     const struct sw_argv *used; /* the other nodes, in order; none: it is not chosen among them */
     bool again;                 /* others may still be on the nodes */
+    const char *order; /* file to write the nodes of ranks to, one a line, since their order
+                          is not the scheduler's; NULL: it is */
 };
 
 enum sw_allocation_answer {
@@ -54,6 +56,10 @@ struct sw_allocation_ops {
     const char *continue_key; /* the setting that lets a run go on by itself, for messages */
     /* Free the hosts with sw_allocation_free. Errors: SW_BAD_INPUT: not in a job. */
     int (*find)(struct sw_allocation *out, struct sw_error *err);
+    /* Puts nodes that share a block or a leaf switch next to each other, those of the fullest
+     * first, for neighbouring ranks talk most. Returns true if that changes their order. NULL: it
+     * cannot tell. */
+    bool (*arrange)(const struct sw_allocation *job, struct sw_argv *nodes);
     /* Adds the words that start the ranks, up to the program. */
     void (*start)(const struct sw_allocation_start *start, struct sw_argv *out);
     /* word: the scheduler's own of that state; "" where nobody answered */

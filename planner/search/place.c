@@ -9,8 +9,15 @@ static int price_anywhere(const struct sw_run_config *run, const struct sw_candi
 {
     struct sw_decision decision = c->decision;
     struct sw_candidate anywhere;
+    struct sw_run_config wide = *run;
+    struct sw_cluster_config *cluster = &wide.cluster;
+    if (cluster->beyond.name != NULL && cluster->link_count < SW_MAX_LINKS) {
+        /* the link that joins all leaves, too, which a job under one of them does without */
+        cluster->link[cluster->link_count] = cluster->beyond;
+        cluster->link[cluster->link_count++].spans = INT32_MAX;
+    }
     decision.mesh.domain = run->cluster.accelerators_per_node;
-    if (sw_search_evaluate(run, &decision, 0, &anywhere, NULL, err) != 0)
+    if (sw_search_evaluate(&wide, &decision, 0, &anywhere, NULL, err) != 0)
         return -1;
     *seconds = anywhere.cost.step_seconds;
     return 0;

@@ -82,6 +82,21 @@ static void find_plan(struct sw_supervisor *s, int32_t nodes)
         snprintf(s->plan, sizeof s->plan, "%s", plan);
 }
 
+/* The price takes neighbouring ranks to share a block: else the scheduler's names decide. */
+static void arrange(struct sw_supervisor *s)
+{
+    s->arranged = s->set->topology[0] != '\0' && s->scheduler->arrange != NULL &&
+                  s->used.count > 1 && s->scheduler->arrange(&s->job, &s->used);
+    if (!s->arranged)
+        return;
+    char *names = join(&s->used);
+    fprintf(stderr, "ranks are started %s: %s\n",
+            strcmp(s->set->topology, "block") == 0 ? "block by block"
+                                                   : "leaf switch by leaf switch",
+            names != NULL ? names : "");
+    free(names);
+}
+
 bool sw_supervise_choose(struct sw_supervisor *s)
 {
     char choice[PATH_MAX];
@@ -101,6 +116,7 @@ bool sw_supervise_choose(struct sw_supervisor *s)
              s->without_list != NULL ? s->without_list : "");
     if (strcmp(s->set->preflight, "off") != 0 && strcmp(choice, s->tried) != 0)
         s->machine.facts |= SW_SUPERVISE_TRIES;
+    arrange(s);
     find_plan(s, nodes);
     return find_digest(s->set->digests, nodes, s->digest);
 }

@@ -52,6 +52,10 @@ void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bo
     struct sw_argv argv = {0};
     struct sw_error err = {0};
     int out = -1;
+    if (s->arranged) {
+        snprintf(s->order, sizeof s->order, "%s/ranks-%s.hosts", set->folder, s->job.id);
+        start.order = s->order;
+    }
     *r = (struct sw_supervised_ranks){.status = 127, .timer = INFINITY};
     s->scheduler->start(&start, &argv);
     add_words(&argv, &set->options);
@@ -82,8 +86,12 @@ bool sw_supervise_pass(const struct sw_supervisor *s, int heard)
 }
 
 /* The ranks are over. */
-static enum sw_supervise_event end(struct sw_supervised_ranks *r)
+static enum sw_supervise_event end(struct sw_supervisor *s)
 {
+    struct sw_supervised_ranks *r = &s->ranks;
+    if (s->order[0] != '\0')
+        (void)unlink(s->order);
+    s->order[0] = '\0';
     sw_output_end(r->output);
     r->output = NULL;
     r->process = 0;
@@ -115,5 +123,5 @@ enum sw_supervise_event sw_supervise_wait(struct sw_supervisor *s)
             return SW_SUPERVISE_NOTED_EVENT;
         }
     }
-    return end(r);
+    return end(s);
 }

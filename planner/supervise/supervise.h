@@ -28,6 +28,7 @@ struct sw_supervise_settings {
     const char *signal;    /* "USR1@30" */
     const char *exclude;   /* nodes that nobody wants, with commas */
     const char *mpi;
+    const char *topology;                /* by which nodes are put in order: "block", "tree" */
     struct sw_arguments_words options;   /* of the launcher */
     struct sw_arguments_words container; /* before the runner */
     struct sw_arguments_words arguments; /* of the runner */

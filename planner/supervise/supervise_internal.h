@@ -35,6 +35,8 @@ struct sw_supervisor {
     char *leave_out;              /* these and those that nobody wants, with commas */
     struct sw_argv used, without; /* of the job's nodes */
     char *without_list;           /* with commas */
+    bool arranged;                /* `used` is in another order than the scheduler has them */
+    char order[PATH_MAX];         /* file of nodes for the launcher; "": there is none */
     char plan[PATH_MAX], digest[20], tried[PATH_MAX];
     char launcher[PATH_MAX],
         launcher_before[PATH_MAX]; /* what launcher and MPI said; "": nothing */

@@ -13,6 +13,7 @@
 # NAME (default: test; or play, bench) picks the addresses, so that a test does not disturb a playground.
 # Each node is a network namespace on one bridge and a slurmd with its own host name, process ids and
 # PMIx directory; file systems are shared, as on most clusters. Nothing outside /run is written.
+# SW_CLUSTER_LEAVES='n[1,3] n[2,4]': leaf switches with these nodes (topology/tree); none: no topology.
 # Exit code 77 and one line "SKIP: ..." when this machine cannot do it.
 set -uo pipefail
 
@@ -136,6 +137,16 @@ write_configuration() {
         echo "PreemptMode=REQUEUE"
         echo "PartitionName=play Nodes=n[1-$nodes] Default=YES MaxTime=2:00:00 State=UP"
     } >"$state/slurm.conf"
+    if [ -n "${SW_CLUSTER_LEAVES:-}" ]; then
+        # topology/tree: the nodes of each leaf switch, as in 'n[1,3] n[2,4]'
+        echo "TopologyPlugin=topology/tree" >>"$state/slurm.conf"
+        local leaf=0 hosts
+        for hosts in $SW_CLUSTER_LEAVES; do
+            echo "SwitchName=leaf$leaf Nodes=$hosts"
+            leaf=$((leaf + 1))
+        done >"$state/topology.conf"
+        echo "SwitchName=spine Switches=leaf[0-$((leaf - 1))]" >>"$state/topology.conf"
+    fi
     echo "PMIxCliTmpDirBase=$node_tmp" >"$state/mpi.conf"
     # All nodes share this machine's cores: ranks that wait must let others run. Measured with a
     # 1 MiB ring over eight ranks on two cores: 38 MB/s spinning, 150 MB/s yielding.

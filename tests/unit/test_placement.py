@@ -152,6 +152,78 @@ def elastic():
         complain(f"an elastic run: {done.stderr}")
 
 
+def topology(blocks, version, kind):
+    """As `scontrol show topology` of 24.05.8, 25.11.7 (topology/block) and 22.05.8 (topology/tree) prints it: formats of
+    src/plugins/topology/block/topology_block.c and src/api/topo_info.c."""
+    lines = []
+    for i, names in enumerate(blocks):
+        size = " BlockSize=18" if version > "24.05" else ""
+        lines.append(f"BlockName=b{i} BlockIndex={i} Nodes={','.join(names)}{size}" if kind == "block" else
+                     f"SwitchName=leaf{i} Level=0 LinkSpeed=1 Nodes={','.join(names)}")
+    every = ",".join(name for names in blocks for name in names)
+    if kind == "tree":
+        lines.append(f"SwitchName=spine Level=1 LinkSpeed=1 Nodes={every} Switches=leaf[0-{len(blocks) - 1}]")
+    elif version > "24.05":
+        lines.append(f"AggregatedBlock=b[0-{len(blocks) - 1}] BlockIndex={len(blocks)} Nodes={every} BlockSize=36")
+    return "\n".join(lines) + "\n"
+
+
+SRUN = """#!/bin/sh
+echo "$*" >>slurm/started
+[ -z "${SLURM_HOSTFILE:-}" ] || cp "$SLURM_HOSTFILE" slurm/hosts
+"""
+
+
+def supervise(i):
+    """The ranks of a job on some nodes: those of a block, or of a leaf switch, next to each other."""
+    kind, version = random.choice([("block", "24.05.8"), ("block", "25.11.7"), ("tree", "22.05.8"), ("tree", "25.11.7")])
+    nodes, per = random.choice([2, 4, 8]), random.choice([1, 2])
+    names = [f"n{k:02}" for k in range(24)]
+    own = "topology-t1" if random.random() < 0.3 else "topology"  # of the job's partition (25.05), or the cluster's
+    random.shuffle(names)
+    cuts = sorted(random.sample(range(1, 24), random.randint(1, 5)))
+    blocks = [sorted(names[a:b]) for a, b in zip([0] + cuts, cuts + [24])]
+    if random.random() < 0.2:
+        blocks = blocks[1:]  # nodes that no block has
+    job = sorted(random.sample(names, nodes))
+    if random.random() < 0.2:
+        blocks = []  # the controller tells nothing
+    size = {"topology": kind, "block_nodes" if kind == "block" else "leaf_nodes": 2, "slurm_version": version}
+    write("placed", {"per": per, "block": 2, "outer": 10}, {"nodes": nodes, "sequence": 256, "batch": 16, "within": 0.05}, size)
+    done = plan("emit", "placed.yaml", "-o", "placed-out", "--set", f"model={ROOT}/configs/models/quickstart.yaml")
+    script = SCRATCH / "placed-out" / "placed.sbatch"
+    if done.returncode != 0 or f" --topology {kind}" not in script.read_text():
+        return complain(f"supervise {i}: {done.stderr}")
+    (SCRATCH / "slurm" / "topology").write_text(topology([["other"]], version, kind) if own != "topology" else "")
+    (SCRATCH / "slurm" / own).write_text(topology(blocks, version, kind) if blocks else "")
+    (SCRATCH / "slurm" / "partition").write_text(
+        f"PartitionName=gpu Default=YES {'Topology=t1 ' if own != 'topology' else ''}State=UP Nodes=n[00-23]\n")
+    for name in ("started", "hosts"):
+        (SCRATCH / "slurm" / name).unlink(missing_ok=True)
+    (SCRATCH / "bin" / "srun").write_text(SRUN.replace("slurm/", f"{SCRATCH}/slurm/"))
+    (SCRATCH / "bin" / "srun").chmod(0o755)
+    environment = dict(os.environ, PATH=f"{SCRATCH}/bin:{os.environ['PATH']}", SHARDWRIGHT_RUNNER="/bin/true",
+                       SHARDWRIGHT_PAUSE_SECONDS="0.001", SLURM_JOB_ID="7", SLURM_JOB_NODELIST=",".join(job),
+                       SLURM_JOB_NUM_NODES=str(nodes), SLURM_JOB_PARTITION="gpu", SLURM_HOSTFILE="/stale")
+    environment.pop("SLURM_CONF", None)
+    done = subprocess.run(["bash", script], cwd=SCRATCH, env=environment, text=True, capture_output=True, timeout=60)
+    started = (SCRATCH / "slurm" / "started").read_text().splitlines()[0] if (SCRATCH / "slurm" / "started").exists() else ""
+    groups = [[name for name in job if name in names_of] for names_of in blocks]
+    groups = sorted((group for group in groups if group), key=lambda group: -len(group))
+    wanted = [name for group in groups for name in group]
+    wanted += [name for name in job if name not in wanted]
+    what = f"supervise {i} (seed {SEED}): {kind} {version} {blocks} job {job}"
+    if wanted == job:
+        if "--distribution=block:block" not in started or (SCRATCH / "slurm" / "hosts").exists():
+            complain(f"{what}: in order, and started as {started}: {done.stderr}")
+        return
+    hosts = (SCRATCH / "slurm" / "hosts").read_text().split() if (SCRATCH / "slurm" / "hosts").exists() else []
+    if "--distribution=arbitrary" not in started or hosts != [name for name in wanted for _ in range(per)]:
+        complain(f"{what}: not {wanted} but {hosts}: {started}: {done.stderr}")
+    if list((SCRATCH / "runs").rglob("*.hosts")):
+        complain(f"{what}: the file of hosts stays")
+
+
 def dry_run():
     """Slurm is asked for each number of nodes with the segment that its own mesh wants."""
     cluster, run = {"per": 4, "block": 18, "outer": 10}, {"nodes": 32, "sequence": 8192, "batch": 32, "within": 0.05}
@@ -194,5 +266,7 @@ random.seed(SEED)
 asking = sum(draw(i) for i in range(DRAWS))
 elastic()
 dry_run()
+for number in range(DRAWS):
+    supervise(number)
 print(f"placement: {DRAWS} draws (seed {SEED}), {asking} ask for segments, {wrong} wrong")
 sys.exit(wrong != 0)

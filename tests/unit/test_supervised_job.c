@@ -244,6 +244,7 @@ static struct sw_supervise_settings settings(enum sw_continue how)
                                           .signal = "",
                                           .exclude = "",
                                           .mpi = "pmix",
+                                          .topology = "",
                                           .job = "train",
                                           .input = "",
                                           .output = "",

@@ -1,10 +1,12 @@
 /* A job of Slurm's, seen from within: its batch step asks and orders with Slurm's own commands. */
 #include "planner/scheduler/slurm/row.h"
 
+#include "planner/scheduler/slurm/arrange.h"
 #include "planner/scheduler/slurm/client.h"
 #include "planner/scheduler/slurm/settings.h"
 #include "planner/scheduler/slurm/srun/lines.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -57,6 +59,22 @@ static const char *starter(const char *mpi)
     return sw_slurm_is_mpirun(mpi) ? "mpirun" : "srun";
 }
 
+/* A line for each rank, as srun's --distribution=arbitrary (srun(1), SLURM_HOSTFILE) and mpirun's
+ * --map-by seq (mpirun(1)) want it. */
+static bool write_order(const struct sw_allocation_start *s)
+{
+    FILE *file = fopen(s->order, "we");
+    if (file == NULL) {
+        fprintf(stderr, "cannot write %s, so ranks are started in Slurm's order: %s\n", s->order,
+                strerror(errno));
+        return false;
+    }
+    for (int32_t i = 0; i < s->used->count; i++)
+        for (int32_t k = 0; k < s->ranks_per_node; k++)
+            fprintf(file, "%s\n", s->used->item[i]);
+    return fclose(file) == 0;
+}
+
 /* mpirun starts a daemon of its own on each node of the allocation, by srun, and the ranks from
  * there: what a rank inherits is the daemon's, of which srun makes the same as this job's. */
 static void start_mpirun(const struct sw_allocation_start *s, struct sw_argv *out)
@@ -77,13 +95,22 @@ static void start_mpirun(const struct sw_allocation_start *s, struct sw_argv *ou
     sw_argv_add(out, "%s", forward);
     sw_argv_add(out, "-np");
     sw_argv_add(out, "%d", (int)(s->nodes * s->ranks_per_node));
-    for (int32_t i = 0; i < s->used->count; i++) {
+    /* of its own it takes Slurm's order, whatever that of --host is */
+    const bool ordered = s->order != NULL && write_order(s);
+    if (ordered) {
+        sw_argv_add(out, "--hostfile");
+        sw_argv_add(out, "%s", s->order);
+    }
+    for (int32_t i = 0; i < s->used->count && !ordered; i++) {
         sw_argv_add(out, "--host");
         sw_argv_add(out, "%s:%d", s->used->item[i], (int)s->ranks_per_node);
     }
     sw_argv_add(out, "--oversubscribe");
     sw_argv_add(out, "--map-by");
-    sw_argv_add(out, "ppr:%d:node", (int)s->ranks_per_node);
+    if (ordered)
+        sw_argv_add(out, "seq");
+    else
+        sw_argv_add(out, "ppr:%d:node", (int)s->ranks_per_node);
     sw_argv_add(out, "--bind-to");
     sw_argv_add(out, "none");
 }
@@ -110,6 +137,7 @@ static int passed(const char *mpi, int heard)
 
 static void start(const struct sw_allocation_start *s, struct sw_argv *out)
 {
+    (void)unsetenv("SLURM_HOSTFILE");
     if (sw_slurm_is_mpirun(s->mpi)) {
         start_mpirun(s, out);
         return;
@@ -118,13 +146,16 @@ static void start(const struct sw_allocation_start *s, struct sw_argv *out)
     sw_argv_add(out, "--mpi=%s", s->mpi);
     sw_argv_add(out, "--nodes=%d", (int)s->nodes);
     sw_argv_add(out, "--ntasks=%d", (int)(s->nodes * s->ranks_per_node));
-    if (s->without[0] != '\0')
+    const bool ordered = s->order != NULL && write_order(s);
+    if (ordered)
+        (void)setenv("SLURM_HOSTFILE", s->order, 1);
+    else if (s->without[0] != '\0')
         sw_argv_add(out, "--exclude=%s", s->without);
     if (s->again)
         sw_argv_add(out, "--overlap");
     sw_argv_add(out, "--kill-on-bad-exit=1");
     sw_argv_add(out, "--wait=60");
-    sw_argv_add(out, "--distribution=block:block");
+    sw_argv_add(out, ordered ? "--distribution=arbitrary" : "--distribution=block:block");
 }
 
 /* The value of "FIELD=" in what scontrol printed, at the beginning of a word. */
@@ -306,6 +337,7 @@ const struct sw_allocation_ops sw_slurm_allocation_ops = {
     .lines = &sw_srun_lines,
     .continue_key = "slurm.continue",
     .find = find,
+    .arrange = sw_slurm_arrange,
     .start = start,
     .ask = ask,
     .ends_at = ends_at,

@@ -297,6 +297,21 @@ int sw_slurm_commands_load_switches(const char *topology, struct sw_slurm_facts 
     return status;
 }
 
+void sw_slurm_commands_topology_of(const char *partition, char *out, size_t bytes)
+{
+    const char *const argv[] = {"scontrol", "-a", "show", "partition", partition, "-o", NULL};
+    struct sw_process_result result = {0};
+    struct sw_error ignored = {0};
+    size_t length = 0;
+    const char *name = NULL;
+    out[0] = '\0';
+    if (sw_slurm_run(argv, NULL, SW_SLURM_LATER_SECONDS, "partition", &result, &ignored) == 0)
+        name = find_value(result.out, "Topology", &length);
+    if (name != NULL && length < bytes)
+        snprintf(out, bytes, "%.*s", (int)length, name);
+    sw_process_free(&result);
+}
+
 int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err)
 {
     static const char *const nodes[] = {"scontrol", "-a", "show", "node", "-o", NULL};

@@ -54,6 +54,8 @@ int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err);
 /* topology: its name; NULL: the cluster's. */
 int sw_slurm_commands_load_switches(const char *topology, struct sw_slurm_facts *out,
                                     struct sw_error *err);
+/* The topology that a partition names for itself (topology.yaml, from 25.05); "": none. */
+void sw_slurm_commands_topology_of(const char *partition, char *out, size_t bytes);
 int sw_slurm_commands_will_run(const struct sw_job_request *request, struct sw_job_start *out,
                                struct sw_error *err);
 

@@ -73,6 +73,10 @@ enum { EARLY_SECONDS = 60, LEADS_IN_LIMIT = 4, MINUTES_OF_DAY = 1440 };
     X(SETUP_NODE, "setup_node", LINES, "lines: `slurm.setup_node`, on every node by srun")         \
     X(SRUN_OPTIONS, "srun_options", WORDS,                                                         \
       "words: bindings, `slurm.srun_options`, and pyxis' options of `slurm.container`")            \
+    X(TOPOLOGY, "topology", WORDS,                                                                 \
+      "words of `plan supervise`: `--topology` with `slurm.topology` block or tree, by which "     \
+      "ranks "                                                                                     \
+      "are put in order")                                                                          \
     X(CONTAINER, "container", WORDS,                                                               \
       "words before the runner: apptainer or singularity with `slurm.container`")
 
@@ -460,14 +464,33 @@ static int out_of_memory(struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
 }
 
+/* True if nodes of the job may lie in several blocks, or under several leaf switches, in another
+ * order than that of their names. */
+static bool orders_nodes(const struct sw_run_config *run)
+{
+    const enum sw_slurm_topology topology = sw_slurm_settings(&run->cluster)->topology;
+    return run->cluster.nodes > 1 &&
+           (topology == SW_TOPOLOGY_BLOCK || topology == SW_TOPOLOGY_TREE);
+}
+
 /* Lines and words of the shell, ready. */
 static int set_blocks(struct script *s, struct sw_error *err)
 {
     static const enum placeholder places[] = {PLACEHOLDER_DIRECTIVES,  PLACEHOLDER_MODULES,
                                               PLACEHOLDER_ENVIRONMENT, PLACEHOLDER_SETUP,
                                               PLACEHOLDER_SETUP_NODE,  PLACEHOLDER_SRUN_OPTIONS,
-                                              PLACEHOLDER_CONTAINER};
-    enum { DIRECTIVES, MODULES, ENVIRONMENT, SETUP, SETUP_NODE, SRUN_OPTIONS, CONTAINER, BLOCKS };
+                                              PLACEHOLDER_CONTAINER,   PLACEHOLDER_TOPOLOGY};
+    enum {
+        DIRECTIVES,
+        MODULES,
+        ENVIRONMENT,
+        SETUP,
+        SETUP_NODE,
+        SRUN_OPTIONS,
+        CONTAINER,
+        TOPOLOGY,
+        BLOCKS
+    };
     const struct sw_slurm_config *slurm = sw_slurm_settings(&s->request->run->cluster);
     FILE *out[BLOCKS] = {NULL};
     char *block[BLOCKS] = {NULL};
@@ -489,6 +512,9 @@ static int set_blocks(struct script *s, struct sw_error *err)
         write_environment(out[ENVIRONMENT], slurm);
         write_setup(out[SETUP], &slurm->setup);
         write_setup_node(out[SETUP_NODE], &slurm->setup_node);
+        if (orders_nodes(s->request->run))
+            fprintf(out[TOPOLOGY], " --topology %s",
+                    slurm->topology == SW_TOPOLOGY_BLOCK ? "block" : "tree");
         status = write_rank_words(s->request, out[SRUN_OPTIONS], out[CONTAINER], err);
     }
     for (int32_t i = 0; i < BLOCKS; i++)
@@ -540,14 +566,14 @@ static int write_log(const struct sw_run_config *run, char out[SW_LOG_BYTES], st
     return 0;
 }
 
-/* No node is left out, no start repeated, and no job follows, or is started again: the script is
- * one srun. */
+/* Nodes are not put in order, none is left out, no start repeated, and no job follows, or is
+ * started again: the script is one srun. */
 static bool runs_once(const struct sw_run_config *run)
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
     return run->job.type == SW_JOB_TRAIN && run->nodes_least == run->nodes_most &&
-           !sw_slurm_is_mpirun(slurm->mpi) && slurm->continues == SW_CONTINUE_NONE &&
-           slurm->preflight == SW_PREFLIGHT_OFF &&
+           !sw_slurm_is_mpirun(slurm->mpi) && !orders_nodes(run) &&
+           slurm->continues == SW_CONTINUE_NONE && slurm->preflight == SW_PREFLIGHT_OFF &&
            (slurm->requeue == SW_REQUEUE_AUTO || slurm->requeue == SW_REQUEUE_NO);
 }
 

@@ -40,7 +40,7 @@ static void place_switches(struct sw_slurm_config *slurm, struct sw_node_request
 {
     char wait[28], with[SW_FORMAT_BYTES], without[SW_FORMAT_BYTES], limit[SW_FORMAT_BYTES];
     const double most = slurm->max_switch_wait_s > 0 ? slurm->max_switch_wait_s : SW_SWITCH_WAIT_S;
-    const double seconds = fmin(most, fmax(1, p->gain_s));
+    const double seconds = ceil(fmin(most, fmax(1, p->gain_s)));
     format_wait(seconds, wait, sizeof wait);
     snprintf(p->option, sizeof p->option, "%d@%s", (int)p->groups, wait);
     slurm->switches = p->option;
