@@ -115,6 +115,7 @@ calibrate` notes `SLURM_JOB_PARTITION` of the job `SLURM_JOB_ID` in the cluster 
 in attempt.json. `plan supervise` reads of its job `SLURM_JOB_NODELIST`, `SLURM_JOB_NUM_NODES`, `SLURM_RESTART_COUNT`,
 `SLURM_ARRAY_JOB_ID` and `SLURM_ARRAY_TASK_ID`; for mpirun it sets `SLURM_OVERLAP` and takes away `SLURM_CPUS_PER_TASK` and
 `SRUN_CPUS_PER_TASK`, so that its daemons have the whole job. Where nodes are put in order it sets `SLURM_HOSTFILE` for srun.
+`runner preflight` reads where its node is from `SLURM_TOPOLOGY_ADDR` and `SLURM_TOPOLOGY_ADDR_PATTERN`.
 
 ## Exit codes
 

@@ -2,6 +2,21 @@
 
 #include <math.h>
 
+/* Adds the link that a job in one block or under one leaf does without: it goes over that where it
+ * gets another place. Nothing that lies as priced does. */
+static void add_beyond(struct sw_cluster_config *cluster)
+{
+    struct sw_link_config *link = &cluster->link[cluster->link_count];
+    if (cluster->beyond.name == NULL || cluster->link_count == SW_MAX_LINKS ||
+        cluster->link_count == 0 || link[-1].spans > INT32_MAX / 2)
+        return;
+    *link = cluster->beyond;
+    link->spans = 2 * link[-1].spans;
+    link->spans_all = false;
+    cluster->link_count++;
+    cluster->beyond = (struct sw_link_config){.name = NULL};
+}
+
 /* The price of the same decision where no two nodes of the job are under one switch: it may start
  * like that once it has waited. */
 static int price_anywhere(const struct sw_run_config *run, const struct sw_candidate *c,
@@ -10,12 +25,7 @@ static int price_anywhere(const struct sw_run_config *run, const struct sw_candi
     struct sw_decision decision = c->decision;
     struct sw_candidate anywhere;
     struct sw_run_config wide = *run;
-    struct sw_cluster_config *cluster = &wide.cluster;
-    if (cluster->beyond.name != NULL && cluster->link_count < SW_MAX_LINKS) {
-        /* the link that joins all leaves, too, which a job under one of them does without */
-        cluster->link[cluster->link_count] = cluster->beyond;
-        cluster->link[cluster->link_count++].spans = INT32_MAX;
-    }
+    add_beyond(&wide.cluster);
     decision.mesh.domain = run->cluster.accelerators_per_node;
     if (sw_search_evaluate(&wide, &decision, 0, &anywhere, NULL, err) != 0)
         return -1;
@@ -58,6 +68,8 @@ int sw_search_place(const struct sw_run_config *run, const struct sw_candidate *
     p->gain_s = run->says_steps
                     ? (double)run->optimizer.total_steps * (p->apart_seconds - p->seconds)
                     : INFINITY;
+    if (p->segment > 0 || p->groups > 0)
+        add_beyond(&out->run.cluster);
     if (row->place != NULL)
         row->place(&out->run.cluster, p);
     return 0;

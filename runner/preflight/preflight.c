@@ -3,6 +3,7 @@
 #include "core/run/attempt.h"
 #include "runner/preflight/facts.h"
 #include "runner/preflight/judge.h"
+#include "runner/preflight/landing.h"
 #include "runner/preflight/probe.h"
 
 #include <inttypes.h>
@@ -15,7 +16,7 @@ static const double quick_s = 1, full_s = 8; /* of one thing that is tried */
 
 /* What every rank tells all others. */
 struct card {
-    char host[NODE_BYTES];
+    char host[NODE_BYTES], block[NODE_BYTES]; /* block: or leaf switch; "": it is not told */
     struct sw_node_facts facts;
     double compute_s, predicted_s, pair_rate, group_s[SW_PROBE_GROUPS];
 };
@@ -55,6 +56,8 @@ static int find_nodes(struct preflight *p)
         p->slow == NULL || p->seen == NULL)
         return sw_fail(&p->rank->err, SW_ENVIRONMENT, "out of memory");
     snprintf(p->mine.host, sizeof p->mine.host, "%s", p->rank->launch->host);
+    sw_landing_block(getenv("SLURM_TOPOLOGY_ADDR"), getenv("SLURM_TOPOLOGY_ADDR_PATTERN"),
+                     p->mine.block, sizeof p->mine.block);
     p->mine.pair_rate = NAN;
     gather(p);
     for (int32_t r = 0; r < p->rank->launch->size; r++) {
@@ -252,6 +255,59 @@ static int try_twice(struct preflight *p)
     return status;
 }
 
+/* ---- Where the nodes are ---- */
+
+/* The block of each node as a number; how many there are, 0: of some it is not told. */
+static int32_t number_blocks(const struct preflight *p, int32_t *block)
+{
+    int32_t count = 0;
+    for (int32_t n = 0; n < p->nodes; n++) {
+        const char *name = p->all[p->first[n]].block;
+        int32_t same = 0;
+        while (same < n && strcmp(p->all[p->first[same]].block, name) != 0)
+            same++;
+        if (name[0] == '\0')
+            return 0;
+        block[n] = same < n ? block[same] : count++;
+    }
+    return count;
+}
+
+/* The price takes neighbouring nodes to share a block or a leaf switch: says whether they do, and
+ * what it costs where they do not. */
+static int tell_landing(struct preflight *p)
+{
+    const struct sw_plan *plan = p->rank->plan;
+    const struct sw_program *program = p->rank->programs->program[SW_PROGRAM_TRAIN];
+    const struct sw_cluster_config *cluster = &plan->run->cluster;
+    const int32_t priced = sw_landing_predicted(cluster);
+    int32_t *block = speaks(p) && priced > 1 ? calloc((size_t)p->nodes, sizeof *block) : NULL;
+    const int32_t blocks = block != NULL ? number_blocks(p, block) : 0;
+    const int32_t found = blocks > 0 ? sw_landing_found(block, p->nodes, priced) : 0;
+    double there = 0, as_priced = 0;
+    int status = 0;
+    free(block);
+    if (blocks == 0)
+        return 0;
+    if (found == priced) {
+        fprintf(stderr,
+                "preflight: nodes are where the price has them: %d in %d block%s or under "
+                "as many leaf switches\n",
+                (int)p->nodes, (int)blocks, blocks == 1 ? "" : "s");
+        return 0;
+    }
+    if (sw_landing_seconds(program, cluster, priced, found, &there, &p->rank->err) != 0 ||
+        sw_landing_seconds(program, cluster, priced, priced, &as_priced, &p->rank->err) != 0)
+        status = -1;
+    else
+        fprintf(stderr,
+                "preflight: note: the price takes each %d neighbouring nodes to be in one block or "
+                "under one leaf switch, and each %d are, in %d of these: a step takes %.3g s "
+                "there, %.3g s as priced\n",
+                (int)priced, (int)found, (int)blocks, there, as_priced);
+    return status;
+}
+
 /* ---- The command ---- */
 
 const struct sw_argument sw_preflight_rows[] = {
@@ -327,7 +383,7 @@ int sw_preflight(struct sw_rank *rank, const void *given)
     int code = (int)set_up(&p);
     if (code != SW_OK)
         goto out;
-    if (try_twice(&p) != 0)
+    if (tell_landing(&p) != 0 || try_twice(&p) != 0)
         sw_launch_abort(rank->launch, &rank->err, (int)rank->err.status);
     code = p.found.node_count > 0 ? SW_VERDICT_BAD_NODE : SW_OK;
     if (code != SW_OK && rank->launch->rank == 0)

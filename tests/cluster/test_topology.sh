@@ -98,4 +98,12 @@ case $(sed -nE 's/^ *NodeList=(.*)/\1/p' <<<"$description") in
 'n[1,3]' | 'n[2,4]') ;;
 *) fail "the job's nodes are under two switches" ;;
 esac
+# Where the nodes are, by the preflight: as priced; and two that no leaf has together, after the wait for it.
+train tried --set slurm.preflight=quick
+grep -q 'preflight: nodes are where the price has them: 4 in 2 blocks or under as many leaf switches' "$out/runs/tried/slurm-$job.out" ||
+    fail "the preflight does not say that nodes are as priced"
+train apart --set nodes=2 --set mesh_dim='!1,1,2,2' --set slurm.nodelist='n[1-2]' --set slurm.preflight=quick
+grep -qE 'preflight: note: the price takes each 2 neighbouring nodes .* and each 1 are, in 2 of these: a step takes 1\.32 s there, 0\.341 s as priced' \
+    "$out/runs/apart/slurm-$job.out" || fail "the preflight does not say that nodes are under two leaves"
+grep 'preflight: note: the price' "$out/runs/apart/slurm-$job.out"
 echo "job $job: one leaf switch; eight ranks leaf by leaf with srun and mpirun"

@@ -19,7 +19,7 @@ from scratch import scratch_in
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PLAN = pathlib.Path(sys.argv[1]).resolve()
 SCRATCH = pathlib.Path(scratch_in(sys.argv[2]))
-DRAWS = int(sys.argv[3]) if len(sys.argv) > 3 else 8
+DRAWS = int(sys.argv[3]) if len(sys.argv) > 3 else 4
 SEED = int(sys.argv[4]) if len(sys.argv) > 4 else 1
 AXES = ["dp", "fsdp", "tp", "sp"]
 wrong = 0

@@ -2,6 +2,7 @@
  * Open MPI says of a peer that is gone. */
 #include "runner/preflight/facts.h"
 #include "runner/preflight/judge.h"
+#include "runner/preflight/landing.h"
 #include "runner/rank/peer.h"
 
 #include <math.h>
@@ -125,12 +126,86 @@ static void test_no_peer(void **state)
     assert_true(sw_peer_hear(&peer, hung_up, sizeof hung_up - 1));
 }
 
+/* Drawn blocks of drawn jobs, against every stretch one by one. */
+static void test_landing(void **state)
+{
+    (void)state;
+    uint64_t random = 1;
+    int32_t whole = 0, cut = 0;
+    for (int32_t i = 0; i < 3000; i++) {
+        int32_t block[40], nodes = 1 + i % 40, priced = 1 + i % 19;
+        for (int32_t n = 0; n < nodes; n++) {
+            random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            const bool next = (random >> 33) % 7 == 0;
+            block[n] = n > 0 && !next ? block[n - 1] : n;
+        }
+        int32_t wanted = 0;
+        for (int32_t size = 1; size <= priced; size++) {
+            bool together = priced % size == 0;
+            for (int32_t a = 0; a < nodes; a++)
+                for (int32_t b = a; b < nodes; b++)
+                    together = together && (a / size != b / size || block[a] == block[b]);
+            wanted = together ? size : wanted;
+        }
+        assert_int_equal(sw_landing_found(block, nodes, priced), wanted);
+        whole += wanted == priced;
+        cut += wanted < priced;
+    }
+    assert_true(whole > 100 && cut > 100);
+}
+
+static void test_priced_blocks(void **state)
+{
+    (void)state;
+    struct sw_cluster_config c = {
+        .accelerators_per_node = 4, .link_count = 2, .link = {{.spans = 64}, {.spans = 128}}};
+    assert_int_equal(sw_landing_predicted(&c), 16);
+    c.link[0].spans = 4; /* a node; the next joins all */
+    assert_int_equal(sw_landing_predicted(&c), 0);
+    c.link_count = 3;
+    c.link[1].spans = 32;
+    assert_int_equal(sw_landing_predicted(&c), 8);
+    c.link[1].spans = 33;
+    assert_int_equal(sw_landing_predicted(&c), 0);
+    c.link_count = 0;
+    assert_int_equal(sw_landing_predicted(&c), 0);
+}
+
+/* What slurmstepd sets (src/slurmd/slurmstepd/slurmstepd.c of 22.05 to 25.11). */
+static void test_block_of_a_node(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *address, *pattern, *block;
+    } cases[] = {{"b03.n7", "block.node", "b03"},
+                 {"spine.leaf0.n1", "switch.switch.node", "spine.leaf0"},
+                 {"b03.n7.site.org", "block.node", "b03"},
+                 {"n7", "node", ""},
+                 {"n7.site.org", "node", ""},
+                 {"n7", "block.node", ""},
+                 {"", "block.node", ""},
+                 {NULL, "block.node", ""},
+                 {"b03.n7", NULL, ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char block[32];
+        assert_string_equal(
+            sw_landing_block(cases[i].address, cases[i].pattern, block, sizeof block),
+            cases[i].block);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slow), cmocka_unit_test(test_partners),
-        cmocka_unit_test(test_gpus), cmocka_unit_test(test_this_machine),
-        cmocka_unit_test(test_peer), cmocka_unit_test(test_no_peer),
+        cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_partners),
+        cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_peer),
+        cmocka_unit_test(test_no_peer),
+        cmocka_unit_test(test_landing),
+        cmocka_unit_test(test_priced_blocks),
+        cmocka_unit_test(test_block_of_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
