@@ -31,9 +31,9 @@ static int64_t number(const struct sw_fit_table *t, const char *name, int64_t fa
 
 /* Columns that hold whole numbers where a row fills them. */
 static const char *const whole_columns[] = {
-    "d_model",     "n_heads",          "n_layers", "d_ff", "n_kv_heads", "vocab", "seq_len",
-    "n_params",    "n_gpus",           "dp",       "fsdp", "tp",         "sp_cp", "grad_accum",
-    "micro_batch", "local_batch_seqs", "pp"};
+    "d_model",     "n_heads",          "n_layers", "d_ff",      "n_kv_heads", "vocab", "seq_len",
+    "n_params",    "n_gpus",           "dp",       "fsdp",      "tp",         "sp_cp", "grad_accum",
+    "micro_batch", "local_batch_seqs", "pp",       "zero_stage"};
 
 static int check_numbers(const struct sw_fit_table *t, struct sw_error *err)
 {
@@ -187,12 +187,27 @@ static void skip(const struct sw_fit_table *t, struct sw_fit_run *r, const char 
 
 static const double most_tokens = (double)(INT64_C(1) << 40);
 
+/* Of ZeRO-1 and 2 tables count all ranks that share a batch as dp: those split the state, and are
+ * our fsdp. A row with another fsdp says which part of them does. */
+static void read_zero(const struct sw_fit_table *t, struct sw_fit_run *r, int64_t *dp,
+                      int64_t *fsdp)
+{
+    const int64_t zero = number(t, "zero_stage", 3);
+    r->run.zero = zero == 1 ? SW_ZERO_1 : zero == 2 ? SW_ZERO_2 : SW_ZERO_3;
+    r->run.reshard_after_forward = true;
+    if (r->run.zero == SW_ZERO_3 || *fsdp > 1)
+        return;
+    *fsdp = *dp;
+    *dp = 1;
+}
+
 /* Sizes of the mesh and the batch. */
 static int read_layout(const struct sw_fit_table *t, struct sw_fit_run *r, struct sw_error *err)
 {
     const int64_t ranks = number(t, "n_gpus", 0), sequence = number(t, "seq_len", 0);
-    const int64_t dp = number(t, "dp", 1), tp = number(t, "tp", 1), sp = number(t, "sp_cp", 1);
-    const int64_t fsdp = number(t, "fsdp", dp > 0 && tp > 0 && sp > 0 ? ranks / dp / tp / sp : 0);
+    const int64_t tp = number(t, "tp", 1), sp = number(t, "sp_cp", 1);
+    int64_t dp = number(t, "dp", 1);
+    int64_t fsdp = number(t, "fsdp", dp > 0 && tp > 0 && sp > 0 ? ranks / dp / tp / sp : 0);
     const int64_t accumulation = number(t, "grad_accum", 1);
     const int64_t micro = number(t, "micro_batch", number(t, "local_batch_seqs", 0));
     if (ranks < 1 || ranks > (1 << 24) || sequence < 1 || micro < 1 || accumulation < 1 || dp < 1 ||
@@ -203,6 +218,7 @@ static int read_layout(const struct sw_fit_table *t, struct sw_fit_run *r, struc
     /* counted in whole numbers of 64 bits, of bytes, too */
     if ((double)ranks * (double)micro * (double)accumulation * (double)sequence > most_tokens)
         return sw_fit_fail_row(t, err, "more tokens in a step than 2^40");
+    read_zero(t, r, &dp, &fsdp);
     /* in doubles: four columns of any size */
     const bool whole = (double)dp * (double)fsdp * (double)tp * (double)sp == (double)ranks;
     r->accelerators = (int32_t)ranks;
@@ -211,7 +227,8 @@ static int read_layout(const struct sw_fit_table *t, struct sw_fit_run *r, struc
         .train.micro_batch_size = micro,
         .train.accumulation_steps = accumulation,
         .train.strategy = SW_ATTENTION_RING,
-        .train.layout = SW_ZIGZAG};
+        .train.layout = SW_ZIGZAG,
+        .train.sharding = sw_plan_sharding(&r->run)};
     r->run.sequence_length = sequence;
     r->run.global_batch_size = whole ? dp * fsdp * micro * accumulation : 0;
     r->run.micro_batch_size = micro;
@@ -221,8 +238,6 @@ static int read_layout(const struct sw_fit_table *t, struct sw_fit_run *r, struc
     r->run.params = SW_F32;
     r->run.reduce = strcmp(sw_fit_cell(t, "reduce"), "bf16") == 0 ? SW_BF16_T : SW_F32;
     r->run.optimizer.grad_clip = 1;
-    r->run.zero = SW_ZERO_3;
-    r->run.reshard_after_forward = true;
     r->decision.train.residual_seq_tp = strcmp(sw_fit_cell(t, "residual_seq"), "sp+tp") == 0;
     if (!whole && number(t, "pp", 1) == 1)
         skip(t, r, "n_gpus", "dp x fsdp x tp x sp is not the number of accelerators");
@@ -280,29 +295,62 @@ static int compile(struct sw_fit_run *r, struct sw_error *err)
 
 static const double usual_headroom = 0.05;
 
-/* Recomputation. "selective" means something else in every framework: it is priced as all up to
- * attention's result, or as full where that does not fit with the headroom that runs have. */
+static bool leaves_headroom(const struct sw_fit_run *r)
+{
+    return r->memory_bytes <=
+           (1 - usual_headroom) * (double)r->run.cluster.accelerator.memory_bytes;
+}
+
+/* "selective" means something else in every framework: all up to attention's result, or where that
+ * does not fit, everything. */
+static int compile_selective(struct sw_fit_run *r, struct sw_error *err)
+{
+    struct sw_layer_values values;
+    if (sw_program_layer_values(&r->run.model.shape, NULL, &values, err) != 0)
+        return -1;
+    r->decision.train.recompute = sw_recompute_all(sw_layer_values_before(values, "y"));
+    if (compile(r, err) != 0)
+        return -1;
+    if (r->skipped[0] != '\0' || leaves_headroom(r))
+        return 0;
+    r->decision.train.recompute = sw_recompute_full();
+    snprintf(r->note, sizeof r->note, "selective recomputation priced as full");
+    return compile(r, err);
+}
+
+/* Makes norms and what the MLP's two halves give again, as kernels that fuse them do, where the row
+ * does not say what is made again and the program that keeps everything leaves no headroom. */
+static int compile_untold(struct sw_fit_run *r, struct sw_error *err)
+{
+    static const struct sw_name_config names[] = {{.name = "n1"}, {.name = "n2"}, {.name = "h"}};
+    const struct sw_recompute_config fused = {
+        .values = {names, sizeof names / sizeof names[0], false}, .layers = SW_ALL_LAYERS};
+    struct sw_layer_values values;
+    r->decision.train.recompute = sw_recompute_none();
+    if (compile(r, err) != 0)
+        return -1;
+    if (r->skipped[0] != '\0' || leaves_headroom(r))
+        return 0;
+    if (sw_program_layer_values(&r->run.model.shape, NULL, &values, err) != 0)
+        return -1;
+    if (sw_plan_recompute(&fused, &values, &r->decision.train.recompute, NULL) != 0)
+        return 0;
+    snprintf(r->note, sizeof r->note, "norms and h priced as made again");
+    return compile(r, err);
+}
+
+/* Recomputation as the row tells it. */
 static int compile_level(const struct sw_fit_table *t, struct sw_fit_run *r, struct sw_error *err)
 {
     const char *level = sw_fit_cell(t, "act_ckpt");
-    const bool selective = starts(level, "selective");
-    struct sw_layer_values values;
-    r->decision.train.recompute = sw_recompute_none();
-    if (strcmp(level, "True") == 0 || starts(level, "full"))
-        r->decision.train.recompute = sw_recompute_full();
-    else if (selective && sw_program_layer_values(&r->run.model.shape, NULL, &values, err) != 0)
-        return -1;
-    else if (selective)
-        r->decision.train.recompute = sw_recompute_all(sw_layer_values_before(values, "y"));
-    if (compile(r, err) != 0)
-        return -1;
-    if (selective && r->skipped[0] == '\0' &&
-        r->memory_bytes > (1 - usual_headroom) * (double)r->run.cluster.accelerator.memory_bytes) {
-        r->decision.train.recompute = sw_recompute_full();
-        snprintf(r->note, sizeof r->note, "selective recomputation priced as full");
-        return compile(r, err);
-    }
-    return 0;
+    if (starts(level, "selective"))
+        return compile_selective(r, err);
+    if (*level == '\0')
+        return compile_untold(r, err);
+    r->decision.train.recompute = strcmp(level, "True") == 0 || starts(level, "full")
+                                      ? sw_recompute_full()
+                                      : sw_recompute_none();
+    return compile(r, err);
 }
 
 static void name_group(struct sw_fit_run *r)

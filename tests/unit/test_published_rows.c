@@ -70,6 +70,60 @@ static void newer_runs(void **state)
     sw_fit_free(&set);
 }
 
+/* True if no run of the group stands before run i. */
+static bool is_first_of_group(const struct sw_fit_set *set, int32_t i)
+{
+    for (int32_t k = 0; k < i; k++)
+        if (set->run[k].skipped[0] == '\0' && strcmp(set->run[k].group, set->run[i].group) == 0)
+            return false;
+    return set->run[i].skipped[0] == '\0';
+}
+
+/* Whole weights: runs of ZeRO-1 ran, so they fit, and take as long as their software's own profile
+ * says. Each software's constants are fitted to all its runs on a chip. */
+static void whole_weights(void **state)
+{
+    (void)state;
+    static const char *const files[] = {
+        "configs/clusters/h100-64x8.yaml", "configs/clusters/dgx-a100-16x8.yaml",
+        PUBLISHED "clusters/internevo-a100.yaml", PUBLISHED "clusters/torchtitan-h100.yaml"};
+    struct sw_fit_set set = {0};
+    struct sw_error err = {0};
+    double mean = 0, sign = 0;
+    int32_t count = 0;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        assert_int_equal(sw_fit_add_config(&set, read_config(files[i], &err), &err), 0);
+    assert_int_equal(sw_fit_read_csv(&set, PUBLISHED "data/published_other.csv", &err), 0);
+    assert_int_equal(sw_fit_read_csv(&set, PUBLISHED "data/published_2026.csv", &err), 0);
+    for (int32_t i = 0; i < set.count; i++) {
+        struct sw_efficiency constants;
+        if (!is_first_of_group(&set, i))
+            continue;
+        const char *group = set.run[i].group;
+        assert_int_equal(sw_fit_constants(&set, group, NULL, &constants, &err), 0);
+        assert_int_equal(sw_fit_predict(&set, group, &constants, &err), 0);
+    }
+    for (int32_t i = 0; i < set.count; i++) {
+        const struct sw_fit_run *r = &set.run[i];
+        if (r->skipped[0] != '\0')
+            continue;
+        if (r->memory_bytes > r->run.cluster.accelerator.memory_bytes)
+            fail_msg("%s ran, and is called out of memory: %.1f GB", r->label,
+                     1e-9 * (double)r->memory_bytes);
+        if (r->run.zero == SW_ZERO_3)
+            continue;
+
+        mean += fabs(sw_fit_error(r));
+        sign += sw_fit_error(r);
+        count++;
+    }
+
+    assert_int_equal(count, 31);
+    if (mean / count > 0.10 || fabs(sign / count) > 0.05)
+        fail_msg("%.1f %%, %+.1f %%", 100 * mean / count, 100 * sign / count);
+    sw_fit_free(&set);
+}
+
 /* A tiny all_reduce of two nodes within a fifth of what it takes, and large ones of two nodes,
  * which trees make, within a third, as those of more nodes in the middle. */
 static void between_nodes(void **state)
@@ -155,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(newer_runs),
+        cmocka_unit_test(whole_weights),
         cmocka_unit_test(between_nodes),
         cmocka_unit_test(shares_are_reached),
     };
