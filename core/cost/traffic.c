@@ -97,6 +97,12 @@ enum sw_traffic_part sw_traffic_part(struct sw_traffic_walk *w)
     const struct sw_region *region = &p->regions[w->at.region];
     if (sw_op_is_ring(w->op))
         return SW_TRAFFIC_RING;
+    /* whole weights are gathered, and their gradients scattered, beside a micro-step's compute */
+    if (w->op->first_micro_step && region->phase == SW_PHASE_FORWARD)
+        return SW_TRAFFIC_WEIGHT_FORWARD;
+    if (w->op->last_micro_step && region->phase == SW_PHASE_BACKWARD &&
+        w->op->kind == SW_OP_REDUCE_SCATTER)
+        return SW_TRAFFIC_WEIGHT_BACKWARD;
     if (region->phase == SW_PHASE_UPDATE || w->op->last_micro_step || w->op->first_micro_step)
         return SW_TRAFFIC_ONCE;
     if (!sw_traffic_of_batch(&p->values[w->op->in[0].value]))

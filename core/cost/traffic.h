@@ -40,7 +40,7 @@ enum sw_traffic_part {
     SW_TRAFFIC_ANY,            /* not told apart */
     SW_TRAFFIC_BATCH,          /* activations */
     SW_TRAFFIC_AGAIN,          /* those, in recomputation */
-    SW_TRAFFIC_WEIGHT_FORWARD, /* weights, in each micro-step */
+    SW_TRAFFIC_WEIGHT_FORWARD, /* weights, in each micro-step or beside one */
     SW_TRAFFIC_WEIGHT_BACKWARD,
     SW_TRAFFIC_ONCE, /* in the last micro-step or the update */
     SW_TRAFFIC_RING

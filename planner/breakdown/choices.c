@@ -364,12 +364,44 @@ static int residual_choice(struct sw_explain *x, struct sw_error *err)
                         decision.train.residual_seq_tp ? "sp,tp" : "sp", err);
 }
 
+/* The setting that keeps the search from other shardings. */
+static const char *sharding_setting(const struct sw_run_config *run)
+{
+    return run->zero == SW_ZERO_AUTO ? NULL
+           : run->zero == SW_ZERO_1  ? "zero: 1"
+           : run->zero == SW_ZERO_2  ? "zero: 2"
+                                     : "zero: 3";
+}
+
+/* Each other sharding that 'zero: auto' would look at on the mesh. */
+static int sharding_choices(struct sw_explain *x, struct sw_error *err)
+{
+    struct sw_sharding_decision choice[SW_SHARDINGS];
+    struct sw_run_config any = *x->run;
+    any.zero = SW_ZERO_AUTO;
+    any.reshard_after_forward = true;
+    const int32_t count = sw_plan_shardings(&any, &x->c.decision.mesh, choice, err);
+    if (count < 0)
+        return -1;
+    for (int32_t i = 0; i < count; i++) {
+        struct sw_decision decision = x->c.decision;
+        struct sw_told_sharding other;
+        decision.train.sharding = choice[i];
+        (void)sw_plan_tell_sharding(x->run, &decision, &other);
+        if (strcmp(other.text, x->c.sharding.text) != 0 &&
+            try_decision(x, "sharding", &decision, sharding_setting(x->run), x->c.sharding.text,
+                         other.text, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 int sw_explain_choices(struct sw_explain *x, struct sw_error *err)
 {
     mesh_choices(x);
     if (order_choice(x, err) != 0 || micro_batch_choices(x, err) != 0 ||
         recompute_choices(x, err) != 0 || attention_choices(x, err) != 0 ||
-        ring_choice(x, err) != 0)
+        ring_choice(x, err) != 0 || sharding_choices(x, err) != 0)
         return -1;
     return residual_choice(x, err);
 }

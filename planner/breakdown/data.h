@@ -12,7 +12,7 @@
 #include "core/cost/timeline.h"
 #include "core/cost/traffic.h"
 
-enum { SW_EXPLAIN_CHOICES = 16 };
+enum { SW_EXPLAIN_CHOICES = 20 };
 
 /* Compute of one op kind in one step on one rank. */
 struct sw_kind_time {

@@ -106,9 +106,10 @@ static void introduction(FILE *out, const struct sw_explain *x)
         snprintf(padding, sizeof padding, " (%s in the last)",
                  sw_format_counted((double)c->padding_sequences, "padding sequence", a));
     fprintf(out,
-            "<p>Ranks in the order %s; micro_batch_size %" PRId64 ", accumulation steps %" PRId64
+            "<p>%s. Ranks in the order %s; micro_batch_size %" PRId64
+            ", accumulation steps %" PRId64
             "%s, recompute %s, attention %s%s (%s), residual_seq %s.</p>\n",
-            sw_mesh_format_order(&c->decision.mesh, order, sizeof order),
+            c->sharding.text, sw_mesh_format_order(&c->decision.mesh, order, sizeof order),
             c->decision.train.micro_batch_size, c->decision.train.accumulation_steps, padding,
             sw_recompute_describe(c->decision.train.recompute, x->run->model.shape.layers, again),
             sw_word(sw_words_strategy, c->decision.train.strategy),

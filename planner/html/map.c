@@ -98,7 +98,7 @@ static void point(FILE *out, const char *css, double x, double y, double r,
     fprintf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>%s", css, x, y, r,
             sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
     if (c->reason == SW_FITS) {
-        fprintf(out, ": %s", sw_format_seconds(c->cost.step_seconds, a));
+        fprintf(out, ", %s: %s", c->sharding.name, sw_format_seconds(c->cost.step_seconds, a));
         fprintf(out, ", %s", sw_format_bytes((double)c->memory.total, a));
     } else {
         fputs(": ", out);

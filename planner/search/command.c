@@ -44,6 +44,7 @@ int sw_command_search(const struct sw_options *options)
              : sw_search_run(run, purpose, shown_rows(options), &search, &err)) != 0 ||
         (options->rejected &&
          sw_search_explain(run, &search, search.feasible, search.count, &err) != 0) ||
+        sw_search_whole_weights(run, &search, &err) != 0 ||
         (search.purpose == SW_FOR_TRAIN &&
          advise(options, run, &search, &advice, &counts, &count, &err) != 0)) {
         status = sw_command_fail(&err);

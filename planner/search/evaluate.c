@@ -413,7 +413,7 @@ struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struc
         .train.strategy = variant->strategy,
         .train.layout = variant->layout,
         .train.residual_seq_tp = variant->residual_seq_tp,
-        .train.sharding = sw_plan_sharding(run)};
+        .train.sharding = s->sharding};
 }
 
 int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision *decision,
@@ -428,6 +428,8 @@ int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision
     int status = sw_searcher_size(&s, decision, &sized, err);
     if (status == 0)
         status = sw_searcher_price(&s, &sized, true, out, err);
+    if (status == 0)
+        (void)sw_plan_tell_sharding(run, decision, &out->sharding);
     if (status == 0 && out->reason == SW_REJECT_RULES)
         status = sw_fail(err, SW_UNMET, "%s", out->detail);
     if (status == 0 && program != NULL) {

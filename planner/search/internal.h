@@ -33,6 +33,12 @@ struct sw_preference {
     struct sw_variant variant[SW_MAX_VARIANTS];
     bool rings[SW_MAX_VARIANTS]; /* a variant's ring, made of inner rings, may be the fastest */
 };
+/* The same with each sharding, found when it is asked for; all zero at first. */
+struct sw_preferences {
+    int32_t count;
+    struct sw_sharding_decision sharding[SW_SHARDINGS]; /* [count] */
+    struct sw_preference of[SW_SHARDINGS];              /* [count] */
+};
 
 struct sw_orders;
 struct sw_program_cache;
@@ -51,8 +57,9 @@ struct sw_searcher {
     bool spends_headroom; /* and does, since no options keep it */
     int64_t most_bytes;   /* that options may need, below what they may use anyway; 0: no less */
     bool segments;        /* meshes get the segments that the job can ask its scheduler for */
-    bool residual_fixed;  /* the run's rules decide residual_seq */
-    bool residual_tp;     /* what they decided, when they name sp, tp */
+    struct sw_sharding_decision sharding; /* that is looked at */
+    bool residual_fixed;                  /* the run's rules decide residual_seq */
+    bool residual_tp;                     /* what they decided, when they name sp, tp */
     struct sw_program_cache *cache;
     /* the decision whose program was asked for last, while nothing else has been asked for */
     struct sw_decision latest;
@@ -165,8 +172,8 @@ void sw_suggestion_note(struct sw_suggestion *suggestion, const char *setting, c
 void sw_suggestion_describe(const struct sw_suggestion *suggestion, char *out, size_t bytes);
 void sw_trial_note(struct sw_trial *trial, const char *setting, const char *to);
 void sw_trial_note_integer(struct sw_trial *trial, const char *setting, int64_t to);
-/* Lets the search choose recomputation or else the micro-batch, where the run fixed it; true if
- * there was one to let go. */
+/* Lets the search choose recomputation, else the micro-batch, else the sharding, where the run
+ * fixed it; true if there was one to let go. */
 bool sw_trial_relax(const struct sw_searcher *like, struct sw_trial *trial);
 
 /* rescue.c: changes of the run with each of which it fits on a mesh, the smallest first: settings
@@ -337,14 +344,16 @@ int32_t sw_way_guess(const struct sw_searcher *s, struct sw_sized *sized, int32_
 /* Whether a ring may be made of inner rings, on the mesh's order of axes or (any) on some. */
 bool sw_may_be_of_rings(const struct sw_searcher *s, const struct sw_mesh *mesh,
                         enum sw_attention_strategy strategy, bool any);
-/* The preference of the mesh's tp and sp, the same for all with these. */
-int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
-                     struct sw_error *err);
+/* The preference of the mesh's tp and sp with the sharding that is looked at: one of `all`, which
+ * are of all meshes with these. NULL: err. */
+const struct sw_preference *sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh,
+                                             struct sw_preferences *all, struct sw_error *err);
 /* The variants alone, in no order, admitted or not: what there is to rank. */
 void sw_search_list_variants(const struct sw_searcher *s, const struct sw_mesh *mesh,
                              struct sw_preference *out);
-/* mesh.c: one mesh, for training, with the preference of its tp and sp. */
-int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
+/* mesh.c: one mesh, for training, with the preferences of its tp and sp: the fastest of the run's
+ * shardings, where none fits the one that needs least. */
+int sw_search_mesh(struct sw_searcher *s, struct sw_preferences *preferences,
                    struct sw_candidate *out, struct sw_error *err);
 
 /* True if tp lies where it is to: sw_search_settle_order changes nothing. */
@@ -352,6 +361,10 @@ bool sw_search_is_settled(const struct sw_searcher *s, const struct sw_candidate
 /* Where tp leaves the fastest link domain for a gain of prefer_within at most, the same mesh with
  * the order and the options that suit it with tp inside. c: as sw_search_mesh left it. */
 int sw_search_settle_order(struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err);
+
+/* The same with the sharding that is looked at alone, which keeps the headroom where it fits. */
+int sw_search_sharding(struct sw_searcher *s, struct sw_preferences *preferences,
+                       struct sw_candidate *out, struct sw_error *err);
 
 /* The same mesh with the options that are worth it: of those that take 1 % longer than its fastest
  * at most, the fastest that leave a fifth of the memory free; where none do, those that need least.

@@ -69,6 +69,16 @@ static void write_passed_over(struct sw_json *j, const struct sw_candidate *c)
     sw_json_end(j);
 }
 
+static void write_sharding(struct sw_json *j, const struct sw_told_sharding *sharding)
+{
+    char axes[32];
+    sw_json_text(j, "sharding", sharding->name);
+    sw_json_text(j, "embed", sw_axes_format(sharding->embed, axes, sizeof axes));
+    sw_json_text(j, "grad_embed", sw_axes_format(sharding->gradients, axes, sizeof axes));
+    sw_json_text(j, "moment_embed", sw_axes_format(sharding->moments, axes, sizeof axes));
+    sw_json_bool(j, "reshard_after_forward", sharding->reshards);
+}
+
 void sw_candidate_write_json(struct sw_json *j, const char *key,
                              const struct sw_layer_values *values, const struct sw_candidate *c)
 {
@@ -78,6 +88,7 @@ void sw_candidate_write_json(struct sw_json *j, const char *key,
     sw_json_text(j, "axis_order", sw_mesh_format_order(&c->decision.mesh, order, sizeof order));
     sw_json_bool(j, "tp_leaves_domain", c->tp_leaves_domain);
     write_passed_over(j, c);
+    write_sharding(j, &c->sharding);
     sw_json_number(j, "micro_batch_size", (double)c->decision.train.micro_batch_size);
     sw_json_number(j, "accumulation_steps", (double)c->decision.train.accumulation_steps);
     sw_json_number(j, "padding_sequences", (double)c->padding_sequences);
@@ -231,6 +242,10 @@ void sw_train_write_head(struct sw_json *j, const struct sw_run_config *run,
     sw_json_text(j, "prefer", sw_prefer_words[run->prefer]);
     sw_json_number(j, "prefer_within", run->prefer_within);
     write_advice(j, run, told->advice);
+    if (s->whole_weights.cost.step_seconds > 0)
+        sw_candidate_write_json(j, "whole_weights", &s->layer_values, &s->whole_weights);
+    else
+        sw_json_null(j, "whole_weights");
     if (s->feasible > 0) {
         sw_candidate_write_json(j, "chosen", &s->layer_values, &s->mesh[0]);
         sw_candidate_write_json(j, "fastest", &s->layer_values, &s->mesh[s->fastest]);

@@ -8,6 +8,7 @@
  * when no variant fits with its smallest options: memory grows with less recomputation and larger
  * micro-batches. */
 #include "core/cost/links.h"
+#include "core/plan/sharding.h"
 #include "planner/search/internal.h"
 
 #include <math.h>
@@ -26,6 +27,8 @@ static const double worth_padded = 1.25;
 /* And of either residual_seq: what a guess leaves out, both lack. Of one without a price, against
  * the guess at the best price. */
 static const double worth_beside = 1.05;
+/* Share of a step that waits for dp from which on moments over dp, too, may be faster. */
+static const double worth_dp = 0.01;
 /* Less memory is worth so much more time: once this part of it is free, no more. Steps of memory:
  * as near as what needs least is looked for. */
 static const double spare_for = 1.01;
@@ -480,10 +483,14 @@ static int search_around(struct sw_searcher *s, struct looking *l, struct sw_can
 
 /* up_to: seconds; where nothing is found that is as fast, less is told of what is not. like (may be
  * NULL): options that are among those that may be. */
-static int search_within_limit(struct sw_searcher *s, const struct sw_preference *preference,
+static int search_within_limit(struct sw_searcher *s, struct sw_preferences *preferences,
                                double up_to, const struct sw_decision *like,
                                struct sw_candidate *out, struct sw_error *err)
 {
+    const struct sw_preference *preference =
+        sw_search_prefer(s, &out->decision.mesh, preferences, err);
+    if (preference == NULL)
+        return -1;
     struct sw_mesh mesh = out->decision.mesh;
     struct looking l; /* large: what is filled in is told by `sequences` and `reason` */
     l.preference = preference;
@@ -514,20 +521,74 @@ static int search_within_limit(struct sw_searcher *s, const struct sw_preference
 /* Where nothing keeps the headroom, what uses it up is looked for, too: a mesh that is asked for
  * may use it. And making everything again, which a mesh is rejected by, is not always what needs
  * least: where that is found now, it keeps the headroom after all. */
-static int search_with_headroom(struct sw_searcher *s, const struct sw_preference *preference,
+static int search_with_headroom(struct sw_searcher *s, struct sw_preferences *preferences,
                                 struct sw_candidate *out, struct sw_error *err)
 {
-    int status = search_within_limit(s, preference, INFINITY, NULL, out, err);
+    int status = search_within_limit(s, preferences, INFINITY, NULL, out, err);
     if (status != 0 || out->reason != SW_REJECT_MEMORY ||
         (!s->asked && out->memory.total > s->run->cluster.accelerator.memory_bytes))
         return status;
     struct sw_candidate wide = *out;
     s->spends_headroom = true;
-    status = search_within_limit(s, preference, INFINITY, NULL, &wide, err);
+    status = search_within_limit(s, preferences, INFINITY, NULL, &wide, err);
     s->spends_headroom = false;
     if (status == 0 &&
         (s->asked || (wide.reason == SW_FITS && wide.memory.total <= sw_searcher_limit(s))))
         *out = wide;
+    return status;
+}
+
+/* True if the options of another sharding are the better ones for the mesh: those that keep the
+ * headroom, then the faster ones; where none fit, those that need less. */
+static bool is_better(const struct sw_candidate *a, const struct sw_candidate *b)
+{
+    if (a->reason != SW_FITS || b->reason != SW_FITS)
+        return a->reason == SW_FITS ||
+               (a->reason == SW_REJECT_MEMORY && b->reason == SW_REJECT_MEMORY &&
+                a->memory.total < b->memory.total);
+    const enum sw_fit_verdict mine = sw_memory_verdict(&a->memory),
+                              other = sw_memory_verdict(&b->memory);
+    return mine != other ? mine < other : a->cost.step_seconds < b->cost.step_seconds;
+}
+
+/* True if options fit with nothing made again, and hardly wait for dp: moments over dp too then
+ * gain nothing. */
+static bool gains_by_memory_alone(const struct sw_candidate *c)
+{
+    return c->reason == SW_FITS && sw_memory_verdict(&c->memory) == SW_VERDICT_FITS &&
+           sw_recompute_equal(c->decision.train.recompute, sw_recompute_none()) &&
+           c->cost.exposed_seconds[SW_DP] < worth_dp * c->cost.step_seconds;
+}
+
+/* The best of the run's shardings, which is the one that is looked at from then on. */
+static int search_shardings(struct sw_searcher *s, struct sw_preferences *preferences,
+                            struct sw_candidate *out, struct sw_error *err)
+{
+    struct sw_sharding_decision choice[SW_SHARDINGS];
+    const int32_t count = sw_plan_shardings(s->run, &out->decision.mesh, choice, err);
+    if (count < 0)
+        return -1;
+    s->sharding = choice[0];
+    int status = search_with_headroom(s, preferences, out, err);
+    for (int32_t i = 1; i < count && status == 0; i++) {
+        struct sw_candidate c = {.decision.mesh = out->decision.mesh};
+        if (choice[i].moments_over_dp && gains_by_memory_alone(out))
+            continue;
+        s->sharding = choice[i];
+        status = search_with_headroom(s, preferences, &c, err);
+        if (status == 0 && is_better(&c, out))
+            *out = c;
+    }
+    s->sharding = out->decision.train.sharding;
+    return status;
+}
+
+int sw_search_sharding(struct sw_searcher *s, struct sw_preferences *preferences,
+                       struct sw_candidate *out, struct sw_error *err)
+{
+    const int status = search_within_limit(s, preferences, INFINITY, NULL, out, err);
+    out->fastest_seconds = out->cost.step_seconds;
+    out->fastest_bytes = out->memory.total;
     return status;
 }
 
@@ -552,7 +613,7 @@ static bool may_gain(const struct sw_searcher *s, const struct sw_candidate *c)
 
 /* The same in segments, where without them the step takes longer by more than the margin: a job
  * that asks for them may wait. */
-static int search_segments(struct sw_searcher *s, const struct sw_preference *preference,
+static int search_segments(struct sw_searcher *s, struct sw_preferences *preferences,
                            struct sw_candidate *out, struct sw_error *err)
 {
     const double apart = out->cost.step_seconds;
@@ -560,7 +621,7 @@ static int search_segments(struct sw_searcher *s, const struct sw_preference *pr
     if (!may_gain(s, out))
         return 0;
     use_segments(s, true);
-    const int status = search_with_headroom(s, preference, &placed, err);
+    const int status = search_with_headroom(s, preferences, &placed, err);
     use_segments(s, false);
     if (status != 0 || placed.reason != SW_FITS ||
         placed.cost.step_seconds * (1 + s->run->prefer_within) >= apart)
@@ -570,14 +631,14 @@ static int search_segments(struct sw_searcher *s, const struct sw_preference *pr
     return 0;
 }
 
-int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
+int sw_search_mesh(struct sw_searcher *s, struct sw_preferences *preferences,
                    struct sw_candidate *out, struct sw_error *err)
 {
     const bool asked = s->run->cluster.placement.asked > 0;
     use_segments(s, asked);
-    int status = search_with_headroom(s, preference, out, err);
+    int status = search_shardings(s, preferences, out, err);
     if (status == 0 && !asked)
-        status = search_segments(s, preference, out, err);
+        status = search_segments(s, preferences, out, err);
     out->fastest_seconds = out->cost.step_seconds;
     out->fastest_bytes = out->memory.total;
     return status;
@@ -620,14 +681,13 @@ static int price_inside(struct sw_searcher *s, const struct sw_decision *like,
 int sw_search_settle_order(struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err)
 {
     const double up_to = c->fastest_seconds * (1 + s->run->prefer_within);
-    struct sw_preference preference;
+    struct sw_preferences preferences = {.count = 0};
     struct sw_candidate inside = *c;
     use_segments(s, c->decision.mesh.domain > 0);
-    if (sw_search_prefer(s, &c->decision.mesh, &preference, err) != 0)
-        return -1;
+    s->sharding = c->decision.train.sharding;
     s->spends_headroom = c->memory.total > sw_searcher_limit(s);
     s->tp_inside = true;
-    int status = search_within_limit(s, &preference, up_to, &c->decision, &inside, err);
+    int status = search_within_limit(s, &preferences, up_to, &c->decision, &inside, err);
     if (status == 0) /* orders are guessed badly where many axes share a link */
         status = price_inside(s, &c->decision, &inside, err);
     s->spends_headroom = s->tp_inside = false;
@@ -649,7 +709,9 @@ int sw_search_settle_order(struct sw_searcher *s, struct sw_candidate *c, struct
 /* What is looked for: options within `seconds`. */
 struct sparing {
     struct sw_searcher *s;
-    struct sw_preference preference;
+    struct sw_preferences preferences;
+    struct sw_sharding_decision sharding[SW_SHARDINGS]; /* [sharding_count] */
+    int32_t sharding_count;
     double seconds;
     int64_t low;        /* bytes in which there are none */
     double low_seconds; /* of the fastest in these; 0: not known */
@@ -675,29 +737,44 @@ static int try_whole(struct sw_searcher *s, struct sw_candidate *c, struct sw_er
     return 0;
 }
 
-/* The fastest options that need no more than so many bytes, where there are any. */
+/* The fastest options that need no more than so many bytes, where there are any, of all shardings
+ * of the run. */
 static int try_bytes(struct sparing *p, int64_t bytes, struct sw_candidate *out,
                      struct sw_error *err)
 {
-    struct sw_candidate c = *out;
+    struct sw_candidate best = {.reason = SW_REJECT_MEMORY};
+    double up_to = p->seconds;
+    int status = 0;
     p->s->most_bytes = bytes;
-    int status = search_within_limit(p->s, &p->preference, p->seconds, &out->decision, &c, err);
-    if (status == 0)
-        status = try_whole(p->s, &c, err);
+    for (int32_t i = 0; i < p->sharding_count && status == 0; i++) {
+        struct sw_candidate c = *out;
+        const bool same =
+            sw_sharding_decisions_equal(&p->sharding[i], &out->decision.train.sharding);
+        p->s->sharding = p->sharding[i];
+        status = search_within_limit(p->s, &p->preferences, up_to, same ? &out->decision : NULL, &c,
+                                     err);
+        if (status == 0)
+            status = try_whole(p->s, &c, err);
+        if (status != 0 || c.reason != SW_FITS ||
+            (best.reason == SW_FITS && c.cost.step_seconds >= best.cost.step_seconds))
+            continue;
+        best = c;
+        up_to = best.cost.step_seconds < up_to ? best.cost.step_seconds : up_to;
+    }
     p->s->most_bytes = 0;
-    p->found = status == 0 && c.reason == SW_FITS && c.cost.step_seconds <= p->seconds &&
-               (out->tp_leaves_domain || !c.tp_leaves_domain);
+    p->found = status == 0 && best.reason == SW_FITS && best.cost.step_seconds <= p->seconds &&
+               (out->tp_leaves_domain || !best.tp_leaves_domain);
     if (p->found) {
-        c.fastest_seconds = out->fastest_seconds;
-        c.fastest_bytes = out->fastest_bytes;
-        c.passed_over = out->passed_over;
-        c.order_settled = out->order_settled;
-        c.may_be_chosen = out->may_be_chosen;
-        c.apart_seconds = out->apart_seconds;
-        *out = c;
+        best.fastest_seconds = out->fastest_seconds;
+        best.fastest_bytes = out->fastest_bytes;
+        best.passed_over = out->passed_over;
+        best.order_settled = out->order_settled;
+        best.may_be_chosen = out->may_be_chosen;
+        best.apart_seconds = out->apart_seconds;
+        *out = best;
     } else {
         p->low = bytes;
-        p->low_seconds = status == 0 && c.reason == SW_FITS ? c.cost.step_seconds : 0;
+        p->low_seconds = status == 0 && best.reason == SW_FITS ? best.cost.step_seconds : 0;
     }
     return status;
 }
@@ -723,7 +800,8 @@ int sw_search_spare(struct sw_searcher *s, struct sw_candidate *c, struct sw_err
         return 0;
     const bool strict = s->tp_inside;
     use_segments(s, c->decision.mesh.domain > 0);
-    int status = sw_search_prefer(s, &c->decision.mesh, &p.preference, err);
+    p.sharding_count = sw_plan_shardings(s->run, &c->decision.mesh, p.sharding, err);
+    int status = p.sharding_count < 0 ? -1 : 0;
     s->tp_inside = strict || c->passed_over.seconds > 0;
     s->spends_headroom = c->memory.total > sw_searcher_limit(s);
     if (status == 0)

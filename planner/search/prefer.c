@@ -225,8 +225,8 @@ static int rank_variants(struct sw_searcher *s, const struct sw_mesh *mesh,
 
 /* The answer is that of the mesh with all the rest in fsdp, or, where that is not admitted, in dp:
  * hardly any other is then. */
-int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
-                     struct sw_error *err)
+static int prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
+                  struct sw_error *err)
 {
     const int32_t tp = mesh->size[SW_TP], sp = mesh->size[SW_SP];
     const int32_t rest = mesh->size[SW_DP] * mesh->size[SW_FSDP];
@@ -238,6 +238,20 @@ int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct s
     if (out->count == 0) /* to be rejected, with one of them */
         out->count = list_variants(s, mesh, out->variant);
     return 0;
+}
+
+const struct sw_preference *sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh,
+                                             struct sw_preferences *all, struct sw_error *err)
+{
+    int32_t at = 0;
+    while (at < all->count && !sw_sharding_decisions_equal(&all->sharding[at], &s->sharding))
+        at++;
+    if (at == all->count) {
+        if (prefer(s, mesh, &all->of[at], err) != 0)
+            return NULL;
+        all->sharding[all->count++] = s->sharding;
+    }
+    return &all->of[at];
 }
 
 void sw_search_list_variants(const struct sw_searcher *s, const struct sw_mesh *mesh,

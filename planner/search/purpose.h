@@ -13,7 +13,7 @@ struct sw_purpose_row {
     const struct sw_purpose_row *training; /* the row of SW_FOR_TRAIN: suggestions search with it */
     const char *schema;                    /* of `plan search --json` */
     /* Programs, options, order and price of one mesh, as sw_search_mesh. */
-    int (*search_mesh)(struct sw_searcher *s, const struct sw_preference *preference,
+    int (*search_mesh)(struct sw_searcher *s, struct sw_preferences *preferences,
                        struct sw_candidate *out, struct sw_error *err);
     /* Sorts the meshes; sets feasible, keeping and fastest. */
     void (*rank)(struct sw_search *search, const struct sw_run_config *run);
@@ -59,7 +59,7 @@ void sw_train_write_head(struct sw_json *json, const struct sw_run_config *run,
                          const struct sw_search *search, const struct sw_search_told *told);
 
 /* purpose_serve.c, serve_columns.c: serving. */
-int sw_search_mesh_to_serve(struct sw_searcher *s, const struct sw_preference *preference,
+int sw_search_mesh_to_serve(struct sw_searcher *s, struct sw_preferences *preferences,
                             struct sw_candidate *out, struct sw_error *err);
 int sw_search_explain_to_serve(const struct sw_searcher *s, struct sw_search *search, int32_t first,
                                int32_t count, struct sw_error *err);

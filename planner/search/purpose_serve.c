@@ -493,11 +493,11 @@ static int serve(struct sw_searcher *s, struct sw_candidate *c, struct sw_error 
 }
 
 /* What training does there goes into the plan, too, and into what is told. */
-int sw_search_mesh_to_serve(struct sw_searcher *s, const struct sw_preference *preference,
+int sw_search_mesh_to_serve(struct sw_searcher *s, struct sw_preferences *preferences,
                             struct sw_candidate *out, struct sw_error *err)
 {
     struct sw_candidate training = *out;
-    if (sw_search_mesh(s, preference, &training, err) != 0)
+    if (sw_search_mesh(s, preferences, &training, err) != 0)
         return -1;
     const bool trains = training.reason == SW_FITS || training.reason == SW_REJECT_MEMORY;
     *out = (struct sw_candidate){.decision.mesh = training.decision.mesh,

@@ -227,6 +227,7 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct s
     const struct sw_decision *decision = &c->decision;
     sw_report_mesh_line(out, &decision->mesh);
     print_tp(out, run, c);
+    fprintf(out, "          sharding %s\n", c->sharding.text);
     fprintf(out, "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64 "\n",
             decision->train.micro_batch_size, decision->train.accumulation_steps);
     print_padding(out, run, c);
@@ -246,6 +247,7 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct s
     sw_report_bytes(out, "activations", c->memory.activations);
     sw_report_bytes(out, "workspace", c->memory.workspace);
     sw_report_bytes(out, "reserved", c->memory.reserved);
+    fprintf(out, "          %s\n", sw_memory_whose);
     print_spared(out, c);
     if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')
         fprintf(out, "warning   %s\n", warning);
@@ -274,6 +276,7 @@ static void print_faster(FILE *out, const struct sw_search *s)
 {
     char a[SW_FORMAT_BYTES], size[64], order[64];
     const struct sw_candidate *chosen = &s->mesh[0], *fastest = &s->mesh[s->fastest];
+    const struct sw_candidate *whole = &s->whole_weights;
     struct sw_mesh mesh = fastest->decision.mesh, least;
     double seconds = fastest->cost.step_seconds;
     const double passed_over = sw_rank_fastest(s, &least);
@@ -282,6 +285,11 @@ static void print_faster(FILE *out, const struct sw_search *s)
         mesh = least;
         seconds = passed_over;
     }
+    if (whole->cost.step_seconds > 0)
+        fprintf(out, "          faster by %.1f %%: %s on mesh_dim %s, %s a step (zero: auto)\n",
+                (chosen->cost.step_seconds / whole->cost.step_seconds - 1) * 100,
+                whole->sharding.name, sw_mesh_format(&whole->decision.mesh, size, sizeof size),
+                sw_format_seconds(whole->cost.step_seconds, a));
     /* a twentieth of a percent is as fast */
     if (chosen->cost.step_seconds < 1.0005 * seconds)
         return;
@@ -319,13 +327,13 @@ void sw_train_tell_table(FILE *out, const struct sw_search *s, int64_t top)
     const int wide = (int)strlen("recompute");
     const int32_t columns = sw_format_columns();
     /* what follows from the rest goes first where there is no room */
-    const bool rates = columns >= 102, choices = columns >= 80, sides = columns >= 112;
+    const bool rates = columns >= 111, choices = columns >= 89, sides = columns >= 121;
     const struct sw_cost *best = &s->mesh[0].cost;
     print_faster(out, s);
     fprintf(out, "\nsteps by profile %s; measured ones take %.2f to %.2f times as long (%s)\n",
             best->profile, best->band_low_seconds / best->step_seconds,
             best->band_high_seconds / best->step_seconds, sw_report_band(best));
-    fprintf(out, "  %-16s", "mesh_dim");
+    fprintf(out, "  %-16s %-8s", "mesh_dim", "sharding");
     if (choices)
         fprintf(out, " %5s %6s  %-*s", "micro", "steps", wide, "recompute");
     fprintf(out, " %10s %9s", "memory", "step");
@@ -334,8 +342,8 @@ void sw_train_tell_table(FILE *out, const struct sw_search *s, int64_t top)
     fprintf(out, " %6s\n", "MFU");
     for (int32_t i = 0; i < shown; i++) {
         const struct sw_candidate *c = &s->mesh[i];
-        fprintf(out, "%s %-16s", i == 0 ? sw_format_mark(true) : " ",
-                sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
+        fprintf(out, "%s %-16s %-8s", i == 0 ? sw_format_mark(true) : " ",
+                sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh), c->sharding.name);
         if (choices)
             fprintf(out, " %5" PRId64 " %6" PRId64 "  %-*s", c->decision.train.micro_batch_size,
                     c->decision.train.accumulation_steps, wide,

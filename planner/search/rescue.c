@@ -41,6 +41,7 @@ static struct sw_searcher searcher_for(const struct sw_searcher *like,
 {
     struct sw_searcher s = *like;
     s.run = run;
+    s.sharding = sw_plan_sharding(run);
     s.latest_program = NULL; /* of another run */
     s.asked = s.keep_order = s.spends_headroom = false;
     return s;
@@ -107,7 +108,7 @@ static int smallest_fit(struct sw_searcher *s, const struct sw_mesh *mesh, bool 
 /* The search's own verdict on one mesh. */
 static int probe_mesh(struct probe *p, const struct sw_mesh *mesh)
 {
-    struct sw_preference preference;
+    struct sw_preferences preferences = {.count = 0};
     struct sw_candidate c = {.decision.mesh = *mesh};
     int64_t least;
     if (least_bytes(&p->s, mesh, &least, p->err) != 0)
@@ -118,8 +119,7 @@ static int probe_mesh(struct probe *p, const struct sw_mesh *mesh)
         return -1;
     if (p->fits)
         return 0;
-    if (sw_search_prefer(&p->s, mesh, &preference, p->err) != 0 ||
-        sw_search_mesh(&p->s, &preference, &c, p->err) != 0)
+    if (sw_search_mesh(&p->s, &preferences, &c, p->err) != 0)
         return -1;
     p->fits = c.reason == SW_FITS;
     return 0;

@@ -152,11 +152,9 @@ static int search_group(struct sw_searcher *s, void *context, int32_t index, str
     const struct schedule *w = context;
     const struct group *group = &w->groups[index];
     const int32_t *order = &w->order[group->first];
-    struct sw_preference preference;
-    if (sw_search_prefer(s, &w->search->mesh[order[0]].decision.mesh, &preference, err) != 0)
-        return -1;
+    struct sw_preferences preferences = {.count = 0};
     for (int32_t k = 0; k < group->count; k++)
-        if (s->row->search_mesh(s, &preference, &w->search->mesh[order[k]], err) != 0)
+        if (s->row->search_mesh(s, &preferences, &w->search->mesh[order[k]], err) != 0)
             return -1;
     return 0;
 }
@@ -332,6 +330,7 @@ int sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
                               .keep_order = request->keep_order,
                               .tp_inside = run->prefer == SW_PREFER_FSDP_STRICT,
                               .asked = !request->is_auto};
+    s->sharding = sw_plan_sharding(run);
     /* the run's rules may settle residual_seq */
     for (int32_t i = 0; i < run->rule_count; i++) {
         const struct sw_rule_config *rule = &run->rule[i];
@@ -458,6 +457,8 @@ static int search_meshes(const struct sw_run_config *run, const struct sw_purpos
     }
     if (settle_orders(run, pool, rows, out, err) != 0 || spare_rows(run, pool, rows, out, err) != 0)
         goto fail;
+    for (int32_t i = 0; i < out->count; i++)
+        (void)sw_plan_tell_sharding(run, &out->mesh[i].decision, &out->mesh[i].sharding);
     return 0;
 fail:
     sw_search_free(out);

@@ -7,6 +7,7 @@
 #define SW_SEARCH_SEARCH_H
 
 #include "core/plan/plan.h"
+#include "core/plan/sharding.h"
 #include "core/cost/cost.h"
 #include "core/ir/serving.h"
 
@@ -87,8 +88,9 @@ struct sw_serve_price {
 
 struct sw_candidate {
     struct sw_decision decision;
-    struct sw_memory memory; /* of a mesh rejected for memory: of its smallest options */
-    struct sw_cost cost;     /* of a step; of serving, of a token of every text, with full caches */
+    struct sw_told_sharding sharding; /* of the decision, once the search is over */
+    struct sw_memory memory;          /* of a mesh rejected for memory: of its smallest options */
+    struct sw_cost cost; /* of a step; of serving, of a token of every text, with full caches */
     /* of training: a step with its fastest options, by which meshes are ordered, and what these
      * need; those that it has may take 1 % longer and need less. 0: not searched */
     double fastest_seconds;
@@ -128,6 +130,7 @@ struct sw_search {
     struct sw_help help[SW_MAX_HELPS]; /* the smallest change first; once the first of the rejected
                                           are explained */
     int32_t help_count;
+    struct sw_candidate whole_weights;   /* of sw_search_whole_weights; seconds 0: none */
     struct sw_layer_values layer_values; /* of the run's model: what decisions make again */
     double seconds;
 };
@@ -137,6 +140,8 @@ int64_t sw_headroom_bytes(const struct sw_run_config *run);
 enum sw_fit_verdict sw_memory_verdict(const struct sw_memory *memory);
 /* A mesh that is rejected for another reason than memory does not fit. */
 enum sw_fit_verdict sw_candidate_verdict(const struct sw_candidate *candidate);
+/* Whose memory is told, for people: programs in PyTorch need more. */
+extern const char sw_memory_whose[];
 /* One line on memory without headroom or too little of it; "" where it fits. Returns buffer. */
 const char *sw_headroom_warning(const struct sw_memory *memory, char *buffer, size_t bytes);
 
@@ -159,6 +164,12 @@ int sw_search_choose(const struct sw_run_config *run, enum sw_purpose purpose, i
 /* The same for training, and says of no rejected mesh what would help. */
 int sw_search_meshes_alone(const struct sw_run_config *run, int32_t rows, struct sw_search *out,
                            struct sw_error *err);
+
+/* sharding.c: fills search->whole_weights of a run that splits weights (zero: 3) with the fastest
+ * step of zero 1 or 2, where the chosen mesh takes more than 5 % longer. Looks at the meshes that
+ * the search found to fit. Errors: as sw_search_run. */
+int sw_search_whole_weights(const struct sw_run_config *run, struct sw_search *search,
+                            struct sw_error *err);
 
 /* Whether mesh_dim says which mesh it is to be. */
 bool sw_search_mesh_is_named(const struct sw_run_config *run);

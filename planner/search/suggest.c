@@ -18,16 +18,14 @@
 static int judge(const struct sw_searcher *like, const struct sw_run_config *run,
                  const struct sw_mesh *mesh, struct sw_candidate *out, struct sw_error *err)
 {
-    struct sw_preference preference;
+    struct sw_preferences preferences = {.count = 0};
     struct sw_searcher s = *like;
     s.run = run;
     s.latest_program = NULL; /* of another run */
     s.asked = false;
     memset(out, 0, sizeof *out);
     out->decision.mesh = *mesh;
-    if (sw_search_prefer(&s, mesh, &preference, err) != 0)
-        return -1;
-    return sw_search_mesh(&s, &preference, out, err);
+    return sw_search_mesh(&s, &preferences, out, err);
 }
 
 /* ---- Settings ---- */

@@ -47,5 +47,15 @@ bool sw_trial_relax(const struct sw_searcher *like, struct sw_trial *t)
         sw_trial_note(t, "micro_batch_size", "auto");
         return true;
     }
+    if (t->run.zero == SW_ZERO_1 || t->run.zero == SW_ZERO_2) {
+        t->run.zero = SW_ZERO_AUTO;
+        sw_trial_note(t, "zero", "auto");
+        return true;
+    }
+    if (!t->run.reshard_after_forward) {
+        t->run.reshard_after_forward = true;
+        sw_trial_note(t, "reshard_after_forward", "true");
+        return true;
+    }
     return false;
 }

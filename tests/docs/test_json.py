@@ -60,7 +60,7 @@ def walk(value, path):
 # What has the same keys is described once.
 SERVING = r"^(chosen|candidates\[\]|mesh)\."
 SAME = (
-    (r"^(chosen|fastest|candidates\[\]|mesh)\.", "candidate."),
+    (r"^(chosen|fastest|whole_weights|candidates\[\]|mesh)\.", "candidate."),
     (r"^rejected\[\]\.", "rejected."),
     (r"^fewer_nodes\[\]\.", "node_counts[]."),
     (r"^rejected\.suggestion(\.and)+\.", "rejected.suggestion."),

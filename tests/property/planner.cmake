@@ -11,6 +11,7 @@ if(TARGET sw_planner)
   sw_test(test_search_suggestions SOURCES test_search_suggestions.c LIBRARIES sw_planner)
   sw_test(test_search_margin SOURCES test_search_margin.c LIBRARIES sw_planner ARGS 25)
   sw_test(test_contention SOURCES test_contention.c LIBRARIES sw_planner ARGS 60)
+  sw_test(test_search_shardings SOURCES test_search_shardings.c LIBRARIES sw_planner ARGS 6)
   sw_test(test_search_rule SOURCES test_search_rule.c LIBRARIES sw_planner ARGS 300)
   sw_test(test_limits_drawn SOURCES test_limits_drawn.c limits_draw.c LIBRARIES sw_planner ARGS 2000)
   # more of both in tests/soak.sh

@@ -409,6 +409,8 @@ static inline void fill_run(uint64_t *s, struct sw_run_config *r)
     r->params = (enum sw_dtype)between(s, 0, 1);
     r->reduce = (enum sw_dtype)between(s, 0, 1);
     r->ring = (enum sw_dtype)between(s, 0, 1);
+    r->zero = (enum sw_zero)between(s, 0, 3);
+    r->reshard_after_forward = r->zero != SW_ZERO_3 || between(s, 0, 1) == 0;
     const enum sw_dtype caches[] = {SW_DTYPE_COUNT, SW_F32, SW_BF16_T, SW_I8};
     r->serve_cache = caches[between(s, 0, r->cluster.accelerator.device == SW_DEVICE_CUDA ? 2 : 3)];
     const enum sw_dtype weights[] = {SW_DTYPE_COUNT, SW_I8, SW_E4M3};
