@@ -128,10 +128,11 @@ static void check_large_shards(int64_t vocab, bool rows)
     const uint64_t key = sw_init_key(3, "embedding");
     for (int32_t r = 0; r < RANKS; r++) {
         struct sw_executor *executor = NULL;
+        counting.in_host_memory = r > 0; /* filled where they lie, or copied once */
         assert_int_equal(sw_executor_create(set, device, comms[r], NULL, &executor, &err), 0);
         copied_bytes = 0;
         assert_int_equal(sw_executor_init_state(executor, 3, stddev, &err), 0);
-        assert_int_equal(copied_bytes, bytes_to_copy(&set->state));
+        assert_int_equal(copied_bytes, r > 0 ? 0 : bytes_to_copy(&set->state));
         const float *shard = sw_executor_state(executor, value, 0);
         assert_true(value->local[0] == (rows ? vocab / RANKS : vocab) &&
                     value->local[1] == (rows ? WIDTH : WIDTH / RANKS));
