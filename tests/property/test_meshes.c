@@ -345,7 +345,53 @@ static bool concerned(const struct sw_mesh *mesh, const struct sw_test_variant *
     return mesh->size[SW_SP] > least || sw_mesh_rank_count(mesh) <= 2;
 }
 
-static void check_training(const struct sw_test_variant *v)
+/* Losses and gradient norms of each step, where nothing was rounded. */
+static int32_t compare_steps(const char *text, const struct sw_harness_result *result,
+                             const struct sw_harness_result *reference, bool rounds)
+{
+    int32_t wrong = 0;
+    for (int32_t s = 0; s < steps; s++) {
+        const double loss = sw_harness_difference(&result->loss[s], &reference->loss[s], 1);
+        const double norm =
+            sw_harness_difference(&result->grad_norm[s], &reference->grad_norm[s], 1);
+        const double tolerance = rounds            ? BF16_HOPS_TOLERANCE
+                                 : s < FIRST_STEPS ? FIRST_STEPS_TOLERANCE
+                                                   : ALL_STEPS_TOLERANCE;
+        if (!(loss <= tolerance) && ++wrong)
+            print_error("%s: loss of step %d %.9g, one rank %.9g\n", text, (int)s + 1,
+                        result->loss[s], reference->loss[s]);
+        if (!rounds && !(norm <= 10 * tolerance) && ++wrong)
+            print_error("%s: gradient norm of step %d %.9g, one rank %.9g\n", text, (int)s + 1,
+                        result->grad_norm[s], reference->grad_norm[s]);
+    }
+    return wrong;
+}
+
+static int32_t check_training_on(struct sw_mesh mesh, const struct sw_test_variant *v,
+                                 const struct sw_harness_result *reference)
+{
+    struct sw_harness_result result;
+    char text[192];
+    const bool rounds = v->bf16_hops && mesh.size[SW_SP] > 1;
+    sw_test_variant_describe(&mesh, v, text);
+    train(mesh, v, &result);
+    int32_t wrong = compare_steps(text, &result, reference, rounds);
+    if (rounds && result.loss[0] == reference->loss[0] && ++wrong)
+        print_error("%s: nothing was rounded\n", text);
+    if (result.rank_differences != 0 && ++wrong)
+        print_error("%s: replicas differ in %lld elements\n", text,
+                    (long long)result.rank_differences);
+    if (result.arena_bytes != result.planned_arena_bytes && ++wrong)
+        print_error("%s: %lld bytes allocated, %lld planned\n", text, (long long)result.arena_bytes,
+                    (long long)result.planned_arena_bytes);
+    if (sw_test_take_allocations() != 0 && ++wrong)
+        print_error("%s: memory was allocated during a step\n", text);
+    sw_harness_result_free(&result);
+    return wrong;
+}
+
+/* shardings: that the meshes have in turn; with stride 1 each of them on each mesh. */
+static void check_training(const struct sw_test_variant *v, int32_t shardings)
 {
     struct sw_harness_result reference;
     struct sw_mesh meshes[SW_HARNESS_MESHES];
@@ -357,33 +403,13 @@ static void check_training(const struct sw_test_variant *v)
         assert_true(reference.loss[steps - 1] < reference.loss[0] - 0.01);
     sw_harness_meshes(meshes);
     for (int32_t m = 0; m < SW_HARNESS_MESHES; m++) {
-        struct sw_harness_result result;
-        char text[192];
         if (!concerned(&meshes[m], v))
             continue;
-        sw_test_variant_describe(&meshes[m], v, text);
-        const bool rounds = v->bf16_hops && meshes[m].size[SW_SP] > 1;
-        train(meshes[m], v, &result);
-        if (rounds && result.loss[0] == reference.loss[0] && ++wrong)
-            print_error("%s: nothing was rounded\n", text);
-        for (int32_t s = 0; s < steps; s++) {
-            const double difference = sw_harness_difference(&result.loss[s], &reference.loss[s], 1);
-            const double tolerance = rounds            ? BF16_HOPS_TOLERANCE
-                                     : s < FIRST_STEPS ? FIRST_STEPS_TOLERANCE
-                                                       : ALL_STEPS_TOLERANCE;
-            if (!(difference <= tolerance) && ++wrong)
-                print_error("%s: loss of step %d %.9g, one rank %.9g\n", text, (int)s + 1,
-                            result.loss[s], reference.loss[s]);
+        for (int32_t k = 0; k < (stride == 1 ? shardings : 1); k++) {
+            struct sw_test_variant here = *v;
+            here.sharding = (uint8_t)((m + k) % shardings);
+            wrong += check_training_on(meshes[m], &here, &reference);
         }
-        if (result.rank_differences != 0 && ++wrong)
-            print_error("%s: replicas differ in %lld elements\n", text,
-                        (long long)result.rank_differences);
-        if (result.arena_bytes != result.planned_arena_bytes && ++wrong)
-            print_error("%s: %lld bytes allocated, %lld planned\n", text,
-                        (long long)result.arena_bytes, (long long)result.planned_arena_bytes);
-        if (sw_test_take_allocations() != 0 && ++wrong)
-            print_error("%s: memory was allocated during a step\n", text);
-        sw_harness_result_free(&result);
     }
     sw_harness_result_free(&reference);
     assert_int_equal(wrong, 0);
@@ -393,7 +419,7 @@ static void test_train_untied(void **state)
 {
     (void)state;
     const struct sw_test_variant v = {.zigzag = true};
-    check_training(&v);
+    check_training(&v, 1);
 }
 
 static void test_train_tied_few_kv_heads(void **state)
@@ -404,7 +430,7 @@ static void test_train_tied_few_kv_heads(void **state)
                                       .residual_tp = true,
                                       .accumulate = true,
                                       .recompute = 2};
-    check_training(&v);
+    check_training(&v, 1);
 }
 
 /* Norms of all heads, whose sums cross tp, norms behind blocks, multipliers. */
@@ -414,8 +440,8 @@ static void test_train_other_blocks(void **state)
     const struct sw_test_variant v = {.zigzag = true, .other_blocks = true, .recompute = 1};
     const struct sw_test_variant few = {
         .tied = true, .few_kv_heads = true, .residual_tp = true, .other_blocks = true};
-    check_training(&v);
-    check_training(&few);
+    check_training(&v, 1);
+    check_training(&few, 1);
 }
 
 /* What travels round the ring in bf16. */
@@ -423,7 +449,16 @@ static void test_train_bf16_hops(void **state)
 {
     (void)state;
     const struct sw_test_variant v = {.zigzag = true, .few_kv_heads = true, .bf16_hops = true};
-    check_training(&v);
+    check_training(&v, 1);
+}
+
+/* Whatever is split, with several micro-steps and a tied head. */
+static void test_train_shardings(void **state)
+{
+    (void)state;
+    const struct sw_test_variant v = {
+        .tied = true, .zigzag = true, .accumulate = true, .recompute = 1};
+    check_training(&v, SW_TEST_SHARDINGS);
 }
 
 /* The same for rings of rings of two, and in fp32. */
@@ -432,8 +467,8 @@ static void test_train_inner_rings(void **state)
     (void)state;
     const struct sw_test_variant fp32 = {.zigzag = true, .tied = true, .inner_ring = 2};
     const struct sw_test_variant bf16 = {.accumulate = true, .bf16_hops = true, .inner_ring = 2};
-    check_training(&fp32);
-    check_training(&bf16);
+    check_training(&fp32, 1);
+    check_training(&bf16, 1);
 }
 
 int main(int argc, char **argv)
@@ -456,6 +491,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_train_untied),
         cmocka_unit_test(test_train_tied_few_kv_heads),
         cmocka_unit_test(test_train_other_blocks),
+        cmocka_unit_test(test_train_shardings),
         cmocka_unit_test(test_train_bf16_hops),
         cmocka_unit_test(test_train_inner_rings),
     };
