@@ -81,7 +81,7 @@ static bool is_gathered(const struct sw_builder *b, int32_t parameter)
     return parameter + 1 < p->value_count && p->values[parameter + 1].gathered;
 }
 
-/* True if an op has made it that is behind: of a layer's, in this layer. */
+/* True if an op before has made the value; one of a layer, in this layer. */
 static bool is_made(const struct sw_builder *b, int32_t value)
 {
     const struct sw_program *p = b->program;
@@ -93,7 +93,7 @@ static bool is_made(const struct sw_builder *b, int32_t value)
     return made;
 }
 
-/* The weights of a parameter, which stand behind it. */
+/* Gathers a parameter's weights, the value behind it, where no op before has. Returns that. */
 static int32_t gather(struct sw_builder *b, int32_t parameter)
 {
     const int32_t gathered = parameter + 1;

@@ -190,14 +190,14 @@ static int resolve(struct sw_partition *part, struct sw_ref *ref)
     return 0;
 }
 
-/* Weights that more than one region reads, and the part of a gradient that belongs to a master's,
- * are made where the op stands. */
+/* True if a constraint's result has a place of its own: weights that more than one region reads,
+ * and the part of a gradient that lies as its master. */
 static bool is_kept(const struct sw_value *value)
 {
     return value->gathered || value->role == SW_ROLE_GRADIENT;
 }
 
-/* A sum of scattered parts is made in place. */
+/* Lets a sum of scattered parts be made in place. */
 static void share_sum(struct sw_partition *part, const struct sw_op *last)
 {
     struct sw_value *summand = sw_partition_value(part, last->in[0].value);
@@ -205,6 +205,8 @@ static void share_sum(struct sw_partition *part, const struct sw_op *last)
         summand->alias = last->out[0].value;
 }
 
+/* Makes such a result from `from` where the op stands, by whatever steps; a copy if there are none.
+ */
 static int keep(struct sw_partition *part, const struct sw_op *op, struct sw_ref from)
 {
     const struct sw_ref into = op->out[0];

@@ -311,8 +311,8 @@ static void add_early_layers(struct schedule *s, const struct sw_op *op, int32_t
     }
 }
 
-/* What reduces the part of a gradient that a scatter which leaves the update makes: wherever that
- * goes. Returns whether it is such. */
+/* Moves an all_reduce of what a reduce_scatter makes behind that, wherever it was moved to. Returns
+ * whether there is one. */
 static bool add_behind_scatter(struct schedule *s, const struct sw_op *op)
 {
     const int32_t scatters = s->early_count;
