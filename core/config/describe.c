@@ -265,6 +265,11 @@ static void warn_of_precision(struct sw_config *c, const struct node *root,
         sw_config_note_at(c, copy,
                           "'keep_copy' does nothing here: a copy is kept in bf16 of fp32 weights; "
                           "remove it, or use compute: bf16 and params: fp32");
+    else if (copy != NULL && out->keep_copy &&
+             (out->zero == SW_ZERO_1 || out->zero == SW_ZERO_2 || !out->reshard_after_forward))
+        sw_config_note_at(c, copy,
+                          "'keep_copy' does nothing beside what is gathered once in a step or a "
+                          "micro-step, which is in 'compute' already; remove it");
 }
 
 /* What ZeRO keeps whole from step to step is not gathered between forward and backward. */

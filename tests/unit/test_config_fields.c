@@ -823,6 +823,9 @@ static void notes(void **state)
            "vanish; use params: fp32\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "precision: {keep_copy: true, compute: bf16}\n", "");
     expect(SW_CONFIG_RUN, RUN_HEAD "zero: 1\n", "");
+    expect(SW_CONFIG_RUN, RUN_HEAD "precision: {keep_copy: true, compute: bf16}\nzero: 2\n",
+           "t:6:24: note: 'keep_copy' does nothing beside what is gathered once in a step or a "
+           "micro-step, which is in 'compute' already; remove it\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "zero: auto\nreshard_after_forward: true\n", "");
     expect(SW_CONFIG_RUN, RUN_HEAD "reshard_after_forward: false\n", "");
     expect(SW_CONFIG_RUN, RUN_HEAD "reshard_after_forward: false\nzero: 2\n",
