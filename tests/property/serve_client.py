@@ -1082,7 +1082,7 @@ def cut(url, process):
     while metrics(url)["sequences_waiting"] < 30 * 250:
         time.sleep(0.01)
     os.kill(int(process), signal.SIGTERM)
-    time.sleep(1.1)  # two within a second are one
+    time.sleep(2.5)  # two within a second of the server, which may be slow to see the first, are one
     os.kill(int(process), signal.SIGTERM)
     for t in threads:
         t.join()
