@@ -316,7 +316,7 @@ static void check_run(const struct sw_program_set *set, enum sw_program_kind kin
                                       .synchronize = synchronize};
     for (int32_t i = 0; i < SW_OP_COUNT; i++)
         vtable.run[i] = note_op;
-    struct recorder recorder = {.device = {&vtable},
+    struct recorder recorder = {.device = {.vtable = &vtable},
                                 .comm = {.vtable = &comm_vtable,
                                          .rank = rank,
                                          .size = sw_mesh_rank_count(&p->mesh),

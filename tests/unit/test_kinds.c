@@ -151,7 +151,7 @@ static int run_job(void)
 {
     const struct sw_device_vtable silent = {.name = "cpu"},
                                   telling = {.name = "gpu", .facts = tell};
-    struct stand_in device = {.base = {&silent}, .facts = h200};
+    struct stand_in device = {.base = {.vtable = &silent}, .facts = h200};
     struct sw_launch launch;
     struct sw_error err = {0};
     char message[1024];

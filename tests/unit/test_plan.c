@@ -20,7 +20,7 @@ static char placed_path[4096]; /* of the last one that plan_in wrote */
 static struct sw_decision decision_of(void)
 {
     return (struct sw_decision){
-        .mesh = {{2, 4, 8, 4}, {SW_TP, SW_DP, SW_SP, SW_FSDP}},
+        .mesh = {.size = {2, 4, 8, 4}, .order = {SW_TP, SW_DP, SW_SP, SW_FSDP}},
         .train.micro_batch_size = 2,
         .train.accumulation_steps = 1,
         .train.recompute = {sw_test_values(NULL, "n1, h"), 3, sw_test_values(NULL, "y")},
