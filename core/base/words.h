@@ -66,7 +66,7 @@ enum sw_continue { SW_CONTINUE_NONE, SW_CONTINUE_REQUEUE, SW_CONTINUE_CHAIN };
 /* What is tried of the nodes before a job trains on them. */
 enum sw_preflight { SW_PREFLIGHT_OFF, SW_PREFLIGHT_QUICK, SW_PREFLIGHT_FULL };
 
-/* What is split over the axes of `embed` (ir/rules.h): the stage of ZeRO. */
+/* Stages of ZeRO: what the axes of `embed` split (ir/rules.h). */
 enum sw_zero { SW_ZERO_AUTO, SW_ZERO_1, SW_ZERO_2, SW_ZERO_3 };
 
 struct sw_word {

@@ -87,7 +87,7 @@ int64_t sw_exchange_whole(const struct sw_exchange *x, int32_t owner, int64_t at
     return at - (in_file - p->tensor[tensor].offset) % width_of(&p->tensor[tensor]);
 }
 
-/* Where in its stream the chunk of a round begins: at a whole element. */
+/* The place in its stream at which a round's chunk begins: that of a whole element. */
 static int64_t cut(const struct sw_exchange *x, int32_t owner, int32_t round)
 {
     return sw_exchange_whole(x, owner, round * x->step_bytes);

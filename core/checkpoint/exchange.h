@@ -67,7 +67,7 @@ struct sw_stretch {
 struct sw_stretch sw_exchange_stretch(const struct sw_exchange *exchange, int32_t owner,
                                       int32_t round);
 int64_t sw_exchange_whole(const struct sw_exchange *exchange, int32_t owner, int64_t at);
-/* As sw_exchange_span; `at` counts from where the stretch begins. */
+/* The same as sw_exchange_span, with `at` counted from where the stretch begins. */
 bool sw_exchange_stretch_span(const struct sw_exchange *exchange, const struct sw_stretch *stretch,
                               int32_t i, struct sw_span_of_file *out);
 

@@ -366,7 +366,7 @@ struct sw_container_config {
     struct sw_texts options;
 };
 
-/* What a cluster's scheduler can be asked about where nodes of a job lie; all 0: nothing. */
+/* Requests that a cluster's scheduler takes about where nodes of a job lie; all 0: none. */
 struct sw_placement_config {
     int32_t group; /* accelerators of a block, or under a leaf switch */
     bool segments; /* true if the job's nodes can be asked for in segments, each in one group */

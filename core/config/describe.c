@@ -272,7 +272,7 @@ static void warn_of_precision(struct sw_config *c, const struct node *root,
                           "micro-step, which is in 'compute' already; remove it");
 }
 
-/* What ZeRO keeps whole from step to step is not gathered between forward and backward. */
+/* Refuses to keep gathered weights that ZeRO 1 and 2 keep whole from step to step anyway. */
 static void check_sharding(struct sw_config *c, const struct node *root, struct section *s,
                            const struct sw_run_config *out)
 {

@@ -41,7 +41,8 @@ struct sw_launcher {
                       const struct sw_run_config *run);
     bool (*check_job)(struct sw_config *c, const struct node *place,
                       const struct sw_run_config *run);
-    /* What its scheduler can be asked about where nodes lie; *out is all 0 before. May be NULL. */
+    /* Fills in what its scheduler can be asked about where nodes lie; *out is all 0 before. May be
+     * NULL. */
     void (*placement)(const struct sw_cluster_config *cluster, struct sw_placement_config *out);
     /* Warns of what is allowed and hardly meant. root: of the cluster's file, or of the run. */
     void (*warn)(struct sw_config *c, const struct node *root,

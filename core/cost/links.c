@@ -114,7 +114,7 @@ static void find_crossed(struct sw_span *span)
     }
 }
 
-/* What lies outside of a group is filled with whole segments. */
+/* Segments fill what lies outside of a group, whole ones. */
 int32_t sw_links_domain(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                         int32_t level)
 {

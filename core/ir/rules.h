@@ -43,7 +43,7 @@ static inline bool sw_logical_pads(enum sw_logical axis)
            axis == SW_L_WHOLE_EMBED;
 }
 
-/* What of a parameter is laid out by rows of its own. */
+/* Copies of a parameter that are laid out by rows of their own. */
 enum sw_parameter_copy { SW_COPY_WEIGHTS, SW_COPY_GRADIENT, SW_COPY_MASTER, SW_COPY_GATHERED };
 /* The row of that copy for a row of another: `embed` and `table` have one for each. */
 enum sw_logical sw_logical_of(enum sw_logical axis, enum sw_parameter_copy copy);
@@ -61,7 +61,7 @@ void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strateg
 int sw_rules_set(struct sw_rules *rules, const char *logical, struct sw_axes axes,
                  struct sw_error *err);
 
-/* What is split over the axes of `embed` (Rajbhandari et al. 2020, ZeRO): at 3 weights, gradients,
+/* Splits over the axes of `embed` (Rajbhandari et al. 2020, ZeRO) at 3 weights, gradients,
  * masters and moments; at 2 all but the weights; at 1 masters and moments. zero: 1 to 3. */
 void sw_rules_set_zero(struct sw_rules *rules, int32_t zero);
 /* The field's word for what these split on a mesh: "FSDP", "HSDP" (weights over a part of the ranks
