@@ -104,6 +104,7 @@ search_all() {
 }
 export -f search_all
 export searches
+trial run_cost "$searches simulated runs" "$build/tests/test_run_cost" "$searches" "$seed" 10000
 trial search "$searches random trainings' default meshes" bash -c search_all
 
 # shellcheck disable=SC2317

@@ -229,6 +229,7 @@ struct sw_accelerator_config {
     double peak_bf16_flops, peak_fp32_flops;     /* FLOP/s; bf16 default: fp32's */
     double peak_int8_flops;                      /* of products of 8 bits; 0: not told */
     double memory_bandwidth;                     /* bytes/s */
+    double power_watts;                          /* at full load; 0: not told */
     int32_t compute_units; /* that share the tiles of a matmul: SMs, CUs; 0: not told */
     /* What its own libraries reach in bf16, of which a profile says how much; NULL: not told. */
     const struct sw_products *products;
@@ -386,8 +387,13 @@ struct sw_cluster_config {
     /* Written as 'all' and left out of link[], since there are too few nodes for it to join
      * anything more than the link inside it; name NULL: none. */
     struct sw_link_config beyond;
-    double storage_bandwidth;             /* bytes/s that the whole job writes; 0: not told */
-    double failures_per_1000_node_days;   /* 0: nothing ever fails; default 3.8 */
+    double storage_bandwidth;           /* bytes/s that the whole job writes; 0: not told */
+    double failures_per_1000_node_days; /* 0: nothing ever fails; default 3.8 */
+    double start_s;   /* of an attempt, until its first step; 0: what is assumed of its device */
+    double restart_s; /* from a failure to the next attempt's start, accelerators held */
+    double queue_s;   /* from the end of a job to the start of the next, none held */
+    double price_per_hour;                /* of one accelerator, in `currency`; 0: not told */
+    const char *currency;                 /* NULL: USD */
     int32_t launcher;                     /* its row of the list */
     const struct sw_launchers *launchers; /* that it was read with; NULL: none */
     struct sw_launcher_settings settings; /* the run's overrides are applied in sw_run_config */

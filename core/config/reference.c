@@ -124,11 +124,11 @@ static void write_custom(FILE *out, const struct field *field)
 
 static void write_type(FILE *out, const struct field *field)
 {
-    static const char *const quantities[] = {[FIELD_BYTES] = "[size](#units)",
-                                             [FIELD_BANDWIDTH] = "[bandwidth](#units)",
-                                             [FIELD_SECONDS] = "[time](#units)",
-                                             [FIELD_FLOPS] = "[rate](#units)",
-                                             [FIELD_SHARE] = "percentage or fraction"};
+    static const char *const quantities[] = {
+        [FIELD_BYTES] = "[size](#units)",        [FIELD_BANDWIDTH] = "[bandwidth](#units)",
+        [FIELD_SECONDS] = "[time](#units)",      [FIELD_FLOPS] = "[rate](#units)",
+        [FIELD_DURATION] = "[duration](#units)", [FIELD_POWER] = "[power](#units)",
+        [FIELD_SHARE] = "percentage or fraction"};
     switch (field->type) {
     case FIELD_INTEGER32:
     case FIELD_INTEGER64:
@@ -170,6 +170,8 @@ static void write_type(FILE *out, const struct field *field)
     case FIELD_BANDWIDTH:
     case FIELD_SECONDS:
     case FIELD_FLOPS:
+    case FIELD_DURATION:
+    case FIELD_POWER:
     case FIELD_SHARE:
         fputs(quantities[field->type], out);
         write_range(out, field);
@@ -225,7 +227,7 @@ static void write_table(FILE *out, const struct path *path, const struct field *
 static bool has_units(const struct field *fields)
 {
     for (const struct field *field = fields; field->key != NULL; field++)
-        if ((field->type >= FIELD_BYTES && field->type <= FIELD_FLOPS) ||
+        if ((field->type >= FIELD_BYTES && field->type <= FIELD_POWER) ||
             (field->fields != NULL && has_units(field->fields)))
             return true;
     return false;
@@ -294,10 +296,10 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind, const struct sw_lau
     static const struct {
         const char *name, *plain;
         char dimension;
-    } units[] = {{"size", "bytes", 'B'},
-                 {"bandwidth", "bytes per second", 'b'},
-                 {"time", "seconds", 's'},
-                 {"rate", "floating-point operations per second", 'f'}};
+    } units[] = {
+        {"size", "bytes", 'B'},       {"bandwidth", "bytes per second", 'b'},
+        {"time", "seconds", 's'},     {"rate", "floating-point operations per second", 'f'},
+        {"duration", "seconds", 't'}, {"power", "watts", 'W'}};
     sw_tables_make(&tables, launchers);
     const struct field *fields = sw_tables_of(&tables, kind);
     if (fields == NULL)

@@ -2,6 +2,7 @@
  * here. */
 #include "core/config/internal.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -438,6 +439,18 @@ const struct field sw_accelerator_fields[] = {
      .max = SW_BIG,
      .example = "3.35 TB/s",
      .about = "bandwidth of its own memory, bytes per second"},
+    {.key = "power",
+     .type = FIELD_POWER,
+     AT(power_watts),
+     .least = 10,
+     .most = 1e4,
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = 1e6,
+     .example = "700 W",
+     .about = "electric power of one accelerator at full load, from which a run's energy follows; "
+              "0: not told"},
     {.key = "compute_units",
      .type = FIELD_INTEGER32,
      AT(compute_units),
@@ -674,6 +687,15 @@ static const struct field storage_fields[] = {
     {.key = NULL},
 };
 
+static bool is_currency(const char *text)
+{
+    const size_t length = strlen(text);
+    size_t letters = 0;
+    while (isalpha((unsigned char)text[letters]))
+        letters++;
+    return length > 0 && length <= 8 && letters == length;
+}
+
 /* Grattafiori et al., "The Llama 3 Herd of Models" (arXiv:2407.21783), section 3.3.4: 419
  * unexpected interruptions in 54 days on 16,384 GPUs, eight to a node: 419 / (54 * 2.048) = 3.79.
  */
@@ -687,6 +709,35 @@ static const struct field reliability_fields[] = {
      .example = "3.8",
      .about = "how often a job is interrupted by a failure, per 1000 nodes and day; the default is "
               "Llama 3's: 419 times in 54 days on 2048 nodes"},
+    {.key = "start",
+     .type = FIELD_DURATION,
+     AT(start_s),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = 1e6,
+     .example = "90 s",
+     .about = "from the start of a job to its first step, reading a checkpoint not counted; "
+              "0: 60 s on GPUs and 2 s on CPUs are assumed"},
+    {.key = "restart",
+     .type = FIELD_DURATION,
+     AT(restart_s),
+     .brief = true,
+     .fallback = "5 min",
+     .min = 0,
+     .max = 1e7,
+     .example = "5 min",
+     .about = "from a failure until the job starts again, its accelerators held; the default is "
+              "Slurm's SlurmdTimeout, after which a lost node is given up"},
+    {.key = "queue",
+     .type = FIELD_DURATION,
+     AT(queue_s),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = 1e8,
+     .example = "2 h",
+     .about = "how long a job that continues another one waits for its nodes"},
     {.key = NULL},
 };
 
@@ -768,7 +819,24 @@ const struct field sw_cluster_fields[] = {
      .offset = 0,
      .fields = reliability_fields,
      .example = "{failures_per_1000_node_days: 3.8}",
-     .about = "how often something fails"},
+     .about = "how often something fails, and what it costs then"},
+    {.key = "price_per_accelerator_hour",
+     .type = FIELD_REAL,
+     AT(price_per_hour),
+     .brief = true,
+     .fallback = "0",
+     .min = 0,
+     .max = 1e9,
+     .example = "2.50",
+     .about = "money for one accelerator and hour, from which a run's price follows; 0: not told"},
+    {.key = "currency",
+     .type = FIELD_TEXT,
+     AT(currency),
+     .brief = true,
+     .accept = is_currency,
+     .expects = "1 to 8 letters",
+     .example = "EUR",
+     .about = "unit of price_per_accelerator_hour; default: USD"},
     {.key = "launcher", AT(launcher), .type = FIELD_WORD}, /* the rest follows from the list */
     {.key = "settings", .type = FIELD_SETTINGS, AT(settings), .brief = true},
     {.key = NULL},

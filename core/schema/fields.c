@@ -337,10 +337,9 @@ static bool read_word(struct sw_config *c, const struct field *field, struct nod
 static const struct {
     char dimension;
     const char *expected;
-} quantities[] = {{'B', "a size with a unit"},
-                  {'b', "a bandwidth with a unit"},
-                  {'s', "a time with a unit"},
-                  {'f', "a rate with a unit"},
+} quantities[] = {{'B', "a size with a unit"},        {'b', "a bandwidth with a unit"},
+                  {'s', "a time with a unit"},        {'f', "a rate with a unit"},
+                  {'t', "a duration with a unit"},    {'W', "a power with a unit"},
                   {'%', "a percentage or a fraction"}};
 
 double sw_field_default_number(const struct field *field)
@@ -430,6 +429,8 @@ bool sw_config_read_field(struct sw_config *c, const struct field *field, struct
     case FIELD_BANDWIDTH:
     case FIELD_SECONDS:
     case FIELD_FLOPS:
+    case FIELD_DURATION:
+    case FIELD_POWER:
     case FIELD_SHARE:
         return read_quantity(c, field, value, base);
     case FIELD_SECTION:

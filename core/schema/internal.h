@@ -194,9 +194,11 @@ enum field_form {
     FIELD_PATH,
     FIELD_WORD,      /* one of `words`, stored as its index in an enum */
     FIELD_BYTES,     /* int64_t */
-    FIELD_BANDWIDTH, /* double, as are the next three */
+    FIELD_BANDWIDTH, /* double, as are the next five */
     FIELD_SECONDS,
     FIELD_FLOPS,
+    FIELD_DURATION, /* seconds, of minutes and more */
+    FIELD_POWER,    /* watts */
     FIELD_SHARE,    /* double: a percentage or a fraction */
     FIELD_SECTION,  /* a mapping read with `fields` */
     FIELD_SETTINGS, /* the place of sections that others give: nothing is read */

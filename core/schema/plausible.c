@@ -28,8 +28,9 @@ static const char *guess_unit(struct sw_config *c, const struct field *field, ch
 void sw_config_warn_of_quantity(struct sw_config *c, const struct field *field,
                                 const struct node *value, double number, const char *unit)
 {
-    static const char dimensions[] = {'B', 'b', 's', 'f'};
-    static const char *const plain[] = {"bytes", "bytes per second", "seconds", "FLOP/s"};
+    static const char dimensions[] = {'B', 'b', 's', 'f', 't', 'W'};
+    static const char *const plain[] = {"bytes",  "bytes per second", "seconds",
+                                        "FLOP/s", "seconds",          "watts"};
     const int kind = (int)field->type - (int)FIELD_BYTES;
     /* 0 is a word of its own where a row admits it: none, no limit; a default has no place */
     if ((field->least == 0 && field->most == 0) || number == 0 || value->source == NULL ||

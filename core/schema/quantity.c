@@ -56,6 +56,12 @@ static const struct unit units[] = {
     {'f', "TFLOP/s", 1e12},
     {'f', "PFLOP/s", 1e15},
     {'f', "EFLOP/s", 1e18},
+    {'t', "s", 1},
+    {'t', "min", 60},
+    {'t', "h", 3600},
+    {'t', "d", 86400},
+    {'W', "W", 1},
+    {'W', "kW", 1e3},
     {'%', "%", 0.01},
 };
 
@@ -69,6 +75,10 @@ const char *sw_quantity_units(char dimension)
                "Gb/s, Tb/s, Mbit/s, Gbit/s, Tbit/s";
     case 's':
         return "s, ms, us, ns";
+    case 't':
+        return "s, min, h, d";
+    case 'W':
+        return "W, kW";
     case '%':
         return "%";
     default:

@@ -102,6 +102,8 @@ static void write_type(struct sw_json *j, const struct field *field)
     case FIELD_BANDWIDTH:
     case FIELD_SECONDS:
     case FIELD_FLOPS:
+    case FIELD_DURATION:
+    case FIELD_POWER:
     case FIELD_SHARE:
         sw_json_array(j, "anyOf");
         write_choice(j, "type", "number", NULL);

@@ -88,6 +88,8 @@ static bool is_default(const struct field *field, const void *at)
     case FIELD_BANDWIDTH:
     case FIELD_SECONDS:
     case FIELD_FLOPS:
+    case FIELD_DURATION:
+    case FIELD_POWER:
     case FIELD_SHARE:
         memcpy(&real, at, sizeof real);
         return real == sw_field_default_number(field);
