@@ -542,8 +542,9 @@ struct sw_run_config {
      * the one as it is and writes the other as seen from its folder. */
     bool directory_is_absolute, checkpoint_directory_is_absolute, init_from_is_absolute,
         init_adapter_is_absolute;
-    int64_t checkpoint_every_steps; /* 0: at the end and on signals only; default 0 */
-    int64_t checkpoint_keep;        /* the newest that stay */
+    /* 0: at the end and on signals only; -1: auto, decided where a plan is written (default) */
+    int64_t checkpoint_every_steps;
+    int64_t checkpoint_keep; /* the newest that stay */
     int64_t
         checkpoint_keep_every;    /* and the first at or behind each multiple; 0: none; default 0 */
     double checkpoint_bandwidth;  /* bytes/s of the whole job; 0: not limited; default 0 */

@@ -728,7 +728,7 @@ static const struct field reliability_fields[] = {
      .max = 1e7,
      .example = "5 min",
      .about = "from a failure until the job starts again, its accelerators held; the default is "
-              "Slurm's SlurmdTimeout, after which a lost node is given up"},
+              "the time after which schedulers give up a lost node"},
     {.key = "queue",
      .type = FIELD_DURATION,
      AT(queue_s),

@@ -153,6 +153,8 @@ static const struct field run_data_fields[] = {
     {.key = NULL},
 };
 
+static const char *const interval_words[] = {"auto", NULL}; /* -1 */
+
 static const struct field run_checkpoint_fields[] = {
     {.key = "directory",
      .type = FIELD_PATH,
@@ -162,13 +164,15 @@ static const struct field run_checkpoint_fields[] = {
     {.key = "every_steps",
      .type = FIELD_INTEGER64,
      AT(checkpoint_every_steps),
-     .fallback = "0",
+     .words = interval_words,
+     .fallback = "auto",
      .min = 0,
      .max = SW_MANY,
      .example = "100",
      .about =
          "steps from one checkpoint to the next; 0: only at the end and when a signal asks for "
-         "one"},
+         "one; auto: what loses least time to saves and failures (Young's rule), 0 where the run "
+         "is shorter"},
     {.key = "keep",
      .type = FIELD_INTEGER64,
      AT(checkpoint_keep),

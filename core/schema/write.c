@@ -168,6 +168,8 @@ static void write_scalar(struct writer *w, const struct field *field, const void
         memcpy(&wide, at, sizeof wide);
         if (wide == 0 && field->zero_word != NULL)
             snprintf(buffer, sizeof buffer, "%s", field->zero_word);
+        else if (wide < 0 && field->words != NULL)
+            snprintf(buffer, sizeof buffer, "%s", field->words[-1 - wide]);
         else
             snprintf(buffer, sizeof buffer, "%" PRId64, wide);
         break;

@@ -115,6 +115,12 @@ static void say_failures(const struct sw_explain *x, struct sw_explain_line *lin
             x->run->cluster.failures_per_1000_node_days);
 }
 
+int64_t sw_explain_interval_steps(const struct sw_explain *x)
+{
+    const int64_t set = x->run->checkpoint_every_steps;
+    return set >= 0 ? set : x->checkpoint.interval_steps;
+}
+
 int64_t sw_explain_snapshot_bytes(const struct sw_explain *x)
 {
     const bool mine = sw_device_row(x->run->cluster.accelerator.device)->host_bandwidth == 0;
@@ -133,6 +139,7 @@ void sw_explain_checkpoint(const struct sw_explain *x, struct sw_explain_lines *
     say_pause(c, add(out, "pause"));
     say_writing(c, add(out, "writing"));
     say_failures(x, add(out, "failures"));
-    say_proposal(x, add(out, "proposed"));
-    say_interval(x, x->run->checkpoint_every_steps, add(out, "set"));
+    say_proposal(x, add(out, x->run->checkpoint_every_steps < 0 ? "chosen" : "proposed"));
+    if (x->run->checkpoint_every_steps >= 0)
+        say_interval(x, x->run->checkpoint_every_steps, add(out, "set"));
 }

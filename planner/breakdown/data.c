@@ -178,6 +178,8 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
                                        .write_limit = run->checkpoint_bandwidth};
     if (sw_checkpoint_price_set(x->programs, &run->cluster, &saved, &x->checkpoint, err) != 0)
         return -1;
+    if (sw_search_price_run(run, &x->c, x->programs, &x->run_cost, err) != 0)
+        return -1;
     struct sw_decision decision = x->c.decision;
     if (sw_search_serving_programs(run, &decision, &x->serving_programs, err) != 0 ||
         (x->serving_programs != NULL &&

@@ -6,9 +6,10 @@
 #define SW_BREAKDOWN_DATA_H
 
 #include "planner/search/report.h"
+#include "planner/search/run_cost.h"
 #include "planner/breakdown/memory_profile.h"
 #include "core/programs/program_set.h"
-#include "core/cost/checkpoint.h"
+
 #include "core/cost/timeline.h"
 #include "core/cost/traffic.h"
 
@@ -72,6 +73,7 @@ struct sw_explain {
     struct sw_candidate serving; /* of a run that says something of serving */
     struct sw_program_set *serving_programs; /* NULL: it says nothing */
     struct sw_checkpoint_cost checkpoint;
+    struct sw_run_cost run_cost; /* of the whole run */
 };
 
 /* A text with a name before it. */
@@ -102,6 +104,8 @@ int sw_explain_choices(struct sw_explain *x, struct sw_error *err);
 /* checkpoint.c: what a checkpoint costs and how often to save. */
 /* Of a snapshot that lies in the memory of the rank; 0: there is none, or it is elsewhere. */
 int64_t sw_explain_snapshot_bytes(const struct sw_explain *x);
+/* Steps between saves: the run's, else the proposed interval. */
+int64_t sw_explain_interval_steps(const struct sw_explain *x);
 void sw_explain_checkpoint(const struct sw_explain *x, struct sw_explain_lines *out);
 
 #endif

@@ -51,13 +51,16 @@ static int32_t keep_decision(struct sw_setting_change *list, int32_t count, bool
 static int32_t drop_decided(struct sw_setting_change *list, int32_t count)
 {
     static const char *const left_open[] = {"run.nodes", "run.serve.stream_weights",
-                                            "run.serve.token_budget"};
+                                            "run.serve.token_budget", "run.checkpoint.every_steps"};
     int32_t kept = 0;
     for (int32_t i = 0; i < count; i++) {
         bool decided = false;
         for (size_t k = 0; k < sizeof left_open / sizeof left_open[0]; k++)
             decided = decided || strcmp(list[i].key, left_open[k]) == 0;
-        if (!decided || (list[i].old_value != NULL && list[i].new_value != NULL))
+        const char *was = list[i].old_value, *is = list[i].new_value;
+        const bool open =
+            was == NULL || is == NULL || strcmp(was, "auto") == 0 || strcmp(is, "auto") == 0;
+        if (!decided || !open)
             list[kept++] = list[i];
     }
     return kept;

@@ -72,6 +72,15 @@ static int make_programs(const struct sw_run_config *run, struct sw_emit_plan *p
     return sw_checkpoint_price_set(*programs, &run->cluster, &saved, &plan->checkpoint, err);
 }
 
+/* The run as placed, with the steps between saves that it leaves open. */
+static const struct sw_run_config *decide_interval(struct sw_emit_plan *plan)
+{
+    struct sw_run_config *run = &plan->placed.run;
+    if (run->checkpoint_every_steps < 0)
+        run->checkpoint_every_steps = plan->checkpoint.interval_steps;
+    return run;
+}
+
 /* The run's folder too: without it a scheduler fails the job and leaves no log. */
 static int make_folders(const struct sw_run_config *run, const char *directory,
                         struct sw_error *err)
@@ -99,7 +108,7 @@ static int make_plan(const struct sw_run_config *run, const char *directory,
         status = sw_search_place(run, &search.mesh[0], &plan->placed, &err) == 0 &&
                          make_programs(run, plan, &programs, &err) == 0 &&
                          make_folders(run, directory, &err) == 0 &&
-                         write_plan(&plan->placed.run, programs, directory, plan, &err) == 0
+                         write_plan(decide_interval(plan), programs, directory, plan, &err) == 0
                      ? SW_OK
                      : sw_command_fail(&err);
     }

@@ -137,7 +137,7 @@ static int explain_serving(const struct sw_options *options, const struct sw_run
     if (!options->json) {
         printf("%s on %s, to serve\n", run->name, run->cluster.name);
         sw_report_model_line(stdout, run);
-        sw_serve_tell_mesh(stdout, run, c);
+        sw_serve_tell_mesh(stdout, run, c, NULL);
         sw_report_why(stdout, run, SW_FOR_SERVE);
         return 0;
     }

@@ -3,6 +3,7 @@
 
 #include "core/base/json.h"
 #include "planner/search/purpose.h"
+#include "planner/search/run_cost.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -229,7 +230,7 @@ static void write_checkpoint(struct sw_json *j, const struct sw_explain *x)
                                         [SW_WRITE_TOLD] = "storage.bandwidth",
                                         [SW_WRITE_ASSUMED] = "assumed"};
     const struct sw_checkpoint_cost *c = &x->checkpoint;
-    const int64_t set = x->run->checkpoint_every_steps;
+    const int64_t set = sw_explain_interval_steps(x);
     sw_json_object(j, "checkpoint");
     sw_json_number(j, "bytes", (double)c->bytes);
     sw_json_number(j, "files", c->files);
@@ -337,6 +338,7 @@ void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
     sw_json_number(j, "run_seconds", x->run_seconds);
     sw_json_number(j, "accelerator_hours",
                    sw_report_accelerator_hours(x->run, x->c.cost.step_seconds));
+    sw_run_cost_write_json(j, "run_cost", x->run, &x->run_cost);
     write_programs(j, x);
     write_serving(j, x);
     write_regions(j, &x->c.cost);

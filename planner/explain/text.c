@@ -4,6 +4,7 @@
 #include "planner/command/format.h"
 #include "core/base/quantize.h"
 #include "core/cost/links.h"
+#include "planner/search/run_cost.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -72,6 +73,7 @@ static void print_run(FILE *out, const struct sw_explain *x)
             sw_report_run(x->run, x->c.cost.step_seconds, line, sizeof line));
     if (sw_report_time_limit(x->run, x->run_seconds, limit, sizeof limit)[0] != '\0')
         fprintf(out, "          %s\n", limit);
+    sw_report_cost_line(out, x->run, &x->run_cost);
 }
 
 static void print_memory(FILE *out, const struct sw_explain *x)

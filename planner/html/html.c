@@ -138,6 +138,14 @@ static void introduction(FILE *out, const struct sw_explain *x)
             fputs("; this is ", out);
             sw_text_write_html(out, limit);
         }
+        if (x->run_cost.terms.steps > 0) {
+            char parts[320];
+            fputs(". It ", out);
+            sw_text_write_html(out, sw_report_run_cost(x->run, &x->run_cost, parts, sizeof parts));
+            fputs(" (", out);
+            sw_text_write_html(out, sw_report_run_parts(&x->run_cost, parts, sizeof parts));
+            fputs(")", out);
+        }
         fputs(".</p>\n", out);
     }
     if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')

@@ -1,4 +1,5 @@
 #include "planner/search/report.h"
+#include "planner/search/run_cost.h"
 
 #include <stdlib.h>
 
@@ -46,7 +47,9 @@ int sw_command_search(const struct sw_options *options)
          sw_search_explain(run, &search, search.feasible, search.count, &err) != 0) ||
         sw_search_whole_weights(run, &search, &err) != 0 ||
         (search.purpose == SW_FOR_TRAIN &&
-         advise(options, run, &search, &advice, &counts, &count, &err) != 0)) {
+         advise(options, run, &search, &advice, &counts, &count, &err) != 0) ||
+        (search.feasible > 0 &&
+         sw_search_price_run(run, &search.mesh[0], NULL, &search.run_cost, &err) != 0)) {
         status = sw_command_fail(&err);
         goto out;
     }

@@ -3,6 +3,7 @@
 
 #include "core/base/json.h"
 #include "planner/search/purpose.h"
+#include "planner/search/run_cost.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -235,6 +236,7 @@ void sw_train_write_head(struct sw_json *j, const struct sw_run_config *run,
     const double step = s->feasible > 0 ? s->mesh[0].cost.step_seconds : NAN;
     sw_json_number(j, "run_seconds", sw_report_run_seconds(run, step));
     sw_json_number(j, "accelerator_hours", sw_report_accelerator_hours(run, step));
+    sw_run_cost_write_json(j, "run_cost", run, &s->run_cost);
     if (s->feasible > 0)
         sw_json_text(j, "why", sw_rank_why(run, SW_FOR_TRAIN, why, sizeof why));
     else

@@ -24,7 +24,8 @@ struct sw_purpose_row {
     /* For people: what the run does, a line's end; what misses something; a mesh; the table. */
     void (*tell_work)(FILE *out, const struct sw_run_config *run);
     void (*tell_missing)(FILE *out, const struct sw_search *search);
-    void (*tell_mesh)(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c);
+    void (*tell_mesh)(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c,
+                      const struct sw_run_cost *cost);
     void (*tell_table)(FILE *out, const struct sw_search *search, int64_t top);
     /* For machines: what stands before the candidates; a mesh, of a model whose layers have these
      * values (struct sw_search). */
@@ -53,7 +54,8 @@ int sw_rank_fit(const struct sw_candidate *a, const struct sw_candidate *b);
 void sw_rank_to_train(struct sw_search *search, const struct sw_run_config *run);
 void sw_train_tell_work(FILE *out, const struct sw_run_config *run);
 void sw_train_tell_missing(FILE *out, const struct sw_search *search);
-void sw_train_tell_mesh(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c);
+void sw_train_tell_mesh(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c,
+                        const struct sw_run_cost *cost);
 void sw_train_tell_table(FILE *out, const struct sw_search *search, int64_t top);
 void sw_train_write_head(struct sw_json *json, const struct sw_run_config *run,
                          const struct sw_search *search, const struct sw_search_told *told);
@@ -66,7 +68,8 @@ int sw_search_explain_to_serve(const struct sw_searcher *s, struct sw_search *se
 void sw_rank_to_serve(struct sw_search *search, const struct sw_run_config *run);
 void sw_serve_tell_work(FILE *out, const struct sw_run_config *run);
 void sw_serve_tell_missing(FILE *out, const struct sw_search *search);
-void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c);
+void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c,
+                        const struct sw_run_cost *cost);
 void sw_serve_tell_table(FILE *out, const struct sw_search *search, int64_t top);
 void sw_serve_write_head(struct sw_json *json, const struct sw_run_config *run,
                          const struct sw_search *search, const struct sw_search_told *told);

@@ -5,6 +5,7 @@
 #include "planner/command/format.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/search/purpose.h"
+#include "planner/search/run_cost.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -398,12 +399,14 @@ void sw_train_tell_missing(FILE *out, const struct sw_search *s)
         fprintf(out, ", %d of them for lack of headroom", count);
 }
 
-void sw_train_tell_mesh(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
+void sw_train_tell_mesh(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c,
+                        const struct sw_run_cost *cost)
 {
     char line[160];
     sw_report_choice(out, run, c);
     if (run->says_steps)
         fprintf(out, "run       %s\n", sw_report_run(run, c->cost.step_seconds, line, sizeof line));
+    sw_report_cost_line(out, run, cost);
 }
 
 void sw_report_search(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
@@ -425,7 +428,7 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
         row->tell_missing(out, s);
         fprintf(out, "\n");
         sw_report_model_line(out, run);
-        row->tell_mesh(out, run, &s->mesh[0]);
+        row->tell_mesh(out, run, &s->mesh[0], &s->run_cost);
         sw_report_why(out, run, s->purpose);
         row->tell_table(out, s, options->top > 0 ? options->top : SW_SHOWN_ROWS);
     }

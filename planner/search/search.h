@@ -9,6 +9,7 @@
 #include "core/plan/plan.h"
 #include "core/plan/sharding.h"
 #include "core/cost/cost.h"
+#include "core/cost/run_cost.h"
 #include "core/ir/serving.h"
 
 /* What meshes are searched and ranked for. */
@@ -132,6 +133,7 @@ struct sw_search {
     int32_t help_count;
     struct sw_candidate whole_weights;   /* of sw_search_whole_weights; seconds 0: none */
     struct sw_layer_values layer_values; /* of the run's model: what decisions make again */
+    struct sw_run_cost run_cost;         /* on the first mesh; terms.steps 0: not priced */
     double seconds;
 };
 

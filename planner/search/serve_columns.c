@@ -111,8 +111,10 @@ static bool streams(const struct sw_candidate *c)
     return c->decision.serve.stream_weights == SW_STREAM_ALWAYS;
 }
 
-void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
+void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c,
+                        const struct sw_run_cost *cost)
 {
+    (void)cost;
     const struct sw_serve_price *p = &c->serve;
     const bool narrow = sw_has_scales(p->weights);
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];

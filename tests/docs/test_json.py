@@ -79,7 +79,7 @@ def check(command, value, prefix=""):
     """Compares one document with the sections of its command; candidates are described under search."""
     known = dict(page[command])
     for key, types in page["plan search --json"].items():
-        if key.startswith(("candidate.", "rejected.")):
+        if key.startswith(("candidate.", "rejected.", "run_cost.")):
             known[key] = types
     serving = "--for serve" in command
     if serving:
@@ -271,7 +271,7 @@ check("runner checkpoint ls --json", json.loads(run(build + "/runner", "checkpoi
 
 for command, keys in page.items():
     for key in keys:
-        everywhere = key.startswith(("candidate.", "rejected."))
+        everywhere = key.startswith(("candidate.", "rejected.", "run_cost."))
         if not any(key in used for name, used in seen.items() if everywhere or name == command):
             complain(f"{PAGE} names '{key}' under '{command}', which no example prints")
 print(f"{sum(map(len, seen.values()))} keys, {len(complaints)} mistakes")

@@ -467,7 +467,7 @@ static inline void fill_run(uint64_t *s, struct sw_run_config *r)
         r->directory = some_path(s);
     while (strchr(r->directory, '\\') != NULL);
     r->checkpoint_directory = some_path(s);
-    r->checkpoint_every_steps = between(s, 0, 1000);
+    r->checkpoint_every_steps = between(s, -1, 1000);
     r->evaluate_every_steps = between(s, 0, 1000);
     r->checkpoint_keep = between(s, 1, 9);
     r->checkpoint_keep_every = between(s, 0, 1000);

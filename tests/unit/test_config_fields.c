@@ -621,7 +621,7 @@ static void defaults_of_a_run(void **state)
     assert_string_equal(r->directory, "some/dir/runs/r");
     assert_string_equal(r->checkpoint_directory, "some/dir/runs/r/checkpoints");
     assert_int_equal(r->checkpoint_keep, 3);
-    assert_int_equal(r->checkpoint_every_steps, 0);
+    assert_int_equal(r->checkpoint_every_steps, -1);
     assert_int_equal(r->checkpoint_keep_every, 0);
     assert_true(r->checkpoint_bandwidth == 0);
     assert_int_equal(r->checkpoint_signal, SIGUSR1);

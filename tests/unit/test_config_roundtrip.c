@@ -388,7 +388,7 @@ static void every_default_is_spelled_out(void **state)
                               "directory: runs/r\n"
                               "checkpoint:\n"
                               "  directory: runs/r/checkpoints\n"
-                              "  every_steps: 0\n"
+                              "  every_steps: auto\n"
                               "  keep: 3\n"
                               "  keep_every: 0\n"
                               "  bandwidth: 0.0\n"

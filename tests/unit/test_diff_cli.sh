@@ -249,7 +249,7 @@ mkdir -p "$scratch/saves"
 sed -e 's/^directory:.*/&\ninit: {from: ..\/hf}\ncheckpoint: {every_steps: 5, keep_every: 10, bandwidth: 2 GB\/s, signal: USR2}/' \
     -e "s,\.\./\(models\|clusters\|data\),$PWD/configs/\1,; s,\.\./\.\./,$PWD/," configs/$run >"$scratch/saves/quickstart.yaml"
 expect 4 diff configs/$run "$scratch/saves/quickstart.yaml"
-for line in 'checkpoint.every_steps  *0 -> 5' 'checkpoint.keep_every  *0 -> 10' 'checkpoint.bandwidth  *0.0 -> 2 GB/s' \
+for line in 'checkpoint.every_steps  *auto -> 5' 'checkpoint.keep_every  *0 -> 10' 'checkpoint.bandwidth  *0.0 -> 2 GB/s' \
     'checkpoint.signal  *USR1 -> USR2' 'init.from  *\(none\) -> ../hf'; do
     says "^    $line$"
 done

@@ -1,0 +1,42 @@
+/* Cost of the whole run that a plan is for, and how commands print it. */
+#ifndef SW_SEARCH_RUN_COST_H
+#define SW_SEARCH_RUN_COST_H
+
+#include "core/cost/run_cost.h"
+#include "core/programs/program_set.h"
+#include "planner/search/search.h"
+
+/* Prices the run on the candidate's mesh. programs: of that mesh; NULL: compiles them. out->terms
+ * .steps is 0 and every estimate NAN where the run does not train or does not say its steps. Errors
+ * (SW_ENVIRONMENT): memory. */
+int sw_search_price_run(const struct sw_run_config *run, const struct sw_candidate *candidate,
+                        const struct sw_program_set *programs, struct sw_run_cost *out,
+                        struct sw_error *err);
+
+/* Seconds of an evaluation of what is held out, of which evaluate_s is one global batch; 0 where no
+ * data file can be seen. */
+double sw_search_evaluation_s(const struct sw_run_config *run, double evaluate_s);
+
+/* Seconds from the run's first step to its last durable save without failures and limits. */
+double sw_run_cost_alone_s(const struct sw_run_cost *cost);
+
+/* Currency of cluster.price_per_accelerator_hour. */
+const char *sw_run_unit_of_price(const struct sw_run_config *run);
+
+/* "ends after 2.7 days (2.5 to 3.0 days): 4,103 accelerator-hours, 2,872 kWh, 10,257 USD". Returns
+ * buffer. */
+char *sw_report_run_cost(const struct sw_run_config *run, const struct sw_run_cost *cost,
+                         char *buffer, size_t bytes);
+/* "steps 2.5 days, saves 12.0 min, starts 4.0 min, repeated 1.1 h; 3.2 failures, 4 jobs": parts
+ * that are not zero. Returns buffer. */
+char *sw_report_run_parts(const struct sw_run_cost *cost, char *buffer, size_t bytes);
+/* The line `cost` with both; nothing where the run's steps are not said. */
+void sw_report_cost_line(FILE *out, const struct sw_run_config *run,
+                         const struct sw_run_cost *cost);
+
+struct sw_json;
+/* The member `key`: an object, null where the run's steps are not said. */
+void sw_run_cost_write_json(struct sw_json *json, const char *key, const struct sw_run_config *run,
+                            const struct sw_run_cost *cost);
+
+#endif
