@@ -11,6 +11,7 @@
 #include "planner/emit/script.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/search/report.h"
+#include "planner/search/run_cost.h"
 #include "planner/command/format.h"
 #include "planner/search/lacks.h"
 
@@ -128,7 +129,7 @@ static void tell_run(const struct sw_options *options, const char *path,
     if (options->messages == NULL)
         print_links(&run->cluster);
     if (search->purpose == SW_FOR_TRAIN) {
-        sw_report_warn_of_time(options, path, run, search->mesh[0].cost.step_seconds);
+        sw_report_warn_of_time(options, path, run, sw_search_trained_step_s(run, &search->mesh[0]));
         check_limit(options, path, run, &search->mesh[0].decision);
     }
     sw_report_warn_of_lacks(options, run, true);

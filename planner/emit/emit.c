@@ -180,8 +180,7 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
     const char *path = sw_command_shown(options->files[0]);
     const bool trains = run->job.type == SW_JOB_TRAIN;
     if (trains) {
-        sw_report_warn_of_time(options, options->files[0], run,
-                               plan[count - 1].candidate.cost.step_seconds);
+        sw_report_warn_of_time(options, options->files[0], run, plan[count - 1].trained_step_s);
         sw_emit_warn_of_short_limit(options, options->files[0], run,
                                     sw_emit_signal_lead_s(plan, count));
     }

@@ -4,6 +4,7 @@
 #include "core/programs/program_set.h"
 #include "planner/scheduler/script.h"
 #include "planner/search/report.h"
+#include "planner/search/run_cost.h"
 
 #include <errno.h>
 #include <math.h>
@@ -55,6 +56,7 @@ static int make_programs(const struct sw_run_config *run, struct sw_emit_plan *p
 {
     struct sw_program_options options;
     struct sw_candidate *c = &plan->candidate;
+    plan->trained_step_s = c->cost.step_seconds;
     if (c->decision.train.micro_batch_size == 0)
         return 0;
     if (sw_plan_program_options(run, &c->decision, &options, err) != 0 ||
@@ -69,7 +71,12 @@ static int make_programs(const struct sw_run_config *run, struct sw_emit_plan *p
                                        .step_seconds = c->cost.step_seconds,
                                        .total_steps = run->optimizer.total_steps,
                                        .write_limit = run->checkpoint_bandwidth};
-    return sw_checkpoint_price_set(*programs, &run->cluster, &saved, &plan->checkpoint, err);
+    struct sw_run_cost cost;
+    if (sw_checkpoint_price_set(*programs, &run->cluster, &saved, &plan->checkpoint, err) != 0 ||
+        sw_search_price_run(run, c, *programs, &cost, err) != 0)
+        return -1;
+    plan->trained_step_s = sw_run_trained_step_s(&cost, c);
+    return 0;
 }
 
 /* The run as placed, with the steps between saves that it leaves open. */

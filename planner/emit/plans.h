@@ -14,7 +14,8 @@ struct sw_emit_plan {
     struct sw_candidate candidate;
     struct sw_placement_run placed; /* the run with its mesh */
     struct sw_checkpoint_cost checkpoint;
-    char *text; /* of the plan file */
+    double trained_step_s; /* of a step with its share of saves and evaluations */
+    char *text;            /* of the plan file */
     size_t bytes;
     uint64_t digest;
 };

@@ -144,7 +144,7 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
     const struct sw_candidate *c = &most->candidate;
     const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
     struct sw_script_request request = {.run = run,
-                                        .step_seconds = c->cost.step_seconds,
+                                        .step_seconds = most->trained_step_s,
                                         .lead_seconds = sw_emit_signal_lead_s(plan, count),
                                         .plan = s->plan,
                                         .runner = s->runner,
@@ -188,7 +188,7 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
         return -1;
     if (row->queue != NULL)
         s->value[SW_PLACEHOLDER_TIME_LIMIT].value =
-            sw_script_time_limit(row, run, c->cost.step_seconds, request.lead_seconds, s->time);
+            sw_script_time_limit(row, run, request.step_seconds, request.lead_seconds, s->time);
     return fill_rows(s, &request, err);
 }
 

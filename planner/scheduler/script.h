@@ -23,7 +23,7 @@ struct sw_placeholder {
 /* What a script is written for. */
 struct sw_script_request {
     const struct sw_run_config *run;
-    double step_seconds;                     /* predicted */
+    double step_seconds;                     /* predicted, with its saves and evaluations */
     int64_t lead_seconds;                    /* before its limit the ranks are told to save */
     const char *plan, *runner;               /* absolute paths */
     const struct sw_node_request *placement; /* what the run's settings were given; never NULL */
@@ -80,9 +80,9 @@ int64_t sw_script_lead_s(double step_and_save_seconds);
 const char *sw_script_keep(struct sw_argv *texts, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The limit of a job whose steps take so long: the run's own; else what the steps need and some,
- * and no less than the row allows, of which the cluster's is the most. In buffer or the run; NULL:
- * none. */
+/* The limit of a job whose steps, with saves and evaluations, take so long: the run's own; else
+ * what the steps need and some, and no less than the row allows, of which the cluster's is the
+ * most. In buffer or the run; NULL: none. */
 const char *sw_script_time_limit(const struct sw_scheduler *row, const struct sw_run_config *run,
                                  double step_seconds, int64_t lead_seconds,
                                  char buffer[SW_TIME_BYTES]);

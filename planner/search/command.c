@@ -13,7 +13,8 @@ static int advise(const struct sw_options *options, const struct sw_run_config *
         if (sw_search_advise(run, search, chosen, advice, err) != 0)
             return -1;
         sw_report_warn_of_choice(options->files[0], run, chosen, advice);
-        sw_report_warn_of_time(options, options->files[0], run, chosen->cost.step_seconds);
+        sw_report_warn_of_time(options, options->files[0], run,
+                               sw_run_trained_step_s(&search->run_cost, chosen));
     }
     return sw_search_node_counts(run, counts, count, err);
 }
@@ -46,10 +47,10 @@ int sw_command_search(const struct sw_options *options)
         (options->rejected &&
          sw_search_explain(run, &search, search.feasible, search.count, &err) != 0) ||
         sw_search_whole_weights(run, &search, &err) != 0 ||
-        (search.purpose == SW_FOR_TRAIN &&
-         advise(options, run, &search, &advice, &counts, &count, &err) != 0) ||
         (search.feasible > 0 &&
-         sw_search_price_run(run, &search.mesh[0], NULL, &search.run_cost, &err) != 0)) {
+         sw_search_price_run(run, &search.mesh[0], NULL, &search.run_cost, &err) != 0) ||
+        (search.purpose == SW_FOR_TRAIN &&
+         advise(options, run, &search, &advice, &counts, &count, &err) != 0)) {
         status = sw_command_fail(&err);
         goto out;
     }

@@ -67,7 +67,7 @@ void sw_report_rejected(FILE *out, const struct sw_candidate *c);
 /* warnings.c. Warns on stderr, with the place of the time limit, of steps that take longer than the
  * job may; github: an annotation on stdout. Nothing where the run does not say its steps. */
 void sw_report_warn_of_time(const struct sw_options *options, const char *path,
-                            const struct sw_run_config *run, double step_seconds);
+                            const struct sw_run_config *run, double trained_step_s);
 /* Warns on stderr of what a job of the run lacks (lacks.h), each with its place; planned: a run
  * without data is told so by a note, for it may be meant for planning. github: annotations. */
 void sw_report_warn_of_lacks(const struct sw_options *options, const struct sw_run_config *run,

@@ -45,13 +45,24 @@ double sw_search_evaluation_s(const struct sw_run_config *run, double evaluate_s
     return ceil(bytes / token_bytes / batch) * evaluate_s;
 }
 
-double sw_run_cost_alone_s(const struct sw_run_cost *cost)
+double sw_run_trained_step_s(const struct sw_run_cost *cost, const struct sw_candidate *candidate)
 {
     struct sw_run_terms terms = cost->terms;
     struct sw_run_time alone;
+    if (terms.steps == 0)
+        return candidate->cost.step_seconds;
     terms.failure_s = terms.limit_s = INFINITY;
     sw_run_time(&terms, &alone);
-    return alone.wall_s - terms.start_s;
+    return (alone.wall_s - terms.start_s) / (double)terms.steps;
+}
+
+double sw_search_trained_step_s(const struct sw_run_config *run,
+                                const struct sw_candidate *candidate)
+{
+    struct sw_run_cost cost;
+    if (sw_search_price_run(run, candidate, NULL, &cost, NULL) != 0)
+        return candidate->cost.step_seconds;
+    return sw_run_trained_step_s(&cost, candidate);
 }
 
 static int price(const struct sw_run_config *run, const struct sw_candidate *c,

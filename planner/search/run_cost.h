@@ -17,8 +17,12 @@ int sw_search_price_run(const struct sw_run_config *run, const struct sw_candida
  * data file can be seen. */
 double sw_search_evaluation_s(const struct sw_run_config *run, double evaluate_s);
 
-/* Seconds from the run's first step to its last durable save without failures and limits. */
-double sw_run_cost_alone_s(const struct sw_run_cost *cost);
+/* Seconds of a step with its share of saves and evaluations, as a time limit must allow for; the
+ * candidate's own step where the run's cost is not known. */
+double sw_run_trained_step_s(const struct sw_run_cost *cost, const struct sw_candidate *candidate);
+/* The same, priced here. */
+double sw_search_trained_step_s(const struct sw_run_config *run,
+                                const struct sw_candidate *candidate);
 
 /* Currency of cluster.price_per_accelerator_hour. */
 const char *sw_run_unit_of_price(const struct sw_run_config *run);

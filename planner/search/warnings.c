@@ -10,10 +10,10 @@
 #include <string.h>
 
 void sw_report_warn_of_time(const struct sw_options *options, const char *path,
-                            const struct sw_run_config *run, double step_seconds)
+                            const struct sw_run_config *run, double trained_step_s)
 {
     char limit[256], steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], message[400];
-    const double seconds = (double)run->optimizer.total_steps * step_seconds;
+    const double seconds = (double)run->optimizer.total_steps * trained_step_s;
     if (!run->says_steps || sw_report_time_limit(run, seconds, limit, sizeof limit)[0] == '\0')
         return;
     snprintf(message, sizeof message, "%s take %s, %s",

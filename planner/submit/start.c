@@ -4,6 +4,7 @@
 #include "planner/scheduler/scheduler.h"
 #include "planner/search/place.h"
 #include "planner/search/report.h"
+#include "planner/search/run_cost.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -119,7 +120,8 @@ static int add_choice(struct gathering *g, struct sw_start_choices *out,
     if (g->limit_follows && wanted->candidate != NULL) {
         const struct sw_run_config run = sw_run_on_nodes(g->run, wanted->nodes);
         limit = sw_script_time_limit(sw_scheduler_of(&run.cluster), &run,
-                                     wanted->candidate->cost.step_seconds, lead_of(g), time);
+                                     sw_search_trained_step_s(&run, wanted->candidate), lead_of(g),
+                                     time);
     }
     c->nodes = wanted->nodes;
     c->fastest = wanted->fastest;
@@ -203,7 +205,7 @@ static int add_meshes(struct gathering *g, struct sw_start_choices *out, int32_t
         return -1;
     const bool settles = sw_search_settles(&search);
     if (all && settles)
-        g->limit_follows = limit_follows(g, search.mesh[0].cost.step_seconds);
+        g->limit_follows = limit_follows(g, sw_search_trained_step_s(g->run, &search.mesh[0]));
     if (settles) {
         wanted.candidate = &search.mesh[search.fastest];
         wanted.fastest = true;
@@ -324,6 +326,21 @@ static void expect_wait(const struct gathering *g, int64_t now, struct sw_start_
     }
 }
 
+/* Time of a run that says its steps, in jobs of the choice's limit; false: it is not known. */
+static bool expect_time(const struct gathering *g, const struct sw_start_choice *c,
+                        struct sw_run_time *out)
+{
+    struct sw_run_cost cost;
+    const struct sw_run_config run = sw_run_on_nodes(g->run, c->nodes);
+    if (sw_search_price_run(&run, &c->candidate, NULL, &cost, NULL) != 0 || cost.terms.steps == 0)
+        return false;
+    cost.terms.start_s = SW_START_SETUP_SECONDS;
+    cost.terms.queue_s = 0; /* the controller tells it */
+    cost.terms.limit_s = c->limit_s;
+    sw_run_time(&cost.terms, out);
+    return isfinite(out->wall_s);
+}
+
 /* How long it takes from now with this mesh; where the job makes texts, of which nobody knows how
  * many: until the first. */
 static void expect_result(const struct gathering *g, struct sw_start_choice *c)
@@ -339,9 +356,11 @@ static void expect_result(const struct gathering *g, struct sw_start_choice *c)
                  trains ? "step" : "token", SW_START_SETUP_SECONDS);
         return;
     }
-    c->jobs = isinf(usable) ? 1 : (int32_t)fmin(ceil(steps_s / usable), 1e6);
-    c->jobs = c->jobs > 0 ? c->jobs : 1;
-    c->run_s = steps_s + c->jobs * SW_START_SETUP_SECONDS;
+    struct sw_run_time time;
+    const bool known = trains && expect_time(g, c, &time);
+    const double jobs = known ? time.jobs : isinf(usable) ? 1 : steps_s / usable;
+    c->jobs = (int32_t)fmax(1, fmin(ceil(jobs - 1e-9), 1e6));
+    c->run_s = known ? time.held_s : steps_s + c->jobs * SW_START_SETUP_SECONDS;
     c->result_s = c->jobs * c->wait_s + c->run_s;
 }
 

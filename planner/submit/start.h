@@ -31,8 +31,10 @@ struct sw_start_choice {
         like_jobs; /* in the accounting, that the band rests on; 0: on our log, or there is none */
     struct sw_candidate candidate;
     double limit_s; /* of a job's time; INFINITY: none is asked for */
-    double run_s;   /* all steps, and the set-up of each job; of one that serves the set-up alone */
-    int32_t jobs;   /* that follow one another, where the time limit ends them; each waits */
+    /* all steps, saves, evaluations, failures and the set-up of each job; of one that serves the
+     * set-up alone */
+    double run_s;
+    int32_t jobs;    /* that follow one another, where the time limit ends them; each waits */
     double result_s; /* from now until the last step, or until it serves */
 };
 
