@@ -17,7 +17,7 @@ esac
 {
     printf '.TH %s 1 "" "%s"\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n' "${name^^}" "shardwright $("$program" --version | sed -n '1s/.* //p')" "$name" "$about"
     "$program" --help | verbatim
-    "$program" --help | sed -nE "s/^ {2}$name ([a-z-]+) .*/\\1/p" | while read -r command; do
+    "$program" --help | sed -nE "s/^ {2}$name ([a-z][a-z-]*) .*/\\1/p" | while read -r command; do
         printf '.SH %s\n' "${command^^}"
         "$program" "$command" --help | verbatim
     done

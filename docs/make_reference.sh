@@ -31,7 +31,7 @@ Data goes to stdout, everything for people to stderr.
 
 END
     block "$build/plan" --help
-    "$build/plan" --help | sed -nE 's/^  plan ([a-z-]+) .*/\1/p' | while read -r command; do
+    "$build/plan" --help | sed -nE 's/^  plan ([a-z][a-z-]*) .*/\1/p' | while read -r command; do
         printf '\n### plan %s\n\n' "$command"
         block "$build/plan" "$command" --help
     done
@@ -80,7 +80,7 @@ then.
 
 END
     block "$build/runner" --help
-    "$build/runner" --help | sed -nE 's/^  runner ([a-z-]+) .*/\1/p' | while read -r command; do
+    "$build/runner" --help | sed -nE 's/^  runner ([a-z][a-z-]*) .*/\1/p' | while read -r command; do
         printf '\n### runner %s\n\n' "$command"
         block "$build/runner" "$command" --help
     done

@@ -1,5 +1,7 @@
 /* `plan`: the table of its commands. */
+#include "core/base/commit.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "planner/command/command.h"
 #include "planner/scheduler/scheduler.h"
@@ -143,7 +145,7 @@ static void print_help(void)
     }
     printf(
         "\n  plan COMMAND --help      the options of a command; also: COMMAND -h or help COMMAND\n"
-        "  plan --version\n\n"
+        "  plan --version [--json]\n\n"
         "RUN.yaml may be -, standard input: its paths are seen from the working directory\n"
         "exit codes: 0 done, 1 no mesh fits, or the named one does not, 2 bad input, 3 the "
         "environment\nfailed; diff: 4 differs; 141 the reader of the output went away, as with "
@@ -159,13 +161,39 @@ static void print_command_help(const struct command *command)
         fputs(command->details, stdout);
 }
 
-/* What is there, in lines as those of `runner --version`: devices are the runner's. */
-static void print_version(void)
+/* Version of each library that a scheduler uses. */
+static void write_libraries(struct sw_json *json)
 {
-    printf("plan %s\n  devices: none, it only plans; see 'runner --version'\n", sw_version());
     for (int32_t i = 0; sw_schedulers[i] != NULL; i++)
         if (sw_schedulers[i]->queue != NULL && sw_schedulers[i]->queue->write_version != NULL)
-            sw_schedulers[i]->queue->write_version(stdout);
+            sw_schedulers[i]->queue->write_version(stdout, json);
+}
+
+/* `plan --version`, in lines as those of `runner --version`: devices are the runner's; or with
+ * --json. */
+static int print_version(int32_t count, char **arguments)
+{
+    struct sw_json json = {.out = stdout, .style = SW_JSON_SPACES};
+    if (count > 1 || (count == 1 && strcmp(arguments[0], "--json") != 0)) {
+        struct sw_error err = {0};
+        sw_fail(&err, SW_BAD_INPUT, "unknown argument '%.40s' of --version; it takes --json",
+                arguments[strcmp(arguments[0], "--json") == 0]);
+        return sw_command_fail(&err);
+    }
+    if (count == 0) {
+        printf("plan %s\n  devices: none, it only plans; see 'runner --version'\n", sw_version());
+        write_libraries(NULL);
+        return SW_OK;
+    }
+    sw_json_object(&json, NULL);
+    sw_json_text(&json, "schema", "shardwright.version/1");
+    sw_json_text(&json, "program", "plan");
+    sw_json_text(&json, "version", sw_version());
+    sw_json_text(&json, "commit", sw_commit());
+    write_libraries(&json);
+    sw_json_end(&json);
+    printf("\n");
+    return SW_OK;
 }
 
 static int unknown_command(const char *name)
@@ -200,10 +228,8 @@ static int run(int argc, char **argv)
         print_help();
         return SW_OK;
     }
-    if (strcmp(argv[1], "--version") == 0) {
-        print_version();
-        return SW_OK;
-    }
+    if (strcmp(argv[1], "--version") == 0)
+        return print_version(argc - 2, argv + 2);
     for (size_t i = 0; i < COMMANDS; i++) {
         struct sw_options options;
         struct sw_error err = {0};

@@ -1,4 +1,5 @@
 /* The runner tool: executes a plan on the ranks it was started with. */
+#include "core/base/commit.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "runner/calibrate/calibrate.h"
@@ -27,7 +28,7 @@
 /* Behind the list of all commands. */
 static const char environment[] =
     "\n  runner COMMAND --help    the options of a command; also: COMMAND -h or help COMMAND\n"
-    "  runner --version\n\n"
+    "  runner --version [--json]\n\n"
     "A plan is written by 'plan emit RUN.yaml'. The number of ranks must be the product of its "
     "mesh.\n"
     "OMP_NUM_THREADS sets the threads of a rank (default: its share of the node's cores).\n"
@@ -381,15 +382,20 @@ static int show_help(const char *name)
     return show(environment);
 }
 
-static int show_version(void)
+static int show_version(int count, char **arguments)
 {
-    char http[256], text[2048];
+    char text[2048];
     struct sw_error err = {0};
-    if (sw_http_is_there(&err))
-        snprintf(http, sizeof http, "libmicrohttpd %.200s", sw_http_version());
-    else
-        snprintf(http, sizeof http, "none (%.200s)", err.message);
-    return show(sw_version_text(http, text, sizeof text));
+    const bool served = sw_http_is_there(&err);
+    const struct sw_version_parts parts = {
+        .commit = sw_commit(), .http = served ? sw_http_version() : NULL, .no_http = err.message};
+    if (count == 0)
+        return show(sw_version_text(&parts, text, sizeof text));
+    if (count == 1 && strcmp(arguments[0], "--json") == 0)
+        return show(sw_version_document(&parts, text, sizeof text));
+    fprintf(stderr, "runner: error: unknown argument '%.40s' of --version; it takes --json\n",
+            arguments[strcmp(arguments[0], "--json") == 0]);
+    return SW_BAD_INPUT;
 }
 
 static int run(int argc, char **argv)
@@ -407,7 +413,7 @@ static int run(int argc, char **argv)
         strcmp(argv[1], "help") == 0)
         return show_help(NULL);
     if (strcmp(argv[1], "--version") == 0)
-        return show_version();
+        return show_version(argc - 2, argv + 2);
     return no_command(argv[1]);
 }
 

@@ -14,7 +14,7 @@ import sys
 
 SOURCES = (".c", ".h", ".inc", ".cu", ".cuh", ".def")
 # Of others: llm.c, Slurm, oneDNN; and what a page or a script makes.
-FOREIGN = {"llm.c", "train_gpt2.c", "slurm.h", "dnnl_version.h", "dnnl_config.h", "a.c", "b.c", "NAME.c", "templates.c"}
+FOREIGN = {"llm.c", "train_gpt2.c", "slurm.h", "dnnl_version.h", "dnnl_config.h", "a.c", "b.c", "NAME.c", "templates.c", "commit.c"}
 ROOTS = "core|planner|runner|tests|docs|templates"
 FILE = re.compile(r"(?<![\w/.<$*{}-])([A-Za-z_][\w/]*\.(?:c|h|inc|cu|cuh|def))(?!\w)")
 PATH = re.compile(rf"(?<![\w/.$}}{{-])((?:{ROOTS})/[\w./*{{}},-]*[\w}}*])")

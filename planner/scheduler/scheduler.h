@@ -6,6 +6,7 @@
 #ifndef SW_SCHEDULER_SCHEDULER_H
 #define SW_SCHEDULER_SCHEDULER_H
 
+#include "core/base/json.h"
 #include "core/config/config.h"
 #include "planner/command/options.h"
 #include "planner/scheduler/job.h"
@@ -83,8 +84,9 @@ struct sw_queue_row {
      * they do not take it. */
     bool (*plain_id)(const char *id, char out[SW_SHOWN_JOB_BYTES]);
 
-    /* Lines of `plan --version`. NULL: none. */
-    void (*write_version)(FILE *out);
+    /* Lines of `plan --version`, or, where json is not NULL, members of its document. NULL: none.
+     */
+    void (*write_version)(FILE *out, struct sw_json *json);
     /* A cluster file from what the scheduler knows. Returns an exit code. NULL: it knows too
      * little. */
     int (*import_cluster)(const struct sw_options *options);

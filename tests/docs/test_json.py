@@ -110,6 +110,14 @@ def plan(*arguments, codes=(0,)):
     return json.loads(run(build + "/plan", *arguments, codes=codes) or "{}")
 
 
+for program in ("plan", "runner"):
+    version = json.loads(run(f"{build}/{program}", "--version", "--json"))
+    check(f"{program} --version --json", version)
+    if not run(f"{build}/{program}", "--version").startswith(f"{program} {version['version']}\n"):
+        complain(f"{program} --version and its JSON name two versions: {version['version']}")
+    if not re.fullmatch("[0-9a-f]{40}(-dirty)?|null", version["commit"] or "null"):
+        complain(f"{program} --version --json: the commit is {version['commit']}")
+
 runs = sorted("configs/runs/" + name for name in os.listdir("configs/runs") if name.endswith(".yaml"))
 for path in runs:
     check("plan search --json", plan("search", path, "--json", "--rejected"))

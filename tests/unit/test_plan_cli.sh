@@ -56,10 +56,12 @@ grep -qx "  devices: none, it only plans; see 'runner --version'" "$scratch/stdo
 if [ -x "$(dirname "$plan")/plan-slurm" ]; then
     grep -qE '^  libslurm: [0-9]+\.[0-9]+\.[0-9]+$' "$scratch/stdout" || complain "--version lacks libslurm"
 fi
+expect 2 "plan: error: unknown argument '--jsn' of --version; it takes --json" --version --jsn
+expect 2 "plan: error: unknown argument 'now' of --version; it takes --json" --version --json now
 for command in check search explain emit schema; do expect 0 '' $command --help; done
 # Help fits 100 columns, and `help COMMAND` is that of `COMMAND --help`.
 for tool in "$plan" "$(dirname "$plan")/runner"; do
-    commands=$("$tool" --help | sed -nE "s/^  ${tool##*/} ([a-z-]+) .*/\1/p")
+    commands=$("$tool" --help | sed -nE "s/^  ${tool##*/} ([a-z][a-z-]*) .*/\1/p")
     [ "$(wc -w <<<"$commands")" -ge 10 ] || complain "${tool##*/} --help lists: $commands"
     for command in --help $commands; do
         "$tool" "$command" --help >"$scratch/help" 2>&1 || complain "$tool $command --help: exit $?"

@@ -247,6 +247,11 @@ static void test_words(void **state)
                         "runner: error: unknown command '--verison'; did you mean '--version'?\n");
     expect_exit(0, "%s --version", runner);
     expect_output("oneDNN");
+    expect_exit(0, "%s --version --json", runner);
+    expect_output("\"schema\": \"shardwright.version/1\",");
+    expect_exit(2, "%s --version --json=1 2>&1", runner);
+    assert_string_equal(
+        output, "runner: error: unknown argument '--json=1' of --version; it takes --json\n");
 #ifdef __x86_64__
     expect_exit(0, "DNNL_MAX_CPU_ISA=SSE41 %s --version", runner);
     expect_output(", SSE4.1; own kernels, ");

@@ -23,14 +23,19 @@ static bool ask_fewer(const struct sw_queued_job *job, int32_t tasks, char *comm
 }
 
 /* libslurm stands in a program of its own. */
-static void write_version(FILE *out)
+static void write_version(FILE *out, struct sw_json *json)
 {
     char library[32];
     sw_slurm_library_version(library);
+    if (json != NULL) {
+        sw_json_text(json, "libslurm", library[0] != '\0' ? library : NULL);
+        return;
+    }
     fprintf(out, "  libslurm: %s\n",
-            library[0] != '\0' ? library
-                               : "none (Slurm is asked by its commands; build plan-slurm where "
-                                 "libslurm-dev is, and keep it beside plan)");
+            library[0] != '\0'
+                ? library
+                : "none (Slurm is asked by its commands; build plan-slurm where "
+                  "libslurm-dev is, and keep it beside plan or in ../lib/shardwright)");
 }
 
 static const struct sw_queue_row queue = {
