@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Writes a manual page from what a program says of itself.
 #
-#   docs/make_man.sh PROGRAM OUT.1
+#   docs/make_man.sh PROGRAM OUT.1 [NAME [VERSION]]     NAME: what it is called where it is installed; default: as its file.
+#                                                       VERSION: default: what it says itself
 set -euo pipefail
-program=$1 name=${1##*/}
+program=$1 name=${3:-${1##*/}}
+version=${4:-$("$program" --version | sed -n '1s/.* //p')}
 
 verbatim() { # as troff prints it letter by letter
     printf '.PP\n.nf\n'
@@ -13,9 +15,10 @@ verbatim() { # as troff prints it letter by letter
 case $name in
     plan) about='plans the training and the serving of a model on a cluster, and submits it' ;;
     runner) about='trains, scores, generates and serves what plan planned' ;;
+    shardwright-quickstart) about='plans and trains a small model on this machine' ;;
 esac
 {
-    printf '.TH %s 1 "" "%s"\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n' "${name^^}" "shardwright $("$program" --version | sed -n '1s/.* //p')" "$name" "$about"
+    printf '.TH %s 1 "" "%s"\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n' "${name^^}" "shardwright $version" "$name" "$about"
     "$program" --help | verbatim
     "$program" --help | sed -nE "s/^ {2}$name ([a-z][a-z-]*) .*/\\1/p" | while read -r command; do
         printf '.SH %s\n' "${command^^}"

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Makes examples/data/text.txt, the text that the examples learn: the Jargon File as Debian's package
 # jargon-text carries it (1.6 MB, in the public domain). Does nothing when it is there.
+#
+#   examples/make_text.sh [FILE]     FILE: another than examples/data/text.txt
 set -euo pipefail
+text=$(realpath -m "${1:-$(dirname "$0")/data/text.txt}")
 cd "$(dirname "$0")"
-text=data/text.txt
 [ -s "$text" ] && exit 0
-mkdir -p data
+mkdir -p "$(dirname "$text")"
 new=$text.new.$$
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch" "data/text.txt.new.$$"' EXIT
+trap 'rm -rf "$scratch" "$new"' EXIT
 
 jargon=/usr/share/doc/jargon-text/jargon.txt.gz
 if [ ! -s "$jargon" ] && command -v apt-get >/dev/null 2>&1; then
@@ -28,7 +30,7 @@ else
     } >"$new"
 fi
 if [ "$(wc -c <"$new")" -lt 100000 ]; then
-    echo "make_text: found too little text; put any text of 100 KB or more at examples/$text" >&2
+    echo "make_text: found too little text; put any text of 100 KB or more at $text" >&2
     exit 3
 fi
 mv "$new" "$text"

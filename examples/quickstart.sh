@@ -2,14 +2,36 @@
 # From a fresh clone to a trained model: installs what is missing (Debian and Ubuntu packages), builds,
 # plans a small model for this machine, trains it on eight CPU ranks (dp=1, fsdp=2, tp=2, sp=2) and
 # shows the loss falling. It leaves a checkpoint, which is a Hugging Face model directory. Run it again as
-# often as you like, from anywhere: the last results are moved aside.
+# often as you like, from anywhere: the last results are moved aside. Installed, as shardwright-quickstart,
+# it takes the programs beside it, and the results are in runs/quickstart of the working directory.
 #
 # SW_QUICKSTART_STEPS=N trains N steps instead of 250; SW_QUICKSTART_OUT=DIR puts the results elsewhere
 # than in runs/quickstart.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+here=$(cd "$(dirname "$(realpath "$0")")" && pwd)
+case ${1:-} in
+    --help | -h)
+        echo "usage: shardwright-quickstart"
+        echo "Plans a small model for this machine, trains it on eight CPU ranks (mesh 1,2,2,2) in minutes, and shows"
+        echo "the loss falling. Plan, script, metrics and model are in runs/quickstart; the last results are moved aside."
+        echo
+        echo "SW_QUICKSTART_STEPS=N   trains N steps instead of 250"
+        echo "SW_QUICKSTART_OUT=DIR   puts the results there instead of in runs/quickstart"
+        exit 0
+        ;;
+    '') ;;
+    *)
+        echo "quickstart: unknown argument '$1'; it takes none" >&2
+        exit 2
+        ;;
+esac
 
-run=configs/runs/quickstart.yaml
+if [ -f "$here/../CMakeLists.txt" ]; then
+    cd "$here/.."
+    installed=false run=configs/runs/quickstart.yaml programs=build
+else
+    installed=true run=$(realpath "$here/../share/shardwright/configs/runs/quickstart.yaml") programs=$here
+fi
 out=${SW_QUICKSTART_OUT:-runs/quickstart}
 steps=${SW_QUICKSTART_STEPS:-250}
 case $steps in
@@ -53,12 +75,14 @@ quietly() { # shows the output only when the command fails, and its last line on
     return $status
 }
 
-say "install what is missing, build, fetch a text"
-bash tests/install.sh build
-quietly cmake -S . -B build -G Ninja
-quietly cmake --build build --target plan runner
-bash examples/make_text.sh
-echo "build/plan, build/runner, examples/data/text.txt ($(wc -c <examples/data/text.txt) bytes)"
+if [ $installed = false ]; then
+    say "install what is missing, build, fetch a text"
+    bash tests/install.sh build
+    quietly cmake -S . -B build -G Ninja
+    quietly cmake --build build --target plan runner
+    bash examples/make_text.sh
+    echo "build/plan, build/runner, examples/data/text.txt ($(wc -c <examples/data/text.txt) bytes)"
+fi
 
 # The last results stay beside the new ones, once.
 if [ -e "$out" ]; then
@@ -68,10 +92,10 @@ fi
 mkdir -p "$out"
 
 say "plan search $run"
-build/plan search "$run" ${settings[@]+"${settings[@]}"}
+"$programs/plan" search "$run" ${settings[@]+"${settings[@]}"}
 
 say "plan emit $run -o $out"
-build/plan emit "$run" -o "$out" ${settings[@]+"${settings[@]}"}
+"$programs/plan" emit "$run" -o "$out" ${settings[@]+"${settings[@]}"}
 
 # Eight ranks share this machine's cores: let them yield, and don't tie them to one core each.
 # Containers often run as root, which mpirun refuses unless told twice.
@@ -112,4 +136,4 @@ grep -aiE 'held[- ]?out|bigram' "$out/quickstart.log" | tail -n 2 || true
 echo "trained in $((SECONDS - started)) s; the plan is $out/quickstart.plan.yaml"
 checkpoint=$out/checkpoints/$(readlink "$out/checkpoints/latest")
 echo "the model is in $checkpoint, as Hugging Face has it; to look at it:"
-echo "  build/runner checkpoint ls $out"
+echo "  $programs/runner checkpoint ls $out"

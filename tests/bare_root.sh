@@ -7,14 +7,17 @@
 #                                 Debug, and each file compiled once: warnings and speed are judged outside
 #   tests/bare_root.sh --review   the jobs of examples/review: their own packages, build and comparison, a fresh root each
 #   tests/bare_root.sh --whole    two fresh roots: the quickstart, then the tests; the tests, then the quickstart
+#   tests/bare_root.sh --package [BUILD]
+#                                 Debian's packages of BUILD (build) alone, without sources: dpkg and apt install them, a user plans
+#                                 and trains, the manual and completion answer, purging leaves no file
 #
 # Needs root, debootstrap and this machine's source of packages; skipped (77) without.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 only=${1:-}
 case $only in
-    '' | --whole | --review) ;;
-    *) echo "usage: tests/bare_root.sh [--review | --whole]" >&2 && exit 2 ;;
+    '' | --whole | --review | --package) ;;
+    *) echo "usage: tests/bare_root.sh [--review | --whole | --package [BUILD]]" >&2 && exit 2 ;;
 esac
 skip() {
     echo "SKIP: both commands in a bare root folder: $*"
@@ -32,6 +35,7 @@ mirror=$(sed -nE 's/^URIs: *([^ ]+).*/\1/p; s/^deb +(\[[^]]*\] +)?([^ ]+) .*/\2/
 [ -n "$mirror" ] || skip "no source of packages is known"
 
 scratch=$(mktemp -d) || exit 3
+clone=/shardwright
 umount_all() {
     local place
     for place in "$scratch"/*/proc "$scratch"/*/sys "$scratch"/*/dev; do
@@ -65,7 +69,7 @@ prepare() {
     if ! { mount -t proc proc "$root/proc" && mount -t sysfs -o ro sysfs "$root/sys" && mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"; }; then
         skip "nothing may be mounted here"
     fi
-    git clone -q --no-hardlinks . "$root/shardwright" || exit 3
+    [ "$only" = --package ] || git clone -q --no-hardlinks . "$root/shardwright" || exit 3
 }
 # inside ROOT COMMAND: as a new user, in the clone
 inside() {
@@ -77,7 +81,7 @@ inside() {
     done
     echo "== in a bare root folder: $*"
     env -i ${keep[@]+"${keep[@]}"} HOME=/root LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        chroot "$root" bash -c "cd /shardwright && $*"
+        chroot "$root" bash -c "cd $clone && $*"
 }
 
 # review_jobs: runs the steps of both jobs as their YAML has them, without the comment, which needs a forge
@@ -107,6 +111,20 @@ review_jobs() {
     grep -qx 'status=0' "$root/output"
 }
 
+if [ "$only" = --package ]; then
+    build=${2:-build} clone=/
+    # on this machine they run with kernels for it, too
+    if ! { cmake --build "$build" --target plan runner &&
+        (cd "$build" && cpack -G DEB -B "$scratch/packages" -D CPACK_SW_NATIVE=OFF); } >"$scratch/log" 2>&1; then
+        tail -n 20 "$scratch/log" >&2
+        exit 1
+    fi
+    prepare "$scratch/first"
+    mkdir "$scratch/first/packages" || exit 3
+    cp "$scratch"/packages/*.deb tests/support/installed_package.sh "$scratch/first/packages" || exit 3
+    inside "$scratch/first" bash /packages/installed_package.sh
+    exit
+fi
 if [ "$only" = --whole ]; then
     cp -a "$scratch/first" "$scratch/second" || exit 3
     prepare "$scratch/first"

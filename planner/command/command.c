@@ -3,6 +3,8 @@
 #include "core/plan/data_file.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -95,6 +97,60 @@ static void apply_options(const struct sw_options *options, struct sw_run_config
             run->prefer = (enum sw_prefer)i;
 }
 
+/* True if the file is one that is installed with this program. */
+static bool is_installed(const char *file)
+{
+    char self[PATH_MAX], share[PATH_MAX], folder[PATH_MAX], real[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0)
+        return false;
+    self[length] = '\0';
+    *strrchr(self, '/') = '\0';
+    const size_t bytes = sizeof share;
+    if (snprintf(share, bytes, "%s/../share/shardwright/", self) >= (int)bytes ||
+        realpath(share, folder) == NULL || realpath(file, real) == NULL)
+        return false;
+    return strncmp(real, folder, strlen(folder)) == 0 && real[strlen(folder)] == '/';
+}
+
+static bool is_set(const struct sw_options *options, const char *key)
+{
+    for (int32_t i = 0; i < options->override_count; i++)
+        if (strncmp(options->override[i].text, key, strlen(key)) == 0 &&
+            options->override[i].text[strlen(key)] == '=')
+            return true;
+    return false;
+}
+
+/* Moves the directory of an installed run into the working directory. */
+static int leave_installation(const struct sw_options *options, struct sw_run_file *file,
+                              struct sw_error *err)
+{
+    struct sw_run_config *run = &file->run;
+    if (run->directory_is_absolute || is_set(options, "directory") ||
+        !is_installed(options->files[0]))
+        return 0;
+    char *here = getcwd(NULL, 0);
+    const size_t before = strlen(run->directory);
+    const char *checkpoints = run->checkpoint_directory;
+    const bool inside =
+        strncmp(checkpoints, run->directory, before) == 0 && checkpoints[before] == '/';
+    if (here == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "the working directory was deleted");
+    if (asprintf(&file->moved[0], "%s/runs/%s", here, run->name) < 0)
+        file->moved[0] = NULL;
+    if (asprintf(&file->moved[1], "%s/runs/%s%s", here, run->name,
+                 inside ? checkpoints + before : "/checkpoints") < 0)
+        file->moved[1] = NULL;
+    free(here);
+    if (file->moved[0] == NULL || file->moved[1] == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    run->directory = file->moved[0];
+    if (!run->checkpoint_directory_is_absolute && !is_set(options, "checkpoint.directory"))
+        run->checkpoint_directory = file->moved[1];
+    return 0;
+}
+
 bool sw_run_file_try(const struct sw_options *options, struct sw_run_file *out)
 {
     struct sw_error ignored = {0};
@@ -111,7 +167,7 @@ bool sw_run_file_try(const struct sw_options *options, struct sw_run_file *out)
         return false;
     out->run = *run;
     apply_options(options, &out->run);
-    return true;
+    return leave_installation(options, out, &ignored) == 0;
 }
 
 int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_run_file *out)
@@ -140,6 +196,8 @@ int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_
     }
     out->run = *run;
     apply_options(options, &out->run);
+    if (absolute && leave_installation(options, out, &err) != 0)
+        return sw_command_fail(&err);
     return SW_OK;
 }
 
@@ -151,5 +209,7 @@ int sw_command_check_data(const struct sw_run_config *run, struct sw_error *err)
 void sw_run_file_free(struct sw_run_file *run_file)
 {
     sw_config_free(run_file->config);
+    for (size_t i = 0; i < sizeof run_file->moved / sizeof run_file->moved[0]; i++)
+        free(run_file->moved[i]);
     memset(run_file, 0, sizeof *run_file);
 }

@@ -27,10 +27,12 @@ int sw_command_supervise(int argc, char **argv);
 struct sw_run_file {
     struct sw_config *config; /* owns what run points to */
     struct sw_run_config run;
+    char *moved[2]; /* directory and checkpoint_directory of an installed run; else NULL */
 };
 /* Reads the only file of the options and shows its notes. absolute: paths become absolute (for
- * files that are written). Returns an exit code; mistakes are printed. Free with sw_run_file_free.
- */
+ * files that are written), and the directory of a run in PREFIX/share/shardwright, unless --set or
+ * an absolute path names it, is runs/NAME of the working directory: nothing is written beside
+ * installed files. Returns an exit code; mistakes are printed. Free with sw_run_file_free. */
 int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_run_file *out);
 /* The same with absolute paths, without a word: true if it is a run without mistakes. Free with
  * sw_run_file_free in any case. */

@@ -82,4 +82,6 @@ add_test(NAME test_gpu_script COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 add_test(NAME test_install COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_install.sh ${CMAKE_COMMAND}
                                    ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-sw_test_properties(test_gpu_script test_install PROPERTIES TIMEOUT 600 LABELS packaging)
+add_test(NAME test_package COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_package.sh ${CMAKE_CPACK_COMMAND}
+                                   ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+sw_test_properties(test_gpu_script test_install test_package PROPERTIES TIMEOUT 600 LABELS packaging)

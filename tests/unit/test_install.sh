@@ -19,16 +19,17 @@ fail() { # WHAT FILE
 cd "$out" || exit 3
 bin=$out/there/bin
 ln -s there/share/shardwright/configs mine # what runs begin from
-for program in plan runner plan-slurm; do
-    if [ -x "$build/$program" ] && [ ! -x "$bin/$program" ]; then
-        ls -R there >"$out/said"
-        fail "$program is not installed" "$out/said"
-    fi
+for program in bin/plan bin/runner bin/shardwright-quickstart lib/shardwright/plan-slurm; do
+    if [ -x "there/$program" ] || { [ ${program##*/} = plan-slurm ] && [ ! -x "$build/plan-slurm" ]; }; then continue; fi
+    ls -R there >"$out/said"
+    fail "$program is not installed" "$out/said"
 done
-# as built, but for the folder
-"$build/runner" --version >built 2>&1
-"$bin/runner" --version >installed 2>&1
-cmp -s built installed || fail "the runner says something else than $(cat built)" installed
+# as built, but for the folder: the runner finds its CUDA device, plan its plan-slurm
+for program in plan runner; do
+    "$build/$program" --version >built 2>&1
+    "$bin/$program" --version >installed 2>&1
+    cmp -s built installed || fail "$program says something else than $(cat built)" installed
+done
 
 head -c 20000 /dev/zero | tr '\0' 'a' >text
 cat >run.yaml <<'YAML'
@@ -54,17 +55,37 @@ YAML
 [ "$(grep -c '"loss"' job/run/metrics.jsonl run/metrics.jsonl 2>/dev/null | awk -F: '{ n += $2 } END { print n }')" -ge 2 ] ||
     fail 'two steps were not trained' said
 
+# ---- An installed run writes into the working directory, not beside its file; what is named is where it is named
+mkdir work && cd work || exit 3
+installed=$out/there/share/shardwright/configs/runs
+for settings in '' 'directory=here' "directory=$out/there" 'checkpoint.directory=kept'; do
+    "$bin/plan" emit "$installed/quickstart.yaml" -o job ${settings:+--set "$settings"} >said 2>&1 || fail "emit of an installed run, $settings" said
+    case $settings in
+        '') wanted='../runs/quickstart ../runs/quickstart/checkpoints' ;;
+        directory=here) wanted='../here ../here/checkpoints' ;;
+        directory=*) wanted="$out/there $out/there/checkpoints" ;;
+        *) wanted='../runs/quickstart ../kept' ;;
+    esac
+    found=$(sed -nE "s/^ *directory: '?([^' ]*)'?.*/\\1/p" job/quickstart.plan.yaml | sort -u | paste -sd ' ')
+    wanted=$(tr ' ' '\n' <<<"$wanted" | sort -u | paste -sd ' ')
+    [ "$found" = "$wanted" ] || { echo "$found, not $wanted" >said && fail "directories of an installed run, $settings" said; }
+done
+# a copy of it is the user's
+cp -r "$out/there/share/shardwright/configs" . && "$bin/plan" emit configs/runs/quickstart.yaml -o job >said 2>&1
+grep -q "directory: '../runs/quickstart'\$" job/quickstart.plan.yaml || fail 'directory of a copied run' job/quickstart.plan.yaml
+cd "$out" || exit 3
+
 # ---- What comes with them
-for file in share/doc/shardwright/{LICENSE,README.md,docs/jobs.md,docs/reference/commands.md} \
+for file in share/doc/shardwright/{LICENSE,README.md,CHANGELOG.md,docs/jobs.md,docs/reference/commands.md} share/shardwright/{SKILL.md,examples/data/text.txt} \
     share/bash-completion/completions/{plan,runner}; do
     [ -s "there/$file" ] || echo "$file" >>missing
 done
 [ ! -e missing ] || fail 'not installed' missing
 "$bin/plan" check mine/*/*.yaml >said 2>&1 || fail 'the configurations that are installed' said
-for page in plan:submit runner:calibrate; do
+for page in plan:submit runner:calibrate shardwright-quickstart:plans; do
     name=${page%%:*}
-    [ -s "there/share/man/man1/$name.1" ] || { echo "share/man/man1/$name.1" >missing && fail 'not installed' missing; }
-    groff -man -Tutf8 -ww "there/share/man/man1/$name.1" >page 2>said
+    [ -s "there/share/man/man1/$name.1.gz" ] || { echo "share/man/man1/$name.1.gz" >missing && fail 'not installed' missing; }
+    gzip -dc "there/share/man/man1/$name.1.gz" | groff -man -Tutf8 -ww >page 2>said
     if command -v groff >/dev/null && { [ -s said ] || ! grep -q -- "$name.*${page#*:}" page; }; then
         fail "man $name" said
     fi

@@ -17,17 +17,22 @@ enum { JOB_TEXT_BYTES = 64 }; /* of a job's number and state */
 
 bool sw_slurm_library_find(char program[PATH_MAX])
 {
+    /* as built, beside plan; as installed, bin/plan and lib/shardwright/plan-slurm */
+    static const char *const candidates[] = {"plan-slurm", "../lib/shardwright/plan-slurm"};
     char self[PATH_MAX];
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - sizeof "plan-slurm");
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0)
         return false;
     self[length] = '\0';
     char *slash = strrchr(self, '/');
     if (slash == NULL)
         return false;
-    strcpy(slash + 1, "plan-slurm");
-    strcpy(program, self);
-    return access(program, X_OK) == 0;
+    slash[1] = '\0';
+    for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++)
+        if (snprintf(program, PATH_MAX, "%s%s", self, candidates[i]) < PATH_MAX &&
+            access(program, X_OK) == 0)
+            return true;
+    return false;
 }
 
 const char *sw_slurm_library_version(char buffer[32])
