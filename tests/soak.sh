@@ -133,6 +133,7 @@ limit_draws() {
 export -f limit_draws
 export limits
 trial limits "$limits sites' limits under a controller" bash -c limit_draws
+trial packages "packages in a bare root folder" bash -c "bash tests/bare_root.sh --package '$build' || [ \$? -eq 77 ]"
 trial imports "$settings sites, imported" python3 tests/unit/test_import_sites.py "$build/plan" "$out/imports" "$settings" "$seed"
 trial segments "$((settings * 100)) meshes on blocks" "$build/tests/unit_segments" $((settings * 100)) "$seed"
 trial topology "leaf switches of a real cluster" bash tests/cluster/test_topology.sh "$build"

@@ -76,7 +76,7 @@ grep -q "directory: '../runs/quickstart'\$" job/quickstart.plan.yaml || fail 'di
 cd "$out" || exit 3
 
 # ---- What comes with them
-for file in share/doc/shardwright/{LICENSE,README.md,CHANGELOG.md,docs/jobs.md,docs/reference/commands.md} share/shardwright/{SKILL.md,examples/data/text.txt} \
+for file in share/doc/shardwright/{LICENSE,README.md,CHANGELOG.md,SKILL.md,docs/jobs.md,docs/reference/commands.md} share/shardwright/examples/data/text.txt \
     share/bash-completion/completions/{plan,runner}; do
     [ -s "there/$file" ] || echo "$file" >>missing
 done
