@@ -32,11 +32,11 @@ endif()
 foreach(package ${CPACK_SW_PACKAGES})
   list(APPEND CPACK_COMPONENTS_ALL debian-${package})
 endforeach()
-# sw_depends(OUT PROGRAM): Debian's packages of the libraries that it names.
+# sw_depends(OUT PROGRAM): Debian's packages of the libraries that it names, but those that are in none of Debian's.
 function(sw_depends out program)
   set(folder ${CPACK_SW_BINARY_DIR}/packages/shlibdeps)
   file(WRITE ${folder}/debian/control "Source: shardwright\n\nPackage: shardwright-plan\nArchitecture: any\n")
-  execute_process(COMMAND dpkg-shlibdeps -O -e${CPACK_SW_BINARY_DIR}/${program} WORKING_DIRECTORY ${folder}
+  execute_process(COMMAND dpkg-shlibdeps -O --ignore-missing-info -e${CPACK_SW_BINARY_DIR}/${program} WORKING_DIRECTORY ${folder}
                   OUTPUT_VARIABLE said ERROR_VARIABLE why RESULT_VARIABLE status OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "dpkg-shlibdeps of ${program}: ${why}")
@@ -44,6 +44,10 @@ function(sw_depends out program)
   string(REGEX REPLACE "^shlibs:Depends=" "" said "${said}")
   set(${out} "${said}" PARENT_SCOPE)
 endfunction()
+if("cuda" IN_LIST CPACK_SW_PACKAGES)
+  sw_depends(libraries runner-cuda.so)
+  set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "shardwright-runner (= ${CPACK_PACKAGE_VERSION}-1), ${libraries}")
+endif()
 # Of plan alone: plan-slurm, in the same package, does without libslurm by not starting.
 sw_depends(CPACK_DEBIAN_PLAN_PACKAGE_DEPENDS plan)
 if(EXISTS ${CPACK_SW_BINARY_DIR}/plan-slurm)
