@@ -23,7 +23,7 @@ pack() { # GENERATOR: CUDA's module, which is large, is no part of this test
 }
 # One line a file, as blessed: configurations and documentation are compared with the tree instead, which has more each week.
 contents() { # NAME: reads paths
-    sed -E 's#^(\./|/)##; s#/$##' | sort >"$1.files"
+    grep -v '/$' | sed -E 's#^(\./|/)##' | sort >"$1.files"
     grep -vE '/(configs|docs)/' "$1.files" | sed "s/^/$1: /; s/${version//./\\.}/VERSION/g" >>lists
     (cd "$sources" && git ls-files configs docs ':!docs/*.sh' ':!docs/*.bash' 2>/dev/null) | sort >tree
     [ ! -s tree ] || [ "${1##*-}" = runner ] || sed -nE 's#.*/(share/shardwright|shardwright)/((configs|docs)/.*\..*)#\2#p' "$1.files" |
@@ -101,7 +101,7 @@ if command -v rpmbuild >/dev/null; then
     pack RPM
     for package in plan runner; do
         file=$(ls shardwright-"$package"-"$version"-1.*.rpm) || continue
-        rpm -qpl "$file" | contents "rpm-$package"
+        rpm -qp --qf '[%{FILEMODES:perms} %{FILENAMES}\n]' "$file" | sed -n 's/^-[^ ]* //p' | contents "rpm-$package"
         rpm -qpR "$file" >requires-$package
     done
     grep -q '^libjansson' requires-plan || fail 'plan requires no library' requires-plan
