@@ -1,11 +1,10 @@
 #include "core/run/progress.h"
 
 #include "core/base/file.h"
-#include "core/base/text.h"
+#include "core/run/metrics_line.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,67 +25,44 @@ struct reader {
     int64_t seen;
 };
 
-static double number(const json_t *line, const char *key)
-{
-    const json_t *value = json_object_get(line, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static int64_t count(const json_t *line, const char *key)
-{
-    const json_t *value = json_object_get(line, key);
-    return json_is_integer(value) && json_integer_value(value) > 0 ? json_integer_value(value) : 0;
-}
-
-static void copy_text(const json_t *line, const char *key, char *out, size_t bytes)
-{
-    const char *text = json_string_value(json_object_get(line, key));
-    snprintf(out, bytes, "%s", text != NULL ? text : "");
-    sw_text_show(out);
-}
-
-static double positive(double value)
-{
-    return isfinite(value) && value > 0 ? value : 0;
-}
-
-static void take_header(struct reader *r, const json_t *line)
+static void take_header(struct reader *r, const struct sw_metrics_line *line)
 {
     struct sw_progress *p = r->out;
     const double age = p->age_seconds;
     *p = (struct sw_progress){
         .started = true, .loss = NAN, .held_out_bits = NAN, .age_seconds = age};
-    p->attempt = count(line, "attempt");
-    copy_text(line, "plan_digest", p->plan_digest, sizeof p->plan_digest);
-    copy_text(line, "mesh_dim", p->mesh, sizeof p->mesh);
-    p->predicted_seconds = positive(number(line, "predicted_step_seconds"));
+    p->attempt = line->attempt;
+    memcpy(p->plan_digest, line->plan_digest, sizeof p->plan_digest);
+    memcpy(p->mesh, line->mesh, sizeof p->mesh);
+    p->predicted_seconds = line->predicted_s;
     r->seen = 0;
 }
 
 static void take_line(struct reader *r, const char *text, size_t bytes)
 {
     struct sw_progress *p = r->out;
-    json_t *line = json_loadb(text, bytes, 0, NULL);
-    if (!json_is_object(line)) {
-        json_decref(line);
-        return;
+    struct sw_metrics_line line;
+    sw_metrics_line_parse(text, bytes, &line);
+    switch (line.kind) {
+    case SW_METRICS_HEADER:
+        take_header(r, &line);
+        break;
+    case SW_METRICS_STEP:
+        p->step = line.step;
+        p->loss = line.loss;
+        p->tokens_per_second = line.tokens_per_second;
+        if (line.step_s > 0)
+            r->recent[r->seen++ % RECENT] = line.step_s;
+        break;
+    case SW_METRICS_HELD_OUT:
+        p->held_out_bits = line.held_out_bits;
+        break;
+    case SW_METRICS_SAVE:
+        p->checkpoint_step = line.step;
+        break;
+    default:
+        break;
     }
-    const char *schema = json_string_value(json_object_get(line, "schema"));
-    if (schema != NULL && strcmp(schema, "shardwright.metrics/1") == 0) {
-        take_header(r, line);
-    } else if (json_object_get(line, "step_seconds") != NULL && count(line, "step") > 0) {
-        p->step = count(line, "step");
-        p->loss = number(line, "loss");
-        p->tokens_per_second = positive(number(line, "tokens_per_second"));
-        const double seconds = positive(number(line, "step_seconds"));
-        if (seconds > 0)
-            r->recent[r->seen++ % RECENT] = seconds;
-    } else if (json_object_get(line, "held_out_bits_per_token") != NULL) {
-        p->held_out_bits = number(line, "held_out_bits_per_token");
-    } else if (count(line, "checkpoint_step") > 0) {
-        p->checkpoint_step = count(line, "checkpoint_step");
-    }
-    json_decref(line);
 }
 
 static int compare(const void *a, const void *b)

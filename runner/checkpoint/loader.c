@@ -2,6 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/self.h"
 #include "runner/checkpoint/model_folder.h"
 #include "runner/checkpoint/move.h"
 #include "runner/checkpoint/reading.h"
@@ -21,27 +22,11 @@ enum { CHUNK_RANK_BYTES = 1 << 20, CHUNK_LEAST_BYTES = 4 << 20, CHUNK_MOST_BYTES
 
 /* ---- Resident memory ---- */
 
-/* Of this process, "VmRSS:" now or "VmHWM:" the most it had; -1: not known. Not getrusage's, which
- * counts what ran before exec. */
-static int64_t resident_bytes(const char *which)
-{
-    char line[128];
-    long long kib = -1;
-    FILE *status = fopen("/proc/self/status", "re");
-    if (status == NULL)
-        return -1;
-    while (kib < 0 && fgets(line, sizeof line, status) != NULL)
-        if (strncmp(line, which, strlen(which)) == 0)
-            kib = strtoll(line + strlen(which), NULL, 10);
-    fclose(status);
-    return kib < 0 ? -1 : (int64_t)kib * 1024;
-}
-
 /* Growth from what it was before, beside `filled` bytes of the arena, whose pages are nobody's
  * before. Where the process once had more than it needed now, at least the growth. */
 static int64_t resident_growth(int64_t before, int64_t filled)
 {
-    const int64_t most = resident_bytes("VmHWM:");
+    const int64_t most = sw_self_resident_bytes("VmHWM:");
     return before < 0 || most < before + filled ? 0 : most - before - filled;
 }
 
@@ -544,7 +529,7 @@ static int load_origin(struct sw_rank *rank, enum sw_origin origin, struct sw_lo
 int sw_loader_load(struct sw_rank *rank, struct sw_loading *loading, struct sw_manifest *manifest)
 {
     const double begin = sw_clock_now();
-    const int64_t resident = resident_bytes("VmRSS:");
+    const int64_t resident = sw_self_resident_bytes("VmRSS:");
     struct sw_loading base = {.folder = loading->base};
     struct sw_manifest of_base;
     loading->bytes_read = loading->reads = loading->filled_bytes = 0;

@@ -130,7 +130,8 @@ static int write_waiting(struct sw_metrics *m, struct sw_error *err)
     return 0;
 }
 
-enum { DIGITS = 9 }; /* of measured values: a float's */
+enum { DIGITS = 9 };       /* of measured values: a float's */
+enum { TIME_DIGITS = 14 }; /* of a date, to the millisecond */
 
 static int begin_line(struct sw_metrics *m, struct sw_json *j, struct sw_error *err)
 {
@@ -172,14 +173,15 @@ static void write_digest(struct sw_json *j, const char *key, uint64_t digest)
 }
 
 static void print_header(FILE *out, const struct sw_plan *plan, const char *versions,
-                         int64_t attempt, const struct sw_metrics_loaded *loaded)
+                         const struct sw_metrics_start *start)
 {
+    const struct sw_metrics_loaded *loaded = &start->loaded;
     char mesh[64], order[64];
     struct sw_json j = {.out = out, .style = SW_JSON_LINE};
     sw_json_object(&j, NULL);
     sw_json_text(&j, "schema", "shardwright.metrics/1");
     sw_json_text(&j, "run", plan->run->name);
-    sw_json_integer(&j, "attempt", attempt);
+    sw_json_integer(&j, "attempt", start->attempt);
     write_digest(&j, "plan_digest", plan->digest);
     write_digest(&j, "program_digest", plan->program_digest[SW_PROGRAM_TRAIN]);
     write_digest(&j, "evaluate_digest", plan->program_digest[SW_PROGRAM_EVALUATE]);
@@ -189,7 +191,15 @@ static void print_header(FILE *out, const struct sw_plan *plan, const char *vers
     sw_json_digits(&j, "predicted_step_seconds", plan->prediction.step_seconds, DIGITS);
     sw_json_integer(&j, "predicted_memory", plan->prediction.memory_total);
     sw_json_integer(&j, "arena_bytes", plan->prediction.arena_bytes);
-    if (loaded != NULL) {
+    sw_json_text(&j, "job", start->job);
+    sw_json_digits(&j, "time", start->time, TIME_DIGITS);
+    sw_json_digits(&j, "elapsed_seconds", start->elapsed_s, DIGITS);
+    sw_json_integer(&j, "ranks", start->ranks);
+    sw_json_integer(&j, "first_step", start->first_step);
+    sw_json_integer(&j, "last_step", start->last_step);
+    sw_json_integer(&j, "evaluation_batches", start->evaluation_batches);
+    sw_json_integer(&j, "memory_limit", start->memory_limit);
+    if (loaded->folder != NULL) {
         sw_json_object(&j, "loaded");
         sw_json_text(&j, "folder", loaded->folder);
         sw_json_integer(&j, "bytes", loaded->bytes);
@@ -204,13 +214,13 @@ static void print_header(FILE *out, const struct sw_plan *plan, const char *vers
 }
 
 int sw_metrics_header(struct sw_metrics *m, const struct sw_plan *plan, const char *versions,
-                      int64_t attempt, const struct sw_metrics_loaded *loaded, struct sw_error *err)
+                      const struct sw_metrics_start *start, struct sw_error *err)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *memory = open_memstream(&text, &bytes);
     if (memory != NULL)
-        print_header(memory, plan, versions, attempt, loaded);
+        print_header(memory, plan, versions, start);
     if (memory == NULL || fclose(memory) != 0) {
         free(text);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the metrics");
@@ -270,13 +280,15 @@ int sw_metrics_step(struct sw_metrics *m, const struct sw_metrics_step *s, struc
     sw_json_digits(&j, "tokens_per_second", (double)s->tokens / s->step_seconds, DIGITS);
     sw_json_digits(&j, "mfu", s->mfu, DIGITS);
     sw_json_integer(&j, "arena_bytes", s->arena_bytes);
+    sw_json_digits(&j, "elapsed_seconds", s->elapsed_s, DIGITS);
+    sw_json_integer(&j, "memory_bytes", s->memory_bytes);
     if (s->spike != NULL)
         sw_json_text(&j, "spike", s->spike);
     return end_line(m, &j, err);
 }
 
 int sw_metrics_holdout(struct sw_metrics *m, int64_t step, double bits_per_token,
-                       double bigram_bits, struct sw_error *err)
+                       double bigram_bits, double seconds, struct sw_error *err)
 {
     struct sw_json j;
     if (begin_line(m, &j, err) != 0)
@@ -284,6 +296,7 @@ int sw_metrics_holdout(struct sw_metrics *m, int64_t step, double bits_per_token
     sw_json_integer(&j, "step", step);
     sw_json_digits(&j, "held_out_bits_per_token", bits_per_token, DIGITS);
     sw_json_digits(&j, "bigram_bits_per_token", bigram_bits, DIGITS);
+    sw_json_digits(&j, "seconds", seconds, DIGITS);
     return end_line(m, &j, err);
 }
 

@@ -66,6 +66,7 @@ static int judge(struct sw_training *t, int64_t steps)
 {
     double loss;
     char text[96];
+    const double begin = sw_clock_now();
     if (sw_dataset_holdout_labels(sw_trainer_held(&t->trainer)) == 0)
         return 0;
     if (sw_trainer_held_out(&t->trainer, stop_judging, t, &loss) != 0)
@@ -79,7 +80,8 @@ static int judge(struct sw_training *t, int64_t steps)
         fprintf(stderr, "held-out: %s\n", text);
     struct sw_error err = {0};
     if (sw_training_renew_metrics(t, &err) == 0)
-        (void)sw_metrics_holdout(t->metrics, steps, loss / log(2), t->bigram, &err);
+        (void)sw_metrics_holdout(t->metrics, steps, loss / log(2), t->bigram,
+                                 sw_clock_now() - begin, &err);
     sw_training_tell_metrics(t, &err);
     return 0;
 }
@@ -135,19 +137,18 @@ static int run_step(struct sw_training *t, int64_t number)
     if (!spiked)
         t->ending.board->step_done = number;
     if (rank->launch->rank == 0) {
-        const struct sw_metrics_step line = {
-            .step = number,
-            .tokens = rank->programs->tokens_per_step,
-            .labels = counted,
-            .varies = sw_dataset_varies(t->trainer.data),
-            .loss = loss,
-            .grad_norm = grad_norm,
-            .learning_rate = step.learning_rate,
-            .step_seconds = seconds,
-            .mfu = (counted > 0 ? t->trainer.flops_per_step : 0) / seconds /
-                   (peak_flops(run) * rank->launch->size),
-            .arena_bytes = sw_executor_arena_bytes(rank->executor),
-            .spike = spiked ? answers[run->optimizer.on_spike] : NULL};
+        struct sw_metrics_step line = {.step = number,
+                                       .tokens = rank->programs->tokens_per_step,
+                                       .labels = counted,
+                                       .varies = sw_dataset_varies(t->trainer.data),
+                                       .loss = loss,
+                                       .grad_norm = grad_norm,
+                                       .learning_rate = step.learning_rate,
+                                       .step_seconds = seconds,
+                                       .mfu = (counted > 0 ? t->trainer.flops_per_step : 0) /
+                                              seconds / (peak_flops(run) * rank->launch->size),
+                                       .arena_bytes = sw_executor_arena_bytes(rank->executor),
+                                       .spike = spiked ? answers[run->optimizer.on_spike] : NULL};
         sw_training_write_step(t, &line);
         sw_progress_line_step(&t->progress, number, t->last, loss, (double)line.tokens / seconds,
                               number == t->last || t->request != SW_REQUEST_NONE);

@@ -1,11 +1,13 @@
 #include "runner/train/training.h"
 
 #include "core/base/clock.h"
+#include "core/base/self.h"
 #include "runner/rank/version.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* What the ranks tell each other between steps: for each request how many ranks got it, how many
  * found something wrong, and how far the save under way is. */
@@ -44,15 +46,56 @@ void sw_training_begin_metrics(struct sw_training *t)
 {
     struct sw_error err = {0};
     char versions[512];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const struct sw_run_config *run = t->rank->plan->run;
+    const int64_t batch = run->global_batch_size;
+    const struct sw_metrics_start start = {
+        .attempt = t->ending.board->attempt.attempt,
+        .job = t->ending.board->attempt.job,
+        .time = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec,
+        .elapsed_s = sw_self_age_s(),
+        .ranks = t->rank->launch->size,
+        .first_step = t->resume.step,
+        .last_step = t->last,
+        .evaluation_batches =
+            (sw_dataset_holdout_sequences(sw_trainer_held(&t->trainer)) + batch - 1) / batch,
+        .memory_limit = run->cluster.accelerator.memory_bytes,
+        .loaded = t->loaded};
+    t->age_before_s = start.elapsed_s - sw_clock_now();
     (void)sw_metrics_header(t->metrics, t->rank->plan, sw_version_json(versions, sizeof versions),
-                            t->ending.board->attempt.attempt,
-                            t->loaded.folder == NULL ? NULL : &t->loaded, &err);
+                            &start, &err);
     sw_training_tell_metrics(t, &err);
 }
 
-void sw_training_write_step(struct sw_training *t, const struct sw_metrics_step *line)
+double sw_training_elapsed_s(const struct sw_training *t)
+{
+    return t->age_before_s + sw_clock_now();
+}
+
+/* The most that rank 0 has used: of its device, which is asked in the first steps only, or where
+ * that shares the host's memory, of this process. */
+static int64_t memory_bytes(struct sw_training *t, int64_t step)
+{
+    enum { ASKED_STEPS = 2 };
+    struct sw_device *device = t->rank->device;
+    const struct sw_device_vtable *ops = device->vtable;
+    struct sw_device_facts facts;
+    if (ops->in_host_memory)
+        return sw_self_resident_bytes("VmHWM:");
+    if (step - t->resume.step <= ASKED_STEPS && ops->free_bytes != NULL && ops->facts != NULL) {
+        const int64_t left = ops->free_bytes(device);
+        if (left >= 0 && ops->facts(device, &facts, NULL) == 0)
+            t->memory_bytes = facts.memory_bytes - left;
+    }
+    return t->memory_bytes;
+}
+
+void sw_training_write_step(struct sw_training *t, struct sw_metrics_step *line)
 {
     struct sw_error err = {0};
+    line->elapsed_s = sw_training_elapsed_s(t);
+    line->memory_bytes = memory_bytes(t, line->step);
     (void)sw_training_renew_metrics(t, &err);
     (void)sw_metrics_step(t->metrics, line, &err);
     sw_training_tell_metrics(t, &err);

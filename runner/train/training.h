@@ -28,6 +28,8 @@ struct sw_training {
     struct sw_ending ending;
     enum sw_request request; /* the strongest that any rank got; agreed on */
     bool metrics_failing;    /* was said */
+    double age_before_s;     /* of rank 0, when its clock was 0 */
+    int64_t memory_bytes;    /* of a device of its own; 0: not known */
     bool save_due, save_failed;
     double save_begun, pause_s, save_s; /* of the save at hand, of the last one */
 };
@@ -35,7 +37,10 @@ struct sw_training {
 /* ---- Metrics (rank 0): a disk that is full, or a file that is removed, ends no run ---- */
 
 void sw_training_begin_metrics(struct sw_training *t);
-void sw_training_write_step(struct sw_training *t, const struct sw_metrics_step *line);
+/* Seconds since rank 0 was started. */
+double sw_training_elapsed_s(const struct sw_training *t);
+/* Fills in the time and the memory of rank 0. */
+void sw_training_write_step(struct sw_training *t, struct sw_metrics_step *line);
 /* Begins the file again if it was removed. */
 int sw_training_renew_metrics(struct sw_training *t, struct sw_error *err);
 /* Says once that lines have to wait, and once that they no longer do. */

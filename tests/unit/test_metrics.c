@@ -19,6 +19,8 @@
     "\"evaluate_digest\":\"fedcba9876543210\",\"save_digest\":\"0f1e2d3c4b5a6978\","               \
     "\"mesh_dim\":\"1,2,2,2\",\"axis_order\":\"dp,fsdp,sp,tp\","                                   \
     "\"predicted_step_seconds\":0.25,\"predicted_memory\":3000000000,\"arena_bytes\":12345678,"    \
+    "\"job\":\"17\",\"time\":1764478801.125,\"elapsed_seconds\":12.5,\"ranks\":8,"                 \
+    "\"first_step\":0,\"last_step\":40,\"evaluation_batches\":2,\"memory_limit\":4000000000,"      \
     "\"versions\":{\"shardwright\":\"9\"}}\n"
 
 static char folder[2048]; /* made for this run, set by main */
@@ -40,6 +42,15 @@ static void open_good(const char *directory, struct sw_metrics **metrics)
     if (sw_metrics_open(directory, metrics, &err) != 0)
         fail_msg("%s", err.message);
 }
+
+static const struct sw_metrics_start started = {.attempt = 3,
+                                                .job = "17",
+                                                .time = 1764478801.125,
+                                                .elapsed_s = 12.5,
+                                                .ranks = 8,
+                                                .last_step = 40,
+                                                .evaluation_batches = 2,
+                                                .memory_limit = 4000000000};
 
 static struct sw_plan plan_of(const struct sw_run_config *run)
 {
@@ -65,15 +76,17 @@ static void test_lines(void **state)
                                    .learning_rate = 3e-6,
                                    .step_seconds = 0.5,
                                    .mfu = 0.375,
-                                   .arena_bytes = 12345678};
+                                   .arena_bytes = 12345678,
+                                   .elapsed_s = 13.25,
+                                   .memory_bytes = 23456789};
     const char *const first =
         HEADER "{\"step\":1,\"loss\":5.5,\"grad_norm\":1.25,\"learning_rate\":3e-06,"
                "\"tokens\":2048,\"step_seconds\":0.5,\"tokens_per_second\":4096,\"mfu\":0.375,"
-               "\"arena_bytes\":12345678}\n";
+               "\"arena_bytes\":12345678,\"elapsed_seconds\":13.25,\"memory_bytes\":23456789}\n";
     struct sw_error err = {0};
     struct sw_metrics *metrics = NULL;
     open_good(directory, &metrics);
-    assert_int_equal(sw_metrics_header(metrics, &plan, "{\"shardwright\":\"9\"}", 3, NULL, &err),
+    assert_int_equal(sw_metrics_header(metrics, &plan, "{\"shardwright\":\"9\"}", &started, &err),
                      0);
     expect_file(directory, HEADER); /* whoever follows the file sees each line at once */
     assert_int_equal(sw_metrics_step(metrics, &step, &err), 0);
@@ -86,16 +99,18 @@ static void test_lines(void **state)
     step.loss = (double)NAN;
     step.grad_norm = (double)INFINITY;
     assert_int_equal(sw_metrics_step(metrics, &step, &err), 0);
-    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, (double)NAN, &err), 0);
-    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), 0);
+    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, (double)NAN, 0.5, &err), 0);
+    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, 0.5, &err), 0);
     sw_metrics_close(metrics);
     char all[4096];
     snprintf(all, sizeof all,
              "%s{\"step\":2,\"loss\":null,\"grad_norm\":null,\"learning_rate\":3e-06,"
              "\"tokens\":2048,\"step_seconds\":0.5,\"tokens_per_second\":4096,\"mfu\":0.375,"
-             "\"arena_bytes\":12345678}\n"
-             "{\"step\":2,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":null}\n"
-             "{\"step\":2,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":3.75}\n",
+             "\"arena_bytes\":12345678,\"elapsed_seconds\":13.25,\"memory_bytes\":23456789}\n"
+             "{\"step\":2,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":null,"
+             "\"seconds\":0.5}\n"
+             "{\"step\":2,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":3.75,"
+             "\"seconds\":0.5}\n",
              first);
     expect_file(directory, all);
 }
@@ -140,10 +155,10 @@ static void test_torn_line(void **state)
     fclose(file);
     assert_false(sw_metrics_has_holdout(directory, 2));
     open_good(directory, &metrics);
-    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), 0);
+    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, 0.5, &err), 0);
     sw_metrics_close(metrics);
     expect_file(directory, "{\"step\":1}\n{\"step\":2,\"held_out_bits_per_token\":2.5,"
-                           "\"bigram_bits_per_token\":3.75}\n");
+                           "\"bigram_bits_per_token\":3.75,\"seconds\":0.5}\n");
     assert_true(sw_metrics_has_holdout(directory, 2));
     assert_false(sw_metrics_has_holdout(directory, 1));
 }
@@ -154,8 +169,8 @@ static void test_torn_anywhere(void **state)
 {
     (void)state;
     static const char text[] = "{\"a\":{\"b\":\"}\\\"{\"},\"c\":1}\n{\"step\":1,\"x\":\"}\"}\n";
-    static const char added[] =
-        "{\"step\":2,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":3.75}\n";
+    static const char added[] = "{\"step\":2,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_"
+                                "token\":3.75,\"seconds\":0.5}\n";
     const size_t first = strchr(text, '\n') + 1 - text, all = sizeof text - 1;
     char directory[4096], path[4200], wanted[400];
     snprintf(directory, sizeof directory, "%s/anywhere", folder);
@@ -170,7 +185,7 @@ static void test_torn_anywhere(void **state)
         fwrite(text, 1, cut, file);
         fclose(file);
         open_good(directory, &metrics);
-        assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), 0);
+        assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, 0.5, &err), 0);
         sw_metrics_close(metrics);
         const size_t kept = cut >= all - 1 ? all : cut >= first - 1 ? first : 0;
         snprintf(wanted, sizeof wanted, "%.*s%s", (int)kept, text, added);
@@ -183,20 +198,20 @@ static void test_no_half_line(void **state)
 {
     (void)state;
     static const char line[] = "{\"step\":1,\"held_out_bits_per_token\":2.5,"
-                               "\"bigram_bits_per_token\":3.75}\n";
+                               "\"bigram_bits_per_token\":3.75,\"seconds\":0.5}\n";
     char directory[4096], wanted[5000];
     snprintf(directory, sizeof directory, "%s/half", folder);
     struct sw_metrics *metrics = NULL;
     struct sw_error err = {0};
     struct rlimit before, limit;
     open_good(directory, &metrics);
-    assert_int_equal(sw_metrics_holdout(metrics, 1, 2.5, 3.75, &err), 0);
+    assert_int_equal(sw_metrics_holdout(metrics, 1, 2.5, 3.75, 0.5, &err), 0);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     limit = before;
     limit.rlim_cur = sizeof line - 1 + 10; /* room for the beginning of a second line */
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    const int status = sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err);
+    const int status = sw_metrics_holdout(metrics, 2, 2.5, 3.75, 0.5, &err);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     (void)signal(SIGXFSZ, handler);
     assert_int_equal(status, -1);
@@ -206,10 +221,12 @@ static void test_no_half_line(void **state)
     expect_file(directory, line);
     /* it is written with the next one, before it */
     err = (struct sw_error){0};
-    assert_int_equal(sw_metrics_holdout(metrics, 3, 2.5, 3.75, &err), 0);
+    assert_int_equal(sw_metrics_holdout(metrics, 3, 2.5, 3.75, 0.5, &err), 0);
     snprintf(wanted, sizeof wanted, "%s%s%s", line,
-             "{\"step\":2,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":3.75}\n",
-             "{\"step\":3,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":3.75}\n");
+             "{\"step\":2,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":3.75,"
+             "\"seconds\":0.5}\n",
+             "{\"step\":3,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":3.75,"
+             "\"seconds\":0.5}\n");
     expect_file(directory, wanted);
     sw_metrics_close(metrics);
     expect_file(directory, wanted);
@@ -232,7 +249,7 @@ static void test_full_disk(void **state)
     open_good(directory, &metrics);
     struct sw_error err = {0};
     char wanted[5000];
-    assert_int_equal(sw_metrics_holdout(metrics, 1, 1, 1, &err), -1);
+    assert_int_equal(sw_metrics_holdout(metrics, 1, 1, 1, 0.5, &err), -1);
     snprintf(wanted, sizeof wanted, "cannot write %s: No space left on device", path);
     assert_string_equal(err.message, wanted);
     sw_metrics_close(metrics);
@@ -243,7 +260,7 @@ static void test_removed(void **state)
 {
     (void)state;
     static const char line[] = "{\"step\":2,\"held_out_bits_per_token\":2.5,"
-                               "\"bigram_bits_per_token\":3.75}\n";
+                               "\"bigram_bits_per_token\":3.75,\"seconds\":0.5}\n";
     char directory[4096], path[4200], wanted[8400];
     const struct sw_run_config run = {.name = "a \"quoted\" \\ run"};
     const struct sw_plan plan = plan_of(&run);
@@ -252,13 +269,13 @@ static void test_removed(void **state)
     struct sw_metrics *metrics = NULL;
     struct sw_error err = {0};
     open_good(directory, &metrics);
-    assert_int_equal(sw_metrics_header(metrics, &plan, "{\"shardwright\":\"9\"}", 3, NULL, &err),
+    assert_int_equal(sw_metrics_header(metrics, &plan, "{\"shardwright\":\"9\"}", &started, &err),
                      0);
     assert_int_equal(sw_metrics_renew(metrics, &err), 0);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(sw_metrics_renew(metrics, &err), 1);
     assert_int_equal(sw_metrics_renew(metrics, &err), 0);
-    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), 0);
+    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, 0.5, &err), 0);
     snprintf(wanted, sizeof wanted, "%s%s", HEADER, line);
     expect_file(directory, wanted);
     /* with its folder */
@@ -273,7 +290,7 @@ static void test_removed(void **state)
     fputs(line, other);
     fclose(other);
     assert_int_equal(sw_metrics_renew(metrics, &err), 1);
-    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), 0);
+    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, 0.5, &err), 0);
     snprintf(wanted, sizeof wanted, "%s%s", line, line);
     expect_file(directory, wanted);
     /* and what cannot be opened is an error, until it can be */
@@ -282,7 +299,7 @@ static void test_removed(void **state)
     assert_int_equal(sw_metrics_renew(metrics, &err), -1);
     snprintf(wanted, sizeof wanted, "cannot write %s: Is a directory", path);
     assert_string_equal(err.message, wanted);
-    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), -1);
+    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, 0.5, &err), -1);
     assert_int_equal(rmdir(path), 0);
     assert_int_equal(sw_metrics_renew(metrics, &err), 1);
     snprintf(wanted, sizeof wanted, "%s%s", HEADER, line);
@@ -305,8 +322,9 @@ static void test_loaded(void **state)
     struct sw_metrics *metrics = NULL;
     struct sw_error err = {0};
     open_good(directory, &metrics);
-    assert_int_equal(sw_metrics_header(metrics, &plan, "{\"shardwright\":\"9\"}", 3, &loaded, &err),
-                     0);
+    struct sw_metrics_start from = started;
+    from.loaded = loaded;
+    assert_int_equal(sw_metrics_header(metrics, &plan, "{\"shardwright\":\"9\"}", &from, &err), 0);
     sw_metrics_close(metrics);
     snprintf(wanted, sizeof wanted, "%.*s%s%s", (int)(strstr(HEADER, "\"versions\"") - HEADER),
              HEADER,
