@@ -128,7 +128,7 @@ trial settings "$settings runs' job scripts" bash tests/cluster/test_settings.sh
     "$out/settings"
 # shellcheck disable=SC2317
 limit_draws() {
-    "$build/tests/test_limits_drawn" $((limits * 100)) "$seed" && bash tests/cluster/test_limits.sh "$build" "$limits" "$seed"
+    "$build/tests/test_limits_drawn" $((limits * 100)) "$seed" && "$build/tests/test_shrunk_limits" $((limits * 50)) "$seed" && bash tests/cluster/test_limits.sh "$build" "$limits" "$seed"
 }
 export -f limit_draws
 export limits

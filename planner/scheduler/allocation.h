@@ -78,7 +78,8 @@ struct sw_allocation_ops {
     bool (*release)(const char *job);
     bool (*exclude)(const char *job, const char *nodes);
     bool (*cancel)(const char *job);
-    bool (*end_ranks)(const char *job); /* TERM to all of them */
+    bool (*shorten)(const char *job, int64_t minutes); /* takes so many off its limit */
+    bool (*end_ranks)(const char *job);                /* TERM to all of them */
     /* A job of this script that begins when `job` is over, without these nodes ("": all will do),
      * which is told that it is a link, and gets these arguments; number: its own. */
     bool (*submit)(const char *script, const struct sw_arguments_words *arguments, const char *job,

@@ -68,7 +68,7 @@ static bool find_digest(const char *digests, int32_t nodes, char out[20])
 }
 
 /* "/x/run.4.plan.yaml" for another number of nodes. */
-static void find_plan(struct sw_supervisor *s, int32_t nodes)
+void sw_supervise_plan_of(const struct sw_supervisor *s, int32_t nodes, char out[PATH_MAX])
 {
     static const char ending[] = ".plan.yaml";
     const char *plan = s->set->plan;
@@ -76,10 +76,9 @@ static void find_plan(struct sw_supervisor *s, int32_t nodes)
     snprintf(most, sizeof most, ".%d%s", (int)s->set->most, ending);
     const size_t length = strlen(plan), tail = strlen(most);
     if (s->set->elastic && length > tail && strcmp(plan + length - tail, most) == 0)
-        snprintf(s->plan, sizeof s->plan, "%.*s.%d%s", (int)(length - tail), plan, (int)nodes,
-                 ending);
+        snprintf(out, PATH_MAX, "%.*s.%d%s", (int)(length - tail), plan, (int)nodes, ending);
     else
-        snprintf(s->plan, sizeof s->plan, "%s", plan);
+        snprintf(out, PATH_MAX, "%s", plan);
 }
 
 /* The price takes neighbouring ranks to share a block: else the scheduler's names decide. */
@@ -117,7 +116,7 @@ bool sw_supervise_choose(struct sw_supervisor *s)
     if (strcmp(s->set->preflight, "off") != 0 && strcmp(choice, s->tried) != 0)
         s->machine.facts |= SW_SUPERVISE_TRIES;
     arrange(s);
-    find_plan(s, nodes);
+    sw_supervise_plan_of(s, nodes, s->plan);
     return find_digest(s->set->digests, nodes, s->digest);
 }
 

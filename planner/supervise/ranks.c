@@ -56,7 +56,7 @@ void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bo
         snprintf(s->order, sizeof s->order, "%s/ranks-%s.hosts", set->folder, s->job.id);
         start.order = s->order;
     }
-    *r = (struct sw_supervised_ranks){.status = 127, .timer = INFINITY};
+    *r = (struct sw_supervised_ranks){.status = 127, .timer = INFINITY, .look = INFINITY};
     s->scheduler->start(&start, &argv);
     add_words(&argv, &set->options);
     add_words(&argv, &set->container);
@@ -110,10 +110,12 @@ enum sw_supervise_event sw_supervise_wait(struct sw_supervisor *s)
             r->status = ended > 0 ? sw_process_code(status) : 127;
             break;
         }
-        const double left = r->timer - sw_clock_now();
-        if (left <= 0)
+        const double now = sw_clock_now();
+        if (r->timer <= now)
             return SW_SUPERVISE_TIMER_EVENT;
-        const double wait = fmin(left, MOST_SECONDS);
+        if (r->look <= now)
+            return SW_SUPERVISE_LOOK_EVENT;
+        const double wait = fmin(fmin(r->timer, r->look) - now, MOST_SECONDS);
         const struct timespec time = {(time_t)wait, (long)((wait - floor(wait)) * 1e9)};
         const int heard_now = sigtimedwait(&set, NULL, &time);
         if (heard_now == SIGUSR1)

@@ -17,8 +17,9 @@ static int take_plans(const struct sw_argument *row, void *to, const char *value
     return sw_arguments_range(value, &out->least, &out->most);
 }
 
-static int take_elastic(const struct sw_argument *row, void *to, const char *value,
-                        struct sw_error *err)
+/* "yes", into a bool. */
+static int take_yes(const struct sw_argument *row, void *to, const char *value,
+                    struct sw_error *err)
 {
     (void)row;
     (void)err;
@@ -33,7 +34,7 @@ static const struct sw_argument options[] = {
     {"--plans", NULL, "LEAST-MOST", "numbers of nodes that there are plans for", .take = take_plans,
      .kind = SW_ARGUMENT_OTHER, .empty = SW_EMPTY_SKIPPED},
     {"--elastic", NULL, "yes|''", "PLAN is NAME.MOST.plan.yaml, and there is one for each number",
-     .take = take_elastic, INTO(elastic), .empty = SW_EMPTY_SKIPPED},
+     .take = take_yes, INTO(elastic), .empty = SW_EMPTY_SKIPPED},
     {"--ranks-per-node", NULL, "N", "ranks of one node", INTO(ranks_per_node),
      .empty = SW_EMPTY_SKIPPED},
     {"--directory", NULL, "DIR", "the run's, for metrics and logs", INTO(folder),
@@ -54,6 +55,8 @@ static const struct sw_argument options[] = {
      .is_choice = true, .empty = SW_EMPTY_SKIPPED},
     {"--signal", NULL, "NAME@SECONDS", "what the ranks get so long before the limit", INTO(signal),
      .empty = SW_EMPTY_SKIPPED},
+    {"--shrink-limit", NULL, "yes|''", "lower the job's own limit when its speed is known",
+     .take = take_yes, INTO(shrink_limit), .empty = SW_EMPTY_SKIPPED},
     {"--exclude", NULL, "NODES", "nodes that no job of the run may get, with commas", INTO(exclude),
      .empty = SW_EMPTY_SKIPPED},
     {"--mpi", NULL, "NAME", "how srun starts MPI, or mpirun instead of srun; default pmix",

@@ -26,6 +26,7 @@ struct sw_supervise_settings {
     int64_t max_attempts;
     const char *preflight; /* off, quick, full */
     const char *signal;    /* "USR1@30" */
+    bool shrink_limit;     /* the job lowers its own limit when its speed is known */
     const char *exclude;   /* nodes that nobody wants, with commas */
     const char *mpi;
     const char *topology;                /* by which nodes are put in order: "block", "tree" */

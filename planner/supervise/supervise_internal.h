@@ -4,6 +4,8 @@
 
 #include "core/run/attempt.h"
 #include "core/run/excluded.h"
+#include "core/run/metrics_line.h"
+#include "planner/supervise/limit.h"
 #include "planner/supervise/transitions.h"
 #include "planner/supervise/output.h"
 #include "planner/supervise/supervise.h"
@@ -17,6 +19,16 @@ struct sw_supervised_ranks {
     int32_t status;
     struct sw_output *output;
     double timer; /* when it is time to ask something, on sw_clock_now; INFINITY: never */
+    double look;  /* the same, to look at how fast they are */
+};
+
+/* How fast the ranks are, by the run's metrics.jsonl. */
+struct sw_supervised_speed {
+    off_t read;                    /* bytes of the file that were read */
+    struct sw_pace pace;           /* of the newest start */
+    struct sw_metrics_line header; /* of that; kind SW_METRICS_OTHER: it has not begun */
+    time_t began;                  /* when the newest start was prepared */
+    double start_s;                /* the longest from there to a first step */
 };
 
 struct sw_supervisor {
@@ -41,10 +53,11 @@ struct sw_supervisor {
     char launcher[PATH_MAX],
         launcher_before[PATH_MAX]; /* what launcher and MPI said; "": nothing */
     int64_t attempt_before;
-    int32_t starts;                      /* since something was last begun */
-    int32_t start_number;                /* of this job */
-    bool again, began;                   /* the job started ranks before; these began an attempt */
-    time_t end;                          /* of this job; 0: not told */
+    int32_t starts;       /* since something was last begun */
+    int32_t start_number; /* of this job */
+    bool again, began;    /* the job started ranks before; these began an attempt */
+    time_t end;           /* of this job; 0: not told */
+    struct sw_supervised_speed speed;
     struct sw_hosts dead;                /* nodes that do not answer */
     char link[SW_ALLOCATION_WORD_BYTES]; /* the next one of a chain; "": none */
 
@@ -64,7 +77,15 @@ enum sw_supervise_event sw_supervise_wait(struct sw_supervisor *s);
 /* Signals are waited for from now on. */
 void sw_supervise_listen(void);
 
-/* nodes.c. Chooses nodes and plan; false: there is no plan for these nodes. */
+/* speed.c. Before a start of the ranks. */
+void sw_supervise_prepare_speed(struct sw_supervisor *s);
+/* Reads what the ranks wrote, and takes off the job's limit what they will not need. DONE: the
+ * limit is lower; REFUSED: it stays; SILENT: nobody answered. */
+enum sw_supervise_event sw_supervise_shrink(struct sw_supervisor *s);
+
+/* nodes.c. The plan for another number of nodes. */
+void sw_supervise_plan_of(const struct sw_supervisor *s, int32_t nodes, char out[PATH_MAX]);
+/* Chooses nodes and plan; false: there is no plan for these nodes. */
 bool sw_supervise_choose(struct sw_supervisor *s);
 /* Fills s->dead: those of the job's nodes that do not answer. */
 void sw_supervise_probe(struct sw_supervisor *s);

@@ -106,6 +106,7 @@ static event do_decide(struct sw_supervisor *s)
 static void prepare_start(struct sw_supervisor *s)
 {
     s->attempt_before = sw_supervise_attempt(s).attempt;
+    s->speed.began = time(NULL);
     memcpy(s->launcher_before, s->launcher, sizeof s->launcher);
     if (snprintf(s->launcher, sizeof s->launcher, "%s/launcher-%s.%" PRId64 ".%d.log",
                  s->set->folder, s->job.id, s->job.restarts + 1,
@@ -235,6 +236,7 @@ static event do_train(struct sw_supervisor *s)
         s->end = 0;
         if (signal_of(s->set->signal, &lead_s) != 0)
             s->ranks.timer = sw_clock_now();
+        sw_supervise_prepare_speed(s);
     }
     event e = sw_supervise_wait(s);
     if (e == SW_SUPERVISE_WELL_EVENT || e == SW_SUPERVISE_BADLY_EVENT) {
@@ -479,6 +481,7 @@ const sw_supervise_do sw_supervise_training[SW_SUPERVISE_STATE_COUNT] = {
     [SW_SUPERVISE_TRAIN] = do_train,
     [SW_SUPERVISE_TICK] = do_tick,
     [SW_SUPERVISE_REMIND] = do_remind,
+    [SW_SUPERVISE_SHRINK] = sw_supervise_shrink,
     [SW_SUPERVISE_PROBE] = do_probe,
     [SW_SUPERVISE_CONFIRM] = sw_supervise_ask,
     [SW_SUPERVISE_DROP] = do_drop,

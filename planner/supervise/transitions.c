@@ -44,6 +44,10 @@ static const struct row rows[] = {
     {S(TICK),         E(REFUSED),   0,                0, 0, S(TRAIN), 0},
     {S(TICK),         E(SILENT),    0,                0, 0, S(TRAIN), 0},
     {S(REMIND),       E(DONE),      0,                0, 0, S(TRAIN), 0},
+    {S(TRAIN),        E(LOOK),      0,                0, 0, S(SHRINK), 0},
+    {S(SHRINK),       E(DONE),      0,                0, 0, S(TRAIN), 0},
+    {S(SHRINK),       E(REFUSED),   0,                0, 0, S(TRAIN), 0},
+    {S(SHRINK),       E(SILENT),    0,                0, 0, S(TRAIN), 0},
 
     {S(PROBE),        E(DONE),      0,                0, 0, S(CONFIRM), 0},
     {S(PROBE),        E(REFUSED),   0,                0, 0, S(DECIDE), 0},

@@ -19,6 +19,7 @@
     X(TRAIN)        /* start them unless they run, and wait for what comes */                      \
     X(TICK)         /* ask when the job ends: the signal before that may be due */                 \
     X(REMIND)       /* send it */                                                                  \
+    X(SHRINK)       /* lower the job's limit to what the ranks need, if that is known */           \
     X(PROBE)        /* find nodes that do not answer */                                            \
     X(CONFIRM)      /* ask whether this job runs: in one that is cancelled no node answers */      \
     X(DROP)         /* forget the nodes that were found */                                         \
@@ -72,6 +73,7 @@ enum sw_supervise_state { SW_SUPERVISE_STATES(X) SW_SUPERVISE_STATE_COUNT };
     X(WELL)      /* the ranks ended with 0, and began something */                                 \
     X(BADLY)     /* or not */                                                                      \
     X(TIMER)     /* it is time to ask */                                                           \
+    X(LOOK)      /* it is time to look at how fast the ranks are */                                \
     X(LIMIT)     /* the signal that the limit is near */                                           \
     X(NOTED)     /* another signal, which the ranks get by themselves */
 

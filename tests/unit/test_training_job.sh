@@ -33,11 +33,16 @@ case "$1 $2" in
         [ "$(wc -l <"$STAND_IN/states")" -eq 1 ] || sed -i 1d "$STAND_IN/states"
         [ "$state" != silent ] || exit 1
         echo "   JobState=$state Reason=None Dependency=(null)"
+        echo "   RunTime=00:03:20 TimeLimit=12:00:00 TimeMin=N/A"
         echo "   StartTime=2026-11-23T20:00:00 EndTime=$(cat "$STAND_IN/end") Deadline=N/A"
         ;;
     'requeue incomplete' | 'requeuehold incomplete')
         if [ -e "$STAND_IN/refuse" ]; then mv "$STAND_IN/refuse" "$STAND_IN/states" && exit 1; fi
         echo "$*" >>"$STAND_IN/calls"
+        ;;
+    'update JobId=17')
+        echo "$*" >>"$STAND_IN/calls"
+        case $3 in TimeLimit=*) date -d "+${3#*=} minutes -200 seconds" +%FT%T >"$STAND_IN/end" ;; esac
         ;;
     'update JobId=18')
         echo "$*" >>"$STAND_IN/calls"
@@ -357,5 +362,36 @@ for signal in USR1:USR1 TERM:TERM INT:INT HUP:TERM; do
     was_called 1 "told ${signal#*:}"
     was_called 0 'srun .*'
 done
+
+# A job that is not started again lowers its own limit once its speed is known: 3,400 steps of a second are
+# left, a third more than that is kept, and what stays beyond it is given back in whole minutes, once.
+speed() { # LAST-STEP SECONDS-OF-A-STEP
+    printf '{"schema":"shardwright.metrics/1","attempt":1,"time":%s,"elapsed_seconds":0,"last_step":%s}\n' $(($(date +%s) - 200)) "$1"
+    seq 200 | awk -v s="$2" '{ printf "{\"step\":%d,\"step_seconds\":%s,\"elapsed_seconds\":%g}\n", $1, s, $1 * s }'
+}
+shrinks() { # FOLDER SETTING...: a job with this run's speed, whose ranks end a second later
+    emit "$1" --set slurm.continue=none --set slurm.preflight=off --set slurm.signal=USR1@90 --set slurm.time=12:00:00 "${@:2}"
+    folder=$out/$1
+    sed "s/75/0/" "$out/saved.json" >"$out/done.json"
+    # shellcheck disable=SC2016 # the stand-in's
+    echo 'cat "$STAND_IN/speed" >"'"$folder"'/metrics.jsonl"; '"$real"' 0.4; cp "$STAND_IN/done.json" "'"$folder"'/attempt.json"' >"$out/ranks"
+    date -d '+720 minutes -200 seconds' +%FT%T >"$out/end"
+    job "$1" RUNNING
+    [ $status -eq 0 ] || fail "a job that lowers its limit: exit $status"
+}
+speed 3600 1 >"$out/speed"
+shrinks lower --set slurm.shrink_limit=true
+limit=$(sed -nE 's/^update JobId=17 TimeLimit=([0-9]+)$/\1/p' "$out/calls")
+if [ "$(wc -l <<<"$limit")" -ne 1 ] || [ "${limit:-0}" -lt 65 ] || [ "$limit" -gt 95 ]; then
+    fail "the limit is not lowered once to little more than an hour: $(cat "$out/calls")"
+fi
+grep -q "^step 200 of 3,600: the job's time limit is lowered by 10.* h" "$out/job.log" || fail "the log does not say so"
+shrinks requeued --set slurm.shrink_limit=true --set slurm.continue=requeue
+was_called 0 'update .*'
+shrinks stays
+was_called 0 'update .*'
+speed 43000 1 >"$out/speed" # it cannot end inside of its limit
+shrinks full --set slurm.shrink_limit=true
+was_called 0 'update .*'
 
 echo "the script of a training goes on, or says that it does not"

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,6 +300,20 @@ static bool cancel(const char *job)
     return order(argv, NULL);
 }
 
+/* Slurm counts whole minutes, and takes no fewer from a user than it has. */
+static bool shorten(const char *job, int64_t minutes)
+{
+    char limit[SW_ALLOCATION_WORD_BYTES], which[80], lower[48];
+    show(job, "TimeLimit", limit);
+    const double now = limit[0] != '\0' ? sw_slurm_time_seconds(limit) / 60 : INFINITY;
+    if (!(now > (double)minutes && now < 1e9))
+        return false;
+    snprintf(which, sizeof which, "JobId=%s", job);
+    snprintf(lower, sizeof lower, "TimeLimit=%" PRId64, (int64_t)ceil(now) - minutes);
+    const char *const argv[] = {"scontrol", "update", which, lower, NULL};
+    return order(argv, NULL);
+}
+
 static bool end_ranks(const char *job)
 {
     const char *const argv[] = {"scancel", "--signal=TERM", job, NULL};
@@ -348,6 +363,7 @@ const struct sw_allocation_ops sw_slurm_allocation_ops = {
     .release = release,
     .exclude = exclude,
     .cancel = cancel,
+    .shorten = shorten,
     .end_ranks = end_ranks,
     .submit = submit,
 };

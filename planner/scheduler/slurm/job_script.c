@@ -3,6 +3,7 @@
 #include "core/base/device.h"
 #include "core/base/shell.h"
 #include "planner/command/format.h"
+#include "planner/scheduler/slurm/life.h"
 #include "planner/scheduler/slurm/ranks.h"
 #include "planner/scheduler/slurm/row.h"
 #include "planner/scheduler/slurm/settings.h"
@@ -57,6 +58,10 @@ enum { EARLY_SECONDS = 60, LEADS_IN_LIMIT = 4, MINUTES_OF_DAY = 1440 };
     X(SIGNAL, "slurm.signal", TEXT,                                                                \
       "the signal before the limit and its seconds, from `slurm.signal` and the plan; not set "    \
       "where the limit is too short for one")                                                      \
+    X(AT_LIMIT, "at_limit", TEXT, "what happens at the job's time limit, in words")                \
+    X(LOST_NODE, "lost_node", TEXT, "what happens when a node is lost, in words")                  \
+    X(SHRINK_LIMIT, "slurm.shrink_limit", TEXT,                                                    \
+      "`yes` where `slurm.shrink_limit` is true and the job is not started again; else not set")   \
     X(CONTINUE, "slurm.continue", TEXT, "`slurm.continue`: requeue, chain or none")                \
     X(MAX_ATTEMPTS, "slurm.max_attempts", TEXT, "`slurm.max_attempts`")                            \
     X(PREFLIGHT, "slurm.preflight", TEXT, "`slurm.preflight`: off, quick or full")                 \
@@ -176,6 +181,17 @@ static void set_signal(struct script *s, const struct sw_run_config *run, int64_
     else if (run->job.type != SW_JOB_TRAIN && name != NULL &&
              (wanted == NULL || strcmp(wanted, "none") != 0))
         set_inference_signal(s, run, isinf(limit) || is_short);
+}
+
+static void set_words(struct script *s, const struct sw_run_config *run)
+{
+    char words[SW_LIFE_WORDS];
+    const char *signal = s->value[PLACEHOLDER_SIGNAL].value;
+    set(s, PLACEHOLDER_AT_LIMIT,
+        sw_script_keep(s->texts, "%s", sw_slurm_at_limit(run, signal, words)));
+    set(s, PLACEHOLDER_LOST_NODE, sw_script_keep(s->texts, "%s", sw_slurm_lost_node(run, words)));
+    if (sw_slurm_may_shrink(run))
+        set(s, PLACEHOLDER_SHRINK_LIMIT, "yes");
 }
 
 static const char *short_limit(const struct sw_run_config *run, int64_t lead_seconds, char *buffer,
@@ -542,6 +558,7 @@ static int fill(const struct sw_script_request *request, struct sw_template_valu
                                             request->lead_seconds, buffer);
     set(&s, PLACEHOLDER_TIME, time == buffer ? sw_script_keep(texts, "%s", time) : time);
     set_signal(&s, run, request->lead_seconds);
+    set_words(&s, run);
     return set_blocks(&s, err);
 }
 
@@ -574,6 +591,7 @@ static bool runs_once(const struct sw_run_config *run)
     return run->job.type == SW_JOB_TRAIN && run->nodes_least == run->nodes_most &&
            !sw_slurm_is_mpirun(slurm->mpi) && !orders_nodes(run) &&
            slurm->continues == SW_CONTINUE_NONE && slurm->preflight == SW_PREFLIGHT_OFF &&
+           !slurm->shrink_limit &&
            (slurm->requeue == SW_REQUEUE_AUTO || slurm->requeue == SW_REQUEUE_NO);
 }
 

@@ -52,6 +52,7 @@ struct sw_slurm_config {
     enum sw_continue continues;               /* how a job goes on that ended before its run did */
     enum sw_preflight preflight; /* what is tried of the nodes before a job trains on them */
     int32_t max_attempts;        /* of a run that goes on by itself; 0: SW_MAX_ATTEMPTS */
+    bool shrink_limit;           /* the job lowers its own limit when its speed is known */
 };
 enum { SW_MAX_ATTEMPTS = 100 };
 /* Slurm's default of SchedulerParameters=max_switch_wait (slurm.conf(5)). */

@@ -343,6 +343,16 @@ const struct field sw_slurm_fields[] = {
      .example = "100",
      .about = "jobs and attempts inside of jobs after which a run no longer continues by itself; "
               "default: 100"},
+    {.key = "shrink_limit",
+     .type = FIELD_BOOL,
+     AT(shrink_limit),
+     .brief = true,
+     .example = "true",
+     .about =
+         "a job that trains lowers its own time limit when its speed is known, to what is left and "
+         "a margin, so that other jobs can be planned behind it; only where it is not started "
+         "again (continue: none, requeue not true), and never so far that the run would not end; "
+         "default: false, for a user cannot raise the limit again"},
     {.key = NULL},
 };
 _Static_assert(sizeof sw_slurm_fields / sizeof *sw_slurm_fields <= 65,
