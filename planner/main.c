@@ -66,6 +66,11 @@ static const char fit_details[] =
     "out)\n"
     "  m n k latency_us accelerator   as above: 'products' of the accelerator's file\n";
 
+static const char emit_details[] =
+    "\nThe next emit overwrites every change of a script, and a plan's digest finds it: edit the "
+    "run file\n"
+    "and emit again.\n";
+
 static const char submit_details[] =
     "\nPlan, script and submission.json are written to the run's directory, where never more than "
     "one job\n"
@@ -104,7 +109,7 @@ static const struct command {
     {"emit", "RUN.yaml", "write NAME.plan.yaml and the script that starts it",
      SW_OPTION_OUTPUT | SW_OPTION_TEMPLATE | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET |
          SW_OPTION_JSON,
-     sw_command_emit, NULL},
+     sw_command_emit, emit_details},
     {"submit", "RUN.yaml|NAME.plan.yaml", "plan a run, submit its job, print the job's number",
      SW_OPTION_DRY_RUN | SW_OPTION_SOONEST | SW_OPTION_FORCE | SW_OPTION_TEMPLATE |
          SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_JSON,
@@ -240,6 +245,7 @@ static int run(int argc, char **argv)
         if (sw_options_parse(commands[i].name, argc - 2, argv + 2, commands[i].options, &options,
                              &err) == 0) {
             options.launchers = &sw_launchers;
+            options.commit = sw_commit() != NULL ? sw_commit() : "";
             return commands[i].run(&options);
         }
         if (err.status != SW_OK)

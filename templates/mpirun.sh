@@ -1,7 +1,14 @@
 #!/usr/bin/env bash
-# Written by plan {{version}} from {{run_path}}; the next emit overwrites edits.
-# mesh_dim {{mesh_dim}} ({{axis_order}}), plan digest {{digest}}
-# predicted: {{memory}} of {{memory_limit}} per accelerator, {{step_seconds}} a step; {{run_time}}
+# Written by 'plan emit'. The next emit overwrites every change: edit the run file and emit again.
+# Asks for     {{asked}}.
+# Mesh         {{mesh_dim}} of dp,fsdp,tp,sp, ranks in the order {{axis_order}}: {{why}}.
+# Memory       {{memory}} planned of {{memory_limit}} per accelerator.
+# Time         {{step_seconds}} a step predicted; {{run_time}}.
+# Checkpoints  {{saves}}.
+# At the limit none of its own; in a job of Slurm TERM or USR1 ends the run after the step at hand, saved.
+# A lost node  the run ends; starting this script again resumes from the last checkpoint.
+# Made from    {{source}}; plan digest {{digest}}.
+# To look      {{look}}
 #
 # Arguments go to `runner train`. SHARDWRIGHT_RUNNER names another runner, SHARDWRIGHT_HOSTFILE the
 # machines of a mesh on several nodes; in a job of Slurm (salloc, sbatch) they are the job's. INT (Ctrl-C), TERM and USR1 end the run after the step at

@@ -268,8 +268,8 @@ static const char *const intros[] = {
      "files that are named, and a link goes by its name: `cluster.links.nvlink.bandwidth`.\n"
      "A whole mapping with a new name adds a link: "
      "`'cluster.links.ib={name: ib, spans: all, bandwidth: 25 GB/s, latency: 6 us}'`."),
-    ("What `plan emit` decided, for `runner train`. It is written, not edited: a digest finds "
-     "every change."),
+    ("What `plan emit` decided, for `runner train`. The digest finds every change: edit the "
+     "run file and emit again."),
     ("What software reaches on an accelerator: the fractions of its peaks that every predicted "
      "time rests on, and the band\naround the times. `runner calibrate` and `plan fit` write "
      "profiles; configs/profiles has some of published software."),

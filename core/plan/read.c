@@ -67,8 +67,7 @@ static int verify(const char *path, const struct sw_config *config, const char *
     const bool digits = strspn(found, "0123456789abcdef") == SW_PLAN_DIGEST_DIGITS;
     return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, at.line, at.column + 1},
                       "the plan was changed after it was written: its digest is %s%s%s, its "
-                      "content's is '%s'; edit the run file and write the plan again with 'plan "
-                      "emit'",
+                      "content's is '%s'; edit the run file and emit again",
                       digits ? "'" : "", digits ? found : "not 16 hexadecimal digits",
                       digits ? "'" : "", expected);
 }

@@ -69,6 +69,7 @@ struct sw_options {
     bool watch, follow, now;
     int64_t lines;                        /* -1: not given */
     const struct sw_launchers *launchers; /* that descriptions may name; set by main */
+    const char *commit;                   /* this program was built from; set by main; "": none */
     char **files; /* the arguments that are no options, in the caller's argv */
     int32_t file_count;
 };

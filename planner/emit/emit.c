@@ -293,7 +293,9 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     /* the settings that the plan's mesh wants; which nodes an elastic run may have, it says itself
      */
     scripted->cluster.settings = most->placed.run.cluster.settings;
-    if (sw_script_prepare(script, scripted, options->files[0], plan, count, directory, err) != 0)
+    if (sw_script_prepare(script, scripted, options->files[0],
+                          options->commit != NULL ? options->commit : "", plan, count, directory,
+                          err) != 0)
         goto out;
     text = script_text(options, scripted, script, err);
     if (text == NULL || make_output_folder(run, script, err) != 0 ||

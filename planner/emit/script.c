@@ -2,6 +2,7 @@
 #include "planner/emit/script.h"
 
 #include "core/base/file.h"
+#include "planner/emit/head.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -137,8 +138,8 @@ static int fill_rows(struct sw_script *s, const struct sw_script_request *reques
 }
 
 int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, const char *run_path,
-                      const struct sw_emit_plan *plan, int32_t count, const char *directory,
-                      struct sw_error *err)
+                      const char *commit, const struct sw_emit_plan *plan, int32_t count,
+                      const char *directory, struct sw_error *err)
 {
     const struct sw_emit_plan *most = &plan[count - 1]; /* on all of the nodes */
     const struct sw_candidate *c = &most->candidate;
@@ -189,6 +190,8 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
     if (row->queue != NULL)
         s->value[SW_PLACEHOLDER_TIME_LIMIT].value =
             sw_script_time_limit(row, run, request.step_seconds, request.lead_seconds, s->time);
+    if (sw_script_set_head(s, run, run_path, commit, plan, count, err) != 0)
+        return -1;
     return fill_rows(s, &request, err);
 }
 

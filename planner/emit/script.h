@@ -43,6 +43,14 @@
     X(TIME_LIMIT, "time_limit", TEXT,                                                              \
       "limit of the job: that of its settings; where the run says its steps and sets none, one "   \
       "and a half times what they take and ten minutes, at most the cluster's")                    \
+    X(ASKED, "asked", TEXT, "nodes x accelerators x limit, and the accelerator-hours that makes")  \
+    X(WHY, "why", TEXT, "why the search chose this mesh")                                          \
+    X(SAVES, "saves", TEXT, "when checkpoints are saved, their size and the rate of writing")      \
+    X(SOURCE, "source", TEXT,                                                                      \
+      "the run file, the commit that last changed it where it is in a git repository, and "        \
+      "version "                                                                                   \
+      "and commit of `plan`")                                                                      \
+    X(LOOK, "look", TEXT, "the commands that show the run's state and its log")                    \
     X(JOB_TYPE, "job.type", TEXT, "`job.type`: train, generate, score or serve")                   \
     X(JOB_CHECKPOINT, "job.checkpoint", TEXT,                                                      \
       "`job.checkpoint`; where it is not set the folder of checkpoints")                           \
@@ -72,11 +80,12 @@ struct sw_script {
     struct sw_template_value *value;
 };
 
-/* Fills s, zeroed before, for these plans of the run, that on the most nodes last. directory: where
- * they are, which exists. Errors: paths. */
+/* Fills s, zeroed before, for these plans of the run, that on the most nodes last. commit: of this
+ * program, "" where it is not known; directory: where the plans are, which exists. Errors: paths.
+ */
 int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, const char *run_path,
-                      const struct sw_emit_plan *plan, int32_t count, const char *directory,
-                      struct sw_error *err);
+                      const char *commit, const struct sw_emit_plan *plan, int32_t count,
+                      const char *directory, struct sw_error *err);
 /* The name of a plan file, which says the number of nodes where the run has several plans. */
 int sw_script_plan_name(const struct sw_run_config *run, int32_t nodes, char out[NAME_MAX],
                         struct sw_error *err);

@@ -39,6 +39,10 @@ add_test(NAME unit_plan_cli
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_plan_cli.sh $<TARGET_FILE:plan>
                  ${CMAKE_BINARY_DIR}/tests/plan_cli
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+add_test(NAME unit_script_head
+         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_script_head.sh $<TARGET_FILE:plan>
+                 ${CMAKE_BINARY_DIR}/tests/script_head
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 add_test(NAME unit_jobs_cli
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_jobs_cli.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
                  ${CMAKE_BINARY_DIR}/tests/jobs_cli
