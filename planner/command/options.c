@@ -137,6 +137,8 @@ static const struct sw_argument table[] = {
      .words = sw_collective_words, INTO(collective), .bit = SW_OPTION_COLLECTIVE},
     {"--format", NULL, "text|github", "github: annotations of a workflow", .take = take_format,
      .kind = SW_ARGUMENT_OTHER, .bit = SW_OPTION_FORMAT},
+    {"--report", NULL, NULL, "say where the run's accelerator-hours went", INTO(report),
+     .bit = SW_OPTION_REPORT},
     {"--watch", NULL, NULL, "print the status again whenever it changes, until all has ended",
      INTO(watch), .bit = SW_OPTION_WATCH},
     {"--follow", "-f", NULL, "keep printing new lines, until the run ends", INTO(follow),

@@ -35,7 +35,8 @@ enum sw_option_bit {
     SW_OPTION_FOLLOW = 1 << 25,
     SW_OPTION_LINES = 1 << 26,
     SW_OPTION_NOW = 1 << 27,
-    SW_OPTION_FORCE = 1 << 28
+    SW_OPTION_FORCE = 1 << 28,
+    SW_OPTION_REPORT = 1 << 30
 };
 
 struct sw_json;
@@ -67,6 +68,7 @@ struct sw_options {
     int32_t fail_if_count;
     bool fail_all; /* conditions are also about what did not change */
     bool watch, follow, now;
+    bool report;                          /* where the run's time went */
     int64_t lines;                        /* -1: not given */
     const struct sw_launchers *launchers; /* that descriptions may name; set by main */
     const char *commit;                   /* this program was built from; set by main; "": none */

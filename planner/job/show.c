@@ -179,6 +179,8 @@ int32_t sw_show_text(FILE *out, const struct sw_run_status *s)
         fprintf(out, "step %s, %s ago\n", sw_format_count((double)s->checkpoint_step, number),
                 sw_format_duration(s->checkpoint_age, (char[SW_FORMAT_BYTES]){0}));
     }
+    if (s->efficiency != NULL)
+        sw_hours_write(out, s->efficiency, "  ");
     if (s->excluded[0] != '\0') {
         begin(&l, "without");
         fprintf(out, "%s: excluded_nodes.jsonl says why\n", s->excluded);
@@ -265,6 +267,30 @@ static void write_steps_json(struct sw_json *j, const struct sw_run_status *s)
     sw_json_end(j);
 }
 
+static void write_efficiency(struct sw_json *j, const struct sw_hours *e)
+{
+    if (e == NULL)
+        return;
+    sw_json_object(j, "efficiency");
+    sw_json_integer(j, "attempts", e->attempts);
+    sw_json_integer(j, "steps", e->steps);
+    sw_json_integer(j, "repeated_steps", e->repeated_steps);
+    sw_json_digits(j, "accelerator_hours", e->held_s / 3600, 9);
+    sw_json_object(j, "parts");
+    for (int32_t i = 0; i < SW_TIME_PART_COUNT; i++)
+        sw_json_digits(j, sw_time_part_keys[i], e->part_s[i] / 3600, 9);
+    sw_json_end(j);
+    positive_or_null(j, "mfu", e->mfu);
+    positive_or_null(j, "held_mfu", e->held_mfu);
+    count_or_null(j, "memory_used", e->memory_used, 1);
+    count_or_null(j, "memory_planned", e->memory_planned, 1);
+    count_or_null(j, "memory_limit", e->memory_limit, 1);
+    text_or_null(j, "job", e->job);
+    seconds_or_null(j, "job_seconds", e->job_s);
+    positive_or_null(j, "job_limit_seconds", e->job_limit_s);
+    sw_json_end(j);
+}
+
 static void write_excluded(struct sw_json *j, const char *names)
 {
     char name[256];
@@ -317,6 +343,7 @@ void sw_show_json(struct sw_json *j, bool alone, const struct sw_run_status *s, 
     write_job(j, s);
     write_steps_json(j, s);
     write_started(j, s);
+    write_efficiency(j, s->efficiency);
     if (ended)
         sw_json_integer(j, "verdict", s->attempt.verdict);
     else

@@ -6,6 +6,7 @@
 #define SW_JOB_STATUS_H
 
 #include "core/run/attempt.h"
+#include "core/run/hours.h"
 #include "core/run/progress.h"
 #include "core/run/submission.h"
 #include "planner/scheduler/scheduler.h"
@@ -62,8 +63,9 @@ struct sw_run_status {
     double checkpoint_age;                                /* seconds; -1 */
     char checkpoint[PATH_MAX];                            /* its folder; "" */
     char words[SW_STATUS_WORDS], advice[SW_STATUS_WORDS]; /* "" where there is nothing to say */
-    char excluded[1024]; /* nodes that it does without, joined by ','; "" */
-    char note[320];      /* about a file that cannot be read; "" */
+    char excluded[1024];               /* nodes that it does without, joined by ','; "" */
+    char note[320];                    /* about a file that cannot be read; "" */
+    const struct sw_hours *efficiency; /* set by a caller, to be shown; NULL: it is not */
 };
 
 struct sw_statuses {

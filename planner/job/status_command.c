@@ -6,6 +6,7 @@
 #include "planner/job/target.h"
 #include "planner/job/watch.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +15,19 @@
 /* What is said when the terminal is no terminal: a line when the state changes, and one a minute.
  */
 static const double line_every_seconds = 60;
+
+/* Where the run's time went so far. Of the job at hand its scheduler may know the limit. */
+static int read_efficiency(struct sw_run_status *s, struct sw_hours *out)
+{
+    struct sw_error err = {0};
+    if (sw_hours_read(s->folder, NULL, sw_run_state_is_live(s->state), out, &err) != 0)
+        return sw_command_fail(&err);
+    if (s->job.id != NULL && strcmp(s->job.id, out->job) == 0 && s->job.limit_seconds > 0 &&
+        isfinite(s->job.limit_seconds))
+        out->job_limit_s = s->job.limit_seconds;
+    s->efficiency = out;
+    return SW_OK;
+}
 
 struct screen {
     bool terminal, json;
@@ -95,6 +109,7 @@ int sw_command_status(const struct sw_options *options)
 {
     struct sw_target *target = calloc(1, sizeof *target);
     struct sw_statuses all = {0};
+    struct sw_hours efficiency;
     struct sw_error err = {0};
     int status = target == NULL ? SW_ENVIRONMENT : sw_target_find(options, target);
     if (status != SW_OK)
@@ -108,12 +123,20 @@ int sw_command_status(const struct sw_options *options)
     all.run[0].queueless = target->queueless;
     if (options->watch) {
         status = watch(&all, options->json);
+        const int ended = status;
+        if (options->report && !options->json &&
+            (status = read_efficiency(&all.run[0], &efficiency)) == SW_OK) {
+            sw_hours_write(stdout, &efficiency, "  ");
+            status = ended;
+        }
         goto out;
     }
     if (sw_statuses_ask(&all, SW_WATCH_ASK_SECONDS, &err) != 0) {
         status = sw_command_fail(&err);
         goto out;
     }
+    if (options->report && (status = read_efficiency(&all.run[0], &efficiency)) != SW_OK)
+        goto out;
     if (options->json)
         print_json(&all, SW_JSON_TABS);
     else

@@ -94,9 +94,13 @@ int sw_supervise(const struct sw_supervise_settings *set, const struct sw_alloca
     if (!find_runner(s))
         goto out;
     sw_supervise_listen();
+    if (trains)
+        sw_supervise_begin_time(s);
     if (trains || sw_supervise_begin_texts(s))
         live(s, trains ? sw_supervise_training : sw_supervise_texts);
     code = s->code;
+    if (trains)
+        sw_supervise_end_time(s, code);
 out:
     if (s != NULL) {
         sw_allocation_free(&s->job);

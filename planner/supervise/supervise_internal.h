@@ -41,6 +41,8 @@ struct sw_supervisor {
     struct sw_supervised_ranks ranks;
     char word[SW_ALLOCATION_WORD_BYTES]; /* the scheduler's last one of the state of this job */
     int32_t code;                        /* the job's exit code */
+    double began_s;                      /* when this process did, since 1970 */
+    bool told;                           /* where the job's time went */
 
     /* a training */
     struct sw_excluded *excluded; /* the nodes that the run does without */
@@ -76,6 +78,11 @@ bool sw_supervise_pass(const struct sw_supervisor *s, int heard);
 enum sw_supervise_event sw_supervise_wait(struct sw_supervisor *s);
 /* Signals are waited for from now on. */
 void sw_supervise_listen(void);
+
+/* time.c. Notes that a job which trains begins; and that it ends, and says where its time went,
+ * once. */
+void sw_supervise_begin_time(struct sw_supervisor *s);
+void sw_supervise_end_time(struct sw_supervisor *s, int32_t code);
 
 /* speed.c. Before a start of the ranks. */
 void sw_supervise_prepare_speed(struct sw_supervisor *s);

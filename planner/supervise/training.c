@@ -44,6 +44,8 @@ static bool decide(struct sw_supervisor *s, struct sw_decide_request *request, s
     }
     if (trouble.status != SW_OK)
         (void)sw_supervise_fail(&trouble);
+    if (request->after && next->action != SW_NEXT_AGAIN)
+        sw_supervise_end_time(s, next->code);
     if (next->reason[0] != '\0')
         fprintf(stderr, "%s\n", next->reason);
     sw_supervise_set_excluded(s);

@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/cost/checkpoint.h"
+#include "core/run/hours.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/disk_space.h"
 #include "core/checkpoint/store.h"
@@ -431,9 +432,23 @@ static enum sw_status begin(struct sw_training *t, const struct sw_train_options
     return sw_rank_agree(rank);
 }
 
+/* Rank 0, of a job without a process of its own that would say so. */
+static void tell_time(const struct sw_training *t)
+{
+    struct sw_hours efficiency;
+    const char *job = sw_launch_job();
+    if (t->metrics == NULL || job[0] == '\0' || t->progress.quiet ||
+        sw_hours_read(t->rank->plan->run->directory, job, false, &efficiency, NULL) != 0 ||
+        efficiency.supervised || efficiency.attempts == 0)
+        return;
+    fprintf(stderr, "where the time of job %s went:\n", job);
+    sw_hours_write(stderr, &efficiency, "  ");
+}
+
 static void end(struct sw_training *t)
 {
     sw_metrics_close(t->metrics);
+    tell_time(t);
     sw_saver_free(t->saver);
     sw_trainer_close(&t->trainer);
     sw_ending_free(&t->ending);

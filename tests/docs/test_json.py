@@ -249,6 +249,16 @@ if status["note"] is not None:
     complain(f"the record is not as the program wants it: {status['note']}")
 if (status["state"], status["job"], status["steps"]) != ("done", "4000000000", 3):
     complain(f"the record is not shown: {status}")
+with open(f"{scratch}/run/allocations.jsonl", "w") as lines:
+    for line in ({"job": "4000000000", "restarts": 0, "accelerators": 1, "began": 1764478801.25},
+                 {"job": "4000000000", "restarts": 0, "ended": 1764478811.25, "code": 0, "limit_seconds": 600}):
+        check("allocations.jsonl", line, "begin" if "began" in line else "end")
+        lines.write(json.dumps(line) + "\n")
+status = plan("status", f"{scratch}/run", "--report", "--json", codes=(0, 3))
+check("plan status --json", status)
+told = status["efficiency"]
+if abs(sum(told["parts"].values()) - told["accelerator_hours"]) > 1e-9 or told["accelerator_hours"] < 10 / 3600:
+    complain(f"the parts are not what was held: {told}")
 every = plan("runs", scratch, "--json", codes=(0, 3))
 for one in every["runs"]:
     check("plan status --json", one)
