@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes the pictures of docs/pictures, which are two of `plan explain --html`'s, each with the page's colours.
+# Writes the pictures of docs/pictures, which are those of `plan explain --html` and `plan search --html`, each with the
+# page's colours.
 # Run it when a test says that a picture is out of date, and commit the result.
 #
 #   docs/make_pictures.sh [BUILD [OUT]]     default: build, docs/pictures
@@ -8,13 +9,14 @@ here=$(cd "$(dirname "$0")" && pwd)
 build=$(realpath "${1:-$here/../build}")
 out=${2:-$here/pictures}
 mkdir -p "$out"
-page=$(mktemp)
-trap 'rm -f "$page"' EXIT
-"$build/plan" explain "$here/../configs/runs/llama-8b-64.yaml" --html "$page" >/dev/null
+pages=$(mktemp -d)
+trap 'rm -rf "$pages"' EXIT
+"$build/plan" explain "$here/../configs/runs/llama-8b-64.yaml" --html "$pages/explain" >/dev/null
+"$build/plan" search "$here/../configs/runs/llama-70b-512.yaml" --nodes 6..64:2 --html "$pages/search" >/dev/null
 
-# picture NAME ID: the drawing whose title has that id, white behind it
+# picture NAME PAGE ID: the drawing whose title has that id, white behind it
 picture() {
-    awk -v id="$2" '
+    awk -v id="$3" '
         /<style>/ { css = 1 }
         css { style = style $0 "\n" }
         /<\/style>/ { css = 0 }
@@ -35,8 +37,9 @@ picture() {
                         gsub("var\\(" pair[1] "\\)", pair[2], style)
                 printf "%s\n%s<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>%s", substr(text, 1, at), style, substr(text, at + 1)
             }
-        }' "$page" >"$out/$1.svg"
-    [ -s "$out/$1.svg" ] || { echo "make_pictures: no picture '$2' in the page" >&2 && exit 1; }
+        }' "$pages/$2" >"$out/$1.svg"
+    [ -s "$out/$1.svg" ] || { echo "make_pictures: no picture '$3' in the page" >&2 && exit 1; }
 }
-picture meshes map-t
-picture memory memory-t
+picture meshes explain map-t
+picture memory explain memory-t
+picture frontier search frontier-t

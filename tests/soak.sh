@@ -100,6 +100,7 @@ trial saves "$saves trainings with saves and evaluations" bash -c save_draws
 search_all() {
     "$build/tests/test_contention" "$searches" "$seed" >&2 && "$build/tests/test_search_rule" "$searches" "$seed" >&2 &&
         "$build/tests/test_search_margin" "$searches" "$seed" | grep 'random trainings' &&
+        "$build/tests/test_frontier" "$searches" "$seed" | grep 'random runs' &&
         "$build/tests/test_search_shardings" "$searches" "$seed" | grep 'random trainings'
 }
 export -f search_all

@@ -410,7 +410,8 @@ enum sw_data_format { SW_DATA_AUTO, SW_DATA_BYTES };
 enum sw_prefer {
     SW_PREFER_FSDP, /* the largest fsdp within a margin of the fastest */
     SW_PREFER_FSDP_STRICT,
-    SW_PREFER_TIME
+    SW_PREFER_TIME,
+    SW_PREFER_COST /* of numbers of nodes the cheapest; on one number as SW_PREFER_TIME */
 };
 extern const char *const sw_prefer_words[];
 enum sw_lr_schedule {
@@ -560,6 +561,12 @@ struct sw_run_config {
     double serve_token_latency, serve_first_token_latency; /* goals, s; 0: none */
     struct sw_job_config job; /* no part of a plan: its script has it */
 };
+
+/* The same run for exactly so many nodes, as `nodes` in its file and, above those of its cluster,
+ * cluster.nodes say. */
+void sw_run_config_resize(struct sw_run_config *run, int32_t nodes);
+/* True if of the meshes of one number of nodes the fastest is best, whatever its fsdp. */
+bool sw_run_config_prefers_time(const struct sw_run_config *run);
 
 /* The files that a plan was written from. */
 /* run, model, cluster, accelerator, profile, fabric, and the curves of links */

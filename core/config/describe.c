@@ -401,6 +401,19 @@ static void find_placement(struct sw_run_config *run)
         cluster->placement.segments = false;
 }
 
+bool sw_run_config_prefers_time(const struct sw_run_config *run)
+{
+    return run->prefer == SW_PREFER_TIME || run->prefer == SW_PREFER_COST;
+}
+
+void sw_run_config_resize(struct sw_run_config *run, int32_t nodes)
+{
+    sw_cluster_resize(&run->cluster, nodes);
+    run->nodes = NULL;
+    run->nodes_least = run->nodes_most = nodes;
+    find_placement(run);
+}
+
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out)
 {
     if (!is_mapping(c, root, SW_CONFIG_RUN))

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-const char *const sw_prefer_words[] = {"fsdp", "fsdp-strict", "time", NULL};
+const char *const sw_prefer_words[] = {"fsdp", "fsdp-strict", "time", "cost", NULL};
 static const char *const data_format_words[] = {"auto", "bytes", NULL};
 
 #define AT(member) .offset = offsetof(struct sw_run_config, member)
@@ -521,9 +521,11 @@ const struct field sw_run_fields[] = {
          "unless it leaves that for a gain of more than prefer_within; fsdp-strict is the largest "
          "fsdp that "
          "fits however slow, then tp within the fastest link domain, then the least tp x sp, "
-         "then the fastest; time is the fastest. But for time, the mesh then gets, of its "
-         "options within 1 % of its fastest, the fastest that leave 20 % of memory free, else "
-         "those that need least"},
+         "then the fastest; time is the fastest; cost is, of the numbers of `nodes`, the one whose "
+         "run takes the fewest accelerator-hours, and there the fastest. But for time and cost, "
+         "the "
+         "mesh then gets, of its options within 1 % of its fastest, the fastest that leave 20 % of "
+         "memory free, else those that need least"},
     {.key = "prefer_within",
      .type = FIELD_SHARE,
      AT(prefer_within),

@@ -51,6 +51,17 @@ static int take_fail_if(const struct sw_argument *row, void *to, const char *val
     return 0;
 }
 
+static int take_budget(const struct sw_argument *row, void *to, const char *value,
+                       struct sw_error *err)
+{
+    struct sw_options *out = to;
+    (void)row;
+    if (out->budget_count == SW_MAX_BUDGETS)
+        return sw_fail(err, SW_BAD_INPUT, "more than %d times --budget", SW_MAX_BUDGETS);
+    out->budget[out->budget_count++] = value;
+    return 0;
+}
+
 static int take_set(const struct sw_argument *row, void *to, const char *value,
                     struct sw_error *err)
 {
@@ -83,10 +94,22 @@ static const struct sw_argument table[] = {
      "rank meshes by training speed, or by decode latency with the 'serve' settings of the run; "
      "default: as 'job' in the run says",
      .is_choice = true, INTO(purpose), .bit = SW_OPTION_FOR},
-    {"--prefer", NULL, "fsdp|fsdp-strict|time",
+    {"--prefer", NULL, "fsdp|fsdp-strict|time|cost",
      "fsdp (default): the largest fsdp within 5 % (prefer_within) of the fastest; fsdp-strict: the "
-     "largest that fits; time: the fastest",
+     "largest that fits; time: the fastest; cost: of the numbers of nodes that the run may have, "
+     "the "
+     "one with the fewest accelerator-hours",
      .is_choice = true, INTO(prefer), .bit = SW_OPTION_PREFER},
+    {"--nodes", NULL, "LIST",
+     "compare numbers of nodes: when the whole run would end on each, and what it would cost; "
+     "4..64, 6,8,12 or 4..64:4",
+     INTO(nodes), .bit = SW_OPTION_FRONTIER},
+    {"--budget", NULL, "AMOUNT",
+     "the most that the run may cost: '2000 GPU-hours', '5000 USD', '300 kWh'; may be repeated",
+     .take = take_budget, .kind = SW_ARGUMENT_OTHER, .bit = SW_OPTION_FRONTIER},
+    {"--deadline", NULL, "TIME",
+     "when the run must have ended, if it starts now: '36 h', 1-12:00:00, 2026-12-24T08:00",
+     INTO(deadline), .bit = SW_OPTION_FRONTIER},
     {"--top", NULL, "N", "list the best N meshes", .least = 1, INTO(top), .bit = SW_OPTION_TOP},
     {"--rejected", NULL, NULL, "list the meshes that do not fit, with reasons", INTO(rejected),
      .bit = SW_OPTION_REJECTED},

@@ -4,7 +4,7 @@
 
 #include "core/config/config.h"
 
-enum { SW_MAX_OVERRIDES = 64, SW_MAX_FAIL_IF = 16 };
+enum { SW_MAX_OVERRIDES = 64, SW_MAX_FAIL_IF = 16, SW_MAX_BUDGETS = 4 };
 
 /* One bit per option: which a command accepts. */
 enum sw_option_bit {
@@ -17,6 +17,7 @@ enum sw_option_bit {
     SW_OPTION_OUTPUT = 1 << 6,
     SW_OPTION_TEMPLATE = 1 << 7,
     SW_OPTION_SET = 1 << 8,
+    SW_OPTION_FRONTIER = 1 << 9, /* --nodes, --budget, --deadline */
     SW_OPTION_MARKDOWN = 1 << 10,
     SW_OPTION_FAIL_IF = 1 << 11,
     SW_OPTION_FORMAT = 1 << 12,
@@ -52,11 +53,15 @@ struct sw_options {
     const char *mesh_dim;              /* NULL: as in the run file */
     const char *output;                /* -o; NULL: "." */
     const char *template_path;
-    const char *html;        /* NULL: no page */
-    int32_t collective;      /* enum sw_collective; -1: as the file tells */
-    const char *partition;   /* NULL: not given */
-    const char *into;        /* NULL: not given */
-    const char *accelerator; /* NULL: not given */
+    const char *html;                   /* NULL: no page */
+    int32_t collective;                 /* enum sw_collective; -1: as the file tells */
+    const char *partition;              /* NULL: not given */
+    const char *into;                   /* NULL: not given */
+    const char *accelerator;            /* NULL: not given */
+    const char *nodes;                  /* NULL: not given */
+    const char *budget[SW_MAX_BUDGETS]; /* [budget_count] */
+    const char *deadline;               /* NULL: not given */
+    int32_t budget_count;
     bool dry_run, soonest, force;
     const char *purpose; /* --for: "train", "serve"; NULL: as `job` of the run says */
     struct sw_override override[SW_MAX_OVERRIDES];

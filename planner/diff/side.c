@@ -5,6 +5,7 @@
 #include "core/programs/program_set.h"
 #include "planner/command/format.h"
 #include "planner/scheduler/scheduler.h"
+#include "planner/search/frontier.h"
 
 #include <errno.h>
 #include <math.h>
@@ -287,7 +288,8 @@ int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err)
     if (side->priced)
         return 0;
     side->parameters = sw_search_parameters(side->run, &count, NULL) == 0 ? count.total : 0;
-    if (sw_search_run(side->run, side->purpose, 1, &search, err) != 0 ||
+    if ((!side->is_plan && sw_frontier_settle(NULL, &side->suited, err) != 0) ||
+        sw_search_run(side->run, side->purpose, 1, &search, err) != 0 ||
         keep_verdicts(&search, side, err) != 0)
         goto out;
     const struct sw_candidate *closest = search.count > 0 ? &search.mesh[0] : NULL;

@@ -11,6 +11,7 @@
 #include "planner/command/format.h"
 #include "planner/job/guard.h"
 #include "planner/scheduler/scheduler.h"
+#include "planner/search/frontier.h"
 #include "planner/command/template.h"
 
 #include <errno.h>
@@ -369,7 +370,10 @@ int sw_emit(const struct sw_options *options, const struct sw_run_file *run_file
 int sw_command_emit(const struct sw_options *options)
 {
     struct sw_run_file run_file;
+    struct sw_error err = {0};
     int status = sw_run_file_open(options, true, &run_file);
+    if (status == SW_OK && sw_frontier_settle(options->files[0], &run_file.run, &err) != 0)
+        status = sw_command_fail(&err);
     if (status == SW_OK)
         status = sw_emit(options, &run_file, options->json ? NULL : stdout, NULL);
     sw_run_file_free(&run_file);

@@ -4,6 +4,7 @@
 #include "planner/explain/explain.h"
 #include "planner/explain/sources.h"
 #include "planner/html/html.h"
+#include "planner/search/frontier.h"
 #include "planner/search/purpose.h"
 
 #include "planner/command/format.h"
@@ -204,6 +205,8 @@ int sw_command_explain(const struct sw_options *options)
     const struct sw_run_config *run = &run_file.run;
     const enum sw_purpose purpose = sw_search_purpose(options, run);
     if (check_purpose(options, purpose, &err) != 0 ||
+        (purpose == SW_FOR_TRAIN &&
+         sw_frontier_settle(options->files[0], &run_file.run, &err) != 0) ||
         sw_search_run(run, purpose, SW_EVERY_ROW, &search, &err) != 0 ||
         (is_told(&search) && explain(options, run, purpose, &search, &err) != 0))
         status = sw_command_fail(&err);

@@ -45,7 +45,7 @@ static int find_fastest(const struct sw_run_config *run, const struct sw_search 
         /* the same table; without it, the margin says how much slower the choice can be */
         if (search != NULL)
             take_fastest(search, out);
-        if (search != NULL || run->prefer == SW_PREFER_TIME || run->prefer_within <= much_slower)
+        if (search != NULL || sw_run_config_prefers_time(run) || run->prefer_within <= much_slower)
             return 0;
     }
     open.mesh_dim = "auto";

@@ -29,7 +29,7 @@ enum sw_cost_kind {
  * or three capitals such as USD. False: no unit. */
 bool sw_cost_unit(const char *name, const char *currency, enum sw_cost_kind *kind, double *factor);
 
-enum { SW_MOST_BUDGETS = 4, SW_LIMIT_TEXT = 48 };
+enum { SW_LIMIT_TEXT = 48 };
 
 /* The most that a run may take of one kind of cost. */
 struct sw_cost_limit {

@@ -1,7 +1,12 @@
+#include "core/base/clock.h"
+#include "core/base/file.h"
+#include "planner/search/frontier.h"
 #include "planner/search/report.h"
 #include "planner/search/run_cost.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* What the choice for training leaves on the table, and of an elastic run each number of nodes. */
 static int advise(const struct sw_options *options, const struct sw_run_config *run,
@@ -27,19 +32,108 @@ static int32_t shown_rows(const struct sw_options *options)
     return top < SW_EVERY_ROW ? (int32_t)top : SW_EVERY_ROW;
 }
 
-int sw_command_search(const struct sw_options *options)
+/* Numbers of nodes that are compared: --nodes, or those of an elastic run whose cost is to be
+ * chosen or limited. None where out->count is 0. */
+static int list_nodes(const struct sw_options *options, const struct sw_run_config *run,
+                      const struct sw_cost_limits *limits, struct sw_node_list *out,
+                      struct sw_error *err)
 {
-    struct sw_run_file run_file;
+    out->count = 0;
+    if (options->nodes != NULL)
+        return sw_node_list_parse(options->nodes, out, err);
+    if (run->nodes_least == run->nodes_most ||
+        (run->prefer != SW_PREFER_COST && limits->count == 0 && options->html == NULL))
+        return 0;
+    for (int32_t n = run->nodes_least; n <= run->nodes_most; n++)
+        out->nodes[out->count++] = n;
+    return 0;
+}
+
+static int read_limits(const struct sw_options *options, const struct sw_run_config *run,
+                       struct sw_cost_limits *out, struct sw_error *err)
+{
+    const int64_t now = (int64_t)time(NULL);
+    *out = (struct sw_cost_limits){.count = 0};
+    for (int32_t i = 0; i < options->budget_count; i++)
+        if (sw_budget_parse(options->budget[i], sw_run_unit_of_price(run),
+                            &out->limit[out->count++], err) != 0)
+            return -1;
+    out->has_deadline = options->deadline != NULL;
+    if (out->has_deadline) {
+        struct sw_cost_limit *deadline = &out->limit[out->count++];
+        if (sw_deadline_parse(options->deadline, now, deadline, err) != 0)
+            return -1;
+        out->now = deadline->is_date ? now : 0;
+    }
+    return sw_cost_limits_check(run, out, err);
+}
+
+/* Options that only a training has, or a comparison of numbers of nodes. */
+static int check_options(const struct sw_options *options, enum sw_purpose purpose,
+                         const struct sw_node_list *nodes, struct sw_error *err)
+{
+    if (purpose != SW_FOR_TRAIN &&
+        (options->nodes != NULL || options->budget_count > 0 || options->deadline != NULL))
+        return sw_fail(err, SW_BAD_INPUT,
+                       "--nodes, --budget and --deadline are about a training, which ends; leave "
+                       "them out, or --for serve");
+    if (options->html != NULL && nodes->count == 0)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "--html of search draws numbers of nodes; give some with --nodes, or use "
+                       "'plan explain --html' for one mesh");
+    return 0;
+}
+
+static int write_page(const char *path, const struct sw_run_config *run,
+                      const struct sw_frontier *frontier, struct sw_error *err)
+{
+    struct sw_new_file file;
+    if (sw_file_begin(&file, path, 0666, err) != 0)
+        return sw_path_blame(err, errno, "name another file with --html");
+    sw_frontier_page(file.out, run, frontier);
+    return sw_file_commit(&file, err);
+}
+
+/* Compares numbers of nodes; *run becomes the run on the one that is chosen, or comes closest. */
+static int compare_nodes(const struct sw_options *options, const struct sw_node_list *nodes,
+                         const struct sw_cost_limits *limits, struct sw_run_config *run,
+                         struct sw_frontier *frontier, struct sw_error *err)
+{
+    const double start = sw_clock_now();
+    if (sw_frontier_find(run, nodes, limits, frontier, err) != 0)
+        return -1;
+    if (options->html != NULL && write_page(options->html, run, frontier, err) != 0)
+        return -1;
+    if (!options->json) {
+        sw_frontier_tell(stdout, run, frontier, sw_clock_now() - start, options->rejected);
+        return 0;
+    }
+    const int32_t at = frontier->chosen >= 0 ? frontier->chosen : frontier->closest;
+    const struct sw_run_config before = *run;
+    return at < 0 ? 0 : sw_run_at_nodes(&before, frontier->row[at].nodes, run, err);
+}
+
+/* The run on its own nodes, within its limits. */
+static int judge(const struct sw_run_config *run, const struct sw_search *search,
+                 const struct sw_cost_limits *limits, struct sw_frontier *frontier,
+                 struct sw_error *err)
+{
+    if (limits->count == 0 || search->feasible == 0)
+        return 0;
+    return sw_frontier_of_run(run, &search->mesh[0], limits, frontier, err);
+}
+
+/* A search on the run's nodes, and what is told of it. */
+static int search_nodes(const struct sw_options *options, const struct sw_run_config *run,
+                        enum sw_purpose purpose, const struct sw_cost_limits *limits,
+                        struct sw_frontier *frontier)
+{
     struct sw_search search = {0};
     struct sw_error err = {0};
     struct sw_node_count *counts = NULL;
     struct sw_advice advice;
     int32_t count = 0;
-    int status = sw_run_file_open(options, false, &run_file);
-    if (status != SW_OK)
-        goto out;
-    const struct sw_run_config *run = &run_file.run;
-    const enum sw_purpose purpose = sw_search_purpose(options, run);
+    int status = SW_OK;
     /* people are shown the nearest of the rejected; who asks for all has them explained below */
     if ((options->json || options->rejected
              ? sw_search_choose(run, purpose, shown_rows(options), &search, &err)
@@ -50,22 +144,61 @@ int sw_command_search(const struct sw_options *options)
         (search.feasible > 0 &&
          sw_search_price_run(run, &search.mesh[0], NULL, &search.run_cost, &err) != 0) ||
         (search.purpose == SW_FOR_TRAIN &&
-         advise(options, run, &search, &advice, &counts, &count, &err) != 0)) {
+         advise(options, run, &search, &advice, &counts, &count, &err) != 0) ||
+        (frontier->count == 0 && judge(run, &search, limits, frontier, &err) != 0)) {
         status = sw_command_fail(&err);
         goto out;
     }
     if (options->json) {
-        const struct sw_search_told told = {search.feasible > 0 ? &advice : NULL, counts, count};
+        const struct sw_search_told told = {search.feasible > 0 ? &advice : NULL, counts, count,
+                                            frontier->count > 0 ? frontier : NULL};
         sw_search_print_json(stdout, run, &search, options, &told);
     } else {
         sw_report_search(stdout, run, &search, options);
         sw_report_node_counts(stdout, run, counts, count);
+        if (frontier->count > 0)
+            sw_frontier_tell_limits(stdout, run, frontier);
     }
     if (!sw_search_settles(&search))
         status = sw_report_unmet(run, &search);
 out:
     free(counts);
     sw_search_free(&search);
+    return status;
+}
+
+int sw_command_search(const struct sw_options *options)
+{
+    struct sw_run_file run_file;
+    struct sw_frontier frontier = {.chosen = -1};
+    struct sw_cost_limits limits;
+    struct sw_node_list nodes;
+    struct sw_error err = {0};
+    int status = sw_run_file_open(options, false, &run_file);
+    if (status != SW_OK)
+        goto out;
+    struct sw_run_config *run = &run_file.run;
+    const enum sw_purpose purpose = sw_search_purpose(options, run);
+    if (read_limits(options, run, &limits, &err) != 0 ||
+        list_nodes(options, run, &limits, &nodes, &err) != 0 ||
+        check_options(options, purpose, &nodes, &err) != 0 ||
+        (nodes.count > 0 && compare_nodes(options, &nodes, &limits, run, &frontier, &err) != 0)) {
+        status = sw_command_fail(&err);
+        goto out;
+    }
+    if (nodes.count == 0 && run->prefer == SW_PREFER_COST && purpose == SW_FOR_TRAIN)
+        fprintf(stderr,
+                "%s: note: prefer: cost chooses among numbers of nodes, and there is one: the "
+                "fastest mesh costs least; give more with --nodes, or 'nodes' of the run\n",
+                sw_command_shown(options->files[0]));
+    if (nodes.count == 0 || options->json)
+        status = search_nodes(options, run, purpose, &limits, &frontier);
+    if (frontier.count > 0 && frontier.chosen < 0 && (status == SW_OK || nodes.count > 0)) {
+        sw_frontier_unmet(run, &frontier, &err);
+        status = sw_command_fail(&err);
+    }
+out:
+    sw_frontier_free(&frontier);
     sw_run_file_free(&run_file);
     return status;
 }

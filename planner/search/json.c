@@ -2,6 +2,7 @@
 #include "planner/search/report.h"
 
 #include "core/base/json.h"
+#include "planner/search/frontier.h"
 #include "planner/search/purpose.h"
 #include "planner/search/run_cost.h"
 
@@ -258,6 +259,8 @@ void sw_train_write_head(struct sw_json *j, const struct sw_run_config *run,
     write_helps(j, s);
     if (told->count > 0)
         sw_node_counts_write_json(j, "node_counts", run, told->counts, told->count);
+    if (told->frontier != NULL)
+        sw_frontier_write_json(j, run, told->frontier);
 }
 
 void sw_search_print_json(FILE *out, const struct sw_run_config *run, const struct sw_search *s,

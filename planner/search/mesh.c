@@ -796,7 +796,7 @@ int sw_search_spare(struct sw_searcher *s, struct sw_candidate *c, struct sw_err
     const int64_t all = s->run->cluster.accelerator.memory_bytes, step = all / SPARE_STEPS;
     struct sparing p = {.s = s, .seconds = spare_for * c->fastest_seconds};
     p.low = all - all / SPARE_PART;
-    if (c->reason != SW_FITS || s->run->prefer == SW_PREFER_TIME || c->memory.total <= p.low)
+    if (c->reason != SW_FITS || sw_run_config_prefers_time(s->run) || c->memory.total <= p.low)
         return 0;
     const bool strict = s->tp_inside;
     use_segments(s, c->decision.mesh.domain > 0);

@@ -61,8 +61,9 @@ static void why_to_train(const struct sw_run_config *run, char *buffer, size_t b
     }
     const struct sw_link_config *link = &cluster->link[fastest];
     const int32_t domain = link->spans < accelerators ? link->spans : accelerators;
-    if (run->prefer == SW_PREFER_TIME) {
-        snprintf(buffer, bytes, "the fastest of the meshes that fit%s (prefer: time)", headroom);
+    if (sw_run_config_prefers_time(run)) {
+        snprintf(buffer, bytes, "the fastest of the meshes that fit%s (prefer: %s)", headroom,
+                 sw_prefer_words[run->prefer]);
     } else if (run->prefer == SW_PREFER_FSDP) {
         const double within = 100 * run->prefer_within;
         int32_t used = snprintf(buffer, bytes,

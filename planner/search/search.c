@@ -243,7 +243,7 @@ static int spare_rows(const struct sw_run_config *run, struct pool *pool, int32_
     struct work w = {.piece = spare_one,
                      .context = &sparing,
                      .count = sparing.rows + (search->fastest >= sparing.rows)};
-    if (search->purpose != SW_FOR_TRAIN || run->prefer == SW_PREFER_TIME || search->feasible == 0)
+    if (search->purpose != SW_FOR_TRAIN || sw_run_config_prefers_time(run) || search->feasible == 0)
         return 0;
     return share_out(pool, &w, err);
 }

@@ -16,6 +16,7 @@
 #include "planner/submit/dry_run.h"
 #include "planner/job/owned.h"
 #include "planner/job/status.h"
+#include "planner/search/frontier.h"
 #include "planner/search/lacks.h"
 #include "planner/scheduler/scheduler.h"
 
@@ -123,6 +124,8 @@ static int open_run(struct submitting *s, const struct sw_options *options)
         const int status = sw_run_file_open(options, true, &s->run_file);
         if (status != SW_OK)
             return status;
+        if (sw_frontier_settle(path, &s->run_file.run, &err) != 0)
+            return sw_command_fail(&err);
         s->run = &s->run_file.run;
     }
     if (err.status == SW_OK) {
@@ -499,7 +502,9 @@ static int ask_first(const struct sw_options *options, struct sw_options *out,
         return sw_command_fail(&err);
     }
     int status = sw_run_file_open(options, true, &run_file);
-    if (status == SW_OK && sw_command_check_data(&run_file.run, &err) != 0)
+    if (status == SW_OK &&
+        (sw_command_check_data(&run_file.run, &err) != 0 ||
+         (!options->soonest && sw_frontier_settle(path, &run_file.run, &err) != 0)))
         status = sw_command_fail(&err);
     if (status == SW_OK)
         status = options->dry_run ? sw_dry_run(options, &run_file)

@@ -63,6 +63,7 @@ SAME = (
     (r"^(chosen|fastest|whole_weights|candidates\[\]|mesh)\.", "candidate."),
     (r"^rejected\[\]\.", "rejected."),
     (r"^fewer_nodes\[\]\.", "node_counts[]."),
+    (r"^frontier\.counts\[\]\.run_cost\.", "run_cost."),
     (r"^rejected\.suggestion(\.and)+\.", "rejected.suggestion."),
     (r"\.backward_layer\.", ".forward_layer."),
     (r"^(files\[\])\.new\.", r"\1.old."),
@@ -142,6 +143,11 @@ check("plan search --json", plan("search", small, "--json", "--top", "1", "--set
 check("plan search --json", plan("search", "configs/runs/quickstart-slurm.yaml", "--json", "--set", "nodes=3-4",
                                  "--set", "mesh_dim=auto", "--set", "global_batch_size=12"))
 check("plan search --json", plan("search", "configs/runs/quickstart-slurm.yaml", "--json", "--set", "nodes=3-4"))
+# Numbers of nodes compared, with and without one that keeps the limits.
+check("plan search --json", plan("search", small, "--json", "--top", "1", "--nodes", "1,6,9", "--budget", "4000 GPU-hours"))
+check("plan search --json", plan("search", small, "--json", "--top", "1", "--nodes", "6,8", "--deadline", "1 h", codes=(1,)))
+check("plan search --json", plan("search", small, "--json", "--top", "1", "--deadline", "2096-12-24", "--budget", "9 MWh",
+                                 "--set", "optimizer.total_steps=4000"))
 check("plan search --json", plan("search", small, "--json", "--rejected", "--set",
                                  "model.hidden_size=1048576", codes=(0, 1)))
 check("plan search --json", plan("search", small, "--json", "--rejected", "--set",

@@ -391,7 +391,7 @@ static inline void fill_run(uint64_t *s, struct sw_run_config *r)
     r->sequence_length = between(s, 1, 1 << 30);
     r->global_batch_size = between(s, 1, 1 << 30);
     r->mesh_dim = draw(s) & 1 ? "!1,-1,4,1" : "sp:2,tp:8,fsdp:-1,dp:1";
-    r->prefer = (enum sw_prefer)between(s, 0, 2);
+    r->prefer = (enum sw_prefer)between(s, 0, 3);
     r->prefer_within = (double)between(s, 0, 1000) / 1000;
     r->micro_batch_size = between(s, 0, 3);
     r->recompute_auto = between(s, 0, 1) == 0;

@@ -30,6 +30,10 @@ if(SW_PYTHON3)
            COMMAND ${SW_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_import_sites.py $<TARGET_FILE:plan>
                    ${CMAKE_BINARY_DIR}/tests/import_sites
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME unit_frontier_cli
+           COMMAND ${SW_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_frontier_cli.py $<TARGET_FILE:plan>
+                   ${CMAKE_BINARY_DIR}/tests/frontier_cli
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME unit_placement
            COMMAND ${SW_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_placement.py $<TARGET_FILE:plan>
                    ${CMAKE_BINARY_DIR}/tests/placement

@@ -24,7 +24,7 @@ expect() {
     # nobody has made here yet, whose device nobody has run (tests/mistakes/submit.cases), and the slow meshes that many
     # ask for here, tested where the rules are
     cp "$scratch/stderr" "$scratch/stderr.whole"
-    sed -i "/ more than the job's time limit, /d; / the data file '.*' is not here: /d; / note: device cuda has never run /d; / longer than the fastest mesh, /d; / nodes \(is\|are\) faster: /d" "$scratch/stderr"
+    sed -i "/ more than the job's time limit, /d; / the data file '.*' is not here: /d; / note: device cuda has never run /d; / longer than the fastest mesh, /d; / nodes \(is\|are\) faster: /d; / fewer accelerator-hours/d" "$scratch/stderr"
     [ $status -eq "$code" ] || complain "plan $*: exit $status, not $code: $(cat "$scratch/stderr")"
     case $said in
         '') [ ! -s "$scratch/stderr" ] || complain "plan $*: said $(cat "$scratch/stderr")" ;;
@@ -138,7 +138,7 @@ grep -qE '^          with fewer sequences: [0-9.]+ [a-z]+ for 8, [0-9.]+ [a-z]+ 
 expect 2 "plan: error: --set needs a value: KEY=VALUE; see 'plan search --help'" search --set
 expect 2 "plan: error: option '--json' takes no value; see 'plan search --help'" search --json=1
 expect 2 "plan: error: --top must be a whole number from 1, not '0'; see 'plan search --help'" search --top 0
-expect 2 "plan: error: --prefer must be fsdp, fsdp-strict or time, not 'speed'; see 'plan search --help'" search --prefer speed
+expect 2 "plan: error: --prefer must be fsdp, fsdp-strict, time or cost, not 'speed'; see 'plan search --help'" search --prefer speed
 expect 2 "plan: error: name a run file, as in 'plan search configs/runs/quickstart.yaml'" search
 expect 2 "plan: error: name the files to check, as in 'plan check configs/runs/*.yaml'" check
 expect 2 "plan: error: no schema 'modle'; did you mean 'model'?" schema modle
