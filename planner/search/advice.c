@@ -13,6 +13,10 @@ static const double waits_when_computing_less_than = 0.6;
 /* From how much on, as a share of the fastest, a choice deserves a warning. */
 static const double much_slower = 0.10;
 
+/* From which share of fewer accelerator-hours on, and up to which share of a longer step, another
+ * number of nodes is clearly better. */
+static const double clearly_fewer_hours = 0.10, hardly_longer = 0.02;
+
 /* What is wrong with other meshes, such as rules that only the run's own can keep, is no fault of
  * the run: there is nothing to advise. */
 static int fail_for_advice(const struct sw_error *why, struct sw_error *err)
@@ -82,12 +86,60 @@ static int find_fewer(const struct sw_run_config *run, const struct sw_candidate
     return 0;
 }
 
+/* True if some mesh of so many nodes may be clearly better: compute that is of use takes as long on
+ * all accelerators together, but products on fewer ranks are up to a tenth more efficient, and with
+ * the memory of more nodes less is made again. */
+static bool may_be_better(const struct sw_run_config *run, const struct sw_candidate *chosen,
+                          int32_t nodes)
+{
+    const double more_efficient = 0.9, without_recompute = 0.75;
+    const bool again = nodes > run->cluster.nodes &&
+                       !sw_recompute_equal(chosen->decision.train.recompute, sw_recompute_none());
+    const double useful_s = (chosen->cost.compute_seconds - chosen->padding_seconds) *
+                            more_efficient * (again ? without_recompute : 1);
+    const double ratio = (double)run->cluster.nodes / nodes;
+    return useful_s * ratio <= (1 + hardly_longer) * chosen->cost.step_seconds &&
+           useful_s <= (1 - clearly_fewer_hours) * chosen->cost.step_seconds;
+}
+
+/* The number of nodes that takes the fewest accelerator-hours of those that are clearly better. */
+static int find_better(const struct sw_run_config *run, const struct sw_candidate *chosen,
+                       struct sw_advice *out, struct sw_error *err)
+{
+    const int32_t now = run->cluster.nodes;
+    const int32_t tried[] = {now * 3 / 4, (int32_t)(((int64_t)now * 4 + 2) / 3), now * 2};
+    const double step = chosen->cost.step_seconds;
+    double least = (1 - clearly_fewer_hours) * now * step;
+    if (sw_search_mesh_is_named(run) || run->nodes_least < run->nodes_most || out->fewer_count > 0)
+        return 0;
+    for (size_t i = 0; i < sizeof tried / sizeof tried[0]; i++) {
+        struct sw_run_config part = *run;
+        struct sw_search search = {0};
+        struct sw_error why = {0};
+        struct sw_node_count count;
+        if (tried[i] < 1 || tried[i] == now || tried[i] > run->cluster_nodes ||
+            !may_be_better(run, chosen, tried[i]))
+            continue;
+        sw_run_config_resize(&part, tried[i]);
+        if (sw_search_meshes_alone(&part, 1, &search, &why) != 0)
+            return fail_for_advice(&why, err);
+        sw_search_count_nodes(&part, &search, &count);
+        sw_search_free(&search);
+        if (!count.fits || count.step_seconds > (1 + hardly_longer) * step ||
+            count.nodes * count.step_seconds > least)
+            continue;
+        least = count.nodes * count.step_seconds;
+        out->better = count;
+    }
+    return 0;
+}
+
 int sw_search_advise(const struct sw_run_config *run, const struct sw_search *search,
                      const struct sw_candidate *chosen, struct sw_advice *out, struct sw_error *err)
 {
     *out = (struct sw_advice){.fewer_count = 0};
     if (find_fastest(run, search, chosen, &out->fastest, err) != 0 ||
-        find_fewer(run, chosen, out, err) != 0)
+        find_fewer(run, chosen, out, err) != 0 || find_better(run, chosen, out, err) != 0)
         return -1;
     out->slower = chosen->cost.step_seconds / out->fastest.cost.step_seconds - 1;
     out->slower = out->slower > 0 ? out->slower : 0; /* options that spare memory */
@@ -151,9 +203,33 @@ static void warn_of_nodes(const char *path, const struct sw_run_config *run,
             sw_format_seconds(chosen->cost.step_seconds, took), also, (int)best->nodes);
 }
 
+/* Another number of nodes that is cheaper and as soon. */
+static void warn_of_hours(const char *path, const struct sw_run_config *run,
+                          const struct sw_candidate *chosen, const struct sw_advice *advice)
+{
+    char step[SW_FORMAT_BYTES], mine[SW_FORMAT_BYTES], earlier[SW_FORMAT_BYTES], text[96] = "";
+    const struct sw_node_count *better = &advice->better;
+    const int32_t now = run->cluster.nodes;
+    if (better->nodes == 0)
+        return;
+    const double saved_s = chosen->cost.step_seconds - better->step_seconds;
+    if (run->says_steps && saved_s > 0)
+        snprintf(text, sizeof text, " and end %s earlier",
+                 sw_format_duration(saved_s * (double)run->optimizer.total_steps, earlier));
+    fprintf(stderr,
+            "%s: warning: %d nodes take %.0f %% fewer accelerator-hours%s: %s a step, %s with %d; "
+            "'nodes: %d' takes them, --nodes %d..%d compares\n",
+            sw_command_shown(path), (int)better->nodes,
+            100 * (1 - better->nodes * better->step_seconds / (now * chosen->cost.step_seconds)),
+            text, sw_format_seconds(better->step_seconds, step),
+            sw_format_seconds(chosen->cost.step_seconds, mine), (int)now, (int)better->nodes,
+            (int)(now > 1 ? now / 2 : 1), (int)now * 2);
+}
+
 void sw_report_warn_of_choice(const char *path, const struct sw_run_config *run,
                               const struct sw_candidate *chosen, const struct sw_advice *advice)
 {
     warn_of_slowness(path, run, chosen, advice);
     warn_of_nodes(path, run, chosen, advice);
+    warn_of_hours(path, run, chosen, advice);
 }

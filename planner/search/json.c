@@ -219,6 +219,7 @@ static void write_advice(struct sw_json *j, const struct sw_run_config *run,
     if (advice == NULL) {
         sw_json_null(j, "slower");
         sw_json_null(j, "fewer_nodes");
+        sw_json_null(j, "better_nodes");
         return;
     }
     sw_json_object(j, "slower");
@@ -227,6 +228,7 @@ static void write_advice(struct sw_json *j, const struct sw_run_config *run,
     sw_json_number(j, "step_seconds", advice->fastest.cost.step_seconds);
     sw_json_end(j);
     sw_node_counts_write_json(j, "fewer_nodes", run, advice->fewer, advice->fewer_count);
+    sw_node_counts_write_json(j, "better_nodes", run, &advice->better, advice->better.nodes > 0);
 }
 
 void sw_train_write_head(struct sw_json *j, const struct sw_run_config *run,

@@ -213,6 +213,10 @@ struct sw_advice {
      * for where the step mostly waits, and no mesh or number of nodes is asked for. */
     struct sw_node_count fewer[SW_MAX_FEWER];
     int32_t fewer_count;
+    /* Another number of nodes that the cluster has, on which all steps take at least 10 % fewer
+     * accelerator-hours and at most 2 % longer: of three quarters, four thirds and twice the run's,
+     * where its step leaves room for it; nodes 0: none. */
+    struct sw_node_count better;
 };
 /* `search` (NULL: none at hand) is where `chosen` comes from. Without it a choice within 10 % of
  * the fastest counts as the fastest. Errors: as sw_search_run. */

@@ -62,7 +62,7 @@ SERVING = r"^(chosen|candidates\[\]|mesh)\."
 SAME = (
     (r"^(chosen|fastest|whole_weights|candidates\[\]|mesh)\.", "candidate."),
     (r"^rejected\[\]\.", "rejected."),
-    (r"^fewer_nodes\[\]\.", "node_counts[]."),
+    (r"^(fewer|better)_nodes\[\]\.", "node_counts[]."),
     (r"^frontier\.counts\[\]\.run_cost\.", "run_cost."),
     (r"^rejected\.suggestion(\.and)+\.", "rejected.suggestion."),
     (r"\.backward_layer\.", ".forward_layer."),

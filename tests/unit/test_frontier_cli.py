@@ -205,5 +205,15 @@ if "there is one: the fastest mesh costs least" not in done.stderr:
     complain(f"prefer: cost of one number: {done.stderr}")
 if read("--prefer", "cost")["chosen"] != read("--prefer", "time")["chosen"]:
     complain("prefer: cost of one number is not prefer: time")
+# Every search says where other nodes that the cluster has are clearly better, and only there.
+LONG = ("--set", "sequence_length=32768", "--set", "global_batch_size=256")
+advised = read("--set", "nodes=12", *LONG, run="configs/runs/llama-70b-512.yaml")
+more = read("--set", "nodes=16", *LONG, run="configs/runs/llama-70b-512.yaml")
+if [(n["nodes"], n["step_seconds"]) for n in advised["better_nodes"]] != [(16, more["chosen"]["step_seconds"])] or more["better_nodes"]:
+    complain(f"12 nodes: {advised['better_nodes']} are better, 16: {more['better_nodes']}")
+if not more["accelerator_hours"] <= 0.9 * advised["accelerator_hours"]:
+    complain(f"16 nodes take {more['accelerator_hours']} hours, 12 take {advised['accelerator_hours']}")
+if read("--set", "cluster.nodes=12", *LONG, run="configs/runs/llama-70b-512.yaml")["better_nodes"]:
+    complain("more nodes than the cluster has are named")
 print(f"frontier: {wrong} wrong")
 sys.exit(wrong > 0)
