@@ -129,11 +129,12 @@ trial settings "$settings runs' job scripts" bash tests/cluster/test_settings.sh
     "$out/settings"
 # shellcheck disable=SC2317
 limit_draws() {
-    "$build/tests/test_limits_drawn" $((limits * 100)) "$seed" && "$build/tests/test_shrunk_limits" $((limits * 50)) "$seed" && bash tests/cluster/test_limits.sh "$build" "$limits" "$seed"
+    "$build/tests/test_limits_drawn" $((limits * 100)) "$seed" && "$build/tests/test_shrunk_limits" $((limits * 50)) "$seed" && bash tests/cluster/test_limits.sh "$build" "$limits" "$seed" &&
+        bash tests/cluster/test_budgets.sh "$build" $((limits / 4)) "$seed"
 }
 export -f limit_draws
 export limits
-trial limits "$limits sites' limits under a controller" bash -c limit_draws
+trial limits "$limits sites' limits and accounts under a controller" bash -c limit_draws
 trial packages "packages in a bare root folder" bash -c "bash tests/bare_root.sh --package '$build' || [ \$? -eq 77 ]"
 trial imports "$settings sites, imported" python3 tests/unit/test_import_sites.py "$build/plan" "$out/imports" "$settings" "$seed"
 trial segments "$((settings * 100)) meshes on blocks" "$build/tests/unit_segments" $((settings * 100)) "$seed"

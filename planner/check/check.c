@@ -7,6 +7,7 @@
 #include "core/programs/compile.h"
 #include "core/programs/program_set.h"
 #include "planner/command/annotate.h"
+#include "planner/emit/budget.h"
 #include "planner/emit/emit.h"
 #include "planner/emit/script.h"
 #include "planner/scheduler/scheduler.h"
@@ -99,6 +100,7 @@ struct checked {
     enum sw_config_kind kind;
     int32_t meshes, feasible;             /* of a run; -1: it came not so far */
     struct sw_parameter_count parameters; /* of a run or a model; total 0: not known */
+    struct sw_budget_source *source;      /* for all files */
 };
 
 /* How many meshes there are for it, and how large its model is. */
@@ -135,6 +137,20 @@ static void tell_run(const struct sw_options *options, const char *path,
     sw_report_warn_of_lacks(options, run, true);
 }
 
+/* What is left to its account, where a scheduler can be asked. Returns an exit code. */
+static int tell_budgets(const struct sw_options *options, const char *path,
+                        const struct sw_run_config *run, const struct sw_search *search,
+                        struct sw_budget_source *source)
+{
+    struct sw_budgets budgets = {0};
+    struct sw_error err = {0};
+    const int status = sw_budgets_ask(source, run, &search->mesh[0], &budgets, &err);
+    if (status == 0)
+        sw_budgets_tell(options, path, &budgets);
+    sw_budgets_free(&budgets);
+    return status == 0 ? SW_OK : fail(options, path, &err);
+}
+
 /* A run's mesh_dim and rules are only understood by trying them, for what its job does. */
 static int check_run(const struct sw_options *options, const char *path,
                      const struct sw_run_config *described, struct checked *out)
@@ -154,8 +170,10 @@ static int check_run(const struct sw_options *options, const char *path,
         status = unmet(options, path, run, &search);
     else if (options->messages == NULL)
         print_run(path, &search, &out->parameters);
-    if (status == SW_OK)
+    if (status == SW_OK) {
         tell_run(options, path, run, &search);
+        status = tell_budgets(options, path, run, &search, out->source);
+    }
     sw_search_free(&search);
     return status;
 }
@@ -287,10 +305,12 @@ enum { KINDS = sizeof kind_names / sizeof kind_names[0] };
 _Static_assert((int)SW_CONFIG_UNKNOWN == (int)KINDS, "a name for every kind, in their order");
 
 /* A file and what is said of it, as an object. */
-static int check_as_json(const struct sw_options *options, const char *path, struct sw_json *j)
+static int check_as_json(const struct sw_options *options, const char *path, struct sw_json *j,
+                         struct sw_budget_source *source)
 {
     struct sw_options with = *options;
-    struct checked what = {.kind = SW_CONFIG_UNKNOWN, .meshes = -1, .feasible = -1};
+    struct checked what = {
+        .kind = SW_CONFIG_UNKNOWN, .meshes = -1, .feasible = -1, .source = source};
     with.messages = j;
     sw_json_object(j, NULL);
     sw_json_text(j, "path", sw_command_shown(path));
@@ -313,6 +333,7 @@ static int check_as_json(const struct sw_options *options, const char *path, str
  * nowhere. */
 int sw_command_check(const struct sw_options *options)
 {
+    struct sw_budget_source source = {0};
     struct sw_error err = {0};
     int status = SW_OK;
     if (options->file_count == 0) {
@@ -331,11 +352,12 @@ int sw_command_check(const struct sw_options *options)
         sw_json_array(&json, "files");
     }
     for (int32_t i = 0; i < options->file_count; i++) {
-        struct checked what = {.meshes = -1};
-        const int one = options->json ? check_as_json(options, options->files[i], &json)
+        struct checked what = {.meshes = -1, .source = &source};
+        const int one = options->json ? check_as_json(options, options->files[i], &json, &source)
                                       : check_file(options, options->files[i], &what);
         status = one > status ? one : status;
     }
+    sw_budget_source_close(&source);
     if (options->json) {
         sw_json_end(&json);
         sw_json_end(&json);

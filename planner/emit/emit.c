@@ -89,17 +89,10 @@ static bool names_plan(const char *template)
 static char *script_text(const struct sw_options *options, const struct sw_run_config *run,
                          const struct sw_script *script, struct sw_error *err)
 {
-    const struct sw_script_row *row = sw_scheduler_of(&run->cluster)->script;
     const struct sw_template_dialect *dialect =
         sw_scheduler_of_jobs(&run->cluster)->script->dialect;
-    if (options->template_path == NULL) {
-        if (row->runs_once != NULL && row->runs_once(run))
-            return sw_template_fill(row->once.file, row->once.text, script->value, dialect, err);
-        if (run->job.type != SW_JOB_TRAIN)
-            return sw_template_fill(row->other.file, row->other.text, script->value, dialect, err);
-        return sw_template_fill(row->training.file, row->training.text, script->value, dialect,
-                                err);
-    }
+    if (options->template_path == NULL)
+        return sw_script_fill(run, script, err);
     char *template = read_template(options->template_path, err);
     if (template == NULL)
         return NULL;

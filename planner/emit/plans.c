@@ -146,17 +146,24 @@ void sw_emit_plans_free(struct sw_emit_plan *plan, int32_t count)
         free(plan[i].text);
 }
 
+int sw_emit_price_save(const struct sw_run_config *run, struct sw_emit_plan *plan,
+                       struct sw_error *err)
+{
+    struct sw_program_set *programs = NULL;
+    const int status = make_programs(run, plan, &programs, err);
+    sw_program_set_free(programs);
+    return status;
+}
+
 int sw_emit_signal_lead_of(const struct sw_run_config *run, const struct sw_decision *decision,
                            int64_t *out)
 {
     struct sw_emit_plan plan = {.nodes = run->cluster.nodes};
-    struct sw_program_set *programs = NULL;
     int status = sw_search_evaluate(run, decision, 0, &plan.candidate, NULL, NULL);
     if (status == 0)
-        status = make_programs(run, &plan, &programs, NULL);
+        status = sw_emit_price_save(run, &plan, NULL);
     if (status == 0)
         *out = sw_emit_signal_lead_s(&plan, 1);
-    sw_program_set_free(programs);
     return status;
 }
 

@@ -27,6 +27,10 @@ int sw_emit_plans(const struct sw_run_config *run, const char *directory,
                   struct sw_emit_plan plan[SW_EMIT_PLANS], int32_t *count);
 void sw_emit_plans_free(struct sw_emit_plan *plan, int32_t count);
 
+/* Fills in plan->checkpoint, which the lead time below follows from, of plan->candidate, whose mesh
+ * is that of the run. */
+int sw_emit_price_save(const struct sw_run_config *run, struct sw_emit_plan *plan,
+                       struct sw_error *err);
 /* How long before its time limit a job is asked to save and end, in whole seconds: the step at
  * hand, the pause of a save and its writing must fit, each may take twice as long as it is
  * predicted to, and a file system may take a while to answer. The most of all plans. */

@@ -195,6 +195,19 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
     return fill_rows(s, &request, err);
 }
 
+char *sw_script_fill(const struct sw_run_config *run, const struct sw_script *script,
+                     struct sw_error *err)
+{
+    const struct sw_script_row *row = sw_scheduler_of(&run->cluster)->script;
+    const struct sw_template_dialect *dialect =
+        sw_scheduler_of_jobs(&run->cluster)->script->dialect;
+    if (row->runs_once != NULL && row->runs_once(run))
+        return sw_template_fill(row->once.file, row->once.text, script->value, dialect, err);
+    if (run->job.type != SW_JOB_TRAIN)
+        return sw_template_fill(row->other.file, row->other.text, script->value, dialect, err);
+    return sw_template_fill(row->training.file, row->training.text, script->value, dialect, err);
+}
+
 void sw_script_free(struct sw_script *s)
 {
     if (s == NULL)

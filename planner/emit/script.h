@@ -89,6 +89,9 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
 /* The name of a plan file, which says the number of nodes where the run has several plans. */
 int sw_script_plan_name(const struct sw_run_config *run, int32_t nodes, char out[NAME_MAX],
                         struct sw_error *err);
+/* Text of the script by the row's own template for the run's job, malloc'ed; NULL: failed. */
+char *sw_script_fill(const struct sw_run_config *run, const struct sw_script *script,
+                     struct sw_error *err);
 void sw_script_free(struct sw_script *s);
 
 /* A page of Markdown on the placeholders. */

@@ -2,6 +2,7 @@
 
 #include "core/run/submission.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,4 +73,40 @@ void sw_job_starts_free(struct sw_job_start *starts, int32_t count)
         free(starts[i].nodes);
         starts[i].nodes = NULL;
     }
+}
+
+/* ---- Budgets ---- */
+
+const char *sw_budget_end_name(enum sw_budget_end end)
+{
+    static const char *const names[] = {[SW_BUDGET_ENOUGH] = "enough",
+                                        [SW_BUDGET_WAITS] = "waits",
+                                        [SW_BUDGET_KILLED] = "killed",
+                                        [SW_BUDGET_REFUSED] = "refused"};
+    return names[end];
+}
+
+struct sw_budget *sw_budgets_add(struct sw_budgets *budgets, struct sw_error *err)
+{
+    struct sw_budget *grown =
+        realloc(budgets->of, ((size_t)budgets->count + 1) * sizeof *budgets->of);
+    if (grown == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory for what is left to an account");
+        return NULL;
+    }
+    budgets->of = grown;
+    return memset(&budgets->of[budgets->count++], 0, sizeof *budgets->of);
+}
+
+void sw_budgets_free(struct sw_budgets *budgets)
+{
+    free(budgets->of);
+    *budgets = (struct sw_budgets){0};
+}
+
+double sw_budget_left(const struct sw_budget *budget)
+{
+    if (budget->used < 0 || budget->held < 0)
+        return (double)NAN;
+    return fmax(0, budget->most - budget->used - budget->held);
 }

@@ -70,13 +70,47 @@ struct sw_job_start {
 };
 void sw_job_starts_free(struct sw_job_start *starts, int32_t count);
 
-/* What the scheduler said of a job before it was submitted. */
+/* What becomes of a job for want of what is left to its account. */
+enum sw_budget_end {
+    SW_BUDGET_ENOUGH,
+    SW_BUDGET_WAITS,  /* the job waits until more is left */
+    SW_BUDGET_KILLED, /* the job starts, and is killed when nothing is left */
+    SW_BUDGET_REFUSED /* the queue does not take the job */
+};
+const char *sw_budget_end_name(enum sw_budget_end end); /* "enough" "waits" "killed" "refused" */
+
+/* Something that jobs of an account or of the site use together and that has a limit, in minutes of
+ * a resource, or in licenses. */
+struct sw_budget {
+    char holder[96];   /* "account research", "qos long"; of licenses "the site" */
+    char limit[24];    /* the scheduler's word: "GrpTRESMins", "GrpWall", "Licenses" */
+    char resource[96]; /* "gres/gpu", "wall"; "scratch" of licenses */
+    bool is_license;
+    double most, used, held; /* held: by running jobs for the time that is left to them, or by
+                                reservations of licenses; used, held -1: not told */
+    double asked;            /* by this job, with its whole time limit; INFINITY: it has none */
+    enum sw_budget_end end;
+    char message[512]; /* a line for people */
+};
+struct sw_budgets {
+    struct sw_budget *of;
+    int32_t count;
+};
+/* One more, zeroed; NULL: no memory (err filled). */
+struct sw_budget *sw_budgets_add(struct sw_budgets *budgets, struct sw_error *err);
+void sw_budgets_free(struct sw_budgets *budgets);
+/* What is left beside what is used and held, no less than 0; NAN: not known. */
+double sw_budget_left(const struct sw_budget *budget);
+
+/* What the scheduler said of a job before it was submitted. Free its budgets with
+ * sw_budgets_free. */
 struct sw_admission {
     char waits[SW_JOB_REFUSAL_BYTES]; /* for what, where the scheduler cannot say when it starts;
                                          "": nothing */
     int32_t left; /* nodes that it could have without those that it waits for; 0: not known */
     char cluster[128];
     int64_t asked, estimate; /* when it was asked, and when the job would start */
+    struct sw_budgets budgets;
 };
 
 struct sw_quantiles {

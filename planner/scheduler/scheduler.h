@@ -99,6 +99,9 @@ enum { SW_WAITS_ENOUGH = 10, SW_STARTS_ENOUGH = 5 };
 
 /* One that can say when a job would start. */
 struct sw_forecast_row {
+    /* true if this machine is one from which it can be asked: commands that need no answer ask only
+     * then. */
+    bool (*is_here)(void);
     /* Errors (SW_ENVIRONMENT): it does not answer. */
     struct sw_forecast *(*open)(struct sw_error *err);
     void (*close)(struct sw_forecast *forecast); /* NULL does nothing */
@@ -114,6 +117,10 @@ struct sw_forecast_row {
     /* Whether such a job can start at all; else why, in one line. */
     bool (*admits)(const struct sw_forecast *forecast, const struct sw_job_request *request,
                    char why[256]);
+    /* What is left of the limits that such a job shares with others, added to *out; asks for them
+     * where `load` did not. Errors (SW_ENVIRONMENT): no answer, no memory. */
+    int (*budgets)(struct sw_forecast *forecast, const struct sw_job_request *request,
+                   struct sw_budgets *out, struct sw_error *err);
     /* When each would start; out has room for count; a refusal says why in words. */
     int (*starts)(struct sw_forecast *forecast, const struct sw_job_request *requests,
                   int32_t count, struct sw_job_start *out, struct sw_error *err);

@@ -2,6 +2,7 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "planner/emit/budget.h"
 #include "planner/emit/emit.h"
 #include "planner/command/format.h"
 #include "planner/scheduler/scheduler.h"
@@ -258,6 +259,7 @@ static void print_json(const struct sw_run_config *run, const struct sw_forecast
     for (int32_t i = 0; i < all->count; i++)
         write_choice(&j, all, trains, i);
     sw_json_end(&j);
+    sw_budgets_write_json(&j, "budgets", &all->budgets);
     sw_json_end(&j);
     putchar('\n');
 }
@@ -285,6 +287,8 @@ static int show(const struct sw_options *options, const struct sw_run_config *ru
         print_json(run, forecast, all);
     else
         print_text(run, forecast, all);
+    if (!options->json)
+        sw_budgets_tell(options, NULL, &all->budgets);
     if (all->taken || !any_starts(all))
         return all->taken ? SW_OK : fail_none(all);
     struct sw_error err = {0};

@@ -416,6 +416,25 @@ static int compare_choices(const void *a, const void *b)
     return strcmp(x->partition, y->partition);
 }
 
+/* What is left to the job that is submitted, or, where none can start, to that of the run's first
+ * partition. */
+static int find_budgets(const struct gathering *g, struct sw_start_choices *out,
+                        struct sw_error *err)
+{
+    const char *partition = g->partition[0];
+    struct sw_job_request request = {0};
+    if (g->ask->budgets == NULL)
+        return 0;
+    for (int32_t i = 0; i < out->count; i++)
+        if (out->choice[i].submitted && out->choice[i].partition[0] != '\0')
+            partition = out->choice[i].partition;
+    int status = make_request(g, g->run->cluster.nodes, partition, NULL, &request, err);
+    if (status == 0)
+        status = g->ask->budgets(g->forecast, &request, &out->budgets, err);
+    sw_job_request_free(&request);
+    return status;
+}
+
 static int gather(struct gathering *g, struct sw_start_choices *out, struct sw_error *err)
 {
     if (g->ask->load(g->forecast, g->base, err) != 0)
@@ -430,6 +449,8 @@ static int gather(struct gathering *g, struct sw_start_choices *out, struct sw_e
     if (ask_starts(g, out, err) != 0)
         return -1;
     settle(out, g->run->cluster.nodes);
+    if (find_budgets(g, out, err) != 0)
+        return -1;
     for (int32_t i = 0; i < out->count; i++)
         if (out->choice[i].starts) {
             expect_wait(g, out->now, &out->choice[i]);
@@ -472,5 +493,6 @@ void sw_start_choices_free(struct sw_start_choices *choices)
     for (int32_t i = 0; choices->choice != NULL && i < choices->count; i++)
         free(choices->choice[i].where);
     free(choices->choice);
+    sw_budgets_free(&choices->budgets);
     *choices = (struct sw_start_choices){0};
 }

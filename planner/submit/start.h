@@ -43,6 +43,7 @@ struct sw_start_choices {
     int32_t count;
     bool taken; /* by the queue, what `plan submit` takes as the run stands */
     char refused[SW_JOB_REFUSAL_BYTES]; /* else why not */
+    struct sw_budgets budgets;          /* of what `plan submit` takes as the run stands */
     bool settled; /* by a plan: there was nothing to choose but the partition */
     int64_t now;
     int32_t log_jobs; /* of ours, that estimates were compared with */

@@ -12,6 +12,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "planner/emit/emit.h"
+#include "planner/emit/budget.h"
 #include "planner/emit/script.h"
 #include "planner/submit/dry_run.h"
 #include "planner/job/owned.h"
@@ -384,6 +385,7 @@ static int submit(struct submitting *s, uint64_t digest, const struct sw_decisio
     s->record.submitted = true;
     s->record.job_count = 1;
     warn_of_waiting(s, fewer);
+    sw_budgets_tell(s->options, NULL, &s->admission.budgets);
     s->row->queue->admitted(&s->admission, s->record.job[0]);
     if (sw_submission_write(s->folder, &s->record, &err) != 0) {
         sw_fail_context(&err, "job %s is submitted, but", s->record.job[0]);
@@ -453,6 +455,7 @@ static int submit_as_told(const struct sw_options *options)
         report(s, options->json);
     if (s->lock >= 0)
         (void)close(s->lock);
+    sw_budgets_free(&s->admission.budgets);
     if (s->read.config != NULL)
         sw_plan_free(&s->read);
     sw_run_file_free(&s->run_file);

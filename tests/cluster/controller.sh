@@ -3,11 +3,12 @@
 # It knows as many nodes as wanted, all idle, and answers what a controller answers: sbatch and its
 # --test-only, hold, cancel, sinfo, scontrol, topology. No job ever starts a process.
 #
-#   controller.sh up [nodes N] [gpus N] [cpus N] [memory MB] [leaf N] [type T] [conf FILE] [gres FILE]
+#   controller.sh up [nodes N] [gpus N] [cpus N] [memory MB] [leaf N] [type T] [conf FILE] [gres FILE] [state DIR]
 #       starts one and prints SLURM_CONF=PATH when it answers; several may run side by side
 #       nodes: gpu0.. (8), gpus per node (8, of type h100; 0: none), CPUs per node (96), memory (2000000),
 #       leaf: nodes of a leaf switch (4, of more than 64 nodes 32: slurmctld needs long for thousands of
-#       switches; 0: no topology), conf: lines that are added to slurm.conf, gres: a gres.conf
+#       switches; 0: no topology), conf: lines that are added to slurm.conf, gres: a gres.conf,
+#       state: files of an earlier controller's StateSaveLocation
 #       partitions: gpu (default, 2-00:00:00 at most), short (30 minutes), all (no limit)
 #   controller.sh down [PATH]
 #       ends the controller of PATH (or of $SLURM_CONF) and removes its folder
@@ -24,7 +25,7 @@ fail() {
     exit 3
 }
 usage() {
-    sed -n '5,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+    sed -n '5,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
     exit 2
 }
 
@@ -133,6 +134,7 @@ up() {
     # Between the choice of a port and its use another process may take it.
     for try in 1 2 3; do
         mkdir -p "$folder/state" "$folder/spool"
+        [ -z "$state" ] || cp "$state"/* "$folder/state/" || fail "cannot copy $state"
         write_conf "$folder" "$(free_port)"
         # No descriptor of the caller's: a pipe that the daemon keeps open never ends.
         (
@@ -166,7 +168,7 @@ up() {
     fail "slurmctld does not start"
 }
 
-nodes=8 gpus=8 cpus=96 memory=2000000 leaf='' type=h100 extra='' gres_file=''
+nodes=8 gpus=8 cpus=96 memory=2000000 leaf='' type=h100 extra='' gres_file='' state=''
 action=${1:-}
 [ $# -eq 0 ] || shift
 case $action in
@@ -181,6 +183,7 @@ case $action in
                 type) type=$2 ;;
                 conf) extra=$2 ;;
                 gres) gres_file=$2 ;;
+                state) state=$2 ;;
                 *) usage ;;
             esac
             shift 2

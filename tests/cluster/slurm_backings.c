@@ -80,6 +80,9 @@ static void compare_sites(const struct sw_slurm_site *a, const struct sw_slurm_s
     same_number("whole nodes of the site", a->whole_nodes, b->whole_nodes);
     same_number("no memory", a->no_memory, b->no_memory);
     same_number("billing is the largest", a->billing_is_max, b->billing_is_max);
+    same_number("usage is not counted", a->no_usage, b->no_usage);
+    same_number("usage is reset", a->usage_is_reset, b->usage_is_reset);
+    same_number("half-life of usage", a->half_life_s, b->half_life_s);
 }
 
 static void compare_partitions(const struct sw_slurm_facts *a, const struct sw_slurm_facts *b)

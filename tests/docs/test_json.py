@@ -281,7 +281,8 @@ if up.returncode == 0:
         for partition in ("gpu,short", "nosuch,gpu"):
             check("plan submit --dry-run --json", plan("submit", small, "--dry-run", "--json", "--set",
                                                        "slurm.partition=" + partition, "--set",
-                                                       "slurm.time=0:20:00"))
+                                                       "slurm.time=0:20:00", "--set",
+                                                       "slurm.licenses=scratch:2"))
     finally:
         run("bash", "tests/cluster/controller.sh", "down")
 else:

@@ -19,6 +19,7 @@ sw_test(unit_search_serving SOURCES test_search_serving.c LIBRARIES sw_planner)
 sw_test(unit_search_rings SOURCES test_search_rings.c LIBRARIES sw_planner)
 sw_test(unit_process SOURCES test_process.c LIBRARIES sw_planner)
 sw_test(unit_limits SOURCES test_limits.c LIBRARIES sw_planner)
+sw_test(unit_budgets SOURCES test_budgets.c LIBRARIES sw_planner)
 sw_test(unit_slurm SOURCES test_slurm.c LIBRARIES sw_planner)
 sw_test(unit_supervise SOURCES test_supervise.c LIBRARIES sw_planner)
 sw_test(unit_supervised_job SOURCES test_supervised_job.c LIBRARIES sw_planner

@@ -154,7 +154,8 @@ static void read_flags(const char *flags, struct sw_slurm_qos *q)
                 {"PartitionMinNodes", &q->lifts_least_nodes},
                 {"RequiresReservation", &q->needs_reservation},
                 {"Relative", &q->relative},
-                {"UsageFactorSafe", &q->safe_factor}};
+                {"UsageFactorSafe", &q->safe_factor},
+                {"NoDecay", &q->keeps_usage}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         *rows[i].flag = sw_slurm_list_has(flags, rows[i].name);
 }
@@ -163,6 +164,8 @@ static void free_limits(struct sw_slurm_limits *limits)
 {
     for (int32_t k = 0; k < SW_LIMITS; k++)
         free(limits->tres[k]);
+    free(limits->used);
+    free(limits->running);
 }
 
 int sw_slurm_accounting_read_qos(const char *text, struct sw_slurm_accounting *out,
@@ -193,7 +196,7 @@ int sw_slurm_accounting_read_qos(const char *text, struct sw_slurm_accounting *o
                                             TEXT_FIELD(qos_line, usage_factor),
                                             {0}};
     for (const char *line = text; *line != '\0'; line += strcspn(line, "\n"), line += *line != 0) {
-        struct qos_line read = {0};
+        struct qos_line read = {.qos.limits.used_wall = -1};
         if (*line == '\n')
             continue;
         struct sw_slurm_qos *q = grow((void **)&out->qos, &out->qos_count, sizeof *q, err);
@@ -239,7 +242,8 @@ int sw_slurm_accounting_read_associations(const char *text, bool whole_accounts,
         {FIELD_COUNT, SW_COUNT_SUBMIT, 0},
         {0}};
     for (const char *line = text; *line != '\0'; line += strcspn(line, "\n"), line += *line != 0) {
-        struct association_line read = {.association.whole_account = whole_accounts};
+        struct association_line read = {
+            .association = {.whole_account = whole_accounts, .limits.used_wall = -1}};
         struct sw_slurm_limits *limits = &read.association.limits;
         if (*line == '\n')
             continue;
@@ -412,6 +416,13 @@ sw_slurm_find_account(const struct sw_slurm_accounting *accounting, const char *
             strcmp(accounting->association[i].account, account) == 0)
             return &accounting->association[i];
     return NULL;
+}
+
+const char *sw_slurm_parent(const struct sw_slurm_association *account)
+{
+    if (strcmp(account->account, "root") == 0)
+        return "";
+    return account->parent[0] != '\0' ? account->parent : "root";
 }
 
 const char *sw_slurm_default_qos(const struct sw_slurm_accounting *accounting,

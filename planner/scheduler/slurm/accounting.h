@@ -39,6 +39,10 @@ struct sw_slurm_limits {
     char *tres[SW_LIMITS];     /* "node=4,gres/gpu:h100=16,mem=1T"; NULL: no limit */
     int64_t count[SW_COUNTS];  /* -1: no limit */
     double max_time, max_wall; /* seconds of a job, of a group (GrpWall); INFINITY: no limit */
+    /* what the controller counts against GrpTRESMins and GrpWall (usage.h): minutes used, and those
+     * that running jobs may still use; lists like tres; NULL, and used_wall -1: not told */
+    char *used, *running;
+    double used_wall;
 };
 /* "MaxTRESPU". */
 const char *sw_slurm_limit_name(enum sw_slurm_limit limit);
@@ -58,6 +62,7 @@ struct sw_slurm_qos {
     bool needs_reservation; /* RequiresReservation */
     bool relative;          /* Relative: its limits are percentages */
     bool safe_factor;       /* UsageFactorSafe */
+    bool keeps_usage;       /* NoDecay: what is used stays used */
 };
 
 struct sw_slurm_association {      /* of the user with an account, or of the account itself */
@@ -116,6 +121,8 @@ sw_slurm_find_association(const struct sw_slurm_accounting *accounting, const ch
 /* The account's own; NULL: none, or none is known. */
 const struct sw_slurm_association *
 sw_slurm_find_account(const struct sw_slurm_accounting *accounting, const char *account);
+/* Name of the account above an account's own association; "": that is the root. */
+const char *sw_slurm_parent(const struct sw_slurm_association *account);
 /* Name of the qos that a job has which names none: its association's default or only one, the
  * root's default, or "normal". NULL: it is not known. */
 const char *sw_slurm_default_qos(const struct sw_slurm_accounting *accounting,

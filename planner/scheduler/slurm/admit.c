@@ -2,6 +2,7 @@
 
 #include "core/base/text.h"
 #include "planner/command/format.h"
+#include "planner/scheduler/slurm/budget.h"
 #include "planner/scheduler/slurm/limits.h"
 #include "planner/scheduler/slurm/script.h"
 #include "planner/scheduler/slurm/waits.h"
@@ -482,6 +483,21 @@ static int ask_start(struct sw_slurm *slurm, const struct sw_job_request *reques
     return status;
 }
 
+/* What is left to the job, which is admitted. */
+static int find_budgets(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
+                        struct sw_slurm_accounting *accounting, struct sw_budgets *out,
+                        struct sw_error *err)
+{
+    struct sw_slurm_licenses licenses = {0};
+    int status = sw_slurm_usage_load(accounting, err);
+    if (status == 0 && sw_job_request_get(request, "licenses") != NULL)
+        status = sw_slurm_licenses_load(&licenses, err);
+    if (status == 0)
+        status = sw_slurm_budgets_find(request, facts, accounting, &licenses, out, err);
+    sw_slurm_licenses_free(&licenses);
+    return status;
+}
+
 int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct sw_error *err)
 {
     struct sw_slurm_facts facts = {0};
@@ -500,7 +516,9 @@ int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct s
         goto out;
     if (admits_any(&request, "partition", sw_slurm_admits, &facts, &accounting,
                    depends ? &queue : NULL, why))
-        status = ask_start(slurm, &request, &facts, out, err);
+        status = find_budgets(&request, &facts, &accounting, &out->budgets, err) != 0
+                     ? -1
+                     : ask_start(slurm, &request, &facts, out, err);
     else
         sw_fail(err, SW_UNMET, "the job cannot start: %s", why);
 out:

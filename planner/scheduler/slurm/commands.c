@@ -14,8 +14,7 @@ enum { MAX_VALUE = 1 << 16 };
 
 /* ---- Key=Value lines ---- */
 
-/* The value of " Key=" in a line, up to the next space; NULL: there is none. *length of it. */
-static const char *find_value(const char *line, const char *key, size_t *length)
+const char *sw_slurm_find_value(const char *line, const char *key, size_t *length)
 {
     const size_t bytes = strlen(key);
     for (const char *p = line; (p = strstr(p, key)) != NULL; p += bytes) {
@@ -32,21 +31,21 @@ static const char *find_value(const char *line, const char *key, size_t *length)
 static char *copy_value(const char *line, const char *key)
 {
     size_t length = 0;
-    const char *value = find_value(line, key, &length);
+    const char *value = sw_slurm_find_value(line, key, &length);
     return strndup(value != NULL ? value : "", length);
 }
 
 static int64_t number_of(const char *line, const char *key)
 {
     size_t length = 0;
-    const char *value = find_value(line, key, &length);
+    const char *value = sw_slurm_find_value(line, key, &length);
     return value != NULL && isdigit((unsigned char)*value) ? strtoll(value, NULL, 10) : 0;
 }
 
 static bool value_is(const char *line, const char *key, const char *wanted)
 {
     size_t length = 0;
-    const char *value = find_value(line, key, &length);
+    const char *value = sw_slurm_find_value(line, key, &length);
     return value != NULL && length == strlen(wanted) && memcmp(value, wanted, length) == 0;
 }
 
@@ -54,7 +53,7 @@ static bool value_is(const char *line, const char *key, const char *wanted)
 static double time_of(const char *line, const char *key)
 {
     size_t length = 0;
-    const char *p = find_value(line, key, &length);
+    const char *p = sw_slurm_find_value(line, key, &length);
     double part[3] = {0}, days = 0;
     if (p == NULL || !isdigit((unsigned char)*p))
         return p != NULL && strncmp(p, "UNLIMITED", 9) == 0 ? INFINITY : 0;
@@ -90,7 +89,7 @@ static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_err
     int status = -1;
     char *name = copy_value(line, "NodeName"), *gres = copy_value(line, "Gres"),
          *features = copy_value(line, "AvailableFeatures");
-    const char *state = find_value(line, "State", &length);
+    const char *state = sw_slurm_find_value(line, "State", &length);
     /* what jobs may have: CoreSpecCount keeps some for Slurm itself */
     const int64_t given = number_of(line, "CPUEfctv");
     if (name == NULL || gres == NULL || features == NULL) {
@@ -154,7 +153,7 @@ static struct sw_slurm_memory memory_of(const char *line, const char *which)
 static int read_partition(const char *line, struct sw_slurm_facts *out, struct sw_error *err)
 {
     size_t length = 0;
-    if (find_value(line, "PartitionName", &length) == NULL)
+    if (sw_slurm_find_value(line, "PartitionName", &length) == NULL)
         return 0;
     struct sw_slurm_partition *p = sw_slurm_add_partition(out, err);
     if (p == NULL || keep(&p->name, line, "PartitionName", NULL, err) != 0 ||
@@ -187,7 +186,7 @@ static int read_switch(const char *line, struct sw_slurm_facts *out, struct sw_e
 {
     static const char *const names[] = {"SwitchName", "BlockName", "AggregatedBlock"};
     size_t length = 0, kind = 0;
-    while (kind < 3 && find_value(line, names[kind], &length) == NULL)
+    while (kind < 3 && sw_slurm_find_value(line, names[kind], &length) == NULL)
         kind++;
     if (kind == 3)
         return 0;
@@ -237,6 +236,17 @@ double sw_slurm_switch_wait_s(const char *scheduler_parameters)
     return seconds > 0 && seconds <= 1e8 ? seconds : 0;
 }
 
+static void read_decay(const char *text, struct sw_slurm_site *out)
+{
+    char type[64] = "", half_life[64] = "", reset[64] = "";
+    sw_slurm_config_value(text, "PriorityType", type, sizeof type);
+    sw_slurm_config_value(text, "PriorityDecayHalfLife", half_life, sizeof half_life);
+    sw_slurm_config_value(text, "PriorityUsageResetPeriod", reset, sizeof reset);
+    out->no_usage = type[0] != '\0' && strcmp(type, "priority/multifactor") != 0;
+    out->half_life_s = fmax(0, sw_slurm_duration(half_life));
+    out->usage_is_reset = reset[0] != '\0' && strcasecmp(reset, "NONE") != 0;
+}
+
 static struct sw_slurm_site read_site(const char *text)
 {
     struct sw_slurm_site site;
@@ -260,6 +270,7 @@ static struct sw_slurm_site read_site(const char *text)
         .no_memory = shared[0] != '\0' && strcasestr(shared, "memory") == NULL,
         .whole_nodes = strcmp(select, "select/linear") == 0,
         .billing_is_max = strcasestr(priority, "max_tres") != NULL};
+    read_decay(text, &site);
     sw_slurm_config_value(text, "TopologyPlugin", site.topology, sizeof site.topology);
     sw_slurm_config_value(text, "SLURM_CONF", site.conf, sizeof site.conf);
     return site;
@@ -306,7 +317,7 @@ void sw_slurm_commands_topology_of(const char *partition, char *out, size_t byte
     const char *name = NULL;
     out[0] = '\0';
     if (sw_slurm_run(argv, NULL, SW_SLURM_LATER_SECONDS, "partition", &result, &ignored) == 0)
-        name = find_value(result.out, "Topology", &length);
+        name = sw_slurm_find_value(result.out, "Topology", &length);
     if (name != NULL && length < bytes)
         snprintf(out, bytes, "%.*s", (int)length, name);
     sw_process_free(&result);

@@ -51,10 +51,13 @@ struct sw_slurm_site {
     bool whole_nodes;                   /* select/linear: no two jobs share a node */
     bool no_memory;                     /* SelectTypeParameters: memory is no resource of jobs */
     bool billing_is_max;                /* PriorityFlags=MAX_TRES: billing is no sum */
-    char topology[40];                  /* TopologyPlugin: "topology/tree"; "": not told */
-    bool dragonfly;                     /* TopologyParam: its switches are no tree */
-    double switch_wait_s;               /* SchedulerParameters=max_switch_wait; 0: not told */
-    char conf[512];                     /* path of slurm.conf; "": not told */
+    bool no_usage;        /* PriorityType is not priority/multifactor: nobody counts used minutes */
+    bool usage_is_reset;  /* PriorityUsageResetPeriod: they become 0 every so often */
+    double half_life_s;   /* PriorityDecayHalfLife of used minutes; 0: they stay */
+    char topology[40];    /* TopologyPlugin: "topology/tree"; "": not told */
+    bool dragonfly;       /* TopologyParam: its switches are no tree */
+    double switch_wait_s; /* SchedulerParameters=max_switch_wait; 0: not told */
+    char conf[512];       /* path of slurm.conf; "": not told */
 };
 
 /* Nodes that are the same in all of this. */

@@ -49,6 +49,9 @@ void sw_slurm_free_switches(struct sw_slurm_facts *facts);
 int sw_slurm_copy(char **out, const char *text, const char *all, struct sw_error *err);
 
 /* commands.c */
+/* The value of " Key=" in a line of scontrol -o, up to the next space or the line's end; NULL:
+ * there is none. *length of it. */
+const char *sw_slurm_find_value(const char *line, const char *key, size_t *length);
 int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err);
 int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err);
 /* topology: its name; NULL: the cluster's. */

@@ -144,6 +144,9 @@ int sw_slurm_library_open(struct sw_slurm *slurm, bool *timed_out, struct sw_err
                                    .no_memory = truth_of(line, "no_memory"),
                                    .whole_nodes = truth_of(line, "whole_nodes"),
                                    .billing_is_max = truth_of(line, "billing_is_max"),
+                                   .no_usage = truth_of(line, "no_usage"),
+                                   .usage_is_reset = truth_of(line, "usage_is_reset"),
+                                   .half_life_s = (double)integer_of(line, "half_life"),
                                    .dragonfly = truth_of(line, "dragonfly"),
                                    .switch_wait_s = (double)integer_of(line, "switch_wait")};
         copy_text(line, "topology", slurm->site.topology, sizeof slurm->site.topology);

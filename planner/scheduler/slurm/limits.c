@@ -58,9 +58,7 @@ void sw_slurm_holders_find(const struct sw_slurm_facts *facts, const struct sw_s
         if (above == NULL)
             return;
         add_holder(out, NULL, above->account, &above->limits);
-        if (strcmp(name, "root") == 0)
-            return;
-        name = above->parent[0] != '\0' ? above->parent : "root";
+        name = sw_slurm_parent(above);
     }
 }
 
@@ -311,10 +309,9 @@ static double minutes_without_time(const struct sw_slurm_holders *by, bool denie
     return isinf(seconds) && denies ? 0 : ceil(seconds / 60);
 }
 
-bool sw_slurm_limits_admit(const struct sw_slurm_holders *by, const struct sw_slurm_use *use,
-                           double seconds, int64_t tasks, char why[WHY])
+static struct judged judge_of(const struct sw_slurm_holders *by, double seconds)
 {
-    struct judged j = {.by = by, .use = use, .minutes = ceil(seconds / 60)};
+    struct judged j = {.by = by, .minutes = ceil(seconds / 60)};
     const struct sw_slurm_qos *q = by->qos;
     for (int32_t i = 0; i < by->qos_count; i++) {
         j.denies = j.denies || by->of[i].qos->denies;
@@ -323,6 +320,20 @@ bool sw_slurm_limits_admit(const struct sw_slurm_holders *by, const struct sw_sl
     }
     if (seconds == 0)
         j.minutes = minutes_without_time(by, j.denies);
+    j.scaled = j.minutes;
+    if (q != NULL && q->safe_factor && q->usage_factor >= 0 &&
+        (!isinf(j.minutes) || q->usage_factor < 1))
+        j.scaled = floor(j.minutes * q->usage_factor);
+    j.then = j.denies ? "sbatch would refuse it" : "it would wait for ever";
+    return j;
+}
+
+bool sw_slurm_limits_admit(const struct sw_slurm_holders *by, const struct sw_slurm_use *use,
+                           double seconds, int64_t tasks, char why[WHY])
+{
+    struct judged j = judge_of(by, seconds);
+    const struct sw_slurm_qos *q = by->qos;
+    j.use = use;
     /* the partition's limit is held against that time, too */
     if (seconds == 0 && !isinf(j.minutes) && j.minutes > by->partition->max_time / 60 &&
         !(q != NULL && q->lifts_time))
@@ -330,11 +341,6 @@ bool sw_slurm_limits_admit(const struct sw_slurm_holders *by, const struct sw_sl
                       "it asks for no time, and has the %.0f minutes that limits allow, more than "
                       "partition %.60s does: it would wait for ever; set slurm.time",
                       j.minutes, by->partition->name);
-    j.scaled = j.minutes;
-    if (q != NULL && q->safe_factor && q->usage_factor >= 0 &&
-        (!isinf(j.minutes) || q->usage_factor < 1))
-        j.scaled = floor(j.minutes * q->usage_factor);
-    j.then = j.denies ? "sbatch would refuse it" : "it would wait for ever";
     for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++)
         for (int32_t i = 0; i < use->count; i++)
             if (!(by->accounting->no_run_minutes &&
@@ -343,6 +349,39 @@ bool sw_slurm_limits_admit(const struct sw_slurm_holders *by, const struct sw_sl
                 !resource_passes(&j, &rules[k], i, why))
                 return false;
     return !lacks(&j, why) && time_passes(&j, why) && counts_pass(&j, tasks, why);
+}
+
+/* ---- Minutes of groups ---- */
+
+int32_t sw_slurm_group_minutes(const struct sw_slurm_holders *by, const char *tres,
+                               struct sw_slurm_group out[SW_SLURM_HOLDERS])
+{
+    static const struct rule rule = {.limit = SW_LIMIT_GROUP_MINUTES, .group = true, .timed = true};
+    const struct judged j = judge_of(by, 0);
+    int32_t count = 0;
+    for (int32_t i = 0; i < by->count; i++) {
+        const double wall = by->of[i].limits->max_wall;
+        const int64_t value = tres != NULL  ? value_of(&j, i, &rule, tres)
+                              : isinf(wall) ? -1
+                                            : (int64_t)(wall / 60);
+        if (value < 0)
+            continue;
+        out[count++] = (struct sw_slurm_group){.holder = i, .minutes = value};
+        if (i < by->qos_count)
+            break;
+    }
+    return count;
+}
+
+void sw_slurm_job_minutes(const struct sw_slurm_holders *by, double seconds, double *held,
+                          double *used)
+{
+    const struct judged j = judge_of(by, seconds);
+    const struct sw_slurm_qos *q = by->qos;
+    *held = j.scaled;
+    *used = q != NULL && q->usage_factor >= 0 ? j.minutes * q->usage_factor : j.minutes;
+    if (isnan(*used)) /* no limit on time, and nothing is counted */
+        *used = 0;
 }
 
 double sw_slurm_longest_time(const struct sw_slurm_holders *by, char why[128])

@@ -35,6 +35,19 @@ void sw_slurm_holders_find(const struct sw_slurm_facts *facts, const struct sw_s
  * partition no default. tasks: of its array. */
 bool sw_slurm_limits_admit(const struct sw_slurm_holders *by, const struct sw_slurm_use *use,
                            double seconds, int64_t tasks, char why[256]);
+/* A limit of a group on minutes of a resource, GrpTRESMins, or on those of its jobs, GrpWall. */
+struct sw_slurm_group {
+    int32_t holder; /* index in `of` */
+    int64_t minutes;
+};
+/* Those that count for a job which uses a resource; tres NULL: GrpWall. Returns how many. */
+int32_t sw_slurm_group_minutes(const struct sw_slurm_holders *by, const char *tres,
+                               struct sw_slurm_group out[SW_SLURM_HOLDERS]);
+/* Minutes of a job with a time limit of so many seconds (0: none): *held, those that `safe` holds
+ * against limits; *used, those that are counted when the job has run so long (UsageFactor).
+ * INFINITY: it has no limit. */
+void sw_slurm_job_minutes(const struct sw_slurm_holders *by, double seconds, double *held,
+                          double *used);
 /* Longest time limit of a job in seconds, the partition's included; INFINITY: none. why: who sets
  * it, "qos short"; "": the partition, or nobody. */
 double sw_slurm_longest_time(const struct sw_slurm_holders *by, char why[128]);
