@@ -37,13 +37,14 @@ planner/search: core/ planner/command planner/scheduler
 planner/fit: core/ planner/command planner/scheduler
 planner/job: core/ planner/command planner/scheduler
 planner/supervise: core/ planner/command planner/scheduler
-planner/emit: core/ planner/command planner/search planner/scheduler planner/job
-planner/submit: core/ planner/command planner/search planner/scheduler planner/job planner/emit
-planner/check: core/ planner/command planner/scheduler planner/search planner/emit
+planner/policy: core/ planner/command planner/scheduler planner/search
+planner/emit: core/ planner/command planner/search planner/scheduler planner/job planner/policy
+planner/submit: core/ planner/command planner/search planner/scheduler planner/job planner/policy planner/emit
+planner/check: core/ planner/command planner/scheduler planner/search planner/policy planner/emit
 planner/breakdown: core/ planner/command planner/search
 planner/html: core/ planner/command planner/breakdown
 planner/explain: core/ planner/command planner/scheduler planner/search planner/breakdown planner/html
-planner/diff: core/ planner/command planner/scheduler planner/search
+planner/diff: core/ planner/command planner/scheduler planner/search planner/policy planner/emit
 planner: core/ planner/
 runner/device: core/ir core/sharding core/base
 runner/device/cpu: core/ir core/sharding core/base runner/device

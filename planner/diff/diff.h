@@ -10,7 +10,7 @@
 #include "core/cost/traffic.h"
 #include "planner/search/report.h"
 #include "planner/diff/settings.h"
-#include "planner/diff/fail_if.h"
+#include "planner/policy/fail_if.h"
 
 enum { SW_DIFF_HEADLINE = 512, SW_DIFF_DIFFERS = 4 };
 

@@ -1,6 +1,6 @@
 /* Any text as a condition of --fail-if: a mistake has its column, and what is accepted is decided
  * by numbers, with a reason in one line. */
-#include "planner/diff/fail_if.h"
+#include "planner/policy/fail_if.h"
 #include "tests/fuzz/support.h"
 
 #include <math.h>

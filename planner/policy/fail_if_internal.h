@@ -3,7 +3,7 @@
 #ifndef SW_DIFF_FAIL_IF_INTERNAL_H
 #define SW_DIFF_FAIL_IF_INTERNAL_H
 
-#include "planner/diff/fail_if.h"
+#include "planner/policy/fail_if.h"
 
 struct sw_fail_if_parser {
     struct sw_fail_if *out;

@@ -1,4 +1,4 @@
-#include "planner/diff/fail_if_internal.h"
+#include "planner/policy/fail_if_internal.h"
 
 #include "core/base/text.h"
 #include "core/config/config.h"

@@ -1,5 +1,5 @@
 /* Places, mistakes and comparisons of a condition: the same for numbers and for words. */
-#include "planner/diff/fail_if_internal.h"
+#include "planner/policy/fail_if_internal.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Conditions on what a plan is: 'mesh != old.mesh', 'recompute == full', 'rejected'. */
-#include "planner/diff/fail_if_internal.h"
+#include "planner/policy/fail_if_internal.h"
 
 #include "core/sharding/mesh.h"
 #include "planner/search/search.h"
