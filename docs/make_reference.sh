@@ -52,9 +52,13 @@ takes it from OLD: `accelerators > old.accelerators`, `mesh != old.mesh`.
 
 | measure | unit | what |
 | --- | --- | --- |
-| `step` | s | time of one step, of a run that trains; it alone has `duration`, `accelerator_hours` and `mfu`, too |
-| `duration` | s | of all steps of the run; units `h` and `min`, too |
-| `accelerator_hours` | | of all steps x the accelerators of the run (of its `nodes`): `accelerator_hours > +5%`, or a number of hours. Saves, evaluations, starts and steps that are made again do not count |
+| `step` | s | time of one step, of a run that trains; it alone has `duration`, `accelerator_hours`, `mfu` and what a whole run costs, too |
+| `duration` | s | of all steps of the run; units `min`, `h` and `days`, too |
+| `end` | s | of the whole run: from its first job's start to its last save, with evaluations, saves, starts, what failures repeat and waits between jobs: `end > 36 h` |
+| `run_hours` | | accelerator-hours of the whole run: `run_hours > 2000 GPU-hours` |
+| `money` | | of these, at `price_per_accelerator_hour`; units are currencies, and another one than the cluster's fails: `money > 5000 USD` |
+| `energy` | J | of these, at `power` of the accelerator; units `Wh`, `kWh`, `MWh`, too |
+| `accelerator_hours` | | of all steps x the accelerators of the run (of its `nodes`): `accelerator_hours > +5%`, or a number of hours, also with a unit: `2000 GPU-hours`. Saves, evaluations, starts and steps that are made again do not count |
 | `memory` | bytes | in use on each accelerator |
 | `limit` | bytes | that each accelerator has |
 | `headroom` | bytes | of these, what `memory_headroom` wants to stay free |
@@ -63,6 +67,8 @@ takes it from OLD: `accelerators > old.accelerators`, `mesh != old.mesh`.
 | `communication` | s | of a step, or a token, in which compute waits for communication |
 | `communication_bytes` | bytes | that one rank sends in a step, or for a token |
 | `accelerators` | | number of them |
+| `nodes` | | likewise |
+| `time_limit` | s | of a job, as the script asks for it |
 | `token` | s | of a run that serves: for one token more of every sequence, while no prompt is read |
 | `first` | s | likewise: to the first token of a prompt that is read alone |
 | `beside` | s | likewise: for a token while prompts are read |
@@ -72,6 +78,7 @@ takes it from OLD: `accelerators > old.accelerators`, `mesh != old.mesh`.
 | `mesh` | sizes of dp,fsdp,tp,sp: `mesh == 1,64,1,1` |
 | `recompute` | what backward computes again: `recompute == full` |
 | `verdict` | `fits` or `fits_without_headroom` |
+| `partition` | `slurm.partition`; of a list any: `partition == debug` |
 
 `rejected` holds when the run fits on no mesh, or on none that keeps its latency goals. Without it, too, a run that is new, or fitted before, ends in exit code 1
 then.

@@ -41,8 +41,18 @@ static void drop_last(struct sw_diff *diff)
     free(file);
 }
 
+/* What is left to the account of a run that changed. */
+static int ask_budgets(struct sw_diff *diff, struct sw_diff_file *file, struct sw_error *err)
+{
+    const struct sw_diff_side *side = &file->after;
+    if (file->status == SW_DIFF_SAME || !side->fits)
+        return 0;
+    return sw_budgets_ask(&diff->source, side->run, &side->chosen, &file->budgets, err);
+}
+
 static void count_file(struct sw_diff *diff, const struct sw_diff_file *file)
 {
+    sw_diff_add_total(&diff->total, file);
     diff->changed += file->status == SW_DIFF_CHANGED;
     diff->added += file->status == SW_DIFF_ADDED;
     diff->removed += file->status == SW_DIFF_REMOVED;
@@ -64,7 +74,7 @@ static int diff_files(struct sw_diff *diff, const char *before, const char *afte
     if (status != SW_OK)
         return status;
     file->status = SW_DIFF_CHANGED;
-    if (sw_diff_file_compare(file, conditions, &err) != 0)
+    if (sw_diff_file_compare(file, conditions, &err) != 0 || ask_budgets(diff, file, &err) != 0)
         return sw_command_fail(&err);
     count_file(diff, file);
     return SW_OK;
@@ -116,7 +126,7 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
         return SW_OK;
     }
     file->status = no_old ? SW_DIFF_ADDED : no_new ? SW_DIFF_REMOVED : SW_DIFF_CHANGED;
-    if (sw_diff_file_compare(file, conditions, &err) != 0)
+    if (sw_diff_file_compare(file, conditions, &err) != 0 || ask_budgets(diff, file, &err) != 0)
         return sw_command_fail(&err);
     count_file(diff, file);
     if (file->status == SW_DIFF_SAME && file->outcome_count == 0 && !file->unmet)
@@ -351,6 +361,7 @@ out:
     while (diff.count > 0)
         drop_last(&diff);
     free(diff.file);
+    sw_budget_source_close(&diff.source);
     free(base[0]);
     free(base[1]);
     free(condition);

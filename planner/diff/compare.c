@@ -463,6 +463,7 @@ void sw_diff_file_free(struct sw_diff_file *file)
     free(file->traffic);
     free(file->mesh);
     free(file->outcome);
+    sw_budgets_free(&file->budgets);
     sw_diff_side_free(&file->before);
     sw_diff_side_free(&file->after);
     memset(file, 0, sizeof *file);

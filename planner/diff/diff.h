@@ -7,7 +7,9 @@
 #ifndef SW_DIFF_DIFF_H
 #define SW_DIFF_DIFF_H
 
+#include "core/cost/run_cost.h"
 #include "core/cost/traffic.h"
+#include "planner/emit/budget.h"
 #include "planner/search/report.h"
 #include "planner/diff/settings.h"
 #include "planner/policy/fail_if.h"
@@ -40,6 +42,7 @@ struct sw_diff_side {
     char why_not[1024];                 /* detail and help of what came closest to fitting */
     struct sw_candidate chosen;
     struct sw_settings choices; /* decision.*: how the search, or the plan, decided */
+    struct sw_run_cost cost;    /* of the whole run; terms.steps 0: not known */
     struct sw_measures measures;
     struct sw_traffics traffic; /* by kind and group */
     int32_t accelerators, mesh_count, fit_count;
@@ -92,13 +95,24 @@ struct sw_diff_file {
     int32_t rejected_count, fitting_count;
     struct sw_diff_outcome *outcome;
     int32_t outcome_count, failed_count;
-    bool not_judged; /* all outcomes are skipped, since the plan is the same */
+    struct sw_budgets budgets; /* of a job of the new side, where its scheduler can be asked */
+    bool not_judged;           /* all outcomes are skipped, since the plan is the same */
+};
+
+/* Sum over the runs that differ and whose cost is known on each side that they have. */
+struct sw_diff_total {
+    int32_t runs, unpriced;
+    struct sw_run_cost before, after;
+    char currency[SW_CURRENCY_BYTES]; /* of the first; "": no run */
+    bool mixes_currencies;            /* so that money has no sum */
 };
 
 struct sw_diff {
     struct sw_diff_file **file; /* each its own: a file points into itself */
     int32_t count, changed, added, removed;
     bool is_directory;
+    struct sw_diff_total total;
+    struct sw_budget_source source;  /* of what is left to accounts */
     int32_t failed;                  /* conditions that failed, over all files */
     bool unmet;                      /* of a file */
     char headline[SW_DIFF_HEADLINE]; /* of the whole */
@@ -138,8 +152,15 @@ void sw_diff_print_json(FILE *out, const struct sw_diff *diff);
  * accelerator-hours
  * (-86 %)", once where both are the same; where no side says how many steps it has,
  * accelerator-hours of a billion tokens; "": a side does not train. Returns buffer. */
-enum { SW_DIFF_COST = 256 };
+enum { SW_DIFF_COST = 512 };
 char *sw_diff_cost(const struct sw_diff_file *file, char buffer[SW_DIFF_COST]);
+/* total.c: "whole run: ends after 2.7 days, 4,103 accelerator-hours, 10,257 USD -> ..."; "": not
+ * known. Returns buffer. */
+char *sw_diff_run_text(const struct sw_diff_file *file, char buffer[SW_DIFF_COST]);
+void sw_diff_add_total(struct sw_diff_total *total, const struct sw_diff_file *file);
+/* "total of 3 runs: 4,103 accelerator-hours, 10,257 USD -> 3,900 accelerator-hours ... (-5 %)"; "":
+ * no run has a known cost. Returns buffer. */
+char *sw_diff_total_text(const struct sw_diff_total *total, char buffer[SW_DIFF_COST]);
 /* Accelerator-hours after / before, of all steps, else of a token; NAN unless both sides train. */
 double sw_diff_cost_ratio(const struct sw_diff_file *file);
 enum { SW_DIFF_TRUST = 512 };

@@ -28,6 +28,7 @@ static void write_side(struct sw_json *j, const char *key, const struct sw_diff_
         sw_json_text(j, "recompute", side->measures.word[SW_ASPECT_RECOMPUTE]);
         for (int32_t m = 0; m < SW_MEASURE_COUNT; m++)
             sw_json_number(j, sw_measure_name((enum sw_measure)m), side->measures.value[m]);
+        sw_json_text(j, "currency", side->measures.currency);
         sw_json_text(j, "profile", side->chosen.cost.profile);
         sw_json_number(j, "band_low_seconds", side->chosen.cost.band_low_seconds);
         sw_json_number(j, "band_high_seconds", side->chosen.cost.band_high_seconds);
@@ -142,6 +143,29 @@ static void write_file(struct sw_json *j, const struct sw_diff_file *f)
     write_traffic(j, f);
     write_meshes(j, f);
     write_outcomes(j, f);
+    sw_budgets_write_json(j, "budgets", &f->budgets);
+    sw_json_end(j);
+}
+
+static void write_sum(struct sw_json *j, const char *key, const struct sw_run_cost *sum, bool money)
+{
+    sw_json_object(j, key);
+    sw_json_number(j, "wall_seconds", sum->wall_s.value);
+    sw_json_number(j, "accelerator_hours", sum->accelerator_hours.value);
+    sw_json_number(j, "energy", sum->energy_joules.value);
+    sw_json_number(j, "money", money ? sum->money.value : (double)NAN);
+    sw_json_end(j);
+}
+
+static void write_total(struct sw_json *j, const struct sw_diff_total *total)
+{
+    sw_json_object(j, "total");
+    sw_json_integer(j, "runs", total->runs);
+    sw_json_integer(j, "unpriced", total->unpriced);
+    sw_json_text(j, "currency",
+                 total->currency[0] != '\0' && !total->mixes_currencies ? total->currency : NULL);
+    write_sum(j, "old", &total->before, !total->mixes_currencies);
+    write_sum(j, "new", &total->after, !total->mixes_currencies);
     sw_json_end(j);
 }
 
@@ -156,6 +180,7 @@ void sw_diff_print_json(FILE *out, const struct sw_diff *diff)
     sw_json_number(j, "added", diff->added);
     sw_json_number(j, "removed", diff->removed);
     sw_json_number(j, "failed", diff->failed);
+    write_total(j, &diff->total);
     sw_json_array(j, "files");
     for (int32_t i = 0; i < diff->count; i++)
         if (sw_diff_is_shown(diff->file[i]) || diff->file[i]->outcome_count > 0)

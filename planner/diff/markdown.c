@@ -229,6 +229,19 @@ static void put_file(struct writer *w, const struct sw_diff_file *f, bool detail
         put_text(w->out, cost, sizeof cost);
         fputs("\n", w->out);
     }
+    if (sw_diff_run_text(f, cost)[0] != '\0') {
+        cost[0] = (char)toupper((unsigned char)cost[0]);
+        fputs("\n", w->out);
+        put_text(w->out, cost, sizeof cost);
+        fputs("\n", w->out);
+    }
+    if (f->budgets.count > 0)
+        fputs("\n", w->out);
+    for (int32_t i = 0; i < f->budgets.count; i++) {
+        fputs(f->budgets.of[i].end == SW_BUDGET_ENOUGH ? "- " : "- **warning** ", w->out);
+        put_text(w->out, f->budgets.of[i].message, HEADLINE_BYTES);
+        fputs("\n", w->out);
+    }
     if (sw_diff_trust(f, trust)[0] != '\0') {
         fputs("\nTimes: ", w->out);
         put_text(w->out, trust, sizeof trust);
@@ -336,10 +349,17 @@ static void put_diff(struct writer *w)
 {
     const struct sw_diff *diff = w->diff;
     const struct sw_diff_file *f;
+    char total_text[SW_DIFF_COST];
     int32_t shown = 0, total = 0;
     fputs("<!-- shardwright plan diff -->\n**Plan:** ", w->out);
     put_text(w->out, diff->headline, HEADLINE_BYTES);
     fputs("\n", w->out);
+    if (diff->is_directory && sw_diff_total_text(&diff->total, total_text)[0] != '\0') {
+        total_text[0] = (char)toupper((unsigned char)total_text[0]);
+        fputs("\n", w->out);
+        put_text(w->out, total_text, sizeof total_text);
+        fputs("\n", w->out);
+    }
     put_overview(w);
     for (int32_t at = 0; (f = next_shown(diff, &at)) != NULL; total++) {
         if (is_full(w))

@@ -4,8 +4,10 @@
 #include "core/programs/compile.h"
 #include "core/programs/program_set.h"
 #include "planner/command/format.h"
+#include "planner/policy/measure.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/search/frontier.h"
+#include "planner/search/run_cost.h"
 
 #include <errno.h>
 #include <math.h>
@@ -149,38 +151,15 @@ static int sum_traffic(const struct sw_program *p, struct sw_traffics *out, stru
     return 0;
 }
 
-static void measure(struct sw_diff_side *side)
+static int measure(struct sw_diff_side *side, struct sw_error *err)
 {
-    double *value = side->measures.value;
-    const struct sw_candidate *c = &side->chosen;
-    double waiting = 0, bytes = 0;
-    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
-        waiting += c->cost.exposed_seconds[a];
+    double bytes = 0;
     for (int32_t i = 0; i < side->traffic.count; i++)
         bytes += side->traffic.entry[i].bytes;
-    const bool serves = side->purpose == SW_FOR_SERVE;
-    side->measures.serves = serves;
-    value[SW_MEASURE_STEP] = serves ? NAN : c->cost.step_seconds;
-    value[SW_MEASURE_TOKEN] = serves ? c->cost.step_seconds : NAN;
-    value[SW_MEASURE_FIRST] = serves ? c->serve.first_seconds : NAN;
-    value[SW_MEASURE_BESIDE] = serves ? c->serve.beside_seconds : NAN;
-    value[SW_MEASURE_MEMORY] = (double)c->memory.total;
-    value[SW_MEASURE_LIMIT] = (double)c->memory.limit;
-    value[SW_MEASURE_TOKENS_PER_SECOND] = c->tokens_per_second;
-    value[SW_MEASURE_MFU] = serves ? NAN : c->mfu;
-    value[SW_MEASURE_COMMUNICATION] = waiting;
-    value[SW_MEASURE_COMMUNICATION_BYTES] = bytes;
-    value[SW_MEASURE_HEADROOM] = (double)c->memory.headroom;
-    value[SW_MEASURE_ACCELERATORS] = sw_mesh_rank_count(&c->decision.mesh);
-    value[SW_MEASURE_DURATION] =
-        serves ? NAN : sw_report_run_seconds(side->run, c->cost.step_seconds);
-    value[SW_MEASURE_ACCELERATOR_HOURS] =
-        serves ? NAN : sw_report_accelerator_hours(side->run, c->cost.step_seconds);
-    char(*word)[SW_ASPECT_BYTES] = side->measures.word;
-    sw_mesh_format(&c->decision.mesh, word[SW_ASPECT_MESH], SW_ASPECT_BYTES);
-    snprintf(word[SW_ASPECT_RECOMPUTE], SW_ASPECT_BYTES, "%s",
-             sw_recompute_word(c->decision.train.recompute));
-    snprintf(word[SW_ASPECT_VERDICT], SW_ASPECT_BYTES, "%s", sw_verdict_name(side->memory_verdict));
+    if (side->fits && sw_search_price_run(side->run, &side->chosen, NULL, &side->cost, err) != 0)
+        return -1;
+    sw_measures_take(side->run, side->purpose, &side->chosen, &side->cost, bytes, &side->measures);
+    return 0;
 }
 
 static int by_size(const void *a, const void *b)
@@ -241,8 +220,7 @@ static int price_serving(struct sw_diff_side *side, const struct sw_decision *de
                            ? sum_traffic(programs->program[SW_PROGRAM_DECODE], &side->traffic, err)
                            : 0;
     sw_program_set_free(programs);
-    measure(side);
-    return status;
+    return status == 0 ? measure(side, err) : status;
 }
 
 /* The program of a decision, for its price and its collectives. */
@@ -262,8 +240,7 @@ static int price_decision(struct sw_diff_side *side, const struct sw_decision *d
     if (program != NULL)
         status = sum_traffic(program, &side->traffic, err);
     sw_program_free(program);
-    measure(side);
-    return status;
+    return status == 0 ? measure(side, err) : status;
 }
 
 /* closest: NULL: there is no mesh. */

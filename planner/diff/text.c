@@ -91,6 +91,8 @@ void sw_diff_print_text(FILE *out, const struct sw_diff *diff)
     char trust[SW_DIFF_TRUST], cost[SW_DIFF_COST];
     if (diff->is_directory)
         fprintf(out, "%s\n", diff->headline);
+    if (diff->is_directory && sw_diff_total_text(&diff->total, cost)[0] != '\0')
+        fprintf(out, "%s\n", cost);
     for (int32_t i = 0; i < diff->count; i++) {
         const struct sw_diff_file *f = diff->file[i];
         if (!sw_diff_is_shown(f))
@@ -100,6 +102,10 @@ void sw_diff_print_text(FILE *out, const struct sw_diff *diff)
         fprintf(out, "%s\n", f->headline);
         if (sw_diff_cost(f, cost)[0] != '\0')
             fprintf(out, "  %s\n", cost);
+        if (sw_diff_run_text(f, cost)[0] != '\0')
+            fprintf(out, "  %s\n", cost);
+        for (int32_t k = 0; k < f->budgets.count; k++)
+            fprintf(out, "  %s\n", f->budgets.of[k].message);
         if (sw_diff_trust(f, trust)[0] != '\0')
             fprintf(out, "  times: %s\n", trust);
         print_changes(out, f, "settings", f->setting, f->setting_count);

@@ -4,6 +4,7 @@
 #include "core/config/config.h"
 #include "planner/command/command.h"
 #include "planner/command/format.h"
+#include "planner/search/budget.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -16,20 +17,26 @@ static const struct measure_info {
     const char *name;
     struct sw_dimension dimension;
 } measures[SW_MEASURE_COUNT] = {
-    [SW_MEASURE_STEP] = {"step", {0, 1, false}},
-    [SW_MEASURE_MEMORY] = {"memory", {1, 0, false}},
-    [SW_MEASURE_LIMIT] = {"limit", {1, 0, false}},
-    [SW_MEASURE_TOKENS_PER_SECOND] = {"tokens_per_second", {0, -1, false}},
-    [SW_MEASURE_MFU] = {"mfu", {0, 0, false}},
-    [SW_MEASURE_COMMUNICATION] = {"communication", {0, 1, false}},
-    [SW_MEASURE_COMMUNICATION_BYTES] = {"communication_bytes", {1, 0, false}},
-    [SW_MEASURE_HEADROOM] = {"headroom", {1, 0, false}},
-    [SW_MEASURE_ACCELERATORS] = {"accelerators", {0, 0, false}},
-    [SW_MEASURE_DURATION] = {"duration", {0, 1, false}},
-    [SW_MEASURE_ACCELERATOR_HOURS] = {"accelerator_hours", {0, 0, false}},
-    [SW_MEASURE_TOKEN] = {"token", {0, 1, false}},
-    [SW_MEASURE_FIRST] = {"first", {0, 1, false}},
-    [SW_MEASURE_BESIDE] = {"beside", {0, 1, false}},
+    [SW_MEASURE_STEP] = {"step", {.seconds = 1}},
+    [SW_MEASURE_MEMORY] = {"memory", {.bytes = 1}},
+    [SW_MEASURE_LIMIT] = {"limit", {.bytes = 1}},
+    [SW_MEASURE_TOKENS_PER_SECOND] = {"tokens_per_second", {.seconds = -1}},
+    [SW_MEASURE_MFU] = {"mfu", {0}},
+    [SW_MEASURE_COMMUNICATION] = {"communication", {.seconds = 1}},
+    [SW_MEASURE_COMMUNICATION_BYTES] = {"communication_bytes", {.bytes = 1}},
+    [SW_MEASURE_HEADROOM] = {"headroom", {.bytes = 1}},
+    [SW_MEASURE_ACCELERATORS] = {"accelerators", {0}},
+    [SW_MEASURE_DURATION] = {"duration", {.seconds = 1}},
+    [SW_MEASURE_ACCELERATOR_HOURS] = {"accelerator_hours", {0}},
+    [SW_MEASURE_TOKEN] = {"token", {.seconds = 1}},
+    [SW_MEASURE_FIRST] = {"first", {.seconds = 1}},
+    [SW_MEASURE_BESIDE] = {"beside", {.seconds = 1}},
+    [SW_MEASURE_END] = {"end", {.seconds = 1}},
+    [SW_MEASURE_RUN_HOURS] = {"run_hours", {0}},
+    [SW_MEASURE_MONEY] = {"money", {.money = 1}},
+    [SW_MEASURE_ENERGY] = {"energy", {.joules = 1}},
+    [SW_MEASURE_NODES] = {"nodes", {0}},
+    [SW_MEASURE_TIME_LIMIT] = {"time_limit", {.seconds = 1}},
 };
 
 const char *sw_measure_name(enum sw_measure measure)
@@ -58,56 +65,76 @@ static bool find_unit(const char *unit, double *factor, struct sw_dimension *dim
     static const struct {
         char letter;
         struct sw_dimension dimension;
-    } kinds[] = {{'B', {1, 0, false}}, {'b', {1, -1, false}}, {'s', {0, 1, false}}};
-    /* beyond those of the files, where no quantity is that long */
-    static const struct {
-        const char *name;
-        double factor;
-        struct sw_dimension dimension;
-    } more[] = {
-        {"tokens/s", 1, {0, -1, false}}, {"min", 60, {0, 1, false}}, {"h", 3600, {0, 1, false}}};
+    } kinds[] = {{'B', {.bytes = 1}}, {'b', {.bytes = 1, .seconds = -1}}, {'s', {.seconds = 1}}};
+    /* beyond those of the files; a bare node-hour is no measure */
+    static const struct sw_dimension costs[SW_COST_KINDS] = {[SW_COST_TIME] = {.seconds = 1},
+                                                             [SW_COST_ENERGY] = {.joules = 1},
+                                                             [SW_COST_MONEY] = {.money = 1}};
+    enum sw_cost_kind kind;
     char text[40];
-    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
-        if (strcmp(unit, more[i].name) == 0) {
-            *factor = more[i].factor;
-            *dimension = more[i].dimension;
-            return true;
-        }
+    if (strcmp(unit, "tokens/s") == 0) {
+        *factor = 1;
+        *dimension = (struct sw_dimension){.seconds = -1};
+        return true;
+    }
     snprintf(text, sizeof text, "1 %.30s", unit);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (sw_quantity_parse(text, kinds[i].letter, factor, NULL) == 0) {
             *dimension = kinds[i].dimension;
             return true;
         }
-    return false;
+    if (!sw_cost_unit(unit, NULL, &kind, factor) || kind == SW_COST_NODE_HOURS)
+        return false;
+    *dimension = costs[kind];
+    return true;
 }
 
-/* The unit after a number: letters, and "/s" where that makes a unit too ("GB/s"). */
+/* Bytes of what may be a unit: letters, with "/s" or "-hours" behind where `longer`. */
+static size_t unit_length(const char *from, bool longer)
+{
+    size_t letters = 0;
+    while (isalpha((unsigned char)from[letters]) || from[letters] == '_')
+        letters++;
+    size_t more = from[letters] == '/' || from[letters] == '-';
+    if (!longer || more == 0)
+        return letters;
+    while (isalpha((unsigned char)from[letters + more]))
+        more++;
+    const char after = from[letters + more];
+    return isdigit((unsigned char)after) || after == '_' ? letters : letters + more;
+}
+
+/* All amounts of a condition are in one currency. */
+static int keep_currency(struct sw_fail_if_parser *p, const char *unit, const char *from)
+{
+    char *kept = p->out->currency;
+    if (kept[0] != '\0' && strcasecmp(kept, unit) != 0)
+        return sw_fail_if_mistake(p, sw_fail_if_column(p, from), "two currencies in one condition",
+                                  "write all amounts in that of the cluster");
+    snprintf(kept, sizeof p->out->currency, "%.10s", unit);
+    return 0;
+}
+
+/* The unit after a number: letters, and "/s" or "-hours" where that makes a unit too ("GB/s"). */
 static int parse_unit(struct sw_fail_if_parser *p, struct sw_fail_if_node *node)
 {
     char unit[32], what[96];
     double factor;
     const char *from = p->at;
-    size_t letters = 0;
-    while (isalpha((unsigned char)from[letters]) || from[letters] == '_')
-        letters++;
-    const bool per_second =
-        from[letters] == '/' && from[letters + 1] == 's' &&
-        !(isalnum((unsigned char)from[letters + 2]) || from[letters + 2] == '_');
-    for (int32_t longer = per_second; longer >= 0; longer--) {
-        const size_t length = letters + (longer ? 2 : 0);
+    for (int32_t longer = 1; longer >= 0; longer--) {
+        const size_t length = unit_length(from, longer == 1);
         snprintf(unit, sizeof unit, "%.*s", (int)length, from);
         if (length < sizeof unit && find_unit(unit, &factor, &node->dimension)) {
             node->number *= factor;
             p->at = from + length;
-            return 0;
+            return node->dimension.money != 0 ? keep_currency(p, unit, from) : 0;
         }
     }
     snprintf(what, sizeof what, "unknown unit '%.30s'", unit);
     return sw_fail_if_mistake(
         p, sw_fail_if_column(p, from), what,
-        "use B, kB, MB, GB, TB, GiB, s, ms, us, min, h, GB/s, tokens/s, or '*' to "
-        "multiply");
+        "use B, kB, MB, GB, TB, GiB, s, ms, us, min, h, days, GB/s, tokens/s, GPU-hours, kWh, a "
+        "currency such as USD, or '*' to multiply");
 }
 
 static bool starts_number(const char *at)
@@ -131,7 +158,7 @@ static int parse_digits(struct sw_fail_if_parser *p, double *out)
 static int parse_number(struct sw_fail_if_parser *p)
 {
     struct sw_fail_if_node node = {
-        .kind = '#', .column = sw_fail_if_column(p, p->at), .dimension = {0, 0, true}};
+        .kind = '#', .column = sw_fail_if_column(p, p->at), .dimension = {.bare = true}};
     if (parse_digits(p, &node.number) != 0)
         return -1;
     const size_t spaces = strspn(p->at, " \t");
@@ -172,10 +199,11 @@ static int fail_name(const struct sw_fail_if_parser *p, const char *from, size_t
     if (near == NULL)
         return sw_fail_if_mistake(
             p, sw_fail_if_column(p, from), what,
-            "use step, duration, accelerator_hours, memory, limit, headroom, tokens_per_second, "
-            "mfu, communication, communication_bytes or accelerators; of serving token, first or "
-            "beside; mesh, recompute or "
-            "verdict with == or !=; or rejected");
+            "use step, duration, end, accelerator_hours, run_hours, money, energy, memory, limit, "
+            "headroom, "
+            "tokens_per_second, mfu, communication, communication_bytes, accelerators, nodes or "
+            "time_limit; of serving token, first or beside; mesh, recompute, verdict or partition "
+            "with == or !=; or rejected");
     snprintf(name, sizeof name, "did you mean '%.30s'?", near);
     return sw_fail_if_mistake(p, sw_fail_if_column(p, from), what, name);
 }
@@ -184,6 +212,8 @@ static int parse_name(struct sw_fail_if_parser *p)
 {
     struct sw_fail_if_node node = {.kind = 'm', .column = sw_fail_if_column(p, p->at)};
     if (strncmp(p->at, "old.", 4) == 0) {
+        if (sw_fail_if_refuse_before(p, p->at) != 0)
+            return -1;
         node.kind = 'o';
         p->at += 4;
     }
@@ -248,20 +278,25 @@ static int parse_primary(struct sw_fail_if_parser *p)
 
 static bool same_dimension(struct sw_dimension a, struct sw_dimension b)
 {
-    return a.bare || b.bare || (a.bytes == b.bytes && a.seconds == b.seconds);
+    return a.bare || b.bare ||
+           (a.bytes == b.bytes && a.seconds == b.seconds && a.money == b.money &&
+            a.joules == b.joules);
 }
 
 static const char *dimension_name(struct sw_dimension d)
 {
-    if (d.bytes == 0 && d.seconds == 0)
-        return "a pure number";
-    if (d.bytes == 1 && d.seconds == 0)
-        return "bytes";
-    if (d.bytes == 0 && d.seconds == 1)
-        return "seconds";
-    if (d.bytes == 1 && d.seconds == -1)
-        return "bytes/s";
-    return d.bytes == 0 && d.seconds == -1 ? "1/s" : "another quantity";
+    static const struct {
+        struct sw_dimension dimension;
+        const char *name;
+    } rows[] = {{{0}, "a pure number"},      {{.bytes = 1}, "bytes"},
+                {{.seconds = 1}, "seconds"}, {{.bytes = 1, .seconds = -1}, "bytes/s"},
+                {{.seconds = -1}, "1/s"},    {{.money = 1}, "money"},
+                {{.joules = 1}, "energy"}};
+    d.bare = false;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (same_dimension(rows[i].dimension, d))
+            return rows[i].name;
+    return "another quantity";
 }
 
 static int fail_dimensions(const struct sw_fail_if_parser *p, int32_t column, struct sw_dimension a,
@@ -288,10 +323,16 @@ static int join(struct sw_fail_if_parser *p, const char *operator_at, int left, 
         return add_node(p, node);
     }
     const int32_t sign = node.kind == '*' ? 1 : -1;
-    const int32_t bytes = a.bytes + sign * b.bytes, seconds = a.seconds + sign * b.seconds;
-    if (abs(bytes) > MAX_EXPONENT || abs(seconds) > MAX_EXPONENT)
+    const int32_t bytes = a.bytes + sign * b.bytes, seconds = a.seconds + sign * b.seconds,
+                  money = a.money + sign * b.money, joules = a.joules + sign * b.joules;
+    if (abs(bytes) > MAX_EXPONENT || abs(seconds) > MAX_EXPONENT || abs(money) > MAX_EXPONENT ||
+        abs(joules) > MAX_EXPONENT)
         return sw_fail_if_mistake(p, node.column, "no such quantity", "multiply less");
-    node.dimension = (struct sw_dimension){(int8_t)bytes, (int8_t)seconds, a.bare && b.bare};
+    node.dimension = (struct sw_dimension){.bytes = (int8_t)bytes,
+                                           .seconds = (int8_t)seconds,
+                                           .money = (int8_t)money,
+                                           .joules = (int8_t)joules,
+                                           .bare = a.bare && b.bare};
     return add_node(p, node);
 }
 
@@ -396,11 +437,13 @@ static int parse_label(struct sw_fail_if_parser *p)
     return 0;
 }
 
-int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *err)
+static int parse(const char *text, const struct sw_place *at, struct sw_fail_if *out,
+                 struct sw_error *err)
 {
     struct sw_fail_if_parser p = {.out = out, .at = text, .err = err};
     memset(out, 0, sizeof *out);
     out->text = text;
+    out->at = *at;
     if (parse_label(&p) != 0)
         return -1;
     const int words = sw_fail_if_parse_words(&p);
@@ -410,8 +453,9 @@ int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *
     if (out->side[0] < 0 || sw_fail_if_parse_comparison(&p) != 0)
         return -1;
     sw_fail_if_skip_spaces(&p);
+    const char *right = p.at;
     const int change = parse_change(&p);
-    if (change < 0)
+    if (change < 0 || (change > 0 && sw_fail_if_refuse_before(&p, right) != 0))
         return -1;
     if (change == 0)
         out->side[1] = parse_sum(&p);
@@ -428,6 +472,17 @@ int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *
     if (!out->is_change && refuse_few_bytes(&p) != 0)
         return -1;
     return 0;
+}
+
+int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *err)
+{
+    return parse(text, &(struct sw_place){.file = NULL}, out, err);
+}
+
+int sw_fail_if_parse_alone(const char *text, const struct sw_place *at, struct sw_fail_if *out,
+                           struct sw_error *err)
+{
+    return parse(text, at, out, err);
 }
 
 /* NAN where an old measure is asked for and there is none. */
@@ -484,7 +539,8 @@ static const char *opposite(const char *comparison)
     return "?";
 }
 
-static char *format_value(double value, struct sw_dimension d, char buffer[SW_FORMAT_BYTES])
+static char *format_value(double value, struct sw_dimension d, const char *currency,
+                          char buffer[SW_FORMAT_BYTES])
 {
     char text[SW_FORMAT_BYTES];
     const char *sign = value < 0 ? "-" : "";
@@ -493,10 +549,31 @@ static char *format_value(double value, struct sw_dimension d, char buffer[SW_FO
         snprintf(buffer, SW_FORMAT_BYTES, "%s%.24s%s", sign, sw_format_bytes(size, text),
                  d.seconds == -1 ? "/s" : "");
     else if (d.bytes == 0 && d.seconds == 1)
-        snprintf(buffer, SW_FORMAT_BYTES, "%s%.24s", sign, sw_format_duration(size, text));
+        snprintf(buffer, SW_FORMAT_BYTES, "%s%.24s", sign,
+                 isinf(size) ? "no end" : sw_format_duration(size, text));
+    else if (d.bytes == 0 && d.seconds == 0 && d.money == 1 && d.joules == 0)
+        snprintf(buffer, SW_FORMAT_BYTES, "%.16s %.12s", sw_format_number(value, text), currency);
+    else if (d.bytes == 0 && d.seconds == 0 && d.money == 0 && d.joules == 1)
+        snprintf(buffer, SW_FORMAT_BYTES, "%.24s kWh", sw_format_number(value / 3.6e6, text));
     else
         sw_format_number(value, buffer);
     return buffer;
+}
+
+/* Lack of a run that has no such measure. */
+static const char *reason_of(enum sw_measure measure, const struct sw_measures *run)
+{
+    if (measure >= SW_MEASURE_TOKEN && measure <= SW_MEASURE_BESIDE)
+        return "serve";
+    if (measure == SW_MEASURE_TIME_LIMIT)
+        return "have jobs with a time limit";
+    if (run->serves)
+        return "train";
+    if (isnan(run->value[SW_MEASURE_END]))
+        return "say optimizer.total_steps";
+    return measure == SW_MEASURE_MONEY    ? "say cluster.price_per_accelerator_hour"
+           : measure == SW_MEASURE_ENERGY ? "say the accelerator's power"
+                                          : "say optimizer.total_steps";
 }
 
 /* Whether a measure that the condition names is there; detail: why not. */
@@ -511,18 +588,48 @@ static bool knows_measures(const struct sw_fail_if *condition, const struct sw_m
                             : node->kind == 'm' && isnan(is->value[node->measure]) ? "new"
                             : asks_old && isnan(was->value[node->measure])         ? "old"
                                                                                    : NULL;
-        if (lacks != NULL) {
-            const struct sw_measures *run = lacks[0] == 'n' ? is : was;
-            const bool asks_serving =
-                node->measure >= SW_MEASURE_TOKEN && node->measure <= SW_MEASURE_BESIDE;
-            snprintf(detail, detail_bytes, "the %s run does not %s", lacks,
-                     asks_serving  ? "serve"
-                     : run->serves ? "train"
-                                   : "say optimizer.total_steps");
-            return false;
-        }
+        if (lacks == NULL)
+            continue;
+        snprintf(detail, detail_bytes, "the %s%srun does not %s",
+                 condition->at.file == NULL ? lacks : "", condition->at.file == NULL ? " " : "",
+                 reason_of(node->measure, lacks[0] == 'n' ? is : was));
+        return false;
     }
     return true;
+}
+
+/* Whether amounts of money are in the currency of the runs; detail: why not. */
+static bool same_currency(const struct sw_fail_if *c, const struct sw_measures *was,
+                          const struct sw_measures *is, char *detail, size_t detail_bytes)
+{
+    bool asks = false, asks_old = c->is_change;
+    for (int32_t i = 0; i < c->count; i++) {
+        const bool money = c->node[i].kind != '#' && c->node[i].measure == SW_MEASURE_MONEY;
+        asks = asks || (money && (c->node[i].kind == 'm' || c->node[i].kind == 'o'));
+        asks_old = asks_old || c->node[i].kind == 'o';
+    }
+    const char *wanted = c->currency[0] != '\0' ? c->currency : is->currency;
+    const char *other = strcasecmp(is->currency, wanted) != 0 ? is->currency
+                        : asks_old && was != NULL && strcasecmp(was->currency, wanted) != 0
+                            ? was->currency
+                            : NULL;
+    if (!asks || other == NULL)
+        return true;
+    snprintf(detail, detail_bytes, "money is in %.15s, not in %.15s", other, wanted);
+    return false;
+}
+
+/* True if a measure of the condition has no bound: a run that hardly ends, a job without a limit.
+ */
+static bool is_endless(const struct sw_fail_if *c, const struct sw_measures *was,
+                       const struct sw_measures *is)
+{
+    for (int32_t i = 0; i < c->count; i++)
+        if ((c->node[i].kind == 'm' && isinf(is->value[c->node[i].measure])) ||
+            ((c->node[i].kind == 'o' || (c->is_change && c->node[i].kind == 'm')) && was != NULL &&
+             isinf(was->value[c->node[i].measure])))
+            return true;
+    return false;
 }
 
 enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
@@ -548,6 +655,11 @@ enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
     }
     if (!knows_measures(condition, old_measures, new_measures, detail, detail_bytes))
         return SW_FAIL_IF_SKIPPED;
+    /* of a condition that cannot be judged, advice says nothing, and a check must not pass */
+    const enum sw_fail_if_verdict unjudged =
+        condition->at.file != NULL ? SW_FAIL_IF_SKIPPED : SW_FAIL_IF_FAIL;
+    if (!same_currency(condition, old_measures, new_measures, detail, detail_bytes))
+        return unjudged;
     const double a = evaluate(condition, condition->side[0], old_measures, new_measures);
     double b = evaluate(condition, condition->side[1], old_measures, new_measures);
     struct sw_dimension dimension = left->dimension.bare ? right->dimension : left->dimension;
@@ -557,17 +669,19 @@ enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
         before = evaluate(condition, condition->side[0], old_measures, old_measures);
         b = before * (1 + b);
     }
-    if (!isfinite(a) || !isfinite(b)) {
+    const bool endless = is_endless(condition, old_measures, new_measures);
+    if (endless ? isnan(a) || isnan(b) : !isfinite(a) || !isfinite(b)) {
         snprintf(detail, detail_bytes, "a division by zero");
-        return SW_FAIL_IF_FAIL;
+        return unjudged;
     }
     const bool failed = holds(condition->comparison, a, b);
-    format_value(a, dimension, a_text);
-    format_value(b, dimension, b_text);
+    format_value(a, dimension, new_measures->currency, a_text);
+    format_value(b, dimension, new_measures->currency, b_text);
     const char *sign = failed ? condition->comparison : opposite(condition->comparison);
     if (condition->is_change)
         snprintf(detail, detail_bytes, "%s %s %s, which is %s %+.4g %%", a_text, sign, b_text,
-                 format_value(before, dimension, old_text), right->number * 100);
+                 format_value(before, dimension, old_measures->currency, old_text),
+                 right->number * 100);
     else
         snprintf(detail, detail_bytes, "%s %s %s", a_text, sign, b_text);
     return failed ? SW_FAIL_IF_FAIL : SW_FAIL_IF_PASS;

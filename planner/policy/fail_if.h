@@ -5,9 +5,11 @@
  *                            | ASPECT ('==' | '!=') (ASPECT | word) | 'rejected')
  *   SIDE      := numbers, measures, + - * / and parentheses; or a percentage with a sign, alone:
  *                'step > +5%' means that step is more than 5 % above its old value
- *   number    := 0.92, 70 GB, 1.5 s, 2 h, 450 GB/s, 12000 tokens/s; 40% is 0.40
+ *   number    := 0.92, 70 GB, 1.5 s, 2 h, 450 GB/s, 12000 tokens/s, 2000 GPU-hours, 5000 USD, 300
+ *                kWh; 40% is 0.40
  *   measure   := step, memory, ... of the new plan; old.step, old.memory, ... of the old one
- *   ASPECT    := mesh, recompute, verdict; old.mesh, ...: 'mesh != old.mesh', 'recompute == full'
+ *   ASPECT    := mesh, recompute, verdict, partition; old.mesh, ...: 'mesh != old.mesh',
+ *                'recompute == full'
  *   rejected  holds when the new run fits on no mesh
  *
  * Quantities carry their dimension, so 'memory > 1.5 s' is a mistake; a bare number fits them all.
@@ -37,6 +39,13 @@ enum sw_measure {
     SW_MEASURE_TOKEN,             /* of serving, seconds: of a token of every sequence */
     SW_MEASURE_FIRST,             /* until the first token behind a prompt */
     SW_MEASURE_BESIDE,            /* of a token while prompts are read */
+    SW_MEASURE_END,               /* seconds from the first job's start to the run's last save */
+    SW_MEASURE_RUN_HOURS,         /* accelerator-hours of the whole run, saves, starts and what
+                                     failures repeat included; NAN likewise */
+    SW_MEASURE_MONEY,             /* of the whole run, in the cluster's currency; NAN: no price */
+    SW_MEASURE_ENERGY,            /* joules of the whole run; NAN: power is not known */
+    SW_MEASURE_NODES,             /* number of them */
+    SW_MEASURE_TIME_LIMIT,        /* seconds of the job's limit; INFINITY: none; NAN: no job */
     SW_MEASURE_COUNT
 };
 const char *sw_measure_name(enum sw_measure measure); /* "step" "memory" ... */
@@ -46,21 +55,24 @@ enum sw_aspect {
     SW_ASPECT_MESH,      /* "1,64,1,1" */
     SW_ASPECT_RECOMPUTE, /* a word of `recompute` in run files */
     SW_ASPECT_VERDICT,   /* "fits" or "fits_without_headroom" */
+    SW_ASPECT_PARTITION, /* that the job names, "" where it names none; of a list, any */
     SW_ASPECT_COUNT
 };
 const char *sw_aspect_name(enum sw_aspect aspect); /* "mesh" ... */
 
-enum { SW_FAIL_IF_NODES = 64, SW_FAIL_IF_NAME = 64, SW_ASPECT_BYTES = 64 };
+enum { SW_FAIL_IF_NODES = 64, SW_FAIL_IF_NAME = 64, SW_ASPECT_BYTES = 64, SW_CURRENCY_BYTES = 16 };
 
 struct sw_measures {
     double value[SW_MEASURE_COUNT]; /* NAN: the run has none */
     char word[SW_ASPECT_COUNT][SW_ASPECT_BYTES];
     bool serves;
+    char currency[SW_CURRENCY_BYTES]; /* of money; "": there is none */
 };
 
-/* bytes^bytes * seconds^seconds; bare: a number without a unit, which takes on any dimension. */
+/* bytes^bytes * seconds^seconds ...; bare: a number without a unit, which takes on any dimension.
+ */
 struct sw_dimension {
-    int8_t bytes, seconds;
+    int8_t bytes, seconds, money, joules;
     bool bare;
 };
 
@@ -83,11 +95,13 @@ enum sw_fail_if_form { SW_FAIL_IF_NUMBERS, SW_FAIL_IF_WORDS, SW_FAIL_IF_REJECTED
 
 struct sw_fail_if {
     const char *text;           /* the whole argument; the caller's */
+    struct sw_place at;         /* of its first character; file NULL: --fail-if */
     char name[SW_FAIL_IF_NAME]; /* as given; otherwise the beginning of the condition */
     struct sw_fail_if_node node[SW_FAIL_IF_NODES];
     int32_t count;
     char comparison[3];
-    int32_t side[2]; /* roots */
+    int32_t side[2];                  /* roots */
+    char currency[SW_CURRENCY_BYTES]; /* that its amounts are in; "": none is named */
     enum sw_fail_if_form form;
     struct sw_fail_if_word word[2]; /* of words: the sides */
     bool is_change; /* of numbers: side[1] is a signed percentage: the change of side[0] against OLD
@@ -96,6 +110,10 @@ struct sw_fail_if {
 
 /* Errors (SW_BAD_INPUT) have the place --fail-if:1:COLUMN; text must stay alive. */
 int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *err);
+/* The same of a condition in a file that is about one plan alone: `at` is the place of its first
+ * character, and what asks for an old plan is an error. */
+int sw_fail_if_parse_alone(const char *text, const struct sw_place *at, struct sw_fail_if *out,
+                           struct sw_error *err);
 
 enum sw_fail_if_verdict { SW_FAIL_IF_PASS, SW_FAIL_IF_FAIL, SW_FAIL_IF_SKIPPED };
 const char *sw_fail_if_verdict_name(enum sw_fail_if_verdict verdict); /* "pass" "fail" "skipped" */

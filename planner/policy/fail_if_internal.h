@@ -20,7 +20,9 @@ int sw_fail_if_mistake(const struct sw_fail_if_parser *p, int32_t column, const 
 void sw_fail_if_skip_spaces(struct sw_fail_if_parser *p);
 int sw_fail_if_parse_comparison(struct sw_fail_if_parser *p);
 
-/* fail_if_words.c. A whole condition, when it is one on words or `rejected`. 1: it is; 0: it is
+/* fail_if_words.c. Fails, at `at`, where the condition is about one plan alone. */
+int sw_fail_if_refuse_before(struct sw_fail_if_parser *p, const char *at);
+/* A whole condition, when it is one on words or `rejected`. 1: it is; 0: it is
  * none, and nothing was read but spaces; -1: failed. */
 int sw_fail_if_parse_words(struct sw_fail_if_parser *p);
 /* As sw_fail_if_test, of a comparison of words. */

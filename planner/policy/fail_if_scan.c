@@ -11,8 +11,12 @@ int32_t sw_fail_if_column(const struct sw_fail_if_parser *p, const char *at)
 int sw_fail_if_mistake(const struct sw_fail_if_parser *p, int32_t column, const char *what,
                        const char *help)
 {
-    return sw_fail_at(p->err, SW_BAD_INPUT, (struct sw_place){"--fail-if", 1, column}, "%s; %s",
-                      what, help);
+    struct sw_place place = {"--fail-if", 1, column};
+    if (p->out->at.file != NULL) {
+        place = p->out->at;
+        place.column += column - 1;
+    }
+    return sw_fail_at(p->err, SW_BAD_INPUT, place, "%s; %s", what, help);
 }
 
 void sw_fail_if_skip_spaces(struct sw_fail_if_parser *p)

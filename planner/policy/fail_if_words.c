@@ -7,11 +7,19 @@
 #include <ctype.h>
 #include <string.h>
 
-static const char *const aspects[SW_ASPECT_COUNT] = {"mesh", "recompute", "verdict"};
+static const char *const aspects[SW_ASPECT_COUNT] = {"mesh", "recompute", "verdict", "partition"};
 
 const char *sw_aspect_name(enum sw_aspect aspect)
 {
     return aspects[aspect];
+}
+
+int sw_fail_if_refuse_before(struct sw_fail_if_parser *p, const char *at)
+{
+    if (p->out->at.file == NULL)
+        return 0;
+    return sw_fail_if_mistake(p, sw_fail_if_column(p, at), "there is no old plan here",
+                              "write what the plan itself must not be, as in 'nodes > 64'");
 }
 
 /* The aspect at p->at, with its "old."; false: there is none, and nothing was read. */
@@ -71,6 +79,8 @@ static int parse_literal(struct sw_fail_if_parser *p, enum sw_aspect aspect,
         if (!isspace((unsigned char)*p->at))
             out->text[used++] = *p->at;
     const int32_t count = list_words(aspect, words);
+    if (aspect == SW_ASPECT_PARTITION && *p->at == '\0' && used > 0)
+        return 0;
     for (int32_t i = 0; i < count && *p->at == '\0'; i++)
         if (strcmp(words[i], out->text) == 0)
             return 0;
@@ -82,9 +92,16 @@ static int parse_literal(struct sw_fail_if_parser *p, enum sw_aspect aspect,
         snprintf(help + length, sizeof help - length, "%s, ", words[i]);
     }
     const size_t length = strlen(help);
-    snprintf(help + length, sizeof help - length, "%sold.%s",
-             aspect == SW_ASPECT_MESH ? "sizes of dp,fsdp,tp,sp as in 1,64,1,1, or " : "or ",
-             aspects[aspect]);
+    const char *any = aspect == SW_ASPECT_MESH        ? "sizes of dp,fsdp,tp,sp as in 1,64,1,1"
+                      : aspect == SW_ASPECT_PARTITION ? "a partition's name"
+                                                      : "";
+    if (p->out->at.file != NULL && any[0] != '\0')
+        snprintf(help + length, sizeof help - length, "%s", any);
+    else if (p->out->at.file != NULL)
+        help[length - 2] = '\0'; /* the last comma */
+    else
+        snprintf(help + length, sizeof help - length, "%s%sor old.%s", any,
+                 any[0] != '\0' ? ", " : "", aspects[aspect]);
     return sw_fail_if_mistake(p, sw_fail_if_column(p, from), what, help);
 }
 
@@ -101,6 +118,8 @@ int sw_fail_if_parse_words(struct sw_fail_if_parser *p)
     if (!parse_aspect(p, &out->word[0]))
         return 0;
     out->form = SW_FAIL_IF_WORDS;
+    if (out->word[0].is_old && sw_fail_if_refuse_before(p, from) != 0)
+        return -1;
     sw_fail_if_skip_spaces(p);
     const char *sign = p->at;
     if (sw_fail_if_parse_comparison(p) != 0)
@@ -112,6 +131,8 @@ int sw_fail_if_parse_words(struct sw_fail_if_parser *p)
     const char *right = p->at;
     if (!parse_aspect(p, &out->word[1]))
         return parse_literal(p, out->word[0].aspect, &out->word[1]) != 0 ? -1 : 1;
+    if (out->word[1].is_old && sw_fail_if_refuse_before(p, right) != 0)
+        return -1;
     sw_fail_if_skip_spaces(p);
     if (out->word[1].aspect != out->word[0].aspect)
         return sw_fail_if_mistake(p, sw_fail_if_column(p, right), "these two do not compare",
@@ -128,6 +149,18 @@ static const char *word_of(const struct sw_fail_if_word *word, const struct sw_m
     return word->is_literal ? word->text : (word->is_old ? was : is)->word[word->aspect];
 }
 
+/* True if a name of one list with commas stands in the other, or both are empty. */
+static bool shares_name(const char *a, const char *b)
+{
+    if (a[0] == '\0' || b[0] == '\0')
+        return a[0] == b[0];
+    for (const char *x = a; *x != '\0'; x += strcspn(x, ","), x += *x == ',')
+        for (const char *y = b; *y != '\0'; y += strcspn(y, ","), y += *y == ',')
+            if (strcspn(x, ",") == strcspn(y, ",") && strncmp(x, y, strcspn(x, ",")) == 0)
+                return true;
+    return false;
+}
+
 enum sw_fail_if_verdict sw_fail_if_test_words(const struct sw_fail_if *c,
                                               const struct sw_measures *was,
                                               const struct sw_measures *is, char *detail,
@@ -138,7 +171,9 @@ enum sw_fail_if_verdict sw_fail_if_test_words(const struct sw_fail_if *c,
         return SW_FAIL_IF_SKIPPED;
     }
     const char *a = word_of(&c->word[0], was, is), *b = word_of(&c->word[1], was, is);
-    const bool same = strcmp(a, b) == 0;
-    snprintf(detail, detail_bytes, "%s %s %s", a, same ? "==" : "!=", b);
+    const bool same =
+        c->word[0].aspect == SW_ASPECT_PARTITION ? shares_name(a, b) : strcmp(a, b) == 0;
+    snprintf(detail, detail_bytes, "%s %s %s", a[0] != '\0' ? a : "none",
+             same ? "==" : "!=", b[0] != '\0' ? b : "none");
     return same == (c->comparison[0] == '=') ? SW_FAIL_IF_FAIL : SW_FAIL_IF_PASS;
 }

@@ -149,6 +149,7 @@ struct sw_job_terms {
     double time_s;              /* INFINITY: no limit */
     enum sw_continue continues; /* how it goes on that ended before its run did */
     bool depends;               /* on another job, which may make what is lacking */
+    const char *partition;      /* where it runs; a list with commas; NULL: none is named */
 };
 
 struct sw_scheduler {

@@ -3,6 +3,7 @@
 #include "planner/scheduler/scheduler.h"
 #include "core/plan/inputs.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -21,20 +22,35 @@ static const struct sw_measures before = {.value = {[SW_MEASURE_STEP] = 1.82,
                                                     [SW_MEASURE_HEADROOM] = 4e9,
                                                     [SW_MEASURE_ACCELERATORS] = 64,
                                                     [SW_MEASURE_DURATION] = 7000,
-                                                    [SW_MEASURE_ACCELERATOR_HOURS] = 124},
-                                          .word = {"1,64,1,1", "none", "fits"}};
-static const struct sw_measures after = {.value = {[SW_MEASURE_STEP] = 1.95,
-                                                   [SW_MEASURE_MEMORY] = 77.1e9,
-                                                   [SW_MEASURE_LIMIT] = 80e9,
-                                                   [SW_MEASURE_TOKENS_PER_SECOND] = 900,
-                                                   [SW_MEASURE_MFU] = 0.36,
-                                                   [SW_MEASURE_COMMUNICATION] = 0.4,
-                                                   [SW_MEASURE_COMMUNICATION_BYTES] = 20e9,
-                                                   [SW_MEASURE_HEADROOM] = 4e9,
-                                                   [SW_MEASURE_ACCELERATORS] = 128,
-                                                   [SW_MEASURE_DURATION] = 7500,
-                                                   [SW_MEASURE_ACCELERATOR_HOURS] = 267},
-                                         .word = {"1,128,1,1", "full", "fits_without_headroom"}};
+                                                    [SW_MEASURE_ACCELERATOR_HOURS] = 124,
+                                                    [SW_MEASURE_END] = 36000,
+                                                    [SW_MEASURE_RUN_HOURS] = 130,
+                                                    [SW_MEASURE_MONEY] = 310,
+                                                    [SW_MEASURE_ENERGY] = 3.6e8,
+                                                    [SW_MEASURE_NODES] = 8,
+                                                    [SW_MEASURE_TIME_LIMIT] = 86400},
+                                          .word = {"1,64,1,1", "none", "fits", "gpu"},
+                                          .currency = "USD"};
+static const struct sw_measures after = {
+    .value = {[SW_MEASURE_STEP] = 1.95,
+              [SW_MEASURE_MEMORY] = 77.1e9,
+              [SW_MEASURE_LIMIT] = 80e9,
+              [SW_MEASURE_TOKENS_PER_SECOND] = 900,
+              [SW_MEASURE_MFU] = 0.36,
+              [SW_MEASURE_COMMUNICATION] = 0.4,
+              [SW_MEASURE_COMMUNICATION_BYTES] = 20e9,
+              [SW_MEASURE_HEADROOM] = 4e9,
+              [SW_MEASURE_ACCELERATORS] = 128,
+              [SW_MEASURE_DURATION] = 7500,
+              [SW_MEASURE_ACCELERATOR_HOURS] = 267,
+              [SW_MEASURE_END] = 39600,
+              [SW_MEASURE_RUN_HOURS] = 280,
+              [SW_MEASURE_MONEY] = 667.5,
+              [SW_MEASURE_ENERGY] = 7.2e8,
+              [SW_MEASURE_NODES] = 16,
+              [SW_MEASURE_TIME_LIMIT] = INFINITY},
+    .word = {"1,128,1,1", "full", "fits_without_headroom", "gpu,long"},
+    .currency = "USD"};
 
 static void judges(void **state)
 {
@@ -80,6 +96,29 @@ static void judges(void **state)
         {"verdict != fits", SW_FAIL_IF_FAIL, "fits_without_headroom != fits"},
         {"verdict==fits", SW_FAIL_IF_PASS, "fits_without_headroom != fits"},
         {" rejected ", SW_FAIL_IF_PASS, "a mesh fits"},
+        {"accelerator_hours > 266 GPU-hours", SW_FAIL_IF_FAIL, "267 > 266"},
+        {"accelerator_hours > 20000 GPU-minutes", SW_FAIL_IF_PASS, "267 <= 333.3"},
+        {"accelerator_hours-old.accelerator_hours>142.5", SW_FAIL_IF_FAIL, "143 > 142.5"},
+        {"run_hours > 1 GPU-days", SW_FAIL_IF_FAIL, "280 > 24"},
+        {"run_hours > +120%", SW_FAIL_IF_PASS, "280 <= 286, which is 130 +120 %"},
+        {"money > 600 USD", SW_FAIL_IF_FAIL, "667.5 USD > 600 USD"},
+        {"money > 668", SW_FAIL_IF_PASS, "667.5 USD <= 668 USD"},
+        {"money > 600 EUR", SW_FAIL_IF_FAIL, "money is in USD, not in EUR"},
+        {"money - old.money > 350 USD", SW_FAIL_IF_FAIL, "357.5 USD > 350 USD"},
+        {"money > +120%", SW_FAIL_IF_PASS, "667.5 USD <= 682 USD, which is 310 USD +120 %"},
+        {"money / accelerator_hours > 2.4", SW_FAIL_IF_FAIL, "2.5 USD > 2.4 USD"},
+        {"end > 0.5 days", SW_FAIL_IF_PASS, "11.0 h <= 12.0 h"},
+        {"end > 10 h", SW_FAIL_IF_FAIL, "11.0 h > 10.0 h"},
+        {"end-old.end>59 min", SW_FAIL_IF_FAIL, "1.0 h > 59.0 min"},
+        {"energy > 0.15 MWh", SW_FAIL_IF_FAIL, "200 kWh > 150 kWh"},
+        {"nodes > 2 * old.nodes", SW_FAIL_IF_PASS, "16 <= 16"},
+        {"time_limit > 24 h", SW_FAIL_IF_FAIL, "no end > 24.0 h"},
+        {"time_limit < 24 h", SW_FAIL_IF_PASS, "no end >= 24.0 h"},
+        {"time_limit > +10%", SW_FAIL_IF_FAIL, "no end > 26.4 h, which is 24.0 h +10 %"},
+        {"time_limit - time_limit > 0", SW_FAIL_IF_FAIL, "a division by zero"},
+        {"partition == long", SW_FAIL_IF_FAIL, "gpu,long == long"},
+        {"partition == lon", SW_FAIL_IF_PASS, "gpu,long != lon"},
+        {"partition != old.partition", SW_FAIL_IF_PASS, "gpu,long == gpu"},
         {"2 - 1 - 1 < 1", SW_FAIL_IF_FAIL, "0 < 1"},
         {"8 / 4 / 2 > 1", SW_FAIL_IF_PASS, "1 <= 1"},
     };
@@ -109,6 +148,40 @@ static void skips_without_old(void **state)
     }
 }
 
+/* In a file of a site's. */
+static void conditions_on_one_plan(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"nodes > old.nodes", "site.yaml:7:23: error: there is no old plan here; write what the "
+                              "plan itself must not be, as in 'nodes > 64'"},
+        {"step > +5%", "site.yaml:7:22: error: there is no old plan here; write what the plan "
+                       "itself must not be, as in 'nodes > 64'"},
+        {"mesh != old.mesh", "site.yaml:7:23: error: there is no old plan here; write what the "
+                             "plan itself must not be, as in 'nodes > 64'"},
+        {"old.mesh != mesh", "site.yaml:7:15: error: there is no old plan here; write what the "
+                             "plan itself must not be, as in 'nodes > 64'"},
+    };
+    const struct sw_place at = {"site.yaml", 7, 15};
+    struct sw_fail_if condition;
+    struct sw_measures measures = after;
+    char detail[160], said[SW_ERROR_TEXT_BYTES];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sw_error err = {0};
+        assert_int_equal(sw_fail_if_parse_alone(cases[i].text, &at, &condition, &err), -1);
+        assert_string_equal(sw_error_format(&err, NULL, said), cases[i].message);
+    }
+    assert_int_equal(sw_fail_if_parse_alone("money > 600 EUR", &at, &condition, NULL), 0);
+    assert_int_equal(sw_fail_if_test(&condition, NULL, &after, detail, sizeof detail),
+                     SW_FAIL_IF_SKIPPED);
+    measures.value[SW_MEASURE_MONEY] = NAN;
+    assert_int_equal(sw_fail_if_test(&condition, NULL, &measures, detail, sizeof detail),
+                     SW_FAIL_IF_SKIPPED);
+    assert_string_equal(detail, "the run does not say cluster.price_per_accelerator_hour");
+}
+
 static void names(void **state)
 {
     (void)state;
@@ -127,10 +200,11 @@ static void points_at_mistakes(void **state)
     } cases[] = {
         {"memry > 1", "1: error: unknown name 'memry'; did you mean 'memory'?"},
         {"x: memory > limit * zzz",
-         "21: error: unknown name 'zzz'; use step, duration, accelerator_hours, memory, limit, "
-         "headroom, "
-         "tokens_per_second, mfu, communication, communication_bytes or accelerators; of "
-         "serving token, first or beside; mesh, recompute or verdict with == or !=; or rejected"},
+         "21: error: unknown name 'zzz'; use step, duration, end, accelerator_hours, run_hours, "
+         "money, "
+         "energy, memory, limit, headroom, tokens_per_second, mfu, communication, "
+         "communication_bytes, accelerators, nodes or time_limit; of serving token, first or "
+         "beside; mesh, recompute, verdict or partition with == or !=; or rejected"},
         {"mesh > old.mesh", "6: error: words are only equal or not; use == or !="},
         {"mesh != 1,64,1", "9: error: no mesh; use sizes of dp,fsdp,tp,sp as in 1,64,1,1, or "
                            "old.mesh"},
@@ -158,7 +232,22 @@ static void points_at_mistakes(void **state)
         {"memory limit", "8: error: expected a comparison; use < <= > >= == or !="},
         {"memory => limit", "8: error: expected a comparison; use < <= > >= == or !="},
         {"memory > 3 parsecs", "12: error: unknown unit 'parsecs'; use B, kB, MB, GB, TB, GiB, s, "
-                               "ms, us, min, h, GB/s, tokens/s, or '*' to multiply"},
+                               "ms, us, min, h, days, GB/s, tokens/s, GPU-hours, kWh, a currency "
+                               "such as USD, or '*' to multiply"},
+        {"accelerator_hours > 3 node-hours",
+         "23: error: unknown unit 'node'; use B, kB, MB, GB, TB, GiB, s, ms, us, min, h, days, "
+         "GB/s, tokens/s, GPU-hours, kWh, a currency such as USD, or '*' to multiply"},
+        {"money > 1 USD + 1 EUR",
+         "19: error: two currencies in one condition; write all amounts in that of the cluster"},
+        {"money > 3 h", "9: error: money and seconds do not compare; give both sides the same "
+                        "unit; a change against the old plan is +5% or -5%"},
+        {"end > 3 USD", "7: error: seconds and money do not compare; give both sides the same "
+                        "unit; a change against the old plan is +5% or -5%"},
+        {"memory > 3 GPU-hours",
+         "10: error: bytes and a pure number do not compare; give both sides the same unit; a "
+         "change against the old plan is +5% or -5%"},
+        {"partition > gpu", "11: error: words are only equal or not; use == or !="},
+        {"partition ==", "13: error: no partition; use a partition's name, or old.partition"},
         {"memory > 1.5 s", "10: error: bytes and seconds do not compare; give both sides the same "
                            "unit; a change against the old plan is +5% or -5%"},
         {"step > 5%", "8: error: seconds and a pure number do not compare; give both sides the "
@@ -179,7 +268,7 @@ static void points_at_mistakes(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sw_fail_if condition;
         struct sw_error err = {0};
-        char wanted[400];
+        char wanted[480];
         snprintf(wanted, sizeof wanted, "--fail-if:1:%s", cases[i].message);
         assert_int_equal(sw_fail_if_parse(cases[i].text, &condition, &err), -1);
         char said[SW_ERROR_TEXT_BYTES];
@@ -393,6 +482,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(judges),
         cmocka_unit_test(skips_without_old),
+        cmocka_unit_test(conditions_on_one_plan),
         cmocka_unit_test(names),
         cmocka_unit_test(points_at_mistakes),
         cmocka_unit_test(flattens),

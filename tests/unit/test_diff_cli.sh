@@ -201,8 +201,9 @@ expect 4 diff "$scratch/old" "$scratch/new" --markdown
 [ "$(grep -c '<details>' "$scratch/stdout")" -eq "$(grep -c '</details>' "$scratch/stdout")" ] ||
     complain "details that do not close"
 [ "$(head -n 1 "$scratch/stdout")" = '<!-- shardwright plan diff -->' ] || complain "no mark to find the comment by"
-# First of all one row for each run, with numbers that can be read.
-[ "$(sed -n 4p "$scratch/stdout")" = '| run | old tokens/s | new tokens/s | delta | step | memory | verdict |' ] ||
+# First the cost of all, then one row for each run, with numbers that can be read.
+says '^Total of [0-9]+ runs: [0-9.,]+ accelerator-hours -&gt; [0-9.,]+ accelerator-hours'
+[ "$(sed -n 6p "$scratch/stdout")" = '| run | old tokens/s | new tokens/s | delta | step | memory | verdict |' ] ||
     complain "no overview: $(head -n 9 "$scratch/stdout")"
 says '^\| <code>runs/another.yaml</code> \| none \| [0-9],[0-9]{3} \|  \| [0-9]+ ms \| 0.[0-9]+ of 2.00 GB \| fits \|$'
 says '^\| <code>runs/quickstart-slurm.yaml</code> \| [0-9,]+ \| none \|  \| [0-9]+ ms \| 0.[0-9]+ of 2.00 GB \| removed \|$'

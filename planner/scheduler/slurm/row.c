@@ -69,7 +69,8 @@ static struct sw_job_terms terms(const struct sw_cluster_config *cluster)
     return (struct sw_job_terms){.time = slurm->time,
                                  .time_s = sw_slurm_time_seconds(slurm->time),
                                  .continues = slurm->continues,
-                                 .depends = slurm->dependency != NULL};
+                                 .depends = slurm->dependency != NULL,
+                                 .partition = slurm->partition};
 }
 
 static void write_start(FILE *out, const struct sw_cluster_config *cluster, int32_t nodes,

@@ -1,0 +1,15 @@
+/* Measures of a plan, which conditions ask for. */
+#ifndef SW_POLICY_MEASURE_H
+#define SW_POLICY_MEASURE_H
+
+#include "core/cost/run_cost.h"
+#include "planner/policy/fail_if.h"
+#include "planner/search/search.h"
+
+/* Fills *out for a run on the candidate's mesh. cost: of the whole run; its estimates may be NAN.
+ * communication_bytes: that a rank sends in a step or a token; NAN: not known. */
+void sw_measures_take(const struct sw_run_config *run, enum sw_purpose purpose,
+                      const struct sw_candidate *candidate, const struct sw_run_cost *cost,
+                      double communication_bytes, struct sw_measures *out);
+
+#endif
