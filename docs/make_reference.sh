@@ -113,6 +113,7 @@ END
 | `COLUMNS` | plan | columns of the terminal, where it does not say itself, 60 at least: tables leave columns out and long texts are wrapped; a line of figures stays whole |
 | `LC_ALL`, `LC_CTYPE`, `LANG` | plan | the first that is set: where it is not UTF-8, marks are `*` and `x` |
 | `SLURM_CONF` | plan | Slurm's configuration, where it is not in its usual place |
+| `SHARDWRIGHT_SITE` | plan | the centre's [advice](../slurm.md#for-centre-staff) in the place of /etc/shardwright/site.yaml; empty: none |
 | `SLURM_CONF_SERVER` | plan | Slurm's own: where clients without a configuration get it; then `plan check` and `plan diff` ask Slurm, too |
 | `SLURM_CLUSTERS` | plan | refused unless it names the cluster that is asked anyway |
 | `XDG_STATE_HOME` | plan | where it keeps [what Slurm said of its jobs](json.md#plan-submit---dry-run---json); default ~/.local/state |

@@ -110,6 +110,13 @@ const struct node *sw_launcher_time(const struct sw_cluster_config *cluster,
 void sw_launcher_clear(const struct sw_launchers *launchers, const struct field *fields,
                        const struct field *field, void *base);
 
+/* read.c */
+/* A config that files can be read into; NULL: no memory (err filled). */
+struct sw_config *sw_config_begin(enum sw_config_kind kind, const struct sw_launchers *launchers,
+                                  struct sw_error *err);
+/* Sorts what was found; NULL: no memory (err filled, c freed). */
+struct sw_config *sw_config_end(struct sw_config *c, struct sw_error *err);
+
 /* kinds.c */
 const char *sw_config_kind_name(enum sw_config_kind kind);
 

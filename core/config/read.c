@@ -254,7 +254,7 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
     describe_kind(c, root);
 }
 
-static struct sw_config *finish(struct sw_config *c, struct sw_error *err)
+struct sw_config *sw_config_end(struct sw_config *c, struct sw_error *err)
 {
     sw_config_finish_diagnostics(c);
     if (!c->failed)
@@ -305,9 +305,8 @@ static const struct sw_key_hooks hooks = {
     .describe = describe_reference,
 };
 
-/* NULL: no memory (err filled). */
-static struct sw_config *begin(enum sw_config_kind kind, const struct sw_launchers *launchers,
-                               struct sw_error *err)
+struct sw_config *sw_config_begin(enum sw_config_kind kind, const struct sw_launchers *launchers,
+                                  struct sw_error *err)
 {
     struct sw_config *c = calloc(1, sizeof *c);
     if (c != NULL) {
@@ -332,14 +331,14 @@ struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
                                  const struct sw_override *overrides, int32_t override_count,
                                  struct sw_error *err)
 {
-    struct sw_config *c = begin(kind, launchers, err);
+    struct sw_config *c = sw_config_begin(kind, launchers, err);
     if (c == NULL)
         return NULL;
     struct node *root = sw_config_load(c, path, NULL);
     c->keys->is_yaml = root != NULL;
     if (c->keys->is_yaml)
         describe(c, root, overrides, override_count);
-    return finish(c, err);
+    return sw_config_end(c, err);
 }
 
 struct sw_config *sw_config_read_text(const char *name, const char *text, size_t text_bytes,
@@ -348,7 +347,7 @@ struct sw_config *sw_config_read_text(const char *name, const char *text, size_t
                                       const struct sw_override *overrides, int32_t override_count,
                                       struct sw_error *err)
 {
-    struct sw_config *c = begin(kind, launchers, err);
+    struct sw_config *c = sw_config_begin(kind, launchers, err);
     if (c == NULL)
         return NULL;
     struct source *source =
@@ -357,7 +356,7 @@ struct sw_config *sw_config_read_text(const char *name, const char *text, size_t
     c->keys->is_yaml = root != NULL;
     if (c->keys->is_yaml)
         describe(c, root, overrides, override_count);
-    return finish(c, err);
+    return sw_config_end(c, err);
 }
 
 void sw_config_free(struct sw_config *config)

@@ -4,12 +4,14 @@
 #include "core/base/text.h"
 
 #include "core/base/device.h"
+#include "core/config/site.h"
 #include "core/programs/compile.h"
 #include "core/programs/program_set.h"
 #include "planner/command/annotate.h"
 #include "planner/emit/budget.h"
 #include "planner/emit/emit.h"
 #include "planner/emit/script.h"
+#include "planner/policy/site.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/search/report.h"
 #include "planner/search/run_cost.h"
@@ -135,6 +137,7 @@ static void tell_run(const struct sw_options *options, const char *path,
         check_limit(options, path, run, &search->mesh[0].decision);
     }
     sw_report_warn_of_lacks(options, run, true);
+    sw_site_advise(options, run, &search->mesh[0], NULL);
 }
 
 /* What is left to its account, where a scheduler can be asked. Returns an exit code. */
@@ -372,8 +375,12 @@ int sw_command_schema(const struct sw_options *options)
     if (options->file_count != 1) {
         sw_fail(&err, SW_BAD_INPUT,
                 "one kind: 'plan schema "
-                "model|accelerator|profile|curve|fabric|cluster|run|plan|template'");
+                "model|accelerator|profile|curve|fabric|cluster|run|plan|site|template'");
         return sw_command_fail(&err);
+    }
+    if (strcmp(options->files[0], "site") == 0 && !options->markdown) {
+        sw_site_schema(stdout);
+        return SW_OK;
     }
     if (strcmp(options->files[0], "template") == 0) {
         if (options->markdown) {
@@ -399,7 +406,7 @@ int sw_command_schema(const struct sw_options *options)
     else
         sw_fail(&err, SW_BAD_INPUT,
                 "no schema '%.40s'; use model, accelerator, profile, curve, fabric, cluster, run, "
-                "plan or template",
+                "plan, site or template",
                 options->files[0]);
     return sw_command_fail(&err);
 }

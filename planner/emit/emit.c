@@ -10,6 +10,7 @@
 #include "planner/command/annotate.h"
 #include "planner/command/format.h"
 #include "planner/job/guard.h"
+#include "planner/policy/site.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/search/frontier.h"
 #include "planner/command/template.h"
@@ -192,6 +193,7 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
             fprintf(stderr, "%s: warning: mesh_dim %s %s\n", path,
                     sw_mesh_format(&plan[i].candidate.decision.mesh, mesh, sizeof mesh), warning);
     sw_report_warn_of_lacks(options, run, false);
+    sw_site_advise(options, run, &plan[count - 1].candidate, NULL);
     sw_report_note_device(options->files[0], run);
     note_checkout(options->files[0], run);
 }

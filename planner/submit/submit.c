@@ -19,6 +19,7 @@
 #include "planner/job/status.h"
 #include "planner/search/frontier.h"
 #include "planner/search/lacks.h"
+#include "planner/policy/site.h"
 #include "planner/scheduler/scheduler.h"
 
 #include <errno.h>
@@ -401,6 +402,7 @@ static int submit_plan(struct submitting *s)
     if (sw_search_evaluate_job(s->run, &s->read.decision, &c, &err) != 0)
         return sw_command_fail(&err);
     sw_report_note_device(s->plan, s->run);
+    sw_site_advise(s->options, s->run, &c, NULL);
     return submit(s, s->read.digest, &s->read.decision, &c.cost);
 }
 

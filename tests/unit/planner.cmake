@@ -49,6 +49,10 @@ add_test(NAME unit_script_head
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_script_head.sh $<TARGET_FILE:plan>
                  ${CMAKE_BINARY_DIR}/tests/script_head
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+add_test(NAME unit_site_cli
+         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_site_cli.sh $<TARGET_FILE:plan>
+                 ${CMAKE_BINARY_DIR}/tests/site_cli
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 add_test(NAME unit_jobs_cli
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_jobs_cli.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
                  ${CMAKE_BINARY_DIR}/tests/jobs_cli
