@@ -26,6 +26,7 @@ enum sw_dtype {
     SW_I8,
     SW_E4M3,
     SW_CODES, /* of numbers in blocks: blockwise.h */
+    SW_I4,    /* an element is a block of weights with its scale: int4.h */
     SW_DTYPE_COUNT
 };
 /* How the operands of a matrix product lie: x W, x W^T, x^T y (a weight's gradient). */

@@ -4,16 +4,16 @@
 size_t sw_dtype_bytes(enum sw_dtype dtype)
 {
     static const size_t bytes[SW_DTYPE_COUNT] = {
-        [SW_F32] = 4, [SW_BF16_T] = 2, [SW_F64] = 8,  [SW_I32] = 4,
-        [SW_I8] = 1,  [SW_E4M3] = 1,   [SW_CODES] = 1};
+        [SW_F32] = 4, [SW_BF16_T] = 2, [SW_F64] = 8,   [SW_I32] = 4,
+        [SW_I8] = 1,  [SW_E4M3] = 1,   [SW_CODES] = 1, [SW_I4] = 18};
     return bytes[dtype];
 }
 
 const char *sw_dtype_name(enum sw_dtype dtype)
 {
     static const char *const names[SW_DTYPE_COUNT] = {
-        [SW_F32] = "f32", [SW_BF16_T] = "bf16", [SW_F64] = "f64", [SW_I32] = "i32",
-        [SW_I8] = "i8",   [SW_E4M3] = "e4m3",   [SW_CODES] = "u8"};
+        [SW_F32] = "f32", [SW_BF16_T] = "bf16", [SW_F64] = "f64",  [SW_I32] = "i32",
+        [SW_I8] = "i8",   [SW_E4M3] = "e4m3",   [SW_CODES] = "u8", [SW_I4] = "i4"};
     return names[dtype];
 }
 

@@ -344,7 +344,8 @@ void sw_sum(enum sw_dtype dtype, void *to, const void *const *from, int32_t coun
         break;
     case SW_I8:
     case SW_E4M3:
-    case SW_CODES: /* sw_collective_call_check refuses them */
+    case SW_CODES:
+    case SW_I4: /* sw_collective_call_check refuses them */
     case SW_DTYPE_COUNT:
         break;
     }

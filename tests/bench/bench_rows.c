@@ -1,14 +1,15 @@
 /* Products of a few rows with weights that exceed the caches, as decoding and mixed calls have
  * them, against a read-only sweep over the same weights by the same threads.
  *
- *   bench_rows [bf16|fp32|int8|e4m3|fp32-int8|fp32-e4m3] [linear|linear_t|tiles|amx] [K N]
- *              [rounds] [threads] [rows...]
+ *   bench_rows [bf16|fp32|int8|e4m3|int4|fp32-int8|fp32-e4m3|fp32-int4] [linear|linear_t|tiles|amx]
+ * [K N] [rounds] [threads] [rows...]
  *
  * Every round has a sweep over all weights and, of every number of rows, a product with each of
  * them; numbers of rows are in turns, so that a busy neighbour meets all of them. One thread is
  * timed by its processor's time. Printed are GB/s of weights, medians of the rounds, and the median
  * share of the round's sweep. */
 #include "core/base/clock.h"
+#include "core/base/int4.h"
 #include "core/base/number.h"
 #include "core/base/quantize.h"
 #include "runner/device/cpu/cpu.h"
@@ -27,7 +28,8 @@ static const struct format {
     enum sw_dtype rows, weights;
 } formats[] = {{"bf16", SW_BF16_T, SW_BF16_T}, {"fp32", SW_F32, SW_F32},
                {"int8", SW_BF16_T, SW_I8},     {"e4m3", SW_BF16_T, SW_E4M3},
-               {"fp32-int8", SW_F32, SW_I8},   {"fp32-e4m3", SW_F32, SW_E4M3}};
+               {"fp32-int8", SW_F32, SW_I8},   {"fp32-e4m3", SW_F32, SW_E4M3},
+               {"int4", SW_BF16_T, SW_I4},     {"fp32-int4", SW_F32, SW_I4}};
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
 struct bench {
@@ -63,7 +65,7 @@ static void fill(void *to, enum sw_dtype dtype, int64_t count)
 static bool create(struct bench *b)
 {
     const enum sw_dtype x = b->format->rows, w = b->format->weights;
-    b->matrix_bytes = (size_t)(b->k * b->n) * sw_dtype_bytes(w);
+    b->matrix_bytes = (size_t)(b->k * b->n) / (w == SW_I4 ? SW_INT4_GROUP : 1) * sw_dtype_bytes(w);
     b->matrices = (all_bytes + b->matrix_bytes - 1) / b->matrix_bytes;
     b->weights = sw_cpu_memory_allocate(b->matrices * b->matrix_bytes);
     b->x = malloc((size_t)(MOST_ROWS * b->k) * sw_dtype_bytes(x));
@@ -73,7 +75,10 @@ static bool create(struct bench *b)
         return false;
     fill(b->x, x, MOST_ROWS * b->k);
     fill(b->scales, SW_F32, b->n);
-    fill(b->weights, w, b->k * b->n);
+    if (w == SW_I4) /* integers and scales that are all alike do as well */
+        memset(b->weights, 0x38, b->matrix_bytes);
+    else
+        fill(b->weights, w, b->k * b->n);
     for (size_t i = 1; i < b->matrices; i++)
         memcpy(b->weights + i * b->matrix_bytes, b->weights, b->matrix_bytes);
     return true;
@@ -150,7 +155,7 @@ static void measure(const struct bench *b, struct sw_cpu_device *device)
         const double gb = median(rate[i], b->rounds), of_sweep = median(share[i], b->rounds);
         printf("k %lld, n %lld, rows %lld: %5.1f GB/s, %.2f of the sweep, %6.1f GFLOP/s\n",
                (long long)b->k, (long long)b->n, (long long)b->rows[i], gb, of_sweep,
-               gb * 2 * (double)b->rows[i] / (double)sw_dtype_bytes(b->format->weights));
+               gb * 2 * (double)b->rows[i] * (double)(b->k * b->n) / (double)b->matrix_bytes);
     }
 }
 
@@ -167,6 +172,7 @@ int main(int argc, char **argv)
     b.by_line = argc > 2 && strcmp(argv[2], "linear_t") == 0;
     b.in_amx = argc > 2 && strcmp(argv[2], "amx") == 0;
     b.tiled = b.in_amx || (argc > 2 && strcmp(argv[2], "tiles") == 0);
+    b.tiled = b.tiled || b.format->weights == SW_I4; /* has no other layout */
     b.k = number[0], b.n = number[1];
     b.rounds = (int32_t)number[2], b.threads = (int32_t)number[3];
     for (int i = 7; i < argc && b.counts < MOST_COUNTS; i++)

@@ -38,7 +38,7 @@ if(TARGET test_rows AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT SW_SANITIZE)
   # products of a few rows as the compiler makes them without -march=native, and for AVX2: their own
   # object comes before the library's, and has no tiles whatever the processor
   set(sw_streamed ${CMAKE_SOURCE_DIR}/runner/device/cpu/streamed.c ${CMAKE_SOURCE_DIR}/runner/device/cpu/packed.c
-      ${CMAKE_SOURCE_DIR}/runner/device/cpu/tiled.c
+      ${CMAKE_SOURCE_DIR}/runner/device/cpu/tiled.c ${CMAKE_SOURCE_DIR}/runner/device/cpu/tiled_int4.c
       ${CMAKE_SOURCE_DIR}/runner/device/cpu/lines.c)
   sw_test(test_rows_plain SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
           LIBRARIES sw_device_cpu sw_ir sw_sharding sw_base pthread)

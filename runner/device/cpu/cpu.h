@@ -131,6 +131,9 @@ bool sw_cpu_tiles(enum sw_dtype dtype); /* those of struct sw_device_vtable */
 void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
                  const void *weights, int64_t k, int64_t n, bool turned);
 void sw_cpu_tile_box(enum sw_dtype dtype, void *tiles, int64_t k, const struct sw_tile_box *box);
+/* Weights of 4 bits, [k / 32, n] blocks along the lines, `turned` [n, k / 32]. */
+void sw_cpu_tile_int4(const struct sw_cpu_device *device, void *tiles, const void *weights,
+                      int64_t k, int64_t n, bool turned);
 /* Where element (line, column) of weights in tiles is, of so many lines. */
 static inline int64_t sw_cpu_tile_index(int64_t k, int64_t line, int64_t column)
 {

@@ -315,6 +315,9 @@ void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t lin
         multiply_all(s, CODE_PAIRS, line, count, y, width, total);
 #endif
         break;
+    case NIBBLES: /* in tiles alone: tiled_int4.c */
+    case NIBBLE_PAIRS:
+        break;
     }
 }
 

@@ -329,5 +329,8 @@ void sw_cpu_add_packed(const struct streamed *s, enum kind kind, int64_t first, 
         add_parts(s, CODE_PAIRS, &area, y, to);
 #endif
         break;
+    case NIBBLES: /* in tiles alone: tiled_int4.c */
+    case NIBBLE_PAIRS:
+        break;
     }
 }

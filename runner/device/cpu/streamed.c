@@ -277,6 +277,9 @@ static void add_segment(const struct streamed *s, enum kind kind, int64_t segmen
         add_lines(s, CODE_PAIRS, first, end, column, width, y, padded);
 #endif
         break;
+    case NIBBLES: /* in tiles alone: tiled_int4.c */
+    case NIBBLE_PAIRS:
+        break;
     }
 }
 
@@ -353,7 +356,9 @@ bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
                           : g->m <= MOST_ROWS && g->m * g->k <= MOST_X && g->m * g->n <= MOST_Y;
     return fits && !g->accumulate && g->a_column == 1 &&
            (g->tiled || g->b_row == 1 || g->b_column == 1) && is_known(g->a_dtype) &&
-           (is_known(g->b_dtype) || sw_has_scales(g->b_dtype)) && is_known(g->c_dtype);
+           (is_known(g->b_dtype) || sw_has_scales(g->b_dtype) ||
+            (g->b_dtype == SW_I4 && g->tiled)) &&
+           is_known(g->c_dtype);
 }
 
 /* x[m, padded], zeros behind k, of each group of rows one element behind the other. */
@@ -493,6 +498,7 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
     const bool paired = HAS_PAIRS && g->a_dtype == SW_BF16_T;
     const enum kind kind = g->b_dtype == SW_I8       ? (paired ? BYTE_PAIRS : BYTES)
                            : g->b_dtype == SW_E4M3   ? (paired ? CODE_PAIRS : CODES)
+                           : g->b_dtype == SW_I4     ? (paired ? NIBBLE_PAIRS : NIBBLES)
                            : g->b_dtype != SW_BF16_T ? FLOATS
                            : paired                  ? PAIRS
                                                      : WIDENED;
@@ -520,6 +526,8 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
             sw_cpu_multiply_in_amx(&s, kind, t.column, t.width, t.pack, t.sums, t.padded);
         else if (by_line)
             sw_cpu_multiply_lines(&s, kind, t.column, t.width, t.sums, t.padded, t.pack);
+        else if (g->tiled && g->b_dtype == SW_I4)
+            sw_cpu_multiply_int4(&s, kind, t.column, t.width, t.sums, t.padded);
         else if (g->tiled)
             sw_cpu_multiply_tiles(&s, kind, t.column, t.width, t.pack, t.sums, t.padded);
         else

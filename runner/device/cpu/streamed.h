@@ -66,12 +66,12 @@ enum {
 /* How weights meet rows: as floats; bf16 widened to floats; bf16 in pairs along k, which the
  * processor multiplies with pairs of bf16 rows and adds in fp32; int8 (BYTES) or e4m3 (CODES)
  * widened to floats, or to pairs of bf16, which has room for all of their numbers, and whose sums
- * get their scales at the end. */
-enum kind { FLOATS, WIDENED, PAIRS, BYTES, BYTE_PAIRS, CODES, CODE_PAIRS };
+ * get their scales at the end; blocks of 4 bits, in tiles alone (NIBBLES). */
+enum kind { FLOATS, WIDENED, PAIRS, BYTES, BYTE_PAIRS, CODES, CODE_PAIRS, NIBBLES, NIBBLE_PAIRS };
 
 INLINE bool in_pairs(const enum kind kind)
 {
-    return kind == PAIRS || kind == BYTE_PAIRS || kind == CODE_PAIRS;
+    return kind == PAIRS || kind == BYTE_PAIRS || kind == CODE_PAIRS || kind == NIBBLE_PAIRS;
 }
 
 /* Of 8 bits. */
@@ -319,6 +319,10 @@ void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t lin
  */
 void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
                            char *wide, float *y, int64_t padded);
+
+/* The same of weights of 4 bits, NIBBLES or NIBBLE_PAIRS: tiled_int4.c. */
+void sw_cpu_multiply_int4(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
+                          float *y, int64_t padded);
 
 /* true if the processor's tiles make that product: by what the plan, the build and the weights are,
  * never by the rows, for sums are other ones than those of pairs: tiled_amx.c. */

@@ -283,6 +283,9 @@ void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t col
         multiply_tiles(s, CODE_PAIRS, column, width, wide, y, padded);
 #endif
         break;
+    case NIBBLES: /* in tiles alone: tiled_int4.c */
+    case NIBBLE_PAIRS:
+        break;
     }
 }
 

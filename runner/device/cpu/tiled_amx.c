@@ -15,7 +15,8 @@ static int64_t row_bytes(int64_t k)
 
 bool sw_cpu_goes_through_amx(const struct sw_cpu_matmul *g, enum kind kind)
 {
-    return HAS_AMX && g->in_amx && g->tiled && (kind == PAIRS || (HAS_TABLES && in_pairs(kind))) &&
+    return HAS_AMX && g->in_amx && g->tiled &&
+           (kind == PAIRS || (HAS_TABLES && is_narrow(kind) && in_pairs(kind))) &&
            g->k <= MOST_AMX_LINES;
 }
 

@@ -1,0 +1,182 @@
+/* Sums of streamed.c for weights of 4 bits (core/base/int4.h) that lie in tiles: panels of
+ * SW_TILE_COLUMNS columns, of each its groups of 32 lines one behind the other: the columns'
+ * scales, then 8 lines at a time of each column 32 bits, whose lower half has the integers of the
+ * even lines and whose upper half those of the odd ones. So a vector's shifts by 0, 4, 8 and 12
+ * bits are four pairs of lines, and the lowest bits of each half look its number up.
+ *
+ * A group is summed for itself, of integers, then scaled and added to those before: each sum adds
+ * the same products in the same order, whatever the number of rows. */
+#include "core/base/int4.h"
+#include "runner/device/cpu/streamed.h"
+
+enum {
+    VECTORS = 2,                              /* of sums, of each row that meets weights at once */
+    MOST_AT_ONCE = (REGISTERS - 8) / VECTORS, /* of these rows */
+    PIECE_COLUMNS = VECTORS * LANES,
+    SCALE_BYTES = 2 * SW_TILE_COLUMNS,
+    EIGHT_BYTES = 4 * SW_TILE_COLUMNS, /* of 8 lines */
+    EIGHTS = SW_INT4_GROUP / 8,
+    GROUP_BYTES = SCALE_BYTES + EIGHTS * EIGHT_BYTES,
+    FAR_BYTES = 8192 /* what the second cache is asked for */
+};
+_Static_assert(GROUP_BYTES == SW_TILE_COLUMNS * (int)sizeof(struct sw_int4_block),
+               "tiles have the bytes of their blocks");
+_Static_assert(SW_TILE_LINES % SW_INT4_GROUP == 0 && SW_TILE_COLUMNS % PIECE_COLUMNS == 0,
+               "panels are whole groups and pieces");
+
+/* Scales of so many columns as a vector has. */
+INLINE vec load_scales(const char *at)
+{
+    float scale[LANES];
+    for (int i = 0; i < LANES; i++) {
+        uint16_t bf16;
+        memcpy(&bf16, at + 2 * i, sizeof bf16);
+        scale[i] = sw_bf16_to_float(bf16);
+    }
+    return load(scale);
+}
+
+/* Integers of line 2 j (half 0) or 2 j + 1 of eight. */
+INLINE vec integers_of(bits words, const int j, const int half)
+{
+    const integers number = (integers)(words >> (16 * half + 4 * j) & 15u);
+    return __builtin_convertvector(number + SW_INT4_LEAST, vec);
+}
+
+#ifdef __AVX512BF16__
+/* bf16 of the integers, twice: what is above the lowest four bits of an index says nothing. */
+static const _Alignas(64) uint16_t numbers[32] = {
+    0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040, 0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000,
+    0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040,
+    0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0};
+
+INLINE bits look_up_pairs(bits words, const int j)
+{
+    return (bits)_mm512_permutexvar_epi16(_mm512_srli_epi16((__m512i)words, 4 * (unsigned)j),
+                                          *(const __m512i *)(const void *)numbers);
+}
+#endif
+
+/* sum[rows, VECTORS] += x[8 lines, rows] eight[8 lines] */
+INLINE void add_eight(const enum kind kind, const int rows, const float *x, const char *at,
+                      vec sum[MOST_AT_ONCE][VECTORS])
+{
+    bits words[VECTORS];
+    EACH(v, VECTORS) words[v] = load_bits(at + v * 4 * LANES);
+    EACH(j, 4)
+    {
+#ifdef __AVX512BF16__
+        if (in_pairs(kind)) {
+            bits w[VECTORS];
+            EACH(v, VECTORS) w[v] = look_up_pairs(words[v], j);
+            EACH(i, rows)
+            {
+                const bits pair = *(const loose_word *)(const void *)(x + j * rows + i) - (bits){0};
+                EACH(v, VECTORS) sum[i][v] = add_pairs(sum[i][v], w[v], pair);
+            }
+            continue;
+        }
+#else
+        (void)kind;
+#endif
+        EACH(half, 2)
+        {
+            vec w[VECTORS];
+            EACH(v, VECTORS) w[v] = integers_of(words[v], j, half);
+            EACH(i, rows)
+            {
+                const vec left = splat(x[(2 * j + half) * rows + i]);
+                EACH(v, VECTORS) sum[i][v] = multiply_add(left, w[v], sum[i][v]);
+            }
+        }
+    }
+}
+
+/* y[rows, PIECE_COLUMNS] = x[k, rows] piece[k] */
+INLINE void multiply_piece(const enum kind kind, const int rows, const float *x, int64_t k,
+                           const char *at, int64_t column, bool asks, float *y, int64_t padded)
+{
+    const int64_t eight = 8 / lines_of_step(kind) * rows;
+    for (int64_t line = 0; line < k; line += SW_INT4_GROUP, at += GROUP_BYTES) {
+        vec sum[MOST_AT_ONCE][VECTORS], scale[VECTORS];
+        EACH(i, rows)
+        EACH(v, VECTORS) sum[i][v] = (vec){0};
+        for (int64_t b = 0; asks && b < GROUP_BYTES; b += LINE_BYTES)
+            __builtin_prefetch(at + FAR_BYTES + b, 0, 2);
+        EACH(e, EIGHTS)
+        {
+            add_eight(kind, rows, x, at + SCALE_BYTES + e * EIGHT_BYTES + 4 * column, sum);
+            x += eight;
+        }
+        EACH(v, VECTORS) scale[v] = load_scales(at + 2 * (column + v * LANES));
+        EACH(i, rows)
+        EACH(v, VECTORS)
+        {
+            float *to = y + i * padded + column + v * LANES;
+            store(to, multiply_add(scale[v], sum[i][v], line == 0 ? (vec){0} : load(to)));
+        }
+    }
+}
+
+INLINE void multiply_panel(const struct streamed *s, const enum kind kind, const char *at, float *y,
+                           int64_t padded)
+{
+    const int64_t at_once = sw_cpu_packed_group(s->m), step = lines_of_step(kind);
+    for (int64_t row = 0; row < s->m; row += at_once) {
+        const int64_t rows = s->m - row < at_once ? s->m - row : at_once;
+        const float *x = s->x + row * (s->padded / step);
+        for (int64_t column = 0; column < SW_TILE_COLUMNS; column += PIECE_COLUMNS) {
+            const bool asks = row == 0 && column == 0;
+#define ROWS(n)                                                                                    \
+    case n:                                                                                        \
+        multiply_piece(kind, n, x, s->k, at, column, asks, y + row * padded, padded);              \
+        break;
+            switch (rows) {
+                EACH_NUMBER_OF_ROWS(ROWS)
+            default:
+                break;
+            }
+#undef ROWS
+        }
+    }
+}
+
+void sw_cpu_multiply_int4(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
+                          float *y, int64_t padded)
+{
+    for (int64_t j = 0; j < width; j += SW_TILE_COLUMNS) {
+        const char *at =
+            s->weights + (column + j) / SW_TILE_COLUMNS * (s->k / SW_INT4_GROUP) * GROUP_BYTES;
+#ifdef __AVX512BF16__
+        if (kind == NIBBLE_PAIRS)
+            multiply_panel(s, NIBBLE_PAIRS, at, y + j, padded);
+        else
+#endif
+            multiply_panel(s, NIBBLES, at, y + j, padded);
+    }
+    (void)kind;
+}
+
+void sw_cpu_tile_int4(const struct sw_cpu_device *device, void *tiles, const void *weights,
+                      int64_t k, int64_t n, bool turned)
+{
+    const int64_t groups = k / SW_INT4_GROUP;
+    SW_PARALLEL_FOR(device->threads)
+    for (int64_t column = 0; column < n; column += SW_TILE_COLUMNS)
+        for (int64_t g = 0; g < groups; g++) {
+            char *to = (char *)tiles + (column / SW_TILE_COLUMNS * groups + g) * GROUP_BYTES;
+            for (int64_t c = 0; c < SW_TILE_COLUMNS; c++) {
+                const struct sw_int4_block *block =
+                    (const struct sw_int4_block *)weights +
+                    (turned ? (column + c) * groups + g : g * n + column + c);
+                memcpy(to + 2 * c, &block->scale, sizeof block->scale);
+                for (int e = 0; e < EIGHTS; e++) {
+                    uint32_t word = 0;
+                    for (int i = 0; i < 8; i++)
+                        word |= (uint32_t)(sw_int4_code(block, 8 * e + i) - SW_INT4_LEAST)
+                                << (16 * (i % 2) + 4 * (i / 2));
+                    memcpy(to + SCALE_BYTES + e * EIGHT_BYTES + 4 * c, &word, sizeof word);
+                }
+            }
+        }
+}
