@@ -381,59 +381,6 @@ static void tiles_give_the_same_rows(void **state)
     free(c[1]);
 }
 
-/* Weights of 4 bits in tiles: the product, as it is of the numbers that their blocks stand for, and
- * each row as it is alone, whatever the number of rows and threads. */
-static void rows_of_int4_are_those_of_one(void **state)
-{
-    (void)state;
-    enum { MOST = 64, K = 1056, N = 288 };
-    static const int64_t sizes[][2] = {{32, 32}, {K, 96}, {544, N}};
-    static struct sw_int4_block blocks[K / 32 * N], tiles[K / 32 * N];
-    static float a[MOST * K], alone[MOST * N], c[MOST * N];
-    struct sw_device *device[2] = {sw_cpu_device_create(1, NULL), sw_cpu_device_create(3, NULL)};
-    assert_true(device[0] != NULL && device[1] != NULL);
-    for (size_t s = 0; s < 4 * (sizeof sizes / sizeof *sizes); s++) {
-        struct sw_cpu_matmul g = {.k = sizes[s / 4][0], .n = sizes[s / 4][1], .b = tiles};
-        const bool turned = s / 2 % 2 != 0;
-        const int64_t groups = g.k / SW_INT4_GROUP;
-        g.a_dtype = s % 2 ? SW_BF16_T : SW_F32, g.b_dtype = SW_I4, g.c_dtype = SW_F32;
-        g.tiled = g.always_skinny = true, g.a_row = g.k, g.a_column = 1, g.c_row = g.n;
-        for (int64_t i = 0; i < MOST * g.k; i++)
-            put(a, g.a_dtype, i, value((uint64_t)i));
-        for (int64_t i = 0; i < groups * g.n; i++) {
-            float x[SW_INT4_GROUP];
-            for (int64_t l = 0; l < SW_INT4_GROUP; l++)
-                x[l] = value((uint64_t)(i * SW_INT4_GROUP + l));
-            sw_int4_quantize(x, &blocks[i]);
-        }
-        sw_cpu_tile_int4((struct sw_cpu_device *)device[s % 2], tiles, blocks, g.k, g.n, turned);
-        for (int64_t i = 0; i < MOST; i++) {
-            g.m = 1, g.c = alone + i * g.n;
-            g.a = (const char *)a + (size_t)(i * g.k) * sw_dtype_bytes(g.a_dtype);
-            assert_true(sw_cpu_matmul_is_streamed(&g));
-            sw_cpu_matmul_streamed((struct sw_cpu_device *)device[0], &g);
-            for (int64_t j = 0; j < g.n; j += 31) {
-                double exact = 0;
-                for (int64_t l = 0; l < g.k; l++) {
-                    const int64_t at = turned ? j * groups + l / 32 : l / 32 * g.n + j;
-                    exact += get(a, g.a_dtype, i * g.k + l) *
-                             (double)sw_int4_value(&blocks[at], (int32_t)(l % 32));
-                }
-                assert_true(fabs((double)alone[i * g.n + j] - exact) <=
-                            (double)(g.k * g.k) * 0x1p-24);
-            }
-        }
-        g.a = a, g.c = c;
-        for (g.m = 1; g.m <= MOST; g.m += g.m < 14 ? 1 : 10) {
-            memset(c, 0xff, sizeof c);
-            sw_cpu_matmul_streamed((struct sw_cpu_device *)device[g.m % 2], &g);
-            assert_memory_equal(c, alone, (size_t)(g.m * g.n) * sizeof *c);
-        }
-    }
-    for (int t = 0; t < 2; t++)
-        device[t]->vtable->destroy(device[t]);
-}
-
 /* A device whose products this build makes: of an object for a lesser processor beside the library
  * none go through tiles. */
 static struct sw_device *device_with_tiles(int32_t threads)
@@ -566,6 +513,62 @@ static void rows_in_amx_are_those_of_one(void **state)
     free(tiles);
     free(alone);
     free(c);
+}
+
+/* Weights of 4 bits in tiles: the product, as it is of the numbers that their blocks stand for, and
+ * each row as it is alone, whatever the number of rows and threads. */
+static void rows_of_int4_are_those_of_one(void **state)
+{
+    (void)state;
+    enum { MOST = 64, K = 1056, N = 288 };
+    static const int64_t sizes[][2] = {{32, 32}, {K, 96}, {544, N}};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    static struct sw_int4_block blocks[K / 32 * N], tiles[K / 32 * N];
+    static float a[MOST * K], alone[MOST * N], c[MOST * N];
+    struct sw_device *device[2] = {device_with_tiles(1), device_with_tiles(3)};
+    const bool amx = ((struct sw_cpu_device *)device[0])->amx;
+    for (size_t s = 0; s < (amx ? 8 : 4) * SIZES; s++) {
+        struct sw_cpu_matmul g = {
+            .k = sizes[s % (4 * SIZES) / 4][0], .n = sizes[s % (4 * SIZES) / 4][1], .b = tiles};
+        const bool turned = s / 2 % 2 != 0;
+        const int64_t groups = g.k / SW_INT4_GROUP;
+        g.a_dtype = s % 2 ? SW_BF16_T : SW_F32, g.b_dtype = SW_I4, g.c_dtype = SW_F32;
+        g.in_amx = s >= 4 * SIZES;
+        g.tiled = g.always_skinny = true, g.a_row = g.k, g.a_column = 1, g.c_row = g.n;
+        for (int64_t i = 0; i < MOST * g.k; i++)
+            put(a, g.a_dtype, i, value((uint64_t)i));
+        for (int64_t i = 0; i < groups * g.n; i++) {
+            float x[SW_INT4_GROUP];
+            for (int64_t l = 0; l < SW_INT4_GROUP; l++)
+                x[l] = value((uint64_t)(i * SW_INT4_GROUP + l));
+            sw_int4_quantize(x, &blocks[i]);
+        }
+        sw_cpu_tile_int4((struct sw_cpu_device *)device[s % 2], tiles, blocks, g.k, g.n, turned);
+        for (int64_t i = 0; i < MOST; i++) {
+            g.m = 1, g.c = alone + i * g.n;
+            g.a = (const char *)a + (size_t)(i * g.k) * sw_dtype_bytes(g.a_dtype);
+            assert_true(sw_cpu_matmul_is_streamed(&g));
+            sw_cpu_matmul_streamed((struct sw_cpu_device *)device[0], &g);
+            for (int64_t j = 0; j < g.n; j += 31) {
+                double exact = 0;
+                for (int64_t l = 0; l < g.k; l++) {
+                    const int64_t at = turned ? j * groups + l / 32 : l / 32 * g.n + j;
+                    exact += get(a, g.a_dtype, i * g.k + l) *
+                             (double)sw_int4_value(&blocks[at], (int32_t)(l % 32));
+                }
+                assert_true(fabs((double)alone[i * g.n + j] - exact) <=
+                            (double)(g.k * g.k) * 0x1p-24);
+            }
+        }
+        g.a = a, g.c = c;
+        for (g.m = 1; g.m <= MOST; g.m += g.m < 14 ? 1 : 10) {
+            memset(c, 0xff, sizeof c);
+            sw_cpu_matmul_streamed((struct sw_cpu_device *)device[g.m % 2], &g);
+            assert_memory_equal(c, alone, (size_t)(g.m * g.n) * sizeof *c);
+        }
+    }
+    for (int t = 0; t < 2; t++)
+        device[t]->vtable->destroy(device[t]);
 }
 
 /* Few rows meet weights in the processor's tiles where the plan has texts enough, however many rows
@@ -752,7 +755,7 @@ int main(int argc, char **argv)
         return 2;
     }
 #ifdef SW_AMX_EMULATED /* the others are as without */
-    cmocka_set_test_filter("rows_in_amx*");
+    cmocka_set_test_filter("rows_*_are_those_of_*");
 #endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

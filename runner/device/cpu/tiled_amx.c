@@ -3,6 +3,7 @@
  * and odd ones apart, in the order of lines, whatever the number of rows; bits differ from those
  * of tiled.c, so that which of the two it is goes by the plan (sw_cpu_takes_amx). */
 #include "runner/device/cpu/amx.h"
+#include "runner/device/cpu/int4_tiles.h"
 #include "runner/device/cpu/streamed.h"
 
 enum { TILE_ROWS = 16 };
@@ -16,7 +17,7 @@ static int64_t row_bytes(int64_t k)
 bool sw_cpu_goes_through_amx(const struct sw_cpu_matmul *g, enum kind kind)
 {
     return HAS_AMX && g->in_amx && g->tiled &&
-           (kind == PAIRS || (HAS_TABLES && is_narrow(kind) && in_pairs(kind))) &&
+           (kind == PAIRS || kind == NIBBLE_PAIRS || (HAS_TABLES && in_pairs(kind))) &&
            g->k <= MOST_AMX_LINES;
 }
 
@@ -75,6 +76,53 @@ static void multiply_panel(const struct streamed *s, enum kind kind, const char 
             sw_cpu_amx_product(s->m, SW_TILE_COLUMNS, operands);
     }
 }
+
+#ifdef __AVX512BF16__
+/* A group of 4 bits as pairs of lines of a panel. */
+static void widen_group(const char *at, char *wide)
+{
+    for (int b = 0; b < GROUP_BYTES; b += LINE_BYTES)
+        __builtin_prefetch(at + FAR_BYTES + b, 0, 2);
+    at += SCALE_BYTES;
+    for (int e = 0; e < EIGHTS; e++, at += EIGHT_BYTES, wide += 4 * PAIR_BYTES)
+        EACH(v, 2)
+        {
+            const bits words = load_bits(at + v * 4 * LANES);
+            EACH(j, 4)
+            store((float *)(void *)(wide + j * PAIR_BYTES + v * 4 * LANES),
+                  (vec)look_up_pairs(words, j));
+        }
+}
+
+/* A panel of 4 bits: a group's sums of integers are made in tiles from zero, scaled and added. */
+static void multiply_int4_panel(const struct streamed *s, const char *at, char *wide, float *y,
+                                int64_t padded)
+{
+    float *sums = (float *)(void *)(wide + SW_INT4_GROUP / 2 * PAIR_BYTES);
+    for (int64_t line = 0; line < s->k; line += SW_INT4_GROUP, at += GROUP_BYTES) {
+        widen_group(at, wide);
+        sw_cpu_amx_product(s->m, SW_TILE_COLUMNS,
+                           (struct sw_amx_operands){.a = (const char *)s->x + 2 * line,
+                                                    .b = wide,
+                                                    .c = (char *)sums,
+                                                    .a_bytes = row_bytes(s->k),
+                                                    .b_bytes = PAIR_BYTES,
+                                                    .c_bytes = PAIR_BYTES,
+                                                    .steps = 1});
+        const vec scale[2] = {load_scales(at), load_scales(at + 2 * LANES)};
+        for (int64_t i = 0; i < s->m; i++)
+            EACH(v, 2)
+            {
+                float *to = y + i * padded + v * LANES;
+                const vec sum = load(sums + i * SW_TILE_COLUMNS + v * LANES);
+                store(to, multiply_add(scale[v], sum, line == 0 ? (vec){0} : load(to)));
+            }
+    }
+}
+_Static_assert((int)SW_INT4_GROUP == STEP_LINES &&
+                   PAIR_BYTES == SW_TILE_COLUMNS * (int)sizeof(float),
+               "a group is a step of the tiles, sums lie as pairs do");
+#endif
 #endif
 
 void sw_cpu_multiply_in_amx(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
@@ -82,7 +130,13 @@ void sw_cpu_multiply_in_amx(const struct streamed *s, enum kind kind, int64_t co
 {
 #if HAS_AMX
     sw_cpu_amx_configure();
-    for (int64_t j = 0; j < width; j += SW_TILE_COLUMNS)
+#ifdef __AVX512BF16__
+    for (int64_t j = 0; kind == NIBBLE_PAIRS && j < width; j += SW_TILE_COLUMNS)
+        multiply_int4_panel(
+            s, s->weights + (column + j) / SW_TILE_COLUMNS * (s->k / SW_INT4_GROUP) * GROUP_BYTES,
+            wide, y + j, padded);
+#endif
+    for (int64_t j = 0; kind != NIBBLE_PAIRS && j < width; j += SW_TILE_COLUMNS)
         multiply_panel(s, kind, s->weights + (column + j) * s->k * bytes_of(kind), wide, y + j,
                        padded);
     sw_cpu_amx_release();

@@ -6,17 +6,12 @@
  *
  * A group is summed for itself, of integers, then scaled and added to those before: each sum adds
  * the same products in the same order, whatever the number of rows. */
-#include "core/base/int4.h"
-#include "runner/device/cpu/streamed.h"
+#include "runner/device/cpu/int4_tiles.h"
 
 enum {
     VECTORS = 2,                              /* of sums, of each row that meets weights at once */
     MOST_AT_ONCE = (REGISTERS - 8) / VECTORS, /* of these rows */
     PIECE_COLUMNS = VECTORS * LANES,
-    SCALE_BYTES = 2 * SW_TILE_COLUMNS,
-    EIGHT_BYTES = 4 * SW_TILE_COLUMNS, /* of 8 lines */
-    EIGHTS = SW_INT4_GROUP / 8,
-    GROUP_BYTES = SCALE_BYTES + EIGHTS * EIGHT_BYTES,
     FAR_BYTES = 8192 /* what the second cache is asked for */
 };
 _Static_assert(GROUP_BYTES == SW_TILE_COLUMNS * (int)sizeof(struct sw_int4_block),
@@ -24,38 +19,12 @@ _Static_assert(GROUP_BYTES == SW_TILE_COLUMNS * (int)sizeof(struct sw_int4_block
 _Static_assert(SW_TILE_LINES % SW_INT4_GROUP == 0 && SW_TILE_COLUMNS % PIECE_COLUMNS == 0,
                "panels are whole groups and pieces");
 
-/* Scales of so many columns as a vector has. */
-INLINE vec load_scales(const char *at)
-{
-    float scale[LANES];
-    for (int i = 0; i < LANES; i++) {
-        uint16_t bf16;
-        memcpy(&bf16, at + 2 * i, sizeof bf16);
-        scale[i] = sw_bf16_to_float(bf16);
-    }
-    return load(scale);
-}
-
 /* Integers of line 2 j (half 0) or 2 j + 1 of eight. */
 INLINE vec integers_of(bits words, const int j, const int half)
 {
     const integers number = (integers)(words >> (16 * half + 4 * j) & 15u);
     return __builtin_convertvector(number + SW_INT4_LEAST, vec);
 }
-
-#ifdef __AVX512BF16__
-/* bf16 of the integers, twice: what is above the lowest four bits of an index says nothing. */
-static const _Alignas(64) uint16_t numbers[32] = {
-    0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040, 0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000,
-    0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040,
-    0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0};
-
-INLINE bits look_up_pairs(bits words, const int j)
-{
-    return (bits)_mm512_permutexvar_epi16(_mm512_srli_epi16((__m512i)words, 4 * (unsigned)j),
-                                          *(const __m512i *)(const void *)numbers);
-}
-#endif
 
 /* sum[rows, VECTORS] += x[8 lines, rows] eight[8 lines] */
 INLINE void add_eight(const enum kind kind, const int rows, const float *x, const char *at,
