@@ -90,3 +90,13 @@ void sw_int4_quantize(const float x[SW_INT4_GROUP], struct sw_int4_block *out)
         out->codes[i / 2] = (uint8_t)((out->codes[i / 2] & (i % 2 ? 0x0f : 0xf0)) | q << i % 2 * 4);
     }
 }
+
+void sw_int4_quantize_blocks(const float *x, int64_t count, void *blocks)
+{
+    char *to = blocks;
+    for (int64_t i = 0; i < count; i++, to += sizeof(struct sw_int4_block)) {
+        struct sw_int4_block block;
+        sw_int4_quantize(x + i * SW_INT4_GROUP, &block);
+        memcpy(to, &block, sizeof block);
+    }
+}

@@ -29,6 +29,9 @@ _Static_assert(sizeof(struct sw_int4_block) == 18, "nothing between blocks");
 
 void sw_int4_quantize(const float x[SW_INT4_GROUP], struct sw_int4_block *out);
 
+/* x [count, SW_INT4_GROUP] to as many blocks, at any address. */
+void sw_int4_quantize_blocks(const float *x, int64_t count, void *blocks);
+
 /* Integer i of a block. */
 static inline int32_t sw_int4_code(const struct sw_int4_block *block, int32_t i)
 {

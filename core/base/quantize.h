@@ -91,6 +91,12 @@ static inline float sw_quantize_scale(enum sw_dtype dtype, double most)
     return dtype == SW_E4M3 ? sw_e4m3_scale(most) : sw_int8_scale(most);
 }
 
+/* True if weights of that dtype take fewer bits than those they are made from: 8, or 4 (int4.h). */
+static inline bool sw_is_quantized(enum sw_dtype dtype)
+{
+    return sw_has_scales(dtype) || dtype == SW_I4;
+}
+
 /* max(most, |x|) over x [count]; infinity where one is not finite. */
 float sw_quantize_most(float most, const float *x, int64_t count);
 /* to [count], a byte of each: zeros where the scale is none (0, NaN). */

@@ -32,6 +32,7 @@ const struct sw_word sw_words_cache[] = {{"bf16", SW_BF16_T, NULL},
                                          {NULL, 0, NULL}};
 const struct sw_word sw_words_weights[] = {{"int8", SW_I8, NULL},
                                            {"e4m3", SW_E4M3, NULL},
+                                           {"int4", SW_I4, NULL},
                                            {"auto", SW_DTYPE_COUNT, NULL},
                                            {NULL, 0, NULL}};
 const struct sw_word sw_words_base[] = {{"bf16", SW_BF16_T, NULL},      {"fp32", SW_F32, NULL},

@@ -14,13 +14,20 @@ enum {
     PAGE_BYTES = 4096
 };
 enum { MANY_CHUNKS = 1 << 17 }; /* more than are looked at to find who sends most */
-enum { WIDEST_BYTES = 8 };      /* of an element: of all dtypes, and a multiple of each */
+enum { WIDEST_BYTES = 8 };      /* of a number: of all dtypes, and a multiple of each */
 
 /* ---- Streams and chunks ---- */
 
+/* Of an element of the state in the file. */
 static int64_t width_of(const struct sw_stored_tensor *t)
 {
-    return (int64_t)sw_stored_dtype_bytes(t->dtype);
+    return sw_stored_block_bytes(t);
+}
+
+/* Elements of the state in a row of the file. */
+static int64_t columns_of(const struct sw_stored_tensor *t)
+{
+    return t->size[1] / t->block;
 }
 
 static const struct sw_state_row *row_of(const struct sw_exchange *x,
@@ -177,7 +184,16 @@ static int64_t most_growth(const struct sw_exchange *x)
     return most;
 }
 
-/* Whether a whole element begins at every multiple of WIDEST_BYTES of every stream. */
+/* Bytes of an element of any tensor, and a multiple of each tensor's. */
+static int64_t widest(const struct sw_exchange *x)
+{
+    int64_t block = 1;
+    for (int32_t i = 0; i < x->placement->tensor_count; i++)
+        block = larger(block, x->placement->tensor[i].block);
+    return block * WIDEST_BYTES;
+}
+
+/* Whether a whole element begins at every multiple of the widest of every stream. */
 static bool is_aligned(const struct sw_exchange *x)
 {
     const struct sw_placement *p = x->placement;
@@ -214,10 +230,10 @@ int sw_exchange_make(const struct sw_state *state, const struct sw_placement *pl
     }
     /* where a cut has to be moved down to a whole element, the chunk before it began no later than
      * an element before its own */
-    const int64_t fit = x.chunk_bytes / most_growth(&x) / WIDEST_BYTES * WIDEST_BYTES;
-    x.step_bytes = is_aligned(&x) ? fit : fit - WIDEST_BYTES;
-    if (x.step_bytes < WIDEST_BYTES)
-        x.step_bytes = WIDEST_BYTES;
+    const int64_t each = widest(&x), fit = x.chunk_bytes / most_growth(&x) / each * each;
+    x.step_bytes = is_aligned(&x) ? fit : fit - each;
+    if (x.step_bytes < each)
+        x.step_bytes = each;
     x.rounds = (int32_t)((most + x.step_bytes - 1) / x.step_bytes);
     *out = x;
     return 0;
@@ -316,7 +332,7 @@ static int visit_matrix(struct pair *pair, int32_t tensor, const struct shard *s
     const struct sw_stored_tensor *t = &pair->x->placement->tensor[tensor];
     const int64_t of_row = (int64_t)sw_dtype_bytes(row_of(pair->x, t)->dtype);
     struct box boxes[3], found;
-    const int32_t count = cut_rows(t->size[1], first, end, boxes);
+    const int32_t count = cut_rows(columns_of(t), first, end, boxes);
     for (int32_t i = 0; i < count; i++) {
         if (!intersect(&boxes[i], &shard->box, &found))
             continue;
@@ -344,7 +360,7 @@ static int visit_tensor(struct pair *pair, int32_t tensor, const struct sw_span_
     const struct sw_stored_tensor *t = &pair->x->placement->tensor[tensor];
     if (!is_sender(pair, t))
         return 0;
-    const int64_t width = width_of(t), elems = t->size[0] * t->size[1];
+    const int64_t width = width_of(t), elems = t->size[0] * columns_of(t);
     const int64_t begin = (span->begin > t->offset ? span->begin - t->offset : 0) / width;
     const int64_t end = smaller(span->end - t->offset, t->bytes) / width;
     const struct shard shard = shard_of(pair->x, t, pair->holder);

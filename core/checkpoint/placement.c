@@ -263,9 +263,7 @@ static int64_t whole_element(const struct sw_placement *p, int32_t file, int64_t
     if (low == f->first_tensor)
         return at;
     const struct sw_stored_tensor *t = &p->tensor[low - 1];
-    return at < t->offset + t->bytes
-               ? at - (at - t->offset) % (int64_t)sw_stored_dtype_bytes(t->dtype)
-               : at;
+    return at < t->offset + t->bytes ? at - (at - t->offset) % sw_stored_block_bytes(t) : at;
 }
 
 /* Where ranks may be parted nearest to `at`. */

@@ -72,12 +72,13 @@ static struct sw_stored_tensor describe(const struct sw_state *state, int32_t in
                                  .dtype = stored[row->dtype],
                                  .ndim = (uint8_t)(row->ndim - (is_dealt_out(row) ? 1 : 0)),
                                  .transposed = is->transposed,
+                                 .block = sw_dtype_group(row->dtype),
                                  .first_matrix = matrix,
                                  .matrices = 1,
                                  .file = -1};
     const int64_t *size = row->size + (sw_stored_is_of_stack(&t, row) ? 1 : 0);
     t.size[0] = size[is->transposed ? 1 : 0];
-    t.size[1] = t.ndim == 1 ? 1 : size[is->transposed ? 0 : 1];
+    t.size[1] = t.ndim == 1 ? 1 : size[is->transposed ? 0 : 1] * t.block;
     if (t.ndim == SW_STORED_DIMS)
         t.matrices = row->size[0];
     t.bytes = t.matrices * t.size[0] * t.size[1] * (int64_t)sw_stored_dtype_bytes(t.dtype);

@@ -43,6 +43,8 @@ struct sw_stored_tensor {
     uint8_t ndim;               /* 1 to 3 */
     bool transposed;            /* size[] is the row's, exchanged */
     int64_t size[2];            /* of a matrix in the file, row-major; ndim 1: size[1] = 1 */
+    int64_t block; /* numbers of a row of the file that an element of the state stands for: of
+                      blocks of 4 bits 32, whose inputs are columns of the file; else 1 */
     /* of a matrix that is a part of a tensor of that name: its first row there, and the rows of all
      * parts, which lie one behind the other in the file; else 0 and 0 */
     int64_t first_row, fused_rows;
@@ -67,6 +69,12 @@ int sw_stored_tensors(const struct sw_state *state, int32_t which, struct sw_sto
 
 /* The shape of the tensor of that name in its file; returns its number of dimensions. */
 uint8_t sw_stored_shape(const struct sw_stored_tensor *tensor, int64_t shape[SW_STORED_DIMS]);
+
+/* Bytes of the file that an element of the state stands for. */
+static inline int64_t sw_stored_block_bytes(const struct sw_stored_tensor *tensor)
+{
+    return tensor->block * (int64_t)sw_stored_dtype_bytes(tensor->dtype);
+}
 
 /* True if the first dimension of the tensor's row counts matrices, or vectors: the row is a stack.
  */

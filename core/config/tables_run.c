@@ -314,8 +314,9 @@ static const struct field run_serve_fields[] = {
      .example = "int8",
      .about =
          "number format of the layers' matrices; int8, e4m3 (fp8, less exact): with a scale in "
-         "fp32 for each of their outputs, made as they are read; embedding, head, norms and "
-         "biases stay as they are; auto: precision.compute"},
+         "fp32 for each of their outputs, made as they are read; int4: with a scale for each 32 "
+         "inputs of an output, the head in int8; embedding, norms and biases stay as they are, "
+         "and the head but for int4; auto: precision.compute"},
     {.key = "stream_weights",
      .type = FIELD_WORD,
      AT(serve_stream_weights),

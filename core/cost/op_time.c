@@ -274,16 +274,22 @@ static double met_product_seconds(const struct sw_cluster_config *cluster, enum 
     return met->seconds;
 }
 
-/* Weights of 8 bits beside rows in bf16, where products in bf16 were measured on the chip: as many
- * bytes of them are those of half the depth. Software that multiplies in 8 bits does so at their
- * peak; else they are widened, and arithmetic takes what it takes in bf16. */
-static double narrow_seconds(const struct sw_cluster_config *cluster, const struct sw_product *s,
-                             double step_bytes)
+/* Peak of products of weights of that type in 8 bits; 0: the profile's software widens them. */
+static double peak_in_8_bits(const struct sw_cluster_config *cluster, enum sw_dtype held)
 {
-    const double eight = cluster->profile.peak_int8_flops, peak = peak_of(cluster, SW_BF16_T);
+    return sw_has_scales(held) ? cluster->profile.peak_int8_flops : 0;
+}
+
+/* Weights of 8 or 4 bits beside rows in bf16, where products in bf16 were measured on the chip: as
+ * many bytes of them are those of half the depth, or less. Software that multiplies in 8 bits does
+ * so at their peak; else they are widened, and arithmetic takes what it takes in bf16. */
+static double narrow_seconds(const struct sw_cluster_config *cluster, const struct sw_product *s,
+                             enum sw_dtype held, double step_bytes)
+{
+    const double eight = peak_in_8_bits(cluster, held), peak = peak_of(cluster, SW_BF16_T);
     const struct sw_products *grid = products_of(cluster, SW_BF16_T, s->kind);
     struct sw_product half = *s;
-    half.k = larger(s->k / 2, 1);
+    half.k = larger(s->k * sw_dtype_number_bytes(held) / 2, 1);
     const double bytes = sw_cost_product_seconds(cluster, SW_BF16_T, &half, step_bytes);
     const double reached =
         software_of(cluster, grid, step_bytes) * sw_cost_products_share(grid, s->m, s->n, s->k);
@@ -328,7 +334,7 @@ static double measured_seconds(const struct sw_program *p, const struct sw_op *o
                         held = p->values[op->in[1].value].dtype;
     const struct sw_products *grid = products_of(cluster, dtype, product->kind);
     const bool of_chip = is_of_chip(cluster, grid);
-    const bool narrow = sw_has_scales(held) && dtype == SW_BF16_T && of_chip;
+    const bool narrow = sw_is_quantized(held) && dtype == SW_BF16_T && of_chip;
     if (grid == NULL || (held != dtype && !narrow))
         return -1;
     *bytes -= product_bytes(product, dtype);
@@ -337,10 +343,10 @@ static double measured_seconds(const struct sw_program *p, const struct sw_op *o
         all.n = joined_columns(p, op);
     if (!narrow)
         return met_product_seconds(cluster, dtype, &all, step_bytes, shared) * product->n / all.n;
-    *bytes += product->n * product->k; /* a byte of a weight instead of two */
-    if (cluster->profile.peak_int8_flops > 0)
+    *bytes += product->n * product->k * sw_dtype_number_bytes(held); /* instead of two each */
+    if (peak_in_8_bits(cluster, held) > 0)
         *bytes = 0; /* nothing is widened */
-    return narrow_seconds(cluster, &all, step_bytes) * product->n / all.n;
+    return narrow_seconds(cluster, &all, held, step_bytes) * product->n / all.n;
 }
 
 /* Whether the profile's software multiplies the weights of an op in 8 bits. */

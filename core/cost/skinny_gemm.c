@@ -109,7 +109,7 @@ double sw_cost_skinny_gemm_reads(const struct sw_program *p, const struct sw_op 
 {
     const double elems = held_elems(p, op);
     *rows = sw_op_cost(p, op).flops / (2 * elems);
-    return elems * (double)sw_dtype_bytes(p->values[op->in[1].value].dtype);
+    return elems * sw_dtype_number_bytes(p->values[op->in[1].value].dtype);
 }
 
 /* Beyond what a device makes as few rows only programs that say so have them made so: of others
@@ -123,11 +123,11 @@ static bool is_measured(const struct sw_program *p, const struct sw_skinny_gemm 
     return always_skinny && skinny->count > 0 && rows <= skinny->point[skinny->count - 1].rows;
 }
 
-/* Weights in 8 bits, which are not measured: the first row waits for their bytes, at the rate of
- * those in bf16 (fp32 where there is none); what each row more takes is arithmetic, of as many
- * elements as theirs. */
+/* Weights in 8 or 4 bits, which are not measured: the first row waits for their bytes, at the rate
+ * of those in bf16 (fp32 where there is none); what each row more takes is arithmetic, of as many
+ * elements as theirs. each: bytes of one. */
 static double narrow_seconds(const struct sw_program *p, const struct sw_skinny_gemm *of_kind,
-                             double rows, double elems, double all)
+                             double rows, double elems, double each, double all)
 {
     const bool narrow = of_kind[SW_RATE_BF16].count > 0;
     const struct sw_skinny_gemm *skinny = &of_kind[narrow ? SW_RATE_BF16 : SW_RATE_FP32];
@@ -135,7 +135,7 @@ static double narrow_seconds(const struct sw_program *p, const struct sw_skinny_
         return -1;
     const double first = 1 / sw_cost_skinny_gemm_bandwidth(skinny, 1, all);
     const double more = 1 / sw_cost_skinny_gemm_bandwidth(skinny, rows, all) - first;
-    return elems * (first + (narrow ? 2 : 4) * (more > 0 ? more : 0));
+    return elems * (each * first + (narrow ? 2 : 4) * (more > 0 ? more : 0));
 }
 
 /* Whether anything was measured: of most profiles nothing was, and a search asks for every op. */
@@ -162,8 +162,9 @@ double sw_cost_skinny_gemm_seconds(const struct sw_program *p, const struct sw_o
     const struct sw_op_met met = sw_cost_met(p, op, workload);
     const double bytes = sw_cost_skinny_gemm_reads(p, op, &rows) * met.bytes;
     rows *= met.flops / met.bytes;
-    if (sw_has_scales(dtype) && kind != SW_SKINNY_ATTENTION)
-        return narrow_seconds(p, profile->skinny_gemm[kind], rows, bytes,
+    const double each = sw_dtype_number_bytes(dtype);
+    if (sw_is_quantized(dtype) && kind != SW_SKINNY_ATTENTION)
+        return narrow_seconds(p, profile->skinny_gemm[kind], rows, bytes / each, each,
                               sw_cost_serving_bytes(p, workload));
     if (dtype != SW_F32 && dtype != SW_BF16_T)
         return -1;

@@ -237,7 +237,7 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
         value->axis[d] = (uint8_t)dims[d].axis;
         value->symbol[d] = (uint8_t)dims[d].symbol;
         value->size[d] = dims[d].size;
-        value->padded[d] = sw_logical_pads(dims[d].axis) ? p->sizes[SW_SIZE_EMBED] : dims[d].size;
+        value->padded[d] = sw_value_pads(value, d) ? p->sizes[SW_SIZE_EMBED] : dims[d].size;
         value->unit[d] = dims[d].unit ? dims[d].unit : 1;
         value->declared.spec.dim[d] = b->options->rules.axes[dims[d].axis];
     }

@@ -253,6 +253,9 @@ uint16_t sw_op_own_operands(const struct sw_program *program, const struct sw_op
 
 /* Elements and bytes of an operand on one rank; tokens of an activation [batch, seq, ...]. */
 int64_t sw_ref_elems(const struct sw_program *p, struct sw_ref ref);
+/* Numbers along dimension d of a weight's matrix that an element stands for: of SW_I4 along its
+ * inputs a block of them (int4.h), else 1. */
+int64_t sw_value_group(const struct sw_program *program, const struct sw_value *value, uint8_t d);
 int64_t sw_ref_bytes(const struct sw_program *p, struct sw_ref ref);
 int64_t sw_refs_bytes(const struct sw_program *p, const struct sw_ref *refs, uint16_t count);
 double sw_tokens_of(const struct sw_program *p, struct sw_ref activation);

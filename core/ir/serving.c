@@ -26,6 +26,12 @@ static int64_t rounded_up(int64_t n, int64_t multiple)
     return (n + multiple - 1) / multiple * multiple;
 }
 
+/* Whole blocks of SW_I4 in a matrix of so many inputs; of other weights its inputs. */
+static int64_t inputs_of(const struct sw_serving *want, int64_t size)
+{
+    return size / sw_dtype_group(want->weights);
+}
+
 /* A token at a time there is no sequence to split: its ranks share the output projection, the MLP
  * and the head instead, and each has a part of the cache. Prefill has the sequence, gathers those
  * weights over it as it would over fsdp, and leaves the cache where decoding wants it. */
@@ -38,9 +44,11 @@ static void set_rules(const struct sw_program_options *training, const struct sw
     const struct sw_axes seq = given->axes[SW_L_CACHE_SEQ], heads = given->axes[SW_L_HEADS];
     const bool decode = o->kind == SW_PROGRAM_DECODE || o->serving.mixes;
     struct sw_rules wide = *given;
-    wide.axes[SW_L_MLP] = widened(&o->mesh, given->axes[SW_L_MLP], seq, m->intermediate_size);
+    wide.axes[SW_L_MLP] =
+        widened(&o->mesh, given->axes[SW_L_MLP], seq, inputs_of(want, m->intermediate_size));
     wide.axes[SW_L_VOCAB] = widened(&o->mesh, given->axes[SW_L_VOCAB], seq, m->vocab_size);
-    wide.axes[SW_L_MERGED_HEADS] = widened(&o->mesh, heads, seq, (int64_t)m->heads * m->head_dim);
+    wide.axes[SW_L_MERGED_HEADS] =
+        widened(&o->mesh, heads, seq, inputs_of(want, (int64_t)m->heads * m->head_dim));
     wide.axes[SW_L_EMBED] = want->stream_weights ? (struct sw_axes){1, {SW_FSDP}} : none;
     wide.axes[SW_L_ACT_EMBED] = none;
     wide.axes[SW_L_ATTN_HEADS] = heads;
@@ -71,10 +79,46 @@ static int check_cache(const struct sw_program_options *training, struct sw_erro
                    sw_axes_format(sw_axes_from_set(both), names, sizeof names));
 }
 
+/* A block of SW_I4 has neighbours along the inputs of the whole matrix: no rank has a part of one.
+ */
+static int check_groups(const struct sw_program_options *training, const struct sw_serving *want,
+                        struct sw_error *err)
+{
+    static const struct sw_axes fsdp = {1, {SW_FSDP}}, none = {0};
+    const struct sw_model *m = &training->model;
+    const int64_t group = sw_dtype_group(want->weights);
+    const struct {
+        const char *what;
+        int64_t inputs;
+        struct sw_axes axes;
+    } cut[] = {
+        {"hidden_size", m->hidden_size, want->stream_weights ? fsdp : none},
+        {"intermediate_size", m->intermediate_size, training->rules.axes[SW_L_MLP]},
+        {"heads x head_dim", (int64_t)m->heads * m->head_dim, training->rules.axes[SW_L_HEADS]}};
+    for (size_t i = 0; group > 1 && i < sizeof cut / sizeof cut[0]; i++) {
+        const struct sw_axes axes = sw_axes_effective(&training->mesh, cut[i].axes);
+        const int64_t ways = sw_axes_size(&training->mesh, axes);
+        char names[32];
+        if (cut[i].inputs % group != 0)
+            return sw_fail(err, SW_UNMET,
+                           "serve.weights int4 takes matrices of whole groups of %" PRId64
+                           " inputs, and %s is %" PRId64 "; use int8",
+                           group, cut[i].what, cut[i].inputs);
+        if (cut[i].inputs / group % ways != 0)
+            return sw_fail(err, SW_UNMET,
+                           "serve.weights int4: %s %" PRId64 " over %s %" PRId64
+                           " would cut a group of %" PRId64 " inputs; use a divisor of %" PRId64
+                           " for %s, or int8",
+                           cut[i].what, cut[i].inputs, sw_axes_format(axes, names, sizeof names),
+                           ways, group, cut[i].inputs / group, names);
+    }
+    return 0;
+}
+
 static int check(const struct sw_program_options *training, const struct sw_serving *want,
                  struct sw_error *err)
 {
-    if (check_cache(training, err) != 0)
+    if (check_cache(training, err) != 0 || check_groups(training, want, err) != 0)
         return -1;
     if (want->max_batch < 1 || want->max_batch > SW_MAX_SLOTS)
         return sw_fail(err, SW_BAD_INPUT, "max_batch %" PRId64 " is not between 1 and %d",
@@ -252,7 +296,7 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     o.serving.planned_slots =
         want->planned_batch > 0 ? (want->planned_batch + s.ways - 1) / s.ways : s.slots;
     o.serving.cache = want->cache;
-    o.serving.matrices = sw_has_scales(want->weights) ? want->weights : training->compute;
+    o.serving.matrices = sw_is_quantized(want->weights) ? want->weights : training->compute;
     o.serving.mixes = kind == SW_PROGRAM_READ || (s.mixes && kind == SW_PROGRAM_PREFILL);
     /* every program reads weights where they lie: elsewhere prefill gathers some */
     o.serving.tiles = training->target.weight_tiles && training->compute != SW_F64 &&

@@ -86,7 +86,8 @@ struct sw_serving {
                              many on a rank of the batch as fit, one at least; 0: one */
     enum sw_dtype cache;  /* of keys and values: the compute precision, fp32, or int8 with scales */
     enum sw_dtype weights; /* SW_I8, SW_E4M3: the layers' matrices so, with scales
-                              (core/base/quantize.h); any other: the compute precision */
+                              (core/base/quantize.h); SW_I4: in blocks (int4.h), the head as
+                              SW_I8; any other: the compute precision */
     bool stream_weights; /* weights stay split over fsdp and are gathered layer by layer, one layer
                             ahead; else every rank of fsdp has them all */
     enum sw_prefill_gather gathers; /* sw_serving_options takes FEWEST for QUERIES */

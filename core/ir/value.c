@@ -1,6 +1,8 @@
 /* Sizes of types, values and operands. */
 #include "core/ir/op.h"
 
+#include "core/base/int4.h"
+
 size_t sw_dtype_bytes(enum sw_dtype dtype)
 {
     static const size_t bytes[SW_DTYPE_COUNT] = {
@@ -9,12 +11,23 @@ size_t sw_dtype_bytes(enum sw_dtype dtype)
     return bytes[dtype];
 }
 
+int64_t sw_dtype_group(enum sw_dtype dtype)
+{
+    return dtype == SW_I4 ? SW_INT4_GROUP : 1;
+}
+
 const char *sw_dtype_name(enum sw_dtype dtype)
 {
     static const char *const names[SW_DTYPE_COUNT] = {
         [SW_F32] = "f32", [SW_BF16_T] = "bf16", [SW_F64] = "f64",  [SW_I32] = "i32",
         [SW_I8] = "i8",   [SW_E4M3] = "e4m3",   [SW_CODES] = "u8", [SW_I4] = "i4"};
     return names[dtype];
+}
+
+int64_t sw_value_group(const struct sw_program *program, const struct sw_value *value, uint8_t d)
+{
+    const struct sw_parameter *parameter = program->values[value->base].parameter;
+    return d == sw_parameter_inputs(parameter) ? sw_dtype_group(value->dtype) : 1;
 }
 
 bool sw_role_is_state(enum sw_role role)

@@ -9,6 +9,13 @@
 enum { SW_NAME_BYTES = 40, SW_ARENA_ALIGNMENT = 256 };
 
 size_t sw_dtype_bytes(enum sw_dtype dtype);
+/* Numbers that an element stands for: of SW_I4 a block of them (int4.h), else 1. */
+int64_t sw_dtype_group(enum sw_dtype dtype);
+/* Bytes of one of them. */
+static inline double sw_dtype_number_bytes(enum sw_dtype dtype)
+{
+    return (double)sw_dtype_bytes(dtype) / (double)sw_dtype_group(dtype);
+}
 const char *sw_dtype_name(enum sw_dtype dtype); /* "f32" "bf16" "f64" "i32" "i8" */
 
 enum sw_role {
@@ -153,6 +160,19 @@ struct sw_ref {
 static inline bool sw_ref_equal(struct sw_ref a, struct sw_ref b)
 {
     return a.value == b.value && a.mode == b.mode && a.shift == b.shift;
+}
+
+/* True if dimension d may be split into shards that its size does not fill: no block of SW_I4 is
+ * made of nothing. */
+static inline bool sw_value_pads(const struct sw_value *value, uint8_t d)
+{
+    return sw_logical_pads((enum sw_logical)value->axis[d]) && value->dtype != SW_I4;
+}
+
+/* The dimension of a matrix that its products sum over: that of its inputs. */
+static inline uint8_t sw_parameter_inputs(const struct sw_parameter *parameter)
+{
+    return sw_parameter_is_turned(parameter) ? 1 : 0;
 }
 
 /* Local element count of one instance. */

@@ -113,7 +113,8 @@ static int check_dimension(struct verify *v, const struct sw_value *value, uint8
     for (uint8_t e = 0; e < first->ndim; e++)
         if (first->axis[e] == value->axis[d] && first->unit[e] == value->unit[d] &&
             value->axis[d] != SW_L_NONE && first->symbol[e] == value->symbol[d] &&
-            first->size[e] != value->size[d])
+            first->size[e] * sw_value_group(v->p, first, e) !=
+                value->size[d] * sw_value_group(v->p, value, d))
             return wrong(v, "disagrees with another operand about a size", value);
     if (splits_unlike(v, known, value, d))
         return wrong(v, "is split along what another operand pads otherwise", value);

@@ -262,7 +262,7 @@ void sw_quantized_panels_of(int64_t rows, int64_t inputs, int64_t outputs, enum 
 /* Which products go in panels. */
 static bool in_panels(const struct sw_program *program, const struct sw_op *op)
 {
-    return program->target.quantized_panels && sw_has_scales(operand(program, op->in[1])->dtype);
+    return program->target.quantized_panels && sw_is_quantized(operand(program, op->in[1])->dtype);
 }
 
 int64_t sw_workspace_linear(const struct sw_program *program, const struct sw_op *op)

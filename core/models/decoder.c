@@ -202,6 +202,12 @@ static void rest_on_base(struct sw_builder *b, int32_t i, int32_t value)
     b->program->values[value].origin = SW_ORIGIN_BASE;
 }
 
+/* True if logits are made with that matrix and those of layers have 4 bits. */
+static bool is_in_8_bits(const struct sw_model *m, int32_t i, enum sw_dtype of_layers)
+{
+    return of_layers == SW_I4 && i == (m->tied ? SW_W_EMBEDDING : SW_W_HEAD);
+}
+
 void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype of_layers,
                         struct sw_dim output_width, bool trained)
 {
@@ -232,6 +238,7 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
         const enum sw_dtype is = !matrix || (rank > 0 && trained)   ? b->options->params
                                  : rank > 0                         ? dtype
                                  : declared->is.part == SW_OF_LAYER ? of_layers
+                                 : is_in_8_bits(m, i, of_layers)    ? SW_I8
                                                                     : dtype;
         d->w[i] = -1;
         if (!has(m, i) && rank == 0)
@@ -254,9 +261,9 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, enum sw_dtype
             sw_build_place(b, d->w[i]);
         if (sw_has_scales(is))
             sw_build_scales(b, d->w[i],
-                            declared->is.transposed ? dims[1]
-                            : trained               ? dims[0]
-                                                    : of[ACT_EMBED]);
+                            declared->is.transposed || declared->rows != EMBED || trained
+                                ? dims[declared->is.transposed]
+                                : of[ACT_EMBED]);
     }
 }
 
@@ -506,8 +513,10 @@ int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, i
         d->batch,
         d->seq,
         {SW_L_VOCAB, d->sizes.of[SW_SIZE_STATS], SW_STATS_PER_SHARD, SW_SIZE_STATS}};
-    const int32_t op = sw_build_apply(b, kind, n, sw_build_table(b, d->w[SW_W_HEAD]));
+    const int32_t table = sw_build_table(b, d->w[SW_W_HEAD]);
+    const int32_t op = sw_build_apply(b, kind, n, table);
     sw_builder_in(b, op, sw_builder_ref(b, labels));
+    sw_build_take_scales(b, op, table);
     b->program->ops[op].as.head.softcap = b->options->model.final_softcap;
     *stats = sw_build_result(b, op, sw_accumulate_dtype(b->options->compute), 3,
                              &(struct sw_made){"stats", dims, 1, false});

@@ -15,13 +15,16 @@ struct sw_made {
     bool listed; /* true if layer_values.def has the name: backward may keep it */
 };
 
-/* A parameter, of each layer or once. declared: in static memory; trained: not frozen. */
+/* A parameter, of each layer or once. declared: in static memory; trained: not frozen. dims: of its
+ * numbers, which SW_I4 has blocks of along the inputs. */
 int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *declared,
                            enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
                            bool trained);
 /* The scales of a parameter in 8 bits, which is the last value that was made: they stand behind it.
  * outputs: the dimension of its results. */
 void sw_build_scales(struct sw_builder *b, int32_t parameter, struct sw_dim outputs);
+/* The scales of a weight that products take as it is, if it has some: the op's next operand. */
+void sw_build_take_scales(struct sw_builder *b, int32_t op, int32_t weight);
 /* A copy of a parameter in the precision of compute, which lasts as it does: a parameter as well,
  * which stands behind it. The parameter is the last value that was made. */
 void sw_build_copy(struct sw_builder *b, int32_t parameter);

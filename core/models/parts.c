@@ -4,14 +4,18 @@
 #include "core/base/quantize.h"
 
 #include <assert.h>
+#include <string.h>
 
 int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *declared,
                            enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
                            bool trained)
 {
     const int32_t stack = declared->part == SW_OF_LAYER ? b->program->layers : 1;
+    struct sw_dim elements[SW_MAX_DIMS] = {{SW_L_NONE, 0, 0, SW_SIZE_FIXED}};
+    memcpy(elements, dims, ndim * sizeof *dims);
+    elements[sw_parameter_inputs(declared)].size /= sw_dtype_group(dtype);
     const int32_t value =
-        sw_builder_value(b, declared->name, SW_ROLE_PARAMETER, dtype, ndim, dims, stack);
+        sw_builder_value(b, declared->name, SW_ROLE_PARAMETER, dtype, ndim, elements, stack);
     b->program->values[value].parameter = declared;
     b->program->values[value].initial = declared->initial;
     b->program->values[value].frozen = !trained;
@@ -19,7 +23,7 @@ int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *decl
     b->program->values[value].origin = declared->origin;
     b->program->values[value].decay = trained && declared->decays;
     b->program->values[value].tiles =
-        b->options->serving.tiles && (dtype == SW_BF16_T || sw_has_scales(dtype)) && ndim == 2;
+        b->options->serving.tiles && (dtype == SW_BF16_T || sw_is_quantized(dtype)) && ndim == 2;
     return value;
 }
 
@@ -155,7 +159,7 @@ int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
     const bool trains = sw_program_traits(b->options->kind)->state == SW_STATE_TRAINING;
     if (is_gathered(b, parameter))
         return gather(b, parameter);
-    if (is == compute || (sw_has_scales(is) && !trains))
+    if (is == compute || (sw_is_quantized(is) && !trains))
         return parameter;
     if (sw_has_scales(is)) {
         const bool turned = sw_parameter_is_turned(b->program->values[parameter].parameter);
@@ -194,10 +198,18 @@ int32_t sw_build_lookup(struct sw_builder *b, int32_t tokens, int32_t parameter)
 {
     const struct sw_program_options *o = b->options;
     const bool rounds = b->program->values[parameter].dtype == SW_F32 && o->compute == SW_BF16_T;
-    return sw_build_apply(b, SW_OP_EMBEDDING, tokens,
-                          rounds && sw_table_lies_where_used(o) && !is_gathered(b, parameter)
+    const int32_t table = rounds && sw_table_lies_where_used(o) && !is_gathered(b, parameter)
                               ? bring_rows(b, parameter)
-                              : sw_build_table(b, parameter));
+                              : sw_build_table(b, parameter);
+    const int32_t op = sw_build_apply(b, SW_OP_EMBEDDING, tokens, table);
+    sw_build_take_scales(b, op, table);
+    return op;
+}
+
+void sw_build_take_scales(struct sw_builder *b, int32_t op, int32_t weight)
+{
+    if (sw_has_scales(b->program->values[weight].dtype))
+        sw_builder_in(b, op, sw_builder_ref(b, weight + 1)); /* sw_build_scales */
 }
 
 int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_t w, int32_t bias,
@@ -205,8 +217,7 @@ int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_
 {
     const int32_t weight = sw_build_weight(b, w);
     const int32_t op = sw_build_apply(b, transposed ? SW_OP_LINEAR_T : SW_OP_LINEAR, x, weight);
-    if (sw_has_scales(b->program->values[weight].dtype))
-        sw_builder_in(b, op, sw_builder_ref(b, w + 1)); /* sw_build_scales */
+    sw_build_take_scales(b, op, weight);
     const int32_t y = sw_build_result(b, op, b->options->compute, 3, &made);
     if (bias < 0)
         return y;
@@ -249,6 +260,7 @@ int32_t sw_build_logits(struct sw_builder *b, int32_t n, int32_t table, enum sw_
 {
     const double cap = b->options->model.final_softcap;
     const int32_t op = sw_build_apply(b, SW_OP_LINEAR_T, n, table);
+    sw_build_take_scales(b, op, table);
     const int32_t made = sw_build_result(
         b, op, dtype, 3, &(struct sw_made){cap != 0 ? "uncapped" : "logits", dims, 1, false});
     if (cap == 0)

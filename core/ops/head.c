@@ -192,7 +192,7 @@ static int partition_lm_head_grad(struct sw_partition *part, const struct sw_op 
 
 const struct sw_op_info sw_row_embedding = {.name = "embedding",
                                             .tiled = 1,
-                                            .factors = "bs,ve->bse",
+                                            .factors = "bs,ve->bse|bs,ve,v->bse",
                                             .cost_class = SW_CLASS_MEMORY,
                                             .vjp = vjp_embedding,
                                             .cost = cost_embedding};
@@ -228,7 +228,7 @@ const struct sw_op_info sw_row_lm_head = {.name = "lm_head",
                                           .partition = partition_lm_head};
 const struct sw_op_info sw_row_lm_head_stats = {.name = "lm_head_stats",
                                                 .tiled = 1,
-                                                .factors = "bse,ve,bs->bsv",
+                                                .factors = "bse,ve,bs->bsv|bse,ve,bs,v->bsv",
                                                 .whole = "e", /* sums of exponentials of logits */
                                                 .attributes = head_attributes,
                                                 .cost_class = SW_CLASS_MATMUL,

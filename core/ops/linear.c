@@ -33,8 +33,10 @@ static struct sw_op_cost cost_linear(const struct sw_program *p, const struct sw
     struct sw_op_cost cost = sw_cost_operands(p, op);
     if (sw_workspace_linear(p, op) > 0) {
         const struct sw_value *x = &p->values[op->in[0].value];
-        cost.memory_bytes += 2 * (sw_ref_elems(p, op->in[1]) * (int64_t)sw_dtype_bytes(x->dtype) +
-                                  sw_ref_elems(p, op->out[0]) * (int64_t)sizeof(float));
+        const int64_t group = sw_dtype_group(p->values[op->in[1].value].dtype);
+        cost.memory_bytes +=
+            2 * (sw_ref_elems(p, op->in[1]) * group * (int64_t)sw_dtype_bytes(x->dtype) +
+                 sw_ref_elems(p, op->out[0]) * (int64_t)sizeof(float));
     }
     return cost;
 }

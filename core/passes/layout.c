@@ -29,8 +29,7 @@ static struct extent extent_of(const struct sw_program *p, const struct sw_sizes
     if (value->largest && d > 0)
         e.padded = e.size; /* blocks of whole ones: passes/admits.c */
     else if (sizes != NULL)
-        e.padded =
-            sw_logical_pads((enum sw_logical)value->axis[d]) ? sizes->of[SW_SIZE_EMBED] : e.size;
+        e.padded = sw_value_pads(value, d) ? sizes->of[SW_SIZE_EMBED] : e.size;
     for (uint8_t i = 0; i < axes->count; i++)
         e.split *= p->mesh.size[axes->axis[i]];
     return e;
@@ -73,9 +72,10 @@ static int find_shard(const struct sw_program *p, const struct sw_sizes *sizes, 
     return 1;
 }
 
-static bool is_whole_tiles(const struct sw_value *value)
+static bool is_whole_tiles(const struct sw_program *p, const struct sw_value *value)
 {
-    return value->local[0] % SW_TILE_LINES == 0 && value->local[1] % SW_TILE_COLUMNS == 0 &&
+    return value->local[0] * sw_value_group(p, value, 0) % SW_TILE_LINES == 0 &&
+           value->local[1] * sw_value_group(p, value, 1) % SW_TILE_COLUMNS == 0 &&
            value->padded[0] == value->size[0] && value->padded[1] == value->size[1];
 }
 
@@ -95,7 +95,7 @@ static int set_shapes(struct sw_program *p, const struct sw_sizes *sizes, struct
             memcpy(value->local, shape->local, sizeof value->local);
             value->slot_bytes = shape->slot_bytes;
             if (shape->tiles)
-                value->tiled = value->tiles && is_whole_tiles(value);
+                value->tiled = value->tiles && is_whole_tiles(p, value);
         }
     }
     return 0;

@@ -293,7 +293,7 @@ static void retarget_value(struct sw_value *value, const struct sw_sizes *sizes,
         const enum sw_logical axis = (enum sw_logical)value->axis[d];
         if (value->symbol[d] != SW_SIZE_FIXED)
             value->size[d] = sizes->of[value->symbol[d]];
-        value->padded[d] = sw_logical_pads(axis) ? sizes->of[SW_SIZE_EMBED] : value->size[d];
+        value->padded[d] = sw_value_pads(value, d) ? sizes->of[SW_SIZE_EMBED] : value->size[d];
         value->declared.spec.dim[d] = split[axis];
     }
     value->sharding = value->declared;

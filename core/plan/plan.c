@@ -233,10 +233,10 @@ bool sw_plan_serving(const struct sw_run_config *run, const struct sw_decision *
         .token_budget = decision->serve.token_budget > 0 ? decision->serve.token_budget
                                                          : run->serve_token_budget,
         .cache = any_cache ? run->compute : run->serve_cache,
-        .weights = sw_has_scales(run->serve_weights) ? run->serve_weights : run->compute,
+        .weights = sw_is_quantized(run->serve_weights) ? run->serve_weights : run->compute,
         .stream_weights = decision->serve.stream_weights == SW_STREAM_ALWAYS};
     return batch > 0 || tokens > 0 || run->serve_prompt_tokens > 0 || run->serve_chunk > 0 ||
-           run->serve_token_budget > 0 || !any_cache || sw_has_scales(run->serve_weights) ||
+           run->serve_token_budget > 0 || !any_cache || sw_is_quantized(run->serve_weights) ||
            run->serve_stream_weights != SW_STREAM_AUTO || run->serve_token_latency > 0 ||
            run->serve_first_token_latency > 0;
 }

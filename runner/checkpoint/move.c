@@ -3,6 +3,7 @@
  * a message is host memory: in place where the device's memory is the host's, else a copy of it. */
 #include "runner/checkpoint/move.h"
 
+#include "core/base/int4.h"
 #include "core/base/number.h"
 #include "core/base/quantize.h"
 #include "runner/checkpoint/box.h"
@@ -39,7 +40,8 @@ struct view {
     char *shard;                          /* its first number, in the device's memory */
     char *chunk;                          /* the same one in the chunk */
     int64_t chunk_row_bytes;              /* of the file's tensor */
-    int64_t file_rows, file_columns;      /* of the file */
+    int64_t chunk_bytes;                  /* of the numbers that an element of the state is of */
+    int64_t file_rows, file_columns;      /* of the file, in elements of the state */
     enum sw_stored_dtype in_file, in_state;
     bool transposed;
     const struct sw_state_row *row;
@@ -60,7 +62,7 @@ static struct view view_of(const struct work *work, const struct sw_piece *piece
     const struct sw_mover *m = work->m;
     const struct sw_stored_tensor *t = &m->exchange->placement->tensor[piece->tensor];
     const struct sw_state_row *row = &m->exchange->state->row[t->row];
-    const int64_t in_file = (int64_t)sw_stored_dtype_bytes(t->dtype);
+    const int64_t in_file = sw_stored_block_bytes(t);
     const int64_t in_state = (int64_t)sw_dtype_bytes(row->dtype);
     const bool line = t->ndim == 1; /* lies in one piece: a row, not a column */
     const int64_t shard_columns = line ? 1 : row->local[row->ndim - 1];
@@ -77,11 +79,13 @@ static struct view view_of(const struct work *work, const struct sw_piece *piece
     v.shard_row_bytes = line ? v.width_bytes : shard_columns * in_state;
     v.instance = sw_executor_state(m->executor, row, t->instance);
     v.shard = v.instance + (piece->local[0] * shard_columns + piece->local[1]) * in_state;
-    v.chunk_row_bytes = t->size[1] * in_file;
+    v.chunk_bytes = in_file;
+    v.chunk_row_bytes = t->size[1] / t->block * in_file;
     v.scales = sw_scales_of(m->scales, piece->tensor);
     if (v.scales != NULL)
         v.scales += piece->start[0];
-    v.chunk = work->chunk + piece->at + (piece->start[0] * t->size[1] + piece->start[1]) * in_file;
+    v.chunk =
+        work->chunk + piece->at + piece->start[0] * v.chunk_row_bytes + piece->start[1] * in_file;
     return v;
 }
 
@@ -98,49 +102,68 @@ static void box_to_chunk(const struct view *v, const char *from, int64_t from_ro
                                  .transposed = v->transposed});
 }
 
-/* Numbers of one row of the file as the state has them. */
+static bool is_quantized(const struct view *v)
+{
+    return sw_is_quantized(v->row->dtype);
+}
+
+/* Elements of one row of the file as the state has them. */
 static void convert_row(const struct view *v, int64_t row, int64_t column, int64_t count, char *to)
 {
     enum { AT_ONCE = 256 };
     float numbers[AT_ONCE];
-    const int64_t bytes = (int64_t)sw_stored_dtype_bytes(v->in_file);
-    const char *from = v->chunk + row * v->chunk_row_bytes + column * bytes;
-    if (v->scales == NULL) {
+    const enum sw_dtype dtype = v->row->dtype;
+    const int64_t group = sw_dtype_group(dtype), width = (int64_t)sw_dtype_bytes(dtype);
+    const char *from = v->chunk + row * v->chunk_row_bytes + column * v->chunk_bytes;
+    if (!is_quantized(v)) {
         sw_convert_numbers(to, v->in_state, from, v->in_file, count);
         return;
     }
-    for (int64_t i = 0, n; i < count; i += n) {
-        n = count - i < AT_ONCE ? count - i : AT_ONCE;
-        sw_convert_numbers(numbers, SW_STORED_F32, from + i * bytes, v->in_file, n);
-        sw_quantize(v->row->dtype, numbers, n, v->scales[row], to + i);
+    for (int64_t i = 0, n; i < count; i += n, to += n * width) {
+        n = count - i < AT_ONCE / group ? count - i : AT_ONCE / group;
+        sw_convert_numbers(numbers, SW_STORED_F32, from + i * v->chunk_bytes, v->in_file,
+                           n * group);
+        if (dtype == SW_I4)
+            sw_int4_quantize_blocks(numbers, n, to);
+        else
+            sw_quantize(dtype, numbers, n, v->scales[row], to);
     }
 }
 
 /* A tile of the file's rows and columns at a time: what is turned stays in the first cache. */
-enum { TILE_ROWS = 64, TILE_COLUMNS = 256 };
+enum { TILE_ROWS = 64, TILE_COLUMNS = 256, TILE_ROW_BYTES = 512 };
+
+static int64_t tile_columns(const struct view *v, int64_t left)
+{
+    int64_t most = TILE_ROW_BYTES / (int64_t)sw_dtype_bytes(v->row->dtype);
+    most = most < TILE_COLUMNS ? most : TILE_COLUMNS;
+    return left < most ? left : most;
+}
 
 static void quantize_from_chunk(const struct view *v, char *to, int64_t to_row_bytes)
 {
-    char tile[TILE_ROWS][TILE_COLUMNS];
+    char tile[TILE_ROWS][TILE_ROW_BYTES];
+    const int64_t width = (int64_t)sw_dtype_bytes(v->row->dtype);
     for (int64_t i = 0; i < v->file_rows; i += TILE_ROWS)
-        for (int64_t j = 0; j < v->file_columns; j += TILE_COLUMNS) {
+        for (int64_t j = 0, columns; j < v->file_columns; j += columns) {
             const int64_t rows = v->file_rows - i < TILE_ROWS ? v->file_rows - i : TILE_ROWS;
-            const int64_t left = v->file_columns - j;
-            const int64_t columns = left < TILE_COLUMNS ? left : TILE_COLUMNS;
+            columns = tile_columns(v, v->file_columns - j);
             for (int64_t r = 0; r < rows; r++) {
                 convert_row(v, i + r, j, columns, tile[r]);
                 if (!v->transposed)
-                    memcpy(to + (i + r) * to_row_bytes + j, tile[r], (size_t)columns);
+                    memcpy(to + (i + r) * to_row_bytes + j * width, tile[r],
+                           (size_t)(columns * width));
             }
             for (int64_t c = 0; v->transposed && c < columns; c++)
                 for (int64_t r = 0; r < rows; r++)
-                    to[(j + c) * to_row_bytes + i + r] = tile[r][c];
+                    memcpy(to + (j + c) * to_row_bytes + (i + r) * width, tile[r] + c * width,
+                           (size_t)width);
         }
 }
 
 static void box_from_chunk(const struct view *v, char *to, int64_t to_row_bytes)
 {
-    if (v->scales != NULL) {
+    if (is_quantized(v)) {
         quantize_from_chunk(v, to, to_row_bytes);
         return;
     }
@@ -196,17 +219,16 @@ static void put_file_in_tiles(const struct sw_mover *m, const struct view *v, in
 
 static void tile_from_chunk(const struct sw_mover *m, const struct view *v)
 {
-    char tile[TILE_ROWS * TILE_COLUMNS * sizeof(uint16_t)];
-    if (v->in_file == v->in_state && v->scales == NULL) {
+    char tile[TILE_ROWS * TILE_ROW_BYTES];
+    if (v->in_file == v->in_state && !is_quantized(v)) {
         put_file_in_tiles(m, v, 0, 0, v->file_rows, v->file_columns, v->chunk, v->chunk_row_bytes);
         return;
     }
     const int64_t width = (int64_t)sw_dtype_bytes(v->row->dtype);
     for (int64_t i = 0; i < v->file_rows; i += TILE_ROWS)
-        for (int64_t j = 0; j < v->file_columns; j += TILE_COLUMNS) {
+        for (int64_t j = 0, columns; j < v->file_columns; j += columns) {
             const int64_t rows = v->file_rows - i < TILE_ROWS ? v->file_rows - i : TILE_ROWS;
-            const int64_t left = v->file_columns - j;
-            const int64_t columns = left < TILE_COLUMNS ? left : TILE_COLUMNS;
+            columns = tile_columns(v, v->file_columns - j);
             for (int64_t r = 0; r < rows; r++)
                 convert_row(v, i + r, j, columns, tile + r * columns * width);
             put_file_in_tiles(m, v, i, j, rows, columns, tile, columns * width);
@@ -232,7 +254,7 @@ static void look_at(struct sw_mover *m, const struct view *v, int32_t tensor)
         return;
     for (int64_t r = 0; r < v->file_rows && finite; r++)
         finite = sw_convert_is_finite(v->chunk + r * v->chunk_row_bytes, v->in_file, v->in_state,
-                                      v->file_columns);
+                                      v->file_columns * sw_dtype_group(v->row->dtype));
     if (!finite)
         note_not_finite(m, tensor);
 }

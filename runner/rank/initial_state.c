@@ -1,4 +1,5 @@
 /* The state's first values: sw_executor_init_state. */
+#include "core/base/int4.h"
 #include "core/base/number.h"
 #include "core/base/quantize.h"
 #include "runner/rank/execute.h"
@@ -91,6 +92,24 @@ static char quantized(const struct filling *f, int64_t index)
     return made;
 }
 
+/* The group of a matrix in blocks that element `index` of the whole matrix is; its numbers are
+ * those of the matrix [rows, columns] in fp32. */
+static struct sw_int4_block grouped(const struct filling *f, int64_t index)
+{
+    const struct sw_state_row *row = f->row;
+    const bool by_row = sw_parameter_inputs(row->parameter) == 1;
+    const int64_t columns = row->size[1], i = index / columns, j = index % columns;
+    struct sw_int4_block block;
+    float x[SW_INT4_GROUP];
+    for (int64_t k = 0; k < SW_INT4_GROUP; k++) {
+        const int64_t at =
+            by_row ? (i * columns + j) * SW_INT4_GROUP + k : (i * SW_INT4_GROUP + k) * columns + j;
+        x[k] = (float)(f->stddev * sw_init_normal(f->key, (uint64_t)at));
+    }
+    sw_int4_quantize(x, &block);
+    return block;
+}
+
 static double initial_value(const struct filling *f, uint64_t index)
 {
     switch (f->row->initial) {
@@ -111,7 +130,10 @@ static void *fill_part(void *argument)
         n = n < f->end - i ? n : f->end - i;
         for (int64_t j = 0; f->scales != NULL && index >= 0 && j < n; j++)
             ((char *)f->data)[i + j] = quantized(f, index + j);
-        for (int64_t j = 0; f->scales == NULL && index >= 0 && j < n; j++)
+        for (int64_t j = 0; f->row->dtype == SW_I4 && index >= 0 && j < n; j++)
+            ((struct sw_int4_block *)f->data)[i + j] = grouped(f, index + j);
+        const bool wide = f->scales == NULL && f->row->dtype != SW_I4;
+        for (int64_t j = 0; wide && index >= 0 && j < n; j++)
             store(f->row->dtype, f->data, i + j, initial_value(f, (uint64_t)(index + j)));
     }
     return NULL;

@@ -5,6 +5,7 @@
  * shard, bit by bit, also where the files have other dtypes. Weights in 8 bits and their scales
  * follow from the files' numbers, whatever the mesh: the bits on all meshes are those of one
  * formula. */
+#include "core/base/int4.h"
 #include "core/base/number.h"
 #include "core/base/quantize.h"
 #include "core/programs/compile.h"
@@ -30,7 +31,7 @@
 #include <cmocka.h>
 #endif
 
-enum { MAX_RANKS = 8, WIDEST = 8 };
+enum { MAX_RANKS = 8, WIDEST = sizeof(struct sw_int4_block) };
 
 static uint64_t mix(uint64_t z)
 {
@@ -209,6 +210,42 @@ static void write_quantized(const struct sw_state *state, const struct sw_state_
         out[0] = row->dtype == SW_E4M3 ? e4m3_of(q) : (unsigned char)(int8_t)rint(q);
 }
 
+/* ---- Weights in 4 bits ---- */
+
+/* The block of that index: of 32 inputs, counted in the whole matrix. */
+static void write_block(const struct sw_state_row *row, int32_t instance, int64_t index,
+                        unsigned char out[WIDEST])
+{
+    const int64_t columns = row->size[1], i = index / columns, j = index % columns;
+    struct sw_int4_block block;
+    float x[32];
+    for (int64_t k = 0; k < 32; k++)
+        x[k] = (float)integer_of(element(row, instance,
+                                         row->parameter->transposed ? (32 * i + k) * columns + j
+                                                                    : (i * columns + j) * 32 + k));
+    sw_int4_quantize(x, &block);
+    memcpy(out, &block, sizeof block);
+}
+
+/* Block i of a shard that lies in tiles (runner/device/cpu/tiled_int4.c). */
+static void take_block(const struct sw_state_row *row, const unsigned char *instance, int64_t i,
+                       unsigned char out[WIDEST])
+{
+    const int64_t at[2] = {i / row->local[1], i % row->local[1]};
+    const int outputs_first = !row->parameter->transposed;
+    const int64_t column = at[!outputs_first];
+    const unsigned char *group =
+        instance + (column / 32 * row->local[outputs_first] + at[outputs_first]) * 32 * 18;
+    struct sw_int4_block block = {0};
+    memcpy(&block.scale, group + 2 * (column % 32), sizeof block.scale);
+    for (int k = 0; k < 32; k++) {
+        uint32_t word;
+        memcpy(&word, group + 64 + k / 8 * 128 + 4 * (column % 32), sizeof word);
+        block.codes[k / 2] |= (uint8_t)((word >> (k % 2 * 16 + k % 8 / 2 * 4) & 15) << k % 2 * 4);
+    }
+    memcpy(out, &block, sizeof block);
+}
+
 /* ---- One rank ---- */
 
 /* Where in its instance element i of a shard lies, whose row lies in tiles (core/base/device.h). */
@@ -242,10 +279,15 @@ static int shard(const struct job *job, const struct sw_device *device, int32_t 
             for (int64_t i = 0; i < elems; i++) {
                 size_t width = sw_dtype_bytes(row->dtype);
                 const bool tiled = row->tiled && host && sw_device_tiles(device, row->dtype);
-                unsigned char *at =
-                    instance + (tiled ? index_in_tiles(row, i) : i) * (int64_t)width;
+                unsigned char block[WIDEST], *at = block;
+                if (tiled && row->dtype == SW_I4)
+                    take_block(row, instance, i, block);
+                else
+                    at = instance + (tiled ? index_in_tiles(row, i) : i) * (int64_t)width;
                 const int64_t index = sw_test_in_shard(row, first, i);
-                if (index >= 0 && (sw_has_scales(row->dtype) || row->scales))
+                if (index >= 0 && row->dtype == SW_I4)
+                    write_block(row, n, index, wanted);
+                else if (index >= 0 && (sw_has_scales(row->dtype) || row->scales))
                     write_quantized(&job->set->state, row, n, index, wanted);
                 else if (index >= 0)
                     (void)write_element(element(row, n, index), job->integer, stored(row->dtype),
@@ -622,13 +664,13 @@ static int quantize(uint64_t *rng, int32_t ranks, int device, struct sw_error *e
                       .loading = true,
                       .integer = true,
                       .options = random_model(rng)};
-    static const enum sw_dtype formats[] = {SW_I8, SW_E4M3, SW_BF16_T};
-    const enum sw_dtype weights = formats[below(rng, 3)];
+    static const enum sw_dtype formats[] = {SW_I8, SW_E4M3, SW_BF16_T, SW_I4};
+    const enum sw_dtype weights = formats[below(rng, 4)];
     const struct sw_serving serving = {.max_batch = 4,
                                        .max_tokens = 48,
                                        .cache = SW_F32,
                                        .weights = weights == SW_BF16_T ? SW_F32 : weights,
-                                       .stream_weights = below(rng, 2)};
+                                       .stream_weights = below(rng, 2) && weights != SW_I4};
     job.options.params = job.options.compute = weights == SW_BF16_T ? SW_BF16_T : SW_F32;
     job.options.reduce = SW_F32;
     job.options.target.weight_tiles = below(rng, 4) > 0;
@@ -637,6 +679,11 @@ static int quantize(uint64_t *rng, int32_t ranks, int device, struct sw_error *e
         job.options.model.intermediate_size = 96;
         job.options.model.heads = 8;
         job.options.model.head_dim = 8 << below(rng, 2);
+    }
+    if (weights == SW_I4) { /* groups of all ranks that share heads */
+        job.options.model.hidden_size = 32 << below(rng, 2);
+        job.options.model.intermediate_size = 32 * job.options.model.heads;
+        job.options.model.head_dim = 32;
     }
     sw_rules_default(&job.options.rules, SW_ATTENTION_RING);
     choose_mesh(rng, ranks, &job.options);
@@ -768,7 +815,7 @@ static void *leave_early(void *argument)
 }
 
 /* The bits on every mesh are those of one formula, which knows none. */
-static void test_weights_in_8_bits(void **state)
+static void test_weights_in_few_bits(void **state)
 {
     (void)state;
     uint64_t rng = 8;
@@ -833,7 +880,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_host_memory),  cmocka_unit_test(test_far_memory),
-        cmocka_unit_test(test_named_meshes), cmocka_unit_test(test_weights_in_8_bits),
+        cmocka_unit_test(test_named_meshes), cmocka_unit_test(test_weights_in_few_bits),
         cmocka_unit_test(test_errors),
     };
     if (argc > 1)

@@ -1185,16 +1185,17 @@ static void weights(void **state)
     (void)state;
     static const struct one cases[] = {
         {"serve: {weights: auto}\n", ""},
-        {"serve: {weights: int4}\n",
-         "t:6:18: 'weights' must be one of int8, e4m3, auto, not 'int4' | for example: weights: "
-         "int8\n"},
-        {"serve: {weights: fp8}\n",
-         "t:6:18: 'weights' must be one of int8, e4m3, auto, not 'fp8' | for example: weights: "
-         "int8\n"},
-        {"serve: {weights: e4mm3}\n", "t:6:18: 'weights' must be one of int8, e4m3, auto, not "
-                                      "'e4mm3'; did you mean 'e4m3'?\n"},
+        {"serve: {weights: int3}\n", "t:6:18: 'weights' must be one of int8, e4m3, int4, auto, not "
+                                     "'int3' | for example: weights: "
+                                     "int8\n"},
+        {"serve: {weights: fp8}\n", "t:6:18: 'weights' must be one of int8, e4m3, int4, auto, not "
+                                    "'fp8' | for example: weights: "
+                                    "int8\n"},
+        {"serve: {weights: e4mm3}\n",
+         "t:6:18: 'weights' must be one of int8, e4m3, int4, auto, not "
+         "'e4mm3'; did you mean 'e4m3'?\n"},
         {"serve: {weights: 8}\n",
-         "t:6:18: 'weights' must be one of int8, e4m3, auto, not '8' | for example: weights: "
+         "t:6:18: 'weights' must be one of int8, e4m3, int4, auto, not '8' | for example: weights: "
          "int8\n"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -65,7 +65,8 @@ static void draw_file(struct job *job, int32_t f, bool aligned)
     for (int32_t t = f * TENSORS; t < (f + 1) * TENSORS; t++) {
         struct sw_stored_tensor *tensor = &job->tensor[t];
         const int64_t elems = 1 + below(below(3) == 0 ? 900000 : 3000);
-        *tensor = (struct sw_stored_tensor){.dtype = (enum sw_stored_dtype)below(SW_STORED_U8),
+        *tensor = (struct sw_stored_tensor){.block = 1,
+                                            .dtype = (enum sw_stored_dtype)below(SW_STORED_U8),
                                             .ndim = 1,
                                             .size = {elems, 1},
                                             .matrices = 1,

@@ -543,7 +543,7 @@ static void rows_of_int4_are_those_of_one(void **state)
                 x[l] = value((uint64_t)(i * SW_INT4_GROUP + l));
             sw_int4_quantize(x, &blocks[i]);
         }
-        sw_cpu_tile_int4((struct sw_cpu_device *)device[s % 2], tiles, blocks, g.k, g.n, turned);
+        device[s % 2]->vtable->tile(device[s % 2], SW_I4, tiles, blocks, groups, g.n, turned);
         for (int64_t i = 0; i < MOST; i++) {
             g.m = 1, g.c = alone + i * g.n;
             g.a = (const char *)a + (size_t)(i * g.k) * sw_dtype_bytes(g.a_dtype);

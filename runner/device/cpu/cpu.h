@@ -7,6 +7,7 @@
 #ifndef SW_CPU_CPU_H
 #define SW_CPU_CPU_H
 
+#include "core/base/int4.h"
 #include "core/base/blockwise.h"
 #include "core/ir/workspace.h"
 #include "runner/device/device.h"
@@ -76,7 +77,8 @@ void sw_cpu_memory_release(void *memory);
 void *sw_cpu_memory_untouched(size_t bytes);
 
 /* c[m,n] (+)= a[m,k] b[k,n]. Element (i,j) of a is at a[i * a_row + j * a_column], one of the two
- * being 1; likewise b; c is row-major with leading dimension c_row. */
+ * being 1; likewise b, but of SW_I4 where it is number i % 32 of block b[i / 32 * b_row + j *
+ * b_column]; c is row-major with leading dimension c_row. */
 struct sw_cpu_matmul {
     int64_t m, n, k;
     const void *a, *b;
@@ -92,7 +94,7 @@ struct sw_cpu_matmul {
     int64_t panel;
     /* Uses the kernels of few rows, whatever the number of rows: each row has the same bits. */
     bool always_skinny;
-    bool tiled;  /* b, of bf16 or 8 bits, lies in tiles (core/base/device.h): its strides say
+    bool tiled;  /* b, of bf16, 8 or 4 bits, lies in tiles (core/base/device.h): its strides say
                     nothing */
     bool in_amx; /* and few rows meet it in the processor's (sw_cpu_takes_amx), which the device
                     has; other bits than without */
@@ -126,20 +128,21 @@ void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_
 bool sw_cpu_matmul_is_blocked(const struct sw_cpu_device *device,
                               const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_blocked(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
-/* Weights [k, n] of bf16 or 8 bits, `turned` [n, k], into tiles of [k, n] (core/base/device.h). */
+/* Weights [k, n] of bf16 or 8 bits, `turned` [n, k], into tiles of [k, n] (core/base/device.h). Of
+ * SW_I4 a line is one of blocks. */
 bool sw_cpu_tiles(enum sw_dtype dtype); /* those of struct sw_device_vtable */
 void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
                  const void *weights, int64_t k, int64_t n, bool turned);
 void sw_cpu_tile_box(enum sw_dtype dtype, void *tiles, int64_t k, const struct sw_tile_box *box);
-/* Weights of 4 bits, [k / 32, n] blocks along the lines, `turned` [n, k / 32]. */
-void sw_cpu_tile_int4(const struct sw_cpu_device *device, void *tiles, const void *weights,
-                      int64_t k, int64_t n, bool turned);
 /* Where element (line, column) of weights in tiles is, of so many lines. */
 static inline int64_t sw_cpu_tile_index(int64_t k, int64_t line, int64_t column)
 {
     return column / SW_TILE_COLUMNS * k * SW_TILE_COLUMNS + line / 2 * 2 * SW_TILE_COLUMNS +
            column % SW_TILE_COLUMNS * 2 + line % 2;
 }
+/* The block of a b of SW_I4 that has column `column` of the lines of a group. */
+void sw_cpu_int4_block(const struct sw_cpu_matmul *g, int64_t group, int64_t column,
+                       struct sw_int4_block *out);
 /* The same in plain loops, for F64; scratch is used. */
 void sw_cpu_gemm_f64(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
 

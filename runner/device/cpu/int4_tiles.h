@@ -13,6 +13,33 @@ enum {
     GROUP_BYTES = SCALE_BYTES + EIGHTS * EIGHT_BYTES
 };
 
+/* A block, at any address, to its column of a group. */
+INLINE void put_block(char *group, int64_t column, const void *block)
+{
+    struct sw_int4_block b;
+    memcpy(&b, block, sizeof b);
+    memcpy(group + 2 * column, &b.scale, sizeof b.scale);
+    for (int e = 0; e < EIGHTS; e++) {
+        uint32_t word = 0;
+        for (int i = 0; i < 4; i++) /* line 2 i and the next are one byte */
+            word |= (uint32_t)(b.codes[4 * e + i] & 15) << 4 * i |
+                    (uint32_t)(b.codes[4 * e + i] >> 4) << (16 + 4 * i);
+        memcpy(group + SCALE_BYTES + e * EIGHT_BYTES + 4 * column, &word, sizeof word);
+    }
+}
+
+INLINE void take_block(const char *group, int64_t column, struct sw_int4_block *out)
+{
+    memcpy(&out->scale, group + 2 * column, sizeof out->scale);
+    for (int e = 0; e < EIGHTS; e++) {
+        uint32_t word;
+        memcpy(&word, group + SCALE_BYTES + e * EIGHT_BYTES + 4 * column, sizeof word);
+        for (int i = 0; i < 4; i++)
+            out->codes[4 * e + i] =
+                (uint8_t)((word >> 4 * i & 15) | (word >> (16 + 4 * i) & 15) << 4);
+    }
+}
+
 typedef uint16_t loose_halves __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 
 /* Scales of so many columns as a vector has. */

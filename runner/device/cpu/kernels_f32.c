@@ -55,6 +55,7 @@ void sw_cpu_matmul_blocked(const struct sw_cpu_device *device, const struct sw_c
 /* Edge of the blocks that are widened: three of them fill one thread's scratch, whatever the number
  * of threads, so that it does not change the result. */
 enum { WIDENED_EDGE = 832 };
+_Static_assert(WIDENED_EDGE % SW_INT4_GROUP == 0, "blocks of whole groups");
 _Static_assert(3 * WIDENED_EDGE * WIDENED_EDGE * sizeof(float) <= SW_CPU_SCRATCH_BYTES,
                "blocks fit the scratch");
 
@@ -94,6 +95,20 @@ static void widen_tiles(int32_t threads, const struct sw_cpu_matmul *g, int64_t 
     }
 }
 
+/* A block of weights of 4 bits, [rows, columns] from (line, column) on, whole groups of lines. */
+static void widen_int4(int32_t threads, const struct sw_cpu_matmul *g, int64_t line, int64_t column,
+                       int64_t rows, int64_t columns, float *to)
+{
+    SW_PARALLEL_FOR(threads)
+    for (int64_t first = 0; first < rows; first += SW_INT4_GROUP)
+        for (int64_t j = 0; j < columns; j++) {
+            struct sw_int4_block block;
+            sw_cpu_int4_block(g, (line + first) / SW_INT4_GROUP, column + j, &block);
+            for (int32_t i = 0; i < SW_INT4_GROUP; i++)
+                to[(first + i) * columns + j] = sw_int4_value(&block, i);
+        }
+}
+
 /* scales may be NULL: ones. */
 static void scale_line(float *restrict line, const float *restrict scales, int64_t n)
 {
@@ -124,8 +139,9 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
                 widen(threads, g->a, g->a_dtype, i * g->a_row + k * g->a_column, m, block.k,
                       &block.a_row, &block.a_column, a);
                 memset(a + m * block.k, 0, (size_t)((rows - m) * block.k) * sizeof *a);
-                if (g->tiled) {
-                    widen_tiles(threads, g, k, j, block.k, n, b);
+                if (g->tiled || g->b_dtype == SW_I4) {
+                    (g->b_dtype == SW_I4 ? widen_int4 : widen_tiles)(threads, g, k, j, block.k, n,
+                                                                     b);
                     block.b_row = n, block.b_column = 1, block.tiled = false;
                 } else {
                     widen(threads, g->b, g->b_dtype, k * g->b_row + j * g->b_column, block.k, n,

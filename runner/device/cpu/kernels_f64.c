@@ -42,6 +42,28 @@ static inline double number_at(const struct sw_cpu_matmul *g, int64_t i)
                                    : ((const double *)g->b)[i];
 }
 
+/* panel [depth, PANEL_COLUMNS] of b from (k0, j0) on; zeros behind `columns`. */
+static void take_panel(const struct sw_cpu_matmul *g, int64_t k0, int64_t j0, int64_t depth,
+                       int64_t columns, double *panel)
+{
+    if (g->b_dtype == SW_I4) {
+        for (int64_t k = 0; k < depth; k += SW_INT4_GROUP)
+            for (int64_t j = 0; j < PANEL_COLUMNS; j++) {
+                struct sw_int4_block block = {0};
+                if (j < columns)
+                    sw_cpu_int4_block(g, (k0 + k) / SW_INT4_GROUP, j0 + j, &block);
+                for (int32_t i = 0; i < SW_INT4_GROUP; i++)
+                    panel[(k + i) * PANEL_COLUMNS + j] = (double)sw_int4_value(&block, i);
+            }
+        return;
+    }
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t j = 0; j < PANEL_COLUMNS; j++)
+            panel[k * PANEL_COLUMNS + j] =
+                j < columns ? number_at(g, (k0 + k) * g->b_row + (j0 + j) * g->b_column) : 0;
+}
+_Static_assert(PANEL_DEPTH % SW_INT4_GROUP == 0, "panels of whole groups");
+
 /* Panels of b and tiles of c are copied to scratch: whole vectors, whatever the strides. Threads
  * share rows. */
 void sw_cpu_gemm_f64(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
@@ -61,11 +83,7 @@ void sw_cpu_gemm_f64(const struct sw_cpu_device *device, const struct sw_cpu_mat
             memset(tile, 0, sizeof(double) * PANEL_ROWS * PANEL_COLUMNS);
             for (int64_t k0 = 0; k0 < g->k; k0 += PANEL_DEPTH) {
                 const int64_t depth = g->k - k0 < PANEL_DEPTH ? g->k - k0 : PANEL_DEPTH;
-                for (int64_t k = 0; k < depth; k++)
-                    for (int64_t j = 0; j < PANEL_COLUMNS; j++)
-                        panel[k * PANEL_COLUMNS + j] =
-                            j < columns ? number_at(g, (k0 + k) * g->b_row + (j0 + j) * g->b_column)
-                                        : 0;
+                take_panel(g, k0, j0, depth, columns, panel);
                 product(rows, PANEL_COLUMNS, depth, a + i0 * g->a_row + k0 * g->a_column, g->a_row,
                         g->a_column, panel, PANEL_COLUMNS, tile, PANEL_COLUMNS, true);
             }

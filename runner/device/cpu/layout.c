@@ -2,7 +2,7 @@
  * read from a file is still in the cache. A column of bf16 whose lines lie one behind the other, as
  * files have them, is words of two lines; a panel is then a transposition of words. */
 #include "core/base/quantize.h"
-#include "runner/device/cpu/cpu.h"
+#include "runner/device/cpu/int4_tiles.h"
 
 #include <string.h>
 
@@ -88,13 +88,28 @@ static void put_columns(char *tiles, int64_t k, const struct sw_tile_box *b, int
     put_numbers(sizeof(uint16_t), tiles, k, b, odd + 2 * words, b->lines, column, columns);
 }
 
+/* Columns of one panel, blocks of SW_I4: a line is a group. k: groups. */
+static void put_blocks(char *tiles, int64_t k, const struct sw_tile_box *b, int64_t column,
+                       int64_t columns)
+{
+    const int64_t first = b->column + column;
+    char *panel = tiles + first / SW_TILE_COLUMNS * k * GROUP_BYTES;
+    for (int64_t line = 0; line < b->lines; line++)
+        for (int64_t c = 0; c < columns; c++)
+            put_block(panel + (b->line + line) * GROUP_BYTES, first % SW_TILE_COLUMNS + c,
+                      (const char *)b->from + line * b->line_apart +
+                          (column + c) * b->column_apart);
+}
+
 void sw_cpu_tile_box(enum sw_dtype dtype, void *tiles, int64_t k, const struct sw_tile_box *box)
 {
     const bool narrow = sw_has_scales(dtype);
     for (int64_t c = 0, n = 0; c < box->columns; c += n) {
         const int64_t left = SW_TILE_COLUMNS - (box->column + c) % SW_TILE_COLUMNS;
         n = box->columns - c < left ? box->columns - c : left;
-        if (narrow)
+        if (dtype == SW_I4)
+            put_blocks(tiles, k, box, c, n);
+        else if (narrow)
             put_numbers(sizeof(int8_t), tiles, k, box, 0, box->lines, c, n);
         else if (box->line_apart == (int64_t)sizeof(uint16_t))
             put_columns(tiles, k, box, c, n);
@@ -106,7 +121,7 @@ void sw_cpu_tile_box(enum sw_dtype dtype, void *tiles, int64_t k, const struct s
 void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
                  const void *weights, int64_t k, int64_t n, bool turned)
 {
-    const int64_t size = sw_has_scales(dtype) ? 1 : 2;
+    const int64_t size = (int64_t)sw_dtype_bytes(dtype);
     const int64_t line_apart = (turned ? 1 : n) * size, column_apart = (turned ? k : 1) * size;
     const int32_t threads = device->threads;
     SW_PARALLEL_FOR(threads)

@@ -228,7 +228,7 @@ int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matm
         sw_cpu_matmul_streamed(device, matmul);
     else if (sw_cpu_matmul_is_blocked(device, matmul))
         sw_cpu_matmul_blocked(device, matmul);
-    else if (sw_has_scales(matmul->b_dtype))
+    else if (sw_is_quantized(matmul->b_dtype))
         return sw_cpu_matmul_widened(device, matmul, err);
     else
         return sw_cpu_matmul_onednn(device, matmul, err);
@@ -412,6 +412,7 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
     int64_t tokens, x_columns, w_rows, w_columns, y_rows, y_columns;
     as_matrix(x, &tokens, &x_columns);
     as_matrix(w, &w_rows, &w_columns);
+    *(call->op->kind == SW_OP_LINEAR_T ? &w_columns : &w_rows) *= sw_dtype_group(w->dtype);
     as_matrix(y, &y_rows, &y_columns);
     const int64_t w_stride = w->size[w->ndim - 1];
     struct sw_cpu_matmul matmul = {.a = x->data,

@@ -30,8 +30,9 @@ enum {
     ROW_BYTES = 4 << 20, /* of scratch: x of the first thread's; behind it everyone's sums */
     PACK_AT = SW_CPU_SCRATCH_BYTES - PACK_BYTES, /* a thread's packed weights */
     SUM_BYTES = PACK_AT - ROW_BYTES,
+    WHOLE_COLUMNS = SW_TILE_COLUMNS,            /* of sums: whole vectors, and panels of 4 bits */
     MOST_X = ROW_BYTES / 4 - MOST_ROWS * DEPTH, /* elements of rows, and of results */
-    MOST_Y = SUM_BYTES / 4 - MOST_ROWS * (BLOCK_COLUMNS + 2 * LANES)
+    MOST_Y = SUM_BYTES / 4 - MOST_ROWS * (BLOCK_COLUMNS + WHOLE_COLUMNS)
 };
 
 /* A program that counts on rows of either size being alike has them all made here. */
@@ -356,9 +357,7 @@ bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
                           : g->m <= MOST_ROWS && g->m * g->k <= MOST_X && g->m * g->n <= MOST_Y;
     return fits && !g->accumulate && g->a_column == 1 &&
            (g->tiled || g->b_row == 1 || g->b_column == 1) && is_known(g->a_dtype) &&
-           (is_known(g->b_dtype) || sw_has_scales(g->b_dtype) ||
-            (g->b_dtype == SW_I4 && g->tiled)) &&
-           is_known(g->c_dtype);
+           (is_known(g->b_dtype) || sw_is_quantized(g->b_dtype)) && is_known(g->c_dtype);
 }
 
 /* x[m, padded], zeros behind k, of each group of rows one element behind the other. */
@@ -465,7 +464,7 @@ static struct task task_of(const struct sw_cpu_device *device, const struct stre
                          .width = width,
                          .segment = segment,
                          .segments = share->segments * (group + 1) / share->groups - segment,
-                         .padded = sw_align(width, 2 * LANES),
+                         .padded = sw_align(width, WHOLE_COLUMNS),
                          .sums = (float *)(void *)(scratch + ROW_BYTES),
                          .pack = scratch + PACK_AT};
 }
@@ -494,7 +493,8 @@ static void join_groups(const struct sw_cpu_device *device, const struct sw_cpu_
 static void multiply_block(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
 {
     const int32_t threads = device->threads;
-    const bool by_line = !g->tiled && g->b_column != 1;
+    const bool blocks = g->b_dtype == SW_I4;
+    const bool by_line = !g->tiled && !blocks && g->b_column != 1;
     const bool paired = HAS_PAIRS && g->a_dtype == SW_BF16_T;
     const enum kind kind = g->b_dtype == SW_I8       ? (paired ? BYTE_PAIRS : BYTES)
                            : g->b_dtype == SW_E4M3   ? (paired ? CODE_PAIRS : CODES)
@@ -507,10 +507,11 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
                                .n = g->n,
                                .k = g->k,
                                .stride = by_line ? g->b_column : g->b_row,
+                               .column_stride = g->b_column,
                                .padded = sw_align(g->k, DEPTH),
                                .x = x,
                                .weights = g->b};
-    const bool in_order = by_line || g->tiled; /* are a line's sums */
+    const bool in_order = by_line || g->tiled || blocks; /* are a line's sums */
     const struct sharing share = choose_sharing(&s, in_order, kind, threads);
     const bool in_amx = sw_cpu_goes_through_amx(g, kind);
     if (in_amx)
@@ -526,8 +527,8 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
             sw_cpu_multiply_in_amx(&s, kind, t.column, t.width, t.pack, t.sums, t.padded);
         else if (by_line)
             sw_cpu_multiply_lines(&s, kind, t.column, t.width, t.sums, t.padded, t.pack);
-        else if (g->tiled && g->b_dtype == SW_I4)
-            sw_cpu_multiply_int4(&s, kind, t.column, t.width, t.sums, t.padded);
+        else if (blocks)
+            sw_cpu_multiply_int4(&s, kind, g->tiled, t.column, t.width, t.pack, t.sums, t.padded);
         else if (g->tiled)
             sw_cpu_multiply_tiles(&s, kind, t.column, t.width, t.pack, t.sums, t.padded);
         else

@@ -66,7 +66,7 @@ enum {
 /* How weights meet rows: as floats; bf16 widened to floats; bf16 in pairs along k, which the
  * processor multiplies with pairs of bf16 rows and adds in fp32; int8 (BYTES) or e4m3 (CODES)
  * widened to floats, or to pairs of bf16, which has room for all of their numbers, and whose sums
- * get their scales at the end; blocks of 4 bits, in tiles alone (NIBBLES). */
+ * get their scales at the end; blocks of 4 bits, in tiles (NIBBLES). */
 enum kind { FLOATS, WIDENED, PAIRS, BYTES, BYTE_PAIRS, CODES, CODE_PAIRS, NIBBLES, NIBBLE_PAIRS };
 
 INLINE bool in_pairs(const enum kind kind)
@@ -92,7 +92,8 @@ INLINE int64_t lines_of_step(const enum kind kind)
 }
 
 struct streamed {
-    int64_t m, n, k, stride; /* of the weights' lines */
+    int64_t m, n, k, stride; /* of the weights' lines, of blocks of 4 bits lines of them, ... */
+    int64_t column_stride;   /* ... and their columns; of those alone */
     int64_t padded;          /* k, whole blocks: floats from one row of x to the next */
     /* [m, padded]; of pairs uint32_t [m, padded / 2]. Groups of rows one behind the other, of each
      * [padded, rows of the group]; of weights [n, k] [blocks, rows, elements of a block] */
@@ -320,9 +321,10 @@ void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t lin
 void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
                            char *wide, float *y, int64_t padded);
 
-/* The same of weights of 4 bits, NIBBLES or NIBBLE_PAIRS: tiled_int4.c. */
-void sw_cpu_multiply_int4(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
-                          float *y, int64_t padded);
+/* The same of weights of 4 bits, NIBBLES or NIBBLE_PAIRS; those that do not lie in tiles are put
+ * into some, in `pack`, on the way, and columns behind the last are zeros: tiled_int4.c. */
+void sw_cpu_multiply_int4(const struct streamed *s, enum kind kind, bool tiled, int64_t column,
+                          int64_t width, char *pack, float *y, int64_t padded);
 
 /* true if the processor's tiles make that product: by what the plan, the build and the weights are,
  * never by the rows, for sums are other ones than those of pairs: tiled_amx.c. */

@@ -294,5 +294,5 @@ void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t col
 /* Without tables 8 bits that lie by line are widened in half the instructions. */
 bool sw_cpu_tiles(enum sw_dtype dtype)
 {
-    return dtype == SW_BF16_T || (sw_has_scales(dtype) && HAS_TABLES);
+    return dtype == SW_BF16_T || dtype == SW_I4 || (sw_has_scales(dtype) && HAS_TABLES);
 }

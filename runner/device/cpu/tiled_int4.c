@@ -61,12 +61,13 @@ INLINE void add_eight(const enum kind kind, const int rows, const float *x, cons
     }
 }
 
-/* y[rows, PIECE_COLUMNS] = x[k, rows] piece[k] */
-INLINE void multiply_piece(const enum kind kind, const int rows, const float *x, int64_t k,
-                           const char *at, int64_t column, bool asks, float *y, int64_t padded)
+/* y[rows, PIECE_COLUMNS] (+)= x[lines, rows] piece[lines] */
+INLINE void multiply_piece(const enum kind kind, const int rows, const float *x, int64_t lines,
+                           const char *at, int64_t column, bool asks, bool adds, float *y,
+                           int64_t padded)
 {
     const int64_t eight = 8 / lines_of_step(kind) * rows;
-    for (int64_t line = 0; line < k; line += SW_INT4_GROUP, at += GROUP_BYTES) {
+    for (int64_t line = 0; line < lines; line += SW_INT4_GROUP, at += GROUP_BYTES) {
         vec sum[MOST_AT_ONCE][VECTORS], scale[VECTORS];
         EACH(i, rows)
         EACH(v, VECTORS) sum[i][v] = (vec){0};
@@ -82,23 +83,24 @@ INLINE void multiply_piece(const enum kind kind, const int rows, const float *x,
         EACH(v, VECTORS)
         {
             float *to = y + i * padded + column + v * LANES;
-            store(to, multiply_add(scale[v], sum[i][v], line == 0 ? (vec){0} : load(to)));
+            store(to, multiply_add(scale[v], sum[i][v], adds || line > 0 ? load(to) : (vec){0}));
         }
     }
 }
 
-INLINE void multiply_panel(const struct streamed *s, const enum kind kind, const char *at, float *y,
-                           int64_t padded)
+/* The lines [first, first + lines) of a panel, which lie at `at`. */
+INLINE void multiply_panel(const struct streamed *s, const enum kind kind, int64_t first,
+                           int64_t lines, const char *at, float *y, int64_t padded)
 {
     const int64_t at_once = sw_cpu_packed_group(s->m), step = lines_of_step(kind);
     for (int64_t row = 0; row < s->m; row += at_once) {
         const int64_t rows = s->m - row < at_once ? s->m - row : at_once;
-        const float *x = s->x + row * (s->padded / step);
+        const float *x = s->x + row * (s->padded / step) + first / step * rows;
         for (int64_t column = 0; column < SW_TILE_COLUMNS; column += PIECE_COLUMNS) {
             const bool asks = row == 0 && column == 0;
 #define ROWS(n)                                                                                    \
     case n:                                                                                        \
-        multiply_piece(kind, n, x, s->k, at, column, asks, y + row * padded, padded);              \
+        multiply_piece(kind, n, x, lines, at, column, asks, first > 0, y + row * padded, padded);  \
         break;
             switch (rows) {
                 EACH_NUMBER_OF_ROWS(ROWS)
@@ -110,42 +112,57 @@ INLINE void multiply_panel(const struct streamed *s, const enum kind kind, const
     }
 }
 
-void sw_cpu_multiply_int4(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
-                          float *y, int64_t padded)
+static void multiply_lines(const struct streamed *s, enum kind kind, int64_t first, int64_t lines,
+                           const char *at, float *y, int64_t padded)
 {
-    for (int64_t j = 0; j < width; j += SW_TILE_COLUMNS) {
-        const char *at =
-            s->weights + (column + j) / SW_TILE_COLUMNS * (s->k / SW_INT4_GROUP) * GROUP_BYTES;
 #ifdef __AVX512BF16__
-        if (kind == NIBBLE_PAIRS)
-            multiply_panel(s, NIBBLE_PAIRS, at, y + j, padded);
-        else
-#endif
-            multiply_panel(s, NIBBLES, at, y + j, padded);
+    if (kind == NIBBLE_PAIRS) {
+        multiply_panel(s, NIBBLE_PAIRS, first, lines, at, y, padded);
+        return;
     }
+#endif
     (void)kind;
+    multiply_panel(s, NIBBLES, first, lines, at, y, padded);
 }
 
-void sw_cpu_tile_int4(const struct sw_cpu_device *device, void *tiles, const void *weights,
-                      int64_t k, int64_t n, bool turned)
+/* Groups of a panel of weights that lie as they are declared; columns behind the last are zeros. */
+static void lay_out(const struct streamed *s, int64_t column, int64_t line, int64_t lines, char *to)
 {
-    const int64_t groups = k / SW_INT4_GROUP;
-    SW_PARALLEL_FOR(device->threads)
-    for (int64_t column = 0; column < n; column += SW_TILE_COLUMNS)
-        for (int64_t g = 0; g < groups; g++) {
-            char *to = (char *)tiles + (column / SW_TILE_COLUMNS * groups + g) * GROUP_BYTES;
-            for (int64_t c = 0; c < SW_TILE_COLUMNS; c++) {
-                const struct sw_int4_block *block =
-                    (const struct sw_int4_block *)weights +
-                    (turned ? (column + c) * groups + g : g * n + column + c);
-                memcpy(to + 2 * c, &block->scale, sizeof block->scale);
-                for (int e = 0; e < EIGHTS; e++) {
-                    uint32_t word = 0;
-                    for (int i = 0; i < 8; i++)
-                        word |= (uint32_t)(sw_int4_code(block, 8 * e + i) - SW_INT4_LEAST)
-                                << (16 * (i % 2) + 4 * (i / 2));
-                    memcpy(to + SCALE_BYTES + e * EIGHT_BYTES + 4 * c, &word, sizeof word);
-                }
-            }
+    const struct sw_int4_block none = {0};
+    for (int64_t g = line / SW_INT4_GROUP; g < (line + lines) / SW_INT4_GROUP; g++) {
+        for (int64_t c = 0; c < SW_TILE_COLUMNS; c++) {
+            const int64_t j = column + c, at = g * s->stride + j * s->column_stride;
+            put_block(to, c,
+                      j < s->n ? s->weights + at * (int64_t)sizeof none : (const char *)&none);
         }
+        to += GROUP_BYTES;
+    }
+}
+
+void sw_cpu_multiply_int4(const struct streamed *s, enum kind kind, bool tiled, int64_t column,
+                          int64_t width, char *pack, float *y, int64_t padded)
+{
+    const int64_t most = tiled ? s->k : PACK_BYTES / GROUP_BYTES * SW_INT4_GROUP;
+    for (int64_t j = 0; j < width; j += SW_TILE_COLUMNS) {
+        const char *panel =
+            s->weights + (column + j) / SW_TILE_COLUMNS * (s->k / SW_INT4_GROUP) * GROUP_BYTES;
+        for (int64_t line = 0; line < s->k; line += most) {
+            const int64_t lines = s->k - line < most ? s->k - line : most;
+            if (!tiled)
+                lay_out(s, column + j, line, lines, pack);
+            multiply_lines(s, kind, line, lines, tiled ? panel : pack, y + j, padded);
+        }
+    }
+}
+
+void sw_cpu_int4_block(const struct sw_cpu_matmul *g, int64_t group, int64_t column,
+                       struct sw_int4_block *out)
+{
+    const struct sw_int4_block *blocks = g->b;
+    if (!g->tiled) {
+        *out = blocks[group * g->b_row + column * g->b_column];
+        return;
+    }
+    const int64_t panel = column / SW_TILE_COLUMNS * (g->k / SW_INT4_GROUP) + group;
+    take_block((const char *)g->b + panel * GROUP_BYTES, column % SW_TILE_COLUMNS, out);
 }
