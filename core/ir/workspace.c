@@ -307,9 +307,23 @@ static int64_t logits_bytes(const struct sw_program *program, const struct sw_op
                  sw_lm_head_row_elems(vocab) * wide_bytes(x->dtype));
 }
 
+int64_t sw_lm_head_panels_at(int64_t tokens, int64_t vocab)
+{
+    return align(sw_lm_head_chunk_tokens(tokens, vocab) * sw_lm_head_row_elems(vocab) *
+                 (int64_t)sizeof(float));
+}
+
+/* Of a table in 8 bits that is widened in panels also these, behind the logits. */
 int64_t sw_workspace_lm_head_stats(const struct sw_program *program, const struct sw_op *op)
 {
-    return logits_bytes(program, op);
+    const struct sw_value *x = operand(program, op->in[0]), *table = operand(program, op->in[1]);
+    const int64_t tokens = x->local[0] * x->local[1], vocab = table->local[0];
+    const int64_t rows = sw_lm_head_chunk_tokens(tokens, vocab), width = x->local[2];
+    struct sw_quantized_panels panels;
+    if (!in_panels(program, op) || sw_quantized_in_kernel(rows, width, vocab, x->dtype))
+        return logits_bytes(program, op);
+    sw_quantized_panels_of(rows, width, vocab, x->dtype, &panels);
+    return sw_lm_head_panels_at(tokens, vocab) + panels.bytes;
 }
 
 int64_t sw_workspace_lm_head_grad(const struct sw_program *program, const struct sw_op *op)

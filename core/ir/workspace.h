@@ -122,6 +122,9 @@ bool sw_workspace_wanted(const struct sw_program *program, const struct sw_op *o
 int64_t sw_workspace_attention(const struct sw_program *program, const struct sw_op *op);
 int64_t sw_workspace_linear(const struct sw_program *program, const struct sw_op *op);
 int64_t sw_workspace_attention_grad(const struct sw_program *program, const struct sw_op *op);
+/* Bytes of the logits of a chunk in that workspace, behind which panels of a table in 8 bits lie.
+ */
+int64_t sw_lm_head_panels_at(int64_t tokens, int64_t vocab);
 int64_t sw_workspace_lm_head_stats(const struct sw_program *program, const struct sw_op *op);
 /* Also holds a wide dW when the result is narrower: chunks are not summed in bf16. */
 int64_t sw_workspace_lm_head_grad(const struct sw_program *program, const struct sw_op *op);

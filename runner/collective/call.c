@@ -46,7 +46,7 @@ int sw_collective_call_check(const struct sw_collective_call *call, int32_t grou
         return sw_fail(err, SW_BAD_INPUT, "kind %d is not a collective", (int)call->kind);
     if (call->dtype >= SW_DTYPE_COUNT)
         return sw_fail(err, SW_BAD_INPUT, "dtype %d is unknown", (int)call->dtype);
-    if (sw_has_scales(call->dtype) &&
+    if (sw_is_quantized(call->dtype) &&
         (call->kind == SW_ALL_REDUCE || call->kind == SW_REDUCE_SCATTER))
         return sw_fail(err, SW_BAD_INPUT, "%s is moved, not summed", sw_dtype_name(call->dtype));
     const int32_t most = call->kind == SW_ALL_REDUCE ? (int32_t)SW_COLLECTIVE_MAX_OPERANDS : 1;

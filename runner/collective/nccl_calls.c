@@ -15,11 +15,18 @@ ncclDataType_t sw_nccl_type(enum sw_dtype dtype)
         return ncclInt32;
     case SW_I8:
     case SW_E4M3:
-    case SW_CODES: /* bytes: they are moved, not summed */
+    case SW_CODES:
+    case SW_I4: /* bytes: they are moved, not summed */
         return ncclInt8;
     default:
         return ncclFloat32;
     }
+}
+
+/* Of that type in an element. */
+static size_t type_bytes(enum sw_dtype dtype)
+{
+    return dtype == SW_I4 ? 1 : sw_dtype_bytes(dtype);
 }
 
 /* What the functions below share. */
@@ -113,7 +120,7 @@ static ncclResult_t collect_rows(const struct way *w)
 {
     const struct sw_collective_call *call = w->call;
     const bool gather = call->kind == SW_ALL_GATHER;
-    const size_t element = sw_dtype_bytes(call->dtype);
+    const size_t element = type_bytes(call->dtype);
     const size_t part = (size_t)(gather ? w->receive.row_bytes : w->send.row_bytes);
     ncclResult_t code = ncclGroupStart();
     for (int64_t o = 0; o < call->outer && code == ncclSuccess; o++) {

@@ -84,6 +84,13 @@ static const struct variant {
      .chunk = 16,
      .slots = 8,
      .sampling = {.top_p = 1, .penalty = 1}},
+    {.name = "weights in int4, tied",
+     .weights = SW_I4,
+     .head_dim = 32,
+     .chunk = 8,
+     .slots = 8,
+     .rows = 4,
+     .sampling = {.top_p = 1, .penalty = 1}},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -132,8 +139,9 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
 {
     struct sw_program_options o = {
         .model.vocab_size = VOCAB,
-        .model.hidden_size = 16,
-        .model.intermediate_size = 40,
+        .model.hidden_size = v->weights == SW_I4 ? 32 : 16,
+        .model.intermediate_size = v->weights == SW_I4 ? 256 : 40, /* a group of each rank's */
+        .model.tied = v->weights == SW_I4,
         .model.layers = 2,
         .model.heads = 8,
         .model.kv_heads = v->few_kv_heads ? 2 : 8,

@@ -2,6 +2,7 @@
  * are multiples of one number that fp32 holds there is one right answer, whatever their order: it
  * is compared to the bit. On a GPU where there is one; test_cuda_quantized_emulated runs the same
  * kernels on the CPU (cuda_emulator.h). ROUNDS and SEED draw other shapes. */
+#include "core/base/int4.h"
 #include "core/ir/workspace.h"
 #include "tests/unit/cuda_ops_support.h"
 
@@ -106,6 +107,82 @@ static void test_panels(void **unused)
     }
 }
 
+/* Any integers, with scales that are powers of two, so that sums are exact. w: in blocks. */
+static struct both describe_int4(const struct shape *s, enum sw_dtype dtype, bool transposed,
+                                 int64_t padding, int64_t skew)
+{
+    const int64_t x[3] = {1, s->rows, s->inputs};
+    const int64_t w[2] = {transposed ? s->outputs : s->inputs / SW_INT4_GROUP,
+                          (transposed ? s->inputs / SW_INT4_GROUP : s->outputs) + padding};
+    struct both b = begin(transposed ? SW_OP_LINEAR_T : SW_OP_LINEAR, skew);
+    b.call.batch_invariant = true;
+    struct sw_tensor *t = add_in(&b, dtype, 3, x, 1);
+    for (int64_t i = 0; i < t->elems; i++)
+        put(t, i, (float)between(-2, 2));
+    struct sw_tensor *weights = &b.in[b.op.n_in];
+    *weights = shaped(SW_I4, 2, w);
+    weights->data = host_memory(&b, b.op.n_in++, weights);
+    weights->padding[1] = padding;
+    for (int64_t i = 0; i < weights->elems; i++) {
+        struct sw_int4_block *block = (struct sw_int4_block *)weights->data + i;
+        block->scale = sw_bf16_from_float(ldexpf(between(0, 1) ? 1 : -1, (int)between(-9, -7)));
+        for (int k = 0; k < SW_INT4_GROUP / 2; k++)
+            block->codes[k] = (uint8_t)between(0, 255);
+    }
+    return b;
+}
+
+/* In the kernel, in panels, and from addresses that are not aligned. */
+static void test_int4(void **unused)
+{
+    (void)unused;
+    static const struct shape shapes[] = {{1, 64, 32}, {17, 192, 64}, {64, 640, 32}, {70, 64, 32},
+                                          {5, 96, 40}, {3, 32, 33},   {1, 64, 1}};
+    for (size_t i = 0; i < 8 * (sizeof shapes / sizeof *shapes); i++) {
+        const struct shape *s = &shapes[i / 8];
+        const enum sw_dtype dtype = i / 2 % 2 ? SW_F32 : SW_BF16_T;
+        const int64_t y[3] = {1, s->rows, s->outputs}, skew = i % 8 == 5;
+        struct both b = describe_int4(s, dtype, i % 2, i / 4 % 2 ? 3 : 0, skew);
+        if (i % 3 == 0)
+            add_in(&b, SW_F32, 3, y, 4);
+        add_out(&b, SW_F32, 3, y);
+        run_both(&b, skew == 0 ? workspace_of(s, dtype) : 0, NULL);
+        compare(&b, i % 3 == 0 ? 2 * 0x1p-24 : 0);
+        end(&b);
+    }
+}
+
+/* A table in int8 at both ends: rows of tokens, and the head's statistics. */
+static void test_table_of_int8(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < 8; i++) {
+        const int64_t vocab = i % 2 ? 96 : 75, width = i % 2 ? 64 : 40, rows = i / 2 % 2 ? 70 : 9;
+        const int64_t tokens[2] = {1, rows}, x[3] = {1, rows, width}, w[2] = {vocab, width};
+        const int64_t stats[3] = {1, rows, 3}, scales[1] = {vocab};
+        struct sw_quantized_panels panels;
+        struct both b = begin(i / 4 ? SW_OP_LM_HEAD_STATS : SW_OP_EMBEDDING, 0);
+        b.call.batch_invariant = true;
+        if (i / 4)
+            add_in(&b, SW_BF16_T, 3, x, 1);
+        else
+            add_integers(&b, 2, tokens, 0, vocab - 1);
+        add_int8(&b, 2, w);
+        if (i / 4)
+            add_integers(&b, 2, tokens, 0, vocab - 1);
+        add_scales(&b, 1, scales, 0.001f, 0.01);
+        add_out(&b, i / 4 ? SW_F32 : SW_BF16_T, 3, i / 4 ? stats : x);
+        sw_quantized_panels_of(rows, width, vocab, SW_BF16_T, &panels);
+        run_both(&b,
+                 i / 4 ? (size_t)(sw_lm_head_panels_at(rows, vocab) +
+                                  (i % 2 && rows <= 64 ? 0 : panels.bytes))
+                       : 0,
+                 NULL);
+        compare(&b, i / 4 ? 0x1p-16 : 0);
+        end(&b);
+    }
+}
+
 /* Every code of e4m3 that is made, by ones: what both ways of multiplying widen it to, subnormals
  * and the largest numbers among them. */
 static void test_codes_of_e4m3(void **unused)
@@ -189,8 +266,12 @@ static void test_scales_are_asked_for(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_skinny_gemm),          cmocka_unit_test(test_panels),
-        cmocka_unit_test(test_codes_of_e4m3),        cmocka_unit_test(test_rows_are_alike),
+        cmocka_unit_test(test_skinny_gemm),
+        cmocka_unit_test(test_panels),
+        cmocka_unit_test(test_int4),
+        cmocka_unit_test(test_table_of_int8),
+        cmocka_unit_test(test_codes_of_e4m3),
+        cmocka_unit_test(test_rows_are_alike),
         cmocka_unit_test(test_scales_are_asked_for),
     };
     RUN_ON_BOTH_DEVICES(argc, argv, tests);

@@ -302,8 +302,10 @@ static int check_dtypes(const struct sw_call *call, struct sw_error *err)
     const struct sw_op *op = call->op;
     for (int i = 0; i < op->n_in + op->n_out; i++) {
         const struct sw_tensor *t = i < op->n_in ? &call->in[i] : &call->out[i - op->n_in];
-        const bool coded = sw_has_scales(t->dtype) &&
-                           (op->kind == SW_OP_WIDEN || op->kind == SW_OP_WIDEN_T) && i == 0;
+        const bool coded =
+            (sw_has_scales(t->dtype) && i == 0 &&
+             (op->kind == SW_OP_WIDEN || op->kind == SW_OP_WIDEN_T)) ||
+            (t->dtype == SW_I8 && i == 1 && op->kind == SW_OP_EMBEDDING); /* a table */
         if (t->dtype != SW_F32 && t->dtype != SW_BF16_T && t->dtype != SW_I32 &&
             t->dtype != SW_CODES && !coded)
             return sw_fail(err, SW_UNMET, "the cuda device computes in f32 and bf16, %s got %s",

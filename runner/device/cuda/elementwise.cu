@@ -286,16 +286,20 @@ extern "C" cudaError_t sw_cuda_slice(const struct sw_tensor *in, const struct sw
 /* ---- Embedding ---- */
 
 /* One block per token. */
-__global__ static void embedding_kernel(const int32_t *tokens, view table, view y, int64_t start,
-                                        int64_t rows, int64_t width, int64_t stride)
+/* scales: of a table in int8, [rows]; else NULL. */
+__global__ static void embedding_kernel(const int32_t *tokens, view table, const float *scales,
+                                        view y, int64_t start, int64_t rows, int64_t width,
+                                        int64_t stride)
 {
     const int64_t t = blockIdx.x, row = tokens[t] - start;
     const bool here = row >= 0 && row < rows;
     for (int64_t j = (int64_t)threadIdx.x * SW_VECTOR; j < width; j += SW_THREADS * SW_VECTOR) {
         float p[SW_VECTOR] = {0, 0, 0, 0, 0, 0, 0, 0};
         const int n = sw_left(j, width);
-        if (here)
+        if (here && scales == NULL)
             sw_load8(table.data, table.dtype, row * stride + j, n, p);
+        for (int i = 0; here && scales != NULL && i < n; i++)
+            p[i] = (float)((const int8_t *)table.data)[row * stride + j + i] * scales[row];
         sw_store8(y.data, y.dtype, t * width + j, n, p);
     }
 }
@@ -402,8 +406,9 @@ static cudaError_t embedding_launch(const struct sw_call *call, cudaStream_t str
     if (count == 0)
         return cudaSuccess;
     SW_LAUNCH(embedding_kernel, (unsigned)count, SW_THREADS, 0, stream,
-              (const int32_t *)call->in[0].data, view_of(table), view_of(y), table->start[0],
-              table->size[0], width, table->size[1]);
+              (const int32_t *)call->in[0].data, view_of(table),
+              table->dtype == SW_I8 ? (const float *)call->in[2].data : NULL, view_of(y),
+              table->start[0], table->size[0], width, table->size[1]);
     return cudaGetLastError();
 }
 SW_CUDA_RUN(embedding)

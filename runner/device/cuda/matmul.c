@@ -292,7 +292,7 @@ int sw_cuda_matmul(struct sw_cuda_device *device, const struct sw_cuda_matmul *m
     struct key key;
     if (matmul->m == 0 || matmul->n == 0)
         return 0;
-    if (sw_has_scales(matmul->b_dtype))
+    if (sw_is_quantized(matmul->b_dtype))
         return sw_cuda_matmul_quantized(device, matmul, err);
     if (matmul->a_dtype != matmul->b_dtype ||
         (matmul->a_dtype != SW_F32 && matmul->a_dtype != SW_BF16_T))
@@ -353,19 +353,21 @@ static void as_matrix(const struct sw_tensor *tensor, int64_t *rows, int64_t *co
         *rows *= tensor->size[d] - tensor->padding[d];
 }
 
-/* What weights in 8 bits are multiplied with, and the workspace of such a product. */
+/* What weights in 8 bits are multiplied with, and the workspace of a product with such or fewer. */
 static int take_scales(const struct sw_call *call, int64_t outputs, struct sw_cuda_matmul *matmul,
                        struct sw_error *err)
 {
     const struct sw_tensor *scales = &call->in[2];
+    matmul->workspace = call->workspace;
+    matmul->workspace_bytes = call->op->workspace_bytes;
+    if (!sw_has_scales(matmul->b_dtype))
+        return 0;
     if (call->op->n_in < 3 || scales->dtype != SW_F32 || scales->ndim != 1 ||
         scales->size[0] - scales->padding[0] != outputs)
         return sw_fail(err, SW_ENVIRONMENT, "%s takes %s with a scale for each of its outputs",
                        sw_op_info((enum sw_op_kind)call->op->kind)->name,
                        sw_dtype_name(call->in[1].dtype));
     matmul->scales = scales->data;
-    matmul->workspace = call->workspace;
-    matmul->workspace_bytes = call->op->workspace_bytes;
     return 0;
 }
 
@@ -376,6 +378,7 @@ static bool shape_product(const struct sw_call *call, struct sw_cuda_matmul *mat
     int64_t tokens, x_columns, w_rows, w_columns, y_rows, y_columns;
     as_matrix(&call->in[0], &tokens, &x_columns);
     as_matrix(w, &w_rows, &w_columns);
+    *(call->op->kind == SW_OP_LINEAR_T ? &w_columns : &w_rows) *= sw_dtype_group(w->dtype);
     as_matrix(&call->out[0], &y_rows, &y_columns);
     const int64_t w_stride = w->size[w->ndim - 1];
     matmul->n = y_columns;
@@ -432,7 +435,7 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
                                     .c_dtype = y->dtype,
                                     .c_row = y->size[y->ndim - 1]};
     bool fits = shape_product(call, &matmul);
-    if (sw_has_scales(w->dtype) && take_scales(call, matmul.n, &matmul, err) != 0)
+    if (sw_is_quantized(w->dtype) && take_scales(call, matmul.n, &matmul, err) != 0)
         return -1;
     if (call->op->n_in > own)
         fits = fits && call->in[own].dtype == y->dtype && call->in[own].elems == y->elems;
@@ -469,6 +472,8 @@ static int make_logits(struct sw_cuda_device *device, const struct sw_call *call
 {
     const struct sw_tensor *x = &call->in[0], *w = &call->in[1];
     const int64_t width = x->size[x->ndim - 1], vocab = w->size[0];
+    const int64_t panels = sw_lm_head_panels_at(call->in[2].elems, vocab);
+    const bool narrow = sw_has_scales(w->dtype);
     const struct sw_cuda_matmul matmul = {.m = n,
                                           .n = vocab,
                                           .k = width,
@@ -480,6 +485,9 @@ static int make_logits(struct sw_cuda_device *device, const struct sw_call *call
                                           .a_column = 1,
                                           .b_row = 1,
                                           .b_column = w->size[1],
+                                          .scales = narrow ? call->in[3].data : NULL,
+                                          .workspace = (char *)call->workspace + panels,
+                                          .workspace_bytes = call->op->workspace_bytes - panels,
                                           .c_row = sw_lm_head_row_elems(vocab),
                                           .settled = call->batch_invariant,
                                           .a_dtype = x->dtype,

@@ -1,9 +1,10 @@
-/* Weights in 8 bits: a kernel of our own for few rows, else panel by panel through cuBLASLt. */
+/* Weights in 8 or 4 bits: a kernel of our own for few rows, else panel by panel through cuBLASLt.
+ */
 #include "runner/device/cuda/quantized.h"
 
 static int queued(cudaError_t code, struct sw_error *err)
 {
-    return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "a product with weights in 8 bits");
+    return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "a product with quantized weights");
 }
 
 /* One panel: as b lies, its outputs behind each other or its inputs. */
@@ -33,7 +34,8 @@ int sw_cuda_matmul_quantized(struct sw_cuda_device *device, const struct sw_cuda
                              struct sw_error *err)
 {
     struct sw_quantized_panels panels;
-    if (matmul->scales == NULL || (matmul->a_dtype != SW_F32 && matmul->a_dtype != SW_BF16_T))
+    const bool scaled = matmul->scales != NULL || matmul->b_dtype == SW_I4;
+    if (!scaled || (matmul->a_dtype != SW_F32 && matmul->a_dtype != SW_BF16_T))
         return sw_fail(err, SW_ENVIRONMENT, "a matrix product of %s and %s has no cuda kernel",
                        sw_dtype_name(matmul->a_dtype), sw_dtype_name(matmul->b_dtype));
     if (sw_quantized_in_kernel(matmul->m, matmul->k, matmul->n, matmul->a_dtype) &&

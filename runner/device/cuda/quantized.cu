@@ -1,22 +1,30 @@
-/* Kernels of weights in 8 bits. The numbers of both formats are bf16's to the bit, so tensor cores
- * multiply them as they are; a column's scale is taken to its sum. */
+/* Kernels of weights in 8 and 4 bits. The numbers of all formats are bf16's to the bit, so tensor
+ * cores multiply them as they are; a column's scale is taken to its sum. */
 #include "runner/device/cuda/quantized.h"
+#include "core/base/int4.h"
 #include "runner/device/cuda/mma.cuh"
 
 /* A block makes COLUMNS outputs of all rows. Its warps take the inputs in turns, DEPTH at a time,
  * and are added up at the end, in order: no atomics, the same bits every time, and a row's bits are
  * those it has in any other row. */
-enum { ROW_TILE = 16, COLUMNS = 32, DEPTH = 64, STEPS = DEPTH / 16, WARPS = SW_THREADS / SW_WARP };
+enum {
+    ROW_TILE = 16,
+    COLUMNS = 32,
+    DEPTH = 64,
+    STEPS = DEPTH / 16,
+    WARPS = SW_THREADS / SW_WARP,
+    BLOCK_BYTES = sizeof(struct sw_int4_block)
+};
 
 struct product {
     int64_t m, n, k;
     const uint16_t *x; /* [m, x_row] */
     int64_t x_row;
-    const uint8_t *w; /* [k, w_row], or [n, w_row] */
-    int64_t w_row;
-    const float *scales; /* [n] */
-    const void *addend;  /* as y, or NULL */
-    void *y;             /* [m, y_row] */
+    const uint8_t *w;        /* [k, w_row], or [n, w_row] */
+    int64_t w_row, w_column; /* of SW_I4 bytes from a group's block to the next, an output's */
+    const float *scales;     /* [n]; NULL: ones */
+    const void *addend;      /* as y, or NULL */
+    void *y;                 /* [m, y_row] */
     int64_t y_row;
     int y_dtype;
 };
@@ -51,6 +59,30 @@ __device__ static inline void load_weights(const struct product &p, int64_t firs
     }
 }
 
+/* The same of SW_I4, of outputs as with BY_OUTPUT: of a tile the integers of two steps, of the two
+ * others, and the scale. Blocks begin at any even address. */
+__device__ static inline void load_blocks(const struct product &p, int64_t first, int64_t k,
+                                          weights &w)
+{
+    const int lane = (int)threadIdx.x % SW_WARP, g = lane / 4, t = lane % 4;
+    const int64_t own = k + STEPS * 4 * t;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const uint16_t *block = (const uint16_t *)(p.w + own / SW_INT4_GROUP * p.w_row +
+                                                   (first + 8 * i + g) * p.w_column);
+        const uint16_t *codes = block + 1 + own % SW_INT4_GROUP / 4;
+        w.four[i][0] = (uint32_t)codes[0] | (uint32_t)codes[1] << 16;
+        w.four[i][1] = (uint32_t)codes[2] | (uint32_t)codes[3] << 16;
+        w.four[i][2] = block[0];
+    }
+}
+
+/* Number i of four integers times a scale. */
+__device__ static inline float widen_int4(uint32_t codes, int i, float scale)
+{
+    return (float)((int)(codes >> 4 * i & 15) + SW_INT4_LEAST) * scale;
+}
+
 /* The lowest byte of x. */
 template <enum sw_dtype FORMAT> __device__ static inline float widen_one(uint32_t x)
 {
@@ -70,6 +102,13 @@ __device__ static inline uint32_t widen_two(uint32_t first, uint32_t second)
 template <enum sw_dtype FORMAT, bool BY_OUTPUT>
 __device__ static inline void widen_tile(const weights &w, int step, int tile, uint32_t b[2])
 {
+    if (FORMAT == SW_I4) {
+        const uint32_t x = w.four[tile][step / 2] >> 16 * (step % 2);
+        const float s = sw_widen((uint16_t)w.four[tile][2]);
+        b[0] = sw_narrow2(widen_int4(x, 0, s), widen_int4(x, 1, s));
+        b[1] = sw_narrow2(widen_int4(x, 2, s), widen_int4(x, 3, s));
+        return;
+    }
     if (BY_OUTPUT) {
         const uint32_t x = w.four[tile][step];
         b[0] = widen_two<FORMAT>(x, x >> 8);
@@ -140,11 +179,21 @@ __device__ static void write_rows(const struct product &p, int64_t first, int64_
             sum += parts[w][i / COLUMNS][i % COLUMNS];
         if (at >= p.m)
             continue;
-        sum *= p.scales[first + i % COLUMNS];
+        if (p.scales != NULL)
+            sum *= p.scales[first + i % COLUMNS];
         sw_store(p.y, p.y_dtype, to,
                  p.addend != NULL ? sum + sw_load(p.addend, p.y_dtype, to) : sum);
     }
     __syncthreads(); /* the next rows' parts */
+}
+
+template <enum sw_dtype FORMAT, bool BY_OUTPUT>
+__device__ static inline void load(const struct product &p, int64_t first, int64_t k, weights &w)
+{
+    if (FORMAT == SW_I4)
+        load_blocks(p, first, k, w);
+    else
+        load_weights<BY_OUTPUT>(p, first, k, w);
 }
 
 template <enum sw_dtype FORMAT, int ROW_TILES, bool BY_OUTPUT>
@@ -157,11 +206,11 @@ __global__ static void __launch_bounds__(SW_THREADS, ROW_TILES <= 2 ? 2 : 1)
     float sums[ROW_TILES][4][4] = {};
     weights w = {}, next = {};
     if (begin < p.k)
-        load_weights<BY_OUTPUT>(p, first, begin, next);
+        load<FORMAT, BY_OUTPUT>(p, first, begin, next);
     for (int64_t k = begin; k < p.k; k += step) {
         w = next; /* the next ones are on their way meanwhile */
         if (k + step < p.k)
-            load_weights<BY_OUTPUT>(p, first, k + step, next);
+            load<FORMAT, BY_OUTPUT>(p, first, k + step, next);
         multiply<FORMAT, ROW_TILES, BY_OUTPUT>(p, k, w, sums);
     }
 #pragma unroll
@@ -182,9 +231,9 @@ static int64_t b_stride(const struct sw_cuda_matmul *m)
 
 extern "C" bool sw_cuda_quantized_is_aligned(const struct sw_cuda_matmul *m)
 {
-    const uintptr_t apart =
-        (uintptr_t)(m->a_row * (int64_t)sizeof(uint16_t)) | (uintptr_t)b_stride(m);
-    return m->a_column == 1 && (((uintptr_t)m->a | (uintptr_t)m->b | apart) & 15) == 0;
+    const uintptr_t rows = (uintptr_t)(m->a_row * (int64_t)sizeof(uint16_t)) | (uintptr_t)m->a;
+    const uintptr_t weights = m->b_dtype == SW_I4 ? 0 : (uintptr_t)m->b | (uintptr_t)b_stride(m);
+    return m->a_column == 1 && ((rows | weights) & 15) == 0;
 }
 
 template <enum sw_dtype FORMAT, bool BY_OUTPUT>
@@ -207,14 +256,17 @@ extern "C" cudaError_t sw_cuda_quantized_product(const struct sw_cuda_matmul *m,
     p.x = (const uint16_t *)m->a;
     p.x_row = m->a_row;
     p.w = (const uint8_t *)m->b;
-    p.w_row = b_stride(m);
+    p.w_row = m->b_dtype == SW_I4 ? m->b_row * BLOCK_BYTES : b_stride(m);
+    p.w_column = m->b_column * BLOCK_BYTES;
     p.scales = m->scales;
     p.addend = m->addend;
     p.y = m->c;
     p.y_row = m->c_row;
     p.y_dtype = (int)m->c_dtype;
     const bool integers = m->b_dtype == SW_I8;
-    if (integers && by_output(m))
+    if (m->b_dtype == SW_I4)
+        launch_product<SW_I4, true>(p, stream);
+    else if (integers && by_output(m))
         launch_product<SW_I8, true>(p, stream);
     else if (integers)
         launch_product<SW_I8, false>(p, stream);
@@ -253,6 +305,36 @@ __global__ static void widen_kernel(const uint8_t *from, int64_t stride, int64_t
     }
 }
 
+/* Groups of SW_I4 of `count` outputs to wide [count, groups * 32] (by_output) or turned; strides in
+ * bytes. */
+__global__ static void widen_blocks_kernel(const uint8_t *from, int64_t row, int64_t column,
+                                           int64_t groups, int64_t count, bool by_output,
+                                           void *wide, int dtype)
+{
+    SW_GRID_STRIDE(i, groups * count)
+    {
+        const int64_t g = by_output ? i % groups : i / count,
+                      j = by_output ? i / groups : i % count;
+        const uint16_t *block = (const uint16_t *)(from + g * row + j * column);
+        const float scale = sw_widen(block[0]);
+        for (int n = 0; n < SW_INT4_GROUP; n++) {
+            const int64_t line = g * SW_INT4_GROUP + n;
+            sw_store(wide, dtype, by_output ? j * groups * SW_INT4_GROUP + line : line * count + j,
+                     widen_int4(block[1 + n / 4], n % 4, scale));
+        }
+    }
+}
+
+static cudaError_t widen_blocks(const struct sw_cuda_matmul *m, int64_t first, int64_t count,
+                                void *wide, cudaStream_t stream)
+{
+    const int64_t groups = m->k / SW_INT4_GROUP, column = m->b_column * BLOCK_BYTES;
+    SW_LAUNCH(widen_blocks_kernel, sw_grid(groups * count), SW_THREADS, 0, stream,
+              (const uint8_t *)m->b + first * column, m->b_row * BLOCK_BYTES, column, groups, count,
+              by_output(m), wide, (int)m->a_dtype);
+    return cudaGetLastError();
+}
+
 __global__ static void scale_kernel(const float *results, const float *scales, const void *addend,
                                     void *y, int dtype, int64_t y_row, int64_t rows, int64_t first,
                                     int64_t count)
@@ -265,12 +347,13 @@ __global__ static void scale_kernel(const float *results, const float *scales, c
         const int n = sw_left(column, count);
         float x[SW_VECTOR], s[SW_VECTOR], z[SW_VECTOR] = {};
         sw_load8(results, SW_F32, row * count + column, n, x);
-        sw_load8(scales, SW_F32, first + column, n, s);
+        if (scales != NULL)
+            sw_load8(scales, SW_F32, first + column, n, s);
         if (addend != NULL)
             sw_load8(addend, dtype, to, n, z);
 #pragma unroll
         for (int j = 0; j < SW_VECTOR; j++)
-            x[j] = x[j] * s[j] + z[j];
+            x[j] = (scales != NULL ? x[j] * s[j] : x[j]) + z[j];
         sw_store8(y, dtype, to, n, x);
     }
 }
@@ -278,6 +361,8 @@ __global__ static void scale_kernel(const float *results, const float *scales, c
 extern "C" cudaError_t sw_cuda_quantized_widen(const struct sw_cuda_matmul *m, int64_t first,
                                                int64_t count, void *wide, cudaStream_t stream)
 {
+    if (m->b_dtype == SW_I4)
+        return widen_blocks(m, first, count, wide, stream);
     const int64_t rows = by_output(m) ? count : m->k, columns = by_output(m) ? m->k : count;
     const uint8_t *from = (const uint8_t *)m->b + (by_output(m) ? first * m->b_column : first);
     const auto kernel = m->b_dtype == SW_I8 ? widen_kernel<SW_I8> : widen_kernel<SW_E4M3>;
