@@ -2,7 +2,6 @@
 
 #include "planner/command/format.h"
 #include "planner/scheduler/slurm/demand.h"
-#include "planner/scheduler/slurm/job_script.h"
 #include "planner/scheduler/slurm/limits.h"
 #include "planner/scheduler/slurm/settings.h"
 
@@ -70,7 +69,7 @@ static void say_enough(const struct sw_budget *b, double minutes, char *out, siz
     out[0] = '\0';
     if (enough < 1)
         return;
-    sw_slurm_script.format_time((int64_t)enough, limit);
+    sw_slurm_time_format((int64_t)enough, limit);
     snprintf(out, bytes, "; with a time limit of %s it has enough", limit);
 }
 
@@ -151,7 +150,8 @@ static enum sw_budget_end end_of(const struct asking *a, const struct sw_budget 
     if (b->used < 0)
         return SW_BUDGET_ENOUGH;
     if (b->used >= b->most)
-        return SW_BUDGET_WAITS; /* acct_policy.c: nothing starts of a group that has no more */
+        return SW_BUDGET_WAITS; /* acct_policy.c: nothing starts of a group that has no
+                                   more */
     if (b->asked <= b->most - b->used - b->held)
         return SW_BUDGET_ENOUGH;
     return a->safe ? SW_BUDGET_WAITS : SW_BUDGET_KILLED;

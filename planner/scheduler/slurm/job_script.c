@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* Slurm may send the signal a minute early (sbatch(1), --signal). */
-enum { EARLY_SECONDS = 60, LEADS_IN_LIMIT = 4, MINUTES_OF_DAY = 1440 };
+enum { EARLY_SECONDS = 60, LEADS_IN_LIMIT = 4 };
 
 /* Every placeholder: identifier, name, kind, what the reference says of it. */
 #define PLACEHOLDERS(X)                                                                            \
@@ -95,16 +95,6 @@ struct script {
     struct sw_template_value *value; /* [PLACEHOLDER_COUNT] */
     struct sw_argv *texts;           /* what values may point into */
 };
-
-static void format_time(int64_t minutes, char out[SW_TIME_BYTES])
-{
-    const int64_t days = minutes / MINUTES_OF_DAY, hours = minutes / 60 % 24;
-    if (days > 0)
-        snprintf(out, SW_TIME_BYTES, "%" PRId64 "-%02" PRId64 ":%02" PRId64 ":00", days, hours,
-                 minutes % 60);
-    else
-        snprintf(out, SW_TIME_BYTES, "%" PRId64 ":%02" PRId64 ":00", hours, minutes % 60);
-}
 
 static void set(struct script *s, enum placeholder id, const char *value)
 {
@@ -208,9 +198,9 @@ static const char *short_limit(const struct sw_run_config *run, int64_t lead_sec
         (at == NULL && slurm->signal != NULL && strcmp(slurm->signal, "none") == 0))
         return buffer;
     const int64_t minutes = ((lead + EARLY_SECONDS) * LEADS_IN_LIMIT + 59) / 60;
-    format_time((minutes + SW_LIMIT_STEP_MINUTES - 1) / SW_LIMIT_STEP_MINUTES *
-                    SW_LIMIT_STEP_MINUTES,
-                enough);
+    sw_slurm_time_format((minutes + SW_LIMIT_STEP_MINUTES - 1) / SW_LIMIT_STEP_MINUTES *
+                             SW_LIMIT_STEP_MINUTES,
+                         enough);
     snprintf(buffer, bytes,
              "jobs of %.40s leave hardly a step to train: they are told to save %" PRId64
              " s before their limit, which Slurm may do a minute early; slurm.time %s is enough",
@@ -610,7 +600,7 @@ const struct sw_script_row sw_slurm_script = {
     .placeholders = placeholders,
     .fill = fill,
     .log = write_log,
-    .format_time = format_time,
+    .format_time = sw_slurm_time_format,
     .least_limit_s = least_limit_s,
     .unwarned = unwarned,
     .short_limit = short_limit,

@@ -423,3 +423,13 @@ const struct sw_launcher sw_launcher_slurm = {
     .placement = placement,
     .warn = warn,
 };
+
+void sw_slurm_time_format(int64_t minutes, char out[SW_TIME_BYTES])
+{
+    const int64_t days = minutes / 1440, hours = minutes / 60 % 24;
+    if (days > 0)
+        snprintf(out, SW_TIME_BYTES, "%" PRId64 "-%02" PRId64 ":%02" PRId64 ":00", days, hours,
+                 minutes % 60);
+    else
+        snprintf(out, SW_TIME_BYTES, "%" PRId64 ":%02" PRId64 ":00", hours, minutes % 60);
+}

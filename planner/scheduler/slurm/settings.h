@@ -4,6 +4,7 @@
 #define SW_SCHEDULER_SLURM_SETTINGS_H
 
 #include "core/config/config.h"
+#include "planner/scheduler/script.h"
 
 enum sw_exclusive {
     SW_EXCLUSIVE_AUTO, /* where whole nodes are used */
@@ -61,6 +62,8 @@ _Static_assert(sizeof(struct sw_slurm_config) <= SW_SETTINGS_BYTES, "a cluster h
 /* Seconds that a time limit of Slurm means ("90", "24:00:00", "2-12"); INFINITY where there is
  * none: UNLIMITED, 0, NULL. */
 double sw_slurm_time_seconds(const char *time);
+/* Writes a limit of whole minutes as people write it: "2:30:00", "1-12:00:00". */
+void sw_slurm_time_format(int64_t minutes, char out[SW_TIME_BYTES]);
 /* GPUs of a node that gpus_per_node, or else gres, asks for; -1: neither says. */
 int64_t sw_slurm_gpus(const struct sw_slurm_config *slurm);
 const struct sw_slurm_config *sw_slurm_settings(const struct sw_cluster_config *cluster);
