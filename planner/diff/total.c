@@ -53,7 +53,7 @@ static void say_sum(const struct sw_run_cost *cost, const char *currency, char o
         snprintf(out, 160, "nothing");
         return;
     }
-    if (isinf(cost->accelerator_hours.value)) {
+    if (!isfinite(cost->accelerator_hours.value)) {
         snprintf(out, 160, "no end");
         return;
     }
@@ -105,7 +105,7 @@ static void say_run(const struct sw_diff_side *side, char out[240])
 {
     char sum[160], end[SW_FORMAT_BYTES];
     say_sum(&side->cost, sw_run_unit_of_price(side->run), sum);
-    if (isinf(side->cost.wall_s.value))
+    if (!isfinite(side->cost.wall_s.value))
         snprintf(out, 240, "no end");
     else
         snprintf(out, 240, "ends after %s, %s", sw_format_duration(side->cost.wall_s.value, end),

@@ -148,7 +148,7 @@ END
 } >fuzz_fit.dict
 {
     for word in step memory limit tokens_per_second mfu communication communication_bytes headroom \
-        accelerators duration mesh recompute verdict rejected 1,64,1,1 full fits old. GB GiB ms us min h tokens/s GB/s '<=' '>=' '==' '!=' + - '*' / '(' ')' % +5% 0x10 1e308 ': '; do
+        accelerators duration accelerator_hours end run_hours money energy nodes time_limit partition mesh recompute verdict rejected 1,64,1,1 full fits old. GB GiB ms us min h days GPU-hours kWh USD EUR tokens/s GB/s '<=' '>=' '==' '!=' + - '*' / '(' ')' % +5% 0x10 1e308 ': '; do
         echo "\"$word\""
     done
 } >fuzz_fail_if.dict

@@ -431,6 +431,7 @@ static bool says_right(const struct row *row, const char *other)
     write_site(row, other);
     snprintf(script, sizeof script, "%s#SBATCH %s\ntrue\n", base_job, row->job);
     const int status = sw_slurm_admit_script(script, &admission, &err);
+    sw_budgets_free(&admission.budgets);
     const char *why = row->why != NULL ? row->why : "";
     if (status == 0 ? why[0] == '\0' : strcmp(err.message, why) == 0)
         return true;
