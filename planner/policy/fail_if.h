@@ -14,8 +14,8 @@
  *
  * Quantities carry their dimension, so 'memory > 1.5 s' is a mistake; a bare number fits them all.
  * Owns nothing: a condition is plain memory that points into the caller's text. */
-#ifndef SW_DIFF_FAIL_IF_H
-#define SW_DIFF_FAIL_IF_H
+#ifndef SW_POLICY_FAIL_IF_H
+#define SW_POLICY_FAIL_IF_H
 
 #include "core/base/error.h"
 

@@ -1,7 +1,7 @@
 /* Shared by the files of the conditions: fail_if.c reads and compares numbers, fail_if_words.c
  * words, and both scan with fail_if_scan.c. Nothing else includes this. */
-#ifndef SW_DIFF_FAIL_IF_INTERNAL_H
-#define SW_DIFF_FAIL_IF_INTERNAL_H
+#ifndef SW_POLICY_FAIL_IF_INTERNAL_H
+#define SW_POLICY_FAIL_IF_INTERNAL_H
 
 #include "planner/policy/fail_if.h"
 

@@ -150,8 +150,7 @@ static enum sw_budget_end end_of(const struct asking *a, const struct sw_budget 
     if (b->used < 0)
         return SW_BUDGET_ENOUGH;
     if (b->used >= b->most)
-        return SW_BUDGET_WAITS; /* acct_policy.c: nothing starts of a group that has no
-                                   more */
+        return SW_BUDGET_WAITS; /* nothing starts of a group that has no more */
     if (b->asked <= b->most - b->used - b->held)
         return SW_BUDGET_ENOUGH;
     return a->safe ? SW_BUDGET_WAITS : SW_BUDGET_KILLED;
