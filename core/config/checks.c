@@ -27,6 +27,13 @@ bool sw_text_is_name(const char *text)
     return sw_text_consists_of(text, "._-", MAX_NAME) && text[0] != '.' && text[0] != '-';
 }
 
+bool sw_text_is_stage(const char *text)
+{
+    /* NAME.4.plan.yaml is for 4 nodes, and a run's checkpoints are in 'checkpoints' */
+    const bool letter = (text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z');
+    return letter && sw_text_consists_of(text, "_-", MAX_NAME) && strcmp(text, "checkpoints") != 0;
+}
+
 bool sw_text_is_node_range(const char *text)
 {
     int32_t least, most;

@@ -493,8 +493,20 @@ struct sw_lora_config {
     double alpha_of[SW_LORA_TARGETS];
 };
 
+/* Part of a run with `stages`, as the run of that part has it. */
+struct sw_stage_config {
+    const char *name;       /* NULL: the run is no part of another */
+    int32_t number, count;  /* from 1, of so many; 0: not told */
+    const char *from;       /* folder of the run before, or of its checkpoints; NULL: none */
+    bool continue_schedule; /* step count and data position go on from there */
+    int64_t steps_before;   /* that it counts from; 0 without continue_schedule */
+    bool from_is_absolute;
+    struct sw_place place; /* of the stage in the run file */
+};
+
 struct sw_run_config {
     const char *path, *name;
+    struct sw_stage_config stage;
     struct sw_model_config model;
     struct sw_cluster_config cluster; /* settings: overrides applied */
     int64_t sequence_length, global_batch_size;
@@ -645,10 +657,19 @@ struct sw_config *sw_config_read_text(const char *name, const char *text, size_t
                                       struct sw_error *err);
 void sw_config_free(struct sw_config *config);
 
-/* Makes the run's data_path, directory, checkpoint_directory, init_from and init_adapter absolute:
- * what is written for another working directory (a job script) needs that. Nothing happens when
- * there is no run or there are errors. Errors (SW_ENVIRONMENT): the working directory cannot be
- * named, no memory. */
+/* Stages of a run file; 0: it has none. */
+int32_t sw_config_stage_count(const struct sw_config *config);
+/* The run of stage i, from 0, with that stage's keys in place of the run's, in folders of its own;
+ * that of the first is sw_config_run. NULL: there are errors, or no such stage. */
+const struct sw_run_config *sw_config_stage(const struct sw_config *config, int32_t i);
+
+/* Steps that the run itself does: of a stage that continues, those behind the stage before. */
+int64_t sw_run_steps(const struct sw_run_config *run);
+
+/* Makes the run's data_path, directory, checkpoint_directory, init_from, init_adapter and
+ * stage.from absolute, of all stages: what is written for another working directory (a job script)
+ * needs that. Nothing happens when there is no run or there are errors. Errors (SW_ENVIRONMENT):
+ * the working directory cannot be named, no memory. */
 int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err);
 
 enum sw_config_kind sw_config_get_kind(const struct sw_config *config);

@@ -453,7 +453,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     if (out->directory == NULL)
         out->directory =
             sw_config_resolve(c, root->source, sw_config_format(c, "runs/%s", out->name));
-    if (!check_settings(c, root, out))
+    if (!check_settings(c, root, out) || !sw_stages_settle(c, out))
         return false;
     find_placement(out);
     if (out->checkpoint_directory == NULL)

@@ -26,6 +26,9 @@ struct sw_keys {
     int64_t plain_tokens; /* sw_model_plain_tokens of the model */
     const struct sw_launchers *launchers;
     struct tables *tables;
+    struct sw_stage_made *stage; /* of a run with stages: the one that is read; NULL: no such run */
+    struct sw_config **later;    /* the stages behind the first; [later_count] */
+    int32_t later_count;
 };
 
 /* tables.c, tables_profile.c, tables_run.c, tables_training.c, tables_plan.c */
@@ -34,6 +37,9 @@ struct sw_keys {
 #define SW_PLAN_SCHEMA "shardwright.plan/1"
 #define SW_NAME_EXPECTS                                                                            \
     "1 to 64 letters, digits, '.', '_' or '-', starting with a letter, digit or '_'"
+
+#define SW_STAGE_EXPECTS                                                                           \
+    "1 to 64 letters, digits, '_' or '-', starting with a letter, and not 'checkpoints'"
 
 extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile_fields[],
     sw_older_constants[], sw_cluster_fields[], sw_curve_fields[], sw_run_fields[],
@@ -92,6 +98,7 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile
 enum { MAX_FIELDS = 64 }; /* struct section has 64 bits */
 struct tables {
     struct field cluster[MAX_FIELDS + 1], run[MAX_FIELDS + 1], plan[MAX_FIELDS + 1];
+    struct field stage[MAX_FIELDS + 1];
     const char *words[SW_MAX_LAUNCHERS + 1];
 };
 void sw_tables_make(struct tables *out, const struct sw_launchers *launchers);
@@ -194,6 +201,7 @@ bool sw_text_is_not_empty(const char *text);
 /* 1 to `max` letters, digits and `others`, all of them ASCII */
 bool sw_text_consists_of(const char *text, const char *others, size_t max);
 
+bool sw_text_is_stage(const char *text);
 bool sw_text_is_node_range(const char *text);
 /* "4", "3-4". Returns -1 for anything else. */
 int sw_node_range_parse(const char *text, int32_t *least, int32_t *most);
@@ -213,6 +221,33 @@ extern const struct field_type sw_type_paths, sw_type_weights;
 /* The keys of `data` go together; false: they do not (reported). */
 bool sw_config_check_data(struct sw_config *c, const struct node *root,
                           const struct sw_run_config *run);
+
+/* stages.c: a stage is the run's mapping with the stage's in its place, key by key */
+enum { SW_MAX_STAGES = 64 };
+struct sw_stage_made {
+    const char *name;
+    int32_t index, count; /* from 0 */
+    bool continue_schedule;
+    const struct node *map;
+    int32_t last_line;                   /* of the file, that may be the mapping's */
+    const struct sw_run_config *earlier; /* the stage before; NULL: none */
+};
+/* Keys that a stage may have, of the tables of a run and a model. */
+void sw_stages_make_table(struct field out[MAX_FIELDS + 1], const struct field *run);
+/* Names stages that have no name, as --set and messages call them. */
+void sw_stages_name(struct sw_config *c, struct node *root);
+/* Takes `stages` out of a run's mapping and puts the keys of stage `index` in the run's place.
+ * Returns how many there are; 0: none, or none that can be read (reported). */
+int32_t sw_stages_take(struct sw_config *c, struct node *root, int32_t index,
+                       const struct sw_run_config *earlier);
+/* Gives a run that was read as a stage what it has as such: folders, where it begins. false: a
+ * mistake, reported. */
+bool sw_stages_settle(struct sw_config *c, struct sw_run_config *run);
+/* Adds what was said of another stage, once. */
+void sw_stages_take_messages(struct sw_config *c, struct sw_config *later);
+/* Names the keys of a stage, which the run's tables tell of. */
+void sw_stages_write_reference(FILE *out);
+extern const struct field_type sw_type_stages;
 
 /* settings.c: the values of launchers' sections that are no scalars, and fabrics */
 extern const struct field_type sw_type_texts, sw_type_lines, sw_type_environment, sw_type_fabric;

@@ -129,6 +129,10 @@ void sw_tables_make(struct tables *out, const struct sw_launchers *launchers)
         out->words[i] = launchers->row[i]->name;
     copy_table(out->cluster, sw_cluster_fields, out, launchers);
     copy_table(out->run, sw_run_fields, out, launchers);
+    sw_stages_make_table(out->stage, out->run);
+    for (struct field *field = out->run; field->key != NULL; field++)
+        if (field->custom == &sw_type_stages)
+            field->fields = out->stage;
     copy_table(out->plan, sw_plan_fields, out, launchers);
 }
 

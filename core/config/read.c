@@ -172,6 +172,9 @@ static void note_paths(const struct node *root, struct sw_run_config *run)
     run->directory_is_absolute = is_absolute(sw_node_find(root, "directory"));
     run->checkpoint_directory_is_absolute =
         is_written(checkpoint) ? is_absolute(checkpoint) : run->directory_is_absolute;
+    run->stage.from_is_absolute =
+        run->stage.count > 0 ? run->checkpoint_directory_is_absolute
+                             : is_absolute(sw_node_find(sw_node_find(root, "stage"), "from"));
     run->data_place = place_of(root, "data", "path");
     run->init_place = place_of(root, "init", "from");
     run->adapter_place = place_of(root, "init", "adapter");
@@ -229,8 +232,9 @@ static void describe_kind(struct sw_config *c, struct node *root)
     }
 }
 
+/* earlier: the stage before the one that is read, of a run with stages. */
 static void describe(struct sw_config *c, struct node *root, const struct sw_override *overrides,
-                     int32_t override_count)
+                     int32_t override_count, int32_t stage, const struct sw_run_config *earlier)
 {
     if (c->keys->kind == SW_CONFIG_UNKNOWN)
         set_kind(c, guess_kind(c, root));
@@ -249,8 +253,15 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
     struct node *changed = planned ? sw_node_find(root, "run") : root;
     const struct field *fields =
         sw_tables_of(c->keys->tables, planned ? SW_CONFIG_RUN : c->keys->kind);
+    const bool staged = c->keys->kind == SW_CONFIG_RUN;
+    if (staged)
+        sw_stages_name(c, root);
     for (int32_t i = 0; i < override_count && changed != NULL && changed->kind == NODE_MAPPING; i++)
         sw_config_apply_override(c, changed, fields, c->keys->tables->run, overrides[i].text, i);
+    if (staged) {
+        sw_stages_name(c, root);
+        (void)sw_stages_take(c, root, stage, earlier);
+    }
     describe_kind(c, root);
 }
 
@@ -326,6 +337,48 @@ struct sw_config *sw_config_begin(enum sw_config_kind kind, const struct sw_laun
     return NULL;
 }
 
+/* The stages behind the first, each from the same text: what is read is changed on the way. */
+static void read_later(struct sw_config *c, const struct source *text,
+                       const struct sw_override *overrides, int32_t override_count)
+{
+    const int32_t count = c->keys->stage != NULL ? c->keys->stage->count - 1 : 0;
+    const struct sw_run_config *earlier = c->keys->run;
+    c->keys->later =
+        count > 0 ? sw_config_alloc(c, (size_t)count * sizeof(struct sw_config *)) : NULL;
+    for (int32_t i = 0; i < count && c->keys->later != NULL && !c->failed; i++) {
+        struct sw_config *later = sw_config_begin(SW_CONFIG_RUN, c->keys->launchers, NULL);
+        if (later == NULL) {
+            c->failed = true;
+            return;
+        }
+        c->keys->later[c->keys->later_count++] = later;
+        struct source *source = sw_config_new_source(later, text->file, text->text, text->bytes);
+        if (source == NULL)
+            return;
+        source->has_identity = text->has_identity;
+        source->device = text->device;
+        source->inode = text->inode;
+        struct node *root = sw_config_parse(later, source);
+        if (root != NULL)
+            describe(later, root, overrides, override_count, i + 1, earlier);
+        earlier = later->keys->run;
+        sw_stages_take_messages(c, later);
+        c->failed = c->failed || later->failed;
+    }
+}
+
+static struct sw_config *read_tree(struct sw_config *c, struct node *root,
+                                   const struct sw_override *overrides, int32_t override_count,
+                                   struct sw_error *err)
+{
+    c->keys->is_yaml = root != NULL;
+    if (c->keys->is_yaml) {
+        describe(c, root, overrides, override_count, 0, NULL);
+        read_later(c, root->source, overrides, override_count);
+    }
+    return sw_config_end(c, err);
+}
+
 struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
                                  const struct sw_launchers *launchers,
                                  const struct sw_override *overrides, int32_t override_count,
@@ -334,11 +387,7 @@ struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
     struct sw_config *c = sw_config_begin(kind, launchers, err);
     if (c == NULL)
         return NULL;
-    struct node *root = sw_config_load(c, path, NULL);
-    c->keys->is_yaml = root != NULL;
-    if (c->keys->is_yaml)
-        describe(c, root, overrides, override_count);
-    return sw_config_end(c, err);
+    return read_tree(c, sw_config_load(c, path, NULL), overrides, override_count, err);
 }
 
 struct sw_config *sw_config_read_text(const char *name, const char *text, size_t text_bytes,
@@ -353,16 +402,15 @@ struct sw_config *sw_config_read_text(const char *name, const char *text, size_t
     struct source *source =
         sw_config_new_source(c, name, sw_config_copy(c, text, text_bytes), text_bytes);
     struct node *root = source != NULL && !c->failed ? sw_config_parse(c, source) : NULL;
-    c->keys->is_yaml = root != NULL;
-    if (c->keys->is_yaml)
-        describe(c, root, overrides, override_count);
-    return sw_config_end(c, err);
+    return read_tree(c, root, overrides, override_count, err);
 }
 
 void sw_config_free(struct sw_config *config)
 {
     if (config == NULL)
         return;
+    for (int32_t i = 0; config->keys != NULL && i < config->keys->later_count; i++)
+        sw_config_free(config->keys->later[i]);
     sw_config_release(config);
     free(config);
 }
@@ -394,6 +442,8 @@ int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err
         run->init_from = sw_config_join(config, here, run->init_from);
     if (run->init_adapter != NULL)
         run->init_adapter = sw_config_join(config, here, run->init_adapter);
+    if (run->stage.from != NULL)
+        run->stage.from = sw_config_join(config, here, run->stage.from);
     const char **job[] = {&run->job.checkpoint, &run->job.input, &run->job.output,
                           &run->job.token_file};
     for (size_t i = 0; i < sizeof job / sizeof job[0]; i++)
@@ -402,6 +452,9 @@ int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err
     run->directory = sw_config_join(config, here, run->directory);
     run->checkpoint_directory = sw_config_join(config, here, run->checkpoint_directory);
     free(here);
+    for (int32_t i = 0; i < config->keys->later_count; i++)
+        if (sw_config_make_paths_absolute(config->keys->later[i], err) != 0)
+            return -1;
     return config->failed ? sw_fail(err, SW_ENVIRONMENT, "out of memory") : 0;
 }
 
@@ -464,6 +517,18 @@ const struct sw_fabric_config *sw_config_fabric(const struct sw_config *config)
 const struct sw_run_config *sw_config_run(const struct sw_config *config)
 {
     return config->error_count == 0 ? config->keys->run : NULL;
+}
+
+int32_t sw_config_stage_count(const struct sw_config *config)
+{
+    return config->keys->stage != NULL ? config->keys->stage->count : 0;
+}
+
+const struct sw_run_config *sw_config_stage(const struct sw_config *config, int32_t i)
+{
+    if (config->error_count > 0 || i < 0 || i > config->keys->later_count)
+        return NULL;
+    return i == 0 ? config->keys->run : config->keys->later[i - 1]->keys->run;
 }
 
 const struct sw_plan_config *sw_config_plan(const struct sw_config *config)

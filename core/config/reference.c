@@ -219,7 +219,10 @@ static void write_table(FILE *out, const struct path *path, const struct field *
         fputs("\n## ", out);
         write_path(out, path);
         fprintf(out, "%s\n\n", field->key);
-        write_table(out, &inside, field->fields);
+        if (field->custom == &sw_type_stages)
+            sw_stages_write_reference(out);
+        else
+            write_table(out, &inside, field->fields);
     }
 }
 

@@ -160,6 +160,7 @@ int sw_plan_run_relocate(const struct sw_run_config *run, const char *plan_direc
         bool stays;
     } table[] = {{&out->run.init_from, run->init_from_is_absolute},
                  {&out->run.init_adapter, run->init_adapter_is_absolute},
+                 {&out->run.stage.from, run->stage.from_is_absolute},
                  {&out->run.directory, run->directory_is_absolute},
                  {&out->run.checkpoint_directory, run->checkpoint_directory_is_absolute}};
     _Static_assert(sizeof table / sizeof table[0] == sizeof out->path / sizeof out->path[0],

@@ -19,11 +19,11 @@ char *sw_path_seen_from(const char *base, const char *path);
 /* A run as a plan in some folder says it. */
 struct sw_plan_run {
     struct sw_run_config run; /* its other texts are those of the run that it was made of */
-    char *path[4];
+    char *path[5];
     struct sw_path *data[2]; /* of data.path and data.validation, with texts of their own */
 };
-/* The run with its paths of data, init_from, directory and checkpoint_directory seen from
- * plan_directory, but for those written absolute. Errors: SW_ENVIRONMENT. Free with
+/* The run with its paths of data, init_from, stage.from, directory and checkpoint_directory seen
+ * from plan_directory, but for those written absolute. Errors: SW_ENVIRONMENT. Free with
  * sw_plan_run_free, before the run. */
 int sw_plan_run_relocate(const struct sw_run_config *run, const char *plan_directory,
                          struct sw_plan_run *out, struct sw_error *err);

@@ -62,6 +62,15 @@ void sw_config_note_at(struct sw_config *c, const struct node *node, const char 
     store(c, node->source, node->line, node->column, message, NULL, LEVEL_NOTE);
 }
 
+void sw_config_take_message(struct sw_config *c, const struct stored_diagnostic *other,
+                            const char *message)
+{
+    store(c, other->source, other->line, other->column, message, other->help,
+          other->is_warning ? LEVEL_WARNING
+          : other->is_note  ? LEVEL_NOTE
+                            : LEVEL_ERROR);
+}
+
 static int compare(const void *left, const void *right)
 {
     const struct stored_diagnostic *a = left, *b = right;

@@ -130,6 +130,9 @@ void sw_config_note_at(struct sw_config *c, const struct node *node, const char 
 /* Something that is allowed, and hardly meant. Nothing happens in what is generated. */
 void sw_config_warn_at(struct sw_config *c, const struct node *node, const char *message,
                        const char *help);
+/* Stores one of another config, which lives as long, with this message. */
+void sw_config_take_message(struct sw_config *c, const struct stored_diagnostic *other,
+                            const char *message);
 void sw_config_finish_diagnostics(struct sw_config *c);
 
 /* paths.c */
